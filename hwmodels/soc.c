@@ -331,14 +331,14 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
     return e->n == before ? 0 : -EINVAL;
 }
 
-const char *soc_path(const char *name, char *buf, size_t size)
+const char *soc_path(const char *name)
 {
-    return datadir_named(buf, size, name, "hwmodels/soc", ".json");
+    return datadir_named(name, "hwmodels/soc", ".json");
 }
 
-const char *llm_path(const char *name, char *buf, size_t size)
+const char *llm_path(const char *name)
 {
-    return datadir_named(buf, size, name, "hwmodels/llm", ".json");
+    return datadir_named(name, "hwmodels/llm", ".json");
 }
 
 struct soc_format soc_format_of_width(uint32_t weight_bits)

@@ -111,9 +111,9 @@ struct soc {
 
 /* Parses a tree (possibly after overrides). `file` names it in errors. 0 or -EINVAL with errors. */
 int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *e);
-/* Path of a shipped name ("core-ultra-5-125h") or of a file (ends in .json) into buf. */
-const char *soc_path(const char *name, char *buf, size_t size);
-const char *llm_path(const char *name, char *buf, size_t size);
+/* Path of a shipped name ("core-ultra-5-125h") or of a file, as datadir_named. */
+const char *soc_path(const char *name);
+const char *llm_path(const char *name);
 /* An LLM file into the model everyone may know. */
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e);
 

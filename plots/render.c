@@ -98,7 +98,7 @@ static int write_driver(const struct place *at, const char *format, struct err *
                                             {"distributions", "plots/distributions.gp"},
                                             {"legend", "plots/legend.gp"}};
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
-        rc |= put_quoted(f, shared[i][0], datadir_path(path, sizeof path, shared[i][1]), e);
+        rc |= put_quoted(f, shared[i][0], datadir_path(shared[i][1]), e);
     }
     file_in(at->dir, at->figure->name, "tsv", path, sizeof path);
     rc |= put_quoted(f, "data", path, e);
@@ -109,7 +109,7 @@ static int write_driver(const struct place *at, const char *format, struct err *
     (void)fwrite(at->data->vars_text, 1, at->data->vars_size, f);
     char script[NAME_BYTES];
     (void)snprintf(script, sizeof script, "plots/%s.gp", at->figure->name);
-    rc |= put_quoted(f, "script", datadir_path(path, sizeof path, script), e);
+    rc |= put_quoted(f, "script", datadir_path(script), e);
     (void)fputs("load functions\nload script\n", f);
     return output_close(o, rc == 0, e) != 0 || rc != 0 ? -EINVAL : 0;
 }

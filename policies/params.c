@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/nearest.h"
 #include "sim/base/text.h"
 #include "sim/base/words.h"
@@ -131,16 +132,12 @@ static int parse_entries(const struct policy_ops *ops, const char *text, struct 
     uint64_t given = 0;
     for (const char *p = text; p != NULL && *p != '\0';) {
         size_t len = strcspn(p, ",");
-        char entry[MAX_ENTRY_BYTES];
-        if (len >= sizeof entry) {
-            return err_add(e, "policy %s: '%.40s...': too long", ops->name, p);
-        }
-        memcpy(entry, p, len);
-        entry[len] = '\0';
+        char *entry = xformat("%.*s", (int)len, p);
         /* The others are read on all the same, so that one run names every mistake. */
         if (parse_entry(ops, entry, out, &given, e) != 0) {
             rc = -EINVAL;
         }
+        free(entry);
         p += len + (p[len] == ',' ? 1 : 0);
     }
     return rc;

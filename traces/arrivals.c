@@ -46,8 +46,7 @@ int events_load(const char *name, struct events *out, struct err *e)
 {
     *out = (struct events){0};
     size_t before = e->n;
-    char buf[4096];
-    const char *path = datadir_named(buf, sizeof buf, name, "traces/datasets", ".csv");
+    const char *path = datadir_named(name, "traces/datasets", ".csv");
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;

@@ -129,9 +129,8 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
     if (known != NULL && find_kept(known, out)) {
         return 0;
     }
-    char path[4096];
     size_t before = e->n;
-    (void)datadir_named(path, sizeof path, name, "traces/datasets", ".csv");
+    const char *path = datadir_named(name, "traces/datasets", ".csv");
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         struct text all = {0};

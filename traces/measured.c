@@ -15,7 +15,6 @@
 #define VERSION_LINE "# xpusim-run v1"
 #define MAX_S 1e7             /* of arrivals and latencies: beyond 115 days it is a mistake */
 #define MAX_TOKENS 100000000u /* the same */
-#define PATH_BYTES 4096
 
 /* What a row says. */
 struct measured_row {
@@ -105,8 +104,7 @@ static void in_trace_order(struct measured_run *out, const struct measured_laten
 int measured_run_read(const char *name, struct measured_run *out, struct err *e)
 {
     *out = (struct measured_run){0};
-    char path[PATH_BYTES];
-    (void)datadir_named(path, sizeof path, name, "hwmodels/runs", ".csv");
+    const char *path = datadir_named(name, "hwmodels/runs", ".csv");
     size_t before = e->n;
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {

@@ -17,10 +17,9 @@
 /* The published tables; NULL with an error at the asker's path. Caller frees. */
 static struct speculation_data *read_data(const struct json_obj *o)
 {
-    char dir[PATH_BYTES];
     struct err e = ERR_INIT;
     struct speculation_data *data = xmalloc(sizeof *data);
-    if (speculation_data_read(datadir_path(dir, sizeof dir, SPECULATION_DIR), data, &e) != 0) {
+    if (speculation_data_read(datadir_path(SPECULATION_DIR), data, &e) != 0) {
         (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.lines[0]);
         free(data);
         data = NULL;

@@ -44,14 +44,12 @@ struct work {
 
 static int load(const struct options *o, struct work *w, struct err *e)
 {
-    char file[PATH_BYTES];
-    int rc = points_read(datadir_named(file, sizeof file, o->points, "hwmodels/points", ".csv"),
-                         &w->points, e);
+    int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &w->points, e);
     rc = rc == 0 ? catalog_open(&w->catalog, e) : rc;
     if (rc != 0) {
         return rc;
     }
-    const char *path = soc_path(o->soc, file, sizeof file);
+    const char *path = soc_path(o->soc);
     w->tree = json_read_file(path, e);
     if (w->tree == NULL) {
         return -EINVAL;
@@ -152,11 +150,9 @@ static void print_coverage(const char *path, struct err *e)
 
 static int residuals(const struct options *o, struct err *e)
 {
-    char file[PATH_BYTES];
     struct points points;
     struct catalog catalog = {0};
-    int rc = points_read(datadir_named(file, sizeof file, o->points, "hwmodels/points", ".csv"),
-                         &points, e);
+    int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
     struct output *out = rc == 0 ? output_open(o->residuals, e) : NULL;
     if (out != NULL) {

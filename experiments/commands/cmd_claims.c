@@ -15,8 +15,6 @@
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 
-#define PATH_BYTES 4096
-
 static const char *const shipped[] = {"agent-xpu-v1", "agent-xpu-v2", "sd-npu"};
 
 struct claims_options {
@@ -31,24 +29,22 @@ struct claims_options {
 };
 
 /* The files given, or the shipped ones. */
-static uint32_t claims_files(const struct claims_options *o, const char **files,
-                             char paths[][PATH_BYTES])
+static uint32_t claims_files(const struct claims_options *o, const char **files)
 {
     uint32_t n = 0;
     for (; n < o->files.n; n++) {
         files[n] = o->files.v[n];
     }
     for (size_t i = 0; o->files.n == 0 && i < sizeof shipped / sizeof shipped[0]; i++) {
-        files[n++] = datadir_named(paths[i], PATH_BYTES, shipped[i], "experiments/claims", ".json");
+        files[n++] = datadir_named(shipped[i], "experiments/claims", ".json");
     }
     return n;
 }
 
-static void read_files(struct claims *c, const struct claims_options *o, char paths[][PATH_BYTES],
-                       struct err *e)
+static void read_files(struct claims *c, const struct claims_options *o, struct err *e)
 {
     const char *files[CLAIMS_MAX_BOOKS];
-    uint32_t n = claims_files(o, files, paths);
+    uint32_t n = claims_files(o, files);
     for (uint32_t i = 0; i < n; i++) {
         (void)claims_read(c, files[i], e);
     }
@@ -95,11 +91,9 @@ static int changes_add(struct setup_texts *to, const struct option_texts *from, 
 /* What a profile and the command line change of every reading. The tree must outlive the set-up. */
 static int changes(const struct claims_options *o, cJSON **tree, struct setup *s, struct err *e)
 {
-    char path[PATH_BYTES];
     *s = (struct setup){.set = {.n = 0}};
     if (o->profile != NULL) {
-        *tree = json_read_file(
-            datadir_named(path, PATH_BYTES, o->profile, "experiments/claims", ".json"), e);
+        *tree = json_read_file(datadir_named(o->profile, "experiments/claims", ".json"), e);
         struct json_obj root = json_root(*tree, o->profile, e);
         if (*tree == NULL) {
             return -EINVAL;
@@ -168,8 +162,6 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
 {
     char *ids_text = xstrdup(o->fit);
     char *over_text = xstrdup(o->over);
-    char path[PATH_BYTES];
-    char shipped_paths[sizeof shipped / sizeof shipped[0]][PATH_BYTES];
     const char *files[CLAIMS_MAX_BOOKS];
     const char *ids[FIT_MAX_CLAIMS];
     const char *over[FIT_MAX_PARAMETERS];
@@ -181,7 +173,7 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
                              .state = o->state,
                              .fixed = changed,
                              .quiet = o->output.quiet};
-    fo.n_files = claims_files(o, files, shipped_paths);
+    fo.n_files = claims_files(o, files);
     fo.n_ids = names_of(ids_text, "--fit", ids, FIT_MAX_CLAIMS, e);
     fo.run.replications = o->points_traces;
     fo.run.how.progress = false;
@@ -190,7 +182,7 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
                           : names_of(over_text, "--over", over, FIT_MAX_PARAMETERS, e);
     int rc = -EINVAL;
     if (e->n == 0) {
-        (void)datadir_named(path, PATH_BYTES, o->parameters, "experiments/claims", ".json");
+        const char *path = datadir_named(o->parameters, "experiments/claims", ".json");
         rc = fit_run(o, &fo, path, over, n_over, e);
     }
     free(ids_text);
@@ -202,7 +194,6 @@ static int judge(void *values, struct err *e)
 {
     struct claims_options *o = values;
     struct claims c = {.n = 0};
-    char paths[sizeof shipped / sizeof shipped[0]][PATH_BYTES];
     int status = EXIT_BAD_INPUT;
     cJSON *tree = NULL;
     o->run.how = o->work.how;
@@ -213,7 +204,7 @@ static int judge(void *values, struct err *e)
         cJSON_Delete(tree);
         return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
     }
-    read_files(&c, o, paths, e);
+    read_files(&c, o, e);
     rc = e->n > 0 ? -EINVAL : rc;
     rc = rc == 0 ? claims_select(&c, o->ids.v, o->ids.n, e) : rc;
     rc = rc == 0 ? claims_choose(&c, o->reading, e) : rc;

@@ -67,8 +67,7 @@ static void set_pool(struct options *o)
 
 static int load_truth(const struct options *o, struct simdev_truth *truth, struct err *e)
 {
-    char path[512];
-    (void)soc_path(o->soc, path, sizeof path);
+    const char *path = soc_path(o->soc);
     cJSON *root = json_read_file(path, e);
     if (root == NULL) {
         return -EINVAL;

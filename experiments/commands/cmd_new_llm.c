@@ -8,6 +8,7 @@
 #include "experiments/commands/new_file.h"
 #include "hwmodels/llm_hf.h"
 #include "hwmodels/soc.h"
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 struct options {
@@ -41,17 +42,19 @@ static void tell(const char *path, const struct llm *m)
 static int run(void *values, struct err *e)
 {
     const struct options *o = values;
-    char path[4096];
     struct llm m;
     if (o->hf == NULL) {
         (void)err_add(e, "new-llm: --hf FILE is needed: the config.json of the model");
     }
     cJSON *tree =
         e->n > 0 || new_file_name_check("new-llm", o->names.v[0], e) != 0 ? NULL : tree_of(o, e);
-    if (tree != NULL && llm_parse(tree, o->hf, &m, e) == 0 &&
-        new_file_write(o->output, o->names.v[0], tree, path, sizeof path, e) == 0) {
+    char *path = tree != NULL && llm_parse(tree, o->hf, &m, e) == 0
+                     ? new_file_write(o->output, o->names.v[0], tree, e)
+                     : NULL;
+    if (path != NULL) {
         tell(path, &m);
     }
+    free(path);
     cJSON_Delete(tree);
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }

@@ -64,9 +64,8 @@ static void put_text(FILE *f, const char *text, const struct skeleton *k)
 static int write_file(struct skeleton *k, const char *source, struct err *e)
 {
     char relative[64];
-    char from[PATH_BYTES];
     (void)snprintf(relative, sizeof relative, "policies/skeleton/%s", source);
-    char *text = input_text(datadir_path(from, sizeof from, relative), MAX_TEXT_BYTES, e);
+    char *text = input_text(datadir_path(relative), MAX_TEXT_BYTES, e);
     if (text == NULL) {
         return -EINVAL;
     }

@@ -56,24 +56,26 @@ static void tell(const char *path, const struct soc *soc, const struct conformal
 
 static int write_soc(const struct options *o, const struct soc_sibling *s, struct err *e)
 {
-    char path[4096];
     struct conformal table = {0};
     struct soc *soc = xcalloc(1, sizeof *soc);
-    (void)soc_path(o->like, path, sizeof path);
-    if (access(path, R_OK) != 0) {
+    const char *like = soc_path(o->like);
+    if (access(like, R_OK) != 0) {
         (void)err_add(e, "--like %s: not a shipped name (`xpusim list soc` shows them), nor a file",
                       o->like);
     }
-    cJSON *sibling = e->n > 0 ? NULL : json_read_file(path, e);
+    cJSON *sibling = e->n > 0 ? NULL : json_read_file(like, e);
     cJSON *tree = NULL;
-    if (sibling != NULL && soc_parse(sibling, path, soc, e) == 0 &&
+    if (sibling != NULL && soc_parse(sibling, like, soc, e) == 0 &&
         interval_table_read(&table, e) == 0) {
         tree = soc_sibling_tree(sibling, s, &table, e);
     }
-    if (tree != NULL && soc_parse(tree, s->name, soc, e) == 0 &&
-        new_file_write(o->output, s->name, tree, path, sizeof path, e) == 0) {
+    char *path = tree != NULL && soc_parse(tree, s->name, soc, e) == 0
+                     ? new_file_write(o->output, s->name, tree, e)
+                     : NULL;
+    if (path != NULL) {
         tell(path, soc, &table);
     }
+    free(path);
     conformal_fini(&table);
     cJSON_Delete(sibling);
     cJSON_Delete(tree);

@@ -13,17 +13,15 @@
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 #include "traces/traces.h"
 
-#define PATH_BYTES 4096
-#define ABOUT_BYTES 1024
 #define SOURCE_WIDTH 60
 
 static int each_file(const char *folder, struct frame *f, struct err *e,
                      void (*put)(void *f, const char *path, const char *name, struct err *e))
 {
-    char dir[PATH_BYTES];
-    return folder_each(datadir_path(dir, sizeof dir, folder), put, f, e);
+    return folder_each(datadir_path(folder), put, f, e);
 }
 
 /* ---- every number of one file ---- */
@@ -51,9 +49,9 @@ static void put_quantity(struct document *d, struct frame *f, const char *path, 
     const char *brief = strlen(source) <= SOURCE_WIDTH
                             ? source
                             : document_format(d, "%.*s...", SOURCE_WIDTH - 3, source);
-    FRAME_ROW(f, document_format(d, "%s", path), number_of(q, "value"),
-              document_format(d, "%s", json_string(q, "unit")), number_of(q, "low"),
-              number_of(q, "high"), document_format(d, "%s", json_string(q, "kind")), brief,
+    FRAME_ROW(f, path, number_of(q, "value"), document_format(d, "%s", json_string(q, "unit")),
+              number_of(q, "low"), number_of(q, "high"),
+              document_format(d, "%s", json_string(q, "kind")), brief,
               document_format(d, "%s", source));
 }
 
@@ -64,13 +62,12 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
     const cJSON *c;
     cJSON_ArrayForEach(c, node)
     {
-        char below[512];
-        char label[128];
-        json_label(c, label, sizeof label);
-        const char *name = c->string != NULL  ? c->string
-                           : label[0] != '\0' ? label
-                                              : document_format(d, "%d", index);
-        (void)snprintf(below, sizeof below, "%s.%s", path, name);
+        char *label = json_label(c);
+        const char *below = document_format(d, "%s.%s", path,
+                                            c->string != NULL ? c->string
+                                            : label != NULL   ? label
+                                                              : document_format(d, "%d", index));
+        free(label);
         bool quantity = cJSON_HasObjectItem(c, "value") && cJSON_HasObjectItem(c, "unit");
         /* of the file and of its fit, not of the machine */
         bool aside = c->string != NULL &&
@@ -78,8 +75,7 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
         if (quantity) {
             put_quantity(d, f, below, c);
         } else if (cJSON_IsNumber(c) && !aside) {
-            FRAME_ROW(f, document_format(d, "%s", below), c->valuedouble, "", FRAME_NONE,
-                      FRAME_NONE, "", "", "");
+            FRAME_ROW(f, below, c->valuedouble, "", FRAME_NONE, FRAME_NONE, "", "", "");
         } else if (!aside) {
             put_numbers(d, f, below, c);
         }
@@ -132,17 +128,18 @@ static void put_soc(void *f, const char *path, const char *name, struct err *e)
     cJSON *root = soc == NULL ? NULL : json_read_file(path, e);
     if (root != NULL && soc_parse(root, path, soc, e) == 0) {
         const struct machine *m = &soc->machine;
-        char devices[256] = "";
+        struct text devices = {0};
         double fitted = 0.0;
         for (uint32_t i = 0; i < m->n_devices; i++) {
-            cli_append(devices, sizeof devices, "%s%s %.3g", i > 0 ? ", " : "", m->devices[i].name,
-                       soc->devices[i].peak_flop_per_s / 1e12);
+            text_item(&devices, ", ", m->devices[i].name);
+            text_format(&devices, " %.3g", soc->devices[i].peak_flop_per_s / 1e12);
             for (uint32_t k = 0; k < soc->devices[i].n_runtimes; k++) {
                 fitted += soc->devices[i].runtimes[k].start.given;
             }
         }
-        FRAME_ROW(f, name, devices, m->ddr_peak_bytes_per_s / 1e9, m->memory_bytes / 1e9, fitted,
-                  soc->note);
+        FRAME_ROW(f, name, text_end(&devices), m->ddr_peak_bytes_per_s / 1e9, m->memory_bytes / 1e9,
+                  fitted, soc->note);
+        text_fini(&devices);
     }
     cJSON_Delete(root);
     free(soc);
@@ -158,9 +155,8 @@ int list_socs(const char *name, struct document *d, struct err *e)
         {.name = "calibrated_runtimes", .title = "calibrated", .unit = "1"},
         {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
     };
-    char path[PATH_BYTES];
     if (name != NULL) {
-        return list_numbers("soc", soc_path(name, path, sizeof path), d, e);
+        return list_numbers("soc", soc_path(name), d, e);
     }
     int rc = each_file("hwmodels/soc", DOCUMENT_FRAME(d, "", 0, columns), e, put_soc);
     document_note(d, "\ncalibrated: runtimes that `xpusim calibrate` fitted. `xpusim list soc "
@@ -192,9 +188,8 @@ int list_llms(const char *name, struct document *d, struct err *e)
         {.name = "kv_kb_per_token", .title = "KV, kB a token", .unit = "kB"},
         {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
     };
-    char path[PATH_BYTES];
     if (name != NULL) {
-        return list_numbers("llm", llm_path(name, path, sizeof path), d, e);
+        return list_numbers("llm", llm_path(name), d, e);
     }
     return each_file("hwmodels/llm", DOCUMENT_FRAME(d, "", 0, columns), e, put_llm);
 }
@@ -202,43 +197,43 @@ int list_llms(const char *name, struct document *d, struct err *e)
 /* ---- data sets ---- */
 
 /* What a data set says of itself: the comments after its format line. */
-static void describe_csv(const char *path, char *buf, size_t size)
+static char *describe_csv(const char *path)
 {
+    struct text about = {0};
+    struct input_line line = {0};
+    struct err none = ERR_INIT; /* who reads the rows says what is wrong with the file */
     FILE *f = input_try(path);
-    char line[ABOUT_BYTES];
-    buf[0] = '\0';
-    while (f != NULL && fgets(line, sizeof line, f) != NULL && line[0] == '#') {
-        line[strcspn(line, "\r\n")] = '\0';
-        const char *text = line + strspn(line, "# ");
+    while (f != NULL && input_next(f, path, &line, &none) > 0 && line.text[0] == '#') {
+        line.text[strcspn(line.text, "\r\n")] = '\0';
+        const char *text = line.text + strspn(line.text, "# ");
         if (strncmp(text, "xpusim-", 7) != 0) {
-            cli_append(buf, size, "%s%s", buf[0] != '\0' ? "; " : "", text);
+            text_item(&about, "; ", text);
         }
     }
     if (f != NULL) {
         (void)fclose(f);
     }
+    err_fini(&none);
+    free(line.text);
+    return text_end(&about);
 }
 
 /* "...; licence MIT; measured" or "licence of this file: CC0; ...". */
-static void licence_of(const char *about, char *buf, size_t size)
+static char *licence_of(const char *about)
 {
     const char *at = strstr(about, "licence ");
-    at = at == NULL ? NULL : at + strlen("licence ");
-    if (at != NULL && strncmp(at, "of this file: ", 14) == 0) {
-        at += 14;
-    }
-    (void)snprintf(buf, size, "%.*s", at == NULL ? 0 : (int)strcspn(at, ";"), at == NULL ? "" : at);
+    at = at == NULL ? "" : at + strlen("licence ");
+    at += strncmp(at, "of this file: ", 14) == 0 ? 14 : 0;
+    return xformat("%.*s", (int)strcspn(at, ";"), at);
 }
 
 static void put_dataset(void *f, const char *path, const char *name, struct err *e)
 {
-    char about[4 * ABOUT_BYTES];
-    char licence[ABOUT_BYTES];
+    char *about = describe_csv(path);
+    char *licence = licence_of(about);
     struct dataset data;
     struct err none = ERR_INIT; /* recorded arrivals have no lengths, or other columns */
     (void)e;
-    describe_csv(path, about, sizeof about);
-    licence_of(about, licence, sizeof licence);
     if (dataset_load(path, &data, &none) == 0) {
         double input = 0.0;
         double output = 0.0;
@@ -253,6 +248,8 @@ static void put_dataset(void *f, const char *path, const char *name, struct err 
         FRAME_ROW(f, name, FRAME_NONE, FRAME_ABSENT, FRAME_NONE, FRAME_NONE, licence, about);
     }
     err_fini(&none);
+    free(licence);
+    free(about);
 }
 
 int list_datasets(const char *name, struct document *d, struct err *e)
@@ -267,17 +264,18 @@ int list_datasets(const char *name, struct document *d, struct err *e)
         {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
     };
     if (name != NULL) {
-        char relative[300];
-        char path[PATH_BYTES];
-        char about[4 * ABOUT_BYTES];
-        (void)snprintf(relative, sizeof relative, "traces/datasets/%s.csv", name);
-        describe_csv(datadir_path(path, sizeof path, relative), about, sizeof about);
+        char *relative = xformat("traces/datasets/%s.csv", name);
+        const char *path = datadir_path(relative);
+        char *about = describe_csv(path);
         if (about[0] == '\0') {
-            return err_add(e, "no data set is called %s; `xpusim list dataset` shows them", name);
+            (void)err_add(e, "no data set is called %s; `xpusim list dataset` shows them", name);
+        } else {
+            document_note(d, "%s: %s\n", name, about);
+            put_dataset(DOCUMENT_FRAME(d, "", 0, columns), path, name, e);
         }
-        document_note(d, "%s: %s\n", name, about);
-        put_dataset(DOCUMENT_FRAME(d, "", 0, columns), path, name, e);
-        return 0;
+        free(about);
+        free(relative);
+        return e->n > 0 ? -EINVAL : 0;
     }
     return each_file("traces/datasets", DOCUMENT_FRAME(d, "", 0, columns), e, put_dataset);
 }

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 int new_file_name_check(const char *command, const char *name, struct err *e)
@@ -13,23 +15,28 @@ int new_file_name_check(const char *command, const char *name, struct err *e)
                                "._-+");
     if (name[0] == '\0' || name[0] == '-' || name[good] != '\0' || good > 63) {
         return err_add(e,
-                       "%s '%.80s': letters, digits and . _ - + only, at most 63, none of the "
+                       "%s '%s': letters, digits and . _ - + only, at most 63, none of the "
                        "first a dash",
                        command, name);
     }
     return 0;
 }
 
-int new_file_write(const char *output, const char *name, const cJSON *tree, char *buf, size_t size,
-                   struct err *e)
+char *new_file_write(const char *output, const char *name, const cJSON *tree, struct err *e)
 {
-    int n =
-        output != NULL ? snprintf(buf, size, "%s", output) : snprintf(buf, size, "%s.json", name);
-    if (n <= 5 || (size_t)n >= size || strcmp(buf + n - 5, ".json") != 0) {
-        return err_add(e, "-o '%.80s': must be a path ending in .json", output);
+    char *path = output != NULL ? xstrdup(output) : xformat("%s.json", name);
+    size_t n = strlen(path);
+    int rc = -EINVAL;
+    if (n <= 5 || strcmp(path + n - 5, ".json") != 0) {
+        (void)err_add(e, "-o '%s': must be a path ending in .json", path);
+    } else if (access(path, F_OK) == 0) {
+        (void)err_add(e, "%s: is there already; remove it, or give another -o", path);
+    } else {
+        rc = json_write_file(path, tree, e);
     }
-    if (access(buf, F_OK) == 0) {
-        return err_add(e, "%s: is there already; remove it, or give another -o", buf);
+    if (rc != 0) {
+        free(path);
+        return NULL;
     }
-    return json_write_file(buf, tree, e);
+    return path;
 }

@@ -9,10 +9,9 @@
 
 /* Names of machines and models: letters, digits and . _ - +, at most 63. 0 or -EINVAL. */
 int new_file_name_check(const char *command, const char *name, struct err *e);
-/* Writes the tree to `output`, or to NAME.json when that is NULL; buf holds the path afterwards.
- * 0 or -EINVAL with an error: it is there, or cannot be written. */
-int new_file_write(const char *output, const char *name, const cJSON *tree, char *buf, size_t size,
-                   struct err *e);
+/* Writes the tree to `output`, or to NAME.json when that is NULL. The path, which the caller frees,
+ * or NULL with an error: it is there, or cannot be written. */
+char *new_file_write(const char *output, const char *name, const cJSON *tree, struct err *e);
 
 /* The option that says where, of a struct with a member `output`. */
 #define NEW_FILE_OUTPUT(T)                                                                         \

@@ -130,9 +130,8 @@ int machines_draw(const struct config *c, uint64_t seed, uint32_t n, struct mach
                   struct err *e)
 {
     *out = (struct machines){.n_draws = n};
-    char file[PATH_BYTES];
     struct conformal table;
-    if (conformal_read(datadir_path(file, sizeof file, CONFORMAL_TABLE), &table, e) != 0) {
+    if (conformal_read(datadir_path(CONFORMAL_TABLE), &table, e) != 0) {
         return -EINVAL;
     }
     size_t before = e->n;

@@ -60,7 +60,6 @@ struct gate_metric {
 struct gate_group {
     const char *name, *soc, *llm;
     const char *workload, *trace; /* one of them; the other NULL */
-    char trace_path[4096];        /* what trace is of a group that was read */
     const char *sets[GATE_MAX_SETS];
     uint32_t n_sets;
     uint64_t seed;

@@ -93,10 +93,7 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
 static void read_trace(struct json_obj *o, struct gate_group *g)
 {
     const char *name = json_get_string(o, "trace");
-    g->trace = datadir_path(g->trace_path, sizeof g->trace_path, name);
-    if (access(name, R_OK) == 0) {
-        (void)snprintf(g->trace_path, sizeof g->trace_path, "%s", name);
-    }
+    g->trace = access(name, R_OK) == 0 ? name : datadir_path(name);
 }
 
 static void read_group(struct json_obj *o, struct gate_baseline *b)

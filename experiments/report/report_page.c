@@ -14,8 +14,7 @@
 
 static char *read_data(const char *name, struct err *e)
 {
-    char path[PATH_BYTES];
-    return input_text(datadir_path(path, sizeof path, name), MAX_BYTES, e);
+    return input_text(datadir_path(name), MAX_BYTES, e);
 }
 
 int report_page_load(struct report_page *p, struct err *e)

@@ -27,8 +27,6 @@
 #include "sim/base/words.h"
 #include "traces/traces.h"
 
-#define PATH_BYTES 4096
-
 static bool ends_with(const char *s, const char *tail)
 {
     size_t n = strlen(s);
@@ -50,10 +48,10 @@ static void add_file(cJSON *tree, const char *key, const char *what, const char 
     if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
         struct nearest near;
         struct err none = ERR_INIT;
-        char folder[PATH_BYTES];
+        char *folder = xstrdup(file);
         nearest_init(&near, what);
-        (void)snprintf(folder, sizeof folder, "%s", file);
         (void)folder_each(dirname(folder), look, &near, &none);
+        free(folder);
         err_fini(&none);
         (void)err_add(
             e,
@@ -186,12 +184,11 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
 {
     memset(c, 0, sizeof *c);
     size_t before = e->n;
-    char soc_file[PATH_BYTES];
-    char llm_file[PATH_BYTES];
+    const char *soc_file = soc_path(o->soc);
+    const char *llm_file = llm_path(o->llm);
     c->tree = cJSON_CreateObject();
-    add_file(c->tree, "soc", o->soc, soc_path(o->soc, soc_file, sizeof soc_file), json_read_file,
-             e);
-    add_file(c->tree, "llm", o->llm, llm_path(o->llm, llm_file, sizeof llm_file), llm_read_file, e);
+    add_file(c->tree, "soc", o->soc, soc_file, json_read_file, e);
+    add_file(c->tree, "llm", o->llm, llm_file, llm_read_file, e);
     cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json());
     take_form(c->tree);
     if (e->n > before) {

@@ -26,10 +26,7 @@ static int add_set(struct config_options *o, const char *path, const char *value
     if (o->n_sets == CONFIG_MAX_SETS) {
         return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
     }
-    size_t size = strlen(path) + strlen(value) + 2;
-    char *text = xmalloc(size);
-    (void)snprintf(text, size, "%s=%s", path, value);
-    o->sets[o->n_sets++] = text;
+    o->sets[o->n_sets++] = xformat("%s=%s", path, value);
     return 0;
 }
 
@@ -41,14 +38,10 @@ static int take_set(void *target, const struct option_row *row, const char *arg,
     if (equals == NULL || equals == arg) {
         return err_add(e, "--set %s: must be PATH=VALUE, as in sim.contention=none", arg);
     }
-    char path[192];
-    size_t len = (size_t)(equals - arg);
-    if (len >= sizeof path) {
-        return err_add(e, "--set %.40s...: path too long", arg);
-    }
-    memcpy(path, arg, len);
-    path[len] = '\0';
-    return add_set(o, path, equals + 1, e);
+    char *path = xformat("%.*s", (int)(equals - arg), arg);
+    int rc = add_set(o, path, equals + 1, e);
+    free(path);
+    return rc;
 }
 
 /* "X" sets both sigmas, "X,Y" prefill and decode. */
@@ -57,18 +50,16 @@ static int take_annotation(void *target, const struct option_row *row, const cha
 {
     struct config_options *o = target;
     (void)row;
-    char prefill[64];
-    const char *comma = strchr(arg, ',');
-    size_t len = comma != NULL ? (size_t)(comma - arg) : strlen(arg);
-    if (len == 0 || len >= sizeof prefill) {
-        return err_add(e, "--annotation-noise %.40s: must be X or PREFILL,DECODE", arg);
+    size_t len = strcspn(arg, ",");
+    if (len == 0) {
+        return err_add(e, "--annotation-noise %s: must be X or PREFILL,DECODE", arg);
     }
-    memcpy(prefill, arg, len);
-    prefill[len] = '\0';
+    char *prefill = xformat("%.*s", (int)len, arg);
+    const char *decode = arg[len] == ',' ? arg + len + 1 : prefill;
     int rc = add_set(o, "sim.annotation.sigma_prefill", prefill, e);
-    return rc < 0
-               ? rc
-               : add_set(o, "sim.annotation.sigma_decode", comma != NULL ? comma + 1 : prefill, e);
+    rc = rc < 0 ? rc : add_set(o, "sim.annotation.sigma_decode", decode, e);
+    free(prefill);
+    return rc;
 }
 
 /* Options that are another spelling of --set: the name, and the path with the value of a flag. */

@@ -5,8 +5,6 @@
 
 #include "sim/base/datadir.h"
 
-#define PATH_BYTES 4096
-
 /* Draft lengths other than the method's own; constants of the paper's text. */
 static void lengths_apply(const struct speculation_data *data, struct speculation_model *m,
                           enum speculation_length length)
@@ -52,16 +50,16 @@ static const struct {
 int config_speculation_fit(const struct config_drafts *c, struct config_speculation *out,
                            struct err *e)
 {
-    char dir[PATH_BYTES];
     memset(out, 0, sizeof *out);
     static struct speculation_data data; /* large; constant once read, so sharing it is harmless */
-    static char read_from[PATH_BYTES];   /* a fit loads thousands of configurations */
-    if (strcmp(datadir_path(dir, sizeof dir, SPECULATION_DIR), read_from) != 0) {
-        read_from[0] = '\0';
+    static const char *read_from;        /* a fit loads thousands of configurations */
+    const char *dir = datadir_path(SPECULATION_DIR);
+    if (dir != read_from) {
+        read_from = NULL;
         if (speculation_data_read(dir, &data, e) != 0) {
             return -EINVAL;
         }
-        memcpy(read_from, dir, sizeof dir);
+        read_from = dir;
     }
     for (int i = CONFIG_DRAFTER_PLD; i < CONFIG_DRAFTERS; i++) {
         if (speculation_model_fit(&data, c->dataset, c->model, systems[i].method, systems[i].ours,

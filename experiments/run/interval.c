@@ -9,8 +9,7 @@
 
 int interval_table_read(struct conformal *out, struct err *e)
 {
-    char file[4096];
-    return conformal_read(datadir_path(file, sizeof file, CONFORMAL_TABLE), out, e);
+    return conformal_read(datadir_path(CONFORMAL_TABLE), out, e);
 }
 
 struct conformal_interval interval_of(const struct conformal *t, const struct soc *soc,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,11 +13,11 @@
 
 #include "policies/external/external.h"
 #include "policies/registry.h"
+#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
 #include "sim/core/contract.h"
 
-#define PATH_BYTES 4096
 #define SUFFIX ".so"
 #define SYMBOL "xpusim_policy"
 #define MAX_PARAMS (sizeof((struct policy_params *)NULL)->v / sizeof(double))
@@ -131,25 +132,14 @@ static void *open_copy(const char *path, struct err *e)
 static const struct policy_ops *load_external(const char *spec, struct err *e)
 {
     const struct policy_ops *ops = external_load(spec, e);
-    char path[PATH_BYTES];
-    (void)snprintf(path, sizeof path, "%.*s", (int)plugin_path_length(spec), spec);
-    return ops != NULL && check_ops(path, ops, e) == 0 ? ops : NULL;
+    char *path = xformat("%.*s", (int)plugin_path_length(spec), spec);
+    ops = ops != NULL && check_ops(path, ops, e) == 0 ? ops : NULL;
+    free(path);
+    return ops;
 }
 
-const struct policy_ops *plugin_load(const char *spec, struct err *e)
+static const struct policy_ops *load_file(const char *path, struct err *e)
 {
-    if (external_spec_length(spec) > 0) {
-        return load_external(spec, e);
-    }
-    char path[PATH_BYTES];
-    size_t len = plugin_path_length(spec);
-    /* dlopen looks for a name without a slash in the system's folders, never in this one. */
-    const char *here = memchr(spec, '/', len) == NULL ? "./" : "";
-    if (len + strlen(here) >= sizeof path) {
-        (void)err_add(e, "--policy %.60s...: the path is too long", spec);
-        return NULL;
-    }
-    (void)snprintf(path, sizeof path, "%s%.*s", here, (int)len, spec);
     size_t before = e->n;
     struct stat st;
     if (stat(path, &st) != 0) { /* dlopen says the same of a missing file and a missing library */
@@ -178,13 +168,27 @@ const struct policy_ops *plugin_load(const char *spec, struct err *e)
     return check_ops(path, ops, e) == 0 ? ops : NULL;
 }
 
+const struct policy_ops *plugin_load(const char *spec, struct err *e)
+{
+    if (external_spec_length(spec) > 0) {
+        return load_external(spec, e);
+    }
+    int len = (int)plugin_path_length(spec);
+    /* dlopen looks for a name without a slash in the system's folders, never in this one. */
+    const char *here = memchr(spec, '/', (size_t)len) == NULL ? "./" : "";
+    char *path = xformat("%s%.*s", here, len, spec);
+    const struct policy_ops *ops = load_file(path, e);
+    free(path);
+    return ops;
+}
+
 uint64_t plugin_code_hash(const char *spec)
 {
-    char path[PATH_BYTES] = "";
-    if (external_spec_length(spec) > 0) {
-        (void)external_file(spec, path, sizeof path);
-    } else {
-        (void)snprintf(path, sizeof path, "%.*s", (int)plugin_path_length(spec), spec);
-    }
-    return path[0] != '\0' ? hash_file(path) : 0;
+    size_t len = plugin_path_length(spec);
+    char *path = external_spec_length(spec) > 0 ? external_file(spec)
+                 : len > 0                      ? xformat("%.*s", (int)len, spec)
+                                                : NULL;
+    uint64_t hash = path != NULL ? hash_file(path) : 0;
+    free(path);
+    return hash;
 }

@@ -1,6 +1,7 @@
 /* Paths in an experiment file are relative to the file, wherever the sweep is started. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/plugin.h"
@@ -33,8 +34,9 @@ static int policy_path(const char *file, char *text, size_t size, struct err *e)
         return 0;
     }
     size_t at = external_spec_length(text) > 0 ? strcspn(text, ":") + 1 : 0;
-    char own[4096];
-    bool of_system = at > 0 && external_file(text, own, sizeof own)[0] == '\0';
+    char *own = at > 0 ? external_file(text) : NULL;
+    bool of_system = at > 0 && own == NULL;
+    free(own);
     return of_system ? 0 : insert_folder(file, text, size, at, e);
 }
 

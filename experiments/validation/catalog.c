@@ -88,8 +88,7 @@ static void add_soc(void *ctx, const char *path, const char *name, struct err *e
 /* s weights at 4 bits with a 16-bit scale (and a 4-bit zero point) a group, the others at 8. */
 static void read_recipes(struct catalog *c, struct err *e)
 {
-    char file[PATH_BYTES];
-    struct csvfile *f = csvfile_open(datadir_path(file, sizeof file, RECIPES), e);
+    struct csvfile *f = csvfile_open(datadir_path(RECIPES), e);
     if (f == NULL) {
         return;
     }
@@ -127,9 +126,8 @@ int catalog_open(struct catalog *c, struct err *e)
 {
     memset(c, 0, sizeof *c);
     size_t before = e->n;
-    char dir[PATH_BYTES];
-    (void)folder_each(datadir_path(dir, sizeof dir, "hwmodels/soc"), add_soc, c, e);
-    (void)folder_each(datadir_path(dir, sizeof dir, "hwmodels/llm"), add_llm, c, e);
+    (void)folder_each(datadir_path("hwmodels/soc"), add_soc, c, e);
+    (void)folder_each(datadir_path("hwmodels/llm"), add_llm, c, e);
     read_recipes(c, e);
     (void)interval_table_read(&c->residuals, e);
     return e->n == before ? 0 : -EINVAL;

@@ -24,11 +24,10 @@
  */
 static int take_soc(struct catalog *c, const char *text, const char **name, struct err *e)
 {
-    char file[PATH_BYTES];
     size_t n = strlen(text);
     if (n > 5 && strcmp(text + n - 5, ".json") == 0) {
         struct soc *soc = xmalloc(sizeof *soc);
-        cJSON *root = json_read_file(soc_path(text, file, sizeof file), e);
+        cJSON *root = json_read_file(soc_path(text), e);
         int rc = root == NULL ? -EINVAL : soc_parse(root, text, soc, e);
         cJSON_Delete(root);
         if (rc != 0) {
@@ -289,8 +288,7 @@ static bool within(const struct validate_points_options *o, const struct points_
 int validate_points(const struct validate_points_options *o, const char *only_soc,
                     const struct option_output *out, struct err *e)
 {
-    char buf[PATH_BYTES];
-    const char *path = datadir_named(buf, sizeof buf, o->points, "hwmodels/points", ".csv");
+    const char *path = datadir_named(o->points, "hwmodels/points", ".csv");
     struct points points = {0};
     struct catalog catalog = {0};
     const char *soc = NULL;

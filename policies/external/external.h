@@ -21,5 +21,5 @@ size_t external_spec_length(const char *spec);
 const struct policy_ops *external_load(const char *spec, struct err *e);
 
 /* The file that such a specification names: the Python file, or the first word of the command where
- * that is a path; "" else. Returns buf. */
-const char *external_file(const char *spec, char *buf, size_t size);
+ * that is a path; NULL else. The caller frees it. */
+char *external_file(const char *spec);

@@ -11,7 +11,6 @@
 
 #define EXEC "exec:"
 #define PYTHON "python:"
-#define PATH_BYTES 4096
 #define KEY_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 #define MAX_PARAMS 63 /* of its own: limit_s is one more */
 
@@ -45,16 +44,14 @@ size_t external_spec_length(const char *spec)
     return spec[n] == ':' ? n + 1 + strcspn(spec + n + 1, ":") : n;
 }
 
-const char *external_file(const char *spec, char *buf, size_t size)
+char *external_file(const char *spec)
 {
     bool python = starts(spec, PYTHON);
-    size_t skip = strlen(python ? PYTHON : EXEC);
-    size_t len = strcspn(spec + skip, python ? ":" : " :");
-    (void)snprintf(buf, size, "%.*s", (int)len, spec + skip);
-    if (!python && strchr(buf, '/') == NULL) {
-        buf[0] = '\0'; /* found in PATH: part of the system, not of the experiment */
-    }
-    return buf;
+    const char *file = spec + strlen(python ? PYTHON : EXEC);
+    size_t len = strcspn(file, python ? ":" : " :");
+    /* found in PATH: part of the system, not of the experiment */
+    bool of_system = !python && memchr(file, '/', len) == NULL;
+    return of_system ? NULL : xformat("%.*s", (int)len, file);
 }
 
 /* The command line of a specification. Owned by x. */
@@ -80,16 +77,15 @@ static int command_line(struct external *x, struct err *e)
     if (colon == NULL || colon == file || colon[1] == '\0') {
         return err_add(e, "--policy %s: must be python:FILE.py:CLASS", x->spec);
     }
-    char path[PATH_BYTES];
     const char *python = getenv("XPUSIM_PYTHON");
     x->argv[0] = xstrdup(python != NULL && *python != '\0' ? python : "python3");
-    x->argv[1] = xstrdup(datadir_path(path, sizeof path, "policies/python"));
+    x->argv[1] = xstrdup(datadir_path("policies/python"));
     /* Asked here, so that the error is one line about the specification and not what an interpreter
      * prints. */
-    if (access(external_file(x->spec, path, sizeof path), R_OK) != 0) {
-        return err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
+    x->argv[2] = external_file(x->spec);
+    if (access(x->argv[2], R_OK) != 0) {
+        return err_add(e, "--policy %s: cannot read: %s", x->argv[2], strerror(errno));
     }
-    x->argv[2] = xstrdup(path);
     x->argv[3] = xstrdup(colon + 1);
     return 0;
 }
@@ -171,19 +167,14 @@ static void params_of(struct external *x, struct json_obj *o)
         struct json_obj p = json_array_object(o, "params", i);
         param_of(&x->params[x->n_params++], &p);
     }
-    char help[160];
-    (void)snprintf(help, sizeof help,
-                   "wall clock for one answer of the process, its start included, s; 0: %g",
-                   x->limit_s);
-    x->params[x->n_params] =
-        (struct policy_param)POLICY_NUMBER("limit_s", 0, 0, 1e6, xstrdup(help));
+    char *help = xformat("wall clock for one answer of the process, its start included, s; 0: %g",
+                         x->limit_s);
+    x->params[x->n_params] = (struct policy_param)POLICY_NUMBER("limit_s", 0, 0, 1e6, help);
     x->ops.params = x->params;
 }
 
-static void description_of(struct external *x, const cJSON *tree, struct err *e)
+static void description_of(struct external *x, const cJSON *tree, const char *place, struct err *e)
 {
-    char place[PATH_BYTES];
-    (void)snprintf(place, sizeof place, "--policy %s: its description", x->spec);
     struct json_obj o = json_root(tree, place, e);
     uint32_t version = json_get_u32(&o, "protocol", 0, UINT32_MAX);
     /* Nothing else of it is read: the other members may mean something else there. */
@@ -216,9 +207,10 @@ static void description_of(struct external *x, const cJSON *tree, struct err *e)
 
 uint64_t external_content(const struct external *x)
 {
-    char path[PATH_BYTES];
-    (void)external_file(x->spec, path, sizeof path);
-    return path[0] != '\0' ? hash_file(path) : 0;
+    char *path = external_file(x->spec);
+    uint64_t content = path != NULL ? hash_file(path) : 0;
+    free(path);
+    return content;
 }
 
 /* Starts it, hears what it is, lets it go. */
@@ -250,7 +242,9 @@ static int describe(struct external *x, struct err *e)
                       "(docs/policy-protocol.md): %.80s",
                       x->spec, line);
     } else {
-        description_of(x, tree, e);
+        char *place = xformat("--policy %s: its description", x->spec);
+        description_of(x, tree, place, e);
+        free(place);
     }
     cJSON_Delete(tree);
     process_end(&p);

@@ -2,11 +2,14 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "sim/base/arena.h"
 
 #ifndef PATH_MAX
 #define PATH_MAX 4096
@@ -14,39 +17,60 @@
 
 static bool holds_data(const char *dir)
 {
-    char probe[PATH_MAX + 64];
-    (void)snprintf(probe, sizeof probe, "%s/hwmodels/soc", dir);
-    return access(probe, R_OK) == 0;
+    char *probe = xformat("%s/hwmodels/soc", dir);
+    bool there = access(probe, R_OK) == 0;
+    free(probe);
+    return there;
 }
 
 /* The nearest ancestor of the executable that holds the data, as a source tree does, or has it in
- * share/xpusim, as a prefix does wherever it was moved. */
-static int beside_program(char *dir, size_t size)
+ * share/xpusim, as a prefix does wherever it was moved. NULL without one; the caller frees it. */
+static char *beside_program(void)
 {
     static const char *const within[] = {"", "/share/xpusim"};
     char exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (n <= 0) {
-        return -1;
+        return NULL;
     }
     exe[n] = '\0';
     for (char *slash = strrchr(exe, '/'); slash != NULL; slash = strrchr(exe, '/')) {
         *slash = '\0';
         for (size_t i = 0; i < sizeof within / sizeof *within; i++) {
-            int length = snprintf(dir, size, "%s%s", exe, within[i]);
-            if (length > 0 && (size_t)length < size && holds_data(dir)) {
-                return 0;
+            char *dir = xformat("%s%s", exe, within[i]);
+            if (holds_data(dir)) {
+                return dir;
             }
+            free(dir);
         }
     }
-    return -1;
+    return NULL;
 }
 
-const char *datadir_path(char *buf, size_t size, const char *relative)
+static int compare(const void *a, const void *b)
 {
-    char found[PATH_MAX];
+    return strcmp(a, b);
+}
+
+/* Takes the text over. */
+static const char *keep(char *text)
+{
+    static void *kept;
+    char **found = tsearch(text, &kept, compare);
+    if (found == NULL) {
+        out_of_memory(0);
+    }
+    if (*found != text) {
+        free(text);
+    }
+    return *found;
+}
+
+const char *datadir_path(const char *relative)
+{
     const char *base = getenv("XPUSIM_DATA_DIR");
-    if (base == NULL && beside_program(found, sizeof found) == 0) {
+    char *found = base == NULL ? beside_program() : NULL;
+    if (base == NULL) {
         base = found;
     }
 #ifdef XPUSIM_DATADIR
@@ -54,8 +78,9 @@ const char *datadir_path(char *buf, size_t size, const char *relative)
         base = XPUSIM_DATADIR;
     }
 #endif
-    (void)snprintf(buf, size, "%s/%s", base == NULL ? "." : base, relative);
-    return buf;
+    const char *path = keep(xformat("%s/%s", base == NULL ? "." : base, relative));
+    free(found);
+    return path;
 }
 
 bool datadir_is_path(const char *name)
@@ -68,22 +93,20 @@ bool datadir_is_path(const char *name)
     return strchr(name, '/') != NULL || (n > 0 && end[1 + n] == '\0');
 }
 
-const char *datadir_named(char *buf, size_t size, const char *name, const char *folder,
-                          const char *ending)
+const char *datadir_named(const char *name, const char *folder, const char *ending)
 {
-    char relative[300];
     if (datadir_is_path(name)) {
-        (void)snprintf(buf, size, "%s", name);
-        return buf;
+        return name;
     }
-    (void)snprintf(relative, sizeof relative, "%s/%.200s%s", folder, name, ending);
-    return datadir_path(buf, size, relative);
+    char *relative = xformat("%s/%s%s", folder, name, ending);
+    const char *path = datadir_path(relative);
+    free(relative);
+    return path;
 }
 
 int datadir_check(struct err *e)
 {
-    char dir[PATH_MAX];
-    (void)datadir_path(dir, sizeof dir, "");
+    const char *dir = datadir_path("");
     if (holds_data(dir)) {
         return 0;
     }

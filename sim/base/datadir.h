@@ -7,14 +7,15 @@
 
 #include "sim/base/err.h"
 
-/* Full path of a data file ("hwmodels/soc/x.json") in buf; returns buf. The file need not exist. */
-const char *datadir_path(char *buf, size_t size, const char *relative);
+/* Full path of a data file ("hwmodels/soc/x.json"), which need not exist. Nobody frees it: a
+ * process names few files, again and again, and keeps each path once until it ends; equal ones are
+ * one pointer. */
+const char *datadir_path(const char *relative);
 
-/* A shipped file by its name ("hwmodels/soc", ".json"), or a person's by its path: a path has a
- * slash or an ending of letters. Returns buf. */
+/* A shipped file by its name ("hwmodels/soc", ".json"), likewise, or a person's by its path, which
+ * is the name itself: a path has a slash or an ending of letters. */
 bool datadir_is_path(const char *name);
-const char *datadir_named(char *buf, size_t size, const char *name, const char *folder,
-                          const char *ending);
+const char *datadir_named(const char *name, const char *folder, const char *ending);
 
 /* 0, or -EINVAL with an error that says where the data was looked for. */
 int datadir_check(struct err *e);

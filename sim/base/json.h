@@ -77,7 +77,7 @@ void json_done(struct json_obj *o);
  * Node at a dotted path ("soc.devices.igpu.runtimes.llama.cpp/8.rate" or "llm.layers"): array
  * elements are named by index, by their "name" member, or as "runtime/weight_bits". NULL when there
  * is none; *bad then points at the part of path that is not there. */
-void json_label(const cJSON *element, char *out, size_t size); /* "" without one */
+char *json_label(const cJSON *element); /* NULL without one; the caller frees it */
 cJSON *json_find_path(cJSON *root, const char *path, const char **bad);
 
 /* Overrides the value at a path: a quantity takes the new number as its `value` (low

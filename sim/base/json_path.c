@@ -3,48 +3,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
-void json_label(const cJSON *c, char *out, size_t size)
+char *json_label(const cJSON *c)
 {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(c, "name");
     const cJSON *runtime = cJSON_GetObjectItemCaseSensitive(c, "runtime");
     const cJSON *bits = cJSON_GetObjectItemCaseSensitive(c, "weight_bits");
-    out[0] = '\0';
     if (cJSON_IsString(name)) {
-        (void)snprintf(out, size, "%s", name->valuestring);
-    } else if (cJSON_IsString(runtime) && cJSON_IsNumber(bits)) {
-        (void)snprintf(out, size, "%s/%g", runtime->valuestring, bits->valuedouble);
+        return xstrdup(name->valuestring);
     }
+    return cJSON_IsString(runtime) && cJSON_IsNumber(bits)
+               ? xformat("%s/%g", runtime->valuestring, bits->valuedouble)
+               : NULL;
 }
 
 /* The child that the path begins with; *len: how much of the path names it. Labels may hold dots,
  * so they are tried whole. */
 static cJSON *step(cJSON *node, const char *path, size_t *len)
 {
-    char key[128];
+    char *end = NULL;
+    long i = strtol(path, &end, 10);
     *len = strcspn(path, ".");
-    if (*len >= sizeof key) {
-        return NULL;
-    }
-    memcpy(key, path, *len);
-    key[*len] = '\0';
-    if (cJSON_IsObject(node)) {
-        return cJSON_GetObjectItemCaseSensitive(node, key);
+    for (cJSON *c = cJSON_IsObject(node) ? node->child : NULL; c != NULL; c = c->next) {
+        if (strlen(c->string) == *len && strncmp(c->string, path, *len) == 0) {
+            return c;
+        }
     }
     if (!cJSON_IsArray(node)) {
         return NULL;
     }
-    char *end = NULL;
-    long i = strtol(key, &end, 10);
-    if (end != key && *end == '\0' && i >= 0 && i < cJSON_GetArraySize(node)) {
+    if (end == path + *len && *len > 0 && i >= 0 && i < cJSON_GetArraySize(node)) {
         return cJSON_GetArrayItem(node, (int)i);
     }
     for (cJSON *c = node->child; c != NULL; c = c->next) {
-        char label[128];
-        json_label(c, label, sizeof label);
-        size_t n = strlen(label);
-        if (n > 0 && strncmp(path, label, n) == 0 && (path[n] == '.' || path[n] == '\0')) {
+        char *label = json_label(c);
+        size_t n = label != NULL ? strlen(label) : 0;
+        bool here = n > 0 && strncmp(path, label, n) == 0 && (path[n] == '.' || path[n] == '\0');
+        free(label);
+        if (here) {
             *len = n;
             return c;
         }

@@ -103,10 +103,9 @@ static cJSON *tree(const char *path)
 
 static void load(struct bench *b)
 {
-    char path[4096];
     struct err e = ERR_INIT;
-    cJSON *s = tree(soc_path("core-ultra-5-125h", path, sizeof path));
-    cJSON *l = tree(llm_path("llama-3.2-3b", path, sizeof path));
+    cJSON *s = tree(soc_path("core-ultra-5-125h"));
+    cJSON *l = tree(llm_path("llama-3.2-3b"));
     if (soc_parse(s, "soc", &b->soc, &e) != 0 || llm_parse(l, "llm", &b->llm, &e) != 0) {
         err_print(&e, stderr);
         exit(2);

@@ -35,11 +35,10 @@ static cJSON *tree(const char *path)
 static void load(struct bench *b, const char *soc, const char *policy, const char *params,
                  const char *workload)
 {
-    char path[4096];
     struct err e = ERR_INIT;
-    cJSON *s = tree(soc_path(soc, path, sizeof path));
+    cJSON *s = tree(soc_path(soc));
     (void)soc_parse(s, soc, &b->soc, &e);
-    cJSON *l = tree(llm_path("llama-3.2-3b", path, sizeof path));
+    cJSON *l = tree(llm_path("llama-3.2-3b"));
     (void)llm_parse(l, "llm", &b->llm, &e);
     roofline_init(&b->model, hwmodel_find("extended"), &b->soc, &b->llm, NULL);
     (void)trace_generate_packed(workload, 1, 1.0, &b->trace, &e);

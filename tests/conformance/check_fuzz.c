@@ -41,22 +41,21 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 
 static void collect(struct seeds *s, const struct reader *r)
 {
-    char path[4096];
     char name[512];
     struct dirent **files = NULL;
     (void)snprintf(name, sizeof name, "tests/fuzz/corpus/%s", r->name);
-    int n = scandir(datadir_path(path, sizeof path, name), &files, NULL, by_name);
+    int n = scandir(datadir_path(name), &files, NULL, by_name);
     for (int i = 0; i < n; i++) {
         if (files[i]->d_name[0] != '.') {
             (void)snprintf(name, sizeof name, "tests/fuzz/corpus/%s/%.256s", r->name,
                            files[i]->d_name);
-            add(s, datadir_path(path, sizeof path, name));
+            add(s, datadir_path(name));
         }
         free(files[i]);
     }
     free(files);
     if (r->shipped != NULL) {
-        add(s, datadir_path(path, sizeof path, r->shipped));
+        add(s, datadir_path(r->shipped));
     }
     ck_assert_msg(s->n > 0, "%s: nothing to start from", r->name);
 }

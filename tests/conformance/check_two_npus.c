@@ -19,9 +19,8 @@ static struct roofline truth;
  * that it runs decodes too. */
 static void machine(bool twice)
 {
-    char path[1024];
     struct err e = ERR_INIT;
-    cJSON *root = json_read_file(soc_path("core-ultra-5-125h", path, sizeof path), &e);
+    cJSON *root = json_read_file(soc_path("core-ultra-5-125h"), &e);
     cJSON *devices = cJSON_GetObjectItem(root, "devices");
     cJSON *npu = cJSON_GetArrayItem(devices, 0);
     cJSON_ReplaceItemInObject(npu, "static_attention", cJSON_CreateFalse());
@@ -31,7 +30,7 @@ static void machine(bool twice)
     }
     ck_assert_msg(soc_parse(root, "two-npus", &soc, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
     cJSON_Delete(root);
-    root = json_read_file(llm_path("llama-3.2-3b", path, sizeof path), &e);
+    root = json_read_file(llm_path("llama-3.2-3b"), &e);
     ck_assert_int_eq(llm_parse(root, "llama-3.2-3b", &llm, &e), 0);
     cJSON_Delete(root);
     roofline_init(&truth, hwmodel_find("extended"), &soc, &llm, NULL);

@@ -170,11 +170,21 @@ list policy W
 list dataset W
 run --W 1
 run --policy W
+run --policy fcfs:W=1
 run --policy exec:W
+run --policy python:W:X
+run --policy ./W.so
+run --policy fcfs --soc ./W.json
+list soc W
+list llm W
+validate --points W
+claims --profile W
 run --policy fcfs --trace W
 run --policy fcfs --workload W
 run --policy fcfs --workload w1:W=1
 run --policy fcfs --workload w1:n=W
+run --policy fcfs --set W=1
+run --policy fcfs --set soc.devices.W.x=1
 run --policy fcfs --set sim.hwmodel=W
 run --policy fcfs --timeline W/x
 compare --policy fcfs --metric counters.W

@@ -8,9 +8,8 @@
 void model_init(struct model *m, const char *llm, const char *form)
 {
     struct err e = ERR_INIT;
-    char path[1024];
-    cJSON *s = json_read_file(soc_path("core-ultra-5-125h-siblings", path, sizeof path), &e);
-    cJSON *l = json_read_file(llm_path(llm, path, sizeof path), &e);
+    cJSON *s = json_read_file(soc_path("core-ultra-5-125h-siblings"), &e);
+    cJSON *l = json_read_file(llm_path(llm), &e);
     (void)soc_parse(s, "soc", &m->soc, &e);
     (void)llm_parse(l, "llm", &m->llm, &e);
     err_print(&e, stderr);

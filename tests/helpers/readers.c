@@ -251,14 +251,13 @@ static int read_speculation(const char *path, const char *replaced, struct err *
     static struct speculation_data data;
     char dir[READER_PATH_BYTES + 8];
     char name[READER_PATH_BYTES + 64];
-    char buf[4096];
     (void)snprintf(dir, sizeof dir, "%s.d", path);
     SIM_REQUIRE(mkdir(dir, 0700) == 0, "%s", dir);
     for (int i = 0; i < 4; i++) {
         char *target = NULL;
         (void)snprintf(name, sizeof name, "%s/%s", SPECULATION_DIR, files[i]);
         if (strcmp(files[i], replaced) != 0) {
-            target = realpath(datadir_path(buf, sizeof buf, name), NULL);
+            target = realpath(datadir_path(name), NULL);
         }
         (void)snprintf(name, sizeof name, "%s/%s", dir, files[i]);
         int rc = symlink(target != NULL ? target : path, name);

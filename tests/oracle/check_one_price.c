@@ -81,8 +81,7 @@ static char path[64];
 static void write_soc(const char *soc, uint32_t device, uint32_t entry)
 {
     struct err e = ERR_INIT;
-    char file[1024];
-    cJSON *tree = json_read_file(soc_path(soc, file, sizeof file), &e);
+    cJSON *tree = json_read_file(soc_path(soc), &e);
     cJSON *d = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "devices"), (int)device);
     cJSON *list = cJSON_GetObjectItem(d, "runtimes");
     for (int i = 0; i < cJSON_GetArraySize(list); i++) {

@@ -135,14 +135,13 @@ END_TEST
 /* Every row of a mix is a row of its set, used at most as often as it is there. */
 static void expect_mix(const char *mix, const char *const names[3], uint64_t first_id, size_t each)
 {
-    char full[4096];
     char relative[200];
     (void)snprintf(relative, sizeof relative, "traces/datasets/%s.csv", mix);
     struct dataset sets[3];
     for (int k = 0; k < 3; k++) {
         ck_assert_int_eq(dataset_load(names[k], &sets[k], &err), 0);
     }
-    struct csvfile *f = csvfile_open(datadir_path(full, sizeof full, relative), &err);
+    struct csvfile *f = csvfile_open(datadir_path(relative), &err);
     ck_assert_ptr_nonnull(f);
     size_t n[3] = {0};
     while (csvfile_next(f, &err) == 1) {
@@ -252,11 +251,26 @@ END_TEST
 /* The environment goes first; a path without it lies in the tree that holds this program. */
 START_TEST(the_data_folder_can_be_named_by_the_environment)
 {
-    char buf[4096];
     ck_assert_int_eq(setenv("XPUSIM_DATA_DIR", "/some/where", 1), 0);
-    ck_assert_str_eq(datadir_path(buf, sizeof buf, "a/b.csv"), "/some/where/a/b.csv");
+    ck_assert_str_eq(datadir_path("a/b.csv"), "/some/where/a/b.csv");
     ck_assert_int_eq(unsetenv("XPUSIM_DATA_DIR"), 0);
-    ck_assert_int_eq(access(datadir_path(buf, sizeof buf, "traces/datasets/bfcl.csv"), R_OK), 0);
+    ck_assert_int_eq(access(datadir_path("traces/datasets/bfcl.csv"), R_OK), 0);
+}
+END_TEST
+
+/* A name of 250 letters in a folder of 5,000: nothing of it is lost. */
+START_TEST(a_path_is_as_long_as_its_parts)
+{
+    char name[251];
+    char folder[5001];
+    (void)snprintf(name, sizeof name, "%0250d", 0);
+    (void)snprintf(folder, sizeof folder, "%05000d", 0);
+    ck_assert_int_eq(setenv("XPUSIM_DATA_DIR", folder, 1), 0);
+    const char *found = datadir_named(name, "a", ".csv");
+    ck_assert_uint_eq(strlen(found), 5000 + strlen("/a/") + 250 + strlen(".csv"));
+    ck_assert_str_eq(found + 5000 + strlen("/a/") + 250, ".csv");
+    ck_assert_ptr_eq(datadir_named(name, "a", ".csv"), found);
+    ck_assert_int_eq(unsetenv("XPUSIM_DATA_DIR"), 0);
 }
 END_TEST
 
@@ -272,5 +286,6 @@ static const struct suite_row suite[] = {
     TEST(events_are_the_gaps_inside_each_recording),
     TEST(events_that_go_back_or_stand_still_are_refused),
     TEST(the_data_folder_can_be_named_by_the_environment),
+    TEST(a_path_is_as_long_as_its_parts),
 };
 SUITE_MAIN("dataset", suite)

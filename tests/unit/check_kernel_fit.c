@@ -28,11 +28,10 @@
 /* Two devices with one width each, and numbers of their own. */
 static void truth_init(struct simdev_truth *t, uint64_t seed)
 {
-    char path[512];
+    const char *path = datadir_path("hwmodels/soc/core-ultra-5-125h.json");
     struct err e = ERR_INIT;
     simdev_truth_init(t);
-    cJSON *root =
-        json_read_file(datadir_path(path, sizeof path, "hwmodels/soc/core-ultra-5-125h.json"), &e);
+    cJSON *root = json_read_file(path, &e);
     ck_assert_ptr_nonnull(root);
     ck_assert_int_eq(soc_parse(root, path, &t->soc, &e), 0);
     cJSON_Delete(root);

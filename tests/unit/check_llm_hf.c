@@ -251,11 +251,10 @@ START_TEST(a_width_and_its_bytes_go_together)
         const char *bytes;
         bool good;
     } four[] = {{"0.499", false}, {"0.5", true}, {"0.56", true}, {"0.99", true}, {"1.01", false}};
-    char path[1024];
     for (size_t i = 0; i < sizeof four / sizeof four[0]; i++) {
         struct err e = ERR_INIT;
         struct llm m;
-        cJSON *root = json_read_file(llm_path("llama-3.2-3b", path, sizeof path), &e);
+        cJSON *root = json_read_file(llm_path("llama-3.2-3b"), &e);
         ck_assert_int_eq(json_set_path(root, "weight_bits", "4", &e), 0);
         ck_assert_int_eq(json_set_path(root, "body_bytes_per_weight", four[i].bytes, &e), 0);
         ck_assert_int_eq(llm_parse(root, "f", &m, &e), four[i].good ? 0 : -EINVAL);
@@ -313,10 +312,9 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
     struct err e = ERR_INIT;
     struct conformal table;
     struct conformal_row errors[9];
-    char path[1024];
     static struct soc soc;
     three_transfers(&table, errors);
-    cJSON *from = json_read_file(soc_path("core-ultra-7-155h", path, sizeof path), &e);
+    cJSON *from = json_read_file(soc_path("core-ultra-7-155h"), &e);
     struct soc_sibling_peak peak = {"igpu", 18.44}; /* twice 9.22 */
     struct soc_sibling o = {"new", "core-ultra-7-155h", 112.0, 16.0, &peak, 1};
     cJSON *to = soc_sibling_tree(from, &o, &table, &e);

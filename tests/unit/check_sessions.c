@@ -37,10 +37,10 @@ struct table {
 
 static struct table table_read(const char *name, const char *form, int fields)
 {
-    char relative[200], full[4096], line[1000];
+    char relative[200], line[1000];
     (void)snprintf(relative, sizeof relative, "traces/datasets/%s.csv", name);
-    FILE *f = fopen(datadir_path(full, sizeof full, relative), "r");
-    ck_assert_msg(f != NULL, "%s", full);
+    FILE *f = fopen(datadir_path(relative), "r");
+    ck_assert_msg(f != NULL, "%s", relative);
     struct table d = {calloc(20000, sizeof *d.v), 0};
     while (fgets(line, sizeof line, f) != NULL) {
         uint32_t *v = d.v[d.n];

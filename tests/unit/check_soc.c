@@ -29,14 +29,12 @@ static cJSON *tree(const char *path)
 
 static cJSON *soc_tree(const char *name)
 {
-    char path[1024];
-    return tree(soc_path(name, path, sizeof path));
+    return tree(soc_path(name));
 }
 
 static cJSON *llm_tree(const char *name)
 {
-    char path[1024];
-    return tree(llm_path(name, path, sizeof path));
+    return tree(llm_path(name));
 }
 
 static struct soc soc_of(const char *name)
@@ -214,8 +212,8 @@ static int load_llm(const cJSON *root, struct err *e)
 
 static void load_all(const char *folder, int (*load)(const cJSON *, struct err *))
 {
-    char dir[512];
-    DIR *d = opendir(datadir_path(dir, sizeof dir, folder));
+    const char *dir = datadir_path(folder);
+    DIR *d = opendir(dir);
     ck_assert_ptr_nonnull(d);
     int n = 0;
     for (struct dirent *f = readdir(d); f != NULL; f = readdir(d)) {
@@ -248,10 +246,9 @@ END_TEST
 
 START_TEST(a_name_is_a_shipped_file_and_a_path_is_itself)
 {
-    char buf[1024];
-    ck_assert_str_eq(soc_path("x.json", buf, sizeof buf), "x.json");
-    ck_assert_str_eq(soc_path("dir/x", buf, sizeof buf), "dir/x");
-    const char *p = llm_path("llama-3.2-3b", buf, sizeof buf);
+    ck_assert_str_eq(soc_path("x.json"), "x.json");
+    ck_assert_str_eq(soc_path("dir/x"), "dir/x");
+    const char *p = llm_path("llama-3.2-3b");
     const char *tail = "hwmodels/llm/llama-3.2-3b.json";
     ck_assert_str_eq(p + strlen(p) - strlen(tail), tail);
 }

@@ -17,9 +17,7 @@ static struct speculation_data data;
 static void read_data(void)
 {
     struct err e = ERR_INIT;
-    char dir[512];
-    datadir_path(dir, sizeof(dir), SPECULATION_DIR);
-    ck_assert_int_eq(speculation_data_read(dir, &data, &e), 0);
+    ck_assert_int_eq(speculation_data_read(datadir_path(SPECULATION_DIR), &data, &e), 0);
     ck_assert_uint_eq(e.n, 0);
 }
 
@@ -227,14 +225,13 @@ START_TEST(a_table_has_as_many_rows_as_there_is_room_for_and_no_more)
     static const char *const others[] = {"ablation.csv", "rejection_causes.csv", "constants.json"};
     for (uint32_t n = SPECULATION_MAX_ROWS; n <= SPECULATION_MAX_ROWS + 1; n++) {
         char dir[] = "/tmp/check_speculation.XXXXXX";
-        char from[512];
         char to[512];
         struct speculation_data read;
         struct err e = ERR_INIT;
         ck_assert_ptr_nonnull(mkdtemp(dir));
         for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
             (void)snprintf(to, sizeof to, SPECULATION_DIR "/%s", others[i]);
-            datadir_path(from, sizeof from, to);
+            const char *from = datadir_path(to);
             char here[256];
             char real[1024];
             ck_assert_ptr_nonnull(getcwd(here, sizeof here));

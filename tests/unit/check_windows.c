@@ -20,11 +20,10 @@ static struct kernel_rows rows;
 /* Two devices whose kernels do not slow each other. */
 static void setup(void)
 {
-    char path[512];
+    const char *path = datadir_path("hwmodels/soc/core-ultra-5-125h.json");
     struct err e = ERR_INIT;
     simdev_truth_init(&truth);
-    cJSON *root =
-        json_read_file(datadir_path(path, sizeof path, "hwmodels/soc/core-ultra-5-125h.json"), &e);
+    cJSON *root = json_read_file(path, &e);
     ck_assert_int_eq(soc_parse(root, path, &truth.soc, &e), 0);
     cJSON_Delete(root);
     truth.soc.machine.n_devices = 2;
