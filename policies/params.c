@@ -13,7 +13,6 @@
 #include "sim/base/words.h"
 
 #define MAX_PARAMS (sizeof((struct policy_params *)NULL)->v / sizeof(double))
-#define MAX_ENTRY_BYTES 256
 
 uint32_t policy_params_count(const struct policy_ops *ops)
 {
@@ -161,41 +160,33 @@ int policy_params_parse(const struct policy_ops *ops, const char *text, struct p
     return rc == 0 ? parse_entries(ops, text, out, e) : rc;
 }
 
-void policy_param_format(const struct policy_param *p, double value, char *buf, size_t size)
+void policy_param_add(struct text *t, const struct policy_param *p, double value)
 {
     switch (p->type) {
     case PARAM_CHOICE:
-        (void)snprintf(buf, size, "%s", p->choices[(uint32_t)value]);
+        text_string(t, p->choices[(uint32_t)value]);
         return;
     case PARAM_BOOL:
-        (void)snprintf(buf, size, "%s", value != 0.0 ? "true" : "false");
+        text_bool(t, value != 0.0);
         return;
     case PARAM_INT:
-        (void)snprintf(buf, size, "%" PRId64, (int64_t)value);
+        text_format(t, "%" PRId64, (int64_t)value);
         return;
     case PARAM_NUMBER:
         break;
     }
     /* Fifteen digits give back every number that was written with as many, without the tail of a
      * binary fraction. */
-    (void)snprintf(buf, size, "%.15g", value);
+    text_format(t, "%.15g", value);
 }
 
-const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params,
-                                 char *buf, size_t size)
+const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params)
 {
-    size_t used = 0;
-    buf[0] = '\0';
+    struct text t = {0};
     for (uint32_t i = 0; i < params->n; i++) {
-        char value[MAX_ENTRY_BYTES];
-        policy_param_format(&ops->params[i], params->v[i], value, sizeof value);
-        int len = snprintf(buf + used, size - used, "%s%s=%s", i == 0 ? "" : ",",
-                           ops->params[i].name, value);
-        if (len < 0 || (size_t)len >= size - used) {
-            buf[used] = '\0';
-            break;
-        }
-        used += (size_t)len;
+        text_item(&t, ",", ops->params[i].name);
+        text_char(&t, '=');
+        policy_param_add(&t, &ops->params[i], params->v[i]);
     }
-    return buf;
+    return xkeep(text_end(&t));
 }

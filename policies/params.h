@@ -5,6 +5,7 @@
 
 #include "sim/api/policy.h"
 #include "sim/base/err.h"
+#include "sim/base/text.h"
 
 /* Parameters a policy's table has (a NULL table: 0). */
 uint32_t policy_params_count(const struct policy_ops *ops);
@@ -16,10 +17,9 @@ uint32_t policy_params_count(const struct policy_ops *ops);
 int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,
                         struct err *e);
 
-/* One value as text, as policy_params_parse reads it. */
-void policy_param_format(const struct policy_param *p, double value, char *buf, size_t size);
+/* One value as policy_params_parse reads it, behind a text. */
+void policy_param_add(struct text *t, const struct policy_param *p, double value);
 
 /* All values, "key=value,...", in table order: part of every fingerprint. "" without parameters.
- * Returns buf; a text that does not fit is cut at a whole entry. */
-const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params,
-                                 char *buf, size_t size);
+ * Nobody frees it (xkeep, sim/base/arena.h). */
+const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params);

@@ -190,11 +190,10 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
         status = EXIT_BAD_INPUT;
     } else if (found != NULL) {
         struct whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id)};
-        char fingerprint[CONFIG_FINGERPRINT_BYTES];
-        (void)config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed, fingerprint,
-                                 sizeof fingerprint);
+        char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
         struct document *d = document_new();
         put_explanation(found, &w, fingerprint, d);
+        free(fingerprint);
         document_print(d, &k->o->output, out);
         document_free(d);
     }
@@ -210,14 +209,13 @@ static int explain_all(struct explain_case *k, FILE *out, struct err *e)
     }
     struct interference m;
     interference_collect(x, k->trace, &m);
-    char fingerprint[CONFIG_FINGERPRINT_BYTES];
+    char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
     struct document *d = document_new();
     about_document(
         &(struct about){"interference", k->config, k->policy, k->trace, k->o->config.seed, false},
         d);
-    DOCUMENT_VALUES(d, "fingerprint",
-                    config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed,
-                                       fingerprint, sizeof fingerprint));
+    DOCUMENT_VALUES(d, "fingerprint", fingerprint);
+    free(fingerprint);
     interference_document(&m, d);
     document_print(d, &k->o->output, out);
     document_free(d);

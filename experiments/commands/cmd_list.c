@@ -16,6 +16,7 @@
 #include "sim/base/input.h"
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
+#include "sim/base/text.h"
 #include "sim/metrics/metric_table.h"
 
 struct list_options {
@@ -27,21 +28,20 @@ struct list_options {
 /* ---- policies ---- */
 
 /* What a parameter accepts, in words. */
-static void describe_range(const struct policy_param *q, char *buf, size_t size)
+static void add_range(struct text *t, const struct policy_param *q)
 {
-    buf[0] = '\0';
     switch (q->type) {
     case PARAM_BOOL:
-        (void)snprintf(buf, size, "true|false");
+        text_string(t, "true|false");
         return;
     case PARAM_CHOICE:
         for (uint32_t k = 0; q->choices[k] != NULL; k++) {
-            cli_append(buf, size, "%s%s", k > 0 ? "|" : "", q->choices[k]);
+            text_item(t, "|", q->choices[k]);
         }
         return;
     case PARAM_INT:
     case PARAM_NUMBER:
-        (void)snprintf(buf, size, "%g..%g", q->min, q->max);
+        text_format(t, "%g..%g", q->min, q->max);
         return;
     }
 }
@@ -50,11 +50,11 @@ static void put_param(const struct policy_param *q, struct frame *shown, struct 
 {
     static const char *const types[] = {"number", "integer", "boolean", "choice"};
     bool ranged = q->type == PARAM_NUMBER || q->type == PARAM_INT;
-    char value[128];
-    char range[256];
-    policy_param_format(q, q->def, value, sizeof value);
-    describe_range(q, range, sizeof range);
-    DOCUMENT_VALUES(d, "name", q->name, "type", types[q->type], "default", value, "min",
+    struct text value = {0};
+    struct text range = {0};
+    policy_param_add(&value, q, q->def);
+    add_range(&range, q);
+    DOCUMENT_VALUES(d, "name", q->name, "type", types[q->type], "default", text_end(&value), "min",
                     FRAME_IF(ranged, q->min), "max", FRAME_IF(ranged, q->max));
     if (q->type == PARAM_CHOICE) {
         struct document *choices = document_array(d, "choices");
@@ -63,7 +63,9 @@ static void put_param(const struct policy_param *q, struct frame *shown, struct 
         }
     }
     DOCUMENT_VALUES(d, "help", q->help);
-    FRAME_ROW(shown, q->name, value, range, q->help);
+    FRAME_ROW(shown, q->name, text_end(&value), text_end(&range), q->help);
+    text_fini(&value);
+    text_fini(&range);
 }
 
 /* shown: its parameters, for people. */

@@ -33,10 +33,10 @@ struct tune_options {
 
 struct tune_policy {
     struct config_policy tuned;
-    char changed[CONFIG_PARAMS_BYTES]; /* "key=value,..." for --policy; "" when it is as given */
-    uint32_t n_free;                   /* parameters that could be changed */
-    uint32_t n_tried, n_out;           /* configurations; those of them that were out */
-    double given_value, tuned_value;   /* of the objective, training mean; NaN: out */
+    const char *changed;             /* "key=value,..." for --policy; "" when it is as given */
+    uint32_t n_free;                 /* parameters that could be changed */
+    uint32_t n_tried, n_out;         /* configurations; those of them that were out */
+    double given_value, tuned_value; /* of the objective, training mean; NaN: out */
 };
 
 struct tune {

@@ -9,6 +9,7 @@
 #include "policies/params.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
+#include "sim/base/text.h"
 #include "sim/metrics/metric_table.h"
 
 int tune_check(const struct compare_plan *plan, const struct tune_options *o, struct err *e)
@@ -73,7 +74,7 @@ static int first_request(void *ctx, uint64_t index, struct study_cell *out, stru
     (void)e;
     *p = t->plan->policies[policy];
     p->params = r->probes[policy].draws[r->draw[index]];
-    (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);
+    p->params_text = policy_params_format(p->ops, &p->params);
     *out = (struct study_cell){.config = t->plan->config,
                                .options = t->plan->options,
                                .policy = p,
@@ -131,22 +132,19 @@ static double objective(const struct compare_result *r, uint32_t policy, const c
 }
 
 /* "key=value,...": what differs between two settings of a policy, and what was stated already. */
-static void changes(const struct policy_ops *ops, const struct policy_params *given,
-                    const struct policy_params *tuned, char *buf, size_t size)
+static const char *changes(const struct policy_ops *ops, const struct policy_params *given,
+                           const struct policy_params *tuned)
 {
-    size_t used = 0;
-    buf[0] = '\0';
+    struct text t = {0};
     for (uint32_t i = 0; i < tuned->n; i++) {
         if (given->v[i] == tuned->v[i] && tuned->v[i] == ops->params[i].def) {
             continue;
         }
-        char value[64];
-        policy_param_format(&ops->params[i], tuned->v[i], value, sizeof value);
-        int n = snprintf(buf + used, size - used, "%s%s=%s", used > 0 ? "," : "",
-                         ops->params[i].name, value);
-        used += n > 0 && (size_t)n < size - used ? (size_t)n : 0;
+        text_item(&t, ",", ops->params[i].name);
+        text_char(&t, '=');
+        policy_param_add(&t, &ops->params[i], tuned->v[i]);
     }
-    buf[used] = '\0';
+    return xkeep(text_end(&t));
 }
 
 /* Of n tried ones, which are the result's from `first` on. */
@@ -167,12 +165,8 @@ static void choose(const struct config_policy *tried, uint32_t n, const struct c
         }
     }
     out->tuned = tried[best];
-    (void)policy_params_format(out->tuned.ops, &out->tuned.params, out->tuned.params_text,
-                               sizeof out->tuned.params_text);
-    if (best > 0) {
-        changes(out->tuned.ops, &tried[0].params, &out->tuned.params, out->changed,
-                sizeof out->changed);
-    }
+    out->tuned.params_text = policy_params_format(out->tuned.ops, &out->tuned.params);
+    out->changed = best > 0 ? changes(out->tuned.ops, &tried[0].params, &out->tuned.params) : "";
 }
 
 /* Every policy's configurations, on the training seeds. The policy as given is the first of its
@@ -187,7 +181,7 @@ static void ask_training(struct tune *t, struct study *next)
             struct config_policy *p = &r->tried[n];
             *p = t->plan->policies[i];
             p->params = k == 0 ? p->params : r->probes[i].draws[k];
-            (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);
+            p->params_text = policy_params_format(p->ops, &p->params);
         }
     }
     r->options = *t->plan->options;

@@ -32,10 +32,9 @@ static cJSON *tree_of(const struct about *a)
     put(o, "command", options_command());
     put(o, "version", config_version());
     if (a->trace != NULL && a->policy != NULL && a->policy->ops != NULL) {
-        char fingerprint[CONFIG_FINGERPRINT_BYTES];
-        put(o, "fingerprint",
-            config_fingerprint(a->config, a->policy, a->trace, a->seed, fingerprint,
-                               sizeof fingerprint));
+        char *fingerprint = config_fingerprint(a->config, a->policy, a->trace, a->seed);
+        put(o, "fingerprint", fingerprint);
+        free(fingerprint);
     }
     return o;
 }

@@ -211,7 +211,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
         bind_forms(c, e);
     }
     const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
-    (void)snprintf(c->workload, sizeof c->workload, "%s", o->trace != NULL ? o->trace : workload);
+    c->workload = xstrdup(o->trace != NULL ? o->trace : workload);
     c->hash = tree_hash(c->tree);
     return e->n > before ? -EINVAL : 0;
 }
@@ -219,6 +219,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
 void config_fini(struct config *c)
 {
     cJSON_Delete(c->tree);
+    free(c->workload);
     memset(c, 0, sizeof *c);
 }
 
@@ -262,7 +263,7 @@ int config_policy_parse(struct config_policy *p, const char *spec, struct err *e
         }
     }
     int rc = policy_params_parse(p->ops, spec[len] == ':' ? spec + len + 1 : "", &p->params, e);
-    (void)policy_params_format(p->ops, &p->params, p->params_text, sizeof p->params_text);
+    p->params_text = policy_params_format(p->ops, &p->params);
     return rc;
 }
 
@@ -394,12 +395,10 @@ const char *config_version(void)
     return "xpusim " XPUSIM_VERSION " " XPUSIM_REVISION;
 }
 
-const char *config_fingerprint(const struct config *c, const struct config_policy *p,
-                               const struct trace *t, uint64_t seed, char *buf, size_t size)
+char *config_fingerprint(const struct config *c, const struct config_policy *p,
+                         const struct trace *t, uint64_t seed)
 {
-    (void)snprintf(
-        buf, size,
+    return xformat(
         "xpusim %s %s config=%016" PRIx64 " trace=%016" PRIx64 " policy=%s:%s seed=%" PRIu64,
         XPUSIM_VERSION, XPUSIM_REVISION, c->hash, t->hash, p->ops->name, p->params_text, seed);
-    return buf;
 }

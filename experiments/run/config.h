@@ -19,7 +19,6 @@
 
 #define CONFIG_MAX_SETS 192 /* a drawn machine sets every uncertain number */
 #define CONFIG_PARAMS_BYTES 2048
-#define CONFIG_FINGERPRINT_BYTES 4096
 
 #define CONFIG_DEFAULT_SOC "core-ultra-5-125h"
 #define CONFIG_DEFAULT_LLM "llama-3.2-3b"
@@ -82,15 +81,15 @@ struct config {
     struct config_speculation speculation;
     const struct contention_ops *contention;
     struct contention_params contention_params;
-    uint64_t hash;      /* of the tree */
-    char workload[256]; /* what the requests come from, for people */
+    uint64_t hash;  /* of the tree */
+    char *workload; /* owned; what the requests come from, for people */
 };
 
 struct config_policy {
     const struct policy_ops *ops;
     struct policy_params params;
-    char params_text[CONFIG_PARAMS_BYTES]; /* every value, canonical */
-    const char *label;                     /* as the user wrote it; borrowed */
+    const char *params_text; /* every value, canonical; nobody frees it */
+    const char *label;       /* as the user wrote it; borrowed */
 };
 
 /* ---- options, shared by every command that simulates ---- */
@@ -150,6 +149,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
 /* "xpusim 0.1.0 1a2b3c4": version and source revision. */
 const char *config_version(void);
 
-/* "xpusim VERSION REVISION config=HASH trace=HASH policy=NAME:params seed=N". Returns buf. */
-const char *config_fingerprint(const struct config *c, const struct config_policy *p,
-                               const struct trace *t, uint64_t seed, char *buf, size_t size);
+/* "xpusim VERSION REVISION config=HASH trace=HASH policy=NAME:params seed=N". The caller
+ * frees it. */
+char *config_fingerprint(const struct config *c, const struct config_policy *p,
+                         const struct trace *t, uint64_t seed);

@@ -231,8 +231,7 @@ static void put_counters(const struct sim_result *s, struct document *d)
 void runner_document(const struct config *c, const struct config_policy *p, const struct trace *t,
                      uint64_t seed, const struct runner_result *r, struct document *d)
 {
-    char text[CONFIG_FINGERPRINT_BYTES];
-    const char *fingerprint = config_fingerprint(c, p, t, seed, text, sizeof text);
+    char *fingerprint = config_fingerprint(c, p, t, seed);
     const char *verdict = metrics_verdict_names[r->verdict];
     document_note(d, "%s on %s, %s\n%s: %zu requests, seed %" PRIu64 ": %s", p->label,
                   c->soc.machine.name, c->llm.name, c->workload, t->n, seed, verdict);
@@ -254,4 +253,5 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     runner_refusals(&r->sim, d);
     put_counters(&r->sim, document_within(d, "counters"));
     document_note(d, "\n%s", fingerprint);
+    free(fingerprint);
 }

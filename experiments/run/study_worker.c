@@ -13,8 +13,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
-
-#define KEY_BYTES (CONFIG_FINGERPRINT_BYTES + 8192)
+#include "sim/base/text.h"
 
 static void fail(struct job_result *out, const char *message)
 {
@@ -125,21 +124,23 @@ void study_record_read(void *data, size_t size, struct study_record *out)
 
 /* What makes a run what it is: the fingerprint, and what that leaves out. */
 static void put_key(const struct study *s, const struct study_cell *c, const struct trace *t,
-                    char *buf, size_t size)
+                    struct text *key)
 {
-    (void)config_fingerprint(c->config, c->policy, t, c->seed, buf, size);
+    char *fingerprint = config_fingerprint(c->config, c->policy, t, c->seed);
+    text_string(key, fingerprint);
+    free(fingerprint);
     uint64_t code = plugin_code_hash(c->policy->label);
     if (code != 0) {
-        cli_append(buf, size, " code=%016" PRIx64, code);
+        text_format(key, " code=%016" PRIx64, code);
     }
     if (c->warmup_s > 0.0) {
-        cli_append(buf, size, " warmup_s=%.17g", c->warmup_s);
+        text_format(key, " warmup_s=%.17g", c->warmup_s);
     }
     if (s->sketch) {
-        cli_append(buf, size, " sketch");
+        text_string(key, " sketch");
     }
     if (c->context != NULL) {
-        cli_append(buf, size, " told=%s", c->told);
+        text_format(key, " told=%s", c->told);
     }
 }
 
@@ -267,15 +268,15 @@ void study_work(const struct study *s, uint64_t index, struct pool_worker *w,
         if (c.only_first) {
             leave_first(&t);
         }
-        char *key = xcalloc(KEY_BYTES, 1);
+        struct text key = {0};
         bool kept = s->how.store != NULL && c.say == NULL;
         if (kept) {
-            put_key(s, &c, &t, key, KEY_BYTES);
+            put_key(s, &c, &t, &key);
         }
-        if (!kept || pool_wanted(w, key)) {
-            simulate(s, &c, &t, key, w, out);
+        if (!kept || pool_wanted(w, text_end(&key))) {
+            simulate(s, &c, &t, text_end(&key), w, out);
         }
-        free(key);
+        text_fini(&key);
     }
     trace_fini(&t);
     err_fini(&e);

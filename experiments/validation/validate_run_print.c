@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -150,9 +151,7 @@ static void put_head(const struct validate_run_result *r, struct document *d)
 
 void validate_run_document(const struct validate_run_result *r, struct document *d)
 {
-    char text[CONFIG_FINGERPRINT_BYTES];
-    const char *fingerprint =
-        config_fingerprint(r->config, r->policy, &r->run->trace, r->seed, text, sizeof text);
+    char *fingerprint = config_fingerprint(r->config, r->policy, &r->run->trace, r->seed);
     const struct run_score *all = &r->parts[r->n_parts - 1].score;
     put_head(r, d);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint, "run", r->name);
@@ -182,6 +181,7 @@ void validate_run_document(const struct validate_run_result *r, struct document 
                   "  E2E Pearson %.4f over all; the roofline, nothing fitted, is an upper bound of "
                   "speed\n\n%s",
                   all->e2e_pearson, fingerprint);
+    free(fingerprint);
 }
 
 /* ---- one line per request ---- */

@@ -1,5 +1,6 @@
 #include "sim/base/arena.h"
 
+#include <search.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,6 +92,24 @@ char *xformat(const char *fmt, ...)
     char *text = xvformat(fmt, args);
     va_end(args);
     return text;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+const char *xkeep(char *text)
+{
+    static void *kept;
+    char **found = tsearch(text, &kept, compare);
+    if (found == NULL) {
+        out_of_memory(0);
+    }
+    if (*found != text) {
+        free(text);
+    }
+    return *found;
 }
 
 void arena_init(struct arena *a)

@@ -42,3 +42,6 @@ char *xstrdup(const char *s);
 /* As snprintf, with the room it takes: what a user wrote is not cut. The caller frees it. */
 char *xformat(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *xvformat(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
+/* Takes a text over, which lives as long as the process from now on; of equal ones the first stays,
+ * so equal ones are one pointer. For texts that are named again and again: paths, parameters. */
+const char *xkeep(char *text);

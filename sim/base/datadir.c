@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,25 +46,6 @@ static char *beside_program(void)
     return NULL;
 }
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-/* Takes the text over. */
-static const char *keep(char *text)
-{
-    static void *kept;
-    char **found = tsearch(text, &kept, compare);
-    if (found == NULL) {
-        out_of_memory(0);
-    }
-    if (*found != text) {
-        free(text);
-    }
-    return *found;
-}
-
 const char *datadir_path(const char *relative)
 {
     const char *base = getenv("XPUSIM_DATA_DIR");
@@ -78,7 +58,7 @@ const char *datadir_path(const char *relative)
         base = XPUSIM_DATADIR;
     }
 #endif
-    const char *path = keep(xformat("%s/%s", base == NULL ? "." : base, relative));
+    const char *path = xkeep(xformat("%s/%s", base == NULL ? "." : base, relative));
     free(found);
     return path;
 }
