@@ -7,8 +7,6 @@
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 
-#define COMMAND_BYTES 8192
-
 /* "2.31 times [1.9, 2.8]" */
 static const char *times(struct document *d, const struct stats_interval *s)
 {
@@ -50,8 +48,7 @@ static void put_commands(const struct falsify_runs *runs, const struct falsify_r
                          struct document *d)
 {
     const struct falsify_reason *why = &runs->reason;
-    char *world = xmalloc(COMMAND_BYTES);
-    (void)space_command(runs->space, &r->least, world, COMMAND_BYTES);
+    char *world = space_command(runs->space, &r->least);
     const char *a = runs->policy[FALSIFY_POLICY]->label;
     const char *b = runs->policy[FALSIFY_BASELINE]->label;
     const char *compare =

@@ -33,16 +33,16 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     const struct falsify_runs *runs = ctx;
     const struct falsify_ask *ask = &runs->ask;
     uint32_t world = (uint32_t)(index / FALSIFY_SIDES);
-    struct space_options *o = xcalloc(1, sizeof *o);
+    struct config_options *o = xmalloc(sizeof *o);
     struct config *c = xcalloc(1, sizeof *c);
     space_options(runs->space, &ask->points[world / ask->n], o);
     *out = (struct study_cell){
         .config = c,
-        .options = &o->options,
+        .options = o,
         .policy = runs->policy[index % FALSIFY_SIDES],
         .seed = compare_seed(runs->space->options->seed, ask->first + world % ask->n),
     };
-    int rc = config_load(c, &o->options, e);
+    int rc = config_load(c, o, e);
     if (rc == 0 && runs->search == NULL) {
         out->heard = explain_new(&c->soc.machine, EXPLAIN_ALL);
         out->observer = explain_observer(out->heard);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 #include "traces/traces.h"
 
 #define NOMINAL_WITHIN 1e-12 /* a coordinate that is the nominal one */
@@ -69,6 +69,7 @@ static int read_workload(struct space *s, const char *spec, struct err *e)
                        spec);
     }
     const char *part = spec[5] == ':' ? spec + 6 : "";
+    struct text keys = {0};
     while (*part != '\0') {
         size_t length = strcspn(part, ",");
         size_t name = strcspn(part, "=,");
@@ -77,11 +78,12 @@ static int read_workload(struct space *s, const char *spec, struct err *e)
             s->axis[axis].nominal = strtod(part + name + 1, NULL);
             s->axis[axis].given = true;
         } else if (strncmp(part, "active_share", name) != 0) {
-            cli_append(s->keys, sizeof s->keys, "%s%.*s", s->keys[0] != '\0' ? "," : "",
-                       (int)length, part);
+            text_item(&keys, ",", "");
+            text_add(&keys, part, length);
         }
         part += length + (part[length] == ',' ? 1 : 0);
     }
+    s->keys = xkeep(text_end(&keys));
     return 0;
 }
 
@@ -92,7 +94,7 @@ static void add_number(struct space *s, const char *path, const cJSON *quantity,
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(quantity, "value");
     if (axis >= 0 && cJSON_IsNumber(v) && s->n_numbers < SPACE_MAX_NUMBERS) {
         struct space_number *x = &s->number[s->n_numbers++];
-        (void)snprintf(x->path, sizeof x->path, "%s", path);
+        x->path = xkeep(xstrdup(path));
         x->value = v->valuedouble;
         x->axis = (uint32_t)axis;
     }
@@ -104,8 +106,7 @@ static void add_entry(struct space *s, const cJSON *entry, const char *path, int
     const cJSON *q;
     cJSON_ArrayForEach(q, entry)
     {
-        char at[128];
-        (void)snprintf(at, sizeof at, "%s.%s", path, q->string);
+        char *at = xformat("%s.%s", path, q->string);
         if (strcmp(q->string, "rate") == 0) {
             add_number(s, at, q, rate);
         } else if (strcmp(q->string, "bandwidth") == 0) {
@@ -113,6 +114,7 @@ static void add_entry(struct space *s, const cJSON *entry, const char *path, int
         } else if (strcmp(q->string, "one_row") == 0) {
             add_entry(s, q, at, rate, ddr);
         }
+        free(at);
     }
 }
 
@@ -133,9 +135,9 @@ static void find_numbers(struct space *s, const struct config *c)
         const cJSON *runtimes =
             cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(devices, (int)d), "runtimes");
         for (int k = 0; k < cJSON_GetArraySize(runtimes); k++) {
-            char path[96];
-            (void)snprintf(path, sizeof path, "soc.devices.%s.runtimes.%d", dev->name, k);
+            char *path = xformat("soc.devices.%s.runtimes.%d", dev->name, k);
             add_entry(s, cJSON_GetArrayItem(runtimes, k), path, rate, ddr);
+            free(path);
         }
     }
 }
@@ -168,6 +170,7 @@ int space_init(struct space *s, const struct config_options *o, const struct con
 {
     memset(s, 0, sizeof *s);
     s->options = o;
+    s->keys = "";
     bool workload = false;
     bool machine = false;
     for (const char *word = over; *word != '\0';) {
@@ -254,70 +257,82 @@ bool space_is_nominal(const struct space *s, const struct space_point *p, uint32
     return space_value(s, p, axis) == s->axis[axis].nominal;
 }
 
-static void workload_text(const struct space *s, const struct space_point *p, char *buf,
-                          size_t size)
+static char *workload_text(const struct space *s, const struct space_point *p)
 {
-    (void)snprintf(buf, size, "mixed%s%s", s->keys[0] != '\0' ? ":" : "", s->keys);
+    struct text t = {0};
+    text_string(&t, s->keys);
     for (uint32_t i = 0; i < s->n; i++) {
         const struct space_axis *a = &s->axis[i];
         double v = space_value(s, p, i);
         if (a->machine || (!a->given && space_is_nominal(s, p, i))) {
             continue;
         }
-        cli_append(buf, size, "%s%s=%g", strchr(buf, ':') == NULL ? ":" : ",", a->name, v);
+        text_item(&t, ",", a->name);
+        text_format(&t, "=%g", v);
         if (strcmp(a->name, "burst") == 0 && v > 1.0) {
             /* rounded down: their product must not exceed 1 */
-            cli_append(buf, size, ",active_share=%g", floor(1e4 / v) / 1e4);
+            text_format(&t, ",active_share=%g", floor(1e4 / v) / 1e4);
         }
     }
+    char *text = xformat("mixed%s%s", t.n > 0 ? ":" : "", text_end(&t));
+    text_fini(&t);
+    return text;
 }
 
-static void add_set(struct space_options *out, uint32_t *n, const char *path, double value)
+static void add_set(struct config_options *o, const char *path, double value)
 {
-    (void)snprintf(out->sets[*n], sizeof out->sets[0], "%s=%.6g", path, value);
-    if (out->options.n_sets < CONFIG_MAX_SETS) {
-        out->options.sets[out->options.n_sets++] = out->sets[(*n)++];
+    if (o->n_sets < CONFIG_MAX_SETS) {
+        o->sets[o->n_sets++] = xformat("%s=%.6g", path, value);
     }
 }
 
-void space_options(const struct space *s, const struct space_point *p, struct space_options *out)
+void space_options(const struct space *s, const struct space_point *p, struct config_options *out)
 {
-    out->options = *s->options;
-    uint32_t n = 0;
+    *out = *s->options;
     bool workload = false;
     for (uint32_t i = 0; i < s->n; i++) {
         workload = workload || !s->axis[i].machine;
         if (strcmp(s->axis[i].name, "kv") == 0 && !space_is_nominal(s, p, i)) {
-            add_set(out, &n, "sim.kv_capacity_tokens", floor(s->kv_tokens * space_value(s, p, i)));
+            add_set(out, "sim.kv_capacity_tokens", floor(s->kv_tokens * space_value(s, p, i)));
         }
     }
     if (workload) {
-        workload_text(s, p, out->workload, sizeof out->workload);
-        out->options.workload = out->workload;
+        out->workload = workload_text(s, p);
     }
     for (uint32_t i = 0; i < s->n_numbers; i++) {
         const struct space_number *x = &s->number[i];
         if (!space_is_nominal(s, p, x->axis)) {
-            add_set(out, &n, x->path, x->value * space_value(s, p, x->axis));
+            add_set(out, x->path, x->value * space_value(s, p, x->axis));
         }
     }
 }
 
-const char *space_command(const struct space *s, const struct space_point *p, char *buf,
-                          size_t size)
+void space_options_fini(const struct space *s, struct config_options *o)
 {
-    struct space_options *o = xmalloc(sizeof *o);
-    space_options(s, p, o);
-    (void)snprintf(buf, size, "--soc %s --llm %s", o->options.soc, o->options.llm);
-    if (o->options.workload != NULL) {
-        cli_append(buf, size, " --workload %s", o->options.workload);
+    while (o->n_sets > s->options->n_sets) {
+        free(o->sets[--o->n_sets]);
     }
-    if (o->options.trace != NULL) {
-        cli_append(buf, size, " --trace %s", o->options.trace);
+    if (o->workload != s->options->workload) {
+        free((char *)(uintptr_t)o->workload);
+        o->workload = s->options->workload;
     }
-    for (uint32_t i = 0; i < o->options.n_sets; i++) {
-        cli_append(buf, size, " --set %s", o->options.sets[i]);
+}
+
+char *space_command(const struct space *s, const struct space_point *p)
+{
+    struct config_options o;
+    struct text t = {0};
+    space_options(s, p, &o);
+    text_format(&t, "--soc %s --llm %s", o.soc, o.llm);
+    if (o.workload != NULL) {
+        text_format(&t, " --workload %s", o.workload);
     }
-    free(o);
-    return buf;
+    if (o.trace != NULL) {
+        text_format(&t, " --trace %s", o.trace);
+    }
+    for (uint32_t i = 0; i < o.n_sets; i++) {
+        text_format(&t, " --set %s", o.sets[i]);
+    }
+    space_options_fini(s, &o);
+    return text_end(&t);
 }

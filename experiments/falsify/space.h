@@ -25,7 +25,7 @@ struct space_axis {
 
 /* A number of the SoC file that an axis multiplies. */
 struct space_number {
-    char path[128];
+    const char *path; /* nobody frees it */
     double value;
     uint32_t axis;
 };
@@ -35,7 +35,7 @@ struct space {
     struct space_axis axis[SPACE_MAX_AXES];
     uint32_t n;
     const struct config_options *options; /* borrowed */
-    char keys[512];                       /* of the workload that are no axes, "a=b,c=d" */
+    const char *keys; /* of the workload that are no axes, "a=b,c=d"; nobody frees it */
     struct space_number number[SPACE_MAX_NUMBERS];
     uint32_t n_numbers;
     double kv_tokens; /* what memory leaves */
@@ -57,13 +57,9 @@ struct space_point space_nominal(const struct space *s);
 double space_value(const struct space *s, const struct space_point *p, uint32_t axis);
 bool space_is_nominal(const struct space *s, const struct space_point *p, uint32_t axis);
 
-/* The options of a point; space_options_fini frees what they own. */
-struct space_options {
-    struct config_options options;
-    char workload[1024];
-    char sets[SPACE_MAX_NUMBERS + 1][192];
-};
-void space_options(const struct space *s, const struct space_point *p, struct space_options *out);
-/* "--workload ... --set ..." as a shell takes it, in full. Returns buf. */
-const char *space_command(const struct space *s, const struct space_point *p, char *buf,
-                          size_t size);
+/* The options of a point: the space's own, a workload and more settings, which space_options_fini
+ * frees. */
+void space_options(const struct space *s, const struct space_point *p, struct config_options *out);
+void space_options_fini(const struct space *s, struct config_options *o);
+/* "--workload ... --set ..." as a shell takes it, in full. The caller frees it. */
+char *space_command(const struct space *s, const struct space_point *p);

@@ -279,18 +279,35 @@ START_TEST(what_is_not_changed_is_run_as_it_was_given)
 {
     open_space("mixed:duration_s=60,reactive_per_min=5,arrival=gamma", "workload,machine");
     struct space_point p = space_nominal(&space);
-    struct space_options o;
+    struct config_options o;
     space_options(&space, &p, &o);
-    ck_assert_uint_eq(o.options.n_sets, 0);
-    ck_assert_str_eq(o.options.workload, "mixed:duration_s=60,arrival=gamma,reactive_per_min=5");
+    ck_assert_uint_eq(o.n_sets, 0);
+    ck_assert_str_eq(o.workload, "mixed:duration_s=60,arrival=gamma,reactive_per_min=5");
+    space_options_fini(&space, &o);
     /* u = 1 of the NPU's axis: four times the rate of each of its entries, and nothing else. */
     p.u[axis("npu_rate")] = 1.0;
     space_options(&space, &p, &o);
-    ck_assert_uint_ge(o.options.n_sets, 1);
-    for (uint32_t i = 0; i < o.options.n_sets; i++) {
-        ck_assert_ptr_nonnull(strstr(o.options.sets[i], "soc.devices.npu.runtimes."));
-        ck_assert_ptr_nonnull(strstr(o.options.sets[i], "rate="));
+    ck_assert_uint_ge(o.n_sets, 1);
+    for (uint32_t i = 0; i < o.n_sets; i++) {
+        ck_assert_ptr_nonnull(strstr(o.sets[i], "soc.devices.npu.runtimes."));
+        ck_assert_ptr_nonnull(strstr(o.sets[i], "rate="));
     }
+    space_options_fini(&space, &o);
+    close_space();
+}
+END_TEST
+
+/* What comes behind a path of 2,000 bytes counts as well: another workload would be searched. */
+START_TEST(a_workload_of_any_length_is_run_whole)
+{
+    char text[2100];
+    (void)snprintf(text, sizeof text, "mixed:reactive=./%02000d.csv,arrival=gamma", 0);
+    struct config_options o;
+    open_space(text, "workload");
+    struct space_point p = space_nominal(&space);
+    space_options(&space, &p, &o);
+    ck_assert_str_eq(o.workload, text);
+    space_options_fini(&space, &o);
     close_space();
 }
 END_TEST
@@ -320,6 +337,7 @@ static const struct suite_row suite[] = {
     TEST(a_loss_without_a_value_is_none),
     TEST(policy_does_not_lose_to_itself),
     TEST(what_is_not_changed_is_run_as_it_was_given),
+    TEST(a_workload_of_any_length_is_run_whole),
     TEST(words_and_workloads_that_cannot_be_varied_are_refused),
 };
 SUITE_MAIN("falsify", suite)
