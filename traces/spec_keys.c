@@ -54,10 +54,10 @@ void spec_keys_set(struct spec_keys *k, const char *spec, const char *key, const
     }
     k->seen |= 1ULL << i;
     if (i >= (int)k->n_numbers) {
-        if (value[0] == '\0' || strlen(value) >= SPEC_TEXT_BYTES) {
+        if (value[0] == '\0') {
             err_add(e, "workload \"%s\": %s: needs a name", spec, key);
         } else {
-            memcpy(k->t[i - (int)k->n_numbers], value, strlen(value) + 1);
+            k->t[i - (int)k->n_numbers] = xkeep(xstrdup(value));
         }
         return;
     }

@@ -48,7 +48,7 @@ static struct spec_keys mixed_default(struct mixed *m, uint64_t seed)
     struct spec_keys k = {numbers, MIXED_NUMBERS, texts, m->v, m->t, 0};
     spec_keys_init(&k);
     for (int i = 0; i < MIXED_TEXTS; i++) {
-        memcpy(m->t[i], text_defaults[i], strlen(text_defaults[i]) + 1);
+        m->t[i] = text_defaults[i];
     }
     return k;
 }

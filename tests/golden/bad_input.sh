@@ -150,6 +150,11 @@ refuse "trace file" $x compare --policy fcfs --tune 2 --trace "$dir/t.csv"
 refuse "cancel" $x compare --policy fcfs --regret --trace "$dir/t.csv"
 refuse "" $x trace gen --workload w1:n=2 -o "$dir/no/such/folder/x.csv"
 refuse "" $x run --policy fcfs --requests "$dir/no/such/folder/x.csv"
+mkdir "$dir/$(printf '%0200d' 0)" # lengths from a file under a long path
+deep=$dir/$(printf '%0200d' 0)/$(printf '%0200d' 1).csv
+cp traces/datasets/bfcl.csv "$deep"
+$x run --policy fcfs --workload "mixed:reactive=$deep,duration_s=60" >"$dir/out" || bad=1
+grep -qF "mixed:reactive=$deep,duration_s=60" "$dir/out" || bad=1
 refuse "" $x graphs --p 1,2 --d 1 --s 1 --chunks 2
 # What a user wrote stands whole in the message, however long it is: a name, and a path that no system opens.
 whole() { # the command, in which W stands for it
@@ -182,6 +187,7 @@ claims --profile W
 run --policy fcfs --trace W
 run --policy fcfs --workload W
 run --policy fcfs --workload w1:W=1
+run --policy fcfs --workload mixed:reactive=./W
 run --policy fcfs --workload w1:n=W
 run --policy fcfs --set W=1
 run --policy fcfs --set soc.devices.W.x=1
