@@ -65,8 +65,8 @@ static struct quantity_cell *cell_add(struct quantities *q, const struct quantit
     struct quantity_cell *c = xcalloc(1, sizeof *c);
     c->place = *place;
     c->policy = policy;
-    (void)snprintf(c->workload, sizeof c->workload, "%s", workload);
-    (void)snprintf(c->path, sizeof c->path, "%s", path);
+    c->workload = workload;
+    c->path = xkeep(xstrdup(path));
     q->cells = xgrow(q->cells, q->n_cells, sizeof(struct quantity_cell *));
     q->cells[q->n_cells++] = c;
     return c;
@@ -91,16 +91,12 @@ static void read_run(struct quantities *q, struct quantity_def *d, struct json_o
     (void)cell_add(q, &place, policy, workload, o->path);
 }
 
-/* The workload with `rate` in place of the mark; false when there is none, or no room. */
-bool quantity_put_rate(const char *workload, double rate, char *out, size_t size)
+char *quantity_put_rate(const char *workload, double rate)
 {
     const char *at = strstr(workload, RATE_MARK);
-    if (at == NULL) {
-        return false;
-    }
-    int n = snprintf(out, size, "%.*s%.10g%s", (int)(at - workload), workload, rate,
-                     at + strlen(RATE_MARK));
-    return n > 0 && (size_t)n < size;
+    return at == NULL ? NULL
+                      : xformat("%.*s%.10g%s", (int)(at - workload), workload, rate,
+                                at + strlen(RATE_MARK));
 }
 
 static void read_sustained(struct quantities *q, struct quantity_def *d, struct json_obj *o)
@@ -117,9 +113,8 @@ static void read_sustained(struct quantities *q, struct quantity_def *d, struct 
     for (uint32_t i = 0; i < c->n_rates; i++) {
         const cJSON *r = cJSON_GetArrayItem(rates, (int)i);
         c->rates[i] = cJSON_IsNumber(r) ? r->valuedouble : 0.0;
-        char text[CONFIG_PARAMS_BYTES];
         if (!(c->rates[i] > (i == 0 ? 0.0 : c->rates[i - 1])) ||
-            !quantity_put_rate(workload, c->rates[i], text, sizeof text)) {
+            strstr(workload, RATE_MARK) == NULL) {
             (void)err_add(o->err,
                           "%s: %s: must have a workload with " RATE_MARK
                           " in it and rising positive rates",
@@ -294,7 +289,6 @@ static struct quantity_def *define_under(struct quantities *q, const char *state
 static int cell_mark(struct quantities *q, uint32_t index, char *message)
 {
     struct quantity_cell *c = q->cells[index];
-    char first[CONFIG_PARAMS_BYTES];
     if (c->used) {
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.60s: as above", c->path);
         return c->loaded ? 0 : -1;
@@ -305,12 +299,11 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
     c->options.workload = c->workload;
     rc = rc == 0 ? config_load(&c->config, &c->options, &e) : rc;
     rc = rc == 0 ? config_policy_parse(&c->chosen, c->policy, &e) : rc;
-    if (c->n_rates > 0) {
-        (void)quantity_put_rate(c->workload, c->rates[0], first, sizeof first);
-        c->options.workload = first;
-    }
+    char *first = c->n_rates > 0 ? quantity_put_rate(c->workload, c->rates[0]) : NULL;
+    c->options.workload = first != NULL ? first : c->workload;
     rc = rc == 0 ? config_trace_check(&c->options, 1, CONFIG_AS_WRITTEN, NULL, &e) : rc;
     c->options.workload = c->workload;
+    free(first);
     if (rc != 0) {
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.60s: %.120s", c->path,
                        e.n > 0 ? e.lines[0] : "unknown error");

@@ -15,9 +15,9 @@ struct quantity_place {
 /* A run that quantities ask for, or a search over runs of rising rates. */
 struct quantity_cell {
     struct quantity_place place;
-    const char *policy; /* borrowed */
-    char workload[CONFIG_PARAMS_BYTES];
-    char path[192];                     /* of the first quantity that asks for it, for messages */
+    const char *policy;   /* borrowed */
+    const char *workload; /* likewise */
+    const char *path; /* of the first quantity that asks for it, for messages; nobody frees it */
     double rates[QUANTITIES_MAX_RATES]; /* a search for the sustained rate; else n_rates 0 */
     uint32_t n_rates;
     const char *metric; /* of the search */
@@ -30,8 +30,8 @@ struct quantity_cell {
     double *values; /* owned; [metric][replication] */
 };
 
-/* The workload with {rate} replaced. False when it does not fit, or there is no {rate}. */
-bool quantity_put_rate(const char *workload, double rate, char *out, size_t size);
+/* The workload with {rate} replaced, which the caller frees. NULL when there is no {rate}. */
+char *quantity_put_rate(const char *workload, double rate);
 
 /* Forms with one value: reads the object and computes it. */
 double quantity_kernel(struct json_obj *o);

@@ -37,9 +37,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     (void)e;
     *o = c->options;
     if (c->n_rates > 0) {
-        char *workload = xmalloc(CONFIG_PARAMS_BYTES);
-        (void)quantity_put_rate(c->workload, c->rates[t->rate], workload, CONFIG_PARAMS_BYTES);
-        o->workload = workload;
+        o->workload = quantity_put_rate(c->workload, c->rates[t->rate]);
     }
     *out = (struct study_cell){.config = &c->config,
                                .options = o,

@@ -1,7 +1,9 @@
 #include "experiments/claims/setup.h"
+#include "sim/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const setup_keys[SETUP_LISTS] = {"set", "policy", "workload", "metric"};
@@ -17,8 +19,7 @@ static void texts_read(struct setup_texts *t, struct json_obj *o, const char *ke
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, key);
     for (uint32_t i = 0; i < n; i++) {
         const cJSON *text = cJSON_GetArrayItem(list, (int)i);
-        if (!cJSON_IsString(text) || strchr(text->valuestring, mark) == NULL ||
-            strlen(text->valuestring) >= SETUP_TEXT_BYTES) {
+        if (!cJSON_IsString(text) || strchr(text->valuestring, mark) == NULL) {
             (void)err_add(o->err, "%s: %s.%s: must hold strings %s", o->file, o->path, key,
                           mark == ':' ? "NAME:key=value" : "NAME=VALUE");
             return;
@@ -82,30 +83,16 @@ static bool has_key(const char *list, const char *pair)
     return false;
 }
 
-static bool append(char *out, size_t size, const char *text, size_t n)
+/* Appends the pairs of `list` that `unless` does not have, behind "NAME:". */
+static void add_pairs(struct text *t, const char *list, const char *unless)
 {
-    size_t used = strlen(out);
-    if (used + n + 1 > size) {
-        return false;
-    }
-    memcpy(out + used, text, n);
-    out[used + n] = '\0';
-    return true;
-}
-
-/* Appends the pairs of `list` that `unless` does not have. */
-static bool append_pairs(char *out, size_t size, const char *list, const char *unless)
-{
-    bool fits = true;
     for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
         size_t n = strcspn(at, ",");
         if (n > 0 && (unless == NULL || !has_key(unless, at))) {
-            size_t last = strlen(out) - 1;
-            fits =
-                fits && (out[last] == ':' || append(out, size, ",", 1)) && append(out, size, at, n);
+            text_string(t, t->p[t->n - 1] == ':' ? "" : ",");
+            text_add(t, at, n);
         }
     }
-    return fits;
 }
 
 /* Whether a list holds just this pair. */
@@ -141,18 +128,21 @@ static bool means(const char *who, size_t n, const char *spec, const char *place
     return true;
 }
 
-bool setup_merge(const char *spec, const char *with, const char *place, char *out, size_t size)
+char *setup_merge(const char *spec, const char *with, const char *place)
 {
     size_t n = strcspn(spec, ":");
     size_t who = strcspn(with, ":");
-    const char *own = spec[n] == ':' ? spec + n + 1 : "";
-    out[0] = '\0';
     if (!means(with, who, spec, place)) {
-        return append(out, size, spec, strlen(spec));
+        return xstrdup(spec);
     }
+    const char *own = spec[n] == ':' ? spec + n + 1 : "";
     const char *pairs = with + who + (with[who] == ':');
-    return append(out, size, spec, n) && append(out, size, ":", 1) &&
-           append_pairs(out, size, own, pairs) && append_pairs(out, size, pairs, NULL);
+    struct text t = {0};
+    text_add(&t, spec, n);
+    text_char(&t, ':');
+    add_pairs(&t, own, pairs);
+    add_pairs(&t, pairs, NULL);
+    return text_end(&t);
 }
 
 static void edit_text(cJSON *form, const char *key, const struct setup_texts *with,
@@ -162,15 +152,14 @@ static void edit_text(cJSON *form, const char *key, const struct setup_texts *wi
     if (!cJSON_IsString(item)) {
         return;
     }
-    char text[2 * SETUP_TEXT_BYTES];
-    char merged[sizeof text];
-    (void)snprintf(text, sizeof text, "%s", item->valuestring);
+    char *text = xstrdup(item->valuestring);
     for (uint32_t i = 0; i < with->n; i++) {
-        if (setup_merge(text, with->v[i], place, merged, sizeof merged)) {
-            memcpy(text, merged, strlen(merged) + 1);
-        }
+        char *merged = setup_merge(text, with->v[i], place);
+        free(text);
+        text = merged;
     }
     cJSON_ReplaceItemInObjectCaseSensitive(form, key, cJSON_CreateString(text));
+    free(text);
 }
 
 static void edit_sets(cJSON *form, const struct setup_texts *with, const char *place)
@@ -181,24 +170,16 @@ static void edit_sets(cJSON *form, const struct setup_texts *with, const char *p
     }
     const cJSON *policy = cJSON_GetObjectItemCaseSensitive(form, "policy");
     for (uint32_t i = 0; i < with->n; i++) {
-        char text[SETUP_TEXT_BYTES];
-        (void)snprintf(text, sizeof text, "%s", with->v[i]);
-        char *who = strstr(text, " @");
-        if (who != NULL) {
-            *who = '\0';
-            if (!cJSON_IsString(policy) ||
-                !means(who + 2, strlen(who + 2), policy->valuestring, place)) {
-                continue;
-            }
+        const char *who = strstr(with->v[i], " @");
+        if (who != NULL && (!cJSON_IsString(policy) ||
+                            !means(who + 2, strlen(who + 2), policy->valuestring, place))) {
+            continue;
         }
+        size_t n = who != NULL ? (size_t)(who - with->v[i]) : strlen(with->v[i]);
+        char *text = xformat("%.*s", (int)n, with->v[i]);
         cJSON_AddItemToArray(list, cJSON_CreateString(text));
+        free(text);
     }
-}
-
-/* Where a definition runs: "llm=NAME,soc=NAME", as far as it says so. */
-static void place_text(const cJSON *form, char *buf, size_t size)
-{
-    (void)snprintf(buf, size, "llm=%s,soc=%s", json_string(form, "llm"), json_string(form, "soc"));
 }
 
 cJSON *setup_apply(const struct setup *s, const cJSON *definition)
@@ -208,11 +189,13 @@ cJSON *setup_apply(const struct setup *s, const cJSON *definition)
     for (size_t i = 0; i < sizeof placed / sizeof placed[0]; i++) {
         cJSON *form = cJSON_GetObjectItemCaseSensitive(copy, placed[i]);
         if (cJSON_IsObject(form)) {
-            char place[256];
-            place_text(form, place, sizeof place);
+            /* where a definition runs, as far as it says so */
+            char *place =
+                xformat("llm=%s,soc=%s", json_string(form, "llm"), json_string(form, "soc"));
             edit_text(form, "policy", &s->policy, place);
             edit_text(form, "workload", &s->workload, place);
             edit_sets(form, &s->set, place);
+            free(place);
         }
     }
     return copy;

@@ -20,7 +20,6 @@
 #include "sim/base/json.h"
 
 #define SETUP_MAX_TEXTS 48
-#define SETUP_TEXT_BYTES 512
 
 struct setup_texts {
     const char *v[SETUP_MAX_TEXTS]; /* borrowed */
@@ -46,8 +45,8 @@ bool setup_is_empty(const struct setup *s);
 bool setup_is_same(const struct setup *a, const struct setup *b);
 
 /* "NAME:key=value,..." with the keys of `with` ("NAME:key=value,..."); as it is when that means
- * another. place: "llm=NAME,soc=NAME". False when it does not fit into size. */
-bool setup_merge(const char *spec, const char *with, const char *place, char *out, size_t size);
+ * another. place: "llm=NAME,soc=NAME". The caller frees it. */
+char *setup_merge(const char *spec, const char *with, const char *place);
 
 /* A copy of a quantity's definition (quantities.h) with the set-up applied; the caller owns it. */
 cJSON *setup_apply(const struct setup *s, const cJSON *definition);

@@ -299,24 +299,42 @@ END_TEST
 
 /* ---- readings ---- */
 
+static void expect_merged(const char *spec, const char *with, const char *place, const char *merged)
+{
+    char *text = setup_merge(spec, with, place);
+    ck_assert_str_eq(text, merged);
+    free(text);
+}
+
 START_TEST(a_set_up_replaces_what_it_names_and_adds_the_rest)
 {
-    char text[128];
-    ck_assert(setup_merge("a:x=1,y=2", "a:y=3,z=4", "", text, sizeof text));
-    ck_assert_str_eq(text, "a:x=1,y=3,z=4");
-    ck_assert(setup_merge("a", "a:y=3", "", text, sizeof text));
-    ck_assert_str_eq(text, "a:y=3");
-    ck_assert(setup_merge("ab:y=1", "a:y=3", "", text, sizeof text)); /* another's */
-    ck_assert_str_eq(text, "ab:y=1");
-    ck_assert(setup_merge("a:x=1,y=2", "a?x=1:y=3", "", text, sizeof text));
-    ck_assert_str_eq(text, "a:x=1,y=3");
-    ck_assert(setup_merge("a:x=11,y=2", "a?x=1:y=3", "", text, sizeof text)); /* not this one */
-    ck_assert_str_eq(text, "a:x=11,y=2");
-    ck_assert(setup_merge("a:x=1", "a?x=1&llm=m:y=3", "llm=m,soc=s", text, sizeof text));
-    ck_assert_str_eq(text, "a:x=1,y=3");
-    ck_assert(setup_merge("a:x=1", "a?x=1&llm=m:y=3", "llm=mm,soc=s", text, sizeof text));
-    ck_assert_str_eq(text, "a:x=1");
-    ck_assert(!setup_merge("a:x=1", "a:y=3", "", text, 6)); /* "a:x=1,y=3" has no room */
+    expect_merged("a:x=1,y=2", "a:y=3,z=4", "", "a:x=1,y=3,z=4");
+    expect_merged("a", "a:y=3", "", "a:y=3");
+    expect_merged("ab:y=1", "a:y=3", "", "ab:y=1"); /* another's */
+    expect_merged("a:x=1,y=2", "a?x=1:y=3", "", "a:x=1,y=3");
+    expect_merged("a:x=11,y=2", "a?x=1:y=3", "", "a:x=11,y=2"); /* not this one */
+    expect_merged("a:x=1", "a?x=1&llm=m:y=3", "llm=m,soc=s", "a:x=1,y=3");
+    expect_merged("a:x=1", "a?x=1&llm=m:y=3", "llm=mm,soc=s", "a:x=1");
+}
+END_TEST
+
+/* A setting and a workload's file of 2,000 letters each arrive whole. */
+START_TEST(a_set_up_holds_texts_of_any_length)
+{
+    char set[2100];
+    char workload[2100];
+    (void)snprintf(set, sizeof set, "soc.name=%02000d", 1);
+    (void)snprintf(workload, sizeof workload, "mixed:reactive=./%02000d.csv", 2);
+    cJSON *form = cJSON_Parse("{\"run\": {\"workload\": \"mixed:users=1\"}}");
+    struct setup s = {.set = {{set}, 1}, .workload = {{workload}, 1}};
+    cJSON *applied = setup_apply(&s, form);
+    const cJSON *run = cJSON_GetObjectItem(applied, "run");
+    ck_assert_str_eq(cJSON_GetArrayItem(cJSON_GetObjectItem(run, "set"), 0)->valuestring, set);
+    const char *text = json_string(run, "workload");
+    ck_assert_uint_eq(strlen(text), strlen(workload) + strlen("users=1,"));
+    ck_assert_str_eq(text + strlen("mixed:users=1,"), workload + strlen("mixed:"));
+    cJSON_Delete(applied);
+    cJSON_Delete(form);
 }
 END_TEST
 
@@ -437,6 +455,7 @@ static const struct suite_row suite[] = {
     TEST(a_number_beyond_the_traces_but_on_the_same_side_of_neutral_is_the_direction),
     TEST(a_number_is_not_decided_by_traces_spread_wider_than_the_effect),
     TEST(a_set_up_replaces_what_it_names_and_adds_the_rest),
+    TEST(a_set_up_holds_texts_of_any_length),
     TEST(every_reading_is_judged_by_itself),
     TEST(an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction),
     TEST(what_has_no_spread_is_held_against_its_tolerance),
