@@ -36,7 +36,26 @@ enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
                                              : CONFORMAL_PREFILL;
 }
 
-/* ---- reading ---- */
+/* ---- pools ---- */
+
+enum pool { POOL_FAMILY, POOL_KIND, POOL_ALL, POOL_COUNT };
+
+static const char *family_of(const struct conformal_query *q)
+{
+    return q->family != NULL && q->family[0] != '\0' ? q->family : q->soc;
+}
+
+/* Of the pool, and of no model or SoC that the query leaves out. */
+static bool belongs(const struct conformal_row *r, const struct conformal_query *q, enum pool pool)
+{
+    return r->phase == q->phase &&
+           (q->without_model == NULL || strcmp(r->model, q->without_model) != 0) &&
+           (q->without_soc == NULL || strcmp(r->soc, q->without_soc) != 0) &&
+           (pool == POOL_ALL || r->kind == q->kind) &&
+           (pool != POOL_FAMILY || strcmp(r->family, family_of(q)) == 0);
+}
+
+/* ---- distances ---- */
 
 /* Natural logarithms apart, of weights and of tokens; the larger of the two. */
 static double apart(double weights_a, double tokens_a, double weights_b, double tokens_b)
@@ -46,26 +65,37 @@ static double apart(double weights_a, double tokens_a, double weights_b, double 
     return fmax(w, t);
 }
 
-static double distance_of(const struct conformal *c, const char *family, enum device_kind kind,
-                          enum conformal_phase phase, double weights, double tokens,
-                          const char *without_model)
+/* To the nearest row of the query's family, device and phase that a fit has kept: rows of a model,
+ * or of a SoC, left out of scores are left out here too. */
+static double distance_of(const struct conformal *c, const struct conformal_query *q)
 {
     double least = (double)INFINITY;
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
-        /* Only rows of SoCs that a fit kept are near anything. A SoC that was left out has its own
-         * rows among them, since its models were left out in turn too: its scores stand at distance
-         * 0 and are not divided. That is the wide side. Of the 1304 rows of the shipped table 95.4
-         * % lie in the intervals of SoCs left out; were their SoC's rows left out of the distances
-         * too, 94.2 % would. */
-        if (r->soc_out || r->kind != kind || r->phase != phase || strcmp(r->family, family) != 0 ||
-            (without_model != NULL && strcmp(r->model, without_model) == 0)) {
-            continue;
+        /* What is measured stands once among the rows whose model was left out; rows whose SoC was
+         * left out repeat it for each SoC that predicted it. */
+        if (!r->soc_out && belongs(r, q, POOL_FAMILY)) {
+            least = fmin(least, apart(q->weights, q->tokens, r->weights, r->tokens));
         }
-        least = fmin(least, apart(weights, tokens, r->weights, r->tokens));
     }
     return isfinite(least) ? least : 0.0; /* a family of its own: its pool is another's */
 }
+
+/* What leaving a row's model, or its SoC, out asks for. */
+static struct conformal_query query_of(const struct conformal_row *r)
+{
+    return (struct conformal_query){.soc = r->soc,
+                                    .family = r->family,
+                                    .kind = r->kind,
+                                    .phase = r->phase,
+                                    .weights = r->weights,
+                                    .tokens = r->tokens,
+                                    .soc_out = r->soc_out,
+                                    .without_model = r->soc_out ? NULL : r->model,
+                                    .without_soc = r->soc_out ? r->soc : NULL};
+}
+
+/* ---- reading ---- */
 
 int conformal_read(const char *path, struct conformal *out, struct err *e)
 {
@@ -87,11 +117,10 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
         return -EINVAL;
     }
     for (size_t i = 0; i < out->n; i++) {
-        struct conformal_row *r = &out->v[i];
-        /* The model's own rows at other lengths do not count where the model was left out: a fit
-         * has not seen them either. */
-        r->distance = distance_of(out, r->family, r->kind, r->phase, r->weights, r->tokens,
-                                  r->soc_out ? NULL : r->model);
+        /* The model's own rows at other lengths do not count where the model was left out, nor the
+         * SoC's own where the SoC was: a fit has not seen them either. */
+        struct conformal_query q = query_of(&out->v[i]);
+        out->v[i].distance = distance_of(out, &q);
     }
     return 0;
 }
@@ -100,24 +129,6 @@ void conformal_fini(struct conformal *c)
 {
     free(c->v);
     *c = (struct conformal){0};
-}
-
-/* ---- pools ---- */
-
-enum pool { POOL_FAMILY, POOL_KIND, POOL_ALL, POOL_COUNT };
-
-static const char *family_of(const struct conformal_query *q)
-{
-    return q->family != NULL && q->family[0] != '\0' ? q->family : q->soc;
-}
-
-static bool belongs(const struct conformal_row *r, const struct conformal_query *q, enum pool pool)
-{
-    return r->phase == q->phase && r->soc_out == q->soc_out &&
-           (q->without_model == NULL || strcmp(r->model, q->without_model) != 0) &&
-           (q->without_soc == NULL || strcmp(r->soc, q->without_soc) != 0) &&
-           (pool == POOL_ALL || r->kind == q->kind) &&
-           (pool != POOL_FAMILY || strcmp(r->family, family_of(q)) == 0);
 }
 
 /* Scores of the first pool with at least `want`, sorted; signed or absolute. Caller frees. */
@@ -132,7 +143,7 @@ static double *scores(const struct conformal *c, const struct conformal_query *q
         *which = (enum pool)pool;
         for (size_t i = 0; i < c->n; i++) {
             const struct conformal_row *r = &c->v[i];
-            if (belongs(r, q, (enum pool)pool)) {
+            if (r->soc_out == q->soc_out && belongs(r, q, (enum pool)pool)) {
                 double s = -r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
                 x[(*n)++] = signs ? s : fabs(s);
             }
@@ -149,8 +160,7 @@ static double *scores(const struct conformal *c, const struct conformal_query *q
 
 static double scale_of(const struct conformal *c, const struct conformal_query *q, double *distance)
 {
-    *distance =
-        distance_of(c, family_of(q), q->kind, q->phase, q->weights, q->tokens, q->without_model);
+    *distance = distance_of(c, q);
     return 1.0 + CONFORMAL_WIDEN * *distance;
 }
 
@@ -204,15 +214,7 @@ struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_ou
         if (r->soc_out != soc_out || r->phase != phase) {
             continue;
         }
-        struct conformal_query q = {.soc = r->soc,
-                                    .family = r->family,
-                                    .kind = r->kind,
-                                    .phase = phase,
-                                    .weights = r->weights,
-                                    .tokens = r->tokens,
-                                    .soc_out = soc_out,
-                                    .without_model = soc_out ? NULL : r->model,
-                                    .without_soc = soc_out ? r->soc : NULL};
+        struct conformal_query q = query_of(r);
         struct conformal_interval x = conformal_of(c, &q, level_frac);
         half[out.n++] = log(x.high_factor);
         out.inside += fabs(r->ln_error) <= log(x.high_factor);

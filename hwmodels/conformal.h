@@ -35,8 +35,8 @@ struct conformal_row {
     bool soc_out;    /* the SoC was left out, not the model */
     char by[48];     /* the SoC whose entry predicted the row; its own unless soc_out */
     double ln_error; /* ln(predicted / measured) */
-    double distance; /* to the nearest row of another model; where the SoC was left out, to the
-                      * nearest of any, and its own count (conformal.c) */
+    double distance; /* to the nearest row of its family of another model; where the SoC was left
+                      * out, of another SoC; 0 where there is none */
 };
 
 struct conformal {

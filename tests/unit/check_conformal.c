@@ -90,6 +90,38 @@ START_TEST(intervals_widen_with_the_distance_from_what_was_measured)
 }
 END_TEST
 
+/* Machine a has a model of e^21 weights, its sibling b one of e^23. With b left out, a fit has seen
+ * nothing nearer to b's row than a's, e^2 away, and the other way round: b's own row, which stands
+ * in the table because its model was left out in turn, is not near it. Errors of 0.3 at distance 2
+ * say 0.2 of what is as near as 0. */
+START_TEST(a_soc_left_out_is_no_neighbour_of_itself)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("soc,family,device,model,weights,phase,input_tokens,left_out,by,ln_error\n", f);
+    for (int b = 0; b < 2; b++) {
+        for (int left_out = 0; left_out < 2; left_out++) {
+            (void)fprintf(f, "%s,fam,igpu,m%d,%.17g,decode,1024,%s,%s,0.3\n", b ? "b" : "a", b,
+                          exp(21.0 + 2.0 * b), left_out ? "soc" : "model",
+                          b == left_out ? "a" : "b");
+        }
+    }
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(conformal_read(path, &table, &err), 0);
+    for (size_t i = 0; i < table.n; i++) {
+        ck_assert_double_eq_tol(table.v[i].distance, 2.0, 1e-9);
+    }
+    struct conformal_query q = query();
+    q.weights = exp(21.0);
+    q.soc_out = true;
+    struct conformal_interval x = conformal_of(&table, &q, 0.5);
+    ck_assert_double_eq(x.distance, 0.0);
+    ck_assert_double_eq_tol(log(x.high_factor), 0.3 / (1.0 + 2.0 * CONFORMAL_WIDEN), 1e-9);
+    q.without_soc = "a"; /* as coverage asks: a's row is 2 away again */
+    ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.5).high_factor), 0.3, 1e-9);
+}
+END_TEST
+
 /* A family that nothing was measured of takes its kind's scores, as they are: how far it is from
  * what was measured is not known, and not made up. */
 START_TEST(a_family_of_its_own_takes_the_scores_of_its_kind)
@@ -216,6 +248,7 @@ static const struct suite_row suite[] = {
     TEST(a_family_of_its_own_takes_the_scores_of_its_kind),
     TEST(too_few_scores_say_what_they_support),
     TEST(intervals_widen_with_the_distance_from_what_was_measured),
+    TEST(a_soc_left_out_is_no_neighbour_of_itself),
     TEST(draws_come_from_the_left_out_errors),
     TEST(coverage_leaves_each_model_out),
     TEST(transfers_are_told_by_pair_and_by_family),
