@@ -188,6 +188,23 @@ static bool resumes_before(struct sched *s, const struct v1 *v, const struct req
     return ex != ey ? ex < ey : request_before(x, y);
 }
 
+/* Who has been pending longest of those that wait to begin. In arrival order that is the first, but
+ * for those that lost their KV or their pass: they stand by their arrival, and have been pending
+ * only since then. Nobody has been pending for longer than since arrival, so that the search ends
+ * with the first that came too late. */
+static const struct request *longest_pending(const struct v1 *v)
+{
+    const struct request *best = v->be_queue.head;
+    for (const struct request *r = best; r != NULL; r = reqq_next(r)) {
+        int64_t since = v1_context(best)->pending_since_ns;
+        if (r->arrival_ns >= since) {
+            break;
+        }
+        best = v1_context(r)->pending_since_ns < since ? r : best;
+    }
+    return best;
+}
+
 static const struct request *next_primary(struct sched *s, const struct v1 *v, bool with_fresh)
 {
     const struct request *best = NULL;
@@ -199,11 +216,10 @@ static const struct request *next_primary(struct sched *s, const struct v1 *v, b
     if (!with_fresh || v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS)) {
         return best;
     }
-    /* Two stand for all fresh ones: the first in arrival order starves first, and the top of the
-     * heap has the smallest ETC. (Who lost its KV while it decoded stands here by its arrival, too,
-     * but has been pending only since then.) */
-    const struct request *fresh[] = {v->be_queue.head, heap_top(&v->fresh)};
-    for (int i = 0; i < 2; i++) {
+    /* Three stand for all fresh ones: who came first, who starves first, and the top of the heap,
+     * who has the smallest ETC. */
+    const struct request *fresh[] = {v->be_queue.head, longest_pending(v), heap_top(&v->fresh)};
+    for (int i = 0; i < 3; i++) {
         if (fresh[i] != NULL && (best == NULL || resumes_before(s, v, fresh[i], best))) {
             best = fresh[i];
         }

@@ -81,11 +81,29 @@ START_TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through)
 }
 END_TEST
 
+/* Room for 44 blocks of 16 tokens. BE0 and BE1 (256 each) decode, and BE2 (300), come at 0.1 s, has
+ * no room to begin. RT3 (256), come at 0.2 s, takes BE1's KV, and has its token some 20 ms later.
+ * Then BE2 has been pending for longer than T_starve and goes first: BE1 came before it and would
+ * take less, but waits only since it lost its KV. */
+START_TEST(who_lost_its_kv_hides_nobody_that_starves)
+{
+    sc.machine.memory_bytes = 1e9 + 44 * 16e6;
+    static const struct scenario_request q[] = {{BE, 0, 256, 60, 0, 0},
+                                                {BE, 0.001, 256, 60, 0, 0},
+                                                {BE, 0.1, 300, 1, 0, 0},
+                                                {RT, 0.2, 256, 1, 0, 0}};
+    run("inter_backfill=false,t_starve_s=0.05", q, 4);
+    ck_assert_uint_eq(sc.records[1].preemptions, 1);
+    ck_assert_int_eq(sc.records[2].start_ns, sc.records[3].first_token_ns);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(a_stopped_prefill_is_pending_since_its_kernel_ended),
     TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then),
     TEST(a_preemption_makes_nobody_young),
     TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through),
+    TEST(who_lost_its_kv_hides_nobody_that_starves),
 };
 SUITE_MAIN("agent-xpu-v1 waiting", suite)
