@@ -52,8 +52,10 @@ static inline void check_blocks(const struct core *c)
 static inline void note_peak(struct core *c)
 {
     uint64_t used = kv_held_tokens(c);
-    if (used > c->result->kv_peak_tokens) {
-        c->result->kv_peak_tokens = used;
+    bool most = used > c->result->kv_peak_tokens;
+    c->result->kv_peak_tokens = most ? used : c->result->kv_peak_tokens;
+    /* Less KV than once may be more memory, beside residents that were not there then. */
+    if (most || c->resident_bytes > 0.0) {
         core_memory_note(c);
     }
 }

@@ -122,6 +122,26 @@ START_TEST(residents_take_memory_from_kv_and_are_refused_beyond_it)
 }
 END_TEST
 
+static void load_between_two(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (script_at(s, y, 0, 50)) {
+        y->rc[0] = sched_load(s, block(1), 100e6);
+    }
+}
+
+/* 160 MB of KV, then none, then a graph of 100 MB, then 96 MB of KV beside it: most is in use at
+ * the end, though not most KV, and though nothing was loaded then. */
+START_TEST(memory_peaks_where_less_kv_meets_more_residents)
+{
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    static const struct scenario_request q[] = {{BE, 0, 160, 1, 0, 0}, {BE, 0.2, 96, 1, 0, 0}};
+    byhand_run(load_between_two, q, 2);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 1e9 + 100e6 + 96e6, 1.0);
+}
+END_TEST
+
 /* With the graphs mapped 31 blocks of 16 are left of 43: a request of 496 tokens runs, one of 497
  * is told at its arrival, though KV without graphs would hold 688. */
 START_TEST(a_request_is_measured_by_what_the_mapped_graphs_leave)
@@ -451,6 +471,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = byhand_teardown),
     TEST(loads_go_through_one_channel_in_order),
+    TEST(memory_peaks_where_less_kv_meets_more_residents),
     TEST(a_request_is_measured_by_what_the_mapped_graphs_leave),
     TEST(residents_take_memory_from_kv_and_are_refused_beyond_it),
     TEST(a_cancelled_load_makes_way_for_the_next),
