@@ -77,11 +77,6 @@ void arrivals_init(struct arrivals *a, enum arrival_kind kind, double mean_s, do
 {
     *a = (struct arrivals){.kind = kind, .mean_s = mean_s, .cv = cv, .events = events};
     a->rng = rng_gsl_new(key);
-    if (kind == ARRIVAL_REPLAY) {
-        /* Begun anywhere, so that replications with other seeds see other stretches of the same
-         * recording. */
-        a->at = rng_below(a->rng->state, (uint32_t)events->n);
-    }
 }
 
 void arrivals_fini(struct arrivals *a)
@@ -110,9 +105,47 @@ static double next_gap_s(struct arrivals *a)
     return rng_exponential(a->rng->state, a->mean_s);
 }
 
+/* What is left of a recorded gap at an instant anywhere in the recording, so that replications with
+ * other seeds see other stretches of it. */
+static double first_recorded_s(struct arrivals *a)
+{
+    const struct events *ev = a->events;
+    double left_s = rng_uniform(a->rng->state) * ev->mean_s * (double)ev->n;
+    /* The last by its place: sums of gaps round. */
+    while (a->at + 1 < ev->n && left_s >= ev->gap_s[a->at]) {
+        left_s -= ev->gap_s[a->at++];
+    }
+    double gap_s = fmax(0.0, ev->gap_s[a->at] - left_s) / ev->mean_s * a->mean_s;
+    a->at = (a->at + 1) % ev->n;
+    return gap_s;
+}
+
+/* From the start, which falls anywhere in time, to the first arrival. That is the rest of a gap,
+ * and of a long one rather than a short one. Begun with a whole gap, as if somebody had just
+ * arrived, a process comes early: with (CV^2 - 1) / 2 arrivals too many, however long it runs. */
+static double first_gap_s(struct arrivals *a)
+{
+    switch (a->kind) {
+    case ARRIVAL_GAMMA: {
+        /* The gap that holds the start has the gamma law weighted by length: its shape is 1 more.
+         */
+        double shape = 1.0 / (a->cv * a->cv);
+        double gap_s = gsl_ran_gamma(a->rng, shape + 1.0, a->mean_s / shape);
+        return gap_s * rng_uniform(a->rng->state);
+    }
+    case ARRIVAL_REPLAY:
+        return first_recorded_s(a);
+    case ARRIVAL_POISSON:
+    case ARRIVAL_CLOSED:
+        break;
+    }
+    return next_gap_s(a); /* the rest of an exponential gap is as long as a whole one */
+}
+
 double arrivals_next(struct arrivals *a)
 {
-    a->op_s += next_gap_s(a);
+    a->op_s += a->begun ? next_gap_s(a) : first_gap_s(a);
+    a->begun = true;
     return a->op_s;
 }
 

@@ -38,10 +38,12 @@ struct arrivals {
     const struct events *events; /* borrowed; for replay */
     gsl_rng *rng;                /* owned */
     size_t at;                   /* replay position */
-    double op_s;                 /* operational time of the last arrival */
+    bool begun;
+    double op_s; /* operational time of the last arrival; 0 before it */
 };
 
-/* Replay starts at a random event, so that seeds differ, and goes round. */
+/* Stationary from the start on: n requests are expected in n mean gaps, whatever the gaps' law.
+ * Replay starts anywhere in the recording, so that seeds differ, and goes round. */
 void arrivals_init(struct arrivals *a, enum arrival_kind kind, double mean_s, double cv,
                    const struct events *events, uint64_t key);
 void arrivals_fini(struct arrivals *a);

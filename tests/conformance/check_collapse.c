@@ -84,7 +84,7 @@ END_TEST
 START_TEST(the_iteration_after_those_that_repeat_is_audited)
 {
     static const struct randomrun run = {
-        .seed = 2792997678,
+        .seed = 36,
         .soc = "snapdragon-8gen3",
         .llm = "smollm2-360m",
         .policy = "vllm-v0",

@@ -69,7 +69,7 @@ END_TEST
 
 START_TEST(long_prompts_in_bursts_are_judged_alike)
 {
-    all_say(METRICS_OVERLOADED, "mixed:reactive_per_min=2,proactive_per_min=1," LONG_PROMPTS);
+    all_say(METRICS_OVERLOADED, "mixed:reactive_per_min=2.5,proactive_per_min=1.25," LONG_PROMPTS);
     all_say(METRICS_STABLE, "mixed:reactive_per_min=0.2,proactive_per_min=0.1," LONG_PROMPTS);
 }
 END_TEST

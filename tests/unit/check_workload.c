@@ -431,7 +431,7 @@ END_TEST
 START_TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate)
 {
     /* Two recordings: gaps 1 and 3, then 2 and 6 (none between the recordings): mean 3. At 60 per
-     * minute they become 1/3, 1, 2/3, 2 s in a circle, beginning anywhere. */
+     * minute they become 1/3, 1, 2/3, 2 s in a circle, beginning anywhere in it. */
     tempfile_put("session_id,arrival_s\n1,10\n1,11\n1,14\n2,5\n2,7\n2,13\n");
     char spec[300];
     (void)snprintf(spec, sizeof spec,
@@ -439,17 +439,19 @@ START_TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate)
                    "duration_s=400",
                    path);
     static const double gaps_s[] = {1.0 / 3, 1.0, 2.0 / 3, 2.0};
-    int starts = 0;
-    for (uint64_t seed = 0; seed < 40; seed++) {
+    double starts[4] = {0};
+    for (uint64_t seed = 0; seed < 400; seed++) {
         make(spec, seed, &t);
         double first = units_s_from_ns(t.rows[0].arrival_ns);
+        double second = units_s_from_ns(t.rows[1].arrival_ns) - first;
         int at = 0;
-        while (at < 3 && fabs(first - gaps_s[at]) > 1e-9) {
+        while (at < 3 && fabs(second - gaps_s[(at + 1) % 4]) > 1e-6) {
             at++;
         }
-        starts |= 1 << at;
-        double want = 0.0;
-        for (size_t i = 0; i < t.n; i++) {
+        ck_assert_double_le(first, gaps_s[at] + 1e-9); /* what is left of that gap */
+        starts[at]++;
+        double want = first;
+        for (size_t i = 1; i < t.n; i++) {
             want += gaps_s[(at + (int)i) % 4];
             ck_assert_double_eq_tol(units_s_from_ns(t.rows[i].arrival_ns), want, 1e-6);
         }
@@ -457,7 +459,55 @@ START_TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate)
         ck_assert_double_ge(want + gaps_s[(at + (int)t.n) % 4], 400.0 - 1e-6);
         trace_fini(&t);
     }
-    ck_assert_int_eq(starts, 15); /* all four in 40 seeds, but for a chance of 4 * 0.75^40 */
+    /* In a gap as often as it is long. Chi-square of 3 degrees of freedom exceeds 16.3 in one of
+     * 1000. */
+    double chi2 = 0.0;
+    for (int k = 0; k < 4; k++) {
+        double expected = 400.0 * gaps_s[k] / 4.0;
+        chi2 += (starts[k] - expected) * (starts[k] - expected) / expected;
+    }
+    ck_assert_double_lt(chi2, 16.3);
+}
+END_TEST
+
+/* A workload has the rate that it states however short it is and however its gaps vary: 20 requests
+ * in 20 s. Begun with a whole gap, one of gaps of CV 4 has up to 7.5 more; one of CV 0.2 has half a
+ * request less; the replay of 99 gaps of 1 s and one of 901 s has 10 gaps of 0.1 s each second but
+ * in the long one, and would begin in that in one of 100 instead of nine of ten. The bounds are
+ * five standard errors of the counts themselves. */
+START_TEST(the_rate_holds_from_the_start_on)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("arrival_s\n0\n", f);
+    for (int i = 1; i <= 99; i++) {
+        (void)fprintf(f, "%d\n", i);
+    }
+    fputs("1000\n", f);
+    ck_assert_int_eq(fclose(f), 0);
+    char replay[200];
+    (void)snprintf(replay, sizeof replay, "replay,events=%s", path);
+    const char *arrival[] = {"poisson", "gamma,cv=4", "gamma,cv=0.2", replay};
+    for (int k = 0; k < 4; k++) {
+        char spec[400];
+        (void)snprintf(spec, sizeof spec,
+                       "mixed:arrival=%s,reactive_per_min=60,proactive_per_min=0,duration_s=20",
+                       arrival[k]);
+        double sum = 0.0;
+        double sum2 = 0.0;
+        for (uint64_t seed = 0; seed < 2000; seed++) {
+            /* One of no requests is refused, and counts as 0 here. */
+            size_t n = trace_generate(spec, seed, 1.0, &t, &err) == 0 ? t.n : 0;
+            sum += (double)n;
+            sum2 += (double)(n * n);
+            trace_fini(&t);
+            err_fini(&err);
+            err = (struct err)ERR_INIT;
+        }
+        double mean = sum / 2000.0;
+        double error = sqrt((sum2 / 2000.0 - mean * mean) / 2000.0);
+        ck_assert_msg(fabs(mean - 20.0) < 5.0 * error, "%s: %.3f +- %.3f", arrival[k], mean, error);
+    }
 }
 END_TEST
 
@@ -531,6 +581,7 @@ static const struct suite_row suite[] = {
     TEST(a_class_does_not_move_when_the_other_changes),
     TEST(the_seed_and_nothing_else_decides),
     TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate),
+    TEST(the_rate_holds_from_the_start_on),
     LOOP(shipped_recordings_replay_at_the_stated_rate, 3),
     TEST(both_classes_are_idle_together_and_keep_their_mean_rate),
 };
