@@ -45,12 +45,15 @@ static const char *family_of(const struct conformal_query *q)
     return q->family != NULL && q->family[0] != '\0' ? q->family : q->soc;
 }
 
-/* Of the pool, and of no model or SoC that the query leaves out. */
+/* Of the pool, and of no model or SoC that the query leaves out. What such a SoC predicted of
+ * others goes with what others predicted of it: of a pair of machines the one error is about the
+ * other's, turned round. */
 static bool belongs(const struct conformal_row *r, const struct conformal_query *q, enum pool pool)
 {
     return r->phase == q->phase &&
            (q->without_model == NULL || strcmp(r->model, q->without_model) != 0) &&
-           (q->without_soc == NULL || strcmp(r->soc, q->without_soc) != 0) &&
+           (q->without_soc == NULL ||
+            (strcmp(r->soc, q->without_soc) != 0 && strcmp(r->by, q->without_soc) != 0)) &&
            (pool == POOL_ALL || r->kind == q->kind) &&
            (pool != POOL_FAMILY || strcmp(r->family, family_of(q)) == 0);
 }
@@ -131,31 +134,84 @@ void conformal_fini(struct conformal *c)
     *c = (struct conformal){0};
 }
 
-/* Scores of the first pool with at least `want`, sorted; signed or absolute. Caller frees. */
-static double *scores(const struct conformal *c, const struct conformal_query *q, size_t want,
-                      bool signs, size_t *n, enum pool *which)
+/* Scores, sorted. What is exchangeable is a row where models were left out, and a SoC where SoCs
+ * were: rows of one SoC are off together, by a driver or a clock that the data sheet does not tell.
+ * So each of its rows weighs 1 / rows of it. */
+struct scores {
+    double *value, *weight; /* [n]; owned */
+    size_t n;
+    double groups; /* sum of weights */
+    enum pool pool;
+};
+
+/* Of the rows' SoCs. */
+static void weigh_by_soc(struct scores *s, const struct conformal_row *const *row)
 {
-    double *x = xmalloc((c->n + 1) * sizeof *x);
+    size_t *first = xmalloc((s->n + 1) * sizeof *first); /* of each SoC that was met */
+    double *rows = xmalloc((s->n + 1) * sizeof *rows);
+    size_t *group = xmalloc((s->n + 1) * sizeof *group);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        size_t k = 0;
+        while (k < n && strcmp(row[first[k]]->soc, row[i]->soc) != 0) {
+            k++;
+        }
+        if (k == n) {
+            first[n] = i;
+            rows[n++] = 0.0;
+        }
+        group[i] = k;
+        rows[k] += 1.0;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        s->weight[i] = 1.0 / rows[group[i]];
+    }
+    s->groups = (double)n;
+    free(first);
+    free(rows);
+    free(group);
+}
+
+/* Of the first pool with at least `want`, signed or absolute. scores_fini. */
+static struct scores scores_of(const struct conformal *c, const struct conformal_query *q,
+                               size_t want, bool signs)
+{
+    struct scores s = {.value = xmalloc((c->n + 1) * sizeof *s.value),
+                       .weight = xmalloc((c->n + 1) * sizeof *s.weight)};
+    const struct conformal_row **row = xmalloc((c->n + 1) * sizeof(const struct conformal_row *));
     /* The narrowest pool that supports the level: errors of the machine's own family say most of
      * it, and too few of them say nothing of a 95th percentile. */
     for (int pool = POOL_FAMILY; pool < POOL_COUNT; pool++) {
-        *n = 0;
-        *which = (enum pool)pool;
+        s.n = 0;
+        s.pool = (enum pool)pool;
         for (size_t i = 0; i < c->n; i++) {
             const struct conformal_row *r = &c->v[i];
-            if (r->soc_out == q->soc_out && belongs(r, q, (enum pool)pool)) {
-                double s = -r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
-                x[(*n)++] = signs ? s : fabs(s);
+            if (r->soc_out == q->soc_out && belongs(r, q, s.pool)) {
+                double x = -r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
+                row[s.n] = r;
+                s.weight[s.n] = 1.0;
+                s.value[s.n++] = signs ? x : fabs(x);
             }
         }
-        if (*n >= want) {
+        if (s.n >= want) {
             break;
         }
     }
-    if (*n > 1) {
-        gsl_sort(x, 1, *n);
+    s.groups = (double)s.n;
+    if (q->soc_out) {
+        weigh_by_soc(&s, row);
     }
-    return x;
+    if (s.n > 1) {
+        gsl_sort2(s.value, 1, s.weight, 1, s.n);
+    }
+    free(row);
+    return s;
+}
+
+static void scores_fini(struct scores *s)
+{
+    free(s->value);
+    free(s->weight);
 }
 
 static double scale_of(const struct conformal *c, const struct conformal_query *q, double *distance)
@@ -168,39 +224,46 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
                                        double level_frac)
 {
     struct conformal_interval out = {.low_factor = 0.0, .high_factor = (double)INFINITY};
-    enum pool pool;
     /* 19 scores for 95 %. The 1e-9 is for quotients that come out above the whole number that they
      * are: 9.000000000000002 at 90 %. */
     size_t want = (size_t)ceil(level_frac / (1.0 - level_frac) - 1e-9); /* k <= n */
-    double *x = scores(c, q, want, false, &out.n, &pool);
+    struct scores s = scores_of(c, q, want, false);
     double scale = scale_of(c, q, &out.distance);
-    if (out.n > 0) {
-        size_t k = (size_t)ceil((double)(out.n + 1) * level_frac - 1e-9);
-        out.level_frac = k <= out.n ? level_frac : (double)out.n / (double)(out.n + 1);
-        double half = x[(k <= out.n ? k : out.n) - 1] * scale;
+    out.n = s.n;
+    if (s.n > 0) {
+        /* The new row, or SoC, is one more, and may be off by more than all others. */
+        double most = level_frac * (s.groups + 1.0) - 1e-9;
+        double below = s.weight[0];
+        size_t k = 0;
+        while (k + 1 < s.n && below < most) {
+            below += s.weight[++k];
+        }
+        out.level_frac = most <= s.groups ? level_frac : s.groups / (s.groups + 1.0);
+        double half = s.value[k] * scale;
         out.low_factor = exp(-half);
         out.high_factor = exp(half);
     }
-    out.pool = pool == POOL_FAMILY ? family_of(q) : pool == POOL_KIND ? kind_names[q->kind] : "all";
-    free(x);
+    out.pool = s.pool == POOL_FAMILY ? family_of(q)
+               : s.pool == POOL_KIND ? kind_names[q->kind]
+                                     : "all";
+    scores_fini(&s);
     return out;
 }
 
 double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u)
 {
-    enum pool pool;
-    size_t n;
     /* A draw needs a spread and no far quantile: ten errors of the family rather than hundreds of
      * others. Signed, so that a family whose predictions are all too fast is drawn so. */
-    double *x = scores(c, q, 10, true, &n, &pool);
+    struct scores s = scores_of(c, q, 10, true);
+    const double *x = s.value;
     double distance;
     double scale = scale_of(c, q, &distance);
-    double at = u * (double)(n > 0 ? n - 1 : 0);
+    double at = u * (double)(s.n > 0 ? s.n - 1 : 0);
     size_t i = (size_t)at;
-    double value = n == 0      ? 0.0
-                   : i + 1 < n ? x[i] + (at - (double)i) * (x[i + 1] - x[i])
-                               : x[n - 1];
-    free(x);
+    double value = s.n == 0      ? 0.0
+                   : i + 1 < s.n ? x[i] + (at - (double)i) * (x[i + 1] - x[i])
+                                 : x[s.n - 1];
+    scores_fini(&s);
     return value * scale;
 }
 

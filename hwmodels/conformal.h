@@ -6,7 +6,9 @@
  * logarithms of weights and tokens. The interval of a new prediction at distance d is its time
  * times exp(+- q (1 + CONFORMAL_WIDEN d)), q the ceil((n + 1) level)-th smallest score of n: then a
  * share of at least `level` of new rows like these lies inside, whatever the errors' distribution.
- * Where that score does not exist q is the largest, and the level stated is n / (n + 1).
+ * Where that score does not exist q is the largest, and the level stated is n / (n + 1). Where SoCs
+ * were left out n counts them and not their rows, whose errors hang together; each SoC weighs the
+ * same (Dunn, Wasserman and Ramdas 2023).
  *
  * Scores are pooled by family and phase; a family with too few of them for the level borrows all of
  * its kind of device, else all there are. */

@@ -134,8 +134,8 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     }
     char how[160];
     (void)snprintf(how, sizeof how,
-                   "%s; range: x / %.3g, 95 %% of %zu published %s rows of left-out SoCs (%s)",
-                   scaled, factor, t.at95.n, conformal_phase_names[carried[i].phase], t.at95.pool);
+                   "%s; range: x / %.3g, by %zu published %s rows of left-out SoCs (%s)", scaled,
+                   factor, t.at95.n, conformal_phase_names[carried[i].phase], t.at95.pool);
     mark(q, c, how);
 }
 

@@ -103,7 +103,9 @@ START_TEST(a_soc_left_out_is_no_neighbour_of_itself)
         for (int left_out = 0; left_out < 2; left_out++) {
             (void)fprintf(f, "%s,fam,igpu,m%d,%.17g,decode,1024,%s,%s,0.3\n", b ? "b" : "a", b,
                           exp(21.0 + 2.0 * b), left_out ? "soc" : "model",
-                          b == left_out ? "a" : "b");
+                          left_out ? "c"
+                          : b      ? "b"
+                                   : "a");
         }
     }
     ck_assert_int_eq(fclose(f), 0);
@@ -119,6 +121,45 @@ START_TEST(a_soc_left_out_is_no_neighbour_of_itself)
     ck_assert_double_eq_tol(log(x.high_factor), 0.3 / (1.0 + 2.0 * CONFORMAL_WIDEN), 1e-9);
     q.without_soc = "a"; /* as coverage asks: a's row is 2 away again */
     ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.5).high_factor), 0.3, 1e-9);
+}
+END_TEST
+
+/* Twenty rows of a, all off by 0.1 in one direction, say no more of another SoC than the one of b,
+ * off by 0.2: half of new SoCs lie within the second of two, in three of which the new one may come
+ * last, and 95 % cannot be told: two SoCs support 2 of 3. With c left out go its row and that of d,
+ * which c predicted: an error of the one is one of the other turned round. */
+START_TEST(socs_count_and_not_their_rows)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("soc,family,device,model,weights,phase,input_tokens,left_out,by,ln_error\n", f);
+    for (int i = 0; i < 22; i++) {
+        (void)fprintf(f, "%s,fam,igpu,m,1e9,decode,1024,soc,%s,%s\n",
+                      i < 20    ? "a"
+                      : i == 20 ? "b"
+                                : "d",
+                      i < 21 ? "e" : "c",
+                      i < 20    ? "0.1"
+                      : i == 20 ? "-0.2"
+                                : "0.5");
+    }
+    fputs("c,fam,igpu,m,1e9,decode,1024,soc,d,-0.5\n", f);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(conformal_read(path, &table, &err), 0);
+    struct conformal_query q = query();
+    q.soc_out = true;
+    q.without_soc = "c";
+    struct conformal_interval x = conformal_of(&table, &q, 0.5);
+    ck_assert_uint_eq(x.n, 21);
+    ck_assert_double_eq_tol(log(x.high_factor), 0.2, 1e-9);
+    ck_assert_double_eq(x.level_frac, 0.5);
+    x = conformal_of(&table, &q, 0.95);
+    ck_assert_double_eq_tol(log(x.high_factor), 0.2, 1e-9);
+    ck_assert_double_eq_tol(x.level_frac, 2.0 / 3.0, 1e-12);
+    q.without_soc = NULL; /* four SoCs: 0.1, 0.2, 0.5, 0.5 */
+    ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.2).high_factor), 0.1, 1e-9);
+    ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.4).high_factor), 0.2, 1e-9);
+    ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.95).high_factor), 0.5, 1e-9);
 }
 END_TEST
 
@@ -249,6 +290,7 @@ static const struct suite_row suite[] = {
     TEST(too_few_scores_say_what_they_support),
     TEST(intervals_widen_with_the_distance_from_what_was_measured),
     TEST(a_soc_left_out_is_no_neighbour_of_itself),
+    TEST(socs_count_and_not_their_rows),
     TEST(draws_come_from_the_left_out_errors),
     TEST(coverage_leaves_each_model_out),
     TEST(transfers_are_told_by_pair_and_by_family),
