@@ -299,7 +299,11 @@ static void fill(struct sched *s, struct vllm *v)
         fill_once(s, v);
         v->urgent = v->urgent && v->it.batch.n > 0;
     } while (v->it.batch.n == 0 && v->preempted);
-    v->it.batch.repeats = first_waiting(v) == NULL && batch_decodes_all(&v->it.batch, v->running.n);
+    if (first_waiting(v) == NULL) {
+        batch_repeats(&v->it.batch, v->running.n);
+        /* What is decided ahead follows from who is there when a pass is formed. */
+        v->it.batch.repeats_without = v->it.batch.repeats && !v->rules.async;
+    }
 }
 
 /* V0: the worst running request makes place for a better waiting one that cannot be admitted. */
