@@ -69,7 +69,9 @@ struct prices *prices_find(struct engine *e, const struct work_shape *w, const s
     uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)l->graph << 16 |
                  (uint64_t)l->device << 8 | (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
     uint64_t key[4] = {a, b, c, w->logit_rows}; /* logits: of the head */
-    uint64_t h = (((a * MIX + b) * MIX + c) * MIX + key[3]) * MIX;
+    /* A polynomial, whose products do not wait for each other. */
+    uint64_t h =
+        a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + key[3] * MIX;
     uint64_t at = ((h ^ h >> 32) * MIX) >> (65 - PRICES_BITS); /* each place has two entries */
     struct prices *two = &e->prices[2 * at];
     bool second = !same_key(&two[0], key);
