@@ -15,31 +15,16 @@ static double experts_touched(const struct llm *m, double rows)
     return 1.0 - pow(1.0 - (double)m->experts_per_token / m->n_experts, rows);
 }
 
-/* The contexts of a pass: (query, key) pairs and keys, which change from one iteration to the next
- * while the rest of its shape does not. */
-struct contexts {
-    double pairs, keys;
-};
-
-static inline struct contexts contexts_of(const struct work_shape *w)
-{
-    /* By way of signed numbers: in one instruction. */
-    return (struct contexts){(double)(int64_t)w->attn_pairs, (double)(int64_t)w->kv_read_tokens};
-}
-
 /* e_a, or what it is on average where the row of a decoding sequence has a rate of its own: the
  * pairs of that row and its keys at e_d, all others at e_a. */
-static inline double attention_frac(const struct soc_runtime *p, const struct work_shape *w,
-                                    struct contexts c)
+static inline double attention_frac(const struct soc_runtime *p, const struct work_shape *w)
 {
-    if (p->decode_attention_frac == 0.0 || c.pairs == 0.0) {
+    double pairs = (double)w->attn_pairs;
+    if (p->decode_attention_frac == 0.0 || pairs == 0.0) {
         return p->attention_frac;
     }
-    struct work_shape then = *w;
-    then.attn_pairs = (uint64_t)c.pairs;
-    then.kv_read_tokens = (uint64_t)c.keys;
-    double decode = fmin(c.pairs, soc_ops_decode_keys(&then));
-    return c.pairs / (decode / p->decode_attention_frac + (c.pairs - decode) / p->attention_frac);
+    double decode = fmin(pairs, soc_ops_decode_keys(w));
+    return pairs / (decode / p->decode_attention_frac + (pairs - decode) / p->attention_frac);
 }
 
 struct terms {
@@ -163,38 +148,50 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
     }
 }
 
-/* The two roofline terms of a kernel of a pass like w, over contexts that may be others. A share of
- * an MHA's rows costs its share of the work; keys are read for the whole share. */
-static inline void terms_of(const struct fixed *f, const struct work_shape *w, struct contexts over,
-                            bool plain, struct terms *t)
+/* What of attention hangs on how long the sequences of a pass are. */
+struct lengths {
+    double pairs, keys, padded_keys;
+    double flop_per_s;
+};
+
+static struct lengths lengths_of(const struct fixed *f, const struct work_shape *w)
+{
+    /* By way of signed numbers: in one instruction each. */
+    double keys = (double)(int64_t)w->kv_read_tokens;
+    struct lengths l = {(double)(int64_t)w->attn_pairs, keys, keys, f->pair_flop_per_s};
+    if (f->pad > 0 && w->sequences == 1) {
+        l.padded_keys = ceil(keys / f->pad) * f->pad;
+    } else if (f->pad > 0) {
+        l.padded_keys += 0.5 * f->pad * w->sequences; /* no single lengths are known: the mean */
+    }
+    if (f->own_rate) {
+        l.flop_per_s = f->curve->flop_per_s * attention_frac(f->runtime, w);
+    }
+    return l;
+}
+
+/* The two roofline terms of a kernel of a pass of so many sequences; l: of attention. A share of an
+ * MHA's rows costs its share of the work; keys are read for the whole share. */
+static inline void terms_of(const struct fixed *f, bool attention, const struct lengths *l,
+                            uint32_t sequences, bool plain, struct terms *t)
 {
     t->compute_s = f->compute_s;
     t->bytes = f->bytes;
     t->flop = f->flop;
     double again = f->again_bytes;
     double again_s = f->again_s;
-    if (f->attention) {
-        double keys = over.keys;
-        if (f->pad > 0 && w->sequences == 1) {
-            keys = ceil(keys / f->pad) * f->pad;
-        } else if (f->pad > 0) {
-            keys += 0.5 * f->pad * w->sequences; /* the shape has no single lengths: the mean */
-        }
-        double attn_flop = f->pair_flop * over.pairs * f->share;
-        double flop_per_s = f->pair_flop_per_s;
-        if (f->own_rate) {
-            flop_per_s = f->curve->flop_per_s * attention_frac(f->runtime, w, over);
-        }
-        t->compute_s += attn_flop / flop_per_s;
+    if (attention) {
+        double attn_flop = f->pair_flop * l->pairs * f->share;
+        t->compute_s += attn_flop / l->flop_per_s;
         t->flop += attn_flop;
-        t->bytes += f->key_bytes * keys * f->share + f->attn_bytes;
+        t->bytes += f->key_bytes * l->padded_keys * f->share + f->attn_bytes;
     }
     t->memory_s = t->bytes / f->curve->bytes_per_s;
     if (plain) {
         return;
     }
     if (f->key_again_bytes > 0.0) {
-        again += f->key_again_bytes * over.keys * f->further / w->sequences;
+        again += f->key_again_bytes * l->keys * f->further / sequences;
         again_s = again / f->curve->bytes_per_s;
     }
     t->bytes += again;
@@ -207,8 +204,12 @@ static inline void terms_fill(const struct hwmodel *m, const struct kernel_query
                               struct terms *t)
 {
     struct fixed f;
+    struct lengths l = {0};
     fixed_fill(m, q, plain, &f);
-    terms_of(&f, q->shape, contexts_of(q->shape), plain, t);
+    if (f.attention) {
+        l = lengths_of(&f, q->shape);
+    }
+    terms_of(&f, f.attention, &l, q->shape->sequences, plain, t);
 }
 
 static double extended_s(const struct terms *t)
@@ -255,42 +256,77 @@ static void kernel_extended(const struct hwmodel *m, const struct kernel_query *
     finish(m, q, &t, extended_s(&t), out);
 }
 
+/* With lengths that are looked at in each iteration. */
+__attribute__((noinline)) static void growing_unevenly(const struct fixed *f,
+                                                       const struct kernel_query *q, uint32_t n,
+                                                       struct kernel_cost *restrict out)
+{
+    bool many_rows = too_many_rows(f->runtime, q->rows);
+    uint32_t longest = longest_context(f->runtime);
+    struct work_shape w = *q->shape;
+    for (uint32_t i = 0; i < n; i++) {
+        struct terms t;
+        struct lengths l = {0};
+        if (f->attention) {
+            l = lengths_of(f, &w);
+        }
+        terms_of(f, f->attention, &l, w.sequences, false, &t);
+        cost_fill(&t, extended_s(&t), many_rows || w.max_context_tokens > longest, &out[i]);
+        w.attn_pairs += w.rows;
+        w.kv_read_tokens += w.rows;
+        w.max_context_tokens++;
+    }
+}
+
+static void growing_extended(const struct hwmodel *m, const struct kernel_query *q,
+                             struct kernel_known *known, uint32_t n, struct kernel_cost *out);
+
 /* Apart, so that the usual way is short. */
-__attribute__((noinline)) static void
-fixed_keep(const struct hwmodel *m, const struct kernel_query *q, struct kernel_known *known)
+__attribute__((noinline)) static void growing_first(const struct hwmodel *m,
+                                                    const struct kernel_query *q,
+                                                    struct kernel_known *known, uint32_t n,
+                                                    struct kernel_cost *out)
 {
     struct fixed f;
     _Static_assert(sizeof f <= sizeof known->of_form, "what is fixed of a kernel has its place");
     fixed_fill(m, q, false, &f);
     memcpy(known->of_form, &f, sizeof f);
     known->filled = true;
+    growing_extended(m, q, known, n, out);
 }
 
+/* Iterations of a run differ by their lengths only; what does not hang on these is worked out once.
+ */
 static void growing_extended(const struct hwmodel *m, const struct kernel_query *q,
                              struct kernel_known *known, uint32_t n,
                              struct kernel_cost *restrict out)
 {
-    /* Iterations of a run differ by their contexts only; what does not hang on these is worked out
-     * once. */
     if (!known->filled) {
-        fixed_keep(m, q, known);
+        growing_first(m, q, known, n, out);
+        return;
     }
     const struct fixed *f = (const void *)known->of_form; /* nobody writes it: out is restrict */
+    if (!f->attention || f->own_rate || f->pad > 0) {
+        growing_unevenly(f, q, n, out);
+        return;
+    }
     const struct work_shape *w = q->shape;
     uint64_t longest = longest_context(f->runtime);
     uint64_t inside = longest + 1 - w->max_context_tokens; /* iterations until it is passed */
     if (longest < w->max_context_tokens || too_many_rows(f->runtime, q->rows)) {
         inside = 0;
     }
-    struct contexts over = contexts_of(w);
+    double keys = (double)(int64_t)w->kv_read_tokens;
+    struct lengths l = {(double)(int64_t)w->attn_pairs, keys, keys, f->pair_flop_per_s};
     double rows = w->rows;
     for (uint32_t i = 0; i < n; i++) {
         struct terms t;
-        terms_of(f, w, over, false, &t);
+        terms_of(f, true, &l, w->sequences, false, &t);
         cost_fill(&t, extended_s(&t), i >= inside, &out[i]);
         /* Every row sees one key more than in the iteration before. Whole numbers: exact. */
-        over.pairs += rows;
-        over.keys += rows;
+        l.pairs += rows;
+        l.keys += rows;
+        l.padded_keys = l.keys;
     }
 }
 
