@@ -104,28 +104,44 @@ static inline const struct kernel_run *price(struct engine *e, const struct vexe
     return run;
 }
 
-void vexec_attention_ahead(struct engine *e, const struct launch *l, const struct work_shape *w,
-                           struct prices *p, uint32_t n, struct kernel_cost *out)
+/* One by one, of a model that has no other way. */
+__attribute__((noinline)) static void attention_of_each(const struct hwmodel *m,
+                                                        const struct kernel_query *first,
+                                                        uint32_t n, struct kernel_cost *out)
+{
+    struct work_shape w = *first->shape;
+    struct kernel_query q = *first;
+    q.shape = &w;
+    for (uint32_t i = 0; i < n; i++) {
+        hwmodel_kernel(m, &q, &out[i]);
+        w.attn_pairs += w.rows;
+        w.kv_read_tokens += w.rows;
+        w.max_context_tokens++;
+    }
+}
+
+static inline void attention_ahead(struct engine *e, const struct launch *l, enum op_kind op,
+                                   const struct work_shape *w, struct prices *p, uint32_t n,
+                                   struct kernel_cost *out)
 {
     const struct hwmodel *m = e->core.setup->truth;
     struct kernel_query q = {.device = l->device,
                              .graph = l->graph,
-                             .op = prices_attention(l->pass),
+                             .op = op,
                              .rows = w->rows,
                              .padded_rows = w->rows,
                              .shape = w};
     if (m->ops->growing != NULL) {
         m->ops->growing(m, &q, &p->any_context, n, out);
-        return;
+    } else {
+        attention_of_each(m, &q, n, out);
     }
-    struct work_shape later = *w;
-    q.shape = &later;
-    for (uint32_t i = 0; i < n; i++) {
-        hwmodel_kernel(m, &q, &out[i]);
-        later.attn_pairs += w->rows;
-        later.kv_read_tokens += w->rows;
-        later.max_context_tokens++;
-    }
+}
+
+void vexec_attention_ahead(struct engine *e, const struct launch *l, const struct work_shape *w,
+                           struct prices *p, uint32_t n, struct kernel_cost *out)
+{
+    attention_ahead(e, l, prices_attention(l->pass), w, p, n, out);
 }
 
 const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p)
@@ -138,7 +154,7 @@ const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, stru
     }
     if (!same_context(&p->attention, &pass->shape)) {
         struct kernel_cost cost;
-        vexec_attention_ahead(e, &v->l->pub, &pass->shape, p, 1, &cost);
+        attention_ahead(e, &v->l->pub, op, &pass->shape, p, 1, &cost);
         struct kernel_run *run = &p->run[op];
         run->tail_ns = cost.t_ns;
         run->tail_bytes = cost.bytes;
