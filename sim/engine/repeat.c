@@ -71,7 +71,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
 /* Iterations that will be over in so long, if each takes that long; later ones take longer. */
 static uint32_t about(int64_t time_ns, int64_t gap_ns, uint32_t most)
 {
-    int64_t n = gap_ns > 0 ? time_ns / gap_ns + 1 : most;
+    double n = (double)time_ns / (double)gap_ns + 1.0; /* a guess; whole numbers divide slowly */
     return n < most ? (uint32_t)n : most;
 }
 

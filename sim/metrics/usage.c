@@ -223,7 +223,9 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
         u->phase_ns[d][POWER_PHASE_DECODE] += busy_ns;
         u->since_ns[d] += (r->n - 1) * rest_ns + busy_ns;
         u->now_ns = u->since_ns[d] + (tail > 0.0 ? r->sample_ns : 0);
-        repeated_host(u, r, busy_ns, u->since_ns[d] + r->sample_ns);
+        if (host_draws) {
+            repeated_host(u, r, busy_ns, u->since_ns[d] + r->sample_ns);
+        }
     }
     int64_t lead_ns = 0;
     (void)leave(u, r->launch, r->begin_ns + r->lead_ns + r->solo_ns[0], &lead_ns);
