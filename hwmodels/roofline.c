@@ -154,13 +154,19 @@ struct lengths {
     double flop_per_s;
 };
 
-static struct lengths lengths_of(const struct fixed *f, const struct work_shape *w)
+/* Without static shapes and a rate of decode's own. */
+static inline struct lengths even_lengths(const struct fixed *f, const struct work_shape *w)
 {
     /* By way of signed numbers: in one instruction each. */
     double keys = (double)(int64_t)w->kv_read_tokens;
-    struct lengths l = {(double)(int64_t)w->attn_pairs, keys, keys, f->pair_flop_per_s};
+    return (struct lengths){(double)(int64_t)w->attn_pairs, keys, keys, f->pair_flop_per_s};
+}
+
+static struct lengths lengths_of(const struct fixed *f, const struct work_shape *w)
+{
+    struct lengths l = even_lengths(f, w);
     if (f->pad > 0 && w->sequences == 1) {
-        l.padded_keys = ceil(keys / f->pad) * f->pad;
+        l.padded_keys = ceil(l.keys / f->pad) * f->pad;
     } else if (f->pad > 0) {
         l.padded_keys += 0.5 * f->pad * w->sequences; /* no single lengths are known: the mean */
     }
@@ -238,14 +244,16 @@ static inline void cost_fill(const struct terms *t, double seconds, bool is_outs
     out->outside = is_outside;
 }
 
+static inline bool outside(const struct soc_runtime *p, const struct kernel_query *q)
+{
+    return too_many_rows(p, q->rows) || q->shape->max_context_tokens > longest_context(p);
+}
+
 static inline void finish(const struct hwmodel *m, const struct kernel_query *q,
                           const struct terms *t, double seconds, struct kernel_cost *out)
 {
     const struct roofline *r = m->params;
-    const struct soc_runtime *p = r->runtime[q->device];
-    bool is_outside =
-        too_many_rows(p, q->rows) || q->shape->max_context_tokens > longest_context(p);
-    cost_fill(t, seconds, is_outside, out);
+    cost_fill(t, seconds, outside(r->runtime[q->device], q), out);
 }
 
 static void kernel_extended(const struct hwmodel *m, const struct kernel_query *q,
@@ -276,6 +284,17 @@ __attribute__((noinline)) static void growing_unevenly(const struct fixed *f,
         w.kv_read_tokens += w.rows;
         w.max_context_tokens++;
     }
+}
+
+/* Of one iteration. Apart: nothing has to be kept for the next one. */
+__attribute__((noinline)) static void even_one(const struct fixed *f, const struct kernel_query *q,
+                                               struct kernel_cost *restrict out)
+{
+    const struct work_shape *w = q->shape;
+    struct lengths l = even_lengths(f, w);
+    struct terms t;
+    terms_of(f, true, &l, w->sequences, false, &t);
+    cost_fill(&t, extended_s(&t), outside(f->runtime, q), out);
 }
 
 static void growing_extended(const struct hwmodel *m, const struct kernel_query *q,
@@ -310,14 +329,17 @@ static void growing_extended(const struct hwmodel *m, const struct kernel_query 
         growing_unevenly(f, q, n, out);
         return;
     }
+    if (n == 1) {
+        even_one(f, q, out);
+        return;
+    }
     const struct work_shape *w = q->shape;
     uint64_t longest = longest_context(f->runtime);
     uint64_t inside = longest + 1 - w->max_context_tokens; /* iterations until it is passed */
     if (longest < w->max_context_tokens || too_many_rows(f->runtime, q->rows)) {
         inside = 0;
     }
-    double keys = (double)(int64_t)w->kv_read_tokens;
-    struct lengths l = {(double)(int64_t)w->attn_pairs, keys, keys, f->pair_flop_per_s};
+    struct lengths l = even_lengths(f, w);
     double rows = w->rows;
     for (uint32_t i = 0; i < n; i++) {
         struct terms t;
