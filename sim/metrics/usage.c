@@ -185,18 +185,29 @@ static void repeated_ddr(struct usage *u, const struct repeat_record *r)
     }
 }
 
-int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns)
+/* Launches with nothing between them: the device draws on, and was not told to have ended the first
+ * one. Sums of doubles are made in local variables, here and below, in the order in which single
+ * launches would have added: they are the same to the last bit only so. */
+static void repeated_without_rests(struct usage *u, const struct repeat_record *r, int64_t now_ns)
 {
     uint8_t d = r->launch->device;
-    SIM_ASSERT(r->n > 0);
-    /* Between launches it idles; what has neither lead nor samples never does, and was not told to
-     * have ended the first one. */
-    if (u->phase[d] != POWER_PHASE_IDLE) {
-        SIM_ASSERT(r->lead_ns + r->sample_ns == 0 && u->watts[d] == r->device_watts);
-        usage_power(u, r->begin_ns + r->solo_ns[0], d, u->phase[d], u->watts[d]);
+    SIM_ASSERT(r->lead_ns + r->sample_ns == 0);
+    SIM_ASSERT(u->phase[d] == POWER_PHASE_DECODE && u->watts[d] == r->device_watts);
+    usage_power(u, r->begin_ns + r->solo_ns[0], d, POWER_PHASE_DECODE, u->watts[d]);
+    double busy = u->watt_ns[d][POWER_PHASE_DECODE];
+    for (uint32_t k = 1; k < r->n; k++) {
+        busy += r->device_watts * (double)r->solo_ns[k];
     }
-    /* Summed in local variables, in the order in which single launches would have added: sums of
-     * doubles are the same to the last bit only so. */
+    u->watt_ns[d][POWER_PHASE_DECODE] = busy;
+    u->phase_ns[d][POWER_PHASE_DECODE] += now_ns - u->now_ns;
+    u->since_ns[d] = now_ns;
+    u->now_ns = now_ns;
+}
+
+/* Between launches the device idles. busy_ns: of those from the second on. */
+static void repeated_with_rests(struct usage *u, const struct repeat_record *r, int64_t busy_ns)
+{
+    uint8_t d = r->launch->device;
     double idle = u->watt_ns[d][POWER_PHASE_IDLE];
     double busy = u->watt_ns[d][POWER_PHASE_DECODE];
     double host = u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE];
@@ -215,18 +226,27 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     u->watt_ns[d][POWER_PHASE_IDLE] = idle;
     u->watt_ns[d][POWER_PHASE_DECODE] = busy;
     u->watt_ns[OBSERVER_DOMAIN_HOST][POWER_PHASE_DECODE] = host;
-    repeated_ddr(u, r);
-    int64_t all_ns = now_ns - r->begin_ns - (int64_t)r->n * rest_ns;
-    int64_t busy_ns = all_ns - r->solo_ns[0]; /* from the second on */
     if (r->n > 1) {
         u->phase_ns[d][POWER_PHASE_IDLE] += (r->n - 1) * rest_ns;
         u->phase_ns[d][POWER_PHASE_DECODE] += busy_ns;
         u->since_ns[d] += (r->n - 1) * rest_ns + busy_ns;
         u->now_ns = u->since_ns[d] + (tail > 0.0 ? r->sample_ns : 0);
-        if (host_draws) {
-            repeated_host(u, r, busy_ns, u->since_ns[d] + r->sample_ns);
-        }
+        repeated_host(u, r, busy_ns, u->since_ns[d] + r->sample_ns);
     }
+}
+
+int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns)
+{
+    uint8_t d = r->launch->device;
+    int64_t all_ns = now_ns - r->begin_ns - (int64_t)r->n * (r->lead_ns + r->sample_ns);
+    int64_t busy_ns = all_ns - r->solo_ns[0]; /* from the second on */
+    SIM_ASSERT(r->n > 0);
+    if (u->phase[d] != POWER_PHASE_IDLE) {
+        repeated_without_rests(u, r, now_ns);
+    } else {
+        repeated_with_rests(u, r, busy_ns);
+    }
+    repeated_ddr(u, r);
     int64_t lead_ns = 0;
     (void)leave(u, r->launch, r->begin_ns + r->lead_ns + r->solo_ns[0], &lead_ns);
     u->reactive[d].sum_ns += r->launch->pass->has_reactive ? (r->n - 1) * r->lead_ns + busy_ns : 0;
