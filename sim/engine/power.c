@@ -14,10 +14,22 @@ void power_init(struct engine *e)
     }
 }
 
-/* What all draw is summed afresh: a sum that is changed by differences would drift with the
- * history.
- */
-static void change(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+/* Summed afresh, in the order of all domains: a sum that is changed by differences would drift with
+ * the history. */
+__attribute__((noinline)) static void watts_change(struct engine *e, uint8_t domain, double watts)
+{
+    struct power *p = &e->power;
+    const struct machine *m = e->core.setup->machine;
+    p->watts[domain] = watts;
+    p->total_watts = m->idle_watts;
+    for (uint32_t i = 0; i < m->n_devices; i++) { /* other devices draw nothing */
+        p->total_watts += p->watts[i];
+    }
+    p->total_watts += p->watts[OBSERVER_DOMAIN_COMPILER];
+    p->total_watts += p->watts[OBSERVER_DOMAIN_HOST];
+}
+
+static inline void change(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
     struct power *p = &e->power;
     SIM_ASSERT(e->now_ns >= p->since_ns[domain] && e->now_ns >= p->total_since_ns);
@@ -28,14 +40,7 @@ static void change(struct engine *e, uint8_t domain, enum power_phase phase, dou
     p->total_since_ns = e->now_ns;
     p->phase[domain] = phase;
     if (watts != p->watts[domain]) {
-        p->watts[domain] = watts;
-        const struct machine *m = e->core.setup->machine;
-        p->total_watts = m->idle_watts; /* in the order of all domains: others draw nothing */
-        for (uint32_t i = 0; i < m->n_devices; i++) {
-            p->total_watts += p->watts[i];
-        }
-        p->total_watts += p->watts[OBSERVER_DOMAIN_COMPILER];
-        p->total_watts += p->watts[OBSERVER_DOMAIN_HOST];
+        watts_change(e, domain, watts);
     }
     CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
 }
