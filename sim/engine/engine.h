@@ -396,11 +396,6 @@ static inline double vexec_over_capacity(double over, double peak_bytes_per_ns, 
     return bytes > over * most ? bytes / most : over;
 }
 
-/* Counts the kernels of attention of n iterations, `layers` in each; who observes repetitions sees
- * what they moved. run: the first. */
-void vexec_book_growing(struct engine *e, const struct kernel_run *run, uint32_t n,
-                        uint32_t layers);
-
 /* prices.c */
 void prices_init(struct engine *e);
 /* Where prices of the launch's kernels of so many rows are, or belong. Until the next call. */

@@ -94,6 +94,16 @@ static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t
     return true;
 }
 
+/* Counts kernels of attention like `run`; who observes repetitions sees what they moved. */
+static inline void book(struct engine *e, const struct kernel_run *run, uint64_t kernels)
+{
+    struct sim_result *res = e->core.result;
+    res->kernels += kernels;
+    if (run->outside) {
+        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += kernels;
+    }
+}
+
 /* Prices of attention from the n-th iteration on, as many as may be needed; returns how many.
  * Apart: registers are few. */
 __attribute__((noinline)) static uint32_t price_ahead(struct engine *e, const struct vexec *v,
@@ -150,7 +160,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
     *last = n < most && a[n].outside != outside;
     SIM_ASSERT(n > 0 || !*last);
     const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
-    vexec_book_growing(e, run, n, (uint32_t)layers);
+    book(e, run, (uint64_t)n * (uint64_t)layers);
     prices_book(e, v, p, n);
     run->tail_ns = next->t_ns;
     run->tail_bytes = next->bytes;

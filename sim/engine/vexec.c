@@ -335,15 +335,6 @@ void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *ru
     book_solo(e, v, run, run->n - 1, n);
 }
 
-void vexec_book_growing(struct engine *e, const struct kernel_run *run, uint32_t n, uint32_t layers)
-{
-    struct sim_result *res = e->core.result;
-    res->kernels += (uint64_t)n * layers;
-    if (run->outside) {
-        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += (uint64_t)n * layers;
-    }
-}
-
 static int64_t rest_after_kernel_ns(const struct vexec *v)
 {
     const struct kernel_run *r = vexec_run(v, v->op);
