@@ -89,7 +89,7 @@ static inline uint64_t cell_of(double x)
 
 static inline size_t bin_in(const struct sketch_cell *c, double x)
 {
-    return c->next - (x < c->bound ? 1 : 0);
+    return (size_t)c->next - 1 + (x >= c->bound ? 1 : 0);
 }
 
 /* Where nobody asked before, or there is no cell; many are zero: nothing was waited for. Apart, so
