@@ -178,7 +178,6 @@ static void repeated_ddr(struct usage *u, const struct repeat_record *r)
             tier_ns[usage_tier(u, demand)] += a->t_ns;
         }
     }
-    u->ddr_bytes += (units_sum)r->layers * bytes;
     u->ddr_demand_bytes += (units_sum)r->layers * bytes;
     for (int i = 0; i < USAGE_TIERS; i++) {
         u->tier_ns[i] += (units_sum)r->layers * tier_ns[i];
@@ -274,7 +273,7 @@ void usage_finish(struct usage *u, int64_t now_ns)
         close_phase(u, now_ns, i);
         SIM_ASSERT(phases_sum_to(u, i, now_ns));
     }
-    SIM_ASSERT(u->ddr_bytes <= u->ddr_demand_bytes && u->overlap_ns <= now_ns);
+    SIM_ASSERT(u->ddr_denied_bytes >= 0 && u->overlap_ns <= now_ns);
 }
 
 /* Whether the machine's file says of anything what it draws. Where it says nothing, energy is

@@ -40,8 +40,9 @@ struct usage {
     int64_t phase_ns[OBSERVER_DOMAINS][USAGE_PHASES];
     double watt_ns[OBSERVER_DOMAINS][USAGE_PHASES]; /* energy by phase */
     double peak_watts;
-    int64_t overlap_ns;                      /* NPU and iGPU busy at once */
-    units_sum ddr_bytes, ddr_demand_bytes;   /* whole bytes per interval: collapsing is invisible */
+    int64_t overlap_ns; /* NPU and iGPU busy at once */
+    /* Asked for, and of it not had: whole bytes per interval, so that collapsing is invisible. */
+    units_sum ddr_demand_bytes, ddr_denied_bytes;
     units_sum tier_ns[USAGE_TIERS];          /* time with traffic, by its demand */
     double tier_medium_from, tier_high_from; /* the lowest demands of these tiers */
     struct usage_launch running[USAGE_MAX_LAUNCHES];
@@ -73,12 +74,12 @@ static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_n
     SIM_ASSERT(share_bytes_per_s <= demand_bytes_per_s * (1.0 + 1e-9));
     double duration_s = units_s_from_ns(duration_ns);
     int64_t demand_bytes = units_round(demand_bytes_per_s * duration_s);
-    int64_t bytes = share_bytes_per_s == demand_bytes_per_s
-                        ? demand_bytes
-                        : units_round(share_bytes_per_s * duration_s);
-    u->ddr_bytes += (units_sum)count * bytes;
     u->ddr_demand_bytes += (units_sum)count * demand_bytes;
     u->tier_ns[usage_tier(u, demand_bytes_per_s)] += (units_sum)count * duration_ns;
+    if (share_bytes_per_s != demand_bytes_per_s) {
+        int64_t bytes = units_round(share_bytes_per_s * duration_s);
+        u->ddr_denied_bytes += (units_sum)count * (demand_bytes - bytes);
+    }
 }
 
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns);
