@@ -35,6 +35,9 @@ static inline uint32_t idmap_probe(const struct idmap *m, uint32_t id)
 /* The record of an id, or NULL. Pointers hold until the next add or remove. */
 static inline void *idmap_find(const struct idmap *m, uint32_t id)
 {
+    if (m->n == 0) { /* the usual map of what few requests have */
+        return NULL;
+    }
     struct idmap_slot *s = idmap_slot(m, idmap_probe(m, id));
     return s->used != 0 ? s + 1 : NULL;
 }

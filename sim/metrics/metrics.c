@@ -78,8 +78,7 @@ static void live_remove(struct metrics *m, const struct request *r)
 /* Is this the last turn of its session, as far as the trace tells? */
 static inline bool ends_session(const struct metrics *m, const struct request *r)
 {
-    return m->opt.trace != NULL &&
-           (m->inner_turns.n == 0 || idmap_find(&m->inner_turns, r->id) == NULL);
+    return m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL;
 }
 
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
