@@ -109,11 +109,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 void metrics_gaps_flush(struct metrics *m, enum request_class cls)
 {
     struct gap_runs *g = &m->gaps[cls];
-    double gaps_s[GAP_RUNS];
-    for (uint32_t i = 0; i < g->n; i++) {
-        gaps_s[i] = units_s_from_ns(g->gap_ns[i]);
-    }
-    sample_add_all(&m->series[SERIES_TBT_STEP].of[cls], gaps_s, g->count, g->n);
+    sample_add_all(&m->series[SERIES_TBT_STEP].of[cls], g->gap_s, g->count, g->n);
     g->n = 0;
 }
 

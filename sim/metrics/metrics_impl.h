@@ -111,9 +111,10 @@ struct waiters {
  * same gap, one after the other, stand together: they are of a batch. */
 #define GAP_RUNS 64
 struct gap_runs {
-    int64_t gap_ns[GAP_RUNS];
+    double gap_s[GAP_RUNS];
     uint32_t count[GAP_RUNS];
     uint32_t n;
+    int64_t last_ns; /* the gap of the last of them */
 };
 
 struct metrics {
@@ -188,14 +189,15 @@ static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_
     if (count == 0) {
         return;
     }
-    if (g->n > 0 && g->gap_ns[g->n - 1] == gap_ns) {
+    if (g->n > 0 && g->last_ns == gap_ns) {
         g->count[g->n - 1] += count;
         return;
     }
     if (g->n == GAP_RUNS) {
         metrics_gaps_flush(m, cls);
     }
-    g->gap_ns[g->n] = gap_ns;
+    g->last_ns = gap_ns;
+    g->gap_s[g->n] = units_s_from_ns(gap_ns);
     g->count[g->n++] = count;
 }
 
