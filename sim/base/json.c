@@ -31,26 +31,49 @@ static void path_join(char *out, size_t size, const char *path, const char *key)
     }
 }
 
-/* Duplicate keys and non-finite numbers, anywhere in the tree below `path`. */
-static void check_tree(const cJSON *node, const char *path, const char *file, struct err *e)
+/* A node on the way down a tree; its path is made for those who read an error only. */
+struct place {
+    const struct place *above; /* NULL: the root is above */
+    const cJSON *node;
+    int index;
+};
+
+static void place_path(const struct place *p, char *out, size_t size)
+{
+    char above[192] = "";
+    if (p->above != NULL) {
+        place_path(p->above, above, sizeof above);
+    }
+    if (p->node->string != NULL) {
+        path_join(out, size, above, p->node->string);
+    } else {
+        (void)snprintf(out, size, "%.160s[%d]", above, p->index);
+    }
+}
+
+static void complain_at(const struct place *p, const char *file, const char *what, struct err *e)
+{
+    char at[192];
+    place_path(p, at, sizeof at);
+    err_add(e, "%s: %s: %s", file, at, what);
+}
+
+/* Duplicate keys and non-finite numbers, anywhere in the tree below a node. */
+static void check_tree(const cJSON *node, const struct place *above, const char *file,
+                       struct err *e)
 {
     int index = 0;
     for (const cJSON *c = node->child; c != NULL; c = c->next, index++) {
-        char at[192];
-        if (c->string != NULL) {
-            path_join(at, sizeof at, path, c->string);
-        } else {
-            (void)snprintf(at, sizeof at, "%.160s[%d]", path, index);
-        }
+        struct place p = {.above = above, .node = c, .index = index};
         if (cJSON_IsNumber(c) && !isfinite(c->valuedouble)) {
-            err_add(e, "%s: %s: not a finite number", file, at);
+            complain_at(&p, file, "not a finite number", e);
         }
         for (const cJSON *d = c->next; d != NULL && c->string != NULL; d = d->next) {
             if (d->string != NULL && strcmp(c->string, d->string) == 0) {
-                err_add(e, "%s: %s: stands twice in one object", file, at);
+                complain_at(&p, file, "stands twice in one object", e);
             }
         }
-        check_tree(c, at, file, e);
+        check_tree(c, &p, file, e);
     }
 }
 
@@ -66,7 +89,7 @@ cJSON *json_read_file(const char *path, struct err *e)
         err_add(e, "%s:%lu: malformed JSON", path, line_of(text, end == NULL ? text : end));
     } else {
         size_t before = e->n;
-        check_tree(root, "", path, e);
+        check_tree(root, NULL, path, e);
         if (e->n != before) {
             cJSON_Delete(root);
             root = NULL;
@@ -86,22 +109,17 @@ struct json_obj json_root(const cJSON *root, const char *file, struct err *e)
     return o;
 }
 
-/* The child of that name, marked as asked for; NULL with an error when it is missing. */
-static const cJSON *get(struct json_obj *o, const char *key, const char *form)
+/* The child of that name, marked as asked for; NULL when there is none. */
+static const cJSON *find(struct json_obj *o, const char *key)
 {
-    if (o->node == NULL) {
-        return NULL;
-    }
     uint64_t bit = 1;
-    for (const cJSON *c = o->node->child; c != NULL; c = c->next, bit <<= 1) {
+    for (const cJSON *c = o->node != NULL ? o->node->child : NULL; c != NULL;
+         c = c->next, bit <<= 1) {
         if (c->string != NULL && strcmp(c->string, key) == 0) {
             o->seen |= bit;
             return c;
         }
     }
-    char path[256];
-    path_join(path, sizeof path, o->path, key);
-    err_add(o->err, "%s: %s: missing (%s)", o->file, path, form);
     return NULL;
 }
 
@@ -112,13 +130,26 @@ static void complain(struct json_obj *o, const char *key, const char *form)
     err_add(o->err, "%s: %s: must be %s", o->file, path, form);
 }
 
-/* The same, of a type; NULL with an error also when it is of another. */
+/* What a child has to be instead of c; without one it is missing. An object that is missing itself
+ * was complained of. */
+static void refuse(struct json_obj *o, const char *key, const cJSON *c, const char *form)
+{
+    if (c != NULL) {
+        complain(o, key, form);
+    } else if (o->node != NULL) {
+        char path[256];
+        path_join(path, sizeof path, o->path, key);
+        err_add(o->err, "%s: %s: missing (%s)", o->file, path, form);
+    }
+}
+
+/* The child of a type; NULL with an error when it is missing or of another. */
 static const cJSON *get_as(struct json_obj *o, const char *key, const char *form,
                            cJSON_bool (*is)(const cJSON *))
 {
-    const cJSON *c = get(o, key, form);
-    if (c != NULL && !is(c)) {
-        complain(o, key, form);
+    const cJSON *c = find(o, key);
+    if (c == NULL || !is(c)) {
+        refuse(o, key, c, form);
         return NULL;
     }
     return c;
@@ -135,18 +166,15 @@ static void number_form(char *out, size_t size, const char *what, double min, do
 
 static double get_number(struct json_obj *o, const char *key, double min, double max, bool whole)
 {
+    const cJSON *c = find(o, key);
+    if (cJSON_IsNumber(c) && c->valuedouble >= min && c->valuedouble <= max &&
+        (!whole || c->valuedouble == floor(c->valuedouble))) {
+        return c->valuedouble;
+    }
     char form[96];
     number_form(form, sizeof form, whole ? "a whole number" : "a number", min, max);
-    const cJSON *c = get_as(o, key, form, cJSON_IsNumber);
-    if (c == NULL) {
-        return min;
-    }
-    if (c->valuedouble < min || c->valuedouble > max ||
-        (whole && c->valuedouble != floor(c->valuedouble))) {
-        complain(o, key, form);
-        return min;
-    }
-    return c->valuedouble;
+    refuse(o, key, c, form);
+    return min;
 }
 
 double json_get_number(struct json_obj *o, const char *key, double min, double max)
@@ -172,15 +200,15 @@ const char *json_get_string(struct json_obj *o, const char *key)
 
 int json_get_choice(struct json_obj *o, const char *key, const char *const *choices)
 {
-    char *known = words_list(choices, ", ");
-    char *form = xformat("one of %s", known);
-    const cJSON *c = get_as(o, key, form, cJSON_IsString);
-    int i = c != NULL ? words_find(choices, c->valuestring) : 0;
+    const cJSON *c = find(o, key);
+    int i = cJSON_IsString(c) ? words_find(choices, c->valuestring) : -1;
     if (i < 0) {
-        complain(o, key, form);
+        char *known = words_list(choices, ", ");
+        char *form = xformat("one of %s", known);
+        refuse(o, key, c, form);
+        free(form);
+        free(known);
     }
-    free(form);
-    free(known);
     return i < 0 ? 0 : i;
 }
 
@@ -245,15 +273,12 @@ struct json_obj json_get_object(struct json_obj *o, const char *key)
 
 int json_get_array_size(struct json_obj *o, const char *key, int min, int max)
 {
-    char form[96];
-    number_form(form, sizeof form, "an array of length", min, max);
-    const cJSON *c = get(o, key, form);
-    if (c == NULL) {
-        return 0;
-    }
+    const cJSON *c = find(o, key);
     int n = cJSON_IsArray(c) ? cJSON_GetArraySize(c) : -1;
     if (n < min || n > max) {
-        complain(o, key, form);
+        char form[96];
+        number_form(form, sizeof form, "an array of length", min, max);
+        refuse(o, key, c, form);
         return 0;
     }
     return n;
