@@ -191,16 +191,24 @@ static void client_leave(struct metrics *m, const struct request *r, uint64_t to
 
 #define ENDED_ROWS 64
 
-/* The values of a column that there are; how many. */
-static size_t ended_column(const struct ended *e, int k, size_t from, size_t to,
-                           double x[ENDED_ROWS])
+/* One column of some rows. Often nobody waited for something: zeros that are all alike. */
+static void ended_column(const struct ended *e, int k, size_t from, size_t to, struct sample *s)
 {
+    double x[ENDED_ROWS];
+    double most = 0.0;
     size_t n = 0;
     for (size_t i = from; i < to; i++) {
-        x[n] = e->rows[i][k];
-        n += isnan(x[n]) ? 0 : 1;
+        double v = e->rows[i][k];
+        SIM_ASSERT(!(v < 0.0));
+        x[n] = v;
+        n += isnan(v) ? 0 : 1;
+        most = v > most ? v : most;
     }
-    return n;
+    if (most > 0.0) {
+        sample_add_all(s, x, NULL, n);
+    } else if (n > 0) {
+        sample_add_n(s, 0.0, (uint32_t)n);
+    }
 }
 
 void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n)
@@ -215,9 +223,7 @@ void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n)
     for (size_t from = 0; from < n; from += ENDED_ROWS) {
         size_t to = from + ENDED_ROWS < n ? from + ENDED_ROWS : n;
         for (int k = 0; k < ENDED_COUNT; k++) {
-            double x[ENDED_ROWS];
-            size_t n_x = ended_column(e, k, from, to, x);
-            sample_add_all(&m->series[series[k]].of[cls], x, NULL, n_x);
+            ended_column(e, k, from, to, &m->series[series[k]].of[cls]);
         }
     }
     e->n -= n;
