@@ -117,40 +117,6 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed)
     u->speed_least = speed < u->speed_least ? speed : u->speed_least;
 }
 
-/* The launch does not run any more; false: it never did. */
-static inline bool leave(struct usage *u, const struct launch *l, int64_t end_ns, int64_t *lead_ns)
-{
-    uint32_t i = 0;
-    while (i < u->n_running && u->running[i].id != l->id) {
-        i++;
-    }
-    if (i == u->n_running) {
-        return false;
-    }
-    *lead_ns = u->running[i].lead_ns;
-    usage_reactive_add(u, l->device, end_ns, -(int)u->running[i].has_reactive);
-    if (i < --u->n_running) {
-        u->running[i] = u->running[u->n_running];
-    }
-    return true;
-}
-
-bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns)
-{
-    int64_t lead_ns = 0;
-    if (!leave(u, l, l->end_ns, &lead_ns)) {
-        return false;
-    }
-    SIM_ASSERT(solo_ns >= 0 && lost_ns >= 0 && l->end_ns >= l->start_ns);
-    int64_t actual_ns = l->end_ns - l->start_ns - lead_ns - lost_ns;
-    if (actual_ns > 0) { /* killed during its lead: no kernel ran */
-        u->actual_ns += actual_ns;
-        u->solo_ns += solo_ns;
-    }
-    u->killed_ns += lost_ns;
-    return true;
-}
-
 /* The host's time in a state of r's, from the second launch on. */
 static void repeated_host(struct usage *u, const struct repeat_record *r, int64_t busy_ns,
                           int64_t end_ns)
@@ -247,7 +213,7 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     }
     repeated_ddr(u, r);
     int64_t lead_ns = 0;
-    (void)leave(u, r->launch, r->begin_ns + r->lead_ns + r->solo_ns[0], &lead_ns);
+    (void)usage_leave(u, r->launch, r->begin_ns + r->lead_ns + r->solo_ns[0], &lead_ns);
     u->reactive[d].sum_ns += r->launch->pass->has_reactive ? (r->n - 1) * r->lead_ns + busy_ns : 0;
     u->actual_ns += all_ns;
     u->solo_ns += all_ns;

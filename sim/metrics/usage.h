@@ -84,8 +84,6 @@ static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_n
 
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns);
 void usage_speed(struct usage *u, int64_t now_ns, double speed);
-/* False when the launch had never started (it was withdrawn). */
-bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns, int64_t lost_ns);
 /* Launches that ran alone from begin to end, the last one's tokens now; what the first one drew is
  * known. Returns how long they ran in all. */
 int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns);
@@ -126,6 +124,43 @@ static inline void usage_launch_started(struct usage *u, const struct launch *l,
             (struct usage_launch){l->id, l->pass, l->device, reactive, lead_ns, clear_ns};
         usage_reactive_add(u, l->device, l->start_ns, reactive);
     }
+}
+
+/* The launch does not run any more; false: it never did. */
+static inline bool usage_leave(struct usage *u, const struct launch *l, int64_t end_ns,
+                               int64_t *lead_ns)
+{
+    uint32_t i = 0;
+    while (i < u->n_running && u->running[i].id != l->id) {
+        i++;
+    }
+    if (i == u->n_running) {
+        return false;
+    }
+    *lead_ns = u->running[i].lead_ns;
+    usage_reactive_add(u, l->device, end_ns, -(int)u->running[i].has_reactive);
+    if (i < --u->n_running) {
+        u->running[i] = u->running[u->n_running];
+    }
+    return true;
+}
+
+/* False when the launch had never started (it was withdrawn). */
+static inline bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns,
+                                      int64_t lost_ns)
+{
+    int64_t lead_ns = 0;
+    if (!usage_leave(u, l, l->end_ns, &lead_ns)) {
+        return false;
+    }
+    SIM_ASSERT(solo_ns >= 0 && lost_ns >= 0 && l->end_ns >= l->start_ns);
+    int64_t actual_ns = l->end_ns - l->start_ns - lead_ns - lost_ns;
+    if (actual_ns > 0) { /* killed during its lead: no kernel ran */
+        u->actual_ns += actual_ns;
+        u->solo_ns += solo_ns;
+    }
+    u->killed_ns += lost_ns;
+    return true;
 }
 
 /* Closes every integral at the end of the run. Call once. */
