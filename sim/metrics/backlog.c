@@ -30,7 +30,7 @@ static void widen(struct backlog *b)
 }
 
 /* Spreads the present number over the time since the last change. */
-static void advance(struct backlog *b, int64_t now_ns)
+static inline void advance(struct backlog *b, int64_t now_ns)
 {
     SIM_ASSERT(now_ns >= b->now_ns);
     while (now_ns >= b->width_ns * BACKLOG_BINS) {

@@ -67,7 +67,7 @@ static struct live *live_add(struct metrics *m, const struct request *r)
     return v;
 }
 
-static void live_remove(struct metrics *m, const struct request *r)
+static inline void live_remove(struct metrics *m, const struct request *r)
 {
     struct live *v = metrics_live(m, r);
     if (v != NULL) {
@@ -128,8 +128,8 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
 
 /* ---- the end of a request ---- */
 
-static void slo_judge(struct class_totals *t, const struct request *r, bool finished,
-                      int64_t now_ns)
+static inline void slo_judge(struct class_totals *t, const struct request *r, bool finished,
+                             int64_t now_ns)
 {
     if (r->ttft_slo_ns == TIME_NEVER_NS && r->tbt_slo_ns == TIME_NEVER_NS &&
         r->deadline_ns == TIME_NEVER_NS) {
@@ -173,7 +173,7 @@ static void client_close(struct metrics *m, uint64_t tokens)
     m->closed_clients.squares += x * x;
 }
 
-static void client_leave(struct metrics *m, const struct request *r, uint64_t tokens)
+static inline void client_leave(struct metrics *m, const struct request *r, uint64_t tokens)
 {
     bool closes = m->client_is_session && ends_session(m, r);
     if (closes && r->turn == 0) { /* it had this turn only */
