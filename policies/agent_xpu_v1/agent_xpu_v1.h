@@ -69,6 +69,7 @@ struct v1_context {
     int64_t not_before_ns;    /* cost of the context switch */
     int64_t etc_ns;           /* of etc_op on; the cache of v1_etc_ns */
     uint32_t etc_op;          /* + 1; 0: none */
+    uint32_t etc_kv_tokens;   /* that it counts on */
     uint32_t avoid;           /* devices its cursor's op hung on, bits */
     uint32_t avoid_op;        /* + 1 */
     bool stopped;             /* by a preemption: pays the switch when it goes on */
@@ -156,6 +157,8 @@ bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r);
 void v1_prefill_done(struct v1 *v, const struct request *r);
 /* Annotated time of what is left of a prefill at its default mapping, summed over its kernels. */
 int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r);
+/* Of the proactive prefills that have not begun the one of the smallest, or NULL. */
+const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v);
 /* KV is full and a reactive prefill or the decode batch waits; true when some was freed. Reactive
  * sequences lose theirs only for older ones that decode. */
 bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode);

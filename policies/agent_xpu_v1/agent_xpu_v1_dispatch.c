@@ -338,7 +338,7 @@ static bool backfill_context(struct sched *s, struct v1 *v, int device, int64_t 
  * with a whole chunk. */
 static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t window_ns)
 {
-    const struct request *r = heap_top(&v->fresh);
+    const struct request *r = v1_shortest_fresh(s, v);
     /* A prompt below one chunk has no kernel for the NPU: under the default mapping its margin,
      * which is all of it, runs on the iGPU (A.1). */
     if (r != NULL && device == v->npu && request_prefill_left(r) < v->chunk) {

@@ -26,7 +26,7 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
 {
     struct v1_context *c = v1_context(r);
     uint32_t cursor = c->h.pass == NULL ? 0 : c->h.pass->op;
-    if (c->etc_op == cursor + 1) {
+    if (c->etc_op == cursor + 1 && c->etc_kv_tokens == r->kv_tokens) {
         return c->etc_ns;
     }
     struct work_shape w = shape_of(r);
@@ -42,7 +42,21 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
     }
     c->etc_ns = sum;
     c->etc_op = cursor + 1;
+    c->etc_kv_tokens = r->kv_tokens;
     return sum;
+}
+
+const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v)
+{
+    /* Who waits may lose the prefix that it found, to others who need the memory, and nobody is
+     * told: it has more to do than it stands in the heap with, and may not be first any more. */
+    const struct request *r = heap_top(&v->fresh);
+    while (r != NULL && heap_node(r)->key != (double)v1_etc_ns(s, v, r)) {
+        heap_remove(&v->fresh, r);
+        heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+        r = heap_top(&v->fresh);
+    }
+    return r;
 }
 
 static bool v1_is_aged(const struct sched *s, const struct request *r)
@@ -205,7 +219,7 @@ static const struct request *longest_pending(const struct v1 *v)
     return best;
 }
 
-static const struct request *next_primary(struct sched *s, const struct v1 *v, bool with_fresh)
+static const struct request *next_primary(struct sched *s, struct v1 *v, bool with_fresh)
 {
     const struct request *best = NULL;
     for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
@@ -218,7 +232,7 @@ static const struct request *next_primary(struct sched *s, const struct v1 *v, b
     }
     /* Three stand for all fresh ones: who came first, who starves first, and the top of the heap,
      * who has the smallest ETC. */
-    const struct request *fresh[] = {v->be_queue.head, longest_pending(v), heap_top(&v->fresh)};
+    const struct request *fresh[] = {v->be_queue.head, longest_pending(v), v1_shortest_fresh(s, v)};
     for (int i = 0; i < 3; i++) {
         if (fresh[i] != NULL && (best == NULL || resumes_before(s, v, fresh[i], best))) {
             best = fresh[i];

@@ -98,6 +98,24 @@ START_TEST(who_lost_its_kv_hides_nobody_that_starves)
 }
 END_TEST
 
+/* Room for 44 blocks of 16 tokens. BE0's next turn (384, of which 256 are in the cache) comes while
+ * RT1 runs: 17 ms are left of it. RT2 (512), begun next, takes the blocks of that prefix, and 29 ms
+ * are left. BE3 (300) takes 25: it goes first. */
+START_TEST(who_lost_its_prefix_has_more_to_do)
+{
+    sc.machine.memory_bytes = 1e9 + 44 * 16e6;
+    static const struct scenario_request q[] = {{BE, 0, 256, 1, 1, 0},
+                                                {RT, 0.0235, 256, 1, 0, 0},
+                                                {RT, 0.03, 512, 1, 0, 0},
+                                                {BE, 0.031, 300, 1, 0, 0},
+                                                {BE, 0.001, 384, 1, 1, 256}};
+    run("inter_backfill=false", q, 5);
+    ck_assert_int_lt(sc.records[4].arrival_ns, sc.records[3].arrival_ns);
+    ck_assert_int_eq(sc.records[3].start_ns, sc.records[2].first_token_ns);
+    ck_assert_int_eq(sc.records[4].start_ns, sc.records[3].first_token_ns);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(a_stopped_prefill_is_pending_since_its_kernel_ended),
@@ -105,5 +123,6 @@ static const struct suite_row suite[] = {
     TEST(a_preemption_makes_nobody_young),
     TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through),
     TEST(who_lost_its_kv_hides_nobody_that_starves),
+    TEST(who_lost_its_prefix_has_more_to_do),
 };
 SUITE_MAIN("agent-xpu-v1 waiting", suite)
