@@ -134,9 +134,9 @@ void conformal_fini(struct conformal *c)
     *c = (struct conformal){0};
 }
 
-/* Scores, sorted. What is exchangeable is a row where models were left out, and a SoC where SoCs
- * were: rows of one SoC are off together, by a driver or a clock that the data sheet does not tell.
- * So each of its rows weighs 1 / rows of it. */
+/* Scores, sorted. What is exchangeable is what was left out, a model or a SoC, and not its rows:
+ * these are off together, by a shape of matrices that suits a kernel less or by a clock that the
+ * data sheet does not tell. So each weighs 1 / rows of its model, or of its SoC. */
 struct scores {
     double *value, *weight; /* [n]; owned */
     size_t n;
@@ -144,16 +144,20 @@ struct scores {
     enum pool pool;
 };
 
-/* Of the rows' SoCs. */
-static void weigh_by_soc(struct scores *s, const struct conformal_row *const *row)
+static const char *group_of(const struct conformal_row *r)
 {
-    size_t *first = xmalloc((s->n + 1) * sizeof *first); /* of each SoC that was met */
+    return r->soc_out ? r->soc : r->model;
+}
+
+static void weigh(struct scores *s, const struct conformal_row *const *row)
+{
+    size_t *first = xmalloc((s->n + 1) * sizeof *first); /* of each group that was met */
     double *rows = xmalloc((s->n + 1) * sizeof *rows);
     size_t *group = xmalloc((s->n + 1) * sizeof *group);
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         size_t k = 0;
-        while (k < n && strcmp(row[first[k]]->soc, row[i]->soc) != 0) {
+        while (k < n && strcmp(group_of(row[first[k]]), group_of(row[i])) != 0) {
             k++;
         }
         if (k == n) {
@@ -189,7 +193,6 @@ static struct scores scores_of(const struct conformal *c, const struct conformal
             if (r->soc_out == q->soc_out && belongs(r, q, s.pool)) {
                 double x = -r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
                 row[s.n] = r;
-                s.weight[s.n] = 1.0;
                 s.value[s.n++] = signs ? x : fabs(x);
             }
         }
@@ -197,10 +200,7 @@ static struct scores scores_of(const struct conformal *c, const struct conformal
             break;
         }
     }
-    s.groups = (double)s.n;
-    if (q->soc_out) {
-        weigh_by_soc(&s, row);
-    }
+    weigh(&s, row);
     if (s.n > 1) {
         gsl_sort2(s.value, 1, s.weight, 1, s.n);
     }
@@ -231,7 +231,7 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
     double scale = scale_of(c, q, &out.distance);
     out.n = s.n;
     if (s.n > 0) {
-        /* The new row, or SoC, is one more, and may be off by more than all others. */
+        /* The new one is one more, and may be off by more than all others. */
         double most = level_frac * (s.groups + 1.0) - 1e-9;
         double below = s.weight[0];
         size_t k = 0;

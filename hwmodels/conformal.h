@@ -4,11 +4,11 @@
  * The scores are |ln(predicted / measured)| / (1 + CONFORMAL_WIDEN d) of rows whose model (or whose
  * SoC) was left out, d how far the row lay from the nearest row that was kept, in natural
  * logarithms of weights and tokens. The interval of a new prediction at distance d is its time
- * times exp(+- q (1 + CONFORMAL_WIDEN d)), q the ceil((n + 1) level)-th smallest score of n: then a
- * share of at least `level` of new rows like these lies inside, whatever the errors' distribution.
- * Where that score does not exist q is the largest, and the level stated is n / (n + 1). Where SoCs
- * were left out n counts them and not their rows, whose errors hang together; each SoC weighs the
- * same (Dunn, Wasserman and Ramdas 2023).
+ * times exp(+- q (1 + CONFORMAL_WIDEN d)), q the level (1 + 1 / n)-quantile of the scores, n the
+ * number of models (of SoCs), each of which weighs the same however many rows it has: errors of its
+ * rows hang together (Dunn, Wasserman and Ramdas 2023). Then a row of a new model (on a new SoC)
+ * lies inside with a chance of at least `level`, whatever the errors' distribution. Where that
+ * quantile does not exist q is the largest score, and the level stated is n / (n + 1).
  *
  * Scores are pooled by family and phase; a family with too few of them for the level borrows all of
  * its kind of device, else all there are. */

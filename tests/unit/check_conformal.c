@@ -163,6 +163,25 @@ START_TEST(socs_count_and_not_their_rows)
 }
 END_TEST
 
+/* The same of models: twenty rows of one and one row of another are two models. */
+START_TEST(models_count_and_not_their_rows)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("soc,family,device,model,weights,phase,input_tokens,left_out,by,ln_error\n", f);
+    for (int i = 0; i < 21; i++) {
+        (void)fprintf(f, "s,fam,igpu,%s,1e9,decode,1024,model,s,%s\n", i < 20 ? "a" : "b",
+                      i < 20 ? "0.1" : "-0.2");
+    }
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(conformal_read(path, &table, &err), 0);
+    struct conformal_query q = query();
+    ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.3).high_factor), 0.1, 1e-9);
+    ck_assert_double_eq_tol(log(conformal_of(&table, &q, 0.5).high_factor), 0.2, 1e-9);
+    ck_assert_double_eq_tol(conformal_of(&table, &q, 0.95).level_frac, 2.0 / 3.0, 1e-12);
+}
+END_TEST
+
 /* A family that nothing was measured of takes its kind's scores, as they are: how far it is from
  * what was measured is not known, and not made up. */
 START_TEST(a_family_of_its_own_takes_the_scores_of_its_kind)
@@ -291,6 +310,7 @@ static const struct suite_row suite[] = {
     TEST(intervals_widen_with_the_distance_from_what_was_measured),
     TEST(a_soc_left_out_is_no_neighbour_of_itself),
     TEST(socs_count_and_not_their_rows),
+    TEST(models_count_and_not_their_rows),
     TEST(draws_come_from_the_left_out_errors),
     TEST(coverage_leaves_each_model_out),
     TEST(transfers_are_told_by_pair_and_by_family),
