@@ -87,7 +87,7 @@ static const struct setting table[] = {
     NUMBER("graphics.frames_per_s", graphics.frames_per_s, 0.0, 0.0, 1e4, "1/s",
            "frames that nobody is told of; 0: none"),
     NUMBER("graphics.frame_s", graphics.frame_s, 0.004, 1e-9, 1e3, "s",
-           "the GPU's time for a frame alone"),
+           "the GPU's time for a frame alone; what frames draw is not counted"),
     NUMBER("graphics.frame_bytes", graphics.frame_bytes, 3.0 * 1920 * 1080 * 4, 0.0, 1e12, "B",
            "DDR traffic of a frame"),
     CHOICE("power.limit", power.limit, CONFIG_LIMIT_NONE, limits,
