@@ -330,9 +330,10 @@ static void submit_again(struct core *c, struct full_launch *l, const struct rep
 bool core_pass_may_shrink(const struct core *c, const struct full_pass *p)
 {
     /* One alone may be a pass of another kind (fused layers). Without free blocks it is the policy
-     * that has to find some. */
-    return p->repeats_without && p->next.n > 1 && p->pub.kv_blocks_next <= c->kv_blocks_free &&
-           c->setup->policy->pass_shrank != NULL;
+     * that has to find some. Nobody has left where as many iterations as fit in one step are over.
+     */
+    return p->repeats_without && p->pub.n_left > 0 && p->next.n > 1 &&
+           p->pub.kv_blocks_next <= c->kv_blocks_free && c->setup->policy->pass_shrank != NULL;
 }
 
 /* The segments of those who go on become the pass's. */
@@ -361,7 +362,7 @@ static void drop_left(struct core *c, struct full_pass *p)
 void core_pass_shrinks(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
-    SIM_ASSERT(core_pass_may_shrink(c, p) && p->pub.n_left > 0);
+    SIM_ASSERT(core_pass_may_shrink(c, p));
     CORE_HOOK(c, HOOK_PASS_SHRANK, pass_shrank, &c->sched, &p->pub);
     drop_left(c, p);
     l->pub.rows = p->pub.shape.rows;

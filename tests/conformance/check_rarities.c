@@ -203,6 +203,20 @@ START_TEST(a_batch_goes_on_without_those_who_have_all)
 }
 END_TEST
 
+/* 512 iterations are over in one step and nobody has ended, or no more blocks were free: the policy
+ * hears of no one who left. */
+START_TEST(a_batch_that_nobody_has_left_does_not_shrink)
+{
+    static const struct scenario_request q[] = {{BE, 0, 10, 700, 0, 0}, {BE, 0, 10, 700, 0, 0}};
+    static const uint64_t blocks[] = {0, 2 * 45};
+    int64_t finished_ns[2];
+    run_and_count(true, blocks[_i], q, 2, finished_ns);
+    ck_assert_int_gt(finished_ns[0], 0);
+    ck_assert_int_eq(finished_ns[0], finished_ns[1]);
+    ck_assert_uint_eq(counted.shrank, 0);
+}
+END_TEST
+
 /* Where the batch without them is not what the policy would form, it is asked, and all is as if
  * there were no hook. All four have 16 KV tokens when the first has all its tokens, and five blocks
  * of 16 hold them: the three others want three more, of which two are free then. Or its session's
@@ -233,6 +247,7 @@ static const struct suite_row suite[] = {
     TEST(a_prompt_larger_than_the_budget_runs_alone),
     TEST(steps_that_repeat_unseen_grow_by_a_pair_for_each_sequence),
     LOOP(a_batch_goes_on_without_those_who_have_all, 2),
+    LOOP(a_batch_that_nobody_has_left_does_not_shrink, 2),
     LOOP(what_is_not_the_same_batch_without_them_is_asked_for, 2),
     TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped),
     LOOP(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates, 2),
