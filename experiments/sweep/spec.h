@@ -84,8 +84,8 @@ struct spec {
 
 /* What one point asks for. */
 struct spec_point {
-    struct config_options options; /* owns its sets; strings below */
-    char policy[1024], soc[256], llm[256], workload[1024], trace[1024];
+    struct config_options options;               /* owns its sets; borrows the strings below */
+    char *policy, *soc, *llm, *workload, *trace; /* owned; trace "": none */
     struct config_arrivals arrivals;
 };
 
@@ -100,8 +100,8 @@ void spec_fini(struct spec *s);
  * last); errors name its key path. Also the names in `metrics` and `until`. 0 or -EINVAL. */
 int spec_check(const struct spec *s, struct err *e);
 
-/* The settings of one point, 0 <= point < n_points. 0 or -EINVAL. `out` must stay where it is (its
- * options point into it); spec_point_fini frees. */
+/* The settings of one point, 0 <= point < n_points. 0 or -EINVAL; spec_point_fini frees in both
+ * cases. */
 int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, struct err *e);
 void spec_point_fini(struct spec_point *p);
 /* The settings in which points differ, of this one: {"policy": "fcfs", "rate": 2}, in the order of
@@ -113,8 +113,8 @@ bool spec_keeps(const struct spec *s, const char *metric);
 uint64_t spec_runs(const struct spec *s, uint32_t replications);
 
 /* For spec_point: its paths, which the file `file` gives relative to itself, as they are seen from
- * here. 0, or -EINVAL with an error when one grows too long. */
-int spec_paths(const char *file, struct spec_point *p, struct err *e);
+ * here. */
+void spec_paths(const char *file, struct spec_point *p);
 
 /* For spec.c: whether a key is a setting's name, and a value of its type. Adds an error. */
 int spec_setting_check(const char *key, const cJSON *value, const char *file, const char *path,

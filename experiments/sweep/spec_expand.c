@@ -11,6 +11,7 @@
 #include "experiments/shell/cli.h"
 #include "experiments/sweep/spec.h"
 #include "sim/base/arena.h"
+#include "sim/base/text.h"
 
 #define CHECK_VALUES 200u           /* of each dimension tried before the first run */
 #define MAX_SEED 9007199254740992.0 /* 2^53: what a JSON number holds exactly */
@@ -55,9 +56,8 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
 {
     const double v = cJSON_IsNumber(value) ? value->valuedouble : -1.0;
     if (is_text_key(key)) {
-        if (!cJSON_IsString(value) || value->valuestring[0] == '\0' ||
-            strlen(value->valuestring) >= 200) {
-            return err_add(e, "%s: %s: must be text of 1 to 199 characters", file, path);
+        if (!cJSON_IsString(value) || value->valuestring[0] == '\0') {
+            return err_add(e, "%s: %s: must be text, and not empty", file, path);
         }
     } else if (strcmp(key, "rate") == 0) {
         if (v < 1e-6 || v > 1e6) {
@@ -73,11 +73,8 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
                            MAX_SEED);
         }
     } else if (is_path(key)) {
-        if ((!cJSON_IsNumber(value) && !cJSON_IsBool(value) && !cJSON_IsString(value)) ||
-            (cJSON_IsString(value) && strlen(value->valuestring) >= 200)) {
-            return err_add(e,
-                           "%s: %s: must be a number, true, false or text of up to 199 characters",
-                           file, path);
+        if (!cJSON_IsNumber(value) && !cJSON_IsBool(value) && !cJSON_IsString(value)) {
+            return err_add(e, "%s: %s: must be a number, true, false or text", file, path);
         }
     } else {
         return err_add(
@@ -109,41 +106,27 @@ static const char *value_text(const cJSON *v, char number[static 32])
     return number;
 }
 
-static int append(char *text, size_t size, const char *add, const char *what, struct err *e)
-{
-    size_t n = strlen(text);
-    if (n + strlen(add) >= size) {
-        return err_add(e, "%s: too long", what);
-    }
-    memcpy(text + n, add, strlen(add) + 1);
-    return 0;
-}
-
 /* Puts key=value into "NAME" or "NAME:key=value,...", in the place of that key where it stands. */
-static int set_key(char *text, size_t size, const char *key, const char *value, struct err *e)
+static void set_key(char **text, const char *key, const char *value)
 {
-    char old[1024];
-    (void)snprintf(old, sizeof old, "%s", text);
-    size_t head = plugin_path_length(old);
-    head = head > 0 ? head : strcspn(old, ":");
-    text[head] = '\0';
-    const char *separator = ":";
+    size_t head = plugin_path_length(*text);
+    head = head > 0 ? head : strcspn(*text, ":");
     size_t key_len = strlen(key);
-    int rc = 0;
-    for (char *p = old[head] == ':' ? old + head + 1 : NULL; p != NULL && *p != '\0';) {
-        char *next = strchr(p, ',');
-        if (next != NULL) {
-            *next++ = '\0';
-        }
+    const char *separator = ":";
+    struct text t = {0};
+    text_add(&t, *text, head);
+    for (const char *p = *text + head + ((*text)[head] == ':'); *p != '\0';) {
+        size_t n = strcspn(p, ",");
         if (strncmp(p, key, key_len) != 0 || p[key_len] != '=') {
-            rc |= append(text, size, separator, key, e) | append(text, size, p, key, e);
+            text_string(&t, separator);
+            text_add(&t, p, n);
             separator = ",";
         }
-        p = next;
+        p += n + (p[n] == ',');
     }
-    rc |= append(text, size, separator, key, e) | append(text, size, key, key, e) |
-          append(text, size, "=", key, e) | append(text, size, value, key, e);
-    return rc == 0 ? 0 : -EINVAL;
+    text_format(&t, "%s%s=%s", separator, key, value);
+    free(*text);
+    *text = text_end(&t);
 }
 
 static int add_set(struct config_options *o, const char *path, const char *value, struct err *e)
@@ -151,33 +134,34 @@ static int add_set(struct config_options *o, const char *path, const char *value
     if (o->n_sets == CONFIG_MAX_SETS) {
         return err_add(e, "%s: more than %d paths at one point", path, CONFIG_MAX_SETS);
     }
-    size_t size = strlen(path) + strlen(value) + 2;
-    char *text = xmalloc(size);
-    (void)snprintf(text, size, "%s=%s", path, value);
-    o->sets[o->n_sets++] = text;
+    o->sets[o->n_sets++] = xformat("%s=%s", path, value);
     return 0;
 }
 
+static void set_text(char **text, const char *value)
+{
+    free(*text);
+    *text = xstrdup(value);
+}
+
 /* Plain settings first, so that keys of a policy or workload meet the one that the point has. */
-static int apply_plain(const cJSON *v, const char *key, struct spec_point *p, struct err *e)
+static void apply_plain(const cJSON *v, const char *key, struct spec_point *p)
 {
     struct {
         const char *key;
-        char *text;
-        size_t size;
-    } const texts[] = {{"policy", p->policy, sizeof p->policy},
-                       {"soc", p->soc, sizeof p->soc},
-                       {"llm", p->llm, sizeof p->llm},
-                       {"workload", p->workload, sizeof p->workload},
-                       {"trace", p->trace, sizeof p->trace}};
+        char **text;
+    } const texts[] = {{"policy", &p->policy},
+                       {"soc", &p->soc},
+                       {"llm", &p->llm},
+                       {"workload", &p->workload},
+                       {"trace", &p->trace}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strcmp(key, texts[i].key) == 0) {
-            texts[i].text[0] = '\0';
-            if (texts[i].text == p->workload) {
-                p->trace[0] = '\0';
-            }
-            return append(texts[i].text, texts[i].size, v->valuestring, key, e);
+            set_text(texts[i].text, v->valuestring);
         }
+    }
+    if (strcmp(key, "workload") == 0) {
+        set_text(&p->trace, "");
     }
     if (strcmp(key, "rate") == 0) {
         p->arrivals.rate_scale = v->valuedouble;
@@ -186,7 +170,6 @@ static int apply_plain(const cJSON *v, const char *key, struct spec_point *p, st
     } else if (strcmp(key, "seed") == 0) {
         p->options.seed = (uint64_t)v->valuedouble;
     }
-    return 0;
 }
 
 static int apply_path(const cJSON *v, const char *key, struct spec_point *p, struct err *e)
@@ -195,14 +178,16 @@ static int apply_path(const cJSON *v, const char *key, struct spec_point *p, str
     const char *text = value_text(v, number);
     const char *rest = after_prefix(key, "params.");
     if (rest != NULL) {
-        return set_key(p->policy, sizeof p->policy, rest, text, e);
+        set_key(&p->policy, rest, text);
+        return 0;
     }
     rest = after_prefix(key, "workload.");
     if (rest != NULL && p->trace[0] != '\0') {
         return err_add(e, "%s: the workload is a trace file; it has no keys", key);
     }
     if (rest != NULL) {
-        return set_key(p->workload, sizeof p->workload, rest, text, e);
+        set_key(&p->workload, rest, text);
+        return 0;
     }
     return is_path(key) ? add_set(&p->options, key, text, e) : 0;
 }
@@ -243,7 +228,8 @@ struct pointing {
 static int take_plain(void *ctx, const char *key, const cJSON *v)
 {
     struct pointing *t = ctx;
-    return apply_plain(v, key, t->p, t->e);
+    apply_plain(v, key, t->p);
+    return 0;
 }
 
 static int take_path(void *ctx, const char *key, const cJSON *v)
@@ -257,9 +243,11 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
     memset(out, 0, sizeof *out);
     out->options = config_options_default();
     out->arrivals = CONFIG_AS_WRITTEN;
-    (void)snprintf(out->soc, sizeof out->soc, "%s", CONFIG_DEFAULT_SOC);
-    (void)snprintf(out->llm, sizeof out->llm, "%s", CONFIG_DEFAULT_LLM);
-    (void)snprintf(out->workload, sizeof out->workload, "%s", CONFIG_DEFAULT_WORKLOAD);
+    out->policy = xstrdup("");
+    out->trace = xstrdup("");
+    out->soc = xstrdup(CONFIG_DEFAULT_SOC);
+    out->llm = xstrdup(CONFIG_DEFAULT_LLM);
+    out->workload = xstrdup(CONFIG_DEFAULT_WORKLOAD);
     struct pointing t = {out, e};
     (void)each_setting(s, point, false, take_plain, &t);
     if (out->policy[0] == '\0') {
@@ -271,7 +259,7 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
         (void)snprintf(text, sizeof text, "%.17g", s->horizon_s);
         rc |= add_set(&out->options, "sim.horizon_s", text, e);
     }
-    rc |= spec_paths(s->file, out, e);
+    spec_paths(s->file, out);
     out->options.soc = out->soc;
     out->options.llm = out->llm;
     out->options.trace = out->trace[0] != '\0' ? out->trace : NULL;
@@ -282,6 +270,11 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
 void spec_point_fini(struct spec_point *p)
 {
     config_options_fini(&p->options);
+    char *const texts[] = {p->policy, p->soc, p->llm, p->workload, p->trace};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        free(texts[i]);
+    }
+    *p = (struct spec_point){.policy = NULL};
 }
 
 static int take_setting(void *ctx, const char *key, const cJSON *v)
@@ -363,13 +356,16 @@ static void try_at(const struct spec *s, uint64_t point, const char *path, struc
     err_fini(&own);
 }
 
-/* "axes.policy[0], axes.rate[0]", or "base". */
-static void first_point_path(const struct spec *s, char *out, size_t size)
+/* "axes.policy[0], axes.rate[0]", or "base". The caller frees it. */
+static char *first_point_path(const struct spec *s)
 {
-    (void)snprintf(out, size, "%s", s->n_dimensions == 0 ? "base" : "");
+    struct text t = {0};
     for (uint32_t i = 0; i < s->n_dimensions; i++) {
-        cli_append(out, size, "%s%s[0]", i > 0 ? ", " : "", s->dimensions[i].axes[0].path);
+        text_item(&t, ", ", s->dimensions[i].axes[0].path);
+        text_string(&t, "[0]");
     }
+    text_string(&t, s->n_dimensions == 0 ? "base" : "");
+    return text_end(&t);
 }
 
 static bool only_seeds(const struct spec_dimension *d)
@@ -381,9 +377,9 @@ int spec_check(const struct spec *s, struct err *e)
 {
     size_t before = e->n;
     struct found f = {0};
-    char path[256];
-    first_point_path(s, path, sizeof path);
+    char *path = first_point_path(s);
     try_at(s, 0, path, &f, e);
+    free(path);
     uint64_t below = s->n_points;
     for (uint32_t i = 0; i < s->n_dimensions; i++) {
         const struct spec_dimension *d = &s->dimensions[i];
@@ -392,8 +388,9 @@ int spec_check(const struct spec *s, struct err *e)
             if (k >= CHECK_VALUES && k + 1 < d->n) {
                 k = d->n - 1;
             }
-            (void)snprintf(path, sizeof path, "%s[%" PRIu32 "]", d->axes[0].path, k);
+            path = xformat("%s[%" PRIu32 "]", d->axes[0].path, k);
             try_at(s, k * below, path, &f, e);
+            free(path);
         }
     }
     for (uint32_t k = 0; k < s->n_patterns && e->n == before; k++) {

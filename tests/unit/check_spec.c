@@ -95,6 +95,25 @@ START_TEST(keys_of_a_workload_and_of_a_policy_meet_the_varied_one)
 }
 END_TEST
 
+/* A file of lengths under a path of 2,000 letters, and a key behind it. */
+START_TEST(texts_of_a_point_have_any_length)
+{
+    char file[2100];
+    char text[3000];
+    char want[2300];
+    (void)snprintf(file, sizeof file, "/%02000d.csv", 1);
+    (void)snprintf(text, sizeof text,
+                   "{\"base\": {\"policy\": \"fcfs\", \"soc\": \"%.300s\","
+                   " \"workload\": \"mixed:reactive=%s\"}, \"axes\": {\"workload.cv\": [2]}}",
+                   file, file);
+    (void)snprintf(want, sizeof want, "mixed:reactive=%s,cv=2", file);
+    load_good(text);
+    go_to(0);
+    ck_assert_str_eq(point.options.workload, want);
+    ck_assert_uint_eq(strlen(point.options.soc), 300);
+}
+END_TEST
+
 START_TEST(dotted_paths_become_overrides)
 {
     load_good("{\"base\": {\"policy\": \"fcfs\", \"sim.truth_sigma\": 0.25}, \"horizon_s\": 30,"
@@ -159,6 +178,7 @@ static const struct suite_row suite[] = {
     TEST(the_last_dimension_runs_fastest),
     TEST(a_range_has_both_ends),
     TEST(keys_of_a_workload_and_of_a_policy_meet_the_varied_one),
+    TEST(texts_of_a_point_have_any_length),
     TEST(dotted_paths_become_overrides),
     TEST(settings_of_a_point_are_the_varied_ones),
     TEST(a_million_runs_need_a_word),
