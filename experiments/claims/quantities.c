@@ -66,7 +66,7 @@ static struct quantity_cell *cell_add(struct quantities *q, const struct quantit
     c->place = *place;
     c->policy = policy;
     c->workload = workload;
-    c->path = xkeep(xstrdup(path));
+    c->path = path;
     q->cells = xgrow(q->cells, q->n_cells, sizeof(struct quantity_cell *));
     q->cells[q->n_cells++] = c;
     return c;

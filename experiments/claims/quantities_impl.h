@@ -15,9 +15,9 @@ struct quantity_place {
 /* A run that quantities ask for, or a search over runs of rising rates. */
 struct quantity_cell {
     struct quantity_place place;
-    const char *policy;   /* borrowed */
-    const char *workload; /* likewise */
-    const char *path; /* of the first quantity that asks for it, for messages; nobody frees it */
+    const char *policy;                 /* borrowed */
+    const char *workload;               /* likewise */
+    const char *path;                   /* of the first quantity that asks for it, for messages */
     double rates[QUANTITIES_MAX_RATES]; /* a search for the sustained rate; else n_rates 0 */
     uint32_t n_rates;
     const char *metric; /* of the search */

@@ -23,7 +23,7 @@ static cJSON *range_values(const cJSON *range, const char *file, const char *pat
 {
     size_t before = e->n;
     struct json_obj o = json_root(range, file, e);
-    (void)snprintf(o.path, sizeof o.path, "%s", path);
+    o.path = path;
     double from = json_get_number(&o, "from", -1e15, 1e15);
     double to = json_get_number(&o, "to", -1e15, 1e15);
     double step = json_has(&o, "step") ? json_get_number(&o, "step", -1e15, 1e15) : 1.0;

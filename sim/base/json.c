@@ -9,6 +9,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
 #include "sim/base/output.h"
+#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 /* A configuration file is small; a larger one is a mistake (a trace, a log). */
@@ -23,58 +24,40 @@ static unsigned long line_of(const char *text, const char *at)
     return line;
 }
 
-static void path_join(char *out, size_t size, const char *path, const char *key)
+/* The caller frees it. */
+static char *path_join(const char *path, const char *key)
 {
-    int n = snprintf(out, size, "%s%s%s", path, path[0] == '\0' ? "" : ".", key);
-    if (n < 0 || (size_t)n >= size) {
-        out[size - 1] = '\0'; /* a message may end early; nothing else depends on it */
-    }
+    struct text t = {0};
+    text_string(&t, path);
+    text_item(&t, ".", key);
+    return text_end(&t);
 }
 
-/* A node on the way down a tree; its path is made for those who read an error only. */
-struct place {
-    const struct place *above; /* NULL: the root is above */
-    const cJSON *node;
-    int index;
-};
-
-static void place_path(const struct place *p, char *out, size_t size)
+/* Duplicate keys and non-finite numbers, anywhere in the tree below `path`. */
+static void check_tree(const cJSON *node, struct text *path, const char *file, struct err *e)
 {
-    char above[192] = "";
-    if (p->above != NULL) {
-        place_path(p->above, above, sizeof above);
-    }
-    if (p->node->string != NULL) {
-        path_join(out, size, above, p->node->string);
-    } else {
-        (void)snprintf(out, size, "%.160s[%d]", above, p->index);
-    }
-}
-
-static void complain_at(const struct place *p, const char *file, const char *what, struct err *e)
-{
-    char at[192];
-    place_path(p, at, sizeof at);
-    err_add(e, "%s: %s: %s", file, at, what);
-}
-
-/* Duplicate keys and non-finite numbers, anywhere in the tree below a node. */
-static void check_tree(const cJSON *node, const struct place *above, const char *file,
-                       struct err *e)
-{
+    const size_t above = path->n;
     int index = 0;
     for (const cJSON *c = node->child; c != NULL; c = c->next, index++) {
-        struct place p = {.above = above, .node = c, .index = index};
+        path->n = above;
+        if (c->string != NULL) {
+            text_item(path, ".", c->string);
+        } else {
+            text_char(path, '[');
+            text_u64(path, (uint64_t)index);
+            text_char(path, ']');
+        }
         if (cJSON_IsNumber(c) && !isfinite(c->valuedouble)) {
-            complain_at(&p, file, "not a finite number", e);
+            err_add(e, "%s: %s: not a finite number", file, text_end(path));
         }
         for (const cJSON *d = c->next; d != NULL && c->string != NULL; d = d->next) {
             if (d->string != NULL && strcmp(c->string, d->string) == 0) {
-                complain_at(&p, file, "stands twice in one object", e);
+                err_add(e, "%s: %s: stands twice in one object", file, text_end(path));
             }
         }
-        check_tree(c, &p, file, e);
+        check_tree(c, path, file, e);
     }
+    path->n = above;
 }
 
 cJSON *json_read_file(const char *path, struct err *e)
@@ -89,7 +72,9 @@ cJSON *json_read_file(const char *path, struct err *e)
         err_add(e, "%s:%lu: malformed JSON", path, line_of(text, end == NULL ? text : end));
     } else {
         size_t before = e->n;
-        check_tree(root, NULL, path, e);
+        struct text at = {0};
+        check_tree(root, &at, path, e);
+        text_fini(&at);
         if (e->n != before) {
             cJSON_Delete(root);
             root = NULL;
@@ -101,7 +86,7 @@ cJSON *json_read_file(const char *path, struct err *e)
 
 struct json_obj json_root(const cJSON *root, const char *file, struct err *e)
 {
-    struct json_obj o = {.node = root, .file = file, .err = e};
+    struct json_obj o = {.node = root, .file = file, .path = "", .err = e};
     if (!cJSON_IsObject(root)) {
         err_add(e, "%s: must be an object {...}", file);
         o.node = NULL;
@@ -125,9 +110,9 @@ static const cJSON *find(struct json_obj *o, const char *key)
 
 static void complain(struct json_obj *o, const char *key, const char *form)
 {
-    char path[256];
-    path_join(path, sizeof path, o->path, key);
+    char *path = path_join(o->path, key);
     err_add(o->err, "%s: %s: must be %s", o->file, path, form);
+    free(path);
 }
 
 /* What a child has to be instead of c; without one it is missing. An object that is missing itself
@@ -137,9 +122,9 @@ static void refuse(struct json_obj *o, const char *key, const cJSON *c, const ch
     if (c != NULL) {
         complain(o, key, form);
     } else if (o->node != NULL) {
-        char path[256];
-        path_join(path, sizeof path, o->path, key);
+        char *path = path_join(o->path, key);
         err_add(o->err, "%s: %s: missing (%s)", o->file, path, form);
+        free(path);
     }
 }
 
@@ -229,9 +214,9 @@ struct quantity json_get_quantity(struct json_obj *o, const char *key, const cha
     size_t before_unit = o->err->n;
     const char *got = json_get_string(&sub, "unit");
     if (o->err->n == before_unit && strcmp(got, unit) != 0) {
-        char form[64];
-        (void)snprintf(form, sizeof form, "\"%s\", not \"%.20s\"", unit, got);
+        char *form = xformat("\"%s\", not \"%s\"", unit, got);
         complain(&sub, "unit", form);
+        free(form);
     }
     q.kind = (enum quantity_kind)json_get_choice(&sub, "kind", quantity_kinds);
     const char *source = json_get_string(&sub, "source");
@@ -266,7 +251,7 @@ void json_put_quantity(cJSON *to, const char *key, struct quantity q, const char
 struct json_obj json_get_object(struct json_obj *o, const char *key)
 {
     struct json_obj sub = {.file = o->file, .err = o->err};
-    path_join(sub.path, sizeof sub.path, o->path, key);
+    sub.path = xkeep(path_join(o->path, key));
     sub.node = get_as(o, key, "an object {...}", cJSON_IsObject);
     return sub;
 }
@@ -287,15 +272,15 @@ int json_get_array_size(struct json_obj *o, const char *key, int min, int max)
 struct json_obj json_array_object(struct json_obj *o, const char *key, int index)
 {
     struct json_obj sub = {.file = o->file, .err = o->err};
-    char element[64];
-    (void)snprintf(element, sizeof element, "%.48s[%d]", key, index);
-    path_join(sub.path, sizeof sub.path, o->path, element);
+    char *element = xformat("%s[%d]", key, index);
+    sub.path = xkeep(path_join(o->path, element));
     const cJSON *c = o->node == NULL ? NULL : cJSON_GetObjectItemCaseSensitive(o->node, key);
     c = cJSON_GetArrayItem(c, index);
     if (c != NULL && !cJSON_IsObject(c)) {
         complain(o, element, "an object {...}");
         c = NULL;
     }
+    free(element);
     sub.node = c;
     return sub;
 }
@@ -318,9 +303,9 @@ void json_done(struct json_obj *o)
             return;
         }
         if ((o->seen & bit) == 0 && c->string != NULL) {
-            char path[256];
-            path_join(path, sizeof path, o->path, c->string);
+            char *path = path_join(o->path, c->string);
             err_add(o->err, "%s: %s: unknown key", o->file, path);
+            free(path);
         }
     }
 }

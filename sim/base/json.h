@@ -39,9 +39,9 @@ cJSON *json_read_file(const char *path, struct err *e);
 struct json_obj {
     const cJSON *node; /* borrowed; NULL after a type error, then every get adds nothing */
     const char *file;  /* borrowed */
-    char path[192];
-    struct err *err; /* borrowed */
-    uint64_t seen;   /* bit per child index < 64 that some get has asked for */
+    const char *path;  /* nobody frees it (xkeep) */
+    struct err *err;   /* borrowed */
+    uint64_t seen;     /* bit per child index < 64 that some get has asked for */
 };
 
 struct json_obj json_root(const cJSON *root, const char *file, struct err *e);

@@ -423,6 +423,28 @@ START_TEST(an_override_that_fits_nothing_changes_nothing)
 }
 END_TEST
 
+/* Keys of 300 letters, one in the other, stand whole in what is said of the innermost. */
+START_TEST(a_place_is_named_whole_however_deep_and_long)
+{
+    char key[301];
+    char text[1000];
+    char want[1000];
+    struct err e = ERR_INIT;
+    cJSON *root = NULL;
+    (void)snprintf(key, sizeof key, "%0300d", 0);
+    (void)snprintf(text, sizeof text, "{\"%s\": {\"%s\": [{\"x\": \"one\"}]}}", key, key);
+    (void)snprintf(want, sizeof want, "f.json: %s.%s[0].x: must be a number from 0 to 1", key, key);
+    struct json_obj o = object(&root, text, &e);
+    struct json_obj below = json_get_object(&o, key);
+    struct json_obj element = json_array_object(&below, key, 0);
+    (void)json_get_number(&element, "x", 0.0, 1.0);
+    ck_assert_uint_eq(e.n, 1);
+    ck_assert_str_eq(e.lines[0], want);
+    err_fini(&e);
+    cJSON_Delete(root);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(a_missing_file_is_named),
     TEST(malformed_text_names_its_line),
@@ -439,6 +461,7 @@ static const struct suite_row suite[] = {
     TEST(every_fault_of_a_quantity_is_one_line),
     TEST(an_override_changes_what_its_path_names),
     TEST(an_overridden_quantity_is_an_assumption_whose_range_holds_it),
+    TEST(a_place_is_named_whole_however_deep_and_long),
     TEST(an_override_that_fits_nothing_changes_nothing),
 };
 SUITE_MAIN("json", suite)
