@@ -1,10 +1,10 @@
 /* `blas`: OpenBLAS on CPU cores, one thread per device, loaded at run time. */
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "hwmodels/backends/cpu.h"
 #include "sim/base/arena.h"
+#include "sim/base/library.h"
 
 /* The part of the CBLAS interface used here; the values are those of every CBLAS. */
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 };
@@ -38,42 +38,31 @@ static void product_f32(const struct native_product *p, const float *x, const vo
     }
 }
 
-/* dlsym returns an object pointer; POSIX lets it be read as a function pointer this way. */
-static bool find(void *handle, const char *name, void *function)
-{
-    void *symbol = dlsym(handle, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static struct backend *start(const struct backend_options *o, struct err *e)
 {
-    /* Before loading: the library would start one thread per core at once. */
-    (void)setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    void *handle =
-        dlopen(o->library != NULL ? o->library : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        err_add(e,
-                "backend blas: OpenBLAS is not installed (%s): install the Debian package "
-                "libopenblas0-pthread, or use --backend native",
-                dlerror());
-        return NULL;
-    }
+    const struct library openblas = {
+        {o->library != NULL ? o->library : "libopenblas.so.0"},
+        .missing = "backend blas: OpenBLAS is not installed",
+        .remedy = "install the Debian package libopenblas0-pthread, or use --backend native",
+        .lacks = "backend blas: the library lacks",
+        .needs = "reinstall the Debian package libopenblas0-pthread, or use --backend native",
+    };
     struct blas *s = xcalloc(1, sizeof *s);
     set_threads_fn *set_threads;
     get_config_fn *get_config;
-    if (!find(handle, "cblas_sgemm", &s->sgemm) || !find(handle, "cblas_sgemv", &s->sgemv) ||
-        !find(handle, "openblas_set_num_threads", &set_threads) ||
-        !find(handle, "openblas_get_config", &get_config)) {
-        err_add(e, "backend blas: the library lacks functions of OpenBLAS: reinstall the "
-                   "Debian package libopenblas0-pthread, or use --backend native");
+    const struct library_function functions[] = {{"cblas_sgemm", &s->sgemm},
+                                                 {"cblas_sgemv", &s->sgemv},
+                                                 {"openblas_set_num_threads", &set_threads},
+                                                 {"openblas_get_config", &get_config}};
+    /* Before loading: the library would start one thread per core at once. */
+    (void)setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    s->handle = library_open(&openblas, functions, sizeof functions / sizeof functions[0], e);
+    if (s->handle == NULL) {
         free(s);
-        (void)dlclose(handle);
         return NULL;
     }
     /* One thread a device: the library's own would run on cores that are other devices here. */
     set_threads(1);
-    s->handle = handle;
     s->cpu.kernels = *native_kernels_best(); /* streams stay own */
     s->cpu.kernels.name = "openblas";
     s->cpu.kernels.product_f32 = product_f32;
