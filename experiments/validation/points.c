@@ -5,30 +5,12 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
-#include "sim/base/csvfile.h"
+#include "sim/base/csv_record.h"
 
 #define MAX_TOKENS 100000000u /* beyond these a number is a mistake */
 #define MAX_BATCH 65536u
 #define MAX_BITS 32u
 #define MAX_VALUE 1e12
-
-enum column {
-    COL_SOC,
-    COL_DEVICE,
-    COL_RUNTIME,
-    COL_MODEL,
-    COL_WEIGHT_BITS,
-    COL_ACT_BITS,
-    COL_INPUT,
-    COL_BATCH,
-    COL_METRIC,
-    COL_VALUE,
-    COL_COUNT
-};
-
-static const char *const names[COL_COUNT] = {"soc",         "device",   "runtime",      "model",
-                                             "weight_bits", "act_bits", "input_tokens", "batch",
-                                             "metric",      "value"};
 
 static const char *const metric_names[POINT_OTHER] = {
     [POINT_TTFT_MS] = "ttft_ms",
@@ -43,50 +25,32 @@ static const char *const metric_names[POINT_OTHER] = {
     [POINT_LOAD_MS] = "load_ms",
 };
 
-static void text_of(struct csvfile *f, const char *path, int col, char *out, size_t size,
-                    struct err *e)
-{
-    const char *text = csvfile_text(f, col);
-    size_t n = strlen(text);
-    if (n == 0 || n >= size) {
-        err_add(e, "%s:%llu: column %s: must be a text of 1 to %zu bytes", path,
-                (unsigned long long)csvfile_line(f), csvfile_column_name(f, col), size - 1);
-        n = 0;
-    }
-    memcpy(out, text, n);
-    out[n] = '\0';
-}
+#define OF(member) CSV_MEMBER(struct point, member)
+static const struct csv_field fields[] = {
+    {"soc", CSV_TEXT, OF(soc), .min = 1},
+    {"device", CSV_TEXT, OF(device), .min = 1},
+    {"runtime", CSV_TEXT, OF(runtime), .min = 1},
+    {"model", CSV_TEXT, OF(model), .min = 1},
+    {"weight_bits", CSV_WHOLE, OF(weight_bits), .min = 1, .max = MAX_BITS, .or_empty = true},
+    {"act_bits", CSV_WHOLE, OF(act_bits), .min = 1, .max = MAX_BITS, .or_empty = true},
+    {"input_tokens", CSV_WHOLE, OF(input_tokens), .max = MAX_TOKENS},
+    {"batch", CSV_WHOLE, OF(batch), .min = 1, .max = MAX_BATCH},
+    {"metric", CSV_TEXT, OF(metric_name), .min = 1},
+    {"value", CSV_NUMBER, OF(value), .max = MAX_VALUE},
+};
 
-static uint32_t bits_of(struct csvfile *f, int col, struct err *e)
+static void row_read(const struct csv_record *r, struct point *p, struct err *e)
 {
-    return csvfile_empty(f, col) ? 0 : (uint32_t)csvfile_u64(f, col, 1, MAX_BITS, e);
-}
-
-static void row_read(struct csvfile *f, const char *path, const int cols[COL_COUNT],
-                     struct point *p, struct err *e)
-{
-    memset(p, 0, sizeof *p);
-    p->line = csvfile_line(f);
-    text_of(f, path, cols[COL_SOC], p->soc, sizeof p->soc, e);
-    text_of(f, path, cols[COL_DEVICE], p->device, sizeof p->device, e);
-    text_of(f, path, cols[COL_RUNTIME], p->runtime, sizeof p->runtime, e);
-    text_of(f, path, cols[COL_MODEL], p->model, sizeof p->model, e);
-    text_of(f, path, cols[COL_METRIC], p->metric_name, sizeof p->metric_name, e);
-    p->weight_bits = bits_of(f, cols[COL_WEIGHT_BITS], e);
-    p->act_bits = bits_of(f, cols[COL_ACT_BITS], e);
-    p->input_tokens = (uint32_t)csvfile_u64(f, cols[COL_INPUT], 0, MAX_TOKENS, e);
-    p->batch = (uint32_t)csvfile_u64(f, cols[COL_BATCH], 1, MAX_BATCH, e);
-    p->metric = POINT_OTHER;
+    size_t before = e->n;
+    *p = (struct point){.line = csvfile_line(r->f), .metric = POINT_OTHER};
+    csv_record_take(r, p, e);
     for (int i = 0; i < POINT_OTHER; i++) {
         if (strcmp(p->metric_name, metric_names[i]) == 0) {
             p->metric = (enum point_metric)i;
         }
     }
-    size_t before = e->n;
-    p->value = csvfile_number(f, cols[COL_VALUE], 0.0, MAX_VALUE, e);
     if (e->n == before && !(p->value > 0.0)) {
-        err_add(e, "%s:%llu: column value: must be above 0", path,
-                (unsigned long long)csvfile_line(f));
+        csvfile_refuse(r->f, csvfile_column(r->f, "value"), e, "must be above 0");
     }
 }
 
@@ -98,14 +62,11 @@ int points_read(const char *path, struct points *out, struct err *e)
     if (f == NULL) {
         return -EINVAL;
     }
-    int cols[COL_COUNT];
-    for (int i = 0; i < COL_COUNT; i++) {
-        cols[i] = csvfile_require(f, names[i], e);
-    }
-    bool columns_there = e->n == before; /* else every row would only repeat what is missing */
+    struct csv_record r;
+    bool columns_there = csv_record_init(&r, f, fields, sizeof fields / sizeof fields[0], e) == 0;
     while (columns_there && csvfile_next(f, e) > 0) {
         out->v = xgrow(out->v, out->n, sizeof *out->v);
-        row_read(f, path, cols, &out->v[out->n++], e);
+        row_read(&r, &out->v[out->n++], e);
     }
     csvfile_close(f);
     if (e->n == before && out->n == 0) {
