@@ -7,6 +7,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/shell/document.h"
 #include "sim/base/json.h"
+#include "sim/base/words.h"
 #include "traces/traces.h"
 
 struct options {
@@ -93,7 +94,6 @@ static const char *five(struct document *d, double mean, double p50, double p90,
 
 static void stats_document(const struct trace_stats *s, struct document *d)
 {
-    static const char *const names[] = {"reactive", "proactive"};
     document_note(d, "%zu requests in %zu sessions, first turns over %.1f s\n", s->n, s->n_sessions,
                   s->span_s);
     DOCUMENT_VALUES(d, "requests", s->n, "sessions", s->n_sessions, "span_s", s->span_s);
@@ -102,7 +102,7 @@ static void stats_document(const struct trace_stats *s, struct document *d)
                        "input mean/p50/p90/p99/max", "output mean/p50/p90/p99/max", "reuse");
     for (int i = 0; i < 2; i++) {
         const struct trace_class_stats *c = &s->cls[i];
-        struct document *data = document_within(d, names[i]);
+        struct document *data = document_within(d, words_classes[i]);
         DOCUMENT_VALUES(data, "requests", c->n, "rate_per_min", c->rate_per_min, "gap_cv",
                         c->gap_cv, "input_tokens_mean", c->input_mean, "input_tokens_p50",
                         c->input_p50, "input_tokens_p90", c->input_p90, "input_tokens_p99",
@@ -115,7 +115,7 @@ static void stats_document(const struct trace_stats *s, struct document *d)
             continue;
         }
         FRAME_ROW(
-            f, names[i], document_format(d, "%zu", c->n),
+            f, words_classes[i], document_format(d, "%zu", c->n),
             document_format(d, "%.3f", c->rate_per_min), document_format(d, "%.2f", c->gap_cv),
             five(d, c->input_mean, c->input_p50, c->input_p90, c->input_p99, c->input_max),
             five(d, c->output_mean, c->output_p50, c->output_p90, c->output_p99, c->output_max),
@@ -150,14 +150,13 @@ static const struct option_row gen_rows[] = {
     OUTPUT,
 };
 #define IMPORT struct trace_import_options
-static const char *const classes[] = {"reactive", "proactive", NULL};
 static const struct option_row import_rows[] = {
     OPTION_ROW(
         TEXT, IMPORT, format, const char *, "format", "FORMAT",
         "of the file; without it, as which it is recognised (traces/README.md says what each "
         "holds)",
         .names = trace_formats),
-    OPTION_CHOICE(IMPORT, cls, "class", "CLASS", NULL, classes, "of every request"),
+    OPTION_CHOICE(IMPORT, cls, "class", "CLASS", NULL, words_classes, "of every request"),
     OPTION_NUMBER(IMPORT, from_s, "from", "S", "0", 0.0, 1e9,
                   "only sessions that begin at S or later; S becomes 0"),
     OPTION_NUMBER(IMPORT, to_s, "to", "S", "1e9", 0.0, 1e9, "only sessions that begin before S"),
