@@ -55,11 +55,11 @@ static double of_range(const struct machine_factor *x, double z)
 static gsl_matrix *root_of(const struct config *c, const struct machines *m, uint32_t first,
                            uint32_t n)
 {
-    char path[160];
     const char *bad;
     const struct machine_factor *x = &m->factor[first];
-    (void)snprintf(path, sizeof path, "%.*sfit.ln_covariance", (int)(x->name - x->path), x->path);
+    char *path = xformat("%.*sfit.ln_covariance", (int)(x->name - x->path), x->path);
     const cJSON *cov = json_find_path(c->tree, path, &bad);
+    free(path);
     gsl_matrix *a = gsl_matrix_alloc(n, n);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < n; j++) {
@@ -203,7 +203,7 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
                   uint32_t k, double x, struct config *c, struct err *e)
 {
     struct config_options with = *o;
-    char(*sets)[192] = xmalloc((m->n_factors + 1) * sizeof *sets);
+    const uint32_t given = with.n_sets;
     double peak = m->ddr_peak; /* nothing draws more than the DDR has */
     for (uint32_t i = 0; i < m->n_factors; i++) {
         if (strcmp(m->factor[i].path, "soc.ddr.peak") == 0) {
@@ -217,14 +217,15 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
         if (f->kind == MACHINE_RESIDUAL || v == f->nominal) {
             continue;
         }
-        (void)snprintf(sets[i], sizeof sets[i], "%s=%.17g", f->path,
-                       f->number->capped ? fmin(v, peak) : v);
-        with.sets[with.n_sets++] = sets[i];
+        with.sets[with.n_sets++] =
+            xformat("%s=%.17g", f->path, f->number->capped ? fmin(v, peak) : v);
     }
     int rc = config_load(c, &with, e);
     if (rc == 0) {
         slow_down(m, draw, k, x, c);
     }
-    free(sets);
+    while (with.n_sets > given) {
+        free(with.sets[--with.n_sets]);
+    }
     return rc;
 }

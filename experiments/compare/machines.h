@@ -30,8 +30,9 @@ struct machine_number {
 };
 
 struct machine_factor {
-    char path[128]; /* "soc.devices.npu.runtimes.0.rate"; residuals: "residual.npu.prefill" */
-    char unit[16];
+    /* "soc.devices.npu.runtimes.0.rate"; residuals: "residual.npu.prefill". Nobody frees the texts.
+     */
+    const char *path, *unit;
     enum machine_factor_kind kind;
     const struct machine_number *number;
     const char *name;          /* in path: the number's, behind its device and entry */

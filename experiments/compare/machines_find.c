@@ -2,10 +2,13 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/machines.h"
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
+#include "sim/base/words.h"
 
 #define METER "its power while it works, with a meter"
 #define ATTENTION "attention kernels over long prompts"
@@ -43,6 +46,9 @@ static const struct machine_number numbers[] = {
     {.name = "", .measure = "it"},
 };
 
+/* Members that hold no number of a machine; and a device's peak, which its rates do not go by. */
+static const char *const aside[] = {"fit", "runtimes", "knee", NULL};
+
 struct finder {
     struct machines *m;
     struct err *e;
@@ -62,14 +68,15 @@ static const struct machine_number *number_of(const char *path)
 
 static struct machine_factor *add(struct finder *f, const char *path)
 {
-    if (f->m->n_factors == MACHINES_MAX_FACTORS || strlen(path) >= sizeof f->m->factor[0].path) {
+    if (f->m->n_factors == MACHINES_MAX_FACTORS) {
         (void)err_add(f->e, "--uncertainty: more than %d uncertain numbers", MACHINES_MAX_FACTORS);
         return NULL;
     }
     struct machine_factor *x = &f->m->factor[f->m->n_factors];
-    *x = (struct machine_factor){
-        .group = f->m->n_factors, .device = f->device, .number = number_of(path)};
-    (void)snprintf(x->path, sizeof x->path, "%s", path);
+    *x = (struct machine_factor){.path = xkeep(xstrdup(path)),
+                                 .group = f->m->n_factors,
+                                 .device = f->device,
+                                 .number = number_of(path)};
     x->name = x->path + f->prefix;
     f->m->n_factors++;
     return x;
@@ -86,8 +93,7 @@ static void add_range(struct finder *f, const cJSON *q, const char *path)
         x->nominal = json_number(q, "value");
         x->low = fmin(low, x->nominal);
         x->high = fmax(high, x->nominal);
-        const cJSON *unit = cJSON_GetObjectItemCaseSensitive(q, "unit");
-        (void)snprintf(x->unit, sizeof x->unit, "%.15s", unit->valuestring);
+        x->unit = xkeep(xstrdup(json_string(q, "unit")));
     }
 }
 
@@ -113,22 +119,21 @@ static void add_object(struct finder *f, const cJSON *o, const char *path, const
     const cJSON *q;
     cJSON_ArrayForEach(q, o)
     {
-        char at[160];
-        char name[64];
-        (void)snprintf(at, sizeof at, "%s.%s", path, q->string);
-        (void)snprintf(name, sizeof name, "%s%s", prefix, q->string);
-        bool skip = (strcmp(q->string, "peak") == 0 && strstr(path, ".devices.") != NULL) ||
-                    strcmp(q->string, "fit") == 0 || strcmp(q->string, "runtimes") == 0 ||
-                    strcmp(q->string, "knee") == 0;
-        if (skip || !cJSON_IsObject(q)) {
+        if (!cJSON_IsObject(q) || words_find(aside, q->string) >= 0 ||
+            (f->device >= 0 && strcmp(q->string, "peak") == 0)) {
             continue;
         }
+        char *at = xformat("%s.%s", path, q->string);
+        char *name = xformat("%s%s", prefix, q->string);
         if (cJSON_GetObjectItemCaseSensitive(q, "value") == NULL) {
-            (void)snprintf(name, sizeof name, "%s.", q->string);
-            add_object(f, q, at, entry, name);
+            char *below = xformat("%s.", q->string);
+            add_object(f, q, at, entry, below);
+            free(below);
         } else if (entry == NULL || !is_fitted(entry, name)) {
             add_range(f, q, at);
         }
+        free(name);
+        free(at);
     }
 }
 
@@ -140,11 +145,11 @@ static void add_fit(struct finder *f, const cJSON *entry, const char *path)
     uint32_t first = f->m->n_factors;
     for (int i = 0; i < cJSON_GetArraySize(list); i++) {
         const char *name = cJSON_GetArrayItem(list, i)->valuestring;
-        char at[160];
         const char *bad;
-        (void)snprintf(at, sizeof at, "%s.%s", path, name);
         const cJSON *q = json_find_path((cJSON *)(uintptr_t)entry, name, &bad);
+        char *at = xformat("%s.%s", path, name);
         struct machine_factor *x = q != NULL ? add(f, at) : NULL;
+        free(at);
         if (x == NULL) {
             return;
         }
@@ -157,8 +162,7 @@ static void add_fit(struct finder *f, const cJSON *entry, const char *path)
         x->nominal = json_number(q, "value");
         x->low = fmax((x->nominal + c) * exp(-2.0 * sd) - c, c > 0.0 ? 0.0 : 1e-6 * x->nominal);
         x->high = (x->nominal + c) * exp(2.0 * sd) - c;
-        (void)snprintf(x->unit, sizeof x->unit, "%.15s",
-                       cJSON_GetObjectItemCaseSensitive(q, "unit")->valuestring);
+        x->unit = xkeep(xstrdup(json_string(q, "unit")));
     }
 }
 
@@ -166,15 +170,15 @@ static void add_residuals(struct finder *f, const struct device *d)
 {
     static const char *const phases[] = {"prefill", "decode"};
     for (int i = 0; i < 2; i++) {
-        char path[64];
-        f->prefix = (size_t)snprintf(path, sizeof path, "residual.%s.", d->name);
-        (void)snprintf(path + f->prefix, sizeof path - f->prefix, "%s", phases[i]);
+        char *path = xformat("residual.%s.%s", d->name, phases[i]);
+        f->prefix = strlen(path) - strlen(phases[i]);
         struct machine_factor *x = add(f, path);
+        free(path);
         if (x != NULL) {
             x->kind = MACHINE_RESIDUAL;
             x->decode = i == 1;
             x->nominal = 1.0;
-            (void)snprintf(x->unit, sizeof x->unit, "x time");
+            x->unit = "x time";
         }
     }
 }
@@ -188,9 +192,9 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
     static const char *const parts[] = {"ddr", "host", "compiler", "loader"};
     const cJSON *soc = cJSON_GetObjectItemCaseSensitive(c->tree, "soc");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        char path[64];
-        (void)snprintf(path, sizeof path, "soc.%s", parts[i]);
+        char *path = xformat("soc.%s", parts[i]);
         add_object(f, cJSON_GetObjectItemCaseSensitive(soc, parts[i]), path, NULL, "");
+        free(path);
     }
     const cJSON *idle = cJSON_GetObjectItemCaseSensitive(soc, "idle_power");
     if (idle != NULL) {
@@ -203,15 +207,16 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
         long entry = c->truth.runtime[d] - c->soc.devices[d].runtimes;
         const cJSON *r =
             cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(device, "runtimes"), (int)entry);
-        char path[96];
-        const char *name = c->soc.machine.devices[d].name;
+        char *own = xformat("soc.devices.%s", c->soc.machine.devices[d].name);
+        char *path = xformat("%s.runtimes.%ld", own, entry);
         f->device = (int)d;
-        f->prefix = (size_t)snprintf(path, sizeof path, "soc.devices.%s", name) + 1;
-        add_object(f, device, path, NULL, "");
-        f->prefix =
-            (size_t)snprintf(path, sizeof path, "soc.devices.%s.runtimes.%ld", name, entry) + 1;
+        f->prefix = strlen(own) + 1;
+        add_object(f, device, own, NULL, "");
+        f->prefix = strlen(path) + 1;
         add_object(f, r, path, r, "");
         add_fit(f, r, path);
+        free(path);
+        free(own);
         add_residuals(f, &c->soc.machine.devices[d]);
     }
     return e->n == before ? 0 : -EINVAL;

@@ -6,16 +6,15 @@
 
 /* "npu rate", "igpu, prefill of an unseen model", "ddr.together". */
 static const char *factor_name(const struct compare_plan *plan, const struct machine_factor *f,
-                               char *buf, size_t size)
+                               struct document *d)
 {
     const char *device = f->device >= 0 ? plan->config->soc.machine.devices[f->device].name : "";
     bool residual = f->kind == MACHINE_RESIDUAL;
-    (void)snprintf(buf, size, "%s%s%s%s", device,
-                   residual         ? ", "
-                   : f->device >= 0 ? " "
-                                    : "",
-                   f->name, residual ? " of an unseen model" : "");
-    return buf;
+    return document_format(d, "%s%s%s%s", device,
+                           residual         ? ", "
+                           : f->device >= 0 ? " "
+                                            : "",
+                           f->name, residual ? " of an unseen model" : "");
 }
 
 static void put_pairs(const struct compare_plan *plan, const struct uncertainty *u,
@@ -92,14 +91,12 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
         for (uint32_t k = 0; p->metric == 0 && k < p->n_top; k++) {
             const struct uncertainty_share *s = &p->top[k];
             const struct machine_factor *x = &u->machines.factor[s->factor];
-            char name[160];
             const double nan = (double)NAN;
             FRAME_ROW(f, u->metrics[p->metric], plan->policies[p->policy].label,
-                      factor_name(plan, x, name, sizeof name), x->path, s->share, s->low, s->high,
-                      x->nominal, x->low, x->high, s->flips ? s->holds_at : nan,
-                      s->flips ? s->turns_at : nan, s->flips ? s->difference_holds : nan,
-                      s->flips ? s->difference_turns : nan, s->difference_file, s->difference_low,
-                      s->difference_high, s->wrong_after);
+                      factor_name(plan, x, d), x->path, s->share, s->low, s->high, x->nominal,
+                      x->low, x->high, s->flips ? s->holds_at : nan, s->flips ? s->turns_at : nan,
+                      s->flips ? s->difference_holds : nan, s->flips ? s->difference_turns : nan,
+                      s->difference_file, s->difference_low, s->difference_high, s->wrong_after);
         }
     }
 }
@@ -114,18 +111,17 @@ static void put_next(const struct compare_plan *plan, const struct uncertainty *
             continue;
         }
         const char *label = plan->policies[p->policy].label;
-        char text[400];
-        char name[160];
+        const char *text;
         double wrong = fmin(p->better_frac, 1.0 - p->better_frac);
         if (p->next < 0) {
-            (void)snprintf(text, sizeof text,
-                           "nothing known alone makes the order surer (P(wrong) %.2f)", wrong);
+            text = document_format(d, "nothing known alone makes the order surer (P(wrong) %.2f)",
+                                   wrong);
         } else {
             const struct uncertainty_share *s = &p->top[p->next];
             const struct machine_factor *x = &u->machines.factor[s->factor];
-            (void)snprintf(text, sizeof text, "%s: measure %s (P(wrong) %.2f, then %.2f)",
-                           factor_name(plan, x, name, sizeof name), x->number->measure, wrong,
-                           s->wrong_after);
+            text =
+                document_format(d, "%s: measure %s (P(wrong) %.2f, then %.2f)",
+                                factor_name(plan, x, d), x->number->measure, wrong, s->wrong_after);
         }
         document_note(d, "measure next, for %s: %s", label, text);
         DOCUMENT_VALUES(list, label, text);
