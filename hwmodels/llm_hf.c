@@ -2,9 +2,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hwmodels/soc.h"
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
 
@@ -292,12 +294,11 @@ bool llm_hf_is(const cJSON *root)
             cJSON_HasObjectItem(root, "hidden_size"));
 }
 
-/* "org/Model-3B" or "dir/Model-3B/config.json" as "model-3b". */
-static void name_of(const cJSON *root, const char *file, char *out, size_t size)
+/* "org/Model-3B" or "dir/Model-3B/config.json" as "model-3b". The caller frees it. */
+static char *name_of(const cJSON *root, const char *file)
 {
-    char text[256];
     const char *from = json_string(root, "_name_or_path");
-    (void)snprintf(text, sizeof text, "%.255s", from[0] != '\0' ? from : file);
+    char *text = xstrdup(from[0] != '\0' ? from : file);
     char *base = strrchr(text, '/');
     if (base != NULL && strcmp(base, "/config.json") == 0) {
         *base = '\0';
@@ -308,31 +309,30 @@ static void name_of(const cJSON *root, const char *file, char *out, size_t size)
     if (n > 5 && strcmp(base + n - 5, ".json") == 0) {
         base[n - 5] = '\0';
     }
-    size_t k = 0;
-    for (; *base != '\0' && k + 1 < size; base++) {
-        char c = *base >= 'A' && *base <= 'Z' ? (char)(*base - 'A' + 'a') : *base;
-        out[k++] = strchr(" ,:\"\\", c) != NULL ? '-' : c;
+    for (char *c = base; *c != '\0'; c++) {
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+        *c = strchr(" ,:\"\\", *c) != NULL ? '-' : *c;
     }
-    out[k] = '\0';
+    char *name = xstrdup(base);
+    free(text);
+    return name;
 }
 
 static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
 {
-    char text[512];
+    struct text t = {0};
     const char *from = json_string(root, "_name_or_path");
-    int n = snprintf(text, sizeof text, "config.json%s%.120s (model_type %s)",
-                     from[0] != '\0' ? " of " : "", from, json_string(r->model, "model_type"));
+    text_format(&t, "config.json%s%s (model_type %s)", from[0] != '\0' ? " of " : "", from,
+                json_string(r->model, "model_type"));
     const cJSON *window = member(r->model, "sliding_window");
     const cJSON *use = member(r->model, "use_sliding_window");
     if (says_something(window) && !cJSON_IsFalse(use) && cJSON_IsNumber(window)) {
-        n += snprintf(text + n, sizeof text - (size_t)n,
-                      "; layers with a window of %.0f tokens read their whole context here",
-                      window->valuedouble);
+        text_format(&t, "; layers with a window of %.0f tokens read their whole context here",
+                    window->valuedouble);
     }
-    if (r->model != root) {
-        (void)snprintf(text + n, sizeof text - (size_t)n, "; the text part alone");
-    }
-    (void)cJSON_AddStringToObject(to, "source", text);
+    text_string(&t, r->model != root ? "; the text part alone" : "");
+    (void)cJSON_AddStringToObject(to, "source", text_end(&t));
+    text_fini(&t);
 }
 
 static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
@@ -381,11 +381,11 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
         return NULL;
     }
     refuse_what_is_beyond(&r, a);
-    char own[64];
-    name_of(root, file, own, sizeof own);
+    char *own = name_of(root, file);
     cJSON *to = cJSON_CreateObject();
     (void)cJSON_AddNumberToObject(to, "format", 1);
     (void)cJSON_AddStringToObject(to, "name", name != NULL ? name : own);
+    free(own);
     put_source(to, &r, root);
     put_shape(to, &r, root, a);
     struct storage s;

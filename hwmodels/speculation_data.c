@@ -2,11 +2,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 
-#define PATH_BYTES 512
 #define MAX_MS 10000.0
 #define MAX_TOKENS 1000.0
 
@@ -50,16 +51,9 @@ static const struct table {
     TABLE("rejection_causes.csv", causes, SPECULATION_MAX_MODELS),
 };
 
-static void join(char *path, const char *dir, const char *name)
-{
-    (void)snprintf(path, PATH_BYTES, "%s/%s", dir, name);
-}
-
-static void read_table(const struct table *t, const char *dir, struct speculation_data *out,
+static void read_table(const struct table *t, const char *path, struct speculation_data *out,
                        struct err *e)
 {
-    char path[PATH_BYTES];
-    join(path, dir, t->name);
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return;
@@ -151,12 +145,13 @@ static void read_amortized(struct json_obj *root, struct speculation_data *out, 
 int speculation_data_read(const char *dir, struct speculation_data *out, struct err *e)
 {
     size_t before = e->n;
-    char path[PATH_BYTES];
     memset(out, 0, sizeof(*out));
     for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
-        read_table(&TABLES[i], dir, out, e);
+        char *path = xformat("%s/%s", dir, TABLES[i].name);
+        read_table(&TABLES[i], path, out, e);
+        free(path);
     }
-    join(path, dir, "constants.json");
+    char *path = xformat("%s/constants.json", dir);
     cJSON *tree = json_read_file(path, e);
     if (tree != NULL) {
         struct json_obj root = json_root(tree, path, e);
@@ -166,5 +161,6 @@ int speculation_data_read(const char *dir, struct speculation_data *out, struct 
         json_done(&root);
         cJSON_Delete(tree);
     }
+    free(path);
     return e->n == before ? 0 : -EINVAL;
 }

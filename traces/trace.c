@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,18 +167,23 @@ static void permute(struct trace_builder *b, const struct sort_key *keys)
     trace_builder_fini(&old);
 }
 
-#define PLACE_BYTES 512
+static void row_error(const struct trace_builder *b, const char *name, size_t row, struct err *e,
+                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* "NAME:LINE" of a row, or "NAME". */
-static const char *place(const struct trace_builder *b, const char *name, size_t row,
-                         char buf[PLACE_BYTES])
+/* "NAME:LINE: ..." of a row, or "NAME: ...". */
+static void row_error(const struct trace_builder *b, const char *name, size_t row, struct err *e,
+                      const char *fmt, ...)
 {
+    va_list ap;
+    va_start(ap, fmt);
+    char *what = xvformat(fmt, ap);
+    va_end(ap);
     if (b->lines != NULL && b->lines[row] != 0) {
-        (void)snprintf(buf, PLACE_BYTES, "%.480s:%u", name, b->lines[row]);
+        err_add(e, "%s:%u: %s", name, b->lines[row], what);
     } else {
-        (void)snprintf(buf, PLACE_BYTES, "%.500s", name);
+        err_add(e, "%s: %s", name, what);
     }
-    return buf;
+    free(what);
 }
 
 /* First turns sorted by session, `at` being their row; an error for each session that starts twice.
@@ -185,7 +191,6 @@ static const char *place(const struct trace_builder *b, const char *name, size_t
 static struct sort_key *first_turns(const struct trace_builder *b, size_t n_first, const char *name,
                                     struct err *e)
 {
-    char where[PLACE_BYTES];
     struct sort_key *first = xmalloc((n_first + 1) * sizeof *first);
     for (size_t i = 0; i < n_first; i++) {
         first[i] = (struct sort_key){.session_id = b->rows[i].session_id, .at = (uint32_t)i};
@@ -193,8 +198,9 @@ static struct sort_key *first_turns(const struct trace_builder *b, size_t n_firs
     qsort(first, n_first, sizeof *first, by_session);
     for (size_t i = 1; i < n_first; i++) {
         if (first[i].session_id == first[i - 1].session_id) {
-            err_add(e, "%s: column turn: session %u starts twice (two rows with turn 0)",
-                    place(b, name, first[i].at, where), first[i].session_id);
+            row_error(b, name, first[i].at, e,
+                      "column turn: session %u starts twice (two rows with turn 0)",
+                      first[i].session_id);
         }
     }
     return first;
@@ -202,7 +208,6 @@ static struct sort_key *first_turns(const struct trace_builder *b, size_t n_firs
 
 static void link_turns(struct trace_builder *b, size_t n_first, const char *name, struct err *e)
 {
-    char where[PLACE_BYTES];
     struct sort_key *first = first_turns(b, n_first, name, e);
     int64_t sum_ns = 0; /* arrival and gaps of the session up to this turn */
     for (size_t i = n_first; i < b->n && e->n < ERR_MAX_LINES; i++) {
@@ -216,18 +221,19 @@ static void link_turns(struct trace_builder *b, size_t n_first, const char *name
             previous = got == NULL ? TRACE_NO_ROW : got->at;
         }
         if (previous != TRACE_NO_ROW && b->rows[previous].turn == r->turn) {
-            err_add(e, "%s: column turn: session %u: turn %u stands twice",
-                    place(b, name, i, where), r->session_id, r->turn);
+            row_error(b, name, i, e, "column turn: session %u: turn %u stands twice", r->session_id,
+                      r->turn);
         } else if (previous == TRACE_NO_ROW || r->turn != b->rows[previous].turn + 1u) {
-            err_add(e, "%s: column turn: session %u: turn %u has no turn %u before it",
-                    place(b, name, i, where), r->session_id, r->turn, r->turn - 1u);
+            row_error(b, name, i, e, "column turn: session %u: turn %u has no turn %u before it",
+                      r->session_id, r->turn, r->turn - 1u);
         } else {
             b->rows[previous].next = (uint32_t)i;
             sum_ns = r->turn == 1 ? b->rows[previous].arrival_ns : sum_ns;
             sum_ns += r->arrival_ns; /* each is at most TRACE_LAST_NS */
             if (sum_ns > TRACE_LAST_NS) {
-                err_add(e, "%s: column gap_s: session %u: arrival and gaps add up to over 31 years",
-                        place(b, name, i, where), r->session_id);
+                row_error(b, name, i, e,
+                          "column gap_s: session %u: arrival and gaps add up to over 31 years",
+                          r->session_id);
                 sum_ns = -INT64_MAX / 2; /* once a session */
             }
         }
@@ -244,7 +250,6 @@ static int by_id(const void *x, const void *y)
 
 static void check_ids(const struct trace_builder *b, const char *name, struct err *e)
 {
-    char where[PLACE_BYTES];
     uint64_t *ids = xmalloc(b->n * sizeof *ids); /* id, then row */
     for (size_t i = 0; i < b->n; i++) {
         ids[i] = ((uint64_t)b->rows[i].request_id << 32) | i;
@@ -252,8 +257,8 @@ static void check_ids(const struct trace_builder *b, const char *name, struct er
     qsort(ids, b->n, sizeof *ids, by_id);
     for (size_t i = 1; i < b->n && e->n < ERR_MAX_LINES; i++) {
         if (ids[i] >> 32 == ids[i - 1] >> 32) {
-            err_add(e, "%s: column request_id: %u stands twice",
-                    place(b, name, ids[i] & UINT32_MAX, where), (uint32_t)(ids[i] >> 32));
+            row_error(b, name, ids[i] & UINT32_MAX, e, "column request_id: %u stands twice",
+                      (uint32_t)(ids[i] >> 32));
         }
     }
     free(ids);

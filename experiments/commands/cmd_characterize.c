@@ -11,6 +11,7 @@
 #include "experiments/shell/document.h"
 #include "experiments/validation/characterize.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 
 struct options {
     struct config_options config;
@@ -23,16 +24,18 @@ struct options {
 /* Comment lines: the studies there are, and of which machine. */
 static void put_about(const struct config *c, const struct frame *rows)
 {
-    char kind[256] = "studies";
+    struct text kind = {0};
+    text_string(&kind, "studies");
     for (uint32_t i = 0; i < frame_rows(rows); i++) {
         const char *study = frame_text(rows, i, "study");
         if (i == 0 || !frame_is(rows, i - 1, "study", study)) {
-            cli_append(kind, sizeof kind, " %s", study);
+            text_item(&kind, " ", study);
         }
     }
-    char *text = about_comment(&(struct about){.kind = kind, .config = c});
+    char *text = about_comment(&(struct about){.kind = text_end(&kind), .config = c});
     (void)fputs(text, stdout);
     free(text);
+    text_fini(&kind);
 }
 
 static int characterize(void *values, struct err *e)

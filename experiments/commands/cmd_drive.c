@@ -263,8 +263,8 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
     }
     if (e->n == 0) {
         status = EXIT_OK;
-        (void)snprintf(a->trace, sizeof a->trace, "%s", models[0].workload);
-        (void)real_describe(d, &models[0].soc.machine, a->engines, sizeof a->engines);
+        a->trace = models[0].workload;
+        a->engines = real_describe(d, &models[0].soc.machine);
         for (uint32_t k = 0; k < o->repeat && status == EXIT_OK; k++) {
             status = run_turn(o, d, cal, &models[0], t, a, e);
         }

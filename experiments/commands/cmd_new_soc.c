@@ -44,8 +44,9 @@ static void tell(const char *path, const struct soc *soc, const struct conformal
 {
     (void)printf("%s\n", path);
     for (uint32_t d = 0; d < soc->machine.n_devices; d++) {
-        char text[512];
-        (void)printf("  %s\n", interval_transfer_text(table, soc, (uint8_t)d, text, sizeof text));
+        char *text = interval_transfer_text(table, soc, (uint8_t)d);
+        (void)printf("  %s\n", text);
+        free(text);
     }
     (void)printf("every number is assumed; ranges of rates, bandwidths and launches hold 95 %% of "
                  "such transfers\n"

@@ -91,9 +91,10 @@ static int put_transfers(const cJSON *root, const char *path, struct document *d
     int rc = soc_parse(root, path, soc, e);
     rc = rc == 0 && soc->like[0] != '\0' ? interval_table_read(&t, e) : rc;
     for (uint32_t i = 0; rc == 0 && i < soc->machine.n_devices; i++) {
-        char text[512];
         if (interval_is_transfer(soc, (uint8_t)i)) {
-            document_note(d, "%s", interval_transfer_text(&t, soc, (uint8_t)i, text, sizeof text));
+            char *text = interval_transfer_text(&t, soc, (uint8_t)i);
+            document_note(d, "%s", text);
+            free(text);
         }
     }
     conformal_fini(&t);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "experiments/run/about.h"
 #include "experiments/run/interval.h"
@@ -107,10 +108,11 @@ static void put_intervals(const struct config *c, const struct conformal *t, str
             struct conformal_interval x = interval_of(t, &c->soc, device, c->truth.runtime[device],
                                                       &c->llm, i == 0, DECODE_CONTEXT);
             const char *name = c->soc.machine.devices[device].name;
-            char text[160];
+            char *text = interval_text(&x);
             FRAME_ROW(f, name, phases[i], x.low_factor, x.high_factor, x.level_frac, x.n, x.pool,
                       x.distance);
-            document_note(d, "%s %s: %s", name, phases[i], interval_text(&x, text, sizeof text));
+            document_note(d, "%s %s: %s", name, phases[i], text);
+            free(text);
         }
     }
 }

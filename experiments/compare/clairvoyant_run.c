@@ -7,6 +7,7 @@
 #include "experiments/compare/clairvoyant.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/base/text.h"
 
 #define CELLS_PER_WORKER 500 /* short runs of a policy of our own */
 
@@ -26,7 +27,7 @@ struct clairvoyant_search {
     /* in workers only: what the last cell borrows */
     struct clairvoyant_plan told;
     uint32_t order[CLAIRVOYANT_MAX_JOBS];
-    char text[128];
+    struct text text;
 };
 
 static const struct config_policy clairvoyant = {.ops = &policy_clairvoyant_ops,
@@ -42,14 +43,15 @@ static uint32_t replication_of(const struct clairvoyant_search *s, uint64_t cell
 }
 
 /* "prefill=0,decode=1,batch=1,reactive_first=0,order=2.1.3" */
-static void put_text(const struct clairvoyant_plan *p, char *buf, size_t size)
+static void put_text(const struct clairvoyant_plan *p, struct text *t)
 {
-    (void)snprintf(buf, size,
-                   "prefill=%u,decode=%u,batch=%u,reactive_first=%u,order=", p->prefill_device,
-                   p->decode_device, p->max_batch, p->reactive_first);
+    t->n = 0;
+    text_format(t, "prefill=%u,decode=%u,batch=%u,reactive_first=%u,order=", p->prefill_device,
+                p->decode_device, p->max_batch, p->reactive_first);
     for (uint32_t i = 0; i < p->n_order; i++) {
-        cli_append(buf, size, "%s%u", i > 0 ? "." : "", p->order[i]);
+        text_format(t, "%s%u", i > 0 ? "." : "", p->order[i]);
     }
+    (void)text_end(t);
 }
 
 static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
@@ -64,14 +66,14 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
                                .policy = &clairvoyant,
                                .seed = compare_seed(p->options->seed, p->first + rep),
                                .arrivals = p->arrivals,
-                               .context = &s->told,
-                               .told = s->text};
+                               .context = &s->told};
     struct trace t = {0};
     int rc = config_trace(p->options, out->seed, p->arrivals, &t, e);
     if (rc == 0) {
         s->told = s->plans[number / of->members];
         clairvoyant_member(&t, number % of->members, s->order, &s->told);
-        put_text(&s->told, s->text, sizeof s->text);
+        put_text(&s->told, &s->text);
+        out->told = s->text.p;
     }
     trace_fini(&t);
     return rc;

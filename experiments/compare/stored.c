@@ -10,6 +10,7 @@
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 
 /* ---- keeping ---- */
 
@@ -38,10 +39,10 @@ static cJSON *base_of(const struct compare_plan *plan)
     }
     for (uint32_t i = 0; i < o->n_sets; i++) {
         const char *value = strchr(o->sets[i], '=') + 1;
-        char path[256];
-        (void)snprintf(path, sizeof path, "%.*s", (int)(value - 1 - o->sets[i]), o->sets[i]);
+        char *path = xformat("%.*s", (int)(value - 1 - o->sets[i]), o->sets[i]);
         cJSON_DeleteItemFromObjectCaseSensitive(base, path); /* the last one holds */
         cJSON_AddStringToObject(base, path, value);
+        free(path);
     }
     return base;
 }
@@ -107,26 +108,26 @@ static bool is_compared(const struct rows *l, const char *key)
 /* "fcfs:device=cpu", or the value of the setting. */
 static char *label_of(const struct rows *l, const cJSON *settings, const char *policy)
 {
-    char text[CONFIG_PARAMS_BYTES] = "";
+    struct text t = {0};
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(settings, l->by != NULL ? l->by : "policy");
     char *shown = own != NULL && !cJSON_IsString(own) ? json_text(own, false) : NULL;
     const char *head = shown != NULL         ? shown
                        : cJSON_IsString(own) ? own->valuestring
                        : l->by == NULL       ? policy
                                              : "-";
-    (void)snprintf(text, sizeof text, "%s", head);
-    bool open = strchr(text, ':') == NULL;
+    text_string(&t, head);
+    bool open = strchr(head, ':') == NULL;
     for (const cJSON *c = l->by == NULL && settings != NULL ? settings->child : NULL; c != NULL;
          c = c->next) {
         if (c->string != NULL && strncmp(c->string, "params.", 7) == 0) {
             char *value = cJSON_IsString(c) ? xstrdup(c->valuestring) : json_text(c, false);
-            cli_append(text, sizeof text, "%s%s=%s", open ? ":" : ",", c->string + 7, value);
+            text_format(&t, "%s%s=%s", open ? ":" : ",", c->string + 7, value);
             open = false;
             cJSON_free(value);
         }
     }
     cJSON_free(shown);
-    return xstrdup(text);
+    return text_end(&t);
 }
 
 static void take(void *ctx, const struct store_replication *r)

@@ -1,6 +1,7 @@
 #include "experiments/drive/against.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
@@ -211,4 +212,5 @@ void against_fini(struct against *a)
             request_times_fini(&p->at_speed[k]);
         }
     }
+    free(a->engines);
 }

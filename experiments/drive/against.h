@@ -28,7 +28,8 @@ struct against {
     struct against_policy policies[AGAINST_MAX_POLICIES];
     uint32_t n_policies, n_models, repeats;
     const char *models[AGAINST_MAX_MODELS]; /* names of the machine files */
-    char trace[256], engines[512];
+    const char *trace;                      /* borrowed */
+    char *engines;                          /* owned */
     const char *clock;
 };
 

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "experiments/shell/cli.h"
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 /* ---- what ran ---- */
@@ -70,23 +72,23 @@ int calibration_write(const struct calibration *c, struct fit *fit, struct err *
     if (fit_make(&c->in, m, &c->config->llm, fit, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    char name[128];
-    char source[512];
-    char text[256];
+    char date[32];
     time_t now = time(NULL);
     struct tm day;
     (void)gmtime_r(&now, &day);
-    (void)strftime(source, sizeof source, "%Y-%m-%d", &day);
-    (void)snprintf(name, sizeof name, "%.50s-real", m->name);
-    size_t used = strlen(source);
-    (void)snprintf(source + used, sizeof source - used,
-                   ": xpusim drive --calibrate, clock %s, %u runs (%u disturbed), %s",
-                   c->drive->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall", fit->n_runs,
-                   fit->n_disturbed, real_describe(c->drive, m, text, sizeof text));
+    (void)strftime(date, sizeof date, "%Y-%m-%d", &day);
+    char *name = xformat("%s-real", m->name);
+    char *engines = real_describe(c->drive, m);
+    char *source = xformat("%s: xpusim drive --calibrate, clock %s, %u runs (%u disturbed), %s",
+                           date, c->drive->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall", fit->n_runs,
+                           fit->n_disturbed, engines);
     cJSON *root =
         fit_to_soc(fit, cJSON_GetObjectItem(c->config->tree, "soc"), &c->config->llm, name, source);
     int rc = json_write_file(c->out, root, e);
     cJSON_Delete(root);
+    free(source);
+    free(engines);
+    free(name);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 

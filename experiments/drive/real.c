@@ -12,6 +12,7 @@
 #include "hwmodels/engines/engines.h"
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
+#include "sim/base/text.h"
 #include "sim/core/core.h"
 
 /* ---- times of requests ---- */
@@ -50,39 +51,48 @@ void request_times_fini(struct request_times *t)
 
 /* ---- engines ---- */
 
-/* Number i of a comma-separated list; the last one holds for the rest. False: the list is empty. */
-static bool list_item(const char *list, uint32_t i, char *out, size_t size)
+/* Number i of a comma-separated list, which the caller frees; the last one holds for the rest.
+ * NULL: the list is empty. */
+static char *list_item(const char *list, uint32_t i)
 {
-    if (list == NULL) {
-        return false;
-    }
-    const char *at = list;
+    const char *at = list != NULL ? list : "";
     for (const char *comma = strchr(at, ','); i > 0 && comma != NULL; i--) {
         at = comma + 1;
         comma = strchr(at, ',');
     }
     size_t n = strcspn(at, ",");
-    n = n < size - 1 ? n : size - 1;
-    memcpy(out, at, n);
-    out[n] = '\0';
-    return n > 0;
+    return n > 0 ? xformat("%.*s", (int)n, at) : NULL;
 }
 
 static int core_of_list(const char *list, uint32_t i, struct err *e)
 {
-    char item[16];
-    char *end;
-    if (!list_item(list, i, item, sizeof item)) {
+    char *item = list_item(list, i);
+    if (item == NULL) {
         /* One core a device, as far as there are any: engines that share one would slow each other
          * down. */
         return (int)(i % (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
     }
+    char *end;
     long core = strtol(item, &end, 10);
     if (*end != '\0' || core < 0 || core >= sysconf(_SC_NPROCESSORS_ONLN)) {
         (void)err_add(e, "--cores %s: there are processors 0 to %ld", list,
                       sysconf(_SC_NPROCESSORS_ONLN) - 1);
     }
+    free(item);
     return (int)core;
+}
+
+/* An engine's word for a device. */
+static void name_device(struct drive_device *d, const char *list, uint32_t i, struct err *e)
+{
+    char *item = list_item(list, i);
+    const char *name = item != NULL ? item : "CPU";
+    if (strlen(name) >= sizeof d->name) {
+        (void)err_add(e, "--devices %s: no engine has a device of that name", name);
+    } else {
+        (void)strcpy(d->name, name);
+    }
+    free(item);
 }
 
 int real_devices(const struct real_options *o, const struct machine *m, struct drive_options *out,
@@ -100,24 +110,22 @@ int real_devices(const struct real_options *o, const struct machine *m, struct d
         bool npu = m->devices[i].kind == DEVICE_KIND_NPU;
         struct drive_device *d = &out->devices[i];
         d->engine = engine_find(!mixed ? o->engine : npu ? "openvino" : "ggml", e);
-        if (!list_item(o->devices, i, d->name, sizeof d->name)) {
-            (void)snprintf(d->name, sizeof d->name, "CPU");
-        }
+        name_device(d, o->devices, i, e);
         d->core = core_of_list(o->cores, i, e);
     }
     return e->n == before ? 0 : -EINVAL;
 }
 
-const char *real_describe(const struct drive_options *o, const struct machine *m, char *buf,
-                          size_t size)
+char *real_describe(const struct drive_options *o, const struct machine *m)
 {
-    buf[0] = '\0';
+    struct text t = {0};
     for (uint32_t i = 0; i < m->n_devices; i++) {
         const struct drive_device *d = &o->devices[i];
-        cli_append(buf, size, "%s%s = %s %s, %s, core %d", i > 0 ? "; " : "", m->devices[i].name,
-                   d->engine->name, d->engine->version, d->name, d->core);
+        text_item(&t, "; ", m->devices[i].name);
+        text_format(&t, " = %s %s, %s, core %d", d->engine->name, d->engine->version, d->name,
+                    d->core);
     }
-    return buf;
+    return text_end(&t);
 }
 
 /* ---- running ---- */

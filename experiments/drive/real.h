@@ -75,6 +75,5 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
 int real_write_kernels(const char *path, const struct drive_report *r, const struct machine *m,
                        struct err *e);
 
-/* "ggml 0.25.3 on CPU core 0, ..." of every device. Returns buf. */
-const char *real_describe(const struct drive_options *o, const struct machine *m, char *buf,
-                          size_t size);
+/* "ggml 0.25.3 on CPU core 0, ..." of every device. The caller frees it. */
+char *real_describe(const struct drive_options *o, const struct machine *m);

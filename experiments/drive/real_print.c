@@ -1,8 +1,10 @@
 /* What a real run says of itself: as text, as JSON, and its kernels as CSV. */
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "experiments/drive/real.h"
+#include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/base/words.h"
 
@@ -86,10 +88,11 @@ static cJSON *times_to_json(const struct drive_times *t)
 cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
                     const struct real_run *r)
 {
-    char text[512];
+    char *engines = real_describe(d, m);
+    char *tokens = xformat("%016llx", (unsigned long long)r->report.token_hash);
     cJSON *x = cJSON_CreateObject();
     cJSON_AddStringToObject(x, "clock", d->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall");
-    cJSON_AddStringToObject(x, "engines", real_describe(d, m, text, sizeof text));
+    cJSON_AddStringToObject(x, "engines", engines);
     cJSON_AddBoolToObject(x, "realtime", r->report.realtime);
     cJSON_AddNumberToObject(x, "foreign_frac", r->foreign_frac);
     cJSON_AddNumberToObject(x, "steal_frac", r->steal_frac);
@@ -98,8 +101,9 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
     for (size_t i = 0; i < N_TIMES; i++) {
         cJSON_AddItemToObject(x, times[i].name, times_to_json(times_of(&r->report, i)));
     }
-    (void)snprintf(text, sizeof text, "%016llx", (unsigned long long)r->report.token_hash);
-    cJSON_AddStringToObject(x, "tokens", text);
+    cJSON_AddStringToObject(x, "tokens", tokens);
+    free(engines);
+    free(tokens);
     return x;
 }
 

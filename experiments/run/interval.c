@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/shell/cli.h"
 #include "hwmodels/transfers.h"
 #include "sim/base/datadir.h"
+#include "sim/base/text.h"
 
 int interval_table_read(struct conformal *out, struct err *e)
 {
@@ -26,16 +26,12 @@ struct conformal_interval interval_of(const struct conformal *t, const struct so
     return conformal_of(t, &q, CONFORMAL_LEVEL);
 }
 
-const char *interval_text(const struct conformal_interval *x, char *buf, size_t size)
+char *interval_text(const struct conformal_interval *x)
 {
-    if (x->n == 0) {
-        (void)snprintf(buf, size, "none: nothing like it was measured");
-    } else {
-        (void)snprintf(buf, size,
-                       "x %.2f to %.2f (%zu left-out rows of %s; nearest measured x %.2g away)",
-                       x->low_factor, x->high_factor, x->n, x->pool, exp(x->distance));
-    }
-    return buf;
+    return x->n == 0
+               ? xstrdup("none: nothing like it was measured")
+               : xformat("x %.2f to %.2f (%zu left-out rows of %s; nearest measured x %.2g away)",
+                         x->low_factor, x->high_factor, x->n, x->pool, exp(x->distance));
 }
 
 bool interval_is_transfer(const struct soc *soc, uint8_t device)
@@ -56,27 +52,27 @@ static struct transfer_error transfers(const struct conformal *t, const struct s
 }
 
 /* ", 21 % in the median in prefill (4 to 60 % by pair)"; nothing without a row. */
-static void put_phase(const struct transfer_error *x, const char *phase, char *buf, size_t size)
+static void put_phase(const struct transfer_error *x, const char *phase, struct text *t)
 {
     if (x->n > 0) {
-        cli_append(buf, size, "%s%.0f %% in the median in %s (%.0f to %.0f %% by pair)",
-                   buf[0] != '\0' ? ", " : "", 100.0 * x->median_frac, phase, 100.0 * x->least_frac,
-                   100.0 * x->most_frac);
+        text_item(t, ", ", "");
+        text_format(t, "%.0f %% in the median in %s (%.0f to %.0f %% by pair)",
+                    100.0 * x->median_frac, phase, 100.0 * x->least_frac, 100.0 * x->most_frac);
     }
 }
 
-const char *interval_transfer_text(const struct conformal *t, const struct soc *soc, uint8_t device,
-                                   char *buf, size_t size)
+char *interval_transfer_text(const struct conformal *t, const struct soc *soc, uint8_t device)
 {
-    char how_far[256] = "";
+    struct text how_far = {0};
     struct transfer_error x = transfers(t, soc, device, CONFORMAL_PREFILL);
-    put_phase(&x, "prefill", how_far, sizeof how_far);
+    put_phase(&x, "prefill", &how_far);
     x = transfers(t, soc, device, CONFORMAL_DECODE);
-    put_phase(&x, "decode", how_far, sizeof how_far);
-    (void)snprintf(buf, size, "%s: made from %s by data sheet; %s%s",
-                   soc->machine.devices[device].name, soc->like,
-                   how_far[0] != '\0' ? "on measured machines such transfers were off by "
-                                      : "no measured machines say how far off such transfers are",
-                   how_far);
-    return buf;
+    put_phase(&x, "decode", &how_far);
+    char *text = xformat("%s: made from %s by data sheet; %s%s", soc->machine.devices[device].name,
+                         soc->like,
+                         how_far.n > 0 ? "on measured machines such transfers were off by "
+                                       : "no measured machines say how far off such transfers are",
+                         text_end(&how_far));
+    text_fini(&how_far);
+    return text;
 }

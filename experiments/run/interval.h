@@ -16,12 +16,11 @@ struct conformal_interval interval_of(const struct conformal *t, const struct so
                                       const struct llm *llm, bool prefill, uint32_t tokens);
 
 /* How far off a machine made from a sibling is, of one device: "igpu, made from core-ultra-7-155h
- * by data sheet: ...". Without measured transfers of its kind it says so. Returns buf. */
-const char *interval_transfer_text(const struct conformal *t, const struct soc *soc, uint8_t device,
-                                   char *buf, size_t size);
+ * by data sheet: ...". Without measured transfers of its kind it says so. The caller frees it. */
+char *interval_transfer_text(const struct conformal *t, const struct soc *soc, uint8_t device);
 /* True when the file was made from a sibling and no calibration has fitted this device since. */
 bool interval_is_transfer(const struct soc *soc, uint8_t device);
 
-/* "x 0.81 to 1.24 (143 rows of meteor-lake-h; the nearest measured model is x 1.1 away)". Returns
- * buf. */
-const char *interval_text(const struct conformal_interval *x, char *buf, size_t size);
+/* "x 0.81 to 1.24 (143 rows of meteor-lake-h; the nearest measured model is x 1.1 away)". The
+ * caller frees it. */
+char *interval_text(const struct conformal_interval *x);

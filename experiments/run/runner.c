@@ -32,8 +32,9 @@ static void tell_refusals(struct sim_result *s)
         }
     }
     if (most != NULL) {
-        cli_append(s->message, sizeof s->message, "; refused before: %s",
-                   runner_refusal_text(most, text));
+        size_t n = strlen(s->message);
+        (void)snprintf(s->message + n, sizeof s->message - n, "; refused before: %s",
+                       runner_refusal_text(most, text));
     }
 }
 

@@ -43,10 +43,10 @@ static void warn_transfer(const struct config *c, struct document *list)
     struct err e = ERR_INIT;
     if (c->soc.like[0] != '\0' && interval_table_read(&t, &e) == 0) {
         for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-            char text[512];
             if (interval_is_transfer(&c->soc, (uint8_t)i)) {
-                warn(list, "%s",
-                     interval_transfer_text(&t, &c->soc, (uint8_t)i, text, sizeof text));
+                char *text = interval_transfer_text(&t, &c->soc, (uint8_t)i);
+                warn(list, "%s", text);
+                free(text);
             }
         }
         conformal_fini(&t);

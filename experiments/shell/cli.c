@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,15 +72,6 @@ int cli_number_list(const char *option, const char *text, double min, double max
         }
         p = end + 1;
     }
-}
-
-void cli_append(char *text, size_t size, const char *fmt, ...)
-{
-    va_list values;
-    size_t n = strlen(text);
-    va_start(values, fmt);
-    (void)vsnprintf(text + n, size - n, fmt, values);
-    va_end(values);
 }
 
 const char *cli_word(const char *text, bool plainly, char *buf)

@@ -25,10 +25,6 @@ int cli_seed(const char *option, const char *text, uint64_t *out, struct err *e)
 /* "0.5,0.9,1.3": at most max_n numbers into out; *n receives how many. */
 int cli_number_list(const char *option, const char *text, double min, double max, double *out,
                     uint32_t max_n, uint32_t *n, struct err *e);
-/* Appends to a text in a buffer of size bytes, as far as it fits. */
-void cli_append(char *text, size_t size, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* A word as a shell reads it: as it is where that will do and `plainly`, else in single quotes. buf
  * has room for 4 * strlen(text) + 3 bytes. Returns buf. */
 const char *cli_word(const char *text, bool plainly, char *buf);

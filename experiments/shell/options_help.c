@@ -6,6 +6,7 @@
 #include "experiments/shell/cli.h"
 #include "experiments/shell/options.h"
 #include "sim/base/arena.h"
+#include "sim/base/text.h"
 
 #define WIDTH 96
 #define NAME_COLUMNS 24 /* names up to so long have their text on the same line */
@@ -43,27 +44,29 @@ static void put_wrapped(FILE *out, const char *text, int indent, int at)
 static void put_row(FILE *out, const char *prefix, const struct option_row *row)
 {
     char left[128];
-    char text[2048];
+    struct text text = {0};
     char letter[8] = "";
     if (row->letter != 0) {
         (void)snprintf(letter, sizeof letter, "-%c, ", row->letter);
     }
     int n = snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, prefix, row->name,
                      row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
-    (void)snprintf(text, sizeof text, "%s", row->help);
+    text_string(&text, row->help);
     const char *const *names = row->names != NULL ? row->names() : row->choices;
     for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
-        cli_append(text, sizeof text, "%s%s", i > 0 ? ", " : ": ", names[i]);
+        text_string(&text, i > 0 ? ", " : ": ");
+        text_string(&text, names[i]);
     }
     if (row->preset != NULL) {
-        cli_append(text, sizeof text, " (default %s)", row->preset);
+        text_format(&text, " (default %s)", row->preset);
     }
     (void)fputs(left, out);
     if (n >= NAME_COLUMNS) {
         (void)fputc('\n', out);
         n = 0;
     }
-    put_wrapped(out, text, NAME_COLUMNS, n);
+    put_wrapped(out, text_end(&text), NAME_COLUMNS, n);
+    text_fini(&text);
 }
 
 static void put_usage(const struct command *c, FILE *out)

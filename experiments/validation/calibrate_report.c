@@ -194,13 +194,13 @@ static void show_intervals(const struct calibrate_entry *e, struct document *d)
     static const char *const names[] = {"prefill", "decode"};
     struct llm m = e->set.rows[0].k.llm;
     for (int i = 0; i < 2 && e->residuals != NULL; i++) {
-        char text[160];
         struct soc_runtime r = *calibrate_entry_runtime(e);
         r.start.given = true;
         struct conformal_interval x =
             interval_of(e->residuals, e->set.soc, e->set.device, &r, &m, i == 0, 1024);
-        document_note(d, "  95 %% interval of an unseen model's %s: %s", names[i],
-                      interval_text(&x, text, sizeof text));
+        char *text = interval_text(&x);
+        document_note(d, "  95 %% interval of an unseen model's %s: %s", names[i], text);
+        free(text);
     }
 }
 

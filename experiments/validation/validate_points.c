@@ -236,10 +236,10 @@ static void put_transfers(const struct catalog *c, const char *name, struct docu
 {
     const struct soc *soc = name != NULL ? catalog_soc(c, name) : NULL;
     for (uint32_t i = 0; soc != NULL && i < soc->machine.n_devices; i++) {
-        char text[512];
         if (interval_is_transfer(soc, (uint8_t)i)) {
-            document_note(
-                d, "%s", interval_transfer_text(&c->residuals, soc, (uint8_t)i, text, sizeof text));
+            char *text = interval_transfer_text(&c->residuals, soc, (uint8_t)i);
+            document_note(d, "%s", text);
+            free(text);
         }
     }
 }

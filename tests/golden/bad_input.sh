@@ -135,6 +135,13 @@ refuse "" $x run --nonesuch
 refuse "" $x compare --policy fcfs --replications 0
 refuse "truth_sigma" $x compare --policy fcfs --regret --set sim.truth_sigma=0.1
 refuse "horizon_s" $x compare --policy fcfs --regret --set sim.horizon_s=10
+printf '# xpusim-trace v1\n%s\n0,0,0,reactive,0,,5,5,0\n0,1,0,reactive,0,,5,5,0\n' "$head" >"$dir/t.csv"
+cp "$dir/t.csv" "$dir/$(printf '%0240d' 0).csv" # what is wrong with a row is told under the whole name, too
+deep=$dir/$(printf './%.0s' $(seq 300))$(printf '%0240d' 0).csv
+refuse "$deep" $x run --policy fcfs --trace "$deep"
+XPUSIM_DATA_DIR=$PWD/$(printf './%.0s' $(seq 300)) $x run --policy fcfs --workload w1:n=2 >"$dir/out" || bad=1
+printf '{"model_type": "nonesuch"}' >"$dir/c.json"
+refuse "\"nonesuch\"" $x new-llm m --hf "$dir/c.json"
 printf '# xpusim-trace v1\n%s,cancel_s\n0,0,0,reactive,0,,5,5,0,1\n' "$head" >"$dir/t.csv"
 refuse "tune" $x compare --policy fcfs --tune 0
 refuse "at least 25 points" $x claims --fit A7,B17 --budget 6
@@ -204,6 +211,7 @@ explain --policy fcfs --request W
 trace import W
 gate W
 diff --policy fcfs --against W
+drive --policy fcfs --devices W
 EOF
 if ls "$dir" | grep -q part; then
     echo "FAILED: something half-written is left"

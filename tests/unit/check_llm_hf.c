@@ -366,6 +366,20 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
 }
 END_TEST
 
+/* The name is that of the folder a file lies in, under however long a path. */
+START_TEST(a_model_is_called_by_the_end_of_a_long_path)
+{
+    char file[400];
+    struct err e = ERR_INIT;
+    cJSON *root = cJSON_Parse(known[0].config);
+    (void)snprintf(file, sizeof file, "/%0300d/Some-Model/config.json", 0);
+    cJSON *tree = llm_hf_tree(root, file, NULL, 0, &e);
+    ck_assert_str_eq(json_string(tree, "name"), "some-model");
+    cJSON_Delete(tree);
+    cJSON_Delete(root);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     LOOP(a_config_has_the_parameters_its_model_page_states, N_KNOWN),
     TEST(the_text_part_of_a_model_with_pictures_is_read),
@@ -373,6 +387,7 @@ static const struct suite_row suite[] = {
     LOOP(what_a_file_cannot_say_is_refused_by_key, sizeof refused / sizeof refused[0]),
     TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name),
     TEST(a_width_and_its_bytes_go_together),
+    TEST(a_model_is_called_by_the_end_of_a_long_path),
     TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers),
 };
 SUITE_MAIN("llm_hf", suite)
