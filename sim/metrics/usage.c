@@ -95,12 +95,13 @@ void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t d
         break;
     case FRAME_STARTED:
         u->frames++;
+        u->frame_runs = true;
         u->frame_since_ns = now_ns;
         u->frame_wait_ns += now_ns - due_ns;
         break;
     case FRAME_DONE:
         u->frame_ns += now_ns - u->frame_since_ns;
-        u->frame_since_ns = 0;
+        u->frame_runs = false;
         if (now_ns - due_ns > u->frame_late_ns) {
             u->frame_late_ns = now_ns - due_ns;
         }
@@ -234,6 +235,7 @@ static bool phases_sum_to(const struct usage *u, uint8_t domain, int64_t end_ns)
 void usage_finish(struct usage *u, int64_t now_ns)
 {
     usage_speed(u, now_ns, u->speed);
+    u->frame_ns += u->frame_runs ? now_ns - u->frame_since_ns : 0; /* the run ends within it */
     advance(u, now_ns);
     for (uint8_t i = 0; i < OBSERVER_DOMAINS; i++) {
         close_phase(u, now_ns, i);

@@ -52,6 +52,7 @@ struct usage {
     double speed, speed_lost_ns, speed_least; /* by power limits; integral of 1 - speed; lowest */
     int64_t speed_since_ns;
     uint64_t frames, frames_missed; /* of the graphics user: begun, never begun */
+    bool frame_runs;
     int64_t frame_since_ns, frame_ns, frame_wait_ns, frame_late_ns; /* begun at; sums; longest */
 };
 

@@ -193,6 +193,25 @@ START_TEST(frames_are_counted)
 }
 END_TEST
 
+/* The request works on the NPU for 37 ms. Frames of 8 ms begin at 0, 10, 20 and 30: the run ends 7
+ * ms into the last. */
+START_TEST(the_frame_that_the_run_ends_in_counts_up_to_there)
+{
+    struct metrics_options o = metrics_options_default();
+    struct metrics *m = metrics_new(&o, &sc.machine);
+    sc.setup.observers[sc.setup.n_observers++] = metrics_observer(m);
+    x.device = NPU;
+    frames(100, 8, 0);
+    run(true);
+    struct metric_list list = {0};
+    metrics_collect(m, &list);
+    ck_assert_double_eq(metric(&list, "graphics.frames"), 4);
+    ck_assert_double_eq_tol(metric(&list, "graphics.busy_frac"), 31.0 / 37, 1e-12);
+    metric_list_fini(&list);
+    metrics_free(m);
+}
+END_TEST
+
 /* Frames tick for ever: a policy that does nothing is still found out. */
 static void do_nothing(struct sched *s, struct script *y)
 {
@@ -219,6 +238,7 @@ static const struct suite_row suite[] = {
     LOOP(a_paused_launch_stops_at_once_where_it_may, 2),
     TEST(the_time_that_frames_take_is_a_cause_of_its_own),
     TEST(frames_are_counted),
+    TEST(the_frame_that_the_run_ends_in_counts_up_to_there),
     TEST(frames_do_not_hide_a_policy_that_stalls),
 };
 SUITE_MAIN("frames", suite)
