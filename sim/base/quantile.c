@@ -217,7 +217,8 @@ void sample_merge(struct sample *s, const struct sample *o)
     }
     if (s->sketch) {
         bins_make(s);
-        for (size_t i = 0; i < SKETCH_BINS; i++) {
+        size_t last = bin_of(o->max);
+        for (size_t i = bin_of(o->min); i <= last; i++) { /* greater values, later buckets */
             s->bins[i] += o->bins[i];
         }
     } else {
@@ -249,7 +250,8 @@ double sample_mean(const struct sample *s)
 static double sketch_quantile(const struct sample *s, size_t rank)
 {
     uint64_t seen = 0;
-    for (size_t i = 0; i < SKETCH_BINS; i++) {
+    size_t last = bin_of(s->max);
+    for (size_t i = bin_of(s->min); i <= last; i++) {
         seen += s->bins[i];
         if (seen >= rank) {
             double x = i == 0 ? 0.0 : SKETCH_LOW * exp(((double)i - 0.5) * SKETCH_LOG_RATIO);

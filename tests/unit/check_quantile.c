@@ -242,6 +242,35 @@ START_TEST(a_copy_is_what_the_sample_was)
 }
 END_TEST
 
+/* Wherever the values of the two lie. */
+START_TEST(a_merged_sketch_has_the_quantiles_of_all)
+{
+    for (uint64_t k = 0; k < 200; k++) {
+        struct sample part[2], all;
+        sample_init(&all, true);
+        for (int p = 0; p < 2; p++) {
+            sample_init(&part[p], true);
+            double scale = pow(10.0, (double)(rng_mix64(k * 2 + (uint64_t)p) % 24) - 12.0);
+            uint64_t n = rng_mix64(~(k * 2 + (uint64_t)p)) % 30;
+            for (uint64_t i = 0; i < n; i++) {
+                double x = scale * any_value(k * 100 + i);
+                sample_add(&part[p], x);
+                sample_add(&all, x);
+            }
+        }
+        sample_merge(&part[0], &part[1]);
+        ck_assert_uint_eq(part[0].n, all.n);
+        ck_assert(part[0].min == all.min && part[0].max == all.max);
+        for (int p = 0; p <= 20 && all.n > 0; p++) {
+            ck_assert(sample_quantile(&part[0], p / 20.0) == sample_quantile(&all, p / 20.0));
+        }
+        sample_fini(&part[0]);
+        sample_fini(&part[1]);
+        sample_fini(&all);
+    }
+}
+END_TEST
+
 /* Many at once are one by one, to the last bit. */
 START_TEST(many_values_at_once_are_one_by_one)
 {
@@ -272,6 +301,7 @@ static const struct suite_row suite[] = {
     CASE("quantile", .setup = setup, .teardown = teardown),
     TEST(a_copy_is_what_the_sample_was),
     TEST(many_values_at_once_are_one_by_one),
+    TEST(a_merged_sketch_has_the_quantiles_of_all),
     TEST(quantiles_use_the_nearest_rank),
     TEST(every_percentile_of_one_to_hundred_is_itself),
     TEST(values_added_after_a_question_count_in_the_next),
