@@ -139,7 +139,7 @@ struct metrics {
     struct usage usage;
     uint64_t verifies, drafted_tokens, accepted_tokens, decode_passes, decode_sequences;
     /* Solo time of launches of passes with and without prompt tokens, and what they did. */
-    int64_t prefill_ns, decode_ns;
+    units_sum prefill_ns, decode_ns;
     uint64_t prefill_rows;
     uint32_t longest_prompt_tokens, longest_output_tokens; /* computed; of any request */
     int64_t last_finish_ns, end_ns;
