@@ -7,6 +7,8 @@
 
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "tests/helpers/tempfile.h"
 
 #define CPU_LIMIT_S 4.0
 
@@ -14,6 +16,7 @@ struct one {
     struct runner_result result;
     char *log;
     size_t log_bytes;
+    uint64_t records; /* a hash of them; 0: none */
     int rc;
 };
 
@@ -26,8 +29,16 @@ static void run_once(const struct config *base, const struct config_policy *p,
     struct config *c = (struct config *)(uintptr_t)base;
     c->sim.collapse = how != KERNEL_BY_KERNEL;
     FILE *log = how == IN_ONE_STEP ? NULL : open_memstream(&out->log, &out->log_bytes);
-    struct runner_options o = {.decision_log = log};
+    /* Some by sketches, some without those who came first, some with what became of each. */
+    struct runner_options o = {.decision_log = log,
+                               .sketch = seed % 2 == 1,
+                               .warmup_s = seed % 3 == 1 ? (double)(seed % 16) : 0.0,
+                               .requests_csv = seed % 5 == 1 ? tempfile_make(".csv") : NULL};
     out->rc = runner_run(c, p, t, seed, &o, &out->result, &e);
+    if (o.requests_csv != NULL) {
+        out->records = hash_file(o.requests_csv);
+        tempfile_remove();
+    }
     if (log != NULL) {
         (void)fclose(log);
     }
@@ -63,6 +74,10 @@ static const char *difference(const struct one *a, const struct one *b, char *bu
         (void)snprintf(buf, size, "decisions, from line %d on", differs_at_line(a, b));
         return buf;
     }
+    if (a->records != b->records) {
+        (void)snprintf(buf, size, "what became of single requests");
+        return buf;
+    }
     for (int i = 0; i < COUNTER_COUNT; i++) {
         if (a->result.sim.counters[i] != b->result.sim.counters[i]) {
             (void)snprintf(buf, size, "counter %d: %llu and %llu", i,
@@ -75,6 +90,13 @@ static const char *difference(const struct one *a, const struct one *b, char *bu
     if (audits[0]->ddr_max_over_capacity != audits[1]->ddr_max_over_capacity) {
         (void)snprintf(buf, size, "audited part of the DDR's capacity: %.17g and %.17g",
                        audits[0]->ddr_max_over_capacity, audits[1]->ddr_max_over_capacity);
+        return buf;
+    }
+    if (audits[0]->energy_sum_j != audits[1]->energy_sum_j ||
+        audits[0]->energy_integral_j != audits[1]->energy_integral_j) {
+        (void)snprintf(buf, size, "energy: %.17g and %.17g J, summed %.17g and %.17g",
+                       audits[0]->energy_integral_j, audits[1]->energy_integral_j,
+                       audits[0]->energy_sum_j, audits[1]->energy_sum_j);
         return buf;
     }
     for (size_t i = 0; i < a->result.metrics.n; i++) {
