@@ -23,23 +23,28 @@ static const char *const suffixes[] = {
     "1k",   "2k",       "16k",  "multi", "mono", "2407", "2410", "2507", "preview", "quantized",
 };
 
-char *catalog_key(const char *name, char out[CATALOG_KEY_BYTES])
+bool catalog_same(const char *a, const char *b)
 {
-    size_t n = 0;
-    for (; *name != '\0' && n + 1 < CATALOG_KEY_BYTES; name++) {
-        if (isalnum((unsigned char)*name)) {
-            out[n++] = (char)tolower((unsigned char)*name);
+    for (;; a++, b++) {
+        while (*a != '\0' && !isalnum((unsigned char)*a)) {
+            a++;
+        }
+        while (*b != '\0' && !isalnum((unsigned char)*b)) {
+            b++;
+        }
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) {
+            return false;
+        }
+        if (*a == '\0') {
+            return true;
         }
     }
-    out[n] = '\0';
-    return out;
 }
 
-static void add_name(struct catalog *c, const char *name, const struct llm *llm)
+static void add_name(struct catalog *c, char *name, const struct llm *llm)
 {
     c->names = xgrow(c->names, c->n_names, sizeof *c->names);
-    catalog_key(name, c->names[c->n_names].key);
-    c->names[c->n_names++].llm = llm;
+    c->names[c->n_names++] = (struct catalog_llm){xkeep(name), llm};
 }
 
 static void add_llm(void *ctx, const char *path, const char *name, struct err *e)
@@ -55,12 +60,10 @@ static void add_llm(void *ctx, const char *path, const char *name, struct err *e
     }
     c->llms = xgrow(c->llms, c->n_llms, sizeof *c->llms);
     c->llms[c->n_llms++] = m;
-    add_name(c, m->name, m);
+    add_name(c, xstrdup(m->name), m);
     for (const char *p = json_string(root, "aliases"); *p != '\0';) {
-        char one[CATALOG_KEY_BYTES];
         size_t n = strcspn(p, ",");
-        (void)snprintf(one, sizeof one, "%.*s", (int)n, p);
-        add_name(c, one, m);
+        add_name(c, xformat("%.*s", (int)n, p), m);
         p += n + (p[n] == ',');
     }
     cJSON_Delete(root);
@@ -101,7 +104,7 @@ static void read_recipes(struct catalog *c, struct err *e)
     while (e->n == before && csvfile_next(f, e) > 0) {
         c->recipes = xgrow(c->recipes, c->n_recipes, sizeof *c->recipes);
         struct catalog_recipe *r = &c->recipes[c->n_recipes++];
-        (void)catalog_key(csvfile_text(f, model), r->key);
+        r->name = xkeep(xstrdup(csvfile_text(f, model)));
         double s = csvfile_number(f, share, 0.0, 1.0, e);
         double size = csvfile_number(f, group, 1.0, 1e6, e);
         double zero_bytes = 0.5 * csvfile_number(f, zeros, 0.0, 1.0, e);
@@ -112,10 +115,8 @@ static void read_recipes(struct catalog *c, struct err *e)
 
 double catalog_recipe_bytes(const struct catalog *c, const char *name)
 {
-    char key[CATALOG_KEY_BYTES];
-    catalog_key(name, key);
     for (size_t i = 0; i < c->n_recipes; i++) {
-        if (strcmp(c->recipes[i].key, key) == 0) {
+        if (catalog_same(c->recipes[i].name, name)) {
             return c->recipes[i].body_bytes;
         }
     }
@@ -151,11 +152,8 @@ void catalog_fini(struct catalog *c)
 
 const struct soc *catalog_soc(const struct catalog *c, const char *name)
 {
-    char want[CATALOG_KEY_BYTES];
-    char have[CATALOG_KEY_BYTES];
-    catalog_key(name, want);
     for (size_t i = c->n_socs; i-- > 0;) { /* the last one in stands in front */
-        if (strcmp(want, catalog_key(c->socs[i]->machine.name, have)) == 0) {
+        if (catalog_same(name, c->socs[i]->machine.name)) {
             return c->socs[i];
         }
     }
@@ -164,10 +162,8 @@ const struct soc *catalog_soc(const struct catalog *c, const char *name)
 
 static const struct llm *find_key(const struct catalog *c, const char *name)
 {
-    char key[CATALOG_KEY_BYTES];
-    catalog_key(name, key);
     for (size_t i = 0; i < c->n_names; i++) {
-        if (strcmp(key, c->names[i].key) == 0) {
+        if (catalog_same(name, c->names[i].name)) {
             return c->names[i].llm;
         }
     }
@@ -182,9 +178,7 @@ static bool cut_suffix(char *name)
         return false;
     }
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        char word[CATALOG_KEY_BYTES];
-        char known[CATALOG_KEY_BYTES];
-        if (strcmp(catalog_key(dash + 1, word), catalog_key(suffixes[i], known)) == 0) {
+        if (catalog_same(dash + 1, suffixes[i])) {
             *dash = '\0';
             return true;
         }
@@ -194,16 +188,14 @@ static bool cut_suffix(char *name)
 
 const struct llm *catalog_llm(const struct catalog *c, const char *name)
 {
-    char text[2 * CATALOG_KEY_BYTES];
-    (void)snprintf(text, sizeof text, "%s", name);
+    char *text = xstrdup(name);
     for (char *p = text; *p != '\0'; p++) {
         *p = strchr("_ /", *p) != NULL ? '-' : *p;
     }
+    const struct llm *m;
     do {
-        const struct llm *m = find_key(c, text);
-        if (m != NULL) {
-            return m;
-        }
-    } while (cut_suffix(text));
-    return NULL;
+        m = find_key(c, text);
+    } while (m == NULL && cut_suffix(text));
+    free(text);
+    return m;
 }

@@ -4,17 +4,15 @@
 #include "hwmodels/conformal.h"
 #include "hwmodels/soc.h"
 
-#define CATALOG_KEY_BYTES 64
-
 struct catalog_llm {
-    char key[CATALOG_KEY_BYTES]; /* a model's name or one of its aliases, as catalog_key makes it */
+    const char *name; /* of the model, or one of its aliases; nobody frees it */
     const struct llm *llm;
 };
 
 /* How a table's 4-bit file of a model was made (hwmodels/points/int4-recipes.csv). */
 struct catalog_recipe {
-    char key[CATALOG_KEY_BYTES]; /* of the name in the table */
-    double body_bytes;           /* per weight, scales and layers left at 8 bits included */
+    const char *name;  /* in the table; nobody frees it */
+    double body_bytes; /* per weight, scales and layers left at 8 bits included */
 };
 
 struct catalog {
@@ -46,5 +44,5 @@ const struct llm *catalog_llm(const struct catalog *c, const char *name);
  * recipe. */
 double catalog_recipe_bytes(const struct catalog *c, const char *name);
 
-/* Lower case, letters and digits only, cut to the buffer. Returns out. */
-char *catalog_key(const char *name, char out[CATALOG_KEY_BYTES]);
+/* Whether two names are one: case, and what is neither letter nor digit, do not matter. */
+bool catalog_same(const char *a, const char *b);

@@ -48,12 +48,9 @@ static int take_soc(struct catalog *c, const char *text, const char **name, stru
 
 static void keep_soc(struct points *p, const char *name)
 {
-    char want[CATALOG_KEY_BYTES];
-    char have[CATALOG_KEY_BYTES];
-    (void)catalog_key(name, want);
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        if (strcmp(catalog_key(p->v[i].soc, have), want) == 0) {
+        if (catalog_same(p->v[i].soc, name)) {
             p->v[n++] = p->v[i];
         }
     }

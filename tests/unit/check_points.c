@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/validation/catalog.h"
 #include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
 #include "tests/helpers/suite.h"
@@ -212,6 +213,19 @@ START_TEST(bias_is_one_of_time_whatever_the_metric)
 }
 END_TEST
 
+/* 80 letters alike, and the last one not: they were one model, whose key was 63 letters. */
+START_TEST(names_are_one_but_for_case_and_punctuation_however_long)
+{
+    char a[100];
+    char b[100];
+    ck_assert(catalog_same("Qwen2.5-0.5B", "qwen2_5 0.5b"));
+    ck_assert(!catalog_same("qwen2.5-0.5b", "qwen2.5-0.5b-x"));
+    (void)snprintf(a, sizeof a, "%080d-A", 0);
+    (void)snprintf(b, sizeof b, "%080d-b", 0);
+    ck_assert(!catalog_same(a, b));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
@@ -221,5 +235,6 @@ static const struct suite_row suite[] = {
     TEST(malformed_and_impossible_rows_are_refused_with_line_and_column),
     TEST(errors_are_those_of_hand_computation),
     TEST(bias_is_one_of_time_whatever_the_metric),
+    TEST(names_are_one_but_for_case_and_punctuation_however_long),
 };
 SUITE_MAIN("points", suite)
