@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,25 +10,23 @@
 #include <unistd.h>
 
 #include "plots/svg_compact.h"
+#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/memory.h"
 #include "sim/base/output.h"
 
-#ifndef PATH_MAX
-#define PATH_MAX 4096
-#endif
 #define NO_PROGRAM 127 /* exit status of a child that could not start it */
-#define NAME_BYTES 64
 
 int render_check_gnuplot(struct err *e)
 {
     const char *path = getenv("PATH");
-    char probe[PATH_MAX];
     while (path != NULL && *path != '\0') {
         size_t n = strcspn(path, ":");
-        (void)snprintf(probe, sizeof probe, "%.*s/gnuplot", (int)n, path);
-        if (access(probe, X_OK) == 0) {
+        char *probe = xformat("%.*s/gnuplot", (int)n, path);
+        bool there = access(probe, X_OK) == 0;
+        free(probe);
+        if (there) {
             return 0;
         }
         path += n + (path[n] == ':');
@@ -41,15 +39,15 @@ int render_check_gnuplot(struct err *e)
 struct place {
     const struct figure *figure;
     const struct figure_data *data;
-    char dir[PATH_MAX / 2]; /* temporary, inside the one asked for */
+    char *dir; /* owned; temporary, inside the one asked for */
 };
 
 static const char *const endings[] = {"svg", "png", "tsv"};
-static const char *const others[] = {"gp", "log"};
 
-static void file_in(const char *dir, const char *name, const char *ending, char *buf, size_t size)
+/* The caller frees it. */
+static char *file_in(const char *dir, const struct place *at, const char *ending)
 {
-    (void)snprintf(buf, size, "%s/%s.%s", dir, name, ending);
+    return xformat("%s/%s.%s", dir, at->figure->name, ending);
 }
 
 /* Names of files that start with one of < | ~ - are commands or options to gnuplot. */
@@ -79,9 +77,9 @@ static int put_quoted(FILE *out, const char *name, const char *text, struct err 
 /* What gnuplot runs: the variables, then the figure's script. */
 static int write_driver(const struct place *at, const char *format, struct err *e)
 {
-    char path[PATH_MAX];
-    file_in(at->dir, at->figure->name, "gp", path, sizeof path);
-    struct output *o = output_open(path, e);
+    char *driver = file_in(at->dir, at, "gp");
+    struct output *o = output_open(driver, e);
+    free(driver);
     if (o == NULL) {
         return -EINVAL;
     }
@@ -100,16 +98,18 @@ static int write_driver(const struct place *at, const char *format, struct err *
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
         rc |= put_quoted(f, shared[i][0], datadir_path(shared[i][1]), e);
     }
-    file_in(at->dir, at->figure->name, "tsv", path, sizeof path);
-    rc |= put_quoted(f, "data", path, e);
-    file_in(at->dir, at->figure->name, format, path, sizeof path);
-    rc |= put_quoted(f, "out", path, e);
+    char *data = file_in(at->dir, at, "tsv");
+    char *out = file_in(at->dir, at, format);
+    rc |= put_quoted(f, "data", data, e);
+    rc |= put_quoted(f, "out", out, e);
+    free(out);
+    free(data);
     (void)fprintf(f, "format = '%s'\n", format);
     (void)fprintf(f, "blocks = %zu\n", at->data->blocks);
     (void)fwrite(at->data->vars_text, 1, at->data->vars_size, f);
-    char script[NAME_BYTES];
-    (void)snprintf(script, sizeof script, "plots/%s.gp", at->figure->name);
+    char *script = file_in("plots", at, "gp");
     rc |= put_quoted(f, "script", datadir_path(script), e);
+    free(script);
     (void)fputs("load functions\nload script\n", f);
     return output_close(o, rc == 0, e) != 0 || rc != 0 ? -EINVAL : 0;
 }
@@ -127,7 +127,7 @@ static void child(const char *driver, const char *log)
     _exit(NO_PROGRAM);
 }
 
-/* What gnuplot said, as one line. */
+/* What gnuplot said, as one line, and not more of it than a person reads. */
 static void read_log(const char *path, char *buf, size_t size)
 {
     FILE *f = input_try(path);
@@ -143,15 +143,12 @@ static void read_log(const char *path, char *buf, size_t size)
 
 static int draw(const struct place *at, const char *format, struct err *e)
 {
-    char driver[PATH_MAX];
-    char log[PATH_MAX];
-    char picture[PATH_MAX];
     if (write_driver(at, format, e) != 0) {
         return -EINVAL;
     }
-    file_in(at->dir, at->figure->name, "gp", driver, sizeof driver);
-    file_in(at->dir, at->figure->name, "log", log, sizeof log);
-    file_in(at->dir, at->figure->name, format, picture, sizeof picture);
+    char *driver = file_in(at->dir, at, "gp");
+    char *log = file_in(at->dir, at, "log");
+    char *picture = file_in(at->dir, at, format);
     pid_t pid = fork();
     if (pid == 0) {
         child(driver, log);
@@ -162,26 +159,27 @@ static int draw(const struct place *at, const char *format, struct err *e)
     struct stat s;
     bool ok = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && stat(picture, &s) == 0 &&
               s.st_size > 0;
-    if (ok) {
-        return 0;
+    if (!ok) {
+        char said[1024];
+        read_log(log, said, sizeof said);
+        (void)err_add(e, "figure %s: gnuplot failed: %s", at->figure->name, said);
     }
-    char said[1024];
-    read_log(log, said, sizeof said);
-    return err_add(e, "figure %s: gnuplot failed: %s", at->figure->name, said);
+    free(picture);
+    free(log);
+    free(driver);
+    return ok ? 0 : -EINVAL;
 }
 
-static void clean_up(const struct place *at)
+static void clean_up(struct place *at)
 {
-    char path[PATH_MAX];
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        file_in(at->dir, at->figure->name, endings[i], path, sizeof path);
+    static const char *const all[] = {"svg", "png", "tsv", "gp", "log"};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        char *path = file_in(at->dir, at, all[i]);
         (void)remove(path);
-    }
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        file_in(at->dir, at->figure->name, others[i], path, sizeof path);
-        (void)remove(path);
+        free(path);
     }
     (void)rmdir(at->dir);
+    free(at->dir);
 }
 
 /* Not by rename: what is there may be a device or a link (output.h). */
@@ -205,28 +203,27 @@ static int copy(const char *from, const char *to, struct err *e)
 /* The picture as it is kept: smaller than gnuplot leaves it. */
 static int shrink(const struct place *at, struct err *e)
 {
-    char path[PATH_MAX];
-    file_in(at->dir, at->figure->name, "svg", path, sizeof path);
+    char *path = file_in(at->dir, at, "svg");
     char *svg = input_text(path, MAX_SVG_BYTES, e);
     char *small = svg != NULL ? svg_compact(svg) : NULL;
     int rc = small != NULL ? output_bytes(path, small, strlen(small), e) : -EINVAL;
     free(small);
     free(svg);
+    free(path);
     return rc;
 }
 
 static int move_all(const struct place *at, const char *dir, unsigned formats, struct err *e)
 {
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        char from[PATH_MAX];
-        char to[PATH_MAX];
-        file_in(at->dir, at->figure->name, endings[i], from, sizeof from);
-        file_in(dir, at->figure->name, endings[i], to, sizeof to);
-        if ((formats >> i & 1u) != 0 && copy(from, to, e) != 0) {
-            return -EINVAL;
-        }
+    int rc = 0;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0] && rc == 0; i++) {
+        char *from = file_in(at->dir, at, endings[i]);
+        char *to = file_in(dir, at, endings[i]);
+        rc = (formats >> i & 1u) != 0 ? copy(from, to, e) : 0;
+        free(to);
+        free(from);
     }
-    return 0;
+    return rc;
 }
 
 int render_figure(const struct figure *f, const struct figure_data *d, const char *dir,
@@ -240,13 +237,14 @@ int render_figure(const struct figure *f, const struct figure_data *d, const cha
     }
     /* A folder of its own beside the result: two commands that draw the same figure at once do not
      * meet, and a figure that fails leaves what was there. */
-    int n = snprintf(at.dir, sizeof at.dir, "%s%s/.%s-XXXXXX", plain_start(dir), dir, f->name);
-    if (n >= (int)sizeof at.dir || mkdtemp(at.dir) == NULL) {
+    at.dir = xformat("%s%s/.%s-XXXXXX", plain_start(dir), dir, f->name);
+    if (mkdtemp(at.dir) == NULL) {
+        free(at.dir);
         return err_add(e, "%s: cannot write there: %s", dir, strerror(errno));
     }
-    char path[PATH_MAX];
-    file_in(at.dir, f->name, "tsv", path, sizeof path);
+    char *path = file_in(at.dir, &at, "tsv");
     int rc = output_bytes(path, d->tsv_text, d->tsv_size, e);
+    free(path);
     for (size_t i = 0; i < 2 && rc == 0; i++) { /* svg, png */
         if ((formats >> i & 1u) != 0) {
             rc = draw(&at, endings[i], e);

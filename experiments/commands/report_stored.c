@@ -47,20 +47,17 @@ int stored_files_write(const char *store, struct stored_files *out, struct err *
     if (all == NULL) {
         return -EINVAL;
     }
-    (void)snprintf(out->dir, sizeof out->dir, "%.900s/xpusim-stored-XXXXXX",
-                   tmp != NULL ? tmp : "/tmp");
+    out->dir = xformat("%s/xpusim-stored-XXXXXX", tmp != NULL ? tmp : "/tmp");
     if (mkdtemp(out->dir) == NULL) {
         (void)err_add(e, "%s: cannot make a temporary folder: %s", out->dir, strerror(errno));
-        out->dir[0] = '\0';
+        free(out->dir);
+        out->dir = NULL;
     }
-    size_t size = sizeof out->dir + strlen(store) + 32;
     out->path = xcalloc((size_t)cJSON_GetArraySize(all) + 1, sizeof *out->path);
     out->name = xcalloc((size_t)cJSON_GetArraySize(all) + 1, sizeof *out->name);
-    for (const cJSON *c = out->dir[0] != '\0' ? all->child : NULL; c != NULL; c = c->next) {
-        char *path = xmalloc(size);
-        char *name = xmalloc(size);
-        (void)snprintf(name, size, "%s.%u.json", base_name(store), out->n + 1);
-        (void)snprintf(path, size, "%s/%s", out->dir, name);
+    for (const cJSON *c = out->dir != NULL ? all->child : NULL; c != NULL; c = c->next) {
+        char *name = xformat("%s.%u.json", base_name(store), out->n + 1);
+        char *path = xformat("%s/%s", out->dir, name);
         out->path[out->n] = path;
         out->name[out->n++] = name;
         (void)json_write_file(path, c, e);
@@ -76,9 +73,10 @@ void stored_files_fini(struct stored_files *f)
         free(f->path[i]);
         free(f->name[i]);
     }
-    if (f->dir[0] != '\0') {
+    if (f->dir != NULL) {
         (void)rmdir(f->dir);
     }
+    free(f->dir);
     free(f->path);
     free(f->name);
     *f = (struct stored_files){.n = 0};

@@ -5,7 +5,7 @@
 #include "sim/base/err.h"
 
 struct stored_files {
-    char dir[1024];
+    char *dir;           /* owned; NULL: none was made */
     char **path, **name; /* owned: where each is, and what the page calls it */
     uint32_t n;
 };

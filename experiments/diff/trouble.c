@@ -21,7 +21,6 @@
 #define MAX_TESTS 300
 #define MAX_TESTS_BLIND 60    /* of runs that do not say how long they are, or start a process */
 #define MAX_EVENTS 20000000.0 /* of all tests together: some seconds */
-#define PATH_BYTES 4096
 
 bool trouble_is(const struct trouble_end *end)
 {
@@ -143,36 +142,33 @@ static void put_command(const struct config_options *o, const char *policy, cons
     (void)fputc('\n', out);
 }
 
-static const char *within(const struct trouble *t, const char *name, char path[PATH_BYTES])
-{
-    (void)snprintf(path, PATH_BYTES, "%s/%s", t->dir, name);
-    return path;
-}
-
 /* The trace as it was written, once more: with decisions and timeline. Does it fail alike? */
-static bool show_again(const struct trouble *t, const struct trouble_end *end, struct err *e)
+static bool show_again(const struct trouble *t, const char *trace, const struct trouble_end *end,
+                       struct err *e)
 {
-    char path[PATH_BYTES];
-    char timeline[PATH_BYTES];
     struct trace again = {0};
-    if (trace_read(within(t, "trace.csv", path), &again, e) != 0) {
+    if (trace_read(trace, &again, e) != 0) {
         return false;
     }
-    struct output *decisions = output_open(within(t, "decisions", path), e);
+    char *log = xformat("%s/decisions", t->dir);
+    char *timeline = xformat("%s/timeline.json", t->dir);
+    struct output *decisions = output_open(log, e);
     struct attempt a = {.trouble = t,
                         .trace = &again,
                         .decisions = decisions == NULL ? NULL : output_stream(decisions),
-                        .timeline = within(t, "timeline.json", timeline)};
+                        .timeline = timeline};
     struct trouble_end last = attempt(&a);
     (void)output_close(decisions, true, e);
     trace_fini(&again);
+    free(timeline);
+    free(log);
     return alike(&last, end);
 }
 
 void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE *out)
 {
     struct err e = ERR_INIT;
-    char path[PATH_BYTES];
+    char *path = xformat("%s/trace.csv", t->dir);
     bool *all = xmalloc(t->trace->n + 1);
     memset(all, true, t->trace->n + 1);
     struct trace small = {0};
@@ -186,8 +182,8 @@ void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE 
     if (mkdir(t->dir, 0777) != 0 && errno != EEXIST) {
         (void)err_add(&e, "%s: cannot make this folder for the trace of what went wrong: %s",
                       t->dir, strerror(errno));
-    } else if (whole && trace_write(within(t, "trace.csv", path), &small, &e) == 0) {
-        bool shows = show_again(t, end, &e);
+    } else if (whole && trace_write(path, &small, &e) == 0) {
+        bool shows = show_again(t, path, end, &e);
         (void)fprintf(out, "%s: %zu of %zu requests, in %s/: trace.csv, decisions%s\n  ",
                       shows ? "Enough to show it" : "Not shown again by its trace", small.n,
                       t->trace->n, t->dir, end->exit_status == 0 ? ", timeline.json" : "");
@@ -196,4 +192,5 @@ void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE 
     err_print(&e, out);
     err_fini(&e);
     trace_fini(&small);
+    free(path);
 }

@@ -11,8 +11,6 @@
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
 
-#define DIR_BYTES 1024
-#define PATH_BYTES (DIR_BYTES + 64)
 #define MAX_SVG_BYTES ((size_t)256 << 20)
 
 static char *draw(const struct figure *f, const struct figure_request *q, const char *dir,
@@ -20,14 +18,14 @@ static char *draw(const struct figure *f, const struct figure_request *q, const 
 {
     struct figure_data d;
     char *svg = NULL;
-    char path[PATH_BYTES];
-    (void)snprintf(path, sizeof path, "%s/%.32s.svg", dir, f->name);
+    char *path = xformat("%s/%s.svg", dir, f->name);
     figure_data_init(&d);
     if (figure_prepare(f, q, &d, e) == 0 && render_figure(f, &d, dir, RENDER_SVG, e) == 0) {
         svg = input_text(path, MAX_SVG_BYTES, e);
         (void)remove(path);
     }
     figure_data_fini(&d);
+    free(path);
     return svg;
 }
 
@@ -81,16 +79,17 @@ int report_figures_draw(const struct figure_request *all, struct report_figures 
 {
     *out = (struct report_figures){.n = 0};
     const char *tmp = getenv("TMPDIR");
-    char dir[DIR_BYTES];
-    (void)snprintf(dir, sizeof dir, "%.900s/xpusim-report-XXXXXX", tmp != NULL ? tmp : "/tmp");
     if (render_check_gnuplot(e) != 0) {
         return -EINVAL;
     }
+    char *dir = xformat("%s/xpusim-report-XXXXXX", tmp != NULL ? tmp : "/tmp");
     if (mkdtemp(dir) == NULL) {
-        return err_add(e, "%s: cannot make a temporary folder: %s", dir, strerror(errno));
+        (void)err_add(e, "%s: cannot make a temporary folder: %s", dir, strerror(errno));
+    } else {
+        draw_all(all, dir, out, e);
+        (void)rmdir(dir);
     }
-    draw_all(all, dir, out, e);
-    (void)rmdir(dir);
+    free(dir);
     return e->n > 0 ? -EINVAL : 0;
 }
 

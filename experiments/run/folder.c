@@ -1,4 +1,5 @@
 #include "experiments/run/folder.h"
+#include "sim/base/arena.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,10 +25,10 @@ int folder_each(const char *folder,
         return err_add(e, "%s: %s", folder, strerror(errno));
     }
     for (int i = 0; i < n; i++) {
-        char path[4096 + 300];
-        (void)snprintf(path, sizeof path, "%s/%s", folder, files[i]->d_name);
+        char *path = xformat("%s/%s", folder, files[i]->d_name);
         *strrchr(files[i]->d_name, '.') = '\0';
         see(ctx, path, files[i]->d_name, e);
+        free(path);
         free(files[i]);
     }
     free(files);
