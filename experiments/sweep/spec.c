@@ -53,9 +53,9 @@ static void expand_ranges(cJSON *place, const char *file, const char *path, stru
         if (!cJSON_IsObject(c)) {
             continue;
         }
-        char at[96];
-        (void)snprintf(at, sizeof at, "%.40s.%.50s", path, c->string);
+        char *at = xformat("%s.%s", path, c->string);
         cJSON *list = range_values(c, file, at, e);
+        free(at);
         if (list != NULL) { /* in place: keeps position and name */
             cJSON_Delete(c->child);
             c->child = list->child;
@@ -93,7 +93,7 @@ static void add_axis(const struct spec *s, struct spec_dimension *d, const char 
                      const cJSON *list, struct err *e)
 {
     struct spec_axis *a = &d->axes[d->n_axes];
-    (void)snprintf(a->path, sizeof a->path, "%.40s.%.50s", path, list->string);
+    a->path = xkeep(xformat("%s.%s", path, list->string));
     if (!cJSON_IsArray(list)) {
         if (!cJSON_IsObject(list)) { /* a bad range has said so already */
             (void)err_add(e, "%s: %s: must be a list [...] or {\"from\", \"to\", \"step\"}",
@@ -107,9 +107,10 @@ static void add_axis(const struct spec *s, struct spec_dimension *d, const char 
         (void)err_add(e, "%s: %s: empty: 0 runs", s->file, a->path);
     }
     for (uint32_t i = 0; i < a->n; i++) {
-        char at[128];
-        (void)snprintf(at, sizeof at, "%s[%" PRIu32 "]", a->path, i);
-        if (spec_setting_check(a->key, a->values[i], s->file, at, e) != 0 && i == 0) {
+        char *at = xformat("%s[%" PRIu32 "]", a->path, i);
+        int rc = spec_setting_check(a->key, a->values[i], s->file, at, e);
+        free(at);
+        if (rc != 0 && i == 0) {
             break; /* an unknown name is one error, not one per value */
         }
     }
@@ -180,9 +181,9 @@ static void check_settings(const struct spec *s, const cJSON *o, const char *pat
         return;
     }
     for (const cJSON *c = o->child; c != NULL; c = c->next) {
-        char at[160];
-        (void)snprintf(at, sizeof at, "%.40s.%.100s", path, c->string);
+        char *at = xformat("%s.%s", path, c->string);
         (void)spec_setting_check(c->string, c, s->file, at, e);
+        free(at);
     }
 }
 
@@ -201,7 +202,7 @@ static void read_rows(struct spec *s, const cJSON *rows, struct err *e)
         return;
     }
     axis_init(&d->axes[0], NULL, rows);
-    (void)snprintf(d->axes[0].path, sizeof d->axes[0].path, "rows");
+    d->axes[0].path = "rows";
     d->n_axes = 1;
     d->n = d->axes[0].n;
     for (uint32_t i = 0; i < d->n; i++) {

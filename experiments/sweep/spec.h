@@ -47,7 +47,7 @@
 /* One list of values of one setting; of the rows, `key` is NULL and each value an object. */
 struct spec_axis {
     const char *key;      /* borrowed from the tree */
-    char path[96];        /* "axes.policy", "zip[0].soc", "rows" */
+    const char *path;     /* nobody frees it: "axes.policy", "zip[0].soc", "rows" */
     const cJSON **values; /* owned array of borrowed values */
     uint32_t n;
 };

@@ -27,34 +27,35 @@ static int too_short(const char *text, struct err *e)
                    RUN_FIT_MAX_KEYS);
 }
 
-/* The full path of a name in the only device's runtime entry or in the device. */
-static int expand(const struct config *c, const char *name, char *path, size_t size, struct err *e)
+/* The full path of a name in the only device's runtime entry or in the device; NULL with an error.
+ */
+static const char *expand(const struct config *c, const char *name, struct err *e)
 {
     if (strchr(name, '.') != NULL) {
-        (void)snprintf(path, size, "%s", name);
-        return 0;
+        return xkeep(xstrdup(name));
     }
     if (c->soc.machine.n_devices != 1) {
-        return err_add(e,
-                       "--fit %s: the machine has %u devices: give a path, as in "
-                       "soc.devices.%s.runtimes.0.%s",
-                       name, c->soc.machine.n_devices, c->soc.machine.devices[0].name, name);
+        (void)err_add(e,
+                      "--fit %s: the machine has %u devices: give a path, as in "
+                      "soc.devices.%s.runtimes.0.%s",
+                      name, c->soc.machine.n_devices, c->soc.machine.devices[0].name, name);
+        return NULL;
     }
     bool exact;
     uint32_t k = soc_runtime_find(&c->soc.devices[0], NULL, c->llm.weight_bits, &exact);
     const char *device = c->soc.machine.devices[0].name;
     const char *bad;
-    (void)snprintf(path, size, "soc.devices.%s.runtimes.%u.%.100s", device, k, name);
-    if (json_find_path(c->tree, path, &bad) == NULL) {
-        (void)snprintf(path, size, "soc.devices.%s.%.100s", device, name);
-    }
-    return 0;
+    const char *path = xkeep(xformat("soc.devices.%s.runtimes.%u.%s", device, k, name));
+    return json_find_path(c->tree, path, &bad) != NULL
+               ? path
+               : xkeep(xformat("soc.devices.%s.%s", device, name));
 }
 
 static int key_read(const struct config *c, const char *name, struct run_fit_key *key,
                     struct err *e)
 {
-    if (expand(c, name, key->path, sizeof key->path, e) != 0) {
+    key->path = expand(c, name, e);
+    if (key->path == NULL) {
         return -EINVAL;
     }
     const char *bad;
@@ -64,7 +65,7 @@ static int key_read(const struct config *c, const char *name, struct run_fit_key
     if (!cJSON_IsNumber(value) || !cJSON_IsString(unit)) {
         return err_add(e, "--fit %s: there is no number with a unit at %s", name, key->path);
     }
-    (void)snprintf(key->unit, sizeof key->unit, "%s", unit->valuestring);
+    key->unit = xkeep(xstrdup(unit->valuestring));
     key->datasheet = value->valuedouble;
     key->low = json_number(node, "low");
     key->high = json_number(node, "high");
@@ -80,19 +81,19 @@ int run_fit_keys(const struct config *c, const char *text, struct run_fit *fit, 
     memset(fit, 0, sizeof *fit);
     for (const char *p = text;; p++) {
         size_t len = strcspn(p, ",");
-        char name[192];
-        if (len == 0 || len >= sizeof name || fit->n_keys == RUN_FIT_MAX_KEYS) {
+        if (len == 0 || fit->n_keys == RUN_FIT_MAX_KEYS) {
             return too_short(text, e);
         }
-        memcpy(name, p, len);
-        name[len] = '\0';
         struct run_fit_key *key = &fit->key[fit->n_keys];
-        if (key_read(c, name, key, e) != 0) {
-            return -EINVAL;
+        char *name = xformat("%.*s", (int)len, p);
+        int rc = key_read(c, name, key, e);
+        free(name);
+        if (rc != 0) {
+            return rc;
         }
         for (uint32_t i = 0; i < fit->n_keys; i++) {
             if (strcmp(fit->key[i].path, key->path) == 0) {
-                return err_add(e, "--fit %s: %s stands twice", text, name);
+                return err_add(e, "--fit %s: %.*s stands twice", text, (int)len, p);
             }
         }
         fit->n_keys++;
@@ -127,16 +128,18 @@ int run_fit_load(const struct config_options *o, const struct run_fit *fit, stru
                  struct err *e)
 {
     struct config_options with = *o;
-    char sets[RUN_FIT_MAX_KEYS][256];
     if (o->n_sets + fit->n_keys > CONFIG_MAX_SETS) {
         memset(c, 0, sizeof *c);
         return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
     }
     for (uint32_t i = 0; i < fit->n_keys; i++) {
-        (void)snprintf(sets[i], sizeof sets[i], "%s=%.17g", fit->key[i].path, fit->key[i].fitted);
-        with.sets[with.n_sets++] = sets[i];
+        with.sets[with.n_sets++] = xformat("%s=%.17g", fit->key[i].path, fit->key[i].fitted);
     }
-    return config_load(c, &with, e);
+    int rc = config_load(c, &with, e);
+    while (with.n_sets > o->n_sets) {
+        free(with.sets[--with.n_sets]);
+    }
+    return rc;
 }
 
 /* A coordinate of the simplex is in first steps, so that all are of one size. */

@@ -23,8 +23,8 @@
 #define RUN_FIT_LACK_FRAC 0.05
 
 struct run_fit_key {
-    char path[192]; /* of the configuration: "soc.devices.gpu.runtimes.0.rate" */
-    char unit[16];
+    const char *path; /* of the configuration: "soc.devices.gpu.runtimes.0.rate"; nobody frees it */
+    const char *unit; /* likewise */
     double datasheet, low, high; /* what the file says */
     double fitted;
     double se; /* standard error, by half-samples of blocks of neighbouring requests */

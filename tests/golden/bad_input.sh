@@ -213,6 +213,8 @@ gate W
 diff --policy fcfs --against W
 drive --policy fcfs --devices W
 EOF
+printf '{"base": {"policy": "fcfs", "%s": 1}}' "$name" >"$dir/e.json"
+refuse "base.$name: no setting is called $name" $x sweep "$dir/e.json" -o "$dir/e.db"
 if ls "$dir" | grep -q part; then
     echo "FAILED: something half-written is left"
     bad=1
