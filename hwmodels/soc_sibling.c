@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
 #include "sim/base/words.h"
@@ -99,10 +101,9 @@ static double rounded(double v)
 /* Says where the number comes from; `how` is what was done to it. */
 static void mark(cJSON *q, const struct copy *c, const char *how)
 {
-    char text[640];
-    (void)snprintf(text, sizeof text, "taken from %.64s%.160s; there: %.380s", c->name, how,
-                   json_string(q, "source"));
+    char *text = xformat("taken from %s%s; there: %s", c->name, how, json_string(q, "source"));
     set_text(q, "source", text);
+    free(text);
     set_text(q, "kind", "assumed");
 }
 
@@ -132,11 +133,11 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
         (void)snprintf(scaled, sizeof scaled, ", x %.4g as its %s", ratio,
                        carried[i].scale == SCALE_DDR ? "memory" : "peak");
     }
-    char how[160];
-    (void)snprintf(how, sizeof how,
-                   "%s; range: x / %.3g, by %zu published %s rows of left-out SoCs (%s)", scaled,
-                   factor, t.at95.n, conformal_phase_names[carried[i].phase], t.at95.pool);
+    char *how =
+        xformat("%s; range: x / %.3g, by %zu published %s rows of left-out SoCs (%s)", scaled,
+                factor, t.at95.n, conformal_phase_names[carried[i].phase], t.at95.pool);
     mark(q, c, how);
+    free(how);
 }
 
 /* Every quantity below a node; those of kernel times get the range of transfers. */
@@ -257,11 +258,9 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
                      .name = json_string(sibling, "name"),
                      .ddr_ratio = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs / peak_gbs : 1.0,
                      .ddr_peak_gbs = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs : peak_gbs};
-    char note[256];
-    (void)snprintf(note, sizeof note,
-                   "Nothing measured here: every number is taken from %.64s (xpusim new-soc). "
-                   "`xpusim measure` measures it.",
-                   c.name);
+    char *note = xformat("Nothing measured here: every number is taken from %s (xpusim new-soc). "
+                         "`xpusim measure` measures it.",
+                         c.name);
     copy_machine(root, &c);
     cJSON *device;
     cJSON_ArrayForEach(device, cJSON_GetObjectItemCaseSensitive(root, "devices"))
@@ -273,6 +272,7 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
     set_text(root, "name", o->name);
     set_text(root, "like", like[0] == '\0' ? c.name : like);
     set_text(root, "note", note);
+    free(note);
     if (check_used(root, o, used, e) != 0) {
         cJSON_Delete(root);
         return NULL;
