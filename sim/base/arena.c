@@ -20,7 +20,7 @@
 struct arena_block {
     struct arena_block *next;
     size_t size, used;
-    max_align_t data[];
+    _Alignas(CACHE_LINE_BYTES) char data[];
 };
 
 _Noreturn void out_of_memory(size_t bytes)
@@ -50,6 +50,16 @@ void *xcalloc(size_t n, size_t bytes)
         out_of_memory(n * bytes);
     }
     return p;
+}
+
+void *xlines(size_t bytes)
+{
+    size_t whole = (bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
+    void *p = aligned_alloc(CACHE_LINE_BYTES, whole);
+    if (p == NULL) {
+        out_of_memory(bytes);
+    }
+    return memset(p, 0, whole);
 }
 
 void *xrealloc(void *old, size_t bytes)
@@ -140,13 +150,13 @@ void *arena_alloc(struct arena *a, size_t bytes)
         if (size < bytes) {
             size = bytes;
         }
-        struct arena_block *b = xcalloc(1, sizeof *b + size);
+        struct arena_block *b = xlines(sizeof *b + size);
         b->next = a->head;
         b->size = size;
         a->head = b;
         a->total_bytes += size;
     }
-    void *p = (char *)a->head->data + a->head->used;
+    void *p = a->head->data + a->head->used;
     a->head->used += bytes;
     SIM_ASSERT(a->head->used <= a->head->size && (uintptr_t)p % 16 == 0);
     return p;

@@ -25,6 +25,10 @@ _Noreturn void out_of_memory(size_t bytes);
 /* malloc/calloc/realloc that end the process with a message instead of returning NULL. */
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t n, size_t bytes);
+/* Zeroed, from the begin of a cache line on: for what is touched so often that a run must not be
+ * slower because of what was allocated before it. */
+#define CACHE_LINE_BYTES 64
+void *xlines(size_t bytes);
 void *xrealloc(void *p, size_t bytes);
 /* Room for one more element in a list of n that was only ever lengthened by this. It doubles at
  * powers of two; so a list that is emptied and filled again and again wants another. */

@@ -278,7 +278,7 @@ static void run_loop(struct engine *e)
 
 int sim_run(const struct sim_setup *setup, struct sim_result *result)
 {
-    struct engine *e = xcalloc(1, sizeof *e);
+    struct engine *e = xlines(sizeof *e);
     e->setup = *setup;
     int rc = core_init(&e->core, &e->setup, &engine_ops, e, result);
     if (rc == 0) {

@@ -429,7 +429,7 @@ static void note_inner_turns(struct metrics *m)
 
 struct metrics *metrics_new(const struct metrics_options *opt, const struct machine *machine)
 {
-    struct metrics *m = xcalloc(1, sizeof *m);
+    struct metrics *m = xlines(sizeof *m);
     m->opt = *opt;
     m->machine = machine;
     for (int s = 0; s < SERIES_COUNT; s++) {

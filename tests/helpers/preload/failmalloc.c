@@ -1,7 +1,7 @@
-/* A shim for LD_PRELOAD: the FM_K-th allocation of the process (malloc, calloc, realloc; counted on
- * through fork) fails, and with FM_ALL set every later one. What is executed in turn is left alone,
- * and so is what happens before main: a library that sets itself up there (GnuTLS, below libcurl)
- * says of a failure what it likes.
+/* A shim for LD_PRELOAD: the FM_K-th allocation of the process (malloc, calloc, realloc,
+ * aligned_alloc; counted on through fork) fails, and with FM_ALL set every later one. What is
+ * executed in turn is left alone, and so is what happens before main: a library that sets itself up
+ * there (GnuTLS, below libcurl) says of a failure what it likes.
  *
  * With FM_TABLE=FIRST:LAST:STEP main is run for every such k in turn, each in a process forked
  * where main begins (failtable.h): what a start costs is paid once. */
@@ -21,6 +21,7 @@
 static void *(*real_malloc)(size_t);
 static void *(*real_calloc)(size_t, size_t);
 static void *(*real_realloc)(void *, size_t);
+static void *(*real_aligned)(size_t, size_t);
 static unsigned long count, fails_at;
 static unsigned long
     *most; /* allocations of the largest process so far, shared; NULL: not counted */
@@ -52,6 +53,7 @@ static bool resolve(void)
         busy = true;
         real_calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc");
         real_realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
+        real_aligned = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "aligned_alloc");
         real_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
     }
     return real_malloc != NULL;
@@ -141,6 +143,11 @@ void *calloc(size_t n, size_t each)
         return early_alloc(n * each);
     }
     return fails(NULL, n * each) ? NULL : real_calloc(n, each);
+}
+
+void *aligned_alloc(size_t to, size_t n)
+{
+    return !resolve() || fails(NULL, n) ? NULL : real_aligned(to, n);
 }
 
 void *realloc(void *p, size_t n)
