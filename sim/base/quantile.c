@@ -202,6 +202,9 @@ void sample_add_all(struct sample *s, const double *x, const uint32_t *count, si
         }
         return;
     }
+    if (n == 0) {
+        return; /* no bins for a sample that may stay empty */
+    }
     bins_make(s);
     if (count != NULL) {
         sketch_all(s, x, count, n);

@@ -69,6 +69,12 @@ START_TEST(an_empty_sample_has_no_mean_and_no_quantile)
     ck_assert(isnan(sample_mean(&s)));
     ck_assert(isnan(sample_quantile(&s, 0.5)));
     ck_assert_uint_eq(s.n, 0);
+    struct sample sketch;
+    sample_init(&sketch, true);
+    sample_add_all(&sketch, NULL, NULL, 0); /* no room is taken for what may never come */
+    ck_assert_ptr_null(sketch.bins);
+    ck_assert(isnan(sample_mean(&sketch)) && isnan(sample_quantile(&sketch, 0.5)));
+    sample_fini(&sketch);
 }
 END_TEST
 
