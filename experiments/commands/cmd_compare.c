@@ -120,25 +120,30 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
     return failed;
 }
 
-/* Draws machines, runs on them, and says what the order hangs on. */
-static int add_uncertainty(const struct compare_options *o, const struct compare_plan *plan,
-                           const struct compare_result *r, const char *const *metrics,
-                           uint32_t n_metrics, struct document *d, struct err *e)
+/* Runs on the machines that were drawn, and says what the order hangs on. */
+static void add_uncertainty(struct uncertainty *u, const struct compare_plan *plan,
+                            const struct compare_result *r, const char *const *metrics,
+                            uint32_t n_metrics, struct document *d)
 {
-    struct uncertainty u = {.plan = plan, .nominal = r, .metrics = metrics, .n_metrics = n_metrics};
-    int rc = machines_draw(plan->config, plan->options->seed, o->uncertainty, &u.machines, e);
-    if (rc == 0) {
-        study_run(uncertainty_judge, &u);
-        uncertainty_document(plan, &u, document_within(d, "uncertainty"));
-    }
-    uncertainty_fini(&u);
-    return rc;
+    u->plan = plan;
+    u->nominal = r;
+    u->metrics = metrics;
+    u->n_metrics = n_metrics;
+    study_run(uncertainty_judge, u);
+    uncertainty_document(plan, u, document_within(d, "uncertainty"));
 }
 
 /* Runs the plan and says what came of it. */
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan,
                     struct document *d, struct err *e)
 {
+    struct uncertainty u = {0};
+    /* First: what cannot be drawn is known before anything has run. */
+    if (o->uncertainty > 0 &&
+        machines_draw(plan->config, plan->options, o->uncertainty, &u.machines, e) != 0) {
+        uncertainty_fini(&u);
+        return EXIT_BAD_INPUT;
+    }
     struct compare_result r;
     study_run(compare_judge, &(struct compare){*plan, &r});
     report_failures(plan, &r);
@@ -149,6 +154,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     if (choose_metrics(&r, &o->metrics, &chosen, e) != 0) {
         choose_fini(&chosen);
         compare_result_fini(&r);
+        uncertainty_fini(&u);
         return EXIT_BAD_INPUT;
     }
     const char *const *metrics = (const char *const *)chosen.v;
@@ -162,10 +168,10 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     if (o->tune.budget > 0) {
         failed += add_tuning(o, &rest, &r, metrics, n_metrics, d);
     }
-    if (o->uncertainty > 0 && r.n_failures == 0 &&
-        add_uncertainty(o, &rest, &r, metrics, n_metrics, d, e) != 0) {
-        failed++;
+    if (o->uncertainty > 0 && r.n_failures == 0) {
+        add_uncertainty(&u, &rest, &r, metrics, n_metrics, d);
     }
+    uncertainty_fini(&u);
     document_print_so_far(d, &o->output, stdout);
     choose_fini(&chosen);
     compare_result_fini(&r);

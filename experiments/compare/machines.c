@@ -11,6 +11,7 @@
 #include "hwmodels/conformal.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
+#include "sim/base/err.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 
@@ -126,8 +127,8 @@ static void draw_residual(const struct config *c, const struct conformal *table,
     x->high = exp(conformal_draw(table, &q, 0.975));
 }
 
-int machines_draw(const struct config *c, uint64_t seed, uint32_t n, struct machines *out,
-                  struct err *e)
+int machines_draw(const struct config *c, const struct config_options *o, uint32_t n,
+                  struct machines *out, struct err *e)
 {
     *out = (struct machines){.n_draws = n};
     struct conformal table;
@@ -136,10 +137,16 @@ int machines_draw(const struct config *c, uint64_t seed, uint32_t n, struct mach
     }
     size_t before = e->n;
     (void)machines_find(c, out, e);
+    if (o->n_sets + out->n_factors > CONFIG_MAX_SETS) {
+        (void)err_add(e,
+                      "--uncertainty: %u numbers are uncertain and --set states %u; together at "
+                      "most %d",
+                      out->n_factors, o->n_sets, CONFIG_MAX_SETS);
+    }
     size_t cells = (size_t)n * out->n_factors + 1;
     out->value = xmalloc(cells * sizeof *out->value);
     out->z = xmalloc(cells * sizeof *out->z);
-    scores(out, seed);
+    scores(out, o->seed);
     for (uint32_t k = 0; k < out->n_factors && e->n == before; k++) {
         const struct machine_factor *x = &out->factor[k];
         if (x->kind == MACHINE_RESIDUAL) {
@@ -210,13 +217,14 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
             peak = at(m, draw, k, x, i);
         }
     }
-    for (uint32_t i = 0; i < m->n_factors && with.n_sets < CONFIG_MAX_SETS; i++) {
+    for (uint32_t i = 0; i < m->n_factors; i++) {
         const struct machine_factor *f = &m->factor[i];
         double v = at(m, draw, k, x, i);
         /* What stays as the file has it is not set: setting it would mark it as assumed. */
         if (f->kind == MACHINE_RESIDUAL || v == f->nominal) {
             continue;
         }
+        SIM_ASSERT(with.n_sets < CONFIG_MAX_SETS); /* machines_draw counted */
         with.sets[with.n_sets++] =
             xformat("%s=%.17g", f->path, f->number->capped ? fmin(v, peak) : v);
     }

@@ -54,10 +54,11 @@ struct machines {
 /* The factors of a loaded configuration, without draws. 0 or -EINVAL (too many). */
 int machines_find(const struct config *c, struct machines *m, struct err *e);
 
-/* Finds the factors of a loaded configuration and draws n machines. 0 or -EINVAL (no residuals
- * table, too many factors). machines_fini in every case. */
-int machines_draw(const struct config *c, uint64_t seed, uint32_t n, struct machines *out,
-                  struct err *e);
+/* Finds the factors of a loaded configuration and draws n machines, with the seed of its options. 0
+ * or -EINVAL (no residuals table, too many factors, or together with what the options set more than
+ * can be set). machines_fini in every case. */
+int machines_draw(const struct config *c, const struct config_options *o, uint32_t n,
+                  struct machines *out, struct err *e);
 void machines_fini(struct machines *m);
 
 /* Loads the configuration of machine `draw`; or, with draw UINT32_MAX, the file's with factor k at

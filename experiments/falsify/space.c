@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/err.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
 #include "traces/traces.h"
@@ -92,12 +93,14 @@ static int read_workload(struct space *s, const char *spec, struct err *e)
 static void add_number(struct space *s, const char *path, const cJSON *quantity, int axis)
 {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(quantity, "value");
-    if (axis >= 0 && cJSON_IsNumber(v) && s->n_numbers < SPACE_MAX_NUMBERS) {
-        struct space_number *x = &s->number[s->n_numbers++];
-        x->path = xkeep(xstrdup(path));
-        x->value = v->valuedouble;
-        x->axis = (uint32_t)axis;
+    if (axis < 0 || !cJSON_IsNumber(v)) {
+        return;
     }
+    if (s->n_numbers < CONFIG_MAX_SETS) {
+        s->number[s->n_numbers] =
+            (struct space_number){xkeep(xstrdup(path)), v->valuedouble, (uint32_t)axis};
+    }
+    s->n_numbers++; /* those beyond are told by space_init */
 }
 
 /* Rates and bandwidths of a runtime entry, and of what stands within it (one_row). */
@@ -206,6 +209,12 @@ int space_init(struct space *s, const struct config_options *o, const struct con
     s->kv_tokens = c->sim.kv_capacity_tokens > 0 ? (double)c->sim.kv_capacity_tokens
                                                  : left / c->llm.kv_bytes_per_token;
     find_numbers(s, c);
+    if (o->n_sets + s->n_numbers + 1 > CONFIG_MAX_SETS) { /* with KV */
+        return err_add(e,
+                       "--over machine: %u numbers of the machine vary and --set states %u; "
+                       "together at most %d",
+                       s->n_numbers + 1, o->n_sets, CONFIG_MAX_SETS);
+    }
     drop_idle_axes(s);
     for (uint32_t i = 0; i < s->n; i++) {
         struct space_axis *a = &s->axis[i];
@@ -281,9 +290,8 @@ static char *workload_text(const struct space *s, const struct space_point *p)
 
 static void add_set(struct config_options *o, const char *path, double value)
 {
-    if (o->n_sets < CONFIG_MAX_SETS) {
-        o->sets[o->n_sets++] = xformat("%s=%.6g", path, value);
-    }
+    SIM_REQUIRE(o->n_sets < CONFIG_MAX_SETS, "%s: more settings than space_init counted", path);
+    o->sets[o->n_sets++] = xformat("%s=%.6g", path, value);
 }
 
 void space_options(const struct space *s, const struct space_point *p, struct config_options *out)

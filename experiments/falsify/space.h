@@ -29,14 +29,13 @@ struct space_number {
     double value;
     uint32_t axis;
 };
-#define SPACE_MAX_NUMBERS 96
 
 struct space {
     struct space_axis axis[SPACE_MAX_AXES];
     uint32_t n;
     const struct config_options *options; /* borrowed */
     const char *keys; /* of the workload that are no axes, "a=b,c=d"; nobody frees it */
-    struct space_number number[SPACE_MAX_NUMBERS];
+    struct space_number number[CONFIG_MAX_SETS];
     uint32_t n_numbers;
     double kv_tokens; /* what memory leaves */
 };
@@ -48,8 +47,8 @@ struct space_point {
 /* All axes there are, for help: the n-th, or NULL. */
 const struct space_axis *space_axis_known(uint32_t n);
 
-/* The axes of what `over` names ("workload,machine"), around the options. -EINVAL: another word, or
- * a workload that no generator of theirs makes. */
+/* The axes of what `over` names ("workload,machine"), around the options. -EINVAL: another word, a
+ * workload that no generator of theirs makes, or more numbers than can be set at once. */
 int space_init(struct space *s, const struct config_options *o, const struct config *c,
                const char *over, struct err *e);
 struct space_point space_nominal(const struct space *s);

@@ -68,7 +68,7 @@ int run_interval(const struct config_options *o, const struct config *c,
 {
     struct machines m;
     *out = (struct run_interval){0};
-    int rc = machines_draw(c, o->seed, n, &m, e);
+    int rc = machines_draw(c, o, n, &m, e);
     if (rc != 0) {
         machines_fini(&m);
         return rc;

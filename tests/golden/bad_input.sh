@@ -149,6 +149,10 @@ refuse "at least 25 points" $x claims --fit A7,B17 --budget 6
 names() { seq -s, 1 "$2" | sed "s/[0-9]*/$1&/g"; }
 refuse "--fit: more than 31 names" $x claims --fit "$(names B 32)"
 refuse "--over: more than 24 names" $x claims --fit B6,B7 --over "$(names p 25)"
+# nor are a machine's numbers, when there is no room to set them all
+sets=$(for i in $(seq 185); do printf ' --set sim.kv_block_tokens=16'; done)
+refuse "--set states 185; together at most 192" $x compare --policy edf --policy srpt --uncertainty 16 $sets
+refuse "--set states 185; together at most 192" $x falsify --policy edf --baseline srpt $sets
 refuse "nonesuch" $x compare --policy fcfs --tune 2 --tune-metric nonesuch
 refuse "tune-replications" $x compare --policy fcfs --tune 2 --tune-replications x
 refuse "belong to --tune" $x compare --policy fcfs --tune-metric reactive.e2e_s.mean

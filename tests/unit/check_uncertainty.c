@@ -23,8 +23,9 @@ static void draw(const char *soc, uint32_t n)
     options = config_options_default();
     options.soc = soc;
     options.llm = "llama-3.2-3b";
+    options.seed = 7;
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
-    ck_assert_msg(machines_draw(&config, 7, n, &machines, &err) == 0, "%s",
+    ck_assert_msg(machines_draw(&config, &options, n, &machines, &err) == 0, "%s",
                   err.n > 0 ? err.lines[0] : "");
 }
 
