@@ -324,7 +324,8 @@ static void growing_extended(const struct hwmodel *m, const struct kernel_query 
         growing_first(m, q, known, n, out);
         return;
     }
-    const struct fixed *f = (const void *)known->of_form; /* nobody writes it: out is restrict */
+    /* Where it lies, as growing_first has put it there; nobody writes it: out is restrict. */
+    const struct fixed *f = (const void *)known->of_form;
     if (!f->attention || f->own_rate || f->pad > 0) {
         growing_unevenly(f, q, n, out);
         return;

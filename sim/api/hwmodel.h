@@ -36,7 +36,8 @@ struct kernel_floor {
 };
 
 /* What a form knows of a kernel whatever its contexts: of queries that differ in attn_pairs,
- * kv_read_tokens and max_context_tokens only. Zeroed: nothing yet. */
+ * kv_read_tokens and max_context_tokens only. Zeroed: nothing yet. In allocated memory, so that a
+ * form may read what it has put there as what it is. */
 struct kernel_known {
     bool filled;
     double of_form[16];

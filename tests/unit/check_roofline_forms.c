@@ -330,14 +330,14 @@ START_TEST(growing_tells_what_kernel_tells_of_each_pass)
         struct work_shape w;
         struct kernel_query q = random_query(&r, &w);
         struct kernel_cost ahead[AHEAD];
-        struct kernel_known known = {0};
-        b.r.model.ops->growing(&b.r.model, &q, &known, AHEAD / 2, ahead);
+        struct kernel_known *known = xcalloc(1, sizeof *known);
+        b.r.model.ops->growing(&b.r.model, &q, known, AHEAD / 2, ahead);
         struct work_shape later = w;
         later.attn_pairs += AHEAD / 2 * w.rows;
         later.kv_read_tokens += AHEAD / 2 * w.rows;
         later.max_context_tokens += AHEAD / 2;
         q.shape = &later;
-        b.r.model.ops->growing(&b.r.model, &q, &known, AHEAD / 2, ahead + AHEAD / 2);
+        b.r.model.ops->growing(&b.r.model, &q, known, AHEAD / 2, ahead + AHEAD / 2);
         q.shape = &w;
         for (int k = 0; k < AHEAD; k++) {
             struct kernel_cost one;
@@ -347,6 +347,7 @@ START_TEST(growing_tells_what_kernel_tells_of_each_pass)
             w.kv_read_tokens += w.rows;
             w.max_context_tokens++;
         }
+        free(known);
     }
 }
 END_TEST
