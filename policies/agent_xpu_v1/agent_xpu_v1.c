@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <math.h>
 
+static const char *const yield_choices[] = {"kernel", "iteration", NULL};
 static const char *const resume_choices[] = {"etc", "fifo", NULL};
 static const char *const affinity_choices[] = {"strict", "boundary", NULL};
 static const char *const pressure_choices[] = {"text", "intensity", "off", NULL};
@@ -27,6 +28,9 @@ static const char *const tie_choices[] = {"etc", "longest", NULL};
 static const struct policy_param params[] = {
     [V1_PREEMPT] = POLICY_BOOL(
         "preempt", true, "a reactive arrival stops proactive work at its kernel boundary (A.3)"),
+    [V1_YIELD] = POLICY_CHOICE("yield", V1_YIELD_KERNEL, yield_choices,
+                               "where a proactive iteration lets a proactive prefill onto the iGPU "
+                               "while nothing is reactive (A.10 [S])"),
     [V1_RESUME] =
         POLICY_CHOICE("resume", V1_RESUME_ETC, resume_choices,
                       "next proactive prefill: starved first, then smallest ETC (A.4); or arrival"),
@@ -107,7 +111,6 @@ static int v1_init(struct sched *s)
     v->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     v->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     v->chunk = s->machine->devices[v->npu].chunk_rows;
-    v->decode_ready_ns = TIME_NEVER_NS;
     v->decode_refused_ns = TIME_NEVER_NS;
     /* Splits and margins are counted in the static chunks of the NPU; one that takes any rows has
      * none. */
@@ -152,9 +155,7 @@ static void v1_launch_done(struct sched *s, const struct launch *l)
     if (l->device == v->igpu) {
         update_busy(s, v, true);
     }
-    if (a->request == NULL) {
-        v->decode_ready_ns = s->now_ns;
-    } else {
+    if (a->request != NULL) {
         struct v1_context *c = v1_context(a->request);
         (void)hetero_ended(&c->h, l);
         /* Only proactive prefills are preempted. What stops the reactive one is the guard against
@@ -175,18 +176,12 @@ static void v1_pass_done(struct sched *s, const struct pass *p)
         /* A gap is one between two reactive iterations: those of proactive sequences alone open
          * none. */
         v->gap_used = p->has_reactive ? false : v->gap_used;
-        v->decode_ready_ns = s->now_ns;
     } else {
         v1_prefill_done(v, p->segments[0].request);
     }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_DECODE) {
-            /* A batch has been ready since its first sequence came: those that join later do not
-             * push it back in the order of dispatch_due. */
-            if (v->decode == NULL && reqq_empty(&v->decode_rt) && reqq_empty(&v->decode_be)) {
-                v->decode_ready_ns = s->now_ns;
-            }
             reqq_insert_by_arrival(v1_reactive(r) ? &v->decode_rt : &v->decode_be, r);
         }
     }

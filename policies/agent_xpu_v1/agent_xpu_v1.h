@@ -23,6 +23,7 @@
 
 enum v1_param {
     V1_PREEMPT,
+    V1_YIELD,
     V1_RESUME,
     V1_T_STARVE_S,
     V1_CONTEXTS,
@@ -55,6 +56,7 @@ enum v1_param {
     V1_SHED_WAIT_S,
 };
 
+enum v1_yield { V1_YIELD_KERNEL, V1_YIELD_ITERATION };
 enum v1_resume { V1_RESUME_ETC, V1_RESUME_FIFO };
 enum v1_affinity { V1_AFFINITY_STRICT, V1_AFFINITY_BOUNDARY };
 enum v1_pressure { V1_PRESSURE_TEXT, V1_PRESSURE_INTENSITY, V1_PRESSURE_OFF };
@@ -92,7 +94,8 @@ struct v1_kernel {
     bool on_npu, reactive, memory_bound, consumer, complementary;
     uint32_t rows;  /* prefill: of the op; decode: unused */
     uint32_t n_ops; /* decode: of the pass */
-    int64_t t_ns, ready_ns, path_ns;
+    int64_t t_ns, path_ns;
+    int64_t ready_ns; /* of a prefill */
     double bytes_per_s, flop_per_joule;
 };
 
@@ -109,7 +112,7 @@ struct v1 {
     struct reqq decode_rt, decode_be;
     struct pass *decode; /* the batch, or NULL */
     bool gap_used;       /* a proactive kernel has run since the last reactive iteration */
-    int64_t decode_ready_ns, decode_refused_ns;
+    int64_t decode_refused_ns;
 
     struct v1_active active[MACHINE_MAX_DEVICES];
     uint32_t last_pass[MACHINE_MAX_DEVICES]; /* id of the pass whose kernel ended there last */
@@ -187,6 +190,8 @@ double v1_pressure(const struct sched *s, const struct v1 *v);
 bool v1_admit(struct sched *s, const struct v1 *v, const struct v1_kernel *k, int64_t *refused_ns);
 /* Could it on an idle machine? */
 bool v1_admits_alone(struct sched *s, const struct v1_kernel *k);
+/* Could this kernel of a prefill in place of what runs on a device? */
+bool v1_admits_instead(struct sched *s, const struct v1 *v, const struct v1_kernel *k, int device);
 
 /* dispatch */
 void v1_dispatch(struct sched *s, struct v1 *v);

@@ -1,5 +1,6 @@
-/* What agent-xpu-v1 runs next (A.5 to A.7, A.9): reactive kernels first, then the proactive work
- * that is due, then backfill of idle devices; each launch passes Algorithm 1. */
+/* What agent-xpu-v1 runs next (A.5 to A.7, A.9, A.10): reactive kernels first, then the proactive
+ * work that is due, prefill before decode, then backfill of idle devices; each launch passes
+ * Algorithm 1. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 /* ---- kernels ---- */
@@ -70,10 +71,7 @@ static bool decode_kernel(struct sched *s, struct v1 *v, uint32_t n_ops, struct 
     struct estimate e;
     v1_decode_estimate(s, v, n_ops, &e);
     *k = (struct v1_kernel){.reactive = v1_reactive_decodes(v),
-                            .n_ops = n_ops < left ? n_ops : left,
-                            .ready_ns = v->decode_refused_ns < v->decode_ready_ns
-                                            ? v->decode_refused_ns
-                                            : v->decode_ready_ns};
+                            .n_ops = n_ops < left ? n_ops : left};
     annotate(s, v, v->igpu, &e, k);
     return true;
 }
@@ -206,9 +204,26 @@ static void dispatch_reactive_decode(struct sched *s, struct v1 *v)
 
 /* ---- proactive work that is due: the primary prefill and its own decode batch ---- */
 
+/* A proactive iteration lets the primary prefill onto the iGPU at its next kernel boundary (A.10),
+ * unless Algorithm 1 would refuse that one even then. */
+static void decode_makes_way(struct sched *s, struct v1 *v)
+{
+    const struct v1_active *a = &v->active[v->igpu];
+    bool proactive_decode = a->launch != NULL && a->request == NULL && !a->reactive;
+    struct v1_kernel k;
+    if (proactive_decode && !a->launch->stop_requested && v->primary != NULL &&
+        param_int(s, V1_YIELD) == V1_YIELD_KERNEL &&
+        prefill_kernel(s, v, v->primary, v->igpu, &k) && v1_admits_instead(s, v, &k, v->igpu)) {
+        (void)sched_preempt(s, a->launch, (struct preempt_spec){0});
+    }
+}
+
+/* Without reactive work throughput is the only objective (8.2). The primary prefill goes before a
+ * decode iteration: whoever is prefilled joins the decode batch, which reads its weights once for
+ * all (6.2). */
 static void dispatch_due(struct sched *s, struct v1 *v)
 {
-    struct v1_kernel k[3];
+    struct v1_kernel k[2];
     uint32_t n = 0;
     if (v->primary != NULL && prefill_kernel(s, v, v->primary, v->npu, &k[n])) {
         n++;
@@ -220,22 +235,18 @@ static void dispatch_due(struct sched *s, struct v1 *v)
         v1_balance(s, v, v->primary);
         n += prefill_kernel(s, v, v->primary, v->igpu, &k[n]) ? 1 : 0;
     }
-    if (igpu_open && !v1_reactive_decodes(v) && decode_kernel(s, v, V1_TO_END, &k[n])) {
-        n++;
+    /* First come, first served: the order counts for Algorithm 1. A refused kernel does not hold up
+     * the other. */
+    uint32_t first = n == 2 && k[1].ready_ns < k[0].ready_ns ? 1 : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        (void)try_launch(s, v, &k[i == 0 ? first : 1 - first]);
     }
-    /* A refused kernel does not hold up the next: on the other device that may be admitted. */
-    for (uint32_t done = 0; done < n; done++) { /* first come, first served */
-        uint32_t first = done;
-        for (uint32_t i = done + 1; i < n; i++) {
-            first = k[i].ready_ns < k[first].ready_ns ? i : first;
-        }
-        struct v1_kernel next = k[first];
-        for (uint32_t i = first; i > done; i--) {
-            k[i] = k[i - 1];
-        }
-        k[done] = next;
-        (void)try_launch(s, v, &next);
+    struct v1_kernel decode;
+    if (igpu_open && !v1_reactive_decodes(v) && v1_is_idle(v, v->igpu) &&
+        decode_kernel(s, v, V1_TO_END, &decode)) {
+        (void)try_launch(s, v, &decode);
     }
+    decode_makes_way(s, v);
 }
 
 /* A.8: the iGPU is given to an aged proactive prefill, but for the reactive one's attention. */

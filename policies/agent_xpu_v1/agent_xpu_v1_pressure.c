@@ -62,6 +62,13 @@ bool v1_admits_alone(struct sched *s, const struct v1_kernel *k)
            k->bytes_per_s <= param_number(s, V1_TAU_HIGH) * s->machine->ddr_peak_bytes_per_s;
 }
 
+bool v1_admits_instead(struct sched *s, const struct v1 *v, const struct v1_kernel *k, int device)
+{
+    struct v1 then = *v;
+    then.active[device] = (struct v1_active){0};
+    return refused_by(s, &then, k, v1_context(k->request)->refused_ns) == NULL;
+}
+
 bool v1_admit(struct sched *s, const struct v1 *v, const struct v1_kernel *k, int64_t *refused_ns)
 {
     const char *list = refused_by(s, v, k, *refused_ns);

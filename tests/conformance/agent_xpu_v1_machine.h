@@ -45,7 +45,7 @@ static void run(const char *own, const char *extra, const struct scenario_reques
 }
 
 /* For scenarios whose own setting is the clause: a switch replaces it. */
-static const char *unless(const char *own, const char *extra)
+static inline const char *unless(const char *own, const char *extra)
 {
     return extra[0] == '\0' ? own : extra;
 }
@@ -55,7 +55,7 @@ static bool at(const struct scenario_kernel *k, double begin_ms, double end_ms)
     return k != NULL && k->begin_ns == MS(begin_ms) && k->end_ns == MS(end_ms);
 }
 
-static bool begins(const struct scenario_kernel *k, double ms)
+static inline bool begins(const struct scenario_kernel *k, double ms)
 {
     return k != NULL && k->begin_ns == MS(ms);
 }
@@ -75,7 +75,7 @@ static const struct scenario_kernel *second(uint32_t request, int device, enum o
 }
 
 /* Largest decode batch led by a request (-1: any). */
-static uint32_t largest_batch(int request)
+static inline uint32_t largest_batch(int request)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < sc.n_kernels; i++) {
