@@ -49,45 +49,49 @@ static void check_width(const struct llm *m, const char *file, struct err *e)
     }
 }
 
+#define L struct llm
+static const struct json_field llm_rows[] = {
+    {JSON_ROW_("format", "Version of this format.", COUNT), JSON_RANGE_(1, 1, 1)},
+    {JSON_TEXT(L, name, "name", "Name of the model.")},
+    {JSON_ROW_("source", "Where the numbers come from.", TEXT)},
+    {JSON_ROW_("aliases", "Other names, for people.", TEXT), JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, n_layers, "layers", 1, 1000, "Layers.")},
+    {JSON_COUNT(L, hidden, "hidden", 1, 1u << 20, "Width.")},
+    {JSON_COUNT(L, heads, "heads", 1, 1u << 16, "Attention heads.")},
+    {JSON_COUNT(L, kv_heads, "kv_heads", 1, 1u << 16, "Heads with keys and values of their own.")},
+    {JSON_COUNT(L, head_dim, "head_dim", 1, 1u << 16, "Width of a head.")},
+    {JSON_COUNT(L, ffn_hidden, "ffn_hidden", 1, 1u << 22, "Inner width of the FFN.")},
+    {JSON_COUNT(L, vocab, "vocab", 1, 1u << 24, "Tokens of the vocabulary.")},
+    {JSON_BOOL(L, gated_ffn, "gated_ffn", "The FFN has three matrices.")},
+    {JSON_BOOL(L, tied_head, "tied_head", "Embedding and LM head share their weights.")},
+    {JSON_COUNT(L, n_experts, "experts", 1, 4096, "Experts of a layer."), JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, experts_per_token, "experts_per_token", 1, 4096, "Experts that a token uses."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, weight_bits, "weight_bits", 1, 32, "Width of the weights.")},
+    {JSON_COUNT(L, act_bits, "act_bits", 1, 32, "Width of the activations.")},
+    {JSON_QUANTITY(L, body_bytes_per_weight, "body_bytes_per_weight", "B", 0.05, 8.0, 1.0,
+                   "Bytes per weight of a layer, scales included.")},
+    {JSON_QUANTITY(L, head_bytes_per_weight, "head_bytes_per_weight", "B", 0.05, 8.0, 1.0,
+                   "Bytes per weight of the LM head.")},
+    {JSON_QUANTITY(L, kv_bytes_per_element, "kv_bytes_per_element", "B", 0.05, 8.0, 1.0,
+                   "Bytes per element of the KV cache.")},
+};
+const struct json_fields llm_fields = JSON_FIELDS(llm_rows, NULL);
+#undef L
+
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e)
 {
     memset(out, 0, sizeof *out);
     size_t before = e->n;
     struct json_obj o = json_root(root, file, e);
-    (void)json_get_u32(&o, "format", 1, 1);
-    const char *name = json_get_string(&o, "name");
-    if (strlen(name) >= sizeof out->name) {
-        err_add(e, "%s: name: longer than %zu bytes", file, sizeof out->name - 1);
-    } else {
-        memcpy(out->name, name, strlen(name) + 1);
-    }
-    if (json_get_string(&o, "source")[0] == '\0' && e->n == before) {
+    json_fields_read(&o, &llm_fields, out, NULL);
+    out->layer = (struct layer_ops)LAYER_OPS_DECODER;
+    if (e->n == before && json_string(root, "source")[0] == '\0') {
         err_add(e, "%s: source: must say where the numbers come from", file);
     }
-    if (json_has(&o, "aliases")) {
-        (void)json_get_string(&o, "aliases"); /* for whoever looks a model up by name */
+    if ((out->n_experts > 0) != (out->experts_per_token > 0)) {
+        err_add(e, "%s: experts and experts_per_token come together", file);
     }
-    out->n_layers = json_get_u32(&o, "layers", 1, 1000);
-    out->layer = (struct layer_ops)LAYER_OPS_DECODER;
-    out->hidden = json_get_u32(&o, "hidden", 1, 1u << 20);
-    out->heads = json_get_u32(&o, "heads", 1, 1u << 16);
-    out->kv_heads = json_get_u32(&o, "kv_heads", 1, 1u << 16);
-    out->head_dim = json_get_u32(&o, "head_dim", 1, 1u << 16);
-    out->ffn_hidden = json_get_u32(&o, "ffn_hidden", 1, 1u << 22);
-    out->vocab = json_get_u32(&o, "vocab", 1, 1u << 24);
-    out->gated_ffn = json_get_bool(&o, "gated_ffn");
-    out->tied_head = json_get_bool(&o, "tied_head");
-    if (json_has(&o, "experts")) {
-        out->n_experts = json_get_u32(&o, "experts", 1, 4096);
-        out->experts_per_token = json_get_u32(&o, "experts_per_token", 1, 4096);
-    }
-    out->weight_bits = json_get_u32(&o, "weight_bits", 1, 32);
-    out->act_bits = json_get_u32(&o, "act_bits", 1, 32);
-    out->body_bytes_per_weight =
-        json_get_quantity(&o, "body_bytes_per_weight", "B", 0.05, 8.0).value;
-    out->head_bytes_per_weight =
-        json_get_quantity(&o, "head_bytes_per_weight", "B", 0.05, 8.0).value;
-    out->kv_bytes_per_element = json_get_quantity(&o, "kv_bytes_per_element", "B", 0.05, 8.0).value;
     json_done(&o);
     if (e->n != before) {
         return -EINVAL;

@@ -11,6 +11,7 @@
 #include "hwmodels/soc_ops.h"
 #include "sim/api/device.h"
 #include "sim/base/err.h"
+#include "sim/base/json_fields.h"
 
 #define SOC_MAX_RUNTIMES 24
 
@@ -59,6 +60,7 @@ struct soc_runtime {
     double fill_rows;         /* m0: rows that filling the engine costs */
     double width_fill;        /* n0: columns that filling the engine costs, of the model's width */
     bool width_fill_own;      /* the file states it */
+    bool is_default;          /* the device's entry for widths without one of their own */
     double attention_frac;    /* e_a: attention runs at this share of P */
     /* e_d: of a decoding sequence's own row over its keys; 0: no measurement sets it apart */
     double decode_attention_frac;
@@ -109,6 +111,8 @@ struct soc {
     char note[256];
 };
 
+/* The keys of SoC and LLM files: reader, schema and `--set` use the same rows. */
+extern const struct json_fields soc_fields, llm_fields;
 /* Parses a tree (possibly after overrides). `file` names it in errors. 0 or -EINVAL with errors. */
 int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *e);
 /* Path of a shipped name ("core-ultra-5-125h") or of a file, as datadir_named. */

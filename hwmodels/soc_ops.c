@@ -5,15 +5,66 @@
 
 #define MAX_S 1e3
 
+struct point {
+    double rows, s;
+};
+static const struct json_field point_rows[] = {
+    {JSON_NUMBER(struct point, rows, "rows", 1.0, 1e6, 1.0, "Rows; they rise.")},
+    {JSON_NUMBER(struct point, s, "us", 1e-3, MAX_S * 1e6, 1e-6, "Time.")},
+    {JSON_ROW_("low", "The interval's lower end.", NUMBER), JSON_RANGE_(0.0, MAX_S * 1e6, 1.0)},
+    {JSON_ROW_("high", "The interval's upper end.", NUMBER), JSON_RANGE_(0.0, MAX_S * 1e6, 1.0)},
+};
+static const struct json_fields point = JSON_FIELDS(point_rows, NULL);
+
+#define O struct soc_ops
+#define US(member, name, text)                                                                     \
+    {                                                                                              \
+        JSON_NUMBER(O, member, name, 0.0, MAX_S * 1e6, 1e-6, text)                                 \
+    }
+#define NS(member, name, text)                                                                     \
+    {                                                                                              \
+        JSON_NUMBER(O, member, name, 0.0, MAX_S * 1e9, 1e-9, text)                                 \
+    }
+static const struct json_field prefill_rows[] = {
+    US(prefill_s, "fixed_us", "Of a launch."),
+    NS(prefill_pair_s, "pair_ns", "Per pair of a query and a key."),
+    US(prefill_row_s, "row_us", "Per row."),
+};
+static const struct json_fields prefill = JSON_FIELDS(prefill_rows, NULL);
+static const struct json_field decode_rows[] = {
+    US(decode_s, "fixed_us", "Of a launch."),
+    NS(decode_key_s, "key_ns", "Per key."),
+    US(decode_row_s, "row_us", "Per row."),
+};
+static const struct json_fields decode = JSON_FIELDS(decode_rows, NULL);
+static const struct json_field layer_rows[] = {
+    US(layer_s, "fixed_us", "Of a launch."),
+    NS(layer_key_s, "key_ns", "Per key."),
+};
+static const struct json_fields layer = JSON_FIELDS(layer_rows, NULL);
+
+static const struct json_field ops_rows[] = {
+    {JSON_TEXT(O, model, "model", "The model whose operators were measured.")},
+    {JSON_ROW_("source", "Where the times come from.", TEXT)},
+    {JSON_ARRAY("qkv", &point, 1, SOC_OPS_MAX_POINTS, "Times of QKV.")},
+    {JSON_ARRAY("ffn", &point, 1, SOC_OPS_MAX_POINTS, "Times of the FFN.")},
+    {JSON_ARRAY("head", &point, 1, SOC_OPS_MAX_POINTS, "Times of the LM head.")},
+    {JSON_OBJECT("prefill", &prefill, "Attention of prompts.")},
+    {JSON_OBJECT("decode", &decode, "Attention of decodes.")},
+    {JSON_OBJECT("layer", &layer, "A whole layer in one kernel, one row.")},
+};
+const struct json_fields soc_ops_fields = JSON_FIELDS(ops_rows, NULL);
+#undef O
+
 static void table_parse(struct json_obj *o, const char *key, struct soc_ops_table *t)
 {
     t->n = (uint32_t)json_get_array_size(o, key, 1, SOC_OPS_MAX_POINTS);
     for (uint32_t i = 0; i < t->n; i++) {
         struct json_obj p = json_array_object(o, key, (int)i);
-        t->rows[i] = json_get_number(&p, "rows", 1.0, 1e6);
-        t->s[i] = 1e-6 * json_get_number(&p, "us", 1e-3, MAX_S * 1e6);
-        (void)json_get_number(&p, "low", 0.0, MAX_S * 1e6);
-        (void)json_get_number(&p, "high", 0.0, MAX_S * 1e6);
+        struct point at;
+        json_fields_read(&p, &point, &at, NULL);
+        t->rows[i] = at.rows;
+        t->s[i] = at.s;
         if (i > 0 && t->rows[i] <= t->rows[i - 1]) {
             err_add(o->err, "%s: %s.%s[%u].rows: must rise", o->file, o->path, key, i);
         }
@@ -24,26 +75,10 @@ static void table_parse(struct json_obj *o, const char *key, struct soc_ops_tabl
 void soc_ops_parse(struct json_obj *o, const char *key, struct soc_ops *out)
 {
     struct json_obj t = json_get_object(o, key);
-    const char *model = json_get_string(&t, "model");
-    (void)snprintf(out->model, sizeof out->model, "%s", model);
-    (void)json_get_string(&t, "source");
+    json_fields_read(&t, &soc_ops_fields, out, NULL);
     table_parse(&t, "qkv", &out->qkv);
     table_parse(&t, "ffn", &out->ffn);
     table_parse(&t, "head", &out->head);
-    struct json_obj p = json_get_object(&t, "prefill");
-    out->prefill_s = 1e-6 * json_get_number(&p, "fixed_us", 0.0, MAX_S * 1e6);
-    out->prefill_pair_s = 1e-9 * json_get_number(&p, "pair_ns", 0.0, MAX_S * 1e9);
-    out->prefill_row_s = 1e-6 * json_get_number(&p, "row_us", 0.0, MAX_S * 1e6);
-    json_done(&p);
-    struct json_obj d = json_get_object(&t, "decode");
-    out->decode_s = 1e-6 * json_get_number(&d, "fixed_us", 0.0, MAX_S * 1e6);
-    out->decode_key_s = 1e-9 * json_get_number(&d, "key_ns", 0.0, MAX_S * 1e9);
-    out->decode_row_s = 1e-6 * json_get_number(&d, "row_us", 0.0, MAX_S * 1e6);
-    json_done(&d);
-    struct json_obj l = json_get_object(&t, "layer");
-    out->layer_s = 1e-6 * json_get_number(&l, "fixed_us", 0.0, MAX_S * 1e6);
-    out->layer_key_s = 1e-9 * json_get_number(&l, "key_ns", 0.0, MAX_S * 1e9);
-    json_done(&l);
     json_done(&t);
     out->given = true;
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "sim/api/hwmodel.h"
-#include "sim/base/json.h"
+#include "sim/base/json_fields.h"
 
 #define SOC_OPS_MAX_POINTS 16
 
@@ -30,6 +30,7 @@ struct soc_ops {
 };
 
 /* Reads the object `key` of a runtime entry. */
+extern const struct json_fields soc_ops_fields;
 void soc_ops_parse(struct json_obj *o, const char *key, struct soc_ops *out);
 /* Keys that the rows of decoding sequences read, each row its own sequence's; of a pass that may
  * also have prompts (kv_read_tokens has both). Exact with one prompt segment, whose rows, pairs and

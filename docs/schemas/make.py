@@ -1,5 +1,6 @@
 """Writes the schemas of results (docs/schemas/result-*.json) from what the commands say of their own output (--schema);
-several invocations of a command are joined: keys of all, required those of every one. Input formats are written by hand.
+several invocations of a command are joined: keys of all, required those of every one. The schemas of machine and model files
+come from the table that reads them (`list soc-keys`, `list llm-keys`); the other input formats are written by hand.
 
     python3 docs/schemas/make.py [--check] [NAME ...]    # with build/xpusim; --check: exit 1 where the shipped differs
 """
@@ -52,6 +53,54 @@ RESULTS = {
     "validate": ("xpusim validate --json", [
         ["validate", "--points", "reference", *more] for more in ([], ["--soc", "core-ultra-7-258v"], ["--soc", "apple-m2-10core"])]),
 }
+
+
+# Files whose keys a table in the program gives: title, and where the table is printed.
+INPUTS = {
+    "soc": ("A machine: --soc FILE.json, hwmodels/soc", "soc-keys"),
+    "llm": ("A model: --llm FILE.json, hwmodels/llm (a Hugging Face config.json is read as well)", "llm-keys"),
+}
+JSON_TYPES = {"count": "integer", "number": "number", "boolean": "boolean", "text": "string", "choice": "string"}
+
+
+def of_key(row):
+    """The schema of one key, without what lies below it."""
+    low, _, high = row["range"].partition("..")
+    limits = {"minimum": float(low), "maximum": float(high)} if high else {}
+    about = {"description": row["about"]}
+    if row["type"] == "quantity":
+        return {"$ref": "quantity.json", "description": f"{row['about']} In {row['unit']}, from {low} to {high}."}
+    if row["type"] == "array":
+        return {"type": "array", "minItems": int(low), "maxItems": int(high), "items": of_object(row), **about}
+    if row["type"] == "object":
+        return {**of_object(row), **about}
+    if row["type"] == "choice":
+        return {"type": "string", "enum": row["range"].split("|"), **about}
+    return {"type": JSON_TYPES[row["type"]], **limits, **about}
+
+
+def of_object(row):
+    if not row["checked"]:
+        return {"type": "object"}
+    return {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+def make_input(name):
+    title, keys = INPUTS[name]
+    run = subprocess.run([XPUSIM, "list", keys, "--json"], capture_output=True, text=True, check=True)
+    schema = of_object({"checked": True})
+    for row in json.loads(run.stdout):
+        at = schema
+        *above, key = row["key"].split(".")
+        for step in above:
+            at = at["properties"][step.removesuffix("[]")]
+            at = at.get("items", at)
+        at["properties"][key] = of_key(row)
+        if row["required"]:
+            at["required"].append(key)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title,
+            "$comment": "written by docs/schemas/make.py from the table that reads the file"}
+    return json.dumps({**head, **schema}, indent=1, ensure_ascii=False) + "\n"
 
 
 def types(schema):
@@ -146,13 +195,13 @@ def make(name, files):
 
 def main(args):
     check = "--check" in args
-    names = [a for a in args if a != "--check"] or list(RESULTS)
+    names = [a for a in args if a != "--check"] or [*INPUTS, *RESULTS]
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         files = prepared(Path(folder))
         for name in names:
-            path = HERE / f"result-{name}.json"
-            text = make(name, files)
+            path = HERE / (f"{name}.json" if name in INPUTS else f"result-{name}.json")
+            text = make_input(name) if name in INPUTS else make(name, files)
             if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
                 print(f"{path.name}: another schema now: python3 docs/schemas/make.py {name}, and say so in CHANGELOG.md")
                 bad = 1

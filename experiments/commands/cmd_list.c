@@ -10,6 +10,7 @@
 #include "experiments/run/plugin.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
+#include "hwmodels/soc.h"
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/datadir.h"
@@ -218,6 +219,59 @@ static void list_settings(struct document *d)
     }
 }
 
+/* ---- keys of files ---- */
+
+struct keys {
+    struct document *d;
+    struct frame *f;
+};
+
+static const char *key_range(const struct json_field *k, struct document *d)
+{
+    if (k->choices != NULL) {
+        const char *const *names = k->choices();
+        const char *all = names[0];
+        for (size_t i = 1; names[i] != NULL; i++) {
+            all = document_format(d, "%s|%s", all, names[i]);
+        }
+        return all;
+    }
+    return k->max > 0.0 ? document_format(d, "%.10g..%.10g", k->min, k->max) : "";
+}
+
+static void put_key(void *to, const char *path, const struct json_field *k)
+{
+    const struct keys *keys = to;
+    FRAME_ROW(keys->f, document_format(keys->d, "%s", path), json_field_kind_names[k->kind],
+              k->unit != NULL ? k->unit : "", key_range(k, keys->d), !k->optional, k->below != NULL,
+              k->about);
+}
+
+static void list_keys(const struct json_fields *t, struct document *d)
+{
+    static const struct frame_column columns[] = {
+        {.name = "key", .kind = FRAME_TEXT},
+        {.name = "type", .kind = FRAME_TEXT},
+        {.name = "unit", .kind = FRAME_TEXT},
+        {.name = "range", .kind = FRAME_TEXT},
+        {.name = "required", .kind = FRAME_FLAG},
+        {.name = "checked", .kind = FRAME_FLAG, .only_data = true},
+        {.name = "about", .kind = FRAME_TEXT},
+    };
+    struct keys keys = {d, DOCUMENT_FRAME(d, "", 0, columns)};
+    json_fields_each(t, put_key, &keys);
+}
+
+static void list_soc_keys(struct document *d)
+{
+    list_keys(&soc_fields, d);
+}
+
+static void list_llm_keys(struct document *d)
+{
+    list_keys(&llm_fields, d);
+}
+
 static const struct {
     const char *name;
     /* One of these: what also shows one by its name, names alone, all there is, or what a
@@ -235,6 +289,8 @@ static const struct {
     {"hwmodel", .names = hwmodel_names},
     {"metric", .all = list_metrics},
     {"setting", .all = list_settings},
+    {"soc-keys", .all = list_soc_keys},
+    {"llm-keys", .all = list_llm_keys},
     {"kernels", .with = list_kernels},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
@@ -273,7 +329,7 @@ static int run(void *values, struct err *e)
     }
     return err_add(e,
                    "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, "
-                   "metric, setting, kernels%s",
+                   "metric, setting, soc-keys, llm-keys, kernels%s",
                    kind, nearest_hint(&near));
 }
 
@@ -287,7 +343,8 @@ static const struct option_child children[] = {
 const struct command cmd_list = {
     .name = "list",
     .summary = "policies, SoCs, models, datasets, settings, kernels",
-    .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|setting|kernels [--json]\n"
+    .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|setting|soc-keys|llm-keys|kernels "
+             "[--json]\n"
              "policy|soc|llm|dataset NAME [--json]",
     .about =
         "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
@@ -298,6 +355,8 @@ const struct command cmd_list = {
         "  hwmodel     forms of kernel times\n"
         "  metric      the glossary: unit, direction and definition of every metric\n"
         "  setting     what --set takes below sim: default, range, unit and meaning\n"
+        "  soc-keys    keys of a SoC file: type, unit, range and meaning; llm-keys: of a model "
+        "file\n"
         "  kernels     times of one layer's kernels on each device; takes --soc, --llm, "
         "--hwmodel, --set",
     .children = children,

@@ -80,12 +80,20 @@ static void take_form(cJSON *tree)
     }
 }
 
+/* What --set may add to the tree: keys that a file leaves out. */
+static const struct json_field file_rows[] = {
+    {JSON_OBJECT("soc", &soc_fields, "The machine.")},
+    {JSON_OBJECT("llm", &llm_fields, "The model.")},
+};
+static const struct json_fields file_fields = JSON_FIELDS(file_rows, NULL);
+
 static void apply_sets(cJSON *tree, const struct config_options *o, struct err *e)
 {
     for (uint32_t i = 0; i < o->n_sets; i++) {
         char *path = xstrdup(o->sets[i]); /* of any length: files hold settings too */
         char *equals = strchr(path, '=');
         *equals = '\0';
+        json_fields_complete(&file_fields, tree, path);
         (void)json_set_path(tree, path, equals + 1, e);
         free(path);
     }

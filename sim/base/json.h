@@ -79,6 +79,8 @@ void json_done(struct json_obj *o);
  * is none; *bad then points at the part of path that is not there. */
 char *json_label(const cJSON *element); /* NULL without one; the caller frees it */
 cJSON *json_find_path(cJSON *root, const char *path, const char **bad);
+/* The element of an array that *path begins with, or NULL; *path moves behind it and its dot. */
+cJSON *json_find_element(cJSON *array, const char **path);
 
 /* Overrides the value at a path: a quantity takes the new number as its `value` (low
  * and high widen to contain it; kind becomes assumed). `text` is parsed as number, true/false, else

@@ -50,6 +50,15 @@ static cJSON *step(cJSON *node, const char *path, size_t *len)
     return NULL;
 }
 
+cJSON *json_find_element(cJSON *array, const char **path)
+{
+    size_t len = 0;
+    cJSON *c = cJSON_IsArray(array) ? step(array, *path, &len) : NULL;
+    *path += len;
+    *path += **path == '.';
+    return c;
+}
+
 /* A quantity takes the number as its value; its range grows to hold it; it is now an assumption. */
 static cJSON *quantity_value(cJSON *node, double v)
 {

@@ -126,5 +126,5 @@ python3 tests/helpers/schema_breaches.py <"$dir/breaches" || fail "breaches"
 python3 tests/helpers/schema_readers.py "$x" || fail "schemas and readers differ"
 
 # the schemas are what the commands say now (the quick ones)
-BUILD=$(dirname "$x") python3 $s/make.py --check run run-steady bisect plot-list measure-fit compare-load compare-store diff explain list-soc list-kernels || fail "docs/schemas is not up to date"
+BUILD=$(dirname "$x") python3 $s/make.py --check soc llm run run-steady bisect plot-list measure-fit compare-load compare-store diff explain list-soc list-kernels || fail "docs/schemas is not up to date"
 exit $bad

@@ -1,5 +1,5 @@
-"""Checks JSON files against a JSON Schema: type, properties, required, items, enum, additionalProperties,
-anyOf, $ref within the file or to a file beside it. schema.py SCHEMA FILE... [-- SCHEMA FILE...]...; exit 1 and where for the
+"""Checks JSON files against a JSON Schema: type, properties, required, items, enum, ranges,
+additionalProperties, anyOf, $ref within the file or to a file beside it. schema.py SCHEMA FILE... [-- SCHEMA FILE...]...; exit 1 and where for the
 first breach of each.
 """
 import itertools
@@ -9,7 +9,7 @@ from pathlib import Path
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float)}
 KNOWN = {"$schema", "$id", "$comment", "$defs", "$ref", "title", "description", "unit", "type", "properties", "required",
-         "items", "enum", "additionalProperties", "anyOf", "examples", "default"}
+         "items", "enum", "minimum", "maximum", "minItems", "maxItems", "additionalProperties", "anyOf", "examples", "default"}
 
 
 def is_type(value, name):
@@ -55,6 +55,10 @@ class Schema:
             return f"{at}: {json.dumps(value)[:40]} is no {' or '.join(types)}"
         if "enum" in schema and value not in schema["enum"]:
             return f"{at}: {json.dumps(value)[:40]} is none of {schema['enum']}"
+        if is_type(value, "number") and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+            return f"{at}: {value} is not from {schema.get('minimum')} to {schema.get('maximum')}"
+        if isinstance(value, list) and not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+            return f"{at}: {len(value)} items"
         if isinstance(value, dict):
             return self.breach_of_members(value, schema, at)
         if isinstance(value, list) and "items" in schema:
