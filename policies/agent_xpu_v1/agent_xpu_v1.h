@@ -99,6 +99,13 @@ struct v1_kernel {
     double bytes_per_s, flop_per_joule;
 };
 
+/* A decode iteration, formed or to be. */
+struct v1_iteration {
+    struct work_shape shape;
+    bool fused;
+    uint32_t per_layer, op, n_ops; /* ops of a layer, done, in all */
+};
+
 struct v1 {
     int npu, igpu;
     uint32_t chunk;
@@ -179,10 +186,17 @@ struct estimate v1_estimate(struct sched *s, const struct work_shape *w, enum op
 int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device);
 
 /* decode */
-void v1_decode_form(struct sched *s, struct v1 *v);
+/* What decodes next: the rest of the batch that has begun, else all of the one that would begin
+ * now; false when nothing does. That one is formed only when it starts (v1_decode_form), so that
+ * whoever is ready by then takes part. */
+bool v1_decode_next(struct sched *s, struct v1 *v, struct v1_iteration *it);
+/* Forms the batch that v1_decode_next has chosen; false when it could not, or memory was short and
+ * another one is formed. */
+bool v1_decode_form(struct sched *s, struct v1 *v);
 #define V1_TO_END UINT32_MAX
-/* Annotation of the next n ops of the batch, at most as many as are left. */
-void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, struct estimate *out);
+/* Annotation of its next n ops, at most as many as are left. */
+void v1_decode_estimate(struct sched *s, const struct v1 *v, const struct v1_iteration *it,
+                        uint32_t n_ops, struct estimate *out);
 
 /* pressure */
 double v1_pressure(const struct sched *s, const struct v1 *v);

@@ -3,17 +3,7 @@
 #include <errno.h>
 
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
-
-static void shape_add(struct work_shape *w, const struct request *r)
-{
-    uint32_t context = r->kv_tokens + 1;
-    w->rows++;
-    w->logit_rows++;
-    w->sequences++;
-    w->attn_pairs += context;
-    w->kv_read_tokens += context;
-    w->max_context_tokens = context > w->max_context_tokens ? context : w->max_context_tokens;
-}
+#include "policies/common/cost.h"
 
 /* One layer: fused when there is one sequence (its kernels run back to back all the same). */
 static void layer_estimate(struct sched *s, const struct v1 *v, const struct work_shape *w,
@@ -47,16 +37,15 @@ static int64_t iteration_ns(struct sched *s, const struct v1 *v, const struct wo
     return layer.t_ns * s->llm->n_layers + v1_estimate(s, w, OP_HEAD, v->igpu, w->rows).t_ns;
 }
 
-void v1_decode_estimate(struct sched *s, const struct v1 *v, uint32_t n_ops, struct estimate *out)
+void v1_decode_estimate(struct sched *s, const struct v1 *v, const struct v1_iteration *it,
+                        uint32_t n_ops, struct estimate *out)
 {
-    const struct pass *p = v->decode;
-    layer_estimate(s, v, &p->shape, p->fused_layers, out);
-    int64_t head = v1_estimate(s, &p->shape, OP_HEAD, v->igpu, p->shape.logit_rows).t_ns;
-    uint32_t per_layer = p->layer.n;
-    uint32_t left = p->n_ops - p->op;
+    layer_estimate(s, v, &it->shape, it->fused, out);
+    int64_t head = v1_estimate(s, &it->shape, OP_HEAD, v->igpu, it->shape.logit_rows).t_ns;
+    uint32_t left = it->n_ops - it->op;
     uint32_t n = n_ops > left ? left : n_ops;
     bool with_head = n == left;
-    out->t_ns = out->t_ns * (n - (with_head ? 1u : 0u)) / per_layer + (with_head ? head : 0);
+    out->t_ns = out->t_ns * (n - (with_head ? 1u : 0u)) / it->per_layer + (with_head ? head : 0);
 }
 
 /* B_max = max{B : t_iter(B) <= (1 + eps) t_iter(|RT|)}, at most the cap; reactive ones always
@@ -68,7 +57,7 @@ static void choose_batch(struct sched *s, struct v1 *v)
     batch_clear(&v->batch);
     for (const struct request *r = v->decode_rt.head; r != NULL; r = reqq_next(r)) {
         batch_add(&v->batch, r, SEGMENT_DECODE, 1);
-        shape_add(&w, r);
+        cost_shape_add(&w, r, 1);
     }
     if (v->batch.n == 0) {
         uint32_t most = (uint32_t)param_int(s, V1_MAX_BATCH);
@@ -84,7 +73,7 @@ static void choose_batch(struct sched *s, struct v1 *v)
     uint32_t cap = (uint32_t)param_int(s, V1_BATCH_CAP);
     double most_ns = (1.0 + param_number(s, V1_EPSILON)) * (double)iteration_ns(s, v, &w);
     for (const struct request *r = v->decode_be.head; r != NULL; r = reqq_next(r)) {
-        shape_add(&w, r);
+        cost_shape_add(&w, r, 1);
         /* The first that is too long ends the search, although a later one with less context might
          * fit: proactive sequences join in the order of their arrival. */
         if (v->batch.n >= cap || (double)iteration_ns(s, v, &w) > most_ns) {
@@ -94,26 +83,36 @@ static void choose_batch(struct sched *s, struct v1 *v)
     }
 }
 
-void v1_decode_form(struct sched *s, struct v1 *v)
+bool v1_decode_next(struct sched *s, struct v1 *v, struct v1_iteration *it)
 {
-    while (v->decode == NULL) {
-        /* Chosen anew in every round: who made room may have been in the batch. */
-        choose_batch(s, v);
-        if (v->batch.n == 0) {
-            return;
+    const struct pass *p = v->decode;
+    if (p != NULL) {
+        *it = (struct v1_iteration){p->shape, p->fused_layers, p->layer.n, p->op, p->n_ops};
+        return p->state == PASS_STATE_READY && p->op < p->n_ops;
+    }
+    choose_batch(s, v);
+    uint32_t per_layer = v->batch.n == 1 ? 1 : s->llm->layer.n; /* batch_form fuses one sequence */
+    *it = (struct v1_iteration){.fused = v->batch.n == 1,
+                                .per_layer = per_layer,
+                                .n_ops = per_layer * s->llm->n_layers + 1};
+    for (uint32_t i = 0; i < v->batch.n; i++) {
+        cost_shape_add(&it->shape, v->batch.segments[i].request, 1);
+    }
+    return v->batch.n > 0;
+}
+
+bool v1_decode_form(struct sched *s, struct v1 *v)
+{
+    uint32_t chosen = v->batch.n;
+    for (int rc; (rc = batch_form(s, &v->batch, &v->decode)) != 0;) {
+        v->decode = NULL;
+        if (rc != -ENOMEM || !v1_make_room(s, v, true)) {
+            return false;
         }
-        int rc = batch_form(s, &v->batch, &v->decode);
-        if (rc != 0) {
-            v->decode = NULL;
-            if (rc != -ENOMEM || !v1_make_room(s, v, true)) {
-                return;
-            }
-        }
+        choose_batch(s, v); /* who made room may have been in it */
     }
     for (uint32_t i = 0; i < v->batch.n; i++) {
-        const struct request *r = v->batch.segments[i].request;
-        if (reqq_of(r) == &v->decode_rt || reqq_of(r) == &v->decode_be) {
-            reqq_remove(r);
-        }
+        reqq_remove(v->batch.segments[i].request);
     }
+    return v->batch.n == chosen;
 }

@@ -60,19 +60,26 @@ static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *
     return true;
 }
 
-static bool decode_kernel(struct sched *s, struct v1 *v, uint32_t n_ops, struct v1_kernel *k)
+/* The next n ops of an iteration, at most as many as are left. */
+static struct v1_kernel decode_span(struct sched *s, const struct v1 *v,
+                                    const struct v1_iteration *it, uint32_t n_ops)
 {
-    v1_decode_form(s, v);
-    if (v->decode == NULL || v->decode->state != PASS_STATE_READY ||
-        v->decode->op == v->decode->n_ops) {
+    uint32_t left = it->n_ops - it->op;
+    struct estimate e;
+    v1_decode_estimate(s, v, it, n_ops, &e);
+    struct v1_kernel k = {.reactive = v1_reactive_decodes(v), .n_ops = n_ops < left ? n_ops : left};
+    annotate(s, v, v->igpu, &e, &k);
+    return k;
+}
+
+/* All that is left of the iteration; false when nothing decodes. */
+static bool decode_kernel(struct sched *s, struct v1 *v, struct v1_kernel *k)
+{
+    struct v1_iteration it;
+    if (!v1_decode_next(s, v, &it)) {
         return false;
     }
-    uint32_t left = v->decode->n_ops - v->decode->op;
-    struct estimate e;
-    v1_decode_estimate(s, v, n_ops, &e);
-    *k = (struct v1_kernel){.reactive = v1_reactive_decodes(v),
-                            .n_ops = n_ops < left ? n_ops : left};
-    annotate(s, v, v->igpu, &e, k);
+    *k = decode_span(s, v, &it, V1_TO_END);
     return true;
 }
 
@@ -90,6 +97,9 @@ static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
     }
     const struct launch *l = NULL;
     if (c == NULL) {
+        if (v->decode == NULL && !v1_decode_form(s, v)) {
+            return false; /* what was formed instead is looked at in the next call */
+        }
         struct launch_spec spec = sched_launch_rest(s, v->decode, (uint8_t)device, YIELD_KERNEL);
         spec.n_ops = k->n_ops;
         (void)sched_launch(s, &spec, &l);
@@ -194,7 +204,7 @@ static void dispatch_reactive_decode(struct sched *s, struct v1 *v)
 {
     struct v1_kernel k;
     if (!v1_reactive_decodes(v) || !v1_is_idle(v, v->igpu) || reactive_wants_igpu(v) ||
-        fill_gap(s, v) || !decode_kernel(s, v, V1_TO_END, &k)) {
+        fill_gap(s, v) || !decode_kernel(s, v, &k)) {
         return;
     }
     if (!try_launch(s, v, &k)) {
@@ -243,7 +253,7 @@ static void dispatch_due(struct sched *s, struct v1 *v)
     }
     struct v1_kernel decode;
     if (igpu_open && !v1_reactive_decodes(v) && v1_is_idle(v, v->igpu) &&
-        decode_kernel(s, v, V1_TO_END, &decode)) {
+        decode_kernel(s, v, &decode)) {
         (void)try_launch(s, v, &decode);
     }
     decode_makes_way(s, v);
@@ -373,19 +383,22 @@ static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t wi
 /* Proactive decode beside a reactive prefill: as many ops as end in time. */
 static bool backfill_decode(struct sched *s, struct v1 *v, int64_t window_ns)
 {
-    struct v1_kernel k;
-    if (v->rt == NULL || v1_reactive_decodes(v) || !decode_kernel(s, v, V1_TO_END, &k)) {
+    struct v1_iteration it;
+    if (v->rt == NULL || v1_reactive_decodes(v) || !v1_decode_next(s, v, &it)) {
         return false;
     }
+    struct v1_kernel k = decode_span(s, v, &it, V1_TO_END);
     if (k.t_ns > window_ns && param_bool(s, V1_DURATION)) {
-        uint32_t per_layer = v->decode->layer.n;
         struct estimate layer;
-        v1_decode_estimate(s, v, per_layer, &layer);
+        v1_decode_estimate(s, v, &it, it.per_layer, &layer);
         /* Counted in layers, of which there is an annotation; the first of them may have begun. */
         uint32_t layers = layer.t_ns > 0 ? (uint32_t)(window_ns / layer.t_ns) : 0;
-        uint32_t n = layers * per_layer - (layers > 0 ? v->decode->op % per_layer : 0);
-        if (n == 0 || n >= v->decode->n_ops - v->decode->op || !decode_kernel(s, v, n, &k) ||
-            k.t_ns > window_ns) {
+        uint32_t n = layers * it.per_layer - (layers > 0 ? it.op % it.per_layer : 0);
+        if (n == 0 || n >= it.n_ops - it.op) {
+            return false;
+        }
+        k = decode_span(s, v, &it, n);
+        if (k.t_ns > window_ns) {
             return false;
         }
     }

@@ -1,6 +1,7 @@
 /* agent-xpu-v1: how proactive prefill and proactive decode share the iGPU while nothing is reactive
- * (clauses.md A.10), on the toy machine of check_agent_xpu_v1.c. A prompt of 64 tokens has all its
- * kernels on the iGPU: QKV 1 ms, attention 10 ms, FFN 2 ms, and the head 1 ms. */
+ * (clauses.md A.10), and that a batch is formed when its iteration starts (A.5), on the toy machine
+ * of check_agent_xpu_v1.c. A prompt of 64 tokens has all its kernels on the iGPU: QKV 1 ms,
+ * attention 10 ms, FFN 2 ms, and the head 1 ms. */
 #include "tests/conformance/agent_xpu_v1_machine.h"
 #include "tests/helpers/suite.h"
 
@@ -105,12 +106,45 @@ START_TEST(proactive_work_alone_is_done_no_later_than_by_static_disaggregation)
 }
 END_TEST
 
+/* One layer, decode layers of 20 ms. BE0's first iteration, 23-44, stops at 43 for the attention of
+ * RT1, 43-53. RT1's FFN runs on the NPU 53-61, so the iGPU is free for 8 ms: BE0's head ends its
+ * iteration, 53-54, and the next one does not fit. RT1's head ends at 62, and it decodes together
+ * with BE0: 2 * (4 + 8)/256 + 10 + 1 ms. */
+START_TEST(an_iteration_that_did_not_fit_is_not_begun)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {RT, 0.024, 256, 2, 0, 0}};
+    machine(1, 20);
+    run("", "", q, 2);
+    ck_assert_int_eq(sc.records[1].first_token_ns, MS(62));
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(73.09375));
+}
+END_TEST
+
+/* BE0 is ready to decode at 23, but its layer (30 of 100 GB/s) is too much beside BE1's QKV on the
+ * NPU (50), 22.5-38.5. BE2 (64) comes at 24 and has the iGPU until 38. The two together draw 5:
+ * they decode from 38 on. */
+START_TEST(an_iteration_that_was_refused_takes_in_who_is_ready_since)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 256, 3, 0, 0}, {BE, 0.0225, 1024, 1, 0, 0}, {BE, 0.024, 64, 3, 0, 0}};
+    machine(1, 20);
+    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 50);
+    scenario_cost(&sc, IGPU, OP_LAYER, 20, 0, 30);
+    run("", "", q, 3);
+    ck_assert_int_eq(sc.records[2].first_token_ns, MS(38));
+    const struct scenario_kernel *both = kernel(0, IGPU, OP_QKV);
+    ck_assert(begins(both, 38) && both->rows == 2);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("sharing", .teardown = teardown),
     TEST(a_prompt_enters_at_the_end_of_a_decode_kernel),
     TEST(or_at_the_end_of_an_iteration_and_not_a_kernel_at_a_time),
     TEST(beside_reactive_decode_it_waits_for_the_iteration),
     TEST(decode_does_not_stop_for_a_kernel_that_is_refused),
+    TEST(an_iteration_that_did_not_fit_is_not_begun),
+    TEST(an_iteration_that_was_refused_takes_in_who_is_ready_since),
     LOOP(proactive_work_alone_is_done_no_later_than_by_static_disaggregation, 3),
 };
 SUITE_MAIN("agent-xpu-v1 sharing", suite)
