@@ -133,6 +133,13 @@ if [ -s "$found" ]; then
     say "files are opened past sim/base/input.h and output.h"
 fi
 
+# 8. Texts keep to the style page (CONTRIBUTING.md, "How we write").
+if command -v python3 >/dev/null 2>&1; then
+    python3 tests/prose.py || bad=1
+else
+    echo "lint: python3 is not installed: the style of texts is not checked"
+fi
+
 if command -v clang-format >/dev/null 2>&1; then
     # shellcheck disable=SC2086
     clang-format --dry-run -Werror $files 2>&1 | grep -E 'error|warning' | head -n 20 >"$found"

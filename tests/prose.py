@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Counts breaches of the style page (CONTRIBUTING.md, "How we write") and holds each file to its score.
+
+  prose.py                 fails where a file has more breaches than tests/prose.txt allows
+  prose.py --list FILE...  prints every breach of these files, with its line
+  prose.py --update        lowers the scores in tests/prose.txt to what the files have; never raises one
+  prose.py --stats         sentence statistics by kind of text
+
+A file that tests/prose.txt does not name may have no breach. Nothing outside Python is needed.
+"""
+import re
+import subprocess
+import sys
+
+SCORES = "tests/prose.txt"
+
+# Words of an earlier private dialect, and the field's word for each.
+BANNED = {
+    r"beside": "next to, co-running",
+    r"solo": "isolated",
+    r"anew": "again",
+    r"alike": "equal, equally",
+    r"likewise": "(say it again)",
+    r"whatever": "regardless of",
+    r"told|tells": "reported, prints, says",
+    r"hears?|heard": "is notified, receives",
+    r"stands?|stood": "is",
+    r"goes on|go on|went on": "continues",
+    r"held to": "compared with",
+    r"in turns": "round-robin",
+    r"of means": "of the mean",
+    r"the same of": "(repeat the noun)",
+    r"such a one|those who": "(name them)",
+    r"gets? for nothing": "included",
+}
+OPENINGS = r"(?:Of|What|Whose|Whatever|The same|Likewise|Who)\b"
+WORD_LIMIT = {"prose": 35, "header": 35, "source": 35, "text": 35}
+MEAN_LIMIT = {"prose": 20, "header": 16}
+
+
+def kind_of(path):
+    if path.endswith(".md"):
+        return "prose"
+    return "header" if path.endswith(".h") else "source"
+
+
+def md_blocks(text):
+    """Yields (line, paragraph) of Markdown without code, tables, headings and comments."""
+    para, start, fenced = [], 0, False
+    for number, line in enumerate(text.split("\n") + [""], 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+            line = ""
+        item = re.match(r"\s*(?:[-*]|\d+\.) (.*)", line)
+        skip = fenced or line.startswith(("    ", "#", "|", "<", "![")) or not line.strip()
+        if (skip and not (item and not fenced)) or item:
+            if para:
+                yield start, " ".join(para)
+            para = []
+            if item and not fenced:
+                para, start = [item.group(1)], number
+            continue
+        if not para:
+            start = number
+        para.append(line.strip())
+
+
+def comment_blocks(text):
+    """Yields (line, paragraph) of block comments; rows of lists (word, gap, text) are left out."""
+    for m in re.finditer(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/', text, re.S):
+        if m.group(1) is None:
+            continue
+        line = text.count("\n", 0, m.start()) + 1
+        para, start = [], line
+        for offset, raw in enumerate(m.group(1).split("\n")):
+            body = re.sub(r"^\s*\*(?= |$)", "", raw)
+            if not body.strip() or re.match(r"\s{3,}\S", body) or re.match(r"\s*-+ ", body):
+                if para:
+                    yield start, " ".join(para)
+                para = []
+                continue
+            if not para:
+                start = line + offset
+            para.append(body.strip())
+        if para:
+            yield start, " ".join(para)
+
+
+def literal_blocks(text):
+    """Yields (line, text) of adjacent string literals that hold a sentence: help and messages."""
+    bare = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group(0).count("\n"), text, flags=re.S)
+    for m in re.finditer(r'(?:"(?:\\.|[^"\\\n])*"\s*)+', bare):
+        joined = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', m.group(0)))
+        joined = re.sub(r"\\n", " ", joined)
+        if len(joined.split()) >= 5:
+            yield bare.count("\n", 0, m.start()) + 1, joined
+
+
+def sentences(paragraph):
+    p = re.sub(r"`[^`]*`", "CODE", paragraph)
+    p = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", p)
+    p = re.sub(r"\b(e\.g|i\.e|vs|Fig|Eq|No|cf|etc|resp|approx)\.", r"\1", p)
+    return [s.strip() for s in re.split(r"(?<=[.!?])(?:[)*\"]*)\s+(?=[A-Z(*`\"0-9])", p) if s.strip()]
+
+
+def broken_lists(text):
+    """A row of a list whose text runs on in the first column: a formatter has reflowed it."""
+    row = re.compile(r"^ \*   ?\S+(?: \S+)?\s{2,}\S")
+    lines = text.split("\n")
+    for i in range(len(lines) - 1):
+        if row.match(lines[i]) and re.match(r"^ \* ?[a-z]", lines[i + 1]) and not row.match(lines[i + 1]):
+            yield i + 2
+
+
+def breaches(path):
+    """Returns [(line, what)] and the word counts of the file's sentences."""
+    text = open(path, encoding="utf-8").read()
+    kind = kind_of(path)
+    found, lengths, marks, passive = [], [], 0, 0
+    blocks = [(md_blocks(text), kind)] if kind == "prose" else [(comment_blocks(text), kind)]
+    if kind == "source":
+        blocks.append((literal_blocks(text), "text"))
+    for source, what in blocks:
+        for line, paragraph in source:
+            for s in sentences(paragraph):
+                words = len(s.split())
+                if what != "text":
+                    lengths.append(words)
+                    marks += len(re.findall(r"[(;:](?:\s|\w|$)", s))
+                    passive += bool(re.search(r"\b(?:is|are|was|were|been|being|be) \w+(?:ed|wn|ne|ut|ld|de)\b", s))
+                if words > WORD_LIMIT[what]:
+                    found.append((line, f"a sentence of {words} words"))
+                for word, better in BANNED.items():
+                    for m in re.finditer(rf"(?<![\w.-])(?:{word})(?![\w-])", s):
+                        found.append((line, f'"{m.group(0)}": {better}'))
+                if what == "header" and re.match(OPENINGS, s) and not s.endswith("?"):
+                    found.append((line, f'a sentence that opens with "{s.split()[0]}"'))
+                if what == "prose" and s.count("(") > 2:
+                    found.append((line, "three parentheses in a sentence"))
+    if kind != "prose":
+        found += [(n, "a list that runs into the first column") for n in broken_lists(text)]
+    if kind in MEAN_LIMIT and len(lengths) >= 5:
+        mean = sum(lengths) / len(lengths)
+        if mean > MEAN_LIMIT[kind]:
+            found.append((0, f"{mean:.1f} words a sentence in the mean, over {MEAN_LIMIT[kind]}"))
+        if kind == "prose" and marks > len(lengths):
+            found.append((0, f"{marks / len(lengths):.1f} parentheses, colons and semicolons a sentence, over 1"))
+        if kind == "prose" and passive > 0.25 * len(lengths):
+            found.append((0, f"{100 * passive / len(lengths):.0f} % of sentences passive, over 25"))
+    return sorted(found), lengths
+
+
+def files():
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "*.h", "*.c"],
+                           capture_output=True, text=True, check=True).stdout.split()
+    names = [n for n in names if not n.startswith("tests/") or n.startswith("tests/helpers/")]
+    return sorted(set(n for n in names if n != "CHANGELOG.md"))
+
+
+def scores():
+    allowed = {}
+    try:
+        for line in open(SCORES, encoding="utf-8"):
+            if line.strip() and not line.startswith("#"):
+                n, path = line.split()
+                allowed[path] = int(n)
+    except FileNotFoundError:
+        pass
+    return allowed
+
+
+def readable(paths):
+    for path in paths:
+        try:
+            yield path, breaches(path)
+        except FileNotFoundError:
+            continue
+
+
+def check():
+    allowed, bad = scores(), 0
+    for path, (found, _) in readable(files()):
+        if len(found) > allowed.get(path, 0):
+            bad = 1
+            print(f"lint: {path}: {len(found)} breaches of the style page, {allowed.get(path, 0)} allowed "
+                  f"(tests/prose.py --list {path})")
+    return bad
+
+
+def update(first):
+    allowed = scores()
+    rows = []
+    for path, (found, _) in readable(files()):
+        n = len(found) if first else min(len(found), allowed.get(path, 0))
+        if n > 0:
+            rows.append(f"{n:4d} {path}\n")
+    with open(SCORES, "w", encoding="utf-8") as out:
+        out.write("# Breaches of the style page that a file may have (tests/prose.py); a score only falls.\n")
+        out.writelines(rows)
+    return 0
+
+
+def stats():
+    groups = {}
+    for path, (found, lengths) in readable(files()):
+        kind = kind_of(path)
+        name = "README.md" if path == "README.md" else "docs" if path.startswith("docs/") and kind == "prose" else \
+            {"prose": "other pages", "header": "header comments", "source": "source comments"}[kind]
+        g = groups.setdefault(name, [[], 0])
+        g[0] += lengths
+        g[1] += len(found)
+    print(f"{'':18s} sentences  mean  P90  max  over 30   breaches")
+    for name, (lengths, n) in sorted(groups.items()):
+        s = sorted(lengths)
+        print(f"{name:18s} {len(s):9d} {sum(s) / len(s):5.1f} {s[int(0.9 * (len(s) - 1))]:4d} {s[-1]:4d} "
+              f"{100 * sum(x > 30 for x in s) / len(s):7.1f} % {n:9d}")
+    return 0
+
+
+def main(args):
+    if args[:1] == ["--list"]:
+        for path in args[1:]:
+            for line, what in breaches(path)[0]:
+                print(f"{path}:{line}: {what}")
+        return 0
+    if args == ["--stats"]:
+        return stats()
+    if args in (["--update"], ["--update", "--first"]):
+        return update(len(args) == 2)
+    return check()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
