@@ -329,23 +329,21 @@ bool axpu_prefill_wants_igpu(const struct sched *s, const struct axpu *a)
 /* 4.4: token-wise ops are chunked, on the iGPU too, so that a kernel of a whole long prompt does
  * not keep a reactive one waiting. An elastic share is reactive and a margin is less than a chunk,
  * so only an aged prefill has more there. */
-static uint32_t kernel_rows(const struct sched *s, const struct axpu *a,
-                            const struct axpu_prefill *f, int device, uint32_t rows)
+static bool in_chunks(const struct sched *s, const struct axpu *a, const struct axpu_prefill *f)
 {
-    bool chunked = !axpu_is_reactive(f) && device == a->igpu && rows > a->chunk;
-    return chunked && param_bool(s, AXPU_AGED_CHUNKS) ? a->chunk
-                                                      : s->machine->devices[device].chunk_rows;
+    enum op_kind op = pass_op_kind(f->pass, f->pass->op);
+    return (op == OP_QKV || op == OP_FFN) && !axpu_is_reactive(f) && f->igpu_rows > a->chunk &&
+           param_bool(s, AXPU_AGED_CHUNKS);
 }
 
-static inline const struct launch *launch_share(struct sched *s, const struct axpu *a,
-                                                const struct axpu_prefill *f, int device,
-                                                uint32_t rows)
+static inline const struct launch *launch_share(struct sched *s, const struct axpu_prefill *f,
+                                                int device, uint32_t rows, uint32_t chunk)
 {
     const struct launch *l = NULL;
     struct launch_spec spec = sched_launch_rest(s, f->pass, (uint8_t)device, YIELD_KERNEL);
     spec.n_ops = 1;
     spec.rows = rows;
-    spec.chunk_rows = kernel_rows(s, a, f, device, rows);
+    spec.chunk_rows = chunk;
     return sched_launch(s, &spec, &l) == 0 ? l : NULL;
 }
 
@@ -359,7 +357,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     }
     /* Asked before the launch, whose rows are then no longer planned. */
     bool apart = axpu_is_reactive(f) && memory_bound(s, a, f, f->npu_rows);
-    f->on_npu = launch_share(s, a, f, a->npu, f->npu_rows);
+    f->on_npu = launch_share(s, f, a->npu, f->npu_rows, a->chunk);
     if (f->on_npu == NULL) {
         return;
     }
@@ -384,8 +382,12 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         return;
     }
     if (sched_device_free_slots(s, (uint8_t)a->igpu) > 0) {
-        f->on_igpu = launch_share(s, a, f, a->igpu, f->igpu_rows);
-        f->igpu_rows = f->on_igpu == NULL ? f->igpu_rows : 0;
+        /* Whole chunks, then what is left of them: the iGPU pads no kernel. */
+        bool chunks = in_chunks(s, a, f);
+        uint32_t rows = chunks ? f->igpu_rows / a->chunk * a->chunk : f->igpu_rows;
+        uint32_t chunk = chunks ? a->chunk : s->machine->devices[a->igpu].chunk_rows;
+        f->on_igpu = launch_share(s, f, a->igpu, rows, chunk);
+        f->igpu_rows -= f->on_igpu == NULL ? 0 : rows;
         return;
     }
     /* The iGPU is busy with decode or with an aged prefill; either makes room at its next kernel

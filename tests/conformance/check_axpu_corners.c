@@ -447,6 +447,17 @@ START_TEST(layers_of_a_prompt_that_nothing_disturbs_go_by)
 }
 END_TEST
 
+/* B.8: BE1 (257) is of age at once and has the iGPU, RT0 (1024) the NPU for its QKV, 0-16. BE1's
+ * QKV is a chunk, 0-4, and one row, 4/256 ms: the iGPU pads no kernel. */
+START_TEST(an_aged_prompt_pays_for_its_own_rows)
+{
+    static const struct scenario_request q[] = {{RT, 0, 1024, 1, 0, 0}, {BE, 0, 257, 1, 0, 0}};
+    run("t_age_s=0", q, 2);
+    runs(1, IGPU, OP_QKV, 0, 0, 4);
+    runs(1, IGPU, OP_MHA, 0, 4.015625, 14.015625);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(a_proactive_margin_runs_on_the_igpu),
@@ -466,5 +477,6 @@ static const struct suite_row suite[] = {
     TEST(a_kernel_is_kept_for_a_prompt_that_waits),
     TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt),
     TEST(layers_of_a_prompt_that_nothing_disturbs_go_by),
+    TEST(an_aged_prompt_pays_for_its_own_rows),
 };
 SUITE_MAIN("agent-xpu-v2 corners", suite)
