@@ -112,6 +112,12 @@ static int v1_init(struct sched *s)
     v->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     v->chunk = s->machine->devices[v->npu].chunk_rows;
     v->decode_refused_ns = TIME_NEVER_NS;
+    struct v1_queue *const queues[] = {&v->rt_queue, &v->be_queue, &v->decode_rt, &v->decode_be};
+    for (int i = 0; i < 4; i++) {
+        queues[i]->by_arrival.at = offsetof(struct v1_context, place);
+    }
+    v->whole_chunk.at = offsetof(struct v1_context, whole);
+    v->pending.at = offsetof(struct v1_context, pending);
     /* Splits and margins are counted in the static chunks of the NPU; one that takes any rows has
      * none. */
     return v->chunk == 0 ? -EINVAL : 0;
@@ -123,6 +129,7 @@ static void v1_exit(struct sched *s)
     if (v != NULL) {
         batch_fini(&v->batch);
         heap_fini(&v->fresh);
+        heap_fini(&v->pending);
     }
 }
 
@@ -139,12 +146,7 @@ static void v1_request_arrived(struct sched *s, const struct request *r)
     struct v1 *v = s->state;
     *v1_context(r) =
         (struct v1_context){.pending_since_ns = s->now_ns, .refused_ns = TIME_NEVER_NS};
-    if (v1_reactive(r)) {
-        reqq_push(&v->rt_queue, r);
-    } else {
-        reqq_push(&v->be_queue, r);
-        heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
-    }
+    v1_prefill_wait(s, v, r);
 }
 
 static void v1_launch_done(struct sched *s, const struct launch *l)
@@ -182,16 +184,14 @@ static void v1_pass_done(struct sched *s, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_DECODE) {
-            reqq_insert_by_arrival(v1_reactive(r) ? &v->decode_rt : &v->decode_be, r);
+            v1_enter(v, v1_reactive(r) ? &v->decode_rt : &v->decode_be, r);
         }
     }
 }
 
 static void v1_request_cancelled(struct sched *s, const struct request *r)
 {
-    struct v1 *v = s->state;
-    heap_remove(&v->fresh, r);
-    reqq_remove(r);
+    v1_leave(s->state, r);
 }
 
 /* Ageing acts on time: wake when the next proactive prefill comes of age. */
@@ -204,8 +204,8 @@ static void watch_age(struct sched *s, struct v1 *v)
     for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
         v1_wake_at(s, v, r->arrival_ns + age);
     }
-    if (!reqq_empty(&v->be_queue)) {
-        v1_wake_at(s, v, v->be_queue.head->arrival_ns + age);
+    if (!reqq_empty(&v->be_queue.q)) {
+        v1_wake_at(s, v, v->be_queue.q.head->arrival_ns + age);
     }
 }
 
@@ -235,7 +235,7 @@ static void v1_dump(struct sched *s, FILE *out)
     }
     fprintf(out,
             "queues rt=%u be=%u contexts=%u decode rt=%u be=%u; prefill rt=%lld primary=%lld\n",
-            v->rt_queue.n, v->be_queue.n, v->contexts.n, v->decode_rt.n, v->decode_be.n,
+            v->rt_queue.q.n, v->be_queue.q.n, v->contexts.n, v->decode_rt.q.n, v->decode_be.q.n,
             v->rt == NULL ? -1LL : (long long)v->rt->id,
             v->primary == NULL ? -1LL : (long long)v->primary->id);
 }

@@ -17,6 +17,7 @@
 #include "policies/common/batch.h"
 #include "policies/common/heap.h"
 #include "policies/common/hetero.h"
+#include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 #include "sim/base/units.h"
@@ -65,6 +66,9 @@ enum v1_tie { V1_TIE_ETC, V1_TIE_LONGEST };
 /* Per request, while it prefills. */
 struct v1_context {
     struct heap_node node;    /* fresh proactive requests, by ETC */
+    struct heap_node pending; /* the same, by since when they have been pending */
+    struct order_node place;  /* in the queue that holds it */
+    struct order_node whole;  /* in whole_chunk */
     struct hetero h;          /* h.pass NULL: fresh */
     int64_t pending_since_ns; /* arrival, or the last preemption (A.4) */
     int64_t refused_ns;       /* Algorithm 1 has held its kernel back since; TIME_NEVER_NS: not */
@@ -99,6 +103,12 @@ struct v1_kernel {
     double bytes_per_s, flop_per_joule;
 };
 
+/* Requests by arrival; those that return too. */
+struct v1_queue {
+    struct reqq q;
+    struct order by_arrival;
+};
+
 /* A decode iteration, formed or to be. */
 struct v1_iteration {
     struct work_shape shape;
@@ -109,16 +119,20 @@ struct v1_iteration {
 struct v1 {
     int npu, igpu;
     uint32_t chunk;
-    struct reqq rt_queue, be_queue; /* waiting to prefill, arrival order */
-    struct heap fresh;              /* be_queue again, by ETC */
-    struct reqq contexts;           /* proactive prefills that have a pass */
-    const struct request *rt;       /* the reactive prefill, or NULL */
-    const struct request *primary;  /* the proactive prefill that is not backfill, or NULL */
-    const struct request *aged;     /* the promoted one beside a reactive prefill, or NULL */
+    struct v1_queue rt_queue, be_queue; /* waiting to prefill */
+    struct heap fresh;                  /* be_queue again, by ETC */
+    struct heap pending;                /* and by since when they have been pending */
+    struct order whole_chunk;           /* and those of at least a chunk, by arrival */
+    struct reqq contexts;               /* proactive prefills that have a pass */
+    const struct request *rt;           /* the reactive prefill, or NULL */
+    const struct request *primary;      /* the proactive prefill that is not backfill, or NULL */
+    const struct request *aged;         /* the promoted one beside a reactive prefill, or NULL */
 
-    struct reqq decode_rt, decode_be;
-    struct pass *decode; /* the batch, or NULL */
-    bool gap_used;       /* a proactive kernel has run since the last reactive iteration */
+    struct v1_queue decode_rt, decode_be;
+    struct v1_iteration next; /* of these, chosen but not formed */
+    bool next_known;          /* and nobody has come or gone since */
+    struct pass *decode;      /* the batch, or NULL */
+    bool gap_used;            /* a proactive kernel has run since the last reactive iteration */
     int64_t decode_refused_ns;
 
     struct v1_active active[MACHINE_MAX_DEVICES];
@@ -143,6 +157,26 @@ static inline bool v1_reactive(const struct request *r)
     return r->cls == REQUEST_CLASS_REACTIVE;
 }
 
+/* Puts r in a queue. */
+static inline void v1_enter(struct v1 *v, struct v1_queue *w, const struct request *r)
+{
+    order_add(&w->by_arrival, r, 0.0);
+    reqq_insert_after(&w->q, order_prev(&w->by_arrival, r), r);
+    v->next_known = false;
+}
+
+/* Takes r out of its queue, or of the contexts. */
+static inline void v1_leave(struct v1 *v, const struct request *r)
+{
+    struct v1_context *c = v1_context(r);
+    order_remove(&c->place, r);
+    order_remove(&c->whole, r);
+    heap_remove(&v->fresh, r);
+    heap_remove(&v->pending, r);
+    reqq_remove(r);
+    v->next_known = false;
+}
+
 static inline bool v1_is_idle(const struct v1 *v, int device)
 {
     return v->active[device].launch == NULL;
@@ -158,12 +192,14 @@ static inline int64_t v1_starve_ns(const struct sched *s)
 /* Is reactive work decoding or about to? */
 static inline bool v1_reactive_decodes(const struct v1 *v)
 {
-    return !reqq_empty(&v->decode_rt) || (v->decode != NULL && v->decode->has_reactive);
+    return !reqq_empty(&v->decode_rt.q) || (v->decode != NULL && v->decode->has_reactive);
 }
 
 /* prefill */
 void v1_prefill_choose(struct sched *s, struct v1 *v);
 bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r);
+/* It waits to prefill, in the queue of its class. */
+void v1_prefill_wait(struct sched *s, struct v1 *v, const struct request *r);
 void v1_prefill_done(struct v1 *v, const struct request *r);
 /* Annotated time of what is left of a prefill at its default mapping, summed over its kernels. */
 int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r);

@@ -55,13 +55,13 @@ static void choose_batch(struct sched *s, struct v1 *v)
 {
     struct work_shape w = {0};
     batch_clear(&v->batch);
-    for (const struct request *r = v->decode_rt.head; r != NULL; r = reqq_next(r)) {
+    for (const struct request *r = v->decode_rt.q.head; r != NULL; r = reqq_next(r)) {
         batch_add(&v->batch, r, SEGMENT_DECODE, 1);
         cost_shape_add(&w, r, 1);
     }
     if (v->batch.n == 0) {
         uint32_t most = (uint32_t)param_int(s, V1_MAX_BATCH);
-        const struct request *r = v->decode_be.head;
+        const struct request *r = v->decode_be.q.head;
         for (; r != NULL && v->batch.n < most; r = reqq_next(r)) {
             batch_add(&v->batch, r, SEGMENT_DECODE, 1);
         }
@@ -72,7 +72,7 @@ static void choose_batch(struct sched *s, struct v1 *v)
     }
     uint32_t cap = (uint32_t)param_int(s, V1_BATCH_CAP);
     double most_ns = (1.0 + param_number(s, V1_EPSILON)) * (double)iteration_ns(s, v, &w);
-    for (const struct request *r = v->decode_be.head; r != NULL; r = reqq_next(r)) {
+    for (const struct request *r = v->decode_be.q.head; r != NULL; r = reqq_next(r)) {
         cost_shape_add(&w, r, 1);
         /* The first that is too long ends the search, although a later one with less context might
          * fit: proactive sequences join in the order of their arrival. */
@@ -90,14 +90,18 @@ bool v1_decode_next(struct sched *s, struct v1 *v, struct v1_iteration *it)
         *it = (struct v1_iteration){p->shape, p->fused_layers, p->layer.n, p->op, p->n_ops};
         return p->state == PASS_STATE_READY && p->op < p->n_ops;
     }
-    choose_batch(s, v);
-    uint32_t per_layer = v->batch.n == 1 ? 1 : s->llm->layer.n; /* batch_form fuses one sequence */
-    *it = (struct v1_iteration){.fused = v->batch.n == 1,
-                                .per_layer = per_layer,
-                                .n_ops = per_layer * s->llm->n_layers + 1};
-    for (uint32_t i = 0; i < v->batch.n; i++) {
-        cost_shape_add(&it->shape, v->batch.segments[i].request, 1);
+    if (!v->next_known) {
+        choose_batch(s, v);
+        uint32_t per_layer = v->batch.n == 1 ? 1 : s->llm->layer.n; /* batch_form fuses one */
+        v->next = (struct v1_iteration){.fused = v->batch.n == 1,
+                                        .per_layer = per_layer,
+                                        .n_ops = per_layer * s->llm->n_layers + 1};
+        for (uint32_t i = 0; i < v->batch.n; i++) {
+            cost_shape_add(&v->next.shape, v->batch.segments[i].request, 1);
+        }
+        v->next_known = true;
     }
+    *it = v->next;
     return v->batch.n > 0;
 }
 
@@ -112,7 +116,7 @@ bool v1_decode_form(struct sched *s, struct v1 *v)
         choose_batch(s, v); /* who made room may have been in it */
     }
     for (uint32_t i = 0; i < v->batch.n; i++) {
-        reqq_remove(v->batch.segments[i].request);
+        v1_leave(v, v->batch.segments[i].request);
     }
     return v->batch.n == chosen;
 }

@@ -363,8 +363,10 @@ static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t wi
     /* A prompt below one chunk has no kernel for the NPU: under the default mapping its margin,
      * which is all of it, runs on the iGPU (A.1). */
     if (r != NULL && device == v->npu && request_prefill_left(r) < v->chunk) {
-        for (r = v->be_queue.head; r != NULL && request_prefill_left(r) < v->chunk;) {
-            r = reqq_next(r);
+        /* Less than a chunk is left of those that found the beginning of their prompt. */
+        r = order_first(&v->whole_chunk);
+        while (r != NULL && request_prefill_left(r) < v->chunk) {
+            r = order_next(&v->whole_chunk, r);
         }
     }
     /* A prompt of at least a chunk begins on the NPU, so it is no candidate for an idle iGPU. Where

@@ -65,19 +65,18 @@ void v1_shed(struct sched *s, struct v1 *v)
     for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
         wait += v1_etc_ns(s, v, r);
     }
-    for (const struct request *r = v->be_queue.head; r != NULL; r = reqq_next(r)) {
+    for (const struct request *r = v->be_queue.q.head; r != NULL; r = reqq_next(r)) {
         wait += v1_etc_ns(s, v, r);
     }
     int64_t most = units_ns_from_s(param_number(s, V1_SHED_WAIT_S));
-    while (!reqq_empty(&v->be_queue) &&
-           (v->be_queue.n > (uint32_t)param_int(s, V1_SHED_QUEUE) || wait > most)) {
+    while (!reqq_empty(&v->be_queue.q) &&
+           (v->be_queue.q.n > (uint32_t)param_int(s, V1_SHED_QUEUE) || wait > most)) {
         /* 6.5 sheds the tasks of lowest priority; among equal ones the newest has waited least. */
-        const struct request *r = v->be_queue.tail;
+        const struct request *r = v->be_queue.q.tail;
         wait -= v1_etc_ns(s, v, r);
         if (sched_shed(s, r) != 0) {
             return;
         }
-        heap_remove(&v->fresh, r);
-        reqq_remove(r);
+        v1_leave(v, r);
     }
 }

@@ -140,7 +140,7 @@ void v1_balance(struct sched *s, struct v1 *v, const struct request *r)
     /* Decode has no other device than the iGPU (A.1): prefill does not take it from a batch that
      * waits, here least of all, where it is only a gain in time. */
     bool decode_waits =
-        v->decode != NULL || !reqq_empty(&v->decode_rt) || !reqq_empty(&v->decode_be);
+        v->decode != NULL || !reqq_empty(&v->decode_rt.q) || !reqq_empty(&v->decode_be.q);
     if (!param_bool(s, V1_BALANCE) || h->pass == NULL || h->npu_rows == 0 || h->on_npu != NULL ||
         h->on_igpu != NULL || v1_is_idle(v, v->npu) || !v1_is_idle(v, v->igpu) || decode_waits ||
         v->igpu_busy_frac > param_number(s, V1_IGPU_CAP)) {

@@ -59,6 +59,19 @@ const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v)
     return r;
 }
 
+void v1_prefill_wait(struct sched *s, struct v1 *v, const struct request *r)
+{
+    v1_enter(v, v1_reactive(r) ? &v->rt_queue : &v->be_queue, r);
+    if (v1_reactive(r)) {
+        return;
+    }
+    heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+    heap_push(&v->pending, r, (double)v1_context(r)->pending_since_ns);
+    if (request_prefill_target(r) >= v->chunk) {
+        order_add(&v->whole_chunk, r, 0.0);
+    }
+}
+
 static bool v1_is_aged(const struct sched *s, const struct request *r)
 {
     return param_bool(s, V1_AGEING) &&
@@ -75,7 +88,7 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
     }
     v->primary = v->primary == r ? NULL : v->primary;
     v->aged = v->aged == r ? NULL : v->aged;
-    reqq_remove(r);
+    v1_leave(v, r);
     /* Its work is lost, its waiting is not: the time until it counts as starved runs on. */
     *v1_context(r) = (struct v1_context){.pending_since_ns = v1_context(r)->pending_since_ns,
                                          .refused_ns = TIME_NEVER_NS};
@@ -83,30 +96,24 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
         if (r->kv_tokens > 0) {
             (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
         }
-        reqq_insert_by_arrival(&v->be_queue, r);
-        heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+        v1_prefill_wait(s, v, r);
     }
     return true;
 }
 
 /* The youngest sequence that decodes is prefilled again later. */
-static bool evict_decoding(struct sched *s, struct v1 *v, const struct reqq *q)
+static bool evict_decoding(struct sched *s, struct v1 *v, const struct v1_queue *w)
 {
-    const struct request *r = q->tail;
+    const struct request *r = w->q.tail;
     /* The last one that decodes stays: only its end frees memory for good. */
-    if (r == NULL || v->decode_be.n + v->decode_rt.n < 2 ||
+    if (r == NULL || v->decode_be.q.n + v->decode_rt.q.n < 2 ||
         sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0) {
         return false;
     }
-    reqq_remove(r);
+    v1_leave(v, r);
     *v1_context(r) =
         (struct v1_context){.pending_since_ns = s->now_ns, .refused_ns = TIME_NEVER_NS};
-    if (v1_reactive(r)) {
-        reqq_insert_by_arrival(&v->rt_queue, r);
-    } else {
-        reqq_insert_by_arrival(&v->be_queue, r);
-        heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
-    }
+    v1_prefill_wait(s, v, r);
     return true;
 }
 
@@ -128,15 +135,15 @@ bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode)
 static bool nothing_holds(const struct v1 *v)
 {
     return v->rt == NULL && v->decode == NULL && reqq_empty(&v->contexts) &&
-           reqq_empty(&v->decode_rt) && reqq_empty(&v->decode_be);
+           reqq_empty(&v->decode_rt.q) && reqq_empty(&v->decode_be.q);
 }
 
 /* A proactive prefill leaves what decodes a few blocks each to grow, so that it is not cancelled
  * again at once. */
 static bool may_begin(struct sched *s, const struct v1 *v, const struct request *r)
 {
-    uint64_t sequences =
-        (v->decode == NULL ? 0 : v->decode->n_segments) + v->decode_rt.n + (uint64_t)v->decode_be.n;
+    uint64_t sequences = (v->decode == NULL ? 0 : v->decode->n_segments) + v->decode_rt.q.n +
+                         (uint64_t)v->decode_be.q.n;
     uint64_t need = request_prefill_left(r) + 64 * sequences;
     return nothing_holds(v) || (v->short_epoch != s->epoch && need <= sched_kv_free_tokens(s));
 }
@@ -159,9 +166,8 @@ bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)
     if (rc != 0) {
         return false;
     }
-    reqq_remove(r);
+    v1_leave(v, r);
     if (!v1_reactive(r)) {
-        heap_remove(&v->fresh, r);
         reqq_push(&v->contexts, r);
     }
     hetero_begin(&v1_context(r)->h, p);
@@ -170,7 +176,7 @@ bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)
 
 void v1_prefill_done(struct v1 *v, const struct request *r)
 {
-    reqq_remove(r);
+    v1_leave(v, r);
     v->rt = v->rt == r ? NULL : v->rt;
     v->primary = v->primary == r ? NULL : v->primary;
     v->aged = v->aged == r ? NULL : v->aged;
@@ -202,23 +208,6 @@ static bool resumes_before(struct sched *s, const struct v1 *v, const struct req
     return ex != ey ? ex < ey : request_before(x, y);
 }
 
-/* Who has been pending longest of those that wait to begin. In arrival order that is the first, but
- * for those that lost their KV or their pass: they stand by their arrival, and have been pending
- * only since then. Nobody has been pending for longer than since arrival, so that the search ends
- * with the first that came too late. */
-static const struct request *longest_pending(const struct v1 *v)
-{
-    const struct request *best = v->be_queue.head;
-    for (const struct request *r = best; r != NULL; r = reqq_next(r)) {
-        int64_t since = v1_context(best)->pending_since_ns;
-        if (r->arrival_ns >= since) {
-            break;
-        }
-        best = v1_context(r)->pending_since_ns < since ? r : best;
-    }
-    return best;
-}
-
 static const struct request *next_primary(struct sched *s, struct v1 *v, bool with_fresh)
 {
     const struct request *best = NULL;
@@ -230,9 +219,10 @@ static const struct request *next_primary(struct sched *s, struct v1 *v, bool wi
     if (!with_fresh || v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS)) {
         return best;
     }
-    /* Three stand for all fresh ones: who came first, who starves first, and the top of the heap,
-     * who has the smallest ETC. */
-    const struct request *fresh[] = {v->be_queue.head, longest_pending(v), v1_shortest_fresh(s, v)};
+    /* Three stand for all fresh ones: who came first, who has been pending longest (after a loss
+     * of KV or of its pass only since then), and who has the smallest ETC. */
+    const struct request *fresh[] = {v->be_queue.q.head, heap_top(&v->pending),
+                                     v1_shortest_fresh(s, v)};
     for (int i = 0; i < 3; i++) {
         if (fresh[i] != NULL && (best == NULL || resumes_before(s, v, fresh[i], best))) {
             best = fresh[i];
@@ -250,7 +240,7 @@ static const struct request *oldest_aged(const struct sched *s, const struct v1 
             best = r;
         }
     }
-    const struct request *r = v->be_queue.head;
+    const struct request *r = v->be_queue.q.head;
     bool room = v->contexts.n < (uint32_t)param_int(s, V1_CONTEXTS);
     if (room && r != NULL && v1_is_aged(s, r) && (best == NULL || request_before(r, best))) {
         best = r;
@@ -262,10 +252,10 @@ static void choose_reactive(struct sched *s, struct v1 *v)
 {
     /* Without preemption (ablation) a proactive prefill that has begun runs to its end first. */
     bool blocked = !param_bool(s, V1_PREEMPT) && v->primary != NULL;
-    if (v->rt != NULL || reqq_empty(&v->rt_queue) || blocked) {
+    if (v->rt != NULL || reqq_empty(&v->rt_queue.q) || blocked) {
         return;
     }
-    const struct request *r = v->rt_queue.head;
+    const struct request *r = v->rt_queue.q.head;
     if (!v1_prefill_start(s, v, r)) {
         return;
     }

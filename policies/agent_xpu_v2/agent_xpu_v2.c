@@ -96,6 +96,11 @@ static int axpu_init(struct sched *s)
     a->chunk = s->machine->devices[a->npu].chunk_rows;
     a->n_batches = 1; /* none: a request that was in no batch is no survivor */
     a->young.at = offsetof(struct axpu_request, young);
+    a->decode_rt.by_arrival.at = offsetof(struct axpu_request, by_arrival);
+    a->decode_be.by_arrival.at = offsetof(struct axpu_request, by_arrival);
+    a->aged_be.at = offsetof(struct axpu_request, rank);
+    a->stayed_be.at = offsetof(struct axpu_request, rank);
+    a->other_be.at = offsetof(struct axpu_request, rank);
     a->warm_reactive = param_bool(s, AXPU_WARM_REACTIVE);
     a->age_ns = units_ns_from_s(param_number(s, AXPU_T_AGE_S));
     a->ttl_ns = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
@@ -114,13 +119,13 @@ static void axpu_exit(struct sched *s)
 }
 
 /* Queues by phase and class. */
-static void enqueue(struct axpu *a, const struct request *r)
+static void enqueue(struct sched *s, struct axpu *a, const struct request *r)
 {
     if (r->state == REQUEST_STATE_DECODE) {
-        reqq_push(r->cls == REQUEST_CLASS_REACTIVE ? &a->decode_rt : &a->decode_be, r);
-        return;
+        axpu_decode_wait(s, a, r);
+    } else {
+        axpu_wait(a, r, false);
     }
-    axpu_wait(a, r, false);
 }
 
 void axpu_forget(struct axpu *a, const struct request *r)
@@ -154,6 +159,7 @@ static void promote(struct sched *s, struct axpu *a)
         heap_remove(&a->young, r);
         axpu_request(r)->promoted = true;
         a->n_promoted++;
+        axpu_decode_aged(a, r);
     }
 }
 
@@ -164,7 +170,7 @@ static void axpu_request_arrived(struct sched *s, const struct request *r)
         /* All by arrival, so they have one key, and the heap's tie-break is the order. */
         heap_push(&a->young, r, 0.0);
     }
-    enqueue(a, r);
+    enqueue(s, a, r);
 }
 
 static void axpu_launch_done(struct sched *s, const struct launch *l)
@@ -190,7 +196,7 @@ static void axpu_pass_done(struct sched *s, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_DECODE) {
-            enqueue(a, r);
+            enqueue(s, a, r);
         } else if (r->state != REQUEST_STATE_QUEUED) {
             axpu_forget(a, r);
         }
@@ -204,6 +210,7 @@ static void axpu_resident_ready(struct sched *s, struct resident_key key)
 
 static void axpu_request_cancelled(struct sched *s, const struct request *r)
 {
+    axpu_decode_leave(s->state, r);
     axpu_leave(s->state, r);
     axpu_forget(s->state, r);
 }
@@ -232,8 +239,8 @@ static void axpu_dump(struct sched *s, FILE *out)
 {
     const struct axpu *a = s->state;
     fprintf(out, "prefill rt=%u be=%u decode rt=%u be=%u suspended=%u current=%lld aged=%lld\n",
-            a->prefill_rt.q.n, a->prefill_be.q.n, a->decode_rt.n, a->decode_be.n, a->n_suspended,
-            a->current.request == NULL ? -1LL : (long long)a->current.request->id,
+            a->prefill_rt.q.n, a->prefill_be.q.n, a->decode_rt.q.n, a->decode_be.q.n,
+            a->n_suspended, a->current.request == NULL ? -1LL : (long long)a->current.request->id,
             a->aged.request == NULL ? -1LL : (long long)a->aged.request->id);
 }
 

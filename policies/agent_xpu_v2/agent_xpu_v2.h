@@ -10,6 +10,7 @@
 
 #include "policies/common/batch.h"
 #include "policies/common/heap.h"
+#include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "policies/common/speculate.h"
 #include "policies/common/table.h"
@@ -94,10 +95,19 @@ struct axpu_queue {
     const struct request *uncompiled; /* all before it have a kernel; NULL: all have */
 };
 
+/* Sequences that wait for a decode batch: in the order in which they became ready, and by arrival.
+ */
+struct axpu_decode {
+    struct reqq q;
+    struct order by_arrival;
+};
+
 /* Per request. */
 struct axpu_request {
     struct heap_node waiting; /* in by_age */
     struct heap_node young;
+    struct order_node by_arrival, rank; /* while it waits to decode */
+    uint64_t ready;                     /* it was so many's turn to wait to decode */
     uint64_t batch, joined; /* the last decode batch it was in, and the one it joined then */
     bool promoted;          /* of age: has the privileges of B.8 until it leaves */
 };
@@ -109,7 +119,11 @@ struct axpu {
     struct heap by_age; /* prefill_be again, oldest first */
     struct heap young;  /* live proactive requests that are not promoted, oldest first */
     uint32_t n_promoted;
-    struct reqq decode_rt, decode_be;
+    struct axpu_decode decode_rt, decode_be;
+    /* decode_be again: of age, by turn; in the last batch, by turn; the others as batches keep
+     * them, shorter bucket first (B.7). */
+    struct order aged_be, stayed_be, other_be;
+    uint64_t n_ready;     /* turns */
     struct table waiting; /* prompts that wait and may use a kernel, by length (its `live`) */
     bool warm_reactive;   /* reactive prompts may, too */
     struct axpu_prefill current; /* the serial prefill */
@@ -185,6 +199,11 @@ static inline void axpu_leave(struct axpu *a, const struct request *r)
     reqq_remove(r);
 }
 
+/* A sequence waits for the next decode batch; or no longer. */
+void axpu_decode_wait(struct sched *s, struct axpu *a, const struct request *r);
+void axpu_decode_leave(struct axpu *a, const struct request *r);
+/* One that may wait to decode has come of age. */
+void axpu_decode_aged(struct axpu *a, const struct request *r);
 /* The request has left: finished, shed or given up. */
 void axpu_forget(struct axpu *a, const struct request *r);
 /* prefill */

@@ -1,12 +1,13 @@
 /* The decode loop of agent-xpu-v2: batches at iteration boundaries, all on the iGPU (B.3, B.7). */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 
 bool axpu_decode_busy(const struct axpu *a)
 {
-    return a->decode != NULL || !reqq_empty(&a->decode_rt) || !reqq_empty(&a->decode_be);
+    return a->decode != NULL || !reqq_empty(&a->decode_rt.q) || !reqq_empty(&a->decode_be.q);
 }
 
 /* The batch that a candidate joined and has stayed in since; whoever was not in the last one is a
@@ -105,28 +106,125 @@ static void evict_proactive(struct sched *s, struct axpu *a)
     }
 }
 
-static void collect(struct batch *b, const struct reqq *q)
+/* The first of a queue, up to so many in the batch. */
+static void collect(struct batch *b, const struct reqq *q, uint32_t most)
 {
-    for (const struct request *r = q->head; r != NULL; r = reqq_next(r)) {
+    for (const struct request *r = q->head; r != NULL && b->n < most; r = reqq_next(r)) {
         batch_add(b, r, SEGMENT_DECODE, 1);
     }
+}
+
+static int by_turn(const void *x, const void *y)
+{
+    uint64_t tx = axpu_request(((const struct segment *)x)->request)->ready;
+    uint64_t ty = axpu_request(((const struct segment *)y)->request)->ready;
+    return (tx > ty) - (tx < ty);
+}
+
+/* Adds proactive candidates to the first n: all of age, all of the last batch, and the first `most`
+ * of the others. They come in the order in which they became ready. */
+static void add_candidates(struct axpu *a, uint32_t n, uint32_t most)
+{
+    struct batch *b = &a->batch;
+    const struct order *const from[] = {&a->aged_be, &a->stayed_be, &a->other_be};
+    b->n = n;
+    for (int i = 0; i < 3; i++) {
+        uint32_t left = i < 2 ? UINT32_MAX : most;
+        for (const struct request *r = order_first(from[i]); r != NULL && left > 0;
+             r = order_next(from[i], r), left--) {
+            batch_add(b, r, SEGMENT_DECODE, 1);
+        }
+    }
+    qsort(b->segments + n, b->n - n, sizeof *b->segments, by_turn);
+}
+
+/* Both classes decode, and the limit evicts proactive sequences. Those that it is sure to evict are
+ * not even looked at. With a limit in time they are sure to go where an iteration takes twice as
+ * long as it may: annotations are noisy. */
+static void mix(struct sched *s, struct axpu *a)
+{
+    uint32_t reactive = a->batch.n;
+    if (param_int(s, AXPU_CAP) == AXPU_CAP_FIXED) {
+        add_candidates(a, reactive, (uint32_t)param_int(s, AXPU_B_RF));
+    } else {
+        double limit_ns = 2.0 * longest_ns(s, a);
+        uint32_t most = 32;
+        add_candidates(a, reactive, most);
+        while (most < a->other_be.n && !over_cap(s, a, limit_ns)) {
+            most *= 2;
+            add_candidates(a, reactive, most);
+        }
+    }
+    evict_proactive(s, a);
 }
 
 static void choose_batch(struct sched *s, struct axpu *a)
 {
     struct batch *b = &a->batch;
+    uint32_t most = (uint32_t)param_int(s, AXPU_MAX_BATCH);
+    bool capped = param_int(s, AXPU_CAP) != AXPU_CAP_FIXED || param_int(s, AXPU_B_RF) > 0;
     batch_clear(b);
     /* Reactive ones first, so that a limit on the batch cuts off proactive ones. */
-    collect(b, &a->decode_rt);
-    collect(b, &a->decode_be);
-    bool mixed = !reqq_empty(&a->decode_rt) && !reqq_empty(&a->decode_be);
+    collect(b, &a->decode_rt.q, most);
     /* With one class alone there is no cap (B.7, B.11). */
-    if (mixed) {
-        evict_proactive(s, a);
+    if (b->n > 0 && b->n < most && !reqq_empty(&a->decode_be.q) && capped) {
+        mix(s, a);
+        b->n = b->n < most ? b->n : most; /* each class in the order it became ready */
+    } else {
+        collect(b, &a->decode_be.q, most);
     }
-    uint32_t most = (uint32_t)param_int(s, AXPU_MAX_BATCH);
-    if (b->n > most) {
-        b->n = most; /* reactive ones come first, each class in the order it became ready */
+}
+
+/* ---- who waits ---- */
+
+/* Its place among the proactive sequences that wait. */
+static void rank(struct axpu *a, const struct request *r, uint32_t bucket)
+{
+    struct axpu_request *x = axpu_request(r);
+    bool other = !x->promoted && x->batch != a->n_batches;
+    order_remove(&x->rank, r);
+    order_add(x->promoted ? &a->aged_be
+              : other     ? &a->other_be
+                          : &a->stayed_be,
+              r, other ? (double)(request_length(r) / bucket) : (double)x->ready);
+}
+
+void axpu_decode_wait(struct sched *s, struct axpu *a, const struct request *r)
+{
+    bool reactive = r->cls == REQUEST_CLASS_REACTIVE;
+    struct axpu_decode *w = reactive ? &a->decode_rt : &a->decode_be;
+    reqq_push(&w->q, r);
+    order_add(&w->by_arrival, r, 0.0);
+    axpu_request(r)->ready = a->n_ready++;
+    if (!reactive) {
+        rank(a, r, (uint32_t)param_int(s, AXPU_LENGTH_BUCKET));
+    }
+}
+
+void axpu_decode_leave(struct axpu *a, const struct request *r)
+{
+    struct axpu_request *x = axpu_request(r);
+    struct axpu_decode *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->decode_rt : &a->decode_be;
+    if (reqq_of(r) == &w->q) {
+        reqq_remove(r);
+        order_remove(&x->by_arrival, r);
+        order_remove(&x->rank, r);
+    }
+}
+
+void axpu_decode_aged(struct axpu *a, const struct request *r)
+{
+    if (reqq_of(r) == &a->decode_be.q) {
+        rank(a, r, 1);
+    }
+}
+
+/* A batch has begun: who waits was not in it. */
+static void next_batch(struct sched *s, struct axpu *a)
+{
+    a->n_batches++;
+    while (a->stayed_be.root != NULL) {
+        rank(a, a->stayed_be.root, (uint32_t)param_int(s, AXPU_LENGTH_BUCKET));
     }
 }
 
@@ -134,36 +232,27 @@ static void choose_batch(struct sched *s, struct axpu *a)
  * one again, until a compiled kernel is out of date, which every call looks for. */
 static void say_repeats(struct sched *s, struct axpu *a)
 {
-    bool mixed = !reqq_empty(&a->decode_rt) && !reqq_empty(&a->decode_be);
+    bool mixed = !reqq_empty(&a->decode_rt.q) && !reqq_empty(&a->decode_be.q);
     bool prefills = a->current.request != NULL || a->aged.request != NULL || a->n_suspended > 0 ||
                     !reqq_empty(&a->prefill_rt.q) || !reqq_empty(&a->prefill_be.q);
     a->batch.repeats = !prefills && a->compiling_tokens == 0 &&
                        param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE &&
                        (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED) &&
-                       batch_decodes_all(&a->batch, a->decode_rt.n + a->decode_be.n);
+                       batch_decodes_all(&a->batch, a->decode_rt.q.n + a->decode_be.q.n);
     a->batch.repeats_until_ns = a->batch.repeats ? axpu_warmup_until_ns(s, a) : 0;
-}
-
-static const struct request *newest(const struct reqq *q)
-{
-    const struct request *best = NULL;
-    for (const struct request *r = q->head; r != NULL; r = reqq_next(r)) {
-        best = best == NULL || request_before(best, r) ? r : best;
-    }
-    return best;
 }
 
 /* KV is full: the newest proactive sequence that is in no pass gives up its KV; where reactive ones
  * hold all of it, the newest of them, or none could ever go on. */
 static bool free_kv(struct sched *s, struct axpu *a)
 {
-    const struct request *victim =
-        newest(reqq_empty(&a->decode_be) ? &a->decode_rt : &a->decode_be);
-    if (victim == NULL || (a->decode_be.n + a->decode_rt.n) < 2 ||
+    const struct request *victim = order_last(
+        reqq_empty(&a->decode_be.q) ? &a->decode_rt.by_arrival : &a->decode_be.by_arrival);
+    if (victim == NULL || (a->decode_be.q.n + a->decode_rt.q.n) < 2 ||
         sched_kv_move(s, kv_of(victim), KV_NOWHERE) != 0) {
         return false;
     }
-    reqq_remove(victim);
+    axpu_decode_leave(a, victim);
     axpu_wait(a, victim, true);
     a->kv_taken = true;
     return true;
@@ -198,9 +287,9 @@ static void form(struct sched *s, struct axpu *a)
         /* Who was in the batch before keeps the number of the one it joined: evictions spare those
          * who have stayed longest. */
         x->batch = a->n_batches + 1;
-        reqq_remove(r);
+        axpu_decode_leave(a, r);
     }
-    a->n_batches++;
+    next_batch(s, a);
 }
 
 void axpu_decode_yield(struct sched *s, struct axpu *a)
@@ -221,7 +310,8 @@ void axpu_decode_schedule(struct sched *s, struct axpu *a)
         (first && axpu_prefill_wants_igpu(s, a))) {
         return;
     }
-    if (a->decode == NULL && !(a->decode_hold && reqq_empty(&a->decode_rt)) && axpu_drafted(s, a)) {
+    if (a->decode == NULL && !(a->decode_hold && reqq_empty(&a->decode_rt.q)) &&
+        axpu_drafted(s, a)) {
         form(s, a);
         if (axpu_speculate_launch(s, a)) {
             return;

@@ -15,9 +15,9 @@ static void clear(struct axpu_prefill *f)
  * back from a batch last, and so not always the newest request (as in free_kv). */
 static bool make_room(struct sched *s, struct axpu *a)
 {
-    const struct request *r = a->decode_be.tail;
+    const struct request *r = a->decode_be.q.tail;
     if (r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
-        reqq_remove(r);
+        axpu_decode_leave(a, r);
         axpu_wait(a, r, true);
         a->kv_taken = true;
         return true;
@@ -267,7 +267,7 @@ static bool memory_bound(struct sched *s, const struct axpu *a, struct axpu_pref
 static bool deferred(struct sched *s, const struct axpu *a, struct axpu_prefill *f, uint32_t rows)
 {
     bool reactive_decodes =
-        !reqq_empty(&a->decode_rt) || (a->decode != NULL && a->decode->has_reactive);
+        !reqq_empty(&a->decode_rt.q) || (a->decode != NULL && a->decode->has_reactive);
     return reactive_decodes && !axpu_is_reactive(f) && !axpu_is_aged(f->request) &&
            memory_bound(s, a, f, rows);
 }

@@ -95,13 +95,15 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a)
 
 bool axpu_drafted(struct sched *s, struct axpu *a)
 {
-    if (how(s) == AXPU_SPECULATE_NONE || (reqq_empty(&a->decode_rt) && reqq_empty(&a->decode_be))) {
+    if (how(s) == AXPU_SPECULATE_NONE ||
+        (reqq_empty(&a->decode_rt.q) && reqq_empty(&a->decode_be.q))) {
         a->draft_ready_ns = 0;
         return true;
     }
     /* One stands for the batch, which is not formed yet: whoever becomes ready while drafts are
      * made takes part. */
-    const struct request *r = reqq_empty(&a->decode_rt) ? a->decode_be.head : a->decode_rt.head;
+    const struct request *r =
+        reqq_empty(&a->decode_rt.q) ? a->decode_be.q.head : a->decode_rt.q.head;
     int64_t draft_ns = units_ns_from_ms(param_number(s, AXPU_DRAFT_MS));
     if (draft_ns == 0 || a->estimate.idle > 0 || offered(s, r) == 0) {
         return true; /* idle: the last batch wanted no draft */

@@ -1,11 +1,11 @@
 /* Scheduling cost per event against the number of queued requests, for every order on the
- * iteration-level scheduler, for the vLLM family and for co-serving. Each of n sessions sends its
- * next request when the last one ended, so that n stay in the system; time spent in the policy's
- * hooks (the actions they take included) is counted from the first arrivals on while at least 0.9 n
- * are there. Events are arrivals and ends of launches and passes. From 100 to 10,000 queued, cost
- * that grows with log n doubles at most and linear cost grows a hundredfold; what 10,000 requests
- * miss in the caches comes on top. The exponent e of n^e over the last decade is 1 for linear cost
- * and 0.12 for log n. */
+ * iteration-level scheduler, for the vLLM family, for co-serving and for Agent.xpu. Each of n
+ * sessions sends its next request when the last one ended, so that n stay in the system; time spent
+ * in the policy's hooks (the actions they take included) is counted from the first arrivals on
+ * while at least 0.9 n are there. Events are arrivals and ends of launches and passes. From 100 to
+ * 10,000 queued, cost that grows with log n doubles at most and linear cost grows a hundredfold;
+ * what 10,000 requests miss in the caches comes on top. The exponent e of n^e over the last decade
+ * is 1 for linear cost and 0.12 for log n. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +226,8 @@ int main(int argc, char **argv)
         {"sarathi-hetero", "", 0},
         {"conserve-like", "", 0},
         {"hygen-like", "", 0},
+        {"agent-xpu-v1", "", 0},
+        {"agent-xpu-v2", "", 0},
     };
     const uint64_t enough = 100000000; /* tokens of KV for all */
     const uint64_t scarce = 16384;     /* for about 30 requests */

@@ -1,0 +1,135 @@
+/* Requests in order of (key, arrival, id), as a treap: unlike a heap it can be walked in order and
+ * has both ends. Every operation is O(log n) in the mean. The owner keeps a node per request in its
+ * per-request bytes; `at` says where. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "policies/common/reqq.h"
+#include "sim/base/rng.h"
+
+struct order {
+    const struct request *root;
+    uint32_t n;
+    size_t at; /* bytes of per-request state before the node */
+};
+
+struct order_node {
+    struct order *of; /* that holds it, or NULL */
+    const struct request *left, *right;
+    double key;
+};
+
+static inline struct order_node *order_node(const struct order *o, const struct request *r)
+{
+    return (struct order_node *)(void *)((char *)r->own + o->at);
+}
+
+static inline bool order_less(const struct order *o, const struct request *x,
+                              const struct request *y)
+{
+    double kx = order_node(o, x)->key;
+    double ky = order_node(o, y)->key;
+    return kx != ky ? kx < ky : request_before(x, y);
+}
+
+/* All of x come before all of y. The root has the greatest of numbers that look random, so that the
+ * depth is O(log n). */
+static inline const struct request *order_merge(struct order *o, const struct request *x,
+                                                const struct request *y)
+{
+    if (x == NULL || y == NULL) {
+        return x == NULL ? y : x;
+    }
+    if (rng_mix64(x->id) > rng_mix64(y->id)) {
+        order_node(o, x)->right = order_merge(o, order_node(o, x)->right, y);
+        return x;
+    }
+    order_node(o, y)->left = order_merge(o, x, order_node(o, y)->left);
+    return y;
+}
+
+/* Cuts a tree into what comes before r, and after. */
+static inline void order_split(struct order *o, const struct request *tree, const struct request *r,
+                               const struct request **before, const struct request **after)
+{
+    if (tree == NULL) {
+        *before = *after = NULL;
+    } else if (order_less(o, tree, r)) {
+        order_split(o, order_node(o, tree)->right, r, &order_node(o, tree)->right, after);
+        *before = tree;
+    } else {
+        order_split(o, order_node(o, tree)->left, r, before, &order_node(o, tree)->left);
+        *after = tree;
+    }
+}
+
+static inline void order_add(struct order *o, const struct request *r, double key)
+{
+    const struct request *before;
+    const struct request *after;
+    *order_node(o, r) = (struct order_node){.of = o, .key = key};
+    order_split(o, o->root, r, &before, &after);
+    o->root = order_merge(o, order_merge(o, before, r), after);
+    o->n++;
+}
+
+/* Takes r out of the order that a node says, or does nothing. */
+static inline void order_remove(struct order_node *node, const struct request *r)
+{
+    struct order *o = node->of;
+    if (o == NULL) {
+        return;
+    }
+    const struct request **link = &o->root;
+    while (*link != r) {
+        struct order_node *t = order_node(o, *link);
+        link = order_less(o, r, *link) ? &t->left : &t->right;
+    }
+    *link = order_merge(o, node->left, node->right);
+    *node = (struct order_node){0};
+    o->n--;
+}
+
+static inline const struct request *order_first(const struct order *o)
+{
+    const struct request *r = o->root;
+    while (r != NULL && order_node(o, r)->left != NULL) {
+        r = order_node(o, r)->left;
+    }
+    return r;
+}
+
+static inline const struct request *order_last(const struct order *o)
+{
+    const struct request *r = o->root;
+    while (r != NULL && order_node(o, r)->right != NULL) {
+        r = order_node(o, r)->right;
+    }
+    return r;
+}
+
+/* The one after a member, or NULL. */
+static inline const struct request *order_next(const struct order *o, const struct request *r)
+{
+    const struct request *next = NULL;
+    for (const struct request *t = o->root; t != NULL;) {
+        bool later = order_less(o, r, t);
+        next = later ? t : next;
+        t = later ? order_node(o, t)->left : order_node(o, t)->right;
+    }
+    return next;
+}
+
+/* The one before a member, or NULL. */
+static inline const struct request *order_prev(const struct order *o, const struct request *r)
+{
+    const struct request *prev = NULL;
+    for (const struct request *t = o->root; t != NULL;) {
+        bool earlier = order_less(o, t, r);
+        prev = earlier ? t : prev;
+        t = earlier ? order_node(o, t)->right : order_node(o, t)->left;
+    }
+    return prev;
+}
