@@ -68,6 +68,7 @@ int figure_interference(const struct figure_request *q, struct figure_data *d, s
 #define MAX_TOGETHER 4
 static const char *const parts[][MAX_TOGETHER + 1] = {
     {"compute", NULL},
+    {"shared_pass", NULL},
     {"host", NULL},
     {"ddr_slowdown", "device_sharing", "throttling", "graphics", NULL},
     {"recompute", "killed", NULL},

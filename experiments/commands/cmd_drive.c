@@ -55,7 +55,10 @@ static int files_open(struct drive_files *f, const struct drive_values *o, const
         f->timeline = timeline_open(o->timeline, &c->soc.machine, &to, e);
         free(text);
     }
-    f->explain = o->explain ? explain_new(&c->soc.machine, EXPLAIN_ALL) : NULL;
+    if (o->explain) {
+        f->explain = explain_new(&c->soc.machine, EXPLAIN_ALL);
+        explain_price(f->explain, &c->truth.model);
+    }
     return e->n == 0 ? 0 : -EINVAL;
 }
 

@@ -26,6 +26,7 @@ struct explain_options {
     struct option_output output;
     uint32_t request;
     bool have_request, interference;
+    const char *until;
 };
 
 /* What the latency would be otherwise, in seconds; NaN where the request did not finish then, or
@@ -53,12 +54,27 @@ static void put_whatif(const struct whatif *w, double latency_s, struct document
                     w->uncontended_s, "bound_s", w->bound_s);
 }
 
+/* Orders causes by time, the longest first; equal ones keep the order of the enum. */
+static void sort_causes(const int64_t *ns, int *order)
+{
+    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
+        int at = i;
+        for (; at > 0 && ns[order[at - 1]] < ns[i]; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = i;
+    }
+}
+
 static void put_causes(const struct explanation *x, double total_ns, struct document *d)
 {
     struct frame *f = document_table(d, 2, "lrrl", NULL);
     struct document *causes = document_within(d, "causes_ns");
-    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
-        DOCUMENT_VALUES(causes, explain_cause_names[i], x->ns[i]);
+    int order[EXPLAIN_CAUSE_COUNT];
+    sort_causes(x->ns, order);
+    for (int k = 0; k < EXPLAIN_CAUSE_COUNT; k++) {
+        int i = order[k];
+        DOCUMENT_VALUES(causes, explain_cause_names[k], x->ns[k]);
         if (x->ns[i] != 0) {
             FRAME_ROW(f, explain_cause_names[i],
                       document_format(d, "%.6f s", units_s_from_ns(x->ns[i])),
@@ -68,30 +84,45 @@ static void put_causes(const struct explanation *x, double total_ns, struct docu
     }
 }
 
+/* The five longest for people, all of them as data. */
+static void put_blockers(const struct explanation *x, struct document *d)
+{
+    struct frame *people = NULL;
+    if (x->n_blockers > 0) {
+        document_heading(d, "who was in the way");
+        people = document_table(d, 2, "lrrrr", "", "in all", "in its passes", "before it",
+                                "rest of a kernel");
+    }
+    struct frame *data = document_data(d, "blockers", 0, "request_id tail_ns queue_ns shared_ns");
+    for (size_t i = 0; i < x->n_blockers; i++) {
+        const struct explain_blocker *b = &x->blockers[i];
+        FRAME_ROW(data, b->request_id, b->tail_ns, b->queue_ns, b->shared_ns);
+        if (i < 5) {
+            const int64_t ns[] = {b->tail_ns + b->queue_ns + b->shared_ns, b->shared_ns,
+                                  b->queue_ns, b->tail_ns};
+            FRAME_CELL(people, document_format(d, "request %u", b->request_id));
+            for (int k = 0; k < 4; k++) {
+                FRAME_CELL(people, document_format(d, "%.6f s", units_s_from_ns(ns[k])));
+            }
+        }
+    }
+}
+
 static void put_explanation(const struct explanation *x, const struct whatif *w,
-                            const char *fingerprint, struct document *d)
+                            const char *fingerprint, bool first, struct document *d)
 {
     double total = (double)(x->end_ns - x->arrival_ns);
     const char *cls = x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive";
     DOCUMENT_VALUES(d, "fingerprint", fingerprint, "request_id", x->request_id, "class", cls,
-                    "finished", x->finished, "latency_ns", total);
+                    "finished", x->finished, "until", first ? "first-token" : "last-token",
+                    "latency_ns", total);
     document_note(d, "request %u (%s), %u prompt and %u output tokens: %.6f s from arrival to %s\n",
                   x->request_id, cls, x->input_tokens, x->output_tokens, total / 1e9,
-                  x->finished ? "last token" : "being dropped");
+                  !x->finished ? "being dropped"
+                  : first      ? "first token"
+                               : "last token");
     put_causes(x, total, d);
-    if (x->n_blockers > 0) {
-        document_heading(d, "who was in the way");
-    }
-    struct frame *blockers = document_data(d, "blockers", 0, "request_id tail_ns queue_ns");
-    for (size_t i = 0; i < x->n_blockers; i++) {
-        const struct explain_blocker *b = &x->blockers[i];
-        FRAME_ROW(blockers, b->request_id, b->tail_ns, b->queue_ns);
-        if (i < 5) {
-            document_note(d, "  request %u: %.6f s (%.6f s of them the kernel that was running)",
-                          b->request_id, units_s_from_ns(b->tail_ns + b->queue_ns),
-                          units_s_from_ns(b->tail_ns));
-        }
-    }
+    put_blockers(x, d);
     put_whatif(w, total / 1e9, d);
 }
 
@@ -105,11 +136,20 @@ struct explain_case {
     uint64_t printed_bytes; /* by the policy, to standard output */
 };
 
+static bool until_first(const struct explain_options *o)
+{
+    return strcmp(o->until, "first-token") == 0;
+}
+
 /* Runs t and explains it: the caller frees. NULL when the run failed, said on stderr. */
 static struct explain *observe(struct explain_case *k, const struct trace *t, uint32_t id,
                                struct err *e)
 {
     struct explain *x = explain_new(&k->config->soc.machine, id);
+    explain_price(x, &k->config->truth.model);
+    if (until_first(k->o)) {
+        explain_until_first_token(x);
+    }
     struct runner_options opt = {.observer = explain_observer(x)};
     struct runner_result r;
     (void)runner_run(k->config, k->policy, t, k->o->config.seed, &opt, &r, e);
@@ -149,7 +189,8 @@ static double bound_s(const struct explain_case *k, uint32_t id)
     if (bound_of_config(&b, k->config, k->policy) != 0) {
         return (double)NAN;
     }
-    return bound_request(&b, &k->trace->rows[row_of(k->trace, id)]).e2e_s;
+    struct bound_latency best = bound_request(&b, &k->trace->rows[row_of(k->trace, id)]);
+    return until_first(k->o) ? best.ttft_s : best.e2e_s;
 }
 
 /* Nobody else: the turns of its session up to it. */
@@ -192,7 +233,7 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
         struct whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id)};
         char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
         struct document *d = document_new();
-        put_explanation(found, &w, fingerprint, d);
+        put_explanation(found, &w, fingerprint, until_first(k->o), d);
         free(fingerprint);
         document_print(d, &k->o->output, out);
         document_free(d);
@@ -262,12 +303,15 @@ static int run(void *values, struct err *e)
 
 #define OPTIONS struct explain_options
 
+static const char *const ends[] = {"last-token", "first-token", NULL};
 static const struct option_row rows[] = {
     OPTION_ROW(COUNT, OPTIONS, request, uint32_t, "request", "ID",
                "number of the request (first column of run --requests)", .max = UINT32_MAX,
                .given = 1 + OPTION_AT(OPTIONS, have_request, bool)),
     OPTION_FLAG(OPTIONS, interference, "interference",
                 "all requests instead: mean causes by class, and who delays whom"),
+    OPTION_CHOICE(OPTIONS, until, "until", "TOKEN", "last-token", ends,
+                  "explain the time up to this token; first-token splits a TTFT"),
     OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL, "policy and parameters"),
 };
 static const struct option_table own = OPTION_TABLE(NULL, rows);

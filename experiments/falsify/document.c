@@ -104,7 +104,7 @@ static void put_reason(const struct falsify_runs *runs, struct document *d)
         const struct explain_blocker *x = &why->request[FALSIFY_POLICY].first[i];
         document_note(d, "  in the way: request %" PRIu32 " (%s), %.3f s", x->request_id,
                       x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
-                      units_s_from_ns(x->tail_ns + x->queue_ns));
+                      units_s_from_ns(x->tail_ns + x->queue_ns + x->shared_ns));
     }
 }
 

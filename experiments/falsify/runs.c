@@ -45,6 +45,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     int rc = config_load(c, o, e);
     if (rc == 0 && runs->search == NULL) {
         out->heard = explain_new(&c->soc.machine, EXPLAIN_ALL);
+        explain_price(out->heard, &c->truth.model);
         out->observer = explain_observer(out->heard);
         out->say = say;
     }

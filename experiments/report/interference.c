@@ -25,6 +25,7 @@ void interference_collect(const struct explain *x, const struct trace *t, struct
             enum request_class by = v->blockers[b].cls;
             out->tail_ns[v->cls][by] += v->blockers[b].tail_ns;
             out->queue_ns[v->cls][by] += v->blockers[b].queue_ns;
+            out->shared_ns[v->cls][by] += v->blockers[b].shared_ns;
         }
     }
 }
@@ -44,10 +45,10 @@ static void put_data(const struct interference *m, struct document *d)
         for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
             DOCUMENT_VALUES(causes, explain_cause_names[c], units_s_from_ns(m->cause_ns[v][c]));
         }
-        struct frame *by = document_data(of, "by", 1, "class wait_s tail_s");
+        struct frame *by = document_data(of, "by", 1, "class wait_s tail_s shared_s");
         for (int a = 0; a < 2; a++) {
             FRAME_ROW(by, words_classes[a], units_s_from_ns(m->tail_ns[v][a] + m->queue_ns[v][a]),
-                      units_s_from_ns(m->tail_ns[v][a]));
+                      units_s_from_ns(m->tail_ns[v][a]), units_s_from_ns(m->shared_ns[v][a]));
         }
     }
 }
@@ -83,6 +84,13 @@ void interference_document(const struct interference *m, struct document *d)
                                           per_request_s(tail + m->queue_ns[v][a], m->requests[v]),
                                           per_request_s(tail, m->requests[v])));
         }
+    }
+    document_note(d, "\nwho shared the passes: mean time by which they took longer\n");
+    f = document_table(d, 2, "lrr", "victim", "for reactive", "for proactive");
+    for (int v = 0; v < 2; v++) {
+        FRAME_ROW(f, words_classes[v],
+                  document_format(d, "%.4f s", per_request_s(m->shared_ns[v][0], m->requests[v])),
+                  document_format(d, "%.4f s", per_request_s(m->shared_ns[v][1], m->requests[v])));
     }
     put_data(m, document_within(d, "interference"));
 }

@@ -14,11 +14,13 @@ struct interference {
     /* [victim][aggressor]: the victim waited for the rest of a kernel of the aggressor's; for its
      * launches to end. Row sums are kernel_tail; batching and the two queues. */
     int64_t tail_ns[2][2], queue_ns[2][2];
+    int64_t shared_ns[2][2]; /* passes that it shared with the aggressor took longer by this */
 };
 
 /* Of a run that x (EXPLAIN_ALL) observed. O(requests x log requests + blockers). */
 void interference_collect(const struct explain *x, const struct trace *t, struct interference *out);
 
 /* Adds {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s,
- * tail_s}}}}}; for people means of a request. */
+ * tail_s,
+ * shared_s}}}}}; for people means of a request. */
 void interference_document(const struct interference *m, struct document *d);

@@ -24,6 +24,7 @@ const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_DDR_SLOWDOWN] = "ddr_slowdown",
     [EXPLAIN_DEVICE_SHARING] = "device_sharing",
     [EXPLAIN_KILLED] = "killed",
+    [EXPLAIN_SHARED_PASS] = "shared_pass",
     [EXPLAIN_RECOMPUTE] = "recompute",
     [EXPLAIN_COMPUTE] = "compute",
 };
@@ -44,8 +45,9 @@ const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_DDR_SLOWDOWN] = "kernels slowed by shared DDR",
     [EXPLAIN_DEVICE_SHARING] = "kernels slowed by sharing the device",
     [EXPLAIN_KILLED] = "work thrown away by a reset",
+    [EXPLAIN_SHARED_PASS] = "its passes computed for others too",
     [EXPLAIN_RECOMPUTE] = "computing lost KV again",
-    [EXPLAIN_COMPUTE] = "kernels, as alone",
+    [EXPLAIN_COMPUTE] = "kernels for its own tokens",
 };
 
 struct explain_live *explain_live_find(const struct explain *x, uint32_t id)
@@ -86,10 +88,11 @@ static bool compiles_for(const struct explain *x, const struct explain_live *v)
     return false;
 }
 
-static struct explain_in_way *in_way_of(struct explain_live *v, const struct explain_launch *g)
+struct explain_in_way *explain_in_way_of(struct explain_live *v, uint32_t request_id,
+                                         enum request_class cls)
 {
     for (size_t i = 0; i < v->n_in_way; i++) {
-        if (v->in_way[i].request_id == g->first_request) {
+        if (v->in_way[i].request_id == request_id) {
             return &v->in_way[i];
         }
     }
@@ -97,8 +100,7 @@ static struct explain_in_way *in_way_of(struct explain_live *v, const struct exp
         v->cap_in_way = v->cap_in_way == 0 ? 16 : 2 * v->cap_in_way;
         v->in_way = xrealloc(v->in_way, v->cap_in_way * sizeof *v->in_way);
     }
-    v->in_way[v->n_in_way] =
-        (struct explain_in_way){.request_id = g->first_request, .cls = g->first_class};
+    v->in_way[v->n_in_way] = (struct explain_in_way){.request_id = request_id, .cls = cls};
     return &v->in_way[v->n_in_way++];
 }
 
@@ -129,7 +131,7 @@ static void wait_more(const struct explain *x, struct explain_live *v, uint8_t d
     } else if (x->loading > 0 && (v->in_pass || g == NULL)) {
         cause = EXPLAIN_GRAPH_LOAD;
     } else if (g != NULL) {
-        struct explain_in_way *w = in_way_of(v, g);
+        struct explain_in_way *w = explain_in_way_of(v, g->first_request, g->first_class);
         *(stopping ? &w->tail_ns[device] : &w->queue_ns[device]) += dt;
         cause = stopping                     ? EXPLAIN_KERNEL_TAIL
                 : held_back(x, v, device)    ? EXPLAIN_HELD_BACK
@@ -214,8 +216,8 @@ static int longest_first(const void *a, const void *b)
 {
     const struct explain_blocker *x = a;
     const struct explain_blocker *y = b;
-    int64_t tx = x->tail_ns + x->queue_ns;
-    int64_t ty = y->tail_ns + y->queue_ns;
+    int64_t tx = x->tail_ns + x->queue_ns + x->shared_ns;
+    int64_t ty = y->tail_ns + y->queue_ns + y->shared_ns;
     int by_id = (x->request_id > y->request_id) - (x->request_id < y->request_id);
     return tx != ty ? (tx < ty ? 1 : -1) : by_id;
 }
@@ -225,9 +227,9 @@ static void blockers_take(struct explanation *e, const struct explain_live *v)
     e->blockers = xcalloc(v->n_in_way + 1, sizeof *e->blockers);
     for (size_t i = 0; i < v->n_in_way; i++) {
         const struct explain_in_way *w = &v->in_way[i];
-        if (w->tail_sum_ns + w->queue_sum_ns > 0) {
-            e->blockers[e->n_blockers++] =
-                (struct explain_blocker){w->request_id, w->cls, w->tail_sum_ns, w->queue_sum_ns};
+        if (w->tail_sum_ns + w->queue_sum_ns + w->shared_sum_ns > 0) {
+            e->blockers[e->n_blockers++] = (struct explain_blocker){
+                w->request_id, w->cls, w->tail_sum_ns, w->queue_sum_ns, w->shared_sum_ns};
         }
     }
     qsort(e->blockers, e->n_blockers, sizeof *e->blockers, longest_first);
@@ -244,14 +246,10 @@ static bool all_is_explained(const struct explain_live *v, int64_t now_ns)
     return sum_ns == now_ns - v->request->arrival_ns;
 }
 
-static void on_left(void *self, int64_t now_ns, const struct request *r)
+/* The explanation of v ends now. */
+static void conclude(struct explain *x, struct explain_live *v, int64_t now_ns, bool finished)
 {
-    struct explain *x = self;
-    explain_advance(x, now_ns);
-    struct explain_live *v = explain_live_find(x, r->id);
-    if (v == NULL) {
-        return;
-    }
+    const struct request *r = v->request;
     explain_wait_settle(v, 0); /* nobody serves it any more: as good a device as any */
     SIM_ASSERT(!v->served && v->since_ns == now_ns && all_is_explained(v, now_ns));
     if (x->n_done == x->cap_done) {
@@ -262,7 +260,7 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     *e = (struct explanation){
         .request_id = r->id,
         .cls = r->cls,
-        .finished = r->state == REQUEST_STATE_FINISHED,
+        .finished = finished,
         .input_tokens = r->input_tokens,
         .output_tokens = r->generated_tokens,
         .arrival_ns = r->arrival_ns,
@@ -274,6 +272,32 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     blockers_take(e, v);
     free(v->in_way);
     idmap_remove(&x->live, r->id);
+}
+
+static void on_left(void *self, int64_t now_ns, const struct request *r)
+{
+    struct explain *x = self;
+    explain_advance(x, now_ns);
+    struct explain_live *v = explain_live_find(x, r->id);
+    if (v != NULL) {
+        conclude(x, v, now_ns, r->state == REQUEST_STATE_FINISHED);
+    }
+}
+
+static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
+{
+    struct explain *x = self;
+    if (!x->until_first_token) {
+        return;
+    }
+    explain_advance(x, now_ns);
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct request *r = p->segments[i].request;
+        struct explain_live *v = explain_live_find(x, r->id);
+        if (v != NULL && r->first_token_ns == now_ns) {
+            conclude(x, v, now_ns, true);
+        }
+    }
 }
 
 static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
@@ -360,6 +384,7 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
         .request_arrived = on_arrived,
         .request_finished = on_left,
         .request_shed = on_left,
+        .tokens = on_tokens,
         .pass_formed = on_pass_formed,
         .pass_done = on_pass_done,
         .launch_started = explain_launch_started,
@@ -372,6 +397,16 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
         .resident = on_resident,
     };
     return x;
+}
+
+void explain_price(struct explain *x, const struct hwmodel *model)
+{
+    x->model = model;
+}
+
+void explain_until_first_token(struct explain *x)
+{
+    x->until_first_token = true;
 }
 
 void explain_free(struct explain *x)

@@ -6,8 +6,10 @@
  *
  * 1. Served: a launch of its pass is on a device (from launch start to launch end).
  *      host            lead before the first kernel
- *      compute         solo time of the kernels
- *      recompute       the same, of tokens whose KV it had before and lost
+ *      compute         isolated time of the kernels, as far as its own tokens take it
+ *      shared_pass     the rest of that time: the kernels also compute for other requests of its
+ *                      pass. Each of them is charged in proportion to what its tokens take
+ *      recompute       like compute, of tokens whose KV it had before and lost
  *      device_sharing  actual - solo of a kernel beside which another launch ran on the same,
  *                      time-shared device, whatever part of it the DDR had
  *      throttling      actual - solo of a kernel during which a power limit held the devices back,
@@ -51,6 +53,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/api/hwmodel.h"
 #include "sim/api/observer.h"
 
 enum explain_cause {
@@ -69,6 +72,7 @@ enum explain_cause {
     EXPLAIN_DDR_SLOWDOWN,
     EXPLAIN_DEVICE_SHARING,
     EXPLAIN_KILLED,
+    EXPLAIN_SHARED_PASS,
     EXPLAIN_RECOMPUTE,
     EXPLAIN_COMPUTE,
     EXPLAIN_CAUSE_COUNT
@@ -76,11 +80,12 @@ enum explain_cause {
 extern const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT]; /* "eviction", ... */
 extern const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT]; /* for people */
 
-/* Who was in the way, of kernel_tail and of batching and the queues together. */
+/* A request that was in the way, and for how long: in kernel_tail, in batching and the queues
+ * together, and in shared_pass. */
 struct explain_blocker {
     uint32_t request_id;
     enum request_class cls;
-    int64_t tail_ns, queue_ns;
+    int64_t tail_ns, queue_ns, shared_ns;
 };
 
 struct explanation {
@@ -89,7 +94,7 @@ struct explanation {
     bool finished; /* else shed */
     uint32_t input_tokens, output_tokens;
     int64_t arrival_ns, first_service_ns, first_token_ns; /* the latter two may be TIME_NEVER_NS */
-    int64_t end_ns;
+    int64_t end_ns;                   /* of an explanation up to the first token: that token */
     int64_t ns[EXPLAIN_CAUSE_COUNT];  /* sum: end_ns - arrival_ns */
     struct explain_blocker *blockers; /* owned; longest first, then by id */
     size_t n_blockers;
@@ -102,6 +107,11 @@ struct explain; /* opaque */
 /* Follows one request, or EXPLAIN_ALL. machine is borrowed until explain_free. One object observes
  * one run. */
 struct explain *explain_new(const struct machine *machine, uint32_t request_id);
+/* Before the run: the model that prices kernels, borrowed until explain_free. Without one nothing
+ * counts as shared_pass, and all isolated time as compute. */
+void explain_price(struct explain *x, const struct hwmodel *model);
+/* Before the run: explanations end with the first token. */
+void explain_until_first_token(struct explain *x);
 void explain_free(struct explain *x);
 struct observer *explain_observer(struct explain *x);
 /* Of a request that has left, or NULL. Lives as long as x. O(requests). */

@@ -14,7 +14,7 @@ struct explain_in_way {
     uint32_t request_id;
     enum request_class cls;
     int64_t tail_ns[MACHINE_MAX_DEVICES], queue_ns[MACHINE_MAX_DEVICES]; /* not settled yet */
-    int64_t tail_sum_ns, queue_sum_ns;
+    int64_t tail_sum_ns, queue_sum_ns, shared_sum_ns;
 };
 
 struct explain_live {
@@ -39,12 +39,14 @@ struct explain_piece {
     int64_t slow_ns;               /* of kernels: actual - solo */
     enum explain_cause cause;      /* of what is not slow */
     enum explain_cause slow_cause; /* of what is */
+    enum op_kind op;               /* of a kernel (cause: compute) */
 };
 
 struct explain_launch {
     uint32_t id, pass_id, first_request;
     enum request_class first_class;
-    uint8_t device;
+    uint8_t device, graph;
+    uint32_t chunk_rows;
     bool running, stopping;
     bool has_class[REQUEST_CLASS_COUNT];
     bool throttled; /* during the kernel in progress */
@@ -57,7 +59,9 @@ struct explain_launch {
 struct explain {
     struct observer observer;
     const struct machine *machine;
+    const struct hwmodel *model; /* NULL: none */
     uint32_t only;
+    bool until_first_token;
     struct idmap live;
     /* Launches of passes on a device, ended ones until nothing of their pass runs, oldest first. */
     struct explain_launch *launches;
@@ -73,11 +77,29 @@ struct explain {
     size_t n_done, cap_done;
 };
 
+/* Isolated time of the kernels of one launch of a pass, by op. */
+struct explain_work {
+    const struct explain_launch *launch;
+    int64_t ns[OP_KIND_COUNT];
+};
+
 struct explain_live *explain_live_find(const struct explain *x, uint32_t id);
 /* Brings every waiting request up to now by what was so since the last event. */
 void explain_advance(struct explain *x, int64_t now_ns);
 /* It is served by a device from now on: what it waited counts as waiting for that one. */
 void explain_wait_settle(struct explain_live *v, uint8_t device);
+
+/* The place where it is noted how long a request was in the way of v. */
+struct explain_in_way *explain_in_way_of(struct explain_live *v, uint32_t request_id,
+                                         enum request_class cls);
+
+/* explain_share.c: of n works, what the tokens of each segment of the pass take themselves. own_ns
+ * has room for all segments. */
+void explain_share(const struct explain *x, const struct pass *p, const struct explain_work *works,
+                   size_t n, int64_t *own_ns);
+/* Charges shared_ns of segment i to the others, in proportion to what theirs take. */
+void explain_share_charge(struct explain_live *v, const struct pass *p, uint32_t i,
+                          int64_t shared_ns, const int64_t *own_ns);
 
 /* explain_pass.c */
 void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);

@@ -25,7 +25,13 @@ static void piece_add(struct explain_launch *g, int64_t end_ns, int64_t slow_ns,
     }
     SIM_ASSERT(slow_ns >= 0 && slow_ns <= end_ns - g->last_ns);
     g->v = xgrow(g->v, g->n, sizeof *g->v);
-    g->v[g->n++] = (struct explain_piece){g->last_ns, end_ns, slow_ns, cause, slow_cause};
+    g->v[g->n++] = (struct explain_piece){
+        .begin_ns = g->last_ns,
+        .end_ns = end_ns,
+        .slow_ns = slow_ns,
+        .cause = cause,
+        .slow_cause = slow_cause,
+    };
     g->last_ns = end_ns;
 }
 
@@ -55,6 +61,8 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
         .first_request = p->segments[0].request->id,
         .first_class = p->segments[0].request->cls,
         .device = l->device,
+        .graph = l->graph,
+        .chunk_rows = l->chunk_rows,
         .running = true,
         .start_ns = now_ns,
         .lead_end_ns = now_ns + lead_ns,
@@ -89,6 +97,9 @@ void explain_kernel(void *self, const struct kernel_record *k)
               g->shared      ? EXPLAIN_DEVICE_SHARING
               : g->throttled ? EXPLAIN_THROTTLING
                              : EXPLAIN_DDR_SLOWDOWN);
+    if (k->end_ns > k->begin_ns) {
+        g->v[g->n - 1].op = k->op;
+    }
     g->shared = false;
     g->throttled = x->speed < 1.0;
     note_sharing(x, g->device);
@@ -145,8 +156,16 @@ void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
 
 /* ---- a pass leaves its devices ---- */
 
+/* What launches of a pass did, in the order that follow_last_finisher meets them. */
+struct served {
+    int64_t ns[EXPLAIN_CAUSE_COUNT];
+    struct explain_work *works; /* owned: of compute */
+    size_t n;
+};
+
 /* The share of a piece that lies before `to`. */
-static void piece_count(const struct explain_piece *q, int64_t to_ns, int64_t *sum)
+static void piece_count(const struct explain_piece *q, int64_t to_ns, int64_t *sum,
+                        struct explain_work *work)
 {
     int64_t whole_ns = q->end_ns - q->begin_ns;
     int64_t part_ns = to_ns < q->end_ns ? to_ns - q->begin_ns : whole_ns;
@@ -160,11 +179,12 @@ static void piece_count(const struct explain_piece *q, int64_t to_ns, int64_t *s
     SIM_ASSERT(slow_ns >= 0 && slow_ns <= part_ns);
     sum[q->slow_cause] += slow_ns;
     sum[q->cause] += part_ns - slow_ns;
+    work->ns[q->op] += q->cause == EXPLAIN_COMPUTE ? part_ns - slow_ns : 0;
 }
 
 /* From the end of the stretch in which launches of the pass ran, backwards to its start. */
 static void follow_last_finisher(const struct explain *x, uint32_t pass_id, int64_t end_ns,
-                                 int64_t *sum)
+                                 struct served *out)
 {
     for (int64_t to_ns = end_ns;;) {
         const struct explain_launch *last = NULL;
@@ -178,9 +198,12 @@ static void follow_last_finisher(const struct explain *x, uint32_t pass_id, int6
         if (last == NULL) {
             return;
         }
+        struct explain_work work = {.launch = last};
         for (size_t i = 0; i < last->n; i++) {
-            piece_count(&last->v[i], to_ns, sum);
+            piece_count(&last->v[i], to_ns, out->ns, &work);
         }
+        out->works = xgrow(out->works, out->n, sizeof *out->works);
+        out->works[out->n++] = work;
         SIM_ASSERT(last->start_ns < to_ns); /* or it would never end */
         to_ns = last->start_ns;
     }
@@ -199,10 +222,27 @@ static void forget_pass(struct explain *x, uint32_t pass_id)
     x->n_launches = n;
 }
 
+/* Books what the pass took, of which own_ns were for its own tokens, as the request's. */
+static void settle_one(struct explain_live *v, const struct segment *s, const int64_t *sum,
+                       int64_t own_ns)
+{
+    bool again = s->first_token < v->kv_before_loss;
+    for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+        v->ns[c] += c == EXPLAIN_COMPUTE ? 0 : sum[c];
+    }
+    v->ns[again ? EXPLAIN_RECOMPUTE : EXPLAIN_COMPUTE] += own_ns;
+    v->ns[EXPLAIN_SHARED_PASS] += sum[EXPLAIN_COMPUTE] - own_ns;
+}
+
 static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
 {
-    int64_t sum[EXPLAIN_CAUSE_COUNT] = {0};
-    follow_last_finisher(x, p->id, now_ns, sum);
+    struct served done = {.n = 0};
+    follow_last_finisher(x, p->id, now_ns, &done);
+    int64_t total_ns = 0;
+    for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+        total_ns += done.ns[c];
+    }
+    int64_t *own_ns = NULL; /* once somebody asks */
     bool sampled = p->op == p->n_ops && p->n_launches == 0;
     x->sampling += sampled;
     for (uint32_t i = 0; i < p->n_segments; i++) {
@@ -210,18 +250,20 @@ static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
         if (v == NULL) {
             continue;
         }
-        int64_t total_ns = 0;
-        bool again = p->segments[i].first_token < v->kv_before_loss;
-        for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
-            v->ns[c == EXPLAIN_COMPUTE && again ? EXPLAIN_RECOMPUTE : c] += sum[c];
-            total_ns += sum[c];
+        if (own_ns == NULL) {
+            own_ns = xcalloc(p->n_segments, sizeof *own_ns);
+            explain_share(x, p, done.works, done.n, own_ns);
         }
+        settle_one(v, &p->segments[i], done.ns, own_ns[i]);
+        explain_share_charge(v, p, i, done.ns[EXPLAIN_COMPUTE] - own_ns[i], own_ns);
         SIM_REQUIRE(v->since_ns + total_ns == now_ns, "pass %u explained %lld of %lld ns", p->id,
                     (long long)total_ns, (long long)(now_ns - v->since_ns));
         v->since_ns = now_ns;
         v->served = false;
         v->sampled = sampled;
     }
+    free(own_ns);
+    free(done.works);
     forget_pass(x, p->id);
 }
 

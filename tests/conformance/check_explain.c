@@ -31,6 +31,7 @@ static void prepare(const struct policy_ops *ops)
 static struct explain *run(uint32_t n, uint32_t request)
 {
     struct explain *x = explain_new(&sc.machine, request);
+    explain_price(x, &sc.model);
     sc.setup.observers[1] = explain_observer(x);
     sc.setup.n_observers = 2;
     int rc = scenario_run(&sc, q, n, false);
@@ -64,13 +65,16 @@ START_TEST(causes_sum_to_the_latency_of_every_request)
             ck_assert_msg(total(e) == latency, "%s, load %llu, request %u: %lld of %lld ns",
                           ops->name, (unsigned long long)seed, i, (long long)total(e),
                           (long long)latency);
+            int64_t shared = e->ns[EXPLAIN_SHARED_PASS];
             int64_t queue = e->ns[EXPLAIN_KERNEL_TAIL] + e->ns[EXPLAIN_BATCHING] +
                             e->ns[EXPLAIN_HELD_BACK] + e->ns[EXPLAIN_QUEUE_SAME] +
                             e->ns[EXPLAIN_QUEUE_OTHER];
             for (size_t k = 0; k < e->n_blockers; k++) {
                 queue -= e->blockers[k].tail_ns + e->blockers[k].queue_ns;
+                shared -= e->blockers[k].shared_ns;
             }
             ck_assert_int_eq(queue, 0); /* somebody was in the way all that time */
+            ck_assert_int_eq(shared, 0);
         }
         explain_free(x);
         scenario_fini(&sc);

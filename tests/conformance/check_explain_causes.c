@@ -26,6 +26,7 @@ static void setup(void)
     scenario_cost(&sc, -1, OP_HEAD, 4, 0, 0);
     scenario_cost(&sc, -1, OP_LAYER, 6, 0, 0);
     why = explain_new(&sc.machine, EXPLAIN_ALL);
+    explain_price(why, &sc.model);
     sc.setup.observers[sc.setup.n_observers++] = explain_observer(why);
 }
 
@@ -110,6 +111,73 @@ START_TEST(a_batch_of_both_classes_is_a_queue_of_each)
     ck_assert_int_eq(e->blockers[0].queue_ns, 10 * NS_PER_MS);
     ck_assert_uint_eq(e->blockers[1].request_id, 0);
     ck_assert_int_eq(e->blockers[1].queue_ns, 9 * NS_PER_MS);
+}
+END_TEST
+
+/* ---- passes that several requests share ---- */
+
+/* The prompts of all three in one pass; what follows one by one. */
+static void together(struct sched *s, struct script *y)
+{
+    if (y->stage == 0) {
+        y->stage = 1;
+        struct segment seg[3];
+        for (uint32_t i = 0; i < 3; i++) {
+            seg[i] = (struct segment){.request = y->request[i],
+                                      .role = SEGMENT_PREFILL,
+                                      .n_tokens = request_prefill_left(y->request[i])};
+        }
+        struct pass_spec spec = {.segments = seg, .n_segments = 3};
+        ck_assert_int_eq(sched_pass_form(s, &spec, &y->pass[0]), 0);
+        (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
+    } else if (sched_device_free_slots(s, IGPU) > 0) {
+        script_serve(s, y);
+    }
+}
+
+/* A row more costs 0.1 ms in QKV and in FFN, a row of logits 1 ms in the head. Prompts of 8, 16 and
+ * 8 tokens take (1 + 3.2) + 2 + (3 + 3.2) + (4 + 3) = 19.4 ms together. Alone those of 8 take
+ * (1 + 0.8) + 2 + (3 + 0.8) + (4 + 1) = 12.6 ms and that of 16 takes 2.6 + 2 + 4.6 + 5 = 14.2 ms.
+ * So 6.8 ms of request 0 are the price of sharing: of 26.8 parts, request 1 caused 14.2 and request
+ * 2 caused 12.6. Of request 1 it is 5.2 ms, and each of the others caused a half. */
+START_TEST(a_shared_pass_is_charged_to_those_who_share_it)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 8, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}, {BE, 0, 8, 1, 0, 0}};
+    scenario_cost(&sc, -1, OP_QKV, 1, 0.1, 0);
+    scenario_cost(&sc, -1, OP_FFN, 3, 0.1, 0);
+    scenario_cost(&sc, -1, OP_HEAD, 4, 1, 0);
+    run(together, q, 3);
+    took(0, PARTS({EXPLAIN_COMPUTE, 12.6}, {EXPLAIN_SHARED_PASS, 6.8}));
+    took(1, PARTS({EXPLAIN_COMPUTE, 14.2}, {EXPLAIN_SHARED_PASS, 5.2}));
+    took(2, PARTS({EXPLAIN_COMPUTE, 12.6}, {EXPLAIN_SHARED_PASS, 6.8}));
+    const struct explanation *e = explain_find(why, 0);
+    ck_assert_int_eq(e->end_ns, 19400000);
+    ck_assert_int_eq(e->ns[EXPLAIN_COMPUTE] + e->ns[EXPLAIN_SHARED_PASS], 19400000);
+    ck_assert_uint_eq(e->n_blockers, 2);
+    ck_assert_uint_eq(e->blockers[0].request_id, 1);
+    ck_assert_int_eq(e->blockers[0].shared_ns, 3602985); /* 6.8 * 14.2 / 26.8 ms, rounded down */
+    ck_assert_uint_eq(e->blockers[1].request_id, 2);
+    ck_assert_int_eq(e->blockers[1].shared_ns, 6800000 - 3602985);
+    ck_assert_int_eq(explain_find(why, 1)->blockers[0].shared_ns, 2600000);
+    ck_assert_int_eq(explain_find(why, 1)->blockers[1].shared_ns, 2600000);
+}
+END_TEST
+
+/* Request 0 decodes after the shared pass, which its first token ends. Nothing later counts. */
+START_TEST(an_explanation_can_end_with_the_first_token)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 8, 3, 0, 0}, {BE, 0, 16, 1, 0, 0}, {BE, 0, 8, 1, 0, 0}};
+    scenario_cost(&sc, -1, OP_QKV, 1, 0.1, 0);
+    scenario_cost(&sc, -1, OP_FFN, 3, 0.1, 0);
+    scenario_cost(&sc, -1, OP_HEAD, 4, 1, 0);
+    explain_until_first_token(why);
+    run(together, q, 3);
+    ck_assert_int_gt(sc.records[0].finish_ns, MS(19.4));
+    took(0, PARTS({EXPLAIN_COMPUTE, 12.6}, {EXPLAIN_SHARED_PASS, 6.8}));
+    ck_assert_int_eq(explain_find(why, 0)->end_ns, MS(19.4));
+    ck_assert(explain_find(why, 0)->finished);
 }
 END_TEST
 
@@ -346,6 +414,8 @@ END_TEST
 
 static const struct suite_row suite[] = {
     CASE("causes", .setup = setup, .teardown = teardown),
+    TEST(a_shared_pass_is_charged_to_those_who_share_it),
+    TEST(an_explanation_can_end_with_the_first_token),
     TEST(a_batch_of_both_classes_is_a_queue_of_each),
     TEST(sharing_is_named_before_throttling_and_ends_with_the_kernel),
     TEST(a_launch_that_ends_when_a_kernel_begins_does_not_share_with_it),

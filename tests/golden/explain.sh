@@ -10,7 +10,8 @@ bad=0
 fail() { echo "FAILED: $*"; bad=1; }
 
 w="mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120"
-e2e() { awk -F, -v id="$2" '/^#/ {next} !head++ {for (i = 1; i <= NF; i++) if ($i == "e2e_s") c = i} $1 == id {print $c}' "$1"; }
+column() { awk -F, -v id="$2" -v name="$3" '/^#/ {next} !head++ {for (i = 1; i <= NF; i++) if ($i == name) c = i} $1 == id {print $c}' "$1"; }
+e2e() { column "$1" "$2" e2e_s; }
 key() { sed -n "s/.*\"$1\":[[:space:]]*\([0-9.e+-]*\).*/\1/p" "$dir/e.json"; }
 equal() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a != "" && b != "" && a - b < 1.1e-9 && b - a < 1.1e-9)}'; }
 
@@ -27,6 +28,13 @@ for policy in agent-xpu-v2 openvino-cb; do
         awk -v b="$(key bound_s)" -v a="$(key alone_s)" 'BEGIN {exit !(b > 0 && b <= a)}' || fail "$policy $id: bound $(key bound_s)"
         sum=$(sed -n '/causes_ns/,/}/p' "$dir/e.json" | awk -F'[:,]' '/":/ && !/causes/ {s += $2} END {printf "%.0f", s}')
         [ "$sum" = "$(key latency_ns)" ] || fail "$policy $id: causes sum to $sum, latency $(key latency_ns)"
+        # up to the first token: causes sum to the TTFT of the run
+        "$x" explain --request $id --policy $policy --trace "$dir/t.csv" --until first-token --json >"$dir/first.json" || fail "first $id"
+        first=$(sed -n '/causes_ns/,/}/p' "$dir/first.json" | awk -F'[:,]' '/":/ && !/causes/ {s += $2} END {printf "%.9f", s / 1e9}')
+        equal "$first" "$(column "$dir/all.csv" $id ttft_s)" || fail "$policy $id: causes sum to $first until the first token"
+        # for people the longest cause comes first
+        "$x" explain --request $id --policy $policy --trace "$dir/t.csv" | awk '$3 == "s" && $5 == "%" {print $2}' >"$dir/times"
+        sort -rn "$dir/times" | cmp -s - "$dir/times" && [ -s "$dir/times" ] || fail "$policy $id: causes are not sorted"
         equal "$(awk -v n="$sum" 'BEGIN {printf "%.9f", n / 1e9}')" "$(e2e "$dir/all.csv" $id)" || fail "$policy $id: latency"
     done
 done

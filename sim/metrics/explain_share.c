@@ -1,0 +1,106 @@
+/* The price of sharing a pass: of the time of its kernels, what the tokens of each request take in
+ * kernels of their own, and who is charged for the rest. */
+#include "sim/metrics/explain_impl.h"
+
+/* The shape of a pass of this segment alone. */
+static struct work_shape shape_of(const struct segment *s)
+{
+    uint64_t n = s->n_tokens;
+    uint64_t end = s->first_token + n;
+    bool prefill = s->role == SEGMENT_PREFILL;
+    return (struct work_shape){
+        .rows = s->n_tokens,
+        .logit_rows = !prefill                                    ? s->n_tokens
+                      : end == request_prefill_target(s->request) ? 1
+                                                                  : 0,
+        .sequences = 1,
+        .prefill_rows = prefill ? s->n_tokens : 0,
+        .attn_pairs = n * s->first_token + n * (n + 1) / 2,
+        .kv_read_tokens = end,
+        .max_context_tokens = (uint32_t)end,
+    };
+}
+
+/* Isolated time of an op's kernels for a pass of this shape, launched as g was: static chunks and a
+ * last one, or one kernel (sim/core/kernels.c). */
+static int64_t op_ns(const struct hwmodel *m, const struct explain_launch *g, enum op_kind op,
+                     const struct work_shape *shape)
+{
+    uint32_t rows = op == OP_HEAD ? shape->logit_rows : shape->rows;
+    if (rows == 0) {
+        return 0;
+    }
+    struct kernel_query q = {.device = g->device,
+                             .graph = g->graph,
+                             .op = op,
+                             .rows = rows,
+                             .padded_rows = rows,
+                             .shape = shape};
+    struct kernel_cost cost = {.t_ns = 0};
+    int64_t ns = 0;
+    if (g->chunk_rows > 0 && op != OP_MHA && (rows > 1 || g->graph > 0)) {
+        uint32_t full = (rows - 1) / g->chunk_rows;
+        q.padded_rows = g->chunk_rows;
+        if (full > 0) {
+            q.rows = g->chunk_rows;
+            hwmodel_kernel(m, &q, &cost);
+            ns = full * cost.t_ns;
+        }
+        q.rows = rows - full * g->chunk_rows;
+    }
+    hwmodel_kernel(m, &q, &cost);
+    return ns + cost.t_ns;
+}
+
+/* The part of a work that a segment's tokens take: as much of each op as its own kernels are of
+ * those of the whole pass. Random kernel times keep their proportion. */
+static int64_t own_part(const struct hwmodel *m, const struct explain_work *work,
+                        const struct work_shape *whole, const struct work_shape *own)
+{
+    int64_t sum = 0;
+    for (int op = 0; op < OP_KIND_COUNT; op++) {
+        if (work->ns[op] > 0) {
+            int64_t all_ns = op_ns(m, work->launch, (enum op_kind)op, whole);
+            int64_t own_ns = op_ns(m, work->launch, (enum op_kind)op, own);
+            double part = own_ns < all_ns ? (double)own_ns / (double)all_ns : 1.0;
+            sum += (int64_t)((double)work->ns[op] * part + 0.5);
+        }
+    }
+    return sum;
+}
+
+void explain_share(const struct explain *x, const struct pass *p, const struct explain_work *works,
+                   size_t n, int64_t *own_ns)
+{
+    bool alone = x->model == NULL || p->n_segments == 1;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        struct work_shape own = shape_of(&p->segments[i]);
+        for (size_t k = 0; k < n; k++) {
+            own_ns[i] += alone ? 0 : own_part(x->model, &works[k], &p->shape, &own);
+            for (int op = 0; alone && op < OP_KIND_COUNT; op++) {
+                own_ns[i] += works[k].ns[op];
+            }
+        }
+    }
+}
+
+void explain_share_charge(struct explain_live *v, const struct pass *p, uint32_t i,
+                          int64_t shared_ns, const int64_t *own_ns)
+{
+    double all = 0.0; /* of the others */
+    for (uint32_t k = 0; k < p->n_segments; k++) {
+        all += k == i ? 0.0 : (double)own_ns[k];
+    }
+    /* Each gets what a rounded running sum grows by, so that nothing is lost. */
+    double so_far = 0.0;
+    int64_t charged_ns = 0;
+    for (uint32_t k = 0; k < p->n_segments && shared_ns > 0; k++) {
+        if (k != i) {
+            const struct request *r = p->segments[k].request;
+            so_far += (double)own_ns[k];
+            int64_t to_ns = so_far >= all ? shared_ns : (int64_t)((double)shared_ns * so_far / all);
+            explain_in_way_of(v, r->id, r->cls)->shared_sum_ns += to_ns - charged_ns;
+            charged_ns = to_ns;
+        }
+    }
+}
