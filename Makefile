@@ -51,12 +51,11 @@ SRC      := $(filter-out $(ENGINE_SRC),\
             $(foreach d,sim policies hwmodels traces plots experiments,$(wildcard $(d)/*.c $(d)/*/*.c)))
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out experiments/commands/main.c,$(SRC)))
 HELP_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/helpers/*.c))
-# Tests are one program, so that one link serves all; check_policies, which takes arguments and is
-# installed, is its own, and any other file's tests are on request: make build/tests/unit/check_rng.
-CHECKED  := $(filter-out tests/conformance/check_policies.c,\
-            $(wildcard tests/unit/check_*.c tests/oracle/check_*.c tests/conformance/check_*.c))
+# Tests are one program, so that one link serves all; any file's tests are a program of their own on
+# request: make build/tests/unit/check_rng.
+CHECKED  := $(wildcard tests/unit/check_*.c tests/oracle/check_*.c tests/conformance/check_*.c)
 CHECK_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(CHECKED))
-TESTS    := $(BUILD)/tests/check $(BUILD)/tests/conformance/check_policies
+TESTS    := $(BUILD)/tests/check
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(wildcard tests/bench/bench_*.c),$(wildcard tests/bench/*.c)))
 
@@ -133,7 +132,7 @@ $(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(HELP_OBJ) $(BUILD)/libxpusim
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
 
 check: $(BUILD)/xpusim $(ENGINES) $(TESTS)
-	@BUILD=$(BUILD) sh tests/run.sh $(CHECKED) $(BUILD)/tests/conformance/check_policies
+	@BUILD=$(BUILD) sh tests/run.sh $(CHECKED)
 
 demo: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/demo.sh
@@ -237,7 +236,7 @@ gallery: demo
 	    (cd $(BUILD)/demo && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery $$f) || exit 1; done
 	@rm -f plots/gallery/*.tsv
 
-install: all $(BUILD)/tests/conformance/check_policies
+install: all
 	@$(MAKE) --no-print-directory install-built
 
 # Into a folder of the prefix: files as they lie in the tree, one command a folder.
@@ -254,10 +253,9 @@ SHARE := $(TOP)/share
 # What is built, as it is: another PREFIX alone would build again. What the program says of itself is written where it
 # belongs, by no file in between: installing twice at once, as tests do, is safe.
 install-built:
-	install -d $(TOP)/bin $(TOP)/lib/xpusim $(SHARE)/xpusim/schemas $(SHARE)/man/man1 $(SHARE)/pkgconfig \
+	install -d $(TOP)/bin $(SHARE)/xpusim/schemas $(SHARE)/man/man1 $(SHARE)/pkgconfig \
 	    $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	install -m 755 $(BUILD)/xpusim $(TOP)/bin/xpusim
-	install -m 755 $(BUILD)/tests/conformance/check_policies $(TOP)/lib/xpusim/check-policies
 	$(if $(strip $(ENGINES)),install -d $(TOP)/lib/xpusim/engines && install -m 755 $(ENGINES) $(TOP)/lib/xpusim/engines)
 	$(call install_tree,$(TOP)/include/xpusim,$(HEADERS))
 	$(call install_tree,$(SHARE)/xpusim,$(DATA))

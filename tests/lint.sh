@@ -35,6 +35,7 @@ allowed() {
     experiments/compare/*) echo "($below|experiments/(shell|store|run|compare))/" ;;
     experiments/observe/*) echo "($below|experiments/observe)/" ;;
     experiments/drive/*) echo "($below|plots|experiments/(shell|run|compare|drive))/" ;;
+    experiments/conformance/*) echo "($below|experiments/(shell|run|diff|conformance))/" ;;
     experiments/diff/*) echo "($below|experiments/(shell|run|diff))/" ;;
     experiments/report/*) echo "($below|plots|experiments/(shell|report))/" ;;
     experiments/commands/*) echo '.*' ;;

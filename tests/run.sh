@@ -71,7 +71,7 @@ first="tests/golden/stress.sh tests/golden/validate.sh tests/unit/check_kernel_f
     tests/conformance/check_drive_engines.c tests/golden/python.sh tests/golden/schemas.sh tests/golden/measure.sh
     tests/golden/tutorial.sh tests/golden/uncertainty.sh tests/golden/plots.sh tests/golden/demo.sh
     tests/oracle/check_coverage.c tests/golden/store.sh tests/golden/memory.sh tests/golden/plugin.sh
-    tests/golden/python_package.sh tests/golden/gate.sh $BUILD/tests/conformance/check_policies tests/golden/selftest.sh
+    tests/golden/python_package.sh tests/golden/gate.sh tests/conformance/check_policies.c tests/golden/selftest.sh
     tests/golden/sturdy.sh tests/golden/report.sh tests/conformance/check_drive.c tests/unit/check_backends.c
     tests/conformance/check_fuzz.c tests/golden/sweep.sh tests/oracle/check_run_fit.c tests/golden/install.sh
     tests/oracle/check_disciplines.c tests/golden/golden.sh tests/conformance/check_collapse.c"

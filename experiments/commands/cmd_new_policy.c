@@ -112,6 +112,9 @@ static int write_skeleton(struct skeleton *k, struct err *e)
         }
     }
     (void)printf("%s\n%s\n%s\n", k->paths[0], k->paths[1], k->paths[2]);
+    (void)printf(
+        "does it serve everybody, also with little memory? xpusim check-policy %s%s/%s.so\n",
+        strchr(k->dir, '/') == NULL ? "./" : "", k->dir, k->name);
     return 0;
 }
 
@@ -156,9 +159,10 @@ const struct command cmd_new_policy = {
     .usage = "NAME [-o DIR]",
     .about = "Writes a policy plug-in to start from: NAME.c, a Makefile that builds NAME.so, and "
              "test.sh, "
-             "which runs it and compares it with fcfs. NAME is [a-z][a-z0-9-]*, up to 40 letters.",
+             "which runs it, checks it (check-policy) and compares it with fcfs. NAME is "
+             "[a-z][a-z0-9-]*, up to 40 letters.",
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
-    .notes = "Then: make -C DIR XPUSIM_INCLUDE=FOLDER ; xpusim run --policy DIR/NAME.so\n"
+    .notes = "Then: make -C DIR XPUSIM_INCLUDE=FOLDER ; xpusim check-policy DIR/NAME.so\n"
              "FOLDER is a source tree, or PREFIX/include/xpusim after `make install`.",
     .children = children,
     .bytes = sizeof(OPTIONS),

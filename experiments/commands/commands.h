@@ -10,6 +10,7 @@
 extern const struct command cmd_bisect;
 extern const struct command cmd_calibrate;
 extern const struct command cmd_characterize;
+extern const struct command cmd_check_policy;
 extern const struct command cmd_claims;
 extern const struct command cmd_compare;
 extern const struct command cmd_diff;

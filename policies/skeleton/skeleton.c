@@ -41,18 +41,16 @@ static void skeleton_pass_done(struct sched *s, const struct pass *done)
 
 static void skeleton_request_cancelled(struct sched *s, const struct request *r)
 {
-    (void)s;
+    struct skeleton *p = s->state;
     reqq_remove(r);
+    p->current = p->current == r ? NULL : p->current;
 }
 
 /* Called while it acts: all actions are here, none in the hooks above. */
 static void skeleton_schedule(struct sched *s)
 {
     struct skeleton *p = s->state;
-    if (p->current == NULL) {
-        p->current = reqq_pop(&p->waiting);
-    }
-    const struct request *r = p->current;
+    const struct request *r = p->current != NULL ? p->current : p->waiting.head;
     if (r == NULL || r->pass != NULL) {
         return;
     }
@@ -64,9 +62,14 @@ static void skeleton_schedule(struct sched *s)
     struct pass_spec spec = {
         .segments = &segment, .n_segments = 1, .fused_layers = segment.role == SEGMENT_DECODE};
     struct pass *pass;
-    if (sched_pass_form(s, &spec, &pass) == 0) {
-        (void)place_whole(s, pass, p->device, YIELD_PASS);
+    if (sched_pass_form(s, &spec, &pass) != 0) {
+        return; /* -ENOMEM: no room for its KV. The request keeps its place, and a later call of
+                 * schedule tries again. Who has left its queue by now would never be served. */
     }
+    if (p->current == NULL) {
+        p->current = reqq_pop(&p->waiting);
+    }
+    (void)place_whole(s, pass, p->device, YIELD_PASS);
 }
 
 static const struct policy_ops ops = {

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs skeleton twice (same bytes, clean audit), then compares it with fcfs on the same requests.
+# Runs skeleton twice (same bytes, clean audit), holds it to the conformance suite (random loads, little
+# memory), then compares it with fcfs on the same requests.
 set -eu
 x=${XPUSIM:-xpusim}
 plugin=$(dirname "$0")/skeleton.so
@@ -10,6 +11,7 @@ for i in 1 2; do # a run with an unclean audit exits 1
     "$x" run --policy "$plugin" --workload "$load" --seed 1 --json >"$dir/$i"
 done
 cmp "$dir/1" "$dir/2"
+"$x" check-policy "$plugin"
 "$x" compare --policy fcfs --policy "$plugin" --baseline fcfs --workload "$load" \
     --replications 5 --quiet
 echo "skeleton: ok"

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/conformance/randomload.h"
 #include "experiments/report/interference.h"
 #include "policies/registry.h"
 #include "sim/metrics/explain.h"
-#include "tests/helpers/randomload.h"
 #include "tests/helpers/suite.h"
 
 enum { RUNS = 100, MAX_REQUESTS = 16 };

@@ -1,12 +1,12 @@
 /* Every pair of policies differs: on at least one of the listed loads some request gets its tokens
- * at other times. The listed loads are random ones, by seed (tests/helpers/randomload.h). Where two
- * nearly coincide, a test says where they part. */
+ * at other times. The listed loads are random ones, by seed (experiments/conformance/randomload.h).
+ * Where two nearly coincide, a test says where they part. */
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/conformance/randomload.h"
 #include "policies/registry.h"
 #include "sim/base/hash.h"
-#include "tests/helpers/randomload.h"
 #include "tests/helpers/suite.h"
 
 enum { LOADS = 40, MAX_REQUESTS = 24, MAX_POLICIES = 64 };

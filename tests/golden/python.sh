@@ -342,7 +342,14 @@ differ "$x" diff --policy fcfs --b-policy "python:$examples/edf.py:Edf" --worklo
 grep -q 'form' "$dir/out" || fail "diff does not show where a policy decides otherwise"
 must "$x" bisect --policy fcfs --b-policy "python:$examples/edf.py:Edf" --workload "$load" --max-tests 20 -o "$dir/least.csv"
 differ "$x" diff --policy fcfs --b-policy "python:$examples/edf.py:Edf" --trace "$dir/least.csv"
-must env XPUSIM_LOADS=1 "$build/tests/conformance/check_policies" "python:$examples/npu_serial.py:NpuSerial"
+must "$x" check-policy "python:$examples/npu_serial.py:NpuSerial" --loads 1
+# The examples of both README files, pasted into the file that the text names: they run, and the suite accepts them.
+for page in README.md policies/python/README.md; do
+    sed -n '/^```python$/,/^```$/p' "$page" | grep -v '^```' >"$dir/my_policy.py"
+    [ -s "$dir/my_policy.py" ] || fail "$page: no example"
+    must "$x" run --policy "python:$dir/my_policy.py:MyPolicy" --workload "$load"
+    must "$x" check-policy "python:$dir/my_policy.py:MyPolicy" --loads 2
+done
 # A file that is edited while a command runs (here by the policy itself, in its first run): the runs after it are refused,
 # and none stands under the name of the other text.
 cat >"$dir/edited.py" <<'END'

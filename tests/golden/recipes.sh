@@ -5,7 +5,6 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
 x=$build/xpusim
-conform=$build/tests/conformance/check_policies
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 bad=0
@@ -24,8 +23,17 @@ for recipe in docs/recipes/*.c; do
     name=$(basename "$recipe" .c)
     "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -fPIC -shared -I. -O2 -Wall -Wextra -Wpedantic \
         -Wconversion -Wshadow -Werror -o "$dir/$name.so" "$recipe" || fail "$name does not compile"
-    XPUSIM_LOADS=20 "$conform" "$dir/$name.so" >"$dir/log" 2>&1 || { fail "$name does not conform"; cat "$dir/log"; }
+    "$x" check-policy "$dir/$name.so" --loads 20 >"$dir/log" 2>&1 || { fail "$name does not conform"; cat "$dir/log"; }
 done
+# A policy that forgets whom `form` refused loses requests where memory is short, and check-policy says so.
+sed 's/while (rc == -ENOMEM && take_from_younger(s, p, r)) {/if (rc != 0) { reqq_remove(r); return false; }\n    while (rc == -ENOMEM) {/' \
+    docs/recipes/evict.c >"$dir/forgets.c"
+cmp -s "$dir/forgets.c" docs/recipes/evict.c && fail "forgets: the recipe did not change"
+"${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -fPIC -shared -I. -w -o "$dir/forgets.so" "$dir/forgets.c"
+"$x" run --policy "$dir/forgets.so" >"$dir/log" 2>&1 || fail "forgets: a roomy run fails already"
+(x=$(cd "$build" && pwd)/xpusim && cd "$dir" && "$x" check-policy ./forgets.so) >"$dir/log" 2>&1
+[ $? = 1 ] && grep -q "forgets.so, load [0-9]*: .*last action refused: form at .* not enough free KV" "$dir/log" ||
+    fail "forgets conforms: $(cat "$dir/log")"
 # Who stops for reactive work goes on where it stood: nothing is prefilled twice, and a reactive request
 # waits for less than half of the time that it does where nobody is stopped.
 run fcfs

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/conformance/randomload.h"
 #include "policies/registry.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
@@ -92,20 +93,6 @@ static const struct knob knobs[] = {
     {"sim.speculation.proactive", 0, 0, {"false"}, 0.1},
 };
 
-static double between(struct rng *r, double low, double high)
-{
-    return low * pow(high / low, rng_uniform(r));
-}
-
-static const char *word_of(struct rng *r, const char *const *words)
-{
-    uint32_t n = 0;
-    while (words[n] != NULL) {
-        n++;
-    }
-    return words[rng_below(r, n)];
-}
-
 static void turn(struct randomrun *run, struct rng *r, const struct knob *k)
 {
     bool second = strncmp(k->path, "soc.devices.1", strlen("soc.devices.1")) == 0;
@@ -115,30 +102,12 @@ static void turn(struct randomrun *run, struct rng *r, const struct knob *k)
     }
     char *set = run->sets[run->n_sets++];
     if (k->words[0] != NULL) {
-        (void)snprintf(set, sizeof run->sets[0], "%s=%s", k->path, word_of(r, k->words));
+        (void)snprintf(set, sizeof run->sets[0], "%s=%s", k->path, randomload_word(r, k->words));
     } else {
-        double v = between(r, k->low, k->high);
+        double v = randomload_between(r, k->low, k->high);
         bool whole = k->low >= 1000;
         (void)snprintf(set, sizeof run->sets[0], whole ? "%s=%.0f" : "%s=%.4g", k->path, v);
     }
-}
-
-size_t randomrun_param(char *out, size_t size, struct rng *r, const struct policy_param *p)
-{
-    if (p->type == PARAM_BOOL) {
-        return (size_t)snprintf(out, size, "%s=%s", p->name, rng_below(r, 2) ? "true" : "false");
-    }
-    if (p->type == PARAM_CHOICE) {
-        return (size_t)snprintf(out, size, "%s=%s", p->name, word_of(r, p->choices));
-    }
-    double low = p->min > 1e-6 ? p->min : 1e-3;
-    double high = p->max < 1e6 ? p->max : 1e6;
-    double v = p->def > 0.0 && rng_below(r, 3) > 0 ? p->def * between(r, 0.2, 5)
-               : high > low                        ? between(r, low, high)
-                                                   : p->max;
-    v = v < p->min ? p->min : v > p->max ? p->max : v;
-    const char *form = p->type == PARAM_INT ? "%s=%.0f" : "%s=%.4g";
-    return (size_t)snprintf(out, size, form, p->name, p->type == PARAM_INT ? floor(v) : v);
 }
 
 static void choose_policy(struct randomrun *run, struct rng *r)
@@ -161,7 +130,7 @@ static void choose_policy(struct randomrun *run, struct rng *r)
         if (rng_uniform(r) < share && used + 80 < sizeof run->policy) {
             run->policy[used++] = before;
             before = ',';
-            used += randomrun_param(run->policy + used, sizeof run->policy - used, r, p);
+            used += randomload_param(run->policy + used, sizeof run->policy - used, r, p);
         }
     }
 }
@@ -178,17 +147,17 @@ static void choose_workload(struct randomrun *run, struct rng *r)
     if (rng_below(r, 12) == 0) {
         (void)snprintf(run->workload, sizeof run->workload, "%s:n=%u,concurrent=%u,gap_s=%.3g",
                        tasks[rng_below(r, 4)], 1 + rng_below(r, 12), 1 + rng_below(r, 4),
-                       between(r, 0.01, 30));
+                       randomload_between(r, 0.01, 30));
         return;
     }
     if (rng_below(r, 3) == 0) {
         run->own_trace = true;
         return;
     }
-    size_t used =
-        (size_t)snprintf(run->workload, sizeof run->workload,
-                         "mixed:reactive_per_min=%.3g,proactive_per_min=%.3g,duration_s=%.3g",
-                         between(r, 1, 40), between(r, 1, 40), between(r, 5, 40));
+    size_t used = (size_t)snprintf(
+        run->workload, sizeof run->workload,
+        "mixed:reactive_per_min=%.3g,proactive_per_min=%.3g,duration_s=%.3g",
+        randomload_between(r, 1, 40), randomload_between(r, 1, 40), randomload_between(r, 5, 40));
     if (rng_below(r, 2) == 0) {
         used += (size_t)snprintf(run->workload + used, sizeof run->workload - used,
                                  ",reactive=%s,proactive=%s", reactive[rng_below(r, 4)],
@@ -196,15 +165,15 @@ static void choose_workload(struct randomrun *run, struct rng *r)
     }
     if (rng_below(r, 2) == 0) {
         used += (size_t)snprintf(run->workload + used, sizeof run->workload - used,
-                                 ",arrival=gamma,cv=%.3g", between(r, 0.2, 5));
+                                 ",arrival=gamma,cv=%.3g", randomload_between(r, 0.2, 5));
     }
     if (rng_below(r, 3) == 0) {
         used += (size_t)snprintf(run->workload + used, sizeof run->workload - used,
-                                 ",sessions=1,think_s=%.3g,tool_s=%.3g", between(r, 0.01, 10),
-                                 between(r, 0.01, 3));
+                                 ",sessions=1,think_s=%.3g,tool_s=%.3g",
+                                 randomload_between(r, 0.01, 10), randomload_between(r, 0.01, 3));
     }
     (void)snprintf(run->workload + used, sizeof run->workload - used, ",output_scale=%.3g",
-                   between(r, 0.05, 1));
+                   randomload_between(r, 0.05, 1));
 }
 
 void randomrun_make(struct randomrun *run, uint64_t number)

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "experiments/run/config.h"
-#include "sim/base/rng.h"
 
 #define RANDOMRUN_MAX_SETS 60
 #define RANDOMRUN_TEXT_BYTES 8192
@@ -23,9 +22,6 @@ struct randomrun {
     const char *trace;        /* borrowed: what the text calls it; NULL: does not say */
 };
 
-/* "name=value" with a value of a parameter: any choice; a number near its default, or anywhere.
- * Returns how long it is. */
-size_t randomrun_param(char *out, size_t size, struct rng *r, const struct policy_param *p);
 void randomrun_make(struct randomrun *r, uint64_t number);
 /* "xpusim run --policy ..." in buf. Returns buf. */
 const char *randomrun_text(const struct randomrun *r, char buf[RANDOMRUN_TEXT_BYTES]);

@@ -1,93 +1,10 @@
-/* Small runs with round numbers: a toy machine, a toy model, a handful of requests, and the times
- * of everything that happened. Expectations can then be computed by hand.
- *
- * Toy kernel time: fixed + per_row * padded_rows; DDR bytes: bytes_per_s * that time. */
+/* Scenarios (experiments/conformance/scenario.h) in tests: what they assert. */
 #pragma once
 
-#include "sim/base/units.h"
-#include "sim/engine/sim.h"
-
-/* For tables of requests and instants. */
-#define RT REQUEST_CLASS_REACTIVE
-#define BE REQUEST_CLASS_PROACTIVE
-#define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-#define SCENARIO_MAX_REQUESTS 64
-#define SCENARIO_MAX_KERNELS 4096
-
-struct toy_cost {
-    double fixed_ms, per_row_ms; /* of one kernel */
-    double gb_per_s;             /* DDR demand when alone */
-};
-
-struct scenario_request {
-    enum request_class cls;
-    double arrival_s; /* for turn > 0: gap after the previous response */
-    uint32_t input_tokens, output_tokens;
-    uint32_t session_id; /* 0: a session of its own */
-    uint32_t prefix_tokens;
-};
-
-struct scenario_record {
-    int64_t arrival_ns, start_ns, first_token_ns, finish_ns;
-    uint32_t generated, preemptions, tokens_n;
-    int64_t token_ns[64]; /* first 64 tokens */
-    enum request_state state;
-};
-
-struct scenario_kernel {
-    uint32_t pass, request; /* first segment's */
-    uint8_t device;
-    enum op_kind op;
-    uint32_t layer, rows;
-    int64_t begin_ns, end_ns;
-};
-
-struct scenario {
-    struct machine machine;
-    struct llm llm;
-    struct toy_cost cost[MACHINE_MAX_DEVICES][OP_KIND_COUNT];
-    double attention_ms_per_pair[MACHINE_MAX_DEVICES]; /* added to MHA: per (query, key) pair */
-    double ridge_flop_per_byte; /* toy kernels have intensity 2: memory-bound above it; default 1 */
-    struct hwmodel model;
-    struct trace trace;
-    bool gaps_are_tools; /* later turns follow a tool call, not a person */
-    struct sim_setup setup;
-    struct policy_params params;
-    struct sim_result result;
-    struct observer observer;
-    struct scenario_record records[SCENARIO_MAX_REQUESTS];
-    int (*run)(const struct sim_setup *setup, struct sim_result *result); /* NULL: sim_run */
-    struct scenario_kernel kernels[SCENARIO_MAX_KERNELS];
-    uint32_t n_kernels;
-};
-
-/* A machine with NPU (chunk 256, static attention), iGPU (dynamic) and CPU, one layer, no host
- * costs, DDR 100 GB/s with kappa 1, no contention ("none"), 1 TB of memory, costs all zero but 1
- * ns. */
-void scenario_init(struct scenario *sc);
-void scenario_fini(struct scenario *sc);
-/* Sets one cost on one device, or on all with device < 0. */
-void scenario_cost(struct scenario *sc, int device, enum op_kind op, double fixed_ms,
-                   double per_row_ms, double gb_per_s);
-/* Sets the parameters of the policy to its defaults, then the given "key=value,..." list. */
-void scenario_policy(struct scenario *sc, const struct policy_ops *ops, const char *params);
-/* Makes its trace, without a run: first turns in arrival order, then later turns; sessions linked.
- * Request ids are positions in the given list. */
-void scenario_trace(struct scenario *sc, const struct scenario_request *requests, uint32_t n);
-/* Runs it. kernels: record every one (no collapsing). Returns result.status. */
-int scenario_run(struct scenario *sc, const struct scenario_request *requests, uint32_t n,
-                 bool kernels);
-/* A kernel that ran: first match of (request, device, op, layer) from index `from` on, or NULL. */
-const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, uint32_t from,
-                                                   uint32_t request, int device, enum op_kind op);
-/* Prints records and kernels: for reading a failed scenario. */
-void scenario_print(const struct scenario *sc, FILE *out);
+#include "experiments/conformance/scenario.h"
 
 /* Runs it with every kernel recorded, and asserts that the run is well and its audit clean. Prints
  * it when it is not, and where the environment has SHOW. */
 void scenario_check(struct scenario *sc, const struct scenario_request *requests, uint32_t n);
 /* Asserts a request's tokens: these, to the nanosecond. */
 void scenario_tokens_at(const struct scenario *sc, uint32_t request, uint32_t n, const double *ms);
-
-enum { NPU = 0, IGPU = 1, CPU = 2 };

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "experiments/compare/bound.h"
+#include "experiments/conformance/randomload.h"
 #include "experiments/run/runner.h"
 #include "policies/registry.h"
 #include "sim/base/units.h"
-#include "tests/helpers/randomload.h"
 #include "tests/helpers/suite.h"
 
 enum { LOADS = 25, MAX_REQUESTS = 20 };

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "experiments/compare/clairvoyant.h"
+#include "experiments/conformance/randomload.h"
 #include "experiments/run/runner.h"
 #include "sim/core/core.h"
-#include "tests/helpers/randomload.h"
 #include "tests/helpers/suite.h"
 
 enum { JOBS = 5, LOADS = 12, MAX_REQUESTS = 20 };

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/conformance/randomload.h"
 #include "policies/registry.h"
 #include "sim/metrics/metrics.h"
-#include "tests/helpers/randomload.h"
 #include "tests/helpers/suite.h"
 
 enum { MOST = 40, LOADS = 12, TOKENS = 128, VALUES = 4096 };

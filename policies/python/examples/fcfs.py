@@ -28,6 +28,9 @@ class Fcfs(Policy):
         if p.segments[0].request.left:
             self.current = None
 
+    def refused(self, what):
+        pass  # "no_memory", say: the request is still self.current, so schedule forms it again
+
     def schedule(self):
         if self.current is None and self.waiting:
             self.current = self.waiting.popleft()

@@ -1,11 +1,12 @@
+/* Two runs of one load, compared. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/conformance/conformance.h"
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 #include "sim/base/units.h"
-#include "tests/helpers/conformance.h"
 
 const char *const conformance_pairs[] = {"", "collapsed", "repeated", "hidden", NULL};
 

@@ -1,5 +1,6 @@
-#include "tests/helpers/randomload.h"
+#include "experiments/conformance/randomload.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -119,12 +120,34 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
     return n;
 }
 
-bool randomload_suits(struct scenario *sc, const struct policy_ops *ops)
+double randomload_between(struct rng *r, double low, double high)
 {
-    struct scenario_request one = {REQUEST_CLASS_PROACTIVE, 0, 8, 1, 0, 0};
-    scenario_policy(sc, ops, "");
-    uint64_t kv = sc->setup.kv_capacity_tokens;
-    int rc = scenario_run(sc, &one, 1, false);
-    sc->setup.kv_capacity_tokens = kv;
-    return rc == 0;
+    return low * pow(high / low, rng_uniform(r));
+}
+
+const char *randomload_word(struct rng *r, const char *const *words)
+{
+    uint32_t n = 0;
+    while (words[n] != NULL) {
+        n++;
+    }
+    return words[rng_below(r, n)];
+}
+
+size_t randomload_param(char *out, size_t size, struct rng *r, const struct policy_param *p)
+{
+    if (p->type == PARAM_BOOL) {
+        return (size_t)snprintf(out, size, "%s=%s", p->name, rng_below(r, 2) ? "true" : "false");
+    }
+    if (p->type == PARAM_CHOICE) {
+        return (size_t)snprintf(out, size, "%s=%s", p->name, randomload_word(r, p->choices));
+    }
+    double low = p->min > 1e-6 ? p->min : 1e-3;
+    double high = p->max < 1e6 ? p->max : 1e6;
+    double v = p->def > 0.0 && rng_below(r, 3) > 0 ? p->def * randomload_between(r, 0.2, 5)
+               : high > low                        ? randomload_between(r, low, high)
+                                                   : p->max;
+    v = v < p->min ? p->min : v > p->max ? p->max : v;
+    const char *form = p->type == PARAM_INT ? "%s=%.0f" : "%s=%.4g";
+    return (size_t)snprintf(out, size, form, p->name, p->type == PARAM_INT ? floor(v) : v);
 }

@@ -1,0 +1,246 @@
+/* `xpusim check-policy POLICY`: the conformance suite on one policy (experiments/conformance). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/commands/commands.h"
+#include "experiments/conformance/conformance.h"
+#include "experiments/run/config.h"
+#include "experiments/run/job_options.h"
+#include "experiments/run/jobs.h"
+#include "experiments/run/plugin.h"
+#include "experiments/run/sandbox.h"
+#include "policies/params.h"
+#include "sim/base/arena.h"
+#include "sim/base/output.h"
+#include "traces/traces.h"
+
+#define MAX_CHECKS 16
+
+struct options {
+    struct option_texts policies;
+    struct job_options work;
+    uint32_t loads, load;
+    bool one_load, capable;
+    const char *params, *pair, *trace, *decisions;
+};
+
+/* ---- the suite ---- */
+
+struct suite {
+    const struct conformance *c;
+    const uint32_t *checks; /* those that apply, by number */
+};
+
+/* In a process of its own, so that a policy that crashes fails one check: the text of the failure,
+ * and what is left of it. */
+static void check_one(void *ctx, uint32_t index, struct job_result *r)
+{
+    const struct suite *s = ctx;
+    struct conformance c = *s->c;
+    char *left = NULL;
+    size_t size = 0;
+    c.out = open_memstream(&left, &size);
+    SIM_REQUIRE(c.out != NULL, "memory");
+    char *why = conformance_checks[s->checks[index]].fails(&c);
+    (void)fclose(c.out);
+    char *told = why != NULL ? xformat("%s\n%s", why, left) : xformat("%s", "");
+    r->data = told;
+    r->size = strlen(told) + 1;
+    free(left);
+    free(why);
+}
+
+/* The lines of a text, indented. */
+static void put_lines(const char *text)
+{
+    while (*text != '\0') {
+        size_t n = strcspn(text, "\n");
+        (void)printf("        %.*s\n", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static int check_all(const struct options *o, struct conformance *c)
+{
+    uint32_t applying[MAX_CHECKS];
+    struct job_result results[MAX_CHECKS];
+    uint32_t n = 0;
+    uint32_t n_held = 0;
+    for (uint32_t i = 0; conformance_checks[i].name != NULL; i++) {
+        SIM_REQUIRE(i < MAX_CHECKS, "more checks than there is room for");
+        if (conformance_applies(&conformance_checks[i], c->ops)) {
+            applying[n++] = i;
+        }
+    }
+    struct suite suite = {c, applying};
+    struct jobs j = {.n = n,
+                     .parallel = worker_processors(),
+                     .cpu_limit_s = o->work.how.cpu_limit_s,
+                     .ctx = &suite,
+                     .run = check_one};
+    jobs_run(&j, results);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct job_result *r = &results[i];
+        const char *why = r->status != 0 ? r->message : r->data != NULL ? r->data : "it ended";
+        bool held = why[0] == '\0';
+        (void)printf("%-6s  %s\n", held ? "ok" : "FAILED", conformance_checks[applying[i]].name);
+        put_lines(why);
+        n_held += held;
+        free(r->data);
+    }
+    (void)printf("%s: %u of %u checks hold\n", c->label, n_held, n);
+    return n_held == n ? EXIT_OK : EXIT_CHECK_FAILED;
+}
+
+/* ---- one load ---- */
+
+struct one_load {
+    const struct options *o;
+    const struct conformance *c;
+    struct conformance_case how;
+    const struct trace *trace; /* NULL: the requests of the load */
+};
+
+/* Prints how the last run of n requests ended. */
+static int put_end(const struct scenario *sc, size_t n, FILE *out)
+{
+    const struct sim_result *r = &sc->result;
+    bool failed = r->status != 0 || r->audit.finished != n;
+    (void)fprintf(out, "%llu of %zu requests finished\n", (unsigned long long)r->audit.finished, n);
+    (void)fprintf(out, "%s%s%s", r->message, failed ? "\n" : "", r->scene);
+    return failed ? EXIT_CHECK_FAILED : EXIT_OK;
+}
+
+static int run_load(void *ctx, FILE *out, struct err *e)
+{
+    const struct one_load *l = ctx;
+    struct scenario *sc = xcalloc(1, sizeof *sc);
+    struct scenario_request q[CONFORMANCE_MAX_REQUESTS];
+    uint32_t n = conformance_prepare(sc, q, l->c, &l->how);
+    scenario_trace(sc, q, n);
+    const struct trace *t = l->trace != NULL ? l->trace : &sc->trace;
+    struct output *decisions = l->o->decisions != NULL ? output_open(l->o->decisions, e) : NULL;
+    int status = EXIT_BAD_INPUT;
+    if (e->n == 0 && l->how.pair != CONFORMANCE_ALONE) {
+        const char *differ = conformance_differ(sc, t, l->how.pair);
+        (void)fprintf(out, "%s\n", differ != NULL ? differ : "both runs are equal");
+        status = differ != NULL ? EXIT_CHECK_FAILED : EXIT_OK;
+    } else if (e->n == 0) {
+        sc->setup.decision_log = decisions != NULL ? output_stream(decisions) : NULL;
+        (void)conformance_run(sc, t);
+        status = put_end(sc, t->n, out);
+    }
+    (void)output_close(decisions, true, e);
+    scenario_fini(sc);
+    free(sc);
+    return status;
+}
+
+static enum conformance_pair pair_of(const char *name)
+{
+    int which = CONFORMANCE_ALONE;
+    for (int i = 1; name != NULL && conformance_pairs[i] != NULL; i++) {
+        which = strcmp(conformance_pairs[i], name) == 0 ? i : which;
+    }
+    return (enum conformance_pair)which;
+}
+
+static int check_load(const struct options *o, const struct conformance *c, struct err *e)
+{
+    struct trace t = {0};
+    struct one_load l = {.o = o,
+                         .c = c,
+                         .how = {.params = o->params,
+                                 .load = o->load,
+                                 .capable = o->capable,
+                                 .pair = pair_of(o->pair)},
+                         .trace = o->trace != NULL ? &t : NULL};
+    if (o->trace != NULL && trace_read(o->trace, &t, e) == 0) {
+        trace_unpack(&t);
+        for (size_t i = 0; i < t.n; i++) {
+            if (t.rows[i].request_id >= SCENARIO_MAX_REQUESTS) {
+                (void)err_add(e, "%s: request_id %u: these are from 0 to %d", o->trace,
+                              t.rows[i].request_id, SCENARIO_MAX_REQUESTS - 1);
+            }
+        }
+    }
+    int status = EXIT_BAD_INPUT;
+    if (e->n == 0) {
+        struct sandbox box = {.policy = c->label,
+                              .time_limit_s = o->work.how.cpu_limit_s,
+                              .ctx = &l,
+                              .work = run_load};
+        status = sandbox_run(&box, NULL, e);
+    }
+    trace_fini(&t);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static int run(void *values, struct err *e)
+{
+    const struct options *o = values;
+    const char *spec = o->policies.v[0];
+    bool of_a_load = o->capable || o->params != NULL || o->pair != NULL || o->trace != NULL ||
+                     o->decisions != NULL;
+    if (of_a_load && !o->one_load) {
+        return err_add(e, "--capable, --params, --pair, --trace and --decisions need --load");
+    }
+    struct config_policy p;
+    if (config_policy_parse(&p, spec, e) != 0) {
+        return -EINVAL;
+    }
+    struct policy_params given;
+    if (o->params != NULL && policy_params_parse(p.ops, o->params, &given, e) != 0) {
+        return -EINVAL;
+    }
+    size_t path = plugin_path_length(spec);
+    const char *rest = spec + (path > 0 ? path : strcspn(spec, ":"));
+    struct conformance c = {.ops = p.ops,
+                            .label = spec,
+                            .params = rest[0] == ':' ? rest + 1 : "",
+                            .n_loads = o->loads,
+                            .out = stderr};
+    return o->one_load ? check_load(o, &c, e) : check_all(o, &c);
+}
+
+#define OPTIONS struct options
+
+static const char *const pairs[] = {"collapsed", "repeated", "hidden", NULL};
+static const struct option_row rows[] = {
+    OPTION_COUNT(OPTIONS, loads, "loads", "N", "40", 1, 1000000, "random loads of each check"),
+    OPTION_ROW(COUNT, OPTIONS, load, uint32_t, "load", "N",
+               "run this load alone, and print how it ends", .min = 1, .max = UINT32_MAX,
+               .given = 1 + OPTION_AT(OPTIONS, one_load, bool)),
+    OPTION_FLAG(OPTIONS, capable, "capable",
+                "with --load: every device can reset, withdraw and suspend"),
+    OPTION_TEXT(OPTIONS, params, "params", "K=V,..", NULL,
+                "with --load: parameters in place of those of the policy"),
+    OPTION_CHOICE(OPTIONS, pair, "pair", "PAIR", NULL, pairs,
+                  "with --load: compare two runs that must be equal"),
+    OPTION_FILE(OPTIONS, trace, "trace", "FILE.csv",
+                "with --load: its machine, with these requests"),
+    OPTION_FILE(OPTIONS, decisions, "decisions", "FILE", "with --load: write every decision there"),
+};
+static const struct option_child children[] = {
+    OPTION_ROWS(NULL, rows),
+    {&time_limit_option_table, offsetof(OPTIONS, work), NULL, false},
+    {0},
+};
+const struct command cmd_check_policy = {
+    .name = "check-policy",
+    .summary = "the conformance suite on one policy: does it serve everybody?",
+    .usage = "POLICY[:K=V,..] [--loads N]\n"
+             "POLICY[:K=V,..] --load N [--trace FILE.csv]",
+    .about =
+        "Runs a policy on random small loads of a toy machine, many of them with little memory. "
+        "Every request must finish with all its tokens, equal runs must take equal decisions, and "
+        "no decision may depend on what a scheduler cannot know. The command shrinks a load that "
+        "fails, and prints how to run it again. Exit 1 when a check fails.",
+    .operands = {"POLICY", 1, 1, offsetof(OPTIONS, policies)},
+    .children = children,
+    .bytes = sizeof(OPTIONS),
+    .run = run,
+};

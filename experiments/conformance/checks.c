@@ -1,0 +1,294 @@
+/* The checks: rules that know more than the defaults of a policy do. Each returns NULL, or what
+ * the first load that breaks it shows; the caller frees it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/conformance/conformance.h"
+#include "experiments/conformance/randomload.h"
+#include "sim/base/arena.h"
+
+/* One load of a policy. */
+struct trial {
+    const struct conformance *c;
+    struct conformance_case how;
+    struct scenario sc;
+    struct scenario_request q[CONFORMANCE_MAX_REQUESTS];
+    uint32_t n;
+};
+
+bool conformance_applies(const struct conformance_check *check, const struct policy_ops *ops)
+{
+    bool applies = check->param == NULL;
+    for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
+        applies = applies || strcmp(p->name, check->param) == 0;
+    }
+    return applies;
+}
+
+/* Every device can do all that a policy may ask. */
+static void make_capable(struct scenario *sc)
+{
+    for (uint32_t d = 0; d < sc->machine.n_devices; d++) {
+        struct device *dev = &sc->machine.devices[d];
+        dev->can_reset = dev->can_withdraw = dev->can_suspend = true;
+    }
+}
+
+/* Kernels of all devices ask for as much, but an arbiter prefers some: who asks matters then. */
+static void make_alike(struct scenario *sc)
+{
+    for (int d = 0; d < 3; d++) {
+        memcpy(sc->cost[d], sc->cost[IGPU], sizeof sc->cost[d]);
+        sc->machine.devices[d].ddr_weight = 1 << d;
+    }
+    sc->setup.contention = contention_find("weighted");
+}
+
+uint32_t conformance_prepare(struct scenario *sc, struct scenario_request *q,
+                             const struct conformance *c, const struct conformance_case *how)
+{
+    uint32_t n = randomload_make(sc, q, CONFORMANCE_MAX_REQUESTS, how->load);
+    if (strcmp(c->ops->name, "sd-npu") == 0) {
+        sc->machine.devices[NPU].static_attention = false; /* its graphs hold the attention */
+        sc->llm.n_layers = 6;
+    }
+    if (how->capable) {
+        make_capable(sc);
+    }
+    if (how->pair == CONFORMANCE_COLLAPSED && how->load % 4 == 0) {
+        make_alike(sc);
+    }
+    scenario_policy(sc, c->ops, how->params != NULL ? how->params : c->params);
+    sc->setup.stall_ns = 60 * NS_PER_S; /* no kernel of these loads takes a second */
+    return n;
+}
+
+static struct trial *trial_new(const struct conformance *c, struct conformance_case how)
+{
+    struct trial *t = xcalloc(1, sizeof *t);
+    t->c = c;
+    t->how = how;
+    t->n = conformance_prepare(&t->sc, t->q, c, &how);
+    return t;
+}
+
+static void trial_free(struct trial *t)
+{
+    scenario_fini(&t->sc);
+    free(t);
+}
+
+/* The load, what is wrong with it, and what the policy was refused last, which is often why. */
+static char *told(const struct trial *t, const char *what)
+{
+    const char *params = t->how.params != NULL ? t->how.params : "";
+    const char *refused = strstr(t->sc.result.scene, "last action refused");
+    refused = t->sc.result.status != 0 && refused != NULL ? refused : "";
+    return xformat("%s%s%s, load %llu: %s%s%.*s", t->c->label, params[0] != '\0' ? " with " : "",
+                   params, (unsigned long long)t->how.load, what, refused[0] != '\0' ? "; " : "",
+                   (int)strcspn(refused, "\n"), refused);
+}
+
+/* What is wrong with the requests of the last run; NULL when they are whole. */
+static char *broken_request(const struct trial *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct scenario_record *r = &t->sc.records[i];
+        bool whole = r->state == REQUEST_STATE_FINISHED && r->generated == t->q[i].output_tokens &&
+                     r->tokens_n == r->generated;
+        if (!whole) {
+            return xformat("request %u did not finish with all its tokens", i);
+        }
+        bool ordered = r->start_ns >= r->arrival_ns && r->token_ns[0] > r->start_ns;
+        for (uint32_t k = 1; k < r->tokens_n && k < 64; k++) {
+            ordered = ordered && r->token_ns[k] >= r->token_ns[k - 1];
+        }
+        /* Times of the first 64 tokens are known; no load has longer outputs. */
+        if (!ordered || r->finish_ns != r->token_ns[r->tokens_n - 1]) {
+            return xformat("the times of request %u are out of order", i);
+        }
+    }
+    return NULL;
+}
+
+/* Runs the load: NULL, or what is wrong with it, and then its trace and the command are left. */
+static char *run_whole(const struct conformance *c, struct conformance_case how)
+{
+    struct trial *t = trial_new(c, how);
+    char *why = NULL;
+    int rc = scenario_run(&t->sc, t->q, t->n, false);
+    if (rc != 0) {
+        why = xformat("%s", t->sc.result.message);
+    } else if (!t->sc.result.audit.clean || t->sc.result.audit.finished != t->n) {
+        why = xformat("%llu of %u requests finished, or the audit is not clean",
+                      (unsigned long long)t->sc.result.audit.finished, t->n);
+    } else if (t->sc.result.counters[COUNTER_OUTSIDE_SCHEDULE] != 0) {
+        why = xformat("it acts outside of schedule");
+    } else {
+        why = broken_request(t);
+    }
+    char *said = why != NULL ? told(t, why) : NULL;
+    if (conformance_failed(&t->sc)) {
+        conformance_leave(&t->sc, c, &how);
+    }
+    free(why);
+    trial_free(t);
+    return said;
+}
+
+static char *every_request_whole(const struct conformance *c)
+{
+    char *why = NULL;
+    for (uint64_t load = 1; why == NULL && load <= c->n_loads; load++) {
+        why = run_whole(c, (struct conformance_case){.load = load});
+    }
+    return why;
+}
+
+/* Random loads on which a policy once failed with little memory. In some, only reactive sequences
+ * hold it. In others, a request that lost its prefill keeps its prefix, or a pass takes the prefix
+ * of a member. */
+static char *tight_memory(const struct conformance *c)
+{
+    static const uint64_t hard[] = {41,  64,   139,  286,  335,  372,  765, 825,
+                                    913, 1042, 1065, 1172, 1212, 1349, 2458};
+    char *why = NULL;
+    for (size_t i = 0; why == NULL && i < sizeof hard / sizeof hard[0]; i++) {
+        why = run_whole(c, (struct conformance_case){.load = hard[i]});
+    }
+    return why;
+}
+
+/* The axes of the iteration-level orders: every mechanism with every fate of the KV. */
+static char *preemption_axes(const struct conformance *c)
+{
+    static const char *const preempt[] = {"iteration", "layer", "kernel", "reset"};
+    static const char *const gap[] = {"cache", "preserve", "discard", "swap", "infercept", "ttl"};
+    static const char *const level[] = {"device", "1", "2", "3"};
+    static const char *const kv[] = {"checkpoint", "recompute", "swap"};
+    char *why = NULL;
+    for (uint64_t i = 1; why == NULL && i <= c->n_loads * 9; i++) {
+        char params[128];
+        (void)snprintf(params, sizeof params, "preempt=%s,kv=%s,level=%s,inflight=%u,gap_kv=%s",
+                       preempt[i % 4], kv[i / 4 % 3], level[i / 12 % 4],
+                       1 + (unsigned)(i / 7 % 2) * 3, gap[i / 2 % 6]);
+        why = run_whole(c, (struct conformance_case){
+                               .params = params, .load = i % c->n_loads + 1, .capable = true});
+    }
+    return why;
+}
+
+/* Three of ten parameters differ from their defaults. */
+static void random_params(const struct policy_ops *ops, uint64_t load, char *params, size_t size)
+{
+    size_t used = 0;
+    struct rng r;
+    rng_init(&r, rng_key(load, RNG_TEST, 79, 0));
+    params[0] = '\0';
+    for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
+        bool differs = rng_below(&r, 10) < 3;
+        if (differs && used + 128 < size) {
+            used += used > 0 ? (size_t)snprintf(params + used, 2, ",") : 0;
+            used += randomload_param(params + used, size - used, &r, p);
+        }
+    }
+}
+
+/* What a policy refuses to begin with says nothing; what it begins must serve everybody. */
+static char *any_parameters(const struct conformance *c)
+{
+    char *said = NULL;
+    for (uint64_t load = 1; said == NULL && load <= c->n_loads; load++) {
+        char params[1024];
+        random_params(c->ops, load, params, sizeof params);
+        struct conformance_case how = {.params = params, .load = load, .capable = true};
+        struct trial *t = trial_new(c, how);
+        int rc = scenario_run(&t->sc, t->q, t->n, false);
+        const struct sim_result *r = &t->sc.result;
+        bool says_why = strstr(r->message, "says: idle_guard=false: a kernel") != NULL;
+        char *why = NULL;
+        if (rc != 0 && r->events > 0 && !says_why) {
+            why = xformat("%s", r->message);
+        } else if (r->audit.shed > 0 && strstr(params, "shed=true") == NULL) {
+            why = xformat("it sheds requests");
+        } else if (rc == 0 && r->audit.shed == 0) {
+            why = broken_request(t);
+        }
+        said = why != NULL ? told(t, why) : NULL;
+        if (why != NULL && rc != 0) {
+            conformance_leave(&t->sc, c, &how);
+        }
+        free(why);
+        trial_free(t);
+    }
+    return said;
+}
+
+/* Two runs of a load that must be equal. Returns NULL, or in what they differ. Then it leaves the
+ * trace and the command, unless the policy may differ. */
+static char *differ(const struct conformance *c, uint64_t load, enum conformance_pair pair)
+{
+    struct conformance_case how = {.load = load, .pair = pair};
+    struct trial *t = trial_new(c, how);
+    scenario_trace(&t->sc, t->q, t->n);
+    const char *what = conformance_differ(&t->sc, &t->sc.trace, pair);
+    bool may = pair == CONFORMANCE_HIDDEN && (c->ops->flags & POLICY_F_ORACLE) != 0;
+    char *said = what != NULL ? told(t, what) : NULL;
+    if (what != NULL && !may) {
+        conformance_leave(&t->sc, c, &how);
+    }
+    trial_free(t);
+    return said;
+}
+
+static char *collapsed_alike(const struct conformance *c)
+{
+    char *why = NULL;
+    for (uint64_t load = 1; why == NULL && load <= c->n_loads; load++) {
+        why = differ(c, load, CONFORMANCE_COLLAPSED);
+    }
+    return why;
+}
+
+static char *repeated_alike(const struct conformance *c)
+{
+    char *why = NULL;
+    for (uint64_t load = 1; why == NULL && load <= 5; load++) {
+        why = differ(c, load, CONFORMANCE_REPEATED);
+    }
+    return why;
+}
+
+/* Only with room for longer outputs. An oracle is the control: it does look. */
+static char *hidden_alike(const struct conformance *c)
+{
+    bool oracle = (c->ops->flags & POLICY_F_ORACLE) != 0;
+    char *why = NULL;
+    for (uint64_t load = 1; why == NULL && load <= c->n_loads; load++) {
+        struct trial *t = trial_new(c, (struct conformance_case){.load = load});
+        bool roomy = t->sc.setup.kv_capacity_tokens == 0;
+        trial_free(t);
+        why = roomy ? differ(c, load, CONFORMANCE_HIDDEN) : NULL;
+    }
+    if (oracle && why == NULL) {
+        return xformat("%s: it is marked as an oracle, and decides as if it knew nothing",
+                       c->label);
+    }
+    if (oracle) {
+        free(why);
+        why = NULL;
+    }
+    return why;
+}
+
+const struct conformance_check conformance_checks[] = {
+    {"every request finishes with all its tokens, and the audit is clean", NULL,
+     every_request_whole},
+    {"little memory stalls nobody", NULL, tight_memory},
+    {"every preemption mechanism keeps every request whole", "kv", preemption_axes},
+    {"no parameter leaves a request behind", NULL, any_parameters},
+    {"kernels one by one and as one give the same run", NULL, collapsed_alike},
+    {"the same run takes the same decisions", NULL, repeated_alike},
+    {"decisions do not depend on what is hidden", NULL, hidden_alike},
+    {.name = NULL},
+};

@@ -1,0 +1,109 @@
+/* What is left of a load that failed: a small trace, and the command that runs it again. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "experiments/conformance/conformance.h"
+#include "experiments/diff/shrink_trace.h"
+#include "experiments/shell/cli.h"
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "traces/traces.h"
+
+#define FOLDER "xpusim-trouble"
+#define MAX_TESTS 500
+
+bool conformance_failed(const struct scenario *sc)
+{
+    return sc->result.status != 0 || sc->result.audit.finished != sc->trace.n;
+}
+
+int conformance_run(struct scenario *sc, const struct trace *t)
+{
+    struct trace own = sc->trace;
+    sc->trace = *t;
+    int rc = (sc->run == NULL ? sim_run : sc->run)(&sc->setup, &sc->result);
+    sc->trace = own;
+    return rc;
+}
+
+struct showing {
+    struct scenario *sc;
+    int status;
+    enum conformance_pair pair;
+};
+
+static bool shows(void *ctx, const struct trace *t)
+{
+    struct showing *s = ctx;
+    if (s->pair != CONFORMANCE_ALONE) {
+        return conformance_differ(s->sc, t, s->pair) != NULL;
+    }
+    int rc = conformance_run(s->sc, t);
+    return rc == s->status && (rc != 0 || s->sc->result.audit.finished != t->n);
+}
+
+/* "PATH/my.so:a=b" as part of a file's name. */
+static char *file_name(const char *label, const struct conformance_case *how)
+{
+    const char *from = strrchr(label, '/');
+    char *of_params =
+        how->params == NULL
+            ? xformat("%s", "")
+            : xformat("-%016llx", (unsigned long long)hash_string(HASH_INIT, how->params));
+    char *path = xformat(FOLDER "/conformance-%s-%llu%s%s%s.csv", from == NULL ? label : from + 1,
+                         (unsigned long long)how->load, of_params,
+                         how->pair != CONFORMANCE_ALONE ? "-" : "", conformance_pairs[how->pair]);
+    free(of_params);
+    for (char *p = path + strlen(FOLDER) + 1; (p = strpbrk(p, ":=,' ")) != NULL;) {
+        *p = '-';
+    }
+    return path;
+}
+
+/* "xpusim check-policy POLICY --load N ... --trace PATH", to be typed as it is. */
+static void put_command(const struct conformance *c, const struct conformance_case *how,
+                        const char *path)
+{
+    char *word = xmalloc(4 * strlen(c->label) + 3);
+    (void)fprintf(c->out, "  xpusim check-policy %s --load %llu%s", cli_word(c->label, true, word),
+                  (unsigned long long)how->load, how->capable ? " --capable" : "");
+    if (how->params != NULL) {
+        (void)fprintf(c->out, " --params '%s'", how->params);
+    }
+    if (how->pair != CONFORMANCE_ALONE) {
+        (void)fprintf(c->out, " --pair %s --trace %s\n", conformance_pairs[how->pair], path);
+    } else {
+        (void)fprintf(c->out, " --trace %s --decisions " FOLDER "/decisions\n", path);
+    }
+    free(word);
+}
+
+void conformance_leave(struct scenario *sc, const struct conformance *c,
+                       const struct conformance_case *how)
+{
+    struct err e = ERR_INIT;
+    struct showing ctx = {sc, sc->result.status, how->pair};
+    struct shrink_trace s = {&ctx, shows, MAX_TESTS};
+    struct trace small = {0};
+    struct sim_result result = sc->result;
+    bool *all = xmalloc(sc->trace.n + 1);
+    memset(all, true, sc->trace.n + 1);
+    (void)trace_subset(&sc->trace, all, &small);
+    free(all);
+    if (shows(&ctx, &small)) {
+        (void)shrink_trace_run(&s, &small);
+    }
+    char *path = file_name(c->label, how);
+    if ((mkdir(FOLDER, 0777) == 0 || errno == EEXIST) && trace_write(path, &small, &e) == 0) {
+        (void)fprintf(c->out, "%s, load %llu: enough to show it: %zu of %zu requests, %s\n",
+                      c->label, (unsigned long long)how->load, small.n, sc->trace.n, path);
+        put_command(c, how, path);
+    }
+    err_print(&e, c->out);
+    err_fini(&e);
+    trace_fini(&small);
+    free(path);
+    sc->result = result;
+}
