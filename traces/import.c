@@ -66,6 +66,20 @@ static const struct import_format *recognised(const char *head)
     return found;
 }
 
+const char *trace_format_of(const char *path)
+{
+    struct err none = ERR_INIT;
+    char *head = xmalloc(INPUT_HEAD_BYTES);
+    FILE *in = input_open_any(path, head, &none);
+    const struct import_format *f = in != NULL ? recognised(head) : NULL;
+    if (in != NULL) {
+        (void)fclose(in);
+    }
+    free(head);
+    err_fini(&none);
+    return f != NULL ? f->name : NULL;
+}
+
 /* The format to read by: the one asked for, unless the file is plainly another's. */
 static const struct import_format *choose(const char *asked, const char *head, const char *path,
                                           struct err *e)
@@ -78,7 +92,10 @@ static const struct import_format *choose(const char *asked, const char *head, c
     if (asked != NULL && f == NULL) {
         (void)err_add(e, "format \"%s\": known ones are %s", asked, names);
     } else if (f == NULL) {
-        (void)err_add(e, "%s: not a format that is known (%s)", path, names);
+        (void)err_add(e,
+                      "%s: not a format that is known (%s); a CSV with the columns arrival_s, "
+                      "input_tokens and output_tokens is read as plain",
+                      path, names);
     } else if (seen != NULL && seen != f) {
         (void)err_add(e, "%s: not %s: it begins as %s does", path, f->name, seen->name);
         f = NULL;

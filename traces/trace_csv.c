@@ -129,23 +129,43 @@ static bool version_is_ours(const char *comment)
     return strncmp(comment, VERSION_LINE, n) == 0 && (comment[n] == '\0' || comment[n] == ' ');
 }
 
+/* Reports why a file has no header of a trace: one line where it is another tool's format. */
+static int refuse_header(const char *path, bool foreign, struct err *why, struct err *e)
+{
+    const char *format = foreign ? trace_format_of(path) : NULL;
+    if (format != NULL) {
+        (void)err_add(e,
+                      "%s: is no xpusim trace; it begins as the format \"%s\" does. To import it: "
+                      "xpusim trace import %s -o trace.csv",
+                      path, format, path);
+    }
+    for (size_t i = 0; format == NULL && i < why->n && i < ERR_MAX_LINES; i++) {
+        (void)err_add(e, "%s", why->lines[i]);
+    }
+    err_fini(why);
+    return -EINVAL;
+}
+
 int trace_read(const char *path, struct trace *out, struct err *e)
 {
     *out = (struct trace){0};
     size_t before = e->n;
-    struct csvfile *f = csvfile_open(path, e);
+    struct err why = ERR_INIT;
+    struct csvfile *f = csvfile_open(path, &why);
     if (f == NULL) {
-        return -EINVAL;
+        return refuse_header(path, true, &why, e);
     }
     const char *comment = csvfile_comment(f);
     if (strstr(comment, "xpusim-trace") != NULL && !version_is_ours(comment)) {
-        err_add(e, "%s: \"%s\" is not a version this program reads (%s)", path, comment,
+        err_add(&why, "%s: \"%s\" is not a version this program reads (%s)", path, comment,
                 VERSION_LINE);
     }
-    struct csv_record record;
+    struct csv_record record = {.columns = {0}};
     struct trace_builder b;
     trace_builder_init(&b);
-    if (e->n == before && columns_find(f, path, &record, e) == 0) {
+    if (why.n > 0 || columns_find(f, path, &record, &why) != 0) {
+        (void)refuse_header(path, record.columns[0] < 0, &why, e);
+    } else {
         bool extras = false;
         for (int i = COL_EXTRAS; i < COL_COUNT; i++) {
             extras = extras || record.columns[i] >= 0;

@@ -116,6 +116,13 @@ struct trace_import_losses {
 int trace_import(const struct trace_import_options *o, const char *path, struct trace *out,
                  struct trace_import_losses *lost, struct err *e);
 const char *const *trace_formats(void); /* NULL-terminated */
+/* The format that a file begins as, or NULL: also where the file cannot be read. */
+const char *trace_format_of(const char *path);
+
+/* A trace like a recorded one (resample.c): whole sessions, and the gaps between the starts of
+ * sessions, are drawn with replacement per class, until the recorded window is full. Equal seeds
+ * give equal traces. 0 or -EINVAL. */
+int trace_resample(const struct trace *t, uint64_t seed, struct trace *out, struct err *e);
 
 /* ---- datasets (dataset.c) ---- */
 

@@ -42,7 +42,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     *out = (struct study_cell){.config = &c->config,
                                .options = o,
                                .policy = &c->chosen,
-                               .seed = compare_seed(r->options.seed, t->replication),
+                               .seed = config_seed(r->options.seed, t->replication),
                                .arrivals = CONFIG_AS_WRITTEN};
     return 0;
 }

@@ -53,7 +53,7 @@ struct speculation_model *quantity_acceptance(struct json_obj *o)
 double quantity_acceptance_draw(const struct speculation_model *m, uint64_t seed,
                                 uint32_t replication)
 {
-    uint64_t key = speculation_key(compare_seed(seed, replication), 0);
+    uint64_t key = speculation_key(config_seed(seed, replication), 0);
     uint64_t sum = 0;
     for (uint64_t step = 0; step < ACCEPTANCE_STEPS; step++) {
         sum += speculation_accept(m, key, step, 0.0, m->max_draft_tokens);

@@ -13,6 +13,7 @@
 #include "experiments/compare/tune.h"
 #include "experiments/compare/uncertainty.h"
 #include "experiments/run/job_options.h"
+#include "experiments/run/recordings.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
@@ -33,6 +34,8 @@ struct compare_options {
     const char *baseline;
     struct option_numbers loads;
     uint32_t replications;
+    bool replications_given;
+    const char *resample;
     double relevance_percent;
     const char *by; /* of stored ones */
     bool sketch, regret, tune_given;
@@ -49,6 +52,9 @@ struct compared {
 /* Loads everything once, so that bad input is one message and not one per run. */
 static int prepare(struct compared *c, struct compare_options *o, struct err *e)
 {
+    const uint32_t asked = o->config.n_recordings > 1 && !o->replications_given
+                               ? o->config.n_recordings
+                               : o->replications;
     uint32_t baseline = 0;
     if (o->baseline != NULL) {
         while (baseline < o->policies.n && strcmp(o->policies.v[baseline], o->baseline) != 0) {
@@ -59,17 +65,20 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         }
     }
     c->policies = xcalloc(o->policies.n, sizeof *c->policies);
+    o->config.several = true;
+    o->config.resample = o->resample != NULL;
     if (config_load_all(&c->config, &o->config, CONFIG_AS_WRITTEN, o->policies.v, o->policies.n,
                         c->policies, e) == 0) {
         (void)choose_check(&c->config, &o->metrics, e);
     }
+    const uint32_t replications = recordings_replications(&o->config, asked);
     c->plan = (struct compare_plan){
         .config = &c->config,
         .options = &o->config,
         .policies = c->policies,
         .n_policies = o->policies.n,
         .baseline = baseline,
-        .replications = o->replications,
+        .replications = replications,
         .relevance_frac = o->relevance_percent / 100.0,
         .how = o->work.how,
         .arrivals = CONFIG_AS_WRITTEN,
@@ -90,7 +99,7 @@ static void report_failures(const struct compare_plan *plan, const struct compar
         const struct compare_failure *f = &r->failures[i];
         (void)fprintf(stderr, "xpusim: error: %s, replication %" PRIu32 " (seed %" PRIu64 "): %s\n",
                       plan->policies[f->policy].label, f->replication,
-                      compare_seed(plan->options->seed, f->replication), f->message);
+                      config_seed(plan->options->seed, f->replication), f->message);
     }
 }
 
@@ -277,8 +286,12 @@ static void describe(const struct compare_options *o, const struct compared *c, 
                                 .workload = config->workload,
                                 .baseline = c->policies[c->plan.baseline].label,
                                 .seed = o->config.seed,
-                                .replications = o->replications,
-                                .relevance_frac = c->plan.relevance_frac};
+                                .replications = c->plan.replications,
+                                .relevance_frac = c->plan.relevance_frac,
+                                .sample = recordings_sample(&o->config)};
+    char *note = recordings_note(&o->config);
+    head.note = note != NULL ? document_format(d, "%s", note) : NULL;
+    free(note);
     compare_head_document(&head, d);
 }
 
@@ -288,10 +301,6 @@ static int compare(void *values, struct err *e)
     struct compared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
     if (prepare(c, o, e) == 0) {
-        if (o->config.trace != NULL && o->replications > 1 && !o->output.quiet) {
-            (void)fprintf(stderr, "xpusim: note: the trace is a file, so replications differ in "
-                                  "noise only\n");
-        }
         struct document *d = document_new();
         describe(o, c, d);
         document_print_so_far(d, &o->output, stdout);
@@ -351,6 +360,14 @@ static int run(void *values, struct err *e)
     if (o->policies.n == 0) {
         (void)err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
     }
+    if (o->resample != NULL && o->config.n_recordings != 1) {
+        (void)err_add(e, "--resample: takes one recorded trace (--trace FILE)");
+    }
+    if (o->resample != NULL &&
+        (o->regret || o->tune.budget > 0 || o->uncertainty > 0 || o->work.path != NULL)) {
+        (void)err_add(e, "--resample: does not go with --store, --tune, --regret and "
+                         "--uncertainty, which need a sample of its own");
+    }
     if (o->by != NULL) {
         (void)err_add(e, "--by belongs to --store without --policy");
     }
@@ -359,13 +376,21 @@ static int run(void *values, struct err *e)
 
 #define OPTIONS struct compare_options
 
+static const char *const resample_names[] = {"sessions", NULL};
+
 static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
                  "policy and parameters, as of `run`; repeated"),
     OPTION_TEXT(OPTIONS, baseline, "baseline", "P", NULL,
                 "what to compare with (default: the first policy)"),
-    OPTION_COUNT(OPTIONS, replications, "replications", "N", "10", 1, 100000,
-                 "runs per policy; the first has --seed itself"),
+    OPTION_ROW(COUNT, OPTIONS, replications, uint32_t, "replications", "N",
+               "runs per policy; the first has --seed itself. Of recorded traces at most one per "
+               "recording",
+               .preset = "10", .min = 1, .max = 100000,
+               .given = 1 + OPTION_AT(OPTIONS, replications_given, bool)),
+    OPTION_CHOICE(OPTIONS, resample, "resample", "WHAT", NULL, resample_names,
+                  "of one recorded trace: draw its sessions and their starts again for every "
+                  "replication (block bootstrap)"),
     OPTION_TEXTS(
         OPTIONS, metrics, "metric", "NAME", CHOOSE_MAX,
         "metric to print, or a pattern of them (reactive.*.p90); repeated (default: the usual "

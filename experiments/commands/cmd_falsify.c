@@ -93,6 +93,11 @@ static int run(void *values, struct err *e)
         return err_add(e, "--policy and --baseline are needed (`xpusim list policy` shows the "
                           "names)");
     }
+    if (o->config.trace != NULL) {
+        return err_add(e,
+                       "--trace: a loss is confirmed on fresh traces, and a recording gives none; "
+                       "use --workload");
+    }
     return job_options_work(&o->work, o->output.quiet, falsify, o, e);
 }
 

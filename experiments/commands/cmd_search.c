@@ -8,6 +8,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/compare/search.h"
 #include "experiments/run/job_options.h"
+#include "experiments/run/recordings.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
@@ -96,6 +97,14 @@ static int run(void *values, struct err *e)
     if (o->search.n_slos == 0) {
         return err_add(e, "--slo is missing, as in --slo 'reactive.e2e_s.p90<=20'");
     }
+    const uint32_t most = o->search.min_replications << (SEARCH_LOOKS - 1);
+    o->config.several = true;
+    if (o->config.trace != NULL && recordings_replications(&o->config, most) < most) {
+        return err_add(e,
+                       "--trace: a rate is judged on up to %u traces, and there are %u recordings; "
+                       "give more, a smaller --replications, or --workload",
+                       most, o->config.n_recordings);
+    }
     return job_options_work(&o->work, o->output.quiet, search, o, e);
 }
 
@@ -104,10 +113,11 @@ static int run(void *values, struct err *e)
 static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
                  "policy and parameters; repeated"),
-    OPTION_OWN(take_slo, "slo", "METRIC<=VALUE",
-               "or METRIC>=VALUE, of a metric's mean over replications; repeated, all must hold. "
-               "Such as all.norm_e2e_per_token_s.mean<=0.1, reactive.e2e_s.p90<=20, or with "
-               "--ttft-slo and --tpot-slo reactive.slo_attainment_frac>=0.9"),
+    OPTION_OWN_LIST(
+        take_slo, "slo", "METRIC<=VALUE",
+        "or METRIC>=VALUE, of a metric's mean over replications; repeated, all must hold. "
+        "Such as all.norm_e2e_per_token_s.mean<=0.1, reactive.e2e_s.p90<=20, or with "
+        "--ttft-slo and --tpot-slo reactive.slo_attainment_frac>=0.9"),
     OPTION_NUMBER(OPTIONS, search.precision_frac, "precision", "F", "0.05", 0.001, 10.0,
                   "stop when the two ends differ by this share"),
     OPTION_NUMBER(OPTIONS, search.confidence_frac, "confidence", "F", "0.95", 0.5, 0.9999,

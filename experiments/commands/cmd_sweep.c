@@ -213,8 +213,8 @@ static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, slurm.tasks, "slurm", "TASKS", NULL, 1, 100000,
                  "instead of running here: submit a job array of so many shards, and a job that "
                  "merges them into STORE.db; --jobs is the number of processors per task"),
-    OPTION_OWN(take_slurm_option, "slurm-option", "OPT",
-               "option of both jobs, as --slurm-option=--partition=long; repeated"),
+    OPTION_OWN_LIST(take_slurm_option, "slurm-option", "OPT",
+                    "option of both jobs, as --slurm-option=--partition=long; repeated"),
     OPTION_FLAG(OPTIONS, slurm_scripts, "slurm-scripts",
                 "with --slurm: write the scripts (STORE.db.slurm/) without submitting"),
 };

@@ -64,7 +64,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     *out = (struct study_cell){.config = p->config,
                                .options = p->options,
                                .policy = &clairvoyant,
-                               .seed = compare_seed(p->options->seed, p->first + rep),
+                               .seed = config_seed(p->options->seed, p->first + rep),
                                .arrivals = p->arrivals,
                                .context = &s->told};
     struct trace t = {0};
@@ -107,7 +107,7 @@ static bool lay_out(struct clairvoyant_search *s)
         struct err e = ERR_INIT;
         struct trace t = {0};
         struct rounds *of = &s->of[rep];
-        uint64_t seed = compare_seed(p->options->seed, p->first + rep);
+        uint64_t seed = config_seed(p->options->seed, p->first + rep);
         (void)config_trace(p->options, seed, p->arrivals, &t, &e); /* its cells say what is wrong */
         of->first = s->n;
         of->requests = t.n;

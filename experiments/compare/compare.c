@@ -1,22 +1,12 @@
 #include "experiments/compare/compare.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/runner.h"
 #include "experiments/run/study.h"
 #include "sim/base/arena.h"
-#include "sim/base/rng.h"
-
-#define GOLDEN 0x9e3779b97f4a7c15ULL /* 2^64 / golden ratio: spreads successive numbers */
-
-uint64_t compare_seed(uint64_t seed, uint32_t replication)
-{
-    /* The first replication has the seed that was given, so that `run --seed` shows it; the others
-     * are mixed, so that a replication of one seed is not another one of the next seed. Every
-     * policy has the same ones: requests are paired. */
-    return replication == 0 ? seed : rng_seed(rng_mix64(rng_mix64(seed) + GOLDEN * replication));
-}
 
 /* Cell number replication * n_policies + policy. */
 static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
@@ -28,7 +18,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
         .config = plan->config,
         .options = plan->options,
         .policy = &plan->policies[index % plan->n_policies],
-        .seed = compare_seed(plan->options->seed, replication),
+        .seed = config_seed(plan->options->seed, replication),
         .arrivals = plan->arrivals,
     };
     return 0;
@@ -85,6 +75,37 @@ static void note_member(const struct compare_plan *plan, uint32_t cell,
     }
 }
 
+/* See compare_take in the header. */
+static void spread(double *x, uint32_t n)
+{
+    double sum = 0.0;
+    uint32_t defined = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += isnan(x[i]) ? 0.0 : x[i];
+        defined += isnan(x[i]) ? 0u : 1u;
+    }
+    const double mean = sum / defined;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = mean + (x[i] - mean) * sqrt(defined);
+    }
+}
+
+/* Statuses are counted as they are; everything else is judged as a sample. */
+static void as_sample(const struct compare_plan *plan, struct compare_result *r)
+{
+    r->verdicts = xmalloc(((size_t)r->n_policies * r->replications + 1) * sizeof *r->verdicts);
+    for (uint32_t p = 0; p < r->n_policies; p++) {
+        const double *x = compare_values(r, p, "backlog.verdict");
+        for (uint32_t i = 0; i < r->replications; i++) {
+            r->verdicts[(size_t)p * r->replications + i] = x != NULL ? x[i] : METRIC_UNDEFINED;
+        }
+        for (size_t k = 0; plan->options != NULL && plan->options->resample && k < r->n_metrics;
+             k++) {
+            spread(values_at(r, p, k), r->replications);
+        }
+    }
+}
+
 void compare_take(const struct compare_plan *plan, const struct study_outcomes *o,
                   struct compare_result *out)
 {
@@ -109,6 +130,7 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
             note_member(plan, i, one);
         }
     }
+    as_sample(plan, out);
 }
 
 void compare_ask(struct compare_plan *plan, struct study *next)
@@ -145,6 +167,7 @@ void compare_result_fini(struct compare_result *r)
     free(r->names);
     free(r->values);
     free(r->failures);
+    free(r->verdicts);
     *r = (struct compare_result){0};
 }
 

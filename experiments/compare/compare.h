@@ -1,7 +1,7 @@
 /* Several policies on the same requests, replicated: runs, and what the numbers allow to say.
  *
  * Replication k of every policy meets the same trace and the same noise (common random numbers):
- * its seed is compare_seed(seed, k). So differences between policies are taken pair by pair. */
+ * its seed is config_seed(seed, k). So differences between policies are taken pair by pair. */
 #pragma once
 
 #include "experiments/run/config.h"
@@ -39,16 +39,15 @@ struct compare_result {
     double *values;            /* owned; [policy][metric][replication], NaN where the run failed */
     struct compare_failure *failures; /* owned */
     uint32_t n_failures;
+    double *verdicts; /* owned; [policy][replication], by enum metrics_verdict; NaN: it failed */
 };
-
-/* Replication 0 has the seed itself, so that `xpusim run --seed` repeats it; the others rng_seed's
- * 53 bits: of a million replications all differ. */
-uint64_t compare_seed(uint64_t seed, uint32_t replication);
 
 /* The cells of a plan, which is borrowed until they have come: number replication * n_policies +
  * policy. */
 void compare_ask(struct compare_plan *plan, struct study *next);
-/* What came of them, sorted by policy; failed runs are listed. */
+/* The results of the cells, sorted by policy; failed runs are listed. Where sessions are redrawn,
+ * compare_take moves every value away from its metric's mean by sqrt(replications). More draws of
+ * one recording know no more than the recording: the error of their mean is the spread of one. */
 void compare_take(const struct compare_plan *plan, const struct study_outcomes *came,
                   struct compare_result *out);
 void compare_result_fini(struct compare_result *r);
@@ -75,6 +74,8 @@ struct compare_head {
     const struct cJSON *config; /* {soc, llm, sim}; NULL: not known */
     uint32_t replications;
     double relevance_frac;
+    const char *sample; /* recordings_sample */
+    const char *note;   /* recordings_note, or NULL */
 };
 void compare_head_document(const struct compare_head *h, struct document *d);
 

@@ -149,7 +149,7 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
     struct frame *t = DOCUMENT_FRAME(d, "verdicts", 1, columns);
     frame_indent(t, 2);
     for (uint32_t p = 0; p < r->n_policies; p++) {
-        const double *x = compare_values(r, p, "backlog.verdict");
+        const double *x = r->verdicts != NULL ? r->verdicts + (size_t)p * r->replications : NULL;
         uint32_t count[METRICS_OVERLOADED + 1] = {0};
         uint32_t ok = 0;
         for (uint32_t i = 0; i < r->replications && x != NULL; i++) {
@@ -222,9 +222,13 @@ void compare_head_document(const struct compare_head *h, struct document *d)
                     STATS_LEVEL_FRAC, "relevance_frac", h->relevance_frac);
     struct document *seeds = document_array(d, "seeds");
     for (uint32_t i = 0; i < h->replications; i++) {
-        DOCUMENT_VALUES(seeds, NULL, compare_seed(h->seed, i));
+        DOCUMENT_VALUES(seeds, NULL, config_seed(h->seed, i));
     }
-    document_note(
-        d, "%s, %s, %s; %" PRIu32 " replications from seed %" PRIu64 "; mean [95 %% interval]",
-        h->soc, h->llm, h->workload, h->replications, h->seed);
+    DOCUMENT_VALUES(d, "sample", h->sample, "sample_note", h->note != NULL ? h->note : "");
+    document_note(d, "%s, %s, %s; %" PRIu32 " replication%s from seed %" PRIu64 "; mean%s", h->soc,
+                  h->llm, h->workload, h->replications, h->replications == 1 ? "" : "s", h->seed,
+                  h->replications == 1 ? "" : " [95 % interval]");
+    if (h->note != NULL) {
+        document_note(d, "%s", h->note);
+    }
 }

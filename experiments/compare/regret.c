@@ -66,7 +66,7 @@ static void bound_all(const struct compare_plan *plan, struct regret *g)
         struct err e = ERR_INIT;
         struct trace t = {0};
         struct bound_workload w;
-        uint64_t seed = compare_seed(plan->options->seed, plan->first + rep);
+        uint64_t seed = config_seed(plan->options->seed, plan->first + rep);
         bool ok = rc == 0 && config_trace(plan->options, seed, plan->arrivals, &t, &e) == 0;
         if (ok) {
             bound_trace(&b, &t, &w);

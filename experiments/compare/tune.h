@@ -42,7 +42,7 @@ struct tune_policy {
 struct tune {
     const struct compare_plan *plan; /* borrowed */
     struct tune_options options;
-    uint64_t seed; /* of the training replications: compare_seed(seed, k) */
+    uint64_t seed; /* of the training replications: config_seed(seed, k) */
     uint32_t n_policies;
     struct tune_policy *of;             /* owned; by policy of the plan */
     struct compare_result given, tuned; /* on the plan's test seeds */

@@ -96,7 +96,7 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
                     "training_replications", t->options.replications);
     struct document *seeds = document_array(d, "training_seeds");
     for (uint32_t i = 0; i < t->options.replications; i++) {
-        DOCUMENT_VALUES(seeds, NULL, compare_seed(t->seed, i));
+        DOCUMENT_VALUES(seeds, NULL, config_seed(t->seed, i));
     }
     static const struct frame_column columns[] = {
         {.name = "", .kind = FRAME_TEXT},

@@ -35,7 +35,7 @@ static uint64_t training_seed(const struct compare_plan *plan, uint32_t replicat
         for (uint32_t i = 0; i < replications; i++) {
             for (uint32_t k = 0; k < plan->replications; k++) {
                 apart = apart &&
-                        compare_seed(seed, i) != compare_seed(plan->options->seed, plan->first + k);
+                        config_seed(seed, i) != config_seed(plan->options->seed, plan->first + k);
             }
         }
         if (apart) {

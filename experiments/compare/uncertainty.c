@@ -28,7 +28,7 @@ static struct study_cell cell_of(const struct uncertainty *u, uint32_t policy, u
         .config = c,
         .options = u->plan->options,
         .policy = &u->plan->policies[policy],
-        .seed = compare_seed(u->plan->options->seed, replication),
+        .seed = config_seed(u->plan->options->seed, replication),
         .arrivals = u->plan->arrivals,
     };
 }

@@ -40,7 +40,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
         .config = c,
         .options = o,
         .policy = runs->policy[index % FALSIFY_SIDES],
-        .seed = compare_seed(runs->space->options->seed, ask->first + world % ask->n),
+        .seed = config_seed(runs->space->options->seed, ask->first + world % ask->n),
     };
     int rc = config_load(c, o, e);
     if (rc == 0 && runs->search == NULL) {
@@ -136,7 +136,7 @@ static void ask_reason(struct falsify_runs *r, struct study *next)
 {
     const struct falsify_result *found = r->result;
     r->ask = (struct falsify_ask){&found->least, 1, worst_of(found, r->options->confirm), 1};
-    r->reason.seed = compare_seed(r->space->options->seed, r->ask.first);
+    r->reason.seed = config_seed(r->space->options->seed, r->ask.first);
     falsify_runs_ask(r, next);
 }
 

@@ -187,10 +187,6 @@ int space_init(struct space *s, const struct config_options *o, const struct con
         machine = machine || is_machine;
         word += n + (word[n] == ',' ? 1 : 0);
     }
-    if (o->trace != NULL && workload) {
-        return err_add(e, "--over workload: a trace file has no rates; use --workload, or --over "
-                          "machine");
-    }
     for (uint32_t i = 0; i < N_KNOWN; i++) {
         if (known[i].machine ? machine : workload) {
             s->axis[s->n] = known[i];
@@ -334,9 +330,6 @@ char *space_command(const struct space *s, const struct space_point *p)
     text_format(&t, "--soc %s --llm %s", o.soc, o.llm);
     if (o.workload != NULL) {
         text_format(&t, " --workload %s", o.workload);
-    }
-    if (o.trace != NULL) {
-        text_format(&t, " --trace %s", o.trace);
     }
     for (uint32_t i = 0; i < o.n_sets; i++) {
         text_format(&t, " --set %s", o.sets[i]);

@@ -99,7 +99,7 @@ static struct of_trace of_trace(const struct prepared *g, uint32_t replication)
     struct err e = ERR_INIT;
     struct trace t = {0};
     struct of_trace out = {0};
-    uint64_t seed = compare_seed(g->seed, replication);
+    uint64_t seed = config_seed(g->seed, replication);
     if (config_trace(&g->options, seed, CONFIG_AS_WRITTEN, &t, &e) == 0) {
         out.hash = t.hash;
         if (g->group->fresh) {
@@ -124,7 +124,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     *out = (struct study_cell){.config = &g->config,
                                .options = &g->options,
                                .policy = p,
-                               .seed = compare_seed(g->seed, k->replication),
+                               .seed = config_seed(g->seed, k->replication),
                                .arrivals = CONFIG_AS_WRITTEN,
                                .binary = m->run->binary};
     return out->binary != NULL ? 0 : config_policy_parse(p, p->label, e);

@@ -216,9 +216,13 @@ static void write_comparison(const struct whole *w, const struct report_input *i
         cJSON_free(text);
     }
     markup_format(out,
-                  "<p>Workload <code>%s</code>, %.0f replications. Machine and model: <a "
+                  "<p>Workload <code>%s</code>, %.0f replication%s. Machine and model: <a "
                   "href=\"#hardware\">how far to trust them</a>.</p>\n",
-                  json_string(tree, "workload"), json_number(tree, "replications"));
+                  json_string(tree, "workload"), json_number(tree, "replications"),
+                  json_number(tree, "replications") == 1.0 ? "" : "s");
+    if (json_string(tree, "sample_note")[0] != '\0') {
+        markup_format(out, "<p><b>The sample:</b> %s.</p>\n", json_string(tree, "sample_note"));
+    }
     report_write_headline_table(tree, out);
     report_write_uncertainty(tree, out);
     write_figures_of(w, in->index, out);

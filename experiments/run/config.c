@@ -13,6 +13,7 @@
 #include "experiments/run/config_sim.h"
 #include "experiments/run/folder.h"
 #include "experiments/run/plugin.h"
+#include "experiments/run/recordings.h"
 #include "experiments/shell/cli.h"
 #include "hwmodels/llm_hf.h"
 #include "policies/params.h"
@@ -21,6 +22,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
+#include "sim/base/rng.h"
 #include "sim/base/text.h"
 #include "sim/base/units.h"
 #include "sim/base/version.h"
@@ -203,6 +205,10 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
         return -EINVAL;
     }
     apply_sets(c->tree, o, e);
+    if (o->n_recordings > 1 && !o->several) {
+        (void)err_add(e, "--trace: %u recordings; this command takes one (`compare` takes several)",
+                      o->n_recordings);
+    }
     if (e->n > before) {
         return -EINVAL;
     }
@@ -219,7 +225,9 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
         bind_forms(c, e);
     }
     const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
-    c->workload = xstrdup(o->trace != NULL ? o->trace : workload);
+    c->workload = o->n_recordings > 1
+                      ? xformat("%s and %u more recordings", o->trace, o->n_recordings - 1)
+                      : xstrdup(o->trace != NULL ? o->trace : workload);
     c->hash = tree_hash(c->tree);
     return e->n > before ? -EINVAL : 0;
 }
@@ -275,6 +283,14 @@ int config_policy_parse(struct config_policy *p, const char *spec, struct err *e
     return rc;
 }
 
+#define GOLDEN 0x9e3779b97f4a7c15ULL /* 2^64 / golden ratio: spreads successive numbers */
+
+uint64_t config_seed(uint64_t seed, uint32_t replication)
+{
+    /* Mixed, so that a replication of one seed is not a replication of the next seed. */
+    return replication == 0 ? seed : rng_seed(rng_mix64(rng_mix64(seed) + GOLDEN * replication));
+}
+
 static void compress(struct trace *t, double factor)
 {
     trace_unpack(t);
@@ -326,7 +342,7 @@ int config_trace_packed(const struct config_options *o, uint64_t seed,
     double factor = arrivals.compress > 0.0 ? arrivals.compress : 1.0;
     int rc = 0;
     if (o->trace != NULL) {
-        rc = trace_read(o->trace, out, e);
+        rc = recordings_read(o, seed, out, e);
         factor *= rate_scale;
     } else {
         const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;

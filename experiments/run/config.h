@@ -28,6 +28,10 @@
 struct config_options {
     const char *soc, *llm;        /* shipped name or path ending in .json */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
+    char **recordings;            /* owned: every --trace, `trace` the first (recordings.h) */
+    uint32_t n_recordings;
+    bool several;  /* the command replicates, so it takes several recordings */
+    bool resample; /* sessions of the recording are redrawn for every seed */
     uint64_t seed;
     bool seed_given;               /* on the command line */
     double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */
@@ -124,8 +128,12 @@ struct config_arrivals {
 };
 #define CONFIG_AS_WRITTEN ((struct config_arrivals){1.0, 1.0, false})
 
-/* The trace of the options for one seed: a file is read (seed unused), a workload generated. Owned
- * by the caller (trace_fini). */
+/* The seed of a replication: the first has the seed itself, so that `xpusim run --seed` repeats it,
+ * and every policy has the same ones. The others are 53 bits of a hash, all different. */
+uint64_t config_seed(uint64_t seed, uint32_t replication);
+
+/* The trace of the options for one seed: the replication's recording is read, or a workload
+ * generated. Owned by the caller (trace_fini). */
 int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
                  struct trace *out, struct err *e);
 /* The same for who only simulates it: packed where it can be (sim/api/trace.h). */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/run/config.h"
+#include "experiments/run/recordings.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 
@@ -19,6 +19,7 @@ void config_options_fini(struct config_options *o)
         free(o->sets[i]);
     }
     o->n_sets = 0;
+    recordings_fini(o);
 }
 
 static int add_set(struct config_options *o, const char *path, const char *value, struct err *e)
@@ -28,6 +29,12 @@ static int add_set(struct config_options *o, const char *path, const char *value
     }
     o->sets[o->n_sets++] = xformat("%s=%s", path, value);
     return 0;
+}
+
+static int take_trace(void *target, const struct option_row *row, const char *arg, struct err *e)
+{
+    (void)row;
+    return recordings_add(target, arg, e);
 }
 
 static int take_set(void *target, const struct option_row *row, const char *arg, struct err *e)
@@ -94,7 +101,10 @@ static void fini(void *target)
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, soc, "soc", "S", CONFIG_DEFAULT_SOC, "shipped SoC or FILE.json"),
     OPTION_TEXT(OPTIONS, llm, "llm", "M", CONFIG_DEFAULT_LLM, "shipped model or FILE.json"),
-    OPTION_TEXT(OPTIONS, trace, "trace", "FILE", NULL, "requests of a trace CSV, or"),
+    OPTION_OWN_LIST(
+        take_trace, "trace", "FILE",
+        "recorded requests: a trace CSV; of commands that replicate also several, a folder, "
+        "or a pattern; or"),
     OPTION_TEXT(OPTIONS, workload, "workload", "W", NULL,
                 "of a generator (default " CONFIG_DEFAULT_WORKLOAD ")"),
     OPTION_ROW(SEED, OPTIONS, seed, uint64_t, "seed", "N",
@@ -104,8 +114,8 @@ static const struct option_row rows[] = {
                   "target of every request without one, for *.slo_attainment_frac;"),
     OPTION_NUMBER(OPTIONS, tpot_slo_s, "tpot-slo", "S", NULL, 1e-6, 1e6,
                   "likewise, per output token after the first"),
-    OPTION_OWN(take_set, "set", "PATH=VALUE",
-               "any value of the configuration: soc.X, llm.X, sim.X; may be repeated"),
+    OPTION_OWN_LIST(take_set, "set", "PATH=VALUE",
+                    "any value of the configuration: soc.X, llm.X, sim.X; may be repeated"),
     {.name = "contention",
      .value = "C",
      .names = contention_names,
@@ -141,8 +151,14 @@ void config_options_overlay(struct config_options *base, const struct config_opt
     base->soc = over->soc != NULL ? over->soc : base->soc;
     base->llm = over->llm != NULL ? over->llm : base->llm;
     if (over->trace != NULL || over->workload != NULL) { /* one way to say what runs */
+        recordings_fini(base);
         base->trace = over->trace;
         base->workload = over->workload;
+        for (uint32_t i = 0; i < over->n_recordings; i++) {
+            base->recordings = xgrow(base->recordings, i, sizeof *base->recordings);
+            base->recordings[base->n_recordings++] = xstrdup(over->recordings[i]);
+            base->trace = base->recordings[0];
+        }
     }
     base->seed = over->seed_given ? over->seed : base->seed;
     base->ttft_slo_s = over->ttft_slo_s > 0.0 ? over->ttft_slo_s : base->ttft_slo_s;

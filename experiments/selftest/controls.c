@@ -112,7 +112,7 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
     *out = (struct study_cell){.config = c,
                                .options = o,
                                .policy = p,
-                               .seed = compare_seed(o->seed, (uint32_t)(index % REPLICATIONS)),
+                               .seed = config_seed(o->seed, (uint32_t)(index % REPLICATIONS)),
                                .arrivals = {1.0, 1.0, changed && of->swap_classes}};
     return config_load(c, o, e) == 0 &&
                    config_policy_parse(p, changed ? of->policy : POLICY, e) == 0

@@ -243,10 +243,29 @@ const char *options_command(void)
     return command_line;
 }
 
+/* Options given so far, each in its child. */
+struct given {
+    struct found *v; /* owned */
+    uint32_t n;
+};
+
+/* An option that is no list has one value: a second one would drop the first in silence. */
+static bool is_second(struct given *g, const struct found *f)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (g->v[i].row == f->row && g->v[i].child == f->child) {
+            return f->row->kind != OPTION_KIND_TEXTS && !f->row->repeats;
+        }
+    }
+    g->v = xgrow(g->v, g->n, sizeof *g->v);
+    g->v[g->n++] = *f;
+    return false;
+}
+
 /* Takes one argument that begins with a dash, and the one after it if that is its value. Returns
  * how many arguments were used, 0 for --help, -EINVAL after an error in the name. */
 static int take_argument(const struct command *c, int left, char **argv, void *values,
-                         struct err *e)
+                         struct given *given, struct err *e)
 {
     struct found f = {NULL, NULL};
     const char *arg = NULL;
@@ -271,6 +290,12 @@ static int take_argument(const struct command *c, int left, char **argv, void *v
         }
         arg = argv[1];
         used = 2;
+    }
+    if (is_second(given, &f)) {
+        (void)err_add(
+            e, f.row->value == NULL ? "--%s: given twice" : "--%s: given twice; it takes one value",
+            name);
+        return used;
     }
     if (!f.row->aside) {
         char option[NAME_BYTES + 2];
@@ -303,6 +328,7 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
 {
     size_t before = e->n;
     bool only_operands = false;
+    struct given given = {NULL, 0};
     bool lost = false; /* after an unknown option nobody knows what is a value */
     set_up(c, values);
     (void)snprintf(command_line, sizeof command_line, "xpusim %s", c->name);
@@ -317,8 +343,9 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
             only_operands = true;
             i++;
         } else {
-            int used = take_argument(c, argc - i, argv + i, values, e);
+            int used = take_argument(c, argc - i, argv + i, values, &given, e);
             if (used == 0) {
+                free(given.v);
                 options_help(c, stdout);
                 return 1;
             }
@@ -326,6 +353,7 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
             i += used < 0 ? 1 : used;
         }
     }
+    free(given.v);
     if (e->n == before && c->operands.max > 0) {
         const struct option_texts *list = (void *)((char *)values + c->operands.offset);
         if (list->n < c->operands.min) {

@@ -61,9 +61,10 @@ struct option_row {
      * error that names the option. */
     int (*take)(void *target, const struct option_row *row, const char *arg, struct err *e);
     enum option_kind kind;
-    char letter; /* -x; 0: none */
-    bool hidden; /* left out of help (a former spelling) */
-    bool aside;  /* how to work or show, not what: left out of options_command */
+    char letter;  /* -x; 0: none */
+    bool repeats; /* an own option that may be given several times; others are refused then */
+    bool hidden;  /* left out of help (a former spelling) */
+    bool aside;   /* how to work or show, not what: left out of options_command */
 };
 
 struct option_table {
@@ -175,6 +176,11 @@ void options_text_add(struct option_texts *list, const char *text);
     {                                                                                              \
         .name = (name_), .value = (value_), .help = (help_), .kind = OPTION_KIND_OWN,              \
         .take = (take_)                                                                            \
+    }
+#define OPTION_OWN_LIST(take_, name_, value_, help_)                                               \
+    {                                                                                              \
+        .name = (name_), .value = (value_), .help = (help_), .kind = OPTION_KIND_OWN,              \
+        .take = (take_), .repeats = true                                                           \
     }
 
 /* As a child: rows of the command's own, at the start of its struct. */

@@ -23,7 +23,7 @@
  *
  * Every axis, every zip group (its lists go together) and the rows as a whole are one dimension;
  * the points of the experiment are the product of all dimensions, the last one fastest. A point is
- * replicated: replication k has the seed compare_seed(seed, k), so that all points of equal seed
+ * replicated: replication k has the seed config_seed(seed, k), so that all points of equal seed
  * meet the same random numbers. All keys but the settings' places are optional. With `until`, a
  * point gets `replications` runs, then as many again until the 95 % intervals of the named metrics
  * have at most the half-widths asked for (absolute half_width, or half_width_frac of the mean), or

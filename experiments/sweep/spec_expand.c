@@ -259,6 +259,10 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
         (void)snprintf(text, sizeof text, "%.17g", s->horizon_s);
         rc |= add_set(&out->options, "sim.horizon_s", text, e);
     }
+    if (out->trace[0] != '\0' && s->max_replications > 1) {
+        rc = err_add(e, "trace: a recorded trace is one replication, however often it runs; use "
+                        "\"replications\": 1, and several traces as an axis");
+    }
     spec_paths(s->file, out);
     out->options.soc = out->soc;
     out->options.llm = out->llm;

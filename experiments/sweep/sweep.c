@@ -94,7 +94,7 @@ static int cell(void *ctx, uint64_t job, struct study_cell *out, struct err *e)
     *out = (struct study_cell){.config = &l->config,
                                .options = &l->settings.options,
                                .policy = &l->policy,
-                               .seed = compare_seed(l->settings.options.seed, replication),
+                               .seed = config_seed(l->settings.options.seed, replication),
                                .arrivals = l->settings.arrivals,
                                .warmup_s = s->spec->warmup_s};
     return 0;

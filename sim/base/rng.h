@@ -33,6 +33,7 @@ enum rng_purpose {
     RNG_FIT = 15,
     RNG_MACHINE = 16,
     RNG_FALSIFY = 17,
+    RNG_RESAMPLE = 18,
 };
 
 /* One splitmix64 step: a bijective 64-bit mixer, also used for hashing keys. */

@@ -157,6 +157,24 @@ refuse "nonesuch" $x compare --policy fcfs --tune 2 --tune-metric nonesuch
 refuse "tune-replications" $x compare --policy fcfs --tune 2 --tune-replications x
 refuse "belong to --tune" $x compare --policy fcfs --tune-metric reactive.e2e_s.mean
 refuse "horizon_s" $x compare --policy fcfs --tune 2 --set sim.horizon_s=10
+refuse "--policy: given twice" $x run --policy fcfs --policy edf
+refuse "--seed: given twice" $x compare --policy fcfs --seed 1 --seed 2
+refuse "--load: given twice" $x compare --policy fcfs --load 0.5 --load 0.9
+refuse "--json: given twice" $x list metric --json --json
+refuse "--b-soc: given twice" $x diff --policy fcfs --b-soc a --b-soc b
+printf 'Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n1,m,10,20,30,Conversation log\n' >"$dir/burst.csv"
+refuse "begins as the format \"burstgpt\" does. To import it: xpusim trace import" $x run --policy fcfs --trace "$dir/burst.csv"
+refuse "begins as the format \"vllm\" does" $x run --policy fcfs --trace tests/samples/vllm-0.32.0.json
+printf 'a,b\n1,2\n' >"$dir/ab.csv"
+refuse 'no column "request_id"' $x run --policy fcfs --trace "$dir/ab.csv"
+refuse "input_tokens and output_tokens is read as plain" $x trace import "$dir/ab.csv"
+refuse "2 recordings; this command takes one" $x run --policy fcfs --trace a.csv --trace b.csv
+refuse "the folder has no .csv file" $x compare --policy fcfs --trace tests/golden
+refuse "no file matches" $x compare --policy fcfs --trace "$dir/none-*.csv"
+refuse "--resample: takes one recorded trace" $x compare --policy fcfs --resample sessions
+refuse "--resample: does not go with" $x compare --policy fcfs --resample sessions --trace "$dir/t.csv" --uncertainty 16
+refuse "a recording gives none" $x falsify --policy fcfs --baseline edf --trace "$dir/t.csv"
+refuse "a rate is judged on up to 80 traces" $x search --policy fcfs --slo "energy_j<=1" --trace "$dir/t.csv"
 refuse "trace file" $x compare --policy fcfs --tune 2 --trace "$dir/t.csv"
 refuse "cancel" $x compare --policy fcfs --regret --trace "$dir/t.csv"
 refuse "" $x trace gen --workload w1:n=2 -o "$dir/no/such/folder/x.csv"

@@ -113,7 +113,7 @@ START_TEST(a_million_replications_have_a_million_seeds)
     uint32_t large = 0;
     uint32_t alike = 0;
     for (uint32_t k = 0; k < N; k++) {
-        seeds[k] = compare_seed(1, k);
+        seeds[k] = config_seed(1, k);
         large += seeds[k] >= 1ULL << 53 ? 1 : 0;
     }
     qsort(seeds, N, sizeof *seeds, by_value);
@@ -140,9 +140,9 @@ START_TEST(policies_meet_the_same_requests_and_replications_differ)
     ck_assert_double_ne(a[1], a[2]);
     ck_assert_ptr_null(compare_values(&r, 0, "no.such.metric"));
     compare_result_fini(&r);
-    ck_assert_uint_eq(compare_seed(11, 0), 11);
-    ck_assert_uint_ne(compare_seed(11, 1), compare_seed(12, 1));
-    ck_assert_uint_ne(compare_seed(11, 1), compare_seed(11, 2));
+    ck_assert_uint_eq(config_seed(11, 0), 11);
+    ck_assert_uint_ne(config_seed(11, 1), config_seed(12, 1));
+    ck_assert_uint_ne(config_seed(11, 1), config_seed(11, 2));
 }
 END_TEST
 

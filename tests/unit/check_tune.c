@@ -171,9 +171,9 @@ static double value_of(const struct config_policy *p, uint64_t seed)
         struct trace t = {0};
         struct runner_options opt = {0};
         struct runner_result r;
-        ck_assert_int_eq(config_trace(&options, compare_seed(seed, k), CONFIG_AS_WRITTEN, &t, &err),
+        ck_assert_int_eq(config_trace(&options, config_seed(seed, k), CONFIG_AS_WRITTEN, &t, &err),
                          0);
-        int rc = runner_run(&config, p, &t, compare_seed(seed, k), &opt, &r, &err);
+        int rc = runner_run(&config, p, &t, config_seed(seed, k), &opt, &r, &err);
         sum += rc == 0 ? metric_list_find(&r.metrics, "all.e2e_s.mean")->value : HUGE_VAL;
         runner_result_fini(&r);
         trace_fini(&t);
@@ -250,7 +250,7 @@ START_TEST(training_seeds_are_no_test_seeds)
     run_tune(&plan, 1, &t);
     for (uint32_t i = 0; i < REPLICATIONS; i++) {
         for (uint32_t k = 0; k < plan.replications; k++) {
-            ck_assert_uint_ne(compare_seed(t.seed, i), compare_seed(options.seed, k));
+            ck_assert_uint_ne(config_seed(t.seed, i), config_seed(options.seed, k));
         }
     }
     tune_fini(&t);

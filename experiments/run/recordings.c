@@ -1,0 +1,108 @@
+#include "experiments/run/recordings.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "sim/base/arena.h"
+
+static void add(struct config_options *o, const char *path)
+{
+    o->recordings = xgrow(o->recordings, o->n_recordings, sizeof *o->recordings);
+    o->recordings[o->n_recordings++] = xstrdup(path);
+    o->trace = o->recordings[0];
+}
+
+int recordings_add(struct config_options *o, const char *arg, struct err *e)
+{
+    struct stat s;
+    const bool there = stat(arg, &s) == 0;
+    const bool folder = there && S_ISDIR(s.st_mode);
+    if (!folder && (there || strpbrk(arg, "*?[") == NULL)) {
+        add(o, arg); /* a missing file is reported when it is read */
+        return 0;
+    }
+    char *pattern = xformat("%s%s", arg, folder ? "/*.csv" : "");
+    glob_t found;
+    const int rc = glob(pattern, 0, NULL, &found);
+    for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++) {
+        add(o, found.gl_pathv[i]);
+    }
+    if (rc == 0) {
+        globfree(&found);
+    }
+    free(pattern);
+    return rc == 0 ? 0
+                   : err_add(e, "--trace %s: %s", arg,
+                             folder ? "the folder has no .csv file" : "no file matches");
+}
+
+void recordings_fini(struct config_options *o)
+{
+    for (uint32_t i = 0; i < o->n_recordings; i++) {
+        free(o->recordings[i]);
+    }
+    free(o->recordings);
+    o->recordings = NULL;
+    o->n_recordings = 0;
+}
+
+uint32_t recordings_replications(const struct config_options *o, uint32_t asked)
+{
+    const bool bounded = o->trace != NULL && !o->resample;
+    const uint32_t n = o->n_recordings > 0 ? o->n_recordings : 1;
+    return bounded && asked > n ? n : asked;
+}
+
+const char *recordings_sample(const struct config_options *o)
+{
+    return o->trace == NULL      ? "generated"
+           : o->resample         ? "redrawn sessions"
+           : o->n_recordings > 1 ? "recordings"
+                                 : "one recording";
+}
+
+char *recordings_note(const struct config_options *o)
+{
+    if (o->trace == NULL) {
+        return NULL;
+    }
+    if (o->resample) {
+        return xformat("sessions redrawn from one recording (block bootstrap): intervals are as "
+                       "good as the recording is typical");
+    }
+    if (o->n_recordings > 1) {
+        return xformat("%u recordings, one per replication", o->n_recordings);
+    }
+    return xformat("one recorded trace: one run per policy, and the result holds for this trace. "
+                   "Give several (--trace repeated, a folder, a pattern), or redraw its sessions "
+                   "(compare --resample sessions)");
+}
+
+/* Of a replication its own; of another seed, for instance of tuning, any of them. */
+static const char *recording_of(const struct config_options *o, uint64_t seed)
+{
+    if (o->n_recordings == 0 || o->trace != o->recordings[0]) { /* not of the command line */
+        return o->trace;
+    }
+    for (uint32_t k = 0; k < o->n_recordings; k++) {
+        if (config_seed(o->seed, k) == seed) {
+            return o->recordings[k];
+        }
+    }
+    return o->recordings[seed % o->n_recordings];
+}
+
+int recordings_read(const struct config_options *o, uint64_t seed, struct trace *out, struct err *e)
+{
+    if (!o->resample) {
+        return trace_read(recording_of(o, seed), out, e);
+    }
+    struct trace recorded = {0};
+    int rc = trace_read(o->trace, &recorded, e);
+    rc = rc == 0 ? trace_resample(&recorded, seed, out, e) : rc;
+    trace_fini(&recorded);
+    return rc;
+}
