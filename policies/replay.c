@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/hash.h"
 #include "sim/base/input.h"
 
 struct line {
@@ -19,6 +20,7 @@ struct replay {
     char name[64];
     struct line *lines;
     size_t n;
+    uint64_t hash;
 };
 
 /* Objects by number: logs name them so, and numbers are handed out in the same order again. */
@@ -278,6 +280,7 @@ struct replay *replay_read(const char *path, struct err *e)
         return NULL;
     }
     struct replay *r = xcalloc(1, sizeof *r);
+    r->hash = HASH_INIT;
     struct input_line l = {0};
     unsigned flags = 0;
     int rc = 0;
@@ -285,6 +288,7 @@ struct replay *replay_read(const char *path, struct err *e)
     while (rc == 0 && (got = input_next(in, path, &l, e)) == 1) {
         char *text = l.text;
         text[strcspn(text, "\n")] = '\0';
+        r->hash = hash_string(r->hash, text);
         if (l.number == 1) {
             rc = sscanf(text, "policy %63s flags=%u", r->name, &flags) == 2
                      ? 0
@@ -326,6 +330,11 @@ void replay_free(struct replay *r)
         free(r->lines);
     }
     free(r);
+}
+
+uint64_t replay_hash(const struct replay *r)
+{
+    return r->hash;
 }
 
 const struct policy_ops *replay_policy(const struct replay *r)

@@ -14,5 +14,7 @@ struct replay; /* a parsed log */
 /* Reads a log written by `run --decisions`. NULL with errors added. Free with replay_free. */
 struct replay *replay_read(const char *path, struct err *e);
 void replay_free(struct replay *r);
+/* A hash of its lines, for fingerprints. */
+uint64_t replay_hash(const struct replay *r);
 /* The policy that replays it: put it into the setup with r as policy_context. */
 const struct policy_ops *replay_policy(const struct replay *r);

@@ -1,5 +1,6 @@
 /* `xpusim run`: one simulation. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -180,7 +181,10 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     if (o->replay == NULL) {
         (void)config_policy_parse(&p, o->policy, e);
     } else if ((replay = replay_read(o->replay, e)) != NULL) {
-        p = (struct config_policy){.ops = replay_policy(replay), .label = "replay"};
+        /* A log does not say the policy's parameters; the fingerprint has the log's own instead. */
+        char *hash = xformat("replay=%016" PRIx64, replay_hash(replay));
+        p = (struct config_policy){
+            .ops = replay_policy(replay), .label = "replay", .params_text = xkeep(hash)};
     }
     (void)config_trace_packed(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
     if (e->n == 0) {

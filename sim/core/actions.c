@@ -221,7 +221,7 @@ static int act_load(struct sched *s, struct resident_key key, double bytes)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_load(c, key, bytes) : -EPERM;
-    LOG(c, "load %d:%u:%u bytes=%.0f", (int)key.kind, key.a, key.b, bytes);
+    LOG(c, "load %d:%u:%u bytes=%.17g", (int)key.kind, key.a, key.b, bytes);
     return acted(c, "load", rc);
 }
 
@@ -230,7 +230,7 @@ static int act_map(struct sched *s, struct resident_key key, double bytes)
     struct core *c = core_of(s);
     int rc =
         core_map(c, key, bytes); /* it says itself when: in init, where no other action may be */
-    LOG(c, "map %d:%u:%u bytes=%.0f", (int)key.kind, key.a, key.b, bytes);
+    LOG(c, "map %d:%u:%u bytes=%.17g", (int)key.kind, key.a, key.b, bytes);
     return acted(c, "map", rc);
 }
 
