@@ -38,7 +38,9 @@ static void make_capable(struct scenario *sc)
 static void make_alike(struct scenario *sc)
 {
     for (int d = 0; d < 3; d++) {
-        memcpy(sc->cost[d], sc->cost[IGPU], sizeof sc->cost[d]);
+        if (d != IGPU) {
+            memcpy(sc->cost[d], sc->cost[IGPU], sizeof sc->cost[d]);
+        }
         sc->machine.devices[d].ddr_weight = 1 << d;
     }
     sc->setup.contention = contention_find("weighted");
