@@ -42,10 +42,7 @@ static bool start(struct sched *s, struct axpu *a, struct axpu_prefill *f, const
 {
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
-    struct pass_spec spec = {.segments = &seg,
-                             .n_segments = 1,
-                             .layers_repeat = true,
-                             .repeats_until_ns = axpu_warmup_until_ns(s, a)};
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1};
     struct pass *p;
     int rc = sched_pass_form(s, &spec, &p);
     while (rc == -ENOMEM && r->cls == REQUEST_CLASS_REACTIVE && make_room(s, a)) {

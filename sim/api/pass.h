@@ -151,16 +151,11 @@ struct pass_spec {
      * requests have as many tokens more. */
     bool repeats;
     void *policy_data;
-    int64_t repeats_until_ns; /* both kinds of what ends before this instant; 0: of all */
+    int64_t repeats_until_ns; /* of those that end before this instant; 0: of all */
     /* A pass whose tokens came out at this instant, or NULL: before `segments`, all its requests
      * that decode now go on with one token each, in its order. The same pass as with a segment for
      * each of them, for a policy that need not look at them one by one. */
     const struct pass *follows;
-    /* Of a pass launched op by op, after a layer in which nothing happened but its own launches:
-     * until something else happens the policy would launch each layer as that one, at the same
-     * distances, and change nothing that it decides by but what follows from the pass's cursor. The
-     * executor may do so itself: the pass stands at a later layer, its launches are of that. */
-    bool layers_repeat;
     /* Of a pass that repeats: also when some of its requests have ended, it would form the same
      * pass without them, unless one alone is left. The executor may then do so itself, and says who
      * has ended by pass_shrank; without that hook it asks. */

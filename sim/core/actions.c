@@ -55,7 +55,6 @@ static inline int acted(struct core *c, const char *action, int rc)
         c->result->decisions++;
     }
     if (rc == 0 && c->setup->decision_log == NULL) { /* the usual one, in few instructions */
-        c->asked++; /* by this the engine tells a layer in which nothing else was asked for */
         c->last[0] = (struct core_decision){action, c->sched.now_ns};
         return 0;
     }
@@ -322,7 +321,6 @@ static int act_shed(struct sched *s, const struct request *r)
 static int act_note(struct sched *s, const char *name, uint64_t add)
 {
     struct sim_result *res = core_of(s)->result;
-    core_of(s)->asked++; /* a layer in which something was noted is none that goes by untold */
     for (uint32_t i = 0; i < res->n_policy_counters; i++) {
         if (strcmp(res->policy_counter_names[i], name) == 0) {
             res->policy_counters[i] += add;

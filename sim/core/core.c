@@ -429,39 +429,6 @@ static void bury_dead(struct core *c)
     }
 }
 
-struct core_tally core_tally(const struct core *c)
-{
-    struct core_tally t = {.now_ns = c->sched.now_ns,
-                           .news = c->news,
-                           .asked = c->asked,
-                           .epoch = c->sched.epoch,
-                           .kernels = c->result->kernels,
-                           .decisions = c->result->decisions,
-                           .next_launch_id = c->next_launch_id};
-    memcpy(t.counters, c->result->counters, sizeof t.counters);
-    return t;
-}
-
-void core_tally_again(struct core *c, const struct core_tally *before, uint32_t n)
-{
-    struct core_tally now = core_tally(c);
-    SIM_ASSERT(n > 0 && before->now_ns < now.now_ns && before->news <= now.news);
-    SIM_ASSERT(before->next_launch_id <= now.next_launch_id);
-    c->news += n * (now.news - before->news);
-    c->news_seen = c->news;
-    c->asked += n * (now.asked - before->asked);
-    c->sched.epoch += n * (now.epoch - before->epoch);
-    c->result->kernels += n * (now.kernels - before->kernels);
-    c->result->decisions += n * (now.decisions - before->decisions);
-    for (int i = 0; i < COUNTER_COUNT; i++) {
-        c->result->counters[i] += n * (now.counters[i] - before->counters[i]);
-    }
-    c->next_launch_id += n * (now.next_launch_id - before->next_launch_id);
-    core_advance(c, now.now_ns + n * (now.now_ns - before->now_ns));
-    c->last[0].at_ns = c->sched.now_ns; /* what was decided last was decided again */
-    core_progress(c);
-}
-
 /* Nothing is left to do at this instant: what the actions brought is no news, this call has seen
  * it. */
 void core_rest(struct core *c)

@@ -58,12 +58,12 @@ struct full_pass {
     struct full_pass *next_free;
     struct segment *segments; /* owned, capacity kept across reuse */
     uint32_t capacity;
-    uint32_t op_devices;                          /* devices that ran shares of the current op */
-    bool served;                                  /* a kernel has started */
-    bool repeats, layers_repeat, repeats_without; /* the pass_spec's, ... */
-    int64_t repeats_until_ns; /* ... and until when; TIME_NEVER_NS: not limited */
-    struct decodes decodes;   /* of its decode segments */
-    bool loses;               /* somebody cancelled one of its requests */
+    uint32_t op_devices;           /* devices that ran shares of the current op */
+    bool served;                   /* a kernel has started */
+    bool repeats, repeats_without; /* the pass_spec's, ... */
+    int64_t repeats_until_ns;      /* ... and until when; TIME_NEVER_NS: not limited */
+    struct decodes decodes;        /* of its decode segments */
+    bool loses;                    /* somebody cancelled one of its requests */
     int64_t formed_ns, done_ns;
     uint64_t formed_news, done_news, done_decisions;
     /* When it is done: decode segments of those who decode then, and what they add to a shape. */
@@ -178,7 +178,6 @@ struct core {
     struct full_pass *free_passes, *dead_passes;
     struct full_launch *free_launches, *dead_launches;
     uint32_t next_pass_id, next_launch_id, next_slot;
-    bool layers_repeat; /* of some pass that was formed */
     uint64_t n_live;
 
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
@@ -201,7 +200,6 @@ struct core {
     double area_request_ns; /* integral of requests in system */
     double sojourn_ns;      /* sum over departed of time in system */
     uint32_t actions;       /* accepted in the current schedule call */
-    uint64_t asked;         /* of the policy's, so far: refused ones, timers and notes too */
     bool refused, rests;    /* one was refused in it; the policy said that it rests (sched_rest) */
     struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
     enum core_hook hook;                           /* of the policy, that is running */
@@ -278,15 +276,6 @@ void core_pass_shrinks(struct core *c, struct full_launch *l, const struct repea
  * one more token each is free. The pass's shape is that of this one. After both the launch is to
  * start now. */
 void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r);
-/* What repeats (pass_spec.layers_repeat) has happened n times more: `before` is what the core was
- * one time earlier. Launches and passes are the executor's to bring up to date. */
-struct core_tally {
-    int64_t now_ns;
-    uint64_t news, asked, epoch, kernels, decisions, counters[COUNTER_COUNT];
-    uint32_t next_launch_id;
-};
-struct core_tally core_tally(const struct core *c);
-void core_tally_again(struct core *c, const struct core_tally *before, uint32_t n);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);

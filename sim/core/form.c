@@ -315,8 +315,6 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->id = ++c->next_pass_id; /* only now: refused ones leave no gap */
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
-    p->layers_repeat = spec->layers_repeat;
-    c->layers_repeat |= spec->layers_repeat;
     p->repeats_until_ns = spec->repeats_until_ns > 0 ? spec->repeats_until_ns : TIME_NEVER_NS;
     p->formed_ns = c->sched.now_ns;
     p->formed_news = c->news;

@@ -46,7 +46,6 @@ static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, 
 int core_acted(struct core *c, const char *action, int rc)
 {
     SIM_ASSERT(rc <= 0 && action != NULL && c->hook != HOOK_NONE);
-    c->asked++;
     c->last[rc != 0] = (struct core_decision){action, c->sched.now_ns};
     if (rc == 0) {
         return 0;

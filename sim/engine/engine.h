@@ -171,50 +171,8 @@ struct repeat {
     struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
 };
 
-/* What observers heard while a layer ran (layers.c). */
-enum layers_what { LAYERS_SUBMITTED, LAYERS_STARTED, LAYERS_ENDED, LAYERS_DDR, LAYERS_POWER };
-struct layers_note {
-    enum layers_what what;
-    int64_t at_ns;
-    struct launch launch; /* of the first three kinds: as it was then, and its pass */
-    struct pass pass;
-    int64_t ns, lost_ns; /* lead, solo time or an interval of the DDR */
-    uint64_t count;
-    double demand, share;
-    uint8_t domain;
-    enum power_phase phase;
-    double watts;
-};
-
-/* How the machine stands when a layer begins, its first launches submitted. */
-#define LAYERS_MAX_SHARES 2
-struct layers_stand {
-    uint32_t n;
-    struct vexec *exec[LAYERS_MAX_SHARES];
-    struct launch launch[LAYERS_MAX_SHARES];
-    int64_t lead_ns[LAYERS_MAX_SHARES];
-    bool waits[LAYERS_MAX_SHARES];
-    uint32_t last_op_devices, busy_devices;
-    double watts[OBSERVER_DOMAINS];
-    enum power_phase phase[OBSERVER_DOMAINS];
-};
-
-#define LAYERS_MAX_NOTES 64
-struct layers {
-    bool allowed, noting;
-    struct observer observer;
-    struct full_pass *pass; /* whose layer it is; NULL: of none */
-    struct full_pass *last; /* of the layer before it; not to be looked into */
-    uint32_t op;            /* at its begin, and what was then: */
-    struct layers_stand stand;
-    struct core_tally before;
-    struct layers_note notes[LAYERS_MAX_NOTES];
-    uint32_t n_notes;
-};
-
 struct engine {
     struct core core;
-    struct sim_setup setup; /* the run's, whose observers the engine may join (layers.c) */
     struct eventq queue;
     int64_t now_ns;
     struct vdevice devices[MACHINE_MAX_DEVICES];
@@ -233,7 +191,6 @@ struct engine {
     struct power power;
     struct throttle throttle;
     struct repeat repeat;
-    struct layers layers;
     struct corun_pair pairs[1u << CORUN_BITS];
     struct prices prices[1u << PRICES_BITS], unkept;
     bool second_price[1u << (PRICES_BITS - 1)];  /* of the two at a place, used last */
@@ -449,20 +406,6 @@ static inline bool corun_may(const struct engine *e)
 const struct corun_pair *corun_pair(struct engine *e);
 /* Reports what is not reported yet of pairs. */
 void corun_report(struct engine *e);
-
-/* layers.c */
-void layers_init(struct engine *e);
-/* At the end of an instant: where a layer begins as the one before it did, in which nothing else
- * happened, layers go by that repeat it. Time moves to the begin of the last one. */
-bool layers_run(struct engine *e);
-/* Whether it could be: nothing has begun on any device. */
-static inline bool layers_may_run(const struct engine *e)
-{
-    return e->layers.allowed && e->n_jobs == 0 && e->power.tails == 0;
-}
-
-/* What was noted is of no use any more. */
-void layers_forget(struct engine *e);
 
 /* repeat.c */
 void repeat_init(struct engine *e);

@@ -138,14 +138,9 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
     throttle_update(e);
 }
 
-static inline bool defers(const struct engine *e)
-{
-    return e->power.may_defer && !e->layers.noting;
-}
-
 static void ended_now(struct engine *e, uint8_t device)
 {
-    SIM_ASSERT(e->power.ended == POWER_NONE_ENDED && !e->layers.noting);
+    SIM_ASSERT(e->power.ended == POWER_NONE_ENDED);
     e->power.ended = device;
     e->power.ended_ns = e->now_ns;
 }
@@ -188,7 +183,7 @@ void power_ended_idles(struct engine *e)
 
 void power_ended(struct engine *e, uint8_t device)
 {
-    if (!defers(e) || phase_of(e, device) != POWER_PHASE_IDLE) {
+    if (!e->power.may_defer || phase_of(e, device) != POWER_PHASE_IDLE) {
         power_device(e, device);
         return;
     }
@@ -304,7 +299,7 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     begin_phase(e, d, POWER_PHASE_DECODE);
     r->device_watts = p->watts[d];
     r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
-    if (r->lead_ns + r->sample_ns == 0 && defers(e)) {
+    if (r->lead_ns + r->sample_ns == 0 && p->may_defer) {
         repeat_without_rests(e, r);
     } else {
         repeat_with_rests(e, r);

@@ -6,14 +6,10 @@
 
 #include "sim/engine/engine.h"
 
-/* Passes that ran before: a layer in which they are told is none that repeats (layers.c). */
 static void report(struct engine *e, struct prices *p)
 {
     const struct llm *m = e->core.setup->llm;
     SIM_ASSERT(p->passes == 0 || p->summed);
-    if (p->passes > 0) {
-        layers_forget(e);
-    }
     for (uint32_t op = 0; op < OP_KIND_COUNT && p->passes > 0; op++) {
         if (p->known[op] && op != OP_MHA && op != OP_LAYER) {
             vexec_tell(e, &p->run[op], p->passes * (op == OP_HEAD ? 1 : m->n_layers));

@@ -179,12 +179,7 @@ static int run_instant(struct engine *e)
             (void)core_schedule(c);
         }
         bool fine = c->result->status == 0;
-        moved = false;
-        if (fine && c->layers_repeat && layers_may_run(e)) {
-            power_settle(e);
-            moved = layers_run(e);
-        }
-        moved = (fine && e->waiting != NULL && solo_run(e)) || moved;
+        moved = fine && e->waiting != NULL && solo_run(e);
         if (e->ddr_dirty) {
             ddr_settle(e);
         }
@@ -229,7 +224,6 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     solo_init(e);
     repeat_init(e);
     corun_init(e);
-    layers_init(e);
 }
 
 /* A run that stops in the middle, at its horizon or in an error, has done what it has done: the
@@ -279,13 +273,11 @@ static void run_loop(struct engine *e)
 int sim_run(const struct sim_setup *setup, struct sim_result *result)
 {
     struct engine *e = xlines(sizeof *e);
-    e->setup = *setup;
-    int rc = core_init(&e->core, &e->setup, &engine_ops, e, result);
+    int rc = core_init(&e->core, setup, &engine_ops, e, result);
     if (rc == 0) {
-        engine_init(e, &e->setup);
+        engine_init(e, setup);
         run_loop(e);
         result->end_ns = e->now_ns;
-        layers_forget(e); /* or it would hear what is reported now */
         corun_report(e);
         prices_report(e);
         power_finish(e); /* before the audit, which compares what it sums */

@@ -62,9 +62,9 @@ START_TEST(collapsing_changes_no_random_run)
 }
 END_TEST
 
-/* Prices of passes that ran alone make room in the first layer of a prompt that is like those after
- * it: what these passes moved is told then, once. */
-START_TEST(what_is_told_late_is_not_of_the_layer_that_repeats)
+/* Kernel costs of passes that ran alone make room while a prompt runs. The DDR bytes of those
+ * passes are reported then, once. */
+START_TEST(ddr_bytes_that_are_reported_late_are_reported_once)
 {
     static const struct randomrun run = {
         .seed = 1005,
@@ -104,7 +104,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("collapse", .timeout_s = 0),
     TEST(collapsing_changes_no_random_run),
-    TEST(what_is_told_late_is_not_of_the_layer_that_repeats),
+    TEST(ddr_bytes_that_are_reported_late_are_reported_once),
     TEST(the_iteration_after_those_that_repeat_is_audited),
 };
 SUITE_MAIN("collapse", suite)
