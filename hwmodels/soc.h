@@ -106,7 +106,8 @@ struct soc {
     double package_pl1_watts, package_pl2_watts, package_tau_s; /* 0: no package budget */
     char family[32]; /* SoCs of one family share silicon: calibration pools their points; "" none */
     char like[48];   /* SoC whose file this one was made from by data sheet; "" none */
-    char hwmodel[16];      /* the form its numbers were fitted with; "": the usual one */
+    char hwmodel[16];      /* kernel-time model its numbers were fitted with; "": the usual one */
+    char contention[16];   /* the contention model, in the same way */
     bool extrapolated_npu; /* the file says its NPU numbers come from other parts */
     char note[256];
 };

@@ -241,6 +241,8 @@ static const struct json_field soc_rows[] = {
      JSON_DEFAULT(0.0)},
     {JSON_TEXT(M, hwmodel, "hwmodel", "Kernel-time model that the numbers were fitted with."),
      JSON_DEFAULT(0.0)},
+    {JSON_TEXT(M, contention, "contention", "Contention model that the numbers were fitted with."),
+     JSON_DEFAULT(0.0)},
     {JSON_BOOL(M, extrapolated_npu, "npu_extrapolated", "NPU numbers come from other chips."),
      JSON_DEFAULT(0.0)},
     {JSON_OBJECT("host", &host_keys, "The host's part of every launch and token.")},

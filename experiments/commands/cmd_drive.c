@@ -136,18 +136,12 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
 
 /* ---- comparison ---- */
 
-/* The machine file for simulating: measured kernels and their slowdown where it has them. */
-static int load_model(const struct config_options *o, const char *soc, bool measured,
-                      struct config *c, struct err *e)
+/* The machine file for simulating, which states the models it was calibrated with. */
+static int load_model(const struct config_options *o, const char *soc, struct config *c,
+                      struct err *e)
 {
-    struct config_options with = *o;
-    static char form[] = "sim.hwmodel=per-op";
-    static char contention[] = "sim.contention=beside";
-    char *sets[] = {form, contention}; /* borrowed: `with` is never freed */
+    struct config_options with = *o; /* borrows the settings: never freed */
     with.soc = soc;
-    for (size_t i = 0; measured && i < 2 && with.n_sets < CONFIG_MAX_SETS; i++) {
-        with.sets[with.n_sets++] = sets[i];
-    }
     return config_load(c, &with, e);
 }
 
@@ -243,7 +237,7 @@ static int run_turn(const struct drive_values *o, const struct drive_options *d,
         memset(model, 0, sizeof *model);
         status = calibration_round(cal, e);
         status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
-        if (status != EXIT_OK || load_model(&o->config, o->out, true, model, e) != 0) {
+        if (status != EXIT_OK || load_model(&o->config, o->out, model, e) != 0) {
             return status != EXIT_OK ? status : EXIT_BAD_INPUT;
         }
     }
@@ -260,9 +254,9 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
     a->repeats = o->repeat;
     a->clock = o->real.clock;
     int status = EXIT_BAD_INPUT;
-    (void)load_model(&o->config, o->config.soc, cal->traces.n == 0, &models[0], e);
+    (void)load_model(&o->config, o->config.soc, &models[0], e);
     if (o->datasheet != NULL) {
-        (void)load_model(&o->config, o->datasheet, false, &models[1], e);
+        (void)load_model(&o->config, o->datasheet, &models[1], e);
     }
     if (e->n == 0) {
         status = EXIT_OK;

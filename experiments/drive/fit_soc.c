@@ -136,11 +136,19 @@ static void runtime(const struct fit_device *d, cJSON *r, const struct llm *llm,
     }
 }
 
+/* The models that the numbers are of: whoever loads the file runs with them. */
+static void state(cJSON *root, const char *key, const char *model)
+{
+    cJSON_DeleteItemFromObject(root, key);
+    cJSON_AddStringToObject(root, key, model);
+}
+
 cJSON *fit_to_soc(const struct fit *f, const cJSON *soc, const struct llm *llm, const char *name,
                   const char *source)
 {
     cJSON *root = cJSON_Duplicate(soc, true);
     cJSON_ReplaceItemInObject(root, "name", cJSON_CreateString(name));
+    state(root, "hwmodel", "per-op");
     host(f, root, source);
     cJSON *devices = cJSON_GetObjectItem(root, "devices");
     for (uint32_t i = 0; i < f->n_devices; i++) {
@@ -154,6 +162,7 @@ cJSON *fit_to_soc(const struct fit *f, const cJSON *soc, const struct llm *llm, 
         }
         if (f->devices[i].n_beside > 0) {
             quantity(d, "beside", f->devices[i].beside, "1", source);
+            state(root, "contention", "beside");
         }
         cJSON *runtimes = cJSON_GetObjectItem(d, "runtimes");
         for (int r = 0; r < cJSON_GetArraySize(runtimes); r++) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "experiments/run/chunks.h"
+#include "experiments/run/config_notes.h"
 #include "experiments/run/config_sim.h"
 #include "experiments/run/folder.h"
 #include "experiments/run/plugin.h"
@@ -68,17 +69,19 @@ static void add_file(cJSON *tree, const char *key, const char *what, const char 
     }
 }
 
-/* A SoC file whose numbers were fitted with a form of their own runs with it, unless told
- * otherwise.
- */
-static void take_form(cJSON *tree)
+/* Numbers mean what their model makes of them: a SoC file runs with the models that it states,
+ * unless an option says otherwise. */
+static void take_models(cJSON *tree)
 {
-    const cJSON *form =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(tree, "soc"), "hwmodel");
-    if (cJSON_IsString(form)) {
-        cJSON *sim = cJSON_GetObjectItemCaseSensitive(tree, "sim");
-        (void)cJSON_ReplaceItemInObjectCaseSensitive(sim, "hwmodel",
-                                                     cJSON_CreateString(form->valuestring));
+    static const char *const keys[] = {"hwmodel", "contention"};
+    const cJSON *soc = cJSON_GetObjectItemCaseSensitive(tree, "soc");
+    cJSON *sim = cJSON_GetObjectItemCaseSensitive(tree, "sim");
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const cJSON *model = cJSON_GetObjectItemCaseSensitive(soc, keys[i]);
+        if (cJSON_IsString(model)) {
+            (void)cJSON_ReplaceItemInObjectCaseSensitive(sim, keys[i],
+                                                         cJSON_CreateString(model->valuestring));
+        }
     }
 }
 
@@ -200,7 +203,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     add_file(c->tree, "soc", o->soc, soc_file, json_read_file, e);
     add_file(c->tree, "llm", o->llm, llm_file, llm_read_file, e);
     cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json());
-    take_form(c->tree);
+    take_models(c->tree);
     if (e->n > before) {
         return -EINVAL;
     }
@@ -229,6 +232,9 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
                       ? xformat("%s and %u more recordings", o->trace, o->n_recordings - 1)
                       : xstrdup(o->trace != NULL ? o->trace : workload);
     c->hash = tree_hash(c->tree);
+    if (e->n == before) {
+        config_notes_print(c);
+    }
     return e->n > before ? -EINVAL : 0;
 }
 

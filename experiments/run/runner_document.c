@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "experiments/run/config_notes.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
@@ -54,6 +55,11 @@ static void warn_transfer(const struct config *c, struct document *list)
     err_fini(&e);
 }
 
+static void add_data(void *list, const char *text)
+{
+    DOCUMENT_VALUES(list, NULL, text);
+}
+
 /* Things a reader of the result must know. */
 /* Numbers of the machine that were not measured for what ran. */
 static void warn_hardware(const struct config *c, const struct sim_result *s, struct document *list)
@@ -70,6 +76,7 @@ static void warn_hardware(const struct config *c, const struct sim_result *s, st
              c->soc.machine.name);
     }
     warn_transfer(c, list);
+    config_notes(c, add_data, list); /* people had them when the configuration was loaded */
     uint64_t outside = s->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE];
     if (outside > 0) {
         warn(list,

@@ -56,7 +56,7 @@ $x drive --policy fcfs $usual --decisions "$tmp/decisions" --timeline "$tmp/time
 [ "$(grep -o '"name":"[^"]*prefill' "$tmp/timeline.json" | wc -l)" -ge 12 ] || fail "timeline"
 # shellcheck disable=SC2086
 $x drive --policy fcfs $usual --explain >"$tmp/why"
-grep -q 'compute .*kernels, as alone' "$tmp/why" || fail "explain: $(cat "$tmp/why")"
+grep -q 'compute .*kernels for its own tokens' "$tmp/why" || fail "explain: $(cat "$tmp/why")"
 
 # 3. What is not real is refused by name, exit 1.
 status=0
@@ -68,8 +68,20 @@ $x drive --policy sd-npu:blocks=2 $usual >/dev/null 2>"$tmp/err" || status=$?
 # shellcheck disable=SC2086
 $x drive --calibrate "$tmp/t.csv" --clock cpu --llm random-256 -o "$tmp/my.json" >"$tmp/fit" 2>/dev/null
 grep -q 'mha decode' "$tmp/fit" || fail "fit: $(cat "$tmp/fit")"
-$x run --soc "$tmp/my.json" --llm random-256 --policy fcfs --trace "$tmp/t.csv" --hwmodel per-op --contention beside >/dev/null ||
-    fail "the calibrated machine does not run"
+# The file runs as it was calibrated; another kernel-time model, or another LLM, is one sentence.
+mine="run --soc $tmp/my.json --policy fcfs --trace $tmp/t.csv"
+# shellcheck disable=SC2086
+{
+    $x $mine --llm random-256 >"$tmp/itself" 2>"$tmp/err" || fail "the calibrated machine does not run"
+    $x $mine --llm random-256 --hwmodel per-op >"$tmp/per-op" 2>&1
+    [ ! -s "$tmp/err" ] || fail "warning for the calibrated machine as it is: $(cat "$tmp/err")"
+    [ "$(grep 'E2E s' "$tmp/itself")" = "$(grep 'E2E s' "$tmp/per-op")" ] || fail "the calibrated kernels are not used"
+    $x $mine --llm random-256 --hwmodel extended >"$tmp/extended" 2>"$tmp/err"
+    [ "$(grep -c 'were fitted with --hwmodel per-op; this run uses extended' "$tmp/err")" -eq 1 ] || fail "other model: $(cat "$tmp/err")"
+    $x $mine --llm random-1024 --json >"$tmp/other.json" 2>"$tmp/err"
+    [ "$(grep -c 'has measured kernels of random-256, none of random-1024' "$tmp/err")" -eq 1 ] || fail "other LLM: $(cat "$tmp/err")"
+    grep -q 'none of random-1024' "$tmp/other.json" || fail "other LLM, JSON"
+}
 # shellcheck disable=SC2086
 $x drive --compare --policy fcfs --policy pd-static $usual --soc "$tmp/my.json" --beside-soc two-cores --repeat 2 --json \
     >"$tmp/c.json" 2>/dev/null

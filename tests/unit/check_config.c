@@ -1,14 +1,18 @@
 /* From options to a setup: overrides reach the simulation, errors name their place. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/config.h"
+#include "experiments/run/config_notes.h"
 #include "experiments/run/config_sim.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=120"
 
@@ -29,6 +33,7 @@ static void teardown(void)
     config_fini(&config);
     config_options_fini(&options);
     err_fini(&err);
+    tempfile_remove();
 }
 
 /* Reads one option as on a command line; 0 or -EINVAL. */
@@ -112,6 +117,91 @@ START_TEST(options_and_overrides_reach_the_setup)
     ck_assert_double_eq(s.truth_sigma, 0.05);
     ck_assert_uint_eq(s.llm->n_layers, 7);
     ck_assert_double_eq(s.machine->ddr_peak_bytes_per_s, 100e9);
+}
+END_TEST
+
+static char notes[512];
+
+static void collect(void *to, const char *text)
+{
+    (void)to;
+    (void)snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "%s\n", text);
+}
+
+/* A file of two-cores with measured kernels of random-256 and `models`, which it states. */
+static const char *calibrated(const char *models)
+{
+    const char *path = tempfile_make(".json");
+    static const char list[] = "[{\"rows\":1,\"us\":10,\"low\":9,\"high\":11}]";
+    char *ops =
+        xformat("{\"model\":\"random-256\",\"source\":\"test\",\"qkv\":%s,\"ffn\":%s,\"head\":%s,"
+                "\"prefill\":{\"fixed_us\":1,\"pair_ns\":1,\"row_us\":1},"
+                "\"decode\":{\"fixed_us\":1,\"key_ns\":1,\"row_us\":1},"
+                "\"layer\":{\"fixed_us\":1,\"key_ns\":1}}",
+                list, list, list);
+    cJSON *soc = json_read_file(soc_path("two-cores"), &err);
+    cJSON *stated = cJSON_Parse(models);
+    cJSON *device = cJSON_GetObjectItem(soc, "devices")->child;
+    cJSON_AddItemToObject(cJSON_GetObjectItem(device, "runtimes")->child, "ops", cJSON_Parse(ops));
+    while (stated->child != NULL) {
+        cJSON *one = cJSON_DetachItemViaPointer(stated, stated->child);
+        cJSON_AddItemToObject(soc, one->string, one);
+    }
+    ck_assert_int_eq(json_write_file(path, soc, &err), 0);
+    cJSON_Delete(stated);
+    cJSON_Delete(soc);
+    free(ops);
+    return path;
+}
+
+static void load_notes(void)
+{
+    int rc = config_load(&config, &options, &err);
+    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    notes[0] = '\0';
+    config_notes(&config, collect, NULL);
+}
+
+/* What a file was calibrated with applies by itself; an option that differs is one sentence. */
+START_TEST(a_file_runs_with_the_models_that_it_states)
+{
+    options.soc = calibrated("{\"hwmodel\":\"per-op\",\"contention\":\"beside\"}");
+    options.llm = "random-256";
+    load_notes();
+    ck_assert_str_eq(config.sim.hwmodel, "per-op");
+    ck_assert_str_eq(config.contention->name, "beside");
+    ck_assert_str_eq(notes, "");
+    config_fini(&config);
+    take("hwmodel", "extended");
+    take("contention", "none");
+    load_notes();
+    ck_assert_str_eq(
+        notes,
+        "the numbers of two-cores were fitted with --hwmodel per-op; this run uses extended\n"
+        "the numbers of two-cores were fitted with --contention beside; this run uses none\n");
+}
+END_TEST
+
+/* A file with measured kernels that states no model, as written before files did: the kernels lie
+ * unused, and that is a sentence too. */
+START_TEST(measured_kernels_that_are_not_used_are_named)
+{
+    options.soc = calibrated("{}");
+    options.llm = "random-256";
+    load_notes();
+    ck_assert_str_eq(
+        notes,
+        "the numbers of two-cores were fitted with --hwmodel per-op; this run uses extended\n");
+    config_fini(&config);
+    take("hwmodel", "per-op");
+    load_notes();
+    ck_assert_str_eq(notes, "");
+    config_fini(&config);
+    options.llm = "random-1024";
+    load_notes();
+    ck_assert_str_eq(notes, "two-cores has measured kernels of random-256, none of random-1024: "
+                            "kernel times come from its rates, which may be those of a data "
+                            "sheet\n");
 }
 END_TEST
 
@@ -309,6 +399,8 @@ static const struct suite_row suite[] = {
     CASE("config", .setup = setup, .teardown = teardown),
     TEST(defaults_are_the_documented_ones),
     TEST(options_and_overrides_reach_the_setup),
+    TEST(a_file_runs_with_the_models_that_it_states),
+    TEST(measured_kernels_that_are_not_used_are_named),
     TEST(bad_options_are_refused_with_their_name),
     TEST(all_wrong_values_of_a_configuration_are_reported_at_once),
     TEST(a_frame_moves_no_more_than_the_ddr_can),

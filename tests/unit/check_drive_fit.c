@@ -407,6 +407,8 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
                       numbers[i].path, x, numbers[i].want);
     }
     ck_assert_str_eq(cJSON_GetObjectItem(got, "name")->valuestring, "mine");
+    ck_assert_str_eq(cJSON_GetObjectItem(got, "hwmodel")->valuestring, "per-op");
+    ck_assert_ptr_null(cJSON_GetObjectItem(got, "contention")); /* nothing of it was measured */
     const cJSON *other = cJSON_GetArrayItem(
         cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(got, "devices"), 0), "runtimes"),
         0);

@@ -1,0 +1,15 @@
+/* Warnings that a configuration needs before its results: a calibrated SoC file is not used as it
+ * was calibrated. */
+#pragma once
+
+#include "experiments/run/config.h"
+
+/* Calls say(to, sentence) for each. `text` is valid during the call. The configuration is loaded.
+ * The cases are:
+ *   an option chose another kernel-time or contention model than the file's numbers were fitted
+ *   with;
+ *   the file holds measured kernels of another LLM only. */
+void config_notes(const struct config *c, void (*say)(void *to, const char *text), void *to);
+
+/* Prints them on stderr as warnings, each sentence once per process. */
+void config_notes_print(const struct config *c);
