@@ -59,12 +59,32 @@ static bool say(struct sched *s, struct external_run *x)
     return !x->failed;
 }
 
-/* One line of the process, as far as it goes: true when it has more to ask before it is done. */
-static bool hear(struct sched *s, struct external_run *x)
+/* Its next line; NULL when the run cannot go on. */
+static char *next_line(struct sched *s, struct external_run *x)
 {
+    if (s->now_ns - x->lines_since_ns >= EXTERNAL_LINES_NS) {
+        x->lines_since_ns = s->now_ns;
+        x->n_lines = 0;
+    }
+    if (++x->n_lines > EXTERNAL_MAX_LINES) {
+        fail(s, x,
+             "wrote more than %d lines within a millisecond of simulated time: it asks, syncs or "
+             "sets timers for ever",
+             EXTERNAL_MAX_LINES);
+        return NULL;
+    }
     char *line = process_receive(&x->process);
     if (line == NULL) {
         fail(s, x, "%s", x->process.failure);
+    }
+    return line;
+}
+
+/* One line of the process, as far as it goes: true when it has more to ask before it is done. */
+static bool hear(struct sched *s, struct external_run *x)
+{
+    char *line = next_line(s, x);
+    if (line == NULL) {
         return false;
     }
     /* A second line would be taken for the answer to the next question, and everything after it for
@@ -261,13 +281,13 @@ static void external_kv_moved(struct sched *s, const struct request *r)
     text_char(&x->events, ']');
 }
 
-/* At a new instant the process is asked, unless it sleeps through all that happened; again at the
- * same one while it acts and has not said that once is enough, or when there is something that it
- * has not heard. */
+/* At a new instant the process is asked, unless it sleeps through all that happened. It is asked
+ * again at the same one while it acts and has not said that once is enough. An event or a refusal
+ * that it does not know yet is also a reason. */
 static void external_schedule(struct sched *s)
 {
     struct external_run *x = s->state;
-    bool ask = s->epoch != x->epoch || x->again || x->events.n > 0;
+    bool ask = s->epoch != x->epoch || x->again || x->events.n > 0 || x->n_refusals > 0;
     /* The events stay and are told with the next message: it sleeps through the call, not through
      * the news. Without an event nothing says what the call is for, and it is asked. */
     bool slept = own(s)->sleeps && !x->awake && !x->timers && x->events.n > 0;

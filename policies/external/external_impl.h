@@ -18,6 +18,11 @@
 #define EXTERNAL_HELLO                                                                             \
     "{\"xpusim\":\"" XPUSIM_VERSION "\",\"protocol\":" EXTERNAL_STRING(EXTERNAL_PROTOCOL) "}\n"
 
+/* A program that says more lines than this within a millisecond of simulated time asks, syncs or
+ * sets timers for ever. A line may hold any number of actions or questions. */
+#define EXTERNAL_MAX_LINES 20000
+#define EXTERNAL_LINES_NS 1000000
+
 #define EXTERNAL_LIMIT_S 30.0 /* for an answer, where neither policy nor user says otherwise */
 
 /* A program that was asked what it is. */
@@ -77,6 +82,8 @@ struct external_run {
     bool timers;      /* it has set one: no event tells when it is due */
     bool again;       /* it wants to be asked again at an instant at which it acted */
     bool failed;
+    int64_t lines_since_ns; /* what n_lines counts */
+    uint32_t n_lines;
 };
 
 /* external.c: the hooks of a policy that is another process. */

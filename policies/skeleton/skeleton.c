@@ -13,6 +13,7 @@ static const struct policy_param params[] = {
 struct skeleton { /* zeroed before init; nothing may live in static variables */
     struct reqq waiting;
     const struct request *current; /* NULL when idle */
+    struct pass *pass;             /* of it; NULL when none is formed */
     uint8_t device;
 };
 
@@ -34,6 +35,7 @@ static void skeleton_pass_done(struct sched *s, const struct pass *done)
 {
     struct skeleton *p = s->state;
     enum request_state state = done->segments[0].request->state;
+    p->pass = NULL;
     if (state == REQUEST_STATE_FINISHED || state == REQUEST_STATE_SHED) {
         p->current = NULL;
     }
@@ -46,13 +48,14 @@ static void skeleton_request_cancelled(struct sched *s, const struct request *r)
     p->current = p->current == r ? NULL : p->current;
 }
 
-/* Called while it acts: all actions are here, none in the hooks above. */
-static void skeleton_schedule(struct sched *s)
+/* Forms the next pass of the request that is served. False when there is none, or no room for its
+ * KV: then the request keeps its place, and a later call of schedule tries again. A request that
+ * has left its queue by now would never be served. */
+static bool skeleton_form(struct sched *s, struct skeleton *p)
 {
-    struct skeleton *p = s->state;
     const struct request *r = p->current != NULL ? p->current : p->waiting.head;
-    if (r == NULL || r->pass != NULL) {
-        return;
+    if (r == NULL) {
+        return false;
     }
     struct segment segment = {.request = r, .role = SEGMENT_DECODE, .n_tokens = 1};
     if (r->state == REQUEST_STATE_QUEUED) {
@@ -61,15 +64,23 @@ static void skeleton_schedule(struct sched *s)
     }
     struct pass_spec spec = {
         .segments = &segment, .n_segments = 1, .fused_layers = segment.role == SEGMENT_DECODE};
-    struct pass *pass;
-    if (sched_pass_form(s, &spec, &pass) != 0) {
-        return; /* -ENOMEM: no room for its KV. The request keeps its place, and a later call of
-                 * schedule tries again. Who has left its queue by now would never be served. */
+    if (sched_pass_form(s, &spec, &p->pass) != 0) {
+        return false;
     }
     if (p->current == NULL) {
         p->current = reqq_pop(&p->waiting);
     }
-    (void)place_whole(s, pass, p->device, YIELD_PASS);
+    return true;
+}
+
+/* Called while it acts: all actions are here, none in the hooks above. */
+static void skeleton_schedule(struct sched *s)
+{
+    struct skeleton *p = s->state;
+    bool formed = p->pass != NULL || skeleton_form(s, p);
+    if (formed && p->pass->state == PASS_STATE_READY) { /* also after a launch that was refused */
+        (void)place_whole(s, p->pass, p->device, YIELD_PASS);
+    }
 }
 
 static const struct policy_ops ops = {

@@ -56,8 +56,14 @@ grep -q 'my-policy: ok' "$dir/out" || fail "test.sh does not end with ok"
 # the conformance suite takes it like any policy of the tree, and finds one that never launches
 must "$x" check-policy "$my"
 grep -q '^.*my-policy.so: 6 of 6 checks hold$' "$dir/out" || fail "check-policy: $(tail -1 "$dir/out")"
+# a launch that is refused is tried again: here every third one is
+cp -r "$dir/my" "$dir/third"
+sed -i 's/(void)place_whole(s, p->pass, p->device, YIELD_PASS)/static int n; (void)place_whole(s, p->pass, p->device, ++n % 3 != 0 ? YIELD_PASS : (enum yield_point)99)/' "$dir/third/my-policy.c"
+must make -s -C "$dir/third" clean my-policy.so XPUSIM_INCLUDE="$include"
+must "$x" run --policy "$dir/third/my-policy.so" --workload "$load" --trouble ''
+grep -q 'refused' "$dir/out" "$dir/err" || fail "no launch was refused: the test tests nothing"
 cp -r "$dir/my" "$dir/lazy"
-sed -i 's/(void)place_whole(s, pass, p->device, YIELD_PASS)/(void)pass/' "$dir/lazy/my-policy.c"
+sed -i 's/(void)place_whole(s, p->pass, p->device, YIELD_PASS)/(void)p/' "$dir/lazy/my-policy.c"
 must make -s -C "$dir/lazy" clean my-policy.so XPUSIM_INCLUDE="$include"
 refuted() { # plug-in: check-policy exits 1
     (cd "$dir" && "$x" check-policy "$1") >"$dir/out" 2>&1
@@ -77,7 +83,7 @@ grep -q "^0 of 1 requests finished" "$dir/again" && grep -q "formed and on no de
 # so is one that remembers what it did in another run, by each of the three comparisons of two runs
 cp -r "$dir/my" "$dir/remembers"
 sed -i 's/    p->device = (uint8_t)d;/&\n    static unsigned runs; timers = runs++ % 2;/; 0,/^static/s//static unsigned timers;\n&/
-    s/    if (p->current == NULL) {/    if (timers > 0) { timers = 0; (void)sched_set_timer(s, s->now_ns + 1); }\n&/' "$dir/remembers/my-policy.c"
+    s/    if (formed && .*/    if (timers > 0) { timers = 0; (void)sched_set_timer(s, s->now_ns + 1); }\n&/' "$dir/remembers/my-policy.c"
 cmp -s "$dir/my/my-policy.c" "$dir/remembers/my-policy.c" && fail "remembers: the skeleton did not change"
 must make -s -C "$dir/remembers" clean my-policy.so XPUSIM_INCLUDE="$include"
 refuted "$dir/remembers/my-policy.so" || fail "a policy that remembers conforms"
@@ -105,7 +111,7 @@ run="$x run --workload $load --policy"
 
 # a helper that allocates takes xrealloc from the program
 plugin allocates 's/^#include "policies.common.place.h"/&\n#include "policies\/common\/batch.h"/
-    s/struct pass \*pass;/struct batch b = {0}; batch_add(\&b, r, segment.role, 1); batch_fini(\&b);&/'
+    s/struct pass_spec spec/struct batch b = {0}; batch_add(\&b, r, segment.role, 1); batch_fini(\&b);&/'
 same "$dir/allocates.so" fcfs
 
 refuse "cannot read: No such file" $run "$dir/none.so"
@@ -131,7 +137,7 @@ elsewhere() { # plug-in, what must be told: the commands that run policies one b
     done
 }
 breaks() { # name, what the message must say, what schedule does after 5 s, then what is left
-    sed "s/    if (p->current == NULL) {/    if (s->now_ns > 5000000000) { $3 }\n&/; s/\"my-policy\"/\"$1\"/; 1i #include <stdlib.h>\n#include <stdio.h>\n#include <unistd.h>" \
+    sed "s/    if (formed && .*/    if (s->now_ns > 5000000000) { $3 }\n&/; s/\"my-policy\"/\"$1\"/; 1i #include <stdlib.h>\n#include <stdio.h>\n#include <unistd.h>" \
         "$dir/my/my-policy.c" >"$dir/$1.c"
     must "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -fPIC -shared -I"$include" -w -o "$dir/$1.so" "$dir/$1.c"
     $run "$dir/$1.so" --time-limit 2 --trouble "$dir/trouble-$1" --requests "$dir/$1.csv" --timeline "$dir/$1.json" \
@@ -164,7 +170,7 @@ breaks refused "timer 1 time, first at" \
     "static int once; if (once++ == 0) { (void)sched_set_timer(s, 0); } return;" "decisions timeline.json trace.csv"
 test -s "$dir/refused.json" || fail "a run that stalled has no timeline"
 # what it prints is no result: the JSON stays whole, and says so
-sed 's/    if (p->current == NULL) {/    if (s->epoch < 60) { puts("called"); }\n&/; s/"my-policy"/"prints"/; 1i #include <stdio.h>' \
+sed 's/    if (formed && .*/    if (s->epoch < 60) { puts("called"); }\n&/; s/"my-policy"/"prints"/; 1i #include <stdio.h>' \
     "$dir/my/my-policy.c" >"$dir/prints.c"
 must "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -fPIC -shared -I"$include" -w -o "$dir/prints.so" "$dir/prints.c"
 $run "$dir/prints.so" --json >"$dir/out" 2>"$dir/err" || fail "prints: exit status"

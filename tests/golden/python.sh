@@ -301,6 +301,30 @@ grep '"policy.drawn"\|drawn' "$dir/out" | cmp - "$dir/drawn" || fail "random num
 grep -qE 'fcfs +[0-9.]+ ' "$dir/out" || fail "a policy that crashes takes the others with it"
 grep -q 'killed by signal 11' "$dir/out" || fail "compare does not say that a policy crashed"
 
+# One that never comes to rest: its questions, answers or timers take no time, and their number ends it.
+cat >"$dir/restless.py" <<'END'
+from xpusim import Param, Policy
+
+class Restless(Policy):
+    """Does nothing for ever."""
+    params = (Param("how", "ask", choices=("ask", "sync", "timer")),)
+    def init(self):
+        pass
+    def request_arrived(self, r):
+        pass
+    def schedule(self):
+        if self.param["how"] == "timer":
+            self.set_timer(self.now_ns + 1)
+        while self.param["how"] == "ask":
+            self.resident_state("graph_block", 0)
+        while self.param["how"] == "sync":
+            self.sync()
+END
+for how in ask sync timer; do
+    refuse 1 "wrote more than 20000 lines within a millisecond of simulated time" \
+        timeout 300 "$x" run --policy "python:$dir/restless.py:Restless:how=$how" --workload "$load" --trouble ''
+done
+
 # The child ends with its parent, however that ends.
 cat >"$dir/sleeper.py" <<'END'
 import os, time
@@ -342,14 +366,42 @@ differ "$x" diff --policy fcfs --b-policy "python:$examples/edf.py:Edf" --worklo
 grep -q 'form' "$dir/out" || fail "diff does not show where a policy decides otherwise"
 must "$x" bisect --policy fcfs --b-policy "python:$examples/edf.py:Edf" --workload "$load" --max-tests 20 -o "$dir/least.csv"
 differ "$x" diff --policy fcfs --b-policy "python:$examples/edf.py:Edf" --trace "$dir/least.csv"
-must "$x" check-policy "python:$examples/npu_serial.py:NpuSerial" --loads 1
+for policy in npu_serial.py:NpuSerial fcfs.py:Fcfs edf.py:Edf; do
+    must "$x" check-policy "python:$examples/$policy" --loads 1
+done
+# A launch that is refused is tried again: here every third one is.
+cat >"$dir/refused.py" <<'END'
+from my_policy import MyPolicy
+from fcfs import Fcfs
+from edf import Edf
+
+class Third:
+    tried = 0
+    def launch(self, p, device, **usual):
+        self.tried += 1
+        return super().launch(p, device, **(dict(usual, n_ops=p.n_ops + 1) if self.tried % 3 == 0 else usual))
+
+class ThirdOfMine(Third, MyPolicy):
+    """The example of a README."""
+class ThirdOfFcfs(Third, Fcfs):
+    name = "third-fcfs"
+class ThirdOfEdf(Third, Edf):
+    name = "third-edf"
+END
+third() { # class
+    PYTHONPATH=$examples:$dir must "$x" run --policy "python:$dir/refused.py:$1" --workload "$load" --trouble ''
+    grep -q refused "$dir/out" "$dir/err" || fail "$1: no launch was refused: the test tests nothing"
+}
 # The examples of both README files, pasted into the file that the text names: they run, and the suite accepts them.
 for page in README.md policies/python/README.md; do
     sed -n '/^```python$/,/^```$/p' "$page" | grep -v '^```' >"$dir/my_policy.py"
     [ -s "$dir/my_policy.py" ] || fail "$page: no example"
     must "$x" run --policy "python:$dir/my_policy.py:MyPolicy" --workload "$load"
     must "$x" check-policy "python:$dir/my_policy.py:MyPolicy" --loads 2
+    third ThirdOfMine
 done
+third ThirdOfFcfs
+third ThirdOfEdf
 # A file that is edited while a command runs (here by the policy itself, in its first run): the runs after it are refused,
 # and none stands under the name of the other text.
 cat >"$dir/edited.py" <<'END'

@@ -34,6 +34,7 @@ class Fcfs(Policy):
     def schedule(self):
         if self.current is None and self.waiting:
             self.current = self.waiting.popleft()
-        r = self.current
-        if r is not None and r.pass_ is None:
-            self.launch(form(self, [next_piece(r)]), self.device)
+        if self.current is not None:
+            p = self.current.pass_ or form(self, [next_piece(self.current)])
+            if p.state == "ready":  # also after a launch that was refused
+                self.launch(p, self.device)

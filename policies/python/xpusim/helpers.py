@@ -285,6 +285,6 @@ class Iterations(Policy):
         if self.running is None:
             if not self._form(self._fill()):
                 self._first_alone()
-            if self.running is not None:
-                self.launch(self.running, self.device)
+        if self.running is not None and self.running.state == "ready":
+            self.launch(self.running, self.device)
 
