@@ -34,6 +34,7 @@ static void read_check(struct json_obj *o, struct claim_check *k)
     k->neutral = optional_number(o, "neutral", (double)NAN);
     k->informative = json_has(o, "informative") && json_get_bool(o, "informative");
     k->ours = json_has(o, "ours") && json_get_bool(o, "ours");
+    k->every_trace = json_has(o, "every_trace") && json_get_bool(o, "every_trace");
     k->tolerance_frac = json_has(o, "tolerance_frac")
                             ? json_get_number(o, "tolerance_frac", 0.0, 1.0)
                             : DEFAULT_TOLERANCE_FRAC;
@@ -45,6 +46,10 @@ static void read_check(struct json_obj *o, struct claim_check *k)
                       "%s: %s: must hold exactly one of published, published_low with "
                       "published_high, above, below",
                       o->file, o->path);
+        return;
+    }
+    if (k->every_trace && !json_has(o, "above") && !json_has(o, "below")) {
+        (void)err_add(o->err, "%s: %s.every_trace: is for above and below only", o->file, o->path);
         return;
     }
     if (json_has(o, "above") || json_has(o, "below")) {
@@ -244,6 +249,16 @@ int claims_change(struct claims *c, const struct setup *s, struct err *e)
         rc = setup_add(&c->v[i].setup, s, e);
     }
     return rc;
+}
+
+void claims_set_by(struct claims *c, const char *id, const char *why)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct claim *one = &c->v[i];
+        if (one->set_by == NULL && (id == NULL || strcmp(one->id, id) == 0)) {
+            one->set_by = why;
+        }
+    }
 }
 
 /* ---- evaluating ---- */

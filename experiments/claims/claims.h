@@ -5,10 +5,11 @@
  * checks: an expression over the quantities and what was published about it.
  *
  * The papers measured one trace of 15 minutes each. Replication k of every run has its own trace,
- * the same for all runs, so an expression has one value per single trace, and two questions can be
- * told apart: what is its mean (t interval), and is the published value what one trace may well
- * show. The range of 39 single traces holds the next one with probability 95 %, whatever their
- * distribution (38/40), so 39 is the default number.
+ * the same for all runs, so an expression has one value per single trace. Two questions follow:
+ * where is the mean (t interval), and would one trace show the published value. The range of single
+ * traces lies between their quantiles of 2.5 and 97.5 %, of rank p (n + 1). It holds the next trace
+ * with probability 95 % for any distribution. Of CLAIM_TRACES traces these are the least and the
+ * most (38/40); of fewer the range holds less, and more do not widen it.
  *
  *   number  `published` (or `published_low` and `published_high`):
  *           reproduced   it meets the range of the single traces, the mean's interval lies on its
@@ -16,10 +17,13 @@
  *                        wider than CLAIM_WIDTH_FACTOR times the effect published (its distance
  *                        from neutral, or from 0). What has no spread (a kernel's cost) has
  *                        `tolerance_frac` (default 0.1) of itself instead.
- *           compatible   all but the last: one trace may well show it, and much else; not decided
+ *           compatible   all but the last: one trace may well show it, and much else; not decided.
+ *                        It never counts as holding
  *           direction    only the second
  *   order   `above` or `below`:
- *           reproduced   the mean's interval lies there;  direction: only the mean does
+ *           reproduced   the mean's interval lies there;  direction: only the mean does. With
+ *                        `every_trace` (a bound on a maximum) each single trace lies there, and
+ *                        there is no direction
  *   else    not reproduced
  *
  * A claim is as good as its worst check; an `informative` check is printed and does not count. A
@@ -45,6 +49,8 @@
 
 #define CLAIMS_MAX_CHECKS 64
 #define CLAIM_WIDTH_FACTOR 1.0 /* ours */
+#define CLAIM_TRACES 39        /* the fewest whose range holds the next with CLAIM_RANGE_FRAC */
+#define CLAIM_RANGE_FRAC 0.95
 
 enum claim_verdict {
     CLAIM_REPRODUCED,
@@ -66,12 +72,14 @@ struct claim_check {
     double neutral;   /* NaN: none */
     double tolerance_frac;
     bool informative;
-    bool ours; /* its threshold is this project's, not the paper's */
+    bool ours;        /* its threshold is this project's, not the paper's */
+    bool every_trace; /* an order that each single trace must keep */
     /* results */
     double *x; /* owned; one value per replication */
     struct stats_interval mean;
-    double least, most; /* of the single traces; of what has no spread: mean -+ tolerance */
-    double percentile;  /* of the published value (a range's middle) among x; NaN for orders */
+    double least, most;     /* range of the single traces; without spread: mean -+ tolerance */
+    double lowest, highest; /* of all single traces */
+    double percentile;      /* of the published value (a range's middle) among x; NaN for orders */
     enum claim_verdict verdict;
 };
 
@@ -125,6 +133,14 @@ struct claims_run {
     struct quantities_rounds *rounds; /* owned, while it is judging */
 };
 study_judge claims_judge;
+
+/* A parameter was set from this claim (from every claim where id is NULL), so it is no test: `why`,
+ * borrowed, is its set_by where the file gives none. */
+void claims_set_by(struct claims *c, const char *id, const char *why);
+
+/* Whether a claim with this verdict holds: reproduced or calibrated. What is compatible is not
+ * decided, and does not hold. */
+bool claim_verdict_holds(enum claim_verdict v);
 
 /* Fills means, verdicts and reasons from the checks' n values each: the rules above. Pure. */
 void claim_judge(struct claim *c, uint32_t n);

@@ -1,13 +1,21 @@
 /* From values to verdicts: the rules of claims.h. */
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/claims/claims.h"
+#include "sim/base/arena.h"
 
 const char *const claim_verdict_names[] = {
     "reproduced", "calibrated",     "compatible, not decided",
     "direction",  "not reproduced", "not modellable"};
+
+bool claim_verdict_holds(enum claim_verdict v)
+{
+    return v == CLAIM_REPRODUCED || v == CLAIM_CALIBRATED;
+}
 
 /* Share of the finite values below v, ties by half, in percent. */
 static double percentile_of(const double *x, uint32_t n, double v)
@@ -23,18 +31,37 @@ static double percentile_of(const double *x, uint32_t n, double v)
     return finite > 0 ? 100.0 * below / finite : (double)NAN;
 }
 
+/* The value of rank p (n + 1) among n > 0 sorted ones, between two of them by a straight line. With
+ * this rank the next value lies below it with probability p. */
+static double ranked(const double *sorted, uint32_t n, double p)
+{
+    double rank = fmin(fmax(p * (n + 1.0), 1.0), n);
+    uint32_t below = (uint32_t)rank;
+    double left = sorted[below - 1];
+    return below < n ? left + (rank - below) * (sorted[below] - left) : left;
+}
+
 /* Range of the single traces. Values that differ by rounding only have no spread. */
 static void range(struct claim_check *k, uint32_t n)
 {
-    k->least = (double)INFINITY;
-    k->most = -(double)INFINITY;
+    double *sorted = xcalloc(n + 1, sizeof *sorted);
+    uint32_t finite = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (isfinite(k->x[i])) {
-            k->least = fmin(k->least, k->x[i]);
-            k->most = fmax(k->most, k->x[i]);
+            sorted[finite++] = k->x[i];
         }
     }
-    if (k->most - k->least <= 1e-12 * fabs(k->mean.mean)) {
+    k->least = k->lowest = (double)INFINITY;
+    k->most = k->highest = -(double)INFINITY;
+    if (finite > 0) {
+        gsl_sort(sorted, 1, finite);
+        k->lowest = sorted[0];
+        k->highest = sorted[finite - 1];
+        k->least = ranked(sorted, finite, (1.0 - CLAIM_RANGE_FRAC) / 2.0);
+        k->most = ranked(sorted, finite, (1.0 + CLAIM_RANGE_FRAC) / 2.0);
+    }
+    free(sorted);
+    if (k->highest - k->lowest <= 1e-12 * fabs(k->mean.mean)) {
         k->mean.sd = 0.0;
         k->mean.low = k->mean.high = k->mean.mean;
         k->least = k->mean.mean - k->tolerance_frac * fabs(k->mean.mean);
@@ -74,9 +101,19 @@ static enum claim_verdict judge_number(const struct claim_check *k)
     return right_side && isfinite(k->neutral) ? CLAIM_DIRECTION : CLAIM_NOT_REPRODUCED;
 }
 
+/* The trace that is furthest on the wrong side of an order's bound. */
+static double worst_trace(const struct claim_check *k)
+{
+    return k->kind == CHECK_ABOVE ? k->lowest : k->highest;
+}
+
 static enum claim_verdict judge_order(const struct claim_check *k)
 {
     bool above = k->kind == CHECK_ABOVE;
+    if (k->every_trace) {
+        bool kept = above ? worst_trace(k) > k->low : worst_trace(k) < k->low;
+        return kept ? CLAIM_REPRODUCED : CLAIM_NOT_REPRODUCED;
+    }
     if (above ? mean_low(k) > k->low : mean_high(k) < k->low) {
         return CLAIM_REPRODUCED;
     }
@@ -115,6 +152,10 @@ static void explain(struct claim *c, const struct claim_check *k)
     } else if (k->kind == CHECK_NUMBER) {
         (void)snprintf(text, sizeof text, "%.60s: %.3g where %.3g is published", k->name,
                        k->mean.mean, (k->low + k->high) / 2.0);
+    } else if (k->every_trace) {
+        (void)snprintf(text, sizeof text, "%.60s: %.3g in the worst of %u traces, not %s %.3g",
+                       k->name, worst_trace(k), k->mean.n,
+                       k->kind == CHECK_ABOVE ? "above" : "below", k->low);
     } else {
         (void)snprintf(text, sizeof text, "%.60s: %.3g [%.3g, %.3g], not %s %.3g", k->name,
                        k->mean.mean, mean_low(k), mean_high(k),

@@ -16,10 +16,14 @@ static void published_text(const struct claim_check *k, char *buf, size_t size)
     }
 }
 
-/* The mean with its interval; a value without spread as it is. */
+/* The mean with its interval; the worst trace where that decides; a value without spread as it is.
+ */
 static const char *simulated_text(const struct claim_check *k, struct document *d)
 {
-    return k->mean.sd > 0.0         ? document_interval(d, &k->mean)
+    return k->every_trace && k->mean.sd > 0.0
+               ? document_format(d, "%.4g at worst",
+                                 k->kind == CHECK_ABOVE ? k->lowest : k->highest)
+           : k->mean.sd > 0.0       ? document_interval(d, &k->mean)
            : isfinite(k->mean.mean) ? document_format(d, "%.4g", k->mean.mean)
                                     : "-";
 }
@@ -92,13 +96,14 @@ static const struct claim_check *deciding(const struct claim *c)
 static void put_checks(const struct claim *c, struct document *d)
 {
     struct frame *f = document_data(d, "checks", 0,
-                                    "name unit published simulated low high n least most "
-                                    "percentile informative ours verdict");
+                                    "name unit published neutral simulated low high n least most "
+                                    "lowest highest percentile every_trace informative ours "
+                                    "verdict");
     for (uint32_t i = 0; i < c->n_checks; i++) {
         const struct claim_check *k = &c->checks[i];
-        FRAME_ROW(f, k->name, k->unit, published(k, d), k->mean.mean, k->mean.low, k->mean.high,
-                  k->mean.n, k->least, k->most, k->percentile, k->informative, k->ours,
-                  claim_verdict_names[k->verdict]);
+        FRAME_ROW(f, k->name, k->unit, published(k, d), k->neutral, k->mean.mean, k->mean.low,
+                  k->mean.high, k->mean.n, k->least, k->most, k->lowest, k->highest, k->percentile,
+                  k->every_trace, k->informative, k->ours, claim_verdict_names[k->verdict]);
     }
 }
 

@@ -179,12 +179,6 @@ static double settled(const struct sample *s, uint32_t claim, uint32_t parameter
 
 /* ---- the witness ---- */
 
-static bool holds(const struct claim *c)
-{
-    return c->verdict == CLAIM_REPRODUCED || c->verdict == CLAIM_CALIBRATED ||
-           c->verdict == CLAIM_COMPATIBLE;
-}
-
 struct ranked {
     uint32_t point;
     double sum; /* claims that hold there, less a little for every doubt */
@@ -236,7 +230,7 @@ void fit_confirm_take(struct fit *f, struct claims *judged)
     struct fit_confirming *c = &f->confirming;
     uint32_t found = 0;
     for (uint32_t k = 0; k < judged->n; k++) {
-        found |= holds(&judged->v[k]) ? 1u << k : 0;
+        found |= claim_verdict_holds(judged->v[k].verdict) ? 1u << k : 0;
     }
     if (c->at == c->n) {
         f->witness = (struct fit_witness){.judged = *judged, .holds = found};

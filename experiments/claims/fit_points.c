@@ -34,6 +34,7 @@ int fit_claims_read(const struct fit_options *o, struct claims *c, struct err *e
     for (uint32_t i = 0; i < c->n && rc == 0; i++) {
         drop_informative(&c->v[i]);
     }
+    claims_set_by(c, NULL, "the point was searched for so that the claim holds");
     return rc == 0 ? claims_change(c, o->fixed, e) : rc;
 }
 

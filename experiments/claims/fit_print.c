@@ -179,6 +179,7 @@ cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
     cJSON_AddStringToObject(o, "about",
                             "Fitted to the claims by `xpusim claims --fit`, not measured: where "
                             "most of them hold together. Never a default.");
+    cJSON_AddItemToObject(o, "fitted_to", set_json(f, UINT32_MAX));
     cJSON_AddItemToObject(o, "holds", set_json(f, g->best.holds));
     for (int k = 0; k < SETUP_LISTS; k++) {
         const struct setup_texts *t = &all.list[k];

@@ -67,10 +67,17 @@ static void show(const struct claims *c, const struct claims_options *o)
 {
     struct document *d = document_new();
     if (!o->brief) {
+        uint32_t n = o->run.replications;
         document_note(d,
                       "%u traces from seed %llu; mean [95 %% interval]; percentile of the "
-                      "published value among single traces\n",
-                      o->run.replications, (unsigned long long)o->run.seed);
+                      "published value among single traces%s",
+                      n, (unsigned long long)o->run.seed, n < CLAIM_TRACES ? "" : "\n");
+        if (n < CLAIM_TRACES) {
+            document_note(d,
+                          "Their range holds the next trace with probability %.0f %% only; %d "
+                          "traces give %.0f %%.\n",
+                          100.0 * (n - 1.0) / (n + 1.0), CLAIM_TRACES, 100.0 * CLAIM_RANGE_FRAC);
+        }
     }
     claims_document(c, !o->brief, "", d);
     document_show(d, &o->output);
@@ -101,11 +108,26 @@ static int changes(const struct claims_options *o, cJSON **tree, struct setup *s
         (void)json_get_string(&root, "about");
         (void)json_has(&root, "holds");
         setup_read(s, &root);
+        if (json_has(&root, "fitted_to")) {
+            (void)json_get_array_size(&root, "fitted_to", 0, FIT_MAX_CLAIMS);
+        }
     }
     int rc = e->n > 0 ? -EINVAL : 0;
     rc = rc == 0 ? changes_add(&s->set, &o->sets, "set", "PATH=VALUE", '=', e) : rc;
     rc = rc == 0 ? changes_add(&s->policy, &o->policies, "policy", "NAME:key=value", ':', e) : rc;
     return rc == 0 ? changes_add(&s->workload, &o->scales, "scale", "KIND:key=value", ':', e) : rc;
+}
+
+/* The claims that a profile was fitted to are no tests of it. */
+static void mark_fitted(struct claims *c, const cJSON *profile)
+{
+    const cJSON *id;
+    cJSON_ArrayForEach(id, cJSON_GetObjectItemCaseSensitive(profile, "fitted_to"))
+    {
+        if (cJSON_IsString(id)) {
+            claims_set_by(c, id->valuestring, "the profile was fitted to this claim");
+        }
+    }
 }
 
 /* ---- fitting ---- */
@@ -209,6 +231,7 @@ static int judge(void *values, struct err *e)
     rc = rc == 0 ? claims_select(&c, o->ids.v, o->ids.n, e) : rc;
     rc = rc == 0 ? claims_choose(&c, o->reading, e) : rc;
     rc = rc == 0 ? claims_change(&c, &changed, e) : rc;
+    mark_fitted(&c, tree);
     if (rc == 0 && o->list) {
         list(&c);
         status = EXIT_OK;

@@ -93,6 +93,54 @@ START_TEST(an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction
 }
 END_TEST
 
+/* Traces 1 to n. The range of 39 holds the next with probability 38/40 = 95 %. More traces must not
+ * widen it: of 399 the 2.5 % quantile is the value of rank 0.025 * 400 = 10, and 390 the other end.
+ * Of 99 both lie halfway between two ranks: 2.5 and 97.5. */
+START_TEST(more_traces_do_not_widen_the_range_of_single_traces)
+{
+    static double x[399];
+    for (int i = 0; i < 399; i++) {
+        x[i] = 399 - i; /* in no order */
+    }
+    static const struct {
+        uint32_t n;
+        double least, most;
+    } expected[] = {{39, 361, 399}, {99, 301 + 1.5, 399 - 1.5}, {399, 10, 390}};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        struct claim c = {.id = "X", .n_checks = 1};
+        c.checks[0] = number(1.0, 1.0, (double)NAN);
+        c.checks[0].x = x;
+        claim_judge(&c, expected[i].n);
+        ck_assert_double_eq_tol(c.checks[0].least, expected[i].least, 1e-9);
+        ck_assert_double_eq_tol(c.checks[0].most, expected[i].most, 1e-9);
+    }
+    struct claim_check outermost = number(399.0, 399.0, (double)NAN);
+    outermost.x = x;
+    struct claim c = {.id = "X", .n_checks = 1};
+    c.checks[0] = outermost;
+    claim_judge(&c, 399);
+    ck_assert_int_eq(c.verdict, CLAIM_NOT_REPRODUCED); /* one trace in 399 shows it */
+}
+END_TEST
+
+/* "Below 12" of a maximum: four of five traces keep it, and the mean of 10 +- 1.963 does. The trace
+ * with 12 breaks it all the same. */
+START_TEST(a_bound_on_a_maximum_is_judged_by_the_worst_trace)
+{
+    struct claim_check k = order(CHECK_BELOW, 12.0);
+    ck_assert_int_eq(judged(k), CLAIM_REPRODUCED);
+    k.every_trace = true;
+    ck_assert_int_eq(judged(k), CLAIM_NOT_REPRODUCED);
+    k.low = k.high = 12.5;
+    ck_assert_int_eq(judged(k), CLAIM_REPRODUCED);
+    k = order(CHECK_ABOVE, 8.0);
+    k.every_trace = true;
+    ck_assert_int_eq(judged(k), CLAIM_NOT_REPRODUCED);
+    k.low = k.high = 7.5;
+    ck_assert_int_eq(judged(k), CLAIM_REPRODUCED);
+}
+END_TEST
+
 START_TEST(what_has_no_spread_is_held_against_its_tolerance)
 {
     static double same[] = {10, 10, 10, 10, 10};
@@ -120,6 +168,33 @@ START_TEST(a_claim_is_as_good_as_its_worst_check_that_counts)
     c.not_modellable = "no display";
     claim_judge(&c, 5);
     ck_assert_int_eq(c.verdict, CLAIM_NOT_MODELLABLE);
+}
+END_TEST
+
+START_TEST(what_is_not_decided_does_not_hold)
+{
+    ck_assert(claim_verdict_holds(CLAIM_REPRODUCED));
+    ck_assert(claim_verdict_holds(CLAIM_CALIBRATED));
+    ck_assert(!claim_verdict_holds(CLAIM_COMPATIBLE));
+    ck_assert(!claim_verdict_holds(CLAIM_DIRECTION));
+}
+END_TEST
+
+/* Two claims that both hold: only the one that a set-up was fitted to is no test of it. */
+START_TEST(a_claim_that_was_fitted_is_never_called_reproduced)
+{
+    struct claim v[2] = {{.id = "X1", .n_checks = 1}, {.id = "X2", .n_checks = 1}};
+    struct claims all = {.v = v, .n = 2};
+    claims_set_by(&all, "X1", "fitted");
+    for (int i = 0; i < 2; i++) {
+        v[i].checks[0] = order(CHECK_ABOVE, 8.0);
+        claim_judge(&v[i], 5);
+    }
+    ck_assert_int_eq(v[0].verdict, CLAIM_CALIBRATED);
+    ck_assert_int_eq(v[1].verdict, CLAIM_REPRODUCED);
+    claims_set_by(&all, NULL, "all were");
+    ck_assert_str_eq(v[0].set_by, "fitted");
+    ck_assert_str_eq(v[1].set_by, "all were");
 }
 END_TEST
 
@@ -416,6 +491,8 @@ START_TEST(bad_claims_are_refused_by_file_and_place)
     refused(MACHINE, "{\"name\":\"a\",\"value\":\"q\",\"published\":1,\"above\":2}",
             "exactly one of");
     refused(MACHINE, "{\"name\":\"a\",\"value\":\"q\",\"published\":1,\"colour\":2}", "colour");
+    refused(MACHINE, "{\"name\":\"a\",\"value\":\"q\",\"published\":1,\"every_trace\":true}",
+            "every_trace");
     refused("\"q\":{\"sustained\":{\"policy\":\"fcfs\",\"workload\":\"w1:n={rate}\",\"rates\":[5,"
             "5],\"metric\":\"reactive.arrived\",\"at_most\":1}}",
             CHECK_A, "rising positive rates");
@@ -457,9 +534,13 @@ static const struct suite_row suite[] = {
     TEST(a_set_up_replaces_what_it_names_and_adds_the_rest),
     TEST(a_set_up_holds_texts_of_any_length),
     TEST(every_reading_is_judged_by_itself),
+    TEST(more_traces_do_not_widen_the_range_of_single_traces),
+    TEST(a_bound_on_a_maximum_is_judged_by_the_worst_trace),
     TEST(an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction),
     TEST(what_has_no_spread_is_held_against_its_tolerance),
     TEST(a_claim_is_as_good_as_its_worst_check_that_counts),
+    TEST(what_is_not_decided_does_not_hold),
+    TEST(a_claim_that_was_fitted_is_never_called_reproduced),
     TEST(a_value_that_is_not_defined_is_not_reproduced),
     TEST(the_sustained_rate_is_where_the_line_between_two_rates_crosses_the_limit),
     TEST(a_limit_that_is_never_crossed_is_not_defined),
