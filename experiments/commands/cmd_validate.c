@@ -17,7 +17,7 @@ static int run(void *values, struct err *e)
     }
     o->run.config.seed = o->run.config.seed_given ? o->run.config.seed : 1;
     if (o->points.points != NULL) {
-        return validate_points(&o->points, o->run.config.soc, &o->output, e);
+        return validate_points(&o->points, &o->run.config, &o->output, e);
     }
     if (o->run.run != NULL) {
         return validate_run(&o->run, &o->output, e);

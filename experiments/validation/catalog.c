@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/config_sim.h"
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
 #include "sim/base/arena.h"
@@ -123,6 +124,16 @@ double catalog_recipe_bytes(const struct catalog *c, const char *name)
     return 0.0;
 }
 
+static void usual_contention(struct catalog *c, struct err *e)
+{
+    struct config_sim sim;
+    cJSON *defaults = config_sim_to_json();
+    config_sim_parse(json_root(defaults, "sim", e), &sim);
+    c->contention = contention_find(sim.contention);
+    c->contention_params = sim.contention_params;
+    cJSON_Delete(defaults);
+}
+
 int catalog_open(struct catalog *c, struct err *e)
 {
     memset(c, 0, sizeof *c);
@@ -131,6 +142,7 @@ int catalog_open(struct catalog *c, struct err *e)
     (void)folder_each(datadir_path("hwmodels/llm"), add_llm, c, e);
     read_recipes(c, e);
     (void)interval_table_read(&c->residuals, e);
+    usual_contention(c, e);
     return e->n == before ? 0 : -EINVAL;
 }
 

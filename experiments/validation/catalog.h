@@ -3,6 +3,7 @@
 
 #include "hwmodels/conformal.h"
 #include "hwmodels/soc.h"
+#include "sim/api/contention.h"
 
 struct catalog_llm {
     const char *name; /* of the model, or one of its aliases; nobody frees it */
@@ -25,6 +26,10 @@ struct catalog {
     struct catalog_recipe *recipes; /* owned */
     size_t n_recipes;
     struct conformal residuals; /* owned: what intervals rest on */
+    /* They share rows of several devices: those of a run without options, until replaced. */
+    const struct contention_ops *contention;
+    struct contention_params contention_params;
+    bool contention_given; /* `contention` holds even where a SoC file states its own */
 };
 
 /* Reads every shipped file. 0 or -EINVAL with errors; catalog_fini is needed in both cases. */

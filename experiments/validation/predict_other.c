@@ -51,9 +51,24 @@ static double solo_bytes_per_s(const struct soc *soc, uint8_t device, const stru
     return d->runtimes[soc_runtime_find(d, p->runtime, p->weight_bits, &exact)].many.bytes_per_s;
 }
 
-/* Shares under max-min, the simulator's default form. A co-run row that names one engine has the
- * GPU and the NPU at work; one that names several is their total. */
-static struct prediction bandwidth(const struct soc *soc, const struct point *p)
+/* Shares of engines that stream, under the contention model of a run on this machine. */
+static void share(const struct catalog *c, const struct soc *soc, struct flow *f, uint32_t n,
+                  double capacity)
+{
+    struct contention_params params = c->contention_params;
+    bool stated = !c->contention_given && soc->contention[0] != '\0';
+    const struct contention_ops *model = stated ? contention_find(soc->contention) : c->contention;
+    for (uint32_t i = 0; i < n; i++) {
+        params.beside[f[i].device] = soc->devices[f[i].device].beside_frac;
+        params.ceiling_bytes_per_s[f[i].device] = f[i].demand_bytes_per_s; /* a stream's is all */
+    }
+    model->share(f, n, capacity, &params);
+}
+
+/* A co-run row that names one engine has the GPU and the NPU at work; one that names several is
+ * their total. */
+static struct prediction bandwidth(const struct catalog *c, const struct soc *soc,
+                                   const struct point *p)
 {
     double cap = soc->machine.ddr_peak_bytes_per_s * soc->machine.ddr_cap_frac;
     if (strcmp(p->device, "all") == 0) {
@@ -80,10 +95,11 @@ static struct prediction bandwidth(const struct soc *soc, const struct point *p)
     struct flow f[MAX_ENGINES];
     double most = cap;
     for (uint32_t i = 0; i < n; i++) {
-        f[i] = (struct flow){solo_bytes_per_s(soc, engines[i], p), 1.0, engines[i], 0.0};
+        f[i] = (struct flow){solo_bytes_per_s(soc, engines[i], p),
+                             soc->machine.devices[engines[i]].ddr_weight, engines[i], 0.0};
         most = fmax(most, f[i].demand_bytes_per_s);
     }
-    contention_find("max-min")->share(f, n, most, NULL);
+    share(c, soc, f, n, most);
     double total = 0.0;
     for (uint32_t i = 0; i < (one ? 1 : n); i++) {
         total += f[i].share_bytes_per_s;
@@ -116,7 +132,7 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
     }
     switch (p->metric) {
     case POINT_BANDWIDTH_GBS:
-        return bandwidth(soc, p);
+        return bandwidth(c, soc, p);
     case POINT_POWER_W:
         return power(soc, p);
     case POINT_GEMM_TFLOPS: {

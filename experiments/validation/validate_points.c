@@ -57,6 +57,26 @@ static void keep_soc(struct points *p, const char *name)
     p->n = n;
 }
 
+/* The settings of the simulation count; the machines are the catalog's. */
+static int take_settings(struct catalog *c, const struct config_options *o, struct err *e)
+{
+    struct config_options with = config_options_default();
+    struct config config;
+    config_options_overlay(&with, o);
+    with.soc = CONFIG_DEFAULT_SOC;
+    int rc = config_load(&config, &with, e);
+    if (rc == 0) {
+        c->contention = config.contention;
+        c->contention_params = config.sim.contention_params;
+    }
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        c->contention_given |= strncmp(o->sets[i], "sim.contention=", 15) == 0;
+    }
+    config_fini(&config);
+    config_options_fini(&with);
+    return rc;
+}
+
 /* ---- printing ---- */
 
 /* The summary; for people groups of one kind stand under "by KIND". */
@@ -282,7 +302,7 @@ static bool within(const struct validate_points_options *o, const struct points_
     return ok;
 }
 
-int validate_points(const struct validate_points_options *o, const char *only_soc,
+int validate_points(const struct validate_points_options *o, const struct config_options *config,
                     const struct option_output *out, struct err *e)
 {
     const char *path = datadir_named(o->points, "hwmodels/points", ".csv");
@@ -291,7 +311,8 @@ int validate_points(const struct validate_points_options *o, const char *only_so
     const char *soc = NULL;
     int rc = points_read(path, &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
-    rc = rc == 0 && only_soc != NULL ? take_soc(&catalog, only_soc, &soc, e) : rc;
+    rc = rc == 0 ? take_settings(&catalog, config, e) : rc;
+    rc = rc == 0 && config->soc != NULL ? take_soc(&catalog, config->soc, &soc, e) : rc;
     if (rc == 0 && soc != NULL) {
         keep_soc(&points, soc);
         rc = points.n > 0 ? 0 : err_add(e, "%s: no row is about %s", path, soc);

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "experiments/run/config.h"
 #include "experiments/shell/options.h"
 
 struct validate_points_options {
@@ -12,7 +13,8 @@ struct validate_points_options {
 };
 extern const struct option_table validate_points_option_table;
 
-/* only_soc: rows of this SoC alone (a name, or a file that replaces the shipped one); NULL: all.
- * Prints. Returns the exit status: 1 when an error is above a stated limit, 2 for bad input. */
-int validate_points(const struct validate_points_options *o, const char *only_soc,
+/* `config` gives the settings of the simulation, and `soc`: rows of this SoC alone (a name, or a
+ * file that replaces the shipped one); NULL: all. Prints. Returns the exit status: 1 when an error
+ * is above a stated limit, 2 for bad input. */
+int validate_points(const struct validate_points_options *o, const struct config_options *config,
                     const struct option_output *out, struct err *e);

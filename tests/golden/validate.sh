@@ -54,6 +54,14 @@ expect() { # exit status, text that must appear on either stream, arguments...
     expect 0 "latency rows" --points reference --max-median 12
     expect 1 "is above" --points reference --max-median 5
     expect 0 "median_with_unpredicted" --points reference --soc core-ultra-7-155h --max-p90 25 --json
+    # co-run rows are shared by the contention model that is asked for
+    expect 0 "bandwidth_gbs" --points reference --soc snapdragon-8-elite-gen5 --contention none
+    shared=$(grep bandwidth_gbs "$tmp/out")
+    expect 0 "bandwidth_gbs" --points reference --soc snapdragon-8-elite-gen5 --contention max-min
+    test "$(grep bandwidth_gbs "$tmp/out")" != "$shared" || {
+        echo "FAILED: validate --points does not read --contention"
+        status=1
+    }
     expect 2 "nonesuch" --points nonesuch
     expect 2 "no such SoC" --points reference --soc nonesuch
     expect 2 "max-median" --points reference --max-median x

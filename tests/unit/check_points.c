@@ -105,6 +105,38 @@ START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
 }
 END_TEST
 
+/* Two engines that stream a and b GB/s next to each other, capacity c < a + b and b > c / 2:
+ * max-min leaves the GPU min(a, c / 2), `none` a, `latency` slows that of max-min by 1 + 0.15 x the
+ * other's share of c. */
+START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
+{
+    struct catalog catalog;
+    ck_assert_int_eq(catalog_open(&catalog, &err), 0);
+    struct point p = {.soc = "snapdragon-8-elite-gen5",
+                      .device = "gpu",
+                      .runtime = "microbench",
+                      .model = "add-u8 corun",
+                      .weight_bits = 8,
+                      .metric = POINT_BANDWIDTH_GBS};
+    const struct machine *m = &catalog_soc(&catalog, p.soc)->machine;
+    double capacity = m->ddr_peak_bytes_per_s * m->ddr_cap_frac / 1e9;
+    ck_assert_str_eq(catalog.contention->name, "latency"); /* as of a run without options */
+    double by_latency = predict_row(&catalog, &p).value;
+    catalog.contention = contention_find("none");
+    double a = predict_row(&catalog, &p).value;
+    (void)snprintf(p.device, sizeof p.device, "npu");
+    double b = predict_row(&catalog, &p).value;
+    ck_assert_double_gt(a + b, capacity * 1.01);
+    ck_assert_double_gt(b, capacity / 2.0);
+    (void)snprintf(p.device, sizeof p.device, "gpu");
+    catalog.contention = contention_find("max-min");
+    double fair = predict_row(&catalog, &p).value;
+    ck_assert_double_eq_tol(fair, fmin(a, capacity / 2.0), 1e-9);
+    ck_assert_double_eq_tol(by_latency, fair / (1.0 + 0.15 * (capacity - fair) / capacity), 1e-9);
+    catalog_fini(&catalog);
+}
+END_TEST
+
 /* Twins: stable-zephyr is a stablelm; 100 and 121 ms lie 100/110 - 1 = -9.09 % and 10 % from their
  * centre, sqrt(100 x 121) = 110; the rows of another width and of another version do not join them.
  * Versions: llama-2-7b in 80 and in 100 ms under two of OpenVINO: a factor of 1.25. */
@@ -231,6 +263,7 @@ static const struct suite_row suite[] = {
     TEST(a_row_is_read_with_its_line_and_empty_widths),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
     TEST(a_tables_4_bit_file_weighs_what_its_recipe_says),
+    TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for),
     TEST(what_no_form_can_know_is_in_the_rows_that_say_the_same),
     TEST(malformed_and_impossible_rows_are_refused_with_line_and_column),
     TEST(errors_are_those_of_hand_computation),
