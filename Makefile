@@ -8,7 +8,8 @@
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
 #   make campaign   random runs over everything, each four ways, HOURS=1 long
 #   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md)
-#   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals)
+#   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals);
+#                   MUST=--must: fails where an original cannot be installed
 #   make gallery    the pictures of README.md again
 #   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
@@ -194,8 +195,8 @@ mutants:
 	@python3 tests/mutants/mutants.py $(MUTANTS)
 
 originals: $(BUILD)/xpusim
-	@BUILD=$(BUILD) sh tests/originals/originals.sh openvino
-	@BUILD=$(BUILD) sh tests/originals/originals.sh llama-server
+	@BUILD=$(BUILD) sh tests/originals/originals.sh $(MUST) openvino
+	@BUILD=$(BUILD) sh tests/originals/originals.sh $(MUST) llama-server
 
 lint:
 	@sh tests/lint.sh

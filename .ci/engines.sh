@@ -3,7 +3,8 @@
 #   ggml 0.25.3      from the source distribution of llama-cpp-python; only ggml's CPU part is built (about 95 CPU seconds)
 #   OpenVINO 2026.4.1  the wheel: libraries and C headers are in it
 # Both go below ${XDG_CACHE_HOME:-$HOME/.cache}/xpusim, where make looks for them, so that a fresh clone builds nothing
-# again. What cannot be had is one sentence and exit 0: everything else builds and passes without it.
+# again. An engine that cannot be built is one sentence and exit 0: everything else builds and passes without it.
+# With --must it is exit 1.
 set -u
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim
 ggml=$cache/ggml-0.25.3
@@ -14,11 +15,14 @@ umask 022
 
 # ggml is built for this processor: another one builds it again.
 flags=$(grep -m 1 '^flags' /proc/cpuinfo | cksum | tr ' ' -)
+must=${1:-}
+lacking=0
 work=
 trap 'rm -rf "$work"' EXIT
 
 lacks() { # engine, reason
     echo "engines: $1 is not there ($2); \`xpusim drive --engine $1\` will say so, nothing else needs it" >&2
+    lacking=1
 }
 
 fetch_ggml() {
@@ -79,4 +83,4 @@ if [ ! -e "$openvino/include" ]; then
     fi
     rm -rf "$work"
 fi
-exit 0
+[ "$must" != --must ] || exit $lacking

@@ -7,7 +7,7 @@
 # Does nothing, quickly, when everything is there.
 set -u
 base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libcurl4-openssl-dev libsqlite3-dev zlib1g-dev check gnuplot-nox"
-extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium debhelper"
+extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium debhelper python3-venv"
 missing=""
 
 need() { # package, test command
@@ -42,14 +42,18 @@ if [ "${1:-base}" = all ]; then
     need slurm-wlm test -x /usr/sbin/slurmctld
     need chromium command -v chromium
     need debhelper command -v dh
+    need python3-venv python3 -c 'import ensurepip'
     need munge test -x /usr/sbin/munged
 fi
-engines() {
-    [ "$1" = base ] || sh "$(dirname "$0")/engines.sh"
+engines() { # all that .ci/run judges with must be there
+    case $1 in
+    engines) sh "$(dirname "$0")/engines.sh" ;;
+    all) sh "$(dirname "$0")/engines.sh" --must ;;
+    esac
 }
 if [ -z "$missing" ]; then
     engines "${1:-base}"
-    exit 0
+    exit
 fi
 
 echo "setup: missing Debian packages:$missing" >&2
@@ -91,5 +95,5 @@ fi
 $apt update && $apt install -y $missing >/dev/null
 status=$?
 [ $status -eq 0 ] || echo "setup: apt-get failed; install by hand:$missing" >&2
-[ $status -eq 0 ] && engines "${1:-base}"
-exit $status
+[ $status -eq 0 ] || exit $status
+engines "${1:-base}"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs the tests given and every script test, JOBS (default: processors and one) at once; ends with "N passed,
-# N failed". A test is a file of $BUILD/tests/check (tests/check.c) or a Check program of its own; one
+# Runs the tests given and every script test, JOBS (default: processors and one) at once; ends with "N passed, N failed,
+# N skipped". A part that cannot run here prints `skipped: REASON` and passes; more than MAX_SKIPPED of them fail (no
+# limit by default). SCRIPTS replaces the script tests. A test is a file of $BUILD/tests/check (tests/check.c) or a Check program of its own; one
 # that crashes or says nothing counts as one failure.
 #
 #   run.sh TEST...        all of it
@@ -75,7 +76,8 @@ first="tests/golden/stress.sh tests/golden/validate.sh tests/unit/check_kernel_f
     tests/golden/sturdy.sh tests/golden/report.sh tests/conformance/check_drive.c tests/unit/check_backends.c
     tests/conformance/check_fuzz.c tests/golden/sweep.sh tests/oracle/check_run_fit.c tests/golden/install.sh
     tests/oracle/check_disciplines.c tests/golden/golden.sh tests/conformance/check_collapse.c"
-all=$(printf '%s\n' tests/golden/*.sh "$@")
+# shellcheck disable=SC2086
+all=$(printf '%s\n' ${SCRIPTS-tests/golden/*.sh} "$@")
 {
     for t in $first; do echo "$all" | grep -xF "$t"; done
     echo "$all"
@@ -84,6 +86,12 @@ all=$(printf '%s\n' tests/golden/*.sh "$@")
         file=$lines/$(echo "$1" | tr / _)
         sh tests/run.sh --one "$1" >"$file" 2>&1
         cat "$file"' run {}
-cat "$lines"/* | awk '
+cat "$lines"/* | awk -v most="${MAX_SKIPPED:-}" '
     / passed +[0-9]+ failed$/ { passed += $(NF - 3); failed += $(NF - 1) }
-    END { print passed " passed, " failed " failed"; exit failed > 0 || passed == 0 }'
+    /^skipped: / { skipped++ }
+    END {
+        print passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"
+        too_many = most != "" && skipped > most + 0
+        if (too_many) print "at most " most " may be skipped here (MAX_SKIPPED)"
+        exit failed > 0 || passed == 0 || too_many
+    }'

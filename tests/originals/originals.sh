@@ -1,17 +1,19 @@
 #!/bin/sh
-# Our policies beside the schedulers they are named after, step for step: originals.sh [openvino | llama-server |
-# vllm-0.11.0 | vllm-0.32.0] [workloads] [more of compare.py's options]. Installs the packages that stand in
-# tests/originals/NAME.txt, hashes and all, in a virtual environment of their own (llama-server is built, llama_server.sh);
-# where that is not possible it says so and is fine.
+# Compares our policies with the schedulers they are named after, step by step: originals.sh [--must] [openvino |
+# llama-server | vllm-0.11.0 | vllm-0.32.0] [workloads] [more of compare.py's options]. Installs the packages of
+# tests/originals/NAME.txt, hashes and all, in a virtual environment of their own (llama-server is built, llama_server.sh).
+# Where that is not possible it says so and passes; with --must it fails.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
+may_skip=0
+[ "${1:-}" = --must ] && may_skip=1 && shift
 name=${1:-openvino}
 n=${2:-240}
 [ $# -gt 2 ] && shift 2 || set --
 build=${BUILD:-build}
 list=tests/originals/$name.txt
 [ -f "$list" ] || { echo "originals: there is no $list" >&2; exit 2; }
-skip() { echo "skipped: originals: $*; $name was not compared"; exit 0; }
+skip() { echo "skipped: originals: $*; $name was not compared"; exit $may_skip; }
 
 [ "$(uname -sm)" = "Linux x86_64" ] || skip "the packages of $list are for x86-64 Linux"
 python=
