@@ -10,6 +10,7 @@
 #include "experiments/shell/document_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
+#include "sim/base/text.h"
 
 struct document *document_new(void)
 {
@@ -71,7 +72,7 @@ void document_note(struct document *d, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    add(d, DOCUMENT_IS_NOTE, NULL)->text = xvformat(fmt, args);
+    add(d, DOCUMENT_IS_NOTE, NULL)->text = text_visible(xvformat(fmt, args), "\n");
     va_end(args);
 }
 

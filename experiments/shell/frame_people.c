@@ -10,6 +10,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 
 #define CELL_BYTES 64
 
@@ -97,12 +98,13 @@ static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE
 
 static void put_escaped(const char *text, FILE *out)
 {
-    const char *start = text;
+    char *visible = text_visible(xstrdup(text), "");
     (void)fputs("| ", out);
-    for (; *text != '\0'; text++) {
-        (void)fprintf(out, *text == '|' ? "\\%c" : "%c", *text);
+    for (const char *p = visible; *p != '\0'; p++) {
+        (void)fprintf(out, *p == '|' ? "\\%c" : "%c", *p);
     }
-    (void)fputs(*start != '\0' ? " " : "", out);
+    (void)fputs(*text != '\0' ? " " : "", out);
+    free(visible);
 }
 
 static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, FILE *out)
@@ -127,12 +129,14 @@ static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, 
 
 static void put_heading(const char *text, bool markdown, FILE *out)
 {
+    char *visible = text_visible(xstrdup(text), "");
     (void)fputc('\n', out);
     if (markdown) {
-        (void)fprintf(out, "## %s\n\n", text);
+        (void)fprintf(out, "## %s\n\n", visible);
     } else {
-        term_heading(out, text);
+        term_heading(out, visible);
     }
+    free(visible);
 }
 
 /* The end of the rows from `from` on that stand under one heading. */

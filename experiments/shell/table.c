@@ -7,6 +7,7 @@
 #include "experiments/shell/term.h"
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
+#include "sim/base/text.h"
 
 #define MIN_CUT 12   /* a last column narrower than this is left to wrap */
 #define MIN_LABEL 16 /* as is a first one */
@@ -34,7 +35,7 @@ void table_fini(struct table *t)
 void table_cell(struct table *t, const char *text)
 {
     t->cells = xgrow(t->cells, t->n, sizeof *t->cells);
-    t->cells[t->n++] = xstrdup(text);
+    t->cells[t->n++] = text_visible(xstrdup(text), "");
 }
 
 /* Whether texts of the first column that are cut to so many characters still differ. */

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/text.h"
 
 int err_add(struct err *e, const char *fmt, ...)
 {
     if (e->n < ERR_MAX_LINES) {
         va_list ap;
         va_start(ap, fmt);
-        e->lines[e->n] = xvformat(fmt, ap);
+        e->lines[e->n] = text_visible(xvformat(fmt, ap), "");
         va_end(ap);
     }
     e->n++;

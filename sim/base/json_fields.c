@@ -21,6 +21,10 @@ static void read_text(struct json_obj *o, const struct json_field *f, char *out)
         text = "";
     }
     memcpy(out, text, strlen(text) + 1);
+    if (strcmp(text_visible(out, ""), text) != 0) {
+        err_add(o->err, "%s: %s%s%s: must not hold control characters", o->file, o->path,
+                o->path[0] == '\0' ? "" : ".", f->key);
+    }
 }
 
 static double read_quantity(struct json_obj *o, const struct json_field *f, uint32_t *n_kinds)

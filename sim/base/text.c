@@ -1,6 +1,7 @@
 #include "sim/base/text.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 void text_format(struct text *t, const char *fmt, ...)
 {
@@ -10,4 +11,17 @@ void text_format(struct text *t, const char *fmt, ...)
     va_end(args);
     text_string(t, more);
     free(more);
+}
+
+char *text_visible(char *text, const char *keep)
+{
+    for (unsigned char *p = (unsigned char *)text; *p != '\0'; p++) {
+        bool ascii = (*p < ' ' || *p == 0x7f) && strchr(keep, *p) == NULL;
+        bool c1 = *p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f; /* in UTF-8; 0x9b begins a sequence */
+        if (ascii || c1) {
+            *p = '?';
+            p[1] = c1 ? '?' : p[1];
+        }
+    }
+    return text;
 }

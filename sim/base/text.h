@@ -103,6 +103,11 @@ static inline char *text_end(struct text *t)
     return t->p;
 }
 
+/* Makes a text of others fit for a terminal, in place: control characters become '?', but those in
+ * `keep` stay. Everything that people read passes through it; data formats escape in their own way.
+ * Returns the text. */
+char *text_visible(char *text, const char *keep);
+
 static inline void text_fini(struct text *t)
 {
     free(t->p);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/core/consistent.h"
 #include "sim/core/contract.h"
 
@@ -27,6 +28,7 @@ int core_fail(struct core *c, int status, const char *fmt, ...)
         va_start(ap, fmt);
         (void)vsnprintf(res->message + n, sizeof res->message - (size_t)n, fmt, ap);
         va_end(ap);
+        (void)text_visible(res->message, "");
     }
     return status;
 }

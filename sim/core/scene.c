@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/memory.h"
+#include "sim/base/text.h"
 #include "sim/base/words.h"
 #include "sim/core/core.h"
 
@@ -164,7 +165,7 @@ void core_dump(struct core *c)
     }
     put_counts(c->result, out);
     memory_stream_close(out, &text);
-    (void)snprintf(c->result->scene, sizeof c->result->scene, "%s", text);
+    (void)snprintf(c->result->scene, sizeof c->result->scene, "%s", text_visible(text, "\n"));
     free(text);
     if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {
         fputs("dump:\n", c->setup->decision_log);
