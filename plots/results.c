@@ -49,7 +49,7 @@ static struct results_load load_of(const struct frame *f, uint32_t row,
     for (uint32_t i = 0; i < frame_rows(verdicts); i++) {
         double at = frame_get(verdicts, i, "load");
         double bad = frame_get(verdicts, i, "overloaded");
-        double runs = bad + frame_get(verdicts, i, "stable") + frame_get(verdicts, i, "backlogged");
+        double runs = bad + frame_get(verdicts, i, "stable") + frame_get(verdicts, i, "undecided");
         if (frame_is(verdicts, i, "policy", frame_text(f, row, "policy")) &&
             (at == load || isnan(load)) && isfinite(runs)) {
             return (struct results_load){(unsigned)runs, (unsigned)bad};

@@ -134,15 +134,15 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
     FRAME_CELL(f, family != NULL ? finding(plan, policy, &said, family[policy], d) : NULL);
 }
 
-/* How many replications of each policy were stable, backlogged, overloaded. */
+/* How many replications of each policy were stable, undecided, overloaded. */
 static void put_verdicts(const struct compare_plan *plan, const struct compare_result *r,
                          struct document *d)
 {
-    document_heading(d, "replications");
+    document_heading(d, "replications (UNDECIDED: too short to tell)");
     const struct frame_column columns[] = {
         {.name = "policy", .title = "", .kind = FRAME_TEXT},
         {.name = "stable", .title = metrics_verdict_names[METRICS_STABLE]},
-        {.name = "backlogged", .title = metrics_verdict_names[METRICS_BACKLOGGED]},
+        {.name = "undecided", .title = metrics_verdict_names[METRICS_UNDECIDED]},
         {.name = "overloaded", .title = metrics_verdict_names[METRICS_OVERLOADED]},
         {.name = "failed"},
     };
@@ -158,7 +158,7 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
                 ok++;
             }
         }
-        FRAME_ROW(t, plan->policies[p].label, count[METRICS_STABLE], count[METRICS_BACKLOGGED],
+        FRAME_ROW(t, plan->policies[p].label, count[METRICS_STABLE], count[METRICS_UNDECIDED],
                   count[METRICS_OVERLOADED], r->replications - ok);
     }
 }

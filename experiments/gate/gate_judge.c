@@ -304,7 +304,7 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
         set(row, GATE_OK, false, "fails as before");
         return true;
     }
-    (void)snprintf(text, sizeof text, "stable, backlogged, overloaded: %u, %u, %u, were %u, %u, %u",
+    (void)snprintf(text, sizeof text, "stable, undecided, overloaded: %u, %u, %u, were %u, %u, %u",
                    b->verdicts[0], b->verdicts[1], b->verdicts[2], a->verdicts[0], a->verdicts[1],
                    a->verdicts[2]);
     if (p->group->fresh) {

@@ -70,7 +70,7 @@ unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs
 {
     const cJSON *v = report_member(report_member(tree, "verdicts"), policy);
     double overloaded = json_number(v, "overloaded");
-    double all = overloaded + json_number(v, "stable") + json_number(v, "backlogged");
+    double all = overloaded + json_number(v, "stable") + json_number(v, "undecided");
     *runs = isfinite(all) ? (unsigned)all : 0;
     return isfinite(all) ? (unsigned)overloaded : 0;
 }

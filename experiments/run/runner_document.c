@@ -101,15 +101,16 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
         warn(list, "%" PRIu64 " requests were shed: latencies do not cover them", s->audit.shed);
     }
     if (r->verdict == METRICS_OVERLOADED) {
-        warn(
-            list,
-            "OVERLOADED: after the last arrival the work that was left took another %.0f %% of the "
-            "time in which requests arrived, so latencies grow with "
-            "the length of the trace; truncated.* shows what finished by the last arrival",
-            100.0 * value_of(r, "backlog.drain_frac"));
-    } else if (r->verdict == METRICS_BACKLOGGED) {
-        warn(list, "BACKLOGGED: %.0f requests were in system at the last arrival, %.1f on average",
-             value_of(r, "backlog.at_last_arrival"), value_of(r, "in_system.mean"));
+        warn(list,
+             "OVERLOADED: the backlog grew with time. The work left after the last arrival took "
+             "another %.0f %% of the arrival window, so latencies grow with the length of the "
+             "trace; truncated.* shows what finished by the last arrival",
+             100.0 * value_of(r, "backlog.drain_frac"));
+    } else if (r->verdict == METRICS_UNDECIDED) {
+        warn(list,
+             "UNDECIDED: too short to tell a stable load from an overload; the work left after the "
+             "last arrival took another %.0f %% of the arrival window",
+             100.0 * value_of(r, "backlog.drain_frac"));
     }
     warn_hardware(c, s, list);
     for (uint32_t i = 0; i < s->n_refusals; i++) {

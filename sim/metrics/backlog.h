@@ -1,5 +1,5 @@
-/* The number of requests in system over time, in a bounded number of equal bins, and what it says
- * about stability (metrics.h: verdict). */
+/* The number of requests in the system and their work over time, in a bounded number of equal bins,
+ * and what they say about the run's status (docs/concepts/verdicts.md states the rule). */
 #pragma once
 
 #include <stdint.h>
@@ -8,33 +8,43 @@
 
 #define BACKLOG_BINS 1024 /* bin width doubles when the run outgrows them */
 
+/* What a request in the system counts for: one, its prompt tokens, its output tokens. */
+enum backlog_kind { BACKLOG_REQUESTS, BACKLOG_PROMPT, BACKLOG_OUTPUT, BACKLOG_KINDS };
+
 struct backlog {
-    double area[BACKLOG_BINS]; /* integral of the number in system, request-ns per bin */
+    double area[BACKLOG_KINDS][BACKLOG_BINS]; /* integral over time, ns; bins begin at first_ns */
+    double late[BACKLOG_KINDS];               /* the same since bin_stop_ns, in no bin */
+    double now[BACKLOG_KINDS];                /* in the system */
     int64_t width_ns;
-    int64_t now_ns;          /* accounted up to here */
+    int64_t now_ns;          /* accounted up to here, since first_ns */
     int64_t bin, bin_end_ns; /* the one in which that is */
+    int64_t late_since_ns;   /* bins end here, the rest is late; -1: bins go on */
     uint32_t n_system, max;
     uint64_t arrivals;
     int64_t first_ns, last_ns; /* arrivals */
     uint32_t at_last;          /* number in system just after the last arrival */
     double area_ns, area_at_last_ns;
-    int64_t busy_since_ns; /* the system was empty just before */
     int64_t last_leave_ns;
-    /* For the owner to fill in before the summary: what the longest request takes by itself, and
-     * machine time that those still in the system need. */
-    double longest_ns, unserved_ns;
+    /* For the owner to fill in before the summary: mean machine time of a prompt token and of an
+     * output token, and machine time that those still in the system need. */
+    double prompt_token_ns, output_token_ns, unserved_ns;
 };
 
 struct backlog_summary {
     double growth_frac, unfinished_frac, mean_in_window;
-    double
-        drain_ns; /* from the last arrival until all is served, estimated where the run was cut */
+    /* From the last arrival until all is served, estimated where the run was cut. */
+    double drain_ns;
+    double longest_rise_frac; /* longest stretch with work above its mean / arrival window */
+    double growth_t;          /* growth of the work over ten stretches / its standard error */
     enum metrics_verdict verdict;
 };
 
 void backlog_init(struct backlog *b);
-void backlog_arrive(struct backlog *b, int64_t now_ns);
-void backlog_leave(struct backlog *b, int64_t now_ns);
+void backlog_arrive(struct backlog *b, int64_t now_ns, uint32_t prompt_tokens,
+                    uint32_t output_tokens);
+/* With the tokens it arrived with. */
+void backlog_leave(struct backlog *b, int64_t now_ns, uint32_t prompt_tokens,
+                   uint32_t output_tokens);
 void backlog_finish(struct backlog *b, int64_t now_ns); /* closes the integral */
 struct backlog_summary backlog_summarise(const struct backlog *b,
                                          const struct metrics_verdict_rule *rule);

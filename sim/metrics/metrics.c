@@ -18,7 +18,7 @@ struct metrics_options metrics_options_default(void)
         .tier_medium_frac = 0.4,
         .tier_high_frac = 0.7,
         .starvation_s = 60.0,
-        .verdict = {.overloaded_min_frac = 0.10, .backlogged_min_frac = 0.05, .longest_min = 1.5},
+        .verdict = {.settled_max_frac = 0.11, .growing_min_t = 2.4},
         .horizon_ns = TIME_NEVER_NS,
     };
 }
@@ -86,7 +86,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     struct metrics *m = self;
     settle_ended(m);
     note_gap(&m->totals[r->cls], now_ns);
-    backlog_arrive(&m->backlog, now_ns);
+    backlog_arrive(&m->backlog, now_ns, r->input_tokens, r->max_output_tokens);
     struct live *v = live_add(m, r);
     v->since_ns = now_ns;
     service_arrived(m, v, r);
@@ -291,11 +291,6 @@ static void ended_add(struct metrics *m, const struct request *r, const struct l
     }
 }
 
-static uint32_t umax(uint32_t x, uint32_t y)
-{
-    return x > y ? x : y;
-}
-
 static void on_finished(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
@@ -307,15 +302,12 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     t->e2e_ns += now_ns - r->arrival_ns;
     t->tokens += r->input_tokens + r->generated_tokens;
     t->preemptions += r->preemptions;
-    uint32_t computed = r->input_tokens - r->reused_tokens;
-    m->longest_prompt_tokens = umax(m->longest_prompt_tokens, computed);
-    m->longest_output_tokens = umax(m->longest_output_tokens, r->generated_tokens);
     m->last_finish_ns = now_ns;
     const struct live *v = metrics_live(m, r);
     ended_add(m, r, v, now_ns);
     slo_judge(t, r, true, now_ns);
     client_leave(m, r, r->input_tokens + r->generated_tokens);
-    backlog_leave(&m->backlog, now_ns);
+    backlog_leave(&m->backlog, now_ns, r->input_tokens, r->max_output_tokens);
     if (m->opt.records) {
         records_add(m, r, v, true, now_ns);
     }
@@ -334,7 +326,7 @@ static void on_shed(void *self, int64_t now_ns, const struct request *r)
         idmap_remove(&m->sessions, r->session_id);
     }
     client_leave(m, r, 0);
-    backlog_leave(&m->backlog, now_ns);
+    backlog_leave(&m->backlog, now_ns, r->input_tokens, r->max_output_tokens);
     if (m->opt.records) {
         records_add(m, r, metrics_live(m, r), false, now_ns);
     }

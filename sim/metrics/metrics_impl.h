@@ -141,7 +141,6 @@ struct metrics {
     /* Solo time of launches of passes with and without prompt tokens, and what they did. */
     units_sum prefill_ns, decode_ns;
     uint64_t prefill_rows;
-    uint32_t longest_prompt_tokens, longest_output_tokens; /* computed; of any request */
     int64_t last_finish_ns, end_ns;
     bool closed; /* every value is in its distribution */
 };

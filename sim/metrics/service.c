@@ -228,9 +228,9 @@ void service_judge_work(struct metrics *m)
     double prefill_ns = (double)m->prefill_ns;
     double decode_ns = (double)m->decode_ns;
     double per_row_ns = m->prefill_rows > 0 ? prefill_ns / (double)m->prefill_rows : 0.0;
-    double per_pass_ns = m->decode_passes > 0 ? decode_ns / (double)m->decode_passes : 0.0;
-    m->backlog.longest_ns =
-        per_row_ns * m->longest_prompt_tokens + per_pass_ns * m->longest_output_tokens;
+    m->backlog.prompt_token_ns = per_row_ns;
+    m->backlog.output_token_ns =
+        m->decode_sequences > 0 ? decode_ns / (double)m->decode_sequences : 0.0;
     uint64_t rows = 0;
     uint64_t finished = 0;
     uint32_t live = 0;

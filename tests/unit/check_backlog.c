@@ -1,4 +1,5 @@
-/* Parts of the metrics: the verdict on stability, and the map of live requests. */
+/* Parts of the metrics: the status of a run, and the map of live requests. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "sim/metrics/idmap.h"
 #include "tests/helpers/suite.h"
 
+#define TOKENS_PER_S 1e6
+
 /* A machine that serves one request at a time in `service_s`, in order of arrival or the last
  * first: n requests `gap_s` apart. */
 static struct backlog_summary serve(uint32_t n, double gap_s, double service_s, bool last_first)
@@ -14,13 +17,14 @@ static struct backlog_summary serve(uint32_t n, double gap_s, double service_s, 
     static struct backlog b;
     static bool gone[4096];
     struct metrics_verdict_rule rule = metrics_options_default().verdict;
+    uint32_t tokens = (uint32_t)(service_s * TOKENS_PER_S);
     backlog_init(&b);
     memset(gone, 0, sizeof gone);
     uint32_t arrived = 0;
     for (double free_s = 0.0; arrived < n || b.n_system > 0;) {
         while (arrived < n && (arrived * gap_s <= free_s || b.n_system == 0)) {
             double at_s = arrived++ * gap_s;
-            backlog_arrive(&b, units_ns_from_s(at_s));
+            backlog_arrive(&b, units_ns_from_s(at_s), tokens, 0);
             free_s = at_s > free_s ? at_s : free_s;
         }
         uint32_t next = last_first ? arrived - 1 : 0;
@@ -30,91 +34,142 @@ static struct backlog_summary serve(uint32_t n, double gap_s, double service_s, 
         gone[next] = true;
         free_s += service_s;
         while (arrived < n && arrived * gap_s <= free_s) {
-            backlog_arrive(&b, units_ns_from_s(arrived++ * gap_s));
+            backlog_arrive(&b, units_ns_from_s(arrived++ * gap_s), tokens, 0);
         }
-        backlog_leave(&b, units_ns_from_s(free_s));
+        backlog_leave(&b, units_ns_from_s(free_s), tokens, 0);
     }
-    b.longest_ns = service_s * 1e9;
+    b.prompt_token_ns = 1e9 / TOKENS_PER_S;
     return backlog_summarise(&b, &rule);
 }
 
-START_TEST(verdict_is_overloaded_when_the_machine_needs_longer_than_the_window)
+START_TEST(status_follows_the_load_whatever_the_order)
 {
-    /* 101 requests in 100 s, 2 s each: done at 202, 102 s after the last. Whatever the order. */
+    /* 101 requests in 100 s, 2 s each: done at 202, 102 s after the last. */
     for (int last_first = 0; last_first < 2; last_first++) {
         struct backlog_summary s = serve(101, 1.0, 2.0, last_first);
         ck_assert_double_eq_tol(s.drain_ns, 102e9, 1e3);
         ck_assert_int_eq(s.verdict, METRICS_OVERLOADED);
+        /* Regular gaps and services leave no doubt 8 % above what the machine can do, or 5 % below.
+         */
+        ck_assert_int_eq(serve(101, 1.0, 1.08, last_first).verdict, METRICS_OVERLOADED);
+        ck_assert_int_eq(serve(101, 1.0, 0.95, last_first).verdict, METRICS_STABLE);
     }
-    /* 1.08 s each: done at 109.08, 9.08 s after the last: 9 % of the window, more than 1.5 * 1.08.
-     */
-    ck_assert_int_eq(serve(101, 1.0, 1.08, false).verdict, METRICS_BACKLOGGED);
-    /* 1.03 s each: 104.03, 4 %. */
-    ck_assert_int_eq(serve(101, 1.0, 1.03, false).verdict, METRICS_STABLE);
 }
 END_TEST
 
-START_TEST(verdict_judges_work_not_how_many_are_left)
+/* Bins of 1 ms, stretches of 64: a request of one token arrives at the beginning of those stretches
+ * that are named, and stays. Ten of no token close the window of 640 ms. */
+static struct backlog_summary staircase(const char *steps)
 {
-    /* 300 in the system at the end, or 3 that are as much work: 400 s of it after 1000 s. */
-    for (uint32_t left = 3; left <= 300; left += 297) {
-        struct metrics_verdict_rule rule = metrics_options_default().verdict;
-        static struct backlog b;
+    static struct backlog b;
+    struct metrics_verdict_rule rule = metrics_options_default().verdict;
+    backlog_init(&b);
+    for (int k = 0; k < 10; k++) {
+        if (steps[k] == '+') {
+            backlog_arrive(&b, k * 64 * NS_PER_MS, 1, 0);
+        }
+    }
+    for (int k = 0; k < 10; k++) {
+        backlog_arrive(&b, 640 * NS_PER_MS, 0, 0);
+    }
+    b.prompt_token_ns = 1.0;
+    return backlog_summarise(&b, &rule);
+}
+
+START_TEST(statistics_of_a_staircase_are_as_by_hand)
+{
+    /* One more in every stretch: the standard error is zero. 6 to 10 are above the mean of 5.5. */
+    struct backlog_summary s = staircase("++++++++++");
+    ck_assert_double_eq(s.growth_t, HUGE_VAL);
+    ck_assert_double_eq_tol(s.longest_rise_frac, 0.5, 1e-12);
+    ck_assert_int_eq(s.verdict, METRICS_OVERLOADED);
+    /* One more in every second: mean 1/2, variance 10 * (1/2)^2 / 9, so 1/2 / sqrt(1/36) = 3.
+     * Levels 1 1 2 2 3 3 4 4 5 5, mean 3: above it 4 stretches of 10. */
+    s = staircase("+-+-+-+-+-");
+    ck_assert_double_eq_tol(s.growth_t, 3.0, 1e-12);
+    ck_assert_double_eq_tol(s.longest_rise_frac, 0.4, 1e-12);
+    ck_assert_int_eq(s.verdict, METRICS_OVERLOADED);
+    /* One at the beginning that stays: 1/10 / sqrt(9/10 / 9 / 10) = 1, and nothing above the mean:
+     * no growth, and the work does not rise. */
+    s = staircase("+---------");
+    ck_assert_double_eq_tol(s.growth_t, 1.0, 1e-12);
+    ck_assert_double_eq(s.longest_rise_frac, 0.0);
+    ck_assert_int_eq(s.verdict, METRICS_STABLE);
+    /* Three of ten: mean 3/10, variance (3 - 9/10) / 9, t = 0.3 / sqrt(7/300) = 1.964; levels 1 1 1
+     * 2 2 2 2 3 3 3, mean 2: above it 3 of 10. Neither word. */
+    s = staircase("+--+---+--");
+    ck_assert_double_eq_tol(s.growth_t, 0.3 / sqrt(7.0 / 300.0), 1e-12);
+    ck_assert_double_eq_tol(s.longest_rise_frac, 0.3, 1e-12);
+    ck_assert_int_eq(s.verdict, METRICS_UNDECIDED);
+}
+END_TEST
+
+START_TEST(without_a_window_there_is_no_word)
+{
+    struct metrics_verdict_rule rule = metrics_options_default().verdict;
+    static struct backlog b;
+    for (int n = 0; n <= 15; n++) {
         backlog_init(&b);
-        for (uint32_t t = 0; t <= 1000; t++) {
-            backlog_arrive(&b, t * NS_PER_S);
-            if (t > left) {
-                backlog_leave(&b, t * NS_PER_S);
-            }
+        for (int i = 0; i < n; i++) {
+            backlog_arrive(&b, 7 * NS_PER_S, 10, 5);
         }
-        while (b.n_system > 0) {
-            backlog_leave(&b, 1400 * NS_PER_S);
+        for (int i = 1; i <= n; i++) {
+            backlog_leave(&b, (7 + i) * NS_PER_S, 10, 5);
         }
-        b.longest_ns = 100e9;
-        ck_assert_int_eq(backlog_summarise(&b, &rule).verdict, METRICS_OVERLOADED);
-        /* But not when a single request takes 270 s by itself: 400 < 1.5 * 270. */
-        b.longest_ns = 270e9;
-        ck_assert_int_eq(backlog_summarise(&b, &rule).verdict, METRICS_STABLE);
+        b.prompt_token_ns = b.output_token_ns = 1.0;
+        struct backlog_summary s = backlog_summarise(&b, &rule);
+        ck_assert_int_eq(s.verdict, METRICS_UNDECIDED);
+        ck_assert(isnan(s.longest_rise_frac) && isnan(s.growth_t));
     }
 }
 END_TEST
 
-START_TEST(verdict_is_stable_when_everyone_leaves_and_backlogged_after_a_surge)
+START_TEST(mean_in_window_is_that_of_the_window)
 {
     struct metrics_verdict_rule rule = metrics_options_default().verdict;
     static struct backlog b;
     backlog_init(&b);
     for (int t = 0; t < 100; t++) {
-        backlog_arrive(&b, t * NS_PER_S);
-        backlog_leave(&b, t * NS_PER_S + NS_PER_S / 2);
+        backlog_arrive(&b, t * NS_PER_S, 1, 0);
+        backlog_leave(&b, t * NS_PER_S + NS_PER_S / 2, 1, 0);
     }
-    b.longest_ns = 0.5e9;
+    b.prompt_token_ns = 0.5e9;
     struct backlog_summary s = backlog_summarise(&b, &rule);
     ck_assert_int_eq(s.verdict, METRICS_STABLE);
     ck_assert_double_eq_tol(s.growth_frac, 0.0, 0.005);
     /* Half a request on average (99 of them over 99 s). */
     ck_assert_double_eq_tol(s.mean_in_window, 0.5, 1e-12);
-    /* Then 40 at once, 20 s of work: a fifth of the window, but it was empty until then. */
-    for (int i = 0; i < 40; i++) {
-        backlog_arrive(&b, 100 * NS_PER_S);
-    }
-    for (int i = 1; i <= 40; i++) {
-        backlog_leave(&b, 100 * NS_PER_S + i * NS_PER_S / 2);
-    }
-    ck_assert_int_eq(backlog_summarise(&b, &rule).verdict, METRICS_BACKLOGGED);
-    /* Five at once and nothing else: no window, but a backlog. One: none. */
-    for (int n = 1; n <= 5; n += 4) {
-        backlog_init(&b);
-        for (int i = 0; i < n; i++) {
-            backlog_arrive(&b, 0);
+}
+END_TEST
+
+/* 41 requests in 40 s, 100 s each: the drain is a hundred times the window, and the bins still tell
+ * what happened inside it. Then one more comes, and the bins go on. */
+START_TEST(a_long_drain_leaves_the_window_its_bins)
+{
+    struct metrics_verdict_rule rule = metrics_options_default().verdict;
+    struct backlog_summary s = serve(41, 1.0, 100.0, false);
+    ck_assert_double_eq_tol(s.drain_ns, 4060e9, 1e3);
+    ck_assert_int_eq(s.verdict, METRICS_OVERLOADED);
+    static struct backlog b;
+    backlog_init(&b);
+    backlog_arrive(&b, 1 * NS_PER_S, 4, 0);
+    backlog_arrive(&b, 2 * NS_PER_S, 4, 0);
+    backlog_leave(&b, 101 * NS_PER_S, 4, 0);
+    ck_assert_int_ge(b.late_since_ns, 0);
+    backlog_leave(&b, 201 * NS_PER_S, 4, 0);
+    backlog_arrive(&b, 301 * NS_PER_S, 4, 0);
+    ck_assert_int_lt(b.late_since_ns, 0);
+    backlog_finish(&b, 311 * NS_PER_S); /* asserts that the bins hold all of it */
+    double sum[BACKLOG_KINDS] = {0.0};
+    for (int k = 0; k < BACKLOG_KINDS; k++) {
+        for (int i = 0; i < BACKLOG_BINS; i++) {
+            sum[k] += b.area[k][i];
         }
-        for (int i = 1; i <= n; i++) {
-            backlog_leave(&b, i * NS_PER_S);
-        }
-        b.longest_ns = 1e9;
-        ck_assert_int_eq(backlog_summarise(&b, &rule).verdict,
-                         n == 1 ? METRICS_STABLE : METRICS_BACKLOGGED);
     }
+    /* 100 s and 199 s of them, and 10 s of the last; over the window of 300 s one less of that. */
+    ck_assert_double_eq_tol(sum[BACKLOG_REQUESTS], 309e9, 1.0);
+    ck_assert_double_eq_tol(sum[BACKLOG_PROMPT], 4 * 309e9, 4.0);
+    ck_assert_double_eq_tol(backlog_summarise(&b, &rule).mean_in_window, 299.0 / 300.0, 1e-12);
 }
 END_TEST
 
@@ -127,9 +182,9 @@ START_TEST(growth_is_that_of_the_second_half)
     for (int last = 0; last < 2; last++) {
         backlog_init(&b);
         for (int t = 0; t <= 400; t++) {
-            backlog_arrive(&b, t * NS_PER_S);
+            backlog_arrive(&b, t * NS_PER_S, 1, 1);
             if ((t >= 200) != (last == 1) || t % 2 == 0) {
-                backlog_leave(&b, t * NS_PER_S + NS_PER_S / 2);
+                backlog_leave(&b, t * NS_PER_S + NS_PER_S / 2, 1, 1);
             }
         }
         ck_assert_double_eq_tol(backlog_summarise(&b, &rule).growth_frac, last == 1 ? 0.5 : 0.0,
@@ -171,9 +226,11 @@ START_TEST(idmap_agrees_with_a_plain_array)
 END_TEST
 
 static const struct suite_row suite[] = {
-    TEST(verdict_is_overloaded_when_the_machine_needs_longer_than_the_window),
-    TEST(verdict_judges_work_not_how_many_are_left),
-    TEST(verdict_is_stable_when_everyone_leaves_and_backlogged_after_a_surge),
+    TEST(status_follows_the_load_whatever_the_order),
+    TEST(statistics_of_a_staircase_are_as_by_hand),
+    TEST(without_a_window_there_is_no_word),
+    TEST(mean_in_window_is_that_of_the_window),
+    TEST(a_long_drain_leaves_the_window_its_bins),
     TEST(growth_is_that_of_the_second_half),
     TEST(idmap_agrees_with_a_plain_array),
 };
