@@ -11,7 +11,7 @@
 #define MIN_BINS_FOR_STATUS 32 /* below, the limits of the rule have not been computed */
 #define STRETCHES 10
 /* A long drain must not make the bins of the arrival window wide: they stop this many windows after
- * the last arrival. A later arrival lets them go on. */
+ * the last arrival. A later arrival starts them again. */
 #define WINDOWS_IN_BINS (BACKLOG_BINS / MIN_BINS_FOR_STATUS / 2)
 
 const char *const metrics_verdict_names[] = {"STABLE", "UNDECIDED", "OVERLOADED"};
@@ -223,7 +223,7 @@ static double growth_t(const double *work, uint32_t n)
     }
     double mean = sum / STRETCHES;
     double variance = fmax(squares - sum * mean, 0.0) / (STRETCHES - 1);
-    if (variance <= 1e-18 * mean * mean) { /* all grow alike */
+    if (variance <= 1e-18 * mean * mean) { /* all stretches grow equally */
         return mean > 0.0 ? HUGE_VAL : mean < 0.0 ? -HUGE_VAL : 0.0;
     }
     return mean / sqrt(variance / STRETCHES);

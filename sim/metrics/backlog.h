@@ -8,7 +8,7 @@
 
 #define BACKLOG_BINS 1024 /* bin width doubles when the run outgrows them */
 
-/* What a request in the system counts for: one, its prompt tokens, its output tokens. */
+/* A request in the system counts as one, as its prompt tokens and as its output tokens. */
 enum backlog_kind { BACKLOG_REQUESTS, BACKLOG_PROMPT, BACKLOG_OUTPUT, BACKLOG_KINDS };
 
 struct backlog {
@@ -18,7 +18,7 @@ struct backlog {
     int64_t width_ns;
     int64_t now_ns;          /* accounted up to here, since first_ns */
     int64_t bin, bin_end_ns; /* the one in which that is */
-    int64_t late_since_ns;   /* bins end here, the rest is late; -1: bins go on */
+    int64_t late_since_ns;   /* bins end here, the rest is late; -1: they have not ended */
     uint32_t n_system, max;
     uint64_t arrivals;
     int64_t first_ns, last_ns; /* arrivals */
