@@ -136,12 +136,20 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
 
 /* ---- comparison ---- */
 
-/* The machine file for simulating, which states the models it was calibrated with. */
-static int load_model(const struct config_options *o, const char *soc, struct config *c,
+/* The machine file for simulating, which states the models it was calibrated with. Kernels that ran
+ * one after another are compared with kernels that do not slow each other, unless an option says
+ * otherwise. */
+static int load_model(const struct drive_values *o, const char *soc, struct config *c,
                       struct err *e)
 {
-    struct config_options with = *o; /* borrows the settings: never freed */
+    static char none[] = "sim.contention=none";
+    struct config_options with = o->config; /* borrows the settings: never freed */
     with.soc = soc;
+    if (strcmp(o->real.clock, "cpu") == 0 && with.n_sets < CONFIG_MAX_SETS) {
+        memmove(&with.sets[1], &with.sets[0], with.n_sets * sizeof with.sets[0]);
+        with.sets[0] = none;
+        with.n_sets++;
+    }
     return config_load(c, &with, e);
 }
 
@@ -185,15 +193,15 @@ static int run_policies(const struct drive_values *o, const struct drive_options
 
 /* The first machine with kernels as fast as each repeat's: what is left of the error is not that
  * the computer was faster or slower than when it was calibrated. */
-static int simulate_at_speed(const struct drive_values *o, struct config *model,
-                             const struct config_policy *p, const struct trace *t,
-                             struct against_policy *to, struct err *e)
+static int simulate_at_speed(const struct drive_values *o, const struct drive_options *d,
+                             struct config *model, const struct config_policy *p,
+                             const struct trace *t, struct against_policy *to, struct err *e)
 {
     struct soc *kept = xcalloc(1, sizeof *kept);
     *kept = model->soc;
     int rc = 0;
     for (uint32_t k = 0; k < to->n_real && rc == 0; k++) {
-        to->speed[k] = speed_of_run(&to->real[k].report, model);
+        to->speed[k] = speed_of_run(&to->real[k].report, d->clock, model);
         if (!isnan(to->speed[k].all)) {
             speed_apply(model, &to->speed[k]);
             rc = simulate(model, p, t, o->config.seed, &to->at_speed[k], e);
@@ -204,8 +212,9 @@ static int simulate_at_speed(const struct drive_values *o, struct config *model,
     return rc;
 }
 
-static int simulate_all(const struct drive_values *o, struct config *models, const struct trace *t,
-                        struct against *a, struct err *e)
+static int simulate_all(const struct drive_values *o, const struct drive_options *d,
+                        struct config *models, const struct trace *t, struct against *a,
+                        struct err *e)
 {
     for (uint32_t i = 0; i < a->n_policies; i++) {
         struct config_policy p;
@@ -217,7 +226,7 @@ static int simulate_all(const struct drive_values *o, struct config *models, con
                 return EXIT_CHECK_FAILED;
             }
         }
-        if (simulate_at_speed(o, &models[0], &p, t, &a->policies[i], e) != 0) {
+        if (simulate_at_speed(o, d, &models[0], &p, t, &a->policies[i], e) != 0) {
             return EXIT_CHECK_FAILED;
         }
     }
@@ -237,7 +246,7 @@ static int run_turn(const struct drive_values *o, const struct drive_options *d,
         memset(model, 0, sizeof *model);
         status = calibration_round(cal, e);
         status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
-        if (status != EXIT_OK || load_model(&o->config, o->out, model, e) != 0) {
+        if (status != EXIT_OK || load_model(o, o->out, model, e) != 0) {
             return status != EXIT_OK ? status : EXIT_BAD_INPUT;
         }
     }
@@ -254,9 +263,9 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
     a->repeats = o->repeat;
     a->clock = o->real.clock;
     int status = EXIT_BAD_INPUT;
-    (void)load_model(&o->config, o->config.soc, &models[0], e);
+    (void)load_model(o, o->config.soc, &models[0], e);
     if (o->datasheet != NULL) {
-        (void)load_model(&o->config, o->datasheet, &models[1], e);
+        (void)load_model(o, o->datasheet, &models[1], e);
     }
     if (e->n == 0) {
         status = EXIT_OK;
@@ -265,7 +274,7 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
         for (uint32_t k = 0; k < o->repeat && status == EXIT_OK; k++) {
             status = run_turn(o, d, cal, &models[0], t, a, e);
         }
-        status = status == EXIT_OK ? simulate_all(o, models, t, a, e) : status;
+        status = status == EXIT_OK ? simulate_all(o, d, models, t, a, e) : status;
         for (uint32_t m = 0; m < a->n_models; m++) {
             a->models[m] = models[m].soc.machine.name;
         }
@@ -296,7 +305,7 @@ static int drive_calibrate(const struct drive_values *o, struct calibration *cal
     }
     status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
     if (status == EXIT_OK) {
-        calibration_print(&fit, &cal->config->soc.machine, stdout);
+        calibration_print(cal, &fit, stdout);
     }
     return status;
 }
@@ -343,7 +352,7 @@ static int run(void *values, struct err *e)
                                   .traces = o->calibrate,
                                   .policies = o->compare ? (struct option_texts){0} : o->policies,
                                   .out = o->out};
-        fit_input_init(&cal.in);
+        fit_input_init(&cal.in, d.clock);
         if (o->calibrate.n > 0 && !o->compare) {
             status = drive_calibrate(o, &cal, e);
         } else if (config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e) == 0) {

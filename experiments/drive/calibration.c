@@ -92,8 +92,20 @@ int calibration_write(const struct calibration *c, struct fit *fit, struct err *
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
-void calibration_print(const struct fit *f, const struct machine *m, FILE *out)
+/* The file keeps what it had of what this clock cannot see. */
+static void print_unseen(const struct calibration *c, FILE *out)
 {
+    if (c->drive->clock == DRIVE_CLOCK_CPU) {
+        (void)fprintf(out,
+                      "  not measured: contention and the host's part of a launch. On --clock cpu "
+                      "kernels run one after another, and the host between them; --clock wall "
+                      "measures both\n");
+    }
+}
+
+void calibration_print(const struct calibration *c, const struct fit *f, FILE *out)
+{
+    const struct machine *m = &c->config->soc.machine;
     (void)fprintf(out, "%u runs, %u of them disturbed\n", f->n_runs, f->n_disturbed);
     for (uint32_t i = 0; i < f->n_parts; i++) {
         const struct fit_part *p = &f->parts[i];
@@ -137,4 +149,5 @@ void calibration_print(const struct fit *f, const struct machine *m, FILE *out)
                           bytes ? "a MB" : "a token");
         }
     }
+    print_unseen(c, out);
 }

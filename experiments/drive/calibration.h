@@ -17,4 +17,4 @@ struct calibration {
 int calibration_round(struct calibration *c, struct err *e);
 /* Fits what ran so far and writes the SoC file. */
 int calibration_write(const struct calibration *c, struct fit *fit, struct err *e);
-void calibration_print(const struct fit *f, const struct machine *m, FILE *out);
+void calibration_print(const struct calibration *c, const struct fit *f, FILE *out);

@@ -67,10 +67,13 @@ struct fit_input {
     struct drive_kernel *kernels; /* owned */
     uint32_t *run;                /* owned: which run each is of */
     size_t n;
-    struct fit fit; /* host costs so far */
+    bool one_by_one; /* no kernel ran while another did */
+    struct fit fit;  /* host costs so far */
 };
 
-void fit_input_init(struct fit_input *in);
+/* The runs were on this clock. On that of processor time kernels run one after another, so their
+ * overlaps on the virtual clock are no contention, and none is fitted. */
+void fit_input_init(struct fit_input *in, enum drive_clock clock);
 void fit_input_fini(struct fit_input *in);
 void fit_input_add(struct fit_input *in, const struct drive_report *r, double tail_tokens,
                    bool disturbed);

@@ -13,7 +13,8 @@ static double predicted_s(const struct config *c, const struct drive_kernel *k, 
     return slow * soc_ops_seconds(&c->truth.runtime[k->device]->ops, &q);
 }
 
-struct speed speed_of_run(const struct drive_report *r, const struct config *c)
+struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
+                          const struct config *c)
 {
     struct speed out = {.all = (double)NAN};
     uint32_t n_devices = c->soc.machine.n_devices;
@@ -25,7 +26,7 @@ struct speed speed_of_run(const struct drive_report *r, const struct config *c)
         }
     }
     struct fit_input in;
-    fit_input_init(&in);
+    fit_input_init(&in, clock);
     fit_input_add(&in, r, 0.0, false);
     for (size_t i = 0; i < in.n; i++) {
         const struct drive_kernel *k = &in.kernels[i];

@@ -13,6 +13,7 @@ struct speed {
 
 /* Of the kernels that ran whole, by the measured times of c's machine; those with one row as slowed
  * beside another engine. */
-struct speed speed_of_run(const struct drive_report *r, const struct config *c);
+struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
+                          const struct config *c);
 /* Makes c's kernels as fast as they were in the run. */
 void speed_apply(struct config *c, const struct speed *s);

@@ -68,6 +68,8 @@ $x drive --policy sd-npu:blocks=2 $usual >/dev/null 2>"$tmp/err" || status=$?
 # shellcheck disable=SC2086
 $x drive --calibrate "$tmp/t.csv" --clock cpu --llm random-256 -o "$tmp/my.json" >"$tmp/fit" 2>/dev/null
 grep -q 'mha decode' "$tmp/fit" || fail "fit: $(cat "$tmp/fit")"
+grep -q 'not measured: contention' "$tmp/fit" || fail "fit does not say what the clock hides: $(cat "$tmp/fit")"
+! grep -q '"beside"' "$tmp/my.json" || fail "contention of kernels that ran one after another"
 # The file runs as it was calibrated; another kernel-time model, or another LLM, is one sentence.
 mine="run --soc $tmp/my.json --policy fcfs --trace $tmp/t.csv"
 # shellcheck disable=SC2086

@@ -66,7 +66,7 @@ START_TEST(the_speed_of_a_run_is_predicted_over_real_time)
     };
     struct drive_report report = {.kernels = xcalloc(4, sizeof k[0]), .n_kernels = 4};
     memcpy(report.kernels, k, sizeof k);
-    struct speed s = speed_of_run(&report, c);
+    struct speed s = speed_of_run(&report, DRIVE_CLOCK_WALL, c);
     ck_assert_double_eq_tol(s.device[0], 10.2 / 13, 1e-12);
     ck_assert_double_eq_tol(s.device[1], 2.0, 1e-12);
     ck_assert_double_eq_tol(s.all, 18.2 / 17, 1e-12);
@@ -74,7 +74,7 @@ START_TEST(the_speed_of_a_run_is_predicted_over_real_time)
     ck_assert_double_eq_tol(c->soc.devices[1].runtimes[0].ops.qkv.s[2], 4e-3, 1e-12);
     ck_assert_double_eq_tol(c->soc.devices[0].runtimes[0].ops.layer_s, 1e-3 * 13 / 10.2, 1e-12);
     c->soc.devices[1].runtimes[0].ops.given = false;
-    ck_assert(isnan(speed_of_run(&report, c).all));
+    ck_assert(isnan(speed_of_run(&report, DRIVE_CLOCK_WALL, c).all));
     drive_report_fini(&report);
     free(c);
 }
