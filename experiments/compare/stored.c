@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "experiments/compare/choose.h"
+#include "experiments/run/recordings.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
@@ -265,22 +266,41 @@ static const struct row *spokesman(const struct group *g, uint32_t baseline)
     return found;
 }
 
-static void put_head(const struct group *g, const struct row *of, const char *baseline,
+/* Are its requests recorded, and not generated? Its experiment or its settings name a trace. */
+static bool is_recorded(const struct group *g, struct store *s, const cJSON *shared)
+{
+    char *text = store_experiment_spec(s, g->first->experiment);
+    cJSON *spec = text != NULL ? cJSON_Parse(text) : NULL;
+    bool recorded = cJSON_HasObjectItem(shared, "trace") ||
+                    cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(spec, "base"), "trace") ||
+                    cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(spec, "axes"), "trace");
+    cJSON_Delete(spec);
+    free(text);
+    return recorded;
+}
+
+static void put_head(const struct group *g, const struct compare_plan *plan, const struct row *of,
                      struct store *s, struct document *d)
 {
     char *tree = store_configuration_text(s, of->config_hash);
     cJSON *config = tree != NULL ? cJSON_Parse(tree) : NULL;
     cJSON *shared = cJSON_Parse(g->first->shared);
+    const struct config_options recordings = {
+        .trace = is_recorded(g, s, shared) ? of->workload : NULL, .n_recordings = g->replications};
+    char *note = recordings_note(&recordings);
     struct compare_head head = {.command = "xpusim compare --store FILE.db",
                                 .kind = "compare",
-                                .relevance_frac = STATS_RELEVANCE_FRAC,
+                                .relevance_frac = plan->relevance_frac,
+                                .sample = recordings_sample(&recordings),
+                                .note = note != NULL ? document_format(d, "%s", note) : NULL,
                                 .version = document_format(d, "xpusim %s", of->revision),
                                 .config_hash = strtoull(of->config_hash, NULL, 16),
                                 .config = config,
                                 .soc = document_format(d, "%s", of->soc),
                                 .llm = document_format(d, "%s", of->llm),
                                 .workload = document_format(d, "%s", of->workload),
-                                .baseline = document_format(d, "%s", baseline),
+                                .baseline =
+                                    document_format(d, "%s", plan->policies[plan->baseline].label),
                                 .seed = of->seed,
                                 .replications = g->replications};
     DOCUMENT_VALUES(d, "experiment", document_format(d, "%s", of->name));
@@ -289,6 +309,7 @@ static void put_head(const struct group *g, const struct row *of, const char *ba
         document_heading(d, "==== %s: %s", of->name, g->first->shared);
     }
     compare_head_document(&head, d);
+    free(note);
     cJSON_Delete(shared);
     cJSON_Delete(config);
     free(tree);
@@ -326,7 +347,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
     int rc = choose_metrics(&r, o->metrics, &chosen, e);
     if (rc == 0) {
         struct document *d = document_within(into, NULL);
-        put_head(g, of, g->labels[baseline].label, s, d);
+        put_head(g, &plan, of, s, d);
         compare_document(&plan, &r, (const char *const *)chosen.v, chosen.n, o->every, d);
         DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
     }

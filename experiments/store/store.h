@@ -81,6 +81,8 @@ void store_read(struct store *s, int64_t run, void (*take)(void *ctx, const char
                 void *ctx);
 /* The text of a configuration, for free(); NULL when it is not there. */
 char *store_configuration_text(struct store *s, const char *hash);
+/* The text that an experiment was kept with. NULL when there is none; the caller frees it. */
+char *store_experiment_spec(struct store *s, int64_t experiment);
 /* A replication of an experiment; texts are valid during the call. */
 struct store_replication {
     int64_t experiment, run; /* run 0: it failed, and message says why */

@@ -38,6 +38,15 @@ char *store_configuration_text(struct store *s, const char *hash)
     return text;
 }
 
+char *store_experiment_spec(struct store *s, int64_t experiment)
+{
+    sqlite3_stmt *q = store_prepare(s, "SELECT spec FROM experiments WHERE id=?1");
+    store_bind(q, "i", experiment);
+    char *text = store_step(s, q) ? xstrdup(store_text(q, 0)) : NULL;
+    (void)sqlite3_finalize(q);
+    return text;
+}
+
 static const char replications_sql[] =
     "SELECT e.id, a.point, a.replication, coalesce(a.run_id, 0), e.name, e.revision, p.settings,"
     " a.message, r.fingerprint, r.soc, r.llm, r.workload, r.policy, r.params, r.verdict,"

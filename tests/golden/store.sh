@@ -84,15 +84,16 @@ says "0 runs added, 5 were there" compare --policy vtc --workload "$small" --rep
 # Killed again and again, then resumed: the bytes of one that was left alone.
 # shellcheck disable=SC2086
 {
-    "$x" compare $two --replications 20 --json >"$dir/whole"
+    many="${two% --replications 5} --replications 20"
+    "$x" compare $many --json >"$dir/whole"
     for pause in 0.05 0.1 0.02 0.2; do
-        "$x" compare $two --replications 20 --json --quiet --store "$dir/killed.db" >/dev/null 2>&1 &
+        "$x" compare $many --json --quiet --store "$dir/killed.db" >/dev/null 2>&1 &
         pid=$!
         sleep $pause
         kill -9 $pid 2>/dev/null
         wait $pid 2>/dev/null
     done
-    "$x" compare $two --replications 20 --json --quiet --store "$dir/killed.db" >"$dir/resumed"
+    "$x" compare $many --json --quiet --store "$dir/killed.db" >"$dir/resumed"
     cmp "$dir/whole" "$dir/resumed" || fail "killed and resumed differs"
 }
 
@@ -102,10 +103,18 @@ says "0 runs added, 5 were there" compare --policy vtc --workload "$small" --rep
 mkdir -p "$dir/empty/hwmodels/soc"
 (cd "$dir" && XPUSIM_DATA_DIR=$dir/empty "$x" compare --store one.db) >"$dir/read" 2>"$dir/err" || fail "$(cat "$dir/err")"
 cmp "$dir/said" "$dir/read" || fail "a comparison from the store says something else"
-# shellcheck disable=SC2086
-"$x" compare $two --json >"$dir/said"
-"$x" compare --store "$dir/one.db" --json >"$dir/read"
-python3 - "$dir/said" "$dir/read" <<'PY' || fail "a comparison from the store differs as data"
+# The same data: also of recordings, and by another share that counts as equal.
+for seed in 1 2; do
+    "$x" trace gen --workload "$small" --seed $seed -o "$dir/t$seed.csv" || fail "trace gen"
+done
+recorded="--policy fcfs --policy agent-xpu-v2 --trace $dir/t1.csv"
+same_data() { # options of compare | options of compare --store
+    rm -f "$dir/data.db"
+    # shellcheck disable=SC2086
+    "$x" compare ${1%|*} --store "$dir/data.db" --json --quiet >"$dir/said"
+    # shellcheck disable=SC2086
+    "$x" compare --store "$dir/data.db" ${1#*|} --json >"$dir/read"
+    python3 - "$dir/said" "$dir/read" <<'PY' || fail "a comparison from the store differs as data: $1"
 import json, sys
 said, read = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))
 assert len(read) == 1
@@ -116,6 +125,12 @@ for key in said:
             part.pop("version")
     assert said[key] == read[0][key], key
 PY
+}
+same_data "$recorded|"
+same_data "$recorded --trace $dir/t2.csv|"
+same_data "$two --relevance 60|--relevance 60"
+grep -q '"relevance_frac":[[:space:]]*0.6' "$dir/read" || fail "--relevance 60 is not in the document"
+same_data "$two|"
 "$x" report "$dir/said" --no-figures -o "$dir/said.html" 2>"$dir/err" || fail "report: $(cat "$dir/err")"
 "$x" report --store "$dir/one.db" --no-figures -o "$dir/read.html" 2>"$dir/err" || fail "report --store: $(cat "$dir/err")"
 # but for the lines that say by which command, and when
