@@ -49,7 +49,7 @@ RESULTS = {
     "list-metric": ("xpusim list metric --json", [["list", "metric"]]),
     "list-dataset": ("xpusim list dataset --json", [["list", "dataset"]]),
     "graphs": ("xpusim graphs --json", [["graphs", "--p", "10,10,10", "--d", "11,11,11", "--s", "20,20,20", "--chunks", "2"]]),
-    "selftest": ("xpusim selftest --controls --json", [["selftest", "--controls"]]),
+    "selftest": ("xpusim selftest --json", [["selftest"], ["selftest", "--controls"]]),
     "validate": ("xpusim validate --json", [
         ["validate", "--points", "reference", *more] for more in ([], ["--soc", "core-ultra-7-258v"], ["--soc", "apple-m2-10core"])]),
 }

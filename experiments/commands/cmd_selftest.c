@@ -21,8 +21,11 @@ static int run(void *values, struct err *e)
         document_show(c.d, &o->output);
         return c.wrong == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
     }
-    size_t failed = selftest_run(selftest_closed_forms, selftest_n_closed_forms, o->output.quiet);
-    (void)printf("%zu passed, %zu failed\n", selftest_n_closed_forms - failed, failed);
+    struct document *d = document_new();
+    size_t failed =
+        selftest_run(selftest_closed_forms, selftest_n_closed_forms, o->output.quiet, d);
+    document_note(d, "%zu passed, %zu failed", selftest_n_closed_forms - failed, failed);
+    document_show(d, &o->output);
     return failed == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 

@@ -212,17 +212,25 @@ const struct selftest selftest_closed_forms[] = {
 const size_t selftest_n_closed_forms =
     sizeof selftest_closed_forms / sizeof selftest_closed_forms[0];
 
-size_t selftest_run(const struct selftest *tests, size_t n, bool quiet)
+size_t selftest_run(const struct selftest *tests, size_t n, bool quiet, struct document *d)
 {
+    static const struct frame_column columns[] = {
+        {.name = "verdict", .title = "", .kind = FRAME_TEXT},
+        {.name = "check", .title = "", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_NAME},
+        {.name = "failed", .kind = FRAME_FLAG, .only_data = true, .junit = FRAME_JUNIT_FAILED},
+        {.name = "why", .title = "", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_MESSAGE},
+    };
     size_t failed = 0;
+    struct frame *f = DOCUMENT_FRAME(d, "checks", 0, columns);
     for (size_t i = 0; i < n; i++) {
         char why[512] = "";
         bool ok = tests[i].holds(why, sizeof why);
         failed += ok ? 0 : 1;
+        FRAME_ROW(f, ok ? "ok" : "FAILED", tests[i].name, !ok);
         if (!ok) {
-            (void)printf("FAILED  %s: %s\n", tests[i].name, why);
-        } else if (!quiet) {
-            (void)printf("ok      %s\n", tests[i].name);
+            FRAME_SET(f, "why", why);
+        } else if (quiet) {
+            frame_hide_row(f);
         }
     }
     return failed;

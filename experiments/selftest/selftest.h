@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "experiments/shell/document.h"
+
 struct selftest {
     const char *name; /* a sentence */
     /* True when it holds; else why (size bytes) says what was found and what was expected. */
@@ -14,5 +16,6 @@ struct selftest {
 extern const struct selftest selftest_closed_forms[];
 extern const size_t selftest_n_closed_forms;
 
-/* Prints one line per check; returns how many failed. */
-size_t selftest_run(const struct selftest *tests, size_t n, bool quiet);
+/* Adds a row per check to the document; quiet: text has only those that failed. Returns how many
+ * failed. */
+size_t selftest_run(const struct selftest *tests, size_t n, bool quiet, struct document *d);

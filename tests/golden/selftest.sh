@@ -1,7 +1,18 @@
 #!/bin/sh
-# The command's own checks: closed forms and laws, then the negative controls.
+# The command's own checks: closed forms and laws, then the negative controls. Each form of output holds the same checks.
 set -eu
 cd "$(dirname "$0")/../.."
 x=${BUILD:-build}/xpusim
 "$x" selftest
 "$x" selftest --controls
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+"$x" selftest >"$dir/text"
+n=$(sed -n 's/^\([0-9]*\) passed, 0 failed$/\1/p' "$dir/text")
+[ "$n" -gt 5 ] && [ "$(grep -c '^ok ' "$dir/text")" = "$n" ]
+[ "$("$x" selftest --quiet)" = "$n passed, 0 failed" ]
+"$x" selftest --json | python3 -c "import json, sys
+checks = json.load(sys.stdin)['checks']
+assert len(checks) == $n and all(c['verdict'] == 'ok' and not c['failed'] and c['check'] for c in checks)"
+[ "$("$x" selftest --csv | grep -c '^ok,')" = "$n" ]
+[ "$("$x" selftest --markdown | grep -c '^| ok |')" = "$n" ]
