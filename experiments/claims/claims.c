@@ -143,6 +143,12 @@ static int read_all(struct claims *c, const char *path, struct err *e)
     if (json_has(&root, "readings")) {
         readings = json_get_object(&root, "readings");
     }
+    if (json_has(&root, "independent")) {
+        struct json_obj machine = json_get_object(&root, "independent");
+        (void)json_get_string(&machine, "why");
+        setup_read(&c->independent[c->n_books], &machine);
+        json_done(&machine);
+    }
     uint32_t n = (uint32_t)json_get_array_size(&root, "claims", 1, MAX_CLAIMS);
     for (uint32_t i = 0; i < n; i++) {
         struct json_obj o = json_array_object(&root, "claims", (int)i);
@@ -248,6 +254,27 @@ int claims_change(struct claims *c, const struct setup *s, struct err *e)
     for (uint32_t i = 0; i < c->n && rc == 0; i++) {
         rc = setup_add(&c->v[i].setup, s, e);
     }
+    return rc;
+}
+
+int claims_add_independent(struct claims *c, struct err *e)
+{
+    struct claim *all = xcalloc(2 * (size_t)c->n + 1, sizeof *all);
+    uint32_t n = 0;
+    int rc = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct setup *machine = &c->independent[c->v[i].book];
+        all[n++] = c->v[i];
+        if (!setup_is_empty(machine)) {
+            all[n] = c->v[i];
+            all[n].independent = true;
+            rc = rc == 0 ? setup_add(&all[n].setup, machine, e) : rc;
+            n++;
+        }
+    }
+    free(c->v);
+    c->v = all;
+    c->n = n;
     return rc;
 }
 

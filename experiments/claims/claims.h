@@ -34,6 +34,9 @@
  * for it and what it changes (setup.h), a claim lists those that apply and which one it would take
  * (`take`; "stated", the quantities as they are, unless it says otherwise). Every reading of a
  * claim is judged as a claim of its own.
+ *
+ * Some numbers of a machine file may come from the paper under test. A claims file then names an
+ * `independent` machine, which takes none from it; each reading is judged there, too.
  */
 #pragma once
 
@@ -89,8 +92,9 @@ struct claim {
     const char *set_by, *note, *not_modellable; /* or NULL */
     const char *reading, *why;                  /* of the set-up; why NULL as stated */
     bool taken;                                 /* the reading that the file would take */
-    struct setup setup;                         /* what the reading changes */
-    uint32_t scope;                             /* of its quantities (quantities_setup) */
+    bool independent;   /* the claim before it, on the independent machine */
+    struct setup setup; /* what the reading changes */
+    uint32_t scope;     /* of its quantities (quantities_setup) */
     struct claim_check checks[CLAIMS_MAX_CHECKS];
     uint32_t n_checks;
     uint32_t book;
@@ -101,8 +105,9 @@ struct claim {
 #define CLAIMS_MAX_BOOKS 8
 
 struct claims {
-    struct quantities books[CLAIMS_MAX_BOOKS]; /* one per file */
-    cJSON *trees[CLAIMS_MAX_BOOKS];            /* owned */
+    struct quantities books[CLAIMS_MAX_BOOKS];  /* one per file */
+    cJSON *trees[CLAIMS_MAX_BOOKS];             /* owned */
+    struct setup independent[CLAIMS_MAX_BOOKS]; /* empty where a file names no such machine */
     uint32_t n_books;
     struct claim *v; /* owned; in the order of the files, a claim's readings together */
     uint32_t n;
@@ -134,6 +139,10 @@ struct claims_run {
 };
 study_judge claims_judge;
 
+/* Adds, behind each claim whose file names an independent machine, the claim on that machine. Last
+ * before judging: what selects or changes claims comes first. */
+int claims_add_independent(struct claims *c, struct err *e);
+
 /* A parameter was set from this claim (from every claim where id is NULL), so it is no test: `why`,
  * borrowed, is its set_by where the file gives none. */
 void claims_set_by(struct claims *c, const char *id, const char *why);
@@ -142,8 +151,12 @@ void claims_set_by(struct claims *c, const char *id, const char *why);
  * decided, and does not hold. */
 bool claim_verdict_holds(enum claim_verdict v);
 
+/* Value of the trace that is furthest on the wrong side of an order's bound. */
+double claim_worst_trace(const struct claim_check *k);
+
 /* Fills means, verdicts and reasons from the checks' n values each: the rules above. Pure. */
 void claim_judge(struct claim *c, uint32_t n);
 
-/* Adds a line per claim, then a line per check with `details`; as data an array `name`. */
+/* Adds a line per claim, then a line per check with `details`; as data an array `name`. Next to
+ * each verdict is that on the independent machine, where there is one. */
 void claims_document(const struct claims *c, bool details, const char *name, struct document *d);

@@ -101,8 +101,7 @@ static enum claim_verdict judge_number(const struct claim_check *k)
     return right_side && isfinite(k->neutral) ? CLAIM_DIRECTION : CLAIM_NOT_REPRODUCED;
 }
 
-/* The trace that is furthest on the wrong side of an order's bound. */
-static double worst_trace(const struct claim_check *k)
+double claim_worst_trace(const struct claim_check *k)
 {
     return k->kind == CHECK_ABOVE ? k->lowest : k->highest;
 }
@@ -111,7 +110,7 @@ static enum claim_verdict judge_order(const struct claim_check *k)
 {
     bool above = k->kind == CHECK_ABOVE;
     if (k->every_trace) {
-        bool kept = above ? worst_trace(k) > k->low : worst_trace(k) < k->low;
+        bool kept = above ? claim_worst_trace(k) > k->low : claim_worst_trace(k) < k->low;
         return kept ? CLAIM_REPRODUCED : CLAIM_NOT_REPRODUCED;
     }
     if (above ? mean_low(k) > k->low : mean_high(k) < k->low) {
@@ -154,7 +153,10 @@ static void explain(struct claim *c, const struct claim_check *k)
                        k->mean.mean, (k->low + k->high) / 2.0);
     } else if (k->every_trace) {
         (void)snprintf(text, sizeof text, "%.60s: %.3g in the worst of %u traces, not %s %.3g",
-                       k->name, worst_trace(k), k->mean.n,
+                       k->name, claim_worst_trace(k), k->mean.n,
+                       k->kind == CHECK_ABOVE ? "above" : "below", k->low);
+    } else if (k->mean.sd <= 0.0) {
+        (void)snprintf(text, sizeof text, "%.60s: %.4g, not %s %.4g", k->name, k->mean.mean,
                        k->kind == CHECK_ABOVE ? "above" : "below", k->low);
     } else {
         (void)snprintf(text, sizeof text, "%.60s: %.3g [%.3g, %.3g], not %s %.3g", k->name,
@@ -176,6 +178,9 @@ void claim_judge(struct claim *c, uint32_t n)
     for (uint32_t i = 0; i < c->n_checks; i++) {
         struct claim_check *k = &c->checks[i];
         judge_check(k, n);
+        if (c->set_by != NULL && k->verdict == CLAIM_REPRODUCED) {
+            k->verdict = CLAIM_CALIBRATED;
+        }
         if (!k->informative && (worst == NULL || k->verdict > worst->verdict)) {
             worst = k;
         }
@@ -183,8 +188,7 @@ void claim_judge(struct claim *c, uint32_t n)
     worst = worst != NULL ? worst : &c->checks[0];
     c->verdict = worst->verdict;
     explain(c, worst);
-    if (c->verdict == CLAIM_REPRODUCED && c->set_by != NULL) {
-        c->verdict = CLAIM_CALIBRATED;
+    if (c->verdict == CLAIM_CALIBRATED) {
         (void)snprintf(c->reason, sizeof c->reason, "not a test: %.400s", c->set_by);
     }
 }

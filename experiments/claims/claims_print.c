@@ -21,8 +21,7 @@ static void published_text(const struct claim_check *k, char *buf, size_t size)
 static const char *simulated_text(const struct claim_check *k, struct document *d)
 {
     return k->every_trace && k->mean.sd > 0.0
-               ? document_format(d, "%.4g at worst",
-                                 k->kind == CHECK_ABOVE ? k->lowest : k->highest)
+               ? document_format(d, "%.4g at worst", claim_worst_trace(k))
            : k->mean.sd > 0.0       ? document_interval(d, &k->mean)
            : isfinite(k->mean.mean) ? document_format(d, "%.4g", k->mean.mean)
                                     : "-";
@@ -37,32 +36,53 @@ static struct frame_value published(const struct claim_check *k, struct document
                                                         : frame_value_text(shown);
 }
 
-static void show_details(const struct claim *c, struct document *d)
+/* The claim on the independent machine, which follows it; or NULL. */
+static const struct claim *independent_of(const struct claims *c, uint32_t at)
 {
-    document_note(d, "%s  %s\n    %s, %s. %s", c->id, claim_verdict_names[c->verdict], c->paper,
-                  c->where, c->statement);
+    return at + 1 < c->n && c->v[at + 1].independent ? &c->v[at + 1] : NULL;
+}
+
+static const char *check_word(const struct claim_check *k)
+{
+    return k->informative ? "for information" : claim_verdict_names[k->verdict];
+}
+
+/* What a check says on the independent machine: "26.6, not reproduced". */
+static const char *other_text(const struct claim *other, uint32_t check, struct document *d)
+{
+    const struct claim_check *k = &other->checks[check];
+    return document_format(d, "%s, %s", simulated_text(k, d), check_word(k));
+}
+
+static void show_details(const struct claim *c, const struct claim *other, struct document *d)
+{
+    document_note(d, "%s  %s%s%s\n    %s, %s. %s", c->id, claim_verdict_names[c->verdict],
+                  other != NULL ? "; on the independent machine: " : "",
+                  other != NULL ? claim_verdict_names[other->verdict] : "", c->paper, c->where,
+                  c->statement);
     if (c->why != NULL) {
         document_note(d, "    Reading \"%s\"%s: %s", c->reading,
                       c->taken ? ", the one to take" : "", c->why);
     }
-    struct frame *f =
-        document_table(d, 4, "llrrlrl", "", "", "published", "simulated", "", "percentile", "");
+    struct frame *f = document_table(d, 4, "llrrlrll", "", "", "published", "simulated", "",
+                                     "percentile", "", other != NULL ? "independent" : "");
     for (uint32_t i = 0; i < c->n_checks; i++) {
         const struct claim_check *k = &c->checks[i];
         bool among = isfinite(k->percentile) && k->mean.sd > 0.0;
         FRAME_ROW(f, "", k->name, published(k, d), simulated_text(k, d), k->unit,
-                  FRAME_IF(among, document_format(d, "%.0f", k->percentile)),
-                  k->informative ? "for information" : claim_verdict_names[k->verdict]);
+                  FRAME_IF(among, document_format(d, "%.0f", k->percentile)), check_word(k),
+                  other != NULL ? other_text(other, i, d) : "");
     }
     document_note(d, "    %s\n", c->reason);
 }
 
-static void show_brief(const struct claim *c, struct document *d)
+static void show_brief(const struct claim *c, const struct claim *other, struct document *d)
 {
     const char *reading =
         c->why == NULL ? "" : document_format(d, " [%s%s]", c->reading, c->taken ? ", taken" : "");
-    document_note(d, "%-4s %-23s  %s%s: %s", c->id, claim_verdict_names[c->verdict], c->statement,
-                  reading, c->reason);
+    document_note(d, "%-4s %-23s %-23s  %s%s: %s", c->id, claim_verdict_names[c->verdict],
+                  other != NULL ? claim_verdict_names[other->verdict] : "-", c->statement, reading,
+                  c->reason);
 }
 
 /* Of each claim one reading counts: the one taken, or the first where that was not asked for. */
@@ -93,21 +113,29 @@ static const struct claim_check *deciding(const struct claim *c)
     return worst;
 }
 
-static void put_checks(const struct claim *c, struct document *d)
+static void put_checks(const struct claim *c, const struct claim *other, struct document *d)
 {
+    const double none = (double)NAN;
+    const struct claim_check absent = {.mean = {.mean = none, .low = none, .high = none}};
     struct frame *f = document_data(d, "checks", 0,
                                     "name unit published neutral simulated low high n least most "
-                                    "lowest highest percentile every_trace informative ours "
-                                    "verdict");
+                                    "worst percentile every_trace informative ours "
+                                    "verdict independent_simulated independent_low "
+                                    "independent_high independent_verdict");
     for (uint32_t i = 0; i < c->n_checks; i++) {
         const struct claim_check *k = &c->checks[i];
+        const struct claim_check *there = other != NULL ? &other->checks[i] : &absent;
         FRAME_ROW(f, k->name, k->unit, published(k, d), k->neutral, k->mean.mean, k->mean.low,
-                  k->mean.high, k->mean.n, k->least, k->most, k->lowest, k->highest, k->percentile,
-                  k->every_trace, k->informative, k->ours, claim_verdict_names[k->verdict]);
+                  k->mean.high, k->mean.n, k->least, k->most,
+                  k->every_trace ? claim_worst_trace(k) : none, k->percentile, k->every_trace,
+                  k->informative, k->ours, claim_verdict_names[k->verdict], there->mean.mean,
+                  there->mean.low, there->mean.high,
+                  FRAME_IF(other != NULL, claim_verdict_names[there->verdict]));
     }
 }
 
-static void put_claim(const struct claim *c, bool in_sum, struct document *d)
+static void put_claim(const struct claim *c, const struct claim *other, bool in_sum,
+                      struct document *d)
 {
     const struct claim_check *k = deciding(c);
     double none = (double)NAN;
@@ -119,26 +147,47 @@ static void put_claim(const struct claim *c, bool in_sum, struct document *d)
     DOCUMENT_VALUES(d, "published", k != NULL ? published(k, d) : FRAME_NONE, "simulated",
                     k != NULL ? k->mean.mean : none, "low", k != NULL ? k->mean.low : none, "high",
                     k != NULL ? k->mean.high : none, "verdict", claim_verdict_names[c->verdict],
-                    "reason", c->reason);
-    put_checks(c, d);
+                    "independent_verdict",
+                    FRAME_IF(other != NULL, claim_verdict_names[other->verdict]), "set_by",
+                    FRAME_IF(c->set_by != NULL, c->set_by), "reason", c->reason);
+    put_checks(c, other, d);
 }
 
-void claims_document(const struct claims *c, bool details, const char *name, struct document *d)
+static void show_count(const char *of, const uint32_t *count, uint32_t n, struct document *d)
 {
-    uint32_t count[CLAIM_VERDICT_COUNT] = {0};
-    uint32_t n = 0;
-    struct document *list = document_array(d, name);
-    for (uint32_t i = 0; i < c->n; i++) {
-        bool in_sum = counts(c, i);
-        (details ? show_details : show_brief)(&c->v[i], d);
-        put_claim(&c->v[i], in_sum, document_within(list, NULL));
-        count[c->v[i].verdict] += in_sum;
-        n += in_sum;
-    }
-    const char *line = document_format(d, "%u claims:", n);
+    const char *line = document_format(d, "%s%u claims:", of, n);
     for (int v = 0; v < CLAIM_VERDICT_COUNT; v++) {
         line = document_format(d, "%s%s %u %s", line, v > 0 ? "," : "", count[v],
                                claim_verdict_names[v]);
     }
     document_note(d, "%s", line);
+}
+
+void claims_document(const struct claims *c, bool details, const char *name, struct document *d)
+{
+    uint32_t count[CLAIM_VERDICT_COUNT] = {0};
+    uint32_t there[CLAIM_VERDICT_COUNT] = {0};
+    uint32_t n = 0;
+    uint32_t n_there = 0;
+    struct document *list = document_array(d, name);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct claim *one = &c->v[i];
+        if (one->independent) {
+            continue;
+        }
+        const struct claim *other = independent_of(c, i);
+        bool in_sum = counts(c, i);
+        (details ? show_details : show_brief)(one, other, d);
+        put_claim(one, other, in_sum, document_within(list, NULL));
+        count[one->verdict] += in_sum;
+        n += in_sum;
+        if (other != NULL) {
+            there[other->verdict] += in_sum;
+            n_there += in_sum;
+        }
+    }
+    show_count("", count, n, d);
+    if (n_there > 0) {
+        show_count("on the independent machine, ", there, n_there, d);
+    }
 }

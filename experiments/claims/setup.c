@@ -1,12 +1,14 @@
 #include "experiments/claims/setup.h"
-#include "sim/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const setup_keys[SETUP_LISTS] = {"set", "policy", "workload", "metric"};
+#include "experiments/run/config.h"
+#include "sim/base/text.h"
+
+const char *const setup_keys[SETUP_LISTS] = {"set", "policy", "workload", "metric", "soc"};
 
 /* ---- reading ---- */
 
@@ -54,7 +56,11 @@ int setup_add(struct setup *s, const struct setup *more, struct err *e)
 
 bool setup_is_empty(const struct setup *s)
 {
-    return s->set.n + s->policy.n + s->workload.n + s->metric.n == 0;
+    uint32_t n = 0;
+    for (int k = 0; k < SETUP_LISTS; k++) {
+        n += s->list[k].n;
+    }
+    return n == 0;
 }
 
 bool setup_is_same(const struct setup *a, const struct setup *b)
@@ -182,6 +188,22 @@ static void edit_sets(cJSON *form, const struct setup_texts *with, const char *p
     }
 }
 
+/* The machine that a definition runs on, the default one where it says none. */
+static void edit_soc(cJSON *form, const struct setup_texts *with)
+{
+    const char *stated = json_string(form, "soc");
+    const char *soc = stated[0] != '\0' ? stated : CONFIG_DEFAULT_SOC;
+    for (uint32_t i = 0; i < with->n; i++) {
+        size_t n = strcspn(with->v[i], "=");
+        if (strlen(soc) == n && strncmp(soc, with->v[i], n) == 0) {
+            cJSON *other = cJSON_CreateString(with->v[i] + n + 1);
+            cJSON_DeleteItemFromObjectCaseSensitive(form, "soc");
+            cJSON_AddItemToObject(form, "soc", other);
+            return;
+        }
+    }
+}
+
 cJSON *setup_apply(const struct setup *s, const cJSON *definition)
 {
     static const char *const placed[] = {"run", "sustained", "kernel", "corun", "machine"};
@@ -196,6 +218,7 @@ cJSON *setup_apply(const struct setup *s, const cJSON *definition)
             edit_text(form, "workload", &s->workload, place);
             edit_sets(form, &s->set, place);
             free(place);
+            edit_soc(form, &s->soc);
         }
     }
     return copy;

@@ -7,6 +7,8 @@
  *             own where both have one
  *   workload  KIND:key=value,...: every workload of that kind (mixed, summary, ...) likewise
  *   metric    NAME=OTHER: where a check names the metric, the other one is taken
+ *   soc       NAME=OTHER: a run or kernel on machine NAME is on OTHER. It has the last word: `set`
+ *             and `?soc=` go by the machine of the file
  *
  * NAME may be NAME?key=value&...: only where it says so already, or runs there (llm=, soc=):
  * sd-npu?system=npu-sam&llm=qwen2.5-0.5b. */
@@ -26,18 +28,18 @@ struct setup_texts {
     uint32_t n;
 };
 
-#define SETUP_LISTS 4
+#define SETUP_LISTS 5
 struct setup {
     union {
         struct {
-            struct setup_texts set, policy, workload, metric;
+            struct setup_texts set, policy, workload, metric, soc;
         };
         struct setup_texts list[SETUP_LISTS]; /* the same, one after the other */
     };
 };
 extern const char *const setup_keys[SETUP_LISTS]; /* "set", ... */
 
-/* Reads the four lists of an object, each optional. Errors name file and place. */
+/* Reads the lists of an object, each optional. Errors name file and place. */
 void setup_read(struct setup *s, struct json_obj *o);
 /* Appends everything of `more`. An error names what does not fit. */
 int setup_add(struct setup *s, const struct setup *more, struct err *e);
