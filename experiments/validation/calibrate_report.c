@@ -138,7 +138,8 @@ static void put_params(const struct calibrate_fit *f, struct document *d)
         }
         double unit = calibrate_file_unit[k];
         show_param(f, k, shown, d);
-        FRAME_ROW(params, calibrate_param_names[k], f->value[k] / unit, f->se[k] / unit,
+        FRAME_ROW(params, calibrate_param_names[k], f->value[k] / unit,
+                  FRAME_IF(f->state[k] == CALIBRATE_FITTED, f->se[k] / unit),
                   calibrate_unit_names[k], f->low[k] / unit, f->high[k] / unit,
                   state_names[f->state[k]]);
         struct document *row = document_array(covariance, NULL);

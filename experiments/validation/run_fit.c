@@ -17,6 +17,10 @@
 #define SIZE_END_FRAC 1e-3 /* simplex size in units of the first step */
 #define COMPASS_STEP 0.4   /* first step of the compass search, in first steps of the simplex */
 #define COMPASS_END 2e-3
+/* A jumping objective stops a search a little before what cannot be simulated. Both in first steps;
+ * 0 can be simulated, and only what is as good as 0 is there. */
+#define BOUND_STEP 0.05
+#define ZERO_STEP (2.0 * COMPASS_END)
 #define REFUSED 1e3 /* objective of values that cannot be simulated; real ones lie below 30 */
 
 /* ---- keys ---- */
@@ -357,6 +361,24 @@ static void refine(struct problem *q, gsl_vector *best)
     fit->converged = true;
 }
 
+/* Which numbers something else holds: a short step further cannot be simulated. */
+static void find_bounds(struct problem *q, const gsl_vector *best)
+{
+    struct run_fit *fit = q->fit;
+    gsl_vector *x = gsl_vector_alloc(fit->n_keys);
+    for (size_t i = 0; i < fit->n_keys; i++) {
+        struct run_fit_key *key = &fit->key[i];
+        double at = gsl_vector_get(best, i);
+        key->at_bound = key->datasheet == 0.0 && fabs(at) <= ZERO_STEP;
+        for (int way = -1; way <= 1; way += 2) {
+            (void)gsl_vector_memcpy(x, best);
+            gsl_vector_set(x, i, at + way * BOUND_STEP);
+            key->at_bound = key->at_bound || objective(x, q) == REFUSED;
+        }
+    }
+    gsl_vector_free(x);
+}
+
 /* Balanced half-samples: the requests fitted on fall into 8 runs of neighbours (which share
  * queues), and the fit is repeated on the 7 halves of them that a Hadamard matrix pairs off. The
  * variance of a half's estimate around the whole's is that of the whole's (McCarthy 1969); leaving
@@ -388,7 +410,7 @@ static void half_samples(struct problem *q, const gsl_vector *best)
     }
     q->out = 0;
     for (size_t i = 0; i < n; i++) {
-        fit->key[i].se = sqrt(sum[i]);
+        fit->key[i].se = fit->key[i].at_bound ? (double)NAN : sqrt(sum[i]);
     }
     gsl_vector_free(x);
 }
@@ -415,6 +437,7 @@ int run_fit(const struct config_options *o, const struct config_policy *p,
         gsl_vector *x = gsl_vector_calloc(fit->n_keys);
         search(&q, x);
         refine(&q, x);
+        find_bounds(&q, x);
         half_samples(&q, x);
         place(fit, x);
         gsl_vector_free(x);

@@ -28,6 +28,9 @@ struct run_fit_key {
     double datasheet, low, high; /* what the file says */
     double fitted;
     double se; /* standard error, by half-samples of blocks of neighbouring requests */
+    /* Nothing can be simulated a short step further, or it is 0. A number that something else holds
+     * has no standard error: se is NaN. */
+    bool at_bound;
 };
 
 struct run_fit {

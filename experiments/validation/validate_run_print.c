@@ -20,6 +20,7 @@ static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
         {.name = "high", .only_data = true},
         {.name = "value", .title = "fitted", .format = "%.5g"},
         {.name = "se", .title = "+- 2 se", .scale = 2.0, .format = "%.2g"},
+        {.name = "at_bound", .kind = FRAME_FLAG, .only_data = true},
         {.name = "moved_frac", .title = "moved", .scale = 100.0, .format = "%+.1f %%"},
         {.name = "", .title = "", .kind = FRAME_TEXT, .only_text = true},
     };
@@ -39,7 +40,8 @@ static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
         double moved = k->datasheet > 0.0 ? k->fitted / k->datasheet - 1.0 : (double)NAN;
         FRAME_ROW(
             f, k->path, document_format(d, "%s %s", k->path, k->unit), k->unit, k->datasheet,
-            k->low, k->high, k->fitted, k->se,
+            k->low, k->high, k->fitted, frame_shown(k->se, k->at_bound ? "at its bound" : NULL),
+            k->at_bound,
             frame_shown(moved, k->datasheet > 0.0 ? NULL : document_format(d, "%+.5g", k->fitted)),
             outside ? document_format(d, "outside the file's range %g..%g", k->low, k->high) : "");
     }

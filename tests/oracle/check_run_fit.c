@@ -92,6 +92,9 @@ START_TEST(known_numbers_are_found_again)
         ck_assert_msg(fabs(fit.key[i].fitted / truth[i] - 1.0) < 0.02, "%s: %g, not %g",
                       fit.key[i].path, fit.key[i].fitted, truth[i]);
     }
+    for (int i = 0; i < 3; i++) {
+        ck_assert(!fit.key[i].at_bound && fit.key[i].se >= 0.0);
+    }
     /* The truth itself has no error at all; the fit's is far below a percent. */
     ck_assert_double_lt(fit.objective, 0.005);
     ck_assert_double_gt(fit.objective_before, 0.1);
@@ -129,6 +132,23 @@ START_TEST(later_latencies_do_not_leak_into_the_fit)
     fit_to("bandwidth,rate");
     ck_assert_double_eq(fit.key[0].fitted, first);
     ck_assert_double_eq(fit.key[1].fitted, second);
+}
+END_TEST
+
+/* A run in 0.8 of the time that the fastest memory of the file (ddr.peak, 1597 GB/s) would take:
+ * the bandwidth goes there and no further, so no half of the requests says how sure it is. */
+START_TEST(a_number_at_its_bound_has_no_standard_error)
+{
+    const double truth[] = {1597};
+    measure("bandwidth", truth);
+    for (uint32_t i = 0; i < N; i++) {
+        run.measured[i].e2e_s *= 0.8;
+        run.measured[i].ttft_s *= 0.8;
+    }
+    fit_to("bandwidth");
+    ck_assert_double_eq_tol(fit.key[0].fitted / 1597, 1.0, 2e-3);
+    ck_assert(fit.key[0].at_bound);
+    ck_assert(isnan(fit.key[0].se));
 }
 END_TEST
 
@@ -273,6 +293,7 @@ static const struct suite_row suite[] = {
     CASE("fit", .setup = setup, .teardown = teardown, .timeout_s = 300),
     TEST(known_numbers_are_found_again),
     TEST(later_latencies_do_not_leak_into_the_fit),
+    TEST(a_number_at_its_bound_has_no_standard_error),
     TEST(a_run_of_the_file_itself_moves_nothing),
     TEST(keys_that_cannot_be_fitted_are_refused),
     TEST(a_singular_fit_and_too_few_requests_are_refused),
