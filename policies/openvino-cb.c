@@ -24,6 +24,7 @@
 #include "policies/common/blocks.h"
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
+#include "sim/base/units.h"
 
 enum { PARAM_VARIANT, PARAM_BUDGET, PARAM_MAX_SEQS, PARAM_DEVICE };
 enum variant { VARIANT_SF256, VARIANT_WHOLE, VARIANT_VLLM };
@@ -274,9 +275,6 @@ static void openvino_compose(struct sched *s)
     if (o->split_fuse) {
         add_prompt_chunks(s, o);
     }
-    if (reqq_empty(&o->waiting)) {
-        batch_repeats(&o->it.batch, o->running.n);
-    }
 }
 
 static const struct iteration_rules rules = {
@@ -290,6 +288,7 @@ static int openvino_init(struct sched *s)
     o->split_fuse = param_int(s, PARAM_VARIANT) != VARIANT_VLLM;
     o->partial =
         o->split_fuse || (rc == 0 && s->machine->devices[o->it.device].kind == DEVICE_KIND_CPU);
+    sched_steady(s, TIME_NEVER_NS);
     return rc;
 }
 

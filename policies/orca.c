@@ -5,6 +5,7 @@
  * same iteration: no chunks, no classes, no preemption. */
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
+#include "sim/base/units.h"
 
 enum { PARAM_DEVICE, PARAM_MAX_SEQS, PARAM_RESERVE };
 
@@ -78,9 +79,6 @@ static void orca_compose(struct sched *s)
         o->reserved_tokens += most_kv_tokens(r);
         batch_add_next(&o->it.batch, r, UINT32_MAX);
     }
-    if (reqq_empty(&o->waiting)) {
-        batch_repeats(&o->it.batch, o->running.n);
-    }
 }
 
 /* KV ran out all the same (no reservation, or a request beyond capacity): the youngest waits and
@@ -108,6 +106,7 @@ static const struct iteration_rules rules = {.joins = orca_joins,
 
 static int orca_init(struct sched *s)
 {
+    sched_steady(s, TIME_NEVER_NS);
     return iteration_init(s, &rules, param_int(s, PARAM_DEVICE));
 }
 

@@ -155,8 +155,11 @@ static void prema_refresh(struct sched *s)
     }
 }
 
-static const struct iter_order order = {
-    .key = prema_key, .served = prema_served, .left = prema_left, .refresh = prema_refresh};
+static const struct iter_order order = {.key = prema_key,
+                                        .served = prema_served,
+                                        .left = prema_left,
+                                        .refresh = prema_refresh,
+                                        .steady = true};
 
 static int prema_init(struct sched *s)
 {

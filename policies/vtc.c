@@ -34,6 +34,7 @@ struct vtc_request {
     struct account *client; /* NULL: not seen yet */
     uint64_t admitted;      /* from 1, in order of admission; 0: queued */
     bool charged;           /* for its prompt */
+    uint32_t paid_tokens;   /* output tokens charged so far */
 };
 
 /* Of those of a client that wait, only the first has the client's counter as its key: the others
@@ -132,8 +133,14 @@ static void vtc_taken(struct sched *s, const struct request *r)
 static void vtc_served(struct sched *s, const struct request *r, const struct segment *seg,
                        int64_t elapsed_ns)
 {
+    struct vtc_request *own = of(r);
+    (void)seg;
     (void)elapsed_ns;
-    charge(s, r, param_number(s, VTC_W_OUT) * seg->emitted_tokens);
+    /* All tokens since the last call: that may be several iterations (sched_steady). One by one, so
+     * that the sum of doubles is the same. */
+    for (; own->paid_tokens < r->generated_tokens; own->paid_tokens++) {
+        charge(s, r, param_number(s, VTC_W_OUT));
+    }
 }
 
 static void vtc_left(struct sched *s, const struct request *r)
@@ -144,7 +151,7 @@ static void vtc_left(struct sched *s, const struct request *r)
 }
 
 static const struct iter_order order = {
-    .key = vtc_key, .served = vtc_served, .taken = vtc_taken, .left = vtc_left};
+    .key = vtc_key, .served = vtc_served, .taken = vtc_taken, .left = vtc_left, .steady = true};
 
 static int vtc_init(struct sched *s)
 {

@@ -227,7 +227,7 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a);
 bool axpu_speculate_launch(struct sched *s, struct axpu *a);
 /* warm-up */
 void axpu_warmup_schedule(struct sched *s, struct axpu *a);
-/* Before this instant none of the kernels that nobody uses gets out of date; 0: none ever does. */
+/* Before this instant no unused kernel expires; TIME_NEVER_NS: none ever does. */
 int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a);
 void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key);
 /* True (and marks it used) when the attention kernel of this prompt is there. */

@@ -228,18 +228,14 @@ static void next_batch(struct sched *s, struct axpu *a)
     }
 }
 
-/* Everybody who decodes is in the batch and nobody is to be prefilled: the next iteration is this
- * one again, until a compiled kernel is out of date, which every call looks for. */
-static void say_repeats(struct sched *s, struct axpu *a)
+/* When everybody decodes in one batch, the next iteration is the same until a compiled kernel is
+ * out of date, which every call looks for. */
+static void declare_steady(struct sched *s, const struct axpu *a)
 {
     bool mixed = !reqq_empty(&a->decode_rt.q) && !reqq_empty(&a->decode_be.q);
-    bool prefills = a->current.request != NULL || a->aged.request != NULL || a->n_suspended > 0 ||
-                    !reqq_empty(&a->prefill_rt.q) || !reqq_empty(&a->prefill_be.q);
-    a->batch.repeats = !prefills && a->compiling_tokens == 0 &&
-                       param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE &&
-                       (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED) &&
-                       batch_decodes_all(&a->batch, a->decode_rt.q.n + a->decode_be.q.n);
-    a->batch.repeats_until_ns = a->batch.repeats ? axpu_warmup_until_ns(s, a) : 0;
+    bool steady = param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE &&
+                  (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED);
+    sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0);
 }
 
 /* KV is full: the newest proactive sequence that is in no pass gives up its KV; where reactive ones
@@ -266,7 +262,7 @@ static void form(struct sched *s, struct axpu *a)
             return;
         }
         bool drafts = axpu_speculate_batch(s, a);
-        say_repeats(s, a);
+        declare_steady(s, a);
         int rc = batch_form(s, &a->batch, &a->decode);
         if (rc == -ENOMEM && drafts) { /* there may be room for one token each */
             a->verify_on_npu = false;

@@ -59,7 +59,7 @@ static inline void expire(struct sched *s, struct axpu *a)
 int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a)
 {
     if (!param_bool(s, AXPU_WARMUP)) {
-        return 0;
+        return TIME_NEVER_NS;
     }
     int64_t ttl = a->ttl_ns;
     int64_t until_ns = s->now_ns + ttl + 1; /* of one that is compiled or used from now on */

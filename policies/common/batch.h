@@ -14,8 +14,6 @@ struct batch {
     uint32_t tokens;            /* rows so far */
     const struct pass *follows; /* pass_spec.follows: n_followed go on, before the segments */
     uint32_t n_followed;
-    bool repeats, repeats_without; /* pass_spec's, for the policy to say, and until when */
-    int64_t repeats_until_ns;
 };
 
 static inline void batch_clear(struct batch *b)
@@ -24,27 +22,6 @@ static inline void batch_clear(struct batch *b)
     b->tokens = 0;
     b->n_followed = 0;
     b->follows = NULL;
-    b->repeats = false;
-    b->repeats_without = false;
-    b->repeats_until_ns = 0;
-}
-
-/* Decode tokens of so many sequences, and nothing else. */
-static inline bool batch_decodes_all(const struct batch *b, uint32_t sequences)
-{
-    bool all = b->n_followed + b->n == sequences && b->tokens == sequences;
-    for (uint32_t i = 0; all && i < b->n; i++) {
-        all = b->segments[i].role == SEGMENT_DECODE;
-    }
-    return all;
-}
-
-/* Nobody waits, and so many sequences run: if all of them decode in the batch, it repeats itself,
- * and goes on without those who end. */
-static inline void batch_repeats(struct batch *b, uint32_t sequences)
-{
-    b->repeats = batch_decodes_all(b, sequences);
-    b->repeats_without = b->repeats;
 }
 
 static inline void batch_fini(struct batch *b)
@@ -88,9 +65,6 @@ static inline int batch_form(struct sched *s, const struct batch *b, struct pass
     struct pass_spec spec = {.segments = b->segments,
                              .n_segments = b->n,
                              .fused_layers = decode && b->n_followed + b->n == 1,
-                             .repeats = b->repeats,
-                             .repeats_without = b->repeats_without,
-                             .repeats_until_ns = b->repeats_until_ns,
                              .follows = b->follows};
     return sched_pass_form(s, &spec, out);
 }

@@ -178,7 +178,6 @@ static bool iter_make_room(struct sched *s)
     struct iter *it = s->state;
     if (!evict_last(s, it)) {
         enqueue(s, it, it->it.batch.segments[--it->it.batch.n].request);
-        it->it.batch.repeats = false;
     }
     return it->it.batch.n > 0;
 }
@@ -260,10 +259,6 @@ static void iter_compose(struct sched *s)
         compose_first(s, it);
     } else {
         fill(s, it, (uint32_t)param_int(s, ITER_MAX_BATCH));
-        /* Not with rules for tool gaps: what they do hangs on times between iterations. */
-        it->it.batch.repeats = it->order->keys_stay && it->gap.rule == GAP_CACHE &&
-                               heap_top(&it->ready) == NULL && it->it.n_paused == 0 &&
-                               batch_decodes_all(&it->it.batch, it->it.batch.n);
     }
 }
 
@@ -441,6 +436,10 @@ int iter_init(struct sched *s, const struct iter_order *order)
     it->it.stop = reset ? (struct preempt_spec){.now = true, .discard = true}
                         : xsched_stop(param_int(s, ITER_LEVEL));
     it->it.loses = param_int(s, ITER_KV) != ITER_KV_CHECKPOINT;
+    /* Not with rules for tool gaps: what they do depends on times between iterations. */
+    if (order->steady && it->gap.rule == GAP_CACHE) {
+        sched_steady(s, TIME_NEVER_NS);
+    }
     const struct device *dev = &s->machine->devices[it->it.device];
     /* Refused here and not at the first stop: a comparison would else run to its end with another
      * mechanism than it names. */

@@ -111,9 +111,9 @@ struct iter_order {
      * the key is remaining work in ns. A pass is stopped, and goes on, by the keys that its members
      * have by then. */
     double key_per_done_ns;
-    /* Keys stay while a request decodes, and served is NULL: when nobody waits, iterations repeat
-     * themselves (pass_spec.repeats). */
-    bool keys_stay;
+    /* While all live requests decode in one iteration, the next one is the same (sched_steady), and
+     * one call of served for several iterations adds up to what one for each does. */
+    bool steady;
 };
 
 /* How often a request may lose its pass to preemption under recompute or swap: urgency can grow

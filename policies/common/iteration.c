@@ -73,15 +73,6 @@ void iteration_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-/* Only rules that hear of nobody but those who leave say repeats_without. */
-void iteration_pass_shrank(struct sched *s, const struct pass *p)
-{
-    const struct iteration *it = s->state;
-    for (uint32_t i = 0, left = p->n_left; left > 0; i++) {
-        left -= part(s, it->rules, p->segments[i].request);
-    }
-}
-
 void iteration_launch_done(struct sched *s, const struct launch *l)
 {
     struct iteration *it = s->state;

@@ -79,7 +79,6 @@ void iteration_request_arrived(struct sched *s, const struct request *r);
 void iteration_request_cancelled(struct sched *s, const struct request *r);
 void iteration_launch_done(struct sched *s, const struct launch *l);
 void iteration_pass_done(struct sched *s, const struct pass *p);
-void iteration_pass_shrank(struct sched *s, const struct pass *p);
 void iteration_schedule(struct sched *s);
 
 /* Its requests that are over leave, the others return. */
@@ -88,5 +87,4 @@ void iteration_part(struct sched *s, const struct pass *p);
 #define ITERATION_HOOKS                                                                            \
     .request_arrived = iteration_request_arrived,                                                  \
     .request_cancelled = iteration_request_cancelled, .launch_done = iteration_launch_done,        \
-    .pass_done = iteration_pass_done, .schedule = iteration_schedule,                              \
-    .pass_shrank = iteration_pass_shrank
+    .pass_done = iteration_pass_done, .schedule = iteration_schedule

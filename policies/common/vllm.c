@@ -1,5 +1,7 @@
 #include "policies/common/vllm.h"
 
+#include "sim/base/units.h"
+
 #include "policies/common/blocks.h"
 
 const char *const vllm_requeue_choices[] = {"front", "back", NULL};
@@ -299,11 +301,6 @@ static void fill(struct sched *s, struct vllm *v)
         fill_once(s, v);
         v->urgent = v->urgent && v->it.batch.n > 0;
     } while (v->it.batch.n == 0 && v->preempted);
-    if (first_waiting(v) == NULL) {
-        batch_repeats(&v->it.batch, v->running.n);
-        /* What is decided ahead follows from who is there when a pass is formed. */
-        v->it.batch.repeats_without = v->it.batch.repeats && !v->rules.async;
-    }
 }
 
 /* V0: the worst running request makes place for a better waiting one that cannot be admitted. */
@@ -447,6 +444,7 @@ int vllm_init(struct sched *s, struct vllm_rules rules)
     struct vllm *v = s->state;
     vllm_rule(s, rules, (uint32_t)param_int(s, VLLM_MAX_SEQS), (uint32_t)param_int(s, VLLM_BUDGET));
     v->requeue_back = param_int(s, VLLM_REQUEUE) == 1;
+    sched_steady(s, TIME_NEVER_NS);
     return iteration_init(s, &iteration, param_int(s, VLLM_DEVICE));
 }
 

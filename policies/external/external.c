@@ -151,6 +151,9 @@ static int external_init(struct sched *s)
         fail(s, x, "%s", x->process.failure);
         return -EIO;
     }
+    if (e->steady) {
+        sched_steady(s, TIME_NEVER_NS);
+    }
     if (external_content(e) != e->content) { /* read by now: this is what runs */
         fail(s, x,
              "its file was changed after this command began: the runs would be of two policies; "

@@ -131,7 +131,7 @@ static int form_segments(struct sched *s, struct external_run *x, struct pass_sp
     return 0;
 }
 
-/* pass, [[request, role, tokens], ...], fused?, repeats? */
+/* pass, [[request, role, tokens], ...], fused? */
 static int act_form(struct sched *s, struct external_run *x, struct args *a)
 {
     uint32_t id = whole(a, "the number of the pass");
@@ -158,7 +158,6 @@ static int act_form(struct sched *s, struct external_run *x, struct args *a)
     }
     struct pass_spec spec = {.segments = segments, .n_segments = k};
     spec.fused_layers = a->at != NULL && yes(a, "fused");
-    spec.repeats = a->at != NULL && yes(a, "repeats");
     int rc = GONE;
     if (a->wrong == NULL && !gone) {
         struct told_pass *told = xcalloc(1, sizeof *told);

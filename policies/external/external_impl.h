@@ -35,6 +35,7 @@ struct external {
     uint64_t content;  /* hash of its file when it was asked; 0: none that can be watched */
     bool usable;       /* else it was asked in vain */
     bool sleeps;       /* it need not be asked when launches ended and nothing else happened */
+    bool steady;       /* sched_steady, for good */
     uint32_t n_params; /* its own; limit_s follows */
     struct policy_param params[65];
 };

@@ -198,6 +198,9 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
     if (json_has(&o, "sleeps")) {
         x->sleeps = json_get_bool(&o, "sleeps");
     }
+    if (json_has(&o, "steady")) {
+        x->steady = json_get_bool(&o, "steady");
+    }
     if (json_has(&o, "limit_s")) {
         x->limit_s = json_get_number(&o, "limit_s", 1e-3, 1e6);
     }

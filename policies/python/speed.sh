@@ -17,11 +17,10 @@ class Asked(Fcfs):
     """fcfs that is asked at every call of schedule, as the contract says."""
     name = "fcfs-asked"
     once = sleeps = False
-class Repeats(Fcfs):
-    """fcfs that lets decode iterations repeat themselves."""
-    name = "fcfs-repeats"
-    def form(self, segments, fused=False, repeats=False):
-        return super().form(segments, fused, segments[0].role == "decode")
+class Steady(Fcfs):
+    """fcfs that is not asked again while its decode iterations repeat."""
+    name = "fcfs-steady"
+    steady = True
 END
 ms() { # "0m1.23s" twice: their sum
     echo "$1 $2" | sed 's/[ms]/ /g' | awk '{ print int(($1 * 60 + $2 + $3 * 60 + $4) * 1000 + 0.5) }'
@@ -46,7 +45,7 @@ best "python:$p:Fcfs" --workload mixed:reactive_per_min=60,proactive_per_min=1,d
 start=$wall
 echo "start of Python, twice, and of the program: $wall ms, $cpu ms of processor"
 for row in "fcfs=fcfs in C" "python:$p:Fcfs=in Python" "python:$dir/asked.py:Asked=in Python, asked at every call" \
-    "python:$dir/asked.py:Repeats=in Python, decodes repeat"; do
+    "python:$dir/asked.py:Steady=in Python, decodes repeat"; do
     best "${row%%=*}"
     [ "$row" = "${row#python}" ] || without=", $(rate $((wall - start))) without the start"
     echo "${row#*=}: $calls calls in $wall ms ($(rate "$wall") a second${without:-}), $cpu ms of processor ($(rate "$cpu") a second)"

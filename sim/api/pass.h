@@ -143,23 +143,11 @@ struct pass_spec {
     const struct segment *segments; /* request, role, n_tokens are read; copied */
     uint32_t n_segments;
     bool fused_layers; /* only with one decode segment */
-    /* Of a pass of decode segments only: until something else happens (an arrival, the end of a
-     * request, a timer, KV that runs out), the policy would, when its tokens are out, form this
-     * pass again for the same requests in the same order and launch it whole on the same device
-     * with the same options, in one round of schedule, and change nothing that it later decides by.
-     * The executor may then do so itself: notifications come once for many such passes, and the
-     * requests have as many tokens more. */
-    bool repeats;
     void *policy_data;
-    int64_t repeats_until_ns; /* of those that end before this instant; 0: of all */
     /* A pass whose tokens came out at this instant, or NULL: before `segments`, all its requests
      * that decode now go on with one token each, in its order. The same pass as with a segment for
      * each of them, for a policy that need not look at them one by one. */
     const struct pass *follows;
-    /* Of a pass that repeats: also when some of its requests have ended, it would form the same
-     * pass without them, unless one alone is left. The executor may then do so itself, and says who
-     * has ended by pass_shrank; without that hook it asks. */
-    bool repeats_without;
 };
 
 /* A span of a pass for a device. sched_launch_rest fills it for all that is left of a pass, as the

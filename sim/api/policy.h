@@ -166,6 +166,7 @@ struct sched_api {
     int (*occupy)(struct sched *s, uint8_t device, int64_t until_ns);
     int (*graph)(struct sched *s, uint8_t version, struct graph_shape shape);
     void (*rest)(struct sched *s);
+    void (*steady)(struct sched *s, int64_t until_ns);
 };
 
 /* What a policy holds. One per run. */
@@ -365,6 +366,19 @@ static inline void sched_rest(struct sched *s)
     s->api->rest(s);
 }
 
+/* For speed only; a policy that never calls it is simulated the same way, and slower. From now on,
+ * whenever one decode pass holds all live requests, the policy would form another one of them and
+ * launch it whole on the same device, in one call of `schedule`, and change nothing else that it
+ * decides by. That holds until a request arrives or leaves, a timer
+ * fires, KV runs out, or the iteration ends at until_ns or later (TIME_NEVER_NS: always; 0: not any
+ * more). The simulator then runs many iterations at once: the policy is notified of the last one,
+ * and its requests have as many tokens more. With a decision log every iteration is asked for, and
+ * a policy that decides otherwise fails the run. From any hook. */
+static inline void sched_steady(struct sched *s, int64_t until_ns)
+{
+    s->api->steady(s, until_ns);
+}
+
 /* An idle device works beside passes until until_ns > now, a draft model's forwards say: it draws
  * what it draws in decode and takes no launch; then `schedule` is called. Its DDR traffic is not
  * modelled. -EBUSY while anything is on it; -EPERM where the executor runs passes only. */
@@ -476,7 +490,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 1657465399u
+#define POLICY_LAYOUT 1535263986u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \
@@ -543,9 +557,6 @@ struct policy_ops {
     void (*request_cancelled)(struct sched *s, const struct request *r);
     void (*schedule)(struct sched *s);
     void (*dump)(struct sched *s, FILE *out); /* on a stall or error. NULL: nothing */
-    /* n_left requests of a pass that repeats have ended, and it goes on with the others
-     * (pass_spec.repeats_without). Its segments are still those before. NULL: pass_done comes. */
-    void (*pass_shrank)(struct sched *s, const struct pass *p);
 };
 
 /* ---- plug-ins ---- */

@@ -341,6 +341,11 @@ static void act_rest(struct sched *s)
     core_of(s)->rests = true;
 }
 
+static void act_steady(struct sched *s, int64_t until_ns)
+{
+    core_of(s)->steady_until_ns = until_ns;
+}
+
 static void act_give_up(struct sched *s, const char *why)
 {
     /* The present call of schedule goes on; the run ends when it returns. */
@@ -372,4 +377,5 @@ const struct sched_api core_sched_api = {
     .occupy = act_occupy,
     .graph = act_graph,
     .rest = act_rest,
+    .steady = act_steady,
 };

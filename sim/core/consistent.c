@@ -167,7 +167,7 @@ static void check_segments(const struct core *c, const struct full_pass *p)
     SIM_ASSERT(p->decodes.n == d.n && p->decodes.keys == d.keys);
     SIM_ASSERT(p->decodes.longest == d.longest && p->decodes.least_left == d.least_left);
     SIM_ASSERT(p->pub.has_reactive == reactive);
-    SIM_ASSERT(!p->repeats || d.n == p->pub.n_segments);
+    SIM_ASSERT(!p->steady || d.n == p->pub.n_segments);
     SIM_ASSERT(!p->pub.fused_layers || (d.n == 1 && p->pub.n_segments == 1));
 }
 

@@ -367,7 +367,7 @@ void core_request_cancel(struct core *c, struct full_request *r)
         r->cancel_pending = true;
         if (r->pub.pass != NULL) {
             struct full_pass *p = (struct full_pass *)(uintptr_t)r->pub.pass;
-            p->repeats = false; /* or it would be, with a request that is to leave */
+            p->steady = false; /* a request is to leave */
             p->loses = true;
         }
         return;
@@ -433,11 +433,23 @@ static void bury_dead(struct core *c)
 
 /* Nothing is left to do at this instant: what the actions brought is no news, this call has seen
  * it. */
-void core_rest(struct core *c)
+static void rest(struct core *c)
 {
     c->news_seen = c->news;
     bury_dead(c);
     SIM_ASSERT(core_consistent(c));
+}
+
+/* A policy that says so wrongly would decide otherwise where it is not asked. */
+static int steady_kept(struct core *c)
+{
+    const struct full_pass *p = c->expected;
+    c->expected = NULL;
+    return p == NULL ? 0
+                     : core_fail(c, -EPROTO,
+                                 "schedule declared that it is steady (sched_steady), and did not "
+                                 "form pass %u again",
+                                 p->pub.id);
 }
 
 int core_schedule(struct core *c)
@@ -448,7 +460,7 @@ int core_schedule(struct core *c)
         return 0;
     }
     SIM_ASSERT(core_consistent(c)); /* also after what the executor brought */
-    bool believed = c->setup->collapse && c->setup->decision_log == NULL;
+    bool believed = core_believes(c);
     bool rested = false; /* so it said */
     SIM_ASSERT(c->hook == HOOK_NONE);
     c->sched.epoch++;
@@ -467,13 +479,13 @@ int core_schedule(struct core *c)
                 c, -EPROTO, "schedule said that it rests (sched_rest), and acts when called again");
         }
         if (c->actions == 0) {
-            core_rest(c);
-            return 0;
+            rest(c);
+            return steady_kept(c);
         }
         rested = c->rests && !c->refused; /* of a refusal it may make something in the next round */
         if (rested && believed) {
             core_count(c, COUNTER_SCHEDULE_ROUNDS); /* the one in which it would do nothing */
-            core_rest(c);
+            rest(c);
             return 0;
         }
     }

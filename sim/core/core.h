@@ -58,12 +58,11 @@ struct full_pass {
     struct full_pass *next_free;
     struct segment *segments; /* owned, capacity kept across reuse */
     uint32_t capacity;
-    uint32_t op_devices;           /* devices that ran shares of the current op */
-    bool served;                   /* a kernel has started */
-    bool repeats, repeats_without; /* the pass_spec's, ... */
-    int64_t repeats_until_ns;      /* ... and until when; TIME_NEVER_NS: not limited */
-    struct decodes decodes;        /* of its decode segments */
-    bool loses;                    /* somebody cancelled one of its requests */
+    uint32_t op_devices;    /* devices that ran shares of the current op */
+    bool served;            /* a kernel has started */
+    bool steady;            /* all live requests decode in it, and its policy is steady */
+    struct decodes decodes; /* of its decode segments */
+    bool loses;             /* somebody cancelled one of its requests */
     int64_t formed_ns, done_ns;
     uint64_t formed_news, done_news, done_decisions;
     /* When it is done: decode segments of those who decode then, and what they add to a shape. */
@@ -156,7 +155,6 @@ enum core_hook {
     HOOK_REQUEST_ARRIVED,
     HOOK_LAUNCH_DONE,
     HOOK_PASS_DONE,
-    HOOK_PASS_SHRANK,
     HOOK_RESIDENT_READY,
     HOOK_KV_MOVED,
     HOOK_REQUEST_CANCELLED,
@@ -195,12 +193,16 @@ struct core {
     double memory_bytes; /* for weights, residents and KV together */
 
     int64_t last_progress_ns;
-    uint64_t fruitless;     /* launches since then that ended with nothing done */
-    int64_t area_from_ns;   /* Little's law: last instant the integral was brought up to */
-    double area_request_ns; /* integral of requests in system */
-    double sojourn_ns;      /* sum over departed of time in system */
-    uint32_t actions;       /* accepted in the current schedule call */
-    bool refused, rests;    /* one was refused in it; the policy said that it rests (sched_rest) */
+    uint64_t fruitless;      /* launches since then that ended with nothing done */
+    int64_t area_from_ns;    /* Little's law: last instant the integral was brought up to */
+    double area_request_ns;  /* integral of requests in system */
+    double sojourn_ns;       /* sum over departed of time in system */
+    uint32_t actions;        /* accepted in the current schedule call */
+    int64_t steady_until_ns; /* sched_steady */
+    /* A steady pass that ended in this instant, which the policy is to form again; NULL: none, or
+     * it has. Only in runs that check it. */
+    const struct full_pass *expected;
+    bool refused, rests; /* one was refused in it; the policy said that it rests (sched_rest) */
     struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
     enum core_hook hook;                           /* of the policy, that is running */
     /* The last action that was accepted, and the last that was refused and why. */
@@ -263,16 +265,11 @@ static inline void core_kernel_started(struct core *c, const struct full_launch 
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns);
 void core_pass_tail_done(struct core *c, struct full_pass *p);
-/* Instead of core_launch_ended and core_pass_tail_done: the pass of a launch that has started, and
- * n - 1 like it that followed (pass_spec.repeats), ran whole; their tokens are out, and who has all
- * has left. Then either core_pass_over, whereupon the policy hears of it, or, where
- * core_pass_may_shrink and nothing else happens at this instant, core_pass_shrinks: it was formed
- * and submitted once more, without those who left. */
+/* Instead of core_launch_ended and core_pass_tail_done: the steady pass of a launch that has
+ * started, and n - 1 like it that followed, ran whole; their tokens are out, and requests that have
+ * all have left. The policy is notified. */
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r);
-void core_pass_over(struct core *c, struct full_launch *l, const struct repeat_record *r);
-bool core_pass_may_shrink(const struct core *c, const struct full_pass *p);
-void core_pass_shrinks(struct core *c, struct full_launch *l, const struct repeat_record *r);
-/* Instead of all: nobody leaves, and it was formed and submitted once more at this instant: KV of
+/* The same where nobody leaves: it was formed and submitted once more at this instant: KV of
  * one more token each is free. The pass's shape is that of this one. After both the launch is to
  * start now. */
 void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r);
@@ -368,7 +365,6 @@ int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how
 void core_pass_add_decodes(struct full_pass *p, const struct decodes *d); /* to its shape */
 void core_pass_complete(struct core *c, struct full_pass *p);
 void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
-void core_rest(struct core *c); /* the policy knows all news; buries the dead of the instant */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 
 /* What is refused (refuse.c). An action that fails says so by this: it counts, and remembers the
@@ -403,6 +399,12 @@ static inline void core_progress(struct core *c)
 {
     c->last_progress_ns = c->sched.now_ns;
     c->fruitless = 0;
+}
+
+/* What a policy declares about itself for speed is believed; else it is checked. */
+static inline bool core_believes(const struct core *c)
+{
+    return c->setup->collapse && c->setup->decision_log == NULL;
 }
 
 static inline void core_count(struct core *c, enum counter which)

@@ -273,8 +273,8 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
         rc = segment_take(c, p, &spec->segments[i], &d, &fault);
     }
     core_pass_add_decodes(p, &d); /* also of one that is refused: nobody looks at it again */
-    p->repeats = spec->repeats && d.n == p->pub.n_segments;
-    p->repeats_without = p->repeats && spec->repeats_without;
+    p->steady =
+        c->steady_until_ns > c->sched.now_ns && d.n == p->pub.n_segments && d.n == c->n_live;
     bool one_decode = p->pub.n_segments == 1 && d.n == 1;
     if (rc == 0 && (p->pub.n_segments == 0 || (spec->fused_layers && !one_decode))) {
         rc = -EINVAL;
@@ -315,7 +315,6 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->id = ++c->next_pass_id; /* only now: refused ones leave no gap */
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
-    p->repeats_until_ns = spec->repeats_until_ns > 0 ? spec->repeats_until_ns : TIME_NEVER_NS;
     p->formed_ns = c->sched.now_ns;
     p->formed_news = c->news;
     pub->policy_data = spec->policy_data;
@@ -323,6 +322,9 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->layer = spec->fused_layers ? fused : c->setup->llm->layer;
     pub->n_ops = c->setup->llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
     pub->rows_todo = pass_op_rows(pub, 0);
+    if (p->steady && c->expected != NULL && pub->fused_layers == c->expected->pub.fused_layers) {
+        c->expected = NULL;
+    }
     SIM_ASSERT(pass_shape_adds_up(p));
     SIM_ASSERT(pass_consistent(c, p));
     CORE_OBSERVE(c, pass_formed, c->sched.now_ns, pub);

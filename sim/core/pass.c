@@ -181,6 +181,12 @@ static void pass_notify(struct core *c, struct full_pass *p)
     p->done_ns = c->sched.now_ns;
     p->done_news = c->news; /* with its own end: what comes after is news to who follows it */
     p->done_decisions = c->result->decisions;
+    /* Its launch and itself have ended since it was formed, and nothing else happened. */
+    bool alone = c->news == p->formed_news + 2 && p->pub.n_left == 0;
+    if (p->steady && alone && c->sched.now_ns < c->steady_until_ns && !core_believes(c) &&
+        p->pub.kv_blocks_next <= c->kv_blocks_free) {
+        c->expected = p;
+    }
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);
     p->next_free = c->dead_passes;
     c->dead_passes = p;
@@ -273,7 +279,7 @@ static inline void credit_many(struct core *c, struct segment *s, const struct r
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
-    SIM_REQUIRE(p->repeats && p->pub.n_launches == 1 && r->n > 0, "pass %u does not repeat",
+    SIM_REQUIRE(p->steady && p->pub.n_launches == 1 && r->n > 0, "pass %u does not repeat",
                 p->pub.id);
     CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
     core_progress(c);
@@ -285,11 +291,6 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
         rest_add(&rest, q, c->setup->kv_block_tokens);
     }
     leave_with(c, p, rest);
-}
-
-void core_pass_over(struct core *c, struct full_launch *l, const struct repeat_record *r)
-{
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
     count_decisions(c, r, r->n - 1);
     p->pub.id = r->n > 1 ? c->next_pass_id : p->pub.id;
     p->pub.op = p->pub.n_ops;
@@ -327,55 +328,10 @@ static void submit_again(struct core *c, struct full_launch *l, const struct rep
     CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
 }
 
-bool core_pass_may_shrink(const struct core *c, const struct full_pass *p)
-{
-    /* One alone may be a pass of another kind (fused layers). Without free blocks it is the policy
-     * that has to find some. Nobody has left where as many iterations as fit in one step are over.
-     */
-    return p->repeats_without && p->pub.n_left > 0 && p->next.n > 1 &&
-           p->pub.kv_blocks_next <= c->kv_blocks_free && c->setup->policy->pass_shrank != NULL;
-}
-
-/* The segments of those who go on become the pass's. */
-static void drop_left(struct core *c, struct full_pass *p)
-{
-    struct segment *before = p->segments;
-    uint32_t lacking = p->pub.kv_blocks_next;
-    p->segments = p->going; /* prepared when the others left */
-    p->going = before;
-    p->pub.segments = p->segments;
-    p->pub.n_segments = p->next.n;
-    p->pub.n_left = 0;
-    p->pub.n_decoding = 0;
-    p->pub.kv_blocks_next = 0;
-    for (uint32_t i = 0; i < p->next.n; i++) {
-        struct full_request *q = core_request(p->segments[i].request);
-        q->pub.pass = &p->pub;
-        int rc = lacking > 0 ? kv_reserve(c, q, 1) : 0;
-        SIM_REQUIRE(rc == 0, "request %u finds no KV of those free", q->pub.id);
-    }
-    p->pub.shape = (struct work_shape){0};
-    p->pub.has_reactive = false;
-    core_pass_add_decodes(p, &p->next);
-}
-
-void core_pass_shrinks(struct core *c, struct full_launch *l, const struct repeat_record *r)
-{
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
-    SIM_ASSERT(core_pass_may_shrink(c, p));
-    CORE_HOOK(c, HOOK_PASS_SHRANK, pass_shrank, &c->sched, &p->pub);
-    drop_left(c, p);
-    l->pub.rows = p->pub.shape.rows;
-    p->pub.rows_active = l->pub.rows;
-    submit_again(c, l, r);
-    core_rest(c);
-    p->formed_news = c->news;
-}
-
 void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
     struct full_pass *p = (struct full_pass *)l->pub.pass;
-    SIM_REQUIRE(p->repeats && p->pub.n_launches == 1 && p->pub.op == 0 && r->n > 0,
+    SIM_REQUIRE(p->steady && p->pub.n_launches == 1 && p->pub.op == 0 && r->n > 0,
                 "pass %u does not go on", p->pub.id);
     CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
     core_progress(c);

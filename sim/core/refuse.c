@@ -11,7 +11,6 @@ const char *const core_hook_names[HOOK_COUNT] = {
     [HOOK_REQUEST_ARRIVED] = "request_arrived",
     [HOOK_LAUNCH_DONE] = "launch_done",
     [HOOK_PASS_DONE] = "pass_done",
-    [HOOK_PASS_SHRANK] = "pass_shrank",
     [HOOK_RESIDENT_READY] = "resident_ready",
     [HOOK_KV_MOVED] = "kv_moved",
     [HOOK_REQUEST_CANCELLED] = "request_cancelled",

@@ -1,4 +1,5 @@
-/* Runs of iterations in one step. A policy says of a decode pass that it repeats (pass_spec); while
+/* Runs of iterations in one step. While a decode pass
+ * holds all live requests, its policy is steady (sched_steady) and
  * nothing can happen before the next iteration is over, the engine runs iteration after iteration
  * itself: the same instants, integrals and counts as if each had been formed, launched and
  * reported, without events and without asking the policy. The iteration in which something happens
@@ -63,7 +64,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct full_pass *p = (const struct full_pass *)l->pass;
-    return e->repeat.allowed && p->repeats && p->pub.shape.prefill_rows == 0 &&
+    return e->repeat.allowed && p->steady && p->pub.shape.prefill_rows == 0 &&
            l->submit_ns == e->now_ns && p->formed_ns == e->now_ns &&
            e->core.news == p->formed_news && e->power.tails == 0 && v->l->pin == NULL;
 }
@@ -177,12 +178,6 @@ static int64_t lasts_ns(const struct repeat_record *r)
     return ns;
 }
 
-/* The next turn of somebody who left comes at once. */
-static bool turn_now(const struct engine *e)
-{
-    return !eventq_empty(&e->queue) && eventq_peek(&e->queue)->time_ns == e->now_ns;
-}
-
 bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct full_launch *l = v->l;
@@ -192,7 +187,7 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
     }
     struct core *c = &e->core;
     const struct full_pass *p = (const struct full_pass *)l->pub.pass;
-    before_ns = p->repeats_until_ns < before_ns ? p->repeats_until_ns : before_ns;
+    before_ns = c->steady_until_ns < before_ns ? c->steady_until_ns : before_ns;
     struct repeat_record r = {.launch = &l->pub,
                               .n = 0,
                               .begin_ns = e->now_ns,
@@ -227,13 +222,7 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
         device_restart(e, v, r.lead_ns);
         return true;
     }
+    device_leave(e, v);
     core_pass_repeated(c, l, &r);
-    if (!last && core_pass_may_shrink(c, p) && !turn_now(e)) {
-        core_pass_shrinks(c, l, &r);
-        device_restart(e, v, r.lead_ns);
-    } else {
-        device_leave(e, v); /* first: the policy hears of the end, and may launch there */
-        core_pass_over(c, l, &r);
-    }
     return true;
 }

@@ -168,7 +168,7 @@ bool solo_run(struct engine *e)
     }
     SIM_ASSERT(e->n_jobs == 0 && !e->ddr_dirty);
     e->waiting = NULL;
-    bool repeats = leads && v->prices != NULL && p->repeats;
+    bool repeats = leads && v->prices != NULL && p->steady;
     if (!repeats || !repeat_run(e, v, before_ns)) {
         run_alone(e, v);
     }

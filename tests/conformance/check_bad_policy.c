@@ -215,6 +215,19 @@ static void rest_and_try(struct sched *s)
     (void)sched_shed(s, NULL);
 }
 
+/* Declares that it forms the same decode pass again, and sets a timer instead. */
+static void declare_and_pause(struct sched *s)
+{
+    struct bad *b = s->state;
+    sched_steady(s, TIME_NEVER_NS);
+    bool decodes = b->current != NULL && b->current->generated_tokens == 2;
+    if (decodes && b->current->pass == NULL && s->now_ns == b->current->last_token_ns) {
+        (void)sched_set_timer(s, s->now_ns + 1000);
+        return;
+    }
+    serve(s);
+}
+
 static struct policy_ops ops(const char *name, void (*schedule)(struct sched *))
 {
     return (struct policy_ops){.name = name,
@@ -462,6 +475,17 @@ START_TEST(who_says_wrongly_that_it_rests_is_told_with_a_decision_log)
 }
 END_TEST
 
+/* The last request is alone when it decodes. */
+START_TEST(a_policy_that_is_not_steady_as_it_declared_is_found_with_a_decision_log)
+{
+    log_to = tmpfile();
+    ck_assert_ptr_nonnull(log_to);
+    ends_with(declare_and_pause, "fickle", "did not form pass");
+    (void)fclose(log_to);
+    log_to = NULL;
+}
+END_TEST
+
 START_TEST(forgetting_requests_ends_the_run)
 {
     ends_with(forget, "forgetter", "3 requests live");
@@ -520,6 +544,7 @@ static const struct suite_row suite[] = {
     TEST(spinning_in_one_instant_ends_the_run),
     TEST(who_rests_is_not_called_again),
     TEST(who_says_wrongly_that_it_rests_is_told_with_a_decision_log),
+    TEST(a_policy_that_is_not_steady_as_it_declared_is_found_with_a_decision_log),
     TEST(forgetting_requests_ends_the_run),
     TEST(waiting_for_ever_on_timers_ends_the_run),
     TEST(shedding_counts_as_shed_once),

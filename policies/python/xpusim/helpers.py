@@ -33,9 +33,9 @@ def next_piece(r: Request, max_tokens: int = 1 << 30) -> Segment:
     return Segment(r, "prefill", min(r.prefill_left, max_tokens))
 
 
-def form(policy: Policy, segments: Sequence[Segment], repeats: bool = False) -> Pass:
+def form(policy: Policy, segments: Sequence[Segment]) -> Pass:
     """Forms a pass; a lone decode has its layers fused, as in policies/common/batch.h."""
-    return policy.form(segments, len(segments) == 1 and segments[0].role == "decode", repeats)
+    return policy.form(segments, len(segments) == 1 and segments[0].role == "decode")
 
 
 def fits(policy: Policy, segments: Sequence[Segment]) -> bool:

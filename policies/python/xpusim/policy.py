@@ -277,6 +277,9 @@ class Policy:
     #: True: `schedule` need not be called where launches ended and nothing else happened, because
     #: it would do nothing before the pass is done
     sleeps: bool = False
+    #: True: while all live requests decode in one pass, `schedule` would form and launch the same
+    #: pass again, and need not be called (`sched_steady`)
+    steady: bool = False
 
     # Facts of the run, there when `init` is called.
     machine: Machine
@@ -326,7 +329,7 @@ class Policy:
 
     # ---- actions ----
 
-    def form(self, segments: Sequence[Segment], fused: bool = False, repeats: bool = False) -> Pass:
+    def form(self, segments: Sequence[Segment], fused: bool = False) -> Pass:
         """Forms a pass and reserves KV for it: struct pass_spec."""
         p = Pass()
         self._n_passes += 1
@@ -346,7 +349,7 @@ class Policy:
         for r, role, n in segments:
             rows.append((r.id, role, n))
             r.pass_ = p
-        self._out.append(("form", p.id, rows, fused, repeats))
+        self._out.append(("form", p.id, rows, fused))
         return p
 
     def cancel(self, p: Pass) -> None:
