@@ -119,6 +119,7 @@ struct kernel_soc_options {
 };
 
 /* Writes a strict SoC file (soc.h): fitted numbers with their intervals, all others assumed and
- * marked so. Replaces path only when complete. 0 or -EINVAL with errors. */
+ * marked so. Replaces path only when complete. 0 or -EINVAL with errors: also where a rate or
+ * bandwidth is not resolved. */
 int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows *rows,
                          const struct kernel_soc_options *o, const char *path, struct err *e);

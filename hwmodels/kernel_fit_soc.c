@@ -331,6 +331,48 @@ static void write_note(const struct writer *w, char *buf, size_t size)
     }
 }
 
+/* What a rate or bandwidth needs to be resolved; NULL: it is neither, or no file has it. */
+static const char *needed(enum kernel_param p)
+{
+    switch (p) {
+    case KERNEL_PARAM_RATE:
+        return "products of many rows";
+    case KERNEL_PARAM_BANDWIDTH:
+        return "products of a few rows whose weights no cache holds";
+    case KERNEL_PARAM_BANDWIDTH_ONE:
+        return "products of one row whose weights no cache holds";
+    case KERNEL_PARAM_ATTENTION:
+        return "attention of long prompts";
+    default:
+        return NULL;
+    }
+}
+
+/* A machine without a known rate or bandwidth is none: whoever ran it would take the noise of this
+ * fit for its speed. */
+static int check_resolved(const struct kernel_fit *fit, const char *path, struct err *e)
+{
+    size_t before = e->n;
+    for (uint32_t i = 0; i < fit->n_params; i++) {
+        const struct kernel_estimate *q = &fit->params[i];
+        const char *need = needed(q->param);
+        if (need == NULL || q->resolved) {
+            continue;
+        }
+        char bits[32] = "";
+        if (q->weight_bits > 0) {
+            (void)snprintf(bits, sizeof bits, ", %u bits", q->weight_bits);
+        }
+        (void)err_add(e, "%s%s: the rows do not determine its %s; measure more %s", q->device, bits,
+                      kernel_param_name(q->param), need);
+    }
+    return e->n == before
+               ? 0
+               : err_add(e,
+                         "%s is not written: try --size full, more --repetitions, an idle machine",
+                         path);
+}
+
 int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows *rows,
                          const struct kernel_soc_options *o, const char *path, struct err *e)
 {
@@ -340,6 +382,9 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
     if (n == 0) {
         return err_add(e, "%s: no device has enough trusted rows of products: nothing to write",
                        path);
+    }
+    if (check_resolved(fit, path, e) != 0) {
+        return -EINVAL;
     }
     double top = largest_gbs(&w);
     w.peak_gbs = o->ddr_peak_bytes_per_s > 0.0 ? o->ddr_peak_bytes_per_s / 1e9 : top;

@@ -66,6 +66,21 @@ static void put_lack(const char *what, const struct kernel_lack_of_fit *l, struc
                   l->wrong ? "WRONG FORM, do not trust the intervals" : "the form holds");
 }
 
+/* No noise is too large for a form to lie within it. */
+static void put_unresolved(const struct kernel_fit *fit, struct document *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < fit->n_params; i++) {
+        n += !fit->params[i].resolved;
+    }
+    if (2 * n > fit->n_params) {
+        document_note(d,
+                      "%" PRIu32 " of %" PRIu32
+                      " parameters are not resolved: with so much noise every form holds",
+                      n, fit->n_params);
+    }
+}
+
 /* A row per op, a column per form. As data a form has its ops. */
 static void put_forms(const struct kernel_fit *fit, struct document *d)
 {
@@ -144,6 +159,7 @@ void measure_document(const struct kernel_fit *fit, struct document *d)
     document_note(d, "%s", "");
     put_lack("alone", &fit->alone, d);
     put_lack("together", &fit->together, d);
+    put_unresolved(fit, d);
     put_forms(fit, d);
     put_cells(fit, d);
 }
