@@ -13,12 +13,13 @@
 
 static struct prediction unknown(const char *reason)
 {
-    return (struct prediction){.value = (double)NAN, .reason = reason};
+    return (struct prediction){
+        .value = (double)NAN, .reason = reason, .low = (double)NAN, .high = (double)NAN};
 }
 
 static struct prediction known(double value)
 {
-    return (struct prediction){.value = value};
+    return (struct prediction){.value = value, .low = (double)NAN, .high = (double)NAN};
 }
 
 /* "gpu+npu" into devices; their number, 0 where one is not on the machine or the text is longer. */

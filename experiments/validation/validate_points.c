@@ -134,14 +134,15 @@ static void show_row(const struct point *p, const struct prediction *q, struct f
                      struct document *d)
 {
     bool known = q->reason == NULL;
-    FRAME_ROW(f, p->line, document_format(d, "%s %s", p->soc, p->device),
-              document_format(d, "%.28s", p->runtime), document_format(d, "%.40s", p->model),
-              p->weight_bits, p->input_tokens, p->metric_name, p->value, FRAME_IF(known, q->value),
-              FRAME_IF(known, document_format(d, "%.4g to %.4g", q->low, q->high)),
-              known ? document_format(d, "%+.1f %%%s%s", 100.0 * points_error(p, q),
-                                      q->runtime_default ? ", another runtime's" : "",
-                                      q->outside ? ", outside" : "")
-                    : q->reason);
+    FRAME_ROW(
+        f, p->line, document_format(d, "%s %s", p->soc, p->device),
+        document_format(d, "%.28s", p->runtime), document_format(d, "%.40s", p->model),
+        p->weight_bits, p->input_tokens, p->metric_name, p->value, FRAME_IF(known, q->value),
+        FRAME_IF(known && !isnan(q->low), document_format(d, "%.4g to %.4g", q->low, q->high)),
+        known ? document_format(d, "%+.1f %%%s%s", 100.0 * points_error(p, q),
+                                q->runtime_default ? ", another runtime's" : "",
+                                q->outside ? ", outside" : "")
+              : q->reason);
 }
 
 static struct frame *rows_table(struct document *d)
