@@ -12,6 +12,7 @@
 #include "experiments/run/job_options.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/sandbox.h"
+#include "experiments/run/warnings.h"
 #include "experiments/shell/cli.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
@@ -133,7 +134,9 @@ struct explain_case {
     struct config *config;
     const struct config_policy *policy;
     const struct trace *trace;
-    uint64_t printed_bytes; /* by the policy, to standard output */
+    uint64_t printed_bytes;           /* by the policy, to standard output */
+    struct extrapolated extrapolated; /* of the run that is explained, the first */
+    bool ran;
 };
 
 static bool until_first(const struct explain_options *o)
@@ -159,6 +162,10 @@ static struct explain *observe(struct explain_case *k, const struct trace *t, ui
         x = NULL;
     }
     k->printed_bytes += r.printed_bytes;
+    if (!k->ran) {
+        k->extrapolated = extrapolated_of(&r.metrics);
+        k->ran = true;
+    }
     runner_result_fini(&r);
     return x;
 }
@@ -220,6 +227,13 @@ static double uncontended_s(struct explain_case *k, uint32_t id, struct err *e)
     return s;
 }
 
+static void put_warnings(const struct explain_case *k, struct document *d)
+{
+    struct document *list = warnings_of(d);
+    warnings_machine(k->config, list);
+    warnings_range(&k->extrapolated, NULL, 1, list);
+}
+
 static int explain_one(struct explain_case *k, FILE *out, struct err *e)
 {
     uint32_t id = k->o->request;
@@ -235,6 +249,7 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
         struct document *d = document_new();
         put_explanation(found, &w, fingerprint, until_first(k->o), d);
         free(fingerprint);
+        put_warnings(k, d);
         document_print(d, &k->o->output, out);
         document_free(d);
     }
@@ -258,6 +273,7 @@ static int explain_all(struct explain_case *k, FILE *out, struct err *e)
     DOCUMENT_VALUES(d, "fingerprint", fingerprint);
     free(fingerprint);
     interference_document(&m, d);
+    put_warnings(k, d);
     document_print(d, &k->o->output, out);
     document_free(d);
     explain_free(x);
@@ -282,7 +298,7 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
     (void)config_policy_parse(&p, o->policy, e);
     (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){0}, &t, e);
     if (e->n == 0) {
-        struct explain_case k = {o, &c, &p, &t, 0};
+        struct explain_case k = {.o = o, .config = &c, .policy = &p, .trace = &t};
         struct sandbox box = {
             .policy = o->policy, .time_limit_s = o->work.how.cpu_limit_s, .ctx = &k, .work = work};
         status = sandbox_run(&box, NULL, e);

@@ -76,6 +76,19 @@ static void summarise(const struct options *o, const struct spec *spec,
                   " failed%s\n",
                   o->spec, r->done, r->found, r->failed,
                   r->interrupted ? "; stopped early: the same command goes on" : "");
+    char *outside = extrapolated_text(&r->extrapolated);
+    if (outside != NULL) {
+        cJSON *settings = spec_point_settings(spec, r->extrapolated_point);
+        char *text = json_text(settings, false);
+        (void)fprintf(
+            stderr,
+            "xpusim: warning: outside the calibrated range, where times are extrapolated: "
+            "%s at point %" PRIu64 " (%s); no point has a larger share\n",
+            outside, r->extrapolated_point, text);
+        cJSON_free(text);
+        cJSON_Delete(settings);
+    }
+    free(outside);
     if (r->points_open > 0) {
         (void)fprintf(stderr,
                       "xpusim: note: %" PRIu64 " points did not reach their half-widths in "

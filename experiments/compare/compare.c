@@ -180,3 +180,22 @@ const double *compare_values(const struct compare_result *r, uint32_t policy, co
     }
     return NULL;
 }
+
+struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_t policy)
+{
+    struct extrapolated x = {.n = 0};
+    for (size_t i = 0; i < r->n_metrics; i++) {
+        if (strstr(r->names[i].name, ".extrapolated_") == NULL) {
+            continue;
+        }
+        const double *v = values_at(r, policy, i);
+        double sum = 0.0;
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < r->replications; k++) {
+            sum += isnan(v[k]) ? 0.0 : v[k];
+            n += isnan(v[k]) ? 0 : 1;
+        }
+        extrapolated_add(&x, r->names[i].name, n > 0 ? sum / n : METRIC_UNDEFINED);
+    }
+    return x;
+}

@@ -6,6 +6,7 @@
 
 #include "experiments/run/config.h"
 #include "experiments/run/study.h"
+#include "experiments/run/warnings.h"
 #include "experiments/shell/document.h"
 #include "sim/metrics/metrics.h"
 #include "sim/stats/stats.h"
@@ -58,6 +59,9 @@ struct compare {
     struct compare_result *result;
 };
 study_judge compare_judge;
+
+/* How far a policy's kernels lie outside the calibrated range, in the mean over replications. */
+struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_t policy);
 
 /* The plan of one of its policies alone. */
 struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t policy);

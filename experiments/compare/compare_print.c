@@ -163,6 +163,24 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
     }
 }
 
+static void put_warnings(const struct compare_plan *plan, const struct compare_result *r,
+                         struct document *d)
+{
+    struct extrapolated *x = xcalloc(r->n_policies, sizeof *x);
+    const char **labels = xcalloc(r->n_policies, sizeof *labels);
+    for (uint32_t p = 0; p < r->n_policies; p++) {
+        x[p] = compare_extrapolated(r, p);
+        labels[p] = plan->policies[p].label;
+    }
+    struct document *list = warnings_of(d);
+    if (plan->config != NULL) {
+        warnings_machine(plan->config, list);
+    }
+    warnings_range(x, labels, r->n_policies, list);
+    free(labels);
+    free(x);
+}
+
 static bool is_plain(const struct compare_result *r, size_t n_plain, const char *name)
 {
     for (size_t i = 0; i < n_plain; i++) {
@@ -184,6 +202,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
     };
     static const struct frame_column said = {
         .name = "", .title = "", .kind = FRAME_TEXT, .only_text = true};
+    put_warnings(plan, r, d);
     put_verdicts(plan, r, d);
     struct frame *f = DOCUMENT_FRAME(d, "policies", 2, names);
     frame_data_columns(f, "low high n diff diff_low diff_high bootstrap_low bootstrap_high ratio "

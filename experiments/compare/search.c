@@ -239,6 +239,7 @@ void search_take_runs(struct search *s, const struct compare_result *r)
          * overloaded is a limit of its own. */
         s->values[n_slos][k] = verdict[k - ask.from] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
     }
+    s->result->extrapolated = compare_extrapolated(r, 0);
     search_take(s, NULL);
 }
 

@@ -62,8 +62,13 @@ static void put_policy(const struct search_options *o, const struct search_resul
 void search_document(const struct search_options *o, const struct compare_plan *plan,
                      const struct search_result *r, struct document *d)
 {
+    struct document *list = warnings_of(d);
+    warnings_machine(plan->config, list);
+    for (uint32_t p = 0; p < plan->n_policies; p++) {
+        warnings_range(&r[p].extrapolated, (const char *const[]){plan->policies[p].label}, 1, list);
+    }
     document_note(d,
-                  "highest rate that holds: with %g %% confidence it lies between the rate shown "
+                  "\nhighest rate that holds: with %g %% confidence it lies between the rate shown "
                   "to hold and the rate shown not to\nx: factor on the workload's rates; /min: "
                   "requests; values: mean [interval of one test]\n",
                   100.0 * o->confidence_frac);

@@ -223,6 +223,11 @@ static void write_comparison(const struct whole *w, const struct report_input *i
     if (json_string(tree, "sample_note")[0] != '\0') {
         markup_format(out, "<p><b>The sample:</b> %s.</p>\n", json_string(tree, "sample_note"));
     }
+    const cJSON *warning = NULL;
+    cJSON_ArrayForEach(warning, cJSON_GetObjectItemCaseSensitive(tree, "warnings"))
+    {
+        markup_format(out, "<p><b>Warning:</b> %s.</p>\n", cJSON_GetStringValue(warning));
+    }
     report_write_headline_table(tree, out);
     report_write_uncertainty(tree, out);
     write_figures_of(w, in->index, out);

@@ -53,6 +53,10 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     mo.horizon_ns = setup.horizon_ns;
     mo.warmup_ns = units_ns_from_s(opt->warmup_s);
     mo.trace = t;
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const struct soc_runtime *x = c->truth.runtime[d];
+        mo.range[d] = (struct metrics_range){x->valid_rows_max, x->valid_context_max};
+    }
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     setup.observers[setup.n_observers++] = metrics_observer(m);
     if (opt->observer != NULL) {

@@ -1,12 +1,10 @@
 /* Results of one run as a document. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include "experiments/run/config_notes.h"
-#include "experiments/run/interval.h"
 #include "experiments/run/runner.h"
+#include "experiments/run/warnings.h"
 #include "sim/base/arena.h"
 
 static double value_of(const struct runner_result *r, const char *name)
@@ -24,113 +22,59 @@ static struct frame_value shown(const struct runner_result *r, const char *who, 
     return frame_shown(x, isnan(x) ? NULL : document_format(d, count ? "%.0f" : "%.4g", x));
 }
 
-static void warn(struct document *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void warn(struct document *list, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    char *text = xvformat(fmt, ap);
-    va_end(ap);
-    DOCUMENT_VALUES(list, NULL, text);
-    document_note(list, "\nwarning: %s", text);
-    free(text);
-}
-
-/* A machine that nobody measured says how far machines like it were off. */
-static void warn_transfer(const struct config *c, struct document *list)
-{
-    struct conformal t;
-    struct err e = ERR_INIT;
-    if (c->soc.like[0] != '\0' && interval_table_read(&t, &e) == 0) {
-        for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-            if (interval_is_transfer(&c->soc, (uint8_t)i)) {
-                char *text = interval_transfer_text(&t, &c->soc, (uint8_t)i);
-                warn(list, "%s", text);
-                free(text);
-            }
-        }
-        conformal_fini(&t);
-    }
-    err_fini(&e);
-}
-
-static void add_data(void *list, const char *text)
-{
-    DOCUMENT_VALUES(list, NULL, text);
-}
-
-/* Things a reader of the result must know. */
-/* Numbers of the machine that were not measured for what ran. */
-static void warn_hardware(const struct config *c, const struct sim_result *s, struct document *list)
-{
-    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-        if (c->truth.fallback[i]) {
-            warn(list,
-                 "%s has no parameters for %u-bit weights: those of its default runtime are used",
-                 c->soc.machine.devices[i].name, c->llm.weight_bits);
-        }
-    }
-    if (c->soc.extrapolated_npu) {
-        warn(list, "the NPU numbers of %s are extrapolated from other parts (hwmodels/README.md)",
-             c->soc.machine.name);
-    }
-    warn_transfer(c, list);
-    config_notes(c, add_data, list); /* people had them when the configuration was loaded */
-    uint64_t outside = s->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE];
-    if (outside > 0) {
-        warn(list,
-             "%" PRIu64 " of %" PRIu64 " kernels lie outside the range their times were "
-             "calibrated for",
-             outside, s->kernels);
-    }
-}
-
+/* What a reader of the result must know. */
 static void put_warnings(const struct config *c, const struct runner_result *r, struct document *d)
 {
-    struct document *list = document_array(d, "warnings");
+    struct document *list = warnings_of(d);
     const struct sim_result *s = &r->sim;
     uint64_t left = s->audit.running + s->audit.queued;
     if (left > 0 || (s->audit.future > 0 && c->sim.horizon_s > 0.0)) {
-        warn(list,
-             "the horizon of %g s left %" PRIu64 " requests unfinished and %" PRIu64
-             " that never arrived: latencies are censored, they cover finished requests only",
-             c->sim.horizon_s, left, s->audit.future);
+        warnings_add(
+            list,
+            "the horizon of %g s left %" PRIu64 " requests unfinished and %" PRIu64
+            " that never arrived: latencies are censored, they cover finished requests only",
+            c->sim.horizon_s, left, s->audit.future);
     }
     if (s->audit.shed > 0) {
-        warn(list, "%" PRIu64 " requests were shed: latencies do not cover them", s->audit.shed);
+        warnings_add(list, "%" PRIu64 " requests were shed: latencies do not cover them",
+                     s->audit.shed);
     }
     if (r->verdict == METRICS_OVERLOADED) {
-        warn(list,
-             "OVERLOADED: the backlog grew with time. The work left after the last arrival took "
-             "another %.0f %% of the arrival window, so latencies grow with the length of the "
-             "trace; truncated.* shows what finished by the last arrival",
-             100.0 * value_of(r, "backlog.drain_frac"));
+        warnings_add(
+            list,
+            "OVERLOADED: the backlog grew with time. The work left after the last arrival took "
+            "another %.0f %% of the arrival window, so latencies grow with the length of the "
+            "trace; truncated.* shows what finished by the last arrival",
+            100.0 * value_of(r, "backlog.drain_frac"));
     } else if (r->verdict == METRICS_UNDECIDED) {
-        warn(list,
-             "UNDECIDED: too short to tell a stable load from an overload; the work left after the "
-             "last arrival took another %.0f %% of the arrival window",
-             100.0 * value_of(r, "backlog.drain_frac"));
+        warnings_add(
+            list,
+            "UNDECIDED: too short to tell a stable load from an overload; the work left after the "
+            "last arrival took another %.0f %% of the arrival window",
+            100.0 * value_of(r, "backlog.drain_frac"));
     }
-    warn_hardware(c, s, list);
+    warnings_machine(c, list);
+    struct extrapolated x = extrapolated_of(&r->metrics);
+    warnings_range(&x, NULL, 1, list);
     for (uint32_t i = 0; i < s->n_refusals; i++) {
         char refused[RUNNER_REFUSAL_BYTES];
         if (counter_is_refusal(s->refusals[i].counter)) {
-            warn(list, "actions of the policy were refused: %s",
-                 runner_refusal_text(&s->refusals[i], refused));
+            warnings_add(list, "actions of the policy were refused: %s",
+                         runner_refusal_text(&s->refusals[i], refused));
         }
     }
     if (r->printed_bytes > 0) {
-        warn(list,
-             "the policy printed %" PRIu64 " bytes to standard output, which is for results: they "
-             "went to standard error",
-             r->printed_bytes);
+        warnings_add(list,
+                     "the policy printed %" PRIu64
+                     " bytes to standard output, which is for results: they "
+                     "went to standard error",
+                     r->printed_bytes);
     }
     if (r->sketch) {
-        warn(list, "quantiles are from a sketch: within 0.5 %%");
+        warnings_add(list, "quantiles are from a sketch: within 0.5 %%");
     }
     if (!s->audit.clean) {
-        warn(list, "the audit found a violation");
+        warnings_add(list, "the audit found a violation");
     }
 }
 

@@ -108,6 +108,8 @@ void spec_point_fini(struct spec_point *p);
  * the file. The caller owns it. */
 cJSON *spec_point_settings(const struct spec *s, uint64_t point);
 
+/* A metric that the file names, all where it names none, and always the run status and the
+ * shares of extrapolated time, which every reader of results needs. */
 bool spec_keeps(const struct spec *s, const char *metric);
 /* Runs when every point gets that many replications. */
 uint64_t spec_runs(const struct spec *s, uint32_t replications);

@@ -274,6 +274,46 @@ struct sweep *sweep_open(const struct spec *spec, struct store *store,
     return s;
 }
 
+static double mean_of(struct sweep *s, uint64_t point, const char *metric, double *values)
+{
+    store_values(s->store, s->result->experiment, point, metric, values, s->until);
+    double sum = 0.0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->until; i++) {
+        sum += isnan(values[i]) ? 0.0 : values[i];
+        n += isnan(values[i]) ? 0 : 1;
+    }
+    return n > 0 ? sum / n : METRIC_UNDEFINED;
+}
+
+/* A device is called by its kind, unless a machine has two of them. */
+static void find_extrapolated(struct sweep *s)
+{
+    static const char *const devices[] = {DEVICE_KINDS(DEVICE_KIND_NAME_)};
+    static const char *const parts[] = {"frac", "rows_frac", "context_frac"};
+    double *values = xcalloc(s->until + 1, sizeof *values);
+    double most = 0.0;
+    for (uint64_t p = 0; p < s->spec->n_points; p++) {
+        struct extrapolated x = {.n = 0};
+        double here = 0.0;
+        for (uint32_t d = 0; d < DEVICE_KIND_COUNT; d++) {
+            for (uint32_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
+                char metric[64];
+                (void)snprintf(metric, sizeof metric, "%s.extrapolated_%s", devices[d], parts[k]);
+                double mean = mean_of(s, p, metric, values);
+                extrapolated_add(&x, metric, mean);
+                here = k == 0 && mean > here ? mean : here;
+            }
+        }
+        if (here > most) {
+            most = here;
+            s->result->extrapolated = x;
+            s->result->extrapolated_point = p;
+        }
+    }
+    free(values);
+}
+
 int sweep_close(struct sweep *s, struct err *e)
 {
     int rc = s->rc;
@@ -284,6 +324,7 @@ int sweep_close(struct sweep *s, struct err *e)
     if (rc == 0) {
         /* Only when all of the shard is there: merge --complete goes by it. */
         store_finished(s->store, s->result->experiment, s->opt->shard, s->opt->shards);
+        find_extrapolated(s);
     }
     bool written = store_ok(s->store);
     free(s->closed);

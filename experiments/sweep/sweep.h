@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "experiments/run/study.h"
+#include "experiments/run/warnings.h"
 #include "experiments/sweep/spec.h"
 
 struct sweep_options {
@@ -21,6 +22,9 @@ struct sweep_result {
     bool interrupted;             /* by Ctrl-C or SIGTERM, or fail_fast; the store is valid */
     char first_failure[600];      /* which, and why; "" without */
     int64_t experiment;           /* its number in the store */
+    /* The point whose kernels lie outside the calibrated range most, and how far. */
+    struct extrapolated extrapolated;
+    uint64_t extrapolated_point;
 };
 
 /* Number of the experiment in the store, made when it is not there: of its text and this binary's

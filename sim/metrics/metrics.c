@@ -440,7 +440,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
     note_inner_turns(m);
     m->client_is_session = opt->trace != NULL && opt->trace->extras == NULL;
     backlog_init(&m->backlog);
-    usage_init(&m->usage, machine, opt->tier_medium_frac, opt->tier_high_frac);
+    usage_init(&m->usage, machine, opt->tier_medium_frac, opt->tier_high_frac, opt->range);
     m->observer = (struct observer){
         .self = m,
         .request_arrived = on_arrived,

@@ -45,6 +45,12 @@ struct metrics_verdict_rule {
     double growing_min_t;    /* growth of the work / its standard error */
 };
 
+/* The calibrated range of a device: kernels of at most so many rows in passes of at most so long a
+ * context. Times beyond are extrapolated. 0: no limit. */
+struct metrics_range {
+    uint32_t rows_max, context_max;
+};
+
 struct metrics_options {
     bool sketch;  /* quantiles within 0.5 %, constant memory; results are labelled */
     bool records; /* keep one record per request, for metrics_requests_write */
@@ -55,6 +61,7 @@ struct metrics_options {
     int64_t warmup_ns;  /* requests that arrive before are served, counted in totals and machine
                            metrics, but left out of distributions and of truncated. */
     int64_t horizon_ns; /* the run's; TIME_NEVER_NS drains */
+    struct metrics_range range[MACHINE_MAX_DEVICES];
     /* Which turns end a session; borrowed until metrics_free. NULL: sessions and clients are closed
      * only at the end, so that memory grows with their number. */
     const struct trace *trace;

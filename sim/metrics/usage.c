@@ -23,7 +23,7 @@ static double demand_from(double frac, double peak_bytes_per_s)
 }
 
 void usage_init(struct usage *u, const struct machine *machine, double tier_medium_frac,
-                double tier_high_frac)
+                double tier_high_frac, const struct metrics_range *range)
 {
     memset(u, 0, sizeof *u);
     u->machine = machine;
@@ -34,6 +34,9 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     u->speed = u->speed_least = 1.0;
     for (uint32_t i = 0; i < machine->n_devices; i++) {
         u->watts[i] = machine->devices[i].idle_watts;
+        struct metrics_range limit = range[i];
+        u->range[i].limit.rows_max = limit.rows_max > 0 ? limit.rows_max : UINT32_MAX;
+        u->range[i].limit.context_max = limit.context_max > 0 ? limit.context_max : UINT32_MAX;
     }
 }
 
@@ -201,6 +204,15 @@ static void repeated_with_rests(struct usage *u, const struct repeat_record *r, 
     }
 }
 
+/* A row a request; an iteration that is outside with so few rows is so by its context. */
+static void repeated_range(struct usage_range *x, const struct repeat_record *r)
+{
+    bool rows = r->launch->pass->n_segments > x->limit.rows_max;
+    for (uint32_t k = 0; k < r->n; k++) {
+        usage_range_add(x, rows, !rows && r->attention[k].outside, r->solo_ns[k]);
+    }
+}
+
 int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns)
 {
     uint8_t d = r->launch->device;
@@ -218,6 +230,7 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     u->reactive[d].sum_ns += r->launch->pass->has_reactive ? (r->n - 1) * r->lead_ns + busy_ns : 0;
     u->actual_ns += all_ns;
     u->solo_ns += all_ns;
+    repeated_range(&u->range[d], r);
     return all_ns;
 }
 
@@ -273,6 +286,8 @@ static void collect_devices(const struct usage *u, const struct metrics_options 
         const int64_t *ns = u->phase_ns[i];
         double prefill = (double)ns[POWER_PHASE_PREFILL] / t_ns;
         double decode = (double)ns[POWER_PHASE_DECODE] / t_ns;
+        const struct usage_range *x = &u->range[i];
+        double launched_ns = x->all_ns > 0 ? (double)x->all_ns : METRIC_UNDEFINED;
 #define DEVICE(part, title, unit, better, definition, value)                                       \
     metric_list_put(out, value, "%s." part, name);
 #include "sim/metrics/metrics.def"

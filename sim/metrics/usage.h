@@ -30,8 +30,16 @@ struct usage_reactive {
     int64_t since_ns, sum_ns;
 };
 
+/* Isolated time of a device's launches, and of those beyond its calibrated range: too many rows,
+ * too long a context, either. */
+struct usage_range {
+    struct metrics_range limit;
+    units_sum all_ns, rows_ns, context_ns, outside_ns;
+};
+
 struct usage {
     const struct machine *machine;
+    struct usage_range range[MACHINE_MAX_DEVICES];
     int npu, igpu; /* device indices, -1 where the machine has none */
     int64_t now_ns;
     enum power_phase phase[OBSERVER_DOMAINS];
@@ -57,7 +65,7 @@ struct usage {
 };
 
 void usage_init(struct usage *u, const struct machine *machine, double tier_medium_frac,
-                double tier_high_frac);
+                double tier_high_frac, const struct metrics_range *range);
 void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_phase phase,
                  double watts);
 /* Of the DDR's pressure at that demand: 0, 1 or 2. */
@@ -146,6 +154,21 @@ static inline bool usage_leave(struct usage *u, const struct launch *l, int64_t 
     return true;
 }
 
+static inline void usage_range_add(struct usage_range *x, bool rows, bool context, int64_t ns)
+{
+    x->all_ns += ns;
+    x->rows_ns += rows ? ns : 0;
+    x->context_ns += context ? ns : 0;
+    x->outside_ns += rows || context ? ns : 0;
+}
+
+/* Rows of a launch's kernels. A launch of several ops runs all but the first whole. */
+static inline uint32_t usage_kernel_rows(const struct launch *l)
+{
+    uint32_t rows = l->op_end > l->op_begin + 1 ? l->pass->shape.rows : l->rows;
+    return l->chunk_rows > 0 && l->chunk_rows < rows ? l->chunk_rows : rows;
+}
+
 /* False when the launch had never started (it was withdrawn). */
 static inline bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns,
                                       int64_t lost_ns)
@@ -159,6 +182,9 @@ static inline bool usage_launch_ended(struct usage *u, const struct launch *l, i
     if (actual_ns > 0) { /* killed during its lead: no kernel ran */
         u->actual_ns += actual_ns;
         u->solo_ns += solo_ns;
+        struct usage_range *x = &u->range[l->device];
+        usage_range_add(x, usage_kernel_rows(l) > x->limit.rows_max,
+                        l->pass->shape.max_context_tokens > x->limit.context_max, solo_ns);
     }
     u->killed_ns += lost_ns;
     return true;

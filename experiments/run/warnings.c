@@ -1,0 +1,153 @@
+#include "experiments/run/warnings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/config_notes.h"
+#include "experiments/run/interval.h"
+#include "sim/base/arena.h"
+
+#define LEAST_SHOWN_FRAC 0.0005 /* prints as 0.1 % */
+
+struct document *warnings_of(struct document *d)
+{
+    return document_array(d, "warnings");
+}
+
+void warnings_add(struct document *list, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = xvformat(fmt, ap);
+    va_end(ap);
+    DOCUMENT_VALUES(list, NULL, text);
+    document_note(list, "\nwarning: %s", text);
+    free(text);
+}
+
+/* A machine that nobody measured says how far machines like it were off. */
+static void transfer(const struct config *c, struct document *list)
+{
+    struct conformal t;
+    struct err e = ERR_INIT;
+    if (c->soc.like[0] != '\0' && interval_table_read(&t, &e) == 0) {
+        for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+            if (interval_is_transfer(&c->soc, (uint8_t)i)) {
+                char *text = interval_transfer_text(&t, &c->soc, (uint8_t)i);
+                warnings_add(list, "%s", text);
+                free(text);
+            }
+        }
+        conformal_fini(&t);
+    }
+    err_fini(&e);
+}
+
+static void add_data(void *list, const char *text)
+{
+    DOCUMENT_VALUES(list, NULL, text);
+}
+
+void warnings_machine(const struct config *c, struct document *list)
+{
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        if (c->truth.fallback[i]) {
+            warnings_add(
+                list,
+                "%s has no parameters for %u-bit weights: those of its default runtime are used",
+                c->soc.machine.devices[i].name, c->llm.weight_bits);
+        }
+    }
+    if (c->soc.extrapolated_npu) {
+        warnings_add(list,
+                     "the NPU numbers of %s are extrapolated from other parts (hwmodels/README.md)",
+                     c->soc.machine.name);
+    }
+    transfer(c, list);
+    config_notes(c, add_data, list);
+}
+
+/* Its device's entry, made when it is new; NULL: there are more devices than a machine has. */
+static uint32_t device_index(struct extrapolated *x, const char *name, size_t bytes)
+{
+    uint32_t i = 0;
+    while (i < x->n &&
+           (strlen(x->of[i].device) != bytes || strncmp(x->of[i].device, name, bytes) != 0)) {
+        i++;
+    }
+    if (i == x->n && i < MACHINE_MAX_DEVICES) {
+        memset(&x->of[i], 0, sizeof x->of[i]);
+        memcpy(x->of[i].device, name, bytes);
+        x->n++;
+    }
+    return i;
+}
+
+void extrapolated_add(struct extrapolated *x, const char *metric, double value)
+{
+    const char *part = strstr(metric, ".extrapolated_");
+    if (part == NULL || isnan(value) || (size_t)(part - metric) >= sizeof x->of[0].device) {
+        return;
+    }
+    uint32_t i = device_index(x, metric, (size_t)(part - metric));
+    if (i == MACHINE_MAX_DEVICES) {
+        return;
+    }
+    if (strcmp(part, ".extrapolated_frac") == 0) {
+        x->of[i].frac = value;
+    } else if (strcmp(part, ".extrapolated_rows_frac") == 0) {
+        x->of[i].rows_frac = value;
+    } else if (strcmp(part, ".extrapolated_context_frac") == 0) {
+        x->of[i].context_frac = value;
+    }
+}
+
+struct extrapolated extrapolated_of(const struct metric_list *l)
+{
+    struct extrapolated x = {.n = 0};
+    for (size_t i = 0; i < l->n; i++) {
+        extrapolated_add(&x, l->v[i].name, l->v[i].value);
+    }
+    return x;
+}
+
+char *extrapolated_text(const struct extrapolated *x)
+{
+    char *all = NULL;
+    for (uint32_t i = 0; i < x->n; i++) {
+        bool rows = x->of[i].rows_frac >= LEAST_SHOWN_FRAC;
+        bool context = x->of[i].context_frac >= LEAST_SHOWN_FRAC;
+        if (x->of[i].frac < LEAST_SHOWN_FRAC) {
+            continue;
+        }
+        char *text = xformat("%s%s%s %.3g %% of its kernel time (%s%s%s)", all != NULL ? all : "",
+                             all != NULL ? ", " : "", x->of[i].device, 100.0 * x->of[i].frac,
+                             context ? "longer contexts" : "", rows && context ? ", " : "",
+                             rows ? "more rows" : "");
+        free(all);
+        all = text;
+    }
+    return all;
+}
+
+void warnings_range(const struct extrapolated *x, const char *const *labels, uint32_t n,
+                    struct document *list)
+{
+    char *all = NULL;
+    for (uint32_t p = 0; p < n; p++) {
+        char *one = extrapolated_text(&x[p]);
+        if (one != NULL) {
+            char *text = xformat("%s%s%s%s%s", all != NULL ? all : "", all != NULL ? "; " : "",
+                                 labels != NULL ? labels[p] : "", labels != NULL ? ": " : "", one);
+            free(all);
+            all = text;
+        }
+        free(one);
+    }
+    if (all != NULL) {
+        warnings_add(list, "outside the calibrated range, where times are extrapolated: %s", all);
+    }
+    free(all);
+}

@@ -1,0 +1,77 @@
+#!/bin/sh
+# Every result says what a reader must know of its numbers: that times are extrapolated (of which policy and device, how
+# much, in which direction) and that the machine has no numbers for a weight width.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+soc=core-ultra-7-258v
+long=mixed:reactive_input_scale=8,duration_s=300
+range="outside the calibrated range, where times are extrapolated"
+width="npu has no parameters for 8-bit weights"
+says() { # file, text
+    grep -qF "$2" "$1" || fail "$1 does not say: $2"
+}
+# A machine without a calibrated range, and short prompts inside one, say nothing.
+silent() { # file
+    grep -qF "$range" "$1" && fail "$1 warns without a reason"
+}
+tell() { # name, arguments of a command that is asked twice
+    name=$1
+    shift
+    $x "$@" -q >"$dir/$name" 2>&1 || fail "$name"
+    $x "$@" -q --json >"$dir/$name.json" 2>/dev/null || fail "$name --json"
+    says "$dir/$name" "$range"
+    says "$dir/$name" "$width"
+    python3 - "$dir/$name.json" "$range" "$width" <<'EOF' || fail "$name --json has no warnings"
+import json, sys
+said = json.load(open(sys.argv[1]))["warnings"]
+sys.exit(not all(any(text in w for w in said) for text in sys.argv[2:]))
+EOF
+}
+two="--policy openvino-cb --policy agent-xpu-v2"
+tell run run --soc $soc --policy fcfs --workload $long
+# shellcheck disable=SC2086
+tell compare compare --soc $soc $two --workload $long --replications 2
+says "$dir/compare" "openvino-cb: igpu "
+says "$dir/compare" "; agent-xpu-v2: igpu "
+says "$dir/compare" "(longer contexts, more rows)"
+tell explain explain --soc $soc --policy fcfs --workload $long --request 1
+tell search search --soc $soc --policy fcfs --slo 'reactive.ttft_s.p90<=500' --workload $long --replications 2
+# The share that is told is the metric's: mean over the replications.
+python3 - "$dir/compare.json" <<'EOF' || fail "the share is not the metric's mean"
+import json, sys
+d = json.load(open(sys.argv[1]))
+mean = d["policies"]["openvino-cb"]["igpu.extrapolated_frac"]["mean"]
+text = [w for w in d["warnings"] if "calibrated range" in w][0]
+told = float(text.split("openvino-cb: igpu ")[1].split(" %")[0])
+sys.exit(not (mean > 0.1 and abs(told - 100 * mean) < 0.1))
+EOF
+$x report "$dir/compare.json" -o "$dir/page.html" 2>/dev/null || fail "report"
+says "$dir/page.html" "$range"
+
+# A sweep keeps what the warning needs, whatever metrics its file names; so does what is read back from the store.
+cat >"$dir/spec.json" <<EOF
+{"name": "t", "base": {"soc": "$soc", "workload": "$long"}, "axes": {"policy": ["fcfs", "openvino-cb"]},
+ "replications": 2, "metrics": ["reactive.*", "proactive.*", "all.*", "energy*"]}
+EOF
+$x sweep "$dir/spec.json" -o "$dir/s.db" 2>"$dir/sweep" >/dev/null || fail "sweep"
+says "$dir/sweep" "$range"
+says "$dir/sweep" '{"policy":"openvino-cb"}'
+$x compare --store "$dir/s.db" >"$dir/stored" 2>&1 || fail "compare --store"
+says "$dir/stored" "openvino-cb: igpu "
+grep -q "fcfs  *[0-9] *[0-9] *[0-9] *0$" "$dir/stored" || fail "the statuses of the runs are not kept"
+
+$x run --policy fcfs --workload $long -q >"$dir/unbounded" 2>&1
+silent "$dir/unbounded"
+$x run --soc $soc --policy fcfs -q --workload mixed:reactive_input_scale=0.1,proactive_input_scale=0.1,output_scale=0.2,duration_s=100 \
+    >"$dir/short" 2>&1 || fail "short prompts"
+silent "$dir/short"
+[ "$bad" = 0 ] && echo "warnings: ok"
+exit "$bad"
