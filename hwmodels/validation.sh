@@ -10,7 +10,8 @@ cat <<'TEXT'
 
 Made by `make validation` from `hwmodels/points/reference.csv` (839 published measurements, each with
 its source) and `hwmodels/runs`. Errors are |predicted / measured - 1|, in percent. "Models left out"
-is the error on models that the fit did not see: the one to trust.
+is the error on models that the fit did not see: the one to trust. Energy is validated nowhere: powers
+are inputs of a SoC file, taken from rows like these, so no row of power or energy is predicted.
 
 ## Every row, from the shipped files (`xpusim validate --points reference`)
 

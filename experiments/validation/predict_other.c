@@ -10,6 +10,7 @@
 #include "sim/api/contention.h"
 
 #define MAX_ENGINES 4
+#define READ_BACK_FRAC 1e-3 /* digits that a file rounds away */
 
 static struct prediction unknown(const char *reason)
 {
@@ -20,6 +21,14 @@ static struct prediction unknown(const char *reason)
 static struct prediction known(double value)
 {
     return (struct prediction){.value = value, .low = (double)NAN, .high = (double)NAN};
+}
+
+/* A number of the file. One that equals the row was read from it, and predicts nothing. */
+static struct prediction of_file(double value, const struct point *p)
+{
+    return fabs(value / p->value - 1.0) < READ_BACK_FRAC
+               ? unknown("the SoC file took this number from the row: nothing is predicted")
+               : known(value);
 }
 
 /* "gpu+npu" into devices; their number, 0 where one is not on the machine or the text is longer. */
@@ -73,7 +82,7 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
 {
     double cap = soc->machine.ddr_peak_bytes_per_s * soc->machine.ddr_cap_frac;
     if (strcmp(p->device, "all") == 0) {
-        return known(cap / 1e9);
+        return of_file(cap / 1e9, p);
     }
     uint8_t engines[MAX_ENGINES];
     uint32_t n = engines_of(soc, p->device, engines);
@@ -82,7 +91,7 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
     }
     bool corun = strstr(p->model, "corun") != NULL;
     if (n == 1 && !corun) {
-        return known(solo_bytes_per_s(soc, engines[0], p) / 1e9);
+        return of_file(solo_bytes_per_s(soc, engines[0], p) / 1e9, p);
     }
     bool one = n == 1;
     if (one) {
@@ -108,23 +117,6 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
     return known(total / 1e9);
 }
 
-static struct prediction power(const struct soc *soc, const struct point *p)
-{
-    if (strstr(p->model, "compile") != NULL) {
-        return known(soc->machine.compile_watts);
-    }
-    int d = predict_device(soc, p->device);
-    if (d < 0) {
-        return unknown("the SoC file has no such device");
-    }
-    const struct device *dev = &soc->machine.devices[d];
-    double watts = strstr(p->model, "decode") != NULL ? dev->decode_watts : dev->prefill_watts;
-    /* a meter on the battery also sees what the platform draws at rest */
-    double platform = strstr(p->model, "whole phone") != NULL ? soc->machine.idle_watts : 0.0;
-    return watts > 0.0 ? known(watts + platform)
-                       : unknown("the SoC file has no power of this device");
-}
-
 struct prediction predict_other(const struct catalog *c, const struct point *p)
 {
     const struct soc *soc = catalog_soc(c, p->soc);
@@ -135,7 +127,8 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
     case POINT_BANDWIDTH_GBS:
         return bandwidth(c, soc, p);
     case POINT_POWER_W:
-        return power(soc, p);
+        /* Powers of SoC files are such rows, or means of them. */
+        return unknown("the SoC file's power comes from such rows: nothing is predicted");
     case POINT_GEMM_TFLOPS: {
         int d = predict_device(soc, p->device);
         if (d < 0) {
@@ -144,7 +137,7 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
         bool exact;
         const struct soc_device *dev = &soc->devices[d];
         uint32_t r = soc_runtime_find(dev, p->runtime, p->weight_bits, &exact);
-        return known(dev->runtimes[r].many.flop_per_s / 1e12);
+        return of_file(dev->runtimes[r].many.flop_per_s / 1e12, p);
     }
     case POINT_KERNEL_MS:
         return unknown("a kernel that only its name describes");

@@ -105,6 +105,34 @@ START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
 }
 END_TEST
 
+/* The file's powers are means of such rows, and its 43.3 GB/s are the row itself. A row that
+ * differs from the file is a prediction, good or bad. */
+START_TEST(what_a_file_took_from_a_row_is_no_prediction_of_it)
+{
+    struct catalog catalog;
+    ck_assert_int_eq(catalog_open(&catalog, &err), 0);
+    struct point p = {.soc = "snapdragon-8gen3",
+                      .device = "gpu",
+                      .runtime = "microbench",
+                      .model = "decode stream solo",
+                      .metric = POINT_BANDWIDTH_GBS,
+                      .value = 43.3};
+    struct prediction q = predict_row(&catalog, &p);
+    ck_assert(isnan(q.value) && strstr(q.reason, "took this number from the row") != NULL);
+    p.value = 50.0;
+    ck_assert_double_eq_tol(predict_row(&catalog, &p).value, 43.3, 1e-9);
+    p = (struct point){.soc = "ryzen-ai-xdna2",
+                       .device = "npu",
+                       .runtime = "fastflowlm",
+                       .model = "llama-3.2-1b decode",
+                       .metric = POINT_POWER_W,
+                       .value = 1.64};
+    q = predict_row(&catalog, &p);
+    ck_assert(isnan(q.value) && strstr(q.reason, "comes from such rows") != NULL);
+    catalog_fini(&catalog);
+}
+END_TEST
+
 /* Two engines that stream a and b GB/s next to each other, capacity c < a + b and b > c / 2:
  * max-min leaves the GPU min(a, c / 2), `none` a, `latency` slows that of max-min by 1 + 0.15 x the
  * other's share of c. */
@@ -264,6 +292,7 @@ static const struct suite_row suite[] = {
     TEST(a_row_is_read_with_its_line_and_empty_widths),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
     TEST(a_tables_4_bit_file_weighs_what_its_recipe_says),
+    TEST(what_a_file_took_from_a_row_is_no_prediction_of_it),
     TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for),
     TEST(what_no_form_can_know_is_in_the_rows_that_say_the_same),
     TEST(malformed_and_impossible_rows_are_refused_with_line_and_column),
