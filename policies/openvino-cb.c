@@ -53,7 +53,6 @@ struct openvino {
     uint32_t budget;
     bool split_fuse;
     bool partial; /* victims may keep a part */
-    bool whole;   /* every generating group had its token in the last step */
 };
 
 struct group {
@@ -146,27 +145,11 @@ static bool take_for(struct sched *s, struct openvino *o, const struct request *
     return wanted <= free_left(o);
 }
 
-/* After a step that had all generating groups, they are those that generate after its pass, in the
- * same order: with budget and KV for all they need not be looked at. */
-static bool goes_on(const struct openvino *o)
-{
-    const struct pass *last = o->it.last;
-    return last != NULL && o->whole && last->n_decoding <= o->budget &&
-           last->kv_blocks_next <= o->free_blocks;
-}
-
 static void add_generating(struct sched *s, struct openvino *o)
 {
-    if (goes_on(o)) {
-        batch_follow(&o->it.batch, o->it.last);
-        o->planned_blocks = o->it.last->kv_blocks_next;
-        return;
-    }
-    o->whole = true;
     for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0;
          r = reqq_next(r)) {
         if (r->generated_tokens == 0 || sits_out(o, r)) {
-            o->whole = o->whole && r->generated_tokens == 0;
             continue;
         }
         uint32_t n = available_tokens(r);
@@ -174,12 +157,8 @@ static void add_generating(struct sched *s, struct openvino *o)
         uint64_t wanted = blocks_needed(s, r, n);
         if (wanted <= free_left(o) || take_for(s, o, r, wanted)) {
             add(o, r, n, wanted);
-            o->whole = o->whole && r->state == REQUEST_STATE_DECODE;
-        } else {
-            o->whole = false;
         }
     }
-    o->whole = o->whole && budget_left(o) > 0; /* nobody was left over for it */
 }
 
 /* As much of a prompt as budget and KV leave; 0: nothing. */
@@ -203,7 +182,7 @@ static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct requ
 
 static void add_prompt_chunks(struct sched *s, struct openvino *o)
 {
-    bool all_decode = o->it.batch.n_followed == o->running.n; /* no prompt of theirs is left */
+    bool all_decode = o->it.batch.n == o->running.n; /* no prompt of theirs is left */
     for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0 && !all_decode;
          r = reqq_next(r)) {
         if (r->generated_tokens == 0 && !sits_out(o, r)) {
@@ -269,8 +248,6 @@ static void openvino_compose(struct sched *s)
     }
     if (o->it.batch.n == 0) {
         add_generating(s, o);
-    } else {
-        o->whole = false;
     }
     if (o->split_fuse) {
         add_prompt_chunks(s, o);

@@ -11,17 +11,13 @@ struct batch {
     struct segment *segments;
     uint32_t n;
     size_t cap;
-    uint32_t tokens;            /* rows so far */
-    const struct pass *follows; /* pass_spec.follows: n_followed go on, before the segments */
-    uint32_t n_followed;
+    uint32_t tokens; /* rows so far */
 };
 
 static inline void batch_clear(struct batch *b)
 {
     b->n = 0;
     b->tokens = 0;
-    b->n_followed = 0;
-    b->follows = NULL;
 }
 
 static inline void batch_fini(struct batch *b)
@@ -38,15 +34,6 @@ static inline void batch_add(struct batch *b, const struct request *r, enum segm
     b->tokens += n_tokens;
 }
 
-/* An empty batch begins with a decode token of every request that decodes after a pass that has
- * just ended. */
-static inline void batch_follow(struct batch *b, const struct pass *p)
-{
-    b->follows = p;
-    b->n_followed = p->n_decoding;
-    b->tokens = p->n_decoding;
-}
-
 /* Adds the next piece of work of a request: one decode token, or up to max_tokens of its prompt. */
 static inline void batch_add_next(struct batch *b, const struct request *r, uint32_t max_tokens)
 {
@@ -61,10 +48,7 @@ static inline void batch_add_next(struct batch *b, const struct request *r, uint
 /* Forms the pass; -EINVAL for an empty batch. */
 static inline int batch_form(struct sched *s, const struct batch *b, struct pass **out)
 {
-    bool decode = b->n == 0 || b->segments[0].role == SEGMENT_DECODE;
-    struct pass_spec spec = {.segments = b->segments,
-                             .n_segments = b->n,
-                             .fused_layers = decode && b->n_followed + b->n == 1,
-                             .follows = b->follows};
+    bool alone = b->n == 1 && b->segments[0].role == SEGMENT_DECODE;
+    struct pass_spec spec = {.segments = b->segments, .n_segments = b->n, .fused_layers = alone};
     return sched_pass_form(s, &spec, out);
 }

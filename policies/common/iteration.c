@@ -30,29 +30,24 @@ void iteration_request_arrived(struct sched *s, const struct request *r)
 void iteration_request_cancelled(struct sched *s, const struct request *r)
 {
     struct iteration *it = s->state;
-    it->last = NULL;
     it->rules->leaves(s, r);
 }
 
-/* Whether it leaves. */
-static inline bool part(struct sched *s, const struct iteration_rules *rules,
+static inline void part(struct sched *s, const struct iteration_rules *rules,
                         const struct request *r)
 {
     if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
         rules->leaves(s, r);
-        return true;
-    }
-    if (rules->returns != NULL) {
+    } else if (rules->returns != NULL) {
         rules->returns(s, r);
     }
-    return false;
 }
 
 void iteration_part(struct sched *s, const struct pass *p)
 {
     const struct iteration *it = s->state;
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        (void)part(s, it->rules, p->segments[i].request);
+        part(s, it->rules, p->segments[i].request);
     }
 }
 
@@ -62,14 +57,11 @@ void iteration_pass_done(struct sched *s, const struct pass *p)
     int64_t elapsed = s->now_ns - it->running.began_ns;
     const struct iteration_rules *rules = it->rules;
     it->running = (struct iteration_pass){0};
-    it->last = p;
-    it->last_ns = s->now_ns;
-    bool of_all = rules->ran != NULL || rules->returns != NULL;
-    for (uint32_t i = 0, left = p->n_left; i < p->n_segments && (of_all || left > 0); i++) {
+    for (uint32_t i = 0; i < p->n_segments; i++) {
         if (rules->ran != NULL) {
             rules->ran(s, &p->segments[i], elapsed);
         }
-        left -= part(s, rules, p->segments[i].request);
+        part(s, rules, p->segments[i].request);
     }
 }
 
@@ -89,7 +81,7 @@ void iteration_launch_done(struct sched *s, const struct launch *l)
 
 static bool form_batch(struct sched *s, struct iteration *it)
 {
-    while (it->batch.n_followed + it->batch.n > 0) {
+    while (it->batch.n > 0) {
         struct pass *p;
         int rc = batch_form(s, &it->batch, &p);
         if (rc == 0) {
@@ -163,16 +155,12 @@ static void resume(const struct sched *s, struct iteration *it, uint32_t i)
 static void choose(struct sched *s, struct iteration *it)
 {
     uint32_t which = 0;
-    if (it->last_ns != s->now_ns) {
-        it->last = NULL; /* who wraps these rules may have let time go by */
-    }
     bool resumes = it->n_paused > 0 && it->rules->resumes(s, &which);
     if (resumes) {
         resume(s, it, which);
     } else {
         form(s, it);
     }
-    it->last = NULL;
     if (it->running.pass == NULL && it->n_paused > 0) {
         resume(s, it, which); /* no memory for new work: finish the old */
         it->running.finish = true;

@@ -60,10 +60,7 @@ struct iteration_rules {
 
 struct iteration {
     const struct iteration_rules *rules;
-    struct batch batch;      /* under construction */
-    const struct pass *last; /* whose tokens came out at this instant, all its requests as it left
-                                them; NULL: none */
-    int64_t last_ns;         /* that instant */
+    struct batch batch; /* under construction */
     struct iteration_pass running;
     struct iteration_pass paused[ITERATION_MAX_PAUSED]; /* the last was stopped last */
     uint32_t n_paused;

@@ -73,10 +73,9 @@ struct pass {
     uint32_t n_launches;      /* live launches */
     void *policy_data;        /* the pass_spec's value; the core never reads it */
     struct layer_ops layer;   /* the model's, or LAYER when fused */
-    uint32_t n_followed;      /* first segments: requests that go on from the pass it follows */
-    /* Set by the core before pass_done: requests that left with it, those that decode now, and free
-     * blocks that one more token of each of these takes. */
-    uint32_t n_left, n_decoding, kv_blocks_next;
+    /* The first segments, if they are all requests that decode after a pass whose tokens came out
+     * at this instant, in its order, with one token each; else 0. For observers. */
+    uint32_t n_followed;
 };
 
 /* Kind, layer and block of op number `op`. */
@@ -144,10 +143,6 @@ struct pass_spec {
     uint32_t n_segments;
     bool fused_layers; /* only with one decode segment */
     void *policy_data;
-    /* A pass whose tokens came out at this instant, or NULL: before `segments`, all its requests
-     * that decode now go on with one token each, in its order. The same pass as with a segment for
-     * each of them, for a policy that need not look at them one by one. */
-    const struct pass *follows;
 };
 
 /* A span of a pass for a device. sched_launch_rest fills it for all that is left of a pass, as the

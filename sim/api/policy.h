@@ -239,8 +239,7 @@ static inline uint32_t sched_draft_tokens(struct sched *s, const struct request 
 /* Forms a pass and reserves KV for its rows. A request is in at most one live pass. Prefill
  * segments: 1..request_prefill_left tokens, state QUEUED; the segment that completes the prompt
  * yields a token. Decode: state DECODE, n_tokens 1. Verify: state DECODE, n_tokens >= 1.
- * -ENOMEM: not enough KV (cold session KV is dropped first, oldest first). -EINVAL also when the
- * pass that it follows is not done or was done earlier. Cost O(segments). */
+ * -ENOMEM: not enough KV (cold session KV is dropped first, oldest first). Cost O(segments). */
 static inline int sched_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
 {
     return s->api->pass_form(s, spec, out);
@@ -490,7 +489,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 3
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 1535263986u
+#define POLICY_LAYOUT 421391173u
 
 /* What a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

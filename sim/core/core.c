@@ -406,6 +406,7 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
 /* Objects of the instant that ended can be reused now: the policy has seen them. */
 static void bury_dead(struct core *c)
 {
+    c->done = NULL;
     while (c->dead_launches != NULL) {
         struct full_launch *l = c->dead_launches;
         SIM_ASSERT(l->pub.state == LAUNCH_STATE_ENDED);
@@ -418,7 +419,6 @@ static void bury_dead(struct core *c)
         SIM_ASSERT(p->pub.state == PASS_STATE_DONE || p->pub.state == PASS_STATE_CANCELLED);
         SIM_ASSERT(p->pub.n_launches == 0);
         c->dead_passes = p->next_free;
-        p->done_ns = TIME_NEVER_NS; /* nothing follows it any more, not even at this instant */
         p->next_free = c->free_passes;
         c->free_passes = p;
     }

@@ -63,11 +63,13 @@ struct full_pass {
     bool steady;            /* all live requests decode in it, and its policy is steady */
     struct decodes decodes; /* of its decode segments */
     bool loses;             /* somebody cancelled one of its requests */
-    int64_t formed_ns, done_ns;
+    int64_t formed_ns;
     uint64_t formed_news, done_news, done_decisions;
-    /* When it is done: decode segments of those who decode then, and what they add to a shape. */
+    /* When it is done: a decode segment of each request that decodes then, and their sums. */
     struct segment *going; /* owned, of the same capacity */
     struct decodes next;
+    uint32_t n_left;         /* requests that left with it */
+    uint32_t kv_blocks_next; /* free blocks that one more token of each in `going` takes */
     struct begun {
         double frac; /* of the next kernel of that op with so many rows left, done by a launch that
                         was suspended on that device */
@@ -199,6 +201,7 @@ struct core {
     double sojourn_ns;       /* sum over departed of time in system */
     uint32_t actions;        /* accepted in the current schedule call */
     int64_t steady_until_ns; /* sched_steady */
+    struct full_pass *done;  /* the last pass whose tokens came out in this instant, or NULL */
     /* A steady pass that ended in this instant, which the policy is to form again; NULL: none, or
      * it has. Only in runs that check it. */
     const struct full_pass *expected;

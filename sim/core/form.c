@@ -33,9 +33,6 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     pub->last_op_devices = 0;
     pub->n_launches = 0;
     pub->n_followed = 0;
-    pub->n_left = 0;
-    pub->n_decoding = 0;
-    pub->kv_blocks_next = 0;
     p->op_devices = 0;
     p->served = false;
     p->loses = false;
@@ -185,21 +182,6 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
     return 0;
 }
 
-/* Takes the requests that decode after a pass, each looked at anew. */
-static int follow_each(struct core *c, struct full_pass *p, const struct full_pass *before,
-                       struct decodes *d, const char **fault)
-{
-    int rc = 0;
-    for (uint32_t i = 0; i < before->pub.n_segments && rc == 0; i++) {
-        const struct request *r = before->segments[i].request;
-        if (r->state == REQUEST_STATE_DECODE) {
-            struct segment on = {r, SEGMENT_DECODE, 0, 1, 0, 0};
-            rc = segment_take(c, p, &on, d, fault);
-        }
-    }
-    return rc;
-}
-
 /* Are those who go on as they were when their pass ended? */
 static bool going_holds(const struct core *c, const struct full_pass *before)
 {
@@ -217,24 +199,41 @@ static bool going_holds(const struct core *c, const struct full_pass *before)
             full += !kv_has_room(c, r, 1);
         }
     }
-    SIM_ASSERT(before->next.n == d.n && before->pub.n_decoding == d.n);
+    SIM_ASSERT(before->next.n == d.n);
     SIM_ASSERT(before->next.keys == d.keys && before->next.longest == d.longest);
     SIM_ASSERT(before->next.least_left == d.least_left && before->next.reactive == d.reactive);
-    SIM_ASSERT(before->pub.kv_blocks_next == full);
+    SIM_ASSERT(before->kv_blocks_next == full);
     return true;
 }
 
-/* The same where nothing was decided and nothing happened since that pass ended: they are as they
- * were then, and only KV is to be had. */
-static int follow_same(struct core *c, struct full_pass *p, const struct full_pass *before,
-                       struct decodes *d, const char **fault)
+/* Whether the first segments that are wanted are all requests that go on after the pass that ended
+ * just now, in its order, and neither it nor they have changed since. Its pass, or NULL. */
+static const struct full_pass *followed(const struct core *c, const struct pass_spec *spec)
 {
-    struct segment *s = p->segments; /* prepared when the pass before ended (pass.c) */
+    const struct full_pass *before = c->done;
+    if (before == NULL || before->done_news != c->news ||
+        before->done_decisions != c->result->decisions || spec->n_segments < before->next.n) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < before->next.n; i++) {
+        const struct segment *want = &spec->segments[i];
+        if (want->request != before->going[i].request || want->role != SEGMENT_DECODE ||
+            want->n_tokens != 1) {
+            return NULL;
+        }
+    }
+    return before;
+}
+
+/* Takes the segments that were prepared when the pass before ended (pass.c). Only KV is to be had;
+ * -ENOMEM: for *n of them. */
+static int follow(struct core *c, struct full_pass *p, const struct full_pass *before)
+{
+    struct segment *s = p->segments;
     uint32_t n = before->next.n;
     SIM_ASSERT(n <= p->capacity && p->pub.n_segments == 0 && going_holds(c, before));
     memcpy(s, before->going, n * sizeof *s);
-    *d = before->next;
-    uint32_t got = before->pub.kv_blocks_next == 0 ? n : 0;
+    uint32_t got = before->kv_blocks_next == 0 ? n : 0;
     /* Room for all before the first is taken in: who is in the pass has what it needs. */
     while (got < n && kv_reserve(c, core_request(s[got].request), 1) == 0) {
         got++;
@@ -243,32 +242,23 @@ static int follow_same(struct core *c, struct full_pass *p, const struct full_pa
         core_request(s[i].request)->pub.pass = &p->pub;
     }
     p->pub.n_segments = got;
-    if (got < n) {
-        *fault = NO_ROOM;
-        return -ENOMEM;
-    }
-    return 0;
+    p->pub.n_followed = got;
+    return got < n ? -ENOMEM : 0;
 }
 
-static int follow(struct core *c, struct full_pass *p, const struct full_pass *before,
-                  struct decodes *d, const char **fault)
-{
-    bool same = before->done_news == c->news && before->done_decisions == c->result->decisions;
-    int rc = (same ? follow_same : follow_each)(c, p, before, d, fault);
-    p->pub.n_followed = p->pub.n_segments;
-    return rc;
-}
-
-/* All segments of the pass: of those that go on from the one that it follows, then its own. */
+/* All segments of the pass. */
 static int segments_take(struct core *c, struct full_pass *p, const struct pass_spec *spec)
 {
     struct decodes d = {.least_left = UINT32_MAX};
     const char *fault = NULL;
-    int rc = 0;
-    if (spec->follows != NULL) {
-        rc = follow(c, p, (const struct full_pass *)spec->follows, &d, &fault);
+    const struct full_pass *before = followed(c, spec);
+    int rc = before != NULL ? follow(c, p, before) : 0;
+    uint32_t i = p->pub.n_segments;
+    if (before != NULL) {
+        d = before->next;
+        i += rc != 0; /* the one that found no room */
+        fault = NO_ROOM;
     }
-    uint32_t i = 0;
     for (; i < spec->n_segments && rc == 0; i++) {
         rc = segment_take(c, p, &spec->segments[i], &d, &fault);
     }
@@ -293,19 +283,11 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
 
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out)
 {
-    const struct full_pass *before = (const struct full_pass *)spec->follows;
-    if (before != NULL &&
-        (before->pub.state != PASS_STATE_DONE || before->done_ns != c->sched.now_ns)) {
-        return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL,
-                           "the tokens of the pass that it follows did not come out just now");
-    }
     if (spec->n_segments > 0 && spec->segments == NULL) {
         return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, "a pass without segments");
     }
-    uint32_t followed = spec->follows == NULL ? 0 : spec->follows->n_segments;
-    /* Room for all that may be in it, so that segments do not move while they are taken. */
-    struct full_pass *p = pass_new(c, followed + spec->n_segments);
-    SIM_ASSERT(p != before);
+    struct full_pass *p = pass_new(c, spec->n_segments);
+    SIM_ASSERT(p != c->done);
     prefixes_used(c, spec);
     int rc = segments_take(c, p, spec);
     if (rc != 0) {

@@ -149,9 +149,8 @@ static inline void rest_add(struct rest *n, const struct full_request *r, uint32
 /* Those who have all their tokens leave, and those who were cancelled in the pass. */
 static inline void leave_with(struct core *c, struct full_pass *p, struct rest n)
 {
-    p->pub.n_left = n.left;
-    p->pub.n_decoding = n.on.n;
-    p->pub.kv_blocks_next = n.blocks;
+    p->n_left = n.left;
+    p->kv_blocks_next = n.blocks;
     p->next = n.on;
     SIM_ASSERT(n.left + n.on.n <= p->pub.n_segments && n.blocks <= n.on.n);
     SIM_ASSERT(n.going == p->going + n.on.n);
@@ -178,13 +177,13 @@ void core_pass_complete(struct core *c, struct full_pass *p)
 static void pass_notify(struct core *c, struct full_pass *p)
 {
     c->news++;
-    p->done_ns = c->sched.now_ns;
+    c->done = p;
     p->done_news = c->news; /* with its own end: what comes after is news to who follows it */
     p->done_decisions = c->result->decisions;
     /* Its launch and itself have ended since it was formed, and nothing else happened. */
-    bool alone = c->news == p->formed_news + 2 && p->pub.n_left == 0;
+    bool alone = c->news == p->formed_news + 2 && p->n_left == 0;
     if (p->steady && alone && c->sched.now_ns < c->steady_until_ns && !core_believes(c) &&
-        p->pub.kv_blocks_next <= c->kv_blocks_free) {
+        p->kv_blocks_next <= c->kv_blocks_free) {
         c->expected = p;
     }
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);

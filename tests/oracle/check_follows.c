@@ -1,6 +1,6 @@
-/* A pass that follows another one (pass_spec.follows) is that of a segment for each of its requests
- * that decode. Three prompts of 16 tokens, one block each, with 1, 2 and 3 tokens of output: passes
- * of 3, 2 and 1 requests. */
+/* Requests that go on from one decode pass to the next (pass.n_followed), and the shape of every
+ * pass, counted anew. Three prompts of 16 tokens, one block each, with 2, 3 and 4 tokens of output:
+ * after the prompts there are passes of 3, 2 and 1 requests. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +12,10 @@
 
 static struct scenario sc;
 static struct script x;
+static struct pass *running;
 static uint32_t formed;
-static struct pass *running, *earlier;
-static int refused[4]; /* of a running pass, fused with two, of an earlier instant, of nobody */
+static bool backwards; /* segments in another order than before */
+static uint32_t n_followed[4];
 
 static void setup(void)
 {
@@ -28,143 +29,58 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-static void launch(struct sched *s, struct pass *p)
-{
-    running = p;
-    ck_assert_int_eq(script_launch(s, p, IGPU, YIELD_PASS, NULL), 0);
-    formed++;
-}
-
-static void begin(struct sched *s, const struct script *y)
-{
-    struct segment all[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        all[i] =
-            (struct segment){.request = y->request[i], .role = SEGMENT_PREFILL, .n_tokens = 16};
-    }
-    struct pass_spec spec = {.segments = all, .n_segments = 3};
-    struct pass *p;
-    ck_assert_int_eq(sched_pass_form(s, &spec, &p), 0);
-    ck_assert_uint_eq(p->n_followed, 0);
-    launch(s, p);
-    spec = (struct pass_spec){.follows = p};
-    refused[0] = sched_pass_form(s, &spec, &p);
-}
-
-/* Those of the last pass that decode now, and no others. */
-static void check_segments(const struct pass *p, uint32_t first, const struct script *y)
-{
-    ck_assert_uint_eq(p->n_segments, 3 - first);
-    ck_assert_uint_eq(p->n_followed, 3 - first);
-    ck_assert_uint_eq(p->shape.rows, 3 - first);
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        const struct segment *g = &p->segments[i];
-        ck_assert_ptr_eq(g->request, y->request[first + i]);
-        ck_assert_int_eq(g->role, SEGMENT_DECODE);
-        ck_assert_uint_eq(g->n_tokens, 1);
-        ck_assert_uint_eq(g->first_token, 15 + first);
-        ck_assert_ptr_eq(g->request->pass, p);
-    }
-    ck_assert_uint_eq(p->shape.kv_read_tokens, (uint64_t)(3 - first) * (16 + first));
-}
-
-static void go_on(struct sched *s, const struct script *y)
-{
-    struct pass *last = running;
-    struct pass_spec spec = {.follows = last, .fused_layers = true};
-    uint32_t first = formed; /* each pass ends one of them */
-    ck_assert_uint_eq(last->n_left, 1);
-    ck_assert_uint_eq(last->n_decoding, 3 - first);
-    ck_assert_uint_eq(last->kv_blocks_next, first == 1 ? 2 : 0);
-    struct pass *p = NULL;
-    int rc = sched_pass_form(s, &spec, &p);
-    if (first == 1) {
-        refused[1] = rc;
-        spec.fused_layers = false;
-        rc = sched_pass_form(s, &spec, &p);
-    }
-    if (first == 3) {
-        refused[3] = rc;
-        running = NULL;
-        return;
-    }
-    ck_assert_int_eq(rc, 0);
-    check_segments(p, first, y);
-    earlier = last;
-    launch(s, p);
-}
-
+/* A pass of all requests that are still there. */
 static void step(struct sched *s, struct script *y)
 {
-    if (formed == 0 && y->request[2] != NULL) {
-        begin(s, y);
-    } else if (running != NULL && running->state == PASS_STATE_DONE) {
-        if (earlier != NULL) {
-            struct pass *p;
-            struct pass_spec spec = {.follows = earlier};
-            refused[2] = sched_pass_form(s, &spec, &p);
-            earlier = NULL;
-        }
-        go_on(s, y);
+    struct segment all[3];
+    uint32_t n = 0;
+    if ((formed == 0 && y->request[2] == NULL) ||
+        (running != NULL && running->state == PASS_STATE_RUNNING)) {
+        return;
     }
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct request *r = y->request[backwards && formed > 1 ? 2 - i : i];
+        if (r == NULL) {
+            continue;
+        }
+        if (r->state == REQUEST_STATE_QUEUED) {
+            all[n++] = (struct segment){.request = r, .role = SEGMENT_PREFILL, .n_tokens = 16};
+        } else if (r->state == REQUEST_STATE_DECODE) {
+            all[n++] = (struct segment){.request = r, .role = SEGMENT_DECODE, .n_tokens = 1};
+        }
+    }
+    if (n == 0) {
+        return;
+    }
+    struct pass_spec spec = {.segments = all, .n_segments = n};
+    ck_assert_int_eq(sched_pass_form(s, &spec, &running), 0);
+    for (uint32_t i = 0; i < n; i++) {
+        ck_assert_ptr_eq(running->segments[i].request, all[i].request);
+        ck_assert_uint_eq(running->segments[i].first_token, all[i].request->kv_tokens);
+        ck_assert_ptr_eq(all[i].request->pass, running);
+    }
+    n_followed[formed++] = running->n_followed;
+    ck_assert_int_eq(script_launch(s, running, IGPU, YIELD_PASS, NULL), 0);
 }
 
-START_TEST(those_who_decode_go_on)
+/* In the order of the pass before they go on; in another order each is looked at. One request has
+ * only one order. */
+START_TEST(requests_that_decode_on_are_recognised_by_their_order)
 {
     static const struct scenario_request q[] = {
-        {BE, 0, 16, 1, 0, 0}, {BE, 0, 16, 2, 0, 0}, {BE, 0, 16, 3, 0, 0}};
+        {BE, 0, 16, 2, 0, 0}, {BE, 0, 16, 3, 0, 0}, {BE, 0, 16, 4, 0, 0}};
+    static const uint32_t expected[2][4] = {{0, 3, 2, 1}, {0, 3, 0, 1}};
     formed = 0;
-    running = earlier = NULL;
+    running = NULL;
+    backwards = _i == 1;
     sc.setup.kv_block_tokens = 16;
     x.step = step;
     ck_assert_msg(script_run(&sc, &x, q, 3) == 0, "%s", sc.result.message);
     ck_assert(sc.result.audit.clean);
-    ck_assert_uint_eq(formed, 3);
+    ck_assert_uint_eq(formed, 4);
     for (uint32_t i = 0; i < 4; i++) {
-        ck_assert_int_eq(refused[i], -EINVAL);
+        ck_assert_uint_eq(n_followed[i], expected[_i][i]);
     }
-}
-END_TEST
-
-/* At the same instant, but after the call that was told of it: a timer brings the next one. */
-static void too_late(struct sched *s, struct script *y)
-{
-    static uint32_t calls;
-    if (formed == 0) {
-        calls = 0;
-        if (y->request[2] != NULL) {
-            begin(s, y);
-        }
-    } else if (running != NULL && running->state == PASS_STATE_DONE) {
-        struct pass *p;
-        struct pass_spec spec = {.follows = running};
-        calls++;
-        if (calls == 1) { /* one goes on alone, so that the machine is at work */
-            struct segment alone = {
-                .request = y->request[1], .role = SEGMENT_DECODE, .n_tokens = 1};
-            spec = (struct pass_spec){.segments = &alone, .n_segments = 1};
-            ck_assert_int_eq(sched_pass_form(s, &spec, &p), 0);
-            ck_assert_int_eq(script_launch(s, p, IGPU, YIELD_PASS, NULL), 0);
-            (void)sched_set_timer(s, s->now_ns);
-        } else if (calls == 3) {
-            refused[2] = sched_pass_form(s, &spec, &p);
-            running = NULL;
-        }
-    }
-}
-
-START_TEST(nobody_follows_a_pass_whose_call_is_over)
-{
-    static const struct scenario_request q[] = {
-        {BE, 0, 16, 1, 0, 0}, {BE, 0, 16, 2, 0, 0}, {BE, 0, 16, 3, 0, 0}};
-    formed = 0;
-    running = NULL;
-    refused[2] = 0;
-    x.step = too_late;
-    (void)script_run(&sc, &x, q, 3); /* two requests are left behind */
-    ck_assert_int_eq(refused[2], -EINVAL);
-    const struct sim_refusal *last = &sc.result.refusals[sc.result.n_refusals - 1];
-    ck_assert_str_eq(last->why, "the tokens of the pass that it follows did not come out just now");
 }
 END_TEST
 
@@ -211,24 +127,13 @@ static void shape_anew(void *self, int64_t now_ns, const struct pass *p)
     n_formed++;
 }
 
-/* What it says of those who go on is what they say themselves. */
-static void rest_anew(void *self, int64_t now_ns, const struct pass *p)
+static void count_done(void *self, int64_t now_ns, const struct pass *p)
 {
     (void)self;
-    uint32_t left = 0;
-    uint32_t decoding = 0;
-    uint32_t blocks = 0;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
-        bool decodes = r->state == REQUEST_STATE_DECODE;
-        left += r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED;
-        decoding += decodes;
-        blocks += decodes && r->kv_tokens % sc.setup.kv_block_tokens == 0;
-        ck_assert(!decodes || r->last_token_ns == now_ns);
+        ck_assert(r->state != REQUEST_STATE_DECODE || r->last_token_ns == now_ns);
     }
-    ck_assert_uint_eq(p->n_left, left);
-    ck_assert_uint_eq(p->n_decoding, decoding);
-    ck_assert_uint_eq(p->kv_blocks_next, blocks);
     n_done++;
 }
 
@@ -262,7 +167,7 @@ START_TEST(shapes_and_those_who_go_on_are_as_counted_anew)
             sc.setup.kv_block_tokens = 1 + (uint32_t)seed % 16;
             sc.setup.kv_capacity_tokens = 160 + 100 * (seed % 20);
             scenario_policy(&sc, policy_find(policies[seed % 4]), "");
-            struct observer all = {.pass_formed = shape_anew, .pass_done = rest_anew};
+            struct observer all = {.pass_formed = shape_anew, .pass_done = count_done};
             all.repeated = repeats == 1 ? nothing : NULL;
             scenario_trace(&sc, q, 30);
             sc.setup.observers[0] = &all;
@@ -284,7 +189,6 @@ static const struct suite_row suite[] = {
     CASE("counted anew", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(shapes_and_those_who_go_on_are_as_counted_anew),
     CASE("by hand", .setup = setup, .teardown = teardown),
-    TEST(those_who_decode_go_on),
-    TEST(nobody_follows_a_pass_whose_call_is_over),
+    LOOP(requests_that_decode_on_are_recognised_by_their_order, 2),
 };
 SUITE_MAIN("follows", suite)
