@@ -1,6 +1,8 @@
 /* `xpusim drive`: policies on real engines; calibration from what ran; simulation against it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +28,30 @@ struct drive_values {
 
 static const char *const engines[] = {"ggml", "openvino", "mixed", NULL};
 static const char *const clocks[] = {"wall", "cpu", NULL};
+
+/* The number of the signal that asks for an end. A second one ends the program at once. */
+static volatile sig_atomic_t interrupt;
+
+static void ask_end(int number)
+{
+    interrupt = number;
+}
+
+static void listen(void)
+{
+    struct sigaction action = {.sa_handler = ask_end, .sa_flags = (int)SA_RESETHAND};
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+/* Says what of the work is in the results; the exit status. */
+static int interrupted(uint32_t n, const char *what)
+{
+    (void)fprintf(stderr, "xpusim: interrupted: the results are of %" PRIu32 " %s%s\n", n, what,
+                  n == 1 ? "" : "s");
+    return EXIT_SIGNAL + (int)interrupt;
+}
 
 static int failed(const struct real_run *r)
 {
@@ -105,6 +131,9 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
             (void)printf("\n");
             real_print(&r, &c->soc.machine, stdout);
         }
+        if (r.report.interrupted) {
+            status = interrupted((uint32_t)result.sim.audit.finished, "request");
+        }
     }
     files_close(&files, e);
     if (o->kernels != NULL) {
@@ -183,6 +212,9 @@ static int run_policies(const struct drive_values *o, const struct drive_options
         if (real_execute(d, c, &p, t, o->config.seed, &opt, NULL, r, e) != 0) {
             return failed(r);
         }
+        if (interrupt != 0) {
+            return EXIT_SIGNAL;
+        }
         if (!o->output.quiet) {
             (void)fprintf(stderr, "%s, repeat %u: %.1f s, others had %.1f %%\n", to->label,
                           to->n_real, r->end_s, 100.0 * (r->foreign_frac + r->steal_frac));
@@ -233,6 +265,17 @@ static int simulate_all(const struct drive_values *o, const struct drive_options
     return EXIT_OK;
 }
 
+/* What ran in a turn that came to no end would be of some policies only. */
+static void keep_turns(struct against *a, uint32_t whole)
+{
+    for (uint32_t i = 0; i < a->n_policies; i++) {
+        while (a->policies[i].n_real > whole) {
+            real_run_fini(&a->policies[i].real[--a->policies[i].n_real]);
+        }
+    }
+    a->repeats = whole;
+}
+
 /* A turn: the calibration's runs where they are asked for, then those of every policy. So drift
  * meets all alike, the calibration too. Policies are told what the calibration has found so far. */
 static int run_turn(const struct drive_values *o, const struct drive_options *d,
@@ -245,6 +288,7 @@ static int run_turn(const struct drive_values *o, const struct drive_options *d,
         config_fini(model);
         memset(model, 0, sizeof *model);
         status = calibration_round(cal, e);
+        status = status == EXIT_OK && interrupt != 0 ? EXIT_SIGNAL : status;
         status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
         if (status != EXIT_OK || load_model(o, o->out, model, e) != 0) {
             return status != EXIT_OK ? status : EXIT_BAD_INPUT;
@@ -271,8 +315,15 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
         status = EXIT_OK;
         a->trace = models[0].workload;
         a->engines = real_describe(d, &models[0].soc.machine);
-        for (uint32_t k = 0; k < o->repeat && status == EXIT_OK; k++) {
+        uint32_t whole = 0;
+        for (; whole < o->repeat && status == EXIT_OK; whole += status == EXIT_OK) {
             status = run_turn(o, d, cal, &models[0], t, a, e);
+        }
+        int end = EXIT_OK;
+        if (interrupt != 0 && (status == EXIT_OK || status == EXIT_SIGNAL)) {
+            keep_turns(a, whole);
+            end = interrupted(whole, "turn");
+            status = whole > 0 ? EXIT_OK : end;
         }
         status = status == EXIT_OK ? simulate_all(o, d, models, t, a, e) : status;
         for (uint32_t m = 0; m < a->n_models; m++) {
@@ -284,6 +335,7 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
                            said);
             against_document(a, said);
             document_show(said, &o->output);
+            status = end;
         }
     }
     against_fini(a);
@@ -300,12 +352,18 @@ static int drive_calibrate(const struct drive_values *o, struct calibration *cal
 {
     struct fit fit;
     int status = EXIT_OK;
-    for (uint32_t k = 0; k < o->repeat && status == EXIT_OK; k++) {
+    for (uint32_t k = 0; k < o->repeat && status == EXIT_OK && interrupt == 0; k++) {
         status = calibration_round(cal, e);
+    }
+    int end = EXIT_OK;
+    if (status == EXIT_OK && interrupt != 0) {
+        end = interrupted(cal->in.fit.n_runs, "run");
+        status = cal->in.fit.n_runs > 0 ? EXIT_OK : end;
     }
     status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
     if (status == EXIT_OK) {
         calibration_print(cal, &fit, stdout);
+        status = end;
     }
     return status;
 }
@@ -344,8 +402,10 @@ static int run(void *values, struct err *e)
     struct drive_options d;
     int status = EXIT_BAD_INPUT;
     own_machine(&o->config);
+    listen();
     if (check(o, e) == 0 && config_load(c, &o->config, e) == 0 &&
         real_devices(&o->real, &c->soc.machine, &d, e) == 0) {
+        d.interrupt = &interrupt;
         struct calibration cal = {.drive = &d,
                                   .config = c,
                                   .options = &o->config,

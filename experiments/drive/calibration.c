@@ -34,7 +34,7 @@ static int run_one(struct calibration *c, const char *policy, const char *name,
     if (real_execute(c->drive, c->config, &p, t, c->options->seed, &opt, NULL, &r, e) != 0) {
         status = EXIT_CHECK_FAILED;
         (void)fprintf(stderr, "xpusim: error: %s\n", r.message);
-    } else {
+    } else if (!r.report.interrupted) {
         fit_input_add(&c->in, &r.report, output_tokens(t), real_disturbed(&r));
         (void)fprintf(stderr, "%s on %s: %zu kernels in %.1f s, others had %.1f %%\n", policy, name,
                       r.report.n_kernels, r.end_s, 100.0 * (r.foreign_frac + r.steal_frac));
@@ -43,20 +43,25 @@ static int run_one(struct calibration *c, const char *policy, const char *name,
     return status;
 }
 
+static bool is_interrupted(const struct calibration *c)
+{
+    return c->drive->interrupt != NULL && *c->drive->interrupt != 0;
+}
+
 int calibration_round(struct calibration *c, struct err *e)
 {
     static const char *usual[] = {"openvino-cb", "agent-xpu-v2"};
     const struct option_texts some = {usual, 2};
     const struct option_texts *policies = c->policies.n > 0 ? &c->policies : &some;
     int status = EXIT_OK;
-    for (uint32_t i = 0; i < c->traces.n && status == EXIT_OK; i++) {
+    for (uint32_t i = 0; i < c->traces.n && status == EXIT_OK && !is_interrupted(c); i++) {
         struct config_options with = *c->options;
         struct trace t = {0};
         with.trace = c->traces.v[i];
         with.workload = NULL;
         status = config_trace(&with, with.seed, CONFIG_AS_WRITTEN, &t, e) == 0 ? EXIT_OK
                                                                                : EXIT_BAD_INPUT;
-        for (uint32_t k = 0; k < policies->n && status == EXIT_OK; k++) {
+        for (uint32_t k = 0; k < policies->n && status == EXIT_OK && !is_interrupted(c); k++) {
             status = run_one(c, policies->v[k], c->traces.v[i], &t, e);
         }
         trace_fini(&t);

@@ -94,6 +94,7 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
     cJSON_AddStringToObject(x, "clock", d->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall");
     cJSON_AddStringToObject(x, "engines", engines);
     cJSON_AddBoolToObject(x, "realtime", r->report.realtime);
+    cJSON_AddBoolToObject(x, "interrupted", r->report.interrupted);
     cJSON_AddNumberToObject(x, "foreign_frac", r->foreign_frac);
     cJSON_AddNumberToObject(x, "steal_frac", r->steal_frac);
     cJSON_AddNumberToObject(x, "load_before", r->load_before);

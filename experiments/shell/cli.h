@@ -11,6 +11,7 @@
 #define EXIT_OK 0
 #define EXIT_CHECK_FAILED 1 /* a run ended with an error, a check did not hold */
 #define EXIT_BAD_INPUT 2    /* malformed file, option or usage */
+#define EXIT_SIGNAL 128     /* and the number: ended by a signal, what there is was written */
 /* EXIT_NO_MEMORY 3: sim/base/arena.h */
 
 /* A finite number in [min, max] that fills the whole text. 0 or -EINVAL with an error that names

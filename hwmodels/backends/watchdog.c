@@ -27,9 +27,7 @@ static void *watch(void *arg)
     struct watchdog *w = arg;
     (void)pthread_mutex_lock(&w->lock);
     while (!w->stop) {
-        int64_t due_ns = w->kicked_ns + w->limit_ns;
-        struct timespec until = {.tv_sec = (time_t)(due_ns / NS_PER_S),
-                                 .tv_nsec = (long)(due_ns % NS_PER_S)};
+        struct timespec until = clock_after(w->kicked_ns + w->limit_ns - clock_now_ns());
         (void)pthread_cond_timedwait(&w->changed, &w->lock, &until);
         /* Kicked meanwhile, it sleeps on: the wait ran to the limit of an older kick. */
         if (!w->stop && clock_now_ns() >= w->kicked_ns + w->limit_ns) {

@@ -33,15 +33,9 @@ struct worker {
     bool stop;
 };
 
-static struct timespec timespec_of(int64_t t_ns)
-{
-    return (struct timespec){.tv_sec = (time_t)(t_ns / NS_PER_S),
-                             .tv_nsec = (long)(t_ns % NS_PER_S)};
-}
-
 void worker_sleep(int64_t span_ns)
 {
-    struct timespec until = timespec_of(clock_now_ns() + span_ns);
+    struct timespec until = clock_after(span_ns);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
     }
 }
@@ -158,7 +152,7 @@ int64_t worker_submit(struct worker *w, void (*run)(void *arg), void *arg)
 
 int worker_wait(struct worker *w, int64_t ticket, int64_t timeout_ns)
 {
-    struct timespec until = timespec_of(clock_now_ns() + timeout_ns);
+    struct timespec until = clock_after(timeout_ns);
     int rc = 0;
     (void)pthread_mutex_lock(&w->lock);
     while (w->ended < ticket && rc == 0) {

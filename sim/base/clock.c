@@ -1,8 +1,11 @@
 #include "sim/base/clock.h"
 
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "sim/base/units.h"
+
+#define STEP_NS 1000000 /* readings of two processors may differ by less, and take no step */
 
 int64_t clock_ns(clockid_t clock)
 {
@@ -13,7 +16,26 @@ int64_t clock_ns(clockid_t clock)
 
 int64_t clock_now_ns(void)
 {
-    return clock_ns(CLOCK_MONOTONIC);
+    static _Atomic int64_t shift_ns;
+    static _Atomic int64_t last_ns;
+    int64_t shift = atomic_load(&shift_ns);
+    int64_t now = clock_ns(CLOCK_MONOTONIC) + shift;
+    int64_t last = atomic_load(&last_ns);
+    if (now < last) {
+        if (last - now > STEP_NS) { /* what came between is unknown: time continues from there */
+            (void)atomic_compare_exchange_strong(&shift_ns, &shift, shift + last - now);
+        }
+        return last;
+    }
+    while (now > last && !atomic_compare_exchange_weak(&last_ns, &last, now)) {
+    }
+    return now;
+}
+
+struct timespec clock_after(int64_t ns)
+{
+    int64_t at = clock_ns(CLOCK_MONOTONIC) + ns;
+    return (struct timespec){at / NS_PER_S, at % NS_PER_S};
 }
 
 double clock_now_s(void)

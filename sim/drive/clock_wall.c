@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "sim/base/clock.h"
 #include "sim/drive/drive_impl.h"
 
 #define LOOK_AFTER_NS NS_PER_S /* at the latest: does anything hang? */
@@ -91,15 +92,14 @@ bool wallclock_wait(struct drive *d)
         } else if (d->options->limit_s > 0.0 && units_s_from_ns(now) > d->options->limit_s) {
             core_fail(c, -ETIMEDOUT, "given up after %.0f s of real time", d->options->limit_s);
         }
-        if (c->result->status != 0 || due || d->done.head != NULL) {
+        if (c->result->status != 0 || due || d->done.head != NULL || drive_interrupted(d)) {
             break;
         }
         int64_t at = now + LOOK_AFTER_NS;
         if (!eventq_empty(&d->queue) && eventq_peek(&d->queue)->time_ns < at) {
             at = eventq_peek(&d->queue)->time_ns;
         }
-        at += d->epoch_ns;
-        struct timespec until = {at / NS_PER_S, at % NS_PER_S};
+        struct timespec until = clock_after(at - now);
         (void)pthread_cond_timedwait(&d->host, &d->mutex, &until);
     }
     pthread_mutex_unlock(&d->mutex);

@@ -26,6 +26,11 @@ int64_t drive_wall_ns(const struct drive *d)
     return clock_now_ns() - d->epoch_ns;
 }
 
+bool drive_interrupted(const struct drive *d)
+{
+    return d->options->interrupt != NULL && *d->options->interrupt != 0;
+}
+
 /* ---- what cannot be real ---- */
 
 static int refuse(struct drive *d, const char *what)
@@ -283,8 +288,9 @@ static void loop(struct drive *d)
                       c->n_live); /* the first failure stays */
             break;
         }
-        if (d->now_ns > c->setup->horizon_ns) {
-            d->now_ns = c->setup->horizon_ns;
+        d->report->interrupted = drive_interrupted(d);
+        if (d->now_ns > c->setup->horizon_ns || d->report->interrupted) {
+            d->now_ns = d->report->interrupted ? d->now_ns : c->setup->horizon_ns;
             core_advance(c, d->now_ns);
             break;
         }

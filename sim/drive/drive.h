@@ -18,6 +18,7 @@
  * live long after. */
 #pragma once
 
+#include <signal.h>
 #include <stdio.h>
 
 #include "sim/api/engine.h"
@@ -83,6 +84,7 @@ struct drive_report {
     int64_t busy_ns[MACHINE_MAX_DEVICES];
     uint64_t token_hash; /* of all (request, position, token) */
     bool realtime;       /* SCHED_FIFO was wanted and granted */
+    bool interrupted;    /* it ended before its requests did, as it was asked to */
     struct drive_kernel *kernels;
     size_t n_kernels, cap_kernels;
     struct drive_resident_time *residents;
@@ -97,6 +99,9 @@ struct drive_options {
     double hang_s;       /* a kernel, compile or move that takes longer has hung; 0: 60 */
     const char *scratch; /* folder of the swap file and of graphs; NULL: /tmp */
     FILE *tokens;        /* a line per request: its id and its tokens; or NULL */
+    /* Nonzero, for instance by a signal: the run ends within a second, and keeps what it has. NULL:
+     * nobody interrupts it. */
+    const volatile sig_atomic_t *interrupt;
 };
 
 /* Runs a setup to the end, as sim_run does; returns result->status. The setup's truth serves the

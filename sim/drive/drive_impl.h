@@ -222,6 +222,7 @@ uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint
                      uint64_t payload);
 int64_t drive_cpu_ns(void);                   /* of the calling thread */
 int64_t drive_wall_ns(const struct drive *d); /* since instant 0 */
+bool drive_interrupted(const struct drive *d);
 
 /* actions.c: what the core asks for. */
 extern const struct executor_ops drive_ops;

@@ -134,8 +134,7 @@ bool lane_withdraw(struct lane *w, struct job *j)
 int lane_call(struct lane *w, struct job *j)
 {
     struct drive *d = w->drive;
-    int64_t until_ns = clock_now_ns() + d->hang_ns;
-    struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
+    struct timespec until = clock_after(d->hang_ns);
     lane_post(w, j);
     pthread_mutex_lock(&d->mutex);
     int rc = 0;

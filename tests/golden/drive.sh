@@ -88,4 +88,45 @@ mine="run --soc $tmp/my.json --policy fcfs --trace $tmp/t.csv"
 $x drive --compare --policy fcfs --policy pd-static $usual --soc "$tmp/my.json" --beside-soc two-cores --repeat 2 --json \
     >"$tmp/c.json" 2>/dev/null
 grep -q '"real_mape"' "$tmp/c.json" && grep -q '"soc":.*"two-cores"' "$tmp/c.json" || fail "comparison"
+
+# 5. A signal: what ran is written, said to be a part, and the exit status is the signal's. The second request comes after
+# an hour; device threads exist once the handler does.
+{
+    sed -n 1,2p "$tmp/t.csv"
+    echo '0,0,0,reactive,0.001,,20,4,0'
+    echo '1,1,0,reactive,3600,,20,4,0'
+} >"$tmp/slow.csv"
+interrupted() { # exit status, signal, options...
+    want=$1
+    signal=$2
+    shift 2
+    $x drive --llm random-256 --limit 5000 "$@" >"$tmp/out" 2>"$tmp/err" &
+    pid=$!
+    for _ in $(seq 600); do
+        [ "$(ls /proc/$pid/task 2>/dev/null | wc -l)" -lt 4 ] || break
+        sleep 0.1
+    done
+    sleep 1
+    kill -"$signal" $pid
+    status=0
+    wait $pid || status=$?
+    [ $status -eq "$want" ] && grep -q '^xpusim: interrupted: the results are of ' "$tmp/err" ||
+        fail "interrupted: exit $status: $*: $(cat "$tmp/err")"
+}
+interrupted 130 INT --policy fcfs --trace "$tmp/slow.csv" --json --tokens "$tmp/part.tokens" --decisions "$tmp/part.decisions"
+grep -q '"interrupted":[[:space:]]*true' "$tmp/out" && [ "$(tail -c 2 "$tmp/out")" = "}" ] || fail "interrupted: $(cat "$tmp/out")"
+[ -s "$tmp/part.tokens" ] && [ -s "$tmp/part.decisions" ] || fail "interrupted: files"
+interrupted 143 TERM --policy fcfs --trace "$tmp/slow.csv"
+grep -q 'of 1 requests finished' "$tmp/out" || fail "interrupted: $(cat "$tmp/out")"
+# Nothing whole ran: no comparison, no machine.
+interrupted 130 INT --compare --policy fcfs --policy edf --trace "$tmp/slow.csv"
+interrupted 130 INT --calibrate "$tmp/slow.csv" -o "$tmp/none.json"
+[ ! -e "$tmp/none.json" ] || fail "a machine of nothing"
+grep -q 'of 0 runs' "$tmp/err" || fail "interrupted: $(cat "$tmp/err")"
+
+# 6. A clock that steps back by a minute.
+${CC:-gcc} -O1 -shared -fPIC -o "$tmp/back.so" tests/golden/clock_back.c
+head -n 4 "$tmp/t.csv" >"$tmp/short.csv"
+env ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" LD_PRELOAD="$tmp/back.so" \
+    $x drive --policy fcfs --llm random-256 --trace "$tmp/short.csv" >"$tmp/out" 2>&1 || fail "clock back: $(cat "$tmp/out")"
 echo "drive: fine"
