@@ -50,10 +50,11 @@ static void put_p(const struct compare_plan *plan, const struct compare_result *
     }
 }
 
-/* Of what is looked at, [metric][policy], adjusted so that it finds anything where nothing is in at
- * most 5 % of comparisons. The first metric is the one that was asked about: its policies are one
- * family, all others another (Holm in each), and each has half of the 5 %. The others get all of it
- * when the first is shown for every policy (fallback procedure, Wiens 2003). */
+/* Adjusted p of all metrics named, as [metric][policy]: the chance of any false positive among them
+ * is at most 5 %. The first metric is the question: its policies are one family, those of all other
+ * metrics another. Holm's correction holds in each family, and each has half of the 5 %. The others
+ * get all of it when the first is shown for every policy (fallback procedure, Wiens 2003).
+ * docs/concepts/comparison.md explains it to users. */
 static double *holm_of_family(const struct compare_plan *plan, const struct compare_result *r,
                               const char *const *metrics, uint32_t n_metrics)
 {
@@ -83,20 +84,23 @@ static bool is_lost_to_holm(const struct stats_paired *d, double p_holm)
     return (f == STATS_LOWER || f == STATS_HIGHER) && p_holm > 1.0 - STATS_LEVEL_FRAC;
 }
 
-/* What people read: family_p is of this metric and policy among all that are judged. */
+/* The printed text. family_p is the adjusted p of this metric and policy. */
 static const char *finding(const struct compare_plan *plan, uint32_t policy,
                            const struct stats_paired *said, double family_p, struct document *d)
 {
     if (policy == plan->baseline) {
         return "baseline";
     }
-    return document_format(
-        d, "%s%s", document_verdict(d, said),
-        is_lost_to_holm(said, family_p) ? ", not among all that is compared (Holm)" : "");
+    const char *verdict = document_verdict(d, said);
+    if (!is_lost_to_holm(said, family_p)) {
+        return verdict;
+    }
+    int n = (int)strcspn(verdict, "("); /* "(significant)" is for what the correction leaves */
+    return document_format(d, "%.*s(not significant after Holm's correction)", n, verdict);
 }
 
-/* The row of one policy and metric. Beside Student's interval of the difference: the ratio with
- * Fieller's, and the bootstrap's. */
+/* The row of one policy and metric: Student's interval of the difference, then the ratio with
+ * Fieller's interval, and the bootstrap's interval. */
 static void put_row(const struct compare_plan *plan, const struct compare_result *r,
                     const char *metric, uint32_t policy, const double *family, struct frame *f,
                     struct document *d)
