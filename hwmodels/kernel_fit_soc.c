@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hwmodels/kernel_fit.h"
+#include "hwmodels/soc.h"
 #include "sim/api/device.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
@@ -235,6 +236,9 @@ static void add_device(const struct writer *w, cJSON *to, const char *name)
     assumed(d, "idle_power", 0.0, "W");
     power(w, d, "decode_power", name, false);
     power(w, d, "prefill_power", name, true);
+    if (fmax(mean_power(w, name, false), mean_power(w, name, true)) >= 0.0) {
+        (void)cJSON_AddStringToObject(d, "meter", soc_meter_names()[SOC_METER_PACKAGE]);
+    }
     double top = 0.0;
     for (uint32_t i = 0; i < w->fit->n_params; i++) {
         const struct kernel_estimate *q = &w->fit->params[i];

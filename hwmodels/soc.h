@@ -87,7 +87,14 @@ struct soc_exchange {
     double bytes_per_s; /* of one card's link, one way */
 };
 
+/* The meter of a device's powers. A rail supplies the device alone: memory and fabric, which
+ * it keeps busy, are missing. A package meter has all of the chip in it, a system meter all of the
+ * phone or computer, less what it draws at rest. */
+enum soc_meter { SOC_METER_UNSTATED, SOC_METER_RAIL, SOC_METER_PACKAGE, SOC_METER_SYSTEM };
+const char *const *soc_meter_names(void); /* by the enum, NULL-terminated */
+
 struct soc_device {
+    int meter;              /* enum soc_meter */
     double peak_flop_per_s; /* datasheet, for reports */
     /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of
      * the contention form `beside`. 0: not measured. */

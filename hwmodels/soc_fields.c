@@ -111,6 +111,12 @@ static const struct json_field runtime_rows[] = {
 static const struct json_fields runtime_keys = JSON_FIELDS(runtime_rows, NULL);
 #undef R
 
+const char *const *soc_meter_names(void)
+{
+    static const char *const names[] = {"unstated", "rail", "package", "system", NULL};
+    return names;
+}
+
 #define X struct soc_device
 static const struct json_field exchange_rows[] = {
     {JSON_COUNT(X, exchange.cards, "cards", 2, 64, "Cards that act as one device.")},
@@ -122,6 +128,8 @@ static const struct json_field exchange_rows[] = {
 static const struct json_fields exchange_keys = JSON_FIELDS(exchange_rows, NULL);
 
 static const struct json_field numbers_rows[] = {
+    {JSON_CHOICE(X, meter, "meter", soc_meter_names, "Meter that its powers were read from."),
+     JSON_DEFAULT(SOC_METER_UNSTATED)},
     {JSON_QUANTITY(X, peak_flop_per_s, "peak", "TFLOP/s", 1e-3, 1e5, 1e12,
                    "Peak rate of the data sheet, for reports.")},
     {JSON_QUANTITY(X, beside_frac, "beside", "1", 0.0, 10.0, 1.0,

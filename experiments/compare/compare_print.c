@@ -179,6 +179,7 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
     struct document *list = warnings_of(d);
     if (plan->config != NULL) {
         warnings_machine(plan->config, list);
+        warnings_energy(plan->config, list);
     }
     warnings_range(x, labels, r->n_policies, list);
     free(labels);

@@ -54,6 +54,7 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
             100.0 * value_of(r, "backlog.drain_frac"));
     }
     warnings_machine(c, list);
+    warnings_energy(c, list);
     struct extrapolated x = extrapolated_of(&r->metrics);
     warnings_range(&x, NULL, 1, list);
     for (uint32_t i = 0; i < s->n_refusals; i++) {

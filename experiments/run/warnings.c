@@ -8,6 +8,7 @@
 #include "experiments/run/config_notes.h"
 #include "experiments/run/interval.h"
 #include "sim/base/arena.h"
+#include "sim/base/text.h"
 
 #define LEAST_SHOWN_FRAC 0.0005 /* prints as 0.1 % */
 
@@ -67,6 +68,35 @@ void warnings_machine(const struct config *c, struct document *list)
     }
     transfer(c, list);
     config_notes(c, add_data, list);
+}
+
+void warnings_energy(const struct config *c, struct document *list)
+{
+    struct text meters = {0};
+    bool rails = true;
+    bool different = false;
+    int first = -1;
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        const struct device *d = &c->soc.machine.devices[i];
+        const int meter = c->soc.devices[i].meter;
+        if (d->decode_watts > 0.0 || d->prefill_watts > 0.0) {
+            text_item(&meters, ", ", d->name);
+            text_item(&meters, " ", soc_meter_names()[meter]);
+            rails = rails && meter == SOC_METER_RAIL;
+            first = first < 0 ? meter : first;
+            different = different || meter != first;
+        }
+    }
+    if (different) {
+        warnings_add(list,
+                     "energy compares devices whose powers come from different meters (%s): which "
+                     "device takes less energy is not known",
+                     text_end(&meters));
+    } else if (rails && first >= 0) {
+        warnings_add(list, "energy counts the devices' own rails only: what the memory and the "
+                           "rest of the chip draw for them is missing");
+    }
+    text_fini(&meters);
 }
 
 /* Its device's entry, made when it is new; NULL: there are more devices than a machine has. */

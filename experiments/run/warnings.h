@@ -25,6 +25,9 @@ void warnings_add(struct document *list, const char *fmt, ...)
  * since people read them when the configuration was loaded. */
 void warnings_machine(const struct config *c, struct document *list);
 
+/* Energy of devices whose powers come from different meters, or from rails only. */
+void warnings_energy(const struct config *c, struct document *list);
+
 /* Takes a metric's value (of several runs: their mean); other metrics and NaN are ignored. */
 void extrapolated_add(struct extrapolated *x, const char *metric, double value);
 /* From the metrics of one run. */

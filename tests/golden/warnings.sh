@@ -73,5 +73,25 @@ silent "$dir/unbounded"
 $x run --soc $soc --policy fcfs -q --workload mixed:reactive_input_scale=0.1,proactive_input_scale=0.1,output_scale=0.2,duration_s=100 \
     >"$dir/short" 2>&1 || fail "short prompts"
 silent "$dir/short"
+
+# Energy: rails leave the memory out, and two meters compare nothing. The same meter everywhere is no warning.
+short="--policy fcfs --workload mixed:duration_s=60"
+meters() { # text that compare must print and put into its JSON, or -, then arguments
+    want=$1
+    shift
+    $x compare --policy edf $short --replications 2 "$@" >"$dir/meters" 2>&1 || fail "compare $*"
+    $x compare --policy edf $short --replications 2 --json "$@" >"$dir/meters.json" 2>/dev/null
+    for out in "$dir/meters" "$dir/meters.json"; do
+        if [ "$want" = - ]; then
+            grep -q "energy co" "$out" && fail "warns of meters: $*"
+        else
+            says "$out" "$want"
+        fi
+    done
+}
+meters - --soc core-ultra-5-125h
+meters - --soc snapdragon-8gen3
+meters "energy counts the devices' own rails only" --soc ryzen-ai-xdna2
+meters "npu rail, igpu system, cpu system" --soc snapdragon-8gen3 --set soc.devices.npu.meter=rail
 [ "$bad" = 0 ] && echo "warnings: ok"
 exit "$bad"

@@ -357,6 +357,10 @@ START_TEST(a_written_soc_file_parses_and_simulates_what_was_measured)
         ck_assert_double_eq_tol(got->attention_frac / want->attention_frac, 1.0, 4e-3);
         ck_assert_double_eq_tol(got->knee / want->knee, 1.0, 4e-3);
         ck_assert_uint_eq(got->valid_rows_max, 512);
+        /* rows of power are a package counter's; without any there is no meter */
+        ck_assert_int_eq(soc.devices[d].meter, soc.machine.devices[d].prefill_watts > 0.0
+                                                   ? SOC_METER_PACKAGE
+                                                   : SOC_METER_UNSTATED);
     }
     ck_assert_uint_gt(soc.n_numbers[QUANTITY_FITTED], 15);
     ck_assert_int_eq(unlink(path), 0);
