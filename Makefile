@@ -220,7 +220,7 @@ sensitivity: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/sensitivity.sh >hwmodels/SENSITIVITY.md.tmp
 	@mv hwmodels/SENSITIVITY.md.tmp hwmodels/SENSITIVITY.md
 
-# docs/claims.md: every claim judged, on the neutral machine and on the paper profile (half an hour).
+# docs/claims.md: every claim judged, on both machines and on the paper profile, and a search (an hour on two processors).
 claims-report: $(BUILD)/xpusim
 	@$(BUILD)/xpusim claims --json >$(BUILD)/claims.json
 	@$(BUILD)/xpusim claims --reading stated --profile paper-125h --file experiments/claims/agent-xpu-v2.json \

@@ -257,6 +257,20 @@ int claims_change(struct claims *c, const struct setup *s, struct err *e)
     return rc;
 }
 
+bool claims_counts(const struct claims *c, uint32_t at)
+{
+    uint32_t first = at;
+    while (first > 0 && strcmp(c->v[first - 1].id, c->v[at].id) == 0) {
+        first--;
+    }
+    for (uint32_t i = first; i < c->n && strcmp(c->v[i].id, c->v[at].id) == 0; i++) {
+        if (c->v[i].taken) {
+            return i == at;
+        }
+    }
+    return first == at;
+}
+
 int claims_add_independent(struct claims *c, struct err *e)
 {
     struct claim *all = xcalloc(2 * (size_t)c->n + 1, sizeof *all);
@@ -265,7 +279,7 @@ int claims_add_independent(struct claims *c, struct err *e)
     for (uint32_t i = 0; i < c->n; i++) {
         const struct setup *machine = &c->independent[c->v[i].book];
         all[n++] = c->v[i];
-        if (!setup_is_empty(machine)) {
+        if (claims_counts(c, i) && !setup_is_empty(machine)) {
             all[n] = c->v[i];
             all[n].independent = true;
             rc = rc == 0 ? setup_add(&all[n].setup, machine, e) : rc;

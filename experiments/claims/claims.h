@@ -36,7 +36,8 @@
  * claim is judged as a claim of its own.
  *
  * Some numbers of a machine file may come from the paper under test. A claims file then names an
- * `independent` machine, which takes none from it; each reading is judged there, too.
+ * `independent` machine, which takes fewer from it (its `why` says which); the reading taken is
+ * judged there, too.
  */
 #pragma once
 
@@ -139,8 +140,12 @@ struct claims_run {
 };
 study_judge claims_judge;
 
-/* Adds, behind each claim whose file names an independent machine, the claim on that machine. Last
- * before judging: what selects or changes claims comes first. */
+/* Whether the row is the reading of its claim that counts: the one taken, or the first where that
+ * was not asked for. */
+bool claims_counts(const struct claims *c, uint32_t at);
+
+/* Adds, behind the reading that counts of each claim whose file names an independent machine, the
+ * same on that machine. Last before judging: what selects or changes claims comes first. */
 int claims_add_independent(struct claims *c, struct err *e);
 
 /* A parameter was set from this claim (from every claim where id is NULL), so it is no test: `why`,

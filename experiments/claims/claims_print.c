@@ -85,21 +85,6 @@ static void show_brief(const struct claim *c, const struct claim *other, struct 
                   c->reason);
 }
 
-/* Of each claim one reading counts: the one taken, or the first where that was not asked for. */
-static bool counts(const struct claims *c, uint32_t at)
-{
-    uint32_t first = at;
-    while (first > 0 && strcmp(c->v[first - 1].id, c->v[at].id) == 0) {
-        first--;
-    }
-    for (uint32_t i = first; i < c->n && strcmp(c->v[i].id, c->v[at].id) == 0; i++) {
-        if (c->v[i].taken) {
-            return i == at;
-        }
-    }
-    return first == at;
-}
-
 /* The check a reader should see first: the one that decided. */
 static const struct claim_check *deciding(const struct claim *c)
 {
@@ -176,7 +161,7 @@ void claims_document(const struct claims *c, bool details, const char *name, str
             continue;
         }
         const struct claim *other = independent_of(c, i);
-        bool in_sum = counts(c, i);
+        bool in_sum = claims_counts(c, i);
         (details ? show_details : show_brief)(one, other, d);
         put_claim(one, other, in_sum, document_within(list, NULL));
         count[one->verdict] += in_sum;

@@ -10,12 +10,14 @@ import os
 import subprocess
 import sys
 
+import verdicts
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-VERDICTS = ["reproduced", "calibrated", "compatible, not decided", "direction", "not reproduced", "not modellable"]
+VERDICTS = verdicts.VERDICTS
 PAPERS = [
     ("agent-xpu-v1", "Agent.xpu, first text (arXiv 2506.24045v1)"),
     ("agent-xpu-v2", "Agent.xpu, second text (2026 manuscript)"),
-    ("sd.npu", "sd.npu"),
+    ("sd.npu", "sd.npu (arXiv 2510.15312)"),
 ]
 
 
@@ -53,6 +55,8 @@ def published(check):
 
 
 def simulated(check):
+    if check["every_trace"] and check["low"] != check["high"]:
+        return f"{number(check['worst'])} in the worst trace"
     if check["low"] is not None and check["low"] != check["high"]:
         return f"{number(check['simulated'])} [{number(check['low'])}, {number(check['high'])}]"
     return number(check["simulated"])
@@ -77,24 +81,88 @@ def tally(rows):
     return ", ".join(f"{n} {v}" for v, n in counts if n) + f" of {len(rows)}"
 
 
+def holds(verdict):
+    return verdict in ("reproduced", "calibrated")
+
+
+def listed(ids):
+    return ", ".join(ids) or "none"
+
+
+def print_summary(neutral):
+    """Counts of verdicts by paper, on each machine."""
+    print("| paper | machine | " + " | ".join(VERDICTS) + " |\n|---|---|" + "---:|" * len(VERDICTS))
+    for paper, title in PAPERS:
+        rows = [row for _, row, _ in rows_of(neutral, paper)]
+        anchored = any(r.get("independent_verdict") for r in rows)
+        for machine, key in (("anchored" if anchored else "phones", "verdict"), ("independent", "independent_verdict")):
+            words = [r[key] for r in rows if r.get(key)]
+            if words:
+                print(f"| {title} | {machine} | " + " | ".join(str(words.count(v)) for v in VERDICTS) + " |")
+    print()
+
+
+def print_holding(rows):
+    """Which claims hold where, by name."""
+    tests = [r for r in rows if r["verdict"] == "reproduced"]
+    if any(r.get("independent_verdict") for r in rows):
+        print("* Reproduced on both machines: "
+              + listed([r["id"] for r in tests if r.get("independent_verdict") == "reproduced"]) + ".")
+        print("* Reproduced on the anchored machine only: "
+              + listed([r["id"] for r in tests if r.get("independent_verdict") != "reproduced"]) + ".")
+        print("* Reproduced on the independent machine only: "
+              + listed([r["id"] for r in rows if r["verdict"] != "reproduced"
+                        and r.get("independent_verdict") == "reproduced"]) + ".")
+    else:
+        print("* Reproduced: " + listed([r["id"] for r in tests]) + ".")
+    for word, text in (("calibrated", "Calibrated, so no tests"), ("compatible, not decided", "Not decided"),
+                       ("direction", "Right sign, other size"), ("not reproduced", "Not reproduced"),
+                       ("not modellable", "Not modellable")):
+        ids = [r["id"] for r in rows if r["verdict"] == word]
+        if ids:
+            print(f"* {text}: {listed(ids)}.")
+
+
+def elsewhere(row):
+    """Verdict on the independent machine, with the number of the check that decides there."""
+    word = row.get("independent_verdict")
+    counted = [c for c in row["checks"] if not c["informative"]]
+    if not word or not counted:
+        return word or ""
+    check = max(counted, key=lambda c: VERDICTS.index(c["independent_verdict"]))
+    low, high = check["independent_low"], check["independent_high"]
+    value = number(check["independent_simulated"])
+    if check["every_trace"]:
+        return word
+    name = "" if check["name"] == deciding(row)["name"] else check["name"] + ": "
+    return f"{word} ({name}{value}{f' [{number(low)}, {number(high)}]' if low != high else ''})"
+
+
 def print_paper(paper, title, neutral, profile):
     claims = list(rows_of(neutral, paper))
     if not claims:
         return
+    rows = [row for _, row, _ in claims]
     fitted = {r["id"]: r for r in profile or [] if r["counts"]}
     print(f"## {title}\n")
-    print(f"Neutral machine: {tally([row for _, row, _ in claims])}.")
+    print_holding(rows)
     own = [fitted[c] for c, _, _ in claims if c in fitted]
+    anchored = any(r.get("independent_verdict") for r in rows)
     if own:
-        print(f"Paper profile (fitted to the claims), of those fitted: {tally(own)}.")
-    head = "| claim | where | statement | deciding check | published | neutral | verdict |"
+        lost = [r["id"] for r in rows if holds(r["verdict"]) and not holds(fitted[r["id"]]["verdict"])]
+        print(f"* On the profile `paper-125h`, fitted to ten of these claims: {tally(own)}. "
+              f"It fails {listed(lost)}, which hold on the anchored machine.")
+    head = "| claim | where | statement | deciding check | published | simulated | verdict |"
+    head += " independent machine |" if anchored else ""
     print("\n" + head + (" paper profile |" if own else ""))
-    print("|---|---|---|---|---|---|---|" + ("---|" if own else ""))
+    print("|---|---|---|---|---|---|---|" + "---|" * (anchored + bool(own)))
     for claim, row, _ in claims:
         check = deciding(row)
         parts = [claim, row["where"], row["statement"]]
         parts += [check["name"], published(check), simulated(check)] if check else ["-", "-", "-"]
         parts.append(row["verdict"])
+        if anchored:
+            parts.append(elsewhere(row))
         if own:
             parts.append(fitted[claim]["verdict"] if claim in fitted else "")
         print("| " + " | ".join(cell(p) for p in parts) + " |")
@@ -126,8 +194,9 @@ def print_fit(fit):
     print("## What can hold together\n")
     print(f"`xpusim claims --fit {','.join(ids)}`: {fit['points']} points, {fit['cpu_s']:.0f} s of processor "
           f"time. The largest set with a witness: **{len(fit['profile']['holds'])} of {len(ids)}** "
-          f"({', '.join(fit['profile']['holds'])}), judged on fresh traces: a lower bound, since a longer search "
-          f"(`--budget`) may find more; what is ruled out is an inference of the emulators.\n")
+          f"({', '.join(fit['profile']['holds'])}), judged on fresh traces. Compatible claims are not counted. It is a "
+          "lower bound, since a longer search (`--budget`) may find more. What is ruled out is an inference of the "
+          "emulators. Nothing found by this search is a reproduction: it shows that results *can* hold together.\n")
     shipped = read(os.path.join(HERE, "paper-125h.json"))
     if shipped["set"] != fit["profile"]["set"]:
         same = sorted(shipped["holds"]) == sorted(fit["profile"]["holds"])
@@ -178,10 +247,15 @@ def main():
     fit = read(sys.argv[3]) if len(sys.argv) > 3 else None
     if fit:
         figures(fit, os.environ.get("FIGURES", "docs"))
-    print("# The papers' results, and what must be true for them\n")
-    print("Made by `make claims-report` (`experiments/claims/report.py`) from judged results; nothing here is typed in "
-          "but the notes. Verdicts: `experiments/claims/claims.h`. One line a claim: the reading of its set-up that we "
-          "would take. One of them again: `build/xpusim claims ID`.\n")
+    wrong = [w for results in (neutral, profile or []) for w in verdicts.contradictions(results)]
+    if wrong:
+        sys.exit("report.py: verdicts that their numbers contradict: " + repr(wrong))
+    print("# The papers' results: what holds here, and what does not\n")
+    print("`build/xpusim claims ID` judges one claim again; `make claims-report` makes this page, from judged results "
+          "and the notes in `experiments/claims/notes`. The exact rules are in `experiments/claims/claims.h`, and "
+          "`experiments/claims/verdicts.py` derives each word again from the numbers. A row is one claim, by the "
+          "reading of its set-up that its file takes.\n")
+    print_summary(neutral)
     print(notes("reading"))
     for paper, title in PAPERS:
         print_paper(paper, title, neutral, profile)

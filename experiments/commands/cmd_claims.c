@@ -311,9 +311,10 @@ const struct command cmd_claims = {
         "was set from it, so it is no test), reproduced, compatible but not decided (single traces "
         "are spread too wide), direction (right sign, other size), not reproduced, not modellable. "
         "Part of the default 125H's numbers come from the Agent.xpu papers; each of their claims "
-        "is judged again on the independent machine, core-ultra-5-125h-siblings. A text may leave "
+        "is judged again, as taken, on the independent machine, core-ultra-5-125h-siblings. A text "
+        "may leave "
         "a set-up open: each reading of it is judged separately, and the counts at the end are of "
-        "the readings that the file takes. All claims take about 20 minutes on two processors, "
+        "the readings that the file takes. All claims take about 25 minutes on two processors, "
         "with --reading taken 8; --store keeps the runs.",
     .operands = {"ID", 0, UINT32_MAX, offsetof(OPTIONS, ids)},
     .children = children,
