@@ -22,7 +22,7 @@ static void put_kernel(const struct config *c, uint8_t device, enum op_kind op,
     const struct device *d = &c->soc.machine.devices[device];
     struct price_op k = price_op(&c->truth, device, op, w);
     FRAME_ROW(f, d->name, op_names[op], work, k.kernels, k.seconds, k.bytes / k.seconds,
-              k.flop / k.seconds, k.flop / k.bytes, k.bytes,
+              k.flop / k.seconds, k.padding_flop / k.seconds, k.flop / k.bytes, k.bytes,
               w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts);
 }
 
@@ -36,6 +36,7 @@ static void put_kernels(const struct config *c, struct document *d)
         {.name = "time_s", .unit = "s", .title = "ms", .scale = 1e3, .format = "%.3f"},
         {.name = "bytes_per_s", .title = "GB/s", .scale = 1e-9, .format = "%.1f"},
         {.name = "flop_per_s", .title = "TFLOP/s", .scale = 1e-12, .format = "%.2f"},
+        {.name = "padding_flop_per_s", .title = "padding", .scale = 1e-12, .format = "%.2f"},
         {.name = "flop_per_byte", .title = "flop/byte", .format = "%.1f"},
         {.name = "memory_bytes", .title = "MB", .scale = 1e-6, .format = "%.1f"},
         {.name = "watts", .unit = "W", .title = "W", .format = "%.0f"},

@@ -37,6 +37,15 @@ struct work_shape price_decode_shape(uint32_t context, uint32_t batch)
                                .max_context_tokens = context + 1};
 }
 
+/* Work that a result needs. */
+static double useful_flop(const struct roofline *r, enum op_kind op, uint32_t rows,
+                          const struct work_shape *w)
+{
+    bool attends = op == OP_MHA || op == OP_LAYER;
+    return r->ops[op].flop_per_row * rows +
+           (attends ? r->attn_flop_per_pair * (double)w->attn_pairs : 0.0);
+}
+
 struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,
                          const struct work_shape *w)
 {
@@ -45,8 +54,10 @@ struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind 
     uint32_t chunk = r->machine.devices[device].chunk_rows;
     kernel_run_fill(&r->model, w, op, device, 0, rows, chunk, &k);
     int64_t longest = k.n > 1 && k.t_ns > k.tail_ns ? k.t_ns : k.tail_ns;
+    double flop = useful_flop(r, op, rows, w);
     return (struct price_op){.seconds = units_s_from_ns(kernel_run_total_ns(&k)),
-                             .flop = k.flop,
+                             .flop = flop,
+                             .padding_flop = k.flop > flop ? k.flop - flop : 0.0,
                              .bytes = k.bytes * (k.n - 1) + k.tail_bytes,
                              .longest_s = units_s_from_ns(longest),
                              .kernels = k.n,

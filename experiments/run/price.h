@@ -22,8 +22,10 @@ struct work_shape price_verify_shape(uint32_t context, uint32_t tokens);
 
 /* One layer's op of a pass, in the kernels that its device's static shapes make of it. */
 struct price_op {
-    double seconds, flop, bytes;
-    double longest_s; /* of its kernels */
+    double seconds, bytes;
+    double flop;         /* of the rows and keys that were asked for */
+    double padding_flop; /* computed beyond them, because shapes are static */
+    double longest_s;    /* of its kernels */
     uint32_t kernels;
     bool outside;
 };

@@ -67,6 +67,7 @@ static void affinity_of(const struct config *c, uint8_t device, struct frame *ou
             double tflops = k.flop / k.seconds / 1e12;
             add(out, row, "intensity", "flop/B", k.flop / k.bytes);
             add(out, row, "rate", "TFLOP/s", tflops);
+            add(out, row, "padding_rate", "TFLOP/s", k.padding_flop / k.seconds / 1e12);
             add(out, row, "efficiency", "TFLOP/s/W", tflops / watts_of(d, rows));
             if (op == OP_MHA && d->static_attention) {
                 double compile_s =

@@ -85,6 +85,20 @@ START_TEST(rates_are_work_over_the_models_time)
 }
 END_TEST
 
+/* The NPU computes 256 rows whatever it was given: of 2 rows 254 are padding. Both together take
+ * the time of 256, which has none; the useful rate is 2 / 256 of that. The iGPU pads nothing. */
+START_TEST(padding_is_no_work)
+{
+    study("affinity");
+    double full = value("npu", "QKV", 256, "rate");
+    model_near(value("npu", "QKV", 2, "rate"), full * 2 / 256, 1e-9);
+    model_near(value("npu", "QKV", 2, "padding_rate"), full * 254 / 256, 1e-9);
+    ck_assert_double_eq(value("npu", "QKV", 256, "padding_rate"), 0.0);
+    ck_assert_double_eq(value("igpu", "QKV", 2, "padding_rate"), 0.0);
+    ck_assert_double_lt(value("npu", "QKV", 2, "intensity"), 4.1); /* 4 flop a byte of weights */
+}
+END_TEST
+
 /* Claim A7's pairs: the four slowdowns are at least 1, and the work of a pair is the sum of what
  * each does. */
 START_TEST(pairs_add_up)
@@ -165,6 +179,7 @@ static const struct suite_row suite[] = {
     CASE("characterize", .setup = setup, .teardown = teardown),
     TEST(verifying_no_draft_is_decoding),
     TEST(rates_are_work_over_the_models_time),
+    TEST(padding_is_no_work),
     TEST(pairs_add_up),
     TEST(the_knee_is_the_smallest_chunk_near_the_best),
     TEST(mixing_never_is_faster_than_a_part),
