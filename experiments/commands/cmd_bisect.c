@@ -31,9 +31,6 @@ static bool parts(void *ctx, const struct trace *t)
 {
     struct work *w = ctx;
     w->tests++;
-    if (!w->options->shown.quiet && isatty(STDERR_FILENO) != 0) {
-        (void)fprintf(stderr, "\r%" PRIu32 " tests, %zu requests ", w->tests, t->n);
-    }
     return two_runs_part(w->runs, t, w->end);
 }
 
@@ -76,7 +73,10 @@ static int bisect(const struct options *o, struct two_runs *runs, struct documen
             DOCUMENT_VALUES(d, "requests", before, "left", 0, "pairs_of_runs", w.tests);
             status = EXIT_CHECK_FAILED;
         } else {
-            struct shrink_trace s = {&w, parts, o->max_tests};
+            struct shrink_trace s = {.ctx = &w,
+                                     .shows = parts,
+                                     .max_tests = o->max_tests,
+                                     .on_terminal = !o->shown.quiet && isatty(STDERR_FILENO) != 0};
             (void)shrink_trace_run(&s, &t);
             if (trace_write(o->output, &t, e) == 0) {
                 document_note(d,

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/conformance/conformance.h"
@@ -10,12 +11,14 @@
 #include "experiments/run/jobs.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/sandbox.h"
+#include "policies/external/external.h"
 #include "policies/params.h"
 #include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "traces/traces.h"
 
 #define MAX_CHECKS 16
+#define ANSWER_LIMIT_S "10" /* of a program on these small loads, unless limit_s is given */
 
 struct options {
     struct option_texts policies;
@@ -77,6 +80,7 @@ static int check_all(const struct options *o, struct conformance *c)
     struct jobs j = {.n = n,
                      .parallel = worker_processors(),
                      .cpu_limit_s = o->work.how.cpu_limit_s,
+                     .progress = isatty(STDERR_FILENO) != 0,
                      .ctx = &suite,
                      .run = check_one};
     jobs_run(&j, results);
@@ -198,12 +202,16 @@ static int run(void *values, struct err *e)
     }
     size_t path = plugin_path_length(spec);
     const char *rest = spec + (path > 0 ? path : strcspn(spec, ":"));
-    struct conformance c = {.ops = p.ops,
-                            .label = spec,
-                            .params = rest[0] == ':' ? rest + 1 : "",
-                            .n_loads = o->loads,
-                            .out = stderr};
-    return o->one_load ? check_load(o, &c, e) : check_all(o, &c);
+    const char *params = rest[0] == ':' ? rest + 1 : "";
+    bool hurry = external_spec_length(spec) > 0 && strstr(params, "limit_s=") == NULL;
+    char *with = hurry
+                     ? xformat("%s%slimit_s=" ANSWER_LIMIT_S, params, params[0] == '\0' ? "" : ",")
+                     : xstrdup(params);
+    struct conformance c = {
+        .ops = p.ops, .label = spec, .params = with, .n_loads = o->loads, .out = stderr};
+    int status = o->one_load ? check_load(o, &c, e) : check_all(o, &c);
+    free(with);
+    return status;
 }
 
 #define OPTIONS struct options
@@ -238,7 +246,8 @@ const struct command cmd_check_policy = {
         "Runs a policy on random small loads of a toy machine, many of them with little memory. "
         "Every request must finish with all its tokens, equal runs must take equal decisions, and "
         "no decision may depend on what a scheduler cannot know. The command shrinks a load that "
-        "fails, and prints how to run it again. Exit 1 when a check fails.",
+        "fails, and prints how to run it again. A program has " ANSWER_LIMIT_S
+        " s for an answer, unless limit_s says otherwise. Exit 1 when a check fails.",
     .operands = {"POLICY", 1, 1, offsetof(OPTIONS, policies)},
     .children = children,
     .bytes = sizeof(OPTIONS),

@@ -16,6 +16,7 @@
 #include "experiments/shell/cli.h"
 #include "policies/replay.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/output.h"
 #include "sim/base/units.h"
 #include "sim/metrics/timeline.h"
@@ -160,11 +161,13 @@ static int simulate_safely(struct simulation *s, struct err *e)
                           .answer = &s->end,
                           .answer_bytes = sizeof s->end};
     int died = 0;
+    double began_s = clock_now_s();
     int status = sandbox_run(&box, &died, e);
     s->end.exit_status = died;
     if (s->replay == NULL && o->trouble[0] != '\0' && trouble_is(&s->end)) {
         trouble_leave(&(struct trouble){s->config, s->policy, &o->config, s->trace,
-                                        o->work.how.cpu_limit_s, o->trouble},
+                                        o->work.how.cpu_limit_s, clock_now_s() - began_s,
+                                        o->trouble},
                       &s->end, stderr);
     }
     return status;

@@ -6,7 +6,9 @@
 
 #include "experiments/conformance/conformance.h"
 #include "experiments/diff/shrink_trace.h"
+#include "experiments/diff/trouble.h"
 #include "experiments/shell/cli.h"
+#include "policies/external/external.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "traces/traces.h"
@@ -23,7 +25,7 @@ int conformance_run(struct scenario *sc, const struct trace *t)
 {
     struct trace own = sc->trace;
     sc->trace = *t;
-    int rc = (sc->run == NULL ? sim_run : sc->run)(&sc->setup, &sc->result);
+    int rc = scenario_again(sc);
     sc->trace = own;
     return rc;
 }
@@ -85,7 +87,11 @@ void conformance_leave(struct scenario *sc, const struct conformance *c,
 {
     struct err e = ERR_INIT;
     struct showing ctx = {sc, sc->result.status, how->pair};
-    struct shrink_trace s = {&ctx, shows, MAX_TESTS};
+    struct shrink_trace s = {.ctx = &ctx,
+                             .shows = shows,
+                             .max_tests = MAX_TESTS,
+                             .limit_s = external_spec_length(c->label) > 0 ? TROUBLE_LIMIT_S : 0.0};
+    (void)external_shorten(c->ops, &sc->params, sc->took_s);
     struct trace small = {0};
     struct sim_result result = sc->result;
     bool *all = xmalloc(sc->trace.n + 1);

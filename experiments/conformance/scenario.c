@@ -7,6 +7,7 @@
 
 #include "policies/params.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 
 static void toy_kernel(const struct hwmodel *m, const struct kernel_query *q,
                        struct kernel_cost *out)
@@ -252,6 +253,14 @@ void scenario_trace(struct scenario *sc, const struct scenario_request *q, uint3
     }
 }
 
+int scenario_again(struct scenario *sc)
+{
+    double began_s = clock_now_s();
+    int rc = (sc->run == NULL ? sim_run : sc->run)(&sc->setup, &sc->result);
+    sc->took_s = clock_now_s() - began_s;
+    return rc;
+}
+
 int scenario_run(struct scenario *sc, const struct scenario_request *requests, uint32_t n,
                  bool kernels)
 {
@@ -259,7 +268,7 @@ int scenario_run(struct scenario *sc, const struct scenario_request *requests, u
     sc->n_kernels = 0;
     sc->observer.wants_kernels = kernels;
     scenario_trace(sc, requests, n);
-    return (sc->run == NULL ? sim_run : sc->run)(&sc->setup, &sc->result);
+    return scenario_again(sc);
 }
 
 const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, uint32_t from,

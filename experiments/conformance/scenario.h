@@ -58,6 +58,7 @@ struct scenario {
     struct observer observer;
     struct scenario_record records[SCENARIO_MAX_REQUESTS];
     int (*run)(const struct sim_setup *setup, struct sim_result *result); /* NULL: sim_run */
+    double took_s; /* of real time, the last run */
     struct scenario_kernel kernels[SCENARIO_MAX_KERNELS];
     uint32_t n_kernels;
 };
@@ -78,6 +79,8 @@ void scenario_trace(struct scenario *sc, const struct scenario_request *requests
 /* Runs it. kernels: record every one (no collapsing). Returns result.status. */
 int scenario_run(struct scenario *sc, const struct scenario_request *requests, uint32_t n,
                  bool kernels);
+/* Runs it on its trace, as it is set up. */
+int scenario_again(struct scenario *sc);
 /* A kernel that ran: first match of (request, device, op, layer) from index `from` on, or NULL. */
 const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, uint32_t from,
                                                    uint32_t request, int device, enum op_kind op);

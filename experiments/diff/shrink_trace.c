@@ -1,11 +1,15 @@
 #include "experiments/diff/shrink_trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/diff/shrink.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "traces/traces.h"
+
+#define LINE_COLUMNS 40
 
 /* The trace as it is being shrunk: rows in their order, `next` still by the whole trace's rows. */
 struct work {
@@ -13,11 +17,18 @@ struct work {
     struct trace now;     /* owned */
     uint32_t *session_of; /* owned; row -> number of its session from 0 */
     uint32_t tests;
+    double began_s;
 };
 
 static bool shows(struct work *w, const struct trace *t)
 {
+    if (w->s->limit_s > 0.0 && clock_now_s() - w->began_s > w->s->limit_s) {
+        return false;
+    }
     w->tests++;
+    if (w->s->on_terminal) {
+        (void)fprintf(stderr, "\r%u tests, %zu requests ", w->tests, t->n);
+    }
     return w->s->shows(w->s->ctx, t);
 }
 
@@ -132,11 +143,14 @@ static void halve_lengths(struct work *w)
 
 uint32_t shrink_trace_run(const struct shrink_trace *s, struct trace *t)
 {
-    struct work w = {.s = s, .now = *t};
+    struct work w = {.s = s, .now = *t, .began_s = clock_now_s()};
     drop_sessions(&w);
     drop_turns(&w);
     halve_lengths(&w);
     *t = w.now;
     free(w.session_of);
+    if (s->on_terminal) {
+        (void)fprintf(stderr, "\r%*s\r", LINE_COLUMNS, "");
+    }
     return w.tests;
 }

@@ -12,6 +12,8 @@ struct shrink_trace {
     /* Does the trace show it? Must hold for the one given. */
     bool (*shows)(void *ctx, const struct trace *t);
     uint32_t max_tests; /* gives up minimality then, not correctness */
+    double limit_s;     /* the same after so long; 0: no limit of time */
+    bool on_terminal;   /* shows how many tests are made, on standard error */
 };
 
 /* Replaces *t, which the caller owns, by a smaller one. Returns the tests made. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "experiments/diff/shrink_trace.h"
 #include "experiments/run/about.h"
@@ -13,6 +14,7 @@
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
+#include "policies/external/external.h"
 #include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/metrics/timeline.h"
@@ -103,11 +105,15 @@ static bool fails_alike(void *ctx, const struct trace *t)
     return t->n > 0 && alike(&end, s->end);
 }
 
+static bool is_program(const struct trouble *t)
+{
+    return external_spec_length(t->policy->label) > 0;
+}
+
 /* Runs that may be made: a number, not a time, so that the trace is the same on every machine. */
 static uint32_t allowance(const struct trouble *t, const struct trouble_end *end)
 {
-    if (end->events == 0 || strncmp(t->policy->label, "exec:", 5) == 0 ||
-        strncmp(t->policy->label, "python:", 7) == 0) {
+    if (end->events == 0 || is_program(t)) {
         return MAX_TESTS_BLIND;
     }
     double n = MAX_EVENTS / (double)end->events;
@@ -165,7 +171,21 @@ static bool show_again(const struct trouble *t, const char *trace, const struct 
     return alike(&last, end);
 }
 
-void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE *out)
+/* The policy of another try, with the limit that it gets; its label too. */
+static struct config_policy hurried(const struct trouble *t, char **label)
+{
+    struct config_policy p = *t->policy;
+    size_t name = external_spec_length(p.label);
+    double limit_s = external_shorten(p.ops, &p.params, t->took_s);
+    *label = NULL;
+    if (limit_s > 0.0 && strstr(p.label + name, "limit_s=") == NULL) {
+        *label = xformat("%s%climit_s=%g", p.label, p.label[name] == ':' ? ',' : ':', limit_s);
+        p.label = *label;
+    }
+    return p;
+}
+
+static void leave(const struct trouble *t, const struct trouble_end *end, FILE *out)
 {
     struct err e = ERR_INIT;
     char *path = xformat("%s/trace.csv", t->dir);
@@ -173,9 +193,18 @@ void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE 
     memset(all, true, t->trace->n + 1);
     struct trace small = {0};
     struct shrinking ctx = {t, end};
-    struct shrink_trace s = {&ctx, fails_alike, allowance(t, end)};
+    struct shrink_trace s = {.ctx = &ctx,
+                             .shows = fails_alike,
+                             .max_tests = allowance(t, end),
+                             .limit_s = is_program(t) ? TROUBLE_LIMIT_S : 0.0,
+                             .on_terminal = isatty(STDERR_FILENO) != 0};
     bool whole = trace_subset(t->trace, all, &small) == 0;
     free(all);
+    if (is_program(t)) {
+        (void)fprintf(out,
+                      "Looking for a smaller trace that shows it, at most %g s (Ctrl-C ends it)\n",
+                      TROUBLE_LIMIT_S);
+    }
     if (whole && fails_alike(&ctx, &small)) {
         (void)shrink_trace_run(&s, &small);
     }
@@ -193,4 +222,14 @@ void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE 
     err_fini(&e);
     trace_fini(&small);
     free(path);
+}
+
+void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE *out)
+{
+    struct trouble again = *t;
+    char *label;
+    struct config_policy p = hurried(t, &label);
+    again.policy = &p;
+    leave(&again, end, out);
+    free(label);
 }

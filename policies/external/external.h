@@ -20,6 +20,11 @@ size_t external_spec_length(const char *spec);
  * this process; asking for one twice gives the same. */
 const struct policy_ops *external_load(const char *spec, struct err *e);
 
+/* For trying a run again that took this long, perhaps because its program gave no answer: limit_s
+ * becomes a tenth, at least 3 s, where that is less. Returns it; 0 when it stays, or the policy is
+ * no program. */
+double external_shorten(const struct policy_ops *ops, struct policy_params *p, double took_s);
+
 /* The file that such a specification names: the Python file, or the first word of the command where
  * that is a path; NULL else. The caller frees it. */
 char *external_file(const char *spec);

@@ -212,6 +212,8 @@ n=$(sed -n 's/.*"all.finished":[[:space:]]*\([0-9]*\).*/\1/p' "$dir/out")
 [ "$(grep -c '^ended: yielded' "$dir/err")" -eq "${n:-0}" ] || fail "$n requests were stopped otherwise than once each"
 grep -q "\"policy.stopped\":[[:space:]]*$((3 * ${n:-1}))\b" "$dir/out" || fail "three for each of $n stops do not add up"
 
+sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$dir/example.py"
+
 # What a program may do wrong.
 cat >"$dir/wrong.py" <<'END'
 import os, random, signal, sys, time
@@ -324,6 +326,24 @@ for how in ask sync timer; do
     refuse 1 "wrote more than 20000 lines within a millisecond of simulated time" \
         timeout 300 "$x" run --policy "python:$dir/restless.py:Restless:how=$how" --workload "$load" --trouble ''
 done
+
+# What hangs is tried again with less patience, for a bounded time: a small trace, and a command that shows it again.
+cat >"$dir/hang.py" <<'END'
+from my_loop import Loop
+
+class Hang(Loop):
+    """Hangs from the tenth call on."""
+    calls = 0
+    def schedule(self):
+        self.calls += 1
+        while self.calls > 9:
+            pass
+        super().schedule()
+END
+sed 's/class MyPolicy/class Loop/' "$dir/example.py" >"$dir/my_loop.py"
+"$x" run --policy "python:$dir/hang.py:Hang:limit_s=4" --workload mixed:duration_s=60 --trouble "$dir/hung" >"$dir/out" 2>"$dir/err"
+grep -q '^Looking for a smaller trace .* at most 20 s' "$dir/err" || fail "shrinking is not announced: $(cat "$dir/err")"
+grep -q '^Enough to show it: [1-9] of ' "$dir/err" || fail "no small trace that hangs: $(cat "$dir/err")"
 
 # The child ends with its parent, however that ends.
 cat >"$dir/sleeper.py" <<'END'
