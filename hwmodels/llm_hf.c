@@ -263,10 +263,16 @@ static void bytes(cJSON *to, const char *key, double value, double low, double h
                       source);
 }
 
+static void put_number(cJSON *to, const char *key, double value)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(to, key);
+    (void)cJSON_AddNumberToObject(to, key, value);
+}
+
 static void put_storage(cJSON *to, const struct storage *s)
 {
-    (void)cJSON_AddNumberToObject(to, "weight_bits", s->bits);
-    (void)cJSON_AddNumberToObject(to, "act_bits", s->act_bits);
+    put_number(to, "weight_bits", s->bits);
+    put_number(to, "act_bits", s->act_bits);
     bytes(to, "body_bytes_per_weight", s->body, s->body, s->body * (s->bits < 16 ? 1.05 : 1.0),
           s->source);
     bytes(to, "head_bytes_per_weight", s->head, s->head_low, s->head,
@@ -276,12 +282,11 @@ static void put_storage(cJSON *to, const struct storage *s)
                       : "16-bit KV cache beside 16-bit weights");
 }
 
-/* As the shipped models are: in the format of a width. */
-static void put_width(cJSON *to, uint32_t bits)
+void llm_tree_width(cJSON *to, uint32_t bits)
 {
     struct soc_format f = soc_format_of_width(bits);
     struct storage s = {bits, 16, f.body_bytes, f.head_bytes, f.kv_bytes, f.head_bytes, ""};
-    (void)snprintf(s.source, sizeof s.source, "%u-bit weights with their scales (--bits)", bits);
+    (void)snprintf(s.source, sizeof s.source, "%u-bit weights with their scales (the width asked for)", bits);
     put_storage(to, &s);
 }
 
@@ -390,7 +395,7 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
     put_shape(to, &r, root, a);
     struct storage s;
     if (weight_bits > 0) {
-        put_width(to, weight_bits);
+        llm_tree_width(to, weight_bits);
     } else if (stored(&r, root, &s)) {
         put_storage(to, &s);
     }

@@ -21,5 +21,9 @@ bool llm_hf_is(const cJSON *root);
 cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32_t weight_bits,
                    struct err *e);
 
+/* Gives a model file another width of weights, 1 to 32 bits: the format soc_format_of_width, 16-bit
+ * activations. */
+void llm_tree_width(cJSON *to, uint32_t bits);
+
 /* An LLM file of either kind, as a tree (cJSON_Delete); NULL with errors. */
 cJSON *llm_read_file(const char *path, struct err *e);

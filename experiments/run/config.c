@@ -1,5 +1,6 @@
 #include "experiments/run/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -66,6 +67,23 @@ static void add_file(cJSON *tree, const char *key, const char *what, const char 
     cJSON *part = read(file, e);
     if (part != NULL) {
         cJSON_AddItemToObject(tree, key, part);
+    }
+}
+
+/* "NAME:bits=N": another width of the weights. The model is called so from then on. */
+#define WIDTH ":bits="
+
+static void set_width(cJSON *llm, const char *what, const char *width, struct err *e)
+{
+    char *end = NULL;
+    unsigned long bits = strtoul(width, &end, 10);
+    if (!isdigit((unsigned char)width[0]) || *end != '\0' || bits < 1 || bits > 32) {
+        (void)err_add(e, "--llm %s: bits must be a whole number from 1 to 32", what);
+    } else if (llm != NULL && bits != (unsigned long)json_number(llm, "weight_bits")) {
+        llm_tree_width(llm, (uint32_t)bits);
+        char *own = xformat("%s" WIDTH "%lu", json_string(llm, "name"), bits);
+        (void)cJSON_ReplaceItemInObjectCaseSensitive(llm, "name", cJSON_CreateString(own));
+        free(own);
     }
 }
 
@@ -193,15 +211,20 @@ static uint64_t tree_hash(const cJSON *tree)
     return h;
 }
 
-int config_load(struct config *c, const struct config_options *o, struct err *e)
+/* llm: o->llm without a width. */
+static int load(struct config *c, const struct config_options *o, const char *llm, struct err *e)
 {
-    memset(c, 0, sizeof *c);
     size_t before = e->n;
     const char *soc_file = soc_path(o->soc);
-    const char *llm_file = llm_path(o->llm);
+    const char *llm_file = llm_path(llm);
+    const char *width = strstr(o->llm, WIDTH);
     c->tree = cJSON_CreateObject();
     add_file(c->tree, "soc", o->soc, soc_file, json_read_file, e);
-    add_file(c->tree, "llm", o->llm, llm_file, llm_read_file, e);
+    add_file(c->tree, "llm", llm, llm_file, llm_read_file, e);
+    if (width != NULL) {
+        cJSON *tree = cJSON_GetObjectItemCaseSensitive(c->tree, "llm");
+        set_width(tree, o->llm, width + strlen(WIDTH), e);
+    }
     cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json());
     take_models(c->tree);
     if (e->n > before) {
@@ -236,6 +259,16 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
         config_notes_print(c);
     }
     return e->n > before ? -EINVAL : 0;
+}
+
+int config_load(struct config *c, const struct config_options *o, struct err *e)
+{
+    memset(c, 0, sizeof *c);
+    const char *width = strstr(o->llm, WIDTH);
+    char *llm = xformat("%.*s", width != NULL ? (int)(width - o->llm) : -1, o->llm);
+    int rc = load(c, o, llm, e);
+    free(llm);
+    return rc;
 }
 
 void config_fini(struct config *c)

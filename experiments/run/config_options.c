@@ -100,7 +100,7 @@ static void fini(void *target)
 
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, soc, "soc", "S", CONFIG_DEFAULT_SOC, "shipped SoC or FILE.json"),
-    OPTION_TEXT(OPTIONS, llm, "llm", "M", CONFIG_DEFAULT_LLM, "shipped model or FILE.json"),
+    OPTION_TEXT(OPTIONS, llm, "llm", "M[:bits=N]", CONFIG_DEFAULT_LLM, "shipped model or FILE.json; `NAME:bits=4` takes it with weights of 4 bits"),
     OPTION_OWN_LIST(
         take_trace, "trace", "FILE",
         "recorded requests: a trace CSV; of commands that replicate also several, a folder, "
