@@ -98,6 +98,9 @@ static int run(void *values, struct err *e)
         return err_add(e, "--slo is missing, as in --slo 'reactive.e2e_s.p90<=20'");
     }
     const uint32_t most = o->search.min_replications << (SEARCH_LOOKS - 1);
+    for (uint32_t i = 0; i < o->search.n_slos; i++) {
+        config_options_quantile(&o->config, o->search.slos[i].metric);
+    }
     o->config.several = true;
     if (o->config.trace != NULL && recordings_replications(&o->config, most) < most) {
         return err_add(e,

@@ -230,6 +230,11 @@ static int load(struct config *c, const struct config_options *o, const char *ll
     if (e->n > before) {
         return -EINVAL;
     }
+    c->quantiles = o->quantiles;
+    if (o->quantiles.n > 0) {
+        cJSON_AddItemToObject(c->tree, "quantiles",
+                              cJSON_CreateDoubleArray(o->quantiles.percent, (int)o->quantiles.n));
+    }
     apply_sets(c->tree, o, e);
     if (o->n_recordings > 1 && !o->several) {
         (void)err_add(e, "--trace: %u recordings; this command takes one (`compare` takes several)",

@@ -7,6 +7,7 @@
 #include "experiments/run/recordings.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/metrics/metric_table.h"
 
 struct config_options config_options_default(void)
 {
@@ -96,11 +97,55 @@ static void fini(void *target)
     config_options_fini(target);
 }
 
+/* Those that every run has come as they are; the most that there is room for is enough for people.
+ */
+static bool add_quantile(struct metrics_quantiles *q, double percent)
+{
+    static const double always[] = {50.0, 90.0, 95.0, 99.0};
+    bool there = false;
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
+        there = there || always[i] == percent;
+    }
+    for (uint32_t i = 0; i < q->n; i++) {
+        there = there || q->percent[i] == percent;
+    }
+    if (!there && q->n < METRICS_MAX_QUANTILES) {
+        q->percent[q->n++] = percent;
+        there = true;
+    }
+    return there;
+}
+
+void config_options_quantile(struct config_options *o, const char *metric)
+{
+    double percent = metric_quantile(metric);
+    if (percent > 0.0) {
+        (void)add_quantile(&o->quantiles, percent);
+    }
+}
+
+static int take_quantile(void *target, const struct option_row *row, const char *arg, struct err *e)
+{
+    struct config_options *o = target;
+    (void)row;
+    char *name = xformat(".p%s", arg);
+    double percent = metric_quantile(name);
+    free(name);
+    if (percent == 0.0) {
+        return err_add(e, "--quantile %s: must be a percentage between 0 and 100, as in 97.5", arg);
+    }
+    if (!add_quantile(&o->quantiles, percent)) {
+        return err_add(e, "--quantile %s: at most %d", arg, METRICS_MAX_QUANTILES);
+    }
+    return 0;
+}
+
 #define OPTIONS struct config_options
 
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, soc, "soc", "S", CONFIG_DEFAULT_SOC, "shipped SoC or FILE.json"),
-    OPTION_TEXT(OPTIONS, llm, "llm", "M[:bits=N]", CONFIG_DEFAULT_LLM, "shipped model or FILE.json; `NAME:bits=4` takes it with weights of 4 bits"),
+    OPTION_TEXT(OPTIONS, llm, "llm", "M[:bits=N]", CONFIG_DEFAULT_LLM,
+                "shipped model or FILE.json; `NAME:bits=4` takes it with weights of 4 bits"),
     OPTION_OWN_LIST(
         take_trace, "trace", "FILE",
         "recorded requests: a trace CSV; of commands that replicate also several, a folder, "
@@ -114,6 +159,9 @@ static const struct option_row rows[] = {
                   "target of every request without one, for *.slo_attainment_frac;"),
     OPTION_NUMBER(OPTIONS, tpot_slo_s, "tpot-slo", "S", NULL, 1e-6, 1e6,
                   "likewise, per output token after the first"),
+    OPTION_OWN_LIST(take_quantile, "quantile", "P",
+                    "another quantile of every distribution, in percent: 97.5 is `.p97.5`; "
+                    "p50, p90, p95 and p99 are there; repeated"),
     OPTION_OWN_LIST(take_set, "set", "PATH=VALUE",
                     "any value of the configuration: soc.X, llm.X, sim.X; may be repeated"),
     {.name = "contention",
@@ -163,6 +211,9 @@ void config_options_overlay(struct config_options *base, const struct config_opt
     base->seed = over->seed_given ? over->seed : base->seed;
     base->ttft_slo_s = over->ttft_slo_s > 0.0 ? over->ttft_slo_s : base->ttft_slo_s;
     base->tpot_slo_s = over->tpot_slo_s > 0.0 ? over->tpot_slo_s : base->tpot_slo_s;
+    for (uint32_t i = 0; i < over->quantiles.n; i++) {
+        (void)add_quantile(&base->quantiles, over->quantiles.percent[i]);
+    }
     for (uint32_t i = 0; i < over->n_sets && base->n_sets < CONFIG_MAX_SETS; i++) {
         base->sets[base->n_sets++] = xstrdup(over->sets[i]);
     }

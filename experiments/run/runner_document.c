@@ -94,7 +94,7 @@ static void show_latencies(const struct runner_result *r, const char *group, str
         {"prefill pending s", "prefill_pending_s"},
         {"decode pending s", "decode_pending_s"},
     };
-    static const char *const stats[] = {"mean", "p50", "p90", "p99", "max"};
+    static const char *const stats[] = {"mean", "p50", "p90", "p95", "p99", "max"};
     double arrived = value_of(r, document_format(d, "%s.arrived", group));
     if (!(arrived > 0.0)) {
         return;
@@ -102,8 +102,8 @@ static void show_latencies(const struct runner_result *r, const char *group, str
     document_note(d, "\n%s: %.0f of %.0f requests finished, %.3g per minute", group,
                   value_of(r, document_format(d, "%s.finished", group)), arrived,
                   value_of(r, document_format(d, "%s.throughput_req_per_min", group)));
-    struct frame *f =
-        document_table(d, 2, "lrrrrr", "", stats[0], stats[1], stats[2], stats[3], stats[4]);
+    struct frame *f = document_table(d, 2, "lrrrrrr", "", stats[0], stats[1], stats[2], stats[3],
+                                     stats[4], stats[5]);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         FRAME_CELL(f, rows[i].label);
         for (size_t k = 0; k < sizeof stats / sizeof stats[0]; k++) {

@@ -32,7 +32,7 @@ static const char *const truncated_names[TRUNCATED_COUNT] = {
 static const struct {
     const char *name;
     double p;
-} quantiles[] = {{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}};
+} quantiles[] = {{"p50", 0.50}, {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}};
 
 /* ---- the list ---- */
 
@@ -81,8 +81,8 @@ static double quantile_with_zeros(struct sample *s, uint64_t zeros, double p)
     return sample_quantile(s, (rank - (double)zeros - 0.5) / (double)s->n);
 }
 
-static void put_distribution(struct metric_list *out, struct sample *s, uint64_t zeros,
-                             const char *prefix, const char *name)
+static void put_distribution(const struct metrics *m, struct metric_list *out, struct sample *s,
+                             uint64_t zeros, const char *prefix, const char *name)
 {
     double n = (double)(s->n + zeros);
     double mean = s->n > 0 ? sample_mean(s) * ((double)s->n / n) : n > 0.0 ? 0.0 : METRIC_UNDEFINED;
@@ -90,6 +90,11 @@ static void put_distribution(struct metric_list *out, struct sample *s, uint64_t
     for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++) {
         double q = n > 0.0 ? quantile_with_zeros(s, zeros, quantiles[i].p) : METRIC_UNDEFINED;
         metric_list_put(out, q, "%s.%s.%s", prefix, name, quantiles[i].name);
+    }
+    for (uint32_t i = 0; i < m->opt.quantiles.n; i++) {
+        double percent = m->opt.quantiles.percent[i];
+        double q = n > 0.0 ? quantile_with_zeros(s, zeros, percent / 100.0) : METRIC_UNDEFINED;
+        metric_list_put(out, q, "%s.%s.p%g", prefix, name, percent);
     }
     double max = s->n > 0 ? s->max : n > 0.0 ? 0.0 : METRIC_UNDEFINED;
     metric_list_put(out, max, "%s.%s.max", prefix, name);
@@ -166,9 +171,9 @@ static void collect_group(struct metrics *m, int group, struct metric_list *out)
         }
         struct sample *sample = &m->series[s].of[group];
         if (s == SERIES_TBT_STEP) {
-            put_distribution(out, sample, t.zero_gaps, name, "tbt_s");
+            put_distribution(m, out, sample, t.zero_gaps, name, "tbt_s");
         }
-        put_distribution(out, sample, 0, name, series_names[s].name);
+        put_distribution(m, out, sample, 0, name, series_names[s].name);
     }
     put_totals(m, &t, name, out);
     if (group != GROUP_ALL) {
@@ -185,7 +190,7 @@ static void collect_truncated(struct metrics *m, struct metric_list *out)
         char prefix[32];
         (void)snprintf(prefix, sizeof prefix, "truncated.%s", group_names[g]);
         for (int s = 0; s < TRUNCATED_COUNT; s++) {
-            put_distribution(out, &m->truncated[s].of[g], 0, prefix, truncated_names[s]);
+            put_distribution(m, out, &m->truncated[s].of[g], 0, prefix, truncated_names[s]);
         }
         struct class_totals t = totals_of(m, g);
         metric_list_put(out, (double)t.truncated / span_s * 60.0, "%s.throughput_req_per_min",

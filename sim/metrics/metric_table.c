@@ -2,6 +2,7 @@
 #include "sim/metrics/metric_table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const metric_better_names[] = {"lower", "higher", "neither", NULL};
@@ -38,15 +39,16 @@ static const struct metric_descriptor rows[] = {
 
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
-static const char *const statistics[] = {"mean", "p50", "p90", "p99", "max", "n", NULL};
-static const char *const statistic_titles[] = {"mean", "median", "P90", "P99", "maximum", "count"};
+static const char *const statistics[] = {"mean", "max", "n", NULL};
+static const char *const statistic_titles[] = {"mean", "maximum", "count"};
 
 /* A name taken apart; texts are borrowed from it. */
 struct parts {
     const char *who; /* the group, device or part before the row's name; not 0-terminated */
     size_t who_length;
     const struct metric_descriptor *row;
-    int statistic; /* index; -1: none */
+    int statistic;  /* index; -1: none */
+    double percent; /* of a quantile; 0: none */
 };
 
 static const struct metric_descriptor *row_of(const char *part, size_t length)
@@ -69,6 +71,29 @@ static int statistic_of(const char *text)
     return -1;
 }
 
+/* Where ".p97.5" begins at the end of a name; NULL: nowhere. */
+static const char *quantile_at(const char *name, double *percent)
+{
+    const char *found = NULL;
+    for (const char *at = strstr(name, ".p"); at != NULL; at = strstr(at + 1, ".p")) {
+        char *end = NULL;
+        double x = at[2] >= '0' && at[2] <= '9' ? strtod(at + 2, &end) : 0.0;
+        if (end != NULL && *end == '\0' && strspn(at + 2, "0123456789.") == strlen(at + 2) &&
+            x > 0.0 && x < 100.0) {
+            found = at;
+            *percent = x;
+        }
+    }
+    return found;
+}
+
+double metric_quantile(const char *name)
+{
+    double percent = 0.0;
+    (void)quantile_at(name, &percent);
+    return percent;
+}
+
 /* The row whose name is all of it, or what follows the first dots; the longest one that fits. */
 static void take_apart(const char *name, struct parts *p)
 {
@@ -77,7 +102,10 @@ static void take_apart(const char *name, struct parts *p)
     name += strncmp(name, cut, sizeof cut - 1) == 0 ? sizeof cut - 1 : 0;
     size_t length = strlen(name);
     const char *last = strrchr(name, '.');
-    if (last != NULL && statistic_of(last + 1) >= 0) {
+    const char *quantile = quantile_at(name, &p->percent);
+    if (quantile != NULL) {
+        length = (size_t)(quantile - name);
+    } else if (last != NULL && statistic_of(last + 1) >= 0) {
         p->statistic = statistic_of(last + 1);
         length = (size_t)(last - name);
     }
@@ -138,7 +166,11 @@ const char *metric_title(const char *name, char *buf, size_t size)
         return buf;
     }
     put_who(&p, who, sizeof who);
-    const char *statistic = p.statistic < 0 ? "" : statistic_titles[p.statistic];
+    char quantile[32] = "";
+    if (p.percent > 0.0) {
+        (void)snprintf(quantile, sizeof quantile, p.percent == 50.0 ? "median" : "P%g", p.percent);
+    }
+    const char *statistic = p.statistic >= 0 ? statistic_titles[p.statistic] : quantile;
     bool share = strcmp(p.row->unit, "1") == 0;
     (void)snprintf(buf, size, "%s%s%s%s%s%s%s", statistic, statistic[0] != '\0' ? " " : "", who,
                    p.row->title, share ? "" : " (", share ? "" : p.row->unit, share ? "" : ")");

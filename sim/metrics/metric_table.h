@@ -2,8 +2,8 @@
  *
  * A metric's name is [truncated.][WHO.]PART[.STATISTIC]: WHO a group of requests (reactive,
  * proactive, all), a device or a part of the machine; PART what is measured; STATISTIC one of mean,
- * p50, p90, p99, max, n. The table has a row per PART; a row that holds for one WHO only is named
- * with it ("backlog.verdict"). */
+ * p50, p90, p95, p99, max, n, or another quantile (p97.5). The table has a row per PART; a row that
+ * holds for one WHO only is named with it ("backlog.verdict"). */
 #pragma once
 
 #include <stdbool.h>
@@ -29,6 +29,9 @@ const struct metric_descriptor *metric_table(size_t *n);
 const struct metric_descriptor *metric_describe(const char *name);
 /* More of it is better. False of what has no row. */
 bool metric_is_gain(const char *name);
+/* A quantile that a name asks for ("reactive.ttft_s.p97.5": 97.5), or 0. A name with a pattern in
+ * it will do. */
+double metric_quantile(const char *name);
 /* What a value is multiplied by to be in the unit of its row; 1 of what has none. */
 double metric_scale(const char *name);
 /* "reactive time to first token, P90 (s)"; the name itself when it has no row. Returns buf. */

@@ -1,7 +1,7 @@
 /* Every metric of a run, computed while it runs. What each is and how it comes out of what was
  * counted is its row of metrics.def. Distributions are over finished requests and have .mean .p50
- * .p90 .p99 .max (nearest rank) and .n, per group reactive, proactive, all. What a row has no room
- * for:
+ * .p90 .p95 .p99 .max (nearest rank) and .n, per group reactive, proactive, all. What a row has no
+ * room for:
  *
  *   decode_pending_s     a host that samples counts as running
  *   preempt_latency_s    of reactive requests that found the device which first served them busy
@@ -51,6 +51,14 @@ struct metrics_range {
     uint32_t rows_max, context_max;
 };
 
+/* Quantiles of every distribution beside p50, p90, p95 and p99, as percentages: 97.5 is `.p97.5`.
+ */
+#define METRICS_MAX_QUANTILES 8
+struct metrics_quantiles {
+    double percent[METRICS_MAX_QUANTILES]; /* in (0, 100) */
+    uint32_t n;
+};
+
 struct metrics_options {
     bool sketch;  /* quantiles within 0.5 %, constant memory; results are labelled */
     bool records; /* keep one record per request, for metrics_requests_write */
@@ -62,6 +70,7 @@ struct metrics_options {
                            metrics, but left out of distributions and of truncated. */
     int64_t horizon_ns; /* the run's; TIME_NEVER_NS drains */
     struct metrics_range range[MACHINE_MAX_DEVICES];
+    struct metrics_quantiles quantiles;
     /* Which turns end a session; borrowed until metrics_free. NULL: sessions and clients are closed
      * only at the end, so that memory grows with their number. */
     const struct trace *trace;

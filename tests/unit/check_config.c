@@ -395,6 +395,49 @@ START_TEST(every_setting_takes_its_range_and_no_more)
 }
 END_TEST
 
+/* Llama 3.2 3B: 28 layers of Q and output projection 3072 x 3072 each, K and V 3072 x 1024 each,
+ * three FFN matrices 3072 x 8192; one head of 3072 x 128256 for input and output. */
+START_TEST(a_model_takes_another_width_of_weights)
+{
+    const double body = 28.0 * 3072.0 * (2.0 * 3072.0 + 2.0 * 1024.0 + 3.0 * 8192.0);
+    const double head = 3072.0 * 128256.0;
+    static const struct {
+        const char *llm, *name;
+        double body_bytes, head_bytes, kv_bytes;
+    } rows[] = {
+        {"llama-3.2-3b", "llama-3.2-3b", 1.01, 1.01, 1.0},
+        {"llama-3.2-3b:bits=8", "llama-3.2-3b", 1.01, 1.01, 1.0},
+        {"llama-3.2-3b:bits=4", "llama-3.2-3b:bits=4", 0.56, 1.01, 1.0},
+        {"llama-3.2-3b:bits=16", "llama-3.2-3b:bits=16", 2.0, 2.0, 2.0},
+        {"hwmodels/llm/llama-3.2-3b.json:bits=4", "llama-3.2-3b:bits=4", 0.56, 1.01, 1.0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        options.llm = rows[i].llm;
+        ck_assert_int_eq(config_load(&config, &options, &err), 0);
+        ck_assert_str_eq(config.llm.name, rows[i].name);
+        double bytes = body * rows[i].body_bytes + head * rows[i].head_bytes;
+        ck_assert_double_eq_tol(config.llm.weight_bytes, bytes, 1.0);
+        ck_assert_double_eq_tol(config.llm.kv_bytes_per_token,
+                                2.0 * 28.0 * 1024.0 * rows[i].kv_bytes, 1e-6);
+        config_fini(&config);
+    }
+    static const char *const bad[] = {"llama-3.2-3b:bits=", "llama-3.2-3b:bits=0",
+                                      "llama-3.2-3b:bits=33", "llama-3.2-3b:bits=4x",
+                                      "llama-3.2-3b:bits=-4"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        options.llm = bad[i];
+        ck_assert_int_eq(config_load(&config, &options, &err), -EINVAL);
+        ck_assert(strstr(err.lines[err.n - 1], "bits must be a whole number from 1 to 32") != NULL);
+        config_fini(&config);
+    }
+    ck_assert_int_eq(
+        config_load(&config,
+                    &(struct config_options){.soc = CONFIG_DEFAULT_SOC, .llm = CONFIG_DEFAULT_LLM},
+                    &err),
+        0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("config", .setup = setup, .teardown = teardown),
     TEST(defaults_are_the_documented_ones),
@@ -410,5 +453,6 @@ static const struct suite_row suite[] = {
     TEST(compressed_arrivals_are_the_same_requests_sooner),
     TEST(numbers_on_the_command_line_are_strict),
     TEST(every_setting_takes_its_range_and_no_more),
+    TEST(a_model_takes_another_width_of_weights),
 };
 SUITE_MAIN("config", suite)

@@ -38,6 +38,15 @@ END_TEST
 START_TEST(a_title_says_statistic_who_what_and_unit)
 {
     ck_assert_str_eq(title("reactive.e2e_s.p90"), "P90 reactive latency (s)");
+    ck_assert_str_eq(title("reactive.e2e_s.p50"), "median reactive latency (s)");
+    ck_assert_str_eq(title("reactive.e2e_s.p97.5"), "P97.5 reactive latency (s)");
+    ck_assert_double_eq(metric_quantile("reactive.e2e_s.p97.5"), 97.5);
+    ck_assert_double_eq(metric_quantile("reactive.*.p95"), 95.0);
+    ck_assert_double_eq(metric_quantile("reactive.e2e_s.p100"), 0.0);
+    ck_assert_double_eq(metric_quantile("reactive.e2e_s.p0"), 0.0);
+    ck_assert_double_eq(metric_quantile("reactive.e2e_s.p9x"), 0.0);
+    ck_assert_double_eq(metric_quantile("reactive.e2e_s.mean"), 0.0);
+    ck_assert_double_eq(metric_quantile("counters.passes"), 0.0);
     ck_assert_str_eq(title("all.ttft_s.mean"), "mean time to first token (s)");
     ck_assert_str_eq(title("igpu.weighted_util_frac"), "iGPU utilisation");
     ck_assert_str_eq(title("memory_peak_bytes"), "peak memory (GB)");

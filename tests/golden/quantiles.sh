@@ -1,0 +1,44 @@
+#!/bin/sh
+# Any quantile of any distribution: against nearest ranks of the run's own requests, exact and from a sketch, by option and
+# by the name of a metric in every command that takes one.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+w=mixed:duration_s=1800
+$x run --policy edf --workload $w --quantile 97.5 --quantile 12.5 --requests "$dir/r.csv" --json -q >"$dir/exact" || fail "run"
+$x run --policy edf --workload $w --quantile 97.5 --sketch --json -q >"$dir/sketch" || fail "run --sketch"
+python3 - "$dir/r.csv" "$dir/exact" "$dir/sketch" <<'EOF' || fail "a quantile is not the nearest rank"
+import csv, json, math, sys
+rows = [r for r in csv.DictReader(l for l in open(sys.argv[1]) if not l.startswith("#"))]
+exact, sketch = (json.load(open(f))["metrics"] for f in sys.argv[2:])
+key = {"reactive": [], "proactive": []}
+for r in rows:
+    cls = r["class"]
+    if r["finish_s"] and r["state"] == "finished":
+        key[cls].append(float(r["finish_s"]) - float(r["arrival_s"]))
+assert len(key["reactive"]) > 40, rows[0]
+for cls, v in key.items():
+    v.sort()
+    for p in (12.5, 50, 90, 95, 97.5, 99):
+        want = v[math.ceil(p / 100 * len(v)) - 1]
+        got = exact[f"{cls}.e2e_s.p{p:g}"]
+        assert abs(got - want) < 1e-6, (cls, p, got, want)
+    assert abs(sketch[f"{cls}.e2e_s.p97.5"] / exact[f"{cls}.e2e_s.p97.5"] - 1) < 0.01
+assert "reactive.e2e_s.p12.5" not in sketch
+EOF
+$x compare --policy edf --policy fcfs --workload $w --replications 3 --metric reactive.e2e_s.p97.5 --json -q >"$dir/c" || fail "compare"
+grep -q '"reactive.e2e_s.p97.5"' "$dir/c" || fail "compare has no p97.5"
+$x search --policy edf --slo 'reactive.e2e_s.p85<=900' --workload mixed:duration_s=60 --replications 2 --json -q 2>/dev/null | grep -q 'p85' ||
+    fail "search"
+for p in 0 100 101 x -5 9,5 ""; do
+    $x run --policy edf --workload $w --quantile "$p" >/dev/null 2>"$dir/e"
+    [ $? = 2 ] && grep -q "quantile" "$dir/e" || fail "--quantile $p is taken"
+done
+exit "$bad"
