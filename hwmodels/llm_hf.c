@@ -286,7 +286,8 @@ void llm_tree_width(cJSON *to, uint32_t bits)
 {
     struct soc_format f = soc_format_of_width(bits);
     struct storage s = {bits, 16, f.body_bytes, f.head_bytes, f.kv_bytes, f.head_bytes, ""};
-    (void)snprintf(s.source, sizeof s.source, "%u-bit weights with their scales (the width asked for)", bits);
+    (void)snprintf(s.source, sizeof s.source,
+                   "%u-bit weights with their scales (the width asked for)", bits);
     put_storage(to, &s);
 }
 
