@@ -32,12 +32,12 @@ bool metric_is_gain(const char *name);
 /* A quantile that a name asks for ("reactive.ttft_s.p97.5": 97.5), or 0. A name with a pattern in
  * it will do. */
 double metric_quantile(const char *name);
-/* What a value is multiplied by to be in the unit of its row; 1 of what has none. */
+/* The factor that brings a value to the unit of its row; 1 without a row. */
 double metric_scale(const char *name);
 /* "reactive time to first token, P90 (s)"; the name itself when it has no row. Returns buf. */
 const char *metric_title(const char *name, char *buf, size_t size);
 
-/* What one comparison is decided by unless its user says otherwise. */
+/* The metric that decides a comparison unless its user names another. */
 #define METRIC_PRIMARY "reactive.e2e_s.mean"
 /* The names that comparisons print when none is asked for; ends with NULL. */
 extern const char *const metric_usual[];

@@ -51,7 +51,8 @@ struct metrics_range {
     uint32_t rows_max, context_max;
 };
 
-/* Quantiles of every distribution beside p50, p90, p95 and p99, as percentages: 97.5 is `.p97.5`.
+/* More quantiles of every distribution than p50, p90, p95 and p99, as percentages: 97.5 is
+ * `.p97.5`.
  */
 #define METRICS_MAX_QUANTILES 8
 struct metrics_quantiles {
