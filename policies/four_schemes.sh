@@ -28,7 +28,8 @@ table() { # metric
             if (!($1 in loads)) { loads[$1] = 1; load[++n] = $1 }
             if (!($2 in names)) { names[$2] = 1; name[++k] = $2 }
             split(substr($0, RSTART + 1, RLENGTH - 2), end, /, /)
-            cell[$2, $1] = sprintf("%s ± %.2g", $3, (end[2] - end[1]) / 2)
+            half = (end[2] - end[1]) / 2
+            cell[$2, $1] = sprintf(half < 99.5 ? "%s ± %.2g" : "%s ± %.0f", $3, half)
         }
         END {
             printf "| scheme |"
