@@ -17,7 +17,7 @@ else
 fi
 sed '/<!-- coverage.sh -->/q' "$page" >"$new"
 {
-    printf '\n| told mean of | values | Student'"'"'s covers | told | width |\n|---|---:|---:|---:|---:|\n'
+    printf '\n| printed mean of | values | Student'"'"'s covers | printed covers | width |\n|---|---:|---:|---:|---:|\n'
     sed -n "s/^oracle: told mean, \(.*\), n=\(.*\): Student's \(.* %\), told \(.* %\), width \(.*\), .* trials$/| \1 | \2 | \3 | \4 | \5 |/p" "$new.out" |
         sort -t'|' -k2,2 -k3,3n
     printf '\n| steady state, M/M/1 at load | values | runs with an interval | half width | covers |\n|---:|---:|---:|---:|---:|\n'

@@ -150,7 +150,7 @@ def main():
                 refused_first = blind.setdefault(r["blind"].split(",")[0], {}).setdefault(kind, [])
                 refused_first.append(r["blind"].endswith("refused"))
             lines[kind].append(f"{head} {said} |")
-    unseen = "Of those written after the groups and then tried once (blind) were refused: " + "; ".join(
+    unseen = "Rows marked *blind* were written after the groups. At their first try the gate refused: " + "; ".join(
         f"round {n}, " + " and ".join(f"{sum(v)} of {len(v)} {'harmless changes' if k == 'harmless' else k}"
                                       for k, v in of.items()) for n, of in blind.items()) + "."
     print(unseen)
