@@ -1,17 +1,19 @@
-/* Intervals of predicted times from what calibrations got wrong on models, and on machines, that
- * they had not seen (split conformal prediction: Vovk et al. 2005, Lei et al. 2018).
+/* Intervals of predicted times, from the errors of calibrations on models and machines that they
+ * had not seen (split conformal prediction: Vovk et al. 2005, Lei et al. 2018).
  *
- * The scores are |ln(predicted / measured)| / (1 + CONFORMAL_WIDEN d) of rows whose model (or whose
- * SoC) was left out, d how far the row lay from the nearest row that was kept, in natural
- * logarithms of weights and tokens. The interval of a new prediction at distance d is its time
- * times exp(+- q (1 + CONFORMAL_WIDEN d)), q the level (1 + 1 / n)-quantile of the scores, n the
- * number of models (of SoCs), each of which weighs the same however many rows it has: errors of its
- * rows hang together (Dunn, Wasserman and Ramdas 2023). Then a row of a new model (on a new SoC)
- * lies inside with a chance of at least `level`, whatever the errors' distribution. Where that
- * quantile does not exist q is the largest score, and the level stated is n / (n + 1).
+ * A score is |ln(predicted / measured)| / (1 + CONFORMAL_WIDEN d), for a row whose model (or whose
+ * SoC) was left out. Here d is the distance of the row from the nearest row that was kept, in
+ * natural logarithms of weights and tokens.
  *
- * Scores are pooled by family and phase; a family with too few of them for the level borrows all of
- * its kind of device, else all there are. */
+ * The interval of a new prediction at distance d is its time times exp(+- q (1 + CONFORMAL_WIDEN
+ * d)). Here q is the level (1 + 1 / n)-quantile of the scores, and n the number of models (of
+ * SoCs). Each model weighs the same, regardless of its number of rows, because errors of its rows
+ * are correlated (Dunn, Wasserman and Ramdas 2023). Then the interval contains a row of a new model
+ * (on a new SoC) with a chance of at least `level`, for any distribution of errors. Where that
+ * quantile does not exist, q is the largest score, and the level stated is n / (n + 1).
+ *
+ * Scores are pooled by family and phase. A family with too few of them for the level borrows those
+ * of its kind of device, else all scores. */
 #pragma once
 
 #include <stdbool.h>
@@ -46,7 +48,7 @@ struct conformal {
     size_t n;
 };
 
-/* What is to be predicted. */
+/* A prediction to be made. */
 struct conformal_query {
     const char *soc, *family; /* family "": the SoC's name */
     enum device_kind kind;
@@ -74,9 +76,9 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
                                        double level_frac);
 
 /* The u-quantile (0 to 1) of ln(measured / predicted) in the same pool, scaled to the query's
- * distance: a draw of how far a prediction is off. Draws are of rows that there were, none goes
- * beyond them, and so they are no interval: between those at 2.5 and 97.5 % lie 87 % of the rows of
- * the shipped table whose model was left out. */
+ * distance: a draw of a prediction's error. Draws come from existing rows, and none exceeds them.
+ * So they are no interval: those at 2.5 and 97.5 % hold 87 % of the rows of the shipped table whose
+ * model was left out. */
 double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u);
 
 /* Share of the table's rows (of one phase, whose model, or SoC, was left out) that lie in the

@@ -89,7 +89,7 @@ struct graphs_strategy {
     void (*solve)(const struct graphs_instance *g, struct graphs_result *out);
 };
 
-/* What to print for a strategy: its name, but "left-shifted" for `exact` with keep_old. */
+/* The printed name of a strategy: its name, but "left-shifted" for `exact` with keep_old. */
 const char *graphs_strategy_title(const struct graphs_strategy *st, bool keep_old);
 
 /* All strategies in the order in which they are printed; *n gets their number. */

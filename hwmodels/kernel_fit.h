@@ -1,20 +1,21 @@
 /* From measured kernels to the numbers of a SoC file.
  *
  * Nonlinear least squares (GSL) of kernel_model.h on the logarithms of all trusted rows, in two
- * stages: times alone, then slowdowns of pairs with the first stage's numbers (whose errors are
- * carried on), so that a wrong form of contention cannot bend the times alone.
- * Estimated are, per device: attention rate, stream and copy bandwidth, rate and knee of the
- * intensity knob; per device and weight width: rate P, bandwidth B, one-row bandwidth, knee p,
- * launch cost; for the machine: shared cap C and its sharpness q; per kernel and width: latency
- * sensitivity.
+ * stages. The first fits isolated times. The second fits slowdowns of pairs with the first stage's
+ * numbers, and includes their errors. So a wrong contention model cannot bend the isolated times.
+ * Estimated are:
+ *   per device                  attention rate, stream and copy bandwidth, rate and knee of the
+ *                               intensity knob
+ *   per device, weight width    rate P, bandwidth B, one-row bandwidth, knee p, launch cost
+ *   for the machine             shared cap C and its sharpness q
+ *   per kernel and width        latency sensitivity
  *
- * Standard errors come from the covariance; intervals are simultaneous over all parameters
+ * Standard errors come from the covariance. Intervals are simultaneous over all parameters
  * (Bonferroni), 95 %. Drift between repetitions is taken out of the residuals and put into the
  * errors of every rate, because it moves them all together. A lack-of-fit test compares the misfit
- * of the form with the scatter of repetitions: a form that is wrong by more than 1 % (root mean
- * square) beyond chance at the 1 % level is flagged. Rows of set "held" are never fitted; they
- * judge the form beside two others (kernel_form).
- */
+ * of the model with the scatter of repetitions. It flags a model that is wrong by more than 1 %
+ * (root mean square) beyond chance at the 1 % level. Rows of set "held" are never fitted; they
+ * compare the model with two others (kernel_form). */
 #pragma once
 
 #include <stdbool.h>
@@ -53,7 +54,7 @@ struct kernel_estimate {
                                      value (launch and lambda: it excludes 0, or is narrow) */
 };
 
-/* One kernel of one device, alone or beside one partner, over all repetitions. */
+/* One kernel of one device, isolated or co-running with one partner, over all repetitions. */
 struct kernel_cell {
     const struct kernel_row *row; /* any of its rows: amounts, names; borrowed from the rows */
     int partner;                  /* cell of the partner alone; -1: this cell is alone */
@@ -111,7 +112,7 @@ void kernel_fit_fini(struct kernel_fit *fit);
 const struct kernel_estimate *kernel_fit_find(const struct kernel_fit *fit, enum kernel_param p,
                                               const char *device, uint32_t weight_bits);
 
-/* What a SoC file needs beyond the fit. */
+/* Numbers that a SoC file needs beyond the fit. */
 struct kernel_soc_options {
     const char *name;
     double ddr_peak_bytes_per_s; /* datasheet; 0: what the fit shows is reached */

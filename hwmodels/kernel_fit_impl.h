@@ -1,4 +1,4 @@
-/* What the files of the fit share. */
+/* Declarations shared by the files of the fit. */
 #pragma once
 
 #include "hwmodels/kernel_fit.h"

@@ -1,16 +1,21 @@
-/* The time of a measured kernel, alone and beside others: the form that kernel_fit estimates.
+/* The time of a measured kernel, isolated and co-running: the model that kernel_fit estimates.
  *
- *   alone     T = t + (a^p + b^p)^(1/p),  a = W/P, b = Q/B       form `p-norm` of roofline.h, m0 =
- * 0 together  T' = t + (a^p + (s b)^p)^(1/p) + lambda u T
+ *   isolated    T  = t + (a^p + b^p)^(1/p),  a = W/P, b = Q/B
+ *   co-running  T' = t + (a^p + (s b)^p)^(1/p) + lambda u T
  *
- * W flop, Q DDR bytes, P and B what the device reaches, t its launch cost, p the sharpness of the
- * knee (infinite: the plain roofline). Contention of kernels with solo draws d = Q/T under one
- * shared cap C with sharpness q, D the draws of all, F(x) = (1 + (x/C)^q)^(1/q):
- *   s = F(D) / F(d)         how much longer the memory part takes; 1 when alone
- *   u = (D - d) / (C F(D))  how busy the others keep the memory, at most about 1
- * s leaves compute-bound kernels alone and, for large q, lets memory-bound ones share the cap in
- * proportion to what they draw. lambda is a kernel's sensitivity to loaded memory latency, felt
- * below the cap too (fraction of T added when others use the whole memory). */
+ * The isolated time is model `p-norm` of roofline.h with m0 = 0. W is flop, Q is DDR bytes. P and B
+ * are the device's rate and bandwidth, t its launch cost. The sharpness of the knee is p (infinite:
+ * the plain roofline).
+ *
+ * Contention: kernels draw d = Q/T in isolation, D is the sum of all draws, and one shared cap C
+ * has sharpness q. With F(x) = (1 + (x/C)^q)^(1/q):
+ *
+ *   s = F(D) / F(d)         factor of the memory part; 1 when isolated
+ *   u = (D - d) / (C F(D))  share of the memory that the others keep busy, at most about 1
+ *
+ * Factor s does not change compute-bound kernels. For large q it lets memory-bound ones share the
+ * cap in proportion to their draws. A kernel's sensitivity to loaded memory latency is lambda, also
+ * below the cap: the fraction of T added when others use the whole memory. */
 #pragma once
 
 struct kernel_curve {
@@ -28,7 +33,7 @@ struct kernel_contention {
 /* Alone on the machine, in seconds. */
 double kernel_model_seconds(const struct kernel_curve *c, double flop, double bytes);
 
-/* T'/T beside kernels that draw others_bytes_per_s when alone; at least 1 for lambda >= 0. */
+/* T'/T next to kernels that draw others_bytes_per_s in isolation; at least 1 for lambda >= 0. */
 double kernel_model_slowdown(const struct kernel_curve *c, double flop, double bytes,
                              double others_bytes_per_s, const struct kernel_contention *m,
                              double lambda);

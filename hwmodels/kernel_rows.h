@@ -1,10 +1,9 @@
 /* Measured kernels as rows, and their CSV file.
  *
- * The file starts with "# xpusim-kernels v1"; further comment lines say on what it was measured.
- * Its first eleven columns are those of the reference points (soc, device, runtime, model,
- * weight_bits, act_bits, input_tokens, batch, metric, value, source), so whatever reads those reads
- * these; the others say what a fit needs and how far to trust a row.
- */
+ * The file starts with "# xpusim-kernels v1". Further comment lines describe the machine. The first
+ * eleven columns are those of the reference points, so a reader of those reads these too: soc,
+ * device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric, value, source. The
+ * others give what a fit needs, and how far to trust a row. */
 #pragma once
 
 #include <stdio.h>
@@ -17,7 +16,7 @@
 
 enum kernel_metric {
     KERNEL_METRIC_MS,       /* kernel_ms: one kernel, alone; median of a window */
-    KERNEL_METRIC_CO_MS,    /* co_kernel_ms: beside `partner` */
+    KERNEL_METRIC_CO_MS,    /* co_kernel_ms: next to `partner` */
     KERNEL_METRIC_SLOWDOWN, /* co_slowdown: co_kernel_ms over the windows alone before and after */
     KERNEL_METRIC_COMPILE_MS, /* compile_ms: preparing the kernel for the first time */
     KERNEL_METRIC_FIRST_MS,   /* first_ms: its first call */
@@ -29,8 +28,9 @@ enum kernel_metric {
 struct kernel_row {
     char soc[64], device[16], runtime[32];
     enum device_kind kind;
-    char model[KERNEL_NAME_BYTES];      /* kernel_spec_name */
-    char partner[KERNEL_PARTNER_BYTES]; /* "device:model" it ran beside; "" alone */
+    char model[KERNEL_NAME_BYTES]; /* kernel_spec_name */
+    char
+        partner[KERNEL_PARTNER_BYTES]; /* "device:model" of the co-running kernel; "" if isolated */
     char source[160];
     char flag[32]; /* "" trusted; else why not: foreign_cpu, steal, few_samples, unscreened, ... */
     enum kernel_op op;

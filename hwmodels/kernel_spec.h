@@ -1,8 +1,8 @@
-/* A kernel to measure: what it computes, how much work that is, how many bytes it moves.
+/* A kernel to measure: its computation, its work and its bytes.
  *
- * Work W and traffic Q follow Agent.xpu v2, Appendix B: a rows x k times k x n product is
- * W = 2 rows k n flop and reads its weights once; activations cross DDR once each way. Attention is
- * 4 heads head_dim flop per (query, key) pair and reads each key's K and V once. */
+ * Work W and traffic Q follow Agent.xpu v2, Appendix B. A rows x k times k x n product has W = 2
+ * rows k n flop. It reads its weights once, and activations cross DDR once each way. Attention has
+ * 4 heads head_dim flop per (query, key) pair, and reads each key's K and V once. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 /* A model's config.json as Hugging Face hosts it, read as one of this project's LLM files.
  *
- * Architectures are told by `model_type`; of a model with a picture or sound part the text part is
- * read (`text_config`). What the form of an LLM file cannot say (latent attention, shared experts,
- * layers that differ) is refused with the key that says it, never left out silently. */
+ * The key `model_type` names the architecture. A model with a picture or sound part is read as its
+ * text part (`text_config`). A property that an LLM file cannot represent is refused with its key,
+ * never left out silently. Examples are latent attention, shared experts, and layers that differ.
+ */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -14,10 +15,10 @@
 /* Whether a tree is such a file, and not one of this project's. */
 bool llm_hf_is(const cJSON *root);
 
-/* The LLM file, or NULL with errors that name `file` and the key. weight_bits 0: as the weights are
- * stored (`quantization_config`, `dtype`), with a 16-bit head where that leaves it; else 4, 8 or
- * 16, in the format soc_format_of_width. The name is `name`, or when that is NULL what the file or
- * its folder is called. */
+/* The LLM file, or NULL with errors that name `file` and the key. With weight_bits 4, 8 or 16 it
+ * has the format soc_format_of_width. With 0 it has the stored weights (`quantization_config`,
+ * `dtype`), and a 16-bit head where that leaves it. If name is NULL, the model has the name of the
+ * file or its folder. */
 cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32_t weight_bits,
                    struct err *e);
 

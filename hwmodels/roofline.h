@@ -51,9 +51,9 @@ struct roofline {
 const struct hwmodel_ops *hwmodel_find(const char *form);
 const char *const *hwmodel_names(void);
 
-/* Builds the model of an LLM on a SoC. Borrows soc and llm. runtime NULL: any of the right width.
- * model.machine is the one to run on and to ask for chunk_rows: whoever prices a kernel prices it
- * with the static shapes of the runtime that runs it. */
+/* Builds the model of an LLM on a SoC. Borrows soc and llm. With runtime NULL, any of the right
+ * width will do. Run on model.machine, and ask it for chunk_rows, so that costs use the static
+ * shapes of the runtime that runs the kernel. */
 void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
                    const struct llm *llm, const char *runtime);
 
@@ -63,7 +63,7 @@ void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_r
 void roofline_with_chunk(const struct roofline *r, uint8_t device, uint32_t rows,
                          struct roofline *out);
 
-/* Nonlinear ops (norms, rotary embedding, activation, residual sums) as kernels of their own, which
- * move activations through DDR, instead of fused into the matrix products (v1 5.1). sync_s: each
- * hop to an engine that runs them and back costs so much; 0: the same engine runs them. */
+/* Makes nonlinear ops (norms, rotary embedding, activation, residual sums) kernels of their own.
+ * They move activations through DDR, instead of being fused into the matrix products (v1 5.1). Each
+ * hop to a device that runs them and back costs sync_s. 0: the same device runs them. */
 void roofline_unfuse(struct roofline *r, double sync_s);

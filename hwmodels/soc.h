@@ -22,15 +22,14 @@ struct soc_curve {
     double launch_s;    /* t_launch, per primitive op */
 };
 
-/* What a runtime makes of weights of one width and of the KV cache. */
+/* A runtime's formats of weights of one width and of the KV cache. */
 struct soc_format {
     double body_bytes, head_bytes; /* per weight, scales included */
     double kv_bytes;               /* per element */
 };
 
-/* Formats of a runtime that states none: 4 bit with group scales 0.56 B, 8 bit 1.01 B, the head at
- * 8 bit below 16; an 8-bit KV cache beside quantised weights, as OpenVINO 2025 keeps it (README).
- */
+/* Formats of a runtime that states none (README). 4 bit has group scales 0.56 B, 8 bit 1.01 B; the
+ * head has 8 bit below 16. Quantised weights come with an 8-bit KV cache, as in OpenVINO 2025. */
 struct soc_format soc_format_of_width(uint32_t weight_bits);
 
 /* A measured table: measured over modelled time of kernels with that many rows. */
@@ -50,7 +49,7 @@ struct soc_start {
 };
 
 struct soc_runtime {
-    char runtime[32];         /* also stands for its later versions: "x-2025" for "x-2025.3" */
+    char runtime[32];         /* also used for its later versions: "x-2025" for "x-2025.3" */
     uint32_t weight_bits;     /* 4, 8, 16 */
     struct soc_format format; /* optional keys; else of the width */
     uint32_t chunk_rows;      /* static shape of this runtime; 0: the device's */
@@ -65,7 +64,7 @@ struct soc_runtime {
     /* e_d: of a decoding sequence's own row over its keys; 0: no measurement sets it apart */
     double decode_attention_frac;
     double knee; /* exponent of the p-norm form */
-    /* What a batch costs beyond its rows, per sequence beyond the first (README): */
+    /* Costs of a batch beyond its rows, per sequence beyond the first (README): */
     double decode_batch_frac;  /* share of the weights that a further decode reads again */
     double attention_launches; /* launches of attention */
     double kv_gather_frac;     /* KV traffic of gathering */
@@ -129,17 +128,19 @@ const char *llm_path(const char *name);
 /* An LLM file into the model everyone may know. */
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e);
 
-/* Leaves the rest of a device to somebody else for the whole run: of its time (everything takes
- * 1 / (1 - time_frac) as long) and of its compute rate alone (flop/s times 1 - rate_frac). */
+/* Reserves a part of a device for other software for the whole run. A share time_frac of its time
+ * goes, so everything takes 1 / (1 - time_frac) as long. A share rate_frac of its compute rate goes
+ * (flop/s times 1 - rate_frac), and nothing else. */
 void soc_reserve(struct soc_device *d, double time_frac, double rate_frac);
 
 /* The model as another width and format make it. */
 void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
                     const struct soc_format *format);
 
-/* Index of the entry for a runtime and weight width on a device: the same name; else the longest
- * name that `runtime` is a version of ("x-2025" for "x-2025.3"); else, not exact, the default's
- * runtime at this width, any runtime at this width, the default. runtime NULL: any of the right
- * width is exact, the default's runtime first. */
+/* Index of the entry for a runtime and weight width on a device, by the first rule that matches:
+ *   1. the same name;
+ *   2. the longest name that `runtime` is a version of ("x-2025" for "x-2025.3");
+ *   3. not exact: the default's runtime at this width, any runtime at this width, the default.
+ * runtime NULL: any of the right width is exact, the default's runtime first. */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           bool *exact);

@@ -1,11 +1,13 @@
-/* A machine that nobody has measured, as a file made from a sibling's.
+/* A machine without measurements, as a file made from a similar chip's file.
  *
- * Every number is taken over, marked assumed, and says from where. What a kernel's time is made of
- * gets the range that predictions from one SoC to another had where both are published
- * (hwmodels/residuals.csv, rows whose SoC was left out): rates and attention that of prompts,
- * bandwidths that of decoding, launch and fill that of short prompts. Data sheet numbers that the
- * caller knows replace the sibling's, and rates follow the device's peak, bandwidths the memory's,
- * as calibrations scale between SoCs of a family. */
+ * Every number is copied, marked assumed, and names its origin. The parts of a kernel's time get
+ * the range that predictions from one SoC to another had where both are published
+ * (hwmodels/residuals.csv, rows whose SoC was left out):
+ *   rates and attention   that of prompts
+ *   bandwidths            that of decoding
+ *   launch and fill       that of short prompts
+ * Datasheet numbers that the caller knows replace the similar chip's. Rates follow the device's
+ * peak and bandwidths the memory's, as calibrations scale between SoCs of a family. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -67,8 +67,8 @@ uint32_t speculation_draft(const struct speculation_model *m, uint64_t key, uint
 uint32_t speculation_accept(const struct speculation_model *m, uint64_t key, uint64_t step,
                             double history, uint32_t draft_tokens);
 
-/* What a simulation needs: `draft` and `accept` of struct sim_setup (sim/core/run.h) take these two
- * functions and a struct speculation_run as params. A class without a model drafts nothing. */
+/* Inputs of a simulation: `draft` and `accept` of struct sim_setup (sim/core/run.h) are these two
+ * functions, with a struct speculation_run as params. A class without a model drafts nothing. */
 enum speculation_history {
     SPECULATION_HISTORY_FULL,  /* long-running: Table 4's level from the first request */
     SPECULATION_HISTORY_TURN,  /* earlier turns of the same session */

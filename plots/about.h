@@ -1,6 +1,6 @@
-/* What a file of results says of itself (experiments/run/about.h writes it): of what kind it is,
- * and which policy, model, machine and workload it is of. JSON has it as the member "about", a
- * timeline as otherData, a CSV as comment lines "# key: value" before its header. */
+/* The description inside a file of results (experiments/run/about.h writes it): its kind, policy,
+ * model, machine and workload. JSON has it as the member "about", a timeline as otherData, a CSV as
+ * comment lines "# key: value" before its header. */
 #pragma once
 
 #include <cjson/cJSON.h>

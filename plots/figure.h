@@ -24,7 +24,7 @@ struct figure_input {
     cJSON *tree;      /* owned: a JSON file, but a timeline; else NULL */
 };
 
-/* What the user asked for. Strings are borrowed; NULL: the figure's default. */
+/* The user's request. Strings are borrowed; NULL: the figure's default. */
 struct figure_request {
     struct figure_input inputs[FIGURE_MAX_INPUTS];
     size_t n_inputs;
@@ -77,9 +77,8 @@ size_t figure_text_index(struct figure_texts *l, const char *text);
 /* Writes them as array NAME and their count as n_NAME, and frees the list. */
 void figure_texts_put(struct figure_texts *l, const char *name, struct figure_data *d);
 
-/* Where the axis of n bars ends: what is over four times all the rest, at most half of the bars, is
- * cut, so that it does not flatten them. mean and high (NaN where not defined) as they are drawn.
- */
+/* End of the axis of n bars. A bar that is over four times all the rest is cut, so that it does not
+ * flatten them; at most half of the bars are cut. Values (NaN where not defined) are as drawn. */
 double figure_bars_end(const double *mean, const double *high, size_t n);
 
 /* Different numbers of v, sorted, as the text xvalues for tics; "" when there are too many. v is
@@ -96,7 +95,7 @@ struct figure {
     const char *kinds; /* words of what it takes (about.h); "table": a CSV of anybody */
     bool alone;        /* of one file */
     bool chosen;       /* a report draws it only of files whose kind has its name */
-    /* What it draws where nobody says what; NULL-ended, of figures that draw metrics or columns. */
+    /* Metrics or columns that the figure draws by default; NULL-ended. */
     const char *const *metrics;
     /* 0, or -EINVAL with errors: nothing of the data is used then. */
     int (*prepare)(const struct figure_request *r, struct figure_data *d, struct err *e);

@@ -5,7 +5,7 @@
 
 #define RENDER_SVG 1u
 #define RENDER_PNG 2u
-#define RENDER_TSV 4u /* keep the data beside the pictures */
+#define RENDER_TSV 4u /* also write the data, next to the pictures */
 
 /* 0, or -EINVAL with an error that says how to install it. */
 int render_check_gnuplot(struct err *e);

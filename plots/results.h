@@ -1,9 +1,9 @@
 /* Results of many runs as points: axes (policy, load, parameters) and metrics with intervals.
  *
  * Reads `compare --json` (with or without --load), `sweep --export csv` and plain CSV. In a CSV,
- * rows of equal axes are replications: mean and 95 % interval are taken over them; columns M.low
- * and M.high beside M are taken as they are. The axes of a sweep export are its set.* columns;
- * those of a plain CSV are its text columns and the ones named as x and y. */
+ * rows of equal axes are replications, and give a mean and a 95 % interval. Columns M.low and
+ * M.high of a column M are taken as they are. The axes of a sweep export are its set.* columns.
+ * Those of a plain CSV are its text columns and the ones named as x and y. */
 #pragma once
 
 #include "plots/figure.h"

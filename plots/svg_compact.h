@@ -1,6 +1,6 @@
-/* Makes the SVG that gnuplot writes small, without a visible difference: groups without anything in
- * them and attributes that say what holds anyway go, neighbours of equal attributes become one,
- * coordinates are rounded to a tenth of a pixel, shapes that nobody uses go. */
+/* Makes gnuplot's SVG small, without a visible difference. It removes empty groups, unused shapes,
+ * and attributes that hold anyway. It merges adjacent elements of equal attributes, and rounds
+ * coordinates to a tenth of a pixel. */
 #pragma once
 
 /* Returns a text that the caller frees. */

@@ -1,5 +1,5 @@
-/* Reads a timeline that `run --timeline` wrote, event by event: one event stands on each line, so
- * memory stays constant however long the run was. */
+/* Reads a timeline that `run --timeline` wrote, event by event. Each line has one event, so memory
+ * is constant for any length of run. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -42,16 +42,16 @@ struct arrivals {
     double op_s; /* operational time of the last arrival; 0 before it */
 };
 
-/* Stationary from the start on: n requests are expected in n mean gaps, whatever the gaps' law.
- * Replay starts anywhere in the recording, so that seeds differ, and goes round. */
+/* Stationary from the start on: n requests are expected in n mean gaps, for any distribution of
+ * gaps. Replay starts anywhere in the recording, so that seeds differ, and wraps around. */
 void arrivals_init(struct arrivals *a, enum arrival_kind kind, double mean_s, double cv,
                    const struct events *events, uint64_t key);
 void arrivals_fini(struct arrivals *a);
 double arrivals_next(struct arrivals *a); /* operational time of the next arrival, s */
 
-/* User activity, a two-state Markov-modulated rate of mean 1: `burst` while active and
- * (1 - burst * share) / (1 - share) while idle; active and idle times are exponential with means
- * share * period and (1 - share) * period; it starts in its steady state. burst 1: off. */
+/* User activity, a two-state Markov-modulated rate of mean 1. It is `burst` while active, and (1 -
+ * burst * share) / (1 - share) while idle. Active and idle times are exponential with means share *
+ * period and (1 - share) * period. It starts in its steady state. burst 1: off. */
 struct activity {
     double burst, idle_factor, mean_on_s, mean_off_s;
     struct rng rng;

@@ -1,4 +1,4 @@
-/* What the importers share: rows as a source tells them, before they are sessions. */
+/* Declarations shared by the importers: rows of a source, before they are sessions. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -16,8 +16,9 @@ struct import_row {
     int64_t start_ns; /* since 1970 or the source's own zero */
     int64_t end_ns;   /* of the answer; TIME_NEVER_NS where the source does not say */
     uint64_t input, output, prefix;
-    /* Whose next turn it is, and by what its own next turn names it: keys (import_key), 0 none. Of
-     * sessions with a name both are that name; the first turn may have no `after`. */
+    /* Keys (import_key; 0 none): `after` names the request before it in its session, and `key` is
+     * the name that the next turn uses. In named sessions both are that name. A first turn may have
+     * no `after`. */
     uint64_t after, key;
     size_t block, n_blocks; /* of its prompt, in import.blocks */
     uint32_t line;

@@ -1,4 +1,4 @@
-/* What readers of JSON formats share. */
+/* Declarations shared by readers of JSON formats. */
 #pragma once
 
 #include "traces/import.h"

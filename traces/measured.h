@@ -1,9 +1,9 @@
-/* Serving runs measured on real machines: what arrived, and when each answer began and ended.
+/* Serving runs measured on real machines: arrivals, and the begin and end of each answer.
  *
- * CSV columns request_id, arrival_s (from any origin), input_tokens, output_tokens, and, both from
- * the arrival, ttft_s (first token) and e2e_s (last token). A first line "# xpusim-run v1" may name
- * the version; of a column status only rows with `ok` count (`xpusim observe`
- * writes the others too); further columns are ignored. */
+ * The CSV has the columns request_id, arrival_s (from any origin), input_tokens, output_tokens.
+ * Counted from the arrival, it has ttft_s (first token) and e2e_s (last token). A first line "#
+ * xpusim-run v1" may name the version. If there is a column status, only rows with `ok` count
+ * (`xpusim observe` writes the others too). Further columns are ignored. */
 #pragma once
 
 #include "sim/api/trace.h"

@@ -49,5 +49,5 @@ struct mixed {
     uint64_t seed;
 };
 
-/* `m` is checked (ranges, arrival kind). `spec` stands in errors. */
+/* `m` is checked (ranges, arrival kind). Errors name `spec`. */
 int mixed_generate(const struct mixed *m, const char *spec, struct trace *out, struct err *e);

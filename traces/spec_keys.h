@@ -19,8 +19,8 @@ struct spec_keys {
     uint32_t n_numbers;
     const char *const *texts; /* names; NULL at their end, or NULL for none */
     double *v;                /* of the numbers: borrowed */
-    const char **t;           /* of the texts, likewise; nobody frees what they point to */
-    uint64_t seen;            /* bit per number, then per text, that was set */
+    const char **t; /* of the texts, parallel to the keys; nobody frees what they point to */
+    uint64_t seen;  /* bit per number, then per text, that was set */
 };
 
 /* Every number its default; nothing seen. */

@@ -1,6 +1,6 @@
-/* Workloads "summary", "rag", "ui" and "tweet", with ":n=40,concurrent=1,gap_s=0": so many reactive
- * requests of one task, from users who send the next one gap_s after each answer. What sd.npu
- * measures is this with one user. Rows of a dataset are drawn whole, without reusable prefixes. */
+/* Workloads "summary", "rag", "ui" and "tweet", with ":n=40,concurrent=1,gap_s=0". They have n
+ * reactive requests of one task, from users who send the next one gap_s after each answer. sd.npu
+ * measures this with one user. Rows of a dataset are drawn whole, without reusable prefixes. */
 #pragma once
 
 #include <stdbool.h>

@@ -35,14 +35,14 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
 /* An extra without anything set. */
 struct trace_extra trace_extra_none(void);
 /* Sorts, links turns, checks ids (unique) and sessions (turns 0, 1, 2, ... without holes), hashes.
- * Takes the builder's arrays. `name` stands in errors. renumber: ids 0.. in arrival order. Cost
- * O(n log n). */
+ * Takes the builder's arrays. Errors use `name`. renumber: ids 0.. in arrival order. Cost O(n log
+ * n). */
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
                 struct err *e);
 /* The rows with keep[row], as a trace of its own that the caller frees. -EINVAL when a session
  * would have a hole: turns must be whole from 0. */
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
-/* Of every field of every row: equal traces have equal hashes, however they came about. */
+/* Hash of every field of every row: equal traces have equal hashes, regardless of their origin. */
 uint64_t trace_hash(const struct trace *t);
 /* Gives a packed trace its rows; nothing when it has them. */
 void trace_unpack(struct trace *t);
@@ -55,11 +55,14 @@ uint32_t trace_default_limit(uint32_t output_tokens);
 
 /* ---- files (trace_csv.c) ---- */
 
-/* Reads "# xpusim-trace v1" (a file without the comment is taken as v1). Errors "FILE:LINE: column
- * NAME: ...": unknown column, value out of range, prefix_tokens on a first turn or above
- * input_tokens, missing or surplus arrival_s or gap_s, class other than reactive or proactive, an
- * id or turn twice, a turn without the one before. Times are read to the nanosecond, so that a
- * written trace reads back to the same bytes. Without max_output_tokens, trace_default_limit. */
+/* Reads "# xpusim-trace v1"; a file without that comment is read as v1. Errors have the form
+ * "FILE:LINE: column NAME: ...". These are errors:
+ *   an unknown column, a value out of range, a class other than reactive or proactive;
+ *   prefix_tokens on a first turn, or above input_tokens;
+ *   a missing or surplus arrival_s or gap_s;
+ *   an id or turn twice, a turn without the one before.
+ * Times are read to the nanosecond, so a written trace reads back to the same bytes. A missing
+ * max_output_tokens becomes trace_default_limit. */
 int trace_read(const char *path, struct trace *out, struct err *e);
 /* Writes to a temporary name, then renames: a failed write leaves nothing. */
 int trace_write(const char *path, const struct trace *t, struct err *e);
@@ -72,7 +75,7 @@ void trace_print(FILE *out, const struct trace *t);
  * repeated and out-of-range keys, zero rates and absurd sizes are errors naming spec and key. */
 int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                    struct err *e);
-/* The same, packed where its requests are alike. */
+/* Like trace_generate, but packed where requests are equal. */
 int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                           struct err *e);
 /* The default of a number of `mixed`; false when it has no such key. */
@@ -94,7 +97,7 @@ struct trace_import_options {
     uint64_t seed;
     bool link;    /* a prompt that continues an earlier one's whole blocks is its next turn */
     bool history; /* every turn's prompt begins with the prompt and the answer before it */
-    /* Of texts without times (sharegpt): */
+    /* For texts without times (sharegpt): */
     double chars_per_token, rate_per_min, think_s;
 };
 #define TRACE_IMPORT_DEFAULTS                                                                      \
@@ -102,10 +105,10 @@ struct trace_import_options {
         .to_s = (double)INFINITY, .rate_scale = 1.0, .sample_frac = 1.0, .seed = 1,                \
         .chars_per_token = 4.0, .think_s = 10.0                                                    \
     }
-/* What a trace cannot hold of its source. Requests without output tokens (failed ones) are left
- * out; prompt tokens that the source says a cache can serve are computed unless an earlier turn of
- * the session left them, since prefixes belong to a session; where the source does not say when an
- * answer ended, the gap to the next turn is the time between their arrivals. */
+/* Data of a source that a trace cannot represent. Requests without output tokens (failed ones) are
+ * left out. Prompt tokens that the source's cache could serve are computed unless an earlier turn
+ * of the session left them, because prefixes belong to a session. Where the source does not say
+ * when an answer ended, the gap to the next turn is the time between their arrivals. */
 struct trace_import_losses {
     const char *format; /* as which it was read */
     size_t failed, gaps_from_arrivals, turns;
@@ -128,7 +131,7 @@ int trace_resample(const struct trace *t, uint64_t seed, struct trace *out, stru
 
 struct dataset_row {
     uint32_t input_tokens, output_tokens, prefix_tokens;
-    uint32_t session; /* conversation; 0 where rows stand alone */
+    uint32_t session; /* conversation; 0 where rows are no conversation */
     uint32_t turn;    /* from 0 within its session */
     bool after_tool;
 };
@@ -139,9 +142,9 @@ struct dataset {
     uint32_t n_sessions; /* 0: no conversations */
 };
 
-/* A shipped name ("reactive_mixed") or a path to a CSV in the same form: input_tokens,
- * output_tokens, and where rows form conversations (rows of one stand together, in order)
- * session_id, conversation_id or task_id, prefix_tokens, after_tool. Other columns are ignored. */
+/* A shipped name ("reactive_mixed") or a path to a CSV with the same columns: input_tokens,
+ * output_tokens, and for conversations session_id, conversation_id or task_id, prefix_tokens,
+ * after_tool. Rows of one conversation follow each other, in order. Other columns are ignored. */
 int dataset_load(const char *name, struct dataset *out, struct err *e);
 void dataset_fini(struct dataset *d);
 

@@ -1,15 +1,14 @@
 /* Devices that run kernels, behind one interface.
  *
- * A backend enumerates devices, opens them, prepares kernels and runs them asynchronously, one
- * queue per device, in submission order. Launches are named by tickets that count up from 1 per
- * device. Stamps are kept for the last BACKEND_MAX_INFLIGHT tickets. Every call is made by one
- * controlling thread; none but `wait`, `idle` and `prepare` takes long, and `wait` returns by its
- * timeout whatever the device does.
+ * A backend enumerates devices, opens them, prepares kernels and runs them asynchronously. Each
+ * device has one queue, in submission order. Tickets name launches; they count up from 1 per
+ * device. Stamps are kept for the last BACKEND_MAX_INFLIGHT tickets. One controlling thread makes
+ * every call. Only `wait`, `idle` and `prepare` take long, and `wait` returns by its timeout
+ * regardless of the device.
  *
  * Time is the backend's own clock (`now_ns`): the host's monotonic clock for real devices, a
- * virtual one for `sim`. Libraries that only some machines have are loaded when a backend starts;
- * their absence is an error that names the Debian package, never a crash.
- */
+ * virtual one for `sim`. Libraries that only some machines have are loaded when a backend starts.
+ * Their absence is an error that names the Debian package, never a crash. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,7 +47,7 @@ struct backend_prep {
     char note[64];    /* which variant was chosen, and the like */
 };
 
-/* Of one launch, on the backend's clock. */
+/* Instants of one launch, on the backend's clock. */
 struct backend_stamps {
     int64_t submit_ns, start_ns, end_ns;
     int64_t cpu_ns; /* processor time the worker spent on it; -1 unknown */
@@ -71,7 +70,7 @@ struct backend_kernel; /* one prepared kernel of one device */
 struct backend_ops {
     const char *name;
     const char *summary;
-    bool virtual_time; /* no real device: devices can be closed whatever happened */
+    bool virtual_time; /* no real device: devices can be closed in any state */
     /* Loads what is needed. NULL with errors added when it cannot work here. */
     struct backend *(*start)(const struct backend_options *o, struct err *e);
     void (*stop)(struct backend *b); /* after all devices are closed */
@@ -90,9 +89,9 @@ struct backend_ops {
     int64_t (*submit)(struct backend_kernel *k);
     /* Until the launch is done: 0, -ETIMEDOUT, -ECANCELED (withdrawn), -EIO (failed). */
     int (*wait)(struct backend_device *d, int64_t ticket, int64_t timeout_ns);
-    /* Of a launch that is done. 0 or -EINVAL. A device with a clock of its own is placed on the
-     * host's by what has been waited for so far: compare stamps that were read after the last wait.
-     */
+    /* Stamps of a launch that is done. 0 or -EINVAL. A device with a clock of its own is placed on
+     * the host's by the launches waited for so far. So compare stamps that were read after the last
+     * wait. */
     int (*stamps)(struct backend_device *d, int64_t ticket, struct backend_stamps *out);
     /* Withdraws a launch and all after it that have not started: returns the last ticket that
      * stays, or -ENOTSUP. */

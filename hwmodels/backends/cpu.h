@@ -7,7 +7,7 @@
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/native_kernels.h"
 
-/* What the state of such a backend begins with. Functions a set does not have are NULL. */
+/* The first member of the state of such a backend. Functions that a set does not have are NULL. */
 struct cpu_backend {
     struct native_kernels kernels;
     const void *library; /* handed to products */

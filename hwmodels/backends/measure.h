@@ -1,12 +1,13 @@
-/* Measuring kernels alone and together on the devices of a backend (`xpusim measure`).
+/* Measuring isolated and co-running kernels on the devices of a backend (`xpusim measure`).
  *
- * Protocol. Each repetition measures every shape alone, in an order of its own, then every pair in
- * the bracket a b | a and b | a b: the slowdown of a kernel is its time together over the mean of
- * its times alone just before and after, so slow drift cancels. Weights rotate through memory
- * beyond the last-level cache; the first call is recorded apart; repetitions can be spread over
- * time. A window during which others used the processor, the hypervisor took it away, or the worker
- * lost its core is repeated, then kept with a flag. Nothing waits longer than its deadline.
- */
+ * Protocol. Each repetition measures every shape in isolation, in an order of its own. Then it
+ * measures every pair in the bracket a b | a and b | a b. The slowdown of a kernel is its
+ * co-running time over the mean of its isolated times just before and after, so slow drift cancels.
+ * Weights rotate through memory beyond the last-level cache. The first call is recorded apart.
+ * Repetitions can be spread over time.
+ *
+ * A window is repeated when others used the processor, the hypervisor took it away, or the worker
+ * lost its core. It is then kept with a flag. Nothing waits longer than its deadline. */
 #pragma once
 
 #include "hwmodels/backends/backend.h"

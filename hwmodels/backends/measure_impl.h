@@ -1,4 +1,4 @@
-/* What the files of the measuring protocol share. */
+/* Declarations shared by the files of the measuring protocol. */
 #pragma once
 
 #include "hwmodels/backends/host.h"

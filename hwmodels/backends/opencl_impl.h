@@ -1,4 +1,4 @@
-/* What the files of the opencl backend share. */
+/* Declarations shared by the files of the opencl backend. */
 #pragma once
 
 #include "hwmodels/backends/backend.h"

@@ -1,9 +1,11 @@
-/* What to measure: shapes alone, and pairs of shapes together.
+/* The measurement plan: isolated shapes, and pairs of shapes that run together.
  *
- * Shapes cover what a fit needs: products from one row (the memory anchor) to many (the compute
- * anchor) with the knee between, tiny ones for the launch cost, attention, plain streams and the
- * intensity knob. Others are held out and judge the fit: row counts between the fitted ones, other
- * matrices, other contexts. Pairs span the memory's load from slight to far above what it gives. */
+ * Shapes cover what a fit needs:
+ *   products       from one row (the memory anchor) to many (the compute anchor), the knee between
+ *   tiny products  launch cost
+ *   others         attention, plain streams, the intensity knob
+ * Further shapes are held out and test the fit: row counts between the fitted ones, other matrices,
+ * other contexts. Pairs cover memory loads from slight to far above its capacity. */
 #pragma once
 
 #include "hwmodels/backends/backend.h"

@@ -1,11 +1,10 @@
-/* `sim`: the simulator's own models as devices, in virtual time. The oracle of the measuring
- * pipeline: what is measured can be compared with what was put in.
+/* `sim`: the simulator's own models as devices, in virtual time. It is the oracle of the measuring
+ * pipeline, because the fitted numbers can be compared with the true ones.
  *
- * A kernel takes what form `p-norm` of roofline.h says for the SoC's numbers (or another form, to
- * see whether a fit notices), times what kernel_model.h says contention costs, times drift, noise
- * and now and then an outlier. Devices run their queues side by side; a kernel's pace changes when
- * a neighbour starts or stops. Deterministic in the seed.
- */
+ * A kernel's time is that of model `p-norm` of roofline.h for the SoC's numbers. Another model
+ * tests whether a fit notices. Contention (kernel_model.h), drift, noise and now and then an
+ * outlier multiply it. Devices run their queues in parallel. A kernel's pace changes when a kernel
+ * on another device starts or stops. Deterministic in the seed. */
 #pragma once
 
 #include "hwmodels/backends/backend.h"
@@ -16,7 +15,7 @@ enum simdev_form {
     SIMDEV_MODEL,  /* p-norm without row fill: what kernel_fit assumes */
     SIMDEV_FILL,   /* wrong: p-norm with the row fill below */
     SIMDEV_STEPS,  /* wrong: rows of products are padded to multiples of 48 */
-    SIMDEV_PRIVATE /* wrong contention: a device's neighbours slow it whatever they draw */
+    SIMDEV_PRIVATE /* wrong contention: a co-running device slows it, independent of its draw */
 };
 
 struct simdev_truth {

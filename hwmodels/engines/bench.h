@@ -1,5 +1,5 @@
-/* Single kernels of an engine's library, for `xpusim measure`: what a shared object of an engine
- * may export beside its model kernels (sim/api/engine.h). */
+/* Single kernels of a backend's library, for `xpusim measure`. A shared object of an inference
+ * backend may export these in addition to its model kernels (sim/api/engine.h). */
 #pragma once
 
 #include <stdint.h>
@@ -35,5 +35,5 @@ struct engine_bench_ops {
     int (*run)(void *kernel, uint32_t turn, const float *x, float *y, char *why);
 };
 
-/* What the shared object exports. */
+/* The function that the shared object exports. */
 const struct engine_bench_ops *xpusim_engine_bench(void);

@@ -40,8 +40,8 @@ void ir_result(struct ir *ir, struct ir_port x);
 /* y = x W^T with int8 weights and an f16 scale per output, as exporters write them. */
 struct ir_port ir_linear(struct ir *ir, struct ir_port x, enum engine_tensor t, uint32_t layer,
                          uint32_t in, uint32_t out);
-/* The same with given weights w[out][in] (NULL: some): floats of 32 or 16 bits, integers of 8 or 4
- * (two to a byte) times 1/64. */
+/* Like ir_matmul, with given weights w[out][in] (NULL: any): floats of 32 or 16 bits, integers of 8
+ * or 4 (two to a byte) times 1/64. */
 struct ir_port ir_product(struct ir *ir, struct ir_port x, uint32_t bits, const void *weights,
                           uint32_t in, uint32_t out);
 struct ir_port ir_norm(struct ir *ir, struct ir_port x);

@@ -56,7 +56,7 @@ struct odevice {
     size_t n_scratch;
 };
 
-/* What OpenVINO says went wrong, after `what`. Returns -EIO. */
+/* Writes OpenVINO's message after `what`. Returns -EIO. */
 int openvino_failure(char *why, const char *what);
 const char *openvino_version(void);
 /* Compiles a model, which is ended and freed; its constants go to *out. 0, or -errno with a reason
