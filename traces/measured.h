@@ -17,6 +17,7 @@ struct measured_run {
     struct trace trace;                /* reactive single requests, numbered in order of arrival */
     struct measured_latency *measured; /* owned; of trace.rows[i] */
     uint32_t *ids;                     /* owned; request_id in the file */
+    size_t n_prompts_unknown;          /* rows whose input_tokens the server did not count */
 };
 
 /* `name`: a shipped run, or a path (with a slash, or ending in .csv). 0, or -EINVAL with errors

@@ -24,8 +24,10 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
     if (rc == 0) {
         observe_write(&o->observe, t, rows, out);
     }
+    uint32_t unknown = 0;
     for (size_t i = 0; i < t->n; i++) {
         counts[rows[i].status]++;
+        unknown += rows[i].status == OBSERVE_OK && rows[i].count == OBSERVE_COUNT_UNKNOWN;
     }
     free(rows);
     if (rc != 0) {
@@ -35,6 +37,12 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
         if (counts[s] > 0) {
             (void)fprintf(stderr, "%u %s\n", counts[s], observe_status_names[s]);
         }
+    }
+    if (unknown > 0) {
+        (void)fprintf(stderr,
+                      "xpusim: warning: the server does not say how long prompts are: input_tokens "
+                      "of %u rows are the trace's, and its own may be several times that\n",
+                      unknown);
     }
     return counts[OBSERVE_OK] > 0 ? EXIT_OK : EXIT_CHECK_FAILED;
 }

@@ -11,6 +11,7 @@
     F(easy_cleanup)                                                                                \
     F(easy_getinfo)                                                                                \
     F(easy_init)                                                                                   \
+    F(easy_perform)                                                                                \
     F(easy_setopt)                                                                                 \
     F(global_cleanup)                                                                              \
     F(global_init)                                                                                 \

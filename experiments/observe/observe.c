@@ -12,13 +12,18 @@
 #include "sim/base/arena.h"
 #include "sim/base/clock.h"
 #include "sim/base/json.h"
+#include "sim/base/text.h"
 #include "sim/base/units.h"
 
 #define LINE_BYTES 65536
 #define POLL_MOST_MS 1000
 
+static const uint32_t PROBE_WORDS[] = {8, 64};
+
 const char *const observe_status_names[OBSERVE_STATUS_COUNT] = {"ok",      "refused", "http",
                                                                 "timeout", "broken",  "empty"};
+
+const char *const observe_count_names[OBSERVE_COUNT_COUNT] = {"unknown", "server", "probe"};
 
 /* One request under way. */
 struct exchange {
@@ -46,6 +51,9 @@ struct replay {
     CURLM *multi;
     struct curl_slist *headers;
     int64_t epoch_ns;
+    /* Tokens of a prompt of n words: fixed + per_word n. The server's, or one a word. */
+    double fixed, per_word;
+    bool probed;
     struct due *due; /* waiting, earliest last */
     size_t n_due;
     uint32_t running;
@@ -62,26 +70,33 @@ static void due_add(struct replay *r, int64_t at_ns, uint32_t row)
 
 /* ---- what is sent ---- */
 
-/* About as many tokens as asked: short usual words are one token each in usual vocabularies, single
- * letters in those without words. The server says how many it made of it. */
-static char *prompt_text(uint32_t tokens, uint32_t id)
+/* Short usual words, in a pattern of eight: one token each in usual vocabularies, and up to four
+ * where there are no words. */
+static char *prompt_text(uint32_t words, uint32_t id)
 {
-    static const char *const words[] = {"a", "i", "o", "e", "u", "y", "s", "t"};
-    char *text = xmalloc(2 * (size_t)tokens + 1);
-    for (uint32_t i = 0; i < tokens; i++) {
-        text[2 * i] = words[(i * 7 + id * 3) % 8][0];
+    static const char *const usual[] = {"a", "i", "o", "e", "u", "y", "s", "t"};
+    char *text = xmalloc(2 * (size_t)words + 1);
+    for (uint32_t i = 0; i < words; i++) {
+        text[2 * i] = usual[(i * 7 + id * 3) % 8][0];
         text[2 * i + 1] = ' ';
     }
-    text[2 * (size_t)tokens] = '\0';
+    text[2 * (size_t)words] = '\0';
     return text;
 }
 
-static char *body_text(const struct replay *r, const struct trace_row *row)
+static uint32_t words_of(const struct replay *r, uint32_t tokens)
+{
+    double words = round((tokens - r->fixed) / r->per_word);
+    return words > 1.0 ? (uint32_t)words : 1;
+}
+
+static char *body_text(const struct observe_options *o, uint32_t words, uint32_t id,
+                       uint32_t max_tokens, bool stream)
 {
     cJSON *b = cJSON_CreateObject();
-    char *prompt = prompt_text(row->input_tokens, row->request_id);
-    cJSON_AddStringToObject(b, "model", r->o->model);
-    if (r->o->chat) {
+    char *prompt = prompt_text(words, id);
+    cJSON_AddStringToObject(b, "model", o->model);
+    if (o->chat) {
         cJSON *message = cJSON_CreateObject();
         cJSON_AddStringToObject(message, "role", "user");
         cJSON_AddStringToObject(message, "content", prompt);
@@ -89,11 +104,13 @@ static char *body_text(const struct replay *r, const struct trace_row *row)
     } else {
         cJSON_AddStringToObject(b, "prompt", prompt);
     }
-    cJSON_AddNumberToObject(b, "max_tokens", row->output_tokens);
+    cJSON_AddNumberToObject(b, "max_tokens", max_tokens);
     cJSON_AddNumberToObject(b, "temperature", 0);
-    cJSON_AddBoolToObject(b, "stream", true);
+    cJSON_AddBoolToObject(b, "stream", stream);
     cJSON_AddBoolToObject(b, "ignore_eos", true); /* servers that do not know it ignore it */
-    cJSON_AddBoolToObject(cJSON_AddObjectToObject(b, "stream_options"), "include_usage", true);
+    if (stream) {
+        cJSON_AddBoolToObject(cJSON_AddObjectToObject(b, "stream_options"), "include_usage", true);
+    }
     char *text = json_text(b, false);
     cJSON_Delete(b);
     free(prompt);
@@ -117,6 +134,13 @@ static bool has_text(const cJSON *event)
     return cJSON_IsString(text) && text->valuestring[0] != '\0';
 }
 
+/* As the server counts; 0: it does not say. */
+static uint32_t prompt_tokens(const cJSON *event)
+{
+    const cJSON *n = cJSON_GetObjectItem(cJSON_GetObjectItem(event, "usage"), "prompt_tokens");
+    return cJSON_IsNumber(n) && n->valuedouble >= 1.0 ? (uint32_t)n->valuedouble : 0;
+}
+
 static void take_line(struct exchange *x)
 {
     struct observe_row *row = &x->replay->rows[x->row];
@@ -135,9 +159,9 @@ static void take_line(struct exchange *x)
         row->first_s = row->output_tokens == 0 ? row->last_s : row->first_s;
         row->output_tokens++;
     }
-    const cJSON *prompt = cJSON_GetObjectItem(cJSON_GetObjectItem(event, "usage"), "prompt_tokens");
-    if (cJSON_IsNumber(prompt) && prompt->valuedouble >= 1.0) {
-        row->input_tokens = (uint32_t)prompt->valuedouble;
+    if (prompt_tokens(event) > 0) {
+        row->input_tokens = prompt_tokens(event);
+        row->count = OBSERVE_COUNT_SERVER;
     }
     cJSON_Delete(event);
 }
@@ -158,28 +182,80 @@ static size_t on_data(char *data, size_t size, size_t n, void *self)
 
 /* ---- life of an exchange ---- */
 
+static CURL *request(const struct replay *r, const char *body, curl_write_callback on, void *self)
+{
+    CURL *easy = r->curl.easy_init();
+    char *url = xformat("%s/%s", r->o->url, r->o->chat ? "chat/completions" : "completions");
+    (void)r->curl.easy_setopt(easy, CURLOPT_URL, url); /* which it copies */
+    free(url);
+    (void)r->curl.easy_setopt(easy, CURLOPT_POSTFIELDS, body);
+    (void)r->curl.easy_setopt(easy, CURLOPT_HTTPHEADER, r->headers);
+    (void)r->curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on);
+    (void)r->curl.easy_setopt(easy, CURLOPT_WRITEDATA, self);
+    (void)r->curl.easy_setopt(easy, CURLOPT_PRIVATE, self);
+    (void)r->curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)r->curl.easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    (void)r->curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(r->o->timeout_s * 1e3));
+    return easy;
+}
+
 static void begin(struct replay *r, uint32_t row)
 {
     const struct trace_row *t = &r->t->rows[row];
+    const uint32_t words = words_of(r, t->input_tokens);
     struct exchange *x = xcalloc(1, sizeof *x);
     *x = (struct exchange){.replay = r, .row = row, .start_ns = clock_now_ns()};
     x->line = xmalloc(LINE_BYTES);
-    x->body = body_text(r, t);
-    x->easy = r->curl.easy_init();
+    x->body = body_text(r->o, words, t->request_id, t->output_tokens, true);
     r->rows[row].arrival_s = units_s_from_ns(x->start_ns - r->epoch_ns);
-    char *url = xformat("%s/%s", r->o->url, r->o->chat ? "chat/completions" : "completions");
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_URL, url); /* which it copies */
-    free(url);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_POSTFIELDS, x->body);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_HTTPHEADER, r->headers);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_data);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_PRIVATE, x);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_TCP_NODELAY, 1L);
-    (void)r->curl.easy_setopt(x->easy, CURLOPT_TIMEOUT_MS, (long)(r->o->timeout_s * 1e3));
+    if (r->probed) {
+        r->rows[row].input_tokens = (uint32_t)round(r->fixed + r->per_word * words);
+        r->rows[row].count = OBSERVE_COUNT_PROBE;
+    }
+    x->easy = request(r, x->body, on_data, x);
     (void)r->curl.multi_add_handle(r->multi, x->easy);
     r->running++;
+}
+
+/* ---- how long prompts are for the server ---- */
+
+static size_t on_answer(char *data, size_t size, size_t n, void *self)
+{
+    struct text *answer = self;
+    if (answer->n < LINE_BYTES) { /* what is longer is no answer of one token */
+        text_add(answer, data, size * n);
+    }
+    return size * n;
+}
+
+static uint32_t ask_tokens(const struct replay *r, uint32_t words)
+{
+    struct text answer = {0};
+    char *body = body_text(r->o, words, 0, 1, false);
+    CURL *easy = request(r, body, on_answer, &answer);
+    (void)r->curl.easy_perform(easy);
+    cJSON *event = cJSON_Parse(text_end(&answer));
+    uint32_t tokens = prompt_tokens(event);
+    cJSON_Delete(event);
+    r->curl.easy_cleanup(easy);
+    cJSON_free(body);
+    text_fini(&answer);
+    return tokens;
+}
+
+/* Two prompts of whole patterns make the line. A server that says nothing leaves one token a word.
+ */
+static void probe(struct replay *r)
+{
+    r->fixed = 0.0;
+    r->per_word = 1.0;
+    uint32_t few = ask_tokens(r, PROBE_WORDS[0]);
+    uint32_t many = few > 0 ? ask_tokens(r, PROBE_WORDS[1]) : 0;
+    if (many > few) {
+        r->per_word = (double)(many - few) / (PROBE_WORDS[1] - PROBE_WORDS[0]);
+        r->fixed = few - r->per_word * PROBE_WORDS[0];
+        r->probed = true;
+    }
 }
 
 static enum observe_status judge(const struct exchange *x, CURLcode code, long http)
@@ -257,6 +333,7 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
     r.multi = r.curl.multi_init();
     r.headers = r.curl.slist_append(NULL, "Content-Type: application/json");
     r.due = xcalloc(t->n + 1, sizeof *r.due);
+    probe(&r);
     r.epoch_ns = clock_now_ns();
     for (size_t i = 0; i < t->n; i++) {
         rows[i] = (struct observe_row){
@@ -278,7 +355,7 @@ void observe_write(const struct observe_options *o, const struct trace *t,
 {
     (void)fprintf(out, "# xpusim-run v1\n# observed at %s, model %s\n", o->url, o->model);
     (void)fprintf(out, "request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s,class,asked,"
-                       "http,status\n");
+                       "http,status,prompt_count\n");
     for (size_t i = 0; i < t->n; i++) {
         const struct observe_row *r = &rows[i];
         const struct trace_row *row = &t->rows[i];
@@ -289,8 +366,9 @@ void observe_write(const struct observe_options *o, const struct trace *t,
         } else {
             (void)fprintf(out, ",,");
         }
-        (void)fprintf(out, "%s,%u,%d,%s\n",
+        (void)fprintf(out, "%s,%u,%d,%s,%s\n",
                       row->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
-                      row->output_tokens, r->http, observe_status_names[r->status]);
+                      row->output_tokens, r->http, observe_status_names[r->status],
+                      observe_count_names[r->count]);
     }
 }

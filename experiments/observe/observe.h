@@ -18,6 +18,15 @@ enum observe_status {
 };
 extern const char *const observe_status_names[OBSERVE_STATUS_COUNT]; /* "ok", "refused", ... */
 
+/* Source of a prompt's token count. */
+enum observe_count {
+    OBSERVE_COUNT_UNKNOWN, /* nobody: input_tokens is the trace's number */
+    OBSERVE_COUNT_SERVER,  /* the server, in the stream of this request */
+    OBSERVE_COUNT_PROBE,   /* the server, for two prompts before the replay: a line through both */
+    OBSERVE_COUNT_COUNT
+};
+extern const char *const observe_count_names[OBSERVE_COUNT_COUNT]; /* "unknown", ... */
+
 struct observe_options {
     const char *url;   /* up to and including "/v1" */
     const char *model; /* its name at the server */
@@ -32,12 +41,16 @@ struct observe_row {
     int http;                          /* status line, 0: none */
     double arrival_s, first_s, last_s; /* first, last: NaN without a token */
     uint32_t input_tokens;             /* as the server counts, else as asked */
+    enum observe_count count;          /* of input_tokens */
     uint32_t output_tokens;            /* seen */
 };
 
-/* Sends every request at its time; a later turn its gap after the response before it. rows: one per
- * row of the trace. 0, or -EINVAL with an error: libcurl does not work. A server that refuses,
- * breaks or is silent is rows, not an error. */
+/* Asks the server first, without streaming, how many tokens two prompts have. Where it answers,
+ * prompts are as long for the server as the trace says (at least a word).
+ *
+ * Then sends every request at its time; a later turn its gap after the response before it. rows:
+ * one per row of the trace. 0, or -EINVAL with an error: libcurl does not work. A server that
+ * refuses, breaks or is silent is rows, not an error. */
 int observe_run(const struct observe_options *o, const struct trace *t, struct observe_row *rows,
                 struct err *e);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/run/warnings.h"
 #include "sim/base/output.h"
 #include "sim/base/units.h"
 
@@ -158,6 +159,13 @@ void validate_run_document(const struct validate_run_result *r, struct document 
     put_head(r, d);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint, "run", r->name);
     put_score(all, d);
+    if (r->run->n_prompts_unknown > 0) {
+        warnings_add(
+            warnings_of(d),
+            "the server did not count the prompts of %zu requests: their lengths are those "
+            "that were asked for",
+            r->run->n_prompts_unknown);
+    }
     if (r->fit != NULL) {
         put_fit(r->fit, r->run->trace.n, d);
     }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,11 @@ enum { ASK_503 = 1001, ASK_SILENCE, ASK_BREAK, ASK_NOTHING, ASK_GARBAGE, ASK_CUT
 
 static int listener;
 static char url[4096];
+
+/* Of a server that counts prompts without streaming: tokens of a word, and those around all of
+ * them. 0: it does not. It never says them in a stream. */
+static int per_word, around;
+static atomic_uint longest; /* of the prompts that were streamed, in its tokens */
 
 static void say(int fd, const char *text)
 {
@@ -78,6 +84,28 @@ static void answer(int fd, int ask)
     }
 }
 
+/* Words of the prompt, which ends with a blank each. */
+static unsigned prompt_words(const char *request)
+{
+    const char *p = strstr(request, "\"prompt\":");
+    p = p == NULL ? "" : strchr(p + 9, '"') + 1;
+    unsigned n = 0;
+    for (; *p != '\0' && *p != '"'; p++) {
+        n += *p == ' ';
+    }
+    return n;
+}
+
+static void count_prompt(int fd, unsigned tokens)
+{
+    char text[256];
+    (void)snprintf(text, sizeof text,
+                   "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+                   "{\"choices\": [{\"text\": \"t\"}], \"usage\": {\"prompt_tokens\": %u}}",
+                   tokens);
+    say(fd, text);
+}
+
 /* Reads a whole request, then does what it asks. */
 static void *serve_one(void *arg)
 {
@@ -100,7 +128,13 @@ static void *serve_one(void *arg)
     }
     const char *ask = strstr(buf, "\"max_tokens\":");
     const char *whole = strstr(buf, "/completions HTTP/1.1\r\n");
-    answer(fd, ask == NULL || whole == NULL ? ASK_503 : atoi(ask + 13));
+    unsigned tokens = (unsigned)per_word * prompt_words(buf) + (unsigned)around;
+    if (per_word > 0 && strstr(buf, "\"stream\":false") != NULL) {
+        count_prompt(fd, tokens);
+    } else {
+        longest = tokens > longest ? tokens : longest;
+        answer(fd, ask == NULL || whole == NULL ? ASK_503 : atoi(ask + 13));
+    }
     (void)close(fd);
     free(buf);
     return NULL;
@@ -194,7 +228,9 @@ START_TEST(every_kind_of_answer_is_a_row)
     }
     ck_assert_int_eq(seen[2].http, 503);
     ck_assert_uint_eq(seen[7].input_tokens, 77); /* as the server counts */
+    ck_assert_int_eq(seen[7].count, OBSERVE_COUNT_SERVER);
     ck_assert_uint_eq(seen[0].input_tokens, 10); /* it did not say */
+    ck_assert_int_eq(seen[0].count, OBSERVE_COUNT_UNKNOWN);
 }
 END_TEST
 
@@ -220,8 +256,30 @@ START_TEST(what_was_seen_can_be_validated_against)
     ck_assert_uint_eq(run.trace.rows[0].output_tokens, 5);
     ck_assert_uint_eq(run.trace.rows[1].output_tokens, 7);
     ck_assert_uint_eq(run.ids[1], 3);
+    ck_assert_uint_eq(run.n_prompts_unknown, 2);
     measured_run_fini(&run);
     (void)unlink(path);
+}
+END_TEST
+
+/* A word is four tokens there, and a prompt has four more. 200 tokens are 49 words; 10 are one and
+ * a half, so two: 12 tokens. Without the question the server would have had 804 and 44. */
+START_TEST(a_server_is_asked_how_long_prompts_are)
+{
+    server_start();
+    per_word = around = 4;
+    ask(5);
+    ask(5);
+    trace_rows[1].input_tokens = 200;
+    observe(5.0);
+    per_word = around = 0;
+    ck_assert_uint_eq(seen[0].input_tokens, 12);
+    ck_assert_uint_eq(seen[1].input_tokens, 200);
+    ck_assert_uint_eq(longest, 200);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(seen[i].status, OBSERVE_OK);
+        ck_assert_int_eq(seen[i].count, OBSERVE_COUNT_PROBE);
+    }
 }
 END_TEST
 
@@ -271,6 +329,7 @@ static const struct suite_row suite[] = {
     CASE("all", .timeout_s = 60),
     TEST(every_kind_of_answer_is_a_row),
     TEST(what_was_seen_can_be_validated_against),
+    TEST(a_server_is_asked_how_long_prompts_are),
     TEST(a_server_that_is_not_there_is_rows_too),
     TEST(an_address_of_any_length_is_asked_whole),
     TEST(a_later_turn_waits_for_the_response_before),
