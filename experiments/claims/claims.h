@@ -1,24 +1,25 @@
-/* What the papers published, held against what the simulator says.
+/* The published results of the papers, compared with the simulator's.
  *
  * A claims file (experiments/claims/) is data: `quantities`, named things that can be computed (a
- * simulated run, the highest rate a policy sustains, a kernel's cost), and `claims`, each with
- * checks: an expression over the quantities and what was published about it.
+ * simulated run, the highest rate a policy sustains, a kernel's cost), and `claims`. Each claim has
+ * checks: an expression over the quantities, and the published value.
  *
  * The papers measured one trace of 15 minutes each. Replication k of every run has its own trace,
  * the same for all runs, so an expression has one value per single trace. Two questions follow:
  * where is the mean (t interval), and would one trace show the published value. The range of single
  * traces lies between their quantiles of 2.5 and 97.5 %, of rank p (n + 1). It holds the next trace
- * with probability 95 % for any distribution. Of CLAIM_TRACES traces these are the least and the
- * most (38/40); of fewer the range holds less, and more do not widen it.
+ * with probability 95 % for any distribution. With CLAIM_TRACES traces these are the least and the
+ * most (38/40). With fewer the range holds less, and more do not widen it.
  *
  *   number  `published` (or `published_low` and `published_high`):
- *           reproduced   it meets the range of the single traces, the mean's interval lies on its
- *                        side of `neutral` (where one is given: 0 % or 1x), and the range is no
- *                        wider than CLAIM_WIDTH_FACTOR times the effect published (its distance
- *                        from neutral, or from 0). What has no spread (a kernel's cost) has
- *                        `tolerance_frac` (default 0.1) of itself instead.
- *           compatible   all but the last: one trace may well show it, and much else; not decided.
- *                        It never counts as holding
+ *           reproduced   all three hold: it meets the range of the single traces; the mean's
+ *                        interval lies on its side of `neutral` (where one is given: 0 % or 1x);
+ *                        the range is no wider than CLAIM_WIDTH_FACTOR times the effect
+ *                        published (its distance from neutral, or from 0). A value without
+ *                        spread (a kernel's cost) has `tolerance_frac` (default 0.1) of itself
+ *                        instead.
+ *           compatible   all but the last: one trace may well show it, and much else. It is not
+ *                        decided, and never counts as holding
  *           direction    only the second
  *   order   `above` or `below`:
  *           reproduced   the mean's interval lies there;  direction: only the mean does. With
@@ -30,15 +31,14 @@
  * claim from which a parameter was set says `set_by`; then `reproduced` reads `calibrated`.
  * Thresholds that no paper states (a bound of an order, a tolerance) are marked `ours`.
  *
- * What a text leaves open of a claim's set-up is a *reading*: the file names each with the reason
- * for it and what it changes (setup.h), a claim lists those that apply and which one it would take
- * (`take`; "stated", the quantities as they are, unless it says otherwise). Every reading of a
- * claim is judged as a claim of its own.
+ * A choice that a text leaves open is an interpretation, called *reading* in the files. The file
+ * names each with its reason and its change (setup.h). A claim lists the readings that apply, and
+ * the one it takes (`take`; "stated", the quantities as they are, unless it says otherwise). Every
+ * reading of a claim gets a verdict of its own.
  *
  * Some numbers of a machine file may come from the paper under test. A claims file then names an
- * `independent` machine, which takes fewer from it (its `why` says which); the reading taken is
- * judged there, too.
- */
+ * `independent` machine, which takes fewer from it (its `why` says which). The reading taken gets a
+ * verdict there, too. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -125,7 +125,7 @@ int claims_select(struct claims *c, const char *const *ids, uint32_t n, struct e
  * "all". A name that no claim has is an error. */
 int claims_choose(struct claims *c, const char *reading, struct err *e);
 
-/* What the command line changes, on top of every reading. */
+/* Applies the changes of the command line, after every reading. */
 int claims_change(struct claims *c, const struct setup *s, struct err *e);
 
 /* Asks for every quantity that the claims kept refer to, and judges them; ctx: struct claims_run.
@@ -152,8 +152,8 @@ int claims_add_independent(struct claims *c, struct err *e);
  * borrowed, is its set_by where the file gives none. */
 void claims_set_by(struct claims *c, const char *id, const char *why);
 
-/* Whether a claim with this verdict holds: reproduced or calibrated. What is compatible is not
- * decided, and does not hold. */
+/* Does a claim with this verdict hold: reproduced or calibrated? A compatible claim is not decided,
+ * and does not hold. */
 bool claim_verdict_holds(enum claim_verdict v);
 
 /* Value of the trace that is furthest on the wrong side of an order's bound. */

@@ -140,9 +140,9 @@ const double *fit_emulator_error(const struct fit_emulator *m);
 void fit_implausibility(const struct fit *f, const double *mean, const double *sd,
                         const double *error, double *out);
 
-/* Of a simulated point: means between its own and the emulators' (the best of many points with a
- * few traces each is the luckiest), the emulators' spreads; its own where there are no emulators.
- */
+/* Implausibility of a simulated point, from means between its own and the emulators', because the
+ * best of many points with a few traces each is the luckiest. The spreads are the emulators'.
+ * Without emulators it uses the point's own values. */
 void fit_point_implausibility(const struct fit *f, const struct fit_point *p, double *out);
 
 /* ---- search and findings ---- */
@@ -155,7 +155,7 @@ study_judge claims_fit_judge;
 bool fit_search_next(struct fit *f, double (**u)[FIT_MAX_PARAMETERS], uint32_t *n);
 /* The point to confirm next, on the set-th set of fresh traces (from 1); false when all are. */
 bool fit_confirm_next(struct fit *f, const double **u, uint32_t *set);
-/* What came of it; of the last one the claims are kept. */
+/* Takes the results; keeps the claims of the last one. */
 void fit_confirm_take(struct fit *f, struct claims *judged);
 
 #define FIT_MAX_CONFLICTS 64

@@ -1,4 +1,4 @@
-/* What the files of quantities.c share. */
+/* Declarations shared by the files of quantities.c. */
 #pragma once
 
 #include "experiments/claims/quantities.h"
@@ -6,7 +6,7 @@
 #include "hwmodels/speculation.h"
 #include "sim/metrics/metrics.h"
 
-/* What is run or priced on: all borrowed. */
+/* A set-up for runs and kernel costs; everything is borrowed. */
 struct quantity_place {
     const char *soc, *llm;
     const cJSON *sets; /* array of "path=value", or NULL */
@@ -16,7 +16,7 @@ struct quantity_place {
 struct quantity_cell {
     struct quantity_place place;
     const char *policy;                 /* borrowed */
-    const char *workload;               /* likewise */
+    const char *workload;               /* borrowed */
     const char *path;                   /* of the first quantity that asks for it, for messages */
     double rates[QUANTITIES_MAX_RATES]; /* a search for the sustained rate; else n_rates 0 */
     uint32_t n_rates;

@@ -1,4 +1,4 @@
-/* What `xpusim graphs` says: the Gantt chart, and the study on random instances. */
+/* Output of `xpusim graphs`: the Gantt chart, and the study on random instances. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,7 @@ void graphs_gantt(const struct graphs_instance *g, const struct graphs_result *r
 #define GRAPHS_STUDY_MAX 100000 /* instances */
 
 /* Random instances: N 3 to 6, C 1 to 6, p 5 to 15, d = p + 0 to 4, s 5 to 40, all uniform integers.
- * Adds the ratio of each switching strategy to the optimum, in all and by number of chunks. What
- * the search does not finish is left out and counted. Deterministic in (n, seed). */
+ * Adds the ratio of each switching strategy to the optimum, in all and by number of chunks.
+ * Instances that the search does not finish are left out and counted. Deterministic in (n, seed).
+ */
 void graphs_study(uint32_t n, uint64_t seed, bool keep_old, struct document *d);

@@ -1,8 +1,8 @@
-/* A measurement that goes on where it was interrupted: rows are written beside their place, with
- * the number of steps that are complete, until all are there.
+/* A measurement that continues where it was interrupted. Rows go to FILE.partial, and the number of
+ * complete steps to FILE.partial.state, until all are there.
  *
- * FILE.partial holds the rows, FILE.partial.state one line: steps, bytes, and what is measured. A
- * step that was interrupted is measured again. Devices and pipes are written through. */
+ * The state is one line: steps, bytes, and the description of the measurement. An interrupted step
+ * is measured again. Devices and pipes are written through. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* What a measurement is worth: how many of its times can be trusted, and why not the others. */
+/* Quality of a measurement: how many times can be trusted, and why the others cannot. */
 #pragma once
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Files that commands write for somebody to go on from: never over one that is there. */
+/* Files that commands write as a starting point for the user: never over an existing one. */
 #pragma once
 
 #include "experiments/shell/options.h"

@@ -1,28 +1,30 @@
-/* oracle-lb: what no schedule on this machine can beat.
+/* oracle-lb: a bound that no schedule on this machine can beat.
  *
- * Of one request: the time it takes from its arrival when it has the whole machine and every choice
- * falls right. Layer by layer and op by op (ops of a pass are barriers),
+ * For one request it is the time from its arrival when it has the whole machine and every choice is
+ * right. Ops of a pass are barriers, so it goes layer by layer and op by op:
  *
- *   op >= max(smallest T in which the devices together get its rows through, each at its roofline
- *                 and none faster than one kernel of its own,
- *             bytes / C)                                 C: what the shared DDR carries at most
+ *   op >= max(T, bytes / C)
+ *   T: the smallest time in which the devices together finish its rows, each at its roofline and
+ *      none faster than one kernel of its own
+ *   C: the highest traffic of the shared DDR
  *
- * which is Gables' bound (Hill and Reddi, HPCA 2019) op by op: sum of accelerators, shared
+ * That is Gables' bound (Hill and Reddi, HPCA 2019) op by op: sum of accelerators, shared
  * bandwidth. Every token after the first is another pass; every pass pays its launch and sampling.
- * Batching, splitting, chunking and preempting cannot beat it: what a device gets through in time T
- * is superadditive in T, so pieces never add up to more than the whole.
+ * Batching, splitting, chunking and preempting cannot beat it. A device's work in time T is
+ * superadditive in T, so pieces never add up to more than the whole.
  *
- * Of a workload: the end is not before
+ * A workload does not end before the largest of these three, over all instants:
  *   path     the latest chain of a session's turns, each at its own bound and gap
  *   compute  instant + compute of all that is released from then on / all devices together
  *   memory   instant + bytes of the same / C: weights once per pass of the longest request, all KV
- * whichever is largest, over all instants. Compute of several ops on unlike devices is a linear
- * program; any prices of device time give a bound (weak duality), the best of a few is taken.
+ * Compute of several ops on unlike devices is a linear program. Any prices of device time give a
+ * bound (weak duality); the best of a few is taken.
  *
- * Holds under every policy (with that drafter), form of contention, power limit and graphics user.
- * Not when what kernels take is random (sim.truth_sigma > 0): bound_init refuses. Costs that vary
- * in the bound's disfavour (sync between devices, static padding, compiles, loads) are left out, so
- * the bound is not attained in general; tests/oracle/check_bounds.c holds cases where it is. */
+ * It holds under every policy (with that drafter), contention model, power limit and graphics user.
+ * It does not hold when kernel times are random (sim.truth_sigma > 0): bound_init refuses. Costs
+ * that could only raise the bound (sync between devices, static padding, compiles, loads) are left
+ * out, so no schedule reaches it in general. tests/oracle/check_bounds.c has cases where one does.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -51,7 +53,7 @@ struct bound {
  */
 int bound_init(struct bound *b, const struct sim_setup *setup);
 
-/* The same for a loaded configuration; the policy matters for its drafter only. */
+/* Like bound_init, for a loaded configuration; the policy matters for its drafter only. */
 int bound_of_config(struct bound *b, const struct config *c, const struct config_policy *p);
 
 struct bound_latency {
@@ -74,7 +76,7 @@ struct bound_workload {
     double norm_e2e_per_token_s[REQUEST_CLASS_COUNT + 1]; /* mean of E2E / (input + output) */
 };
 
-/* Of all requests of a trace that is served to its end. O(n log n + output tokens). */
+/* The bound of all requests of a trace that is served to its end. O(n log n + output tokens). */
 void bound_trace(const struct bound *b, const struct trace *t, struct bound_workload *out);
 
 /* Lower bound of a metric of this workload by its name in results, or NaN where there is none:

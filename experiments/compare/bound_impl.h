@@ -1,4 +1,4 @@
-/* What the two files of the bound share. */
+/* Declarations shared by the two files of the bound. */
 #pragma once
 
 #include "experiments/compare/bound.h"

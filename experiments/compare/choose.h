@@ -8,9 +8,9 @@
  * counters.policy.NAME are a policy's own, and known only when it ran. */
 int choose_check(const struct config *c, const struct option_texts *asked, struct err *e);
 
-/* Of a result: the names that match, in the order asked, each once; of a pattern in the result's
- * order. Nothing asked: the usual ones. 0, or -EINVAL with an error when one matches
- * nothing or more than CHOOSE_MAX match. choose_fini is needed in both cases. */
+/* Matching names of a result, each once, in the order asked; names of a pattern have the result's
+ * order. Nothing asked: the usual ones. 0, or -EINVAL with an error when one matches nothing or
+ * more than CHOOSE_MAX match. choose_fini is needed in both cases. */
 #define CHOOSE_MAX 64
 struct choice {
     char **v; /* owned */

@@ -1,16 +1,20 @@
 /* A clairvoyant reference: the best that a stated class of schedules does on a workload, found in
  * hindsight by running them.
  *
- * The class: list schedules (policies/clairvoyant.h) in every order of the requests, on every
- * placement (which device prefills, which decodes), one request at a time or all that decode in one
- * batch. Every member is run through the engine with the workload's own noise, and judged by the
- * same metrics as a policy; each metric has its own best member.
+ * The class is list schedules (policies/clairvoyant.h) in every order of the requests, on every
+ * placement (a device for prefill, one for decode), one request at a time or all decodes in one
+ * batch. Every member is run through the engine with the workload's own noise, and measured by the
+ * same metrics as a policy. Each metric has its own best member.
  *
- *   up to CLAIRVOYANT_MAX_JOBS requests: all n! orders. The best of the class, not of all
- * schedules: a policy that splits a prompt over devices, stops a kernel, holds a device idle or
- * mixes prompts into a batch is outside it and may do better. more: a heuristic, and labelled so:
- * shortest remaining solo time first with known output lengths, blind to classes and with reactive
- * requests first, on every placement. Nothing is promised of it. */
+ *   up to CLAIRVOYANT_MAX_JOBS requests
+ *       All n! orders. The result is the best of the class, not of all schedules: a policy that
+ *       splits a prompt over devices, stops a kernel, holds a device idle or mixes prompts into
+ *       a batch is outside it and may do better.
+ *   more
+ *       A heuristic, labelled so, without a guarantee: shortest remaining isolated time first
+ *       with known output lengths, blind to classes and with reactive requests first, on every
+ *       placement.
+ */
 #pragma once
 
 #include "experiments/compare/compare.h"

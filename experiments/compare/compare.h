@@ -69,7 +69,7 @@ struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t poli
 /* Values of one metric over the replications, or NULL when there is none of that name. */
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);
 
-/* What was compared. */
+/* Description of a comparison. */
 struct compare_head {
     const char *command; /* that made it; NULL: not known */
     const char *kind;    /* what figures are drawn of it (plots/about.h) */
@@ -83,11 +83,11 @@ struct compare_head {
 };
 void compare_head_document(const struct compare_head *h, struct document *d);
 
-/* Adds what a comparison says: how the replications went, and of the metrics named (every: of all
- * there are) "policies": {policy: {metric: {mean, low, high, n, diff, diff_low, diff_high,
- * bootstrap_low, bootstrap_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}}; all from diff
- * on only where it is not the baseline. p_holm is over all policies and all metrics named, of which
- * the first is the one that was asked about; a metric not named has none. */
+/* Adds a comparison's results: how the replications went, and the metrics named (every: all there
+ * are). As data they are "policies": {policy: {metric: {mean, low, high, n, diff, diff_low,
+ * diff_high, bootstrap_low, bootstrap_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}}.
+ * The baseline has no members from diff on. All policies and metrics named enter p_holm; the first
+ * metric is the question. A metric not named has no p_holm. */
 void compare_document(const struct compare_plan *plan, const struct compare_result *r,
                       const char *const *metrics, uint32_t n_metrics, bool every,
                       struct document *d);

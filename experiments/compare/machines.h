@@ -1,15 +1,15 @@
-/* Machines that the true one may be: joint draws of every number of a SoC file that is not known.
+/* Machines within the known ranges: joint draws of every uncertain number of a SoC file.
  *
  * A factor is one uncertain number of the configuration's machine:
- *   range      [low, high] of the file: half of the draws on either side of its value, uniform (of
+ *   range      [low, high] of the file: half of the draws on either side of its value, uniform (in
  *              the logarithm where low is above 0)
  *   fit        parameters of one calibrated entry together: normal with the covariance that the
  *              calibration left in the file
- *   residual   what a calibration gets wrong on a model it has not seen, of a device and a phase:
+ *   residual   error of a calibration on a model it has not seen, of a device and a phase:
  *              a draw of the left-out errors (hwmodels/conformal.h), as a factor of time; it moves
  *              the entry's rate (prefill) or bandwidth (decode)
- * Of runtimes only the entries that the model runs on count. Peaks of datasheets, which no time
- * depends on, do not.
+ * Only runtime entries that the model runs on count. Peaks of datasheets, which no time depends on,
+ * do not.
  *
  * Draws are a Latin hypercube: each factor's n values come one from each n-th of its distribution,
  * paired at random, so that means settle faster than with independent draws. */
@@ -21,7 +21,7 @@
 
 enum machine_factor_kind { MACHINE_RANGE, MACHINE_FIT, MACHINE_RESIDUAL };
 
-/* What is known of a number by its name in the file. */
+/* A number by its name in the file. */
 struct machine_number {
     const char *name;
     const char *measure; /* what to run to know it */

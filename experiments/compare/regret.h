@@ -17,17 +17,17 @@ struct regret {
     struct clairvoyant reference; /* while it is judging */
 };
 
-/* What has no bound is refused, with the reason: random kernel times, a horizon, requests that may
- * be cancelled. 0 or -EINVAL. */
+/* Refuses a plan without a bound, with the reason: random kernel times, a horizon, requests that
+ * may be cancelled. 0 or -EINVAL. */
 int regret_check(const struct compare_plan *plan, struct err *e);
 
 /* Asks for the runs of the reference; ctx: struct regret with a plan and nothing else. */
 study_judge regret_judge;
 void regret_fini(struct regret *r);
 
-/* Adds a block per metric, both references, then every policy with its distances; as data {class,
+/* Adds a block per metric: both references, then every policy with its distances. Data: {class,
  * exhaustive_replications, replications, schedules, oracle_lb: {metric: {mean, low, high, n}},
- * clairvoyant: {same}, policies: {policy: {metric: {oracle_lb: {diff, diff_low, diff_high, ratio,
- * ratio_low, ratio_high, n}, clairvoyant: {same}}}}}; diff is regret: positive is worse. */
+ * clairvoyant: {same}, policies}. Each policy has {metric: {oracle_lb: {diff, diff_low, diff_high,
+ * ratio, ratio_low, ratio_high, n}, clairvoyant: {same}}}. A diff is regret: positive is worse. */
 void regret_document(const struct compare_plan *plan, const struct compare_result *r,
                      const struct regret *g, struct document *d);

@@ -1,10 +1,11 @@
 /* The highest rate a policy sustains under service-level objectives.
  *
- * At one rate (a factor on the workload's), replications tell whether every SLO holds: met when the
- * upper confidence bound of each metric's mean is within its limit, missed when the lower bound of
- * some metric is beyond it, otherwise more replications; undecided when the most are used up.
+ * At one rate (a factor on the workload's), replications decide whether every SLO holds:
+ *   met         the upper confidence bound of each metric's mean is within its limit
+ *   missed      the lower bound of some metric is beyond it
+ *   undecided   the most replications are used up; before, more are run
  * Bisection on the logarithm of the rate keeps the highest rate shown to be met and the lowest
- * shown to be missed. What it ends with holds with the asked confidence over all its tests together
+ * shown to be missed. The result holds with the asked confidence over all its tests together
  * (Bonferroni over rates, looks and, for a miss, SLOs), for metrics that only get worse with the
  * rate. Besides the SLOs given, at most half of the runs may be OVERLOADED. */
 #pragma once
@@ -30,7 +31,7 @@ struct search_options {
     double confidence_frac;
 };
 
-/* What one SLO's metric was at one rate. */
+/* One SLO's metric at one rate. */
 struct search_value {
     struct stats_interval mean; /* at the confidence of a single test */
     double miss_p;              /* chance of such a mean if the SLO just held; low: a clear miss */
@@ -71,8 +72,8 @@ struct search {
     struct search_bracket { /* as scales; 0 where nothing is known. Undecided: [from, to] */
         double met, missed, from, to;
     } known;
-    /* Of the rate that is tried: values[slo][replication] (the overload share last: 0 or 1), and
-     * realised requests per minute. Owned; room for to. */
+    /* Results at the rate under test: values[slo][replication] (the overload share last: 0 or 1),
+     * and realised requests per minute. Owned; room for to. */
     double *values[SEARCH_MAX_SLOS + 1], *rates;
     uint32_t looks;
     bool over;
@@ -84,11 +85,11 @@ struct search_ask {
 
 /* options and result are borrowed until search_close. */
 void search_open(struct search *s, const struct search_options *o, struct search_result *out);
-/* What is to be known next; false when the search is over. */
+/* The next request of the search; false when it is over. */
 bool search_next(const struct search *s, struct search_ask *ask);
 /* The look that was asked for is in values and rates; or it failed, for this reason. */
 void search_take(struct search *s, const char *failure);
-/* The same from the runs of one policy: the asked replications at the asked scale. */
+/* Like search_take, from the runs of one policy: the asked replications at the asked scale. */
 void search_take_runs(struct search *s, const struct compare_result *r);
 void search_close(struct search *s);
 

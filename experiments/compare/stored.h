@@ -12,7 +12,7 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
 struct stored_options {
     const struct option_texts *metrics; /* names and patterns */
     const char *baseline;               /* NULL: the first */
-    /* What is compared: points that differ in this setting alone are one comparison, paired by
+    /* The setting to compare: points that differ in it alone are one comparison, paired by
      * replication. NULL: "policy", with its params.* */
     const char *by;
     double relevance_frac;

@@ -1,21 +1,20 @@
-/* Equal tuning for everyone: each policy gets the same number of configurations of its documented
- * parameters, judged on training seeds of their own; what it ends up with is compared, tuned and
- * as shipped, on the test seeds. A comparison of one tuned and one untuned policy says nothing
- * about either.
+/* Equal tuning: each policy gets the same number of configurations of its documented parameters, on
+ * training seeds of their own. The best of them is compared, tuned and as shipped, on the test
+ * seeds. A comparison of one tuned and one untuned policy says nothing about either.
  *
  * Configurations are drawn from the parameter table (sim/api/policy.h), Sobol points shifted by the
  * seed:
- *   choice, bool   every value alike
- *   number > 0     log-uniform from an eighth to eight times the default, within the legal range; a
- *                  whole number whose default means "unlimited" (from 1e5) from 1 to 4096
- *   default 0      uniform over the range where that is a share (at most 1), else left alone: there
- *                  is no scale to go by
- * Each configuration changes TUNE_CHANGED parameters on average, the others keep their defaults:
- * with dozens of parameters and a small budget, points of the whole cube are all far from the
- * default. What `--policy P:key=value` states is left alone. The first configuration is the policy
- * as given, so tuned is never worse on the training seeds.
+ *   choice, bool   every value equally likely
+ *   number > 0     log-uniform from an eighth to eight times the default, within the legal range;
+ *                  a whole number whose default means "unlimited" (from 1e5) from 1 to 4096
+ *   default 0      uniform over the range where that is a share (at most 1), else not changed,
+ *                  because there is no scale
+ * Each configuration changes TUNE_CHANGED parameters on average, and the others keep their
+ * defaults. With dozens of parameters and a small budget, points of the whole cube are all far from
+ * the default. Parameters stated by `--policy P:key=value` do not change. The first configuration
+ * is the policy as given, so tuned is never worse on the training seeds.
  *
- * A configuration that cannot start on the machine (a device it lacks) is not one of the N; one
+ * A configuration that cannot start on the machine (a device it lacks) is not one of the N. One
  * that drops a request, leaves one unfinished or fails in training is one, and is out. */
 #pragma once
 
@@ -65,11 +64,11 @@ void tune_open(struct tune *out, const struct compare_plan *plan, const struct t
 study_judge tune_judge;
 void tune_fini(struct tune *t);
 
-/* Adds what was chosen, then a block per metric named: given, tuned, the paired difference of the
- * two, and of the tuned policy and the tuned baseline. As data, of all metrics: {metric, budget,
- * training_replications, training_seeds, policies: {policy: {free_parameters, configurations, out,
- * training_given, training_tuned, changed, parameters, metrics: {metric: {mean, low, high, n,
- * given_mean, diff, diff_low, diff_high, verdict, and but for the baseline baseline_diff,
- * baseline_diff_low, baseline_diff_high, baseline_verdict}}}}}. */
+/* Adds the chosen configurations, then a block per metric named: given, tuned, their paired
+ * difference, and that of the tuned policy and the tuned baseline. Data, for all metrics: {metric,
+ * budget, training_replications, training_seeds, policies}. Each policy has {free_parameters,
+ * configurations, out, training_given, training_tuned, changed, parameters, metrics}. Each metric
+ * has {mean, low, high, n, given_mean, diff, diff_low, diff_high, verdict}. All but the baseline
+ * also have baseline_diff, baseline_diff_low, baseline_diff_high and baseline_verdict. */
 void tune_document(const struct compare_plan *plan, const struct tune *t,
                    const char *const *metrics, uint32_t n_metrics, struct document *d);

@@ -1,26 +1,24 @@
-/* Does A beat B whatever the true machine is?
+/* Does A beat B on every machine within the known ranges?
  *
- * Every policy runs on N machines that the true one may be (machines.h), twice on each, on common
- * random numbers: the same machine, requests and noise for all. The difference of two policies on
- * machine i, averaged over its two runs, is D_i = M_i + noise; the spread within a machine is
- * sampling, the rest of the spread between machines the model's. What the requests of a run do on
- * the file's machine, known from the plain comparison, is taken out first (a control variate). M_i
- * is D_i drawn towards the mean until the variance of the noise is gone.
+ * Every policy runs on N sampled machines (machines.h), twice on each, on common random numbers:
+ * the same machine, requests and noise for all. The difference of two policies on machine i,
+ * averaged over its two runs, is D_i = M_i + noise. The spread within a machine is sampling; the
+ * rest of the spread between machines is the model's. The effect of a run's requests on the file's
+ * machine, known from the plain comparison, is removed first (a control variate). M_i is D_i shrunk
+ * towards the mean until the variance of the noise is gone.
  *
- * probability: share of machines on which A is better, with its standard error.
- *
- * intervals: of the difference on the file's machine over R replications (sampling alone), and of M
- * over machines (the model alone).
- *
- * shares: first-order Sobol index of each factor, Var(E[y | x]) / Var(y), y the normal score of M's
- * rank (a few machines that the load overwhelms must not decide it), E by a quadratic in the
- * factor's score, adjusted for its degrees of freedom, with a bootstrap interval over machines.
- *
- * flip point: how far a factor alone has to go, within its range, before the order turns: found by
- * running at both ends and halving.
- *
- * next: the factor whose measurement would lower the probability of a wrong order most: that
- * probability now, min(P, 1 - P), less its expectation when x is known. */
+ *   probability  share of machines on which A is better, with its standard error
+ *   intervals    of the difference on the file's machine over R replications (sampling only), and
+ *                of M over machines (model only)
+ *   shares       first-order Sobol index of each factor, Var(E[y | x]) / Var(y). y is the normal
+ *                score of M's rank, so that a few overloaded machines do not decide it. E is a
+ *                quadratic in the factor's score, adjusted for its degrees of freedom, with a
+ *                bootstrap interval over machines
+ *   flip point   how far a factor alone has to go, within its range, before the order turns: found
+ *                by running at both ends and halving
+ *   next         the factor whose measurement would lower the probability of a wrong order most:
+ *                that probability now, min(P, 1 - P), less its expectation when x is known
+ */
 #pragma once
 
 #include "experiments/compare/compare.h"
@@ -41,7 +39,7 @@ struct uncertainty_share {
     double holds_at, turns_at; /* values of the factor: the order still holds, has turned; run */
     double difference_holds, difference_turns;
     double difference_file, difference_low, difference_high; /* with the factor alone there, run */
-    double middle, difference_middle;                        /* of the last two, likewise */
+    double middle, difference_middle;                        /* halfway between those two, run */
 };
 
 struct uncertainty_pair { /* a policy against the baseline in one metric */
@@ -58,13 +56,13 @@ struct uncertainty_pair { /* a policy against the baseline in one metric */
 };
 
 struct uncertainty {
-    /* What is asked; borrowed. */
+    /* The question; borrowed. */
     const struct compare_plan *plan;
     const struct compare_result *nominal; /* the plain comparison, which has run */
     const char *const *metrics;
     uint32_t n_metrics;
     struct machines machines; /* owned: drawn for the plan's configuration */
-    /* What was found. */
+    /* The results. */
     uint32_t n_policies, n_failed, runs;
     double *value;                  /* owned; [machine][repeat][policy][metric] */
     struct uncertainty_pair *pairs; /* owned; policy by policy, metric by metric */
@@ -79,6 +77,6 @@ struct uncertainty {
 study_judge uncertainty_judge;
 void uncertainty_fini(struct uncertainty *u);
 
-/* What it says, as a document of the caller's. */
+/* Adds the results to a document of the caller's. */
 void uncertainty_document(const struct compare_plan *plan, const struct uncertainty *u,
                           struct document *d);

@@ -1,5 +1,5 @@
-/* What a run that its policy spoiled leaves behind: the smallest trace on which it fails the same
- * way, the decisions and the timeline up to there, and the command that shows it again. */
+/* The reproducer of a run that its policy broke: the smallest trace on which it fails the same way,
+ * the decisions and the timeline up to there, and the command that shows it again. */
 #pragma once
 
 #include <stdbool.h>

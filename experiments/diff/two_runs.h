@@ -1,5 +1,5 @@
-/* Two runs that should decide alike: the same command line but for what side B is given of its own
- * (policy, settings, seed, workload), or another binary. For diff and bisect. */
+/* Two runs that should decide equally: the same command line, except for side B's own options
+ * (policy, settings, seed, workload) or another binary. For diff and bisect. */
 #pragma once
 
 #include <stdbool.h>
@@ -55,9 +55,9 @@ void two_runs_fini(struct two_runs *r);
 
 /* ---- running ---- */
 
-/* Runs one side on a trace, in a process of its own: a policy that crashes, exits or never returns
- * is named by the message, and ends nothing else. before: the decision whose state is wanted
- * (snapshot.h; of side B's binary nobody knows it), or NULL. */
+/* Runs one side on a trace, in a process of its own. The message names a policy that crashes, exits
+ * or never returns; nothing else ends. before: the decision whose state is wanted (snapshot.h), or
+ * NULL. The state of side B's other binary is not available. */
 void two_runs_run(const struct two_runs *r, int side, const struct trace *t,
                   const struct divergence *before, struct two_runs_log *out);
 void two_runs_log_fini(struct two_runs_log *l);

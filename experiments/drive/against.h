@@ -18,8 +18,8 @@ struct against_policy {
     struct real_run real[AGAINST_MAX_REPEATS];
     uint32_t n_real;
     struct request_times simulated[AGAINST_MAX_MODELS];
-    /* By repeat: how fast its kernels were beside those of the first machine file, and what that
-     * file simulates with kernels of that speed. v NULL: it has no measured times. */
+    /* By repeat: the speed of its kernels relative to the first machine file, and what that file
+     * simulates with kernels of that speed. v NULL: it has no measured times. */
     struct speed speed[AGAINST_MAX_REPEATS];
     struct request_times at_speed[AGAINST_MAX_REPEATS];
 };
@@ -48,18 +48,19 @@ double against_real_mean(const struct against_policy *p, enum against_metric m,
                          enum request_class cls);
 
 /* Order of policies: Kendall's tau over pairs. A pair whose real ranges over the repeats overlap is
- * within the noise: tied on both sides, left out, counted. low, high: 95 % of the taus when each
- * policy's repeats are drawn anew with replacement, ties included. NaN: no pair is left. */
+ * within the noise: tied on both sides, left out, counted. The bounds low and high hold 95 % of the
+ * taus when each policy's repeats are resampled with replacement, ties included. NaN: no pair is
+ * left. */
 struct against_tau {
     double tau, low, high;
     uint32_t pairs, tied;
 };
 struct against_tau against_tau(const struct against *a, uint32_t model, enum against_metric m,
                                enum request_class cls);
-/* The same of reality drawn anew against reality drawn anew; tau is the mean. */
+/* Kendall's tau of resampled reality against resampled reality; tau is the mean. */
 struct against_tau against_tau_real(const struct against *a, enum against_metric m,
                                     enum request_class cls);
 
-/* All there is to say: a frame of errors, one of means, one of the order, the runs and requests. */
+/* Adds everything: tables of errors, means and the order, then the runs and requests. */
 void against_document(const struct against *a, struct document *d);
 void against_fini(struct against *a);

@@ -13,7 +13,7 @@ struct calibration {
     struct fit_input in;                  /* what ran so far; fit_input_init and _fini */
 };
 
-/* Runs every policy on every trace once. An exit status; a run that fails is told on stderr. */
+/* Runs every policy on every trace once. An exit status; stderr has the reason of a failed run. */
 int calibration_round(struct calibration *c, struct err *e);
 /* Fits what ran so far and writes the SoC file. */
 int calibration_write(const struct calibration *c, struct fit *fit, struct err *e);

@@ -1,6 +1,6 @@
-/* What the simulator needs, from kernels that really ran: times per op, attention's two rates, host
- * costs, the slowdown beside another engine. Queues feel means, not medians: every part of the fit
- * gives the same sum of times as the kernels it was made from. */
+/* The simulator's inputs, from kernels that really ran: times per op, attention's two rates, host
+ * costs, the slowdown next to another device. Queueing delay depends on means, not medians. So
+ * every part of the fit gives the same sum of times as the kernels it was made from. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -42,8 +42,8 @@ struct fit_device {
     double one_row_bytes_per_s; /* what its one-row FFN draws: the ceiling of contention forms */
 };
 
-/* Work beside the devices (a compile, a move, a load, an eviction) takes fixed + slope x its size:
- * sums over what ran, then the line. */
+/* Work apart from the devices (a compilation, a move, a load, an eviction) takes fixed + slope x
+ * its size: sums over what ran, then the line. */
 struct fit_line {
     double n, x, y, xx, xy, max_s;
     double fixed_s, slope_s;

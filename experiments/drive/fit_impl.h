@@ -34,7 +34,7 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
 /* t = c . x with relative errors; negative coefficients are set to 0 one by one. Then all are
  * scaled so that the sum of times is kept. Sets fitted_s. */
 void samples_regress(struct samples *s, uint32_t p, struct fit_number *c);
-/* The same scaling alone, of coefficients from elsewhere. */
+/* Only scales, coefficients from elsewhere. */
 void samples_scale(struct samples *s, uint32_t p, struct fit_number *c);
 /* Row counts (x[0]) in lots by powers of two: mean rows, mean time with its interval. Times may not
  * fall with rows: neighbours that do are pooled. Screened samples. */

@@ -1,5 +1,5 @@
-/* One run on real engines: which engine a device gets, who else used the processor meanwhile, and
- * the times of every request, for real and simulated runs alike. */
+/* One run on real inference backends: the backend of each device, other processor load meanwhile,
+ * and the times of every request, for real and simulated runs. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -44,7 +44,7 @@ struct real_run {
     struct sim_result sim;
 };
 
-/* What the options mean on a machine. 0, or -EINVAL with errors: no such engine, wrong lists. */
+/* Resolves the options on a machine. 0, or -EINVAL with errors: no such backend, wrong lists. */
 int real_devices(const struct real_options *o, const struct machine *m, struct drive_options *out,
                  struct err *e);
 
@@ -61,7 +61,7 @@ static inline bool real_disturbed(const struct real_run *r)
     return r->foreign_frac + r->steal_frac > REAL_DISTURBED_FRAC;
 }
 
-/* What work beside the devices is called, and what its size counts. */
+/* Name of a kind of work apart from the devices, and the unit of its size. */
 struct real_work {
     const char *name, *unit;
 };

@@ -1,6 +1,6 @@
-/* How fast kernels were in a real run, beside what a machine file says: so that an error of its
- * prices can be told from one of the simulation, and of a computer that was faster or slower in
- * that run from both. */
+/* Speed of kernels in a real run, relative to a machine file. It separates three errors: of the
+ * file's kernel costs, of the simulation, and of a computer that was faster or slower in that run.
+ */
 #pragma once
 
 #include "experiments/run/config.h"
@@ -11,8 +11,8 @@ struct speed {
     double all;                         /* of all devices; NaN where the file has no such times */
 };
 
-/* Of the kernels that ran whole, by the measured times of c's machine; those with one row as slowed
- * beside another engine. */
+/* Speed over the kernels that ran whole, by the measured times of c's machine. A kernel with one
+ * row counts as slowed next to another device. */
 struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
                           const struct config *c);
 /* Makes c's kernels as fast as they were in the run. */

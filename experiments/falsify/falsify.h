@@ -1,17 +1,20 @@
-/* Where does a policy lose to a baseline? A search for the world (space.h) in which it is worst,
- * and what can be said about what was found.
+/* Where does a policy lose to a baseline? A search for the scenario (space.h) in which it is worst,
+ * with a confirmation.
  *
- * What is sought: the largest mean over replications of ln(metric of the policy / of the baseline)
- * on the same requests (the other way round where more is better), so that 0.69 is twice as bad.
+ * The search maximises the mean over replications of ln(metric of the policy / of the baseline) on
+ * the same requests, so that 0.69 is twice as bad. Where more is better, the ratio is the other way
+ * round.
  *
- * 1. Search: cross-entropy. A first generation spreads over the space (a Latin hypercube), every
- *    later one is normal around the best quarter of the one before. Every world meets the same
- *    seeds. Worlds in which a run fails, or the metric is not defined, are out.
- * 2. Confirm: the worst world once more on seeds of its own, since the worst of many is also the
- *    luckiest; what counts as found has an interval above the relevance.
- * 3. Shrink: axes go back to what the options say, the least needed first, then part of the way, as
- *    long as the policy still loses by more than the relevance and half of what was confirmed (in
- *    logarithms). Judged on a third set of seeds; what remains is told with a fourth.
+ * 1. Search: cross-entropy. A first generation spreads over the space (a Latin hypercube). Every
+ * later one is normal around the best quarter of the one before. Every scenario has the same seeds.
+ * Scenarios in which a run fails, or the metric is not defined, are out.
+ *
+ * 2. Confirm: the worst scenario again on seeds of its own, since the worst of many is also the
+ * luckiest. It counts as found when its interval is above the relevance.
+ *
+ * 3. Shrink: axes return to the values of the options, the least needed first, then part of the
+ * way. This continues as long as the policy still loses by more than the relevance and half of the
+ * confirmed loss (in logarithms). It uses a third set of seeds; the reported result uses a fourth.
  *
  * The result depends on the seed only, not on how many runs are made at once. */
 #pragma once
@@ -56,7 +59,7 @@ struct falsify_ask {
 /* All of them are borrowed until falsify_close; the result grows, and is whole in the end. */
 struct falsify *falsify_open(const struct falsify_options *o, const struct space *s,
                              struct falsify_result *out);
-/* What is to be known next; false when the search is over. */
+/* The next request of the search; false when it is over. */
 bool falsify_next(const struct falsify *f, struct falsify_ask *ask);
 /* loss[point][replication] of what was asked for; NaN where it is not defined. */
 void falsify_take(struct falsify *f, const double *loss);

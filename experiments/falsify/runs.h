@@ -1,5 +1,5 @@
-/* What falsify measures: two policies simulated on the same requests, and the request that explains
- * a loss best. */
+/* The measurements of falsify: two policies simulated on the same requests, and the request that
+ * explains a loss best. */
 #pragma once
 
 #include "experiments/falsify/falsify.h"
@@ -8,7 +8,7 @@
 
 enum { FALSIFY_POLICY, FALSIFY_BASELINE, FALSIFY_SIDES };
 
-#define FALSIFY_BLOCKERS 3 /* that are told of a request */
+#define FALSIFY_BLOCKERS 3 /* reported for a request */
 
 /* The request whose latency differs most between the two sides in one replication of a world, of
  * the metric's class. */

@@ -1,12 +1,12 @@
-/* The worlds in which a policy may be looked for at its worst: what of a workload and a machine may
- * vary, and between which bounds.
+/* The scenarios of falsify: numbers of a workload and a machine that may vary, and their bounds.
  *
- *   workload  keys of the `mixed` generator, by their names; bursts come with the share of time
- * that makes them whole (nothing arrives between them) machine   factors on numbers of the SoC file
- * and on the KV that memory leaves: 1 is the file's
+ *   workload  keys of the `mixed` generator, by their names. Bursts come with the share of time
+ *             that makes them whole (nothing arrives between them)
+ *   machine   factors on numbers of the SoC file and on the KV that memory leaves: 1 is the
+ *             file's
  *
  * A point has a coordinate from 0 to 1 for every axis, of the logarithm of the value where the axis
- * says so. Values are rounded to two digits: what is found shall be easy to say. */
+ * says so. Values are rounded to two digits, so that a result is easy to state. */
 #pragma once
 
 #include "experiments/run/config.h"

@@ -1,14 +1,16 @@
 /* The metric gate: does this build still schedule as well as the one that was recorded?
  *
- * A baseline is one JSON file with what to run (`groups`: machine, workload, policies, metrics) and
- * what came out (`results`). A row is one metric of one policy in one group, and its runs' status.
+ * A baseline is one JSON file with experiments (`groups`: machine, workload, policies, metrics) and
+ * their `results`. A row is one metric of one policy in one group, and its runs' status.
  *
- * Two kinds of group. `exact`: the same seeds again; the simulator is deterministic, so any
- * difference (beyond the 15 digits that JSON keeps) is a change, and its size against the
- * tolerance, by default what rounding can move, says which. `fresh`: other seeds than the
- * baseline's; a metric's shift is tested with what the traces explain taken out (stats_shift.h), on
- * logarithms where all values are positive, so that a shift is a ratio. The tests of all fresh rows
- * together raise a false alarm with chance GATE_ALPHA_FRAC at most (Holm).
+ * There are two kinds of group:
+ *   exact   The same seeds again. The simulator is deterministic, so any difference (beyond the 15
+ *           digits that JSON keeps) is a change. The tolerance, by default the effect of rounding,
+ *           says which kind.
+ *   fresh   Other seeds than the baseline's. A metric's shift is tested after removing what the
+ *           traces explain (stats_shift.h). Where all values are positive it uses logarithms, so
+ *           that a shift is a ratio. The tests of all fresh rows together raise a false alarm with
+ *           chance GATE_ALPHA_FRAC at most (Holm).
  *
  *   OK          no change (fresh: none shown)
  *   REGRESSION  worse by more than the tolerance (fresh: significantly)
@@ -20,7 +22,7 @@
  *   REMOVED     in the baseline, but not measured any more
  *
  * Alarms are REGRESSION, REMOVED, a STATUS for the worse, and, against a file, also ADDED and
- * recorded runs that failed: what cannot be compared does not pass. */
+ * recorded runs that failed. So nothing passes without a comparison. */
 #pragma once
 
 #include <cjson/cJSON.h>

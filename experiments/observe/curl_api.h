@@ -31,7 +31,7 @@ struct curl_api {
 };
 #undef CURL_MEMBER
 
-/* Loads libcurl, built with whichever TLS library, for as long as the program lasts: TLS libraries
- * do not expect to be unloaded. -1 and an error when there is none, or when it lacks a function
- * (curl_multi_poll came with 7.66). */
+/* Loads libcurl, with any TLS library, for as long as the program lasts, because TLS libraries do
+ * not expect to be unloaded. Returns -1 and an error when there is none, or when it lacks a
+ * function. The newest one needed, curl_multi_poll, came with 7.66. */
 int curl_api_load(struct curl_api *a, struct err *e);

@@ -35,7 +35,7 @@ struct observe_options {
     bool chat;         /* chat/completions instead of completions */
 };
 
-/* Of one request; instants in seconds from the first arrival. */
+/* One request; instants in seconds from the first arrival. */
 struct observe_row {
     enum observe_status status;
     int http;                          /* status line, 0: none */

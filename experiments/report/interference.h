@@ -1,5 +1,5 @@
-/* Who delays whom in a run, and where each class's time goes: the explanations of all requests
- * added up by class. */
+/* Interference of classes in a run: how long each delays each other, and where each class's time
+ * goes. The explanations of all requests are added up by class. */
 #pragma once
 
 #include "experiments/shell/document.h"
@@ -17,7 +17,7 @@ struct interference {
     int64_t shared_ns[2][2]; /* passes that it shared with the aggressor took longer by this */
 };
 
-/* Of a run that x (EXPLAIN_ALL) observed. O(requests x log requests + blockers). */
+/* Sums a run that x (EXPLAIN_ALL) observed. O(requests x log requests + blockers). */
 void interference_collect(const struct explain *x, const struct trace *t, struct interference *out);
 
 /* Adds {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s,

@@ -26,8 +26,8 @@ struct report_page {
 int report_page_load(struct report_page *p, struct err *e);
 void report_page_fini(struct report_page *p);
 
-/* Writes the page. `all` has every file of the page, in whose order figures name their inputs; a
- * comparison's figures stand in its section, others after. Precondition: every comparison passed
+/* Writes the page. `all` has every file of the page, in whose order figures name their inputs. A
+ * comparison's figures are in its section, others come after. Precondition: every comparison passed
  * report_check. */
 void report_write(const struct report_page *page, const struct report_input *in, size_t n,
                   const struct figure_request *all, const struct report_figures *figures,

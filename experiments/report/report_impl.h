@@ -1,4 +1,4 @@
-/* What the parts of the report page share. */
+/* Declarations shared by the parts of the report page. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -23,8 +23,8 @@ const cJSON *report_member(const cJSON *o, const char *key);
 void report_put_mean(FILE *out, const cJSON *metric);
 /* A mean with its half-width: "7.51 &plusmn; 0.64". */
 void report_put_short(FILE *out, const cJSON *metric);
-/* What may be said of the paired difference to the baseline, once: its size with its interval where
- * it is shown, else the verdict; and that it does not matter where it is below `relevance`. */
+/* Prints the paired difference to the baseline: its size with its interval where it is shown, else
+ * the verdict. A difference below `relevance` is marked as not relevant. */
 void report_put_change(FILE *out, const cJSON *metric, const cJSON *base, double relevance_frac);
 /* "overloaded in 5 of 20" of a policy; 0 where it is not said. */
 unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs);
@@ -33,7 +33,7 @@ unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs
 
 void report_write_headline_table(const cJSON *tree, FILE *out);
 void report_write_all_metrics(const cJSON *tree, FILE *out);
-/* What `compare --uncertainty` found; nothing where it was not asked. */
+/* Prints the result of `compare --uncertainty`, if there is one. */
 void report_write_uncertainty(const cJSON *tree, FILE *out);
 /* How far to trust a hardware model, and every number of it. */
 void report_write_hardware(const cJSON *part, FILE *out);

@@ -1,6 +1,5 @@
-/* What a result says of itself before anything else: what it is, of which run, by which command.
- * Figures and the report page read it (plots/source.h) and name policy, model, machine and workload
- * by it. */
+/* The description at the beginning of a result: its kind, its run and its command. Figures and the
+ * report page read it (plots/source.h), and name policy, model, machine and workload by it. */
 #pragma once
 
 #include "experiments/run/config.h"

@@ -9,7 +9,8 @@
 
 struct chunk {
     double tokens_per_s;
-    /* What a reactive request that comes waits for, preempting at kernels, layers, requests. */
+    /* Waiting time of a reactive request that arrives, with preemption at kernels, layers,
+     * requests. */
     double kernel_s, layer_s, request_s;
     double activation_bytes;
 };

@@ -25,7 +25,7 @@
 #define CONFIG_DEFAULT_LLM "llama-3.2-3b"
 #define CONFIG_DEFAULT_WORKLOAD "mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900"
 
-/* What the user asked for. Strings are borrowed (argv). */
+/* The user's options. Strings are borrowed (argv). */
 struct config_options {
     const char *soc, *llm;        /* shipped name or path ending in .json */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
@@ -62,7 +62,7 @@ struct config_graphics {
 
 enum config_nonlinear { CONFIG_NONLINEAR_FUSED, CONFIG_NONLINEAR_SPLIT, CONFIG_NONLINEAR_OFFLOAD };
 
-/* The `sim` object. What each member is, its range and its default: config_sim.h's table. */
+/* The `sim` object. The table of config_sim.h describes each member, its range and its default. */
 struct config_sim {
     const char *contention;                     /* borrowed; a form of sim/api/contention.h */
     const char *hwmodel;                        /* borrowed; a form of hwmodels */
@@ -102,7 +102,7 @@ struct config_policy {
 /* ---- options, shared by every command that simulates ---- */
 
 extern const struct option_table config_option_table; /* of struct config_options */
-/* What `over` was given replaces what base has; settings are added. Texts stay borrowed, settings
+/* Options given to `over` replace those of base; settings are added. Texts stay borrowed, settings
  * are copied. For the second side of a comparison: over is read without defaults. */
 void config_options_overlay(struct config_options *base, const struct config_options *over);
 
@@ -142,7 +142,7 @@ uint64_t config_seed(uint64_t seed, uint32_t replication);
  * generated. Owned by the caller (trace_fini). */
 int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
                  struct trace *out, struct err *e);
-/* The same for who only simulates it: packed where it can be (sim/api/trace.h). */
+/* Like config_trace, for callers that only simulate it: packed where possible (sim/api/trace.h). */
 int config_trace_packed(const struct config_options *o, uint64_t seed,
                         struct config_arrivals arrivals, struct trace *out, struct err *e);
 

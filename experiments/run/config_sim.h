@@ -15,7 +15,7 @@ enum setting_kind {
 };
 
 struct setting {
-    const char *path; /* below `sim`: "power.limit". Rows of one object stand together */
+    const char *path; /* below `sim`: "power.limit". Rows of one object follow each other */
     const char *unit; /* "1" of shares and factors; "" of what is no quantity */
     const char *help;
     const char *text;           /* the default of a text */

@@ -5,7 +5,7 @@
 #include "experiments/shell/options.h"
 
 struct job_options {
-    struct study_how how; /* all processors when not told; the store while it is open */
+    struct study_how how; /* all processors by default; the store while it is open */
     const char *path;     /* of the store; NULL: none */
 };
 
@@ -13,9 +13,9 @@ extern const struct option_table job_option_table;
 /* --time-limit alone, for commands that make their runs one after another. */
 extern const struct option_table time_limit_option_table;
 
-/* Does a command's work with the store open that is asked for; progress is shown to a terminal,
- * unless quiet. Afterwards, unless quiet, stderr tells how many runs the store had already. Returns
- * what the work returned, or -EINVAL when the store cannot be opened. An error is added when the
- * store could not be written. */
+/* Does a command's work with the requested store open. Progress is shown on a terminal, unless
+ * quiet. Afterwards, unless quiet, stderr reports how many runs the store had already. Returns what
+ * the work returned, or -EINVAL when the store cannot be opened. An error is added when the store
+ * could not be written. */
 int job_options_work(struct job_options *o, bool quiet, int (*work)(void *values, struct err *e),
                      void *values, struct err *e);

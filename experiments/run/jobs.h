@@ -1,6 +1,6 @@
 /* Independent pieces of work in worker processes, so that one which crashes or never returns costs
- * itself only. Every job runs in a process of its own, forked when a place is free; what it returns
- * is collected by index, so results do not depend on how many run at once or which ends first. */
+ * only itself. Every job runs in a process of its own, forked when a place is free. Results are
+ * collected by index, so they do not depend on how many jobs run at once or which ends first. */
 #pragma once
 
 #include <stdbool.h>

@@ -12,9 +12,9 @@
  * "exec:COMMAND" or "python:FILE:CLASS"; 0 when it names a built-in policy instead. */
 size_t plugin_path_length(const char *spec);
 
-/* Loads the plug-in of such a specification and checks what it exports: version, name, required
- * hooks, parameter table. NULL with an error that names the file. The object stays loaded until the
- * process ends, because results and worker processes go on using its code and strings; loading one
+/* Loads the plug-in of such a specification and checks its exports: version, name, required hooks,
+ * parameter table. NULL with an error that names the file. The object stays loaded until the
+ * process ends, because results and worker processes still use its code and strings. Loading one
  * twice gives the same policy. */
 const struct policy_ops *plugin_load(const char *spec, struct err *e);
 

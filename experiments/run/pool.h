@@ -1,10 +1,10 @@
-/* Worker processes: each takes job after job, so that starting a process is not paid per run, and
- * nothing is kept in memory but the jobs in hand (jobs.h, on top of it, is for a few whose results
- * are wanted together).
+/* Worker processes. Each takes job after job, so that the cost of starting a process is not paid
+ * per run. Only the jobs in hand are kept in memory. (jobs.h, on top of this, is for a few jobs
+ * whose results are needed together.)
  *
- * A job that crashes, never returns, or takes more memory than it may costs itself only: its worker
- * dies, the job gets a result that says why, another worker takes the next job. A worker is
- * replaced after jobs_per_worker jobs too, so that what a plug-in leaks does not add up. */
+ * A job that crashes, never returns, or takes more memory than it may costs only itself. Its worker
+ * dies, the job gets a result that says why, and another worker takes the next job. A worker is
+ * also replaced after jobs_per_worker jobs, so that leaks of a plug-in do not add up. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,8 +17,9 @@ struct pool_worker; /* opaque: the worker's end of the line */
 struct pool {
     uint32_t parallel;        /* workers, >= 1 */
     uint32_t jobs_per_worker; /* then a fresh one; 1: a process of its own for every job */
-    /* Of each job, rounded up to whole seconds; 0: none. Of waiting (a sleep, a lock) a job has as
-     * much, but POOL_WAIT_LIMIT_S at most, and POOL_CLOCK_FACTOR times as much by the clock. */
+    /* CPU time of each job, rounded up to whole seconds; 0: no limit. A job may wait (a sleep, a
+     * lock) for as long, but at most POOL_WAIT_LIMIT_S, and it may take POOL_CLOCK_FACTOR times as
+     * long by the clock. */
     double cpu_limit_s;
     uint64_t memory_limit_bytes; /* address space of a worker; 0: none */
     void *ctx;                   /* borrowed, for the four below */
@@ -31,16 +32,20 @@ struct pool {
     void (*work)(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r);
     /* In the parent: a job was done, in any order. */
     void (*done)(void *ctx, uint64_t job, const struct job_result *r);
-    /* In the parent, after every event and every 50 ms: false stops everything. NULL: go on. */
+    /* In the parent, after every event and every 50 ms: false stops everything. NULL: never stops.
+     */
     bool (*go_on)(void *ctx);
 };
 
 #define POOL_WAIT_LIMIT_S 60.0
 #define POOL_CLOCK_FACTOR 10.0
 
-/* Until there is no next job and all are done: 0; -EINTR when go_on stopped it (workers are killed,
- * their jobs not reported); -ENOMEM when a worker without a limit ran out of memory (likewise);
- * -errno when no worker can be started. */
+/* Runs until there is no next job and all are done. Returns
+ *   0         all done
+ *   -EINTR    go_on stopped it: workers are killed, their jobs not reported
+ *   -ENOMEM   a worker without a limit ran out of memory: the same
+ *   -errno    no worker can be started
+ */
 int pool_run(const struct pool *p);
 
 /* In work: asks the parent's `wanted`. A job that is not wanted returns with r untouched. */

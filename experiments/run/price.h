@@ -1,6 +1,6 @@
-/* The time of one whole pass alone on a device: the kernels of every layer and the LM head, cut as
- * the simulator cuts them, with the host costs of one launch and of sampling. What validation and
- * calibration compare with measurements is therefore what runs use. */
+/* The isolated time of one whole pass on a device: the kernels of every layer and the LM head, cut
+ * as the simulator cuts them, with the host costs of one launch and of sampling. So validation and
+ * calibration compare the costs that runs use. */
 #pragma once
 
 #include "hwmodels/roofline.h"

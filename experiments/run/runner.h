@@ -17,7 +17,7 @@ struct runner_options {
     const void *policy_context; /* sched.context, or NULL */
     struct observer *observer;  /* one more, or NULL: timeline, explanation */
     struct observer *series;    /* and another, or NULL: steady state */
-    /* Who runs it; NULL: the simulator. self comes back as it is. */
+    /* The executor; NULL: the simulator. self comes back as it is. */
     int (*execute)(void *self, const struct sim_setup *setup, struct sim_result *result);
     void *execute_self;
 };

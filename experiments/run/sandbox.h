@@ -1,6 +1,6 @@
-/* Work that runs policies and prints results, safe from what a policy of the user's does to its
- * process: a plug-in may crash, exit, print, wait or never return. That is told by its name, and
- * ends nothing else. */
+/* Runs work that calls policies and prints results, safe from effects of a user's policy on its
+ * process. A plug-in may crash, exit, print, wait or never return. The error names it, and nothing
+ * else ends. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,12 +16,12 @@ struct sandbox {
     void *ctx;           /* borrowed, for work */
     /* Prints results to out, and returns the command's exit status. */
     int (*work)(void *ctx, FILE *out, struct err *e);
-    /* What work leaves here is here afterwards; answer_bytes may be 0. Unchanged where it died. */
+    /* The work's answer; answer_bytes may be 0. Unchanged where the work died. */
     void *answer;
     size_t answer_bytes;
 };
 
-/* Does the work: its exit status. EXIT_CHECK_FAILED where its process died, which is told on
- * stderr, with *died (unless NULL) as 128 + signal, its own exit status, or -1 where that is 0;
- * else *died is 0. */
+/* Does the work and returns its exit status. EXIT_CHECK_FAILED where its process died, with a
+ * message on stderr. Then *died (unless NULL) is 128 + signal, its own exit status, or -1 where
+ * that is 0. Else *died is 0. */
 int sandbox_run(const struct sandbox *s, int *died, struct err *e);

@@ -17,10 +17,10 @@ struct study_cell {
     bool only_first;     /* the first request alone: can a policy start at all? */
     double warmup_s;     /* requests that arrive before are in no distribution */
     const char *binary;  /* another xpusim that runs it, never looked up; NULL: this one */
-    const void *context; /* what a clairvoyant policy is told (sched.context), or NULL; then */
+    const void *context; /* information for a clairvoyant policy (sched.context), or NULL; then */
     const char *told;    /* ... the same as a text, by which the store knows it */
-    /* What hears the run, and writes what the judge wants of it. Such a run is never looked up and
-     * not kept. NULL: nothing. */
+    /* An observer of the run, and a function that writes the analysis's data from it. Such a run is
+     * never looked up and not kept. NULL: none. */
     struct observer *observer;
     void (*say)(void *heard, const struct trace *t, FILE *to);
     void *heard;
@@ -64,8 +64,8 @@ struct study {
     bool reads;       /* found runs come with their values (always, where done is NULL) */
     const char *kept; /* what `keeps` keeps, as the store calls it; NULL: "*", everything */
     void *ctx;        /* borrowed */
-    /* In the worker. What it makes need not be freed unless cells_per_worker is large. 0, or -errno
-     * with an error added. */
+    /* Called in the worker. Its allocations need not be freed unless cells_per_worker is large. 0,
+     * or -errno with an error added. */
     int (*cell)(void *ctx, uint64_t index, struct study_cell *out, struct err *e);
     bool (*keeps)(void *ctx, const char *name); /* in the worker; NULL: all */
     /* In the parent. Number of the next cell, false when there is none now; NULL: 0 .. n - 1. */
@@ -84,9 +84,9 @@ struct study_outcomes {
     int rc;                    /* of a study with `done`: 0 or -errno as pool_run */
 };
 
-/* A judge runs nothing. It is given what came of the cells that it asked for last (NULL: it has
- * asked for none yet) and says which it needs next (zeroed before; what it borrows must stay until
- * they have come); false: it knows what it wants to. */
+/* An analysis; it runs nothing. It receives the outcomes of the jobs that it asked for last (NULL:
+ * none yet), and writes the next jobs into `next` (zeroed before). Everything it borrows must stay
+ * until the outcomes have come. Returns false when it is done. */
 typedef bool study_judge(void *ctx, const struct study_outcomes *came, struct study *next);
 /* Runs what a judge asks for, until it knows. Cells that fail do not stop the others. */
 void study_run(study_judge *judge, void *ctx);
@@ -99,5 +99,6 @@ void study_outcomes_fini(struct study_outcomes *o);
 /* A value by its name: NaN when the run failed, or has none. Cost: names. */
 double study_value(const struct study_outcome *o, const char *name);
 bool study_has(const struct study_outcome *o, const char *name);
-/* The same where the name is expected at an index: of all names in their order, O(1) each. */
+/* Like study_value, where the name is expected at an index: all names in their order cost O(1)
+ * each. */
 double study_value_near(const struct study_outcome *o, size_t index, const char *name);

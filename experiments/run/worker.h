@@ -20,14 +20,14 @@ struct job_result {
  * process exits with status 1. For commands that run in one process. The message is copied. */
 void worker_limit_self(double cpu_limit_s, const char *message);
 
-/* The next limit_s seconds of CPU time of this process are its
- * last: the soft limit, so it can be set anew for every job. 0: no limit. */
+/* The next limit_s seconds of CPU time of this process are its last: the soft limit, so every job
+ * can set it again. 0: no limit. */
 void worker_limit_cpu(double limit_s);
 /* First in a forked worker: it leaves no core, and is killed when its parent ends. */
 void worker_become(pid_t parent);
-/* Then, where what a policy does to its process must do no harm. What is written to standard
- * output, a plug-in's printf, goes to standard error and is counted: results are the parent's
- * business. A file that is being written when the process crashes or exits is removed. */
+/* Afterwards a policy can do no harm to the process. Its standard output, such as a plug-in's
+ * printf, goes to standard error and is counted, because results are the parent's. A file that is
+ * being written when the process crashes or exits is removed. */
 void worker_isolate(void);
 uint64_t worker_stdout_bytes(void);
 /* Does a process wait, for a lock, say, or asleep, rather than compute? One that has children of

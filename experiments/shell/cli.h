@@ -7,7 +7,7 @@
 
 #include "sim/base/err.h"
 
-/* Of every command. */
+/* For every command. */
 #define EXIT_OK 0
 #define EXIT_CHECK_FAILED 1 /* a run ended with an error, a check did not hold */
 #define EXIT_BAD_INPUT 2    /* malformed file, option or usage */
@@ -18,7 +18,7 @@
  * the option and the range. */
 int cli_number(const char *option, const char *text, double min, double max, double *out,
                struct err *e);
-/* The same for a whole number, digits only. */
+/* Like cli_number, for a whole number of digits only. */
 int cli_count(const char *option, const char *text, uint32_t min, uint32_t max, uint32_t *out,
               struct err *e);
 /* A whole number of 64 bits, digits only. */

@@ -1,8 +1,8 @@
-/* Results as documents: one value, many forms.
+/* Results as documents: one value, many output formats.
  *
- * A document is an ordered list of what a command has to say: named values, frames
- * (sim/base/frame.h) and documents within it (data), notes and headings (for people). Text, JSON,
- * CSV, Markdown and JUnit are made of the same document here and nowhere else.
+ * A document is an ordered list of a command's results: named values, tables (sim/base/frame.h),
+ * documents within it, notes and headings. Text, JSON, CSV, Markdown and JUnit are made of the same
+ * document here and nowhere else.
  *
  *     static const struct frame_column columns[] = {
  *         {.name = "device", .kind = FRAME_TEXT}, {.name = "time_s", .unit = "s"}};
@@ -12,11 +12,9 @@
  *     document_note(d, "%u rows", n);
  *     document_print(d, output, stdout);
  *
- * Who sees what: an entry without a name is for people only, a named one is data; frames are both.
- * A frame without rows says nothing to people.
- * Everything is owned by the outermost document and freed with it; texts are copied. Out of memory
- * ends the process (sim/base/arena.h).
- */
+ * An entry without a name is only printed for people; a named one is data; tables are both. A table
+ * without rows is not printed. Everything is owned by the outermost document and freed with it;
+ * texts are copied. Out of memory ends the process (sim/base/arena.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -50,13 +48,12 @@ void document_tree(struct document *d, const char *name, const struct cJSON *tre
 void document_members(struct document *d, const struct cJSON *object);
 /* Lines that only text and Markdown have. */
 void document_note(struct document *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A heading, likewise, an empty line before it. */
+/* A printed heading, an empty line before it. */
 void document_heading(struct document *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* A document within this one: an object. In an array, and for people only, name is NULL. */
 struct document *document_within(struct document *d, const char *name);
-/* The same, but an array: names of what is in it are not used. name "": the outer document is this
- * array alone. */
+/* An array: names of its entries are not used. With name "" the outer document is this array. */
 struct document *document_array(struct document *d, const char *name);
 /* A text by printf, of any length, kept as long as the document. */
 const char *document_format(struct document *d, const char *fmt, ...)
@@ -64,9 +61,9 @@ const char *document_format(struct document *d, const char *fmt, ...)
 
 /* ---- frames ---- */
 
-/* A frame within the document. The first `keys` columns, which must be text, name objects in JSON:
- * with 2 it is {"KEY1": {"KEY2": {other columns}}}, with 0 an array of objects. name NULL: for
- * people only; "": the document is this frame alone. The columns are copied, their texts are
+/* A table within the document. The first `keys` columns, which must be text, name objects in JSON.
+ * With 2 it is {"KEY1": {"KEY2": {other columns}}}, with 0 an array of objects. With name NULL it
+ * is only printed; with "" it is the whole document. The columns are copied, their texts are
  * borrowed. */
 struct frame *document_frame(struct document *d, const char *name, uint32_t keys);
 #define DOCUMENT_FRAME(d, name, keys, columns)                                                     \
@@ -78,7 +75,7 @@ struct frame *document_data(struct document *d, const char *name, uint32_t keys,
 /* For people only: a column per character of align, 'l' or 'r', and as many titles, which are
  * borrowed; or one NULL for none. */
 struct frame *document_table(struct document *d, int indent, const char *align, ...);
-void frame_indent(struct frame *f, int spaces); /* of text; 0 unless told */
+void frame_indent(struct frame *f, int spaces); /* in text; default 0 */
 
 void frame_hide_row(struct frame *f); /* people do not see the last row */
 
@@ -94,8 +91,8 @@ void document_put(const struct document *d, const char *form, FILE *out);
 bool output_is(const struct option_output *o, const char *form);
 /* As the options ask. */
 void document_print(struct document *d, const struct option_output *o, FILE *out);
-/* The same to stdout, and frees it. */
+/* Like document_print, to stdout, and frees it. */
 void document_show(struct document *d, const struct option_output *o);
-/* Of a long work, what people can be told so far; nothing where data is asked for. It is not said
+/* Prints the text that a long work has so far; nothing where data is asked for. It is not printed
  * again. */
 void document_print_so_far(struct document *d, const struct option_output *o, FILE *out);

@@ -1,4 +1,4 @@
-/* What documents hold; for the files of their forms alone. */
+/* Contents of documents; only for the files of output formats. */
 #pragma once
 
 #include "experiments/shell/document.h"
@@ -38,5 +38,5 @@ void document_put_people(const struct document *d, bool markdown, FILE *out);
 void document_put_csv(const struct document *d, FILE *out);
 void document_put_schema(const struct document *d, FILE *out);
 void document_put_junit(const struct document *d, FILE *out);
-/* What people see of it has been shown. */
+/* The text so far has been printed. */
 void document_mark_told(struct document *d);

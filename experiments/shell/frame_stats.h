@@ -1,4 +1,4 @@
-/* What statistics say of themselves, as texts of a document. */
+/* Statistics as texts of a document. */
 #pragma once
 
 #include "experiments/shell/document.h"

@@ -1,5 +1,5 @@
-/* Command-line options as tables: what a command takes is data, and from the same rows come the
- * values, the defaults, the errors, --help, the man page and the completions of a shell.
+/* Command-line options as tables: a command's options are data. From the same rows come the values,
+ * the defaults, the errors, --help, the man page and the completions of a shell.
  *
  * A command owns one struct of values. Its tables say where in it each option's value goes; tables
  * that several commands share are embedded at an offset, as struct config_options is:
@@ -13,9 +13,8 @@
  *         OPTION_ROWS(NULL, rows),
  *         {&config_option_table, offsetof(struct my_options, config), NULL, false}, {0}};
  *
- * Spelling is GNU's: --name VALUE, --name=VALUE, unique beginnings of names, -x for letters, `--`
- * ends the options; operands may stand anywhere. All errors are collected, none ends the process.
- */
+ * Spelling is GNU's: --name VALUE, --name=VALUE, unique beginnings of names, -x for letters. `--`
+ * ends the options; operands may be anywhere. All errors are collected, none ends the process. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,7 +42,7 @@ struct option_texts {
 };
 
 struct option_numbers {
-    double *v; /* owned likewise */
+    double *v; /* owned */
     uint32_t n;
 };
 
@@ -55,8 +54,9 @@ struct option_row {
     size_t offset;      /* of the value in the table's struct */
     size_t given;       /* 1 + offset of a bool that says whether it was given; 0: nobody asks */
     double min, max;    /* of counts and numbers; max also bounds the length of a list of texts */
-    const char *const *choices;        /* NULL-terminated */
-    const char *const *(*names)(void); /* likewise: what an own row may name, for help; or NULL */
+    const char *const *choices; /* NULL-terminated */
+    const char *const *(*names)(
+        void); /* NULL-terminated: names that an own row takes, for help; or NULL */
     /* OPTION_KIND_OWN: reads arg (NULL of a flag) into the table's struct. 0 or -EINVAL with an
      * error that names the option. */
     int (*take)(void *target, const struct option_row *row, const char *arg, struct err *e);
@@ -84,7 +84,7 @@ struct option_child {
     bool bare; /* presets are left out, so that the command sees what was given */
 };
 
-/* What a command takes that is not an option: a struct option_texts at `offset`. */
+/* The operands of a command: a struct option_texts at `offset`. */
 struct option_operands {
     const char *name; /* "FILE" */
     uint32_t min, max;
@@ -97,12 +97,12 @@ struct command {
     const char *usage;   /* what follows the name, a line per form */
     const char *about;   /* paragraphs, separated by an empty line; wrapped when printed */
     const char *notes;   /* printed as it is after the options; or NULL */
-    void (*print_notes)(FILE *out); /* likewise, of notes that are not one text; or NULL */
+    void (*print_notes)(FILE *out); /* prints notes that are not one text; or NULL */
     const struct option_child *children;
     struct option_operands operands; /* max 0: none */
     size_t bytes;                    /* of the command's struct of values */
-    /* Runs with the values read; returns the exit status, or -errno for one of bad input. What it
-     * adds to e is printed, and makes an exit status of 0 one of bad input. */
+    /* Runs with the values read. Returns the exit status, or -errno for one of bad input. Errors
+     * added to e are printed, and make an exit status of 0 one of bad input. */
     int (*run)(void *values, struct err *e);
     const struct command *const *subcommands; /* NULL-terminated; instead of run and children */
 };
@@ -112,9 +112,9 @@ struct command {
 int options_parse(const struct command *c, int argc, char **argv, void *values, struct err *e);
 void options_fini(const struct command *c, void *values);
 
-/* "xpusim NAME ..." as a shell reads it: what options_parse took last, without rows that stand
- * aside. Results say by it how to get them again, so it does not depend on --jobs or --json. Valid
- * until the next options_parse; "" before the first. */
+/* "xpusim NAME ..." as a shell reads it: the last input of options_parse, without rows marked as
+ * not part of it. Results use it to say how to get them again, so it does not depend on --jobs or
+ * --json. Valid until the next options_parse; "" before the first. */
 const char *options_command(void);
 
 /* The whole life of a command: finds the subcommand, reads, runs, prints errors to stderr, frees.
@@ -153,7 +153,7 @@ void options_text_add(struct option_texts *list, const char *text);
 #define OPTION_OUTPUT(T, member, value_, preset_, help_)                                           \
     OPTION_ROW(TEXT, T, member, const char *, "output", value_, help_, .preset = (preset_),        \
                .letter = 'o')
-/* A file to write beside the result. */
+/* A file to write in addition to the result. */
 #define OPTION_FILE(T, member, name_, value_, help_)                                               \
     OPTION_ROW(TEXT, T, member, const char *, name_, value_, help_, .aside = true)
 #define OPTION_TEXTS(T, member, name_, value_, max_, help_)                                        \
@@ -195,8 +195,8 @@ void options_text_add(struct option_texts *list, const char *text);
 
 /* ---- rows that many commands share ---- */
 
-/* How results are shown: a form of frame.h by its name, the last one given; NULL is text. The
- * tables stand where the forms do (forms.c). */
+/* The output format by its name in forms.c, the last one given; NULL is text. The tables are in
+ * forms.c, too. */
 struct option_output {
     const char *form;
     bool quiet;

@@ -19,7 +19,6 @@ struct table {
 void table_init(struct table *t, const char *align);
 void table_fini(struct table *t);
 void table_cell(struct table *t, const char *text);
-/* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it
- * the first column, where that still tells its rows apart, and then the last, when they are text,
- * are cut with "...". */
+/* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it,
+ * text columns are cut with "...": the first, where its rows stay different, and then the last. */
 void table_print(const struct table *t, FILE *out, int indent);

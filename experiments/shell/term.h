@@ -1,5 +1,5 @@
-/* What output looks like on a terminal: its width, and headings in bold. Everything is plain in a
- * file or pipe, and with NO_COLOR set (no-color.org) or TERM=dumb. */
+/* Output on a terminal: its width, and headings in bold. Everything is plain in a file or pipe, and
+ * with NO_COLOR set (no-color.org) or TERM=dumb. */
 #pragma once
 
 #include <stdio.h>

@@ -31,7 +31,7 @@
 
 struct store; /* opaque */
 
-/* What a run was; borrowed texts. */
+/* Description of a run; borrowed texts. */
 struct store_run {
     const char *fingerprint, *soc, *llm, *workload, *policy, *params, *verdict;
     double rate_scale;
@@ -64,7 +64,7 @@ uint64_t store_added(const struct store *s);
 /* Adds a run with its n metrics, or finds the one that is there. */
 int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
                   const char *const *names, const double *values, size_t n);
-/* The configuration of a hash, as it stands in runs: "%016" PRIx64. */
+/* The configuration of a hash, in the format of runs: "%016" PRIx64. */
 bool store_has_configuration(struct store *s, const char *hash);
 void store_configuration(struct store *s, const char *hash, const char *tree);
 /* Says which run a replication is; removes its failure. */
@@ -103,12 +103,15 @@ void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_
 /* Errors for experiments of which a part never came to its end, and -EINVAL; else 0. */
 int store_check_complete(struct store *s, struct err *e);
 
-/* One line or object per replication, failures too, in an order that depends on nothing but the
- * experiments: equal results give equal bytes, however the stores came about. experiment 0: all.
- * Columns: experiment, point, replication, status (ok, failed), message, set.X for every varied
- * setting, soc, llm, workload, rate_scale, policy, params, seed, verdict, config_hash, trace_hash,
- * fingerprint, then the metrics by name, but those that no run of the export has. form: of
- * store_forms; NULL: nothing. */
+/* Writes one line or object per replication, failures too. Their order depends on the experiments
+ * only, so equal results give equal bytes for any origin of the stores. experiment 0: all. The
+ * columns are:
+ *   experiment, point, replication, status (ok, failed), message
+ *   set.X for every varied setting
+ *   soc, llm, workload, rate_scale, policy, params, seed, verdict
+ *   config_hash, trace_hash, fingerprint
+ *   the metrics by name, except those that no run of the export has
+ * form: of store_forms; NULL: nothing. */
 void store_export(struct store *s, int64_t experiment, const char *form, FILE *out);
 extern const char *const store_forms[]; /* "csv", "json", NULL */
 

@@ -35,12 +35,12 @@ char *store_uri(const char *path, bool reads);
 /* Binds a statement's places from the first on, by a letter each: t a text, i an int64_t, d a
  * double. A statement that is NULL is left alone, here as below. */
 void store_bind(sqlite3_stmt *q, const char *kinds, ...);
-/* The same, and runs a statement that gives nothing, once; it may be run again. */
+/* Binds, and runs a statement without results, once; it may be run again. */
 #define STORE_ONCE(s, q, ...) (store_bind((q), __VA_ARGS__), store_once((s), (q)))
 void store_once(struct store *s, sqlite3_stmt *q);
 /* The number in the first row of a statement, which may be run again; `none` without a row. */
 int64_t store_number(struct store *s, sqlite3_stmt *q, int64_t none);
-/* The same of a statement that is asked once. */
+/* Like store_number, for a statement that is asked once. */
 int64_t store_ask(struct store *s, sqlite3_stmt *q, int64_t none);
 /* Statements without results, several in one text. */
 void store_exec(struct store *s, const char *sql);

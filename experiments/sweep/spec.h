@@ -1,4 +1,4 @@
-/* An experiment as a strict JSON file: which runs there are.
+/* An experiment as a strict JSON file: the list of its runs.
  *
  *   {"name": "load",
  *    "base": {"workload": "mixed:duration_s=60", "sim.contention": "max-min"},
@@ -21,13 +21,14 @@
  * Paths of policies, machines, models, traces and length files are relative to the experiment file.
  * A list may be {"from": a, "to": b, "step": s}, both ends included.
  *
- * Every axis, every zip group (its lists go together) and the rows as a whole are one dimension;
- * the points of the experiment are the product of all dimensions, the last one fastest. A point is
+ * Every axis, every zip group (its lists go together) and the rows as a whole are one dimension.
+ * The points of the experiment are the product of all dimensions, the last one fastest. A point is
  * replicated: replication k has the seed config_seed(seed, k), so that all points of equal seed
- * meet the same random numbers. All keys but the settings' places are optional. With `until`, a
- * point gets `replications` runs, then as many again until the 95 % intervals of the named metrics
- * have at most the half-widths asked for (absolute half_width, or half_width_frac of the mean), or
- * max_replications is reached. */
+ * meet the same random numbers. All keys but the settings' places are optional.
+ *
+ * With `until`, a point gets `replications` runs, then as many again until the 95 % intervals of
+ * the named metrics are small enough, or max_replications is reached. The limit is an absolute
+ * half_width, or half_width_frac of the mean. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -82,7 +83,7 @@ struct spec {
     uint32_t n_until;
 };
 
-/* What one point asks for. */
+/* The settings of one point. */
 struct spec_point {
     struct config_options options;               /* owns its sets; borrows the strings below */
     char *policy, *soc, *llm, *workload, *trace; /* owned; trace "": none */

@@ -31,9 +31,9 @@ struct sweep_result {
  * revision. */
 int64_t sweep_experiment(const struct spec *spec, struct store *store);
 
-/* What sweep_judge runs of an experiment. All is borrowed until sweep_close. From here to there
- * SIGINT and SIGTERM stop it; afterwards they have their former meaning again. Memory does not grow
- * with the number of runs; with `until` 8 bytes per point. */
+/* Opens an experiment for sweep_judge. All is borrowed until sweep_close. From here to there SIGINT
+ * and SIGTERM stop it; afterwards they have their former meaning again. Memory does not grow with
+ * the number of runs; with `until` it takes 8 bytes per point. */
 struct sweep *sweep_open(const struct spec *spec, struct store *store,
                          const struct sweep_options *opt, struct sweep_result *out);
 study_judge sweep_judge;

@@ -18,10 +18,10 @@ struct slurm_options {
     bool yes;
 };
 
-/* Writes STORE.slurm/array.sh and merge.sh, submits both, and tells the job numbers and what to do
- * when a task fails on stderr. Each task keeps its shard in STORE.slurm/shard-I.db, so that a task
- * submitted again runs only what it had not; the merge into `store` fails, and says so, unless
- * every shard came to its end. 0, or -EINVAL with an error added: a path that cannot be written,
+/* Writes STORE.slurm/array.sh and merge.sh and submits both. It prints the job numbers, and what to
+ * do when a task fails, on stderr. Each task keeps its shard in STORE.slurm/shard-I.db, so that a
+ * task submitted again runs only what it had not. The merge into `store` fails with a message
+ * unless every shard is finished. 0, or -EINVAL with an error added: a path that cannot be written,
  * sbatch that is not there or refuses. */
 int sweep_slurm(const char *spec, const char *store, const struct slurm_options *opt,
                 struct err *e);

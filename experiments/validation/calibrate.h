@@ -1,25 +1,26 @@
 /* Fitting the kernel-time parameters of one runtime entry of a SoC file to measured latencies.
  *
  * A set is the rows of one (device, runtime, weight width), with those of SoCs of the same family
- * scaled to this one: rate by the engine's peak, bandwidth by the DDR's. What is minimised is
+ * scaled to this one: rate by the device's peak, bandwidth by the DDR's. The fit minimises
  *
  *     sum_i w_i (ln(predicted_i / measured_i) / s)^2  +  sum_k ((v_k - v0_k) / PRIOR_SD)^2
  *
- * v_k is the logarithm of parameter k (of 1 + x for those that may be 0), kept inside physical
- * bounds by a logistic transform; v0_k the starting value, PRIOR_SD 1 (a factor of e). w_i are
- * Cauchy weights, s the residuals' robust standard deviation; both are renewed until the parameters
- * rest. Each inner step is GSL's Levenberg-Marquardt.
+ * where v_k is the logarithm of parameter k (of 1 + x for those that may be 0), kept inside
+ * physical bounds by a logistic transform. The starting value is v0_k, and PRIOR_SD is 1 (a factor
+ * of e). The w_i are Cauchy weights, and s the residuals' robust standard deviation; both are
+ * renewed until the parameters settle. Each inner step is GSL's Levenberg-Marquardt.
  *
- * Rows of one SoC under one exact runtime version are a group, when they are of at least two models
- * (of one, the version's pace and the model's cannot be told apart). Where there are several, each
- * has a rate and a bandwidth of its own around the pool's, ln of their ratio N(0,
- * CALIBRATE_OFFSET_SD^2); the entry gets the mean of its own SoC's groups, or the pool's when it
- * has none.
+ * Rows of one SoC under one exact runtime version are a group, when they are of at least two
+ * models. (With one model, the version's pace and the model's cannot be separated.) Where there are
+ * several groups, each has a rate and a bandwidth of its own around the pool's, ln of their ratio
+ * N(0, CALIBRATE_OFFSET_SD^2). The entry gets the mean of its own SoC's groups, or the pool's when
+ * it has none.
  *
- * What the result says is what the file will be: a parameter that the points do not determine is
- * held at its starting value, one that runs into its bound at the bound, one at a time, and the
- * others are fitted again. Standard errors come from the covariance of those fitted at the end; the
- * range of one at its bound reaches to where, all others refitted, the sum has risen by 4. */
+ * The result is what the file will contain. A parameter that the points do not determine is kept at
+ * its starting value, and one that runs into its bound at the bound. This happens one at a time,
+ * and the others are fitted again. Standard errors come from the covariance of those fitted at the
+ * end. The range of one at its bound reaches to where, all others refitted, the sum has risen by 4.
+ */
 #pragma once
 
 #include "experiments/validation/predict.h"

@@ -21,7 +21,7 @@ struct calibrate_problem {
 
 struct calibrate_solver {
     gsl_multifit_nlinear_workspace *w;
-    gsl_vector *u; /* where it stands */
+    gsl_vector *u; /* the present point */
 };
 
 /* At p->at; what it has found becomes the next one's beginning: robust sums have more than one
@@ -29,7 +29,8 @@ struct calibrate_solver {
 void calibrate_solver_init(struct calibrate_solver *v, const struct calibrate_problem *p);
 void calibrate_solver_keep(const struct calibrate_solver *v, struct calibrate_problem *p);
 void calibrate_solver_fini(struct calibrate_solver *v);
-/* One weighted fit from where the solver stands; its J is left for the covariance. 0 or -EINVAL. */
+/* One weighted fit from the solver's present point; its J is left for the covariance. 0 or -EINVAL.
+ */
 int calibrate_minimise(struct calibrate_problem *p, struct calibrate_solver *v);
 /* Fits and weighs until the parameters rest; rows' ln_error and weights are then those of the end.
  */

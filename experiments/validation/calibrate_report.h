@@ -42,7 +42,7 @@ void calibrate_entry_fini(struct calibrate_entry *e);
 
 void calibrate_entry_document(const struct calibrate_entry *e, struct document *d);
 
-/* Of each parameter: SI units per unit of a SoC file, and that unit. */
+/* By parameter: SI units per unit of a SoC file, and that unit. */
 extern const double calibrate_file_unit[CALIBRATE_N_PARAMS];
 extern const char *const calibrate_unit_names[CALIBRATE_N_PARAMS];
 /* The runtime of the SoC that the entry is about. */

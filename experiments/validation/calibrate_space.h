@@ -10,8 +10,8 @@
           */
 
 /* Parameter k in terms of v: exp(v), or `offset` (exp(v) - 1) for those that may be 0. A coordinate
- * u of the search is v's logit between its bounds; behind the free parameters stand, where the rows
- * are of several groups, each group's two offsets in units of CALIBRATE_OFFSET_SD. */
+ * u of the search is v's logit between its bounds. If the rows are of several groups, each group's
+ * two offsets follow the free parameters, in units of CALIBRATE_OFFSET_SD. */
 struct calibrate_space {
     double low[CALIBRATE_N_PARAMS], high[CALIBRATE_N_PARAMS]; /* of v */
     double start[CALIBRATE_N_PARAMS];                         /* of v: the file's values */

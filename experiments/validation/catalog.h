@@ -36,8 +36,8 @@ struct catalog {
 int catalog_open(struct catalog *c, struct err *e);
 void catalog_fini(struct catalog *c);
 
-/* Takes one more machine in; it stands in front of a shipped one of the same name. Owns the soc
- * (from xmalloc). */
+/* Adds one more machine; it replaces a shipped one of the same name. Owns the soc (from xmalloc).
+ */
 void catalog_add_soc(struct catalog *c, struct soc *soc);
 
 /* NULL when there is none. Case and punctuation do not matter. */

@@ -30,7 +30,7 @@ struct characterize {
     const struct config *config;
     const struct config_options *options;
     uint32_t replications; /* of schemes */
-    struct study_how how;  /* likewise */
+    struct study_how how;  /* of schemes */
     struct frame *rows;
     struct err *e;
     /* of schemes, while it is judging */

@@ -1,12 +1,13 @@
-/* What no form of a kernel model can know, from the points themselves.
+/* The error that no kernel-time model can avoid, estimated from the points themselves.
  *
- * twins     rows of one SoC, device, exact runtime version, width, phase and length (within 2 %)
- *           whose models have the same shape (layers, hidden size, heads, FFN; vocabulary within
- *           10 %): the same arithmetic. Errors against their common centre, the geometric mean, are
- *           the best that anything could do which sees shapes only.
- * versions  rows of one SoC, device, model, width, phase and length under different versions of one
- *           toolchain ("openvino-2024.6" and "openvino-2025.4"): the factor between them is what
- *           is lost where a table does not say its version, or a version was not measured. */
+ *   twins     rows of one SoC, device, exact runtime version, width, phase and length (within 2 %)
+ *             whose models have the same shape (layers, hidden size, heads, FFN; vocabulary within
+ *             10 %): the same arithmetic. Errors against their common centre, the geometric mean,
+ *             are the best that anything could do which sees shapes only.
+ *   versions  rows of one SoC, device, model, width, phase and length under different versions of
+ *             one toolchain ("openvino-2024.6" and "openvino-2025.4"). The factor between them is
+ *             lost where a table does not say its version, or a version was not measured.
+ */
 #pragma once
 
 #include "experiments/validation/predict.h"
@@ -18,6 +19,6 @@ struct noise_floor {
     double version_median, version_p90;     /* the larger over the smaller; NaN without */
 };
 
-/* Of the latency rows on one kind of device in one phase. Cost: rows^2. */
+/* Computes it for the latency rows on one kind of device in one phase. Cost: rows^2. */
 struct noise_floor noise_floor_of(const struct catalog *c, const struct points *points,
                                   enum device_kind kind, enum conformal_phase phase);

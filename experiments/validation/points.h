@@ -1,8 +1,9 @@
 /* Published measurements of kernels, models and machines: one number per row, read from CSV.
  *
- * Columns: soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric, value
- * (source may follow). input_tokens is the prompt's length, for decode metrics the context at the
- * start; 0: not stated. weight_bits and act_bits are empty where a row is not about a model. */
+ * The columns are soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric,
+ * value. A column source may follow. The value of input_tokens is the prompt's length, for decode
+ * metrics the context at the start; 0: not stated. Rows that are not about a model have empty
+ * weight_bits and act_bits. */
 #pragma once
 
 #include <stdbool.h>

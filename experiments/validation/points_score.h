@@ -1,10 +1,11 @@
-/* How far predictions of published measurements are off, by group of rows.
+/* Errors of predictions of published measurements, by group of rows.
  *
- * Error of a row: predicted / measured - 1. Over a group: median and P90 of its absolute value
- * (nearest rank); bias: the geometric mean of predicted over measured time, less 1, a rate in
- * tokens per second counting as the time it means; Pearson's correlation of predicted and measured,
- * where all rows of the group are of one metric. The second pair of columns counts a row that is
- * not predicted as an error of 100 %. */
+ * The error of a row is predicted / measured - 1. A group has these statistics:
+ *   median, P90   of the absolute error (nearest rank)
+ *   bias          the geometric mean of predicted over measured time, less 1; a rate in tokens
+ *                 per second counts as the time it means
+ *   correlation   Pearson's, of predicted and measured, where all rows are of one metric
+ * The second pair of columns counts a row that is not predicted as an error of 100 %. */
 #pragma once
 
 #include "experiments/validation/predict.h"

@@ -1,4 +1,4 @@
-/* What the shipped machines say a published measurement should have been. */
+/* Predictions of published measurements by the shipped machines. */
 #pragma once
 
 #include "experiments/run/price.h"
@@ -10,7 +10,7 @@ struct predict_case {
     const struct soc *soc; /* borrowed; NULL: not shipped */
     uint8_t device;
     uint32_t runtime;   /* entry of the device */
-    bool runtime_exact; /* false: another version's or width's parameters stand in */
+    bool runtime_exact; /* false: parameters of another version or width are used */
     struct llm llm;     /* at the row's width, in the runtime's format */
     bool has_llm;
     const char *reason;
@@ -22,7 +22,8 @@ int predict_device(const struct soc *soc, const char *name);
 /* Finds machine, device, runtime and model of a latency row. */
 void predict_bind(const struct catalog *c, const struct point *p, struct predict_case *out);
 
-/* What prices a bound latency row, as far as no runtime entry has a say in it. Borrows the case. */
+/* The kernel-time model of a bound latency row, before any runtime entry is chosen. Borrows the
+ * case. */
 void predict_model(const struct predict_case *k, struct roofline *out);
 
 /* Price of the pass that a row measures, by its model with this entry (borrowed until the next). */
@@ -37,7 +38,7 @@ struct price predict_price(const struct predict_case *k, const struct point *p,
 struct prediction {
     double value; /* in the row's unit; NaN when there is a reason */
     const char *reason;
-    bool runtime_default; /* the runtime is not in the file: its default stood in */
+    bool runtime_default; /* the runtime is not in the file: its default is used */
     bool outside;         /* outside the validity envelope */
     double low, high; /* 95 % interval of the value, as if its model had not been measured; NaN */
 };

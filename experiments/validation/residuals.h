@@ -1,10 +1,11 @@
-/* What calibrations get wrong on what they have not seen: the errors that intervals rest on
- * (hwmodels/conformal.h), as a table.
+/* Errors of calibrations on rows that they have not seen, as a table. Intervals rest on it
+ * (hwmodels/conformal.h).
  *
- * left_out "model": the row's model was left out of the fit of its SoC's own entry. left_out "soc":
- * the row is predicted by the entry of another SoC (`by`) of the same kind of device, runtime
- * family and weight width, scaled by datasheet rate and DDR peak, fitted again without the row's
- * SoC where a family pools them: what a machine made from a sibling is off by. */
+ * With left_out "model", the row's model was left out of the fit of its SoC's own entry. With
+ * left_out "soc", the entry of another SoC (`by`) predicts the row, scaled by datasheet rate and
+ * DDR peak. It is an entry of the same kind of device, runtime family and weight width. Where a
+ * family pools SoCs, it was fitted again without the row's SoC. That is the error of a machine made
+ * from a similar chip. */
 #pragma once
 
 #include <stdio.h>

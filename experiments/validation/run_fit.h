@@ -1,13 +1,14 @@
 /* Fitting a few numbers of a configuration to the first part of a measured run.
  *
- * What is minimised: the mean over that part of |ln(simulated / measured)| of E2E, plus the same of
- * TTFT, so that twice and half count alike. Each evaluation simulates the run, whose arrivals and
- * token counts are inputs, until that part has finished; measured latencies of later requests are
- * never looked at. Method:
- * GSL's Nelder-Mead simplex (nmsimplex2) from 2^keys starts, the best restarted from its end until
- * that gains nothing; then a compass search from there and from each submodel (one number as the
- * file has it), until no step gains. No random numbers, so the same input gives the same result.
- * Standard errors come from fitting again to halves of the requests.
+ * The fit minimises the mean over that part of |ln(simulated / measured)| of E2E, plus that of
+ * TTFT, so that twice and half count equally. Each evaluation simulates the run until that part has
+ * finished; arrivals and token counts are inputs. It never looks at measured latencies of later
+ * requests.
+ *
+ * The method is GSL's Nelder-Mead simplex (nmsimplex2) from 2^keys starts. The best restarts from
+ * its end until that gains nothing. Then a compass search starts from there and from each submodel
+ * (one number as the file has it), until no step gains. It uses no random numbers, so the same
+ * input gives the same result. Standard errors come from fitting again to halves of the requests.
  *
  * A number that is positive in the file moves by a factor; one that is 0 moves up from 0. The first
  * step is a quarter of the way to the farther end of the file's [low, high]. Values may leave that
@@ -24,7 +25,7 @@
 
 struct run_fit_key {
     const char *path; /* of the configuration: "soc.devices.gpu.runtimes.0.rate"; nobody frees it */
-    const char *unit; /* likewise */
+    const char *unit; /* nobody frees it */
     double datasheet, low, high; /* what the file says */
     double fitted;
     double se; /* standard error, by half-samples of blocks of neighbouring requests */

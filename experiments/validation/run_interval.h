@@ -1,10 +1,10 @@
-/* How sure the replay of a measured run is when nothing was fitted to it: the run on N machines
- * that the true one may be (compare/machines.h: ranges of what is assumed, covariance of
- * calibrations, left-out errors of the form), and between which of the N results 95 % of further
- * machines lie.
+/* Uncertainty of the replay of a measured run without any fit: the run on N machines within the
+ * known ranges (compare/machines.h: ranges of assumed numbers, covariance of calibrations, left-out
+ * errors of the model). Between the resulting order statistics lie 95 % of further machines.
  *
- * Two kinds of interval: of the mean latency over all requests (what the configuration is asked
- * about), and of each request, of which it is counted how many of the measured lie inside. */
+ * There are two kinds of interval: of the mean latency over all requests, which is the question to
+ * the configuration, and of each request. For the second kind, the result counts how many measured
+ * values are inside. */
 #pragma once
 
 #include "experiments/validation/run_score.h"
@@ -35,5 +35,5 @@ int run_interval(const struct config_options *o, const struct config *c,
                  struct err *e);
 
 /* The order statistics [k, n - k + 1] of n draws that hold a further one with at least `level`, as
- * far as n supports it: k = max(1, floor((n + 1) (1 - level) / 2)). */
+ * far as n supports it. The rank k is max(1, floor((n + 1) (1 - level) / 2)). */
 uint32_t run_interval_rank(uint32_t n, double level);

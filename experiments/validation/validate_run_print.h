@@ -1,4 +1,4 @@
-/* What `xpusim validate --run` found, as a document and one line per request. */
+/* Results of `xpusim validate --run`, as a document and one line per request. */
 #pragma once
 
 #include "experiments/shell/document.h"
