@@ -38,7 +38,8 @@ struct compare_options {
     const char *resample;
     double relevance_percent;
     const char *by; /* of stored ones */
-    bool sketch, regret, tune_given;
+    struct sample_options samples;
+    bool regret, tune_given;
     struct tune_options tune; /* budget 0: none */
     uint32_t uncertainty;     /* machines; 0: none */
 };
@@ -88,7 +89,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .relevance_frac = o->relevance_percent / 100.0,
         .how = o->work.how,
         .arrivals = CONFIG_AS_WRITTEN,
-        .sketch = o->sketch,
+        .samples = sample_options_choice(&o->samples, e),
     };
     if (e->n == 0 && o->regret) {
         (void)regret_check(&c->plan, e);
@@ -428,10 +429,10 @@ static const struct option_row rows[] = {
                  "drawn): the probability that a policy is better, what decides it, how far that "
                  "must move before the order turns, and what to measure next; 2 N runs of each "
                  "policy and some more"),
-    OPTION_FLAG(OPTIONS, sketch, "sketch", "quantiles within 0.5 %, constant memory"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
+    {&sample_option_table, offsetof(OPTIONS, samples), NULL, false},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},

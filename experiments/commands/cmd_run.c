@@ -27,7 +27,8 @@ struct run_options {
     double from_s, to_s; /* of the timeline */
     struct job_options work;
     struct option_output output;
-    bool sketch, steady;
+    struct sample_options samples;
+    bool steady;
 };
 
 /* steady: NULL when not asked for. */
@@ -79,8 +80,9 @@ static int simulate(const struct run_options *o, const struct config *c,
                     const struct config_policy *p, const struct replay *replay,
                     const struct trace *t, FILE *out, struct trouble_end *end, struct err *e)
 {
-    struct runner_options opt = {
-        .sketch = o->sketch, .requests_csv = o->requests, .policy_context = replay};
+    struct runner_options opt = {.samples = sample_options_choice(&o->samples, e),
+                                 .requests_csv = o->requests,
+                                 .policy_context = replay};
     struct output *decisions = NULL;
     if (o->decisions != NULL) {
         decisions = output_open(o->decisions, e);
@@ -189,6 +191,7 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
         p = (struct config_policy){
             .ops = replay_policy(replay), .label = "replay", .params_text = xkeep(hash)};
     }
+    (void)sample_options_choice(&o->samples, e);
     (void)config_trace_packed(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
     if (e->n == 0) {
         struct simulation s = {o, &c, &p, &t, replay, {0}};
@@ -238,11 +241,10 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, steady, "steady",
                 "means of the steady state from this one run, with intervals (batch means); "
                 "refused when it has none"),
-    OPTION_FLAG(OPTIONS, sketch, "sketch",
-                "quantiles within 0.5 %, constant memory (for millions of requests)"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
+    {&sample_option_table, offsetof(OPTIONS, samples), NULL, false},
     {&time_limit_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},
     {&config_option_table, offsetof(OPTIONS, config), NULL, false},

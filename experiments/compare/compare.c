@@ -137,7 +137,7 @@ void compare_ask(struct compare_plan *plan, struct study *next)
 {
     *next = (struct study){.n = plan->n_policies * plan->replications,
                            .how = plan->how,
-                           .sketch = plan->sketch,
+                           .samples = plan->samples,
                            .ctx = plan,
                            .cell = cell};
 }

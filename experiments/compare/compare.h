@@ -21,7 +21,7 @@ struct compare_plan {
     double
         relevance_frac; /* differences within are equality (stats.h); 0: there is no such thing */
     struct config_arrivals arrivals;
-    bool sketch;
+    enum runner_samples samples;
     /* As which experiment the store keeps it (stored.h), and the point of its first policy; 0: as
      * runs that belong to none. */
     int64_t experiment;

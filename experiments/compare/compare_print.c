@@ -167,6 +167,19 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
     }
 }
 
+/* Are quantiles of any run from sketches? */
+static bool is_sketched(const struct compare_plan *plan, const struct compare_result *r)
+{
+    bool any = plan->samples == RUNNER_SAMPLES_SKETCH;
+    for (uint32_t p = 0; p < r->n_policies && plan->samples == RUNNER_SAMPLES_AUTO; p++) {
+        const double *arrived = compare_values(r, p, "all.arrived");
+        for (uint32_t i = 0; arrived != NULL && i < r->replications; i++) {
+            any = any || arrived[i] > RUNNER_EXACT_REQUESTS;
+        }
+    }
+    return any;
+}
+
 static void put_warnings(const struct compare_plan *plan, const struct compare_result *r,
                          struct document *d)
 {
@@ -182,6 +195,7 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
         warnings_energy(plan->config, list);
     }
     warnings_range(x, labels, r->n_policies, list);
+    warnings_sketch(is_sketched(plan, r), list);
     free(labels);
     free(x);
 }

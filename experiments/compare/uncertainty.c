@@ -212,7 +212,7 @@ static void ask_flips(struct uncertainty *u, struct study *next)
 bool uncertainty_judge(void *ctx, const struct study_outcomes *came, struct study *next)
 {
     struct uncertainty *u = ctx;
-    *next = (struct study){.how = u->plan->how, .sketch = u->plan->sketch, .ctx = u};
+    *next = (struct study){.how = u->plan->how, .samples = u->plan->samples, .ctx = u};
     if (came == NULL) {
         ask_machines(u, next);
     } else if (u->value == NULL) {

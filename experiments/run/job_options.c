@@ -37,6 +37,26 @@ const struct option_table job_option_table = {
     .title = "Work", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
 const struct option_table time_limit_option_table = OPTION_TABLE(NULL, time_limit_rows);
 
+#define SAMPLES struct sample_options
+
+static const struct option_row sample_rows[] = {
+    OPTION_FLAG(SAMPLES, sketch, "sketch",
+                "quantiles within 0.5 %, in memory that grows with waiting requests only (default "
+                "above 100,000 requests)"),
+    OPTION_FLAG(SAMPLES, exact, "exact", "keeps every sample: 1.2 kB per request"),
+};
+const struct option_table sample_option_table = OPTION_TABLE(NULL, sample_rows);
+
+enum runner_samples sample_options_choice(const struct sample_options *o, struct err *e)
+{
+    if (o->sketch && o->exact) {
+        (void)err_add(e, "--sketch and --exact: one of them");
+    }
+    return o->sketch  ? RUNNER_SAMPLES_SKETCH
+           : o->exact ? RUNNER_SAMPLES_EXACT
+                      : RUNNER_SAMPLES_AUTO;
+}
+
 int job_options_work(struct job_options *o, bool quiet, int (*work)(void *, struct err *),
                      void *values, struct err *e)
 {

@@ -43,12 +43,13 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
                struct err *e)
 {
     memset(out, 0, sizeof *out);
-    out->sketch = opt->sketch;
+    out->sketch = opt->samples == RUNNER_SAMPLES_SKETCH ||
+                  (opt->samples == RUNNER_SAMPLES_AUTO && t->n > RUNNER_EXACT_REQUESTS);
     struct sim_setup setup;
     config_setup(c, p, t, seed, &setup);
     setup.policy_context = opt->policy_context;
     struct metrics_options mo = metrics_options_default();
-    mo.sketch = opt->sketch;
+    mo.sketch = out->sketch;
     mo.records = opt->requests_csv != NULL;
     mo.horizon_ns = setup.horizon_ns;
     mo.warmup_ns = units_ns_from_s(opt->warmup_s);

@@ -8,8 +8,13 @@
 #include "sim/core/run.h"
 #include "sim/metrics/metrics.h"
 
+/* Distributions keep every sample, or a sketch of constant memory whose quantiles are within
+ * 0.5 %. AUTO sketches runs of more than RUNNER_EXACT_REQUESTS requests. */
+enum runner_samples { RUNNER_SAMPLES_AUTO, RUNNER_SAMPLES_SKETCH, RUNNER_SAMPLES_EXACT };
+#define RUNNER_EXACT_REQUESTS 100000
+
 struct runner_options {
-    bool sketch;                /* quantiles within 0.5 %, constant memory */
+    enum runner_samples samples;
     double warmup_s;            /* requests that arrive before are not in distributions */
     const char *requests_csv;   /* per-request records, or NULL */
     const char *requests_about; /* about_comment of it, or NULL */
@@ -26,7 +31,7 @@ struct runner_result {
     struct sim_result sim;
     struct metric_list metrics; /* owned; filled when sim.status is 0 */
     enum metrics_verdict verdict;
-    bool sketch;
+    bool sketch;            /* quantiles are from sketches */
     uint64_t printed_bytes; /* to standard output, by a policy in a worker process */
 };
 

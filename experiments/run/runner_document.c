@@ -71,9 +71,7 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
                      "went to standard error",
                      r->printed_bytes);
     }
-    if (r->sketch) {
-        warnings_add(list, "quantiles are from a sketch: within 0.5 %%");
-    }
+    warnings_sketch(r->sketch, list);
     if (!s->audit.clean) {
         warnings_add(list, "the audit found a violation");
     }
@@ -200,7 +198,7 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     show_latencies(r, "reactive", d);
     show_latencies(r, "proactive", d);
     show_machine(c, r, d);
-    DOCUMENT_VALUES(d, "verdict", verdict);
+    DOCUMENT_VALUES(d, "verdict", verdict, "sketch", r->sketch);
     put_audit(&r->sim.audit, document_within(d, "audit"));
     put_warnings(c, r, d);
     runner_refusals(&r->sim, d);

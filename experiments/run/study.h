@@ -5,6 +5,7 @@
 #pragma once
 
 #include "experiments/run/config.h"
+#include "experiments/run/runner.h"
 #include "experiments/run/worker.h"
 #include "experiments/store/store.h"
 
@@ -60,7 +61,7 @@ struct study {
     uint32_t cells_per_worker; /* of one process, then a fresh one; 0: 1. More costs less, where no
                                   policy from outside can leave anything behind */
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
-    bool sketch;
+    enum runner_samples samples;
     bool reads;       /* found runs come with their values (always, where done is NULL) */
     const char *kept; /* what `keeps` keeps, as the store calls it; NULL: "*", everything */
     void *ctx;        /* borrowed */

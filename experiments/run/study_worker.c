@@ -136,8 +136,8 @@ static void put_key(const struct study *s, const struct study_cell *c, const str
     if (c->warmup_s > 0.0) {
         text_format(key, " warmup_s=%.17g", c->warmup_s);
     }
-    if (s->sketch) {
-        text_string(key, " sketch");
+    if (s->samples != RUNNER_SAMPLES_AUTO) {
+        text_string(key, s->samples == RUNNER_SAMPLES_SKETCH ? " sketch" : " exact");
     }
     if (c->context != NULL) {
         text_format(key, " told=%s", c->told);
@@ -199,7 +199,7 @@ static void simulate(const struct study *s, const struct study_cell *c, const st
                      const char *key, struct pool_worker *w, struct job_result *out)
 {
     struct err e = ERR_INIT;
-    struct runner_options opt = {.sketch = s->sketch,
+    struct runner_options opt = {.samples = s->samples,
                                  .warmup_s = c->warmup_s,
                                  .policy_context = c->context,
                                  .observer = c->observer};

@@ -70,6 +70,14 @@ void warnings_machine(const struct config *c, struct document *list)
     config_notes(c, add_data, list);
 }
 
+void warnings_sketch(bool sketch, struct document *list)
+{
+    if (sketch) {
+        warnings_add(list,
+                     "quantiles are from a sketch, within 0.5 %% (--exact keeps every sample)");
+    }
+}
+
 void warnings_energy(const struct config *c, struct document *list)
 {
     struct text meters = {0};

@@ -25,6 +25,9 @@ void warnings_add(struct document *list, const char *fmt, ...)
  * since people read them when the configuration was loaded. */
 void warnings_machine(const struct config *c, struct document *list);
 
+/* That quantiles are from sketches, where they are. */
+void warnings_sketch(bool sketch, struct document *list);
+
 /* Energy of devices whose powers come from different meters, or from rails only. */
 void warnings_energy(const struct config *c, struct document *list);
 

@@ -92,7 +92,7 @@ static bool rig_run(struct rig *g, struct trace_row *rows, bool collapse, char *
     } else if (config_trace(&o, 1, CONFIG_AS_WRITTEN, &g->trace, &g->err) != 0) {
         return rig_fail(g, why, size);
     }
-    struct runner_options ro = {.sketch = false};
+    struct runner_options ro = {.samples = RUNNER_SAMPLES_EXACT};
     int rc = runner_run(&g->config, &g->policy, &g->trace, 1, &ro, &g->result, &g->err);
     return rc == 0 ? true : rig_fail(g, why, size);
 }

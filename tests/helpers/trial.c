@@ -31,7 +31,8 @@ static void run_once(const struct config *base, const struct config_policy *p,
     FILE *log = how == IN_ONE_STEP ? NULL : open_memstream(&out->log, &out->log_bytes);
     /* Some by sketches, some without those who came first, some with what became of each. */
     struct runner_options o = {.decision_log = log,
-                               .sketch = seed % 2 == 1,
+                               .samples =
+                                   seed % 2 == 1 ? RUNNER_SAMPLES_SKETCH : RUNNER_SAMPLES_AUTO,
                                .warmup_s = seed % 3 == 1 ? (double)(seed % 16) : 0.0,
                                .requests_csv = seed % 5 == 1 ? tempfile_make(".csv") : NULL};
     out->rc = runner_run(c, p, t, seed, &o, &out->result, &e);

@@ -152,7 +152,7 @@ START_TEST(the_first_replication_is_a_plain_run_with_the_seed)
     struct compare_result r;
     study_run(compare_judge, &(struct compare){plan, &r});
     struct trace t;
-    struct runner_options ro = {.sketch = false};
+    struct runner_options ro = {.samples = RUNNER_SAMPLES_EXACT};
     struct runner_result single;
     ck_assert_int_eq(config_trace(&options, options.seed, CONFIG_AS_WRITTEN, &t, &err), 0);
     ck_assert_int_eq(runner_run(&config, &policies[0], &t, options.seed, &ro, &single, &err), 0);
