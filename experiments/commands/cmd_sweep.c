@@ -244,7 +244,8 @@ const struct command cmd_sweep = {
     .usage = "SPEC.json -o STORE.db [options]\n"
              "-o STORE.db --export csv|json",
     .about =
-        "Runs what is missing of an experiment (experiments/sweep/spec.h describes the file), and "
+        "Runs what is missing of an experiment (docs/concepts/experiments.md describes the file), "
+        "and "
         "keeps "
         "the results in an SQLite file. Interrupted or killed, the same command goes on. Without "
         "SPEC it prints what a store holds.",

@@ -377,6 +377,20 @@ static cJSON *child(struct json_obj *o, const char *key)
     return NULL;
 }
 
+/* The usual first mistake: a setting where its place belongs. */
+static void refuse_settings(struct json_obj *o, struct err *e)
+{
+    for (const cJSON *c = o->node->child; c != NULL; c = c->next) {
+        if (c->string != NULL && spec_is_setting(c->string)) {
+            (void)child(o, c->string);
+            (void)err_add(e,
+                          "%s: %s: a setting belongs in base (one value), axes or zip (lists), or "
+                          "rows",
+                          o->file, c->string);
+        }
+    }
+}
+
 int spec_load(struct spec *s, const char *file, bool yes, struct err *e)
 {
     memset(s, 0, sizeof *s);
@@ -401,6 +415,7 @@ int spec_load(struct spec *s, const char *file, bool yes, struct err *e)
     read_rows(s, child(&o, "rows"), e);
     read_metrics(s, child(&o, "metrics"), e);
     read_scalars(s, &o, e);
+    refuse_settings(&o, e);
     json_done(&o);
     if (e->n == before) {
         refuse_two_places(s, e);

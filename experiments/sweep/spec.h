@@ -119,6 +119,8 @@ uint64_t spec_runs(const struct spec *s, uint32_t replications);
  * here. */
 void spec_paths(const char *file, struct spec_point *p);
 
+/* For spec.c: is it the name of a setting? */
+bool spec_is_setting(const char *key);
 /* For spec.c: whether a key is a setting's name, and a value of its type. Adds an error. */
 int spec_setting_check(const char *key, const cJSON *value, const char *file, const char *path,
                        struct err *e);

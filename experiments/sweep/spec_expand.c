@@ -11,6 +11,7 @@
 #include "experiments/shell/cli.h"
 #include "experiments/sweep/spec.h"
 #include "sim/base/arena.h"
+#include "sim/base/nearest.h"
 #include "sim/base/text.h"
 
 #define CHECK_VALUES 200u           /* of each dimension tried before the first run */
@@ -51,6 +52,30 @@ static bool is_path(const char *key)
     return false;
 }
 
+static const char *const number_keys[] = {"rate", "seed", "ttft_slo_s", "tpot_slo_s", NULL};
+
+bool spec_is_setting(const char *key)
+{
+    bool number = false;
+    for (int i = 0; number_keys[i] != NULL; i++) {
+        number = number || strcmp(key, number_keys[i]) == 0;
+    }
+    return number || is_text_key(key) || is_path(key);
+}
+
+/* "; did you mean policy?", or "". */
+static const char *near_setting(struct nearest *n, const char *key)
+{
+    nearest_init(n, key);
+    for (int i = 0; text_keys[i] != NULL; i++) {
+        nearest_look(n, text_keys[i]);
+    }
+    for (int i = 0; number_keys[i] != NULL; i++) {
+        nearest_look(n, number_keys[i]);
+    }
+    return nearest_hint(n);
+}
+
 int spec_setting_check(const char *key, const cJSON *value, const char *file, const char *path,
                        struct err *e)
 {
@@ -77,11 +102,12 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
             return err_add(e, "%s: %s: must be a number, true, false or text", file, path);
         }
     } else {
+        struct nearest near;
         return err_add(
             e,
-            "%s: %s: no setting is called %s; there are policy, soc, llm, workload, "
+            "%s: %s: no setting is called %s%s; there are policy, soc, llm, workload, "
             "trace, rate, seed, ttft_slo_s, tpot_slo_s, params.K, workload.K, soc.X, llm.X, sim.X",
-            file, path, key);
+            file, path, key, near_setting(&near, key));
     }
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/input.h"
+#include "sim/base/nearest.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
 #include "sim/base/words.h"
@@ -94,10 +95,18 @@ struct json_obj json_root(const cJSON *root, const char *file, struct err *e)
     return o;
 }
 
+static void note_asked(struct json_obj *o, const char *key)
+{
+    if (o->n_asked < JSON_MAX_ASKED) {
+        o->asked[o->n_asked++] = key;
+    }
+}
+
 /* The child of that name, marked as asked for; NULL when there is none. */
 static const cJSON *find(struct json_obj *o, const char *key)
 {
     uint64_t bit = 1;
+    note_asked(o, key);
     for (const cJSON *c = o->node != NULL ? o->node->child : NULL; c != NULL;
          c = c->next, bit <<= 1) {
         if (c->string != NULL && strcmp(c->string, key) == 0) {
@@ -285,8 +294,9 @@ struct json_obj json_array_object(struct json_obj *o, const char *key, int index
     return sub;
 }
 
-bool json_has(const struct json_obj *o, const char *key)
+bool json_has(struct json_obj *o, const char *key)
 {
+    note_asked(o, key);
     return o->node != NULL && cJSON_GetObjectItemCaseSensitive(o->node, key) != NULL;
 }
 
@@ -304,7 +314,14 @@ void json_done(struct json_obj *o)
         }
         if ((o->seen & bit) == 0 && c->string != NULL) {
             char *path = path_join(o->path, c->string);
-            err_add(o->err, "%s: %s: unknown key", o->file, path);
+            struct nearest near;
+            nearest_init(&near, c->string);
+            for (uint32_t i = 0; i < o->n_asked; i++) { /* one that is there is not meant */
+                if (!cJSON_HasObjectItem(o->node, o->asked[i])) {
+                    nearest_look(&near, o->asked[i]);
+                }
+            }
+            err_add(o->err, "%s: %s: unknown key%s", o->file, path, nearest_hint(&near));
             free(path);
         }
     }

@@ -35,6 +35,8 @@ struct quantity {
  * (missing file, malformed text with its line). */
 cJSON *json_read_file(const char *path, struct err *e);
 
+#define JSON_MAX_ASKED 64
+
 /* One object being read. `path` is the dotted key path ("devices[1].ddr"), empty at the root. */
 struct json_obj {
     const cJSON *node; /* borrowed; NULL after a type error, then every get adds nothing */
@@ -42,6 +44,9 @@ struct json_obj {
     const char *path;  /* nobody frees it (xkeep) */
     struct err *err;   /* borrowed */
     uint64_t seen;     /* bit per child index < 64 that some get has asked for */
+    /* The keys that were asked for, for "did you mean"; borrowed, until json_done. */
+    const char *asked[JSON_MAX_ASKED];
+    uint32_t n_asked;
 };
 
 struct json_obj json_root(const cJSON *root, const char *file, struct err *e);
@@ -63,13 +68,14 @@ struct json_obj json_get_object(struct json_obj *o, const char *key);
 /* Number of elements of an array (0 on error); elements by json_array_object. */
 int json_get_array_size(struct json_obj *o, const char *key, int min, int max);
 struct json_obj json_array_object(struct json_obj *o, const char *key, int index);
-bool json_has(const struct json_obj *o, const char *key);
+bool json_has(struct json_obj *o, const char *key);
 
 /* Of a tree that is as it is: the number of a member, NaN when it has none; its text, or "". */
 double json_number(const cJSON *o, const char *key);
 const char *json_string(const cJSON *o, const char *key);
 
-/* Adds an error for every key nobody asked for. Call once per object, after the gets. */
+/* Adds an error for every key nobody asked for, with the nearest that somebody did. Call once per
+ * object, after the gets. */
 void json_done(struct json_obj *o);
 
 /* What an array element is called in paths: its name, or of a runtime entry "openvino-2025/8".
