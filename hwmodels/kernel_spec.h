@@ -26,12 +26,11 @@ struct kernel_spec {
     enum kernel_op op;
     uint32_t weight_bits; /* weights; KV cache of attention; 32 for streams */
     uint32_t act_bits;
-    uint32_t rows;                      /* GEMM; new tokens of attention (sequences when */
-                                        /* decoding); 1 elsewhere */
+    /* GEMM; attention: new tokens (when decoding: sequences); 1 elsewhere */
+    uint32_t rows;
     uint32_t n, k;                      /* products: outputs, inputs */
     uint32_t heads, kv_heads, head_dim; /* attention */
-    uint32_t context_tokens;            /* attention: keys of one sequence, new ones */
-                                        /* included */
+    uint32_t context_tokens;            /* attention: all keys of one sequence */
     uint32_t intensity_flop_per_byte;   /* KNOB */
     uint64_t stream_bytes;              /* READ, COPY, KNOB: what is read */
     bool held_out;                      /* for judging a fit, not for making it */

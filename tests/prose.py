@@ -104,12 +104,23 @@ def sentences(paragraph):
 
 
 def broken_lists(text):
-    """A row of a list whose text runs on in the first column: a formatter has reflowed it."""
+    """Yields (line, what) of lists that a formatter has run together (tests/golden/prose.sh shows each):
+    a row whose text continues in the first column; a gap between columns in the middle of a sentence;
+    a line that ends early, and the next begins with a comparison; a trailing comment cut in two."""
     row = re.compile(r"^ \*   ?\S+(?: \S+)?\s{2,}\S")
     lines = text.split("\n")
-    for i in range(len(lines) - 1):
-        if row.match(lines[i]) and re.match(r"^ \* ?[a-z]", lines[i + 1]) and not row.match(lines[i + 1]):
-            yield i + 2
+    for i, line in enumerate(lines):
+        after = lines[i + 1] if i + 1 < len(lines) else ""
+        if row.match(line) and re.match(r"^ \* ?[a-z]", after) and not row.match(after):
+            yield i + 2, "a list that runs into the first column"
+        elif re.match(r"^ *\* (?:\S+ ){3,}\S+ {3,}\S", line):
+            yield i + 1, "columns in the middle of a sentence: a list that was reflowed"
+        elif re.match(r"^(?: \*|/\*) \S.{0,60}\w$", line) and re.match(r"^ *\* [<>]=? ", after):
+            yield i + 2, "a sentence broken before a comparison"
+        elif re.search(r"\S +/\* [^*]*[^.;*] \*/$", line) and not line.lstrip().startswith("/*"):
+            end = re.match(r"^( {12,})/\* [a-z].* \*/$", after)
+            if end and line.find("/*") == len(end.group(1)):
+                yield i + 2, "a trailing comment cut in two"
 
 
 def breaches(path):
@@ -138,7 +149,7 @@ def breaches(path):
                 if what == "prose" and s.count("(") > 2:
                     found.append((line, "three parentheses in a sentence"))
     if kind != "prose":
-        found += [(n, "a list that runs into the first column") for n in broken_lists(text)]
+        found += broken_lists(text)
     if kind in MEAN_LIMIT and len(lengths) >= 5:
         mean = sum(lengths) / len(lengths)
         if mean > MEAN_LIMIT[kind]:

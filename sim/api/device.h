@@ -66,7 +66,7 @@ struct machine {
     double memory_usable_frac;
     double idle_watts;     /* platform, always drawn */
     double poll_watts;     /* a busy-polling coordinator, while work is on a device */
-    int64_t swap_fixed_ns; /* of one move of KV, whatever its size */
+    int64_t swap_fixed_ns; /* of one move of KV of any size */
     /* Giving memory back: the channel is busy, what was evicted is gone at once. */
     int64_t loader_evict_ns;  /* of a graph block, on the loader */
     int64_t compile_evict_ns; /* of compiled attention, on the compiler's thread */

@@ -1,17 +1,20 @@
-/* An engine: the kernels of one Llama-like model on real silicon, called one at a time.
+/* An inference backend: the kernels of one Llama-like model on real silicon, called one at a time.
  *
- * The executor (sim/drive) owns everything a schedule can touch: KV cells, activations, tokens. An
- * engine owns weights and compiled kernels. So any engine can run any kernel of a pass, two
- * engines can share the rows of one op, and an interrupted kernel is simply run again: QKV reads
- * x[layer & 1] and writes q and KV cells, MHA writes att, FFN writes x[(layer + 1) & 1], HEAD
- * writes logits; no kernel writes what it reads.
+ * The executor (sim/drive) owns everything a schedule can touch: KV cells, activations, tokens. A
+ * backend owns weights and compiled kernels. No kernel writes what it reads:
+ *   QKV    reads x[layer & 1], writes q and KV cells
+ *   MHA    writes att
+ *   FFN    writes x[(layer + 1) & 1]
+ *   HEAD   writes logits
+ * So any backend can run any kernel of a pass, two backends can share the rows of one op, and an
+ * interrupted kernel is simply run again.
  *
- * The model has random weights that are a formula (engine_weights): every engine quantises the same
- * numbers in its own way, and nothing is downloaded. RMS norms (epsilon 1e-5, gain 1) before QKV,
- * FFN and HEAD; rotary embedding, base 10000, halves rotated; grouped attention, causal; gated FFN
- * with SiLU.
+ * The model has random weights that are a formula (engine_weights): every backend quantises the
+ * same numbers in its own way, and nothing is downloaded. RMS norms (epsilon 1e-5, gain 1) come
+ * before QKV, FFN and HEAD. The rotary embedding has base 10000, halves rotated. Attention is
+ * grouped and causal, and the FFN is gated with SiLU.
  *
- * Engines are shared objects (hwmodels/engines); an absent one is one plain sentence. */
+ * Backends are shared objects (hwmodels/engines); an absent one is one plain sentence. */
 #pragma once
 
 #include <math.h>
@@ -126,7 +129,7 @@ struct engine_ops {
                     char *why);
 };
 
-/* What a shared object of an engine exports. */
+/* Export of a backend's shared object. */
 const struct engine_ops *xpusim_engine(void);
 
 /* ---- the model ---- */

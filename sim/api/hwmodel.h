@@ -24,20 +24,21 @@ struct kernel_cost {
     bool outside; /* outside the validity envelope of the calibration */
 };
 
-/* What no kernel of an op on a device can beat: n rows over (query, key) pairs and keys take at
- * least fixed_s + max(row_s max(n, rows_min) + pair_s pairs, (bytes + row_bytes n + key_bytes keys)
- * / bytes_per_s) alone, before t_ns is rounded, and move at least those bytes, at bytes_per_s at
- * most. A share of an op's rows counts its share of the pass's pairs and keys. Bounds rest on it
- * (experiments/compare/bound.h). */
+/* A floor that no kernel of an op on a device can beat. In isolation, before t_ns is rounded, n
+ * rows over (query, key) pairs and keys take at least
+ *   fixed_s + max(row_s max(n, rows_min) + pair_s pairs,
+ *                 (bytes + row_bytes n + key_bytes keys) / bytes_per_s)
+ * They move at least those bytes, at bytes_per_s at most. A share of an op's rows counts its share
+ * of the pass's pairs and keys. Bounds rest on it (experiments/compare/bound.h). */
 struct kernel_floor {
     double fixed_s, row_s, rows_min, pair_s;
     double bytes, row_bytes, key_bytes;
     double bytes_per_s; /* > 0; may be infinite */
 };
 
-/* What a form knows of a kernel whatever its contexts: of queries that differ in attn_pairs,
- * kv_read_tokens and max_context_tokens only. Zeroed: nothing yet. In allocated memory, so that a
- * form may read what it has put there as what it is. */
+/* Data that a model keeps for a kernel, valid for queries that differ in attn_pairs, kv_read_tokens
+ * and max_context_tokens only. Zeroed: nothing yet. The memory is allocated, so a model may store
+ * its own struct in it. */
 struct kernel_known {
     bool filled;
     double of_form[16];
@@ -52,16 +53,18 @@ struct hwmodel_ops {
     /* Ridge intensity I* = P_eff / B_eff of a device (agent-xpu-v2 App. B): below it a kernel is
      * memory-bound. */
     double (*ridge_flop_per_byte)(const struct hwmodel *m, uint8_t device);
-    /* The same kernel of n passes after each other, each with q->shape->rows more pairs and keys
-     * than the one before and a context longer by one: what kernel() tells of each. `known`: used,
-     * and filled when it is empty. NULL: ask kernel(). */
+    /* Costs of a kernel in n passes after each other. Each pass has q->shape->rows more pairs and
+     * keys than the one before, and a context longer by one. The results are those of kernel().
+     * `known` is used, and filled when it is empty. NULL: ask kernel(). */
     void (*growing)(const struct hwmodel *m, const struct kernel_query *q,
                     struct kernel_known *known, uint32_t n, struct kernel_cost *out);
-    /* The longest context inside the envelope. A form that has it vouches that kernels of ops
-     * without attention depend on the shape by its rows, prefill rows and sequences only, and on
-     * whether its context is longer than this: who asks often may remember them. May be NULL. */
+    /* The longest context inside the envelope. A model that has this function guarantees a property
+     * of ops without attention. Their kernels depend on the shape only by its rows, prefill rows
+     * and sequences, and on whether its context is longer than this limit. So a frequent caller may
+     * keep their costs. May be NULL. */
     uint32_t (*context_limit)(const struct hwmodel *m, uint8_t device);
-    /* Of kernels that pay one row, or more than one. NULL: the form has no floor but 0. */
+    /* The floor of kernels that pay one row, or more than one. NULL: the model has no floor but 0.
+     */
     void (*floor)(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
                   struct kernel_floor *out);
 };

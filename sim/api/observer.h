@@ -1,9 +1,9 @@
 /* Observers: metrics, timeline and explanation watch a run and never change it.
  *
  * The core and the executor call every registered observer in order. All hooks are optional (NULL).
- * Instants never decrease between calls. An observer that sets `wants_kernels` makes the executor
- * report every kernel instead of collapsing undisturbed ones; results of the run stay the same.
- */
+ * Instants never decrease between calls. An observer that sets `wants_kernels` gets a report of
+ * every kernel; otherwise the executor may advance over undisturbed kernels at once. Results of the
+ * run are the same. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,7 +39,7 @@ struct repeat_record {
     int64_t sample_ns;                   /* of the host, after each */
     const int64_t *solo_ns;              /* what the launch of each took */
     const int64_t *gap_ns;               /* from the begin of each to its tokens */
-    const struct kernel_cost *attention; /* of a layer, in each; of them `ddr` tells nothing */
+    const struct kernel_cost *attention; /* of a layer, in each; `ddr` does not report it */
     uint32_t layers;
     double device_watts, host_watts; /* of each, while the device is busy */
     double tail_watts;               /* of the host, while it samples */
@@ -56,12 +56,12 @@ struct observer {
     bool wants_kernels;
 
     void (*request_arrived)(void *self, int64_t now_ns, const struct request *r);
-    /* The first kernel of the request starts, in launch l: after launch_started and its lead, and
-     * not at all in a launch that is stopped before. */
+    /* The first kernel of the request starts, in launch l, after launch_started and its lead. Not
+     * called in a launch that is stopped before. */
     void (*request_first_service)(void *self, int64_t now_ns, const struct request *r,
                                   const struct launch *l);
-    /* The tokens of a pass came out now: its segments say how many of each request, and how long
-     * after the token before. Nobody has left with them yet. */
+    /* The tokens of a pass come out now. Its segments have the number of tokens of each request,
+     * and the time since the token before. No request has left with them yet. */
     void (*tokens)(void *self, int64_t now_ns, const struct pass *p);
     void (*request_finished)(void *self, int64_t now_ns, const struct request *r);
     void (*request_shed)(void *self, int64_t now_ns, const struct request *r);
@@ -70,14 +70,16 @@ struct observer {
     void (*pass_done)(void *self, int64_t now_ns, const struct pass *p);
     void (*launch_submitted)(void *self, int64_t now_ns, const struct launch *l);
     void (*launch_started)(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
-    /* solo_ns: what its kernels take alone on the machine, at the speed that power limits left
-     * them; lost_ns: killed work (reset). */
+    /* solo_ns: isolated time of its kernels, at the speed that power limits left them; lost_ns:
+     * killed work (reset). */
     void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                          int64_t lost_ns);
-    /* Passes in place of which none of the five hooks above, nor `tokens`, nor `ddr` for their
-     * attention, is called, but pass_formed, launch_submitted, launch_started and `power` for the
-     * first (not of its end, where the device is never idle between them). An observer that has any
-     * of those, ddr or power, but not this one makes every pass be reported. */
+    /* Several equal passes. For the first, these hooks are called:
+     *   pass_formed, launch_submitted, launch_started
+     *   power, but not for its end, because the device is never idle between the passes
+     * For all passes, this hook replaces the five hooks above, `tokens`, and `ddr` for their
+     * attention. An observer without this hook, but with one of those, with ddr or power, makes the
+     * executor report every pass. */
     void (*repeated)(void *self, int64_t now_ns, const struct repeat_record *r);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);
     void (*kernel)(void *self, const struct kernel_record *k);
@@ -85,11 +87,12 @@ struct observer {
     /* Tokens whose KV was dropped and must be computed again. */
     void (*kv_lost)(void *self, int64_t now_ns, const struct request *r, uint64_t tokens);
     void (*resident)(void *self, int64_t now_ns, struct resident_key key, enum resident_state to);
-    /* count intervals of duration_ns each, the last ended at or before now, in which the DDR
-     * carried `share` of `demand` (sums over all flows). Collapsed kernels of one kind are reported
-     * together, so an observer that needs the time line sets wants_kernels; then count is 1 and
-     * calls come in time order, without gaps except where nothing used the DDR. Bytes of one
-     * interval are llround(share * duration), so that sums do not depend on collapsing. */
+    /* Reports `count` intervals of duration_ns each, the last of which ended at or before now. In
+     * each the DDR carried `share` of `demand` (sums over all flows). The executor may report
+     * several equal kernels together. An observer that needs a time line sets wants_kernels. Then
+     * count is 1 and calls come in time order, without gaps except where nothing used the DDR.
+     * Bytes of one interval are llround(share * duration), so that sums do not depend on the
+     * grouping. */
     void (*ddr)(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
                 double demand_bytes_per_s, double share_bytes_per_s);
     /* Power limits make everything on devices take 1 / speed as long from now on; 1 at the start.

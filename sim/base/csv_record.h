@@ -21,7 +21,7 @@ enum csv_kind {
     CSV_WHOLE,   /* bool or an unsigned integer of up to 32 bits */
     CSV_SIGNED,  /* int32_t */
     CSV_SECONDS, /* int64_t, ns: plain decimals exactly; TIME_NEVER_NS is an empty cell */
-    CSV_MS,      /* the same of milliseconds */
+    CSV_MS,      /* milliseconds, read as a time */
     CSV_CHOICE   /* as CSV_WHOLE, or an enum: the index of the text among `choices` */
 };
 

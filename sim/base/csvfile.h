@@ -19,7 +19,7 @@ struct csvfile; /* opaque */
 /* Opens ("-": standard input; gzip is unpacked) and reads the header. NULL with an error added
  * (missing, empty, malformed). */
 struct csvfile *csvfile_open(const char *path, struct err *e);
-/* The same of an open stream, which is closed with it; `path` stands in errors. */
+/* Reads an open stream, which is closed with it. Errors use `path`. */
 struct csvfile *csvfile_of(FILE *in, const char *path, struct err *e);
 void csvfile_close(struct csvfile *f);
 const char *csvfile_comment(const struct csvfile *f); /* first comment line, or "" */

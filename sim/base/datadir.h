@@ -1,5 +1,9 @@
-/* Where the data files live: $XPUSIM_DATA_DIR, else the source tree the executable was built in,
- * else share/xpusim of the prefix it lies in, else the installed place this build was given. */
+/* The folder of the data files, the first that exists of:
+ *   $XPUSIM_DATA_DIR
+ *   the source tree the executable was built in
+ *   share/xpusim of the executable's prefix
+ *   the installed place this build was given
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -12,8 +16,8 @@
  * one pointer. */
 const char *datadir_path(const char *relative);
 
-/* A shipped file by its name ("hwmodels/soc", ".json"), likewise, or a person's by its path, which
- * is the name itself: a path has a slash or an ending of letters. */
+/* datadir_named: path of a shipped file by its name ("hwmodels/soc", ".json"), kept in the same
+ * way, or of a user's file by its path. A path has a slash or an ending of letters. */
 bool datadir_is_path(const char *name);
 const char *datadir_named(const char *name, const char *folder, const char *ending);
 

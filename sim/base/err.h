@@ -30,11 +30,11 @@ void err_print(const struct err *e, FILE *out);
 /* Frees the lines; the object is then empty and can be used again. */
 void err_fini(struct err *e);
 
-/* Which of the two: what a caller must see to (an argument, an order of calls) is required, in
- * every build, because it is cheap and the mistake is somebody else's. What the code itself has
- * made true and relies on is asserted: builds that test have it checked (SIM_DEBUG: the sanitizers,
- * `make clang`, `make fuzz`, `make campaign`), and the fast one spends nothing on it. So an
- * assertion may walk a whole structure, stand in the hottest loop, and must change nothing. */
+/* When to use which. SIM_REQUIRE checks what a caller must guarantee (an argument, an order of
+ * calls). It is in every build, because it is cheap and the mistake is the caller's. SIM_ASSERT
+ * checks what the code itself relies on. Only builds that test compile it in (SIM_DEBUG: the
+ * sanitizers, `make clang`, `make fuzz`, `make campaign`). So an assertion may walk a whole
+ * structure or be in the hottest loop. It must change nothing. */
 
 /* A precondition. A broken one is a bug of the caller inside this program, so the message names the
  * place and the process ends. */

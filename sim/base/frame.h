@@ -50,7 +50,7 @@ struct frame_column {
     const char *missing;
     bool only_data;         /* left out of text and Markdown */
     bool only_text;         /* left out of JSON and CSV */
-    bool heading;           /* stands above the rows that share it in text and Markdown */
+    bool heading;           /* printed above the rows that share it in text and Markdown */
     bool left;              /* numbers that are shown as texts are aligned like texts */
     enum frame_junit junit; /* what it is of a test case; the other forms do not ask */
 };

@@ -1,4 +1,4 @@
-/* What frames hold; for the files that read and show them. */
+/* Contents of frames; for the files that read and show them. */
 #pragma once
 
 #include "sim/base/frame.h"

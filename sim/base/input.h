@@ -17,10 +17,10 @@ FILE *input_open(const char *path, struct err *e);
 /* Reading failed with errno: adds an error, or ends the process when memory ran out. -EINVAL. */
 int input_failed(const char *path, struct err *e);
 
-/* What a person has, as text: "-" is standard input, what gzip made is unpacked, a byte order mark
- * is left out. The first bytes come back too (NUL-terminated, at most INPUT_HEAD_BYTES - 1 of
- * them, unless head is NULL), and are read again from the stream: by them a format is recognised,
- * also through a pipe. NULL with an error. */
+/* A text file of the user: "-" is standard input, gzip is unpacked, a byte order mark is left out.
+ * If head is not NULL, the first bytes come back too (NUL-terminated, at most INPUT_HEAD_BYTES - 1
+ * of them), and are read again from the stream. So a format can be recognised, also through a pipe.
+ * NULL with an error. */
 #define INPUT_HEAD_BYTES 65536
 FILE *input_open_any(const char *path, char *head, struct err *e);
 
@@ -37,5 +37,5 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e);
 /* All of a file as text, or NULL with an error: more than max_bytes, unreadable, a NUL byte in it.
  * The caller frees it. */
 char *input_text(const char *path, size_t max_bytes, struct err *e);
-/* The same of an open stream, which stays open; `name` stands in errors. */
+/* Reads an open stream, which stays open. Errors use `name`. */
 char *input_text_of(FILE *f, const char *name, size_t max_bytes, struct err *e);

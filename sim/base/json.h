@@ -1,12 +1,12 @@
 /* Strict reading of JSON configuration over cJSON.
  *
- * Rules: unknown key, wrong type, missing key, value out of range = one error line naming file, key
- * path and the accepted form; reading goes on so that all errors of a file come at once. Duplicate
- * keys, non-finite numbers and trailing text are errors. A hardware number is a *quantity*:
+ * An unknown key, a wrong type, a missing key or a value out of range is one error line. It names
+ * file, key path and the accepted form. Reading continues, so that all errors of a file come at
+ * once. Duplicate keys, non-finite numbers and trailing text are errors. A hardware number is a
+ * *quantity*:
  *   {"value": 1.0, "unit": "GB/s", "low": 0.8, "high": 1.2, "source": "...", "kind": "measured"}
- * with kind one of measured, fitted, assumed, datasheet; `low` and `high` enclose `value`; `unit`
- * must be the one the reader asks for.
- */
+ * Its kind is one of measured, fitted, assumed, datasheet. The range from `low` to `high` includes
+ * `value`. The `unit` must be the one the reader asks for. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -70,7 +70,7 @@ int json_get_array_size(struct json_obj *o, const char *key, int min, int max);
 struct json_obj json_array_object(struct json_obj *o, const char *key, int index);
 bool json_has(struct json_obj *o, const char *key);
 
-/* Of a tree that is as it is: the number of a member, NaN when it has none; its text, or "". */
+/* The number of a member of a raw tree, NaN when it has none; its text, or "". */
 double json_number(const cJSON *o, const char *key);
 const char *json_string(const cJSON *o, const char *key);
 
@@ -78,11 +78,12 @@ const char *json_string(const cJSON *o, const char *key);
  * object, after the gets. */
 void json_done(struct json_obj *o);
 
-/* What an array element is called in paths: its name, or of a runtime entry "openvino-2025/8".
+/* Name of an array element in paths: its name, or of a runtime entry "openvino-2025/8".
  *
- * Node at a dotted path ("soc.devices.igpu.runtimes.llama.cpp/8.rate" or "llm.layers"): array
- * elements are named by index, by their "name" member, or as "runtime/weight_bits". NULL when there
- * is none; *bad then points at the part of path that is not there. */
+ * json_find_path finds the node at a dotted path ("soc.devices.igpu.runtimes.llama.cpp/8.rate" or
+ * "llm.layers"). Array elements are named by index, by their "name" member, or as
+ * "runtime/weight_bits". NULL when there is none; *bad then points at the part of path that is
+ * missing. */
 char *json_label(const cJSON *element); /* NULL without one; the caller frees it */
 cJSON *json_find_path(cJSON *root, const char *path, const char **bad);
 /* The element of an array that *path begins with, or NULL; *path moves behind it and its dot. */

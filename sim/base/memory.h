@@ -1,4 +1,4 @@
-/* Memory that runs out ends the process with exit status 3 (arena.h), in libraries too: half a JSON
+/* Memory that runs out ends the process with exit status 3 (arena.h), in libraries too. Half a JSON
  * tree, or a line that stops where the buffer could not grow, must not pass for a result. */
 #pragma once
 
@@ -12,5 +12,5 @@ void memory_guard(void);
 FILE *memory_stream(char **text, size_t *size);
 /* Before the text is used, as fflush: it is whole, or the process ends. */
 void memory_stream_flush(FILE *f);
-/* The same and fclose; text: the stream's. */
+/* memory_stream_flush, then fclose; text: the stream's. */
 void memory_stream_close(FILE *f, char *const *text);

@@ -1,11 +1,10 @@
-/* Writing files, in the one way this program does it: whole or not at all.
+/* Writing files in the one way this program does it: whole or not at all.
  *
- * A regular file, or one that is not there, is written beside its place under a name nobody else
- * has, and takes the place when it is complete; permissions are those of the file replaced. A
- * symbolic link stays, its target is what is replaced. A device, a pipe or a descriptor
- * (/dev/stdout) is written through. What a process that ends early has not completed is removed.
- * A file whose name ends in .gz is packed.
- */
+ * A regular file, or a new one, is written in the same folder under a name nobody else has, and
+ * takes its place when it is complete. Its permissions are those of the file replaced. A symbolic
+ * link stays; its target is replaced. A device, a pipe or a descriptor (/dev/stdout) is written
+ * through. A process that ends early removes its incomplete files. A file whose name ends in .gz is
+ * packed. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,6 +25,6 @@ int output_close(struct output *o, bool keep, struct err *e);
 /* A whole file at once. */
 int output_bytes(const char *path, const void *bytes, size_t n, struct err *e);
 
-/* Removes what this process has open but not closed. Of the ends that are not returns: a signal
- * handler may call it. */
+/* Removes the files that this process has open but not closed. For ends that are no return: a
+ * signal handler may call it. */
 void output_abandon_all(void);

@@ -3,6 +3,6 @@
 
 #include "sim/base/output.h"
 
-/* A stream that writes gzip to fd and closes it. The same bytes for the same input: no name, no
- * date. NULL when memory runs out. */
+/* A stream that writes gzip to fd and closes it. Equal input gives equal bytes: no name, no date.
+ * NULL when memory runs out. */
 FILE *output_gzip(int fd);

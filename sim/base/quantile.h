@@ -17,8 +17,8 @@ struct sample {
     bool sketch;
     double *v;     /* exact mode: owned values */
     size_t n, cap; /* n counts values in both modes */
-    /* exact mode: ranks (from 0, ascending) that were sought since the last value came. Each stands
-     * in its place, what is less before and what is greater behind it. */
+    /* exact mode: ranks (from 0, ascending) that were sought since the last value came. Each value
+     * of such a rank is in its place, with smaller ones before it and greater ones behind it. */
     size_t ranks[SAMPLE_RANKS];
     uint32_t n_ranks;
     uint64_t *bins;   /* sketch mode: owned counts, NULL while there is none */
@@ -31,8 +31,8 @@ void sample_fini(struct sample *s);
 void sample_add(struct sample *s, double x);
 /* Adds x, count times (one token gap shared by a whole batch). */
 void sample_add_n(struct sample *s, double x, uint32_t count);
-/* Adds n values in their order, each count[i] times, or once where count is NULL. The same as one
- * by one, to the last bit, in less time. */
+/* Adds n values in their order, each count[i] times, or once where count is NULL. Equal to adding
+ * one by one, to the last bit, in less time. */
 void sample_add_all(struct sample *s, const double *x, const uint32_t *count, size_t n);
 /* Adds every value of another one. Both exact, or both sketches. */
 void sample_merge(struct sample *s, const struct sample *o);
@@ -41,5 +41,5 @@ void sample_copy(struct sample *out, const struct sample *s);
 double sample_mean(const struct sample *s); /* NaN when empty */
 /* By selection, O(n): the values change places. NaN when empty. */
 double sample_quantile(struct sample *s, double p);
-/* Of n values that are the caller's, likewise. */
+/* The quantile of n values that the caller owns, by the same rule. */
 double sample_quantile_of(double *v, size_t n, double p);

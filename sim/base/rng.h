@@ -14,7 +14,7 @@ struct rng {
     uint64_t s[4];
 };
 
-/* What a stream is for. Never renumber: recorded results depend on it. */
+/* The purpose of a stream. Never renumber: recorded results depend on it. */
 enum rng_purpose {
     RNG_ARRIVAL_REACTIVE = 1,
     RNG_ARRIVAL_PROACTIVE = 2,
@@ -56,7 +56,7 @@ double rng_normal(struct rng *r);                   /* standard normal by invers
 /* A standard normal that is a pure function of its key: no state, no order. */
 double rng_normal_of_key(uint64_t key);
 
-/* The same generator behind GSL's interface; gsl_rng_set seeds it with rng_init(seed). */
+/* This generator with GSL's interface; gsl_rng_set seeds it with rng_init(seed). */
 extern const gsl_rng_type *rng_gsl_type;
 /* A GSL generator with a stream's key; caller frees with gsl_rng_free. */
 gsl_rng *rng_gsl_new(uint64_t key);

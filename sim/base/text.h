@@ -1,4 +1,4 @@
-/* A text under construction. What is written a hundred thousand times is not printed by printf. */
+/* A text under construction, for output that is too frequent for printf. */
 #pragma once
 
 #include <stdint.h>
@@ -87,7 +87,7 @@ static inline void text_double(struct text *t, double v)
 /* By printf. */
 void text_format(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* One of a list: `between` stands before all but the first. */
+/* Adds an item of a list: `between` comes before all but the first. */
 static inline void text_item(struct text *t, const char *between, const char *item)
 {
     text_string(t, t->n > 0 ? between : "");

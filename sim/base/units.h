@@ -1,9 +1,8 @@
 /* Units and conversions: the only place where one unit becomes another.
  *
- * Instants and durations are int64_t nanoseconds; rates are double. A duration that is computed
- * in floating point becomes an integer once, here, by rounding to the nearest nanosecond, so that
- * every later sum is exact and results do not depend on the order of additions.
- */
+ * Instants and durations are int64_t nanoseconds; rates are double. A duration computed in floating
+ * point becomes an integer once, here, by rounding to the nearest nanosecond. So every later sum is
+ * exact, and results do not depend on the order of additions. */
 #pragma once
 
 #include <math.h>
@@ -41,7 +40,7 @@ static inline int64_t units_round(double x)
     return i + (x - (double)i >= 0.5 ? 1 : 0);
 }
 
-/* ceil of the same, likewise. */
+/* ceil of such a number, inline and exact. */
 static inline int64_t units_ceil(double x)
 {
     int64_t i = (int64_t)x;

@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-/* Of the enums of sim/api, in their order: what results, traces and programs of policies say. */
+/* Names of the enums of sim/api, in their order, as results, traces and policies in other processes
+ * use them. */
 extern const char *const words_classes[];        /* of requests: "reactive", "proactive" */
 extern const char *const words_request_states[]; /* "queued", "decode", "finished", "shed" */
 extern const char *const words_ops[];            /* "qkv", "mha", "ffn", "head", "layer" */

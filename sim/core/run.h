@@ -1,4 +1,4 @@
-/* What a run needs and what it gives back, whichever executor runs it. */
+/* Inputs and results of a run, for both executors. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,9 +17,9 @@
 #define SIM_MAX_REFUSALS 32
 #define SIM_SCENE_BYTES 3072
 
-/* How what a policy is told differs from what happens. estimate = truth * (1 + bias[op]) *
- * exp(sigma * z - sigma^2 / 2), z a standard normal that depends only on (seed, shape, op, device,
- * rows): asking twice gives the same answer, and all policies are told the same. */
+/* Errors of the policy's estimates. estimate = truth * (1 + bias[op]) * exp(sigma * z - sigma^2 /
+ * 2). The standard normal z depends only on (seed, shape, op, device, rows). So equal questions
+ * have equal answers, for all policies. */
 struct annotation_options {
     double bias_frac[OP_KIND_COUNT];
     double sigma_prefill; /* passes with prefill rows */
@@ -87,8 +87,7 @@ void sim_setup_defaults(struct sim_setup *s);
 
 struct sim_audit {
     uint64_t arrived, finished, shed, running, queued; /* arrived = sum of the others */
-    uint64_t future; /* requests that had not arrived at the horizon, or */
-                     /* never did: their session was over (until_ns) */
+    uint64_t future; /* not arrived at the horizon, or never: session over (until_ns) */
     uint64_t tokens_expected, tokens_produced; /* over finished requests */
     double energy_integral_j, energy_sum_j;    /* integral of power, and sum over devices */
     double littles_law_residual_frac; /* |integral of n(t) - sum of times in system| / the latter */
@@ -112,8 +111,8 @@ struct sim_refusal {
 struct sim_result {
     int status;        /* 0, or -errno of the violation that ended the run */
     char message[512]; /* names time, seed, event number, policy and request; "" when fine */
-    /* What there was when a run failed in its middle, in lines: who waits, what is resident, free
-     * KV, devices, the last decisions, what was refused. "" when fine. */
+    /* The scene of a run that failed in its middle, in lines: waiting requests, residents, free KV,
+     * devices, the last decisions, refused actions. "" when fine. */
     char scene[SIM_SCENE_BYTES];
     bool refused; /* the setup, before the first event: no run, but bad input */
     int64_t end_ns;

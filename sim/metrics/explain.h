@@ -114,5 +114,5 @@ void explain_price(struct explain *x, const struct hwmodel *model);
 void explain_until_first_token(struct explain *x);
 void explain_free(struct explain *x);
 struct observer *explain_observer(struct explain *x);
-/* Of a request that has left, or NULL. Lives as long as x. O(requests). */
+/* The explanation of a request that has left, or NULL. Lives as long as x. O(requests). */
 const struct explanation *explain_find(const struct explain *x, uint32_t request_id);

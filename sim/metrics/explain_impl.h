@@ -36,7 +36,7 @@ struct explain_live {
 /* A stretch of one launch. */
 struct explain_piece {
     int64_t begin_ns, end_ns;
-    int64_t slow_ns;               /* of kernels: actual - solo */
+    int64_t slow_ns;               /* of kernels: actual - isolated */
     enum explain_cause cause;      /* of what is not slow */
     enum explain_cause slow_cause; /* of what is */
     enum op_kind op;               /* of a kernel (cause: compute) */
@@ -50,7 +50,7 @@ struct explain_launch {
     bool running, stopping;
     bool has_class[REQUEST_CLASS_COUNT];
     bool throttled; /* during the kernel in progress */
-    bool shared;    /* something ran beside the kernel in progress */
+    bool shared;    /* another kernel ran during the kernel in progress */
     int64_t start_ns, lead_end_ns, end_ns, last_ns;
     struct explain_piece *v; /* owned */
     size_t n;

@@ -1,9 +1,11 @@
-/* What a metric is: unit, direction, title and definition, once for every metric of metrics.h.
+/* The metrics: unit, direction, title and definition, once for every metric of metrics.h.
  *
- * A metric's name is [truncated.][WHO.]PART[.STATISTIC]: WHO a group of requests (reactive,
- * proactive, all), a device or a part of the machine; PART what is measured; STATISTIC one of mean,
- * p50, p90, p95, p99, max, n, or another quantile (p97.5). The table has a row per PART; a row that
- * holds for one WHO only is named with it ("backlog.verdict"). */
+ * A metric's name is [truncated.][GROUP.]PART[.STATISTIC].
+ *   GROUP      a group of requests (reactive, proactive, all), a device or a part of the machine
+ *   PART       the measured quantity
+ *   STATISTIC  one of mean, p50, p90, p95, p99, max, n, or another quantile (p97.5)
+ * The table has a row per PART. A row that holds for one GROUP only is named with it
+ * ("backlog.verdict"). */
 #pragma once
 
 #include <stdbool.h>

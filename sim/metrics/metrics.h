@@ -1,29 +1,32 @@
-/* Every metric of a run, computed while it runs. What each is and how it comes out of what was
- * counted is its row of metrics.def. Distributions are over finished requests and have .mean .p50
- * .p90 .p95 .p99 .max (nearest rank) and .n, per group reactive, proactive, all. What a row has no
- * room for:
+/* Every metric of a run, computed while it runs. The row of a metric in metrics.def has its
+ * definition and its formula. Distributions are over finished requests, and have .mean .p50 .p90
+ * .p95 .p99 .max (nearest rank) and .n, per group reactive, proactive, all. Details that a row has
+ * no room for:
  *
  *   decode_pending_s     a host that samples counts as running
  *   preempt_latency_s    of reactive requests that found the device which first served them busy
- * with proactive work only; less the time in which that device ran launches with a reactive member
- * before the one that served it preempt_residual_s   0 where the two share the device session_s in
- * the group of its last turn slo_attainment_frac  targets are TTFT, TBT (as TPOT) and deadline; NaN
- * without any stops_asked          of the reactive group when the pass has a reactive member
+ *                        with proactive work only; less the time in which that device ran launches
+ *                        with a reactive member before the one that served it
+ *   preempt_residual_s   0 where the two share the device
+ *   session_s            in the group of its last turn
+ *   slo_attainment_frac  targets are TTFT, TBT (as TPOT) and deadline; NaN without any
+ *   stops_asked          of the reactive group when the pass has a reactive member
  *   arrival_rate, _cv    of all arrivals, realised
- *   contention_loss      solo at the speed that power limits left, time sharing included
+ *   contention_loss      isolated at the speed that power limits left, time sharing included
  *   energy per token     over tokens that came out (prompts count with the first one);
- * agent-xpu-v2's figure is the active form fairness_jain        clients that got nothing included
+ *                        agent-xpu-v2's figure is the active form
+ *   fairness_jain        clients that got nothing included
  *
- * The span is first arrival to last finish of the run, so for work that is all there at the start
+ * The span is first arrival to last finish of the run. So for work that is all there at the start
  * it is the busy time.
  *
- * `truncated.`: the same for requests that finished by the cut, the last arrival, or the run's end
- * when a horizon stopped it: e2e_s, ttft_s, norm_e2e_per_token_s and throughput_req_per_min
- * (finished by the cut / (cut - first arrival)). An open overloaded system has no other mean that
- * does not depend on how long it was fed.
+ * `truncated.` metrics are over requests that finished by the cut: the last arrival, or the run's
+ * end when a horizon stopped it. They are e2e_s, ttft_s, norm_e2e_per_token_s, and
+ * throughput_req_per_min (finished by the cut / (cut - first arrival)). An open overloaded system
+ * has no other mean that is independent of the run's length.
  *
- * Memory: O(live requests + samples); with `sketch` O(live requests) and 32 kB per distribution.
- * A batch of one class costs one sample_add_n. */
+ * Memory: O(live requests + samples); with `sketch` O(live requests) and 32 kB per distribution. A
+ * batch of one class costs one sample_add_n. */
 #pragma once
 
 #include <math.h>

@@ -43,7 +43,7 @@ struct class_totals {
 #define RESIDUAL_NONE (-2)   /* the device was free, or had reactive work */
 #define RESIDUAL_ACTIVE (-1) /* its launch of the request's arrival still runs */
 
-/* What metrics remember of a request while it lives. */
+/* State of a live request. */
 struct live {
     const struct request *request; /* NULL: of none */
     int64_t since_ns;              /* its pass has ended or stopped without a token for it */
@@ -70,7 +70,7 @@ struct closed_clients {
     uint64_t open;       /* of one turn that has not ended: they got nothing so far */
 };
 
-/* What a finished request adds to distributions. */
+/* Values that a finished request adds to distributions. */
 enum ended_id {
 #define FINISHED(id, ...) ENDED_##id,
 #define WAITED(id, ...) ENDED_##id,
@@ -107,8 +107,8 @@ struct waiters {
     size_t n;
 };
 
-/* Gaps before tokens of one class that are in no distribution yet. Those that came out after the
- * same gap, one after the other, stand together: they are of a batch. */
+/* Gaps before tokens of one class that are in no distribution yet. Equal gaps that follow each
+ * other are kept together, because they are of a batch. */
 #define GAP_RUNS 64
 struct gap_runs {
     double gap_s[GAP_RUNS];
@@ -214,7 +214,7 @@ bool service_runs(const struct metrics *m, const struct request *r);
 void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r);
 void service_tokens(void *self, int64_t now_ns, const struct pass *p);
-/* What the verdict needs beyond times of arrival and departure (metrics.h). */
+/* Inputs of the run status beyond times of arrival and departure (metrics.h). */
 void service_judge_work(struct metrics *m);
 
 void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,

@@ -15,7 +15,7 @@ struct timeline_request {
     uint32_t session, turn, input_tokens, reused_tokens;
 };
 
-/* What runs on one lane of a device. */
+/* The launch on one lane of a device. */
 struct timeline_lane {
     bool used; /* its track has a name */
     bool running;

@@ -1,4 +1,4 @@
-/* What the machine did: time in each power phase, energy, DDR traffic, launches. Feeds on the
+/* Use of the machine: time in each power phase, energy, DDR traffic, launches. Its inputs are the
  * observer's power, ddr and launch calls. */
 #pragma once
 
@@ -68,7 +68,7 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
                 double tier_high_frac, const struct metrics_range *range);
 void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_phase phase,
                  double watts);
-/* Of the DDR's pressure at that demand: 0, 1 or 2. */
+/* The tier of the DDR's pressure at that demand: 0, 1 or 2. */
 static inline int usage_tier(const struct usage *u, double demand_bytes_per_s)
 {
     return demand_bytes_per_s >= u->tier_high_from     ? 2
@@ -106,7 +106,7 @@ static inline bool usage_runs(const struct usage *u, const struct pass *p)
     return i < u->n_running;
 }
 
-/* A clock that stands still while the device runs a reactive launch. */
+/* A clock that stops while the device runs a reactive launch. */
 static inline int64_t usage_clear_ns(const struct usage *u, uint8_t device, int64_t now_ns)
 {
     const struct usage_reactive *x = &u->reactive[device];

@@ -1,8 +1,8 @@
-/* Means, paired differences and what may be said about them.
+/* Means, paired differences, and statements about them.
  *
- * Replications of two policies that met the same trace (common random numbers) are pairs; the
- * difference of each pair is one observation, and its mean has Student's t interval with n - 1
- * degrees of freedom. A NaN (metric not defined in that replication) drops its pair. */
+ * Replications of two policies on the same trace (common random numbers) are pairs. The difference
+ * of each pair is one observation. The mean difference has Student's t interval with n - 1 degrees
+ * of freedom. A NaN (metric not defined in that replication) drops its pair. */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
-/* Intervals for what Student's t does not cover: means of skewed data, ratios of means, quantiles,
- * and the steady state of one long run. Coverage of each is measured on known distributions in
- * tests/oracle/check_coverage.c.
+/* Intervals where Student's t is not enough: means over skewed data, ratios of two means,
+ * quantiles, and the steady state of one long run. tests/oracle/check_coverage.c measures the
+ * coverage of each on known distributions.
  *
- * All drop values that are not finite, and give NaN bounds where the data cannot carry them. */
+ * All drop values that are not finite, and give NaN bounds where the data are not enough. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,15 +21,15 @@
  * Draws come from `key` alone (RNG_BOOTSTRAP), so equal data give equal bounds. Needs 3 values that
  * are not all equal. O(n * STATS_RESAMPLES). */
 struct stats_interval stats_bootstrap(const double *x, size_t n, double level_frac, uint64_t key);
-/* Of the mean of x - base, pairs with both values. */
+/* The interval for the mean of x - base, over pairs with both values. */
 struct stats_interval stats_bootstrap_paired(const double *x, const double *base, size_t n,
                                              double level_frac, uint64_t key);
 
-/* The interval of a mean that is told. Student's misses the tail of few skewed values: where fewer
- * than 20 have a sample skewness over 0.5 in size (fewer than 12: 0.3), the bootstrap's of a higher
- * level takes its place, which covers at least 93 % of them (experiments/compare/COVERAGE.md). Of 3
- * to 7 values it would be over ten times as wide: Student's stays, told to cover 85 % where the
- * skewness is over 1. */
+/* The printed interval of a mean. Student's misses the tail of few skewed values. The bootstrap's
+ * of a higher level replaces it where fewer than 20 values have a sample skewness over 0.5 in size
+ * (fewer than 12: 0.3). That covers at least 93 % of such means (experiments/compare/COVERAGE.md).
+ * With 3 to 7 values the bootstrap's would be over ten times as wide. Then Student's stays, and is
+ * marked to cover 85 % where the skewness is over 1. */
 #define STATS_SKEWED_LEVEL_FRAC 0.98
 enum stats_told { STATS_TOLD_STUDENT, STATS_TOLD_BOOTSTRAP, STATS_TOLD_TOO_FEW };
 struct stats_interval stats_told_mean(const double *x, size_t n, uint64_t key,
@@ -53,17 +53,18 @@ struct stats_steady {
 };
 
 /* Mean of a stationary series in order (waiting times, latencies of successive requests) that may
- * start with a transient: the first tenth is dropped, the rest cut into 10 batches whose means give
- * Student's interval, widened by 1 + 50 / (independent values). 0, or -EINVAL with the reason: the
- * run was overloaded (there is no steady state), fewer than 200 values, or values that hang
- * together for so long that they are worth fewer than 60 independent ones. `what` names the series.
- * O(n log n).
+ * start with a transient. The first tenth is dropped. The rest is cut into 10 batches, and their
+ * means give Student's interval, widened by 1 + 50 / (independent values). `what` names the series.
+ * O(n log n). Returns 0, or -EINVAL with the reason:
+ *   the run was overloaded (there is no steady state);
+ *   there are fewer than 200 values;
+ *   they are so correlated that they are worth fewer than 60 independent ones.
  *
- * Deviations from MSER-5 (White 1997) and from batches accepted by their own correlation, with
- * reason: a cut that looks at the values drops the expensive start of a run that is stationary from
- * its beginning (M/M/1 at load 0.9, 10,000 customers: bias -6 %, 72 % covered), and a run that
+ * This deviates from MSER-5 (White 1997), and from batches accepted by their own correlation, for
+ * two reasons. A cut chosen from the values drops the expensive start of a run that is stationary
+ * from its beginning (M/M/1 at load 0.9, 10,000 customers: bias -6 %, 72 % covered). A run that
  * lacks the rare long busy periods looks short-ranged, so a test of its variances accepts just the
- * runs that are wrong. Cut and refusal here depend on counts and on how often the series changes
- * sides. Measured coverage: experiments/compare/COVERAGE.md. */
+ * wrong runs. Here cut and refusal depend on counts, and on the number of crossings of the median.
+ * Measured coverage: experiments/compare/COVERAGE.md. */
 int stats_steady(const char *what, const double *x, size_t n, bool overloaded, double level_frac,
                  struct stats_steady *out, struct err *e);
