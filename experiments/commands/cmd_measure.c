@@ -180,6 +180,7 @@ static int measure(struct options *o, struct err *e)
     }
     write_source(o, source, sizeof source);
     o->m.source = source;
+    o->m.announce = !o->shown.quiet;
     o->m.progress = !o->shown.quiet && isatty(STDERR_FILENO) != 0;
     int rc = o->m.backend->virtual_time ? measure_whole(o, e) : measure_on(o, e);
     if (rc == -EINVAL) {

@@ -10,6 +10,9 @@
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 
+#define WINDOWS_OF_PAIR 5 /* each alone, together, each alone */
+#define LOOK_S 1.0        /* how long who else works is looked at */
+
 void measure_options_init(struct measure_options *o)
 {
     *o = (struct measure_options){.backend = &backend_native,
@@ -70,14 +73,49 @@ static void count_steps(struct measure *m)
 {
     struct plan_pairs pairs;
     uint32_t n = 0;
+    uint32_t n_pairs = 0;
     for (uint32_t a = 0; a < m->n_targets; a++) {
         n += m->targets[a].plan.n;
         for (uint32_t b = a + 1; b < m->n_targets && !m->o->alone_only; b++) {
             plan_pairs(&m->targets[a].info, &m->targets[b].info, m->o->size, &pairs);
             n += pairs.n;
+            n_pairs += pairs.n;
         }
     }
     m->steps_all = n * m->o->repetitions;
+    m->windows_all = m->steps_all + (WINDOWS_OF_PAIR - 1) * n_pairs * m->o->repetitions;
+}
+
+/* Says what is to be expected while there is still time to stop: a busy machine takes longer, and
+ * its rows are flagged. */
+static void announce(const struct measure *m)
+{
+    const struct measure_options *o = m->o;
+    struct host_times from = host_times_read(o->proc_dir);
+    backend_idle(m->backend, units_ns_from_s(LOOK_S));
+    struct host_times to = host_times_read(o->proc_dir);
+    struct backend_host h = host_times_shares(&from, &to);
+    double least_s = m->windows_all * o->window_s;
+    bool busy = h.foreign_frac > o->foreign_limit_frac || h.steal_frac > o->steal_limit_frac;
+    (void)fprintf(
+        stderr,
+        "xpusim: %u windows of %g s: %.0f s at least, and as long again for each retry of "
+        "a disturbed one (--retries %u)\n",
+        m->windows_all, o->window_s, least_s, o->retries);
+    if (h.foreign_frac < 0.0) {
+        (void)fprintf(stderr, "xpusim: nothing says who else uses the processors here\n");
+        return;
+    }
+    (void)fprintf(stderr,
+                  "xpusim: others use %.0f %% of the processors now, the hypervisor %.0f %%%s\n",
+                  100.0 * h.foreign_frac, 100.0 * h.steal_frac, busy ? ":" : "");
+    if (busy) {
+        (void)fprintf(
+            stderr,
+            "xpusim: above %.0f and %.0f %% a row is flagged, and --fit leaves it out. Better "
+            "stop (Ctrl-C), and measure when the machine is idle; the same command continues\n",
+            100.0 * o->foreign_limit_frac, 100.0 * o->steal_limit_frac);
+    }
 }
 
 /* Lets the pause pass in pieces, so that the watchdog sees life. */
@@ -94,6 +132,9 @@ static void measure_all(struct measure *m)
     struct rng rng;
     rng_init(&rng, rng_key(m->o->seed, RNG_BACKEND, MEASURE_MAX_DEVICES, 1));
     count_steps(m);
+    if (m->o->announce && m->o->backend->host == NULL) { /* a simulated machine is not this one */
+        announce(m);
+    }
     for (m->repetition = 0; m->repetition < m->o->repetitions; m->repetition++) {
         if (m->repetition > 0 && m->steps_done >= m->o->steps_done) {
             pause_between(m);

@@ -35,6 +35,7 @@ struct measure_options {
     void (*step)(void *ctx, uint32_t steps); /* after each further one; NULL: nobody asks */
     void *step_ctx;
     bool progress; /* a bar on stderr */
+    bool announce; /* before: who else uses the processors, and how long it takes; on stderr */
 };
 
 /* Defaults: native, small plan, 5 repetitions, windows of 0.3 s with 5 samples, 1 retry, 10 s and

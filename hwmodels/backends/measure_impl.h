@@ -27,7 +27,7 @@ struct measure {
     struct window_options window;
     struct window_side sides[2];
     uint32_t repetition;
-    uint32_t steps_done, steps_all;
+    uint32_t steps_done, steps_all, windows_all;
 };
 
 /* measure_steps.c: one shape alone; one pair in its bracket. Rows are written, progress shown. */

@@ -58,6 +58,20 @@ holds foreign "$dir/busy.csv"
 expect 1 "unscreened   nothing says who else used the processor" --backend native --size tiny --repetitions 1 --window-s 0.01 \
     --samples 3 --retries 0 --pool-mb 16 --proc-dir "$dir/none" --rapl-dir "$dir/none" --accel-dir "$dir/none" -o "$dir/native.csv"
 holds native "$dir/native.csv"
+# Before it begins it says how long it takes, and who else uses the machine.
+announces() { # text, options...
+    text=$1
+    shift
+    timeout 300 "$x" measure --backend native --devices cpu0 --alone --size tiny --repetitions 1 --window-s 0.01 --samples 3 \
+        --retries 0 --pool-mb 16 "$@" -o "$dir/said.csv" >"$dir/out" 2>"$dir/err"
+    n=$(sed -n 's/^xpusim: \([0-9]*\) windows of 0.01 s: .* s at least, .*/\1/p' "$dir/err")
+    [ "${n:-0}" -ge 10 ] && grep -q "$text" "$dir/err" || { echo "FAILED: announces: $(cat "$dir/err")"; status=1; }
+    rm -f "$dir"/said.csv*
+}
+announces 'nothing says who else uses the processors' --proc-dir "$dir/none"
+announces 'others use [0-9]* % of the processors now, the hypervisor [0-9]* %'
+# Limits of 0: any tick of somebody else is too much, unless there was none.
+announces 'above 0 and 0 % a row is flagged\|others use 0 % of the processors now, the hypervisor 0 %' --foreign-limit 0 --steal-limit 0
 short="--backend native --size tiny --repetitions 1 --window-s 0.005 --samples 3 --retries 0 --alone --pool-mb 16 --foreign-limit 1"
 # what others do here is not this test's matter: how many rows can be trusted is not asked
 short() {
