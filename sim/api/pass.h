@@ -36,10 +36,11 @@ struct segment {
     uint32_t first_token;    /* position in the sequence of its first row; set by the core */
     uint32_t n_tokens;       /* rows */
     uint32_t emitted_tokens; /* set by the core before pass_done: output tokens it produced */
-    int64_t gap_ns; /* likewise: from its token before, or its arrival, to them; 0 when none */
+    int64_t gap_ns; /* set by the core before pass_done: duration from its token before, or its
+                       arrival, to them; 0 when none */
 };
 
-/* What the cost of a pass depends on; every layer of a pass costs the same. */
+/* The part of a pass that its cost depends on; every layer of a pass costs the same. */
 struct work_shape {
     uint32_t rows;               /* token rows in all segments */
     uint32_t logit_rows;         /* rows that need the LM head */
@@ -145,9 +146,9 @@ struct pass_spec {
     void *policy_data;
 };
 
-/* A span of a pass for a device. sched_launch_rest fills it for all that is left of a pass, as the
- * device runs it by itself; a policy changes what is to be otherwise. Nothing stands for "the
- * usual": every member is what the launch will have. */
+/* A range of a pass's ops for a device. sched_launch_rest fills it with the rest of a pass, as the
+ * device runs it by default; a policy changes members. No value means "the usual": every member is
+ * what the launch will have. */
 struct launch_spec {
     struct pass *pass;
     uint8_t device;

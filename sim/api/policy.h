@@ -1,13 +1,15 @@
 /* The scheduling policy contract.
  *
- * A policy is one `const struct policy_ops`. The core notifies it of what happened; notifications
- * only record. All actions (but sched_map and sched_graph, which `init` calls) happen in
- * `schedule`, which the core calls once after all events of an instant that changed something a
- * policy can see (kernels inside a launch and frames do not: a policy that waits for time to pass
- * sets a timer), and again while the last call acted and did not say that it rests (sched_rest), up
- * to SCHEDULE_MAX_ROUNDS. Event order at one instant: kernel done, load done, compile done, pass
- * done (iteration boundary), tool return, arrival, timer; inside a kind by device, then request id
- * (clauses.md 0.2). So a reactive arrival at a kernel boundary is seen by the schedule call of that
+ * A policy is one `const struct policy_ops`. The core notifies it of events; notifications only
+ * record. All actions happen in `schedule` (but sched_map and sched_graph, which `init` calls). The
+ * core calls `schedule` once after all events of an instant that changed something a policy can
+ * see. Kernels inside a launch and frames do not count: a policy that waits for time to pass sets a
+ * timer. It calls `schedule` again while the last call acted and did not call sched_rest, up to
+ * SCHEDULE_MAX_ROUNDS.
+ *
+ * Event order at one instant is: kernel done, load done, compile done, pass done (iteration
+ * boundary), tool return, arrival, timer. Within a kind it is by device, then request id
+ * (clauses.md 0.2). So the schedule call of a kernel boundary sees a reactive arrival at that
  * boundary.
  *
  * Life of a request, for a policy that runs one request at a time on device d:
@@ -21,19 +23,19 @@
  *   schedule: sched_pass_form(decode of r) ; sched_launch(...)        ... until
  *   pass_done(p)                          r->state FINISHED: forget r
  *
- * A launch that was stopped ends with outcome YIELDED before its end: its pass is READY again and
- * stands at p->op with p->rows_todo rows, for as long as the policy likes. To go on is to launch
- * the rest, on any device. r->pass is const: keep the struct pass * of sched_pass_form.
+ * A launch that was stopped ends with outcome YIELDED before its end. Its pass is READY again, at
+ * p->op with p->rows_todo rows, for as long as the policy likes. To continue, launch the rest, on
+ * any device. r->pass is const: keep the struct pass * of sched_pass_form.
  * docs/recipes/preempt-and-resume.c is such a policy.
  *
- * Memory. KV is reserved when a pass is formed, and -ENOMEM is how a policy learns that there is
- * none: no hook announces it, nor that there is some again (pass_done and kv_moved bring it). A
- * policy that lets several requests hold KV must be able to take some back, by sched_kv_move of a
- * request in no live pass (a stopped pass is cancelled first), or all of them wait for each other.
- * To take from younger ones only keeps the oldest going, and so everybody. One request alone always
- * fits: one that cannot ends the run when it comes. docs/recipes/evict.c is such a policy. Compiled
- * kernels take no memory; graph blocks take theirs from KV. How many residents there are is not
- * limited.
+ * Memory. KV is reserved when a pass is formed, and -ENOMEM means that there is none. No
+ * hook announces it, nor that there is some again (pass_done and kv_moved bring it). A policy that
+ * lets several requests hold KV must be able to take some back, or all of them wait for each other.
+ * It does so by sched_kv_move of a request in no live pass; a stopped pass is cancelled first. A
+ * policy that takes only from younger requests keeps the oldest going, and so all of them. One
+ * request by itself always fits: one that cannot ends the run when it comes. docs/recipes/evict.c
+ * is such a policy. Compiled kernels take no memory; graph blocks take theirs from KV. The number
+ * of residents is not limited.
  *
  * Which device runs what (struct device):
  *
@@ -47,19 +49,23 @@
  *                                                      no decode
  *
  * So a pass that such a device cannot do whole is launched op by op, its attention elsewhere
- * (policies/npu-serial.c, policies/common/hetero.h); a change of device costs machine.sync_ns.
+ * (policies/npu-serial.c, policies/common/hetero.h). A change of device costs machine.sync_ns.
  *
- * What is refused is told at the end of `xpusim run`, with the reason; an action in a hook is
- * refused too, and the decision log says in which.
+ * The end of `xpusim run` prints refused actions with the reason. An action in a hook is refused
+ * too, and the decision log says in which.
  *
- * A policy acts only through `struct sched`, never through linked symbols, so the same object runs
- * on the virtual-clock and the real-time executors, built in or as a .so. Actions return 0 or a
+ * A policy acts only through `struct sched`, never through linked symbols. So the same object runs
+ * on the virtual-time and the real-time executors, built in or as a .so. Actions return 0 or a
  * negative errno and leave everything unchanged when they fail; each refusal counts a named event.
  * Everything a policy is given is read-only except its state and its part of a request.
  *
- * Errors used: -EBUSY device or pass not free; -EINVAL malformed or impossible; -ENOMEM no KV
- * space; -ENOENT resident missing; -EALREADY nothing to do; -EPERM needs a capability the machine
- * lacks.
+ * Errors used:
+ *   -EBUSY      device or pass not free
+ *   -EINVAL     malformed or impossible
+ *   -ENOMEM     no KV space
+ *   -ENOENT     resident missing
+ *   -EALREADY   nothing to do
+ *   -EPERM      needs a capability the machine lacks
  */
 #pragma once
 
@@ -92,9 +98,9 @@ struct resident_key {
     uint32_t a, b;
 };
 
-/* Of a version of graphs: its kernels are static and have `rows` rows; of n_blocks blocks of n
- * layers block i holds those from i n / n_blocks up to (i + 1) n / n_blocks, the last one the head
- * too. */
+/* A version of graphs. Its kernels are static and have `rows` rows. Its n layers are divided into
+ * n_blocks blocks. Block i holds those from i n / n_blocks up to (i + 1) n / n_blocks; the last one
+ * also holds the head. */
 struct graph_shape {
     uint32_t rows, n_blocks;
 };
@@ -120,8 +126,8 @@ struct preempt_spec {
                      device could take them back (level 2) */
 };
 
-/* Whose KV: a request's from a token on, or what a session's last turn left until its next one
- * comes. */
+/* A part of the KV: a request's from a token on, or the KV that a session's last turn left until
+ * its next one comes. */
 struct kv_part {
     const struct request *request;
     uint32_t from_token;
@@ -169,7 +175,7 @@ struct sched_api {
     void (*steady)(struct sched *s, int64_t until_ns);
 };
 
-/* What a policy holds. One per run. */
+/* A policy's handle of its run. One per run. */
 struct sched {
     const struct sched_api *api;
     int64_t now_ns;
@@ -193,7 +199,8 @@ static inline int sched_estimate(struct sched *s, const struct work_shape *shape
     return s->api->estimate(s, shape, op, device, rows, own, 0, out);
 }
 
-/* The same on a numbered graph, whose kernels have chunk_rows rows even where one is asked for. */
+/* The estimate on a numbered graph, whose kernels have chunk_rows rows even where one is asked for.
+ */
 static inline int sched_estimate_graph(struct sched *s, const struct work_shape *shape,
                                        enum op_kind op, uint8_t device, uint32_t rows,
                                        uint32_t chunk_rows, uint8_t graph, struct estimate *out)
@@ -212,7 +219,7 @@ static inline uint64_t sched_kv_free_tokens(struct sched *s)
     return s->api->kv_free_tokens(s);
 }
 
-/* What a request could have alone: KV beside what `init` declared with sched_map. */
+/* The largest KV of a single request: all of it except what `init` declared with sched_map. */
 static inline uint64_t sched_kv_capacity_tokens(struct sched *s)
 {
     return s->api->kv_capacity_tokens(s);
@@ -251,7 +258,7 @@ static inline int sched_pass_cancel(struct sched *s, struct pass *p)
     return s->api->pass_cancel(s, p);
 }
 
-/* What is left of a pass, for a device as it is. */
+/* The rest of a pass, as the device runs it by default. */
 static inline struct launch_spec sched_launch_rest(const struct sched *s, struct pass *p,
                                                    uint8_t device, enum yield_point yield)
 {
@@ -273,12 +280,17 @@ static inline int sched_launch(struct sched *s, const struct launch_spec *spec,
     return s->api->launch(s, spec, out);
 }
 
-/* Asks a launch to stop. Not now: launch_done comes with YIELDED at its next yield point (DONE if
- * it ends first), or WITHDRAWN at once if it had not started and the device can withdraw. Now:
- * after the device's reset_ns comes RESET where the work is discarded; else YIELDED, and the kernel
- * goes on where it stopped when its pass is next launched from there on the same device, and starts
- * over anywhere else. -EPERM where the device cannot; -EALREADY when already asked; -EINVAL for
- * facts that do not go together. */
+/* Asks a launch to stop.
+ *
+ * Without `now`, launch_done comes with YIELDED at its next yield point (DONE if it ends first). It
+ * comes with WITHDRAWN at once if the launch had not started and the device can withdraw.
+ *
+ * With `now`, launch_done comes after the device's reset_ns: with RESET where the work is
+ * discarded, else with YIELDED. Then the kernel continues where it stopped when its pass is next
+ * launched from there on the same device. On another device it starts over.
+ *
+ * Errors: -EPERM where the device cannot; -EALREADY when already asked; -EINVAL for facts that do
+ * not fit together. */
 static inline int sched_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
 {
     return s->api->preempt(s, l, how);
@@ -291,17 +303,16 @@ static inline int sched_compile(struct sched *s, struct resident_key key)
     return s->api->compile(s, key);
 }
 
-/* Starts loading `bytes` > 0 through the one loader channel, FIFO; resident_ready follows. What
- * residents take beyond the weights they take from KV: -ENOMEM when not so much of it is free or
- * cold. */
+/* Starts loading `bytes` > 0 through the one loader channel, FIFO; resident_ready follows. Bytes
+ * beyond the weights come from KV: -ENOMEM when not so much of it is free or a cached prefix. */
 static inline int sched_load(struct sched *s, struct resident_key key, double bytes)
 {
     return s->api->load(s, key, bytes);
 }
 
-/* Declares a resident that was brought in before the run began: only in `init` (-EPERM later),
- * ready when the call returns, at no cost. Its bytes count in memory as those of a load do. Graphs
- * that a run declares so stand for its copy of the weights: the larger of the two counts. */
+/* Declares a resident that was loaded before the run began: only in `init` (-EPERM later), ready
+ * when the call returns, at no cost. Its bytes count in memory as those of a load do. Graphs
+ * declared in this way are the run's copy of the weights: the larger of the two counts. */
 static inline int sched_map(struct sched *s, struct resident_key key, double bytes)
 {
     return s->api->map(s, key, bytes);
@@ -332,55 +343,60 @@ static inline struct kv_part kv_of_session(uint32_t session_id)
     return (struct kv_part){.session_id = session_id, .of_session = true};
 }
 
-/* Brings KV somewhere.
+/* Moves KV.
  *
- * Of a request in no live pass. NOWHERE keeps its first from_token tokens; if it decoded it is
- * QUEUED again with prompt + generated to prefill. FLASH takes all of it: kv_swapped turns true and
- * kv_moved is called when it is out and its space free. MEMORY reads it back from flash: kv_swapped
- * turns false and kv_moved is called when it is in; -ENOMEM without space. -EINVAL when it is not
- * where that can begin.
+ * A request must be in no live pass.
+ *   NOWHERE  keeps its first from_token tokens; if it decoded it is QUEUED again with prompt +
+ *            generated to prefill
+ *   FLASH    takes all of it: kv_swapped turns true, and kv_moved is called when it is out and its
+ *            space free
+ *   MEMORY   reads it back from flash: kv_swapped turns false, and kv_moved is called when it is
+ *            in; -ENOMEM without space
+ * -EINVAL when the KV is not where that can begin.
  *
- * Of a session between two turns. While it is written to flash it takes its memory still; a turn
- * that comes before the end finds it there, and one that comes later finds it on flash
- * (kv_swapped). -ENOENT: the session has none (no turn will come, prefix reuse is off, or it gave
- * way already); -EALREADY: it is so, or on its way to flash, or there. O(1) for the turn that
- * finished last, else O(sessions between turns). */
+ * A session must be between two turns. Its KV takes memory until it is on flash. A turn that comes
+ * before then finds it in memory; a later turn finds it on flash (kv_swapped). Errors:
+ *   -ENOENT    the session has none: no turn will come, prefix reuse is off, or it gave way already
+ *   -EALREADY  it is there, or on its way
+ * O(1) for the turn that finished last, else O(sessions between turns). */
 static inline int sched_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
 {
     return s->api->kv_move(s, part, to);
 }
 
-/* `schedule` is called at at_ns >= now, whatever else happens then. A timer cannot be taken back.
+/* `schedule` is called at at_ns >= now, in addition to other calls. A timer cannot be taken back.
  */
 static inline int sched_set_timer(struct sched *s, int64_t at_ns)
 {
     return s->api->set_timer(s, at_ns);
 }
 
-/* In `schedule`: called again at this instant, it would neither act nor change what it decides by,
- * if none of this call's actions was refused; so it need not be called again. Said wrongly, the run
- * fails without collapsing or with a decision log, where it is called again all the same. */
+/* For speed only; called in `schedule`. Declares that another call at this instant would be a
+ * no-op, if none of this call's actions was refused: the policy would not act, and change nothing
+ * that it decides by. The core then skips that call. With a decision log, and in runs kernel by
+ * kernel, the core makes it all the same, and a policy that acts then fails the run. */
 static inline void sched_rest(struct sched *s)
 {
     s->api->rest(s);
 }
 
-/* For speed only; a policy that never calls it is simulated the same way, and slower. From now on,
- * whenever one decode pass holds all live requests, the policy would form another one of them and
- * launch it whole on the same device, in one call of `schedule`, and change nothing else that it
- * decides by. That holds until a request arrives or leaves, a timer
+/* For speed only; a policy that never calls it is simulated with the same results, and slower. The
+ * policy promises how it continues while one decode pass holds all live requests. It would form
+ * another pass of them, launch it whole on the same device, in one call of `schedule`, and change
+ * nothing else that it decides by. The promise holds until a request arrives or leaves, a timer
  * fires, KV runs out, or the iteration ends at until_ns or later (TIME_NEVER_NS: always; 0: not any
- * more). The simulator then runs many iterations at once: the policy is notified of the last one,
- * and its requests have as many tokens more. With a decision log every iteration is asked for, and
- * a policy that decides otherwise fails the run. From any hook. */
+ * more). The simulator may then run many iterations at once. It notifies the policy of the last
+ * one, and its requests have as many more tokens. With a decision log the core asks for every
+ * iteration, and a policy that decides otherwise fails the run. From any hook. */
 static inline void sched_steady(struct sched *s, int64_t until_ns)
 {
     s->api->steady(s, until_ns);
 }
 
-/* An idle device works beside passes until until_ns > now, a draft model's forwards say: it draws
- * what it draws in decode and takes no launch; then `schedule` is called. Its DDR traffic is not
- * modelled. -EBUSY while anything is on it; -EPERM where the executor runs passes only. */
+/* An idle device works apart from passes until until_ns > now, for instance on a draft model's
+ * forwards. It draws its decode power and takes no launch; then `schedule` is called. Its DDR
+ * traffic is not modelled. -EBUSY while anything is on it; -EPERM where the executor runs passes
+ * only. */
 static inline int sched_occupy(struct sched *s, uint8_t device, int64_t until_ns)
 {
     return s->api->occupy(s, device, until_ns);
@@ -399,8 +415,8 @@ static inline int sched_note(struct sched *s, const char *counter, uint64_t add)
     return s->api->note(s, counter, add);
 }
 
-/* The policy cannot go on: the run ends with an error that names it and says why. From any hook;
- * later calls change nothing. */
+/* Gives up: the run ends with an error that names the policy and says why. From any hook; later
+ * calls change nothing. */
 static inline void sched_give_up(struct sched *s, const char *why)
 {
     s->api->give_up(s, why);
@@ -491,7 +507,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
 #define POLICY_LAYOUT 421391173u
 
-/* What a policy and its core both read or write. */
+/* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \
     X(sched_api)                                                                                   \
     X(sched)                                                                                       \
@@ -508,8 +524,8 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_CONTRACT_COUNT_(name) +1
 #define POLICY_CONTRACT_SIZE_(name) sizeof(struct name),
 
-/* What the headers were that a policy was compiled with. Stays first in policy_ops, so every later
- * xpusim can read it and refuse in words what does not suit it. */
+/* Description of the headers that a policy was compiled with. Stays first in policy_ops, so every
+ * later xpusim can read it, and refuse in words what does not suit it. */
 struct policy_contract {
     size_t size; /* sizeof(struct policy_ops) */
     uint32_t version;
@@ -543,7 +559,7 @@ struct policy_ops {
     void (*exit)(struct sched *s); /* also after failed init. NULL: nothing */
     /* NULL is not allowed for request_arrived and schedule. */
     void (*request_arrived)(struct sched *s, const struct request *r);
-    /* A launch ended or yielded. NULL: nothing (device_free_slots tells the same). */
+    /* A launch ended or yielded. NULL: nothing (device_free_slots has the same information). */
     void (*launch_done)(struct sched *s, const struct launch *l);
     /* A pass crossed the model: tokens are out, requests may have FINISHED. NULL: nothing. */
     void (*pass_done)(struct sched *s, const struct pass *p);

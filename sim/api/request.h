@@ -1,9 +1,8 @@
 /* Requests as a policy sees them.
  *
- * What a real scheduler could know is here; what it could not (true output length, later turns,
- * gaps, future arrivals) lives in sim/core and has no pointer from here. Everything is const to a
- * policy except `own`, which belongs to it.
- */
+ * A request has everything that a real scheduler could know. Hidden facts (true output length,
+ * later turns, gaps, future arrivals) live in sim/core and have no pointer from here. Everything is
+ * const to a policy except `own`, which belongs to it. */
 #pragma once
 
 #include <stdbool.h>

@@ -26,8 +26,8 @@ struct trace_row {
     bool after_tool;            /* the gap is a tool call, not a person */
 };
 
-/* Optional columns, in an array beside the rows when any row uses one. Durations count from the
- * request's arrival; TIME_NEVER_NS where absent. */
+/* Optional columns, in an array parallel to the rows when any row uses one. Durations count from
+ * the request's arrival; TIME_NEVER_NS where absent. */
 struct trace_extra {
     int64_t ttft_slo_ns, tbt_slo_ns, deadline_ns, cancel_ns;
     int64_t
@@ -49,7 +49,8 @@ struct trace {
     int64_t *arrivals_ns; /* owned; NULL where there are rows */
 };
 
-/* A row of any trace. Who simulates reads it here; others may ask for rows (traces/traces.h). */
+/* A row of any trace. A simulation reads rows through this; others may ask for all rows
+ * (traces/traces.h). */
 static inline struct trace_row trace_row_at(const struct trace *t, uint32_t row)
 {
     if (t->rows != NULL) {
