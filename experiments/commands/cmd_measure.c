@@ -226,10 +226,25 @@ static void print_backends(FILE *out)
     }
 }
 
+/* The kernel's folders of load, energy and NPU counters: others in tests. */
+static void take_folders(struct measure_options *m)
+{
+    const struct {
+        const char *name, **dir;
+    } folders[] = {{"XPUSIM_PROC_DIR", &m->proc_dir},
+                   {"XPUSIM_RAPL_DIR", &m->rapl_dir},
+                   {"XPUSIM_ACCEL_DIR", &m->accel_dir}};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        const char *dir = getenv(folders[i].name);
+        *folders[i].dir = dir != NULL ? dir : *folders[i].dir;
+    }
+}
+
 static void init(void *target)
 {
     struct options *o = target;
     measure_options_init(&o->m);
+    take_folders(&o->m);
     o->m.repetitions = 0; /* the size decides, unless told */
     o->m.window_s = 0.0;
 }
@@ -301,9 +316,6 @@ static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, seed, "seed", "N", "1", 0, UINT32_MAX,
                  "of the order of shapes, and of chance in sim"),
     OPTION_TEXT(OPTIONS, name, "name", "NAME", "this-machine", "of the machine in the rows"),
-    OPTION_TEXT(OPTIONS, m.proc_dir, "proc-dir", "DIR", NULL, "where load is read"),
-    OPTION_TEXT(OPTIONS, m.rapl_dir, "rapl-dir", "DIR", NULL, "where energy is read"),
-    OPTION_TEXT(OPTIONS, m.accel_dir, "accel-dir", "DIR", NULL, "where NPU counters are read"),
     OPTION_TEXT(OPTIONS, m.backend_options.library, "library", "FILE", NULL,
                 "blas, opencl: load this library instead of the usual one"),
     OPTION_TEXT(OPTIONS, soc, "soc", "S", "core-ultra-5-125h", "sim: the SoC to simulate"),

@@ -78,8 +78,6 @@ static const struct setting {
     {"hwmodel", "sim.hwmodel", NULL},
     {"kv-capacity", "sim.kv_capacity_tokens", NULL},
     {"no-prefix-reuse", "sim.prefix_reuse", "false"},
-    {"truth-noise", "sim.truth_sigma", NULL},
-    {"horizon", "sim.horizon_s", NULL},
     {"no-collapse", "sim.collapse", "false"},
 };
 
@@ -183,10 +181,6 @@ static const struct option_row rows[] = {
     OPTION_OWN(take_annotation, "annotation-noise", "X",
                "sigma of what policies are told: 0 for none, one value, or PREFILL,DECODE (default "
                "0.130,0.071) [sim.annotation]"),
-    OPTION_OWN(take_setting, "truth-noise", "X",
-               "sigma of what kernels really take (default 0) [sim.truth_sigma]"),
-    OPTION_OWN(take_setting, "horizon", "S",
-               "stop after S seconds; 0 drains (default) [sim.horizon_s]"),
     OPTION_OWN(take_setting, "no-collapse", NULL,
                "one event per kernel; slower, same results [sim.collapse]"),
 };

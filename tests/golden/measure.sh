@@ -55,8 +55,9 @@ holds deadline "$dir/hang.csv"
 expect 1 "foreign_cpu  others used the processor" --backend sim --sim foreign=0.5 -o "$dir/busy.csv" --repetitions 1 --alone
 holds foreign "$dir/busy.csv"
 # real processors: seconds only, no speed is expected
+export XPUSIM_PROC_DIR="$dir/none" XPUSIM_RAPL_DIR="$dir/none" XPUSIM_ACCEL_DIR="$dir/none"
 expect 1 "unscreened   nothing says who else used the processor" --backend native --size tiny --repetitions 1 --window-s 0.01 \
-    --samples 3 --retries 0 --pool-mb 16 --proc-dir "$dir/none" --rapl-dir "$dir/none" --accel-dir "$dir/none" -o "$dir/native.csv"
+    --samples 3 --retries 0 --pool-mb 16 -o "$dir/native.csv"
 holds native "$dir/native.csv"
 # Before it begins it says how long it takes, and who else uses the machine.
 announces() { # text, options...
@@ -68,7 +69,8 @@ announces() { # text, options...
     [ "${n:-0}" -ge 10 ] && grep -q "$text" "$dir/err" || { echo "FAILED: announces: $(cat "$dir/err")"; status=1; }
     rm -f "$dir"/said.csv*
 }
-announces 'nothing says who else uses the processors' --proc-dir "$dir/none"
+announces 'nothing says who else uses the processors'
+unset XPUSIM_PROC_DIR XPUSIM_RAPL_DIR XPUSIM_ACCEL_DIR
 announces 'others use [0-9]* % of the processors now, the hypervisor [0-9]* %'
 # Limits of 0: any tick of somebody else is too much, unless there was none.
 announces 'above 0 and 0 % a row is flagged\|others use 0 % of the processors now, the hypervisor 0 %' --foreign-limit 0 --steal-limit 0
@@ -83,7 +85,8 @@ short() {
     }
 }
 # the processor as one device of all its threads; no counter: no row of energy, and none of 0
-short --devices cpu --rapl-dir "$dir/none" -o "$dir/cpu.csv"
+export XPUSIM_RAPL_DIR="$dir/none"
+short --devices cpu -o "$dir/cpu.csv"
 holds "device cpu: " "$dir/cpu.csv"
 [ "$(grep -c ",cpu,native,gemm-.*,kernel_ms," "$dir/cpu.csv")" -gt 10 ] || {
     echo "no products of all threads"
@@ -98,7 +101,7 @@ mkdir -p "$dir/rapl/intel-rapl:0"
 echo package-0 >"$dir/rapl/intel-rapl:0/name"
 echo 5000000 >"$dir/rapl/intel-rapl:0/energy_uj"
 echo 262143328850 >"$dir/rapl/intel-rapl:0/max_energy_range_uj"
-short="$short --rapl-dir $dir/rapl"
+export XPUSIM_RAPL_DIR="$dir/rapl"
 short -o "$dir/whole.csv"
 grep -q ",power_w," "$dir/whole.csv" || {
     echo "no energy although a counter can be read"

@@ -84,12 +84,12 @@ END_TEST
 START_TEST(options_and_overrides_reach_the_setup)
 {
     ck_assert_int_eq(take("contention", "none"), 0);
-    ck_assert_int_eq(take("horizon", "2.5"), 0);
+    ck_assert_int_eq(take("set", "sim.horizon_s=2.5"), 0);
     ck_assert_int_eq(take("kv-capacity", "5000"), 0);
     ck_assert_int_eq(take("no-prefix-reuse", NULL), 0);
     ck_assert_int_eq(take("no-collapse", NULL), 0);
     ck_assert_int_eq(take("annotation-noise", "0.2,0.1"), 0);
-    ck_assert_int_eq(take("truth-noise", "0.05"), 0);
+    ck_assert_int_eq(take("set", "sim.truth_sigma=0.05"), 0);
     ck_assert_int_eq(take("set", "sim.annotation.bias_frac.ffn=-0.25"), 0);
     ck_assert_int_eq(take("set", "llm.layers=7"), 0);
     ck_assert_int_eq(take("set", "soc.ddr.peak=50"), 0);
