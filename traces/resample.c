@@ -59,6 +59,9 @@ static void draw_class(struct draw *d, int cls, int64_t window_ns)
 
 int trace_resample(const struct trace *t, uint64_t seed, struct trace *out, struct err *e)
 {
+    if (t->graph != NULL) {
+        return err_add(e, "sessions of request graphs cannot be redrawn: they belong to jobs");
+    }
     struct draw d = {.from = t};
     trace_builder_init(&d.out);
     rng_init(&d.rng, rng_key(seed, RNG_RESAMPLE, 0, 0));

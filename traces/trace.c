@@ -11,6 +11,7 @@
 
 void trace_fini(struct trace *t)
 {
+    trace_graph_free(t->graph);
     free(t->rows);
     free(t->extras);
     free(t->arrivals_ns);
@@ -38,6 +39,10 @@ void trace_builder_init(struct trace_builder *b)
 
 void trace_builder_fini(struct trace_builder *b)
 {
+    for (size_t i = 0; b->nodes != NULL && i < b->n; i++) {
+        free(b->nodes[i].parents);
+    }
+    free(b->nodes);
     free(b->rows);
     free(b->extras);
     free(b->lines);
@@ -51,6 +56,11 @@ struct trace_extra trace_extra_none(void)
                                 .deadline_ns = TIME_NEVER_NS,
                                 .cancel_ns = TIME_NEVER_NS,
                                 .until_ns = TIME_NEVER_NS};
+}
+
+static struct trace_node no_node(void)
+{
+    return (struct trace_node){.ends_with = UINT32_MAX};
 }
 
 static struct trace_extra extra_of(const struct trace_row *row, const struct trace_extra *extra)
@@ -79,6 +89,9 @@ static void reserve(struct trace_builder *b, bool extras, bool lines)
          * stands for none. */
         b->extras[i] = extra_of(&b->rows[i], NULL);
     }
+    if (b->nodes != NULL && b->cap != old) {
+        b->nodes = xrealloc(b->nodes, b->cap * sizeof *b->nodes);
+    }
     begin = lines && b->lines == NULL;
     if (begin || (b->lines != NULL && b->cap != old)) {
         b->lines = xrealloc(b->lines, b->cap * sizeof *b->lines);
@@ -99,7 +112,21 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
     if (b->lines != NULL) {
         b->lines[b->n] = (uint32_t)b->line;
     }
+    if (b->nodes != NULL) {
+        b->nodes[b->n] = no_node();
+    }
     b->n++;
+}
+
+void trace_builder_node(struct trace_builder *b, const struct trace_node *node)
+{
+    if (b->nodes == NULL) {
+        b->nodes = xmalloc(b->cap * sizeof *b->nodes);
+        for (size_t i = 0; i < b->n; i++) {
+            b->nodes[i] = no_node();
+        }
+    }
+    b->nodes[b->n - 1] = *node;
 }
 
 uint32_t trace_default_limit(uint32_t output_tokens)
@@ -116,19 +143,20 @@ struct sort_key {
     int64_t arrival_ns;
     uint32_t session_id, turn;
     uint32_t at; /* position as added */
+    bool later;  /* another request must end before it */
 };
 
 static int by_place(const void *x, const void *y)
 {
     const struct sort_key *a = x;
     const struct sort_key *b = y;
-    if ((a->turn > 0) != (b->turn > 0)) {
-        return a->turn > 0 ? 1 : -1;
+    if (a->later != b->later) {
+        return a->later ? 1 : -1;
     }
-    if (a->turn == 0 && a->arrival_ns != b->arrival_ns) {
+    if (!a->later && a->arrival_ns != b->arrival_ns) {
         return a->arrival_ns < b->arrival_ns ? -1 : 1;
     }
-    if (a->turn > 0 && a->session_id != b->session_id) {
+    if (a->later && a->session_id != b->session_id) {
         return a->session_id < b->session_id ? -1 : 1;
     }
     if (a->turn != b->turn) {
@@ -153,6 +181,7 @@ static void permute(struct trace_builder *b, const struct sort_key *keys)
     b->rows = xmalloc(b->n * sizeof *b->rows);
     b->extras = old.extras == NULL ? NULL : xmalloc(b->n * sizeof *b->extras);
     b->lines = old.lines == NULL ? NULL : xmalloc(b->n * sizeof *b->lines);
+    b->nodes = old.nodes == NULL ? NULL : xmalloc(b->n * sizeof *b->nodes);
     b->cap = b->n;
     for (size_t i = 0; i < b->n; i++) {
         b->rows[i] = old.rows[keys[i].at];
@@ -163,7 +192,12 @@ static void permute(struct trace_builder *b, const struct sort_key *keys)
         if (b->lines != NULL) {
             b->lines[i] = old.lines[keys[i].at];
         }
+        if (b->nodes != NULL) {
+            b->nodes[i] = old.nodes[keys[i].at];
+        }
     }
+    free(old.nodes); /* its lists of parents have moved */
+    old.nodes = NULL;
     trace_builder_fini(&old);
 }
 
@@ -239,6 +273,32 @@ static void link_turns(struct trace_builder *b, size_t n_first, const char *name
         }
     }
     free(first);
+}
+
+/* The same in a request graph, where a session may begin after another request. */
+static void link_sessions(struct trace_builder *b, const char *name, struct err *e)
+{
+    struct sort_key *keys = xmalloc((b->n + 1) * sizeof *keys);
+    for (size_t i = 0; i < b->n; i++) {
+        const struct trace_row *r = &b->rows[i];
+        keys[i] = (struct sort_key){0, r->session_id, r->turn, (uint32_t)i, true};
+    }
+    qsort(keys, b->n, sizeof *keys, by_place);
+    for (size_t i = 0; i < b->n && e->n < ERR_MAX_LINES; i++) {
+        const struct sort_key *k = &keys[i];
+        bool goes_on = i > 0 && keys[i - 1].session_id == k->session_id;
+        if (goes_on && keys[i - 1].turn == k->turn) {
+            row_error(b, name, k->at, e, "column turn: session %u: turn %u stands twice",
+                      k->session_id, k->turn);
+        } else if (k->turn != (goes_on ? keys[i - 1].turn + 1 : 0)) {
+            row_error(b, name, k->at, e,
+                      "column turn: session %u: turn %u has no turn %u before it", k->session_id,
+                      k->turn, k->turn - 1);
+        } else if (goes_on) {
+            b->rows[keys[i - 1].at].next = k->at;
+        }
+    }
+    free(keys);
 }
 
 static int by_id(const void *x, const void *y)
@@ -317,6 +377,19 @@ static uint64_t hash_packed(const struct trace *t)
     return h;
 }
 
+/* Traces without a graph keep their hash. */
+static uint64_t hash_graph(uint64_t h, const struct trace *t)
+{
+    const struct trace_graph *g = t->graph;
+    for (uint32_t i = 0; i < t->n && g != NULL; i++) {
+        h = hash_u64(h, ((uint64_t)g->ends_with[i] << 32) | g->background[i]);
+        for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            h = hash_u64(hash_u64(h, g->edges[k].row), (uint64_t)g->edges[k].gap_ns);
+        }
+    }
+    return h;
+}
+
 uint64_t trace_hash(const struct trace *t)
 {
     if (t->rows == NULL && t->extras == NULL) {
@@ -328,7 +401,7 @@ uint64_t trace_hash(const struct trace *t)
         h = hash_row(h, &r);
         h = t->extras != NULL ? hash_extra(h, &t->extras[i]) : h;
     }
-    return h;
+    return hash_graph(h, t);
 }
 
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
@@ -345,8 +418,9 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     size_t n_first = 0;
     for (size_t i = 0; i < b->n; i++) {
         const struct trace_row *r = &b->rows[i];
-        keys[i] = (struct sort_key){r->arrival_ns, r->session_id, r->turn, (uint32_t)i};
-        n_first += r->turn == 0;
+        bool later = r->turn > 0 || (b->nodes != NULL && b->nodes[i].n_parents > 0);
+        keys[i] = (struct sort_key){r->arrival_ns, r->session_id, r->turn, (uint32_t)i, later};
+        n_first += !later;
     }
     qsort(keys, b->n, sizeof *keys, by_place);
     permute(b, keys);
@@ -358,11 +432,18 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     }
     size_t before = e->n;
     check_ids(b, name, e);
-    link_turns(b, n_first, name, e);
+    struct trace_graph *graph = NULL;
+    if (b->nodes == NULL) {
+        link_turns(b, n_first, name, e);
+    } else {
+        link_sessions(b, name, e);
+        graph = e->n == before ? trace_graph_build(b, name, e) : NULL;
+    }
     if (e->n != before) {
         return -EINVAL;
     }
-    *out = (struct trace){.rows = b->rows, .extras = b->extras, .n = b->n, .n_first = n_first};
+    *out = (struct trace){
+        .graph = graph, .rows = b->rows, .extras = b->extras, .n = b->n, .n_first = n_first};
     b->rows = NULL;
     b->extras = NULL;
     trace_builder_fini(b);
@@ -393,12 +474,18 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
     struct trace_builder b;
     struct err e = ERR_INIT;
     trace_builder_init(&b);
+    struct trace_node *nodes = t->graph != NULL ? trace_graph_nodes(t) : NULL;
     for (size_t i = 0; i < t->n; i++) {
         if (keep[i]) {
             const struct trace_row row = trace_row_at(t, (uint32_t)i);
             trace_builder_add(&b, &row, t->extras != NULL ? &t->extras[i] : NULL);
+            if (nodes != NULL) {
+                trace_builder_node(&b, &nodes[i]);
+                nodes[i].parents = NULL;
+            }
         }
     }
+    trace_graph_nodes_free(nodes, t->n);
     int rc = trace_build(&b, false, "subset", out, &e);
     trace_builder_fini(&b);
     err_fini(&e);

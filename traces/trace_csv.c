@@ -1,9 +1,14 @@
-/* The trace file: CSV, first line "# xpusim-trace v1", units in column names. */
+/* The trace file: CSV, first line "# xpusim-trace v1" (chains of turns) or "v2" (request graphs),
+ * units in column names. */
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "sim/api/request.h"
+#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/output.h"
 #include "sim/base/units.h"
@@ -11,14 +16,16 @@
 #include "traces/traces.h"
 
 #define VERSION_LINE "# xpusim-trace v1"
+#define GRAPH_VERSION_LINE "# xpusim-trace v2"
 #define MAX_TOKENS 100000000u /* a token count beyond this is a mistake */
-#define PARENTS "parent_ids"  /* a column that is accepted empty: flows are chains of turns */
+#define PARENTS "parent_ids"  /* of v2, "3;7+2.5"; in v1 accepted empty */
 
 /* What a line says. */
 struct line {
     struct trace_row row;
     struct trace_extra extra;
     int64_t arrival_ns, gap_ns; /* one of them, by the turn */
+    struct trace_node node;     /* of v2 */
 };
 
 static const char *const gap_kinds[] = {"think", "tool", NULL};
@@ -30,6 +37,9 @@ enum {
     COL_GAP_KIND,
     COL_EXTRAS, /* these from here on */
     COL_UNTIL = 18,
+    COL_GRAPH, /* of v2 alone, from here on; and PARENTS */
+    COL_BACKGROUND = COL_GRAPH,
+    COL_ENDS_WITH,
     COL_COUNT
 };
 
@@ -56,6 +66,8 @@ static const struct csv_field fields[COL_COUNT] = {
     {"deadline_s", CSV_SECONDS, OF(extra.deadline_ns), .max = LAST_S, .or_missing = true},
     {"cancel_s", CSV_SECONDS, OF(extra.cancel_ns), .max = LAST_S, .or_missing = true},
     {"until_s", CSV_SECONDS, OF(extra.until_ns), .max = LAST_S, .or_missing = true},
+    {"background", CSV_WHOLE, OF(node.background), .max = 1, .or_missing = true},
+    {"ends_with", CSV_WHOLE, OF(node.ends_with), .max = UINT32_MAX - 1, .or_missing = true},
 };
 
 static int columns_find(struct csvfile *f, const char *path, struct csv_record *record,
@@ -76,8 +88,39 @@ static int columns_find(struct csvfile *f, const char *path, struct csv_record *
     return e->n == before ? 0 : -EINVAL;
 }
 
+/* "3;7+2.5": ids, each with the seconds that its gap lasts. False where it is none. */
+static bool parents_read(const char *text, struct trace_node *node)
+{
+    while (*text != '\0') {
+        char *end = NULL;
+        unsigned long long id = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
+        if (end == NULL || id >= UINT32_MAX) {
+            return false;
+        }
+        struct trace_parent p = {(uint32_t)id, 0};
+        if (*end == '+') {
+            const char *gap = end + 1;
+            double gap_s = isdigit((unsigned char)*gap) ? strtod(gap, &end) : -1.0;
+            if (!(gap_s >= 0.0 && gap_s <= LAST_S)) {
+                return false;
+            }
+            p.gap_ns = units_ns_from_s(gap_s);
+        }
+        node->parents = xgrow(node->parents, node->n_parents, sizeof *node->parents);
+        node->parents[node->n_parents++] = p;
+        if (*end == ';' && end[1] != '\0') {
+            end++;
+        } else if (*end != '\0') {
+            return false;
+        }
+        text = end;
+    }
+    return true;
+}
+
 /* What no single cell shows. */
-static void line_check(const struct csv_record *record, const struct line *l, struct err *e)
+static void line_check(const struct csv_record *record, const struct line *l, bool graph,
+                       struct err *e)
 {
     struct csvfile *f = record->f;
     const struct trace_row *r = &l->row;
@@ -91,28 +134,39 @@ static void line_check(const struct csv_record *record, const struct line *l, st
     if (r->max_output_tokens < r->output_tokens) {
         csvfile_refuse(f, record->columns[COL_MAX_OUTPUT], e, "smaller than output_tokens");
     }
+    int parents = csvfile_column(f, PARENTS);
+    if (!graph && !csvfile_empty(f, parents)) {
+        csvfile_refuse(f, parents, e,
+                       "request graphs need \"" GRAPH_VERSION_LINE "\" as the first line");
+    }
+    bool later = r->turn > 0 || l->node.n_parents > 0;
     int arrival = csvfile_column(f, "arrival_s");
     int gap = csvfile_column(f, "gap_s");
-    int needed = r->turn == 0 ? arrival : gap;
-    int unused = r->turn == 0 ? gap : arrival;
+    int needed = later ? gap : arrival;
+    int unused = later ? arrival : gap;
+    const char *why = r->turn == 0 && later ? " after others" : "";
     if (csvfile_empty(f, needed)) {
-        csvfile_refuse(f, needed, e, "needed for turn %u", r->turn);
+        csvfile_refuse(f, needed, e, "needed for turn %u%s", r->turn, why);
     }
     if (!csvfile_empty(f, unused)) {
-        csvfile_refuse(f, unused, e, "must be empty for turn %u", r->turn);
-    }
-    int parents = csvfile_column(f, PARENTS);
-    if (!csvfile_empty(f, parents)) {
-        csvfile_refuse(f, parents, e, "only chains of turns are modelled; leave it empty");
+        csvfile_refuse(f, unused, e, "must be empty for turn %u%s", r->turn, why);
     }
 }
 
-static void line_read(const struct csv_record *record, struct line *l, struct err *e)
+/* l->node.parents is the caller's to free. */
+static void line_read(const struct csv_record *record, bool graph, struct line *l, struct err *e)
 {
-    *l = (struct line){.row = {.next = TRACE_NO_ROW}, .extra = trace_extra_none()};
+    *l = (struct line){.row = {.next = TRACE_NO_ROW},
+                       .extra = trace_extra_none(),
+                       .node = {.ends_with = UINT32_MAX}};
     l->extra.client_id = UINT32_MAX;
     csv_record_take(record, l, e);
-    l->row.arrival_ns = l->row.turn == 0 ? l->arrival_ns : l->gap_ns;
+    int parents = csvfile_column(record->f, PARENTS);
+    if (graph && !parents_read(csvfile_text(record->f, parents), &l->node)) {
+        csvfile_refuse(record->f, parents, e, "must be request ids with gaps, as in 3;7+2.5");
+    }
+    bool later = l->row.turn > 0 || l->node.n_parents > 0;
+    l->row.arrival_ns = later ? l->gap_ns : l->arrival_ns;
     if (l->row.max_output_tokens == 0) {
         l->row.max_output_tokens = trace_default_limit(l->row.output_tokens);
     }
@@ -120,13 +174,13 @@ static void line_read(const struct csv_record *record, struct line *l, struct er
     if (l->extra.client_id == UINT32_MAX) {
         l->extra.client_id = l->row.session_id;
     }
-    line_check(record, l, e);
+    line_check(record, l, graph, e);
 }
 
-static bool version_is_ours(const char *comment)
+static bool version_is(const char *comment, const char *line)
 {
-    size_t n = strlen(VERSION_LINE);
-    return strncmp(comment, VERSION_LINE, n) == 0 && (comment[n] == '\0' || comment[n] == ' ');
+    size_t n = strlen(line);
+    return strncmp(comment, line, n) == 0 && (comment[n] == '\0' || comment[n] == ' ');
 }
 
 /* Reports why a file has no header of a trace: one line where it is another tool's format. */
@@ -156,8 +210,9 @@ int trace_read(const char *path, struct trace *out, struct err *e)
         return refuse_header(path, true, &why, e);
     }
     const char *comment = csvfile_comment(f);
-    if (strstr(comment, "xpusim-trace") != NULL && !version_is_ours(comment)) {
-        err_add(&why, "%s: \"%s\" is not a version this program reads (%s)", path, comment,
+    bool graph = version_is(comment, GRAPH_VERSION_LINE);
+    if (strstr(comment, "xpusim-trace") != NULL && !graph && !version_is(comment, VERSION_LINE)) {
+        err_add(&why, "%s: \"%s\" is not a version this program reads (%s, v2)", path, comment,
                 VERSION_LINE);
     }
     struct csv_record record = {.columns = {0}};
@@ -167,14 +222,23 @@ int trace_read(const char *path, struct trace *out, struct err *e)
         (void)refuse_header(path, record.columns[0] < 0, &why, e);
     } else {
         bool extras = false;
-        for (int i = COL_EXTRAS; i < COL_COUNT; i++) {
+        for (int i = COL_EXTRAS; i < COL_GRAPH; i++) {
             extras = extras || record.columns[i] >= 0;
+        }
+        for (int i = COL_GRAPH; i < COL_COUNT && !graph; i++) {
+            if (record.columns[i] >= 0) {
+                (void)err_add(e, "%s: column %s needs \"" GRAPH_VERSION_LINE "\" as the first line",
+                              path, fields[i].column);
+            }
         }
         while (e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
             struct line l;
-            line_read(&record, &l, e);
+            line_read(&record, graph, &l, e);
             b.line = csvfile_line(f);
             trace_builder_add(&b, &l.row, extras ? &l.extra : NULL);
+            if (graph) {
+                trace_builder_node(&b, &l.node);
+            }
         }
     }
     csvfile_close(f);
@@ -183,8 +247,19 @@ int trace_read(const char *path, struct trace *out, struct err *e)
     return rc;
 }
 
+static void print_parents(FILE *out, const struct trace_node *node)
+{
+    for (uint32_t i = 0; i < node->n_parents; i++) {
+        (void)fprintf(out, "%s%" PRIu32, i > 0 ? ";" : "", node->parents[i].request_id);
+        if (node->parents[i].gap_ns > 0) {
+            (void)fprintf(out, "+%.9f", units_s_from_ns(node->parents[i].gap_ns));
+        }
+    }
+}
+
 /* The columns' names, or a line of them: those that the trace has. */
-static void print_line(FILE *out, const struct line *l, bool tool, bool extras, bool until)
+static void print_line(FILE *out, const struct line *l, bool tool, bool extras, bool until,
+                       bool graph)
 {
     const struct {
         bool there;
@@ -192,7 +267,8 @@ static void print_line(FILE *out, const struct line *l, bool tool, bool extras, 
     } parts[] = {{true, 0, COL_GAP_KIND},
                  {tool, COL_GAP_KIND, COL_EXTRAS},
                  {extras, COL_EXTRAS, COL_UNTIL},
-                 {until, COL_UNTIL, COL_COUNT}};
+                 {until, COL_UNTIL, COL_GRAPH},
+                 {graph, COL_GRAPH, COL_ENDS_WITH}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].there) {
             const struct csv_field *first = &fields[parts[i].from];
@@ -205,6 +281,16 @@ static void print_line(FILE *out, const struct line *l, bool tool, bool extras, 
             }
         }
     }
+    if (graph) {
+        (void)fputs(l == NULL ? ",ends_with," PARENTS : ",", out);
+    }
+    if (graph && l != NULL) {
+        if (l->node.ends_with != UINT32_MAX) {
+            (void)fprintf(out, "%" PRIu32, l->node.ends_with);
+        }
+        (void)fputc(',', out);
+        print_parents(out, &l->node);
+    }
     (void)fputc('\n', out);
 }
 
@@ -216,14 +302,18 @@ void trace_print(FILE *out, const struct trace *t)
         tool = tool || t->rows[i].after_tool;
         until = until || (t->extras != NULL && t->extras[i].until_ns != TIME_NEVER_NS);
     }
-    (void)fprintf(out, "%s\n", VERSION_LINE);
-    print_line(out, NULL, tool, t->extras != NULL, until);
+    bool graph = t->graph != NULL;
+    struct trace_node *nodes = graph ? trace_graph_nodes(t) : NULL;
+    (void)fprintf(out, "%s\n", graph ? GRAPH_VERSION_LINE : VERSION_LINE);
+    print_line(out, NULL, tool, t->extras != NULL, until, graph);
     for (size_t i = 0; i < t->n; i++) {
         struct line l = {.row = t->rows[i], .arrival_ns = TIME_NEVER_NS, .gap_ns = TIME_NEVER_NS};
-        *(l.row.turn == 0 ? &l.arrival_ns : &l.gap_ns) = l.row.arrival_ns;
+        *(i < t->n_first ? &l.arrival_ns : &l.gap_ns) = l.row.arrival_ns;
         l.extra = t->extras != NULL ? t->extras[i] : l.extra;
-        print_line(out, &l, tool, t->extras != NULL, until);
+        l.node = graph ? nodes[i] : l.node;
+        print_line(out, &l, tool, t->extras != NULL, until, graph);
     }
+    trace_graph_nodes_free(nodes, t->n);
 }
 
 int trace_write(const char *path, const struct trace *t, struct err *e)

@@ -68,9 +68,18 @@ static void arrivals(const struct trace *t, int cls, struct trace_class_stats *c
     free(gaps);
 }
 
+static size_t sessions_of(const struct trace *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        n += t->rows[i].turn == 0;
+    }
+    return n;
+}
+
 void trace_stats(const struct trace *t, struct trace_stats *out)
 {
-    *out = (struct trace_stats){.n = t->n, .n_sessions = t->n_first};
+    *out = (struct trace_stats){.n = t->n, .n_sessions = sessions_of(t)};
     if (t->n_first > 0) {
         out->span_s = units_s_from_ns(t->rows[t->n_first - 1].arrival_ns - t->rows[0].arrival_ns);
     }

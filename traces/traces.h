@@ -18,11 +18,24 @@
 
 /* ---- building (trace.c) ---- */
 
+/* The part of a row that only a request graph has. */
+struct trace_parent {
+    uint32_t request_id;
+    int64_t gap_ns;
+};
+struct trace_node {
+    struct trace_parent *parents; /* owned; besides the turn before */
+    uint32_t n_parents;
+    uint32_t ends_with; /* a request_id, or UINT32_MAX */
+    bool background;
+};
+
 /* A trace under construction. Rows are added in any order with `turn` set; `session_id` links them.
  */
 struct trace_builder {
     struct trace_row *rows;     /* owned */
     struct trace_extra *extras; /* owned; NULL until a row has one */
+    struct trace_node *nodes;   /* owned; NULL: no request graph. Every row has one, or none */
     uint32_t *lines;            /* owned; NULL when the source has no lines */
     size_t n, cap;
     uint64_t line; /* the caller sets it before adding: line of the next row, for errors; 0 none */
@@ -32,6 +45,8 @@ void trace_builder_init(struct trace_builder *b);
 void trace_builder_fini(struct trace_builder *b);
 void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
                        const struct trace_extra *extra);
+/* Makes the last row that was added part of a request graph; takes node->parents. */
+void trace_builder_node(struct trace_builder *b, const struct trace_node *node);
 /* An extra without anything set. */
 struct trace_extra trace_extra_none(void);
 /* Sorts, links turns, checks ids (unique) and sessions (turns 0, 1, 2, ... without holes), hashes.
@@ -42,6 +57,24 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
 /* The rows with keep[row], as a trace of its own that the caller frees. -EINVAL when a session
  * would have a hole: turns must be whole from 0. */
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
+/* Builds the graph of sorted rows whose turns are linked. An error names a parent that is unknown
+ * or there twice, a request that waits for itself, or a path of over 31 years. The caller frees it
+ * by trace_graph_free. Cost O(n log n). */
+struct trace_graph *trace_graph_build(const struct trace_builder *b, const char *name,
+                                      struct err *e);
+void trace_graph_free(struct trace_graph *g);
+/* The graph from its rows' side, one node a row: trace_graph_nodes_free. */
+struct trace_node *trace_graph_nodes(const struct trace *t);
+void trace_graph_nodes_free(struct trace_node *nodes, size_t n);
+/* Size and shape of a graph. */
+struct trace_graph_stats {
+    uint32_t jobs, joins, forks, background;
+    uint32_t depth; /* requests of the longest path of a job, in the mean and at most */
+    double depth_mean;
+    uint32_t width; /* requests of a job with equally many before them, in the mean and at most */
+    double width_mean;
+};
+void trace_graph_stats(const struct trace *t, struct trace_graph_stats *out);
 /* Hash of every field of every row: equal traces have equal hashes, regardless of their origin. */
 uint64_t trace_hash(const struct trace *t);
 /* Gives a packed trace its rows; nothing when it has them. */

@@ -200,6 +200,21 @@ static double bound_s(const struct explain_case *k, uint32_t id)
     return until_first(k->o) ? best.ttft_s : best.e2e_s;
 }
 
+/* In a request graph, all that must end before a row that is kept. */
+static void keep_ancestors(const struct trace *t, bool *keep)
+{
+    const struct trace_graph *g = t->graph;
+    for (bool more = g != NULL; more;) {
+        more = false;
+        for (size_t i = 0; i < t->n; i++) {
+            for (uint32_t k = g->first[i]; k < g->first[i + 1] && !keep[i]; k++) {
+                keep[i] = keep[g->edges[k].row];
+                more = more || keep[i];
+            }
+        }
+    }
+}
+
 /* Nobody else: the turns of its session up to it. */
 static double alone_s(struct explain_case *k, uint32_t id, struct err *e)
 {
@@ -210,6 +225,7 @@ static double alone_s(struct explain_case *k, uint32_t id, struct err *e)
         keep[i] = i == its || (t->rows[i].session_id == t->rows[its].session_id &&
                                t->rows[i].turn < t->rows[its].turn);
     }
+    keep_ancestors(t, keep);
     struct trace own = {0};
     double s = trace_subset(t, keep, &own) == 0 ? latency_s(k, &own, id, e) : (double)NAN;
     trace_fini(&own);

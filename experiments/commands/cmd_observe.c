@@ -58,6 +58,13 @@ static int run(void *values, struct err *e)
                      e) != 0) {
         return EXIT_BAD_INPUT;
     }
+    if (t.graph != NULL) {
+        trace_fini(&t);
+        return err_add(e,
+                       "--trace %s: request graphs are not replayed against a server, chains of "
+                       "turns are",
+                       o->config.trace);
+    }
     struct output *out = o->out == NULL ? NULL : output_open(o->out, e);
     int status = EXIT_BAD_INPUT;
     if (o->out == NULL || out != NULL) {

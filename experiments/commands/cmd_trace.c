@@ -92,6 +92,21 @@ static const char *five(struct document *d, double mean, double p50, double p90,
     return document_format(d, "%.0f/%.0f/%.0f/%.0f/%.0f", mean, p50, p90, p99, max);
 }
 
+static void graph_document(const struct trace *t, struct document *d)
+{
+    struct trace_graph_stats s;
+    trace_graph_stats(t, &s);
+    document_note(d,
+                  "\n%" PRIu32 " jobs: %" PRIu32 " forks, %" PRIu32 " joins, %" PRIu32
+                  " background requests\nlongest path %.1f requests in the mean, %" PRIu32
+                  " at most; width %.1f in the mean, %" PRIu32 " at most",
+                  s.jobs, s.forks, s.joins, s.background, s.depth_mean, s.depth, s.width_mean,
+                  s.width);
+    DOCUMENT_VALUES(document_within(d, "graph"), "jobs", s.jobs, "forks", s.forks, "joins", s.joins,
+                    "background", s.background, "depth_mean", s.depth_mean, "depth_max", s.depth,
+                    "width_mean", s.width_mean, "width_max", s.width);
+}
+
 static void stats_document(const struct trace_stats *s, struct document *d)
 {
     document_note(d, "%zu requests in %zu sessions, first turns over %.1f s\n", s->n, s->n_sessions,
@@ -133,6 +148,9 @@ static int stats(void *values, struct err *e)
         struct document *d = document_new();
         trace_stats(&t, &s);
         stats_document(&s, d);
+        if (t.graph != NULL) {
+            graph_document(&t, d);
+        }
         document_show(d, &o->shown);
     }
     trace_fini(&t);

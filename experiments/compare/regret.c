@@ -27,6 +27,9 @@ int regret_check(const struct compare_plan *plan, struct err *e)
     }
     struct trace t = {0};
     if (config_trace(plan->options, plan->options->seed, plan->arrivals, &t, e) == 0) {
+        if (t.graph != NULL) {
+            (void)err_add(e, "--regret: the bound knows chains of turns, and no request graphs");
+        }
         for (size_t i = 0; i < t.n && t.extras != NULL; i++) {
             bool cancels = t.extras[i].cancel_ns != TIME_NEVER_NS;
             if (cancels || (t.rows[i].turn > 0 && t.extras[i].until_ns != TIME_NEVER_NS)) {

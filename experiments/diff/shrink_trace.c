@@ -32,12 +32,16 @@ static bool shows(struct work *w, const struct trace *t)
     return w->s->shows(w->s->ctx, t);
 }
 
-/* Numbers sessions by their first row. */
+/* Numbers sessions, or jobs, by their first row. */
 static size_t number_sessions(struct work *w)
 {
     const struct trace *t = &w->now;
     free(w->session_of);
     w->session_of = xmalloc((t->n + 1) * sizeof *w->session_of);
+    if (t->graph != NULL) { /* what hangs together stays together */
+        memcpy(w->session_of, t->graph->job, t->n * sizeof *w->session_of);
+        return t->graph->n_jobs;
+    }
     for (size_t i = 0; i < t->n_first; i++) {
         for (uint32_t r = (uint32_t)i; r != TRACE_NO_ROW; r = t->rows[r].next) {
             w->session_of[r] = (uint32_t)i;

@@ -14,6 +14,7 @@
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
+#include "traces/traces.h"
 
 static void fail(struct job_result *out, const char *message)
 {
@@ -249,6 +250,8 @@ static void simulate_there(const struct study *s, const struct study_cell *c,
 static void leave_first(struct trace *t)
 {
     t->n = t->n_first = t->n > 0 ? 1 : 0;
+    trace_graph_free(t->graph);
+    t->graph = NULL;
     if (t->n > 0) {
         t->rows[0].next = TRACE_NO_ROW;
     }

@@ -1,6 +1,7 @@
 /* A workload in memory: what arrives, in order, with everything hidden from policies.
  *
  * Rows are sorted: first turns by (arrival, row), and every session's turns are linked by `next`.
+ * In a request graph the rows without parents come first.
  * Only the core reads this; a policy sees struct request.
  */
 #pragma once
@@ -37,7 +38,26 @@ struct trace_extra {
     int32_t priority;
 };
 
+/* A request graph: a row may start after several others (a join), and several may start after one
+ * (a fork). A row with parents arrives arrival_ns after the last of them has ended and its edge's
+ * gap has passed; the previous turn of its session is one of them. A job is all that hangs
+ * together. A parent that is shed or cancelled has ended too. */
+struct trace_edge {
+    uint32_t row; /* of the child */
+    int64_t gap_ns;
+};
+struct trace_graph {
+    uint32_t *first; /* owned, n + 1: children of row i are edges[first[i] .. first[i + 1]) */
+    struct trace_edge *edges; /* owned */
+    uint32_t *n_parents;      /* owned, n */
+    uint32_t *job;            /* owned, n: from 0, by the first row of each */
+    uint32_t *ends_with; /* owned, n: the row that cancels this one when it ends; TRACE_NO_ROW */
+    bool *background;    /* owned, n: nobody waits for it; no part of its job's completion */
+    uint32_t n_jobs;
+};
+
 struct trace {
+    struct trace_graph *graph;  /* owned; NULL: chains of turns alone */
     struct trace_row *rows;     /* owned; first turns first, in arrival order. NULL: packed */
     struct trace_extra *extras; /* owned; NULL or n entries */
     size_t n;

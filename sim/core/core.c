@@ -11,6 +11,7 @@
 #include "sim/base/text.h"
 #include "sim/core/consistent.h"
 #include "sim/core/contract.h"
+#include "sim/core/joins.h"
 
 int core_fail(struct core *c, int status, const char *fmt, ...)
 {
@@ -162,6 +163,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
                          setup->machine->memory_bytes / 1e9);
     }
     kv_init(c);
+    c->joins = joins_new(c);
     /* A capacity that was stated may be more than the machine's memory leaves. */
     c->memory_bytes =
         fmax(usable_bytes(setup), weight_bytes(setup) + (double)result->kv_capacity_tokens *
@@ -184,6 +186,7 @@ void core_fini(struct core *c)
     }
     free(c->residents.buckets);
     free(c->cold);
+    joins_free(c->joins);
     arena_fini(&c->arena);
 }
 
@@ -260,13 +263,19 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
 
 void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
 {
+    SIM_ASSERT(row < c->setup->trace->n);
+    if (c->joins != NULL && !joins_may_arrive(c, row)) {
+        return;
+    }
     c->news++;
     area_update(c); /* with as many as there were until now */
-    SIM_ASSERT(row < c->setup->trace->n);
     struct full_request *r = request_new(c);
     const struct trace_row t = trace_row_at(c->setup->trace, row);
     SIM_ASSERT(t.input_tokens > 0 && t.output_tokens > 0);
     request_fill(c, r, row, &t);
+    if (c->joins != NULL) {
+        joins_arrived(c, row, r);
+    }
     if (cold != KV_NO_COLD) {
         /* At least one prompt token is computed afresh: its logits start the answer. */
         uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
@@ -297,6 +306,9 @@ static uint32_t next_turn(const struct core *c, const struct trace_row *t, int64
     const struct trace *trace = c->setup->trace;
     if (t->next == TRACE_NO_ROW) {
         return TRACE_NO_ROW;
+    }
+    if (c->joins != NULL) {
+        return t->next; /* it may wait for others, too */
     }
     *due_ns = c->sched.now_ns + trace_row_at(trace, t->next).arrival_ns;
     bool late = trace->extras != NULL && *due_ns >= trace->extras[t->next].until_ns;
@@ -341,7 +353,9 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     }
     kv_release(c, r);
     /* After its KV was put aside: the next turn is told where it lies. */
-    if (next != TRACE_NO_ROW) {
+    if (c->joins != NULL) {
+        joins_left(c, r->row, cold);
+    } else if (next != TRACE_NO_ROW) {
         c->exec_ops->arrive_later(c->exec, due_ns, next, cold);
     }
     if (r->prev_live != NULL) {

@@ -194,6 +194,7 @@ struct core {
     bool weights_mapped; /* residents that were mapped are the weights: not both count */
     double memory_bytes; /* for weights, residents and KV together */
 
+    struct joins *joins; /* owned; NULL: the trace has no request graph */
     int64_t last_progress_ns;
     uint64_t fruitless;      /* launches since then that ended with nothing done */
     int64_t area_from_ns;    /* Little's law: last instant the integral was brought up to */

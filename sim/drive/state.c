@@ -62,7 +62,9 @@ static int kv_open(struct drive *d)
     const struct trace *t = d->core.setup->trace;
     kv->view.kv_dim = d->llm->kv_heads * d->llm->head_dim;
     kv->slot_tokens = longest_sequence(t);
-    kv->n_slots = t->n_first < MAX_SLOTS ? (uint32_t)t->n_first : MAX_SLOTS;
+    for (size_t i = 0; i < t->n && kv->n_slots < MAX_SLOTS; i++) {
+        kv->n_slots += t->rows[i].turn == 0; /* a session */
+    }
     kv->n_slots = kv->n_slots == 0 ? 1 : kv->n_slots;
     kv->view.n_cells = (size_t)kv->n_slots * kv->slot_tokens + 1;
     kv->bytes = kv->view.n_cells * kv->view.kv_dim * sizeof(uint16_t);

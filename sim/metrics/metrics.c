@@ -87,6 +87,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     settle_ended(m);
     note_gap(&m->totals[r->cls], now_ns);
     backlog_arrive(&m->backlog, now_ns, r->input_tokens, r->max_output_tokens);
+    jobs_arrived(&m->jobs, r);
     struct live *v = live_add(m, r);
     v->since_ns = now_ns;
     service_arrived(m, v, r);
@@ -291,6 +292,15 @@ static void ended_add(struct metrics *m, const struct request *r, const struct l
     }
 }
 
+static void leave_job(struct metrics *m, const struct request *r, bool finished, int64_t now_ns)
+{
+    const struct job *j = jobs_left(&m->jobs, r, finished);
+    if (j != NULL && metrics_measured(m, j->first_arrival_ns)) {
+        series_add(&m->series[SERIES_JOB], (enum request_class)j->cls,
+                   units_s_from_ns(now_ns - j->first_arrival_ns));
+    }
+}
+
 static void on_finished(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
@@ -307,6 +317,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     ended_add(m, r, v, now_ns);
     slo_judge(t, r, true, now_ns);
     client_leave(m, r, r->input_tokens + r->generated_tokens);
+    leave_job(m, r, true, now_ns);
     backlog_leave(&m->backlog, now_ns, r->input_tokens, r->max_output_tokens);
     if (m->opt.records) {
         records_add(m, r, v, true, now_ns);
@@ -326,6 +337,7 @@ static void on_shed(void *self, int64_t now_ns, const struct request *r)
         idmap_remove(&m->sessions, r->session_id);
     }
     client_leave(m, r, 0);
+    leave_job(m, r, false, now_ns);
     backlog_leave(&m->backlog, now_ns, r->input_tokens, r->max_output_tokens);
     if (m->opt.records) {
         records_add(m, r, metrics_live(m, r), false, now_ns);
@@ -440,6 +452,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
     note_inner_turns(m);
     m->client_is_session = opt->trace != NULL && opt->trace->extras == NULL;
     backlog_init(&m->backlog);
+    jobs_init(&m->jobs, opt->trace);
     usage_init(&m->usage, machine, opt->tier_medium_frac, opt->tier_high_frac, opt->range);
     m->observer = (struct observer){
         .self = m,
@@ -478,6 +491,7 @@ void metrics_free(struct metrics *m)
     for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
         free(m->waiting[d].v);
     }
+    jobs_fini(&m->jobs);
     free(m->live);
     idmap_fini(&m->sessions);
     idmap_fini(&m->clients);

@@ -5,6 +5,7 @@
 #include "sim/base/units.h"
 #include "sim/metrics/backlog.h"
 #include "sim/metrics/idmap.h"
+#include "sim/metrics/jobs.h"
 #include "sim/metrics/metrics.h"
 #include "sim/metrics/usage.h"
 
@@ -136,6 +137,7 @@ struct metrics {
     struct request_record *records; /* owned */
     size_t n_records, cap_records;
     struct backlog backlog;
+    struct jobs jobs;
     struct usage usage;
     uint64_t verifies, drafted_tokens, accepted_tokens, decode_passes, decode_sequences;
     /* Solo time of launches of passes with and without prompt tokens, and what they did. */

@@ -1,0 +1,249 @@
+/* Random request graphs under many policies: every request arrives when the last of its parents has
+ * ended and its gaps have passed, whoever is cancelled with whom, and jobs end with their last
+ * foreground request. What should happen is computed here from the ends that were seen. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/runner.h"
+#include "sim/base/arena.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "tests/helpers/randomrun.h"
+#include "tests/helpers/suite.h"
+#include "traces/traces.h"
+
+enum { MAX_ROWS = 24, GRAPHS = 500 };
+
+/* By request id. */
+struct seen {
+    int64_t arrived_ns[MAX_ROWS], ended_ns[MAX_ROWS];
+    bool arrived[MAX_ROWS], ended[MAX_ROWS], shed[MAX_ROWS];
+};
+
+static void on_arrived(void *self, int64_t now_ns, const struct request *r)
+{
+    struct seen *s = self;
+    ck_assert(!s->arrived[r->id]);
+    s->arrived[r->id] = true;
+    s->arrived_ns[r->id] = now_ns;
+}
+
+static void note_end(struct seen *s, int64_t now_ns, const struct request *r, bool shed)
+{
+    ck_assert(s->arrived[r->id] && !s->ended[r->id]);
+    s->ended[r->id] = true;
+    s->shed[r->id] = shed;
+    s->ended_ns[r->id] = now_ns;
+}
+
+static void on_finished(void *self, int64_t now_ns, const struct request *r)
+{
+    note_end(self, now_ns, r, false);
+}
+
+static void on_shed(void *self, int64_t now_ns, const struct request *r)
+{
+    note_end(self, now_ns, r, true);
+}
+
+/* Ids are places: parents come before their children, so that there is no circle. Times are whole
+ * milliseconds, so that many are equal. */
+static void random_graph(uint64_t seed, struct trace *out)
+{
+    struct rng r;
+    struct trace_builder b;
+    struct err e = ERR_INIT;
+    rng_init(&r, rng_key(seed, 0, 0, 0));
+    trace_builder_init(&b);
+    uint32_t n = 3 + (uint32_t)rng_below(&r, MAX_ROWS - 3);
+    uint16_t turns[MAX_ROWS] = {0};   /* of each session */
+    uint32_t last[MAX_ROWS] = {0};    /* request of each session */
+    uint32_t context[MAX_ROWS] = {0}; /* tokens of it */
+    uint32_t sessions = 0;
+    bool ends = rng_below(&r, 2) == 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool goes_on = sessions > 0 && rng_below(&r, 3) == 0;
+        uint32_t session = goes_on ? (uint32_t)rng_below(&r, sessions) : sessions++;
+        struct trace_row row = {.request_id = i,
+                                .session_id = session,
+                                .turn = turns[session]++,
+                                .cls = (uint8_t)rng_below(&r, 2),
+                                .input_tokens = 1 + context[session] + (uint32_t)rng_below(&r, 300),
+                                .output_tokens = 1 + (uint32_t)rng_below(&r, 80),
+                                .max_output_tokens = 256,
+                                .next = TRACE_NO_ROW};
+        row.prefix_tokens = row.turn > 0 ? (uint32_t)rng_below(&r, context[session] + 1) : 0;
+        struct trace_node node = {.ends_with = UINT32_MAX, .background = rng_below(&r, 5) == 0};
+        uint32_t wanted = i > 0 ? (uint32_t)rng_below(&r, 4) : 0;
+        for (uint32_t k = 0; k < wanted && k < i; k++) {
+            uint32_t parent = (uint32_t)rng_below(&r, i);
+            bool known = row.turn > 0 && parent == last[session];
+            for (uint32_t j = 0; j < node.n_parents; j++) {
+                known = known || node.parents[j].request_id == parent;
+            }
+            if (!known) {
+                node.parents = xgrow(node.parents, node.n_parents, sizeof *node.parents);
+                node.parents[node.n_parents++] =
+                    (struct trace_parent){parent, (int64_t)rng_below(&r, 3) * 400 * NS_PER_MS};
+            }
+        }
+        if (ends && i > 0 && rng_below(&r, 2) == 0) {
+            node.ends_with = (uint32_t)rng_below(&r, i);
+        }
+        row.arrival_ns = (int64_t)rng_below(&r, 2000) * NS_PER_MS;
+        last[session] = i;
+        context[session] = row.input_tokens + row.output_tokens;
+        trace_builder_add(&b, &row, NULL);
+        trace_builder_node(&b, &node);
+    }
+    ck_assert_msg(trace_build(&b, false, "random", out, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    trace_builder_fini(&b);
+    err_fini(&e);
+}
+
+/* When each row was due: rows by id, parents first. A row whose partner had ended before never
+ * comes, and its end is the instant at which it would have come. */
+static void check_arrivals(const struct trace *t, const struct seen *s, uint64_t seed,
+                           const char *policy)
+{
+    const struct trace_graph *g = t->graph;
+    uint32_t row_of[MAX_ROWS];
+    int64_t end_ns[MAX_ROWS];
+    for (uint32_t i = 0; i < t->n; i++) {
+        row_of[t->rows[i].request_id] = i;
+    }
+    for (uint32_t id = 0; id < t->n; id++) {
+        uint32_t row = row_of[id];
+        int64_t due_ns = 0;
+        for (uint32_t parent = 0; parent < id; parent++) {
+            uint32_t p = row_of[parent];
+            for (uint32_t k = g->first[p]; k < g->first[p + 1]; k++) {
+                if (g->edges[k].row == row) {
+                    int64_t at_ns = end_ns[parent] + g->edges[k].gap_ns;
+                    due_ns = at_ns > due_ns ? at_ns : due_ns;
+                }
+            }
+        }
+        due_ns += t->rows[row].arrival_ns;
+        bool partner = g->ends_with[row] != TRACE_NO_ROW;
+        uint32_t with = partner ? t->rows[g->ends_with[row]].request_id : 0;
+        int64_t with_ns = partner ? end_ns[with] : INT64_MAX / 2;
+        ck_assert_msg(s->arrived[id] ? with_ns >= due_ns : with_ns <= due_ns,
+                      "graph %llu, %s: request %u", (unsigned long long)seed, policy, id);
+        if (s->arrived[id]) {
+            ck_assert_msg(s->arrived_ns[id] == due_ns,
+                          "graph %llu, %s: request %u arrives at %lld and not %lld",
+                          (unsigned long long)seed, policy, id, (long long)s->arrived_ns[id],
+                          (long long)due_ns);
+            ck_assert(s->ended[id]);
+            /* Who outlives the partner was on a device, and leaves when it may. */
+            ck_assert(s->shed[id] ? partner && s->ended_ns[id] >= with_ns
+                                  : s->ended_ns[id] <= with_ns + 10 * NS_PER_S);
+        }
+        end_ns[id] = s->arrived[id] ? s->ended_ns[id] : due_ns;
+    }
+}
+
+/* Sum and number of the completion times of jobs of a class of request. */
+static void check_jobs(const struct trace *t, const struct seen *s, const struct metric_list *m)
+{
+    double sum = 0.0;
+    double n = 0.0;
+    for (uint32_t job = 0; job < t->graph->n_jobs; job++) {
+        int64_t first_ns = INT64_MAX;
+        int64_t last_ns = 0;
+        bool whole = true;
+        bool any = false;
+        for (uint32_t i = 0; i < t->n; i++) {
+            uint32_t id = t->rows[i].request_id;
+            if (t->graph->job[i] != job) {
+                continue;
+            }
+            if (s->arrived[id] && s->arrived_ns[id] < first_ns) {
+                first_ns = s->arrived_ns[id];
+            }
+            if (!t->graph->background[i]) {
+                any = true;
+                whole = whole && s->arrived[id] && !s->shed[id];
+                last_ns = s->ended_ns[id] > last_ns ? s->ended_ns[id] : last_ns;
+            }
+        }
+        if (whole && any) {
+            sum += units_s_from_ns(last_ns - first_ns);
+            n += 1.0;
+        }
+    }
+    ck_assert_double_eq(metric_list_find(m, "all.job_s.n")->value, n);
+    if (n > 0.0) {
+        ck_assert_double_eq_tol(metric_list_find(m, "all.job_s.mean")->value, sum / n, 1e-9);
+    }
+}
+
+static void run(uint64_t seed, const char *policy, const struct trace *t, bool fast, struct seen *s)
+{
+    static struct randomrun how;
+    static struct config c;
+    static struct config_policy p;
+    struct trace copy;
+    struct runner_result r;
+    struct err e = ERR_INIT;
+    how = (struct randomrun){.soc = "core-ultra-7-155h", .llm = "llama-3.2-1b", .seed = seed};
+    (void)snprintf(how.policy, sizeof how.policy, "%s", policy);
+    (void)snprintf(how.workload, sizeof how.workload, "w1:n=1");
+    how.n_sets = fast ? 0 : 1;
+    (void)snprintf(how.sets[0], sizeof how.sets[0], "sim.collapse=false");
+    ck_assert(randomrun_load(&how, &c, &p, &copy));
+    trace_fini(&copy);
+    *s = (struct seen){.arrived_ns = {0}};
+    struct observer o = {.self = s,
+                         .request_arrived = on_arrived,
+                         .request_finished = on_finished,
+                         .request_shed = on_shed};
+    struct runner_options opt = {.observer = &o};
+    ck_assert_int_eq(runner_run(&c, &p, t, seed, &opt, &r, &e), 0);
+    ck_assert_msg(r.sim.status == 0, "graph %llu, %s: %s", (unsigned long long)seed, policy,
+                  r.sim.message);
+    check_arrivals(t, s, seed, policy);
+    check_jobs(t, s, &r.metrics);
+    runner_result_fini(&r);
+    config_fini(&c);
+    err_fini(&e);
+}
+
+START_TEST(requests_of_graphs_arrive_when_the_last_parent_has_ended)
+{
+    static const char *const policies[] = {
+        "fcfs", "edf",          "openvino-cb", "agent-xpu-v1", "agent-xpu-v2", "vllm-v1",
+        "orca", "hetero-split", "pd-static",   "llama-cpp",    "mlfq",         "time-share"};
+    const uint32_t n = sizeof policies / sizeof policies[0];
+    uint32_t joins = 0;
+    uint32_t shed = 0;
+    uint32_t never = 0;
+    for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+        struct trace t;
+        struct seen fast;
+        struct seen slow;
+        random_graph(seed, &t);
+        run(seed, policies[seed % n], &t, true, &fast);
+        run(seed, policies[seed % n], &t, false, &slow);
+        for (uint32_t i = 0; i < t.n; i++) {
+            ck_assert(fast.arrived[i] == slow.arrived[i] && fast.ended_ns[i] == slow.ended_ns[i]);
+            joins += t.graph->n_parents[i] > 1;
+            shed += fast.shed[i];
+            never += !fast.arrived[i];
+        }
+        trace_fini(&t);
+    }
+    printf("request graphs: %d, %u joins, %u requests cancelled, %u never came\n", GRAPHS, joins,
+           shed, never);
+    (void)fflush(stdout);
+    ck_assert(joins > 500 && shed > 50 && never > 50);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("request graphs", .timeout_s = 120),
+    TEST(requests_of_graphs_arrive_when_the_last_parent_has_ended),
+};
+SUITE_MAIN("request_graphs", suite)

@@ -1,0 +1,342 @@
+/* Request graphs: which request starts after which. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "traces/traces.h"
+
+void trace_graph_free(struct trace_graph *g)
+{
+    if (g != NULL) {
+        free(g->first);
+        free(g->edges);
+        free(g->n_parents);
+        free(g->job);
+        free(g->ends_with);
+        free(g->background);
+        free(g);
+    }
+}
+
+struct place {
+    uint32_t id, row;
+};
+
+static int by_id(const void *x, const void *y)
+{
+    const struct place *a = x;
+    const struct place *b = y;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+static uint32_t row_of(const struct place *places, size_t n, uint32_t id)
+{
+    const struct place want = {.id = id};
+    const struct place *got = bsearch(&want, places, n, sizeof *places, by_id);
+    return got != NULL ? got->row : TRACE_NO_ROW;
+}
+
+static int error_at(const struct trace_builder *b, const char *name, size_t row, const char *what,
+                    uint32_t id, struct err *e)
+{
+    uint32_t line = b->lines != NULL ? b->lines[row] : 0;
+    return line > 0 ? err_add(e, "%s:%u: request %u: %s %u", name, line, b->rows[row].request_id,
+                              what, id)
+                    : err_add(e, "%s: request %u: %s %u", name, b->rows[row].request_id, what, id);
+}
+
+/* An edge from its parent's side, while the graph is being built. */
+struct raw_edge {
+    uint32_t from, to;
+    int64_t gap_ns;
+};
+
+static int by_parent(const void *x, const void *y)
+{
+    const struct raw_edge *a = x;
+    const struct raw_edge *b = y;
+    if (a->from != b->from) {
+        return a->from < b->from ? -1 : 1;
+    }
+    return (a->to > b->to) - (a->to < b->to);
+}
+
+/* All edges, sorted by parent; the turn before is a parent without a gap. The caller frees. */
+static struct raw_edge *collect(const struct trace_builder *b, const struct place *places,
+                                struct trace_graph *g, size_t *n_edges, const char *name,
+                                struct err *e)
+{
+    struct raw_edge *v = NULL;
+    size_t n = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (b->rows[i].next != TRACE_NO_ROW) {
+            v = xgrow(v, n, sizeof *v);
+            v[n++] = (struct raw_edge){i, b->rows[i].next, 0};
+        }
+        const struct trace_node *node = &b->nodes[i];
+        g->background[i] = node->background;
+        g->ends_with[i] = TRACE_NO_ROW;
+        if (node->ends_with != UINT32_MAX) {
+            g->ends_with[i] = row_of(places, b->n, node->ends_with);
+            if (g->ends_with[i] == TRACE_NO_ROW || g->ends_with[i] == i) {
+                (void)error_at(b, name, i, "column ends_with: there is no other request",
+                               node->ends_with, e);
+            }
+        }
+        for (uint32_t k = 0; k < node->n_parents && e->n < ERR_MAX_LINES; k++) {
+            uint32_t from = row_of(places, b->n, node->parents[k].request_id);
+            if (from == TRACE_NO_ROW) {
+                (void)error_at(b, name, i, "column parent_ids: there is no request",
+                               node->parents[k].request_id, e);
+                continue;
+            }
+            v = xgrow(v, n, sizeof *v);
+            v[n++] = (struct raw_edge){from, i, node->parents[k].gap_ns};
+        }
+    }
+    if (n > 0) {
+        qsort(v, n, sizeof *v, by_parent);
+    }
+    for (size_t i = 1; i < n && e->n < ERR_MAX_LINES; i++) {
+        if (v[i].from == v[i - 1].from && v[i].to == v[i - 1].to) {
+            (void)error_at(
+                b, name, v[i].to,
+                "column parent_ids: waits twice (perhaps as the turn before) for request",
+                b->rows[v[i].from].request_id, e);
+        }
+    }
+    *n_edges = n;
+    return v;
+}
+
+static uint32_t root_of(uint32_t *up, uint32_t i)
+{
+    while (up[i] != i) {
+        up[i] = up[up[i]];
+        i = up[i];
+    }
+    return i;
+}
+
+/* Rows that hang together are a job; jobs are numbered by their first row. */
+static void number_jobs(struct trace_graph *g, uint32_t n)
+{
+    uint32_t *up = xmalloc((n + 1) * sizeof *up);
+    for (uint32_t i = 0; i < n; i++) {
+        up[i] = i;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            uint32_t a = root_of(up, i);
+            uint32_t b = root_of(up, g->edges[k].row);
+            up[a > b ? a : b] = a > b ? b : a; /* the lower row stays */
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t root = root_of(up, i);
+        g->job[i] = root == i ? g->n_jobs++ : g->job[root];
+    }
+    free(up);
+}
+
+/* Visits rows after all their parents, with the longest time from the start of the job: a row that
+ * is never visited waits for itself. */
+static void check_order(const struct trace_builder *b, const struct trace_graph *g,
+                        const char *name, struct err *e)
+{
+    uint32_t n = (uint32_t)b->n;
+    uint32_t *left = xmalloc((n + 1) * sizeof *left);
+    uint32_t *queue = xmalloc((n + 1) * sizeof *queue);
+    int64_t *at_ns = xcalloc(n + 1, sizeof *at_ns);
+    uint32_t from = 0;
+    uint32_t to = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        left[i] = g->n_parents[i];
+        if (left[i] == 0) {
+            queue[to++] = i;
+        }
+    }
+    bool told = false;
+    for (; from < to; from++) {
+        uint32_t i = queue[from];
+        at_ns[i] += b->rows[i].arrival_ns;
+        if (at_ns[i] > TRACE_LAST_NS && !told) {
+            (void)error_at(b, name, i, "arrival and gaps add up to over 31 years at turn",
+                           b->rows[i].turn, e);
+            told = true;
+        }
+        at_ns[i] =
+            at_ns[i] > TRACE_LAST_NS ? TRACE_LAST_NS : at_ns[i]; /* each gap is at most that */
+        for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            uint32_t child = g->edges[k].row;
+            int64_t due_ns = at_ns[i] + g->edges[k].gap_ns;
+            at_ns[child] = due_ns > at_ns[child] ? due_ns : at_ns[child];
+            if (--left[child] == 0) {
+                queue[to++] = child;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < n && to < n; i++) {
+        if (left[i] > 0) {
+            (void)error_at(b, name, i,
+                           "column parent_ids: waits for itself, by way of others: request",
+                           b->rows[i].request_id, e);
+            to = n;
+        }
+    }
+    free(left);
+    free(queue);
+    free(at_ns);
+}
+
+struct trace_graph *trace_graph_build(const struct trace_builder *b, const char *name,
+                                      struct err *e)
+{
+    size_t before = e->n;
+    uint32_t n = (uint32_t)b->n;
+    struct place *places = xmalloc((n + 1) * sizeof *places);
+    for (uint32_t i = 0; i < n; i++) {
+        places[i] = (struct place){b->rows[i].request_id, i};
+    }
+    qsort(places, n, sizeof *places, by_id);
+    struct trace_graph *g = xcalloc(1, sizeof *g);
+    g->first = xcalloc(n + 1, sizeof *g->first);
+    g->n_parents = xcalloc(n + 1, sizeof *g->n_parents);
+    g->job = xcalloc(n + 1, sizeof *g->job);
+    g->ends_with = xcalloc(n + 1, sizeof *g->ends_with);
+    g->background = xcalloc(n + 1, sizeof *g->background);
+    size_t n_edges = 0;
+    struct raw_edge *v = collect(b, places, g, &n_edges, name, e);
+    free(places);
+    g->edges = xmalloc((n_edges + 1) * sizeof *g->edges);
+    for (size_t i = 0; i < n_edges; i++) {
+        g->first[v[i].from + 1]++;
+        g->n_parents[v[i].to]++;
+        g->edges[i] = (struct trace_edge){v[i].to, v[i].gap_ns};
+    }
+    free(v);
+    for (uint32_t i = 0; i < n; i++) {
+        g->first[i + 1] += g->first[i];
+    }
+    number_jobs(g, n);
+    if (e->n == before) {
+        check_order(b, g, name, e);
+    }
+    if (e->n > before) {
+        trace_graph_free(g);
+        g = NULL;
+    }
+    return g;
+}
+
+struct trace_node *trace_graph_nodes(const struct trace *t)
+{
+    const struct trace_graph *g = t->graph;
+    struct trace_node *nodes = xcalloc(t->n + 1, sizeof *nodes);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t with = g->ends_with[i];
+        nodes[i].ends_with = with == TRACE_NO_ROW ? UINT32_MAX : t->rows[with].request_id;
+        nodes[i].background = g->background[i];
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            if (g->edges[k].row != t->rows[i].next) { /* the turn before goes without saying */
+                struct trace_node *x = &nodes[g->edges[k].row];
+                x->parents = xgrow(x->parents, x->n_parents, sizeof *x->parents);
+                x->parents[x->n_parents++] =
+                    (struct trace_parent){t->rows[i].request_id, g->edges[k].gap_ns};
+            }
+        }
+    }
+    return nodes;
+}
+
+void trace_graph_nodes_free(struct trace_node *nodes, size_t n)
+{
+    for (size_t i = 0; nodes != NULL && i < n; i++) {
+        free(nodes[i].parents);
+    }
+    free(nodes);
+}
+
+/* ---- what it looks like ---- */
+
+/* Level of every row: requests before it on its longest path. The caller frees. */
+static uint32_t *levels_of(const struct trace *t)
+{
+    const struct trace_graph *g = t->graph;
+    uint32_t n = (uint32_t)t->n;
+    uint32_t *level = xcalloc(n + 1, sizeof *level);
+    uint32_t *left = xmalloc((n + 1) * sizeof *left);
+    uint32_t *queue = xmalloc((n + 1) * sizeof *queue);
+    uint32_t to = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        left[i] = g->n_parents[i];
+        if (left[i] == 0) {
+            queue[to++] = i;
+        }
+    }
+    for (uint32_t from = 0; from < to; from++) {
+        uint32_t i = queue[from];
+        for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            uint32_t child = g->edges[k].row;
+            level[child] = level[i] + 1 > level[child] ? level[i] + 1 : level[child];
+            if (--left[child] == 0) {
+                queue[to++] = child;
+            }
+        }
+    }
+    free(left);
+    free(queue);
+    return level;
+}
+
+struct job_level {
+    uint32_t job, level;
+};
+
+static int by_job(const void *x, const void *y)
+{
+    const struct job_level *a = x;
+    const struct job_level *b = y;
+    if (a->job != b->job) {
+        return a->job < b->job ? -1 : 1;
+    }
+    return (a->level > b->level) - (a->level < b->level);
+}
+
+void trace_graph_stats(const struct trace *t, struct trace_graph_stats *out)
+{
+    const struct trace_graph *g = t->graph;
+    *out = (struct trace_graph_stats){.jobs = g->n_jobs};
+    uint32_t *level = levels_of(t);
+    struct job_level *v = xmalloc((t->n + 1) * sizeof *v);
+    for (uint32_t i = 0; i < t->n; i++) {
+        out->joins += g->n_parents[i] > 1;
+        out->forks += g->first[i + 1] - g->first[i] > 1;
+        out->background += g->background[i];
+        v[i] = (struct job_level){g->job[i], level[i]};
+    }
+    qsort(v, t->n, sizeof *v, by_job);
+    double depths = 0.0;
+    double widths = 0.0;
+    uint32_t run = 0;
+    uint32_t widest = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        bool same = i > 0 && by_job(&v[i], &v[i - 1]) == 0;
+        run = same ? run + 1 : 1;
+        widest = run > widest ? run : widest;
+        if (i + 1 == t->n || v[i + 1].job != v[i].job) {
+            depths += v[i].level + 1;
+            widths += widest;
+            out->depth = v[i].level + 1 > out->depth ? v[i].level + 1 : out->depth;
+            out->width = widest > out->width ? widest : out->width;
+            widest = 0;
+        }
+    }
+    out->depth_mean = g->n_jobs > 0 ? depths / g->n_jobs : 0.0;
+    out->width_mean = g->n_jobs > 0 ? widths / g->n_jobs : 0.0;
+    free(v);
+    free(level);
+}
