@@ -288,7 +288,7 @@ static void link_sessions(struct trace_builder *b, const char *name, struct err 
         const struct sort_key *k = &keys[i];
         bool goes_on = i > 0 && keys[i - 1].session_id == k->session_id;
         if (goes_on && keys[i - 1].turn == k->turn) {
-            row_error(b, name, k->at, e, "column turn: session %u: turn %u stands twice",
+            row_error(b, name, k->at, e, "column turn: session %u: turn %u is there twice",
                       k->session_id, k->turn);
         } else if (k->turn != (goes_on ? keys[i - 1].turn + 1 : 0)) {
             row_error(b, name, k->at, e,
