@@ -289,3 +289,20 @@ struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_ou
     free(half);
     return out;
 }
+
+struct conformal_coverage conformal_cover_draws(const struct conformal *c, enum device_kind kind,
+                                                enum conformal_phase phase, double level_frac)
+{
+    struct conformal_coverage out = {0};
+    const double tail = (1.0 - level_frac) / 2.0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct conformal_row *r = &c->v[i];
+        if (!r->soc_out && r->kind == kind && r->phase == phase) {
+            struct conformal_query q = query_of(r);
+            out.n++;
+            out.inside += conformal_draw(c, &q, tail) <= -r->ln_error &&
+                          -r->ln_error <= conformal_draw(c, &q, 1.0 - tail);
+        }
+    }
+    return out;
+}

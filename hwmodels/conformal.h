@@ -77,8 +77,7 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
 
 /* The u-quantile (0 to 1) of ln(measured / predicted) in the same pool, scaled to the query's
  * distance: a draw of a prediction's error. Draws come from existing rows, and none exceeds them.
- * So they are no interval: those at 2.5 and 97.5 % hold 87 % of the rows of the shipped table whose
- * model was left out. */
+ * So they are no interval; conformal_cover_draws says how many rows they hold. */
 double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u);
 
 /* Share of the table's rows (of one phase, whose model, or SoC, was left out) that lie in the
@@ -89,5 +88,11 @@ struct conformal_coverage {
 };
 struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_out,
                                           enum conformal_phase phase, double level_frac);
+
+/* Counts the rows of a kind of device and phase whose model was left out, and those of them between
+ * the draws made without their model. Level 0.95: between the 2.5 and the 97.5 % draw. median_half
+ * is 0. Cost: rows^2. */
+struct conformal_coverage conformal_cover_draws(const struct conformal *c, enum device_kind kind,
+                                                enum conformal_phase phase, double level_frac);
 
 enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens);

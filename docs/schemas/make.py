@@ -29,7 +29,7 @@ RESULTS = {
     "bisect": ("xpusim bisect --json", [["bisect", "--policy", "fcfs", "--b-policy", b, "-o", "OUT", *SMALL] for b in ("edf", "fcfs")]),
     "plot-list": ("xpusim plot list --json", [["plot", "list"]]),
     "compare": ("xpusim compare --json", [
-        TWO, [*TWO, "--regret", "--tune", "3", "--tune-replications", "1", "--metric", "counters.preempt_asked"], [*TWO, "--uncertainty", "16"]]),
+        TWO, [*TWO, "--regret", "--tune", "3", "--tune-replications", "1", "--metric", "counters.preempt_asked"], [*TWO, "--uncertainty", "64"]]),
     "compare-load": ("xpusim compare --load --json", [[*TWO, "--load", "0.5,0.9"]]),
     "compare-store": ("xpusim compare --store FILE --json", [["compare", "--store", "STORE"], ["compare", "--store", "STORE", "--by", "rate"]]),
     "search": ("xpusim search --json", [

@@ -277,7 +277,7 @@ static const char *kind_of(const struct compare_options *o, struct document *d)
         sd = sd || strncmp(o->policies.v[i], "sd-npu", 6) == 0;
     }
     return document_format(d, "%s%s%s", o->loads.n > 0 ? "load" : "compare", sd ? " sd" : "",
-                           o->uncertainty > 0 ? " uncertainty" : "");
+                           o->uncertainty >= UNCERTAINTY_LIST_MIN ? " uncertainty" : "");
 }
 
 static void describe(const struct compare_options *o, const struct compared *c, struct document *d)
@@ -426,9 +426,9 @@ static const struct option_row rows[] = {
                .max = MAX_TUNE_REPLICATIONS, .given = 1 + OPTION_AT(OPTIONS, tune_given, bool)),
     OPTION_COUNT(OPTIONS, uncertainty, "uncertainty", "N", NULL, UNCERTAINTY_MIN, 10000,
                  "also on N machines that the true one may be (every number that is not known is "
-                 "drawn): the probability that a policy is better, what decides it, how far that "
-                 "must move before the order turns, and what to measure next; 2 N runs of each "
-                 "policy and some more"),
+                 "drawn): the probability that a policy is better; from 64 machines on also what "
+                 "decides it, how far that must move before the order turns, and what to measure "
+                 "next; 2 N runs of each policy and some more"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),

@@ -123,8 +123,12 @@ static void draw_residual(const struct config *c, const struct conformal *table,
         double u = gsl_cdf_ugaussian_P(m->z[(size_t)i * m->n_factors + k]);
         m->value[(size_t)i * m->n_factors + k] = exp(conformal_draw(table, &q, u));
     }
-    x->low = exp(conformal_draw(table, &q, 0.025));
-    x->high = exp(conformal_draw(table, &q, 0.975));
+    x->low = exp(conformal_draw(table, &q, (1.0 - MACHINES_LEVEL_FRAC) / 2.0));
+    x->high = exp(conformal_draw(table, &q, (1.0 + MACHINES_LEVEL_FRAC) / 2.0));
+    struct conformal_coverage rows =
+        conformal_cover_draws(table, q.kind, q.phase, MACHINES_LEVEL_FRAC);
+    m->n_rows += rows.n;
+    m->n_rows_inside += rows.inside;
 }
 
 int machines_draw(const struct config *c, const struct config_options *o, uint32_t n,

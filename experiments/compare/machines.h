@@ -18,6 +18,7 @@
 #include "experiments/run/config.h"
 
 #define MACHINES_MAX_FACTORS 120
+#define MACHINES_LEVEL_FRAC 0.95 /* of the draws, between which results are printed */
 
 enum machine_factor_kind { MACHINE_RANGE, MACHINE_FIT, MACHINE_RESIDUAL };
 
@@ -47,8 +48,11 @@ struct machines {
     uint32_t n_factors;
     uint32_t n_draws;
     double ddr_peak; /* GB/s, of the file */
-    double *value;   /* owned; [draw][factor] */
-    double *z; /* owned; [draw][factor], its standard normal score, independent of the others */
+    /* Measured rows that residuals are drawn from, by kind of device and phase, and those of them
+     * between the 2.5 and 97.5 % points of draws made without their model. */
+    size_t n_rows, n_rows_inside;
+    double *value; /* owned; [draw][factor] */
+    double *z;     /* owned; [draw][factor], its standard normal score, independent of the others */
 };
 
 /* The factors of a loaded configuration, without draws. 0 or -EINVAL (too many). */

@@ -134,6 +134,7 @@ static void take_ends(const struct uncertainty *u, struct uncertainty_share *s)
     /* Where the order turns at both ends the lower one is sought; false where one of the runs
      * failed, since NaN is not below 0. */
     s->flips = s->difference_turns * d0 < 0.0;
+    s->idle = s->difference_low == d0 && s->difference_high == d0; /* NaN is equal to nothing */
 }
 
 static double middle_of(double a, double b)
@@ -171,16 +172,17 @@ static void take_asks(struct uncertainty *u, const struct study_outcomes *came)
 static void go_on(struct uncertainty *u, const struct uncertainty_pair *p,
                   struct uncertainty_share *s)
 {
-    if (u->n_rounds == 0) {
+    const uint32_t round = s->round++;
+    if (round == 0) {
         ask_ends(u, p, s);
         return;
     }
-    if (u->n_rounds == 1) {
+    if (round == 1) {
         take_ends(u, s);
-    } else if (s->flips) {
+    } else if (s->flips && round <= UNCERTAINTY_FLIP_STEPS + 1) {
         take_middle(s);
     }
-    if (s->flips && u->n_rounds <= UNCERTAINTY_FLIP_STEPS) {
+    if (s->flips && round <= UNCERTAINTY_FLIP_STEPS) {
         s->middle = middle_of(s->holds_at, s->turns_at);
         ask(u, p, s->factor, s->middle, &s->difference_middle);
     }
@@ -195,16 +197,19 @@ static void ask_machines(struct uncertainty *u, struct study *next)
     next->cell = machine_cell;
 }
 
-/* All factors of all pairs go on together, a round at a time. */
+/* All factors of all pairs advance together, a round at a time. The first that are not idle. */
 static void ask_flips(struct uncertainty *u, struct study *next)
 {
     for (uint32_t i = 0; i < u->n_pairs; i++) {
         struct uncertainty_pair *p = &u->pairs[i];
-        for (uint32_t k = 0; p->metric == 0 && k < p->n_top; k++) {
-            go_on(u, p, &p->top[k]);
+        uint32_t shown = 0;
+        for (uint32_t k = 0; p->metric == 0 && k < p->n_top && shown < UNCERTAINTY_TOP; k++) {
+            if (!p->top[k].idle) {
+                go_on(u, p, &p->top[k]);
+            }
+            shown += !p->top[k].idle;
         }
     }
-    u->n_rounds++;
     next->n = (uint64_t)u->n_asks * UNCERTAINTY_FLIP_RUNS * 2;
     next->cell = flip_cell;
 }
@@ -224,6 +229,9 @@ bool uncertainty_judge(void *ctx, const struct study_outcomes *came, struct stud
     } else {
         take_asks(u, came);
         ask_flips(u, next);
+    }
+    for (uint32_t i = 0; next->n == 0 && i < u->n_pairs; i++) {
+        uncertainty_conclude(&u->pairs[i]);
     }
     u->runs += (uint32_t)next->n;
     return next->n > 0;

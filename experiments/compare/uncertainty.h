@@ -15,7 +15,8 @@
  *                quadratic in the factor's score, adjusted for its degrees of freedom, with a
  *                bootstrap interval over machines
  *   flip point   how far a factor alone has to go, within its range, before the order turns: found
- *                by running at both ends and halving
+ *                by running at both ends and halving. A factor whose two ends give the same
+ *                difference, to the last digit, cannot matter: the next one takes its place
  *   next         the factor whose measurement would lower the probability of a wrong order most:
  *                that probability now, min(P, 1 - P), less its expectation when x is known
  */
@@ -25,8 +26,10 @@
 #include "experiments/compare/machines.h"
 #include "experiments/shell/document.h"
 
-#define UNCERTAINTY_REPEATS 2 /* runs of a policy on a machine */
-#define UNCERTAINTY_TOP 3     /* factors shown */
+#define UNCERTAINTY_REPEATS 2     /* runs of a policy on a machine */
+#define UNCERTAINTY_TOP 3         /* factors shown */
+#define UNCERTAINTY_CANDIDATES 12 /* of which they are the first that change anything */
+#define UNCERTAINTY_LIST_MIN 64   /* machines: with fewer, chance names the factors */
 #define UNCERTAINTY_FLIP_RUNS 3
 #define UNCERTAINTY_FLIP_STEPS 4
 #define UNCERTAINTY_MIN 16
@@ -40,6 +43,8 @@ struct uncertainty_share {
     double difference_holds, difference_turns;
     double difference_file, difference_low, difference_high; /* with the factor alone there, run */
     double middle, difference_middle;                        /* halfway between those two, run */
+    bool idle;      /* both ends of its range change nothing */
+    uint32_t round; /* of runs asked for */
 };
 
 struct uncertainty_pair { /* a policy against the baseline in one metric */
@@ -50,8 +55,8 @@ struct uncertainty_pair { /* a policy against the baseline in one metric */
     double sampling_low, sampling_high;
     double model_median, model_low, model_high;
     double model_var_frac; /* of the variance between single runs on different machines */
-    struct uncertainty_share top[UNCERTAINTY_TOP];
-    uint32_t n_top;
+    struct uncertainty_share top[UNCERTAINTY_CANDIDATES]; /* in the end those shown */
+    uint32_t n_top, n_idle;
     int next; /* index in top; -1: nothing that is known of helps */
 };
 
@@ -69,7 +74,7 @@ struct uncertainty {
     uint32_t n_pairs;
     double *best_frac; /* owned; [metric][policy]: share of machines on which it is best */
     struct uncertainty_ask *asks; /* owned; of flip points */
-    uint32_t n_asks, n_rounds;
+    uint32_t n_asks;
 };
 
 /* Runs the machines, then looks for the flip points of the first metric; ctx: struct uncertainty.

@@ -244,19 +244,13 @@ static void shares(struct work *w, uint64_t seed, struct uncertainty_pair *p)
                                             .share = fmin(1.0, s / fmax(w->kept_frac, 0.05))};
     }
     qsort(all, n, sizeof *all, larger_share);
-    double wrong = fmin(p->better_frac, 1.0 - p->better_frac);
-    double most = 0.0;
-    p->next = -1;
-    for (p->n_top = 0; p->n_top < UNCERTAINTY_TOP && p->n_top < n; p->n_top++) {
+    uint32_t most = p->metric == 0 ? UNCERTAINTY_CANDIDATES : UNCERTAINTY_TOP;
+    for (; p->n_top < most && p->n_top < n && all[p->n_top].share > 0.0; p->n_top++) {
         struct uncertainty_share *s = &p->top[p->n_top];
         *s = all[p->n_top];
         scores(w, s->factor);
         bootstrap(w, seed, s);
         s->wrong_after = wrong_when_known(w, s->share, zero);
-        if (wrong - s->wrong_after > most) {
-            most = wrong - s->wrong_after;
-            p->next = (int)p->n_top;
-        }
     }
     free(all);
 }
@@ -285,13 +279,17 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
     p->se = w->n > 0 ? sqrt(fmax(p->better_frac * (1.0 - p->better_frac), 1.0 / w->n) / w->n)
                      : (double)NAN;
     if (w->n > 0) {
-        shares(w, plan->options->seed, p);
+        if (w->u->machines.n_draws >= UNCERTAINTY_LIST_MIN) {
+            shares(w, plan->options->seed, p);
+        }
         double *sorted = xmalloc(w->n * sizeof *sorted);
         memcpy(sorted, w->m, w->n * sizeof *sorted);
         gsl_sort(sorted, 1, w->n);
         p->model_median = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.5);
-        p->model_low = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.025);
-        p->model_high = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.975);
+        p->model_low =
+            gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, (1.0 - MACHINES_LEVEL_FRAC) / 2.0);
+        p->model_high =
+            gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, (1.0 + MACHINES_LEVEL_FRAC) / 2.0);
         free(sorted);
     }
 }
@@ -353,4 +351,25 @@ void uncertainty_analyse(struct uncertainty *u)
     free(w.y);
     free(w.score);
     free(w.trace);
+}
+
+void uncertainty_conclude(struct uncertainty_pair *p)
+{
+    uint32_t kept = 0;
+    double wrong = fmin(p->better_frac, 1.0 - p->better_frac);
+    double most = 0.0;
+    for (uint32_t k = 0; k < p->n_top && kept < UNCERTAINTY_TOP; k++) {
+        if (p->top[k].idle) {
+            p->n_idle++;
+            continue;
+        }
+        p->top[kept] = p->top[k];
+        double gain = wrong - p->top[kept].wrong_after;
+        if (gain > most) {
+            most = gain;
+            p->next = (int)kept;
+        }
+        kept++;
+    }
+    p->n_top = kept;
 }

@@ -6,6 +6,10 @@
 /* Fills pairs and best_frac from value and the machines' scores. */
 void uncertainty_analyse(struct uncertainty *u);
 
+/* Leaves the factors that are shown: the first that are not idle, UNCERTAINTY_TOP of them. Finds
+ * the one whose measurement helps most. */
+void uncertainty_conclude(struct uncertainty_pair *p);
+
 /* Which replication run `repeat` on a machine is: all take turns. */
 uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine,
                                  uint32_t repeat);

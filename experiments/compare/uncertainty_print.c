@@ -45,6 +45,23 @@ static void put_pairs(const struct compare_plan *plan, const struct uncertainty 
     }
 }
 
+/* People take "from, to" for an interval. */
+static void put_rows(const struct uncertainty *u, struct document *d)
+{
+    const struct machines *m = &u->machines;
+    double inside = m->n_rows > 0 ? (double)m->n_rows_inside / (double)m->n_rows : (double)NAN;
+    DOCUMENT_VALUES(d, "draws_level_frac", MACHINES_LEVEL_FRAC, "measured_rows", m->n_rows,
+                    "measured_rows_inside_frac", inside);
+    if (m->n_rows > 0) {
+        document_note(
+            d,
+            "machine: from, to hold %g %% of the drawn machines and are no confidence "
+            "interval; of the %zu measured rows that kernel times are drawn from, %.0f %% "
+            "lie between such ends",
+            100.0 * MACHINES_LEVEL_FRAC, m->n_rows, 100.0 * inside);
+    }
+}
+
 static void put_best(const struct compare_plan *plan, const struct uncertainty *u,
                      struct document *d)
 {
@@ -101,6 +118,20 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
     }
 }
 
+static void put_idle(const struct compare_plan *plan, const struct uncertainty *u,
+                     struct document *d)
+{
+    for (uint32_t i = 0; i < u->n_pairs; i++) {
+        const struct uncertainty_pair *p = &u->pairs[i];
+        if (p->metric == 0 && p->n_idle > 0) {
+            document_note(d,
+                          "left out, for %s: %u numbers of such shares by chance, whose two ends "
+                          "give the same results",
+                          plan->policies[p->policy].label, p->n_idle);
+        }
+    }
+}
+
 static void put_next(const struct compare_plan *plan, const struct uncertainty *u,
                      struct document *d)
 {
@@ -143,11 +174,20 @@ void uncertainty_document(const struct compare_plan *plan, const struct uncertai
                   u->runs, (double)u->runs / plain, plain, 0.5 / sqrt((double)u->machines.n_draws));
     put_pairs(plan, u, d);
     put_best(plan, u, d);
+    put_rows(u, d);
     document_note(d, "%s", "");
+    if (u->machines.n_draws < UNCERTAINTY_LIST_MIN) {
+        document_note(d,
+                      "what decides %s is not listed: of %u machines chance would name the "
+                      "numbers; it takes %d",
+                      u->metrics[0], u->machines.n_draws, UNCERTAINTY_LIST_MIN);
+        return;
+    }
     document_note(d,
                   "what decides %s, and how far it must move alone before the order turns "
                   "(both sides run)",
                   u->metrics[0]);
     put_shares(plan, u, d);
+    put_idle(plan, u, d);
     put_next(plan, u, d);
 }

@@ -126,6 +126,18 @@ static const cJSON *first_of(const cJSON *o, const char *key)
     return list != NULL ? list->child : NULL;
 }
 
+/* Documents of older versions do not say. */
+static void write_rows_inside(const cJSON *u, FILE *out)
+{
+    double inside = json_number(u, "measured_rows_inside_frac");
+    if (report_member(u, "measured_rows_inside_frac") != NULL && !isnan(inside)) {
+        (void)fprintf(out,
+                      "<p>Kernel times are drawn from %.0f measured rows. %.0f %% of them lie "
+                      "between such ends.\n",
+                      json_number(u, "measured_rows"), 100.0 * inside);
+    }
+}
+
 void report_write_uncertainty(const cJSON *tree, FILE *out)
 {
     const cJSON *u = report_member(tree, "uncertainty");
@@ -137,7 +149,8 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
         "<h3>Whatever the true machine is?</h3><p>%.0f machines that it may be, %.0f "
         "uncertain numbers drawn together; every policy on each, on the same requests.</p>"
         "<div class=wide><table><thead><tr><th>metric<th>policy<th>probability that it is "
-        "better<th>difference<th>by requests (95 %%)<th>by machine (95 %%)</thead><tbody>\n",
+        "better<th>difference<th>by requests (95 %%)<th>by machine (draws)</thead>"
+        "<tbody>\n",
         json_number(u, "machines"), json_number(u, "uncertain_numbers"));
     const cJSON *p;
     for (const cJSON *m = first_of(u, "pairs"); m != NULL; m = m->next) {
@@ -145,8 +158,15 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
             write_pair(p, m->string, out);
         }
     }
-    (void)fputs("</tbody></table></div><div class=wide><table><thead><tr><th>policy<th>what "
-                "decides<th>share of variance<th>value (range)<th>order turns</thead><tbody>\n",
+    (void)fputs("</tbody></table></div>\n", out);
+    write_rows_inside(u, out);
+    if (first_of(u, "factors") == NULL) {
+        (void)fputs("<p>What decides is not listed: with so few machines chance would name it.\n",
+                    out);
+        return;
+    }
+    (void)fputs("<div class=wide><table><thead><tr><th>policy<th>what decides<th>share of "
+                "variance<th>value (range)<th>order turns</thead><tbody>\n",
                 out);
     for (const cJSON *m = first_of(u, "factors"); m != NULL; m = m->next) {
         for (p = m->child; p != NULL; p = p->next) {

@@ -208,6 +208,19 @@ START_TEST(draws_come_from_the_left_out_errors)
 }
 END_TEST
 
+/* Of 38 other errors the 2.5 % point is 0.925 of the way from the least to the next. So the two
+ * least of 39 evenly spaced errors lie below the draws made without them, and the two largest
+ * above: 35 lie between. */
+START_TEST(draws_hold_fewer_rows_than_their_level)
+{
+    write_table(39);
+    struct conformal_query q = query();
+    struct conformal_coverage x = conformal_cover_draws(&table, q.kind, q.phase, 0.95);
+    ck_assert_uint_eq(x.n, 39);
+    ck_assert_uint_eq(x.inside, 35);
+}
+END_TEST
+
 /* Nominal 95 %, on the shipped residuals: at least 93 % of the rows whose model was left out lie in
  * the interval that the others' scores make, and at least 93 % of those whose SoC was. */
 START_TEST(the_shipped_table_covers_what_it_promises)
@@ -312,6 +325,7 @@ static const struct suite_row suite[] = {
     TEST(socs_count_and_not_their_rows),
     TEST(models_count_and_not_their_rows),
     TEST(draws_come_from_the_left_out_errors),
+    TEST(draws_hold_fewer_rows_than_their_level),
     TEST(coverage_leaves_each_model_out),
     TEST(transfers_are_told_by_pair_and_by_family),
     TEST(the_shipped_table_covers_what_it_promises),

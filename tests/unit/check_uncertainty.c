@@ -209,7 +209,8 @@ START_TEST(a_known_order_is_found_with_its_cause)
     draw("core-ultra-5-125h", N);
     uint32_t k = factor("soc.devices.igpu.runtimes.0.rate");
     struct uncertainty u = decided_by(k, "reactive.e2e_s.mean");
-    const struct uncertainty_pair *p = &u.pairs[0];
+    struct uncertainty_pair *p = &u.pairs[0];
+    uncertainty_conclude(p);
     ck_assert_double_eq_tol(p->better_frac, 0.46, 0.01); /* P(z < -0.1) = 0.4602 */
     ck_assert_double_eq_tol(p->nominal, 0.2, 1e-9);
     ck_assert_double_eq_tol(p->model_var_frac, 1.0, 1e-6); /* the traces are taken out whole */
@@ -219,6 +220,26 @@ START_TEST(a_known_order_is_found_with_its_cause)
     ck_assert_int_eq(p->next, 0);
     ck_assert_double_lt(p->top[0].wrong_after, 0.03);
     close_uncertainty(&u);
+}
+END_TEST
+
+/* Of five candidates the first and the third change nothing: the others move up, three are left,
+ * and the best to measure is the one that leaves the smallest chance of a wrong order. */
+START_TEST(numbers_that_change_nothing_are_left_out)
+{
+    struct uncertainty_pair p = {.better_frac = 0.7, .n_top = 5, .next = -1};
+    static const double wrong_after[] = {0.0, 0.2, 0.0, 0.1, 0.25};
+    for (uint32_t k = 0; k < 5; k++) {
+        p.top[k] = (struct uncertainty_share){
+            .factor = k, .idle = k == 0 || k == 2, .wrong_after = wrong_after[k]};
+    }
+    uncertainty_conclude(&p);
+    ck_assert_uint_eq(p.n_top, 3);
+    ck_assert_uint_eq(p.n_idle, 2);
+    ck_assert_uint_eq(p.top[0].factor, 1);
+    ck_assert_uint_eq(p.top[1].factor, 3);
+    ck_assert_uint_eq(p.top[2].factor, 4);
+    ck_assert_int_eq(p.next, 1);
 }
 END_TEST
 
@@ -258,6 +279,7 @@ static const struct suite_row suite[] = {
     TEST(residuals_are_factors_of_time),
     TEST(first_order_indices_of_a_known_sum),
     TEST(a_known_order_is_found_with_its_cause),
+    TEST(numbers_that_change_nothing_are_left_out),
     TEST(a_power_is_a_cause_where_it_bears_on_the_metric),
 };
 SUITE_MAIN("uncertainty", suite)
