@@ -91,9 +91,10 @@ def literal_blocks(text):
     bare = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group(0).count("\n"), text, flags=re.S)
     for m in re.finditer(r'(?:"(?:\\.|[^"\\\n])*"\s*)+', bare):
         joined = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', m.group(0)))
-        joined = re.sub(r"\\n", " ", joined)
-        if len(joined.split()) >= 5:
-            yield bare.count("\n", 0, m.start()) + 1, joined
+        for part in re.split(r"\\n\\n|\\n(?=  )", joined):  # paragraphs, and rows of a list
+            part = re.sub(r"\\n", " ", part)
+            if len(part.split()) >= 5:
+                yield bare.count("\n", 0, m.start()) + 1, part
 
 
 def sentences(paragraph):

@@ -114,8 +114,9 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_OUTPUT(OPTIONS, output, "OUT.csv", NULL, "the trace, written whole or not at all"),
-    OPTION_COUNT(OPTIONS, max_tests, "max-tests", "N", "2000", 1, 1000000, "pairs of runs at most"),
+    OPTION_OUTPUT(OPTIONS, output, "OUT.csv", NULL, "write the trace here, whole or not at all"),
+    OPTION_COUNT(OPTIONS, max_tests, "max-tests", "N", "2000", 1, 1000000,
+                 "limit of pairs of runs"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -125,14 +126,12 @@ static const struct option_child children[] = {
 };
 const struct command cmd_bisect = {
     .name = "bisect",
-    .summary = "the smallest trace that shows such a difference",
+    .summary = "find the smallest trace that shows such a difference",
     .usage = "--policy P [options] [--b-OPTION ...] [--against BINARY] -o OUT.csv",
-    .about =
-        "Shrinks the workload to a trace on which the two runs still decide differently: sessions "
-        "are "
-        "left out (delta debugging), then last turns, then lengths are halved, as long as the "
-        "difference stays. Both sides see side A's workload. `xpusim diff ... --trace OUT.csv` "
-        "then shows it. Exit 1 when the runs do not differ.",
+    .about = "Reduces the workload to a trace on which the two runs still decide differently. It "
+             "leaves out sessions (delta debugging), then last turns, then halves lengths, as long "
+             "as the difference remains. Both sides get side A's workload. `xpusim diff ... "
+             "--trace OUT.csv` then shows the difference. Exit 1 when the runs do not differ.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

@@ -199,15 +199,16 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_TEXT(OPTIONS, points, "points", "FILE.csv", NULL,
-                "as for `validate --points`, or a shipped table (hwmodels/points)"),
-    OPTION_TEXT(OPTIONS, soc, "soc", "S", NULL,
-                "a shipped name or a path: starting values, and what is not fitted"),
-    OPTION_OUTPUT(OPTIONS, out, "OUT.json", NULL, "write the calibrated SoC file"),
     OPTION_TEXT(
-        OPTIONS, residuals, "residuals", "OUT.csv", NULL,
-        "without --soc: fit every SoC, and write how far off each row is when its model, and "
-        "when its SoC, is left out (what intervals rest on)"),
+        OPTIONS, points, "points", "FILE.csv", NULL,
+        "measured points, as for `validate --points`, or a shipped table (hwmodels/points)"),
+    OPTION_TEXT(OPTIONS, soc, "soc", "S", NULL,
+                "SoC with the starting values, and the numbers that are not fitted: a shipped name "
+                "or a path"),
+    OPTION_OUTPUT(OPTIONS, out, "OUT.json", NULL, "write the calibrated SoC file"),
+    OPTION_TEXT(OPTIONS, residuals, "residuals", "OUT.csv", NULL,
+                "without --soc: fit every SoC, and write the error of each row when its model, and "
+                "when its SoC, is left out (the basis of intervals)"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -216,14 +217,14 @@ static const struct option_child children[] = {
 };
 const struct command cmd_calibrate = {
     .name = "calibrate",
-    .summary = "fits a SoC file to measured points",
+    .summary = "fit a SoC file to measured points",
     .usage = "--points FILE.csv --soc S [-o OUT.json] [options]\n"
              "--points FILE.csv --residuals OUT.csv",
     .about =
         "Fits each (device, runtime, weight width) of a SoC file to the latency rows of a table of "
-        "measurements: robust, bounded least squares of ln(predicted / measured), with standard "
-        "errors and errors on models left out. Rows of SoCs of the same family count, scaled. "
-        "What the points do not determine stays as the file has it.",
+        "measurements. The fit is robust, bounded least squares of ln(predicted / measured). It "
+        "has standard errors, and errors on models left out. Rows of SoCs of the same family "
+        "count, scaled. A parameter that the points do not determine stays as the file has it.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

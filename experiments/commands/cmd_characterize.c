@@ -86,7 +86,8 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_COUNT(OPTIONS, replications, "replications", "N", "8", 2, 10000, "of schemes"),
+    OPTION_COUNT(OPTIONS, replications, "replications", "N", "8", 2, 10000,
+                 "replications of schemes"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -97,22 +98,17 @@ static const struct option_child children[] = {
 };
 const struct command cmd_characterize = {
     .name = "characterize",
-    .summary = "the papers' analyses of kernels and devices, as data",
+    .summary = "repeat the papers' analyses of kernels and devices, as data",
     .usage = "[STUDY...] [options]",
-    .about =
-        "Prints what the hardware models say of kernels and passes, one value per row. Studies "
-        "(all but "
-        "schemes when none is named):\n"
-        "\n"
-        "  affinity  rate and rate per watt of each op against its rows, per device\n"
-        "  corun     GEMM and GEMV beside each other on two engines\n"
-        "  batch     prefill and decode time against the number of sequences\n"
-        "  prompt    prefill time against its length\n"
-        "  mixed     decode batches with a prefill chunk in them\n"
-        "  chunk     static chunk rows: throughput, preemption bounds, footprint, and the knee\n"
-        "  verify    drafts of one sequence verified at once, against their number\n"
-        "  schemes   the four co-scheduling schemes over load (simulated: a minute)\n"
-        "  interval  how sure predicted times are, by length of the prompt or context",
+    .about = "Prints predictions of the hardware models for kernels and passes, one value per row. "
+             "Studies (default: all but schemes):\n\n  affinity  rate and rate per watt of each op "
+             "against its rows, per device\n  corun     co-running GEMM and GEMV on two devices\n  "
+             "batch     prefill and decode time against the number of sequences\n  prompt    "
+             "prefill time against its length\n  mixed     decode batches with a prefill chunk in "
+             "them\n  chunk     static chunk rows: throughput, preemption bounds, footprint, and "
+             "the knee\n  verify    drafts of one sequence verified at once, against their "
+             "number\n  schemes   the four co-scheduling schemes over load (simulated: a minute)\n "
+             " interval  intervals of predicted times, by length of the prompt or context",
     .operands = {"STUDY", 0, 64, offsetof(OPTIONS, studies)},
     .children = children,
     .bytes = sizeof(OPTIONS),

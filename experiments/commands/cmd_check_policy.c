@@ -218,9 +218,10 @@ static int run(void *values, struct err *e)
 
 static const char *const pairs[] = {"collapsed", "repeated", "hidden", NULL};
 static const struct option_row rows[] = {
-    OPTION_COUNT(OPTIONS, loads, "loads", "N", "40", 1, 1000000, "random loads of each check"),
+    OPTION_COUNT(OPTIONS, loads, "loads", "N", "40", 1, 1000000,
+                 "number of random loads of each check"),
     OPTION_ROW(COUNT, OPTIONS, load, uint32_t, "load", "N",
-               "run this load alone, and print how it ends", .min = 1, .max = UINT32_MAX,
+               "run only this load, and print how it ends", .min = 1, .max = UINT32_MAX,
                .given = 1 + OPTION_AT(OPTIONS, one_load, bool)),
     OPTION_FLAG(OPTIONS, capable, "capable",
                 "with --load: every device can reset, withdraw and suspend"),
@@ -239,7 +240,7 @@ static const struct option_child children[] = {
 };
 const struct command cmd_check_policy = {
     .name = "check-policy",
-    .summary = "the conformance suite on one policy: does it serve everybody?",
+    .summary = "run the conformance suite on one policy: does it serve everybody?",
     .usage = "POLICY[:K=V,..] [--loads N]\n"
              "POLICY[:K=V,..] --load N [--trace FILE.csv]",
     .about =

@@ -262,36 +262,36 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, files, "file", "FILE.json", CLAIMS_MAX_BOOKS,
-                 "claims of this file instead of the shipped ones; may be repeated"),
+                 "file of claims, instead of the shipped ones; may be repeated"),
     OPTION_TEXT(OPTIONS, reading, "reading", "NAME", "all",
-                "which readings of the set-ups: all, taken (one a claim), or the one of a name"),
+                "interpretations of the set-ups: all, taken (one a claim), or one by its name"),
     OPTION_TEXTS(OPTIONS, sets, "set", "PATH=VALUE", SETUP_MAX_TEXTS,
-                 "for every run and kernel, as in `xpusim run`; may be repeated"),
+                 "set a value for every run and kernel, as in `xpusim run`; may be repeated"),
     OPTION_TEXTS(OPTIONS, policies, "policy", "NAME:key=value,...", SETUP_MAX_TEXTS,
                  "parameters of that policy wherever a claim runs it; may be repeated"),
     OPTION_TEXTS(OPTIONS, scales, "scale", "KIND:key=value,...", SETUP_MAX_TEXTS,
                  "parameters of every workload of that kind (mixed:proactive_input_scale=2); may "
                  "be repeated"),
     OPTION_TEXT(OPTIONS, profile, "profile", "NAME|FILE.json", NULL,
-                "a set-up as a file: what it sets, of policies and workloads too (paper-125h)"),
+                "set-up as a file, for policies and workloads too (paper-125h)"),
     OPTION_COUNT(OPTIONS, run.replications, "replications", "N", "39", 1, 100000,
-                 "traces; the first has --seed itself"),
-    OPTION_SEED(OPTIONS, run.seed, "seed", "1", "of the first trace"),
-    OPTION_FLAG(OPTIONS, brief, "brief", "one line per claim"),
-    OPTION_FLAG(OPTIONS, list, "list", "ids and statements, without running anything"),
+                 "number of traces; the first has --seed itself"),
+    OPTION_SEED(OPTIONS, run.seed, "seed", "1", "seed of the first trace"),
+    OPTION_FLAG(OPTIONS, brief, "brief", "print one line per claim"),
+    OPTION_FLAG(OPTIONS, list, "list", "print ids and statements, without running anything"),
 };
 static const struct option_row fit_rows[] = {
     OPTION_TEXT(OPTIONS, fit, "fit", "ID,...", NULL,
-                "searches what is open for a point where these claims hold together"),
-    OPTION_TEXT(OPTIONS, over, "over", "NAME,...", "all", "the open parameters to vary"),
+                "search the open parameters for a point where these claims hold together"),
+    OPTION_TEXT(OPTIONS, over, "over", "NAME,...", "all", "open parameters to vary"),
     OPTION_TEXT(OPTIONS, parameters, "parameters", "NAME|FILE.json", "open-125h",
-                "the file of open parameters"),
-    OPTION_COUNT(OPTIONS, budget, "budget", "N", "400", 2, 100000, "points to simulate at most"),
+                "file of open parameters"),
+    OPTION_COUNT(OPTIONS, budget, "budget", "N", "400", 2, 100000, "limit of points to simulate"),
     OPTION_COUNT(OPTIONS, points_traces, "traces", "N", "3", 2, 1000,
-                 "traces of a point; --replications are those of the confirmation"),
+                 "traces of a point; --replications is for the confirmation"),
     OPTION_TEXT(OPTIONS, state, "state", "FILE", NULL,
-                "keeps the points, and goes on from those that it holds"),
-    OPTION_TEXT(OPTIONS, witness, "witness", "FILE", NULL, "writes the best point as a profile"),
+                "keep the points in this file, and continue from those that it has"),
+    OPTION_TEXT(OPTIONS, witness, "witness", "FILE", NULL, "write the best point as a profile"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -302,20 +302,20 @@ static const struct option_child children[] = {
 };
 const struct command cmd_claims = {
     .name = "claims",
-    .summary = "the papers' published results against the simulator's",
+    .summary = "compare the papers' published results with the simulator's",
     .usage = "[ID...] [options]",
-    .about =
-        "Runs what the papers claim (all, or the IDs given) and prints, check by check, what was "
-        "published, what the simulator says with its 95 % interval, where the published value "
-        "lies among single 15-minute traces (percentile), and a verdict: calibrated (a parameter "
-        "was set from it, so it is no test), reproduced, compatible but not decided (single traces "
-        "are spread too wide), direction (right sign, other size), not reproduced, not modellable. "
-        "Part of the default 125H's numbers come from the Agent.xpu papers; each of their claims "
-        "is judged again, as taken, on the independent machine, core-ultra-5-125h-siblings. A text "
-        "may leave "
-        "a set-up open: each reading of it is judged separately, and the counts at the end are of "
-        "the readings that the file takes. All claims take about 25 minutes on two processors, "
-        "with --reading taken 8; --store keeps the runs.",
+    .about = "Runs the claims of the papers (all, or the IDs given). For each check it prints the "
+             "published value, the simulator's value with its 95 % interval, the percentile of the "
+             "published value among single 15-minute traces, and a verdict:\n\n  calibrated       "
+             "a parameter was set from it, so it is no test\n  reproduced       the simulator has "
+             "the published value\n  compatible       not decided: single traces are spread too "
+             "wide\n  direction        right sign, other size\n  not reproduced   neither\n  not "
+             "modellable   the simulator cannot compute it\n\nPart of the default 125H's numbers "
+             "come from the Agent.xpu papers. So each of their claims, as taken, also gets a "
+             "verdict on the independent machine, core-ultra-5-125h-siblings. A text may leave a "
+             "set-up open. Then each interpretation (reading) has its own verdict, and the counts "
+             "at the end are of the readings that the file takes. All claims take about 25 minutes "
+             "on two processors, with --reading taken 8. --store keeps the runs.",
     .operands = {"ID", 0, UINT32_MAX, offsetof(OPTIONS, ids)},
     .children = children,
     .bytes = sizeof(OPTIONS),

@@ -389,46 +389,45 @@ static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
                  "policy and parameters, as of `run`; repeated"),
     OPTION_TEXT(OPTIONS, baseline, "baseline", "P", NULL,
-                "what to compare with (default: the first policy)"),
+                "policy to compare with (default: the first policy)"),
     OPTION_ROW(COUNT, OPTIONS, replications, uint32_t, "replications", "N",
-               "runs per policy; the first has --seed itself. Of recorded traces at most one per "
-               "recording",
+               "runs per policy; the first has --seed itself. Recorded traces allow at most one "
+               "per recording",
                .preset = "10", .min = 1, .max = 100000,
                .given = 1 + OPTION_AT(OPTIONS, replications_given, bool)),
     OPTION_CHOICE(OPTIONS, resample, "resample", "WHAT", NULL, resample_names,
-                  "of one recorded trace: draw its sessions and their starts again for every "
-                  "replication (block bootstrap)"),
-    OPTION_TEXTS(
-        OPTIONS, metrics, "metric", "NAME", CHOOSE_MAX,
-        "metric to print, or a pattern of them (reactive.*.p90); repeated (default: the usual "
-        "eight); --json has all. The first is "
-        "the question: the others are judged together (Holm)"),
+                  "resample one recorded trace for every replication: its sessions and their "
+                  "starts (block bootstrap)"),
+    OPTION_TEXTS(OPTIONS, metrics, "metric", "NAME", CHOOSE_MAX,
+                 "metric to print, or a pattern of metrics (reactive.*.p90); repeated. --json has "
+                 "all. The first is the question; the others share a correction "
+                 "(docs/concepts/comparison.md) (default: the usual eight)"),
     OPTION_NUMBER(OPTIONS, relevance_percent, "relevance", "PERCENT", "1", 0.0, 100.0,
-                  "a difference whose interval lies within so much of the baseline's mean is "
-                  "equality"),
+                  "share of the baseline's mean: a difference whose interval is within it is "
+                  "printed as equal"),
     OPTION_TEXT(OPTIONS, by, "by", "SETTING", NULL,
-                "of what --store holds: points of an experiment that differ in this setting alone "
-                "are compared, pair by pair (default: policy, with its params.*)"),
+                "setting to compare in --store: points of an experiment that differ only in it, "
+                "pair by pair (default: policy, with its params.*)"),
     OPTION_NUMBERS(OPTIONS, loads, "load", "R1,R2,..", 0.01, 100.0,
-                   "scale the arrival rates so that the baseline's load is R: its capacity is "
-                   "measured first, on the same requests arriving all at once"),
+                   "scale the arrival rates so that the baseline's load is R. Its capacity is "
+                   "measured first, with the same requests arriving all at once"),
     OPTION_FLAG(OPTIONS, regret, "regret",
-                "also how far each policy stays behind a lower bound of the machine and behind a "
-                "clairvoyant schedule"),
+                "also print the distance of each policy from a lower bound of the machine and from "
+                "a clairvoyant schedule"),
     OPTION_COUNT(OPTIONS, tune.budget, "tune", "N", NULL, 1, MAX_TUNE,
-                 "also tune every policy: the best of N configurations of each, found on other "
-                 "seeds, against the policy as given"),
+                 "also tune every policy: compare the best of N configurations, found on other "
+                 "seeds, with the policy as given"),
     OPTION_ROW(TEXT, OPTIONS, tune.metric, const char *, "tune-metric", "NAME",
-               "what the best is chosen by", .preset = TUNE_DEFAULT_METRIC,
+               "metric that the best configuration is chosen by", .preset = TUNE_DEFAULT_METRIC,
                .given = 1 + OPTION_AT(OPTIONS, tune_given, bool)),
     OPTION_ROW(COUNT, OPTIONS, tune.replications, uint32_t, "tune-replications", "R",
                "training runs of each configuration", .preset = "3", .min = 1,
                .max = MAX_TUNE_REPLICATIONS, .given = 1 + OPTION_AT(OPTIONS, tune_given, bool)),
     OPTION_COUNT(OPTIONS, uncertainty, "uncertainty", "N", NULL, UNCERTAINTY_MIN, 10000,
-                 "also on N machines that the true one may be (every number that is not known is "
-                 "drawn): the probability that a policy is better; from 64 machines on also what "
-                 "decides it, how far that must move before the order turns, and what to measure "
-                 "next; 2 N runs of each policy and some more"),
+                 "also compare on N machines sampled from the ranges of the hardware numbers. "
+                 "Prints the probability that a policy is better. From 64 machines on also prints "
+                 "the numbers that decide it, how far these must move before the order turns, and "
+                 "what to measure next. Takes 2 N runs of each policy and some more"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -440,14 +439,12 @@ static const struct option_child children[] = {
 };
 const struct command cmd_compare = {
     .name = "compare",
-    .summary = "policies on the same requests, with confidence intervals",
+    .summary = "compare policies on the same requests, with confidence intervals",
     .usage = "--policy P1 --policy P2 ... [options]",
-    .about =
-        "Runs every policy on the same requests, N times with different ones, and prints means "
-        "with 95 % intervals and the paired differences against the baseline.\n"
-        "\n"
-        "With --store and without --policy it runs nothing: it compares every experiment in the "
-        "store, of `compare` and of `sweep`, as it would have when they ran.",
+    .about = "Runs every policy on the same requests, N times with different ones. Prints means "
+             "with 95 % intervals, and the paired differences against the baseline.\n\nWith "
+             "--store and without --policy it runs nothing. It compares every experiment in the "
+             "store, of `compare` and of `sweep`, with the result of the time when they ran.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

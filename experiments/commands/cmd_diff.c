@@ -203,7 +203,7 @@ static const struct option_child children[] = {
 };
 const struct command cmd_diff = {
     .name = "diff",
-    .summary = "the first decision in which two runs differ, with both states",
+    .summary = "find the first decision in which two runs differ, with both states",
     .usage = "A.log B.log [--json]\n"
              "--policy P [options] [--b-OPTION ...] [--against BINARY] [--json]",
     .about =

@@ -432,40 +432,44 @@ static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", AGAINST_MAX_POLICIES,
                  "policy and parameters; with --compare and --calibrate may be repeated"),
     OPTION_CHOICE(OPTIONS, real.engine, "engine", "E", "ggml", engines,
-                  "who runs the kernels; mixed: openvino as the NPU, ggml as the others"),
+                  "inference backend; mixed: openvino as the NPU, ggml as the others"),
     OPTION_CHOICE(OPTIONS, real.clock, "clock", "C", "wall", clocks,
-                  "wall: threads and real time; cpu: kernels one after another, each takes its "
-                  "processor time on a virtual clock"),
+                  "clock of the run. wall: threads and real time. cpu: kernels one after another; "
+                  "each takes its processor time on a virtual clock"),
     OPTION_TEXT(OPTIONS, real.cores, "cores", "N,N,..", NULL,
                 "processor of each device of the machine (default: one after another)"),
     OPTION_TEXT(OPTIONS, real.devices, "devices", "D,D,..", NULL,
-                "the engine's device for each (default CPU; of openvino also NPU, GPU)"),
+                "device of the backend for each device of the machine; openvino also has NPU and "
+                "GPU (default CPU)"),
     OPTION_COUNT(OPTIONS, repeat, "repeat", "N", "1", 1, AGAINST_MAX_REPEATS,
-                 "times everything is run; with --compare in turns"),
+                 "number of repeats; with --compare round-robin"),
     OPTION_TEXT(OPTIONS, tokens, "tokens", "FILE", NULL, "write the tokens of each request"),
     OPTION_TEXT(OPTIONS, kernels, "kernels", "FILE.csv", NULL, "write one line per kernel"),
     OPTION_TEXT(OPTIONS, requests, "requests", "FILE.csv", NULL, "write one line per request"),
     OPTION_FILE(OPTIONS, decisions, "decisions", "FILE", "write one line per scheduling decision"),
-    OPTION_FLAG(OPTIONS, explain, "explain",
-                "where latencies went: mean causes by class, and who delays whom"),
+    OPTION_FLAG(
+        OPTIONS, explain, "explain",
+        "print where latencies went: mean causes by class, and the delay that each request causes"),
     OPTION_FILE(OPTIONS, timeline, "timeline", "FILE.json[.gz]",
                 "write the schedule for ui.perfetto.dev (Chrome trace events)"),
     OPTION_TEXTS(OPTIONS, calibrate, "calibrate", "TRACE.csv", 16,
-                 "run this trace (may be repeated) under a few policies and write a SoC file (-o)"),
-    OPTION_OUTPUT(OPTIONS, out, "FILE.json", NULL, "where --calibrate writes"),
-    OPTION_FLAG(OPTIONS, compare, "compare",
-                "real against simulated: errors, order of policies, and real against real; with "
-                "--calibrate that trace runs before each turn, so that both see the same computer"),
-    OPTION_TEXT(OPTIONS, datasheet, "beside-soc", "S", NULL,
-                "with --compare: a second machine to simulate, as it was before calibration"),
+                 "run this trace under a few policies and write a SoC file (-o); may be repeated"),
+    OPTION_OUTPUT(OPTIONS, out, "FILE.json", NULL, "SoC file that --calibrate writes"),
+    OPTION_FLAG(
+        OPTIONS, compare, "compare",
+        "compare real with simulated runs: errors, order of policies, and run-to-run differences. "
+        "With --calibrate, that trace runs before each repeat, so that both see the same computer"),
+    OPTION_TEXT(
+        OPTIONS, datasheet, "beside-soc", "S", NULL,
+        "with --compare: simulate a second machine, for instance the one before calibration"),
     OPTION_FLAG(OPTIONS, real.realtime, "realtime",
-                "on the wall clock at real-time priority (SCHED_FIFO), where that is permitted: "
-                "nothing else runs on the devices' processors while kernels do, so what you work "
-                "with stands still unless --cores leaves it one"),
+                "run at real-time priority (SCHED_FIFO) on the wall clock, where that is "
+                "permitted. Nothing else runs on the devices' processors meanwhile, so the desktop "
+                "stops unless --cores leaves it a processor"),
     OPTION_NUMBER(OPTIONS, real.limit_s, "limit", "S", "300", 1, 1e6,
-                  "real time after which a run is given up"),
+                  "real time after which a run is stopped"),
     OPTION_NUMBER(OPTIONS, real.hang_s, "hang", "S", "60", 0.01, 1e6,
-                  "a kernel that takes longer hangs"),
+                  "time after which a kernel counts as hung"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -475,17 +479,16 @@ static const struct option_child children[] = {
 };
 const struct command cmd_drive = {
     .name = "drive",
-    .summary = "the same policies on real kernels, and how far the simulator is from them",
+    .summary = "run policies on real kernels, and compare the simulator with them",
     .usage = "--policy P --trace T.csv [options]\n"
              "--calibrate T1.csv [--calibrate T2.csv] -o my-soc.json [options]\n"
              "--compare --policy A --policy B --trace T3.csv --soc my-soc.json [options]\n"
              "--compare --calibrate T1.csv -o my-soc.json --policy A --policy B --trace T3.csv",
-    .about = "Runs a policy on real kernels of a real model with random weights (--soc two-cores "
-             "--llm random-1024 where nothing else is said): one thread per device of the machine, "
-             "pinned to a processor. `make engines` gets the engines.\n\n"
-             "--calibrate fits what the simulator needs from the kernels that ran; --compare holds "
-             "the simulator to what ran. docs/real-execution.md says how to do this on your own "
-             "machine.",
+    .about = "Runs a policy on real kernels of a real model with random weights, by default with "
+             "--soc two-cores --llm random-1024. Each device of the machine is one thread, pinned "
+             "to a processor. `make engines` installs the inference backends.\n\n--calibrate fits "
+             "the simulator's inputs to the kernels that ran. --compare compares the simulator "
+             "with real runs. docs/real-execution.md explains both for your own machine.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

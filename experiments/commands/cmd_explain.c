@@ -341,7 +341,7 @@ static const struct option_row rows[] = {
                "number of the request (first column of run --requests)", .max = UINT32_MAX,
                .given = 1 + OPTION_AT(OPTIONS, have_request, bool)),
     OPTION_FLAG(OPTIONS, interference, "interference",
-                "all requests instead: mean causes by class, and who delays whom"),
+                "explain all requests: mean causes by class, and the delay that each class causes"),
     OPTION_CHOICE(OPTIONS, until, "until", "TOKEN", "last-token", ends,
                   "explain the time up to this token; first-token splits a TTFT"),
     OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL, "policy and parameters"),
@@ -356,13 +356,12 @@ static const struct option_child children[] = {
 };
 const struct command cmd_explain = {
     .name = "explain",
-    .summary = "where one request's latency went",
+    .summary = "explain where one request's latency went",
     .usage = "--request ID --policy P [options of run]\n"
              "--interference --policy P [options of run]",
     .about =
-        "Splits a request's latency into exclusive causes that sum to it to the nanosecond, and "
-        "says what it would be with the DDR shared at no loss, alone on the machine, and at "
-        "best.",
+        "Splits a request's latency into exclusive causes that sum to it to the nanosecond. Also "
+        "prints the latency with the DDR shared at no loss, without other requests, and at best.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

@@ -115,21 +115,20 @@ static void print_axes(FILE *out)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_TEXT(OPTIONS, policy, "policy", "A[:K=V,..]", NULL, "policy to be looked at"),
-    OPTION_TEXT(OPTIONS, baseline, "baseline", "B[:K=V,..]", NULL, "what it is to lose to"),
-    OPTION_TEXT(OPTIONS, falsify.metric, "metric", "NAME", METRIC_PRIMARY, "by which it loses"),
+    OPTION_TEXT(OPTIONS, policy, "policy", "A[:K=V,..]", NULL, "policy under test"),
+    OPTION_TEXT(OPTIONS, baseline, "baseline", "B[:K=V,..]", NULL, "policy to lose to"),
+    OPTION_TEXT(OPTIONS, falsify.metric, "metric", "NAME", METRIC_PRIMARY, "metric to lose by"),
     OPTION_TEXT(OPTIONS, over, "over", "WHAT", "workload,machine",
-                "what may vary: workload, machine, or both"),
-    OPTION_COUNT(OPTIONS, falsify.budget, "budget", "N", "128", 8, 100000,
-                 "worlds that are searched"),
+                "parts that may vary: workload, machine, or both"),
+    OPTION_COUNT(OPTIONS, falsify.budget, "budget", "N", "128", 8, 100000, "scenarios to try"),
     OPTION_COUNT(OPTIONS, falsify.replications, "replications", "N", "2", 1, 1000,
-                 "seeds that each of them meets"),
+                 "seeds of each scenario"),
     OPTION_COUNT(OPTIONS, falsify.confirm, "confirm", "N", "12", 3, FALSIFY_MAX_REPLICATIONS,
                  "fresh seeds of every later step"),
     OPTION_NUMBER(OPTIONS, relevance_percent, "relevance", "PERCENT", "1", 0, 100,
-                  "losses within are none"),
+                  "ignore smaller losses, in percent"),
     OPTION_FLAG(OPTIONS, both, "both-ways",
-                "then the other way round, with the same budget: where B loses to A"),
+                "afterwards search where B loses to A, with the same budget"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -140,12 +139,12 @@ static const struct option_child children[] = {
 };
 const struct command cmd_falsify = {
     .name = "falsify",
-    .summary = "workloads and machines on which a policy loses",
+    .summary = "find workloads and machines on which a policy loses",
     .usage = "--policy A --baseline B [--metric NAME] [--over WHAT] [options]",
-    .about =
-        "Searches workloads and machines around the given ones for the world in which A is worst "
-        "against B (cross-entropy, common random numbers), confirms it on fresh seeds, takes back "
-        "every change that is not needed, and explains the request that lost most.",
+    .about = "Searches workloads and machines around the given ones for the scenario in which A is "
+             "worst against B (cross-entropy, common random numbers). Then it confirms the "
+             "scenario on fresh seeds, takes back every change that is not needed, and explains "
+             "the request that lost most.",
     .print_notes = print_axes,
     .children = children,
     .bytes = sizeof(OPTIONS),

@@ -153,15 +153,15 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, baseline, "baseline", "FILE", NULL,
                 "groups of policies to run, and their recorded results"),
     OPTION_TEXT(OPTIONS, against, "against", "BINARY", NULL,
-                "instead of the recorded results, those of another xpusim, run now"),
+                "compare with another xpusim, run now, instead of the recorded results"),
     OPTION_FLAG(OPTIONS, update, "update", "show the differences, then record the new results"),
     OPTION_FLAG(OPTIONS, strict, "strict", "exit 1 on every row that is not OK"),
     OPTION_ROW(SEED, OPTIONS, seed, uint64_t, "seed", "N",
-               "of the runs of `fresh` groups (default: derived from the group's)",
+               "seed of the runs of `fresh` groups (default: derived from the group's)",
                .given = 1 + OPTION_AT(OPTIONS, own_seed, bool)),
     OPTION_FLAG(OPTIONS, all, "all", "print the rows that are OK too"),
-    OPTION_TEXT(OPTIONS, junit, "junit", "FILE", NULL, "also as JUnit XML"),
-    OPTION_TEXT(OPTIONS, markdown, "markdown", "FILE", NULL, "also as a Markdown table"),
+    OPTION_TEXT(OPTIONS, junit, "junit", "FILE", NULL, "also write JUnit XML"),
+    OPTION_TEXT(OPTIONS, markdown, "markdown", "FILE", NULL, "also write a Markdown table"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -171,19 +171,16 @@ static const struct option_child children[] = {
 };
 const struct command cmd_gate = {
     .name = "gate",
-    .summary = "scheduling metrics against a recorded baseline, for CI",
+    .summary = "compare scheduling metrics with a recorded baseline, for CI",
     .usage = "--baseline FILE [options]",
-    .about = "Runs the matrix of a baseline file and judges every metric of every policy against "
-             "what is recorded there. Exit 1 when something got worse, fails, or is missing.",
+    .about = "Runs the experiments of a baseline file, and compares every metric of every policy "
+             "with its recorded value. Exit 1 when something got worse, fails, or is missing.",
     .notes =
-        "Verdicts: REGRESSION worse beyond the tolerance; GAIN better beyond it; DRIFT changed "
-        "within\n"
-        "it, or a metric without a direction; STATUS runs fail or their verdict is another; ADDED "
-        "no\n"
-        "baseline; REMOVED no longer measured. Groups with \"test\": \"exact\" repeat their seeds "
-        "and "
-        "must\nmatch; \"fresh\" ones take other seeds, and their rows are tested together at 1 % "
-        "(Holm).",
+        "Verdicts:\n  REGRESSION  worse beyond the tolerance\n  GAIN        better beyond it\n  "
+        "DRIFT       changed within it, or a metric without a direction\n  STATUS      runs fail, "
+        "or their run status is another\n  ADDED       no baseline\n  REMOVED     no longer "
+        "measured\nGroups with \"test\": \"exact\" repeat their seeds and must match. \"fresh\" "
+        "ones take other\nseeds, and their rows are tested together at 1 % (Holm).",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

@@ -234,20 +234,22 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_OWN(take_times, "p", "LIST", "integer time to compute one chunk with G1, per block"),
-    OPTION_OWN(take_times, "d", "LIST", "the same chunk with G2 (at least p)"),
-    OPTION_OWN(take_times, "s", "LIST", "time to load G2"),
+    OPTION_OWN(take_times, "d", "LIST",
+               "integer time to compute the chunk with G2 (at least p), per block"),
+    OPTION_OWN(take_times, "s", "LIST", "integer time to load G2, per block"),
     OPTION_COUNT(OPTIONS, chunks, "chunks", "C", NULL, 1, GRAPHS_MAX_POSITIONS,
-                 "chunks of the prompt"),
+                 "number of chunks of the prompt"),
     OPTION_TEXT(OPTIONS, strategy, "strategy", "NAME", NULL,
-                "one of the strategies below, or all (default)"),
+                "one of the strategies below (default: all)"),
     OPTION_FLAG(OPTIONS, keep_old, "keep-old",
-                "G1 stays usable while G2 loads; one more block of memory"),
+                "keep G1 usable while G2 loads; takes one more block of memory"),
     OPTION_COUNT(OPTIONS, nodes, "nodes", "N", NULL, 1, 1000000000,
                  "budget of the exact search (default 2000000 states)"),
     OPTION_FLAG(OPTIONS, gantt, "gantt", "draw each schedule"),
     OPTION_COUNT(OPTIONS, random, "random", "N", NULL, 1, GRAPHS_STUDY_MAX,
-                 "N random instances: mean and worst ratio to the optimum"),
-    OPTION_ROW(SEED, OPTIONS, seed, uint64_t, "seed", "S", "of the random instances (default 1)",
+                 "solve N random instances: mean and worst ratio to the optimum"),
+    OPTION_ROW(SEED, OPTIONS, seed, uint64_t, "seed", "S",
+               "seed of the random instances (default 1)",
                .given = 1 + OPTION_AT(OPTIONS, seed_given, bool)),
 };
 static const struct option_child children[] = {
@@ -257,13 +259,12 @@ static const struct option_child children[] = {
 };
 const struct command cmd_graphs = {
     .name = "graphs",
-    .summary = "strategies of switching NPU graphs, and the optimum",
+    .summary = "compare strategies of switching NPU graphs with the optimum",
     .usage = "--p T,T,.. --d T,T,.. --s T,T,.. --chunks C [options]\n"
              "--random N [--seed S] [--keep-old] [--json]",
     .about = "Switches an NPU from its prefill graphs (G1) to its decode graphs (G2), block by "
-             "block, while "
-             "the prompt is still being computed, and compares strategies. Total = max(end of "
-             "prefill, end of the last load).",
+             "block, during the computation of the prompt, and compares strategies. Total = "
+             "max(end of prefill, end of the last load).",
     .print_notes = print_strategies,
     .children = children,
     .bytes = sizeof(OPTIONS),

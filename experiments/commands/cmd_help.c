@@ -55,17 +55,17 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_FLAG(OPTIONS, man, "man", "as a man page (roff), of xpusim when no command is named"),
+    OPTION_FLAG(OPTIONS, man, "man", "print a man page (roff), of xpusim when no command is named"),
     OPTION_CHOICE(OPTIONS, completion, "completion", "SHELL", NULL, shells,
-                  "print what completes commands and options in a shell, one of"),
+                  "print the completions of commands and options for a shell, one of"),
 };
 static const struct option_child children[] = {OPTION_ROWS(NULL, rows), {0}};
 const struct command cmd_help = {
     .name = "help",
-    .summary = "the options of a command, its man page, completions of a shell",
+    .summary = "print the options of a command, its man page, completions of a shell",
     .usage = "[COMMAND] [--man]\n--completion bash|zsh|fish",
-    .about = "Prints the options of a command, or all commands. `make install` puts man pages and "
-             "completions made by it in their places.",
+    .about = "Prints the options of a command, or all commands. `make install` installs the man "
+             "pages and completions that it makes.",
     .children = children,
     .operands = {"COMMAND", 0, 2, offsetof(OPTIONS, words)},
     .bytes = sizeof(OPTIONS),

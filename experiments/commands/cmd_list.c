@@ -149,13 +149,13 @@ static void list_metrics(struct document *d)
     };
     size_t n = 0;
     const struct metric_descriptor *v = metric_table(&n);
-    document_note(d,
-                  "A metric is [truncated.][WHO.]NAME[.STATISTIC]: WHO reactive, proactive, all, "
-                  "a device\n"
-                  "or a part of the machine; STATISTIC mean, p50, p90, p99, max, n. Better: "
-                  "lower or higher.\n"
-                  "What is only counted is counters.NAME (`run --json` shows all), a policy's own "
-                  "counters.policy.NAME.\n");
+    document_note(
+        d, "A metric is [truncated.][GROUP.]NAME[.STATISTIC]: GROUP reactive, proactive, all, "
+           "a device\n"
+           "or a part of the machine; STATISTIC mean, p50, p90, p99, max, n. Better: "
+           "lower or higher.\n"
+           "What is only counted is counters.NAME (`run --json` shows all), a policy's own "
+           "counters.policy.NAME.\n");
     struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
     for (size_t i = 0; i < n; i++) {
         const char *better = metric_better_names[v[i].better];
@@ -342,23 +342,19 @@ static const struct option_child children[] = {
 };
 const struct command cmd_list = {
     .name = "list",
-    .summary = "policies, SoCs, models, datasets, settings, kernels",
+    .summary = "list policies, SoCs, models, datasets, settings, kernels",
     .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|setting|soc-keys|llm-keys|kernels "
              "[--json]\n"
              "policy|soc|llm|dataset NAME [--json]",
     .about =
-        "  policy      scheduling policies; `xpusim list policy NAME` shows one's parameters\n"
-        "  soc, llm    shipped machines and models; with NAME (or a file) every number with its "
-        "path in --set, range, kind and source\n"
-        "  dataset     shipped token lengths and arrivals, with rows, means and licences\n"
-        "  contention  forms of sharing the DDR bandwidth\n"
-        "  hwmodel     forms of kernel times\n"
-        "  metric      the glossary: unit, direction and definition of every metric\n"
-        "  setting     what --set takes below sim: default, range, unit and meaning\n"
-        "  soc-keys    keys of a SoC file: type, unit, range and meaning; llm-keys: of a model "
-        "file\n"
-        "  kernels     times of one layer's kernels on each device; takes --soc, --llm, "
-        "--hwmodel, --set",
+        "  policy      scheduling policies; `xpusim list policy NAME` shows its parameters\n  soc, "
+        "llm    shipped machines and models; with NAME (or a file) every number with its path in "
+        "--set, range, kind and source\n  dataset     shipped token lengths and arrivals, with "
+        "rows, means and licences\n  contention  contention models\n  hwmodel     kernel-time "
+        "models\n  metric      unit, direction and definition of every metric\n  setting     "
+        "settings for --set below sim: default, range, unit and meaning\n  soc-keys    keys of a "
+        "SoC file: type, unit, range and meaning; llm-keys: of a model file\n  kernels     times "
+        "of one layer's kernels on each device; takes --soc, --llm, --hwmodel, --set",
     .children = children,
     .operands = {"KIND", 1, 2, offsetof(OPTIONS, words)},
     .bytes = sizeof(OPTIONS),

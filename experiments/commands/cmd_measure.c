@@ -283,39 +283,41 @@ static const char *const sizes[] = {"tiny", "small", "full", NULL};
 
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, backend, "backend", "B", "native",
-                "what measures, one of the backends below"),
+                "backend that measures, one of those below"),
     OPTION_TEXT(OPTIONS, m.devices, "devices", "D,D", NULL,
-                "default: the first two; --list shows them"),
-    OPTION_OUTPUT(OPTIONS, output, "FILE", NULL, "the rows; with --fit, the SoC file"),
+                "devices to measure; --list shows them (default: the first two)"),
+    OPTION_OUTPUT(OPTIONS, output, "FILE", NULL, "write the rows here; with --fit, the SoC file"),
     OPTION_TEXTS(OPTIONS, fits, "fit", "FILE.csv", MAX_FITS, "fit these rows; repeated"),
-    OPTION_FLAG(OPTIONS, list, "list", "backends and devices that are here"),
+    OPTION_FLAG(OPTIONS, list, "list", "print the backends and devices of this computer"),
     OPTION_CHOICE(OPTIONS, size, "size", "S", "small", sizes,
-                  "within a minute, minutes, or matrices of a 7B model"),
+                  "duration: within a minute, minutes, or matrices of a 7B model"),
     OPTION_COUNT(OPTIONS, m.repetitions, "repetitions", "N", NULL, 1, 100000,
-                 "default 5, of tiny 3"),
+                 "repetitions of the plan (default 5, tiny: 3)"),
     OPTION_NUMBER(OPTIONS, m.spread_s, "spread-s", "T", NULL, 0.0, 1e6,
                   "pause between repetitions (default 0)"),
     OPTION_NUMBER(OPTIONS, m.window_s, "window-s", "T", NULL, 1e-3, 3600.0,
-                  "of one measurement (default 0.3, of tiny 0.04)"),
+                  "length of one measurement (default 0.3, tiny: 0.04)"),
     OPTION_COUNT(OPTIONS, m.min_samples, "samples", "N", NULL, 3, 1000,
-                 "at least, in a window (default 5)"),
+                 "least samples in a window (default 5)"),
     OPTION_COUNT(OPTIONS, m.retries, "retries", "N", NULL, 0, 100,
-                 "of a disturbed window (default 1)"),
-    OPTION_NUMBER(OPTIONS, m.foreign_limit_frac, "foreign-limit", "F", NULL, 0.0, 1.0,
-                  "others' share of processor time above which a row is flagged (default 0.05)"),
+                 "repetitions of a disturbed window (default 1)"),
+    OPTION_NUMBER(
+        OPTIONS, m.foreign_limit_frac, "foreign-limit", "F", NULL, 0.0, 1.0,
+        "share of processor time of other load above which a row is flagged (default 0.05)"),
     OPTION_NUMBER(OPTIONS, m.steal_limit_frac, "steal-limit", "F", NULL, 0.0, 1.0,
-                  "the hypervisor's (default 0.02)"),
+                  "share of processor time that the hypervisor took, above which a row is flagged "
+                  "(default 0.02)"),
     OPTION_NUMBER(OPTIONS, m.deadline_s, "deadline-s", "T", NULL, 1e-3, 1e5,
-                  "of a window, beyond four times its expected time (default 10)"),
+                  "deadline of a window, beyond four times its expected time (default 10)"),
     OPTION_NUMBER(OPTIONS, m.step_deadline_s, "step-deadline-s", "T", NULL, 1.0, 1e6,
-                  "of one driver call (default 600)"),
+                  "deadline of one driver call (default 600)"),
     OPTION_COUNT(OPTIONS, pool_mb, "pool-mb", "N", NULL, 1, 1u << 20,
                  "memory per device that weights rotate through (default: twice the last-level "
                  "cache, at least 640, at most a fifth of the memory)"),
-    OPTION_FLAG(OPTIONS, m.alone_only, "alone", "no pairs"),
+    OPTION_FLAG(OPTIONS, m.alone_only, "alone", "measure no pairs"),
     OPTION_COUNT(OPTIONS, seed, "seed", "N", "1", 0, UINT32_MAX,
-                 "of the order of shapes, and of chance in sim"),
-    OPTION_TEXT(OPTIONS, name, "name", "NAME", "this-machine", "of the machine in the rows"),
+                 "seed of the order of shapes, and of random numbers in sim"),
+    OPTION_TEXT(OPTIONS, name, "name", "NAME", "this-machine", "name of the machine in the rows"),
     OPTION_TEXT(OPTIONS, m.backend_options.library, "library", "FILE", NULL,
                 "blas, opencl: load this library instead of the usual one"),
     OPTION_TEXT(OPTIONS, soc, "soc", "S", "core-ultra-5-125h", "sim: the SoC to simulate"),
@@ -334,21 +336,18 @@ static const struct option_child children[] = {
 };
 const struct command cmd_measure = {
     .name = "measure",
-    .summary = "kernels on real devices, and the fit of what was measured",
+    .summary = "measure kernels on real devices, and fit a machine file",
     .usage = "[--backend B] [--devices D,D] -o FILE.csv [options]\n"
              "--fit FILE.csv [--fit FILE.csv ...] [-o SOC.json] [--json]\n"
              "--list",
-    .about =
-        "Measures kernels alone and together on the devices of a backend, and writes rows in the "
-        "columns of the reference points. A row that was disturbed is kept with a flag; in the end "
-        "it is said how many rows can be trusted, and why not the others. A measurement that was "
-        "interrupted goes on when the same command is given again. With --fit the rows become a "
-        "SoC file, which runs with the form it was fitted with.",
-    .notes =
-        "Exit status: 0 measured; 1 a device stopped answering, fewer than half of the rows can "
-        "be\n"
-        "trusted, or the form does not fit; 2 bad usage or input, or the backend cannot run "
-        "here.",
+    .about = "Measures isolated and co-running kernels on the devices of a backend, and writes "
+             "rows in the columns of the reference points. A disturbed row is kept with a flag. "
+             "The end of the output says how many rows can be trusted, and why the others cannot. "
+             "The same command continues an interrupted measurement. With --fit the rows become a "
+             "SoC file, which runs with the kernel-time model it was fitted with.",
+    .notes = "Exit status: 0 measured; 1 a device stopped answering, fewer than half of the rows "
+             "can be\ntrusted, or the model does not fit; 2 bad usage or input, or the backend "
+             "cannot run here.",
     .print_notes = print_backends,
     .children = children,
     .bytes = sizeof(OPTIONS),

@@ -56,12 +56,12 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_OUTPUT(OPTIONS, out, "OUT.db", NULL, "the store to add to"),
-    OPTION_FLAG(OPTIONS, complete, "complete",
-                "exit with 1 when a shard of an experiment is missing or did not come to its end; "
-                "nothing is printed then"),
+    OPTION_OUTPUT(OPTIONS, out, "OUT.db", NULL, "store to add to"),
+    OPTION_FLAG(
+        OPTIONS, complete, "complete",
+        "exit with 1, and print nothing, when a shard of an experiment is missing or not finished"),
     OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, store_forms,
-                  "print all of it afterwards, as one of"),
+                  "print all results afterwards, as one of"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -70,11 +70,10 @@ static const struct option_child children[] = {
 };
 const struct command cmd_merge = {
     .name = "merge",
-    .summary = "stores of shards into one",
+    .summary = "combine the stores of shards",
     .usage = "-o OUT.db A.db B.db ...",
-    .about = "Adds the results of several stores to one, which is made when it is not there. Runs "
-             "that two "
-             "stores share must be the same; if not, nothing of that store is added, and the exit "
+    .about = "Adds the results of several stores to one, which is created when missing. Runs that "
+             "two stores share must be equal. If not, nothing of that store is added, and the exit "
              "status is 1.",
     .operands = {"STORE.db", 1, UINT32_MAX, offsetof(OPTIONS, stores)},
     .children = children,

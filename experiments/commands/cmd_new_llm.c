@@ -64,9 +64,9 @@ static const char *const widths[] = {"4", "8", "16", NULL};
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_TEXT(OPTIONS, hf, "hf", "FILE", NULL, "the config.json of the model on Hugging Face"),
+    OPTION_TEXT(OPTIONS, hf, "hf", "FILE", NULL, "config.json of the model on Hugging Face"),
     OPTION_CHOICE(OPTIONS, bits, "bits", "N", NULL, widths,
-                  "weights of that width, in the format of the shipped models (default: as the "
+                  "width of the weights, in the format of the shipped models (default: as the "
                   "model is stored: quantization_config, dtype)"),
     NEW_FILE_OUTPUT(OPTIONS),
 };
@@ -76,12 +76,12 @@ static const struct option_child children[] = {
 };
 const struct command cmd_new_llm = {
     .name = "new-llm",
-    .summary = "a model file from a Hugging Face config.json",
+    .summary = "write a model file from a Hugging Face config.json",
     .usage = "NAME --hf config.json [--bits N] [-o FILE]",
-    .about = "Writes an LLM file that runs: its shape as the config.json of the model says, the "
-             "bytes of its weights as they are stored or as --bits says. What an LLM file cannot "
-             "say is refused with the key that says it. `--llm config.json` reads the same "
-             "directly.",
+    .about =
+        "Writes an LLM file that runs. Its shape comes from the config.json of the model, and the "
+        "bytes of its weights are those stored, or those of --bits. A property that an LLM file "
+        "cannot represent is refused with its key. `--llm config.json` reads the same directly.",
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
     .children = children,
     .bytes = sizeof(OPTIONS),

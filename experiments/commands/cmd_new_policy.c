@@ -155,11 +155,10 @@ static const struct option_child children[] = {
 };
 const struct command cmd_new_policy = {
     .name = "new-policy",
-    .summary = "a policy plug-in to start from, with its Makefile and test",
+    .summary = "write a policy plug-in to start from, with its Makefile and test",
     .usage = "NAME [-o DIR]",
     .about = "Writes a policy plug-in to start from: NAME.c, a Makefile that builds NAME.so, and "
-             "test.sh, "
-             "which runs it, checks it (check-policy) and compares it with fcfs. NAME is "
+             "test.sh, which runs it, checks it (check-policy) and compares it with fcfs. NAME is "
              "[a-z][a-z0-9-]*, up to 40 letters.",
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
     .notes = "Then: make -C DIR XPUSIM_INCLUDE=FOLDER ; xpusim check-policy DIR/NAME.so\n"

@@ -108,15 +108,15 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, like, "like", "SOC", "core-ultra-7-155h",
-                "the sibling: a shipped name or a file"),
-    OPTION_NUMBER(OPTIONS, ddr_peak_gbs, "ddr-peak", "GB/s", NULL, 0.1, 1e5,
-                  "data sheet bandwidth of the memory; bandwidths follow it (default: the "
-                  "sibling's)"),
+                "similar chip: a shipped name or a file"),
+    OPTION_NUMBER(
+        OPTIONS, ddr_peak_gbs, "ddr-peak", "GB/s", NULL, 0.1, 1e5,
+        "datasheet bandwidth of the memory; bandwidths follow it (default: the similar chip's)"),
     OPTION_NUMBER(OPTIONS, memory_gb, "memory", "GB", NULL, 0.01, 1e6,
-                  "memory (default: the sibling's)"),
-    OPTION_TEXTS(OPTIONS, peaks, "peak", "DEVICE=TFLOP/s", MAX_PEAKS,
-                 "data sheet rate of a device; its rates follow it; repeated (default: the "
-                 "sibling's)"),
+                  "memory (default: the similar chip's)"),
+    OPTION_TEXTS(
+        OPTIONS, peaks, "peak", "DEVICE=TFLOP/s", MAX_PEAKS,
+        "datasheet rate of a device; its rates follow it; repeated (default: the similar chip's)"),
     NEW_FILE_OUTPUT(OPTIONS),
 };
 static const struct option_child children[] = {
@@ -125,13 +125,14 @@ static const struct option_child children[] = {
 };
 const struct command cmd_new_soc = {
     .name = "new-soc",
-    .summary = "a machine file to start from, made from a sibling's",
+    .summary = "write a machine file to start from, made from a similar chip's",
     .usage = "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s ...] [-o "
              "FILE]",
-    .about = "Writes a SoC file that runs: every number of the sibling, marked assumed, with its "
-             "source. Rates, bandwidths and launches have the range that predictions from one SoC "
-             "to another were off by where both are published, so `compare --uncertainty` says "
-             "what hangs on them. The sibling's fits are left out.",
+    .about =
+        "Writes a SoC file that runs: every number of a similar chip, marked assumed, with its "
+        "source. Rates, bandwidths and launches get the range of the errors of predictions from "
+        "one SoC to another, where both are published. So `compare --uncertainty` prints the "
+        "effect of these numbers. The similar chip's fits are left out.",
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
     .children = children,
     .bytes = sizeof(OPTIONS),

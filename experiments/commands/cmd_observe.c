@@ -79,23 +79,24 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, observe.url, "url", "URL", NULL,
-                "the server, up to /v1: http://127.0.0.1:8080/v1"),
-    OPTION_TEXT(OPTIONS, observe.model, "model", "NAME", "default", "the model's name there"),
-    OPTION_TEXT(OPTIONS, config.trace, "trace", "FILE.csv", NULL, "the requests"),
-    OPTION_FLAG(OPTIONS, observe.chat, "chat", "chat/completions instead of completions"),
+                "address of the server, up to /v1: http://127.0.0.1:8080/v1"),
+    OPTION_TEXT(OPTIONS, observe.model, "model", "NAME", "default",
+                "name of the model on the server"),
+    OPTION_TEXT(OPTIONS, config.trace, "trace", "FILE.csv", NULL, "trace of the requests"),
+    OPTION_FLAG(OPTIONS, observe.chat, "chat", "use chat/completions instead of completions"),
     OPTION_NUMBER(OPTIONS, observe.timeout_s, "timeout", "S", "300", 0.001, 1e6,
-                  "after which a request is given up"),
+                  "time after which a request is given up"),
     OPTION_NUMBER(OPTIONS, observe.scale, "scale", "X", "1", 1e-6, 1e6,
-                  "arrivals and gaps times this"),
-    OPTION_OUTPUT(OPTIONS, out, "FILE.csv", NULL, "where to write (default: standard output)"),
+                  "factor on arrivals and gaps"),
+    OPTION_OUTPUT(OPTIONS, out, "FILE.csv", NULL, "write here (default: standard output)"),
 };
 static const struct option_child children[] = {OPTION_ROWS(NULL, rows), {0}};
 const struct command cmd_observe = {
     .name = "observe",
-    .summary = "a trace against a real server with OpenAI's interface, as validate --run reads it",
+    .summary = "replay a trace on a real server with OpenAI's interface, for validate --run",
     .usage = "--url URL --trace T.csv [-o run.csv] [options]",
-    .about = "Sends the requests of a trace at their times, with streaming, and writes when the "
-             "first and the last token of each came and how many were seen. A server that "
+    .about = "Sends the requests of a trace at their times, with streaming. Writes the arrival of "
+             "the first and the last token of each, and the number of tokens. A server that "
              "refuses, breaks off or is silent makes rows with another status than ok.",
     .children = children,
     .bytes = sizeof(OPTIONS),

@@ -94,15 +94,16 @@ static const char *const formats[] = {"svg", "png", "both", NULL};
 #define OPTIONS struct plot_options
 
 static const struct option_row rows[] = {
-    OPTION_OUTPUT(OPTIONS, dir, "DIR", ".", "where to write; made when it is not there"),
+    OPTION_OUTPUT(OPTIONS, dir, "DIR", ".", "folder to write to; created when missing"),
     OPTION_CHOICE(OPTIONS, format, "format", "F", "both", formats, "one of"),
     OPTION_TEXTS(OPTIONS, metrics, "metric", "NAME", FIGURE_MAX_METRICS,
-                 "what to draw instead of the figure's own; repeated"),
-    OPTION_TEXT(OPTIONS, request.x, "x", "AXIS", NULL, "axis of a sweep (default: what varies)"),
+                 "metric to draw instead of the figure's own; repeated"),
+    OPTION_TEXT(OPTIONS, request.x, "x", "AXIS", NULL,
+                "axis of a sweep (default: the setting that varies)"),
     OPTION_TEXT(OPTIONS, request.y, "y", "AXIS", NULL, "likewise"),
     OPTION_NUMBER(OPTIONS, request.from_s, "from", "S", NULL, 0.0, 1e9,
                   "start of the window of a timeline, in seconds"),
-    OPTION_NUMBER(OPTIONS, request.to_s, "to", "S", NULL, 1e-9, 1e9, "its end"),
+    OPTION_NUMBER(OPTIONS, request.to_s, "to", "S", NULL, 1e-9, 1e9, "end of the window"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -111,13 +112,12 @@ static const struct option_child children[] = {
 };
 const struct command cmd_plot = {
     .name = "plot",
-    .summary = "figures from results, as SVG and PNG",
+    .summary = "draw figures from results, as SVG and PNG",
     .usage = "NAME [-o DIR] [options] INPUT...\n"
              "list [--json|--csv|--markdown]",
     .about = "Draws a figure from exported results: DIR/NAME.svg, DIR/NAME.png and the data, "
-             "DIR/NAME.tsv. "
-             "`xpusim plot list` shows the figures and what each reads, in the forms below. INPUT "
-             "is FILE or LABEL=FILE.",
+             "DIR/NAME.tsv. `xpusim plot list` shows the figures and the input of each, in the "
+             "formats below. INPUT is FILE or LABEL=FILE.",
     .operands = {"NAME", 1, 1 + FIGURE_MAX_INPUTS, offsetof(OPTIONS, words)},
     .children = children,
     .bytes = sizeof(OPTIONS),

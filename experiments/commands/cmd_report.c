@@ -95,14 +95,15 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct page
 
 static const struct option_row rows[] = {
-    OPTION_OUTPUT(OPTIONS, path, "FILE.html", NULL, "the page, written whole or not at all"),
-    OPTION_TEXT(OPTIONS, store, "store", "FILE.db", NULL,
-                "a section for every comparison that a store holds, as `compare --store FILE.db` "
-                "shows them"),
+    OPTION_OUTPUT(OPTIONS, path, "FILE.html", NULL, "write the page here, whole or not at all"),
+    OPTION_TEXT(
+        OPTIONS, store, "store", "FILE.db", NULL,
+        "add a section for every comparison of a store, as `compare --store FILE.db` shows them"),
     OPTION_NUMBER(OPTIONS, all.from_s, "from", "S", NULL, 0.0, 1e9,
                   "start of the window of timelines, in seconds"),
-    OPTION_NUMBER(OPTIONS, all.to_s, "to", "S", NULL, 1e-9, 1e9, "its end (default: 60 later)"),
-    OPTION_FLAG(OPTIONS, no_figures, "no-figures", "no figures by gnuplot"),
+    OPTION_NUMBER(OPTIONS, all.to_s, "to", "S", NULL, 1e-9, 1e9,
+                  "end of the window (default: 60 later)"),
+    OPTION_FLAG(OPTIONS, no_figures, "no-figures", "leave out figures by gnuplot"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -111,18 +112,17 @@ static const struct option_child children[] = {
 };
 const struct command cmd_report = {
     .name = "report",
-    .summary = "comparisons as one HTML page",
+    .summary = "write comparisons as one HTML page",
     .usage = "RESULT... -o FILE.html",
     .about =
         "Writes one self-contained HTML page. Results of `xpusim compare --json` become sections: "
-        "which "
-        "policy, by how much, how sure, at what energy, how far to trust the hardware model; "
-        "figures, tables, every number of the model with its source, and how to get the results "
-        "again. Of other files (compare --load --json, run --requests, run --timeline, list "
-        "kernels --json, characterize --csv, graphs --gantt --json, explain --interference "
-        "--json) the figures are drawn that `xpusim plot list` names for them. Of sweeps it "
-        "draws none: their axes are yours to choose (`xpusim plot`). The page needs no network, "
-        "and JavaScript for sorting and searching only.",
+        "the best policy, by how much, with which uncertainty, at what energy, and how far to "
+        "trust the hardware model. A section has figures, tables, every number of the model with "
+        "its source, and the commands that repeat the results.\n\nOther files become the figures "
+        "that `xpusim plot list` names for them: compare --load --json, run --requests, run "
+        "--timeline, list kernels --json, characterize --csv, graphs --gantt --json, explain "
+        "--interference --json. Sweeps become none, because you choose their axes (`xpusim plot`). "
+        "The page needs no network, and JavaScript only for sorting and searching.",
     .operands = {"RESULT", 0, FIGURE_MAX_INPUTS, offsetof(OPTIONS, files)},
     .children = children,
     .bytes = sizeof(OPTIONS),

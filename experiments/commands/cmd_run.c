@@ -228,18 +228,19 @@ static const struct option_row rows[] = {
     OPTION_FILE(OPTIONS, timeline, "timeline", "FILE.json[.gz]",
                 "write the schedule for ui.perfetto.dev (Chrome trace events)"),
     OPTION_NUMBER(OPTIONS, from_s, "from", "S", NULL, 0.0, 1e9,
-                  "only what the timeline shows from this instant on, in seconds"),
-    OPTION_NUMBER(OPTIONS, to_s, "to", "S", NULL, 1e-9, 1e9, "and up to this one"),
-    OPTION_CHOICE(OPTIONS, detail, "timeline-detail", "D", NULL, details,
-                  "what the timeline shows of a device (default: kernels where --to ends it, else "
-                  "launches)"),
+                  "start of the timeline's window, in seconds (default: the begin)"),
+    OPTION_NUMBER(OPTIONS, to_s, "to", "S", NULL, 1e-9, 1e9,
+                  "end of the timeline's window, in seconds (default: the end)"),
+    OPTION_CHOICE(
+        OPTIONS, detail, "timeline-detail", "D", NULL, details,
+        "detail of a device in the timeline (default: kernels where --to is given, else launches)"),
     OPTION_TEXT(OPTIONS, replay, "replay", "FILE", NULL,
-                "instead of a policy, the decisions of such a file"),
+                "replay the decisions of such a file, instead of a policy"),
     OPTION_TEXT(OPTIONS, trouble, "trouble", "DIR", "xpusim-trouble",
-                "where a run that its policy spoils leaves the smallest trace that shows it, with "
-                "decisions and timeline; '' for nowhere"),
+                "folder for a minimal reproducer, with decisions and timeline, if the policy "
+                "breaks the run; '' for none"),
     OPTION_FLAG(OPTIONS, steady, "steady",
-                "means of the steady state from this one run, with intervals (batch means); "
+                "print means of the steady state from this one run, with intervals (batch means); "
                 "refused when it has none"),
 };
 static const struct option_child children[] = {
@@ -252,9 +253,10 @@ static const struct option_child children[] = {
 };
 const struct command cmd_run = {
     .name = "run",
-    .summary = "one simulation: a policy, a machine, a workload",
+    .summary = "simulate one policy on one machine and workload",
     .usage = "--policy P [options]",
-    .about = "Simulates one policy on one machine and workload, and prints what happened.",
+    .about = "Simulates one policy on one machine and workload, and prints latencies, throughput, "
+             "use of the devices and energy.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

@@ -122,11 +122,11 @@ static const struct option_row rows[] = {
         "Such as all.norm_e2e_per_token_s.mean<=0.1, reactive.e2e_s.p90<=20, or with "
         "--ttft-slo and --tpot-slo reactive.slo_attainment_frac>=0.9"),
     OPTION_NUMBER(OPTIONS, search.precision_frac, "precision", "F", "0.05", 0.001, 10.0,
-                  "stop when the two ends differ by this share"),
+                  "share by which the two ends may differ at the end"),
     OPTION_NUMBER(OPTIONS, search.confidence_frac, "confidence", "F", "0.95", 0.5, 0.9999,
-                  "of the whole statement, per policy"),
+                  "confidence of the whole statement, per policy"),
     OPTION_COUNT(OPTIONS, search.min_replications, "replications", "N", "10", 2, 10000,
-                 "of the first look at a rate; up to 8 N when in doubt"),
+                 "runs of the first look at a rate; up to 8 N when in doubt"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -137,11 +137,11 @@ static const struct option_child children[] = {
 };
 const struct command cmd_search = {
     .name = "search",
-    .summary = "the highest rate a policy sustains under SLOs",
+    .summary = "find the highest rate a policy sustains under SLOs",
     .usage = "--policy P1 [--policy P2 ...] --slo METRIC<=VALUE ... [options]",
     .about =
-        "Finds how far the workload's rates can be raised while every SLO holds: bisection, with "
-        "as many replications at each rate as it takes to tell, and a confidence statement.",
+        "Finds how far the workload's rates can be raised while every SLO holds. It is a bisection "
+        "with as many replications at each rate as the decision needs, and a confidence statement.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

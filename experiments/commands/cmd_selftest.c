@@ -33,8 +33,8 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, controls, "controls",
-                "negative controls instead: change one mechanism at a time and see whether the "
-                "results move the way it says"),
+                "run negative controls instead: change one mechanism at a time, and check that the "
+                "results move as expected"),
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
@@ -43,11 +43,10 @@ static const struct option_child children[] = {
 };
 const struct command cmd_selftest = {
     .name = "selftest",
-    .summary = "closed-form checks of this installation, in seconds",
+    .summary = "check this installation against closed forms, in seconds",
     .usage = "[--controls] [--quiet]",
     .about = "Checks closed forms and the laws every run must obey on the shipped machine, in "
-             "seconds. Exit "
-             "status 1 when one does not hold.",
+             "seconds. Exit 1 when one does not hold.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

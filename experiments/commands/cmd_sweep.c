@@ -205,27 +205,28 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_OUTPUT(OPTIONS, store, "STORE.db", NULL, "the store; made when it is not there"),
-    OPTION_TEXT(OPTIONS, store, "store", "STORE.db", NULL, "the same: what other commands call it"),
+    OPTION_OUTPUT(OPTIONS, store, "STORE.db", NULL, "store; created when missing"),
+    OPTION_TEXT(OPTIONS, store, "store", "STORE.db", NULL,
+                "like -o, by the name of other commands"),
     OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, store_forms,
-                  "afterwards, print this experiment's results, as one of"),
+                  "print this experiment's results afterwards, as one of"),
     OPTION_ROW(COUNT, OPTIONS, work.how.parallel, uint32_t, "jobs", "J",
-               "runs at once (default: processors; of a Slurm task, 1)", .min = 1, .max = 4096,
+               "runs at once (default: processors; in a Slurm task: 1)", .min = 1, .max = 4096,
                .given = 1 + OPTION_AT(OPTIONS, jobs_given, bool)),
     OPTION_NUMBER(OPTIONS, work.how.cpu_limit_s, "time-limit", "S", "600", 1.0, 1e7,
-                  "CPU seconds after which a run is given up"),
+                  "CPU seconds after which a run is stopped"),
     OPTION_COUNT(OPTIONS, memory_limit_mb, "memory-limit", "MB", NULL, 16, 100000000,
-                 "address space a run may use (default: no limit)"),
+                 "address space of a run, in MB (default: no limit)"),
     OPTION_OWN(take_shard, "shard", "I/N",
-               "only every Nth run, from I = 0 (N counts as 0, so 1/N to N/N will do too); `xpusim "
-               "merge` puts the stores together"),
+               "run only every Nth run, from I = 0 (N counts as 0, so 1/N to N/N will do too); "
+               "`xpusim merge` combines the stores"),
     OPTION_FLAG(OPTIONS, fail_fast, "fail-fast", "stop at the first run that fails"),
-    OPTION_FLAG(OPTIONS, yes, "yes", "do it, even when it is more than 100000 runs"),
+    OPTION_FLAG(OPTIONS, yes, "yes", "run even more than 100000 runs"),
     OPTION_FLAG(OPTIONS, dry_run, "dry-run",
-                "check the file, print how many runs it has, and are done"),
+                "check the file and print its number of runs, without running them"),
     OPTION_COUNT(OPTIONS, slurm.tasks, "slurm", "TASKS", NULL, 1, 100000,
-                 "instead of running here: submit a job array of so many shards, and a job that "
-                 "merges them into STORE.db; --jobs is the number of processors per task"),
+                 "submit a job array of so many shards, and a job that merges them into STORE.db, "
+                 "instead of running here; --jobs is the number of processors per task"),
     OPTION_OWN_LIST(take_slurm_option, "slurm-option", "OPT",
                     "option of both jobs, as --slurm-option=--partition=long; repeated"),
     OPTION_FLAG(OPTIONS, slurm_scripts, "slurm-scripts",
@@ -240,15 +241,12 @@ static const struct option_child children[] = {
 };
 const struct command cmd_sweep = {
     .name = "sweep",
-    .summary = "an experiment file: many runs into a store, resumable, in shards",
+    .summary = "run an experiment file: many runs into a store, resumable, in shards",
     .usage = "SPEC.json -o STORE.db [options]\n"
              "-o STORE.db --export csv|json",
-    .about =
-        "Runs what is missing of an experiment (docs/concepts/experiments.md describes the file), "
-        "and "
-        "keeps "
-        "the results in an SQLite file. Interrupted or killed, the same command goes on. Without "
-        "SPEC it prints what a store holds.",
+    .about = "Runs what is missing of an experiment (docs/concepts/experiments.md describes the "
+             "file), and keeps the results in an SQLite file. The same command continues an "
+             "interrupted or killed one. Without SPEC it prints the results in a store.",
     .operands = {"SPEC.json", 0, 1, offsetof(OPTIONS, files)},
     .children = children,
     .bytes = sizeof(OPTIONS),

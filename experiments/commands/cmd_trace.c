@@ -160,40 +160,40 @@ static int stats(void *values, struct err *e)
 #define OPTIONS struct options
 #define OUTPUT                                                                                     \
     OPTION_OUTPUT(OPTIONS, output, "FILE", NULL,                                                   \
-                  "where the trace goes, whole or not at all (default: standard output)")
+                  "write the trace here, whole or not at all (default: standard output)")
 
 static const struct option_row gen_rows[] = {
-    OPTION_TEXT(OPTIONS, workload, "workload", "SPEC", NULL, "what to generate, see below"),
-    OPTION_SEED(OPTIONS, seed, "seed", "1", "of the generator"),
+    OPTION_TEXT(OPTIONS, workload, "workload", "SPEC", NULL, "workload to generate, see below"),
+    OPTION_SEED(OPTIONS, seed, "seed", "1", "seed of the generator"),
     OUTPUT,
 };
 #define IMPORT struct trace_import_options
 static const struct option_row import_rows[] = {
-    OPTION_ROW(
-        TEXT, IMPORT, format, const char *, "format", "FORMAT",
-        "of the file; without it, as which it is recognised (traces/README.md says what each "
-        "holds)",
-        .names = trace_formats),
-    OPTION_CHOICE(IMPORT, cls, "class", "CLASS", NULL, words_classes, "of every request"),
+    OPTION_ROW(TEXT, IMPORT, format, const char *, "format", "FORMAT",
+               "format of the file; traces/README.md describes each (default: recognised by the "
+               "file's beginning)",
+               .names = trace_formats),
+    OPTION_CHOICE(IMPORT, cls, "class", "CLASS", NULL, words_classes, "class of every request"),
     OPTION_NUMBER(IMPORT, from_s, "from", "S", "0", 0.0, 1e9,
-                  "only sessions that begin at S or later; S becomes 0"),
-    OPTION_NUMBER(IMPORT, to_s, "to", "S", "1e9", 0.0, 1e9, "only sessions that begin before S"),
+                  "first start of a session that is taken; it becomes 0"),
+    OPTION_NUMBER(IMPORT, to_s, "to", "S", "1e9", 0.0, 1e9,
+                  "sessions that begin here or later are left out"),
     OPTION_NUMBER(IMPORT, rate_scale, "rate-scale", "X", "1", 1e-6, 1e6,
-                  "sessions begin X times as often; gaps within them stay"),
+                  "factor on how often sessions begin; gaps within them stay"),
     OPTION_NUMBER(IMPORT, sample_frac, "sample", "SHARE", "1", 0.0, 1.0,
-                  "so much of the sessions, drawn by --seed"),
-    OPTION_SEED(IMPORT, seed, "seed", "1", "of --sample, and of drawn arrivals"),
+                  "share of the sessions, drawn by --seed"),
+    OPTION_SEED(IMPORT, seed, "seed", "1", "seed of --sample, and of drawn arrivals"),
     OPTION_FLAG(IMPORT, link, "link",
-                "a prompt that continues all whole blocks of an earlier one (hash_ids) becomes "
-                "the next turn of its session"),
+                "link sessions: a prompt that continues all whole blocks of an earlier one "
+                "(hash_ids) becomes its next turn"),
     OPTION_FLAG(IMPORT, history, "history",
-                "the prompt of a turn begins with the prompt and the answer before it"),
+                "let the prompt of a turn begin with the prompt and the answer before it"),
     OPTION_NUMBER(IMPORT, chars_per_token, "chars-per-token", "X", "4", 0.1, 100.0,
-                  "of texts (sharegpt)"),
+                  "characters per token of texts (sharegpt)"),
     OPTION_NUMBER(IMPORT, rate_per_min, "rate-per-min", "X", NULL, 1e-6, 1e6,
-                  "conversations that begin in a minute (Poisson), of texts without times"),
+                  "conversations that begin in a minute (Poisson), for texts without times"),
     OPTION_NUMBER(IMPORT, think_s, "think-s", "S", "10", 0.0, 1e6,
-                  "from an answer to the next turn, of texts without times"),
+                  "time from an answer to the next turn, for texts without times"),
 };
 static const struct option_row import_output_rows[] = {OUTPUT};
 static const struct option_table gen_own = OPTION_TABLE(NULL, gen_rows);
@@ -240,7 +240,7 @@ const struct command cmd_trace = {
     .usage = "gen --workload SPEC [--seed N] [-o FILE.csv]\n"
              "import FILE [--format FORMAT] -o OUT.csv\n"
              "stats FILE.csv [--json]",
-    .about = "Makes a trace, converts another tool's, or describes one.",
+    .about = "Creates a trace, converts another tool's, or describes one.",
     .print_notes = trace_generator_help,
     .subcommands = subcommands,
 };

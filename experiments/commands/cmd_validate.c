@@ -36,15 +36,14 @@ static const struct option_child children[] = {
 };
 const struct command cmd_validate = {
     .name = "validate",
-    .summary = "predictions against measured points and runs",
+    .summary = "compare predictions with measured points and runs",
     .usage = "--points FILE.csv [--soc S] [options]\n"
              "--run FILE --soc S --llm M --policy P [options]",
-    .about =
-        "--points predicts every row of a table of published measurements from the shipped SoC "
-        "and LLM files, or says why not, and sums the errors up by SoC, device, metric, prompt "
-        "length and model. --run replays the arrivals and token counts of a measured serving "
-        "run under a policy, and says how far the simulated latencies are off; KV capacity is "
-        "an input: --kv-capacity.",
+    .about = "--points predicts every row of a table of published measurements from the shipped "
+             "SoC and LLM files, or prints why it cannot. It sums the errors up by SoC, device, "
+             "metric, prompt length and model.\n\n--run replays the arrivals and token counts of a "
+             "measured serving run under a policy, and prints the errors of the simulated "
+             "latencies. KV capacity is an input: --kv-capacity.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

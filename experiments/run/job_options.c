@@ -17,8 +17,8 @@ static void init(void *target)
 
 #define TIME_LIMIT                                                                                 \
     OPTION_ROW(NUMBER, JOBS, how.cpu_limit_s, double, "time-limit", "S",                           \
-               "CPU seconds after which a run is given up; one that waits (a sleep, a lock) may "  \
-               "so for as long, but at most 60",                                                   \
+               "CPU seconds after which a run is stopped; one that waits (a sleep, a lock) may "   \
+               "take as long, but at most 60",                                                     \
                .preset = "600", .min = 1.0, .max = 1e7, .aside = true)
 
 static const struct option_row rows[] = {
@@ -27,8 +27,8 @@ static const struct option_row rows[] = {
                .max = 4096, .aside = true),
     TIME_LIMIT,
     OPTION_FILE(JOBS, path, "store", "FILE.db",
-                "keeps the runs in an SQLite file, and takes from it those that it holds: of the "
-                "same program, configuration, requests, policy and seed"),
+                "keep the runs in an SQLite file, and reuse those that it has, of the same "
+                "program, configuration, requests, policy and seed"),
 };
 
 static const struct option_row time_limit_rows[] = {TIME_LIMIT};
@@ -41,9 +41,9 @@ const struct option_table time_limit_option_table = OPTION_TABLE(NULL, time_limi
 
 static const struct option_row sample_rows[] = {
     OPTION_FLAG(SAMPLES, sketch, "sketch",
-                "quantiles within 0.5 %, in memory that grows with waiting requests only (default "
-                "above 100,000 requests)"),
-    OPTION_FLAG(SAMPLES, exact, "exact", "keeps every sample: 1.2 kB per request"),
+                "compute quantiles within 0.5 %, in memory that grows with waiting requests only "
+                "(default above 100,000 requests)"),
+    OPTION_FLAG(SAMPLES, exact, "exact", "keep every sample: 1.2 kB per request"),
 };
 const struct option_table sample_option_table = OPTION_TABLE(NULL, sample_rows);
 

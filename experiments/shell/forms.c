@@ -49,7 +49,7 @@ static int take_form(void *target, const struct option_row *row, const char *arg
         .name = (name_), .help = (help_), .kind = OPTION_KIND_OWN, .take = take_form,              \
         .aside = true                                                                              \
     }
-#define JSON FORM("json", "results as JSON")
+#define JSON FORM("json", "print results as JSON")
 /* For docs/schemas/make.py; people read the schemas there. */
 #define SCHEMA                                                                                     \
     {                                                                                              \
@@ -59,13 +59,13 @@ static int take_form(void *target, const struct option_row *row, const char *arg
 #define QUIET                                                                                      \
     {                                                                                              \
         .name = "quiet", .letter = 'q', .kind = OPTION_KIND_FLAG, .aside = true,                   \
-        .offset = offsetof(struct option_output, quiet), .help = "no progress, no notes"           \
+        .offset = offsetof(struct option_output, quiet), .help = "print no progress and no notes"  \
     }
 
 static const struct option_row output_rows[] = {
     JSON,
-    FORM("csv", "results as CSV: the first table, or name,value"),
-    FORM("markdown", "results as Markdown"),
+    FORM("csv", "print results as CSV: the first table, or name,value"),
+    FORM("markdown", "print results as Markdown"),
     SCHEMA,
     QUIET,
 };

@@ -11,25 +11,45 @@
 #define WIDTH 96
 #define NAME_COLUMNS 24 /* names up to so long have their text on the same line */
 
-/* Text from column `at` on, wrapped at WIDTH, further lines indented. Line ends in it stay. */
+/* The column at which the text of a list's row begins ("  label   text"); 0 for other lines. */
+static int row_column(const char *line)
+{
+    size_t n = strspn(line, " ");
+    const char *gap = n > 0 ? strstr(line + n, "  ") : NULL;
+    if (gap == NULL || gap > line + strcspn(line, "\n")) {
+        return (int)n;
+    }
+    return (int)(gap - line + (ptrdiff_t)strspn(gap, " "));
+}
+
+/* Text from column `at` on, wrapped at WIDTH, further lines indented: those of a row of a list to
+ * where its text begins. Line ends in it stay. */
 static void put_wrapped(FILE *out, const char *text, int indent, int at)
 {
+    int column = indent;
     for (const char *p = text; *p != '\0';) {
         if (*p == '\n') {
             (void)fputc('\n', out);
             at = 0;
+            column = indent;
             p++;
             continue;
         }
+        if (at == 0 && *p == ' ') {
+            column = row_column(p);
+            (void)fwrite(p, 1, (size_t)column, out);
+            p += column;
+            at = column;
+        }
         size_t word = strcspn(p, " \n");
-        if (at > indent && at + 1 + (int)word > WIDTH) {
+        if (at > column && at + 1 + (int)word > WIDTH) {
             (void)fputc('\n', out);
             at = 0;
         }
-        if (at < indent) {
-            (void)fprintf(out, "%*s", indent - at, "");
-            at = indent;
-        } else if (at > indent) {
+        if (at < column) {
+            (void)fprintf(out, "%*s", column - at, "");
+            at = column;
+        } else if (at > column) {
             (void)fputc(' ', out);
             at++;
         }
