@@ -172,21 +172,27 @@ def print_paper(paper, title, neutral, profile):
 
 
 def print_readings(claims):
-    """Claims whose set-up a text leaves open: every reading, and why."""
-    print("### Readings of the set-ups\n")
-    for claim, taken, rows in claims:
-        if len(rows) == 1 and not taken.get("why") and not taken.get("setup"):
-            continue
-        print(f"**{claim}.**" + (f" The text: {taken['setup']}." if taken.get("setup") else ""))
-        for r in rows:
-            mark = " (taken)" if r["taken"] and len(rows) > 1 else ""
-            check = deciding(r)
-            shown = f"; {check['name']}: {simulated(check)}" if check else ""
-            why = f": {r['why']}" if r.get("why") else ""
-            print(f"* `{r['reading']}`{mark}: *{r['verdict']}*{shown}{why}.")
-        if taken.get("reason"):
-            print(f"* Why: {taken['reason']}.")
+    """What a text leaves open of a set-up: the readings, once; then each claim under each of them."""
+    why = {r["reading"]: r["why"] for _, _, rows in claims for r in rows if r.get("why")}
+    if why:
+        print("### Readings of the set-ups\n\nA text may leave a set-up open. Each reading is judged separately, on the "
+              "default machine; the one taken is in bold.\n")
+        print("| reading | what it changes, and why |\n|---|---|")
+        print("| `stated` | nothing: the quantities as the claims file has them |")
+        for name, text in why.items():
+            print(f"| `{name}` | {cell(text)} |")
+        print("\n| claim | reading | verdict | deciding check | simulated |\n|---|---|---|---|---|")
+        for claim, taken, rows in claims:
+            for r in rows if len(rows) > 1 else []:
+                check = deciding(r)
+                name = f"**`{r['reading']}`**" if r is taken else f"`{r['reading']}`"
+                print(f"| {claim} | {name} | {r['verdict']} | {cell(check['name'])} | {simulated(check)} |")
         print()
+    print("### What decided\n\n| claim | the text's set-up | what decided, and remarks |\n|---|---|---|")
+    for claim, taken, _ in claims:
+        if taken.get("setup") or taken["reason"] not in ("as published", "every check as published"):
+            print(f"| {claim} | {cell(taken.get('setup') or '')} | {cell(taken['reason'])} |")
+    print()
 
 
 def print_fit(fit):
@@ -223,7 +229,7 @@ def print_fit(fit):
 
 
 def figures(fit, folder):
-    """Two pictures of a fit, by gnuplot; their data beside them."""
+    """Two pictures of a fit, by gnuplot."""
     ids = fit["claims"]
     style = os.path.join(HERE, "..", "..", "plots", "style.gp")
     left = fit["ranges"]["together"]

@@ -25,3 +25,14 @@ if $again "$dir/kinder.json" >"$dir/seen"; then
 fi
 grep -q "B6: reproduced, but its numbers say direction" "$dir/seen"
 grep -q "B6: .*reactive/min: reproduced, but" "$dir/seen"
+
+# README's counts are those of the page.
+count() { awk -F'|' -v machine="$1" -v column="$2" '$3 ~ machine { n += $column } END { print n }' docs/claims.md; }
+line=$(grep "Do the papers' results hold" README.md)
+for n in "$(count 'anchored|phones' 4) are reproduced" "$(count 'anchored|phones' 5) calibrated" \
+    "$(count 'anchored|phones' 8) not reproduced"; do
+    case $line in
+    *"$n"*) ;;
+    *) echo "README says of claims: $line; docs/claims.md: $n" && exit 1 ;;
+    esac
+done
