@@ -322,7 +322,7 @@ bool core_consistent(const struct core *c)
     SIM_ASSERT(c->last_progress_ns <= c->sched.now_ns);
     SIM_ASSERT(c->area_from_ns <= c->sched.now_ns);
     SIM_ASSERT(c->area_request_ns >= 0.0 && c->sojourn_ns >= 0.0);
-    SIM_ASSERT(c->news_seen <= c->news);
+    SIM_ASSERT(c->events_seen <= c->result->events);
     const struct sim_audit *a = &c->result->audit;
     SIM_ASSERT(a->arrived == a->finished + a->shed + c->n_live);
     SIM_ASSERT(a->tokens_produced == a->tokens_expected);

@@ -267,7 +267,7 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     if (c->joins != NULL && !joins_may_arrive(c, row)) {
         return;
     }
-    c->news++;
+    c->result->events++;
     area_update(c); /* with as many as there were until now */
     struct full_request *r = request_new(c);
     const struct trace_row t = trace_row_at(c->setup->trace, row);
@@ -317,7 +317,7 @@ static uint32_t next_turn(const struct core *c, const struct trace_row *t, int64
 
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state)
 {
-    c->news++;
+    c->result->events++;
     area_update(c);
     const struct trace_row t = trace_row_at(c->setup->trace, r->row);
     int64_t now = c->sched.now_ns;
@@ -392,12 +392,12 @@ void core_request_cancel(struct core *c, struct full_request *r)
 
 void core_timer(struct core *c)
 {
-    c->news++;
+    c->result->events++;
 }
 
 void core_kv_moved(struct core *c, struct full_request *r, bool in)
 {
-    c->news++;
+    c->result->events++;
     SIM_ASSERT(r->alive && r->kv_moving && r->pub.pass == NULL);
     SIM_ASSERT(in == r->pub.kv_swapped);
     r->kv_moving = false;
@@ -449,7 +449,7 @@ static void bury_dead(struct core *c)
  * it. */
 static void rest(struct core *c)
 {
-    c->news_seen = c->news;
+    c->events_seen = c->result->events;
     bury_dead(c);
     SIM_ASSERT(core_consistent(c));
 }
@@ -470,7 +470,7 @@ int core_schedule(struct core *c)
 {
     /* Else results would depend on which kernels the executor made events of: a policy whose answer
      * changes with time would be asked at more instants. */
-    if (c->news == c->news_seen) {
+    if (c->result->events == c->events_seen) {
         return 0;
     }
     SIM_ASSERT(core_consistent(c)); /* also after what the executor brought */

@@ -64,7 +64,7 @@ struct full_pass {
     struct decodes decodes; /* of its decode segments */
     bool loses;             /* somebody cancelled one of its requests */
     int64_t formed_ns;
-    uint64_t formed_news, done_news, done_decisions;
+    uint64_t formed_events, done_events, done_decisions;
     /* When it is done: a decode segment of each request that decodes then, and their sums. */
     struct segment *going; /* owned, of the same capacity */
     struct decodes next;
@@ -217,8 +217,7 @@ struct core {
     const struct sim_refusal *last_refusal;
     enum counter refused_as; /* by the action that is being tried */
     const char *refused_why;
-    /* Changes that a policy can see: so far, and those that it has seen. */
-    uint64_t news, news_seen;
+    uint64_t events_seen; /* by the policy, of result->events */
 };
 
 /* What a launch would take, without contention: kernels of one op share on one device. */
@@ -283,9 +282,9 @@ void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);
 void core_timer(struct core *c);
 
 /* Calls the policy's schedule until it stops acting; buries the dead of the instant. Only at an
- * instant with news: an instant that only the executor knows of (a kernel inside a launch, a frame)
- * is none, whether it was simulated or skipped. Returns 0 or -ELOOP (a policy that acts for ever),
- * with result->message filled. */
+ * instant with events that it can see: an instant that only the executor knows of (a kernel inside
+ * a launch, a frame) is none, whether it was simulated or skipped. Returns 0 or -ELOOP (a policy
+ * that acts for ever), with result->message filled. */
 int core_schedule(struct core *c);
 
 /* The live request of that id, or NULL. O(live). */
@@ -409,6 +408,12 @@ static inline void core_progress(struct core *c)
 static inline bool core_believes(const struct core *c)
 {
     return c->setup->collapse && c->setup->decision_log == NULL;
+}
+
+/* Did anything happen that the policy has not seen? */
+static inline bool core_news(const struct core *c)
+{
+    return c->result->events != c->events_seen;
 }
 
 static inline void core_count(struct core *c, enum counter which)

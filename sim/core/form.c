@@ -211,7 +211,7 @@ static bool going_holds(const struct core *c, const struct full_pass *before)
 static const struct full_pass *followed(const struct core *c, const struct pass_spec *spec)
 {
     const struct full_pass *before = c->done;
-    if (before == NULL || before->done_news != c->news ||
+    if (before == NULL || before->done_events != c->result->events ||
         before->done_decisions != c->result->decisions || spec->n_segments < before->next.n) {
         return NULL;
     }
@@ -298,7 +298,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
     p->formed_ns = c->sched.now_ns;
-    p->formed_news = c->news;
+    p->formed_events = c->result->events;
     pub->policy_data = spec->policy_data;
     static const struct layer_ops fused = {1, {OP_LAYER}};
     pub->layer = spec->fused_layers ? fused : c->setup->llm->layer;

@@ -408,7 +408,7 @@ void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
     SIM_ASSERT(cold < c->cold_cap && generation <= k->generation);
     /* Its turn may have come meanwhile, and the entry be another's. */
     if (k->generation == generation && k->state == COLD_MOVING) {
-        c->news++;
+        c->result->events++;
         c->kv_blocks_free += k->blocks;
         k->blocks = 0;
         SIM_ASSERT(cold_may_become(k->state, COLD_SWAPPED));

@@ -250,7 +250,7 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
 
 void core_launch_over(struct core *c, struct full_launch *l)
 {
-    c->news++;
+    c->result->events++;
     CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, &c->sched, &l->pub);
     l->next_free = c->dead_launches;
     c->dead_launches = l;

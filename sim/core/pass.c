@@ -176,12 +176,13 @@ void core_pass_complete(struct core *c, struct full_pass *p)
 
 static void pass_notify(struct core *c, struct full_pass *p)
 {
-    c->news++;
+    c->result->events++;
     c->done = p;
-    p->done_news = c->news; /* with its own end: what comes after is news to who follows it */
+    p->done_events =
+        c->result->events; /* with its own end: what comes after is news to who follows it */
     p->done_decisions = c->result->decisions;
     /* Its launch and itself have ended since it was formed, and nothing else happened. */
-    bool alone = c->news == p->formed_news + 2 && p->n_left == 0;
+    bool alone = c->result->events == p->formed_events + 2 && p->n_left == 0;
     if (p->steady && alone && c->sched.now_ns < c->steady_until_ns && !core_believes(c) &&
         p->kv_blocks_next <= c->kv_blocks_free) {
         c->expected = p;
@@ -253,6 +254,7 @@ static void count_decisions(struct core *c, const struct repeat_record *r, uint3
     c->next_pass_id += formed;
     c->next_launch_id += formed;
     c->result->decisions += 2 * (uint64_t)formed;
+    c->result->events += 2 * (uint64_t)formed; /* the launch ended, the tokens came out */
     c->sched.epoch += idle + formed;
     c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + 2 * (uint64_t)formed;
 }
@@ -317,6 +319,7 @@ static void submit_again(struct core *c, struct full_launch *l, const struct rep
     count_decisions(c, r, r->n);
     p->pub.id = c->next_pass_id;
     p->formed_ns = c->sched.now_ns;
+    p->formed_events = c->events_seen = c->result->events;
     l->pub.id = c->next_launch_id;
     l->pub.submit_ns = c->sched.now_ns;
     SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_QUEUED) ||

@@ -252,7 +252,7 @@ void core_resident_done(struct core *c, struct resident *r)
 {
     SIM_REQUIRE(r->state == RESIDENT_PENDING, "what nobody waits for is there");
     SIM_ASSERT(resident_find(c, r->key) == r);
-    c->news++;
+    c->result->events++;
     r->state = RESIDENT_READY;
     core_progress(c);
     CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_READY);

@@ -116,8 +116,8 @@ struct sim_result {
     char scene[SIM_SCENE_BYTES];
     bool refused; /* the setup, before the first event: no run, but bad input */
     int64_t end_ns;
-    uint64_t events;    /* events handled */
-    uint64_t kernels;   /* kernels run, collapsed ones counted one by one */
+    uint64_t events;  /* that a policy can see: arrivals, ends of launches and passes, timers ... */
+    uint64_t kernels; /* kernels run, collapsed ones counted one by one */
     uint64_t decisions; /* accepted actions */
     uint64_t counters[COUNTER_COUNT];
     struct sim_refusal refusals[SIM_MAX_REFUSALS]; /* in order of their first; more are counted only

@@ -17,7 +17,7 @@ static struct channel_item *item_new(struct engine *e, struct channel *ch)
 static void loader_begin(struct engine *e)
 {
     struct channel *ch = &e->loader;
-    SIM_ASSERT(ch->head != NULL && ch->job.event == EVENTQ_NONE);
+    SIM_ASSERT(ch->head != NULL);
     job_start(e, &ch->job, ch->head->solo_ns, ch->head->bytes);
     /* From item to item it stays among the jobs: it never stops using the DDR between them. */
     if (!ch->job.active) {
@@ -28,9 +28,9 @@ static void loader_begin(struct engine *e)
 static void compiler_begin(struct engine *e)
 {
     struct channel *ch = &e->compiler;
-    SIM_ASSERT(ch->head != NULL && ch->job.event == EVENTQ_NONE);
-    ch->job.event = eventq_push(&e->queue, engine_after(e, ch->head->solo_ns),
-                                engine_order(e, EVENT_COMPILE, 0), 0);
+    SIM_ASSERT(ch->head != NULL && ch->event == EVENTQ_NONE);
+    ch->event = eventq_push(&e->queue, engine_after(e, ch->head->solo_ns),
+                            engine_order(e, EVENT_COMPILE, 0), 0);
 }
 
 static void append(struct channel *ch, struct channel_item *it)
@@ -159,7 +159,6 @@ static void compiler_next(struct engine *e)
 
 void channel_loader_event(struct engine *e)
 {
-    e->loader.job.event = EVENTQ_NONE;
     SIM_ASSERT(e->loader.head != NULL && e->loader.job.active);
     /* A copy, and the next item begins before the core hears of this one: what the core does now
      * may append, and finds the channel as it is then. */
@@ -178,7 +177,7 @@ void channel_loader_event(struct engine *e)
 
 void channel_compiler_event(struct engine *e)
 {
-    e->compiler.job.event = EVENTQ_NONE;
+    e->compiler.event = EVENTQ_NONE;
     SIM_ASSERT(e->compiler.head != NULL);
     struct resident *r = e->compiler.head->resident;
     recycle(&e->compiler, take_head(&e->compiler));
@@ -198,9 +197,9 @@ static bool cancel_in(struct engine *e, struct channel *ch, const struct residen
         }
         if (prev == NULL) {
             (void)take_head(ch);
-            if (ch->job.event != EVENTQ_NONE) {
-                eventq_cancel(&e->queue, ch->job.event);
-                ch->job.event = EVENTQ_NONE;
+            if (ch->event != EVENTQ_NONE) {
+                eventq_cancel(&e->queue, ch->event);
+                ch->event = EVENTQ_NONE;
             }
         } else {
             prev->next = it->next;

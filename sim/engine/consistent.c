@@ -41,7 +41,7 @@ static void check_queue(const struct engine *e, struct pending *n)
     SIM_ASSERT(n->of[EVENT_ARRIVAL] + n->of[EVENT_TURN] == e->arrivals_pending);
     SIM_ASSERT(n->of[EVENT_ARRIVAL] <= 1); /* the trace's next one, and no more */
     SIM_ASSERT(n->of[EVENT_PASS_TAIL] == e->power.tails);
-    SIM_ASSERT(n->of[EVENT_LOAD] == (e->loader.head != NULL));
+    SIM_ASSERT(n->of[EVENT_LOAD] == 0); /* the loader is a job */
     SIM_ASSERT(n->of[EVENT_COMPILE] == (e->compiler.head != NULL));
     SIM_ASSERT(n->of[EVENT_THROTTLE] == (e->throttle.event != EVENTQ_NONE));
 }
@@ -65,13 +65,12 @@ static void check_jobs(const struct engine *e)
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         const struct job *j = e->jobs[i];
         SIM_ASSERT(among_jobs(e, j));
-        SIM_ASSERT(j->event != EVENTQ_NONE); /* or it would never end */
+        SIM_ASSERT(j->end_ns >= e->now_ns);
         SIM_ASSERT(j->updated_ns <= e->now_ns);
         SIM_ASSERT(j->left_ns >= 0.0 && j->demand_bytes_per_s >= 0.0);
         SIM_ASSERT(j->rate > 0.0 && j->rate <= 1.0);
         SIM_ASSERT(j->speed > 0.0 && j->speed <= 1.0);
         SIM_ASSERT(j->share_frac > 0.0 && j->share_frac <= 1.0);
-        SIM_ASSERT(j->exec == NULL || !j->exec->collapsed || e->n_jobs == 1);
     }
 }
 
@@ -107,13 +106,11 @@ static void check_launch(const struct engine *e, const struct vexec *v, uint32_t
     SIM_ASSERT(l->submit_ns <= e->now_ns);
     SIM_ASSERT(v->op >= l->op_begin && v->op < l->op_end);
     SIM_ASSERT(v->l->pin == NULL || (v->l->pin->state == RESIDENT_READY && v->l->pin->pins > 0));
-    SIM_ASSERT(v->job.active == (v->phase == VEXEC_RUNNING && v != e->waiting));
+    SIM_ASSERT(v->job.active == (v->phase == VEXEC_RUNNING));
     SIM_ASSERT(among_jobs(e, &v->job) == v->job.active);
-    if (v != e->waiting) { /* one that waits has no kernels yet */
-        SIM_ASSERT(v->phase == VEXEC_QUEUED || v->k < vexec_run(v, v->op)->n);
-    }
+    SIM_ASSERT(v->phase == VEXEC_QUEUED || v->k < vexec_run(v, v->op)->n);
     if (v->phase == VEXEC_RUNNING) {
-        SIM_ASSERT(v == e->waiting || v->kernel_begin_ns <= e->now_ns);
+        SIM_ASSERT(v->kernel_begin_ns <= e->now_ns);
         SIM_ASSERT(l->start_ns >= l->submit_ns && l->start_ns <= e->now_ns);
     }
 }
@@ -175,18 +172,6 @@ static void check_pins(const struct engine *e)
     }
 }
 
-/* A launch waits only while it has the machine to itself (solo.c). */
-static void check_waiting(const struct engine *e)
-{
-    const struct vexec *v = e->waiting;
-    if (v != NULL) {
-        SIM_ASSERT(e->may_solo && e->n_jobs == 0 && e->frames.phase == FRAMES_IDLE);
-        SIM_ASSERT(v->phase == VEXEC_LEAD || v->phase == VEXEC_RUNNING);
-        SIM_ASSERT(!v->collapsed && v->job.event == EVENTQ_NONE);
-        SIM_ASSERT(e->devices[v->job.device].running[0] == v);
-    }
-}
-
 /* ---- the rest of the machine ---- */
 
 static void check_channels(const struct engine *e)
@@ -201,10 +186,9 @@ static void check_channels(const struct engine *e)
             last = it;
         }
         SIM_ASSERT(channels[i]->tail == last);
-        SIM_ASSERT((channels[i]->job.event != EVENTQ_NONE) == (last != NULL));
     }
     SIM_ASSERT(among_jobs(e, &e->loader.job) == (e->loader.head != NULL));
-    SIM_ASSERT(!e->compiler.job.active); /* it takes no DDR */
+    SIM_ASSERT((e->compiler.event != EVENTQ_NONE) == (e->compiler.head != NULL));
     SIM_ASSERT((e->power.phase[OBSERVER_DOMAIN_COMPILER] == POWER_PHASE_COMPILE) ==
                (e->compiler.head != NULL));
 }
@@ -261,7 +245,6 @@ bool engine_consistent(const struct engine *e)
         }
     }
     check_pins(e);
-    check_waiting(e);
     check_channels(e);
     check_frames(e);
     check_power(e);

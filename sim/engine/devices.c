@@ -12,12 +12,8 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
     if (d->n_running > 1) {
         share = d->desc->shared_efficiency_frac / (double)d->n_running;
     }
-    /* Expanded first: what was collapsed ran with the share that it had. */
     bool any = false; /* of them uses the DDR: else no interval ends, for whoever does */
     for (uint32_t i = 0; i < d->n_running; i++) {
-        if (d->running[i]->collapsed) {
-            device_expand(e, d->running[i]);
-        }
         SIM_ASSERT(share > 0.0 && share <= 1.0);
         d->running[i]->job.share_frac = share;
         any = any || d->running[i]->job.active;
@@ -29,9 +25,8 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
 
 static inline void run_begin(struct engine *e, struct vexec *v)
 {
-    SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns && v != e->waiting);
-    v->op = v->l->pub.op_begin;
-    v->k = 0;
+    SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns);
+    vexec_place(v, v->l->pub.op_begin, 0);
     vexec_continue(v);
     /* The display does not wait for a launch that comes after its frame was due. */
     if (frames_take(e, v->job.device)) {
@@ -46,9 +41,9 @@ static inline void run_begin(struct engine *e, struct vexec *v)
 
 static void push_now(struct engine *e, struct vexec *v, int64_t at_ns)
 {
-    SIM_ASSERT(v->job.event == EVENTQ_NONE && at_ns >= e->now_ns);
-    v->job.event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_KERNEL, v->job.device),
-                               (uint64_t)(uintptr_t)v);
+    SIM_ASSERT(v->event == EVENTQ_NONE && at_ns >= e->now_ns);
+    v->event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_KERNEL, v->job.device),
+                           (uint64_t)(uintptr_t)v);
 }
 
 void device_begin(struct engine *e, struct vexec *v)
@@ -63,12 +58,13 @@ void device_begin(struct engine *e, struct vexec *v)
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
 {
     SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD) || v->phase == VEXEC_LEAD);
-    SIM_ASSERT(e->waiting == NULL && lead_ns >= 0 && v->job.event == EVENTQ_NONE);
+    SIM_ASSERT(lead_ns >= 0 && v->event == EVENTQ_NONE && !v->job.active);
     v->solo_ns = 0;
     v->phase = VEXEC_LEAD;
     v->begin_ns = e->now_ns + lead_ns;
     core_launch_started(&e->core, v->l, lead_ns);
-    e->waiting = v;
+    costs_fill(e, v);
+    device_begin(e, v);
 }
 
 /* The device takes the launch: host work first, unless it overlapped with what ran before. */
@@ -92,10 +88,8 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     }
     v->phase = VEXEC_LEAD;
     v->begin_ns = begin;
-    if (!solo_waits(e, v)) {
-        vexec_fill(e, v);
-        device_begin(e, v);
-    }
+    costs_fill(e, v);
+    device_begin(e, v);
 }
 
 static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
@@ -110,16 +104,14 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->phase = VEXEC_QUEUED;
     v->outcome = LAUNCH_OUTCOME_DONE;
     v->breaks_off = false;
-    v->op = l->pub.op_begin;
-    v->k = 0;
+    vexec_place(v, l->pub.op_begin, 0);
     v->in_flight_left = 0;
     v->solo_ns = 0;
     v->slowed_ns = 0.0;
     v->lost_ns = 0;
     v->skip_ns = 0;
-    v->collapsed = false;
-    v->filled = false;
-    v->job = (struct job){.event = EVENTQ_NONE,
+    v->event = EVENTQ_NONE;
+    v->job = (struct job){.end_ns = TIME_NEVER_NS,
                           .device = l->pub.device,
                           .rate = 1.0,
                           .speed = 1.0,
@@ -132,7 +124,6 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
 static void exec_launch(void *exec, struct full_launch *l)
 {
     struct engine *e = exec;
-    solo_give_up(e); /* it has company now, and must stand where it is before others join */
     struct vdevice *d = &e->devices[l->pub.device];
     SIM_ASSERT(e->now_ns >= d->occupied_until_ns);
     struct vexec *v = vexec_new(e, l);
@@ -142,6 +133,7 @@ static void exec_launch(void *exec, struct full_launch *l)
         d->queue[d->n_queued++] = v;
     } else {
         vexec_start(e, d, v);
+        e->fresh = ((const struct full_pass *)l->pub.pass)->steady ? v : NULL;
     }
 }
 
@@ -162,7 +154,7 @@ static inline void remove_from(struct vexec **list, uint32_t *n, const struct ve
 void device_leave(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
-    SIM_ASSERT(!v->job.active && v->job.event == EVENTQ_NONE && v != e->waiting);
+    SIM_ASSERT(!v->job.active && v->event == EVENTQ_NONE);
     remove_from(d->running, &d->n_running, v);
     v->next_free = e->free_execs;
     e->free_execs = v;
@@ -173,7 +165,7 @@ void device_end(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
     bool was_queued = v->outcome == LAUNCH_OUTCOME_WITHDRAWN;
-    SIM_ASSERT(v != e->waiting && !v->collapsed && v->job.event == EVENTQ_NONE);
+    SIM_ASSERT(v->event == EVENTQ_NONE);
     ddr_leave(e, &v->job);
     remove_from(was_queued ? d->queue : d->running, was_queued ? &d->n_queued : &d->n_running, v);
     if (!was_queued && d->n_running > 0) {
@@ -222,23 +214,6 @@ static bool at_yield_point(const struct vexec *v)
     return false;
 }
 
-static void report_kernel(struct engine *e, const struct vexec *v)
-{
-    const struct kernel_run *r = vexec_run(v, v->op);
-    const struct pass *p = v->l->pub.pass;
-    struct kernel_record rec = {
-        .launch = &v->l->pub,
-        .op = pass_op_kind(p, v->op),
-        .layer = pass_op_layer(p, v->op),
-        .index = v->k,
-        .begin_ns = v->kernel_begin_ns,
-        .end_ns = e->now_ns,
-        .solo_ns = vexec_kernel_ns(r, v->k) - vexec_skip_ns(v),
-        .bytes = vexec_kernel_bytes(r, v->k),
-    };
-    CORE_OBSERVE(&e->core, kernel, &rec);
-}
-
 static void next_kernel(struct engine *e, struct vexec *v)
 {
     if (!frames_pause(e, v)) {
@@ -248,33 +223,19 @@ static void next_kernel(struct engine *e, struct vexec *v)
 
 void device_event(struct engine *e, struct vexec *v)
 {
-    v->job.event = EVENTQ_NONE;
-    SIM_ASSERT(v->phase != VEXEC_QUEUED && v->phase != VEXEC_PAUSED && v != e->waiting);
+    v->event = EVENTQ_NONE;
+    SIM_ASSERT(v->phase == VEXEC_ENDING || v->phase == VEXEC_LEAD);
     if (v->phase == VEXEC_ENDING) {
         device_end(e, v);
-        return;
-    }
-    if (v->phase == VEXEC_LEAD) {
+    } else {
         run_begin(e, v);
-        return;
     }
-    if (v->collapsed && e->may_solo && vexec_untouched(v)) {
-        v->collapsed = false;
-        solo_book(e, v);
-        device_end(e, v);
-        return;
-    }
-    if (v->collapsed) {
-        device_expand(e, v); /* to its last kernel, which ends now */
-    }
-    job_advance(e, &v->job);
-    SIM_ASSERT(v->job.left_ns < 1.0); /* its end was rounded up to a whole ns */
-    v->job.left_ns = 0.0;
-    vexec_book(e, v, vexec_run(v, v->op), v->k, 1);
-    if (e->kernels_seen) {
-        report_kernel(e, v);
-    }
-    vexec_next(v);
+}
+
+void device_kernel_ended(struct engine *e, struct vexec *v)
+{
+    SIM_ASSERT(v->phase == VEXEC_RUNNING);
+    vexec_kernel_ends(e, v);
     if (v->op == v->l->pub.op_end) {
         v->outcome = LAUNCH_OUTCOME_DONE;
         device_end(e, v);
@@ -292,15 +253,15 @@ void device_event(struct engine *e, struct vexec *v)
 /* Ends it by an event of its own, so that launch_done never comes from inside an action. */
 static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcome, int64_t at_ns)
 {
-    if (v->job.event != EVENTQ_NONE) { /* its kernel's end, or its lead's, comes no more */
-        eventq_cancel(&e->queue, v->job.event);
-        v->job.event = EVENTQ_NONE;
+    if (v->event != EVENTQ_NONE) { /* the end of its lead comes no more */
+        eventq_cancel(&e->queue, v->event);
+        v->event = EVENTQ_NONE;
     }
     if (v->job.active) { /* while it is being reset it moves nothing */
         ddr_leave(e, &v->job);
     }
     SIM_ASSERT(vexec_may_become(v->phase, VEXEC_ENDING) && at_ns >= e->now_ns);
-    SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE && !v->collapsed);
+    SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE);
     SIM_ASSERT((outcome == LAUNCH_OUTCOME_WITHDRAWN) == (v->phase == VEXEC_QUEUED));
     v->breaks_off = v->phase == VEXEC_RUNNING;
     v->phase = VEXEC_ENDING;
@@ -311,7 +272,6 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
 static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
 {
     struct engine *e = exec;
-    solo_give_up(e);
     struct vexec *v = l->pub.exec;
     SIM_ASSERT(v->l == l && l->pub.stop_requested);
     if (v->phase == VEXEC_ENDING) {
@@ -328,10 +288,7 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     if (l->pub.yield == YIELD_PASS && !how.now) {
         return 0; /* its only yield point is its end */
     }
-    ddr_touch(e); /* an expansion ends an interval here: end it too where nothing is collapsed */
-    if (v->collapsed) {
-        device_expand(e, v);
-    }
+    ddr_touch(e); /* bytes are rounded for each interval: a stop begins a new one */
     bool paused = v->phase == VEXEC_PAUSED;
     bool untouched = paused || v->kernel_begin_ns == e->now_ns;
     const struct device *desc = e->devices[v->job.device].desc;
@@ -367,13 +324,11 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
 
 static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
-    solo_give_up(exec);
     channel_compile(exec, r, duration_ns);
 }
 
 static void exec_load(void *exec, struct resident *r, double bytes)
 {
-    solo_give_up(exec);
     channel_load(exec, r, bytes);
 }
 
@@ -384,13 +339,11 @@ static void exec_resident_cancel(void *exec, struct resident *r)
 
 static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool in)
 {
-    solo_give_up(exec);
     channel_kv_move(exec, r, bytes, in);
 }
 
 static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
 {
-    solo_give_up(exec);
     channel_cold_move(exec, cold, generation, bytes);
 }
 
@@ -410,7 +363,6 @@ static void exec_timer(void *exec, int64_t at_ns)
 static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
 {
     struct engine *e = exec;
-    solo_give_up(e);
     struct vdevice *d = &e->devices[device];
     if (d->n_running + d->n_queued > 0 || e->now_ns < d->occupied_until_ns) {
         return -EBUSY;
@@ -439,7 +391,6 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
     /* Also for no time: observers hear of the same changes with and without an event. */
     power_tail(e, 1);
     if (duration_ns == 0 && nothing_else_now(e)) {
-        e->core.result->events++;
         power_tail(e, -1);
         core_pass_tail_done(&e->core, p);
         return;

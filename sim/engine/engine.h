@@ -1,8 +1,8 @@
 /* The virtual-clock executor: devices, the DDR they share, the loader, the compiler, power.
  *
- * Everything that progresses is a `job`: solo nanoseconds left, and a rate that is 1 when alone. A
- * job's completion is an event at ceil(now + left / rate) that names it; its handler sets the rest
- * to exactly 0. Rates change only when the set of jobs or a demand changes.
+ * Everything that shares the DDR is a `job`: solo nanoseconds left, and a rate that is 1 when
+ * alone. It ends at ceil(now + left / rate). Rates change only when the set of jobs or a demand
+ * changes. Ends of jobs are no events of the queue (advance.c).
  */
 #pragma once
 
@@ -34,10 +34,10 @@ struct job {
     double share_frac;         /* compute share: 1, or efficiency/n on a time-shared device */
     double demand_bytes_per_s; /* alone */
     int64_t updated_ns;
-    uint32_t event; /* its completion */
-    uint32_t order; /* of jobs at one instant: device, then launch */
-    uint8_t device;
-    uint8_t kind;       /* enum event_kind of its completion */
+    int64_t end_ns;     /* TIME_NEVER_NS until its rate is known */
+    uint64_t order;     /* of its end among events of one instant */
+    uint8_t device;     /* or ENGINE_LOADER_FLOW */
+    uint8_t kind;       /* enum event_kind of its end */
     bool active;        /* counted among the engine's jobs */
     struct vexec *exec; /* the launch it belongs to, NULL for the loader and for frames */
 };
@@ -53,13 +53,14 @@ struct vexec {
     enum launch_outcome outcome;          /* when ENDING */
     struct kernel_run first;              /* of op_begin, for l->rows rows */
     struct kernel_run run[OP_KIND_COUNT]; /* of later ops, whole */
-    bool filled;                          /* while it waits: first and run are known */
     int64_t layer_ns;                     /* all ops of one layer */
-    double truth_factor;
+    struct costs *costs;                  /* where those of a whole pass are, or NULL, */
+    uint32_t generation;                  /* and which */
     uint32_t op, k;
-    int64_t begin_ns;        /* while it leads or waits (solo.c): when its first kernel begins */
-    int64_t end_ns;          /* while it waits: its last kernel ends, if nothing happens */
-    struct prices *prices;   /* while it waits: of its whole pass, NULL of another span */
+    uint32_t place;                   /* of op in its layer */
+    const struct kernel_run *kernels; /* of op */
+    int64_t begin_ns;                 /* while it leads: when its first kernel begins */
+    uint32_t event;                   /* in the queue: the end of its lead, or its forced end */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
     int64_t solo_ns;  /* of completed kernels */
@@ -68,9 +69,6 @@ struct vexec {
     int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
     bool breaks_off; /* when ENDING: in a kernel, for which the device draws until it is free */
     struct job job;
-    bool collapsed;       /* its event is the end of all remaining kernels */
-    int64_t head_ns;      /* collapsed: from updated_ns to the end of kernel (op, k) */
-    int64_t collapsed_ns; /* when it was collapsed */
 };
 
 struct vdevice {
@@ -97,7 +95,8 @@ struct channel_item {
 struct channel {
     struct channel_item *head, *tail; /* head is in progress */
     struct channel_item *free_items;
-    struct job job;
+    struct job job; /* the loader's */
+    uint32_t event; /* the compiler's, in the queue */
 };
 
 enum frames_phase { FRAMES_IDLE, FRAMES_WAITING, FRAMES_RUNNING };
@@ -133,33 +132,50 @@ struct throttle {
     uint32_t event; /* the average meets the limit */
 };
 
-/* Prices of the kernels of like passes. */
-#define PRICES_BITS 10
-struct prices {
+/* Costs of the kernels of similar passes (costs.c). */
+struct costs {
     uint64_t key[4];
     bool known[OP_KIND_COUNT];
-    /* Of a whole pass on one device, all kernels but those of attention. */
-    bool summed;
-    int64_t others_ns;
-    uint64_t others, others_outside; /* of the model's envelope */
-    uint64_t passes;                 /* that ran alone, of which `ddr` was not told yet */
+    uint32_t generation; /* counts those that this place has had */
+    /* Of a whole pass, all kernels but those of attention. */
+    bool whole;                      /* they are known */
+    int64_t others_ns, layer_ns;     /* of the pass; of one layer */
+    uint64_t others, others_outside; /* kernels; those outside the model's envelope */
+    uint64_t passes;                 /* that ran alone, whose DDR bytes are not reported yet */
     struct work_shape attention;     /* of the attention that is known: a key has one op with any */
     struct kernel_known any_context; /* of that op */
     struct kernel_run run[OP_KIND_COUNT];
 };
 
-/* What two flows beside each other get (corun.c). */
-#define CORUN_BITS 8
-struct corun_pair {
+#define COST_BITS 10
+struct cost_cache {
+    struct costs entries[1u << COST_BITS], unkept;
+    bool second[1u << (COST_BITS - 1)];          /* of the two at a place, used last */
+    bool keeps;                                  /* the model's times are known again */
+    uint32_t context_limit[MACHINE_MAX_DEVICES]; /* beyond which they are others */
+};
+
+/* Intervals of the DDR that are to be reported (advance.c). */
+#define DDR_INTERVAL_BITS 6
+struct ddr_interval {
+    int64_t ns;
+    double demand, share;
+    uint64_t count; /* so many of this length */
+};
+
+/* What flows get together. */
+struct ddr_rates {
+    double demand, share; /* sums */
+    double of_capacity;   /* the share, to be audited; 0: there is no capacity */
+    double rate[ENGINE_MAX_JOBS];
+};
+
+#define DDR_PAIR_BITS 8
+struct ddr_pair {
     bool known;
     uint8_t device[2];
     double of[2]; /* the demand of each */
-    double rate[2];
-    int64_t solo_ns[2], takes_ns[2]; /* whole kernels of each: the last one's times; 0: none yet */
-    double demand, share;            /* of both */
-    double of_capacity;              /* their share; audited when they are beside each other */
-    int64_t ns;                      /* to be reported: so many intervals of this length */
-    uint64_t count;
+    struct ddr_rates rates;
 };
 
 #define REPEAT_MAX 512
@@ -177,27 +193,26 @@ struct engine {
     int64_t now_ns;
     struct vdevice devices[MACHINE_MAX_DEVICES];
     struct vexec *free_execs;
-    struct vexec *waiting; /* a launch that found the machine at rest (solo.c), or NULL */
+    struct vexec *fresh; /* a launch of a steady pass that was submitted in this round, or NULL */
     struct job *jobs[ENGINE_MAX_JOBS]; /* active ones, in order of joining */
     uint32_t n_jobs;
     double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
     int64_t ddr_since_ns;
-    bool ddr_dirty;    /* rates must be settled before time moves */
-    bool kernels_seen; /* by an observer, each of those that are events */
-    bool may_collapse, may_solo, may_corun;
+    bool ddr_dirty;     /* rates must be settled before time moves */
+    bool kernels_seen;  /* by an observer, each of those that are events */
+    bool may_advance;   /* boundaries of kernels need not be instants of the run */
+    bool may_jump;      /* ... nor be told apart */
     bool ddr_unlimited; /* of the contention form */
     struct channel loader, compiler;
     struct frames frames;
     struct power power;
     struct throttle throttle;
     struct repeat repeat;
-    struct corun_pair pairs[1u << CORUN_BITS];
-    struct prices prices[1u << PRICES_BITS], unkept;
-    bool second_price[1u << (PRICES_BITS - 1)];  /* of the two at a place, used last */
-    bool keeps_prices;                           /* the model's times are known again */
-    uint32_t context_limit[MACHINE_MAX_DEVICES]; /* beyond which they are others */
-    size_t next_first;                           /* next first turn of the trace */
-    uint64_t arrivals_pending;                   /* arrival and turn events in the queue */
+    struct ddr_interval intervals[1u << DDR_INTERVAL_BITS];
+    struct ddr_pair pairs[1u << DDR_PAIR_BITS];
+    struct cost_cache costs;
+    size_t next_first;         /* next first turn of the trace */
+    uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
 };
 
@@ -213,12 +228,23 @@ static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint
     return ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (e->next_order++ & 0xfffffff);
 }
 
+/* The instant after the last one that the queue and the horizon leave to kernels alone. */
+static inline int64_t engine_free_until_ns(const struct engine *e)
+{
+    int64_t at_ns = eventq_empty(&e->queue) ? TIME_LAST_NS : eventq_peek(&e->queue)->time_ns;
+    int64_t horizon_ns = e->core.setup->horizon_ns;
+    return horizon_ns < at_ns ? horizon_ns + 1 : at_ns;
+}
+
 /* devices.c */
 extern const struct executor_ops engine_ops;
+/* The lead of a launch is over, or its forced end is due. */
 void device_event(struct engine *e, struct vexec *v);
+/* A kernel of it has ended. */
+void device_kernel_ended(struct engine *e, struct vexec *v);
 /* The launch's lead begins now, or its first kernel. */
 void device_begin(struct engine *e, struct vexec *v);
-/* A launch that has just ended alone starts over, and waits (solo.c). */
+/* A launch whose iterations ran starts over with the next one. */
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns);
 /* The launch leaves the device, as far as it has come. */
 void device_end(struct engine *e, struct vexec *v);
@@ -227,7 +253,9 @@ void device_leave(struct engine *e, struct vexec *v);
 
 /* frames.c */
 void frames_init(struct engine *e);
-void frames_event(struct engine *e, uint64_t payload);
+/* The next frame is due; the one that runs is done. */
+void frames_due(struct engine *e);
+void frames_done(struct engine *e);
 /* True when a frame has the device; one that waits for it starts now. */
 bool frames_takes(struct engine *e, uint8_t device);
 static inline bool frames_take(struct engine *e, uint8_t device)
@@ -245,7 +273,6 @@ static inline const struct kernel_run *vexec_run(const struct vexec *v, uint32_t
     return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
 }
 
-void vexec_fill(struct engine *e, struct vexec *v);
 static inline int64_t vexec_kernel_ns(const struct kernel_run *r, uint32_t k)
 {
     return k + 1 == r->n ? r->tail_ns : r->t_ns;
@@ -286,14 +313,28 @@ static inline int64_t vexec_skip_ns(const struct vexec *v)
     return v->op == v->l->pub.op_begin && v->k == 0 ? v->skip_ns : 0;
 }
 
+/* Puts the position at kernel k of an op. */
+static inline void vexec_place(struct vexec *v, uint32_t op, uint32_t k)
+{
+    v->op = op;
+    v->k = k;
+    v->place = op % v->l->pub.pass->layer.n;
+    v->kernels = vexec_run(v, op);
+}
+
 /* One kernel forward. */
 static inline void vexec_next(struct vexec *v)
 {
+    const struct pass *p = v->l->pub.pass;
     SIM_REQUIRE(v->op < v->l->pub.op_end, "launch %u is at its end", v->l->pub.id);
-    v->k++;
-    if (v->k == vexec_run(v, v->op)->n) {
-        v->k = 0;
-        v->op++;
+    if (++v->k < v->kernels->n) {
+        return;
+    }
+    v->k = 0;
+    if (++v->op < v->l->pub.op_end) {
+        v->place = v->place + 1 < p->layer.n ? v->place + 1 : 0;
+        bool head = v->op + 1 == p->n_ops && p->shape.logit_rows > 0;
+        v->kernels = &v->run[head ? OP_HEAD : p->layer.kind[v->place]];
     }
 }
 
@@ -304,126 +345,79 @@ static inline bool vexec_whole_pass(const struct vexec *v)
            l->pass->shape.logit_rows > 0;
 }
 
-/* Of a collapsed launch: it has run alone at full speed since its first kernel began. */
-static inline bool vexec_untouched(const struct vexec *v)
+/* Is the present kernel the last one of its launch, or are all done (vexec_jump)? */
+static inline bool vexec_at_last(const struct vexec *v)
 {
-    return v->op == v->l->pub.op_begin && v->k == 0 && v->skip_ns == 0 &&
-           v->collapsed_ns == v->kernel_begin_ns;
+    uint32_t end = v->l->pub.op_end;
+    return v->op == end || (v->op + 1 == end && v->k + 1 == v->kernels->n);
 }
 
-void device_collapse(struct engine *e, struct vexec *v);
-void device_expand(struct engine *e, struct vexec *v);
+/* The present kernel has ended: books and reports it. The position is after it. */
+void vexec_kernel_ends(struct engine *e, struct vexec *v);
+/* Moves the position over kernels that end within left_ns from the begin of the present one, alone
+ * at full speed. Books them; returns how long they took. O(ops of a layer). */
+int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns);
+/* A launch of a whole pass that has just begun, alone at full speed: puts it at its end and moves
+ * time there, if that is before the given instant. O(1). */
+bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns);
 
-/* For assertions: is a remembered price what the model says now? */
-bool vexec_priced_anew(struct engine *e, const struct launch *l, enum op_kind op, uint32_t rows,
-                       const struct kernel_run *run);
-/* All kernels of the launch, alone. O(ops of a layer). */
-int64_t vexec_total_ns(const struct vexec *v);
-/* For assertions: is it what op by op adds up to? O(ops). */
-bool vexec_total_adds_up(const struct vexec *v);
-/* Ops of a launch that are the i-th kind of a layer after its first op, that op and the head left
- * out; `after`: ops after the first, without head. */
-static inline uint32_t vexec_count(const struct vexec *v, uint32_t after, uint32_t i)
+/* costs.c */
+void costs_init(struct engine *e);
+/* What the kernels of the launch take. */
+void costs_fill(struct engine *e, struct vexec *v);
+/* Where the costs of a whole pass are kept, if they still are; else NULL. */
+static inline struct costs *costs_of_pass(const struct vexec *v)
 {
-    uint32_t per_layer = v->l->pub.pass->layer.n;
-    return i < after ? (after - i + per_layer - 1) / per_layer : 0;
+    return v->costs != NULL && v->costs->generation == v->generation ? v->costs : NULL;
 }
 
-/* Kernels of attention in a layer of a whole pass whose prices these are, which keep them. */
-const struct kernel_run *vexec_attention(struct engine *e, struct vexec *v, struct prices *p);
-/* What a kernel of it costs in each of n iterations, of which the first has shape w. */
-void vexec_attention_ahead(struct engine *e, const struct launch *l, const struct work_shape *w,
-                           struct prices *p, uint32_t n, struct kernel_cost *out);
-/* Books the kernels of n ops like `run`, priced by vexec_fill, that ran alone, and what they moved.
- */
-void vexec_report(struct engine *e, struct vexec *v, const struct kernel_run *run, uint64_t n);
-/* Tells of the DDR what kernels of n ops like `run` moved, alone. */
-void vexec_tell(struct engine *e, const struct kernel_run *run, uint64_t n);
-static inline double vexec_peak_bytes_per_ns(const struct engine *e)
+/* n whole passes ran alone: books their kernels but those of attention. */
+void costs_book(struct engine *e, struct costs *p, uint64_t n);
+/* Reports the DDR bytes that are not reported yet: at the end of a run. */
+void costs_report(struct engine *e);
+/* The op of a pass that has its attention. */
+static inline enum op_kind costs_attention_op(const struct pass *p)
+{
+    return p->fused_layers ? OP_LAYER : OP_MHA;
+}
+
+/* What attention costs in each of n iterations, of which the first has shape w. */
+void costs_attention_ahead(const struct engine *e, const struct launch *l,
+                           const struct work_shape *w, struct costs *p, uint32_t n,
+                           struct kernel_cost *out);
+static inline double costs_peak_bytes_per_ns(const struct engine *e)
 {
     return e->core.setup->machine->ddr_peak_bytes_per_s * 1e-9;
 }
 
 /* What a kernel alone moves over what the DDR could, where it is more than `over`. Its time was
  * rounded to the nearest ns. */
-static inline double vexec_over_capacity(double over, double peak_bytes_per_ns, int64_t t_ns,
+static inline double costs_over_capacity(double over, double peak_bytes_per_ns, int64_t t_ns,
                                          double bytes)
 {
     double most = peak_bytes_per_ns * ((double)t_ns + 0.5);
     return bytes > over * most ? bytes / most : over;
 }
 
-/* prices.c */
-void prices_init(struct engine *e);
-/* Where prices of the launch's kernels of so many rows are, or belong. Until the next call. */
-struct prices *prices_find(struct engine *e, const struct work_shape *w, const struct launch *l,
-                           uint32_t rows);
-/* The same of a launch of a whole pass, with its sums; all ops are priced. */
-struct prices *prices_of_pass(struct engine *e, struct vexec *v);
-/* n whole passes ran alone: books their kernels but those of attention. */
-void prices_book(struct engine *e, struct vexec *v, struct prices *p, uint64_t n);
-/* Tells of the DDR what was not told yet: at the end of a run. */
-void prices_report(struct engine *e);
-/* The op of a pass that has its attention. */
-static inline enum op_kind prices_attention(const struct pass *p)
-{
-    return p->fused_layers ? OP_LAYER : OP_MHA;
-}
-
-/* solo.c */
-void solo_init(struct engine *e);
-/* Does a launch that starts now wait until the policy has come to rest? */
-bool solo_waits(struct engine *e, struct vexec *v);
-/* A launch that waits begins the ordinary way: something else happens at this instant. */
-void solo_begins(struct engine *e);
-static inline void solo_give_up(struct engine *e)
-{
-    if (e->waiting != NULL) {
-        solo_begins(e);
-    }
-}
-
-/* Books every kernel of a launch that ran alone from its first one on, and puts it at its end. */
-void solo_book(struct engine *e, struct vexec *v);
-/* The run stops: a launch that waits has come as far as it has. */
-void solo_stop(struct engine *e);
-/* At the end of an instant: runs the launch that waits, which there is, to its end, and what
- * repeats it. Time moves to there. False: another event comes before; then time is at most at its
- * begin. */
-bool solo_run(struct engine *e);
-
-/* corun.c */
-void corun_init(struct engine *e);
-/* Goes from kernel boundary to kernel boundary while nothing else happens; false: it could not. */
-bool corun(struct engine *e);
-/* Whether it could: two jobs, and no run that may be stuck. */
-static inline bool corun_may(const struct engine *e)
-{
-    return e->n_jobs == 2 && e->may_corun && e->core.fruitless == 0;
-}
-
-/* What the two jobs there are get beside each other, where corun may be. */
-const struct corun_pair *corun_pair(struct engine *e);
-/* Reports what is not reported yet of pairs. */
-void corun_report(struct engine *e);
-
 /* repeat.c */
 void repeat_init(struct engine *e);
-/* Runs a launch of a whole pass that waits, and the iterations that repeat it, as far as they end
- * before that instant. Time moves to the end of the last one. False: the pass does not repeat. */
-bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns);
+/* At the end of an instant: runs the iterations of a steady pass that was launched in it, which are
+ * over before anything else happens. Time moves to the end of the last one. False: there are none.
+ */
+bool repeat_run(struct engine *e);
 
-/* ddr.c */
+/* advance.c */
+void advance_init(struct engine *e);
+/* Moves kernels over their boundaries, as far as only their launches take notice and they come
+ * before that instant. Time moves to the last one. */
+void advance(struct engine *e, int64_t before_ns);
+/* The job that ends first, by the order of events at one instant; NULL: there is none. O(jobs). */
+struct job *advance_first(const struct engine *e);
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
-static inline void ddr_report(struct engine *e, uint64_t count, int64_t duration_ns, double demand,
-                              double share)
-{
-    if (count > 0 && duration_ns > 0 && demand > 0.0) {
-        CORE_OBSERVE(&e->core, ddr, e->now_ns, count, duration_ns, demand, share);
-    }
-}
-
+/* `count` intervals of that length, the last one ends now. */
+void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, double share);
+void ddr_report_all(struct engine *e); /* at the end of a run */
 /* Closes the current interval and marks rates for settling. */
 static inline void ddr_touch(struct engine *e)
 {
@@ -434,36 +428,19 @@ static inline void ddr_touch(struct engine *e)
     e->ddr_dirty = true;
 }
 
-/* Recomputes all rates and completion events; called before time moves. */
+/* Recomputes all rates and ends; called before time moves. */
 void ddr_settle(struct engine *e);
-/* The flows of all jobs with their shares; notes their sums. Returns what part of the capacity they
- * have, to be audited if it comes to pass; 0 where there is none. */
-double ddr_share_out(struct engine *e, struct flow *flows);
-static inline void ddr_audit(struct engine *e, double of_capacity)
-{
-    struct sim_audit *audit = &e->core.result->audit;
-    if (of_capacity > audit->ddr_max_over_capacity) {
-        audit->ddr_max_over_capacity = of_capacity;
-    }
-}
-
-/* How fast a flow goes, of its speed alone. */
-static inline double ddr_rate(const struct flow *f)
-{
-    return f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
-}
-
 /* Sets the progress of a job's current piece of work. */
 void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
 void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s);
 /* Brings what is left of a job up to now, at the rate it has had. */
-static inline void job_advance(struct engine *e, struct job *j)
+static inline void job_progress(struct engine *e, struct job *j)
 {
     double passed = (double)(e->now_ns - j->updated_ns);
     SIM_REQUIRE(passed >= 0.0, "a job was brought to a later instant");
     if (passed > 0.0) {
         double done = passed * j->rate;
-        done = done < j->left_ns ? done : j->left_ns; /* its event was due now, rounded up */
+        done = done < j->left_ns ? done : j->left_ns; /* its end was rounded up */
         j->left_ns -= done;
         if (j->speed != 1.0) {
             j->slowed_ns += done * (1.0 / j->speed - 1.0);

@@ -4,8 +4,6 @@
  * the next one is due makes that one missed: the display shows the old picture once more. */
 #include "sim/engine/consistent.h"
 
-enum { PAYLOAD_DONE, PAYLOAD_DUE };
-
 /* From the number, so that a period that is no whole number of ns does not drift. */
 static int64_t due_ns(const struct engine *e, uint64_t number)
 {
@@ -16,14 +14,14 @@ static void push_due(struct engine *e)
 {
     struct frames *f = &e->frames;
     (void)eventq_push(&e->queue, due_ns(e, f->number), engine_order(e, EVENT_FRAME, f->job.device),
-                      PAYLOAD_DUE);
+                      0);
 }
 
 void frames_init(struct engine *e)
 {
     const struct sim_frames *s = &e->core.setup->frames;
-    e->frames.job = (struct job){.event = EVENTQ_NONE,
-                                 .kind = EVENT_FRAME,
+    e->frames.job = (struct job){.kind = EVENT_FRAME,
+                                 .end_ns = TIME_NEVER_NS,
                                  .device = s->device,
                                  .rate = 1.0,
                                  .speed = 1.0,
@@ -62,7 +60,7 @@ bool frames_takes(struct engine *e, uint8_t device)
 
 static void pause_launch(struct engine *e, struct vexec *v)
 {
-    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_PAUSED) && !v->collapsed);
+    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_PAUSED));
     ddr_leave(e, &v->job);
     v->phase = VEXEC_PAUSED;
     power_device(e, v->job.device);
@@ -78,7 +76,7 @@ bool frames_pause(struct engine *e, struct vexec *v)
     return true;
 }
 
-static void due(struct engine *e)
+void frames_due(struct engine *e)
 {
     struct frames *f = &e->frames;
     int64_t now_due = due_ns(e, f->number);
@@ -100,21 +98,17 @@ static void due(struct engine *e)
     if (v->phase != VEXEC_RUNNING) {
         return; /* it is ending: the device becomes free for the frame then */
     }
-    ddr_touch(e); /* an expansion ends an interval here: end it too where nothing is collapsed */
-    if (v->collapsed) {
-        device_expand(e, v);
-    }
+    ddr_touch(e); /* bytes are rounded for each interval: a frame begins a new one */
     /* Due between two kernels: it need not wait for the one that has just begun. */
     if (v->kernel_begin_ns == e->now_ns) {
         (void)frames_pause(e, v);
     }
 }
 
-static void done(struct engine *e)
+void frames_done(struct engine *e)
 {
     struct frames *f = &e->frames;
     SIM_ASSERT(f->phase == FRAMES_RUNNING);
-    f->job.event = EVENTQ_NONE;
     ddr_leave(e, &f->job);
     f->phase = FRAMES_IDLE;
     report(e, FRAME_DONE);
@@ -125,14 +119,5 @@ static void done(struct engine *e)
         ddr_join(e, &v->job);
         vexec_kernel_begin(e, v);
         power_device(e, f->job.device);
-    }
-}
-
-void frames_event(struct engine *e, uint64_t payload)
-{
-    if (payload == PAYLOAD_DUE) {
-        due(e);
-    } else {
-        done(e);
     }
 }

@@ -24,7 +24,8 @@ static bool watched_closely(const struct sim_setup *s)
 void repeat_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
-    e->repeat.allowed = e->may_collapse && !watched_closely(s) && s->truth_sigma <= 0.0;
+    e->repeat.allowed = e->may_jump && !watched_closely(s) && s->truth_sigma <= 0.0 &&
+                        s->throttle.limit_watts <= 0.0;
     e->power.may_defer = e->repeat.allowed && !e->power.host_draws;
 }
 
@@ -59,14 +60,22 @@ static void grow(struct work_shape *w, uint32_t n)
     w->max_context_tokens += n;
 }
 
-/* The pass was formed and launched whole at this instant, and nothing has happened since. */
+/* The launch of a steady pass is all there is on the machine. The pass was formed and launched
+ * whole at this instant, and nothing has happened since. */
 static bool may_repeat(const struct engine *e, const struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct full_pass *p = (const struct full_pass *)l->pass;
-    return e->repeat.allowed && p->steady && p->pub.shape.prefill_rows == 0 &&
-           l->submit_ns == e->now_ns && p->formed_ns == e->now_ns &&
-           e->core.news == p->formed_news && e->power.tails == 0 && v->l->pin == NULL;
+    bool alone = e->n_jobs == (v->phase == VEXEC_RUNNING) && e->power.tails == 0 &&
+                 e->frames.phase == FRAMES_IDLE;
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        const struct vdevice *d = &e->devices[i];
+        alone = alone && d->n_running + d->n_queued == (i == v->job.device);
+    }
+    return e->repeat.allowed && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
+           vexec_whole_pass(v) && p->pub.shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
+           p->formed_ns == e->now_ns && e->core.result->events == p->formed_events &&
+           !l->stop_requested && v->l->pin == NULL;
 }
 
 /* Iterations that will be over in so long, if each takes that long; later ones take longer. */
@@ -85,7 +94,7 @@ static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t
     grow(&w, n);
     struct kernel_query q = {.device = l->device,
                              .graph = l->graph,
-                             .op = prices_attention(l->pass),
+                             .op = costs_attention_op(l->pass),
                              .rows = w.rows,
                              .padded_rows = w.rows,
                              .shape = &w};
@@ -95,12 +104,12 @@ static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t
     return true;
 }
 
-/* Counts kernels of attention like `run`; who observes repetitions sees what they moved. */
-static inline void book(struct engine *e, const struct kernel_run *run, uint64_t kernels)
+/* Counts kernels of attention; observers of repetitions see what they moved. */
+static inline void book_attention(struct engine *e, const struct kernel_run *r, uint64_t kernels)
 {
     struct sim_result *res = e->core.result;
     res->kernels += kernels;
-    if (run->outside) {
+    if (r->outside) {
         res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += kernels;
     }
 }
@@ -108,34 +117,34 @@ static inline void book(struct engine *e, const struct kernel_run *run, uint64_t
 /* Prices of attention from the n-th iteration on, as many as may be needed; returns how many.
  * Apart: registers are few. */
 __attribute__((noinline)) static uint32_t price_ahead(struct engine *e, const struct vexec *v,
-                                                      struct prices *p, uint32_t n, uint32_t most,
+                                                      struct costs *p, uint32_t n, uint32_t most,
                                                       int64_t time_ns)
 {
     uint32_t more = about(time_ns, e->repeat.gap_ns[n - 1], most - n);
     struct work_shape then = v->l->pub.pass->shape;
     grow(&then, n);
-    vexec_attention_ahead(e, &v->l->pub, &then, p, more, &e->repeat.attention[n]);
+    costs_attention_ahead(e, &v->l->pub, &then, p, more, &e->repeat.attention[n]);
     return more;
 }
 
 /* Instants of the iterations that end before the given one; returns how many. The price of the
  * pass's attention is that of the one after them then, unless *last. */
-static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices *p, uint32_t most,
+static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *p, uint32_t most,
                                int64_t before_ns, int64_t around_ns, bool *last)
 {
     struct repeat *rep = &e->repeat;
     const struct kernel_cost *a = rep->attention;
-    struct kernel_run *run = &p->run[prices_attention(v->l->pub.pass)];
+    struct kernel_run *run = &p->run[costs_attention_op(v->l->pub.pass)];
     const bool outside = run->outside;
     const int64_t layers = e->core.setup->llm->n_layers;
     const int64_t others_ns = p->others_ns + around_ns;
     int64_t now_ns = e->now_ns;
     double *audited = &e->core.result->audit.ddr_max_over_capacity;
     double over_capacity = *audited;
-    double peak_bytes_per_ns = vexec_peak_bytes_per_ns(e);
+    double peak_bytes_per_ns = costs_peak_bytes_per_ns(e);
     uint32_t n = 0;
     uint32_t known = 1;
-    SIM_ASSERT(run->n == 1 && most <= REPEAT_MAX && around_ns >= 0 && p->summed);
+    SIM_ASSERT(run->n == 1 && most <= REPEAT_MAX && around_ns >= 0);
     rep->attention[0] =
         (struct kernel_cost){.t_ns = run->tail_ns, .bytes = run->tail_bytes, .outside = outside};
     for (; n < most; n++) {
@@ -149,7 +158,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
         }
         int64_t gap_ns = others_ns + layers * a[n].t_ns;
         over_capacity =
-            vexec_over_capacity(over_capacity, peak_bytes_per_ns, a[n].t_ns, a[n].bytes);
+            costs_over_capacity(over_capacity, peak_bytes_per_ns, a[n].t_ns, a[n].bytes);
         if (now_ns + gap_ns >= before_ns) {
             break;
         }
@@ -161,8 +170,8 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct prices 
     *last = n < most && a[n].outside != outside;
     SIM_ASSERT(n > 0 || !*last);
     const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
-    book(e, run, (uint64_t)n * (uint64_t)layers);
-    prices_book(e, v, p, n);
+    book_attention(e, run, (uint64_t)n * (uint64_t)layers);
+    costs_book(e, p, n);
     run->tail_ns = next->t_ns;
     run->tail_bytes = next->bytes;
     run->tail_demand = next->bytes / units_s_from_ns(next->t_ns);
@@ -178,15 +187,13 @@ static int64_t lasts_ns(const struct repeat_record *r)
     return ns;
 }
 
-bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
+/* Runs iterations that end before that instant; false: none does. */
+static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
 {
-    struct full_launch *l = v->l;
-    struct prices *prices = v->prices;
-    if (!may_repeat(e, v)) {
-        return false;
-    }
     struct core *c = &e->core;
+    struct full_launch *l = v->l;
     const struct full_pass *p = (const struct full_pass *)l->pub.pass;
+    struct costs *prices = v->costs; /* found in this round */
     before_ns = c->steady_until_ns < before_ns ? c->steady_until_ns : before_ns;
     struct repeat_record r = {.launch = &l->pub,
                               .n = 0,
@@ -209,6 +216,10 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
     if (r.n == 0) {
         return false;
     }
+    if (v->phase == VEXEC_RUNNING) {
+        ddr_leave(e, &v->job);
+        ddr_settle(e);
+    }
     power_repeat(e, &r);
     SIM_ASSERT(e->now_ns == r.begin_ns + lasts_ns(&r) && e->now_ns < before_ns);
     core_advance(c, e->now_ns);
@@ -224,5 +235,29 @@ bool repeat_run(struct engine *e, struct vexec *v, int64_t before_ns)
     }
     device_leave(e, v);
     core_pass_repeated(c, l, &r);
+    return true;
+}
+
+bool repeat_run(struct engine *e)
+{
+    struct vexec *v = e->fresh;
+    if (!may_repeat(e, v)) {
+        return false;
+    }
+    if (e->ddr_dirty) {
+        ddr_settle(e); /* what ended at this instant */
+    }
+    /* Its own begin is no event that iterations end at. */
+    bool leads = v->phase == VEXEC_LEAD;
+    if (leads) {
+        eventq_cancel(&e->queue, v->event);
+        v->event = EVENTQ_NONE;
+    }
+    if (!run(e, v, engine_free_until_ns(e))) {
+        if (leads) {
+            device_begin(e, v);
+        }
+        return false;
+    }
     return true;
 }

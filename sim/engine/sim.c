@@ -1,5 +1,5 @@
-/* The run: pop everything of one instant in the fixed order, let the policy act until it rests,
- * settle the DDR rates, move time. */
+/* The run: handle everything of one instant in the fixed order, let the policy act, settle the DDR
+ * rates, move time (advance.c). */
 #include "sim/engine/sim.h"
 
 #include <errno.h>
@@ -95,14 +95,12 @@ static void handle(struct engine *e, const struct eventq_event *ev)
 {
     struct core *c = &e->core;
     SIM_ASSERT(ev->time_ns == e->now_ns);
-    c->result->events++;
     switch ((enum event_kind)(ev->order >> 60)) {
     case EVENT_KERNEL:
         device_event(e, (struct vexec *)(uintptr_t)ev->payload);
         (void)(c->fruitless > MAX_FRUITLESS && stalled(e));
         break;
-    case EVENT_LOAD:
-        channel_loader_event(e);
+    case EVENT_LOAD: /* it is a job */
         break;
     case EVENT_COMPILE:
         channel_compiler_event(e);
@@ -147,50 +145,84 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         break;
     case EVENT_FRAME:
         if (!stalled(e)) {
-            frames_event(e, ev->payload);
+            frames_due(e);
         }
         break;
     }
 }
 
-/* Something happens now and nothing has gone wrong. */
-static bool more_now(const struct engine *e)
+/* A job has ended. */
+static void handle_job(struct engine *e, struct job *j)
 {
-    return e->core.result->status == 0 && !eventq_empty(&e->queue) &&
-           eventq_peek(&e->queue)->time_ns == e->now_ns;
+    switch ((enum event_kind)j->kind) {
+    case EVENT_KERNEL:
+        device_kernel_ended(e, j->exec);
+        (void)(e->core.fruitless > MAX_FRUITLESS && stalled(e));
+        break;
+    case EVENT_LOAD:
+        channel_loader_event(e);
+        break;
+    case EVENT_FRAME:
+        if (!stalled(e)) {
+            frames_done(e);
+        }
+        break;
+    default:
+        SIM_ASSERT(false);
+    }
 }
 
-/* The next instant, and those after it that nothing but a launch alone on the machine brings. */
-static int run_instant(struct engine *e)
+/* Handles the next thing that happens at this instant. False: there is none, or the run failed. */
+static bool handle_next(struct engine *e)
+{
+    struct job *j = advance_first(e);
+    const struct eventq_node *next = eventq_empty(&e->queue) ? NULL : eventq_peek(&e->queue);
+    bool job_ends = j != NULL && j->end_ns == e->now_ns;
+    bool event = next != NULL && next->time_ns == e->now_ns;
+    if (e->core.result->status != 0 || (!job_ends && !event)) {
+        return false;
+    }
+    if (job_ends && (!event || j->order < next->order)) {
+        handle_job(e, j);
+    } else {
+        struct eventq_event ev = eventq_pop(&e->queue);
+        handle(e, &ev);
+    }
+    return true;
+}
+
+/* The next instant, and those after it that only iterations of a steady pass bring. */
+static int run_instant(struct engine *e, int64_t at_ns)
 {
     struct core *c = &e->core;
-    uint64_t first = c->result->events;
-    SIM_ASSERT(eventq_peek(&e->queue)->time_ns >= e->now_ns);
-    e->now_ns = eventq_peek(&e->queue)->time_ns;
+    uint64_t handled = 0;
+    SIM_ASSERT(at_ns >= e->now_ns);
+    e->now_ns = at_ns;
     core_advance(c, e->now_ns);
     bool moved;
     do {
-        /* All events of the instant before the policy is asked: it sees what they come to. */
-        while (more_now(e)) {
-            struct eventq_event ev = eventq_pop(&e->queue);
-            handle(e, &ev);
+        uint64_t before = handled;
+        /* Everything of the instant before the policy is asked: it sees what they come to. */
+        while (handle_next(e)) {
+            handled++;
         }
-        if (c->result->status == 0 && c->news != c->news_seen) {
+        e->fresh = NULL;
+        if (c->result->status == 0 && core_news(c)) {
             (void)core_schedule(c);
         }
-        bool fine = c->result->status == 0;
-        moved = fine && e->waiting != NULL && solo_run(e);
+        moved = c->result->status == 0 && e->fresh != NULL && repeat_run(e);
         if (e->ddr_dirty) {
             ddr_settle(e);
         }
         if (!moved) {
             power_settle(e);
         }
-        first = moved ? c->result->events : first;
-        if (c->result->events - first > MAX_EVENTS_PER_INSTANT) {
+        handled = moved ? 0 : handled;
+        if (handled > MAX_EVENTS_PER_INSTANT) {
             core_fail(c, -ELOOP, "%llu events at one instant", MAX_EVENTS_PER_INSTANT);
         }
-    } while (moved || more_now(e));
+        moved = moved || handled > before;
+    } while (c->result->status == 0 && moved);
     SIM_ASSERT(c->result->status != 0 || engine_consistent(e));
     return c->result->status;
 }
@@ -204,63 +236,56 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
         d->desc = &m->devices[i];
         d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
     }
-    e->loader.job = (struct job){.event = EVENTQ_NONE,
+    e->loader.job = (struct job){.end_ns = TIME_NEVER_NS,
                                  .device = ENGINE_LOADER_FLOW,
                                  .rate = 1.0,
                                  .speed = 1.0,
                                  .share_frac = 1.0,
                                  .kind = EVENT_LOAD};
-    e->compiler.job = (struct job){.event = EVENTQ_NONE};
-    e->may_collapse = setup->collapse;
-    e->ddr_unlimited = setup->contention->unlimited;
-    for (uint32_t i = 0; i < setup->n_observers; i++) {
-        e->kernels_seen = e->kernels_seen || setup->observers[i]->kernel != NULL;
-        e->may_collapse = e->may_collapse && !setup->observers[i]->wants_kernels;
-    }
+    e->loader.event = EVENTQ_NONE;
+    e->compiler.event = EVENTQ_NONE;
+    advance_init(e);
     power_init(e);
     throttle_init(e);
     frames_init(e);
-    prices_init(e);
-    solo_init(e);
+    costs_init(e);
     repeat_init(e);
-    corun_init(e);
 }
 
-/* A run that stops in the middle, at its horizon or in an error, has done what it has done: the
- * kernels of a collapsed launch are booked up to now. */
-static void stop_now(struct engine *e)
+/* Of the queue and of all jobs. */
+static int64_t next_ns(const struct engine *e)
 {
-    solo_stop(e);
-    for (uint32_t i = 0; i < e->n_jobs; i++) {
-        if (e->jobs[i]->exec != NULL && e->jobs[i]->exec->collapsed) {
-            device_expand(e, e->jobs[i]->exec);
-        }
-    }
-    ddr_touch(e);
+    const struct job *j = advance_first(e);
+    int64_t at_ns = eventq_empty(&e->queue) ? TIME_NEVER_NS : eventq_peek(&e->queue)->time_ns;
+    return j != NULL && j->end_ns < at_ns ? j->end_ns : at_ns;
 }
 
 static void run_loop(struct engine *e)
 {
     struct core *c = &e->core;
     push_next_arrival(e);
-    while (!eventq_empty(&e->queue) && !drained(e)) {
-        if (eventq_peek(&e->queue)->time_ns > c->setup->horizon_ns) {
+    while (!drained(e)) {
+        if (e->n_jobs > 0) {
+            advance(e, engine_free_until_ns(e));
+        }
+        int64_t at_ns = next_ns(e);
+        if (at_ns == TIME_NEVER_NS && eventq_empty(&e->queue) && e->n_jobs == 0) {
+            break;
+        }
+        if (at_ns > c->setup->horizon_ns) {
             SIM_ASSERT(c->setup->horizon_ns >= e->now_ns);
             e->now_ns = c->setup->horizon_ns;
             core_advance(c, e->now_ns);
-            stop_now(e);
+            ddr_touch(e); /* what moved until here has moved */
             return;
         }
-        if (eventq_peek(&e->queue)->time_ns > TIME_LAST_NS) {
+        if (at_ns > TIME_LAST_NS) {
             core_fail(c, -ERANGE, "the next event comes after 146 years of simulated time");
             core_dump(c);
             return;
         }
-        if (corun_may(e) && corun(e)) {
-            continue;
-        }
-        if (run_instant(e) != 0) {
-            stop_now(e);
+        if (run_instant(e, at_ns) != 0) {
+            ddr_touch(e);
             core_dump(c);
             return;
         }
@@ -278,8 +303,8 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         engine_init(e, setup);
         run_loop(e);
         result->end_ns = e->now_ns;
-        corun_report(e);
-        prices_report(e);
+        costs_report(e);
+        ddr_report_all(e);
         power_finish(e); /* before the audit, which compares what it sums */
         core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);

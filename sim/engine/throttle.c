@@ -23,7 +23,6 @@ void throttle_init(struct engine *e)
     e->throttle = (struct throttle){.speed = 1.0, .event = EVENTQ_NONE};
     if (is_on(e)) {
         e->throttle.average_watts = e->power.total_watts;
-        e->may_collapse = false; /* speeds change inside launches */
     }
 }
 
@@ -32,7 +31,7 @@ double throttle_share(const struct engine *e)
     return pow(e->throttle.speed, e->core.setup->throttle.exponent);
 }
 
-static void advance(struct engine *e)
+static void average(struct engine *e)
 {
     struct throttle *t = &e->throttle;
     double passed_s = (double)(e->now_ns - t->since_ns) / 1e9;
@@ -77,7 +76,7 @@ void throttle_follow(struct engine *e)
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
     const struct machine *m = e->core.setup->machine;
-    advance(e); /* with the watts that were, before they change */
+    average(e); /* with the watts that were, before they change */
     double fixed = e->power.total_watts;
     double above = 0.0;
     for (uint8_t d = 0; d < m->n_devices; d++) {

@@ -1,0 +1,404 @@
+/* The jobs that share the DDR, and the one function that moves them through time.
+ *
+ * The queue holds what a policy can see. Between two of its events only kernels end, and nobody but
+ * their launch takes notice: advance() moves all running launches over these boundaries and stops
+ * before the first that ends its launch or must yield. One launch alone at full speed jumps in
+ * closed form. `sim.collapse=false` makes every boundary an instant of the run instead, with the
+ * same results.
+ *
+ * DDR as a fluid resource: progress of a job = compute share * speed * min(1, bandwidth share /
+ * demand). Capacity of several jobs is kappa * peak, but never below what one of them takes alone:
+ * kappa is the efficiency of several masters together, so a single one is not slowed by it. */
+#include <string.h>
+
+#include "sim/engine/consistent.h"
+
+void advance_init(struct engine *e)
+{
+    const struct sim_setup *s = e->core.setup;
+    e->ddr_unlimited = s->contention->unlimited;
+    e->may_advance = s->collapse;
+    e->may_jump = s->collapse;
+    for (uint32_t i = 0; i < s->n_observers; i++) {
+        e->kernels_seen = e->kernels_seen || s->observers[i]->kernel != NULL;
+        e->may_jump =
+            e->may_jump && s->observers[i]->kernel == NULL && !s->observers[i]->wants_kernels;
+    }
+}
+
+/* ---- reports ---- */
+
+static void report(struct engine *e, const struct ddr_interval *i)
+{
+    if (i->count > 0) {
+        CORE_OBSERVE(&e->core, ddr, e->now_ns, i->count, i->ns, i->demand, i->share);
+    }
+}
+
+/* Intervals of one length and rate come again and again: they are counted, and reported when others
+ * take their place. Not where an observer wants the time line. */
+void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, double share)
+{
+    if (count == 0 || ns <= 0 || demand <= 0.0) {
+        return;
+    }
+    const struct ddr_interval now = {ns, demand, share, count};
+    if (!e->may_jump) {
+        report(e, &now);
+        return;
+    }
+    uint64_t bits;
+    memcpy(&bits, &demand, sizeof bits);
+    uint64_t h = (bits ^ (uint64_t)ns * 0x9e3779b97f4a7c15u) * 0x9e3779b97f4a7c15u;
+    struct ddr_interval *i = &e->intervals[h >> (64 - DDR_INTERVAL_BITS)];
+    if (i->ns == ns && i->demand == demand && i->share == share) {
+        i->count += count;
+        return;
+    }
+    report(e, i);
+    *i = now;
+}
+
+void ddr_report_all(struct engine *e)
+{
+    for (uint32_t i = 0; i < 1u << DDR_INTERVAL_BITS; i++) {
+        report(e, &e->intervals[i]);
+        e->intervals[i].count = 0;
+    }
+}
+
+/* ---- jobs ---- */
+
+void ddr_join(struct engine *e, struct job *j)
+{
+    SIM_REQUIRE(e->n_jobs < ENGINE_MAX_JOBS, "too many concurrent jobs");
+    SIM_REQUIRE(!j->active, "a job joins twice");
+    ddr_touch(e);
+    j->active = true;
+    j->end_ns = TIME_NEVER_NS;
+    e->jobs[e->n_jobs++] = j;
+}
+
+void ddr_leave(struct engine *e, struct job *j)
+{
+    if (!j->active) {
+        return; /* a launch that was stopped in its lead, or while a frame had the device */
+    }
+    ddr_touch(e);
+    uint32_t i = 0;
+    while (i < e->n_jobs && e->jobs[i] != j) {
+        i++;
+    }
+    SIM_REQUIRE(i < e->n_jobs, "a job leaves that never joined");
+    /* Others keep their order: sums of their shares are added in it. */
+    for (; i + 1 < e->n_jobs; i++) {
+        e->jobs[i] = e->jobs[i + 1];
+    }
+    e->n_jobs--;
+    j->active = false;
+}
+
+void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
+{
+    job_start_at(e, j, solo_ns, solo_ns > 0.0 ? bytes / (solo_ns / 1e9) : 0.0);
+}
+
+void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s)
+{
+    j->left_ns = solo_ns;
+    j->slowed_ns = 0.0;
+    j->updated_ns = e->now_ns;
+    j->demand_bytes_per_s = demand_bytes_per_s;
+    j->end_ns = TIME_NEVER_NS;
+    ddr_touch(e);
+}
+
+/* Brings a job to its new rate. An unchanged rate keeps its end, so nothing is rounded twice. */
+static inline void job_set_rate(struct engine *e, struct job *j, double rate, double speed)
+{
+    bool began = j->end_ns == TIME_NEVER_NS;
+    if (!began && j->rate == rate && j->speed == speed) {
+        return;
+    }
+    job_progress(e, j);
+    SIM_REQUIRE(rate > 0.0 && j->left_ns >= 0.0, "a job at rate %g, %g ns left", rate, j->left_ns);
+    SIM_ASSERT(speed > 0.0 && speed <= 1.0 && rate <= 1.0 && j->active);
+    j->rate = rate;
+    j->speed = speed;
+    j->end_ns = engine_after(e, j->left_ns / rate);
+    if (began) {
+        j->order = engine_order(e, (enum event_kind)j->kind, j->device);
+    }
+}
+
+/* Power limits slow what runs on devices, not the loader; frames come first. */
+static inline double job_speed(const struct engine *e, const struct job *j)
+{
+    return j->exec != NULL ? e->throttle.speed : 1.0;
+}
+
+/* ---- shares ---- */
+
+/* Of flows with these demands; r->rate: of each, at its share alone. */
+static void share_out(const struct engine *e, const double *demand, struct ddr_rates *r)
+{
+    const struct machine *m = e->core.setup->machine;
+    struct flow flows[ENGINE_MAX_JOBS];
+    double capacity = m->ddr_peak_bytes_per_s * m->ddr_cap_frac;
+    r->demand = 0.0;
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        const struct job *j = e->jobs[i];
+        SIM_ASSERT(demand[i] >= 0.0 && isfinite(demand[i]));
+        double weight = j->device < m->n_devices ? m->devices[j->device].ddr_weight : 1.0;
+        flows[i] = (struct flow){demand[i], weight, j->device, demand[i]};
+        capacity = demand[i] > capacity ? demand[i] : capacity;
+        r->demand += demand[i];
+    }
+    if (e->n_jobs > 1) {
+        e->core.setup->contention->share(flows, e->n_jobs, capacity,
+                                         e->core.setup->contention_params);
+    }
+    r->share = 0.0;
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        const struct flow *f = &flows[i];
+        SIM_ASSERT(f->share_bytes_per_s >= 0.0);
+        SIM_ASSERT(f->share_bytes_per_s <= f->demand_bytes_per_s * (1.0 + 1e-12));
+        r->share += f->share_bytes_per_s;
+        r->rate[i] =
+            f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
+    }
+    bool audited = !e->ddr_unlimited && !(e->n_jobs == 1 && e->jobs[0]->exec != NULL);
+    r->of_capacity =
+        audited ? r->share / (e->n_jobs > 1 ? capacity : m->ddr_peak_bytes_per_s) : 0.0;
+}
+
+/* The same for two flows, which meet again and again. */
+static inline const struct ddr_rates *shares_of_pair(struct engine *e, const double demand[2])
+{
+    uint64_t bits[2];
+    memcpy(bits, demand, sizeof bits);
+    uint64_t h = (bits[0] ^ bits[1] * 3) * 0x9e3779b97f4a7c15u;
+    struct ddr_pair *p = &e->pairs[h >> (64 - DDR_PAIR_BITS)];
+    bool known = p->known && p->of[0] == demand[0] && p->of[1] == demand[1] &&
+                 p->device[0] == e->jobs[0]->device && p->device[1] == e->jobs[1]->device;
+    if (!known) {
+        share_out(e, demand, &p->rates);
+        p->known = true;
+        memcpy(p->of, demand, sizeof p->of);
+        p->device[0] = e->jobs[0]->device;
+        p->device[1] = e->jobs[1]->device;
+    }
+    return &p->rates;
+}
+
+/* Is what is remembered of a pair what its flows get now? */
+static bool shares_are(const struct engine *e, const double *demand, const struct ddr_rates *is)
+{
+    struct ddr_rates now;
+    share_out(e, demand, &now);
+    SIM_ASSERT(is->demand == now.demand && is->share == now.share);
+    SIM_ASSERT(is->of_capacity == now.of_capacity);
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        SIM_ASSERT(is->rate[i] == now.rate[i]);
+    }
+    return true;
+}
+
+static inline void audit(struct engine *e, const struct ddr_rates *r)
+{
+    double *most = &e->core.result->audit.ddr_max_over_capacity;
+    *most = r->of_capacity > *most ? r->of_capacity : *most;
+}
+
+/* Rates and ends of all jobs; before time moves. */
+static inline void settle(struct engine *e)
+{
+    if (e->n_jobs == 1 && e->jobs[0]->exec != NULL && e->throttle.speed == 1.0 &&
+        e->jobs[0]->share_frac == 1.0) { /* the usual one */
+        e->ddr_dirty = false;
+        e->ddr_demand = e->ddr_share = e->jobs[0]->demand_bytes_per_s;
+        job_set_rate(e, e->jobs[0], 1.0, 1.0);
+        return;
+    }
+    struct ddr_rates own;
+    const struct ddr_rates *r = &own;
+    double demand[ENGINE_MAX_JOBS];
+    e->ddr_dirty = false;
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        const struct job *j = e->jobs[i];
+        demand[i] = j->demand_bytes_per_s * j->share_frac * job_speed(e, j);
+    }
+    if (e->n_jobs == 2) {
+        r = shares_of_pair(e, demand);
+        SIM_ASSERT(shares_are(e, demand, r));
+    } else if (e->n_jobs == 1 && e->jobs[0]->exec != NULL) {
+        own = (struct ddr_rates){.demand = demand[0], .share = demand[0], .rate = {1.0}};
+    } else {
+        share_out(e, demand, &own);
+    }
+    e->ddr_demand = r->demand;
+    e->ddr_share = r->share;
+    audit(e, r);
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        struct job *j = e->jobs[i];
+        double speed = job_speed(e, j);
+        job_set_rate(e, j, j->share_frac * speed * r->rate[i], speed);
+    }
+}
+
+void ddr_settle(struct engine *e)
+{
+    settle(e);
+}
+
+/* ---- time ---- */
+
+struct job *advance_first(const struct engine *e)
+{
+    struct job *first = NULL;
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        struct job *j = e->jobs[i];
+        if (first == NULL || j->end_ns < first->end_ns ||
+            (j->end_ns == first->end_ns && j->order < first->order)) {
+            first = j;
+        }
+    }
+    return first;
+}
+
+/* Is the end of what it does now no more than the end of a kernel? */
+static inline bool unnoticed(const struct engine *e, const struct job *j)
+{
+    const struct vexec *v = j->exec;
+    return v != NULL && !vexec_at_last(v) &&
+           (!v->l->pub.stop_requested ||
+            (v->l->pub.yield == YIELD_PASS && v->in_flight_left == 0)) &&
+           (e->frames.phase != FRAMES_WAITING || e->frames.job.device != j->device);
+}
+
+/* A launch alone at full speed: its kernels end after whole numbers of ns. Where the last one ends
+ * before that instant, the launch is at its end then. */
+static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
+{
+    struct job *j = &v->job;
+    SIM_ASSERT(j->rate == 1.0 && j->speed == 1.0 && j->end_ns < before_ns && e->n_jobs == 1);
+    if (vexec_pass_alone(e, v, before_ns)) {
+        return;
+    }
+    int64_t from_ns = j->end_ns;
+    ddr_report(e, 1, from_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+    vexec_book(e, v, v->kernels, v->k, 1);
+    vexec_next(v);
+    int64_t until_ns = from_ns + vexec_jump(e, v, before_ns - 1 - from_ns);
+    if (v->op == v->l->pub.op_end) {
+        j->end_ns = until_ns;
+        e->now_ns = until_ns;
+        e->ddr_since_ns = until_ns;
+        return;
+    }
+    e->now_ns = until_ns;
+    e->ddr_since_ns = until_ns;
+    vexec_kernel_begin(e, v);
+    settle(e);
+}
+
+/* ---- two launches ---- */
+
+static inline bool is_plain(const struct engine *e, const struct job *j)
+{
+    return j->exec == NULL || (j->share_frac == 1.0 && j->speed == 1.0 && !e->kernels_seen);
+}
+
+/* The next kernel begins, at the rate of its pair. */
+static inline void next_of_pair(struct engine *e, struct vexec *v)
+{
+    struct job *j = &v->job;
+    vexec_book(e, v, v->kernels, v->k, 1);
+    vexec_next(v);
+    v->kernel_begin_ns = e->now_ns;
+    j->left_ns = (double)vexec_kernel_ns(v->kernels, v->k);
+    j->demand_bytes_per_s = vexec_kernel_demand(v->kernels, v->k);
+    j->updated_ns = e->now_ns;
+    j->order = engine_order(e, EVENT_KERNEL, j->device);
+}
+
+static inline void set_end(struct engine *e, struct job *j, double rate)
+{
+    j->rate = rate;
+    j->end_ns = engine_after(e, j->left_ns / rate);
+}
+
+/* The same steps as below, of two jobs at full speed: most boundaries are of two launches, or of
+ * one and the loader. */
+static void step_pair(struct engine *e, int64_t before_ns)
+{
+    struct job *x = e->jobs[0];
+    struct job *y = e->jobs[1];
+    double demand[2] = {x->demand_bytes_per_s, y->demand_bytes_per_s};
+    const struct ddr_rates *r = shares_of_pair(e, demand);
+    for (;;) {
+        struct job *first = y->end_ns < x->end_ns ? y : x;
+        struct job *other = first == x ? y : x;
+        bool both = other->end_ns == first->end_ns;
+        if (first->end_ns >= before_ns || !unnoticed(e, first) || (both && !unnoticed(e, other))) {
+            break;
+        }
+        e->now_ns = first->end_ns;
+        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, r->demand, r->share);
+        e->ddr_since_ns = e->now_ns;
+        next_of_pair(e, first->exec);
+        if (both) {
+            next_of_pair(e, other->exec);
+        }
+        if (demand[0] != x->demand_bytes_per_s || demand[1] != y->demand_bytes_per_s) {
+            demand[0] = x->demand_bytes_per_s;
+            demand[1] = y->demand_bytes_per_s;
+            r = shares_of_pair(e, demand);
+            audit(e, r);
+        }
+        set_end(e, first, r->rate[first == y]);
+        double rate = r->rate[other == y];
+        if (both || rate != other->rate) {
+            job_progress(e, other);
+            set_end(e, other, rate);
+        }
+    }
+    e->ddr_demand = r->demand;
+    e->ddr_share = r->share;
+}
+
+/* The next boundary, of one launch or of several at once. False: it is to be noticed. */
+static inline bool step(struct engine *e, int64_t at_ns)
+{
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        if (e->jobs[i]->end_ns == at_ns && !unnoticed(e, e->jobs[i])) {
+            return false;
+        }
+    }
+    e->now_ns = at_ns;
+    struct job *j;
+    while ((j = advance_first(e))->end_ns == at_ns) {
+        vexec_kernel_ends(e, j->exec);
+        vexec_kernel_begin(e, j->exec);
+    }
+    settle(e);
+    return true;
+}
+
+void advance(struct engine *e, int64_t before_ns)
+{
+    SIM_ASSERT(!e->ddr_dirty);
+    const struct job *first;
+    while (e->may_advance && (first = advance_first(e)) != NULL && first->end_ns < before_ns) {
+        bool alone = e->n_jobs == 1 && e->may_jump && first->exec != NULL && first->rate == 1.0;
+        if (alone && unnoticed(e, first)) {
+            jump(e, first->exec, before_ns);
+        } else if (e->n_jobs == 2 && is_plain(e, e->jobs[0]) && is_plain(e, e->jobs[1])) {
+            step_pair(e, before_ns);
+            break;
+        } else if (!step(e, first->end_ns)) {
+            break;
+        }
+    }
+    core_advance(&e->core, e->now_ns);
+}

@@ -1,0 +1,327 @@
+/* Costs of kernels, remembered. Ops without attention cost the same in every pass of as many rows,
+ * logits and sequences, so a run has a few hundred of them. Attention in another context is asked
+ * for again. The DDR bytes of whole passes alone are reported many passes at once. */
+#include <string.h>
+
+#include "sim/base/rng.h"
+#include "sim/engine/engine.h"
+
+void costs_init(struct engine *e)
+{
+    const struct sim_setup *s = e->core.setup;
+    struct cost_cache *c = &e->costs;
+    c->keeps = s->truth->ops->context_limit != NULL && s->truth_sigma <= 0.0;
+    for (uint8_t d = 0; c->keeps && d < s->machine->n_devices; d++) {
+        c->context_limit[d] = s->truth->ops->context_limit(s->truth, d);
+    }
+}
+
+/* ---- one op ---- */
+
+/* Noise does not move bytes faster than the DDR can. */
+static int64_t noisy_ns(const struct engine *e, int64_t t_ns, double bytes, double factor)
+{
+    double least = ceil(bytes / e->core.setup->machine->ddr_peak_bytes_per_s * 1e9);
+    SIM_ASSERT(factor > 0.0 && isfinite(factor));
+    double t = round((double)t_ns * factor);
+    return (int64_t)(t > least ? t : least);
+}
+
+/* A kernel alone must not draw more than the DDR has, even if its model says so. */
+static inline void audit_kernel(struct engine *e, int64_t t_ns, double bytes)
+{
+    double *over = &e->core.result->audit.ddr_max_over_capacity;
+    *over = costs_over_capacity(*over, costs_peak_bytes_per_ns(e), t_ns, bytes);
+}
+
+static inline void tail_finish(struct engine *e, struct kernel_run *r)
+{
+    r->tail_ns =
+        r->tail_ns < 1 ? 1 : r->tail_ns; /* a kernel of no time would never let time pass */
+    audit_kernel(e, r->tail_ns, r->tail_bytes);
+    r->tail_demand = r->tail_bytes / units_s_from_ns(r->tail_ns);
+    SIM_ASSERT(r->tail_demand >= 0.0);
+}
+
+static void run_finish(struct engine *e, struct kernel_run *r, double factor)
+{
+    if (factor != 1.0) {
+        r->t_ns = noisy_ns(e, r->t_ns, r->bytes, factor);
+        r->tail_ns = noisy_ns(e, r->tail_ns, r->tail_bytes, factor);
+    }
+    tail_finish(e, r);
+    r->demand = 0.0;
+    if (r->n > 1) {
+        audit_kernel(e, r->t_ns, r->bytes);
+        r->demand = r->t_ns > 0 ? r->bytes / units_s_from_ns(r->t_ns) : 0.0;
+    }
+    SIM_ASSERT(r->n >= 1 && r->demand >= 0.0);
+}
+
+/* What really happens may differ from the model by a factor that belongs to this piece of work, so
+ * that every policy that launches it meets the same one. */
+static double drawn_factor(const struct engine *e, const struct launch *l)
+{
+    double sigma = e->core.setup->truth_sigma;
+    const struct segment *s = &l->pass->segments[0];
+    /* Of the work and the device, and of no launch's number: those differ between policies. */
+    uint64_t key =
+        rng_key(e->core.setup->seed, RNG_TRUTH, ((uint64_t)s->request->id << 32) | s->first_token,
+                ((uint64_t)l->op_begin << 8) | l->device);
+    return exp(sigma * rng_normal_of_key(key) - 0.5 * sigma * sigma);
+}
+
+static inline double truth_factor(const struct engine *e, const struct launch *l)
+{
+    return e->core.setup->truth_sigma > 0.0 ? drawn_factor(e, l) : 1.0;
+}
+
+/* Is a remembered cost what the model says now? */
+static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, uint32_t rows,
+                    const struct kernel_run *run)
+{
+    struct kernel_run now;
+    kernel_run_fill(e->core.setup->truth, &l->pass->shape, op, l->device, l->graph, rows,
+                    l->chunk_rows, &now);
+    run_finish(e, &now, truth_factor(e, l));
+    SIM_ASSERT(run->n == now.n && run->outside == now.outside);
+    SIM_ASSERT(run->tail_ns == now.tail_ns && run->tail_bytes == now.tail_bytes);
+    SIM_ASSERT(run->tail_demand == now.tail_demand);
+    SIM_ASSERT(now.n == 1 || (run->t_ns == now.t_ns && run->bytes == now.bytes));
+    SIM_ASSERT(now.n == 1 || run->demand == now.demand);
+    return true;
+}
+
+/* ---- attention ---- */
+
+/* One by one, for a model that has no other way. */
+__attribute__((noinline)) static void attention_of_each(const struct hwmodel *m,
+                                                        const struct kernel_query *first,
+                                                        uint32_t n, struct kernel_cost *out)
+{
+    struct work_shape w = *first->shape;
+    struct kernel_query q = *first;
+    q.shape = &w;
+    for (uint32_t i = 0; i < n; i++) {
+        hwmodel_kernel(m, &q, &out[i]);
+        w.attn_pairs += w.rows;
+        w.kv_read_tokens += w.rows;
+        w.max_context_tokens++;
+    }
+}
+
+void costs_attention_ahead(const struct engine *e, const struct launch *l,
+                           const struct work_shape *w, struct costs *p, uint32_t n,
+                           struct kernel_cost *out)
+{
+    const struct hwmodel *m = e->core.setup->truth;
+    struct kernel_query q = {.device = l->device,
+                             .graph = l->graph,
+                             .op = costs_attention_op(l->pass),
+                             .rows = w->rows,
+                             .padded_rows = w->rows,
+                             .shape = w};
+    if (m->ops->growing != NULL) {
+        m->ops->growing(m, &q, &p->any_context, n, out);
+    } else {
+        attention_of_each(m, &q, n, out);
+    }
+}
+
+static inline bool same_context(const struct work_shape *x, const struct work_shape *y)
+{
+    return x->attn_pairs == y->attn_pairs && x->kv_read_tokens == y->kv_read_tokens &&
+           x->max_context_tokens == y->max_context_tokens;
+}
+
+/* Kernels of one op; p: where their costs are kept. Those of attention hold for one context. */
+static inline const struct kernel_run *cost_of(struct engine *e, const struct vexec *v,
+                                               enum op_kind op, uint32_t rows, double factor,
+                                               struct costs *p)
+{
+    const struct launch *l = &v->l->pub;
+    const struct work_shape *w = &l->pass->shape;
+    bool attention = op == OP_MHA || op == OP_LAYER;
+    bool again = attention && !same_context(&p->attention, w);
+    struct kernel_run *run = &p->run[op];
+    if (p->known[op] && again && rows == w->rows && l->graph == 0) { /* a graph's may be padded */
+        struct kernel_cost cost;
+        costs_attention_ahead(e, l, w, p, 1, &cost);
+        run->tail_ns = cost.t_ns;
+        run->tail_bytes = cost.bytes;
+        run->flop = cost.flop;
+        run->outside = cost.outside;
+        tail_finish(e, run); /* the only one */
+        p->attention = *w;
+    } else if (!p->known[op] || again) {
+        kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, run);
+        run_finish(e, run, factor);
+        p->known[op] = true;
+        if (attention) {
+            p->attention = *w;
+        }
+    }
+    SIM_ASSERT(cost_is(e, l, op, rows, run));
+    return run;
+}
+
+/* ---- the cache ---- */
+
+/* The op is one of a whole pass, not its attention. */
+static bool is_other(const struct costs *p, uint32_t op)
+{
+    return p->known[op] && op != OP_MHA && op != OP_LAYER;
+}
+
+static void report(struct engine *e, struct costs *p)
+{
+    for (uint32_t op = 0; op < OP_KIND_COUNT && p->passes > 0; op++) {
+        const struct kernel_run *r = &p->run[op];
+        uint64_t n = p->passes * (op == OP_HEAD ? 1 : e->core.setup->llm->n_layers);
+        if (is_other(p, op)) {
+            ddr_report(e, n * (r->n - 1), r->t_ns, r->demand, r->demand);
+            ddr_report(e, n, r->tail_ns, r->tail_demand, r->tail_demand);
+        }
+    }
+    p->passes = 0;
+}
+
+void costs_report(struct engine *e)
+{
+    for (uint32_t i = 0; i < 1u << COST_BITS; i++) {
+        report(e, &e->costs.entries[i]);
+    }
+    report(e, &e->costs.unkept);
+}
+
+/* Makes room for costs of another key. */
+static struct costs *reset(struct engine *e, struct costs *p)
+{
+    uint32_t generation = p->generation + 1;
+    report(e, p);
+    *p = (struct costs){.generation = generation};
+    return p;
+}
+
+void costs_book(struct engine *e, struct costs *p, uint64_t n)
+{
+    struct sim_result *res = e->core.result;
+    SIM_ASSERT(p->whole);
+    res->kernels += n * p->others;
+    res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += n * p->others_outside;
+    p->passes += n;
+}
+
+#define MIX 0x9e3779b97f4a7c15u
+
+static inline bool same_key(const struct costs *p, const uint64_t key[4])
+{
+    return p->key[0] == key[0] && p->key[1] == key[1] && p->key[2] == key[2] && p->key[3] == key[3];
+}
+
+/* Where costs of the launch's kernels of so many rows are, or belong. Until the next call. */
+static struct costs *find(struct engine *e, const struct launch *l, uint32_t rows)
+{
+    struct cost_cache *cache = &e->costs;
+    const struct work_shape *w = &l->pass->shape;
+    SIM_ASSERT(rows > 0 && rows <= w->rows);
+    /* With noise, or of a model that vouches for nothing, every cost is new: one place is enough.
+     */
+    if (!cache->keeps) {
+        return reset(e, &cache->unkept);
+    }
+    /* Beyond it kernels count as outside the model's envelope, though their times be the same. */
+    bool beyond = w->max_context_tokens > cache->context_limit[l->device];
+    uint64_t a = (uint64_t)rows << 32 | w->rows;
+    uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
+    uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)l->graph << 16 |
+                 (uint64_t)l->device << 8 | (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
+    uint64_t key[4] = {a, b, c, w->logit_rows}; /* logits: of the head */
+    /* A polynomial, whose products do not wait for each other. */
+    uint64_t h =
+        a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + key[3] * MIX;
+    uint64_t at = ((h ^ h >> 32) * MIX) >> (65 - COST_BITS); /* each place has two entries */
+    struct costs *two = &cache->entries[2 * at];
+    bool second = !same_key(&two[0], key);
+    if (second && !same_key(&two[1], key)) {
+        second = !cache->second[at];                          /* the other one was used last */
+        memcpy(reset(e, &two[second])->key, key, sizeof key); /* no key is all zeros: rows > 0 */
+    }
+    cache->second[at] = second;
+    return &two[second];
+}
+
+/* Sums up the kernels of a whole pass but those of attention. */
+static void sum_up(const struct engine *e, const struct pass *pass, struct costs *p)
+{
+    uint32_t layers = e->core.setup->llm->n_layers;
+    for (uint32_t i = 0; i < pass->layer.n; i++) {
+        const struct kernel_run *r = &p->run[pass->layer.kind[i]];
+        if (is_other(p, pass->layer.kind[i])) {
+            p->layer_ns += kernel_run_total_ns(r);
+            p->others += (uint64_t)layers * r->n;
+            p->others_outside += r->outside ? (uint64_t)layers * r->n : 0;
+        }
+    }
+    const struct kernel_run *head = &p->run[OP_HEAD];
+    p->others_ns = layers * p->layer_ns + kernel_run_total_ns(head);
+    p->others += head->n;
+    p->others_outside += head->outside ? head->n : 0;
+    p->whole = true;
+}
+
+/* A whole pass like one before: of its kernels only those of attention are asked for. */
+static void fill_again(struct engine *e, struct vexec *v, struct costs *known, double factor)
+{
+    const struct pass *p = v->l->pub.pass;
+    enum op_kind op = costs_attention_op(p);
+    (void)cost_of(e, v, op, p->shape.rows, factor, known);
+    memcpy(v->run, known->run, sizeof v->run);
+    v->first = v->run[p->layer.kind[0]];
+    v->layer_ns = known->layer_ns + kernel_run_total_ns(&v->run[op]);
+}
+
+static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, double factor)
+{
+    const struct launch *l = &v->l->pub;
+    const struct pass *p = l->pass;
+    v->first = *cost_of(e, v, pass_op_kind(p, l->op_begin), l->rows, factor, known);
+    if (l->op_end - l->op_begin == 1) {
+        return;
+    }
+    /* A share of its first op is asked for by its rows, what follows by those of the pass. The
+     * first place is copied from already: the second may be the same one, emptied. */
+    if (l->rows != p->shape.rows) {
+        known = find(e, l, p->shape.rows);
+    }
+    uint32_t end = l->op_begin + p->layer.n + 1;
+    end = l->op_end < end ? l->op_end : end;
+    for (uint32_t op = l->op_begin + 1; op < end; op++) {
+        enum op_kind kind = pass_op_kind(p, op);
+        if (kind != OP_HEAD) {
+            v->run[kind] = *cost_of(e, v, kind, p->shape.rows, factor, known);
+            v->layer_ns += kernel_run_total_ns(&v->run[kind]);
+        }
+    }
+    if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
+        v->run[OP_HEAD] = *cost_of(e, v, OP_HEAD, p->shape.logit_rows, factor, known);
+    }
+}
+
+void costs_fill(struct engine *e, struct vexec *v)
+{
+    double factor = truth_factor(e, &v->l->pub);
+    bool whole = vexec_whole_pass(v);
+    struct costs *known = find(e, &v->l->pub, v->l->pub.rows);
+    v->layer_ns = 0;
+    if (whole && known->whole) {
+        fill_again(e, v, known, factor);
+    } else {
+        fill_ops(e, v, known, factor);
+        if (whole) {
+            sum_up(e, v->l->pub.pass, known);
+        }
+    }
+    v->costs = whole ? known : NULL;
+    v->generation = known->generation;
+}
