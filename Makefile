@@ -10,6 +10,7 @@
 #   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md)
 #   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals);
 #                   MUST=--must: fails where an original cannot be installed
+#   make docs       every page as a site with search, in build/docs/site (needs mkdocs: docs/requirements.txt)
 #   make gallery    the pictures of README.md again
 #   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
@@ -230,6 +231,10 @@ claims-report: $(BUILD)/xpusim
 	@python3 experiments/claims/report.py $(BUILD)/claims.json $(BUILD)/claims-paper-125h.json $(BUILD)/fit.json \
 	    >docs/claims.md
 
+# Every page as a site with search: build/docs/site (docs/site.py; needs mkdocs, docs/requirements.txt).
+docs: $(BUILD)/xpusim
+	@BUILD=$(BUILD) python3 docs/site.py
+
 # The pictures of README.md, from what the demo writes.
 gallery: demo
 	@for f in "latency-rate load.json" "gantt --from 244 --to 264 timeline.json.gz" \
@@ -288,7 +293,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests mutants engines claims-report check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
+.PHONY: all tests docs mutants engines claims-report check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d
