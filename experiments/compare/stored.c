@@ -315,6 +315,22 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
     free(tree);
 }
 
+/* The configuration that a row's run had; NULL when it was not kept, or is of another version. */
+static struct config *stored_config(struct store *s, const struct row *of)
+{
+    char *tree = store_configuration_text(s, of->config_hash);
+    struct config *c = xcalloc(1, sizeof *c);
+    struct err why = ERR_INIT;
+    if (tree == NULL || config_of_text(c, tree, &why) != 0) {
+        config_fini(c);
+        free(c);
+        c = NULL;
+    }
+    err_fini(&why);
+    free(tree);
+    return c;
+}
+
 static int put_group(struct group *g, struct store *s, const struct stored_options *o,
                      struct document *into, struct err *e)
 {
@@ -347,9 +363,15 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
     int rc = choose_metrics(&r, o->metrics, &chosen, e);
     if (rc == 0) {
         struct document *d = document_within(into, NULL);
+        struct config *c = stored_config(s, of);
+        plan.config = c; /* its warnings are part of what is said */
         put_head(g, &plan, of, s, d);
         compare_document(&plan, &r, (const char *const *)chosen.v, chosen.n, o->every, d);
         DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
+        if (c != NULL) {
+            config_fini(c);
+        }
+        free(c);
     }
     choose_fini(&chosen);
     compare_result_fini(&r);

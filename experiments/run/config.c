@@ -211,6 +211,22 @@ static uint64_t tree_hash(const cJSON *tree)
     return h;
 }
 
+/* From the tree to what it means. */
+static void parse(struct config *c, const char *soc_file, const char *llm_file, struct err *e)
+{
+    size_t before = e->n;
+    (void)soc_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"), soc_file, &c->soc, e);
+    (void)llm_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "llm"), llm_file, &c->llm, e);
+    const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
+    config_sim_parse(json_root(sim, "sim", e), &c->sim);
+    if (e->n == before) {
+        bind_graphics(c, e);
+        check_power(c, e);
+        bind_forms(c, e);
+    }
+    c->hash = tree_hash(c->tree);
+}
+
 /* llm: o->llm without a width. */
 static int load(struct config *c, const struct config_options *o, const char *llm, struct err *e)
 {
@@ -243,23 +259,14 @@ static int load(struct config *c, const struct config_options *o, const char *ll
     if (e->n > before) {
         return -EINVAL;
     }
-    (void)soc_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"), soc_file, &c->soc, e);
-    (void)llm_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "llm"), llm_file, &c->llm, e);
-    const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
-    config_sim_parse(json_root(sim, "sim", e), &c->sim);
+    parse(c, soc_file, llm_file, e);
     if (e->n == before) {
         (void)config_speculation_fit(&c->sim.drafts, &c->speculation, e);
-    }
-    if (e->n == before) {
-        bind_graphics(c, e);
-        check_power(c, e);
-        bind_forms(c, e);
     }
     const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
     c->workload = o->n_recordings > 1
                       ? xformat("%s and %u more recordings", o->trace, o->n_recordings - 1)
                       : xstrdup(o->trace != NULL ? o->trace : workload);
-    c->hash = tree_hash(c->tree);
     if (e->n == before) {
         config_notes_print(c);
     }
@@ -274,6 +281,16 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     int rc = load(c, o, llm, e);
     free(llm);
     return rc;
+}
+
+int config_of_text(struct config *c, const char *tree, struct err *e)
+{
+    size_t before = e->n;
+    memset(c, 0, sizeof *c);
+    c->tree = cJSON_Parse(tree);
+    c->workload = xstrdup("");
+    parse(c, "a kept machine", "a kept model", e);
+    return e->n > before ? -EINVAL : 0;
 }
 
 void config_fini(struct config *c)
