@@ -117,8 +117,8 @@ void config_options_fini(struct config_options *o);
 /* Reads and checks everything but the workload. On failure errors are added and -EINVAL returned;
  * config_fini is needed in both cases. */
 int config_load(struct config *c, const struct config_options *o, struct err *e);
-/* The same from a configuration that was kept (config.tree as text), for reports. It reads no file,
- * and has neither workload nor drafter. */
+/* Does so from a configuration in a store (config.tree as text), for reports. It reads no file, and
+ * the result has neither workload nor drafter. */
 int config_of_text(struct config *c, const char *tree, struct err *e);
 void config_fini(struct config *c);
 

@@ -1,5 +1,6 @@
 /* From the settings of an experiment to the options of its points. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -336,12 +337,9 @@ static void match_metrics(const struct spec *s, const struct config *c, struct f
 {
     struct metric_list names = {0};
     runner_metric_names(c, &names);
-    struct spec one = *s; /* to match pattern by pattern */
     for (uint32_t k = 0; k < s->n_patterns; k++) {
-        one.patterns[0] = s->patterns[k];
-        one.n_patterns = 1;
         for (size_t i = 0; i < names.n && !f->pattern[k]; i++) {
-            f->pattern[k] = spec_keeps(&one, names.v[i].name);
+            f->pattern[k] = fnmatch(s->patterns[k], names.v[i].name, 0) == 0;
         }
     }
     for (uint32_t k = 0; k < s->n_until; k++) {

@@ -93,11 +93,12 @@ void explain_kernel(void *self, const struct kernel_record *k)
     SIM_ASSERT(k->end_ns >= k->begin_ns);
     piece_add(g, k->begin_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
     int64_t slow_ns = k->end_ns - k->begin_ns - k->solo_ns;
+    size_t before = g->n;
     piece_add(g, k->end_ns, slow_ns > 0 ? slow_ns : 0, EXPLAIN_COMPUTE,
               g->shared      ? EXPLAIN_DEVICE_SHARING
               : g->throttled ? EXPLAIN_THROTTLING
                              : EXPLAIN_DDR_SLOWDOWN);
-    if (k->end_ns > k->begin_ns) {
+    if (g->n > before) { /* none of a real kernel that ended before the host saw it begin */
         g->v[g->n - 1].op = k->op;
     }
     g->shared = false;
