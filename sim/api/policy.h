@@ -502,7 +502,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 /* ---- which contract this is ---- */
 
 /* Raised when a member comes to mean something else. */
-#define POLICY_API_VERSION 3
+#define POLICY_API_VERSION 4
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
  * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
 #define POLICY_LAYOUT 421391173u

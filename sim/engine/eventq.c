@@ -107,20 +107,6 @@ void eventq_spill(struct eventq *q, struct eventq_node node)
     q->position[node.slot] = EVENTQ_IS_NEAR;
 }
 
-/* It is among the first three levels. */
-int64_t eventq_heap_time_but(const struct eventq *q, uint32_t a, uint32_t b, int64_t none_ns)
-{
-    uint32_t end = q->n < 1 + 4 + 16 ? q->n : 1 + 4 + 16;
-    int64_t at_ns = none_ns;
-    for (uint32_t i = 0; i < end; i++) {
-        const struct eventq_node *node = &q->heap[i];
-        if (node->slot != a && node->slot != b && node->time_ns < at_ns) {
-            at_ns = node->time_ns;
-        }
-    }
-    return at_ns;
-}
-
 bool eventq_consistent(const struct eventq *q)
 {
     uint32_t slots = 0;

@@ -1,10 +1,10 @@
-/* Pending events, with cancellable, reschedulable handles: the earliest few in a short sorted
+/* Pending events, with cancellable handles: the earliest few in a short sorted
  * array, the others in an indexed implicit 4-ary heap.
  *
  * Order: (time_ns, order) lexicographically; `order` makes it total, so equal instants never depend
  * on insertion history. Handles are slot numbers, reused after pop or cancel; using a dead one is a
  * bug of the caller. Every operation is O(log n), and a few instructions on events that come soon:
- * most of a run is ends of kernels, which are made, moved and taken while arrivals and timers wait.
+ * most are ends of host work, which come and go while arrivals and timers wait.
  * Memory doubles and never shrinks. The heap array holds keys beside slot numbers, so a sift
  * touches one array (anchors: 16 to 77 ns at our sizes).
  */
@@ -51,7 +51,6 @@ void eventq_heap_push(struct eventq *q, struct eventq_node node);
 void eventq_heap_remove(struct eventq *q, uint32_t i);
 /* Of a full near array: its latest event goes to the heap, or the node itself. */
 void eventq_spill(struct eventq *q, struct eventq_node node);
-int64_t eventq_heap_time_but(const struct eventq *q, uint32_t a, uint32_t b, int64_t none_ns);
 
 /* For assertions: events are in order, every handle leads to its event and every slot is taken or
  * free. Ends the process at the clause that does not hold. O(cap). */
@@ -96,15 +95,6 @@ static inline uint32_t eventq_near_index(const struct eventq *q, uint32_t handle
     return i;
 }
 
-/* Is a near event, whose instant has changed, where it belongs? */
-static inline bool eventq_near_stays(const struct eventq *q, uint32_t i)
-{
-    const struct eventq_node *node = &q->near[i];
-    const struct eventq_node *later = i > 0 ? node - 1 : q->n > 0 ? &q->heap[0] : NULL;
-    return (later == NULL || eventq_before(node, later)) &&
-           (i + 1 == q->n_near || eventq_before(node + 1, node));
-}
-
 /* Takes out a near event. */
 static inline struct eventq_node eventq_near_take(struct eventq *q, uint32_t i)
 {
@@ -142,25 +132,6 @@ static inline const struct eventq_node *eventq_peek(const struct eventq *q)
     return q->n_near > 0 ? &q->near[q->n_near - 1] : &q->heap[0];
 }
 
-/* When an event is. */
-static inline int64_t eventq_time(const struct eventq *q, uint32_t handle)
-{
-    uint32_t i = q->position[handle];
-    return i == EVENTQ_IS_NEAR ? q->near[eventq_near_index(q, handle)].time_ns : q->heap[i].time_ns;
-}
-
-/* When the earliest event but those two is; `none_ns` when there is none. */
-static inline int64_t eventq_time_but(const struct eventq *q, uint32_t a, uint32_t b,
-                                      int64_t none_ns)
-{
-    for (uint32_t i = q->n_near; i-- > 0;) {
-        if (q->near[i].slot != a && q->near[i].slot != b) {
-            return q->near[i].time_ns < none_ns ? q->near[i].time_ns : none_ns;
-        }
-    }
-    return eventq_heap_time_but(q, a, b, none_ns);
-}
-
 /* Takes the earliest event; precondition: not empty. */
 static inline struct eventq_event eventq_pop(struct eventq *q)
 {
@@ -184,24 +155,4 @@ static inline void eventq_cancel(struct eventq *q, uint32_t handle)
         eventq_heap_remove(q, q->position[handle]);
     }
     eventq_free(q, handle);
-}
-
-/* Moves an event in time; its order key stays. */
-static inline void eventq_reschedule(struct eventq *q, uint32_t handle, int64_t time_ns)
-{
-    struct eventq_node node;
-    uint32_t i = q->position[handle];
-    if (i == EVENTQ_IS_NEAR) {
-        i = eventq_near_index(q, handle);
-        q->near[i].time_ns = time_ns;
-        if (eventq_near_stays(q, i)) {
-            return;
-        }
-        node = eventq_near_take(q, i);
-    } else {
-        node = q->heap[i];
-        node.time_ns = time_ns;
-        eventq_heap_remove(q, i);
-    }
-    eventq_insert(q, node);
 }
