@@ -327,7 +327,7 @@ static const struct bad BAD[] = {
     {"", 1, {"empty"}},
     {"# xpusim-trace v1\n", 1, {"empty"}},
     {HEADER "\n", 1, {"no requests"}},
-    {"# xpusim-trace v2\n" HEADER "\n" GOOD, 1, {"xpusim-trace v2", "v1"}},
+    {"# xpusim-trace v3\n" HEADER "\n" GOOD, 1, {"xpusim-trace v3", "v1"}},
     {"# xpusim-trace v10\n" HEADER "\n" GOOD, 1, {"xpusim-trace v10"}},
     {HEADER ",colour\n1,1,0,reactive,0,,10,5,0,red\n", 1, {"unknown column \"colour\""}},
     {HEADER ",turn\n1,1,0,reactive,0,,10,5,0,0\n", 1, {":1:", "\"turn\" stands twice"}},
