@@ -1,13 +1,13 @@
-/* List schedules: what a clairvoyant scheduler chooses from. Not registered, as
- * it needs to be told the future: put it into a setup with a struct clairvoyant_plan as
- * policy_context (experiments/compare/clairvoyant.h searches the plans).
+/* List schedules: the choices of a clairvoyant scheduler. Not registered, because it needs to know
+ * the future: put it into a setup with a struct clairvoyant_plan as policy_context
+ * (experiments/compare/clairvoyant.h searches the plans).
  *
  * A plan is an order of the requests, a placement and a batch cap. Prompts run whole, one at a
- * time, on the prefill devices; decode iterations, of the first max_batch that decode, on the
- * decode device. Whenever an instance is free, it takes the request that comes first in the order
- * among those that are ready; nothing that runs is stopped (an iteration is one token long, so a
- * request further ahead waits for at most one pass). Where both use one device, they take turns,
- * again by the order. No instance idles on purpose.
+ * time, on the prefill devices. Decode iterations, of the first max_batch that decode, run on the
+ * decode device. A free instance takes the request that comes first in the order among those that
+ * are ready. Nothing that runs is stopped; an iteration is one token long, so a request further
+ * ahead waits for at most one pass. Where both instances use one device, they take turns, again by
+ * the order. No instance idles on purpose.
  *
  * An NPU with static attention prefills as the eager default mapping does: token-level ops there,
  * padded, attention and head on the iGPU (clauses.md E.10). */

@@ -11,9 +11,10 @@
 uint32_t policy_params_count(const struct policy_ops *ops);
 
 /* Defaults, overridden by the preset of the first parameter's choice (policy_ops.presets), both
- * overridden by text (NULL or "": none). Strict: an unknown or repeated key, a value of
- * the wrong type, out of range or not among the choices is an error naming policy, key and what is
- * accepted; all errors of the text are added. Returns 0 or -EINVAL. Booleans: true, false, 1, 0. */
+ * overridden by text (NULL or "": none). Strict: an unknown or repeated key is an error, and so is
+ * a value of the wrong type, out of range or not among the choices. The error names policy, key and
+ * the accepted values; all errors of the text are added. Returns 0 or -EINVAL. Booleans: true,
+ * false, 1, 0. */
 int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,
                         struct err *e);
 

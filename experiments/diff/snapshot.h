@@ -1,7 +1,8 @@
-/* The state of a run just before one of its decisions, for people: what waits, what runs where.
+/* The state of a run just before one of its decisions, printed for people: waiting requests, and
+ * the launches of each device.
  *
- * The decision is named by its place in the decision log. The run is made again with the snapshot
- * as an observer; it looks at how much of the log is written, so it needs nothing of the core. */
+ * The decision is named by its place in the decision log. The run is repeated with the snapshot as
+ * an observer. It reads the length of the log, so it needs nothing of the core. */
 #pragma once
 
 #include <stdint.h>

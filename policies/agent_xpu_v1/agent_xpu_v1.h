@@ -78,11 +78,11 @@ struct v1_context {
     uint32_t etc_kv_tokens;   /* that it counts on */
     uint32_t avoid;           /* devices its cursor's op hung on, bits */
     uint32_t avoid_op;        /* + 1 */
-    bool stopped;             /* by a preemption: pays the switch when it goes on */
+    bool stopped;             /* by a preemption: pays the switch when it continues */
     bool elastic_igpu;        /* the op's NPU rows were sent to the iGPU (A.8) */
 };
 
-/* What runs on a device. */
+/* The work on a device. */
 struct v1_active {
     const struct launch *launch;   /* NULL: idle */
     const struct request *request; /* of a prefill; NULL: the decode batch */
@@ -126,7 +126,7 @@ struct v1 {
     struct reqq contexts;               /* proactive prefills that have a pass */
     const struct request *rt;           /* the reactive prefill, or NULL */
     const struct request *primary;      /* the proactive prefill that is not backfill, or NULL */
-    const struct request *aged;         /* the promoted one beside a reactive prefill, or NULL */
+    const struct request *aged;         /* the promoted one next to a reactive prefill, or NULL */
 
     struct v1_queue decode_rt, decode_be;
     struct v1_iteration next; /* of these, chosen but not formed */
@@ -203,7 +203,7 @@ void v1_prefill_wait(struct sched *s, struct v1 *v, const struct request *r);
 void v1_prefill_done(struct v1 *v, const struct request *r);
 /* Annotated time of what is left of a prefill at its default mapping, summed over its kernels. */
 int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r);
-/* Of the proactive prefills that have not begun the one of the smallest, or NULL. */
+/* The smallest proactive prefill that has not begun, or NULL. */
 const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v);
 /* KV is full and a reactive prefill or the decode batch waits; true when some was freed. Reactive
  * sequences lose theirs only for older ones that decode. */
@@ -222,9 +222,9 @@ struct estimate v1_estimate(struct sched *s, const struct work_shape *w, enum op
 int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device);
 
 /* decode */
-/* What decodes next: the rest of the batch that has begun, else all of the one that would begin
- * now; false when nothing does. That one is formed only when it starts (v1_decode_form), so that
- * whoever is ready by then takes part. */
+/* The next decode: the rest of the batch that has begun, else all of the one that would begin now;
+ * false when nothing decodes. A batch is formed only when it starts (v1_decode_form), so that every
+ * request ready by then takes part. */
 bool v1_decode_next(struct sched *s, struct v1 *v, struct v1_iteration *it);
 /* Forms the batch that v1_decode_next has chosen; false when it could not, or memory was short and
  * another one is formed. */

@@ -51,7 +51,8 @@ enum axpu_memory { AXPU_MEMORY_OFF, AXPU_MEMORY_DEFER, AXPU_MEMORY_IGPU };
 enum axpu_cap { AXPU_CAP_FIXED, AXPU_CAP_SLO, AXPU_CAP_MARGINAL };
 enum axpu_preempt { AXPU_PREEMPT_KERNEL, AXPU_PREEMPT_LAYER, AXPU_PREEMPT_NONE };
 
-/* Of the op the cursor stands on: nothing is known, or the one before it was planned, or it is. */
+/* State of the plan at the cursor's op: nothing is known, the op before it was planned, or it is.
+ */
 enum axpu_plan { AXPU_PLAN_NONE, AXPU_PLAN_BEFORE, AXPU_PLAN_MADE };
 
 /* How the ops of one prefill are placed. Nothing here says which layer the cursor is in: layers
@@ -60,8 +61,8 @@ struct axpu_prefill {
     const struct request *request; /* NULL: no such prefill */
     struct pass *pass;
     bool npu_attention; /* compiled in time: everything on the NPU (B.6) */
-    bool igpu_only;     /* an aged proactive prefill beside a reactive one (B.8) */
-    /* Split of the op the cursor stands on, made when it got there. */
+    bool igpu_only;     /* an aged proactive prefill next to a reactive one (B.8) */
+    /* Split of the cursor's op, made when the cursor got there. */
     enum axpu_plan plan;
     uint32_t npu_rows, igpu_rows; /* not yet launched */
     int64_t igpu_not_before_ns;   /* TIME_NEVER_NS: igpu_late_ns after the NPU share starts */
@@ -127,7 +128,7 @@ struct axpu {
     struct table waiting; /* prompts that wait and may use a kernel, by length (its `live`) */
     bool warm_reactive;   /* reactive prompts may, too */
     struct axpu_prefill current; /* the serial prefill */
-    struct axpu_prefill aged;    /* at most one, on the iGPU beside a reactive `current` */
+    struct axpu_prefill aged;    /* at most one, on the iGPU next to a reactive `current` */
     struct axpu_prefill suspended[AXPU_MAX_SUSPENDED];
     uint32_t n_suspended;
 

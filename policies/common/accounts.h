@@ -1,6 +1,6 @@
 /* Service accounts of clients: a counter each that only grows, the requests that wait, and the
- * smallest counter among those who have requests queued. The memory of fair orders (VTC).
- * Finding an account is expected O(1), the smallest counter O(log clients) amortized. */
+ * smallest counter among the clients with queued requests. The memory of fair orders (VTC). Finding
+ * an account is expected O(1), the smallest counter O(log clients) amortized. */
 #pragma once
 
 #include "policies/common/reqq.h"

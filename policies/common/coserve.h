@@ -1,15 +1,15 @@
 /* Iteration-level batching of two classes on one device: online (reactive) work first, then offline
- * (proactive) work as long as the predicted iteration stays within a latency budget. What
- * conserve-like and hygen-like share (clauses.md E.12); each fills in the rules.
+ * (proactive) work as long as the predicted iteration stays within a latency budget. Shared by
+ * conserve-like and hygen-like (clauses.md E.12); each fills in the rules.
  *
- * An iteration: all online decodes, online prompts in progress, new online ones in arrival order;
- * then the same of offline, each piece as large as the budget in time and tokens allows. A budget
- * of TIME_NEVER_NS limits by tokens alone. With `safepoint` an online arrival aborts an iteration
- * that holds offline work only at the end of the layer that runs: the work of that iteration is
- * lost, KV of earlier ones stays.
+ * An iteration takes all online decodes, online prompts in progress, and new online ones in arrival
+ * order. Then it takes offline work in that sequence, each piece as large as the budget in time and
+ * tokens allows. A budget of TIME_NEVER_NS limits by tokens alone. With `safepoint` an online
+ * arrival aborts an iteration that holds only offline work, at the end of the layer that runs. The
+ * work of that iteration is lost, and KV of earlier ones stays.
  *
  * KV: an iteration that does not fit gives back its offline admissions, then recomputes the offline
- * request admitted last, and so on; online requests are touched only when nothing else is left.
+ * request admitted last, and so on. Online requests lose KV only when nothing else is left.
  *
  * Cost of a decision: O(running * log token_budget + log waiting). */
 #pragma once
@@ -67,7 +67,7 @@ struct coserve {
     struct reqq waiting[REQUEST_CLASS_COUNT], running[REQUEST_CLASS_COUNT];
     struct work_shape shape;                  /* of the batch under construction */
     uint32_t most[REQUEST_CLASS_COUNT];       /* admissions, by the batch under construction */
-    uint32_t admitted[REQUEST_CLASS_COUNT];   /* tails of running, likewise */
+    uint32_t admitted[REQUEST_CLASS_COUNT];   /* tails of running, by that batch */
     uint64_t admissions[REQUEST_CLASS_COUNT]; /* in all, those given back not counted */
     uint32_t max_seqs, tokens;
     bool online_came; /* since the iteration was formed: one that it could not take does not abort

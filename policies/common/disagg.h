@@ -1,12 +1,12 @@
-/* Prefill and decode on pools of their own (clauses.md E.10): the NPU is the prefill instance,
- * with attention on the iGPU; the iGPU is the decode instance, with one batch of everything that
+/* Prefill and decode on pools of their own (clauses.md E.10). The NPU is the prefill instance, with
+ * attention on the iGPU. The iGPU is the decode instance, with one batch of everything that
  * decodes. Shared memory: nothing moves between them. Arrival order, no classes, no preemption of
- * requests. The two instances are two command streams to the iGPU: it takes kernels from either in
+ * requests. The two instances are two command streams to the iGPU. It takes kernels from either in
  * the order in which they become ready (or, with yield_iteration, an iteration as one piece).
  *
- * With a finite limit the iGPU becomes a mixed instance while it has prompts of its own: a prompt
+ * With a finite limit the iGPU becomes a mixed instance while it has prompts of its own. A prompt
  * that finds more than `limit` tokens waiting for the NPU goes to the iGPU, whose iterations then
- * take chunks of it beside the decodes. */
+ * take chunks of it together with the decodes. */
 #pragma once
 
 #include "policies/common/batch.h"

@@ -1,7 +1,7 @@
-/* What becomes of a session's KV while a tool runs (clauses.md E.16), for the iteration-level
- * scheduler. The answer that calls a tool is known when it ends, how long the tool takes is not.
+/* A session's KV while a tool runs (clauses.md E.16), for the iteration-level scheduler. It is
+ * known when an answer ends whether it calls a tool, and not how long the tool takes.
  *
- *   cache      what the memory does by itself: kept, the oldest dropped first
+ *   cache      the memory decides: kept, the oldest dropped first
  *   preserve   kept
  *   discard    dropped at once; the next turn prefills its whole prompt
  *   swap       written to flash at once, read back for the next turn
@@ -10,13 +10,13 @@
  *   ttl        kept for a time to live, then dropped (Continuum)
  *
  * InferCept's waste of C tokens, in token-seconds, with T the time to prefill them in chunks:
- *   preserve  C * what the tool still takes
+ *   preserve  C * the rest of the tool's time
  *   discard   T * C / 2 (its memory grows over the chunks) + T * tokens of others (they wait)
  *   swap      2 * transfer * C (out and in; a transfer makes nobody wait here)
  * One transfer at a time is the swap budget; the most wasteful has it.
  *
- * Kept KV is given back to the cache when nobody could run otherwise. Cost of a decision:
- * O(sessions with a tool running). */
+ * Kept KV returns to the cache when nobody could run otherwise. Cost of a decision: O(sessions with
+ * a tool running). */
 #pragma once
 
 #include "sim/api/policy.h"
@@ -43,7 +43,7 @@ struct gap {
     struct gap_session *at; /* owned: sessions whose tool runs */
     uint32_t n;
     int64_t timer_ns;                /* the last one set */
-    int64_t swap_until_ns;           /* the transfer in progress, by its solo time */
+    int64_t swap_until_ns;           /* the transfer in progress, by its isolated time */
     int64_t history_ns[GAP_HISTORY]; /* of the last tool calls */
     uint64_t n_history;
 };

@@ -12,8 +12,8 @@
 
 #define HEAP_NONE UINT32_MAX
 
-/* First bytes of the per-request state of every policy that uses a heap. Who keeps a request in a
- * second heap gives that one a node of its own: `at` is its offset there. */
+/* First bytes of the per-request state of every policy that uses a heap. A request in a second heap
+ * needs a node of its own for it: `at` is its offset there. */
 struct heap_node {
     struct reqq_node queue; /* so that a request may be in a heap now and in a queue then */
     double key;

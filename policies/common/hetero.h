@@ -1,7 +1,7 @@
 /* One prefill pass placed op by op on an NPU and an iGPU: static chunks of token-level ops on the
  * NPU, attention, the LM head and (where wanted) the prompt's margin on the iGPU. An op's two
- * shares run at the same time; the next op begins when both are done. Who decides how many rows go
- * where, and when each share may start, is the policy.
+ * shares run at the same time; the next op begins when both are done. The policy decides how many
+ * rows go where, and when each share may start.
  *
  *   pass formed    -> hetero_begin
  *   schedule       -> while hetero_at_boundary: hetero_plan(rows for the NPU); hetero_launch_*
@@ -31,7 +31,7 @@ static inline void hetero_begin(struct hetero *h, struct pass *p)
     *h = (struct hetero){.pass = p, .inflight = 1};
 }
 
-/* The cursor stands on an op of which nothing is on a device and which has no plan. */
+/* The cursor is at an op of which nothing is on a device and which has no plan. */
 static inline bool hetero_at_boundary(const struct hetero *h)
 {
     const struct pass *p = h->pass;
@@ -95,8 +95,8 @@ static inline void hetero_launch_both(struct sched *s, struct hetero *h, int npu
     (void)hetero_launch(s, h, igpu, false, UINT32_MAX, YIELD_PASS);
 }
 
-/* A launch ended. True when it was one of this prefill's. Rows that a stopped one leaves over are
- * planned anew when nothing of the op is on a device. */
+/* A launch ended. True when it was one of this prefill's. Rows left by a stopped one are planned
+ * again when nothing of the op is on a device. */
 static inline bool hetero_ended(struct hetero *h, const struct launch *l)
 {
     if (h->on_npu == l) {

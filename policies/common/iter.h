@@ -1,8 +1,8 @@
-/* An iteration-level scheduler on one device, in which *order*, *class rule*, *preemption
- * mechanism* and *what happens to KV* are separate axes (clauses.md 0.3). An order policy
- * supplies one key function and is otherwise this.
+/* An iteration-level scheduler on one device. Four axes are separate (clauses.md 0.3): *order*,
+ * *class rule*, *preemption mechanism*, and *the fate of KV*. An order policy supplies one key
+ * function and is otherwise this.
  *
- * Each iteration takes requests in key order up to max_batch sequences and token_budget tokens: a
+ * Each iteration takes requests in key order up to max_batch sequences and token_budget tokens. A
  * decoding request costs one token, a prompt as many as fit (chunked prefill). A request that is
  * not taken keeps its KV and waits. When a request arrives whose key precedes every member of the
  * running pass, the preemption axis says when that pass stops:
@@ -11,19 +11,18 @@
  *   layer, kernel  at the next such boundary; the pass waits, its work is kept
  *   reset      at once; the running kernel is redone later (REEF; needs a device that can)
  *
- * the level axis what that costs with `inflight` kernels handed over (XSched, clauses.md E.4):
+ * The level axis says what that costs with `inflight` kernels handed over (XSched, clauses.md E.4):
  *
  *   1          all of them run before the pass stops
  *   2          the running one only; the others are taken back
- *   3          nobody waits: the running kernel is interrupted and goes on later
+ *   3          nobody waits: the running kernel is interrupted and continues later
  *   device     1 or 2, by what the device can
  *
- * and the kv axis what becomes of it: checkpoint (resumed where it stopped), recompute (its
- * requests lose all KV), swap (KV goes to flash and comes back). What a session keeps while a tool
- * runs is gap.h.
+ * The kv axis says what becomes of the pass: checkpoint (resumed where it stopped), recompute (its
+ * requests lose all KV), swap (KV goes to flash and comes back). The KV of a session while a tool
+ * runs is in gap.h.
  *
- * Cost of a decision: O(batch * log waiting).
- */
+ * Cost of a decision: O(batch * log waiting). */
 #pragma once
 
 #include "policies/common/gap.h"
@@ -90,7 +89,7 @@ extern const char *const iter_class_choices[],
 
 struct iter;
 
-/* What an order supplies. All but key are optional. */
+/* Functions of an order. All but key are optional. */
 struct iter_order {
     /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
      * it is about to be taken: a key may grow while its owner waits, at no cost; one that shrinks
@@ -100,16 +99,16 @@ struct iter_order {
     /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
     void (*served)(struct sched *s, const struct request *r, const struct segment *seg,
                    int64_t elapsed_ns);
-    /* A request left those who wait: for a pass, or because its KV moves. Its key is asked when it
+    /* A request is no longer waiting: a pass took it, or its KV moves. Its key is asked when it
      * returns. */
     void (*taken)(struct sched *s, const struct request *r);
     /* A request finished or was dropped. */
     void (*left)(struct sched *s, const struct request *r);
     /* Called at the start of schedule: orders whose keys move with time re-key here. */
     void (*refresh)(struct sched *s);
-    /* What an annotated ns of its work, done inside a pass, adds to the key of a request: -1 where
-     * the key is remaining work in ns. A pass is stopped, and goes on, by the keys that its members
-     * have by then. */
+    /* Addition to the key of a request for each annotated ns of its work done inside a pass: -1
+     * where the key is remaining work in ns. A pass is stopped, and continued, by the keys that its
+     * members have by then. */
     double key_per_done_ns;
     /* While all live requests decode in one iteration, the next one is the same (sched_steady), and
      * one call of served for several iterations adds up to what one for each does. */
@@ -159,7 +158,7 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
 /* To prefill that many tokens from nothing, a budget at a time. */
 int64_t iter_context_ns(struct sched *s, uint32_t tokens);
 
-/* Of policy_ops: what every order needs, and of one that keeps nothing of its own the rest. */
+/* Members of policy_ops that every order needs; ITER_HOOKS adds those of an order without state. */
 #define ITER_HOOKS_BUT_EXIT                                                                        \
     .needs = CAP_SPANS | CAP_KV_MOVE, ITERATION_HOOKS, .kv_moved = iter_kv_moved
 #define ITER_HOOKS                                                                                 \

@@ -25,7 +25,7 @@ struct iteration_pass {
     int64_t ran_ns;              /* the policy's: on the device, in launches that ended */
     double key;                  /* the policy's: how urgent it is */
     bool stopping;               /* it was asked to stop */
-    bool finish;                 /* goes on because nothing else can: it runs to its end */
+    bool finish;                 /* continues because nothing else can: it runs to its end */
 };
 
 /* Only joins, leaves and compose must be there. */
@@ -35,7 +35,7 @@ struct iteration_rules {
     void (*leaves)(struct sched *s, const struct request *r); /* it is over: finished or shed */
     /* It took part in an iteration that ran for elapsed_ns, over or not; before leaves. */
     void (*ran)(struct sched *s, const struct segment *seg, int64_t elapsed_ns);
-    /* It goes on after an iteration, or after a pass that was given up. */
+    /* The request continues after an iteration, or after a pass that was given up. */
     void (*returns)(struct sched *s, const struct request *r);
 
     /* compose: fills the batch; empty: nothing to do */
@@ -54,7 +54,7 @@ struct iteration_rules {
     bool (*outranked)(struct sched *s);                        /* stop it now? NULL: never */
     void (*stopped)(struct sched *s, const struct launch *l);  /* a launch of it ended */
     void (*lost)(struct sched *s, const struct request *r);    /* its pass was given up */
-    /* Of the stopped passes the one to go on with, and whether it goes before a new iteration. */
+    /* The stopped pass to continue with, and whether it goes before a new iteration. */
     bool (*resumes)(struct sched *s, uint32_t *which);
 };
 

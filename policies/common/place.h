@@ -9,8 +9,8 @@
 static const char *const place_choices[] = {"auto", DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
 
 /* Index of the chosen device; auto takes the iGPU, else the first device that can run whole passes.
- * -ENODEV when the machine has none of that kind; -EPERM when it runs only compiled attention of
- * one prompt length, so that no decode could ever run there. */
+ * Returns -ENODEV when the machine has none of that kind. Returns -EPERM when it runs only compiled
+ * attention of one prompt length, so that no decode could ever run there. */
 static inline int place_device(const struct machine *m, int64_t choice)
 {
     int d = machine_find(m, choice == 0 ? DEVICE_KIND_IGPU : (enum device_kind)(choice - 1));

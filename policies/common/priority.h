@@ -1,13 +1,14 @@
-/* Fixed priorities on NPU and iGPU, as XSched's HPF and HHPF order command queues (clauses.md
- * E.4). A request's prompt runs on the NPU with attention and margin on the iGPU, one prompt at a
- * time; its decodes run on the iGPU, batched with those of the same priority. Reactive goes before
+/* Fixed priorities on NPU and iGPU, as XSched's HPF and HHPF order command queues (clauses.md E.4).
+ * A request's prompt runs on the NPU with attention and margin on the iGPU, one prompt at a time.
+ * Its decodes run on the iGPU, batched with those of the same priority. Reactive goes before
  * proactive, then the trace's priority (lower first), then arrival.
  *
  *   HPF   a device works only for the most urgent of those that are ready on it
  *   HHPF  every device works only for the most urgent of those that are ready on any
  *
- * Whoever is not allowed any more is stopped at the level asked for and goes on later where it
- * stopped. Memory follows the same fixed order: the last to be served gives up its KV first.
+ * A request that is not allowed any more is stopped at the level asked for, and continues later
+ * where it stopped. Memory follows the same fixed order: the last to be served gives up its KV
+ * first.
  *
  * Cost of a decision: O(batch * log waiting); O(waiting) when memory is short. */
 #pragma once
@@ -45,7 +46,7 @@ struct priority {
     uint32_t n_paused;
     const struct launch *on_igpu; /* the iteration's, or NULL */
     int64_t decode_ready_ns;      /* since when decodes wait for the iGPU */
-    bool no_memory; /* no iteration could be formed since the last event: prompts go on */
+    bool no_memory; /* no iteration could be formed since the last event: prompts continue */
     struct batch batch;
     uint32_t chunk;
     int npu, igpu;
@@ -60,7 +61,7 @@ void priority_launch_done(struct sched *s, const struct launch *l);
 void priority_pass_done(struct sched *s, const struct pass *p);
 void priority_schedule(struct sched *s);
 
-/* Of policy_ops, all but name, summary and init. */
+/* Members of policy_ops, all but name, summary and init. */
 #define PRIORITY_HOOKS                                                                             \
     .needs = CAP_NPU | CAP_IGPU | CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_KV_MOVE,      \
     .state_size_bytes = sizeof(struct priority),                                                   \

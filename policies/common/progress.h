@@ -26,8 +26,8 @@ static inline int64_t progress_ops_ns(struct sched *s, const struct pass *p, uin
     return t;
 }
 
-/* The time a pass has run, corrected by what is known of its cursor: ops before it are done, ops
- * after the one it stands on are not. An op begun counts by the clock. */
+/* The time a pass has run, corrected by its cursor: ops before it are done, ops after the cursor's
+ * are not. An op begun counts by the clock. */
 static inline int64_t progress_bounded_ns(struct sched *s, const struct pass *p, uint32_t op_end,
                                           int64_t ran_ns, uint8_t device)
 {
@@ -36,7 +36,7 @@ static inline int64_t progress_bounded_ns(struct sched *s, const struct pass *p,
     return ran_ns < least ? least : ran_ns > most ? most : ran_ns;
 }
 
-/* What one member's part of a pass takes when it runs alone. O(1). */
+/* Isolated time of one member's part of a pass. O(1). */
 static inline int64_t progress_segment_ns(struct sched *s, const struct segment *seg,
                                           uint8_t device)
 {

@@ -66,7 +66,7 @@ static inline void reqq_push_front(struct reqq *q, const struct request *r)
     reqq_insert_after(q, NULL, r);
 }
 
-/* Takes r out of whatever queue holds it; nothing when none does. */
+/* Takes r out of the queue that holds it; nothing when none does. */
 static inline void reqq_remove(const struct request *r)
 {
     struct reqq_node n = *reqq_node(r);

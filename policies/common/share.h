@@ -1,11 +1,11 @@
 /* Processor sharing over a few requests on one device: each request in service has a pass of its
  * own, and all of them progress at once (clauses.md C.1 and C.4 b).
  *
- * On a time-shared device the passes are launched side by side and the device shares its time. A
- * serial device runs one launch at a time, so sharing is emulated: the request with the least
- * device time so far gets the next turn, a span of ops of about `quantum`, and after a turn among
- * several the device rests so that its total rate is `efficiency`. With quantum 0 a turn is one op.
- * Attained times of requests that are in service together then differ by at most one turn.
+ * On a time-shared device the passes are launched in parallel and the device shares its time. A
+ * serial device runs one launch at a time, so sharing is emulated. The request with the least
+ * device time so far gets the next turn, a range of ops of about `quantum`. After a turn among
+ * several the device rests, so that its total rate is `efficiency`. With quantum 0 a turn is one
+ * op. Attained times of requests that are in service together then differ by at most one turn.
  *
  * Cost of a decision: O(members + ops of a turn). */
 #pragma once

@@ -1,9 +1,8 @@
-/* How many of the drafted tokens to verify (clauses.md D.6, D.8, E.20), for every policy that
- * speculates.
+/* Number of drafted tokens to verify (clauses.md D.6, D.8, E.20), for every policy that speculates.
  *
- * The estimate is what a policy can see: how many tokens earlier verifications accepted. With the
- * model of D.7 (a step hits with probability h, then each further token is right with probability
- * alpha) the observed counts give both by maximum likelihood: h = hits / steps, alpha = right
+ * The estimate uses what a policy can see: how many tokens earlier verifications accepted. In the
+ * model of D.7 a step hits with probability h, then each further token is right with probability
+ * alpha. The observed counts give both by maximum likelihood: h = hits / steps, alpha = right
  * tokens after the first of a hit / tokens tried there. Both start from a prior worth a few steps,
  * so that the first draft is tried. */
 #pragma once
@@ -29,7 +28,7 @@ struct speculate {
  * nothing. */
 void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted);
 
-/* Observes every verification of a finished pass whose request goes on: the last one of a request
+/* Observes every verification of a finished pass whose request continues: the last one of a request
  * is cut by its end, not by the draft. */
 void speculate_observe_pass(struct speculate *e, const struct pass *p);
 
@@ -43,7 +42,8 @@ double speculate_emitted(const struct speculate *e, uint32_t drafted);
 uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride,
                           double (*cost)(void *ctx, uint32_t drafted), void *ctx);
 
-/* Annotated time of a pass of this shape that is launched op by op: the token-level ops on one
- * device in kernels of chunk_rows rows (0: its own), attention and head on another, or the same. */
+/* Annotated time of a pass of this shape that is launched op by op. The token-level ops run on one
+ * device in kernels of chunk_rows rows (0: its own). Attention and head run on another, or on the
+ * same. */
 double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t token_level,
                          uint8_t rest, uint32_t chunk_rows);

@@ -1,22 +1,22 @@
-/* Iteration-level continuous batching with paged KV and recompute preemption on one device: what
- * vLLM V0, vLLM V1, their priority forms and Sarathi-Serve share (clauses.md E.1 to E.3). A policy
+/* Iteration-level continuous batching with paged KV and recompute preemption on one device, shared
+ * by vLLM V0, vLLM V1, their priority variants and Sarathi-Serve (clauses.md E.1 to E.3). A policy
  * fills in the rules; the queues and the order of decisions are here.
  *
  *   waiting  no KV of their own; arrival order (or key order), preempted ones at the front
  *   running  in progress, in order of admission
  *
  * KV: V1 counts blocks request by request, as its source does; a running request that finds none
- * takes all of the victim's. The others: an iteration that does not fit first gives back its
- * admissions, last one first, so that a new prompt never takes KV from a running request. If the
+ * takes all of the victim's. The others first give back the admissions of an iteration that does
+ * not fit, last one first, so that a new prompt never takes KV from a running request. If the
  * running ones alone do not fit, the victim loses all KV and waits again, until the rest fits.
  *
  * async: while one iteration runs the next one is already composed, as newer vLLM does by default
- * to hide the scheduler's time (vllm-project/vllm pull request 19970). Work that is known ahead
- * (decodes, chunks of running prompts) is not changed by that, so all it does here is admit later:
- * a request joins the second iteration to start after it came, and into places that were free then.
+ * to hide the scheduler's time (vllm-project/vllm pull request 19970). That does not change work
+ * known ahead (decodes, chunks of running prompts). So its one effect here is later admission. A
+ * request joins the second iteration to start after it came, and takes places that were free then.
  *
- * Deviations from the sources: a prompt longer than the token budget runs alone where it may not be
- * chunked (vLLM refuses it); the watermark is waived when nothing runs. Cost of a decision:
+ * Deviations from the sources: a prompt longer than the token budget runs by itself where it may
+ * not be chunked (vLLM refuses it). The watermark is waived when nothing runs. Cost of a decision:
  * O(running * (preemptions + admissions given back)), log waiting for each admission by priority.
  */
 #pragma once
@@ -100,7 +100,7 @@ void vllm_unadmit(struct vllm *v);
 /* Running prompts into the batch, as far as the budget goes. */
 void vllm_add_prompts(struct vllm *v);
 
-/* Of policy_ops, all that does not depend on the rules. */
+/* Members of policy_ops that do not depend on the rules. */
 #define VLLM_HOOKS                                                                                 \
     .needs = CAP_KV_MOVE, .state_size_bytes = sizeof(struct vllm), .exit = vllm_exit,              \
     ITERATION_HOOKS

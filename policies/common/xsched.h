@@ -1,6 +1,10 @@
-/* XSched's preemption levels as a parameter (clauses.md E.4): with kernels handed to the device
- * ahead, level 1 lets all of them run, level 2 takes back those not begun, level 3 interrupts the
- * running one, which goes on later. `device` is 1 or 2, by what the device can. */
+/* XSched's preemption levels as a parameter (clauses.md E.4), with kernels handed to the device
+ * ahead:
+ *   1       all of them run
+ *   2       those not begun are taken back
+ *   3       the running one is interrupted, and continues later
+ *   device  1 or 2, by what the device can
+ */
 #pragma once
 
 #include "sim/api/policy.h"

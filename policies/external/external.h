@@ -15,9 +15,9 @@
  * names a policy of another kind. */
 size_t external_spec_length(const char *spec);
 
-/* Asks the program of such a specification what it is (name, needs, parameters) and gives a policy
- * that starts it anew for every run. NULL with an error that names it. The policy lives as long as
- * this process; asking for one twice gives the same. */
+/* Asks the program of such a specification for its description (name, needs, parameters), and gives
+ * a policy that starts it for every run. NULL with an error that names it. The policy lives as long
+ * as this process; asking for one twice gives the same. */
 const struct policy_ops *external_load(const char *spec, struct err *e);
 
 /* For trying a run again that took this long, perhaps because its program gave no answer: limit_s

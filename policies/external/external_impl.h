@@ -40,17 +40,17 @@ struct external {
     struct policy_param params[65];
 };
 
-/* What changes of a thing, in the order of the protocol: its state, then numbers, times, flags
- * (external_tell.c says which). */
+/* Changing members of a thing, in the order of the protocol: its state, then numbers, times, flags
+ * (external_tell.c has the list). */
 struct facts {
     uint64_t v[10];
 };
 struct facts external_request_facts(const struct request *r);
 
-/* What it has been told of something that changes. */
+/* The last report of something that changes. */
 struct told_pass {
     uint32_t id; /* the process's number */
-    bool whole;  /* what does not change has been told */
+    bool whole;  /* its constant members were reported */
     struct pass *p;
     struct facts told;
 };
@@ -74,13 +74,13 @@ struct external_run {
     struct told_launch *launches;
     uint32_t n_launches;
     size_t cap_requests, cap_passes, cap_launches;
-    /* What the next message will say. */
+    /* Contents of the next message. */
     struct text events, changed_requests, changed_passes, changed_launches, refusals;
     uint32_t n_refusals;
     struct text line; /* being written */
     uint64_t epoch;   /* of the last message */
     bool awake;       /* something happened that it does not sleep through */
-    bool timers;      /* it has set one: no event tells when it is due */
+    bool timers;      /* it has set one: no event reports when it is due */
     bool again;       /* it wants to be asked again at an instant at which it acted */
     bool failed;
     int64_t lines_since_ns; /* what n_lines counts */
@@ -94,7 +94,7 @@ void external_hooks(struct policy_ops *o);
 void external_tell_init(struct sched *s, struct external_run *x);
 /* "schedule" or "result": everything that changed since the last one. */
 void external_tell(struct sched *s, struct external_run *x, const char *what);
-/* Forgets what has ended; what was not told of it yet will be. */
+/* Forgets what has ended; an end that was not reported yet will be. */
 void external_bury(struct external_run *x);
 
 /* external_act.c: from lines to actions. Both return NULL, or what is wrong with the line. */

@@ -14,7 +14,7 @@ struct process {
     double limit_s;    /* wall clock, for one line each way */
     struct text in;    /* what has been read; the line handed out stays until the next one */
     size_t used;       /* bytes of `in` handed out */
-    char failure[256]; /* why it cannot go on; "" while it can */
+    char failure[256]; /* why it cannot continue; "" while it can */
     sigset_t before;   /* signals that its thread blocked when it was started */
     bool quiet, broke; /* SIGPIPE waits; one does, of this pipe */
 };
@@ -23,8 +23,8 @@ struct process {
  * pipes, standard error left as it is, in a process group of its own. 0 or -errno with `failure`.
  * Until process_end, in the same thread, SIGPIPE waits: one process at a time. */
 int process_start(struct process *p, char *const argv[], double limit_s);
-/* Writes n bytes. 0 or -EIO with `failure`: it ended, or did not read in time. What it said before
- * it ended can be received still. */
+/* Writes n bytes. 0 or -EIO with `failure`: it ended, or did not read in time. Its output before it
+ * ended can be received still. */
 int process_send(struct process *p, const char *bytes, size_t n);
 /* The next line, without its end, NUL-terminated; valid until the next call. NULL with `failure`:
  * it ended, gave none in time, or more than there is room for. */

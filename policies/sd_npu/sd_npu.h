@@ -2,8 +2,7 @@
  *
  *   sd-npu.c          parameters, hooks, the request in service: prefill, calibration, decoding
  *   sd_npu_graphs.c   which graph each block holds, and when it is switched
- *   sd_npu_draft.c    how many drafted tokens are verified, what drafting costs, memory beside
- * graphs
+ *   sd_npu_draft.c    how many drafted tokens are verified, what drafting costs, other memory
  */
 #pragma once
 
@@ -103,7 +102,7 @@ uint8_t sd_decode_version(const struct sched *s);
 uint32_t sd_draft_length(struct sched *s, struct sd *d);
 /* Drafting time of a step. */
 double sd_draft_ms(struct sched *s, const struct sd *d);
-/* Maps what is in memory beside the NPU's graphs. */
+/* Maps the memory other than the NPU's graphs. */
 int sd_map_extras(struct sched *s);
 
 /* First op of a block; block n_blocks: one past the last op. */

@@ -10,8 +10,8 @@ uint64_t hash_string(uint64_t h, const char *s); /* includes the terminating NUL
 uint64_t hash_u64(uint64_t h, uint64_t x);       /* byte order independent */
 uint64_t hash_file(const char *path);            /* of what it holds; 0: cannot be read */
 
-/* What hash_u64 of the same numbers, one after the other, does to any hash: with a table of how its
- * low byte goes on, one multiplication. */
+/* Effect of hash_u64 of a fixed sequence of numbers on any hash: one multiplication, with a table
+ * of the effect of its low byte. */
 struct hash_tail {
     uint64_t factor;
     uint64_t add[256]; /* by the low byte */

@@ -1,20 +1,21 @@
-/* The second executor: the same core and the same policy objects on real kernels of real engines
- * (sim/api/engine.h), one thread per device.
+/* The second executor: the same core and the same policy objects on real kernels of inference
+ * backends (sim/api/engine.h), one thread per device.
  *
- *   wall  threads, real time, real interference. Device threads are pinned to their cores; the host
- *         thread (the caller's) owns the core and does all scheduling, as a coordinator would.
+ *   wall  threads, real time, real interference. Device threads are pinned to their cores; the
+ *         host thread (the caller's) owns the core and does all scheduling, as a coordinator would.
  *   cpu   execution-driven: every kernel really runs, one after another, and takes the processor
- *         time that it took on a virtual clock. Tokens, decisions and books are those of a real
- *         run; neighbours on the machine do no harm, and no interference is seen. Host costs are
- *         those of the SoC file.
+ *         time that it took on a virtual clock. Tokens, decisions and accounts are those of a real
+ *         run; other programs on the machine do no harm, and no interference is seen. Host costs
+ *         are those of the SoC file.
  *
- * What has no counterpart on a real engine is refused, never imitated: stopping inside a kernel and
- * going on there, kernels in flight beyond the running one, shares of memory bandwidth, graph
- * blocks where the NPU's engine has none, drafts of speculation, time-shared devices, graphics
- * frames, power limits. There is no energy: it is absent, not zero.
+ * A request without a counterpart on a real backend is refused, never imitated:
+ *   stopping inside a kernel and continuing there, kernels in flight beyond the running one
+ *   shares of memory bandwidth, time-shared devices, graphics frames, power limits
+ *   graph blocks where the NPU's backend has none, drafts of speculation
+ * There is no energy: it is absent, not zero.
  *
  * A kernel that fails, hangs or cannot be compiled ends the run with an error that names it. After
- * a hang the device's thread cannot be ended: what it holds is given up, and the process should not
+ * a hang the device's thread cannot be ended. Its memory is given up, and the process should not
  * live long after. */
 #pragma once
 
@@ -51,10 +52,10 @@ struct drive_times {
     struct {
         uint64_t n;
         double sum_ns, sum_sq;
-    } octave[DRIVE_OCTAVES]; /* the same of durations in [2^i, 2^(i+1)) */
+    } octave[DRIVE_OCTAVES]; /* durations in [2^i, 2^(i+1)): as above */
 };
 
-/* Work beside the devices: on the compiler's thread, or one after another on the loader's. */
+/* Work apart from the devices: on the compiler's thread, or one after another on the loader's. */
 enum drive_work {
     DRIVE_COMPILE,
     DRIVE_SWAP_OUT,
@@ -73,7 +74,8 @@ struct drive_resident_time {
 
 #define DRIVE_YIELDS 4
 
-/* What a run measured besides what observers saw. Owned by the caller; drive_report_fini. */
+/* Measurements of a run in addition to what observers saw. Owned by the caller; drive_report_fini.
+ */
 struct drive_report {
     struct drive_times schedule;   /* of the policy, all rounds of an instant */
     struct drive_times submit;     /* launch by the policy -> first kernel on an idle device */
@@ -94,7 +96,7 @@ struct drive_report {
 struct drive_options {
     enum drive_clock clock;
     struct drive_device devices[MACHINE_MAX_DEVICES]; /* one per device of the machine */
-    bool realtime;       /* wall: ask for SCHED_FIFO; goes on without where it is not permitted */
+    bool realtime;       /* wall: ask for SCHED_FIFO; runs without where it is not permitted */
     double limit_s;      /* wall: the run is given up after that long; 0: 600 */
     double hang_s;       /* a kernel, compile or move that takes longer has hung; 0: 60 */
     const char *scratch; /* folder of the swap file and of graphs; NULL: /tmp */

@@ -60,7 +60,7 @@ struct real_request {
     uint32_t id, slot;
 };
 
-/* What a turn leaves for the session's next one, by that one's trace row. */
+/* State that a turn leaves for the session's next one, by that one's trace row. */
 struct real_turn {
     int32_t *tokens; /* owned; NULL: none */
     uint32_t n, slot;
@@ -152,7 +152,7 @@ struct real_device {
     struct job job; /* opening and closing */
 };
 
-/* KV moves and compiles: work beside the devices, one after another per channel. */
+/* KV moves and compilations: work apart from the devices, one after another per channel. */
 struct service_job {
     struct job job;
     struct drive *drive;
@@ -226,7 +226,7 @@ bool drive_interrupted(const struct drive *d);
 
 /* actions.c: what the core asks for. */
 extern const struct executor_ops drive_ops;
-/* The launch has ended: the core hears of it, the next one of its device begins. */
+/* The launch has ended: notifies the core, and begins the next one of its device. */
 void drive_launch_ended(struct drive *d, struct real_launch *r);
 
 /* clock_wall.c, clock_cpu.c: taking launches, and waiting for the next instant. */

@@ -1,15 +1,16 @@
 /* The schedule as a picture: an observer that streams Chrome trace-event JSON, which Perfetto
  * (ui.perfetto.dev) opens.
  *
- * Tracks. Process "machine": one track per device (a time-shared device has one more per launch
- * that runs beside another), the loader, the compiler. Process "requests": one per request, which
- * names its class and the length of its prompt. Names of slices are the same for the same work, so
- * that they have one colour and one row in a viewer's tables; who it was stands in args.
+ * Tracks. Process "machine": one track per device (a time-shared device has one more per concurrent
+ * launch), the loader, the compiler. Process "requests": one per request, which names its class and
+ * the length of its prompt. Names of slices are the same for the same work, so that they have one
+ * colour and one row in a viewer's tables; args name the request.
  *   device   a slice per launch, "prefill", "decode" or "mixed" (args: launch, pass, request = the
- *            first segment's, sequences, rows, class, lead_us = host work before the first kernel),
- *            in it "lead" and one per kernel (args: layer, index where it is not 0, solo_us where
- *            others on the machine made it longer), and "killed" for what a reset lost. Launches in
- *            the queue of a device are not drawn. Instants: "preempt asked", "yield", "reset"
+ *            first segment's, sequences, rows, class, lead_us = host work before the first
+ *            kernel), in it "lead" and one per kernel (args: layer, index where it is not 0,
+ *            solo_us where others on the machine made it longer), and "killed" for what a reset
+ *            lost. Launches in the queue of a device are not drawn. Instants: "preempt asked",
+ *            "yield", "reset"
  *   loader, compiler   a slice per graph block or attention kernel, from its turn in the channel
  *            to when it was ready or cancelled. KV that is swapped uses the loader too, but is not
  *            reported to observers: a load that waits for it looks longer
@@ -19,12 +20,11 @@
  * Arrows lead from a request's arrival to its first kernel. Counters: DDR GB/s demanded and
  * carried, watts of each power domain, live requests of each class.
  *
- * Without kernels (launches only) the leads are left out too, and the counters of DDR and power
- * are means over cells of TIMELINE_CELL_NS, written where they change: an hour is some megabytes
- * and not gigabytes.
- * A window cuts what reaches over its ends; what is not in it is not written.
+ * Without kernels (launches only) the leads are left out too. The counters of DDR and power are
+ * then means over cells of TIMELINE_CELL_NS, written where they change: an hour is some megabytes
+ * and not gigabytes. A window cuts what reaches over its ends, and the rest is not written.
  *
- * Of each track, events are written in time order and slices are nested or disjoint; an instant's
+ * Events of a track are written in time order, and slices are nested or disjoint. An instant's
  * counter is its last value there. Results of the run stay the same; it only runs kernel by kernel
  * (wants_kernels). Memory: O(live requests). */
 #pragma once
