@@ -64,7 +64,7 @@ struct sim_setup {
     int64_t horizon_ns;     /* stop then; TIME_NEVER_NS drains. Set to the present by an observer
                              * that has seen enough, it ends the run after this instant */
     int64_t stall_ns;       /* watchdog: no token and no event that could bring one for so long */
-    bool collapse;          /* one event for undisturbed launches; results do not depend on it */
+    bool collapse;          /* kernels end between instants; else each end is one. Same results */
     struct sim_frames frames;
     struct sim_throttle throttle;
     uint32_t caps; /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
@@ -117,7 +117,7 @@ struct sim_result {
     bool refused; /* the setup, before the first event: no run, but bad input */
     int64_t end_ns;
     uint64_t events;  /* that a policy can see: arrivals, ends of launches and passes, timers ... */
-    uint64_t kernels; /* kernels run, collapsed ones counted one by one */
+    uint64_t kernels; /* kernels run, each counted */
     uint64_t decisions; /* accepted actions */
     uint64_t counters[COUNTER_COUNT];
     struct sim_refusal refusals[SIM_MAX_REFUSALS]; /* in order of their first; more are counted only
