@@ -119,7 +119,7 @@ static void add_regret(const struct compare_plan *plan, const struct compare_res
     regret_fini(&g);
 }
 
-/* Tunes beside the results. Returns how many runs of tuned policies failed. */
+/* Adds tuning to the results. Returns how many runs of tuned policies failed. */
 static uint32_t add_tuning(const struct compare_options *o, const struct compare_plan *plan,
                            struct compare_result *r, const char *const *metrics, uint32_t n_metrics,
                            struct document *d)

@@ -1,4 +1,4 @@
-/* `xpusim diff`: where two runs that should decide alike first do not, with both states. */
+/* `xpusim diff`: where two runs that should decide equally first differ, with both states. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -277,7 +277,7 @@ static void keep_turns(struct against *a, uint32_t whole)
 }
 
 /* A turn: the calibration's runs where they are asked for, then those of every policy. So drift
- * meets all alike, the calibration too. Policies are told what the calibration has found so far. */
+ * is equal for all, the calibration too. Policies get the calibration's results so far. */
 static int run_turn(const struct drive_values *o, const struct drive_options *d,
                     struct calibration *cal, struct config *model, const struct trace *t,
                     struct against *a, struct err *e)

@@ -109,7 +109,7 @@ static int check_options(const struct options *o, struct graphs_instance *g, str
     return e->n == 0 ? 0 : -EINVAL;
 }
 
-/* A line with the widths of the title line; the Gantt charts stand under the same columns. */
+/* A line with the widths of the title line; the Gantt charts have the same columns. */
 static void put_row(const struct graphs_strategy *st, bool keep_old, const struct graphs_result *r,
                     const struct graphs_result *best, struct document *d)
 {

@@ -245,7 +245,7 @@ static void init(void *target)
     struct options *o = target;
     measure_options_init(&o->m);
     take_folders(&o->m);
-    o->m.repetitions = 0; /* the size decides, unless told */
+    o->m.repetitions = 0; /* the size decides by default */
     o->m.window_s = 0.0;
 }
 

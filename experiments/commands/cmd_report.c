@@ -43,7 +43,7 @@ static void read_inputs(struct page *p, struct err *e)
     for (size_t i = 0; i < p->all.n_inputs; i++) {
         const struct figure_input *in = &p->all.inputs[i];
         if (about_is(in->about, "sweep table")) {
-            (void)err_add(e, "%s: a table; of it `xpusim plot` draws what it is told to", in->path);
+            (void)err_add(e, "%s: a table; name its columns to `xpusim plot`", in->path);
         } else if (about_is(in->about, "compare drive json")) {
             p->in[p->n] = (struct report_input){in->path, in->tree, i};
             (void)report_check(&p->in[p->n++], e);

@@ -75,7 +75,7 @@ static void summarise(const struct options *o, const struct spec *spec,
                   "xpusim: %s: %" PRIu64 " runs done, %" PRIu64 " were in the store, %" PRIu64
                   " failed%s\n",
                   o->spec, r->done, r->found, r->failed,
-                  r->interrupted ? "; stopped early: the same command goes on" : "");
+                  r->interrupted ? "; stopped early: the same command continues" : "");
     char *outside = extrapolated_text(&r->extrapolated);
     if (outside != NULL) {
         cJSON *settings = spec_point_settings(spec, r->extrapolated_point);

@@ -117,7 +117,7 @@ static void put_forms(const struct kernel_fit *fit, struct document *d)
     }
 }
 
-/* Every kernel; for people those beside another. */
+/* Every kernel as data; printed are the co-running ones. */
 static void put_cells(const struct kernel_fit *fit, struct document *d)
 {
     struct document *title = document_within(d, NULL);

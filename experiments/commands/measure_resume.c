@@ -15,7 +15,7 @@
 #define STATE_BYTES 512
 
 struct measure_resume {
-    struct output *through; /* a device or a pipe: nothing to go on from */
+    struct output *through; /* a device or a pipe: nothing to continue from */
     char path[PATH_BYTES], rows[PATH_BYTES + 16], state[PATH_BYTES + 24];
     char what[STATE_BYTES - 48];
     FILE *out, *state_out;
@@ -82,7 +82,7 @@ struct measure_resume *measure_resume_open(const char *path, const char *what, s
     if (strlen(what) >= sizeof r->what) {
         (void)err_add(e,
                       "--devices and --name: together longer than %zu bytes: two measurements "
-                      "that begin alike would pass for the same",
+                      "with equal beginnings would pass for one",
                       sizeof r->what - 128);
         free(r);
         return NULL;

@@ -64,11 +64,11 @@ static void put_errors(const struct against *a, struct document *d)
         {.name = "mape.e2e_s", .title = "E2E", PERCENT},
         {.name = "mape_of_means.ttft_s", .only_data = true},
         {.name = "mape_of_means.tpot_s", .only_data = true},
-        {.name = "mape_of_means.e2e_s", .title = "E2E of means", PERCENT},
+        {.name = "mape_of_means.e2e_s", .title = "E2E, mean of repeats", PERCENT},
         {.name = "kernels", .title = "kernels", .format = "%.2f"},
         {.name = "mape_at_speed.ttft_s", .only_data = true},
         {.name = "mape_at_speed.tpot_s", .only_data = true},
-        {.name = "mape_at_speed.e2e_s", .title = "E2E at their speed", PERCENT},
+        {.name = "mape_at_speed.e2e_s", .title = "E2E, speed-corrected", PERCENT},
         {.name = "real_mape.ttft_s", .title = "real: TTFT", PERCENT},
         {.name = "real_mape.tpot_s", .title = "TPOT", PERCENT},
         {.name = "real_mape.e2e_s", .title = "E2E", PERCENT},
@@ -100,11 +100,10 @@ static void put_errors(const struct against *a, struct document *d)
     document_note(d, "%s", "");
     document_note(
         d,
-        "of means: against the mean of each request over the repeats. kernels: the time "
-        "that the file gives them over the time that they took; at their speed: simulated "
-        "with kernels as fast as in that run. real: the same run twice. others: the most processor "
-        "time that others had or "
-        "took in a run; above %.0f %% it is disturbed.",
+        "Mean of repeats: against the mean of each request over the repeats. Kernels: predicted "
+        "over real time of all kernels. Speed-corrected: simulated with kernels as fast as in that "
+        "run. Real: two real runs of one policy. Others: the highest share of processor time that "
+        "other programs had or took in a run; above %.0f %% it is disturbed.",
         100.0 * REAL_DISTURBED_FRAC);
 }
 
@@ -177,7 +176,7 @@ static void put_order(const struct against *a, struct document *d)
     }
     document_note(d,
                   "tied: pairs of policies whose real means overlap over the repeats; they count "
-                  "on neither side. [95 %% of the taus when repeats are drawn anew].");
+                  "on neither side. [95 %% of the taus when repeats are drawn again].");
 }
 
 /* ---- data only: runs and requests ---- */

@@ -27,9 +27,9 @@ static const struct {
     {"TTFT", "mape", 0},
     {"TPOT", "mape", 1},
     {"E2E", "mape", 2},
-    {"E2E against means of repeats", "mape_of_means", 2},
-    {"E2E, kernels as fast as in the run", "mape_at_speed", 2},
-    {"real against real: TTFT", "real_mape", 0},
+    {"E2E, mean of repeats", "mape_of_means", 2},
+    {"E2E, speed-corrected", "mape_at_speed", 2},
+    {"run-to-run: TTFT", "real_mape", 0},
     {"TPOT", "real_mape", 1},
     {"E2E", "real_mape", 2},
 };
@@ -37,7 +37,7 @@ static const struct {
 
 static void write_errors(const cJSON *tree, FILE *out)
 {
-    (void)fputs("<h3>How far simulation is from reality, and reality from itself</h3>"
+    (void)fputs("<h3>Errors of the simulation, and run-to-run differences</h3>"
                 "<div class=wide><table><thead><tr><th>policy<th>simulated machine",
                 out);
     for (size_t i = 0; i < N_ERRORS; i++) {

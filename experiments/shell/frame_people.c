@@ -43,7 +43,7 @@ static const char *column_title(const struct frame_column *c)
     return c->title != NULL ? c->title : c->name;
 }
 
-/* The columns that people see of a frame, and the one that stands above them. */
+/* The columns that people see of a frame, and the one printed above them. */
 struct view {
     const struct frame *frame;
     size_t column[TABLE_MAX_COLUMNS];
@@ -139,7 +139,7 @@ static void put_heading(const char *text, bool markdown, FILE *out)
     free(visible);
 }
 
-/* The end of the rows from `from` on that stand under one heading. */
+/* The end of the rows from `from` on with one heading. */
 static uint32_t end_of_rows(const struct view *v, uint32_t from)
 {
     uint32_t to = from;
@@ -169,7 +169,7 @@ static void put_frame(const struct frame *f, bool markdown, FILE *out)
     }
 }
 
-/* From what has not been told yet. */
+/* From the first entry that was not printed yet. */
 void document_put_people(const struct document *d, bool markdown, FILE *out)
 {
     for (size_t i = 0; i < d->n; i++) {

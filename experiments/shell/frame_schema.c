@@ -1,5 +1,5 @@
 /* A document as the JSON Schema of what its JSON is, from its names, kinds and column tables,
- * whatever the values: what docs/schemas is made of (docs/schemas/make.py joins several). */
+ * for any values. docs/schemas/make.py joins several of them into docs/schemas. */
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
