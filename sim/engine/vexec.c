@@ -233,7 +233,9 @@ bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)
     if (p == NULL || !begins) {
         return false;
     }
-    const struct kernel_run *attention = &v->run[costs_attention_op(v->l->pub.pass)];
+    /* A layer in one kernel is the first op; where there is one layer, it is nowhere else. */
+    const struct kernel_run *attention = v->l->pub.pass->fused_layers ? &v->first : &v->run[OP_MHA];
+    SIM_ASSERT(attention->n > 0);
     uint32_t layers = e->core.setup->llm->n_layers;
     int64_t all_ns = p->others_ns + layers * kernel_run_total_ns(attention);
     if (v->kernel_begin_ns + all_ns >= before_ns) {
