@@ -32,7 +32,7 @@ static void put_space(const struct space *s, const struct falsify_result *r, str
         {.name = "help", .title = "", .kind = FRAME_TEXT, .only_text = true},
     };
     bool any = isfinite(r->worst_searched);
-    document_heading(d, "worlds");
+    document_heading(d, "scenarios");
     struct frame *f = DOCUMENT_FRAME(d, "axes", 1, columns);
     frame_indent(f, 2);
     for (uint32_t i = 0; i < s->n; i++) {
@@ -48,23 +48,23 @@ static void put_commands(const struct falsify_runs *runs, const struct falsify_r
                          struct document *d)
 {
     const struct falsify_reason *why = &runs->reason;
-    char *world = space_command(runs->space, &r->least);
+    char *scenario = space_command(runs->space, &r->least);
     const char *a = runs->policy[FALSIFY_POLICY]->label;
     const char *b = runs->policy[FALSIFY_BASELINE]->label;
     const char *compare =
         document_format(d,
                         "xpusim compare --policy %s --policy %s --baseline %s --metric %s "
                         "--seed %" PRIu64 " %s",
-                        a, b, b, runs->metric, why->seed, world);
+                        a, b, b, runs->metric, why->seed, scenario);
     DOCUMENT_VALUES(d, "compare_command", compare);
     document_heading(d, "again");
     document_note(d, "  %s", compare);
     for (int i = 0; i < FALSIFY_SIDES && why->found; i++) {
         document_note(d, "  xpusim explain --request %" PRIu32 " --policy %s --seed %" PRIu64 " %s",
                       why->request[FALSIFY_POLICY].x.request_id, runs->policy[i]->label, why->seed,
-                      world);
+                      scenario);
     }
-    free(world);
+    free(scenario);
 }
 
 /* Where the latency of the request that lost most went, on both sides. */
@@ -126,8 +126,8 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
     const char *a = runs->policy[FALSIFY_POLICY]->label;
     const char *b = runs->policy[FALSIFY_BASELINE]->label;
     document_note(d,
-                  "%s of %s against %s: %" PRIu32 " worlds x %" PRIu32 " seeds searched (%" PRIu32
-                  " out), %" PRIu32 " runs in all",
+                  "%s of %s against %s: %" PRIu32 " scenarios x %" PRIu32
+                  " seeds searched (%" PRIu32 " out), %" PRIu32 " runs in all",
                   o->metric, a, b, r->n_tried, o->replications, r->n_out, runs->n_runs);
     DOCUMENT_VALUES(d, "policy", a, "baseline", b, "metric", o->metric, "worlds", r->n_tried,
                     "worlds_out", r->n_out, "runs", runs->n_runs, "found", r->found);
@@ -135,13 +135,14 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
     document_note(d, "as given: %s the baseline's", times(d, &r->given));
     put_interval(d, "given", &r->given);
     if (isfinite(r->worst_searched)) {
-        document_note(d, "worst world of the search: %.3g times the baseline's; on fresh seeds %s",
+        document_note(d,
+                      "worst scenario of the search: %.3g times the baseline's; on fresh seeds %s",
                       exp(r->worst_searched), times(d, &r->worst_confirmed));
         DOCUMENT_VALUES(d, "worst_searched_ratio", exp(r->worst_searched));
         put_interval(d, "worst", &r->worst_confirmed);
     }
     if (!r->found) {
-        document_note(d, "nothing found: no world in which %s is shown to lose to %s", a, b);
+        document_note(d, "nothing found: no scenario in which %s is shown to lose to %s", a, b);
         put_space(runs->space, r, d);
         return;
     }

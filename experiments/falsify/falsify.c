@@ -7,7 +7,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
 
-#define GENERATION 16    /* worlds of a later generation; the first has two of them */
+#define GENERATION 16    /* scenarios of a later generation; the first has two of them */
 #define ELITE_SHARE 4    /* one in so many is kept */
 #define SMOOTHING 0.7    /* weight of the new mean and width over the old */
 #define LEAST_WIDTH 0.04 /* of the unit interval: never quite certain */
@@ -17,7 +17,7 @@
 /* Seeds of the steps: replications from here on. */
 enum { FIRST_SEARCH = 0, FIRST_CONFIRM = 100000, FIRST_SHRINK = 200000, FIRST_TELL = 300000 };
 
-struct world {
+struct scenario {
     struct space_point p;
     double loss; /* mean; NaN: out */
 };
@@ -33,7 +33,7 @@ struct falsify {
     uint32_t n;
     double mean[SPACE_MAX_AXES], width[SPACE_MAX_AXES];
     struct rng rng;
-    struct world worst; /* so far */
+    struct scenario worst; /* so far */
     /* Of the shrinking: */
     struct space_point nominal, p; /* where it is */
     uint32_t order[SPACE_MAX_AXES], n_order, at;
@@ -48,21 +48,21 @@ static double mean_of(const double *x, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         sum += x[i];
     }
-    return sum / n; /* one that is not defined makes it undefined: the world is out */
+    return sum / n; /* one that is not defined makes it undefined: the scenario is out */
 }
 
-/* Worst first; worlds that are out last. Equal ones keep their order. */
+/* Worst first; scenarios that are out last. Equal ones keep their order. */
 static int worse(const void *x, const void *y)
 {
-    double a = ((const struct world *)x)->loss;
-    double b = ((const struct world *)y)->loss;
+    double a = ((const struct scenario *)x)->loss;
+    double b = ((const struct scenario *)y)->loss;
     if (isnan(a) || isnan(b)) {
         return (isnan(a) ? 1 : 0) - (isnan(b) ? 1 : 0);
     }
     return (a < b) - (a > b);
 }
 
-/* One value in each n-th of every axis, paired at random; the nominal world is among them. */
+/* One value in each n-th of every axis, paired at random; the nominal scenario is among them. */
 static void spread(struct falsify *h, uint32_t n)
 {
     uint32_t *order = xmalloc(n * sizeof *order);
@@ -91,7 +91,7 @@ static void around(struct falsify *h, uint32_t n)
 }
 
 /* Mean and width of the best of a generation, sorted. */
-static void learn(struct falsify *h, const struct world *w, uint32_t n, bool first)
+static void learn(struct falsify *h, const struct scenario *w, uint32_t n, bool first)
 {
     uint32_t elite = n / ELITE_SHARE > 2 ? n / ELITE_SHARE : 2;
     while (elite > 0 && isnan(w[elite - 1].loss)) {
@@ -134,11 +134,11 @@ static void ask_generation(struct falsify *h)
 static void take_generation(struct falsify *h, const double *loss)
 {
     struct falsify_result *out = h->out;
-    struct world w[2 * GENERATION];
+    struct scenario w[2 * GENERATION];
     bool first = out->n_tried == 0;
     for (uint32_t i = 0; i < h->n; i++) {
         uint32_t n = h->o->replications;
-        w[i] = (struct world){h->asked[i], mean_of(&loss[(size_t)i * n], n)};
+        w[i] = (struct scenario){h->asked[i], mean_of(&loss[(size_t)i * n], n)};
         out->n_out += isnan(w[i].loss) ? 1 : 0;
     }
     qsort(w, h->n, sizeof *w, worse);
@@ -245,7 +245,7 @@ void falsify_take(struct falsify *h, const double *loss)
 {
     struct falsify_result *out = h->out;
     struct stats_interval s = {0};
-    out->n_worlds += h->n;
+    out->n_scenarios += h->n;
     if (h->step == SEARCH) {
         take_generation(h, loss);
     } else {

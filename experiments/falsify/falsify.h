@@ -27,7 +27,7 @@
 
 struct falsify_options {
     const char *metric;    /* borrowed */
-    uint32_t budget;       /* worlds of the search */
+    uint32_t budget;       /* scenarios of the search */
     uint32_t replications; /* of each of them */
     uint32_t confirm;      /* replications of every later step */
     double relevance_frac;
@@ -36,16 +36,16 @@ struct falsify_options {
 
 struct falsify_result {
     struct stats_interval given; /* where nothing is changed, on fresh seeds */
-    uint32_t n_tried, n_out;     /* worlds of the search; those of them that were out */
+    uint32_t n_tried, n_out;     /* scenarios of the search; those of them that were out */
     struct space_point worst;    /* of the search */
-    double worst_searched;       /* its mean loss there; NaN: all worlds were out */
+    double worst_searched;       /* its mean loss there; NaN: all scenarios were out */
     struct stats_interval worst_confirmed;
     bool found;
     struct space_point least; /* shrunk; valid when found */
     struct stats_interval least_confirmed;
     double least_loss[FALSIFY_MAX_REPLICATIONS]; /* of its replications, from least_first on */
     uint32_t least_first;
-    uint32_t n_worlds; /* measured in all */
+    uint32_t n_scenarios; /* measured in all */
 };
 
 /* A search between two measurements. It runs nothing: it asks for the losses of points over

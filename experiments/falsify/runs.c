@@ -32,15 +32,15 @@ static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e
 {
     const struct falsify_runs *runs = ctx;
     const struct falsify_ask *ask = &runs->ask;
-    uint32_t world = (uint32_t)(index / FALSIFY_SIDES);
+    uint32_t scenario = (uint32_t)(index / FALSIFY_SIDES);
     struct config_options *o = xmalloc(sizeof *o);
     struct config *c = xcalloc(1, sizeof *c);
-    space_options(runs->space, &ask->points[world / ask->n], o);
+    space_options(runs->space, &ask->points[scenario / ask->n], o);
     *out = (struct study_cell){
         .config = c,
         .options = o,
         .policy = runs->policy[index % FALSIFY_SIDES],
-        .seed = config_seed(runs->space->options->seed, ask->first + world % ask->n),
+        .seed = config_seed(runs->space->options->seed, ask->first + scenario % ask->n),
     };
     int rc = config_load(c, o, e);
     if (rc == 0 && runs->search == NULL) {

@@ -10,7 +10,7 @@ enum { FALSIFY_POLICY, FALSIFY_BASELINE, FALSIFY_SIDES };
 
 #define FALSIFY_BLOCKERS 3 /* reported for a request */
 
-/* The request whose latency differs most between the two sides in one replication of a world, of
+/* The request whose latency differs most between the two sides in one replication of a scenario, of
  * the metric's class. */
 struct falsify_reason {
     uint64_t seed; /* of --seed */
@@ -37,8 +37,8 @@ struct falsify_runs {
     struct falsify_ask ask;       /* what is running */
 };
 
-/* The cells of r->ask, and their losses [point][replication]. Runs that fail, also those of a world
- * that cannot be (a request larger than the KV), give NaN. */
+/* The cells of r->ask, and their losses [point][replication]. Runs that fail, also those of a
+ * scenario that cannot be (a request larger than the KV), give NaN. */
 void falsify_runs_ask(struct falsify_runs *r, struct study *next);
 void falsify_runs_take(struct falsify_runs *r, const struct study_outcomes *came, double *loss);
 /* A search on simulations, then the two runs that explain what was found; ctx: struct

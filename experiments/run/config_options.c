@@ -181,7 +181,7 @@ static const struct option_row rows[] = {
                "sigma of the policies' estimate errors: 0 for none, one value, or PREFILL,DECODE "
                "(default 0.130,0.071) [sim.annotation]"),
     OPTION_OWN(take_setting, "no-collapse", NULL,
-               "simulate every kernel as an event; slower, same results [sim.collapse]"),
+               "make the end of every kernel an instant; slower, same results [sim.collapse]"),
 };
 
 const struct option_table config_option_table = {

@@ -55,7 +55,7 @@ static const struct setting table[] = {
           "copies of the weights in memory, one per device that cannot share them"),
     FLAG("prefix_reuse", prefix_reuse, true, "keep the KV of a finished turn for the next turn"),
     FLAG("collapse", collapse, true,
-         "advance over several kernels in one event; results are the same"),
+         "let kernels end between instants; otherwise each end is one; same results"),
     CHOICE("nonlinear", nonlinear, CONFIG_NONLINEAR_FUSED, nonlinear,
            "place of norms and activations: in the products before them, as launches of their own, "
            "or on another device"),
