@@ -166,14 +166,6 @@ static int by_place(const void *x, const void *y)
     return a->at < b->at ? -1 : 1;
 }
 
-/* Position of a session's first turn, by binary search in an array sorted by session. */
-static int by_session(const void *x, const void *y)
-{
-    const struct sort_key *a = x;
-    const struct sort_key *b = y;
-    return (a->session_id > b->session_id) - (a->session_id < b->session_id);
-}
-
 /* Applies the order of `keys` to every array. */
 static void permute(struct trace_builder *b, const struct sort_key *keys)
 {
@@ -220,63 +212,9 @@ static void row_error(const struct trace_builder *b, const char *name, size_t ro
     free(what);
 }
 
-/* First turns sorted by session, `at` being their row; an error for each session that starts twice.
- * The caller frees. */
-static struct sort_key *first_turns(const struct trace_builder *b, size_t n_first, const char *name,
-                                    struct err *e)
-{
-    struct sort_key *first = xmalloc((n_first + 1) * sizeof *first);
-    for (size_t i = 0; i < n_first; i++) {
-        first[i] = (struct sort_key){.session_id = b->rows[i].session_id, .at = (uint32_t)i};
-    }
-    qsort(first, n_first, sizeof *first, by_session);
-    for (size_t i = 1; i < n_first; i++) {
-        if (first[i].session_id == first[i - 1].session_id) {
-            row_error(b, name, first[i].at, e,
-                      "column turn: session %u starts twice (two rows with turn 0)",
-                      first[i].session_id);
-        }
-    }
-    return first;
-}
-
-static void link_turns(struct trace_builder *b, size_t n_first, const char *name, struct err *e)
-{
-    struct sort_key *first = first_turns(b, n_first, name, e);
-    int64_t sum_ns = 0; /* arrival and gaps of the session up to this turn */
-    for (size_t i = n_first; i < b->n && e->n < ERR_MAX_LINES; i++) {
-        const struct trace_row *r = &b->rows[i];
-        uint32_t previous = TRACE_NO_ROW; /* the row before it in its session */
-        if (i > n_first && b->rows[i - 1].session_id == r->session_id) {
-            previous = (uint32_t)(i - 1);
-        } else if (n_first > 0) {
-            struct sort_key want = {.session_id = r->session_id};
-            const struct sort_key *got = bsearch(&want, first, n_first, sizeof *first, by_session);
-            previous = got == NULL ? TRACE_NO_ROW : got->at;
-        }
-        if (previous != TRACE_NO_ROW && b->rows[previous].turn == r->turn) {
-            row_error(b, name, i, e, "column turn: session %u: turn %u stands twice", r->session_id,
-                      r->turn);
-        } else if (previous == TRACE_NO_ROW || r->turn != b->rows[previous].turn + 1u) {
-            row_error(b, name, i, e, "column turn: session %u: turn %u has no turn %u before it",
-                      r->session_id, r->turn, r->turn - 1u);
-        } else {
-            b->rows[previous].next = (uint32_t)i;
-            sum_ns = r->turn == 1 ? b->rows[previous].arrival_ns : sum_ns;
-            sum_ns += r->arrival_ns; /* each is at most TRACE_LAST_NS */
-            if (sum_ns > TRACE_LAST_NS) {
-                row_error(b, name, i, e,
-                          "column gap_s: session %u: arrival and gaps add up to over 31 years",
-                          r->session_id);
-                sum_ns = -INT64_MAX / 2; /* once a session */
-            }
-        }
-    }
-    free(first);
-}
-
-/* The same in a request graph, where a session may begin after another request. */
-static void link_sessions(struct trace_builder *b, const char *name, struct err *e)
+/* Links the turns of every session. In a request graph a session may begin after another request,
+ * and trace_graph_build bounds the sum of gaps. */
+static void link_turns(struct trace_builder *b, const char *name, struct err *e)
 {
     struct sort_key *keys = xmalloc((b->n + 1) * sizeof *keys);
     for (size_t i = 0; i < b->n; i++) {
@@ -284,11 +222,15 @@ static void link_sessions(struct trace_builder *b, const char *name, struct err 
         keys[i] = (struct sort_key){0, r->session_id, r->turn, (uint32_t)i, true};
     }
     qsort(keys, b->n, sizeof *keys, by_place);
+    int64_t sum_ns = 0; /* arrival and gaps of the session up to this turn */
     for (size_t i = 0; i < b->n && e->n < ERR_MAX_LINES; i++) {
         const struct sort_key *k = &keys[i];
         bool goes_on = i > 0 && keys[i - 1].session_id == k->session_id;
-        if (goes_on && keys[i - 1].turn == k->turn) {
-            row_error(b, name, k->at, e, "column turn: session %u: turn %u is there twice",
+        if (goes_on && k->turn == 0) {
+            row_error(b, name, k->at, e,
+                      "column turn: session %u starts twice (two rows with turn 0)", k->session_id);
+        } else if (goes_on && keys[i - 1].turn == k->turn) {
+            row_error(b, name, k->at, e, "column turn: session %u: turn %u stands twice",
                       k->session_id, k->turn);
         } else if (k->turn != (goes_on ? keys[i - 1].turn + 1 : 0)) {
             row_error(b, name, k->at, e,
@@ -296,6 +238,16 @@ static void link_sessions(struct trace_builder *b, const char *name, struct err 
                       k->turn, k->turn - 1);
         } else if (goes_on) {
             b->rows[keys[i - 1].at].next = k->at;
+        }
+        sum_ns =
+            (goes_on ? sum_ns : 0) + b->rows[k->at].arrival_ns; /* each at most TRACE_LAST_NS */
+        if (sum_ns > TRACE_LAST_NS && b->nodes == NULL) {
+            row_error(b, name, k->at, e,
+                      "column gap_s: session %u: arrival and gaps add up to over 31 years",
+                      k->session_id);
+        }
+        if (sum_ns > TRACE_LAST_NS) {
+            sum_ns = -INT64_MAX / 2; /* once a session */
         }
     }
     free(keys);
@@ -433,11 +385,9 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     size_t before = e->n;
     check_ids(b, name, e);
     struct trace_graph *graph = NULL;
-    if (b->nodes == NULL) {
-        link_turns(b, n_first, name, e);
-    } else {
-        link_sessions(b, name, e);
-        graph = e->n == before ? trace_graph_build(b, name, e) : NULL;
+    link_turns(b, name, e);
+    if (b->nodes != NULL && e->n == before) {
+        graph = trace_graph_build(b, name, e);
     }
     if (e->n != before) {
         return -EINVAL;

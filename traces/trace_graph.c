@@ -140,54 +140,68 @@ static void number_jobs(struct trace_graph *g, uint32_t n)
     free(up);
 }
 
-/* Visits rows after all their parents, with the longest time from the start of the job: a row that
- * is never visited waits for itself. */
-static void check_order(const struct trace_builder *b, const struct trace_graph *g,
-                        const char *name, struct err *e)
+/* Rows after all their parents. The caller frees. Rows that wait for themselves are in no place:
+ * then fewer than n are. */
+static uint32_t *order_of(const struct trace_graph *g, uint32_t n, uint32_t *n_placed)
 {
-    uint32_t n = (uint32_t)b->n;
     uint32_t *left = xmalloc((n + 1) * sizeof *left);
-    uint32_t *queue = xmalloc((n + 1) * sizeof *queue);
-    int64_t *at_ns = xcalloc(n + 1, sizeof *at_ns);
-    uint32_t from = 0;
+    uint32_t *order = xmalloc((n + 1) * sizeof *order);
     uint32_t to = 0;
     for (uint32_t i = 0; i < n; i++) {
         left[i] = g->n_parents[i];
         if (left[i] == 0) {
-            queue[to++] = i;
+            order[to++] = i;
         }
     }
+    for (uint32_t from = 0; from < to; from++) {
+        for (uint32_t k = g->first[order[from]]; k < g->first[order[from] + 1]; k++) {
+            if (--left[g->edges[k].row] == 0) {
+                order[to++] = g->edges[k].row;
+            }
+        }
+    }
+    free(left);
+    *n_placed = to;
+    return order;
+}
+
+/* No row waits for itself, and no path of a job takes too long. */
+static void check_order(const struct trace_builder *b, const struct trace_graph *g,
+                        const char *name, struct err *e)
+{
+    uint32_t n = (uint32_t)b->n;
+    uint32_t n_placed = 0;
+    uint32_t *order = order_of(g, n, &n_placed);
+    int64_t *at_ns = xcalloc(n + 1, sizeof *at_ns); /* earliest arrival, were nobody served */
+    bool *placed = xcalloc(n + 1, sizeof *placed);
     bool told = false;
-    for (; from < to; from++) {
-        uint32_t i = queue[from];
+    for (uint32_t p = 0; p < n_placed; p++) {
+        uint32_t i = order[p];
+        placed[i] = true;
         at_ns[i] += b->rows[i].arrival_ns;
         if (at_ns[i] > TRACE_LAST_NS && !told) {
             (void)error_at(b, name, i, "arrival and gaps add up to over 31 years at turn",
                            b->rows[i].turn, e);
             told = true;
         }
-        at_ns[i] =
-            at_ns[i] > TRACE_LAST_NS ? TRACE_LAST_NS : at_ns[i]; /* each gap is at most that */
+        at_ns[i] = at_ns[i] > TRACE_LAST_NS ? TRACE_LAST_NS : at_ns[i]; /* no overflow below */
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
-            uint32_t child = g->edges[k].row;
             int64_t due_ns = at_ns[i] + g->edges[k].gap_ns;
-            at_ns[child] = due_ns > at_ns[child] ? due_ns : at_ns[child];
-            if (--left[child] == 0) {
-                queue[to++] = child;
-            }
+            int64_t *child_ns = &at_ns[g->edges[k].row];
+            *child_ns = due_ns > *child_ns ? due_ns : *child_ns;
         }
     }
-    for (uint32_t i = 0; i < n && to < n; i++) {
-        if (left[i] > 0) {
+    for (uint32_t i = 0; i < n && n_placed < n; i++) {
+        if (!placed[i]) {
             (void)error_at(b, name, i,
                            "column parent_ids: waits for itself, by way of others: request",
                            b->rows[i].request_id, e);
-            to = n;
+            n_placed = n; /* one of them is enough */
         }
     }
-    free(left);
-    free(queue);
+    free(placed);
     free(at_ns);
+    free(order);
 }
 
 struct trace_graph *trace_graph_build(const struct trace_builder *b, const char *name,
@@ -266,29 +280,17 @@ void trace_graph_nodes_free(struct trace_node *nodes, size_t n)
 static uint32_t *levels_of(const struct trace *t)
 {
     const struct trace_graph *g = t->graph;
-    uint32_t n = (uint32_t)t->n;
-    uint32_t *level = xcalloc(n + 1, sizeof *level);
-    uint32_t *left = xmalloc((n + 1) * sizeof *left);
-    uint32_t *queue = xmalloc((n + 1) * sizeof *queue);
-    uint32_t to = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        left[i] = g->n_parents[i];
-        if (left[i] == 0) {
-            queue[to++] = i;
-        }
-    }
-    for (uint32_t from = 0; from < to; from++) {
-        uint32_t i = queue[from];
+    uint32_t n = 0;
+    uint32_t *order = order_of(g, (uint32_t)t->n, &n);
+    uint32_t *level = xcalloc(t->n + 1, sizeof *level);
+    for (uint32_t p = 0; p < n; p++) {
+        uint32_t i = order[p];
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
-            uint32_t child = g->edges[k].row;
-            level[child] = level[i] + 1 > level[child] ? level[i] + 1 : level[child];
-            if (--left[child] == 0) {
-                queue[to++] = child;
-            }
+            uint32_t *child = &level[g->edges[k].row];
+            *child = level[i] + 1 > *child ? level[i] + 1 : *child;
         }
     }
-    free(left);
-    free(queue);
+    free(order);
     return level;
 }
 

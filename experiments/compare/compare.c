@@ -189,13 +189,8 @@ struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_
             continue;
         }
         const double *v = values_at(r, policy, i);
-        double sum = 0.0;
-        uint32_t n = 0;
-        for (uint32_t k = 0; k < r->replications; k++) {
-            sum += isnan(v[k]) ? 0.0 : v[k];
-            n += isnan(v[k]) ? 0 : 1;
-        }
-        extrapolated_add(&x, r->names[i].name, n > 0 ? sum / n : METRIC_UNDEFINED);
+        double mean = stats_mean(v, r->replications, STATS_LEVEL_FRAC).mean;
+        extrapolated_add(&x, r->names[i].name, mean);
     }
     return x;
 }

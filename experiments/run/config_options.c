@@ -99,11 +99,7 @@ static void fini(void *target)
  */
 static bool add_quantile(struct metrics_quantiles *q, double percent)
 {
-    static const double always[] = {50.0, 90.0, 95.0, 99.0};
-    bool there = false;
-    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
-        there = there || always[i] == percent;
-    }
+    bool there = metrics_quantile_is_usual(percent);
     for (uint32_t i = 0; i < q->n; i++) {
         there = there || q->percent[i] == percent;
     }

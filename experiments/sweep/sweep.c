@@ -277,13 +277,7 @@ struct sweep *sweep_open(const struct spec *spec, struct store *store,
 static double mean_of(struct sweep *s, uint64_t point, const char *metric, double *values)
 {
     store_values(s->store, s->result->experiment, point, metric, values, s->until);
-    double sum = 0.0;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->until; i++) {
-        sum += isnan(values[i]) ? 0.0 : values[i];
-        n += isnan(values[i]) ? 0 : 1;
-    }
-    return n > 0 ? sum / n : METRIC_UNDEFINED;
+    return stats_mean(values, s->until, STATS_LEVEL_FRAC).mean;
 }
 
 /* A device is called by its kind, unless a machine has two of them. */

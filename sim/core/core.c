@@ -109,6 +109,29 @@ static const char *init_failure(int rc)
     }
 }
 
+/* Room for KV beside the weights. */
+static int find_capacity(struct core *c)
+{
+    const struct sim_setup *setup = c->setup;
+    struct sim_result *result = c->result;
+    result->kv_capacity_tokens = kv_capacity(setup);
+    if (result->kv_capacity_tokens < setup->kv_block_tokens && result->kv_capacity_tokens > 0) {
+        return core_fail(
+            c, -EINVAL, "no room for KV: %s %" PRIu64 " tokens, and one block holds %u",
+            setup->kv_capacity_tokens > 0 ? "sim.kv_capacity_tokens is" : "the weights leave",
+            result->kv_capacity_tokens, setup->kv_block_tokens);
+    }
+    if (result->kv_capacity_tokens == 0) {
+        return core_fail(c, -EINVAL,
+                         "model %s does not fit: %u copies of its weights (%.2f GB each) leave no "
+                         "room for KV in %.0f %% of %.1f GB",
+                         setup->llm->name, setup->weight_copies, setup->llm->weight_bytes / 1e9,
+                         setup->machine->memory_usable_frac * 100.0,
+                         setup->machine->memory_bytes / 1e9);
+    }
+    return 0;
+}
+
 int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
               void *exec, struct sim_result *result)
 {
@@ -147,20 +170,9 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     if (rc != 0) {
         return rc;
     }
-    result->kv_capacity_tokens = kv_capacity(setup);
-    if (result->kv_capacity_tokens < setup->kv_block_tokens && result->kv_capacity_tokens > 0) {
-        return core_fail(
-            c, -EINVAL, "no room for KV: %s %" PRIu64 " tokens, and one block holds %u",
-            setup->kv_capacity_tokens > 0 ? "sim.kv_capacity_tokens is" : "the weights leave",
-            result->kv_capacity_tokens, setup->kv_block_tokens);
-    }
-    if (result->kv_capacity_tokens == 0) {
-        return core_fail(c, -EINVAL,
-                         "model %s does not fit: %u copies of its weights (%.2f GB each) leave no "
-                         "room for KV in %.0f %% of %.1f GB",
-                         setup->llm->name, setup->weight_copies, setup->llm->weight_bytes / 1e9,
-                         setup->machine->memory_usable_frac * 100.0,
-                         setup->machine->memory_bytes / 1e9);
+    rc = find_capacity(c);
+    if (rc != 0) {
+        return rc;
     }
     kv_init(c);
     c->joins = joins_new(c);

@@ -29,10 +29,16 @@ static const char *const truncated_names[TRUNCATED_COUNT] = {
     [TRUNCATED_NORM_TOKEN] = "norm_e2e_per_token_s",
 };
 
-static const struct {
-    const char *name;
-    double p;
-} quantiles[] = {{"p50", 0.50}, {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}};
+static const double usual_percents[] = {50.0, 90.0, 95.0, 99.0};
+
+bool metrics_quantile_is_usual(double percent)
+{
+    bool found = false;
+    for (size_t i = 0; i < sizeof usual_percents / sizeof usual_percents[0]; i++) {
+        found = found || usual_percents[i] == percent;
+    }
+    return found;
+}
 
 /* ---- the list ---- */
 
@@ -81,21 +87,25 @@ static double quantile_with_zeros(struct sample *s, uint64_t zeros, double p)
     return sample_quantile(s, (rank - (double)zeros - 0.5) / (double)s->n);
 }
 
+static void put_quantiles(struct metric_list *out, struct sample *s, uint64_t zeros,
+                          const double *percent, size_t n, const char *prefix, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool any = s->n + zeros > 0;
+        double q = any ? quantile_with_zeros(s, zeros, percent[i] / 100.0) : METRIC_UNDEFINED;
+        metric_list_put(out, q, "%s.%s.p%g", prefix, name, percent[i]);
+    }
+}
+
 static void put_distribution(const struct metrics *m, struct metric_list *out, struct sample *s,
                              uint64_t zeros, const char *prefix, const char *name)
 {
     double n = (double)(s->n + zeros);
     double mean = s->n > 0 ? sample_mean(s) * ((double)s->n / n) : n > 0.0 ? 0.0 : METRIC_UNDEFINED;
     metric_list_put(out, mean, "%s.%s.mean", prefix, name);
-    for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++) {
-        double q = n > 0.0 ? quantile_with_zeros(s, zeros, quantiles[i].p) : METRIC_UNDEFINED;
-        metric_list_put(out, q, "%s.%s.%s", prefix, name, quantiles[i].name);
-    }
-    for (uint32_t i = 0; i < m->opt.quantiles.n; i++) {
-        double percent = m->opt.quantiles.percent[i];
-        double q = n > 0.0 ? quantile_with_zeros(s, zeros, percent / 100.0) : METRIC_UNDEFINED;
-        metric_list_put(out, q, "%s.%s.p%g", prefix, name, percent);
-    }
+    put_quantiles(out, s, zeros, usual_percents, sizeof usual_percents / sizeof usual_percents[0],
+                  prefix, name);
+    put_quantiles(out, s, zeros, m->opt.quantiles.percent, m->opt.quantiles.n, prefix, name);
     double max = s->n > 0 ? s->max : n > 0.0 ? 0.0 : METRIC_UNDEFINED;
     metric_list_put(out, max, "%s.%s.max", prefix, name);
     metric_list_put(out, n, "%s.%s.n", prefix, name);

@@ -63,6 +63,9 @@ struct metrics_quantiles {
     uint32_t n;
 };
 
+/* Is it one of those that every run has? */
+bool metrics_quantile_is_usual(double percent);
+
 struct metrics_options {
     bool sketch;  /* quantiles within 0.5 %, constant memory; results are labelled */
     bool records; /* keep one record per request, for metrics_requests_write */
