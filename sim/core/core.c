@@ -109,7 +109,7 @@ static const char *init_failure(int rc)
     }
 }
 
-/* Room for KV beside the weights. */
+/* Finds the room that the weights leave for KV. */
 static int find_capacity(struct core *c)
 {
     const struct sim_setup *setup = c->setup;
