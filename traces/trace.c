@@ -334,7 +334,8 @@ static uint64_t hash_graph(uint64_t h, const struct trace *t)
 {
     const struct trace_graph *g = t->graph;
     for (uint32_t i = 0; i < t->n && g != NULL; i++) {
-        h = hash_u64(h, ((uint64_t)g->ends_with[i] << 32) | g->background[i]);
+        uint64_t flags = (uint64_t)g->starts_job[i] << 1 | g->background[i];
+        h = hash_u64(h, ((uint64_t)g->ends_with[i] << 32) | flags);
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
             h = hash_u64(hash_u64(h, g->edges[k].row), (uint64_t)g->edges[k].gap_ns);
         }

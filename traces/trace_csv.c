@@ -39,6 +39,7 @@ enum {
     COL_UNTIL = 18,
     COL_GRAPH, /* of v2 alone, from here on; and PARENTS */
     COL_BACKGROUND = COL_GRAPH,
+    COL_STARTS_JOB,
     COL_ENDS_WITH,
     COL_COUNT
 };
@@ -67,6 +68,7 @@ static const struct csv_field fields[COL_COUNT] = {
     {"cancel_s", CSV_SECONDS, OF(extra.cancel_ns), .max = LAST_S, .or_missing = true},
     {"until_s", CSV_SECONDS, OF(extra.until_ns), .max = LAST_S, .or_missing = true},
     {"background", CSV_WHOLE, OF(node.background), .max = 1, .or_missing = true},
+    {"starts_job", CSV_WHOLE, OF(node.starts_job), .max = 1, .or_missing = true},
     {"ends_with", CSV_WHOLE, OF(node.ends_with), .max = UINT32_MAX - 1, .or_missing = true},
 };
 
@@ -259,7 +261,7 @@ static void print_parents(FILE *out, const struct trace_node *node)
 
 /* The columns' names, or a line of them: those that the trace has. */
 static void print_line(FILE *out, const struct line *l, bool tool, bool extras, bool until,
-                       bool graph)
+                       bool graph, bool starts)
 {
     const struct {
         bool there;
@@ -268,7 +270,8 @@ static void print_line(FILE *out, const struct line *l, bool tool, bool extras, 
                  {tool, COL_GAP_KIND, COL_EXTRAS},
                  {extras, COL_EXTRAS, COL_UNTIL},
                  {until, COL_UNTIL, COL_GRAPH},
-                 {graph, COL_GRAPH, COL_ENDS_WITH}};
+                 {graph, COL_GRAPH, COL_STARTS_JOB},
+                 {starts, COL_STARTS_JOB, COL_ENDS_WITH}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].there) {
             const struct csv_field *first = &fields[parts[i].from];
@@ -298,20 +301,22 @@ void trace_print(FILE *out, const struct trace *t)
 {
     bool tool = false;
     bool until = false;
+    bool graph = t->graph != NULL;
+    bool starts = false;
     for (size_t i = 0; i < t->n; i++) {
         tool = tool || t->rows[i].after_tool;
         until = until || (t->extras != NULL && t->extras[i].until_ns != TIME_NEVER_NS);
+        starts = starts || (graph && t->graph->starts_job[i]);
     }
-    bool graph = t->graph != NULL;
     struct trace_node *nodes = graph ? trace_graph_nodes(t) : NULL;
     (void)fprintf(out, "%s\n", graph ? GRAPH_VERSION_LINE : VERSION_LINE);
-    print_line(out, NULL, tool, t->extras != NULL, until, graph);
+    print_line(out, NULL, tool, t->extras != NULL, until, graph, starts);
     for (size_t i = 0; i < t->n; i++) {
         struct line l = {.row = t->rows[i], .arrival_ns = TIME_NEVER_NS, .gap_ns = TIME_NEVER_NS};
         *(i < t->n_first ? &l.arrival_ns : &l.gap_ns) = l.row.arrival_ns;
         l.extra = t->extras != NULL ? t->extras[i] : l.extra;
         l.node = graph ? nodes[i] : l.node;
-        print_line(out, &l, tool, t->extras != NULL, until, graph);
+        print_line(out, &l, tool, t->extras != NULL, until, graph, starts);
     }
     trace_graph_nodes_free(nodes, t->n);
 }

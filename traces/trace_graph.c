@@ -15,6 +15,7 @@ void trace_graph_free(struct trace_graph *g)
         free(g->job);
         free(g->ends_with);
         free(g->background);
+        free(g->starts_job);
         free(g);
     }
 }
@@ -76,6 +77,7 @@ static struct raw_edge *collect(const struct trace_builder *b, const struct plac
         }
         const struct trace_node *node = &b->nodes[i];
         g->background[i] = node->background;
+        g->starts_job[i] = node->starts_job;
         g->ends_with[i] = TRACE_NO_ROW;
         if (node->ends_with != UINT32_MAX) {
             g->ends_with[i] = row_of(places, b->n, node->ends_with);
@@ -119,7 +121,8 @@ static uint32_t root_of(uint32_t *up, uint32_t i)
     return i;
 }
 
-/* Rows that hang together are a job; jobs are numbered by their first row. */
+/* Rows that hang together are a job, but one that starts a job does not belong to its parents'.
+ * Jobs are numbered by their first row. */
 static void number_jobs(struct trace_graph *g, uint32_t n)
 {
     uint32_t *up = xmalloc((n + 1) * sizeof *up);
@@ -128,8 +131,9 @@ static void number_jobs(struct trace_graph *g, uint32_t n)
     }
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            bool other = g->starts_job[g->edges[k].row];
             uint32_t a = root_of(up, i);
-            uint32_t b = root_of(up, g->edges[k].row);
+            uint32_t b = other ? a : root_of(up, g->edges[k].row);
             up[a > b ? a : b] = a > b ? b : a; /* the lower row stays */
         }
     }
@@ -220,6 +224,7 @@ struct trace_graph *trace_graph_build(const struct trace_builder *b, const char 
     g->job = xcalloc(n + 1, sizeof *g->job);
     g->ends_with = xcalloc(n + 1, sizeof *g->ends_with);
     g->background = xcalloc(n + 1, sizeof *g->background);
+    g->starts_job = xcalloc(n + 1, sizeof *g->starts_job);
     size_t n_edges = 0;
     struct raw_edge *v = collect(b, places, g, &n_edges, name, e);
     free(places);
@@ -252,6 +257,7 @@ struct trace_node *trace_graph_nodes(const struct trace *t)
         uint32_t with = g->ends_with[i];
         nodes[i].ends_with = with == TRACE_NO_ROW ? UINT32_MAX : t->rows[with].request_id;
         nodes[i].background = g->background[i];
+        nodes[i].starts_job = g->starts_job[i];
     }
     for (uint32_t i = 0; i < t->n; i++) {
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
@@ -286,8 +292,9 @@ static uint32_t *levels_of(const struct trace *t)
     for (uint32_t p = 0; p < n; p++) {
         uint32_t i = order[p];
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
-            uint32_t *child = &level[g->edges[k].row];
-            *child = level[i] + 1 > *child ? level[i] + 1 : *child;
+            uint32_t child = g->edges[k].row;
+            uint32_t to = g->job[child] == g->job[i] ? level[i] + 1 : 0;
+            level[child] = to > level[child] ? to : level[child];
         }
     }
     free(order);

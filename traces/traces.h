@@ -27,7 +27,7 @@ struct trace_node {
     struct trace_parent *parents; /* owned; besides the turn before */
     uint32_t n_parents;
     uint32_t ends_with; /* a request_id, or UINT32_MAX */
-    bool background;
+    bool background, starts_job;
 };
 
 /* A trace under construction. Rows are added in any order with `turn` set; `session_id` links them.

@@ -41,7 +41,7 @@ struct trace_extra {
 /* A request graph: a row may start after several others (a join), and several may start after one
  * (a fork). A row with parents arrives arrival_ns after the last of them has ended and its edge's
  * gap has passed; the previous turn of its session is one of them. A job is all that hangs
- * together. A parent that is shed or cancelled has ended too. */
+ * together, up to rows that start another one. A parent that is shed or cancelled has ended too. */
 struct trace_edge {
     uint32_t row; /* of the child */
     int64_t gap_ns;
@@ -53,6 +53,7 @@ struct trace_graph {
     uint32_t *job;            /* owned, n: from 0, by the first row of each */
     uint32_t *ends_with; /* owned, n: the row that cancels this one when it ends; TRACE_NO_ROW */
     bool *background;    /* owned, n: nobody waits for it; no part of its job's completion */
+    bool *starts_job;    /* owned, n: its parents belong to an earlier job of its client */
     uint32_t n_jobs;
 };
 

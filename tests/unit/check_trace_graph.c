@@ -157,6 +157,39 @@ START_TEST(depth_and_width_are_as_by_hand)
 }
 END_TEST
 
+/* 0 ends, its client's next job begins with 1, whose next turn is 2. The first has one level; the
+ * second has two, counted from its own beginning. Written and read it is the same. */
+START_TEST(a_job_may_wait_for_another_job)
+{
+    static const char text[] =
+        "# xpusim-trace v2\n"
+        "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,"
+        "starts_job,parent_ids\n"
+        "0,0,0,reactive,1,,200,30,0,0,\n"
+        "1,1,0,reactive,,2,300,20,0,1,0\n"
+        "2,1,1,reactive,,1,400,20,320,0,\n";
+    struct trace t;
+    struct trace again;
+    struct trace_graph_stats s;
+    ck_assert_msg(read_text(text, &t) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    ck_assert_int_eq(trace_write(path, &t, &e), 0);
+    ck_assert_int_eq(trace_read(path, &again, &e), 0);
+    ck_assert_uint_eq(t.hash, again.hash);
+    for (uint32_t id = 0; id <= 2; id++) {
+        ck_assert_uint_eq(again.graph->job[row_of(&again, id)], id > 0);
+        ck_assert_uint_eq(again.graph->starts_job[row_of(&again, id)], id == 1);
+    }
+    trace_graph_stats(&again, &s);
+    ck_assert_uint_eq(s.jobs, 2);
+    ck_assert_uint_eq(s.depth, 2);
+    ck_assert_double_eq(s.depth_mean, 1.5);
+    again.graph->starts_job[row_of(&again, 1)] = false;
+    ck_assert_uint_ne(t.hash, trace_hash(&again));
+    trace_fini(&again);
+    trace_fini(&t);
+}
+END_TEST
+
 START_TEST(a_part_keeps_its_edges_and_no_row_loses_a_parent)
 {
     struct trace t;
@@ -240,6 +273,7 @@ static const struct suite_row suite[] = {
     TEST(a_graph_is_read_as_it_is_written),
     TEST(every_part_of_a_graph_is_in_its_hash),
     TEST(depth_and_width_are_as_by_hand),
+    TEST(a_job_may_wait_for_another_job),
     TEST(a_part_keeps_its_edges_and_no_row_loses_a_parent),
     TEST(what_is_no_graph_is_refused_with_its_line),
     TEST(the_first_version_has_no_graph),
