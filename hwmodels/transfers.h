@@ -1,5 +1,5 @@
-/* How far off a machine is that was made from a sibling: of every row that another SoC's fitted
- * entry predicted, scaled by datasheet rate and DDR peak (left_out "soc" of
+/* The error of a machine file derived from a similar chip (its sibling): of every row that another
+ * SoC's fitted entry predicted, scaled by datasheet rate and DDR peak (left_out "soc" of
  * hwmodels/residuals.csv). The fit of the sibling has not seen a row of the machine, of its
  * family's pool neither. */
 #pragma once

@@ -124,6 +124,19 @@ def broken_lists(text):
                 yield i + 2, "a trailing comment cut in two"
 
 
+def broken_tables(text):
+    """Yields (line, what) of tables of a page that begin or end in the middle of a sentence."""
+    fenced, before = False, ""
+    for i, line in enumerate(text.split("\n"), 1):
+        fenced ^= line.startswith("```")
+        if line.startswith("|") and not fenced:
+            if not line.rstrip().endswith("|"):
+                yield i, "a row of a table that runs into a sentence"
+            elif before and not before.startswith("|"):
+                yield i, "a table that begins in a paragraph"
+        before = line
+
+
 def breaches(path):
     """Returns [(line, what)] and the word counts of the file's sentences."""
     text = open(path, encoding="utf-8").read()
@@ -149,8 +162,7 @@ def breaches(path):
                     found.append((line, f'a sentence that opens with "{s.split()[0]}"'))
                 if what == "prose" and s.count("(") > 2:
                     found.append((line, "three parentheses in a sentence"))
-    if kind != "prose":
-        found += broken_lists(text)
+    found += broken_tables(text) if kind == "prose" else broken_lists(text)
     if kind in MEAN_LIMIT and len(lengths) >= 5:
         mean = sum(lengths) / len(lengths)
         if mean > MEAN_LIMIT[kind]:

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs the tests given and every script test, JOBS (default: processors and one) at once; ends with "N passed, N failed,
-# N skipped". A part that cannot run here prints `skipped: REASON` and passes; more than MAX_SKIPPED of them fail (no
-# limit by default). SCRIPTS replaces the script tests. A test is a file of $BUILD/tests/check (tests/check.c) or a Check program of its own; one
+# N skipped". A part that cannot run here prints `skipped: REASON` and passes. More than MAX_SKIPPED of them fail (no
+# limit by default); a reason counts once in each test. SCRIPTS replaces the script tests. A test is a file of
+# $BUILD/tests/check (tests/check.c) or a Check program of its own; one
 # that crashes or says nothing counts as one failure.
 #
 #   run.sh TEST...        all of it
@@ -18,7 +19,7 @@ result() { # name, passed, failed
 one_script() {
     if sh "$1" >"$out" 2>&1; then
         result "$1" 1 0
-        grep '^skipped: ' "$out"
+        grep '^skipped: ' "$out" | sort -u
     else
         result "$1" 0 1
         cat "$out"
@@ -44,7 +45,7 @@ one_program() { # name, command
     if [ "$bad" -gt 0 ]; then
         cat "$out"
     else
-        grep -E '^(oracle|note|skipped): ' "$out"
+        grep -E '^(oracle|note|skipped): ' "$out" | awk '!seen[$0]++'
     fi
 }
 

@@ -104,7 +104,7 @@ enum yield_point {
     YIELD_KERNEL, /* after any kernel */
     YIELD_OP,     /* after any op */
     YIELD_LAYER,  /* after the last op of a layer */
-    YIELD_PASS    /* only at its end */
+    YIELD_PASS    /* only at the end of the launch */
 };
 
 enum launch_state { LAUNCH_STATE_QUEUED, LAUNCH_STATE_RUNNING, LAUNCH_STATE_ENDED };

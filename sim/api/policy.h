@@ -3,14 +3,15 @@
  * A policy is one `const struct policy_ops`. The core notifies it of events; notifications only
  * record. All actions happen in `schedule` (but sched_map and sched_graph, which `init` calls). The
  * core calls `schedule` once after all events of an instant that changed something a policy can
- * see. Kernels inside a launch and frames do not count: a policy that waits for time to pass sets a
- * timer. It calls `schedule` again while the last call acted and did not call sched_rest, up to
+ * see. The end of a kernel inside a launch does not count, unless the launch ends or yields there;
+ * frames do not count either. A policy that waits for time to pass sets a timer. It calls
+ * `schedule` again while the last call acted and did not call sched_rest, up to
  * SCHEDULE_MAX_ROUNDS.
  *
  * Event order at one instant is: kernel done, load done, compile done, pass done (iteration
- * boundary), tool return, arrival, timer. Within a kind it is by device, then request id
- * (clauses.md 0.2). So the schedule call of a kernel boundary sees a reactive arrival at that
- * boundary.
+ * boundary), a session's next turn, arrival, cancellation, timer. Within a kind it is by device,
+ * then request id (docs/clauses.md 0.2). So when a launch ends or yields at the instant at which a
+ * request arrives, one schedule call sees both.
  *
  * Life of a request, for a policy that runs one request at a time on device d:
  *
@@ -387,7 +388,8 @@ static inline void sched_rest(struct sched *s)
  * fires, KV runs out, or the iteration ends at until_ns or later (TIME_NEVER_NS: always; 0: not any
  * more). The simulator may then run many iterations at once. It notifies the policy of the last
  * one, and its requests have as many more tokens. With a decision log the core asks for every
- * iteration, and a policy that decides otherwise fails the run. From any hook. */
+ * iteration, and a policy that decides otherwise fails the run. Without a log the promise is
+ * believed: a broken one gives wrong results and no message. From any hook. */
 static inline void sched_steady(struct sched *s, int64_t until_ns)
 {
     s->api->steady(s, until_ns);

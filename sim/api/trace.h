@@ -14,7 +14,7 @@
 #define TRACE_LAST_NS 1000000000000000000LL /* 31 years: arrival and gaps of a session together */
 
 struct trace_row {
-    int64_t arrival_ns; /* first turn: instant; later turn: gap after the previous response */
+    int64_t arrival_ns; /* first turn: instant; later turn, or row with parents: gap after them */
     uint32_t request_id;
     uint32_t session_id;
     uint32_t input_tokens;
@@ -39,9 +39,9 @@ struct trace_extra {
 };
 
 /* A request graph: a row may start after several others (a join), and several may start after one
- * (a fork). A row with parents arrives arrival_ns after the last of them has ended and its edge's
- * gap has passed; the previous turn of its session is one of them. A job is all that hangs
- * together, up to rows that start another one. A parent that is shed or cancelled has ended too. */
+ * (a fork). A row with parents arrives at max over parents (end + gap of the edge) + arrival_ns.
+ * The previous turn of its session is one of the parents. A job is all that hangs together, up to
+ * rows that start another one. A parent that is shed or cancelled has ended too. */
 struct trace_edge {
     uint32_t row; /* of the child */
     int64_t gap_ns;

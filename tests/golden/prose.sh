@@ -1,14 +1,16 @@
 #!/bin/sh
-# tests/prose.py finds every way in which a formatter runs a list of a comment together, and no list that is whole.
+# tests/prose.py finds every way in which a formatter runs a list of a comment together, and a table that a sentence
+# runs into; and none that is whole.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 bad=0
-expect() { # breach or "", name; the header on standard input
-    cat >"$dir/$2.h"
-    got=$(python3 tests/prose.py --list "$dir/$2.h" | sed 's/.*\.h:[0-9]*: //')
+expect() { # breach or "", name, ending of the file (h); the file on standard input
+    file=$dir/$2.${3:-h}
+    cat >"$file"
+    got=$(python3 tests/prose.py --list "$file" | sed "s,^$file:[0-9]*: ,,")
     [ "$got" = "$1" ] || { echo "FAILED: $2: wanted \"$1\", got \"$got\""; bad=1; }
 }
 expect "a list that runs into the first column" row <<'END'
@@ -47,5 +49,24 @@ struct audit {
     unsigned arrived; /* arrived */
     unsigned future;  /* not arrived */
 };
+END
+expect "a table that begins in a paragraph" begins md <<'END'
+A run that is settled is `S| word | meaning |
+| --- | --- |
+| stable | it is |
+END
+expect "a row of a table that runs into a sentence" ends md <<'END'
+A run that is settled:
+
+| word | meaning |
+| --- | --- |
+| stable | it is |`. A run that grows is not.
+END
+expect "" table md <<'END'
+A run that is settled:
+
+| word | meaning |
+| --- | --- |
+| stable | it is |
 END
 exit $bad

@@ -22,9 +22,9 @@ ends() { # status, text of the output, command...
     fi
 }
 
-# The runner: one script passes, one skips two of its parts, one fails.
+# The runner: one script passes, one skips two of its parts (and says one of them twice), one fails.
 echo 'exit 0' >"$dir/passes.sh"
-printf 'echo "skipped: this"\necho "skipped: that"\n' >"$dir/skips.sh"
+printf 'echo "skipped: this"\necho "skipped: that"\necho "skipped: this"\n' >"$dir/skips.sh"
 echo 'echo "skipped: the rest"; exit 1' >"$dir/fails.sh"
 runner() { # scripts, MAX_SKIPPED
     SCRIPTS=$1 MAX_SKIPPED=$2 sh tests/run.sh
