@@ -58,9 +58,9 @@ struct trace_extra trace_extra_none(void)
                                 .until_ns = TIME_NEVER_NS};
 }
 
-static struct trace_node no_node(void)
+struct trace_node trace_node_none(void)
 {
-    return (struct trace_node){.ends_with = UINT32_MAX};
+    return (struct trace_node){.ends_with = UINT32_MAX, .prefix_of = UINT32_MAX};
 }
 
 static struct trace_extra extra_of(const struct trace_row *row, const struct trace_extra *extra)
@@ -113,7 +113,7 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
         b->lines[b->n] = (uint32_t)b->line;
     }
     if (b->nodes != NULL) {
-        b->nodes[b->n] = no_node();
+        b->nodes[b->n] = trace_node_none();
     }
     b->n++;
 }
@@ -123,7 +123,7 @@ void trace_builder_node(struct trace_builder *b, const struct trace_node *node)
     if (b->nodes == NULL) {
         b->nodes = xmalloc(b->cap * sizeof *b->nodes);
         for (size_t i = 0; i < b->n; i++) {
-            b->nodes[i] = no_node();
+            b->nodes[i] = trace_node_none();
         }
     }
     b->nodes[b->n - 1] = *node;
@@ -339,6 +339,7 @@ static uint64_t hash_graph(uint64_t h, const struct trace *t)
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
             h = hash_u64(hash_u64(h, g->edges[k].row), (uint64_t)g->edges[k].gap_ns);
         }
+        h = g->source != NULL ? hash_u64(h, g->source[i]) : h;
     }
     return h;
 }

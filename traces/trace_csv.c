@@ -41,6 +41,7 @@ enum {
     COL_BACKGROUND = COL_GRAPH,
     COL_STARTS_JOB,
     COL_ENDS_WITH,
+    COL_PREFIX_OF,
     COL_COUNT
 };
 
@@ -70,6 +71,7 @@ static const struct csv_field fields[COL_COUNT] = {
     {"background", CSV_WHOLE, OF(node.background), .max = 1, .or_missing = true},
     {"starts_job", CSV_WHOLE, OF(node.starts_job), .max = 1, .or_missing = true},
     {"ends_with", CSV_WHOLE, OF(node.ends_with), .max = UINT32_MAX - 1, .or_missing = true},
+    {"prefix_of", CSV_WHOLE, OF(node.prefix_of), .max = UINT32_MAX - 1, .or_missing = true},
 };
 
 static int columns_find(struct csvfile *f, const char *path, struct csv_record *record,
@@ -130,8 +132,10 @@ static void line_check(const struct csv_record *record, const struct line *l, bo
     if (r->prefix_tokens > r->input_tokens) {
         csvfile_refuse(f, prefix, e, "larger than input_tokens");
     }
-    if (r->turn == 0 && r->prefix_tokens > 0) {
-        csvfile_refuse(f, prefix, e, "must be 0 for turn 0: nothing of the session is cached yet");
+    bool named = graph && (l->node.prefix_of != UINT32_MAX || l->extra.prefix_group > 0);
+    if (r->turn == 0 && r->prefix_tokens > 0 && !named) {
+        csvfile_refuse(f, prefix, e, "must be 0 for turn 0: nothing of the session is cached yet%s",
+                       graph ? ", and neither prefix_of nor prefix_group names another text" : "");
     }
     if (r->max_output_tokens < r->output_tokens) {
         csvfile_refuse(f, record->columns[COL_MAX_OUTPUT], e, "smaller than output_tokens");
@@ -158,9 +162,8 @@ static void line_check(const struct csv_record *record, const struct line *l, bo
 /* l->node.parents is the caller's to free. */
 static void line_read(const struct csv_record *record, bool graph, struct line *l, struct err *e)
 {
-    *l = (struct line){.row = {.next = TRACE_NO_ROW},
-                       .extra = trace_extra_none(),
-                       .node = {.ends_with = UINT32_MAX}};
+    *l = (struct line){
+        .row = {.next = TRACE_NO_ROW}, .extra = trace_extra_none(), .node = trace_node_none()};
     l->extra.client_id = UINT32_MAX;
     csv_record_take(record, l, e);
     int parents = csvfile_column(record->f, PARENTS);
@@ -259,19 +262,31 @@ static void print_parents(FILE *out, const struct trace_node *node)
     }
 }
 
+/* A request, or an empty cell. */
+static void print_request(FILE *out, uint32_t id)
+{
+    if (id != UINT32_MAX) {
+        (void)fprintf(out, "%" PRIu32, id);
+    }
+}
+
+/* Which optional columns a trace has. */
+struct parts {
+    bool tool, extras, until, graph, starts, content;
+};
+
 /* The columns' names, or a line of them: those that the trace has. */
-static void print_line(FILE *out, const struct line *l, bool tool, bool extras, bool until,
-                       bool graph, bool starts)
+static void print_line(FILE *out, const struct line *l, struct parts has)
 {
     const struct {
         bool there;
         size_t from, to;
     } parts[] = {{true, 0, COL_GAP_KIND},
-                 {tool, COL_GAP_KIND, COL_EXTRAS},
-                 {extras, COL_EXTRAS, COL_UNTIL},
-                 {until, COL_UNTIL, COL_GRAPH},
-                 {graph, COL_GRAPH, COL_STARTS_JOB},
-                 {starts, COL_STARTS_JOB, COL_ENDS_WITH}};
+                 {has.tool, COL_GAP_KIND, COL_EXTRAS},
+                 {has.extras, COL_EXTRAS, COL_UNTIL},
+                 {has.until, COL_UNTIL, COL_GRAPH},
+                 {has.graph, COL_GRAPH, COL_STARTS_JOB},
+                 {has.starts, COL_STARTS_JOB, COL_ENDS_WITH}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].there) {
             const struct csv_field *first = &fields[parts[i].from];
@@ -284,14 +299,16 @@ static void print_line(FILE *out, const struct line *l, bool tool, bool extras, 
             }
         }
     }
-    if (graph) {
-        (void)fputs(l == NULL ? ",ends_with," PARENTS : ",", out);
-    }
-    if (graph && l != NULL) {
-        if (l->node.ends_with != UINT32_MAX) {
-            (void)fprintf(out, "%" PRIu32, l->node.ends_with);
-        }
+    if (has.graph && l == NULL) {
+        (void)fprintf(out, ",ends_with,%s" PARENTS, has.content ? "prefix_of," : "");
+    } else if (has.graph) {
         (void)fputc(',', out);
+        print_request(out, l->node.ends_with);
+        (void)fputc(',', out);
+        if (has.content) {
+            print_request(out, l->node.prefix_of);
+            (void)fputc(',', out);
+        }
         print_parents(out, &l->node);
     }
     (void)fputc('\n', out);
@@ -299,24 +316,23 @@ static void print_line(FILE *out, const struct line *l, bool tool, bool extras, 
 
 void trace_print(FILE *out, const struct trace *t)
 {
-    bool tool = false;
-    bool until = false;
     bool graph = t->graph != NULL;
-    bool starts = false;
+    struct parts has = {
+        .extras = t->extras != NULL, .graph = graph, .content = graph && t->graph->source != NULL};
     for (size_t i = 0; i < t->n; i++) {
-        tool = tool || t->rows[i].after_tool;
-        until = until || (t->extras != NULL && t->extras[i].until_ns != TIME_NEVER_NS);
-        starts = starts || (graph && t->graph->starts_job[i]);
+        has.tool = has.tool || t->rows[i].after_tool;
+        has.until = has.until || (t->extras != NULL && t->extras[i].until_ns != TIME_NEVER_NS);
+        has.starts = has.starts || (graph && t->graph->starts_job[i]);
     }
     struct trace_node *nodes = graph ? trace_graph_nodes(t) : NULL;
     (void)fprintf(out, "%s\n", graph ? GRAPH_VERSION_LINE : VERSION_LINE);
-    print_line(out, NULL, tool, t->extras != NULL, until, graph, starts);
+    print_line(out, NULL, has);
     for (size_t i = 0; i < t->n; i++) {
         struct line l = {.row = t->rows[i], .arrival_ns = TIME_NEVER_NS, .gap_ns = TIME_NEVER_NS};
         *(i < t->n_first ? &l.arrival_ns : &l.gap_ns) = l.row.arrival_ns;
         l.extra = t->extras != NULL ? t->extras[i] : l.extra;
         l.node = graph ? nodes[i] : l.node;
-        print_line(out, &l, tool, t->extras != NULL, until, graph, starts);
+        print_line(out, &l, has);
     }
     trace_graph_nodes_free(nodes, t->n);
 }

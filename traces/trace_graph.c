@@ -16,6 +16,7 @@ void trace_graph_free(struct trace_graph *g)
         free(g->ends_with);
         free(g->background);
         free(g->starts_job);
+        free(g->source);
         free(g);
     }
 }
@@ -241,6 +242,7 @@ struct trace_graph *trace_graph_build(const struct trace_builder *b, const char 
     number_jobs(g, n);
     if (e->n == before) {
         check_order(b, g, name, e);
+        trace_content_build(b, g, name, e);
     }
     if (e->n > before) {
         trace_graph_free(g);
@@ -255,9 +257,13 @@ struct trace_node *trace_graph_nodes(const struct trace *t)
     struct trace_node *nodes = xcalloc(t->n + 1, sizeof *nodes);
     for (uint32_t i = 0; i < t->n; i++) {
         uint32_t with = g->ends_with[i];
+        nodes[i] = trace_node_none();
         nodes[i].ends_with = with == TRACE_NO_ROW ? UINT32_MAX : t->rows[with].request_id;
         nodes[i].background = g->background[i];
         nodes[i].starts_job = g->starts_job[i];
+        if (g->source != NULL && g->source[i] < t->n) {
+            nodes[i].prefix_of = t->rows[g->source[i]].request_id;
+        }
     }
     for (uint32_t i = 0; i < t->n; i++) {
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {

@@ -27,8 +27,11 @@ struct trace_node {
     struct trace_parent *parents; /* owned; besides the turn before */
     uint32_t n_parents;
     uint32_t ends_with; /* a request_id, or UINT32_MAX */
+    uint32_t prefix_of; /* the request_id that the prompt begins like, or UINT32_MAX */
     bool background, starts_job;
 };
+/* A node without anything set. */
+struct trace_node trace_node_none(void);
 
 /* A trace under construction. Rows are added in any order with `turn` set; `session_id` links them.
  */
@@ -66,6 +69,13 @@ void trace_graph_free(struct trace_graph *g);
 /* The graph from its rows' side, one node a row: trace_graph_nodes_free. */
 struct trace_node *trace_graph_nodes(const struct trace *t);
 void trace_graph_nodes_free(struct trace_node *nodes, size_t n);
+/* Fills the graph's sources (sim/api/trace.h) where a row names what its prompt begins with:
+ * prefix_of, a prefix_group above 0, or else the turn before. An error names a request that is
+ * unknown or too short, two sources of one prompt, and a prompt that begins with itself. */
+void trace_content_build(const struct trace_builder *b, struct trace_graph *g, const char *name,
+                         struct err *e);
+/* Prompt tokens that a cache of all streams could serve at most: all but the first of each. */
+uint64_t trace_shareable_tokens(const struct trace *t);
 /* Size and shape of a graph. */
 struct trace_graph_stats {
     uint32_t jobs, joins, forks, background;
@@ -91,7 +101,7 @@ uint32_t trace_default_limit(uint32_t output_tokens);
 /* Reads "# xpusim-trace v1"; a file without that comment is read as v1. Errors have the form
  * "FILE:LINE: column NAME: ...". These are errors:
  *   an unknown column, a value out of range, a class other than reactive or proactive;
- *   prefix_tokens on a first turn, or above input_tokens;
+ *   prefix_tokens above input_tokens, or on a first turn that names no other text;
  *   a missing or surplus arrival_s or gap_s;
  *   an id or turn twice, a turn without the one before.
  * Times are read to the nanosecond, so a written trace reads back to the same bytes. A missing

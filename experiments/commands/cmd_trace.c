@@ -107,6 +107,20 @@ static void graph_document(const struct trace *t, struct document *d)
                     "width_mean", s.width_mean, "width_max", s.width);
 }
 
+/* How much of the prompts others have, too. */
+static void content_document(const struct trace *t, struct document *d)
+{
+    uint64_t shareable = trace_shareable_tokens(t);
+    uint64_t prompts = 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        prompts += t->rows[i].input_tokens;
+    }
+    double frac = (double)shareable / (double)prompts;
+    document_note(d, "a shared cache could serve %" PRIu64 " of %" PRIu64 " prompt tokens (%.1f%%)",
+                  shareable, prompts, 100.0 * frac);
+    DOCUMENT_VALUES(d, "shareable_tokens", shareable, "shareable_frac", frac);
+}
+
 static void stats_document(const struct trace_stats *s, struct document *d)
 {
     document_note(d, "%zu requests in %zu sessions, first turns over %.1f s\n", s->n, s->n_sessions,
@@ -150,6 +164,9 @@ static int stats(void *values, struct err *e)
         stats_document(&s, d);
         if (t.graph != NULL) {
             graph_document(&t, d);
+        }
+        if (t.graph != NULL && t.graph->source != NULL) {
+            content_document(&t, d);
         }
         document_show(d, &o->shown);
     }

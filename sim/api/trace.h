@@ -19,7 +19,8 @@ struct trace_row {
     uint32_t session_id;
     uint32_t input_tokens;
     uint32_t output_tokens;     /* >= 1 */
-    uint32_t prefix_tokens;     /* prompt tokens a cache of the session's last request can serve */
+    uint32_t prefix_tokens;     /* prompt tokens a cache of the session's last request can serve;
+                                 * of a trace with `source`: that it begins with (below) */
     uint32_t max_output_tokens; /* >= output_tokens */
     uint32_t next;              /* row of the session's next turn, or TRACE_NO_ROW */
     uint16_t turn;              /* from 0 */
@@ -34,7 +35,8 @@ struct trace_extra {
     int64_t
         until_ns; /* an instant: a later turn due then or after never arrives, its session ends */
     uint32_t client_id;
-    uint32_t prefix_group; /* requests of a group share a system prompt; 0 none */
+    uint32_t
+        prefix_group; /* in a request graph: whose shared text the prompt begins with; 0 none */
     int32_t priority;
 };
 
@@ -55,6 +57,11 @@ struct trace_graph {
     bool *background;    /* owned, n: nobody waits for it; no part of its job's completion */
     bool *starts_job;    /* owned, n: its parents belong to an earlier job of its client */
     uint32_t n_jobs;
+    /* Content of prompts: a prompt's first prefix_tokens tokens are those of a stream, and the rest
+     * is its own. Stream i < n is the prompt of row i and then its answer. Stream n + g is the
+     * shared text of group g. No stream begins with itself. */
+    uint32_t *source; /* owned, n: the stream of row i, TRACE_NO_ROW: none. NULL: not stated */
+    uint32_t n_groups;
 };
 
 struct trace {

@@ -1,0 +1,176 @@
+/* The sources of a request graph: each names the text that a prompt begins with. */
+#include <stdlib.h>
+
+#include "sim/base/arena.h"
+#include "traces/traces.h"
+
+/* A request_id with its row, or a prefix_group with its stream. */
+struct named {
+    uint32_t name, is;
+};
+
+static int by_name(const void *x, const void *y)
+{
+    const struct named *a = x;
+    const struct named *b = y;
+    return (a->name > b->name) - (a->name < b->name);
+}
+
+static uint32_t find(const struct named *v, size_t n, uint32_t name)
+{
+    const struct named want = {.name = name};
+    const struct named *got = bsearch(&want, v, n, sizeof *v, by_name);
+    return got != NULL ? got->is : TRACE_NO_ROW;
+}
+
+static uint32_t group_of(const struct trace_builder *b, uint32_t row)
+{
+    return b->extras != NULL ? b->extras[row].prefix_group : 0;
+}
+
+/* Groups in order of their numbers, each once. The caller frees. */
+static struct named *groups_of(const struct trace_builder *b, uint32_t *n_groups)
+{
+    struct named *v = xmalloc((b->n + 1) * sizeof *v);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (group_of(b, i) > 0) {
+            v[n++] = (struct named){.name = group_of(b, i)};
+        }
+    }
+    qsort(v, n, sizeof *v, by_name);
+    *n_groups = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i == 0 || v[i].name != v[i - 1].name) {
+            v[*n_groups] = (struct named){v[i].name, (uint32_t)b->n + *n_groups};
+            (*n_groups)++;
+        }
+    }
+    return v;
+}
+
+static void refuse(const struct trace_builder *b, const char *name, uint32_t row, struct err *e,
+                   const char *what, uint32_t number, const char *then)
+{
+    uint32_t line = b->lines != NULL ? b->lines[row] : 0;
+    char *at = line > 0 ? xformat("%s:%u", name, line) : xformat("%s", name);
+    (void)err_add(e, "%s: request %u: %s %u%s", at, b->rows[row].request_id, what, number, then);
+    free(at);
+}
+
+/* A source is at least as long as what is said of it. */
+static void check_length(const struct trace_builder *b, uint32_t row, uint32_t source,
+                         const char *name, struct err *e)
+{
+    if (source >= b->n) {
+        return; /* a shared text is as long as its longest use */
+    }
+    const struct trace_row *of = &b->rows[source];
+    if (b->rows[row].prefix_tokens > (uint64_t)of->input_tokens + of->output_tokens) {
+        refuse(b, name, row, e, "column prefix_tokens: more than prompt and answer of request",
+               of->request_id, "");
+    }
+}
+
+/* Every row has one source at most: a walk from each row ends, or meets itself. */
+static void check_ends(const struct trace_builder *b, const uint32_t *source, const char *name,
+                       struct err *e)
+{
+    uint32_t *walk = xcalloc(b->n + 1, sizeof *walk); /* by which walk a row was seen, from 1 */
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint32_t at = i;
+        while (at < b->n && walk[at] == 0) {
+            walk[at] = i + 1;
+            at = source[at];
+        }
+        if (at < b->n && walk[at] == i + 1) {
+            refuse(b, name, at, e, "column prefix_of: begins with itself, by way of request",
+                   b->rows[source[at]].request_id, "");
+            break; /* one of them is enough */
+        }
+    }
+    free(walk);
+}
+
+static uint32_t source_of(const struct trace_builder *b, uint32_t row, const struct named *ids,
+                          const struct named *groups, uint32_t n_groups, uint32_t turn_before,
+                          const char *name, struct err *e)
+{
+    uint32_t of = b->nodes[row].prefix_of;
+    uint32_t group = group_of(b, row);
+    if (of == UINT32_MAX) {
+        return group > 0 ? find(groups, n_groups, group) : turn_before;
+    }
+    if (group > 0) {
+        refuse(b, name, row, e, "column prefix_of: begins like request", of,
+               ", and has a prefix_group; a prompt begins with one text");
+    }
+    uint32_t source = find(ids, b->n, of);
+    if (source == TRACE_NO_ROW) {
+        refuse(b, name, row, e, "column prefix_of: there is no request", of, "");
+    }
+    return source;
+}
+
+void trace_content_build(const struct trace_builder *b, struct trace_graph *g, const char *name,
+                         struct err *e)
+{
+    bool stated = false;
+    for (uint32_t i = 0; i < b->n && !stated; i++) {
+        stated = b->nodes[i].prefix_of != UINT32_MAX || group_of(b, i) > 0;
+    }
+    if (!stated) {
+        return;
+    }
+    size_t before = e->n;
+    struct named *ids = xmalloc((b->n + 1) * sizeof *ids);
+    uint32_t *last = xmalloc((b->n + 1) * sizeof *last); /* the turn before */
+    for (uint32_t i = 0; i < b->n; i++) {
+        ids[i] = (struct named){b->rows[i].request_id, i};
+        last[i] = TRACE_NO_ROW;
+    }
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (b->rows[i].next != TRACE_NO_ROW) {
+            last[b->rows[i].next] = i;
+        }
+    }
+    qsort(ids, b->n, sizeof *ids, by_name);
+    struct named *groups = groups_of(b, &g->n_groups);
+    g->source = xmalloc((b->n + 1) * sizeof *g->source);
+    for (uint32_t i = 0; i < b->n; i++) {
+        g->source[i] = e->n < ERR_MAX_LINES
+                           ? source_of(b, i, ids, groups, g->n_groups, last[i], name, e)
+                           : TRACE_NO_ROW;
+        if (g->source[i] != TRACE_NO_ROW) {
+            check_length(b, i, g->source[i], name, e);
+        }
+    }
+    if (e->n == before) {
+        check_ends(b, g->source, name, e);
+    }
+    free(groups);
+    free(last);
+    free(ids);
+}
+
+/* The first of a group's requests to be served computes the shared text. */
+uint64_t trace_shareable_tokens(const struct trace *t)
+{
+    const struct trace_graph *g = t->graph;
+    bool stated = g != NULL && g->source != NULL;
+    uint32_t *text = xcalloc((stated ? g->n_groups : 0) + 1, sizeof *text);
+    uint64_t tokens = 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t prefix = trace_row_at(t, i).prefix_tokens;
+        tokens += prefix;
+        if (stated && g->source[i] != TRACE_NO_ROW && g->source[i] >= t->n) {
+            uint32_t *longest = &text[g->source[i] - t->n];
+            *longest = prefix > *longest ? prefix : *longest;
+        }
+    }
+    for (uint32_t k = 0; stated && k < g->n_groups; k++) {
+        tokens -= text[k];
+    }
+    free(text);
+    return tokens;
+}
