@@ -18,8 +18,8 @@ git grep -nE '^#include "' -- 'sim/*.[ch]' 'policies/*.[ch]' 'hwmodels/*.[ch]' '
         lines[from] += 0
     }
     END {
-        names = "sim/base sim/api sim/stats sim/core sim/metrics sim/engine sim/drive policies hwmodels hwmodels/backends hwmodels/engines traces plots experiments/shell experiments/store experiments/run experiments/... experiments/commands"
-        place = "0,0 1,0 0,2 2,0 2,3 3,0 3,1 2,1 2,2 3,2 3,3 1,2 3,5 1,5 3,4 4,1 5,1 6,1"
+        names = "sim/base sim/api sim/record sim/stats sim/core sim/metrics sim/engine sim/drive policies hwmodels hwmodels/backends hwmodels/engines traces plots experiments/shell experiments/store experiments/run experiments/... experiments/commands"
+        place = "0,0 1,0 1,1 0,2 2,0 2,3 3,0 3,1 2,1 2,2 3,2 3,3 1,2 3,5 1,5 3,4 4,1 5,1 6,1"
         n = split(names, name, " "); split(place, at, " ")
         w = 150; h = 38; gx = 172; gy = 92; top = 6 * gy + 20
         printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 %d\" font-family=\"sans-serif\" font-size=\"13\">\n", top + h + 20

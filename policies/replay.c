@@ -8,6 +8,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
+#include "sim/record/action.h"
 
 struct line {
     uint64_t epoch;
@@ -61,141 +62,32 @@ static void on_arrived(struct sched *s, const struct request *r)
     index_set(&st->requests, r->id, r);
 }
 
-static int do_form(struct sched *s, const char *args)
+static const struct request *find_request(void *of, uint32_t id)
 {
-    struct replay_state *st = s->state;
-    struct pass_spec spec = {.segments = NULL};
-    int fused = 0;
-    int used = 0;
-    if (sscanf(args, "fused=%d%n", &fused, &used) != 1) {
-        return -EPROTO;
-    }
-    spec.fused_layers = fused != 0;
-    unsigned id;
-    int role;
-    unsigned tokens;
-    struct segment *segments = NULL; /* as many as the line has: a batch has no largest size */
-    for (const char *p = args + used; sscanf(p, " %u:%d:%u%n", &id, &role, &tokens, &used) == 3;
-         p += used) {
-        segments = xgrow(segments, spec.n_segments, sizeof *segments);
-        segments[spec.n_segments++] = (struct segment){.request = index_get(&st->requests, id),
-                                                       .role = (enum segment_role)role,
-                                                       .n_tokens = tokens};
-    }
-    spec.segments = segments;
-    struct pass *pass = NULL;
-    int rc = sched_pass_form(s, &spec, &pass);
-    free(segments);
-    if (rc == 0) {
-        index_set(&st->passes, pass->id, pass);
-    }
-    return rc;
-}
-
-static int do_launch(struct sched *s, const char *args)
-{
-    struct replay_state *st = s->state;
-    unsigned pass;
-    unsigned device;
-    unsigned graph;
-    int yield;
-    struct launch_spec spec = {0};
-    if (sscanf(args,
-               "pass=%u device=%u ops=%" SCNu32 " rows=%" SCNu32 " yield=%d chunk=%" SCNu32
-               " graph=%u block=%" SCNu32 " inflight=%" SCNu32,
-               &pass, &device, &spec.n_ops, &spec.rows, &yield, &spec.chunk_rows, &graph,
-               &spec.graph_block, &spec.inflight) != 9) {
-        return -EPROTO;
-    }
-    spec.pass = (struct pass *)(uintptr_t)index_get(&st->passes, pass);
-    spec.device = (uint8_t)device;
-    spec.yield = (enum yield_point)yield;
-    spec.graph = (uint8_t)graph;
-    const struct launch *l = NULL;
-    int rc = sched_launch(s, &spec, &l);
-    if (rc == 0) {
-        index_set(&st->launches, l->id, l);
-    }
-    return rc;
-}
-
-static int do_resident(struct sched *s, const char *verb, const char *args)
-{
-    int kind;
-    struct resident_key key;
-    double bytes = 0.0;
-    int got = sscanf(args, "%d:%" SCNu32 ":%" SCNu32 " bytes=%lf", &kind, &key.a, &key.b, &bytes);
-    if (got < 3) {
-        return -EPROTO;
-    }
-    key.kind = (enum resident_kind)kind;
-    if (strcmp(verb, "compile") == 0) {
-        return sched_compile(s, key);
-    }
-    if (strcmp(verb, "map") == 0) {
-        return sched_map(s, key, bytes);
-    }
-    return strcmp(verb, "load") == 0 ? sched_load(s, key, bytes) : sched_resident_evict(s, key);
-}
-
-static int do_rest(struct sched *s, const char *verb, const char *args)
-{
-    struct replay_state *st = s->state;
-    unsigned a = 0;
-    unsigned from = 0;
-    int to = 0;
-    int now = 0;
-    int discard = 0;
-    int drain = 0;
-    int64_t at = 0;
-    struct graph_shape shape;
-    if (strcmp(verb, "graph") == 0 && sscanf(args, "version=%u rows=%" SCNu32 " blocks=%" SCNu32,
-                                             &a, &shape.rows, &shape.n_blocks) == 3) {
-        return sched_graph(s, (uint8_t)a, shape);
-    }
-    if (strcmp(verb, "preempt") == 0 &&
-        sscanf(args, "launch=%u now=%d discard=%d drain=%d", &a, &now, &discard, &drain) == 4) {
-        struct preempt_spec how = {.now = now != 0, .discard = discard != 0, .drain = drain != 0};
-        return sched_preempt(s, index_get(&st->launches, a), how);
-    }
-    if (strcmp(verb, "cancel") == 0 && sscanf(args, "pass=%u", &a) == 1) {
-        return sched_pass_cancel(s, (struct pass *)(uintptr_t)index_get(&st->passes, a));
-    }
-    if (strcmp(verb, "kv") == 0 && sscanf(args, "request=%u from=%u to=%d", &a, &from, &to) == 3) {
-        struct kv_part part = {.request = index_get(&st->requests, a), .from_token = from};
-        return sched_kv_move(s, part, (enum kv_place)to);
-    }
-    if (strcmp(verb, "kv") == 0 && sscanf(args, "session=%u to=%d", &a, &to) == 2) {
-        return sched_kv_move(s, kv_of_session(a), (enum kv_place)to);
-    }
-    if (strcmp(verb, "shed") == 0 && sscanf(args, "request=%u", &a) == 1) {
-        return sched_shed(s, index_get(&st->requests, a));
-    }
-    if (strcmp(verb, "timer") == 0 && sscanf(args, "at=%" SCNd64, &at) == 1) {
-        return sched_set_timer(s, at);
-    }
-    return -EPROTO;
+    return index_get(of, id);
 }
 
 static int act(struct sched *s, const struct line *line)
 {
-    char verb[16];
-    int used = 0;
-    if (sscanf(line->text, "%15s %n", verb, &used) != 1) {
+    struct replay_state *st = s->state;
+    struct action a;
+    if (action_read(line->text, &a, find_request, &st->requests) != 0) {
         return -EPROTO;
     }
-    const char *args = line->text + used;
-    if (strcmp(verb, "form") == 0) {
-        return do_form(s, args);
+    struct action_objects o = {
+        .request = index_get(&st->requests, a.request),
+        .pass = (struct pass *)(uintptr_t)index_get(&st->passes, a.pass),
+        .launch = index_get(&st->launches, a.launch),
+    };
+    int rc = action_do(s, &a, &o);
+    if (rc == 0 && a.kind == ACTION_FORM) {
+        index_set(&st->passes, o.pass->id, o.pass);
     }
-    if (strcmp(verb, "launch") == 0) {
-        return do_launch(s, args);
+    if (rc == 0 && a.kind == ACTION_LAUNCH) {
+        index_set(&st->launches, o.launch->id, o.launch);
     }
-    if (strcmp(verb, "compile") == 0 || strcmp(verb, "load") == 0 || strcmp(verb, "map") == 0 ||
-        strcmp(verb, "drop") == 0) {
-        return do_resident(s, verb, args);
-    }
-    return do_rest(s, verb, args);
+    free((void *)(uintptr_t)a.segments);
+    return rc;
 }
 
 static void replay_actions(struct sched *s)

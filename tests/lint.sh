@@ -19,12 +19,13 @@ allowed() {
     case $1 in
     sim/base/*) echo 'sim/base/' ;;
     sim/api/*) echo 'sim/(base|api)/' ;;
-    sim/core/*) echo 'sim/(base|api|core)/' ;;
+    sim/record/*) echo 'sim/(base|api|record)/' ;;
+    sim/core/*) echo 'sim/(base|api|record|core)/' ;;
     sim/drive/*) echo 'sim/(base|api|core|drive|engine/eventq)' ;;
     sim/engine/*) echo 'sim/(base|api|core|engine)/' ;;
     sim/stats/*) echo 'sim/(base|stats)/' ;;
     sim/metrics/*) echo 'sim/(base|api|metrics)/' ;;
-    policies/*) echo '(sim/(base|api)|policies)/' ;;
+    policies/*) echo '(sim/(base|api|record)|policies)/' ;;
     hwmodels/backends/*) echo '(sim/(base|api|core)|hwmodels)/' ;;
     hwmodels/*) echo '(sim/(base|api)|hwmodels)/' ;;
     traces/*) echo '(sim/(base|api)|traces)/' ;;

@@ -245,7 +245,7 @@ static void external_launch_done(struct sched *s, const struct launch *l)
             event(x, "launch_done");
             text_next_u64(&x->events, x->launches[i].id);
             text_string(&x->events, ",\"");
-            text_string(&x->events, external_outcomes[l->outcome]);
+            text_string(&x->events, words_outcomes[l->outcome]);
             text_string(&x->events, "\"]");
         }
     }
@@ -270,7 +270,7 @@ static void external_resident_ready(struct sched *s, struct resident_key key)
     struct external_run *x = s->state;
     event(x, "resident_ready");
     text_string(&x->events, ",\"");
-    text_string(&x->events, external_residents[key.kind]);
+    text_string(&x->events, words_residents[key.kind]);
     text_char(&x->events, '"');
     text_next_u64(&x->events, key.a);
     text_next_u64(&x->events, key.b);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "policies/external/external_impl.h"
+#include "sim/record/action.h"
 
 /* Never an errno of the contract: the action named what has ended, or was never accepted. */
 #define GONE (-4096)
@@ -104,7 +105,7 @@ static const struct launch *find_launch(const struct external_run *x, uint32_t i
 static struct resident_key key_of(struct args *a)
 {
     struct resident_key k;
-    k.kind = (enum resident_kind)word(a, external_residents, "what kind of resident");
+    k.kind = (enum resident_kind)word(a, words_residents, "what kind of resident");
     k.a = whole(a, "which resident");
     k.b = a->at != NULL && cJSON_IsNumber(a->at) ? whole(a, "which resident") : 0;
     return k;
@@ -112,222 +113,170 @@ static struct resident_key key_of(struct args *a)
 
 /* ---- actions ---- */
 
-/* Each reads what follows its name, acts unless something is wrong with that, and returns what the
- * contract does. */
-typedef int act(struct sched *s, struct external_run *x, struct args *a);
-
-static int form_segments(struct sched *s, struct external_run *x, struct pass_spec *spec,
-                         struct told_pass *told)
+/* [[request, role, tokens], ...] for the action, to be freed. A request that has ended meanwhile
+ * refuses the pass and not the run: the program decided on what it was told last. The rest of the
+ * line is read all the same, so that what is malformed is found. */
+static struct segment *read_segments(const struct external_run *x, struct args *a,
+                                     struct action *act, bool *gone)
 {
-    /* The core gives this back with pass_done, which names the pass by the program's number. */
-    spec->policy_data = told;
-    int rc = sched_pass_form(s, spec, &told->p);
-    if (rc != 0) {
-        free(told);
-        return rc;
-    }
-    x->passes = xroom(x->passes, x->n_passes + 1, &x->cap_passes, sizeof told);
-    x->passes[x->n_passes++] = told;
-    return 0;
-}
-
-/* pass, [[request, role, tokens], ...], fused? */
-static int act_form(struct sched *s, struct external_run *x, struct args *a)
-{
-    uint32_t id = whole(a, "the number of the pass");
     const cJSON *list = next(a);
     int n = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
-    /* 0 says of a request that it is in no pass, so no pass may be called so. */
-    if (a->wrong == NULL && (n == 0 || id == 0 || find_pass(x, id) != NULL)) {
-        a->wrong = n == 0 ? "a pass has segments" : "the number of the pass is not new";
-    }
     struct segment *segments = xcalloc((size_t)n + 1, sizeof *segments);
-    bool gone = false;
-    uint32_t k = 0;
+    a->wrong = a->wrong == NULL && n == 0 ? "a pass has segments" : a->wrong;
     const cJSON *it = NULL;
     for (it = n > 0 ? list->child : NULL; it != NULL && a->wrong == NULL; it = it->next) {
         struct args seg = {.at = cJSON_IsArray(it) ? it->child : NULL};
-        segments[k].request = find_request(x, whole(&seg, "the request of a segment"));
-        segments[k].role = (enum segment_role)word(&seg, external_roles, "the role of a segment");
-        segments[k].n_tokens = whole(&seg, "the tokens of a segment");
-        /* A request that ended meanwhile refuses the pass and not the run: the program decided on
-         * what it was told last. The rest of the line is read all the same, so that what is
-         * malformed is found. */
-        gone = gone || segments[k++].request == NULL;
+        struct segment *g = &segments[act->n_segments++];
+        g->request = find_request(x, whole(&seg, "the request of a segment"));
+        g->role = (enum segment_role)word(&seg, words_roles, "the role of a segment");
+        g->n_tokens = whole(&seg, "the tokens of a segment");
+        *gone = *gone || g->request == NULL;
         a->wrong = seg.wrong;
     }
-    struct pass_spec spec = {.segments = segments, .n_segments = k};
-    spec.fused_layers = a->at != NULL && yes(a, "fused");
-    int rc = GONE;
-    if (a->wrong == NULL && !gone) {
-        struct told_pass *told = xcalloc(1, sizeof *told);
-        told->id = id;
-        rc = form_segments(s, x, &spec, told);
+    act->segments = segments;
+    return segments;
+}
+
+/* The value of a member that the table describes. */
+static void read_value(struct args *a, struct action *act, const struct action_arg *arg)
+{
+    const struct field *f = &arg->field;
+    if (f->words != NULL) {
+        field_set(act, f, (uint64_t)word(a, f->words, arg->what));
+    } else if (f->type == FIELD_FLAG) {
+        field_set(act, f, yes(a, arg->what));
+    } else if (f->type == FIELD_NUMBER) {
+        field_set_number(act, f, number(a, 0.0, 1e15, false, arg->what));
+    } else {
+        double max = f->type == FIELD_U8 ? UINT8_MAX : f->type == FIELD_U32 ? UINT32_MAX : 9e18;
+        field_set(act, f, (uint64_t)number(a, 0.0, max, true, arg->what));
     }
+}
+
+/* The object at the end of an action, each member as the table calls it. */
+static void read_options(struct args *a, struct action *act, const struct action_form *form)
+{
+    const cJSON *options = a->wrong == NULL ? next(a) : NULL;
+    if (options != NULL && !cJSON_IsObject(options)) {
+        a->wrong = "options are an object";
+    }
+    const cJSON *it = cJSON_IsObject(options) ? options->child : NULL;
+    for (; it != NULL && a->wrong == NULL; it = it->next) {
+        struct args v = {.at = it};
+        const struct action_arg *arg = NULL;
+        for (uint32_t i = 0; i < form->n_args && arg == NULL; i++) {
+            const char *key = form->args[i].key;
+            arg = key != NULL && strcmp(key, it->string) == 0 ? &form->args[i] : NULL;
+        }
+        if (arg != NULL) {
+            read_value(&v, act, arg);
+        }
+        a->wrong = arg == NULL ? "the action has no such option" : v.wrong;
+    }
+}
+
+/* What a number of the program means. False: there is no such thing, or no longer. */
+static bool find_object(const struct external_run *x, struct args *a, const struct action *act,
+                        enum arg_role role, struct action_objects *o)
+{
+    const struct told_pass *p = NULL;
+    switch (role) {
+    case ARG_REQUEST:
+        o->request = find_request(x, act->request);
+        return o->request != NULL;
+    case ARG_PASS:
+        p = find_pass(x, act->pass);
+        o->pass = p != NULL ? p->p : NULL;
+        return p != NULL;
+    case ARG_LAUNCH:
+        o->launch = find_launch(x, act->launch);
+        return o->launch != NULL;
+    case ARG_NEW:
+        /* 0 says of a request that it is in no pass, so no pass may be called so. */
+        if (act->kind == ACTION_FORM ? act->pass == 0 || find_pass(x, act->pass) != NULL
+                                     : act->launch == 0 || find_launch(x, act->launch) != NULL) {
+            a->wrong = a->wrong == NULL ? "the number of what it makes is not new" : a->wrong;
+        }
+        return true;
+    case ARG_VALUE:
+    case ARG_SEGMENTS:
+        break;
+    }
+    return true;
+}
+
+static const struct action_arg *arg_at(const struct action_form *form, uint32_t place)
+{
+    for (uint32_t i = 0; i < form->n_args; i++) {
+        if (form->args[i].at == place) {
+            return &form->args[i];
+        }
+    }
+    return NULL;
+}
+
+/* Performs an accepted action, and remembers what it made under the program's number. */
+static int perform(struct sched *s, struct external_run *x, const struct action *act,
+                   struct action_objects *o)
+{
+    /* The core gives this back with pass_done, which names the pass by the program's number. */
+    struct told_pass *told = act->kind == ACTION_FORM ? xcalloc(1, sizeof *told) : NULL;
+    o->policy_data = told;
+    x->timers = x->timers || act->kind == ACTION_TIMER;
+    int rc = action_do(s, act, o);
+    if (rc == 0 && told != NULL) {
+        *told = (struct told_pass){.id = act->pass, .p = o->pass};
+        x->passes = xroom(x->passes, x->n_passes + 1, &x->cap_passes, sizeof told);
+        x->passes[x->n_passes++] = told;
+        return 0;
+    }
+    free(told);
+    if (rc == 0 && act->kind == ACTION_LAUNCH) {
+        x->launches = xroom(x->launches, x->n_launches + 1, &x->cap_launches, sizeof *x->launches);
+        x->launches[x->n_launches++] = (struct told_launch){.id = act->launch, .l = o->launch};
+    }
+    return rc;
+}
+
+/* Reads what follows an action's name, and acts unless something is wrong with that. Returns what
+ * the contract does. */
+static int act(struct sched *s, struct external_run *x, struct args *a, enum action_kind kind)
+{
+    const struct action_form *form = &action_forms[kind];
+    struct action act = {.kind = kind};
+    struct action_objects o = {NULL};
+    struct segment *segments = NULL;
+    bool gone = false;
+    const struct action_arg *arg = NULL;
+    for (uint32_t place = 1; (arg = arg_at(form, place)) != NULL; place++) {
+        if (arg->optional && a->at == NULL) {
+            break;
+        }
+        if (arg->role == ARG_SEGMENTS) {
+            segments = read_segments(x, a, &act, &gone);
+        } else {
+            read_value(a, &act, arg);
+        }
+        gone = !find_object(x, a, &act, arg->role, &o) || gone;
+    }
+    if (kind == ACTION_LAUNCH && a->wrong == NULL && act.device >= s->machine->n_devices) {
+        a->wrong = "there is no such device";
+    }
+    /* Options change the launch that most want, of all that is left of a pass; so programs in other
+     * languages need not know how many ops and rows that is. */
+    if (kind == ACTION_LAUNCH && a->wrong == NULL && !gone) {
+        act.span = sched_launch_rest(s, o.pass, (uint8_t)act.device, YIELD_PASS);
+    }
+    if (kind == ACTION_LAUNCH || kind == ACTION_PREEMPT) {
+        read_options(a, &act, form);
+    }
+    int rc = a->wrong == NULL && !gone ? perform(s, x, &act, &o) : GONE;
     free(segments);
     return rc;
 }
 
-static int act_cancel(struct sched *s, struct external_run *x, struct args *a)
+static int act_note(struct sched *s, struct args *a)
 {
-    struct told_pass *p = find_pass(x, whole(a, "which pass"));
-    return a->wrong != NULL || p == NULL ? GONE : sched_pass_cancel(s, p->p);
-}
-
-/* One member of the object of a launch. */
-static void launch_option(struct launch_spec *spec, const cJSON *it, struct args *a)
-{
-    struct args v = {.at = it};
-    const char *key = it->string;
-    if (strcmp(key, "n_ops") == 0) {
-        spec->n_ops = whole(&v, "n_ops");
-    } else if (strcmp(key, "rows") == 0) {
-        spec->rows = whole(&v, "rows");
-    } else if (strcmp(key, "yield") == 0) {
-        spec->yield = (enum yield_point)word(&v, external_yields, "yield");
-    } else if (strcmp(key, "chunk_rows") == 0) {
-        spec->chunk_rows = whole(&v, "chunk_rows");
-    } else if (strcmp(key, "graph") == 0) {
-        spec->graph = (uint8_t)number(&v, 0.0, UINT8_MAX, true, "graph");
-    } else if (strcmp(key, "graph_block") == 0) {
-        spec->graph_block = whole(&v, "graph_block");
-    } else if (strcmp(key, "inflight") == 0) {
-        spec->inflight = whole(&v, "inflight");
-    } else {
-        a->wrong = "a launch has n_ops, rows, yield, chunk_rows, graph, graph_block, inflight";
-    }
-    a->wrong = a->wrong == NULL ? v.wrong : a->wrong;
-}
-
-/* launch, pass, device, {what is not as usual}? */
-static int act_launch(struct sched *s, struct external_run *x, struct args *a)
-{
-    uint32_t id = whole(a, "the number of the launch");
-    struct told_pass *p = find_pass(x, whole(a, "which pass"));
-    uint32_t device = whole(a, "which device");
-    if (a->wrong == NULL && (id == 0 || find_launch(x, id) != NULL)) {
-        a->wrong = "the number of the launch is not new";
-    }
-    if (a->wrong == NULL && device >= s->machine->n_devices) {
-        a->wrong = "there is no such device";
-    }
-    if (a->wrong != NULL || p == NULL) {
-        return GONE;
-    }
-    /* Options change the launch that most want, of all that is left of a pass; so programs in other
-     * languages need not know how many ops and rows that is. */
-    struct launch_spec spec = sched_launch_rest(s, p->p, (uint8_t)device, YIELD_PASS);
-    const cJSON *options = next(a);
-    const cJSON *it = cJSON_IsObject(options) ? options->child : NULL;
-    for (; it != NULL && a->wrong == NULL; it = it->next) {
-        launch_option(&spec, it, a);
-    }
-    if (a->wrong != NULL) {
-        return GONE;
-    }
-    const struct launch *l = NULL;
-    int rc = sched_launch(s, &spec, &l);
-    if (rc == 0) {
-        x->launches = xroom(x->launches, x->n_launches + 1, &x->cap_launches, sizeof *x->launches);
-        x->launches[x->n_launches++] = (struct told_launch){.id = id, .l = l};
-    }
-    return rc;
-}
-
-/* launch, {now, discard, drain}? */
-static int act_preempt(struct sched *s, struct external_run *x, struct args *a)
-{
-    const struct launch *l = find_launch(x, whole(a, "which launch"));
-    const cJSON *how = next(a);
-    struct preempt_spec spec = {
-        .now = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(how, "now")),
-        .discard = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(how, "discard")),
-        .drain = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(how, "drain"))};
-    if (how != NULL && !cJSON_IsObject(how)) {
-        a->wrong = "how to stop: {now, discard, drain}";
-    }
-    return a->wrong != NULL || l == NULL ? GONE : sched_preempt(s, l, spec);
-}
-
-static int act_compile(struct sched *s, struct external_run *x, struct args *a)
-{
-    (void)x;
-    struct resident_key k = key_of(a);
-    return a->wrong != NULL ? GONE : sched_compile(s, k);
-}
-
-static int act_load(struct sched *s, struct external_run *x, struct args *a)
-{
-    (void)x;
-    struct resident_key k = key_of(a);
-    double bytes = number(a, 0.0, 1e15, false, "bytes");
-    return a->wrong != NULL ? GONE : sched_load(s, k, bytes);
-}
-
-static int act_map(struct sched *s, struct external_run *x, struct args *a)
-{
-    (void)x;
-    struct resident_key k = key_of(a);
-    double bytes = number(a, 0.0, 1e15, false, "bytes");
-    return a->wrong != NULL ? GONE : sched_map(s, k, bytes);
-}
-
-/* version, rows, blocks */
-static int act_graph(struct sched *s, struct external_run *x, struct args *a)
-{
-    (void)x;
-    uint32_t version = whole(a, "which version");
-    struct graph_shape shape = {.rows = whole(a, "how many rows")};
-    shape.n_blocks = whole(a, "how many blocks");
-    return a->wrong != NULL      ? GONE
-           : version > UINT8_MAX ? -EINVAL
-                                 : sched_graph(s, (uint8_t)version, shape);
-}
-
-static int act_resident_evict(struct sched *s, struct external_run *x, struct args *a)
-{
-    (void)x;
-    struct resident_key k = key_of(a);
-    return a->wrong != NULL ? GONE : sched_resident_evict(s, k);
-}
-
-static const char *const places[] = {"memory", "cache", "flash", "nowhere", NULL};
-
-/* request, place, from_token? */
-static int act_kv_request(struct sched *s, struct external_run *x, struct args *a)
-{
-    const struct request *r = find_request(x, whole(a, "which request"));
-    enum kv_place to = (enum kv_place)word(a, places, "where to: memory, cache, flash or nowhere");
-    struct kv_part part = kv_of(r);
-    part.from_token = a->at != NULL ? whole(a, "from which token") : 0;
-    return a->wrong != NULL || r == NULL ? GONE : sched_kv_move(s, part, to);
-}
-
-/* session, place */
-static int act_kv_session(struct sched *s, struct external_run *x, struct args *a)
-{
-    (void)x;
-    struct kv_part part = kv_of_session(whole(a, "which session"));
-    enum kv_place to = (enum kv_place)word(a, places, "where to: memory, cache, flash or nowhere");
-    return a->wrong != NULL ? GONE : sched_kv_move(s, part, to);
-}
-
-static int act_timer(struct sched *s, struct external_run *x, struct args *a)
-{
-    x->timers = true;
-    double at = number(a, 0.0, 9e18, true, "when");
-    return a->wrong != NULL ? GONE : sched_set_timer(s, (int64_t)at);
-}
-
-static int act_shed(struct sched *s, struct external_run *x, struct args *a)
-{
-    const struct request *r = find_request(x, whole(a, "which request"));
-    return a->wrong != NULL || r == NULL ? GONE : sched_shed(s, r);
-}
-
-static int act_note(struct sched *s, struct external_run *x, struct args *a)
-{
-    (void)x;
     const cJSON *name = next(a);
     double add = number(a, 0.0, 9e15, true, "how many");
     if (a->wrong != NULL || !cJSON_IsString(name)) {
@@ -337,13 +286,39 @@ static int act_note(struct sched *s, struct external_run *x, struct args *a)
     return sched_note(s, name->valuestring, (uint64_t)add);
 }
 
-static const char *const names[] = {"form",  "cancel", "launch", "preempt", "compile",
-                                    "load",  "map",    "drop",   "kv",      "kv_session",
-                                    "timer", "shed",   "note",   "graph",   NULL};
-static act *const acts[] = {act_form,       act_cancel,     act_launch, act_preempt,
-                            act_compile,    act_load,       act_map,    act_resident_evict,
-                            act_kv_request, act_kv_session, act_timer,  act_shed,
-                            act_note,       act_graph};
+/* Notes are no actions: no log has them. */
+static int act_by_name(struct sched *s, struct external_run *x, struct args *a)
+{
+    const cJSON *name = next(a);
+    for (uint32_t k = 0; k < ACTION_KINDS && cJSON_IsString(name); k++) {
+        if (strcmp(action_forms[k].name, name->valuestring) == 0) {
+            return act(s, x, a, (enum action_kind)k);
+        }
+    }
+    if (cJSON_IsString(name) && strcmp(name->valuestring, "note") == 0) {
+        return act_note(s, a);
+    }
+    a->wrong = "no such action";
+    return GONE;
+}
+
+static const char *error_name(int rc)
+{
+    switch (-rc) {
+    case EBUSY:
+        return "busy";
+    case ENOMEM:
+        return "no_memory";
+    case ENOENT:
+        return "missing";
+    case EALREADY:
+        return "already";
+    case EPERM:
+        return "not_permitted";
+    default:
+        return "invalid";
+    }
+}
 
 static void refuse(struct sched *s, struct external_run *x, uint32_t index, int rc)
 {
@@ -351,7 +326,7 @@ static void refuse(struct sched *s, struct external_run *x, uint32_t index, int 
     text_string(t, t->n > 0 ? ",[" : "[");
     text_u64(t, index);
     text_string(t, ",\"");
-    text_string(t, rc == GONE ? "gone" : external_error(rc));
+    text_string(t, rc == GONE ? "gone" : error_name(rc));
     text_string(t, "\"]");
     x->n_refusals++;
     /* Refused by name and counted, so that a metric shows a program that lives in the past. */
@@ -368,8 +343,7 @@ const char *external_act(struct sched *s, struct external_run *x, const cJSON *a
     }
     for (const cJSON *it = actions->child; it != NULL; it = it->next, index++) {
         struct args a = {.at = cJSON_IsArray(it) ? it->child : NULL};
-        int which = word(&a, names, "no such action");
-        int rc = a.wrong == NULL ? acts[which](s, x, &a) : GONE;
+        int rc = act_by_name(s, x, &a);
         if (a.wrong == NULL && a.at != NULL) {
             a.wrong = "more than the action has";
         }
@@ -417,7 +391,7 @@ static void answer_estimate(struct sched *s, struct args *a, struct text *t)
      * that a policy may ask for, not a mistake in its line. */
     if (rc != 0) {
         text_char(t, '"');
-        text_string(t, external_error(rc));
+        text_string(t, error_name(rc));
         text_char(t, '"');
         return;
     }

@@ -101,10 +101,3 @@ void external_bury(struct external_run *x);
 const char *external_act(struct sched *s, struct external_run *x, const cJSON *actions);
 /* Writes the answers as a line. */
 const char *external_answer(struct sched *s, struct external_run *x, const cJSON *questions);
-
-/* external_name.c: the words of the protocol; NULL ends each list. */
-extern const char *const external_roles[], *const external_yields[];
-extern const char *const external_residents[], *const external_pass_states[];
-extern const char *const external_launch_states[], *const external_outcomes[];
-/* "no_memory", "busy", ... */
-const char *external_error(int rc);

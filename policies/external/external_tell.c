@@ -191,8 +191,7 @@ static void pass_changes(struct external_run *x, struct told_pass *told)
     struct facts now = {
         {p->state, p->op, p->rows_todo, p->rows_active, p->last_op_devices, p->n_launches}};
     struct text *t = &x->changed_passes;
-    if (!begin_row(t, told->id, external_pass_states, pass_forms, &now, &told->told,
-                   !told->whole)) {
+    if (!begin_row(t, told->id, words_pass_states, pass_forms, &now, &told->told, !told->whole)) {
         return;
     }
     if (!told->whole) {
@@ -217,7 +216,7 @@ static void launch_changes(struct external_run *x, struct told_launch *told)
     const struct launch *l = told->l;
     struct facts now = {{l->state, l->stop_requested, (uint64_t)l->start_ns}};
     struct text *t = &x->changed_launches;
-    if (!begin_row(t, told->id, external_launch_states, launch_forms, &now, &told->told,
+    if (!begin_row(t, told->id, words_launch_states, launch_forms, &now, &told->told,
                    !told->whole)) {
         return;
     }

@@ -162,3 +162,13 @@ struct launch_spec {
                              A stop lets them finish unless the device can take them back
                              (XSched levels 1 and 2, clauses.md E.4) */
 };
+/* Its members other than pass and device, in the order of the decision log: what the log calls
+ * each, and the words of an enum (sim/base/words.h). */
+#define LAUNCH_SPEC_FIELDS(X)                                                                      \
+    X(n_ops, ops, NULL)                                                                            \
+    X(rows, rows, NULL)                                                                            \
+    X(yield, yield, words_yields)                                                                  \
+    X(chunk_rows, chunk, NULL)                                                                     \
+    X(graph, graph, NULL)                                                                          \
+    X(graph_block, block, NULL)                                                                    \
+    X(inflight, inflight, NULL)

@@ -127,6 +127,8 @@ struct preempt_spec {
                      device could take them back (level 2) */
 };
 
+#define PREEMPT_SPEC_FIELDS(X) X(now) X(discard) X(drain) /* in the order of the decision log */
+
 /* A part of the KV: a request's from a token on, or the KV that a session's last turn left until
  * its next one comes. */
 struct kv_part {

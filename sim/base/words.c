@@ -7,6 +7,13 @@
 const char *const words_classes[] = {"reactive", "proactive", NULL};
 const char *const words_request_states[] = {"queued", "decode", "finished", "shed", NULL};
 const char *const words_ops[] = {"qkv", "mha", "ffn", "head", "layer", NULL};
+const char *const words_roles[] = {"prefill", "decode", "verify", NULL};
+const char *const words_yields[] = {"kernel", "op", "layer", "pass", NULL};
+const char *const words_residents[] = {"compiled_attention", "graph_block", NULL};
+const char *const words_places[] = {"memory", "cache", "flash", "nowhere", NULL};
+const char *const words_pass_states[] = {"ready", "running", "done", "cancelled", NULL};
+const char *const words_launch_states[] = {"queued", "running", "ended", NULL};
+const char *const words_outcomes[] = {"done", "yielded", "withdrawn", "reset", NULL};
 
 int words_find(const char *const *words, const char *word)
 {

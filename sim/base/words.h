@@ -8,6 +8,13 @@
 extern const char *const words_classes[];        /* of requests: "reactive", "proactive" */
 extern const char *const words_request_states[]; /* "queued", "decode", "finished", "shed" */
 extern const char *const words_ops[];            /* "qkv", "mha", "ffn", "head", "layer" */
+extern const char *const words_roles[];          /* "prefill", "decode", "verify" */
+extern const char *const words_yields[];         /* "kernel", "op", "layer", "pass" */
+extern const char *const words_residents[];      /* "compiled_attention", "graph_block" */
+extern const char *const words_places[];         /* of KV: "memory", "cache", "flash", "nowhere" */
+extern const char *const words_pass_states[];    /* "ready", "running", "done", "cancelled" */
+extern const char *const words_launch_states[];  /* "queued", "running", "ended" */
+extern const char *const words_outcomes[];       /* "done", "yielded", "withdrawn", "reset" */
 
 /* Place of a word in the list; -1: it is not there, or NULL. */
 int words_find(const char *const *words, const char *word);

@@ -7,21 +7,23 @@
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "sim/core/core.h"
+#include "sim/record/action.h"
 
 /* One line per action: epoch, instant, action, arguments, result. Policies decide the same way if
  * and only if these lines are the same, so tests compare them. An action from a hook, which is
  * refused, says which: "in=pass_done". */
-#define LOG(c, ...)                                                                                \
+#define LOG(c, what, ...)                                                                          \
     do {                                                                                           \
         if ((c)->setup->decision_log != NULL) {                                                    \
-            log_begin(c);                                                                          \
-            fprintf((c)->setup->decision_log, __VA_ARGS__);                                        \
+            log_action(c, &(struct action){.kind = ACTION_##what, __VA_ARGS__});                   \
         }                                                                                          \
     } while (0)
 
-static void log_begin(const struct core *c)
+static void log_action(const struct core *c, const struct action *a)
 {
-    fprintf(c->setup->decision_log, "%" PRIu64 " %" PRId64 " ", c->sched.epoch, c->sched.now_ns);
+    FILE *log = c->setup->decision_log;
+    fprintf(log, "%" PRIu64 " %" PRId64 " ", c->sched.epoch, c->sched.now_ns);
+    action_write(log, a);
 }
 
 /* Notifications only record: an action from one is refused. */
@@ -163,18 +165,10 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_pass_form(c, spec, out) : -EPERM;
-    if (c->setup->decision_log != NULL) {
-        LOG(c, "form fused=%d", spec->fused_layers);
-        /* After the fact: of a pass that was refused there are only the segments that were wanted.
-         */
-        bool formed = rc == 0; /* with those of the pass that it follows */
-        uint32_t n = formed ? (*out)->n_segments : spec->n_segments;
-        for (uint32_t i = 0; i < n; i++) {
-            const struct segment *g = formed ? &(*out)->segments[i] : &spec->segments[i];
-            fprintf(c->setup->decision_log, " %u:%d:%u",
-                    g->request == NULL ? UINT32_MAX : g->request->id, (int)g->role, g->n_tokens);
-        }
-    }
+    /* After the fact: of a pass that was refused there are only the segments that were wanted. */
+    LOG(c, FORM, .fused = spec->fused_layers,
+        .segments = rc == 0 ? (*out)->segments : spec->segments,
+        .n_segments = rc == 0 ? (*out)->n_segments : spec->n_segments);
     return acted(c, "form", rc);
 }
 
@@ -183,7 +177,7 @@ static int act_pass_cancel(struct sched *s, struct pass *p)
     struct core *c = core_of(s);
     uint32_t id = p == NULL ? 0 : p->id; /* now: the action may free it */
     int rc = may_act(c) ? core_pass_cancel(c, p) : -EPERM;
-    LOG(c, "cancel pass=%u", id);
+    LOG(c, CANCEL, .pass = id);
     return acted(c, "cancel", rc);
 }
 
@@ -192,10 +186,7 @@ static int act_launch(struct sched *s, const struct launch_spec *l, const struct
     struct core *c = core_of(s);
     uint32_t id = l->pass == NULL ? 0 : l->pass->id;
     int rc = may_act(c) ? core_launch(c, l, out) : -EPERM;
-    LOG(c,
-        "launch pass=%u device=%u ops=%u rows=%u yield=%d chunk=%u graph=%u block=%u inflight=%u",
-        id, l->device, l->n_ops, l->rows, (int)l->yield, l->chunk_rows, l->graph, l->graph_block,
-        l->inflight);
+    LOG(c, LAUNCH, .pass = id, .device = l->device, .span = *l);
     return acted(c, "launch", rc);
 }
 
@@ -204,7 +195,7 @@ static int act_preempt(struct sched *s, const struct launch *l, struct preempt_s
     struct core *c = core_of(s);
     uint32_t id = l == NULL ? 0 : l->id;
     int rc = may_act(c) ? core_preempt(c, l, how) : -EPERM;
-    LOG(c, "preempt launch=%u now=%d discard=%d drain=%d", id, how.now, how.discard, how.drain);
+    LOG(c, PREEMPT, .launch = id, .how = how);
     return acted(c, "preempt", rc);
 }
 
@@ -212,7 +203,7 @@ static int act_compile(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_compile(c, key) : -EPERM;
-    LOG(c, "compile %d:%u:%u", (int)key.kind, key.a, key.b);
+    LOG(c, COMPILE, .key = key);
     return acted(c, "compile", rc);
 }
 
@@ -220,7 +211,7 @@ static int act_load(struct sched *s, struct resident_key key, double bytes)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_load(c, key, bytes) : -EPERM;
-    LOG(c, "load %d:%u:%u bytes=%.17g", (int)key.kind, key.a, key.b, bytes);
+    LOG(c, LOAD, .key = key, .bytes = bytes);
     return acted(c, "load", rc);
 }
 
@@ -229,7 +220,7 @@ static int act_map(struct sched *s, struct resident_key key, double bytes)
     struct core *c = core_of(s);
     int rc =
         core_map(c, key, bytes); /* it says itself when: in init, where no other action may be */
-    LOG(c, "map %d:%u:%u bytes=%.17g", (int)key.kind, key.a, key.b, bytes);
+    LOG(c, MAP, .key = key, .bytes = bytes);
     return acted(c, "map", rc);
 }
 
@@ -237,7 +228,7 @@ static int act_graph(struct sched *s, uint8_t version, struct graph_shape shape)
 {
     struct core *c = core_of(s);
     int rc = core_graph(c, version, shape);
-    LOG(c, "graph version=%u rows=%u blocks=%u", version, shape.rows, shape.n_blocks);
+    LOG(c, GRAPH, .version = version, .graph = shape);
     return acted(c, "graph", rc);
 }
 
@@ -245,7 +236,7 @@ static int act_resident_evict(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_resident_evict(c, key) : -EPERM;
-    LOG(c, "drop %d:%u:%u", (int)key.kind, key.a, key.b);
+    LOG(c, DROP, .key = key);
     return acted(c, "drop", rc);
 }
 
@@ -254,10 +245,10 @@ static int act_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_kv_move(c, part, to) : -EPERM;
     if (part.of_session) {
-        LOG(c, "kv session=%u to=%d", part.session_id, (int)to);
+        LOG(c, KV_SESSION, .session = part.session_id, .place = to);
     } else {
-        LOG(c, "kv request=%u from=%u to=%d", part.request == NULL ? UINT32_MAX : part.request->id,
-            part.from_token, (int)to);
+        LOG(c, KV, .request = part.request == NULL ? UINT32_MAX : part.request->id,
+            .from_token = part.from_token, .place = to);
     }
     return acted(c, "kv", rc);
 }
@@ -273,7 +264,7 @@ static int act_set_timer(struct sched *s, int64_t at_ns)
     if (rc == 0) {
         c->exec_ops->timer(c->exec, at_ns);
     }
-    LOG(c, "timer at=%" PRId64, at_ns);
+    LOG(c, TIMER, .at_ns = at_ns);
     return tell(c, "timer", rc);
 }
 
@@ -295,7 +286,7 @@ static int act_occupy(struct sched *s, uint8_t device, int64_t until_ns)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? occupy(c, device, until_ns) : -EPERM;
-    LOG(c, "occupy device=%u until=%" PRId64, device, until_ns);
+    LOG(c, OCCUPY, .device = device, .at_ns = until_ns);
     return acted(c, "occupy", rc);
 }
 
@@ -314,7 +305,7 @@ static int act_shed(struct sched *s, const struct request *r)
     struct core *c = core_of(s);
     uint32_t id = r == NULL ? UINT32_MAX : r->id;
     int rc = may_act(c) ? shed(c, core_request(r)) : -EPERM;
-    LOG(c, "shed request=%u", id);
+    LOG(c, SHED, .request = id);
     return acted(c, "shed", rc);
 }
 

@@ -252,7 +252,9 @@ class Wrong(Policy):
     def do_action(self): self._out.append(("fly", 1))
     def do_number(self): self._out.append(("timer", "soon"))
     def do_two(self): os.write(1, b'["do",[]]\n["do",[]]\n')
-    def do_gone(self): self._out.append(("cancel", 4711))
+    def do_gone(self):
+        self._out.append(("cancel", 4711))
+        self._out.append(("launch", 902, 4711, 0, {"n_ops": 1}))
     def do_busy(self):
         p = self.waiting[0].pass_ or form(self, [next_piece(self.waiting[0])])
         self.launch(p, 1)
@@ -290,6 +292,7 @@ refuse 2 "cannot read: No such file" "$x" run --policy "python:$dir/none.py:Wron
 refuse 2 "must be python:FILE.py:CLASS" "$x" run --policy "python:$dir/wrong.py" --workload "$load"
 must "$x" run --policy "$wrong:how=gone" --workload "$load"
 grep -q '^refused: cancel gone$' "$dir/err" || fail "an action on what is gone is not refused by name"
+grep -q '^refused: launch gone$' "$dir/err" || fail "options of a launch of what is gone end the run"
 must "$x" run --policy "$wrong:how=busy" --workload "$load"
 grep -qE '^refused: launch (busy|invalid)$' "$dir/err" || fail "a launch that cannot be is not refused by name"
 # random numbers are those of the run's seed

@@ -40,6 +40,14 @@ grep -q 'bytes=[0-9]*\.[0-9]' "$dir/a.log"
 cmp "$dir/a.log" "$dir/b.log"
 # The fingerprint of a replay names the log in place of parameters.
 grep -Eq 'policy=sd-npu:replay=[0-9a-f]{16} ' "$dir/out"
+# A device that drafts does so in the replay too.
+load="$load --set sim.speculation.method=eagle"
+# shellcheck disable=SC2086
+"$x" run --policy sd-npu:drafter=eagle $load --decisions "$dir/a.log" >/dev/null
+grep -q ' occupy device=' "$dir/a.log"
+# shellcheck disable=SC2086
+"$x" run --replay "$dir/a.log" $load --decisions "$dir/b.log" >/dev/null
+cmp "$dir/a.log" "$dir/b.log"
 # A batch of more sequences than a table of the reader's once had.
 {
     echo "# xpusim-trace v1"

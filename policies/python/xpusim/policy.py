@@ -418,6 +418,10 @@ class Policy:
     def set_timer(self, at_ns: int) -> None:
         self._out.append(("timer", at_ns))
 
+    def occupy(self, device: int, until_ns: int) -> None:
+        """An idle device works apart from passes until then (`sched_occupy`)."""
+        self._out.append(("occupy", device, until_ns))
+
     def shed(self, r: Request) -> None:
         self._out.append(("shed", r.id))
 
