@@ -336,28 +336,19 @@ static void fill_check(const struct quantities *q, uint32_t setup, struct claim_
     }
 }
 
-bool claims_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+int claims_run(struct claims *c, const struct quantities_options *o, struct err *e)
 {
-    struct claims_run *r = ctx;
-    struct claims *c = r->claims;
-    if (came == NULL) {
-        r->rc = mark(c, r->e);
-        if (r->rc != 0) {
-            return false;
-        }
-        r->rounds = quantities_open(c->books, c->n_books, r->options);
+    if (mark(c, e) != 0) {
+        return -EINVAL;
     }
     /* All claims are evaluated together, so that a run which several ask for is made once. */
-    if (quantities_judge(r->rounds, came, next)) {
-        return true;
-    }
-    r->rc = quantities_close(r->rounds, r->e);
+    int rc = quantities_run(c->books, c->n_books, o, e);
     for (uint32_t i = 0; i < c->n; i++) {
         struct claim *one = &c->v[i];
         for (uint32_t k = 0; k < one->n_checks; k++) {
             fill_check(&c->books[one->book], one->scope, &one->checks[k]);
         }
-        claim_judge(one, r->options->replications);
+        claim_judge(one, o->replications);
     }
-    return false;
+    return rc;
 }

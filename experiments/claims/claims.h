@@ -128,17 +128,9 @@ int claims_choose(struct claims *c, const char *reading, struct err *e);
 /* Applies the changes of the command line, after every reading. */
 int claims_change(struct claims *c, const struct setup *s, struct err *e);
 
-/* Asks for every quantity that the claims kept refer to, and judges them; ctx: struct claims_run.
- */
-struct claims_run {
-    struct claims *claims; /* borrowed, as options and e */
-    const struct quantities_options *options;
-    struct err *e;
-    int rc; /* 0; -EINVAL for a bad expression or run (nothing was run); -EIO when runs failed (each
-               an error) */
-    struct quantities_rounds *rounds; /* owned, while it is judging */
-};
-study_judge claims_judge;
+/* Runs every quantity that the claims kept refer to, and judges them. 0; -EINVAL for a bad
+ * expression or run (nothing was run); -EIO when runs failed (each an error). */
+int claims_run(struct claims *c, const struct quantities_options *o, struct err *e);
 
 /* Whether the row is the reading of its claim that counts: the one taken, or the first where that
  * was not asked for. */

@@ -54,7 +54,7 @@ int fit_parameters_read(struct fit_parameters *p, const char *path, const char *
 void fit_parameters_fini(struct fit_parameters *p);
 /* The value at u in [0, 1], as a text; buf of 64 bytes. */
 const char *fit_parameter_value(const struct fit_parameter *p, double u, char *buf);
-/* The set-up at a point of the unit cube. Its texts are owned by it: setup_free_texts. */
+/* The set-up at a point of the unit cube. Its texts are owned by it: fit_setup_fini. */
 void fit_setup(const struct fit_parameters *p, const double *u, struct setup *out);
 void fit_setup_fini(struct setup *s);
 
@@ -101,18 +101,8 @@ struct fit {
     uint32_t n_points, n_waves;
     double cpu_s; /* of all points, by the processes that ran them */
     struct fit_emulator *emulator;
-    struct err *e; /* of fit_init */
-    int rc;        /* 0, or what went wrong */
-    /* How far the search is: the stages begun, promise of its best point, waves that gained none.
-     */
-    uint32_t stage, idle;
-    double best;
-    struct fit_confirming {
-        uint32_t point[FIT_CONFIRMED]; /* what looks best */
-        uint32_t n, at, best, most;    /* best: the point where most claims held */
-    } confirming;
+    struct err *e;              /* of fit_init */
     struct fit_witness witness; /* its claims owned, until fit_conclude */
-    struct fit_rounds *rounds;  /* owned, while it is judging */
 };
 
 int fit_init(struct fit *f, const struct fit_options *o, struct err *e);
@@ -147,16 +137,15 @@ void fit_point_implausibility(const struct fit *f, const struct fit_point *p, do
 
 /* ---- search and findings ---- */
 
-/* Searches and confirms; ctx: struct fit, after fit_init. f->rc and errors say how it went. */
-study_judge claims_fit_judge;
+/* Searches and confirms, after fit_init. 0, or -errno with errors. */
+int claims_fit(struct fit *f);
 
-/* The points to simulate next (allocated; the caller frees u); false when the search is over, or
- * f->rc says that it cannot begin. */
-bool fit_search_next(struct fit *f, double (**u)[FIT_MAX_PARAMETERS], uint32_t *n);
-/* The point to confirm next, on the set-th set of fresh traces (from 1); false when all are. */
-bool fit_confirm_next(struct fit *f, const double **u, uint32_t *set);
-/* Takes the results; keeps the claims of the last one. */
-void fit_confirm_take(struct fit *f, struct claims *judged);
+/* Simulates points until the budget is spent or nothing is gained any more. */
+int fit_search(struct fit *f);
+/* Simulates n points and adds them. */
+int fit_points_run(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n);
+/* The points that look best, best first, at most FIT_CONFIRMED; returns how many. */
+uint32_t fit_best_points(const struct fit *f, uint32_t *points);
 
 #define FIT_MAX_CONFLICTS 64
 struct fit_findings {

@@ -206,41 +206,16 @@ static void rank(const struct fit *f, struct ranked *r)
     qsort(r, f->n_points, sizeof *r, by_sum);
 }
 
-/* The best of many noisy points is a lucky one: those that look best on their few traces are judged
- * on many, and what is reported of the best of these comes from traces that chose nothing. */
-bool fit_confirm_next(struct fit *f, const double **u, uint32_t *set)
+uint32_t fit_best_points(const struct fit *f, uint32_t *points)
 {
-    struct fit_confirming *c = &f->confirming;
-    if (c->n == 0) {
-        struct ranked *r = xcalloc(f->n_points + 1, sizeof *r);
-        rank(f, r);
-        for (c->n = 0; c->n < FIT_CONFIRMED && c->n < f->n_points; c->n++) {
-            c->point[c->n] = r[c->n].point;
-        }
-        c->best = r[0].point;
-        free(r);
+    struct ranked *r = xcalloc(f->n_points + 1, sizeof *r);
+    rank(f, r);
+    uint32_t n = f->n_points < FIT_CONFIRMED ? f->n_points : FIT_CONFIRMED;
+    for (uint32_t i = 0; i < n; i++) {
+        points[i] = r[i].point;
     }
-    *u = f->points[c->at < c->n ? c->point[c->at] : c->best].u;
-    *set = c->at < c->n ? 1 : 2;
-    return c->at <= c->n;
-}
-
-void fit_confirm_take(struct fit *f, struct claims *judged)
-{
-    struct fit_confirming *c = &f->confirming;
-    uint32_t found = 0;
-    for (uint32_t k = 0; k < judged->n; k++) {
-        found |= claim_verdict_holds(judged->v[k].verdict) ? 1u << k : 0;
-    }
-    if (c->at == c->n) {
-        f->witness = (struct fit_witness){.judged = *judged, .holds = found};
-        memcpy(f->witness.u, f->points[c->best].u, sizeof f->witness.u);
-        *judged = (struct claims){.n = 0};
-    } else if (fit_set_size(found) > c->most) {
-        c->most = fit_set_size(found);
-        c->best = c->point[c->at];
-    }
-    c->at++;
+    free(r);
+    return n;
 }
 
 void fit_conclude(struct fit *f, struct fit_findings *out)

@@ -1,5 +1,5 @@
-/* What a fit asks for: the points of the search, in batches, then those to be confirmed. Each is
- * the claims at a point, judged as ever. */
+/* The runs of a fit: points of the search, in batches, and points to be confirmed. Each is the
+ * claims at a point, judged as ever. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +10,6 @@
 #include "sim/base/clock.h"
 
 #define BATCH 8 /* points whose runs are given to the workers together */
-
-struct fit_rounds {
-    double (*u)[FIT_MAX_PARAMETERS]; /* owned: points of the wave; those before `at` are done */
-    uint32_t n, at;
-    /* What is running: a batch of the wave, or one point to be confirmed. */
-    bool confirms;
-    struct setup setups[BATCH];
-    uint32_t n_setups;
-    struct claims claims;
-    struct quantities_options options;
-    struct err failed;
-    struct claims_run run;
-    double before_s;
-};
 
 /* ---- points of the search ---- */
 
@@ -47,7 +33,7 @@ static int spread(struct claims *c, const struct setup *setups, uint32_t n, stru
     return rc;
 }
 
-static void take(struct fit *f, struct fit_point *p, const struct claim *judged)
+static void take(const struct fit *f, struct fit_point *p, const struct claim *judged)
 {
     for (uint32_t k = 0; k < f->n_checks; k++) {
         const struct claim *stated = &f->claims.v[f->checks[k].claim];
@@ -58,33 +44,43 @@ static void take(struct fit *f, struct fit_point *p, const struct claim *judged)
     }
 }
 
-/* The next points of the wave. */
-static int begin_batch(struct fit *f, struct fit_rounds *r)
+/* Runs that fail (a queue that outgrows the memory, the time limit) leave their values undefined:
+ * what they would have shown is not known, and the search continues. */
+static int run_batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n)
 {
-    r->n_setups = r->n - r->at < BATCH ? r->n - r->at : BATCH;
-    for (uint32_t i = 0; i < r->n_setups; i++) {
-        fit_setup(&f->parameters, r->u[r->at + i], &r->setups[i]);
+    struct setup setups[BATCH];
+    struct claims claims;
+    struct err failed = ERR_INIT;
+    for (uint32_t i = 0; i < n; i++) {
+        fit_setup(&f->parameters, u[i], &setups[i]);
     }
-    r->options = f->o->run;
-    r->before_s = clock_processor_s(RUSAGE_CHILDREN);
-    int rc = fit_claims_read(f->o, &r->claims, f->e);
-    return rc == 0 ? spread(&r->claims, r->setups, r->n_setups, f->e) : rc;
+    double before_s = clock_processor_s(RUSAGE_CHILDREN);
+    int rc = fit_claims_read(f->o, &claims, f->e);
+    rc = rc == 0 ? spread(&claims, setups, n, f->e) : rc;
+    if (rc == 0 && claims_run(&claims, &f->o->run, &failed) == -EINVAL) {
+        rc = err_add(f->e, "%s", failed.n > 0 ? failed.lines[0] : "bad point");
+    }
+    f->cpu_s += clock_processor_s(RUSAGE_CHILDREN) - before_s;
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        take(f, fit_point_add(f, u[i]), &claims.v[i * f->claims.n]);
+    }
+    err_fini(&failed);
+    claims_fini(&claims);
+    for (uint32_t i = 0; i < n; i++) {
+        fit_setup_fini(&setups[i]);
+    }
+    rc = rc == 0 ? fit_points_keep(f, f->e) : rc;
+    if (rc == 0 && !f->o->quiet) {
+        (void)fprintf(stderr, "fit: %u points, %.0f s of processor time\n", f->n_points, f->cpu_s);
+    }
+    return rc;
 }
 
-/* Runs that fail (a queue that outgrows the memory, the time limit) leave their values undefined:
- * what they would have shown is not known, and the search goes on. */
-static int finish_batch(struct fit *f, struct fit_rounds *r)
+int fit_points_run(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n)
 {
-    f->cpu_s += clock_processor_s(RUSAGE_CHILDREN) - r->before_s;
-    if (r->run.rc == -EINVAL) {
-        return err_add(f->e, "%s", r->failed.n > 0 ? r->failed.lines[0] : "bad point");
-    }
-    for (uint32_t i = 0; i < r->n_setups; i++) {
-        take(f, fit_point_add(f, r->u[r->at++]), &r->claims.v[i * f->claims.n]);
-    }
-    int rc = fit_points_keep(f, f->e);
-    if (!f->o->quiet) {
-        (void)fprintf(stderr, "fit: %u points, %.0f s of processor time\n", f->n_points, f->cpu_s);
+    int rc = 0;
+    for (uint32_t at = 0; at < n && rc == 0; at += BATCH) {
+        rc = run_batch(f, u + at, n - at < BATCH ? n - at : BATCH);
     }
     return rc;
 }
@@ -92,82 +88,54 @@ static int finish_batch(struct fit *f, struct fit_rounds *r)
 /* ---- points to be confirmed ---- */
 
 /* The claims as the ordinary judge finds them at u, on the `set`-th set of fresh traces. */
-static int begin_point(struct fit *f, struct fit_rounds *r, const double *u, uint32_t set)
+static int judge_point(const struct fit *f, const double *u, uint32_t set, struct fit_witness *out)
 {
-    r->n_setups = 1;
-    fit_setup(&f->parameters, u, &r->setups[0]);
-    r->options = f->o->run;
-    r->options.replications = f->o->confirm;
-    r->options.seed = f->o->run.seed + 1000000ull * set;
-    int rc = fit_claims_read(f->o, &r->claims, f->e);
-    return rc == 0 ? claims_change(&r->claims, &r->setups[0], f->e) : rc;
+    struct setup setup;
+    struct quantities_options options = f->o->run;
+    options.replications = f->o->confirm;
+    options.seed += 1000000ull * set;
+    *out = (struct fit_witness){.holds = 0};
+    memcpy(out->u, u, sizeof out->u);
+    fit_setup(&f->parameters, u, &setup);
+    int rc = fit_claims_read(f->o, &out->judged, f->e);
+    rc = rc == 0 ? claims_change(&out->judged, &setup, f->e) : rc;
+    rc = rc == 0 ? claims_run(&out->judged, &options, f->e) : rc;
+    for (uint32_t i = 0; i < out->judged.n; i++) {
+        out->judged.v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
+        out->holds |= claim_verdict_holds(out->judged.v[i].verdict) ? 1u << i : 0;
+    }
+    fit_setup_fini(&setup);
+    return rc;
 }
 
-static int finish_point(struct fit *f, struct fit_rounds *r)
+/* The best of many noisy points is a lucky one. So those that look best on their few traces are
+ * judged on many. The best of these is judged again, on traces that chose nothing. */
+static int confirm(struct fit *f)
 {
-    for (uint32_t i = 0; i < r->claims.n; i++) {
-        r->claims.v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
-    }
-    if (r->run.rc == 0) {
-        fit_confirm_take(f, &r->claims);
-    }
-    return r->run.rc;
-}
-
-/* ---- one after the other ---- */
-
-/* What is next; false: all is known, or something went wrong. */
-static bool begin(struct fit *f, struct fit_rounds *r)
-{
-    const double *u;
-    uint32_t set;
-    while (r->at == r->n && !r->confirms && f->rc == 0) {
-        free(r->u);
-        r->u = NULL;
-        r->at = 0;
-        r->confirms = !fit_search_next(f, &r->u, &r->n);
-    }
-    if (f->rc == 0 && !r->confirms) {
-        f->rc = begin_batch(f, r);
-    } else if (f->rc == 0 && fit_confirm_next(f, &u, &set)) {
-        f->rc = begin_point(f, r, u, set);
-    } else {
-        return false;
-    }
-    r->failed = (struct err)ERR_INIT;
-    r->run = (struct claims_run){
-        .claims = &r->claims, .options = &r->options, .e = r->confirms ? f->e : &r->failed};
-    return true;
-}
-
-static void finish(struct fit *f, struct fit_rounds *r)
-{
-    if (f->rc == 0) {
-        f->rc = (r->confirms ? finish_point : finish_batch)(f, r);
-    }
-    err_fini(&r->failed);
-    claims_fini(&r->claims);
-    for (uint32_t i = 0; i < r->n_setups; i++) {
-        fit_setup_fini(&r->setups[i]);
-    }
-}
-
-bool claims_fit_judge(void *ctx, const struct study_outcomes *came, struct study *next)
-{
-    struct fit *f = ctx;
-    if (came == NULL) {
-        f->rounds = xcalloc(1, sizeof *f->rounds);
-        f->rc = fit_points_resume(f, f->e);
-    }
-    struct fit_rounds *r = f->rounds;
-    for (bool runs = came != NULL; runs || begin(f, r); runs = false, came = NULL) {
-        if (f->rc == 0 && claims_judge(&r->run, came, next)) {
-            return true;
+    uint32_t points[FIT_CONFIRMED] = {0};
+    uint32_t n = fit_best_points(f, points);
+    uint32_t best = points[0];
+    uint32_t most = 0;
+    int rc = 0;
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        struct fit_witness w;
+        rc = judge_point(f, f->points[points[i]].u, 1, &w);
+        if (fit_set_size(w.holds) > most) {
+            most = fit_set_size(w.holds);
+            best = points[i];
         }
-        finish(f, r);
+        claims_fini(&w.judged);
     }
-    free(r->u);
-    free(r);
-    f->rounds = NULL;
-    return false;
+    rc = rc == 0 ? judge_point(f, f->points[best].u, 2, &f->witness) : rc;
+    if (rc != 0) {
+        claims_fini(&f->witness.judged);
+    }
+    return rc;
+}
+
+int claims_fit(struct fit *f)
+{
+    int rc = fit_points_resume(f, f->e);
+    rc = rc == 0 ? fit_search(f) : rc;
+    return rc == 0 ? confirm(f) : rc;
 }

@@ -182,43 +182,32 @@ static uint32_t first_wave(const struct fit *f, double (**u)[FIT_MAX_PARAMETERS]
     return n - done;
 }
 
-/* What the wave before has gained. */
-static void note_gain(struct fit *f)
-{
-    double now = best_promise(f);
-    f->idle = now > f->best + 0.02 ? 0 : f->idle + 1;
-    f->best = fmax(f->best, now);
-    f->n_waves++;
-}
-
-bool fit_search_next(struct fit *f, double (**u)[FIT_MAX_PARAMETERS], uint32_t *n)
+int fit_search(struct fit *f)
 {
     uint32_t least = 1 + 2 * f->parameters.n; /* the terms of an emulator's trend */
-    *n = 0;
     if (f->o->budget < least) {
-        f->rc = err_add(f->e, "--budget %u: %u open parameters need at least %u points",
-                        f->o->budget, f->parameters.n, least);
-        return false;
+        return err_add(f->e, "--budget %u: %u open parameters need at least %u points",
+                       f->o->budget, f->parameters.n, least);
     }
-    f->stage++;
-    if (f->stage == 1) {
-        *n = first_wave(f, u);
-        return true;
+    double(*u)[FIT_MAX_PARAMETERS];
+    uint32_t n = first_wave(f, &u);
+    int rc = fit_points_run(f, (const double(*)[FIT_MAX_PARAMETERS])u, n);
+    free(u);
+    double best = best_promise(f);
+    for (uint32_t idle = 0; rc == 0 && idle < 8 && f->n_points < f->o->budget; f->n_waves++) {
+        struct rng r;
+        rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, f->n_points, 0)); /* the same when resumed */
+        uint32_t left = f->o->budget - f->n_points;
+        double next[WAVE][FIT_MAX_PARAMETERS] = {{0}};
+        n = wave(f, &r, left < WAVE ? left : WAVE, next);
+        rc = fit_points_run(f, (const double(*)[FIT_MAX_PARAMETERS])next, n);
+        double now = best_promise(f);
+        idle = now > best + 0.02 ? 0 : idle + 1;
+        best = fmax(best, now);
     }
-    if (f->stage == 2) {
-        f->best = best_promise(f);
-    } else {
-        note_gain(f);
-    }
-    if (f->idle == 8 || f->n_points >= f->o->budget) {
+    if (rc == 0) {
         fit_emulator_free(f->emulator);
         f->emulator = fit_emulator_new(f);
-        return false;
     }
-    struct rng r;
-    rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, f->n_points, 0)); /* the same when resumed */
-    uint32_t left = f->o->budget - f->n_points;
-    *u = xcalloc(WAVE, sizeof **u);
-    *n = wave(f, &r, left < WAVE ? left : WAVE, *u);
-    return true;
+    return rc;
 }

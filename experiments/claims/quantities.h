@@ -94,13 +94,10 @@ struct quantity_scope {
 };
 int quantities_mark(void *ctx, const char *name, double *out, char *message);
 
-/* Asks for what is marked, of every book in turn, and fills the values; the rounds are the ctx of
- * quantities_judge. Closing adds an error for each run that failed: 0 or -EIO. */
-struct quantities_rounds;
-struct quantities_rounds *quantities_open(struct quantities *books, uint32_t n_books,
-                                          const struct quantities_options *o);
-study_judge quantities_judge;
-int quantities_close(struct quantities_rounds *r, struct err *e);
+/* Runs what is marked, of all books together, and fills the values. An error is added for each run
+ * that failed: 0 or -EIO. */
+int quantities_run(struct quantities *books, uint32_t n_books, const struct quantities_options *o,
+                   struct err *e);
 
 /* Value of a name at a replication, when all is known. ctx: struct quantity_reader. */
 struct quantity_reader {

@@ -1,4 +1,4 @@
-/* The runs that named quantities need: a study per round, since a search for the sustained rate
+/* The runs that named quantities need: in steps, since a search for the sustained rate
  * knows its next rate only when the one before is done. */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,30 +21,34 @@ struct task {
     char message[JOBS_MESSAGE_BYTES]; /* why it failed; "" */
 };
 
-struct quantities_rounds {
-    struct task *tasks; /* owned */
-    struct task **left; /* owned: those not done */
-    uint32_t n, n_left;
+struct tasks {
+    struct task *v; /* owned */
+    uint32_t n;
     struct quantities_options options;
 };
 
-static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+/* In the worker: the next rate of a search. */
+static int load(struct study_cell *out, struct err *e)
 {
-    const struct quantities_rounds *r = ctx;
-    const struct task *t = r->left[index];
-    const struct quantity_cell *c = t->cell;
-    struct config_options *o = xmalloc(sizeof *o); /* the process ends: nothing is freed */
+    const struct task *t = out->from;
+    struct config_options *o = xmalloc(sizeof *o);
     (void)e;
-    *o = c->options;
-    if (c->n_rates > 0) {
-        o->workload = quantity_put_rate(c->workload, c->rates[t->rate]);
-    }
-    *out = (struct study_cell){.config = &c->config,
-                               .options = o,
-                               .policy = &c->chosen,
-                               .seed = config_seed(r->options.seed, t->replication),
-                               .arrivals = CONFIG_AS_WRITTEN};
+    *o = t->cell->options;
+    o->workload = quantity_put_rate(t->cell->workload, t->cell->rates[t->rate]);
+    out->options = o;
     return 0;
+}
+
+static struct study_cell cell_of(const struct tasks *all, const struct task *t)
+{
+    const struct quantity_cell *c = t->cell;
+    return (struct study_cell){.config = &c->config,
+                               .options = &c->options,
+                               .policy = &c->chosen,
+                               .seed = config_seed(all->options.seed, t->replication),
+                               .arrivals = CONFIG_AS_WRITTEN,
+                               .load = c->n_rates > 0 ? load : NULL,
+                               .from = t};
 }
 
 /* Rates rise up to the first whose metric is above the limit; the sustained one lies between. */
@@ -76,20 +80,26 @@ static void take(struct task *t, const struct study_outcome *o, uint32_t replica
     }
 }
 
-bool quantities_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+/* Runs the next step of every task that is not done; false when all are. */
+static bool step(struct tasks *all)
 {
-    struct quantities_rounds *r = ctx;
-    for (uint32_t i = 0; came != NULL && i < r->n_left; i++) {
-        take(r->left[i], &came->v[i], r->options.replications);
-    }
-    r->n_left = 0;
-    for (uint32_t i = 0; i < r->n; i++) {
-        if (!r->tasks[i].done) {
-            r->left[r->n_left++] = &r->tasks[i];
+    struct study_cell *cells = xcalloc((size_t)all->n + 1, sizeof *cells);
+    struct task **left = xcalloc((size_t)all->n + 1, sizeof(struct task *));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (!all->v[i].done) {
+            left[n] = &all->v[i];
+            cells[n++] = cell_of(all, &all->v[i]);
         }
     }
-    *next = (struct study){.n = r->n_left, .how = r->options.how, .ctx = r, .cell = cell};
-    return r->n_left > 0;
+    struct study_outcomes runs = study_run(cells, n, &all->options.how);
+    for (uint32_t i = 0; i < n; i++) {
+        take(left[i], &runs.v[i], all->options.replications);
+    }
+    study_outcomes_fini(&runs);
+    free(left);
+    free(cells);
+    return n > 0;
 }
 
 /* Room for the values of a used cell, all undefined. */
@@ -103,14 +113,14 @@ static void make_room(struct quantity_cell *c, uint32_t replications)
 }
 
 /* The tasks of a book: every used cell, replication by replication. */
-static void add_book(struct quantities_rounds *r, struct quantities *q)
+static void add_book(struct tasks *r, struct quantities *q)
 {
     q->replications = r->options.replications;
     q->seed = r->options.seed;
     for (uint32_t k = 0; k < q->replications; k++) {
         for (uint32_t i = 0; i < q->n_cells; i++) {
             if (q->cells[i]->used) {
-                r->tasks[r->n++] = (struct task){.cell = q->cells[i], .replication = k};
+                r->v[r->n++] = (struct task){.cell = q->cells[i], .replication = k};
             }
         }
     }
@@ -121,37 +131,28 @@ static void add_book(struct quantities_rounds *r, struct quantities *q)
     }
 }
 
-struct quantities_rounds *quantities_open(struct quantities *books, uint32_t n_books,
-                                          const struct quantities_options *o)
+int quantities_run(struct quantities *books, uint32_t n_books, const struct quantities_options *o,
+                   struct err *e)
 {
-    struct quantities_rounds *r = xcalloc(1, sizeof *r);
     size_t most = 1;
     for (uint32_t i = 0; i < n_books; i++) {
         most += (size_t)books[i].n_cells * o->replications;
     }
-    *r = (struct quantities_rounds){.tasks = xcalloc(most, sizeof *r->tasks),
-                                    .left = xcalloc(most, sizeof *r->left),
-                                    .options = *o};
+    struct tasks all = {.v = xcalloc(most, sizeof *all.v), .options = *o};
     for (uint32_t i = 0; i < n_books; i++) {
-        add_book(r, &books[i]);
+        add_book(&all, &books[i]);
     }
-    return r;
-}
-
-int quantities_close(struct quantities_rounds *r, struct err *e)
-{
+    while (step(&all)) {
+    }
     int rc = 0;
-    for (uint32_t i = 0; i < r->n; i++) {
-        const struct task *t = &r->tasks[i];
-        const struct quantity_cell *c = t->cell;
+    for (uint32_t i = 0; i < all.n; i++) {
+        const struct task *t = &all.v[i];
         if (t->message[0] != '\0') {
-            (void)err_add(e, "%s: %s, %s, replication %" PRIu32 ": %s", c->path, c->policy,
-                          c->workload, t->replication, t->message);
+            (void)err_add(e, "%s: %s, %s, replication %" PRIu32 ": %s", t->cell->path,
+                          t->cell->policy, t->cell->workload, t->replication, t->message);
             rc = -EIO;
         }
     }
-    free(r->left);
-    free(r->tasks);
-    free(r);
+    free(all.v);
     return rc;
 }

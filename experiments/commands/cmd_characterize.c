@@ -60,10 +60,8 @@ static int characterize(void *values, struct err *e)
                                  .config = &c,
                                  .options = &o->config,
                                  .replications = o->replications,
-                                 .how = o->work.how,
-                                 .rows = rows,
-                                 .e = e};
-        study_run(characterize_judge, &k);
+                                 .how = o->work.how};
+        characterize_run(&k, rows, e);
         rc = e->n > 0 ? -EINVAL : 0;
     }
     if (rc == 0) {

@@ -162,10 +162,7 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
     struct fit_findings found = {.n_conflicts = 0};
     int rc = fit_parameters_read(&f.parameters, path, over, n_over, e);
     rc = rc == 0 ? fit_init(&f, fo, e) : rc;
-    if (rc == 0) {
-        study_run(claims_fit_judge, &f);
-        rc = f.rc;
-    }
+    rc = rc == 0 ? claims_fit(&f) : rc;
     if (rc == 0) {
         fit_conclude(&f, &found);
         struct document *d = document_new();
@@ -236,12 +233,8 @@ static int judge(void *values, struct err *e)
         list(&c);
         status = EXIT_OK;
     } else if (rc == 0) {
-        struct claims_run r = {.claims = &c, .options = &o->run, .e = e};
         rc = o->profile == NULL ? claims_add_independent(&c, e) : 0; /* a profile is a machine */
-        if (rc == 0) {
-            study_run(claims_judge, &r);
-            rc = r.rc;
-        }
+        rc = rc == 0 ? claims_run(&c, &o->run, e) : rc;
         status = rc == 0 ? EXIT_OK : rc == -EINVAL ? EXIT_BAD_INPUT : EXIT_CHECK_FAILED;
         if (rc != -EINVAL) {
             show(&c, o);

@@ -113,25 +113,22 @@ static void report_failures(const struct compare_plan *plan, const struct compar
 static void add_regret(const struct compare_plan *plan, const struct compare_result *r,
                        struct document *d)
 {
-    struct regret g = {.plan = plan};
-    study_run(regret_judge, &g);
+    struct regret g;
+    regret_run(&g, plan);
     regret_document(plan, r, &g, document_within(d, "regret"));
     regret_fini(&g);
 }
 
 /* Adds tuning to the results. Returns how many runs of tuned policies failed. */
 static uint32_t add_tuning(const struct compare_options *o, const struct compare_plan *plan,
-                           struct compare_result *r, const char *const *metrics, uint32_t n_metrics,
-                           struct document *d)
+                           const struct compare_result *r, const char *const *metrics,
+                           uint32_t n_metrics, struct document *d)
 {
     struct tune t;
-    tune_open(&t, plan, &o->tune, r);
-    study_run(tune_judge, &t);
+    tune_run(&t, plan, &o->tune, r);
     report_failures(plan, &t.tuned);
     tune_document(plan, &t, metrics, n_metrics, document_within(d, "tuning"));
     uint32_t failed = t.tuned.n_failures;
-    *r = t.given; /* lent to it */
-    t.given = (struct compare_result){0};
     tune_fini(&t);
     return failed;
 }
@@ -145,7 +142,7 @@ static void add_uncertainty(struct uncertainty *u, const struct compare_plan *pl
     u->nominal = r;
     u->metrics = metrics;
     u->n_metrics = n_metrics;
-    study_run(uncertainty_judge, u);
+    uncertainty_run(u);
     uncertainty_document(plan, u, document_within(d, "uncertainty"));
 }
 
@@ -161,7 +158,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
         return EXIT_BAD_INPUT;
     }
     struct compare_result r;
-    study_run(compare_judge, &(struct compare){*plan, &r});
+    compare_run(plan, &r);
     report_failures(plan, &r);
     uint32_t failed = r.n_failures;
     struct choice chosen;
@@ -209,7 +206,7 @@ static int measure_capacity(const struct compare_plan *plan, struct capacity *ou
     p.replications = CAPACITY_REPLICATIONS;
     p.arrivals.compress = CAPACITY_COMPRESS;
     struct compare_result r;
-    study_run(compare_judge, &(struct compare){p, &r});
+    compare_run(&p, &r);
     report_failures(&p, &r);
     *out = (struct capacity){0.0, 0.0};
     if (r.n_failures == 0) {

@@ -47,13 +47,11 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
     f.relevance_frac = o->relevance_percent / 100.0;
     f.seed = o->config.seed;
     struct falsify_result *r = xcalloc(1, sizeof *r);
-    struct falsify_runs runs = {.options = &f,
-                                .space = &p->space,
+    struct falsify_runs runs = {.space = &p->space,
                                 .policy = {&p->policy[side], &p->policy[1 - side]},
                                 .metric = f.metric,
-                                .how = o->work.how,
-                                .result = r};
-    study_run(falsify_judge, &runs);
+                                .how = o->work.how};
+    falsify_run(&runs, &f, r);
     falsify_document(&f, &runs, r, d);
     free(r);
     return runs.reason.message[0] == '\0' ? 0 : err_add(e, "%s", runs.reason.message);

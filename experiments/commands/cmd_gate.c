@@ -108,19 +108,16 @@ static int gate(void *values, struct err *e)
                                .fresh_seeds = !o->update, /* recorded are the file's own seeds */
                                .own_seed = o->own_seed,
                                .seed = o->seed,
-                               .how = o->work.how,
-                               .cells = &now,
-                               .e = e};
+                               .how = o->work.how};
         if (o->against == NULL && !o->update && b.recorded.n == 0) {
             (void)err_add(e, "%s: holds no results; record them with --update", o->baseline);
         } else {
-            study_run(gate_measure, &run);
+            (void)gate_measure(&run, &now, e);
         }
         if (e->n == 0 && o->against != NULL) {
             run.binary = o->against;
             run.fresh_seeds = false;
-            run.cells = &other;
-            study_run(gate_measure, &run);
+            (void)gate_measure(&run, &other, e);
         }
         if (e->n == 0 && (o->against == NULL || check_other(o, &other, e) == 0)) {
             status = judge(o, &b, o->against != NULL ? &other : &b.recorded, &now, e);

@@ -76,8 +76,7 @@ static int search(void *values, struct err *e)
     if (prepare(c, o, e) == 0) {
         status = EXIT_OK;
         for (uint32_t i = 0; i < o->policies.n; i++) {
-            struct search_runs runs = {&o->search, compare_alone(&c->plan, i), &c->results[i], {0}};
-            study_run(search_judge, &runs);
+            search_run(&o->search, &c->plan, i, &c->results[i]);
             bool found = c->results[i].low >= 0 && c->results[i].high >= 0;
             status = found ? status : EXIT_CHECK_FAILED;
         }

@@ -104,9 +104,7 @@ static int sweep(struct options *o, const struct spec *spec, struct err *e)
         return EXIT_BAD_INPUT;
     }
     struct sweep_result r;
-    struct sweep *s = sweep_open(spec, store, &o->sweep, &r);
-    study_run(sweep_judge, s);
-    int rc = sweep_close(s, e);
+    int rc = sweep_run(spec, store, &o->sweep, &r, e);
     int status = rc == 0 ? EXIT_OK : rc == -ENOMEM ? EXIT_NO_MEMORY : EXIT_CHECK_FAILED;
     summarise(o, spec, &r);
     if (status == EXIT_OK && !r.interrupted) {

@@ -49,11 +49,5 @@ void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
 void clairvoyant_take(struct clairvoyant_best *best, const double *values);
 struct clairvoyant_best clairvoyant_nothing(void);
 
-/* Every schedule on every replication of a plan: the best of each into best[replication]; ctx:
- * struct clairvoyant. */
-struct clairvoyant {
-    const struct compare_plan *plan; /* borrowed, as best */
-    struct clairvoyant_best *best;
-    struct clairvoyant_search *search; /* owned, while it is judging */
-};
-study_judge clairvoyant_judge;
+/* Runs every schedule on every replication of a plan: the best of each into best[replication]. */
+void clairvoyant_run(const struct compare_plan *plan, struct clairvoyant_best *best);

@@ -8,20 +8,17 @@
 #include "experiments/run/study.h"
 #include "sim/base/arena.h"
 
-/* Cell number replication * n_policies + policy. */
-static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+struct study_cell compare_cell(const struct compare_plan *plan, uint32_t policy,
+                               uint32_t replication)
 {
-    const struct compare_plan *plan = ctx;
-    uint32_t replication = plan->first + (uint32_t)(index / plan->n_policies);
-    (void)e;
-    *out = (struct study_cell){
+    return (struct study_cell){
         .config = plan->config,
         .options = plan->options,
-        .policy = &plan->policies[index % plan->n_policies],
-        .seed = config_seed(plan->options->seed, replication),
+        .policy = &plan->policies[policy],
+        .seed = config_seed(plan->options->seed, plan->first + replication),
         .arrivals = plan->arrivals,
+        .samples = plan->samples,
     };
-    return 0;
 }
 
 static double *values_at(const struct compare_result *r, uint32_t policy, size_t metric)
@@ -133,24 +130,17 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
     as_sample(plan, out);
 }
 
-void compare_ask(struct compare_plan *plan, struct study *next)
+void compare_run(const struct compare_plan *plan, struct compare_result *out)
 {
-    *next = (struct study){.n = plan->n_policies * plan->replications,
-                           .how = plan->how,
-                           .samples = plan->samples,
-                           .ctx = plan,
-                           .cell = cell};
-}
-
-bool compare_judge(void *ctx, const struct study_outcomes *came, struct study *next)
-{
-    struct compare *c = ctx;
-    if (came != NULL) {
-        compare_take(&c->plan, came, c->result);
-        return false;
+    uint32_t n = plan->n_policies * plan->replications;
+    struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
+    for (uint32_t i = 0; i < n; i++) {
+        cells[i] = compare_cell(plan, i % plan->n_policies, i / plan->n_policies);
     }
-    compare_ask(&c->plan, next);
-    return true;
+    struct study_outcomes runs = study_run(cells, n, &plan->how);
+    compare_take(plan, &runs, out);
+    study_outcomes_fini(&runs);
+    free(cells);
 }
 
 struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t policy)

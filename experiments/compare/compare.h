@@ -43,22 +43,18 @@ struct compare_result {
     double *verdicts; /* owned; [policy][replication], by enum metrics_verdict; NaN: it failed */
 };
 
-/* The cells of a plan, which is borrowed until they have come: number replication * n_policies +
- * policy. */
-void compare_ask(struct compare_plan *plan, struct study *next);
-/* The results of the cells, sorted by policy; failed runs are listed. Where sessions are redrawn,
- * compare_take moves every value away from its metric's mean by sqrt(replications). More draws of
- * one recording know no more than the recording: the error of their mean is the spread of one. */
-void compare_take(const struct compare_plan *plan, const struct study_outcomes *came,
+/* Runs every policy on every replication. Failed runs are listed. Where sessions are redrawn, every
+ * value moves away from its metric's mean by sqrt(replications). More draws of one recording know
+ * no more than the recording: the error of their mean is the spread of one. */
+void compare_run(const struct compare_plan *plan, struct compare_result *out);
+/* Makes the result of runs that exist: number replication * n_policies + policy. */
+void compare_take(const struct compare_plan *plan, const struct study_outcomes *runs,
                   struct compare_result *out);
 void compare_result_fini(struct compare_result *r);
 
-/* All of a plan: the ctx of compare_judge. */
-struct compare {
-    struct compare_plan plan;
-    struct compare_result *result;
-};
-study_judge compare_judge;
+/* The cell of one of its policies in one replication, counted from plan->first. */
+struct study_cell compare_cell(const struct compare_plan *plan, uint32_t policy,
+                               uint32_t replication);
 
 /* How far a policy's kernels lie outside the calibrated range, in the mean over replications. */
 struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_t policy);

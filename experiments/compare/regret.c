@@ -83,9 +83,10 @@ static void bound_all(const struct compare_plan *plan, struct regret *g)
     }
 }
 
-static void take_reference(struct regret *g)
+static void run_references(const struct compare_plan *plan, struct regret *g)
 {
-    const struct clairvoyant_best *best = g->reference.best;
+    struct clairvoyant_best *best = xcalloc(plan->replications + 1, sizeof *best);
+    clairvoyant_run(plan, best);
     for (uint32_t rep = 0; rep < g->replications; rep++) {
         g->n_exhaustive += best[rep].exhaustive ? 1 : 0;
         g->n_schedules += best[rep].schedules;
@@ -93,26 +94,17 @@ static void take_reference(struct regret *g)
             g->best[m * g->replications + rep] = best[rep].value[m];
         }
     }
-    free(g->reference.best);
+    free(best);
 }
 
-bool regret_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+void regret_run(struct regret *g, const struct compare_plan *plan)
 {
-    struct regret *g = ctx;
-    if (came == NULL) {
-        uint32_t n = g->plan->replications;
-        g->replications = n;
-        g->bound = xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->bound);
-        g->best = xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->best);
-        g->reference = (struct clairvoyant){.plan = g->plan,
-                                            .best = xcalloc(n + 1, sizeof *g->reference.best)};
-        bound_all(g->plan, g);
-    }
-    bool more = clairvoyant_judge(&g->reference, came, next);
-    if (!more) {
-        take_reference(g);
-    }
-    return more;
+    uint32_t n = plan->replications;
+    *g = (struct regret){.replications = n,
+                         .bound = xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->bound),
+                         .best = xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->best)};
+    bound_all(plan, g);
+    run_references(plan, g);
 }
 
 void regret_fini(struct regret *r)

@@ -9,20 +9,19 @@
 #include "experiments/compare/compare.h"
 
 struct regret {
-    const struct compare_plan *plan; /* borrowed; regret_check passed */
     uint32_t replications;
     double *bound, *best;  /* owned; [metric of clairvoyant_metrics][replication]; NaN: undefined */
     uint32_t n_exhaustive; /* replications whose reference is exhaustive */
     uint32_t n_schedules;  /* of the reference, over all replications */
-    struct clairvoyant reference; /* while it is judging */
 };
 
 /* Refuses a plan without a bound, with the reason: random kernel times, a horizon, requests that
  * may be cancelled. 0 or -EINVAL. */
 int regret_check(const struct compare_plan *plan, struct err *e);
 
-/* Asks for the runs of the reference; ctx: struct regret with a plan and nothing else. */
-study_judge regret_judge;
+/* Computes the bound and runs the reference of a plan that regret_check passed. regret_fini frees.
+ */
+void regret_run(struct regret *r, const struct compare_plan *plan);
 void regret_fini(struct regret *r);
 
 /* Adds a block per metric: both references, then every policy with its distances. Data: {class,

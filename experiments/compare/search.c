@@ -91,6 +91,11 @@ void search_look(const struct search_options *o, const double *const *values, ui
 
 /* ---- bisection ---- */
 
+/* As scales; 0 where nothing is known. Undecided: [from, to]. */
+struct search_bracket {
+    double met, missed, from, to;
+};
+
 /* The rate last tried, into what is known. */
 static void narrow(struct search_result *r, struct search_bracket *b)
 {
@@ -139,19 +144,17 @@ static double next_rate(const struct search_bracket *b, double precision_frac)
     return below >= above ? sqrt(b->met * b->from) : sqrt(b->to * b->missed);
 }
 
-/* A rate to try; 0: enough is known. */
-static void begin_rate(struct search *s, double scale)
+/* Opens a test at a rate, if there is more to try; NULL, perhaps with a message, when not. */
+static struct search_test *begin_rate(const struct search_options *o,
+                                      const struct search_bracket *b, double scale,
+                                      struct search_result *out)
 {
-    struct search_result *out = s->result;
-    const struct search_bracket *b = &s->known;
-    s->looks = 0;
-    s->over = true;
     if (scale == 0.0) {
-        if (b->missed / b->met > 1.0 + s->options->precision_frac) {
+        if (b->missed / b->met > 1.0 + o->precision_frac) {
             (void)snprintf(out->message, sizeof out->message,
                            "precision of %g %% not reached: the ends differ by %.1f %%, and the "
                            "rates between them stay undecided in the replications allowed",
-                           100.0 * s->options->precision_frac, 100.0 * (b->missed / b->met - 1.0));
+                           100.0 * o->precision_frac, 100.0 * (b->missed / b->met - 1.0));
         }
     } else if (out->n_tests == SEARCH_MAX_TESTS) {
         (void)snprintf(out->message, sizeof out->message, "stopped after %d rates",
@@ -161,93 +164,108 @@ static void begin_rate(struct search *s, double scale)
                        scale > 1.0 ? "nothing is missed even" : "nothing is met even",
                        scale > 1.0 ? scale / 2.0 : scale * 2.0);
     } else {
-        out->tests[out->n_tests++] =
+        out->tests[out->n_tests] =
             (struct search_test){.scale = scale, .outcome = SEARCH_UNDECIDED};
-        s->over = false;
+        return &out->tests[out->n_tests++];
+    }
+    return NULL;
+}
+
+/* Looks at one rate, with twice the replications each time, until a look decides. */
+static void test_rate(const struct search_options *o, search_measure *measure, void *ctx,
+                      struct search_looked *at, struct search_test *t, struct search_result *out)
+{
+    for (int look = 0; look < SEARCH_LOOKS && t->outcome == SEARCH_UNDECIDED; look++) {
+        uint32_t to = o->min_replications << look;
+        const char *failure = measure(ctx, t->scale, t->replications, to, at);
+        if (failure != NULL) {
+            (void)snprintf(out->message, sizeof out->message, "%s", failure);
+            t->outcome = SEARCH_FAILED;
+        } else {
+            t->replications = to;
+            search_look(o, (const double *const *)at->values, to,
+                        /* Bonferroni over every look at every rate that could be tried: stopping
+                         * as soon as a look decides would else find a difference where there is
+                         * none. */
+                        (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
+        }
+        t->req_per_min = stats_mean(at->rates, t->replications, STATS_LEVEL_FRAC).mean;
     }
 }
 
-static struct search_test *current(const struct search *s)
+void search_by(const struct search_options *o, search_measure *measure, void *ctx,
+               struct search_result *out)
 {
-    return &s->result->tests[s->result->n_tests - 1];
-}
-
-void search_open(struct search *s, const struct search_options *o, struct search_result *out)
-{
-    *s = (struct search){.options = o, .result = out};
     memset(out, 0, sizeof *out);
     out->low = out->high = -1;
+    struct search_looked at;
     uint32_t most = o->min_replications << (SEARCH_LOOKS - 1);
-    s->rates = xmalloc(most * sizeof *s->rates);
+    at.rates = xmalloc(most * sizeof *at.rates);
     for (uint32_t i = 0; i <= o->n_slos; i++) {
-        s->values[i] = xmalloc(most * sizeof *s->values[i]);
+        at.values[i] = xmalloc(most * sizeof *at.values[i]);
     }
-    begin_rate(s, 1.0);
+    struct search_bracket known = {0};
+    struct search_test *t = begin_rate(o, &known, 1.0, out);
+    while (t != NULL) {
+        test_rate(o, measure, ctx, &at, t, out);
+        if (t->outcome == SEARCH_FAILED) {
+            break;
+        }
+        narrow(out, &known);
+        t = begin_rate(o, &known, next_rate(&known, o->precision_frac), out);
+    }
+    for (uint32_t i = 0; i <= o->n_slos; i++) {
+        free(at.values[i]);
+    }
+    free(at.rates);
 }
 
-bool search_next(const struct search *s, struct search_ask *ask)
-{
-    if (!s->over) { /* min, 2 min, 4 min, ... */
-        *ask = (struct search_ask){.scale = current(s)->scale,
-                                   .from = current(s)->replications,
-                                   .to = s->options->min_replications << s->looks};
-    }
-    return !s->over;
-}
+/* ---- on simulations ---- */
 
-void search_take(struct search *s, const char *failure)
-{
-    const struct search_options *o = s->options;
-    struct search_test *t = current(s);
-    if (failure != NULL) {
-        (void)snprintf(s->result->message, sizeof s->result->message, "%s", failure);
-        t->outcome = SEARCH_FAILED;
-        s->over = true;
-    } else {
-        t->replications = o->min_replications << s->looks++;
-        search_look(o, (const double *const *)s->values, t->replications,
-                    /* Bonferroni over every look at every rate that could be tried: stopping as
-                     * soon as a look decides would else find a difference where there is none. */
-                    (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
-    }
-    t->req_per_min = stats_mean(s->rates, t->replications, STATS_LEVEL_FRAC).mean;
-    if (!s->over && (t->outcome != SEARCH_UNDECIDED || s->looks == SEARCH_LOOKS)) {
-        narrow(s->result, &s->known);
-        begin_rate(s, next_rate(&s->known, o->precision_frac));
-    }
-}
+struct simulations {
+    const struct search_options *options;
+    struct compare_plan plan; /* of the policy alone */
+    struct search_result *out;
+    char failure[JOBS_MESSAGE_BYTES];
+};
 
-void search_take_runs(struct search *s, const struct compare_result *r)
+static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
+                            struct search_looked *into)
 {
-    struct search_ask ask;
-    if (!search_next(s, &ask) || r->n_failures > 0) {
-        search_take(s, r->n_failures > 0 ? r->failures[0].message : NULL);
-        return;
+    struct simulations *s = ctx;
+    struct compare_result r;
+    s->plan.first = from;
+    s->plan.replications = to - from;
+    s->plan.arrivals.rate_scale = scale;
+    compare_run(&s->plan, &r);
+    if (r.n_failures > 0) {
+        memcpy(s->failure, r.failures[0].message, sizeof s->failure);
+        compare_result_fini(&r);
+        return s->failure;
     }
     uint32_t n_slos = s->options->n_slos;
     for (uint32_t i = 0; i < n_slos; i++) {
-        memcpy(s->values[i] + ask.from, compare_values(r, 0, s->options->slos[i].metric),
-               (ask.to - ask.from) * sizeof(double));
+        memcpy(into->values[i] + from, compare_values(&r, 0, s->options->slos[i].metric),
+               (to - from) * sizeof(double));
     }
-    const double *verdict = compare_values(r, 0, "backlog.verdict");
-    const double *arrived = compare_values(r, 0, "all.arrived");
-    const double *window = compare_values(r, 0, "arrival_window_s");
-    for (uint32_t k = ask.from; k < ask.to; k++) {
+    const double *verdict = compare_values(&r, 0, "backlog.verdict");
+    const double *arrived = compare_values(&r, 0, "all.arrived");
+    const double *window = compare_values(&r, 0, "arrival_window_s");
+    for (uint32_t k = 0; k < to - from; k++) {
         /* n arrivals span n - 1 gaps. */
-        s->rates[k] = (arrived[k - ask.from] - 1.0) / window[k - ask.from] * 60.0;
+        into->rates[from + k] = (arrived[k] - 1.0) / window[k] * 60.0;
         /* An overloaded run meets any limit on those few that it served in time; that it is
          * overloaded is a limit of its own. */
-        s->values[n_slos][k] = verdict[k - ask.from] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
+        into->values[n_slos][from + k] = verdict[k] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
     }
-    s->result->extrapolated = compare_extrapolated(r, 0);
-    search_take(s, NULL);
+    s->out->extrapolated = compare_extrapolated(&r, 0);
+    compare_result_fini(&r);
+    return NULL;
 }
 
-void search_close(struct search *s)
+void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
+                struct search_result *out)
 {
-    for (uint32_t i = 0; i <= s->options->n_slos; i++) {
-        free(s->values[i]);
-    }
-    free(s->rates);
-    *s = (struct search){0};
+    struct simulations s = {o, compare_alone(plan, policy), out, ""};
+    search_by(o, simulate, &s, out);
 }

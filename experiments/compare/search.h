@@ -64,43 +64,19 @@ int search_slo_parse(const char *text, struct search_slo *out, struct err *e);
 void search_look(const struct search_options *o, const double *const *values, uint32_t n,
                  double alpha_frac, struct search_test *t);
 
-/* A search between two looks. It runs nothing: it asks for replications [from, to) at a scale, and
- * is given what came of them. */
-struct search {
-    const struct search_options *options;
-    struct search_result *result;
-    struct search_bracket { /* as scales; 0 where nothing is known. Undecided: [from, to] */
-        double met, missed, from, to;
-    } known;
-    /* Results at the rate under test: values[slo][replication] (the overload share last: 0 or 1),
-     * and realised requests per minute. Owned; room for to. */
-    double *values[SEARCH_MAX_SLOS + 1], *rates;
-    uint32_t looks;
-    bool over;
+/* Results at one rate: values[slo][replication] (the overload share last: 0 or 1), and realised
+ * requests per minute. */
+struct search_looked {
+    double *values[SEARCH_MAX_SLOS + 1], *rates; /* owned by search_by */
 };
-struct search_ask {
-    double scale;
-    uint32_t from, to;
-};
-
-/* options and result are borrowed until search_close. */
-void search_open(struct search *s, const struct search_options *o, struct search_result *out);
-/* The next request of the search; false when it is over. */
-bool search_next(const struct search *s, struct search_ask *ask);
-/* The look that was asked for is in values and rates; or it failed, for this reason. */
-void search_take(struct search *s, const char *failure);
-/* Like search_take, from the runs of one policy: the asked replications at the asked scale. */
-void search_take_runs(struct search *s, const struct compare_result *r);
-void search_close(struct search *s);
-
-/* A search for one policy on simulations: the ctx of search_judge. */
-struct search_runs {
-    const struct search_options *options;
-    struct compare_plan plan; /* of that policy alone; replications, first and rate are set here */
-    struct search_result *result;
-    struct search search;
-};
-study_judge search_judge;
+/* Fills in replications from .. to - 1 at a scale of the rate. NULL, or why that failed. */
+typedef const char *search_measure(void *ctx, double scale, uint32_t from, uint32_t to,
+                                   struct search_looked *into);
+void search_by(const struct search_options *o, search_measure *measure, void *ctx,
+               struct search_result *out);
+/* Searches on simulations of a plan's policy; its rate and replications are set here. */
+void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
+                struct search_result *out);
 
 /* The name of an SLO as the user writes it; index n_slos: the overload rule. Returns buf. */
 const char *search_slo_name(const struct search_options *o, uint32_t index, char *buf, size_t size);

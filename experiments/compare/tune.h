@@ -44,24 +44,23 @@ struct tune {
     uint64_t seed; /* of the training replications: config_seed(seed, k) */
     uint32_t n_policies;
     struct tune_policy *of;             /* owned; by policy of the plan */
-    struct compare_result given, tuned; /* on the plan's test seeds */
-    struct tune_rounds *rounds;         /* owned, while it is judging */
+    const struct compare_result *given; /* borrowed: on the plan's test seeds, as they are */
+    struct compare_result tuned;        /* on the same */
 };
 
 /* The space of one policy: draws number 0 .. n - 1 as parameter values. Equal draws are given once;
  * returns how many there are. free (n entries of parameters) may be NULL. For tests and
- * tune_judge. */
+ * tune_run. */
 uint32_t tune_draw(const struct config_policy *given, uint64_t seed, uint32_t n,
                    struct policy_params *out, uint32_t *n_free);
 
 /* The workload must be generated (a trace file has no other seeds). 0 or -EINVAL. */
 int tune_check(const struct compare_plan *plan, const struct tune_options *o, struct err *e);
 
-/* `given` are the results of the plan's policies as they are; moved into out. */
-void tune_open(struct tune *out, const struct compare_plan *plan, const struct tune_options *o,
-               struct compare_result *given);
-/* Trains and tests; ctx: struct tune. */
-study_judge tune_judge;
+/* Trains on seeds of its own, and tests. `given` are the results of the plan's policies as they
+ * are. */
+void tune_run(struct tune *out, const struct compare_plan *plan, const struct tune_options *o,
+              const struct compare_result *given);
 void tune_fini(struct tune *t);
 
 /* Adds the chosen configurations, then a block per metric named: given, tuned, their paired

@@ -35,7 +35,7 @@ static void put_metrics(const struct compare_plan *plan, const struct tune *t, u
         "baseline_diff_low baseline_diff_high baseline_verdict");
     for (size_t k = 0; k < t->tuned.n_plain; k++) {
         const char *name = t->tuned.names[k].name;
-        const double *given = compare_values(&t->given, policy, name);
+        const double *given = compare_values(t->given, policy, name);
         const double *tuned = compare_values(&t->tuned, policy, name);
         const double *base = compare_values(&t->tuned, plan->baseline, name);
         if (given == NULL || tuned == NULL) {
@@ -64,7 +64,7 @@ static void show_metric(const struct compare_plan *plan, const struct tune *t, c
                         struct document *d)
 {
     const double *base = compare_values(&t->tuned, plan->baseline, name);
-    if (base == NULL || compare_values(&t->given, 0, name) == NULL) {
+    if (base == NULL || compare_values(t->given, 0, name) == NULL) {
         return;
     }
     document_heading(d, "%s", name);
@@ -73,7 +73,7 @@ static void show_metric(const struct compare_plan *plan, const struct tune *t, c
         document_format(d, "tuned vs tuned %s", plan->policies[plan->baseline].ops->name));
     uint32_t n = t->tuned.replications;
     for (uint32_t i = 0; i < t->n_policies; i++) {
-        const double *given = compare_values(&t->given, i, name);
+        const double *given = compare_values(t->given, i, name);
         const double *tuned = compare_values(&t->tuned, i, name);
         struct stats_interval before = stats_mean(given, n, STATS_LEVEL_FRAC);
         struct stats_interval after = stats_mean(tuned, n, STATS_LEVEL_FRAC);

@@ -44,70 +44,55 @@ static uint64_t training_seed(const struct compare_plan *plan, uint32_t replicat
     }
 }
 
-/* The draws that are kept of a policy's space. */
+/* ---- which configurations can start ---- */
+
+/* A draw of a policy's space. */
+static struct config_policy drawn(const struct config_policy *given, const struct policy_params *at)
+{
+    struct config_policy p = *given;
+    p.params = *at;
+    p.params_text = policy_params_format(p.ops, &p.params);
+    return p;
+}
+
+/* The draws of a policy, the policy as given first. Those kept come first. */
 struct probe {
-    struct policy_params *draws; /* owned; the first n_kept are those kept */
+    struct policy_params *draws; /* owned */
     uint32_t n, n_tried, n_kept;
 };
 
-/* Three stages: which configurations can start (as many rounds as that takes), training, test. */
-struct tune_rounds {
-    enum { STARTING, TRAINING, TESTING } stage;
-    struct probe *probes; /* owned; by policy */
-    uint32_t *policy;     /* owned; by cell of a round of STARTING */
-    uint32_t *draw;       /* owned, likewise */
-    uint32_t n_cells;
-    struct config_policy *tried; /* owned; by policy, the kept draws of each */
-    struct config_options options;
-    struct compare_plan plan; /* of training, of the test */
-};
-
-/* ---- which configurations can start ---- */
-
-/* A configuration that serves the first request of the training workload alone can start. */
-static int first_request(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+/* Tries as many draws of every policy as it still lacks; false when none is left or lacking. A draw
+ * that serves the first request of the training workload alone can start. */
+static bool try_draws(const struct tune *t, struct probe *probes)
 {
-    const struct tune *t = ctx;
-    const struct tune_rounds *r = t->rounds;
-    uint32_t policy = r->policy[index];
-    struct config_policy *p = xmalloc(sizeof *p); /* the process ends: nothing is freed */
-    (void)e;
-    *p = t->plan->policies[policy];
-    p->params = r->probes[policy].draws[r->draw[index]];
-    p->params_text = policy_params_format(p->ops, &p->params);
-    *out = (struct study_cell){.config = t->plan->config,
-                               .options = t->plan->options,
-                               .policy = p,
-                               .seed = t->seed,
-                               .arrivals = t->plan->arrivals,
-                               .only_first = true};
-    return 0;
-}
-
-/* As many draws of every policy as it still lacks. False when none is left or lacking. */
-static bool ask_starting(struct tune *t, struct study *next)
-{
-    struct tune_rounds *r = t->rounds;
-    r->n_cells = 0;
+    uint32_t most = t->n_policies * t->options.budget;
+    struct study_cell *cells = xcalloc(most + 1, sizeof *cells);
+    struct config_policy *tried = xcalloc(most + 1, sizeof *tried);
+    struct probe **of = xcalloc(most + 1, sizeof(struct probe *));
+    uint32_t n = 0;
     for (uint32_t i = 0; i < t->n_policies; i++) {
-        struct probe *b = &r->probes[i];
-        for (uint32_t k = b->n_kept; k < t->options.budget && b->n_tried < b->n; k++) {
-            r->policy[r->n_cells] = i;
-            r->draw[r->n_cells++] = b->n_tried++;
+        struct probe *b = &probes[i];
+        for (uint32_t k = b->n_kept; k < t->options.budget && b->n_tried < b->n; k++, n++) {
+            tried[n] = drawn(&t->plan->policies[i], &b->draws[b->n_tried++]);
+            cells[n] = compare_cell(t->plan, i, 0);
+            cells[n].policy = &tried[n];
+            cells[n].seed = t->seed;
+            cells[n].samples = RUNNER_SAMPLES_AUTO;
+            cells[n].only_first = true;
+            of[n] = b;
         }
     }
-    *next = (struct study){.n = r->n_cells, .how = t->plan->how, .ctx = t, .cell = first_request};
-    return r->n_cells > 0;
-}
-
-static void take_starting(struct tune_rounds *r, const struct study_outcomes *came)
-{
-    for (uint32_t i = 0; i < r->n_cells; i++) { /* in the order of draws */
-        struct probe *b = &r->probes[r->policy[i]];
-        if (came->v[i].status == 0) {
-            b->draws[b->n_kept++] = b->draws[r->draw[i]];
+    struct study_outcomes runs = study_run(cells, n, &t->plan->how);
+    for (uint32_t i = 0; i < n; i++) {
+        if (runs.v[i].status == 0) {
+            of[i]->draws[of[i]->n_kept++] = tried[i].params;
         }
     }
+    study_outcomes_fini(&runs);
+    free(of);
+    free(tried);
+    free(cells);
+    return n > 0;
 }
 
 /* ---- training ---- */
@@ -170,118 +155,72 @@ static void choose(const struct config_policy *tried, uint32_t n, const struct c
 }
 
 /* Every policy's configurations, on the training seeds. The policy as given is the first of its
- * own, whether it can start or not. */
-static void ask_training(struct tune *t, struct study *next)
+ * own, whether it can start or not. `tried` has room for all. */
+static void train(struct tune *t, const struct probe *probes, struct config_policy *tried)
 {
-    struct tune_rounds *r = t->rounds;
-    uint32_t n = 0;
-    r->tried = xcalloc((size_t)t->n_policies * t->options.budget, sizeof *r->tried);
+    struct config_options options = *t->plan->options;
+    options.seed = t->seed;
+    struct compare_plan plan = *t->plan;
+    plan.options = &options;
+    plan.policies = tried;
+    plan.n_policies = plan.baseline = plan.first = 0;
+    plan.replications = t->options.replications;
     for (uint32_t i = 0; i < t->n_policies; i++) {
-        for (uint32_t k = 0; k < r->probes[i].n_kept; k++, n++) {
-            struct config_policy *p = &r->tried[n];
-            *p = t->plan->policies[i];
-            p->params = k == 0 ? p->params : r->probes[i].draws[k];
-            p->params_text = policy_params_format(p->ops, &p->params);
+        const struct config_policy *given = &t->plan->policies[i];
+        for (uint32_t k = 0; k < probes[i].n_kept; k++) {
+            tried[plan.n_policies++] = drawn(given, k == 0 ? &given->params : &probes[i].draws[k]);
         }
     }
-    r->options = *t->plan->options;
-    r->options.seed = t->seed;
-    r->plan = *t->plan;
-    r->plan.options = &r->options;
-    r->plan.policies = r->tried;
-    r->plan.n_policies = n;
-    r->plan.baseline = 0;
-    r->plan.first = 0;
-    r->plan.replications = t->options.replications;
-    compare_ask(&r->plan, next);
-}
-
-static void take_training(struct tune *t, const struct study_outcomes *came)
-{
-    struct tune_rounds *r = t->rounds;
-    struct compare_result result;
-    compare_take(&r->plan, came, &result);
-    for (uint32_t i = 0, first = 0; i < t->n_policies; first += r->probes[i++].n_kept) {
-        choose(&r->tried[first], r->probes[i].n_kept, &result, first, t->options.metric, &t->of[i]);
+    struct compare_result r;
+    compare_run(&plan, &r);
+    for (uint32_t i = 0, first = 0; i < t->n_policies; first += probes[i++].n_kept) {
+        choose(&tried[first], probes[i].n_kept, &r, first, t->options.metric, &t->of[i]);
     }
-    compare_result_fini(&result);
+    compare_result_fini(&r);
 }
 
-/* ---- test ---- */
-
-static void ask_test(struct tune *t, struct study *next)
+/* The chosen configurations, on the test seeds. */
+static void test(struct tune *t, struct config_policy *tried)
 {
-    struct tune_rounds *r = t->rounds;
+    struct compare_plan plan = *t->plan;
     for (uint32_t i = 0; i < t->n_policies; i++) {
-        r->tried[i] = t->of[i].tuned;
+        tried[i] = t->of[i].tuned;
     }
-    r->plan = *t->plan;
-    r->plan.policies = r->tried;
-    compare_ask(&r->plan, next);
+    plan.policies = tried;
+    compare_run(&plan, &t->tuned);
 }
 
-/* ---- all of it ---- */
-
-void tune_open(struct tune *out, const struct compare_plan *plan, const struct tune_options *o,
-               struct compare_result *given)
+void tune_run(struct tune *out, const struct compare_plan *plan, const struct tune_options *o,
+              const struct compare_result *given)
 {
-    uint32_t most = plan->n_policies * o->budget;
-    struct tune_rounds *r = xcalloc(1, sizeof *r);
     *out = (struct tune){.plan = plan,
                          .options = *o,
                          .seed = training_seed(plan, o->replications),
                          .n_policies = plan->n_policies,
                          .of = xcalloc(plan->n_policies, sizeof *out->of),
-                         .given = *given,
-                         .rounds = r};
-    *given = (struct compare_result){0};
-    *r = (struct tune_rounds){.probes = xcalloc(plan->n_policies, sizeof *r->probes),
-                              .policy = xcalloc(most + 1, sizeof *r->policy),
-                              .draw = xcalloc(most + 1, sizeof *r->draw)};
+                         .given = given};
+    struct probe *probes = xcalloc(plan->n_policies, sizeof *probes);
     for (uint32_t i = 0; i < plan->n_policies; i++) {
-        struct probe *b = &r->probes[i];
+        struct probe *b = &probes[i];
         uint32_t n = o->budget * TUNE_DRAWS;
         b->draws = xmalloc((n + 1) * sizeof *b->draws);
         b->n = tune_draw(&plan->policies[i], plan->options->seed, n, b->draws, &out->of[i].n_free);
         b->n_tried = b->n_kept = 1;
     }
-}
-
-bool tune_judge(void *ctx, const struct study_outcomes *came, struct study *next)
-{
-    struct tune *t = ctx;
-    struct tune_rounds *r = t->rounds;
-    if (r->stage == STARTING) {
-        if (came != NULL) {
-            take_starting(r, came);
-        }
-        if (!ask_starting(t, next)) {
-            r->stage = TRAINING;
-            ask_training(t, next);
-        }
-        return true;
+    while (try_draws(out, probes)) {
     }
-    if (r->stage == TRAINING) {
-        take_training(t, came);
-        r->stage = TESTING;
-        ask_test(t, next);
-        return true;
+    struct config_policy *tried = xcalloc((size_t)plan->n_policies * o->budget + 1, sizeof *tried);
+    train(out, probes, tried);
+    test(out, tried);
+    for (uint32_t i = 0; i < plan->n_policies; i++) {
+        free(probes[i].draws);
     }
-    compare_take(&r->plan, came, &t->tuned);
-    return false;
+    free(probes);
+    free(tried);
 }
 
 void tune_fini(struct tune *t)
 {
-    for (uint32_t i = 0; i < t->n_policies; i++) {
-        free(t->rounds->probes[i].draws);
-    }
-    free(t->rounds->probes);
-    free(t->rounds->policy);
-    free(t->rounds->draw);
-    free(t->rounds->tried);
-    free(t->rounds);
-    compare_result_fini(&t->given);
     compare_result_fini(&t->tuned);
     free(t->of);
     *t = (struct tune){0};

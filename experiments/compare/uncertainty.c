@@ -11,50 +11,51 @@
 
 #define UNCERTAINTY_ENDS 3 /* the file's value and two ends of a range */
 
-/* A difference of a pair to be known, with one factor at x. */
-struct uncertainty_ask {
-    const struct uncertainty_pair *pair;
-    uint32_t factor;
+/* A machine to run on: a draw, or, with draw UINT32_MAX, the file's with one factor at x. */
+struct variant {
+    const struct machines *machines;
+    uint32_t draw, factor;
     double x;
-    double *difference; /* where it goes: mean of UNCERTAINTY_FLIP_RUNS */
+};
+
+/* One question: policy minus baseline in the pair's metric, on this machine. */
+struct question {
+    struct variant on;
+    const struct uncertainty_pair *pair;
+    double *difference; /* the answer: the mean of UNCERTAINTY_FLIP_RUNS runs */
+};
+
+/* The questions of all factors, which are answered together. */
+struct questions {
+    struct question *v; /* owned */
+    uint32_t n;
 };
 
 /* ---- runs ---- */
 
-static struct study_cell cell_of(const struct uncertainty *u, uint32_t policy, uint32_t replication,
-                                 const struct config *c)
+static int load(struct study_cell *c, struct err *e)
 {
-    return (struct study_cell){
-        .config = c,
-        .options = u->plan->options,
-        .policy = &u->plan->policies[policy],
-        .seed = config_seed(u->plan->options->seed, replication),
-        .arrivals = u->plan->arrivals,
-    };
+    const struct variant *v = c->from;
+    struct config *own = xcalloc(1, sizeof *own);
+    c->config = own;
+    return machines_load(v->machines, c->options, v->draw, v->factor, v->x, own, e);
 }
 
-/* Cell number (machine * repeats + repeat) * n_policies + policy. In the worker, which ends
- * afterwards, so nothing is freed. */
-static int machine_cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+static struct study_cell cell_on(const struct uncertainty *u, const struct variant *on,
+                                 uint32_t policy, uint32_t replication)
 {
-    const struct uncertainty *u = ctx;
-    uint32_t run = (uint32_t)(index / u->n_policies);
-    uint32_t machine = run / UNCERTAINTY_REPEATS;
-    uint32_t k = uncertainty_replication(u->plan, machine, run % UNCERTAINTY_REPEATS);
-    struct config *c = xcalloc(1, sizeof *c);
-    *out = cell_of(u, (uint32_t)(index % u->n_policies), u->plan->first + k, c);
-    return machines_load(&u->machines, u->plan->options, machine, 0, 0.0, c, e);
+    struct study_cell c = compare_cell(u->plan, policy, replication);
+    c.load = load;
+    c.from = on;
+    return c;
 }
 
-/* Cell number (ask * runs + run) * 2, and one more for the baseline's. Likewise. */
-static int flip_cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+static struct study_outcomes run_cells(struct uncertainty *u, struct study_cell *cells, uint32_t n)
 {
-    const struct uncertainty *u = ctx;
-    const struct uncertainty_ask *a = &u->asks[index / 2 / UNCERTAINTY_FLIP_RUNS];
-    struct config *c = xcalloc(1, sizeof *c);
-    *out = cell_of(u, index % 2 == 0 ? a->pair->policy : u->plan->baseline,
-                   (uint32_t)(index / 2 % UNCERTAINTY_FLIP_RUNS), c);
-    return machines_load(&u->machines, u->plan->options, UINT32_MAX, a->factor, a->x, c, e);
+    struct study_outcomes runs = study_run(cells, n, &u->plan->how);
+    u->runs += n;
+    free(cells);
+    return runs;
 }
 
 /* Did all of these run, the policies of one machine and replication? */
@@ -79,13 +80,26 @@ uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machi
     return (machine * UNCERTAINTY_REPEATS + repeat) % plan->replications;
 }
 
-static void take_machines(struct uncertainty *u, const struct study_outcomes *came)
+/* Every policy on every drawn machine, UNCERTAINTY_REPEATS times. */
+static void run_machines(struct uncertainty *u)
 {
     uint32_t policies = u->n_policies;
+    uint32_t n_runs = u->machines.n_draws * UNCERTAINTY_REPEATS; /* of each policy */
+    struct variant *drawn = xcalloc(u->machines.n_draws + 1, sizeof *drawn);
+    struct study_cell *cells = xcalloc((size_t)n_runs * policies + 1, sizeof *cells);
+    for (uint32_t i = 0; i < n_runs; i++) {
+        uint32_t machine = i / UNCERTAINTY_REPEATS;
+        uint32_t k = uncertainty_replication(u->plan, machine, i % UNCERTAINTY_REPEATS);
+        drawn[machine] = (struct variant){.machines = &u->machines, .draw = machine};
+        for (uint32_t p = 0; p < policies; p++) {
+            cells[i * policies + p] = cell_on(u, &drawn[machine], p, k);
+        }
+    }
+    struct study_outcomes runs = run_cells(u, cells, n_runs * policies);
     size_t n = (size_t)policies * u->n_metrics;
-    u->value = xmalloc((came->n / policies * n + 1) * sizeof *u->value);
-    for (uint32_t i = 0; i < came->n / policies; i++) {
-        const struct study_outcome *of = &came->v[i * policies];
+    u->value = xmalloc((n_runs * n + 1) * sizeof *u->value);
+    for (uint32_t i = 0; i < n_runs; i++) {
+        const struct study_outcome *of = &runs.v[i * policies];
         /* A machine counts when all policies ran on it, else they would be compared on different
          * ones. */
         bool ran = all_ran(u, of, policies);
@@ -95,27 +109,29 @@ static void take_machines(struct uncertainty *u, const struct study_outcomes *ca
                     : METRIC_UNDEFINED;
         }
     }
+    study_outcomes_fini(&runs);
+    free(drawn);
 }
 
 /* ---- flip points ---- */
 
-static void ask(struct uncertainty *u, const struct uncertainty_pair *p, uint32_t factor, double x,
-                double *difference)
+static void ask(const struct uncertainty *u, struct questions *q, const struct uncertainty_pair *p,
+                uint32_t factor, double x, double *difference)
 {
-    u->asks[u->n_asks++] = (struct uncertainty_ask){p, factor, x, difference};
+    q->v[q->n++] = (struct question){{&u->machines, UINT32_MAX, factor, x}, p, difference};
 }
 
-/* The first asks for the file's value of a factor and the ends of its range, where they differ. */
-static void ask_ends(struct uncertainty *u, const struct uncertainty_pair *p,
-                     struct uncertainty_share *s)
+/* The file's value of a factor and the ends of its range, where they differ. */
+static void ask_ends(const struct uncertainty *u, struct questions *q,
+                     const struct uncertainty_pair *p, struct uncertainty_share *s)
 {
     const struct machine_factor *f = &u->machines.factor[s->factor];
-    ask(u, p, s->factor, f->nominal, &s->difference_file);
+    ask(u, q, p, s->factor, f->nominal, &s->difference_file);
     if (f->low != f->nominal) {
-        ask(u, p, s->factor, f->low, &s->difference_low);
+        ask(u, q, p, s->factor, f->low, &s->difference_low);
     }
     if (f->high != f->nominal) {
-        ask(u, p, s->factor, f->high, &s->difference_high);
+        ask(u, q, p, s->factor, f->high, &s->difference_high);
     }
 }
 
@@ -151,30 +167,40 @@ static void take_middle(struct uncertainty_share *s)
     *(turned ? &s->difference_turns : &s->difference_holds) = s->difference_middle;
 }
 
-static void take_asks(struct uncertainty *u, const struct study_outcomes *came)
+/* Runs both sides of every question. */
+static void answer(struct uncertainty *u, const struct questions *q)
 {
-    for (uint32_t i = 0; i < u->n_asks; i++) {
-        const struct uncertainty_ask *a = &u->asks[i];
-        const struct study_outcome *of = &came->v[i * UNCERTAINTY_FLIP_RUNS * 2];
-        const char *metric = u->metrics[a->pair->metric];
+    uint32_t n = 0;
+    struct study_cell *cells = xcalloc((size_t)q->n * UNCERTAINTY_FLIP_RUNS * 2 + 1, sizeof *cells);
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct question *one = &q->v[i];
+        for (uint32_t k = 0; k < UNCERTAINTY_FLIP_RUNS; k++) {
+            cells[n++] = cell_on(u, &one->on, one->pair->policy, k);
+            cells[n++] = cell_on(u, &one->on, u->plan->baseline, k);
+        }
+    }
+    struct study_outcomes runs = run_cells(u, cells, n);
+    const struct study_outcome *of = runs.v;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const char *metric = u->metrics[q->v[i].pair->metric];
         double sum = 0.0;
         for (uint32_t k = 0; k < UNCERTAINTY_FLIP_RUNS; k++, of += 2) {
             bool ran = all_ran(u, of, 2);
             sum +=
                 ran ? study_value(&of[0], metric) - study_value(&of[1], metric) : METRIC_UNDEFINED;
         }
-        *a->difference = sum / UNCERTAINTY_FLIP_RUNS;
+        *q->v[i].difference = sum / UNCERTAINTY_FLIP_RUNS;
     }
-    u->n_asks = 0;
+    study_outcomes_fini(&runs);
 }
 
-/* Takes what came of a factor's asks, and makes its next ones. */
-static void go_on(struct uncertainty *u, const struct uncertainty_pair *p,
-                  struct uncertainty_share *s)
+/* Uses the answers to narrow where this factor turns the order, and asks the next questions. */
+static void flip_step(const struct uncertainty *u, struct questions *q,
+                      const struct uncertainty_pair *p, struct uncertainty_share *s)
 {
     const uint32_t round = s->round++;
     if (round == 0) {
-        ask_ends(u, p, s);
+        ask_ends(u, q, p, s);
         return;
     }
     if (round == 1) {
@@ -184,57 +210,41 @@ static void go_on(struct uncertainty *u, const struct uncertainty_pair *p,
     }
     if (s->flips && round <= UNCERTAINTY_FLIP_STEPS) {
         s->middle = middle_of(s->holds_at, s->turns_at);
-        ask(u, p, s->factor, s->middle, &s->difference_middle);
+        ask(u, q, p, s->factor, s->middle, &s->difference_middle);
     }
 }
 
-/* ---- all of it ---- */
+/* All factors of all pairs advance together, a step at a time: the first that are not idle. */
+static void find_flips(struct uncertainty *u)
+{
+    struct questions q = {
+        xcalloc((size_t)u->n_pairs * UNCERTAINTY_TOP * UNCERTAINTY_ENDS + 1, sizeof *q.v), 0};
+    do {
+        q.n = 0;
+        for (uint32_t i = 0; i < u->n_pairs; i++) {
+            struct uncertainty_pair *p = &u->pairs[i];
+            uint32_t shown = 0;
+            for (uint32_t k = 0; p->metric == 0 && k < p->n_top && shown < UNCERTAINTY_TOP; k++) {
+                if (!p->top[k].idle) {
+                    flip_step(u, &q, p, &p->top[k]);
+                }
+                shown += !p->top[k].idle;
+            }
+        }
+        answer(u, &q);
+    } while (q.n > 0);
+    free(q.v);
+}
 
-static void ask_machines(struct uncertainty *u, struct study *next)
+void uncertainty_run(struct uncertainty *u)
 {
     u->n_policies = u->plan->n_policies;
-    next->n = (uint64_t)u->machines.n_draws * UNCERTAINTY_REPEATS * u->n_policies;
-    next->cell = machine_cell;
-}
-
-/* All factors of all pairs advance together, a round at a time. The first that are not idle. */
-static void ask_flips(struct uncertainty *u, struct study *next)
-{
+    run_machines(u);
+    uncertainty_analyse(u);
+    find_flips(u);
     for (uint32_t i = 0; i < u->n_pairs; i++) {
-        struct uncertainty_pair *p = &u->pairs[i];
-        uint32_t shown = 0;
-        for (uint32_t k = 0; p->metric == 0 && k < p->n_top && shown < UNCERTAINTY_TOP; k++) {
-            if (!p->top[k].idle) {
-                go_on(u, p, &p->top[k]);
-            }
-            shown += !p->top[k].idle;
-        }
-    }
-    next->n = (uint64_t)u->n_asks * UNCERTAINTY_FLIP_RUNS * 2;
-    next->cell = flip_cell;
-}
-
-bool uncertainty_judge(void *ctx, const struct study_outcomes *came, struct study *next)
-{
-    struct uncertainty *u = ctx;
-    *next = (struct study){.how = u->plan->how, .samples = u->plan->samples, .ctx = u};
-    if (came == NULL) {
-        ask_machines(u, next);
-    } else if (u->value == NULL) {
-        take_machines(u, came);
-        uncertainty_analyse(u);
-        u->asks =
-            xcalloc((size_t)u->n_pairs * UNCERTAINTY_TOP * UNCERTAINTY_ENDS + 1, sizeof *u->asks);
-        ask_flips(u, next);
-    } else {
-        take_asks(u, came);
-        ask_flips(u, next);
-    }
-    for (uint32_t i = 0; next->n == 0 && i < u->n_pairs; i++) {
         uncertainty_conclude(&u->pairs[i]);
     }
-    u->runs += (uint32_t)next->n;
-    return next->n > 0;
 }
 
 void uncertainty_fini(struct uncertainty *u)
@@ -243,6 +253,5 @@ void uncertainty_fini(struct uncertainty *u)
     free(u->value);
     free(u->pairs);
     free(u->best_frac);
-    free(u->asks);
     *u = (struct uncertainty){0};
 }

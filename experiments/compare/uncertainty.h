@@ -44,7 +44,7 @@ struct uncertainty_share {
     double difference_file, difference_low, difference_high; /* with the factor alone there, run */
     double middle, difference_middle;                        /* halfway between those two, run */
     bool idle;      /* both ends of its range change nothing */
-    uint32_t round; /* of runs asked for */
+    uint32_t round; /* steps of the flip point so far */
 };
 
 struct uncertainty_pair { /* a policy against the baseline in one metric */
@@ -73,13 +73,10 @@ struct uncertainty {
     struct uncertainty_pair *pairs; /* owned; policy by policy, metric by metric */
     uint32_t n_pairs;
     double *best_frac; /* owned; [metric][policy]: share of machines on which it is best */
-    struct uncertainty_ask *asks; /* owned; of flip points */
-    uint32_t n_asks;
 };
 
-/* Runs the machines, then looks for the flip points of the first metric; ctx: struct uncertainty.
- * uncertainty_fini in every case. */
-study_judge uncertainty_judge;
+/* Runs the machines, then looks for the flip points of the first metric. */
+void uncertainty_run(struct uncertainty *u);
 void uncertainty_fini(struct uncertainty *u);
 
 /* Adds the results to a document of the caller's. */

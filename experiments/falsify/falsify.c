@@ -22,24 +22,18 @@ struct scenario {
     double loss; /* mean; NaN: out */
 };
 
-enum step { GIVEN, SEARCH, CONFIRM, GIVE_UP, GO_BACK, TELL, OVER };
-
 struct falsify {
     const struct falsify_options *o;
     const struct space *s;
     struct falsify_result *out;
-    enum step step;
-    struct space_point asked[2 * GENERATION]; /* what is measured now */
-    uint32_t n;
+    falsify_measure *measure;
+    void *ctx;
+    struct space_point nominal;
+    double *loss; /* owned; of the last measurement */
+    /* The generations. */
+    struct scenario w[2 * GENERATION];
     double mean[SPACE_MAX_AXES], width[SPACE_MAX_AXES];
     struct rng rng;
-    struct scenario worst; /* so far */
-    /* Of the shrinking: */
-    struct space_point nominal, p; /* where it is */
-    uint32_t order[SPACE_MAX_AXES], n_order, at;
-    bool smaller;    /* this time through all axes one was given up */
-    int halvings;    /* of the way back on the axis `at` */
-    double way_back; /* on it, the next step */
 };
 
 static double mean_of(const double *x, uint32_t n)
@@ -73,11 +67,11 @@ static void spread(struct falsify *h, uint32_t n)
             order[j] = i;
         }
         for (uint32_t i = 0; i < n; i++) {
-            h->asked[i].u[a] = (order[i] + rng_uniform(&h->rng)) / n;
+            h->w[i].p.u[a] = (order[i] + rng_uniform(&h->rng)) / n;
         }
     }
     free(order);
-    h->asked[0] = h->nominal;
+    h->w[0].p = h->nominal;
 }
 
 static void around(struct falsify *h, uint32_t n)
@@ -85,14 +79,15 @@ static void around(struct falsify *h, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t a = 0; a < h->s->n; a++) {
             double u = h->mean[a] + h->width[a] * rng_normal(&h->rng);
-            h->asked[i].u[a] = fmin(fmax(u, 0.0), 1.0);
+            h->w[i].p.u[a] = fmin(fmax(u, 0.0), 1.0);
         }
     }
 }
 
 /* Mean and width of the best of a generation, sorted. */
-static void learn(struct falsify *h, const struct scenario *w, uint32_t n, bool first)
+static void learn(struct falsify *h, uint32_t n, bool first)
 {
+    const struct scenario *w = h->w;
     uint32_t elite = n / ELITE_SHARE > 2 ? n / ELITE_SHARE : 2;
     while (elite > 0 && isnan(w[elite - 1].loss)) {
         elite--;
@@ -113,40 +108,48 @@ static void learn(struct falsify *h, const struct scenario *w, uint32_t n, bool 
     }
 }
 
-static void ask_one(struct falsify *h, enum step step, const struct space_point *p)
+static void measure(struct falsify *h, const struct space_point *points, uint32_t n_points,
+                    uint32_t first, uint32_t n)
 {
-    h->step = step;
-    h->asked[0] = *p;
-    h->n = 1;
+    h->loss = xrealloc(h->loss, ((size_t)n_points * n + 1) * sizeof *h->loss);
+    h->measure(h->ctx, &(struct falsify_ask){points, n_points, first, n}, h->loss);
 }
 
-static void ask_generation(struct falsify *h)
+/* One point, on seeds of its own. */
+static struct stats_interval confirm(struct falsify *h, const struct space_point *p, uint32_t first)
 {
-    uint32_t left = h->o->budget - h->out->n_tried;
-    bool first = h->out->n_tried == 0;
-    uint32_t n = first ? 2 * GENERATION : GENERATION;
-    h->step = SEARCH;
-    h->n = n < left ? n : left;
-    memset(h->asked, 0, sizeof h->asked);
-    (first ? spread : around)(h, h->n);
+    measure(h, p, 1, first, h->o->confirm);
+    return stats_mean(h->loss, h->o->confirm, STATS_LEVEL_FRAC);
 }
 
-static void take_generation(struct falsify *h, const double *loss)
+static void search(struct falsify *h)
 {
     struct falsify_result *out = h->out;
-    struct scenario w[2 * GENERATION];
-    bool first = out->n_tried == 0;
-    for (uint32_t i = 0; i < h->n; i++) {
-        uint32_t n = h->o->replications;
-        w[i] = (struct scenario){h->asked[i], mean_of(&loss[(size_t)i * n], n)};
-        out->n_out += isnan(w[i].loss) ? 1 : 0;
+    struct scenario worst = {.loss = (double)NAN};
+    while (out->n_tried < h->o->budget) {
+        struct space_point points[2 * GENERATION];
+        uint32_t left = h->o->budget - out->n_tried;
+        bool first = out->n_tried == 0;
+        uint32_t n = first ? 2 * GENERATION : GENERATION;
+        n = n < left ? n : left;
+        memset(h->w, 0, sizeof h->w);
+        (first ? spread : around)(h, n);
+        for (uint32_t i = 0; i < n; i++) {
+            points[i] = h->w[i].p;
+        }
+        uint32_t replications = h->o->replications;
+        measure(h, points, n, FIRST_SEARCH, replications);
+        for (uint32_t i = 0; i < n; i++) {
+            h->w[i].loss = mean_of(&h->loss[(size_t)i * replications], replications);
+            out->n_out += isnan(h->w[i].loss) ? 1 : 0;
+        }
+        qsort(h->w, n, sizeof *h->w, worse);
+        worst = worse(&h->w[0], &worst) < 0 ? h->w[0] : worst;
+        learn(h, n, first);
+        out->n_tried += n;
     }
-    qsort(w, h->n, sizeof *w, worse);
-    h->worst = worse(&w[0], &h->worst) < 0 ? w[0] : h->worst;
-    learn(h, w, h->n, first);
-    out->n_tried += h->n;
-    out->worst = h->worst.p;
-    out->worst_searched = h->worst.loss;
+    out->worst = worst.p;
+    out->worst_searched = worst.loss;
 }
 
 static bool loses(const struct falsify *h, const struct stats_interval *s)
@@ -154,12 +157,10 @@ static bool loses(const struct falsify *h, const struct stats_interval *s)
     return s->n == h->o->confirm && s->low > log1p(h->o->relevance_frac);
 }
 
-/* Axes in the order in which they are given up: nearest to nominal first. */
-static void order_axes(struct falsify *h)
+/* The axes that p changes, in the order in which they are given up: nearest to nominal first. */
+static uint32_t order_axes(const struct falsify *h, const struct space_point *p, uint32_t *order)
 {
-    const struct space_point *p = &h->p;
     const struct space_point *nominal = &h->nominal;
-    uint32_t *order = h->order;
     uint32_t n = 0;
     for (uint32_t a = 0; a < h->s->n; a++) {
         if (space_is_nominal(h->s, p, a)) {
@@ -172,121 +173,67 @@ static void order_axes(struct falsify *h)
         }
         order[i] = a;
     }
-    h->n_order = n;
-    h->at = 0;
+    return n;
 }
 
-/* The next smaller change: axes are given up until none can be, then each goes part of its way. */
-static void ask_change(struct falsify *h)
+/* Moves an axis of p to u if the policy still loses enough there. */
+static bool take_change(struct falsify *h, struct space_point *p, uint32_t axis, double u)
 {
-    while (h->at == h->n_order) {
-        if (h->step == GO_BACK) {
-            h->out->least = h->p;
-            ask_one(h, TELL, &h->p);
-            return;
+    struct space_point less = *p;
+    less.u[axis] = u;
+    struct stats_interval s = confirm(h, &less, FIRST_SHRINK);
+    bool taken = loses(h, &s) && s.mean >= KEPT_SHARE * h->out->worst_confirmed.mean;
+    *p = taken ? less : *p;
+    return taken;
+}
+
+/* Axes are given up until none can be; then each goes part of its way. */
+static struct space_point shrink(struct falsify *h)
+{
+    struct space_point p = h->out->worst;
+    uint32_t order[SPACE_MAX_AXES];
+    bool smaller = true;
+    while (smaller) {
+        uint32_t n = order_axes(h, &p, order);
+        smaller = false;
+        for (uint32_t i = 0; i < n; i++) {
+            smaller = take_change(h, &p, order[i], h->nominal.u[order[i]]) || smaller;
         }
-        h->step = h->smaller ? GIVE_UP : GO_BACK;
-        h->smaller = false;
-        order_axes(h);
     }
-    struct space_point less = h->p;
-    uint32_t a = h->order[h->at];
-    if (h->step == GO_BACK && h->halvings == 0) {
-        h->way_back = (h->nominal.u[a] - h->p.u[a]) / 2.0;
+    uint32_t n = order_axes(h, &p, order);
+    for (uint32_t i = 0; i < n; i++) {
+        double way_back = (h->nominal.u[order[i]] - p.u[order[i]]) / 2.0;
+        for (int k = 0; k < STEPS_BACK; k++, way_back /= 2.0) {
+            (void)take_change(h, &p, order[i], p.u[order[i]] + way_back);
+        }
     }
-    less.u[a] = h->step == GIVE_UP ? h->nominal.u[a] : h->p.u[a] + h->way_back;
-    ask_one(h, h->step, &less);
+    return p;
 }
 
-/* Takes the change if the policy still loses enough. */
-static void take_change(struct falsify *h, const struct stats_interval *s)
-{
-    if (loses(h, s) && s->mean >= KEPT_SHARE * h->out->worst_confirmed.mean) {
-        h->p = h->asked[0];
-        h->smaller = true;
-    }
-    h->way_back /= 2.0;
-    h->halvings = h->step == GO_BACK ? (h->halvings + 1) % STEPS_BACK : 0;
-    h->at += h->halvings == 0 ? 1 : 0;
-}
-
-struct falsify *falsify_open(const struct falsify_options *o, const struct space *s,
-                             struct falsify_result *out)
+void falsify_search(const struct falsify_options *o, const struct space *s, falsify_measure *by,
+                    void *ctx, struct falsify_result *out)
 {
     memset(out, 0, sizeof *out);
     out->least_first = FIRST_TELL;
     out->worst_confirmed = stats_mean(NULL, 0, STATS_LEVEL_FRAC);
     struct falsify *h = xcalloc(1, sizeof *h);
-    *h = (struct falsify){.o = o,
-                          .s = s,
-                          .out = out,
-                          .worst.loss = (double)NAN,
-                          .nominal = space_nominal(s),
-                          .smaller = true};
+    *h = (struct falsify){
+        .o = o, .s = s, .out = out, .measure = by, .ctx = ctx, .nominal = space_nominal(s)};
     rng_init(&h->rng, rng_key(o->seed, RNG_FALSIFY, 0, 0));
     for (uint32_t a = 0; a < s->n; a++) {
-        h->mean[a] = 0.5;
-        h->width[a] = 0.5;
+        h->mean[a] = h->width[a] = 0.5;
     }
-    ask_one(h, GIVEN, &h->nominal);
-    return h;
-}
-
-bool falsify_next(const struct falsify *h, struct falsify_ask *ask)
-{
-    static const uint32_t first[] = {
-        FIRST_CONFIRM, FIRST_SEARCH, FIRST_CONFIRM, FIRST_SHRINK, FIRST_SHRINK, FIRST_TELL, 0};
-    uint32_t n = h->step == SEARCH ? h->o->replications : h->o->confirm;
-    *ask = (struct falsify_ask){h->asked, h->n, first[h->step], n};
-    return h->step != OVER;
-}
-
-void falsify_take(struct falsify *h, const double *loss)
-{
-    struct falsify_result *out = h->out;
-    struct stats_interval s = {0};
-    out->n_scenarios += h->n;
-    if (h->step == SEARCH) {
-        take_generation(h, loss);
-    } else {
-        s = stats_mean(loss, h->o->confirm, STATS_LEVEL_FRAC);
+    out->given = confirm(h, &h->nominal, FIRST_CONFIRM);
+    search(h);
+    if (!isnan(out->worst_searched)) {
+        out->worst_confirmed = confirm(h, &out->worst, FIRST_CONFIRM);
+        out->found = loses(h, &out->worst_confirmed);
     }
-    switch (h->step) {
-    case GIVEN:
-        out->given = s;
-        ask_generation(h);
-        break;
-    case SEARCH:
-        if (out->n_tried < h->o->budget) {
-            ask_generation(h);
-        } else if (isnan(out->worst_searched)) {
-            h->step = OVER;
-        } else {
-            ask_one(h, CONFIRM, &out->worst);
-        }
-        break;
-    case CONFIRM:
-        out->worst_confirmed = s;
-        out->found = loses(h, &s);
-        h->p = out->worst;
-        h->step = OVER;
-        if (out->found) {
-            ask_change(h);
-        }
-        break;
-    case GIVE_UP:
-    case GO_BACK:
-        take_change(h, &s);
-        ask_change(h);
-        break;
-    default:
-        out->least_confirmed = s;
-        memcpy(out->least_loss, loss, h->o->confirm * sizeof *loss);
-        h->step = OVER;
+    if (out->found) {
+        out->least = shrink(h);
+        out->least_confirmed = confirm(h, &out->least, FIRST_TELL);
+        memcpy(out->least_loss, h->loss, o->confirm * sizeof *out->least_loss);
     }
-}
-
-void falsify_close(struct falsify *h)
-{
+    free(h->loss);
     free(h);
 }

@@ -45,22 +45,15 @@ struct falsify_result {
     struct stats_interval least_confirmed;
     double least_loss[FALSIFY_MAX_REPLICATIONS]; /* of its replications, from least_first on */
     uint32_t least_first;
-    uint32_t n_scenarios; /* measured in all */
 };
 
-/* A search between two measurements. It runs nothing: it asks for the losses of points over
- * replications first .. first + n - 1, and is given them. */
-struct falsify;
+/* Replications first .. first + n - 1 of every point. */
 struct falsify_ask {
-    const struct space_point *points; /* until the next falsify_take */
+    const struct space_point *points;
     uint32_t n_points, first, n;
 };
+/* Fills loss[point][replication]; NaN where it is not defined. */
+typedef void falsify_measure(void *ctx, const struct falsify_ask *ask, double *loss);
 
-/* All of them are borrowed until falsify_close; the result grows, and is whole in the end. */
-struct falsify *falsify_open(const struct falsify_options *o, const struct space *s,
-                             struct falsify_result *out);
-/* The next request of the search; false when it is over. */
-bool falsify_next(const struct falsify *f, struct falsify_ask *ask);
-/* loss[point][replication] of what was asked for; NaN where it is not defined. */
-void falsify_take(struct falsify *f, const double *loss);
-void falsify_close(struct falsify *f);
+void falsify_search(const struct falsify_options *o, const struct space *s,
+                    falsify_measure *measure, void *ctx, struct falsify_result *out);

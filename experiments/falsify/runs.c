@@ -12,10 +12,10 @@
 #include "sim/metrics/metric_table.h"
 
 /* A struct falsify_request for every row. */
-static void say(void *heard, const struct trace *t, FILE *to)
+static void write_requests(void *state, const struct trace *t, FILE *to)
 {
     for (size_t i = 0; i < t->n; i++) {
-        const struct explanation *x = explain_find(heard, t->rows[i].request_id);
+        const struct explanation *x = explain_find(state, t->rows[i].request_id);
         struct falsify_request r = {.x.finished = false};
         if (x != NULL) {
             r.x = *x;
@@ -26,30 +26,58 @@ static void say(void *heard, const struct trace *t, FILE *to)
     }
 }
 
-/* Cell number (point * n + replication) * FALSIFY_SIDES + side. In the worker, which ends
- * afterwards, so nothing is freed. */
-static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+/* A side of a scenario; `from` is its point and its space. */
+struct scenario {
+    const struct space *space;
+    const struct space_point *point;
+};
+
+static int load(struct study_cell *c, struct err *e)
 {
-    const struct falsify_runs *runs = ctx;
-    const struct falsify_ask *ask = &runs->ask;
-    uint32_t scenario = (uint32_t)(index / FALSIFY_SIDES);
+    const struct scenario *s = c->from;
     struct config_options *o = xmalloc(sizeof *o);
-    struct config *c = xcalloc(1, sizeof *c);
-    space_options(runs->space, &ask->points[scenario / ask->n], o);
-    *out = (struct study_cell){
-        .config = c,
-        .options = o,
-        .policy = runs->policy[index % FALSIFY_SIDES],
-        .seed = config_seed(runs->space->options->seed, ask->first + scenario % ask->n),
-    };
-    int rc = config_load(c, o, e);
-    if (rc == 0 && runs->search == NULL) {
-        out->heard = explain_new(&c->soc.machine, EXPLAIN_ALL);
-        explain_price(out->heard, &c->truth.model);
-        out->observer = explain_observer(out->heard);
-        out->say = say;
+    struct config *own = xcalloc(1, sizeof *own);
+    space_options(s->space, s->point, o);
+    c->options = o;
+    c->config = own;
+    return config_load(own, o, e);
+}
+
+static int load_explained(struct study_cell *c, struct err *e)
+{
+    int rc = load(c, e);
+    if (rc == 0) {
+        c->observer_state = explain_new(&c->config->soc.machine, EXPLAIN_ALL);
+        explain_price(c->observer_state, &c->config->truth.model);
+        c->observer = explain_observer(c->observer_state);
+        c->observer_write = write_requests;
     }
     return rc;
+}
+
+/* Both sides of every point in every replication: (point * n + replication) * FALSIFY_SIDES + side.
+ */
+static struct study_outcomes run_sides(struct falsify_runs *r, const struct falsify_ask *ask,
+                                       int (*with)(struct study_cell *c, struct err *e))
+{
+    uint32_t n = FALSIFY_SIDES * ask->n_points * ask->n;
+    struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
+    struct scenario *scenarios = xcalloc(ask->n_points + 1, sizeof *scenarios);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i / FALSIFY_SIDES;
+        scenarios[at / ask->n] = (struct scenario){r->space, &ask->points[at / ask->n]};
+        cells[i] = (struct study_cell){
+            .policy = r->policy[i % FALSIFY_SIDES],
+            .seed = config_seed(r->space->options->seed, ask->first + at % ask->n),
+            .load = with,
+            .from = &scenarios[at / ask->n],
+        };
+    }
+    struct study_outcomes runs = study_run(cells, n, &r->how);
+    r->n_runs += with == load ? n : 0;
+    free(scenarios);
+    free(cells);
+    return runs;
 }
 
 /* NaN where one of the two has no value. */
@@ -69,19 +97,15 @@ static void note_failures(struct falsify_runs *r, const struct study_outcome *si
     }
 }
 
-void falsify_runs_ask(struct falsify_runs *r, struct study *next)
+void falsify_simulate(void *ctx, const struct falsify_ask *ask, double *loss)
 {
-    *next = (struct study){
-        .n = FALSIFY_SIDES * r->ask.n_points * r->ask.n, .how = r->how, .ctx = r, .cell = cell};
-}
-
-void falsify_runs_take(struct falsify_runs *r, const struct study_outcomes *came, double *loss)
-{
-    for (uint32_t i = 0; i < came->n / FALSIFY_SIDES; i++) {
-        loss[i] = loss_of(r, &came->v[i * FALSIFY_SIDES]);
-        note_failures(r, &came->v[i * FALSIFY_SIDES]);
+    struct falsify_runs *r = ctx;
+    struct study_outcomes runs = run_sides(r, ask, load);
+    for (uint32_t i = 0; i < runs.n / FALSIFY_SIDES; i++) {
+        loss[i] = loss_of(r, &runs.v[i * FALSIFY_SIDES]);
+        note_failures(r, &runs.v[i * FALSIFY_SIDES]);
     }
-    r->n_runs += came->n;
+    study_outcomes_fini(&runs);
 }
 
 /* ---- the request that says why ---- */
@@ -112,8 +136,8 @@ static int64_t latency_ns(const struct falsify_request *r)
 static void take_reason(struct falsify_runs *r, const struct study_outcome *sides)
 {
     struct falsify_reason *out = &r->reason;
-    const struct falsify_request *a = sides[FALSIFY_POLICY].said;
-    const struct falsify_request *b = sides[FALSIFY_BASELINE].said;
+    const struct falsify_request *a = sides[FALSIFY_POLICY].observed;
+    const struct falsify_request *b = sides[FALSIFY_BASELINE].observed;
     const struct study_outcome *failed = a == NULL ? &sides[FALSIFY_POLICY] : NULL;
     failed = failed == NULL && b == NULL ? &sides[FALSIFY_BASELINE] : failed;
     if (failed != NULL) {
@@ -121,7 +145,7 @@ static void take_reason(struct falsify_runs *r, const struct study_outcome *side
         return;
     }
     int64_t most = 0;
-    for (size_t i = 0; i < sides[FALSIFY_POLICY].said_bytes / sizeof *a; i++) {
+    for (size_t i = 0; i < sides[FALSIFY_POLICY].observed_bytes / sizeof *a; i++) {
         int64_t longer = latency_ns(&a[i]) - latency_ns(&b[i]);
         if (a[i].x.finished && b[i].x.finished && of_class(r->metric, &a[i].x) && longer > most) {
             most = longer;
@@ -132,36 +156,15 @@ static void take_reason(struct falsify_runs *r, const struct study_outcome *side
     }
 }
 
-static void ask_reason(struct falsify_runs *r, struct study *next)
+void falsify_run(struct falsify_runs *r, const struct falsify_options *o,
+                 struct falsify_result *out)
 {
-    const struct falsify_result *found = r->result;
-    r->ask = (struct falsify_ask){&found->least, 1, worst_of(found, r->options->confirm), 1};
-    r->reason.seed = config_seed(r->space->options->seed, r->ask.first);
-    falsify_runs_ask(r, next);
-}
-
-bool falsify_judge(void *ctx, const struct study_outcomes *came, struct study *next)
-{
-    struct falsify_runs *r = ctx;
-    if (came == NULL) {
-        r->search = falsify_open(r->options, r->space, r->result);
-    } else if (r->search == NULL) {
-        take_reason(r, came->v);
-        return false;
-    } else {
-        double *loss = xmalloc((came->n / FALSIFY_SIDES + 1) * sizeof *loss);
-        falsify_runs_take(r, came, loss);
-        falsify_take(r->search, loss);
-        free(loss);
+    falsify_search(o, r->space, falsify_simulate, r, out);
+    if (out->found) {
+        struct falsify_ask worst = {&out->least, 1, worst_of(out, o->confirm), 1};
+        struct study_outcomes runs = run_sides(r, &worst, load_explained);
+        r->reason.seed = config_seed(r->space->options->seed, worst.first);
+        take_reason(r, runs.v);
+        study_outcomes_fini(&runs);
     }
-    if (falsify_next(r->search, &r->ask)) {
-        falsify_runs_ask(r, next);
-        return true;
-    }
-    falsify_close(r->search);
-    r->search = NULL;
-    if (r->result->found) {
-        ask_reason(r, next);
-    }
-    return r->result->found;
 }

@@ -23,27 +23,22 @@ struct falsify_reason {
 };
 
 struct falsify_runs {
-    const struct falsify_options *options; /* borrowed, as space, policies and result */
-    const struct space *space;
+    const struct space *space; /* borrowed, as the policies */
     const struct config_policy *policy[FALSIFY_SIDES];
     const char *metric;
     struct study_how how;
     uint32_t n_runs;
     uint32_t n_failed[FALSIFY_SIDES]; /* runs of one side that failed where the other's did not */
     char message[FALSIFY_SIDES][JOBS_MESSAGE_BYTES]; /* why the first of them did */
-    struct falsify_result *result;
-    struct falsify_reason reason; /* of the loss that is left in the end */
-    struct falsify *search;       /* owned, while it is judging; NULL when it explains */
-    struct falsify_ask ask;       /* what is running */
+    struct falsify_reason reason;                    /* of the loss that is left in the end */
 };
 
-/* The cells of r->ask, and their losses [point][replication]. Runs that fail, also those of a
- * scenario that cannot be (a request larger than the KV), give NaN. */
-void falsify_runs_ask(struct falsify_runs *r, struct study *next);
-void falsify_runs_take(struct falsify_runs *r, const struct study_outcomes *came, double *loss);
-/* A search on simulations, then the two runs that explain what was found; ctx: struct
- * falsify_runs. */
-study_judge falsify_judge;
+/* Simulates both sides; ctx: struct falsify_runs. Runs that fail, also those of a scenario that
+ * cannot be (a request larger than the KV), give NaN. */
+falsify_measure falsify_simulate;
+/* A search on simulations, then the two runs that explain its loss. */
+void falsify_run(struct falsify_runs *r, const struct falsify_options *o,
+                 struct falsify_result *out);
 
 /* All that was found, in text and as data. */
 void falsify_document(const struct falsify_options *o, const struct falsify_runs *runs,

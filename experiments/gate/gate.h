@@ -123,15 +123,14 @@ struct gate_run {
     bool own_seed;      /* ... from `seed`; else from the group's seed, mixed */
     uint64_t seed;
     struct study_how how;
-    struct gate_cells *cells; /* the results; borrowed, as e */
-    struct err *e;
-    struct gate_matrix *matrix; /* owned, while it is judging */
 };
 
-/* Asks for every policy of every group; ctx: struct gate_run. Runs that fail are counted in their
- * cell. Errors in e when the groups' machines, workloads or metrics are not valid (nothing is asked
- * for then); policies that are unknown only fail. gate_cells_fini is needed in both cases. */
-study_judge gate_measure;
+/* Runs every policy of every group. Runs that fail, also those of unknown policies, are counted in
+ * their cell. gate_cells_fini is needed in every case.
+ *
+ * It returns -EINVAL with errors when a group's machine, workload or metrics are not valid. Then
+ * nothing has run. */
+int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e);
 
 /* ---- judging (gate_judge.c) ---- */
 

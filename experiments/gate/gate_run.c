@@ -34,10 +34,12 @@ struct of_trace {
     double covariates[GATE_COVARIATES];
 };
 
-struct gate_matrix {
+struct matrix {
     const struct gate_run *run;
-    struct prepared *groups; /* owned */
-    struct task *tasks;      /* owned */
+    struct prepared *groups;      /* owned */
+    struct task *tasks;           /* owned; of a group's policy one after the other */
+    struct study_cell *cells;     /* owned; by task */
+    struct config_policy *labels; /* owned; by cell of the results */
     uint32_t n_tasks;
 };
 
@@ -113,21 +115,13 @@ static struct of_trace of_trace(const struct prepared *g, uint32_t replication)
 
 /* ---- runs ---- */
 
-/* In the worker, which ends afterwards. Another binary knows its own policies. */
-static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+/* In the worker. */
+static int load(struct study_cell *c, struct err *e)
 {
-    const struct gate_matrix *m = ctx;
-    const struct task *k = &m->tasks[index];
-    const struct prepared *g = &m->groups[k->group];
     struct config_policy *p = xcalloc(1, sizeof *p);
-    p->label = g->group->policies[k->policy];
-    *out = (struct study_cell){.config = &g->config,
-                               .options = &g->options,
-                               .policy = p,
-                               .seed = config_seed(g->seed, k->replication),
-                               .arrivals = CONFIG_AS_WRITTEN,
-                               .binary = m->run->binary};
-    return out->binary != NULL ? 0 : config_policy_parse(p, p->label, e);
+    int rc = config_policy_parse(p, c->policy->label, e);
+    c->policy = p;
+    return rc;
 }
 
 static void check_metrics(struct prepared *g, struct err *e)
@@ -225,7 +219,7 @@ static void take(struct gate_cell *c, const struct task *k, const struct study_o
 
 /* Bit per metric of the group that a run does not know. Of this binary the machine says it, since a
  * store does not tell what is undefined in a run from what is not there. */
-static uint32_t missing_of(const struct gate_matrix *m, const struct task *k,
+static uint32_t missing_of(const struct matrix *m, const struct task *k,
                            const struct study_outcome *o)
 {
     const struct prepared *g = &m->groups[k->group];
@@ -253,8 +247,7 @@ static void drop_missing(struct gate_cell *c, uint32_t missing)
 }
 
 /* Tasks of a group's policy follow one another, and meet the same traces as its other policies'. */
-static void collect(const struct gate_matrix *m, const struct study_outcomes *o,
-                    struct gate_cells *out)
+static void collect(const struct matrix *m, const struct study_outcomes *o, struct gate_cells *out)
 {
     uint32_t *missing = xcalloc(out->n + 1, sizeof *missing);
     struct of_trace *traces = NULL;
@@ -281,7 +274,7 @@ static void collect(const struct gate_matrix *m, const struct study_outcomes *o,
 }
 
 /* Cells and tasks of all groups. Longest groups do not matter: jobs are short. */
-static void lay_out(struct gate_matrix *m, const struct gate_baseline *b, struct gate_cells *out)
+static void lay_out(struct matrix *m, const struct gate_baseline *b, struct gate_cells *out)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < b->n_groups; i++) {
@@ -289,20 +282,32 @@ static void lay_out(struct gate_matrix *m, const struct gate_baseline *b, struct
         out->n += b->groups[i].n_policies;
     }
     m->tasks = xcalloc(n + 1, sizeof *m->tasks);
+    m->cells = xcalloc(n + 1, sizeof *m->cells);
     out->v = xcalloc(out->n + 1, sizeof *out->v);
+    m->labels = xcalloc(out->n + 1, sizeof *m->labels);
     uint32_t cell = 0;
     for (uint32_t i = 0; i < b->n_groups; i++) {
         const struct gate_group *g = &b->groups[i];
         for (uint32_t p = 0; p < g->n_policies; p++, cell++) {
             cell_init(&out->v[cell], g, g->policies[p]);
-            for (uint32_t k = 0; k < g->replications; k++) {
-                m->tasks[m->n_tasks++] = (struct task){i, p, k, cell};
+            m->labels[cell].label = g->policies[p];
+            for (uint32_t k = 0; k < g->replications; k++, m->n_tasks++) {
+                m->tasks[m->n_tasks] = (struct task){i, p, k, cell};
+                m->cells[m->n_tasks] =
+                    (struct study_cell){.config = &m->groups[i].config,
+                                        .options = &m->groups[i].options,
+                                        .policy = &m->labels[cell],
+                                        .seed = config_seed(m->groups[i].seed, k),
+                                        .arrivals = CONFIG_AS_WRITTEN,
+                                        .binary = m->run->binary,
+                                        /* another binary knows its own policies */
+                                        .load = m->run->binary == NULL ? load : NULL};
             }
         }
     }
 }
 
-static void matrix_free(struct gate_matrix *m)
+static void matrix_fini(struct matrix *m)
 {
     for (uint32_t i = 0; i < m->run->baseline->n_groups; i++) {
         config_fini(&m->groups[i].config);
@@ -310,31 +315,25 @@ static void matrix_free(struct gate_matrix *m)
     }
     free(m->groups);
     free(m->tasks);
-    free(m);
+    free(m->cells);
+    free(m->labels);
 }
 
-bool gate_measure(void *ctx, const struct study_outcomes *came, struct study *next)
+int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e)
 {
-    struct gate_run *r = ctx;
-    if (came != NULL) {
-        collect(r->matrix, came, r->cells);
-        matrix_free(r->matrix);
-        return false;
-    }
     const struct gate_baseline *b = r->baseline;
-    size_t before = r->e->n;
-    struct gate_matrix *m = xcalloc(1, sizeof *m);
-    *m = (struct gate_matrix){.run = r, .groups = xcalloc(b->n_groups + 1, sizeof *m->groups)};
-    *r->cells = (struct gate_cells){NULL, 0};
+    size_t before = e->n;
+    struct matrix m = {.run = r, .groups = xcalloc(b->n_groups + 1, sizeof *m.groups)};
+    *out = (struct gate_cells){NULL, 0};
     for (uint32_t i = 0; i < b->n_groups; i++) {
-        prepare(&m->groups[i], &b->groups[i], r, r->e);
+        prepare(&m.groups[i], &b->groups[i], r, e);
     }
-    if (r->e->n > before) {
-        matrix_free(m);
-        return false;
+    if (e->n == before) {
+        lay_out(&m, b, out);
+        struct study_outcomes runs = study_run(m.cells, m.n_tasks, &r->how);
+        collect(&m, &runs, out);
+        study_outcomes_fini(&runs);
     }
-    lay_out(m, b, r->cells);
-    r->matrix = m;
-    *next = (struct study){.n = m->n_tasks, .how = r->how, .ctx = m, .cell = cell};
-    return true;
+    matrix_fini(&m);
+    return e->n == before ? 0 : -EINVAL;
 }

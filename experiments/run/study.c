@@ -14,26 +14,17 @@
 #include "sim/base/memory.h"
 
 struct running {
-    const struct study *study;
-    struct study_names *names; /* owned until keep_all hands them on */
-    uint64_t next;             /* cell, where the study does not say */
+    const struct study_stream *study;
+    struct study_names *names; /* owned until study_run hands them on */
+    bool reads;                /* found runs come with their values */
 };
 
 /* ---- in the parent ---- */
 
 static bool next_cell(void *ctx, uint64_t *job)
 {
-    struct running *r = ctx;
-    if (r->study->next != NULL) {
-        return r->study->next(r->study->ctx, job);
-    }
-    *job = r->next;
-    return r->next++ < r->study->n;
-}
-
-static const char *kept_of(const struct study *s)
-{
-    return s->kept != NULL ? s->kept : "*";
+    const struct study_stream *s = ((const struct running *)ctx)->study;
+    return s->next(s->ctx, job);
 }
 
 /* The names of an outcome, as they stand one after the other. */
@@ -94,13 +85,13 @@ static void read_values(struct store *s, struct study_outcome *o, struct study_n
 static bool is_wanted(void *ctx, uint64_t job, const char *key)
 {
     struct running *running = ctx;
-    const struct study *s = running->study;
+    const struct study_stream *s = running->study;
     if (strncmp(key, STUDY_ASKS_CONFIGURATION, strlen(STUDY_ASKS_CONFIGURATION)) == 0) {
         return !store_has_configuration(s->how.store, key + strlen(STUDY_ASKS_CONFIGURATION));
     }
     struct study_outcome o = {.found = true};
-    o.run = store_find(s->how.store, key, kept_of(s));
-    if (o.run != 0 && s->reads) {
+    o.run = store_find(s->how.store, key, s->kept);
+    if (o.run != 0 && running->reads) {
         read_values(s->how.store, &o, &running->names);
     }
     if (o.run != 0) {
@@ -122,7 +113,7 @@ static void free_names(struct study_names *names)
 }
 
 /* Keeps a run; the same run may have come in from elsewhere meanwhile. */
-static int64_t keep(const struct study *s, const struct study_record *record,
+static int64_t keep(const struct study_stream *s, const struct study_record *record,
                     const struct study_names *names, const double *values)
 {
     if (record->tree[0] != '\0') {
@@ -131,13 +122,13 @@ static int64_t keep(const struct study *s, const struct study_record *record,
         /* Before the run that names it: a store that was cut off never names what is not there. */
         store_configuration(s->how.store, hash, record->tree);
     }
-    return store_put(s->how.store, &record->run, kept_of(s), names->v, values, names->n);
+    return store_put(s->how.store, &record->run, s->kept, names->v, values, names->n);
 }
 
 static void take(void *ctx, uint64_t job, const struct job_result *r)
 {
     struct running *running = ctx;
-    const struct study *s = running->study;
+    const struct study_stream *s = running->study;
     if (r->status == 0 && r->data == NULL) { /* found: told when it was asked for */
         return;
     }
@@ -148,8 +139,8 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
         study_record_read(r->data, r->size, &record);
         o.names = intern(&running->names, record.names, record.names_bytes, record.n);
         o.values = record.values;
-        o.said = record.said;
-        o.said_bytes = record.said_bytes;
+        o.observed = record.observed;
+        o.observed_bytes = record.observed_bytes;
         if (s->how.store != NULL && record.run.fingerprint[0] != '\0') {
             o.run = keep(s, &record, o.names, o.values);
         }
@@ -159,7 +150,7 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
 
 static bool goes_on(void *ctx)
 {
-    const struct study *s = ((const struct running *)ctx)->study;
+    const struct study_stream *s = ((const struct running *)ctx)->study;
     if (s->how.store != NULL) {
         /* At every look of the pool, so that an interrupted study loses no more than the last
          * moment. */
@@ -175,11 +166,12 @@ static void work(void *ctx, uint64_t job, struct pool_worker *w, struct job_resu
 
 static int stream(struct running *r)
 {
-    const struct study *s = r->study;
+    const struct study_stream *s = r->study;
     struct pool pool = {.parallel = s->how.parallel,
-                        .jobs_per_worker = s->cells_per_worker > 0 ? s->cells_per_worker : 1,
+                        .jobs_per_worker =
+                            s->how.cells_per_worker > 0 ? s->how.cells_per_worker : 1,
                         .cpu_limit_s = s->how.cpu_limit_s,
-                        .memory_limit_bytes = s->memory_limit_bytes,
+                        .memory_limit_bytes = s->how.memory_limit_bytes,
                         .ctx = r,
                         .next = next_cell,
                         .wanted = is_wanted,
@@ -193,21 +185,35 @@ static int stream(struct running *r)
     return rc;
 }
 
+int study_stream(const struct study_stream *s)
+{
+    struct running r = {.study = s};
+    int rc = stream(&r);
+    free_names(r.names);
+    return rc;
+}
+
 /* ---- all in memory ---- */
 
 struct batch {
-    const struct study *study;
-    struct study_outcomes *out;
-    struct running running;
+    const struct study_cell *cells;
+    struct study_outcomes out;
     bool *ended; /* owned; by cell */
-    uint32_t done;
+    uint32_t next, done;
     struct progress progress;
 };
 
+static bool next_of_batch(void *ctx, uint64_t *index)
+{
+    struct batch *b = ctx;
+    *index = b->next;
+    return b->next++ < b->out.n;
+}
+
 static int cell_of_batch(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
-    const struct batch *b = ctx;
-    return b->study->cell(b->study->ctx, index, out, e);
+    *out = ((const struct batch *)ctx)->cells[index];
+    return out->load != NULL ? out->load(out, e) : 0;
 }
 
 static void *copy(const void *data, size_t bytes)
@@ -220,67 +226,45 @@ static void *copy(const void *data, size_t bytes)
 static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome *o)
 {
     struct batch *b = ctx;
-    struct study_outcome *out = &b->out->v[index];
+    struct study_outcome *out = &b->out.v[index];
     *out = *o;
     /* The outcome is the stream's, valid for this call only. */
     out->values = o->values != NULL ? copy(o->values, o->names->n * sizeof *out->values) : NULL;
-    out->said = o->said_bytes > 0 ? copy(o->said, o->said_bytes) : NULL;
+    out->observed = o->observed_bytes > 0 ? copy(o->observed, o->observed_bytes) : NULL;
     b->ended[index] = true;
     progress_show(&b->progress, ++b->done);
 }
 
-static void keep_all(const struct study *s, struct study_outcomes *out)
+struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
+                                const struct study_how *how)
 {
-    /* These would be called with the ctx of another study, as they know it. */
-    SIM_ASSERT(s->next == NULL && s->keeps == NULL && s->go_on == NULL);
-    uint32_t n = (uint32_t)s->n;
-    study_outcomes_open(out, n);
-    if (n == 0) {
-        return;
-    }
-    struct batch b = {.study = s, .out = out, .ended = xcalloc(n, sizeof *b.ended)};
-    struct study streamed = *s;
+    struct batch b = {.cells = cells, .ended = xcalloc((size_t)n + 1, sizeof *b.ended)};
+    study_outcomes_open(&b.out, n);
+    struct study_stream s = {.how = *how,
+                             .kept = "*",
+                             .ctx = &b,
+                             .cell = cell_of_batch,
+                             .next = next_of_batch,
+                             .done = done_of_batch};
     /* No more processes than cells: each would be started for nothing. */
-    streamed.how.parallel = s->how.parallel < n ? s->how.parallel : n;
-    streamed.reads = true;
-    streamed.ctx = &b;
-    streamed.cell = cell_of_batch;
-    streamed.done = done_of_batch;
-    b.running.study = &streamed;
-    progress_start(&b.progress, s->how.progress, n);
-    int rc = stream(&b.running);
+    s.how.parallel = how->parallel < n ? how->parallel : n;
+    struct running running = {.study = &s, .reads = true};
+    progress_start(&b.progress, how->progress, n);
+    int rc = n > 0 ? stream(&running) : 0;
     progress_end(&b.progress);
     if (rc == -ENOMEM) { /* the machine's fault, not the cell's: no result without it */
         out_of_memory(0);
     }
     for (uint32_t i = 0; i < n && rc != 0; i++) { /* not even one process */
         if (!b.ended[i]) {
-            out->v[i].status = -EIO;
-            (void)snprintf(out->v[i].message, JOBS_MESSAGE_BYTES, "cannot start a process: %s",
+            b.out.v[i].status = -EIO;
+            (void)snprintf(b.out.v[i].message, JOBS_MESSAGE_BYTES, "cannot start a process: %s",
                            strerror(-rc));
         }
     }
-    out->names = b.running.names;
+    b.out.names = running.names;
     free(b.ended);
-}
-
-static void tell_each(const struct study *s, struct study_outcomes *out)
-{
-    struct running r = {.study = s};
-    *out = (struct study_outcomes){.rc = stream(&r)};
-    free_names(r.names);
-}
-
-void study_run(study_judge *judge, void *ctx)
-{
-    struct study_outcomes o = {0};
-    struct study s = {0};
-    for (bool more = judge(ctx, NULL, &s); more;) {
-        (s.done != NULL ? tell_each : keep_all)(&s, &o);
-        s = (struct study){0};
-        more = judge(ctx, &o, &s);
-        study_outcomes_fini(&o);
-    }
+    return b.out;
 }
 
 void study_outcomes_open(struct study_outcomes *o, uint32_t n)
@@ -298,7 +282,7 @@ void study_outcomes_fini(struct study_outcomes *o)
 {
     for (uint32_t i = 0; i < o->n; i++) {
         free(o->v[i].values);
-        free(o->v[i].said);
+        free(o->v[i].observed);
     }
     free(o->v);
     free_names(o->names);

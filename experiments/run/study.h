@@ -1,7 +1,6 @@
-/* A study: cells {configuration, policy, workload, seed}, each simulated in a worker process, and
- * what came of each. A judge says which cells it needs and reads outcomes; runs are started here,
- * and here only looked up: with a store, cells that it holds are not run again, and new ones are
- * kept. */
+/* Runs: a list of cells {configuration, policy, workload, seed} goes in, and one outcome per cell
+ * comes back. Each cell is simulated in a worker process. With a store, cells that it holds are not
+ * run again, and new ones are kept. */
 #pragma once
 
 #include "experiments/run/config.h"
@@ -15,16 +14,22 @@ struct study_cell {
     const struct config_policy *policy;   /* of another binary only its label */
     uint64_t seed; /* of workload and noise: equal seeds meet equal requests */
     struct config_arrivals arrivals;
-    bool only_first;     /* the first request alone: can a policy start at all? */
-    double warmup_s;     /* requests that arrive before are in no distribution */
-    const char *binary;  /* another xpusim that runs it, never looked up; NULL: this one */
-    const void *context; /* information for a clairvoyant policy (sched.context), or NULL; then */
-    const char *told;    /* ... the same as a text, by which the store knows it */
+    enum runner_samples samples;
+    bool only_first;            /* the first request alone: can a policy start at all? */
+    double warmup_s;            /* requests that arrive before are in no distribution */
+    const char *binary;         /* another xpusim that runs it, never looked up; NULL: this one */
+    const void *policy_context; /* information for a clairvoyant policy (sched.context), or NULL */
+    const char *context_key;    /* the context as a text, by which the store knows it */
+    /* Completes the cell in its worker, as loading a configuration costs the parent nothing there.
+     * Memory that it allocates need not be freed. 0, or -errno with an error added, which becomes
+     * the run's message. NULL: the cell is complete. */
+    int (*load)(struct study_cell *c, struct err *e);
+    const void *from; /* for load */
     /* An observer of the run, and a function that writes the analysis's data from it. Such a run is
      * never looked up and not kept. NULL: none. */
     struct observer *observer;
-    void (*say)(void *heard, const struct trace *t, FILE *to);
-    void *heard;
+    void (*observer_write)(void *state, const struct trace *t, FILE *to);
+    void *observer_state;
 };
 
 /* Names of values, shared by the outcomes that have the same. */
@@ -43,54 +48,49 @@ struct study_outcome {
     bool found;                       /* it was there already */
     const struct study_names *names;  /* the run's metrics, then its counters (counters.NAME) */
     double *values;                   /* by names; NULL when it failed */
-    void *said;                       /* what cell.say wrote; NULL: nothing */
-    size_t said_bytes;
+    void *observed;                   /* by observer_write; NULL: nothing */
+    size_t observed_bytes;
 };
 
 /* How runs are made; no result depends on it. */
 struct study_how {
-    uint32_t parallel;   /* at once */
-    double cpu_limit_s;  /* of a run; 0: none */
-    bool progress;       /* a bar on stderr */
-    struct store *store; /* what it holds is not run again; or NULL */
-};
-
-struct study {
-    uint64_t n; /* cells, numbered from 0 */
-    struct study_how how;
+    uint32_t parallel;         /* at once */
+    double cpu_limit_s;        /* of a run; 0: none */
+    bool progress;             /* a bar on stderr */
+    struct store *store;       /* what it holds is not run again; or NULL */
     uint32_t cells_per_worker; /* of one process, then a fresh one; 0: 1. More costs less, where no
                                   policy from outside can leave anything behind */
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
-    enum runner_samples samples;
-    bool reads;       /* found runs come with their values (always, where done is NULL) */
-    const char *kept; /* what `keeps` keeps, as the store calls it; NULL: "*", everything */
-    void *ctx;        /* borrowed */
-    /* Called in the worker. Its allocations need not be freed unless cells_per_worker is large. 0,
-     * or -errno with an error added. */
-    int (*cell)(void *ctx, uint64_t index, struct study_cell *out, struct err *e);
-    bool (*keeps)(void *ctx, const char *name); /* in the worker; NULL: all */
-    /* In the parent. Number of the next cell, false when there is none now; NULL: 0 .. n - 1. */
-    bool (*next)(void *ctx, uint64_t *index);
-    /* In the parent: a cell is done, in any order. Borrowed. With it no outcome is kept: for
-     * studies too large to be in memory. NULL: the judge is given all outcomes together, and keeps,
-     * next and go_on are NULL too. */
-    void (*done)(void *ctx, uint64_t index, const struct study_outcome *o);
-    bool (*go_on)(void *ctx); /* every 50 ms; false stops everything */
 };
 
 struct study_outcomes {
-    struct study_outcome *v; /* owned */
+    struct study_outcome *v; /* owned; by cell */
     uint32_t n;
     struct study_names *names; /* owned */
-    int rc;                    /* of a study with `done`: 0 or -errno as pool_run */
 };
 
-/* An analysis; it runs nothing. It receives the outcomes of the jobs that it asked for last (NULL:
- * none yet), and writes the next jobs into `next` (zeroed before). Everything it borrows must stay
- * until the outcomes have come. Returns false when it is done. */
-typedef bool study_judge(void *ctx, const struct study_outcomes *came, struct study *next);
-/* Runs what a judge asks for, until it knows. Cells that fail do not stop the others. */
-void study_run(study_judge *judge, void *ctx);
+/* Runs all cells, and returns when they are done. Cells that fail do not stop the others.
+ * study_outcomes_fini frees the result. */
+struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
+                                const struct study_how *how);
+
+/* Cells that come one by one and whose outcomes nobody keeps: for more of them than memory holds.
+ */
+struct study_stream {
+    struct study_how how;
+    const char *kept; /* what `keeps` keeps, as the store calls it */
+    void *ctx;        /* borrowed */
+    /* Called in the worker. */
+    int (*cell)(void *ctx, uint64_t index, struct study_cell *out, struct err *e);
+    bool (*keeps)(void *ctx, const char *name); /* in the worker; NULL: all */
+    /* In the parent. Number of the next cell, false when there is none. */
+    bool (*next)(void *ctx, uint64_t *index);
+    /* In the parent: a cell is done, in any order. Borrowed. Found runs come without values. */
+    void (*done)(void *ctx, uint64_t index, const struct study_outcome *o);
+    bool (*go_on)(void *ctx); /* every 50 ms; false stops everything; NULL: never stops */
+};
+/* 0 or -errno as pool_run. */
+int study_stream(const struct study_stream *s);
 
 /* n outcomes that nobody ran, to be read from a store. */
 void study_outcomes_open(struct study_outcomes *o, uint32_t n);

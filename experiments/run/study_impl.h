@@ -15,12 +15,12 @@ struct study_record {
     double *values;
     const char *names; /* one after the other, each with its zero */
     size_t names_bytes;
-    void *said; /* by the cell */
-    size_t said_bytes;
+    void *observed; /* by the cell */
+    size_t observed_bytes;
 };
 
 /* In the worker: the cell of this number. */
-void study_work(const struct study *s, uint64_t index, struct pool_worker *w,
+void study_work(const struct study_stream *s, uint64_t index, struct pool_worker *w,
                 struct job_result *out);
 
 /* In the parent: the record in what a worker sent, which it points into. */

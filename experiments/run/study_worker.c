@@ -24,10 +24,10 @@ static void fail(struct job_result *out, const char *message)
 
 /* ---- what is sent ---- */
 
-/* Of fixed size, followed by the values, the names, what was said, and the texts of struct
+/* Of fixed size, followed by the values, the names, what was observed, and the texts of struct
  * store_run. */
 struct head {
-    uint64_t n, names_bytes, said_bytes, seed, config_hash, trace_hash;
+    uint64_t n, names_bytes, observed_bytes, seed, config_hash, trace_hash;
     double rate_scale;
 };
 
@@ -35,9 +35,9 @@ struct values {
     double *v;   /* owned */
     char *names; /* owned: one after the other */
     size_t n, names_bytes;
-    FILE *texts; /* fills names */
-    char *said;  /* owned; NULL: nothing */
-    size_t said_bytes;
+    FILE *texts;    /* fills names */
+    char *observed; /* owned; NULL: nothing */
+    size_t observed_bytes;
 };
 
 static void values_open(struct values *x, size_t most)
@@ -46,7 +46,8 @@ static void values_open(struct values *x, size_t most)
     x->texts = memory_stream(&x->names, &x->names_bytes);
 }
 
-static void values_add(struct values *x, const struct study *s, const char *name, double value)
+static void values_add(struct values *x, const struct study_stream *s, const char *name,
+                       double value)
 {
     if (s->keeps == NULL || s->keeps(s->ctx, name)) {
         x->v[x->n++] = value + 0.0; /* -0 is 0: a store has one zero */
@@ -61,7 +62,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
     memory_stream_close(x->texts, &x->names);
     struct head h = {.n = x->n,
                      .names_bytes = x->names_bytes,
-                     .said_bytes = x->said_bytes,
+                     .observed_bytes = x->observed_bytes,
                      .seed = run->seed,
                      .config_hash = run->config_hash,
                      .trace_hash = run->trace_hash,
@@ -71,8 +72,8 @@ static void send(struct values *x, const struct store_run *run, const char *tree
     (void)fwrite(&h, sizeof h, 1, f);
     (void)fwrite(x->v, sizeof *x->v, x->n, f);
     (void)fwrite(x->names, 1, x->names_bytes, f);
-    if (x->said_bytes > 0) { /* most observers say nothing: there is no text then */
-        (void)fwrite(x->said, 1, x->said_bytes, f);
+    if (x->observed_bytes > 0) { /* most cells observe nothing: there is no text then */
+        (void)fwrite(x->observed, 1, x->observed_bytes, f);
     }
     const char *const texts[] = {run->fingerprint, run->soc,    run->llm,     run->workload,
                                  run->policy,      run->params, run->verdict, tree};
@@ -84,7 +85,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
     out->data = data;
     free(x->v);
     free(x->names);
-    free(x->said);
+    free(x->observed);
 }
 
 void study_record_read(void *data, size_t size, struct study_record *out)
@@ -92,15 +93,15 @@ void study_record_read(void *data, size_t size, struct study_record *out)
     struct head h;
     char *at = data;
     memcpy(&h, at, sizeof h);
-    *out =
-        (struct study_record){.n = h.n, .names_bytes = h.names_bytes, .said_bytes = h.said_bytes};
+    *out = (struct study_record){
+        .n = h.n, .names_bytes = h.names_bytes, .observed_bytes = h.observed_bytes};
     at += sizeof h;
     out->values = (double *)(void *)at;
     at += h.n * sizeof *out->values;
     out->names = at;
     at += h.names_bytes;
-    out->said = at;
-    at += h.said_bytes;
+    out->observed = at;
+    at += h.observed_bytes;
     const char *texts[8];
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         texts[i] = at;
@@ -124,8 +125,7 @@ void study_record_read(void *data, size_t size, struct study_record *out)
 /* ---- runs ---- */
 
 /* What makes a run what it is: the fingerprint, and what that leaves out. */
-static void put_key(const struct study *s, const struct study_cell *c, const struct trace *t,
-                    struct text *key)
+static void put_key(const struct study_cell *c, const struct trace *t, struct text *key)
 {
     char *fingerprint = config_fingerprint(c->config, c->policy, t, c->seed);
     text_string(key, fingerprint);
@@ -137,15 +137,15 @@ static void put_key(const struct study *s, const struct study_cell *c, const str
     if (c->warmup_s > 0.0) {
         text_format(key, " warmup_s=%.17g", c->warmup_s);
     }
-    if (s->samples != RUNNER_SAMPLES_AUTO) {
-        text_string(key, s->samples == RUNNER_SAMPLES_SKETCH ? " sketch" : " exact");
+    if (c->samples != RUNNER_SAMPLES_AUTO) {
+        text_string(key, c->samples == RUNNER_SAMPLES_SKETCH ? " sketch" : " exact");
     }
-    if (c->context != NULL) {
-        text_format(key, " told=%s", c->told);
+    if (c->policy_context != NULL) {
+        text_format(key, " told=%s", c->context_key);
     }
 }
 
-static void put_counters(struct values *x, const struct study *s, const struct sim_result *r)
+static void put_counters(struct values *x, const struct study_stream *s, const struct sim_result *r)
 {
     char name[sizeof((struct metric *)0)->name];
     for (int i = 0; i < COUNTER_COUNT; i++) {
@@ -158,7 +158,7 @@ static void put_counters(struct values *x, const struct study *s, const struct s
     }
 }
 
-static void pack(const struct study *s, const struct study_cell *c, const struct trace *t,
+static void pack(const struct study_stream *s, const struct study_cell *c, const struct trace *t,
                  const struct runner_result *r, const char *key, struct pool_worker *w,
                  struct job_result *out)
 {
@@ -168,10 +168,10 @@ static void pack(const struct study *s, const struct study_cell *c, const struct
         values_add(&x, s, r->metrics.v[i].name, r->metrics.v[i].value);
     }
     put_counters(&x, s, &r->sim);
-    if (c->say != NULL) {
-        FILE *said = memory_stream(&x.said, &x.said_bytes);
-        c->say(c->heard, t, said);
-        memory_stream_close(said, &x.said);
+    if (c->observer_write != NULL) {
+        FILE *to = memory_stream(&x.observed, &x.observed_bytes);
+        c->observer_write(c->observer_state, t, to);
+        memory_stream_close(to, &x.observed);
     }
     struct store_run run = {.fingerprint = ""};
     char *tree = NULL;
@@ -196,13 +196,14 @@ static void pack(const struct study *s, const struct study_cell *c, const struct
     cJSON_free(tree);
 }
 
-static void simulate(const struct study *s, const struct study_cell *c, const struct trace *t,
-                     const char *key, struct pool_worker *w, struct job_result *out)
+static void simulate(const struct study_stream *s, const struct study_cell *c,
+                     const struct trace *t, const char *key, struct pool_worker *w,
+                     struct job_result *out)
 {
     struct err e = ERR_INIT;
-    struct runner_options opt = {.samples = s->samples,
+    struct runner_options opt = {.samples = c->samples,
                                  .warmup_s = c->warmup_s,
-                                 .policy_context = c->context,
+                                 .policy_context = c->policy_context,
                                  .observer = c->observer};
     struct runner_result r;
     if (runner_run(c->config, c->policy, t, c->seed, &opt, &r, &e) != 0) {
@@ -215,7 +216,7 @@ static void simulate(const struct study *s, const struct study_cell *c, const st
 }
 
 /* By another binary: its metrics. An older one may give no number of its verdict. */
-static void simulate_there(const struct study *s, const struct study_cell *c,
+static void simulate_there(const struct study_stream *s, const struct study_cell *c,
                            struct job_result *out)
 {
     char message[JOBS_MESSAGE_BYTES];
@@ -258,7 +259,7 @@ static void leave_first(struct trace *t)
     t->hash = hash_string(t->hash, "the first");
 }
 
-void study_work(const struct study *s, uint64_t index, struct pool_worker *w,
+void study_work(const struct study_stream *s, uint64_t index, struct pool_worker *w,
                 struct job_result *out)
 {
     struct study_cell c = {0};
@@ -274,9 +275,9 @@ void study_work(const struct study *s, uint64_t index, struct pool_worker *w,
             leave_first(&t);
         }
         struct text key = {0};
-        bool kept = s->how.store != NULL && c.say == NULL;
+        bool kept = s->how.store != NULL && c.observer_write == NULL;
         if (kept) {
-            put_key(s, &c, &t, &key);
+            put_key(&c, &t, &key);
         }
         if (!kept || pool_wanted(w, text_end(&key))) {
             simulate(s, &c, &t, text_end(&key), w, out);

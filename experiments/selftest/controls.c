@@ -94,30 +94,44 @@ size_t controls_count(void)
     return sizeof controls / sizeof controls[0];
 }
 
-/* Cell number (control * 2 + is it changed) * REPLICATIONS + replication. In the worker, which ends
- * afterwards, so nothing is freed. */
-static int cell(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
+/* In the worker: the set-up of a control, or the demo's where `from` is NULL. */
+static int load(struct study_cell *out, struct err *e)
 {
-    const struct control *of = &controls[index / REPLICATIONS / 2];
-    bool changed = index / REPLICATIONS % 2 != 0;
+    const struct control *of = out->from;
     struct config_options *o = xmalloc(sizeof *o);
     struct config *c = xcalloc(1, sizeof *c);
     struct config_policy *p = xcalloc(1, sizeof *p);
-    (void)ctx;
     *o = config_options_default();
     o->llm = "llama-3.1-8b";
-    for (int i = 0; i < SETS_MAX && changed && of->sets[i] != NULL; i++) {
+    for (int i = 0; of != NULL && i < SETS_MAX && of->sets[i] != NULL; i++) {
         o->sets[o->n_sets++] = xstrdup(of->sets[i]);
     }
-    *out = (struct study_cell){.config = c,
-                               .options = o,
-                               .policy = p,
-                               .seed = config_seed(o->seed, (uint32_t)(index % REPLICATIONS)),
-                               .arrivals = {1.0, 1.0, changed && of->swap_classes}};
+    out->config = c;
+    out->options = o;
+    out->policy = p;
+    out->arrivals.swap_classes = of != NULL && of->swap_classes;
     return config_load(c, o, e) == 0 &&
-                   config_policy_parse(p, changed ? of->policy : POLICY, e) == 0
+                   config_policy_parse(p, of != NULL ? of->policy : POLICY, e) == 0
                ? 0
                : -EINVAL;
+}
+
+/* Number (control * 2 + is it changed) * REPLICATIONS + replication. */
+static struct study_outcomes run_cells(void)
+{
+    enum { N = sizeof controls / sizeof controls[0] * 2 * REPLICATIONS };
+    struct study_cell cells[N];
+    const struct config_options o = config_options_default();
+    for (uint32_t i = 0; i < N; i++) {
+        bool changed = i / REPLICATIONS % 2 != 0;
+        cells[i] = (struct study_cell){
+            .seed = config_seed(o.seed, i % REPLICATIONS),
+            .arrivals = CONFIG_AS_WRITTEN,
+            .load = load,
+            .from = changed ? &controls[i / REPLICATIONS / 2] : NULL,
+        };
+    }
+    return study_run(cells, N, &(struct study_how){.parallel = 2, .cpu_limit_s = 60.0});
 }
 
 /* Values of one metric over the replications; false with a message when a run failed. */
@@ -140,7 +154,7 @@ static bool moved(const struct stats_paired *p, enum direction d)
     return d == UP ? f == STATS_HIGHER : d == DOWN ? f == STATS_LOWER : f != STATS_LOWER;
 }
 
-static size_t judge(const struct study_outcomes *came, struct document *d)
+size_t controls_run(struct document *d)
 {
     static const struct frame_column columns[] = {
         {.name = "control", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_NAME},
@@ -151,13 +165,14 @@ static size_t judge(const struct study_outcomes *came, struct document *d)
         {.name = "why", .kind = FRAME_TEXT},
     };
     size_t wrong = 0;
+    struct study_outcomes runs = run_cells();
     struct frame *f = DOCUMENT_FRAME(d, "controls", 0, columns);
     for (size_t i = 0; i < controls_count(); i++) {
         const struct control *c = &controls[i];
         double base[REPLICATIONS];
         double changed[REPLICATIONS];
         const char *name = c->changed_metric == NULL ? c->metric : c->changed_metric;
-        const struct study_outcome *of = &came->v[i * 2 * REPLICATIONS];
+        const struct study_outcome *of = &runs.v[i * 2 * REPLICATIONS];
         bool ok = values_of(of, c->metric, base) && values_of(of + REPLICATIONS, name, changed);
         struct stats_paired p = stats_paired(changed, base, REPLICATIONS, STATS_LEVEL_FRAC);
         p.relevance_frac = 0.0; /* small moves count too: is there the mechanism at all? */
@@ -170,18 +185,6 @@ static size_t judge(const struct study_outcomes *came, struct document *d)
                                          : "not down",
                   found, ok ? "ok" : "NOT AS PREDICTED", c->why);
     }
+    study_outcomes_fini(&runs);
     return wrong;
-}
-
-bool controls_judge(void *ctx, const struct study_outcomes *came, struct study *next)
-{
-    struct controls *c = ctx;
-    if (came != NULL) {
-        c->wrong = judge(came, c->d);
-        return false;
-    }
-    *next = (struct study){.n = controls_count() * 2 * REPLICATIONS,
-                           .how = {.parallel = 2, .cpu_limit_s = 60.0},
-                           .cell = cell};
-    return true;
 }

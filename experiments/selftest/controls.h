@@ -4,14 +4,9 @@
 
 #include <stddef.h>
 
-#include "experiments/run/study.h"
 #include "experiments/shell/document.h"
 
-/* Asks for the runs of all controls, and adds a row each; ctx: struct controls. */
-struct controls {
-    struct document *d;
-    size_t wrong; /* how many did not move as predicted */
-};
-study_judge controls_judge;
+/* Runs all controls, and adds a row each. Returns how many did not move as predicted. */
+size_t controls_run(struct document *d);
 /* How many there are. */
 size_t controls_count(void);

@@ -38,11 +38,9 @@ struct sweep {
     uint32_t first, until;
     uint64_t next_point;
     uint32_t next_replication;
-    int rc;          /* of the last round */
     uint8_t *closed; /* owned, by point, with `until`; else NULL */
     uint64_t noted;  /* point that is known to be in the store; UINT64_MAX: none */
     struct progress progress;
-    struct sigaction old_int, old_term;
     struct loaded loaded; /* in workers only */
 };
 
@@ -208,8 +206,8 @@ static uint64_t close_points(struct sweep *s)
     return open;
 }
 
-/* The next replications of the points that are open. */
-static void ask_round(struct sweep *s, uint64_t open, struct study *next)
+/* The next replications of the points that are open: 0 or -errno as study_stream. */
+static int run_round(struct sweep *s, uint64_t open)
 {
     const struct spec *spec = s->spec;
     uint32_t until = s->until + spec->replications;
@@ -219,59 +217,39 @@ static void ask_round(struct sweep *s, uint64_t open, struct study *next)
     s->next_replication = s->first;
     s->progress.total += s->closed != NULL ? open * (s->until - s->first)
                                            : of_shard(s->opt, spec_runs(spec, s->until));
-    *next = (struct study){.how = s->opt->how,
-                           .cells_per_worker = JOBS_PER_WORKER,
-                           .memory_limit_bytes = s->opt->memory_limit_bytes,
-                           .kept = spec->kept,
-                           .ctx = s,
-                           .cell = cell,
-                           .keeps = keeps,
-                           .next = next_cell,
-                           .done = done,
-                           .go_on = go_on};
-    next->how.store = s->store;
+    struct study_stream stream = {.how = s->opt->how,
+                                  .kept = spec->kept,
+                                  .ctx = s,
+                                  .cell = cell,
+                                  .keeps = keeps,
+                                  .next = next_cell,
+                                  .done = done,
+                                  .go_on = go_on};
+    stream.how.store = s->store;
+    stream.how.cells_per_worker = JOBS_PER_WORKER;
+    stream.how.memory_limit_bytes = s->opt->memory_limit_bytes;
+    return study_stream(&stream);
 }
 
 /* Rounds of replications, until every interval is narrow enough. */
-bool sweep_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+static int run_rounds(struct sweep *s)
 {
-    struct sweep *s = ctx;
     uint64_t open = of_shard(s->opt, s->spec->n_points);
-    if (came != NULL) {
-        s->rc = came->rc;
-        if (s->rc != 0 || s->closed == NULL) {
-            return false;
-        }
+    int rc = run_round(s, open);
+    while (rc == 0 && s->closed != NULL) {
         open = close_points(s);
         if (open == 0 || s->until == s->spec->max_replications) {
             s->result->points_open = open;
-            return false;
+            break;
         }
+        rc = run_round(s, open);
     }
-    ask_round(s, open, next);
-    return true;
+    return rc;
 }
 
 int64_t sweep_experiment(const struct spec *spec, struct store *store)
 {
     return store_experiment(store, spec->name, XPUSIM_VERSION " " XPUSIM_REVISION, spec->canonical);
-}
-
-struct sweep *sweep_open(const struct spec *spec, struct store *store,
-                         const struct sweep_options *opt, struct sweep_result *out)
-{
-    *out = (struct sweep_result){.experiment = sweep_experiment(spec, store)};
-    struct sweep *s = xcalloc(1, sizeof *s);
-    *s = (struct sweep){
-        .spec = spec, .store = store, .opt = opt, .result = out, .noted = UINT64_MAX};
-    progress_start(&s->progress, opt->how.progress, 0);
-    s->closed = spec->n_until > 0 ? xcalloc(spec->n_points, 1) : NULL;
-    /* Asked and not done in the handler: what has been computed is stored first. */
-    struct sigaction action = {.sa_handler = ask_stop};
-    stop_asked = 0;
-    (void)sigaction(SIGINT, &action, &s->old_int);
-    (void)sigaction(SIGTERM, &action, &s->old_term);
-    return s;
 }
 
 static double mean_of(struct sweep *s, uint64_t point, const char *metric, double *values)
@@ -308,19 +286,33 @@ static void find_extrapolated(struct sweep *s)
     free(values);
 }
 
-int sweep_close(struct sweep *s, struct err *e)
+int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
+              struct sweep_result *out, struct err *e)
 {
-    int rc = s->rc;
-    (void)sigaction(SIGINT, &s->old_int, NULL);
-    (void)sigaction(SIGTERM, &s->old_term, NULL);
+    *out = (struct sweep_result){.experiment = sweep_experiment(spec, store)};
+    struct sweep *s = xcalloc(1, sizeof *s);
+    *s = (struct sweep){
+        .spec = spec, .store = store, .opt = opt, .result = out, .noted = UINT64_MAX};
+    progress_start(&s->progress, opt->how.progress, 0);
+    s->closed = spec->n_until > 0 ? xcalloc(spec->n_points, 1) : NULL;
+    /* Asked and not done in the handler: what has been computed is stored first. */
+    struct sigaction action = {.sa_handler = ask_stop};
+    struct sigaction old_int;
+    struct sigaction old_term;
+    stop_asked = 0;
+    (void)sigaction(SIGINT, &action, &old_int);
+    (void)sigaction(SIGTERM, &action, &old_term);
+    int rc = run_rounds(s);
+    (void)sigaction(SIGINT, &old_int, NULL);
+    (void)sigaction(SIGTERM, &old_term, NULL);
     progress_end(&s->progress);
-    s->result->interrupted = rc == -EINTR;
+    out->interrupted = rc == -EINTR;
     if (rc == 0) {
         /* Only when all of the shard is there: merge --complete goes by it. */
-        store_finished(s->store, s->result->experiment, s->opt->shard, s->opt->shards);
+        store_finished(store, out->experiment, opt->shard, opt->shards);
         find_extrapolated(s);
     }
-    bool written = store_ok(s->store);
+    bool written = store_ok(store);
     free(s->closed);
     free(s);
     if (rc == -ENOMEM) {

@@ -9,7 +9,7 @@
 #include "experiments/sweep/spec.h"
 
 struct sweep_options {
-    struct study_how how;   /* the store is sweep_open's */
+    struct study_how how;   /* the store is sweep_run's */
     uint32_t shard, shards; /* this one of so many: run number i belongs to i % shards, or, with
                                `until`, all runs of point i */
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
@@ -31,12 +31,9 @@ struct sweep_result {
  * revision. */
 int64_t sweep_experiment(const struct spec *spec, struct store *store);
 
-/* Opens an experiment for sweep_judge. All is borrowed until sweep_close. From here to there SIGINT
- * and SIGTERM stop it; afterwards they have their former meaning again. Memory does not grow with
- * the number of runs; with `until` it takes 8 bytes per point. */
-struct sweep *sweep_open(const struct spec *spec, struct store *store,
-                         const struct sweep_options *opt, struct sweep_result *out);
-study_judge sweep_judge;
-/* 0, or -errno with an error added when the store or the processes failed; failed runs are results
- * here. */
-int sweep_close(struct sweep *s, struct err *e);
+/* Runs an experiment. Meanwhile SIGINT and SIGTERM stop it; afterwards they have their former
+ * meaning again. Memory does not grow with the number of runs; with `until` it takes 8 bytes per
+ * point. 0, or -errno with an error added when the store or the processes failed; failed runs are
+ * results here. */
+int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
+              struct sweep_result *out, struct err *e);

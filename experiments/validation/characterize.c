@@ -276,46 +276,34 @@ static void put_schemes(const struct compare_result *r, uint32_t rate, struct fr
     }
 }
 
-static void take_schemes(struct characterize *s, const struct study_outcomes *came)
+static void study_schemes(const struct characterize *k, struct frame *rows, struct err *e)
 {
-    struct compare_result r;
-    compare_take(&s->plan, came, &r);
-    if (r.n_failures > 0) {
-        (void)err_add(s->e, "characterize schemes: %s", r.failures[0].message);
-    } else {
-        put_schemes(&r, s->rate, s->rows);
+    struct config_policy policies[N_SCHEMES] = {0};
+    for (int i = 0; i < N_SCHEMES; i++) {
+        (void)config_policy_parse(&policies[i], schemes[i].policy, e);
     }
-    compare_result_fini(&r);
-}
-
-static bool schemes_judge(struct characterize *s, const struct study_outcomes *came,
-                          struct study *next)
-{
-    if (came != NULL) {
-        take_schemes(s, came);
-    } else {
-        s->policies = xcalloc(N_SCHEMES, sizeof *s->policies);
-        for (int i = 0; i < N_SCHEMES; i++) {
-            (void)config_policy_parse(&s->policies[i], schemes[i].policy, s->e);
-        }
-    }
-    if (s->rate++ == MOST_RATE) {
-        free(s->policies);
-        return false;
-    }
-    s->at = *s->options;
-    (void)snprintf(s->workload, sizeof s->workload,
-                   "mixed:reactive_per_min=%u,proactive_per_min=%u,duration_s=900", s->rate * 2,
-                   s->rate * 4);
-    s->at.workload = s->workload;
-    s->plan = (struct compare_plan){.config = s->config,
-                                    .options = &s->at,
-                                    .policies = s->policies,
+    for (uint32_t rate = 1; rate <= MOST_RATE; rate++) {
+        char workload[96];
+        (void)snprintf(workload, sizeof workload,
+                       "mixed:reactive_per_min=%u,proactive_per_min=%u,duration_s=900", rate * 2,
+                       rate * 4);
+        struct config_options at = *k->options;
+        at.workload = workload;
+        struct compare_plan plan = {.config = k->config,
+                                    .options = &at,
+                                    .policies = policies,
                                     .n_policies = N_SCHEMES,
-                                    .replications = s->replications,
-                                    .how = s->how};
-    compare_ask(&s->plan, next);
-    return true;
+                                    .replications = k->replications,
+                                    .how = k->how};
+        struct compare_result r;
+        compare_run(&plan, &r);
+        if (r.n_failures > 0) {
+            (void)err_add(e, "characterize schemes: %s", r.failures[0].message);
+        } else {
+            put_schemes(&r, rate, rows);
+        }
+        compare_result_fini(&r);
+    }
 }
 
 /* ---- how sure ---- */
@@ -362,9 +350,8 @@ const char *characterize_study(size_t i)
     return i < sizeof studies / sizeof studies[0] ? studies[i].name : NULL;
 }
 
-bool characterize_judge(void *ctx, const struct study_outcomes *came, struct study *next)
+void characterize_run(const struct characterize *k, struct frame *rows, struct err *e)
 {
-    struct characterize *k = ctx;
     const size_t n = sizeof studies / sizeof studies[0];
     size_t i = 0;
     while (i < n && strcmp(studies[i].name, k->study) != 0) {
@@ -375,19 +362,15 @@ bool characterize_judge(void *ctx, const struct study_outcomes *came, struct stu
         for (i = 0; i < n; i++) {
             text_item(&names, ", ", studies[i].name);
         }
-        (void)err_add(k->e, "characterize %s: must be one of %s", k->study, text_end(&names));
+        (void)err_add(e, "characterize %s: must be one of %s", k->study, text_end(&names));
         text_fini(&names);
-        return false;
+    } else if (studies[i].fill != NULL) {
+        studies[i].fill(k->config, rows, e);
+    } else if (studies[i].of == NULL) {
+        study_schemes(k, rows, e);
+    } else {
+        for (uint8_t d = 0; d < k->config->soc.machine.n_devices; d++) {
+            studies[i].of(k->config, d, rows);
+        }
     }
-    if (studies[i].fill != NULL) {
-        studies[i].fill(k->config, k->rows, k->e);
-        return false;
-    }
-    if (studies[i].of == NULL) {
-        return schemes_judge(k, came, next);
-    }
-    for (uint8_t d = 0; d < k->config->soc.machine.n_devices; d++) {
-        studies[i].of(k->config, d, k->rows);
-    }
-    return false;
 }

@@ -23,24 +23,16 @@
 /* The columns of all studies: study, device, what, x_name, x, metric, value, unit. */
 void characterize_columns(struct frame *f);
 
-/* One study; ctx of characterize_judge, which adds its rows. Errors in e: no such study, a run that
- * failed. */
+/* One study. */
 struct characterize {
     const char *study; /* borrowed, as all of these */
     const struct config *config;
     const struct config_options *options;
     uint32_t replications; /* of schemes */
     struct study_how how;  /* of schemes */
-    struct frame *rows;
-    struct err *e;
-    /* of schemes, while it is judging */
-    struct config_policy *policies;
-    struct config_options at;
-    struct compare_plan plan;
-    char workload[96];
-    uint32_t rate;
 };
-study_judge characterize_judge;
+/* Adds its rows. Errors: no such study, a run that failed. */
+void characterize_run(const struct characterize *k, struct frame *rows, struct err *e);
 
 #define CHARACTERIZE_SCHEMES "schemes" /* the one that simulates */
 /* The i-th study, in the order above, or NULL. */

@@ -58,9 +58,7 @@ static void sweep_once(uint32_t jobs, int fd)
     struct sweep_result r;
     double before_s = clock_processor_s(RUSAGE_SELF);
     double begin_s = clock_now_s();
-    struct sweep *s = sweep_open(&spec, store, &opt, &r);
-    study_run(sweep_judge, s);
-    (void)sweep_close(s, &e);
+    (void)sweep_run(&spec, store, &opt, &r, &e);
     (void)store_close(store, &e);
     struct figures f = {
         .wall_s = clock_now_s() - begin_s,

@@ -38,10 +38,8 @@ static void run_study(const char *name)
                              .config = &config,
                              .options = &options,
                              .replications = 2,
-                             .how = {.parallel = 1, .cpu_limit_s = 600.0},
-                             .rows = rows,
-                             .e = &err};
-    study_run(characterize_judge, &k);
+                             .how = {.parallel = 1, .cpu_limit_s = 600.0}};
+    characterize_run(&k, rows, &err);
 }
 
 static void study(const char *name)

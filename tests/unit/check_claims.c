@@ -42,9 +42,7 @@ static int read_text(const char *quantities, const char *checks)
 
 static int evaluate(const struct quantities_options *o)
 {
-    struct claims_run r = {.claims = &claims, .options = o, .e = &err};
-    study_run(claims_judge, &r);
-    return r.rc;
+    return claims_run(&claims, o, &err);
 }
 
 static double evaluated(uint32_t check)

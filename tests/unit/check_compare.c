@@ -85,8 +85,8 @@ START_TEST(results_do_not_depend_on_workers_or_order_of_policies)
     struct compare_plan many = plan_of(turned, 2, 4);
     struct compare_result a;
     struct compare_result b;
-    study_run(compare_judge, &(struct compare){one, &a});
-    study_run(compare_judge, &(struct compare){many, &b});
+    compare_run(&one, &a);
+    compare_run(&many, &b);
     ck_assert_uint_eq(a.n_failures, 0);
     ck_assert_uint_eq(b.n_failures, 0);
     expect_same(&a, 0, &b, 1);
@@ -130,7 +130,7 @@ START_TEST(policies_meet_the_same_requests_and_replications_differ)
 {
     struct compare_plan plan = plan_of(policies, 2, 2);
     struct compare_result r;
-    study_run(compare_judge, &(struct compare){plan, &r});
+    compare_run(&plan, &r);
     const double *a = compare_values(&r, 0, "reactive.arrival_rate_req_per_min");
     const double *b = compare_values(&r, 1, "reactive.arrival_rate_req_per_min");
     for (uint32_t k = 0; k < REPLICATIONS; k++) {
@@ -150,7 +150,7 @@ START_TEST(the_first_replication_is_a_plain_run_with_the_seed)
 {
     struct compare_plan plan = plan_of(policies, 1, 1);
     struct compare_result r;
-    study_run(compare_judge, &(struct compare){plan, &r});
+    compare_run(&plan, &r);
     struct trace t;
     struct runner_options ro = {.samples = RUNNER_SAMPLES_EXACT};
     struct runner_result single;
@@ -180,7 +180,7 @@ START_TEST(a_policy_that_crashes_costs_its_own_runs_only)
     struct config_policy both[2] = {policies[2], policies[0]};
     struct compare_plan plan = plan_of(both, 2, 2);
     struct compare_result r;
-    study_run(compare_judge, &(struct compare){plan, &r});
+    compare_run(&plan, &r);
     ck_assert_uint_eq(r.n_failures, REPLICATIONS);
     for (uint32_t i = 0; i < r.n_failures; i++) {
         ck_assert_uint_eq(r.failures[i].policy, 0);

@@ -59,8 +59,9 @@ static uint32_t changed(const struct space_point *p)
 /* min(ln(reactive rate / 8), ln(0.5 / NPU rate)): above 0 only with more than 8 a minute on an NPU
  * of less than half the speed, and at most ln(12 / 8) = 0.405 within the bounds. Its noise has a
  * standard deviation of 0.02. */
-static void formula(double sign, const struct falsify_ask *ask, double *loss)
+static void formula(void *ctx, const struct falsify_ask *ask, double *loss)
 {
+    double sign = *(const double *)ctx;
     for (uint32_t i = 0; i < ask->n_points * ask->n; i++) {
         const struct space_point *at = &ask->points[i / ask->n];
         double rate = log(value(at, "reactive_per_min") / 8.0);
@@ -77,18 +78,9 @@ static const struct falsify_options wide = {.metric = "reactive.e2e_s.mean",
                                             .relevance_frac = 0.01,
                                             .seed = 1};
 
-static void search_by(void (*measure)(double sign, const struct falsify_ask *ask, double *loss),
-                      double sign)
+static void search_by(falsify_measure *measure, double sign)
 {
-    static double loss[4096];
-    struct falsify *f = falsify_open(&wide, &space, &result);
-    struct falsify_ask ask;
-    while (falsify_next(f, &ask)) {
-        ck_assert_uint_le(ask.n_points * ask.n, sizeof loss / sizeof loss[0]);
-        measure(sign, &ask, loss);
-        falsify_take(f, loss);
-    }
-    falsify_close(f);
+    falsify_search(&wide, &space, measure, &sign, &result);
 }
 
 /* Half of what was confirmed must stay: with 0.405 found, both logarithms stay above 0.2, so the
@@ -124,10 +116,11 @@ END_TEST
 
 /* Every world loses 5 % on average, by 1.05 and -0.95 in turn: of the 12 of a confirmation the
  * interval reaches from about -0.6 to 0.7, far below the relevance. */
-static void wavering(double sign, const struct falsify_ask *ask, double *loss)
+static void wavering(void *ctx, const struct falsify_ask *ask, double *loss)
 {
+    (void)ctx;
     for (uint32_t i = 0; i < ask->n_points * ask->n; i++) {
-        loss[i] = sign * (0.05 + (i % 2 == 0 ? 1.0 : -1.0));
+        loss[i] = 0.05 + (i % 2 == 0 ? 1.0 : -1.0);
     }
 }
 
@@ -141,10 +134,11 @@ START_TEST(a_mean_alone_is_no_weakness)
 }
 END_TEST
 
-static void undefined(double sign, const struct falsify_ask *ask, double *loss)
+static void undefined(void *ctx, const struct falsify_ask *ask, double *loss)
 {
+    (void)ctx;
     for (uint32_t i = 0; i < ask->n_points * ask->n; i++) {
-        loss[i] = (double)NAN * sign;
+        loss[i] = (double)NAN;
     }
 }
 
@@ -192,14 +186,12 @@ static void search_by_runs(const struct config_policy *a, const struct config_po
     o.budget = budget;
     o.replications = 1;
     o.confirm = 4;
-    *runs = (struct falsify_runs){.options = &o,
-                                  .space = &space,
+    *runs = (struct falsify_runs){.space = &space,
                                   .policy = {a, b},
                                   .metric = o.metric,
                                   .how.parallel = worker_processors(),
-                                  .how.cpu_limit_s = 60.0,
-                                  .result = &result};
-    study_run(falsify_judge, runs);
+                                  .how.cpu_limit_s = 60.0};
+    falsify_run(runs, &o, &result);
 }
 
 START_TEST(planted_policy_is_found_out_and_explained)
@@ -230,18 +222,6 @@ START_TEST(planted_policy_is_found_out_and_explained)
 }
 END_TEST
 
-static double loss;
-
-static bool measures_once(void *ctx, const struct study_outcomes *came, struct study *next)
-{
-    if (came != NULL) {
-        falsify_runs_take(ctx, came, &loss);
-        return false;
-    }
-    falsify_runs_ask(ctx, next);
-    return true;
-}
-
 /* A world in which one of the two has no value is no draw: nothing is known of it. */
 START_TEST(a_loss_without_a_value_is_none)
 {
@@ -252,10 +232,9 @@ START_TEST(a_loss_without_a_value_is_none)
                                 .policy = {&a, &a},
                                 .metric = wide.metric,
                                 .how.parallel = 1,
-                                .how.cpu_limit_s = 60.0,
-                                .ask = {&p, 1, 0, 1}};
-    loss = 0.0;
-    study_run(measures_once, &runs);
+                                .how.cpu_limit_s = 60.0};
+    double loss = 0.0;
+    falsify_simulate(&runs, &(struct falsify_ask){&p, 1, 0, 1}, &loss);
     ck_assert(isnan(loss));
     close_space();
 }

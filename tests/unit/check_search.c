@@ -16,23 +16,23 @@ struct machine_model {
     bool broken;
 };
 
-static int measure(struct machine_model *m, double scale, uint32_t from, uint32_t to,
-                   double *const *values, double *rates, char *message)
+static const char *measure(void *ctx, double scale, uint32_t from, uint32_t to,
+                           struct search_looked *into)
 {
+    struct machine_model *m = ctx;
     m->calls++;
     if (m->broken) {
-        (void)snprintf(message, JOBS_MESSAGE_BYTES, "it broke");
-        return -EIO;
+        return "it broke";
     }
     for (uint32_t k = from; k < to; k++) {
         uint64_t key = rng_key(m->seed, RNG_TEST, k, (uint64_t)llround(scale * 1e6));
         double left = 1.0 - scale / m->capacity;
         double latency = left > 0.001 ? 1.0 / left : 1000.0;
-        values[0][k] = latency * (1.0 + m->noise * rng_normal_of_key(key));
-        values[1][k] = left <= 0.0 ? 1.0 : 0.0;
-        rates[k] = 60.0 * scale;
+        into->values[0][k] = latency * (1.0 + m->noise * rng_normal_of_key(key));
+        into->values[1][k] = left <= 0.0 ? 1.0 : 0.0;
+        into->rates[k] = 60.0 * scale;
     }
-    return 0;
+    return NULL;
 }
 
 static struct search_options options_of(double limit)
@@ -50,15 +50,7 @@ static struct search_result result;
 
 static void find(const struct search_options *o, struct machine_model *m)
 {
-    struct search s;
-    struct search_ask ask;
-    char message[JOBS_MESSAGE_BYTES];
-    search_open(&s, o, &result);
-    while (search_next(&s, &ask)) {
-        int rc = measure(m, ask.scale, ask.from, ask.to, s.values, s.rates, message);
-        search_take(&s, rc != 0 ? message : NULL);
-    }
-    search_close(&s);
+    search_by(o, measure, m, &result);
 }
 
 START_TEST(without_noise_the_bracket_closes_on_the_known_rate)
@@ -201,7 +193,7 @@ START_TEST(a_look_adds_replications_of_the_plan)
                                 .how.cpu_limit_s = 60.0,
                                 .arrivals = CONFIG_AS_WRITTEN};
     struct compare_result r;
-    study_run(compare_judge, &(struct compare){plan, &r});
+    compare_run(&plan, &r);
     const double *x = compare_values(&r, 0, "reactive.arrived");
     double mean = 0.0;
     for (int i = 0; i < 16; i++) {
@@ -213,7 +205,7 @@ START_TEST(a_look_adds_replications_of_the_plan)
                                .min_replications = 2,
                                .precision_frac = 0.5,
                                .confidence_frac = 0.95};
-    study_run(search_judge, &(struct search_runs){&o, plan, &result, {0}});
+    search_run(&o, &plan, 0, &result);
     bool found = false;
     for (uint32_t i = 0; i < result.n_tests; i++) {
         const struct search_test *t = &result.tests[i];
@@ -228,27 +220,34 @@ START_TEST(a_look_adds_replications_of_the_plan)
 }
 END_TEST
 
-/* Half of the replications 1, half 3, the SLO at their mean: no look decides. Each asks for as many
- * as there were, of the same rate: 0 to 10, 10 to 20, 20 to 40. */
+/* Values 1 and 3 in turn; the looks so far into ctx. */
+static const char *undecided(void *ctx, double scale, uint32_t from, uint32_t to,
+                             struct search_looked *into)
+{
+    uint32_t *looks = ctx;
+    if (scale == 1.0) {
+        static const uint32_t begins[] = {0, 10, 20, 40};
+        ck_assert_uint_lt(*looks, 4);
+        ck_assert_uint_eq(from, begins[*looks]);
+        ck_assert_uint_eq(to, from == 0 ? 10 : 2 * from);
+        (*looks)++;
+    }
+    for (uint32_t k = from; k < to; k++) {
+        into->values[0][k] = k % 2 == 0 ? 1.0 : 3.0;
+        into->values[1][k] = 0.0;
+        into->rates[k] = 60.0;
+    }
+    return NULL;
+}
+
+/* Half of the replications 1, half 3, the SLO at their mean: no look decides. Each takes as many
+ * as there were, of the same rate: 0 to 10, 10 to 20, 20 to 40, 40 to 80. */
 START_TEST(a_further_look_asks_for_further_replications)
 {
     struct search_options o = options_of(2.0);
-    struct search s;
-    struct search_ask ask;
-    search_open(&s, &o, &result);
-    for (uint32_t n = 0; n <= 20; n = ask.to) {
-        ck_assert(search_next(&s, &ask));
-        ck_assert_double_eq(ask.scale, 1.0);
-        ck_assert_uint_eq(ask.from, n);
-        ck_assert_uint_eq(ask.to, n == 0 ? 10 : 2 * n);
-        for (uint32_t k = n; k < ask.to; k++) {
-            s.values[0][k] = k % 2 == 0 ? 1.0 : 3.0;
-            s.values[1][k] = 0.0;
-            s.rates[k] = 60.0;
-        }
-        search_take(&s, NULL);
-    }
-    search_close(&s);
+    uint32_t looks = 0;
+    search_by(&o, undecided, &looks, &result);
+    ck_assert_uint_eq(looks, 4);
 }
 END_TEST
 

@@ -153,14 +153,20 @@ static struct compare_plan plan_of(const struct config_policy *p, uint32_t n, ui
                                  .arrivals = CONFIG_AS_WRITTEN};
 }
 
+static struct compare_result given;
+
 static void run_tune(const struct compare_plan *plan, uint32_t budget, struct tune *out)
 {
     struct tune_options o = {budget, REPLICATIONS, "all.e2e_s.mean"};
-    struct compare_result given;
     ck_assert_int_eq(tune_check(plan, &o, &err), 0);
-    study_run(compare_judge, &(struct compare){*plan, &given});
-    tune_open(out, plan, &o, &given);
-    study_run(tune_judge, out);
+    compare_run(plan, &given);
+    tune_run(out, plan, &o, &given);
+}
+
+static void end_tune(struct tune *t)
+{
+    tune_fini(t);
+    compare_result_fini(&given);
 }
 
 /* The mean of the objective over the training replications, run one by one. */
@@ -204,7 +210,7 @@ START_TEST(the_best_of_the_drawn_configurations_is_chosen)
     ck_assert(same(&t.of[0].tuned.params, &draws[which]));
     ck_assert_uint_gt(which, 0); /* or this test shows little */
     ck_assert_double_lt(t.of[0].tuned_value, t.of[0].given_value);
-    tune_fini(&t);
+    end_tune(&t);
 }
 END_TEST
 
@@ -223,7 +229,7 @@ START_TEST(configurations_that_cannot_start_do_not_use_up_the_budget)
     ck_assert_uint_eq(t.of[1].n_tried, 1);
     ck_assert_str_eq(t.of[1].changed, "");
     ck_assert_double_lt(t.of[0].tuned_value, t.of[1].tuned_value);
-    tune_fini(&t);
+    end_tune(&t);
 }
 END_TEST
 
@@ -234,11 +240,11 @@ START_TEST(configurations_that_drop_requests_are_out)
     struct compare_plan plan = plan_of(&p, 1, 2);
     struct tune t;
     run_tune(&plan, 3, &t);
-    const double *shed = compare_values(&t.given, 0, "all.shed");
+    const double *shed = compare_values(&given, 0, "all.shed");
     ck_assert_double_gt(shed[0] + shed[1] + shed[2], 0.0);
     ck_assert(isnan(t.of[0].given_value));
     ck_assert_uint_ge(t.of[0].n_out, 1);
-    tune_fini(&t);
+    end_tune(&t);
 }
 END_TEST
 
@@ -253,7 +259,7 @@ START_TEST(training_seeds_are_no_test_seeds)
             ck_assert_uint_ne(config_seed(t.seed, i), config_seed(options.seed, k));
         }
     }
-    tune_fini(&t);
+    end_tune(&t);
 }
 END_TEST
 
@@ -271,7 +277,7 @@ START_TEST(results_do_not_depend_on_how_many_run_at_once)
         text[i] = cJSON_Print(o);
         cJSON_Delete(o);
         document_free(d);
-        tune_fini(&t);
+        end_tune(&t);
     }
     ck_assert_str_eq(text[0], text[1]);
     cJSON_free(text[0]);
