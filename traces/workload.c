@@ -3,16 +3,22 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "sim/base/words.h"
+#include "traces/agents.h"
 #include "traces/mixed.h"
 #include "traces/spec_keys.h"
 #include "traces/tasks.h"
 #include "traces/traces.h"
+
+#define SHIPPED                                                                                    \
+    "coding-agent, coding-sessions, desktop-assistant, leader-subagents, rag-pipeline, flows"
 
 /* Rates and duration: the mixed load of the Agent.xpu papers. Think and tool times, activity: no
  * recording shows them for a personal device (the annotators' gaps of MTRAG include editing), so
@@ -53,12 +59,9 @@ static struct spec_keys mixed_default(struct mixed *m, uint64_t seed)
     return k;
 }
 
-static void parse_json(struct spec_keys *k, const char *path, struct err *e)
+/* Takes the tree. */
+static void parse_json(struct spec_keys *k, cJSON *root, const char *path, struct err *e)
 {
-    cJSON *root = json_read_file(path, e);
-    if (root == NULL) {
-        return;
-    }
     if (!cJSON_IsObject(root)) {
         err_add(e, "%s: must be an object {...}", path);
     }
@@ -158,12 +161,36 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
     return rc;
 }
 
+/* The file that a spec names: a path, or a shipped workload. NULL: it is no file. */
+static const char *file_of(const char *spec)
+{
+    size_t len = strlen(spec);
+    if (len > 5 && strcmp(spec + len - 5, ".json") == 0) {
+        return spec;
+    }
+    if (datadir_is_path(spec) || spec[0] == '\0' || strchr(spec, ':') != NULL) {
+        return NULL;
+    }
+    const char *path = datadir_named(spec, "traces/workloads", ".json");
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
+static int agents_make(cJSON *tree, const char *path, uint64_t seed, double rate_scale,
+                       struct trace *out, struct err *e)
+{
+    struct agents a;
+    int rc = agents_read(tree, path, &a, e);
+    rc = rc == 0 ? agents_generate(&a, seed, rate_scale, AGENTS_MAX_ROWS, out, e) : rc;
+    agents_fini(&a);
+    return rc;
+}
+
 int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                           struct err *e)
 {
     *out = (struct trace){0};
     size_t before = e->n;
-    size_t len = strlen(spec);
+    const char *path = file_of(spec);
     struct mixed m;
     struct spec_keys k = mixed_default(&m, seed);
     if (strncmp(spec, "w1:", 3) == 0) {
@@ -172,15 +199,21 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
     if (task_known(spec)) {
         return task_generate(spec, seed, out, e);
     }
-    if (len > 5 && strcmp(spec + len - 5, ".json") == 0) {
-        parse_json(&k, spec, e);
+    if (path != NULL) {
+        cJSON *tree = json_read_file(path, e);
+        if (cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL) {
+            return agents_make(tree, path, seed, rate_scale, out, e);
+        }
+        if (tree != NULL) {
+            parse_json(&k, tree, path, e);
+        }
     } else if (strcmp(spec, "mixed") == 0 || strncmp(spec, "mixed:", 6) == 0) {
         spec_keys_parse(&k, spec, spec[5] == ':' ? spec + 6 : "", e);
     } else {
         return err_add(e,
                        "workload \"%s\": must be mixed[:key=value,...], w1:n=N, a task "
-                       "(summary, rag, ui, tweet) or FILE.json",
-                       spec);
+                       "(summary, rag, ui, tweet), a shipped workload (%s) or FILE.json",
+                       spec, SHIPPED);
     }
     if (e->n == before) {
         mixed_check(&m, spec, rate_scale, e);
@@ -200,9 +233,12 @@ bool trace_workload_default(const char *key, double *value)
 
 void trace_generator_help(FILE *out)
 {
-    (void)fputs("mixed:key=value,...   reactive and proactive requests; a .json file has the same "
-                "keys\n",
-                out);
+    (void)fputs(
+        "FILE.json             clients with jobs, turns and subagents: docs/concepts/agents.md\n"
+        "NAME                  such a file that is shipped: " SHIPPED "\n"
+        "mixed:key=value,...   reactive and proactive requests; a .json file has the same "
+        "keys\n",
+        out);
     spec_keys_help(numbers, MIXED_NUMBERS, out);
     (void)fputs(
         "  reactive, proactive  datasets: shipped names (xpusim list dataset) or CSV paths\n"

@@ -34,6 +34,7 @@ enum rng_purpose {
     RNG_MACHINE = 16,
     RNG_FALSIFY = 17,
     RNG_RESAMPLE = 18,
+    RNG_WORKLOAD = 19,
 };
 
 /* One splitmix64 step: a bijective 64-bit mixer, also used for hashing keys. */

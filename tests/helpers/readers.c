@@ -28,6 +28,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
+#include "traces/agents.h"
 #include "traces/arrivals.h"
 #include "traces/measured.h"
 #include "traces/traces.h"
@@ -109,6 +110,22 @@ static int read_workload(char *text, struct err *e)
     struct trace t;
     int rc = trace_generate(text, 1, 1e-3, &t, e);
     trace_fini(&t);
+    return rc;
+}
+
+/* A small trace: what is larger is refused in the same way. */
+static int read_agents(const char *path, struct err *e)
+{
+    cJSON *tree = json_read_file(path, e);
+    if (tree == NULL) {
+        return -1;
+    }
+    struct agents a;
+    struct trace t = {0};
+    int rc = agents_read(tree, path, &a, e);
+    rc = rc == 0 ? agents_generate(&a, 1, 1.0, 2000, &t, e) : rc;
+    trace_fini(&t);
+    agents_fini(&a);
     return rc;
 }
 
@@ -470,6 +487,7 @@ static int read_arguments(char *text, struct err *e)
 const struct reader readers[] = {
     {"ablation", "hwmodels/speculation/ablation.csv", 2000, read_ablation, NULL},
     {"acceptance", "hwmodels/speculation/acceptance.csv", 3000, read_acceptance, NULL},
+    {"agents", "traces/workloads/desktop-assistant.json", 4000, read_agents, NULL},
     {"aiperf", NULL, 2000, read_aiperf, NULL},
     {"arguments", NULL, 400, NULL, read_arguments},
     {"azure", NULL, 1000, read_azure, NULL},

@@ -79,6 +79,17 @@ def main(xpusim):
         # a policy must be said somewhere, and numbers of replications hang together
         bad |= compare(xpusim, "experiment", spec, ["sweep", str(file), "--dry-run"], file,
                        ["base.policy", "without base", "replications", "until", "base.unheard_of", "axes.unheard_of"])
+        # growth_tokens and new_tokens exclude each other, one is needed with turns; think_s and every_s likewise with jobs
+        uniform, job = {"distribution": "uniform", "min": 1, "max": 2}, {"name": "j", "prompt_tokens": 5, "answer_tokens": 5}
+        common = {"description": "d", "class": "proactive", "shared_prompt": "p", "turns": 2, "growth_tokens": uniform,
+                  "gap_s": {"distribution": "gamma", "mean": 1, "cv": 1, "min": 0, "max": 9}, "gap_kind": "think",
+                  "start_s": {"distribution": "exponential", "mean": 1}, "priority": 3, "ttft_slo_s": 1, "deadline_s": 9, "cancel_s": 9}
+        subagent = {**job, **common, "count": {"dataset": "samsum", "column": "output_tokens", "max": 3}, "background": True,
+                    "before": False, "with_context": False, "ends_with_job": True, "probability": 0.5, "on_turns": [1, 2]}
+        client = {**job, **common, "count": 2, "think_s": 4, "jobs": 2, "same_session": True, "subagents": [subagent]}
+        workload = {"description": "d", "duration_s": 30, "shared_prompts": {"p": 9}, "clients": [client]}
+        bad |= compare(xpusim, "workload", workload, ["trace", "gen", "--workload", str(file), "-o", folder + "/t.csv"], file,
+                       ["growth_tokens", "think_s", "without shared_prompts", "shared_prompts.unheard_of", "background"])
     return bad
 
 
