@@ -84,7 +84,7 @@ static int subset(const struct trace *all, const bool *keep, struct trace *out)
     bool *rows = xcalloc(all->n + 1, sizeof *rows);
     for (size_t i = 0; i < all->n_first; i++) { /* element i is the session of first turn i */
         for (uint32_t row = (uint32_t)i; keep[i] && row != TRACE_NO_ROW;
-             row = all->rows[row].next) {
+             row = trace_row_at(all, row).next) {
             rows[row] = true;
         }
     }
