@@ -53,12 +53,13 @@ struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind 
     uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
     uint32_t chunk = r->machine.devices[device].chunk_rows;
     kernel_run_fill(&r->model, w, op, device, 0, rows, chunk, &k);
-    int64_t longest = k.n > 1 && k.t_ns > k.tail_ns ? k.t_ns : k.tail_ns;
+    int64_t longest = k.full.t_ns > k.last.t_ns ? k.full.t_ns : k.last.t_ns;
     double flop = useful_flop(r, op, rows, w);
+    double paid_flop = kernel_run_total_flop(&k);
     return (struct price_op){.seconds = units_s_from_ns(kernel_run_total_ns(&k)),
                              .flop = flop,
-                             .padding_flop = k.flop > flop ? k.flop - flop : 0.0,
-                             .bytes = k.bytes * (k.n - 1) + k.tail_bytes,
+                             .padding_flop = paid_flop > flop ? paid_flop - flop : 0.0,
+                             .bytes = kernel_run_total_bytes(&k),
                              .longest_s = units_s_from_ns(longest),
                              .kernels = k.n,
                              .outside = k.outside};

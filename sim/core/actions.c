@@ -103,12 +103,12 @@ static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kin
     const struct device *d = &s->machine->devices[device];
     struct kernel_run k;
     kernel_run_fill(c->setup->truth, w, op, device, graph, rows, chunk_rows, &k);
-    double bytes = k.bytes * (double)(k.n - 1) + k.tail_bytes;
+    double bytes = kernel_run_total_bytes(&k);
     double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
     SIM_ASSERT(t >= 0.0 && isfinite(t));
     out->t_ns = t < 1.0 ? 1 : (int64_t)llround(t); /* a policy divides by it */
     out->bytes_per_s = bytes / units_s_from_ns(out->t_ns);
-    out->flop_per_byte = bytes > 0.0 ? k.flop / bytes : 0.0;
+    out->flop_per_byte = bytes > 0.0 ? kernel_run_total_flop(&k) / bytes : 0.0;
     out->watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;
     out->memory_bound =
         out->flop_per_byte < c->setup->truth->ops->ridge_flop_per_byte(c->setup->truth, device);

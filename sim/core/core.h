@@ -222,12 +222,9 @@ struct core {
 
 /* What a launch would take, without contention: kernels of one op share on one device. */
 struct kernel_run {
-    uint32_t n;                 /* kernels, >= 1; the first n-1 are full */
-    int64_t t_ns, tail_ns;      /* one full kernel; the last kernel */
-    double bytes, tail_bytes;   /* DDR bytes of each */
-    double demand, tail_demand; /* bytes per second of each, alone; the executor's */
-    double flop;                /* of all */
-    bool outside;
+    uint32_t n;                    /* kernels, >= 1; the first n-1 are full */
+    bool outside;                  /* any of them */
+    struct kernel_cost full, last; /* of one full kernel, zero without one; of the last kernel */
 };
 
 /* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel). O(1). */
@@ -236,7 +233,17 @@ void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, en
                      struct kernel_run *out);
 static inline int64_t kernel_run_total_ns(const struct kernel_run *k)
 {
-    return (int64_t)(k->n - 1) * k->t_ns + k->tail_ns;
+    return (int64_t)(k->n - 1) * k->full.t_ns + k->last.t_ns;
+}
+
+static inline double kernel_run_total_bytes(const struct kernel_run *k)
+{
+    return k->full.bytes * (double)(k->n - 1) + k->last.bytes;
+}
+
+static inline double kernel_run_total_flop(const struct kernel_run *k)
+{
+    return k->full.flop * (double)(k->n - 1) + k->last.flop;
 }
 
 /* Life. core_init checks the setup (needs against caps, memory) and calls the policy's init. */

@@ -11,13 +11,8 @@ void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, en
                              .rows = rows,
                              .padded_rows = rows,
                              .shape = shape};
-    struct kernel_cost cost;
     SIM_ASSERT(rows > 0 && rows <= (op == OP_HEAD ? shape->logit_rows : shape->rows));
-    out->n = 1;
-    out->t_ns = 0;
-    out->bytes = 0.0;
-    out->flop = 0.0;
-    out->outside = false;
+    *out = (struct kernel_run){.n = 1};
     /* MHA is sequence-level: never cut into chunks (agent-xpu-v2 4.2). One row is a GEMV with its
      * own kernel, also on devices with static shapes; but
      * a numbered graph has only the one it was built with (sd.npu 3.2). */
@@ -27,20 +22,13 @@ void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, en
         q.padded_rows = chunk_rows;
         if (out->n > 1) {
             q.rows = chunk_rows;
-            hwmodel_kernel(m, &q, &cost);
-            out->t_ns = cost.t_ns;
-            out->bytes = cost.bytes;
-            out->flop = cost.flop * (out->n - 1);
-            out->outside = cost.outside;
+            hwmodel_kernel(m, &q, &out->full);
         }
         q.rows = rows - (out->n - 1) * chunk_rows;
     }
-    hwmodel_kernel(m, &q, &cost);
-    out->tail_ns = cost.t_ns;
-    out->tail_bytes = cost.bytes;
-    out->flop += cost.flop;
-    out->outside = out->outside || cost.outside;
-    SIM_ASSERT(out->n == 1 || out->t_ns >= 1);
-    SIM_ASSERT(out->tail_ns >= 1 && out->tail_bytes >= 0.0 && out->flop >= 0.0);
+    hwmodel_kernel(m, &q, &out->last);
+    out->outside = out->full.outside || out->last.outside;
+    SIM_ASSERT(out->n == 1 || out->full.t_ns >= 1);
+    SIM_ASSERT(out->last.t_ns >= 1 && out->last.bytes >= 0.0 && out->last.flop >= 0.0);
     SIM_ASSERT(!chunked || (uint64_t)(out->n - 1) * chunk_rows + q.rows == rows);
 }

@@ -316,8 +316,9 @@ static inline void next_of_pair(struct engine *e, struct vexec *v)
     vexec_book(e, v, v->kernels, v->k, 1);
     vexec_next(v);
     v->kernel_begin_ns = e->now_ns;
-    j->left_ns = (double)vexec_kernel_ns(v->kernels, v->k);
-    j->demand_bytes_per_s = vexec_kernel_demand(v->kernels, v->k);
+    const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
+    j->left_ns = (double)c->t_ns;
+    j->demand_bytes_per_s = vexec_demand(c);
     j->updated_ns = e->now_ns;
     j->order = engine_order(e, EVENT_KERNEL, j->device);
 }

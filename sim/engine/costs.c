@@ -19,43 +19,33 @@ void costs_init(struct engine *e)
 /* ---- one op ---- */
 
 /* Noise does not move bytes faster than the DDR can. */
-static int64_t noisy_ns(const struct engine *e, int64_t t_ns, double bytes, double factor)
+static void make_noisy(const struct engine *e, struct kernel_cost *c, double factor)
 {
-    double least = ceil(bytes / e->core.setup->machine->ddr_peak_bytes_per_s * 1e9);
+    double least = ceil(c->bytes / e->core.setup->machine->ddr_peak_bytes_per_s * 1e9);
     SIM_ASSERT(factor > 0.0 && isfinite(factor));
-    double t = round((double)t_ns * factor);
-    return (int64_t)(t > least ? t : least);
+    double t = round((double)c->t_ns * factor);
+    c->t_ns = (int64_t)(t > least ? t : least);
 }
 
 /* A kernel alone must not draw more than the DDR has, even if its model says so. */
-static inline void audit_kernel(struct engine *e, int64_t t_ns, double bytes)
+static inline void audit_kernel(struct engine *e, const struct kernel_cost *c)
 {
     double *over = &e->core.result->audit.ddr_max_over_capacity;
-    *over = costs_over_capacity(*over, costs_peak_bytes_per_ns(e), t_ns, bytes);
-}
-
-static inline void tail_finish(struct engine *e, struct kernel_run *r)
-{
-    r->tail_ns =
-        r->tail_ns < 1 ? 1 : r->tail_ns; /* a kernel of no time would never let time pass */
-    audit_kernel(e, r->tail_ns, r->tail_bytes);
-    r->tail_demand = r->tail_bytes / units_s_from_ns(r->tail_ns);
-    SIM_ASSERT(r->tail_demand >= 0.0);
+    *over = costs_over_capacity(*over, costs_peak_bytes_per_ns(e), c->t_ns, c->bytes);
 }
 
 static void run_finish(struct engine *e, struct kernel_run *r, double factor)
 {
     if (factor != 1.0) {
-        r->t_ns = noisy_ns(e, r->t_ns, r->bytes, factor);
-        r->tail_ns = noisy_ns(e, r->tail_ns, r->tail_bytes, factor);
+        make_noisy(e, &r->full, factor);
+        make_noisy(e, &r->last, factor);
+        r->last.t_ns = r->last.t_ns < 1 ? 1 : r->last.t_ns; /* else time would never pass */
     }
-    tail_finish(e, r);
-    r->demand = 0.0;
+    audit_kernel(e, &r->last);
     if (r->n > 1) {
-        audit_kernel(e, r->t_ns, r->bytes);
-        r->demand = r->t_ns > 0 ? r->bytes / units_s_from_ns(r->t_ns) : 0.0;
+        audit_kernel(e, &r->full);
     }
-    SIM_ASSERT(r->n >= 1 && r->demand >= 0.0);
+    SIM_ASSERT(r->n >= 1 && vexec_demand(&r->full) >= 0.0 && vexec_demand(&r->last) >= 0.0);
 }
 
 /* What really happens may differ from the model by a factor that belongs to this piece of work, so
@@ -85,10 +75,8 @@ static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, u
                     l->chunk_rows, &now);
     run_finish(e, &now, truth_factor(e, l));
     SIM_ASSERT(run->n == now.n && run->outside == now.outside);
-    SIM_ASSERT(run->tail_ns == now.tail_ns && run->tail_bytes == now.tail_bytes);
-    SIM_ASSERT(run->tail_demand == now.tail_demand);
-    SIM_ASSERT(now.n == 1 || (run->t_ns == now.t_ns && run->bytes == now.bytes));
-    SIM_ASSERT(now.n == 1 || run->demand == now.demand);
+    SIM_ASSERT(run->last.t_ns == now.last.t_ns && run->last.bytes == now.last.bytes);
+    SIM_ASSERT(run->full.t_ns == now.full.t_ns && run->full.bytes == now.full.bytes);
     return true;
 }
 
@@ -145,13 +133,9 @@ static inline const struct kernel_run *cost_of(struct engine *e, const struct ve
     bool again = attention && !same_context(&p->attention, w);
     struct kernel_run *run = &p->run[op];
     if (p->known[op] && again && rows == w->rows && l->graph == 0) { /* a graph's may be padded */
-        struct kernel_cost cost;
-        costs_attention_ahead(e, l, w, p, 1, &cost);
-        run->tail_ns = cost.t_ns;
-        run->tail_bytes = cost.bytes;
-        run->flop = cost.flop;
-        run->outside = cost.outside;
-        tail_finish(e, run); /* the only one */
+        costs_attention_ahead(e, l, w, p, 1, &run->last);            /* the only one */
+        run->outside = run->last.outside;
+        audit_kernel(e, &run->last);
         p->attention = *w;
     } else if (!p->known[op] || again) {
         kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, run);
@@ -179,8 +163,10 @@ static void report(struct engine *e, struct costs *p)
         const struct kernel_run *r = &p->run[op];
         uint64_t n = p->passes * (op == OP_HEAD ? 1 : e->core.setup->llm->n_layers);
         if (is_other(p, op)) {
-            ddr_report(e, n * (r->n - 1), r->t_ns, r->demand, r->demand);
-            ddr_report(e, n, r->tail_ns, r->tail_demand, r->tail_demand);
+            double full = vexec_demand(&r->full);
+            double last = vexec_demand(&r->last);
+            ddr_report(e, n * (r->n - 1), r->full.t_ns, full, full);
+            ddr_report(e, n, r->last.t_ns, last, last);
         }
     }
     p->passes = 0;

@@ -273,19 +273,15 @@ static inline const struct kernel_run *vexec_run(const struct vexec *v, uint32_t
     return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
 }
 
-static inline int64_t vexec_kernel_ns(const struct kernel_run *r, uint32_t k)
+static inline const struct kernel_cost *vexec_kernel(const struct kernel_run *r, uint32_t k)
 {
-    return k + 1 == r->n ? r->tail_ns : r->t_ns;
+    return k + 1 == r->n ? &r->last : &r->full;
 }
 
-static inline double vexec_kernel_bytes(const struct kernel_run *r, uint32_t k)
+/* What it draws alone, in bytes per second. */
+static inline double vexec_demand(const struct kernel_cost *c)
 {
-    return k + 1 == r->n ? r->tail_bytes : r->bytes;
-}
-
-static inline double vexec_kernel_demand(const struct kernel_run *r, uint32_t k)
-{
-    return k + 1 == r->n ? r->tail_demand : r->demand;
+    return c->t_ns > 0 ? c->bytes / units_s_from_ns(c->t_ns) : 0.0;
 }
 
 /* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
@@ -293,7 +289,7 @@ static inline void vexec_book(struct engine *e, struct vexec *v, const struct ke
                               uint32_t k, uint64_t c)
 {
     struct sim_result *res = e->core.result;
-    v->solo_ns += (int64_t)c * vexec_kernel_ns(r, k);
+    v->solo_ns += (int64_t)c * vexec_kernel(r, k)->t_ns;
     v->slowed_ns += v->job.slowed_ns;
     v->job.slowed_ns = 0.0;
     res->kernels += c;

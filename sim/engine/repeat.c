@@ -145,8 +145,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     uint32_t n = 0;
     uint32_t known = 1;
     SIM_ASSERT(run->n == 1 && most <= REPEAT_MAX && around_ns >= 0);
-    rep->attention[0] =
-        (struct kernel_cost){.t_ns = run->tail_ns, .bytes = run->tail_bytes, .outside = outside};
+    rep->attention[0] = run->last;
     for (; n < most; n++) {
         if (n == known) {
             known += price_ahead(e, v, p, n, most, before_ns - now_ns);
@@ -172,9 +171,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
     book_attention(e, run, (uint64_t)n * (uint64_t)layers);
     costs_book(e, p, n);
-    run->tail_ns = next->t_ns;
-    run->tail_bytes = next->bytes;
-    run->tail_demand = next->bytes / units_s_from_ns(next->t_ns);
+    run->last = *next;
     return n;
 }
 

@@ -3,22 +3,21 @@
 
 void vexec_kernel_begin(struct engine *e, struct vexec *v)
 {
-    const struct kernel_run *r = v->kernels;
-    SIM_ASSERT(v->op < v->l->pub.op_end && v->k < r->n && v->phase == VEXEC_RUNNING);
+    const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
+    SIM_ASSERT(v->op < v->l->pub.op_end && v->k < v->kernels->n && v->phase == VEXEC_RUNNING);
     v->kernel_begin_ns = e->now_ns;
     core_kernel_started(&e->core, v->l);
-    double solo_ns = (double)vexec_kernel_ns(r, v->k);
     if (v->skip_ns == 0) {
-        job_start_at(e, &v->job, solo_ns, vexec_kernel_demand(r, v->k));
+        job_start_at(e, &v->job, (double)c->t_ns, vexec_demand(c));
         return;
     }
-    double left_ns = solo_ns - (double)vexec_skip_ns(v);
-    job_start(e, &v->job, left_ns, vexec_kernel_bytes(r, v->k) * (left_ns / solo_ns));
+    double left_ns = (double)(c->t_ns - vexec_skip_ns(v));
+    job_start(e, &v->job, left_ns, c->bytes * (left_ns / (double)c->t_ns));
 }
 
 static void report_kernel(struct engine *e, const struct vexec *v)
 {
-    const struct kernel_run *r = v->kernels;
+    const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
     const struct pass *p = v->l->pub.pass;
     struct kernel_record rec = {
         .launch = &v->l->pub,
@@ -27,8 +26,8 @@ static void report_kernel(struct engine *e, const struct vexec *v)
         .index = v->k,
         .begin_ns = v->kernel_begin_ns,
         .end_ns = e->now_ns,
-        .solo_ns = vexec_kernel_ns(r, v->k) - vexec_skip_ns(v),
-        .bytes = vexec_kernel_bytes(r, v->k),
+        .solo_ns = c->t_ns - vexec_skip_ns(v),
+        .bytes = c->bytes,
     };
     CORE_OBSERVE(&e->core, kernel, &rec);
 }
@@ -61,7 +60,7 @@ static uint32_t rows_left(const struct vexec *v)
 void vexec_suspend(struct engine *e, struct vexec *v)
 {
     struct job *j = &v->job;
-    int64_t solo_ns = vexec_kernel_ns(vexec_run(v, v->op), v->k);
+    int64_t solo_ns = vexec_kernel(vexec_run(v, v->op), v->k)->t_ns;
     double left = (double)(solo_ns - vexec_skip_ns(v));
     if (v->phase != VEXEC_PAUSED) {
         job_progress(e, j);
@@ -80,7 +79,7 @@ void vexec_continue(struct vexec *v)
 {
     struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
     bool same = b->op == v->op && b->rows == rows_left(v);
-    int64_t solo_ns = vexec_kernel_ns(&v->first, 0);
+    int64_t solo_ns = vexec_kernel(&v->first, 0)->t_ns;
     v->skip_ns = same ? units_round(b->frac * (double)solo_ns) : 0;
     v->skip_ns = v->skip_ns < solo_ns ? v->skip_ns : solo_ns - 1; /* something is left to do */
     SIM_ASSERT(v->skip_ns >= 0 && b->frac >= 0.0 && b->frac <= 1.0);
@@ -123,11 +122,20 @@ static void over_ops(const struct vexec *v, struct place *at, uint32_t to, int64
 static void over_kernels(const struct kernel_run *r, struct place *at, int64_t left_ns)
 {
     if (at->k + 1 < r->n) {
-        int64_t c = (left_ns - at->ns) / r->t_ns;
+        int64_t c = (left_ns - at->ns) / r->full.t_ns;
         c = c < r->n - 1 - at->k ? c : r->n - 1 - at->k;
         at->k += (uint32_t)c;
-        at->ns += c * r->t_ns;
+        at->ns += c * r->full.t_ns;
     }
+}
+
+/* Books n kernels (r, k), undisturbed. */
+static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
+                         uint64_t n)
+{
+    double demand = vexec_demand(vexec_kernel(r, k));
+    ddr_report(e, n, vexec_kernel(r, k)->t_ns, demand, demand);
+    vexec_book(e, v, r, k, n);
 }
 
 /* Books kernels [from, to) of n ops like r, undisturbed. */
@@ -136,12 +144,10 @@ static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, 
 {
     uint32_t full = to < r->n - 1 ? to : r->n - 1;
     if (from < full && n > 0) {
-        ddr_report(e, n * (full - from), r->t_ns, r->demand, r->demand);
-        vexec_book(e, v, r, 0, n * (full - from));
+        book_kernels(e, v, r, 0, n * (full - from));
     }
     if (to == r->n && n > 0) {
-        ddr_report(e, n, r->tail_ns, r->tail_demand, r->tail_demand);
-        vexec_book(e, v, r, r->n - 1, n);
+        book_kernels(e, v, r, r->n - 1, n);
     }
 }
 
@@ -162,7 +168,8 @@ static int64_t remaining_ns(const struct vexec *v)
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
     uint32_t after = l->op_end - v->op - 1;
-    int64_t ns = (int64_t)(v->kernels->n - 1 - v->k) * v->kernels->t_ns + v->kernels->tail_ns;
+    const struct kernel_run *r = v->kernels;
+    int64_t ns = (int64_t)(r->n - 1 - v->k) * r->full.t_ns + r->last.t_ns;
     if (after > 0 && l->op_end == p->n_ops && p->shape.logit_rows > 0) {
         ns += kernel_run_total_ns(&v->run[OP_HEAD]);
         after--;
@@ -203,8 +210,8 @@ int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns)
     }
     if (at.op < last && at.k > 0) { /* the rest of an op that has begun */
         over_kernels(r, &at, left_ns);
-        if (at.k + 1 == r->n && at.ns + r->tail_ns <= left_ns) {
-            at = (struct place){at.op + 1, 0, at.ns + r->tail_ns};
+        if (at.k + 1 == r->n && at.ns + r->last.t_ns <= left_ns) {
+            at = (struct place){at.op + 1, 0, at.ns + r->last.t_ns};
         }
     }
     if (at.k == 0) {
@@ -229,7 +236,7 @@ bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)
     struct costs *p = costs_of_pass(v);
     struct job *j = &v->job;
     bool begins = v->op == 0 && v->k == 0 && v->kernel_begin_ns == e->ddr_since_ns &&
-                  j->end_ns == v->kernel_begin_ns + vexec_kernel_ns(&v->first, 0);
+                  j->end_ns == v->kernel_begin_ns + vexec_kernel(&v->first, 0)->t_ns;
     if (p == NULL || !begins) {
         return false;
     }
