@@ -31,12 +31,14 @@ struct terms {
     double compute_s, memory_s;
     double launch_s; /* launches, and what the sequences of a batch cost one by one */
     double flop, bytes;
+    double compute_only_frac, bytes_per_s; /* when its bytes move: first, and how fast at most */
 };
 
 /* What of a kernel's terms does not depend on how long its sequences are. */
 struct fixed {
     const struct soc_runtime *runtime;
     const struct soc_curve *curve;
+    double compute_only_frac;
     double flop, compute_s, bytes;
     bool attention;
     bool own_rate;     /* of rows of decoding sequences: attention_frac of each pass */
@@ -124,6 +126,7 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
     }
     f->runtime = p;
     f->curve = c;
+    f->compute_only_frac = r->compute_only_frac[q->device];
     f->attention = has_attention(q->op);
     f->flop = op->flop_per_row * rows;
     /* Filling costs time but is no work, so it is not in flop. */
@@ -181,6 +184,8 @@ static struct lengths lengths_of(const struct fixed *f, const struct work_shape 
 static inline void terms_of(const struct fixed *f, bool attention, const struct lengths *l,
                             uint32_t sequences, bool plain, struct terms *t)
 {
+    t->compute_only_frac = f->compute_only_frac;
+    t->bytes_per_s = f->curve->bytes_per_s;
     t->compute_s = f->compute_s;
     t->bytes = f->bytes;
     t->flop = f->flop;
@@ -233,12 +238,22 @@ static inline uint32_t longest_context(const struct soc_runtime *p)
     return p->valid_context_max != 0 ? p->valid_context_max : UINT32_MAX;
 }
 
+/* A kernel first loads, and then computes. It loads no faster than its device can: a kernel that
+ * waits for memory all the time loads all the time. */
+static int64_t load_ns(const struct terms *t, int64_t t_ns)
+{
+    double least_ns = fmax(t->bytes / t->bytes_per_s * 1e9, 1.0);
+    double ns = ceil(fmax((1.0 - t->compute_only_frac) * (double)t_ns, least_ns));
+    return ns < (double)t_ns ? (int64_t)ns : t_ns;
+}
+
 static inline void cost_fill(const struct terms *t, double seconds, bool is_outside,
                              struct kernel_cost *out)
 {
     int64_t ns = units_round(seconds * 1e9);
     /* No kernel is free: one of zero length could be launched for ever at one instant. */
     out->t_ns = ns < 1 ? 1 : ns;
+    out->load_ns = t->compute_only_frac > 0.0 ? load_ns(t, out->t_ns) : out->t_ns;
     out->bytes = t->bytes;
     out->flop = t->flop;
     out->outside = is_outside;

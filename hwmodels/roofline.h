@@ -44,6 +44,7 @@ struct roofline {
     struct machine machine; /* the SoC's, with the static shapes of these runtimes */
     const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
     struct soc_exchange exchange[MACHINE_MAX_DEVICES];
+    double compute_only_frac[MACHINE_MAX_DEVICES];
     bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
 };
 

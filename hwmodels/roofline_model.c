@@ -99,6 +99,7 @@ void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const str
         uint32_t k = soc_runtime_find(&soc->devices[i], runtime, llm->weight_bits, &exact);
         roofline_set_runtime(r, (uint8_t)i, &soc->devices[i].runtimes[k]);
         r->exchange[i] = soc->devices[i].exchange;
+        r->compute_only_frac[i] = soc->devices[i].compute_only_frac;
         r->fallback[i] = !exact;
     }
     r->model = (struct hwmodel){form, &r->machine, llm, r};

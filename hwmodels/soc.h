@@ -98,6 +98,8 @@ struct soc_device {
     /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of
      * the contention form `beside`. 0: not measured. */
     double beside_frac;
+    /* Share of a kernel's isolated time behind its loading; 0: it loads all the time. */
+    double compute_only_frac;
     struct soc_exchange exchange;
     struct soc_runtime runtimes[SOC_MAX_RUNTIMES];
     uint32_t n_runtimes;

@@ -20,7 +20,8 @@ static void toy_kernel(const struct hwmodel *m, const struct kernel_query *q,
     }
     int64_t t = units_ns_from_ms(ms);
     out->t_ns = t < 1 ? 1 : t;
-    out->bytes = c->gb_per_s * (double)out->t_ns;
+    out->load_ns = units_ceil((1.0 - sc->compute_only_frac) * (double)out->t_ns);
+    out->bytes = c->gb_per_s * (double)out->load_ns;
     out->flop = 2.0 * out->bytes;
     out->outside = false;
 }

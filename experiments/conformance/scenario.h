@@ -17,7 +17,7 @@
 
 struct toy_cost {
     double fixed_ms, per_row_ms; /* of one kernel */
-    double gb_per_s;             /* DDR demand when alone */
+    double gb_per_s;             /* DDR demand when alone, while bytes move */
 };
 
 struct scenario_request {
@@ -48,6 +48,7 @@ struct scenario {
     struct llm llm;
     struct toy_cost cost[MACHINE_MAX_DEVICES][OP_KIND_COUNT];
     double attention_ms_per_pair[MACHINE_MAX_DEVICES]; /* added to MHA: per (query, key) pair */
+    double compute_only_frac;   /* of a toy kernel's time, after its bytes have moved; [0, 1) */
     double ridge_flop_per_byte; /* toy kernels have intensity 2: memory-bound above it; default 1 */
     struct hwmodel model;
     struct trace trace;

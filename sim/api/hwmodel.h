@@ -18,8 +18,9 @@ struct kernel_query {
 };
 
 struct kernel_cost {
-    int64_t t_ns; /* alone on the machine; >= 1 */
-    double bytes; /* DDR traffic */
+    int64_t t_ns;    /* alone on the machine; >= 1 */
+    int64_t load_ns; /* its bytes move in the first so many, then it computes; [1, t_ns] */
+    double bytes;    /* DDR traffic */
     double flop;
     bool outside; /* outside the validity envelope of the calibration */
 };
@@ -41,7 +42,7 @@ struct kernel_floor {
  * its own struct in it. */
 struct kernel_known {
     bool filled;
-    double of_form[16];
+    double of_form[18];
 };
 
 struct hwmodel;

@@ -106,7 +106,6 @@ void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
 void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s)
 {
     j->left_ns = solo_ns;
-    j->slowed_ns = 0.0;
     j->updated_ns = e->now_ns;
     j->demand_bytes_per_s = demand_bytes_per_s;
     j->end_ns = TIME_NEVER_NS;
@@ -179,14 +178,12 @@ static inline const struct ddr_rates *shares_of_pair(struct engine *e, const dou
     memcpy(bits, demand, sizeof bits);
     uint64_t h = (bits[0] ^ bits[1] * 3) * 0x9e3779b97f4a7c15u;
     struct ddr_pair *p = &e->pairs[h >> (64 - DDR_PAIR_BITS)];
-    bool known = p->known && p->of[0] == demand[0] && p->of[1] == demand[1] &&
-                 p->device[0] == e->jobs[0]->device && p->device[1] == e->jobs[1]->device;
-    if (!known) {
+    uint64_t devices = ((uint64_t)e->jobs[0]->device << 8 | e->jobs[1]->device) + 1;
+    if (p->of[0] != bits[0] || p->of[1] != bits[1] || p->devices != devices) {
         share_out(e, demand, &p->rates);
-        p->known = true;
-        memcpy(p->of, demand, sizeof p->of);
-        p->device[0] = e->jobs[0]->device;
-        p->device[1] = e->jobs[1]->device;
+        p->of[0] = bits[0];
+        p->of[1] = bits[1];
+        p->devices = devices;
     }
     return &p->rates;
 }
@@ -266,14 +263,38 @@ struct job *advance_first(const struct engine *e)
     return first;
 }
 
-/* Is the end of what it does now no more than the end of a kernel? */
-static inline bool unnoticed(const struct engine *e, const struct job *j)
+/* Is the end of the present kernel no more than that? */
+static inline bool kernel_unnoticed(const struct engine *e, const struct vexec *v)
 {
-    const struct vexec *v = j->exec;
-    return v != NULL && !vexec_at_last(v) &&
+    return !vexec_at_last(v) &&
            (!v->l->pub.stop_requested ||
             (v->l->pub.yield == YIELD_PASS && v->in_flight_left == 0)) &&
-           (e->frames.phase != FRAMES_WAITING || e->frames.job.device != j->device);
+           (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device);
+}
+
+/* Does nobody but its launch take notice of the end of what it does now? */
+static inline bool unnoticed(const struct engine *e, const struct job *j)
+{
+    return j->exec != NULL && (j->exec->compute_ns > 0 || kernel_unnoticed(e, j->exec));
+}
+
+/* The next boundary, of one launch or of several at once. False: it is to be noticed. */
+static bool step(struct engine *e, int64_t at_ns)
+{
+    for (uint32_t i = 0; i < e->n_jobs; i++) {
+        if (e->jobs[i]->end_ns == at_ns && !unnoticed(e, e->jobs[i])) {
+            return false;
+        }
+    }
+    e->now_ns = at_ns;
+    struct job *j;
+    while ((j = advance_first(e))->end_ns == at_ns) {
+        if (vexec_kernel_ends(e, j->exec)) {
+            vexec_kernel_begin(e, j->exec);
+        }
+    }
+    settle(e);
+    return true;
 }
 
 /* A launch alone at full speed: its kernels end after whole numbers of ns. Where the last one ends
@@ -282,11 +303,13 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct job *j = &v->job;
     SIM_ASSERT(j->rate == 1.0 && j->speed == 1.0 && j->end_ns < before_ns && e->n_jobs == 1);
-    if (vexec_pass_alone(e, v, before_ns)) {
+    int64_t from_ns = j->end_ns + v->compute_ns;
+    bool passes = from_ns < before_ns && kernel_unnoticed(e, v);
+    if (vexec_pass_alone(e, v, before_ns) || (!passes && step(e, j->end_ns))) {
         return;
     }
-    int64_t from_ns = j->end_ns;
-    ddr_report(e, 1, from_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+    ddr_report(e, 1, j->end_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+    v->compute_ns = 0;
     vexec_book(e, v, v->kernels, v->k, 1);
     vexec_next(v);
     int64_t until_ns = from_ns + vexec_jump(e, v, before_ns - 1 - from_ns);
@@ -309,16 +332,23 @@ static inline bool is_plain(const struct engine *e, const struct job *j)
     return j->exec == NULL || (j->share_frac == 1.0 && j->speed == 1.0 && !e->kernels_seen);
 }
 
-/* The next kernel begins, at the rate of its pair. */
+/* The kernel computes, or the next one begins, at the rate of its pair. */
 static inline void next_of_pair(struct engine *e, struct vexec *v)
 {
     struct job *j = &v->job;
-    vexec_book(e, v, v->kernels, v->k, 1);
-    vexec_next(v);
-    v->kernel_begin_ns = e->now_ns;
-    const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
-    j->left_ns = (double)c->t_ns;
-    j->demand_bytes_per_s = vexec_demand(c);
+    j->left_ns = (double)v->compute_ns;
+    j->demand_bytes_per_s = 0.0;
+    if (v->compute_ns > 0) {
+        v->compute_ns = 0;
+    } else {
+        vexec_book(e, v, v->kernels, v->k, 1);
+        vexec_next(v);
+        v->kernel_begin_ns = e->now_ns;
+        const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
+        v->compute_ns = c->t_ns - c->load_ns;
+        j->left_ns = (double)c->load_ns;
+        j->demand_bytes_per_s = vexec_demand(c);
+    }
     j->updated_ns = e->now_ns;
     j->order = engine_order(e, EVENT_KERNEL, j->device);
 }
@@ -329,7 +359,7 @@ static inline void set_end(struct engine *e, struct job *j, double rate)
     j->end_ns = engine_after(e, j->left_ns / rate);
 }
 
-/* The same steps as below, of two jobs at full speed: most boundaries are of two launches, or of
+/* The same steps as above, of two jobs at full speed: most boundaries are of two launches, or of
  * one and the loader. */
 static void step_pair(struct engine *e, int64_t before_ns)
 {
@@ -366,24 +396,6 @@ static void step_pair(struct engine *e, int64_t before_ns)
     }
     e->ddr_demand = r->demand;
     e->ddr_share = r->share;
-}
-
-/* The next boundary, of one launch or of several at once. False: it is to be noticed. */
-static inline bool step(struct engine *e, int64_t at_ns)
-{
-    for (uint32_t i = 0; i < e->n_jobs; i++) {
-        if (e->jobs[i]->end_ns == at_ns && !unnoticed(e, e->jobs[i])) {
-            return false;
-        }
-    }
-    e->now_ns = at_ns;
-    struct job *j;
-    while ((j = advance_first(e))->end_ns == at_ns) {
-        vexec_kernel_ends(e, j->exec);
-        vexec_kernel_begin(e, j->exec);
-    }
-    settle(e);
-    return true;
 }
 
 void advance(struct engine *e, int64_t before_ns)

@@ -106,7 +106,7 @@ static void check_launch(const struct engine *e, const struct vexec *v, uint32_t
     SIM_ASSERT(l->submit_ns <= e->now_ns);
     SIM_ASSERT(v->op >= l->op_begin && v->op < l->op_end);
     SIM_ASSERT(v->l->pin == NULL || (v->l->pin->state == RESIDENT_READY && v->l->pin->pins > 0));
-    SIM_ASSERT(v->job.active == (v->phase == VEXEC_RUNNING));
+    SIM_ASSERT(v->job.active == (v->phase == VEXEC_RUNNING) && v->compute_ns >= 0);
     SIM_ASSERT(among_jobs(e, &v->job) == v->job.active);
     SIM_ASSERT(v->phase == VEXEC_QUEUED || v->k < vexec_run(v, v->op)->n);
     if (v->phase == VEXEC_RUNNING) {

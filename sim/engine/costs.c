@@ -23,15 +23,15 @@ static void make_noisy(const struct engine *e, struct kernel_cost *c, double fac
 {
     double least = ceil(c->bytes / e->core.setup->machine->ddr_peak_bytes_per_s * 1e9);
     SIM_ASSERT(factor > 0.0 && isfinite(factor));
-    double t = round((double)c->t_ns * factor);
-    c->t_ns = (int64_t)(t > least ? t : least);
+    c->t_ns = (int64_t)fmax(round((double)c->t_ns * factor), least);
+    c->load_ns = (int64_t)fmax(round((double)c->load_ns * factor), least);
 }
 
 /* A kernel alone must not draw more than the DDR has, even if its model says so. */
 static inline void audit_kernel(struct engine *e, const struct kernel_cost *c)
 {
     double *over = &e->core.result->audit.ddr_max_over_capacity;
-    *over = costs_over_capacity(*over, costs_peak_bytes_per_ns(e), c->t_ns, c->bytes);
+    *over = costs_over_capacity(*over, costs_peak_bytes_per_ns(e), c->load_ns, c->bytes);
 }
 
 static void run_finish(struct engine *e, struct kernel_run *r, double factor)
@@ -40,6 +40,7 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
         make_noisy(e, &r->full, factor);
         make_noisy(e, &r->last, factor);
         r->last.t_ns = r->last.t_ns < 1 ? 1 : r->last.t_ns; /* else time would never pass */
+        r->last.load_ns = r->last.load_ns < 1 ? 1 : r->last.load_ns;
     }
     audit_kernel(e, &r->last);
     if (r->n > 1) {
@@ -77,6 +78,7 @@ static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, u
     SIM_ASSERT(run->n == now.n && run->outside == now.outside);
     SIM_ASSERT(run->last.t_ns == now.last.t_ns && run->last.bytes == now.last.bytes);
     SIM_ASSERT(run->full.t_ns == now.full.t_ns && run->full.bytes == now.full.bytes);
+    SIM_ASSERT(run->full.load_ns == now.full.load_ns && run->last.load_ns == now.last.load_ns);
     return true;
 }
 
@@ -165,8 +167,8 @@ static void report(struct engine *e, struct costs *p)
         if (is_other(p, op)) {
             double full = vexec_demand(&r->full);
             double last = vexec_demand(&r->last);
-            ddr_report(e, n * (r->n - 1), r->full.t_ns, full, full);
-            ddr_report(e, n, r->last.t_ns, last, last);
+            ddr_report(e, n * (r->n - 1), r->full.load_ns, full, full);
+            ddr_report(e, n, r->last.load_ns, last, last);
         }
     }
     p->passes = 0;

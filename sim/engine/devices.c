@@ -106,6 +106,7 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->breaks_off = false;
     vexec_place(v, l->pub.op_begin, 0);
     v->in_flight_left = 0;
+    v->compute_ns = 0;
     v->solo_ns = 0;
     v->slowed_ns = 0.0;
     v->lost_ns = 0;
@@ -235,7 +236,9 @@ void device_event(struct engine *e, struct vexec *v)
 void device_kernel_ended(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_RUNNING);
-    vexec_kernel_ends(e, v);
+    if (!vexec_kernel_ends(e, v)) {
+        return;
+    }
     if (v->op == v->l->pub.op_end) {
         v->outcome = LAUNCH_OUTCOME_DONE;
         device_end(e, v);

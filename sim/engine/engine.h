@@ -63,8 +63,9 @@ struct vexec {
     uint32_t event;                   /* in the queue: the end of its lead, or its forced end */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
-    int64_t solo_ns;  /* of completed kernels */
-    double slowed_ns; /* of them, by power limits */
+    int64_t compute_ns; /* left of the kernel when its bytes have moved; 0: they have */
+    int64_t solo_ns;    /* of completed kernels */
+    double slowed_ns;   /* of them, by power limits */
     int64_t lost_ns;
     int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
     bool breaks_off; /* when ENDING: in a kernel, for which the device draws until it is free */
@@ -156,14 +157,14 @@ struct cost_cache {
 };
 
 /* Intervals of the DDR that are to be reported (advance.c). */
-#define DDR_INTERVAL_BITS 6
+#define DDR_INTERVAL_BITS 8
 struct ddr_interval {
     int64_t ns;
     double demand, share;
     uint64_t count; /* so many of this length */
 };
 
-/* What flows get together. */
+/* Rates of flows that share the DDR. */
 struct ddr_rates {
     double demand, share; /* sums */
     double of_capacity;   /* the share, to be audited; 0: there is no capacity */
@@ -172,9 +173,8 @@ struct ddr_rates {
 
 #define DDR_PAIR_BITS 8
 struct ddr_pair {
-    bool known;
-    uint8_t device[2];
-    double of[2]; /* the demand of each */
+    uint64_t of[2];   /* the demand of each, as bits */
+    uint64_t devices; /* of both, plus 1: 0 of none */
     struct ddr_rates rates;
 };
 
@@ -278,10 +278,10 @@ static inline const struct kernel_cost *vexec_kernel(const struct kernel_run *r,
     return k + 1 == r->n ? &r->last : &r->full;
 }
 
-/* What it draws alone, in bytes per second. */
+/* Its isolated demand while its bytes move, in bytes per second. */
 static inline double vexec_demand(const struct kernel_cost *c)
 {
-    return c->t_ns > 0 ? c->bytes / units_s_from_ns(c->t_ns) : 0.0;
+    return c->load_ns > 0 ? c->bytes / units_s_from_ns(c->load_ns) : 0.0;
 }
 
 /* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
@@ -348,8 +348,9 @@ static inline bool vexec_at_last(const struct vexec *v)
     return v->op == end || (v->op + 1 == end && v->k + 1 == v->kernels->n);
 }
 
-/* The present kernel has ended: books and reports it. The position is after it. */
-void vexec_kernel_ends(struct engine *e, struct vexec *v);
+/* Ends the kernel's piece of work in progress. Returns false if the kernel now computes. Otherwise
+ * it has ended: it is booked and reported, and the position is after it. */
+bool vexec_kernel_ends(struct engine *e, struct vexec *v);
 /* Moves the position over kernels that end within left_ns from the begin of the present one, alone
  * at full speed. Books them; returns how long they took. O(ops of a layer). */
 int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns);

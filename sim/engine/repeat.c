@@ -101,6 +101,7 @@ static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t
     struct kernel_cost cost;
     hwmodel_kernel(e->core.setup->truth, &q, &cost);
     SIM_ASSERT(is->t_ns == cost.t_ns && is->bytes == cost.bytes && is->outside == cost.outside);
+    SIM_ASSERT(is->load_ns == cost.load_ns);
     return true;
 }
 
@@ -157,7 +158,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
         }
         int64_t gap_ns = others_ns + layers * a[n].t_ns;
         over_capacity =
-            costs_over_capacity(over_capacity, peak_bytes_per_ns, a[n].t_ns, a[n].bytes);
+            costs_over_capacity(over_capacity, peak_bytes_per_ns, a[n].load_ns, a[n].bytes);
         if (now_ns + gap_ns >= before_ns) {
             break;
         }

@@ -1,5 +1,12 @@
-/* The kernels of one launch: where it stands among them, and moving it over them. */
+/* The kernels of one launch: where it is among them, and moving it over them. A kernel moves its
+ * bytes, and then computes: two pieces of work of one job. The second draws nothing. */
 #include "sim/engine/engine.h"
+
+static void compute(struct engine *e, struct vexec *v)
+{
+    job_start_at(e, &v->job, (double)v->compute_ns, 0.0);
+    v->compute_ns = 0;
+}
 
 void vexec_kernel_begin(struct engine *e, struct vexec *v)
 {
@@ -7,12 +14,16 @@ void vexec_kernel_begin(struct engine *e, struct vexec *v)
     SIM_ASSERT(v->op < v->l->pub.op_end && v->k < v->kernels->n && v->phase == VEXEC_RUNNING);
     v->kernel_begin_ns = e->now_ns;
     core_kernel_started(&e->core, v->l);
-    if (v->skip_ns == 0) {
-        job_start_at(e, &v->job, (double)c->t_ns, vexec_demand(c));
-        return;
+    int64_t skip_ns = vexec_skip_ns(v);
+    v->compute_ns = c->t_ns - (skip_ns > c->load_ns ? skip_ns : c->load_ns);
+    if (skip_ns == 0) {
+        job_start_at(e, &v->job, (double)c->load_ns, vexec_demand(c));
+    } else if (skip_ns < c->load_ns) {
+        double left_ns = (double)(c->load_ns - skip_ns);
+        job_start(e, &v->job, left_ns, c->bytes * (left_ns / (double)c->load_ns));
+    } else {
+        compute(e, v);
     }
-    double left_ns = (double)(c->t_ns - vexec_skip_ns(v));
-    job_start(e, &v->job, left_ns, c->bytes * (left_ns / (double)c->t_ns));
 }
 
 static void report_kernel(struct engine *e, const struct vexec *v)
@@ -32,20 +43,25 @@ static void report_kernel(struct engine *e, const struct vexec *v)
     CORE_OBSERVE(&e->core, kernel, &rec);
 }
 
-void vexec_kernel_ends(struct engine *e, struct vexec *v)
+bool vexec_kernel_ends(struct engine *e, struct vexec *v)
 {
     v->job.end_ns = TIME_NEVER_NS;
     if (v->op == v->l->pub.op_end) {
-        return; /* booked by vexec_jump */
+        return true; /* booked by vexec_jump */
     }
     job_progress(e, &v->job);
     SIM_ASSERT(v->job.left_ns < 1.0); /* its end was rounded up to a whole ns */
+    if (v->compute_ns > 0) {
+        compute(e, v);
+        return false;
+    }
     v->job.left_ns = 0.0;
     vexec_book(e, v, v->kernels, v->k, 1);
     if (e->kernels_seen) {
         report_kernel(e, v);
     }
     vexec_next(v);
+    return true;
 }
 
 /* Rows that the op of the present kernel has still to do in this launch, that kernel included. */
@@ -64,7 +80,7 @@ void vexec_suspend(struct engine *e, struct vexec *v)
     double left = (double)(solo_ns - vexec_skip_ns(v));
     if (v->phase != VEXEC_PAUSED) {
         job_progress(e, j);
-        left = j->left_ns;
+        left = j->left_ns + (double)v->compute_ns;
     }
     SIM_ASSERT(left >= 0.0 && left <= (double)solo_ns);
     double done = 1.0 - left / (double)solo_ns;
@@ -134,7 +150,7 @@ static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_
                          uint64_t n)
 {
     double demand = vexec_demand(vexec_kernel(r, k));
-    ddr_report(e, n, vexec_kernel(r, k)->t_ns, demand, demand);
+    ddr_report(e, n, vexec_kernel(r, k)->load_ns, demand, demand);
     vexec_book(e, v, r, k, n);
 }
 
@@ -235,8 +251,9 @@ bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct costs *p = costs_of_pass(v);
     struct job *j = &v->job;
-    bool begins = v->op == 0 && v->k == 0 && v->kernel_begin_ns == e->ddr_since_ns &&
-                  j->end_ns == v->kernel_begin_ns + vexec_kernel(&v->first, 0)->t_ns;
+    bool begins = v->op == 0 && v->k == 0 && v->skip_ns == 0 &&
+                  v->kernel_begin_ns == e->ddr_since_ns &&
+                  j->end_ns == v->kernel_begin_ns + vexec_kernel(&v->first, 0)->load_ns;
     if (p == NULL || !begins) {
         return false;
     }
@@ -252,6 +269,7 @@ bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)
     v->solo_ns += p->others_ns;
     book(e, v, attention, 0, attention->n, layers);
     v->op = v->l->pub.op_end;
+    v->compute_ns = 0;
     j->end_ns = v->kernel_begin_ns + all_ns;
     e->now_ns = j->end_ns;
     e->ddr_since_ns = j->end_ns;

@@ -141,11 +141,11 @@ static void repeated_ddr(struct usage *u, const struct repeat_record *r)
     int64_t tier_ns[USAGE_TIERS] = {0};
     for (uint32_t k = 0; k < r->n; k++) {
         const struct kernel_cost *a = &r->attention[k];
-        double s = units_s_from_ns(a->t_ns);
+        double s = units_s_from_ns(a->load_ns);
         double demand = a->bytes / s;
         if (demand > 0.0) {
             bytes += units_round(demand * s);
-            tier_ns[usage_tier(u, demand)] += a->t_ns;
+            tier_ns[usage_tier(u, demand)] += a->load_ns;
         }
     }
     u->ddr_demand_bytes += (units_sum)r->layers * bytes;

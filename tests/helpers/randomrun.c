@@ -34,6 +34,8 @@ struct knob {
 static const struct knob knobs[] = {
     {"soc.ddr.peak", 90, 500, {NULL}, 0.5},
     {"soc.ddr.together", 0.4, 1, {NULL}, 0.3},
+    {"soc.devices.0.compute_only", 0.05, 1, {NULL}, 0.2},
+    {"soc.devices.1.compute_only", 0.05, 1, {NULL}, 0.2},
     {"soc.memory.usable", 0.15, 0.95, {NULL}, 0.2},
     {"soc.host.sync", 0.001, 500, {NULL}, 0.3},
     {"soc.host.schedule", 0.001, 100, {NULL}, 0.2},

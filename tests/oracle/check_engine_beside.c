@@ -16,6 +16,7 @@ struct told {
 
 static struct told told[2]; /* event by event, and not */
 static bool collapse;
+static const double compute_only[] = {0.0, 0.37}; /* of each kernel's time, behind its bytes */
 
 static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns, double demand,
                    double share)
@@ -93,6 +94,7 @@ START_TEST(the_audit_is_of_kernels_that_were_beside_each_other)
     for (int k = 0; k < 2; k++) {
         collapse = k == 1;
         setup();
+        sc.compute_only_frac = compute_only[_i];
         scenario_cost(&sc, NPU, OP_QKV, 0.7, 0, 40);
         scenario_cost(&sc, IGPU, OP_QKV, 1, 0, 10);
         scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 10);
@@ -116,6 +118,7 @@ START_TEST(a_kernel_that_goes_on_is_not_quite_like_those_after_it)
         for (int k = 0; k < 2; k++) {
             collapse = k == 1;
             setup();
+            sc.compute_only_frac = compute_only[_i];
             sc.machine.devices[NPU].can_suspend = true;
             scenario_cost(&sc, NPU, OP_QKV, 0.712345, 0, 37.123456789);
             scenario_cost(&sc, IGPU, OP_QKV, 0.1, 0, 11);
@@ -130,9 +133,61 @@ START_TEST(a_kernel_that_goes_on_is_not_quite_like_those_after_it)
 }
 END_TEST
 
+/* ---- kernels that load, and then compute ---- */
+
+static double share; /* of the DDR's peak that several reach together */
+
+/* Runs one layer: QKV of that length and demand on each device; finish instants in ms. */
+static void run_two(double npu_ms, double npu_gb, double igpu_ms, double igpu_gb, double finish[2])
+{
+    static const struct scenario_request q[] = {{RT, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
+    stop_ms = 0.0;
+    setup();
+    sc.machine.ddr_cap_frac = share;
+    sc.llm.n_layers = 1;
+    for (int d = NPU; d <= IGPU; d++) { /* 1 ns each */
+        scenario_cost(&sc, d, OP_MHA, 0, 0, 0);
+        scenario_cost(&sc, d, OP_FFN, 0, 0, 0);
+        scenario_cost(&sc, d, OP_HEAD, 0, 0, 0);
+    }
+    sc.compute_only_frac = 0.5;
+    scenario_cost(&sc, NPU, OP_QKV, npu_ms, 0, npu_gb);
+    scenario_cost(&sc, IGPU, OP_QKV, igpu_ms, 0, igpu_gb);
+    byhand_run(both, q, 2);
+    finish[0] = (double)sc.records[0].finish_ns / 1e6;
+    finish[1] = (double)sc.records[1].finish_ns / 1e6;
+}
+
+/* A kernel of 10 ms loads for 5 and computes for 5. Next to one that draws nothing it takes 10 ms
+ * whatever it draws.
+ * Two of 10 ms that draw 100 GB/s of 100: 50 each, so they load for 10 ms and compute for 5: 15.
+ * Bytes that moved all the time would take 20.
+ * 60 and 80 GB/s of 100: 50 each. The NPU loads for 5 x 60/50 = 6 ms and computes for 5: 11. Until
+ * 6 ms the iGPU has moved 6 x 50/80 = 3.75 of its 10; the NPU computes, so it has the DDR: it
+ * loads for 6.25 more and computes for 10: 22.25. */
+START_TEST(a_kernel_that_computes_leaves_the_ddr_to_others)
+{
+    double end[2];
+    collapse = _i == 1;
+    share = 1.0;
+    run_two(10, 100, 10, 0, end);
+    ck_assert_double_eq_tol(end[0], 10.0, 1e-5);
+    byhand_teardown();
+    run_two(10, 100, 10, 100, end);
+    ck_assert_double_eq_tol(end[0], 15.0, 1e-5);
+    ck_assert_double_eq_tol(end[1], 15.0, 1e-5);
+    byhand_teardown();
+    run_two(10, 60, 20, 80, end);
+    ck_assert_double_eq_tol(end[0], 11.0, 1e-5);
+    ck_assert_double_eq_tol(end[1], 22.25, 1e-5);
+    byhand_teardown();
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("beside"),
-    TEST(the_audit_is_of_kernels_that_were_beside_each_other),
-    TEST(a_kernel_that_goes_on_is_not_quite_like_those_after_it),
+    LOOP(the_audit_is_of_kernels_that_were_beside_each_other, 2),
+    LOOP(a_kernel_that_goes_on_is_not_quite_like_those_after_it, 2),
+    LOOP(a_kernel_that_computes_leaves_the_ddr_to_others, 2),
 };
 SUITE_MAIN("engine-beside", suite)

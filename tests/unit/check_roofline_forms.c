@@ -310,8 +310,8 @@ END_TEST
 
 static bool same_cost(const struct kernel_cost *x, const struct kernel_cost *y)
 {
-    return x->t_ns == y->t_ns && x->bytes == y->bytes && x->flop == y->flop &&
-           x->outside == y->outside;
+    return x->t_ns == y->t_ns && x->load_ns == y->load_ns && x->bytes == y->bytes &&
+           x->flop == y->flop && x->outside == y->outside;
 }
 
 /* Pass k has k x rows more pairs and keys than the first, and a context k longer. Some contexts end
@@ -323,6 +323,7 @@ START_TEST(growing_tells_what_kernel_tells_of_each_pass)
     model_init(&b, "llama-3.1-8b", "extended");
     for (int d = 0; d < 3; d++) {
         b.soc.devices[d].runtimes[0].valid_context_max = 4096;
+        b.r.compute_only_frac[d] = 0.4 * d;
     }
     struct rng r;
     rng_init(&r, rng_key(1, RNG_TEST, 21, 0));
@@ -446,7 +447,44 @@ START_TEST(no_kernel_is_below_its_floor_and_straight_ones_are_on_it)
 }
 END_TEST
 
+/* With bytes Q and bandwidth B a kernel of t loads for max((1 - c) t, Q / B) of it: its average
+ * demand never falls short of Q / t, and while it loads it draws B at most. Prompts shorten their
+ * loading; decode waits for memory all the time, so it loads nearly all the time. */
+START_TEST(a_kernel_loads_first_and_no_faster_than_its_device_can)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 22, 0));
+    int shorter = 0;
+    int bound = 0;
+    for (int i = 0; i < INSTANCES; i++) {
+        struct work_shape w;
+        struct kernel_query q = random_query(&r, &w);
+        struct kernel_cost whole;
+        struct kernel_cost c;
+        b.r.compute_only_frac[q.device] = 0.0;
+        hwmodel_kernel(&b.r.model, &q, &whole);
+        ck_assert_int_eq(whole.load_ns, whole.t_ns);
+        double only = rng_uniform(&r);
+        b.r.compute_only_frac[q.device] = only;
+        hwmodel_kernel(&b.r.model, &q, &c);
+        const struct soc_runtime *p = b.r.runtime[q.device];
+        double bytes_per_s = q.padded_rows > 1 ? p->many.bytes_per_s : p->one.bytes_per_s;
+        double want_ns = fmax((1.0 - only) * (double)c.t_ns, c.bytes / bytes_per_s * 1e9);
+        ck_assert(c.t_ns == whole.t_ns && c.bytes == whole.bytes);
+        ck_assert_double_eq_tol((double)c.load_ns, fmin(ceil(want_ns), (double)c.t_ns), 1.0);
+        ck_assert(c.load_ns >= 1 && c.load_ns <= c.t_ns);
+        shorter += c.load_ns < c.t_ns;
+        bound += (double)c.load_ns > (1.0 - only) * (double)c.t_ns + 1.0;
+    }
+    ck_assert_int_gt(shorter, INSTANCES / 2);
+    ck_assert_int_gt(bound, INSTANCES / 10);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(a_kernel_loads_first_and_no_faster_than_its_device_can),
     TEST(appendix_b_holds_in_the_roofline_form),
     TEST(growing_tells_what_kernel_tells_of_each_pass),
     LOOP(no_kernel_is_below_its_floor_and_straight_ones_are_on_it, 8),
