@@ -235,6 +235,10 @@ claims-report: $(BUILD)/xpusim
 docs: $(BUILD)/xpusim
 	@BUILD=$(BUILD) python3 docs/site.py
 
+# What repeats the structs of sim/api: their hash, the Python classes, the page of the protocol.
+generate:
+	@python3 sim/record/generate.py
+
 # The pictures of README.md, from what the demo writes.
 gallery: demo
 	@for f in "latency-rate load.json" "gantt --from 244 --to 264 timeline.json.gz" \
@@ -293,7 +297,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests docs mutants engines claims-report check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
+.PHONY: all tests docs generate mutants engines claims-report check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

@@ -98,17 +98,8 @@ wc -l policies/*.c policies/[!c]*/*.c | awk '
 wc -l $(grep -lE '(iter|deadline)\.h"' policies/*.c) |
     awk '$2 != "total" { sub(/.*\//, "", $2); printf("%s%s %d", (NR == 1 ? "orders on iter.c: " : ", "), $2, $1) } END { print " lines" }'
 
-# 5. The contract of policies: its declarations, without comments and blanks, are what their hash says.
-layout=$(for h in device pass request policy; do cat "sim/api/$h.h"; done | awk '
-    { gsub(/\/\*[^*]*\*\//, "") }
-    inside { if (/\*\//) { inside = 0; sub(/.*\*\//, "") } else next }
-    /\/\*/ { inside = 1; sub(/\/\*.*/, "") }
-    /^(struct|enum) [a-z_]+ {/ { declares = 1 }
-    declares { gsub(/[ \t]/, ""); printf("%s", $0) }
-    /};/ { declares = 0 }' | cksum | cut -d" " -f1)
-grep -q "^#define POLICY_LAYOUT ${layout}u\$" sim/api/policy.h ||
-    say "sim/api/policy.h: a struct or an enum of the contract changed: define POLICY_LAYOUT ${layout}u," \
-        "and raise POLICY_API_VERSION where a member means something else"
+# 5. The contract of policies: its hash, its Python classes and its page follow from sim/api.
+python3 sim/record/generate.py --check >"$found" || { sed 's/^/lint: /' "$found"; bad=1; }
 
 # 6. No machine's paths, no leftovers.
 git grep -nE '/(home|root|work|tmp/[a-z]+)/' -- . ':!tests/lint.sh' ':!.ci' && bad=1

@@ -212,21 +212,8 @@ static void external_request_arrived(struct sched *s, const struct request *r)
     /* The arrival tells all of this itself: only what changes from here on is news. */
     *told = external_request_facts(r);
     event(x, "arrived");
-    text_next_u64(&x->events, r->id);
-    text_next_u64(&x->events, r->session_id);
-    text_next_u64(&x->events, r->turn);
-    text_next_u64(&x->events, r->client_id);
-    text_string(&x->events, r->cls == REQUEST_CLASS_REACTIVE ? ",\"reactive\"" : ",\"proactive\"");
-    text_next_ns(&x->events, r->priority);
-    text_next_ns(&x->events, r->arrival_ns);
-    text_next_u64(&x->events, r->input_tokens);
-    text_next_u64(&x->events, r->max_output_tokens);
-    text_next_ns(&x->events, r->ttft_slo_ns);
-    text_next_ns(&x->events, r->tbt_slo_ns);
-    text_next_ns(&x->events, r->deadline_ns);
-    text_next_u64(&x->events, r->reused_tokens);
-    text_next_u64(&x->events, r->kv_tokens);
-    text_string(&x->events, r->kv_swapped ? ",true]" : ",false]");
+    external_write(&x->events, r, &external_arrival);
+    text_char(&x->events, ']');
 }
 
 static void external_request_cancelled(struct sched *s, const struct request *r)

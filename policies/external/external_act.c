@@ -63,6 +63,25 @@ static int word(struct args *a, const char *const *list, const char *wrong)
     return w < 0 ? 0 : w;
 }
 
+/* The value of a member, within the limits of its type. */
+static void read_value(struct args *a, void *of, const struct field *f, const char *what)
+{
+    /* Beyond 2^53 not every whole number is one, and instants stay below that. */
+    double max = f->type == FIELD_U8    ? UINT8_MAX
+                 : f->type == FIELD_U32 ? UINT32_MAX
+                 : f->type == FIELD_U64 ? 9e15
+                                        : 9e18;
+    if (f->words != NULL) {
+        field_set(of, f, (uint64_t)word(a, f->words, what));
+    } else if (f->type == FIELD_FLAG) {
+        field_set(of, f, yes(a, what));
+    } else if (f->type == FIELD_NUMBER) {
+        field_set_number(of, f, number(a, 0.0, 1e15, false, what));
+    } else {
+        field_set(of, f, (uint64_t)number(a, 0.0, max, true, what));
+    }
+}
+
 /* ---- who is meant ---- */
 
 static const struct request *find_request(const struct external_run *x, uint32_t id)
@@ -137,22 +156,6 @@ static struct segment *read_segments(const struct external_run *x, struct args *
     return segments;
 }
 
-/* The value of a member that the table describes. */
-static void read_value(struct args *a, struct action *act, const struct action_arg *arg)
-{
-    const struct field *f = &arg->field;
-    if (f->words != NULL) {
-        field_set(act, f, (uint64_t)word(a, f->words, arg->what));
-    } else if (f->type == FIELD_FLAG) {
-        field_set(act, f, yes(a, arg->what));
-    } else if (f->type == FIELD_NUMBER) {
-        field_set_number(act, f, number(a, 0.0, 1e15, false, arg->what));
-    } else {
-        double max = f->type == FIELD_U8 ? UINT8_MAX : f->type == FIELD_U32 ? UINT32_MAX : 9e18;
-        field_set(act, f, (uint64_t)number(a, 0.0, max, true, arg->what));
-    }
-}
-
 /* The object at the end of an action, each member as the table calls it. */
 static void read_options(struct args *a, struct action *act, const struct action_form *form)
 {
@@ -169,7 +172,7 @@ static void read_options(struct args *a, struct action *act, const struct action
             arg = key != NULL && strcmp(key, it->string) == 0 ? &form->args[i] : NULL;
         }
         if (arg != NULL) {
-            read_value(&v, act, arg);
+            read_value(&v, act, &arg->field, arg->what);
         }
         a->wrong = arg == NULL ? "the action has no such option" : v.wrong;
     }
@@ -255,7 +258,7 @@ static int act(struct sched *s, struct external_run *x, struct args *a, enum act
         if (arg->role == ARG_SEGMENTS) {
             segments = read_segments(x, a, &act, &gone);
         } else {
-            read_value(a, &act, arg);
+            read_value(a, &act, &arg->field, arg->what);
         }
         gone = !find_object(x, a, &act, arg->role, &o) || gone;
     }
@@ -367,13 +370,9 @@ static void answer_estimate(struct sched *s, struct args *a, struct text *t)
     const cJSON *shape = next(a);
     struct args w = {.at = cJSON_IsArray(shape) ? shape->child : NULL};
     struct work_shape ws;
-    ws.rows = whole(&w, "rows of a shape");
-    ws.logit_rows = whole(&w, "logit_rows of a shape");
-    ws.sequences = whole(&w, "sequences of a shape");
-    ws.prefill_rows = whole(&w, "prefill_rows of a shape");
-    ws.attn_pairs = (uint64_t)number(&w, 0.0, 9e15, true, "attn_pairs of a shape");
-    ws.kv_read_tokens = (uint64_t)number(&w, 0.0, 9e15, true, "kv_read_tokens of a shape");
-    ws.max_context_tokens = whole(&w, "max_context_tokens of a shape");
+    for (uint32_t i = 0; i < external_shape.n; i++) {
+        read_value(&w, &ws, &external_shape.rows[i], "the numbers of a shape");
+    }
     a->wrong = a->wrong == NULL ? w.wrong : a->wrong;
     int op = word(a, words_ops, "which op");
     uint8_t device = (uint8_t)number(a, 0.0, UINT8_MAX, true, "which device");
@@ -396,15 +395,7 @@ static void answer_estimate(struct sched *s, struct args *a, struct text *t)
         return;
     }
     text_char(t, '[');
-    text_ns(t, e.t_ns);
-    text_char(t, ',');
-    text_double(t, e.bytes_per_s);
-    text_char(t, ',');
-    text_double(t, e.flop_per_byte);
-    text_char(t, ',');
-    text_double(t, e.watts);
-    text_char(t, ',');
-    text_bool(t, e.memory_bound);
+    external_write(t, &e, &external_estimate);
     text_char(t, ']');
 }
 

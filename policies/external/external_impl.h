@@ -11,6 +11,7 @@
 #include "sim/base/text.h"
 #include "sim/base/version.h"
 #include "sim/base/words.h"
+#include "sim/record/field.h"
 
 #define EXTERNAL_STRING_(x) #x
 #define EXTERNAL_STRING(x) EXTERNAL_STRING_(x)
@@ -40,12 +41,20 @@ struct external {
     struct policy_param params[65];
 };
 
-/* Changing members of a thing, in the order of the protocol: its state, then numbers, times, flags
- * (external_tell.c has the list). */
+/* Values of the members that are reported when they change, in the order of the protocol. */
 struct facts {
-    uint64_t v[10];
+    uint64_t v[16];
 };
 struct facts external_request_facts(const struct request *r);
+
+/* Rows of one list of sim/api. */
+struct fields {
+    const struct field *rows;
+    uint32_t n;
+};
+extern const struct fields external_arrival, external_shape, external_estimate;
+/* Adds the members' values to the text, a comma before each but the first of a text that begins. */
+void external_write(struct text *t, const void *of, const struct fields *fields);
 
 /* The last report of something that changes. */
 struct told_pass {

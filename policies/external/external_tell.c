@@ -6,34 +6,73 @@
 #include "policies/params.h"
 #include "sim/base/json.h"
 
+/* ---- what is told ---- */
+
+static const char *const words_device_kinds[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
+
+/* A table of the members that a list of sim/api names. */
+#define X(member) FIELD(ROW_OF, member, #member, NULL)
+#define W(member, words) FIELD(ROW_OF, member, #member, words)
+#define N(rows) (sizeof(rows) / sizeof((rows)[0]))
+
+#define ROW_OF device
+static const struct field device_rows[] = {DEVICE_FIELDS(X, W)};
+#undef ROW_OF
+#define ROW_OF machine
+static const struct field machine_rows[] = {MACHINE_FIELDS(X, W)};
+#undef ROW_OF
+#define ROW_OF llm
+static const struct field llm_rows[] = {LLM_FIELDS(X, W)};
+#undef ROW_OF
+#define ROW_OF request
+static const struct field arrival_rows[] = {REQUEST_ARRIVED_FIELDS(X, W)};
+static const struct field request_rows[] = {REQUEST_CHANGED_FIELDS(X, W)};
+#undef ROW_OF
+#define ROW_OF pass
+static const struct field pass_rows[] = {PASS_CHANGED_FIELDS(X, W)};
+static const struct field formed_rows[] = {PASS_FORMED_FIELDS(X, W)};
+#undef ROW_OF
+#define ROW_OF launch
+static const struct field launch_rows[] = {LAUNCH_CHANGED_FIELDS(X, W)};
+static const struct field made_rows[] = {LAUNCH_MADE_FIELDS(X, W)};
+#undef ROW_OF
+#define ROW_OF work_shape
+static const struct field shape_rows[] = {WORK_SHAPE_FIELDS(X, W)};
+#undef ROW_OF
+#define ROW_OF estimate
+static const struct field estimate_rows[] = {ESTIMATE_FIELDS(X, W)};
+#undef ROW_OF
+
+const struct fields external_arrival = {arrival_rows, N(arrival_rows)};
+const struct fields external_shape = {shape_rows, N(shape_rows)};
+const struct fields external_estimate = {estimate_rows, N(estimate_rows)};
+static const struct fields machine_fields = {machine_rows, N(machine_rows)};
+static const struct fields device_fields = {device_rows, N(device_rows)};
+static const struct fields llm_fields = {llm_rows, N(llm_rows)};
+static const struct fields request_fields = {request_rows, N(request_rows)};
+static const struct fields pass_fields = {pass_rows, N(pass_rows)};
+static const struct fields formed_fields = {formed_rows, N(formed_rows)};
+static const struct fields launch_fields = {launch_rows, N(launch_rows)};
+static const struct fields made_fields = {made_rows, N(made_rows)};
+
 /* ---- the facts of a run ---- */
 
-static void add_time(cJSON *o, const char *key, int64_t ns)
+static void add_members(cJSON *o, const void *of, const struct fields *fields)
 {
-    cJSON_AddNumberToObject(o, key, (double)ns);
-}
-
-static void add_device(cJSON *all, const struct device *d)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddItemToArray(all, o);
-    cJSON_AddStringToObject(o, "name", d->name);
-    cJSON_AddStringToObject(o, "kind", device_kind_names()[d->kind]);
-    cJSON_AddStringToObject(o, "sharing", d->sharing == DEVICE_SERIAL ? "serial" : "time_shared");
-    cJSON_AddNumberToObject(o, "inflight_depth", d->inflight_depth);
-    cJSON_AddNumberToObject(o, "max_shared", d->max_shared);
-    cJSON_AddNumberToObject(o, "shared_efficiency_frac", d->shared_efficiency_frac);
-    cJSON_AddNumberToObject(o, "chunk_rows", d->chunk_rows);
-    cJSON_AddBoolToObject(o, "static_attention", d->static_attention);
-    cJSON_AddBoolToObject(o, "can_withdraw", d->can_withdraw);
-    cJSON_AddBoolToObject(o, "can_reset", d->can_reset);
-    cJSON_AddBoolToObject(o, "can_suspend", d->can_suspend);
-    cJSON_AddNumberToObject(o, "idle_watts", d->idle_watts);
-    cJSON_AddNumberToObject(o, "decode_watts", d->decode_watts);
-    cJSON_AddNumberToObject(o, "prefill_watts", d->prefill_watts);
-    add_time(o, "submit_ns", d->submit_ns);
-    add_time(o, "completion_ns", d->completion_ns);
-    add_time(o, "reset_ns", d->reset_ns);
+    for (uint32_t i = 0; i < fields->n; i++) {
+        const struct field *f = &fields->rows[i];
+        if (f->words != NULL) {
+            cJSON_AddStringToObject(o, f->name, f->words[field_u64(of, f)]);
+        } else if (f->type == FIELD_TEXT) {
+            cJSON_AddStringToObject(o, f->name, (const char *)of + f->offset);
+        } else if (f->type == FIELD_FLAG) {
+            cJSON_AddBoolToObject(o, f->name, field_u64(of, f) != 0);
+        } else if (f->type == FIELD_NUMBER) {
+            cJSON_AddNumberToObject(o, f->name, field_number(of, f));
+        } else {
+            cJSON_AddNumberToObject(o, f->name, (double)(int64_t)field_u64(of, f));
+        }
+    }
 }
 
 static void add_machine(cJSON *root, const struct machine *m)
@@ -42,55 +81,22 @@ static void add_machine(cJSON *root, const struct machine *m)
     cJSON_AddStringToObject(o, "name", m->name);
     cJSON *all = cJSON_AddArrayToObject(o, "devices");
     for (uint32_t i = 0; i < m->n_devices; i++) {
-        add_device(all, &m->devices[i]);
+        cJSON *device = cJSON_CreateObject();
+        cJSON_AddItemToArray(all, device);
+        add_members(device, &m->devices[i], &device_fields);
     }
-    cJSON_AddNumberToObject(o, "ddr_peak_bytes_per_s", m->ddr_peak_bytes_per_s);
-    cJSON_AddNumberToObject(o, "ddr_cap_frac", m->ddr_cap_frac);
-    add_time(o, "sync_ns", m->sync_ns);
-    add_time(o, "schedule_ns", m->schedule_ns);
-    add_time(o, "sample_ns_per_token", m->sample_ns_per_token);
-    add_time(o, "compile_fixed_ns", m->compile_fixed_ns);
-    cJSON_AddNumberToObject(o, "compile_ns_per_token", m->compile_ns_per_token);
-    cJSON_AddNumberToObject(o, "compile_watts", m->compile_watts);
-    cJSON_AddNumberToObject(o, "loader_bytes_per_s", m->loader_bytes_per_s);
-    add_time(o, "loader_fixed_ns", m->loader_fixed_ns);
-    cJSON_AddNumberToObject(o, "swap_bytes_per_s", m->swap_bytes_per_s);
-    cJSON_AddNumberToObject(o, "memory_bytes", m->memory_bytes);
-    cJSON_AddNumberToObject(o, "memory_usable_frac", m->memory_usable_frac);
-    cJSON_AddNumberToObject(o, "idle_watts", m->idle_watts);
-    cJSON_AddNumberToObject(o, "poll_watts", m->poll_watts);
+    add_members(o, m, &machine_fields);
 }
 
 static void add_llm(cJSON *root, const struct llm *m)
 {
     cJSON *o = cJSON_AddObjectToObject(root, "llm");
-    cJSON_AddStringToObject(o, "name", m->name);
-    cJSON_AddNumberToObject(o, "n_layers", m->n_layers);
-    cJSON_AddNumberToObject(o, "hidden", m->hidden);
-    cJSON_AddNumberToObject(o, "heads", m->heads);
-    cJSON_AddNumberToObject(o, "kv_heads", m->kv_heads);
-    cJSON_AddNumberToObject(o, "head_dim", m->head_dim);
-    cJSON_AddNumberToObject(o, "ffn_hidden", m->ffn_hidden);
-    cJSON_AddNumberToObject(o, "vocab", m->vocab);
-    cJSON_AddBoolToObject(o, "gated_ffn", m->gated_ffn);
-    cJSON_AddBoolToObject(o, "tied_head", m->tied_head);
-    cJSON_AddNumberToObject(o, "weight_bits", m->weight_bits);
-    cJSON_AddNumberToObject(o, "act_bits", m->act_bits);
-    cJSON_AddNumberToObject(o, "body_weights", m->body_weights);
-    cJSON_AddNumberToObject(o, "head_weights", m->head_weights);
-    cJSON_AddNumberToObject(o, "body_bytes_per_weight", m->body_bytes_per_weight);
-    cJSON_AddNumberToObject(o, "head_bytes_per_weight", m->head_bytes_per_weight);
-    cJSON_AddNumberToObject(o, "kv_bytes_per_element", m->kv_bytes_per_element);
-    cJSON_AddNumberToObject(o, "weight_bytes", m->weight_bytes);
-    cJSON_AddNumberToObject(o, "kv_bytes_per_token", m->kv_bytes_per_token);
-    cJSON_AddNumberToObject(o, "n_experts", m->n_experts);
-    cJSON_AddNumberToObject(o, "experts_per_token", m->experts_per_token);
+    add_members(o, m, &llm_fields);
     cJSON *layer = cJSON_AddArrayToObject(o, "layer");
     for (uint32_t i = 0; i < m->layer.n; i++) {
         cJSON_AddItemToArray(layer, cJSON_CreateString(words_ops[m->layer.kind[i]]));
     }
 }
-
 static void add_param(cJSON *o, const struct policy_param *p, double value)
 {
     switch (p->type) {
@@ -134,77 +140,93 @@ void external_tell_init(struct sched *s, struct external_run *x)
 
 /* ---- what changed ---- */
 
-/* A fact each behind the state: (u)nsigned, (t)ime, (b)ool. */
-static const char request_forms[] = "uuutttubb";
-static const char pass_forms[] = "uuuuu";
-static const char launch_forms[] = "bt";
+static void write_value(struct text *t, const struct field *f, uint64_t v)
+{
+    if (f->words != NULL) {
+        text_char(t, '"');
+        text_string(t, f->words[v]);
+        text_char(t, '"');
+    } else if (f->type == FIELD_FLAG) {
+        text_bool(t, v != 0);
+    } else if (f->type == FIELD_NS || f->type == FIELD_I32) {
+        text_ns(t, (int64_t)v);
+    } else {
+        text_u64(t, v);
+    }
+}
+
+void external_write(struct text *t, const void *of, const struct fields *fields)
+{
+    for (uint32_t i = 0; i < fields->n; i++) {
+        const struct field *f = &fields->rows[i];
+        if (t->n > 0 && t->p[t->n - 1] != '[') {
+            text_char(t, ',');
+        }
+        if (f->type == FIELD_NUMBER) {
+            text_double(t, field_number(of, f));
+        } else {
+            write_value(t, f, field_u64(of, f));
+        }
+    }
+}
+
+static struct facts facts_of(const void *of, const struct fields *fields)
+{
+    struct facts now = {{0}};
+    SIM_ASSERT(fields->n <= N(now.v));
+    for (uint32_t i = 0; i < fields->n; i++) {
+        now.v[i] = field_u64(of, &fields->rows[i]);
+        if (fields->rows[i].type == FIELD_PASS) { /* as the program numbers it; 0: none */
+            const struct pass *p = (const struct pass *)(uintptr_t)now.v[i];
+            now.v[i] = p != NULL ? ((const struct told_pass *)p->policy_data)->id : 0;
+        }
+    }
+    return now;
+}
 
 struct facts external_request_facts(const struct request *r)
 {
-    const struct told_pass *pass = r->pass != NULL ? r->pass->policy_data : NULL;
-    return (struct facts){{r->state, r->kv_tokens, r->generated_tokens, pass != NULL ? pass->id : 0,
-                           (uint64_t)r->first_service_ns, (uint64_t)r->first_token_ns,
-                           (uint64_t)r->last_token_ns, r->preemptions, r->kv_swapped,
-                           r->calls_tool}};
+    return facts_of(r, &request_fields);
 }
 
 /* Begins a row where something has changed since it was told, or was never. */
-static bool begin_row(struct text *t, uint32_t id, const char *const *states, const char *forms,
-                      const struct facts *now, struct facts *told, bool news)
+static bool begin_row(struct text *t, uint32_t id, const void *of, const struct fields *fields,
+                      struct facts *told, bool news)
 {
+    struct facts now = facts_of(of, fields);
     /* Facts are all of one type and without gaps between them, so that bytes compare as values do.
      */
-    if (!news && memcmp(now, told, sizeof *now) == 0) {
+    if (!news && memcmp(&now, told, sizeof now) == 0) {
         return false;
     }
-    *told = *now;
+    *told = now;
     text_string(t, t->n > 0 ? ",[" : "[");
     text_u64(t, id);
-    text_string(t, ",\"");
-    text_string(t, states[now->v[0]]);
-    text_char(t, '"');
-    for (size_t i = 1; forms[i - 1] != '\0'; i++) {
+    for (uint32_t i = 0; i < fields->n; i++) {
         text_char(t, ',');
-        if (forms[i - 1] == 't') {
-            text_ns(t, (int64_t)now->v[i]);
-        } else if (forms[i - 1] == 'b') {
-            text_bool(t, now->v[i] != 0);
-        } else {
-            text_u64(t, now->v[i]);
-        }
+        write_value(t, &fields->rows[i], now.v[i]);
     }
     return true;
 }
 
 static void request_changes(struct external_run *x, const struct request *r)
 {
-    struct facts now = external_request_facts(r);
     struct text *t = &x->changed_requests;
-    if (begin_row(t, r->id, words_request_states, request_forms, &now, r->own, false)) {
+    if (begin_row(t, r->id, r, &request_fields, r->own, false)) {
         text_char(t, ']');
     }
 }
 
 static void pass_changes(struct external_run *x, struct told_pass *told)
 {
-    const struct pass *p = told->p;
-    struct facts now = {
-        {p->state, p->op, p->rows_todo, p->rows_active, p->last_op_devices, p->n_launches}};
     struct text *t = &x->changed_passes;
-    if (!begin_row(t, told->id, words_pass_states, pass_forms, &now, &told->told, !told->whole)) {
+    if (!begin_row(t, told->id, told->p, &pass_fields, &told->told, !told->whole)) {
         return;
     }
     if (!told->whole) {
-        const struct work_shape *w = &p->shape;
-        text_next_u64(t, p->n_ops);
+        external_write(t, told->p, &formed_fields);
         text_string(t, ",[");
-        text_u64(t, w->rows);
-        text_next_u64(t, w->logit_rows);
-        text_next_u64(t, w->sequences);
-        text_next_u64(t, w->prefill_rows);
-        text_next_u64(t, w->attn_pairs);
-        text_next_u64(t, w->kv_read_tokens);
-        text_next_u64(t, w->max_context_tokens);
+        external_write(t, &told->p->shape, &external_shape);
         text_char(t, ']');
         told->whole = true;
     }
@@ -213,17 +235,12 @@ static void pass_changes(struct external_run *x, struct told_pass *told)
 
 static void launch_changes(struct external_run *x, struct told_launch *told)
 {
-    const struct launch *l = told->l;
-    struct facts now = {{l->state, l->stop_requested, (uint64_t)l->start_ns}};
     struct text *t = &x->changed_launches;
-    if (!begin_row(t, told->id, words_launch_states, launch_forms, &now, &told->told,
-                   !told->whole)) {
+    if (!begin_row(t, told->id, told->l, &launch_fields, &told->told, !told->whole)) {
         return;
     }
     if (!told->whole) {
-        text_next_u64(t, l->op_begin);
-        text_next_u64(t, l->op_end);
-        text_next_u64(t, l->rows);
+        external_write(t, told->l, &made_fields);
         told->whole = true;
     }
     text_char(t, ']');

@@ -9,6 +9,11 @@
 #define MACHINE_MAX_DEVICES 4
 #define MACHINE_MAX_SHARED 16 /* launches a time-shared device may run at once */
 
+/* A struct's NAME_FIELDS lists the members that other processes get, in the order of the protocol:
+ * X(member), or W(member, words) of an enum (sim/base/words.h). From these lists come the messages,
+ * the Python classes and the tables of docs/policy-protocol.md
+ * (`make generate`). */
+
 /* The kinds of devices there are, once: a further kind is a row here and a SoC file that has one.
  * Identifier, its name in files and options, one of it in a sentence. Machines list their devices
  * in this order. */
@@ -46,6 +51,11 @@ struct device {
     int64_t completion_ns; /* host cost of noticing its end */
     int64_t reset_ns;      /* of a kill or a suspension: until the device is free */
 };
+#define DEVICE_FIELDS(X, W)                                                                        \
+    X(name), W(kind, words_device_kinds), W(sharing, words_sharing), X(inflight_depth),            \
+        X(max_shared), X(shared_efficiency_frac), X(chunk_rows), X(static_attention),              \
+        X(can_withdraw), X(can_reset), X(can_suspend), X(idle_watts), X(decode_watts),             \
+        X(prefill_watts), X(submit_ns), X(completion_ns), X(reset_ns)
 
 struct machine {
     char name[64];
@@ -71,6 +81,11 @@ struct machine {
     int64_t loader_evict_ns;  /* of a graph block, on the loader */
     int64_t compile_evict_ns; /* of compiled attention, on the compiler's thread */
 };
+#define MACHINE_FIELDS(X, W)                                                                       \
+    X(ddr_peak_bytes_per_s), X(ddr_cap_frac), X(sync_ns), X(schedule_ns), X(sample_ns_per_token),  \
+        X(compile_fixed_ns), X(compile_ns_per_token), X(compile_watts), X(loader_bytes_per_s),     \
+        X(loader_fixed_ns), X(swap_bytes_per_s), X(memory_bytes), X(memory_usable_frac),           \
+        X(idle_watts), X(poll_watts)
 
 /* Ops of a pass. QKV, MHA and FFN are those of a layer of a decoder (the output projection belongs
  * to FFN), LAYER all of them as one, HEAD the LM head. */
@@ -106,6 +121,11 @@ struct llm {
     uint32_t n_experts, experts_per_token; /* 0, 0: dense */
     struct layer_ops layer;
 };
+#define LLM_FIELDS(X, W)                                                                           \
+    X(name), X(n_layers), X(hidden), X(heads), X(kv_heads), X(head_dim), X(ffn_hidden), X(vocab),  \
+        X(gated_ffn), X(tied_head), X(weight_bits), X(act_bits), X(body_weights), X(head_weights), \
+        X(body_bytes_per_weight), X(head_bytes_per_weight), X(kv_bytes_per_element),               \
+        X(weight_bytes), X(kv_bytes_per_token), X(n_experts), X(experts_per_token)
 
 /* Names of the kinds by kind; NULL ends them. */
 static inline const char *const *device_kind_names(void)

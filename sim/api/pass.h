@@ -50,6 +50,9 @@ struct work_shape {
     uint64_t kv_read_tokens;     /* keys read: sum over segments of last position + 1 */
     uint32_t max_context_tokens; /* longest last position + 1 */
 };
+#define WORK_SHAPE_FIELDS(X, W)                                                                    \
+    X(rows), X(logit_rows), X(sequences), X(prefill_rows), X(attn_pairs), X(kv_read_tokens),       \
+        X(max_context_tokens)
 
 enum pass_state {
     PASS_STATE_READY,   /* formed, or stopped at a boundary: nothing of it is on a device */
@@ -78,6 +81,11 @@ struct pass {
      * at this instant, in its order, with one token each; else 0. For observers. */
     uint32_t n_followed;
 };
+/* Members that are reported whenever one of them has changed, and those reported once. */
+#define PASS_CHANGED_FIELDS(X, W)                                                                  \
+    W(state, words_pass_states), X(op), X(rows_todo), X(rows_active), X(last_op_devices),          \
+        X(n_launches)
+#define PASS_FORMED_FIELDS(X, W) X(n_ops)
 
 /* Kind, layer and block of op number `op`. */
 static inline enum op_kind pass_op_kind(const struct pass *p, uint32_t op)
@@ -136,6 +144,8 @@ struct launch {
     uint32_t inflight;    /* kernels in flight, >= 1 */
     void *exec;           /* the executor's */
 };
+#define LAUNCH_CHANGED_FIELDS(X, W) W(state, words_launch_states), X(stop_requested), X(start_ns)
+#define LAUNCH_MADE_FIELDS(X, W) X(op_begin), X(op_end), X(rows)
 
 /* ---- what a policy asks for (sched_pass_form, sched_launch) ---- */
 
@@ -165,10 +175,6 @@ struct launch_spec {
 /* Its members other than pass and device, in the order of the decision log: what the log calls
  * each, and the words of an enum (sim/base/words.h). */
 #define LAUNCH_SPEC_FIELDS(X)                                                                      \
-    X(n_ops, ops, NULL)                                                                            \
-    X(rows, rows, NULL)                                                                            \
-    X(yield, yield, words_yields)                                                                  \
-    X(chunk_rows, chunk, NULL)                                                                     \
-    X(graph, graph, NULL)                                                                          \
-    X(graph_block, block, NULL)                                                                    \
-    X(inflight, inflight, NULL)
+    X(n_ops, ops, NULL), X(rows, rows, NULL), X(yield, yield, words_yields),                       \
+        X(chunk_rows, chunk, NULL), X(graph, graph, NULL), X(graph_block, block, NULL),            \
+        X(inflight, inflight, NULL)

@@ -116,6 +116,7 @@ struct estimate {
     double watts;
     bool memory_bound; /* intensity below the device's ridge I* (clauses.md B.9) */
 };
+#define ESTIMATE_FIELDS(X, W) X(t_ns), X(bytes_per_s), X(flop_per_byte), X(watts), X(memory_bound)
 
 /* ---- actions ---- */
 
@@ -127,7 +128,8 @@ struct preempt_spec {
                      device could take them back (level 2) */
 };
 
-#define PREEMPT_SPEC_FIELDS(X) X(now) X(discard) X(drain) /* in the order of the decision log */
+/* In the order of the decision log. */
+#define PREEMPT_SPEC_FIELDS(X) X(now), X(discard), X(drain)
 
 /* A part of the KV: a request's from a token on, or the KV that a session's last turn left until
  * its next one comes. */
@@ -507,9 +509,9 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 
 /* Raised when a member comes to mean something else. */
 #define POLICY_API_VERSION 4
-/* A hash of every struct and enum of device.h, pass.h, request.h and this file; `make lint` says
- * what it must be, so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 421391173u
+/* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
+ * so none of them changes unnoticed. Members are appended, never put between. */
+#define POLICY_LAYOUT 1963436498u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

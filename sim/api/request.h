@@ -57,6 +57,15 @@ struct request {
     /* A small number that no other live request has: where tables of live requests keep theirs. */
     uint32_t slot;
 };
+/* Members that are reported at its arrival, and whenever one of them has changed (device.h). */
+#define REQUEST_ARRIVED_FIELDS(X, W)                                                               \
+    X(id), X(session_id), X(turn), X(client_id), W(cls, words_classes), X(priority),               \
+        X(arrival_ns), X(input_tokens), X(max_output_tokens), X(ttft_slo_ns), X(tbt_slo_ns),       \
+        X(deadline_ns), X(reused_tokens), X(kv_tokens), X(kv_swapped)
+#define REQUEST_CHANGED_FIELDS(X, W)                                                               \
+    W(state, words_request_states), X(kv_tokens), X(generated_tokens), X(pass),                    \
+        X(first_service_ns), X(first_token_ns), X(last_token_ns), X(preemptions), X(kv_swapped),   \
+        X(calls_tool)
 
 /* Tokens that prefill must still process: prompt, or after KV loss prompt + generated. */
 static inline uint32_t request_prefill_target(const struct request *r)

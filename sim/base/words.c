@@ -7,6 +7,7 @@
 const char *const words_classes[] = {"reactive", "proactive", NULL};
 const char *const words_request_states[] = {"queued", "decode", "finished", "shed", NULL};
 const char *const words_ops[] = {"qkv", "mha", "ffn", "head", "layer", NULL};
+const char *const words_sharing[] = {"serial", "time_shared", NULL};
 const char *const words_roles[] = {"prefill", "decode", "verify", NULL};
 const char *const words_yields[] = {"kernel", "op", "layer", "pass", NULL};
 const char *const words_residents[] = {"compiled_attention", "graph_block", NULL};

@@ -13,7 +13,9 @@
 #define AT(place, role_, member, log, text)                                                        \
     .field = FIELD(action, member, log, NULL), .role = (role_), .at = (place), .what = (text)
 #define OPTION(member, log, words, name)                                                           \
-    {.field = FIELD(action, member, log, words), .key = (name), .what = (name)},
+    {                                                                                              \
+        .field = FIELD(action, member, log, words), .key = (name), .what = (name)                  \
+    }
 #define SPAN(member, log, words) OPTION(span.member, #log, words, #member)
 #define HOW(member) OPTION(how.member, #member, NULL, #member)
 #define KEY(n)                                                                                     \

@@ -2,7 +2,10 @@
  *
  * Below a struct whose members cross the boundary to a log or another process, sim/api lists them:
  * PREEMPT_SPEC_FIELDS(X), for example. FIELD() makes a row of such a member; its type is the one
- * that the struct declares. */
+ * that the struct declares. Two lines make a table:
+ *
+ *   #define X(member) FIELD(device, member, #member, NULL)
+ *   static const struct field device_fields[] = {DEVICE_FIELDS(X, W)}; */
 #pragma once
 
 #include <stdbool.h>
@@ -62,6 +65,8 @@ static inline uint64_t field_u64(const void *of, const struct field *f)
         return (uint64_t)(int64_t) * (const int32_t *)(const void *)at;
     case FIELD_NS:
         return (uint64_t) * (const int64_t *)(const void *)at;
+    case FIELD_PASS:
+        return (uintptr_t) * (const struct pass *const *)(const void *)at;
     default:
         return *(const uint64_t *)(const void *)at;
     }

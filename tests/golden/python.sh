@@ -217,7 +217,7 @@ sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$dir/example.py"
 # What a program may do wrong.
 cat >"$dir/wrong.py" <<'END'
 import os, random, signal, sys, time
-from xpusim import Param, Policy
+from xpusim import Param, Pass, Policy
 from xpusim.helpers import form, next_piece
 
 class Wrong(Policy):
@@ -254,7 +254,9 @@ class Wrong(Policy):
     def do_two(self): os.write(1, b'["do",[]]\n["do",[]]\n')
     def do_gone(self):
         self._out.append(("cancel", 4711))
-        self._out.append(("launch", 902, 4711, 0, {"n_ops": 1}))
+        q = Pass()
+        q.id, q.op, q.n_ops, q.rows_todo, q.rows_active, q.n_launches = 4711, 0, 1, 1, 0, 0
+        self.launch(q, 0, n_ops=1)
     def do_busy(self):
         p = self.waiting[0].pass_ or form(self, [next_piece(self.waiting[0])])
         self.launch(p, 1)

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+from .fields import (PREEMPT_OPTIONS, Device, Estimate, LaunchFields, Llm, MachineFields, PassFields, RequestFields,
+                     Shape)
+
 NEVER_NS = None  # what an instant is that does not come
 
 
@@ -28,117 +31,21 @@ class Param(NamedTuple):
     choices: Sequence[str] = ()
 
 
-class Device(NamedTuple):
-    name: str
-    kind: str  # "npu", "igpu", "cpu", "gpu"
-    index: int
-    sharing: str  # "serial", "time_shared"
-    inflight_depth: int
-    max_shared: int
-    shared_efficiency_frac: float
-    chunk_rows: int
-    static_attention: bool
-    can_withdraw: bool
-    can_reset: bool
-    can_suspend: bool
-    idle_watts: float
-    decode_watts: float
-    prefill_watts: float
-    submit_ns: int
-    completion_ns: int
-    reset_ns: int
-
-
-class Machine(NamedTuple):
-    name: str
-    devices: Tuple[Device, ...]
-    ddr_peak_bytes_per_s: float
-    ddr_cap_frac: float
-    sync_ns: int
-    schedule_ns: int
-    sample_ns_per_token: int
-    compile_fixed_ns: int
-    compile_ns_per_token: float
-    compile_watts: float
-    loader_bytes_per_s: float
-    loader_fixed_ns: int
-    swap_bytes_per_s: float
-    memory_bytes: float
-    memory_usable_frac: float
-    idle_watts: float
-    poll_watts: float
+class Machine(MachineFields):
+    __slots__ = ()
 
     def find(self, kind: str) -> Optional[Device]:
         """The first device of a kind, or None."""
         return next((d for d in self.devices if d.kind == kind), None)
 
 
-class Llm(NamedTuple):
-    name: str
-    n_layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    ffn_hidden: int
-    vocab: int
-    gated_ffn: bool
-    tied_head: bool
-    weight_bits: int
-    act_bits: int
-    body_weights: float
-    head_weights: float
-    body_bytes_per_weight: float
-    head_bytes_per_weight: float
-    kv_bytes_per_element: float
-    weight_bytes: float
-    kv_bytes_per_token: float
-    n_experts: int
-    experts_per_token: int
-    layer: Tuple[str, ...]
-
-
-class Request:
+class Request(RequestFields):
     """sim/api/request.h; times in ns, None where there is none (yet)."""
 
-    __slots__ = ("id", "session_id", "turn", "client_id", "cls", "priority", "arrival_ns", "input_tokens",
-                 "max_output_tokens", "ttft_slo_ns", "tbt_slo_ns", "deadline_ns", "reused_tokens",
-                 "state", "kv_tokens", "generated_tokens", "pass_", "first_service_ns", "first_token_ns",
-                 "last_token_ns", "preemptions", "kv_swapped", "calls_tool", "data")
+    __slots__ = ("data",)
 
-    id: int
-    session_id: int
-    turn: int
-    client_id: int
-    cls: str  # "reactive", "proactive"
-    priority: int
-    arrival_ns: int
-    input_tokens: int
-    max_output_tokens: int
-    ttft_slo_ns: Optional[int]
-    tbt_slo_ns: Optional[int]
-    deadline_ns: Optional[int]
-    reused_tokens: int
-    state: str  # "queued", "decode", "finished", "shed"
-    kv_tokens: int
-    generated_tokens: int
     pass_: Optional["Pass"]  # the live pass it is in
-    first_service_ns: Optional[int]
-    first_token_ns: Optional[int]
-    last_token_ns: Optional[int]
-    preemptions: int
-    kv_swapped: bool
-    calls_tool: bool
     data: Any  # the policy's own
-
-    def __init__(self, fields: Sequence[Any]) -> None:
-        (_, self.id, self.session_id, self.turn, self.client_id, self.cls, self.priority, self.arrival_ns,
-         self.input_tokens, self.max_output_tokens, self.ttft_slo_ns, self.tbt_slo_ns, self.deadline_ns,
-         self.reused_tokens, self.kv_tokens, self.kv_swapped) = fields
-        self.state = "queued"
-        self.generated_tokens = self.preemptions = 0
-        self.pass_ = self.first_service_ns = self.first_token_ns = self.last_token_ns = self.data = None
-        self.calls_tool = False
 
     @property
     def length(self) -> int:
@@ -162,47 +69,17 @@ class Segment(NamedTuple):
     n_tokens: int
 
 
-class Shape(NamedTuple):
-    """What the cost of a pass depends on (struct work_shape)."""
+class Pass(PassFields):
+    """sim/api/pass.h. A refused one is in the state "refused"."""
 
-    rows: int
-    logit_rows: int
-    sequences: int
-    prefill_rows: int
-    attn_pairs: int
-    kv_read_tokens: int
-    max_context_tokens: int
-
-
-class Estimate(NamedTuple):
-    """Annotated cost, alone on the machine."""
-
-    t_ns: int
-    bytes_per_s: float
-    flop_per_byte: float
-    watts: float
-    memory_bound: bool
-
-
-class Pass:
-    """sim/api/pass.h. `emitted` has the tokens of each segment once it is done."""
-
-    __slots__ = ("id", "segments", "fused_layers", "state", "op", "rows_todo", "rows_active",
-                 "last_op_devices", "n_launches", "n_ops", "shape", "layer", "emitted", "data")
+    __slots__ = ("id", "segments", "fused_layers", "shape", "layer", "emitted", "data")
 
     id: int
     segments: Sequence[Segment]
     fused_layers: bool
-    state: str  # "ready", "running", "done", "cancelled"; "refused": it never was
-    op: int
-    rows_todo: int
-    rows_active: int
-    last_op_devices: int
-    n_launches: int
-    n_ops: int
     shape: Shape
     layer: Tuple[str, ...]
-    emitted: Sequence[int]
+    emitted: Sequence[int]  # tokens of each segment once it is done
     data: Any
 
     def op_kind(self, op: Optional[int] = None) -> str:
@@ -213,20 +90,15 @@ class Pass:
         return self.layer[op % len(self.layer)]
 
 
-class Launch:
-    __slots__ = ("id", "pass_", "device", "state", "outcome", "stop_requested", "start_ns", "op_begin",
-                 "op_end", "rows", "data")
+class Launch(LaunchFields):
+    """sim/api/pass.h. A refused one is in the state "refused"."""
+
+    __slots__ = ("id", "pass_", "device", "outcome", "data")
 
     id: int
     pass_: Pass
     device: int
-    state: str  # "queued", "running", "ended"; "refused": it never was
     outcome: Optional[str]  # "done", "yielded", "withdrawn", "reset"
-    stop_requested: bool
-    start_ns: Optional[int]
-    op_begin: int
-    op_end: int
-    rows: int
     data: Any
 
 
@@ -386,9 +258,13 @@ class Policy:
         self._out.append(("launch", x.id, p.id, device, usual) if usual else ("launch", x.id, p.id, device))
         return x
 
-    def preempt(self, launch: Launch, now: bool = False, discard: bool = False, drain: bool = False) -> None:
-        """Asks a launch to stop: at its next yield point, or as struct stop says."""
-        self._out.append(("preempt", launch.id, {"now": now, "discard": discard, "drain": drain}))
+    def preempt(self, launch: Launch, **how: bool) -> None:
+        """Asks a launch to stop: at its next yield point, or as struct preempt_spec says: now, discard,
+        drain."""
+        options = {name: how.pop(name, False) for name in PREEMPT_OPTIONS}
+        if how:
+            raise TypeError("preempt has no " + ", ".join(how))
+        self._out.append(("preempt", launch.id, options))
 
     def compile(self, kind: str, a: int, b: int = 0) -> None:
         self._out.append(("compile", kind, a, b))

@@ -102,32 +102,28 @@ class _Wire:
         _, p.now_ns, p.epoch, p.kv_free_tokens, p.free_slots, events, requests, passes, launches, refusals = m
         for index, error in refusals:
             self._refused(Refused(self.sent[index], error))
-        arrived = []
         for e in events:
             if e[0] == "arrived":
-                r = p.requests[e[1]] = Request(e)
-                arrived.append(r)
+                r = p.requests[e[1]] = Request()
+                r._arrived(e[1:])
+                r.data = None
         for x in passes:
             q = p._passes[x[0]]
-            if len(x) > 7:
-                _, q.state, q.op, q.rows_todo, q.rows_active, q.last_op_devices, q.n_launches, q.n_ops, shape = x
+            once = q._changed(x[1:])
+            if once:
+                shape, = q._formed(once)
                 if q.shape != tuple(shape):
                     q.shape = Shape(*shape)
-            else:
-                _, q.state, q.op, q.rows_todo, q.rows_active, q.last_op_devices, q.n_launches = x
         for x in launches:
             launch = p._launches[x[0]]
-            launch.state = x[1]
-            launch.stop_requested = x[2]
-            launch.start_ns = x[3]
-            if len(x) > 4:
-                launch.op_begin, launch.op_end, launch.rows = x[4:]
+            once = launch._changed(x[1:])
+            if once:
+                launch._made(once)
         gone = []
         for x in requests:
             r = p.requests[x[0]]
-            (_, r.state, r.kv_tokens, r.generated_tokens, of, r.first_service_ns, r.first_token_ns, r.last_token_ns,
-             r.preemptions, r.kv_swapped, r.calls_tool) = x
-            r.pass_ = p._passes[of] if of else None
+            r._changed(x[1:])
+            r.pass_ = p._passes[r.pass_] if r.pass_ else None
             if r.state == "finished" or r.state == "shed":
                 gone.append(r.id)
         if events:
