@@ -5,35 +5,18 @@
 #include <string.h>
 
 #include "experiments/compare/compare.h"
+#include "experiments/compare/significance.h"
 #include "experiments/shell/frame_stats.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/stats/stats_intervals.h"
-#include "sim/stats/stats_shift.h"
 
 /* Behind an interval, by enum stats_told (COVERAGE.md). */
 static const char *const told_words[] = {"", " (bootstrap-t)", " (skewed: 85 %)"};
 
-static uint64_t bootstrap_key(const struct compare_plan *plan, const char *name)
+uint64_t compare_key(const struct compare_plan *plan, const char *metric)
 {
-    return hash_string(hash_u64(HASH_INIT, plan->options->seed), name);
-}
-
-/* The difference as it is printed and judged. */
-static struct stats_paired difference(const struct compare_plan *plan, const double *x,
-                                      const double *base, uint32_t n, const char *name)
-{
-    struct stats_paired d = stats_paired(x, base, n, STATS_LEVEL_FRAC);
-    d.relevance_frac = plan->relevance_frac;
-    double *differences = xmalloc((n + 1) * sizeof *differences);
-    for (uint32_t i = 0; i < n; i++) {
-        differences[i] = x[i] - base[i];
-    }
-    enum stats_told how;
-    struct stats_interval told = stats_told_mean(differences, n, bootstrap_key(plan, name), &how);
-    d.diff = how == STATS_TOLD_BOOTSTRAP ? told : d.diff;
-    free(differences);
-    return d;
+    return hash_string(hash_u64(HASH_INIT, plan->options->seed), metric);
 }
 
 /* p of each policy's difference from the baseline; NaN for the baseline. Into p[policy]. */
@@ -50,53 +33,19 @@ static void put_p(const struct compare_plan *plan, const struct compare_result *
     }
 }
 
-/* Adjusted p of all metrics named, as [metric][policy]: the chance of any false positive among them
- * is at most 5 %. The first metric is the question: its policies are one family, those of all other
- * metrics another. Holm's correction holds in each family, and each has half of the 5 %. The others
- * get all of it when the first is shown for every policy (fallback procedure, Wiens 2003).
- * docs/concepts/comparison.md explains it to users. */
+/* Adjusted p of all metrics named, as [metric][policy]. */
 static double *holm_of_family(const struct compare_plan *plan, const struct compare_result *r,
                               const char *const *metrics, uint32_t n_metrics)
 {
     uint32_t n = r->n_policies;
-    size_t others = n_metrics > 1 ? (size_t)(n_metrics - 1) * n : 0;
     double *p = xmalloc((n_metrics * (size_t)n + 1) * sizeof *p);
     for (uint32_t m = 0; m < n_metrics; m++) {
         put_p(plan, r, metrics[m], p + (size_t)m * n);
     }
-    stats_holm(p, n_metrics > 0 ? n : 0, p);
-    stats_holm(p + n, others, p + n);
-    double first = 0.0; /* the chance at which all of the first are shown */
-    for (uint32_t i = 0; i < n && others > 0; i++) {
-        p[i] = p[i] < 0.5 ? 2.0 * p[i] : isnan(p[i]) ? p[i] : 1.0;
-        first = p[i] > first ? p[i] : first; /* the baseline has none */
-    }
-    for (size_t i = n; i < n + others; i++) {
-        double all = p[i] > first ? p[i] : first;
-        p[i] = 2.0 * p[i] < all ? 2.0 * p[i] : all;
+    if (n_metrics > 0) {
+        significance_adjust(p, n, (n_metrics - 1) * (size_t)n);
     }
     return p;
-}
-
-static bool is_lost_to_holm(const struct stats_paired *d, double p_holm)
-{
-    enum stats_finding f = stats_judge(d);
-    return (f == STATS_LOWER || f == STATS_HIGHER) && p_holm > 1.0 - STATS_LEVEL_FRAC;
-}
-
-/* The printed text. family_p is the adjusted p of this metric and policy. */
-static const char *finding(const struct compare_plan *plan, uint32_t policy,
-                           const struct stats_paired *said, double family_p, struct document *d)
-{
-    if (policy == plan->baseline) {
-        return "baseline";
-    }
-    const char *verdict = document_verdict(d, said);
-    if (!is_lost_to_holm(said, family_p)) {
-        return verdict;
-    }
-    int n = (int)strcspn(verdict, "("); /* "(significant)" is for what the correction leaves */
-    return document_format(d, "%.*s(not significant after Holm's correction)", n, verdict);
 }
 
 /* The row of one policy and metric: Student's interval of the difference, then the ratio with
@@ -106,7 +55,7 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
                     struct document *d)
 {
     uint32_t n = r->replications;
-    uint64_t key = bootstrap_key(plan, metric);
+    uint64_t key = compare_key(plan, metric);
     const double *x = compare_values(r, policy, metric);
     const double *base = compare_values(r, plan->baseline, metric);
     struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
@@ -119,7 +68,9 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
     FRAME_CELL(f, s.low);
     FRAME_CELL(f, s.high);
     FRAME_CELL(f, s.n);
-    struct stats_paired said = difference(plan, x, base, n, metric);
+    struct stats_paired said = significance_difference(x, base, n, plan->relevance_frac, key);
+    double p_holm = family != NULL ? family[policy] : METRIC_UNDEFINED;
+    const char *verdict = significance_text(d, &said, p_holm);
     if (policy == plan->baseline) {
         frame_skip(f, 11);
     } else {
@@ -132,10 +83,10 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
         for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
             FRAME_CELL(f, v[i]);
         }
-        FRAME_CELL(f, document_verdict(d, &said));
-        FRAME_CELL(f, family != NULL ? family[policy] : METRIC_UNDEFINED);
+        FRAME_CELL(f, verdict);
+        FRAME_CELL(f, p_holm);
     }
-    FRAME_CELL(f, family != NULL ? finding(plan, policy, &said, family[policy], d) : NULL);
+    FRAME_CELL(f, family == NULL ? NULL : policy == plan->baseline ? "baseline" : verdict);
 }
 
 /* How many replications of each policy were stable, undecided, overloaded. */

@@ -67,7 +67,11 @@ void tune_fini(struct tune *t);
  * difference, and that of the tuned policy and the tuned baseline. Data, for all metrics: {metric,
  * budget, training_replications, training_seeds, policies}. Each policy has {free_parameters,
  * configurations, out, training_given, training_tuned, changed, parameters, metrics}. Each metric
- * has {mean, low, high, n, given_mean, diff, diff_low, diff_high, verdict}. All but the baseline
- * also have baseline_diff, baseline_diff_low, baseline_diff_high and baseline_verdict. */
+ * has {mean, low, high, n, given_mean, diff, diff_low, diff_high, verdict, p_holm}. All but the
+ * baseline also have baseline_diff, baseline_diff_low, baseline_diff_high, baseline_verdict and
+ * baseline_p_holm: the distance from the tuned baseline.
+ *
+ * The metrics named, and the one that was tuned by, are corrected together (significance.h). Other
+ * metrics have no p_holm. */
 void tune_document(const struct compare_plan *plan, const struct tune *t,
                    const char *const *metrics, uint32_t n_metrics, struct document *d);

@@ -1,9 +1,12 @@
 /* Tuning as a document. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "experiments/compare/significance.h"
 #include "experiments/compare/tune.h"
 #include "experiments/shell/frame_stats.h"
+#include "sim/base/arena.h"
 
 /* What was tried and chosen, as data and for people; the metrics of each policy follow it. */
 static void put_choice(const char *label, const struct tune_policy *p, struct frame *shown,
@@ -16,72 +19,121 @@ static void put_choice(const char *label, const struct tune_policy *p, struct fr
               p->changed[0] == '\0' ? "as given" : p->changed);
 }
 
-static void put_difference(struct frame *f, const struct stats_paired *p, struct document *d)
+/* A metric of a policy. */
+struct tuned {
+    struct stats_interval given, tuned;
+    struct stats_paired diff, base_diff; /* from as given, from the tuned baseline */
+    const char *verdict, *base_verdict;  /* "baseline" for the baseline's own */
+    double p_holm, base_p_holm;          /* NaN: not corrected */
+};
+
+/* adjusted: of this metric, [policy][2]; or NULL. False when there is no such metric. */
+static bool tuned_of(const struct compare_plan *plan, const struct tune *t, uint32_t policy,
+                     const char *metric, const double *adjusted, struct document *d,
+                     struct tuned *out)
 {
-    FRAME_CELL(f, p->diff.mean);
-    FRAME_CELL(f, p->diff.low);
-    FRAME_CELL(f, p->diff.high);
-    FRAME_CELL(f, document_verdict(d, p));
+    const double *given = compare_values(t->given, policy, metric);
+    const double *tuned = compare_values(&t->tuned, policy, metric);
+    const double *base = compare_values(&t->tuned, plan->baseline, metric);
+    if (given == NULL || tuned == NULL) {
+        return false;
+    }
+    uint32_t n = t->tuned.replications;
+    uint64_t key = compare_key(plan, metric);
+    double relevance = plan->relevance_frac;
+    struct stats_paired said = significance_difference(tuned, given, n, relevance, key);
+    struct stats_paired base_said = significance_difference(tuned, base, n, relevance, key);
+    bool is_base = policy == plan->baseline;
+    *out = (struct tuned){
+        .given = stats_mean(given, n, STATS_LEVEL_FRAC),
+        .tuned = stats_mean(tuned, n, STATS_LEVEL_FRAC),
+        .diff = stats_paired(tuned, given, n, STATS_LEVEL_FRAC),
+        .base_diff = stats_paired(tuned, base, n, STATS_LEVEL_FRAC),
+        .p_holm = adjusted != NULL ? adjusted[2 * policy] : METRIC_UNDEFINED,
+        .base_p_holm = adjusted != NULL ? adjusted[2 * policy + 1] : METRIC_UNDEFINED,
+    };
+    out->verdict = significance_text(d, &said, out->p_holm);
+    out->base_verdict = is_base ? "baseline" : significance_text(d, &base_said, out->base_p_holm);
+    return true;
 }
 
-/* All metrics of a policy. */
-static void put_metrics(const struct compare_plan *plan, const struct tune *t, uint32_t policy,
-                        struct document *d)
+/* Adjusted p of all differences printed, as [metric][policy][2]: the tables of tuning are a
+ * statement of their own, with the families of significance.h. */
+static double *adjust(const struct compare_plan *plan, const struct tune *t,
+                      const char *const *metrics, uint32_t n_metrics, struct document *d)
 {
-    uint32_t n = t->tuned.replications;
-    struct frame *f = document_data(
-        d, "metrics", 1,
-        "metric mean low high n given_mean diff diff_low diff_high verdict baseline_diff "
-        "baseline_diff_low baseline_diff_high baseline_verdict");
-    for (size_t k = 0; k < t->tuned.n_plain; k++) {
-        const char *name = t->tuned.names[k].name;
-        const double *given = compare_values(t->given, policy, name);
-        const double *tuned = compare_values(&t->tuned, policy, name);
-        const double *base = compare_values(&t->tuned, plan->baseline, name);
-        if (given == NULL || tuned == NULL) {
-            continue;
+    size_t n = 2 * (size_t)t->n_policies;
+    double *p = xmalloc((n_metrics * n + 1) * sizeof *p);
+    for (size_t i = 0; i < n_metrics * n; i++) {
+        uint32_t policy = (uint32_t)(i % n / 2);
+        struct tuned x;
+        bool is_base = i % 2 != 0 && policy == plan->baseline;
+        bool there = !is_base && tuned_of(plan, t, policy, metrics[i / n], NULL, d, &x);
+        p[i] = there ? stats_p(i % 2 == 0 ? &x.diff : &x.base_diff) : METRIC_UNDEFINED;
+    }
+    if (n_metrics > 0) {
+        significance_adjust(p, n, (n_metrics - 1) * n);
+    }
+    return p;
+}
+
+/* The adjusted p of a metric; NULL where it is not among those named. */
+static const double *of_metric(const double *p, const struct tune *t, const char *const *metrics,
+                               uint32_t n_metrics, const char *name)
+{
+    for (uint32_t m = 0; m < n_metrics; m++) {
+        if (strcmp(metrics[m], name) == 0) {
+            return p + 2 * (size_t)t->n_policies * m;
         }
-        struct stats_interval x = stats_mean(tuned, n, STATS_LEVEL_FRAC);
-        struct stats_paired from_given = stats_paired(tuned, given, n, STATS_LEVEL_FRAC);
-        struct stats_paired from_base = stats_paired(tuned, base, n, STATS_LEVEL_FRAC);
-        FRAME_CELL(f, name);
-        FRAME_CELL(f, x.mean);
-        FRAME_CELL(f, x.low);
-        FRAME_CELL(f, x.high);
-        FRAME_CELL(f, x.n);
-        FRAME_CELL(f, stats_mean(given, n, STATS_LEVEL_FRAC).mean);
-        put_difference(f, &from_given, d);
-        if (policy != plan->baseline) {
-            put_difference(f, &from_base, d);
-        } else {
-            frame_skip(f, 4);
-        }
+    }
+    return NULL;
+}
+
+static void put_difference(struct frame *f, const struct stats_interval *s, const char *verdict,
+                           double p_holm)
+{
+    FRAME_CELL(f, s->mean);
+    FRAME_CELL(f, s->low);
+    FRAME_CELL(f, s->high);
+    FRAME_CELL(f, verdict);
+    FRAME_CELL(f, p_holm);
+}
+
+/* A metric of a policy, as data. */
+static void put_metric(struct frame *f, const char *name, const struct tuned *x, bool is_base)
+{
+    FRAME_CELL(f, name);
+    FRAME_CELL(f, x->tuned.mean);
+    FRAME_CELL(f, x->tuned.low);
+    FRAME_CELL(f, x->tuned.high);
+    FRAME_CELL(f, x->tuned.n);
+    FRAME_CELL(f, x->given.mean);
+    put_difference(f, &x->diff.diff, x->verdict, x->p_holm);
+    if (is_base) {
+        frame_skip(f, 5);
+    } else {
+        put_difference(f, &x->base_diff.diff, x->base_verdict, x->base_p_holm);
     }
 }
 
 /* One metric of all policies, for people. */
 static void show_metric(const struct compare_plan *plan, const struct tune *t, const char *name,
-                        struct document *d)
+                        const double *adjusted, struct document *d)
 {
-    const double *base = compare_values(&t->tuned, plan->baseline, name);
-    if (base == NULL || compare_values(t->given, 0, name) == NULL) {
-        return;
-    }
-    document_heading(d, "%s", name);
-    struct frame *f = document_table(
-        d, 2, "lllll", "", "as given", "tuned", "tuned vs as given",
-        document_format(d, "tuned vs tuned %s", plan->policies[plan->baseline].ops->name));
-    uint32_t n = t->tuned.replications;
+    struct tuned x;
+    struct frame *f = NULL;
     for (uint32_t i = 0; i < t->n_policies; i++) {
-        const double *given = compare_values(t->given, i, name);
-        const double *tuned = compare_values(&t->tuned, i, name);
-        struct stats_interval before = stats_mean(given, n, STATS_LEVEL_FRAC);
-        struct stats_interval after = stats_mean(tuned, n, STATS_LEVEL_FRAC);
-        struct stats_paired from_given = stats_paired(tuned, given, n, STATS_LEVEL_FRAC);
-        struct stats_paired from_base = stats_paired(tuned, base, n, STATS_LEVEL_FRAC);
-        FRAME_ROW(f, plan->policies[i].label, document_interval(d, &before),
-                  document_interval(d, &after), document_verdict(d, &from_given),
-                  i == plan->baseline ? "baseline" : document_verdict(d, &from_base));
+        if (!tuned_of(plan, t, i, name, adjusted, d, &x)) {
+            return;
+        }
+        if (f == NULL) {
+            document_heading(d, "%s", name);
+            f = document_table(
+                d, 2, "lllll", "", "as given", "tuned", "tuned vs as given",
+                document_format(d, "tuned vs tuned %s", plan->policies[plan->baseline].ops->name));
+        }
+        FRAME_ROW(f, plan->policies[i].label, document_interval(d, &x.given),
+                  document_interval(d, &x.tuned), x.verdict, x.base_verdict);
     }
 }
 
@@ -109,20 +161,39 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
     };
     struct frame *shown = DOCUMENT_FRAME(d, NULL, 0, columns);
     frame_indent(shown, 2);
+    const char **named = xcalloc((size_t)n_metrics + 1, sizeof(char *));
+    uint32_t n = 0;
+    bool asked = false;
+    for (; n < n_metrics; n++) {
+        named[n] = metrics[n];
+        asked = asked || strcmp(metrics[n], t->options.metric) == 0;
+    }
+    if (!asked) {
+        named[n++] = t->options.metric;
+    }
+    double *p = adjust(plan, t, named, n, d);
     struct document *policies = document_within(d, "policies");
     for (uint32_t i = 0; i < t->n_policies; i++) {
         const char *label = plan->policies[i].label;
         struct document *of = document_within(policies, label);
         put_choice(label, &t->of[i], shown, of);
-        put_metrics(plan, t, i, of);
+        struct frame *f =
+            document_data(of, "metrics", 1,
+                          "metric mean low high n given_mean diff diff_low diff_high verdict "
+                          "p_holm baseline_diff "
+                          "baseline_diff_low baseline_diff_high baseline_verdict baseline_p_holm");
+        for (size_t k = 0; k < t->tuned.n_plain; k++) {
+            struct tuned x;
+            const char *name = t->tuned.names[k].name;
+            if (tuned_of(plan, t, i, name, of_metric(p, t, named, n, name), d, &x)) {
+                put_metric(f, name, &x, i == plan->baseline);
+            }
+        }
     }
     document_note(d, "\nOn the test seeds:");
-    bool asked = false;
-    for (uint32_t i = 0; i < n_metrics; i++) {
-        show_metric(plan, t, metrics[i], d);
-        asked = asked || strcmp(metrics[i], t->options.metric) == 0;
+    for (uint32_t m = 0; m < n; m++) {
+        show_metric(plan, t, named[m], p + 2 * (size_t)t->n_policies * m, d);
     }
-    if (!asked) {
-        show_metric(plan, t, t->options.metric, d);
-    }
+    free(p);
+    free(named);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "experiments/compare/compare.h"
-#include "experiments/shell/frame_stats.h"
+#include "experiments/compare/significance.h"
 #include "sim/base/arena.h"
 
 #define REPLICATIONS 10
@@ -148,10 +148,28 @@ static bool values_of(const struct study_outcome *o, const char *metric, double 
     return true;
 }
 
-static bool moved(const struct stats_paired *p, enum direction d)
+static bool moved(enum stats_finding f, enum direction d)
 {
-    enum stats_finding f = stats_judge(p);
     return d == UP ? f == STATS_HIGHER : d == DOWN ? f == STATS_LOWER : f != STATS_LOWER;
+}
+
+/* The difference that each control makes, and its p adjusted over all controls, which are one
+ * family. NaN where a run failed. */
+static void differences(const struct study_outcomes *runs, struct stats_paired *difference,
+                        double *p)
+{
+    for (size_t i = 0; i < controls_count(); i++) {
+        const struct control *c = &controls[i];
+        double base[REPLICATIONS];
+        double changed[REPLICATIONS];
+        const char *name = c->changed_metric == NULL ? c->metric : c->changed_metric;
+        const struct study_outcome *of = &runs->v[i * 2 * REPLICATIONS];
+        bool ok = values_of(of, c->metric, base) && values_of(of + REPLICATIONS, name, changed);
+        /* Small moves count too: is there the mechanism at all? */
+        difference[i] = significance_difference(changed, base, ok ? REPLICATIONS : 0, 0.0, i);
+        p[i] = ok ? stats_p(&difference[i]) : METRIC_UNDEFINED;
+    }
+    significance_adjust(p, controls_count(), 0);
 }
 
 size_t controls_run(struct document *d)
@@ -161,29 +179,27 @@ size_t controls_run(struct document *d)
         {.name = "metric", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_NAME},
         {.name = "predicted", .kind = FRAME_TEXT},
         {.name = "found", .kind = FRAME_TEXT},
+        {.name = "p_holm", .only_data = true},
         {.name = "verdict", .title = "", .kind = FRAME_TEXT},
         {.name = "why", .kind = FRAME_TEXT},
     };
+    struct stats_paired difference[sizeof controls / sizeof controls[0]];
+    double p[sizeof controls / sizeof controls[0]];
     size_t wrong = 0;
     struct study_outcomes runs = run_cells();
     struct frame *f = DOCUMENT_FRAME(d, "controls", 0, columns);
+    differences(&runs, difference, p);
     for (size_t i = 0; i < controls_count(); i++) {
         const struct control *c = &controls[i];
-        double base[REPLICATIONS];
-        double changed[REPLICATIONS];
-        const char *name = c->changed_metric == NULL ? c->metric : c->changed_metric;
-        const struct study_outcome *of = &runs.v[i * 2 * REPLICATIONS];
-        bool ok = values_of(of, c->metric, base) && values_of(of + REPLICATIONS, name, changed);
-        struct stats_paired p = stats_paired(changed, base, REPLICATIONS, STATS_LEVEL_FRAC);
-        p.relevance_frac = 0.0; /* small moves count too: is there the mechanism at all? */
-        const char *found = ok ? document_verdict(d, &p) : "failed";
-        ok = ok && moved(&p, c->predicted);
+        bool ran = difference[i].diff.n > 0;
+        bool ok = ran && moved(significance_judge(&difference[i], p[i]), c->predicted);
         wrong += !ok;
         FRAME_ROW(f, c->name, c->metric,
                   c->predicted == UP     ? "up"
                   : c->predicted == DOWN ? "down"
                                          : "not down",
-                  found, ok ? "ok" : "NOT AS PREDICTED", c->why);
+                  ran ? significance_text(d, &difference[i], p[i]) : "failed", p[i],
+                  ok ? "ok" : "NOT AS PREDICTED", c->why);
     }
     study_outcomes_fini(&runs);
     return wrong;

@@ -5,6 +5,9 @@ cd "$(dirname "$0")/../.."
 x=${BUILD:-build}/xpusim
 "$x" selftest
 "$x" selftest --controls
+"$x" selftest --controls --json | python3 -c "import json, sys
+controls = json.load(sys.stdin)['controls']
+assert all(c['p_holm'] <= 0.05 or '(significant)' not in c['found'] for c in controls)"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 "$x" selftest >"$dir/text"

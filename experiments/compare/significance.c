@@ -1,0 +1,58 @@
+#include "experiments/compare/significance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/shell/frame_stats.h"
+#include "sim/base/arena.h"
+#include "sim/stats/stats_intervals.h"
+#include "sim/stats/stats_shift.h"
+
+struct stats_paired significance_difference(const double *x, const double *base, uint32_t n,
+                                            double relevance_frac, uint64_t key)
+{
+    struct stats_paired d = stats_paired(x, base, n, STATS_LEVEL_FRAC);
+    d.relevance_frac = relevance_frac;
+    double *differences = xmalloc((n + 1) * sizeof *differences);
+    for (uint32_t i = 0; i < n; i++) {
+        differences[i] = x[i] - base[i];
+    }
+    enum stats_told how;
+    struct stats_interval told = stats_told_mean(differences, n, key, &how);
+    d.diff = how == STATS_TOLD_BOOTSTRAP ? told : d.diff;
+    free(differences);
+    return d;
+}
+
+void significance_adjust(double *p, size_t n_first, size_t n_others)
+{
+    stats_holm(p, n_first, p);
+    stats_holm(p + n_first, n_others, p + n_first);
+    double first = 0.0; /* the chance at which all of the first are shown */
+    for (size_t i = 0; i < n_first && n_others > 0; i++) {
+        p[i] = p[i] < 0.5 ? 2.0 * p[i] : isnan(p[i]) ? p[i] : 1.0;
+        first = p[i] > first ? p[i] : first; /* NaN: no difference */
+    }
+    for (size_t i = n_first; i < n_first + n_others; i++) {
+        double all = p[i] > first ? p[i] : first;
+        p[i] = 2.0 * p[i] < all ? 2.0 * p[i] : all;
+    }
+}
+
+enum stats_finding significance_judge(const struct stats_paired *p, double p_adjusted)
+{
+    enum stats_finding f = stats_judge(p);
+    bool lost = (f == STATS_LOWER || f == STATS_HIGHER) && p_adjusted > 1.0 - STATS_LEVEL_FRAC;
+    return lost ? STATS_NOT_SHOWN : f;
+}
+
+const char *significance_text(struct document *d, const struct stats_paired *p, double p_adjusted)
+{
+    const char *text = document_verdict(d, p);
+    if (significance_judge(p, p_adjusted) == stats_judge(p)) {
+        return text;
+    }
+    int n = (int)strcspn(text, "("); /* "(significant)" is for what the correction leaves */
+    return document_format(d, "%.*s(not significant after Holm's correction)", n, text);
+}
