@@ -57,9 +57,17 @@ static void keep_soc(struct points *p, const char *name)
     p->n = n;
 }
 
-/* The settings of the simulation count; the machines are the catalog's. */
+/* The contention model counts; the machines are the catalog's. */
 static int take_settings(struct catalog *c, const struct config_options *o, struct err *e)
 {
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        if (strncmp(o->sets[i], "sim.contention", 14) != 0) {
+            return err_add(e,
+                           "--set %s: --points predicts with the shipped files, and takes only "
+                           "sim.contention and its numbers; --soc FILE.json replaces a machine",
+                           o->sets[i]);
+        }
+    }
     struct config_options with = config_options_default();
     struct config config;
     config_options_overlay(&with, o);
