@@ -113,10 +113,7 @@ static void format_size(const struct stats_paired *p, char *buf, size_t size)
         return;
     }
     double percent = 100.0 * d / fabs(p->base_mean);
-    if (percent >= 1000.0) {
-        (void)snprintf(buf, size, "%.3gx", percent / 100.0 + 1.0);
-        return;
-    }
+    percent = percent >= 1000.0 ? 10.0 * round(percent / 10.0) : percent; /* three digits */
     /* Near -100 % more digits tell 91 from 99.7. */
     int decimals = percent < 0.1                                           ? 3
                    : percent < 10.0 || (percent > 90.0 && percent < 100.0) ? 1
