@@ -59,6 +59,8 @@ static int conserve_init(struct sched *s)
                                                   .budget_ns = conserve_budget_ns});
 }
 
+static const char *const ablations[] = {"safepoint=false", NULL};
+
 const struct policy_ops policy_conserve_like_ops = {
     .name = "conserve-like",
     .summary = "offline work in online iterations within their SLO, layer safepoints (ConServe)",
@@ -67,6 +69,7 @@ const struct policy_ops policy_conserve_like_ops = {
     .state_size_bytes = sizeof(struct coserve),
     .request_state_size_bytes = sizeof(struct coserve_request),
     .params = params,
+    .ablations = ablations,
     .init = conserve_init,
     .exit = iteration_exit,
     ITERATION_HOOKS,

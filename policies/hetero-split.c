@@ -245,6 +245,8 @@ static void split_schedule(struct sched *s)
     }
 }
 
+static const char *const ablations[] = {"split=false", NULL};
+
 const struct policy_ops policy_hetero_split_ops = {
     .name = "hetero-split",
     .summary = "static optimal tensor partition over NPU and iGPU, arrival order (HeteroLLM)",
@@ -253,6 +255,7 @@ const struct policy_ops policy_hetero_split_ops = {
     .state_size_bytes = sizeof(struct hetero_split),
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
+    .ablations = ablations,
     .init = split_init,
     .exit = split_exit,
     .request_arrived = split_request_arrived,

@@ -163,6 +163,8 @@ static void hygen_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
+static const char *const ablations[] = {"offline=always", NULL};
+
 const struct policy_ops policy_hygen_like_ops = {
     .name = "hygen-like",
     .summary = "a latency budget for every iteration, offline work fills it (HyGen)",
@@ -171,6 +173,7 @@ const struct policy_ops policy_hygen_like_ops = {
     .state_size_bytes = sizeof(struct hygen),
     .request_state_size_bytes = sizeof(struct coserve_request),
     .params = params,
+    .ablations = ablations,
     .init = hygen_init,
     .exit = hygen_exit,
     .request_arrived = hygen_request_arrived,

@@ -150,6 +150,8 @@ static void mlfq_exit(struct sched *s)
     }
 }
 
+static const char *const ablations[] = {"skip_join=false", NULL};
+
 const struct policy_ops policy_mlfq_ops = {
     .name = "mlfq",
     .summary = "FastServe's skip-join multi-level feedback queue",
@@ -157,6 +159,7 @@ const struct policy_ops policy_mlfq_ops = {
     .state_size_bytes = sizeof(struct mlfq),
     .request_state_size_bytes = sizeof(struct mlfq_request),
     .params = params,
+    .ablations = ablations,
     .init = mlfq_init,
     ITER_HOOKS_BUT_EXIT,
     .exit = mlfq_exit,

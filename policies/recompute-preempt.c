@@ -177,6 +177,8 @@ static int recompute_init(struct sched *s)
     return rc == 0 && reset && !s->machine->devices[c->it.device].can_reset ? -EPERM : rc;
 }
 
+static const char *const ablations[] = {"kill=never", NULL};
+
 const struct policy_ops policy_recompute_preempt_ops = {
     .name = "recompute-preempt",
     .summary = "instant preemption without context on one device (agent-xpu-v1 3.2, scheme a)",
@@ -185,6 +187,7 @@ const struct policy_ops policy_recompute_preempt_ops = {
     .state_size_bytes = sizeof(struct recompute),
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
+    .ablations = ablations,
     .init = recompute_init,
     .exit = iteration_exit,
     ITERATION_HOOKS,

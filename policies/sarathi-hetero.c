@@ -158,6 +158,8 @@ static void hetero_schedule(struct sched *s)
     launch_decodes(s, h);
 }
 
+static const char *const ablations[] = {"parallel=false", NULL};
+
 const struct policy_ops policy_sarathi_hetero_ops = {
     .name = "sarathi-hetero",
     .summary = "Sarathi's budget: decodes on the iGPU, prompt chunks on the NPU at once (ours)",
@@ -166,6 +168,7 @@ const struct policy_ops policy_sarathi_hetero_ops = {
     .state_size_bytes = sizeof(struct sarathi_hetero),
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
+    .ablations = ablations,
     .init = hetero_init,
     .exit = vllm_exit, /* the state begins with a struct vllm */
     .request_arrived = iteration_request_arrived,

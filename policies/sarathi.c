@@ -48,6 +48,8 @@ static int sarathi_init(struct sched *s)
     return rules.chunk_low > rules.chunk_high ? -EINVAL : rc;
 }
 
+static const char *const ablations[] = {"stall_free=false", NULL};
+
 const struct policy_ops policy_sarathi_ops = {
     .name = "sarathi",
     .summary =
@@ -55,6 +57,7 @@ const struct policy_ops policy_sarathi_ops = {
     .contract = POLICY_CONTRACT,
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
+    .ablations = ablations,
     .init = sarathi_init,
     VLLM_HOOKS,
 };

@@ -58,12 +58,16 @@ static int priority_init(struct sched *s)
     return vllm_init(s, param_int(s, PARAM_MODE) == MODE_V0 ? v0 : v1);
 }
 
+static const char *const ablations[] = {"force_preempt=false", "by_priority=false",
+                                        "chunked_prefill=false", NULL};
+
 const struct policy_ops policy_vllm_priority_ops = {
     .name = "vllm-priority",
     .summary = "vLLM with priorities: admission order and victims; v0 preempts by force (vLLM)",
     .contract = POLICY_CONTRACT,
     .request_state_size_bytes = sizeof(struct heap_node),
     .params = params,
+    .ablations = ablations,
     .init = priority_init,
     VLLM_HOOKS,
 };

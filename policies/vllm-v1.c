@@ -45,12 +45,15 @@ static int v1_init(struct sched *s)
                         });
 }
 
+static const char *const ablations[] = {"chunked_prefill=false", NULL};
+
 const struct policy_ops policy_vllm_v1_ops = {
     .name = "vllm-v1",
     .summary = "token budget: running, then waiting; recompute preemption (vLLM V1)",
     .contract = POLICY_CONTRACT,
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
+    .ablations = ablations,
     .init = v1_init,
     VLLM_HOOKS,
 };

@@ -167,6 +167,8 @@ static void vtc_exit(struct sched *s)
     }
 }
 
+static const char *const ablations[] = {"lift=false", NULL};
+
 const struct policy_ops policy_vtc_ops = {
     .name = "vtc",
     .summary = "virtual token counter, plain or weighted (VTC, OSDI'24)",
@@ -174,6 +176,7 @@ const struct policy_ops policy_vtc_ops = {
     .state_size_bytes = sizeof(struct vtc),
     .request_state_size_bytes = sizeof(struct vtc_request),
     .params = params,
+    .ablations = ablations,
     .init = vtc_init,
     ITER_HOOKS_BUT_EXIT,
     .exit = vtc_exit,

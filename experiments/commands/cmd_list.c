@@ -78,6 +78,12 @@ static void put_policy(const struct policy_ops *p, struct frame *shown, struct d
     for (uint32_t i = 0; i < policy_params_count(p); i++) {
         put_param(&p->params[i], shown, document_within(params, NULL));
     }
+    if (p->ablations != NULL) {
+        struct document *without = document_array(d, "ablations");
+        for (uint32_t i = 0; p->ablations[i] != NULL; i++) {
+            DOCUMENT_VALUES(without, NULL, p->ablations[i]);
+        }
+    }
 }
 
 static int list_policy(const char *name, struct document *d, struct err *e)
@@ -93,6 +99,15 @@ static int list_policy(const char *name, struct document *d, struct err *e)
     for (uint32_t k = 0; p->presets != NULL && p->params[0].choices[k] != NULL; k++) {
         document_note(d, "  %s=%s: %s", p->params[0].name, p->params[0].choices[k], p->presets[k]);
     }
+    struct text without = {0};
+    for (const char *const *a = p->ablations; a != NULL && *a != NULL; a++) {
+        text_item(&without, "; ", *a);
+    }
+    if (without.n > 0) {
+        document_note(d, "  without a mechanism (`xpusim ablate %s`): %s", p->name,
+                      text_end(&without));
+    }
+    text_fini(&without);
     return 0;
 }
 

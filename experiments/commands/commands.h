@@ -7,6 +7,7 @@
 #include "experiments/shell/cli.h" /* exit statuses */
 #include "experiments/shell/options.h"
 
+extern const struct command cmd_ablate;
 extern const struct command cmd_bisect;
 extern const struct command cmd_calibrate;
 extern const struct command cmd_characterize;

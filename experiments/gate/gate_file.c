@@ -33,30 +33,6 @@ static enum metric_better better_of(const char *metric)
 
 /* ---- groups ---- */
 
-/* Strings of an array into out; at most max. */
-static uint32_t read_strings(struct json_obj *o, const char *key, int min, int max,
-                             const char **out)
-{
-    int n = json_get_array_size(o, key, min, max);
-    const cJSON *list = n > 0 ? cJSON_GetObjectItemCaseSensitive(o->node, key) : NULL;
-    uint32_t used = 0;
-    for (int i = 0; i < n; i++) {
-        const cJSON *s = cJSON_GetArrayItem(list, i);
-        if (!cJSON_IsString(s) || s->valuestring[0] == '\0') {
-            (void)err_add(o->err, "%s: %s.%s[%d]: must be a string", o->file, o->path, key, i);
-            continue;
-        }
-        for (uint32_t k = 0; k < used; k++) {
-            if (strcmp(out[k], s->valuestring) == 0) {
-                (void)err_add(o->err, "%s: %s.%s[%d]: '%s' stands twice", o->file, o->path, key, i,
-                              s->valuestring);
-            }
-        }
-        out[used++] = s->valuestring;
-    }
-    return used;
-}
-
 static void read_metrics(struct json_obj *o, struct gate_group *g)
 {
     double tolerance_frac = g->fresh ? GATE_FRESH_TOLERANCE_FRAC : GATE_EXACT_TOLERANCE_FRAC;
@@ -111,7 +87,7 @@ static void read_group(struct json_obj *o, struct gate_baseline *b)
         g->workload = json_get_string(o, "workload");
     }
     if (json_has(o, "set")) {
-        g->n_sets = read_strings(o, "set", 0, GATE_MAX_SETS, g->sets);
+        g->n_sets = json_get_strings(o, "set", 0, GATE_MAX_SETS, g->sets);
     }
     g->fresh = json_get_choice(o, "test", tests) == 1;
     g->seed = json_get_u32(o, "seed", 0, UINT32_MAX);
@@ -121,7 +97,7 @@ static void read_group(struct json_obj *o, struct gate_baseline *b)
         g->replications =
             json_get_u32(o, "replications", g->fresh ? GATE_COVARIATES : 1, MAX_REPLICATIONS);
     }
-    g->n_policies = read_strings(o, "policies", 1, GATE_MAX_POLICIES, g->policies);
+    g->n_policies = json_get_strings(o, "policies", 1, GATE_MAX_POLICIES, g->policies);
     read_metrics(o, g);
     json_done(o);
     for (uint32_t i = 0; i + 1 < b->n_groups; i++) {

@@ -240,6 +240,21 @@ static void v1_dump(struct sched *s, FILE *out)
             v->primary == NULL ? -1LL : (long long)v->primary->id);
 }
 
+static const char *const ablations[] = {"preempt=false",
+                                        "resume=fifo",
+                                        "elastic=false",
+                                        "intra_backfill=false",
+                                        "inter_backfill=false",
+                                        "duration=false",
+                                        "affinity=strict",
+                                        "energy_order=false",
+                                        "pressure=off",
+                                        "reorder=false",
+                                        "ageing=false",
+                                        "balance=false",
+                                        "hang_s=0",
+                                        NULL};
+
 const struct policy_ops policy_agent_xpu_v1_ops = {
     .name = "agent-xpu-v1",
     .summary = "Agent.xpu, first text: kernel preemption, ETC, backfill, memory-pressure dispatch "
@@ -250,6 +265,7 @@ const struct policy_ops policy_agent_xpu_v1_ops = {
     .state_size_bytes = sizeof(struct v1),
     .request_state_size_bytes = sizeof(struct v1_context),
     .params = params,
+    .ablations = ablations,
     .init = v1_init,
     .exit = v1_exit,
     .request_arrived = v1_request_arrived,

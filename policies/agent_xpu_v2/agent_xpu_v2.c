@@ -244,6 +244,18 @@ static void axpu_dump(struct sched *s, FILE *out)
             a->aged.request == NULL ? -1LL : (long long)a->aged.request->id);
 }
 
+static const char *const ablations[] = {"prefill_first=false",
+                                        "elastic=off",
+                                        "elastic=static",
+                                        "beta=1",
+                                        "warmup=false",
+                                        "memory_rule=off",
+                                        "b_rf=0",
+                                        "preempt=none",
+                                        "ageing=false",
+                                        "aged_chunks=false",
+                                        NULL};
+
 const struct policy_ops policy_agent_xpu_v2_ops = {
     .name = "agent-xpu-v2",
     .summary = "dual-queue NPU-iGPU scheduling with kernel-boundary preemption (Agent.xpu v2)",
@@ -254,6 +266,7 @@ const struct policy_ops policy_agent_xpu_v2_ops = {
     .state_size_bytes = sizeof(struct axpu),
     .request_state_size_bytes = sizeof(struct axpu_request),
     .params = params,
+    .ablations = ablations,
     .init = axpu_init,
     .exit = axpu_exit,
     .request_arrived = axpu_request_arrived,

@@ -39,6 +39,7 @@ struct external {
     bool steady;       /* sched_steady, for good */
     uint32_t n_params; /* its own; limit_s follows */
     struct policy_param params[65];
+    const char *ablations[64]; /* owned; NULL-terminated */
 };
 
 /* Values of the members that are reported when they change, in the order of the protocol. */

@@ -201,6 +201,13 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
     if (json_has(&o, "steady")) {
         x->steady = json_get_bool(&o, "steady");
     }
+    if (json_has(&o, "ablations")) {
+        uint32_t n = json_get_strings(&o, "ablations", 1, MAX_PARAMS, x->ablations);
+        for (uint32_t i = 0; i < n; i++) {
+            x->ablations[i] = xstrdup(x->ablations[i]);
+        }
+        x->ops.ablations = x->ablations;
+    }
     if (json_has(&o, "limit_s")) {
         x->limit_s = json_get_number(&o, "limit_s", 1e-3, 1e6);
     }

@@ -289,6 +289,8 @@ static void sd_schedule(struct sched *s)
     }
 }
 
+static const char *const ablations[] = {"strategy=unified-g2", "speculate=false", NULL};
+
 const struct policy_ops policy_sd_npu_ops = {
     .name = "sd-npu",
     .summary = "two NPU graphs switched progressively, speculation verified on the NPU (sd.npu)",
@@ -297,6 +299,7 @@ const struct policy_ops policy_sd_npu_ops = {
     .state_size_bytes = sizeof(struct sd),
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
+    .ablations = ablations,
     .presets = presets,
     .init = sd_init,
     .request_arrived = sd_request_arrived,

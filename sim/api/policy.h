@@ -511,7 +511,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 4
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
  * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 1963436498u
+#define POLICY_LAYOUT 2807985144u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \
@@ -578,6 +578,9 @@ struct policy_ops {
     void (*request_cancelled)(struct sched *s, const struct request *r);
     void (*schedule)(struct sched *s);
     void (*dump)(struct sched *s, FILE *out); /* on a stall or error. NULL: nothing */
+    /* For each mechanism the "key=value,..." that takes it away, ended by NULL: `xpusim ablate`
+     * compares the policy with itself so. NULL: none. */
+    const char *const *ablations;
 };
 
 /* ---- plug-ins ---- */

@@ -278,6 +278,28 @@ int json_get_array_size(struct json_obj *o, const char *key, int min, int max)
     return n;
 }
 
+uint32_t json_get_strings(struct json_obj *o, const char *key, int min, int max, const char **out)
+{
+    int n = json_get_array_size(o, key, min, max);
+    const cJSON *list = n > 0 ? cJSON_GetObjectItemCaseSensitive(o->node, key) : NULL;
+    uint32_t used = 0;
+    for (int i = 0; i < n; i++) {
+        const cJSON *s = cJSON_GetArrayItem(list, i);
+        if (!cJSON_IsString(s) || s->valuestring[0] == '\0') {
+            (void)err_add(o->err, "%s: %s.%s[%d]: must be a string", o->file, o->path, key, i);
+            continue;
+        }
+        for (uint32_t k = 0; k < used; k++) {
+            if (strcmp(out[k], s->valuestring) == 0) {
+                (void)err_add(o->err, "%s: %s.%s[%d]: '%s' is repeated", o->file, o->path, key, i,
+                              s->valuestring);
+            }
+        }
+        out[used++] = s->valuestring;
+    }
+    return used;
+}
+
 struct json_obj json_array_object(struct json_obj *o, const char *key, int index)
 {
     struct json_obj sub = {.file = o->file, .err = o->err};

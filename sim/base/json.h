@@ -68,6 +68,9 @@ struct json_obj json_get_object(struct json_obj *o, const char *key);
 /* Number of elements of an array (0 on error); elements by json_array_object. */
 int json_get_array_size(struct json_obj *o, const char *key, int min, int max);
 struct json_obj json_array_object(struct json_obj *o, const char *key, int index);
+/* An array of min to max texts, none empty and none twice; borrowed from the document. Returns how
+ * many are right; each other one is an error. */
+uint32_t json_get_strings(struct json_obj *o, const char *key, int min, int max, const char **out);
 bool json_has(struct json_obj *o, const char *key);
 
 /* The number of a member of a raw tree, NaN when it has none; its text, or "". */

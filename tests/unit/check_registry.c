@@ -49,6 +49,32 @@ START_TEST(every_policy_is_complete_and_its_defaults_are_legal)
 }
 END_TEST
 
+/* Takes away what the default has, by parameters that exist, and no two take the same. */
+START_TEST(every_ablation_changes_its_policy)
+{
+    size_t n = 0;
+    uint32_t found = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    for (size_t i = 0; i < n; i++) {
+        struct err e = ERR_INIT;
+        struct policy_params whole;
+        struct policy_params without[64];
+        ck_assert_int_eq(policy_params_parse(all[i], NULL, &whole, &e), 0);
+        const char *const *a = all[i]->ablations;
+        for (uint32_t k = 0; a != NULL && a[k] != NULL; k++, found++) {
+            ck_assert_msg(policy_params_parse(all[i], a[k], &without[k], &e) == 0, "%s: %s",
+                          all[i]->name, e.n > 0 ? e.lines[0] : "");
+            ck_assert_mem_ne(&without[k], &whole, sizeof whole);
+            for (uint32_t before = 0; before < k; before++) {
+                ck_assert_mem_ne(&without[k], &without[before], sizeof whole);
+            }
+        }
+        err_fini(&e);
+    }
+    ck_assert_uint_gt(found, 0);
+}
+END_TEST
+
 /* What papers and programs state, and what their clauses (docs/clauses.md) say where they do not.
  */
 static const struct {
@@ -122,5 +148,6 @@ static const struct suite_row suite[] = {
     TEST(defaults_are_those_that_are_stated),
     TEST(names_are_sorted_unique_and_well_formed),
     TEST(every_policy_is_complete_and_its_defaults_are_legal),
+    TEST(every_ablation_changes_its_policy),
 };
 SUITE_MAIN("registry", suite)

@@ -141,6 +141,8 @@ class Policy:
     #: "load", "kv_move", "reset", "verify", "npu", "igpu", "cpu", "gpu"
     needs: Sequence[str] = ()
     params: Sequence[Param] = ()
+    #: for each mechanism the "key=value,..." that takes it away: `xpusim ablate`
+    ablations: Sequence[str] = ()
     #: wall-clock seconds for one answer
     limit_s: float = 30
     #: True: one call of `schedule` at an instant does all there is to do. Else it is called again

@@ -236,7 +236,8 @@ def describe(cls: Type[Policy]) -> Any:
     doc = (cls.summary or cls.__doc__ or name).strip().splitlines()[0]
     return {"protocol": PROTOCOL, "name": name, "summary": doc, "flags": list(cls.flags), "needs": list(cls.needs),
             "params": [_param(p) for p in cls.params], "limit_s": cls.limit_s,
-            "sleeps": cls.sleeps, "steady": cls.steady}
+            "sleeps": cls.sleeps, "steady": cls.steady,
+            **({"ablations": list(cls.ablations)} if cls.ablations else {})}
 
 
 def _reason(e: BaseException) -> str:
