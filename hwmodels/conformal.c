@@ -19,6 +19,7 @@ static const struct csv_field fields[] = {
     {"family", CSV_TEXT, OF(family)},
     {"device", CSV_CHOICE, OF(kind), .choices = kind_names},
     {"model", CSV_TEXT, OF(model)},
+    {"weight_bits", CSV_WHOLE, OF(weight_bits), .min = 1, .max = 32, .or_missing = true},
     {"weights", CSV_NUMBER, OF(weights), .min = 1, .max = 1e15},
     {"phase", CSV_CHOICE, OF(phase), .choices = conformal_phase_names},
     {"input_tokens", CSV_NUMBER, OF(tokens), .max = 1e9},

@@ -36,6 +36,7 @@ struct conformal_row {
     enum device_kind kind;
     enum conformal_phase phase;
     double weights, tokens;
+    uint32_t weight_bits;
     bool soc_out;    /* the SoC was left out, not the model */
     char by[48];     /* the SoC whose entry predicted the row; its own unless soc_out */
     double ln_error; /* ln(predicted / measured) */
@@ -66,6 +67,9 @@ struct conformal_interval {
     size_t n;          /* scores */
     const char *pool;  /* "lunar-lake", "igpu", "all": borrowed or static */
 };
+
+/* An entry's own errors, where rows of its machine are stated with it: pool "measured". */
+#define CONFORMAL_MEASURED "measured"
 
 /* Reads the table and works out distances. 0 or -EINVAL with errors. conformal_fini in every case.
  */

@@ -42,6 +42,19 @@ echo "$coverage"
 echo '```'
 cat <<'TEXT'
 
+## Machines left out, with one measured model (`xpusim validate --points reference --leave-machine-out 1`)
+
+Each machine is made from each of its siblings as `new-soc` makes it. One model of it is then measured at one width, and its
+other models are predicted at all widths. Every model is the measured one in turn. *Roofline* is the sibling fitted with rate,
+bandwidth, launch and attention alone, and scaled by data sheet. *Scaled* multiplies the data sheet's times by the measured
+model's error in the phase. *Updated* is what `new-soc --measured` writes.
+
+TEXT
+echo '```'
+"$x" validate --points reference --leave-machine-out 1
+echo '```'
+cat <<'TEXT'
+
 ## A serving run of vLLM on one GPU, from datasheet values and with three numbers fitted to its first 30 %
 
 TEXT

@@ -25,7 +25,8 @@ RESULTS = {
     "drive": ("xpusim drive --json", [[*REAL, "--policy", "fcfs"], [*REAL, "--policy", "agent-xpu-v2"]]),
     "drive-compare": ("xpusim drive --compare --json", [[*REAL, "--compare", "--policy", "fcfs", "--policy", "pd-static", "--repeat", "2"]]),
     "measure-fit": ("xpusim measure --fit --json", [["measure", "--fit", "ROWS"], ["measure", "--fit", "ROWS", "--ddr-peak", "90"]]),
-    "calibrate": ("xpusim calibrate --json", [["calibrate", "--points", "reference", "--soc", s] for s in ("core-ultra-7-155h", "core-ultra-7-258v")]),
+    "calibrate": ("xpusim calibrate --json", [["calibrate", "--points", "reference", "--soc", s] for s in ("core-ultra-7-155h", "core-ultra-7-258v")] + [
+        ["calibrate", "--soc", "core-ultra-5-125h", "--measured", "model=llama-3-8b,bits=4,ttft_ms@1024=4100,tpot_ms@1024=75"]]),
     "bisect": ("xpusim bisect --json", [["bisect", "--policy", "fcfs", "--b-policy", b, "-o", "OUT", *SMALL] for b in ("edf", "fcfs")]),
     "plot-list": ("xpusim plot list --json", [["plot", "list"]]),
     "compare": ("xpusim compare --json", [
@@ -51,7 +52,7 @@ RESULTS = {
     "graphs": ("xpusim graphs --json", [["graphs", "--p", "10,10,10", "--d", "11,11,11", "--s", "20,20,20", "--chunks", "2"]]),
     "selftest": ("xpusim selftest --json", [["selftest"], ["selftest", "--controls"]]),
     "validate": ("xpusim validate --json", [
-        ["validate", "--points", "reference", *more] for more in ([], ["--soc", "core-ultra-7-258v"], ["--soc", "apple-m2-10core"])]),
+        ["validate", "--points", "reference", *more] for more in ([], ["--soc", "core-ultra-7-258v"], ["--soc", "apple-m2-10core"], ["--leave-machine-out", "1"])]),
 }
 
 

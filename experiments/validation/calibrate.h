@@ -60,6 +60,7 @@ struct calibrate_set {
     const struct soc *soc;
     uint8_t device;
     uint32_t runtime;           /* entry of the device */
+    bool roofline;              /* fit rate, bandwidth, launch and attention; no fills */
     struct calibrate_row *rows; /* owned */
     size_t n;
     struct calibrate_group groups[CALIBRATE_MAX_GROUPS];

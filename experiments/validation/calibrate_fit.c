@@ -47,7 +47,7 @@ static int check(const struct calibrate_set *s, size_t n_used, size_t n_models, 
         n_models < (leaving ? 1 : MIN_MODELS)) {
         return err_add(e,
                        "%s %s %s, %u bits: %zu points of %zu models; a fit needs at least %d "
-                       "points of %d models",
+                       "points of %d models; --measured updates from fewer",
                        s->soc->machine.name, s->soc->machine.devices[s->device].name, r->runtime,
                        r->weight_bits, n_used, n_models, MIN_POINTS, MIN_MODELS);
     }
@@ -288,6 +288,9 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
         .sigma = SIGMA_START,
         .n_rows = n_used,
         .models = xmalloc(s->n * sizeof *p.models)};
+    if (s->roofline) {
+        p.base.fill_rows = p.base.width_fill = 0.0;
+    }
     for (size_t i = 0; i < s->n; i++) {
         predict_model(&s->rows[i].k, &p.models[i]);
     }

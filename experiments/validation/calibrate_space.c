@@ -8,6 +8,13 @@ const char *const calibrate_param_names[CALIBRATE_N_PARAMS] = {
     "width_fill", "one_row.bandwidth", "one_row.launch",
 };
 
+const double calibrate_offsets[CALIBRATE_N_PARAMS] = {
+    [CALIBRATE_LAUNCH] = 1e-6,
+    [CALIBRATE_FILL] = 1.0,
+    [CALIBRATE_WIDTH] = 100.0,
+    [CALIBRATE_ONE_LAUNCH] = 1e-6,
+};
+
 double calibrate_v_of(double x, double offset)
 {
     return offset > 0.0 ? log1p(x / offset) : log(x);
@@ -18,9 +25,9 @@ double calibrate_x_of(double v, double offset)
     return offset > 0.0 ? offset * expm1(v) : exp(v);
 }
 
-static void bound(struct calibrate_space *s, int k, double x, double low, double high,
-                  double offset)
+static void bound(struct calibrate_space *s, int k, double x, double low, double high)
 {
+    double offset = calibrate_offsets[k];
     s->offset[k] = offset;
     s->low[k] = calibrate_v_of(low, offset);
     s->high[k] = calibrate_v_of(high, offset);
@@ -37,17 +44,19 @@ void calibrate_space_fill(const struct calibrate_set *set, const struct soc_runt
     double ddr = set->soc->machine.ddr_peak_bytes_per_s;
     /* `peak` is of FP16: with activations quantised too, engines reach twice that in INT8. */
     double top = r->weight_bits < 16 ? 2.0 * peak : peak;
-    bound(s, CALIBRATE_RATE, r->many.flop_per_s, 1e-3 * peak, top, 0.0);
-    bound(s, CALIBRATE_BANDWIDTH, r->many.bytes_per_s, 1e-3 * ddr, ddr, 0.0);
-    bound(s, CALIBRATE_LAUNCH, r->many.launch_s, 0.0, 10e-3, 1e-6);
-    bound(s, CALIBRATE_FILL, r->fill_rows, 0.0, 2000.0, 1.0);
-    bound(s, CALIBRATE_ATTENTION, r->attention_frac, 5e-3, 4.0, 0.0);
-    if (r->width_fill_own) {
-        bound(s, CALIBRATE_WIDTH, r->width_fill, 0.0, 50000.0, 100.0);
+    bound(s, CALIBRATE_RATE, r->many.flop_per_s, 1e-3 * peak, top);
+    bound(s, CALIBRATE_BANDWIDTH, r->many.bytes_per_s, 1e-3 * ddr, ddr);
+    bound(s, CALIBRATE_LAUNCH, r->many.launch_s, 0.0, 10e-3);
+    if (!set->roofline) {
+        bound(s, CALIBRATE_FILL, r->fill_rows, 0.0, 2000.0);
+    }
+    bound(s, CALIBRATE_ATTENTION, r->attention_frac, 5e-3, 4.0);
+    if (r->width_fill_own && !set->roofline) {
+        bound(s, CALIBRATE_WIDTH, r->width_fill, 0.0, 50000.0);
     }
     if (r->one_row_own) {
-        bound(s, CALIBRATE_ONE_BANDWIDTH, r->one.bytes_per_s, 1e-3 * ddr, ddr, 0.0);
-        bound(s, CALIBRATE_ONE_LAUNCH, r->one.launch_s, 0.0, 10e-3, 1e-6);
+        bound(s, CALIBRATE_ONE_BANDWIDTH, r->one.bytes_per_s, 1e-3 * ddr, ddr);
+        bound(s, CALIBRATE_ONE_LAUNCH, r->one.launch_s, 0.0, 10e-3);
     }
     s->n_groups = set->n_groups > 1 ? (int)set->n_groups : 0;
 }

@@ -21,6 +21,9 @@ struct calibrate_space {
     int n_groups;                                             /* with offsets; 0: none */
 };
 
+/* By parameter: what is added before its logarithm is taken, in SI units; 0: nothing. */
+extern const double calibrate_offsets[CALIBRATE_N_PARAMS];
+
 /* Physical bounds: at most the DDR's peak and the datasheet's rate in FP16 (twice that in INT8, of
  * quantised weights), at least a thousandth. */
 void calibrate_space_fill(const struct calibrate_set *set, const struct soc_runtime *r,

@@ -30,7 +30,7 @@ enum point_metric {
 
 struct point {
     uint64_t line;
-    char soc[48], device[16], runtime[64], model[POINT_TEXT_BYTES], metric_name[32];
+    char soc[64], device[16], runtime[64], model[POINT_TEXT_BYTES], metric_name[32];
     uint32_t weight_bits, act_bits; /* 0: empty */
     uint32_t input_tokens, batch;
     enum point_metric metric;

@@ -9,6 +9,7 @@
 #include "experiments/run/interval.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
+#include "experiments/validation/leave_machine_print.h"
 #include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
 #include "sim/base/arena.h"
@@ -311,6 +312,24 @@ static bool within(const struct validate_points_options *o, const struct points_
     return ok;
 }
 
+static int leave_out(const struct validate_points_options *o, struct catalog *c,
+                     const struct points *points, const struct option_output *out, struct err *e)
+{
+    struct leave_rows rows;
+    int rc = leave_machines(c, points, o->leave_machine_out, &rows, e);
+    if (rc == 0 && rows.n == 0) {
+        rc = err_add(e, "%s: no two machines have rows of one toolchain", o->points);
+    }
+    if (rc == 0) {
+        struct document *d = document_new();
+        DOCUMENT_VALUES(d, "points", o->points);
+        leave_machine_document(&rows, o->leave_machine_out, d);
+        document_show(d, out);
+    }
+    leave_rows_fini(&rows);
+    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}
+
 int validate_points(const struct validate_points_options *o, const struct config_options *config,
                     const struct option_output *out, struct err *e)
 {
@@ -327,7 +346,9 @@ int validate_points(const struct validate_points_options *o, const struct config
         rc = points.n > 0 ? 0 : err_add(e, "%s: no row is about %s", path, soc);
     }
     int status = EXIT_BAD_INPUT;
-    if (rc == 0) {
+    if (rc == 0 && o->leave_machine_out > 0) {
+        status = leave_out(o, &catalog, &points, out, e);
+    } else if (rc == 0) {
         struct prediction *q = xmalloc((points.n + 1) * sizeof *q);
         for (size_t i = 0; i < points.n; i++) {
             q[i] = predict_row(&catalog, &points.v[i]);
@@ -367,6 +388,9 @@ static const struct option_row option_rows[] = {
                   "prediction counting as 100 %"),
     OPTION_NUMBER(OPTIONS, max_p90_pct, "max-p90", "PCT", NULL, 0.0, 1e9,
                   "the same for the 90th percentile"),
+    OPTION_COUNT(OPTIONS, leave_machine_out, "leave-machine-out", "N", NULL, 1, 10,
+                 "make each machine from its siblings as if nobody had measured it, take the rows "
+                 "of N of its models in as `new-soc --measured` does, and predict the others"),
 };
 const struct option_table validate_points_option_table = {.title = "Published points",
                                                           .rows = option_rows,

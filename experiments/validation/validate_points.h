@@ -10,6 +10,7 @@ struct validate_points_options {
     const char *points;                 /* a file, or the name of a shipped table */
     double max_median_pct, max_p90_pct; /* INFINITY: no limit */
     bool rows;
+    uint32_t leave_machine_out; /* models measured on each machine left out; 0: none is */
 };
 extern const struct option_table validate_points_option_table;
 

@@ -1,0 +1,405 @@
+#include "experiments/validation/leave_machine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/validation/calibrate_report.h"
+#include "experiments/validation/update.h"
+#include "hwmodels/soc_sibling.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+#define NORMAL_95 1.959964
+#define RATE_TO_FILE 1e-12
+#define MIN_PREFILL CONFORMAL_SHORT_TOKENS
+
+/* One machine, one sibling, one device. */
+struct pair {
+    struct catalog *c;
+    const struct points *points;
+    const struct soc *truth, *sibling;
+    uint8_t device;               /* of the sibling, and of what is made of it */
+    bool valid[SOC_MAX_RUNTIMES]; /* entries that the sibling measured */
+    struct soc_runtime roofline[SOC_MAX_RUNTIMES];
+    struct conformal table;  /* owned: without the machine */
+    struct soc *made;        /* the catalogue's */
+    cJSON *tree;             /* owned: its file */
+    struct update_row *rows; /* owned: of the machine */
+    size_t n;
+    uint32_t measured;
+    struct leave_rows *out;
+};
+
+/* ---- the machine made of its sibling ---- */
+
+static void table_without(struct pair *p)
+{
+    const struct conformal *all = &p->c->residuals;
+    const char *name = p->truth->machine.name;
+    p->table.v = xmalloc((all->n + 1) * sizeof *p->table.v);
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->v[i].soc, name) != 0 && strcmp(all->v[i].by, name) != 0) {
+            p->table.v[p->table.n++] = all->v[i];
+        }
+    }
+}
+
+/* Fits an entry of the sibling again where the machine's rows were in its fit. True where it has
+ * rows of its own, and a fit. */
+static bool refit(struct pair *p, uint32_t runtime, cJSON *entry)
+{
+    struct calibrate_entry x = {0};
+    calibrate_collect(p->c, p->points, p->sibling, p->device, runtime, &x.set);
+    bool own = false;
+    bool pooled = false;
+    for (size_t i = 0; i < x.set.n; i++) {
+        struct calibrate_row *r = &x.set.rows[i];
+        own = own || r->k.soc == p->sibling;
+        r->left_out = r->k.soc == p->truth;
+        pooled = pooled || r->left_out;
+    }
+    struct err e = ERR_INIT;
+    bool fitted = own && calibrate_fit(&x.set, &x.fit, &e) == 0;
+    if (fitted && pooled) {
+        x.sigma[0] = x.sigma[1] = (double)NAN;
+        calibrate_entry_write(&x, "points", entry);
+    }
+    x.set.roofline = true;
+    fitted = fitted && calibrate_fit(&x.set, &x.fit, &e) == 0;
+    p->roofline[runtime] = x.fit.params;
+    err_fini(&e);
+    calibrate_set_fini(&x.set);
+    return fitted;
+}
+
+/* As a sibling's file is scaled. */
+static void scale(const struct pair *p, uint8_t its_device, struct soc_runtime *r)
+{
+    const struct soc *a = p->sibling;
+    const struct soc *b = p->truth;
+    double rate = b->devices[its_device].peak_flop_per_s / a->devices[p->device].peak_flop_per_s;
+    double bandwidth = b->machine.ddr_peak_bytes_per_s / a->machine.ddr_peak_bytes_per_s;
+    r->many.flop_per_s *= rate;
+    r->one.flop_per_s *= rate;
+    r->many.bytes_per_s *= bandwidth;
+    r->one.bytes_per_s *= bandwidth;
+}
+
+/* 0 where there is such a machine; it is the last of the catalogue then. */
+static int make(struct pair *p, struct err *e)
+{
+    const char *path = soc_path(p->sibling->machine.name);
+    cJSON *sibling = json_read_file(path, e);
+    if (sibling == NULL) {
+        return -EINVAL;
+    }
+    cJSON *device =
+        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(sibling, "devices"), p->device);
+    cJSON *entries = cJSON_GetObjectItemCaseSensitive(device, "runtimes");
+    for (uint32_t r = 0; r < p->sibling->devices[p->device].n_runtimes; r++) {
+        p->valid[r] = refit(p, r, cJSON_GetArrayItem(entries, (int)r));
+    }
+    enum device_kind kind = p->sibling->machine.devices[p->device].kind;
+    int its = machine_find(&p->truth->machine, kind);
+    for (uint32_t r = 0; r < p->sibling->devices[p->device].n_runtimes; r++) {
+        scale(p, (uint8_t)its, &p->roofline[r]);
+    }
+    struct soc_sibling_peak peak = {p->sibling->machine.devices[p->device].name,
+                                    p->truth->devices[its].peak_flop_per_s * RATE_TO_FILE};
+    struct soc_sibling how = {.name = p->truth->machine.name,
+                              .like = p->sibling->machine.name,
+                              .ddr_peak_gbs = p->truth->machine.ddr_peak_bytes_per_s / 1e9,
+                              .memory_gb = p->truth->machine.memory_bytes / 1e9,
+                              .peaks = &peak,
+                              .n_peaks = 1};
+    p->tree = soc_sibling_tree(sibling, &how, &p->table, e);
+    cJSON_Delete(sibling);
+    p->made = xmalloc(sizeof *p->made);
+    if (p->tree == NULL || soc_parse(p->tree, path, p->made, e) != 0) {
+        free(p->made);
+        p->made = NULL;
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* ---- its rows ---- */
+
+static void collect(struct pair *p)
+{
+    for (size_t i = 0; i < p->points->n; i++) {
+        struct update_row r = {.point = &p->points->v[i]};
+        if (!point_is_latency(r.point)) {
+            continue;
+        }
+        predict_bind(p->c, r.point, &r.k);
+        if (r.k.soc == p->made && r.k.reason == NULL && r.k.runtime_exact &&
+            r.k.device == p->device && p->valid[r.k.runtime]) {
+            p->rows = xgrow(p->rows, p->n, sizeof *p->rows);
+            p->rows[p->n++] = r;
+        }
+    }
+}
+
+static enum conformal_phase phase_of(const struct update_row *r)
+{
+    return conformal_phase_of(point_is_prefill(r->point), r->point->input_tokens);
+}
+
+/* Rows of one model at one width under one version: a user's benchmark. */
+static bool together(const struct update_row *a, const struct update_row *b)
+{
+    return strcmp(a->k.llm.name, b->k.llm.name) == 0 &&
+           a->point->weight_bits == b->point->weight_bits &&
+           strcmp(a->point->runtime, b->point->runtime) == 0;
+}
+
+/* The first row of each benchmark with a long prompt and a decode. */
+static size_t benchmarks(const struct pair *p, size_t *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        bool first = true;
+        bool has[UPDATE_PHASES] = {false};
+        for (size_t j = 0; j < p->n; j++) {
+            if (together(&p->rows[i], &p->rows[j])) {
+                first = first && j >= i;
+                has[phase_of(&p->rows[j])] = true;
+            }
+        }
+        if (first && has[CONFORMAL_PREFILL] && has[CONFORMAL_DECODE]) {
+            out[n++] = i;
+        }
+    }
+    return n;
+}
+
+/* ---- predictions ---- */
+
+struct choice {
+    const size_t *benchmark; /* first rows */
+    uint32_t n;
+};
+
+static bool same_model(const struct update_row *a, const struct update_row *b)
+{
+    return strcmp(a->k.llm.name, b->k.llm.name) == 0;
+}
+
+static bool same_width(const struct update_row *a, const struct update_row *b)
+{
+    return a->point->weight_bits == b->point->weight_bits;
+}
+
+static bool small(const struct update_row *a, const struct update_row *b)
+{
+    (void)b;
+    return update_is_small(&a->k.llm);
+}
+
+/* Whether some measured benchmark relates to the row like that. */
+static bool any_measured(const struct pair *p, const struct choice *c, size_t row,
+                         bool (*relates)(const struct update_row *measured,
+                                         const struct update_row *row))
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (relates(&p->rows[c->benchmark[i]], &p->rows[row])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Mean errors of what was measured, by phase; a phase without a row has that of the other one. */
+static void offsets(const struct update *u, const struct update_row *rows, size_t n, double *out)
+{
+    size_t count[UPDATE_PHASES] = {0};
+    for (int i = 0; i < UPDATE_PHASES; i++) {
+        out[i] = 0.0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int phase = (int)phase_of(&rows[i]);
+        double measured = log(point_pass_seconds(rows[i].point));
+        out[phase] += update_predict(u, &rows[i]).ln_seconds - measured;
+        count[phase]++;
+    }
+    for (int i = 0; i < UPDATE_PHASES; i++) {
+        out[i] = count[i] > 0 ? out[i] / (double)count[i] : out[CONFORMAL_PREFILL];
+    }
+}
+
+static double transfer_half(const struct pair *p, const struct update_row *r)
+{
+    struct conformal_query q = {.soc = p->made->machine.name,
+                                .family = p->made->family,
+                                .kind = p->made->machine.devices[p->device].kind,
+                                .phase = phase_of(r),
+                                .weights = r->k.llm.body_weights + r->k.llm.head_weights,
+                                .tokens = r->point->input_tokens,
+                                .soc_out = true};
+    struct conformal_interval x = conformal_of(&p->table, &q, CONFORMAL_LEVEL);
+    return x.n > 0 ? log(x.high_factor) : (double)NAN;
+}
+
+/* The intervals that a file of this update states. */
+static void halves(const struct pair *p, const struct update *u, bool small_models,
+                   double out[SOC_MAX_RUNTIMES][UPDATE_PHASES])
+{
+    const struct soc_device *d = &p->made->devices[p->device];
+    for (uint32_t r = 0; r < d->n_runtimes; r++) {
+        struct update_usual usual;
+        update_usual(u, p->c, d->runtimes[r].runtime, small_models, p->valid[r] ? UPDATE_MODELS : 0,
+                     &usual);
+        for (int phase = 0; phase < UPDATE_PHASES; phase++) {
+            out[r][phase] = NORMAL_95 * update_error_sd(u, &usual, r, (enum conformal_phase)phase);
+        }
+        update_usual_fini(&usual);
+    }
+}
+
+static void predict_others(const struct pair *p, const struct choice *c, const struct update *prior,
+                           const struct update *posterior, const double *offset)
+{
+    const struct soc *s = p->sibling;
+    double half[2][SOC_MAX_RUNTIMES][UPDATE_PHASES];
+    halves(p, posterior, false, half[0]);
+    halves(p, posterior, true, half[1]);
+    for (size_t i = 0; i < p->n; i++) {
+        if (any_measured(p, c, i, same_model)) {
+            continue;
+        }
+        const struct update_row *r = &p->rows[i];
+        double measured = log(point_pass_seconds(r->point));
+        struct update_prediction sheet = update_predict(prior, r);
+        struct update_prediction updated = update_predict(posterior, r);
+        struct leave_rows *out = p->out;
+        out->v = xgrow(out->v, out->n, sizeof *out->v);
+        out->v[out->n++] = (struct leave_row){
+            .soc = p->truth->machine.name,
+            .by = s->machine.name,
+            .same_family = s->family[0] != '\0' && strcmp(s->family, p->truth->family) == 0,
+            .kind = p->made->machine.devices[p->device].kind,
+            .phase = phase_of(r),
+            .width_measured = any_measured(p, c, i, same_width),
+            .small_measured = any_measured(p, c, i, small),
+            .ln_error = {log(predict_price(&r->k, r->point, &p->roofline[r->k.runtime]).seconds) -
+                             measured,
+                         sheet.ln_seconds - measured,
+                         sheet.ln_seconds - offset[phase_of(r)] - measured,
+                         updated.ln_seconds - measured},
+            .half = {(double)NAN, transfer_half(p, r), (double)NAN,
+                     half[update_is_small(&r->k.llm)][r->k.runtime][phase_of(r)]}};
+    }
+}
+
+static int try_choice(const struct pair *p, const struct choice *c, const struct update *prior,
+                      struct err *e)
+{
+    struct update_row *known = xmalloc((p->n + 1) * sizeof *known);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (any_measured(p, c, i, together)) {
+            known[n++] = p->rows[i];
+        }
+    }
+    struct update u;
+    double offset[UPDATE_PHASES];
+    update_init(&u, p->made, p->tree, p->device, &p->table, NULL);
+    offsets(prior, known, n, offset);
+    int rc = update_take(&u, known, n, e);
+    if (rc == 0) {
+        predict_others(p, c, prior, &u, offset);
+    }
+    update_fini(&u);
+    free(known);
+    return rc;
+}
+
+/* Every benchmark is the first of a choice once; the next ones follow in the table's order. */
+static int try_all(struct pair *p, struct err *e)
+{
+    size_t *first = xmalloc((2 * p->n + 1) * sizeof *first);
+    size_t n = benchmarks(p, first);
+    memcpy(first + n, first, n * sizeof *first);
+    struct update prior;
+    update_init(&prior, p->made, p->tree, p->device, &p->table, NULL);
+    int rc = 0;
+    size_t before = p->out->n;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        struct choice c = {first + i, p->measured < n ? p->measured : (uint32_t)n};
+        rc = try_choice(p, &c, &prior, e);
+    }
+    p->out->pairs += p->out->n > before;
+    update_fini(&prior);
+    free(first);
+    return rc;
+}
+
+static int try_pair(struct catalog *c, const struct points *points, const struct soc *truth,
+                    const struct soc *sibling, uint8_t device, uint32_t measured,
+                    struct leave_rows *out, struct err *e)
+{
+    struct pair p = {.c = c,
+                     .points = points,
+                     .truth = truth,
+                     .sibling = sibling,
+                     .device = device,
+                     .measured = measured,
+                     .out = out};
+    table_without(&p);
+    int rc = make(&p, e);
+    if (rc == 0) {
+        catalog_add_soc(c, p.made);
+        collect(&p);
+        rc = try_all(&p, e);
+        free(c->socs[--c->n_socs]);
+    }
+    cJSON_Delete(p.tree);
+    conformal_fini(&p.table);
+    free(p.rows);
+    return rc;
+}
+
+/* Whether two machines were measured on a device of this kind, of one toolchain: the table of left
+ * out machines has a row then. */
+static bool comparable(const struct catalog *c, const struct soc *truth, const struct soc *sibling,
+                       enum device_kind kind)
+{
+    for (size_t i = 0; i < c->residuals.n; i++) {
+        const struct conformal_row *r = &c->residuals.v[i];
+        if (r->soc_out && r->kind == kind && strcmp(r->soc, truth->machine.name) == 0 &&
+            strcmp(r->by, sibling->machine.name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int leave_machines(struct catalog *c, const struct points *points, uint32_t measured,
+                   struct leave_rows *out, struct err *e)
+{
+    *out = (struct leave_rows){0};
+    int rc = 0;
+    size_t n_socs = c->n_socs;
+    for (size_t t = 0; t < n_socs; t++) {
+        size_t before = out->n;
+        for (size_t s = 0; s < n_socs; s++) {
+            const struct machine *m = &c->socs[s]->machine;
+            for (uint8_t d = 0; s != t && d < m->n_devices && rc == 0; d++) {
+                if (comparable(c, c->socs[t], c->socs[s], m->devices[d].kind)) {
+                    rc = try_pair(c, points, c->socs[t], c->socs[s], d, measured, out, e);
+                }
+            }
+        }
+        out->machines += out->n > before;
+    }
+    return rc;
+}
+
+void leave_rows_fini(struct leave_rows *r)
+{
+    free(r->v);
+    *r = (struct leave_rows){0};
+}

@@ -1,0 +1,43 @@
+/* Leaving machines out: a machine with published rows is made from each of its siblings by data
+ * sheet, as `new-soc` makes it, and updated by the rows of a few models. The rows of its other
+ * models are then predicted.
+ *
+ * Nothing of the machine enters but those rows: families are fitted again without it, and ranges
+ * and spreads come from errors without it. */
+#pragma once
+
+#include "experiments/validation/catalog.h"
+#include "experiments/validation/points.h"
+#include "hwmodels/conformal.h"
+
+enum leave_way {
+    LEAVE_ROOFLINE, /* the sibling's rate, bandwidth, launch and attention, scaled: no fills */
+    LEAVE_SHEET,    /* by data sheet alone, as `new-soc` makes it */
+    LEAVE_SCALED,   /* each phase times the error of the measured models */
+    LEAVE_UPDATED,  /* xpusim's update */
+    LEAVE_WAYS
+};
+
+/* One row of one model that was not measured, under one choice of those that were. */
+struct leave_row {
+    const char *soc, *by; /* the machine and its sibling; borrowed from the catalogue */
+    bool same_family;
+    enum device_kind kind;
+    enum conformal_phase phase;
+    bool width_measured;         /* some measured model has the row's width */
+    bool small_measured;         /* some measured model is small (hwmodels/spread.h) */
+    double ln_error[LEAVE_WAYS]; /* ln(predicted / measured) */
+    double half[LEAVE_WAYS];     /* of ln, of 95 % intervals; NaN: none is made */
+};
+
+struct leave_rows {
+    struct leave_row *v; /* owned */
+    size_t n;
+    size_t machines, pairs;
+};
+
+/* `measured` models (at least 1) of a machine are known, one width each. Adds errors for files that
+ * cannot be read. Cost: some milliseconds for each sibling, choice and row. */
+int leave_machines(struct catalog *c, const struct points *points, uint32_t measured,
+                   struct leave_rows *out, struct err *e);
+void leave_rows_fini(struct leave_rows *r);

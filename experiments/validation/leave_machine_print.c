@@ -1,0 +1,126 @@
+#include "experiments/validation/leave_machine_print.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "experiments/validation/leave_machine.h"
+#include "sim/base/arena.h"
+#include "sim/base/quantile.h"
+
+enum part { PART_ALL, PART_WIDTH, PART_OTHER_WIDTH, PART_FAMILY, PART_OTHER_FAMILY, PART_SMALL };
+static const char *const part_names[] = {"all",
+                                         "width measured",
+                                         "width not measured",
+                                         "sibling of the family",
+                                         "sibling of another family",
+                                         "measured model is small"};
+#define N_PARTS (sizeof part_names / sizeof part_names[0])
+
+static bool is_of(const struct leave_row *r, enum part part)
+{
+    switch (part) {
+    case PART_WIDTH:
+        return r->width_measured;
+    case PART_OTHER_WIDTH:
+        return !r->width_measured;
+    case PART_FAMILY:
+        return r->same_family;
+    case PART_OTHER_FAMILY:
+        return !r->same_family;
+    case PART_SMALL:
+        return r->small_measured;
+    case PART_ALL:
+        break;
+    }
+    return true;
+}
+
+/* Of one way of predicting: |predicted / measured - 1|, and intervals. */
+struct score {
+    double median_frac, p90_frac;
+    double inside_frac, half; /* NaN: the way has no intervals; half: median, as a factor of time */
+};
+
+static struct score score_of(struct leave_row *const *row, size_t n, int way)
+{
+    double *x = xmalloc((n + 1) * sizeof *x);
+    struct score s;
+    size_t inside = 0;
+    for (size_t i = 0; i < n; i++) {
+        x[i] = fabs(expm1(row[i]->ln_error[way]));
+        inside += fabs(row[i]->ln_error[way]) <= row[i]->half[way];
+    }
+    s.median_frac = sample_quantile_of(x, n, 0.5);
+    s.p90_frac = sample_quantile_of(x, n, 0.9);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = row[i]->half[way];
+    }
+    bool has = !isnan(x[0]);
+    s.inside_frac = has ? (double)inside / (double)n : (double)NAN;
+    s.half = has ? exp(sample_quantile_of(x, n, 0.5)) : (double)NAN;
+    free(x);
+    return s;
+}
+
+#define PERCENT .scale = 100.0, .format = "%.1f"
+static const struct frame_column columns[] = {
+    {.name = "device", .kind = FRAME_TEXT, .heading = true},
+    {.name = "part", .title = "|error|, %", .kind = FRAME_TEXT},
+    {.name = "phase", .title = "", .kind = FRAME_TEXT},
+    {.name = "n", .title = "rows"},
+    {.name = "roofline_median_frac", .title = "roofline", PERCENT},
+    {.name = "roofline_p90_frac", .title = "P90", PERCENT},
+    {.name = "sheet_median_frac", .title = "data sheet", PERCENT},
+    {.name = "sheet_p90_frac", .title = "P90", PERCENT},
+    {.name = "scaled_median_frac", .title = "scaled", PERCENT},
+    {.name = "scaled_p90_frac", .title = "P90", PERCENT},
+    {.name = "updated_median_frac", .title = "updated", PERCENT},
+    {.name = "updated_p90_frac", .title = "P90", PERCENT},
+    {.name = "sheet_inside_frac", .title = "in 95 %: sheet", PERCENT},
+    {.name = "sheet_half", .title = "x", .format = "%.2f"},
+    {.name = "updated_inside_frac", .title = "updated", PERCENT},
+    {.name = "updated_half", .title = "x", .format = "%.2f"},
+};
+
+static void put(const struct leave_rows *r, enum device_kind kind, enum part part,
+                enum conformal_phase phase, struct frame *f)
+{
+    struct leave_row **row = xmalloc((r->n + 1) * sizeof(struct leave_row *));
+    size_t n = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->v[i].kind == kind && r->v[i].phase == phase && is_of(&r->v[i], part)) {
+            row[n++] = &r->v[i];
+        }
+    }
+    if (n > 0) {
+        struct score s[LEAVE_WAYS];
+        for (int way = 0; way < LEAVE_WAYS; way++) {
+            s[way] = score_of(row, n, way);
+        }
+        FRAME_ROW(f, device_kind_names()[kind], part_names[part], conformal_phase_names[phase], n,
+                  s[LEAVE_ROOFLINE].median_frac, s[LEAVE_ROOFLINE].p90_frac,
+                  s[LEAVE_SHEET].median_frac, s[LEAVE_SHEET].p90_frac, s[LEAVE_SCALED].median_frac,
+                  s[LEAVE_SCALED].p90_frac, s[LEAVE_UPDATED].median_frac, s[LEAVE_UPDATED].p90_frac,
+                  s[LEAVE_SHEET].inside_frac, s[LEAVE_SHEET].half, s[LEAVE_UPDATED].inside_frac,
+                  s[LEAVE_UPDATED].half);
+    }
+    free(row);
+}
+
+void leave_machine_document(const struct leave_rows *r, uint32_t measured, struct document *d)
+{
+    DOCUMENT_VALUES(d, "measured_models", measured, "machines", r->machines, "pairs", r->pairs);
+    document_note(d,
+                  "%zu machines, each made from its siblings (%zu pairs) and updated by %u "
+                  "measured model%s\nrows: each row of its other models, once for each choice of "
+                  "what was measured\n",
+                  r->machines, r->pairs, measured, measured == 1 ? "" : "s");
+    struct frame *f = DOCUMENT_FRAME(d, "left_out", 3, columns);
+    for (int kind = 0; device_kind_names()[kind] != NULL; kind++) {
+        for (size_t part = 0; part < N_PARTS; part++) {
+            for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
+                put(r, (enum device_kind)kind, (enum part)part, (enum conformal_phase)phase, f);
+            }
+        }
+    }
+}

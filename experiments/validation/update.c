@@ -1,0 +1,336 @@
+#include "experiments/validation/update.h"
+
+#include <errno.h>
+#include <gsl/gsl_blas.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_linalg.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/validation/calibrate_report.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+#define RANGE_SD (2.0 * 1.959964) /* a range of 95 %, in standard deviations */
+#define STEP 1e-3                 /* of differences: kernel times are whole nanoseconds */
+#define JITTER 1e-9               /* share of a variance: perfectly correlated entries */
+#define MAX_STEPS 200
+
+/* ---- prior ---- */
+
+static enum conformal_phase phase_of_param(int k)
+{
+    switch (k) {
+    case CALIBRATE_BANDWIDTH:
+    case CALIBRATE_ONE_BANDWIDTH:
+        return CONFORMAL_DECODE;
+    case CALIBRATE_LAUNCH:
+    case CALIBRATE_ONE_LAUNCH:
+    case CALIBRATE_FILL:
+        return CONFORMAL_SHORT_PREFILL;
+    default:
+        return CONFORMAL_PREFILL;
+    }
+}
+
+/* Share of the variance that entries of one device have in common. */
+static double correlation(const struct update *u, int k)
+{
+    const struct spread *s = &u->spread[0][phase_of_param(k)];
+    double machine = s->machine_sd * s->machine_sd;
+    double all = machine + s->width_sd * s->width_sd;
+    return all > 0.0 ? machine / all : 0.0;
+}
+
+/* The half of a range is its wider side: a limit of the data sheet may cut the other one. */
+static double prior_sd(const cJSON *entry, int k)
+{
+    const char *bad;
+    const cJSON *q = json_find_path((cJSON *)(uintptr_t)entry, calibrate_param_names[k], &bad);
+    if (q == NULL) {
+        return 0.0;
+    }
+    double offset = calibrate_offsets[k] / calibrate_file_unit[k];
+    double v = calibrate_v_of(json_number(q, "value"), offset);
+    double low = json_number(q, "low");
+    double below = low + offset > 0.0 ? v - calibrate_v_of(low, offset) : 0.0;
+    double above = calibrate_v_of(json_number(q, "high"), offset) - v;
+    return fmax(below, above) * 2.0 / RANGE_SD;
+}
+
+void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uint8_t device,
+                 const struct conformal *table, const char *without_soc)
+{
+    const struct soc_device *d = &soc->devices[device];
+    enum device_kind kind = soc->machine.devices[device].kind;
+    *u = (struct update){.soc = soc, .device = device};
+    for (int i = 0; i < 2 * UPDATE_PHASES; i++) {
+        enum conformal_phase phase = (enum conformal_phase)(i / 2);
+        u->spread[i % 2][phase] = spread_of(table, kind, phase, i % 2 == 1, without_soc);
+    }
+    size_t most = (size_t)d->n_runtimes * CALIBRATE_N_PARAMS;
+    double *sd = xmalloc((most + 1) * sizeof *sd);
+    u->params = xmalloc((most + 1) * sizeof *u->params);
+    const cJSON *entries = cJSON_GetObjectItemCaseSensitive(
+        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(tree, "devices"), device), "runtimes");
+    for (uint32_t r = 0; r < d->n_runtimes; r++) {
+        for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
+            sd[u->n] = prior_sd(cJSON_GetArrayItem(entries, (int)r), k);
+            if (sd[u->n] > 0.0) {
+                u->params[u->n++] = (struct update_param){r, k};
+            }
+        }
+    }
+    if (u->n == 0) {
+        free(sd);
+        return;
+    }
+    u->mean = gsl_vector_alloc(u->n);
+    u->covariance = gsl_matrix_calloc(u->n, u->n);
+    for (size_t i = 0; i < u->n; i++) {
+        const struct update_param *a = &u->params[i];
+        double x = calibrate_param_get(&d->runtimes[a->runtime], a->k);
+        gsl_vector_set(u->mean, i, calibrate_v_of(x, calibrate_offsets[a->k]));
+        for (size_t j = 0; j < u->n; j++) {
+            double rho = i == j                   ? 1.0 + JITTER
+                         : u->params[j].k == a->k ? correlation(u, a->k)
+                                                  : 0.0;
+            gsl_matrix_set(u->covariance, i, j, rho * sd[i] * sd[j]);
+        }
+    }
+    free(sd);
+}
+
+void update_fini(struct update *u)
+{
+    free(u->params);
+    if (u->mean != NULL) {
+        gsl_vector_free(u->mean);
+        gsl_matrix_free(u->covariance);
+    }
+    *u = (struct update){0};
+}
+
+/* ---- the model ---- */
+
+static void set_param(const struct update *u, struct soc_runtime *r, int k, double v)
+{
+    double x = fmax(0.0, calibrate_x_of(v, calibrate_offsets[k]));
+    if (k == CALIBRATE_BANDWIDTH || k == CALIBRATE_ONE_BANDWIDTH) {
+        x = fmin(x, u->soc->machine.ddr_peak_bytes_per_s);
+    }
+    calibrate_param_set(r, k, x);
+}
+
+static struct soc_runtime entry_at(const struct update *u, const gsl_vector *x, uint32_t runtime)
+{
+    struct soc_runtime r = u->soc->devices[u->device].runtimes[runtime];
+    for (size_t i = 0; i < u->n; i++) {
+        if (u->params[i].runtime == runtime) {
+            set_param(u, &r, u->params[i].k, gsl_vector_get(x, i));
+        }
+    }
+    if (!r.one_row_own) {
+        r.one = r.many;
+    }
+    return r;
+}
+
+struct soc_runtime update_entry(const struct update *u, uint32_t runtime)
+{
+    return entry_at(u, u->mean, runtime);
+}
+
+static double ln_seconds(const struct update *u, const struct update_row *row, const gsl_vector *x)
+{
+    struct soc_runtime r = entry_at(u, x, row->k.runtime);
+    return log(predict_price(&row->k, row->point, &r).seconds);
+}
+
+/* d ln seconds / d x, by central differences; 0 for numbers of other entries. */
+static void gradient(const struct update *u, const struct update_row *row, const gsl_vector *x,
+                     gsl_vector *out)
+{
+    gsl_vector *at = gsl_vector_alloc(x->size);
+    gsl_vector_memcpy(at, x);
+    gsl_vector_set_zero(out);
+    for (size_t i = 0; i < u->n; i++) {
+        if (u->params[i].runtime == row->k.runtime) {
+            double v = gsl_vector_get(x, i);
+            gsl_vector_set(at, i, v + STEP);
+            double above = ln_seconds(u, row, at);
+            gsl_vector_set(at, i, v - STEP);
+            gsl_vector_set(out, i, (above - ln_seconds(u, row, at)) / (2.0 * STEP));
+            gsl_vector_set(at, i, v);
+        }
+    }
+    gsl_vector_free(at);
+}
+
+void update_gradient(const struct update *u, const struct update_row *row, gsl_vector *out)
+{
+    gradient(u, row, u->mean, out);
+}
+
+/* ---- noise ---- */
+
+bool update_is_small(const struct llm *m)
+{
+    return m->body_weights + m->head_weights < SPREAD_SMALL_WEIGHTS;
+}
+
+static const struct spread *spread_of_row(const struct update *u, const struct update_row *row)
+{
+    const struct point *p = row->point;
+    return &u->spread[update_is_small(&row->k.llm)]
+                     [conformal_phase_of(point_is_prefill(p), p->input_tokens)];
+}
+
+static double noise(const struct update *u, const struct update_row *a, const struct update_row *b)
+{
+    const struct spread *s = spread_of_row(u, a);
+    bool shared = s == spread_of_row(u, b) && strcmp(a->k.llm.name, b->k.llm.name) == 0;
+    double own = a == b ? s->row_sd * s->row_sd : 0.0;
+    return own + (shared ? s->model_sd * s->model_sd : 0.0);
+}
+
+gsl_matrix *update_noise(const struct update *u, const struct update_row *rows, size_t n)
+{
+    gsl_matrix *r = gsl_matrix_alloc(n, n);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < n; j++) {
+            gsl_matrix_set(r, i, j, noise(u, &rows[i], &rows[j]));
+        }
+    }
+    return r;
+}
+
+/* ---- the mode ---- */
+
+/* x = mean + L z with z standard normal; whitened rows come first, then z. */
+struct mode {
+    const struct update *u;
+    const struct update_row *rows;
+    size_t n;
+    gsl_matrix *l; /* of the prior */
+    gsl_matrix *r; /* Cholesky factor of the noise */
+};
+
+static void state_at(const struct mode *m, const gsl_vector *z, gsl_vector *x)
+{
+    gsl_vector_memcpy(x, z);
+    gsl_blas_dtrmv(CblasLower, CblasNoTrans, CblasNonUnit, m->l, x);
+    gsl_vector_add(x, m->u->mean);
+}
+
+static int residuals(const gsl_vector *z, void *data, gsl_vector *f)
+{
+    const struct mode *m = data;
+    gsl_vector *x = gsl_vector_alloc(z->size);
+    state_at(m, z, x);
+    for (size_t i = 0; i < m->n; i++) {
+        double measured = log(point_pass_seconds(m->rows[i].point));
+        gsl_vector_set(f, i, ln_seconds(m->u, &m->rows[i], x) - measured);
+    }
+    gsl_vector_view first = gsl_vector_subvector(f, 0, m->n);
+    gsl_blas_dtrsv(CblasLower, CblasNoTrans, CblasNonUnit, m->r, &first.vector);
+    gsl_vector_view rest = gsl_vector_subvector(f, m->n, z->size);
+    gsl_vector_memcpy(&rest.vector, z);
+    gsl_vector_free(x);
+    return GSL_SUCCESS;
+}
+
+static int jacobian(const gsl_vector *z, void *data, gsl_matrix *j)
+{
+    const struct mode *m = data;
+    gsl_vector *x = gsl_vector_alloc(z->size);
+    gsl_vector *g = gsl_vector_alloc(z->size);
+    state_at(m, z, x);
+    gsl_matrix_set_zero(j);
+    for (size_t i = 0; i < m->n; i++) {
+        gradient(m->u, &m->rows[i], x, g);
+        gsl_blas_dtrmv(CblasLower, CblasTrans, CblasNonUnit, m->l, g);
+        gsl_matrix_set_row(j, i, g);
+    }
+    gsl_matrix_view first = gsl_matrix_submatrix(j, 0, 0, m->n, z->size);
+    gsl_blas_dtrsm(CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, 1.0, m->r, &first.matrix);
+    for (size_t i = 0; i < z->size; i++) {
+        gsl_matrix_set(j, m->n + i, i, 1.0);
+    }
+    gsl_vector_free(x);
+    gsl_vector_free(g);
+    return GSL_SUCCESS;
+}
+
+/* mean and covariance at the mode: L (J'J)^-1 L'. */
+static void keep(struct update *u, const struct mode *m, const gsl_multifit_nlinear_workspace *w)
+{
+    size_t n = u->n;
+    gsl_vector *x = gsl_vector_alloc(n);
+    gsl_matrix *c = gsl_matrix_alloc(n, n);
+    state_at(m, gsl_multifit_nlinear_position(w), x);
+    gsl_vector_memcpy(u->mean, x);
+    (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(w), 0.0, c);
+    gsl_blas_dtrmm(CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, 1.0, m->l, c);
+    gsl_blas_dtrmm(CblasRight, CblasLower, CblasTrans, CblasNonUnit, 1.0, m->l, c);
+    gsl_matrix_memcpy(u->covariance, c);
+    gsl_vector_free(x);
+    gsl_matrix_free(c);
+}
+
+int update_take(struct update *u, const struct update_row *rows, size_t n, struct err *e)
+{
+    if (n == 0 || u->n == 0) {
+        return n == 0 ? 0 : err_add(e, "%s: no number has a range", u->soc->machine.name);
+    }
+    struct mode m = {.u = u, .rows = rows, .n = n, .r = update_noise(u, rows, n)};
+    m.l = gsl_matrix_alloc(u->n, u->n);
+    gsl_matrix_memcpy(m.l, u->covariance);
+    gsl_linalg_cholesky_decomp1(m.l);
+    gsl_linalg_cholesky_decomp1(m.r);
+    gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
+    gsl_multifit_nlinear_workspace *w =
+        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, n + u->n, u->n);
+    gsl_multifit_nlinear_fdf fdf = {
+        .f = residuals, .df = jacobian, .n = n + u->n, .p = u->n, .params = &m};
+    gsl_vector *z = gsl_vector_calloc(u->n);
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    int info = 0;
+    int rc = gsl_multifit_nlinear_init(z, &fdf, w);
+    if (rc == GSL_SUCCESS) {
+        rc = gsl_multifit_nlinear_driver(MAX_STEPS, 1e-8, 1e-8, 0.0, NULL, NULL, &info, w);
+    }
+    bool found = rc == GSL_SUCCESS || rc == GSL_EMAXITER || rc == GSL_ENOPROG;
+    if (found) {
+        keep(u, &m, w);
+    } else {
+        (void)err_add(e, "%s: the update found no mode: %s", u->soc->machine.name,
+                      gsl_strerror(rc));
+    }
+    (void)gsl_set_error_handler(handler);
+    gsl_vector_free(z);
+    gsl_multifit_nlinear_free(w);
+    gsl_matrix_free(m.l);
+    gsl_matrix_free(m.r);
+    return found ? 0 : -EINVAL;
+}
+
+/* ---- predictions ---- */
+
+struct update_prediction update_predict(const struct update *u, const struct update_row *row)
+{
+    const struct spread *s = spread_of_row(u, row);
+    gsl_vector *g = gsl_vector_alloc(u->n);
+    gsl_vector *cg = gsl_vector_alloc(u->n);
+    double variance;
+    gradient(u, row, u->mean, g);
+    gsl_blas_dgemv(CblasNoTrans, 1.0, u->covariance, g, 0.0, cg);
+    gsl_blas_ddot(g, cg, &variance);
+    gsl_vector_free(g);
+    gsl_vector_free(cg);
+    return (struct update_prediction){.ln_seconds = ln_seconds(u, row, u->mean),
+                                      .state_sd = sqrt(fmax(0.0, variance)),
+                                      .sd = sqrt(fmax(0.0, variance) + s->tail_sd * s->tail_sd)};
+}

@@ -1,0 +1,171 @@
+#include "hwmodels/spread.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/quantile.h"
+
+#define GUESS_SD 0.2
+#define NORMAL_MAD 0.6745  /* median |x| of a standard normal */
+#define NORMAL_95 1.959964 /* and its 95 % quantile */
+
+/* Which rows. */
+struct wanted {
+    enum conformal_phase phase;
+    const char *without_soc;
+    bool soc_out, any_size, small;
+};
+
+struct selected {
+    const struct conformal_row **row; /* owned */
+    size_t n;
+};
+
+static bool is_wanted(const struct conformal_row *r, const struct wanted *w)
+{
+    bool without = w->without_soc != NULL &&
+                   (strcmp(r->soc, w->without_soc) == 0 || strcmp(r->by, w->without_soc) == 0);
+    return !without && r->soc_out == w->soc_out && r->phase == w->phase &&
+           (w->any_size || (r->weights < SPREAD_SMALL_WEIGHTS) == w->small);
+}
+
+/* The narrowest class with enough rows. */
+static struct selected select_rows(const struct conformal *c, enum device_kind kind,
+                                   struct wanted w)
+{
+    struct selected s = {.row = xmalloc((c->n + 1) * sizeof(const struct conformal_row *))};
+    for (int wider = 0; wider < 3 && s.n < SPREAD_MIN_ROWS; wider++) {
+        s.n = 0;
+        w.any_size = w.any_size || wider == 1;
+        for (size_t i = 0; i < c->n; i++) {
+            if ((wider == 2 || c->v[i].kind == kind) && is_wanted(&c->v[i], &w)) {
+                s.row[s.n++] = &c->v[i];
+            }
+        }
+    }
+    return s;
+}
+
+static bool same_model(const struct conformal_row *a, const struct conformal_row *b)
+{
+    return strcmp(a->soc, b->soc) == 0 && strcmp(a->model, b->model) == 0;
+}
+
+static bool same_pair(const struct conformal_row *a, const struct conformal_row *b)
+{
+    return a->kind == b->kind && strcmp(a->soc, b->soc) == 0 && strcmp(a->by, b->by) == 0;
+}
+
+static bool same_width(const struct conformal_row *a, const struct conformal_row *b)
+{
+    return same_pair(a, b) && a->weight_bits == b->weight_bits;
+}
+
+static double robust_sd(double *v, size_t n)
+{
+    return sample_quantile_of(v, n, 0.5) / NORMAL_MAD;
+}
+
+static void models(const struct selected *s, struct spread *out)
+{
+    double *total = xmalloc((s->n + 1) * sizeof *total);
+    double *within = xmalloc((s->n + 1) * sizeof *within);
+    size_t n_within = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        double sum = 0.0;
+        size_t n = 0;
+        for (size_t j = 0; j < s->n; j++) {
+            if (same_model(s->row[i], s->row[j])) {
+                sum += s->row[j]->ln_error;
+                n++;
+            }
+        }
+        total[i] = fabs(s->row[i]->ln_error);
+        if (n > 1) { /* a deviation from a mean of n has (n - 1)/n of the variance */
+            within[n_within++] =
+                fabs(s->row[i]->ln_error - sum / (double)n) * sqrt((double)n / ((double)n - 1.0));
+        }
+    }
+    double total_sd = robust_sd(total, s->n);
+    out->tail_sd = sample_quantile_of(total, s->n, 0.95) / NORMAL_95;
+    out->row_sd = n_within > 0 ? fmin(robust_sd(within, n_within), total_sd) : total_sd;
+    out->model_sd = sqrt(total_sd * total_sd - out->row_sd * out->row_sd);
+    free(total);
+    free(within);
+}
+
+/* Means of the widths of each pair of machines. */
+struct width_mean {
+    const struct conformal_row *row; /* its first */
+    double mean, variance_of_mean;
+};
+
+static size_t width_means(const struct selected *s, struct width_mean *out)
+{
+    double *x = xmalloc((s->n + 1) * sizeof *x);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        bool first = true;
+        size_t k = 0;
+        for (size_t j = 0; j < s->n; j++) {
+            if (same_width(s->row[i], s->row[j])) {
+                first = first && j >= i;
+                x[k++] = s->row[j]->ln_error;
+            }
+        }
+        if (first) {
+            double variance = k > 1 ? gsl_stats_variance(x, 1, k) / (double)k : 0.0;
+            out[n++] = (struct width_mean){s->row[i], gsl_stats_mean(x, 1, k), variance};
+        }
+    }
+    free(x);
+    return n;
+}
+
+/* Moments: between widths of a pair the differences have 2 (width^2) and the errors of both means;
+ * a mean's square has machine^2 + width^2 and its error. Sibling errors have no common sign. */
+static void machines(const struct selected *s, struct spread *out)
+{
+    struct width_mean *m = xmalloc((s->n + 1) * sizeof *m);
+    size_t n = width_means(s, m);
+    double square = 0.0;
+    double difference = 0.0;
+    size_t pairs = 0;
+    for (size_t i = 0; i < n; i++) {
+        square += (m[i].mean * m[i].mean - m[i].variance_of_mean) / (double)n;
+        for (size_t j = 0; j < i; j++) {
+            if (same_pair(m[i].row, m[j].row)) {
+                double d = m[i].mean - m[j].mean;
+                difference += 0.5 * (d * d - m[i].variance_of_mean - m[j].variance_of_mean);
+                pairs++;
+            }
+        }
+    }
+    double width = pairs > 0 ? fmax(0.0, difference / (double)pairs) : 0.5 * square;
+    out->width_sd = sqrt(fmax(0.0, width));
+    out->machine_sd = sqrt(fmax(0.0, square - width));
+    free(m);
+}
+
+struct spread spread_of(const struct conformal *c, enum device_kind kind,
+                        enum conformal_phase phase, bool small, const char *without_soc)
+{
+    struct spread out = {GUESS_SD, GUESS_SD, GUESS_SD, GUESS_SD, GUESS_SD};
+    struct wanted w = {.phase = phase, .without_soc = without_soc, .small = small};
+    struct selected s = select_rows(c, kind, w);
+    if (s.n > 1) {
+        models(&s, &out);
+    }
+    free(s.row);
+    w.soc_out = w.any_size = true;
+    s = select_rows(c, kind, w);
+    if (s.n > 1) {
+        machines(&s, &out);
+    }
+    free(s.row);
+    return out;
+}

@@ -1,0 +1,29 @@
+/* The parts that errors of predictions split into, as standard deviations of ln(predicted /
+ * measured), for one kind of device and one phase:
+ *   row      rows of one model on one machine around their mean
+ *   model    means of models around their machine's fit, which has not seen them
+ *   tail     the 95 % quantile of both together, over 1.96: what a normal interval needs
+ *   machine  offsets of machines from their siblings, shared by all widths of weights
+ *   width    offsets of single widths around that
+ *
+ * The first three are robust: 1.48 times a median absolute deviation. Models of fewer weights than
+ * SPREAD_SMALL_WEIGHTS are a class of their own, because launches and host decide their times. The
+ * last two are a random effects analysis of variance with widths nested in pairs of machines, and
+ * count every model. A class with fewer than SPREAD_MIN_ROWS rows gets the numbers of all sizes,
+ * and then of all kinds of devices. */
+#pragma once
+
+#include "hwmodels/conformal.h"
+
+#define SPREAD_MIN_ROWS 10
+#define SPREAD_SMALL_WEIGHTS 2e9
+
+struct spread {
+    double row_sd, model_sd, tail_sd;
+    double machine_sd, width_sd;
+};
+
+/* Rows of `without_soc`, and of predictions by it, do not count; NULL: all count. Without any row
+ * every number is 0.2, a guess. Cost: the square of the rows. */
+struct spread spread_of(const struct conformal *c, enum device_kind kind,
+                        enum conformal_phase phase, bool small, const char *without_soc);

@@ -1,0 +1,236 @@
+/* Updates by a few rows: the posterior by hand, a machine recovered, and what a further row tells.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/validation/update.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+#include "tests/helpers/suite.h"
+
+#define NORMAL_95 1.959964
+
+static struct err err;
+static struct catalog catalog;
+static struct soc *soc; /* the catalogue's */
+static cJSON *tree;
+static struct update u;
+static struct point points[4];
+static struct update_row rows[4];
+
+/* Every number of kernel times without a range, but those of 4-bit weights under openvino-2025 that
+ * `free_keys` names: a factor of e^(1.96 sd) either way. */
+static void fix(cJSON *node, bool entry, const char *const *free_keys, double sd)
+{
+    cJSON *q;
+    cJSON_ArrayForEach(q, node)
+    {
+        if (!cJSON_IsObject(q) && !cJSON_IsArray(q)) {
+            continue;
+        }
+        if (cJSON_GetObjectItemCaseSensitive(q, "low") == NULL) {
+            const cJSON *bits = cJSON_GetObjectItemCaseSensitive(q, "weight_bits");
+            bool mine = strcmp(json_string(q, "runtime"), "openvino-2025") == 0 && bits != NULL &&
+                        bits->valueint == 4;
+            fix(q, mine, free_keys, sd);
+            continue;
+        }
+        bool is_free = false;
+        for (int i = 0; entry && free_keys[i] != NULL; i++) {
+            is_free = is_free || strcmp(free_keys[i], q->string) == 0;
+        }
+        double v = json_number(q, "value");
+        double f = is_free ? exp(NORMAL_95 * sd) : 1.0;
+        cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(q, "low"), v / f);
+        cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(q, "high"), v * f);
+    }
+}
+
+static void start(const char *const *free_keys, double sd)
+{
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(catalog_open(&catalog, &err), 0);
+    tree = json_read_file(soc_path("core-ultra-5-125h"), &err);
+    ck_assert_ptr_nonnull(tree);
+    fix(cJSON_GetObjectItemCaseSensitive(tree, "devices"), false, free_keys, sd);
+    soc = xmalloc(sizeof *soc);
+    ck_assert_int_eq(soc_parse(tree, "test", soc, &err), 0);
+    catalog_add_soc(&catalog, soc);
+    update_init(&u, soc, tree, (uint8_t)machine_find(&soc->machine, DEVICE_KIND_IGPU),
+                &catalog.residuals, NULL);
+}
+
+static void teardown(void)
+{
+    update_fini(&u);
+    catalog_fini(&catalog);
+    cJSON_Delete(tree);
+    err_fini(&err);
+}
+
+/* A decode or a prefill of 4-bit weights, measured at `seconds`. */
+static void row(int i, const char *model, uint32_t tokens, bool prefill, double seconds)
+{
+    points[i] = (struct point){.weight_bits = 4,
+                               .batch = 1,
+                               .input_tokens = tokens,
+                               .metric = prefill ? POINT_TTFT_MS : POINT_TPOT_MS,
+                               .value = 1e3 * seconds};
+    (void)snprintf(points[i].soc, sizeof points[i].soc, "core-ultra-5-125h");
+    (void)snprintf(points[i].device, sizeof points[i].device, "igpu");
+    (void)snprintf(points[i].runtime, sizeof points[i].runtime, "openvino-2025");
+    (void)snprintf(points[i].model, sizeof points[i].model, "%s", model);
+    rows[i].point = &points[i];
+    predict_bind(&catalog, &points[i], &rows[i].k);
+    ck_assert_ptr_null(rows[i].k.reason);
+}
+
+static void set_noise(double row_sd, double model_sd)
+{
+    for (int i = 0; i < 2 * UPDATE_PHASES; i++) {
+        u.spread[i % 2][i / 2].row_sd = row_sd;
+        u.spread[i % 2][i / 2].model_sd = model_sd;
+    }
+}
+
+static const char *const bandwidth[] = {"bandwidth", NULL};
+static const char *const both[] = {"rate", "bandwidth", NULL};
+
+/* One number x, ln T = h - g x near it, with g from a difference of the model's own times. A row at
+ * ln T + d with prior variance s^2 and noise n^2 moves x by -K d, K = s^2 g / (g^2 s^2 + n^2), and
+ * leaves the variance s^2 (1 - K g). d is small, so that the model is a line there. */
+START_TEST(the_posterior_of_one_number_is_the_closed_form)
+{
+    start(bandwidth, 0.2);
+    ck_assert_uint_eq(u.n, 1);
+    ck_assert_double_eq_tol(sqrt(gsl_matrix_get(u.covariance, 0, 0)), 0.2, 1e-6);
+    set_noise(0.1, 0.0);
+    row(0, "llama-3-8b", 1024, false, 1.0);
+    struct soc_runtime r = soc->devices[u.device].runtimes[rows[0].k.runtime];
+    double t0 = predict_price(&rows[0].k, &points[0], &r).seconds;
+    r.many.bytes_per_s *= exp(1e-3);
+    r.one.bytes_per_s *= exp(1e-3);
+    double t1 = predict_price(&rows[0].k, &points[0], &r).seconds;
+    double g = log(t0 / t1) / 1e-3;
+    ck_assert(g > 0.8 && g <= 1.0); /* decode is nearly all memory */
+    double d = 1e-3;
+    points[0].value = 1e3 * t0 * exp(d);
+    double k = 0.04 * g / (g * g * 0.04 + 0.01);
+    double before = gsl_vector_get(u.mean, 0);
+    ck_assert_int_eq(update_take(&u, rows, 1, &err), 0);
+    ck_assert_double_eq_tol(gsl_vector_get(u.mean, 0) - before, -k * d, 2e-6);
+    ck_assert_double_eq_tol(gsl_matrix_get(u.covariance, 0, 0), 0.04 * (1.0 - k * g), 1e-5);
+}
+END_TEST
+
+/* An error of the model is common to its rows: the mean of n of them has the variance r = 0.1^2 +
+ * 0.1^2 / n and leaves s^2 r / (g^2 s^2 + r), with g the slope where the update ends. */
+START_TEST(rows_of_one_model_share_its_error)
+{
+    for (size_t n = 1; n <= 2; n++) {
+        start(bandwidth, 0.2);
+        set_noise(0.1, 0.1);
+        row(0, "llama-3-8b", 1024, false, 0.07);
+        row(1, "llama-3-8b", 1024, false, 0.07);
+        ck_assert_int_eq(update_take(&u, rows, n, &err), 0);
+        double slope;
+        gsl_vector_view g = gsl_vector_view_array(&slope, 1);
+        update_gradient(&u, &rows[0], &g.vector);
+        double r = 0.01 + 0.01 / (double)n;
+        ck_assert_double_eq_tol(gsl_matrix_get(u.covariance, 0, 0),
+                                0.04 * r / (slope * slope * 0.04 + r), 1e-6);
+        teardown();
+    }
+    start(bandwidth, 0.2);
+}
+END_TEST
+
+/* A machine with 0.8 times the bandwidth and 1.3 times the rate, from one benchmark without noise.
+ */
+START_TEST(a_made_machine_is_recovered)
+{
+    start(both, 0.3);
+    set_noise(1e-3, 0.0);
+    row(0, "llama-3-8b", 1024, true, 1.0);
+    row(1, "llama-3-8b", 1024, false, 1.0);
+    struct soc_runtime truth = soc->devices[u.device].runtimes[rows[0].k.runtime];
+    truth.many.bytes_per_s *= 0.8;
+    truth.one.bytes_per_s *= 0.8;
+    truth.many.flop_per_s *= 1.3;
+    truth.one.flop_per_s *= 1.3;
+    for (int i = 0; i < 2; i++) {
+        points[i].value = 1e3 * predict_price(&rows[i].k, &points[i], &truth).seconds;
+    }
+    ck_assert_int_eq(update_take(&u, rows, 2, &err), 0);
+    struct soc_runtime got = update_entry(&u, rows[0].k.runtime);
+    ck_assert_double_eq_tol(got.many.bytes_per_s / truth.many.bytes_per_s, 1.0, 0.005);
+    ck_assert_double_eq_tol(got.many.flop_per_s / truth.many.flop_per_s, 1.0, 0.005);
+    /* and another model is predicted, with an interval of the models' errors alone */
+    row(2, "phi-2", 1024, true, 1.0);
+    double seconds = predict_price(&rows[2].k, &points[2], &truth).seconds;
+    struct update_prediction x = update_predict(&u, &rows[2]);
+    ck_assert_double_eq_tol(x.ln_seconds, log(seconds), 0.01);
+    ck_assert(x.state_sd < 0.01);
+}
+END_TEST
+
+/* Bandwidth stays at most the DDR's peak, whatever was measured. */
+START_TEST(no_bandwidth_exceeds_the_memory)
+{
+    start(bandwidth, 1.0);
+    set_noise(1e-3, 0.0);
+    row(0, "llama-3-8b", 1024, false, 0.03);
+    ck_assert_int_eq(update_take(&u, rows, 1, &err), 0);
+    struct soc_runtime got = update_entry(&u, rows[0].k.runtime);
+    ck_assert_double_le(got.many.bytes_per_s, soc->machine.ddr_peak_bytes_per_s);
+}
+END_TEST
+
+/* The expected gain does not depend on what is measured (a linear model): taking a benchmark in at
+ * its predicted times removes the share that was announced. */
+START_TEST(the_announced_gain_comes_true)
+{
+    start(both, 0.3);
+    set_noise(0.05, 0.05);
+    struct update_usual x;
+    update_usual(&u, &catalog, "openvino-2025", false, 3, &x);
+    ck_assert_uint_gt(x.n, 0);
+    double share[64];
+    ck_assert_uint_le(x.n, 64);
+    update_gains(&u, &x, share);
+    size_t at = x.n;
+    for (size_t i = 0; i < x.n; i++) { /* one at 4 bits: no other entry has ranges */
+        at = x.v[i]->points[0].weight_bits == 4 ? i : at;
+        ck_assert(share[i] >= 0.0 && share[i] < 1.0);
+        ck_assert(x.v[i]->points[0].weight_bits == 4 || share[i] == 0.0);
+    }
+    double variance[2] = {0.0, 0.0};
+    for (int after = 0; after < 2; after++) {
+        for (size_t i = 0; i < x.n; i++) {
+            for (int phase = 0; phase < UPDATE_PHASES; phase++) {
+                double sd = update_predict(&u, &x.v[i]->rows[phase]).state_sd;
+                variance[after] += sd * sd;
+            }
+        }
+        for (int phase = 0; after == 0 && phase < UPDATE_PHASES; phase++) {
+            struct update_benchmark *b = x.v[at];
+            b->points[phase].value = 1e3 * exp(update_predict(&u, &b->rows[phase]).ln_seconds);
+        }
+        if (after == 0) {
+            ck_assert_int_eq(update_take(&u, x.v[at]->rows, UPDATE_PHASES, &err), 0);
+        }
+    }
+    ck_assert_double_eq_tol(1.0 - variance[1] / variance[0], share[at], 1e-3);
+    update_usual_fini(&x);
+}
+END_TEST
+
+static const struct suite_row tests[] = {
+    CASE("update", .teardown = teardown, .timeout_s = 60),
+    TEST(the_posterior_of_one_number_is_the_closed_form),
+    TEST(rows_of_one_model_share_its_error),
+    TEST(a_made_machine_is_recovered),
+    TEST(no_bandwidth_exceeds_the_memory),
+    TEST(the_announced_gain_comes_true),
+};
+SUITE_MAIN("update", tests)
