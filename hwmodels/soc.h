@@ -72,6 +72,10 @@ struct soc_runtime {
     uint32_t min_rows;         /* rows a many-row kernel pays at least (systolic height) */
     bool pad_attention;        /* attention reads the KV padded to the static chunk */
     struct soc_start start;
+    /* Standard deviations of ln(measured / predicted) where the machine was measured by a few rows:
+     * of models of usual size and of small ones, by phase (hwmodels/conformal.h). 0: not stated. */
+    double error_sd[2][3];
+    uint32_t measured_rows;
     struct soc_table table; /* of the form `table` */
     struct soc_ops ops;     /* of the form `per-op` */
     /* Validity envelope of the calibration; 0: unbounded. */
@@ -119,6 +123,8 @@ struct soc {
     bool extrapolated_npu; /* the file says its NPU numbers come from other parts */
     char note[256];
 };
+
+extern const char *const soc_error_names[2][3]; /* keys of fit.error_sd */
 
 /* The keys of SoC and LLM files: reader, schema and `--set` use the same rows. */
 extern const struct json_fields soc_fields, llm_fields;

@@ -271,10 +271,31 @@ const struct json_fields soc_fields = JSON_FIELDS(soc_rows, NULL);
 
 /* ---- reading ---- */
 
+const char *const soc_error_names[2][3] = {
+    {"prefill", "short_prefill", "decode"},
+    {"small_prefill", "small_short_prefill", "small_decode"},
+};
+
+static void errors_parse(struct json_obj *fit, struct soc_runtime *r)
+{
+    struct json_obj errors = json_get_object(fit, "error_sd");
+    struct json_obj measured = json_get_object(fit, "measured");
+    for (int small = 0; small < 2; small++) {
+        for (int phase = 0; phase < 3; phase++) {
+            r->error_sd[small][phase] =
+                json_get_number(&errors, soc_error_names[small][phase], 1e-4, 10.0);
+        }
+    }
+    r->measured_rows = json_get_u32(&measured, "rows", 1, UINT32_MAX);
+}
+
 /* The rest of the object is for people: how good a calibration is. */
 static void fit_parse(struct json_obj *o, struct soc_runtime *r)
 {
     struct json_obj fit = json_get_object(o, "fit");
+    if (json_has(&fit, "error_sd")) {
+        errors_parse(&fit, r);
+    }
     if (json_has(&fit, "start")) {
         struct json_obj s = json_get_object(&fit, "start");
         json_fields_read(&s, &start_keys, r, NULL);

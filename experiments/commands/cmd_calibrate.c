@@ -7,6 +7,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/validation/calibrate_report.h"
+#include "experiments/validation/measured_update.h"
 #include "experiments/validation/residuals.h"
 #include "experiments/validation/transfer_table.h"
 #include "hwmodels/conformal.h"
@@ -18,8 +19,11 @@
 #define PATH_BYTES 4096
 #define MAX_ENTRIES (MACHINE_MAX_DEVICES * SOC_MAX_RUNTIMES)
 
+#define MAX_MEASURED 64
+
 struct options {
     const char *points, *soc, *out, *residuals;
+    struct option_texts measured;
     struct option_output output;
 };
 
@@ -167,15 +171,44 @@ static int residuals(const struct options *o, struct err *e)
     return rc;
 }
 
+/* A few rows: an update instead of a fit. */
+static int update(const struct options *o, struct err *e)
+{
+    struct measured m = {0};
+    struct catalog c = {0};
+    cJSON *tree = json_read_file(soc_path(o->soc), e);
+    for (uint32_t i = 0; tree != NULL && i < o->measured.n; i++) {
+        (void)measured_read(o->measured.v[i], json_string(tree, "name"), &m, e);
+    }
+    int rc = e->n > 0 ? -EINVAL : catalog_open(&c, e);
+    struct document *d = document_new();
+    DOCUMENT_VALUES(d, "soc", tree != NULL ? json_string(tree, "name") : "");
+    rc = rc == 0 ? measured_update(&c, tree, &m, d, e) : rc;
+    rc = rc == 0 && o->out != NULL ? write_tree(o->out, tree, e) : rc;
+    if (rc == 0) {
+        document_show(d, &o->output);
+    } else {
+        document_free(d);
+    }
+    measured_fini(&m);
+    catalog_fini(&c);
+    cJSON_Delete(tree);
+    return rc;
+}
+
 static int run(void *values, struct err *e)
 {
     const struct options *o = values;
     struct work w = {0};
+    if (o->measured.n > 0 && o->soc != NULL && o->points == NULL && o->residuals == NULL) {
+        return update(o, e);
+    }
     if (o->points != NULL && o->residuals != NULL && o->soc == NULL) {
         return residuals(o, e);
     }
-    if (o->points == NULL || o->soc == NULL || o->residuals != NULL) {
-        return err_add(e, "calibrate needs --points and either --soc or --residuals");
+    if (o->points == NULL || o->soc == NULL || o->residuals != NULL || o->measured.n > 0) {
+        return err_add(e, "calibrate needs --points and either --soc or --residuals, or --soc and "
+                          "--measured");
     }
     int rc = load(o, &w, e);
     rc = rc == 0 ? fit(o, &w, e) : rc;
@@ -205,6 +238,9 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, soc, "soc", "S", NULL,
                 "SoC with the starting values, and the numbers that are not fitted: a shipped name "
                 "or a path"),
+    OPTION_TEXTS(OPTIONS, measured, "measured", "ROWS", MAX_MEASURED,
+                 "without --points: update the file by a few rows, as `new-soc --measured` does; "
+                 "repeated"),
     OPTION_OUTPUT(OPTIONS, out, "OUT.json", NULL, "write the calibrated SoC file"),
     OPTION_TEXT(OPTIONS, residuals, "residuals", "OUT.csv", NULL,
                 "without --soc: fit every SoC, and write the error of each row when its model, and "
@@ -219,6 +255,7 @@ const struct command cmd_calibrate = {
     .name = "calibrate",
     .summary = "fit a SoC file to measured points",
     .usage = "--points FILE.csv --soc S [-o OUT.json] [options]\n"
+             "--soc S --measured ROWS ... [-o OUT.json] [options]\n"
              "--points FILE.csv --residuals OUT.csv",
     .about =
         "Fits each (device, runtime, weight width) of a SoC file to the latency rows of a table of "

@@ -9,6 +9,8 @@
 #include "experiments/commands/commands.h"
 #include "experiments/commands/new_file.h"
 #include "experiments/run/interval.h"
+#include "experiments/shell/document.h"
+#include "experiments/validation/measured_update.h"
 #include "hwmodels/soc.h"
 #include "hwmodels/soc_sibling.h"
 #include "sim/base/arena.h"
@@ -16,8 +18,10 @@
 
 #define MAX_PEAKS MACHINE_MAX_DEVICES
 
+#define MAX_MEASURED 64
+
 struct options {
-    struct option_texts names, peaks;
+    struct option_texts names, peaks, measured;
     const char *like, *output;
     double ddr_peak_gbs, memory_gb;
 };
@@ -43,16 +47,36 @@ static void take_peaks(const struct options *o, struct soc_sibling_peak *out, ch
 static void tell(const char *path, const struct soc *soc, const struct conformal *table)
 {
     (void)printf("%s\n", path);
+    bool all = true;
     for (uint32_t d = 0; d < soc->machine.n_devices; d++) {
-        char *text = interval_transfer_text(table, soc, (uint8_t)d);
-        (void)printf("  %s\n", text);
-        free(text);
+        if (interval_is_transfer(soc, (uint8_t)d)) {
+            char *text = interval_transfer_text(table, soc, (uint8_t)d);
+            (void)printf("  %s\n", text);
+            free(text);
+        } else {
+            all = false;
+        }
     }
-    (void)printf("every number is assumed; ranges of rates, bandwidths and launches hold 95 %% of "
-                 "such transfers\n"
+    (void)printf("%snumber%s assumed; ranges of rates, bandwidths and launches hold 95 %% of such "
+                 "transfers\n"
                  "next: xpusim list soc %s; xpusim run --soc %s; `xpusim measure` for numbers of "
                  "its own\n",
-                 path, path);
+                 all ? "every " : "their ", all ? " is" : "s are", path, path);
+}
+
+/* Updates the tree by the measured rows; the report goes into `d`. */
+static int take_measured(const struct options *o, cJSON *tree, struct document *d, struct err *e)
+{
+    struct measured m = {0};
+    struct catalog c = {0};
+    for (uint32_t i = 0; i < o->measured.n; i++) {
+        (void)measured_read(o->measured.v[i], o->names.v[0], &m, e);
+    }
+    int rc = e->n > 0 ? -EINVAL : catalog_open(&c, e);
+    rc = rc == 0 ? measured_update(&c, tree, &m, d, e) : rc;
+    measured_fini(&m);
+    catalog_fini(&c);
+    return rc;
 }
 
 static int write_soc(const struct options *o, const struct soc_sibling *s, struct err *e)
@@ -70,13 +94,17 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
         interval_table_read(&table, e) == 0) {
         tree = soc_sibling_tree(sibling, s, &table, e);
     }
-    char *path = tree != NULL && soc_parse(tree, s->name, soc, e) == 0
+    struct document *d = document_new();
+    int rc = tree == NULL ? -EINVAL : o->measured.n > 0 ? take_measured(o, tree, d, e) : 0;
+    char *path = rc == 0 && soc_parse(tree, s->name, soc, e) == 0
                      ? new_file_write(o->output, s->name, tree, e)
                      : NULL;
     if (path != NULL) {
+        document_put(d, "text", stdout);
         tell(path, soc, &table);
     }
     free(path);
+    document_free(d);
     conformal_fini(&table);
     cJSON_Delete(sibling);
     cJSON_Delete(tree);
@@ -117,6 +145,10 @@ static const struct option_row rows[] = {
     OPTION_TEXTS(
         OPTIONS, peaks, "peak", "DEVICE=TFLOP/s", MAX_PEAKS,
         "datasheet rate of a device; its rates follow it; repeated (default: the similar chip's)"),
+    OPTION_TEXTS(OPTIONS, measured, "measured", "ROWS", MAX_MEASURED,
+                 "what was measured on it: 'model=M,bits=B,runtime=R,ttft_ms@1024=..,"
+                 "tpot_ms@1024=..', a table of points, or a file of llm_bench or llama-bench; "
+                 "repeated"),
     NEW_FILE_OUTPUT(OPTIONS),
 };
 static const struct option_child children[] = {
@@ -126,13 +158,17 @@ static const struct option_child children[] = {
 const struct command cmd_new_soc = {
     .name = "new-soc",
     .summary = "write a machine file to start from, made from a similar chip's",
-    .usage = "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s ...] [-o "
-             "FILE]",
+    .usage = "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s ...] "
+             "[--measured ROWS ...] [-o FILE]",
     .about =
         "Writes a SoC file that runs: every number of a similar chip, marked assumed, with its "
         "source. Rates, bandwidths and launches get the range of the errors of predictions from "
         "one SoC to another, where both are published. So `compare --uncertainty` prints the "
-        "effect of these numbers. The similar chip's fits are left out.",
+        "effect of these numbers. The similar chip's fits are left out.\n\n--measured updates "
+        "these "
+        "numbers by rows of one model or more that you measured (a normal prior from the ranges, "
+        "linear-Gaussian in logarithms). Their ranges shrink. The command prints the benchmark to "
+        "run next at each width, and the share of the remaining variance that it removes.",
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
     .children = children,
     .bytes = sizeof(OPTIONS),

@@ -3,13 +3,28 @@
 #include <math.h>
 #include <string.h>
 
+#include "hwmodels/spread.h"
 #include "hwmodels/transfers.h"
 #include "sim/base/datadir.h"
 #include "sim/base/text.h"
 
+#define NORMAL_95 1.959964
+
 int interval_table_read(struct conformal *out, struct err *e)
 {
     return conformal_read(datadir_path(CONFORMAL_TABLE), out, e);
+}
+
+bool interval_measured(const struct soc_runtime *entry, double weights, enum conformal_phase phase,
+                       struct conformal_interval *out)
+{
+    double sd = entry->error_sd[weights < SPREAD_SMALL_WEIGHTS][phase];
+    *out = (struct conformal_interval){.low_factor = exp(-NORMAL_95 * sd),
+                                       .high_factor = exp(NORMAL_95 * sd),
+                                       .level_frac = CONFORMAL_LEVEL,
+                                       .n = entry->measured_rows,
+                                       .pool = CONFORMAL_MEASURED};
+    return sd > 0.0;
 }
 
 struct conformal_interval interval_of(const struct conformal *t, const struct soc *soc,
@@ -23,13 +38,18 @@ struct conformal_interval interval_of(const struct conformal *t, const struct so
                                 .weights = llm->body_weights + llm->head_weights,
                                 .tokens = tokens,
                                 .soc_out = !entry->start.given};
-    return conformal_of(t, &q, CONFORMAL_LEVEL);
+    struct conformal_interval own;
+    return interval_measured(entry, q.weights, q.phase, &own)
+               ? own
+               : conformal_of(t, &q, CONFORMAL_LEVEL);
 }
 
 char *interval_text(const struct conformal_interval *x)
 {
-    return x->n == 0
-               ? xstrdup("none: nothing like it was measured")
+    return x->n == 0 ? xstrdup("none: nothing like it was measured")
+           : strcmp(x->pool, CONFORMAL_MEASURED) == 0
+               ? xformat("x %.2f to %.2f (%zu rows measured on this machine)", x->low_factor,
+                         x->high_factor, x->n)
                : xformat("x %.2f to %.2f (%zu left-out rows of %s; nearest measured x %.2g away)",
                          x->low_factor, x->high_factor, x->n, x->pool, exp(x->distance));
 }
@@ -37,7 +57,8 @@ char *interval_text(const struct conformal_interval *x)
 bool interval_is_transfer(const struct soc *soc, uint8_t device)
 {
     const struct soc_device *d = &soc->devices[device];
-    return soc->like[0] != '\0' && !d->runtimes[d->fallback].start.given;
+    const struct soc_runtime *r = &d->runtimes[d->fallback];
+    return soc->like[0] != '\0' && !r->start.given && r->measured_rows == 0;
 }
 
 /* Of the sibling's own transfers where there are any, else of all of the kind of device. */

@@ -5,6 +5,11 @@
 #include "experiments/run/config.h"
 #include "hwmodels/conformal.h"
 
+/* The interval of an entry that a few rows of its machine updated (fit.error_sd of its file):
+ * normal in ln, 95 %. False: it has none. */
+bool interval_measured(const struct soc_runtime *entry, double weights, enum conformal_phase phase,
+                       struct conformal_interval *out);
+
 /* The shipped table. 0 or -EINVAL with errors; conformal_fini in every case. */
 int interval_table_read(struct conformal *out, struct err *e);
 

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/run/interval.h"
+
 #define TABLES                                                                                     \
     "openvino-2" /* runtimes of OpenVINO's own tables, whose 4-bit files have recipes              \
                   */
@@ -123,7 +125,10 @@ static void interval(const struct catalog *c, const struct point *p, const struc
                                 .tokens = p->input_tokens,
                                 .soc_out = !entry->start.given || !k->runtime_exact,
                                 .without_model = k->llm.name};
-    struct conformal_interval x = conformal_of(&c->residuals, &q, CONFORMAL_LEVEL);
+    struct conformal_interval x;
+    if (!k->runtime_exact || !interval_measured(entry, q.weights, q.phase, &x)) {
+        x = conformal_of(&c->residuals, &q, CONFORMAL_LEVEL);
+    }
     double a = point_value_of_seconds(p, seconds * x.low_factor);
     double b = point_value_of_seconds(p, seconds * x.high_factor);
     out->low = x.n > 0 ? fmin(a, b) : (double)NAN;

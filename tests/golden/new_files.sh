@@ -47,6 +47,28 @@ for number in rate bandwidth; do
         fail "$number is not twice the sibling's"
 done
 refuse "is there already" "$x" new-soc fast -o f.json
+# one measured model: the machine is slower than its sibling, its intervals are narrower, and it runs
+rows='model=llama-3-8b,bits=4,runtime=openvino-2025.3,ttft_ms@32=120,ttft_ms@1024=700,tpot_ms@1024=61.5'
+"$x" new-soc one --like core-ultra-7-258v --measured "$rows" >said || fail "new-soc --measured"
+grep -q "^igpu: updated by 3 measured rows of 1 model$" said || fail "what was measured is not said: $(cat said)"
+grep -q "measure next" said || fail "what to measure next is not said: $(cat said)"
+grep -q "igpu: made from" said && fail "a measured device is called a transfer"
+"$x" list kernels --soc one.json --llm llama-3-8b | grep -q "^igpu decode: .*(3 rows measured on this machine)" || fail "intervals do not rest on the rows"
+"$x" new-soc none --like core-ultra-7-258v >said || fail "new-soc"
+width() { "$x" list soc "$1" | awk '$1 == "soc.devices.igpu.runtimes.openvino-2025/4.bandwidth" { print $5 / $4 }'; }
+awk -v a="$(width none.json)" -v b="$(width one.json)" 'BEGIN { exit !(b > 1 && b < a) }' || fail "the range of the bandwidth did not shrink"
+# shellcheck disable=SC2086
+"$x" run --soc one.json $small >set || fail "an updated machine does not run"
+"$x" compare --policy fcfs --policy openvino-cb --soc one.json --workload mixed:duration_s=60 --replications 2 --uncertainty 16 -q >set ||
+    fail "an updated machine is not drawn"
+"$x" calibrate --soc one.json --measured 'model=phi-2,bits=8,ttft_ms@1024=300' -o two.json >said || fail "calibrate --measured"
+grep -q "updated by 1 measured rows of 1 model" said || fail "calibrate does not say what it took: $(cat said)"
+refuse "runtime foo at 4 bits: other has no such entry; it has openvino-2025/8" "$x" new-soc other --measured 'model=phi-2,bits=4,runtime=foo,ttft_ms@32=9'
+refuse "no file for this model" "$x" new-soc other --measured 'model=nonesuch,bits=4,ttft_ms@32=9'
+refuse "has [0-9.]*: not possible" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=3'
+refuse "another machine or model, or a mistake" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=30000'
+refuse "'bla' is none of" "$x" new-soc other --measured 'model=phi-2,bits=4,bla=9'
+refuse "nonesuch.csv" "$x" new-soc other --measured nonesuch.csv
 refuse "has no such device; it has npu, igpu, cpu" "$x" new-soc other --peak tpu=3
 refuse "DEVICE=TFLOP/s" "$x" new-soc other --peak igpu
 refuse "not a shipped name" "$x" new-soc other --like nope

@@ -1,0 +1,186 @@
+#include "experiments/validation/measured.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/shell/cli.h"
+#include "experiments/validation/measured_impl.h"
+#include "sim/base/arena.h"
+#include "sim/base/text.h"
+
+#define MAX_TOKENS 100000000u
+#define MAX_BATCH 65536u
+#define MAX_VALUE 1e12
+#define DEFAULT_DEVICE "igpu"
+
+void measured_text(char *to, size_t size, const char *from)
+{
+    size_t n = strlen(from) < size - 1 ? strlen(from) : size - 1;
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+void measured_add(struct measured *m, const struct measured_keys *k, const struct point *p,
+                  const char *place)
+{
+    m->points.v = xgrow(m->points.v, m->points.n, sizeof *m->points.v);
+    m->place = xgrow(m->place, m->points.n, sizeof(const char *));
+    m->place[m->points.n] = place;
+    struct point *to = &m->points.v[m->points.n++];
+    *to = *p;
+    measured_text(to->soc, sizeof to->soc, k->soc);
+    const char *device = k->device[0] != '\0'   ? k->device
+                         : p->device[0] != '\0' ? p->device
+                                                : DEFAULT_DEVICE;
+    char copy[sizeof to->device];
+    measured_text(copy, sizeof copy, device);
+    memcpy(to->device, copy, sizeof copy);
+    if (k->runtime[0] != '\0') {
+        memcpy(to->runtime, k->runtime, sizeof to->runtime);
+    }
+    if (k->model[0] != '\0') {
+        memcpy(to->model, k->model, sizeof to->model);
+    }
+    to->weight_bits = k->bits > 0 ? k->bits : p->weight_bits;
+    to->batch = k->batch > 0 ? k->batch : p->batch > 0 ? p->batch : 1;
+}
+
+/* The width follows INT, Q, FP, F or W, or is before BIT; of a mixed format it is the narrowest. */
+uint32_t measured_bits(const char *format)
+{
+    uint32_t least = 0;
+    for (const char *p = format; *p != '\0'; p++) {
+        if (!isdigit((unsigned char)*p) || (p > format && isdigit((unsigned char)p[-1]))) {
+            continue;
+        }
+        char *end;
+        unsigned long bits = strtoul(p, &end, 10);
+        bool after = p > format && strchr("TtQqPpFfWw", p[-1]) != NULL;
+        bool before = (end[0] == 'b' || end[0] == 'B') && (end[1] == 'i' || end[1] == 'I');
+        bool width = bits == 2 || bits == 3 || bits == 4 || bits == 5 || bits == 6 || bits == 8 ||
+                     bits == 16 || bits == 32;
+        if ((after || before) && width && (least == 0 || bits < least)) {
+            least = (uint32_t)bits;
+        }
+    }
+    return least;
+}
+
+/* ---- keys ---- */
+
+static const struct {
+    const char *name;
+    enum point_metric metric;
+} metrics[] = {
+    {"ttft_ms", POINT_TTFT_MS},
+    {"tpot_ms", POINT_TPOT_MS},
+    {"prefill_tok_s", POINT_PREFILL_TOK_S},
+    {"decode_tok_s", POINT_DECODE_TOK_S},
+};
+#define N_METRICS (sizeof metrics / sizeof metrics[0])
+
+/* One "metric@tokens=value" into a row without the others' keys. False: no such metric. */
+static bool take_metric(const char *key, const char *value, struct point *p, struct err *e)
+{
+    size_t n = strcspn(key, "@");
+    for (size_t i = 0; i < N_METRICS; i++) {
+        if (strlen(metrics[i].name) != n || strncmp(metrics[i].name, key, n) != 0) {
+            continue;
+        }
+        *p = (struct point){.metric = metrics[i].metric};
+        measured_text(p->metric_name, sizeof p->metric_name, metrics[i].name);
+        if (key[n] != '@') {
+            (void)err_add(e, "--measured: %s: needs the number of tokens, %s@1024", key, key);
+            return true;
+        }
+        uint32_t least = point_is_prefill(p) ? 1 : 0;
+        (void)cli_count("measured", key + n + 1, least, MAX_TOKENS, &p->input_tokens, e);
+        (void)cli_number("measured", value, 1e-9, MAX_VALUE, &p->value, e);
+        return true;
+    }
+    return false;
+}
+
+static bool take_key(const char *key, const char *value, struct measured_keys *k, struct err *e)
+{
+    if (strcmp(key, "model") == 0) {
+        measured_text(k->model, sizeof k->model, value);
+    } else if (strcmp(key, "runtime") == 0) {
+        measured_text(k->runtime, sizeof k->runtime, value);
+    } else if (strcmp(key, "device") == 0) {
+        measured_text(k->device, sizeof k->device, value);
+    } else if (strcmp(key, "bits") == 0) {
+        (void)cli_count("measured bits", value, 1, 32, &k->bits, e);
+    } else if (strcmp(key, "batch") == 0) {
+        (void)cli_count("measured batch", value, 1, MAX_BATCH, &k->batch, e);
+    } else if (strcmp(key, "file") == 0) {
+        free(k->file);
+        k->file = xstrdup(value);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Both passes over "key=value,...": first the keys of all rows, then the rows. */
+static int take_list(const char *text, struct measured_keys *k, struct measured *out, bool rows,
+                     struct err *e)
+{
+    size_t before = e->n;
+    char *copy = xstrdup(text);
+    char *rest;
+    for (char *item = strtok_r(copy, ",", &rest); item != NULL; item = strtok_r(NULL, ",", &rest)) {
+        char *value = strchr(item, '=');
+        struct point p;
+        if (value == NULL) {
+            (void)err_add(e, "--measured '%s': '%s' is not key=value", text, item);
+            continue;
+        }
+        *value++ = '\0';
+        size_t errors = e->n;
+        if (take_metric(item, value, &p, e)) {
+            if (rows && e->n == errors) {
+                measured_add(out, k, &p, xkeep(xformat("--measured '%s'", text)));
+            }
+        } else if (!take_key(item, value, k, e)) {
+            (void)err_add(e,
+                          "--measured '%s': '%s' is none of model, bits, runtime, device, batch, "
+                          "file, ttft_ms@N, tpot_ms@N, prefill_tok_s@N, decode_tok_s@N",
+                          text, item);
+        }
+    }
+    free(copy);
+    return e->n > before ? -EINVAL : 0;
+}
+
+int measured_read(const char *text, const char *soc, struct measured *out, struct err *e)
+{
+    struct measured_keys k = {.soc = soc};
+    if (strchr(text, '=') == NULL) {
+        return measured_read_file(text, &k, out, e);
+    }
+    size_t n = out->points.n;
+    int rc = take_list(text, &k, out, false, e);
+    if (rc == 0 && k.file != NULL) {
+        rc = measured_read_file(k.file, &k, out, e);
+    } else if (rc == 0) {
+        rc = take_list(text, &k, out, true, e);
+        if (k.model[0] == '\0' || k.bits == 0) {
+            rc = err_add(e, "--measured '%s': needs model and bits", text);
+        } else if (out->points.n == n) {
+            rc = err_add(e, "--measured '%s': states no time, as ttft_ms@1024=812", text);
+        }
+    }
+    free(k.file);
+    return rc;
+}
+
+void measured_fini(struct measured *m)
+{
+    points_fini(&m->points);
+    free(m->place);
+    *m = (struct measured){0};
+}

@@ -1,0 +1,28 @@
+/* Rows that a user measured, from the command line or from files of benchmarks as they are.
+ *
+ *   model=llama-3-8b,bits=4,runtime=openvino-2025.3,ttft_ms@1024=812,tpot_ms@1024=61.5
+ *   file=report.json,runtime=openvino-2025.3
+ *   rows.csv
+ *
+ * A text with '=' is a list of keys. Others are `device` (default igpu), `batch`, `prefill_tok_s@N`
+ * and `decode_tok_s@N`; N is the prompt, or the context of a decode. With `file` the keys replace
+ * what the file says. A file is one of these, recognised by its content:
+ *   points      CSV with the columns of points.h; rows of the machine's name count
+ *   llm_bench   report of openvino.genai, JSON or CSV; iterations after the first count
+ *   llama-bench JSON, CSV or Markdown; tests with both a prompt and a generation are left out
+ */
+#pragma once
+
+#include "experiments/validation/points.h"
+
+struct measured {
+    struct points points; /* soc is the machine's name; runtime "": not stated */
+    const char **place; /* owned; of each point, for errors: "rows.csv:3"; nobody frees the texts */
+};
+
+/* Adds the rows of one text. 0 or -EINVAL with errors that name option or file and place. */
+int measured_read(const char *text, const char *soc, struct measured *out, struct err *e);
+void measured_fini(struct measured *m);
+
+/* Bits of weights in a format's name ("Q4_K_M", "OV_FP16-INT8_ASYM", "BF16"); 0: none. */
+uint32_t measured_bits(const char *format);

@@ -1,0 +1,453 @@
+#include "experiments/validation/measured_update.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/interval.h"
+#include "experiments/validation/calibrate_report.h"
+#include "experiments/validation/update.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+#include "sim/base/text.h"
+
+#define NORMAL_95 1.959964
+#define IMPOSSIBLE_RATIO 1.5 /* of the DDR's peak: table rounding and bytes per weight */
+#define SURPRISE_SD 4.0      /* from what the file predicts: named */
+#define MISTAKE_SD 8.0       /* another machine or model, or a typo: refused */
+#define FITTED_SHARE 0.5     /* of the prior's variance: at most this is left of a fitted number */
+#define NEXT_MODELS 12       /* to choose the next benchmark from */
+
+struct work {
+    struct catalog *c;
+    const struct soc *soc; /* the catalogue's */
+    cJSON *tree;
+    struct measured *m;
+    struct document *d;
+    struct err *e;
+    struct update_row *rows; /* owned; of each measured point */
+};
+
+/* ---- rows ---- */
+
+static const struct soc_device *device_of(const struct work *w, const struct update_row *r)
+{
+    return &w->soc->devices[r->k.device];
+}
+
+/* "openvino-2025 at 4, 8 and 16 bits" of a device, for an error. */
+static char *runtimes_text(const struct soc_device *d)
+{
+    struct text t = {0};
+    for (uint32_t i = 0; i < d->n_runtimes; i++) {
+        text_item(&t, ", ", "");
+        text_format(&t, "%s/%u", d->runtimes[i].runtime, d->runtimes[i].weight_bits);
+    }
+    char *out = xstrdup(text_end(&t));
+    text_fini(&t);
+    return out;
+}
+
+/* A row without a runtime is of the device's default one. */
+static void complete(const struct work *w, struct point *p)
+{
+    int device = predict_device(w->soc, p->device);
+    if (p->runtime[0] == '\0' && device >= 0) {
+        const struct soc_device *d = &w->soc->devices[device];
+        bool exact;
+        uint32_t entry = soc_runtime_find(d, NULL, p->weight_bits, &exact);
+        (void)snprintf(p->runtime, sizeof p->runtime, "%s", d->runtimes[entry].runtime);
+    }
+}
+
+static void check_row(const struct work *w, size_t i)
+{
+    const struct update_row *r = &w->rows[i];
+    const struct point *p = r->point;
+    const char *place = w->m->place[i];
+    if (!point_is_latency(p)) {
+        (void)err_add(w->e, "%s: %s is not a time of a prefill or a decode", place, p->metric_name);
+    } else if (r->k.reason != NULL) {
+        (void)err_add(w->e, "%s: model %s on device %s: %s", place, p->model, p->device,
+                      r->k.reason);
+    } else if (p->weight_bits == 0) {
+        (void)err_add(w->e, "%s: the width of the weights is not stated: bits=4", place);
+    } else if (!r->k.runtime_exact) {
+        char *there = runtimes_text(device_of(w, r));
+        (void)err_add(w->e, "%s: runtime %s at %u bits: %s has no such entry; it has %s", place,
+                      p->runtime, p->weight_bits, w->soc->machine.name, there);
+        free(there);
+    } else {
+        double rate = predict_price(&r->k, p, NULL).bytes / point_pass_seconds(p);
+        if (rate > IMPOSSIBLE_RATIO * w->soc->machine.ddr_peak_bytes_per_s) {
+            (void)err_add(w->e, "%s: %s in %g s needs %.3g GB/s; %s has %.3g: not possible", place,
+                          p->model, point_pass_seconds(p), rate / 1e9, w->soc->machine.name,
+                          w->soc->machine.ddr_peak_bytes_per_s / 1e9);
+        }
+    }
+}
+
+static int bind(struct work *w)
+{
+    size_t before = w->e->n;
+    w->rows = xcalloc(w->m->points.n + 1, sizeof *w->rows);
+    for (size_t i = 0; i < w->m->points.n; i++) {
+        struct point *p = &w->m->points.v[i];
+        complete(w, p);
+        w->rows[i].point = p;
+        predict_bind(w->c, p, &w->rows[i].k);
+        check_row(w, i);
+    }
+    return w->e->n > before ? -EINVAL : 0;
+}
+
+static size_t rows_of(const struct work *w, uint8_t device, struct update_row *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->m->points.n; i++) {
+        if (w->rows[i].k.device == device) {
+            out[n++] = w->rows[i];
+        }
+    }
+    return n;
+}
+
+static size_t models_of(const struct update_row *rows, size_t n)
+{
+    size_t models = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool first = true;
+        for (size_t j = 0; j < i; j++) {
+            first = first && strcmp(rows[i].k.llm.name, rows[j].k.llm.name) != 0;
+        }
+        models += first;
+    }
+    return models;
+}
+
+static bool has_rows(const struct update_row *rows, size_t n, uint32_t runtime)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].k.runtime == runtime) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the file ---- */
+
+static double rounded(double v)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.4g", v);
+    return strtod(text, NULL);
+}
+
+static cJSON *entry_tree(const struct work *w, uint8_t device, uint32_t runtime)
+{
+    cJSON *devices = cJSON_GetObjectItemCaseSensitive(w->tree, "devices");
+    return cJSON_GetArrayItem(
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(devices, device), "runtimes"),
+        (int)runtime);
+}
+
+/* One number with its new value and range. */
+static void write_number(const struct work *w, const struct update *u, size_t i, double prior_sd,
+                         const char *source, bool measured)
+{
+    const struct update_param *p = &u->params[i];
+    cJSON *to = entry_tree(w, u->device, p->runtime);
+    const char *key = calibrate_param_names[p->k];
+    if (strncmp(key, "one_row.", 8) == 0) {
+        to = cJSON_GetObjectItemCaseSensitive(to, "one_row");
+        key += 8;
+    }
+    double unit = calibrate_file_unit[p->k];
+    double offset = calibrate_offsets[p->k];
+    double v = gsl_vector_get(u->mean, i);
+    double sd = sqrt(gsl_matrix_get(u->covariance, i, i));
+    double value = fmax(0.0, calibrate_x_of(v, offset));
+    double high = calibrate_x_of(v + NORMAL_95 * sd, offset);
+    if (p->k == CALIBRATE_BANDWIDTH || p->k == CALIBRATE_ONE_BANDWIDTH) {
+        value = fmin(value, u->soc->machine.ddr_peak_bytes_per_s);
+        high = fmin(high, u->soc->machine.ddr_peak_bytes_per_s);
+    }
+    struct quantity q = {.value = rounded(value / unit),
+                         .low =
+                             rounded(fmax(0.0, calibrate_x_of(v - NORMAL_95 * sd, offset)) / unit),
+                         .high = rounded(high / unit)};
+    bool fitted = measured && sd * sd <= FITTED_SHARE * prior_sd * prior_sd;
+    q.kind = fitted ? QUANTITY_FITTED : QUANTITY_ASSUMED;
+    json_put_quantity(to, key, q, calibrate_unit_names[p->k], source);
+}
+
+/* The covariance of one entry's numbers, for --uncertainty, and the errors of other models. */
+static void write_fit(const struct work *w, const struct update *u, uint32_t runtime,
+                      double sd[2][UPDATE_PHASES], size_t rows, size_t models)
+{
+    cJSON *entry = entry_tree(w, u->device, runtime);
+    cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
+    fit = fit != NULL ? fit : cJSON_AddObjectToObject(entry, "fit");
+    static const char *const old[] = {"parameters", "ln_covariance", "error_sd", "measured"};
+    for (size_t i = 0; i < sizeof old / sizeof old[0]; i++) {
+        cJSON_DeleteItemFromObjectCaseSensitive(fit, old[i]);
+    }
+    cJSON *measured = cJSON_AddObjectToObject(fit, "measured");
+    cJSON_AddNumberToObject(measured, "rows", (double)rows);
+    cJSON_AddNumberToObject(measured, "models", (double)models);
+    cJSON *names = cJSON_AddArrayToObject(fit, "parameters");
+    cJSON *matrix = cJSON_AddArrayToObject(fit, "ln_covariance");
+    for (size_t i = 0; i < u->n; i++) {
+        if (u->params[i].runtime != runtime) {
+            continue;
+        }
+        cJSON_AddItemToArray(names, cJSON_CreateString(calibrate_param_names[u->params[i].k]));
+        cJSON *row = cJSON_CreateArray();
+        for (size_t j = 0; j < u->n; j++) {
+            if (u->params[j].runtime == runtime) {
+                double v = gsl_matrix_get(u->covariance, i, j);
+                cJSON_AddItemToArray(row, cJSON_CreateNumber(rounded(v)));
+            }
+        }
+        cJSON_AddItemToArray(matrix, row);
+    }
+    cJSON *errors = cJSON_AddObjectToObject(fit, "error_sd");
+    for (int small = 0; small < 2; small++) {
+        for (int phase = 0; phase < UPDATE_PHASES; phase++) {
+            cJSON_AddNumberToObject(errors, soc_error_names[small][phase],
+                                    rounded(sd[small][phase]));
+        }
+    }
+}
+
+static void error_sds(const struct work *w, const struct update *u, uint32_t runtime,
+                      double sd[2][UPDATE_PHASES])
+{
+    for (int small = 0; small < 2; small++) {
+        struct update_usual usual;
+        update_usual(u, w->c, w->soc->devices[u->device].runtimes[runtime].runtime, small == 1,
+                     UPDATE_MODELS, &usual);
+        for (int phase = 0; phase < UPDATE_PHASES; phase++) {
+            sd[small][phase] = update_error_sd(u, &usual, runtime, (enum conformal_phase)phase);
+            if (isnan(sd[small][phase])) { /* no published model fits this machine */
+                sd[small][phase] = u->spread[small][phase].tail_sd;
+            }
+        }
+        update_usual_fini(&usual);
+    }
+}
+
+/* ---- what is told ---- */
+
+static const struct frame_column number_columns[] = {
+    {.name = "device", .kind = FRAME_TEXT},
+    {.name = "runtime", .kind = FRAME_TEXT},
+    {.name = "weight_bits", .title = "bits"},
+    {.name = "number", .kind = FRAME_TEXT},
+    {.name = "unit", .kind = FRAME_TEXT},
+    {.name = "before", .format = "%.4g"},
+    {.name = "after", .format = "%.4g"},
+    {.name = "low", .format = "%.4g"},
+    {.name = "high", .format = "%.4g"},
+    {.name = "sd_ratio", .title = "range x", .format = "%.2f"},
+};
+
+static const struct frame_column error_columns[] = {
+    {.name = "device", .kind = FRAME_TEXT},
+    {.name = "runtime", .kind = FRAME_TEXT},
+    {.name = "weight_bits", .title = "bits"},
+    {.name = "phase", .title = "95 % of other models", .kind = FRAME_TEXT},
+    {.name = "factor_before", .title = "before: x or /", .format = "%.2f"},
+    {.name = "factor_after", .title = "now", .format = "%.2f"},
+};
+
+static void tell_numbers(const struct work *w, const struct update *prior, const struct update *u,
+                         const struct update_row *rows, size_t n, struct frame *f)
+{
+    for (size_t i = 0; i < u->n; i++) {
+        const struct update_param *p = &u->params[i];
+        if (!has_rows(rows, n, p->runtime)) {
+            continue;
+        }
+        const struct soc_runtime *r = &w->soc->devices[u->device].runtimes[p->runtime];
+        const char *bad;
+        const cJSON *q =
+            json_find_path(entry_tree(w, u->device, p->runtime), calibrate_param_names[p->k], &bad);
+        double ratio =
+            sqrt(gsl_matrix_get(u->covariance, i, i) / gsl_matrix_get(prior->covariance, i, i));
+        FRAME_ROW(f, w->soc->machine.devices[u->device].name, r->runtime, r->weight_bits,
+                  calibrate_param_names[p->k], calibrate_unit_names[p->k],
+                  calibrate_param_get(r, p->k) / calibrate_file_unit[p->k], json_number(q, "value"),
+                  json_number(q, "low"), json_number(q, "high"), ratio);
+    }
+}
+
+static void tell_errors(const struct work *w, const struct update *u, uint32_t runtime,
+                        const double before[UPDATE_PHASES], const double after[UPDATE_PHASES],
+                        struct frame *f)
+{
+    const struct soc_runtime *r = &w->soc->devices[u->device].runtimes[runtime];
+    for (int phase = 0; phase < UPDATE_PHASES; phase++) {
+        FRAME_ROW(f, w->soc->machine.devices[u->device].name, r->runtime, r->weight_bits,
+                  conformal_phase_names[phase], exp(NORMAL_95 * before[phase]),
+                  exp(NORMAL_95 * after[phase]));
+    }
+}
+
+/* Rows that the prior makes unlikely are named; they count all the same. Impossible ones do not. */
+static int check_surprises(const struct work *w, const struct update *prior)
+{
+    size_t before = w->e->n;
+    for (size_t i = 0; i < w->m->points.n; i++) {
+        if (w->rows[i].k.device != prior->device) {
+            continue;
+        }
+        struct update_prediction x = update_predict(prior, &w->rows[i]);
+        double away = log(point_pass_seconds(w->rows[i].point)) - x.ln_seconds;
+        const struct point *p = w->rows[i].point;
+        if (fabs(away) > MISTAKE_SD * x.sd) {
+            (void)err_add(w->e,
+                          "%s: %s %s takes x %.3g of the time that %s predicts before the update: "
+                          "another machine or model, or a mistake",
+                          w->m->place[i], p->model, p->metric_name, exp(away),
+                          w->soc->machine.name);
+        } else if (fabs(away) > SURPRISE_SD * x.sd) {
+            document_note(w->d,
+                          "%s: %s %s takes x %.2f of the time that %s predicts before the update; "
+                          "check machine, model and runtime",
+                          w->m->place[i], p->model, p->metric_name, exp(away),
+                          w->soc->machine.name);
+        }
+    }
+    return w->e->n > before ? -EINVAL : 0;
+}
+
+static const struct frame_column next_columns[] = {
+    {.name = "device", .title = "measure next: device", .kind = FRAME_TEXT},
+    {.name = "runtime", .kind = FRAME_TEXT},
+    {.name = "model", .kind = FRAME_TEXT},
+    {.name = "weight_bits", .title = "bits"},
+    {.name = "variance_removed_frac",
+     .title = "variance it removes",
+     .scale = 100.0,
+     .format = "%.0f %%"},
+};
+
+/* Of each width the benchmark that is expected to tell most, of a model not measured at it. */
+static void tell_next(const struct work *w, const struct update *u, const struct update_row *rows,
+                      size_t n)
+{
+    struct update_usual x;
+    const struct soc_device *d = &w->soc->devices[u->device];
+    update_usual(u, w->c, d->runtimes[rows[0].k.runtime].runtime, false, NEXT_MODELS, &x);
+    double *share = xcalloc(x.n + 1, sizeof *share);
+    update_gains(u, &x, share);
+    for (size_t i = 0; i < x.n; i++) {
+        const struct predict_case *k = &x.v[i]->rows[0].k;
+        for (size_t j = 0; j < n; j++) {
+            if (rows[j].k.runtime == k->runtime && strcmp(rows[j].k.llm.name, k->llm.name) == 0) {
+                share[i] = 0.0;
+            }
+        }
+    }
+    struct frame *f = DOCUMENT_FRAME(w->d, "next", 0, next_columns);
+    frame_indent(f, 2);
+    for (uint32_t r = 0; r < d->n_runtimes; r++) {
+        size_t best = x.n;
+        for (size_t i = 0; i < x.n; i++) {
+            bool better = share[i] > (best < x.n ? share[best] : 0.0);
+            best = x.v[i]->rows[0].k.runtime == r && better ? i : best;
+        }
+        if (best < x.n) {
+            FRAME_ROW(f, w->soc->machine.devices[u->device].name, d->runtimes[r].runtime,
+                      x.v[best]->rows[0].k.llm.name, d->runtimes[r].weight_bits, share[best]);
+        }
+    }
+    free(share);
+    update_usual_fini(&x);
+}
+
+/* ---- all of it ---- */
+
+static void write_device(const struct work *w, const struct update *prior, const struct update *u,
+                         const struct update_row *rows, size_t n)
+{
+    size_t models = models_of(rows, n);
+    char *source = xformat("%zu measured rows of %zu model%s on this machine, and the range before "
+                           "them; range: 95 %%",
+                           n, models, models == 1 ? "" : "s");
+    for (size_t i = 0; i < u->n; i++) {
+        write_number(w, u, i, sqrt(gsl_matrix_get(prior->covariance, i, i)), source,
+                     has_rows(rows, n, u->params[i].runtime));
+    }
+    free(source);
+    document_note(w->d, "%s: updated by %zu measured rows of %zu model%s",
+                  w->soc->machine.devices[u->device].name, n, models, models == 1 ? "" : "s");
+    struct frame *numbers = DOCUMENT_FRAME(w->d, "numbers", 0, number_columns);
+    frame_indent(numbers, 2);
+    tell_numbers(w, prior, u, rows, n, numbers);
+    struct frame *errors = DOCUMENT_FRAME(w->d, "errors", 0, error_columns);
+    frame_indent(errors, 2);
+    for (uint32_t r = 0; r < w->soc->devices[u->device].n_runtimes; r++) {
+        double before[2][UPDATE_PHASES];
+        double after[2][UPDATE_PHASES];
+        error_sds(w, prior, r, before);
+        error_sds(w, u, r, after);
+        write_fit(w, u, r, after, n, models);
+        if (has_rows(rows, n, r)) {
+            tell_errors(w, u, r, before[0], after[0], errors);
+        }
+    }
+}
+
+static int update_device(const struct work *w, uint8_t device)
+{
+    struct update_row *rows = xmalloc((w->m->points.n + 1) * sizeof *rows);
+    size_t n = rows_of(w, device, rows);
+    struct update prior = {0};
+    struct update u = {0};
+    int rc = 0;
+    if (n > 0) {
+        update_init(&prior, w->soc, w->tree, device, &w->c->residuals, NULL);
+        update_init(&u, w->soc, w->tree, device, &w->c->residuals, NULL);
+        rc = check_surprises(w, &prior);
+        rc = rc == 0 ? update_take(&u, rows, n, w->e) : rc;
+    }
+    if (n > 0 && rc == 0) {
+        write_device(w, &prior, &u, rows, n);
+        tell_next(w, &u, rows, n);
+    }
+    update_fini(&prior);
+    update_fini(&u);
+    free(rows);
+    return rc;
+}
+
+int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct document *d,
+                    struct err *e)
+{
+    struct soc *soc = xmalloc(sizeof *soc);
+    if (soc_parse(tree, json_string(tree, "name"), soc, e) != 0) { /* the rows' soc is its name */
+        free(soc);
+        return -EINVAL;
+    }
+    catalog_add_soc(c, soc);
+    struct work w = {.c = c, .soc = soc, .tree = tree, .m = m, .d = d, .e = e};
+    int rc = bind(&w);
+    for (uint8_t i = 0; rc == 0 && i < soc->machine.n_devices; i++) {
+        rc = update_device(&w, i);
+    }
+    if (rc == 0) {
+        char *note =
+            xformat("%zu rows were measured on this machine. Its other numbers are those of "
+                    "the file that they updated.",
+                    m->points.n);
+        cJSON_DeleteItemFromObjectCaseSensitive(tree, "note");
+        (void)cJSON_AddStringToObject(tree, "note", note);
+        free(note);
+    }
+    free(w.rows);
+    return rc;
+}
