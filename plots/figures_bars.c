@@ -1,5 +1,4 @@
 /* Bars: one per policy, with intervals. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
 #include "plots/results.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 #include "plots/svg_compact.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* Quantities that need no run: kernel costs, two kernels at once, and numbers of the machine. */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,11 +1,9 @@
 /* Quantities of graph switching and speculative decoding that need no simulated machine. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/claims/quantities_impl.h"
-#include "experiments/compare/compare.h"
 #include "hwmodels/graphs.h"
 #include "hwmodels/speculation_cost.h"
 #include "sim/base/arena.h"

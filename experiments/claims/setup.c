@@ -1,7 +1,5 @@
 #include "experiments/claims/setup.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

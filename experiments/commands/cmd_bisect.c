@@ -1,5 +1,4 @@
 /* `xpusim bisect`: the smallest trace on which two runs that should decide equally do not. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>

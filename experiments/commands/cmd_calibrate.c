@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/validation/calibrate_report.h"

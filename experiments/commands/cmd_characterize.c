@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/run/about.h"
@@ -10,7 +9,6 @@
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/characterize.h"
-#include "sim/base/json.h"
 #include "sim/base/text.h"
 
 struct options {

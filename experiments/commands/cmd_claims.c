@@ -3,12 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiments/claims/claims.h"
 #include "experiments/claims/fit.h"
 #include "experiments/commands/commands.h"
-#include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/compare/ablate.h"
@@ -18,7 +17,6 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
-#include "sim/metrics/metric_table.h"
 
 #define MAX_POLICIES 32
 #define MAX_LOADS 16

@@ -1,5 +1,4 @@
 /* `xpusim explain`: where one request's latency went. It simulates the run again and watches. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/falsify/runs.h"

@@ -1,5 +1,4 @@
 /* `xpusim merge`: the stores of shards into one. */
-#include <errno.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/store/store.h"

@@ -1,6 +1,5 @@
 /* `xpusim new-soc NAME --like SOC`: a machine file to start from, all of it assumed. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* `xpusim observe`: a trace against a real server. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

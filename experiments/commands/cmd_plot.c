@@ -1,5 +1,4 @@
 /* `xpusim plot`: figures from exported results. */
-#include <errno.h>
 #include <string.h>
 
 #include "experiments/commands/commands.h"

@@ -1,5 +1,4 @@
 /* `xpusim selftest`: does this installation compute what it should? */
-#include <stdio.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/selftest/controls.h"

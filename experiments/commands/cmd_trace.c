@@ -1,12 +1,9 @@
 /* xpusim trace: make, convert and describe traces. */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/shell/document.h"
-#include "sim/base/json.h"
 #include "sim/base/words.h"
 #include "traces/traces.h"
 

@@ -6,7 +6,6 @@
 
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
-#include "experiments/shell/cli.h"
 #include "hwmodels/llm_hf.h"
 #include "hwmodels/soc.h"
 #include "sim/base/arena.h"

@@ -1,7 +1,6 @@
 #include "experiments/commands/new_file.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* A comparison as a document. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

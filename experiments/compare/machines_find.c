@@ -1,7 +1,6 @@
 /* The uncertain numbers of a configuration's machine. */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 #include "experiments/compare/search.h"
 
-#include <errno.h>
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>

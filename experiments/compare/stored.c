@@ -8,7 +8,6 @@
 
 #include "experiments/compare/choose.h"
 #include "experiments/run/recordings.h"
-#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"

@@ -1,6 +1,5 @@
 #include "experiments/compare/tune.h"
 
-#include <errno.h>
 #include <gsl/gsl_qrng.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 #include "experiments/compare/uncertainty.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

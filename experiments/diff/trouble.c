@@ -11,7 +11,6 @@
 #include "experiments/diff/shrink_trace.h"
 #include "experiments/run/about.h"
 #include "experiments/run/jobs.h"
-#include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "policies/external/external.h"

@@ -1,6 +1,5 @@
 #include "experiments/drive/calibration.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

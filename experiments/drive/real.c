@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/shell/cli.h"
 #include "hwmodels/backends/host.h"
 #include "hwmodels/engines/engines.h"
 #include "sim/base/arena.h"

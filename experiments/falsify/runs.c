@@ -1,11 +1,9 @@
 #include "experiments/falsify/runs.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/compare/compare.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/study.h"
 #include "sim/base/arena.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/compare/compare.h"
 #include "experiments/gate/gate.h"
 #include "experiments/run/config.h"
 #include "experiments/run/runner.h"

@@ -1,11 +1,9 @@
 #include "experiments/observe/observe.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "experiments/observe/curl_api.h"
 #include "sim/api/request.h"

@@ -3,7 +3,6 @@
 #include "experiments/report/report.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* The skeleton of the page, which is a file of the data folder: texts in braces stand for what the
  * program puts there. */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +15,6 @@
 #include "experiments/run/folder.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/recordings.h"
-#include "experiments/shell/cli.h"
 #include "hwmodels/llm_hf.h"
 #include "policies/params.h"
 #include "policies/registry.h"

@@ -1,11 +1,9 @@
 /* The options that every simulating command takes. Options for simulation settings are overrides of
  * the `sim` object, so there is one way in. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/run/recordings.h"
-#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 

@@ -8,7 +8,6 @@
 #include "experiments/run/pool.h"
 #include "experiments/shell/progress.h"
 #include "sim/base/arena.h"
-#include "sim/base/memory.h"
 
 struct batch {
     const struct jobs *jobs;

@@ -15,7 +15,6 @@
 #include "policies/registry.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
-#include "sim/base/input.h"
 #include "sim/core/contract.h"
 
 #define SUFFIX ".so"

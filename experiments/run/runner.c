@@ -1,12 +1,10 @@
 #include "experiments/run/runner.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "experiments/run/worker.h"
-#include "experiments/shell/cli.h"
 #include "sim/base/units.h"
 #include "sim/engine/sim.h"
 

@@ -8,7 +8,6 @@
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/study_impl.h"
-#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"

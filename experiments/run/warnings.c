@@ -1,7 +1,6 @@
 #include "experiments/run/warnings.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "experiments/shell/document.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

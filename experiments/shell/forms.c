@@ -1,6 +1,5 @@
 /* The forms in which results are shown: a form is a function and a row, and an option where people
  * ask for it. */
-#include <errno.h>
 #include <string.h>
 
 #include "experiments/shell/document_impl.h"

@@ -1,5 +1,4 @@
 /* A document for people: text and Markdown. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* --help from the tables of a command, and the life of a command around them. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

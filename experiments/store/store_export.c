@@ -1,6 +1,5 @@
 /* A store as CSV and as JSON. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"

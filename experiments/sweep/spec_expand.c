@@ -9,7 +9,6 @@
 
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
-#include "experiments/shell/cli.h"
 #include "experiments/sweep/spec.h"
 #include "sim/base/arena.h"
 #include "sim/base/nearest.h"

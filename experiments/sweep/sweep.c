@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "experiments/compare/compare.h"
 #include "experiments/run/study.h"
 #include "experiments/shell/progress.h"
 #include "sim/base/arena.h"

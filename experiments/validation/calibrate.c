@@ -1,7 +1,5 @@
 #include "experiments/validation/calibrate.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

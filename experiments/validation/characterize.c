@@ -1,8 +1,6 @@
 #include "experiments/validation/characterize.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +8,6 @@
 #include "experiments/run/chunks.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
-#include "experiments/shell/cli.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
 #include "sim/base/text.h"

@@ -2,7 +2,6 @@
  * beyond its columns stands in its `model` text; only what that text says in a general way is read:
  * "corun", "solo", "prefill", "decode", "whole phone". */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "experiments/validation/predict.h"

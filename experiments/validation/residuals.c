@@ -1,6 +1,5 @@
 #include "experiments/validation/residuals.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
