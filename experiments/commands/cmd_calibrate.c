@@ -8,7 +8,6 @@
 #include "experiments/validation/calibrate_report.h"
 #include "experiments/validation/measured_update.h"
 #include "experiments/validation/residuals.h"
-#include "experiments/validation/transfer_table.h"
 #include "hwmodels/conformal.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"

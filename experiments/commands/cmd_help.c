@@ -4,7 +4,226 @@
 #include <string.h>
 
 #include "experiments/commands/commands.h"
-#include "experiments/commands/help_forms.h"
+#include "experiments/shell/options.h"
+#include "sim/base/version.h"
+
+/* ---- man pages ---- */
+
+/* Text with what roff would read as its own made plain. */
+static void put_roff(const char *text, FILE *out)
+{
+    bool start = true;
+    for (; *text != '\0'; text++) {
+        if (start && (*text == '.' || *text == '\'')) {
+            (void)fputs("\\&", out);
+        }
+        start = *text == '\n';
+        if (*text == '\\') {
+            (void)fputs("\\e", out);
+        } else if (*text == '-') {
+            (void)fputs("\\-", out);
+        } else {
+            (void)fputc(*text, out);
+        }
+    }
+}
+
+static void put_head(const char *name, const char *summary, FILE *out)
+{
+    (void)fprintf(out, ".TH \"XPUSIM%s%s\" 1 \"\" \"xpusim %s\" \"User Commands\"\n.SH NAME\n",
+                  name[0] != '\0' ? "-" : "", name, XPUSIM_VERSION);
+    (void)fprintf(out, "xpusim%s%s \\- %s\n", name[0] != '\0' ? "\\-" : "", name, summary);
+}
+
+static void put_row(void *ctx, const struct option_child *child, const struct option_row *row,
+                    const char *name)
+{
+    FILE *out = ctx;
+    if (row->hidden || (child != NULL && child->prefix != NULL)) {
+        return;
+    }
+    (void)fputs(".TP\n", out);
+    if (row->letter != 0) {
+        (void)fprintf(out, "\\fB\\-%c\\fR, ", row->letter);
+    }
+    (void)fputs("\\fB\\-\\-", out);
+    put_roff(name, out);
+    (void)fputs("\\fR", out);
+    if (row->value != NULL) {
+        (void)fputs(" \\fI", out);
+        put_roff(row->value, out);
+        (void)fputs("\\fR", out);
+    }
+    (void)fputc('\n', out);
+    put_roff(row->help, out);
+    const char *const *names = row->names != NULL ? row->names() : row->choices;
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
+        (void)fputs(i > 0 ? ", " : ": ", out);
+        put_roff(names[i], out);
+    }
+    if (row->preset != NULL) {
+        (void)fputs(" (default ", out);
+        put_roff(row->preset, out);
+        (void)fputc(')', out);
+    }
+    (void)fputc('\n', out);
+}
+
+static void put_command(const struct command *c, FILE *out)
+{
+    (void)fputs(".SH SYNOPSIS\n", out);
+    for (const char *p = c->usage; p != NULL && *p != '\0';) {
+        size_t line = strcspn(p, "\n");
+        (void)fprintf(out, ".B xpusim %s\n", c->name);
+        char text[512];
+        (void)snprintf(text, sizeof text, "%.*s", (int)line, p);
+        put_roff(text, out);
+        (void)fputs("\n.br\n", out);
+        p += line + (p[line] == '\n');
+    }
+    if (c->about != NULL) {
+        (void)fputs(".SH DESCRIPTION\n.nf\n.fi\n", out);
+        put_roff(c->about, out);
+        (void)fputc('\n', out);
+    }
+    if (c->children != NULL) {
+        (void)fputs(".SH OPTIONS\n", out);
+        options_visit(c, put_row, out);
+    }
+    if (c->notes != NULL || c->print_notes != NULL) {
+        (void)fputs(".SH NOTES\n.nf\n", out);
+        if (c->notes != NULL) {
+            put_roff(c->notes, out);
+            (void)fputc('\n', out);
+        }
+        if (c->print_notes != NULL) {
+            c->print_notes(out);
+        }
+        (void)fputs(".fi\n", out);
+    }
+}
+
+/* A man page of section 1; c NULL: of xpusim itself, which lists the commands. */
+static void help_man(const struct command *c, FILE *out)
+{
+    if (c != NULL) {
+        put_head(c->name, c->summary, out);
+        put_command(c, out);
+        for (const struct command *const *s = c->subcommands; s != NULL && *s != NULL; s++) {
+            put_command(*s, out);
+        }
+    } else {
+        put_head("", "a simulator and testbed of LLM scheduling on NPU, iGPU and CPU machines",
+                 out);
+        (void)fputs(".SH SYNOPSIS\n.B xpusim\n.I COMMAND\n[options]\n.SH COMMANDS\n", out);
+        for (const struct command *const *k = commands(); *k != NULL; k++) {
+            (void)fprintf(out, ".TP\n.BR xpusim\\-%s (1)\n", (*k)->name);
+            put_roff((*k)->summary, out);
+            (void)fputc('\n', out);
+        }
+    }
+    (void)fputs(".SH EXIT STATUS\n0 fine; 1 a run or check failed; 2 bad input; 3 out of memory.\n",
+                out);
+}
+
+/* ---- completions ---- */
+
+static void put_bash_name(void *ctx, const struct option_child *child, const struct option_row *row,
+                          const char *name)
+{
+    (void)child;
+    if (!row->hidden) {
+        (void)fprintf(ctx, " --%s", name);
+    }
+}
+
+/* The words that follow a command: its options and its subcommands. */
+static void put_words(const struct command *c, FILE *out)
+{
+    options_visit(c, put_bash_name, out);
+    for (const struct command *const *s = c->subcommands; s != NULL && *s != NULL; s++) {
+        (void)fprintf(out, " %s", strrchr((*s)->name, ' ') + 1);
+        options_visit(*s, put_bash_name, out);
+    }
+}
+
+static void put_bash(FILE *out)
+{
+    (void)fputs("_xpusim() {\n    local word=${COMP_WORDS[COMP_CWORD]} "
+                "before=${COMP_WORDS[COMP_CWORD-1]} words\n"
+                "    case $before in\n"
+                "    --policy|--baseline|--b-policy) words=$(xpusim list policy 2>/dev/null | cut "
+                "-d' ' -f1) ;;\n"
+                "    --soc|--b-soc) words=$(xpusim list soc 2>/dev/null | cut -d' ' -f1) ;;\n"
+                "    --llm|--b-llm) words=$(xpusim list llm 2>/dev/null | cut -d' ' -f1) ;;\n"
+                "    *) case ${COMP_WORDS[1]} in\n",
+                out);
+    for (const struct command *const *k = commands(); *k != NULL; k++) {
+        (void)fprintf(out, "        %s) words=\"", (*k)->name);
+        put_words(*k, out);
+        (void)fputs("\" ;;\n", out);
+    }
+    (void)fputs(
+        "        esac ;;\n    esac\n    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"", out);
+    for (const struct command *const *k = commands(); *k != NULL; k++) {
+        (void)fprintf(out, " %s", (*k)->name);
+    }
+    (void)fputs("\"\n    fi\n    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
+                "complete -o default -F _xpusim xpusim\n",
+                out);
+}
+
+struct fish {
+    FILE *out;
+    const char *command;
+};
+
+static void put_quoted(const char *text, FILE *out)
+{
+    (void)fputc('\'', out);
+    for (; *text != '\0'; text++) {
+        (void)fputs(*text == '\'' ? "\\'" : (char[]){*text, '\0'}, out);
+    }
+    (void)fputc('\'', out);
+}
+
+static void put_fish_row(void *ctx, const struct option_child *child, const struct option_row *row,
+                         const char *name)
+{
+    const struct fish *f = ctx;
+    (void)child;
+    if (row->hidden) {
+        return;
+    }
+    (void)fprintf(f->out, "complete -c xpusim -n '__fish_seen_subcommand_from %s' -l %s%s -d ",
+                  f->command, name, row->value != NULL ? " -r" : "");
+    put_quoted(row->help, f->out);
+    (void)fputc('\n', f->out);
+}
+
+static void put_fish(FILE *out)
+{
+    for (const struct command *const *k = commands(); *k != NULL; k++) {
+        (void)fprintf(out, "complete -c xpusim -n __fish_use_subcommand -a %s -d ", (*k)->name);
+        put_quoted((*k)->summary, out);
+        (void)fputc('\n', out);
+        struct fish f = {out, (*k)->name};
+        options_visit(*k, put_fish_row, &f);
+    }
+}
+
+/* shell: "bash", "zsh" or "fish". */
+static void help_completion(const char *shell, FILE *out)
+{
+    if (strcmp(shell, "fish") == 0) {
+        put_fish(out);
+        return;
+    }
+    if (strcmp(shell, "zsh") == 0) {
+        (void)fputs("#compdef xpusim\nautoload -U +X bashcompinit && bashcompinit\n", out);
+    }
+    put_bash(out);
+}
 
 struct options {
     struct option_texts words;

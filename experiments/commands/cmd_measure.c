@@ -10,7 +10,6 @@
 #include "experiments/commands/commands.h"
 #include "experiments/commands/measure_print.h"
 #include "experiments/commands/measure_resume.h"
-#include "experiments/commands/measure_summary.h"
 #include "experiments/shell/cli.h"
 #include "hwmodels/backends/host.h"
 #include "hwmodels/backends/measure.h"

@@ -1,7 +1,6 @@
 /* `xpusim selftest`: does this installation compute what it should? */
 
 #include "experiments/commands/commands.h"
-#include "experiments/selftest/controls.h"
 #include "experiments/selftest/selftest.h"
 
 struct options {

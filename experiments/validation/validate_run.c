@@ -5,11 +5,254 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/warnings.h"
 #include "experiments/shell/cli.h"
+#include "experiments/shell/document.h"
 #include "experiments/validation/run_fit.h"
+#include "experiments/validation/run_interval.h"
 #include "experiments/validation/run_score.h"
-#include "experiments/validation/validate_run_print.h"
 #include "sim/base/arena.h"
+#include "sim/base/output.h"
+#include "sim/base/units.h"
+
+/* ---- results ---- */
+
+#define VALIDATE_RUN_MAX_PARTS 3
+
+struct validate_run_part {
+    const char *name; /* "fit", "unseen", "all" */
+    bool fitted_on;   /* every request of it was: its error says nothing about prediction */
+    struct run_score score;
+};
+
+struct validate_run_result {
+    const struct config *config; /* with the fitted values; all pointers but simulated borrowed */
+    const struct config_policy *policy;
+    const struct measured_run *run;
+    const char *name; /* of the run, as the user wrote it */
+    uint64_t seed;
+    const struct run_fit *fit; /* NULL: nothing fitted */
+    struct measured_latency *simulated;
+    struct validate_run_part parts[VALIDATE_RUN_MAX_PARTS];
+    uint32_t n_parts;
+    struct run_interval interval; /* n_machines 0: none */
+    struct run_score roofline; /* of the file's own numbers, all requests: upper bound of speed */
+};
+
+static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
+{
+    static const struct frame_column columns[] = {
+        {.name = "path", .kind = FRAME_TEXT, .only_data = true},
+        {.name = "", .title = "number", .kind = FRAME_TEXT, .only_text = true},
+        {.name = "unit", .kind = FRAME_TEXT, .only_data = true},
+        {.name = "datasheet", .title = "file", .format = "%.5g"},
+        {.name = "low", .only_data = true},
+        {.name = "high", .only_data = true},
+        {.name = "value", .title = "fitted", .format = "%.5g"},
+        {.name = "se", .title = "+- 2 se", .scale = 2.0, .format = "%.2g"},
+        {.name = "at_bound", .kind = FRAME_FLAG, .only_data = true},
+        {.name = "moved_frac", .title = "moved", .scale = 100.0, .format = "%+.1f %%"},
+        {.name = "", .title = "", .kind = FRAME_TEXT, .only_text = true},
+    };
+    document_note(d,
+                  "fitted on the first %zu requests (measured latencies of the other %zu not "
+                  "used), %u simulations%s",
+                  fit->n_requests, n - fit->n_requests, fit->evaluations,
+                  fit->converged ? "" : ", NOT CONVERGED");
+    DOCUMENT_VALUES(document_within(d, "fit"), "n", fit->n_requests, "evaluations",
+                    fit->evaluations, "converged", fit->converged, "objective_before",
+                    fit->objective_before, "objective", fit->objective);
+    struct frame *f = DOCUMENT_FRAME(d, "fitted", 0, columns);
+    frame_indent(f, 2);
+    for (uint32_t i = 0; i < fit->n_keys; i++) {
+        const struct run_fit_key *k = &fit->key[i];
+        bool outside = k->fitted < k->low || k->fitted > k->high;
+        double moved = k->datasheet > 0.0 ? k->fitted / k->datasheet - 1.0 : (double)NAN;
+        FRAME_ROW(
+            f, k->path, document_format(d, "%s %s", k->path, k->unit), k->unit, k->datasheet,
+            k->low, k->high, k->fitted, frame_shown(k->se, k->at_bound ? "at its bound" : NULL),
+            k->at_bound,
+            frame_shown(moved, k->datasheet > 0.0 ? NULL : document_format(d, "%+.5g", k->fitted)),
+            outside ? document_format(d, "outside the file's range %g..%g", k->low, k->high) : "");
+    }
+    document_note(d, "%s", "");
+}
+
+/* Whether the form can be the run at all: said, because a fit that cannot reproduce what it was
+ * fitted to predicts nothing. */
+static void put_verdict(const struct validate_run_part *p, struct document *d)
+{
+    double median = p->score.metric[RUN_METRIC_E2E].median;
+    bool lacks = run_fit_lacks(&p->score);
+    DOCUMENT_VALUES(d, "lack_of_fit", lacks);
+    if (lacks) {
+        document_note(d,
+                      "  LACK OF FIT: no values of these numbers bring E2E of the requests fitted "
+                      "to nearer than %.3g %% (limit %g %%): another form, policy or run",
+                      100.0 * median, 100.0 * RUN_FIT_LACK_FRAC);
+    } else {
+        document_note(d,
+                      "  the form fits: E2E of the requests fitted to within %.2g %% in the median "
+                      "(limit %g %%)",
+                      100.0 * median, 100.0 * RUN_FIT_LACK_FRAC);
+    }
+}
+
+static void show_score(const char *label, const struct run_score *s, struct frame *f,
+                       struct document *d)
+{
+    FRAME_CELL(f, label);
+    FRAME_CELL(f, s->n);
+    for (int k = 0; k < RUN_METRIC_COUNT; k++) {
+        const struct run_error *x = &s->metric[k];
+        const double v[] = {x->mape, x->median, x->p90, x->bias};
+        for (int i = 0; i < 4; i++) {
+            FRAME_CELL(f, document_format(d, i == 3 ? "%+.2f" : "%.2f", 100.0 * v[i]));
+        }
+    }
+}
+
+static void put_score(const struct run_score *s, struct document *d)
+{
+    static const char *const names[] = {"mape", "median", "p90", "bias"};
+    DOCUMENT_VALUES(d, "n", s->n);
+    for (int k = 0; k < RUN_METRIC_COUNT; k++) {
+        const struct run_error *x = &s->metric[k];
+        const double v[] = {x->mape, x->median, x->p90, x->bias};
+        for (int i = 0; i < 4; i++) {
+            DOCUMENT_VALUES(d, document_format(d, "%s_%s", run_metric_names[k], names[i]), v[i]);
+        }
+    }
+    DOCUMENT_VALUES(d, "e2e_pearson", s->e2e_pearson);
+}
+
+/* Nothing was fitted: bounds of the latencies over the machines that the true one may be. */
+static void put_interval(const struct run_interval *x, struct document *d)
+{
+    static const struct frame_column columns[] = {
+        {.name = "metric", .title = "mean, s", .kind = FRAME_TEXT},
+        {.name = "requests"},
+        {.name = "measured_s", .title = "measured", .unit = "s", .format = "%.4g"},
+        {.name = "simulated_s", .title = "the file's", .unit = "s", .format = "%.4g"},
+        {.name = "low_s", .title = "from", .unit = "s", .format = "%.4g"},
+        {.name = "high_s", .title = "to", .unit = "s", .format = "%.4g"},
+        {.name = "contains", .title = "holds the truth", .kind = FRAME_TEXT},
+        {.name = "inside_frac", .title = "requests inside", .scale = 100.0, .format = "%.1f %%"},
+    };
+    document_note(
+        d,
+        "\n  nothing fitted: %.1f %% of %u machines that the true one may be (%u uncertain "
+        "numbers of the file, left-out errors of the form) lie between%s",
+        100.0 * x->level, x->n_machines, x->n_factors,
+        x->n_failed > 0 ? document_format(d, "; %u more could not run it", x->n_failed) : "");
+    DOCUMENT_VALUES(document_within(d, "interval"), "machines", x->n_machines, "failed",
+                    x->n_failed, "factors", x->n_factors, "level", x->level);
+    struct frame *f = DOCUMENT_FRAME(d, "intervals", 0, columns);
+    frame_indent(f, 2);
+    static const char *const titles[] = {"E2E", "TTFT", "TPOT"};
+    for (int k = 0; k < RUN_METRIC_COUNT; k++) {
+        const struct run_interval_metric *m = &x->metric[k];
+        bool holds = m->low <= m->measured && m->measured <= m->high;
+        FRAME_ROW(f, titles[k], (double)m->n, m->measured, m->simulated, m->low, m->high,
+                  holds ? "yes" : "NO", m->inside_frac);
+    }
+}
+
+static const char *part_label(const struct validate_run_part *p)
+{
+    return strcmp(p->name, "fit") == 0      ? "fitted on"
+           : strcmp(p->name, "unseen") == 0 ? "unseen"
+                                            : "all";
+}
+
+static void put_head(const struct validate_run_result *r, struct document *d)
+{
+    size_t n = r->run->trace.n;
+    double span_s = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double end_s =
+            units_s_from_ns(r->run->trace.rows[i].arrival_ns) + r->run->measured[i].e2e_s;
+        span_s = end_s > span_s ? end_s : span_s;
+    }
+    document_note(
+        d, "%s on %s, %s\n%s: %zu measured requests, arrivals over %.4g s, %.4g s in all\n",
+        r->policy->label, r->config->soc.machine.name, r->config->llm.name, r->name, n,
+        units_s_from_ns(r->run->trace.rows[n - 1].arrival_ns - r->run->trace.rows[0].arrival_ns),
+        span_s);
+}
+
+/* Errors are shares: 0.02 is 2 %. Top level: over all requests. */
+static void validate_run_document(const struct validate_run_result *r, struct document *d)
+{
+    char *fingerprint = config_fingerprint(r->config, r->policy, &r->run->trace, r->seed);
+    const struct run_score *all = &r->parts[r->n_parts - 1].score;
+    put_head(r, d);
+    DOCUMENT_VALUES(d, "fingerprint", fingerprint, "run", r->name);
+    put_score(all, d);
+    if (r->run->n_prompts_unknown > 0) {
+        warnings_add(
+            warnings_of(d),
+            "the server did not count the prompts of %zu requests: their lengths are those "
+            "that were asked for",
+            r->run->n_prompts_unknown);
+    }
+    if (r->fit != NULL) {
+        put_fit(r->fit, r->run->trace.n, d);
+    }
+    struct frame *f =
+        document_table(d, 2, "lrrrrrrrrrrrrr", "error, %", "n", "E2E MAPE", "median", "P90", "bias",
+                       "TTFT", "median", "P90", "bias", "TPOT", "median", "P90", "bias");
+    if (r->fit != NULL) {
+        put_verdict(&r->parts[0], d);
+    }
+    struct document *parts = document_within(d, "parts");
+    for (uint32_t i = 0; i < r->n_parts; i++) {
+        show_score(part_label(&r->parts[i]), &r->parts[i].score, f, d);
+        put_score(&r->parts[i].score, document_within(parts, r->parts[i].name));
+    }
+    show_score("roofline of the file", &r->roofline, f, d);
+    struct document *roofline = document_within(d, "roofline");
+    DOCUMENT_VALUES(roofline, "label", "upper bound of speed: the file's numbers, nothing fitted");
+    put_score(&r->roofline, roofline);
+    if (r->interval.n_machines > 0) {
+        put_interval(&r->interval, d);
+    }
+    document_note(d,
+                  "  E2E Pearson %.4f over all; the roofline, nothing fitted, is an upper bound of "
+                  "speed\n\n%s",
+                  all->e2e_pearson, fingerprint);
+    free(fingerprint);
+}
+
+/* ---- one line per request ---- */
+
+static void write_rows(const struct validate_run_result *r, FILE *out)
+{
+    size_t n_fit = r->fit != NULL ? r->fit->n_requests : 0;
+    (void)fputs(
+        "request_id,arrival_s,input_tokens,output_tokens,part,ttft_s,simulated_ttft_s,e2e_s,"
+        "simulated_e2e_s\n",
+        out);
+    for (size_t i = 0; i < r->run->trace.n; i++) {
+        const struct trace_row *row = &r->run->trace.rows[i];
+        (void)fprintf(out, "%u,%.9f,%u,%u,%s,%.9f,%.9f,%.9f,%.9f\n", r->run->ids[i],
+                      units_s_from_ns(row->arrival_ns), row->input_tokens, row->output_tokens,
+                      i < n_fit ? "fit" : "unseen", r->run->measured[i].ttft_s,
+                      r->simulated[i].ttft_s, r->run->measured[i].e2e_s, r->simulated[i].e2e_s);
+    }
+}
+
+/* request_id, arrival_s, tokens, part, measured and simulated latencies. 0 or -EINVAL with an error
+ * added; a failed write leaves nothing. */
+static int validate_run_write(const struct validate_run_result *r, const char *path, struct err *e)
+{
+    struct output *out = output_open(path, e);
+    if (out == NULL) {
+        return -EINVAL;
+    }
+    write_rows(r, output_stream(out));
+    return output_close(out, true, e);
+}
 
 #define DEFAULT_FIT_ON "first:0.3"
 
