@@ -149,35 +149,14 @@ enum kv_place {
     KV_NOWHERE /* dropped; a request computes it again */
 };
 
+/* The calls of calls.def, which documents them. */
 struct sched_api {
     size_t size; /* sizeof(struct sched_api); stays first */
-    int (*estimate)(struct sched *s, const struct work_shape *shape, enum op_kind op,
-                    uint8_t device, uint32_t rows, uint32_t chunk_rows, uint8_t graph,
-                    struct estimate *out);
-    enum resident_state (*resident_state)(struct sched *s, struct resident_key key);
-    uint64_t (*kv_free_tokens)(struct sched *s);
-    uint64_t (*kv_capacity_tokens)(struct sched *s);
-    uint32_t (*device_free_slots)(struct sched *s, uint8_t device);
-    int64_t (*oracle_output_tokens)(struct sched *s, const struct request *r);
-    uint32_t (*draft_tokens)(struct sched *s, const struct request *r);
-
-    int (*pass_form)(struct sched *s, const struct pass_spec *spec, struct pass **out);
-    int (*pass_cancel)(struct sched *s, struct pass *p);
-    int (*launch)(struct sched *s, const struct launch_spec *spec, const struct launch **out);
-    int (*preempt)(struct sched *s, const struct launch *l, struct preempt_spec how);
-    int (*compile)(struct sched *s, struct resident_key key);
-    int (*load)(struct sched *s, struct resident_key key, double bytes);
-    int (*map)(struct sched *s, struct resident_key key, double bytes);
-    int (*resident_evict)(struct sched *s, struct resident_key key);
-    int (*kv_move)(struct sched *s, struct kv_part part, enum kv_place to);
-    int (*set_timer)(struct sched *s, int64_t at_ns);
-    int (*shed)(struct sched *s, const struct request *r);
-    int (*note)(struct sched *s, const char *counter, uint64_t add);
-    void (*give_up)(struct sched *s, const char *why);
-    int (*occupy)(struct sched *s, uint8_t device, int64_t until_ns);
-    int (*graph)(struct sched *s, uint8_t version, struct graph_shape shape);
-    void (*rest)(struct sched *s);
-    void (*steady)(struct sched *s, int64_t until_ns);
+#define CALL(result, name, parameters, arguments) result(*name) parameters;
+#define TELL(name, parameters, arguments) void(*name) parameters;
+#include "sim/api/calls.def"
+#undef CALL
+#undef TELL
 };
 
 /* A policy's handle of its run. One per run. */
@@ -195,72 +174,27 @@ struct sched {
     const struct policy_ops *policy; /* the policy itself */
 };
 
+#define CALL(result, name, parameters, arguments)                                                  \
+    static inline result sched_##name parameters                                                   \
+    {                                                                                              \
+        return s->api->name arguments;                                                             \
+    }
+#define TELL(name, parameters, arguments)                                                          \
+    static inline void sched_##name parameters                                                     \
+    {                                                                                              \
+        s->api->name arguments;                                                                    \
+    }
+#include "sim/api/calls.def"
+#undef CALL
+#undef TELL
+
 /* Annotated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows
  * of that op. Includes the device's static padding. Asking twice gives the same answer. O(1). */
 static inline int sched_estimate(struct sched *s, const struct work_shape *shape, enum op_kind op,
                                  uint8_t device, uint32_t rows, struct estimate *out)
 {
     uint32_t own = device < s->machine->n_devices ? s->machine->devices[device].chunk_rows : 0;
-    return s->api->estimate(s, shape, op, device, rows, own, 0, out);
-}
-
-/* The estimate on a numbered graph, whose kernels have chunk_rows rows even where one is asked for.
- */
-static inline int sched_estimate_graph(struct sched *s, const struct work_shape *shape,
-                                       enum op_kind op, uint8_t device, uint32_t rows,
-                                       uint32_t chunk_rows, uint8_t graph, struct estimate *out)
-{
-    return s->api->estimate(s, shape, op, device, rows, chunk_rows, graph, out);
-}
-
-static inline enum resident_state sched_resident_state(struct sched *s, struct resident_key key)
-{
-    return s->api->resident_state(s, key);
-}
-
-/* KV space in tokens, in whole blocks, session KV that may give way counted as free. */
-static inline uint64_t sched_kv_free_tokens(struct sched *s)
-{
-    return s->api->kv_free_tokens(s);
-}
-
-/* The largest KV of a single request: all of it except what `init` declared with sched_map. */
-static inline uint64_t sched_kv_capacity_tokens(struct sched *s)
-{
-    return s->api->kv_capacity_tokens(s);
-}
-
-/* Launches the device would accept now. 0 = a launch returns -EBUSY. */
-static inline uint32_t sched_device_free_slots(struct sched *s, uint8_t device)
-{
-    return s->api->device_free_slots(s, device);
-}
-
-/* The hidden output length; -EPERM unless the policy carries POLICY_F_ORACLE. */
-static inline int64_t sched_oracle_output_tokens(struct sched *s, const struct request *r)
-{
-    return s->api->oracle_output_tokens(s, r);
-}
-
-/* Tokens the run's drafter offers for this request's next verification; 0 without a drafter. */
-static inline uint32_t sched_draft_tokens(struct sched *s, const struct request *r)
-{
-    return s->api->draft_tokens(s, r);
-}
-
-/* Forms a pass and reserves KV for its rows. A request is in at most one live pass. Prefill
- * segments: 1..request_prefill_left tokens, state QUEUED; the segment that completes the prompt
- * yields a token. Decode: state DECODE, n_tokens 1. Verify: state DECODE, n_tokens >= 1.
- * -ENOMEM: not enough KV (cold session KV is dropped first, oldest first). Cost O(segments). */
-static inline int sched_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
-{
-    return s->api->pass_form(s, spec, out);
-}
-
-/* Gives up a READY pass: reserved KV is returned, work done on it is lost (and counted). */
-static inline int sched_pass_cancel(struct sched *s, struct pass *p)
-{
-    return s->api->pass_cancel(s, p);
+    return sched_estimate_graph(s, shape, op, device, rows, own, 0, out);
 }
 
 /* The rest of a pass, as the device runs it by default. */
@@ -276,68 +210,6 @@ static inline struct launch_spec sched_launch_rest(const struct sched *s, struct
                                 .inflight = 1};
 }
 
-/* Puts a span of a pass on a device. out may be NULL. A launch that continues a pass on another
- * device than the previous op ran on pays the barrier (machine.sync_ns); every launch pays
- * schedule_ns + submit_ns + completion_ns on its device. */
-static inline int sched_launch(struct sched *s, const struct launch_spec *spec,
-                               const struct launch **out)
-{
-    return s->api->launch(s, spec, out);
-}
-
-/* Asks a launch to stop.
- *
- * Without `now`, launch_done comes with YIELDED at its next yield point (DONE if it ends first). It
- * comes with WITHDRAWN at once if the launch had not started and the device can withdraw.
- *
- * With `now`, launch_done comes after the device's reset_ns: with RESET where the work is
- * discarded, else with YIELDED. Then the kernel continues where it stopped when its pass is next
- * launched from there on the same device. On another device it starts over.
- *
- * Errors: -EPERM where the device cannot; -EALREADY when already asked; -EINVAL for facts that do
- * not fit together. */
-static inline int sched_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
-{
-    return s->api->preempt(s, l, how);
-}
-
-/* Starts compiling on the one compiler thread, FIFO; resident_ready follows. Time: compile_fixed +
- * compile_per_token * key.a. */
-static inline int sched_compile(struct sched *s, struct resident_key key)
-{
-    return s->api->compile(s, key);
-}
-
-/* Starts loading `bytes` > 0 through the one loader channel, FIFO; resident_ready follows. Bytes
- * beyond the weights come from KV: -ENOMEM when not so much of it is free or a cached prefix. */
-static inline int sched_load(struct sched *s, struct resident_key key, double bytes)
-{
-    return s->api->load(s, key, bytes);
-}
-
-/* Declares a resident that was loaded before the run began: only in `init` (-EPERM later), ready
- * when the call returns, at no cost. Its bytes count in memory as those of a load do. Graphs
- * declared in this way are the run's copy of the weights: the larger of the two counts. */
-static inline int sched_map(struct sched *s, struct resident_key key, double bytes)
-{
-    return s->api->map(s, key, bytes);
-}
-
-/* Says what a version of graphs is, for executors that build it before the run begins: real ones
- * refuse graphs of which nothing was said. Only in `init` (-EPERM later). -EINVAL: no such version,
- * no rows, no block or more than layers, or said twice. A launch on it must then have its rows as
- * chunk_rows (-EINVAL). */
-static inline int sched_graph(struct sched *s, uint8_t version, struct graph_shape shape)
-{
-    return s->api->graph(s, version, shape);
-}
-
-/* Drops a READY resident, or cancels a PENDING one (running compile or load included). */
-static inline int sched_resident_evict(struct sched *s, struct resident_key key)
-{
-    return s->api->resident_evict(s, key);
-}
-
 static inline struct kv_part kv_of(const struct request *r)
 {
     return (struct kv_part){.request = r};
@@ -346,86 +218,6 @@ static inline struct kv_part kv_of(const struct request *r)
 static inline struct kv_part kv_of_session(uint32_t session_id)
 {
     return (struct kv_part){.session_id = session_id, .of_session = true};
-}
-
-/* Moves KV.
- *
- * A request must be in no live pass.
- *   NOWHERE  keeps its first from_token tokens; if it decoded it is QUEUED again with prompt +
- *            generated to prefill
- *   FLASH    takes all of it: kv_swapped turns true, and kv_moved is called when it is out and its
- *            space free
- *   MEMORY   reads it back from flash: kv_swapped turns false, and kv_moved is called when it is
- *            in; -ENOMEM without space
- * -EINVAL when the KV is not where that can begin.
- *
- * A session must be between two turns. Its KV takes memory until it is on flash. A turn that comes
- * before then finds it in memory; a later turn finds it on flash (kv_swapped). Errors:
- *   -ENOENT    the session has none: no turn will come, prefix reuse is off, or it gave way already
- *   -EALREADY  it is there, or on its way
- * O(1) for the turn that finished last, else O(sessions between turns). */
-static inline int sched_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
-{
-    return s->api->kv_move(s, part, to);
-}
-
-/* `schedule` is called at at_ns >= now, in addition to other calls. A timer cannot be taken back.
- */
-static inline int sched_set_timer(struct sched *s, int64_t at_ns)
-{
-    return s->api->set_timer(s, at_ns);
-}
-
-/* For speed only; called in `schedule`. Declares that another call at this instant would be a
- * no-op, if none of this call's actions was refused: the policy would not act, and change nothing
- * that it decides by. The core then skips that call. With a decision log, and in runs kernel by
- * kernel, the core makes it all the same, and a policy that acts then fails the run. */
-static inline void sched_rest(struct sched *s)
-{
-    s->api->rest(s);
-}
-
-/* For speed only; a policy that never calls it is simulated with the same results, and slower. The
- * policy promises how it continues while one decode pass holds all live requests. It would form
- * another pass of them, launch it whole on the same device, in one call of `schedule`, and change
- * nothing else that it decides by. The promise holds until a request arrives or leaves, a timer
- * fires, KV runs out, or the iteration ends at until_ns or later (TIME_NEVER_NS: always; 0: not any
- * more). The simulator may then run many iterations at once. It notifies the policy of the last
- * one, and its requests have as many more tokens. With a decision log the core asks for every
- * iteration, and a policy that decides otherwise fails the run. Without a log the promise is
- * believed: a broken one gives wrong results and no message. From any hook. */
-static inline void sched_steady(struct sched *s, int64_t until_ns)
-{
-    s->api->steady(s, until_ns);
-}
-
-/* An idle device works apart from passes until until_ns > now, for instance on a draft model's
- * forwards. It draws its decode power and takes no launch; then `schedule` is called. Its DDR
- * traffic is not modelled. -EBUSY while anything is on it; -EPERM where the executor runs passes
- * only. */
-static inline int sched_occupy(struct sched *s, uint8_t device, int64_t until_ns)
-{
-    return s->api->occupy(s, device, until_ns);
-}
-
-/* Drops a request that is in no live pass. It counts as shed, never as finished. */
-static inline int sched_shed(struct sched *s, const struct request *r)
-{
-    return s->api->shed(s, r);
-}
-
-/* Adds to a named counter of the policy's own; at most 16 names; shown in results as
- * counters.policy.NAME. */
-static inline int sched_note(struct sched *s, const char *counter, uint64_t add)
-{
-    return s->api->note(s, counter, add);
-}
-
-/* Gives up: the run ends with an error that names the policy and says why. From any hook; later
- * calls change nothing. */
-static inline void sched_give_up(struct sched *s, const char *why)
-{
-    s->api->give_up(s, why);
 }
 
 /* ---- parameters ---- */
@@ -511,7 +303,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 4
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
  * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 2807985144u
+#define POLICY_LAYOUT 2126922038u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -83,9 +83,9 @@ static double annotation_factor(const struct core *c, const struct work_shape *w
     return factor;
 }
 
-static int act_estimate(struct sched *s, const struct work_shape *w, enum op_kind op,
-                        uint8_t device, uint32_t rows, uint32_t chunk_rows, uint8_t graph,
-                        struct estimate *out)
+static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum op_kind op,
+                              uint8_t device, uint32_t rows, uint32_t chunk_rows, uint8_t graph,
+                              struct estimate *out)
 {
     struct core *c = core_of(s);
     /* A question and no action: what makes no sense is answered so, and counts as no refusal. */
@@ -121,24 +121,24 @@ static enum resident_state act_resident_state(struct sched *s, struct resident_k
     return r == NULL ? RESIDENT_ABSENT : r->state;
 }
 
-static uint64_t act_kv_free(struct sched *s)
+static uint64_t act_kv_free_tokens(struct sched *s)
 {
     return kv_free_tokens(core_of(s));
 }
 
-static uint64_t act_kv_capacity(struct sched *s)
+static uint64_t act_kv_capacity_tokens(struct sched *s)
 {
     const struct core *c = core_of(s);
     return kv_most_tokens(c);
 }
 
-static uint32_t act_free_slots(struct sched *s, uint8_t device)
+static uint32_t act_device_free_slots(struct sched *s, uint8_t device)
 {
     struct core *c = core_of(s);
     return device < s->machine->n_devices ? c->exec_ops->free_slots(c->exec, device) : 0;
 }
 
-static int64_t act_oracle(struct sched *s, const struct request *r)
+static int64_t act_oracle_output_tokens(struct sched *s, const struct request *r)
 {
     struct core *c = core_of(s);
     /* Told like a wrong action: what knows hidden lengths must say so, or its results would pass
@@ -152,7 +152,7 @@ static int64_t act_oracle(struct sched *s, const struct request *r)
     return core_request(r)->output_tokens;
 }
 
-static uint32_t act_draft(struct sched *s, const struct request *r)
+static uint32_t act_draft_tokens(struct sched *s, const struct request *r)
 {
     const struct core *c = core_of(s);
     if (c->setup->draft == NULL) {
@@ -345,28 +345,7 @@ static void act_give_up(struct sched *s, const char *why)
 
 const struct sched_api core_sched_api = {
     .size = sizeof(struct sched_api),
-    .estimate = act_estimate,
-    .resident_state = act_resident_state,
-    .kv_free_tokens = act_kv_free,
-    .kv_capacity_tokens = act_kv_capacity,
-    .device_free_slots = act_free_slots,
-    .oracle_output_tokens = act_oracle,
-    .draft_tokens = act_draft,
-    .pass_form = act_pass_form,
-    .pass_cancel = act_pass_cancel,
-    .launch = act_launch,
-    .preempt = act_preempt,
-    .compile = act_compile,
-    .load = act_load,
-    .map = act_map,
-    .resident_evict = act_resident_evict,
-    .kv_move = act_kv_move,
-    .set_timer = act_set_timer,
-    .shed = act_shed,
-    .note = act_note,
-    .give_up = act_give_up,
-    .occupy = act_occupy,
-    .graph = act_graph,
-    .rest = act_rest,
-    .steady = act_steady,
+#define CALL(result, name, parameters, arguments) .name = act_##name,
+#define TELL(name, parameters, arguments) .name = act_##name,
+#include "sim/api/calls.def"
 };

@@ -32,6 +32,7 @@ def layout():
     """Of the declarations without comments and blanks."""
     bare = re.sub(r"/\*.*?\*/", "", ALL, flags=re.S)
     blocks = re.findall(r"^(?:struct|enum) \w+ {.*?^};", bare, re.S | re.M)
+    blocks += re.findall(r"^(?:CALL|TELL).*?\n(?=\n|$)", text("sim/api/calls.def"), re.S | re.M)
     blocks += re.findall(r"^enum \w+ {[^\n]*};", bare, re.M)
     return zlib.crc32(re.sub(r"\s", "", "".join(blocks)).encode())
 

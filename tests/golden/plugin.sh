@@ -212,7 +212,7 @@ refuse "policy API version 99" $run "$dir/version.so"
 refuse "policy API version 99" $x list policy "$dir/version.so"
 older last policy.h 's/^#define POLICY_API_VERSION .*/#define POLICY_API_VERSION 3/'
 refuse "policy API version 3; this xpusim has version 4" $run "$dir/last.so"
-older action policy.h '/(\*pass_cancel)(/i int (*between)(struct sched *s);'
+older action calls.def '/^CALL(int, pass_cancel,/i CALL(int, between, (struct sched *s), (s))'
 refuse "its struct sched_api has" $run "$dir/action.so"
 older hook policy.h '/(\*pass_done)(/i void (*between)(struct sched *s);'
 refuse "its struct policy_ops has" $run "$dir/hook.so"
