@@ -124,6 +124,19 @@ void import_add(struct import *im, const struct import_row *row)
     im->lost.input_tokens += row->input;
 }
 
+void import_add_node(struct import *im, const struct import_row *row,
+                     const struct import_node *node)
+{
+    im->nodes = xgrow(im->nodes, im->n, sizeof *im->nodes);
+    im->nodes[im->n] = *node;
+    im->rows = xgrow(im->rows, im->n, sizeof *im->rows);
+    im->rows[im->n] = *row;
+    im->lost.empty += row->output == 0;
+    im->rows[im->n].output += row->output == 0;
+    im->lost.input_tokens += row->input;
+    im->n++;
+}
+
 void import_blocks(struct import *im, const cJSON *ids, struct import_row *row)
 {
     row->block = im->n_blocks;
@@ -158,7 +171,15 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
     if (e->n == before && im.n == 0 && im.lost.failed > 0) {
         (void)err_add(e, "%s: no requests: all %zu failed at their source", path, im.lost.failed);
     }
-    int rc = e->n == before ? import_sessions(&im, path, out, e) : -EINVAL;
+    int rc = -EINVAL;
+    if (e->n == before) {
+        rc =
+            im.nodes != NULL ? import_graph(&im, path, out, e) : import_sessions(&im, path, out, e);
+    }
+    for (size_t i = 0; im.nodes != NULL && i < im.n; i++) {
+        free(im.nodes[i].parents);
+    }
+    free(im.nodes);
     free(im.rows);
     free(im.blocks);
     if (lost != NULL) {

@@ -25,16 +25,47 @@ struct import_row {
     uint8_t cls;
 };
 
+/* Numbers to rows: open addressing, a power of two; zero is empty. */
+#define IMPORT_NONE SIZE_MAX
+struct import_map {
+    uint64_t *key; /* owned */
+    size_t *value; /* owned; IMPORT_NONE: free */
+    size_t n, cap;
+};
+
 struct import {
     const struct trace_import_options *options;
     struct import_row *rows; /* owned */
     size_t n;
     double *blocks; /* owned: what hash_ids name, one after the other */
     size_t n_blocks;
-    uint32_t block_tokens; /* 0: the source has no blocks */
-    bool history;          /* a turn's prompt begins with the prompt and the answer before it */
-    bool rebase;           /* times count from the first request */
+    uint32_t block_tokens;     /* 0: the source has no blocks */
+    bool history;              /* a turn's prompt begins with the prompt and the answer before it */
+    bool rebase;               /* times count from the first request */
+    struct import_node *nodes; /* owned, of every row; NULL: sessions are found by keys */
+    double clock_s;            /* begin of the last session, where begins are drawn */
+    /* Rows and jobs by names, and the first model, while agentic mooncake is read; owned. */
+    struct import_map names;
+    uint32_t n_jobs;
+    char *models;
     struct trace_import_losses lost;
+};
+
+/* A row's place in its graph, parallel to the rows, where a source says who waits for whom. */
+struct import_edge {
+    size_t parent;  /* row */
+    int64_t gap_ns; /* after its end */
+};
+struct import_node {
+    struct import_edge *parents; /* owned; besides the turn before */
+    uint32_t n_parents;
+    size_t before; /* row whose next turn it is, or IMPORT_NONE */
+    size_t source; /* row that its prompt begins like, or IMPORT_NONE; so many tokens: row.prefix */
+    int64_t gap_ns; /* after the last of all parents */
+    uint64_t scope; /* blocks of different scopes are different */
+    uint32_t job;   /* from 0 */
+    int32_t priority;
+    bool background;
 };
 
 /* A format: how its files begin, and who reads them. */
@@ -56,5 +87,21 @@ uint64_t import_key(const char *name);
 /* Adds the blocks of a prompt to im->blocks and says in *row where. */
 void import_blocks(struct import *im, const cJSON *ids, struct import_row *row);
 
+/* Adds a request of a graph; takes node->parents. One without output stays, with one token, because
+ * others wait for it. */
+void import_add_node(struct import *im, const struct import_row *row,
+                     const struct import_node *node);
+/* Finds the source of every row from `first` on by its blocks, and sets row.prefix. Among
+ * equally long beginnings it takes the turn before, or else the earliest request. Cost: blocks. */
+void import_sources(struct import *im, size_t first);
+/* Rows with nodes into a request graph (import_graph.c). */
+int import_graph(struct import *im, const char *path, struct trace *out, struct err *e);
+
+size_t *import_map_at(struct import_map *m, uint64_t key); /* until the next call */
+void import_map_put(struct import_map *m, uint64_t key, size_t value);
+void import_map_fini(struct import_map *m);
+
+/* Whether a session or a job that begins then is asked for, by --from, --to and --sample. */
+bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_t first);
 /* Rows into turns of sessions, cut, thinned, scaled (import_sessions.c). */
 int import_sessions(struct import *im, const char *path, struct trace *out, struct err *e);

@@ -18,8 +18,8 @@ void import_refuse(const struct import_place *p, const char *key, const char *wh
     (void)err_add(p->e, "%s:%s%llu: %s: %s", p->path, p->what, p->number, key, what);
 }
 
-static double number_of(const cJSON *c, const char *key, double min, double max,
-                        const struct import_place *p)
+double import_number(const cJSON *c, const char *key, double min, double max,
+                     const struct import_place *p)
 {
     if (!cJSON_IsNumber(c) || !(c->valuedouble >= min && c->valuedouble <= max)) {
         char range[96];
@@ -30,9 +30,9 @@ static double number_of(const cJSON *c, const char *key, double min, double max,
     return c->valuedouble;
 }
 
-static uint64_t tokens_of(const cJSON *c, const char *key, double min, const struct import_place *p)
+uint64_t import_tokens(const cJSON *c, const char *key, double min, const struct import_place *p)
 {
-    double v = number_of(c, key, min, IMPORT_MAX_TOKENS, p);
+    double v = import_number(c, key, min, IMPORT_MAX_TOKENS, p);
     if (v != floor(v)) {
         import_refuse(p, key, "must be a whole number");
     }
@@ -44,13 +44,13 @@ static uint64_t integer_of(const cJSON *c, const char *key, double min, double m
                            const struct import_place *p)
 {
     if (!cJSON_IsString(c)) {
-        return (uint64_t)number_of(c, key, min, max, p);
+        return (uint64_t)import_number(c, key, min, max, p);
     }
     char *end = NULL;
     unsigned long long v = strtoull(c->valuestring, &end, 10);
     if (c->valuestring[0] < '0' || c->valuestring[0] > '9' || *end != '\0' || (double)v < min ||
         (double)v > max) {
-        return (uint64_t)number_of(NULL, key, min, max, p);
+        return (uint64_t)import_number(NULL, key, min, max, p);
     }
     return v;
 }
@@ -62,9 +62,8 @@ int64_t import_ns(const cJSON *c, const char *key, const struct import_place *p)
 
 /* ---- lines ---- */
 
-typedef void line_fn(struct import *im, const cJSON *o, const struct import_place *p);
-
-static void lines_read(struct import *im, FILE *in, const char *path, line_fn *each, struct err *e)
+static void lines_read(struct import *im, FILE *in, const char *path, import_line_fn *each,
+                       struct err *e)
 {
     struct input_line l = {0};
     while (e->n < ERR_MAX_LINES && input_next(in, path, &l, e) == 1) {
@@ -91,9 +90,9 @@ static void mooncake_line(struct import *im, const cJSON *o, const struct import
 {
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
     r.start_ns = units_ns_from_ms(
-        number_of(import_get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S * 1e3, p));
-    r.input = tokens_of(import_get(o, "input_length"), "input_length", 1.0, p);
-    r.output = tokens_of(import_get(o, "output_length"), "output_length", 0.0, p);
+        import_number(import_get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S * 1e3, p));
+    r.input = import_tokens(import_get(o, "input_length"), "input_length", 1.0, p);
+    r.output = import_tokens(import_get(o, "output_length"), "output_length", 0.0, p);
     import_blocks(im, import_get(o, "hash_ids"), &r);
     import_add(im, &r);
 }
@@ -101,7 +100,7 @@ static void mooncake_line(struct import *im, const cJSON *o, const struct import
 static uint64_t chat_key(const cJSON *c, const char *key, const struct import_place *p)
 {
     char name[32];
-    double id = number_of(c, key, -1.0, 9e15, p);
+    double id = import_number(c, key, -1.0, 9e15, p);
     (void)snprintf(name, sizeof name, "%.0f", id);
     return id < 0.0 ? 0 : import_key(name);
 }
@@ -110,10 +109,10 @@ static uint64_t chat_key(const cJSON *c, const char *key, const struct import_pl
 static void bailian_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
-    r.start_ns =
-        units_ns_from_s(number_of(import_get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S, p));
-    r.input = tokens_of(import_get(o, "input_length"), "input_length", 1.0, p);
-    r.output = tokens_of(import_get(o, "output_length"), "output_length", 0.0, p);
+    r.start_ns = units_ns_from_s(
+        import_number(import_get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S, p));
+    r.input = import_tokens(import_get(o, "input_length"), "input_length", 1.0, p);
+    r.output = import_tokens(import_get(o, "output_length"), "output_length", 0.0, p);
     r.key = chat_key(import_get(o, "chat_id"), "chat_id", p);
     r.after = chat_key(import_get(o, "parent_chat_id"), "parent_chat_id", p);
     import_blocks(im, import_get(o, "hash_ids"), &r);
@@ -143,10 +142,10 @@ static void aiperf_line(struct import *im, const cJSON *o, const struct import_p
     if (import_get(meta, "request_end_ns") != NULL) {
         r.end_ns = import_ns(import_get(meta, "request_end_ns"), "metadata.request_end_ns", p);
     }
-    r.input = tokens_of(import_get(import_get(metrics, "input_sequence_length"), "value"),
-                        "metrics.input_sequence_length", 1.0, p);
-    r.output = tokens_of(import_get(import_get(metrics, "output_sequence_length"), "value"),
-                         "metrics.output_sequence_length", 0.0, p);
+    r.input = import_tokens(import_get(import_get(metrics, "input_sequence_length"), "value"),
+                            "metrics.input_sequence_length", 1.0, p);
+    r.output = import_tokens(import_get(import_get(metrics, "output_sequence_length"), "value"),
+                             "metrics.output_sequence_length", 0.0, p);
     const char *name = json_string(meta, "x_correlation_id");
     name = name[0] == '\0' ? json_string(meta, "conversation_id") : name;
     const cJSON *turn = import_get(meta, "turn_index");
@@ -233,8 +232,8 @@ cJSON *import_document(FILE *in, const char *path, struct err *e)
     return o;
 }
 
-/* One document, or one a line as the file exporter writes them. */
-static void otel_read(struct import *im, FILE *in, const char *path, struct err *e)
+void import_values(struct import *im, FILE *in, const char *path, import_line_fn *each,
+                   struct err *e)
 {
     char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
     (void)fclose(in);
@@ -246,7 +245,7 @@ static void otel_read(struct import *im, FILE *in, const char *path, struct err 
         if (o == NULL) {
             (void)err_add(e, "%s:%llu: malformed JSON", path, p.number);
         } else {
-            otel_line(im, o, &p);
+            each(im, o, &p);
         }
         cJSON_Delete(o);
         for (; at < end; at++) {
@@ -255,6 +254,12 @@ static void otel_read(struct import *im, FILE *in, const char *path, struct err 
         p.number++;
     }
     free(text);
+}
+
+/* One document, or one a line as the file exporter writes them. */
+static void otel_read(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    import_values(im, in, path, otel_line, e);
 }
 
 static double sum_of(const cJSON *array)
@@ -292,9 +297,9 @@ static void vllm_read(struct import *im, FILE *in, const char *path, struct err 
     for (int i = 0; i < n && e->n == 0; i++) {
         struct import_place p = {path, "request ", (unsigned long long)i, e};
         struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)i};
-        r.start_ns = units_ns_from_s(number_of(at[START], keys[START], 0.0, 4e9, &p));
-        r.input = tokens_of(at[INPUT], keys[INPUT], 1.0, &p);
-        r.output = tokens_of(at[OUTPUT], keys[OUTPUT], 0.0, &p);
+        r.start_ns = units_ns_from_s(import_number(at[START], keys[START], 0.0, 4e9, &p));
+        r.input = import_tokens(at[INPUT], keys[INPUT], 1.0, &p);
+        r.output = import_tokens(at[OUTPUT], keys[OUTPUT], 0.0, &p);
         if (cJSON_IsNumber(at[TTFT]) && at[ITL] != NULL) {
             double answer_s = at[TTFT]->valuedouble + sum_of(at[ITL]);
             r.end_ns = r.start_ns + units_ns_from_s(fmin(answer_s, 1e9));
@@ -312,7 +317,7 @@ static void vllm_read(struct import *im, FILE *in, const char *path, struct err 
 struct source {
     const char
         *keys[3]; /* the object of a line has all; a document one of them, near its beginning */
-    line_fn *line;
+    import_line_fn *line;
     uint32_t block_tokens; /* of hash_ids, by the traces' descriptions */
     bool rebase;           /* times count from the first request */
     char opens;            /* a document begins so */
@@ -347,6 +352,10 @@ static void json_read(struct import *im, const struct import_format *f, FILE *in
 
 static const struct source aiperf = {
     .keys = {"metadata", "metrics"}, .line = aiperf_line, .rebase = true};
+static const struct source agentic_mooncake = {
+    .keys = {"\"dynamo.agentic_mooncake\""}, .opens = '{', .document = import_agentic_mooncake};
+static const struct source weka = {
+    .keys = {"\"hash_id_scope\""}, .opens = '{', .document = import_weka};
 static const struct source bailian = {
     .keys = {"chat_id", "input_length"}, .line = bailian_line, .block_tokens = 16};
 static const struct source mooncake = {
@@ -362,6 +371,7 @@ static const struct source vllm = {
 
 /* The first that recognises a file reads it: bailian's lines have what mooncake's have. */
 const struct import_format import_json_formats[] = {
+    {"agentic-mooncake", json_is, json_read, &agentic_mooncake},
     {"aiperf", json_is, json_read, &aiperf},
     {"bailian", json_is, json_read, &bailian},
     {"genai-perf", json_is, json_read, &genai_perf},
@@ -369,5 +379,6 @@ const struct import_format import_json_formats[] = {
     {"otel", json_is, json_read, &otel},
     {"sharegpt", json_is, json_read, &sharegpt},
     {"vllm", json_is, json_read, &vllm},
+    {"weka", json_is, json_read, &weka},
     {NULL, NULL, NULL, NULL},
 };

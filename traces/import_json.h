@@ -19,10 +19,23 @@ static inline const cJSON *import_get(const cJSON *o, const char *key)
 }
 
 void import_refuse(const struct import_place *p, const char *key, const char *what);
+/* Numbers of a key; min and an error where c is none in the range. */
+double import_number(const cJSON *c, const char *key, double min, double max,
+                     const struct import_place *p);
+uint64_t import_tokens(const cJSON *c, const char *key, double min, const struct import_place *p);
 /* An instant; 0 and an error where c, said to be of this key, is none. */
 int64_t import_ns(const cJSON *c, const char *key, const struct import_place *p);
 /* Reads and closes a file. Returns what the caller deletes; NULL and an error if it is no JSON. */
 cJSON *import_document(FILE *in, const char *path, struct err *e);
+
+/* Calls each for every JSON value of a file, one or several a line; closes it. */
+typedef void import_line_fn(struct import *im, const cJSON *o, const struct import_place *p);
+void import_values(struct import *im, FILE *in, const char *path, import_line_fn *each,
+                   struct err *e);
+
+/* Formats that say who waits for whom (import_agents.c). They read and close `in`. */
+void import_weka(struct import *im, FILE *in, const char *path, struct err *e);
+void import_agentic_mooncake(struct import *im, FILE *in, const char *path, struct err *e);
 
 /* Formats that keep what was said and not how many tokens it was (import_text.c): genai-perf's
  * profile export, and conversations as sharegpt has them. Both read and close `in`. */

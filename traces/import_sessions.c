@@ -11,57 +11,9 @@
 #include "sim/base/units.h"
 #include "traces/import.h"
 
-#define NONE SIZE_MAX
+#define NONE IMPORT_NONE
 #define GONE (SIZE_MAX - 1) /* was there, and has been continued */
 #define MAX_TURNS 65535
-
-/* Numbers to rows: open addressing, a power of two. */
-struct map {
-    uint64_t *key; /* owned */
-    size_t *value; /* owned; NONE: free */
-    size_t n, cap;
-};
-
-static size_t *map_at(struct map *m, uint64_t key)
-{
-    /* At most half full, so that probing stays short. */
-    if (2 * m->n >= m->cap) {
-        struct map bigger = {.cap = m->cap == 0 ? 1024 : 2 * m->cap};
-        bigger.key = xcalloc(bigger.cap, sizeof *bigger.key);
-        bigger.value = xmalloc(bigger.cap * sizeof *bigger.value);
-        for (size_t i = 0; i < bigger.cap; i++) {
-            bigger.value[i] = NONE;
-        }
-        for (size_t i = 0; i < m->cap; i++) {
-            if (m->value[i] != NONE) {
-                *map_at(&bigger, m->key[i]) = m->value[i];
-                bigger.n++;
-            }
-        }
-        free(m->key);
-        free(m->value);
-        *m = bigger;
-    }
-    size_t i = hash_u64(HASH_INIT, key) & (m->cap - 1);
-    while (m->value[i] != NONE && m->key[i] != key) {
-        i = (i + 1) & (m->cap - 1);
-    }
-    m->key[i] = key;
-    return &m->value[i];
-}
-
-static void map_put(struct map *m, uint64_t key, size_t value)
-{
-    size_t *at = map_at(m, key);
-    m->n += *at == NONE;
-    *at = value;
-}
-
-static void map_fini(struct map *m)
-{
-    free(m->key);
-    free(m->value);
-}
 
 static uint64_t bits_of(double v)
 {
@@ -98,15 +50,16 @@ static uint64_t shared_tokens(const struct import *im, const struct import_row *
 
 /* A block names all before it too, so a prompt's last whole block names the whole of it. The row
  * whose prompt this one continues furthest, unless another has done so. */
-static size_t continued(const struct import *im, struct map *ends, const struct import_row *r)
+static size_t continued(const struct import *im, struct import_map *ends,
+                        const struct import_row *r)
 {
     for (size_t k = r->n_blocks; k > 0; k--) {
         uint64_t id = bits_of(im->blocks[r->block + k - 1]);
-        size_t row = *map_at(ends, id);
+        size_t row = *import_map_at(ends, id);
         if (row < GONE) {
             /* A prompt is continued once: a second request with the same beginning starts a session
              * of its own, else two turns would follow the same answer. */
-            map_put(ends, id, GONE);
+            import_map_put(ends, id, GONE);
             return row;
         }
     }
@@ -114,18 +67,18 @@ static size_t continued(const struct import *im, struct map *ends, const struct 
 }
 
 /* Tokens that the row's leading blocks have in common with any row before it. */
-static uint64_t known_anywhere(const struct import *im, struct map *seen,
+static uint64_t known_anywhere(const struct import *im, struct import_map *seen,
                                const struct import_row *r, size_t index)
 {
     uint64_t known = 0;
     bool leading = true;
     for (size_t k = 0; k < r->n_blocks; k++) {
         uint64_t id = bits_of(im->blocks[r->block + k]);
-        bool is_new = *map_at(seen, id) == NONE;
+        bool is_new = *import_map_at(seen, id) == NONE;
         leading = leading && !is_new;
         known += leading ? im->block_tokens : 0;
         if (is_new) {
-            map_put(seen, id, index);
+            import_map_put(seen, id, index);
         }
     }
     return known < r->input ? known : r->input;
@@ -153,12 +106,13 @@ static uint64_t prefix_of(const struct import *im, const struct import_row *last
 }
 
 /* The row whose next turn r is, or NONE. */
-static size_t turn_before(const struct import *im, struct map *turns, const struct import_row *r)
+static size_t turn_before(const struct import *im, struct import_map *turns,
+                          const struct import_row *r)
 {
     if (r->after != 0) {
-        size_t row = *map_at(turns, r->after);
+        size_t row = *import_map_at(turns, r->after);
         if (row < GONE && r->after != r->key) { /* of a tree: a second answer begins a session */
-            map_put(turns, r->after, GONE);
+            import_map_put(turns, r->after, GONE);
         }
         return row < GONE ? row : NONE;
     }
@@ -167,21 +121,21 @@ static size_t turn_before(const struct import *im, struct map *turns, const stru
 }
 
 /* By what the row's next turn will find it. */
-static void remember(const struct import *im, struct map *turns, size_t i)
+static void remember(const struct import *im, struct import_map *turns, size_t i)
 {
     const struct import_row *r = &im->rows[i];
     if (r->key != 0) {
-        map_put(turns, r->key, i);
+        import_map_put(turns, r->key, i);
     } else if (im->options->link && r->n_blocks > 1) { /* the last block is not whole */
-        map_put(turns, bits_of(im->blocks[r->block + r->n_blocks - 2]), i);
+        import_map_put(turns, bits_of(im->blocks[r->block + r->n_blocks - 2]), i);
     }
 }
 
 /* Links every row to the turn before it, in the order of time. */
 static void link_rows(struct import *im, const struct place *order, struct link *links)
 {
-    struct map turns = {0};
-    struct map seen = {0};
+    struct import_map turns = {0};
+    struct import_map seen = {0};
     for (size_t k = 0; k < im->n; k++) {
         size_t i = order[k].row;
         struct import_row *r = &im->rows[i];
@@ -199,11 +153,11 @@ static void link_rows(struct import *im, const struct place *order, struct link 
         im->lost.prefix_tokens += known > l->prefix ? known - l->prefix : 0;
         remember(im, &turns, i);
     }
-    map_fini(&turns);
-    map_fini(&seen);
+    import_map_fini(&turns);
+    import_map_fini(&seen);
 }
 
-static bool wanted(const struct trace_import_options *o, int64_t start_ns, size_t first)
+bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_t first)
 {
     double t_s = units_s_from_ns(start_ns);
     struct rng r;
@@ -232,7 +186,7 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
     for (size_t i = 0; i < im->n; i++) {
         const struct import_row *r = &im->rows[i];
         const struct link *l = &links[i];
-        if (!wanted(o, im->rows[l->first].start_ns - zero_ns, l->first)) {
+        if (!import_wanted(o, im->rows[l->first].start_ns - zero_ns, l->first)) {
             continue;
         }
         any = true;

@@ -155,6 +155,10 @@ struct trace_import_options {
 struct trace_import_losses {
     const char *format; /* as which it was read */
     size_t failed, gaps_from_arrivals, turns;
+    size_t empty;       /* of a request graph: answers without tokens, which get one */
+    size_t other_model; /* requests of another model than their session's first */
+    size_t overlapping; /* sent while their agent still had another one running */
+    size_t not_before;  /* requests that also wait for an instant, which is dropped */
     uint64_t prefix_tokens, input_tokens;
     bool estimated; /* tokens are counted from texts */
     bool no_times;  /* arrivals are drawn */

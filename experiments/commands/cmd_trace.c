@@ -51,6 +51,24 @@ static void note_losses(const struct trace_import_losses *l)
                       l->format,
                       l->no_times ? ", arrivals and gaps are --rate-per-min and --think-s" : "");
     }
+    const struct {
+        size_t n;
+        const char *what;
+    } counts[] = {
+        {l->empty, "answers without tokens, which get one token"},
+        {l->other_model, "requests of another model than their session's first; all get one model"},
+        {l->overlapping,
+         "requests were sent while another of their agent ran; nobody waits for them"},
+        {l->not_before, "requests also wait for an instant in the source, and here not"},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (counts[i].n > 0) {
+            (void)fprintf(stderr, "xpusim: note: trace: %zu %s\n", counts[i].n, counts[i].what);
+        }
+    }
+    if (l->no_times && !l->estimated) {
+        (void)fprintf(stderr, "xpusim: note: trace: sessions begin at --rate-per-min\n");
+    }
     if (l->gaps_from_arrivals > 0) {
         (void)fprintf(stderr,
                       "xpusim: note: trace: the source does not say when answers ended; %zu gaps "

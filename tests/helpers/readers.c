@@ -66,6 +66,7 @@ static int read_import(const char *path, struct err *e)
         trace_fini(&t);                                                                            \
         return rc;                                                                                 \
     }
+IMPORTER(agentic_mooncake, "agentic-mooncake")
 IMPORTER(aiperf, "aiperf")
 IMPORTER(azure, "azure")
 IMPORTER(bailian, "bailian")
@@ -78,6 +79,7 @@ IMPORTER(sharegpt, "sharegpt")
 IMPORTER(splitwise, "splitwise")
 IMPORTER(vidur, "vidur")
 IMPORTER(vllm, "vllm")
+IMPORTER(weka, "weka")
 
 static int read_dataset(const char *path, struct err *e)
 {
@@ -487,6 +489,7 @@ static int read_arguments(char *text, struct err *e)
 const struct reader readers[] = {
     {"ablation", "hwmodels/speculation/ablation.csv", 2000, read_ablation, NULL},
     {"acceptance", "hwmodels/speculation/acceptance.csv", 3000, read_acceptance, NULL},
+    {"agentic-mooncake", NULL, 2000, read_agentic_mooncake, NULL},
     {"agents", "traces/workloads/desktop-assistant.json", 4000, read_agents, NULL},
     {"aiperf", NULL, 2000, read_aiperf, NULL},
     {"arguments", NULL, 400, NULL, read_arguments},
@@ -525,6 +528,7 @@ const struct reader readers[] = {
     {"trace", NULL, 2000, read_trace, NULL},
     {"vidur", NULL, 1000, read_vidur, NULL},
     {"vllm", NULL, 2000, read_vllm, NULL},
+    {"weka", NULL, 2000, read_weka, NULL},
     {"workload", NULL, 300, NULL, read_workload},
 };
 const size_t n_readers = sizeof readers / sizeof readers[0];

@@ -1,0 +1,247 @@
+/* Traces of coding agents: samples by hand, every request, edge and beginning of which is checked,
+ * and refusals that name line and key. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/api/request.h"
+#include "sim/base/units.h"
+#include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
+#include "traces/traces.h"
+
+#define MS (NS_PER_S / 1000)
+#define NOBODY UINT32_MAX
+
+static struct err err;
+static struct trace t;
+static const char *path;
+static struct trace_import_losses lost;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    path = tempfile_make("");
+    t = (struct trace){0};
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+    trace_fini(&t);
+    tempfile_remove();
+}
+
+static int import(const char *text, double rate_per_min)
+{
+    tempfile_put(text);
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    o.rate_per_min = rate_per_min;
+    return trace_import(&o, path, &t, &lost, &err);
+}
+
+static void import_file(const char *file)
+{
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    int rc = trace_import(&o, file, &t, &lost, &err);
+    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
+}
+
+static uint32_t row_of(uint32_t id)
+{
+    uint32_t i = 0;
+    while (i < t.n && t.rows[i].request_id != id) {
+        i++;
+    }
+    ck_assert_uint_lt(i, t.n);
+    return i;
+}
+
+/* What a request of a sample must be. Parents end with NOBODY; the turn before is not one. */
+struct want {
+    uint32_t id, session, turn;
+    int64_t at_ms; /* of an arrival, or the gap */
+    uint32_t input, output, prefix, prefix_of, client;
+    uint32_t parents[3];
+    int64_t gaps_ms[3];
+    bool background;
+    int cls, priority;
+};
+
+static void check_parents(const struct want *w, uint32_t row, const struct trace_node *node)
+{
+    uint32_t n = 0;
+    for (; w->parents[n] != NOBODY; n++) {
+        bool found = false;
+        for (uint32_t k = 0; k < node->n_parents; k++) {
+            found = found || (node->parents[k].request_id == w->parents[n] &&
+                              node->parents[k].gap_ns == w->gaps_ms[n] * MS);
+        }
+        ck_assert_msg(found, "request %u does not wait for %u", w->id, w->parents[n]);
+    }
+    ck_assert_uint_eq(node->n_parents, n);
+    ck_assert_uint_eq(t.graph->n_parents[row], n + (w->turn > 0));
+}
+
+static void check(const struct want *want, size_t n)
+{
+    ck_assert_uint_eq(t.n, n);
+    struct trace_node *nodes = trace_graph_nodes(&t);
+    for (size_t i = 0; i < n; i++) {
+        const struct want *w = &want[i];
+        uint32_t row = row_of(w->id);
+        const struct trace_row *r = &t.rows[row];
+        ck_assert_uint_eq(r->session_id, w->session);
+        ck_assert_uint_eq(r->turn, w->turn);
+        ck_assert_int_eq(r->arrival_ns, w->at_ms * MS);
+        ck_assert_uint_eq(r->input_tokens, w->input);
+        ck_assert_uint_eq(r->output_tokens, w->output);
+        ck_assert_uint_eq(r->prefix_tokens, w->prefix);
+        ck_assert_uint_eq(nodes[row].prefix_of, w->prefix_of);
+        ck_assert_uint_eq(t.extras[row].client_id, w->client);
+        ck_assert_int_eq(t.extras[row].priority, w->priority);
+        ck_assert_uint_eq(nodes[row].background, w->background);
+        ck_assert_int_eq(r->cls, w->cls);
+        check_parents(w, row, &nodes[row]);
+    }
+    trace_graph_nodes_free(nodes, t.n);
+}
+
+#define ALONE .parents = {NOBODY}
+#define PRO REQUEST_CLASS_PROACTIVE
+
+/* Request 4 is sent at 8 s, 2 s after the explorer's second one has ended (4.5 + 1.5 s). The
+ * watcher was launched and not waited for. Request 5 is sent while 4 runs, 7 s after 0 has ended.
+ * Request 6 continues 4, with which it shares 4 blocks of 64. */
+START_TEST(weka_subagents_are_waited_for_or_in_the_background)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 150, 20, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 1000, 130, 5, 64, 0, 0, {0, NOBODY}, {0}, false, 0, 0},
+        {2, 1, 1, 500, 200, 7, 128, 1, 0, ALONE},
+        {3, 3, 0, 250, 64, 3, 0, NOBODY, 0, {0, NOBODY}, {0}, true, PRO, 0},
+        {4, 0, 1, 2000, 260, 30, 128, 0, 0, {2, NOBODY}, {0}, false, 0, 0},
+        {5, 5, 0, 7000, 70, 4, 64, 0, 0, {0, NOBODY}, {0}, false, 0, 0},
+        {6, 0, 2, 1000, 300, 1, 256, 4, 0, ALONE},
+    };
+    import_file("tests/fuzz/corpus/weka/sample");
+    check(want, sizeof want / sizeof want[0]);
+    ck_assert_str_eq(lost.format, "weka");
+    ck_assert_uint_eq(lost.empty, 1);
+    ck_assert_uint_eq(lost.other_model, 2);
+    ck_assert_uint_eq(lost.overlapping, 1);
+    ck_assert_uint_eq(lost.gaps_from_arrivals, 0);
+    ck_assert_uint_eq(t.graph->n_jobs, 1);
+}
+END_TEST
+
+#define SESSION(requests)                                                                          \
+    "{\"id\":\"s\",\"models\":[\"m\"],\"block_size\":64,\"hash_id_scope\":\"local\",\"requests\":" \
+    "[" requests "]}\n"
+#define REQUEST(t, more) "{\"t\":" t ",\"type\":\"n\",\"model\":\"m\",\"in\":64,\"out\":2" more "}"
+
+/* The nested 0.5 s are before its subagent's 3 s, so they count from there: 3.5 s, 1.5 s after the
+ * first request has ended. The parent's next one is sent at 5 s, before the nested one ends, so
+ * nobody waited for it. */
+START_TEST(weka_times_may_count_from_the_subagent)
+{
+    static const char first[] = REQUEST("0", ",\"api_time\":2");
+    static const char inner[] = REQUEST("0.5", ",\"api_time\":9");
+    static const char last[] = REQUEST("5", "");
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   SESSION("%s,{\"t\":3,\"type\":\"subagent\",\"requests\":[%s]},%s"), first, inner,
+                   last);
+    ck_assert_int_eq(import(text, 0.0), 0);
+    uint32_t nested = row_of(1);
+    ck_assert_int_eq(t.rows[nested].arrival_ns, 1500 * MS);
+    ck_assert(t.graph->background[nested]);
+    ck_assert_uint_eq(t.rows[row_of(2)].turn, 1);
+    ck_assert_int_eq(t.rows[row_of(2)].arrival_ns, 3000 * MS);
+    ck_assert_uint_eq(t.graph->n_parents[row_of(2)], 1);
+}
+END_TEST
+
+/* Blocks of two sessions are different under the scope local. Where no answer has an end, gaps
+ * count from arrival to arrival. */
+START_TEST(weka_sessions_begin_at_a_rate_and_share_nothing)
+{
+    static const char first[] = REQUEST("0", ",\"hash_ids\":[1]");
+    static const char last[] = REQUEST("4", ",\"hash_ids\":[1,2]");
+    char text[1024];
+    (void)snprintf(text, sizeof text, SESSION("%s") SESSION("%s,%s"), first, first, last);
+    ck_assert_int_eq(import(text, 6.0), 0);
+    ck_assert_uint_eq(t.n, 3);
+    ck_assert_uint_eq(t.graph->n_jobs, 2);
+    ck_assert(t.rows[row_of(1)].arrival_ns > t.rows[row_of(0)].arrival_ns);
+    ck_assert_uint_eq(t.graph->source[row_of(1)], TRACE_NO_ROW);
+    ck_assert_uint_eq(t.graph->source[row_of(2)], row_of(1));
+    ck_assert_int_eq(t.rows[row_of(2)].arrival_ns, 4000 * MS);
+    ck_assert_uint_eq(lost.gaps_from_arrivals, 1);
+    ck_assert(lost.no_times);
+}
+END_TEST
+
+/* r2 is dispatched 50 ms after r1 is, which is 250 ms after r0 has ended: 300 ms. r3 waits 100 ms
+ * for r0 (its turn before) and r1, and 400 for r2. Play q has names and blocks of its own. */
+START_TEST(agentic_mooncake_keeps_its_dependencies)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 500, 128, 10, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 250, 100, 20, 64, 0, 0, {0, NOBODY}, {0}, false, 0, 4},
+        {2, 2, 0, 300, 64, 5, 0, NOBODY, 0, {0, NOBODY}, {0}, false, 0, 0},
+        {3, 0, 1, 100, 200, 30, 128, 0, 0, {1, 2, NOBODY}, {0, 300}, false, 0, 0},
+        {4, 4, 0, 900, 64, 8, 0, NOBODY, 1, ALONE},
+    };
+    import_file("tests/fuzz/corpus/agentic-mooncake/sample");
+    check(want, sizeof want / sizeof want[0]);
+    ck_assert_str_eq(lost.format, "agentic-mooncake");
+    ck_assert_uint_eq(lost.other_model, 1);
+    ck_assert_uint_eq(lost.not_before, 1);
+    ck_assert_uint_eq(t.graph->n_jobs, 2);
+}
+END_TEST
+
+#define HEADER                                                                                     \
+    "{\"schema\":\"dynamo.agentic_mooncake\",\"version\":2,\"block_size\":64,"                     \
+    "\"hash_id_scope\":\"local\"}\n"
+#define ROW(more)                                                                                  \
+    "{\"request_id\":\"a\",\"play_id\":\"p\",\"session_id\":\"s\",\"model\":\"m\"" more "}\n"
+
+START_TEST(what_is_wrong_is_refused_with_line_and_key)
+{
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {SESSION(""), ":1: requests: must have a request"},
+        {SESSION("{\"type\":\"n\",\"in\":1,\"out\":1}"), ":1: t: must be a number"},
+        {SESSION("{\"t\":0,\"type\":\"n\",\"in\":-1,\"out\":1}"), ":1: in: must be a number"},
+        {SESSION("{\"t\":0,\"type\":\"n\",\"in\":1}"), ":1: out: must be a number"},
+        {SESSION(REQUEST("0", "")) SESSION(REQUEST("0", "")), "need --rate-per-min"},
+        {HEADER ROW(""), ":2: not_before_ms: must be a number"},
+        {HEADER ROW(",\"not_before_ms\":0,\"input_length\":0"), ":2: input_length: must be"},
+        {HEADER ROW(",\"not_before_ms\":0,\"input_length\":1,\"output_length\":1,\"dependencies\":"
+                    "[{\"request_id\":\"b\",\"trigger\":\"completion\",\"delay_ms\":0}]"),
+         ":2: dependencies.request_id: must be a request above"},
+        {"{\"schema\":\"dynamo.agentic_mooncake\",\"version\":3,\"block_size\":64}\n",
+         ":1: version: must be 2"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_int_eq(import(bad[i].text, 0.0), -EINVAL);
+        ck_assert_msg(strstr(err.lines[0], bad[i].says) != NULL, "%zu: %s", i, err.lines[0]);
+        err_fini(&err);
+        err = (struct err)ERR_INIT;
+    }
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("import agents", .setup = setup, .teardown = teardown),
+    TEST(weka_subagents_are_waited_for_or_in_the_background),
+    TEST(weka_times_may_count_from_the_subagent),
+    TEST(weka_sessions_begin_at_a_rate_and_share_nothing),
+    TEST(agentic_mooncake_keeps_its_dependencies),
+    TEST(what_is_wrong_is_refused_with_line_and_key),
+};
+SUITE_MAIN("import_agents", suite)

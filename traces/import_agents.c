@@ -1,0 +1,412 @@
+/* Traces of coding agents that say who waits for whom: Weka's sessions with nested subagents, and
+ * the agentic form of Mooncake's. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "traces/import_json.h"
+
+static bool text_is(const cJSON *o, const char *key, const char *value)
+{
+    return strcmp(json_string(o, key), value) == 0;
+}
+
+/* One edge per parent, the longer of two. */
+static void edge_add(struct import_node *node, size_t parent, int64_t gap_ns)
+{
+    for (uint32_t i = 0; i < node->n_parents; i++) {
+        struct import_edge *edge = &node->parents[i];
+        if (edge->parent == parent) {
+            edge->gap_ns = gap_ns > edge->gap_ns ? gap_ns : edge->gap_ns;
+            return;
+        }
+    }
+    node->parents = xgrow(node->parents, node->n_parents, sizeof *node->parents);
+    node->parents[node->n_parents++] = (struct import_edge){parent, gap_ns};
+}
+
+/* ---- weka ---- */
+
+/* A request that later ones of its agent may wait for. */
+struct sent {
+    size_t row;
+    int64_t end_ns;
+    bool end_known; /* else it is when the request was sent */
+    bool continued; /* it has a next turn */
+};
+
+/* A subagent that its parent's next request may wait for. */
+struct child {
+    size_t first, n; /* rows */
+    struct sent last;
+    bool waited; /* its parent has sent its next request */
+};
+
+/* The requests of one agent, in their order. */
+struct stream {
+    struct sent *v;         /* owned */
+    struct child *children; /* owned */
+    size_t n, n_children;
+};
+
+/* A session while it is read. */
+struct weka {
+    struct import *im;
+    const struct import_place *p;
+    const char *model;
+    uint32_t job;
+    uint64_t scope;
+    int64_t begin_ns;
+    bool relative; /* times of nested requests count from their subagent's */
+};
+
+static int64_t seconds_of(const struct weka *w, const cJSON *o, const char *key)
+{
+    return units_ns_from_s(import_number(import_get(o, key), key, 0.0, IMPORT_MAX_S, w->p));
+}
+
+static size_t same_blocks(const struct import *im, const struct import_row *a,
+                          const struct import_row *b)
+{
+    size_t same = 0;
+    while (same < a->n_blocks && same < b->n_blocks &&
+           im->blocks[a->block + same] == im->blocks[b->block + same]) {
+        same++;
+    }
+    return same;
+}
+
+/* The request whose next turn this is. Of those that had ended and are not continued yet, it is the
+ * one whose prompt this one repeats furthest; without blocks it is the last one. */
+static struct sent *continues(const struct weka *w, struct stream *s, const struct import_row *r)
+{
+    struct sent *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        struct sent *x = &s->v[i];
+        if (x->continued || x->end_ns > r->start_ns) {
+            continue;
+        }
+        size_t same = same_blocks(w->im, &w->im->rows[x->row], r);
+        bool further = best == NULL || same > most || (same == most && x->end_ns >= best->end_ns);
+        if (further && (same > 0 || r->n_blocks == 0)) {
+            best = x;
+            most = same;
+        }
+    }
+    return best;
+}
+
+/* The last request that had ended by then, or NULL. */
+static const struct sent *last_before(const struct stream *s, int64_t ns)
+{
+    const struct sent *last = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct sent *x = &s->v[i];
+        last = x->end_ns <= ns && (last == NULL || x->end_ns >= last->end_ns) ? x : last;
+    }
+    return last;
+}
+
+static void in_background(struct import *im, const struct child *c)
+{
+    for (size_t row = c->first; row < c->first + c->n; row++) {
+        im->nodes[row].background = true;
+        im->rows[row].cls = REQUEST_CLASS_PROACTIVE;
+    }
+}
+
+/* Waits for the subagents that had ended. Those that still ran are in the background: their parent
+ * did not wait. Returns the later of the ends and `end_ns`. */
+static int64_t join(const struct weka *w, struct stream *s, struct import_node *node,
+                    int64_t start_ns, int64_t end_ns)
+{
+    for (size_t i = 0; i < s->n_children; i++) {
+        struct child *c = &s->children[i];
+        if (!c->waited && c->last.end_ns > start_ns) {
+            in_background(w->im, c);
+        } else if (!c->waited) {
+            edge_add(node, c->last.row, 0);
+            end_ns = c->last.end_ns > end_ns ? c->last.end_ns : end_ns;
+        }
+        c->waited = true;
+    }
+    return end_ns;
+}
+
+static void request_read(struct weka *w, const cJSON *o, int64_t base_ns, struct stream *s,
+                         const struct sent *origin)
+{
+    struct import *im = w->im;
+    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)w->p->number};
+    struct import_node node = {
+        .before = IMPORT_NONE, .source = IMPORT_NONE, .scope = w->scope, .job = w->job};
+    r.start_ns = w->begin_ns + base_ns + seconds_of(w, o, "t");
+    r.input = import_tokens(import_get(o, "in"), "in", 0.0, w->p);
+    r.input += r.input == 0;
+    r.output = import_tokens(import_get(o, "out"), "out", 0.0, w->p);
+    import_blocks(im, import_get(o, "hash_ids"), &r);
+    bool known = cJSON_IsNumber(import_get(o, "api_time"));
+    int64_t end_ns = r.start_ns + (known ? seconds_of(w, o, "api_time") : 0);
+    w->model = w->model == NULL ? json_string(o, "model") : w->model;
+    im->lost.other_model += !text_is(o, "model", w->model);
+    struct sent *before = continues(w, s, &r);
+    const struct sent *parent = before != NULL ? before : last_before(s, r.start_ns);
+    im->lost.overlapping += before == NULL && s->n > 0;
+    parent = parent == NULL ? origin : parent;
+    if (before != NULL) {
+        before->continued = true;
+        node.before = before->row;
+    } else if (parent != NULL) {
+        edge_add(&node, parent->row, 0);
+    }
+    int64_t from_ns = parent != NULL ? parent->end_ns : r.start_ns;
+    im->lost.gaps_from_arrivals += parent != NULL && !parent->end_known;
+    node.gap_ns = r.start_ns - join(w, s, &node, r.start_ns, from_ns);
+    struct sent sent = {im->n, end_ns, known, false};
+    s->v = xgrow(s->v, s->n, sizeof *s->v);
+    s->v[s->n++] = sent;
+    import_add_node(im, &r, &node);
+}
+
+/* Returns the request that ended last; its row is IMPORT_NONE where there is none. */
+static struct sent stream_read(struct weka *w, const cJSON *requests, int64_t base_ns,
+                               const struct sent *origin, int depth)
+{
+    struct stream s = {0};
+    const cJSON *o;
+    cJSON_ArrayForEach(o, requests)
+    {
+        if (w->p->e->n > 0 || depth > 16) {
+            break;
+        }
+        if (!text_is(o, "type", "subagent")) {
+            request_read(w, o, base_ns, &s, origin);
+            continue;
+        }
+        int64_t t_ns = base_ns + seconds_of(w, o, "t");
+        const struct sent *spawn = last_before(&s, w->begin_ns + t_ns);
+        struct sent from = spawn != NULL ? *spawn : origin != NULL ? *origin : (struct sent){0};
+        struct child c = {.first = w->im->n};
+        c.last = stream_read(w, import_get(o, "requests"), w->relative ? t_ns : base_ns,
+                             spawn != NULL || origin != NULL ? &from : NULL, depth + 1);
+        c.n = w->im->n - c.first;
+        c.waited = c.n == 0 || text_is(o, "status", "async_launched");
+        if (c.n > 0 && c.waited) {
+            in_background(w->im, &c);
+        }
+        s.children = xgrow(s.children, s.n_children, sizeof *s.children);
+        s.children[s.n_children++] = c;
+    }
+    const struct sent *last = last_before(&s, INT64_MAX);
+    struct sent result = last != NULL ? *last : (struct sent){.row = IMPORT_NONE};
+    for (size_t i = 0; i < s.n_children; i++) { /* those that nobody after them waits for */
+        const struct child *c = &s.children[i];
+        result = !c->waited && c->last.end_ns > result.end_ns ? c->last : result;
+    }
+    free(s.v);
+    free(s.children);
+    return result;
+}
+
+/* Whether a nested request comes before its subagent: then nested times count from there. */
+static bool times_are_relative(const cJSON *requests)
+{
+    const cJSON *o;
+    const cJSON *inner;
+    cJSON_ArrayForEach(o, requests)
+    {
+        cJSON_ArrayForEach(inner, import_get(o, "requests"))
+        {
+            if (json_number(inner, "t") < json_number(o, "t")) {
+                return true;
+            }
+        }
+        if (times_are_relative(import_get(o, "requests"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void weka_session(struct import *im, const cJSON *o, const struct import_place *p)
+{
+    uint32_t job = im->n > 0 ? im->nodes[im->n - 1].job + 1 : 0;
+    bool local = !text_is(o, "hash_id_scope", "global");
+    size_t first = im->n;
+    struct weka w = {im, p, NULL, job, local ? job + 1u : 0, 0, false};
+    double rate = im->options->rate_per_min;
+    if (job > 0 && !(rate > 0.0)) {
+        (void)err_add(p->e,
+                      "%s: several sessions need --rate-per-min: nothing says when each began",
+                      p->path);
+        return;
+    }
+    if (rate > 0.0) { /* each begins some time after the one before it */
+        struct rng r;
+        rng_init(&r, rng_key(im->options->seed, RNG_ARRIVAL_REACTIVE, job, 0));
+        im->clock_s += rng_exponential(&r, 60.0 / rate);
+        w.begin_ns = units_ns_from_s(im->clock_s);
+        im->lost.no_times = true;
+    }
+    uint64_t block = import_tokens(import_get(o, "block_size"), "block_size", 1.0, p);
+    if (im->block_tokens > 0 && im->block_tokens != block) {
+        import_refuse(p, "block_size", "must be that of the sessions before");
+    }
+    im->block_tokens = (uint32_t)block;
+    w.relative = times_are_relative(import_get(o, "requests"));
+    (void)stream_read(&w, import_get(o, "requests"), 0, NULL, 0);
+    if (im->n == first && p->e->n == 0) {
+        import_refuse(p, "requests", "must have a request");
+    }
+    if (local) {
+        import_sources(im, first);
+        im->n_blocks = 0; /* nobody else may share them */
+        for (size_t i = first; i < im->n; i++) {
+            im->rows[i].n_blocks = 0;
+        }
+    }
+}
+
+void import_weka(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    import_values(im, in, path, weka_session, e);
+    if (e->n == 0 && im->n_blocks > 0) {
+        import_sources(im, 0);
+    }
+}
+
+/* ---- agentic mooncake ---- */
+
+static double ms_of(const cJSON *o, const char *key, const struct import_place *p)
+{
+    return import_number(import_get(o, key), key, 0.0, IMPORT_MAX_S * 1e3, p);
+}
+
+/* Names of requests and sessions belong to their play. */
+static uint64_t name_key(const cJSON *o, const cJSON *play, const char *key)
+{
+    return rng_mix64(import_key(json_string(play, "play_id"))) ^ import_key(json_string(o, key));
+}
+
+static uint32_t job_of(struct import *im, const cJSON *o)
+{
+    size_t *at = import_map_at(&im->names, rng_mix64(import_key(json_string(o, "play_id"))));
+    if (*at == IMPORT_NONE) {
+        import_map_put(&im->names, rng_mix64(import_key(json_string(o, "play_id"))), im->n_jobs++);
+        at = import_map_at(&im->names, rng_mix64(import_key(json_string(o, "play_id"))));
+    }
+    return (uint32_t)*at;
+}
+
+/* What a request waits for: ends of others, or with `dispatch` the same that the other waits for.
+ */
+static void dependencies_read(struct import *im, const cJSON *o, struct import_node *node,
+                              struct import_row *r, const struct import_place *p)
+{
+    const cJSON *d;
+    cJSON_ArrayForEach(d, import_get(o, "dependencies"))
+    {
+        size_t parent = *import_map_at(&im->names, name_key(d, o, "request_id"));
+        int64_t delay_ns = units_ns_from_ms(ms_of(d, "delay_ms", p));
+        if (parent == IMPORT_NONE) {
+            import_refuse(p, "dependencies.request_id", "must be a request above");
+            return;
+        }
+        if (!text_is(d, "trigger", "dispatch")) {
+            edge_add(node, parent, delay_ns);
+            continue;
+        }
+        const struct import_node *other = &im->nodes[parent];
+        delay_ns += other->gap_ns;
+        if (other->before != IMPORT_NONE) {
+            edge_add(node, other->before, delay_ns);
+        }
+        for (uint32_t k = 0; k < other->n_parents; k++) {
+            edge_add(node, other->parents[k].parent, other->parents[k].gap_ns + delay_ns);
+        }
+        if (other->before == IMPORT_NONE && other->n_parents == 0) {
+            r->start_ns = im->rows[parent].start_ns + delay_ns - other->gap_ns;
+        }
+    }
+}
+
+/* The last request of its session is the turn before, where the request waits for it, and for no
+ * other less long. Gaps of parents count from the shortest. */
+static void turn_find(struct import *im, struct import_node *node, uint64_t session)
+{
+    size_t last = *import_map_at(&im->names, session);
+    int64_t least_ns = INT64_MAX;
+    uint32_t at = UINT32_MAX;
+    for (uint32_t k = 0; k < node->n_parents; k++) {
+        least_ns = node->parents[k].gap_ns < least_ns ? node->parents[k].gap_ns : least_ns;
+        at = node->parents[k].parent == last ? k : at;
+    }
+    node->gap_ns = node->n_parents > 0 ? least_ns : 0;
+    for (uint32_t k = 0; k < node->n_parents; k++) {
+        node->parents[k].gap_ns -= least_ns;
+    }
+    if (at != UINT32_MAX && node->parents[at].gap_ns == 0) {
+        node->before = last;
+        node->parents[at] = node->parents[--node->n_parents];
+    }
+}
+
+static void agentic_line(struct import *im, const cJSON *o, const struct import_place *p)
+{
+    if (import_get(o, "schema") != NULL) {
+        im->block_tokens = (uint32_t)import_tokens(import_get(o, "block_size"), "block_size", 1, p);
+        if (json_number(o, "version") != 2.0) {
+            import_refuse(p, "version", "must be 2");
+        }
+        return;
+    }
+    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
+    struct import_node node = {.before = IMPORT_NONE, .source = IMPORT_NONE};
+    const cJSON *in = import_get(o, "input_length");
+    const cJSON *out = import_get(o, "output_length");
+    in = in != NULL ? in : import_get(o, "input_tokens");
+    out = out != NULL ? out : import_get(o, "output_tokens");
+    r.start_ns = units_ns_from_ms(ms_of(o, "not_before_ms", p));
+    r.input = import_tokens(in, "input_length", 1.0, p);
+    r.output = import_tokens(out, "output_length", 0.0, p);
+    import_blocks(im, import_get(o, "hash_ids"), &r);
+    node.job = job_of(im, o);
+    node.scope = node.job + 1u;
+    const cJSON *priority = import_get(o, "priority");
+    node.priority =
+        priority == NULL ? 0 : (int32_t)import_number(priority, "priority", -1e6, 1e6, p);
+    dependencies_read(im, o, &node, &r, p);
+    uint64_t session = rng_mix64(name_key(o, o, "session_id")); /* no request has this key */
+    turn_find(im, &node, session);
+    bool waits = node.before != IMPORT_NONE || node.n_parents > 0;
+    im->lost.not_before += waits && r.start_ns > 0;
+    for (uint32_t k = 0; k < node.n_parents; k++) { /* a beginning is nobody's who comes later */
+        int64_t at_ns = im->rows[node.parents[k].parent].start_ns;
+        r.start_ns = at_ns > r.start_ns ? at_ns : r.start_ns;
+    }
+    int64_t turn_ns = node.before != IMPORT_NONE ? im->rows[node.before].start_ns : 0;
+    r.start_ns = turn_ns > r.start_ns ? turn_ns : r.start_ns;
+    if (im->models == NULL) {
+        im->models = xstrdup(json_string(o, "model"));
+    }
+    im->lost.other_model += !text_is(o, "model", im->models);
+    import_map_put(&im->names, name_key(o, o, "request_id"), im->n);
+    import_map_put(&im->names, session, im->n);
+    import_add_node(im, &r, &node);
+}
+
+void import_agentic_mooncake(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    import_values(im, in, path, agentic_line, e);
+    if (e->n == 0) {
+        import_sources(im, 0);
+    }
+    import_map_fini(&im->names);
+    free(im->models);
+    im->models = NULL;
+}
