@@ -2,9 +2,9 @@
  *
  * The queue holds what a policy can see. Between two of its events only kernels end, and nobody but
  * their launch takes notice: advance() moves all running launches over these boundaries and stops
- * before the first that ends its launch or must yield. One launch alone at full speed jumps in
- * closed form. `sim.collapse=false` makes every boundary an instant of the run instead, with the
- * same results.
+ * before the first that ends its launch or must yield. One launch alone at full speed is left where
+ * it is until somebody takes notice, and then jumps in closed form. `sim.collapse=false` makes
+ * every boundary an instant of the run instead, with the same results.
  *
  * DDR as a fluid resource: progress of a job = compute share * speed * min(1, bandwidth share /
  * demand). Capacity of several jobs is kappa * peak, but never below what one of them takes alone:
@@ -297,15 +297,14 @@ static bool step(struct engine *e, int64_t at_ns)
     return true;
 }
 
-/* A launch alone at full speed: its kernels end after whole numbers of ns. Where the last one ends
- * before that instant, the launch is at its end then. */
+/* Moves a launch that is alone at full speed over what ends before that instant. Its kernels end
+ * after whole numbers of ns. */
 static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct job *j = &v->job;
     SIM_ASSERT(j->rate == 1.0 && j->speed == 1.0 && j->end_ns < before_ns && e->n_jobs == 1);
     int64_t from_ns = j->end_ns + v->compute_ns;
-    bool passes = from_ns < before_ns && kernel_unnoticed(e, v);
-    if (vexec_pass_alone(e, v, before_ns) || (!passes && step(e, j->end_ns))) {
+    if (vexec_pass_alone(e, v, before_ns) || (from_ns >= before_ns && step(e, j->end_ns))) {
         return;
     }
     ddr_report(e, 1, j->end_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
@@ -323,6 +322,26 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     e->ddr_since_ns = until_ns;
     vexec_kernel_begin(e, v);
     settle(e);
+}
+
+/* Its end is known, and nobody asks where it is before. */
+static void leave_behind(struct engine *e, struct vexec *v)
+{
+    e->behind = v;
+    v->behind_end_ns = v->job.end_ns;
+    v->job.end_ns += v->compute_ns + vexec_rest_ns(v);
+}
+
+void advance_behind(struct engine *e)
+{
+    struct vexec *v = e->behind;
+    int64_t now_ns = e->now_ns;
+    e->behind = NULL;
+    v->job.end_ns = v->behind_end_ns;
+    while (v->job.end_ns <= now_ns && v->op < v->l->pub.op_end) {
+        jump(e, v, now_ns + 1);
+    }
+    e->now_ns = now_ns;
 }
 
 /* ---- two launches ---- */
@@ -402,10 +421,11 @@ void advance(struct engine *e, int64_t before_ns)
 {
     SIM_ASSERT(!e->ddr_dirty);
     const struct job *first;
-    while (e->may_advance && (first = advance_first(e)) != NULL && first->end_ns < before_ns) {
+    while (e->may_advance && e->behind == NULL && (first = advance_first(e)) != NULL &&
+           first->end_ns < before_ns) {
         bool alone = e->n_jobs == 1 && e->may_jump && first->exec != NULL && first->rate == 1.0;
-        if (alone && unnoticed(e, first)) {
-            jump(e, first->exec, before_ns);
+        if (alone && kernel_unnoticed(e, first->exec)) {
+            leave_behind(e, first->exec);
         } else if (e->n_jobs == 2 && is_plain(e, e->jobs[0]) && is_plain(e, e->jobs[1])) {
             step_pair(e, before_ns);
             break;

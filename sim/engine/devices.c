@@ -13,6 +13,7 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
         share = d->desc->shared_efficiency_frac / (double)d->n_running;
     }
     bool any = false; /* of them uses the DDR: else no interval ends, for whoever does */
+    advance_notice(e);
     for (uint32_t i = 0; i < d->n_running; i++) {
         SIM_ASSERT(share > 0.0 && share <= 1.0);
         d->running[i]->job.share_frac = share;
@@ -236,6 +237,7 @@ void device_event(struct engine *e, struct vexec *v)
 void device_kernel_ended(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_RUNNING);
+    advance_notice(e);
     if (!vexec_kernel_ends(e, v)) {
         return;
     }

@@ -67,7 +67,8 @@ struct vexec {
     int64_t solo_ns;    /* of completed kernels */
     double slowed_ns;   /* of them, by power limits */
     int64_t lost_ns;
-    int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
+    int64_t skip_ns;       /* of the first kernel: done by a launch that was suspended */
+    int64_t behind_end_ns; /* of its work in progress, while it is e->behind */
     bool breaks_off; /* when ENDING: in a kernel, for which the device draws until it is free */
     struct job job;
 };
@@ -196,6 +197,7 @@ struct engine {
     struct vexec *fresh; /* a launch of a steady pass that was submitted in this round, or NULL */
     struct job *jobs[ENGINE_MAX_JOBS]; /* active ones, in order of joining */
     uint32_t n_jobs;
+    struct vexec *behind; /* runs alone and is further than its fields say (advance.c); or NULL */
     double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
     int64_t ddr_since_ns;
     bool ddr_dirty;     /* rates must be settled before time moves */
@@ -353,6 +355,7 @@ static inline bool vexec_at_last(const struct vexec *v)
 bool vexec_kernel_ends(struct engine *e, struct vexec *v);
 /* Moves the position over kernels that end within left_ns from the begin of the present one, alone
  * at full speed. Books them; returns how long they took. O(ops of a layer). */
+int64_t vexec_rest_ns(const struct vexec *v); /* all kernels after the present one, alone */
 int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns);
 /* A launch of a whole pass that has just begun, alone at full speed: puts it at its end and moves
  * time there, if that is before the given instant. O(1). */
@@ -408,6 +411,15 @@ void advance_init(struct engine *e);
 /* Moves kernels over their boundaries, as far as only their launches take notice and they come
  * before that instant. Time moves to the last one. */
 void advance(struct engine *e, int64_t before_ns);
+/* Brings e->behind, which is not NULL, up to the present instant. */
+void advance_behind(struct engine *e);
+static inline void advance_notice(struct engine *e)
+{
+    if (e->behind != NULL) {
+        advance_behind(e);
+    }
+}
+
 /* The job that ends first, by the order of events at one instant; NULL: there is none. O(jobs). */
 struct job *advance_first(const struct engine *e);
 void ddr_join(struct engine *e, struct job *j);
@@ -418,6 +430,7 @@ void ddr_report_all(struct engine *e); /* at the end of a run */
 /* Closes the current interval and marks rates for settling. */
 static inline void ddr_touch(struct engine *e)
 {
+    advance_notice(e);
     if (e->now_ns > e->ddr_since_ns) {
         ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
         e->ddr_since_ns = e->now_ns;

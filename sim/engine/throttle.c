@@ -91,8 +91,8 @@ void throttle_follow(struct engine *e)
     double speed = speed_for(s, fixed, above, allowed);
     SIM_ASSERT(speed >= s->min_speed && speed <= 1.0);
     if (speed != t->speed) {
-        t->speed = speed;
         ddr_touch(e);
+        t->speed = speed;
         CORE_OBSERVE(&e->core, speed, e->now_ns, speed);
     }
     for (uint8_t d = 0; d < m->n_devices; d++) {

@@ -178,14 +178,13 @@ static void book_ops(struct engine *e, struct vexec *v, uint32_t from, uint32_t 
     }
 }
 
-/* How long all kernels take from the present one on. */
-static int64_t remaining_ns(const struct vexec *v)
+int64_t vexec_rest_ns(const struct vexec *v)
 {
     const struct launch *l = &v->l->pub;
     const struct pass *p = l->pass;
     uint32_t after = l->op_end - v->op - 1;
     const struct kernel_run *r = v->kernels;
-    int64_t ns = (int64_t)(r->n - 1 - v->k) * r->full.t_ns + r->last.t_ns;
+    int64_t ns = v->k + 1 < r->n ? (int64_t)(r->n - 2 - v->k) * r->full.t_ns + r->last.t_ns : 0;
     if (after > 0 && l->op_end == p->n_ops && p->shape.logit_rows > 0) {
         ns += kernel_run_total_ns(&v->run[OP_HEAD]);
         after--;
@@ -219,7 +218,7 @@ int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns)
     struct place at = {v->op, v->k, 0};
     const struct kernel_run *r = v->kernels;
     SIM_ASSERT(v->op <= last && left_ns >= 0);
-    int64_t all_ns = remaining_ns(v);
+    int64_t all_ns = vexec_kernel(r, v->k)->t_ns + vexec_rest_ns(v);
     if (all_ns <= left_ns) {
         book_remaining(e, v);
         return all_ns;
