@@ -11,11 +11,41 @@
  * kappa is the efficiency of several masters together, so a single one is not slowed by it. */
 #include <string.h>
 
+#include "sim/engine/advance.h"
 #include "sim/engine/consistent.h"
+#include "sim/engine/vexec.h"
+
+/* Intervals of the DDR that are to be reported (advance.c). */
+#define DDR_INTERVAL_BITS 8
+struct ddr_interval {
+    int64_t ns;
+    double demand, share;
+    uint64_t count; /* so many of this length */
+};
+
+/* Rates of flows that share the DDR. */
+struct ddr_rates {
+    double demand, share; /* sums */
+    double of_capacity;   /* the share, to be audited; 0: there is no capacity */
+    double rate[ENGINE_MAX_JOBS];
+};
+
+#define DDR_PAIR_BITS 8
+struct ddr_pair {
+    uint64_t of[2];   /* the demand of each, as bits */
+    uint64_t devices; /* of both, plus 1: 0 of none */
+    struct ddr_rates rates;
+};
+
+struct ddr_memory {
+    struct ddr_interval intervals[1u << DDR_INTERVAL_BITS];
+    struct ddr_pair pairs[1u << DDR_PAIR_BITS];
+};
 
 void advance_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
+    e->ddr = arena_alloc(&e->core.arena, sizeof *e->ddr);
     e->ddr_unlimited = s->contention->unlimited;
     e->may_advance = s->collapse;
     e->may_jump = s->collapse;
@@ -50,7 +80,7 @@ void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, dou
     uint64_t bits;
     memcpy(&bits, &demand, sizeof bits);
     uint64_t h = (bits ^ (uint64_t)ns * 0x9e3779b97f4a7c15u) * 0x9e3779b97f4a7c15u;
-    struct ddr_interval *i = &e->intervals[h >> (64 - DDR_INTERVAL_BITS)];
+    struct ddr_interval *i = &e->ddr->intervals[h >> (64 - DDR_INTERVAL_BITS)];
     if (i->ns == ns && i->demand == demand && i->share == share) {
         i->count += count;
         return;
@@ -62,8 +92,8 @@ void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, dou
 void ddr_report_all(struct engine *e)
 {
     for (uint32_t i = 0; i < 1u << DDR_INTERVAL_BITS; i++) {
-        report(e, &e->intervals[i]);
-        e->intervals[i].count = 0;
+        report(e, &e->ddr->intervals[i]);
+        e->ddr->intervals[i].count = 0;
     }
 }
 
@@ -177,7 +207,7 @@ static inline const struct ddr_rates *shares_of_pair(struct engine *e, const dou
     uint64_t bits[2];
     memcpy(bits, demand, sizeof bits);
     uint64_t h = (bits[0] ^ bits[1] * 3) * 0x9e3779b97f4a7c15u;
-    struct ddr_pair *p = &e->pairs[h >> (64 - DDR_PAIR_BITS)];
+    struct ddr_pair *p = &e->ddr->pairs[h >> (64 - DDR_PAIR_BITS)];
     uint64_t devices = ((uint64_t)e->jobs[0]->device << 8 | e->jobs[1]->device) + 1;
     if (p->of[0] != bits[0] || p->of[1] != bits[1] || p->devices != devices) {
         share_out(e, demand, &p->rates);

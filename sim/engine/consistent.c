@@ -1,4 +1,6 @@
 #include "sim/engine/consistent.h"
+#include "sim/engine/power.h"
+#include "sim/engine/vexec.h"
 
 bool vexec_may_become(enum vexec_phase from, enum vexec_phase to)
 {

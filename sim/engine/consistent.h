@@ -1,4 +1,4 @@
-/* What must hold of the machine when an instant is over: rates are settled, nobody is in the middle
+/* Invariants of the machine when an instant is over: rates are settled, nobody is in the middle
  * of anything. Walks everything, the events in the queue too; called under SIM_ASSERT only. It
  * names the clause that is broken and ends the process. */
 #pragma once

@@ -4,12 +4,22 @@
 #include <string.h>
 
 #include "sim/base/rng.h"
-#include "sim/engine/engine.h"
+#include "sim/engine/advance.h"
+#include "sim/engine/costs.h"
+#include "sim/engine/vexec.h"
+
+#define COST_BITS 10
+struct cost_cache {
+    struct costs entries[1u << COST_BITS], unkept;
+    bool second[1u << (COST_BITS - 1)];          /* of the two at a place, used last */
+    bool keeps;                                  /* the model's times are known again */
+    uint32_t context_limit[MACHINE_MAX_DEVICES]; /* beyond which they are others */
+};
 
 void costs_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
-    struct cost_cache *c = &e->costs;
+    struct cost_cache *c = e->costs = arena_alloc(&e->core.arena, sizeof *e->costs);
     c->keeps = s->truth->ops->context_limit != NULL && s->truth_sigma <= 0.0;
     for (uint8_t d = 0; c->keeps && d < s->machine->n_devices; d++) {
         c->context_limit[d] = s->truth->ops->context_limit(s->truth, d);
@@ -177,9 +187,9 @@ static void report(struct engine *e, struct costs *p)
 void costs_report(struct engine *e)
 {
     for (uint32_t i = 0; i < 1u << COST_BITS; i++) {
-        report(e, &e->costs.entries[i]);
+        report(e, &e->costs->entries[i]);
     }
-    report(e, &e->costs.unkept);
+    report(e, &e->costs->unkept);
 }
 
 /* Makes room for costs of another key. */
@@ -210,7 +220,7 @@ static inline bool same_key(const struct costs *p, const uint64_t key[4])
 /* Where costs of the launch's kernels of so many rows are, or belong. Until the next call. */
 static struct costs *find(struct engine *e, const struct launch *l, uint32_t rows)
 {
-    struct cost_cache *cache = &e->costs;
+    struct cost_cache *cache = e->costs;
     const struct work_shape *w = &l->pass->shape;
     SIM_ASSERT(rows > 0 && rows <= w->rows);
     /* With noise, or of a model that vouches for nothing, every cost is new: one place is enough.

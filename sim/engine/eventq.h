@@ -5,7 +5,7 @@
  * on insertion history. Handles are slot numbers, reused after pop or cancel; using a dead one is a
  * bug of the caller. Every operation is O(log n), and a few instructions on events that come soon:
  * most are ends of host work, which come and go while arrivals and timers wait.
- * Memory doubles and never shrinks. The heap array holds keys beside slot numbers, so a sift
+ * Memory doubles and never shrinks. The heap array holds keys with slot numbers, so a sift
  * touches one array (anchors: 16 to 77 ns at our sizes).
  */
 #pragma once
@@ -49,7 +49,7 @@ void eventq_fini(struct eventq *q);
 void eventq_grow(struct eventq *q);
 void eventq_heap_push(struct eventq *q, struct eventq_node node);
 void eventq_heap_remove(struct eventq *q, uint32_t i);
-/* Of a full near array: its latest event goes to the heap, or the node itself. */
+/* Moves the latest event of a full near array to the heap, or the node itself. */
 void eventq_spill(struct eventq *q, struct eventq_node node);
 
 /* For assertions: events are in order, every handle leads to its event and every slot is taken or

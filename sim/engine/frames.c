@@ -2,7 +2,11 @@
  * (GPUs switch contexts between kernels), runs on the device alone with its DDR traffic among the
  * others', and the launch it interrupted goes on at its next kernel. A frame that is not done when
  * the next one is due makes that one missed: the display shows the old picture once more. */
+#include "sim/engine/advance.h"
 #include "sim/engine/consistent.h"
+#include "sim/engine/devices.h"
+#include "sim/engine/power.h"
+#include "sim/engine/vexec.h"
 
 /* From the number, so that a period that is no whole number of ns does not drift. */
 static int64_t due_ns(const struct engine *e, uint64_t number)

@@ -1,5 +1,5 @@
 /* Power domains and the exact integral of their watts. */
-#include "sim/engine/engine.h"
+#include "sim/engine/power.h"
 
 void power_init(struct engine *e)
 {

@@ -5,7 +5,20 @@
  * reported, without events and without asking the policy. The iteration in which something happens
  * begins and ends the ordinary way; one in which a request ends is the last of its run. Of the
  * kernels only attention differs from one iteration to the next, by its longer sequences. */
-#include "sim/engine/engine.h"
+#include "sim/engine/advance.h"
+#include "sim/engine/costs.h"
+#include "sim/engine/devices.h"
+#include "sim/engine/power.h"
+#include "sim/engine/vexec.h"
+
+#define REPEAT_MAX 512
+
+struct repeat {
+    bool allowed;                /* nobody watches every iteration */
+    int64_t solo_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
+    int64_t gap_ns[REPEAT_MAX];
+    struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
+};
 
 static bool watched_closely(const struct sim_setup *s)
 {
@@ -24,9 +37,10 @@ static bool watched_closely(const struct sim_setup *s)
 void repeat_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
-    e->repeat.allowed = e->may_jump && !watched_closely(s) && s->truth_sigma <= 0.0 &&
-                        s->throttle.limit_watts <= 0.0;
-    e->power.may_defer = e->repeat.allowed && !e->power.host_draws;
+    e->repeat = arena_alloc(&e->core.arena, sizeof *e->repeat);
+    e->repeat->allowed = e->may_jump && !watched_closely(s) && s->truth_sigma <= 0.0 &&
+                         s->throttle.limit_watts <= 0.0;
+    e->power.may_defer = e->repeat->allowed && !e->power.host_draws;
 }
 
 /* Iterations up to one in which a request ends, as far as free blocks reach. */
@@ -72,7 +86,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
         const struct vdevice *d = &e->devices[i];
         alone = alone && d->n_running + d->n_queued == (i == v->job.device);
     }
-    return e->repeat.allowed && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
+    return e->repeat->allowed && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
            vexec_whole_pass(v) && p->pub.shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
            p->formed_ns == e->now_ns && e->core.result->events == p->formed_events &&
            !l->stop_requested && v->l->pin == NULL;
@@ -121,10 +135,10 @@ __attribute__((noinline)) static uint32_t price_ahead(struct engine *e, const st
                                                       struct costs *p, uint32_t n, uint32_t most,
                                                       int64_t time_ns)
 {
-    uint32_t more = about(time_ns, e->repeat.gap_ns[n - 1], most - n);
+    uint32_t more = about(time_ns, e->repeat->gap_ns[n - 1], most - n);
     struct work_shape then = v->l->pub.pass->shape;
     grow(&then, n);
-    costs_attention_ahead(e, &v->l->pub, &then, p, more, &e->repeat.attention[n]);
+    costs_attention_ahead(e, &v->l->pub, &then, p, more, &e->repeat->attention[n]);
     return more;
 }
 
@@ -133,7 +147,7 @@ __attribute__((noinline)) static uint32_t price_ahead(struct engine *e, const st
 static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *p, uint32_t most,
                                int64_t before_ns, int64_t around_ns, bool *last)
 {
-    struct repeat *rep = &e->repeat;
+    struct repeat *rep = e->repeat;
     const struct kernel_cost *a = rep->attention;
     struct kernel_run *run = &p->run[costs_attention_op(v->l->pub.pass)];
     const bool outside = run->outside;
@@ -199,10 +213,10 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .lead_ns = v->begin_ns - e->now_ns,
                               .sample_ns = c->setup->machine->sample_ns_per_token *
                                            (int64_t)l->pub.pass->shape.logit_rows,
-                              .solo_ns = e->repeat.solo_ns,
-                              .gap_ns = e->repeat.gap_ns,
+                              .solo_ns = e->repeat->solo_ns,
+                              .gap_ns = e->repeat->gap_ns,
                               .layers = c->setup->llm->n_layers,
-                              .attention = e->repeat.attention,
+                              .attention = e->repeat->attention,
                               .device_watts = 0.0,
                               .host_watts = 0.0,
                               .tail_watts = 0.0};

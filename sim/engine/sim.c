@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/engine/advance.h"
 #include "sim/engine/consistent.h"
-#include "sim/engine/engine.h"
+#include "sim/engine/costs.h"
+#include "sim/engine/devices.h"
+#include "sim/engine/power.h"
 
 /* Events of one instant before the run is called a livelock (a policy that does work of zero length
  * for ever). A thousand times more than any real instant has. */

@@ -9,7 +9,8 @@
  * it meets the limit are exact. Once there, P is held at the limit until less is asked for. */
 #include <math.h>
 
-#include "sim/engine/engine.h"
+#include "sim/engine/advance.h"
+#include "sim/engine/power.h"
 
 #define REACHED_FRAC 1e-9 /* the average counts as at its limit: rounding of the crossing time */
 

@@ -1,6 +1,8 @@
 /* The kernels of one launch: where it is among them, and moving it over them. A kernel moves its
  * bytes, and then computes: two pieces of work of one job. The second draws nothing. */
-#include "sim/engine/engine.h"
+#include "sim/engine/vexec.h"
+#include "sim/engine/advance.h"
+#include "sim/engine/costs.h"
 
 static void compute(struct engine *e, struct vexec *v)
 {

@@ -1,0 +1,56 @@
+/* Jobs that share the DDR, and moving them through time (advance.c). */
+#pragma once
+
+#include "sim/engine/engine.h"
+
+void advance_init(struct engine *e);
+/* Moves kernels over their boundaries, as far as only their launches take notice and they come
+ * before that instant. Time moves to the last one. */
+void advance(struct engine *e, int64_t before_ns);
+/* Brings e->behind, which is not NULL, up to the present instant. */
+void advance_behind(struct engine *e);
+static inline void advance_notice(struct engine *e)
+{
+    if (e->behind != NULL) {
+        advance_behind(e);
+    }
+}
+
+/* The job that ends first, by the order of events at one instant; NULL: there is none. O(jobs). */
+struct job *advance_first(const struct engine *e);
+void ddr_join(struct engine *e, struct job *j);
+void ddr_leave(struct engine *e, struct job *j);
+/* `count` intervals of that length, the last one ends now. */
+void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, double share);
+void ddr_report_all(struct engine *e); /* at the end of a run */
+/* Closes the current interval and marks rates for settling. */
+static inline void ddr_touch(struct engine *e)
+{
+    advance_notice(e);
+    if (e->now_ns > e->ddr_since_ns) {
+        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+        e->ddr_since_ns = e->now_ns;
+    }
+    e->ddr_dirty = true;
+}
+
+/* Recomputes all rates and ends; called before time moves. */
+void ddr_settle(struct engine *e);
+/* Sets the progress of a job's current piece of work. */
+void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
+void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s);
+/* Brings what is left of a job up to now, at the rate it has had. */
+static inline void job_progress(struct engine *e, struct job *j)
+{
+    double passed = (double)(e->now_ns - j->updated_ns);
+    SIM_REQUIRE(passed >= 0.0, "a job was brought to a later instant");
+    if (passed > 0.0) {
+        double done = passed * j->rate;
+        done = done < j->left_ns ? done : j->left_ns; /* its end was rounded up */
+        j->left_ns -= done;
+        if (j->speed != 1.0) {
+            j->slowed_ns += done * (1.0 / j->speed - 1.0);
+        }
+    }
+    j->updated_ns = e->now_ns;
+}

@@ -1,0 +1,56 @@
+/* Costs of kernels, remembered (costs.c). */
+#pragma once
+
+#include "sim/engine/engine.h"
+
+/* Costs of the kernels of similar passes. */
+struct costs {
+    uint64_t key[4];
+    bool known[OP_KIND_COUNT];
+    uint32_t generation; /* counts those that this place has had */
+    /* All kernels of a whole pass but those of attention. */
+    bool whole;                      /* they are known */
+    int64_t others_ns, layer_ns;     /* of the pass; of one layer */
+    uint64_t others, others_outside; /* kernels; those outside the model's envelope */
+    uint64_t passes;                 /* that ran alone, whose DDR bytes are not reported yet */
+    struct work_shape attention;     /* of the attention that is known: a key has one op with any */
+    struct kernel_known any_context; /* of that op */
+    struct kernel_run run[OP_KIND_COUNT];
+};
+
+void costs_init(struct engine *e);
+/* Fills the launch's kernel times and bytes. */
+void costs_fill(struct engine *e, struct vexec *v);
+/* Where the costs of a whole pass are kept, if they still are; else NULL. */
+static inline struct costs *costs_of_pass(const struct vexec *v)
+{
+    return v->costs != NULL && v->costs->generation == v->generation ? v->costs : NULL;
+}
+
+/* n whole passes ran alone: books their kernels but those of attention. */
+void costs_book(struct engine *e, struct costs *p, uint64_t n);
+/* Reports the DDR bytes that are not reported yet: at the end of a run. */
+void costs_report(struct engine *e);
+/* The op of a pass that has its attention. */
+static inline enum op_kind costs_attention_op(const struct pass *p)
+{
+    return p->fused_layers ? OP_LAYER : OP_MHA;
+}
+
+/* Fills the cost of attention in each of n iterations. The first has shape w. */
+void costs_attention_ahead(const struct engine *e, const struct launch *l,
+                           const struct work_shape *w, struct costs *p, uint32_t n,
+                           struct kernel_cost *out);
+static inline double costs_peak_bytes_per_ns(const struct engine *e)
+{
+    return e->core.setup->machine->ddr_peak_bytes_per_s * 1e-9;
+}
+
+/* A kernel's isolated traffic, as a share of what the DDR could move in its time. Returns `over` if
+ * that is more. The time was rounded to the nearest ns. */
+static inline double costs_over_capacity(double over, double peak_bytes_per_ns, int64_t t_ns,
+                                         double bytes)
+{
+    double most = peak_bytes_per_ns * ((double)t_ns + 0.5);
+    return bytes > over * most ? bytes / most : over;
+}

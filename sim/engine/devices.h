@@ -1,0 +1,32 @@
+/* Virtual devices (devices.c), and the graphics user that takes one (frames.c). */
+#pragma once
+
+#include "sim/engine/engine.h"
+
+extern const struct executor_ops engine_ops;
+/* The lead of a launch is over, or its forced end is due. */
+void device_event(struct engine *e, struct vexec *v);
+/* A kernel of it has ended. */
+void device_kernel_ended(struct engine *e, struct vexec *v);
+/* The launch's lead begins now, or its first kernel. */
+void device_begin(struct engine *e, struct vexec *v);
+/* A launch whose iterations ran starts over with the next one. */
+void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns);
+/* The launch leaves the device, as far as it has come. */
+void device_end(struct engine *e, struct vexec *v);
+/* Takes a launch that has ended off its device. The core is not notified. */
+void device_leave(struct engine *e, struct vexec *v);
+
+void frames_init(struct engine *e);
+/* The next frame is due; the one that runs is done. */
+void frames_due(struct engine *e);
+void frames_done(struct engine *e);
+/* True when a frame has the device; one that waits for it starts now. */
+bool frames_takes(struct engine *e, uint8_t device);
+static inline bool frames_take(struct engine *e, uint8_t device)
+{
+    return e->frames.phase != FRAMES_IDLE && frames_takes(e, device);
+}
+
+/* At a kernel boundary: true when a waiting frame takes the device and v is paused. */
+bool frames_pause(struct engine *e, struct vexec *v);

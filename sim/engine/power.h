@@ -1,0 +1,53 @@
+/* Power domains (power.c), and the limits of their power (throttle.c). */
+#pragma once
+
+#include "sim/engine/engine.h"
+
+void power_init(struct engine *e);
+void power_device(struct engine *e, uint8_t device);
+/* The last launch of the device has ended. See struct power. */
+void power_ended(struct engine *e, uint8_t device);
+/* It begins nothing else at that instant: time moves. */
+void power_ended_idles(struct engine *e);
+static inline void power_settle(struct engine *e)
+{
+    if (e->power.ended != POWER_NONE_ENDED) {
+        power_ended_idles(e);
+    }
+}
+
+/* A domain is in that state from now on. */
+void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts);
+void power_compiler(struct engine *e, bool on);
+void power_tail(struct engine *e, int delta);
+void power_finish(struct engine *e);
+/* Adds the energy of the iterations of r (repeat.c), and fills the watts of r. Observers see every
+ * change of the first iteration. Time moves to the end of the last one. */
+void power_repeat(struct engine *e, struct repeat_record *r);
+/* The phase of a device by what runs on it. */
+enum power_phase power_phase_of(const struct engine *e, uint8_t device);
+/* Watts of a device at full speed, by what runs on it. */
+double power_full_watts(const struct engine *e, uint8_t device);
+/* Sets its watts at the present speed. */
+void power_refresh(struct engine *e, uint8_t device);
+
+void throttle_init(struct engine *e);
+/* Part of what it draws above idle that something draws at the present speed. */
+double throttle_share(const struct engine *e);
+/* Watts at the present speed of something that draws full_watts at full speed. */
+static inline double throttle_watts(const struct engine *e, double idle_watts, double full_watts)
+{
+    double share = e->throttle.speed < 1.0 ? throttle_share(e) : 1.0;
+    return idle_watts + (full_watts - idle_watts) * share;
+}
+
+/* Called after every change of power. */
+void throttle_follow(struct engine *e);
+static inline void throttle_update(struct engine *e)
+{
+    if (e->core.setup->throttle.limit_watts > 0.0) {
+        throttle_follow(e);
+    }
+}
+
+void throttle_event(struct engine *e);

@@ -1,0 +1,96 @@
+/* The kernels of one launch (vexec.c). */
+#pragma once
+
+#include "sim/engine/engine.h"
+
+/* Kernels of op number `op` of the launch. */
+static inline const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
+{
+    return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
+}
+
+static inline const struct kernel_cost *vexec_kernel(const struct kernel_run *r, uint32_t k)
+{
+    return k + 1 == r->n ? &r->last : &r->full;
+}
+
+/* Its isolated demand while its bytes move, in bytes per second. */
+static inline double vexec_demand(const struct kernel_cost *c)
+{
+    return c->load_ns > 0 ? c->bytes / units_s_from_ns(c->load_ns) : 0.0;
+}
+
+/* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
+static inline void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r,
+                              uint32_t k, uint64_t c)
+{
+    struct sim_result *res = e->core.result;
+    v->solo_ns += (int64_t)c * vexec_kernel(r, k)->t_ns;
+    v->slowed_ns += v->job.slowed_ns;
+    v->job.slowed_ns = 0.0;
+    res->kernels += c;
+    if (r->outside) {
+        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += c;
+    }
+}
+
+void vexec_kernel_begin(struct engine *e, struct vexec *v);
+/* Notes in the pass how far the kernel in progress is. A launch that starts there continues it.
+ * Each launch books the isolated time that it spent. */
+void vexec_suspend(struct engine *e, struct vexec *v);
+void vexec_continue(struct vexec *v);
+/* Isolated time of the present kernel that an earlier launch has done. */
+static inline int64_t vexec_skip_ns(const struct vexec *v)
+{
+    return v->op == v->l->pub.op_begin && v->k == 0 ? v->skip_ns : 0;
+}
+
+/* Puts the position at kernel k of an op. */
+static inline void vexec_place(struct vexec *v, uint32_t op, uint32_t k)
+{
+    v->op = op;
+    v->k = k;
+    v->place = op % v->l->pub.pass->layer.n;
+    v->kernels = vexec_run(v, op);
+}
+
+/* One kernel forward. */
+static inline void vexec_next(struct vexec *v)
+{
+    const struct pass *p = v->l->pub.pass;
+    SIM_REQUIRE(v->op < v->l->pub.op_end, "launch %u is at its end", v->l->pub.id);
+    if (++v->k < v->kernels->n) {
+        return;
+    }
+    v->k = 0;
+    if (++v->op < v->l->pub.op_end) {
+        v->place = v->place + 1 < p->layer.n ? v->place + 1 : 0;
+        bool head = v->op + 1 == p->n_ops && p->shape.logit_rows > 0;
+        v->kernels = &v->run[head ? OP_HEAD : p->layer.kind[v->place]];
+    }
+}
+
+static inline bool vexec_whole_pass(const struct vexec *v)
+{
+    const struct launch *l = &v->l->pub;
+    return l->op_begin == 0 && l->op_end == l->pass->n_ops && l->rows == l->pass->shape.rows &&
+           l->pass->shape.logit_rows > 0;
+}
+
+/* Is the present kernel the last one of its launch, or are all done (vexec_jump)? */
+static inline bool vexec_at_last(const struct vexec *v)
+{
+    uint32_t end = v->l->pub.op_end;
+    return v->op == end || (v->op + 1 == end && v->k + 1 == v->kernels->n);
+}
+
+/* Ends the kernel's piece of work in progress. Returns false if the kernel now computes. Otherwise
+ * it has ended: it is booked and reported, and the position is after it. */
+bool vexec_kernel_ends(struct engine *e, struct vexec *v);
+/* Moves the position over kernels that end within left_ns from the begin of the present one, alone
+ * at full speed. Books them; returns how long they took. O(ops of a layer). */
+int64_t vexec_rest_ns(const struct vexec *v); /* all kernels after the present one, alone */
+int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns);
+/* A launch of a whole pass that has just begun, alone at full speed: puts it at its end and moves
+ * time there, if that is before the given instant. O(1). */
+bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns);
