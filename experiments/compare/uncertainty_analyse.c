@@ -132,9 +132,11 @@ static double differences(struct work *w, const struct uncertainty_pair *p)
     double model = fmax(0.0, all - within / UNCERTAINTY_REPEATS);
     w->kept_frac = all > 0.0 ? model / all : 0.0;
     double mean = w->n > 0 ? gsl_stats_mean(w->d, 1, w->n) : 0.0;
+    /* Shrunk to the variance that is the model's, and that of the mean: it is known no better than
+     * the noise of all runs allows. The order of machines stays. */
+    double shrunk = sqrt(w->kept_frac + (1.0 - w->kept_frac) / fmax(w->n, 1.0));
     for (uint32_t i = 0; i < w->n; i++) {
-        /* Shrunk to the variance that is the model's: the order of machines stays. */
-        w->m[i] = mean + sqrt(w->kept_frac) * (w->d[i] - mean);
+        w->m[i] = mean + shrunk * (w->d[i] - mean);
     }
     return model + within > 0.0 ? model / (model + within) : 0.0;
 }

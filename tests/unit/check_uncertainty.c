@@ -197,6 +197,54 @@ static struct uncertainty decided_by(uint32_t k, const char *metric)
     return u;
 }
 
+/* The chance that was found on 60 machines that all have the same difference, 0, and noise. */
+static double chance_of_noise(uint64_t set)
+{
+    struct config_policy policies[2] = {{.label = "base"}, {.label = "other"}};
+    double nominal[4] = {0.0, 0.0, 0.0, 0.0};
+    const char *metrics[] = {"reactive.e2e_s.mean"};
+    struct metric name = {.name = "reactive.e2e_s.mean"};
+    struct compare_result r = {
+        .n_policies = 2, .replications = 2, .n_metrics = 1, .names = &name, .values = nominal};
+    struct compare_plan plan = {.config = &config,
+                                .options = &options,
+                                .policies = policies,
+                                .n_policies = 2,
+                                .replications = 2};
+    struct uncertainty u = {.plan = &plan,
+                            .nominal = &r,
+                            .machines = machines,
+                            .metrics = metrics,
+                            .n_metrics = 1,
+                            .n_policies = 2,
+                            .value = xcalloc((size_t)N * UNCERTAINTY_REPEATS * 2, sizeof(double))};
+    struct rng g;
+    rng_init(&g, rng_key(set, RNG_TEST, 0, 0));
+    u.machines.n_draws = 60;
+    for (uint32_t i = 0; i < 60 * UNCERTAINTY_REPEATS; i++) {
+        u.value[2 * i + 1] = rng_normal(&g);
+    }
+    uncertainty_analyse(&u);
+    double chance = u.pairs[0].better_frac;
+    u.machines = (struct machines){0};
+    uncertainty_fini(&u);
+    return chance;
+}
+
+/* The mean of machines is known as well as their runs allow: where all the difference is noise, no
+ * order is sure, and of 200 such sets about 5 % have a chance below 0.025 or above 0.975. */
+START_TEST(noise_is_no_sure_order)
+{
+    draw("core-ultra-5-125h", N);
+    uint32_t sure = 0;
+    for (uint64_t set = 0; set < 200; set++) {
+        double chance = chance_of_noise(set);
+        sure += chance < 0.025 || chance > 0.975;
+    }
+    ck_assert_uint_le(sure, 20); /* 10 expected; above 20: once in 2,000 */
+}
+END_TEST
+
 static void close_uncertainty(struct uncertainty *u)
 {
     u->machines = (struct machines){0};
@@ -278,6 +326,7 @@ static const struct suite_row suite[] = {
     TEST(drawn_machines_load),
     TEST(residuals_are_factors_of_time),
     TEST(first_order_indices_of_a_known_sum),
+    TEST(noise_is_no_sure_order),
     TEST(a_known_order_is_found_with_its_cause),
     TEST(numbers_that_change_nothing_are_left_out),
     TEST(a_power_is_a_cause_where_it_bears_on_the_metric),
