@@ -258,10 +258,21 @@ static void server_fill(struct sched *s, struct llama *l)
     }
 }
 
+/* A shared prefix that came since the step began is no longer to be computed. */
+static void step_shrink(struct llama *l)
+{
+    for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
+        uint32_t left = request_prefill_left(r);
+        struct llama_slot *slot = slot_of(r);
+        slot->prompt_tokens = slot->prompt_tokens < left ? slot->prompt_tokens : left;
+    }
+}
+
 static void server_compose(struct sched *s)
 {
     struct llama *l = s->state;
     uint32_t prompt_tokens;
+    step_shrink(l);
     if (step_left(l, &prompt_tokens) == 0) {
         step_begin(s, l);
     }

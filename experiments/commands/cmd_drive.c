@@ -394,6 +394,17 @@ static void own_machine(struct config_options *o)
     o->llm = strcmp(o->llm, CONFIG_DEFAULT_LLM) == 0 ? "random-1024" : o->llm;
 }
 
+/* Sessions keep their own prefixes there. */
+static int shares_nothing(const struct trace *t, const char *name, struct err *e)
+{
+    bool shares = t->graph != NULL && t->graph->source != NULL;
+    return shares ? err_add(e,
+                            "--trace %s: prompts that share prefixes (prefix_of, prefix_group) "
+                            "are not run on real kernels; `xpusim run` simulates them",
+                            name)
+                  : 0;
+}
+
 static int run(void *values, struct err *e)
 {
     struct drive_values *o = values;
@@ -415,7 +426,8 @@ static int run(void *values, struct err *e)
         fit_input_init(&cal.in, d.clock);
         if (o->calibrate.n > 0 && !o->compare) {
             status = drive_calibrate(o, &cal, e);
-        } else if (config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e) == 0) {
+        } else if (config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e) == 0 &&
+                   shares_nothing(&t, o->config.trace, e) == 0) {
             status = o->compare ? drive_compare(o, &d, &cal, &t, e) : drive_one(o, &d, c, &t, e);
         }
         fit_input_fini(&cal.in);

@@ -199,7 +199,8 @@ static double bound_s(const struct explain_case *k, uint32_t id)
     return until_first(k->o) ? best.ttft_s : best.e2e_s;
 }
 
-/* In a request graph, all that must end before a row that is kept. */
+/* In a request graph, all that must end before a row that is kept, and what its prompt begins like.
+ */
 static void keep_ancestors(const struct trace *t, bool *keep)
 {
     const struct trace_graph *g = t->graph;
@@ -209,6 +210,11 @@ static void keep_ancestors(const struct trace *t, bool *keep)
             for (uint32_t k = g->first[i]; k < g->first[i + 1] && !keep[i]; k++) {
                 keep[i] = keep[g->edges[k].row];
                 more = more || keep[i];
+            }
+            uint32_t source = g->source != NULL ? g->source[i] : TRACE_NO_ROW;
+            if (keep[i] && source < t->n && !keep[source]) {
+                keep[source] = true;
+                more = true;
             }
         }
     }

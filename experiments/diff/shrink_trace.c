@@ -116,6 +116,19 @@ static void drop_turns(struct work *w)
     }
 }
 
+/* Does a prompt begin with more of a row than it has? */
+static bool too_short(const struct trace *t, size_t row)
+{
+    const struct trace_graph *g = t->graph;
+    const struct trace_row *r = &t->rows[row];
+    bool short_of = false;
+    for (size_t i = 0; g != NULL && g->source != NULL && i < t->n; i++) {
+        short_of = short_of || (g->source[i] == row &&
+                                t->rows[i].prefix_tokens > r->input_tokens + r->output_tokens);
+    }
+    return short_of;
+}
+
 /* Halves a length of one row; false when that hides it. */
 static bool halve(struct work *w, size_t row, bool output)
 {
@@ -127,7 +140,7 @@ static bool halve(struct work *w, size_t row, bool output)
     }
     *length /= 2;
     r->prefix_tokens = r->prefix_tokens < r->input_tokens ? r->prefix_tokens : r->input_tokens;
-    if (!shows(w, &w->now)) {
+    if (too_short(&w->now, row) || !shows(w, &w->now)) {
         *r = old;
         return false;
     }

@@ -38,7 +38,7 @@ struct request {
 
     /* Progress, kept by the core. */
     enum request_state state;
-    uint32_t reused_tokens;    /* prompt tokens found in the KV cache at arrival (prefix reuse) */
+    uint32_t reused_tokens;    /* prompt tokens found in the KV cache before its first service */
     uint32_t kv_tokens;        /* tokens whose KV is resident (reserved ones of a pass excluded) */
     uint32_t generated_tokens; /* output tokens produced */
     bool kv_swapped;           /* KV is on flash: resume before forming a pass */

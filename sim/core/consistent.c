@@ -102,6 +102,8 @@ bool request_consistent(const struct core *c, const struct full_request *r)
     SIM_ASSERT(pub->kv_swapped || kv_has_room(c, r, 0));
     SIM_ASSERT(!pub->kv_swapped || r->kv_moving || r->kv_blocks == 0);
     SIM_ASSERT(!pub->kv_swapped || pub->kv_tokens > 0);
+    SIM_ASSERT(kv_blocks_shared(r) <= r->kv_blocks);
+    SIM_ASSERT(kv_blocks_shared(r) * (uint64_t)c->setup->kv_block_tokens <= pub->kv_tokens);
     SIM_ASSERT(pub->pass == NULL || (!r->kv_moving && !pub->kv_swapped && !r->prefix_idle));
     if (r->prefix_idle) {
         SIM_ASSERT(pub->kv_tokens == pub->reused_tokens && pub->kv_tokens > 0);
@@ -262,7 +264,7 @@ static uint64_t cold_blocks(const struct core *c, const struct cold_list *l, boo
         SIM_ASSERT(i < c->cold_cap && k->prev == before);
         SIM_ASSERT(k->state != COLD_GONE && (k->state == COLD_CACHED) == cached);
         SIM_ASSERT(k->state != COLD_SWAPPED || k->blocks == 0);
-        SIM_ASSERT(k->state == COLD_SWAPPED ||
+        SIM_ASSERT(k->state == COLD_SWAPPED || c->prefixes != NULL ||
                    k->tokens <= (uint64_t)k->blocks * c->setup->kv_block_tokens);
         blocks += k->blocks;
         before = i;
@@ -277,15 +279,19 @@ static void check_kv(const struct core *c)
     uint64_t of_requests = 0;
     uint64_t idle = 0;
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        of_requests += r->kv_blocks;
-        idle += r->prefix_idle ? r->kv_blocks : 0;
+        uint32_t own = r->kv_blocks - kv_blocks_shared(r);
+        of_requests += own;
+        idle += r->prefix_idle ? own : 0;
     }
+    uint64_t shared[PREFIX_USED + 1];
+    (void)prefixes_consistent(c, shared);
     uint64_t cached = cold_blocks(c, &c->cold_cached, true);
     uint64_t held = cold_blocks(c, &c->cold_held, false);
-    SIM_ASSERT(c->kv_blocks_free + c->kv_blocks_lent + of_requests + cached + held ==
+    SIM_ASSERT(c->kv_blocks_free + c->kv_blocks_lent + of_requests + cached + held +
+                   shared[PREFIX_FREE] + shared[PREFIX_IDLE] + shared[PREFIX_USED] ==
                c->kv_blocks_total);
-    SIM_ASSERT(c->kv_blocks_cold == cached);
-    SIM_ASSERT(c->kv_blocks_idle == idle);
+    SIM_ASSERT(c->kv_blocks_cold == cached + shared[PREFIX_FREE]);
+    SIM_ASSERT(c->kv_blocks_idle == idle + shared[PREFIX_IDLE]);
     SIM_ASSERT(c->kv_blocks_mapped <= c->kv_blocks_lent || c->hook == HOOK_INIT);
     SIM_ASSERT(kv_held_tokens(c) <= c->result->kv_peak_tokens);
     for (uint32_t i = c->cold_free; i != KV_NO_COLD; i = c->cold[i].next) {

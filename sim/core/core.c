@@ -176,6 +176,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     }
     kv_init(c);
     c->joins = joins_new(c);
+    c->prefixes = prefixes_new(c);
     /* A capacity that was stated may be more than the machine's memory leaves. */
     c->memory_bytes =
         fmax(usable_bytes(setup), weight_bytes(setup) + (double)result->kv_capacity_tokens *
@@ -199,6 +200,7 @@ void core_fini(struct core *c)
     free(c->residents.buckets);
     free(c->cold);
     joins_free(c->joins);
+    prefixes_free(c->prefixes);
     arena_fini(&c->arena);
 }
 
@@ -296,6 +298,9 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
         SIM_ASSERT(r->pub.reused_tokens <= want);
         kv_prefix_rest(c, r);
     }
+    if (c->prefixes != NULL) {
+        prefix_match(c, r);
+    }
     c->n_live++;
     c->result->audit.arrived++;
     CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
@@ -360,6 +365,9 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     /* A shed turn still ends: its user or agent goes on with the next one. */
     kv_prefix_used(c, r); /* its blocks become cold or free, and count as idle no more */
     uint32_t cold = KV_NO_COLD;
+    if (c->prefixes != NULL) {
+        prefix_share(c, r);
+    }
     if (next != TRACE_NO_ROW && c->setup->prefix_reuse && r->kv_blocks > 0) {
         cold = kv_keep_cold(c, r, next);
     }
@@ -486,6 +494,9 @@ int core_schedule(struct core *c)
         return 0;
     }
     SIM_ASSERT(core_consistent(c)); /* also after what the executor brought */
+    if (c->prefixes != NULL) {
+        prefix_match_waiting(c);
+    }
     bool believed = core_believes(c);
     bool rested = false; /* so it said */
     SIM_ASSERT(c->hook == HOOK_NONE);

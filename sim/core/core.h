@@ -18,6 +18,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 #include "sim/base/units.h"
+#include "sim/core/prefix.h"
 #include "sim/core/run.h"
 
 #define KV_NO_COLD UINT32_MAX
@@ -29,7 +30,8 @@ struct full_request {
     struct full_request *prev_live, *next_live;
     uint32_t row; /* of the trace */
     uint32_t output_tokens;
-    uint32_t kv_blocks; /* held, reserved ones included */
+    uint32_t kv_blocks;         /* held, reserved and shared ones included */
+    struct prefix_node *prefix; /* where the shared ones end; NULL: all are its own */
     bool alive;
     bool prefix_idle;    /* its KV is a reused prefix nobody has worked on */
     bool cancel_pending; /* cancelled while in a pass: shed at its end */
@@ -111,6 +113,9 @@ struct cold_kv {
     uint32_t generation; /* of the entry's use: a move that ends later is ignored */
     enum cold_state state;
     uint32_t prev, next; /* in its list, KV_NO_COLD ends it */
+    /* Where prefixes are shared, what a session left is in the tree, and an entry has no blocks: */
+    uint32_t left_by;           /* row of the finished turn */
+    struct prefix_node *prefix; /* held while it is pinned or moving, else NULL */
 };
 
 /* Entries in order of age. */
@@ -194,7 +199,8 @@ struct core {
     bool weights_mapped; /* residents that were mapped are the weights: not both count */
     double memory_bytes; /* for weights, residents and KV together */
 
-    struct joins *joins; /* owned; NULL: the trace has no request graph */
+    struct joins *joins;       /* owned; NULL: the trace has no request graph */
+    struct prefixes *prefixes; /* owned; NULL: none are shared */
     int64_t last_progress_ns;
     uint64_t fruitless;      /* launches since then that ended with nothing done */
     int64_t area_from_ns;    /* Little's law: last instant the integral was brought up to */
@@ -332,6 +338,12 @@ static inline bool kv_has_room(const struct core *c, const struct full_request *
     return (uint64_t)r->pub.kv_tokens + more <= (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
 }
 
+/* The first of its blocks, which others may have, too. */
+static inline uint32_t kv_blocks_shared(const struct full_request *r)
+{
+    return r->prefix != NULL ? r->prefix->to : 0;
+}
+
 /* One more decode segment of one token, of r. */
 static inline void core_decodes_add(struct decodes *d, const struct full_request *r)
 {
@@ -351,7 +363,7 @@ static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t ne
 
 /* Blocks it lacks for so many more tokens. */
 uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
-void kv_release(struct core *c, struct full_request *r); /* all blocks */
+void kv_release(struct core *c, struct full_request *r); /* all blocks; shared ones stay cached */
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);

@@ -108,7 +108,8 @@ static inline void shape_add(struct work_shape *w, const struct segment *s, bool
  * not take what another one counts on. */
 static void prefixes_used(struct core *c, const struct pass_spec *spec)
 {
-    for (uint32_t i = 0; i < spec->n_segments && c->kv_blocks_idle > 0; i++) {
+    bool any = c->kv_blocks_idle > 0 || c->prefixes != NULL; /* shared ones may be in use, too */
+    for (uint32_t i = 0; i < spec->n_segments && any; i++) {
         if (segment_ok(&spec->segments[i])) {
             kv_prefix_used(c, core_request(spec->segments[i].request));
         }

@@ -102,11 +102,19 @@ static void cold_link(struct core *c, uint32_t i, enum cold_state state)
     c->kv_blocks_cold += state == COLD_CACHED ? k->blocks : 0;
 }
 
+/* A session's shared prefix is no longer pinned, or on its way. */
+static void cold_let_go(struct core *c, struct cold_kv *k)
+{
+    prefix_hold(c, k->prefix, PREFIX_USED, PREFIX_FREE);
+    k->prefix = NULL;
+}
+
 /* Entries stay allocated until their turn arrives, so an executor's event can name one safely. */
 static void cold_drop(struct core *c, uint32_t i)
 {
     SIM_ASSERT(cold_may_become(c->cold[i].state, COLD_GONE));
     cold_unlink(c, i);
+    cold_let_go(c, &c->cold[i]);
     c->kv_blocks_free += c->cold[i].blocks;
     c->cold[i].blocks = 0;
     c->cold[i].tokens = 0;
@@ -121,15 +129,15 @@ static bool drop_idle_prefix(struct core *c, const struct full_request *but)
 {
     for (struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         if (r->prefix_idle && r != but && r->pub.pass == NULL) {
-            SIM_ASSERT(r->kv_blocks > 0 && r->kv_blocks <= c->kv_blocks_idle);
-            SIM_ASSERT(r->pub.generated_tokens == 0 && !r->pub.kv_swapped);
-            c->kv_blocks_free += r->kv_blocks;
-            c->kv_blocks_idle -= r->kv_blocks;
-            r->kv_blocks = 0;
-            r->prefix_idle = false;
+            SIM_ASSERT(r->kv_blocks > 0 && r->pub.generated_tokens == 0 && !r->pub.kv_swapped);
+            kv_prefix_used(c, r);
+            kv_release(c, r);
             r->pub.kv_tokens = 0;
             r->pub.reused_tokens = 0;
             core_count(c, COUNTER_KV_COLD_DROPS);
+            if (c->prefixes != NULL) {
+                prefix_changed(c);
+            }
             return true;
         }
     }
@@ -139,9 +147,11 @@ static bool drop_idle_prefix(struct core *c, const struct full_request *but)
 void kv_prefix_used(struct core *c, struct full_request *r)
 {
     if (r->prefix_idle) {
-        SIM_ASSERT(r->kv_blocks <= c->kv_blocks_idle);
+        uint32_t own = r->kv_blocks - kv_blocks_shared(r);
+        SIM_ASSERT(own <= c->kv_blocks_idle);
         r->prefix_idle = false;
-        c->kv_blocks_idle -= r->kv_blocks;
+        c->kv_blocks_idle -= own;
+        prefix_hold(c, r->prefix, PREFIX_IDLE, PREFIX_USED);
     }
 }
 
@@ -152,7 +162,8 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
                      r->pub.generated_tokens == 0;
     if (untouched && !r->prefix_idle && !r->pub.kv_swapped) {
         r->prefix_idle = true;
-        c->kv_blocks_idle += r->kv_blocks;
+        c->kv_blocks_idle += r->kv_blocks - kv_blocks_shared(r);
+        prefix_hold(c, r->prefix, PREFIX_USED, PREFIX_IDLE);
     }
 }
 
@@ -167,7 +178,9 @@ static int make_free(struct core *c, uint64_t blocks, const struct full_request 
         return -ENOMEM;
     }
     while (blocks > c->kv_blocks_free) {
-        if (c->kv_blocks_cold > 0) {
+        if (c->kv_blocks_cold > 0 && c->prefixes != NULL) {
+            prefix_evict(c, blocks - c->kv_blocks_free);
+        } else if (c->kv_blocks_cold > 0) {
             SIM_ASSERT(c->cold_cached.oldest != KV_NO_COLD);
             cold_drop(c, c->cold_cached.oldest);
         } else if (!drop_idle_prefix(c, but)) {
@@ -220,7 +233,9 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 void kv_release(struct core *c, struct full_request *r)
 {
     SIM_ASSERT(!r->prefix_idle); /* or they would be counted as idle for ever */
-    c->kv_blocks_free += r->kv_blocks;
+    c->kv_blocks_free += r->kv_blocks - kv_blocks_shared(r);
+    prefix_hold(c, r->prefix, PREFIX_USED, PREFIX_FREE);
+    r->prefix = NULL;
     r->kv_blocks = 0;
     check_blocks(c);
 }
@@ -230,7 +245,11 @@ void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
     uint32_t keep = blocks_for(c, keep_tokens);
     SIM_ASSERT(!r->prefix_idle || keep == r->kv_blocks);
     if (keep < r->kv_blocks) {
-        c->kv_blocks_free += r->kv_blocks - keep;
+        uint32_t shared = kv_blocks_shared(r);
+        c->kv_blocks_free += r->kv_blocks - (keep > shared ? keep : shared);
+        if (keep < shared) {
+            prefix_keep(c, r, keep);
+        }
         r->kv_blocks = keep;
     }
 }
@@ -256,11 +275,14 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
     c->cold_free = k->next;
     k->row = row;
     k->session_id = r->pub.session_id;
-    k->tokens = r->pub.kv_tokens;
-    k->blocks = r->kv_blocks;
+    k->left_by = r->row;
     k->generation++; /* a move that was begun for the entry's last use is not of this one */
+    if (c->prefixes == NULL) {
+        k->tokens = r->pub.kv_tokens;
+        k->blocks = r->kv_blocks;
+        r->kv_blocks = 0;
+    }
     cold_link(c, i, COLD_CACHED);
-    r->kv_blocks = 0;
     return i;
 }
 
@@ -275,7 +297,10 @@ uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uin
     uint32_t got = 0;
     if (k->state != COLD_GONE) {
         cold_unlink(c, cold);
-        got = k->tokens < want_tokens ? k->tokens : want_tokens;
+        /* What is shared the request finds by itself: only flash is the session's own. */
+        bool own = c->prefixes == NULL || k->state == COLD_SWAPPED;
+        got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
+        cold_let_go(c, k);
         r->kv_blocks = k->blocks;
         r->pub.kv_swapped = k->state == COLD_SWAPPED && got > 0;
         kv_shrink(c, r, got);
@@ -341,6 +366,12 @@ static int request_evict(struct core *c, struct full_request *r, uint32_t keep, 
     if (to == KV_FLASH) {
         return request_transfer(c, r, COUNTER_KV_SWAP_OUTS, false);
     }
+    if (c->prefixes != NULL) {
+        /* Whole blocks stay cached, and nobody writes into the middle of one. */
+        prefix_share(c, r);
+        uint32_t whole = keep - keep % c->setup->kv_block_tokens;
+        keep = keep < kv_blocks_shared(r) * c->setup->kv_block_tokens ? whole : keep;
+    }
     uint64_t lost = r->pub.kv_tokens - keep;
     r->pub.kv_tokens = keep;
     kv_shrink(c, r, keep);
@@ -366,14 +397,27 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     if (same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && to != KV_NOWHERE)) {
         return refuse(c, -EALREADY, "the session's KV is there already, or on its way to flash");
     }
+    bool shares = c->prefixes != NULL && k->state != COLD_SWAPPED;
+    struct prefix_node *shared = shares ? prefix_find(c, k->left_by, UINT32_MAX) : NULL;
+    if (shares && shared == NULL) {
+        return refuse(c, -ENOENT, "the session's KV has given way");
+    }
     if (to == KV_NOWHERE) {
         cold_drop(c, i);
+        prefix_drop(c, shared, session_id);
         return 0;
     }
     static const enum cold_state becomes[] = {
         [KV_MEMORY] = COLD_PINNED, [KV_CACHE] = COLD_CACHED, [KV_FLASH] = COLD_MOVING};
     cold_unlink(c, i); /* out of the list of its old state, behind those of the new one */
     cold_link(c, i, becomes[to]);
+    if (shared != NULL) {
+        struct prefix_node *held = to == KV_CACHE ? NULL : shared;
+        prefix_hold(c, held, PREFIX_FREE, PREFIX_USED);
+        cold_let_go(c, k);
+        k->prefix = held;
+        k->tokens = shared->to * c->setup->kv_block_tokens;
+    }
     if (to == KV_FLASH) {
         core_count(c, COUNTER_KV_SWAP_OUTS);
         c->exec_ops->cold_move(c->exec, i, k->generation,
@@ -409,8 +453,13 @@ void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
     /* Its turn may have come meanwhile, and the entry be another's. */
     if (k->generation == generation && k->state == COLD_MOVING) {
         c->result->events++;
+        struct prefix_node *shared = k->prefix;
         c->kv_blocks_free += k->blocks;
         k->blocks = 0;
+        cold_let_go(c, k);
+        if (shared != NULL) {
+            prefix_drop(c, shared, k->session_id);
+        }
         SIM_ASSERT(cold_may_become(k->state, COLD_SWAPPED));
         k->state = COLD_SWAPPED; /* in the same list: held */
         check_blocks(c);

@@ -56,6 +56,9 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
         SIM_ASSERT(!completes || request_may_become(r->pub.state, REQUEST_STATE_DECODE));
         r->pub.kv_tokens += s->n_tokens;
         r->pub.state = completes ? REQUEST_STATE_DECODE : r->pub.state;
+        if (c->prefixes != NULL) {
+            prefix_share(c, r);
+        }
         return completes ? 1 : 0;
     }
     uint32_t emit = 1 + verify_accepted(c, r, s->n_tokens - 1);

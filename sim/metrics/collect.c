@@ -138,6 +138,7 @@ static struct class_totals totals_of(const struct metrics *m, int group)
     t.preemptions += o->preemptions;
     t.evictions += o->evictions;
     t.recomputed_tokens += o->recomputed_tokens;
+    t.cached_tokens += o->cached_tokens;
     t.starved += o->starved;
     t.stops_asked += o->stops_asked;
     t.slo_carriers += o->slo_carriers;

@@ -312,6 +312,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     t->e2e_ns += now_ns - r->arrival_ns;
     t->tokens += r->input_tokens + r->generated_tokens;
     t->preemptions += r->preemptions;
+    t->cached_tokens += r->reused_tokens;
     m->last_finish_ns = now_ns;
     const struct live *v = metrics_live(m, r);
     ended_add(m, r, v, now_ns);

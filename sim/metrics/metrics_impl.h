@@ -33,6 +33,7 @@ struct class_totals {
     units_sum e2e_ns;                     /* sums over finished requests */
     uint64_t tokens;
     uint64_t preemptions, evictions, recomputed_tokens;
+    uint64_t cached_tokens; /* of finished requests */
     uint64_t starved;
     uint64_t stops_asked;
     uint64_t slo_carriers, slo_met;

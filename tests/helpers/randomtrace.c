@@ -8,6 +8,9 @@
 #include "sim/base/units.h"
 #include "traces/traces.h"
 
+#define MAX_SESSIONS 24
+#define MAX_TURNS 6
+
 /* How one trace is: drawn once, so that traces differ and not only requests. */
 struct manner {
     double gap_s, input, output; /* means; lengths are log-uniform around them */
@@ -72,6 +75,23 @@ static uint32_t length(struct rng *r, double mean)
     return 1 + (uint32_t)between(r, mean / 10, mean * 3);
 }
 
+/* Lets a prompt begin with the text of its group, or like a request before it, of these lengths. */
+static struct trace_node content_of(struct rng *r, struct trace_row *row, uint32_t group,
+                                    const uint32_t *lengths)
+{
+    struct trace_node node = trace_node_none();
+    uint32_t most = group > 0 ? 1000 : row->turn > 0 ? row->prefix_tokens : 0;
+    if (group == 0 && row->request_id > 0 && chance(r, 0.4)) {
+        node.prefix_of = rng_below(r, row->request_id);
+        most = lengths[node.prefix_of];
+    }
+    row->prefix_tokens = most > 0 ? rng_below(r, most + 1) : 0;
+    row->input_tokens += row->turn == 0 ? row->prefix_tokens : 0;
+    row->prefix_tokens =
+        row->prefix_tokens < row->input_tokens ? row->prefix_tokens : row->input_tokens;
+    return node;
+}
+
 void randomtrace_make(struct trace *out, uint64_t number)
 {
     struct rng r;
@@ -80,14 +100,19 @@ void randomtrace_make(struct trace *out, uint64_t number)
     rng_init(&r, rng_key(number, RNG_TEST, 2, 0));
     trace_builder_init(&b);
     struct manner m = manner_of(&r);
-    uint32_t sessions = 1 + rng_below(&r, 24);
+    uint32_t sessions = 1 + rng_below(&r, MAX_SESSIONS);
     uint32_t id = 0;
     double t = 0.0;
+    struct rng content; /* of its own: other traces are as they were */
+    rng_init(&content, rng_key(number, RNG_TEST, 3, 0));
+    bool shares = rng_below(&content, 3) == 0;
+    uint32_t lengths[MAX_SESSIONS * MAX_TURNS];
     for (uint32_t s = 0; s < sessions; s++) {
         t += chance(&r, m.burst_frac) ? 0.0 : rng_exponential(&r, m.gap_s);
         uint8_t cls = rng_below(&r, 2) ? REQUEST_CLASS_REACTIVE : REQUEST_CLASS_PROACTIVE;
         uint32_t before = 0;
-        for (uint16_t turn = 0; turn == 0 || (turn < 6 && chance(&r, m.later_frac)); turn++) {
+        for (uint16_t turn = 0; turn == 0 || (turn < MAX_TURNS && chance(&r, m.later_frac));
+             turn++) {
             struct trace_row row = {
                 .request_id = id++,
                 .session_id = s,
@@ -102,8 +127,16 @@ void randomtrace_make(struct trace *out, uint64_t number)
             row.max_output_tokens =
                 rng_below(&r, 2) ? row.output_tokens : trace_default_limit(row.output_tokens);
             struct trace_extra x = extra_of(&r, &m, s);
+            struct trace_node node = trace_node_none();
+            if (shares) {
+                node = content_of(&content, &row, x.prefix_group, lengths);
+            }
             trace_builder_add(&b, &row, &x);
+            if (shares) {
+                trace_builder_node(&b, &node);
+            }
             before = row.input_tokens + row.output_tokens;
+            lengths[row.request_id] = before;
         }
     }
     int rc = trace_build(&b, false, "random", out, &e);

@@ -20,7 +20,7 @@ static const char *const policies[] = {"program-fcfs", "vllm-v1",        "agent-
 struct noted {
     bool here, over;
     enum request_class cls;
-    uint32_t session, turn, client, input, generated, preemptions, evictions, recomputed;
+    uint32_t session, turn, client, input, generated, preemptions, evictions, recomputed, reused;
     int64_t arrival_ns, start_ns, finish_ns, since_ns, suspended_ns, pending_ns;
     int64_t token_ns[TOKENS];
     uint32_t running;
@@ -88,6 +88,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     all[r->id].over = true;
     all[r->id].finish_ns = last_finish_ns = now_ns;
     all[r->id].preemptions = r->preemptions;
+    all[r->id].reused = r->reused_tokens;
     population(now_ns, -1);
 }
 
@@ -336,7 +337,7 @@ static void latencies(int g, int64_t warmup_ns)
 
 static void totals(int g)
 {
-    double n = 0, output = 0, sum_e2e = 0, sum_tokens = 0, starved = 0, preemptions = 0;
+    double n = 0, output = 0, sum_e2e = 0, sum_tokens = 0, starved = 0, preemptions = 0, reused = 0;
     double evictions = 0, recomputed = 0;
     for (int i = 0; i < MOST; i++) {
         const struct noted *v = &all[i];
@@ -347,6 +348,7 @@ static void totals(int g)
             sum_tokens += v->input + v->generated;
             starved += field(v, WAIT) / 1e9 > STARVED_S;
             preemptions += v->preemptions;
+            reused += v->reused;
             evictions += v->evictions;
             recomputed += v->recomputed;
         }
@@ -362,6 +364,7 @@ static void totals(int g)
     scalar("preemptions", preemptions);
     scalar("evictions", evictions);
     scalar("recomputed_tokens", recomputed);
+    scalar("cached_tokens", reused);
     scalar("starved", starved);
     scalar("stops_asked", (double)(g == 2 ? stops[0] + stops[1] : stops[g]));
 }

@@ -107,7 +107,7 @@ class RequestFields:
     ttft_slo_ns: Optional[int]  # None: none
     tbt_slo_ns: Optional[int]  # None: none
     deadline_ns: Optional[int]  # instant, None: none
-    reused_tokens: int  # prompt tokens found in the KV cache at arrival (prefix reuse)
+    reused_tokens: int  # prompt tokens found in the KV cache before its first service
     kv_tokens: int  # tokens whose KV is resident (reserved ones of a pass excluded)
     kv_swapped: bool  # KV is on flash: resume before forming a pass
     state: str  # "queued", "decode", "finished", "shed"

@@ -124,6 +124,8 @@ class _Wire:
             r = p.requests[x[0]]
             r._changed(x[1:])
             r.pass_ = p._passes[r.pass_] if r.pass_ else None
+            if r.first_service_ns is None and not r.preemptions:
+                r.reused_tokens = r.kv_tokens  # it waits: a shared prefix may come or go meanwhile
             if r.state == "finished" or r.state == "shed":
                 gone.append(r.id)
         if events:
