@@ -8,9 +8,10 @@
 #include "sim/base/json.h"
 
 static const char rows_sql[] =
-    "SELECT e.name, a.point, a.replication, a.message, p.settings, r.id, r.soc, r.llm, r.workload,"
-    " r.rate_scale, r.policy, r.params, r.seed, r.verdict, r.config_hash, r.trace_hash,"
-    " r.fingerprint FROM"
+    "SELECT e.name, a.point, a.replication, a.message, p.settings, r.id, r.soc AS soc, r.llm AS"
+    " llm, r.workload AS workload, r.rate_scale AS rate_scale, r.policy AS policy, r.params AS"
+    " params, r.seed AS seed, r.verdict AS verdict, r.config_hash AS config_hash, r.trace_hash AS"
+    " trace_hash, r.fingerprint AS fingerprint FROM"
     " (SELECT experiment_id, point, replication, run_id, NULL AS message FROM members UNION ALL"
     "  SELECT experiment_id, point, replication, NULL, message FROM failures) a"
     " JOIN experiments e ON e.id=a.experiment_id"
@@ -18,40 +19,15 @@ static const char rows_sql[] =
     " LEFT JOIN runs r ON r.id=a.run_id WHERE ?1=0 OR a.experiment_id=?1"
     " ORDER BY e.name, e.key, a.point, a.replication";
 
-enum row_column {
+/* Its columns; from ROW_OF_RUN on they are the run's, by their names. */
+enum {
     ROW_EXPERIMENT,
     ROW_POINT,
     ROW_REPLICATION,
     ROW_MESSAGE,
     ROW_SETTINGS,
     ROW_RUN_ID,
-    ROW_SOC,
-    ROW_LLM,
-    ROW_WORKLOAD,
-    ROW_RATE_SCALE,
-    ROW_POLICY,
-    ROW_PARAMS,
-    ROW_SEED,
-    ROW_VERDICT,
-    ROW_CONFIG_HASH,
-    ROW_TRACE_HASH,
-    ROW_FINGERPRINT,
-    ROW_COUNT
-};
-
-/* By enum row_column, of those that a run has. */
-static const char *const run_columns[ROW_COUNT] = {
-    [ROW_SOC] = "soc",
-    [ROW_LLM] = "llm",
-    [ROW_WORKLOAD] = "workload",
-    [ROW_RATE_SCALE] = "rate_scale",
-    [ROW_POLICY] = "policy",
-    [ROW_PARAMS] = "params",
-    [ROW_SEED] = "seed",
-    [ROW_VERDICT] = "verdict",
-    [ROW_CONFIG_HASH] = "config_hash",
-    [ROW_TRACE_HASH] = "trace_hash",
-    [ROW_FINGERPRINT] = "fingerprint",
+    ROW_OF_RUN
 };
 
 struct names {
@@ -262,15 +238,15 @@ static void put_settings(const struct export *x, const char *settings, FILE *out
     cJSON_Delete(o);
 }
 
-static void put_header(const struct export *x, FILE *out)
+static void put_header(const struct export *x, sqlite3_stmt *q, FILE *out)
 {
     (void)fputs("experiment,point,replication,status,message", out);
     for (size_t i = 0; i < x->settings.n; i++) {
         (void)fputs(",set.", out);
         put_text(x->settings.v[i], out);
     }
-    for (int i = ROW_SOC; i < ROW_COUNT; i++) {
-        (void)fprintf(out, ",%s", run_columns[i]);
+    for (int i = ROW_OF_RUN; i < sqlite3_column_count(q); i++) {
+        (void)fprintf(out, ",%s", sqlite3_column_name(q, i));
     }
     for (size_t i = 0; i < x->metrics.n; i++) {
         (void)fputc(',', out);
@@ -287,7 +263,7 @@ static void put_row(struct export *x, sqlite3_stmt *q, FILE *out)
     (void)fputs(sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL ? ",ok," : ",failed,", out);
     put_text((const char *)sqlite3_column_text(q, ROW_MESSAGE), out);
     put_settings(x, store_text(q, ROW_SETTINGS), out);
-    for (int i = ROW_SOC; i < ROW_COUNT; i++) {
+    for (int i = ROW_OF_RUN; i < sqlite3_column_count(q); i++) {
         (void)fputc(',', out);
         put_column(q, i, out);
     }
@@ -323,8 +299,8 @@ static cJSON *row_to_json(struct export *x, sqlite3_stmt *q)
     cJSON_AddStringToObject(o, "status", ok ? "ok" : "failed");
     add_column(o, "message", q, ROW_MESSAGE);
     cJSON_AddItemToObject(o, "settings", cJSON_Parse(store_text(q, ROW_SETTINGS)));
-    for (int i = ROW_SOC; i < ROW_COUNT; i++) {
-        add_column(o, run_columns[i], q, i);
+    for (int i = ROW_OF_RUN; i < sqlite3_column_count(q); i++) {
+        add_column(o, sqlite3_column_name(q, i), q, i);
     }
     if (ok) {
         load_values(x, sqlite3_column_int64(q, ROW_RUN_ID));
@@ -350,9 +326,9 @@ void store_export(struct store *s, int64_t experiment, const char *form, FILE *o
     struct export x;
     bool json = strcmp(form, "json") == 0;
     export_init(&x, s, experiment);
-    json ? (void)fputc('[', out) : put_header(&x, out);
     sqlite3_stmt *q = store_prepare(s, rows_sql);
     store_bind(q, "i", experiment);
+    json ? (void)fputc('[', out) : put_header(&x, q, out);
     for (const char *before = ""; q != NULL && store_step(s, q); before = ",") {
         if (!json) {
             put_row(&x, q, out);
