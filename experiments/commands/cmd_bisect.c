@@ -117,12 +117,6 @@ static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, max_tests, "max-tests", "N", "2000", 1, 1000000,
                  "limit of pairs of runs"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&option_output_table, offsetof(OPTIONS, shown), NULL, false},
-    TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
-    {0},
-};
 const struct command cmd_bisect = {
     .name = "bisect",
     .summary = "find the smallest trace that shows such a difference",
@@ -131,7 +125,7 @@ const struct command cmd_bisect = {
              "leaves out sessions (delta debugging), then last turns, then halves lengths, as long "
              "as the difference remains. Both sides get side A's workload. `xpusim diff ... "
              "--trace OUT.csv` then shows the difference. Exit 1 when the runs do not differ.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, shown),
+                  TWO_RUNS_CHILDREN(offsetof(OPTIONS, given))),
     .run = run,
 };

@@ -244,11 +244,6 @@ static const struct option_row rows[] = {
                 "without --soc: fit every SoC, and write the error of each row when its model, and "
                 "when its SoC, is left out (the basis of intervals)"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_calibrate = {
     .name = "calibrate",
     .summary = "fit a SoC file to measured points",
@@ -260,7 +255,6 @@ const struct command cmd_calibrate = {
         "measurements. The fit is robust, bounded least squares of ln(predicted / measured). It "
         "has standard errors, and errors on models left out. Rows of SoCs of the same family "
         "count, scaled. A parameter that the points do not determine stays as the file has it.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, output)),
     .run = run,
 };

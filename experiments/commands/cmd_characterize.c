@@ -85,13 +85,6 @@ static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, replications, "replications", "N", "8", 2, 10000,
                  "replications of schemes"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
-    {0},
-};
 const struct command cmd_characterize = {
     .name = "characterize",
     .summary = "repeat the papers' analyses of kernels and devices, as data",
@@ -106,7 +99,8 @@ const struct command cmd_characterize = {
              "number\n  schemes   the four co-scheduling schemes over load (simulated: a minute)\n "
              " interval  intervals of predicted times, by length of the prompt or context",
     .operands = {"STUDY", 0, 64, offsetof(OPTIONS, studies)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(job_option_table, work),
+                  OPTION_CHILD(option_output_table, output),
+                  OPTION_CHILD(config_option_table, config)),
     .run = run,
 };

@@ -233,11 +233,6 @@ static const struct option_row rows[] = {
                 "with --load: its machine, with these requests"),
     OPTION_FILE(OPTIONS, decisions, "decisions", "FILE", "with --load: write every decision there"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&time_limit_option_table, offsetof(OPTIONS, work), NULL, false},
-    {0},
-};
 const struct command cmd_check_policy = {
     .name = "check-policy",
     .summary = "run the conformance suite on one policy: does it serve everybody?",
@@ -250,7 +245,6 @@ const struct command cmd_check_policy = {
         "fails, and prints how to run it again. A program has " ANSWER_LIMIT_S
         " s for an answer, unless limit_s says otherwise. Exit 1 when a check fails.",
     .operands = {"POLICY", 1, 1, offsetof(OPTIONS, policies)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(time_limit_option_table, work)),
     .run = run,
 };

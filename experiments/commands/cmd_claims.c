@@ -284,13 +284,6 @@ static const struct option_row fit_rows[] = {
                 "keep the points in this file, and continue from those that it has"),
     OPTION_TEXT(OPTIONS, witness, "witness", "FILE", NULL, "write the best point as a profile"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    OPTION_ROWS("Fitting", fit_rows),
-    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_claims = {
     .name = "claims",
     .summary = "compare the papers' published results with the simulator's",
@@ -308,7 +301,7 @@ const struct command cmd_claims = {
              "at the end are of the readings that the file takes. All claims take about 25 minutes "
              "on two processors, with --reading taken 8. --store keeps the runs.",
     .operands = {"ID", 0, UINT32_MAX, offsetof(OPTIONS, ids)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_ROWS("Fitting", fit_rows),
+                  OPTION_CHILD(job_option_table, work), OPTION_CHILD(option_output_table, output)),
     .run = run,
 };

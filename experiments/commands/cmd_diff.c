@@ -196,11 +196,6 @@ static int run(void *values, struct err *e)
 
 #define OPTIONS struct options
 
-static const struct option_child children[] = {
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    TWO_RUNS_CHILDREN(offsetof(OPTIONS, given)),
-    {0},
-};
 const struct command cmd_diff = {
     .name = "diff",
     .summary = "find the first decision in which two runs differ, with both states",
@@ -210,8 +205,8 @@ const struct command cmd_diff = {
         "Compares two decision logs (`run --decisions`), or makes two runs and compares theirs: "
         "the first decision that differs, the ones before it, and the state of both runs just "
         "before it. Exit 0 when all decisions are the same, 1 when they differ or a run fails.",
-    .children = children,
+    COMMAND_TAKES(OPTION_CHILD(option_output_table, output),
+                  TWO_RUNS_CHILDREN(offsetof(OPTIONS, given))),
     .operands = {"LOG", 0, 2, offsetof(OPTIONS, logs)},
-    .bytes = sizeof(OPTIONS),
     .run = run,
 };

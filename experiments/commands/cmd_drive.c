@@ -483,12 +483,6 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, real.hang_s, "hang", "S", "60", 0.01, 1e6,
                   "time after which a kernel counts as hung"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
-    {0},
-};
 const struct command cmd_drive = {
     .name = "drive",
     .summary = "run policies on real kernels, and compare the simulator with them",
@@ -501,7 +495,7 @@ const struct command cmd_drive = {
              "to a processor. `make engines` installs the inference backends.\n\n--calibrate fits "
              "the simulator's inputs to the kernels that ran. --compare compares the simulator "
              "with real runs. docs/real-execution.md explains both for your own machine.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, output),
+                  OPTION_CHILD(config_option_table, config)),
     .run = run,
 };

@@ -352,13 +352,6 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, policy, "policy", "P[:K=V,..]", NULL, "policy and parameters"),
 };
 static const struct option_table own = OPTION_TABLE(NULL, rows);
-static const struct option_child children[] = {
-    {.table = &own},
-    {&time_limit_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
-    {0},
-};
 const struct command cmd_explain = {
     .name = "explain",
     .summary = "explain where one request's latency went",
@@ -367,7 +360,8 @@ const struct command cmd_explain = {
     .about =
         "Splits a request's latency into exclusive causes that sum to it to the nanosecond. Also "
         "prints the latency with the DDR shared at no loss, without other requests, and at best.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES({.table = &own}, OPTION_CHILD(time_limit_option_table, work),
+                  OPTION_CHILD(option_output_table, output),
+                  OPTION_CHILD(config_option_table, config)),
     .run = run,
 };

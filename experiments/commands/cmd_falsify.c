@@ -127,13 +127,6 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, both, "both-ways",
                 "afterwards search where B loses to A, with the same budget"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
-    {0},
-};
 const struct command cmd_falsify = {
     .name = "falsify",
     .summary = "find workloads and machines on which a policy loses",
@@ -143,7 +136,8 @@ const struct command cmd_falsify = {
              "scenario on fresh seeds, takes back every change that is not needed, and explains "
              "the request that lost most.",
     .print_notes = print_axes,
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(job_option_table, work),
+                  OPTION_CHILD(option_output_table, output),
+                  OPTION_CHILD(config_option_table, config)),
     .run = run,
 };

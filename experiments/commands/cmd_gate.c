@@ -160,12 +160,6 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, junit, "junit", "FILE", NULL, "also write JUnit XML"),
     OPTION_TEXT(OPTIONS, markdown, "markdown", "FILE", NULL, "also write a Markdown table"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_json_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_gate = {
     .name = "gate",
     .summary = "compare scheduling metrics with a recorded baseline, for CI",
@@ -178,7 +172,7 @@ const struct command cmd_gate = {
         "or their run status is another\n  ADDED       no baseline\n  REMOVED     no longer "
         "measured\nGroups with \"test\": \"exact\" repeat their seeds and must match. \"fresh\" "
         "ones take other\nseeds, and their rows are tested together at 1 % (Holm).",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(job_option_table, work),
+                  OPTION_CHILD(option_json_table, output)),
     .run = run,
 };

@@ -252,11 +252,6 @@ static const struct option_row rows[] = {
                "seed of the random instances (default 1)",
                .given = 1 + OPTION_AT(OPTIONS, seed_given, bool)),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_graphs = {
     .name = "graphs",
     .summary = "compare strategies of switching NPU graphs with the optimum",
@@ -266,7 +261,6 @@ const struct command cmd_graphs = {
              "block, during the computation of the prompt, and compares strategies. Total = "
              "max(end of prefill, end of the last load).",
     .print_notes = print_strategies,
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, output)),
     .run = run,
 };

@@ -278,15 +278,13 @@ static const struct option_row rows[] = {
     OPTION_CHOICE(OPTIONS, completion, "completion", "SHELL", NULL, shells,
                   "print the completions of commands and options for a shell, one of"),
 };
-static const struct option_child children[] = {OPTION_ROWS(NULL, rows), {0}};
 const struct command cmd_help = {
     .name = "help",
     .summary = "print the options of a command, its man page, completions of a shell",
     .usage = "[COMMAND] [--man]\n--completion bash|zsh|fish",
     .about = "Prints the options of a command, or all commands. `make install` installs the man "
              "pages and completions that it makes.",
-    .children = children,
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows)),
     .operands = {"COMMAND", 0, 2, offsetof(OPTIONS, words)},
-    .bytes = sizeof(OPTIONS),
     .run = run,
 };

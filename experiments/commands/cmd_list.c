@@ -347,11 +347,6 @@ static int run(void *values, struct err *e)
 
 #define OPTIONS struct list_options
 
-static const struct option_child children[] = {
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
-    {0},
-};
 const struct command cmd_list = {
     .name = "list",
     .summary = "list policies, SoCs, models, datasets, settings, kernels",
@@ -367,8 +362,8 @@ const struct command cmd_list = {
         "settings for --set below sim: default, range, unit and meaning\n  soc-keys    keys of a "
         "SoC file: type, unit, range and meaning; llm-keys: of a model file\n  kernels     times "
         "of one layer's kernels on each device; takes --soc, --llm, --hwmodel, --set",
-    .children = children,
+    COMMAND_TAKES(OPTION_CHILD(option_output_table, output),
+                  OPTION_CHILD(config_option_table, config)),
     .operands = {"KIND", 1, 2, offsetof(OPTIONS, words)},
-    .bytes = sizeof(OPTIONS),
     .run = run,
 };

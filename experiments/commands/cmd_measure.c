@@ -328,11 +328,6 @@ static const struct option_row rows[] = {
 };
 static const struct option_table own = {
     .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
-static const struct option_child children[] = {
-    {.table = &own},
-    {&option_json_table, offsetof(OPTIONS, shown), NULL, false},
-    {0},
-};
 const struct command cmd_measure = {
     .name = "measure",
     .summary = "measure kernels on real devices, and fit a machine file",
@@ -348,7 +343,6 @@ const struct command cmd_measure = {
              "can be\ntrusted, or the model does not fit; 2 bad usage or input, or the backend "
              "cannot run here.",
     .print_notes = print_backends,
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES({.table = &own}, OPTION_CHILD(option_json_table, shown)),
     .run = run,
 };

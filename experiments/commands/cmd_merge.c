@@ -62,11 +62,6 @@ static const struct option_row rows[] = {
     OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, store_forms,
                   "print all results afterwards, as one of"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&option_quiet_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_merge = {
     .name = "merge",
     .summary = "combine the stores of shards",
@@ -75,7 +70,6 @@ const struct command cmd_merge = {
              "two stores share must be equal. If not, nothing of that store is added, and the exit "
              "status is 1.",
     .operands = {"STORE.db", 1, UINT32_MAX, offsetof(OPTIONS, stores)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_quiet_table, output)),
     .run = run,
 };

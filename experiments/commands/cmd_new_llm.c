@@ -70,10 +70,6 @@ static const struct option_row rows[] = {
                   "model is stored: quantization_config, dtype)"),
     NEW_FILE_OUTPUT(OPTIONS),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {0},
-};
 const struct command cmd_new_llm = {
     .name = "new-llm",
     .summary = "write a model file from a Hugging Face config.json",
@@ -83,7 +79,6 @@ const struct command cmd_new_llm = {
         "bytes of its weights are those stored, or those of --bits. A property that an LLM file "
         "cannot represent is refused with its key. `--llm config.json` reads the same directly.",
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows)),
     .run = run,
 };

@@ -149,10 +149,6 @@ static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, dir, "DIR", NULL,
                   "folder to write to, made when missing (default: NAME)"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {0},
-};
 const struct command cmd_new_policy = {
     .name = "new-policy",
     .summary = "write a policy plug-in to start from, with its Makefile and test",
@@ -163,7 +159,6 @@ const struct command cmd_new_policy = {
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
     .notes = "Then: make -C DIR XPUSIM_INCLUDE=FOLDER ; xpusim check-policy DIR/NAME.so\n"
              "FOLDER is a source tree, or PREFIX/include/xpusim after `make install`.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows)),
     .run = run,
 };

@@ -150,10 +150,6 @@ static const struct option_row rows[] = {
                  "repeated"),
     NEW_FILE_OUTPUT(OPTIONS),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {0},
-};
 const struct command cmd_new_soc = {
     .name = "new-soc",
     .summary = "write a machine file to start from, made from a similar chip's",
@@ -169,7 +165,6 @@ const struct command cmd_new_soc = {
         "linear-Gaussian in logarithms). Their ranges shrink. The command prints the benchmark to "
         "run next at each width, and the share of the remaining variance that it removes.",
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows)),
     .run = run,
 };

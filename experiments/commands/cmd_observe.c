@@ -89,7 +89,6 @@ static const struct option_row rows[] = {
                   "factor on arrivals and gaps"),
     OPTION_OUTPUT(OPTIONS, out, "FILE.csv", NULL, "write here (default: standard output)"),
 };
-static const struct option_child children[] = {OPTION_ROWS(NULL, rows), {0}};
 const struct command cmd_observe = {
     .name = "observe",
     .summary = "replay a trace on a real server with OpenAI's interface, for validate --run",
@@ -97,7 +96,6 @@ const struct command cmd_observe = {
     .about = "Sends the requests of a trace at their times, with streaming. Writes the arrival of "
              "the first and the last token of each, and the number of tokens. A server that "
              "refuses, breaks off or is silent makes rows with another status than ok.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows)),
     .run = run,
 };

@@ -104,11 +104,6 @@ static const struct option_row rows[] = {
                   "start of the window of a timeline, in seconds"),
     OPTION_NUMBER(OPTIONS, request.to_s, "to", "S", NULL, 1e-9, 1e9, "end of the window"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_plot = {
     .name = "plot",
     .summary = "draw figures from results, as SVG and PNG",
@@ -118,7 +113,6 @@ const struct command cmd_plot = {
              "DIR/NAME.tsv. `xpusim plot list` shows the figures and the input of each, in the "
              "formats below. INPUT is FILE or LABEL=FILE.",
     .operands = {"NAME", 1, 1 + FIGURE_MAX_INPUTS, offsetof(OPTIONS, words)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, output)),
     .run = run,
 };

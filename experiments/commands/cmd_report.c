@@ -194,11 +194,6 @@ static const struct option_row rows[] = {
                   "end of the window (default: 60 later)"),
     OPTION_FLAG(OPTIONS, no_figures, "no-figures", "leave out figures by gnuplot"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&option_quiet_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_report = {
     .name = "report",
     .summary = "write comparisons as one HTML page",
@@ -213,7 +208,6 @@ const struct command cmd_report = {
         "--interference --json. Sweeps become none, because you choose their axes (`xpusim plot`). "
         "The page needs no network, and JavaScript only for sorting and searching.",
     .operands = {"RESULT", 0, FIGURE_MAX_INPUTS, offsetof(OPTIONS, files)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_quiet_table, output)),
     .run = run,
 };

@@ -242,21 +242,15 @@ static const struct option_row rows[] = {
                 "print means of the steady state from this one run, with intervals (batch means); "
                 "refused when it has none"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&sample_option_table, offsetof(OPTIONS, samples), NULL, false},
-    {&time_limit_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
-    {0},
-};
 const struct command cmd_run = {
     .name = "run",
     .summary = "simulate one policy on one machine and workload",
     .usage = "--policy P [options]",
     .about = "Simulates one policy on one machine and workload, and prints latencies, throughput, "
              "use of the devices and energy.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(sample_option_table, samples),
+                  OPTION_CHILD(time_limit_option_table, work),
+                  OPTION_CHILD(option_output_table, output),
+                  OPTION_CHILD(config_option_table, config)),
     .run = run,
 };

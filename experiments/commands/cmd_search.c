@@ -126,13 +126,6 @@ static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, search.min_replications, "replications", "N", "10", 2, 10000,
                  "runs of the first look at a rate; up to 8 N when in doubt"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&job_option_table, offsetof(OPTIONS, work), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {&config_option_table, offsetof(OPTIONS, config), NULL, false},
-    {0},
-};
 const struct command cmd_search = {
     .name = "search",
     .summary = "find the highest rate a policy sustains under SLOs",
@@ -140,7 +133,8 @@ const struct command cmd_search = {
     .about =
         "Finds how far the workload's rates can be raised while every SLO holds. It is a bisection "
         "with as many replications at each rate as the decision needs, and a confidence statement.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(job_option_table, work),
+                  OPTION_CHILD(option_output_table, output),
+                  OPTION_CHILD(config_option_table, config)),
     .run = run,
 };

@@ -28,18 +28,12 @@ static const struct option_row rows[] = {
                 "run negative controls instead: change one mechanism at a time, and check that the "
                 "results move as expected"),
 };
-static const struct option_child children[] = {
-    OPTION_ROWS(NULL, rows),
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_selftest = {
     .name = "selftest",
     .summary = "check this installation against closed forms, in seconds",
     .usage = "[--controls] [--quiet]",
     .about = "Checks closed forms and the laws every run must obey on the shipped machine, in "
              "seconds. Exit 1 when one does not hold.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, output)),
     .run = run,
 };

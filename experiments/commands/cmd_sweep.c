@@ -232,11 +232,6 @@ static const struct option_row rows[] = {
 };
 static const struct option_table own = {
     .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
-static const struct option_child children[] = {
-    {.table = &own},
-    {&option_quiet_table, offsetof(OPTIONS, output), NULL, false},
-    {0},
-};
 const struct command cmd_sweep = {
     .name = "sweep",
     .summary = "run an experiment file: many runs into a store, resumable, in shards",
@@ -246,7 +241,6 @@ const struct command cmd_sweep = {
              "file), and keeps the results in an SQLite file. The same command continues an "
              "interrupted or killed one. Without SPEC it prints the results in a store.",
     .operands = {"SPEC.json", 0, 1, offsetof(OPTIONS, files)},
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES({.table = &own}, OPTION_CHILD(option_quiet_table, output)),
     .run = run,
 };

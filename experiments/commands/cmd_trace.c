@@ -228,40 +228,31 @@ static const struct option_row import_rows[] = {
                   "time from an answer to the next turn, for texts without times"),
 };
 static const struct option_row import_output_rows[] = {OUTPUT};
-static const struct option_table gen_own = OPTION_TABLE(NULL, gen_rows);
-static const struct option_table import_own = OPTION_TABLE(NULL, import_rows);
-static const struct option_table import_output = OPTION_TABLE(NULL, import_output_rows);
-static const struct option_child gen_children[] = {{.table = &gen_own}, {0}};
-static const struct option_child import_children[] = {
-    {&import_own, offsetof(OPTIONS, import), NULL, false}, {.table = &import_output}, {0}};
-static const struct option_child stats_children[] = {
-    {&option_output_table, offsetof(OPTIONS, shown), NULL, false}, {0}};
 
 static const struct command trace_gen = {
     .name = "trace gen",
     .summary = "a trace from a generator",
     .usage = "--workload SPEC [--seed N] [-o FILE.csv]",
     .print_notes = trace_generator_help,
-    .children = gen_children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_ROWS(NULL, gen_rows)),
     .run = gen,
 };
 static const struct command trace_import_command = {
     .name = "trace import",
     .summary = "another tool's trace",
     .usage = "FILE [--format FORMAT] -o OUT.csv",
-    .children = import_children,
+    COMMAND_TAKES({.table = &(const struct option_table)OPTION_TABLE(NULL, import_rows),
+                   .offset = offsetof(OPTIONS, import)},
+                  OPTION_ROWS(NULL, import_output_rows)),
     .operands = {"FILE", 1, 1, offsetof(OPTIONS, files)},
-    .bytes = sizeof(OPTIONS),
     .run = import,
 };
 static const struct command trace_stats_command = {
     .name = "trace stats",
     .summary = "rates, lengths and sessions of a trace",
     .usage = "FILE.csv [--json]",
-    .children = stats_children,
+    COMMAND_TAKES(OPTION_CHILD(option_output_table, shown)),
     .operands = {"FILE.csv", 1, 1, offsetof(OPTIONS, files)},
-    .bytes = sizeof(OPTIONS),
     .run = stats,
 };
 static const struct command *const subcommands[] = {&trace_gen, &trace_import_command,

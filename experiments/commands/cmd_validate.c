@@ -27,13 +27,6 @@ static int run(void *values, struct err *e)
 
 #define OPTIONS struct options
 
-static const struct option_child children[] = {
-    {&validate_points_option_table, offsetof(OPTIONS, points), NULL, false},
-    {&validate_run_option_table, offsetof(OPTIONS, run), NULL, false},
-    {&option_output_table, offsetof(OPTIONS, output), NULL, false},
-    {&config_option_table, offsetof(OPTIONS, run.config), NULL, true},
-    {0},
-};
 const struct command cmd_validate = {
     .name = "validate",
     .summary = "compare predictions with measured points and runs",
@@ -44,7 +37,9 @@ const struct command cmd_validate = {
              "metric, prompt length and model.\n\n--run replays the arrivals and token counts of a "
              "measured serving run under a policy, and prints the errors of the simulated "
              "latencies. KV capacity is an input: --kv-capacity.",
-    .children = children,
-    .bytes = sizeof(OPTIONS),
+    COMMAND_TAKES(OPTION_CHILD(validate_points_option_table, points),
+                  OPTION_CHILD(validate_run_option_table, run),
+                  OPTION_CHILD(option_output_table, output),
+                  {&config_option_table, offsetof(OPTIONS, run.config), NULL, true}),
     .run = run,
 };

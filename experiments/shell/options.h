@@ -5,13 +5,14 @@
  * that several commands share are embedded at an offset, as struct config_options is:
  *
  *     struct my_options { struct config_options config; uint32_t replications; };
+ *     #define OPTIONS struct my_options
  *     static const struct option_row rows[] = {
- *         OPTION_COUNT(struct my_options, replications, "replications", "N", "10", 1, 100000,
+ *         OPTION_COUNT(OPTIONS, replications, "replications", "N", "10", 1, 100000,
  *                      "runs per policy"),
  *     };
- *     static const struct option_child children[] = {
- *         OPTION_ROWS(NULL, rows),
- *         {&config_option_table, offsetof(struct my_options, config), NULL, false}, {0}};
+ *     const struct command cmd_my = {.name = "my", ...,
+ *         COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(config_option_table,
+ * config)), .run = run};
  *
  * Spelling is GNU's: --name VALUE, --name=VALUE, unique beginnings of names, -x for letters. `--`
  * ends the options; operands may be anywhere. All errors are collected, none ends the process. */
@@ -188,6 +189,14 @@ void options_text_add(struct option_texts *list, const char *text);
     {                                                                                              \
         .table = &(const struct option_table)OPTION_TABLE(title_, rows_)                           \
     }
+/* As a child: a table whose values are this member of the struct. */
+#define OPTION_CHILD(table_, member_)                                                              \
+    {                                                                                              \
+        .table = &(table_), .offset = offsetof(OPTIONS, member_)                                   \
+    }
+/* The children of a command and the size of its struct OPTIONS. */
+#define COMMAND_TAKES(...)                                                                         \
+    .children = (const struct option_child[]){__VA_ARGS__, {0}}, .bytes = sizeof(OPTIONS)
 #define OPTION_TABLE(title_, rows_)                                                                \
     {                                                                                              \
         .title = (title_), .rows = (rows_), .n = sizeof(rows_) / sizeof(rows_)[0]                  \
