@@ -81,13 +81,13 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
 
 /* ---- reading ---- */
 
-/* A replication; texts owned. */
+/* A replication; nobody frees its texts. */
 struct row {
     int64_t experiment, run;
-    char *name, *revision;
-    char *shared; /* settings but what is compared, as JSON: one comparison */
-    char *label;  /* what is compared */
-    char *soc, *llm, *workload, *config_hash, *message;
+    const char *name, *revision;
+    const char *shared; /* settings but what is compared, as JSON: one comparison */
+    const char *label;  /* what is compared */
+    const char *soc, *llm, *workload, *config_hash, *message;
     uint32_t replication;
     uint64_t seed;
     bool grouped;
@@ -106,7 +106,7 @@ static bool is_compared(const struct rows *l, const char *key)
 }
 
 /* "fcfs:device=cpu", or the value of the setting. */
-static char *label_of(const struct rows *l, const cJSON *settings, const char *policy)
+static const char *label_of(const struct rows *l, const cJSON *settings, const char *policy)
 {
     struct text t = {0};
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(settings, l->by != NULL ? l->by : "policy");
@@ -127,7 +127,12 @@ static char *label_of(const struct rows *l, const cJSON *settings, const char *p
         }
     }
     cJSON_free(shown);
-    return text_end(&t);
+    return xkeep(text_end(&t));
+}
+
+static const char *keep(const char *text)
+{
+    return xkeep(xstrdup(text));
 }
 
 static void take(void *ctx, const struct store_replication *r)
@@ -135,7 +140,7 @@ static void take(void *ctx, const struct store_replication *r)
     struct rows *l = ctx;
     cJSON *settings = cJSON_Parse(r->settings);
     settings = settings != NULL ? settings : cJSON_CreateObject();
-    char *label = label_of(l, settings, r->of.policy);
+    const char *label = label_of(l, settings, r->of.policy);
     for (cJSON *c = settings->child, *next; c != NULL; c = next) {
         next = c->next;
         if (c->string == NULL || is_compared(l, c->string)) {
@@ -146,32 +151,19 @@ static void take(void *ctx, const struct store_replication *r)
     l->v = xgrow(l->v, l->n, sizeof *l->v);
     l->v[l->n++] = (struct row){.experiment = r->experiment,
                                 .run = r->run,
-                                .name = xstrdup(r->name),
-                                .revision = xstrdup(r->revision),
-                                .shared = xstrdup(shared),
+                                .name = keep(r->name),
+                                .revision = keep(r->revision),
+                                .shared = keep(shared),
                                 .label = label,
-                                .soc = xstrdup(r->of.soc),
-                                .llm = xstrdup(r->of.llm),
-                                .workload = xstrdup(r->of.workload),
-                                .config_hash = xstrdup(r->config_hash),
-                                .message = xstrdup(r->message),
+                                .soc = keep(r->of.soc),
+                                .llm = keep(r->of.llm),
+                                .workload = keep(r->of.workload),
+                                .config_hash = keep(r->config_hash),
+                                .message = keep(r->message),
                                 .replication = r->replication,
                                 .seed = r->of.seed};
     cJSON_free(shared);
     cJSON_Delete(settings);
-}
-
-static void rows_fini(struct rows *l)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        struct row *r = &l->v[i];
-        char *const texts[] = {r->name, r->revision, r->shared,      r->label,  r->soc,
-                               r->llm,  r->workload, r->config_hash, r->message};
-        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
-            free(texts[k]);
-        }
-    }
-    free(l->v);
 }
 
 /* ---- one comparison ---- */
@@ -249,7 +241,7 @@ static void group_fini(struct group *g)
 }
 
 /* The first row with a run, of the baseline if it has one. */
-static const struct row *spokesman(const struct group *g, uint32_t baseline)
+static const struct row *representative(const struct group *g, uint32_t baseline)
 {
     const struct row *found = NULL;
     for (size_t i = 0; i < g->rows->n; i++) {
@@ -338,7 +330,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
         return err_add(e, "--baseline %s: not in experiment \"%s\" %s", o->baseline, g->first->name,
                        g->first->shared);
     }
-    const struct row *of = spokesman(g, baseline);
+    const struct row *of = representative(g, baseline);
     if (of == NULL) {
         return err_add(e, "experiment \"%s\" %s: no run of it has a result", g->first->name,
                        g->first->shared);
@@ -393,6 +385,6 @@ int stored_compare(struct store *s, const struct stored_options *o, struct docum
             group_fini(&g);
         }
     }
-    rows_fini(&rows);
+    free(rows.v);
     return rc == 0 ? n : rc;
 }
