@@ -7,7 +7,8 @@
 #   make clang      build/clang without optimisation, whose results determinism.sh compares
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
 #   make campaign   random runs over everything, each four ways, HOURS=1 long
-#   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md)
+#   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md);
+#                   BLIND=n SEED=s: n drawn at random over the sources; DIFF=main: among the lines changed since
 #   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals);
 #                   MUST=--must: fails where an original cannot be installed
 #   make docs       every page as a site with search, in build/docs/site (needs mkdocs: docs/requirements.txt)
@@ -193,7 +194,7 @@ campaign:
 	@XPUSIM_PLUGIN=$(BUILD)/skeleton.so $(BUILD)/campaign/tests/campaign/campaign $(or $(HOURS),1) $(BUILD)/findings $(FIRST)
 
 mutants:
-	@python3 tests/mutants/mutants.py $(MUTANTS)
+	@python3 tests/mutants/$(if $(BLIND)$(DIFF),blind.py $(if $(BLIND),--blind $(BLIND)) $(if $(DIFF),--diff $(DIFF)) --seed $(or $(SEED),1),mutants.py) $(MUTANTS)
 
 originals: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh tests/originals/originals.sh $(MUST) openvino

@@ -19,6 +19,7 @@ no more than so many seconds of tests are tried on a fault.
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import fcntl
 import glob
 import hashlib
@@ -39,49 +40,10 @@ COVER = "build/mutants-cover"  # its library again, counting the lines of files 
 RESULTS = PLACE + "/results.json"
 MAP = PLACE + "/map.json"
 PASSED = PLACE + "/passed.json"
+MADE = "Made by `make mutants MUTANTS=--table`"  # what precedes this line of the README stays
 KILLERS = "tests/mutants/killers.list"  # which test killed which fault: NAME PROGRAM TEST, or NAME SCRIPT
 # Recorded outputs: `make golden-update` would make them agree with the fault.
 GOLDEN = ["golden.sh", "diff.sh", "gate.sh"]
-HEAD = """# Faults put in by hand
-
-`make mutants` puts each fault of the `.txt` files here into the program, one at a time, and says which
-test sees it; `make mutants MUTANTS="policies sim-core:3"` only those. `mutants.py` says how records and
-verdicts work. Faults were chosen at random lines, a few per hundred, and made as a tired hand makes them:
-off by one, a sign, a comparison, a forgotten reset, a unit, a condition, a swapped argument. `rules.txt`
-holds one or more for every rule of the house that a review found unguarded: its `rule:` names it. `killers.list` remembers
-which test killed which fault: a further run tries that one first, so that it takes a build and one test a
-fault; `--round NAME` goes on where a run was cut off.
-
-What counts is a test that knows what is right. Recorded outputs (golden.sh, diff.sh, gate.sh) are tried
-last and count as `golden only`.
-
-Blind, before tests were written for them:
-
-| set | put in | killed then | of what could be tried |
-|---|---:|---:|---|
-| the folders' files | 218 | 116 (53 %) | all tests, 4 s a fault |
-| `rules` | 91 | 20 (22 %) | the same |
-| `second`, when 86 % of those before were killed | 40 | 25 (62 %) | programs, 6 s a fault, and the scripts of their command |
-| `third`, when 93 % were | 40 | 17 (42 %) | programs, 6 s a fault, no scripts; half are in policies and hwmodels |
-| `fourth`, when 97 % were | 30 | 16 (53 %) | the same; in policies, hwmodels, sim/core, sim/engine and sim/metrics; 18 with all programs |
-
-The second and the third set were not tried alike, so their rates say less together than each alone. Two of
-the third are gone with the lines that they changed (a sum of causes that can be reused, an iteration ahead),
-and one of the second, of a closed form that tests alone had use for.
-
-The table is of 2026-11-22. A run over all faults tried first what had killed each before, then 6 s of
-programs; on those that it left, all programs that run the line were tried, however long they take, and the
-recorded outputs (golden.sh, diff.sh, gate.sh), which pass without a fault. Scripts that kill (byhand.sh,
-explain.sh, measure.sh, python.sh, report.sh, sweep.sh) pass without one. plugin.sh is not tried: it
-builds for another tree. No processor limit is below a minute.
-
-The third and the fourth set's rates are those to expect of a fault that nobody has thought of. What was
-written after them are tests that see kinds of faults rather than these: orders and batching rules computed
-anew at every iteration of random runs (check_order_keys, check_batch_rules), metrics from a second observer's notes
-(check_metrics_anew), parameters drawn at random (check_policies), floors of kernel times, forms of kernel
-times by hand, what a program is told of the machine, defaults that are stated, a request alone whatever is
-said of others, partitions against all others, kernels launched in every form.
-"""
 # Build, install or count allocations of another tree than the changed library.
 NOT_HERE = ["determinism.sh", "install.sh", "memory.sh", "plugin.sh", "python_package.sh", "terminal.sh", "drive.sh"]
 
@@ -91,6 +53,11 @@ LEFT_OUT = []  # --without
 
 def run(command, env=None, timeout=None, cpu_s=None):
     """Exit status (None: out of time) and output of a command that leads its own process group."""
+    return run_measured(command, env, timeout, cpu_s)[:2]
+
+
+def run_measured(command, env=None, timeout=None, cpu_s=None):
+    """As run(), and the processor seconds that the command took."""
     def limits():
         os.setsid()
         if cpu_s:
@@ -98,13 +65,23 @@ def run(command, env=None, timeout=None, cpu_s=None):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     p = subprocess.Popen(command, cwd=TOP, env=env, preexec_fn=limits, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        out, _ = p.communicate(timeout=timeout)
-        return p.returncode, out.decode(errors="replace")
-    except subprocess.TimeoutExpired:
-        os.killpg(p.pid, 9)
-        p.communicate()
-        return None, ""
+    late = threading.Event()
+
+    def end():
+        late.set()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(p.pid, 9)
+    timer = threading.Timer(timeout, end) if timeout else None
+    if timer:
+        timer.start()
+    with p.stdout:
+        out = p.stdout.read()
+    _, status, used = os.wait4(p.pid, 0)
+    if timer:
+        timer.cancel()
+    p.returncode = os.waitstatus_to_exitcode(status)
+    cpu = used.ru_utime + used.ru_stime
+    return (None, "", cpu) if late.is_set() else (p.returncode, out.decode(errors="replace"), cpu)
 
 
 # --- records
@@ -142,9 +119,14 @@ def changed(r):
     with open(os.path.join(TOP, r["file"])) as f:
         text = f.read()
     before = "\n".join(r["before"])
-    if text.count(before) != 1:
+    if "at" in r:  # drawn: the line is known
+        at = sum(len(l) + 1 for l in text.split("\n")[:r["at"] - 1])
+        if text[at:at + len(before)] != before:
+            return None, "not at line %d" % r["at"]
+    elif text.count(before) != 1:
         return None, "found %d times" % text.count(before)
-    at = text.index(before)
+    else:
+        at = text.index(before)
     first = text.count("\n", 0, at) + 1
     return (text[:at] + "\n".join(r["after"]) + text[at + len(before):],
             range(first, first + before.count("\n") + 1))
@@ -369,6 +351,23 @@ class Workshop:
                 return out
         return self.link(objects, place)
 
+    def differs(self, r, text, place):
+        """Whether a changed source compiles without a warning, and to another object than the tree's."""
+        overlay = os.path.join(place, "drawn")
+        path = os.path.join(TOP, overlay, r["file"])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+        words = [w for w in self.commands[r["file"]] if w not in ("-MMD", "-MP")]
+        words[words.index("-o") + 1] = path[:-2] + ".o"
+        words[-1] = os.path.join(overlay, r["file"])
+        # The compiler's path in assertions is that of the tree.
+        status, _ = run(words[:1] + ["-I" + overlay, "-ffile-prefix-map=%s/=" % overlay] + words[1:])
+        if status != 0:
+            return False
+        with open(path[:-2] + ".o", "rb") as a, open(os.path.join(TOP, self.objects[r["file"]]), "rb") as b:
+            return a.read() != b.read()
+
     def users_of(self, header):
         users = []
         for source, obj in self.objects.items():
@@ -376,6 +375,21 @@ class Workshop:
                 if re.search(r"(^|\s)%s(\s|$)" % re.escape(header), f.read()):
                     users.append(source)
         return users
+
+
+def run_test(test, place, only=None, timeout=300, cpu_s=60):
+    """run_measured() of a test, or of one of its cases, on the library at a place."""
+    env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, place), CK_DEFAULT_TIMEOUT="300",
+               CK_TIMEOUT_MULTIPLIER="20")
+    if only is not None:
+        env["SUITE_ONLY"] = only
+    return run_measured(command_of(test, PLACE), env=env, timeout=timeout, cpu_s=cpu_s)
+
+
+def failing_case(test, out):
+    """The name of the case of a program that failed, where it says one."""
+    case = re.search(r":[EF]:[^:]*:([a-z_A-Z0-9]+):", out)
+    return case.group(1) if case and not test.endswith(".sh") else None
 
 
 def attempt(r, workshop, covered, place, options):
@@ -402,19 +416,14 @@ def attempt(r, workshop, covered, place, options):
         if not is_golden(test) and (test, only) != killer and spent + usual > options.budget:
             continue
         # A slow machine kills nothing: what counts is processor time.
-        env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, place), CK_DEFAULT_TIMEOUT="300",
-                   CK_TIMEOUT_MULTIPLIER="20")
-        if only is not None:
-            env["SUITE_ONLY"] = only
-        status, out = run(command_of(test, PLACE), env=env, timeout=300 + 100 * usual,
-                          cpu_s=max(60, 10 * usual if test in covered else 600))
+        status, out, _ = run_test(test, place, only, timeout=300 + 100 * usual,
+                                  cpu_s=max(60, 10 * usual if test in covered else 600))
         if only is not None and re.search(r"Checks: 0,", out): # it has another name now
             continue
         spent += usual
         result["tests"] += 1
         if failed(test, status, out):
-            case = re.search(r":[EF]:[^:]*:([a-z_A-Z0-9]+):", out)
-            case = case.group(1) if case and not test.endswith(".sh") else None
+            case = failing_case(test, out)
             result.update(verdict="golden only" if is_golden(test) else "killed",
                           by=os.path.basename(test) + (": " + case if case else ""), test=test, case=case)
             break
@@ -496,8 +505,9 @@ def table():
     results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
     revision = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=TOP, capture_output=True,
                               text=True).stdout.strip()
-    print(HEAD)
-    print("Made by `make mutants MUTANTS=--table` on %s at %s.\n" % (time.strftime("%Y-%m-%d"), revision))
+    with open(TOP + "/tests/mutants/README.md") as f:
+        print(f.read().split(MADE)[0], end="")
+    print(MADE + " on %s at %s.\n" % (time.strftime("%Y-%m-%d"), revision))
     rows = collections.OrderedDict()
     left = []
     for name, r in records().items():
