@@ -7,9 +7,9 @@
 A fault that does not compile with -Werror, or to the same object, is drawn again. Tests are those that run
 the line where mutants.py --coverage has measured its file; otherwise those that are near the file, by name or
 by the headers that they include, nearest first, until --budget processor seconds are spent. A script has four
-times as long, and says nothing after that. A test kills only if it passes without the fault. Tests that
-compare with recorded outputs are not tried. A round goes on where it was cut off, while sources and tests
-are as they were (build/mutants/drawn-*.json).
+times as long, longer on a busy machine, and says nothing after that. A test kills only if it passes without
+the fault. Tests that compare with recorded outputs are not tried. A round goes on where it was cut off, while
+sources and tests are as they were (build/mutants/drawn-*.json).
 """
 import argparse
 import collections
@@ -141,7 +141,8 @@ class Round:
         for test in self.order(r, lines):
             if spent >= self.options.budget:
                 break
-            limit = max(10, 4 * self.options.budget) if test.endswith(".sh") else 300
+            busy = max(1.0, os.getloadavg()[0] / os.cpu_count())
+            limit = max(10, 4 * self.options.budget * busy) if test.endswith(".sh") else 300
             status, out, cpu = mutants.run_test(test, place, timeout=limit)
             spent += cpu
             if status is None:  # it took too long to say anything
