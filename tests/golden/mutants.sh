@@ -144,8 +144,9 @@ diff = "--- a/x.c\n+++ b/x.c\n@@ -1,2 +3,2 @@ f\n@@ -9 +10 @@\n@@ -12,2 +13,0 @@
 assert draw.changed_lines(diff) == [("x.c", 3), ("x.c", 4), ("x.c", 10)], draw.changed_lines(diff)
 # 8 of 10: (0.8 + 0.19207 -+ 1.96 sqrt(0.016 + 0.0096036)) / 1.38415, with z^2 = 3.84146.
 assert ["%.4f" % x for x in blind.wilson(8, 10)] == ["0.4902", "0.9433"], blind.wilson(8, 10)
-assert blind.near("tests/unit/check_kv.c", "", "sim/core/kv.c") == 0
-assert blind.near("tests/unit/check_a.c", '#include "sim/core/pass.h"', "sim/core/kv.c") == 2
+assert blind.near("tests/unit/check_kv", "", "sim/core/kv.c") == 0
+assert blind.near("tests/unit/check_a", '#include "sim/core/pass.h"', "sim/core/kv.c") == 2
+assert blind.near("tests/unit/check_drive_fit", "", "experiments/drive/fit_soc.c") == 1
 assert blind.near("tests/golden/tune.sh", "", "experiments/commands/cmd_tune.c") == 0
 assert blind.near("tests/golden/a.sh", "xpusim compare", "sim/core/kv.c") is None
 END2

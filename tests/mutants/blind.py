@@ -64,7 +64,7 @@ def near(test, text, path):
     if test.endswith(".sh"):
         words = {stem.split("_")[0], os.path.basename(folder)}
         return 1 if words & set(name[:-3].split("_")) else 2 if re.search(r"\b%s\b" % stem, text) else None
-    if '#include "%s.h"' % path[:-2] in text:
+    if '#include "%s.h"' % path[:-2] in text or stem.split("_")[0] in name.split("_"):
         return 1
     if '#include "%s/' % folder in text or (path.startswith("policies/") and "/conformance/" in test):
         return 2
