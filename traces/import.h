@@ -43,6 +43,7 @@ struct import {
     bool history;              /* a turn's prompt begins with the prompt and the answer before it */
     bool rebase;               /* times count from the first request */
     struct import_node *nodes; /* owned, of every row; NULL: sessions are found by keys */
+    void *kept;                /* what a reader keeps while it reads; the reader's */
     double clock_s;            /* begin of the last session, where begins are drawn */
     /* Rows and jobs by names, and the first model, while agentic mooncake is read; owned. */
     struct import_map names;
@@ -82,6 +83,9 @@ extern const struct import_format import_csv_formats[], import_json_formats[]; /
 /* Adds a request. One without output failed at its source: it is counted, not added, since what a
  * success would have taken is unknown. */
 void import_add(struct import *im, const struct import_row *row);
+/* Nanoseconds since 1970 of a date and a time of day with a space or T between them, or -1. A zone
+ * may follow. */
+int64_t import_timestamp_ns(const char *text);
 /* A key of a name; never 0. */
 uint64_t import_key(const char *name);
 /* Adds the blocks of a prompt to im->blocks and says in *row where. */

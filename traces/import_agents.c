@@ -9,48 +9,27 @@
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "traces/import_json.h"
+#include "traces/import_stream.h"
 
 static bool text_is(const cJSON *o, const char *key, const char *value)
 {
     return strcmp(json_string(o, key), value) == 0;
 }
 
-/* One edge per parent, the longer of two. */
-static void edge_add(struct import_node *node, size_t parent, int64_t gap_ns)
-{
-    for (uint32_t i = 0; i < node->n_parents; i++) {
-        struct import_edge *edge = &node->parents[i];
-        if (edge->parent == parent) {
-            edge->gap_ns = gap_ns > edge->gap_ns ? gap_ns : edge->gap_ns;
-            return;
-        }
-    }
-    node->parents = xgrow(node->parents, node->n_parents, sizeof *node->parents);
-    node->parents[node->n_parents++] = (struct import_edge){parent, gap_ns};
-}
-
 /* ---- weka ---- */
-
-/* A request that later ones of its agent may wait for. */
-struct sent {
-    size_t row;
-    int64_t end_ns;
-    bool end_known; /* else it is when the request was sent */
-    bool continued; /* it has a next turn */
-};
 
 /* A subagent that its parent's next request may wait for. */
 struct child {
     size_t first, n; /* rows */
-    struct sent last;
+    struct import_sent last;
     bool waited; /* its parent has sent its next request */
 };
 
-/* The requests of one agent, in their order. */
-struct stream {
-    struct sent *v;         /* owned */
+/* The requests of one agent, in their order, and its subagents. */
+struct family {
+    struct import_stream requests;
     struct child *children; /* owned */
-    size_t n, n_children;
+    size_t n_children;
 };
 
 /* A session while it is read. */
@@ -69,49 +48,6 @@ static int64_t seconds_of(const struct weka *w, const cJSON *o, const char *key)
     return units_ns_from_s(import_number(import_get(o, key), key, 0.0, IMPORT_MAX_S, w->p));
 }
 
-static size_t same_blocks(const struct import *im, const struct import_row *a,
-                          const struct import_row *b)
-{
-    size_t same = 0;
-    while (same < a->n_blocks && same < b->n_blocks &&
-           im->blocks[a->block + same] == im->blocks[b->block + same]) {
-        same++;
-    }
-    return same;
-}
-
-/* The request whose next turn this is. Of those that had ended and are not continued yet, it is the
- * one whose prompt this one repeats furthest; without blocks it is the last one. */
-static struct sent *continues(const struct weka *w, struct stream *s, const struct import_row *r)
-{
-    struct sent *best = NULL;
-    size_t most = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        struct sent *x = &s->v[i];
-        if (x->continued || x->end_ns > r->start_ns) {
-            continue;
-        }
-        size_t same = same_blocks(w->im, &w->im->rows[x->row], r);
-        bool further = best == NULL || same > most || (same == most && x->end_ns >= best->end_ns);
-        if (further && (same > 0 || r->n_blocks == 0)) {
-            best = x;
-            most = same;
-        }
-    }
-    return best;
-}
-
-/* The last request that had ended by then, or NULL. */
-static const struct sent *last_before(const struct stream *s, int64_t ns)
-{
-    const struct sent *last = NULL;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct sent *x = &s->v[i];
-        last = x->end_ns <= ns && (last == NULL || x->end_ns >= last->end_ns) ? x : last;
-    }
-    return last;
-}
-
 static void in_background(struct import *im, const struct child *c)
 {
     for (size_t row = c->first; row < c->first + c->n; row++) {
@@ -122,15 +58,15 @@ static void in_background(struct import *im, const struct child *c)
 
 /* Waits for the subagents that had ended. Those that still ran are in the background: their parent
  * did not wait. Returns the later of the ends and `end_ns`. */
-static int64_t join(const struct weka *w, struct stream *s, struct import_node *node,
-                    int64_t start_ns, int64_t end_ns)
+static int64_t join(struct import *im, struct family *s, struct import_node *node, int64_t start_ns,
+                    int64_t end_ns)
 {
     for (size_t i = 0; i < s->n_children; i++) {
         struct child *c = &s->children[i];
         if (!c->waited && c->last.end_ns > start_ns) {
-            in_background(w->im, c);
+            in_background(im, c);
         } else if (!c->waited) {
-            edge_add(node, c->last.row, 0);
+            import_edge_add(node, c->last.row, 0);
             end_ns = c->last.end_ns > end_ns ? c->last.end_ns : end_ns;
         }
         c->waited = true;
@@ -138,8 +74,8 @@ static int64_t join(const struct weka *w, struct stream *s, struct import_node *
     return end_ns;
 }
 
-static void request_read(struct weka *w, const cJSON *o, int64_t base_ns, struct stream *s,
-                         const struct sent *origin)
+static void request_read(struct weka *w, const cJSON *o, int64_t base_ns, struct family *s,
+                         const struct import_sent *origin)
 {
     struct import *im = w->im;
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)w->p->number};
@@ -154,30 +90,16 @@ static void request_read(struct weka *w, const cJSON *o, int64_t base_ns, struct
     int64_t end_ns = r.start_ns + (known ? seconds_of(w, o, "api_time") : 0);
     w->model = w->model == NULL ? json_string(o, "model") : w->model;
     im->lost.other_model += !text_is(o, "model", w->model);
-    struct sent *before = continues(w, s, &r);
-    const struct sent *parent = before != NULL ? before : last_before(s, r.start_ns);
-    im->lost.overlapping += before == NULL && s->n > 0;
-    parent = parent == NULL ? origin : parent;
-    if (before != NULL) {
-        before->continued = true;
-        node.before = before->row;
-    } else if (parent != NULL) {
-        edge_add(&node, parent->row, 0);
-    }
-    int64_t from_ns = parent != NULL ? parent->end_ns : r.start_ns;
-    im->lost.gaps_from_arrivals += parent != NULL && !parent->end_known;
-    node.gap_ns = r.start_ns - join(w, s, &node, r.start_ns, from_ns);
-    struct sent sent = {im->n, end_ns, known, false};
-    s->v = xgrow(s->v, s->n, sizeof *s->v);
-    s->v[s->n++] = sent;
-    import_add_node(im, &r, &node);
+    int64_t from_ns = import_place(im, &s->requests, &r, origin, &node);
+    node.gap_ns = r.start_ns - join(im, s, &node, r.start_ns, from_ns);
+    import_stream_add(im, &s->requests, &r, &node, end_ns, known);
 }
 
 /* Returns the request that ended last; its row is IMPORT_NONE where there is none. */
-static struct sent stream_read(struct weka *w, const cJSON *requests, int64_t base_ns,
-                               const struct sent *origin, int depth)
+static struct import_sent stream_read(struct weka *w, const cJSON *requests, int64_t base_ns,
+                                      const struct import_sent *origin, int depth)
 {
-    struct stream s = {0};
+    struct family s = {0};
     const cJSON *o;
     cJSON_ArrayForEach(o, requests)
     {
@@ -189,8 +111,10 @@ static struct sent stream_read(struct weka *w, const cJSON *requests, int64_t ba
             continue;
         }
         int64_t t_ns = base_ns + seconds_of(w, o, "t");
-        const struct sent *spawn = last_before(&s, w->begin_ns + t_ns);
-        struct sent from = spawn != NULL ? *spawn : origin != NULL ? *origin : (struct sent){0};
+        const struct import_sent *spawn = import_last_before(&s.requests, w->begin_ns + t_ns);
+        struct import_sent from = spawn != NULL    ? *spawn
+                                  : origin != NULL ? *origin
+                                                   : (struct import_sent){0};
         struct child c = {.first = w->im->n};
         c.last = stream_read(w, import_get(o, "requests"), w->relative ? t_ns : base_ns,
                              spawn != NULL || origin != NULL ? &from : NULL, depth + 1);
@@ -202,13 +126,13 @@ static struct sent stream_read(struct weka *w, const cJSON *requests, int64_t ba
         s.children = xgrow(s.children, s.n_children, sizeof *s.children);
         s.children[s.n_children++] = c;
     }
-    const struct sent *last = last_before(&s, INT64_MAX);
-    struct sent result = last != NULL ? *last : (struct sent){.row = IMPORT_NONE};
+    const struct import_sent *last = import_last_before(&s.requests, INT64_MAX);
+    struct import_sent result = last != NULL ? *last : (struct import_sent){.row = IMPORT_NONE};
     for (size_t i = 0; i < s.n_children; i++) { /* those that nobody after them waits for */
         const struct child *c = &s.children[i];
         result = !c->waited && c->last.end_ns > result.end_ns ? c->last : result;
     }
-    free(s.v);
+    free(s.requests.v);
     free(s.children);
     return result;
 }
@@ -318,16 +242,16 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
             return;
         }
         if (!text_is(d, "trigger", "dispatch")) {
-            edge_add(node, parent, delay_ns);
+            import_edge_add(node, parent, delay_ns);
             continue;
         }
         const struct import_node *other = &im->nodes[parent];
         delay_ns += other->gap_ns;
         if (other->before != IMPORT_NONE) {
-            edge_add(node, other->before, delay_ns);
+            import_edge_add(node, other->before, delay_ns);
         }
         for (uint32_t k = 0; k < other->n_parents; k++) {
-            edge_add(node, other->parents[k].parent, other->parents[k].gap_ns + delay_ns);
+            import_edge_add(node, other->parents[k].parent, other->parents[k].gap_ns + delay_ns);
         }
         if (other->before == IMPORT_NONE && other->n_parents == 0) {
             r->start_ns = im->rows[parent].start_ns + delay_ns - other->gap_ns;

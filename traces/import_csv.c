@@ -51,8 +51,7 @@ static bool zone_parse(const char *text, int *minutes)
     return true;
 }
 
-/* Nanoseconds since 1970, or -1. A space or T between date and time; a zone may follow. */
-static int64_t timestamp_ns(const char *text)
+int64_t import_timestamp_ns(const char *text)
 {
     int y;
     int mo;
@@ -82,7 +81,7 @@ static int64_t arrival_of(struct csvfile *f, const struct columns *c, int col, s
     if (!c->is_timestamp) {
         return units_ns_from_s(csvfile_number(f, col, 0.0, IMPORT_MAX_S, e));
     }
-    int64_t t_ns = timestamp_ns(csvfile_text(f, col));
+    int64_t t_ns = import_timestamp_ns(csvfile_text(f, col));
     if (t_ns < 0) {
         csvfile_refuse(f, col, e, "\"%s\" must be YYYY-MM-DD HH:MM:SS.fff", csvfile_text(f, col));
         t_ns = 0;

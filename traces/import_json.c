@@ -354,6 +354,13 @@ static const struct source aiperf = {
     .keys = {"metadata", "metrics"}, .line = aiperf_line, .rebase = true};
 static const struct source agentic_mooncake = {
     .keys = {"\"dynamo.agentic_mooncake\""}, .opens = '{', .document = import_agentic_mooncake};
+static const struct source dynamo = {.keys = {"\"dynamo.request.trace.v1\""},
+                                     .opens = '{',
+                                     .document = import_dynamo,
+                                     .rebase = true};
+static const struct source tracelab = {.keys = {"input_tokens_total", "newly_append_tokens"},
+                                       .line = import_tracelab_line,
+                                       .rebase = true};
 static const struct source weka = {
     .keys = {"\"hash_id_scope\""}, .opens = '{', .document = import_weka};
 static const struct source bailian = {
@@ -374,10 +381,12 @@ const struct import_format import_json_formats[] = {
     {"agentic-mooncake", json_is, json_read, &agentic_mooncake},
     {"aiperf", json_is, json_read, &aiperf},
     {"bailian", json_is, json_read, &bailian},
+    {"dynamo", json_is, json_read, &dynamo},
     {"genai-perf", json_is, json_read, &genai_perf},
     {"mooncake", json_is, json_read, &mooncake},
     {"otel", json_is, json_read, &otel},
     {"sharegpt", json_is, json_read, &sharegpt},
+    {"tracelab", json_is, json_read, &tracelab},
     {"vllm", json_is, json_read, &vllm},
     {"weka", json_is, json_read, &weka},
     {NULL, NULL, NULL, NULL},

@@ -35,6 +35,9 @@ void import_values(struct import *im, FILE *in, const char *path, import_line_fn
 
 /* Formats that say who waits for whom (import_agents.c). They read and close `in`. */
 void import_weka(struct import *im, FILE *in, const char *path, struct err *e);
+/* Dynamo's request traces, and TraceLab's rounds (import_logs.c). */
+void import_dynamo(struct import *im, FILE *in, const char *path, struct err *e);
+void import_tracelab_line(struct import *im, const cJSON *o, const struct import_place *p);
 void import_agentic_mooncake(struct import *im, FILE *in, const char *path, struct err *e);
 
 /* Formats that keep what was said and not how many tokens it was (import_text.c): genai-perf's

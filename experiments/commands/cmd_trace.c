@@ -59,6 +59,7 @@ static void note_losses(const struct trace_import_losses *l)
         {l->other_model, "requests of another model than their session's first; all get one model"},
         {l->overlapping,
          "requests were sent while another of their agent ran; nobody waits for them"},
+        {l->untimed, "requests without a time left out"},
         {l->not_before, "requests also wait for an instant in the source, and here not"},
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {

@@ -71,6 +71,8 @@ IMPORTER(aiperf, "aiperf")
 IMPORTER(azure, "azure")
 IMPORTER(bailian, "bailian")
 IMPORTER(burstgpt, "burstgpt")
+IMPORTER(dynamo, "dynamo")
+IMPORTER(tracelab, "tracelab")
 IMPORTER(genai_perf, "genai-perf")
 IMPORTER(mooncake, "mooncake")
 IMPORTER(otel, "otel")
@@ -500,6 +502,7 @@ const struct reader readers[] = {
     {"constants", "hwmodels/speculation/constants.json", 8000, read_constants, NULL},
     {"dataset", NULL, 2000, read_dataset, NULL},
     {"decisions", NULL, 4000, read_decisions, NULL},
+    {"dynamo", NULL, 2000, read_dynamo, NULL},
     {"events", NULL, 1000, read_events, NULL},
     {"expr", NULL, 200, NULL, read_expr},
     {"figure", NULL, 3000, read_figure, NULL},
@@ -526,6 +529,7 @@ const struct reader readers[] = {
     {"splitwise", NULL, 1000, read_splitwise, NULL},
     {"store", NULL, 100000, read_store, NULL},
     {"trace", NULL, 2000, read_trace, NULL},
+    {"tracelab", NULL, 2000, read_tracelab, NULL},
     {"vidur", NULL, 1000, read_vidur, NULL},
     {"vllm", NULL, 2000, read_vllm, NULL},
     {"weka", NULL, 2000, read_weka, NULL},

@@ -203,6 +203,47 @@ START_TEST(agentic_mooncake_keeps_its_dependencies)
 }
 END_TEST
 
+/* From root-0 (0 to 1.5 s) to sub-0 (2 to 3 s) are 0.5 s, and from its end to root-1 is 1 s.
+ * The slow one runs until 9 s, when root-1 has long begun. A request without a trajectory is a job
+ * of its own. */
+START_TEST(dynamo_trajectories_wait_for_each_other)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 37, 3, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 500, 10, 2, 0, NOBODY, 1, ALONE},
+        {2, 2, 0, 500, 30, 8, 16, 0, 0, {0, NOBODY}, {0}, false, 0, 0},
+        {3, 3, 0, 500, 20, 40, 0, NOBODY, 0, {0, NOBODY}, {0}, true, PRO, 0},
+        {4, 0, 1, 1000, 60, 1, 32, 0, 0, {2, NOBODY}, {0}, false, 0, 0},
+    };
+    import_file("tests/fuzz/corpus/dynamo/sample");
+    check(want, sizeof want / sizeof want[0]);
+    ck_assert_str_eq(lost.format, "dynamo");
+    ck_assert_uint_eq(lost.empty, 1);
+    ck_assert_uint_eq(lost.other_model, 1);
+}
+END_TEST
+
+/* Sent with the last input at 0.5 s, answered until 4.25 s; the next one is sent at 6.25 s. The
+ * other project's session has the same id, and its round only a usage report, 1 s after. */
+START_TEST(tracelab_rounds_are_turns)
+{
+    import_file("tests/fuzz/corpus/tracelab/sample");
+    ck_assert_str_eq(lost.format, "tracelab");
+    ck_assert_uint_eq(lost.untimed, 1);
+    ck_assert_ptr_null(t.graph);
+    ck_assert_uint_eq(t.n, 3);
+    ck_assert_int_eq(t.rows[0].arrival_ns, 0);
+    ck_assert_uint_eq(t.rows[0].input_tokens, 1000);
+    ck_assert_uint_eq(t.rows[0].output_tokens, 50);
+    ck_assert_int_eq(t.rows[1].arrival_ns, 1000 * MS);
+    ck_assert_uint_eq(t.rows[1].input_tokens, 70);
+    ck_assert_uint_eq(t.rows[0].next, 2);
+    ck_assert_int_eq(t.rows[2].arrival_ns, 2000 * MS);
+    ck_assert_uint_eq(t.rows[2].prefix_tokens, 1000);
+    ck_assert_uint_eq(t.rows[2].output_tokens, 20);
+}
+END_TEST
+
 #define HEADER                                                                                     \
     "{\"schema\":\"dynamo.agentic_mooncake\",\"version\":2,\"block_size\":64,"                     \
     "\"hash_id_scope\":\"local\"}\n"
@@ -219,6 +260,11 @@ START_TEST(what_is_wrong_is_refused_with_line_and_key)
         {SESSION("{\"t\":0,\"type\":\"n\",\"in\":-1,\"out\":1}"), ":1: in: must be a number"},
         {SESSION("{\"t\":0,\"type\":\"n\",\"in\":1}"), ":1: out: must be a number"},
         {SESSION(REQUEST("0", "")) SESSION(REQUEST("0", "")), "need --rate-per-min"},
+        {"{\"schema\":\"dynamo.request.trace.v1\",\"event_type\":\"request_end\"}\n",
+         ":1: request.input_tokens: must be a number"},
+        {"{\"input_tokens_total\":-1,\"newly_append_tokens\":1,\"timing_events\":[{\"event_type\":"
+         "\"text\",\"timestamp\":\"2026-06-01T10:00:00Z\"}]}\n",
+         ":1: input_tokens_total: must be a number"},
         {HEADER ROW(""), ":2: not_before_ms: must be a number"},
         {HEADER ROW(",\"not_before_ms\":0,\"input_length\":0"), ":2: input_length: must be"},
         {HEADER ROW(",\"not_before_ms\":0,\"input_length\":1,\"output_length\":1,\"dependencies\":"
@@ -242,6 +288,8 @@ static const struct suite_row suite[] = {
     TEST(weka_times_may_count_from_the_subagent),
     TEST(weka_sessions_begin_at_a_rate_and_share_nothing),
     TEST(agentic_mooncake_keeps_its_dependencies),
+    TEST(dynamo_trajectories_wait_for_each_other),
+    TEST(tracelab_rounds_are_turns),
     TEST(what_is_wrong_is_refused_with_line_and_key),
 };
 SUITE_MAIN("import_agents", suite)
