@@ -38,6 +38,19 @@ static size_t covers(const char *entry, const char *runtime)
     return n + (runtime[n] == '\0'); /* strchr finds the end too: the same name */
 }
 
+#define USUAL_ROWS 1024.0
+#define USUAL_COLUMNS 4096.0
+
+static double filling(double row_fill, double width_fill)
+{
+    return (1.0 + row_fill / USUAL_ROWS) * (1.0 + width_fill / USUAL_COLUMNS);
+}
+
+double soc_resized_rate(double row_fill, double width_fill, double ratio)
+{
+    return ratio * filling(row_fill * ratio, width_fill * ratio) / filling(row_fill, width_fill);
+}
+
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           bool *exact)
 {

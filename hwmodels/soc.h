@@ -141,6 +141,12 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
  * (flop/s times 1 - rate_frac), and nothing else. */
 void soc_reserve(struct soc_device *d, double time_frac, double rate_frac);
 
+/* Scaling an entry to a device of `ratio` times the peak. The rows and columns that fill an engine
+ * follow its size, so row_fill and width_fill are multiplied by `ratio`. The rate that a usual
+ * prompt reaches follows the peak: 1024 rows of a model 4096 wide. Returns the factor of the rate
+ * for that; without fills it is `ratio`. */
+double soc_resized_rate(double row_fill, double width_fill, double ratio);
+
 /* The model as another width and format make it. */
 void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
                     const struct soc_format *format);

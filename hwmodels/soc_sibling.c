@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hwmodels/soc.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
@@ -37,17 +38,17 @@ static struct transfer transfer_of(const struct conformal *t, const char *family
 }
 
 /* Of a runtime entry: which error a number takes over, and with what it scales. */
-enum scale { SCALE_NONE, SCALE_PEAK, SCALE_DDR };
+enum scale { SCALE_NONE, SCALE_RATE, SCALE_SIZE, SCALE_DDR };
 static const struct {
     const char *key;
     enum conformal_phase phase;
     enum scale scale;
 } carried[] = {
-    {"rate", CONFORMAL_PREFILL, SCALE_PEAK},
+    {"rate", CONFORMAL_PREFILL, SCALE_RATE},
     {"bandwidth", CONFORMAL_DECODE, SCALE_DDR},
     {"launch", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
-    {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
-    {"width_fill", CONFORMAL_PREFILL, SCALE_NONE},
+    {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_SIZE},
+    {"width_fill", CONFORMAL_PREFILL, SCALE_SIZE},
     {"attention", CONFORMAL_PREFILL, SCALE_NONE},
     {"decode_attention", CONFORMAL_DECODE, SCALE_NONE},
 };
@@ -58,6 +59,7 @@ struct copy {
     const struct conformal *table;
     const char *family, *name; /* of the sibling */
     double ddr_ratio, peak_ratio, ddr_peak_gbs;
+    double rate_ratio; /* of the runtime entry (soc_resized_rate) */
     enum device_kind kind;
 };
 
@@ -110,9 +112,11 @@ static void mark(cJSON *q, const struct copy *c, const char *how)
 static void carry(cJSON *q, const struct copy *c, size_t i)
 {
     struct transfer t = transfer_of(c->table, c->family, c->kind, carried[i].phase);
-    double ratio = carried[i].scale == SCALE_PEAK  ? c->peak_ratio
-                   : carried[i].scale == SCALE_DDR ? c->ddr_ratio
-                                                   : 1.0;
+    const double ratios[] = {[SCALE_NONE] = 1.0,
+                             [SCALE_RATE] = c->rate_ratio,
+                             [SCALE_SIZE] = c->peak_ratio,
+                             [SCALE_DDR] = c->ddr_ratio};
+    double ratio = ratios[carried[i].scale];
     /* Where no transfer was ever measured a factor of two stands, a guess. */
     double factor = t.at95.n > 0 ? t.at95.high_factor : 2.0;
     double value = rounded(json_number(q, "value") * ratio);
@@ -131,7 +135,9 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     char scaled[48] = "";
     if (ratio != 1.0) {
         (void)snprintf(scaled, sizeof scaled, ", x %.4g as its %s", ratio,
-                       carried[i].scale == SCALE_DDR ? "memory" : "peak");
+                       carried[i].scale == SCALE_DDR    ? "memory"
+                       : carried[i].scale == SCALE_SIZE ? "size"
+                                                        : "peak");
     }
     char *how =
         xformat("%s; range: x / %.3g, by %zu published %s rows of left-out SoCs (%s)", scaled,
@@ -147,9 +153,9 @@ static void copy_numbers(cJSON *node, const struct copy *c, bool runtime)
     cJSON_ArrayForEach(child, node)
     {
         if (!is_quantity(child)) {
-            copy_numbers(child, c,
-                         runtime ||
-                             (child->string != NULL && strcmp(child->string, "runtimes") == 0));
+            if (child->string == NULL || strcmp(child->string, "runtimes") != 0) {
+                copy_numbers(child, c, runtime);
+            }
             continue;
         }
         size_t i = 0;
@@ -161,6 +167,24 @@ static void copy_numbers(cJSON *node, const struct copy *c, bool runtime)
         } else {
             mark(child, c, "");
         }
+    }
+}
+
+static double value_of(const cJSON *entry, const char *key)
+{
+    const cJSON *q = member(entry, key);
+    return q != NULL ? json_number(q, "value") : 0.0;
+}
+
+/* Each runtime entry by itself: its fills say how its rate scales. */
+static void copy_runtimes(cJSON *device, struct copy *c)
+{
+    cJSON *r;
+    cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(device, "runtimes"))
+    {
+        c->rate_ratio =
+            soc_resized_rate(value_of(r, "row_fill"), value_of(r, "width_fill"), c->peak_ratio);
+        copy_numbers(r, c, true);
     }
 }
 
@@ -196,6 +220,7 @@ static void copy_device(cJSON *device, struct copy *c, bool *used)
     c->peak_ratio = own > 0.0 && peak > 0.0 ? own / peak : 1.0;
     drop_fits(device);
     copy_numbers(device, c, false);
+    copy_runtimes(device, c);
     if (own > 0.0) {
         given(device, "peak", own, "TFLOP/s");
     }

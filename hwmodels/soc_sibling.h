@@ -6,8 +6,8 @@
  *   rates and attention   that of prompts
  *   bandwidths            that of decoding
  *   launch and fill       that of short prompts
- * Datasheet numbers that the caller knows replace the similar chip's. Rates follow the device's
- * peak and bandwidths the memory's, as calibrations scale between SoCs of a family. */
+ * Datasheet numbers that the caller knows replace the similar chip's. Bandwidths follow the
+ * memory's, and rates and fills the device's peak (soc_resized_rate). */
 #pragma once
 
 #include <cjson/cJSON.h>

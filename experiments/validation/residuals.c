@@ -223,13 +223,16 @@ static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
     double rate =
         b->devices[to->set.device].peak_flop_per_s / a->devices[from->set.device].peak_flop_per_s;
     double bandwidth = b->machine.ddr_peak_bytes_per_s / a->machine.ddr_peak_bytes_per_s;
+    struct soc_runtime scaled = fit.params;
+    scaled.fill_rows *= rate;
+    scaled.width_fill *= rate;
     size_t n = 0;
     for (size_t i = 0; i < to->set.n; i++) {
         struct calibrate_row r = to->set.rows[i];
         if (is_own(to, &r)) {
-            r.rate_scale = rate;
+            r.rate_scale = soc_resized_rate(fit.params.fill_rows, fit.params.width_fill, rate);
             r.bandwidth_scale = bandwidth;
-            write_row(to, &r, "soc", a->machine.name, calibrate_error(&r, &fit.params), out);
+            write_row(to, &r, "soc", a->machine.name, calibrate_error(&r, &scaled), out);
             n++;
         }
     }

@@ -42,10 +42,13 @@ grep -q "openvino-cb on of-core-ultra-7-155h" set || fail "the run does not name
 "$x" list soc f.json | grep -q "ddr.peak  *179.2 " || fail "the memory's peak"
 # twice the sibling's, to four digits
 value() { "$x" list soc "$1" | awk -v p="soc.devices.igpu.runtimes.openvino-2025/8.$2" '$1 == p { print $2 }'; }
-for number in rate bandwidth; do
+for number in row_fill bandwidth; do
     awk -v a="$(value core-ultra-7-155h $number)" -v b="$(value f.json $number)" 'BEGIN { exit !(b > 0 && b / a > 1.999 && b / a < 2.001) }' ||
         fail "$number is not twice the sibling's"
 done
+# 1024 rows take half the time: the rate is 2 (1 + 60.54 / 1024) / (1 + 30.27 / 1024) = 2.0574 times the sibling's
+awk -v a="$(value core-ultra-7-155h rate)" -v b="$(value f.json rate)" 'BEGIN { exit !(b / a > 2.056 && b / a < 2.059) }' ||
+    fail "the rate does not follow the peak at 1024 rows"
 refuse "is there already" "$x" new-soc fast -o f.json
 # one measured model: the machine is slower than its sibling, its intervals are narrower, and it runs
 rows='model=llama-3-8b,bits=4,runtime=openvino-2025.3,ttft_ms@32=120,ttft_ms@1024=700,tpot_ms@1024=61.5'

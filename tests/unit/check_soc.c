@@ -508,6 +508,17 @@ START_TEST(each_ability_is_read_from_its_own_member)
 }
 END_TEST
 
+/* Twice the peak and fills of 1024 rows and 4096 columns: a usual prompt takes (1 + 1)(1 + 1) = 4
+ * times its work before, (1 + 2)(1 + 2) = 9 times after, so that half the time needs 2 x 9/4 of the
+ * rate. */
+START_TEST(a_larger_engine_takes_more_rows_to_fill)
+{
+    ck_assert_double_eq_tol(soc_resized_rate(1024.0, 4096.0, 2.0), 4.5, 1e-12);
+    ck_assert_double_eq_tol(soc_resized_rate(0.0, 0.0, 2.0), 2.0, 1e-12);
+    ck_assert_double_eq_tol(soc_resized_rate(300.0, 5000.0, 1.0), 1.0, 1e-12);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(units_of_a_file_become_base_units),
     TEST(a_device_has_a_weight_in_the_ddr),
@@ -525,5 +536,6 @@ static const struct suite_row suite[] = {
     TEST(a_one_row_curve_is_read_and_bounded_too),
     TEST(more_experts_per_token_than_experts_are_refused),
     TEST(errors_all_over_a_file_come_together),
+    TEST(a_larger_engine_takes_more_rows_to_fill),
 };
 SUITE_MAIN("soc", suite)
