@@ -1,7 +1,11 @@
 /* Readers of measured rows, and what they share. */
 #pragma once
 
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
 #include "experiments/validation/measured.h"
+#include "sim/base/csvfile.h"
 
 /* Keys of the command line; what is not given is empty or 0. */
 struct measured_keys {
@@ -20,3 +24,20 @@ int measured_read_file(const char *path, const struct measured_keys *k, struct m
                        struct err *e);
 /* Sets a text of a point, cut at its room. */
 void measured_text(char *to, size_t size, const char *from);
+
+/* Where a file's rows go; all borrowed. */
+struct measured_sink {
+    const char *path;
+    const struct measured_keys *keys;
+    struct measured *out;
+    struct err *e;
+};
+
+/* Adds a row of `p` with this metric. */
+void measured_put(struct measured_sink *s, struct point *p, enum point_metric metric, double tokens,
+                  double value, const char *place);
+
+/* Output of llama-bench (measured_llama.c). 0 or -EINVAL with errors. */
+int measured_llama_json(struct measured_sink *s, const cJSON *root);
+int measured_llama_csv(struct measured_sink *s, struct csvfile *f);
+int measured_llama_markdown(struct measured_sink *s, FILE *f);

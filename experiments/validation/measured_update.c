@@ -1,4 +1,4 @@
-#include "experiments/validation/measured_update.h"
+#include "experiments/validation/measured_update_impl.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,7 +7,6 @@
 
 #include "experiments/run/interval.h"
 #include "experiments/validation/calibrate_report.h"
-#include "experiments/validation/update.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
@@ -17,21 +16,10 @@
 #define SURPRISE_SD 4.0      /* from what the file predicts: named */
 #define MISTAKE_SD 8.0       /* another machine or model, or a typo: refused */
 #define FITTED_SHARE 0.5     /* of the prior's variance: at most this is left of a fitted number */
-#define NEXT_MODELS 12       /* to choose the next benchmark from */
-
-struct work {
-    struct catalog *c;
-    const struct soc *soc; /* the catalogue's */
-    cJSON *tree;
-    struct measured *m;
-    struct document *d;
-    struct err *e;
-    struct update_row *rows; /* owned; of each measured point */
-};
 
 /* ---- rows ---- */
 
-static const struct soc_device *device_of(const struct work *w, const struct update_row *r)
+static const struct soc_device *device_of(const struct measured_work *w, const struct update_row *r)
 {
     return &w->soc->devices[r->k.device];
 }
@@ -50,7 +38,7 @@ static char *runtimes_text(const struct soc_device *d)
 }
 
 /* A row without a runtime is of the device's default one. */
-static void complete(const struct work *w, struct point *p)
+static void complete(const struct measured_work *w, struct point *p)
 {
     int device = predict_device(w->soc, p->device);
     if (p->runtime[0] == '\0' && device >= 0) {
@@ -61,7 +49,7 @@ static void complete(const struct work *w, struct point *p)
     }
 }
 
-static void check_row(const struct work *w, size_t i)
+static void check_row(const struct measured_work *w, size_t i)
 {
     const struct update_row *r = &w->rows[i];
     const struct point *p = r->point;
@@ -88,7 +76,7 @@ static void check_row(const struct work *w, size_t i)
     }
 }
 
-static int bind(struct work *w)
+static int bind(struct measured_work *w)
 {
     size_t before = w->e->n;
     w->rows = xcalloc(w->m->points.n + 1, sizeof *w->rows);
@@ -102,7 +90,7 @@ static int bind(struct work *w)
     return w->e->n > before ? -EINVAL : 0;
 }
 
-static size_t rows_of(const struct work *w, uint8_t device, struct update_row *out)
+static size_t rows_of(const struct measured_work *w, uint8_t device, struct update_row *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->m->points.n; i++) {
@@ -126,7 +114,7 @@ static size_t models_of(const struct update_row *rows, size_t n)
     return models;
 }
 
-static bool has_rows(const struct update_row *rows, size_t n, uint32_t runtime)
+bool measured_has_rows(const struct update_row *rows, size_t n, uint32_t runtime)
 {
     for (size_t i = 0; i < n; i++) {
         if (rows[i].k.runtime == runtime) {
@@ -145,7 +133,7 @@ static double rounded(double v)
     return strtod(text, NULL);
 }
 
-static cJSON *entry_tree(const struct work *w, uint8_t device, uint32_t runtime)
+cJSON *measured_entry_tree(const struct measured_work *w, uint8_t device, uint32_t runtime)
 {
     cJSON *devices = cJSON_GetObjectItemCaseSensitive(w->tree, "devices");
     return cJSON_GetArrayItem(
@@ -154,11 +142,11 @@ static cJSON *entry_tree(const struct work *w, uint8_t device, uint32_t runtime)
 }
 
 /* One number with its new value and range. */
-static void write_number(const struct work *w, const struct update *u, size_t i, double prior_sd,
-                         const char *source, bool measured)
+static void write_number(const struct measured_work *w, const struct update *u, size_t i,
+                         double prior_sd, const char *source, bool measured)
 {
     const struct update_param *p = &u->params[i];
-    cJSON *to = entry_tree(w, u->device, p->runtime);
+    cJSON *to = measured_entry_tree(w, u->device, p->runtime);
     const char *key = calibrate_param_names[p->k];
     if (strncmp(key, "one_row.", 8) == 0) {
         to = cJSON_GetObjectItemCaseSensitive(to, "one_row");
@@ -184,10 +172,10 @@ static void write_number(const struct work *w, const struct update *u, size_t i,
 }
 
 /* The covariance of one entry's numbers, for --uncertainty, and the errors of other models. */
-static void write_fit(const struct work *w, const struct update *u, uint32_t runtime,
+static void write_fit(const struct measured_work *w, const struct update *u, uint32_t runtime,
                       double sd[2][UPDATE_PHASES], size_t rows, size_t models)
 {
-    cJSON *entry = entry_tree(w, u->device, runtime);
+    cJSON *entry = measured_entry_tree(w, u->device, runtime);
     cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
     fit = fit != NULL ? fit : cJSON_AddObjectToObject(entry, "fit");
     static const char *const old[] = {"parameters", "ln_covariance", "error_sd", "measured"};
@@ -222,7 +210,7 @@ static void write_fit(const struct work *w, const struct update *u, uint32_t run
     }
 }
 
-static void error_sds(const struct work *w, const struct update *u, uint32_t runtime,
+static void error_sds(const struct measured_work *w, const struct update *u, uint32_t runtime,
                       double sd[2][UPDATE_PHASES])
 {
     for (int small = 0; small < 2; small++) {
@@ -239,65 +227,8 @@ static void error_sds(const struct work *w, const struct update *u, uint32_t run
     }
 }
 
-/* ---- what is told ---- */
-
-static const struct frame_column number_columns[] = {
-    {.name = "device", .kind = FRAME_TEXT},
-    {.name = "runtime", .kind = FRAME_TEXT},
-    {.name = "weight_bits", .title = "bits"},
-    {.name = "number", .kind = FRAME_TEXT},
-    {.name = "unit", .kind = FRAME_TEXT},
-    {.name = "before", .format = "%.4g"},
-    {.name = "after", .format = "%.4g"},
-    {.name = "low", .format = "%.4g"},
-    {.name = "high", .format = "%.4g"},
-    {.name = "sd_ratio", .title = "range x", .format = "%.2f"},
-};
-
-static const struct frame_column error_columns[] = {
-    {.name = "device", .kind = FRAME_TEXT},
-    {.name = "runtime", .kind = FRAME_TEXT},
-    {.name = "weight_bits", .title = "bits"},
-    {.name = "phase", .title = "95 % of other models", .kind = FRAME_TEXT},
-    {.name = "factor_before", .title = "before: x or /", .format = "%.2f"},
-    {.name = "factor_after", .title = "now", .format = "%.2f"},
-};
-
-static void tell_numbers(const struct work *w, const struct update *prior, const struct update *u,
-                         const struct update_row *rows, size_t n, struct frame *f)
-{
-    for (size_t i = 0; i < u->n; i++) {
-        const struct update_param *p = &u->params[i];
-        if (!has_rows(rows, n, p->runtime)) {
-            continue;
-        }
-        const struct soc_runtime *r = &w->soc->devices[u->device].runtimes[p->runtime];
-        const char *bad;
-        const cJSON *q =
-            json_find_path(entry_tree(w, u->device, p->runtime), calibrate_param_names[p->k], &bad);
-        double ratio =
-            sqrt(gsl_matrix_get(u->covariance, i, i) / gsl_matrix_get(prior->covariance, i, i));
-        FRAME_ROW(f, w->soc->machine.devices[u->device].name, r->runtime, r->weight_bits,
-                  calibrate_param_names[p->k], calibrate_unit_names[p->k],
-                  calibrate_param_get(r, p->k) / calibrate_file_unit[p->k], json_number(q, "value"),
-                  json_number(q, "low"), json_number(q, "high"), ratio);
-    }
-}
-
-static void tell_errors(const struct work *w, const struct update *u, uint32_t runtime,
-                        const double before[UPDATE_PHASES], const double after[UPDATE_PHASES],
-                        struct frame *f)
-{
-    const struct soc_runtime *r = &w->soc->devices[u->device].runtimes[runtime];
-    for (int phase = 0; phase < UPDATE_PHASES; phase++) {
-        FRAME_ROW(f, w->soc->machine.devices[u->device].name, r->runtime, r->weight_bits,
-                  conformal_phase_names[phase], exp(NORMAL_95 * before[phase]),
-                  exp(NORMAL_95 * after[phase]));
-    }
-}
-
 /* Rows that the prior makes unlikely are named; they count all the same. Impossible ones do not. */
-static int check_surprises(const struct work *w, const struct update *prior)
+static int check_surprises(const struct measured_work *w, const struct update *prior)
 {
     size_t before = w->e->n;
     for (size_t i = 0; i < w->m->points.n; i++) {
@@ -324,55 +255,10 @@ static int check_surprises(const struct work *w, const struct update *prior)
     return w->e->n > before ? -EINVAL : 0;
 }
 
-static const struct frame_column next_columns[] = {
-    {.name = "device", .title = "measure next: device", .kind = FRAME_TEXT},
-    {.name = "runtime", .kind = FRAME_TEXT},
-    {.name = "model", .kind = FRAME_TEXT},
-    {.name = "weight_bits", .title = "bits"},
-    {.name = "variance_removed_frac",
-     .title = "variance it removes",
-     .scale = 100.0,
-     .format = "%.0f %%"},
-};
-
-/* Of each width the benchmark that is expected to tell most, of a model not measured at it. */
-static void tell_next(const struct work *w, const struct update *u, const struct update_row *rows,
-                      size_t n)
-{
-    struct update_usual x;
-    const struct soc_device *d = &w->soc->devices[u->device];
-    update_usual(u, w->c, d->runtimes[rows[0].k.runtime].runtime, false, NEXT_MODELS, &x);
-    double *share = xcalloc(x.n + 1, sizeof *share);
-    update_gains(u, &x, share);
-    for (size_t i = 0; i < x.n; i++) {
-        const struct predict_case *k = &x.v[i]->rows[0].k;
-        for (size_t j = 0; j < n; j++) {
-            if (rows[j].k.runtime == k->runtime && strcmp(rows[j].k.llm.name, k->llm.name) == 0) {
-                share[i] = 0.0;
-            }
-        }
-    }
-    struct frame *f = DOCUMENT_FRAME(w->d, "next", 0, next_columns);
-    frame_indent(f, 2);
-    for (uint32_t r = 0; r < d->n_runtimes; r++) {
-        size_t best = x.n;
-        for (size_t i = 0; i < x.n; i++) {
-            bool better = share[i] > (best < x.n ? share[best] : 0.0);
-            best = x.v[i]->rows[0].k.runtime == r && better ? i : best;
-        }
-        if (best < x.n) {
-            FRAME_ROW(f, w->soc->machine.devices[u->device].name, d->runtimes[r].runtime,
-                      x.v[best]->rows[0].k.llm.name, d->runtimes[r].weight_bits, share[best]);
-        }
-    }
-    free(share);
-    update_usual_fini(&x);
-}
-
 /* ---- all of it ---- */
 
-static void write_device(const struct work *w, const struct update *prior, const struct update *u,
-                         const struct update_row *rows, size_t n)
+static void write_device(const struct measured_work *w, const struct update *prior,
+                         const struct update *u, const struct update_row *rows, size_t n)
 {
     size_t models = models_of(rows, n);
     char *source = xformat("%zu measured rows of %zu model%s on this machine, and the range before "
@@ -380,29 +266,26 @@ static void write_device(const struct work *w, const struct update *prior, const
                            n, models, models == 1 ? "" : "s");
     for (size_t i = 0; i < u->n; i++) {
         write_number(w, u, i, sqrt(gsl_matrix_get(prior->covariance, i, i)), source,
-                     has_rows(rows, n, u->params[i].runtime));
+                     measured_has_rows(rows, n, u->params[i].runtime));
     }
     free(source);
     document_note(w->d, "%s: updated by %zu measured rows of %zu model%s",
                   w->soc->machine.devices[u->device].name, n, models, models == 1 ? "" : "s");
-    struct frame *numbers = DOCUMENT_FRAME(w->d, "numbers", 0, number_columns);
-    frame_indent(numbers, 2);
-    tell_numbers(w, prior, u, rows, n, numbers);
-    struct frame *errors = DOCUMENT_FRAME(w->d, "errors", 0, error_columns);
-    frame_indent(errors, 2);
+    measured_put_numbers(w, prior, u, rows, n);
+    struct frame *errors = measured_errors_table(w->d);
     for (uint32_t r = 0; r < w->soc->devices[u->device].n_runtimes; r++) {
         double before[2][UPDATE_PHASES];
         double after[2][UPDATE_PHASES];
         error_sds(w, prior, r, before);
         error_sds(w, u, r, after);
         write_fit(w, u, r, after, n, models);
-        if (has_rows(rows, n, r)) {
-            tell_errors(w, u, r, before[0], after[0], errors);
+        if (measured_has_rows(rows, n, r)) {
+            measured_put_errors(w, u, r, before[0], after[0], errors);
         }
     }
 }
 
-static int update_device(const struct work *w, uint8_t device)
+static int update_device(const struct measured_work *w, uint8_t device)
 {
     struct update_row *rows = xmalloc((w->m->points.n + 1) * sizeof *rows);
     size_t n = rows_of(w, device, rows);
@@ -417,7 +300,7 @@ static int update_device(const struct work *w, uint8_t device)
     }
     if (n > 0 && rc == 0) {
         write_device(w, &prior, &u, rows, n);
-        tell_next(w, &u, rows, n);
+        measured_put_next(w, &u, rows, n);
     }
     update_fini(&prior);
     update_fini(&u);
@@ -434,7 +317,7 @@ int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct d
         return -EINVAL;
     }
     catalog_add_soc(c, soc);
-    struct work w = {.c = c, .soc = soc, .tree = tree, .m = m, .d = d, .e = e};
+    struct measured_work w = {.c = c, .soc = soc, .tree = tree, .m = m, .d = d, .e = e};
     int rc = bind(&w);
     for (uint8_t i = 0; rc == 0 && i < soc->machine.n_devices; i++) {
         rc = update_device(&w, i);

@@ -1,0 +1,232 @@
+/* Output of llama-bench of llama.cpp as rows. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/validation/measured_impl.h"
+#include "sim/base/input.h"
+#include "sim/base/json.h"
+#include "sim/base/text.h"
+
+#define MAX_TOKENS 1e8
+#define MAX_RATE 1e9
+
+/* "Vulkan" is llama.cpp-vulkan; of "Metal,BLAS" the first decides; CPU is llama.cpp alone. */
+static void set_backend(struct point *p, const char *backends)
+{
+    char name[32];
+    size_t n = 0;
+    for (; backends[n] != '\0' && backends[n] != ',' && n + 1 < sizeof name; n++) {
+        name[n] = (char)tolower((unsigned char)backends[n]);
+    }
+    name[n] = '\0';
+    bool cpu = n == 0 || strcmp(name, "cpu") == 0 || strcmp(name, "blas") == 0;
+    (void)snprintf(p->runtime, sizeof p->runtime, "llama.cpp%s%s", cpu ? "" : "-", cpu ? "" : name);
+    measured_text(p->device, sizeof p->device, cpu ? "cpu" : "igpu");
+}
+
+/* "llama 7B Q4_K - Medium" is llama-7b at 4 bits: the format is the last word with a width. */
+static void set_type(struct point *p, const char *type)
+{
+    measured_text(p->model, sizeof p->model, type);
+    for (char *q = p->model + strlen(p->model); q-- > p->model && p->weight_bits == 0;) {
+        p->weight_bits = *q == ' ' ? measured_bits(q) : 0;
+        if (p->weight_bits > 0) {
+            *q = '\0';
+        }
+    }
+}
+
+/* "dir/llama-2-7b.Q4_0.gguf" is llama-2-7b: a file's name says more than the type. */
+static void set_file(struct point *p, const char *path)
+{
+    const char *base = strrchr(path, '/');
+    base = base != NULL ? base + 1 : path;
+    measured_text(p->model, sizeof p->model, base);
+    char *end = strstr(p->model, ".gguf");
+    if (end != NULL) {
+        *end = '\0';
+    }
+    for (char *q = p->model + strlen(p->model); q-- > p->model;) {
+        if ((*q == '.' || *q == '-') && measured_bits(q) > 0 && !isdigit((unsigned char)q[1])) {
+            *q = '\0';
+            return;
+        }
+    }
+}
+
+struct llama_test {
+    double n_prompt, n_gen, n_depth, tokens_per_s;
+};
+
+/* A prompt behind a context, and a prompt with a generation, are not of one phase. */
+static bool put_test(struct measured_sink *s, struct point *p, const struct llama_test *t,
+                     const char *place)
+{
+    bool prefill = t->n_gen == 0.0 && t->n_prompt > 0.0 && t->n_depth == 0.0;
+    bool decode = t->n_prompt == 0.0 && t->n_gen > 0.0;
+    if (prefill) {
+        measured_put(s, p, POINT_PREFILL_TOK_S, t->n_prompt, t->tokens_per_s, place);
+    } else if (decode) {
+        measured_put(s, p, POINT_DECODE_TOK_S, t->n_depth, t->tokens_per_s, place);
+    }
+    return prefill || decode;
+}
+
+static int none(struct measured_sink *s, size_t before)
+{
+    return s->e->n > before        ? -EINVAL
+           : s->out->points.n == 0 ? err_add(s->e, "%s: holds no test of one phase", s->path)
+                                   : 0;
+}
+
+int measured_llama_json(struct measured_sink *s, const cJSON *root)
+{
+    size_t before = s->e->n;
+    for (int i = 0; i < cJSON_GetArraySize(root); i++) {
+        struct json_obj o = {.node = cJSON_GetArrayItem(root, i), .file = s->path, .err = s->e};
+        o.path = xkeep(xformat("[%d]", i));
+        struct point p = {.batch = 1};
+        set_type(&p, json_get_string(&o, "model_type"));
+        set_file(&p, json_get_string(&o, "model_filename"));
+        set_backend(&p, json_get_string(&o, "backends"));
+        struct llama_test t = {.n_prompt = json_get_number(&o, "n_prompt", 0, MAX_TOKENS),
+                               .n_gen = json_get_number(&o, "n_gen", 0, MAX_TOKENS),
+                               .n_depth = json_has(&o, "n_depth")
+                                              ? json_get_number(&o, "n_depth", 0, MAX_TOKENS)
+                                              : 0.0,
+                               .tokens_per_s = json_get_number(&o, "avg_ts", 1e-6, MAX_RATE)};
+        if (s->e->n == before) {
+            (void)put_test(s, &p, &t, xkeep(xformat("%s: [%d]", s->path, i)));
+        }
+    }
+    return none(s, before);
+}
+
+int measured_llama_csv(struct measured_sink *s, struct csvfile *f)
+{
+    size_t before = s->e->n;
+    int type = csvfile_require(f, "model_type", s->e);
+    int file = csvfile_require(f, "model_filename", s->e);
+    int backends = csvfile_require(f, "backends", s->e);
+    int n_prompt = csvfile_require(f, "n_prompt", s->e);
+    int n_gen = csvfile_require(f, "n_gen", s->e);
+    int rate = csvfile_require(f, "avg_ts", s->e);
+    int depth = csvfile_column(f, "n_depth");
+    while (s->e->n == before && csvfile_next(f, s->e) > 0) {
+        struct point p = {.batch = 1};
+        set_type(&p, csvfile_text(f, type));
+        set_file(&p, csvfile_text(f, file));
+        set_backend(&p, csvfile_text(f, backends));
+        struct llama_test t = {.n_prompt = csvfile_number(f, n_prompt, 0, MAX_TOKENS, s->e),
+                               .n_gen = csvfile_number(f, n_gen, 0, MAX_TOKENS, s->e),
+                               .n_depth =
+                                   depth >= 0 ? csvfile_number(f, depth, 0, MAX_TOKENS, s->e) : 0.0,
+                               .tokens_per_s = csvfile_number(f, rate, 1e-6, MAX_RATE, s->e)};
+        (void)put_test(s, &p, &t,
+                       xkeep(xformat("%s:%llu", s->path, (unsigned long long)csvfile_line(f))));
+    }
+    return none(s, before);
+}
+
+/* ---- Markdown ---- */
+
+#define MAX_CELLS 32
+
+/* Cells of "| a | b |" in place, without the blanks around them; 0: no such line. */
+static int split(char *line, char **cell)
+{
+    int n = 0;
+    char *p = line + strspn(line, " \t");
+    char *end;
+    if (*p++ != '|') {
+        return 0;
+    }
+    while (n < MAX_CELLS && (end = strchr(p, '|')) != NULL) {
+        char *next = end + 1;
+        p += strspn(p, " \t");
+        while (end > p && (end[-1] == ' ' || end[-1] == '\t')) {
+            end--;
+        }
+        *end = '\0';
+        cell[n++] = p;
+        p = next;
+    }
+    return n;
+}
+
+static int find(char *const *cell, int n, const char *name)
+{
+    for (int i = 0; i < n; i++) {
+        if (strcmp(cell[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* "pp512", "tg128", "tg128 @ d4096"; false: another test. */
+static bool take_test(const char *text, struct llama_test *t)
+{
+    char *end;
+    bool prompt = strncmp(text, "pp", 2) == 0;
+    if (!prompt && strncmp(text, "tg", 2) != 0) {
+        return false;
+    }
+    double n = strtod(text + 2, &end);
+    *(prompt ? &t->n_prompt : &t->n_gen) = n;
+    if (strncmp(end, " @ d", 4) == 0) {
+        t->n_depth = strtod(end + 4, &end);
+    }
+    return n > 0.0 && *end == '\0';
+}
+
+static void take_line(struct measured_sink *s, char *const *cell, const int *at, const char *place)
+{
+    enum { MODEL, BACKEND, TEST, RATE };
+    struct point p = {.batch = 1};
+    struct llama_test t = {0};
+    set_type(&p, cell[at[MODEL]]);
+    set_backend(&p, cell[at[BACKEND]]);
+    char *end;
+    t.tokens_per_s = strtod(cell[at[RATE]], &end); /* "512.3 ± 4.1" */
+    if (end == cell[at[RATE]] || !(t.tokens_per_s > 0.0)) {
+        (void)err_add(s->e, "%s: column t/s: '%s' is not a rate", place, cell[at[RATE]]);
+    } else if (take_test(cell[at[TEST]], &t)) {
+        (void)put_test(s, &p, &t, place);
+    }
+}
+
+int measured_llama_markdown(struct measured_sink *s, FILE *f)
+{
+    static const char *const names[] = {"model", "backend", "test", "t/s"};
+    size_t before = s->e->n;
+    struct input_line line = {0};
+    char *cell[MAX_CELLS];
+    int at[4] = {-1, -1, -1, -1};
+    int columns = 0;
+    while (s->e->n == before && input_next(f, s->path, &line, s->e) > 0) {
+        int n = split(line.text, cell);
+        if (n == 0 || strncmp(cell[0], "--", 2) == 0 || strncmp(cell[0], ":-", 2) == 0) {
+            continue;
+        }
+        const char *place = xkeep(xformat("%s:%llu", s->path, (unsigned long long)line.number));
+        if (columns == 0) {
+            columns = n;
+            for (int i = 0; i < 4; i++) {
+                at[i] = find(cell, n, names[i]);
+                if (at[i] < 0) {
+                    (void)err_add(s->e, "%s: no column '%s': not a table of llama-bench", place,
+                                  names[i]);
+                }
+            }
+        } else if (n != columns) {
+            (void)err_add(s->e, "%s: %d cells where the head has %d", place, n, columns);
+        } else {
+            take_line(s, cell, at, place);
+        }
+    }
+    free(line.text);
+    return none(s, before);
+}
