@@ -247,7 +247,7 @@ static int act(struct sched *s, struct external_run *x, struct args *a, enum act
 {
     const struct action_form *form = &action_forms[kind];
     struct action act = {.kind = kind};
-    struct action_objects o = {NULL};
+    struct action_objects o = {.request = NULL};
     struct segment *segments = NULL;
     bool gone = false;
     const struct action_arg *arg = NULL;
