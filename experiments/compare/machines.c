@@ -12,6 +12,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/err.h"
+#include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 
@@ -193,6 +194,13 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
             continue;
         }
         double factor = at(m, draw, k, x, i);
+        if (factor == 1.0) {
+            continue;
+        }
+        /* No setting says it, and a store must not take the run for one without it. */
+        uint64_t bits;
+        memcpy(&bits, &factor, sizeof bits);
+        c->hash = hash_u64(hash_u64(c->hash, i), bits);
         int d = m->factor[i].device;
         struct soc_runtime *r = (struct soc_runtime *)(uintptr_t)c->truth.runtime[d];
         if (m->factor[i].decode) {

@@ -80,6 +80,16 @@ EOF
 grep -q 'is not listed: of 63 machines .* it takes 64' "$dir/few" || fail "63 machines: $(tail -3 "$dir/few")"
 grep -q 'measure next' "$dir/few" && fail "63 machines say what to measure"
 
+# A store takes no run of one machine for that of another: the residuals of an unseen model are in no setting.
+kept() { # options...
+    "$x" compare --policy openvino-cb --policy edf --soc core-ultra-7-258v --llm qwen3-4b:bits=4 --uncertainty 64 --replications 2 \
+        --workload mixed:duration_s=100 --metric reactive.ttft_s.mean --quiet "$@" || fail "kept $*: exit $?"
+}
+kept >"$dir/unkept"
+kept --store "$dir/store.db" >"$dir/kept"
+kept --store "$dir/store.db" >"$dir/again"
+cmp "$dir/unkept" "$dir/kept" && cmp "$dir/unkept" "$dir/again" || fail "a store changes what is uncertain"
+
 "$x" compare --policy fcfs --policy edf --uncertainty 5 >/dev/null 2>"$dir/err" && fail "5 machines taken"
 grep -q -- '--uncertainty' "$dir/err" || fail "5 machines: $(cat "$dir/err")"
 exit $bad
