@@ -404,7 +404,9 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     }
     if (to == KV_NOWHERE) {
         cold_drop(c, i);
-        prefix_drop(c, shared, session_id);
+        if (shared != NULL) {
+            prefix_drop(c, shared, session_id);
+        }
         return 0;
     }
     static const enum cold_state becomes[] = {

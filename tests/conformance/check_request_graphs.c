@@ -74,7 +74,8 @@ static void random_graph(uint64_t seed, struct trace *out)
                                 .max_output_tokens = 256,
                                 .next = TRACE_NO_ROW};
         row.prefix_tokens = row.turn > 0 ? (uint32_t)rng_below(&r, context[session] + 1) : 0;
-        struct trace_node node = {.ends_with = UINT32_MAX, .background = rng_below(&r, 5) == 0};
+        struct trace_node node = trace_node_none();
+        node.background = rng_below(&r, 5) == 0;
         uint32_t wanted = i > 0 ? (uint32_t)rng_below(&r, 4) : 0;
         for (uint32_t k = 0; k < wanted && k < i; k++) {
             uint32_t parent = (uint32_t)rng_below(&r, i);
