@@ -89,6 +89,8 @@ struct link {
     size_t first;  /* row of the session's first turn */
     uint32_t turn;
     uint64_t prefix;
+    size_t source; /* row that the prompt begins like, or NONE */
+    bool wanted;
 };
 
 static uint64_t prefix_of(const struct import *im, const struct import_row *last,
@@ -168,6 +170,38 @@ bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_
            (o->sample_frac >= 1.0 || rng_uniform(&r) < o->sample_frac);
 }
 
+/* Gives each wanted row the longest beginning that an earlier one has, of whichever session: its
+ * source is the first that has that. A block names all before it, too. */
+static void share_blocks(struct import *im, const struct place *order, struct link *links)
+{
+    struct import_map first = {0};
+    for (size_t k = 0; k < im->n; k++) {
+        size_t i = order[k].row;
+        const struct import_row *r = &im->rows[i];
+        struct link *l = &links[i];
+        size_t same = 0;
+        for (size_t b = 0; b < r->n_blocks && l->wanted; b++) {
+            uint64_t id = bits_of(im->blocks[r->block + b]);
+            size_t has = *import_map_at(&first, id);
+            if (has == NONE) {
+                import_map_put(&first, id, i);
+            } else if (same == b) {
+                same++;
+                l->source = has;
+            }
+        }
+        if (l->source != NONE) {
+            /* The last block of a prompt may not be whole. */
+            uint64_t most = im->rows[l->source].input;
+            uint64_t tokens = (uint64_t)same * im->block_tokens;
+            tokens = tokens < most ? tokens : most;
+            l->prefix = tokens < r->input ? tokens : r->input;
+        }
+    }
+    import_map_fini(&first);
+    im->lost.prefix_tokens = 0;
+}
+
 int import_sessions(struct import *im, const char *path, struct trace *out, struct err *e)
 {
     const struct trace_import_options *o = im->options;
@@ -183,10 +217,19 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
     trace_builder_init(&b);
     size_t before = e->n;
     bool any = im->n == 0;
+    bool shares = o->share && im->block_tokens > 0;
+    for (size_t i = 0; i < im->n; i++) {
+        struct link *l = &links[i];
+        l->wanted = import_wanted(o, im->rows[l->first].start_ns - zero_ns, l->first);
+        l->source = NONE;
+    }
+    if (shares) {
+        share_blocks(im, order, links);
+    }
     for (size_t i = 0; i < im->n; i++) {
         const struct import_row *r = &im->rows[i];
         const struct link *l = &links[i];
-        if (!import_wanted(o, im->rows[l->first].start_ns - zero_ns, l->first)) {
+        if (!l->wanted) {
             continue;
         }
         any = true;
@@ -219,7 +262,13 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
         row.prefix_tokens = (uint32_t)l->prefix;
         row.max_output_tokens = trace_default_limit(row.output_tokens);
         row.session_id = (uint32_t)l->first;
+        row.request_id = (uint32_t)i;
         trace_builder_add(&b, &row, NULL);
+        if (shares) {
+            struct trace_node node = trace_node_none();
+            node.prefix_of = l->source != NONE ? (uint32_t)l->source : UINT32_MAX;
+            trace_builder_node(&b, &node);
+        }
     }
     free(order);
     free(links);
@@ -227,7 +276,7 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
         err_add(e, "%s: none of its sessions begins at %g s or later and before %g s%s", path,
                 o->from_s, o->to_s, o->sample_frac < 1.0 ? " and is drawn by --sample" : "");
     }
-    int rc = e->n == before ? trace_build(&b, true, path, out, e) : -EINVAL;
+    int rc = e->n == before ? trace_build(&b, !shares, path, out, e) : -EINVAL;
     trace_builder_fini(&b);
     return rc;
 }

@@ -139,6 +139,7 @@ struct trace_import_options {
     double sample_frac;  /* of the sessions, by seed */
     uint64_t seed;
     bool link;    /* a prompt that continues an earlier one's whole blocks is its next turn */
+    bool share;   /* prompts share their leading blocks, whichever their sessions: a v2 trace */
     bool history; /* every turn's prompt begins with the prompt and the answer before it */
     /* For texts without times (sharegpt): */
     double chars_per_token, rate_per_min, think_s;

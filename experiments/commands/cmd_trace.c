@@ -80,7 +80,8 @@ static void note_losses(const struct trace_import_losses *l)
         (void)fprintf(stderr,
                       "xpusim: warning: trace: the source says that a cache shared by all requests "
                       "can serve %" PRIu64 " more of %" PRIu64 " prompt tokens; here they are "
-                      "computed, because requests of different sessions share no KV\n",
+                      "computed, because requests of different sessions share no KV (prompts with "
+                      "hash_ids do with --share)\n",
                       l->prefix_tokens, l->input_tokens);
     }
 }
@@ -219,6 +220,8 @@ static const struct option_row import_rows[] = {
     OPTION_FLAG(IMPORT, link, "link",
                 "link sessions: a prompt that continues all whole blocks of an earlier one "
                 "(hash_ids) becomes its next turn"),
+    OPTION_FLAG(IMPORT, share, "share",
+                "share the leading blocks (hash_ids) of prompts between sessions, by prefix_of"),
     OPTION_FLAG(IMPORT, history, "history",
                 "let the prompt of a turn begin with the prompt and the answer before it"),
     OPTION_NUMBER(IMPORT, chars_per_token, "chars-per-token", "X", "4", 0.1, 100.0,

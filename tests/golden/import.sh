@@ -50,4 +50,13 @@ gzip -c "$dir/a.csv" >"$dir/a.csv.gz"
 head -c 60 "$dir/c.gz" >"$dir/cut.gz"
 "$x" trace import "$dir/cut.gz" -o "$dir/never.csv" 2>"$dir/note"
 [ $? = 2 ] && [ ! -e "$dir/never.csv" ] || fail "a file cut short: $(cat "$dir/note")"
+# Blocks that prompts share: what the source's own cache could serve (1024 + 512 + 1536 tokens) is served, to the token.
+printf '{"timestamp":%s,"input_length":%s,"output_length":9,"hash_ids":[%s]}\n' 0 1100 1,2,3 4000 1700 1,2,4,5 5000 600 1,6 \
+    9000 2100 1,2,4,7,8 >"$dir/blocks.jsonl"
+"$x" trace import "$dir/blocks.jsonl" -o "$dir/alone.csv" 2>"$dir/note"
+grep -q "can serve 3072 more of 5500 prompt tokens" "$dir/note" || fail "shared blocks without --share: $(cat "$dir/note")"
+"$x" trace import "$dir/blocks.jsonl" --share -o "$dir/shared.csv" 2>"$dir/note" && ! grep -q "can serve" "$dir/note" ||
+    fail "--share: $(cat "$dir/note")"
+"$x" run --policy fcfs --trace "$dir/shared.csv" --set sim.kv_block_tokens=512 --json -q 2>/dev/null |
+    grep -q '"all.cached_tokens":[^0-9]*3072,' || fail "shared blocks are not all served"
 exit $bad

@@ -300,6 +300,51 @@ START_TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked)
 }
 END_TEST
 
+/* Prompts share their leading blocks with the first that had them, whichever its session: 1024 of
+ * the first, 512 of it, and 1536 of the second. That is all that a cache of all blocks would serve.
+ * Where the first request is not taken, the second one's prompt is the first with its blocks. */
+START_TEST(mooncake_prompts_share_their_blocks_when_asked)
+{
+    static const char text[] =
+        "{\"timestamp\":0,\"input_length\":1100,\"output_length\":9,\"hash_ids\":[1,2,3]}\n"
+        "{\"timestamp\":4000,\"input_length\":1700,\"output_length\":9,\"hash_ids\":[1,2,4,5]}\n"
+        "{\"timestamp\":5000,\"input_length\":600,\"output_length\":9,\"hash_ids\":[1,6]}\n"
+        "{\"timestamp\":9000,\"input_length\":2100,\"output_length\":9,"
+        "\"hash_ids\":[1,2,4,7,8]}\n";
+    static const uint32_t prefix[] = {0, 1024, 512, 1536};
+    static const uint32_t source[] = {TRACE_NO_ROW, 0, 0, 1};
+    how.share = true;
+    import_with(text);
+    ck_assert_uint_eq(t.n_first, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert_uint_eq(t.rows[i].prefix_tokens, prefix[i]);
+        ck_assert_uint_eq(t.graph->source[i], source[i]);
+    }
+    ck_assert_uint_eq(lost.prefix_tokens, 0);
+    trace_fini(&t);
+    how.share = true;
+    how.from_s = 3.0;
+    import_with(text);
+    ck_assert_uint_eq(t.n, 3);
+    ck_assert_uint_eq(t.graph->source[0], TRACE_NO_ROW);
+    ck_assert_uint_eq(t.graph->source[1], 0);
+    ck_assert_uint_eq(t.graph->source[2], 0);
+    ck_assert_uint_eq(trace_shareable_tokens(&t), 512 + 1536);
+}
+END_TEST
+
+/* Two prompts with the same last block, which is not whole: all of the first's 700 tokens. */
+START_TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes)
+{
+    static const char text[] =
+        "{\"timestamp\":0,\"input_length\":700,\"output_length\":9,\"hash_ids\":[1,2]}\n"
+        "{\"timestamp\":4000,\"input_length\":700,\"output_length\":9,\"hash_ids\":[1,2]}\n";
+    how.share = true;
+    import_with(text);
+    ck_assert_uint_eq(t.rows[1].prefix_tokens, 700);
+}
+END_TEST
+
 /* BurstGPT's second release has sessions and how long an answer took: the gap is 100 - (50 + 43) s,
  * and times count from the first request. With --history a prompt of 1400 begins with 906 + 446. */
 START_TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer)
@@ -454,6 +499,8 @@ static const struct suite_row suite[] = {
     TEST(genai_perf_without_usage_is_counted_by_its_texts),
     TEST(bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes),
     TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked),
+    TEST(mooncake_prompts_share_their_blocks_when_asked),
+    TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes),
     TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer),
     TEST(a_trace_is_cut_scaled_and_thinned_by_sessions),
     TEST(conversations_spans_and_results_of_benchmarks_are_read),
