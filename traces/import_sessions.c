@@ -202,6 +202,40 @@ static void share_blocks(struct import *im, const struct place *order, struct li
     im->lost.prefix_tokens = 0;
 }
 
+/* Row i of the import as a row of the trace, with the time and prefix that its link says. */
+static struct trace_row row_of(const struct import *im, const struct link *l, size_t i,
+                               int64_t zero_ns)
+{
+    const struct trace_import_options *o = im->options;
+    const struct import_row *r = &im->rows[i];
+    struct trace_row row = {.next = TRACE_NO_ROW, .cls = r->cls, .turn = (uint16_t)l->turn};
+    if (o->cls != NULL) {
+        row.cls =
+            strcmp(o->cls, "proactive") == 0 ? REQUEST_CLASS_PROACTIVE : REQUEST_CLASS_REACTIVE;
+    }
+    row.arrival_ns = r->start_ns - zero_ns;
+    if (l->before != NONE) {
+        const struct import_row *last = &im->rows[l->before];
+        /* Where the source does not say when it answered, the gap counts from the turn's
+         * arrival and so holds the answer's time too; how often is told (gaps_from_arrivals).
+         */
+        int64_t from = last->end_ns == TIME_NEVER_NS ? last->start_ns : last->end_ns;
+        row.arrival_ns = r->start_ns > from ? r->start_ns - from : 0;
+    } else {
+        double t_s = units_s_from_ns(row.arrival_ns) - fmax(0.0, o->from_s);
+        row.arrival_ns = o->rate_scale != 1.0 || o->from_s > 0.0
+                             ? units_ns_from_s(t_s / o->rate_scale)
+                             : row.arrival_ns;
+    }
+    row.input_tokens = (uint32_t)r->input;
+    row.output_tokens = (uint32_t)r->output;
+    row.prefix_tokens = (uint32_t)l->prefix;
+    row.max_output_tokens = trace_default_limit(row.output_tokens);
+    row.session_id = (uint32_t)l->first;
+    row.request_id = (uint32_t)i;
+    return row;
+}
+
 int import_sessions(struct import *im, const char *path, struct trace *out, struct err *e)
 {
     const struct trace_import_options *o = im->options;
@@ -238,31 +272,7 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
                     MAX_TURNS);
             break;
         }
-        struct trace_row row = {.next = TRACE_NO_ROW, .cls = r->cls, .turn = (uint16_t)l->turn};
-        if (o->cls != NULL) {
-            row.cls =
-                strcmp(o->cls, "proactive") == 0 ? REQUEST_CLASS_PROACTIVE : REQUEST_CLASS_REACTIVE;
-        }
-        row.arrival_ns = r->start_ns - zero_ns;
-        if (l->before != NONE) {
-            const struct import_row *last = &im->rows[l->before];
-            /* Where the source does not say when it answered, the gap counts from the turn's
-             * arrival and so holds the answer's time too; how often is told (gaps_from_arrivals).
-             */
-            int64_t from = last->end_ns == TIME_NEVER_NS ? last->start_ns : last->end_ns;
-            row.arrival_ns = r->start_ns > from ? r->start_ns - from : 0;
-        } else {
-            double t_s = units_s_from_ns(row.arrival_ns) - fmax(0.0, o->from_s);
-            row.arrival_ns = o->rate_scale != 1.0 || o->from_s > 0.0
-                                 ? units_ns_from_s(t_s / o->rate_scale)
-                                 : row.arrival_ns;
-        }
-        row.input_tokens = (uint32_t)r->input;
-        row.output_tokens = (uint32_t)r->output;
-        row.prefix_tokens = (uint32_t)l->prefix;
-        row.max_output_tokens = trace_default_limit(row.output_tokens);
-        row.session_id = (uint32_t)l->first;
-        row.request_id = (uint32_t)i;
+        struct trace_row row = row_of(im, l, i, zero_ns);
         trace_builder_add(&b, &row, NULL);
         if (shares) {
             struct trace_node node = trace_node_none();
