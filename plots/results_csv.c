@@ -8,7 +8,7 @@
 #include "plots/results_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/words.h"
-#include "sim/stats/stats.h"
+#include "sim/stats/stats_intervals.h"
 
 enum column { COLUMN_NOTHING, COLUMN_AXIS, COLUMN_METRIC };
 
@@ -79,7 +79,7 @@ static void put_metric(struct results *r, const struct frame *f, size_t column,
         struct frame_value v = frame_at(f, rows[i], column);
         x[i] = v.kind == FRAME_VALUE_NUMBER ? v.number : (double)NAN;
     }
-    struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
+    struct stats_interval s = stats_reported(x, n, NULL);
     free(x);
     for (int k = 0; k < 3; k++) {
         (void)snprintf(name[k], RESULTS_NAME_BYTES, "%s.%s", frame_name(f, column), parts[k]);

@@ -65,9 +65,6 @@ struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t poli
 /* Values of one metric over the replications, or NULL when there is none of that name. */
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);
 
-/* Key of the resamples of a metric. */
-uint64_t compare_key(const struct compare_plan *plan, const char *metric);
-
 /* Description of a comparison. */
 struct compare_head {
     const char *command; /* that made it; NULL: not known */
@@ -83,8 +80,8 @@ struct compare_head {
 void compare_head_document(const struct compare_head *h, struct document *d);
 
 /* Adds a comparison's results: how the replications went, and the metrics named (every: all there
- * are). As data they are "policies": {policy: {metric: {mean, low, high, n, diff, diff_low,
- * diff_high, bootstrap_low, bootstrap_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}}.
+ * are). As data they are "policies": {policy: {metric: {mean, low, high, method, n, diff,
+ * diff_low, diff_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}}.
  * The baseline has no members from diff on. All policies and metrics named enter p_holm; the first
  * metric is the question. A metric not named has no p_holm, and its verdict is not corrected. */
 void compare_document(const struct compare_plan *plan, const struct compare_result *r,

@@ -10,13 +10,9 @@
 #include "sim/base/hash.h"
 #include "sim/stats/stats_intervals.h"
 
-/* Behind an interval, by enum stats_told (COVERAGE.md). */
-static const char *const told_words[] = {"", " (bootstrap-t)", " (skewed: 85 %)"};
-
-uint64_t compare_key(const struct compare_plan *plan, const char *metric)
-{
-    return hash_string(hash_u64(HASH_INIT, plan->options->seed), metric);
-}
+/* Behind an interval in a table, and as data; by enum stats_method (COVERAGE.md). */
+static const char *const method_words[] = {"", " (bootstrap-t)", " (skewed: 85 %)"};
+static const char *const method_names[] = {"student", "bootstrap-t", "student-skewed"};
 
 /* p of each policy's difference from the baseline; NaN for the baseline. Into p[policy]. */
 static void put_p(const struct compare_plan *plan, const struct compare_result *r, const char *name,
@@ -47,38 +43,34 @@ static double *holm_of_family(const struct compare_plan *plan, const struct comp
     return p;
 }
 
-/* The row of one policy and metric: Student's interval of the difference, then the ratio with
- * Fieller's interval, and the bootstrap's interval. */
+/* The row of one policy and metric: interval, difference, ratio with Fieller's interval. */
 static void put_row(const struct compare_plan *plan, const struct compare_result *r,
                     const char *metric, uint32_t policy, const double *family, struct frame *f,
                     struct document *d)
 {
     uint32_t n = r->replications;
-    uint64_t key = compare_key(plan, metric);
     const double *x = compare_values(r, policy, metric);
     const double *base = compare_values(r, plan->baseline, metric);
-    struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
-    enum stats_told how;
-    struct stats_interval told = stats_told_mean(x, n, key, &how);
+    enum stats_method method;
+    struct stats_interval s = stats_reported(x, n, &method);
     FRAME_CELL(f, plan->policies[policy].label);
     FRAME_CELL(f, metric);
-    FRAME_CELL(f, frame_shown(s.mean, document_format(d, "%s%s", document_interval(d, &told),
-                                                      told_words[how])));
+    FRAME_CELL(f, frame_shown(s.mean, document_format(d, "%s%s", document_interval(d, &s),
+                                                      method_words[method])));
     FRAME_CELL(f, s.low);
     FRAME_CELL(f, s.high);
+    FRAME_CELL(f, method_names[method]);
     FRAME_CELL(f, s.n);
-    struct stats_paired said = significance_difference(x, base, n, plan->relevance_frac, key);
+    struct stats_paired diff = stats_reported_paired(x, base, n);
+    diff.relevance_frac = plan->relevance_frac;
     double p_holm = family != NULL ? family[policy] : METRIC_UNDEFINED;
-    const char *verdict = significance_text(d, &said, p_holm);
+    const char *verdict = significance_text(d, &diff, p_holm);
     if (policy == plan->baseline) {
-        frame_skip(f, 11);
+        frame_skip(f, 9);
     } else {
-        struct stats_paired student = stats_paired(x, base, n, STATS_LEVEL_FRAC);
         struct stats_interval ratio = stats_ratio(x, base, n, STATS_LEVEL_FRAC);
-        struct stats_interval boot = stats_bootstrap_paired(x, base, n, STATS_LEVEL_FRAC, key);
-        const double v[] = {student.diff.mean, student.diff.low, student.diff.high,
-                            boot.low,          boot.high,        ratio.mean,
-                            ratio.low,         ratio.high,       stats_p(&student)};
+        const double v[] = {diff.diff.mean, diff.diff.low, diff.diff.high, ratio.mean,
+                            ratio.low,      ratio.high,    stats_p(&diff)};
         for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
             FRAME_CELL(f, v[i]);
         }
@@ -174,8 +166,8 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
     put_warnings(plan, r, d);
     put_verdicts(plan, r, d);
     struct frame *f = DOCUMENT_FRAME(d, "policies", 2, names);
-    frame_data_columns(f, "low high n diff diff_low diff_high bootstrap_low bootstrap_high ratio "
-                          "ratio_low ratio_high p verdict p_holm");
+    frame_data_columns(f, "low high method n diff diff_low diff_high ratio ratio_low ratio_high p "
+                          "verdict p_holm");
     frame_columns(f, &said, 1);
     frame_indent(f, 2);
     double *family = holm_of_family(plan, r, metrics, n_metrics);

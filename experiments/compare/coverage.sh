@@ -18,7 +18,7 @@ fi
 sed '/<!-- coverage.sh -->/q' "$page" >"$new"
 {
     printf '\n| printed mean of | values | Student'"'"'s covers | printed covers | width |\n|---|---:|---:|---:|---:|\n'
-    sed -n "s/^oracle: told mean, \(.*\), n=\(.*\): Student's \(.* %\), told \(.* %\), width \(.*\), .* trials$/| \1 | \2 | \3 | \4 | \5 |/p" "$new.out" |
+    sed -n "s/^oracle: reported mean, \(.*\), n=\(.*\): Student's \(.* %\), reported \(.* %\), width \(.*\), .* trials$/| \1 | \2 | \3 | \4 | \5 |/p" "$new.out" |
         sort -t'|' -k2,2 -k3,3n
     printf '\n| steady state, M/M/1 at load | values | runs with an interval | half width | covers |\n|---:|---:|---:|---:|---:|\n'
     sed -n 's/^oracle: steady state, M\/M\/1 at load \(.*\), n=\(.*\): an interval in \(.* %\) of [0-9]* runs\(.*\)$/\1,\2,\3\4/p' "$new.out" |

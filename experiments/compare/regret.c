@@ -135,8 +135,8 @@ static struct stats_interval distance(const double *x, const double *reference, 
 {
     /* Paired by replication: reference and policy had the same requests, whose own scatter cancels.
      * Positive is worse in either direction. */
-    return gain ? stats_paired(reference, x, n, STATS_LEVEL_FRAC).diff
-                : stats_paired(x, reference, n, STATS_LEVEL_FRAC).diff;
+    return gain ? stats_reported_paired(reference, x, n).diff
+                : stats_reported_paired(x, reference, n).diff;
 }
 
 /* Cells of how far x is from a reference. Returns "+1.5 [1.2, 1.8], x2.1". */
@@ -157,7 +157,7 @@ static const char *put_distance(struct frame *f, const double *x, const double *
 static const char *put_reference(struct frame *f, const char *metric, const double *x, uint32_t n,
                                  struct document *d)
 {
-    struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
+    struct stats_interval s = stats_reported(x, n, NULL);
     FRAME_ROW(f, metric, s.mean, s.low, s.high, s.n);
     return document_interval(d, &s);
 }
@@ -190,7 +190,7 @@ static void put_metric(const struct compare_plan *plan, const struct compare_res
     for (uint32_t p = 0; p < r->n_policies; p++) {
         double *x = values_of(r, p, name);
         bool gain = metric_is_gain(name);
-        struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
+        struct stats_interval s = stats_reported(x, n, NULL);
         FRAME_CELL(into->policies, plan->policies[p].label);
         FRAME_CELL(into->policies, name);
         of_bound = put_distance(into->policies, x, bound, n, gain, d);

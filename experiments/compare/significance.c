@@ -1,29 +1,10 @@
 #include "experiments/compare/significance.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/shell/frame_stats.h"
-#include "sim/base/arena.h"
-#include "sim/stats/stats_intervals.h"
 #include "sim/stats/stats_shift.h"
-
-struct stats_paired significance_difference(const double *x, const double *base, uint32_t n,
-                                            double relevance_frac, uint64_t key)
-{
-    struct stats_paired d = stats_paired(x, base, n, STATS_LEVEL_FRAC);
-    d.relevance_frac = relevance_frac;
-    double *differences = xmalloc((n + 1) * sizeof *differences);
-    for (uint32_t i = 0; i < n; i++) {
-        differences[i] = x[i] - base[i];
-    }
-    enum stats_told how;
-    struct stats_interval told = stats_told_mean(differences, n, key, &how);
-    d.diff = how == STATS_TOLD_BOOTSTRAP ? told : d.diff;
-    free(differences);
-    return d;
-}
 
 void significance_adjust(double *p, size_t n_first, size_t n_others)
 {

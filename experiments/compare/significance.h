@@ -6,11 +6,6 @@
 #include "experiments/shell/document.h"
 #include "sim/stats/stats.h"
 
-/* The paired difference as it is printed and judged: with the bootstrap's wider interval where few
- * differences are skewed. Equal `key`s draw equal resamples. */
-struct stats_paired significance_difference(const double *x, const double *base, uint32_t n,
-                                            double relevance_frac, uint64_t key);
-
 /* Adjusts p in place, so that the chance of any false positive among all is at most 5 %. The first
  * n_first are the question and one family; the n_others after them are a second. Holm's correction
  * holds in each, and each has half of the 5 %. The others get all of it when every one of the first

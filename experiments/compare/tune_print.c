@@ -7,6 +7,7 @@
 #include "experiments/compare/tune.h"
 #include "experiments/shell/frame_stats.h"
 #include "sim/base/arena.h"
+#include "sim/stats/stats_intervals.h"
 
 /* What was tried and chosen, as data and for people; the metrics of each policy follow it. */
 static void put_choice(const char *label, const struct tune_policy *p, struct frame *shown,
@@ -39,21 +40,19 @@ static bool tuned_of(const struct compare_plan *plan, const struct tune *t, uint
         return false;
     }
     uint32_t n = t->tuned.replications;
-    uint64_t key = compare_key(plan, metric);
-    double relevance = plan->relevance_frac;
-    struct stats_paired said = significance_difference(tuned, given, n, relevance, key);
-    struct stats_paired base_said = significance_difference(tuned, base, n, relevance, key);
     bool is_base = policy == plan->baseline;
     *out = (struct tuned){
-        .given = stats_mean(given, n, STATS_LEVEL_FRAC),
-        .tuned = stats_mean(tuned, n, STATS_LEVEL_FRAC),
-        .diff = stats_paired(tuned, given, n, STATS_LEVEL_FRAC),
-        .base_diff = stats_paired(tuned, base, n, STATS_LEVEL_FRAC),
+        .given = stats_reported(given, n, NULL),
+        .tuned = stats_reported(tuned, n, NULL),
+        .diff = stats_reported_paired(tuned, given, n),
+        .base_diff = stats_reported_paired(tuned, base, n),
         .p_holm = adjusted != NULL ? adjusted[2 * policy] : METRIC_UNDEFINED,
         .base_p_holm = adjusted != NULL ? adjusted[2 * policy + 1] : METRIC_UNDEFINED,
     };
-    out->verdict = significance_text(d, &said, out->p_holm);
-    out->base_verdict = is_base ? "baseline" : significance_text(d, &base_said, out->base_p_holm);
+    out->diff.relevance_frac = out->base_diff.relevance_frac = plan->relevance_frac;
+    out->verdict = significance_text(d, &out->diff, out->p_holm);
+    out->base_verdict =
+        is_base ? "baseline" : significance_text(d, &out->base_diff, out->base_p_holm);
     return true;
 }
 

@@ -13,7 +13,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 #include "sim/base/units.h"
-#include "sim/stats/stats.h"
+#include "sim/stats/stats_intervals.h"
 
 /* ---- negative controls ---- */
 
@@ -174,7 +174,8 @@ static void differences(const struct study_outcomes *runs, struct stats_paired *
         const struct study_outcome *of = &runs->v[i * 2 * REPLICATIONS];
         bool ok = values_of(of, c->metric, base) && values_of(of + REPLICATIONS, name, changed);
         /* Small moves count too: is there the mechanism at all? */
-        difference[i] = significance_difference(changed, base, ok ? REPLICATIONS : 0, 0.0, i);
+        difference[i] = stats_reported_paired(changed, base, ok ? REPLICATIONS : 0);
+        difference[i].relevance_frac = 0.0;
         p[i] = ok ? stats_p(&difference[i]) : METRIC_UNDEFINED;
     }
     significance_adjust(p, controls_count(), 0);

@@ -17,23 +17,21 @@ static void draw(struct rng *r, uint32_t n, size_t places, uint32_t *at)
     }
 }
 
-/* Which of n values each place of each resample has. It hangs on the key and n alone, and a
- * comparison asks for all its metrics in turn with the same: the last ones are kept, of few values.
- * NULL of many: they are drawn resample by resample from r, which gives the same. */
-static const uint32_t *draws(uint64_t key, uint32_t n, struct rng *r)
+/* Which of n values each place of each resample has. That depends on n alone, and a comparison asks
+ * for all its metrics in turn with the same n, so the last table is kept. NULL for many values:
+ * they are drawn resample by resample from r, which gives the same. */
+static const uint32_t *draws(uint32_t n, struct rng *r)
 {
     static _Thread_local struct {
-        uint64_t key;
         uint32_t n;
         uint32_t *at; /* kept to the end */
     } last;
-    rng_init(r, rng_key(key, RNG_BOOTSTRAP, 0, 0));
+    rng_init(r, rng_key(0, RNG_BOOTSTRAP, 0, 0));
     if (n > KEPT_VALUES) {
         return NULL;
     }
-    if (last.at == NULL || last.n != n || last.key != key) {
+    if (last.at == NULL || last.n != n) {
         size_t places = (size_t)STATS_RESAMPLES * n;
-        last.key = key;
         last.n = n;
         last.at = xrealloc(last.at, places * sizeof *last.at);
         draw(r, n, places, last.at);
@@ -59,11 +57,10 @@ static void resample(const double *x, uint32_t n, const uint32_t *at, double *me
 }
 
 /* t values of the resamples into t; returns how many have one. */
-static size_t t_values(const double *x, uint32_t n, double mean, double spread, uint64_t key,
-                       double *t)
+static size_t t_values(const double *x, uint32_t n, double mean, double spread, double *t)
 {
     struct rng r;
-    const uint32_t *kept = draws(key, n, &r);
+    const uint32_t *kept = draws(n, &r);
     uint32_t *own = kept == NULL ? xmalloc(n * sizeof *own) : NULL;
     size_t used = 0;
     for (size_t b = 0; b < STATS_RESAMPLES; b++) {
@@ -81,7 +78,7 @@ static size_t t_values(const double *x, uint32_t n, double mean, double spread, 
     return used;
 }
 
-struct stats_interval stats_bootstrap(const double *x, size_t n, double level_frac, uint64_t key)
+struct stats_interval stats_bootstrap(const double *x, size_t n, double level_frac)
 {
     struct stats_interval s = stats_mean(x, n, level_frac);
     s.low = s.high = UNDEFINED;
@@ -96,7 +93,7 @@ struct stats_interval stats_bootstrap(const double *x, size_t n, double level_fr
         }
     }
     double *t = xmalloc(STATS_RESAMPLES * sizeof *t);
-    size_t n_t = t_values(finite, used, s.mean, s.sd, key, t);
+    size_t n_t = t_values(finite, used, s.mean, s.sd, t);
     /* The k-th smallest of B estimates the k / (B + 1) quantile. */
     double tail = 0.5 * (1.0 - level_frac) * ((double)n_t + 1.0);
     size_t k = (size_t)floor(tail + 1e-9);
@@ -107,18 +104,6 @@ struct stats_interval stats_bootstrap(const double *x, size_t n, double level_fr
     }
     free(t);
     free(finite);
-    return s;
-}
-
-struct stats_interval stats_bootstrap_paired(const double *x, const double *base, size_t n,
-                                             double level_frac, uint64_t key)
-{
-    double *d = xmalloc((n + 1) * sizeof *d);
-    for (size_t i = 0; i < n; i++) {
-        d[i] = x[i] - base[i];
-    }
-    struct stats_interval s = stats_bootstrap(d, n, level_frac, key);
-    free(d);
     return s;
 }
 
@@ -143,11 +128,26 @@ static double skewness(const double *x, size_t n)
     return squares > 0.0 ? fabs(cubes / k) / pow(squares / k, 1.5) : 0.0;
 }
 
-struct stats_interval stats_told_mean(const double *x, size_t n, uint64_t key, enum stats_told *how)
+struct stats_interval stats_reported(const double *x, size_t n, enum stats_method *method)
 {
     struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
     double least = s.n < 8 ? 1.0 : s.n < 12 ? 0.3 : 0.5; /* the fewer, the less they show of it */
     bool skewed = s.n >= 3 && s.n < 20 && skewness(x, n) > least;
-    *how = !skewed ? STATS_TOLD_STUDENT : s.n < 8 ? STATS_TOLD_TOO_FEW : STATS_TOLD_BOOTSTRAP;
-    return *how == STATS_TOLD_BOOTSTRAP ? stats_bootstrap(x, n, STATS_SKEWED_LEVEL_FRAC, key) : s;
+    enum stats_method of = !skewed ? STATS_STUDENT : s.n < 8 ? STATS_TOO_FEW : STATS_BOOTSTRAP;
+    if (method != NULL) {
+        *method = of;
+    }
+    return of == STATS_BOOTSTRAP ? stats_bootstrap(x, n, STATS_SKEWED_LEVEL_FRAC) : s;
+}
+
+struct stats_paired stats_reported_paired(const double *x, const double *base, size_t n)
+{
+    struct stats_paired p = stats_paired(x, base, n, STATS_LEVEL_FRAC);
+    double *differences = xmalloc((n + 1) * sizeof *differences);
+    for (size_t i = 0; i < n; i++) {
+        differences[i] = x[i] - base[i];
+    }
+    p.diff = stats_reported(differences, n, NULL);
+    free(differences);
+    return p;
 }

@@ -18,22 +18,21 @@
 
 /* Bootstrap-t interval of the mean (Efron 1979; Hall 1988: error O(1/n), also for skewed data):
  * the quantiles of (resampled mean - mean) / resampled standard error take the place of Student's.
- * Draws come from `key` alone (RNG_BOOTSTRAP), so equal data give equal bounds. Needs 3 values that
- * are not all equal. O(n * STATS_RESAMPLES). */
-struct stats_interval stats_bootstrap(const double *x, size_t n, double level_frac, uint64_t key);
-/* The interval for the mean of x - base, over pairs with both values. */
-struct stats_interval stats_bootstrap_paired(const double *x, const double *base, size_t n,
-                                             double level_frac, uint64_t key);
+ * The resamples depend on n alone, so equal data have equal bounds wherever they are printed. Needs
+ * 3 values that are not all equal. O(n * STATS_RESAMPLES). */
+struct stats_interval stats_bootstrap(const double *x, size_t n, double level_frac);
 
-/* The printed interval of a mean. Student's misses the tail of few skewed values. The bootstrap's
- * of a higher level replaces it where fewer than 20 values have a sample skewness over 0.5 in size
- * (fewer than 12: 0.3). That covers at least 93 % of such means (experiments/compare/COVERAGE.md).
- * With 3 to 7 values the bootstrap's would be over ten times as wide. Then Student's stays, and is
- * marked to cover 85 % where the skewness is over 1. */
+/* The interval of a mean as every table, document and figure reports it. Student's misses the tail
+ * of few skewed values. The bootstrap's of a higher level replaces it where fewer than 20 values
+ * have a sample skewness over 0.5 in size (fewer than 12: 0.3). That covers at least 93 % of such
+ * means (experiments/compare/COVERAGE.md). With 3 to 7 values the bootstrap's would be over ten
+ * times as wide. Then Student's stays, and covers 85 % where the skewness is over 1. */
 #define STATS_SKEWED_LEVEL_FRAC 0.98
-enum stats_told { STATS_TOLD_STUDENT, STATS_TOLD_BOOTSTRAP, STATS_TOLD_TOO_FEW };
-struct stats_interval stats_told_mean(const double *x, size_t n, uint64_t key,
-                                      enum stats_told *how);
+enum stats_method { STATS_STUDENT, STATS_BOOTSTRAP, STATS_TOO_FEW };
+/* method: which of these it is, or NULL. */
+struct stats_interval stats_reported(const double *x, size_t n, enum stats_method *method);
+/* The reported interval of the mean of x - base, over the pairs with both values. */
+struct stats_paired stats_reported_paired(const double *x, const double *base, size_t n);
 
 /* ---- ratio of paired means (stats_ratio.c) ---- */
 
