@@ -265,7 +265,7 @@ static int openvino_init(struct sched *s)
     o->split_fuse = param_int(s, PARAM_VARIANT) != VARIANT_VLLM;
     o->partial =
         o->split_fuse || (rc == 0 && s->machine->devices[o->it.device].kind == DEVICE_KIND_CPU);
-    sched_steady(s, TIME_NEVER_NS);
+    sched_steady(s, TIME_NEVER_NS, 0);
     return rc;
 }
 

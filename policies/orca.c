@@ -106,7 +106,7 @@ static const struct iteration_rules rules = {.joins = orca_joins,
 
 static int orca_init(struct sched *s)
 {
-    sched_steady(s, TIME_NEVER_NS);
+    sched_steady(s, TIME_NEVER_NS, 0);
     return iteration_init(s, &rules, param_int(s, PARAM_DEVICE));
 }
 

@@ -228,14 +228,18 @@ static void next_batch(struct sched *s, struct axpu *a)
     }
 }
 
-/* When everybody decodes in one batch, the next iteration is the same until a compiled kernel is
- * out of date, which every call looks for. */
+/* The next iteration is the same until a compiled kernel is out of date, which every call looks
+ * for, where everybody decodes in the batch, or where only those stay out of it whom the reactive
+ * ones evict. One that is in it, and may be evicted, can grow into a longer bucket than others. */
 static void declare_steady(struct sched *s, const struct axpu *a)
 {
+    uint64_t all = (uint64_t)a->decode_rt.q.n + a->decode_be.q.n;
     bool mixed = !reqq_empty(&a->decode_rt.q) && !reqq_empty(&a->decode_be.q);
-    bool steady = param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE &&
+    bool kept =
+        a->batch.n == all || (mixed && a->batch.n == (uint64_t)a->decode_rt.q.n + a->aged_be.n);
+    bool steady = param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE && kept &&
                   (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED);
-    sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0);
+    sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0, all - a->batch.n);
 }
 
 /* KV is full: the newest proactive sequence that is in no pass gives up its KV; where reactive ones

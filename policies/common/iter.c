@@ -438,7 +438,7 @@ int iter_init(struct sched *s, const struct iter_order *order)
     it->it.loses = param_int(s, ITER_KV) != ITER_KV_CHECKPOINT;
     /* Not with rules for tool gaps: what they do depends on times between iterations. */
     if (order->steady && it->gap.rule == GAP_CACHE) {
-        sched_steady(s, TIME_NEVER_NS);
+        sched_steady(s, TIME_NEVER_NS, 0);
     }
     const struct device *dev = &s->machine->devices[it->it.device];
     /* Refused here and not at the first stop: a comparison would else run to its end with another

@@ -444,7 +444,7 @@ int vllm_init(struct sched *s, struct vllm_rules rules)
     struct vllm *v = s->state;
     vllm_rule(s, rules, (uint32_t)param_int(s, VLLM_MAX_SEQS), (uint32_t)param_int(s, VLLM_BUDGET));
     v->requeue_back = param_int(s, VLLM_REQUEUE) == 1;
-    sched_steady(s, TIME_NEVER_NS);
+    sched_steady(s, TIME_NEVER_NS, 0);
     return iteration_init(s, &iteration, param_int(s, VLLM_DEVICE));
 }
 

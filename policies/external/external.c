@@ -153,7 +153,7 @@ static int external_init(struct sched *s)
         return -EIO;
     }
     if (e->steady) {
-        sched_steady(s, TIME_NEVER_NS);
+        sched_steady(s, TIME_NEVER_NS, 0);
     }
     if (external_content(e) != e->content) { /* read by now: this is what runs */
         fail(s, x,

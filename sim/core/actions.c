@@ -332,9 +332,11 @@ static void act_rest(struct sched *s)
     core_of(s)->rests = true;
 }
 
-static void act_steady(struct sched *s, int64_t until_ns)
+static void act_steady(struct sched *s, int64_t until_ns, uint64_t left_out)
 {
-    core_of(s)->steady_until_ns = until_ns;
+    struct core *c = core_of(s);
+    c->steady_until_ns = until_ns;
+    c->steady_without = left_out;
 }
 
 static void act_give_up(struct sched *s, const char *why)

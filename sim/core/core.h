@@ -62,7 +62,7 @@ struct full_pass {
     uint32_t capacity;
     uint32_t op_devices;    /* devices that ran shares of the current op */
     bool served;            /* a kernel has started */
-    bool steady;            /* all live requests decode in it, and its policy is steady */
+    bool steady;            /* its policy would form it again (sched_steady) */
     struct decodes decodes; /* of its decode segments */
     bool loses;             /* somebody cancelled one of its requests */
     int64_t formed_ns;
@@ -207,7 +207,8 @@ struct core {
     double area_request_ns;  /* integral of requests in system */
     double sojourn_ns;       /* sum over departed of time in system */
     uint32_t actions;        /* accepted in the current schedule call */
-    int64_t steady_until_ns; /* sched_steady */
+    int64_t steady_until_ns; /* sched_steady, */
+    uint64_t steady_without; /* and how many live requests stay out of the pass */
     struct full_pass *done;  /* the last pass whose tokens came out in this instant, or NULL */
     /* A steady pass that ended in this instant, which the policy is to form again; NULL: none, or
      * it has. Only in runs that check it. */
@@ -359,6 +360,12 @@ static inline void core_decodes_add(struct decodes *d, const struct full_request
 static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     return kv_has_room(c, r, new_tokens) ? 0 : kv_grow(c, r, new_tokens);
+}
+
+/* Blocks that decoding requests can have: free ones, and what finished turns left. */
+static inline uint64_t kv_blocks_spare(const struct core *c)
+{
+    return c->kv_blocks_free + c->kv_blocks_cold;
 }
 
 /* Blocks it lacks for so many more tokens. */

@@ -264,8 +264,8 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
         rc = segment_take(c, p, &spec->segments[i], &d, &fault);
     }
     core_pass_add_decodes(p, &d); /* also of one that is refused: nobody looks at it again */
-    p->steady =
-        c->steady_until_ns > c->sched.now_ns && d.n == p->pub.n_segments && d.n == c->n_live;
+    p->steady = c->steady_until_ns > c->sched.now_ns && d.n == p->pub.n_segments &&
+                d.n + c->steady_without == c->n_live;
     bool one_decode = p->pub.n_segments == 1 && d.n == 1;
     if (rc == 0 && (p->pub.n_segments == 0 || (spec->fused_layers && !one_decode))) {
         rc = -EINVAL;

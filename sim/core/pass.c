@@ -187,7 +187,7 @@ static void pass_notify(struct core *c, struct full_pass *p)
     /* Its launch and itself have ended since it was formed, and nothing else happened. */
     bool alone = c->result->events == p->formed_events + 2 && p->n_left == 0;
     if (p->steady && alone && c->sched.now_ns < c->steady_until_ns && !core_believes(c) &&
-        p->kv_blocks_next <= c->kv_blocks_free) {
+        p->kv_blocks_next <= kv_blocks_spare(c)) {
         c->expected = p;
     }
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);
@@ -269,14 +269,19 @@ static inline void credit_many(struct core *c, struct segment *s, const struct r
     int64_t now = c->sched.now_ns;
     SIM_ASSERT(s->role == SEGMENT_DECODE && q->pub.state == REQUEST_STATE_DECODE &&
                !q->cancel_pending);
+    /* Block by block, as single passes do: what is dropped for them, and the peak, are the same. */
+    while (!kv_has_room(c, q, r->n)) {
+        uint64_t room = (uint64_t)q->kv_blocks * c->setup->kv_block_tokens;
+        int rc = kv_grow(c, q, (uint32_t)(room - q->pub.kv_tokens) + 1);
+        SIM_REQUIRE(rc == 0, "request %u lacks KV to be repeated", q->pub.id);
+    }
     s->first_token = q->pub.kv_tokens + r->n - 1;
     s->emitted_tokens = 1;
     s->gap_ns = r->n > 1 ? r->gap_ns[r->n - 1] : now - q->pub.last_token_ns;
     q->pub.kv_tokens += r->n;
     q->pub.generated_tokens += r->n;
     q->pub.last_token_ns = now;
-    (void)kv_reserve(c, q, 0); /* the executor saw that blocks are free: checked below */
-    SIM_REQUIRE(kv_has_room(c, q, 0) && q->pub.generated_tokens <= q->output_tokens,
+    SIM_REQUIRE(q->pub.generated_tokens <= q->output_tokens,
                 "request %u is repeated beyond its end", q->pub.id);
 }
 

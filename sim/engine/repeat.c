@@ -1,10 +1,10 @@
-/* Runs of iterations in one step. While a decode pass
- * holds all live requests, its policy is steady (sched_steady) and
- * nothing can happen before the next iteration is over, the engine runs iteration after iteration
- * itself: the same instants, integrals and counts as if each had been formed, launched and
- * reported, without events and without asking the policy. The iteration in which something happens
- * begins and ends the ordinary way; one in which a request ends is the last of its run. Of the
- * kernels only attention differs from one iteration to the next, by its longer sequences. */
+/* Runs of iterations in one step. While a policy would form the same decode pass again
+ * (sched_steady) and nothing can happen before the next iteration is over, the engine runs
+ * iteration after iteration itself: the same instants, integrals and counts as if each had been
+ * formed, launched and reported, without events and without asking the policy. The iteration in
+ * which something happens begins and ends the ordinary way; one in which a request ends is the last
+ * of its run. Of the kernels only attention differs from one iteration to the next, by its longer
+ * sequences. */
 #include "sim/engine/advance.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/devices.h"
@@ -43,7 +43,7 @@ void repeat_init(struct engine *e)
     e->power.may_defer = e->repeat->allowed && !e->power.host_draws;
 }
 
-/* Iterations up to one in which a request ends, as far as free blocks reach. */
+/* Iterations up to one in which a request ends, as far as blocks reach. */
 static uint32_t most_iterations(const struct engine *e, const struct full_pass *p)
 {
     const struct core *c = &e->core;
@@ -52,14 +52,14 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     SIM_ASSERT(most > 0); /* who has all tokens is in no pass */
     for (; most > 0; most /= 2) {
         uint64_t need = (uint64_t)p->pub.n_segments * (most / c->setup->kv_block_tokens + 1);
-        if (need <= c->kv_blocks_free) { /* whatever they have of their last blocks */
+        if (need <= kv_blocks_spare(c)) { /* whatever they have of their last blocks */
             break;
         }
         need = 0;
         for (uint32_t i = 0; i < p->pub.n_segments; i++) {
             need += kv_blocks_lacking(c, core_request(p->segments[i].request), most);
         }
-        if (need <= c->kv_blocks_free) {
+        if (need <= kv_blocks_spare(c)) {
             break;
         }
     }

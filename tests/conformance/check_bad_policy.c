@@ -219,7 +219,7 @@ static void rest_and_try(struct sched *s)
 static void declare_and_pause(struct sched *s)
 {
     struct bad *b = s->state;
-    sched_steady(s, TIME_NEVER_NS);
+    sched_steady(s, TIME_NEVER_NS, 0);
     bool decodes = b->current != NULL && b->current->generated_tokens == 2;
     if (decodes && b->current->pass == NULL && s->now_ns == b->current->last_token_ns) {
         (void)sched_set_timer(s, s->now_ns + 1000);

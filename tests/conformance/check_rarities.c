@@ -130,9 +130,10 @@ START_TEST(steps_that_repeat_unseen_grow_by_a_pair_for_each_sequence)
 }
 END_TEST
 
-/* openvino-cb, whose calls are counted. */
+/* A policy whose calls are counted. */
 static struct {
     struct policy_ops ops;
+    const struct policy_ops *of;
     struct observer *seen;
     uint32_t asked;
 } counted;
@@ -140,7 +141,7 @@ static struct {
 static void count_asked(struct sched *s)
 {
     counted.asked++;
-    policy_find("openvino-cb")->schedule(s);
+    counted.of->schedule(s);
 }
 
 static int run_counted(const struct sim_setup *setup, struct sim_result *result)
@@ -159,20 +160,21 @@ static void finish_unseen(void *self, int64_t now_ns, const struct request *r)
 }
 
 /* On the toy machine, with so many blocks of KV; 0: plenty. */
-static void run_and_count(uint64_t blocks, const struct scenario_request *q, uint32_t n,
-                          int64_t finished_ns[])
+static void run_and_count(const char *policy, uint64_t blocks, const struct scenario_request *q,
+                          uint32_t n, int64_t finished_ns[])
 {
     struct observer o = {.self = finished_ns, .request_finished = finish_unseen};
     scenario_fini(&sc);
     rules_machine(1);
     memset(finished_ns, 0, n * sizeof *finished_ns);
     memset(&counted, 0, sizeof counted);
-    counted.ops = *policy_find("openvino-cb");
+    counted.of = policy_find(policy);
+    counted.ops = *counted.of;
     counted.ops.schedule = count_asked;
     counted.seen = &o;
     sc.setup.kv_capacity_tokens = 16 * blocks;
     sc.run = run_counted;
-    rules_run("openvino-cb", "", "", q, n);
+    rules_run(policy, "", "", q, n);
 }
 
 /* Four prompts of 60 tokens in all: 0.03 * 60 + 2 = 3.8 ms, the first token of each. Then a step of
@@ -185,7 +187,7 @@ START_TEST(a_steady_policy_is_asked_when_a_request_leaves)
         {BE, 0, 10, 2, 0, 0}, {BE, 0, 20, 3, 0, 0}, {BE, 0, 10, 3, 0, 0}, {BE, 0, 20, 5, 0, 0}};
     static const double ends_ms[] = {5.92, 8.01, 8.01, 14.01};
     int64_t finished_ns[4];
-    run_and_count(0, q, 4, finished_ns);
+    run_and_count("openvino-cb", 0, q, 4, finished_ns);
     for (int i = 0; i < 4; i++) {
         ck_assert_msg(llabs(finished_ns[i] - MS(ends_ms[i])) < 1000,
                       "request %d finishes at %.6f, not %.3f", i, units_ms_from_ns(finished_ns[i]),
@@ -202,10 +204,54 @@ START_TEST(a_steady_run_ends_where_blocks_or_iterations_do)
     static const struct scenario_request q[] = {{BE, 0, 10, 700, 0, 0}, {BE, 0, 10, 700, 0, 0}};
     static const uint64_t blocks[] = {0, 2 * 45};
     int64_t finished_ns[2];
-    run_and_count(blocks[_i], q, 2, finished_ns);
+    run_and_count("openvino-cb", blocks[_i], q, 2, finished_ns);
     ck_assert_int_gt(finished_ns[0], 0);
     ck_assert_int_eq(finished_ns[0], finished_ns[1]);
     ck_assert_uint_lt(counted.asked, 40);
+}
+END_TEST
+
+/* Eight sessions leave a block each and use it again after 100 s. One more request decodes 140
+ * tokens meanwhile, in nine blocks of ten: it takes a block of theirs every 16 tokens, and the
+ * policy is not asked for that. The 17 others are asked for at most twice each. */
+START_TEST(a_steady_run_takes_what_sessions_left)
+{
+    struct scenario_request q[17];
+    int64_t finished_ns[17];
+    for (uint32_t i = 0; i < 8; i++) {
+        q[i] = (struct scenario_request){BE, 0, 16, 1, i + 1, 0};
+        q[9 + i] = (struct scenario_request){BE, 100, 32, 1, i + 1, 16};
+    }
+    q[8] = (struct scenario_request){BE, 1, 4, 140, 0, 0};
+    run_and_count("openvino-cb", 10, q, 17, finished_ns);
+    /* 0.03 * 4 + 2 ms for its prompt and 3 ms for each of the 139 other tokens. */
+    ck_assert_msg(llabs(finished_ns[8] - MS(1000 + 2.12 + 139 * 3)) < 1000, "finishes at %.6f",
+                  units_ms_from_ns(finished_ns[8]));
+    ck_assert_uint_ge(sc.result.counters[COUNTER_KV_COLD_DROPS], 7);
+    uint32_t asked = counted.asked;
+    q[8].output_tokens = 2; /* takes no block of theirs */
+    run_and_count("openvino-cb", 10, q, 17, finished_ns);
+    ck_assert_uint_le(asked, counted.asked + 1);
+}
+END_TEST
+
+/* Three reactive sequences are a whole batch of both classes: the proactive one stays out until
+ * they are through. The policy is asked as often for 400 tokens of each as for 100. */
+START_TEST(a_steady_policy_is_not_asked_about_those_it_leaves_out)
+{
+    struct scenario_request q[] = {{RT, 0, 10, 100, 0, 0},
+                                   {RT, 0, 10, 100, 0, 0},
+                                   {RT, 0, 10, 100, 0, 0},
+                                   {BE, 0, 10, 20, 0, 0}};
+    int64_t finished_ns[4];
+    run_and_count("agent-xpu-v2", 0, q, 4, finished_ns);
+    uint32_t asked = counted.asked;
+    for (int i = 0; i < 3; i++) {
+        q[i].output_tokens = 400;
+    }
+    run_and_count("agent-xpu-v2", 0, q, 4, finished_ns);
+    ck_assert_int_gt(finished_ns[3], finished_ns[2]);
+    ck_assert_uint_le(counted.asked, asked + 1);
 }
 END_TEST
 
@@ -216,6 +262,8 @@ static const struct suite_row suite[] = {
     TEST(steps_that_repeat_unseen_grow_by_a_pair_for_each_sequence),
     TEST(a_steady_policy_is_asked_when_a_request_leaves),
     LOOP(a_steady_run_ends_where_blocks_or_iterations_do, 2),
+    TEST(a_steady_run_takes_what_sessions_left),
+    TEST(a_steady_policy_is_not_asked_about_those_it_leaves_out),
     TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped),
     LOOP(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates, 2),
 };
