@@ -228,9 +228,9 @@ static void next_batch(struct sched *s, struct axpu *a)
     }
 }
 
-/* The next iteration is the same until a compiled kernel is out of date, which every call looks
- * for, where everybody decodes in the batch, or where only those stay out of it whom the reactive
- * ones evict. One that is in it, and may be evicted, can grow into a longer bucket than others. */
+/* The next iteration is the same where everybody decodes in the batch, or where the reactive
+ * members evict all who stay out. An evictable member could grow into a longer bucket than others.
+ * The promise ends when a compiled kernel is out of date, which every call looks for. */
 static void declare_steady(struct sched *s, const struct axpu *a)
 {
     uint64_t all = (uint64_t)a->decode_rt.q.n + a->decode_be.q.n;
