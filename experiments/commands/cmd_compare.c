@@ -66,10 +66,10 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
     }
     c->policies = xcalloc(o->policies.n, sizeof *c->policies);
     for (uint32_t i = 0; i < o->metrics.n; i++) {
-        config_options_quantile(&o->config, o->metrics.v[i]);
+        config_options_metric(&o->config, o->metrics.v[i]);
     }
     if (o->tune.metric != NULL) {
-        config_options_quantile(&o->config, o->tune.metric);
+        config_options_metric(&o->config, o->tune.metric);
     }
     o->config.several = true;
     o->config.resample = o->resample != NULL;

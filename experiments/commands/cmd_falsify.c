@@ -95,7 +95,7 @@ static int run(void *values, struct err *e)
                        "--trace: a loss is confirmed on fresh traces, and a recording gives none; "
                        "use --workload");
     }
-    config_options_quantile(&o->config, o->falsify.metric);
+    config_options_metric(&o->config, o->falsify.metric);
     return job_options_work(&o->work, o->output.quiet, falsify, o, e);
 }
 

@@ -97,7 +97,7 @@ static int run(void *values, struct err *e)
     }
     const uint32_t most = o->search.min_replications << (SEARCH_LOOKS - 1);
     for (uint32_t i = 0; i < o->search.n_slos; i++) {
-        config_options_quantile(&o->config, o->search.slos[i].metric);
+        config_options_metric(&o->config, o->search.slos[i].metric);
     }
     o->config.several = true;
     if (o->config.trace != NULL && recordings_replications(&o->config, most) < most) {

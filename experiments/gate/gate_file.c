@@ -25,12 +25,6 @@ static const char *const usual_metrics[] = {
     "all.norm_e2e_per_token_s.mean", "energy_active_j_per_token",
 };
 
-static enum metric_better better_of(const char *metric)
-{
-    const struct metric_descriptor *d = metric_describe(metric);
-    return d != NULL ? d->better : METRIC_BETTER_NEITHER;
-}
-
 /* ---- groups ---- */
 
 static void read_metrics(struct json_obj *o, struct gate_group *g)
@@ -40,7 +34,7 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
         g->n_metrics = sizeof usual_metrics / sizeof usual_metrics[0];
         for (uint32_t i = 0; i < g->n_metrics; i++) {
             const char *name = usual_metrics[i];
-            g->metrics[i] = (struct gate_metric){name, better_of(name), tolerance_frac};
+            g->metrics[i] = (struct gate_metric){name, metric_better(name), tolerance_frac};
         }
         return;
     }
@@ -51,7 +45,7 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
         out->name = json_get_string(&m, "name");
         out->better = json_has(&m, "better")
                           ? (enum metric_better)json_get_choice(&m, "better", metric_better_names)
-                          : better_of(out->name != NULL ? out->name : "");
+                          : metric_better(out->name != NULL ? out->name : "");
         out->tolerance_frac = json_has(&m, "tolerance_frac")
                                   ? json_get_number(&m, "tolerance_frac", 0.0, 1.0)
                                   : tolerance_frac;

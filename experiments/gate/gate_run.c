@@ -162,6 +162,9 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
          * seed and not drawn, so that the gate says the same when it runs again. */
         p->seed = r->own_seed ? r->seed : rng_seed(rng_mix64(g->seed + 1));
     }
+    for (uint32_t i = 0; i < g->n_metrics; i++) {
+        config_options_metric(&p->options, g->metrics[i].name);
+    }
     if (config_load(&p->config, &p->options, e) == 0) {
         check_metrics(p, e);
     }

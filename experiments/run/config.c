@@ -225,6 +225,14 @@ static void parse(struct config *c, const char *soc_file, const char *llm_file, 
     c->hash = tree_hash(c->tree);
 }
 
+/* Only where there are some: a configuration without has the hash that it always had. */
+static void add_numbers(cJSON *tree, const char *key, const double *v, uint32_t n)
+{
+    if (n > 0) {
+        cJSON_AddItemToObject(tree, key, cJSON_CreateDoubleArray(v, (int)n));
+    }
+}
+
 /* llm: o->llm without a width. */
 static int load(struct config *c, const struct config_options *o, const char *llm, struct err *e)
 {
@@ -244,11 +252,11 @@ static int load(struct config *c, const struct config_options *o, const char *ll
     if (e->n > before) {
         return -EINVAL;
     }
-    c->quantiles = o->quantiles;
-    if (o->quantiles.n > 0) {
-        cJSON_AddItemToObject(c->tree, "quantiles",
-                              cJSON_CreateDoubleArray(o->quantiles.percent, (int)o->quantiles.n));
-    }
+    c->asked = o->asked;
+    add_numbers(c->tree, "quantiles", o->asked.percent, o->asked.n_percents);
+    add_numbers(c->tree, "limits", o->asked.limit, o->asked.n_limits);
+    const double reader[] = {o->asked.reader.ttft_s, o->asked.reader.tokens_per_s};
+    add_numbers(c->tree, "reader", reader, reader[1] > 0.0 ? 2 : 0);
     apply_sets(c->tree, o, e);
     if (o->n_recordings > 1 && !o->several) {
         (void)err_add(e, "--trace: %u recordings; this command takes one (`compare` takes several)",

@@ -36,7 +36,7 @@ struct config_options {
     uint64_t seed;
     bool seed_given;               /* on the command line */
     double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */
-    struct metrics_quantiles quantiles;
+    struct metrics_asked asked;
     char *sets[CONFIG_MAX_SETS]; /* owned "path=value", in order */
     uint32_t n_sets;
 };
@@ -87,9 +87,9 @@ struct config {
     struct config_speculation speculation;
     const struct contention_ops *contention;
     struct contention_params contention_params;
-    struct metrics_quantiles quantiles; /* of the options */
-    uint64_t hash;                      /* of the tree */
-    char *workload;                     /* owned; what the requests come from, for people */
+    struct metrics_asked asked; /* of the options */
+    uint64_t hash;              /* of the tree */
+    char *workload;             /* owned; what the requests come from, for people */
 };
 
 struct config_policy {
@@ -106,9 +106,9 @@ extern const struct option_table config_option_table; /* of struct config_option
  * are copied. For the second side of a comparison: over is read without defaults. */
 void config_options_overlay(struct config_options *base, const struct config_options *over);
 
-/* Where a metric's name asks for a quantile that is not computed anyway, adds it (before
- * config_load). Cost: what is there. */
-void config_options_quantile(struct config_options *o, const char *metric);
+/* Where a metric's name asks for a quantile, a share or a quality of experience that is not
+ * computed anyway, adds it (before config_load). Cost: what is there. */
+void config_options_metric(struct config_options *o, const char *metric);
 struct config_options config_options_default(void);
 void config_options_fini(struct config_options *o);
 

@@ -1,5 +1,7 @@
 /* The options that every simulating command takes. Options for simulation settings are overrides of
  * the `sim` object, so there is one way in. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,24 +97,36 @@ static void fini(void *target)
 
 /* Those that every run has come as they are; the most that there is room for is enough for people.
  */
-static bool add_quantile(struct metrics_quantiles *q, double percent)
+static bool add_number(double v[METRICS_MAX_ASKED], uint32_t *n, double x)
 {
-    bool there = metrics_quantile_is_usual(percent);
-    for (uint32_t i = 0; i < q->n; i++) {
-        there = there || q->percent[i] == percent;
+    uint32_t i = 0;
+    while (i < *n && v[i] != x) {
+        i++;
     }
-    if (!there && q->n < METRICS_MAX_QUANTILES) {
-        q->percent[q->n++] = percent;
-        there = true;
+    if (i == METRICS_MAX_ASKED) {
+        return false;
     }
-    return there;
+    v[i] = x;
+    *n = i == *n ? i + 1 : *n;
+    return true;
 }
 
-void config_options_quantile(struct config_options *o, const char *metric)
+static bool add_quantile(struct metrics_asked *a, double percent)
+{
+    return metrics_quantile_is_usual(percent) || add_number(a->percent, &a->n_percents, percent);
+}
+
+void config_options_metric(struct config_options *o, const char *metric)
 {
     double percent = metric_quantile(metric);
-    if (percent > 0.0) {
-        (void)add_quantile(&o->quantiles, percent);
+    double limit = metric_limit(metric);
+    if (!isnan(limit)) {
+        (void)add_number(o->asked.limit, &o->asked.n_limits, limit);
+    } else if (percent > 0.0) {
+        (void)add_quantile(&o->asked, percent);
+    }
+    if (strstr(metric, ".qoe.") != NULL && !(o->asked.reader.tokens_per_s > 0.0)) {
+        o->asked.reader = METRICS_READER;
     }
 }
 
@@ -126,8 +140,41 @@ static int take_quantile(void *target, const struct option_row *row, const char 
     if (percent == 0.0) {
         return err_add(e, "--quantile %s: must be a percentage between 0 and 100, as in 97.5", arg);
     }
-    if (!add_quantile(&o->quantiles, percent)) {
-        return err_add(e, "--quantile %s: at most %d", arg, METRICS_MAX_QUANTILES);
+    if (!add_quantile(&o->asked, percent)) {
+        return err_add(e, "--quantile %s: at most %d", arg, METRICS_MAX_ASKED);
+    }
+    return 0;
+}
+
+static int take_limit(void *target, const struct option_row *row, const char *arg, struct err *e)
+{
+    struct config_options *o = target;
+    (void)row;
+    char *name = xformat(".below:%s", arg);
+    double limit = metric_limit(name);
+    free(name);
+    if (isnan(limit)) {
+        return err_add(e, "--below %s: must be a number of at least 0", arg);
+    }
+    if (!add_number(o->asked.limit, &o->asked.n_limits, limit)) {
+        return err_add(e, "--below %s: at most %d", arg, METRICS_MAX_ASKED);
+    }
+    return 0;
+}
+
+static int take_reader(void *target, const struct option_row *row, const char *arg, struct err *e)
+{
+    struct config_options *o = target;
+    struct metrics_reader *r = &o->asked.reader;
+    int end = 0;
+    (void)row;
+    int n = sscanf(arg, "%lf,%lf%n", &r->ttft_s, &r->tokens_per_s, &end);
+    if (n != 2 || arg[end] != '\0' || !(r->ttft_s >= 0.0 && r->ttft_s <= 1e6) ||
+        !(r->tokens_per_s >= 1e-3 && r->tokens_per_s <= 1e6)) {
+        return err_add(e,
+                       "--qoe %s: must be seconds to the first token and tokens per second, as "
+                       "in 1,4.8",
+                       arg);
     }
     return 0;
 }
@@ -153,6 +200,11 @@ static const struct option_row rows[] = {
     OPTION_OWN_LIST(take_quantile, "quantile", "P",
                     "further quantile of every distribution, in percent: 97.5 is `.p97.5`; "
                     "repeated (default: p50, p90, p95 and p99)"),
+    OPTION_OWN_LIST(take_limit, "below", "X",
+                    "share of every distribution that is at most X: 2 is `.below:2`; repeated"),
+    OPTION_OWN(take_reader, "qoe", "TTFT,SPEED",
+               "compute the quality of experience of a user who expects the first token after TTFT "
+               "s and reads SPEED tokens per second (default where a metric asks for it: 1,4.8)"),
     OPTION_OWN_LIST(take_set, "set", "PATH=VALUE",
                     "set any value of the configuration: soc.X, llm.X, sim.X; may be repeated"),
     {.name = "contention",
@@ -198,9 +250,14 @@ void config_options_overlay(struct config_options *base, const struct config_opt
     base->seed = over->seed_given ? over->seed : base->seed;
     base->ttft_slo_s = over->ttft_slo_s > 0.0 ? over->ttft_slo_s : base->ttft_slo_s;
     base->tpot_slo_s = over->tpot_slo_s > 0.0 ? over->tpot_slo_s : base->tpot_slo_s;
-    for (uint32_t i = 0; i < over->quantiles.n; i++) {
-        (void)add_quantile(&base->quantiles, over->quantiles.percent[i]);
+    for (uint32_t i = 0; i < over->asked.n_percents; i++) {
+        (void)add_quantile(&base->asked, over->asked.percent[i]);
     }
+    for (uint32_t i = 0; i < over->asked.n_limits; i++) {
+        (void)add_number(base->asked.limit, &base->asked.n_limits, over->asked.limit[i]);
+    }
+    base->asked.reader =
+        over->asked.reader.tokens_per_s > 0.0 ? over->asked.reader : base->asked.reader;
     for (uint32_t i = 0; i < over->n_sets && base->n_sets < CONFIG_MAX_SETS; i++) {
         base->sets[base->n_sets++] = xstrdup(over->sets[i]);
     }

@@ -52,7 +52,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     mo.horizon_ns = setup.horizon_ns;
     mo.warmup_ns = units_ns_from_s(opt->warmup_s);
     mo.trace = t;
-    mo.quantiles = c->quantiles;
+    mo.asked = c->asked;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         const struct soc_runtime *x = c->truth.runtime[d];
         mo.range[d] = (struct metrics_range){x->valid_rows_max, x->valid_context_max};
@@ -101,7 +101,7 @@ void runner_tell_printed(const struct config_policy *p, uint64_t bytes)
 void runner_metric_names(const struct config *c, struct metric_list *out)
 {
     struct metrics_options mo = metrics_options_default();
-    mo.quantiles = c->quantiles;
+    mo.asked = c->asked;
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     static const struct sim_result nothing;
     metrics_collect(m, out);

@@ -269,10 +269,10 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
     memset(out, 0, sizeof *out);
     out->options = config_options_default();
     for (uint32_t i = 0; i < s->n_patterns; i++) {
-        config_options_quantile(&out->options, s->patterns[i]);
+        config_options_metric(&out->options, s->patterns[i]);
     }
     for (uint32_t i = 0; i < s->n_until; i++) {
-        config_options_quantile(&out->options, s->until[i].metric);
+        config_options_metric(&out->options, s->until[i].metric);
     }
     out->arrivals = CONFIG_AS_WRITTEN;
     out->policy = xstrdup("");

@@ -250,6 +250,12 @@ double sample_mean(const struct sample *s)
     return s->n == 0 ? (double)NAN : (s->sum + s->comp) / (double)s->n;
 }
 
+/* The value by which a bucket is reported. */
+static double middle_of(size_t bin)
+{
+    return bin == 0 ? 0.0 : SKETCH_LOW * exp(((double)bin - 0.5) * SKETCH_LOG_RATIO);
+}
+
 static double sketch_quantile(const struct sample *s, size_t rank)
 {
     uint64_t seen = 0;
@@ -257,11 +263,38 @@ static double sketch_quantile(const struct sample *s, size_t rank)
     for (size_t i = bin_of(s->min); i <= last; i++) {
         seen += s->bins[i];
         if (seen >= rank) {
-            double x = i == 0 ? 0.0 : SKETCH_LOW * exp(((double)i - 0.5) * SKETCH_LOG_RATIO);
+            double x = middle_of(i);
             return x < s->min ? s->min : x > s->max ? s->max : x;
         }
     }
     return s->max;
+}
+
+static size_t sketch_count_upto(const struct sample *s, double x)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < SKETCH_BINS && middle_of(i) <= x; i++) {
+        n += s->bins[i];
+    }
+    return n;
+}
+
+size_t sample_count_upto(const struct sample *s, double x)
+{
+    if (s->n == 0 || x < s->min) {
+        return 0;
+    }
+    if (x >= s->max) {
+        return s->n;
+    }
+    if (s->sketch) {
+        return sketch_count_upto(s, x);
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        n += s->v[i] <= x;
+    }
+    return n;
 }
 
 /* Selection between the nearest ranks that are known: others need not be looked at again. */

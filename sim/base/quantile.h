@@ -41,5 +41,7 @@ void sample_copy(struct sample *out, const struct sample *s);
 double sample_mean(const struct sample *s); /* NaN when empty */
 /* By selection, O(n): the values change places. NaN when empty. */
 double sample_quantile(struct sample *s, double p);
+/* How many values are at most x. A sketch answers for some limit within 0.5 % of x. O(n). */
+size_t sample_count_upto(const struct sample *s, double x);
 /* The quantile of n values that the caller owns, by the same rule. */
 double sample_quantile_of(double *v, size_t n, double p);

@@ -70,6 +70,11 @@ void metric_list_fini(struct metric_list *l)
     *l = (struct metric_list){0};
 }
 
+static double per(double x, double y)
+{
+    return y > 0.0 ? x / y : METRIC_UNDEFINED;
+}
+
 /* ---- distributions ---- */
 
 /* Quantile of a sample and `zeros` further zeros, none of whose values is negative: rank
@@ -85,6 +90,18 @@ static double quantile_with_zeros(struct sample *s, uint64_t zeros, double p)
     }
     /* Half a rank less, so that no rounding of the quotient reaches the next rank. */
     return sample_quantile(s, (rank - (double)zeros - 0.5) / (double)s->n);
+}
+
+/* The values are the sample's and so many zeros. */
+static void put_shares(const struct metrics *m, struct metric_list *out, const struct sample *s,
+                       uint64_t zeros, const char *prefix, const char *name)
+{
+    for (uint32_t i = 0; i < m->opt.asked.n_limits; i++) {
+        double limit = m->opt.asked.limit[i];
+        double upto = (double)(sample_count_upto(s, limit) + zeros);
+        metric_list_put(out, per(upto, (double)(s->n + zeros)), "%s.%s.below:%g", prefix, name,
+                        limit);
+    }
 }
 
 static void put_quantiles(struct metric_list *out, struct sample *s, uint64_t zeros,
@@ -105,7 +122,8 @@ static void put_distribution(const struct metrics *m, struct metric_list *out, s
     metric_list_put(out, mean, "%s.%s.mean", prefix, name);
     put_quantiles(out, s, zeros, usual_percents, sizeof usual_percents / sizeof usual_percents[0],
                   prefix, name);
-    put_quantiles(out, s, zeros, m->opt.quantiles.percent, m->opt.quantiles.n, prefix, name);
+    put_quantiles(out, s, zeros, m->opt.asked.percent, m->opt.asked.n_percents, prefix, name);
+    put_shares(m, out, s, zeros, prefix, name);
     double max = s->n > 0 ? s->max : n > 0.0 ? 0.0 : METRIC_UNDEFINED;
     metric_list_put(out, max, "%s.%s.max", prefix, name);
     metric_list_put(out, n, "%s.%s.n", prefix, name);
@@ -138,6 +156,7 @@ static struct class_totals totals_of(const struct metrics *m, int group)
     t.preemptions += o->preemptions;
     t.evictions += o->evictions;
     t.recomputed_tokens += o->recomputed_tokens;
+    t.prompt_tokens += o->prompt_tokens;
     t.cached_tokens += o->cached_tokens;
     t.starved += o->starved;
     t.stops_asked += o->stops_asked;
@@ -145,11 +164,6 @@ static struct class_totals totals_of(const struct metrics *m, int group)
     t.slo_met += o->slo_met;
     t.truncated += o->truncated;
     return t;
-}
-
-static double per(double x, double y)
-{
-    return y > 0.0 ? x / y : METRIC_UNDEFINED;
 }
 
 static void put_arrivals(const struct class_totals *t, const char *prefix, struct metric_list *out)
@@ -178,6 +192,9 @@ static void collect_group(struct metrics *m, int group, struct metric_list *out)
     struct class_totals t = totals_of(m, group);
     for (int s = 0; s < SERIES_COUNT; s++) {
         if (series_names[s].reactive_only && group != GROUP_REACTIVE) {
+            continue;
+        }
+        if (s == SERIES_QOE && !metrics_has_reader(m)) {
             continue;
         }
         struct sample *sample = &m->series[s].of[group];
@@ -243,10 +260,15 @@ static void close_sessions(struct metrics *m)
     uint32_t at = 0;
     uint32_t id = 0;
     for (struct session *s; (s = idmap_next(&m->sessions, &at, &id)) != NULL;) {
-        if (m->opt.trace == NULL && s->last_finish_ns > 0 &&
-            metrics_measured(m, s->first_arrival_ns)) {
+        if (m->opt.trace != NULL || s->last_finish_ns == 0) {
+            continue;
+        }
+        if (metrics_measured(m, s->first_arrival_ns)) {
             series_add(&m->series[SERIES_SESSION], (enum request_class)s->cls,
                        units_s_from_ns(s->last_finish_ns - s->first_arrival_ns));
+        }
+        if (s->last_finish_ns > s->turn_arrival_ns) {
+            metrics_turn(m, s, s->last_finish_ns);
         }
     }
 }
@@ -290,7 +312,7 @@ void metrics_collect(struct metrics *m, struct metric_list *out)
     struct class_totals all = totals_of(m, GROUP_ALL);
     collect_system(m, out);
     usage_collect(&m->usage, &m->opt, (double)(all.input_tokens + all.output_tokens),
-                  (double)all.output_tokens, out);
+                  (double)all.output_tokens, (double)m->jobs.n_complete, out);
     collect_truncated(m, out);
 }
 

@@ -52,5 +52,9 @@ const struct job *jobs_left(struct jobs *j, const struct request *r, bool finish
     SIM_ASSERT(x->begun && x->left > 0);
     x->left--;
     x->broken = x->broken || !finished;
-    return x->left == 0 && !x->broken ? x : NULL;
+    if (x->left > 0 || x->broken) {
+        return NULL;
+    }
+    j->n_complete++;
+    return x;
 }

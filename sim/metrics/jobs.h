@@ -20,6 +20,7 @@ struct job {
 struct jobs {
     struct idmap members; /* struct job_member by request id; empty without a graph */
     struct job *v;        /* owned */
+    uint64_t n_complete;
 };
 
 /* Without a graph, or a trace, it costs nothing. */

@@ -1,6 +1,7 @@
 /* The glossary, and names taken apart. The rows are in metrics.def. */
 #include "sim/metrics/metric_table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,7 @@ struct parts {
     const struct metric_descriptor *row;
     int statistic;  /* index; -1: none */
     double percent; /* of a quantile; 0: none */
+    double limit;   /* of a share; NaN: none */
 };
 
 static const struct metric_descriptor *row_of(const char *part, size_t length)
@@ -94,16 +96,41 @@ double metric_quantile(const char *name)
     return percent;
 }
 
+/* Where ".below:2" begins at the end of a name; NULL: nowhere. */
+static const char *limit_at(const char *name, double *limit)
+{
+    static const char below[] = ".below:";
+    const char *at = strstr(name, below);
+    const char *number = at != NULL ? at + sizeof below - 1 : "";
+    char *end = NULL;
+    double x = *number >= '0' && *number <= '9' ? strtod(number, &end) : -1.0;
+    if (end == NULL || *end != '\0' || !isfinite(x) || strpbrk(number, "xX") != NULL) {
+        return NULL;
+    }
+    *limit = x;
+    return at;
+}
+
+double metric_limit(const char *name)
+{
+    double limit = (double)NAN;
+    (void)limit_at(name, &limit);
+    return limit;
+}
+
 /* The row whose name is all of it, or what follows the first dots; the longest one that fits. */
 static void take_apart(const char *name, struct parts *p)
 {
     static const char cut[] = "truncated.";
-    *p = (struct parts){.statistic = -1};
+    *p = (struct parts){.statistic = -1, .limit = (double)NAN};
     name += strncmp(name, cut, sizeof cut - 1) == 0 ? sizeof cut - 1 : 0;
     size_t length = strlen(name);
     const char *last = strrchr(name, '.');
     const char *quantile = quantile_at(name, &p->percent);
-    if (quantile != NULL) {
+    const char *share = limit_at(name, &p->limit);
+    if (share != NULL) {
+        length = (size_t)(share - name);
+    } else if (quantile != NULL) {
         length = (size_t)(quantile - name);
     } else if (last != NULL && statistic_of(last + 1) >= 0) {
         p->statistic = statistic_of(last + 1);
@@ -132,16 +159,27 @@ const struct metric_descriptor *metric_describe(const char *name)
     return p.row;
 }
 
+enum metric_better metric_better(const char *name)
+{
+    struct parts p;
+    take_apart(name, &p);
+    enum metric_better of_row = p.row != NULL ? p.row->better : METRIC_BETTER_NEITHER;
+    if (isnan(p.limit) || of_row == METRIC_BETTER_NEITHER) {
+        return of_row;
+    }
+    return of_row == METRIC_BETTER_LOWER ? METRIC_BETTER_HIGHER : METRIC_BETTER_LOWER;
+}
+
 bool metric_is_gain(const char *name)
 {
-    const struct metric_descriptor *d = metric_describe(name);
-    return d != NULL && d->better == METRIC_BETTER_HIGHER;
+    return metric_better(name) == METRIC_BETTER_HIGHER;
 }
 
 double metric_scale(const char *name)
 {
-    const struct metric_descriptor *d = metric_describe(name);
-    return d != NULL ? d->scale : 1.0;
+    struct parts p;
+    take_apart(name, &p);
+    return p.row != NULL && isnan(p.limit) ? p.row->scale : 1.0;
 }
 
 /* "device.busy_frac" is a device's, "reactive.e2e_s" a group's; "all" goes without saying. */
@@ -171,6 +209,11 @@ const char *metric_title(const char *name, char *buf, size_t size)
         (void)snprintf(quantile, sizeof quantile, p.percent == 50.0 ? "median" : "P%g", p.percent);
     }
     const char *statistic = p.statistic >= 0 ? statistic_titles[p.statistic] : quantile;
+    if (!isnan(p.limit)) {
+        (void)snprintf(buf, size, "%s%s, share up to %g %s", who, p.row->title, p.limit,
+                       p.row->unit);
+        return buf;
+    }
     bool share = strcmp(p.row->unit, "1") == 0;
     (void)snprintf(buf, size, "%s%s%s%s%s%s%s", statistic, statistic[0] != '\0' ? " " : "", who,
                    p.row->title, share ? "" : " (", share ? "" : p.row->unit, share ? "" : ")");

@@ -3,7 +3,8 @@
  * A metric's name is [truncated.][GROUP.]PART[.STATISTIC].
  *   GROUP      a group of requests (reactive, proactive, all), a device or a part of the machine
  *   PART       the measured quantity
- *   STATISTIC  one of mean, p50, p90, p95, p99, max, n, or another quantile (p97.5)
+ *   STATISTIC  one of mean, p50, p90, p95, p99, max, n, another quantile (p97.5), or the share of
+ *              values that are at most a limit (below:2)
  * The table has a row per PART. A row that holds for one GROUP only is named with it
  * ("backlog.verdict"). */
 #pragma once
@@ -29,12 +30,17 @@ struct metric_descriptor {
 const struct metric_descriptor *metric_table(size_t *n);
 /* The row of a metric's name; NULL when none fits (a policy's own counter, say). Cost: rows. */
 const struct metric_descriptor *metric_describe(const char *name);
-/* More of it is better. False of what has no row. */
+/* Which way is better. A share below a limit is better the higher it is where less is better.
+ * NEITHER of what has no row. */
+enum metric_better metric_better(const char *name);
+/* More of it is better. */
 bool metric_is_gain(const char *name);
 /* A quantile that a name asks for ("reactive.ttft_s.p97.5": 97.5), or 0. A name with a pattern in
  * it will do. */
 double metric_quantile(const char *name);
-/* The factor that brings a value to the unit of its row; 1 without a row. */
+/* The limit of a share that a name asks for ("reactive.ttft_s.below:2": 2), or NaN. */
+double metric_limit(const char *name);
+/* The factor that brings a value to the unit of its row; 1 without a row, and of a share. */
 double metric_scale(const char *name);
 /* "reactive time to first token, P90 (s)"; the name itself when it has no row. Returns buf. */
 const char *metric_title(const char *name, char *buf, size_t size);

@@ -63,6 +63,7 @@ static struct live *live_add(struct metrics *m, const struct request *r)
     v->suspended_ns = 0;
     v->decode_pending_ns = 0;
     v->recomputed_tokens = 0;
+    v->reading = (struct reading){0};
     v->served = false;
     return v;
 }
@@ -79,6 +80,19 @@ static inline void live_remove(struct metrics *m, const struct request *r)
 static inline bool ends_session(const struct metrics *m, const struct request *r)
 {
     return m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL;
+}
+
+/* A turn of a session of several begins, and the one before it is over. */
+static void session_turn(struct metrics *m, const struct request *r)
+{
+    struct session *s = idmap_add(&m->sessions, r->session_id);
+    if (r->turn == 0) {
+        s->first_arrival_ns = r->arrival_ns;
+    } else {
+        metrics_turn(m, s, r->arrival_ns);
+    }
+    s->turn_arrival_ns = r->arrival_ns;
+    s->turn_cls = r->cls;
 }
 
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
@@ -98,10 +112,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
         (void)idmap_add(&m->clients, r->client_id);
     }
     if (!single) {
-        struct session *s = idmap_add(&m->sessions, r->session_id);
-        if (r->turn == 0) {
-            s->first_arrival_ns = r->arrival_ns;
-        }
+        session_turn(m, r);
     }
 }
 
@@ -219,6 +230,7 @@ void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n)
 #define WAITED(id, ...) [ENDED_##id] = SERIES_##id,
 #include "sim/metrics/metrics.def"
         [ENDED_SESSION] = SERIES_SESSION,
+        [ENDED_TURN] = SERIES_TURN,
     };
     struct ended *e = &m->ended[cls];
     for (size_t from = 0; from < n; from += ENDED_ROWS) {
@@ -286,6 +298,7 @@ static void ended_add(struct metrics *m, const struct request *r, const struct l
     add_latencies(row, r, now_ns);
     add_waits(row, r, v);
     row[ENDED_SESSION] = session_leave(m, r, now_ns);
+    row[ENDED_TURN] = ends_session(m, r) ? row[ENDED_E2E] : METRIC_UNDEFINED;
     m->totals[r->cls].starved += row[ENDED_WAIT] > m->opt.starvation_s ? 1 : 0;
     if (!metrics_measured(m, r->arrival_ns)) {
         m->ended[r->cls].n--; /* counted only */
@@ -312,10 +325,14 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     t->e2e_ns += now_ns - r->arrival_ns;
     t->tokens += r->input_tokens + r->generated_tokens;
     t->preemptions += r->preemptions;
+    t->prompt_tokens += r->input_tokens;
     t->cached_tokens += r->reused_tokens;
     m->last_finish_ns = now_ns;
     const struct live *v = metrics_live(m, r);
     ended_add(m, r, v, now_ns);
+    if (metrics_has_reader(m) && metrics_measured(m, r->arrival_ns)) {
+        series_add(&m->series[SERIES_QOE], r->cls, qoe_of(m, v));
+    }
     slo_judge(t, r, true, now_ns);
     client_leave(m, r, r->input_tokens + r->generated_tokens);
     leave_job(m, r, true, now_ns);

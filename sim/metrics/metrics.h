@@ -10,6 +10,8 @@
  *   preempt_residual_s   0 where the two share the device
  *   session_s            in the group of its last turn
  *   slo_attainment_frac  targets are TTFT, TBT (as TPOT) and deadline; NaN without any
+ *   turn_s               a turn of a session that ended early has none
+ *   qoe                  only where metrics_asked has a reader
  *   stops_asked          of the reactive group when the pass has a reactive member
  *   arrival_rate, _cv    of all arrivals, realised
  *   contention_loss      isolated at the speed that power limits left, time sharing included
@@ -54,13 +56,23 @@ struct metrics_range {
     uint32_t rows_max, context_max;
 };
 
-/* More quantiles of every distribution than p50, p90, p95 and p99, as percentages: 97.5 is
- * `.p97.5`.
+/* A user who reads while tokens arrive: when the first one is expected, and the speed of reading.
  */
-#define METRICS_MAX_QUANTILES 8
-struct metrics_quantiles {
-    double percent[METRICS_MAX_QUANTILES]; /* in (0, 100) */
-    uint32_t n;
+struct metrics_reader {
+    double ttft_s, tokens_per_s; /* 0 tokens per second: there is no such user, and no qoe */
+};
+
+/* An answer within a second, and 4.8 tokens per second: 217 words a minute of 1.33 tokens. Ours. */
+#define METRICS_READER ((struct metrics_reader){1.0, 4.8})
+
+/* Statistics that only some runs have. Each distribution gets the quantiles (percentages: 97.5 is
+ * `.p97.5`) and the shares up to the limits (2 is `.below:2`). */
+#define METRICS_MAX_ASKED 8
+struct metrics_asked {
+    double percent[METRICS_MAX_ASKED]; /* in (0, 100) */
+    double limit[METRICS_MAX_ASKED];   /* at least 0 */
+    uint32_t n_percents, n_limits;
+    struct metrics_reader reader;
 };
 
 /* Is it one of those that every run has? */
@@ -77,7 +89,7 @@ struct metrics_options {
                            metrics, but left out of distributions and of truncated. */
     int64_t horizon_ns; /* the run's; TIME_NEVER_NS drains */
     struct metrics_range range[MACHINE_MAX_DEVICES];
-    struct metrics_quantiles quantiles;
+    struct metrics_asked asked;
     /* Which turns end a session; borrowed until metrics_free. NULL: sessions and clients are closed
      * only at the end, so that memory grows with their number. */
     const struct trace *trace;

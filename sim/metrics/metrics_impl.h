@@ -33,7 +33,7 @@ struct class_totals {
     units_sum e2e_ns;                     /* sums over finished requests */
     uint64_t tokens;
     uint64_t preemptions, evictions, recomputed_tokens;
-    uint64_t cached_tokens; /* of finished requests */
+    uint64_t prompt_tokens, cached_tokens; /* of finished requests */
     uint64_t starved;
     uint64_t stops_asked;
     uint64_t slo_carriers, slo_met;
@@ -45,6 +45,13 @@ struct class_totals {
 #define RESIDUAL_NONE (-2)   /* the device was free, or had reactive work */
 #define RESIDUAL_ACTIVE (-1) /* its launch of the request's arrival still runs */
 
+/* How far the reader of a request's answer is. */
+struct reading {
+    uint32_t tokens;
+    int64_t read_ns;   /* begins to read the last of them */
+    units_sum late_ns; /* sum over tokens: begin minus when it was expected */
+};
+
 /* State of a live request. */
 struct live {
     const struct request *request; /* NULL: of none */
@@ -53,12 +60,14 @@ struct live {
     /* usage_clear_ns at its arrival, and when the launch that ran there then had ended */
     int64_t clear_ns[MACHINE_MAX_DEVICES], residual_end_ns[MACHINE_MAX_DEVICES];
     uint32_t recomputed_tokens;
+    struct reading reading;
     bool served;
 };
 
 struct session {
     int64_t first_arrival_ns, last_finish_ns;
-    uint32_t cls;
+    int64_t turn_arrival_ns; /* of its last turn so far */
+    uint32_t cls, turn_cls;  /* of the last turn that finished, that arrived */
 };
 
 struct client {
@@ -78,6 +87,7 @@ enum ended_id {
 #define WAITED(id, ...) ENDED_##id,
 #include "sim/metrics/metrics.def"
     ENDED_SESSION,
+    ENDED_TURN,
     ENDED_COUNT
 };
 
@@ -228,6 +238,29 @@ static inline bool metrics_measured(const struct metrics *m, int64_t arrival_ns)
 {
     return arrival_ns >= m->opt.warmup_ns;
 }
+
+/* A turn ends with the arrival of the next one of its session, or with its own last token. */
+static inline void metrics_turn(struct metrics *m, const struct session *s, int64_t now_ns)
+{
+    if (metrics_measured(m, s->turn_arrival_ns)) {
+        series_add(&m->series[SERIES_TURN], (enum request_class)s->turn_cls,
+                   units_s_from_ns(now_ns - s->turn_arrival_ns));
+    }
+}
+
+/* ---- quality of experience: qoe.c ---- */
+
+static inline bool metrics_has_reader(const struct metrics *m)
+{
+    return m->opt.asked.reader.tokens_per_s > 0.0;
+}
+/* The tokens of a pass come out, and of several equal ones. Call with a reader only, and before the
+ * instants of their requests change. Cost: O(tokens). */
+void qoe_tokens(struct metrics *m, int64_t now_ns, const struct pass *p);
+void qoe_repeated(struct metrics *m, const struct repeat_record *r);
+/* The quality of a request that has all its tokens: 1 as expected, towards 0 the later they came.
+ */
+double qoe_of(const struct metrics *m, const struct live *v);
 
 /* n tokens of each of some segments of a pass came out: counts by class whose gaps are measured. */
 static inline void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from,

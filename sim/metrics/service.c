@@ -172,6 +172,9 @@ void service_tokens(void *self, int64_t now_ns, const struct pass *p)
 {
     struct metrics *m = self;
     uint32_t measured[REQUEST_CLASS_COUNT] = {0};
+    if (metrics_has_reader(m)) {
+        qoe_tokens(m, now_ns, p);
+    }
     metrics_tokens(m, p, 0, p->n_followed, 1, measured);
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         metrics_gap(m, (enum request_class)c, p->segments[0].gap_ns, measured[c]);
@@ -203,6 +206,9 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
     const struct pass *p = r->launch->pass;
     uint32_t measured[REQUEST_CLASS_COUNT] = {0};
     int64_t first_ns = r->begin_ns + r->gap_ns[0];
+    if (metrics_has_reader(m)) {
+        qoe_repeated(m, r);
+    }
     metrics_tokens(m, p, 0, p->n_followed, r->n, measured);
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         metrics_gap(m, (enum request_class)c, first_ns - followed_ns(p), measured[c]);

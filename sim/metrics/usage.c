@@ -303,7 +303,7 @@ static void collect_devices(const struct usage *u, const struct metrics_options 
                     "compiler.busy_frac");
 }
 
-static void collect_energy(const struct usage *u, double tokens, double output_tokens,
+static void collect_energy(const struct usage *u, double tokens, double output_tokens, double jobs,
                            struct metric_list *out)
 {
     bool known = powers_are_known(u->machine);
@@ -320,7 +320,7 @@ static void collect_energy(const struct usage *u, double tokens, double output_t
 }
 
 void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
-                   double output_tokens, struct metric_list *out)
+                   double output_tokens, double jobs, struct metric_list *out)
 {
     double t_ns = u->now_ns > 0 ? (double)u->now_ns : METRIC_UNDEFINED;
     double ddr_ns = (double)(u->tier_ns[0] + u->tier_ns[1] + u->tier_ns[2]);
@@ -341,5 +341,6 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
     metric_list_put(out, value, "ddr." part);
 #include "sim/metrics/metrics.def"
     collect_energy(u, tokens > 0.0 ? tokens : METRIC_UNDEFINED,
-                   output_tokens > 0.0 ? output_tokens : METRIC_UNDEFINED, out);
+                   output_tokens > 0.0 ? output_tokens : METRIC_UNDEFINED,
+                   jobs > 0.0 ? jobs : METRIC_UNDEFINED, out);
 }

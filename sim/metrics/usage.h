@@ -193,6 +193,6 @@ static inline bool usage_launch_ended(struct usage *u, const struct launch *l, i
 /* Closes every integral at the end of the run. Call once. */
 void usage_finish(struct usage *u, int64_t now_ns);
 
-/* Tokens for the energy ratios: prompt and output tokens that came out. */
+/* For the energy ratios: prompt and output tokens that came out, and jobs that were completed. */
 void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
-                   double output_tokens, struct metric_list *out);
+                   double output_tokens, double jobs, struct metric_list *out);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Any quantile of any distribution: against nearest ranks of the run's own requests, exact and from a sketch, by option and
+# Any quantile and any share of any distribution: against nearest ranks of the run's own requests, exact and from a sketch, by option and
 # by the name of a metric in every command that takes one.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -12,8 +12,8 @@ fail() {
     bad=1
 }
 w=mixed:duration_s=1800
-$x run --policy edf --workload $w --quantile 97.5 --quantile 12.5 --requests "$dir/r.csv" --json -q >"$dir/exact" || fail "run"
-$x run --policy edf --workload $w --quantile 97.5 --sketch --json -q >"$dir/sketch" || fail "run --sketch"
+$x run --policy edf --workload $w --quantile 97.5 --quantile 12.5 --below 5 --below 20 --requests "$dir/r.csv" --json -q >"$dir/exact" || fail "run"
+$x run --policy edf --workload $w --quantile 97.5 --below 5 --below 20 --sketch --json -q >"$dir/sketch" || fail "run --sketch"
 python3 - "$dir/r.csv" "$dir/exact" "$dir/sketch" <<'EOF' || fail "a quantile is not the nearest rank"
 import csv, json, math, sys
 rows = [r for r in csv.DictReader(l for l in open(sys.argv[1]) if not l.startswith("#"))]
@@ -30,6 +30,10 @@ for cls, v in key.items():
         want = v[math.ceil(p / 100 * len(v)) - 1]
         got = exact[f"{cls}.e2e_s.p{p:g}"]
         assert abs(got - want) < 1e-6, (cls, p, got, want)
+    for limit in (5, 20):
+        want = sum(x <= limit for x in v) / len(v)
+        assert abs(exact[f"{cls}.e2e_s.below:{limit}"] - want) < 1e-12, (cls, limit)
+        assert abs(sketch[f"{cls}.e2e_s.below:{limit}"] - want) < 0.05, (cls, limit)
     assert abs(sketch[f"{cls}.e2e_s.p97.5"] / exact[f"{cls}.e2e_s.p97.5"] - 1) < 0.01
 assert "reactive.e2e_s.p12.5" not in sketch
 EOF
@@ -37,6 +41,26 @@ $x compare --policy edf --policy fcfs --workload $w --replications 3 --metric re
 grep -q '"reactive.e2e_s.p97.5"' "$dir/c" || fail "compare has no p97.5"
 $x search --policy edf --slo 'reactive.e2e_s.p85<=900' --workload mixed:duration_s=60 --replications 2 --json -q 2>/dev/null | grep -q 'p85' ||
     fail "search"
+$x compare --policy edf --policy fcfs --workload $w --replications 3 --metric reactive.ttft_s.below:2 --metric reactive.qoe.mean --json -q >"$dir/c" ||
+    fail "compare of a share"
+grep -q '"reactive.ttft_s.below:2"' "$dir/c" || fail "compare has no share"
+grep -q '"reactive.qoe.mean"' "$dir/c" || fail "compare has no quality of experience"
+$x search --policy edf --slo 'reactive.ttft_s.below:20>=0.5' --workload mixed:duration_s=60 --replications 2 --json -q 2>/dev/null | grep -q 'below:20' ||
+    fail "search for a share"
+# Passes that the engine repeats at once give what each of them by itself does.
+for k in '' --no-collapse; do
+    # shellcheck disable=SC2086
+    $x run --policy vllm-v1 --workload w1:n=300 --qoe 0.5,30 --below 0.5 $k --json -q | grep -E '"(reactive|proactive).(qoe|turn_s|tbt_s)[.]' >"$dir/k$k"
+done
+grep -q 'qoe.mean' "$dir/k" && cmp -s "$dir/k" "$dir/k--no-collapse" || fail "quality of experience of repeated passes"
+for p in -1 x 0x1 2s 1e999 "" nan; do
+    $x run --policy edf --workload $w --below "$p" >/dev/null 2>"$dir/e"
+    [ $? = 2 ] && grep -q "below" "$dir/e" || fail "--below $p is taken"
+done
+for p in 1 1, 1,0 -1,4 1,4,8 nan,4 1,nan x; do
+    $x run --policy edf --workload $w --qoe "$p" >/dev/null 2>"$dir/e"
+    [ $? = 2 ] && grep -q "qoe" "$dir/e" || fail "--qoe $p is taken"
+done
 for p in 0 100 101 x -5 9,5 ""; do
     $x run --policy edf --workload $w --quantile "$p" >/dev/null 2>"$dir/e"
     [ $? = 2 ] && grep -q "quantile" "$dir/e" || fail "--quantile $p is taken"

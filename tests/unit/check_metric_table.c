@@ -32,6 +32,10 @@ START_TEST(more_is_better_of_throughput_and_attainment_alone)
     ck_assert(!metric_is_gain("reactive.e2e_s.mean"));
     ck_assert(!metric_is_gain("igpu.busy_frac")); /* neither good nor bad in itself */
     ck_assert(!metric_is_gain("nonesuch"));
+    ck_assert(metric_is_gain("reactive.e2e_s.below:2")); /* a share of what is small enough */
+    ck_assert_int_eq(metric_better("reactive.qoe.below:0.5"), METRIC_BETTER_LOWER);
+    ck_assert_int_eq(metric_better("nonesuch.below:2"), METRIC_BETTER_NEITHER);
+    ck_assert_str_eq(metric_describe("truncated.all.ttft_s.below:2.5")->part, "ttft_s");
 }
 END_TEST
 
@@ -47,6 +51,17 @@ START_TEST(a_title_says_statistic_who_what_and_unit)
     ck_assert_double_eq(metric_quantile("reactive.e2e_s.p9x"), 0.0);
     ck_assert_double_eq(metric_quantile("reactive.e2e_s.mean"), 0.0);
     ck_assert_double_eq(metric_quantile("counters.passes"), 0.0);
+    ck_assert_str_eq(title("reactive.ttft_s.below:0.5"),
+                     "reactive time to first token, share up to 0.5 s");
+    ck_assert_double_eq(metric_limit("reactive.ttft_s.below:0.5"), 0.5);
+    ck_assert_double_eq(metric_limit("reactive.*.below:1e-3"), 1e-3);
+    ck_assert_double_eq(metric_quantile("reactive.ttft_s.below:0.5"), 0.0);
+    ck_assert_double_nan(metric_limit("reactive.ttft_s.below:"));
+    ck_assert_double_nan(metric_limit("reactive.ttft_s.below:-1"));
+    ck_assert_double_nan(metric_limit("reactive.ttft_s.below:0x1"));
+    ck_assert_double_nan(metric_limit("reactive.ttft_s.below:2s"));
+    ck_assert_double_nan(metric_limit("reactive.ttft_s.below:1e999"));
+    ck_assert_double_nan(metric_limit("reactive.ttft_s.p90"));
     ck_assert_str_eq(title("all.ttft_s.mean"), "mean time to first token (s)");
     ck_assert_str_eq(title("igpu.weighted_util_frac"), "iGPU utilisation");
     ck_assert_str_eq(title("memory_peak_bytes"), "peak memory (GB)");

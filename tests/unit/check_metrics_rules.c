@@ -88,6 +88,29 @@ START_TEST(each_target_is_met_exactly_and_missed_by_a_microsecond)
 }
 END_TEST
 
+/* ---- quality of experience ---- */
+
+struct experience {
+    double ttft_ms, token_ms, qoe; /* expected; read within; the answer */
+};
+
+/* The same five tokens, after 5, 8, 11, 14 and 17 ms. A token each 2 ms from 2 ms on is late by 3,
+ * 4, 5, 6 and 7 ms. The last one is read at 19, so that the areas of the expected are 16, 14, 12,
+ * 10 and 8. Where reading takes 4 ms a token, only the first is late, and the reader stays 1 ms
+ * behind: 5 of 19 + 15 + 11 + 7 + 3. */
+static const struct experience experiences[] = {
+    {2, 2, 1.0 - 25.0 / 60.0}, {4, 4, 1.0 - 5.0 / 55.0}, {5, 4, 1.0}, {9, 3, 1.0}};
+
+START_TEST(a_reader_is_late_by_what_the_tokens_are)
+{
+    static const struct scenario_request q[] = {{RT, 0.1, 16, 5, 0, 0}};
+    const struct experience *t = &experiences[_i];
+    opt.asked.reader = (struct metrics_reader){t->ttft_ms / 1e3, 1e3 / t->token_ms};
+    run(script_serve, q, 1);
+    ck_assert_double_eq_tol(get("reactive.qoe.mean"), t->qoe, 1e-9);
+}
+END_TEST
+
 /* A token or none has no gaps to miss: only the other targets count. */
 START_TEST(one_token_has_no_gap_to_miss)
 {
@@ -254,6 +277,7 @@ static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     LOOP(each_target_is_met_exactly_and_missed_by_a_microsecond,
          (sizeof targets / sizeof targets[0])),
+    LOOP(a_reader_is_late_by_what_the_tokens_are, (sizeof experiences / sizeof experiences[0])),
     TEST(one_token_has_no_gap_to_miss),
     TEST(what_is_left_takes_as_long_as_what_was_served),
     TEST(the_peak_of_an_idle_machine_is_what_idles),

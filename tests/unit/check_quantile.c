@@ -248,6 +248,39 @@ START_TEST(a_copy_is_what_the_sample_was)
 }
 END_TEST
 
+/* As many as a loop finds; a sketch has the answer of some limit within 0.5 %. */
+START_TEST(values_up_to_a_limit_are_counted)
+{
+    for (uint64_t k = 0; k < 300; k++) {
+        double x[50];
+        struct sample exact, sketch;
+        sample_init(&exact, false);
+        sample_init(&sketch, true);
+        for (uint64_t i = 0; i < 50; i++) {
+            x[i] = (double)(rng_mix64(k * 50 + i) % 400) * 1e-3;
+            sample_add(&exact, x[i]);
+            sample_add(&sketch, x[i]);
+        }
+        double limit = k % 3 == 0 ? x[k % 50] : (double)(rng_mix64(~k) % 450) * 1e-3;
+        size_t n[3] = {0};
+        for (int i = 0; i < 50; i++) {
+            n[0] += x[i] <= limit / 1.0051;
+            n[1] += x[i] <= limit;
+            n[2] += x[i] <= limit * 1.0051;
+        }
+        ck_assert_uint_eq(sample_count_upto(&exact, limit), n[1]);
+        ck_assert_uint_ge(sample_count_upto(&sketch, limit), n[0]);
+        ck_assert_uint_le(sample_count_upto(&sketch, limit), n[2]);
+        sample_fini(&exact);
+        sample_fini(&sketch);
+    }
+    struct sample none;
+    sample_init(&none, true);
+    ck_assert_uint_eq(sample_count_upto(&none, 1.0), 0);
+    sample_fini(&none);
+}
+END_TEST
+
 /* Wherever the values of the two lie. */
 START_TEST(a_merged_sketch_has_the_quantiles_of_all)
 {
@@ -308,6 +341,7 @@ static const struct suite_row suite[] = {
     TEST(a_copy_is_what_the_sample_was),
     TEST(many_values_at_once_are_one_by_one),
     TEST(a_merged_sketch_has_the_quantiles_of_all),
+    TEST(values_up_to_a_limit_are_counted),
     TEST(quantiles_use_the_nearest_rank),
     TEST(every_percentile_of_one_to_hundred_is_itself),
     TEST(values_added_after_a_question_count_in_the_next),
