@@ -14,6 +14,7 @@
 #   make docs       every page as a site with search, in build/docs/site (needs mkdocs: docs/requirements.txt)
 #   make gallery    the pictures of README.md again
 #   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
+#   make accuracy   docs/accuracy.md: how far predictions of every class are off
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
 
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -217,6 +218,16 @@ golden-update: $(BUILD)/xpusim
 validation: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh hwmodels/validation.sh >hwmodels/VALIDATION.md.tmp
 	@mv hwmodels/VALIDATION.md.tmp hwmodels/VALIDATION.md
+
+# docs/accuracy.md: errors and coverage of every class of predictions, and their change since the record.
+accuracy: $(BUILD)/xpusim
+	@BUILD=$(BUILD) sh hwmodels/accuracy.sh >docs/accuracy.md.tmp
+	@mv docs/accuracy.md.tmp docs/accuracy.md
+
+accuracy-record: $(BUILD)/xpusim
+	@$(BUILD)/xpusim validate --points reference --accuracy --json >hwmodels/accuracy.json.tmp
+	@mv hwmodels/accuracy.json.tmp hwmodels/accuracy.json
+	@$(MAKE) -s accuracy
 
 sensitivity: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/sensitivity.sh >hwmodels/SENSITIVITY.md.tmp

@@ -11,7 +11,7 @@
 
 const char *const conformal_phase_names[] = {"prefill", "short_prefill", "decode", NULL};
 static const char *const kind_names[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
-static const char *const left_out[] = {"model", "soc", NULL};
+const char *const conformal_left_names[] = {"model", "soc", "runtime", "source", NULL};
 
 #define OF(member) CSV_MEMBER(struct conformal_row, member)
 static const struct csv_field fields[] = {
@@ -23,7 +23,8 @@ static const struct csv_field fields[] = {
     {"weights", CSV_NUMBER, OF(weights), .min = 1, .max = 1e15},
     {"phase", CSV_CHOICE, OF(phase), .choices = conformal_phase_names},
     {"input_tokens", CSV_NUMBER, OF(tokens), .max = 1e9},
-    {"left_out", CSV_CHOICE, OF(soc_out), .choices = left_out},
+    {"runtime", CSV_TEXT, OF(runtime), .or_missing = true},
+    {"left_out", CSV_CHOICE, OF(left), .choices = conformal_left_names},
     {"ln_error", CSV_NUMBER, OF(ln_error), .min = -20, .max = 20},
     {"by", CSV_TEXT, OF(by)},
 };
@@ -78,15 +79,14 @@ static double distance_of(const struct conformal *c, const struct conformal_quer
         const struct conformal_row *r = &c->v[i];
         /* What is measured stands once among the rows whose model was left out; rows whose SoC was
          * left out repeat it for each SoC that predicted it. */
-        if (!r->soc_out && belongs(r, q, POOL_FAMILY)) {
+        if (r->left == CONFORMAL_MODEL && belongs(r, q, POOL_FAMILY)) {
             least = fmin(least, apart(q->weights, q->tokens, r->weights, r->tokens));
         }
     }
     return isfinite(least) ? least : 0.0; /* a family of its own: its pool is another's */
 }
 
-/* What leaving a row's model, or its SoC, out asks for. */
-static struct conformal_query query_of(const struct conformal_row *r)
+struct conformal_query conformal_query_of(const struct conformal_row *r)
 {
     return (struct conformal_query){.soc = r->soc,
                                     .family = r->family,
@@ -94,9 +94,9 @@ static struct conformal_query query_of(const struct conformal_row *r)
                                     .phase = r->phase,
                                     .weights = r->weights,
                                     .tokens = r->tokens,
-                                    .soc_out = r->soc_out,
-                                    .without_model = r->soc_out ? NULL : r->model,
-                                    .without_soc = r->soc_out ? r->soc : NULL};
+                                    .left = r->left,
+                                    .without_model = r->left == CONFORMAL_MODEL ? r->model : NULL,
+                                    .without_soc = r->left == CONFORMAL_MODEL ? NULL : r->soc};
 }
 
 /* ---- reading ---- */
@@ -123,7 +123,7 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
     for (size_t i = 0; i < out->n; i++) {
         /* The model's own rows at other lengths do not count where the model was left out, nor the
          * SoC's own where the SoC was: a fit has not seen them either. */
-        struct conformal_query q = query_of(&out->v[i]);
+        struct conformal_query q = conformal_query_of(&out->v[i]);
         out->v[i].distance = distance_of(out, &q);
     }
     return 0;
@@ -147,7 +147,7 @@ struct scores {
 
 static const char *group_of(const struct conformal_row *r)
 {
-    return r->soc_out ? r->soc : r->model;
+    return r->left == CONFORMAL_MODEL ? r->model : r->soc;
 }
 
 static void weigh(struct scores *s, const struct conformal_row *const *row)
@@ -177,6 +177,14 @@ static void weigh(struct scores *s, const struct conformal_row *const *row)
     free(group);
 }
 
+/* A runtime of its own is as far off as a SoC, a source as a model. */
+static enum conformal_left scores_left(enum conformal_left left)
+{
+    return left == CONFORMAL_RUNTIME  ? CONFORMAL_SOC
+           : left == CONFORMAL_SOURCE ? CONFORMAL_MODEL
+                                      : left;
+}
+
 /* Of the first pool with at least `want`, signed or absolute. scores_fini. */
 static struct scores scores_of(const struct conformal *c, const struct conformal_query *q,
                                size_t want, bool signs)
@@ -191,7 +199,7 @@ static struct scores scores_of(const struct conformal *c, const struct conformal
         s.pool = (enum pool)pool;
         for (size_t i = 0; i < c->n; i++) {
             const struct conformal_row *r = &c->v[i];
-            if (r->soc_out == q->soc_out && belongs(r, q, s.pool)) {
+            if (r->left == scores_left(q->left) && belongs(r, q, s.pool)) {
                 double x = -r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
                 row[s.n] = r;
                 s.value[s.n++] = signs ? x : fabs(x);
@@ -268,17 +276,17 @@ double conformal_draw(const struct conformal *c, const struct conformal_query *q
     return value * scale;
 }
 
-struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_out,
+struct conformal_coverage conformal_cover(const struct conformal *c, enum conformal_left left,
                                           enum conformal_phase phase, double level_frac)
 {
     struct conformal_coverage out = {0};
     double *half = xmalloc((c->n + 1) * sizeof *half);
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
-        if (r->soc_out != soc_out || r->phase != phase) {
+        if (r->left != left || r->phase != phase) {
             continue;
         }
-        struct conformal_query q = query_of(r);
+        struct conformal_query q = conformal_query_of(r);
         struct conformal_interval x = conformal_of(c, &q, level_frac);
         half[out.n++] = log(x.high_factor);
         out.inside += fabs(r->ln_error) <= log(x.high_factor);
@@ -298,8 +306,8 @@ struct conformal_coverage conformal_cover_draws(const struct conformal *c, enum 
     const double tail = (1.0 - level_frac) / 2.0;
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
-        if (!r->soc_out && r->kind == kind && r->phase == phase) {
-            struct conformal_query q = query_of(r);
+        if (r->left == CONFORMAL_MODEL && r->kind == kind && r->phase == phase) {
+            struct conformal_query q = conformal_query_of(r);
             out.n++;
             out.inside += conformal_draw(c, &q, tail) <= -r->ln_error &&
                           -r->ln_error <= conformal_draw(c, &q, 1.0 - tail);

@@ -31,14 +31,23 @@
 enum conformal_phase { CONFORMAL_PREFILL, CONFORMAL_SHORT_PREFILL, CONFORMAL_DECODE };
 extern const char *const conformal_phase_names[];
 
+/* The class of a prediction: what of it nobody has measured. */
+enum conformal_left {
+    CONFORMAL_MODEL,   /* the model; other models were measured on the SoC under the runtime */
+    CONFORMAL_SOC,     /* the SoC; the numbers are another SoC's, scaled by data sheet */
+    CONFORMAL_RUNTIME, /* the runtime; the numbers are those of another runtime of the device */
+    CONFORMAL_SOURCE,  /* the source; all rows of the fit come from another publication */
+};
+extern const char *const conformal_left_names[];
+
 struct conformal_row {
-    char soc[48], family[48], model[64];
+    char soc[48], family[48], runtime[64], model[64];
     enum device_kind kind;
     enum conformal_phase phase;
     double weights, tokens;
     uint32_t weight_bits;
-    bool soc_out;    /* the SoC was left out, not the model */
-    char by[48];     /* the SoC whose entry predicted the row; its own unless soc_out */
+    enum conformal_left left;
+    char by[48]; /* the SoC whose entry predicted the row; another one where its own was left out */
     double ln_error; /* ln(predicted / measured) */
     double distance; /* to the nearest row of its family of another model; where the SoC was left
                       * out, of another SoC; 0 where there is none */
@@ -55,7 +64,7 @@ struct conformal_query {
     enum device_kind kind;
     enum conformal_phase phase;
     double weights, tokens;
-    bool soc_out;              /* nothing was measured on this SoC: what transfers are off by */
+    enum conformal_left left;  /* what no fit has seen */
     const char *without_model; /* leave these scores out too (coverage); NULL: none */
     const char *without_soc;
 };
@@ -76,6 +85,9 @@ struct conformal_interval {
 int conformal_read(const char *path, struct conformal *out, struct err *e);
 void conformal_fini(struct conformal *c);
 
+/* The query that leaves out what was left out of the row's prediction. Borrows the row. */
+struct conformal_query conformal_query_of(const struct conformal_row *r);
+
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
                                        double level_frac);
 
@@ -90,7 +102,7 @@ struct conformal_coverage {
     size_t n, inside;
     double median_half; /* of ln, of the intervals; the upper one of an even number */
 };
-struct conformal_coverage conformal_cover(const struct conformal *c, bool soc_out,
+struct conformal_coverage conformal_cover(const struct conformal *c, enum conformal_left left,
                                           enum conformal_phase phase, double level_frac);
 
 /* Counts the rows of a kind of device and phase whose model was left out, and those of them between

@@ -33,7 +33,7 @@ static struct transfer transfer_of(const struct conformal *t, const char *family
                                 .weights = USUAL_WEIGHTS,
                                 .tokens =
                                     phase == CONFORMAL_SHORT_PREFILL ? SHORT_TOKENS : USUAL_TOKENS,
-                                .soc_out = true};
+                                .left = CONFORMAL_SOC};
     return (struct transfer){conformal_of(t, &q, CONFORMAL_LEVEL), conformal_of(t, &q, 0.5)};
 }
 

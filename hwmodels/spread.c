@@ -17,7 +17,8 @@
 struct wanted {
     enum conformal_phase phase;
     const char *without_soc;
-    bool soc_out, any_size, small;
+    enum conformal_left left;
+    bool any_size, small;
 };
 
 struct selected {
@@ -29,7 +30,7 @@ static bool is_wanted(const struct conformal_row *r, const struct wanted *w)
 {
     bool without = w->without_soc != NULL &&
                    (strcmp(r->soc, w->without_soc) == 0 || strcmp(r->by, w->without_soc) == 0);
-    return !without && r->soc_out == w->soc_out && r->phase == w->phase &&
+    return !without && r->left == w->left && r->phase == w->phase &&
            (w->any_size || (r->weights < SPREAD_SMALL_WEIGHTS) == w->small);
 }
 
@@ -161,7 +162,8 @@ struct spread spread_of(const struct conformal *c, enum device_kind kind,
         models(&s, &out);
     }
     free(s.row);
-    w.soc_out = w.any_size = true;
+    w.left = CONFORMAL_SOC;
+    w.any_size = true;
     s = select_rows(c, kind, w);
     if (s.n > 1) {
         machines(&s, &out);

@@ -33,7 +33,7 @@ size_t transfer_pairs(const struct conformal *c, struct transfer_pair *out, size
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
-        bool known = !r->soc_out;
+        bool known = r->left != CONFORMAL_SOC;
         for (size_t k = 0; k < n && k < max && !known; k++) {
             known = same_pair(&out[k], r);
         }
@@ -51,7 +51,7 @@ size_t transfer_pairs(const struct conformal *c, struct transfer_pair *out, size
 static bool matches(const struct conformal *c, const struct conformal_row *r,
                     const struct transfer_query *q)
 {
-    return r->soc_out && r->kind == q->kind && r->phase == q->phase &&
+    return r->left == CONFORMAL_SOC && r->kind == q->kind && r->phase == q->phase &&
            (q->from == NULL || strcmp(r->by, q->from) == 0) &&
            (q->to == NULL || strcmp(r->soc, q->to) == 0) &&
            (q->kin == TRANSFER_ANY || within_family(c, r) == (q->kin == TRANSFER_WITHIN_FAMILY));

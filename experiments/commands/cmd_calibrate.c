@@ -131,8 +131,8 @@ static void print_coverage(const char *path, struct err *e)
         size_t n = 0;
         size_t inside = 0;
         for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
-            struct conformal_coverage x =
-                conformal_cover(&table, soc == 1, (enum conformal_phase)phase, CONFORMAL_LEVEL);
+            struct conformal_coverage x = conformal_cover(
+                &table, (enum conformal_left)soc, (enum conformal_phase)phase, CONFORMAL_LEVEL);
             (void)printf("  %s left out, %s: %.1f %% of %zu rows; interval in the median x %.2f "
                          "either way\n",
                          out[soc], conformal_phase_names[phase],

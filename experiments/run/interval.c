@@ -37,7 +37,7 @@ struct conformal_interval interval_of(const struct conformal *t, const struct so
                                 .phase = conformal_phase_of(prefill, tokens),
                                 .weights = llm->body_weights + llm->head_weights,
                                 .tokens = tokens,
-                                .soc_out = !entry->start.given};
+                                .left = entry->start.given ? CONFORMAL_MODEL : CONFORMAL_SOC};
     struct conformal_interval own;
     return interval_measured(entry, q.weights, q.phase, &own)
                ? own

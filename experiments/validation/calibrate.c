@@ -1,5 +1,6 @@
 #include "experiments/validation/calibrate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +85,21 @@ void calibrate_set_fini(struct calibrate_set *s)
     memset(s, 0, sizeof *s);
 }
 
-size_t calibrate_leave_one_out(struct calibrate_set *s)
+static bool same_model(const struct calibrate_row *a, const struct calibrate_row *b)
+{
+    return strcmp(a->k.llm.name, b->k.llm.name) == 0;
+}
+
+static bool same_source(const struct calibrate_row *a, const struct calibrate_row *b)
+{
+    size_t n = point_source_length(a->point);
+    return n == point_source_length(b->point) &&
+           strncmp(a->point->source, b->point->source, n) == 0;
+}
+
+static size_t leave_out(struct calibrate_set *s,
+                        bool (*same)(const struct calibrate_row *a, const struct calibrate_row *b),
+                        bool or_start)
 {
     double *ln_error = xmalloc((s->n + 1) * sizeof *ln_error);
     bool *done = xcalloc(s->n + 1, sizeof *done);
@@ -94,7 +109,7 @@ size_t calibrate_leave_one_out(struct calibrate_set *s)
             continue;
         }
         for (size_t j = 0; j < s->n; j++) {
-            s->rows[j].left_out = strcmp(s->rows[j].k.llm.name, s->rows[i].k.llm.name) == 0;
+            s->rows[j].left_out = same(&s->rows[j], &s->rows[i]);
         }
         struct calibrate_fit fit;
         struct err e = ERR_INIT;
@@ -104,7 +119,9 @@ size_t calibrate_leave_one_out(struct calibrate_set *s)
         for (size_t j = i; j < s->n; j++) {
             if (s->rows[j].left_out) {
                 done[j] = true;
-                ln_error[j] = ok ? s->rows[j].ln_error : calibrate_start_error(s, &s->rows[j]);
+                ln_error[j] = ok         ? s->rows[j].ln_error
+                              : or_start ? calibrate_start_error(s, &s->rows[j])
+                                         : (double)NAN;
             }
         }
     }
@@ -115,4 +132,14 @@ size_t calibrate_leave_one_out(struct calibrate_set *s)
     free(ln_error);
     free(done);
     return refused;
+}
+
+size_t calibrate_leave_one_out(struct calibrate_set *s)
+{
+    return leave_out(s, same_model, true);
+}
+
+size_t calibrate_leave_source_out(struct calibrate_set *s)
+{
+    return leave_out(s, same_source, false);
 }

@@ -110,3 +110,6 @@ double calibrate_start_error(const struct calibrate_set *s, const struct calibra
  * its model; where too little remains for one, of the starting values. Returns how many those are.
  */
 size_t calibrate_leave_one_out(struct calibrate_set *s);
+
+/* Fits once more without each source in turn. Where too little remains, ln_error is NaN. */
+size_t calibrate_leave_source_out(struct calibrate_set *s);

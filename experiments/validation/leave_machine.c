@@ -238,7 +238,7 @@ static double transfer_half(const struct pair *p, const struct update_row *r)
                                 .phase = phase_of(r),
                                 .weights = r->k.llm.body_weights + r->k.llm.head_weights,
                                 .tokens = r->point->input_tokens,
-                                .soc_out = true};
+                                .left = CONFORMAL_SOC};
     struct conformal_interval x = conformal_of(&p->table, &q, CONFORMAL_LEVEL);
     return x.n > 0 ? log(x.high_factor) : (double)NAN;
 }
@@ -369,8 +369,8 @@ static bool comparable(const struct catalog *c, const struct soc *truth, const s
 {
     for (size_t i = 0; i < c->residuals.n; i++) {
         const struct conformal_row *r = &c->residuals.v[i];
-        if (r->soc_out && r->kind == kind && strcmp(r->soc, truth->machine.name) == 0 &&
-            strcmp(r->by, sibling->machine.name) == 0) {
+        if (r->left == CONFORMAL_SOC && r->kind == kind &&
+            strcmp(r->soc, truth->machine.name) == 0 && strcmp(r->by, sibling->machine.name) == 0) {
             return true;
         }
     }

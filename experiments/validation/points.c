@@ -37,6 +37,7 @@ static const struct csv_field fields[] = {
     {"batch", CSV_WHOLE, OF(batch), .min = 1, .max = MAX_BATCH},
     {"metric", CSV_TEXT, OF(metric_name), .min = 1},
     {"value", CSV_NUMBER, OF(value), .max = MAX_VALUE},
+    {"source", CSV_TEXT, OF(source), .or_missing = true},
 };
 
 static void row_read(const struct csv_record *r, struct point *p, struct err *e)
@@ -117,4 +118,13 @@ double point_value_of_seconds(const struct point *p, double seconds)
     bool inverse;
     double scale = scale_of(p, &inverse);
     return inverse ? scale / seconds : scale * seconds;
+}
+
+size_t point_source_length(const struct point *p)
+{
+    const char *revision = strstr(p->source, " @");
+    const char *remark = strstr(p->source, " (");
+    const char *end = p->source + strlen(p->source);
+    end = revision != NULL ? revision : end;
+    return (size_t)((remark != NULL && remark < end ? remark : end) - p->source);
 }

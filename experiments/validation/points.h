@@ -1,9 +1,9 @@
 /* Published measurements of kernels, models and machines: one number per row, read from CSV.
  *
  * The columns are soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric,
- * value. A column source may follow. The value of input_tokens is the prompt's length, for decode
- * metrics the context at the start; 0: not stated. Rows that are not about a model have empty
- * weight_bits and act_bits. */
+ * value. A column source may follow: a publication, then " @" and a revision, or " (" and a remark.
+ * The value of input_tokens is the prompt's length, for decode metrics the context at the start; 0:
+ * not stated. Rows that are not about a model have empty weight_bits and act_bits. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,6 +31,7 @@ enum point_metric {
 struct point {
     uint64_t line;
     char soc[64], device[16], runtime[64], model[POINT_TEXT_BYTES], metric_name[32];
+    char source[256];               /* publication; "" where the table has no such column */
     uint32_t weight_bits, act_bits; /* 0: empty */
     uint32_t input_tokens, batch;
     enum point_metric metric;
@@ -52,5 +53,8 @@ bool point_is_prefill(const struct point *p);
 /* Seconds of the whole pass that a latency row measures: a rate in tokens per second is turned
  * round. 0 where that needs a prompt length the row does not state. */
 double point_pass_seconds(const struct point *p);
+/* Length of the part of the source that names the publication: before the revision and the remark.
+ */
+size_t point_source_length(const struct point *p);
 /* The inverse: what the row would say if its pass took so long. */
 double point_value_of_seconds(const struct point *p, double seconds);

@@ -44,6 +44,29 @@ static void bind_machine(const struct catalog *c, const struct point *p, struct 
                                     &out->runtime_exact);
 }
 
+/* The entry that would be taken if the file had none of the runtime. */
+static void take_other_runtime(const struct point *p, struct predict_case *out)
+{
+    const struct soc_device *d = &out->soc->devices[out->device];
+    struct soc_device others = *d;
+    uint32_t index[SOC_MAX_RUNTIMES];
+    others.n_runtimes = others.fallback = 0;
+    for (uint32_t i = 0; i < d->n_runtimes; i++) {
+        if (strcmp(d->runtimes[i].runtime, d->runtimes[out->runtime].runtime) != 0) {
+            index[others.n_runtimes] = i;
+            others.fallback = i == d->fallback ? others.n_runtimes : others.fallback;
+            others.runtimes[others.n_runtimes++] = d->runtimes[i];
+        }
+    }
+    if (others.n_runtimes == 0) {
+        out->reason = "the device has no other runtime";
+        return;
+    }
+    out->runtime =
+        index[soc_runtime_find(&others, p->runtime, p->weight_bits, &out->runtime_exact)];
+    out->runtime_exact = false;
+}
+
 static void bind_model(const struct catalog *c, const struct point *p, struct predict_case *out)
 {
     const struct llm *m = catalog_llm(c, p->model);
@@ -71,10 +94,14 @@ static bool fits_memory(const struct predict_case *k, const struct point *p)
     return k->llm.weight_bytes + kv_bytes <= m->memory_bytes * m->memory_usable_frac;
 }
 
-void predict_bind(const struct catalog *c, const struct point *p, struct predict_case *out)
+static void bind(const struct catalog *c, const struct point *p, bool other_runtime,
+                 struct predict_case *out)
 {
     memset(out, 0, sizeof *out);
     bind_machine(c, p, out);
+    if (out->reason == NULL && out->runtime_exact && other_runtime) {
+        take_other_runtime(p, out);
+    }
     if (out->reason != NULL) {
         return;
     }
@@ -87,6 +114,16 @@ void predict_bind(const struct catalog *c, const struct point *p, struct predict
     } else if (!fits_memory(out, p)) {
         out->reason = "weights and KV exceed the usable share of memory";
     }
+}
+
+void predict_bind(const struct catalog *c, const struct point *p, struct predict_case *out)
+{
+    bind(c, p, false, out);
+}
+
+void predict_bind_other(const struct catalog *c, const struct point *p, struct predict_case *out)
+{
+    bind(c, p, true, out);
 }
 
 void predict_model(const struct predict_case *k, struct roofline *out)
@@ -123,7 +160,9 @@ static void interval(const struct catalog *c, const struct point *p, const struc
                                 .phase = conformal_phase_of(point_is_prefill(p), p->input_tokens),
                                 .weights = k->llm.body_weights + k->llm.head_weights,
                                 .tokens = p->input_tokens,
-                                .soc_out = !entry->start.given || !k->runtime_exact,
+                                .left = !k->runtime_exact     ? CONFORMAL_RUNTIME
+                                        : !entry->start.given ? CONFORMAL_SOC
+                                                              : CONFORMAL_MODEL,
                                 .without_model = k->llm.name};
     struct conformal_interval x;
     if (!k->runtime_exact || !interval_measured(entry, q.weights, q.phase, &x)) {

@@ -22,6 +22,10 @@ int predict_device(const struct soc *soc, const char *name);
 /* Finds machine, device, runtime and model of a latency row. */
 void predict_bind(const struct catalog *c, const struct point *p, struct predict_case *out);
 
+/* Like predict_bind, but as if the SoC file had no entry of the row's runtime: another one's is
+ * taken. */
+void predict_bind_other(const struct catalog *c, const struct point *p, struct predict_case *out);
+
 /* The kernel-time model of a bound latency row, before any runtime entry is chosen. Borrows the
  * case. */
 void predict_model(const struct predict_case *k, struct roofline *out);

@@ -23,7 +23,7 @@ static void put_left_out(const struct conformal *c, enum device_kind kind, const
         for (size_t i = 0; i < c->n; i++) {
             const struct conformal_row *r = &c->v[i];
             bool counts = phase != CONFORMAL_DECODE || r->tokens >= CONFORMAL_SHORT_TOKENS;
-            if (!r->soc_out && counts && r->kind == kind && (int)r->phase == phase &&
+            if (r->left == CONFORMAL_MODEL && counts && r->kind == kind && (int)r->phase == phase &&
                 (family == NULL || strcmp(family, r->family) == 0)) {
                 scratch[n++] = 100.0 * fabs(expm1(r->ln_error));
             }
@@ -44,11 +44,12 @@ static bool first_of(const struct conformal *c, size_t i, bool of_kind)
     const struct conformal_row *r = &c->v[i];
     for (size_t j = 0; j < i; j++) {
         const struct conformal_row *s = &c->v[j];
-        if (!s->soc_out && s->kind == r->kind && (of_kind || strcmp(s->family, r->family) == 0)) {
+        if (s->left == CONFORMAL_MODEL && s->kind == r->kind &&
+            (of_kind || strcmp(s->family, r->family) == 0)) {
             return false;
         }
     }
-    return !r->soc_out;
+    return r->left == CONFORMAL_MODEL;
 }
 
 void left_out_table_print(const struct conformal *c, FILE *out)
@@ -174,8 +175,8 @@ static void write_row(const struct fitted *f, const struct calibrate_row *r, con
     const struct soc *soc = f->set.soc;
     (void)fprintf(out, "%s,%s,%s,%s,%u,%s,%.4g,%s,%u,%u,%s,%s,%.4f\n", soc->machine.name,
                   soc->family[0] != '\0' ? soc->family : soc->machine.name,
-                  device_kind_names()[soc->machine.devices[f->set.device].kind],
-                  entry_of(f)->runtime, entry_of(f)->weight_bits, r->k.llm.name,
+                  device_kind_names()[soc->machine.devices[f->set.device].kind], p->runtime,
+                  p->weight_bits > 0 ? p->weight_bits : r->k.llm.weight_bits, r->k.llm.name,
                   r->k.llm.body_weights + r->k.llm.head_weights, phase, p->input_tokens, p->batch,
                   left_out, by, ln_error);
 }
@@ -239,6 +240,41 @@ static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
     return n;
 }
 
+/* The rows of the SoC itself that have an error. */
+static size_t write_own(const struct fitted *f, const char *left_out, FILE *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->set.n; i++) {
+        const struct calibrate_row *r = &f->set.rows[i];
+        if (is_own(f, r) && isfinite(r->ln_error)) {
+            write_row(f, r, left_out, f->set.soc->machine.name, r->ln_error, out);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Every row by an entry of its device for another runtime, as the file has it. */
+static size_t other_runtimes(const struct catalog *c, const struct points *points, FILE *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < points->n; i++) {
+        struct calibrate_row r = {.point = &points->v[i]};
+        if (!point_is_latency(r.point)) {
+            continue;
+        }
+        predict_bind_other(c, r.point, &r.k);
+        if (r.k.reason == NULL) {
+            double seconds = predict_price(&r.k, r.point, NULL).seconds;
+            struct fitted f = {.set = {.soc = r.k.soc, .device = r.k.device}};
+            write_row(&f, &r, "runtime", r.k.soc->machine.name,
+                      log(seconds / point_pass_seconds(r.point)), out);
+            n++;
+        }
+    }
+    return n;
+}
+
 size_t residuals_write(const struct catalog *c, const struct points *points, const char *name,
                        FILE *out)
 {
@@ -265,14 +301,11 @@ size_t residuals_write(const struct catalog *c, const struct points *points, con
             }
         }
         (void)calibrate_leave_one_out(&f->set);
-        for (size_t j = 0; j < f->set.n; j++) {
-            if (is_own(f, &f->set.rows[j])) {
-                write_row(f, &f->set.rows[j], "model", f->set.soc->machine.name,
-                          f->set.rows[j].ln_error, out);
-                n++;
-            }
-        }
+        n += write_own(f, "model", out);
+        (void)calibrate_leave_source_out(&f->set);
+        n += write_own(f, "source", out);
     }
+    n += other_runtimes(c, points, out);
     for (size_t i = 0; i < list.n; i++) {
         calibrate_set_fini(&list.v[i].set);
     }

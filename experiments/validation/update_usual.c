@@ -32,7 +32,7 @@ static size_t count_models(const struct conformal *c, bool small, struct counted
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
-        if (r->soc_out || (r->weights < SPREAD_SMALL_WEIGHTS) != small) {
+        if (r->left != CONFORMAL_MODEL || (r->weights < SPREAD_SMALL_WEIGHTS) != small) {
             continue;
         }
         size_t k = 0;

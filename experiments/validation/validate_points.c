@@ -9,6 +9,7 @@
 #include "experiments/run/interval.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
+#include "experiments/validation/accuracy.h"
 #include "experiments/validation/leave_machine_print.h"
 #include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
@@ -330,6 +331,19 @@ static int leave_out(const struct validate_points_options *o, struct catalog *c,
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
+static int accuracy(const struct validate_points_options *o, struct catalog *c,
+                    const struct points *points, const struct option_output *out, struct err *e)
+{
+    struct document *d = document_new();
+    int worse = accuracy_document(c, points, o->against, d, e);
+    if (worse < 0) {
+        document_free(d);
+        return EXIT_BAD_INPUT;
+    }
+    document_show(d, out);
+    return worse == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
+}
+
 int validate_points(const struct validate_points_options *o, const struct config_options *config,
                     const struct option_output *out, struct err *e)
 {
@@ -346,7 +360,11 @@ int validate_points(const struct validate_points_options *o, const struct config
         rc = points.n > 0 ? 0 : err_add(e, "%s: no row is about %s", path, soc);
     }
     int status = EXIT_BAD_INPUT;
-    if (rc == 0 && o->leave_machine_out > 0) {
+    if (rc == 0 && o->against != NULL && !o->accuracy) {
+        (void)err_add(e, "--against goes with --accuracy");
+    } else if (rc == 0 && o->accuracy) {
+        status = accuracy(o, &catalog, &points, out, e);
+    } else if (rc == 0 && o->leave_machine_out > 0) {
         status = leave_out(o, &catalog, &points, out, e);
     } else if (rc == 0) {
         struct prediction *q = xmalloc((points.n + 1) * sizeof *q);
@@ -391,6 +409,12 @@ static const struct option_row option_rows[] = {
     OPTION_COUNT(OPTIONS, leave_machine_out, "leave-machine-out", "N", NULL, 1, 10,
                  "make each machine from its siblings as if nobody had measured it, take the rows "
                  "of N of its models in as `new-soc --measured` does, and predict the others"),
+    OPTION_FLAG(OPTIONS, accuracy, "accuracy",
+                "print errors and coverage of intervals by what was unseen: a model, a machine, a "
+                "runtime, a source"),
+    OPTION_TEXT(OPTIONS, against, "against", "FILE.json", NULL,
+                "with --accuracy: exit 1 when a class of 30 rows or more is worse than in an "
+                "earlier result of --json (the median by a tenth, or coverage below 93 %)"),
 };
 const struct option_table validate_points_option_table = {.title = "Published points",
                                                           .rows = option_rows,

@@ -11,6 +11,8 @@ struct validate_points_options {
     double max_median_pct, max_p90_pct; /* INFINITY: no limit */
     bool rows;
     uint32_t leave_machine_out; /* models measured on each machine left out; 0: none is */
+    bool accuracy;              /* errors and coverage by what was unseen, instead of every row */
+    const char *against;        /* an earlier result of it; NULL: none */
 };
 extern const struct option_table validate_points_option_table;
 

@@ -115,7 +115,7 @@ START_TEST(a_soc_left_out_is_no_neighbour_of_itself)
     }
     struct conformal_query q = query();
     q.weights = exp(21.0);
-    q.soc_out = true;
+    q.left = CONFORMAL_SOC;
     struct conformal_interval x = conformal_of(&table, &q, 0.5);
     ck_assert_double_eq(x.distance, 0.0);
     ck_assert_double_eq_tol(log(x.high_factor), 0.3 / (1.0 + 2.0 * CONFORMAL_WIDEN), 1e-9);
@@ -147,7 +147,7 @@ START_TEST(socs_count_and_not_their_rows)
     ck_assert_int_eq(fclose(f), 0);
     ck_assert_int_eq(conformal_read(path, &table, &err), 0);
     struct conformal_query q = query();
-    q.soc_out = true;
+    q.left = CONFORMAL_SOC;
     q.without_soc = "c";
     struct conformal_interval x = conformal_of(&table, &q, 0.5);
     ck_assert_uint_eq(x.n, 21);
@@ -226,12 +226,12 @@ END_TEST
 START_TEST(the_shipped_table_covers_what_it_promises)
 {
     ck_assert_int_eq(conformal_read(datadir_path(CONFORMAL_TABLE), &table, &err), 0);
-    for (int soc_out = 0; soc_out < 2; soc_out++) {
+    for (int left = CONFORMAL_MODEL; left <= CONFORMAL_SOC; left++) {
         size_t n = 0;
         size_t inside = 0;
         for (int p = CONFORMAL_PREFILL; p <= CONFORMAL_DECODE; p++) {
-            struct conformal_coverage x =
-                conformal_cover(&table, soc_out == 1, (enum conformal_phase)p, CONFORMAL_LEVEL);
+            struct conformal_coverage x = conformal_cover(&table, (enum conformal_left)left,
+                                                          (enum conformal_phase)p, CONFORMAL_LEVEL);
             n += x.n;
             inside += x.inside;
         }
@@ -254,13 +254,14 @@ START_TEST(coverage_leaves_each_model_out)
     } want[] = {{4, 3, 0.04}, {3, 2, 0.03}, {2, 1, 0.02}};
     for (int i = 0; i < 3; i++) {
         write_table(want[i].n);
-        struct conformal_coverage x = conformal_cover(&table, false, CONFORMAL_DECODE, 0.95);
+        struct conformal_coverage x =
+            conformal_cover(&table, CONFORMAL_MODEL, CONFORMAL_DECODE, 0.95);
         ck_assert_uint_eq(x.n, want[i].n);
         ck_assert_uint_eq(x.inside, want[i].inside);
         ck_assert_double_eq_tol(x.median_half, want[i].median, 1e-9);
         conformal_fini(&table);
     }
-    ck_assert_uint_eq(conformal_cover(&table, true, CONFORMAL_DECODE, 0.95).n, 0);
+    ck_assert_uint_eq(conformal_cover(&table, CONFORMAL_SOC, CONFORMAL_DECODE, 0.95).n, 0);
 }
 END_TEST
 

@@ -279,7 +279,7 @@ static void three_transfers(struct conformal *t, struct conformal_row rows[9])
                                          .phase = (enum conformal_phase)(i / 3),
                                          .weights = 3e9,
                                          .tokens = 1024.0,
-                                         .soc_out = true,
+                                         .left = CONFORMAL_SOC,
                                          .ln_error = errors[i % 3]};
     }
     *t = (struct conformal){rows, 9};
