@@ -38,8 +38,9 @@ struct request {
 
     /* Progress, kept by the core. */
     enum request_state state;
-    uint32_t reused_tokens;    /* prompt tokens found in the KV cache before its first service */
-    uint32_t kv_tokens;        /* tokens whose KV is resident (reserved ones of a pass excluded) */
+    uint32_t reused_tokens; /* prompt tokens found in the KV cache before its first service; until
+                               then what a look-up finds now (prompts may share prefixes) */
+    uint32_t kv_tokens;     /* tokens whose KV is resident (reserved ones of a pass excluded) */
     uint32_t generated_tokens; /* output tokens produced */
     bool kv_swapped;           /* KV is on flash: resume before forming a pass */
     uint32_t preemptions;      /* times it was stopped or evicted against its will */
@@ -56,12 +57,21 @@ struct request {
 
     /* A small number that no other live request has: where tables of live requests keep theirs. */
     uint32_t slot;
+
+    /* Its place in its job, as a client can state it when it sends the request. What a job will
+     * still bring nobody states. */
+    uint32_t job_id;  /* requests of one graph share it; without a graph those of a session */
+    uint32_t depth;   /* requests before it on the longest path of its job; without a graph: turn */
+    uint32_t waiters; /* agents that have stopped until its session answers: 0 none; 1 the agent
+                         that sent a subagent out; 2 also the one that waits for that agent */
+    bool background;  /* no part of its job's completion: nobody waits for it */
 };
 /* Members that are reported at its arrival, and whenever one of them has changed (device.h). */
 #define REQUEST_ARRIVED_FIELDS(X, W)                                                               \
     X(id), X(session_id), X(turn), X(client_id), W(cls, words_classes), X(priority),               \
         X(arrival_ns), X(input_tokens), X(max_output_tokens), X(ttft_slo_ns), X(tbt_slo_ns),       \
-        X(deadline_ns), X(reused_tokens), X(kv_tokens), X(kv_swapped)
+        X(deadline_ns), X(reused_tokens), X(kv_tokens), X(kv_swapped), X(job_id), X(depth),        \
+        X(waiters), X(background)
 #define REQUEST_CHANGED_FIELDS(X, W)                                                               \
     W(state, words_request_states), X(kv_tokens), X(generated_tokens), X(pass),                    \
         X(first_service_ns), X(first_token_ns), X(last_token_ns), X(preemptions), X(kv_swapped),   \

@@ -259,6 +259,8 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
     r->pub.tbt_slo_ns = TIME_NEVER_NS;
     r->pub.deadline_ns = TIME_NEVER_NS;
     r->pub.client_id = t->session_id;
+    r->pub.job_id = t->session_id;
+    r->pub.depth = t->turn;
     r->pub.first_service_ns = TIME_NEVER_NS;
     r->pub.first_token_ns = TIME_NEVER_NS;
     r->pub.last_token_ns = TIME_NEVER_NS;

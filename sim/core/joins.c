@@ -7,8 +7,12 @@
 
 struct join_row {
     uint32_t parents_left;
-    uint32_t cold;             /* KV of the turn before */
-    int64_t due_ns;            /* latest end of a parent so far, its gap included */
+    uint32_t cold;           /* KV of the turn before */
+    uint32_t depth, waiters; /* of the request (sim/api/request.h), once it has arrived */
+    uint32_t before;         /* the turn before, once it has ended; TRACE_NO_ROW */
+    uint32_t waited_for; /* the first row from here on in its session that a turn of another session
+                            waits for; TRACE_NO_ROW. Hidden from policies */
+    int64_t due_ns;      /* latest end of a parent so far, its gap included */
     struct full_request *live; /* while it is in the system */
     bool dropped;              /* it ended with another request before it arrived */
 };
@@ -19,6 +23,56 @@ struct joins {
     /* Rows that end with row i: ends[ends_first[i] .. ends_first[i + 1]). Owned. */
     uint32_t *ends_first, *ends;
 };
+
+/* Does the child wait for a row of another session than its own? A session's first turn waits for
+ * nobody: it has not begun. */
+static bool is_wait(const struct joins *j, const struct trace *t, uint32_t row, uint32_t child)
+{
+    return t->rows[child].turn > 0 && child != t->rows[row].next &&
+           j->graph->job[child] == j->graph->job[row];
+}
+
+/* From the last turn of each session to its first. */
+static void find_waits(struct joins *j, const struct trace *t)
+{
+    uint32_t *turns = xmalloc((t->n + 1) * sizeof *turns);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t n = 0;
+        for (uint32_t r = i; t->rows[i].turn == 0 && r != TRACE_NO_ROW; r = t->rows[r].next) {
+            turns[n++] = r;
+        }
+        for (uint32_t found = TRACE_NO_ROW; n > 0; n--) {
+            uint32_t r = turns[n - 1];
+            for (uint32_t k = j->graph->first[r]; k < j->graph->first[r + 1]; k++) {
+                found = is_wait(j, t, r, j->graph->edges[k].row) ? r : found;
+            }
+            j->rows[r].waited_for = found;
+        }
+    }
+    free(turns);
+}
+
+/* Agents that wait for the session of a row that arrives now. Cost: edges of the rows waited for.
+ */
+static uint32_t waiters_of(const struct core *c, uint32_t row)
+{
+    const struct joins *j = c->joins;
+    const struct trace *t = c->setup->trace;
+    uint32_t most = 0;
+    uint32_t r = j->rows[row].waited_for;
+    while (r != TRACE_NO_ROW) {
+        for (uint32_t k = j->graph->first[r]; k < j->graph->first[r + 1]; k++) {
+            uint32_t child = j->graph->edges[k].row;
+            /* An agent that still works does not wait yet, and that it will is not known. */
+            uint32_t agent = is_wait(j, t, r, child) ? j->rows[child].before : TRACE_NO_ROW;
+            uint32_t n = agent == TRACE_NO_ROW ? 0 : j->rows[agent].waiters + 1;
+            most = n > most ? n : most;
+        }
+        uint32_t next = t->rows[r].next;
+        r = next == TRACE_NO_ROW ? TRACE_NO_ROW : j->rows[next].waited_for;
+    }
+    return most;
+}
 
 struct joins *joins_new(const struct core *c)
 {
@@ -35,6 +89,7 @@ struct joins *joins_new(const struct core *c)
     for (uint32_t i = 0; i < t->n; i++) {
         j->rows[i].parents_left = g->n_parents[i];
         j->rows[i].cold = KV_NO_COLD;
+        j->rows[i].before = TRACE_NO_ROW;
         if (g->ends_with[i] != TRACE_NO_ROW) {
             j->ends_first[g->ends_with[i] + 2]++;
         }
@@ -47,6 +102,7 @@ struct joins *joins_new(const struct core *c)
             j->ends[j->ends_first[g->ends_with[i] + 1]++] = i;
         }
     }
+    find_waits(j, t);
     return j;
 }
 
@@ -72,7 +128,7 @@ static void announce(struct core *c, uint32_t row)
     }
 }
 
-static void end(struct core *c, uint32_t row, uint32_t cold)
+static void end(struct core *c, uint32_t row, uint32_t cold, bool arrived)
 {
     struct joins *j = c->joins;
     const struct trace_graph *g = j->graph;
@@ -83,7 +139,13 @@ static void end(struct core *c, uint32_t row, uint32_t cold)
         SIM_ASSERT(x->parents_left > 0 && x->live == NULL);
         int64_t due_ns = now_ns + edge->gap_ns;
         x->due_ns = due_ns > x->due_ns ? due_ns : x->due_ns;
-        x->cold = edge->row == c->setup->trace->rows[row].next ? cold : x->cold;
+        bool next = edge->row == c->setup->trace->rows[row].next;
+        x->cold = next ? cold : x->cold;
+        x->before = next ? row : x->before;
+        if (g->job[edge->row] == g->job[row]) {
+            uint32_t depth = j->rows[row].depth + arrived;
+            x->depth = depth > x->depth ? depth : x->depth;
+        }
         if (--x->parents_left == 0) {
             announce(c, edge->row);
         }
@@ -102,19 +164,26 @@ bool joins_may_arrive(struct core *c, uint32_t row)
     if (!c->joins->rows[row].dropped) {
         return true;
     }
-    end(c, row, KV_NO_COLD);
+    end(c, row, KV_NO_COLD, false);
     return false;
 }
 
 void joins_arrived(struct core *c, uint32_t row, struct full_request *r)
 {
-    SIM_ASSERT(c->joins->rows[row].parents_left == 0);
-    c->joins->rows[row].live = r;
+    struct joins *j = c->joins;
+    struct join_row *x = &j->rows[row];
+    SIM_ASSERT(x->parents_left == 0);
+    x->live = r;
+    x->waiters = waiters_of(c, row);
+    r->pub.job_id = j->graph->job[row];
+    r->pub.depth = x->depth;
+    r->pub.waiters = x->waiters;
+    r->pub.background = j->graph->background[row];
 }
 
 void joins_left(struct core *c, uint32_t row, uint32_t cold)
 {
     SIM_ASSERT(c->joins->rows[row].live != NULL);
     c->joins->rows[row].live = NULL;
-    end(c, row, cold);
+    end(c, row, cold, true);
 }

@@ -16,7 +16,7 @@ void joins_free(struct joins *j);
 /* The instant of a row has come. False: the row ended with another request before. Its children
  * then start as if it had arrived and left. */
 bool joins_may_arrive(struct core *c, uint32_t row);
-/* The row has arrived as this request. */
+/* The row has arrived as this request: fills in what its client says of its job. */
 void joins_arrived(struct core *c, uint32_t row, struct full_request *r);
 /* The request of a row has left. `cold` is its KV, kept for the next turn of its session. Children
  * whose last parent it was are announced to the executor. Requests that end with it are cancelled.

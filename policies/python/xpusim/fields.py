@@ -92,8 +92,8 @@ class Estimate(NamedTuple):
 class RequestFields:
     __slots__ = ("id", "session_id", "turn", "client_id", "cls", "priority", "arrival_ns", "input_tokens",
                  "max_output_tokens", "ttft_slo_ns", "tbt_slo_ns", "deadline_ns", "reused_tokens", "kv_tokens",
-                 "kv_swapped", "state", "generated_tokens", "pass_", "first_service_ns", "first_token_ns",
-                 "last_token_ns", "preemptions", "calls_tool")
+                 "kv_swapped", "job_id", "depth", "waiters", "background", "state", "generated_tokens", "pass_",
+                 "first_service_ns", "first_token_ns", "last_token_ns", "preemptions", "calls_tool")
 
     id: int  # unique, dense, in trace order
     session_id: int  # turns of one agent flow share it
@@ -107,9 +107,17 @@ class RequestFields:
     ttft_slo_ns: Optional[int]  # None: none
     tbt_slo_ns: Optional[int]  # None: none
     deadline_ns: Optional[int]  # instant, None: none
-    reused_tokens: int  # prompt tokens found in the KV cache before its first service
+    # prompt tokens found in the KV cache before its first service; until then what a look-up finds now (prompts
+    # may share prefixes)
+    reused_tokens: int
     kv_tokens: int  # tokens whose KV is resident (reserved ones of a pass excluded)
     kv_swapped: bool  # KV is on flash: resume before forming a pass
+    job_id: int  # requests of one graph share it; without a graph those of a session
+    depth: int  # requests before it on the longest path of its job; without a graph: turn
+    # agents that have stopped until its session answers: 0 none; 1 the agent that sent a subagent out; 2 also
+    # the one that waits for that agent
+    waiters: int
+    background: bool  # no part of its job's completion: nobody waits for it
     state: str  # "queued", "decode", "finished", "shed"
     generated_tokens: int  # output tokens produced
     pass_: Any  # the live pass it is in, or None
@@ -122,7 +130,8 @@ class RequestFields:
     def _arrived(self, row: Sequence[Any]) -> Sequence[Any]:
         (self.id, self.session_id, self.turn, self.client_id, self.cls, self.priority, self.arrival_ns,
          self.input_tokens, self.max_output_tokens, self.ttft_slo_ns, self.tbt_slo_ns, self.deadline_ns,
-         self.reused_tokens, self.kv_tokens, self.kv_swapped, *rest) = row
+         self.reused_tokens, self.kv_tokens, self.kv_swapped, self.job_id, self.depth, self.waiters,
+         self.background, *rest) = row
         self.state = "queued"
         self.generated_tokens = 0
         self.pass_ = None
