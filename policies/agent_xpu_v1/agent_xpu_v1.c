@@ -19,6 +19,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "policies/common/cost.h"
+
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
 static const char *const resume_choices[] = {"etc", "fifo", NULL};
 static const char *const affinity_choices[] = {"strict", "boundary", NULL};
@@ -102,6 +104,7 @@ static const struct policy_param params[] = {
         POLICY_INT("shed_queue", 64, 0, 1e9, "proactive requests that may wait (A.8 [S])"),
     [V1_SHED_WAIT_S] =
         POLICY_NUMBER("shed_wait_s", 300, 0, 1e9, "predicted wait that is accepted, s (A.8 [S])"),
+    GAP_PARAMS(V1_GAP_KV, V1_GAP_S),
     {.name = NULL},
 };
 
@@ -118,6 +121,7 @@ static int v1_init(struct sched *s)
     }
     v->whole_chunk.at = offsetof(struct v1_context, whole);
     v->pending.at = offsetof(struct v1_context, pending);
+    gap_init(s, &v->gap, V1_GAP_KV, V1_GAP_S);
     /* Splits and margins are counted in the static chunks of the NPU; one that takes any rows has
      * none. */
     return v->chunk == 0 ? -EINVAL : 0;
@@ -130,6 +134,7 @@ static void v1_exit(struct sched *s)
         batch_fini(&v->batch);
         heap_fini(&v->fresh);
         heap_fini(&v->pending);
+        gap_fini(&v->gap);
     }
 }
 
@@ -146,7 +151,16 @@ static void v1_request_arrived(struct sched *s, const struct request *r)
     struct v1 *v = s->state;
     *v1_context(r) =
         (struct v1_context){.pending_since_ns = s->now_ns, .refused_ns = TIME_NEVER_NS};
-    v1_prefill_wait(s, v, r);
+    gap_arrived(s, &v->gap, r);
+    if (!gap_holds(&v->gap, r)) {
+        v1_prefill_wait(s, v, r);
+    }
+}
+
+/* Its KV is back from flash. */
+static void v1_kv_moved(struct sched *s, const struct request *r)
+{
+    v1_prefill_wait(s, s->state, r);
 }
 
 static void v1_launch_done(struct sched *s, const struct launch *l)
@@ -185,6 +199,8 @@ static void v1_pass_done(struct sched *s, const struct pass *p)
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_DECODE) {
             v1_enter(v, v1_reactive(r) ? &v->decode_rt : &v->decode_be, r);
+        } else if (r->state == REQUEST_STATE_FINISHED) {
+            gap_finished(s, &v->gap, r);
         }
     }
 }
@@ -209,6 +225,12 @@ static void watch_age(struct sched *s, struct v1 *v)
     }
 }
 
+static int64_t context_ns(struct sched *s, uint32_t tokens)
+{
+    const struct v1 *v = s->state;
+    return cost_context_ns(s, tokens, (uint8_t)v->npu, (uint8_t)v->igpu);
+}
+
 static void v1_schedule(struct sched *s)
 {
     struct v1 *v = s->state;
@@ -218,8 +240,14 @@ static void v1_schedule(struct sched *s)
     /* Who is dropped must not begin, so this comes before anything is chosen; limits and ages are
      * watched last, when it is known what runs. */
     v1_shed(s, v);
+    gap_schedule(s, &v->gap, context_ns);
     v1_prefill_choose(s, v);
     v1_dispatch(s, v);
+    bool waits =
+        !reqq_empty(&v->rt_queue.q) || !reqq_empty(&v->be_queue.q) || !reqq_empty(&v->gap.back);
+    if (waits && v1_nothing_holds(v)) {
+        (void)gap_yield(s, &v->gap); /* nobody could begin: kept KV is in the way */
+    }
     v1_watch(s, v);
     watch_age(s, v);
 }
@@ -271,6 +299,7 @@ const struct policy_ops policy_agent_xpu_v1_ops = {
     .request_arrived = v1_request_arrived,
     .launch_done = v1_launch_done,
     .pass_done = v1_pass_done,
+    .kv_moved = v1_kv_moved,
     .request_cancelled = v1_request_cancelled,
     .schedule = v1_schedule,
     .dump = v1_dump,

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "policies/common/batch.h"
+#include "policies/common/gap.h"
 #include "policies/common/heap.h"
 #include "policies/common/hetero.h"
 #include "policies/common/order.h"
@@ -55,6 +56,8 @@ enum v1_param {
     V1_SHED,
     V1_SHED_QUEUE,
     V1_SHED_WAIT_S,
+    V1_GAP_KV,
+    V1_GAP_S,
 };
 
 enum v1_yield { V1_YIELD_KERNEL, V1_YIELD_ITERATION };
@@ -143,6 +146,7 @@ struct v1 {
     uint64_t short_epoch; /* instant at which KV was last short: no proactive prefill begins then */
 
     struct batch batch;
+    struct gap gap;   /* KV while tools run */
     int64_t timer_ns; /* earliest timer set and not yet due, for ageing and switches */
     int64_t hang_timer_ns[MACHINE_MAX_DEVICES];
 };
@@ -208,6 +212,9 @@ const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v);
 /* KV is full and a reactive prefill or the decode batch waits; true when some was freed. Reactive
  * sequences lose theirs only for older ones that decode. */
 bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode);
+
+/* No request but waiting ones holds KV. */
+bool v1_nothing_holds(const struct v1 *v);
 
 /* place */
 void v1_place(struct sched *s, struct v1 *v, const struct request *r);

@@ -131,8 +131,7 @@ bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode)
            (for_decode && evict_decoding(s, v, &v->decode_rt));
 }
 
-/* No request but waiting ones holds KV. */
-static bool nothing_holds(const struct v1 *v)
+bool v1_nothing_holds(const struct v1 *v)
 {
     return v->rt == NULL && v->decode == NULL && reqq_empty(&v->contexts) &&
            reqq_empty(&v->decode_rt.q) && reqq_empty(&v->decode_be.q);
@@ -145,7 +144,7 @@ static bool may_begin(struct sched *s, const struct v1 *v, const struct request 
     uint64_t sequences = (v->decode == NULL ? 0 : v->decode->n_segments) + v->decode_rt.q.n +
                          (uint64_t)v->decode_be.q.n;
     uint64_t need = request_prefill_left(r) + 64 * sequences;
-    return nothing_holds(v) || (v->short_epoch != s->epoch && need <= sched_kv_free_tokens(s));
+    return v1_nothing_holds(v) || (v->short_epoch != s->epoch && need <= sched_kv_free_tokens(s));
 }
 
 bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)

@@ -11,6 +11,8 @@
 
 #include <errno.h>
 
+#include "policies/common/cost.h"
+
 static const char *const elastic_choices[] = {"off", "static", "on", NULL};
 static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
 static const char *const memory_choices[] = {"off", "defer", "igpu", NULL};
@@ -85,6 +87,7 @@ static const struct policy_param params[] = {
         POLICY_INT("verify_rows", 32, 1, 4096, "rows of the NPU's verification graph (sd.npu 3.2)"),
     [AXPU_DRAFT_MS] =
         POLICY_NUMBER("draft_ms", 3, 0, 1000, "drafting time per batch, ms (sd.npu 4.4: below 3)"),
+    GAP_PARAMS(AXPU_GAP_KV, AXPU_GAP_S),
     {.name = NULL},
 };
 
@@ -104,6 +107,7 @@ static int axpu_init(struct sched *s)
     a->warm_reactive = param_bool(s, AXPU_WARM_REACTIVE);
     a->age_ns = units_ns_from_s(param_number(s, AXPU_T_AGE_S));
     a->ttl_ns = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
+    gap_init(s, &a->gap, AXPU_GAP_KV, AXPU_GAP_S);
     return a->chunk == 0 ? -EINVAL : 0;
 }
 
@@ -115,6 +119,7 @@ static void axpu_exit(struct sched *s)
         heap_fini(&a->by_age);
         heap_fini(&a->young);
         table_fini(&a->waiting);
+        gap_fini(&a->gap);
     }
 }
 
@@ -170,7 +175,16 @@ static void axpu_request_arrived(struct sched *s, const struct request *r)
         /* All by arrival, so they have one key, and the heap's tie-break is the order. */
         heap_push(&a->young, r, 0.0);
     }
-    enqueue(s, a, r);
+    gap_arrived(s, &a->gap, r);
+    if (!gap_holds(&a->gap, r)) {
+        enqueue(s, a, r);
+    }
+}
+
+/* Its KV is back from flash. */
+static void axpu_kv_moved(struct sched *s, const struct request *r)
+{
+    enqueue(s, s->state, r);
 }
 
 static void axpu_launch_done(struct sched *s, const struct launch *l)
@@ -199,6 +213,7 @@ static void axpu_pass_done(struct sched *s, const struct pass *p)
             enqueue(s, a, r);
         } else if (r->state != REQUEST_STATE_QUEUED) {
             axpu_forget(a, r);
+            gap_finished(s, &a->gap, r);
         }
     }
 }
@@ -215,6 +230,22 @@ static void axpu_request_cancelled(struct sched *s, const struct request *r)
     axpu_forget(s->state, r);
 }
 
+static int64_t context_ns(struct sched *s, uint32_t tokens)
+{
+    const struct axpu *a = s->state;
+    return cost_context_ns(s, tokens, (uint8_t)a->npu, (uint8_t)a->igpu);
+}
+
+/* Somebody waits, and nobody could begin: kept KV of a session is in the way. */
+static bool stuck(const struct axpu *a)
+{
+    bool waits = !reqq_empty(&a->prefill_rt.q) || !reqq_empty(&a->prefill_be.q) ||
+                 !reqq_empty(&a->decode_rt.q) || !reqq_empty(&a->decode_be.q) ||
+                 !reqq_empty(&a->gap.back);
+    return waits && a->current.request == NULL && a->aged.request == NULL && a->n_suspended == 0 &&
+           a->decode == NULL && a->draft_ready_ns == 0;
+}
+
 /* Prefill plans before decode acts, so that the iGPU goes to prefill first (B.4); then decode fills
  * what is left; then the compiler thread gets what still waits. None of them makes work for one
  * before it, unless a request lost its KV and waits for prefill again. */
@@ -225,10 +256,12 @@ static void axpu_schedule(struct sched *s)
     if (param_bool(s, AXPU_AGEING)) {
         promote(s, a);
     }
+    gap_schedule(s, &a->gap, context_ns);
     axpu_prefill_schedule(s, a);
     if (a->decode_launch == NULL) {
         axpu_decode_schedule(s, a);
     }
+    a->kv_taken = a->kv_taken || (stuck(a) && gap_yield(s, &a->gap));
     axpu_warmup_schedule(s, a);
     if (!a->kv_taken && param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE) {
         sched_rest(s);
@@ -273,6 +306,7 @@ const struct policy_ops policy_agent_xpu_v2_ops = {
     .launch_done = axpu_launch_done,
     .pass_done = axpu_pass_done,
     .resident_ready = axpu_resident_ready,
+    .kv_moved = axpu_kv_moved,
     .request_cancelled = axpu_request_cancelled,
     .schedule = axpu_schedule,
     .dump = axpu_dump,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "policies/common/batch.h"
+#include "policies/common/gap.h"
 #include "policies/common/heap.h"
 #include "policies/common/order.h"
 #include "policies/common/reqq.h"
@@ -42,6 +43,8 @@ enum axpu_param {
     AXPU_SPECULATE,
     AXPU_VERIFY_ROWS,
     AXPU_DRAFT_MS,
+    AXPU_GAP_KV,
+    AXPU_GAP_S,
 };
 
 enum axpu_speculate { AXPU_SPECULATE_NONE, AXPU_SPECULATE_IGPU, AXPU_SPECULATE_NPU };
@@ -146,6 +149,7 @@ struct axpu {
     bool kv_taken;             /* from a request, in this call of schedule */
 
     struct axpu_kernel cache[AXPU_MAX_CACHE];
+    struct gap gap;            /* KV while tools run */
     int64_t expiry_ns;         /* none of it is out of date before */
     uint32_t compiling_tokens; /* 0: the compiler is idle */
 };

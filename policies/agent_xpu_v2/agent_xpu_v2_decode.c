@@ -238,7 +238,7 @@ static void declare_steady(struct sched *s, const struct axpu *a)
     bool kept =
         a->batch.n == all || (mixed && a->batch.n == (uint64_t)a->decode_rt.q.n + a->aged_be.n);
     bool steady = param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE && kept &&
-                  (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED);
+                  a->gap.rule == GAP_CACHE && (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED);
     sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0, all - a->batch.n);
 }
 

@@ -19,6 +19,35 @@ static inline void cost_shape_add(struct work_shape *w, const struct request *r,
     w->max_context_tokens = context > w->max_context_tokens ? context : w->max_context_tokens;
 }
 
+/* To prefill that many tokens from nothing: whole chunks of token-level ops on one device, the rest
+ * on the other, one after the other. */
+static inline int64_t cost_context_ns(struct sched *s, uint32_t tokens, uint8_t npu, uint8_t igpu)
+{
+    const struct layer_ops *ops = &s->llm->layer;
+    uint64_t n = tokens;
+    uint32_t chunk = s->machine->devices[npu].chunk_rows;
+    uint32_t chunked = chunk > 0 ? tokens / chunk * chunk : tokens;
+    struct work_shape w = {.rows = tokens,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .prefill_rows = tokens,
+                           .attn_pairs = n * (n + 1) / 2,
+                           .kv_read_tokens = n,
+                           .max_context_tokens = tokens};
+    struct estimate e;
+    int64_t layer = 0;
+    for (uint32_t i = 0; i < ops->n; i++) {
+        uint32_t on_npu = ops->kind[i] == OP_MHA ? 0 : chunked;
+        uint32_t rest = tokens - on_npu;
+        bool both = on_npu > 0 && sched_estimate(s, &w, ops->kind[i], npu, on_npu, &e) == 0;
+        layer += both ? e.t_ns : 0;
+        both = rest > 0 && sched_estimate(s, &w, ops->kind[i], igpu, rest, &e) == 0;
+        layer += both ? e.t_ns : 0;
+    }
+    int64_t head = sched_estimate(s, &w, OP_HEAD, igpu, 1, &e) == 0 ? e.t_ns : 0;
+    return layer * s->llm->n_layers + head;
+}
+
 /* All layers and the head, alone on the machine; 0 for an empty shape. O(1). */
 static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape *w, uint8_t device)
 {

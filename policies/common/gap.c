@@ -5,6 +5,15 @@
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 
+const char *const gap_kv_choices[] = {"cache",     "preserve", "discard", "swap",
+                                      "infercept", "ttl",      NULL};
+
+void gap_init(struct sched *s, struct gap *g, uint32_t kv, uint32_t expected_s)
+{
+    g->rule = (enum gap_kv)param_int(s, kv);
+    g->expected_ns = units_ns_from_s(param_number(s, expected_s));
+}
+
 void gap_fini(struct gap *g)
 {
     free(g->at);
@@ -35,6 +44,14 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
             return;
         }
     }
+}
+
+bool gap_holds(struct gap *g, const struct request *r)
+{
+    if (r->kv_swapped) {
+        reqq_push(&g->back, r);
+    }
+    return r->kv_swapped;
 }
 
 /* ---- what is done ---- */
@@ -210,6 +227,10 @@ static void live(struct sched *s, struct gap *g, struct gap_session *x, gap_pref
 
 void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
 {
+    /* Where memory is short the first waits, and the others behind it. */
+    while (!reqq_empty(&g->back) && sched_kv_move(s, kv_of(g->back.head), KV_MEMORY) == 0) {
+        (void)reqq_pop(&g->back);
+    }
     if (g->rule == GAP_INFERCEPT) {
         infercept(s, g, prefill);
     }

@@ -1,5 +1,6 @@
-/* A session's KV while a tool runs (clauses.md E.16), for the iteration-level scheduler. It is
- * known when an answer ends whether it calls a tool, and not how long the tool takes.
+/* A session's KV while a tool runs (clauses.md E.16), for any policy that keeps requests in queues
+ * or heaps (reqq.h). It is known when an answer ends whether it calls a tool, and not how long the
+ * tool takes.
  *
  *   cache      the memory decides: kept, the oldest dropped first
  *   preserve   kept
@@ -19,13 +20,23 @@
  * a tool running). */
 #pragma once
 
+#include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
 #define GAP_HISTORY 64
 
 enum gap_kv { GAP_CACHE, GAP_PRESERVE, GAP_DISCARD, GAP_SWAP, GAP_INFERCEPT, GAP_TTL };
 
-#define GAP_KV_CHOICES "cache", "preserve", "discard", "swap", "infercept", "ttl"
+extern const char *const gap_kv_choices[];
+
+/* Two rows of a policy's parameters. */
+#define GAP_PARAMS(kv, s)                                                                          \
+    [kv] = POLICY_CHOICE("gap_kv", GAP_CACHE, gap_kv_choices,                                      \
+                         "a session's KV while a tool runs (E.16: InferCept, Continuum)"),         \
+    [s] = POLICY_NUMBER(                                                                           \
+        "gap_s", 0, 0, 1e6,                                                                        \
+        "expected tool time, or time to live, s; 0: infercept expects a call to last as long as "  \
+        "it has, ttl learns from those seen")
 
 struct gap_session {
     uint32_t session_id;
@@ -46,15 +57,22 @@ struct gap {
     int64_t swap_until_ns;           /* the transfer in progress, by its isolated time */
     int64_t history_ns[GAP_HISTORY]; /* of the last tool calls */
     uint64_t n_history;
+    struct reqq back; /* turns whose KV is on flash (gap_holds) */
 };
 
 /* Time to prefill that many tokens from nothing, chunk by chunk, ns. */
 typedef int64_t gap_prefill_ns(struct sched *s, uint32_t tokens);
 
+/* kv, expected_s: numbers of the two parameters (GAP_PARAMS). */
+void gap_init(struct sched *s, struct gap *g, uint32_t kv, uint32_t expected_s);
 void gap_fini(struct gap *g);
 /* From notifications: a request finished, a request arrived. */
 void gap_finished(struct sched *s, struct gap *g, const struct request *r);
 void gap_arrived(struct sched *s, struct gap *g, const struct request *r);
+/* For policies that read no KV back themselves. From request_arrived: true where the turn's KV is
+ * on flash. It is then read back from schedule, in order of arrival, and is the policy's when
+ * kv_moved comes; reqq_remove where it is cancelled before. */
+bool gap_holds(struct gap *g, const struct request *r);
 /* From schedule: decides what is due and sets a timer for the rest. */
 void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill);
 /* The session kept longest gives way; false when none is kept. */

@@ -9,7 +9,6 @@ const char *const iter_class_choices[] = {"rt_first", "blind", "rt_alone", NULL}
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
 const char *const iter_level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
-const char *const iter_gap_choices[] = {GAP_KV_CHOICES, NULL};
 
 /* Added to the key of proactive requests under rt_first: larger than any key an order gives. */
 #define CLASS_STEP 1e15
@@ -430,8 +429,7 @@ int iter_init(struct sched *s, const struct iter_order *order)
     it->order = order;
     it->elders.at = offsetof(struct iter_request, elder);
     it->holders.at = offsetof(struct iter_request, holder);
-    it->gap.rule = (enum gap_kv)param_int(s, ITER_GAP_KV);
-    it->gap.expected_ns = units_ns_from_s(param_number(s, ITER_GAP_S));
+    gap_init(s, &it->gap, ITER_GAP_KV, ITER_GAP_S);
     bool reset = param_int(s, ITER_PREEMPT) == ITER_PREEMPT_RESET;
     it->it.stop = reset ? (struct preempt_spec){.now = true, .discard = true}
                         : xsched_stop(param_int(s, ITER_LEVEL));

@@ -55,8 +55,7 @@ enum iter_preempt {
 enum iter_kv { ITER_KV_CHECKPOINT, ITER_KV_RECOMPUTE, ITER_KV_SWAP };
 
 extern const char *const iter_class_choices[],
-    *const iter_preempt_choices[], *const iter_kv_choices[], *const iter_level_choices[],
-                                                                 *const iter_gap_choices[];
+    *const iter_preempt_choices[], *const iter_kv_choices[], *const iter_level_choices[];
 
 /* The first entries of an order's parameter table. */
 #define ITER_PARAMS                                                                                \
@@ -79,13 +78,7 @@ extern const char *const iter_class_choices[],
                                  "kernels handed to the device ahead (XSched's threshold, E.4)"),  \
     [ITER_LEVEL] =                                                                                 \
         POLICY_CHOICE("level", XSCHED_LEVEL_DEVICE, iter_level_choices, XSCHED_LEVEL_HELP),        \
-    [ITER_GAP_KV] =                                                                                \
-        POLICY_CHOICE("gap_kv", GAP_CACHE, iter_gap_choices,                                       \
-                      "a session's KV while a tool runs (E.16: InferCept, Continuum)"),            \
-    [ITER_GAP_S] = POLICY_NUMBER(                                                                  \
-        "gap_s", 0, 0, 1e6,                                                                        \
-        "expected tool time, or time to live, s; 0: infercept expects a call to last as long as "  \
-        "it has, ttl learns from those seen")
+    GAP_PARAMS(ITER_GAP_KV, ITER_GAP_S)
 
 struct iter;
 

@@ -58,8 +58,8 @@ struct request {
     /* A small number that no other live request has: where tables of live requests keep theirs. */
     uint32_t slot;
 
-    /* Its place in its job, as a client can state it when it sends the request. What a job will
-     * still bring nobody states. */
+    /* Its place in its job, as a client can state it when it sends the request. Nobody states what
+     * the job will still bring. */
     uint32_t job_id;  /* requests of one graph share it; without a graph those of a session */
     uint32_t depth;   /* requests before it on the longest path of its job; without a graph: turn */
     uint32_t waiters; /* agents that have stopped until its session answers: 0 none; 1 the agent

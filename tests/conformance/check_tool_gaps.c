@@ -7,15 +7,35 @@
 /* Turn 0 (96 tokens, six blocks) takes 2.88 + 2 = 4.88; its tool takes `gap`. Turn 1 (160) then
  * takes 64 rows, 1.92 + 2 = 3.92, with the KV of turn 0 and 160 rows, 6.8, without. True when turn
  * 1 ends at that ms. */
-static bool after_tool(const char *own, const char *extra, double gap_ms, double swap_gb_per_s,
-                       double ends)
+static bool after_tool_of(const char *policy, const char *own, const char *extra, double gap_ms,
+                          double swap_gb_per_s, double ends)
 {
     rules_machine(1);
     sc.gaps_are_tools = true;
     sc.machine.swap_bytes_per_s = swap_gb_per_s * 1e9;
     struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0}, {RT, gap_ms / 1e3, 160, 1, 5, 96}};
-    rules_run("sjf-input", own, extra, q, 2);
+    rules_run(policy, own, extra, q, 2);
     return rules_finishes(1, ends);
+}
+
+static bool after_tool(const char *own, const char *extra, double gap_ms, double swap_gb_per_s,
+                       double ends)
+{
+    return after_tool_of("sjf-input", own, extra, gap_ms, swap_gb_per_s, ends);
+}
+
+/* Prompts below a chunk run on the iGPU alone, so both Agent.xpu policies take the same times. */
+static const char *const agents[] = {"agent-xpu-v1", "agent-xpu-v2"};
+
+static bool after_tool_of_agents(const char *own, const char *extra, double gap_ms,
+                                 double swap_gb_per_s, double ends)
+{
+    bool both = true;
+    for (int i = 0; i < 2; i++) {
+        both = after_tool_of(agents[i], own, extra, gap_ms, swap_gb_per_s, ends) && both;
+        scenario_fini(&sc);
+    }
+    return both;
 }
 
 /* 16 blocks. RT0 (96, then a tool of 10 ms) and RT1 (64 + 20) share the first iteration, to 4.8 + 2
@@ -196,6 +216,70 @@ static bool ttl_drops_at_once_where_that_is_cheapest(const char *extra)
     return rules_finishes(2, 11.8) && rules_finishes(4, 213.68);
 }
 
+static bool agents_discard(const char *extra)
+{
+    return after_tool_of_agents("gap_kv=discard", extra, 10, 1, 21.68);
+}
+
+static bool agents_read_swapped_kv_back(const char *extra)
+{
+    return after_tool_of_agents("gap_kv=swap", extra, 10, 96, 19.8);
+}
+
+static bool agents_keep_over_a_short_call(const char *extra)
+{
+    return after_tool_of_agents("gap_kv=infercept", extra, 2.4, 1, 4.88 + 2.4 + 3.92);
+}
+
+static bool agents_discard_over_a_longer_one(const char *extra)
+{
+    return after_tool_of_agents("gap_kv=infercept", extra, 2.5, 1, 4.88 + 2.5 + 6.8);
+}
+
+static bool agents_drop_after_the_time_to_live(const char *extra)
+{
+    return after_tool_of_agents("gap_kv=ttl,gap_s=0.01", extra, 11, 1, 22.68);
+}
+
+/* 16 blocks. RT0 (96, then a tool of 10 ms) ends at 4.88. RT1 (64 + 20) follows, to 4.88 + 3.92 =
+ * 8.8, and decodes every 3 ms with five blocks. BE2 (96) comes at 9 and needs six, five are free:
+ * the cache would admit it. Preserved, the turn that comes at 14.88 finds its KV: it takes the iGPU
+ * when the decode layer ends at 16.8, for 64 rows, until 20.72. BE2 begins after that. */
+static bool agents_preserve_kv_from_others(const char *extra)
+{
+    bool both = true;
+    for (int i = 0; i < 2; i++) {
+        rules_machine(1);
+        sc.gaps_are_tools = true;
+        sc.setup.kv_capacity_tokens = 256;
+        struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},
+                                       {RT, 0, 64, 20, 0, 0},
+                                       {BE, 0.009, 96, 1, 0, 0},
+                                       {RT, 0.010, 160, 1, 5, 96}};
+        rules_run(agents[i], "gap_kv=preserve", extra, q, 4);
+        both = rules_finishes(3, 20.72) && sc.records[2].start_ns >= MS(20.72) && both;
+        scenario_fini(&sc);
+    }
+    return both;
+}
+
+/* As kept_kv_gives_way_when_nobody_could_run. */
+static bool agents_give_kept_kv_up_when_nobody_could_run(const char *extra)
+{
+    bool both = true;
+    for (int i = 0; i < 2; i++) {
+        rules_machine(1);
+        sc.gaps_are_tools = true;
+        sc.setup.kv_capacity_tokens = 176;
+        struct scenario_request q[] = {
+            {RT, 0, 96, 1, 5, 0}, {BE, 0.006, 96, 1, 0, 0}, {RT, 1, 160, 1, 5, 96}};
+        rules_run(agents[i], "gap_kv=preserve", extra, q, 3);
+        both = rules_finishes(1, 10.88) && rules_finishes(2, 1004.88 + 6.8) && both;
+        scenario_fini(&sc);
+    }
+    return both;
+}
+
 /* One at a time. BE0's session came at 0; BE1 (400) came at 1, BE2 (100) at 2. BE0 ends at 4.88,
  * BE1 at 4.88 + 14 = 18.88; BE0's turn 1, come at 7.88, then goes before BE2: 3.92, 22.8;
  * BE2: 27.8. */
@@ -245,6 +329,18 @@ static const struct rule_row all[] = {
          "gap_s=0.004 gap_kv=infercept gap_kv=discard"),
     RULE(ttl_drops_at_once_where_that_is_cheapest, "gap_kv=preserve gap_s=0.01",
          "gap_kv=preserve gap_s=0.01"),
+    RULE(agents_discard, "gap_kv=cache gap_kv=preserve gap_kv=swap",
+         "gap_kv=cache gap_kv=preserve gap_kv=swap"),
+    RULE(agents_read_swapped_kv_back, "gap_kv=cache gap_kv=preserve gap_kv=discard",
+         "gap_kv=cache gap_kv=preserve gap_kv=discard"),
+    RULE(agents_keep_over_a_short_call, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
+    RULE(agents_discard_over_a_longer_one, "gap_kv=cache gap_kv=preserve gap_kv=ttl",
+         "gap_kv=cache gap_kv=preserve gap_kv=ttl"),
+    RULE(agents_drop_after_the_time_to_live, "gap_kv=cache gap_kv=preserve gap_s=0.012",
+         "gap_kv=cache gap_kv=preserve gap_s=0.012"),
+    RULE(agents_preserve_kv_from_others, "gap_kv=cache gap_kv=discard",
+         "gap_kv=cache gap_kv=discard"),
+    RULE(agents_give_kept_kv_up_when_nobody_could_run, "gap_kv=cache", ""),
     RULE(ttl_learns_from_calls_seen, "gap_s=0.01 gap_kv=preserve gap_kv=discard",
          "gap_s=0.01 gap_kv=preserve gap_kv=discard"),
 };
