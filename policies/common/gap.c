@@ -5,8 +5,8 @@
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
 
-const char *const gap_kv_choices[] = {"cache",     "preserve", "discard", "swap",
-                                      "infercept", "ttl",      NULL};
+const char *const gap_kv_choices[] = {"cache",     "preserve", "discard",  "swap",
+                                      "infercept", "ttl",      "reactive", NULL};
 
 void gap_init(struct sched *s, struct gap *g, uint32_t kv, uint32_t expected_s)
 {
@@ -17,12 +17,14 @@ void gap_init(struct sched *s, struct gap *g, uint32_t kv, uint32_t expected_s)
 void gap_fini(struct gap *g)
 {
     free(g->at);
+    free(g->fresh);
     g->at = NULL;
+    g->fresh = NULL;
 }
 
 void gap_finished(struct sched *s, struct gap *g, const struct request *r)
 {
-    if (g->rule == GAP_CACHE || !r->calls_tool) {
+    if (g->rule == GAP_CACHE || g->rule == GAP_REACTIVE || !r->calls_tool) {
         return;
     }
     /* The cache is what the core does anyway; only the other rules need to know of a call. */
@@ -35,6 +37,10 @@ void gap_finished(struct sched *s, struct gap *g, const struct request *r)
 
 void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
 {
+    if (g->rule == GAP_REACTIVE && r->cls == REQUEST_CLASS_REACTIVE) {
+        g->fresh = xgrow(g->fresh, g->n_fresh, sizeof *g->fresh);
+        g->fresh[g->n_fresh++] = r;
+    }
     for (uint32_t i = 0; r->turn > 0 && i < g->n; i++) {
         if (g->at[i].session_id == r->session_id) {
             /* The gap as the scheduler sees it, from answer to next turn, whatever the trace calls
@@ -231,6 +237,9 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
     while (!reqq_empty(&g->back) && sched_kv_move(s, kv_of(g->back.head), KV_MEMORY) == 0) {
         (void)reqq_pop(&g->back);
     }
+    while (g->n_fresh > 0) {
+        (void)sched_kv_rank(s, g->fresh[--g->n_fresh], 1);
+    }
     if (g->rule == GAP_INFERCEPT) {
         infercept(s, g, prefill);
     }
@@ -254,6 +263,7 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
                 break;
             case GAP_INFERCEPT:
             case GAP_CACHE:
+            case GAP_REACTIVE:
                 break;
             }
         }

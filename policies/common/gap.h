@@ -9,6 +9,7 @@
  *   infercept  the least waste of memory over time of the three; kept KV is judged again when the
  *              tool has wasted as much as the cheapest way out
  *   ttl        kept for a time to live, then dropped (Continuum)
+ *   reactive   the memory decides, but what proactive work left is dropped first
  *
  * InferCept's waste of C tokens, in token-seconds, with T the time to prefill them in chunks:
  *   preserve  C * the rest of the tool's time
@@ -25,7 +26,15 @@
 
 #define GAP_HISTORY 64
 
-enum gap_kv { GAP_CACHE, GAP_PRESERVE, GAP_DISCARD, GAP_SWAP, GAP_INFERCEPT, GAP_TTL };
+enum gap_kv {
+    GAP_CACHE,
+    GAP_PRESERVE,
+    GAP_DISCARD,
+    GAP_SWAP,
+    GAP_INFERCEPT,
+    GAP_TTL,
+    GAP_REACTIVE
+};
 
 extern const char *const gap_kv_choices[];
 
@@ -57,7 +66,9 @@ struct gap {
     int64_t swap_until_ns;           /* the transfer in progress, by its isolated time */
     int64_t history_ns[GAP_HISTORY]; /* of the last tool calls */
     uint64_t n_history;
-    struct reqq back; /* turns whose KV is on flash (gap_holds) */
+    struct reqq back;             /* turns whose KV is on flash (gap_holds) */
+    const struct request **fresh; /* owned: reactive arrivals whose KV has no rank yet */
+    uint32_t n_fresh;
 };
 
 /* Time to prefill that many tokens from nothing, chunk by chunk, ns. */

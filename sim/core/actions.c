@@ -290,6 +290,22 @@ static int act_occupy(struct sched *s, uint8_t device, int64_t until_ns)
     return acted(c, "occupy", rc);
 }
 
+static int act_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
+{
+    struct core *c = core_of(s);
+    struct full_request *own = core_request(r);
+    uint32_t id = r == NULL ? UINT32_MAX : r->id;
+    int rc = may_act(c) ? 0 : -EPERM;
+    if (rc == 0 && (own == NULL || !own->alive)) {
+        rc = core_refuse(c, COUNTER_EVICT_REFUSED, -EINVAL, "the request has left");
+    } else if (rc == 0) {
+        own->kv_rank = rank;
+        prefix_rank(own);
+    }
+    LOG(c, KV_RANK, .request = id, .rank = rank);
+    return acted(c, "kv_rank", rc);
+}
+
 static int shed(struct core *c, struct full_request *r)
 {
     if (r == NULL || !r->alive || r->pub.pass != NULL || r->kv_moving) {

@@ -31,6 +31,7 @@ struct full_request {
     uint32_t row; /* of the trace */
     uint32_t output_tokens;
     uint32_t kv_blocks;         /* held, reserved and shared ones included */
+    uint32_t kv_rank;           /* of what it leaves in the cache (sched_kv_rank) */
     struct prefix_node *prefix; /* where the shared ones end; NULL: all are its own */
     bool alive;
     bool prefix_idle;    /* its KV is a reused prefix nobody has worked on */
@@ -112,13 +113,14 @@ struct cold_kv {
     uint32_t tokens, blocks;
     uint32_t generation; /* of the entry's use: a move that ends later is ignored */
     enum cold_state state;
+    uint32_t rank;       /* of the request that left it */
     uint32_t prev, next; /* in its list, KV_NO_COLD ends it */
     /* Where prefixes are shared, what a session left is in the tree, and an entry has no blocks: */
     uint32_t left_by;           /* row of the finished turn */
     struct prefix_node *prefix; /* held while it is pinned or moving, else NULL */
 };
 
-/* Entries in order of age. */
+/* Entries in the order in which they give way: by rank, then by age. */
 struct cold_list {
     uint32_t oldest, newest;
 };

@@ -1,5 +1,6 @@
 /* KV ledger: blocks of tokens, live and cold (finished turns kept for the session's next one).
- * Cold blocks give way to live ones, oldest first (clauses.md B.10: finished-flow KV first). */
+ * Cold blocks give way to live ones, those of the lowest rank and the oldest of them first
+ * (clauses.md B.10: finished-flow KV first). */
 #include <errno.h>
 
 #include "sim/core/consistent.h"
@@ -91,14 +92,14 @@ static void cold_link(struct core *c, uint32_t i, enum cold_state state)
     SIM_ASSERT(cold_may_become(k->state, state));
     k->state = state; /* first: it says which list it belongs to */
     struct cold_list *l = cold_list_of(c, k);
-    k->prev = l->newest;
     k->next = KV_NO_COLD;
-    if (l->newest == KV_NO_COLD) {
-        l->oldest = i;
-    } else {
-        c->cold[l->newest].next = i;
+    k->prev = l->newest;
+    while (k->prev != KV_NO_COLD && c->cold[k->prev].rank > k->rank) {
+        k->next = k->prev;
+        k->prev = c->cold[k->prev].prev;
     }
-    l->newest = i;
+    *(k->prev == KV_NO_COLD ? &l->oldest : &c->cold[k->prev].next) = i;
+    *(k->next == KV_NO_COLD ? &l->newest : &c->cold[k->next].prev) = i;
     c->kv_blocks_cold += state == COLD_CACHED ? k->blocks : 0;
 }
 
@@ -276,6 +277,7 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
     k->row = row;
     k->session_id = r->pub.session_id;
     k->left_by = r->row;
+    k->rank = r->kv_rank;
     k->generation++; /* a move that was begun for the entry's last use is not of this one */
     if (c->prefixes == NULL) {
         k->tokens = r->pub.kv_tokens;

@@ -62,9 +62,13 @@ static enum prefix_hold held(const struct prefix_node *n)
                                          : PREFIX_FREE;
 }
 
-/* The place of a node that nobody holds: behind `after`, NULL: the first. */
-static void link_after(struct prefixes *p, struct prefix_node *n, struct prefix_node *after)
+/* A node that nobody holds gives way after the others of its rank. */
+static void link_free(struct prefixes *p, struct prefix_node *n)
 {
+    struct prefix_node *after = p->newest;
+    while (after != NULL && after->rank > n->rank) {
+        after = after->older;
+    }
     n->older = after;
     n->newer = after != NULL ? after->newer : p->oldest;
     *(n->older != NULL ? &n->older->newer : &p->oldest) = n;
@@ -89,12 +93,12 @@ static void count_as(struct core *c, struct prefix_node *n, enum prefix_hold was
     if (was == PREFIX_FREE) {
         unlink_free(c->prefixes, n);
     } else if (is == PREFIX_FREE) {
-        link_after(c->prefixes, n, c->prefixes->newest);
+        link_free(c->prefixes, n);
     }
 }
 
-/* Up the path, as far as anything changes. A parent is let go after its children: in the order of
- * last use it comes behind them, so that the oldest free node is a leaf. */
+/* Up the path, as far as anything changes. A parent is let go after its children and has at least
+ * their rank. It gives way after them, so that the first free node is a leaf. */
 void prefix_hold(struct core *c, struct prefix_node *node, enum prefix_hold from,
                  enum prefix_hold to)
 {
@@ -137,9 +141,10 @@ static struct prefix_node *split(struct core *c, struct prefix_node *lower, uint
     lower->from = at;
     lower->parent = upper;
     upper->children = 1;
+    upper->rank = lower->rank;
     enum prefix_hold how = held(lower);
     if (how == PREFIX_FREE) {
-        link_after(c->prefixes, upper, lower);
+        link_free(c->prefixes, upper); /* for a moment: whoever asked for it takes it */
     } else {
         upper->holders[how] = 1;
     }
@@ -215,6 +220,13 @@ struct prefix_node *prefix_find(struct core *c, uint32_t row, uint32_t most_bloc
     return n != NULL && n->to > most ? split(c, n, most) : n;
 }
 
+void prefix_rank(struct full_request *r)
+{
+    for (struct prefix_node *n = r->prefix; n != NULL && n->rank < r->kv_rank; n = n->parent) {
+        n->rank = r->kv_rank; /* it is held, and so in no order yet */
+    }
+}
+
 /* The request holds this node instead. */
 static void take(struct core *c, struct full_request *r, struct prefix_node *node)
 {
@@ -222,6 +234,7 @@ static void take(struct core *c, struct full_request *r, struct prefix_node *nod
     prefix_hold(c, node, PREFIX_FREE, how); /* first: the old one may be on its path */
     prefix_hold(c, r->prefix, how, PREFIX_FREE);
     r->prefix = node;
+    prefix_rank(r);
 }
 
 void prefix_match(struct core *c, struct full_request *r)
@@ -313,7 +326,7 @@ static struct prefix_node *go_down(struct core *c, struct prefix_node *parent, s
         parent->children++;
     }
     c->kv_blocks_cold += s.end - at; /* for a moment: whoever computed it holds it */
-    link_after(c->prefixes, n, c->prefixes->newest);
+    link_free(c->prefixes, n);
     return n;
 }
 
@@ -382,6 +395,7 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
             const uint32_t *by = &n[(size_t)3 * x->number];
             SIM_ASSERT(x->from < x->to && x->to > own_from(c, s));
             SIM_ASSERT(x->parent != NULL ? x->parent->to == x->from : x->from == 0);
+            SIM_ASSERT(x->parent == NULL || x->parent->rank >= x->rank);
             SIM_ASSERT(x->holders[PREFIX_IDLE] == by[PREFIX_IDLE]);
             SIM_ASSERT(x->holders[PREFIX_USED] == by[PREFIX_USED]);
             SIM_ASSERT(held(x) != PREFIX_FREE || x->children == by[PREFIX_FREE]);
@@ -393,7 +407,7 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
     const struct prefix_node *older = NULL;
     for (const struct prefix_node *x = p->oldest; x != NULL; x = x->newer) {
         SIM_ASSERT(x->older == older && held(x) == PREFIX_FREE && free_nodes > 0);
-        SIM_ASSERT(older != NULL || x->children == 0);
+        SIM_ASSERT(older != NULL ? older->rank <= x->rank : x->children == 0);
         older = x;
         free_nodes--;
     }

@@ -5,9 +5,9 @@
  * shared, as in vLLM, so that nobody writes into a shared one: a hit ends at a whole block.
  *
  * Requests and pinned sessions hold the deepest node of their prefix, and through it the path
- * above. Nodes that nobody holds are cached prefixes. They give way in order of their last use,
- * leaves first, from the end of a path. The policy pins or drops those of a session
- * (sched_kv_move).
+ * above. Nodes that nobody holds are cached prefixes. They give way by rank, then in order of their
+ * last use, leaves first, from the end of a path. The policy sets ranks (sched_kv_rank), and pins
+ * or drops what a session left (sched_kv_move).
  */
 #pragma once
 
@@ -27,11 +27,12 @@ enum prefix_hold {
 
 struct prefix_node {
     struct prefix_node *parent;        /* NULL: `from` is 0 */
-    struct prefix_node *older, *newer; /* of the free ones, by last use */
+    struct prefix_node *older, *newer; /* of the free ones, in the order in which they give way */
     uint32_t stream;
     uint32_t from, to;                 /* blocks of the stream */
     uint32_t holders[PREFIX_USED + 1]; /* who holds it idle or used, children included */
     uint32_t children;
+    uint32_t rank;   /* the highest of those that used it: no child's is higher */
     uint32_t number; /* dense: for checks */
 };
 
@@ -52,6 +53,8 @@ void prefix_match(struct core *c, struct full_request *r);
 /* Requests that wait for their first service look again, where prefixes have come since. A request
  * that the policy took KV from (sched_kv_move) computes it again instead. */
 void prefix_match_waiting(struct core *c);
+/* Raises all that the request holds to its rank. */
+void prefix_rank(struct full_request *r);
 /* The whole blocks that a request has computed can be shared from now on. Where they are in the
  * tree already, its own copies become free. */
 void prefix_share(struct core *c, struct full_request *r);

@@ -57,6 +57,9 @@ static const struct action_arg kv_args[] = {
     PLACE(2)};
 static const struct action_arg kv_session_args[] = {
     {AT(1, ARG_VALUE, session, "session", "which session")}, PLACE(2)};
+static const struct action_arg kv_rank_args[] = {
+    {AT(1, ARG_REQUEST, request, "request", "which request")},
+    {AT(2, ARG_VALUE, rank, "rank", "which rank")}};
 static const struct action_arg timer_args[] = {{AT(1, ARG_VALUE, at_ns, "at", "when")}};
 static const struct action_arg shed_args[] = {
     {AT(1, ARG_REQUEST, request, "request", "which request")}};
@@ -81,6 +84,7 @@ const struct action_form action_forms[ACTION_KINDS] = {
     FORM(DROP, "drop", "drop", resident_args),
     FORM(KV, "kv", "kv", kv_args),
     FORM(KV_SESSION, "kv_session", "kv", kv_session_args),
+    FORM(KV_RANK, "kv_rank", "kv_rank", kv_rank_args),
     FORM(TIMER, "timer", "timer", timer_args),
     FORM(SHED, "shed", "shed", shed_args),
     FORM(GRAPH, "graph", "graph", graph_args),
@@ -220,6 +224,8 @@ int action_do(struct sched *s, const struct action *a, struct action_objects *o)
         return sched_kv_move(s, part, a->place);
     case ACTION_KV_SESSION:
         return sched_kv_move(s, kv_of_session(a->session), a->place);
+    case ACTION_KV_RANK:
+        return sched_kv_rank(s, o->request, a->rank);
     case ACTION_TIMER:
         return sched_set_timer(s, a->at_ns);
     case ACTION_SHED:

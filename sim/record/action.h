@@ -21,6 +21,7 @@ enum action_kind {
     ACTION_DROP,
     ACTION_KV,
     ACTION_KV_SESSION,
+    ACTION_KV_RANK,
     ACTION_TIMER,
     ACTION_SHED,
     ACTION_GRAPH,
@@ -41,7 +42,7 @@ struct action {
     struct resident_key key;
     double bytes;
     enum kv_place place;
-    uint32_t from_token;
+    uint32_t from_token, rank;
     uint32_t version;
     struct graph_shape graph;
     int64_t at_ns;

@@ -12,6 +12,7 @@ static const struct {
     {"program-fcfs", "preempt=kernel,class=rt_alone,gap_kv=infercept"},
     {"program-fcfs", "kv=swap,preempt=layer,gap_kv=swap"},
     {"edf", "gap_kv=ttl"},
+    {"edf", "gap_kv=reactive"},
     {"hpf", "inflight=4,level=1"},
 };
 

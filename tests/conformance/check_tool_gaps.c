@@ -69,6 +69,23 @@ static bool kept_kv_gives_way_when_nobody_could_run(const char *extra)
     return rules_finishes(1, 10.88) && rules_finishes(2, 1004.88 + 6.8);
 }
 
+/* Eleven blocks. RT0 leaves six and BE1, done at 13.92, four. BE2 needs four at 20: under LRU RT0's
+ * would go, and its next turn at 1004.88 would prefill 160 rows. BE1's go, so that turn prefills
+ * 64: 3.92. BE1's next turn at 5013.92 prefills all of its 80 rows: 4.4. */
+static bool reactive_kv_gives_way_last(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.setup.kv_capacity_tokens = 176;
+    struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},
+                                   {BE, 0.010, 64, 1, 6, 0},
+                                   {BE, 0.020, 64, 1, 0, 0},
+                                   {RT, 1, 160, 1, 5, 96},
+                                   {BE, 5, 80, 1, 6, 64}};
+    rules_run("sjf-input", "gap_kv=reactive", extra, q, 5);
+    return rules_finishes(3, 1004.88 + 3.92) && rules_finishes(4, 5013.92 + 4.4);
+}
+
 /* 4.88 + 10 + 6.8. */
 static bool discard_prefills_the_whole_prompt(const char *extra)
 {
@@ -301,6 +318,8 @@ static const struct rule_row all[] = {
     RULE(preserve_keeps_kv_from_others, "gap_kv=cache gap_kv=discard",
          "gap_kv=cache gap_kv=discard"),
     RULE(kept_kv_gives_way_when_nobody_could_run, "gap_kv=cache", ""),
+    RULE(reactive_kv_gives_way_last, "gap_kv=cache gap_kv=discard gap_kv=preserve",
+         "gap_kv=cache gap_kv=discard gap_kv=preserve"),
     RULE(discard_prefills_the_whole_prompt, "gap_kv=cache gap_kv=preserve gap_kv=swap",
          "gap_kv=cache gap_kv=preserve gap_kv=swap"),
     RULE(swap_reads_the_kv_back, "gap_kv=cache gap_kv=preserve gap_kv=discard",

@@ -73,6 +73,22 @@ static void hold_only(struct naive_cache *c, struct naive_request *r, uint32_t b
     }
 }
 
+/* What it holds has at least its rank. */
+static void rank_held(struct naive_cache *c, const struct naive_request *r)
+{
+    for (uint32_t k = 0; k < c->n_cached; k++) {
+        struct naive_block *b = &c->cached[k];
+        bool its = b->n <= r->held * c->block_tokens && begins_with(r->tokens, b);
+        b->rank = its && b->rank < r->rank ? r->rank : b->rank;
+    }
+}
+
+void naive_rank(struct naive_cache *c, uint32_t i, uint32_t rank)
+{
+    c->of[i].rank = rank;
+    rank_held(c, &c->of[i]);
+}
+
 static void look(struct naive_cache *c, struct naive_request *r)
 {
     uint32_t n = 0;
@@ -84,6 +100,7 @@ static void look(struct naive_cache *c, struct naive_request *r)
         r->held = n;
         r->kv = r->reused = n * c->block_tokens;
         r->idle = true;
+        rank_held(c, r);
     }
 }
 
@@ -104,12 +121,17 @@ void naive_look_again(struct naive_cache *c)
     }
 }
 
-static void remove_oldest(struct naive_cache *c)
+static bool goes_before(const struct naive_block *a, const struct naive_block *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->let_go < b->let_go;
+}
+
+static void remove_first(struct naive_cache *c)
 {
     int oldest = -1;
     for (uint32_t k = 0; k < c->n_cached; k++) {
         if (!holds(c, &c->cached[k], false) &&
-            (oldest < 0 || c->cached[k].let_go < c->cached[oldest].let_go)) {
+            (oldest < 0 || goes_before(&c->cached[k], &c->cached[oldest]))) {
             oldest = (int)k;
         }
     }
@@ -145,7 +167,7 @@ static bool make_free(struct naive_cache *c, uint32_t blocks)
     }
     while (naive_free(c) < blocks) {
         if (naive_unheld(c) > 0) {
-            remove_oldest(c);
+            remove_first(c);
         } else {
             drop_newest_idle(c);
         }
@@ -191,11 +213,12 @@ static void share(struct naive_cache *c, struct naive_request *r)
         uint32_t n = (r->held + 1) * c->block_tokens;
         if (find(c, r->tokens, n) < 0) {
             SIM_REQUIRE(c->n_cached < NAIVE_MAX_BLOCKS, "too many blocks");
-            c->cached[c->n_cached++] = (struct naive_block){r->tokens, n, 0};
+            c->cached[c->n_cached++] = (struct naive_block){r->tokens, n, 0, 0};
         }
         r->held++;
         r->own--;
     }
+    rank_held(c, r);
 }
 
 void naive_computed(struct naive_cache *c, uint32_t i, uint32_t n, bool prefill)

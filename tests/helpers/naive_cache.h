@@ -13,6 +13,7 @@ struct naive_block {
     const uint64_t *tokens; /* from the beginning of the prompt to the end of the block */
     uint32_t n;
     uint64_t let_go; /* when its last holder let it go */
+    uint32_t rank;   /* the highest of those that held it */
 };
 
 struct naive_request {
@@ -20,6 +21,7 @@ struct naive_request {
     uint32_t input, kv, reused, generated;
     uint32_t held; /* blocks of the cache that it holds, its first ones */
     uint32_t own;  /* blocks of its own */
+    uint32_t rank; /* of what it holds, from now on */
     uint32_t came; /* its place in the order of arrival */
     bool live, idle, served;
 };
@@ -44,6 +46,7 @@ void naive_give_back(struct naive_cache *c, const uint32_t *i, uint32_t count);
 void naive_computed(struct naive_cache *c, uint32_t i, uint32_t n, bool prefill);
 /* A request loses its KV from a token on. */
 void naive_lose(struct naive_cache *c, uint32_t i, uint32_t keep);
+void naive_rank(struct naive_cache *c, uint32_t i, uint32_t rank);
 void naive_leave(struct naive_cache *c, uint32_t i);
 
 /* Blocks of the cache that nobody holds, or only requests that wait; and free ones. */

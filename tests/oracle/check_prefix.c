@@ -247,6 +247,14 @@ static void lose(uint32_t row, uint32_t keep)
     compare("eviction");
 }
 
+static void rank(uint32_t row, uint32_t to)
+{
+    core.hook = HOOK_SCHEDULE;
+    ck_assert_int_eq(sched_kv_rank(&core.sched, &real(row)->pub, to), 0);
+    core.hook = HOOK_NONE;
+    naive_rank(&naive, row, to);
+}
+
 /* ---- random ---- */
 
 /* Sessions of some turns. A first turn may begin with a group's text or like any request before it;
@@ -357,6 +365,10 @@ static uint64_t random_run(uint64_t number)
             random_pass(&r, rows, n);
         } else if (next == trace.n_first && n_due == 0) {
             break;
+        }
+        n = live_rows(rows);
+        if (n > 0 && number % 2 == 1 && rng_below(&r, 4) == 0) { /* in others all have one rank */
+            rank(rows[rng_below(&r, n)], rng_below(&r, 3));
         }
         if (rng_below(&r, 2) == 0) {
             instant();

@@ -293,6 +293,10 @@ class Policy:
         """Says where a session's KV is between two turns: "memory", "cache", "flash", "nowhere"."""
         self._out.append(("kv_session", session_id, to))
 
+    def kv_rank(self, r: Request, rank: int) -> None:
+        """Cached KV of the lowest rank gives way first (`sched_kv_rank`)."""
+        self._out.append(("kv_rank", r.id, rank))
+
     def set_timer(self, at_ns: int) -> None:
         self._out.append(("timer", at_ns))
 
