@@ -41,6 +41,7 @@ RESULTS = {
     "gate": ("xpusim gate --json", [["gate", "--baseline", "GATE", "--all"], ["gate", "--baseline", "GATE"]]),
     "claims": ("xpusim claims --json", [["claims", "A2", "B15", "D1", "--replications", "2"], ["claims", "B15", "--replications", "2", "--brief"]]),
     "explain": ("xpusim explain --json", [["explain", "--request", "1", "--policy", "fcfs", *SMALL]]),
+    "explain-job": ("xpusim explain --job --json", [["explain", "--job", "1", "--policy", "fcfs", "--workload", "coding-agent"], ["explain", "--job", "0", "--policy", "fcfs", *SMALL]]),
     "interference": ("xpusim explain --interference --json", [["explain", "--interference", "--policy", "fcfs", *SMALL]]),
     "diff": ("xpusim diff --json", [["diff", "--policy", "fcfs", "--b-policy", "edf", *SMALL], ["diff", "--policy", "fcfs", *SMALL]]),
     "characterize": ("xpusim characterize --json", [["characterize"]]),

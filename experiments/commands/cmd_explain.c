@@ -1,11 +1,14 @@
-/* `xpusim explain`: where one request's latency went. It simulates the run again and watches. */
+/* `xpusim explain`: where the time of a request or a job went. It simulates the run again and
+ * watches. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/commands/explain_print.h"
 #include "experiments/compare/bound.h"
 #include "experiments/report/interference.h"
+#include "experiments/report/job_path.h"
 #include "experiments/run/about.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
@@ -24,107 +27,10 @@ struct explain_options {
     const char *policy;
     struct job_options work;
     struct option_output output;
-    uint32_t request;
-    bool have_request, interference;
+    uint32_t request, job;
+    bool have_request, have_job, interference;
     const char *until;
 };
-
-/* What the latency would be otherwise, in seconds; NaN where the request did not finish then, or
- * there is no bound. */
-struct whatif {
-    double alone_s, uncontended_s, bound_s;
-};
-
-static void put_whatif(const struct whatif *w, double latency_s, struct document *d)
-{
-    static const char *const names[] = {"DDR shared at no loss", "alone, same policy",
-                                        "alone, no policy below"};
-    static const char *const missing[] = {"it does not finish then", "it does not finish then",
-                                          "no bound when kernel times are random"};
-    const double values[] = {w->uncontended_s, w->alone_s, w->bound_s};
-    document_heading(d, "otherwise");
-    struct frame *f = document_table(d, 2, "lrl", NULL);
-    for (int i = 0; i < 3; i++) {
-        bool none = isnan(values[i]);
-        FRAME_ROW(f, names[i], none ? NULL : document_format(d, "%.6f s", values[i]),
-                  none ? missing[i]
-                       : document_format(d, "%+.1f %%", 100.0 * (values[i] / latency_s - 1.0)));
-    }
-    DOCUMENT_VALUES(document_within(d, "otherwise"), "alone_s", w->alone_s, "uncontended_s",
-                    w->uncontended_s, "bound_s", w->bound_s);
-}
-
-/* Orders causes by time, the longest first; equal ones keep the order of the enum. */
-static void sort_causes(const int64_t *ns, int *order)
-{
-    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
-        int at = i;
-        for (; at > 0 && ns[order[at - 1]] < ns[i]; at--) {
-            order[at] = order[at - 1];
-        }
-        order[at] = i;
-    }
-}
-
-static void put_causes(const struct explanation *x, double total_ns, struct document *d)
-{
-    struct frame *f = document_table(d, 2, "lrrl", NULL);
-    struct document *causes = document_within(d, "causes_ns");
-    int order[EXPLAIN_CAUSE_COUNT];
-    sort_causes(x->ns, order);
-    for (int k = 0; k < EXPLAIN_CAUSE_COUNT; k++) {
-        int i = order[k];
-        DOCUMENT_VALUES(causes, explain_cause_names[k], x->ns[k]);
-        if (x->ns[i] != 0) {
-            FRAME_ROW(f, explain_cause_names[i],
-                      document_format(d, "%.6f s", units_s_from_ns(x->ns[i])),
-                      document_format(d, "%.1f %%", 100.0 * (double)x->ns[i] / total_ns),
-                      explain_cause_texts[i]);
-        }
-    }
-}
-
-/* The five longest for people, all of them as data. */
-static void put_blockers(const struct explanation *x, struct document *d)
-{
-    struct frame *people = NULL;
-    if (x->n_blockers > 0) {
-        document_heading(d, "who was in the way");
-        people = document_table(d, 2, "lrrrr", "", "in all", "in its passes", "before it",
-                                "rest of a kernel");
-    }
-    struct frame *data = document_data(d, "blockers", 0, "request_id tail_ns queue_ns shared_ns");
-    for (size_t i = 0; i < x->n_blockers; i++) {
-        const struct explain_blocker *b = &x->blockers[i];
-        FRAME_ROW(data, b->request_id, b->tail_ns, b->queue_ns, b->shared_ns);
-        if (i < 5) {
-            const int64_t ns[] = {b->tail_ns + b->queue_ns + b->shared_ns, b->shared_ns,
-                                  b->queue_ns, b->tail_ns};
-            FRAME_CELL(people, document_format(d, "request %u", b->request_id));
-            for (int k = 0; k < 4; k++) {
-                FRAME_CELL(people, document_format(d, "%.6f s", units_s_from_ns(ns[k])));
-            }
-        }
-    }
-}
-
-static void put_explanation(const struct explanation *x, const struct whatif *w,
-                            const char *fingerprint, bool first, struct document *d)
-{
-    double total = (double)(x->end_ns - x->arrival_ns);
-    const char *cls = x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive";
-    DOCUMENT_VALUES(d, "fingerprint", fingerprint, "request_id", x->request_id, "class", cls,
-                    "finished", x->finished, "until", first ? "first-token" : "last-token",
-                    "latency_ns", total);
-    document_note(d, "request %u (%s), %u prompt and %u output tokens: %.6f s from arrival to %s\n",
-                  x->request_id, cls, x->input_tokens, x->output_tokens, total / 1e9,
-                  !x->finished ? "being dropped"
-                  : first      ? "first token"
-                               : "last token");
-    put_causes(x, total, d);
-    put_blockers(x, d);
-    put_whatif(w, total / 1e9, d);
-}
 
 /* ---- runs ---- */
 
@@ -265,10 +171,11 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
         (void)err_add(e, "--request %u: no such request left the system in this run", id);
         status = EXIT_BAD_INPUT;
     } else if (found != NULL) {
-        struct whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id)};
+        struct explain_whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id),
+                                   false};
         char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
         struct document *d = document_new();
-        put_explanation(found, &w, fingerprint, until_first(k->o), d);
+        explain_print(found, &w, fingerprint, until_first(k->o), d);
         free(fingerprint);
         put_warnings(k, d);
         document_print(d, &k->o->output, out);
@@ -301,10 +208,83 @@ static int explain_all(struct explain_case *k, FILE *out, struct err *e)
     return EXIT_OK;
 }
 
+/* ---- jobs ---- */
+
+/* Time of the job in a run of t; NaN where it is not complete then. */
+static double job_s(struct explain_case *k, const struct trace *t, struct err *e)
+{
+    struct critical_path p;
+    struct explain *x = observe(k, t, EXPLAIN_ALL, e);
+    double s = (double)NAN;
+    if (x != NULL && critical_find(t, x, k->o->job, &p) == 0) {
+        s = p.complete ? units_s_from_ns(p.end_ns - p.first_ns) : s;
+        critical_fini(&p);
+    }
+    explain_free(x);
+    return s;
+}
+
+/* Nobody else: the job's requests, and what must end before them. */
+static double job_alone_s(struct explain_case *k, const struct critical_path *p, struct err *e)
+{
+    bool *keep = xcalloc(k->trace->n + 1, sizeof *keep);
+    for (size_t i = 0; i < p->n; i++) {
+        keep[p->v[i].row] = true;
+    }
+    keep_ancestors(k->trace, keep);
+    struct trace own = {0};
+    double s = trace_subset(k->trace, keep, &own) == 0 ? job_s(k, &own, e) : (double)NAN;
+    trace_fini(&own);
+    free(keep);
+    return s;
+}
+
+static void put_job(struct explain_case *k, const struct critical_path *p, struct document *d,
+                    struct err *e)
+{
+    struct explain_whatif w = {.alone_s = job_alone_s(k, p, e), .of_job = true};
+    const struct contention_ops *form = k->config->contention;
+    k->config->contention = contention_find("none");
+    w.uncontended_s = job_s(k, k->trace, e);
+    k->config->contention = form;
+    char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
+    about_document(&(struct about){"job", k->config, k->policy, k->trace, k->o->config.seed, false},
+                   d);
+    DOCUMENT_VALUES(d, "fingerprint", fingerprint, "job_of", k->o->job);
+    free(fingerprint);
+    job_path_document(p, k->trace, d);
+    explain_print_whatif(&w, units_s_from_ns(p->end_ns - p->first_ns), d);
+    put_warnings(k, d);
+}
+
+static int explain_job(struct explain_case *k, FILE *out, struct err *e)
+{
+    struct critical_path p;
+    struct explain *x = observe(k, k->trace, EXPLAIN_ALL, e);
+    int status = x != NULL ? EXIT_OK : EXIT_CHECK_FAILED;
+    if (x != NULL && critical_find(k->trace, x, k->o->job, &p) != 0) {
+        (void)err_add(e,
+                      "--job %u: no such request, or no foreground request of its job has ended in "
+                      "this run",
+                      k->o->job);
+        status = EXIT_BAD_INPUT;
+    } else if (x != NULL) {
+        struct document *d = document_new();
+        put_job(k, &p, d, e);
+        document_print(d, &k->o->output, out);
+        document_free(d);
+        critical_fini(&p);
+    }
+    explain_free(x);
+    return status;
+}
+
 static int work(void *ctx, FILE *out, struct err *e)
 {
     struct explain_case *k = ctx;
-    int status = k->o->interference ? explain_all(k, out, e) : explain_one(k, out, e);
+    int status = k->o->have_job       ? explain_job(k, out, e)
+                 : k->o->interference ? explain_all(k, out, e)
+                                      : explain_one(k, out, e);
     runner_tell_printed(k->policy, k->printed_bytes);
     return status;
 }
@@ -332,8 +312,11 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
 static int run(void *values, struct err *e)
 {
     const struct explain_options *o = values;
-    if (o->policy == NULL || o->have_request == o->interference) {
-        return err_add(e, "--policy, and either --request or --interference, are needed");
+    if (o->policy == NULL || o->have_request + o->have_job + o->interference != 1) {
+        return err_add(e, "--policy, and either --request, --job or --interference, are needed");
+    }
+    if (until_first(o) && o->have_job) {
+        return err_add(e, "--until first-token: a job ends with the last token of a request");
     }
     return load_and_explain(o, e);
 }
@@ -345,6 +328,9 @@ static const struct option_row rows[] = {
     OPTION_ROW(COUNT, OPTIONS, request, uint32_t, "request", "ID",
                "number of the request (first column of run --requests)", .max = UINT32_MAX,
                .given = 1 + OPTION_AT(OPTIONS, have_request, bool)),
+    OPTION_ROW(COUNT, OPTIONS, job, uint32_t, "job", "ID",
+               "explain the job that this request belongs to: its critical path", .max = UINT32_MAX,
+               .given = 1 + OPTION_AT(OPTIONS, have_job, bool)),
     OPTION_FLAG(OPTIONS, interference, "interference",
                 "explain all requests: mean causes by class, and the delay that each class causes"),
     OPTION_CHOICE(OPTIONS, until, "until", "TOKEN", "last-token", ends,
@@ -354,12 +340,15 @@ static const struct option_row rows[] = {
 static const struct option_table own = OPTION_TABLE(NULL, rows);
 const struct command cmd_explain = {
     .name = "explain",
-    .summary = "explain where one request's latency went",
+    .summary = "explain where the time of a request or a job went",
     .usage = "--request ID --policy P [options of run]\n"
+             "--job ID --policy P [options of run]\n"
              "--interference --policy P [options of run]",
     .about =
         "Splits a request's latency into exclusive causes that sum to it to the nanosecond. Also "
-        "prints the latency with the DDR shared at no loss, without other requests, and at best.",
+        "prints the latency with the DDR shared at no loss, without other requests, and at best. "
+        "The time of a job is that of its critical path: the latencies of its requests, and the "
+        "gaps between them.",
     COMMAND_TAKES({.table = &own}, OPTION_CHILD(time_limit_option_table, work),
                   OPTION_CHILD(option_output_table, output),
                   OPTION_CHILD(config_option_table, config)),

@@ -46,4 +46,31 @@ awk -v b="$(key bound_s)" -v a="$(key alone_s)" 'BEGIN {exit !(b > 0.8 * a && b 
 [ $? -eq 2 ] && grep -q -- --interference "$dir/out" || fail "neither --request nor --interference"
 "$x" explain --policy fcfs --request 1 --interference >/dev/null 2>&1
 [ $? -eq 2 ] || fail "both --request and --interference"
+"$x" explain --policy fcfs --request 1 --job 1 >/dev/null 2>&1
+[ $? -eq 2 ] || fail "both --request and --job"
+"$x" explain --policy fcfs --job 1 --until first-token --workload coding-agent >/dev/null 2>"$dir/out"
+[ $? -eq 2 ] && grep -q first-token "$dir/out" || fail "a job until its first token"
+"$x" explain --policy fcfs --job 99999 --workload coding-agent >"$dir/said" 2>"$dir/out"
+[ $? -eq 2 ] && grep -q 'job 99999' "$dir/out" && [ ! -s "$dir/said" ] || fail "a job of nobody"
+# The only job of a run takes what job_s says, and its causes and gaps sum to it.
+cat >"$dir/one.json" <<'JSON'
+{"clients": [{"name": "a", "turns": 4, "prompt_tokens": 500, "growth_tokens": 300, "answer_tokens": 60, "gap_s": 2,
+  "subagents": [{"name": "s", "count": 2, "on_turns": [1, 3], "turns": 2, "prompt_tokens": 400, "growth_tokens": 200, "answer_tokens": 50, "gap_s": 1}]}]}
+JSON
+for policy in agent-xpu-v2 openvino-cb; do
+    "$x" run --policy $policy --workload "$dir/one.json" --json -q >"$dir/r.json"
+    "$x" explain --job 2 --policy $policy --workload "$dir/one.json" --json >"$dir/j.json" || fail "job under $policy"
+    python3 - "$dir/r.json" "$dir/j.json" <<'PY' || fail "$policy: a job's sums"
+import json, sys
+run, job = (json.load(open(f)) for f in sys.argv[1:])
+assert run["metrics"]["all.job_s.n"] == 1 and job["complete"]
+assert abs(run["metrics"]["all.job_s.mean"] - job["latency_ns"] / 1e9) < 1e-9
+assert sum(job["causes_ns"].values()) + sum(job["gaps_ns"].values()) == job["latency_ns"]
+assert abs(job["otherwise"]["alone_s"] * 1e9 - job["latency_ns"]) < 1
+on = [r for r in job["requests"] if r["on_path"]]
+assert len(on) >= 4 and max(r["end_ns"] for r in on) - job["first_ns"] == job["latency_ns"]
+assert sum(e["on_path"] for e in job["edges"]) == len(on) - 1
+assert any(b["of_job"] for b in job["blockers"])
+PY
+done
 exit $bad

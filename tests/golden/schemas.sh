@@ -87,6 +87,7 @@ as search search --policy edf --slo 'reactive.ttft_s.mean<=1' --slo 'all.through
 as falsify falsify --policy edf --baseline vtc --budget 8 --replications 1 --confirm 3 --both --workload "$w"
 as claims claims A1 B11 --replications 2
 as explain explain --request 1 --policy agent-xpu-v2 --workload "$w"
+as explain-job explain --job 20 --policy agent-xpu-v2 --workload leader-subagents
 as interference explain --interference --policy agent-xpu-v2 --workload "$w"
 as diff diff --policy agent-xpu-v2 --b-policy agent-xpu-v2:beta=1 --workload "$w"
 as characterize characterize verify mixed
@@ -127,5 +128,5 @@ python3 tests/helpers/schema_breaches.py <"$dir/breaches" || fail "breaches"
 python3 tests/helpers/schema_readers.py "$x" || fail "schemas and readers differ"
 
 # the schemas are what the commands say now (the quick ones)
-BUILD=$(dirname "$x") python3 $s/make.py --check soc llm run run-steady bisect plot-list measure-fit compare-load compare-store diff explain list-soc list-kernels || fail "docs/schemas is not up to date"
+BUILD=$(dirname "$x") python3 $s/make.py --check soc llm run run-steady bisect plot-list measure-fit compare-load compare-store diff explain explain-job list-soc list-kernels || fail "docs/schemas is not up to date"
 exit $bad

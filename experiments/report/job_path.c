@@ -1,0 +1,222 @@
+#include "experiments/report/job_path.h"
+
+#include <stdlib.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "sim/base/words.h"
+
+#define STEPS_SHOWN 16
+#define BLOCKERS_SHOWN 8
+
+static const char *seconds(int64_t ns, struct document *d)
+{
+    return document_format(d, "%.6f s", units_s_from_ns(ns));
+}
+
+/* ---- the steps ---- */
+
+static void put_steps(const struct critical_path *p, const struct trace *t, struct document *d)
+{
+    document_heading(d, "critical path");
+    struct frame *f =
+        document_table(d, 2, "rrrrll", "request", "before it", "took", "longest", "cause", "");
+    for (size_t i = 0; i < p->n_steps && i < STEPS_SHOWN; i++) {
+        const struct critical_request *r = &p->v[p->steps[i]];
+        enum critical_gap kind;
+        int64_t gap_ns = critical_gap_of(p, t, i, &kind);
+        int longest = 0;
+        for (int c = 0; c < EXPLAIN_CAUSE_COUNT && r->why != NULL; c++) {
+            longest = r->why->ns[c] > r->why->ns[longest] ? c : longest;
+        }
+        FRAME_ROW(f, document_format(d, "%u", t->rows[r->row].request_id),
+                  gap_ns > 0
+                      ? document_format(d, "%s %s", seconds(gap_ns, d), critical_gap_names[kind])
+                      : "",
+                  seconds(r->end_ns - r->arrival_ns, d),
+                  r->why != NULL ? seconds(r->why->ns[longest], d) : "",
+                  r->why != NULL ? explain_cause_names[longest] : "never arrived",
+                  r->background ? "in the background" : "");
+    }
+    if (p->n_steps > STEPS_SHOWN) {
+        document_note(d, "  and %zu more steps", p->n_steps - STEPS_SHOWN);
+    }
+}
+
+/* ---- causes ---- */
+
+struct cause {
+    const char *name, *text;
+    int64_t ns;
+};
+
+static int longest_first(const void *a, const void *b)
+{
+    int64_t x = ((const struct cause *)a)->ns;
+    int64_t y = ((const struct cause *)b)->ns;
+    return (x < y) - (x > y);
+}
+
+static void put_causes(const struct critical_path *p, struct document *d)
+{
+    struct cause v[EXPLAIN_CAUSE_COUNT + CRITICAL_GAPS];
+    struct document *causes = document_within(d, "causes_ns");
+    struct document *gaps = document_within(d, "gaps_ns");
+    for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
+        v[i] = (struct cause){explain_cause_names[i], explain_cause_texts[i], p->ns[i]};
+        DOCUMENT_VALUES(causes, v[i].name, v[i].ns);
+    }
+    for (int i = 0; i < CRITICAL_GAPS; i++) {
+        struct cause *c = &v[EXPLAIN_CAUSE_COUNT + i];
+        *c = (struct cause){critical_gap_names[i], critical_gap_texts[i], p->gap_ns[i]};
+        DOCUMENT_VALUES(gaps, c->name, c->ns);
+    }
+    const size_t n = sizeof v / sizeof v[0];
+    double total_ns = (double)(p->end_ns - p->first_ns);
+    qsort(v, n, sizeof v[0], longest_first);
+    document_heading(d, "its time, by cause");
+    struct frame *f = document_table(d, 2, "lrrl", NULL);
+    for (size_t i = 0; i < n && v[i].ns > 0; i++) {
+        FRAME_ROW(f, v[i].name, seconds(v[i].ns, d),
+                  document_format(d, "%.1f %%", 100.0 * (double)v[i].ns / total_ns), v[i].text);
+    }
+}
+
+/* ---- who waited for whom ---- */
+
+struct wait {
+    uint32_t victim;
+    const struct explain_blocker *by;
+};
+
+static int64_t wait_ns(const struct wait *w)
+{
+    return w->by->tail_ns + w->by->queue_ns + w->by->shared_ns;
+}
+
+/* Equal ones by victim, then by who was in the way. */
+static int longest_wait_first(const void *a, const void *b)
+{
+    const struct wait *x = a;
+    const struct wait *y = b;
+    if (wait_ns(x) != wait_ns(y)) {
+        return wait_ns(x) < wait_ns(y) ? 1 : -1;
+    }
+    if (x->victim != y->victim) {
+        return x->victim < y->victim ? -1 : 1;
+    }
+    return (x->by->request_id > y->by->request_id) - (x->by->request_id < y->by->request_id);
+}
+
+static bool of_job(const struct critical_path *p, const struct trace *t, uint32_t request_id)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (t->rows[p->v[i].row].request_id == request_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_waits(const struct wait *v, size_t n, const struct critical_path *p,
+                      const struct trace *t, struct document *d)
+{
+    struct frame *data =
+        document_data(d, "blockers", 0, "request_id by class of_job tail_ns queue_ns shared_ns");
+    struct frame *f = NULL;
+    if (n > 0) {
+        document_heading(d, "who on it waited for whom");
+        f = document_table(d, 2, "rrlrrrr", "request", "waited for", "", "in all", "in its passes",
+                           "before it", "rest of a kernel");
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct explain_blocker *b = v[i].by;
+        bool own = of_job(p, t, b->request_id);
+        FRAME_ROW(data, v[i].victim, b->request_id, words_classes[b->cls], own, b->tail_ns,
+                  b->queue_ns, b->shared_ns);
+        if (i < BLOCKERS_SHOWN) {
+            FRAME_ROW(f, document_format(d, "%u", v[i].victim),
+                      document_format(d, "%u", b->request_id),
+                      own ? "of this job" : words_classes[b->cls], seconds(wait_ns(&v[i]), d),
+                      seconds(b->shared_ns, d), seconds(b->queue_ns, d), seconds(b->tail_ns, d));
+        }
+    }
+}
+
+static void put_blockers(const struct critical_path *p, const struct trace *t, struct document *d)
+{
+    struct wait *v = NULL;
+    size_t n = 0;
+    int64_t own_ns = 0;
+    for (size_t i = 0; i < p->n_steps; i++) {
+        const struct explanation *why = p->v[p->steps[i]].why;
+        for (size_t b = 0; why != NULL && b < why->n_blockers; b++) {
+            v = xgrow(v, n, sizeof *v);
+            v[n++] = (struct wait){why->request_id, &why->blockers[b]};
+            own_ns += of_job(p, t, why->blockers[b].request_id) ? wait_ns(&v[n - 1]) : 0;
+        }
+    }
+    if (n > 0) {
+        qsort(v, n, sizeof *v, longest_wait_first);
+    }
+    put_waits(v, n, p, t, d);
+    if (own_ns > 0) {
+        document_note(d, "  the job was in its own way for %s", seconds(own_ns, d));
+    }
+    free(v);
+}
+
+/* ---- the graph ---- */
+
+static struct frame_value instant(int64_t ns)
+{
+    return ns == TIME_NEVER_NS ? frame_value_number((double)NAN) : frame_value_i64(ns);
+}
+
+static void put_graph(const struct critical_path *p, const struct trace *t, struct document *d)
+{
+    struct frame *requests = document_data(
+        d, "requests", 0,
+        "request_id session_id turn class background on_path arrival_ns first_service_ns "
+        "first_token_ns end_ns finished");
+    struct frame *edges = document_data(d, "edges", 0, "from to on_path");
+    for (size_t i = 0; i < p->n; i++) {
+        const struct critical_request *r = &p->v[i];
+        const struct trace_row *row = &t->rows[r->row];
+        if (r->why == NULL) {
+            continue;
+        }
+        FRAME_ROW(requests, row->request_id, row->session_id, row->turn, words_classes[row->cls],
+                  r->background, r->on_path, r->arrival_ns, instant(r->why->first_service_ns),
+                  instant(r->why->first_token_ns), r->end_ns, r->why->finished);
+    }
+    for (size_t i = 0; i < p->n_edges; i++) {
+        const struct critical_request *from = &p->v[p->edges[i].from];
+        const struct critical_request *to = &p->v[p->edges[i].to];
+        if (from->why != NULL && to->why != NULL) {
+            FRAME_ROW(edges, t->rows[from->row].request_id, t->rows[to->row].request_id,
+                      to->on_path && to->after == p->edges[i].from);
+        }
+    }
+}
+
+void job_path_document(const struct critical_path *p, const struct trace *t, struct document *d)
+{
+    uint32_t foreground = 0;
+    uint32_t left = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        foreground += !p->v[i].background;
+        left += p->v[i].why != NULL;
+    }
+    DOCUMENT_VALUES(d, "complete", p->complete, "first_ns", p->first_ns, "latency_ns",
+                    p->end_ns - p->first_ns);
+    document_note(d,
+                  "job of %zu requests, %u in the foreground, %u that ended: %s from its first "
+                  "arrival to the end of its last foreground request%s",
+                  p->n, foreground, left, seconds(p->end_ns - p->first_ns, d),
+                  p->complete ? "" : " so far: it is not complete");
+    put_steps(p, t, d);
+    put_causes(p, d);
+    put_blockers(p, t, d);
+    put_graph(p, t, d);
+}

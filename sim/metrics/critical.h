@@ -1,0 +1,59 @@
+/* Why a job took as long as it did: its critical path, from the last foreground request that ended
+ * back to the first. Each step goes to the parent whose end and gap came last, so that a step's
+ * request arrived exactly one gap after the end of the step before. The job's time is the sum of
+ * the latencies on the path, which explanations split into causes, and of the gaps between them.
+ * The sum is exact to the nanosecond.
+ *
+ * A job is that of a request graph. In a trace without one it is a session with its turns. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/api/trace.h"
+#include "sim/metrics/explain.h"
+
+/* A gap before a step: a tool ran, somebody thought, or (of the first step) the job had begun with
+ * another request. */
+enum critical_gap { CRITICAL_GAP_TOOL, CRITICAL_GAP_THINK, CRITICAL_GAP_START, CRITICAL_GAPS };
+extern const char *const critical_gap_names[CRITICAL_GAPS]; /* "tool", "think", "start" */
+extern const char *const critical_gap_texts[CRITICAL_GAPS]; /* for people */
+
+#define CRITICAL_NONE UINT32_MAX
+
+struct critical_request {
+    uint32_t row;
+    const struct explanation *why; /* borrowed; NULL: it has not left, or never arrived */
+    int64_t arrival_ns, end_ns;    /* of one that never arrived, both are when it was due */
+    uint32_t after; /* place in v of the one that it waited for last; CRITICAL_NONE: nobody */
+    bool background, on_path;
+};
+
+/* Places in v; the gap after the end of `from`, before `to` arrives. */
+struct critical_edge {
+    uint32_t from, to;
+    int64_t gap_ns;
+};
+
+struct critical_path {
+    struct critical_request *v;  /* owned; the job's requests by row */
+    struct critical_edge *edges; /* owned; who waits for whom */
+    uint32_t *steps;             /* owned; places in v, the first step first */
+    size_t n, n_edges, n_steps;
+    int64_t first_ns, end_ns; /* of the job: first arrival, end of its last foreground request */
+    int64_t ns[EXPLAIN_CAUSE_COUNT]; /* sums over the path; with gap_ns they make the job's time */
+    int64_t gap_ns[CRITICAL_GAPS];
+    bool complete; /* all its foreground requests have finished */
+};
+
+/* The critical path of the job that the request belongs to. x has explained all requests of a run
+ * of t; both are borrowed until critical_fini. Returns 0, or -ENOENT where there is no such request
+ * or no foreground request of its job has ended. Cost: rows of the trace, and requests of the job
+ * times what x has explained. */
+int critical_find(const struct trace *t, const struct explain *x, uint32_t request_id,
+                  struct critical_path *out);
+void critical_fini(struct critical_path *p);
+/* The gap before a step, and its kind. */
+int64_t critical_gap_of(const struct critical_path *p, const struct trace *t, size_t step,
+                        enum critical_gap *kind);
