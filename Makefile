@@ -266,7 +266,7 @@ in_folder = $(strip $(foreach f,$(2),$(if $(filter $(1),$(dir $(f))),$(f))))
 install_tree = $(foreach d,$(sort $(dir $(2))),install -d $(1)/$(d) && install -m 644 $(call in_folder,$(d),$(2)) $(1)/$(d) &&) true
 HEADERS := $(wildcard sim/base/*.h sim/api/*.h sim/api/*.def sim/core/*.h policies/*.h policies/common/*.h)
 DATA := $(wildcard hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* \
-            hwmodels/points/* hwmodels/speculation/* traces/datasets/* traces/workloads/* experiments/claims/*.json experiments/specs/*.json \
+            hwmodels/points/* hwmodels/speculation/* traces/datasets/* traces/workloads/* traces/machine/* experiments/claims/*.json experiments/specs/*.json \
             experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* policies/skeleton/* policies/python/*.* \
             policies/python/xpusim/*.* policies/python/examples/*.py)
 TOP   := $(DESTDIR)$(PREFIX)

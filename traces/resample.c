@@ -73,6 +73,9 @@ int trace_resample(const struct trace *t, uint64_t seed, struct trace *out, stru
         add_session(&d, 0, t->rows[0].arrival_ns);
     }
     const int rc = trace_build(&d.out, true, "redrawn sessions", out, e);
+    if (rc == 0) {
+        trace_copy_machine(out, t);
+    }
     trace_builder_fini(&d.out);
     return rc;
 }

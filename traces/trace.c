@@ -7,6 +7,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/units.h"
+#include "traces/machine_events.h"
 #include "traces/traces.h"
 
 void trace_fini(struct trace *t)
@@ -15,6 +16,7 @@ void trace_fini(struct trace *t)
     free(t->rows);
     free(t->extras);
     free(t->arrivals_ns);
+    free(t->machine);
     *t = (struct trace){0};
 }
 
@@ -347,7 +349,7 @@ static uint64_t hash_graph(uint64_t h, const struct trace *t)
 uint64_t trace_hash(const struct trace *t)
 {
     if (t->rows == NULL && t->extras == NULL) {
-        return hash_packed(t);
+        return machine_events_hash(hash_packed(t), t);
     }
     uint64_t h = HASH_INIT;
     for (size_t i = 0; i < t->n; i++) {
@@ -355,7 +357,7 @@ uint64_t trace_hash(const struct trace *t)
         h = hash_row(h, &r);
         h = t->extras != NULL ? hash_extra(h, &t->extras[i]) : h;
     }
-    return hash_graph(h, t);
+    return machine_events_hash(hash_graph(h, t), t);
 }
 
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
@@ -439,6 +441,9 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
     }
     trace_graph_nodes_free(nodes, t->n);
     int rc = trace_build(&b, false, "subset", out, &e);
+    if (rc == 0) {
+        trace_copy_machine(out, t);
+    }
     trace_builder_fini(&b);
     err_fini(&e);
     return rc;

@@ -13,10 +13,12 @@
 #include "sim/base/output.h"
 #include "sim/base/units.h"
 #include "sim/base/words.h"
+#include "traces/machine_events.h"
 #include "traces/traces.h"
 
 #define VERSION_LINE "# xpusim-trace v1"
 #define GRAPH_VERSION_LINE "# xpusim-trace v2"
+#define MACHINE " machine="   /* in the same line: the list of events of the machine, as JSON */
 #define MAX_TOKENS 100000000u /* a token count beyond this is a mistake */
 #define PARENTS "parent_ids"  /* of v2, "3;7+2.5"; in v1 accepted empty */
 
@@ -246,8 +248,12 @@ int trace_read(const char *path, struct trace *out, struct err *e)
             }
         }
     }
-    csvfile_close(f);
+    const char *machine = strstr(csvfile_comment(f), MACHINE);
     int rc = e->n == before ? trace_build(&b, false, path, out, e) : -EINVAL;
+    if (rc == 0 && machine != NULL) {
+        rc = machine_events_of_text(machine + strlen(MACHINE), path, out, e);
+    }
+    csvfile_close(f);
     trace_builder_fini(&b);
     return rc;
 }
@@ -325,7 +331,13 @@ void trace_print(FILE *out, const struct trace *t)
         has.starts = has.starts || (graph && t->graph->starts_job[i]);
     }
     struct trace_node *nodes = graph ? trace_graph_nodes(t) : NULL;
-    (void)fprintf(out, "%s\n", graph ? GRAPH_VERSION_LINE : VERSION_LINE);
+    (void)fputs(graph ? GRAPH_VERSION_LINE : VERSION_LINE, out);
+    if (t->n_machine > 0) {
+        char *events = machine_events_text(t);
+        (void)fprintf(out, MACHINE "%s", events);
+        cJSON_free(events);
+    }
+    (void)fputc('\n', out);
     print_line(out, NULL, has);
     for (size_t i = 0; i < t->n; i++) {
         struct line l = {.row = t->rows[i], .arrival_ns = TIME_NEVER_NS, .gap_ns = TIME_NEVER_NS};

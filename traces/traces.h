@@ -57,8 +57,11 @@ struct trace_extra trace_extra_none(void);
  * n). */
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
                 struct err *e);
-/* The rows with keep[row], as a trace of its own that the caller frees. -EINVAL when a session
- * would have a hole: turns must be whole from 0. */
+/* The events of the machine, in the place of those it has; takes them. The hash is a new one. */
+void trace_set_machine(struct trace *t, struct machine_event *owned, uint32_t n);
+void trace_copy_machine(struct trace *t, const struct trace *from);
+/* The rows with keep[row], and all events of the machine, as a trace of its own that the caller
+ * frees. -EINVAL when a session would have a hole: turns must be whole from 0. */
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
 /* Builds the graph of sorted rows whose turns are linked. An error names a parent that is unknown
  * or there twice, a request that waits for itself, or a path of over 31 years. The caller frees it

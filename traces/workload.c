@@ -12,6 +12,7 @@
 #include "sim/base/units.h"
 #include "sim/base/words.h"
 #include "traces/agents.h"
+#include "traces/machine_events.h"
 #include "traces/mixed.h"
 #include "traces/spec_keys.h"
 #include "traces/tasks.h"
@@ -185,14 +186,48 @@ static int agents_make(cJSON *tree, const char *path, uint64_t seed, double rate
     return rc;
 }
 
+static int mixed_make(struct mixed *m, const char *spec, double rate_scale, size_t before,
+                      struct trace *out, struct err *e)
+{
+    if (e->n == before) {
+        mixed_check(m, spec, rate_scale, e);
+    }
+    return e->n == before ? mixed_generate(m, spec, out, e) : -EINVAL;
+}
+
+/* Of a file: requests, and events of the machine. */
+static int file_make(const char *path, const char *spec, uint64_t seed, double rate_scale,
+                     struct trace *out, struct err *e)
+{
+    size_t before = e->n;
+    cJSON *tree = json_read_file(path, e);
+    cJSON *machine = cJSON_DetachItemFromObjectCaseSensitive(tree, "machine");
+    int rc = -EINVAL;
+    if (cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL) {
+        rc = agents_make(tree, path, seed, rate_scale, out, e);
+    } else if (tree != NULL) {
+        struct mixed m;
+        struct spec_keys k = mixed_default(&m, seed);
+        parse_json(&k, tree, path, e);
+        rc = mixed_make(&m, spec, rate_scale, before, out, e);
+    }
+    if (rc == 0 && machine != NULL) {
+        cJSON *own = cJSON_CreateObject();
+        cJSON_AddItemToObject(own, "machine", machine);
+        struct json_obj o = json_root(own, path, e);
+        rc = machine_events_get(&o, out);
+        machine = own;
+    }
+    cJSON_Delete(machine);
+    return rc;
+}
+
 int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                           struct err *e)
 {
     *out = (struct trace){0};
     size_t before = e->n;
     const char *path = file_of(spec);
-    struct mixed m;
-    struct spec_keys k = mixed_default(&m, seed);
     if (strncmp(spec, "w1:", 3) == 0) {
         return w1_generate(spec, spec + 3, rate_scale, out, e);
     }
@@ -200,25 +235,18 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
         return task_generate(spec, seed, out, e);
     }
     if (path != NULL) {
-        cJSON *tree = json_read_file(path, e);
-        if (cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL) {
-            return agents_make(tree, path, seed, rate_scale, out, e);
-        }
-        if (tree != NULL) {
-            parse_json(&k, tree, path, e);
-        }
-    } else if (strcmp(spec, "mixed") == 0 || strncmp(spec, "mixed:", 6) == 0) {
-        spec_keys_parse(&k, spec, spec[5] == ':' ? spec + 6 : "", e);
-    } else {
+        return file_make(path, spec, seed, rate_scale, out, e);
+    }
+    if (strcmp(spec, "mixed") != 0 && strncmp(spec, "mixed:", 6) != 0) {
         return err_add(e,
                        "workload \"%s\": must be mixed[:key=value,...], w1:n=N, a task "
                        "(summary, rag, ui, tweet), a shipped workload (%s) or FILE.json",
                        spec, SHIPPED);
     }
-    if (e->n == before) {
-        mixed_check(&m, spec, rate_scale, e);
-    }
-    return e->n == before ? mixed_generate(&m, spec, out, e) : -EINVAL;
+    struct mixed m;
+    struct spec_keys k = mixed_default(&m, seed);
+    spec_keys_parse(&k, spec, spec[5] == ':' ? spec + 6 : "", e);
+    return mixed_make(&m, spec, rate_scale, before, out, e);
 }
 
 bool trace_workload_default(const char *key, double *value)

@@ -5,11 +5,12 @@
 #include "experiments/commands/commands.h"
 #include "experiments/shell/document.h"
 #include "sim/base/words.h"
+#include "traces/machine_events.h"
 #include "traces/traces.h"
 
 struct options {
     struct option_texts files;
-    const char *workload, *output;
+    const char *workload, *machine, *output;
     struct trace_import_options import;
     uint64_t seed;
     struct option_output shown;
@@ -32,6 +33,7 @@ static int gen(void *values, struct err *e)
         return err_add(e, "trace gen needs --workload");
     }
     int rc = trace_generate(o->workload, o->seed, 1.0, &t, e);
+    rc = rc == 0 && o->machine != NULL ? machine_events_read(o->machine, &t, e) : rc;
     rc = rc == 0 ? emit(&t, o->output, e) : rc;
     trace_fini(&t);
     return rc;
@@ -198,6 +200,8 @@ static int stats(void *values, struct err *e)
 
 static const struct option_row gen_rows[] = {
     OPTION_TEXT(OPTIONS, workload, "workload", "SPEC", NULL, "workload to generate, see below"),
+    OPTION_FILE(OPTIONS, machine, "machine", "FILE",
+                "events of the machine from a JSON file, kept in the trace"),
     OPTION_SEED(OPTIONS, seed, "seed", "1", "seed of the generator"),
     OUTPUT,
 };
@@ -236,7 +240,7 @@ static const struct option_row import_output_rows[] = {OUTPUT};
 static const struct command trace_gen = {
     .name = "trace gen",
     .summary = "a trace from a generator",
-    .usage = "--workload SPEC [--seed N] [-o FILE.csv]",
+    .usage = "--workload SPEC [--machine FILE.json] [--seed N] [-o FILE.csv]",
     .print_notes = trace_generator_help,
     COMMAND_TAKES(OPTION_ROWS(NULL, gen_rows)),
     .run = gen,

@@ -31,6 +31,9 @@ static cJSON *base_of(const struct compare_plan *plan)
     cJSON_AddStringToObject(base, "llm", o->llm);
     cJSON_AddStringToObject(base, o->trace != NULL ? "trace" : "workload", plan->config->workload);
     cJSON_AddNumberToObject(base, "seed", (double)o->seed);
+    if (o->machine != NULL) {
+        cJSON_AddStringToObject(base, "machine", o->machine);
+    }
     if (o->ttft_slo_s > 0.0) {
         cJSON_AddNumberToObject(base, "ttft_slo_s", o->ttft_slo_s);
     }

@@ -269,6 +269,8 @@ int scenario_run(struct scenario *sc, const struct scenario_request *requests, u
     sc->n_kernels = 0;
     sc->observer.wants_kernels = kernels;
     scenario_trace(sc, requests, n);
+    sc->trace.machine = sc->events;
+    sc->trace.n_machine = sc->n_events;
     return scenario_again(sc);
 }
 

@@ -52,6 +52,8 @@ struct scenario {
     double ridge_flop_per_byte; /* toy kernels have intensity 2: memory-bound above it; default 1 */
     struct hwmodel model;
     struct trace trace;
+    struct machine_event events[8]; /* of the machine; n_events of them */
+    uint32_t n_events;
     bool gaps_are_tools; /* later turns follow a tool call, not a person */
     struct sim_setup setup;
     struct policy_params params;

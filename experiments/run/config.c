@@ -27,6 +27,7 @@
 #include "sim/base/units.h"
 #include "sim/base/version.h"
 #include "sim/base/words.h"
+#include "traces/machine_events.h"
 #include "traces/traces.h"
 
 static bool ends_with(const char *s, const char *tail)
@@ -415,6 +416,9 @@ int config_trace_packed(const struct config_options *o, uint64_t seed,
         const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
         rc = trace_generate_packed(spec, seed, rate_scale, out, e);
     }
+    if (rc == 0 && o->machine != NULL) {
+        rc = machine_events_read(o->machine, out, e);
+    }
     if (rc == 0 && factor != 1.0) {
         compress(out, factor);
     }
@@ -473,9 +477,10 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->collapse = c->sim.collapse;
     throttle_setup(c, &out->throttle);
     const struct config_graphics *g = &c->sim.graphics;
-    if (g->frames_per_s > 0.0) {
+    int display = display_device(out->machine);
+    if (display >= 0) { /* also without frames: an event of the machine may want some */
         out->frames = (struct sim_frames){.per_s = g->frames_per_s,
-                                          .device = (uint8_t)display_device(out->machine),
+                                          .device = (uint8_t)display,
                                           .device_ns = units_ns_from_s(g->frame_s),
                                           .bytes = g->frame_bytes};
     }

@@ -29,6 +29,7 @@
 struct config_options {
     const char *soc, *llm;        /* shipped name or path ending in .json */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
+    const char *machine;          /* events of the machine: path; NULL: those of the workload */
     char **recordings;            /* owned: every --trace, `trace` the first (recordings.h) */
     uint32_t n_recordings;
     bool several;  /* the command replicates, so it takes several recordings */

@@ -190,6 +190,9 @@ static const struct option_row rows[] = {
                     "folder, or a pattern"),
     OPTION_TEXT(OPTIONS, workload, "workload", "W", NULL,
                 "workload of a generator (default " CONFIG_DEFAULT_WORKLOAD ")"),
+    OPTION_FILE(OPTIONS, machine, "machine", "FILE",
+                "events of the machine from a JSON file: memory, power, battery, frames; in the "
+                "place of those of the workload or trace"),
     OPTION_ROW(SEED, OPTIONS, seed, uint64_t, "seed", "N",
                "seed of workload, noise and policies that draw random numbers", .preset = "1",
                .given = 1 + OPTION_AT(OPTIONS, seed_given, bool)),
@@ -247,6 +250,7 @@ void config_options_overlay(struct config_options *base, const struct config_opt
             base->trace = base->recordings[0];
         }
     }
+    base->machine = over->machine != NULL ? over->machine : base->machine;
     base->seed = over->seed_given ? over->seed : base->seed;
     base->ttft_slo_s = over->ttft_slo_s > 0.0 ? over->ttft_slo_s : base->ttft_slo_s;
     base->tpot_slo_s = over->tpot_slo_s > 0.0 ? over->tpot_slo_s : base->tpot_slo_s;

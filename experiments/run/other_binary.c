@@ -10,7 +10,7 @@
 #include "experiments/run/jobs.h"
 #include "sim/base/arena.h"
 
-#define FIXED_ARGUMENTS 18
+#define FIXED_ARGUMENTS 20
 #define READ_BYTES 65536
 #define COMPLAINT "xpusim: error: "
 
@@ -66,6 +66,10 @@ static void become(void *ctx, uint32_t index, struct job_result *r)
     for (uint32_t i = 0; i < o->n_sets; i++) {
         args[n++] = "--set";
         args[n++] = o->sets[i];
+    }
+    if (o->machine != NULL) {
+        args[n++] = "--machine";
+        args[n++] = o->machine;
     }
     if (l->decisions != NULL) {
         args[n++] = "--decisions";

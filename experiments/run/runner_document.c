@@ -6,6 +6,7 @@
 #include "experiments/run/runner.h"
 #include "experiments/run/warnings.h"
 #include "sim/base/arena.h"
+#include "sim/base/units.h"
 
 static double value_of(const struct runner_result *r, const char *name)
 {
@@ -28,7 +29,12 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
     struct document *list = warnings_of(d);
     const struct sim_result *s = &r->sim;
     uint64_t left = s->audit.running + s->audit.queued;
-    if (left > 0 || (s->audit.future > 0 && c->sim.horizon_s > 0.0)) {
+    if (s->battery.empty) {
+        warnings_add(list,
+                     "the battery was empty after %.6g s: %" PRIu64 " requests are unfinished and "
+                     "%" PRIu64 " never arrived; latencies cover finished requests only",
+                     units_s_from_ns(s->end_ns), left, s->audit.future);
+    } else if (left > 0 || (s->audit.future > 0 && c->sim.horizon_s > 0.0)) {
         warnings_add(
             list,
             "the horizon of %g s left %" PRIu64 " requests unfinished and %" PRIu64

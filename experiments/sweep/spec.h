@@ -12,7 +12,7 @@
  *    "until": {"reactive.e2e_s.mean": {"half_width_frac": 0.05}}, "max_replications": 100}
  *
  * Settings, in `base` (one value), `axes` and `zip` (lists) and `rows` (one value each):
- *   policy soc llm workload trace   text, as the options of `xpusim run`
+ *   policy soc llm workload trace machine   text, as the options of `xpusim run`
  *   rate        scales the workload's rates; a trace file's requests arrive that much faster
  *   seed        of the first replication
  *   ttft_slo_s tpot_slo_s           targets of requests that carry none, as of `xpusim run`
@@ -85,8 +85,8 @@ struct spec {
 
 /* The settings of one point. */
 struct spec_point {
-    struct config_options options;               /* owns its sets; borrows the strings below */
-    char *policy, *soc, *llm, *workload, *trace; /* owned; trace "": none */
+    struct config_options options; /* owns its sets; borrows the strings below */
+    char *policy, *soc, *llm, *workload, *trace, *machine; /* owned; trace, machine "": none */
     struct config_arrivals arrivals;
 };
 

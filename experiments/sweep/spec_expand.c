@@ -17,7 +17,8 @@
 #define CHECK_VALUES 200u           /* of each dimension tried before the first run */
 #define MAX_SEED 9007199254740992.0 /* 2^53: what a JSON number holds exactly */
 
-static const char *const text_keys[] = {"policy", "soc", "llm", "workload", "trace", NULL};
+static const char *const text_keys[] = {"policy", "soc",     "llm", "workload",
+                                        "trace",  "machine", NULL};
 static const char *const prefixes[] = {"params.", "workload.", "soc.", "llm.", "sim.", NULL};
 
 static bool is_text_key(const char *key)
@@ -103,11 +104,11 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
         }
     } else {
         struct nearest near;
-        return err_add(
-            e,
-            "%s: %s: no setting is called %s%s; there are policy, soc, llm, workload, "
-            "trace, rate, seed, ttft_slo_s, tpot_slo_s, params.K, workload.K, soc.X, llm.X, sim.X",
-            file, path, key, near_setting(&near, key));
+        return err_add(e,
+                       "%s: %s: no setting is called %s%s; there are policy, soc, llm, workload, "
+                       "trace, machine, rate, seed, ttft_slo_s, tpot_slo_s, params.K, workload.K, "
+                       "soc.X, llm.X, sim.X",
+                       file, path, key, near_setting(&near, key));
     }
     return 0;
 }
@@ -176,11 +177,8 @@ static void apply_plain(const cJSON *v, const char *key, struct spec_point *p)
     struct {
         const char *key;
         char **text;
-    } const texts[] = {{"policy", &p->policy},
-                       {"soc", &p->soc},
-                       {"llm", &p->llm},
-                       {"workload", &p->workload},
-                       {"trace", &p->trace}};
+    } const texts[] = {{"policy", &p->policy},     {"soc", &p->soc},     {"llm", &p->llm},
+                       {"workload", &p->workload}, {"trace", &p->trace}, {"machine", &p->machine}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strcmp(key, texts[i].key) == 0) {
             set_text(texts[i].text, v->valuestring);
@@ -277,6 +275,7 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
     out->arrivals = CONFIG_AS_WRITTEN;
     out->policy = xstrdup("");
     out->trace = xstrdup("");
+    out->machine = xstrdup("");
     out->soc = xstrdup(CONFIG_DEFAULT_SOC);
     out->llm = xstrdup(CONFIG_DEFAULT_LLM);
     out->workload = xstrdup(CONFIG_DEFAULT_WORKLOAD);
@@ -299,6 +298,7 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
     out->options.soc = out->soc;
     out->options.llm = out->llm;
     out->options.trace = out->trace[0] != '\0' ? out->trace : NULL;
+    out->options.machine = out->machine[0] != '\0' ? out->machine : NULL;
     out->options.workload = out->trace[0] != '\0' ? NULL : out->workload;
     return rc == 0 ? 0 : -EINVAL;
 }
@@ -306,7 +306,7 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
 void spec_point_fini(struct spec_point *p)
 {
     config_options_fini(&p->options);
-    char *const texts[] = {p->policy, p->soc, p->llm, p->workload, p->trace};
+    char *const texts[] = {p->policy, p->soc, p->llm, p->workload, p->trace, p->machine};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         free(texts[i]);
     }

@@ -58,6 +58,7 @@ void spec_paths(const char *file, struct spec_point *p)
     policy_path(file, &p->policy);
     workload_paths(file, &p->workload);
     insert_folder(file, &p->trace, 0);
+    insert_folder(file, &p->machine, 0);
     if (datadir_is_path(p->soc)) {
         insert_folder(file, &p->soc, 0);
     }

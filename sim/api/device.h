@@ -87,6 +87,20 @@ struct machine {
         X(loader_fixed_ns), X(swap_bytes_per_s), X(memory_bytes), X(memory_usable_frac),           \
         X(idle_watts), X(poll_watts)
 
+/* Conditions under which a machine works, as its operating system reports them. Events of the
+ * machine change them (docs/concepts/machine.md); without events they stay as they begin. */
+struct machine_state {
+    double memory_taken_bytes; /* by other programs, of what would be usable; begins at 0 */
+    double memory_free_bytes;  /* usable, and held by nobody */
+    double power_limit_watts;  /* of the package; 0: none */
+    double battery_frac;       /* state of charge; 1 where no battery is known */
+    bool on_battery;           /* else on mains; begins so */
+    bool background_window;    /* background work is welcome; begins true */
+};
+#define MACHINE_STATE_FIELDS(X, W)                                                                 \
+    X(memory_taken_bytes), X(memory_free_bytes), X(power_limit_watts), X(battery_frac),            \
+        X(on_battery), X(background_window)
+
 /* Ops of a pass. QKV, MHA and FFN are those of a layer of a decoder (the output projection belongs
  * to FFN), LAYER all of them as one, HEAD the LM head. */
 enum op_kind { OP_QKV, OP_MHA, OP_FFN, OP_HEAD, OP_LAYER, OP_KIND_COUNT };

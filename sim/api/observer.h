@@ -106,5 +106,7 @@ struct observer {
      * idle at instant 0 (devices draw idle_watts, the two others nothing); the platform's own
      * idle_watts comes on top and is never reported. */
     void (*power)(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase, double watts);
+    /* An event of the machine has happened: these are its conditions now. */
+    void (*conditions)(void *self, int64_t now_ns, const struct machine_state *now);
     void (*run_ended)(void *self, int64_t now_ns);
 };

@@ -303,7 +303,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 4
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
  * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 3332011242u
+#define POLICY_LAYOUT 3955604127u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \
@@ -317,6 +317,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
     X(launch_spec)                                                                                 \
     X(preempt_spec)                                                                                \
     X(kv_part)                                                                                     \
+    X(machine_state)                                                                               \
     X(machine)                                                                                     \
     X(llm)
 #define POLICY_CONTRACT_COUNT_(name) +1

@@ -64,7 +64,30 @@ struct trace_graph {
     uint32_t n_groups;
 };
 
+/* Members that an event of the machine sets. */
+#define MACHINE_SETS_MEMORY 1u
+#define MACHINE_SETS_POWER_LIMIT 2u
+#define MACHINE_SETS_FRAMES 4u
+#define MACHINE_SETS_SOURCE 8u
+#define MACHINE_SETS_BATTERY 16u
+#define MACHINE_SETS_WINDOW 32u
+
+/* An event of the machine: the members that it sets hold from then on. */
+struct machine_event {
+    int64_t at_ns;
+    int64_t every_ns, until_ns; /* again so often, up to that instant; every_ns 0: once */
+    uint32_t sets;              /* MACHINE_SETS_ bits */
+    double memory_bytes;        /* that other programs hold */
+    double power_limit_watts;   /* of the package; 0: none */
+    double frames_per_s;        /* that the screen draws; 0: none */
+    double battery_j;           /* charge */
+    double battery_full_j;      /* >= battery_j */
+    bool on_battery, background_window;
+};
+
 struct trace {
+    struct machine_event *machine; /* owned; n_machine of them, in no order of time */
+    uint32_t n_machine;
     struct trace_graph *graph;  /* owned; NULL: chains of turns alone */
     struct trace_row *rows;     /* owned; first turns first, in arrival order. NULL: packed */
     struct trace_extra *extras; /* owned; NULL or n entries */

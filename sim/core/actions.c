@@ -132,6 +132,11 @@ static uint64_t act_kv_capacity_tokens(struct sched *s)
     return kv_most_tokens(c);
 }
 
+static struct machine_state act_machine_state(struct sched *s)
+{
+    return core_machine_state(core_of(s));
+}
+
 static uint32_t act_device_free_slots(struct sched *s, uint8_t device)
 {
     struct core *c = core_of(s);

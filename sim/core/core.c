@@ -177,6 +177,11 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     kv_init(c);
     c->joins = joins_new(c);
     c->prefixes = prefixes_new(c);
+    c->conditions.background_window = true;
+    if (setup->trace->n_machine > 0 && ops->battery_frac == NULL) {
+        return core_fail(c, -EINVAL,
+                         "the trace has events of the machine, which this executor cannot make");
+    }
     /* A capacity that was stated may be more than the machine's memory leaves. */
     c->memory_bytes =
         fmax(usable_bytes(setup), weight_bytes(setup) + (double)result->kv_capacity_tokens *
@@ -308,7 +313,8 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
     /* Such a request would wait for ever, and all that come after it in many orders. */
     uint64_t capacity = kv_most_tokens(c);
-    if ((uint64_t)t.input_tokens + t.output_tokens > capacity) {
+    bool fits = core_request_fits(c, r);
+    if (!fits && c->conditions.memory_taken_bytes <= 0.0) {
         core_fail(c, -ENOMEM,
                   "request %u needs %u KV tokens, the machine holds %" PRIu64
                   "%s (model, memory or kv_capacity_tokens too small for this trace)",
@@ -316,6 +322,10 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
                   c->kv_blocks_mapped > 0 ? " beside the graphs mapped at the start" : "");
     }
     CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, &c->sched, &r->pub);
+    if (!fits) {
+        core_count(c, COUNTER_MEMORY_SHED);
+        core_request_cancel(c, r);
+    }
 }
 
 /* The session's next turn and when it is due; TRACE_NO_ROW when it would come after its session's
@@ -496,6 +506,9 @@ int core_schedule(struct core *c)
         return 0;
     }
     SIM_ASSERT(core_consistent(c)); /* also after what the executor brought */
+    if (c->kv_blocks_owed > 0) {
+        kv_collect(c, NULL);
+    }
     if (c->prefixes != NULL) {
         prefix_match_waiting(c);
     }

@@ -154,6 +154,9 @@ struct executor_ops {
     void (*cancel_later)(void *exec, int64_t at_ns, struct full_request *r);
     /* The pass was given up: what p->exec holds can go. NULL: nothing to do. */
     void (*pass_cancelled)(void *exec, struct full_pass *p);
+    /* State of charge now, [0, 1]. NULL: it has no events of the machine, and refuses traces with
+     * any. */
+    double (*battery_frac)(const void *exec);
 };
 
 /* What of a policy is running. */
@@ -188,8 +191,9 @@ struct core {
     uint64_t n_live;
 
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
-    uint64_t kv_blocks_mapped; /* of those lent: to what init declared, for the whole run */
+    uint64_t kv_blocks_mapped; /* of those lent or owed: to what init declared, and to others */
     uint64_t kv_blocks_lent;   /* whose memory residents have; not free */
+    uint64_t kv_blocks_owed;   /* to be lent besides, as soon as requests give them back */
     uint64_t kv_blocks_cold;
     uint64_t kv_blocks_idle; /* prefixes of requests that have not started: cache, like cold ones */
     struct cold_kv *cold;    /* growing table */
@@ -198,8 +202,10 @@ struct core {
 
     struct residents residents;
     double resident_bytes;
+    double mapped_bytes; /* of residents that init declared */
     bool weights_mapped; /* residents that were mapped are the weights: not both count */
-    double memory_bytes; /* for weights, residents and KV together */
+    double memory_bytes; /* for weights, residents and KV together, and other programs */
+    struct machine_state conditions; /* but memory_free_bytes and battery_frac, which are asked */
 
     struct joins *joins;       /* owned; NULL: the trace has no request graph */
     struct prefixes *prefixes; /* owned; NULL: none are shared */
@@ -229,7 +235,7 @@ struct core {
     uint64_t events_seen; /* by the policy, of result->events */
 };
 
-/* What a launch would take, without contention: kernels of one op share on one device. */
+/* The cost of a launch without contention: kernels of one op share on one device. */
 struct kernel_run {
     uint32_t n;                    /* kernels, >= 1; the first n-1 are full */
     bool outside;                  /* any of them */
@@ -296,6 +302,11 @@ void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
 void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);
 void core_timer(struct core *c);
+/* An event of the machine, as far as it concerns requests, memory or the policy. The executor does
+ * its part before, on devices and energy. Requests that can never have enough KV now are shed. */
+void core_machine_event(struct core *c, const struct machine_event *event);
+/* The conditions now, as a policy sees them. */
+struct machine_state core_machine_state(const struct core *c);
 
 /* Calls the policy's schedule until it stops acting; buries the dead of the instant. Only at an
  * instant with events that it can see: an instant that only the executor knows of (a kernel inside
@@ -367,7 +378,8 @@ static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t ne
 /* Blocks that decoding requests can have: free ones, and what finished turns left. */
 static inline uint64_t kv_blocks_spare(const struct core *c)
 {
-    return c->kv_blocks_free + c->kv_blocks_cold;
+    uint64_t blocks = c->kv_blocks_free + c->kv_blocks_cold;
+    return blocks > c->kv_blocks_owed ? blocks - c->kv_blocks_owed : 0;
 }
 
 /* Blocks it lacks for so many more tokens. */
@@ -380,10 +392,19 @@ int core_kv_move(struct core *c, struct kv_part part, enum kv_place to); /* the 
 uint64_t kv_free_tokens(const struct core *c);
 /* What one request could have: all of it beside what init declared. */
 uint64_t kv_most_tokens(const struct core *c);
+/* Has one request by itself room for all its tokens? */
+static inline bool core_request_fits(const struct core *c, const struct full_request *r)
+{
+    return (uint64_t)r->pub.input_tokens + r->output_tokens <= kv_most_tokens(c);
+}
 uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
 /* Gives the memory of so many blocks to residents instead; fewer than before: takes it back.
  * -ENOMEM when they are not free and no cold KV gives way. */
 int kv_lend(struct core *c, uint64_t blocks);
+/* The same, but never refused: what is not there now is owed, and taken when it becomes free. */
+void kv_owe(struct core *c, uint64_t blocks);
+/* Takes what is owed of what is free or may give way, but not the prefix of `but` (may be NULL). */
+void kv_collect(struct core *c, const struct full_request *but);
 /* A reused prefix is cache until a pass holds it, and again when that pass came to nothing. */
 void kv_prefix_used(struct core *c, struct full_request *r);
 void kv_prefix_rest(struct core *c, struct full_request *r);
@@ -417,6 +438,9 @@ int core_resident_evict(struct core *c, struct resident_key key);
 /* Weights or the graphs that hold them, residents, and KV held (cold included). */
 double core_memory_bytes(const struct core *c);
 void core_memory_note(struct core *c); /* for the run's memory peak */
+/* Other programs hold so much from now on: KV gives way to them, and gets it back. */
+void core_memory_taken(struct core *c, double bytes);
+double core_memory_free_bytes(const struct core *c);
 
 extern const struct sched_api core_sched_api; /* actions.c */
 

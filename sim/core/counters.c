@@ -28,6 +28,7 @@ const char *const counter_names[COUNTER_COUNT] = {
     [COUNTER_LOADS] = "loads",
     [COUNTER_SCHEDULE_ROUNDS] = "schedule_rounds",
     [COUNTER_KERNELS_OUTSIDE_ENVELOPE] = "kernels_outside_envelope",
+    [COUNTER_MEMORY_SHED] = "memory_shed",
 };
 
 bool counter_is_refusal(enum counter which)

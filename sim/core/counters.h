@@ -32,6 +32,7 @@ enum counter {
     COUNTER_LOADS,
     COUNTER_SCHEDULE_ROUNDS, /* calls of schedule */
     COUNTER_KERNELS_OUTSIDE_ENVELOPE,
+    COUNTER_MEMORY_SHED, /* requests that cannot fit while other programs have the memory */
     COUNTER_COUNT
 };
 

@@ -25,7 +25,9 @@ void kv_init(struct core *c)
 
 uint64_t kv_free_tokens(const struct core *c)
 {
-    return (c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle) * c->setup->kv_block_tokens;
+    uint64_t blocks = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
+    return blocks > c->kv_blocks_owed ? (blocks - c->kv_blocks_owed) * c->setup->kv_block_tokens
+                                      : 0;
 }
 
 uint64_t kv_most_tokens(const struct core *c)
@@ -201,8 +203,33 @@ int kv_lend(struct core *c, uint64_t blocks)
     c->kv_blocks_free += c->kv_blocks_lent;
     c->kv_blocks_free -= blocks;
     c->kv_blocks_lent = blocks;
+    c->kv_blocks_owed = 0;
     check_blocks(c);
     return 0;
+}
+
+void kv_collect(struct core *c, const struct full_request *but)
+{
+    uint64_t own = but != NULL && but->prefix_idle ? but->kv_blocks : 0;
+    uint64_t there = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own;
+    uint64_t some = c->kv_blocks_owed < there ? c->kv_blocks_owed : there;
+    (void)make_free(c, some, but); /* less where the rest belongs to the pass that is formed */
+    some = some < c->kv_blocks_free ? some : c->kv_blocks_free;
+    c->kv_blocks_free -= some;
+    c->kv_blocks_lent += some;
+    c->kv_blocks_owed -= some;
+    check_blocks(c);
+}
+
+void kv_owe(struct core *c, uint64_t blocks)
+{
+    SIM_ASSERT(blocks <= c->kv_blocks_total);
+    if (blocks <= c->kv_blocks_lent) {
+        (void)kv_lend(c, blocks); /* less always fits */
+        return;
+    }
+    c->kv_blocks_owed = blocks - c->kv_blocks_lent;
+    kv_collect(c, NULL);
 }
 
 uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens)
@@ -220,6 +247,9 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
     }
     SIM_ASSERT(need == blocks_for(c, tokens) && !kv_has_room(c, r, new_tokens));
     uint64_t extra = need - r->kv_blocks;
+    if (c->kv_blocks_owed > 0) { /* others were promised them first */
+        kv_collect(c, r);
+    }
     if (extra > c->kv_blocks_free && make_free(c, extra, r) != 0) {
         return -ENOMEM;
     }

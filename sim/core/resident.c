@@ -72,14 +72,41 @@ static double kv_block_bytes(const struct core *c)
     return c->setup->llm->kv_bytes_per_token * c->setup->kv_block_tokens;
 }
 
-/* KV was given what the weights leave: residents that take more take it from KV. Less than a byte
- * is rounding: blocks of weights need not sum to the weights. */
-static int residents_fit(struct core *c, double residents)
+/* KV was given what the weights leave: residents and other programs that take more take it from KV.
+ * Less than a byte is rounding: blocks of weights need not sum to the weights. */
+static uint64_t blocks_over(const struct core *c, double residents)
 {
     double kv = (double)c->kv_blocks_total * kv_block_bytes(c);
-    double over = held_bytes(c, residents) + kv - c->memory_bytes;
+    double over =
+        held_bytes(c, residents) + kv + c->conditions.memory_taken_bytes - c->memory_bytes;
     SIM_ASSERT(residents > -1.0 && isfinite(over));
-    return kv_lend(c, over < 1.0 ? 0 : (uint64_t)ceil(over / kv_block_bytes(c)));
+    return over < 1.0 ? 0 : (uint64_t)ceil(over / kv_block_bytes(c));
+}
+
+static int residents_fit(struct core *c, double residents)
+{
+    return kv_lend(c, blocks_over(c, residents));
+}
+
+/* The same, where nobody asks whether they fit: KV gives all it has, at most. */
+static uint64_t blocks_given(const struct core *c, double residents)
+{
+    uint64_t blocks = blocks_over(c, residents);
+    return blocks < c->kv_blocks_total ? blocks : c->kv_blocks_total;
+}
+
+void core_memory_taken(struct core *c, double bytes)
+{
+    SIM_ASSERT(bytes >= 0.0 && isfinite(bytes));
+    c->conditions.memory_taken_bytes = bytes;
+    kv_owe(c, blocks_given(c, c->resident_bytes));
+    c->kv_blocks_mapped = blocks_given(c, c->mapped_bytes);
+}
+
+double core_memory_free_bytes(const struct core *c)
+{
+    double left = c->memory_bytes - c->conditions.memory_taken_bytes - core_memory_bytes(c);
+    return left > 0.0 ? left : 0.0;
 }
 
 static struct resident *resident_new(struct core *c, struct resident_key key, double bytes)
@@ -126,8 +153,7 @@ static void resident_drop(struct core *c, struct resident *r)
     t->absent = r;
     t->n--;
     c->resident_bytes -= r->bytes;
-    int rc = residents_fit(c, c->resident_bytes); /* KV gets back what it lent */
-    SIM_REQUIRE(rc == 0, "less does not fit where more did");
+    kv_owe(c, blocks_given(c, c->resident_bytes)); /* KV gets back what it lent */
     SIM_ASSERT(resident_may_become(r->state, RESIDENT_ABSENT));
     r->state = RESIDENT_ABSENT;
     CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_ABSENT);
@@ -203,6 +229,7 @@ int core_map(struct core *c, struct resident_key key, double bytes)
         r->state = RESIDENT_READY;
         /* Mapped graphs stay for the run: requests are measured by the KV beside them. */
         c->kv_blocks_mapped = c->kv_blocks_lent;
+        c->mapped_bytes = c->resident_bytes;
         CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_READY);
     }
     return rc;

@@ -28,9 +28,9 @@ struct annotation_options {
 
 /* A periodic graphics user on a serial device. Its energy is the user's and not counted. */
 struct sim_frames {
-    double per_s; /* 0: none */
+    double per_s; /* 0: none, until an event of the machine wants some */
     uint8_t device;
-    int64_t device_ns; /* time of one frame, alone */
+    int64_t device_ns; /* time of one frame, alone; 0: no device can draw any */
     double bytes;      /* DDR traffic of one frame */
 };
 
@@ -108,6 +108,14 @@ struct sim_refusal {
     int64_t first_ns;
 };
 
+/* The battery, in a run with events of the machine. */
+struct sim_battery {
+    bool known;      /* there is one */
+    bool empty;      /* the run ended by that */
+    double end_frac; /* state of charge at the end */
+    double drawn_j;
+};
+
 struct sim_result {
     int status;        /* 0, or -errno of the violation that ended the run */
     char message[512]; /* names time, seed, event number, policy and request; "" when fine */
@@ -128,5 +136,6 @@ struct sim_result {
     uint32_t n_policy_counters;
     uint64_t kv_capacity_tokens, kv_peak_tokens; /* live + cold */
     double memory_peak_bytes;                    /* weights + KV + residents */
+    struct sim_battery battery;
     struct sim_audit audit;
 };

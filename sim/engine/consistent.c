@@ -19,13 +19,13 @@ bool vexec_may_become(enum vexec_phase from, enum vexec_phase to)
 
 /* Events of each kind that lie in the queue, none of them in the past. */
 struct pending {
-    uint64_t of[EVENT_THROTTLE + 1];
+    uint64_t of[EVENT_BATTERY + 1];
 };
 
 static void count(const struct engine *e, const struct eventq_node *node, struct pending *n)
 {
     SIM_ASSERT(node->time_ns >= e->now_ns);
-    SIM_ASSERT(node->order >> 60 <= EVENT_THROTTLE);
+    SIM_ASSERT(node->order >> 60 <= EVENT_BATTERY);
     n->of[node->order >> 60]++;
 }
 
@@ -46,6 +46,8 @@ static void check_queue(const struct engine *e, struct pending *n)
     SIM_ASSERT(n->of[EVENT_LOAD] == 0); /* the loader is a job */
     SIM_ASSERT(n->of[EVENT_COMPILE] == (e->compiler.head != NULL));
     SIM_ASSERT(n->of[EVENT_THROTTLE] == (e->throttle.event != EVENTQ_NONE));
+    SIM_ASSERT(n->of[EVENT_FRAME] == (e->frames.event != EVENTQ_NONE));
+    SIM_ASSERT(n->of[EVENT_BATTERY] == (e->battery.event != EVENTQ_NONE));
 }
 
 /* ---- jobs and the DDR ---- */

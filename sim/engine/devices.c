@@ -445,4 +445,5 @@ const struct executor_ops engine_ops = {
     .pass_tail = exec_pass_tail,
     .arrive_later = exec_arrive_later,
     .cancel_later = exec_cancel_later,
+    .battery_frac = machine_battery_frac,
 };

@@ -18,6 +18,8 @@ void device_end(struct engine *e, struct vexec *v);
 void device_leave(struct engine *e, struct vexec *v);
 
 void frames_init(struct engine *e);
+/* So many from now on, the first at once; 0: none. */
+void frames_set(struct engine *e, double per_s);
 /* The next frame is due; the one that runs is done. */
 void frames_due(struct engine *e);
 void frames_done(struct engine *e);
@@ -27,6 +29,14 @@ static inline bool frames_take(struct engine *e, uint8_t device)
 {
     return e->frames.phase != FRAMES_IDLE && frames_takes(e, device);
 }
+
+/* Events of the machine (machine.c). Refuses those that the machine cannot have: 0, or -EINVAL with
+ * the run's message. */
+int machine_init(struct engine *e);
+void machine_event(struct engine *e, uint32_t number);
+void machine_battery_empty(struct engine *e);
+double machine_battery_frac(const void *exec);
+void machine_finish(struct engine *e);
 
 /* At a kernel boundary: true when a waiting frame takes the device and v is paused. */
 bool frames_pause(struct engine *e, struct vexec *v);

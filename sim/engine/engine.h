@@ -19,8 +19,10 @@ enum event_kind {
     EVENT_ARRIVAL,   /* the next first turn of the trace */
     EVENT_CANCEL,
     EVENT_TIMER,
-    EVENT_FRAME,   /* of the graphics user: due or done */
-    EVENT_THROTTLE /* the average power meets its limit */
+    EVENT_FRAME,    /* of the graphics user: due or done */
+    EVENT_THROTTLE, /* the average power meets its limit */
+    EVENT_MACHINE,  /* one of the trace's events of the machine */
+    EVENT_BATTERY   /* the battery is empty */
 };
 
 #define ENGINE_MAX_JOBS CONTENTION_MAX_FLOWS
@@ -105,8 +107,11 @@ enum frames_phase { FRAMES_IDLE, FRAMES_WAITING, FRAMES_RUNNING };
 
 struct frames {
     enum frames_phase phase;
+    double per_s;    /* 0: none */
+    int64_t from_ns; /* the first was due then */
     uint64_t number; /* of the next frame */
     int64_t due_ns;  /* of the one that waits or runs */
+    uint32_t event;  /* the next one is due */
     struct job job;
 };
 
@@ -128,10 +133,24 @@ struct power {
 };
 
 struct throttle {
+    bool on;                     /* there is a limit */
+    double cap_watts;            /* that an event of the machine set; 0: none */
     double speed;                /* of everything on devices, (0, 1] */
     double average_watts, watts; /* at since_ns, and since */
     int64_t since_ns;
     uint32_t event; /* the average meets the limit */
+};
+
+/* Its charge falls by the energy of the run while that is drawn from it. */
+struct battery {
+    bool known; /* an event has stated a charge */
+    bool feeds; /* the machine, from now on */
+    bool empty; /* the run is over */
+    double full_j;
+    double charge_j; /* when the run's energy was since_j */
+    double since_j;
+    double drawn_j; /* until then */
+    uint32_t event; /* it is empty, if watts stay; or EVENTQ_NONE */
 };
 
 struct engine {
@@ -155,6 +174,7 @@ struct engine {
     struct frames frames;
     struct power power;
     struct throttle throttle;
+    struct battery battery;
     /* Memories of the files of these names; from the core's arena. */
     struct repeat *repeat;
     struct ddr_memory *ddr;
@@ -186,6 +206,8 @@ static inline int64_t engine_free_until_ns(const struct engine *e)
 
 /* repeat.c */
 void repeat_init(struct engine *e);
+/* After a change of what iterations in one step must not meet: power limits, the battery. */
+void repeat_follow(struct engine *e);
 /* At the end of an instant: runs the iterations of a steady pass that was launched in it, which are
  * over before anything else happens. Time moves to the end of the last one. False: there are none.
  */

@@ -11,14 +11,15 @@
 /* From the number, so that a period that is no whole number of ns does not drift. */
 static int64_t due_ns(const struct engine *e, uint64_t number)
 {
-    return (int64_t)llround((double)number * 1e9 / e->core.setup->frames.per_s);
+    const struct frames *f = &e->frames;
+    return f->from_ns + (int64_t)llround((double)number * 1e9 / f->per_s);
 }
 
 static void push_due(struct engine *e)
 {
     struct frames *f = &e->frames;
-    (void)eventq_push(&e->queue, due_ns(e, f->number), engine_order(e, EVENT_FRAME, f->job.device),
-                      0);
+    f->event = eventq_push(&e->queue, due_ns(e, f->number),
+                           engine_order(e, EVENT_FRAME, f->job.device), 0);
 }
 
 void frames_init(struct engine *e)
@@ -30,7 +31,21 @@ void frames_init(struct engine *e)
                                  .rate = 1.0,
                                  .speed = 1.0,
                                  .share_frac = 1.0};
-    if (s->per_s > 0.0) {
+    e->frames.event = EVENTQ_NONE;
+    frames_set(e, s->per_s);
+}
+
+void frames_set(struct engine *e, double per_s)
+{
+    struct frames *f = &e->frames;
+    if (f->event != EVENTQ_NONE) {
+        eventq_cancel(&e->queue, f->event);
+        f->event = EVENTQ_NONE;
+    }
+    f->per_s = per_s;
+    f->from_ns = e->now_ns;
+    f->number = 0;
+    if (per_s > 0.0) {
         push_due(e);
     }
 }

@@ -135,7 +135,7 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
             power_host(e);
         }
     }
-    throttle_update(e);
+    power_changed(e);
 }
 
 static void ended_now(struct engine *e, uint8_t device)
@@ -202,7 +202,7 @@ void power_compiler(struct engine *e, bool on)
     power_settle(e);
     set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
         on ? e->core.setup->machine->compile_watts : 0.0);
-    throttle_update(e);
+    power_changed(e);
 }
 
 void power_tail(struct engine *e, int delta)
@@ -212,7 +212,7 @@ void power_tail(struct engine *e, int delta)
     if (e->power.host_draws) {
         power_host(e);
     }
-    throttle_update(e);
+    power_changed(e);
 }
 
 /* Launches with nothing between them, which draw what the device draws already, maybe since before
@@ -317,6 +317,5 @@ void power_finish(struct engine *e)
         a->energy_sum_j += p->joules[i];
     }
     a->energy_sum_j += e->core.setup->machine->idle_watts * units_s_from_ns(e->now_ns);
-    a->energy_integral_j =
-        p->total_joules + p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
+    a->energy_integral_j = power_joules(e);
 }

@@ -21,6 +21,12 @@ void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double 
 void power_compiler(struct engine *e, bool on);
 void power_tail(struct engine *e, int delta);
 void power_finish(struct engine *e);
+/* The energy of the run until now. */
+static inline double power_joules(const struct engine *e)
+{
+    const struct power *p = &e->power;
+    return p->total_joules + p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
+}
 /* Adds the energy of the iterations of r (repeat.c), and fills the watts of r. Observers see every
  * change of the first iteration. Time moves to the end of the last one. */
 void power_repeat(struct engine *e, struct repeat_record *r);
@@ -41,12 +47,21 @@ static inline double throttle_watts(const struct engine *e, double idle_watts, d
     return idle_watts + (full_watts - idle_watts) * share;
 }
 
-/* Called after every change of power. */
 void throttle_follow(struct engine *e);
-static inline void throttle_update(struct engine *e)
+/* A limit of the package's watts at any instant, from now on; 0: none. */
+void throttle_cap(struct engine *e, double watts);
+
+/* machine.c: finds out when the battery is empty, if the watts stay. */
+void battery_follow(struct engine *e);
+
+/* To be called after every change of power. */
+static inline void power_changed(struct engine *e)
 {
-    if (e->core.setup->throttle.limit_watts > 0.0) {
+    if (e->throttle.on) {
         throttle_follow(e);
+    }
+    if (e->battery.feeds) {
+        battery_follow(e);
     }
 }
 

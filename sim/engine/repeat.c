@@ -14,7 +14,8 @@
 #define REPEAT_MAX 512
 
 struct repeat {
-    bool allowed;                /* nobody watches every iteration */
+    bool unwatched;              /* nobody watches every iteration */
+    bool allowed;                /* ... and nothing follows every change of watts */
     int64_t solo_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
     int64_t gap_ns[REPEAT_MAX];
     struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
@@ -38,8 +39,14 @@ void repeat_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
     e->repeat = arena_alloc(&e->core.arena, sizeof *e->repeat);
-    e->repeat->allowed = e->may_jump && !watched_closely(s) && s->truth_sigma <= 0.0 &&
-                         s->throttle.limit_watts <= 0.0;
+    e->repeat->unwatched = e->may_jump && !watched_closely(s) && s->truth_sigma <= 0.0;
+    repeat_follow(e);
+}
+
+void repeat_follow(struct engine *e)
+{
+    power_settle(e);
+    e->repeat->allowed = e->repeat->unwatched && !e->throttle.on && !e->battery.feeds;
     e->power.may_defer = e->repeat->allowed && !e->power.host_draws;
 }
 

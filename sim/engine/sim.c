@@ -151,6 +151,18 @@ static void handle(struct engine *e, const struct eventq_event *ev)
             frames_due(e);
         }
         break;
+    case EVENT_MACHINE:
+        /* One that comes again would keep a stalled run going for ever. */
+        if (c->setup->trace->machine[ev->payload].every_ns == 0 || !stalled(e)) {
+            machine_event(e, (uint32_t)ev->payload);
+        }
+        break;
+    case EVENT_BATTERY:
+        machine_battery_empty(e);
+        if (eventq_empty(&e->queue) && !work_in_progress(e)) {
+            e->battery.empty = false; /* nothing would happen with more, either: a stall */
+        }
+        break;
     }
 }
 
@@ -210,7 +222,7 @@ static int run_instant(struct engine *e, int64_t at_ns)
             handled++;
         }
         e->fresh = NULL;
-        if (c->result->status == 0 && core_news(c)) {
+        if (c->result->status == 0 && core_news(c) && !e->battery.empty) {
             (void)core_schedule(c);
         }
         moved = c->result->status == 0 && e->fresh != NULL && repeat_run(e);
@@ -247,6 +259,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
                                  .kind = EVENT_LOAD};
     e->loader.event = EVENTQ_NONE;
     e->compiler.event = EVENTQ_NONE;
+    e->battery.event = EVENTQ_NONE;
     advance_init(e);
     power_init(e);
     throttle_init(e);
@@ -292,6 +305,10 @@ static void run_loop(struct engine *e)
             core_dump(c);
             return;
         }
+        if (e->battery.empty) {
+            ddr_touch(e); /* what moved until here has moved */
+            return;
+        }
     }
     if (c->n_live > 0) {
         core_stall(c);
@@ -304,15 +321,19 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
     int rc = core_init(&e->core, setup, &engine_ops, e, result);
     if (rc == 0) {
         engine_init(e, setup);
+        rc = machine_init(e);
+    }
+    if (rc == 0) {
         run_loop(e);
         result->end_ns = e->now_ns;
+        machine_finish(e);
         costs_report(e);
         ddr_report_all(e);
         power_finish(e); /* before the audit, which compares what it sums */
         core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);
-        eventq_fini(&e->queue);
     }
+    eventq_fini(&e->queue);
     result->refused = rc != 0;
     core_fini(&e->core);
     free(e);

@@ -6,7 +6,8 @@
  * What runs on devices slows together: at speed s everything takes 1 / s as long, and what a device
  * draws above idle is s^exponent of what it draws at full speed (3 where voltage follows frequency,
  * 1 where a governor inserts pauses). Between changes P is constant, so x and the instant at which
- * it meets the limit are exact. Once there, P is held at the limit until less is asked for. */
+ * it meets the limit are exact. Once there, P is held at the limit until less is asked for. An
+ * event of the machine may cap P in addition. */
 #include <math.h>
 
 #include "sim/engine/advance.h"
@@ -14,15 +15,15 @@
 
 #define REACHED_FRAC 1e-9 /* the average counts as at its limit: rounding of the crossing time */
 
-static bool is_on(const struct engine *e)
+static bool averages(const struct engine *e)
 {
     return e->core.setup->throttle.limit_watts > 0.0;
 }
 
 void throttle_init(struct engine *e)
 {
-    e->throttle = (struct throttle){.speed = 1.0, .event = EVENTQ_NONE};
-    if (is_on(e)) {
+    e->throttle = (struct throttle){.on = averages(e), .speed = 1.0, .event = EVENTQ_NONE};
+    if (averages(e)) {
         e->throttle.average_watts = e->power.total_watts;
     }
 }
@@ -35,6 +36,9 @@ double throttle_share(const struct engine *e)
 static void average(struct engine *e)
 {
     struct throttle *t = &e->throttle;
+    if (!averages(e)) {
+        return;
+    }
     double passed_s = (double)(e->now_ns - t->since_ns) / 1e9;
     SIM_ASSERT(passed_s >= 0.0 && t->average_watts >= 0.0);
     double keep = exp(-passed_s / e->core.setup->throttle.tau_s);
@@ -64,7 +68,8 @@ static void watch(struct engine *e)
         eventq_cancel(&e->queue, t->event);
         t->event = EVENTQ_NONE;
     }
-    if (t->watts > s->limit_watts && t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
+    if (averages(e) && t->watts > s->limit_watts &&
+        t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
         double in_s = s->tau_s * log((t->watts - t->average_watts) / (t->watts - s->limit_watts));
         SIM_ASSERT(in_s > 0.0);
         int64_t at = engine_after(e, in_s * 1e9);
@@ -85,7 +90,11 @@ void throttle_follow(struct engine *e)
         above += power_full_watts(e, d) - m->devices[d].idle_watts;
     }
     double allowed = s->burst_watts > 0.0 ? s->burst_watts : HUGE_VAL;
-    if (t->average_watts >= s->limit_watts * (1.0 - REACHED_FRAC) && s->limit_watts < allowed) {
+    if (t->cap_watts > 0.0 && t->cap_watts < allowed) {
+        allowed = t->cap_watts;
+    }
+    if (averages(e) && t->average_watts >= s->limit_watts * (1.0 - REACHED_FRAC) &&
+        s->limit_watts < allowed) {
         allowed = s->limit_watts;
     }
     SIM_ASSERT(fixed >= 0.0 && above >= 0.0);
@@ -106,5 +115,15 @@ void throttle_follow(struct engine *e)
 void throttle_event(struct engine *e)
 {
     e->throttle.event = EVENTQ_NONE;
-    throttle_update(e);
+    power_changed(e);
+}
+
+void throttle_cap(struct engine *e, double watts)
+{
+    power_settle(e);
+    e->throttle.cap_watts = watts;
+    e->throttle.on = averages(e) || watts > 0.0;
+    throttle_follow(e); /* also to full speed, where there is no limit any more */
+    power_changed(e);
+    repeat_follow(e);
 }

@@ -23,6 +23,32 @@ head="request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_token
 row() { printf '# xpusim-trace v1\n%s\n%s\n' "$head" "$1" >"$dir/t.csv"; }
 run="$x run --policy fcfs --trace $dir/t.csv"
 
+# events of the machine: file and key
+machine() { # the event, text that the message holds
+    printf '{"machine": [{"at_s": 1, "power_w": 9}, %s]}' "$1" >"$dir/machine.json"
+    refuse "$dir/machine.json: machine[1].$2" $x run --policy fcfs --workload w1:n=2 --machine "$dir/machine.json"
+}
+machine '{"at_s": -1, "power_w": 9}' "at_s: must be"
+machine '{"power_w": 9}' "at_s: missing"
+machine '{"at_s": 2}' "at_s: the event sets nothing"
+machine '{"at_s": 2, "powr_w": 9, "window": "open"}' "powr_w: unknown key; did you mean power_w?"
+machine '{"at_s": 2, "memory_mib": "much"}' "memory_mib: "
+machine '{"at_s": 2, "window": "ajar"}' "window: "
+machine '{"at_s": 2, "source": "battery"}' "source: battery needs battery_j"
+machine '{"at_s": 2, "battery_j": 0}' "battery_j: 0 needs battery_full_j"
+machine '{"at_s": 2, "battery_j": 9, "battery_full_j": 8}' "battery_full_j: must be at least"
+machine '{"at_s": 2, "power_w": 9, "until_s": 3}' "until_s: needs every_s"
+machine '{"at_s": 2, "power_w": 9, "every_s": 1, "until_s": 1}' "until_s: must not be before at_s"
+echo '{}' >"$dir/machine.json"
+refuse "machine: missing" $x run --policy fcfs --machine "$dir/machine.json"
+refuse "no/machine.json" $x run --policy fcfs --machine no/machine.json
+echo '{"machine": [{"at_s": 1, "frames_per_s": 60}]}' >"$dir/machine.json"
+refuse "machine[0].frames_per_s: core-ultra-5-125h has no GPU that frames can take" $x run --policy fcfs --set soc.devices.igpu.sharing=time_shared --machine "$dir/machine.json"
+printf '# xpusim-trace v1 machine=[{\n%s\n0,0,0,reactive,0,,9,9,0\n' "$head" >"$dir/t.csv"
+refuse "$dir/t.csv: 1: machine=: is no JSON" $run
+printf '# xpusim-trace v1 machine=[{"at_s":1}]\n%s\n0,0,0,reactive,0,,9,9,0\n' "$head" >"$dir/t.csv"
+refuse "$dir/t.csv: machine[0].at_s: the event sets nothing" $run
+
 refuse "no command is called trace impot" $x help trace impot
 refuse "no command is called compare fcfs" $x help compare fcfs
 refuse "no figure is called zzzz (\`xpusim plot list\` shows them)" $x plot zzzz

@@ -34,6 +34,7 @@ is $s/soc.json hwmodels/soc/*.json
 is $s/llm.json hwmodels/llm/*.json
 is $s/experiment.json experiments/specs/*.json
 is $s/workload.json traces/workloads/*.json
+is $s/machine.json traces/machine/*.json
 is $s/gate.json experiments/gate/policies.json
 is $s/profile.json experiments/claims/paper-125h.json
 is $s/parameters.json experiments/claims/open-125h.json

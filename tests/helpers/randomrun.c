@@ -9,6 +9,7 @@
 #include "policies/registry.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
+#include "sim/base/units.h"
 #include "tests/helpers/randomtrace.h"
 #include "traces/traces.h"
 
@@ -228,6 +229,40 @@ static int trace_of(const struct randomrun *run, const struct config_options *o,
     return config_trace_packed(o, run->seed, (struct config_arrivals){0}, t, e);
 }
 
+/* Of what is set, each with a value that matters on some machine of the list. */
+static struct machine_event random_event(struct rng *r)
+{
+    struct machine_event v = {.at_ns = units_ns_from_s(randomload_between(r, 0.01, 40)),
+                              .until_ns = TRACE_LAST_NS,
+                              .sets = 1 + rng_below(r, 63)};
+    if (rng_below(r, 3) == 0) {
+        v.every_ns = units_ns_from_s(randomload_between(r, 0.05, 20));
+    }
+    v.memory_bytes = rng_below(r, 3) == 0 ? 0.0 : randomload_between(r, 1e8, 40e9);
+    v.power_limit_watts = rng_below(r, 3) == 0 ? 0.0 : randomload_between(r, 2, 60);
+    v.frames_per_s = rng_below(r, 2) == 0 ? 0.0 : randomload_between(r, 1, 120);
+    v.battery_full_j = randomload_between(r, 10, 20000);
+    v.battery_j = v.battery_full_j * rng_uniform(r);
+    v.on_battery = rng_below(r, 2) == 0;
+    v.background_window = rng_below(r, 2) == 0;
+    if (v.on_battery) {
+        v.sets |= MACHINE_SETS_BATTERY;
+    }
+    return v;
+}
+
+static void add_machine(struct trace *t, uint64_t seed)
+{
+    struct rng r;
+    rng_init(&r, rng_key(seed, RNG_TEST, 2, 0));
+    uint32_t n = 1 + rng_below(&r, 6);
+    struct machine_event *v = xcalloc(n, sizeof *v);
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = random_event(&r);
+    }
+    trace_set_machine(t, v, n);
+}
+
 bool randomrun_load(const struct randomrun *run, struct config *c, struct config_policy *p,
                     struct trace *t)
 {
@@ -243,6 +278,9 @@ bool randomrun_load(const struct randomrun *run, struct config *c, struct config
     bool ok = config_load(c, &o, &e) == 0;
     ok = ok && config_policy_parse(p, run->policy, &e) == 0;
     ok = ok && trace_of(run, &o, t, &e) == 0;
+    if (ok && run->machine) {
+        add_machine(t, run->seed);
+    }
     if (!ok) {
         config_fini(c);
     }

@@ -87,7 +87,8 @@ def main(xpusim):
         subagent = {**job, **common, "count": {"dataset": "samsum", "column": "output_tokens", "max": 3}, "background": True,
                     "before": False, "with_context": False, "ends_with_job": True, "probability": 0.5, "on_turns": [1, 2]}
         client = {**job, **common, "count": 2, "think_s": 4, "jobs": 2, "same_session": True, "subagents": [subagent]}
-        workload = {"description": "d", "duration_s": 30, "shared_prompts": {"p": 9}, "clients": [client]}
+        event = {"at_s": 1, "every_s": 20, "memory_mib": 100, "power_w": 20, "frames_per_s": 60, "source": "mains", "battery_j": 9, "window": "open"}
+        workload = {"description": "d", "duration_s": 30, "machine": [event], "shared_prompts": {"p": 9}, "clients": [client]}
         bad |= compare(xpusim, "workload", workload, ["trace", "gen", "--workload", str(file), "-o", folder + "/t.csv"], file,
                        ["growth_tokens", "think_s", "without shared_prompts", "shared_prompts.unheard_of", "background"])
     return bad

@@ -87,6 +87,11 @@ static const char *difference(const struct one *a, const struct one *b, char *bu
             return buf;
         }
     }
+    if (memcmp(&a->result.sim.battery, &b->result.sim.battery, sizeof a->result.sim.battery) != 0) {
+        (void)snprintf(buf, size, "battery: %.17g and %.17g J drawn", a->result.sim.battery.drawn_j,
+                       b->result.sim.battery.drawn_j);
+        return buf;
+    }
     const struct sim_audit *audits[2] = {&a->result.sim.audit, &b->result.sim.audit};
     if (audits[0]->ddr_max_over_capacity != audits[1]->ddr_max_over_capacity) {
         (void)snprintf(buf, size, "audited part of the DDR's capacity: %.17g and %.17g",

@@ -1,0 +1,393 @@
+/* Events of the machine, by hand. Toy iGPU of the power tests: one layer, QKV 4 s, attention 6 s,
+ * FFN 8 s, head 2 s, so 20 s of prefill alone; at 30 W, everything else draws nothing. Memory:
+ * 1 MB of KV a token, 16 tokens a block, and room for 12 blocks beside the weights. */
+#include <string.h>
+
+#include "policies/registry.h"
+#include "tests/helpers/byhand.h"
+
+#define S(t) units_ns_from_s(t)
+#define MIB (1024.0 * 1024.0)
+
+static struct machine_state seen[8];
+static uint32_t n_seen;
+
+static void on_conditions(void *self, int64_t now_ns, const struct machine_state *now)
+{
+    (void)self;
+    (void)now_ns;
+    ck_assert_uint_lt(n_seen, 8);
+    seen[n_seen++] = *now;
+}
+
+static void setup(void)
+{
+    byhand_setup();
+    n_seen = 0;
+    sc.observer.conditions = on_conditions;
+    scenario_cost(&sc, IGPU, OP_QKV, 4000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_MHA, 6000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_FFN, 8000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_HEAD, 2000, 0, 0);
+    sc.machine.idle_watts = 0;
+    sc.machine.devices[IGPU].prefill_watts = 30;
+    sc.machine.compile_watts = 0;
+    sc.setup.throttle = (struct sim_throttle){.exponent = 1, .min_speed = 0.1};
+    x.step = script_serve;
+    x.device = IGPU;
+}
+
+static struct machine_event *event(double at_s, uint32_t sets)
+{
+    struct machine_event *v = &sc.events[sc.n_events++];
+    *v = (struct machine_event){.at_ns = S(at_s), .until_ns = TRACE_LAST_NS, .sets = sets};
+    return v;
+}
+
+static const struct scenario_request one[] = {{BE, 0, 256, 1, 0, 0}};
+
+static double finish_s(void)
+{
+    byhand_run(x.step, one, 1);
+    return (double)sc.records[0].finish_ns / 1e9;
+}
+
+/* ---- power ---- */
+
+/* 15 of 30 W at half speed from 7 s on, in the middle of attention: 13 s of work are left, and take
+ * 26. Energy: 7 s at 30 W, 26 s at 15 W. */
+START_TEST(a_power_limit_doubles_times_from_then_on)
+{
+    event(7, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = 15;
+    ck_assert_double_eq_tol(finish_s(), 33.0, 1e-8);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 7 * 30 + 26 * 15, 1e-6);
+    ck_assert_double_eq(seen[0].power_limit_watts, 15.0);
+}
+END_TEST
+
+/* The same until 17 s: 12 s of work are done then, and the other 8 run at full speed. With exponent
+ * 3 the limit of 30/8 W is half speed. */
+START_TEST(a_power_limit_ends)
+{
+    sc.setup.throttle.exponent = _i == 0 ? 1 : 3;
+    event(7, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = _i == 0 ? 15 : 3.75;
+    event(17, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = 0;
+    ck_assert_double_eq_tol(finish_s(), 25.0, 1e-8);
+}
+END_TEST
+
+/* Beside PL1 of 1000 W, which is never met, the lower one counts. */
+START_TEST(the_lower_of_two_limits_counts)
+{
+    sc.setup.throttle =
+        (struct sim_throttle){.limit_watts = 1000, .tau_s = 10, .exponent = 1, .min_speed = 0.1};
+    event(7, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = 15;
+    ck_assert_double_eq_tol(finish_s(), 33.0, 1e-8);
+}
+END_TEST
+
+/* ---- battery ---- */
+
+static void battery(double at_s, double charge_j, double full_j)
+{
+    struct machine_event *v = event(at_s, MACHINE_SETS_BATTERY | MACHINE_SETS_SOURCE);
+    v->battery_j = charge_j;
+    v->battery_full_j = full_j;
+    v->on_battery = true;
+}
+
+/* 300 J at 30 W from the start: 10 s. From 5 s on: 15 s. The request is unfinished, and the run is
+ * well. */
+START_TEST(a_battery_is_empty_when_its_joules_are_drawn)
+{
+    double from_s = _i == 0 ? 0 : 5;
+    battery(from_s, 300, 600);
+    byhand_run(x.step, one, 1);
+    ck_assert_int_eq(sc.result.end_ns, S(from_s + 10));
+    ck_assert(sc.result.battery.empty);
+    ck_assert_double_eq_tol(sc.result.battery.drawn_j, 300, 1e-6);
+    ck_assert_double_eq_tol(sc.result.battery.end_frac, 0, 1e-9);
+    ck_assert_uint_eq(sc.result.audit.running, 1);
+    ck_assert_uint_eq(sc.result.audit.finished, 0);
+}
+END_TEST
+
+/* On mains again at 8 s: 240 of 600 J are drawn, and the run ends as it would. */
+START_TEST(mains_keep_the_charge)
+{
+    battery(0, 600, 600);
+    event(8, MACHINE_SETS_SOURCE)->on_battery = false;
+    ck_assert_double_eq_tol(finish_s(), 20.0, 1e-8);
+    ck_assert(!sc.result.battery.empty);
+    ck_assert_double_eq_tol(sc.result.battery.drawn_j, 240, 1e-6);
+    ck_assert_double_eq_tol(sc.result.battery.end_frac, 0.6, 1e-9);
+    ck_assert(seen[0].on_battery && !seen[1].on_battery);
+    ck_assert_double_eq_tol(seen[1].battery_frac, 0.6, 1e-9);
+}
+END_TEST
+
+/* The whole package: 5 W of platform besides. 20 s of 35 W are 700 of 1000 J. A second charge of
+ * 500 J at 10 s is on top of the 350 drawn by then: 500 - 350 are left. */
+START_TEST(the_package_draws_and_a_charge_can_be_set_again)
+{
+    sc.machine.idle_watts = 5;
+    battery(0, 1000, 1000);
+    if (_i == 1) {
+        battery(10, 500, 1000);
+    }
+    ck_assert_double_eq_tol(finish_s(), 20.0, 1e-8);
+    ck_assert_double_eq_tol(sc.result.battery.drawn_j, 700, 1e-6);
+    ck_assert_double_eq_tol(sc.result.battery.end_frac, _i == 0 ? 0.3 : 0.15, 1e-9);
+}
+END_TEST
+
+/* A limit of 15 W from 4 s on saves energy and time on battery: 120 J by then, 180 more last 12 s.
+ */
+START_TEST(a_power_limit_stretches_the_battery)
+{
+    battery(0, 300, 300);
+    event(4, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = 15;
+    byhand_run(x.step, one, 1);
+    ck_assert_int_eq(sc.result.end_ns, S(16));
+}
+END_TEST
+
+static void serve_nobody(struct sched *s, struct script *y)
+{
+    (void)s;
+    (void)y;
+}
+
+/* A policy that serves nobody has stalled, however long the battery lasts. */
+START_TEST(an_empty_battery_hides_no_stall)
+{
+    sc.machine.idle_watts = 5;
+    battery(0, 50, 50);
+    x.step = serve_nobody;
+    ck_assert_int_ne(script_run(&sc, &x, one, 1), 0);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "no event to come"));
+}
+END_TEST
+
+/* ---- frames and windows ---- */
+
+/* Frames of 0.5 s every 10 s from 5 s on: the first waits for attention to end at 10 s, the second
+ * one, due at 15 s, for FFN, which ends at 18.5 s; the head then ends at 21 s. None after 16 s. */
+START_TEST(frames_begin_and_end)
+{
+    sc.setup.frames =
+        (struct sim_frames){.per_s = 0, .device = IGPU, .device_ns = S(0.5), .bytes = 0};
+    event(5, MACHINE_SETS_FRAMES)->frames_per_s = 0.1;
+    event(16, MACHINE_SETS_FRAMES)->frames_per_s = 0;
+    ck_assert_double_eq_tol(finish_s(), 21.0, 1e-8);
+}
+END_TEST
+
+START_TEST(frames_need_a_device)
+{
+    event(5, MACHINE_SETS_FRAMES)->frames_per_s = 0.1;
+    ck_assert_int_ne(script_run(&sc, &x, one, 1), 0);
+    ck_assert(sc.result.refused);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "machine[0].frames_per_s"));
+}
+END_TEST
+
+static struct machine_state at[4];
+
+static void serve_in_the_window(struct sched *s, struct script *y)
+{
+    struct machine_state now = sched_machine_state(s);
+    at[y->stage < 4 ? y->stage++ : 3] = now;
+    if (now.background_window) {
+        script_serve(s, y);
+    }
+}
+
+/* Closed before the request arrives at 1 s, open for 20 s from 30 s on, again every 100 s until 140
+ * s: the second prompt, at 60 s, begins at 130 s. Nothing else calls `schedule` at 30 s. */
+START_TEST(a_policy_sees_windows_open_again_and_again)
+{
+    static const struct scenario_request two[] = {{BE, 1, 256, 1, 0, 0}, {BE, 60, 256, 1, 0, 0}};
+    event(0, MACHINE_SETS_WINDOW)->background_window = false;
+    for (int k = 0; k < 2; k++) {
+        struct machine_event *v = event(k == 0 ? 30 : 50, MACHINE_SETS_WINDOW);
+        v->background_window = k == 0;
+        v->every_ns = S(100);
+        v->until_ns = S(140);
+    }
+    byhand_run(serve_in_the_window, two, 2);
+    ck_assert(at[0].background_window == false);
+    ck_assert_int_eq(sc.records[0].start_ns, S(30));
+    ck_assert_int_eq(sc.records[1].start_ns, S(130));
+}
+END_TEST
+
+/* ---- memory ---- */
+
+/* 12 blocks of 16 MB; kernels of 1 ms a row, and 10 ms a decode. */
+static void small_memory(void)
+{
+    sc.machine.memory_bytes = sc.llm.weight_bytes + 192e6;
+    for (int op = 0; op < OP_KIND_COUNT; op++) {
+        scenario_cost(&sc, IGPU, (enum op_kind)op, 0, 0, 0);
+    }
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 1, 0);
+    scenario_cost(&sc, IGPU, OP_LAYER, 10, 0, 0);
+}
+
+static uint64_t lost[2], n_lost;
+
+static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
+{
+    (void)self;
+    (void)now_ns;
+    lost[r->id] += tokens;
+    n_lost++;
+}
+
+/* Serves in order, and where A can get no KV takes that of B. */
+static void take_from_the_younger(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    const struct request *a = y->request[0];
+    const struct request *b = y->request[1];
+    if (a != NULL && a->pass == NULL && b != NULL && b->pass == NULL && b->kv_tokens > 0) {
+        y->rc[0] = sched_kv_move(s, kv_of(b), KV_NOWHERE);
+        script_serve(s, y);
+    }
+}
+
+/* A has 79 tokens in 5 blocks and runs to 79 ms. B has 64 in 4 blocks, waits on the device and runs
+ * to 143 ms: 3 are free. Without an event both decode in turn.
+ *
+ * At 100 ms another program takes 5 blocks: the 3 at once, and 2 are owed. B's decode needs a fifth
+ * block, and gets none. A's first decode has room for its 80th token, 143 to 153 ms; its second
+ * needs a sixth block. So B gives its 4: 2 pay the debt, A has one of the others, decodes to 173 ms
+ * and is through. B computes 64 + 1 tokens again, to 238 ms, and decodes its last token to 248 ms.
+ *
+ * Given back at 150 ms, nothing is owed any more, and nobody loses anything. */
+START_TEST(memory_that_is_taken_forces_one_eviction)
+{
+    static const struct scenario_request two[] = {{BE, 0, 79, 4, 0, 0}, {BE, 0.01, 64, 3, 0, 0}};
+    small_memory();
+    sc.machine.devices[IGPU].inflight_depth = 2;
+    memset(lost, 0, sizeof lost);
+    n_lost = 0;
+    sc.observer.kv_lost = on_lost;
+    if (_i > 0) {
+        event(0.1, MACHINE_SETS_MEMORY)->memory_bytes = 5 * 16e6;
+    }
+    if (_i > 1) {
+        event(0.15, MACHINE_SETS_MEMORY)->memory_bytes = 0;
+    }
+    byhand_run(take_from_the_younger, two, 2);
+    ck_assert_uint_eq(sc.result.audit.finished, 2);
+    ck_assert_uint_eq(n_lost, _i == 1 ? 1 : 0);
+    ck_assert_uint_eq(lost[1], _i == 1 ? 64 : 0);
+    if (_i == 1) {
+        ck_assert_double_eq_tol(units_ms_from_ns(sc.records[0].finish_ns), 173, 1e-3);
+        ck_assert_double_eq_tol(units_ms_from_ns(sc.records[1].finish_ns), 248, 1e-3);
+    }
+}
+END_TEST
+
+/* A session's first turn leaves 64 tokens in 4 blocks. Another program that takes the other 8 from
+ * 100 to 500 ms leaves them, one that takes 9 does not: the second turn of 100 tokens, after a
+ * second, computes 36 or 100 of them. */
+START_TEST(cached_prefixes_give_way_before_requests)
+{
+    static const struct scenario_request turns[] = {{BE, 0, 64, 1, 7, 0}, {BE, 1, 100, 1, 7, 64}};
+    small_memory();
+    event(0.1, MACHINE_SETS_MEMORY)->memory_bytes = (_i == 0 ? 8 : 9) * 16e6;
+    event(0.5, MACHINE_SETS_MEMORY)->memory_bytes = 0;
+    byhand_run(script_serve, turns, 2);
+    ck_assert_double_eq_tol(units_ms_from_ns(sc.records[1].finish_ns), _i == 0 ? 1100 : 1164, 1e-3);
+}
+END_TEST
+
+static uint64_t most_tokens;
+
+static void note_capacity(struct sched *s, struct script *y)
+{
+    if (script_at(s, y, 0, 80)) {
+        most_tokens = sched_kv_capacity_tokens(s);
+    }
+    script_serve(s, y);
+}
+
+/* Requests of 111 and 112 tokens need 7 blocks. From 50 to 200 ms others have 6 of the 12: the
+ * first one's prefill ends at 110 ms, and it leaves then; the second, at 60 ms, leaves at once; one
+ * of 50 tokens, at 100 ms, runs when the first one has left; the last, at 300 ms, is served. */
+START_TEST(what_cannot_fit_any_more_is_shed)
+{
+    static const struct scenario_request q[] = {{BE, 0, 110, 2, 0, 0},
+                                                {BE, 0.06, 110, 1, 0, 0},
+                                                {BE, 0.1, 50, 1, 0, 0},
+                                                {BE, 0.3, 110, 1, 0, 0}};
+    small_memory();
+    event(0.05, MACHINE_SETS_MEMORY)->memory_bytes = 6 * 16e6;
+    event(0.2, MACHINE_SETS_MEMORY)->memory_bytes = 0;
+    byhand_run(note_capacity, q, 4);
+    ck_assert_uint_eq(most_tokens, 96);
+    ck_assert_uint_eq(sc.result.audit.shed, 2);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_MEMORY_SHED], 2);
+    ck_assert_double_eq_tol(units_ms_from_ns(sc.records[0].finish_ns), 110, 1e-3);
+    ck_assert_int_eq(sc.records[0].state, REQUEST_STATE_SHED);
+    ck_assert_double_eq_tol(units_ms_from_ns(sc.records[1].finish_ns), 60, 1e-3);
+    ck_assert_double_eq_tol(units_ms_from_ns(sc.records[2].finish_ns), 160, 1e-3);
+    ck_assert_double_eq_tol(units_ms_from_ns(sc.records[3].finish_ns), 410, 1e-3);
+}
+END_TEST
+
+/* ---- in the middle of iterations that run in one step ---- */
+
+/* A prompt of 64 ms and 100 decodes of 10 ms. Half speed from 500 ms on doubles the 564 ms that are
+ * left: 1,628 ms in all, and as many joules to the last bit, whether iterations run in one step or
+ * each kernel is an event. The host's part, one ns a head, is below what is compared. */
+START_TEST(an_event_ends_iterations_in_one_step)
+{
+    static const struct scenario_request q[] = {{BE, 0, 64, 101, 0, 0}};
+    int64_t end_ns[2];
+    double energy_j[2];
+    for (int k = 0; k < 2; k++) {
+        byhand_teardown();
+        setup();
+        sc.n_events = 0;
+        small_memory();
+        event(0.5, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = 5;
+        scenario_policy(&sc, policy_find("fcfs"), "");
+        sc.setup.collapse = k == 0;
+        sc.observer.tokens = NULL;
+        ck_assert_int_eq(scenario_run(&sc, q, 1, false), 0);
+        end_ns[k] = sc.records[0].finish_ns;
+        energy_j[k] = sc.result.audit.energy_sum_j;
+    }
+    ck_assert_double_eq_tol(units_ms_from_ns(end_ns[0]), 1628, 2e-3);
+    ck_assert_int_eq(end_ns[0], end_ns[1]);
+    ck_assert(energy_j[0] == energy_j[1]);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("power", .setup = setup, .teardown = byhand_teardown),
+    TEST(a_power_limit_doubles_times_from_then_on),
+    LOOP(a_power_limit_ends, 2),
+    TEST(the_lower_of_two_limits_counts),
+    CASE("battery", .setup = setup, .teardown = byhand_teardown),
+    LOOP(a_battery_is_empty_when_its_joules_are_drawn, 2),
+    TEST(mains_keep_the_charge),
+    LOOP(the_package_draws_and_a_charge_can_be_set_again, 2),
+    TEST(a_power_limit_stretches_the_battery),
+    TEST(an_empty_battery_hides_no_stall),
+    CASE("frames and windows", .setup = setup, .teardown = byhand_teardown),
+    TEST(frames_begin_and_end),
+    TEST(frames_need_a_device),
+    TEST(a_policy_sees_windows_open_again_and_again),
+    CASE("memory", .setup = setup, .teardown = byhand_teardown),
+    LOOP(memory_that_is_taken_forces_one_eviction, 3),
+    LOOP(cached_prefixes_give_way_before_requests, 2),
+    TEST(what_cannot_fit_any_more_is_shed),
+    CASE("one step", .setup = setup, .teardown = byhand_teardown),
+    TEST(an_event_ends_iterations_in_one_step),
+};
+SUITE_MAIN("events of the machine", suite)
