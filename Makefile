@@ -267,7 +267,7 @@ install_tree = $(foreach d,$(sort $(dir $(2))),install -d $(1)/$(d) && install -
 HEADERS := $(wildcard sim/base/*.h sim/api/*.h sim/api/*.def sim/core/*.h policies/*.h policies/common/*.h)
 DATA := $(wildcard hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* \
             hwmodels/points/* hwmodels/speculation/* traces/datasets/* traces/workloads/* traces/machine/* experiments/claims/*.json experiments/specs/*.json \
-            experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* policies/skeleton/* policies/python/*.* \
+            experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* plots/live* policies/skeleton/* policies/python/*.* \
             policies/python/xpusim/*.* policies/python/examples/*.py)
 TOP   := $(DESTDIR)$(PREFIX)
 SHARE := $(TOP)/share

@@ -110,13 +110,13 @@ struct page {
     struct report_input in[FIGURE_MAX_INPUTS];
     size_t n;
     struct report_figures figures;
-    bool no_figures;
+    bool no_figures, live;
 };
 
 static int write_page(const struct page *p, struct err *e)
 {
     struct report_page page;
-    struct output *out = report_page_load(&page, e) == 0 ? output_open(p->path, e) : NULL;
+    struct output *out = report_page_load(&page, p->live, e) == 0 ? output_open(p->path, e) : NULL;
     int rc = -EINVAL;
     if (out != NULL) {
         report_write(&page, p->in, p->n, &p->all, &p->figures, output_stream(out));
@@ -130,13 +130,7 @@ static int write_page(const struct page *p, struct err *e)
 static void read_inputs(struct page *p, struct err *e)
 {
     for (size_t i = 0; i < p->all.n_inputs; i++) {
-        const struct figure_input *in = &p->all.inputs[i];
-        if (about_is(in->about, "sweep table")) {
-            (void)err_add(e, "%s: a table; name its columns to `xpusim plot`", in->path);
-        } else if (about_is(in->about, "compare drive json")) {
-            p->in[p->n] = (struct report_input){in->path, in->tree, i};
-            (void)report_check(&p->in[p->n++], e);
-        }
+        report_take(&p->all.inputs[i], i, p->in, &p->n, p->live, e);
     }
 }
 
@@ -192,6 +186,10 @@ static const struct option_row rows[] = {
                   "start of the window of timelines, in seconds"),
     OPTION_NUMBER(OPTIONS, all.to_s, "to", "S", NULL, 1e-9, 1e9,
                   "end of the window (default: 60 later)"),
+    OPTION_FLAG(
+        OPTIONS, live, "live",
+        "begin with a part to zoom, click and compare in: the runs of `xpusim view --json`, "
+        "comparisons and loads among the files"),
     OPTION_FLAG(OPTIONS, no_figures, "no-figures", "leave out figures by gnuplot"),
 };
 const struct command cmd_report = {

@@ -29,6 +29,7 @@ extern const struct command cmd_new_soc;
 extern const struct command cmd_new_llm;
 extern const struct command cmd_observe;
 extern const struct command cmd_plot;
+extern const struct command cmd_view;
 extern const struct command cmd_report;
 extern const struct command cmd_run;
 extern const struct command cmd_search;

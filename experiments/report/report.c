@@ -15,114 +15,8 @@ struct whole {
     size_t n;
     const struct figure_request *all;
     const struct report_figures *figures;
+    bool live;
 };
-
-/* ---- the headline ---- */
-
-/* The policy with the lowest mean of a metric. */
-static const cJSON *best_of(const cJSON *policies, const char *metric)
-{
-    const cJSON *best = NULL;
-    const cJSON *p;
-    cJSON_ArrayForEach(p, policies)
-    {
-        double v = json_number(report_member(p, metric), "mean");
-        if (!isnan(v) && (best == NULL || v < json_number(report_member(best, metric), "mean"))) {
-            best = p;
-        }
-    }
-    return best;
-}
-
-/* Those whose interval meets that of the best: the comparison does not tell them apart by itself.
- */
-static void write_close_ones(const cJSON *policies, const cJSON *best, const char *metric,
-                             FILE *out)
-{
-    const cJSON *b = report_member(best, metric);
-    const cJSON *p;
-    bool any = false;
-    cJSON_ArrayForEach(p, policies)
-    {
-        const cJSON *m = report_member(p, metric);
-        if (p != best && json_number(m, "low") <= json_number(b, "high")) {
-            (void)fputs(any ? ", " : " Intervals that meet its own: ", out);
-            markup_format(out, "%s (", p->string);
-            report_put_mean(out, m);
-            (void)fputs(" s)", out);
-            any = true;
-        }
-    }
-    (void)fputs(any ? "." : "", out);
-}
-
-/* A mean over an overloaded run measures how long the run was. */
-static void write_overload(const cJSON *tree, FILE *out)
-{
-    const cJSON *p;
-    bool any = false;
-    cJSON_ArrayForEach(p, report_member(tree, "policies"))
-    {
-        unsigned runs;
-        unsigned overloaded = report_overloaded(tree, p->string, &runs);
-        if (overloaded == 0) {
-            continue;
-        }
-        (void)fputs(any ? ", " : "<p class=overloaded>OVERLOADED: ", out);
-        markup_format(out, "%s in %u of %u replications", p->string, overloaded, runs);
-        any = true;
-    }
-    (void)fputs(any ? ". Its queue grew to the end of those runs, so a mean over them grows with "
-                      "their length and is no property of the policy.</p>\n"
-                    : "",
-                out);
-}
-
-static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
-{
-    const cJSON *base =
-        report_member(report_member(tree, "policies"), json_string(tree, "baseline"));
-    double relevance = json_number(tree, "relevance_frac");
-    const cJSON *m = report_member(best, METRIC_PRIMARY);
-    const cJSON *energy = report_member(best, "energy_j_per_token");
-    markup_format(out, "<b>%s", best->string);
-    if (best == base) {
-        (void)fputs("</b>, the baseline, answers reactive requests soonest: ", out);
-        report_put_mean(out, m);
-        (void)fputs(" s.", out);
-        return;
-    }
-    (void)fputs("</b> answers reactive requests soonest: ", out);
-    report_put_mean(out, m);
-    (void)fputs(" s to the last token, against ", out);
-    report_put_mean(out, report_member(base, METRIC_PRIMARY));
-    markup_format(out, " s of <b>%s</b> (", base->string);
-    report_put_change(out, m, report_member(base, METRIC_PRIMARY), relevance);
-    (void)fputs("). Energy per token, idle power included: ", out);
-    report_put_change(out, energy, report_member(base, "energy_j_per_token"), relevance);
-    (void)fputs(".", out);
-}
-
-static void write_headline(const cJSON *tree, FILE *out)
-{
-    const cJSON *policies = report_member(tree, "policies");
-    const cJSON *best = best_of(policies, METRIC_PRIMARY);
-    (void)fputs("<p class=headline>", out);
-    if (best == NULL) {
-        (void)fputs("No reactive request finished under any policy.", out);
-    } else {
-        write_winner(tree, best, out);
-        write_close_ones(policies, best, METRIC_PRIMARY, out);
-    }
-    (void)fputs("</p>\n", out);
-    write_overload(tree, out);
-    double failed = json_number(tree, "failed_runs");
-    if (failed > 0) {
-        (void)fprintf(out,
-                      "<p class=overloaded>%.0f runs failed and are missing from every mean.</p>\n",
-                      failed);
-    }
-}
 
 /* ---- figures ---- */
 
@@ -207,7 +101,7 @@ static void put_name(const struct report_input *in, FILE *out)
 static void write_comparison(const struct whole *w, const struct report_input *in, FILE *out)
 {
     const cJSON *tree = in->tree;
-    write_headline(tree, out);
+    report_write_headline(tree, out);
     const cJSON *settings = report_member(tree, "settings");
     if (settings != NULL && settings->child != NULL) { /* of an experiment in a store */
         char *text = json_text(settings, false);
@@ -345,7 +239,7 @@ static void write_contents(const struct whole *w, FILE *out)
     for (size_t i = 0; i < w->figures->n; i++) {
         others = others || !in_a_section(w, w->figures->v[i].input);
     }
-    (void)fputs("<ul>\n", out);
+    (void)fputs(w->live ? "<ul>\n<li><a href=\"#live\">Look, click, compare</a>\n" : "<ul>\n", out);
     for (size_t i = 0; i < w->n; i++) {
         (void)fprintf(out, "<li><a href=\"#c%zu\">", i);
         put_name(&w->in[i], out);
@@ -365,10 +259,20 @@ static void write_contents(const struct whole *w, FILE *out)
 /* What is compared, on what: browsers show it as the name of the page. */
 static void write_title(const struct whole *w, FILE *out)
 {
+    if (w->n == 0 && report_put_runs(w->all, out)) {
+        return;
+    }
     (void)fputs(w->n > 0 ? "Scheduling policies compared: " : "Figures of xpusim", out);
     for (size_t i = 0; i < w->n; i++) {
         (void)fputs(i > 0 ? ", " : "", out);
         put_name(&w->in[i], out);
+    }
+}
+
+static void write_live(const struct whole *w, FILE *out)
+{
+    if (w->live) {
+        report_write_live(w->all, out);
     }
 }
 
@@ -378,7 +282,10 @@ static void put(void *ctx, const char *what, FILE *out)
     static const struct {
         const char *what;
         void (*write)(const struct whole *w, FILE *out);
-    } places[] = {{"title", write_title}, {"contents", write_contents}, {"body", write_body}};
+    } places[] = {{"title", write_title},
+                  {"contents", write_contents},
+                  {"live", write_live},
+                  {"body", write_body}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (strcmp(places[i].what, what) == 0) {
             places[i].write(w, out);
@@ -389,8 +296,23 @@ static void put(void *ctx, const char *what, FILE *out)
 void report_write(const struct report_page *page, const struct report_input *in, size_t n,
                   const struct figure_request *all, const struct report_figures *figures, FILE *out)
 {
-    struct whole w = {in, n, all, figures};
+    struct whole w = {in, n, all, figures, page->live};
     report_page_put(page, put, &w, out);
+}
+
+void report_take(const struct figure_input *file, size_t index, struct report_input *in, size_t *n,
+                 bool live, struct err *e)
+{
+    if (about_is(file->about, "sweep table")) {
+        (void)err_add(e, "%s: a table; name its columns to `xpusim plot`", file->path);
+    } else if (about_is(file->about, "view") && !live) {
+        (void)err_add(e, "%s: runs to look at; add --live", file->path);
+    } else if (about_is(file->about, "view") && !cJSON_IsArray(report_member(file->tree, "runs"))) {
+        (void)err_add(e, "%s: runs: missing: not a result of `xpusim view --json`", file->path);
+    } else if (about_is(file->about, "compare drive json")) {
+        in[*n] = (struct report_input){file->path, file->tree, index};
+        (void)report_check(&in[(*n)++], e);
+    }
 }
 
 int report_check(const struct report_input *in, struct err *e)

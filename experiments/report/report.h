@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "experiments/report/report_figures.h"
@@ -18,16 +19,25 @@ struct report_input {
 /* Is this what one of them writes? Errors name file and key. */
 int report_check(const struct report_input *in, struct err *e);
 
-/* Skeleton, style and script of the page: plots/page.* of the data folder. 0 or -EINVAL with
- * errors; report_page_fini in both cases. */
+/* Adds a file of a comparison to the sections in[0 .. *n); a figure's file needs none. Errors name
+ * a file that the page cannot show: of the kind "view" where the page is not alive. */
+void report_take(const struct figure_input *file, size_t index, struct report_input *in, size_t *n,
+                 bool live, struct err *e);
+
+/* Skeleton, style and script of the page: plots/page.* of the data folder, and plots/live* of a
+ * page that is alive. 0 or -EINVAL with errors; report_page_fini in both cases. */
+#define REPORT_PAGE_PARTS 4
 struct report_page {
-    char *html, *css, *js; /* owned */
+    char *html;
+    char *css[REPORT_PAGE_PARTS], *js[REPORT_PAGE_PARTS]; /* owned; NULL: no further one */
+    bool live;
 };
-int report_page_load(struct report_page *p, struct err *e);
+int report_page_load(struct report_page *p, bool live, struct err *e);
 void report_page_fini(struct report_page *p);
 
 /* Writes the page. `all` has every file of the page, in whose order figures name their inputs. A
- * comparison's figures are in its section, others come after. Precondition: every comparison passed
+ * comparison's figures are in its section, others come after. A page that is alive begins with the
+ * runs, comparisons and loads among the files (live.h). Precondition: every comparison passed
  * report_check. */
 void report_write(const struct report_page *page, const struct report_input *in, size_t n,
                   const struct figure_request *all, const struct report_figures *figures,

@@ -45,3 +45,16 @@ void report_write_again(const struct report_input *in, FILE *out);
 /* Is this what `drive --compare` writes? */
 bool report_is_drive(const cJSON *tree);
 void report_write_drive(const cJSON *tree, FILE *out);
+
+/* ---- report_headline.c ---- */
+
+/* The policy that is best by the primary metric, against the baseline; who is overloaded. */
+void report_write_headline(const cJSON *tree, FILE *out);
+
+/* ---- report_live.c ---- */
+
+/* The runs and comparisons among the files as data of the live page, with what a reader without
+ * JavaScript sees of the runs. */
+void report_write_live(const struct figure_request *all, FILE *out);
+/* "openvino-cb, agent-xpu-v2 on MODEL on SOC" of the first file of runs; false: there is none. */
+bool report_put_runs(const struct figure_request *all, FILE *out);

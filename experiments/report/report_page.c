@@ -16,20 +16,29 @@ static char *read_data(const char *name, struct err *e)
     return input_text(datadir_path(name), MAX_BYTES, e);
 }
 
-int report_page_load(struct report_page *p, struct err *e)
+int report_page_load(struct report_page *p, bool live, struct err *e)
 {
-    p->html = read_data("plots/page.html", e);
-    p->css = read_data("plots/page.css", e);
-    p->js = read_data("plots/page.js", e);
+    static const char *const css[] = {"plots/page.css", "plots/live.css"};
+    static const char *const js[] = {"plots/page.js", "plots/live.js", "plots/live_schedule.js",
+                                     "plots/live_parts.js"};
+    *p = (struct report_page){.html = read_data("plots/page.html", e), .live = live};
+    for (size_t i = 0; i < (live ? sizeof css / sizeof css[0] : 1); i++) {
+        p->css[i] = read_data(css[i], e);
+    }
+    for (size_t i = 0; i < (live ? sizeof js / sizeof js[0] : 1); i++) {
+        p->js[i] = read_data(js[i], e);
+    }
     return e->n > 0 ? -EINVAL : 0;
 }
 
 void report_page_fini(struct report_page *p)
 {
     free(p->html);
-    free(p->css);
-    free(p->js);
-    *p = (struct report_page){NULL, NULL, NULL};
+    for (size_t i = 0; i < REPORT_PAGE_PARTS; i++) {
+        free(p->css[i]);
+        free(p->js[i]);
+    }
+    *p = (struct report_page){.html = NULL};
 }
 
 void report_page_put(const struct report_page *p,
@@ -46,7 +55,10 @@ void report_page_put(const struct report_page *p,
         char what[16] = "";
         (void)snprintf(what, sizeof what, "%.*s", (int)(end - at - 1), at + 1);
         if (strcmp(what, "css") == 0 || strcmp(what, "js") == 0) {
-            (void)fputs(what[0] == 'c' ? p->css : p->js, out);
+            char *const *parts = what[0] == 'c' ? p->css : p->js;
+            for (size_t i = 0; i < REPORT_PAGE_PARTS && parts[i] != NULL; i++) {
+                (void)fputs(parts[i], out);
+            }
         } else {
             put(ctx, what, out);
         }

@@ -1,0 +1,156 @@
+#include "experiments/commands/view_runs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/diff/diverge.h"
+#include "experiments/report/schedule.h"
+#include "experiments/run/about.h"
+#include "experiments/run/runner.h"
+#include "experiments/run/sandbox.h"
+#include "experiments/shell/cli.h"
+#include "experiments/shell/document.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+#include "sim/base/units.h"
+
+#define VIEW_VERSION 1
+
+/* One run, and where its part of the document and its decisions go. */
+struct one {
+    const struct view_runs *v;
+    const struct config *config;
+    const struct config_policy *policy;
+    const struct trace *trace;
+    FILE *text, *log; /* owned, temporary */
+};
+
+static void write_run(const struct one *x, const struct runner_result *r, struct schedule *s)
+{
+    uint64_t seed = x->v->config->seed;
+    struct document *d = document_new();
+    DOCUMENT_VALUES(d, "policy", x->policy->label);
+    about_document(&(struct about){"run", x->config, x->policy, x->trace, seed, false}, d);
+    runner_document(x->config, x->policy, x->trace, seed, r, document_within(d, "result"));
+    cJSON *tree = document_json(d);
+    char *text = json_text(tree, false);
+    (void)fprintf(x->text, "%.*s,\"schedule\":", (int)strlen(text) - 1, text);
+    schedule_write(s, x->text);
+    (void)fputc('}', x->text);
+    (void)fflush(x->text);
+    cJSON_free(text);
+    cJSON_Delete(tree);
+    document_free(d);
+}
+
+static int simulate(void *ctx, FILE *out, struct err *e)
+{
+    const struct one *x = ctx;
+    struct schedule_options o = {units_ns_from_s(x->v->from_s), units_ns_from_s(x->v->to_s)};
+    struct schedule *s =
+        schedule_new(&x->config->soc.machine, x->trace, &x->config->truth.model, &o);
+    struct runner_options opt = {
+        .decision_log = x->log, .observer = schedule_observer(s), .series = schedule_explainer(s)};
+    struct runner_result r;
+    (void)out;
+    int status = EXIT_CHECK_FAILED;
+    if (runner_run(x->config, x->policy, x->trace, x->v->config->seed, &opt, &r, e) == 0) {
+        write_run(x, &r, s);
+        status = EXIT_OK;
+    } else if (e->n == 0) {
+        (void)fprintf(stderr, "xpusim: error: %s: %s\n", x->policy->label, r.sim.message);
+    }
+    (void)fflush(x->log);
+    runner_tell_printed(x->policy, r.printed_bytes);
+    runner_result_fini(&r);
+    schedule_free(s);
+    return status;
+}
+
+static void copy(FILE *from, FILE *to)
+{
+    char block[65536];
+    rewind(from);
+    for (size_t n; (n = fread(block, 1, sizeof block, from)) > 0;) {
+        (void)fwrite(block, 1, n, to);
+    }
+}
+
+/* The first decision in which two of the runs differ, as `xpusim diff` finds it. */
+static void write_difference(struct one *x, uint32_t a, uint32_t b, FILE *out)
+{
+    struct divergence v;
+    diverge_find(x[a].log, x[b].log, &v);
+    struct document *d = document_new();
+    DOCUMENT_VALUES(d, "run_a", a, "run_b", b, "differs", v.differs, "decision", v.line, "a", v.a,
+                    "b", v.b);
+    struct document *context = document_array(d, "context");
+    for (uint32_t i = 0; i < v.n_context; i++) {
+        DOCUMENT_VALUES(context, NULL, v.context[i]);
+    }
+    cJSON *tree = document_json(d);
+    char *text = json_text(tree, false);
+    (void)fputs(text, out);
+    cJSON_free(text);
+    cJSON_Delete(tree);
+    document_free(d);
+}
+
+static void write_all(struct one *x, uint32_t n, FILE *out)
+{
+    struct about about = {"view", x[0].config, NULL, x[0].trace, x[0].v->config->seed, false};
+    char *text = about_text(&about);
+    (void)fprintf(out, "{\"about\":%s,\"version\":%d,\"runs\":[", text, VIEW_VERSION);
+    free(text);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)fputs(i > 0 ? "," : "", out);
+        copy(x[i].text, out);
+    }
+    (void)fputs("],\"differences\":[", out);
+    for (uint32_t b = 1; b < n; b++) {
+        for (uint32_t a = 0; a < b; a++) {
+            (void)fputs(a + b > 1 ? "," : "", out);
+            write_difference(x, a, b, out);
+        }
+    }
+    (void)fputs("]}\n", out);
+}
+
+int view_runs_write(const struct view_runs *v, FILE *out, struct err *e)
+{
+    struct config c;
+    struct config_policy *p = xcalloc(v->policies->n, sizeof *p);
+    struct one *x = xcalloc(v->policies->n, sizeof *x);
+    struct trace t = {0};
+    uint32_t n = v->policies->n;
+    int status = EXIT_OK;
+    (void)config_load(&c, v->config, e);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)config_policy_parse(&p[i], v->policies->v[i], e);
+    }
+    (void)config_trace(v->config, v->config->seed, CONFIG_AS_WRITTEN, &t, e);
+    for (uint32_t i = 0; i < n && e->n == 0 && status == EXIT_OK; i++) {
+        x[i] = (struct one){v, &c, &p[i], &t, tmpfile(), tmpfile()};
+        SIM_REQUIRE(x[i].text != NULL && x[i].log != NULL, "temporary files");
+        struct sandbox box = {.policy = v->policies->v[i],
+                              .time_limit_s = v->time_limit_s,
+                              .ctx = &x[i],
+                              .work = simulate};
+        status = sandbox_run(&box, NULL, e);
+    }
+    if (e->n == 0 && status == EXIT_OK) {
+        write_all(x, n, out);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (x[i].text != NULL) {
+            (void)fclose(x[i].text);
+            (void)fclose(x[i].log);
+        }
+    }
+    trace_fini(&t);
+    config_fini(&c);
+    free(x);
+    free(p);
+    return e->n > 0 ? EXIT_BAD_INPUT : status;
+}

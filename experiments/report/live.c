@@ -1,0 +1,79 @@
+#include "experiments/report/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "experiments/shell/markup.h"
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+#include "sim/base/json.h"
+
+static bool one_of(const char *name, const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        if (name != NULL && strcmp(name, *names) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A copy without members of these names, at any depth. */
+static cJSON *copy_without(const cJSON *from, const char *const *names)
+{
+    cJSON *to = cJSON_Duplicate(from, false);
+    SIM_REQUIRE(to != NULL, "memory");
+    for (const cJSON *c = from->child; c != NULL; c = c->next) {
+        bool truncated = c->string != NULL && strncmp(c->string, "truncated.", 10) == 0;
+        if (!truncated && !one_of(c->string, names)) {
+            cJSON *copy = copy_without(c, names);
+            if (c->string != NULL) {
+                cJSON_AddItemToObject(to, c->string, copy);
+            } else {
+                cJSON_AddItemToArray(to, copy);
+            }
+        }
+    }
+    return to;
+}
+
+static void put_base64(FILE *out, const unsigned char *v, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        size_t k = n - i < 3 ? n - i : 3;
+        unsigned long bits = (unsigned long)v[i] << 16 |
+                             (k > 1 ? (unsigned long)v[i + 1] << 8 : 0) | (k > 2 ? v[i + 2] : 0);
+        for (size_t d = 0; d < 4; d++) {
+            (void)fputc(d <= k ? digits[bits >> (18 - 6 * d) & 63] : '=', out);
+        }
+    }
+}
+
+void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree)
+{
+    static const char *const unseen[] = {"config",     "seeds",  "bootstrap_low", "bootstrap_high",
+                                         "p",          "p_holm", "ratio",         "ratio_low",
+                                         "ratio_high", "n",      "counters",      NULL};
+    static const char *const unseen_of_loads[] = {
+        "config",     "seeds",     "bootstrap_low", "bootstrap_high",
+        "p",          "p_holm",    "ratio",         "ratio_low",
+        "ratio_high", "n",         "counters",      "diff",
+        "diff_low",   "diff_high", "verdict",       NULL};
+    cJSON *copy = copy_without(tree, strcmp(kind, "load") == 0 ? unseen_of_loads : unseen);
+    char *text = json_text(copy, false);
+    uLong bytes = (uLong)strlen(text);
+    uLongf packed = compressBound(bytes);
+    unsigned char *v = xmalloc(packed);
+    int rc = compress2(v, &packed, (const Bytef *)text, bytes, 9);
+    SIM_REQUIRE(rc == Z_OK, "zlib");
+    markup_format(
+        out, "<script type=\"text/plain\" class=xpusim-data data-kind=\"%s\" data-name=\"%s\">",
+        kind, name);
+    put_base64(out, v, packed);
+    (void)fputs("</script>\n", out);
+    free(v);
+    cJSON_free(text);
+    cJSON_Delete(copy);
+}

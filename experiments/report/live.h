@@ -1,0 +1,14 @@
+/* The data of the live page: documents of commands, packed into the page as they are but for what
+ * the page never shows. Its script unpacks them in the browser. */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+/* Words of the kinds of files that the page shows alive (plots/about.h). */
+#define LIVE_KINDS "view compare load"
+
+/* Writes one document as an element of the page: deflated, in base64, with its kind and the name
+ * of its file. Configurations, seeds and statistics that the page never shows are left out.
+ * Memory: the text of the document. */
+void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree);

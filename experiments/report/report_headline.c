@@ -1,0 +1,110 @@
+/* What a comparison's section says first. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "experiments/report/report_impl.h"
+
+/* The policy with the lowest mean of a metric. */
+static const cJSON *best_of(const cJSON *policies, const char *metric)
+{
+    const cJSON *best = NULL;
+    const cJSON *p;
+    cJSON_ArrayForEach(p, policies)
+    {
+        double v = json_number(report_member(p, metric), "mean");
+        if (!isnan(v) && (best == NULL || v < json_number(report_member(best, metric), "mean"))) {
+            best = p;
+        }
+    }
+    return best;
+}
+
+/* Those whose interval meets that of the best: the comparison does not tell them apart by itself.
+ */
+static void write_close_ones(const cJSON *policies, const cJSON *best, const char *metric,
+                             FILE *out)
+{
+    const cJSON *b = report_member(best, metric);
+    const cJSON *p;
+    bool any = false;
+    cJSON_ArrayForEach(p, policies)
+    {
+        const cJSON *m = report_member(p, metric);
+        if (p != best && json_number(m, "low") <= json_number(b, "high")) {
+            (void)fputs(any ? ", " : " Intervals that meet its own: ", out);
+            markup_format(out, "%s (", p->string);
+            report_put_mean(out, m);
+            (void)fputs(" s)", out);
+            any = true;
+        }
+    }
+    (void)fputs(any ? "." : "", out);
+}
+
+/* A mean over an overloaded run measures how long the run was. */
+static void write_overload(const cJSON *tree, FILE *out)
+{
+    const cJSON *p;
+    bool any = false;
+    cJSON_ArrayForEach(p, report_member(tree, "policies"))
+    {
+        unsigned runs;
+        unsigned overloaded = report_overloaded(tree, p->string, &runs);
+        if (overloaded == 0) {
+            continue;
+        }
+        (void)fputs(any ? ", " : "<p class=overloaded>OVERLOADED: ", out);
+        markup_format(out, "%s in %u of %u replications", p->string, overloaded, runs);
+        any = true;
+    }
+    (void)fputs(any ? ". Its queue grew to the end of those runs, so a mean over them grows with "
+                      "their length and is no property of the policy.</p>\n"
+                    : "",
+                out);
+}
+
+static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
+{
+    const cJSON *base =
+        report_member(report_member(tree, "policies"), json_string(tree, "baseline"));
+    double relevance = json_number(tree, "relevance_frac");
+    const cJSON *m = report_member(best, METRIC_PRIMARY);
+    const cJSON *energy = report_member(best, "energy_j_per_token");
+    markup_format(out, "<b>%s", best->string);
+    if (best == base) {
+        (void)fputs("</b>, the baseline, answers reactive requests soonest: ", out);
+        report_put_mean(out, m);
+        (void)fputs(" s.", out);
+        return;
+    }
+    (void)fputs("</b> answers reactive requests soonest: ", out);
+    report_put_mean(out, m);
+    (void)fputs(" s to the last token, against ", out);
+    report_put_mean(out, report_member(base, METRIC_PRIMARY));
+    markup_format(out, " s of <b>%s</b> (", base->string);
+    report_put_change(out, m, report_member(base, METRIC_PRIMARY), relevance);
+    (void)fputs("). Energy per token, idle power included: ", out);
+    report_put_change(out, energy, report_member(base, "energy_j_per_token"), relevance);
+    (void)fputs(".", out);
+}
+
+void report_write_headline(const cJSON *tree, FILE *out)
+{
+    const cJSON *policies = report_member(tree, "policies");
+    const cJSON *best = best_of(policies, METRIC_PRIMARY);
+    (void)fputs("<p class=headline>", out);
+    if (best == NULL) {
+        (void)fputs("No reactive request finished under any policy.", out);
+    } else {
+        write_winner(tree, best, out);
+        write_close_ones(policies, best, METRIC_PRIMARY, out);
+    }
+    (void)fputs("</p>\n", out);
+    write_overload(tree, out);
+    double failed = json_number(tree, "failed_runs");
+    if (failed > 0) {
+        (void)fprintf(out,
+                      "<p class=overloaded>%.0f runs failed and are missing from every mean.</p>\n",
+                      failed);
+    }
+}

@@ -1,0 +1,261 @@
+#include "experiments/report/schedule.h"
+
+#include <stdlib.h>
+
+#include "experiments/report/schedule_impl.h"
+#include "sim/base/arena.h"
+
+/* ---- launches ---- */
+
+static void put_lane(struct spool *to, uint32_t device, uint32_t i, const struct lane *l)
+{
+    int64_t idle_ns = l->end_ns - l->start_ns - l->busy_ns;
+    spool_row(to, (const int64_t[]){device, i, l->start_ns, l->start_ns - l->submit_ns, l->busy_ns,
+                                    idle_ns, l->n, l->kind, l->outcome, l->rows, l->set});
+}
+
+static void close_joined(struct schedule *s, uint32_t device, uint32_t i)
+{
+    if (s->open[device][i].n > 0) {
+        put_lane(&s->joined, device, i, &s->open[device][i]);
+    }
+    s->open[device][i].n = 0;
+}
+
+static void join(struct schedule *s, uint32_t device, uint32_t i, const struct lane *l)
+{
+    struct lane *o = &s->open[device][i];
+    if (o->n > 0 && o->set == l->set && o->kind == l->kind &&
+        l->start_ns - o->end_ns <= SCHEDULE_JOIN_NS) {
+        o->n++;
+        o->end_ns = l->end_ns;
+        o->busy_ns += l->busy_ns;
+        o->outcome = l->outcome;
+        return;
+    }
+    close_joined(s, device, i);
+    *o = *l;
+}
+
+static uint32_t set_of(struct schedule *s, const struct pass *p)
+{
+    s->ids = xroom(s->ids, (size_t)p->n_segments + 1, &s->cap_ids, sizeof *s->ids);
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        s->ids[i] = p->segments[i].request->id;
+    }
+    return sets_number(&s->sets, s->ids, p->n_segments);
+}
+
+static void on_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+{
+    struct schedule *s = self;
+    const struct work_shape *w = &l->pass->shape;
+    uint32_t i = 0;
+    (void)lead_ns;
+    while (i + 1 < MACHINE_MAX_SHARED && s->lanes[l->device][i].running) {
+        i++;
+    }
+    s->lanes[l->device][i] = (struct lane){
+        .running = true,
+        .launch_id = l->id,
+        .set = set_of(s, l->pass),
+        .kind = w->prefill_rows == 0        ? KIND_DECODE
+                : w->prefill_rows < w->rows ? KIND_MIXED
+                                            : KIND_PREFILL,
+        .rows = l->rows,
+        .n = 1,
+        .submit_ns = l->submit_ns,
+        .start_ns = now_ns,
+    };
+}
+
+static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                            int64_t lost_ns)
+{
+    struct schedule *s = self;
+    (void)solo_ns;
+    (void)lost_ns;
+    for (uint32_t i = 0; i < MACHINE_MAX_SHARED; i++) {
+        struct lane *x = &s->lanes[l->device][i];
+        if (!x->running || x->launch_id != l->id) {
+            continue;
+        }
+        x->running = false;
+        x->end_ns = now_ns;
+        x->busy_ns = now_ns - x->start_ns;
+        x->outcome = (int64_t)l->outcome;
+        if (s->launches.n <= SCHEDULE_MAX_LAUNCHES) { /* one more says that they are too many */
+            put_lane(&s->launches, l->device, i, x);
+        }
+        join(s, l->device, i, x);
+    }
+}
+
+static void on_kernel(void *self, const struct kernel_record *k)
+{
+    struct schedule *s = self;
+    if (k->begin_ns >= s->o.from_ns && k->begin_ns < s->o.to_ns) {
+        spool_row(&s->kernels, (const int64_t[]){k->launch->device, k->op, k->layer, k->begin_ns,
+                                                 k->end_ns, k->solo_ns});
+    }
+}
+
+/* ---- requests ---- */
+
+/* The KV of a request is n tokens now. */
+static void kv_is(struct schedule *s, int64_t now_ns, uint32_t id, uint32_t n)
+{
+    uint32_t *was = idmap_add(&s->kv, id);
+    s->kv_tokens += n;
+    s->kv_tokens -= *was;
+    *was = n;
+    cells_set(&s->cells, KV_TOKENS, now_ns, (double)s->kv_tokens);
+}
+
+static void live_changes(struct schedule *s, int64_t now_ns, enum request_class cls, bool more)
+{
+    s->live[cls] = more ? s->live[cls] + 1 : s->live[cls] - 1;
+    cells_set(&s->cells, LIVE_REACTIVE + (uint32_t)cls, now_ns, s->live[cls]);
+}
+
+static void on_arrived(void *self, int64_t now_ns, const struct request *r)
+{
+    struct schedule *s = self;
+    kv_is(s, now_ns, r->id, r->kv_tokens);
+    live_changes(s, now_ns, r->cls, true);
+}
+
+static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
+{
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        kv_is(self, now_ns, p->segments[i].request->id, p->segments[i].request->kv_tokens);
+    }
+}
+
+static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
+{
+    (void)tokens;
+    kv_is(self, now_ns, r->id, r->kv_tokens);
+}
+
+static void leaves(struct schedule *s, int64_t now_ns, const struct request *r, bool finished)
+{
+    kv_is(s, now_ns, r->id, 0);
+    idmap_remove(&s->kv, r->id);
+    live_changes(s, now_ns, r->cls, false);
+    *(struct left *)idmap_add(&s->left, r->id) = (struct left){*r, finished, now_ns};
+}
+
+static void on_finished(void *self, int64_t now_ns, const struct request *r)
+{
+    leaves(self, now_ns, r, true);
+}
+
+static void on_shed(void *self, int64_t now_ns, const struct request *r)
+{
+    leaves(self, now_ns, r, false);
+}
+
+/* ---- the machine ---- */
+
+static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns, double demand,
+                   double share)
+{
+    struct schedule *s = self;
+    int64_t begin = now_ns - duration_ns;
+    (void)count; /* 1 */
+    begin = begin > s->ddr_end_ns ? begin : s->ddr_end_ns;
+    cells_add(&s->cells, DDR_DEMAND, begin, now_ns, demand);
+    cells_add(&s->cells, DDR_CARRIED, begin, now_ns, share);
+    s->ddr_end_ns = now_ns;
+}
+
+static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase,
+                     double watts)
+{
+    struct schedule *s = self;
+    (void)phase;
+    cells_set(&s->cells, WATTS + (uint32_t)domain, now_ns, watts);
+}
+
+static void on_ended(void *self, int64_t now_ns)
+{
+    struct schedule *s = self;
+    for (uint32_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
+        for (uint32_t i = 0; i < MACHINE_MAX_SHARED; i++) {
+            close_joined(s, d, i);
+        }
+    }
+    cells_end(&s->cells, now_ns);
+    s->end_ns = now_ns;
+}
+
+/* ---- life ---- */
+
+struct schedule *schedule_new(const struct machine *machine, const struct trace *trace,
+                              const struct hwmodel *price, const struct schedule_options *o)
+{
+    static const char launches[] =
+        "device lane start_ns wait_ns busy_ns idle_ns launches kind outcome rows set";
+    struct schedule *s = xcalloc(1, sizeof *s);
+    s->machine = machine;
+    s->trace = trace;
+    s->o = *o;
+    s->explain = explain_new(machine, EXPLAIN_ALL);
+    if (price != NULL) {
+        explain_price(s->explain, price);
+    }
+    spool_init(&s->launches, launches);
+    spool_init(&s->joined, launches);
+    spool_init(&s->kernels, "device op layer begin_ns end_ns solo_ns");
+    sets_init(&s->sets);
+    idmap_init(&s->kv, sizeof(uint32_t));
+    idmap_init(&s->left, sizeof(struct left));
+    cells_init(&s->cells, N_SIGNALS);
+    for (uint32_t d = 0; d < machine->n_devices; d++) {
+        s->cells.value[WATTS + d] = machine->devices[d].idle_watts;
+    }
+    s->observer = (struct observer){
+        .self = s,
+        .wants_kernels = true,
+        .request_arrived = on_arrived,
+        .tokens = on_tokens,
+        .request_finished = on_finished,
+        .request_shed = on_shed,
+        .launch_started = on_launch_started,
+        .launch_ended = on_launch_ended,
+        .kernel = on_kernel,
+        .kv_lost = on_kv_lost,
+        .ddr = on_ddr,
+        .power = on_power,
+        .run_ended = on_ended,
+    };
+    return s;
+}
+
+void schedule_free(struct schedule *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    explain_free(s->explain);
+    spool_fini(&s->launches);
+    spool_fini(&s->joined);
+    spool_fini(&s->kernels);
+    sets_fini(&s->sets);
+    idmap_fini(&s->kv);
+    idmap_fini(&s->left);
+    cells_fini(&s->cells);
+    free(s->ids);
+    free(s);
+}
+
+struct observer *schedule_observer(struct schedule *s)
+{
+    return &s->observer;
+}
+
+struct observer *schedule_explainer(struct schedule *s)
+{
+    return explain_observer(s->explain);
+}

@@ -1,0 +1,37 @@
+/* The schedule of a run as data for the live page: an observer. It records launches with their
+ * requests, every request with the causes of its latency (sim/metrics/explain.h), and DDR, power
+ * and memory over time.
+ *
+ * Up to SCHEDULE_MAX_LAUNCHES launches are recorded one by one. A longer run has, instead, *runs of
+ * launches*: launches of the same requests that follow each other on a device within
+ * SCHEDULE_JOIN_NS. Results of the run stay the same; it only runs kernel by kernel. Memory:
+ * O(requests); launches are on disk until the end. */
+#pragma once
+
+#include <stdio.h>
+
+#include "sim/api/hwmodel.h"
+#include "sim/api/observer.h"
+#include "sim/api/trace.h"
+
+#define SCHEDULE_MAX_LAUNCHES 60000
+#define SCHEDULE_JOIN_NS 20000000
+
+struct schedule; /* opaque */
+
+/* Kernels that begin in the window are recorded one by one, too. */
+struct schedule_options {
+    int64_t from_ns, to_ns; /* to_ns 0: no kernels */
+};
+
+/* Everything is borrowed until schedule_free; `price` may be NULL (explain_price). One object
+ * observes one run. */
+struct schedule *schedule_new(const struct machine *machine, const struct trace *trace,
+                              const struct hwmodel *price, const struct schedule_options *o);
+void schedule_free(struct schedule *s);
+/* The run has both. */
+struct observer *schedule_observer(struct schedule *s);
+struct observer *schedule_explainer(struct schedule *s);
+/* After the run, once: the object {devices, requests, blockers, members, launches, kernels, cells}
+ * of docs/schemas/view.json. Cost: what was recorded, and O(requests^2) look-ups. */
+void schedule_write(struct schedule *s, FILE *out);

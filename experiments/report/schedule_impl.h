@@ -1,0 +1,59 @@
+/* Inside the schedule: its state. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "experiments/report/cells.h"
+#include "experiments/report/schedule.h"
+#include "experiments/report/sets.h"
+#include "experiments/report/spool.h"
+#include "sim/metrics/explain.h"
+#include "sim/metrics/idmap.h"
+
+/* A launch that runs, or one and those that followed it. */
+struct lane {
+    bool running;
+    uint32_t launch_id;
+    uint32_t set, kind, rows, n;
+    int64_t submit_ns, start_ns, end_ns, busy_ns;
+    int64_t outcome;
+};
+enum { KIND_PREFILL, KIND_DECODE, KIND_MIXED };
+
+/* A request that has left. */
+struct left {
+    struct request r;
+    bool finished;
+    int64_t end_ns;
+};
+
+struct schedule {
+    struct observer observer;
+    const struct machine *machine;
+    const struct trace *trace;
+    struct schedule_options o;
+    struct explain *explain;
+    struct spool launches, joined, kernels;
+    struct sets sets;
+    struct lane lanes[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED]; /* running */
+    struct lane open[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];  /* not yet in `joined` */
+    uint32_t *ids;                                              /* owned: of a pass */
+    size_t cap_ids;
+    struct idmap kv;   /* uint32_t tokens by request */
+    struct idmap left; /* struct left by request */
+    uint64_t kv_tokens;
+    uint32_t live[REQUEST_CLASS_COUNT];
+    struct cells cells;
+    int64_t ddr_end_ns, end_ns;
+};
+
+/* Signals of the cells; power of the domains follows. */
+enum {
+    DDR_DEMAND,
+    DDR_CARRIED,
+    KV_TOKENS,
+    LIVE_REACTIVE,
+    LIVE_PROACTIVE,
+    WATTS,
+    N_SIGNALS = WATTS + OBSERVER_DOMAINS
+};

@@ -1,0 +1,60 @@
+#!/bin/sh
+# The page that is alive: written by view and report --live, self-contained, the same bytes again, refused with a reason; used
+# in Chromium as a person does, every number compared with the commands' own (tests/helpers/live_check.py).
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=$(cd "${BUILD:-build}" && pwd)/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+refuse() { # text, arguments...
+    want=$1
+    shift
+    "$x" "$@" >"$dir/out" 2>&1
+    got=$?
+    if [ $got -ne 2 ] || ! grep -qF -- "$want" "$dir/out"; then
+        fail "(exit $got, wanted 2 and \"$want\"): $*: $(head -c 300 "$dir/out")"
+    fi
+}
+echo "--workload mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900" >"$dir/work"
+work=$(cat "$dir/work")
+three="--policy openvino-cb --policy fcfs --policy agent-xpu-v2"
+# shellcheck disable=SC2086
+{
+    "$x" view $three $work --json >"$dir/view.json" || fail "view --json"
+    "$x" view $three $work -o "$dir/v.html" || fail "view"
+    "$x" compare $three --baseline openvino-cb $work --replications 3 --json --quiet >"$dir/c.json" || fail compare
+    "$x" compare $three --baseline openvino-cb $work --replications 3 --load 0.5,1.1 --json --quiet >"$dir/load.json" || fail "compare --load"
+}
+for page in live again; do
+    "$x" report --live --no-figures "$dir/view.json" "$dir/c.json" "$dir/load.json" -o "$dir/$page.html" || fail "report --live"
+done
+cmp -s "$dir/live.html" "$dir/again.html" || fail "the same files give another page"
+for page in v live; do
+    [ "$(wc -c <"$dir/$page.html")" -le 1000000 ] || fail "$page.html has $(wc -c <"$dir/$page.html") bytes"
+done
+grep -q "openvino-cb, fcfs, agent-xpu-v2 on llama-3.2-3b on core-ultra-5-125h" "$dir/v.html" || fail "the title does not say what runs these are"
+python3 tests/helpers/schema.py docs/schemas/view.json "$dir/view.json" || fail "view.json is not as its schema says"
+
+refuse "view needs" view
+refuse "-o FILE.html" view --policy fcfs
+refuse "--json goes with --policy" view --json "$dir/view.json"
+refuse "not after" view --policy fcfs --from 3 --to 2 -o "$dir/none.html"
+refuse "nonesuch" view --policy nonesuch -o "$dir/none.html"
+refuse "add --live" report "$dir/view.json" --no-figures -o "$dir/none.html"
+echo '{"about": {"kind": "view"}}' >"$dir/empty.json"
+refuse "runs: missing" view "$dir/empty.json" -o "$dir/none.html"
+refuse "no/such" view --policy fcfs -o "$dir/no/such/page.html"
+[ ! -e "$dir/none.html" ] || fail "a refused page is there"
+
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+if [ -z "$browser" ]; then
+    echo "skipped: the live page was not used, there is no chromium"
+else
+    timeout 500 python3 tests/helpers/live_check.py "$browser" "$x" "$dir" || bad=1
+fi
+exit $bad

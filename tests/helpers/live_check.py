@@ -1,0 +1,175 @@
+"""Opens the live page in Chromium and uses it as a person does: zoom, press, keys, filter, two policies, address. Every number
+is compared with what the commands print.
+
+    python3 tests/helpers/live_check.py CHROMIUM XPUSIM FOLDER    # FOLDER: live.html, c.json, load.json, as live.sh makes them
+"""
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from browser import Browser  # noqa: E402
+
+PROGRAM, XPUSIM, DIR = sys.argv[1:4]
+PAGE, READY = f"{DIR}/live.html", "document.getElementById('app') && document.getElementById('app').dataset.ready"
+POLICIES = ["openvino-cb", "fcfs", "agent-xpu-v2"]
+WORK = (Path(DIR) / "work").read_text().split()
+bad = 0
+
+
+def check(what, ok, seen=""):
+    global bad
+    if not ok:
+        bad = 1
+        print(f"FAILED: {what}: {str(seen)[:600]}")
+
+
+def command(*words):
+    run = subprocess.run([XPUSIM, *words, *WORK, "--json"], capture_output=True, text=True)
+    return json.loads(run.stdout)
+
+
+def near(a, b):
+    return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def cells(b, selector):
+    """Rows of a table: per cell its number, or its text."""
+    return b.js("Array.from(document.querySelectorAll(%s)).map(r => Array.from(r.cells).map(c => c.dataset.value !== undefined ? Number(c.dataset.value) : c.textContent))" % json.dumps(selector))
+
+
+def settle(b):
+    b.js("new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))")
+
+
+def address(b):
+    return dict(x.split("=") for x in b.js("location.hash").lstrip("#").split("&") if "=" in x)
+
+
+def explained(b):
+    """A chosen request: its causes and blockers, in both runs, as `explain` has them."""
+    b.open(PAGE + "#a=0&b=2&sel=9", ready=READY)
+    for policy in (POLICIES[0], POLICIES[2]):
+        want = command("explain", "--request", "9", "--policy", policy)
+        box = f".request[data-run='{policy}']"
+        seen = b.js(f"Object.fromEntries(Array.from(document.querySelectorAll(\"{box} .cause-ns\")).map(c => [c.dataset.cause, Number(c.dataset.value)]))")
+        check(f"causes of request 9 under {policy}", seen == {k: v for k, v in want["causes_ns"].items() if v}, (seen, want["causes_ns"]))
+        rows = cells(b, f"{box} details tbody tr")
+        first = want["blockers"][0]
+        check(f"blockers under {policy}", len(rows) == min(12, len(want["blockers"])) and rows[0][0] == f"request {first['request_id']}" and
+              rows[0][2:] == [first["shared_ns"], first["queue_ns"], first["tail_ns"]], (rows[0], first))
+
+
+def differing(b):
+    want = command("diff", "--policy", POLICIES[0], "--b-policy", POLICIES[2])
+    text = b.js("document.getElementById('app').textContent")
+    check("the first decision that differs", f"Decision {want['decision']}, at" in text and " ".join(want["a"].split()[2:]) in text and " ".join(want["b"].split()[2:]) in text, want)
+    b.open(PAGE + "#a=2&b=0", ready=READY)  # the other way round
+    text = b.js("document.getElementById('app').textContent")
+    check("sides of a difference", text.index(" ".join(want["b"].split()[2:])) < text.index(" ".join(want["a"].split()[2:])))
+
+
+def distributions(b):
+    b.open(PAGE + "#cls=reactive&m=ttft&q=95", ready=READY)
+    for row, policy in zip(cells(b, ".quantiles tbody tr"), POLICIES):
+        m = command("run", "--policy", policy)["metrics"]
+        want = [m[f"reactive.ttft_s.{p}"] for p in ("n", "p50", "p90", "p99", "p95")]
+        check(f"quantiles of {policy}", near(float(row[2]), want[0]) and all(near(x, y) for x, y in zip(row[3:], want[1:])), (row, want))
+        check(f"status of {policy}", row[1] in ("STABLE", "UNDECIDED", "OVERLOADED"), row)
+
+
+def means(b):
+    tree = json.loads(Path(DIR, "c.json").read_text())
+    b.open(PAGE + "#find=p9", ready=READY)
+    rows = cells(b, ".metrics tbody tr")
+    names = b.js("Array.from(document.querySelectorAll('.metrics tbody tr b')).map(x => x.textContent)")
+    check("a search finds metrics", len(rows) > 20 and all("p9" in n for n in names), names[:5])
+    for name, row in zip(names, rows):
+        for value, policy in zip(row[1:], tree["policies"]):
+            want = tree["policies"][policy][name]["mean"]
+            check(f"{name} of {policy}", (want is None and math.isnan(value if value is not None else math.nan)) or value == want, (value, want))
+    loads = json.loads(Path(DIR, "load.json").read_text())["loads"]
+    for load in loads:
+        b.open(PAGE + f"#load={load['load']}&lm=proactive.e2e_s.mean", ready=READY)
+        for row, policy in zip(cells(b, ".loads tbody tr"), load["policies"]):
+            check(f"load {load['load']}, {policy}", row[1] == load["policies"][policy]["proactive.e2e_s.mean"]["mean"] and row[3].startswith(f"{load['verdicts'][policy]['overloaded']} of"), row)
+
+
+def moved(b):
+    """Wheel, drag, keys and a press on a launch change what is chosen, and so the address."""
+    b.open(PAGE + "#a=0&b=2&from=8&to=10", ready=READY)
+    box = b.js("JSON.parse(JSON.stringify(document.querySelector('canvas.time').getBoundingClientRect()))")
+    left, width = box["left"] + 58, box["width"] - 58
+    lane = box["top"] + 12 + 74 + 32 + 13  # the second device, the iGPU
+    x = left + width * 0.14  # 8.28 s: request 0 came at 8.27 s, to an empty machine
+    b.click(x, lane)
+    settle(b)
+    check("a press on a launch chooses its request", address(b).get("sel") == "0", address(b))
+    b.mouse("mouseWheel", x, lane, deltaX=0, deltaY=-400)
+    settle(b)
+    a = address(b)
+    about = 8 + 2 * 0.14
+    check("the wheel zooms about the pointer", near(round(float(a["to"]) - float(a["from"]), 4), round(2 / math.e, 4)) and
+          abs((about - float(a["from"])) / (float(a["to"]) - float(a["from"])) - 0.14) < 0.002, a)
+    b.mouse("mousePressed", left + 400, lane, button="left", clickCount=1)
+    b.mouse("mouseMoved", left + 300, lane, button="left")
+    b.mouse("mouseReleased", left + 300, lane, button="left", clickCount=1)
+    settle(b)
+    check("dragging left shows what is later", float(address(b)["from"]) > float(a["from"]) and address(b)["sel"] == "0", address(b))
+    b.js("document.querySelector('canvas.time').focus()")
+    for key, after in (("0", lambda a: "from" not in a), ("n", lambda a: a["sel"] == "1"), ("+", lambda a: float(a["to"]) < 1000), ("Escape", lambda a: "sel" not in a)):
+        b.key(key)
+        settle(b)
+        check(f"key {key}", after(address(b)), address(b))
+    b.js("(() => { const s = document.querySelectorAll('#app select')[3]; s.value = 'proactive'; s.dispatchEvent(new Event('change')); })()")
+    settle(b)
+    kinds = set(b.js("Array.from(document.querySelectorAll('.requests tbody tr')).map(r => r.cells[1].textContent)"))
+    check("a filter of class", address(b).get("cls") == "proactive" and kinds == {"proactive"}, kinds)
+    b.js("Array.from(document.querySelectorAll('.requests th button')).find(x => x.textContent.startsWith('last token')).click()")
+    settle(b)
+    last = [r[7] for r in cells(b, ".requests tbody tr")][:50]
+    check("a heading sorts", last == sorted(last) and len(last) > 5, last)
+    b.js("location.hash = 'a=1&b=-1&sel=3'")
+    settle(b)
+    check("another address shows another view", b.js("Array.from(document.querySelectorAll('canvas.time')).filter(c => c.clientHeight > 0).length") == 1 and
+          "Request 3" in b.js("document.getElementById('app').textContent"))
+
+
+def laid_out(b):
+    for width in (390, 800, 1400):
+        b.open(PAGE + "#a=0&b=2&sel=9", width=width, ready=READY)
+        wider = b.js("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        check(f"{width} pixels: nothing is wider than the page", wider <= 0, wider)
+    labels = b.js("Array.from(document.querySelectorAll('canvas')).filter(c => c.clientHeight > 0).map(c => c.getAttribute('aria-label'))")
+    check("every canvas has a text", len(labels) >= 4 and all(labels), labels)
+    check("every control has a name", b.js("Array.from(document.querySelectorAll('#app input, #app select')).every(c => c.labels.length > 0 || c.getAttribute('aria-label'))"))
+    outside = [e["params"]["request"]["url"] for e in b.events if e["method"] == "Network.requestWillBeSent"]
+    check("requests", all(u.startswith(("file:", "data:", "blob:", "about:")) for u in outside), outside)
+    told = [e["params"] for e in b.events if e["method"] in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")]
+    check("the console", not told, told)
+
+
+def without_script(b):
+    b.call("Emulation.setScriptExecutionDisabled", value=True)
+    b.open(PAGE, ready="true")
+    b.call("Emulation.setScriptExecutionDisabled", value=False)
+    b.until("document.body && document.body.textContent.includes('The runs in numbers')")
+    check("without JavaScript the numbers are open", b.js("document.querySelector('details.static').open && document.querySelectorAll('details.static tbody tr').length === 3"))
+
+
+def main():
+    text = Path(PAGE).read_text()
+    check("no address of a network", not re.search(r"https?://", re.sub(r">[A-Za-z0-9+/=]{100,}<", "><", text)))
+    check("a policy against loading anything", "default-src 'none'" in text)
+    with Browser(PROGRAM, DIR) as b:
+        b.open(PAGE, ready=READY)
+        print(f"note: {len(text)} bytes, ready after {b.js('document.getElementById(`app`).dataset.ready')} ms")
+        for part in (explained, differing, distributions, means, moved, laid_out, without_script):
+            part(b)
+    sys.exit(bad)
+
+
+main()
