@@ -256,6 +256,8 @@ gallery: demo
 	@for f in "latency-rate load.json" "gantt --from 244 --to 264 timeline.json.gz" \
 	    "causes openvino-cb-causes.json agent-xpu-v1-causes.json agent-xpu-v2-causes.json"; do \
 	    (cd $(BUILD)/demo && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery $$f) || exit 1; done
+	@cd $(BUILD)/demo && ../xpusim explain --job 30 --policy edf --workload leader-subagents --soc core-ultra-7-258v \
+	    --llm qwen3-4b:bits=4 --json -q >job.json && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery job job.json
 	@rm -f plots/gallery/*.tsv
 
 install: all

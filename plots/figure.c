@@ -50,6 +50,8 @@ static const struct figure figures[] = {
      true, METRICS("reactive.e2e_s.mean"), figure_heatmap},
     {"interference", "who delays whom: victims and aggressors by class",
      "explain --interference --json", "interference", false, false, NULL, figure_interference},
+    {"job", "the requests of a job, who waits for whom, and the critical path",
+     "explain --job --json", "job", true, false, NULL, figure_job},
     {"kernels", "time and energy of each operator on each device",
      "list kernels --json, or CSV device,op,time_s[,low,high][,energy_j]", "kernels table", true,
      false, NULL, figure_kernels},

@@ -135,6 +135,7 @@ int figure_gantt(const struct figure_request *r, struct figure_data *d, struct e
 int figure_graphs(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_heatmap(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_interference(const struct figure_request *r, struct figure_data *d, struct err *e);
+int figure_job(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_kernels(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_lines(const struct figure_request *r, struct figure_data *d, struct err *e);
 int figure_pareto(const struct figure_request *r, struct figure_data *d, struct err *e);

@@ -35,6 +35,8 @@ static void setup(void)
 static void teardown(void)
 {
     critical_fini(&path);
+    trace_graph_free(sc.trace.graph);
+    sc.trace.graph = NULL;
     scenario_fini(&sc);
 }
 
@@ -251,7 +253,7 @@ static const struct suite_row suite[] = {
     TEST(a_fork_and_a_join_by_hand),
     TEST(a_path_may_begin_after_the_job),
     TEST(a_conversation_is_a_job),
-    CASE("random"),
+    CASE("random", .timeout_s = 120),
     TEST(jobs_of_random_graphs_take_what_their_paths_take),
 };
 SUITE_MAIN("explain_jobs", suite)

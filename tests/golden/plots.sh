@@ -31,6 +31,7 @@ printf 'device,batch,latency_s,low,high\nigpu,1,0.05,0.04,0.06\nigpu,8,0.07,0.06
 printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
 # shellcheck disable=SC2086
 "$x" explain --interference --policy fcfs $short --json >"$dir/i.json"
+"$x" explain --job 3 --policy fcfs --workload leader-subagents --json --quiet >"$dir/j.json"
 
 # shellcheck disable=SC2086
 "$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 2 --uncertainty 64 --quiet --json >"$dir/u.json"
@@ -53,6 +54,7 @@ input_of() {
     graphs) echo g.json ;;
     drive) echo d.json ;;
     causes | interference) echo i.json ;;
+    job) echo j.json ;;
     tornado) echo u.json ;;
     latency-rate | throughput-rate | pareto) echo load.json ;;
     *) echo cmp.json ;;
@@ -98,6 +100,38 @@ printf 'policy,t,l\na,1,1\nb,2,3\nc,3,2\n' >"$dir/p.csv"
 "$x" plot pareto --format svg -o "$dir/h" --metric t --metric l "$dir/p.csv" || fail "pareto"
 sed -n '/^Pareto/,$p' "$dir/h/pareto.tsv" | cut -f 1,2 | tail -n +2 >"$dir/got"
 printf '1\t1\n3\t2\n' | diff - "$dir/got" || fail "the Pareto front"
+
+# A job by hand: 0 waits 1 s, prefills to 3 and answers to 5; 1 arrives at 7 and never gets a token; 2, proactive and in the
+# background, is at its prefill from 5 to 6. Rows are by arrival: 0, 2, 1.
+cat >"$dir/job.json" <<'EOF'
+{"about": {"kind": "job"}, "requests": [
+ {"request_id": 0, "class": "reactive", "background": false, "on_path": true, "arrival_ns": 1e9, "first_service_ns": 2e9, "first_token_ns": 4e9, "end_ns": 6e9},
+ {"request_id": 1, "class": "reactive", "background": false, "on_path": true, "arrival_ns": 8e9, "first_service_ns": 8e9, "first_token_ns": null, "end_ns": 9e9},
+ {"request_id": 2, "class": "proactive", "background": true, "on_path": false, "arrival_ns": 6e9, "first_service_ns": 6e9, "first_token_ns": 7e9, "end_ns": 7e9}],
+ "edges": [{"from": 0, "to": 1, "on_path": true}, {"from": 0, "to": 2, "on_path": false}]}
+EOF
+"$x" plot job --format svg -o "$dir/h" "$dir/job.json" || fail "job"
+cat >"$dir/want" <<'EOF'
+waiting
+0 0 1
+reactive prefill
+0 1 3
+2 7 8
+reactive answer
+0 3 5
+proactive prefill
+1 5 6
+proactive answer
+critical path
+0 0 5
+2 7 8
+other edges
+0 5 1 5
+critical edges
+0 5 2 7
+EOF
+tr '\t' ' ' <"$dir/h/job.tsv" | grep . | diff "$dir/want" - || fail "rows of a job"
+grep -q '2 (background)' "$dir/h/job.svg" || fail "a background request is not named so"
 
 # A label is text: a % in it no format, a quote no end of the string, a line break no command.
 sed 's/"fcfs/"f 50% of %s %d/g' "$dir/cmp.json" >"$dir/percent.json"
@@ -207,6 +241,9 @@ none="-o $dir/none"
     refuse "of the kind" "$x" plot graphs $none "$dir/cmp.json"
     refuse "of the kind" "$x" plot roofline $none "$dir/cmp.json"
     refuse "of the kind" "$x" plot headline $none "$dir/run.json"
+    refuse "of the kind" "$x" plot job $none "$dir/i.json"
+    sed 's/"end_ns"/"ends"/' "$dir/job.json" >"$dir/noend.json"
+    refuse "no column end_ns" "$x" plot job $none "$dir/noend.json"
     "$x" plot draft -o "$dir/fig" "$dir/study.csv" || fail "draft of a study"
     sed 's/"flop_per_byte"/"flops"/' "$dir/k.json" >"$dir/old.json"
     refuse "old.json: no column flop_per_byte; there are: " "$x" plot roofline $none "$dir/old.json"
