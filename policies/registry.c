@@ -9,6 +9,7 @@
     X(agent_xpu_v2)                                                                                \
     X(autellix_like)                                                                               \
     X(conserve_like)                                                                               \
+    X(critical_path)                                                                               \
     X(edf)                                                                                         \
     X(fcfs)                                                                                        \
     X(hetero_split)                                                                                \
@@ -29,6 +30,7 @@
     X(sarathi)                                                                                     \
     X(sarathi_hetero)                                                                              \
     X(sd_npu)                                                                                      \
+    X(sglang_lpm)                                                                                  \
     X(sjf_input)                                                                                   \
     X(srpt)                                                                                        \
     X(time_share)                                                                                  \

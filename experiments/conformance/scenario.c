@@ -178,9 +178,8 @@ void scenario_init(struct scenario *sc)
 
 void scenario_fini(struct scenario *sc)
 {
-    free(sc->trace.rows);
-    free(sc->trace.extras);
-    sc->trace = (struct trace){0};
+    sc->trace.machine = NULL; /* the scenario's own */
+    trace_fini(&sc->trace);
 }
 
 void scenario_cost(struct scenario *sc, int device, enum op_kind op, double fixed_ms,

@@ -287,6 +287,7 @@ static void fill_once(struct sched *s, struct vllm *v)
         add_decodes(v, v->budget);
         break;
     case VLLM_PROMPTS_ONLY:
+        vllm_add_prompts(v); /* those that were cut at the budget */
         vllm_admit(s, v, v->most);
         if (v->it.batch.n == 0) {
             add_decodes(v, UINT32_MAX);
@@ -347,6 +348,9 @@ static void vllm_compose(struct sched *s)
     if (v->rules.force_preempt) {
         force_preempt(s, v);
     }
+    if (v->rules.arrange != NULL) {
+        v->rules.arrange(s, &v->waiting);
+    }
     const struct request *head = first_waiting(v);
     v->urgent = v->urgent && head != NULL && head->cls == REQUEST_CLASS_REACTIVE; /* still there */
     if (v->urgent && v->rules.order == VLLM_RUNNING_FIRST) { /* elsewhere admissions come first */
@@ -388,7 +392,8 @@ static bool vllm_outranked(struct sched *s)
 static void vllm_lost(struct sched *s, const struct request *r)
 {
     struct vllm *v = s->state;
-    if (v->rules.order == VLLM_PROMPTS_ONLY && r->state == REQUEST_STATE_QUEUED) {
+    if (v->rules.order == VLLM_PROMPTS_ONLY && !v->rules.chunked &&
+        r->state == REQUEST_STATE_QUEUED) {
         reqq_remove(r);
         wait_in_turn(v, r, true);
     }

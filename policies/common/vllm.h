@@ -30,7 +30,7 @@ enum vllm_order {
     VLLM_RUNNING_FIRST, /* running in list order, then waiting (V1) */
     VLLM_DECODES_FIRST, /* decodes, running prompts, waiting (Sarathi: stall-free) */
     VLLM_PROMPTS_FIRST, /* prompts and admissions, then decodes in what is left of the budget */
-    VLLM_PROMPTS_ONLY   /* admissions if there are any, else decodes (V0) */
+    VLLM_PROMPTS_ONLY   /* running prompts and admissions if there are any, else decodes (V0) */
 };
 
 struct vllm_rules {
@@ -50,6 +50,9 @@ struct vllm_rules {
     bool admit_after_preempt; /* ablation: V1 admits nothing then */
     bool async;               /* an iteration is composed when the one before it starts */
     double watermark_frac;    /* of the KV capacity, left free by admissions */
+    /* Puts the waiting requests in the order of their admission, before each; NULL: as they came.
+     */
+    void (*arrange)(struct sched *s, struct reqq *waiting);
     uint32_t chunk_high, chunk_low, chunk_stages, chunk_span; /* stages 0: fixed budget */
 };
 

@@ -157,6 +157,13 @@ static int64_t act_oracle_output_tokens(struct sched *s, const struct request *r
     return core_request(r)->output_tokens;
 }
 
+static uint64_t act_prompt_hash(struct sched *s, const struct request *r, uint32_t tokens)
+{
+    const struct full_request *f = core_request(r);
+    bool there = f != NULL && tokens > 0 && tokens <= r->input_tokens;
+    return there ? prefix_hash(core_of(s), f->row, tokens) : 0;
+}
+
 static uint32_t act_draft_tokens(struct sched *s, const struct request *r)
 {
     const struct core *c = core_of(s);

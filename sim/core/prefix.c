@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/hash.h"
 #include "sim/core/core.h"
 
 /* Blocks up to `end` of a stream, on the way from a root to a row. */
@@ -225,6 +226,17 @@ void prefix_rank(struct full_request *r)
     for (struct prefix_node *n = r->prefix; n != NULL && n->rank < r->kv_rank; n = n->parent) {
         n->rank = r->kv_rank; /* it is held, and so in no order yet */
     }
+}
+
+uint64_t prefix_hash(const struct core *c, uint32_t row, uint32_t tokens)
+{
+    const struct trace *t = c->setup->trace;
+    uint32_t stream = row;
+    while (t->graph != NULL && t->graph->source != NULL && stream < t->n &&
+           t->graph->source[stream] != TRACE_NO_ROW && tokens <= t->rows[stream].prefix_tokens) {
+        stream = t->graph->source[stream];
+    }
+    return hash_u64(hash_u64(HASH_INIT, stream), tokens);
 }
 
 /* The request holds this node instead. */

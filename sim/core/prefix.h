@@ -63,6 +63,10 @@ void prefix_keep(struct core *c, struct full_request *r, uint32_t blocks);
 /* A prefix of a waiting request has been dropped: what is left may be found again. */
 void prefix_changed(struct core *c);
 
+/* A hash of the first tokens of a row's prompt: of the stream that the last of them belongs to.
+ * Also without a cache. Cost: as prefix_find. */
+uint64_t prefix_hash(const struct core *c, uint32_t row, uint32_t tokens);
+
 /* Frees so many blocks of cached prefixes, or all there are. */
 void prefix_evict(struct core *c, uint64_t blocks);
 /* Drops a cached prefix from its end, as far as only requests of the session left it. */

@@ -13,6 +13,8 @@ static const struct {
     {"program-fcfs", "kv=swap,preempt=layer,gap_kv=swap"},
     {"edf", "gap_kv=ttl"},
     {"edf", "gap_kv=reactive"},
+    {"agent-xpu-v1", "gap_kv=infercept"},
+    {"agent-xpu-v2", "gap_kv=swap"},
     {"hpf", "inflight=4,level=1"},
 };
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "policies/registry.h"
 #include "sim/base/arena.h"
@@ -33,6 +34,20 @@ struct trace_extra *rules_extra(uint32_t request)
         }
     }
     return &sc.trace.extras[request];
+}
+
+void rules_graph(const char *text)
+{
+    char path[] = "/tmp/rules-XXXXXX";
+    struct err e = ERR_INIT;
+    int fd = mkstemp(path);
+    ck_assert(fd >= 0);
+    ck_assert(dprintf(fd, "# xpusim-trace v2\n%s\n", text) > 0);
+    (void)close(fd);
+    int rc = trace_read(path, &sc.trace, &e);
+    (void)unlink(path);
+    ck_assert_msg(rc == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    err_fini(&e);
 }
 
 /* Is the key of this "key=value" among those of the list? */
@@ -67,7 +82,8 @@ void rules_run(const char *policy, const char *own, const char *extra,
         }
     }
     scenario_policy(&sc, policy_find(policy), params);
-    int rc = scenario_run(&sc, q, n, true);
+    sc.observer.wants_kernels = true;
+    int rc = q == NULL ? scenario_again(&sc) : scenario_run(&sc, q, n, true);
     if (rc != 0 || getenv("SHOW") != NULL) {
         printf("%s:%s\n", policy, params);
         scenario_print(&sc, stdout);

@@ -30,6 +30,9 @@ void rules_machine(uint32_t layers);
  * turns (its row is its place in the list then) or with them at the list's end. client_id starts as
  * 1000 + request. */
 struct trace_extra *rules_extra(uint32_t request);
+/* After rules_machine: the requests are those of a trace of version 2, its header and rows
+ * (traces/README.md). rules_run then takes none. */
+void rules_graph(const char *text);
 /* Runs a policy with own parameters, those of extra instead where both have one; with extra
  * "policy=NAME" that policy instead, with own (an order is disabled by putting another in its
  * place). Fails the test when the run does. SHOW=1 prints it. */
