@@ -1,6 +1,7 @@
 #include "hwmodels/conformal.h"
 
 #include <errno.h>
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
+#include "sim/base/quantile.h"
 
 const char *const conformal_phase_names[] = {"prefill", "short_prefill", "decode", NULL};
 static const char *const kind_names[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
@@ -27,6 +29,7 @@ static const struct csv_field fields[] = {
     {"left_out", CSV_CHOICE, OF(left), .choices = conformal_left_names},
     {"ln_error", CSV_NUMBER, OF(ln_error), .min = -20, .max = 20},
     {"by", CSV_TEXT, OF(by)},
+    {"source", CSV_TEXT, OF(source), .or_empty = true, .or_missing = true},
 };
 
 enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
@@ -38,26 +41,22 @@ enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
                                              : CONFORMAL_PREFILL;
 }
 
-/* ---- pools ---- */
-
-enum pool { POOL_FAMILY, POOL_KIND, POOL_ALL, POOL_COUNT };
+/* ---- rows that count ---- */
 
 static const char *family_of(const struct conformal_query *q)
 {
     return q->family != NULL && q->family[0] != '\0' ? q->family : q->soc;
 }
 
-/* Of the pool, and of no model or SoC that the query leaves out. What such a SoC predicted of
+/* Of the phase, and of no model or SoC that the query leaves out. What such a SoC predicted of
  * others goes with what others predicted of it: of a pair of machines the one error is about the
  * other's, turned round. */
-static bool belongs(const struct conformal_row *r, const struct conformal_query *q, enum pool pool)
+static bool counts(const struct conformal_row *r, const struct conformal_query *q)
 {
     return r->phase == q->phase &&
            (q->without_model == NULL || strcmp(r->model, q->without_model) != 0) &&
            (q->without_soc == NULL ||
-            (strcmp(r->soc, q->without_soc) != 0 && strcmp(r->by, q->without_soc) != 0)) &&
-           (pool == POOL_ALL || r->kind == q->kind) &&
-           (pool != POOL_FAMILY || strcmp(r->family, family_of(q)) == 0);
+            (strcmp(r->soc, q->without_soc) != 0 && strcmp(r->by, q->without_soc) != 0));
 }
 
 /* ---- distances ---- */
@@ -79,7 +78,8 @@ static double distance_of(const struct conformal *c, const struct conformal_quer
         const struct conformal_row *r = &c->v[i];
         /* What is measured stands once among the rows whose model was left out; rows whose SoC was
          * left out repeat it for each SoC that predicted it. */
-        if (r->left == CONFORMAL_MODEL && belongs(r, q, POOL_FAMILY)) {
+        if (r->left == CONFORMAL_MODEL && counts(r, q) && r->kind == q->kind &&
+            strcmp(r->family, family_of(q)) == 0) {
             least = fmin(least, apart(q->weights, q->tokens, r->weights, r->tokens));
         }
     }
@@ -135,145 +135,195 @@ void conformal_fini(struct conformal *c)
     *c = (struct conformal){0};
 }
 
-/* Scores, sorted. What is exchangeable is what was left out, a model or a SoC, and not its rows:
- * these are off together, by a shape of matrices that suits a kernel less or by a clock that the
- * data sheet does not tell. So each weighs 1 / rows of its model, or of its SoC. */
-struct scores {
-    double *value, *weight; /* [n]; owned */
-    size_t n;
-    double groups; /* sum of weights */
-    enum pool pool;
+/* ---- two variances ---- */
+
+#define N_LEFT 4
+#define N_KINDS DEVICE_KIND_COUNT
+#define LEVELS 4
+#define N_NODES (1 + N_LEFT + N_LEFT * N_KINDS + N_LEFT * N_KINDS * 2)
+
+/* Errors of one group, within one node. */
+struct cell {
+    double n, sum, square;
 };
 
+/* Over the groups of a node. */
+struct node {
+    double groups, rows;
+    double between; /* sum of the groups' squared means */
+    double within;  /* sum of squared deviations from them */
+};
+
+struct variances {
+    const struct conformal_row **row; /* [n] those that count; owned */
+    double *error;                    /* [n] for distance 0; owned */
+    size_t *group;                    /* [n]; owned */
+    size_t n, n_groups;
+    struct cell *cell; /* [n_groups][N_NODES]; owned */
+    struct node node[N_NODES];
+};
+
+/* The nodes of a row, from all classes of its phase to its own class, kind and size. */
+static void path_of(enum conformal_left left, enum device_kind kind, double weights,
+                    int out[LEVELS])
+{
+    int of_kind = (int)left * N_KINDS + (int)kind;
+    out[0] = 0;
+    out[1] = 1 + (int)left;
+    out[2] = 1 + N_LEFT + of_kind;
+    out[3] = 1 + N_LEFT + N_LEFT * N_KINDS + 2 * of_kind + (weights < CONFORMAL_SMALL_WEIGHTS);
+}
+
+/* What is left out together is off together: a shape of matrices that suits a kernel less, or a
+ * clock that the data sheet does not state. */
 static const char *group_of(const struct conformal_row *r)
 {
     return r->left == CONFORMAL_MODEL ? r->model : r->soc;
 }
 
-static void weigh(struct scores *s, const struct conformal_row *const *row)
+static size_t group_index(const struct variances *v, const struct conformal_row *r,
+                          const size_t *first)
 {
-    size_t *first = xmalloc((s->n + 1) * sizeof *first); /* of each group that was met */
-    double *rows = xmalloc((s->n + 1) * sizeof *rows);
-    size_t *group = xmalloc((s->n + 1) * sizeof *group);
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        size_t k = 0;
-        while (k < n && strcmp(group_of(row[first[k]]), group_of(row[i])) != 0) {
-            k++;
+    for (size_t g = v->n_groups; g-- > 0;) { /* rows of a group follow each other */
+        const struct conformal_row *a = v->row[first[g]];
+        if (a->left == r->left && strcmp(group_of(a), group_of(r)) == 0) {
+            return g;
         }
-        if (k == n) {
-            first[n] = i;
-            rows[n++] = 0.0;
-        }
-        group[i] = k;
-        rows[k] += 1.0;
     }
-    for (size_t i = 0; i < s->n; i++) {
-        s->weight[i] = 1.0 / rows[group[i]];
-    }
-    s->groups = (double)n;
-    free(first);
-    free(rows);
-    free(group);
+    return v->n_groups;
 }
 
-/* A runtime of its own is as far off as a SoC, a source as a model. */
-static enum conformal_left scores_left(enum conformal_left left)
+static void node_add(struct node *node, const struct cell *c, double sign)
 {
-    return left == CONFORMAL_RUNTIME  ? CONFORMAL_SOC
-           : left == CONFORMAL_SOURCE ? CONFORMAL_MODEL
-                                      : left;
+    if (c->n > 0.0) {
+        double mean = c->sum / c->n;
+        node->groups += sign;
+        node->rows += sign * c->n;
+        node->between += sign * mean * mean;
+        node->within += sign * fmax(0.0, c->square - c->n * mean * mean);
+    }
 }
 
-/* Of the first pool with at least `want`, signed or absolute. scores_fini. */
-static struct scores scores_of(const struct conformal *c, const struct conformal_query *q,
-                               size_t want, bool signs)
+static struct variances variances_of(const struct conformal *c, const struct conformal_query *q)
 {
-    struct scores s = {.value = xmalloc((c->n + 1) * sizeof *s.value),
-                       .weight = xmalloc((c->n + 1) * sizeof *s.weight)};
-    const struct conformal_row **row = xmalloc((c->n + 1) * sizeof(const struct conformal_row *));
-    /* The narrowest pool that supports the level: errors of the machine's own family say most of
-     * it, and too few of them say nothing of a 95th percentile. */
-    for (int pool = POOL_FAMILY; pool < POOL_COUNT; pool++) {
-        s.n = 0;
-        s.pool = (enum pool)pool;
-        for (size_t i = 0; i < c->n; i++) {
-            const struct conformal_row *r = &c->v[i];
-            if (r->left == scores_left(q->left) && belongs(r, q, s.pool)) {
-                double x = -r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
-                row[s.n] = r;
-                s.value[s.n++] = signs ? x : fabs(x);
+    struct variances v = {.row = xmalloc((c->n + 1) * sizeof(const struct conformal_row *)),
+                          .error = xmalloc((c->n + 1) * sizeof *v.error),
+                          .group = xmalloc((c->n + 1) * sizeof *v.group)};
+    size_t *first = xmalloc((c->n + 1) * sizeof *first);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct conformal_row *r = &c->v[i];
+        if (counts(r, q)) {
+            v.row[v.n] = r;
+            v.error[v.n] = r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
+            v.group[v.n] = group_index(&v, r, first);
+            if (v.group[v.n] == v.n_groups) {
+                first[v.n_groups++] = v.n;
             }
-        }
-        if (s.n >= want) {
-            break;
+            v.n++;
         }
     }
-    weigh(&s, row);
-    if (s.n > 1) {
-        gsl_sort2(s.value, 1, s.weight, 1, s.n);
+    free(first);
+    v.cell = xcalloc(v.n_groups * N_NODES + 1, sizeof *v.cell);
+    for (size_t i = 0; i < v.n; i++) {
+        int path[LEVELS];
+        path_of(v.row[i]->left, v.row[i]->kind, v.row[i]->weights, path);
+        for (int k = 0; k < LEVELS; k++) {
+            struct cell *cell = &v.cell[v.group[i] * N_NODES + (size_t)path[k]];
+            cell->n += 1.0;
+            cell->sum += v.error[i];
+            cell->square += v.error[i] * v.error[i];
+        }
     }
-    free(row);
-    return s;
+    for (size_t i = 0; i < v.n_groups * N_NODES; i++) {
+        node_add(&v.node[i % N_NODES], &v.cell[i], 1.0);
+    }
+    return v;
 }
 
-static void scores_fini(struct scores *s)
+static void variances_fini(struct variances *v)
 {
-    free(s->value);
-    free(s->weight);
+    free(v->row);
+    free(v->error);
+    free(v->group);
+    free(v->cell);
 }
 
-static double scale_of(const struct conformal *c, const struct conformal_query *q, double *distance)
+/* The standard deviation at the end of a path, between and within groups together; each node is
+ * drawn to the one above it as if CONFORMAL_PRIOR_GROUPS groups had that one's variance. `without`:
+ * a group that does not count, SIZE_MAX for none. NaN without any group. */
+static double sd_of(const struct variances *v, const int path[LEVELS], size_t without)
 {
-    *distance = distance_of(c, q);
-    return 1.0 + CONFORMAL_WIDEN * *distance;
+    double variance = (double)NAN;
+    for (int k = 0; k < LEVELS; k++) {
+        struct node node = v->node[path[k]];
+        if (without != SIZE_MAX) {
+            node_add(&node, &v->cell[without * N_NODES + (size_t)path[k]], -1.0);
+        }
+        if (node.groups < 0.5) {
+            continue;
+        }
+        double own = fmax(node.between, 0.0) / node.groups + fmax(node.within, 0.0) / node.rows;
+        double prior = CONFORMAL_PRIOR_GROUPS;
+        variance =
+            isnan(variance) ? own : (node.groups * own + prior * variance) / (node.groups + prior);
+    }
+    return sqrt(variance);
+}
+
+/* How many standard deviations `level_frac` of the phase's rows are off at most, each by the
+ * variances of the other groups: their form need not be normal. */
+static double deviations(const struct variances *v, double level_frac)
+{
+    double *x = xmalloc((v->n + 1) * sizeof *x);
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        int path[LEVELS];
+        path_of(v->row[i]->left, v->row[i]->kind, v->row[i]->weights, path);
+        double sd = sd_of(v, path, v->group[i]);
+        if (sd > 0.0) {
+            x[n++] = fabs(v->error[i]) / sd;
+        }
+    }
+    /* The new group is one more, and may be further off than all others. */
+    double level = fmin(1.0, level_frac * (1.0 + 1.0 / (double)v->n_groups));
+    double out =
+        n > 0 ? sample_quantile_of(x, n, level) : gsl_cdf_ugaussian_Pinv(0.5 + 0.5 * level_frac);
+    free(x);
+    return out;
 }
 
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
                                        double level_frac)
 {
-    struct conformal_interval out = {.low_factor = 0.0, .high_factor = (double)INFINITY};
-    /* 19 scores for 95 %. The 1e-9 is for quotients that come out above the whole number that they
-     * are: 9.000000000000002 at 90 %. */
-    size_t want = (size_t)ceil(level_frac / (1.0 - level_frac) - 1e-9); /* k <= n */
-    struct scores s = scores_of(c, q, want, false);
-    double scale = scale_of(c, q, &out.distance);
-    out.n = s.n;
-    if (s.n > 0) {
-        /* The new one is one more, and may be off by more than all others. */
-        double most = level_frac * (s.groups + 1.0) - 1e-9;
-        double below = s.weight[0];
-        size_t k = 0;
-        while (k + 1 < s.n && below < most) {
-            below += s.weight[++k];
-        }
-        out.level_frac = most <= s.groups ? level_frac : s.groups / (s.groups + 1.0);
-        double half = s.value[k] * scale;
+    struct conformal_interval out = {.low_factor = 0.0,
+                                     .high_factor = (double)INFINITY,
+                                     .left = q->left,
+                                     .distance = distance_of(c, q),
+                                     .pool = "all"};
+    struct variances v = variances_of(c, q);
+    int path[LEVELS];
+    path_of(q->left, q->kind, q->weights, path);
+    double sd = sd_of(&v, path, SIZE_MAX);
+    if (!isnan(sd)) {
+        double half = deviations(&v, level_frac) * sd * (1.0 + CONFORMAL_WIDEN * out.distance);
         out.low_factor = exp(-half);
         out.high_factor = exp(half);
     }
-    out.pool = s.pool == POOL_FAMILY ? family_of(q)
-               : s.pool == POOL_KIND ? kind_names[q->kind]
-                                     : "all";
-    scores_fini(&s);
+    /* The narrowest class that has rows at all. */
+    for (int k = 0; k < 3; k++) {
+        if (v.node[path[k]].rows > 0.5) {
+            out.n = (size_t)lround(v.node[path[k]].rows);
+            out.pool = k == 2 ? kind_names[q->kind] : "all";
+        }
+    }
+    variances_fini(&v);
     return out;
 }
 
 double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u)
 {
-    /* A draw needs a spread and no far quantile: ten errors of the family rather than hundreds of
-     * others. Signed, so that a family whose predictions are all too fast is drawn so. */
-    struct scores s = scores_of(c, q, 10, true);
-    const double *x = s.value;
-    double distance;
-    double scale = scale_of(c, q, &distance);
-    double at = u * (double)(s.n > 0 ? s.n - 1 : 0);
-    size_t i = (size_t)at;
-    double value = s.n == 0      ? 0.0
-                   : i + 1 < s.n ? x[i] + (at - (double)i) * (x[i + 1] - x[i])
-                                 : x[s.n - 1];
-    scores_fini(&s);
-    return value * scale;
+    double half = log(conformal_of(c, q, fabs(2.0 * u - 1.0)).high_factor);
+    return !isfinite(half) ? 0.0 : u < 0.5 ? -half : half;
 }
 
 struct conformal_coverage conformal_cover(const struct conformal *c, enum conformal_left left,
@@ -303,14 +353,12 @@ struct conformal_coverage conformal_cover_draws(const struct conformal *c, enum 
                                                 enum conformal_phase phase, double level_frac)
 {
     struct conformal_coverage out = {0};
-    const double tail = (1.0 - level_frac) / 2.0;
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
         if (r->left == CONFORMAL_MODEL && r->kind == kind && r->phase == phase) {
             struct conformal_query q = conformal_query_of(r);
             out.n++;
-            out.inside += conformal_draw(c, &q, tail) <= -r->ln_error &&
-                          -r->ln_error <= conformal_draw(c, &q, 1.0 - tail);
+            out.inside += fabs(r->ln_error) <= log(conformal_of(c, &q, level_frac).high_factor);
         }
     }
     return out;

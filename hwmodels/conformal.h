@@ -1,19 +1,21 @@
-/* Intervals of predicted times, from the errors of calibrations on models and machines that they
- * had not seen (split conformal prediction: Vovk et al. 2005, Lei et al. 2018).
+/* Intervals of predicted times, from errors of calibrations on rows that they had not seen: of two
+ * variances, and of a quantile of what they leave (normalised conformal prediction, Lei et al.
+ * 2018).
  *
- * A score is |ln(predicted / measured)| / (1 + CONFORMAL_WIDEN d), for a row whose model (or whose
- * SoC) was left out. Here d is the distance of the row from the nearest row that was kept, in
- * natural logarithms of weights and tokens.
+ * An error is ln(predicted / measured) / (1 + CONFORMAL_WIDEN d). Here d is the distance of the row
+ * from the nearest row that was kept, in natural logarithms of weights and tokens. Errors of one
+ * group are correlated: of one model where models were left out, of one SoC otherwise. The variance
+ * of a class is the mean over its groups of the squared group mean (between), plus the mean over
+ * its rows of the squared deviation from the group mean (within).
  *
- * The interval of a new prediction at distance d is its time times exp(+- q (1 + CONFORMAL_WIDEN
- * d)). Here q is the level (1 + 1 / n)-quantile of the scores, and n the number of models (of
- * SoCs). Each model weighs the same, regardless of its number of rows, because errors of its rows
- * are correlated (Dunn, Wasserman and Ramdas 2023). Then the interval contains a row of a new model
- * (on a new SoC) with a chance of at least `level`, for any distribution of errors. Where that
- * quantile does not exist, q is the largest score, and the level stated is n / (n + 1).
+ * Classes are nested: phase, what was left out, kind of device, small or usual models. The variance
+ * of a class with few groups is drawn towards the class above, as if CONFORMAL_PRIOR_GROUPS groups
+ * had that one's. Each row's error is then divided by the standard deviation that the other groups
+ * give its class. q is the `level` quantile of these ratios over the phase, 1.96 if they were
+ * normal.
  *
- * Scores are pooled by family and phase. A family with too few of them for the level borrows those
- * of its kind of device, else all scores. */
+ * The interval of a new prediction is its time times exp(+- q sd (1 + CONFORMAL_WIDEN d)). Draws
+ * have the same distribution. docs/accuracy.md says how many rows of each class it holds. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +28,9 @@
 #define CONFORMAL_TABLE "hwmodels/residuals.csv"
 #define CONFORMAL_LEVEL 0.95
 #define CONFORMAL_WIDEN 0.25
-#define CONFORMAL_SHORT_TOKENS 100 /* shorter prompts are a phase of their own */
+#define CONFORMAL_PRIOR_GROUPS 3.0
+#define CONFORMAL_SMALL_WEIGHTS 2e9 /* models of fewer are a class: launches decide their times */
+#define CONFORMAL_SHORT_TOKENS 100  /* shorter prompts are a phase of their own */
 
 enum conformal_phase { CONFORMAL_PREFILL, CONFORMAL_SHORT_PREFILL, CONFORMAL_DECODE };
 extern const char *const conformal_phase_names[];
@@ -47,6 +51,7 @@ struct conformal_row {
     double weights, tokens;
     uint32_t weight_bits;
     enum conformal_left left;
+    char source[128]; /* of a row whose model was left out: its publication; else "" */
     char by[48]; /* the SoC whose entry predicted the row; another one where its own was left out */
     double ln_error; /* ln(predicted / measured) */
     double distance; /* to the nearest row of its family of another model; where the SoC was left
@@ -65,16 +70,16 @@ struct conformal_query {
     enum conformal_phase phase;
     double weights, tokens;
     enum conformal_left left;  /* what no fit has seen */
-    const char *without_model; /* leave these scores out too (coverage); NULL: none */
+    const char *without_model; /* leave these errors out too (coverage); NULL: none */
     const char *without_soc;
 };
 
 struct conformal_interval {
     double low_factor, high_factor; /* of the predicted time */
     double distance;
-    double level_frac; /* that the scores support */
-    size_t n;          /* scores */
-    const char *pool;  /* "lunar-lake", "igpu", "all": borrowed or static */
+    enum conformal_left left; /* the class that the query asked for */
+    size_t n;                 /* rows of that class on this kind of device, else on all */
+    const char *pool;         /* "igpu", "all"; static */
 };
 
 /* An entry's own errors, where rows of its machine are stated with it: pool "measured". */
@@ -91,13 +96,12 @@ struct conformal_query conformal_query_of(const struct conformal_row *r);
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
                                        double level_frac);
 
-/* The u-quantile (0 to 1) of ln(measured / predicted) in the same pool, scaled to the query's
- * distance: a draw of a prediction's error. Draws come from existing rows, and none exceeds them.
- * So they are no interval; conformal_cover_draws says how many rows they hold. */
+/* The u-quantile (0 to 1) of ln(measured / predicted): the end of the interval of level |2u - 1|.
+ */
 double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u);
 
 /* Share of the table's rows (of one phase, whose model, or SoC, was left out) that lie in the
- * interval made of scores without their model, or SoC: what the level is worth. Cost: rows^2. */
+ * interval made of errors without their model, or SoC: what the level is worth. Cost: rows^2. */
 struct conformal_coverage {
     size_t n, inside;
     double median_half; /* of ln, of the intervals; the upper one of an even number */
@@ -105,9 +109,8 @@ struct conformal_coverage {
 struct conformal_coverage conformal_cover(const struct conformal *c, enum conformal_left left,
                                           enum conformal_phase phase, double level_frac);
 
-/* Counts the rows of a kind of device and phase whose model was left out, and those of them between
- * the draws made without their model. Level 0.95: between the 2.5 and the 97.5 % draw. median_half
- * is 0. Cost: rows^2. */
+/* Counts the rows of a kind of device whose model was left out, and those of them that lie between
+ * the draws made without their model. median_half is 0. */
 struct conformal_coverage conformal_cover_draws(const struct conformal *c, enum device_kind kind,
                                                 enum conformal_phase phase, double level_frac);
 

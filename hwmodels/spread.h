@@ -16,7 +16,7 @@
 #include "hwmodels/conformal.h"
 
 #define SPREAD_MIN_ROWS 10
-#define SPREAD_SMALL_WEIGHTS 2e9
+#define SPREAD_SMALL_WEIGHTS CONFORMAL_SMALL_WEIGHTS
 
 struct spread {
     double row_sd, model_sd, tail_sd;

@@ -103,15 +103,15 @@ static void put_intervals(const struct config *c, const struct conformal *t, str
 {
     static const char *const phases[] = {"prefill", "decode"};
     struct frame *f = document_data(
-        d, "intervals", 0, "device phase low_factor high_factor level_frac rows pool distance_ln");
+        d, "intervals", 0, "device phase low_factor high_factor unseen rows pool distance_ln");
     for (uint8_t device = 0; device < c->soc.machine.n_devices; device++) {
         for (int i = 0; i < 2; i++) {
             struct conformal_interval x = interval_of(t, &c->soc, device, c->truth.runtime[device],
                                                       &c->llm, i == 0, DECODE_CONTEXT);
             const char *name = c->soc.machine.devices[device].name;
             char *text = interval_text(&x);
-            FRAME_ROW(f, name, phases[i], x.low_factor, x.high_factor, x.level_frac, x.n, x.pool,
-                      x.distance);
+            FRAME_ROW(f, name, phases[i], x.low_factor, x.high_factor, conformal_left_names[x.left],
+                      x.n, x.pool, x.distance);
             document_note(d, "%s %s: %s", name, phases[i], text);
             free(text);
         }

@@ -21,7 +21,6 @@ bool interval_measured(const struct soc_runtime *entry, double weights, enum con
     double sd = entry->error_sd[weights < SPREAD_SMALL_WEIGHTS][phase];
     *out = (struct conformal_interval){.low_factor = exp(-NORMAL_95 * sd),
                                        .high_factor = exp(NORMAL_95 * sd),
-                                       .level_frac = CONFORMAL_LEVEL,
                                        .n = entry->measured_rows,
                                        .pool = CONFORMAL_MEASURED};
     return sd > 0.0;
@@ -50,8 +49,10 @@ char *interval_text(const struct conformal_interval *x)
            : strcmp(x->pool, CONFORMAL_MEASURED) == 0
                ? xformat("x %.2f to %.2f (%zu rows measured on this machine)", x->low_factor,
                          x->high_factor, x->n)
-               : xformat("x %.2f to %.2f (%zu left-out rows of %s; nearest measured x %.2g away)",
-                         x->low_factor, x->high_factor, x->n, x->pool, exp(x->distance));
+               : xformat("x %.2f to %.2f (%s not measured: %zu left-out rows of %s; nearest "
+                         "measured x %.2g away)",
+                         x->low_factor, x->high_factor, conformal_left_names[x->left], x->n,
+                         x->pool, exp(x->distance));
 }
 
 bool interval_is_transfer(const struct soc *soc, uint8_t device)

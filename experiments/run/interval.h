@@ -26,6 +26,6 @@ char *interval_transfer_text(const struct conformal *t, const struct soc *soc, u
 /* True when the file was made from a sibling and no calibration has fitted this device since. */
 bool interval_is_transfer(const struct soc *soc, uint8_t device);
 
-/* "x 0.81 to 1.24 (143 rows of meteor-lake-h; the nearest measured model is x 1.1 away)". The
- * caller frees it. */
+/* "x 0.81 to 1.24 (model not measured: 143 left-out rows of igpu; nearest measured x 1.1 away)".
+ * The caller frees it. */
 char *interval_text(const struct conformal_interval *x);

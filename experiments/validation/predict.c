@@ -149,6 +149,31 @@ struct price predict_price(const struct predict_case *k, const struct point *p,
         &r, k, p, params != NULL ? params : &k->soc->devices[k->device].runtimes[k->runtime]);
 }
 
+/* Whether some row of the publication is among those that the machine's fits rest on. */
+static bool known_source(const struct catalog *c, const struct point *p, const struct soc *soc,
+                         enum device_kind kind)
+{
+    size_t n = point_source_length(p);
+    for (size_t i = 0; i < c->residuals.n; i++) {
+        const struct conformal_row *r = &c->residuals.v[i];
+        if (r->left == CONFORMAL_MODEL && r->kind == kind && strlen(r->source) == n &&
+            strncmp(r->source, p->source, n) == 0 && strcmp(r->soc, soc->machine.name) == 0) {
+            return true;
+        }
+    }
+    return n == 0; /* the table does not state it */
+}
+
+static enum conformal_left class_of(const struct catalog *c, const struct point *p,
+                                    const struct predict_case *k)
+{
+    enum device_kind kind = k->soc->machine.devices[k->device].kind;
+    return !k->runtime_exact                                              ? CONFORMAL_RUNTIME
+           : !k->soc->devices[k->device].runtimes[k->runtime].start.given ? CONFORMAL_SOC
+           : known_source(c, p, k->soc, kind)                             ? CONFORMAL_MODEL
+                                                                          : CONFORMAL_SOURCE;
+}
+
 /* Scores of the row's own model are left out: it counts as one that nobody has measured. */
 static void interval(const struct catalog *c, const struct point *p, const struct predict_case *k,
                      double seconds, struct prediction *out)
@@ -160,9 +185,7 @@ static void interval(const struct catalog *c, const struct point *p, const struc
                                 .phase = conformal_phase_of(point_is_prefill(p), p->input_tokens),
                                 .weights = k->llm.body_weights + k->llm.head_weights,
                                 .tokens = p->input_tokens,
-                                .left = !k->runtime_exact     ? CONFORMAL_RUNTIME
-                                        : !entry->start.given ? CONFORMAL_SOC
-                                                              : CONFORMAL_MODEL,
+                                .left = class_of(c, p, k),
                                 .without_model = k->llm.name};
     struct conformal_interval x;
     if (!k->runtime_exact || !interval_measured(entry, q.weights, q.phase, &x)) {
@@ -170,6 +193,7 @@ static void interval(const struct catalog *c, const struct point *p, const struc
     }
     double a = point_value_of_seconds(p, seconds * x.low_factor);
     double b = point_value_of_seconds(p, seconds * x.high_factor);
+    out->unseen = q.left;
     out->low = x.n > 0 ? fmin(a, b) : (double)NAN;
     out->high = x.n > 0 ? fmax(a, b) : (double)NAN;
 }

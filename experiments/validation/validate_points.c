@@ -149,9 +149,12 @@ static void show_row(const struct point *p, const struct prediction *q, struct f
         document_format(d, "%.28s", p->runtime), document_format(d, "%.40s", p->model),
         p->weight_bits, p->input_tokens, p->metric_name, p->value, FRAME_IF(known, q->value),
         FRAME_IF(known && !isnan(q->low), document_format(d, "%.4g to %.4g", q->low, q->high)),
-        known ? document_format(d, "%+.1f %%%s%s", 100.0 * points_error(p, q),
+        known ? document_format(d, "%+.1f %%%s%s%s", 100.0 * points_error(p, q),
                                 q->runtime_default ? ", another runtime's" : "",
-                                q->outside ? ", outside" : "")
+                                q->outside ? ", outside" : "",
+                                !isnan(q->low) && q->unseen == CONFORMAL_SOC      ? ", SoC unfitted"
+                                : !isnan(q->low) && q->unseen == CONFORMAL_SOURCE ? ", new source"
+                                                                                  : "")
               : q->reason);
 }
 
@@ -209,7 +212,7 @@ static void put_rows(const struct points *points, const struct prediction *q, st
     struct frame *f = document_data(
         d, "rows", 0,
         "line soc device runtime model weight_bits act_bits metric input_tokens batch measured "
-        "reason predicted low high error_frac default_runtime outside_envelope");
+        "reason predicted low high error_frac default_runtime outside_envelope unseen");
     for (size_t i = 0; i < points->n; i++) {
         const struct point *p = &points->v[i];
         bool known = q[i].reason == NULL;
@@ -218,7 +221,8 @@ static void put_rows(const struct points *points, const struct prediction *q, st
                   FRAME_IF(!known, q[i].reason), FRAME_IF(known, q[i].value),
                   FRAME_IF(known, q[i].low), FRAME_IF(known, q[i].high),
                   FRAME_IF(known, points_error(p, &q[i])), FRAME_IF(known, q[i].runtime_default),
-                  FRAME_IF(known, q[i].outside));
+                  FRAME_IF(known, q[i].outside),
+                  FRAME_IF(known && !isnan(q[i].low), conformal_left_names[q[i].unseen]));
     }
 }
 
