@@ -20,12 +20,13 @@ enum bar_kind {
     BAR_PROACTIVE_PREFILL,
     BAR_PROACTIVE_DECODE,
     BAR_LOAD,
+    BAR_CONDITIONS,
     BAR_KINDS
 };
 
-static const char *const kind_names[BAR_KINDS] = {"reactive prefill", "reactive decode",
+static const char *const kind_names[BAR_KINDS] = {"reactive prefill",  "reactive decode",
                                                   "proactive prefill", "proactive decode",
-                                                  "load or compile"};
+                                                  "load or compile",   "conditions"};
 
 struct bar {
     int track;
@@ -45,6 +46,12 @@ struct window {
         double at_s;
     } * asked; /* owned: preemptions */
     size_t n_asked;
+    struct says {
+        int track;
+        double at_s;
+        char *text;
+    } * says; /* owned: what bars of conditions say */
+    size_t n_says;
 };
 
 static void keep(struct window *w, struct bar b)
@@ -65,6 +72,15 @@ static enum bar_kind kind_of(const cJSON *o)
     bool decode = strncmp(timeline_text(o, "name"), "decode", 6) == 0;
     return reactive ? (decode ? BAR_REACTIVE_DECODE : BAR_REACTIVE_PREFILL)
                     : (decode ? BAR_PROACTIVE_DECODE : BAR_PROACTIVE_PREFILL);
+}
+
+static void see_conditions(struct window *w, int track, double now, double end, const char *name)
+{
+    keep(w, (struct bar){track, BAR_CONDITIONS, now, end});
+    if (end > w->from_s && now < w->to_s) {
+        w->says = xgrow(w->says, w->n_says, sizeof *w->says);
+        w->says[w->n_says++] = (struct says){track, fmax(now, w->from_s), xstrdup(name)};
+    }
 }
 
 static void see_instant(struct window *w, int track, double now, const char *name)
@@ -109,7 +125,9 @@ static void see(void *ctx, const cJSON *o)
         }
         break;
     case 'X':
-        if (channel) {
+        if (strcmp(w->names[track], "conditions") == 0) {
+            see_conditions(w, track, now, now + timeline_number(o, "dur") / US_PER_S, name);
+        } else if (channel) {
             keep(w, (struct bar){track, BAR_LOAD, now, now + timeline_number(o, "dur") / US_PER_S});
         }
         break;
@@ -184,6 +202,11 @@ static void put_window(const struct window *w, struct figure_data *d)
             last_s[a->track] = a->at_s;
         }
     }
+    figure_block(d, "what holds");
+    for (size_t i = 0; i < w->n_says; i++) {
+        const struct says *s = &w->says[i];
+        FIGURE_ROW(d, row[s->track], s->at_s, s->text);
+    }
     figure_var(d, "begin", w->from_s);
     figure_var(d, "end", w->to_s);
 }
@@ -214,6 +237,10 @@ int figure_gantt(const struct figure_request *q, struct figure_data *d, struct e
     }
     free(w->bars);
     free(w->asked);
+    for (size_t i = 0; i < w->n_says; i++) {
+        free(w->says[i].text);
+    }
+    free(w->says);
     free(w);
     return e->n > 0 ? -EINVAL : 0;
 }

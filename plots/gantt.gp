@@ -4,7 +4,7 @@ key_rows = rows_of_key(6, 17, width)
 height = 90 + 20 * key_rows + 44 * n_rows
 load style
 foot = bottom(12.0 + 20 * key_rows)
-array shade[5] = ['#D55E00', '#E69F00', '#0072B2', '#56B4E9', '#999999']
+array shade[6] = ['#D55E00', '#E69F00', '#0072B2', '#56B4E9', '#999999', '#DDDDDD']
 array kind[5] = ['reactive prefill', 'reactive decode', 'proactive prefill', 'proactive decode', 'load or compile']
 set xrange [begin:end]
 set yrange [n_rows-0.5:-0.5]
@@ -16,6 +16,9 @@ set rmargin at screen 1 - 20.0/width
 set tmargin at screen top(12)
 set bmargin at screen foot + bottom(64)
 set key at screen 0.5, foot/2 center center horizontal maxrows key_rows
-plot for [k=0:4] data index k every ::1 using 2:1:2:3:($1-0.36):($1+0.36) with boxxyerror linecolor rgb shade[k+1], \
+plot for [k=0:5] data index k every ::1 using 2:1:2:3:($1-0.36):($1+0.36) with boxxyerror linecolor rgb shade[k+1], \
      for [k=0:4] NaN with boxes linecolor rgb shade[k+1] title kind[k+1], \
-     data index 5 every ::1 using 2:($1-0.42) with points pointtype 11 pointsize 0.5 linecolor rgb '#000000' title columnheader(1)
+     data index 6 every ::1 using 2:($1-0.42) with points pointtype 11 pointsize 0.5 linecolor rgb '#000000' title columnheader(1), \
+     data index 7 every ::1 using 2:1:(0):(0.36) with vectors nohead linecolor rgb '#666666', \
+     data index 7 every ::1 using 2:1:(0):(-0.36) with vectors nohead linecolor rgb '#666666', \
+     data index 7 every ::1 using 2:($1 + (int($0) % 2 ? 0.18 : -0.18)):3 with labels left offset 0.5,0 font ',9' textcolor rgb '#222222'

@@ -200,7 +200,7 @@ static int stats(void *values, struct err *e)
 
 static const struct option_row gen_rows[] = {
     OPTION_TEXT(OPTIONS, workload, "workload", "SPEC", NULL, "workload to generate, see below"),
-    OPTION_FILE(OPTIONS, machine, "machine", "FILE",
+    OPTION_TEXT(OPTIONS, machine, "machine", "FILE", NULL,
                 "events of the machine from a JSON file, kept in the trace"),
     OPTION_SEED(OPTIONS, seed, "seed", "1", "seed of the generator"),
     OUTPUT,

@@ -190,7 +190,7 @@ static const struct option_row rows[] = {
                     "folder, or a pattern"),
     OPTION_TEXT(OPTIONS, workload, "workload", "W", NULL,
                 "workload of a generator (default " CONFIG_DEFAULT_WORKLOAD ")"),
-    OPTION_FILE(OPTIONS, machine, "machine", "FILE",
+    OPTION_TEXT(OPTIONS, machine, "machine", "FILE", NULL,
                 "events of the machine from a JSON file: memory, power, battery, frames; in the "
                 "place of those of the workload or trace"),
     OPTION_ROW(SEED, OPTIONS, seed, uint64_t, "seed", "N",

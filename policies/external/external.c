@@ -272,12 +272,24 @@ static void external_kv_moved(struct sched *s, const struct request *r)
     text_char(&x->events, ']');
 }
 
+/* An event of the machine calls no hook: `schedule` comes, and the conditions have changed. */
+static bool conditions_changed(struct sched *s, struct external_run *x)
+{
+    const struct machine_state was = x->conditions;
+    const struct machine_state now = sched_machine_state(s);
+    x->conditions = now;
+    return was.memory_taken_bytes != now.memory_taken_bytes ||
+           was.power_limit_watts != now.power_limit_watts || was.on_battery != now.on_battery ||
+           was.background_window != now.background_window;
+}
+
 /* At a new instant the process is asked, unless it sleeps through all that happened. It is asked
  * again at the same one while it acts and has not said that once is enough. An event or a refusal
  * that it does not know yet is also a reason. */
 static void external_schedule(struct sched *s)
 {
     struct external_run *x = s->state;
+    x->awake = conditions_changed(s, x) || x->awake;
     bool ask = s->epoch != x->epoch || x->again || x->events.n > 0 || x->n_refusals > 0;
     /* The events stay and are told with the next message: it sleeps through the call, not through
      * the news. Without an event nothing says what the call is for, and it is asked. */

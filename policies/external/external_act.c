@@ -405,6 +405,11 @@ static void answer_one(struct sched *s, struct external_run *x, const char *what
     static const char *const states[] = {"absent", "pending", "ready"};
     if (strcmp(what, "estimate") == 0) {
         answer_estimate(s, a, t);
+    } else if (strcmp(what, "machine_state") == 0) {
+        const struct machine_state now = sched_machine_state(s);
+        text_char(t, '[');
+        external_write(t, &now, &external_machine_state);
+        text_char(t, ']');
     } else if (strcmp(what, "resident") == 0) {
         struct resident_key k = key_of(a);
         text_char(t, '"');

@@ -53,7 +53,8 @@ struct fields {
     const struct field *rows;
     uint32_t n;
 };
-extern const struct fields external_arrival, external_shape, external_estimate;
+extern const struct fields external_arrival, external_shape, external_estimate,
+    external_machine_state;
 /* Adds the members' values to the text, a comma before each but the first of a text that begins. */
 void external_write(struct text *t, const void *of, const struct fields *fields);
 
@@ -87,11 +88,12 @@ struct external_run {
     /* Contents of the next message. */
     struct text events, changed_requests, changed_passes, changed_launches, refusals;
     uint32_t n_refusals;
-    struct text line; /* being written */
-    uint64_t epoch;   /* of the last message */
-    bool awake;       /* something happened that it does not sleep through */
-    bool timers;      /* it has set one: no event reports when it is due */
-    bool again;       /* it wants to be asked again at an instant at which it acted */
+    struct text line;                /* being written */
+    uint64_t epoch;                  /* of the last message */
+    struct machine_state conditions; /* at the last call */
+    bool awake;                      /* something happened that it does not sleep through */
+    bool timers;                     /* it has set one: no event reports when it is due */
+    bool again; /* it wants to be asked again at an instant at which it acted */
     bool failed;
     int64_t lines_since_ns; /* what n_lines counts */
     uint32_t n_lines;

@@ -42,10 +42,14 @@ static const struct field shape_rows[] = {WORK_SHAPE_FIELDS(X, W)};
 #define ROW_OF estimate
 static const struct field estimate_rows[] = {ESTIMATE_FIELDS(X, W)};
 #undef ROW_OF
+#define ROW_OF machine_state
+static const struct field machine_state_rows[] = {MACHINE_STATE_FIELDS(X, W)};
+#undef ROW_OF
 
 const struct fields external_arrival = {arrival_rows, N(arrival_rows)};
 const struct fields external_shape = {shape_rows, N(shape_rows)};
 const struct fields external_estimate = {estimate_rows, N(estimate_rows)};
+const struct fields external_machine_state = {machine_state_rows, N(machine_state_rows)};
 static const struct fields machine_fields = {machine_rows, N(machine_rows)};
 static const struct fields device_fields = {device_rows, N(device_rows)};
 static const struct fields llm_fields = {llm_rows, N(llm_rows)};

@@ -422,6 +422,7 @@ struct timeline *timeline_open(const char *path, const struct machine *machine,
         .ddr = on_ddr,
         .power = on_power,
         .frame = timeline_frame,
+        .conditions = timeline_conditions,
         .run_ended = on_run_ended,
     };
     return t;

@@ -14,6 +14,7 @@
  *   loader, compiler   a slice per graph block or attention kernel, from its turn in the channel
  *            to when it was ready or cancelled. KV that is swapped uses the loader too, but is not
  *            reported to observers: a load that waits for it looks longer
+ *   conditions   in runs with events of the machine: a slice for what holds between two of them
  *   request  a slice from arrival to finish, in it queued (to first service), prefill (to first
  *            token), decode, and recompute after KV loss. Instants: "evicted", "swapped" (seen
  *            when its next pass forms), "shed"
@@ -42,6 +43,7 @@
 #define TIMELINE_TID_LOADER TIMELINE_TID_DEVICE(MACHINE_MAX_DEVICES)
 #define TIMELINE_TID_COMPILER (TIMELINE_TID_LOADER + 1u)
 #define TIMELINE_TID_FRAMES (TIMELINE_TID_COMPILER + 1u)
+#define TIMELINE_TID_CONDITIONS (TIMELINE_TID_FRAMES + 1u)
 
 #define TIMELINE_CELL_NS 10000000 /* 10 ms: a thousandth of what a screen shows of a run */
 

@@ -60,7 +60,9 @@ struct timeline {
     struct timeline_counter ddr, live, watts[OBSERVER_DOMAINS];
     char watts_names[OBSERVER_DOMAINS][32];
     int64_t ddr_end_ns, frame_begin_ns;
-    bool has_frames;
+    bool has_frames, has_conditions; /* the track has a name */
+    char conditions[96];             /* since conditions_ns; "": no event so far */
+    int64_t conditions_ns;
     uint32_t n_live[REQUEST_CLASS_COUNT];
 };
 
@@ -80,6 +82,10 @@ void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state
                     int64_t due_ns);
 void timeline_kernel(void *self, const struct kernel_record *k);
 void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to);
+/* timeline_conditions.c */
+void timeline_conditions(void *self, int64_t now_ns, const struct machine_state *now);
+void timeline_conditions_end(struct timeline *t, int64_t now_ns);
+
 /* The window begins: names of tracks, launches that run. */
 void timeline_machine_show(struct timeline *t, int64_t now_ns);
 /* The run or the window is over: closes what is open; `name` is what has run since the last kernel

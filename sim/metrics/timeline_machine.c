@@ -73,6 +73,7 @@ static void lane_open(struct timeline *t, uint32_t tid, int64_t now_ns,
 void timeline_machine_show(struct timeline *t, int64_t now_ns)
 {
     t->has_frames = false; /* its name is written again */
+    t->has_conditions = false;
     for (uint8_t d = 0; d < t->machine->n_devices; d++) {
         t->lanes[d][0].used = true;
         for (uint32_t i = 0; i < TIMELINE_LANES; i++) {
@@ -333,6 +334,7 @@ void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum
 
 void timeline_machine_end(struct timeline *t, int64_t now_ns, const char *name)
 {
+    timeline_conditions_end(t, now_ns);
     for (uint8_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
         for (uint32_t i = 0; i < TIMELINE_LANES; i++) {
             struct timeline_lane *lane = &t->lanes[d][i];

@@ -122,6 +122,7 @@ def python():
     out += tuple_class("Llm", "llm", listed("LLM"), ["layer: Tuple[str, ...]  # " + ", ".join(WORDS["ops"])])
     out += tuple_class("Shape", "work_shape", listed("WORK_SHAPE"))
     out += tuple_class("Estimate", "estimate", listed("ESTIMATE"))
+    out += tuple_class("MachineState", "machine_state", listed("MACHINE_STATE"))
     out += object_class("RequestFields", "request", [("REQUEST_ARRIVED", "_arrived"), ("REQUEST_CHANGED", "_changed")],
                         "_arrived")
     out += object_class("PassFields", "pass", [("PASS_CHANGED", "_changed"), ("PASS_FORMED", "_formed")])
@@ -155,6 +156,7 @@ def page():
         r"\| `preempt` \|": "| `preempt` | launch, {%s}? | `sched_preempt` |" % options("PREEMPT_SPEC"),
         r"\| `estimate` \|": "| `estimate` | [shape, as of a pass], op (%s), device, rows?, chunk_rows?, graph? | [%s], or "
                              "the name of an error |" % (", ".join("`%s`" % w for w in WORDS["ops"]), row("ESTIMATE")),
+        r"\| `machine_state` \|": "| `machine_state` | | [%s] |" % row("MACHINE_STATE"),
     }
     out = text("docs/policy-protocol.md")
     for start, line in lines.items():

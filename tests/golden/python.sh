@@ -42,6 +42,54 @@ differ() { # a command that finds a difference
     }
 }
 
+# What the machine's events set is what a class sees, also one that sleeps when launches end.
+cat >"$dir/window.py" <<'END'
+from xpusim import Policy
+from xpusim.helpers import form, next_piece, place
+
+
+class Window(Policy):
+    """Background work in windows, in arrival order."""
+    sleeps = True
+
+    def init(self):
+        self.device, self.waiting, self.seen = place(self.machine, "auto"), [], []
+
+    def request_arrived(self, r):
+        self.waiting.append(r)
+
+    def pass_done(self, p):
+        if p.segments[0].request.left:
+            self.waiting.remove(p.segments[0].request)
+
+    def schedule(self):
+        now = self.machine_state()
+        open_ = now.background_window
+        if 10e9 <= self.now_ns < 20e9:
+            assert not open_ and now.on_battery and 0 < now.battery_frac <= 0.5, now
+            assert now.memory_taken_bytes == 2**30 and now.power_limit_watts == 25, now
+        elif self.now_ns > 20e9:
+            assert open_ and not now.on_battery and now.memory_taken_bytes == 0, now
+        for r in self.waiting:
+            if open_ or r.cls == "reactive":
+                p = r.pass_ or form(self, [next_piece(r)])
+                if p.state == "ready":
+                    self.launch(p, self.device)
+                    assert open_ or r.cls == "reactive"
+                return
+END
+cat >"$dir/window.json" <<'END'
+{"machine": [{"at_s": 10, "window": "closed", "source": "battery", "battery_j": 5000, "battery_full_j": 10000, "memory_mib": 1024, "power_w": 25},
+             {"at_s": 20, "window": "open", "source": "mains", "memory_mib": 0}]}
+END
+must "$x" run --policy "python:$dir/window.py:Window" --machine "$dir/window.json" --workload "$load" --requests "$dir/window.csv"
+"$python" - "$dir/window.csv" <<'END' || fail "proactive work began while the window was closed, or none did when it opened"
+import csv, sys
+rows = list(csv.DictReader(x for x in open(sys.argv[1]) if x[0] != "#"))
+begins = [float(r["start_s"]) for r in rows if r["class"] == "proactive"]
+sys.exit(any(10 <= b < 20 for b in begins) or not any(20 <= b < 20.001 for b in begins))
+END
+
 # Without Python, and without anything but a shell: a program in sh that lets everybody wait, which is a stall.
 cat >"$dir/idle.sh" <<'END'
 read -r hello

@@ -4,11 +4,11 @@ A policy is a class derived from `Policy` (policy.py); `xpusim run --policy pyth
 runs it. `helpers` has orders, batches and placement; `results` reads what xpusim writes and has
 `compare` for notebooks. The protocol underneath is docs/policy-protocol.md."""
 
-from .policy import (Device, Estimate, Launch, Llm, Machine, Param, Pass, Policy, Refused, Request,
-                     Segment, Shape)
+from .policy import (Device, Estimate, Launch, Llm, Machine, MachineState, Param, Pass, Policy,
+                     Refused, Request, Segment, Shape)
 
-__all__ = ["Device", "Estimate", "Launch", "Llm", "Machine", "Param", "Pass", "Policy", "Refused",
-           "Request", "Segment", "Shape", "compare", "read_decisions", "read_requests",
+__all__ = ["Device", "Estimate", "Launch", "Llm", "Machine", "MachineState", "Param", "Pass",
+           "Policy", "Refused", "Request", "Segment", "Shape", "compare", "read_decisions", "read_requests",
            "read_result", "read_store", "run", "serve"]
 
 _LATER = {"compare": "results", "run": "results", "read_decisions": "results", "read_requests": "results",

@@ -89,6 +89,15 @@ class Estimate(NamedTuple):
     memory_bound: bool  # intensity below the device's ridge I* (clauses.md B.9)
 
 
+class MachineState(NamedTuple):
+    memory_taken_bytes: float  # by other programs, of what would be usable; begins at 0
+    memory_free_bytes: float  # usable, and held by nobody
+    power_limit_watts: float  # of the package; 0: none
+    battery_frac: float  # state of charge; 1 where no battery is known
+    on_battery: bool  # else on mains; begins so
+    background_window: bool  # background work is welcome; begins true
+
+
 class RequestFields:
     __slots__ = ("id", "session_id", "turn", "client_id", "cls", "priority", "arrival_ns", "input_tokens",
                  "max_output_tokens", "ttft_slo_ns", "tbt_slo_ns", "deadline_ns", "reused_tokens", "kv_tokens",

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from .fields import (PREEMPT_OPTIONS, Device, Estimate, LaunchFields, Llm, MachineFields, PassFields, RequestFields,
-                     Shape)
+from .fields import (PREEMPT_OPTIONS, Device, Estimate, LaunchFields, Llm, MachineFields, MachineState, PassFields,
+                     RequestFields, Shape)
 
 NEVER_NS = None  # what an instant is that does not come
 
@@ -326,6 +326,10 @@ class Policy:
 
     def estimate(self, shape: Shape, op: str, device: int, rows: int = 0) -> Union[Estimate, str]:
         return self.estimates([(shape, op, device, rows)])[0]
+
+    def machine_state(self) -> MachineState:
+        """The conditions now. `schedule` is called after every event of the machine."""
+        return MachineState(*self._wire.ask([("machine_state",)])[0])
 
     def resident_state(self, kind: str, a: int, b: int = 0) -> str:
         """"absent", "pending" or "ready"."""
