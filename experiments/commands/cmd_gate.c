@@ -14,7 +14,7 @@
 struct gate_options {
     struct job_options work;
     struct option_output output;
-    const char *baseline, *against, *junit, *markdown;
+    const char *baseline, *against, *junit, *markdown, *html;
     bool update, strict, all, own_seed;
     uint64_t seed;
 };
@@ -29,21 +29,33 @@ static int write_report(const char *path, const struct document *d, const char *
     return output_close(out, true, e);
 }
 
-static int show(const struct gate_options *o, const struct gate_report *r, struct err *e)
+static int write_page(const char *path, const struct gate_review *v, struct err *e)
 {
+    struct output *out = output_open(path, e);
+    bool whole = out != NULL && gate_review_page(v, output_stream(out), e) == 0;
+    return output_close(out, whole, e);
+}
+
+static int show(const struct gate_options *o, const struct gate_baseline *b,
+                const struct gate_report *r, struct err *e)
+{
+    struct gate_review v = {r, b, o->baseline, o->against};
     struct document *d = document_new();
-    struct document *summary = document_new();
+    struct document *review = document_new();
     gate_document(r, o->all, d);
-    gate_summary(r, summary);
+    gate_review(&v, review);
     document_print(d, &o->output, stdout);
     if (o->junit != NULL) {
         (void)write_report(o->junit, d, "junit", e);
     }
     if (o->markdown != NULL) {
-        (void)write_report(o->markdown, summary, "markdown", e);
+        (void)write_report(o->markdown, review, "markdown", e);
+    }
+    if (o->html != NULL) {
+        (void)write_page(o->html, &v, e);
     }
     document_free(d);
-    document_free(summary);
+    document_free(review);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -87,8 +99,9 @@ static int judge(const struct gate_options *o, const struct gate_baseline *b,
 {
     struct gate_report r;
     gate_judge(b, before, now, o->against == NULL, &r);
+    r.recorded = o->update;
     int status = EXIT_BAD_INPUT;
-    if (show(o, &r, e) == 0) {
+    if (show(o, b, &r, e) == 0) {
         bool bad = r.alarms > 0 || (o->strict && r.counts[GATE_OK] < r.n);
         status = o->update ? update(o, b, now, e) : bad ? EXIT_CHECK_FAILED : EXIT_OK;
     }
@@ -158,7 +171,9 @@ static const struct option_row rows[] = {
                .given = 1 + OPTION_AT(OPTIONS, own_seed, bool)),
     OPTION_FLAG(OPTIONS, all, "all", "print the rows that are OK too"),
     OPTION_TEXT(OPTIONS, junit, "junit", "FILE", NULL, "also write JUnit XML"),
-    OPTION_TEXT(OPTIONS, markdown, "markdown", "FILE", NULL, "also write a Markdown table"),
+    OPTION_TEXT(OPTIONS, markdown, "markdown", "FILE", NULL,
+                "also write a view for reviewers in Markdown: what changed, why, how to accept"),
+    OPTION_TEXT(OPTIONS, html, "html", "FILE", NULL, "also write that view as a page"),
 };
 const struct command cmd_gate = {
     .name = "gate",

@@ -150,11 +150,12 @@ struct gate_row {
     const char *group, *policy, *metric; /* borrowed; metric "status" for the runs themselves */
     enum gate_verdict verdict;
     bool alarm, fresh;
-    bool quiet;           /* like its policy's status row: tables leave it out */
-    double before, after; /* means; geometric where fresh rows are tested on logarithms */
-    double change_frac;   /* (after - before) / |before|; NaN where undefined */
-    double p;             /* fresh: the adjusted chance; NaN for exact rows */
-    char detail[160];     /* "" or what happened */
+    bool quiet;                /* like its policy's status row: tables leave it out */
+    double before, after;      /* means; geometric where fresh rows are tested on logarithms */
+    double change_frac;        /* (after - before) / |before|; NaN where undefined */
+    double p;                  /* fresh: the adjusted chance; NaN for exact rows */
+    enum metric_better better; /* of the metric; NEITHER of status rows */
+    char detail[160];          /* "" or what happened */
     double p_worse, p_better, p_any; /* before adjustment; NaN where not tested */
 };
 
@@ -163,6 +164,7 @@ struct gate_report {
     uint32_t n;
     uint32_t counts[GATE_VERDICTS];
     uint32_t alarms;
+    bool recorded; /* by --update: these values are the baseline from now on */
 };
 
 /* added_alarms: an ADDED row is an alarm (against a file). Both cell lists are borrowed until
@@ -175,5 +177,20 @@ void gate_report_fini(struct gate_report *r);
 
 /* Every row; people see those that are not OK (all: every one), then a line of counts. */
 void gate_document(const struct gate_report *r, bool all, struct document *d);
-/* The line of counts first, alarms bold: for a page of Markdown. */
-void gate_summary(const struct gate_report *r, struct document *d);
+/* "14 rows: 2 OK, 12 REGRESSION; FAILED", kept as long as the document. */
+const char *gate_counts(const struct gate_report *r, struct document *d);
+
+/* ---- for reviewers (gate_review.c) ---- */
+
+struct gate_review {
+    const struct gate_report *report;
+    const struct gate_baseline *baseline;
+    const char *path;    /* of the baseline */
+    const char *against; /* another binary, or NULL */
+};
+
+/* For Markdown: the line of counts, rows that are not OK with unit and direction, the alarms first
+ * and bold, commands that show the first different decision, and how to accept. */
+void gate_review(const struct gate_review *v, struct document *d);
+/* Writes it as one HTML page without scripts. 0, or -EINVAL with an error: no style sheet. */
+int gate_review_page(const struct gate_review *v, FILE *out, struct err *e);

@@ -33,6 +33,7 @@ static struct gate_row *add_row(struct gate_report *r, const char *group, const 
                              .after = UNDEFINED,
                              .change_frac = UNDEFINED,
                              .p = UNDEFINED,
+                             .better = METRIC_BETTER_NEITHER,
                              .p_worse = UNDEFINED,
                              .p_better = UNDEFINED,
                              .p_any = UNDEFINED};
@@ -99,6 +100,27 @@ static struct largest find_largest(enum metric_better better, const double *befo
     return x;
 }
 
+/* "mean improved; replication 1 worse by 1.28 %, tolerance 0.001 %": where the mean says the
+ * opposite of the verdict, it is named. */
+static void say_exact(const struct gate_metric *m, struct largest x, struct gate_row *row)
+{
+    double percent = 100.0 * fabs(x.change_frac);
+    if (m->better == METRIC_BETTER_NEITHER) {
+        (void)snprintf(row->detail, sizeof row->detail, "replication %u: %+.3g %%", x.replication,
+                       100.0 * x.change_frac);
+        return;
+    }
+    bool mean_up = row->after > row->before;
+    bool mean_worse = row->after != row->before && mean_up == (m->better == METRIC_BETTER_LOWER);
+    bool opposite = row->after != row->before && mean_worse != x.worse;
+    (void)snprintf(row->detail, sizeof row->detail,
+                   "%sreplication %u %s by %.3g %%, tolerance %.3g %%",
+                   !opposite    ? ""
+                   : mean_worse ? "mean is worse; "
+                                : "mean improved; ",
+                   x.replication, x.worse ? "worse" : "better", percent, 100.0 * m->tolerance_frac);
+}
+
 /* Same seeds: values are paired, and equal unless something changed. Each replication is judged. */
 static void judge_exact(const struct gate_metric *m, const double *before, const double *now,
                         uint32_t n, struct gate_row *row)
@@ -128,7 +150,8 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
             small     ? GATE_DRIFT
             : x.worse ? GATE_REGRESSION
                       : GATE_GAIN,
-            !small && x.worse, "replication %u: %+.3g %%", x.replication, 100.0 * x.change_frac);
+            !small && x.worse, "%s", "");
+        say_exact(m, x, row);
     }
 }
 
@@ -337,6 +360,7 @@ static void judge_metric(const struct pair *p, const struct gate_metric *m,
 {
     const double *before = gate_cell_values(p->before, m->name);
     const double *now = gate_cell_values(p->now, m->name);
+    row->better = m->better;
     if (now == NULL) {
         set(row, GATE_REMOVED, true, "no run has a metric of that name");
     } else if (before == NULL) {

@@ -17,7 +17,7 @@ static const char *p_text(const struct gate_row *row, struct document *d)
     return isnan(row->p) ? "-" : row->p < 1e-4 ? "<0.0001" : document_format(d, "%.4f", row->p);
 }
 
-static const char *counts_text(const struct gate_report *r, struct document *d)
+const char *gate_counts(const struct gate_report *r, struct document *d)
 {
     const char *text = document_format(d, "%" PRIu32 " rows:", r->n);
     const char *between = " ";
@@ -28,7 +28,10 @@ static const char *counts_text(const struct gate_report *r, struct document *d)
             between = ", ";
         }
     }
-    return document_format(d, "%s; %s", text, r->alarms > 0 ? "FAILED" : "passed");
+    return document_format(d, "%s; %s", text,
+                           r->recorded     ? "recorded"
+                           : r->alarms > 0 ? "FAILED"
+                                           : "passed");
 }
 
 /* What JUnit says of a row. */
@@ -39,12 +42,10 @@ static const char *message_of(const struct gate_row *row, struct document *d)
                            change_text(row, d), row->detail);
 }
 
-/* bold: alarms stand out in Markdown. */
-static bool put_rows(const struct gate_report *r, bool all, bool bold, struct document *d)
+static bool put_rows(const struct gate_report *r, bool all, struct document *d)
 {
     const struct frame_column columns[] = {
-        {.name = "verdict", .kind = FRAME_TEXT, .only_data = true},
-        {.name = "", .title = bold ? "verdict" : "", .kind = FRAME_TEXT, .only_text = true},
+        {.name = "verdict", .title = "", .kind = FRAME_TEXT},
         {.name = "alarm", .kind = FRAME_FLAG, .only_data = true, .junit = FRAME_JUNIT_FAILED},
         {.name = "group", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_CLASS},
         {.name = "policy", .kind = FRAME_TEXT, .junit = FRAME_JUNIT_NAME},
@@ -62,9 +63,9 @@ static bool put_rows(const struct gate_report *r, bool all, bool bold, struct do
     for (uint32_t i = 0; i < r->n; i++) {
         const struct gate_row *row = &r->rows[i];
         const char *verdict = gate_verdict_names[row->verdict];
-        FRAME_ROW(f, verdict, bold && row->alarm ? document_format(d, "**%s**", verdict) : verdict,
-                  row->alarm, row->group, row->policy, row->metric, row->fresh ? "fresh" : "exact",
-                  row->before, row->after, frame_shown(row->change_frac, change_text(row, d)),
+        FRAME_ROW(f, verdict, row->alarm, row->group, row->policy, row->metric,
+                  row->fresh ? "fresh" : "exact", row->before, row->after,
+                  frame_shown(row->change_frac, change_text(row, d)),
                   frame_shown(row->p, p_text(row, d)), row->detail,
                   FRAME_IF(row->verdict != GATE_OK, message_of(row, d)));
         bool shown = all || (row->verdict != GATE_OK && !row->quiet);
@@ -83,12 +84,6 @@ void gate_document(const struct gate_report *r, bool all, struct document *d)
     for (int v = 0; v < GATE_VERDICTS; v++) {
         DOCUMENT_VALUES(counts, gate_verdict_names[v], r->counts[v]);
     }
-    bool any = put_rows(r, all, false, d);
-    document_note(d, "%s%s", any ? "\n" : "", counts_text(r, d));
-}
-
-void gate_summary(const struct gate_report *r, struct document *d)
-{
-    document_note(d, "### xpusim gate: %s\n", counts_text(r, d));
-    (void)put_rows(r, false, true, d);
+    bool any = put_rows(r, all, d);
+    document_note(d, "%s%s", any ? "\n" : "", gate_counts(r, d));
 }

@@ -28,7 +28,7 @@ cat >"$dir/small.json" <<'END'
    "policies": ["fcfs", "agent-xpu-v2"]}]}
 END
 "$x" gate --baseline "$dir/small.json" --update >"$dir/out" 2>/dev/null || fail "recording"
-grep -q '^14 rows: 14 ADDED; FAILED$' "$dir/out" || fail "an update shows the differences first"
+grep -q '^14 rows: 14 ADDED; recorded$' "$dir/out" || fail "an update shows the differences first"
 "$x" gate --baseline "$dir/small.json" --strict >/dev/null || fail "unchanged code passes"
 XPUSIM_DATA_DIR=$PWD "$x" gate --baseline "$dir/small.json" --against "$x" --strict >/dev/null ||
     fail "a binary passes against itself"
@@ -37,12 +37,53 @@ XPUSIM_DATA_DIR=$PWD "$x" gate --baseline "$dir/small.json" --against "$x" --str
 sed 's/"set":[[:space:]]*\[\]/"set": ["sim.graphics.reserve_time_frac=0.1"]/' "$dir/small.json" >"$dir/slow.json"
 "$x" gate --baseline "$dir/slow.json" --all --markdown "$dir/slow.md" --junit "$dir/slow.xml" >"$dir/slow.txt"
 [ $? -eq 1 ] || fail "a slower iGPU passes"
-cat "$dir/slow.md" >>"$dir/slow.txt"
+sed "s#$dir/##" "$dir/slow.md" >>"$dir/slow.txt"
 if ! cmp -s "$dir/slow.txt" tests/golden/gate.txt; then
     diff -u tests/golden/gate.txt "$dir/slow.txt"
     if [ "${1:-}" = --update ]; then cp "$dir/slow.txt" tests/golden/gate.txt; else fail "the report differs"; fi
 fi
 grep -q 'tests="14" failures="' "$dir/slow.xml" || fail "JUnit"
+"$x" gate --baseline "$dir/slow.json" --html "$dir/slow.html" >/dev/null
+for text in "12 REGRESSION; FAILED" "P90 reactive time to first token (s), lower is better" "worse by 17 %, tolerance 0.001 %" "--update" \
+    "xpusim diff --policy fcfs --soc core-ultra-5-125h --llm llama-3.2-3b --workload mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60 --set sim.graphics.reserve_time_frac=0.1 --seed 1 --against OLD/build/xpusim"; do
+    for view in "$dir/slow.md" "$dir/slow.html"; do grep -qF -- "$text" "$view" || fail "$view does not say: $text"; done
+done
+grep -qE 'https?://|<script' "$dir/slow.html" && fail "the page refers to something outside"
+
+# The mean improves, and one replication is worse: both are said. Recorded values are made 2 % larger in replication 0 and 1 %
+# smaller in replication 1, so that the run is better in the first, worse in the second.
+python3 - "$dir/small.json" "$dir/mixed.json" <<'END'
+import json, sys
+tree = json.load(open(sys.argv[1]))
+for cell in tree["results"]:
+    a, b = cell["metrics"]["reactive.e2e_s.p90"]
+    cell["metrics"]["reactive.e2e_s.p90"] = [a * 1.05, b * 0.99]
+json.dump(tree, open(sys.argv[2], "w"))
+END
+"$x" gate --baseline "$dir/mixed.json" >"$dir/out" && fail "a worse replication passes"
+grep -q 'REGRESSION .*reactive.e2e_s.p90 .*mean improved; replication 1 worse by 1.01 %, tolerance 0.001 %' "$dir/out" || fail "a mean that improved: $(cat "$dir/out")"
+
+# The history page: two commits of a baseline, a value that moved by a tenth.
+if command -v git >/dev/null 2>&1; then
+    mkdir "$dir/repo"
+    for step in 1 2; do
+        sed "s/REPLACED/$step/" >"$dir/repo/b.json" <<'END'
+{"results": [{"group": "g", "policy": "p", "metrics": {"m": [1, REPLACED], "same": [5, 5]}}]}
+END
+        git -C "$dir/repo" init -q 2>/dev/null
+        git -C "$dir/repo" add b.json
+        git -C "$dir/repo" -c user.name=x -c user.email=x@x commit -qm "step $step"
+    done
+    python3 experiments/gate/history.py "$dir/repo/b.json" -o "$dir/history.html" || fail "history"
+    for text in "2 commits recorded results" "Of 2 values 1 are shown" "+50.00 %" "step 2"; do # means 1 and 1.5
+        grep -qF -- "$text" "$dir/history.html" || fail "the history does not say: $text"
+    done
+    python3 experiments/gate/history.py "$dir/small.json" -o "$dir/none.html" 2>/dev/null && fail "a history without a repository"
+fi
+# The workflow of docs/ci.md: the gate's line runs as it stands, on the small matrix.
+line=$(sed -n 's/.*run: \(build\/xpusim gate .*\)/\1/p' docs/ci/gate.yml)
+(mkdir -p "$dir/ci/build" "$dir/ci/experiments/gate" && ln -s "$(cd "$(dirname "$x")" && pwd)/xpusim" "$dir/ci/build/xpusim" && cp "$dir/small.json" "$dir/ci/experiments/gate/policies.json" &&
+    export XPUSIM_DATA_DIR=$PWD && cd "$dir/ci" && sh -ec "$line" >/dev/null && [ -s gate.md ] && [ -s gate.html ] && [ -s gate.xml ]) || fail "the workflow's line: $line"
 
 # A row that is gone, on either side, does not pass.
 sed 's/"fcfs", //' "$dir/small.json" >"$dir/fewer.json"

@@ -1,0 +1,232 @@
+/* The gate for reviewers, as Markdown and as a page: what changed, with unit and direction, which
+ * commands show why, and how to accept it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/gate/gate.h"
+#include "experiments/shell/cli.h"
+#include "experiments/shell/markup.h"
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/input.h"
+#include "sim/base/memory.h"
+
+#define MAX_COMMANDS 5
+#define MAX_CSS_BYTES ((size_t)1 << 20)
+
+static bool is_shown(const struct gate_row *row)
+{
+    return row->verdict != GATE_OK && !row->quiet;
+}
+
+/* "reactive time to first token, P90 (s), lower is better". The caller frees it. */
+static char *metric_text(const struct gate_row *row)
+{
+    static const char *const directions[] = {
+        [METRIC_BETTER_LOWER] = ", lower is better",
+        [METRIC_BETTER_HIGHER] = ", higher is better",
+        [METRIC_BETTER_NEITHER] = "",
+    };
+    char title[160];
+    if (strcmp(row->metric, "status") == 0) {
+        return xstrdup("run status");
+    }
+    return xformat("%s%s", metric_title(row->metric, title, sizeof title), directions[row->better]);
+}
+
+static char *number_text(double v)
+{
+    return isnan(v) ? xstrdup("-") : xformat("%.6g", v);
+}
+
+static char *change_text(const struct gate_row *row)
+{
+    double percent = 100.0 * row->change_frac;
+    bool small = percent != 0.0 && fabs(percent) < 0.1;
+    return isnan(percent) ? xstrdup("-") : xformat(small ? "%+.1e %%" : "%+.2f %%", percent);
+}
+
+static void put_option(FILE *out, const char *name, const char *value)
+{
+    if (value != NULL) {
+        char *word = xmalloc(4 * strlen(value) + 3);
+        (void)fprintf(out, " --%s %s", name, cli_word(value, true, word));
+        free(word);
+    }
+}
+
+/* "xpusim diff ..." of a policy in its group. The caller frees it. */
+static char *diff_command(const struct gate_review *v, const struct gate_row *row)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = memory_stream(&text, &size);
+    (void)fputs("xpusim diff", out);
+    put_option(out, "policy", row->policy);
+    for (uint32_t i = 0; i < v->baseline->n_groups; i++) {
+        const struct gate_group *g = &v->baseline->groups[i];
+        if (strcmp(g->name, row->group) != 0) {
+            continue;
+        }
+        put_option(out, "soc", g->soc);
+        put_option(out, "llm", g->llm);
+        put_option(out, "workload", g->workload);
+        put_option(out, "trace", g->trace);
+        for (uint32_t k = 0; k < g->n_sets; k++) {
+            put_option(out, "set", g->sets[k]);
+        }
+        (void)fprintf(out, " --seed %" PRIu64, g->seed);
+    }
+    put_option(out, "against", v->against != NULL ? v->against : "OLD/build/xpusim");
+    memory_stream_close(out, &text);
+    return text;
+}
+
+static bool same_cell(const struct gate_row *a, const struct gate_row *b)
+{
+    return strcmp(a->group, b->group) == 0 && strcmp(a->policy, b->policy) == 0;
+}
+
+/* Calls put for the first changed row of each policy and group, the alarms first; at most
+ * MAX_COMMANDS. */
+static void
+each_cell(const struct gate_review *v,
+          void (*put)(const struct gate_review *v, const struct gate_row *row, void *to), void *to)
+{
+    const struct gate_row *done[MAX_COMMANDS];
+    uint32_t n = 0;
+    for (int alarm = 1; alarm >= 0; alarm--) {
+        for (uint32_t i = 0; i < v->report->n && n < MAX_COMMANDS; i++) {
+            const struct gate_row *row = &v->report->rows[i];
+            bool known = !is_shown(row) || row->alarm != (alarm == 1) ||
+                         row->verdict == GATE_ADDED || row->verdict == GATE_REMOVED;
+            for (uint32_t k = 0; k < n && !known; k++) {
+                known = same_cell(done[k], row);
+            }
+            if (!known) {
+                done[n++] = row;
+                put(v, row, to);
+            }
+        }
+    }
+}
+
+/* ---- Markdown ---- */
+
+static void put_markdown_command(const struct gate_review *v, const struct gate_row *row, void *to)
+{
+    char *command = diff_command(v, row);
+    document_note(to, "    %s", command);
+    free(command);
+}
+
+void gate_review(const struct gate_review *v, struct document *d)
+{
+    static const struct frame_column columns[] = {
+        {.name = "verdict", .kind = FRAME_TEXT},  {.name = "group", .kind = FRAME_TEXT},
+        {.name = "policy", .kind = FRAME_TEXT},   {.name = "metric", .kind = FRAME_TEXT},
+        {.name = "baseline", .kind = FRAME_TEXT}, {.name = "measured", .kind = FRAME_TEXT},
+        {.name = "change", .kind = FRAME_TEXT},   {.name = "what happened", .kind = FRAME_TEXT}};
+    document_note(d, "### xpusim gate: %s\n", gate_counts(v->report, d));
+    struct frame *f = DOCUMENT_FRAME(d, "rows", 0, columns);
+    for (int alarm = 1; alarm >= 0; alarm--) {
+        for (uint32_t i = 0; i < v->report->n; i++) {
+            const struct gate_row *row = &v->report->rows[i];
+            if (!is_shown(row) || row->alarm != (alarm == 1)) {
+                continue;
+            }
+            const char *verdict = gate_verdict_names[row->verdict];
+            char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
+                         change_text(row)};
+            FRAME_ROW(f, row->alarm ? document_format(d, "**%s**", verdict) : verdict, row->group,
+                      row->policy, document_format(d, "`%s`: %s", row->metric, t[0]), t[1], t[2],
+                      t[3], row->detail);
+            for (size_t k = 0; k < sizeof t / sizeof t[0]; k++) {
+                free(t[k]);
+            }
+        }
+    }
+    if (frame_rows(f) == 0) {
+        document_note(d, "Every value is as it was.");
+        return;
+    }
+    document_note(d, "\nThe first decision that is now another, of the policies that changed:\n");
+    each_cell(v, put_markdown_command, d);
+    document_note(d,
+                  "\nTo accept these values, record and commit them:\n\n    xpusim gate "
+                  "--baseline %s --update",
+                  v->path);
+}
+
+/* ---- a page ---- */
+
+static void put_page_command(const struct gate_review *v, const struct gate_row *row, void *to)
+{
+    char *command = diff_command(v, row);
+    markup_format(to, "%s\n", command);
+    free(command);
+}
+
+static void put_page_rows(const struct gate_review *v, FILE *out)
+{
+    (void)fputs("<div class=wide><table><thead><tr><th>verdict<th>group<th>policy<th>metric<th>"
+                "baseline<th>measured<th>change<th>what happened</thead><tbody>\n",
+                out);
+    for (int alarm = 1; alarm >= 0; alarm--) {
+        for (uint32_t i = 0; i < v->report->n; i++) {
+            const struct gate_row *row = &v->report->rows[i];
+            if (!is_shown(row) || row->alarm != (alarm == 1)) {
+                continue;
+            }
+            char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
+                         change_text(row)};
+            markup_format(out, row->alarm ? "<tr><td class=overloaded>%s" : "<tr><td>%s",
+                          gate_verdict_names[row->verdict]);
+            markup_format(out, "<td>%s<td>%s<td>%s<br><small>%s</small>", row->group, row->policy,
+                          row->metric, t[0]);
+            markup_format(out, "<td>%s<td>%s<td>%s<td>%s\n", t[1], t[2], t[3], row->detail);
+            for (size_t k = 0; k < sizeof t / sizeof t[0]; k++) {
+                free(t[k]);
+            }
+        }
+    }
+    (void)fputs("</tbody></table></div>\n", out);
+}
+
+int gate_review_page(const struct gate_review *v, FILE *out, struct err *e)
+{
+    char *css = input_text(datadir_path("plots/page.css"), MAX_CSS_BYTES, e);
+    if (css == NULL) {
+        return -EINVAL;
+    }
+    struct document *d = document_new();
+    (void)fprintf(out,
+                  "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
+                  "content=\"width=device-width, initial-scale=1\">\n<meta "
+                  "http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src "
+                  "'unsafe-inline'\">\n<title>xpusim gate</title>\n<style>\n%s</style>\n<h1>xpusim "
+                  "gate</h1>\n",
+                  css);
+    markup_format(out, "<p class=headline>%s</p>\n", gate_counts(v->report, d));
+    bool any = v->report->counts[GATE_OK] < v->report->n;
+    if (any) {
+        put_page_rows(v, out);
+        (void)fputs("<h2>Which decision changed first</h2>\n<p>For each policy that changed, a "
+                    "command that shows it:</p>\n<pre>",
+                    out);
+        each_cell(v, put_page_command, out);
+        markup_format(out,
+                      "</pre>\n<h2>To accept these values</h2>\n<pre>xpusim gate --baseline %s "
+                      "--update</pre>\n<p>Commit the file with the change that caused it.</p>\n",
+                      v->path);
+    } else {
+        (void)fputs("<p>Every value is as it was.</p>\n", out);
+    }
+    (void)fputs("</html>\n", out);
+    document_free(d);
+    free(css);
+    return 0;
+}
