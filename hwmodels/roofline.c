@@ -430,6 +430,9 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     double seconds =
         measured ? soc_ops_seconds(ops, q) : t.launch_s + fmax(t.compute_s, t.memory_s);
     finish(m, q, &t, seconds, out);
+    /* A kernel may have run faster than the DDR moves its bytes: a cache had the rest of them. */
+    double most = m->machine->ddr_peak_bytes_per_s * 1e-9 * (double)out->load_ns;
+    out->bytes = measured && out->bytes > most ? most : out->bytes;
 }
 
 static uint32_t context_limit(const struct hwmodel *m, uint8_t device)
