@@ -20,7 +20,7 @@ if ! command -v gnuplot >/dev/null 2>&1; then
 fi
 page=$dir/demo/report.html
 size=$(wc -c <"$page")
-[ "$size" -le 500000 ] || fail "the page has $size bytes"
+[ "$size" -le 600000 ] || fail "the page has $size bytes"
 [ "$size" -ge 200000 ] || fail "the page has $size bytes only: figures are missing"
 grep -q overloaded "$page" || fail "the page hides that runs were overloaded"
 [ "$(grep -c '<svg' "$page")" -ge 20 ] || fail "the page has $(grep -c '<svg' "$page") figures"
