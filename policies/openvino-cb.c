@@ -149,7 +149,7 @@ static void add_generating(struct sched *s, struct openvino *o)
 {
     for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0;
          r = reqq_next(r)) {
-        if (r->generated_tokens == 0 || sits_out(o, r)) {
+        if (r->generated_tokens == 0 || sits_out(o, r) || !batch_takes(&o->it.batch, r)) {
             continue;
         }
         uint32_t n = available_tokens(r);
@@ -167,7 +167,7 @@ static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct requ
     uint64_t held = blocks_held(s, r);
     uint64_t cached = held == 0 ? blocks_of(s, r->kv_tokens) : 0; /* counted as free, but its own */
     uint64_t free = free_left(o);
-    if (free < cached) {
+    if (free < cached || !batch_takes(&o->it.batch, r)) {
         return 0;
     }
     uint64_t slots = (held + free) * s->kv_block_tokens - r->kv_tokens;
@@ -199,7 +199,7 @@ static bool add_whole(struct sched *s, struct openvino *o, const struct request 
     uint32_t n = available_tokens(r);
     bool alone = n > o->budget && o->it.batch.n == 0;
     uint64_t wanted = blocks_needed(s, r, n);
-    if ((n > budget_left(o) && !alone) || wanted > free_left(o)) {
+    if ((n > budget_left(o) && !alone) || wanted > free_left(o) || !batch_takes(&o->it.batch, r)) {
         return false;
     }
     add(o, r, n, wanted);

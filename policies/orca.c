@@ -73,7 +73,7 @@ static void orca_compose(struct sched *s)
     /* First come, first served: the first that does not fit ends the admissions, whoever stands
      * behind it. */
     while (!reqq_empty(&o->waiting) && o->running.n < (uint64_t)param_int(s, PARAM_MAX_SEQS) &&
-           fits(s, o, o->waiting.head)) {
+           batch_takes(&o->it.batch, o->waiting.head) && fits(s, o, o->waiting.head)) {
         const struct request *r = reqq_pop(&o->waiting);
         reqq_push(&o->running, r);
         o->reserved_tokens += most_kv_tokens(r);

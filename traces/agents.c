@@ -34,6 +34,7 @@ struct begin {
 /* What a subagent has from whoever started it. */
 struct place {
     int cls;
+    const char *model, *model_key; /* NULL: the default one */
     bool background;
     uint32_t ends_with; /* UINT32_MAX: nothing */
     uint32_t context;   /* tokens that its prompt begins with, and the request that they are of */
@@ -164,6 +165,9 @@ static void request_add(struct maker *m, const struct agents_job *j, const struc
     node.ends_with = p->ends_with;
     node.background = p->background;
     node.starts_job = when->starts_job;
+    if (p->model != NULL) {
+        node.model = trace_builder_model(&m->b, p->model, m->a->path, 0, p->model_key);
+    }
     if (talk->turn > 0) {
         r.prefix_tokens = tokens(m, (uint64_t)talk->prompt + talk->answer);
     } else if (p->context > 0) {
@@ -229,6 +233,8 @@ static uint64_t copies_add(struct maker *m, const struct agents_job *sub, const 
     }
     struct place own = *p;
     own.cls = sub->cls >= 0 ? sub->cls : sub->background ? REQUEST_CLASS_PROACTIVE : p->cls;
+    own.model = sub->model != NULL ? sub->model : p->model;
+    own.model_key = sub->model != NULL ? sub->model_key : p->model_key;
     own.background = p->background || sub->background;
     own.ends_with = sub->ends_with_job ? t->last_id : p->ends_with;
     own.context = sub->with_context ? t->context : 0;
@@ -335,6 +341,8 @@ static void client_add(struct maker *m, const struct agents_job *j, uint64_t str
                        double rate_scale)
 {
     struct place p = {.cls = j->cls >= 0 ? j->cls : REQUEST_CLASS_REACTIVE,
+                      .model = j->model,
+                      .model_key = j->model_key,
                       .ends_with = UINT32_MAX};
     struct talk talk = {.session_id = m->n_sessions++};
     struct ended last = {.id = 0};

@@ -8,6 +8,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/words.h"
 #include "traces/agents.h"
+#include "traces/traces.h"
 
 #define MAX_TOKENS 1e8
 #define MAX_S 1e8
@@ -118,8 +119,11 @@ static void job_read(const struct reader *r, struct json_obj *o, int of, struct 
         (void)json_get_string(o, "description");
     }
     if (json_has(o, "model")) {
-        refuse(o, "model", "a run has one model, so a job cannot name one; leave the key out");
-        (void)json_get_string(o, "model");
+        j->model = json_get_string(o, "model");
+        j->model_key = xformat("%s.model", o->path);
+        if (!trace_model_is_name(j->model)) {
+            refuse(o, "model", "must be a name of letters, digits and \"._-\"");
+        }
     }
     j->cls = json_has(o, "class") ? json_get_choice(o, "class", words_classes) : -1;
     j->after_tool = !json_has(o, "gap_kind") || json_get_choice(o, "gap_kind", gap_kinds) == 0;
@@ -131,6 +135,7 @@ static void jobs_free(struct agents_job *jobs, uint32_t n)
 {
     for (uint32_t i = 0; jobs != NULL && i < n; i++) {
         jobs_free(jobs[i].subagents, jobs[i].n_subagents);
+        free(jobs[i].model_key);
     }
     free(jobs);
 }

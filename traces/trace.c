@@ -44,6 +44,7 @@ void trace_builder_fini(struct trace_builder *b)
     for (size_t i = 0; b->nodes != NULL && i < b->n; i++) {
         free(b->nodes[i].parents);
     }
+    trace_models_free(b->models, b->n_models);
     free(b->nodes);
     free(b->rows);
     free(b->extras);
@@ -192,6 +193,8 @@ static void permute(struct trace_builder *b, const struct sort_key *keys)
     }
     free(old.nodes); /* its lists of parents have moved */
     old.nodes = NULL;
+    old.models = NULL; /* the builder keeps them */
+    old.n_models = 0;
     trace_builder_fini(&old);
 }
 
@@ -357,7 +360,7 @@ uint64_t trace_hash(const struct trace *t)
         h = hash_row(h, &r);
         h = t->extras != NULL ? hash_extra(h, &t->extras[i]) : h;
     }
-    return machine_events_hash(hash_graph(h, t), t);
+    return machine_events_hash(trace_models_hash(hash_graph(h, t), t), t);
 }
 
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
@@ -429,6 +432,7 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
     struct err e = ERR_INIT;
     trace_builder_init(&b);
     struct trace_node *nodes = t->graph != NULL ? trace_graph_nodes(t) : NULL;
+    trace_builder_models_copy(&b, t);
     for (size_t i = 0; i < t->n; i++) {
         if (keep[i]) {
             const struct trace_row row = trace_row_at(t, (uint32_t)i);

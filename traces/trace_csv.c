@@ -21,6 +21,7 @@
 #define MACHINE " machine="   /* in the same line: the list of events of the machine, as JSON */
 #define MAX_TOKENS 100000000u /* a token count beyond this is a mistake */
 #define PARENTS "parent_ids"  /* of v2, "3;7+2.5"; in v1 accepted empty */
+#define MODEL "model"         /* of v2, a name */
 
 /* What a line says. */
 struct line {
@@ -82,7 +83,8 @@ static int columns_find(struct csvfile *f, const char *path, struct csv_record *
     size_t before = e->n;
     (void)csv_record_init(record, f, fields, COL_COUNT, e);
     for (int i = 0; i < csvfile_n_columns(f); i++) {
-        bool known = strcmp(csvfile_column_name(f, i), PARENTS) == 0;
+        bool known = strcmp(csvfile_column_name(f, i), PARENTS) == 0 ||
+                     strcmp(csvfile_column_name(f, i), MODEL) == 0;
         for (int j = 0; j < COL_COUNT; j++) {
             known = known || record->columns[j] == i;
         }
@@ -184,6 +186,20 @@ static void line_read(const struct csv_record *record, bool graph, struct line *
     line_check(record, l, graph, e);
 }
 
+/* The model that a line names. */
+static uint32_t model_read(struct csvfile *f, int col, const char *path, struct trace_builder *b,
+                           struct err *e)
+{
+    if (csvfile_empty(f, col)) {
+        return 0;
+    }
+    uint32_t model = trace_builder_model(b, csvfile_text(f, col), path, csvfile_line(f), NULL);
+    if (model == 0) {
+        csvfile_refuse(f, col, e, "must be a name of letters, digits and \"._-\"");
+    }
+    return model;
+}
+
 static bool version_is(const char *comment, const char *line)
 {
     size_t n = strlen(line);
@@ -238,9 +254,15 @@ int trace_read(const char *path, struct trace *out, struct err *e)
                               path, fields[i].column);
             }
         }
+        int model = csvfile_column(f, MODEL);
+        if (model >= 0 && !graph) {
+            (void)err_add(
+                e, "%s: column " MODEL " needs \"" GRAPH_VERSION_LINE "\" as the first line", path);
+        }
         while (e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
             struct line l;
             line_read(&record, graph, &l, e);
+            l.node.model = graph ? model_read(f, model, path, &b, e) : 0;
             b.line = csvfile_line(f);
             trace_builder_add(&b, &l.row, extras ? &l.extra : NULL);
             if (graph) {
@@ -279,6 +301,7 @@ static void print_request(FILE *out, uint32_t id)
 /* Which optional columns a trace has. */
 struct parts {
     bool tool, extras, until, graph, starts, content;
+    const struct trace_model *models; /* NULL: none is named */
 };
 
 /* The columns' names, or a line of them: those that the trace has. */
@@ -306,7 +329,8 @@ static void print_line(FILE *out, const struct line *l, struct parts has)
         }
     }
     if (has.graph && l == NULL) {
-        (void)fprintf(out, ",ends_with,%s" PARENTS, has.content ? "prefix_of," : "");
+        (void)fprintf(out, ",ends_with,%s" PARENTS "%s", has.content ? "prefix_of," : "",
+                      has.models != NULL ? "," MODEL : "");
     } else if (has.graph) {
         (void)fputc(',', out);
         print_request(out, l->node.ends_with);
@@ -316,6 +340,9 @@ static void print_line(FILE *out, const struct line *l, struct parts has)
             (void)fputc(',', out);
         }
         print_parents(out, &l->node);
+        if (has.models != NULL) {
+            (void)fprintf(out, ",%s", l->node.model > 0 ? has.models[l->node.model - 1].name : "");
+        }
     }
     (void)fputc('\n', out);
 }
@@ -323,8 +350,10 @@ static void print_line(FILE *out, const struct line *l, struct parts has)
 void trace_print(FILE *out, const struct trace *t)
 {
     bool graph = t->graph != NULL;
-    struct parts has = {
-        .extras = t->extras != NULL, .graph = graph, .content = graph && t->graph->source != NULL};
+    struct parts has = {.extras = t->extras != NULL,
+                        .graph = graph,
+                        .content = graph && t->graph->source != NULL,
+                        .models = graph && t->graph->model != NULL ? t->graph->models : NULL};
     for (size_t i = 0; i < t->n; i++) {
         has.tool = has.tool || t->rows[i].after_tool;
         has.until = has.until || (t->extras != NULL && t->extras[i].until_ns != TIME_NEVER_NS);

@@ -17,6 +17,8 @@ void trace_graph_free(struct trace_graph *g)
         free(g->background);
         free(g->starts_job);
         free(g->source);
+        free(g->model);
+        trace_models_free(g->models, g->n_models);
         free(g);
     }
 }
@@ -209,8 +211,7 @@ static void check_order(const struct trace_builder *b, const struct trace_graph 
     free(order);
 }
 
-struct trace_graph *trace_graph_build(const struct trace_builder *b, const char *name,
-                                      struct err *e)
+struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name, struct err *e)
 {
     size_t before = e->n;
     uint32_t n = (uint32_t)b->n;
@@ -243,6 +244,7 @@ struct trace_graph *trace_graph_build(const struct trace_builder *b, const char 
     if (e->n == before) {
         check_order(b, g, name, e);
         trace_content_build(b, g, name, e);
+        trace_models_build(b, g, name, e);
     }
     if (e->n > before) {
         trace_graph_free(g);
@@ -261,6 +263,7 @@ struct trace_node *trace_graph_nodes(const struct trace *t)
         nodes[i].ends_with = with == TRACE_NO_ROW ? UINT32_MAX : t->rows[with].request_id;
         nodes[i].background = g->background[i];
         nodes[i].starts_job = g->starts_job[i];
+        nodes[i].model = g->model != NULL ? g->model[i] : 0;
         if (g->source != NULL && g->source[i] < t->n) {
             nodes[i].prefix_of = t->rows[g->source[i]].request_id;
         }

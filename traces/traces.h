@@ -28,6 +28,7 @@ struct trace_node {
     uint32_t n_parents;
     uint32_t ends_with; /* a request_id, or UINT32_MAX */
     uint32_t prefix_of; /* the request_id that the prompt begins like, or UINT32_MAX */
+    uint32_t model;     /* by trace_builder_model; 0: the default one */
     bool background, starts_job;
 };
 /* A node without anything set. */
@@ -40,6 +41,8 @@ struct trace_builder {
     struct trace_extra *extras; /* owned; NULL until a row has one */
     struct trace_node *nodes;   /* owned; NULL: no request graph. Every row has one, or none */
     uint32_t *lines;            /* owned; NULL when the source has no lines */
+    struct trace_model *models; /* owned */
+    uint32_t n_models;
     size_t n, cap;
     uint64_t line; /* the caller sets it before adding: line of the next row, for errors; 0 none */
 };
@@ -50,6 +53,20 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
                        const struct trace_extra *extra);
 /* Makes the last row that was added part of a request graph; takes node->parents. */
 void trace_builder_node(struct trace_builder *b, const struct trace_node *node);
+/* Whether a model may be called so: letters, digits and "._-" only. */
+bool trace_model_is_name(const char *text);
+/* The number of the model of that name, from 1; 0 where the name is none. Errors say that the place
+ * `file`:`line`, or the `key` of a file, named it first. Copies all. Cost: models there are. */
+uint32_t trace_builder_model(struct trace_builder *b, const char *name, const char *file,
+                             uint64_t line, const char *key);
+/* Gives an empty builder the models of a trace, with their numbers. */
+void trace_builder_models_copy(struct trace_builder *b, const struct trace *t);
+/* Fills the graph's models; takes them from the builder. An error names a session of two. */
+void trace_models_build(struct trace_builder *b, struct trace_graph *g, const char *name,
+                        struct err *e);
+void trace_models_free(struct trace_model *models, uint32_t n);
+/* Adds the names of the models of all rows, where there are any. */
+uint64_t trace_models_hash(uint64_t h, const struct trace *t);
 /* An extra without anything set. */
 struct trace_extra trace_extra_none(void);
 /* Sorts, links turns, checks ids (unique) and sessions (turns 0, 1, 2, ... without holes), hashes.
@@ -66,8 +83,7 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
 /* Builds the graph of sorted rows whose turns are linked. An error names a parent that is unknown
  * or there twice, a request that waits for itself, or a path of over 31 years. The caller frees it
  * by trace_graph_free. Cost O(n log n). */
-struct trace_graph *trace_graph_build(const struct trace_builder *b, const char *name,
-                                      struct err *e);
+struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name, struct err *e);
 void trace_graph_free(struct trace_graph *g);
 /* The graph from its rows' side, one node a row: trace_graph_nodes_free. */
 struct trace_node *trace_graph_nodes(const struct trace *t);

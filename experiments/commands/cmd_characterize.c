@@ -6,6 +6,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/run/about.h"
 #include "experiments/run/job_options.h"
+#include "experiments/run/models.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/characterize.h"
@@ -44,6 +45,7 @@ static int characterize(void *values, struct err *e)
     struct frame *rows = document_frame(d, "", 0);
     characterize_columns(rows);
     int rc = config_load(&c, &o->config, e);
+    rc = rc == 0 ? models_refuse_several(&o->config, "characterize", e) : rc;
     for (uint32_t i = 0; rc == 0; i++) {
         const char *study = o->studies.n == 0  ? characterize_study(i)
                             : i < o->studies.n ? o->studies.v[i]

@@ -11,6 +11,7 @@
 #include "experiments/drive/calibration.h"
 #include "experiments/report/interference.h"
 #include "experiments/run/about.h"
+#include "experiments/run/models.h"
 #include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/metrics/explain.h"
@@ -383,6 +384,9 @@ static int check(const struct drive_values *o, struct err *e)
     }
     if (o->calibrate.n == 0 && !o->compare && o->policies.n != 1) {
         return err_add(e, "one --policy is needed (several with --compare)");
+    }
+    if (models_refuse_several(&o->config, "drive", e) != 0) {
+        return -EINVAL;
     }
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "experiments/run/about.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
+#include "experiments/run/models.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/sandbox.h"
 #include "experiments/run/warnings.h"
@@ -298,6 +299,7 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
     (void)config_load(&c, &o->config, e);
     (void)config_policy_parse(&p, o->policy, e);
     (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){0}, &t, e);
+    models_note(&o->config, &t);
     if (e->n == 0) {
         struct explain_case k = {.o = o, .config = &c, .policy = &p, .trace = &t};
         struct sandbox box = {

@@ -6,6 +6,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/falsify/runs.h"
 #include "experiments/run/job_options.h"
+#include "experiments/run/models.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
@@ -30,6 +31,7 @@ struct prepared {
 static int prepare(struct prepared *p, const struct options *o, struct err *e)
 {
     const char *const names[FALSIFY_SIDES] = {o->policy, o->baseline};
+    (void)models_refuse_several(&o->config, "falsify", e);
     if (config_load_all(&p->config, &o->config, CONFIG_AS_WRITTEN, names, FALSIFY_SIDES, p->policy,
                         e) == 0) {
         (void)runner_check_metric(&p->config, "metric", o->falsify.metric, e);
@@ -64,7 +66,7 @@ static int falsify(void *values, struct err *e)
     if (prepare(p, o, e) == 0) {
         struct document *d = document_new();
         document_note(d, "%s, %s, %s; seed %" PRIu64 "\n", p->config.soc.machine.name,
-                      p->config.llm.name, p->config.workload, o->config.seed);
+                      p->config.models, p->config.workload, o->config.seed);
         DOCUMENT_VALUES(d, "config_hash", document_format(d, "%016" PRIx64, p->config.hash),
                         "workload", p->config.workload, "seed", o->config.seed);
         struct document *ways = document_array(d, "searches");

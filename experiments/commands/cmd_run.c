@@ -10,6 +10,7 @@
 #include "experiments/run/about.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
+#include "experiments/run/models.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/sandbox.h"
 #include "experiments/shell/cli.h"
@@ -192,6 +193,7 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     }
     (void)sample_options_choice(&o->samples, e);
     (void)config_trace_packed(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
+    models_note(&o->config, &t);
     if (e->n == 0) {
         struct simulation s = {o, &c, &p, &t, replay, {0}};
         status = simulate_safely(&s, e);

@@ -59,7 +59,7 @@ static int prepare(struct prepared *c, const struct options *o, struct err *e)
 static void print(const struct options *o, const struct prepared *c)
 {
     struct document *d = document_new();
-    document_note(d, "%s, %s, %s; seed %" PRIu64, c->config.soc.machine.name, c->config.llm.name,
+    document_note(d, "%s, %s, %s; seed %" PRIu64, c->config.soc.machine.name, c->config.models,
                   c->config.workload, o->config.seed);
     DOCUMENT_VALUES(d, "config_hash", document_format(d, "%016" PRIx64, c->config.hash), "workload",
                     c->config.workload, "confidence_frac", o->search.confidence_frac);

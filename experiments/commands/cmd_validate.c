@@ -1,5 +1,6 @@
 /* `xpusim validate`: predictions against what was measured. */
 #include "experiments/commands/commands.h"
+#include "experiments/run/models.h"
 #include "experiments/validation/validate_points.h"
 #include "experiments/validation/validate_run.h"
 
@@ -14,6 +15,9 @@ static int run(void *values, struct err *e)
     struct options *o = values;
     if (o->points.points != NULL && o->run.run != NULL) {
         return err_add(e, "--points and --run exclude each other");
+    }
+    if (o->run.config.llm != NULL && models_refuse_several(&o->run.config, "validate", e) != 0) {
+        return EXIT_BAD_INPUT;
     }
     o->run.config.seed = o->run.config.seed_given ? o->run.config.seed : 1;
     if (o->points.points != NULL) {

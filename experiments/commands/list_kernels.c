@@ -7,6 +7,7 @@
 
 #include "experiments/run/about.h"
 #include "experiments/run/interval.h"
+#include "experiments/run/models.h"
 #include "experiments/run/price.h"
 
 #define CHUNK_ROWS 256u      /* the chunk of agent-xpu-v2 4.4 */
@@ -123,7 +124,8 @@ int list_kernels(const struct config_options *o, struct document *d, struct err 
     struct config c;
     struct conformal residuals = {0};
     int rc = -EINVAL;
-    if (config_load(&c, o, e) == 0 && interval_table_read(&residuals, e) == 0) {
+    if (config_load(&c, o, e) == 0 && models_refuse_several(o, "list kernels", e) == 0 &&
+        interval_table_read(&residuals, e) == 0) {
         about_document(&(struct about){.kind = "kernels", .config = &c}, d);
         document_note(d, "One layer of %s on %s, alone on the machine\n", c.llm.name,
                       c.soc.machine.name);

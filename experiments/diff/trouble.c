@@ -11,6 +11,7 @@
 #include "experiments/diff/shrink_trace.h"
 #include "experiments/run/about.h"
 #include "experiments/run/jobs.h"
+#include "experiments/run/models.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "policies/external/external.h"
@@ -152,7 +153,8 @@ static bool show_again(const struct trouble *t, const char *trace, const struct 
                        struct err *e)
 {
     struct trace again = {0};
-    if (trace_read(trace, &again, e) != 0) {
+    if (trace_read(trace, &again, e) != 0 || models_bind(t->options, &again, e) != 0) {
+        trace_fini(&again);
         return false;
     }
     char *log = xformat("%s/decisions", t->dir);

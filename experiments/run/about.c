@@ -23,7 +23,7 @@ static cJSON *tree_of(const struct about *a)
     put(o, "policy", a->policy != NULL ? a->policy->label : NULL);
     if (a->config != NULL) {
         put(o, "soc", a->config->soc.machine.name);
-        put(o, "llm", a->config->llm.name);
+        put(o, "llm", a->config->models);
         put(o, "workload", a->trace != NULL || a->workload ? a->config->workload : NULL);
     }
     if (a->trace != NULL) {

@@ -1,21 +1,18 @@
 #include "experiments/run/config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiments/run/chunks.h"
+#include "experiments/run/config_files.h"
 #include "experiments/run/config_notes.h"
 #include "experiments/run/config_sim.h"
-#include "experiments/run/folder.h"
+#include "experiments/run/models.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/recordings.h"
-#include "hwmodels/llm_hf.h"
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/arena.h"
@@ -29,62 +26,6 @@
 #include "sim/base/words.h"
 #include "traces/machine_events.h"
 #include "traces/traces.h"
-
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s);
-    size_t k = strlen(tail);
-    return n >= k && strcmp(s + n - k, tail) == 0;
-}
-
-static void look(void *near, const char *path, const char *name, struct err *e)
-{
-    (void)path;
-    (void)e;
-    nearest_look(near, name);
-}
-
-/* Puts the tree of a file, as `read` reads it, under `key`. */
-static void add_file(cJSON *tree, const char *key, const char *what, const char *file,
-                     cJSON *(*read)(const char *path, struct err *e), struct err *e)
-{
-    if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
-        struct nearest near;
-        struct err none = ERR_INIT;
-        char *folder = xstrdup(file);
-        nearest_init(&near, what);
-        (void)folder_each(dirname(folder), look, &near, &none);
-        free(folder);
-        err_fini(&none);
-        (void)err_add(
-            e,
-            "--%s %s: not a shipped name (`xpusim list %s` shows them), nor a file ending "
-            "in .json%s",
-            key, what, key, nearest_hint(&near));
-        return;
-    }
-    cJSON *part = read(file, e);
-    if (part != NULL) {
-        cJSON_AddItemToObject(tree, key, part);
-    }
-}
-
-/* "NAME:bits=N": another width of the weights. The model is called so from then on. */
-#define WIDTH ":bits="
-
-static void set_width(cJSON *llm, const char *what, const char *width, struct err *e)
-{
-    char *end = NULL;
-    unsigned long bits = strtoul(width, &end, 10);
-    if (!isdigit((unsigned char)width[0]) || *end != '\0' || bits < 1 || bits > 32) {
-        (void)err_add(e, "--llm %s: bits must be a whole number from 1 to 32", what);
-    } else if (llm != NULL && bits != (unsigned long)json_number(llm, "weight_bits")) {
-        llm_tree_width(llm, (uint32_t)bits);
-        char *own = xformat("%s" WIDTH "%lu", json_string(llm, "name"), bits);
-        (void)cJSON_ReplaceItemInObjectCaseSensitive(llm, "name", cJSON_CreateString(own));
-        free(own);
-    }
-}
 
 /* Numbers mean what their model makes of them: a SoC file runs with the models that it states,
  * unless an option says otherwise. */
@@ -105,7 +46,7 @@ static void take_models(cJSON *tree)
 /* What --set may add to the tree: keys that a file leaves out. */
 static const struct json_field file_rows[] = {
     {JSON_OBJECT("soc", &soc_fields, "The machine.")},
-    {JSON_OBJECT("llm", &llm_fields, "The model.")},
+    {JSON_OBJECT("llm", &llm_fields, "The default model.")},
 };
 static const struct json_fields file_fields = JSON_FIELDS(file_rows, NULL);
 
@@ -216,12 +157,16 @@ static void parse(struct config *c, const char *soc_file, const char *llm_file, 
     size_t before = e->n;
     (void)soc_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"), soc_file, &c->soc, e);
     (void)llm_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "llm"), llm_file, &c->llm, e);
+    models_read(c, e);
     const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
     config_sim_parse(json_root(sim, "sim", e), &c->sim);
     if (e->n == before) {
         bind_graphics(c, e);
         check_power(c, e);
         bind_forms(c, e);
+    }
+    if (e->n == before) {
+        models_price(c);
     }
     c->hash = tree_hash(c->tree);
 }
@@ -234,20 +179,14 @@ static void add_numbers(cJSON *tree, const char *key, const double *v, uint32_t 
     }
 }
 
-/* llm: o->llm without a width. */
-static int load(struct config *c, const struct config_options *o, const char *llm, struct err *e)
+int config_load(struct config *c, const struct config_options *o, struct err *e)
 {
+    memset(c, 0, sizeof *c);
     size_t before = e->n;
     const char *soc_file = soc_path(o->soc);
-    const char *llm_file = llm_path(llm);
-    const char *width = strstr(o->llm, WIDTH);
     c->tree = cJSON_CreateObject();
-    add_file(c->tree, "soc", o->soc, soc_file, json_read_file, e);
-    add_file(c->tree, "llm", llm, llm_file, llm_read_file, e);
-    if (width != NULL) {
-        cJSON *tree = cJSON_GetObjectItemCaseSensitive(c->tree, "llm");
-        set_width(tree, o->llm, width + strlen(WIDTH), e);
-    }
+    config_add_file(c->tree, "soc", o->soc, soc_file, json_read_file, e);
+    const char *llm_file = models_add_files(c->tree, o->llm, e);
     cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json());
     take_models(c->tree);
     if (e->n > before) {
@@ -280,16 +219,6 @@ static int load(struct config *c, const struct config_options *o, const char *ll
     return e->n > before ? -EINVAL : 0;
 }
 
-int config_load(struct config *c, const struct config_options *o, struct err *e)
-{
-    memset(c, 0, sizeof *c);
-    const char *width = strstr(o->llm, WIDTH);
-    char *llm = xformat("%.*s", width != NULL ? (int)(width - o->llm) : -1, o->llm);
-    int rc = load(c, o, llm, e);
-    free(llm);
-    return rc;
-}
-
 int config_of_text(struct config *c, const char *tree, struct err *e)
 {
     size_t before = e->n;
@@ -304,6 +233,9 @@ void config_fini(struct config *c)
 {
     cJSON_Delete(c->tree);
     free(c->workload);
+    free(c->more);
+    free(c->setup_more);
+    free(c->models);
     memset(c, 0, sizeof *c);
 }
 
@@ -381,6 +313,7 @@ int config_trace_check(const struct config_options *o, uint64_t seed,
 {
     struct trace t = {0};
     int rc = config_trace(o, seed, arrivals, &t, e);
+    models_note(o, &t);
     if (rc == 0 && hash != NULL) {
         *hash = t.hash;
     }
@@ -418,6 +351,9 @@ int config_trace_packed(const struct config_options *o, uint64_t seed,
     }
     if (rc == 0 && o->machine != NULL) {
         rc = machine_events_read(o->machine, out, e);
+    }
+    if (rc == 0) {
+        rc = models_bind(o, out, e);
     }
     if (rc == 0 && factor != 1.0) {
         compress(out, factor);
@@ -459,6 +395,9 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->machine = &c->soc.machine;
     out->llm = &c->llm;
     out->truth = &c->truth.model;
+    out->more = c->setup_more;
+    out->n_more = c->n_more;
+    out->weights_at_start = c->weights_at_start;
     out->annotation = c->sim.annotation;
     out->truth_sigma = c->sim.truth_sigma;
     out->contention = c->contention;

@@ -27,7 +27,9 @@
 
 /* The user's options. Strings are borrowed (argv). */
 struct config_options {
-    const char *soc, *llm;        /* shipped name or path ending in .json */
+    const char *soc;              /* shipped name or path ending in .json */
+    const char *llm;              /* so, for each model of the run (models.h) */
+    char *llm_given;              /* owned; `llm` of the command line, or NULL */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
     const char *machine;          /* events of the machine: path; NULL: those of the workload */
     char **recordings;            /* owned: every --trace, `trace` the first (recordings.h) */
@@ -78,12 +80,24 @@ struct config_sim {
     struct config_drafts drafts;
 };
 
+/* One of the run's further models. */
+struct config_model {
+    struct llm llm;
+    struct roofline truth;
+};
+
 /* Holds pointers into itself: never copy one. */
 struct config {
-    cJSON *tree; /* owned {soc, llm, sim}: the effective configuration */
+    cJSON *tree; /* owned {soc, llm, sim}, with several models also `models`: the effective
+                    configuration */
     struct soc soc;
     struct llm llm;
     struct roofline truth;
+    struct config_model *more; /* owned; after the first, n_more of them */
+    struct sim_model *setup_more;
+    uint32_t n_more;
+    bool weights_at_start; /* of several models */
+    char *models;          /* owned; all of them, for people */
     struct config_sim sim;
     struct config_speculation speculation;
     const struct contention_ops *contention;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/models.h"
 #include "experiments/run/recordings.h"
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
@@ -20,6 +21,8 @@ void config_options_fini(struct config_options *o)
         free(o->sets[i]);
     }
     o->n_sets = 0;
+    free(o->llm_given);
+    o->llm_given = NULL;
     recordings_fini(o);
 }
 
@@ -36,6 +39,19 @@ static int take_trace(void *target, const struct option_row *row, const char *ar
 {
     (void)row;
     return recordings_add(target, arg, e);
+}
+
+static int take_llm(void *target, const struct option_row *row, const char *arg, struct err *e)
+{
+    struct config_options *o = target;
+    (void)e;
+    if (arg == row->preset) { /* nothing is given yet */
+        o->llm = arg;
+        return 0;
+    }
+    o->llm_given = models_add(o->llm_given, arg);
+    o->llm = o->llm_given;
+    return 0;
 }
 
 static int take_set(void *target, const struct option_row *row, const char *arg, struct err *e)
@@ -183,8 +199,16 @@ static int take_reader(void *target, const struct option_row *row, const char *a
 
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, soc, "soc", "S", CONFIG_DEFAULT_SOC, "shipped SoC or FILE.json"),
-    OPTION_TEXT(OPTIONS, llm, "llm", "M[:bits=N]", CONFIG_DEFAULT_LLM,
-                "shipped model or FILE.json; `NAME:bits=4` takes it with weights of 4 bits"),
+    {.name = "llm",
+     .value = "[NAME=]M[:bits=N]",
+     .preset = CONFIG_DEFAULT_LLM,
+     .take = take_llm,
+     .kind = OPTION_KIND_OWN,
+     .repeats = true,
+     .help =
+         "shipped model or FILE.json; `M:bits=4` takes it with weights of 4 bits. Repeated, for "
+         "several models: the first is the default, and requests ask for others by NAME, or by "
+         "the name of their file"},
     OPTION_OWN_LIST(take_trace, "trace", "FILE",
                     "recorded requests: a trace CSV. Commands that replicate also take several, a "
                     "folder, or a pattern"),
@@ -239,7 +263,10 @@ const struct option_table config_option_table = {
 void config_options_overlay(struct config_options *base, const struct config_options *over)
 {
     base->soc = over->soc != NULL ? over->soc : base->soc;
-    base->llm = over->llm != NULL ? over->llm : base->llm;
+    if (over->llm != NULL) {
+        free(base->llm_given);
+        base->llm = base->llm_given = xstrdup(over->llm);
+    }
     if (over->trace != NULL || over->workload != NULL) { /* one way to say what runs */
         recordings_fini(base);
         base->trace = over->trace;

@@ -191,7 +191,7 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     char *fingerprint = config_fingerprint(c, p, t, seed);
     const char *verdict = metrics_verdict_names[r->verdict];
     document_note(d, "%s on %s, %s\n%s: %zu requests, seed %" PRIu64 ": %s", p->label,
-                  c->soc.machine.name, c->llm.name, c->workload, t->n, seed, verdict);
+                  c->soc.machine.name, c->models, c->workload, t->n, seed, verdict);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint);
     struct document *config = document_within(d, "config");
     document_members(config, c->tree);

@@ -178,7 +178,7 @@ static void pack(const struct study_stream *s, const struct study_cell *c, const
         char ask[64];
         run = (struct store_run){.fingerprint = key,
                                  .soc = c->config->soc.machine.name,
-                                 .llm = c->config->llm.name,
+                                 .llm = c->config->models,
                                  .workload = c->config->workload,
                                  .policy = c->policy->ops->name,
                                  .params = c->policy->params_text,

@@ -16,8 +16,9 @@ static void layer_estimate(struct sched *s, const struct v1 *v, const struct wor
     double bytes = 0.0;
     double flop = 0.0;
     *out = (struct estimate){.memory_bound = true};
-    for (uint32_t i = 0; i < s->llm->layer.n; i++) {
-        enum op_kind kind = s->llm->layer.kind[i];
+    const struct layer_ops *layer = &sched_model(s, w->model)->layer;
+    for (uint32_t i = 0; i < layer->n; i++) {
+        enum op_kind kind = layer->kind[i];
         struct estimate e = v1_estimate(s, w, kind, v->igpu, w->rows);
         double b = e.bytes_per_s * units_s_from_ns(e.t_ns);
         bytes += b;
@@ -34,7 +35,8 @@ static int64_t iteration_ns(struct sched *s, const struct v1 *v, const struct wo
 {
     struct estimate layer;
     layer_estimate(s, v, w, w->rows == 1, &layer);
-    return layer.t_ns * s->llm->n_layers + v1_estimate(s, w, OP_HEAD, v->igpu, w->rows).t_ns;
+    return layer.t_ns * sched_model(s, w->model)->n_layers +
+           v1_estimate(s, w, OP_HEAD, v->igpu, w->rows).t_ns;
 }
 
 void v1_decode_estimate(struct sched *s, const struct v1 *v, const struct v1_iteration *it,
@@ -56,8 +58,10 @@ static void choose_batch(struct sched *s, struct v1 *v)
     struct work_shape w = {0};
     batch_clear(&v->batch);
     for (const struct request *r = v->decode_rt.q.head; r != NULL; r = reqq_next(r)) {
-        batch_add(&v->batch, r, SEGMENT_DECODE, 1);
-        cost_shape_add(&w, r, 1);
+        if (batch_takes(&v->batch, r)) {
+            batch_add(&v->batch, r, SEGMENT_DECODE, 1);
+            cost_shape_add(&w, r, 1);
+        }
     }
     if (v->batch.n == 0) {
         uint32_t most = (uint32_t)param_int(s, V1_MAX_BATCH);
@@ -73,6 +77,9 @@ static void choose_batch(struct sched *s, struct v1 *v)
     uint32_t cap = (uint32_t)param_int(s, V1_BATCH_CAP);
     double most_ns = (1.0 + param_number(s, V1_EPSILON)) * (double)iteration_ns(s, v, &w);
     for (const struct request *r = v->decode_be.q.head; r != NULL; r = reqq_next(r)) {
+        if (!batch_takes(&v->batch, r)) {
+            continue;
+        }
         cost_shape_add(&w, r, 1);
         /* The first that is too long ends the search, although a later one with less context might
          * fit: proactive sequences join in the order of their arrival. */
@@ -92,10 +99,11 @@ bool v1_decode_next(struct sched *s, struct v1 *v, struct v1_iteration *it)
     }
     if (!v->next_known) {
         choose_batch(s, v);
-        uint32_t per_layer = v->batch.n == 1 ? 1 : s->llm->layer.n; /* batch_form fuses one */
+        const struct llm *llm = sched_model(s, v->batch.model);
+        uint32_t per_layer = v->batch.n == 1 ? 1 : llm->layer.n; /* batch_form fuses one */
         v->next = (struct v1_iteration){.fused = v->batch.n == 1,
                                         .per_layer = per_layer,
-                                        .n_ops = per_layer * s->llm->n_layers + 1};
+                                        .n_ops = per_layer * llm->n_layers + 1};
         for (uint32_t i = 0; i < v->batch.n; i++) {
             cost_shape_add(&v->next.shape, v->batch.segments[i].request, 1);
         }

@@ -88,7 +88,7 @@ struct axpu_prefill {
 #define AXPU_MAX_CACHE 16
 
 struct axpu_kernel {
-    uint32_t prompt_tokens; /* 0: free entry */
+    uint32_t prompt_tokens; /* axpu_kernel_of; 0: free entry */
     int64_t used_ns;
 };
 
@@ -159,6 +159,13 @@ static inline struct axpu_request *axpu_request(const struct request *r)
     return r->own;
 }
 
+/* The compiled attention that a prompt wants, by its tokens and its model. */
+#define AXPU_KERNEL_TOKENS 0x1fffffffu /* longer than any prompt */
+static inline uint32_t axpu_kernel_of(const struct request *r)
+{
+    return request_prefill_target(r) + r->model * (AXPU_KERNEL_TOKENS + 1);
+}
+
 static inline bool axpu_is_aged(const struct request *r)
 {
     return axpu_request(r)->promoted;
@@ -187,7 +194,7 @@ static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_fr
         heap_push(&a->by_age, r, 0.0); /* arrival, then id */
     }
     if (axpu_uses_kernel(a, r)) {
-        table_get(&a->waiting, request_prefill_target(r))->live++;
+        table_get(&a->waiting, axpu_kernel_of(r))->live++;
     }
 }
 
@@ -198,7 +205,7 @@ static inline void axpu_leave(struct axpu *a, const struct request *r)
         w->uncompiled = w->uncompiled == r ? reqq_next(r) : w->uncompiled;
         heap_remove(&a->by_age, r);
         if (axpu_uses_kernel(a, r)) {
-            table_get(&a->waiting, request_prefill_target(r))->live--;
+            table_get(&a->waiting, axpu_kernel_of(r))->live--;
         }
     }
     reqq_remove(r);

@@ -55,7 +55,7 @@ static double iteration_ns(void *ctx, uint32_t drafted)
         return drafted == 0 ? plain : speculate_pass_ns(x->s, &w, igpu, igpu, 0);
     }
     /* Each layer crosses to the iGPU for attention and back. */
-    double barriers = 2.0 * x->s->llm->n_layers * (double)x->s->machine->sync_ns;
+    double barriers = 2.0 * sched_model(x->s, w.model)->n_layers * (double)x->s->machine->sync_ns;
     return speculate_pass_ns(x->s, &w, (uint8_t)x->a->npu, igpu,
                              (uint32_t)param_int(x->s, AXPU_VERIFY_ROWS)) +
            barriers;

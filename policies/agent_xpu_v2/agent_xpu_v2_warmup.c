@@ -3,14 +3,16 @@
  * that is ready when a prefill starts (or resumes) is used. */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
-static struct resident_key key_of(uint32_t prompt_tokens)
+/* Prompts of another model need another kernel: see axpu_kernel_of. */
+static struct resident_key key_of(uint32_t kernel)
 {
-    return (struct resident_key){RESIDENT_COMPILED_ATTENTION, prompt_tokens, 0};
+    return (struct resident_key){RESIDENT_COMPILED_ATTENTION, kernel & AXPU_KERNEL_TOKENS,
+                                 kernel / (AXPU_KERNEL_TOKENS + 1)};
 }
 
 static bool used_by(const struct axpu_prefill *f, uint32_t tokens)
 {
-    return f->npu_attention && f->request != NULL && request_prefill_target(f->request) == tokens;
+    return f->npu_attention && f->request != NULL && axpu_kernel_of(f->request) == tokens;
 }
 
 /* An aged prefill still has use for its kernel: it may become the serial one. */
@@ -22,7 +24,7 @@ static bool in_use(const struct axpu *a, uint32_t tokens)
 static bool wanted(const struct axpu *a, uint32_t tokens)
 {
     for (uint32_t i = 0; i < a->n_suspended; i++) {
-        if (request_prefill_target(a->suspended[i].request) == tokens) {
+        if (axpu_kernel_of(a->suspended[i].request) == tokens) {
             return true;
         }
     }
@@ -80,7 +82,7 @@ void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key)
     a->compiling_tokens = 0;
     for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
         if (a->cache[i].prompt_tokens == 0) {
-            a->cache[i] = (struct axpu_kernel){key.a, s->now_ns};
+            a->cache[i] = (struct axpu_kernel){key.a + key.b * (AXPU_KERNEL_TOKENS + 1), s->now_ns};
             return;
         }
     }
@@ -116,7 +118,7 @@ static bool room(struct sched *s, struct axpu *a)
 static inline uint32_t first_uncompiled(struct sched *s, struct axpu_queue *w)
 {
     for (; w->uncompiled != NULL; w->uncompiled = reqq_next(w->uncompiled)) {
-        uint32_t t = request_prefill_target(w->uncompiled);
+        uint32_t t = axpu_kernel_of(w->uncompiled);
         if (sched_resident_state(s, key_of(t)) == RESIDENT_ABSENT) {
             return t;
         }
@@ -129,7 +131,7 @@ static uint32_t next_prompt(struct sched *s, struct axpu *a)
 {
     uint32_t t = a->warm_reactive ? first_uncompiled(s, &a->prefill_rt) : 0;
     for (uint32_t i = 0; t == 0 && i < a->n_suspended; i++) {
-        uint32_t own = request_prefill_target(a->suspended[i].request);
+        uint32_t own = axpu_kernel_of(a->suspended[i].request);
         t = sched_resident_state(s, key_of(own)) == RESIDENT_ABSENT ? own : 0;
     }
     return t != 0 ? t : first_uncompiled(s, &a->prefill_be);
@@ -159,7 +161,7 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a)
 
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r)
 {
-    uint32_t tokens = request_prefill_target(r);
+    uint32_t tokens = axpu_kernel_of(r);
     if (!param_bool(s, AXPU_WARMUP) || !axpu_uses_kernel(a, r) ||
         sched_resident_state(s, key_of(tokens)) != RESIDENT_READY) {
         return false;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "policies/common/heap.h"
 #include "sim/api/policy.h"
 #include "sim/base/arena.h"
 
@@ -12,7 +13,14 @@ struct batch {
     uint32_t n;
     size_t cap;
     uint32_t tokens; /* rows so far */
+    uint32_t model;  /* of its first request */
 };
+
+/* Whether a request may join: a pass has requests of one model, and the first decides which. */
+static inline bool batch_takes(const struct batch *b, const struct request *r)
+{
+    return b->n == 0 || r->model == b->model;
+}
 
 static inline void batch_clear(struct batch *b)
 {
@@ -26,9 +34,14 @@ static inline void batch_fini(struct batch *b)
     *b = (struct batch){0};
 }
 
+/* Nothing where the batch does not take it: the request waits for another pass. */
 static inline void batch_add(struct batch *b, const struct request *r, enum segment_role role,
                              uint32_t n_tokens)
 {
+    if (!batch_takes(b, r)) {
+        return;
+    }
+    b->model = r->model;
     b->segments = xroom(b->segments, b->n + 1, &b->cap, sizeof *b->segments);
     b->segments[b->n++] = (struct segment){.request = r, .role = role, .n_tokens = n_tokens};
     b->tokens += n_tokens;
@@ -43,6 +56,21 @@ static inline void batch_add_next(struct batch *b, const struct request *r, uint
     }
     uint32_t left = request_prefill_left(r);
     batch_add(b, r, SEGMENT_PREFILL, left < max_tokens ? left : max_tokens);
+}
+
+/* The first of a heap that the batch takes. O(1); O(n) with several models. */
+static inline const struct request *batch_first(const struct batch *b, const struct heap *h)
+{
+    const struct request *first = heap_top(h);
+    if (first == NULL || batch_takes(b, first)) {
+        return first;
+    }
+    first = NULL;
+    for (uint32_t i = 0; i < h->n; i++) {
+        const struct request *r = h->a[i];
+        first = batch_takes(b, r) && (first == NULL || heap_before(h, r, first)) ? r : first;
+    }
+    return first;
 }
 
 /* Forms the pass; -EINVAL for an empty batch. */

@@ -36,6 +36,9 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
     uint32_t room = c->tokens > c->it.batch.tokens ? c->tokens - c->it.batch.tokens : 0;
     uint32_t left = r->state == REQUEST_STATE_DECODE ? 1 : request_prefill_left(r);
     uint32_t high = left < room ? left : room;
+    if (!batch_takes(&c->it.batch, r)) {
+        return 0;
+    }
     if (budget_ns == TIME_NEVER_NS || high == 0 || fits(s, c, r, high, budget_ns)) {
         return high;
     }

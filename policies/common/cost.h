@@ -17,6 +17,7 @@ static inline void cost_shape_add(struct work_shape *w, const struct request *r,
     w->attn_pairs += n * r->kv_tokens + n * (n + 1) / 2;
     w->kv_read_tokens += context;
     w->max_context_tokens = context > w->max_context_tokens ? context : w->max_context_tokens;
+    w->model = r->model;
 }
 
 /* To prefill that many tokens from nothing: whole chunks of token-level ops on one device, the rest
@@ -51,7 +52,8 @@ static inline int64_t cost_context_ns(struct sched *s, uint32_t tokens, uint8_t 
 /* All layers and the head, alone on the machine; 0 for an empty shape. O(1). */
 static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape *w, uint8_t device)
 {
-    const struct layer_ops *ops = &s->llm->layer;
+    const struct llm *llm = sched_model(s, w->model);
+    const struct layer_ops *ops = &llm->layer;
     struct estimate e;
     int64_t layer = 0;
     if (w->rows == 0) {
@@ -68,5 +70,5 @@ static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape
     if (w->logit_rows > 0) {
         head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
     }
-    return layer * s->llm->n_layers + head;
+    return layer * llm->n_layers + head;
 }

@@ -31,6 +31,7 @@ void gap_finished(struct sched *s, struct gap *g, const struct request *r)
     g->at = xgrow(g->at, g->n, sizeof *g->at);
     g->at[g->n++] = (struct gap_session){.session_id = r->session_id,
                                          .tokens = r->kv_tokens,
+                                         .model = r->model,
                                          .since_ns = s->now_ns,
                                          .next_ns = s->now_ns};
 }
@@ -81,7 +82,7 @@ static void discard(struct sched *s, struct gap_session *x)
 
 static int64_t transfer_ns(const struct sched *s, const struct gap_session *x)
 {
-    double bytes = (double)x->tokens * s->llm->kv_bytes_per_token;
+    double bytes = (double)x->tokens * sched_model(s, x->model)->kv_bytes_per_token;
     return s->machine->swap_fixed_ns + (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9);
 }
 

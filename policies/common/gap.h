@@ -49,7 +49,7 @@ extern const char *const gap_kv_choices[];
 
 struct gap_session {
     uint32_t session_id;
-    uint32_t tokens;
+    uint32_t tokens, model;
     int64_t since_ns;
     int64_t next_ns; /* when to look again */
     bool kept;       /* pinned by us; else not yet decided, or decided for good */

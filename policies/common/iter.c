@@ -196,8 +196,9 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
     batch_clear(&it->it.batch);
     uint64_t free_tokens = sched_kv_free_tokens(s);
     uint64_t committed = 0; /* KV the members still need to finish their prompts */
-    while (it->it.batch.n < most && it->it.batch.tokens < budget && heap_top(&it->ready) != NULL) {
-        const struct request *r = heap_top(&it->ready);
+    const struct request *r;
+    while (it->it.batch.n < most && it->it.batch.tokens < budget &&
+           (r = batch_first(&it->it.batch, &it->ready)) != NULL) {
         double now_key = full_key(s, it, r);
         if (now_key > heap_node(r)->key) {
             heap_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */

@@ -4,7 +4,8 @@
 
 static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t device, bool fused)
 {
-    const struct layer_ops *ops = &s->llm->layer;
+    const struct llm *llm = sched_model(s, w->model);
+    const struct layer_ops *ops = &llm->layer;
     struct estimate e;
     int64_t layer = 0;
     if (fused) {
@@ -14,7 +15,7 @@ static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t devi
         layer += sched_estimate(s, w, ops->kind[i], device, 0, &e) == 0 ? e.t_ns : 0;
     }
     int64_t head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
-    return layer * s->llm->n_layers + head;
+    return layer * llm->n_layers + head;
 }
 
 /* n rows of a prompt after `before` tokens of context. */
@@ -37,6 +38,7 @@ int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device
     }
     /* As one pass, however the budget will cut it: keys are only compared with each other. */
     struct work_shape w = chunk_shape(r->kv_tokens, (uint32_t)n, true);
+    w.model = r->model;
     return pass_ns(s, &w, device, false);
 }
 
@@ -49,7 +51,8 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                            .sequences = 1,
                            .attn_pairs = context,
                            .kv_read_tokens = context,
-                           .max_context_tokens = context};
+                           .max_context_tokens = context,
+                           .model = r->model};
     /* At its present length: one estimate and not one a token. A few hundred tokens of context are
      * little beside the weights that a decode reads. */
     return (int64_t)out_tokens * pass_ns(s, &w, device, true);

@@ -267,7 +267,7 @@ static void form(struct sched *s, struct priority *h)
     while (top != NULL && key_of(top) == key && h->batch.n < most) {
         heap_remove(&h->decoding, top);
         batch_add(&h->batch, top, SEGMENT_DECODE, 1);
-        top = heap_top(&h->decoding);
+        top = batch_first(&h->batch, &h->decoding);
     }
     while (h->batch.n > 0) {
         struct pass *p;

@@ -92,7 +92,8 @@ static double op_ns(struct sched *s, const struct work_shape *w, enum op_kind op
 double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t token_level,
                          uint8_t rest, uint32_t chunk_rows)
 {
-    const struct layer_ops *ops = &s->llm->layer;
+    const struct llm *llm = sched_model(s, w->model);
+    const struct layer_ops *ops = &llm->layer;
     /* Only a device that holds the static graph runs its head and attention in that graph, too. */
     uint32_t rest_chunk = token_level == rest ? chunk_rows : 0;
     double layer = 0.0;
@@ -100,5 +101,5 @@ double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t to
         layer += ops->kind[i] == OP_MHA ? op_ns(s, w, OP_MHA, rest, rest_chunk)
                                         : op_ns(s, w, ops->kind[i], token_level, chunk_rows);
     }
-    return layer * s->llm->n_layers + op_ns(s, w, OP_HEAD, rest, rest_chunk);
+    return layer * llm->n_layers + op_ns(s, w, OP_HEAD, rest, rest_chunk);
 }

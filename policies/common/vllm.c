@@ -181,7 +181,8 @@ static void add_in_order(struct sched *s, struct vllm *v)
     v->preempted = false;
     for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < v->budget;
          r = reqq_next(r)) {
-        uint32_t n = stands_back(v, r) ? 0 : r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
+        bool waits = stands_back(v, r) || !batch_takes(&v->it.batch, r);
+        uint32_t n = waits ? 0 : r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
         /* In blocks, as vLLM counts: a token that fits into a block already held needs nothing. */
         while (n > 0 && blocks_needed(s, r, n) > free_left(s, v)) {
             const struct request *out = victim(v);
@@ -236,7 +237,7 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
     const struct request *r;
     while ((r = first_waiting(v)) != NULL && v->admitted < most && v->running.n < v->max_seqs) {
         uint32_t n = chunk_of(v, r);
-        if (n == 0 || stands_back(v, r) || !kv_fits(s, v, r, n)) {
+        if (n == 0 || stands_back(v, r) || !batch_takes(&v->it.batch, r) || !kv_fits(s, v, r, n)) {
             return;
         }
         wait_no_more(v, r);

@@ -92,9 +92,8 @@ static void add_machine(cJSON *root, const struct machine *m)
     add_members(o, m, &machine_fields);
 }
 
-static void add_llm(cJSON *root, const struct llm *m)
+static void add_llm(cJSON *o, const struct llm *m)
 {
-    cJSON *o = cJSON_AddObjectToObject(root, "llm");
     add_members(o, m, &llm_fields);
     cJSON *layer = cJSON_AddArrayToObject(o, "layer");
     for (uint32_t i = 0; i < m->layer.n; i++) {
@@ -133,7 +132,13 @@ void external_tell_init(struct sched *s, struct external_run *x)
     cJSON_AddNumberToObject(o, "kv_block_tokens", s->kv_block_tokens);
     cJSON_AddNumberToObject(o, "kv_capacity_tokens", (double)sched_kv_capacity_tokens(s));
     add_machine(o, s->machine);
-    add_llm(o, s->llm);
+    add_llm(cJSON_AddObjectToObject(o, "llm"), s->llm);
+    cJSON *models = s->n_models > 1 ? cJSON_AddArrayToObject(o, "models") : NULL;
+    for (uint32_t i = 0; models != NULL && i < s->n_models; i++) {
+        cJSON *m = cJSON_CreateObject();
+        cJSON_AddItemToArray(models, m);
+        add_llm(m, s->models[i]);
+    }
     char *text = json_text(root, false);
     x->line.n = 0;
     text_string(&x->line, text);

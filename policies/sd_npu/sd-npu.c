@@ -121,9 +121,8 @@ static void sd_request_cancelled(struct sched *s, const struct request *r)
 static void sd_launch_done(struct sched *s, const struct launch *l)
 {
     struct sd *d = s->state;
-    (void)l;
     d->launched = false;
-    d->block_ended = true;
+    d->block_ended = l->graph > 0;
     d->next_block++;
 }
 
@@ -237,7 +236,8 @@ static void launch(struct sched *s, struct sd *d)
     struct launch_spec spec = sched_launch_rest(s, p, on_cpu ? d->cpu : d->npu, YIELD_PASS);
     if (on_cpu) {
         spec.chunk_rows = 0;
-    } else {
+    } else if (p->shape.model ==
+               0) { /* graphs are the default model's; others have the NPU's own */
         if (prefill) {
             sd_graphs_before_block(s, d);
         }

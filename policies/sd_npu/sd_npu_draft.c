@@ -35,7 +35,8 @@ double sd_draft_ms(struct sched *s, const struct sd *d)
     double layers = pass_ms(s, d, &without);
     double head = pass_ms(s, d, &with) - layers;
     double forwards = param_number(s, SD_EAGLE_FORWARDS);
-    return param_number(s, SD_DRAFT_MS) + forwards * (layers / s->llm->n_layers + head);
+    return param_number(s, SD_DRAFT_MS) +
+           forwards * (layers / sched_model(s, with.model)->n_layers + head);
 }
 
 struct step {

@@ -49,10 +49,11 @@ struct work_shape {
     uint64_t attn_pairs;         /* (query, key) pairs, causal: sum over rows of position + 1 */
     uint64_t kv_read_tokens;     /* keys read: sum over segments of last position + 1 */
     uint32_t max_context_tokens; /* longest last position + 1 */
+    uint32_t model;              /* that all its requests ask for */
 };
 #define WORK_SHAPE_FIELDS(X, W)                                                                    \
     X(rows), X(logit_rows), X(sequences), X(prefill_rows), X(attn_pairs), X(kv_read_tokens),       \
-        X(max_context_tokens)
+        X(max_context_tokens), X(model)
 
 enum pass_state {
     PASS_STATE_READY,   /* formed, or stopped at a boundary: nothing of it is on a device */

@@ -38,6 +38,13 @@
  * is such a policy. Compiled kernels take no memory; graph blocks take theirs from KV. The number
  * of residents is not limited.
  *
+ * Models. A run may have several; request.model says which one a request asks for. A pass has
+ * requests of one model: sched_pass_form refuses another (-EINVAL). Shipped policies follow one
+ * rule: the first request that they choose decides, and those of other models wait for another
+ * pass. Shapes and estimates have a model, too. KV in tokens is counted for the model that needs
+ * most bytes a token, so that what sched_kv_free_tokens promises is there for all of them. Numbered
+ * graphs are the default model's, and compiled attention is that of one model.
+ *
  * Which device runs what (struct device):
  *
  *                         QKV, FFN, HEAD               attention (MHA, and LAYER, which holds it)
@@ -88,7 +95,8 @@ struct policy_ops;
 /* ---- residents: things that must be in memory before work can use them ---- */
 
 enum resident_kind {
-    RESIDENT_COMPILED_ATTENTION, /* a: prompt length. Static NPU attention of that length */
+    RESIDENT_COMPILED_ATTENTION, /* a: prompt length, b: model. Static NPU attention of that length
+                                  */
     RESIDENT_GRAPH_BLOCK         /* a: block, b: graph version */
 };
 
@@ -172,6 +180,8 @@ struct sched {
     const struct policy_params *params;
     uint32_t kv_block_tokens;        /* KV is reserved in blocks of so many tokens */
     const struct policy_ops *policy; /* the policy itself */
+    const struct llm *const *models; /* of the run: models[0] is llm, the default one */
+    uint32_t n_models;
 };
 
 #define CALL(result, name, parameters, arguments)                                                  \
@@ -208,6 +218,12 @@ static inline struct launch_spec sched_launch_rest(const struct sched *s, struct
                                 .yield = yield,
                                 .chunk_rows = s->machine->devices[device].chunk_rows,
                                 .inflight = 1};
+}
+
+/* The model of a shape or a request. */
+static inline const struct llm *sched_model(const struct sched *s, uint32_t model)
+{
+    return s->models[model];
 }
 
 static inline struct kv_part kv_of(const struct request *r)
@@ -303,7 +319,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 4
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
  * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 3640677702u
+#define POLICY_LAYOUT 3008912910u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

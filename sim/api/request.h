@@ -65,13 +65,14 @@ struct request {
     uint32_t waiters; /* agents that have stopped until its session answers: 0 none; 1 the agent
                          that sent a subagent out; 2 also the one that waits for that agent */
     bool background;  /* no part of its job's completion: nobody waits for it */
+    uint32_t model;   /* that it asks for, of sched.models; a pass has requests of one model */
 };
 /* Members that are reported at its arrival, and whenever one of them has changed (device.h). */
 #define REQUEST_ARRIVED_FIELDS(X, W)                                                               \
     X(id), X(session_id), X(turn), X(client_id), W(cls, words_classes), X(priority),               \
         X(arrival_ns), X(input_tokens), X(max_output_tokens), X(ttft_slo_ns), X(tbt_slo_ns),       \
         X(deadline_ns), X(reused_tokens), X(kv_tokens), X(kv_swapped), X(job_id), X(depth),        \
-        X(waiters), X(background)
+        X(waiters), X(background), X(model)
 #define REQUEST_CHANGED_FIELDS(X, W)                                                               \
     W(state, words_request_states), X(kv_tokens), X(generated_tokens), X(pass),                    \
         X(first_service_ns), X(first_token_ns), X(last_token_ns), X(preemptions), X(kv_swapped),   \

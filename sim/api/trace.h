@@ -48,6 +48,12 @@ struct trace_edge {
     uint32_t row; /* of the child */
     int64_t gap_ns;
 };
+/* A model that rows name. A run binds it to one of its own (experiments/run/models.h). */
+struct trace_model {
+    char *name;  /* owned */
+    char *where; /* owned; the place that named it first, for errors */
+    uint8_t is;  /* of the run's models; 0: the default one */
+};
 struct trace_graph {
     uint32_t *first; /* owned, n + 1: children of row i are edges[first[i] .. first[i + 1]) */
     struct trace_edge *edges; /* owned */
@@ -62,7 +68,18 @@ struct trace_graph {
      * shared text of group g. No stream begins with itself. */
     uint32_t *source; /* owned, n: the stream of row i, TRACE_NO_ROW: none. NULL: not stated */
     uint32_t n_groups;
+    /* Models: that of row i is models[model[i] - 1]; 0: the default one. All turns of a session
+     * have the same. */
+    uint32_t *model;            /* owned, n; NULL: no row names one */
+    struct trace_model *models; /* owned */
+    uint32_t n_models;
 };
+
+/* The run's model of a row. */
+static inline uint8_t trace_graph_model(const struct trace_graph *g, uint32_t row)
+{
+    return g != NULL && g->model != NULL && g->model[row] > 0 ? g->models[g->model[row] - 1].is : 0;
+}
 
 /* Members that an event of the machine sets. */
 #define MACHINE_SETS_MEMORY 1u

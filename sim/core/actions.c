@@ -75,7 +75,7 @@ static double annotation_factor(const struct core *c, const struct work_shape *w
     if (sigma > 0.0) {
         uint64_t h = hash_u64(HASH_INIT, ((uint64_t)w->rows << 32) | w->prefill_rows);
         h = hash_u64(h, w->attn_pairs);
-        h = hash_u64(h, ((uint64_t)op << 8) | device);
+        h = hash_u64(h, ((uint64_t)w->model << 32) | ((uint64_t)op << 8) | device);
         double z = rng_normal_of_key(rng_key(c->setup->seed, RNG_ANNOTATION, h, 0));
         /* Of mean 1: noise makes estimates uncertain, and only bias makes them wrong on average. */
         factor *= exp(sigma * z - 0.5 * sigma * sigma);
@@ -89,7 +89,8 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
 {
     struct core *c = core_of(s);
     /* A question and no action: what makes no sense is answered so, and counts as no refusal. */
-    if (device >= s->machine->n_devices || op >= OP_KIND_COUNT || w->rows == 0) {
+    if (device >= s->machine->n_devices || op >= OP_KIND_COUNT || w->rows == 0 ||
+        w->model >= c->n_models) {
         return -EINVAL;
     }
     uint32_t all = op == OP_HEAD ? w->logit_rows : w->rows;
@@ -102,7 +103,8 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
     }
     const struct device *d = &s->machine->devices[device];
     struct kernel_run k;
-    kernel_run_fill(c->setup->truth, w, op, device, graph, rows, chunk_rows, &k);
+    const struct hwmodel *truth = c->models[w->model].truth;
+    kernel_run_fill(truth, w, op, device, graph, rows, chunk_rows, &k);
     double bytes = kernel_run_total_bytes(&k);
     double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
     SIM_ASSERT(t >= 0.0 && isfinite(t));
@@ -110,8 +112,7 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
     out->bytes_per_s = bytes / units_s_from_ns(out->t_ns);
     out->flop_per_byte = bytes > 0.0 ? kernel_run_total_flop(&k) / bytes : 0.0;
     out->watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;
-    out->memory_bound =
-        out->flop_per_byte < c->setup->truth->ops->ridge_flop_per_byte(c->setup->truth, device);
+    out->memory_bound = out->flop_per_byte < truth->ops->ridge_flop_per_byte(truth, device);
     return 0;
 }
 

@@ -154,6 +154,7 @@ static void check_segments(const struct core *c, const struct full_pass *p)
         const struct segment *s = &p->segments[i];
         const struct full_request *r = core_request(s->request);
         SIM_ASSERT(r->alive && r->pub.pass == &p->pub);
+        SIM_ASSERT(r->pub.model == p->pub.shape.model);
         SIM_ASSERT(s->n_tokens > 0 && s->first_token == r->pub.kv_tokens);
         SIM_ASSERT(kv_has_room(c, r, s->n_tokens)); /* what it was formed with nobody takes */
         SIM_ASSERT(s->emitted_tokens == 0 && s->gap_ns == 0);
@@ -265,7 +266,7 @@ static uint64_t cold_blocks(const struct core *c, const struct cold_list *l, boo
         SIM_ASSERT(k->state != COLD_GONE && (k->state == COLD_CACHED) == cached);
         SIM_ASSERT(k->state != COLD_SWAPPED || k->blocks == 0);
         SIM_ASSERT(k->state == COLD_SWAPPED || c->prefixes != NULL ||
-                   k->tokens <= (uint64_t)k->blocks * c->setup->kv_block_tokens);
+                   k->tokens <= k->blocks * c->setup->kv_block_tokens);
         blocks += k->blocks;
         before = i;
     }
@@ -279,7 +280,7 @@ static void check_kv(const struct core *c)
     uint64_t of_requests = 0;
     uint64_t idle = 0;
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        uint32_t own = r->kv_blocks - kv_blocks_shared(r);
+        uint64_t own = kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));
         of_requests += own;
         idle += r->prefix_idle ? own : 0;
     }

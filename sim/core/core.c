@@ -39,19 +39,30 @@ static double usable_bytes(const struct sim_setup *s)
     return s->machine->memory_bytes * s->machine->memory_usable_frac;
 }
 
-static double weight_bytes(const struct sim_setup *s)
+static double weight_bytes(const struct core *c)
 {
-    return (double)s->weight_copies * s->llm->weight_bytes;
+    double bytes = 0.0;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        bytes += (double)c->setup->weight_copies * c->models[i].llm->weight_bytes;
+    }
+    return bytes;
+}
+
+/* Bytes of a token of the model that needs most KV. */
+static double kv_token_bytes(const struct core *c)
+{
+    return c->kv_unit_bytes * c->kv_units_most;
 }
 
 /* Largest KV that memory leaves after the weights. */
-static uint64_t kv_capacity(const struct sim_setup *s)
+static uint64_t kv_capacity(const struct core *c)
 {
+    const struct sim_setup *s = c->setup;
     if (s->kv_capacity_tokens != 0) {
         return s->kv_capacity_tokens;
     }
-    double left = usable_bytes(s) - weight_bytes(s);
-    return left <= 0.0 ? 0 : (uint64_t)(left / s->llm->kv_bytes_per_token);
+    double left = usable_bytes(s) - weight_bytes(c);
+    return left <= 0.0 ? 0 : (uint64_t)(left / kv_token_bytes(c));
 }
 
 static uint32_t machine_caps(const struct machine *m)
@@ -114,7 +125,7 @@ static int find_capacity(struct core *c)
 {
     const struct sim_setup *setup = c->setup;
     struct sim_result *result = c->result;
-    result->kv_capacity_tokens = kv_capacity(setup);
+    result->kv_capacity_tokens = kv_capacity(c);
     if (result->kv_capacity_tokens < setup->kv_block_tokens && result->kv_capacity_tokens > 0) {
         return core_fail(
             c, -EINVAL, "no room for KV: %s %" PRIu64 " tokens, and one block holds %u",
@@ -130,6 +141,23 @@ static int find_capacity(struct core *c)
                          setup->machine->memory_bytes / 1e9);
     }
     return 0;
+}
+
+static void models_init(struct core *c)
+{
+    const struct sim_setup *s = c->setup;
+    SIM_REQUIRE(s->n_more < SIM_MAX_MODELS, "%u models", s->n_more + 1);
+    c->n_models = 1 + s->n_more;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        const struct sim_model m = i == 0 ? (struct sim_model){s->llm, s->truth} : s->more[i - 1];
+        SIM_REQUIRE(m.llm->layer.n > 0 && m.llm->layer.n <= LAYER_MAX_OPS,
+                    "model %s has no ops in its layers", m.llm->name);
+        c->models[i] = (struct core_model){.llm = m.llm, .truth = m.truth};
+        c->llms[i] = m.llm;
+    }
+    c->sched.models = c->llms;
+    c->sched.n_models = c->n_models;
+    kv_models(c);
 }
 
 int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
@@ -161,8 +189,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     if (p->request_arrived == NULL || p->schedule == NULL) {
         return core_fail(c, -EINVAL, "lacks a required hook");
     }
-    SIM_REQUIRE(setup->llm->layer.n > 0 && setup->llm->layer.n <= LAYER_MAX_OPS,
-                "model %s has no ops in its layers", setup->llm->name);
+    models_init(c);
     if (setup->decision_log != NULL) {
         fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
     }
@@ -184,8 +211,8 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     }
     /* A capacity that was stated may be more than the machine's memory leaves. */
     c->memory_bytes =
-        fmax(usable_bytes(setup), weight_bytes(setup) + (double)result->kv_capacity_tokens *
-                                                            setup->llm->kv_bytes_per_token);
+        fmax(usable_bytes(setup),
+             weight_bytes(c) + (double)result->kv_capacity_tokens * kv_token_bytes(c));
     core_memory_note(c);
     if (p->state_size_bytes > 0) {
         c->sched.state = arena_alloc(&c->arena, p->state_size_bytes);
@@ -266,6 +293,8 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
     r->pub.client_id = t->session_id;
     r->pub.job_id = t->session_id;
     r->pub.depth = t->turn;
+    r->pub.model = trace_graph_model(c->setup->trace->graph, row);
+    SIM_ASSERT(r->pub.model < c->n_models);
     r->pub.first_service_ns = TIME_NEVER_NS;
     r->pub.first_token_ns = TIME_NEVER_NS;
     r->pub.last_token_ns = TIME_NEVER_NS;
@@ -312,7 +341,7 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     c->result->audit.arrived++;
     CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
     /* Such a request would wait for ever, and all that come after it in many orders. */
-    uint64_t capacity = kv_most_tokens(c);
+    uint64_t capacity = kv_most_tokens_of(c, r->pub.model);
     bool fits = core_request_fits(c, r);
     if (!fits && c->conditions.memory_taken_bytes <= 0.0) {
         core_fail(c, -ENOMEM,

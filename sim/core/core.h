@@ -110,7 +110,8 @@ enum cold_state { COLD_CACHED, COLD_PINNED, COLD_MOVING, COLD_SWAPPED, COLD_GONE
 struct cold_kv {
     uint32_t row; /* trace row of the next turn */
     uint32_t session_id;
-    uint32_t tokens, blocks;
+    uint32_t tokens;
+    uint64_t blocks;     /* units of the ledger */
     uint32_t generation; /* of the entry's use: a move that ends later is ignored */
     enum cold_state state;
     uint32_t rank;       /* of the request that left it */
@@ -176,6 +177,13 @@ enum core_hook {
 };
 extern const char *const core_hook_names[HOOK_COUNT];
 
+/* A model of the run. */
+struct core_model {
+    const struct llm *llm;
+    const struct hwmodel *truth;
+    uint32_t kv_units; /* of the ledger that a block of its KV takes */
+};
+
 struct core {
     const struct sim_setup *setup;
     struct sim_result *result;
@@ -190,6 +198,13 @@ struct core {
     uint32_t next_pass_id, next_launch_id, next_slot;
     uint64_t n_live;
 
+    struct core_model models[SIM_MAX_MODELS]; /* by request.model */
+    const struct llm *llms[SIM_MAX_MODELS];   /* sched.models */
+    uint32_t n_models;
+    /* The ledger counts in units: blocks of one model, and with several the largest blocks that
+     * divide those of all. Members of requests and passes count blocks of their model. */
+    double kv_unit_bytes; /* of a token of a unit */
+    uint32_t kv_units_most;
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
     uint64_t kv_blocks_mapped; /* of those lent or owed: to what init declared, and to others */
     uint64_t kv_blocks_lent;   /* whose memory residents have; not free */
@@ -345,11 +360,18 @@ static inline int64_t core_launch_lead_ns(const struct core *c, const struct lau
 }
 
 /* KV ledger (sim/core/kv.c). */
+void kv_models(struct core *c); /* the units of all models */
 void kv_init(struct core *c);
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens); /* by kv_reserve */
 static inline bool kv_has_room(const struct core *c, const struct full_request *r, uint32_t more)
 {
     return (uint64_t)r->pub.kv_tokens + more <= (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
+}
+
+/* Units of the ledger that so many of its blocks are. */
+static inline uint64_t kv_units(const struct core *c, const struct full_request *r, uint64_t blocks)
+{
+    return blocks * c->models[r->pub.model].kv_units;
 }
 
 /* The first of its blocks, which others may have, too. */
@@ -389,15 +411,20 @@ void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
 uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
 int core_kv_move(struct core *c, struct kv_part part, enum kv_place to); /* the action */
+/* In tokens of the model that needs most KV. */
 uint64_t kv_free_tokens(const struct core *c);
 /* What one request could have: all of it beside what init declared. */
 uint64_t kv_most_tokens(const struct core *c);
+uint64_t kv_most_tokens_of(const struct core *c, uint32_t model); /* in tokens of that one */
 /* Has one request by itself room for all its tokens? */
 static inline bool core_request_fits(const struct core *c, const struct full_request *r)
 {
-    return (uint64_t)r->pub.input_tokens + r->output_tokens <= kv_most_tokens(c);
+    uint64_t most = kv_most_tokens_of(c, r->pub.model);
+    return (uint64_t)r->pub.input_tokens + r->output_tokens <= most;
 }
 uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
+double kv_held_bytes(const struct core *c);
+double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens);
 /* Gives the memory of so many blocks to residents instead; fewer than before: takes it back.
  * -ENOMEM when they are not free and no cold KV gives way. */
 int kv_lend(struct core *c, uint64_t blocks);

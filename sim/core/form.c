@@ -5,6 +5,7 @@
 #include "sim/core/consistent.h"
 
 #define NO_ROOM "not enough free KV"
+#define TWO_MODELS "a pass has requests of one model, and this one asks for another"
 
 static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
 {
@@ -163,6 +164,10 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
         return -EINVAL;
     }
     struct full_request *r = core_request(want->request);
+    if (r->pub.model != p->pub.shape.model) {
+        *fault = TWO_MODELS;
+        return -EINVAL;
+    }
     if (kv_reserve(c, r, want->n_tokens) != 0) {
         *fault = NO_ROOM;
         return -ENOMEM;
@@ -252,6 +257,9 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
 {
     struct decodes d = {.least_left = UINT32_MAX};
     const char *fault = NULL;
+    const struct full_request *first =
+        spec->n_segments > 0 ? core_request(spec->segments[0].request) : NULL;
+    p->pub.shape.model = first != NULL && first->alive ? first->pub.model : 0;
     const struct full_pass *before = followed(c, spec);
     int rc = before != NULL ? follow(c, p, before) : 0;
     uint32_t i = p->pub.n_segments;
@@ -302,8 +310,9 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     p->formed_events = c->result->events;
     pub->policy_data = spec->policy_data;
     static const struct layer_ops fused = {1, {OP_LAYER}};
-    pub->layer = spec->fused_layers ? fused : c->setup->llm->layer;
-    pub->n_ops = c->setup->llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
+    const struct llm *llm = c->models[pub->shape.model].llm;
+    pub->layer = spec->fused_layers ? fused : llm->layer;
+    pub->n_ops = llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
     pub->rows_todo = pass_op_rows(pub, 0);
     if (p->steady && c->expected != NULL && pub->fused_layers == c->expected->pub.fused_layers) {
         c->expected = NULL;

@@ -2,6 +2,7 @@
  * Cold blocks give way to live ones, those of the lowest rank and the oldest of them first
  * (clauses.md B.10: finished-flow KV first). */
 #include <errno.h>
+#include <math.h>
 
 #include "sim/core/consistent.h"
 
@@ -12,9 +13,31 @@ static uint32_t blocks_for(const struct core *c, uint64_t tokens)
     return (uint32_t)((tokens + b - 1) / b);
 }
 
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+    return b == 0 ? a : divisor(b, a % b);
+}
+
+void kv_models(struct core *c)
+{
+    uint64_t unit = 0;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        unit = divisor((uint64_t)ceil(c->models[i].llm->kv_bytes_per_token), unit);
+    }
+    c->kv_unit_bytes = c->n_models == 1 ? c->models[0].llm->kv_bytes_per_token : (double)unit;
+    c->kv_units_most = 1;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        uint64_t bytes = (uint64_t)ceil(c->models[i].llm->kv_bytes_per_token);
+        c->models[i].kv_units = c->n_models == 1 ? 1 : (uint32_t)(bytes / unit);
+        c->kv_units_most =
+            c->models[i].kv_units > c->kv_units_most ? c->models[i].kv_units : c->kv_units_most;
+    }
+}
+
 void kv_init(struct core *c)
 {
-    c->kv_blocks_total = c->result->kv_capacity_tokens / c->setup->kv_block_tokens;
+    c->kv_blocks_total =
+        c->result->kv_capacity_tokens / c->setup->kv_block_tokens * c->kv_units_most;
     c->kv_blocks_free = c->kv_blocks_total;
     c->cold_free = KV_NO_COLD;
     /* Two lists, so that the oldest that may be dropped is found at once: what is pinned, moving or
@@ -25,20 +48,42 @@ void kv_init(struct core *c)
 
 uint64_t kv_free_tokens(const struct core *c)
 {
-    uint64_t blocks = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
-    return blocks > c->kv_blocks_owed ? (blocks - c->kv_blocks_owed) * c->setup->kv_block_tokens
-                                      : 0;
+    uint64_t units = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
+    units -= c->kv_blocks_owed < units ? c->kv_blocks_owed : units;
+    return units / c->kv_units_most * c->setup->kv_block_tokens;
 }
 
 uint64_t kv_most_tokens(const struct core *c)
 {
-    return (c->kv_blocks_total - c->kv_blocks_mapped) * c->setup->kv_block_tokens;
+    return (c->kv_blocks_total - c->kv_blocks_mapped) / c->kv_units_most *
+           c->setup->kv_block_tokens;
+}
+
+uint64_t kv_most_tokens_of(const struct core *c, uint32_t model)
+{
+    return (c->kv_blocks_total - c->kv_blocks_mapped) / c->models[model].kv_units *
+           c->setup->kv_block_tokens;
+}
+
+static uint64_t held_units(const struct core *c)
+{
+    return c->kv_blocks_total - c->kv_blocks_free - c->kv_blocks_lent;
 }
 
 uint64_t kv_held_tokens(const struct core *c)
 {
-    uint64_t blocks = c->kv_blocks_total - c->kv_blocks_free - c->kv_blocks_lent;
-    return blocks * c->setup->kv_block_tokens;
+    uint64_t most = c->kv_units_most;
+    return (held_units(c) + most - 1) / most * c->setup->kv_block_tokens;
+}
+
+double kv_held_bytes(const struct core *c)
+{
+    return (double)(held_units(c) * c->setup->kv_block_tokens) * c->kv_unit_bytes;
+}
+
+double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens)
+{
+    return (double)tokens * c->models[model].llm->kv_bytes_per_token;
 }
 
 /* Every block is free, lent, cold or some request's: what is counted apart never exceeds them. */
@@ -57,8 +102,9 @@ static inline void note_peak(struct core *c)
     uint64_t used = kv_held_tokens(c);
     bool most = used > c->result->kv_peak_tokens;
     c->result->kv_peak_tokens = most ? used : c->result->kv_peak_tokens;
-    /* Less KV than once may be more memory, beside residents that were not there then. */
-    if (most || c->resident_bytes > 0.0) {
+    /* Less KV than once may be more memory, beside residents that were not there then; and of
+     * several models as many whole blocks. */
+    if (most || c->resident_bytes > 0.0 || c->n_models > 1) {
         core_memory_note(c);
     }
 }
@@ -150,7 +196,7 @@ static bool drop_idle_prefix(struct core *c, const struct full_request *but)
 void kv_prefix_used(struct core *c, struct full_request *r)
 {
     if (r->prefix_idle) {
-        uint32_t own = r->kv_blocks - kv_blocks_shared(r);
+        uint64_t own = kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));
         SIM_ASSERT(own <= c->kv_blocks_idle);
         r->prefix_idle = false;
         c->kv_blocks_idle -= own;
@@ -165,7 +211,7 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
                      r->pub.generated_tokens == 0;
     if (untouched && !r->prefix_idle && !r->pub.kv_swapped) {
         r->prefix_idle = true;
-        c->kv_blocks_idle += r->kv_blocks - kv_blocks_shared(r);
+        c->kv_blocks_idle += kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));
         prefix_hold(c, r->prefix, PREFIX_USED, PREFIX_IDLE);
     }
 }
@@ -175,7 +221,7 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
 static int make_free(struct core *c, uint64_t blocks, const struct full_request *but)
 {
     /* Its own prefix is what it builds on: to give that way would be to compute it again. */
-    uint64_t own = but != NULL && but->prefix_idle ? but->kv_blocks : 0;
+    uint64_t own = but != NULL && but->prefix_idle ? kv_units(c, but, but->kv_blocks) : 0;
     /* Asked first: where it cannot be enough, nothing is dropped in vain. */
     if (blocks > c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own) {
         return -ENOMEM;
@@ -210,7 +256,7 @@ int kv_lend(struct core *c, uint64_t blocks)
 
 void kv_collect(struct core *c, const struct full_request *but)
 {
-    uint64_t own = but != NULL && but->prefix_idle ? but->kv_blocks : 0;
+    uint64_t own = but != NULL && but->prefix_idle ? kv_units(c, but, but->kv_blocks) : 0;
     uint64_t there = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own;
     uint64_t some = c->kv_blocks_owed < there ? c->kv_blocks_owed : there;
     (void)make_free(c, some, but); /* less where the rest belongs to the pass that is formed */
@@ -246,7 +292,7 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
         need = blocks_for(c, tokens);
     }
     SIM_ASSERT(need == blocks_for(c, tokens) && !kv_has_room(c, r, new_tokens));
-    uint64_t extra = need - r->kv_blocks;
+    uint64_t extra = kv_units(c, r, need - r->kv_blocks);
     if (c->kv_blocks_owed > 0) { /* others were promised them first */
         kv_collect(c, r);
     }
@@ -264,7 +310,7 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 void kv_release(struct core *c, struct full_request *r)
 {
     SIM_ASSERT(!r->prefix_idle); /* or they would be counted as idle for ever */
-    c->kv_blocks_free += r->kv_blocks - kv_blocks_shared(r);
+    c->kv_blocks_free += kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));
     prefix_hold(c, r->prefix, PREFIX_USED, PREFIX_FREE);
     r->prefix = NULL;
     r->kv_blocks = 0;
@@ -277,7 +323,7 @@ void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
     SIM_ASSERT(!r->prefix_idle || keep == r->kv_blocks);
     if (keep < r->kv_blocks) {
         uint32_t shared = kv_blocks_shared(r);
-        c->kv_blocks_free += r->kv_blocks - (keep > shared ? keep : shared);
+        c->kv_blocks_free += kv_units(c, r, r->kv_blocks - (keep > shared ? keep : shared));
         if (keep < shared) {
             prefix_keep(c, r, keep);
         }
@@ -311,7 +357,7 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
     k->generation++; /* a move that was begun for the entry's last use is not of this one */
     if (c->prefixes == NULL) {
         k->tokens = r->pub.kv_tokens;
-        k->blocks = r->kv_blocks;
+        k->blocks = kv_units(c, r, r->kv_blocks);
         r->kv_blocks = 0;
     }
     cold_link(c, i, COLD_CACHED);
@@ -333,7 +379,7 @@ uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uin
         bool own = c->prefixes == NULL || k->state == COLD_SWAPPED;
         got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
         cold_let_go(c, k);
-        r->kv_blocks = k->blocks;
+        r->kv_blocks = (uint32_t)(k->blocks / kv_units(c, r, 1)); /* of the same session: model */
         r->pub.kv_swapped = k->state == COLD_SWAPPED && got > 0;
         kv_shrink(c, r, got);
     }
@@ -358,8 +404,7 @@ static int request_transfer(struct core *c, struct full_request *r, enum counter
     SIM_ASSERT(!r->kv_moving && r->pub.pass == NULL && in == r->pub.kv_swapped);
     r->kv_moving = true;
     core_count(c, which);
-    c->exec_ops->kv_move(c->exec, r, (double)r->pub.kv_tokens * c->setup->llm->kv_bytes_per_token,
-                         in);
+    c->exec_ops->kv_move(c->exec, r, kv_tokens_bytes(c, r->pub.model, r->pub.kv_tokens), in);
     return 0;
 }
 
@@ -454,8 +499,8 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     }
     if (to == KV_FLASH) {
         core_count(c, COUNTER_KV_SWAP_OUTS);
-        c->exec_ops->cold_move(c->exec, i, k->generation,
-                               (double)k->tokens * c->setup->llm->kv_bytes_per_token);
+        uint8_t model = trace_graph_model(c->setup->trace->graph, k->left_by);
+        c->exec_ops->cold_move(c->exec, i, k->generation, kv_tokens_bytes(c, model, k->tokens));
     }
     return 0;
 }

@@ -50,9 +50,13 @@ static inline int launch_supported(struct core *c, const struct launch_spec *spe
                                "no batch");
         }
         struct resident_key key = {RESIDENT_COMPILED_ATTENTION, request_prefill_target(s->request),
-                                   0};
+                                   p->shape.model};
         *pin = resident_find(c, key);
     } else if (spec->graph > 0) {
+        if (p->shape.model != 0) {
+            return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
+                               "numbered graphs are built for the default model");
+        }
         bool said = spec->graph <= GRAPH_VERSIONS && c->graphs[spec->graph].rows > 0;
         if (said && spec->chunk_rows != c->graphs[spec->graph].rows) {
             return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,

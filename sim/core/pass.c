@@ -187,7 +187,8 @@ static void pass_notify(struct core *c, struct full_pass *p)
     /* Its launch and itself have ended since it was formed, and nothing else happened. */
     bool alone = c->result->events == p->formed_events + 2 && p->n_left == 0;
     if (p->steady && alone && c->sched.now_ns < c->steady_until_ns && !core_believes(c) &&
-        p->kv_blocks_next <= kv_blocks_spare(c)) {
+        (uint64_t)p->kv_blocks_next * c->models[p->pub.shape.model].kv_units <=
+            kv_blocks_spare(c)) {
         c->expected = p;
     }
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);

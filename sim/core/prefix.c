@@ -13,9 +13,10 @@ struct step {
 };
 
 struct prefixes {
-    const struct trace *trace; /* borrowed */
-    struct prefix_node **last; /* owned: by stream, its deepest node; NULL: none */
-    uint32_t n_streams;
+    const struct trace *trace;           /* borrowed */
+    struct prefix_node **last;           /* owned: by stream, its deepest node; NULL: none */
+    uint32_t n_texts;                    /* streams of the trace */
+    uint32_t n_streams;                  /* stream s of model m is m n_texts + s */
     struct prefix_node *unused;          /* by parent */
     struct prefix_node *oldest, *newest; /* of the free ones: children before their parents */
     struct step *way;                    /* owned; scratch */
@@ -32,7 +33,8 @@ struct prefixes *prefixes_new(struct core *c)
     }
     struct prefixes *p = xcalloc(1, sizeof *p);
     p->trace = t;
-    p->n_streams = (uint32_t)t->n + t->graph->n_groups;
+    p->n_texts = (uint32_t)t->n + t->graph->n_groups;
+    p->n_streams = p->n_texts * c->n_models;
     p->last = xcalloc(p->n_streams + 1, sizeof(struct prefix_node *));
     return p;
 }
@@ -46,12 +48,33 @@ void prefixes_free(struct prefixes *p)
     }
 }
 
+/* The trace's stream: the same for all models. */
+static inline uint32_t text_of(const struct prefixes *p, uint32_t stream)
+{
+    return stream < p->n_texts ? stream : stream % p->n_texts;
+}
+
+/* A row's prompt and answer, in its model. */
+static uint32_t stream_of(const struct core *c, uint32_t row)
+{
+    return row + c->prefixes->n_texts * trace_graph_model(c->prefixes->trace->graph, row);
+}
+
+/* The stream that a stream begins with, in the same model; TRACE_NO_ROW: none. */
+static uint32_t source_of(const struct prefixes *p, uint32_t stream)
+{
+    uint32_t text = text_of(p, stream);
+    uint32_t source = text < p->trace->n ? p->trace->graph->source[text] : TRACE_NO_ROW;
+    return source != TRACE_NO_ROW ? source + (stream - text) : TRACE_NO_ROW;
+}
+
 /* The block from which on a stream is its own. */
 static uint32_t own_from(const struct core *c, uint32_t stream)
 {
-    const struct trace *t = c->prefixes->trace;
-    bool begins = stream < t->n && t->graph->source[stream] != TRACE_NO_ROW;
-    return begins ? t->rows[stream].prefix_tokens / c->setup->kv_block_tokens : 0;
+    const struct prefixes *p = c->prefixes;
+    bool begins = source_of(p, stream) != TRACE_NO_ROW;
+    uint32_t text = text_of(p, stream);
+    return begins ? p->trace->rows[text].prefix_tokens / c->setup->kv_block_tokens : 0;
 }
 
 /* ---- nodes ---- */
@@ -86,7 +109,7 @@ static void unlink_free(struct prefixes *p, struct prefix_node *n)
 static void count_as(struct core *c, struct prefix_node *n, enum prefix_hold was,
                      enum prefix_hold is)
 {
-    uint32_t blocks = n->to - n->from;
+    uint64_t blocks = (uint64_t)(n->to - n->from) * n->units;
     c->kv_blocks_cold -= was == PREFIX_FREE ? blocks : 0;
     c->kv_blocks_idle -= was == PREFIX_IDLE ? blocks : 0;
     c->kv_blocks_cold += is == PREFIX_FREE ? blocks : 0;
@@ -129,8 +152,12 @@ static struct prefix_node *node_new(struct core *c, uint32_t stream, uint32_t fr
         n = arena_alloc(&c->arena, sizeof *n);
     }
     SIM_ASSERT(from < to && (parent != NULL ? parent->to == from : from == 0));
-    *n = (struct prefix_node){
-        .parent = parent, .stream = stream, .from = from, .to = to, .number = number};
+    *n = (struct prefix_node){.parent = parent,
+                              .stream = stream,
+                              .from = from,
+                              .to = to,
+                              .units = c->models[stream / p->n_texts].kv_units,
+                              .number = number};
     return n;
 }
 
@@ -158,8 +185,8 @@ static void trim(struct core *c, struct prefix_node *n, uint32_t blocks)
     struct prefixes *p = c->prefixes;
     SIM_ASSERT(held(n) == PREFIX_FREE && n->children == 0 && blocks <= n->to - n->from);
     n->to -= blocks;
-    c->kv_blocks_cold -= blocks;
-    c->kv_blocks_free += blocks;
+    c->kv_blocks_cold -= (uint64_t)blocks * n->units;
+    c->kv_blocks_free += (uint64_t)blocks * n->units;
     if (n->from == n->to) {
         struct prefix_node *parent = n->parent;
         unlink_free(p, n);
@@ -178,9 +205,11 @@ void prefix_evict(struct core *c, uint64_t blocks)
     while (blocks > 0 && c->prefixes->oldest != NULL) {
         struct prefix_node *n = c->prefixes->oldest;
         uint32_t there = n->to - n->from;
-        uint32_t some = blocks < there ? (uint32_t)blocks : there;
+        uint64_t want = (blocks + n->units - 1) / n->units;
+        uint32_t some = want < there ? (uint32_t)want : there;
+        uint64_t units = (uint64_t)some * n->units;
         trim(c, n, some);
-        blocks -= some;
+        blocks -= units < blocks ? units : blocks;
     }
 }
 
@@ -188,7 +217,8 @@ void prefix_drop(struct core *c, struct prefix_node *node, uint32_t session_id)
 {
     const struct trace *t = c->prefixes->trace;
     while (node != NULL && held(node) == PREFIX_FREE && node->children == 0 &&
-           node->stream < t->n && t->rows[node->stream].session_id == session_id) {
+           text_of(c->prefixes, node->stream) < t->n &&
+           t->rows[text_of(c->prefixes, node->stream)].session_id == session_id) {
         struct prefix_node *parent = node->parent;
         trim(c, node, node->to - node->from);
         node = parent;
@@ -210,12 +240,12 @@ struct prefix_node *prefix_find(struct core *c, uint32_t row, uint32_t most_bloc
 {
     const struct prefixes *p = c->prefixes;
     uint32_t most = most_blocks;
-    uint32_t stream = row;
+    uint32_t stream = stream_of(c, row);
     /* Blocks are cached with all before them: the first stream that has any has the whole path. */
     while (stream != TRACE_NO_ROW && p->last[stream] == NULL) {
         uint32_t from = own_from(c, stream);
         most = from < most ? from : most;
-        stream = stream < p->trace->n ? p->trace->graph->source[stream] : TRACE_NO_ROW;
+        stream = source_of(p, stream);
     }
     struct prefix_node *n = stream != TRACE_NO_ROW ? before(p->last[stream], most) : NULL;
     return n != NULL && n->to > most ? split(c, n, most) : n;
@@ -296,7 +326,7 @@ static uint32_t way_of(struct core *c, uint32_t row, uint32_t from, uint32_t to)
     struct prefixes *p = c->prefixes;
     uint32_t n = 0;
     uint32_t end = to;
-    for (uint32_t stream = row; end > from; stream = p->trace->graph->source[stream]) {
+    for (uint32_t stream = stream_of(c, row); end > from; stream = source_of(p, stream)) {
         uint32_t begin = own_from(c, stream);
         if (end > begin) {
             if (n == p->cap_way) {
@@ -306,7 +336,7 @@ static uint32_t way_of(struct core *c, uint32_t row, uint32_t from, uint32_t to)
             p->way[n++] = (struct step){stream, end};
             end = begin;
         }
-        SIM_ASSERT(end <= from || stream < p->trace->n);
+        SIM_ASSERT(end <= from || text_of(p, stream) < p->trace->n);
     }
     return n;
 }
@@ -328,7 +358,8 @@ static struct prefix_node *go_down(struct core *c, struct prefix_node *parent, s
     struct prefix_node *n = node_at(c, s.stream, at);
     if (n != NULL) {
         n = n->to > s.end ? split(c, n, s.end) : n;
-        c->kv_blocks_free += n->to - at; /* there are two: the request's copy goes */
+        c->kv_blocks_free +=
+            (uint64_t)(n->to - at) * n->units; /* there are two: the request's copy goes */
         return n;
     }
     n = node_new(c, s.stream, at, s.end, parent);
@@ -337,7 +368,8 @@ static struct prefix_node *go_down(struct core *c, struct prefix_node *parent, s
     if (parent != NULL) {
         parent->children++;
     }
-    c->kv_blocks_cold += s.end - at; /* for a moment: whoever computed it holds it */
+    /* for a moment: whoever computed it holds it */
+    c->kv_blocks_cold += (uint64_t)(s.end - at) * n->units;
     link_free(c->prefixes, n);
     return n;
 }
@@ -411,7 +443,7 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
             SIM_ASSERT(x->holders[PREFIX_IDLE] == by[PREFIX_IDLE]);
             SIM_ASSERT(x->holders[PREFIX_USED] == by[PREFIX_USED]);
             SIM_ASSERT(held(x) != PREFIX_FREE || x->children == by[PREFIX_FREE]);
-            of[held(x)] += x->to - x->from;
+            of[held(x)] += (uint64_t)(x->to - x->from) * x->units;
             free_nodes += held(x) == PREFIX_FREE;
         }
     }

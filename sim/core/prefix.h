@@ -4,6 +4,8 @@
  * blocks of one stream; a path from a root is the beginning of some prompt. Only whole blocks are
  * shared, as in vLLM, so that nobody writes into a shared one: a hit ends at a whole block.
  *
+ * Models share nothing: the tree has every stream once for each, and a row goes by its own.
+ *
  * Requests and pinned sessions hold the deepest node of their prefix, and through it the path
  * above. Nodes that nobody holds are cached prefixes. They give way by rank, then in order of their
  * last use, leaves first, from the end of a path. The policy sets ranks (sched_kv_rank), and pins
@@ -30,6 +32,7 @@ struct prefix_node {
     struct prefix_node *older, *newer; /* of the free ones, in the order in which they give way */
     uint32_t stream;
     uint32_t from, to;                 /* blocks of the stream */
+    uint32_t units;                    /* of the ledger that a block is */
     uint32_t holders[PREFIX_USED + 1]; /* who holds it idle or used, children included */
     uint32_t children;
     uint32_t rank;   /* the highest of those that used it: no child's is higher */

@@ -57,7 +57,11 @@ struct resident *resident_next(const struct core *c, const struct resident *r)
 
 static double weight_bytes(const struct core *c)
 {
-    return (double)c->setup->weight_copies * c->setup->llm->weight_bytes;
+    double bytes = 0.0;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        bytes += (double)c->setup->weight_copies * c->models[i].llm->weight_bytes;
+    }
+    return bytes;
 }
 
 /* Of weights, or the graphs that hold them, and all other residents, so many bytes of these. */
@@ -69,7 +73,7 @@ static double held_bytes(const struct core *c, double residents)
 
 static double kv_block_bytes(const struct core *c)
 {
-    return c->setup->llm->kv_bytes_per_token * c->setup->kv_block_tokens;
+    return c->kv_unit_bytes * c->setup->kv_block_tokens;
 }
 
 /* KV was given what the weights leave: residents and other programs that take more take it from KV.
@@ -169,8 +173,8 @@ int core_compile(struct core *c, struct resident_key key)
     if ((c->exec_ops->caps & c->setup->caps & CAP_COMPILE) == 0) {
         return refuse(c, -EPERM, "this executor does not compile");
     }
-    if (key.kind != RESIDENT_COMPILED_ATTENTION || key.a == 0) {
-        return refuse(c, -EINVAL, "only attention of some length is compiled");
+    if (key.kind != RESIDENT_COMPILED_ATTENTION || key.a == 0 || key.b >= c->n_models) {
+        return refuse(c, -EINVAL, "only attention of some length and model is compiled");
     }
     if (resident_find(c, key) != NULL) {
         return refuse(c, -EALREADY, "it is there already, or being made");
@@ -288,8 +292,7 @@ void core_resident_done(struct core *c, struct resident *r)
 
 double core_memory_bytes(const struct core *c)
 {
-    double kv = (double)kv_held_tokens(c) * c->setup->llm->kv_bytes_per_token;
-    return held_bytes(c, c->resident_bytes) + kv;
+    return held_bytes(c, c->resident_bytes) + kv_held_bytes(c);
 }
 
 void core_memory_note(struct core *c)

@@ -13,6 +13,7 @@
 #include "sim/core/counters.h"
 
 #define SIM_MAX_OBSERVERS 6
+#define SIM_MAX_MODELS 8
 #define SIM_MAX_POLICY_COUNTERS 16
 #define SIM_MAX_REFUSALS 32
 #define SIM_SCENE_BYTES 3072
@@ -44,10 +45,19 @@ struct sim_throttle {
     double min_speed;   /* (0, 1]: nothing runs slower */
 };
 
+/* A model of the run, and the noise-free model of what its kernels take. */
+struct sim_model {
+    const struct llm *llm;
+    const struct hwmodel *truth;
+};
+
 struct sim_setup {
     const struct machine *machine;
-    const struct llm *llm;
-    const struct hwmodel *truth; /* noise-free model of what kernels take */
+    const struct llm *llm; /* the default model, number 0 */
+    const struct hwmodel *truth;
+    const struct sim_model *more; /* models 1 to n_more; at most SIM_MAX_MODELS in all */
+    uint32_t n_more;
+    bool weights_at_start; /* with several models: in memory from the beginning, while they fit */
     struct annotation_options annotation;
     double truth_sigma; /* per-launch noise of what kernels really take; 0: none */
     const struct contention_ops *contention;

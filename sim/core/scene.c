@@ -83,8 +83,8 @@ static void put_memory(const struct core *c, FILE *out)
     fprintf(out,
             "  KV: %" PRIu64 " of %" PRIu64 " tokens free, %" PRIu64
             " of them what finished turns left\n",
-            kv_free_tokens(c), c->kv_blocks_total * block,
-            (c->kv_blocks_cold + c->kv_blocks_idle) * block);
+            kv_free_tokens(c), c->kv_blocks_total / c->kv_units_most * block,
+            (c->kv_blocks_cold + c->kv_blocks_idle) / c->kv_units_most * block);
     fprintf(out,
             "  residents: %" PRIu64 " ready, %" PRIu64 " on their way, %.4g GB beside weights\n",
             ready, pending, c->resident_bytes * 1e-9);

@@ -11,9 +11,10 @@
 #define COST_BITS 10
 struct cost_cache {
     struct costs entries[1u << COST_BITS], unkept;
-    bool second[1u << (COST_BITS - 1)];          /* of the two at a place, used last */
-    bool keeps;                                  /* the model's times are known again */
-    uint32_t context_limit[MACHINE_MAX_DEVICES]; /* beyond which they are others */
+    bool second[1u << (COST_BITS - 1)]; /* of the two at a place, used last */
+    bool keeps;                         /* the kernel-time model's times are known again */
+    /* Of each of the run's models, beyond which they are others. */
+    uint32_t context_limit[SIM_MAX_MODELS][MACHINE_MAX_DEVICES];
 };
 
 void costs_init(struct engine *e)
@@ -21,8 +22,11 @@ void costs_init(struct engine *e)
     const struct sim_setup *s = e->core.setup;
     struct cost_cache *c = e->costs = arena_alloc(&e->core.arena, sizeof *e->costs);
     c->keeps = s->truth->ops->context_limit != NULL && s->truth_sigma <= 0.0;
-    for (uint8_t d = 0; c->keeps && d < s->machine->n_devices; d++) {
-        c->context_limit[d] = s->truth->ops->context_limit(s->truth, d);
+    for (uint32_t i = 0; c->keeps && i < e->core.n_models; i++) {
+        const struct hwmodel *m = e->core.models[i].truth;
+        for (uint8_t d = 0; d < s->machine->n_devices; d++) {
+            c->context_limit[i][d] = m->ops->context_limit(m, d);
+        }
     }
 }
 
@@ -82,8 +86,8 @@ static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, u
                     const struct kernel_run *run)
 {
     struct kernel_run now;
-    kernel_run_fill(e->core.setup->truth, &l->pass->shape, op, l->device, l->graph, rows,
-                    l->chunk_rows, &now);
+    kernel_run_fill(e->core.models[l->pass->shape.model].truth, &l->pass->shape, op, l->device,
+                    l->graph, rows, l->chunk_rows, &now);
     run_finish(e, &now, truth_factor(e, l));
     SIM_ASSERT(run->n == now.n && run->outside == now.outside);
     SIM_ASSERT(run->last.t_ns == now.last.t_ns && run->last.bytes == now.last.bytes);
@@ -114,7 +118,7 @@ void costs_attention_ahead(const struct engine *e, const struct launch *l,
                            const struct work_shape *w, struct costs *p, uint32_t n,
                            struct kernel_cost *out)
 {
-    const struct hwmodel *m = e->core.setup->truth;
+    const struct hwmodel *m = e->core.models[w->model].truth;
     struct kernel_query q = {.device = l->device,
                              .graph = l->graph,
                              .op = costs_attention_op(l->pass),
@@ -150,7 +154,8 @@ static inline const struct kernel_run *cost_of(struct engine *e, const struct ve
         audit_kernel(e, &run->last);
         p->attention = *w;
     } else if (!p->known[op] || again) {
-        kernel_run_fill(e->core.setup->truth, w, op, l->device, l->graph, rows, l->chunk_rows, run);
+        kernel_run_fill(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
+                        l->chunk_rows, run);
         run_finish(e, run, factor);
         p->known[op] = true;
         if (attention) {
@@ -173,7 +178,7 @@ static void report(struct engine *e, struct costs *p)
 {
     for (uint32_t op = 0; op < OP_KIND_COUNT && p->passes > 0; op++) {
         const struct kernel_run *r = &p->run[op];
-        uint64_t n = p->passes * (op == OP_HEAD ? 1 : e->core.setup->llm->n_layers);
+        uint64_t n = p->passes * (op == OP_HEAD ? 1 : p->layers);
         if (is_other(p, op)) {
             double full = vexec_demand(&r->full);
             double last = vexec_demand(&r->last);
@@ -229,11 +234,12 @@ static struct costs *find(struct engine *e, const struct launch *l, uint32_t row
         return reset(e, &cache->unkept);
     }
     /* Beyond it kernels count as outside the model's envelope, though their times be the same. */
-    bool beyond = w->max_context_tokens > cache->context_limit[l->device];
+    bool beyond = w->max_context_tokens > cache->context_limit[w->model][l->device];
     uint64_t a = (uint64_t)rows << 32 | w->rows;
     uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
-    uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)l->graph << 16 |
-                 (uint64_t)l->device << 8 | (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
+    uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)w->model << 24 |
+                 (uint64_t)l->graph << 16 | (uint64_t)l->device << 8 |
+                 (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
     uint64_t key[4] = {a, b, c, w->logit_rows}; /* logits: of the head */
     /* A polynomial, whose products do not wait for each other. */
     uint64_t h =
@@ -252,7 +258,8 @@ static struct costs *find(struct engine *e, const struct launch *l, uint32_t row
 /* Sums up the kernels of a whole pass but those of attention. */
 static void sum_up(const struct engine *e, const struct pass *pass, struct costs *p)
 {
-    uint32_t layers = e->core.setup->llm->n_layers;
+    uint32_t layers = e->core.models[pass->shape.model].llm->n_layers;
+    p->layers = layers;
     for (uint32_t i = 0; i < pass->layer.n; i++) {
         const struct kernel_run *r = &p->run[pass->layer.kind[i]];
         if (is_other(p, pass->layer.kind[i])) {

@@ -12,6 +12,7 @@ struct costs {
     bool whole;                      /* they are known */
     int64_t others_ns, layer_ns;     /* of the pass; of one layer */
     uint64_t others, others_outside; /* kernels; those outside the model's envelope */
+    uint32_t layers;                 /* of its model */
     uint64_t passes;                 /* that ran alone, whose DDR bytes are not reported yet */
     struct work_shape attention;     /* of the attention that is known: a key has one op with any */
     struct kernel_known any_context; /* of that op */

@@ -58,15 +58,16 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     uint32_t most = left < REPEAT_MAX ? left : REPEAT_MAX;
     SIM_ASSERT(most > 0); /* who has all tokens is in no pass */
     for (; most > 0; most /= 2) {
+        uint32_t units = c->models[p->pub.shape.model].kv_units;
         uint64_t need = (uint64_t)p->pub.n_segments * (most / c->setup->kv_block_tokens + 1);
-        if (need <= kv_blocks_spare(c)) { /* whatever they have of their last blocks */
+        if (need * units <= kv_blocks_spare(c)) { /* whatever they have of their last blocks */
             break;
         }
         need = 0;
         for (uint32_t i = 0; i < p->pub.n_segments; i++) {
             need += kv_blocks_lacking(c, core_request(p->segments[i].request), most);
         }
-        if (need <= kv_blocks_spare(c)) {
+        if (need * units <= kv_blocks_spare(c)) {
             break;
         }
     }
@@ -120,7 +121,7 @@ static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t
                              .padded_rows = w.rows,
                              .shape = &w};
     struct kernel_cost cost;
-    hwmodel_kernel(e->core.setup->truth, &q, &cost);
+    hwmodel_kernel(e->core.models[w.model].truth, &q, &cost);
     SIM_ASSERT(is->t_ns == cost.t_ns && is->bytes == cost.bytes && is->outside == cost.outside);
     SIM_ASSERT(is->load_ns == cost.load_ns);
     return true;
@@ -158,7 +159,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     const struct kernel_cost *a = rep->attention;
     struct kernel_run *run = &p->run[costs_attention_op(v->l->pub.pass)];
     const bool outside = run->outside;
-    const int64_t layers = e->core.setup->llm->n_layers;
+    const int64_t layers = e->core.models[v->l->pub.pass->shape.model].llm->n_layers;
     const int64_t others_ns = p->others_ns + around_ns;
     int64_t now_ns = e->now_ns;
     double *audited = &e->core.result->audit.ddr_max_over_capacity;
@@ -222,7 +223,7 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
                                            (int64_t)l->pub.pass->shape.logit_rows,
                               .solo_ns = e->repeat->solo_ns,
                               .gap_ns = e->repeat->gap_ns,
-                              .layers = c->setup->llm->n_layers,
+                              .layers = c->models[p->pub.shape.model].llm->n_layers,
                               .attention = e->repeat->attention,
                               .device_watts = 0.0,
                               .host_watts = 0.0,

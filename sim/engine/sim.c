@@ -26,6 +26,7 @@ void sim_setup_defaults(struct sim_setup *s)
     s->prefix_reuse = true;
     s->kv_block_tokens = 16; /* vLLM's block, the field's usual one */
     s->weight_copies = 1;
+    s->weights_at_start = true;
     s->horizon_ns = TIME_NEVER_NS;
     s->stall_ns = 3600 * NS_PER_S;
     s->collapse = true;

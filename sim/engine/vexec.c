@@ -261,7 +261,7 @@ bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)
     /* A layer in one kernel is the first op; where there is one layer, it is nowhere else. */
     const struct kernel_run *attention = v->l->pub.pass->fused_layers ? &v->first : &v->run[OP_MHA];
     SIM_ASSERT(attention->n > 0);
-    uint32_t layers = e->core.setup->llm->n_layers;
+    uint32_t layers = e->core.models[v->l->pub.pass->shape.model].llm->n_layers;
     int64_t all_ns = p->others_ns + layers * kernel_run_total_ns(attention);
     if (v->kernel_begin_ns + all_ns >= before_ns) {
         return false;

@@ -439,7 +439,7 @@ static const struct {
     {"{" CLIENT ", \"count\": {\"distribution\": \"exponential\", \"mean\": 2}}",
      ": clients[0].count: must be a number"},
     {"{" CLIENT ", \"shared_prompt\": \"tools\"}", ".shared_prompt: must be the name of one of"},
-    {"{" CLIENT ", \"model\": \"draft\"}", ": clients[0].model: a run has one model"},
+    {"{" CLIENT ", \"model\": \"a b\"}", ": clients[0].model: must be a name of letters"},
     {"{" CLIENT "}, {" CLIENT "}", ": clients[1].name: \"a\" is there twice"},
     {"{" CLIENT ", \"background\": true}", ": clients[0].background: unknown key"},
     {SUB(", \"think_s\": 1"), ": clients[0].subagents[0].think_s: unknown key"},

@@ -79,6 +79,7 @@ class Shape(NamedTuple):
     attn_pairs: int  # (query, key) pairs, causal: sum over rows of position + 1
     kv_read_tokens: int  # keys read: sum over segments of last position + 1
     max_context_tokens: int  # longest last position + 1
+    model: int  # that all its requests ask for
 
 
 class Estimate(NamedTuple):
@@ -101,8 +102,8 @@ class MachineState(NamedTuple):
 class RequestFields:
     __slots__ = ("id", "session_id", "turn", "client_id", "cls", "priority", "arrival_ns", "input_tokens",
                  "max_output_tokens", "ttft_slo_ns", "tbt_slo_ns", "deadline_ns", "reused_tokens", "kv_tokens",
-                 "kv_swapped", "job_id", "depth", "waiters", "background", "state", "generated_tokens", "pass_",
-                 "first_service_ns", "first_token_ns", "last_token_ns", "preemptions", "calls_tool")
+                 "kv_swapped", "job_id", "depth", "waiters", "background", "model", "state", "generated_tokens",
+                 "pass_", "first_service_ns", "first_token_ns", "last_token_ns", "preemptions", "calls_tool")
 
     id: int  # unique, dense, in trace order
     session_id: int  # turns of one agent flow share it
@@ -127,6 +128,7 @@ class RequestFields:
     # the one that waits for that agent
     waiters: int
     background: bool  # no part of its job's completion: nobody waits for it
+    model: int  # that it asks for, of sched.models; a pass has requests of one model
     state: str  # "queued", "decode", "finished", "shed"
     generated_tokens: int  # output tokens produced
     pass_: Any  # the live pass it is in, or None
@@ -140,7 +142,7 @@ class RequestFields:
         (self.id, self.session_id, self.turn, self.client_id, self.cls, self.priority, self.arrival_ns,
          self.input_tokens, self.max_output_tokens, self.ttft_slo_ns, self.tbt_slo_ns, self.deadline_ns,
          self.reused_tokens, self.kv_tokens, self.kv_swapped, self.job_id, self.depth, self.waiters,
-         self.background, *rest) = row
+         self.background, self.model, *rest) = row
         self.state = "queued"
         self.generated_tokens = 0
         self.pass_ = None

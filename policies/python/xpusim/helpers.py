@@ -199,6 +199,7 @@ class Iterations(Policy):
 
     def _fill(self) -> List[Segment]:
         batch: List[Segment] = []
+        others: List[Request] = []  # of other models than the first
         tokens = committed = 0
         most, budget = self.param["max_batch"], self.param["token_budget"]
         while len(batch) < most and tokens < budget:
@@ -208,6 +209,10 @@ class Iterations(Policy):
             key = self._key(r)
             if key > self.ready.key(r):
                 self.ready.push(r, key)  # keys may grow while their owner waits
+                continue
+            if batch and r.model != batch[0].request.model:
+                self.ready.remove(r)
+                others.append(r)
                 continue
             left = r.prefill_left
             if left > 0 and r.kv_tokens == 0 and batch and committed + left > self.kv_free_tokens:
@@ -223,6 +228,8 @@ class Iterations(Policy):
             s = next_piece(r, budget - tokens)
             batch.append(s)
             tokens += s.n_tokens
+        for r in others:
+            self.ready.push(r, self._key(r))
         return batch
 
     def _evict_after(self, first: Request) -> bool:

@@ -111,8 +111,9 @@ class Refused(NamedTuple):
 
 def shape_of(segments: Iterable[Segment]) -> Shape:
     """The shape of a pass of these segments."""
-    rows = logits = n = prefill = pairs = read = longest = 0
+    rows = logits = n = prefill = pairs = read = longest = model = 0
     for r, role, tokens in segments:
+        model = r.model
         first = r.kv_tokens
         end = first + tokens
         rows += tokens
@@ -125,7 +126,8 @@ def shape_of(segments: Iterable[Segment]) -> Shape:
             logits += tokens == r.length - r.kv_tokens
         else:
             logits += tokens
-    return tuple.__new__(Shape, (rows, logits, n, prefill, pairs, read, longest))  # a fifth of the time of Shape(...)
+    # a fifth of the time of Shape(...)
+    return tuple.__new__(Shape, (rows, logits, n, prefill, pairs, read, longest, model))
 
 
 class Policy:
@@ -157,7 +159,8 @@ class Policy:
 
     # Facts of the run, there when `init` is called.
     machine: Machine
-    llm: Llm
+    llm: Llm  # the default model
+    models: List[Llm]  # all of the run, by `request.model`
     param: Dict[str, Any]
     seed: int
     kv_block_tokens: int
@@ -216,8 +219,9 @@ class Policy:
         p.data = None
         p.shape = shape = shape_of(segments)
         p.rows_todo = shape[0]
-        p.layer = ("layer",) if fused else self.llm.layer
-        p.n_ops = self.llm.n_layers * len(p.layer) + (shape[1] > 0)
+        llm = self.models[shape[7]] if shape[7] else self.llm
+        p.layer = ("layer",) if fused else llm.layer
+        p.n_ops = llm.n_layers * len(p.layer) + (shape[1] > 0)
         self._passes[p.id] = p
         rows = []
         for r, role, n in segments:

@@ -189,10 +189,11 @@ class _Wire:
         p.seed = m["seed"]
         p.kv_block_tokens = m["kv_block_tokens"]
         p.kv_capacity_tokens = p.kv_free_tokens = m["kv_capacity_tokens"]
-        machine, llm = m["machine"], m["llm"]
+        machine = m["machine"]
         devices = tuple(Device(index=i, **d) for i, d in enumerate(machine.pop("devices")))
         p.machine = Machine(devices=devices, **machine)
-        p.llm = Llm(layer=tuple(llm.pop("layer")), **llm)
+        p.models = [Llm(layer=tuple(llm.pop("layer")), **llm) for llm in m.get("models", [m["llm"]])]
+        p.llm = p.models[0]
         if "random" in sys.modules:  # the policy's, unless it has its own
             sys.modules["random"].seed(p.seed)
         p.init()

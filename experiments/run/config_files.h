@@ -1,0 +1,14 @@
+/* SoC and LLM files on their way into the tree of a configuration. */
+#pragma once
+
+#include <cjson/cJSON.h>
+
+#include "sim/base/err.h"
+
+/* Puts the tree of a file, as `read` reads it, under `key`. An error says that `what` is no shipped
+ * name, and which is near. */
+void config_add_file(cJSON *tree, const char *key, const char *what, const char *file,
+                     cJSON *(*read)(const char *path, struct err *e), struct err *e);
+/* Another width of the weights, a text; `what` is the option in errors. The model is called so from
+ * then on: "NAME:bits=N". llm NULL: only the text is checked. */
+void config_set_width(cJSON *llm, const char *what, const char *width, struct err *e);

@@ -1,0 +1,232 @@
+#include "experiments/run/models.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/config.h"
+#include "experiments/run/config_files.h"
+#include "hwmodels/llm_hf.h"
+#include "sim/base/arena.h"
+#include "sim/base/text.h"
+#include "sim/core/run.h"
+#include "traces/traces.h"
+
+#define WIDTH ":bits="
+
+/* Keys of the tree where there are several. */
+#define MODELS "models"
+#define DEFAULT "default"   /* the name of the first */
+#define AT_START "at_start" /* weights are in memory from the beginning */
+#define MORE "more"         /* the others by name */
+
+char *models_add(char *list, const char *arg)
+{
+    char *more = list == NULL ? xstrdup(arg) : xformat("%s,%s", list, arg);
+    free(list);
+    return more;
+}
+
+/* What a file is called: no folder, no ending. The caller frees. */
+static char *name_of(const char *model)
+{
+    const char *slash = strrchr(model, '/');
+    char *name = xstrdup(slash != NULL ? slash + 1 : model);
+    char *end = strstr(name, ".json");
+    if (end != NULL && end[strlen(".json")] == '\0') {
+        *end = '\0';
+    }
+    return name;
+}
+
+static struct model_option option_of(const char *part)
+{
+    struct model_option m = {NULL};
+    const char *equals = strchr(part, '=');
+    char *name = equals != NULL ? xformat("%.*s", (int)(equals - part), part) : xstrdup("");
+    bool named = trace_model_is_name(name); /* not the = of a width, nor one of a path */
+    m.text = xstrdup(named ? equals + 1 : part);
+    m.bits = strstr(m.text, WIDTH);
+    m.model =
+        xformat("%.*s", (int)(m.bits != NULL ? m.bits - m.text : (long)strlen(m.text)), m.text);
+    m.bits = m.bits != NULL ? m.bits + strlen(WIDTH) : NULL;
+    m.name = named ? xstrdup(name) : name_of(m.model);
+    free(name);
+    return m;
+}
+
+int models_parse(const char *llm, struct model_option **out, uint32_t *n, struct err *e)
+{
+    size_t before = e->n;
+    char *copy = xstrdup(llm);
+    *out = NULL;
+    *n = 0;
+    for (char *part = copy, *comma; part != NULL; part = comma != NULL ? comma + 1 : NULL) {
+        comma = strchr(part, ',');
+        if (comma != NULL) {
+            *comma = '\0';
+        }
+        *out = xgrow(*out, *n, sizeof **out);
+        struct model_option *m = &(*out)[(*n)++];
+        *m = option_of(part);
+        for (uint32_t i = 0; i + 1 < *n; i++) {
+            if (strcmp((*out)[i].name, m->name) == 0) {
+                (void)err_add(e, "--llm %s: two models are called '%s'; name them: --llm NAME=%s",
+                              part, m->name, m->text);
+            }
+        }
+    }
+    free(copy);
+    if (*n > SIM_MAX_MODELS) {
+        (void)err_add(e, "--llm: %u models, a run has at most %d", *n, SIM_MAX_MODELS);
+    }
+    return e->n == before ? 0 : -EINVAL;
+}
+
+void models_free(struct model_option *m, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        free(m[i].name);
+        free(m[i].model);
+        free(m[i].text);
+    }
+    free(m);
+}
+
+static bool is_one(const struct config_options *o)
+{
+    return strchr(o->llm, ',') == NULL;
+}
+
+static void bind_one(const struct model_option *m, uint32_t n, struct trace_model *x, struct err *e)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(m[i].name, x->name) == 0) {
+            x->is = (uint8_t)i;
+            return;
+        }
+    }
+    struct text names = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        text_item(&names, ", ", m[i].name);
+    }
+    (void)err_add(e,
+                  "%s: no model of the run is called '%s'; there are %s (--llm %s=MODEL adds it)",
+                  x->where, x->name, text_end(&names), x->name);
+    text_fini(&names);
+}
+
+int models_bind(const struct config_options *o, struct trace *t, struct err *e)
+{
+    struct model_option *m = NULL;
+    uint32_t n = 0;
+    if (t->graph == NULL || t->graph->n_models == 0 || is_one(o)) {
+        return 0;
+    }
+    size_t before = e->n;
+    if (models_parse(o->llm, &m, &n, e) == 0) {
+        for (uint32_t i = 0; i < t->graph->n_models; i++) {
+            bind_one(m, n, &t->graph->models[i], e);
+        }
+    }
+    models_free(m, n);
+    return e->n == before ? 0 : -EINVAL;
+}
+
+void models_note(const struct config_options *o, const struct trace *t)
+{
+    static bool said; /* one process checks many traces */
+    if (said || t->graph == NULL || t->graph->n_models == 0 || !is_one(o)) {
+        return;
+    }
+    said = true;
+    struct text names = {0};
+    for (uint32_t i = 0; i < t->graph->n_models; i++) {
+        text_item(&names, ", ", t->graph->models[i].name);
+    }
+    (void)fprintf(stderr,
+                  "xpusim: note: requests name the models %s; this run has one, which all of them "
+                  "use (--llm NAME=MODEL, once for each, gives them their own)\n",
+                  text_end(&names));
+    text_fini(&names);
+}
+
+int models_refuse_several(const struct config_options *o, const char *what, struct err *e)
+{
+    return is_one(o) ? 0 : err_add(e, "%s takes one --llm, not several", what);
+}
+
+const char *models_add_files(cJSON *tree, const char *llm, struct err *e)
+{
+    struct model_option *m = NULL;
+    uint32_t n = 0;
+    const char *first = "";
+    cJSON *more = NULL;
+    (void)models_parse(llm, &m, &n, e);
+    if (n > 1) {
+        cJSON *models = cJSON_AddObjectToObject(tree, MODELS);
+        (void)cJSON_AddStringToObject(models, DEFAULT, m[0].name);
+        (void)cJSON_AddBoolToObject(models, AT_START, true);
+        more = cJSON_AddObjectToObject(models, MORE);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const char *path = llm_path(m[i].model);
+        cJSON *one = cJSON_CreateObject();
+        config_add_file(one, "llm", m[i].model, path, llm_read_file, e);
+        cJSON *part = cJSON_DetachItemFromObjectCaseSensitive(one, "llm");
+        if (m[i].bits != NULL) {
+            config_set_width(part, m[i].text, m[i].bits, e);
+        }
+        if (part != NULL) {
+            cJSON_AddItemToObject(i == 0 ? tree : more, i == 0 ? "llm" : m[i].name, part);
+        }
+        first = i == 0 ? path : first;
+        cJSON_Delete(one);
+    }
+    models_free(m, n);
+    return first;
+}
+
+void models_price(struct config *c)
+{
+    for (uint32_t i = 0; i < c->n_more; i++) {
+        struct config_model *m = &c->more[i];
+        roofline_init(&m->truth, c->truth.model.ops, &c->soc, &m->llm, NULL);
+        if (c->sim.nonlinear != CONFIG_NONLINEAR_FUSED) {
+            bool offload = c->sim.nonlinear == CONFIG_NONLINEAR_OFFLOAD;
+            roofline_unfuse(&m->truth, offload ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
+        }
+        m->truth.machine = c->soc.machine;
+        c->setup_more[i] = (struct sim_model){&m->llm, &m->truth.model};
+    }
+}
+
+void models_read(struct config *c, struct err *e)
+{
+    const cJSON *models = cJSON_GetObjectItemCaseSensitive(c->tree, MODELS);
+    const cJSON *more = cJSON_GetObjectItemCaseSensitive(models, MORE);
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(models, DEFAULT);
+    const cJSON *at_start = cJSON_GetObjectItemCaseSensitive(models, AT_START);
+    uint32_t n = more != NULL ? (uint32_t)cJSON_GetArraySize(more) : 0;
+    c->more = xcalloc(n + 1, sizeof *c->more);
+    c->setup_more = xcalloc(n + 1, sizeof *c->setup_more);
+    c->weights_at_start = at_start == NULL || cJSON_IsTrue(at_start);
+    if (at_start != NULL && !cJSON_IsBool(at_start)) {
+        (void)err_add(e, MODELS "." AT_START ": must be true or false");
+    }
+    struct text all = {0};
+    text_item(&all, "", c->llm.name);
+    if (n > 0 && cJSON_IsString(name) && strcmp(name->valuestring, c->llm.name) != 0) {
+        text_fini(&all);
+        text_format(&all, "%s=%s", name->valuestring, c->llm.name);
+    }
+    for (const cJSON *m = n > 0 ? more->child : NULL; m != NULL; m = m->next) {
+        struct llm *llm = &c->more[c->n_more++].llm;
+        (void)llm_parse(m, m->string, llm, e);
+        bool same = strcmp(m->string, llm->name) == 0;
+        text_format(&all, ",%s%s%s", same ? "" : m->string, same ? "" : "=", llm->name);
+    }
+    c->models = xstrdup(text_end(&all));
+    text_fini(&all);
+}

@@ -1,0 +1,44 @@
+/* The models of a run: `--llm`, given once for each, and the names that requests ask for.
+ *
+ * The text of options is a list "NAME=MODEL:bits=N,MODEL,...", so that everything that keeps or
+ * passes on an --llm has all of them. A model without NAME= is called as its file. With one model
+ * every request uses it, and names mean nothing. With several, each name must be one of theirs. */
+#pragma once
+
+#include <cjson/cJSON.h>
+
+#include "sim/api/trace.h"
+#include "sim/base/err.h"
+
+struct config;
+struct config_options;
+
+struct model_option {
+    char *name;  /* owned; that requests use */
+    char *model; /* owned; shipped name or path */
+    char *text;  /* owned; as given, without the name: "qwen3-4b:bits=4" */
+    char *bits;  /* in `text`; NULL: the file's */
+};
+
+/* The list's models into *out, which the caller frees with models_free, also after an error. An
+ * error names a model that is there twice, or more than SIM_MAX_MODELS. */
+int models_parse(const char *llm, struct model_option **out, uint32_t *n, struct err *e);
+void models_free(struct model_option *m, uint32_t n);
+/* Adds what one --llm says to a list (NULL: none). Returns the new list, and frees the old one. */
+char *models_add(char *list, const char *arg);
+
+/* Reads the models' files into a configuration's tree: the first as `llm`, others under
+ * `models.more` by their names. Returns the path of the first, for errors. */
+const char *models_add_files(cJSON *tree, const char *llm, struct err *e);
+/* Fills the further models of a configuration from its tree, and then their kernel times on the
+ * machine as the default model's runtimes make it. */
+void models_read(struct config *c, struct err *e);
+void models_price(struct config *c);
+
+/* Binds the models that rows name to those of the options. 0 or -EINVAL with an error that says
+ * where a name is that no --llm has. */
+int models_bind(const struct config_options *o, struct trace *t, struct err *e);
+/* Says on stderr, once a process, that rows name models and the run has one. */
+void models_note(const struct config_options *o, const struct trace *t);
+/* An error that `what` takes one model, unless the options have one. 0 or -EINVAL. */
+int models_refuse_several(const struct config_options *o, const char *what, struct err *e);

@@ -1,0 +1,336 @@
+/* Runs of two models, against hand computation. The first has one layer and takes 4 ms for the
+ * attention of a pass, on any device; the second has three layers of 2 ms. Other kernels take 1 ns
+ * each: a prompt's pass is 4 ms + 3 ns (QKV, FFN, head), or 6 ms + 7 ns (three QKV and FFN, and the
+ * head). A decode pass has fused layers of 4 ms or 2 ms: 4 ms + 1 ns, or 6 ms + 1 ns. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/conformance/randomload.h"
+#include "policies/registry.h"
+#include "tests/helpers/script.h"
+#include "tests/helpers/suite.h"
+#include "tests/helpers/two_models.h"
+
+static struct scenario sc;
+static struct two_models two;
+static struct script x;
+
+static void setup(void)
+{
+    memset(&x, 0, sizeof x);
+    scenario_init(&sc);
+    two_models_init(&sc, &two);
+    two.other.llm.n_layers = 3;
+    scenario_cost(&sc, -1, OP_MHA, 4, 0, 0);
+    scenario_cost(&sc, -1, OP_LAYER, 4, 0, 0);
+    scenario_cost(&two.other, -1, OP_MHA, 2, 0, 0);
+    scenario_cost(&two.other, -1, OP_LAYER, 2, 0, 0);
+}
+
+static void teardown(void)
+{
+    two_models_fini(&sc);
+}
+
+static void run(const struct scenario_request *q, const uint8_t *model, const uint32_t *group,
+                uint32_t n, void (*step)(struct sched *s, struct script *x))
+{
+    x.step = step;
+    sc.setup.policy = &script_ops;
+    sc.setup.policy_context = &x;
+    int rc = two_models_run(&sc, q, model, group, n, getenv("SHOW") != NULL);
+    if (getenv("SHOW") != NULL) {
+        scenario_print(&sc, stdout);
+    }
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+}
+
+/* ---- time ---- */
+
+/* Request 0 on the iGPU, request 1 on the CPU. */
+static void one_each(struct sched *s, struct script *y)
+{
+    for (uint8_t i = 0; i < 2; i++) {
+        const struct request *r = y->request[i];
+        if (r != NULL && r->pass == NULL) {
+            ck_assert_uint_eq(r->model, i);
+            ck_assert_str_eq(sched_model(s, r->model)->name, i == 0 ? "toy" : "small");
+            y->pass[i] = script_form(s, r);
+            ck_assert_ptr_nonnull(y->pass[i]);
+            ck_assert_uint_eq(y->pass[i]->shape.model, i);
+            ck_assert_int_eq(script_launch(s, y->pass[i], i == 0 ? IGPU : CPU, YIELD_PASS, NULL),
+                             0);
+        }
+    }
+}
+
+static const struct scenario_request pair[] = {{.cls = RT, .input_tokens = 64, .output_tokens = 2},
+                                               {.cls = RT, .input_tokens = 64, .output_tokens = 2}};
+
+START_TEST(kernels_of_two_models_have_their_own_times)
+{
+    strcpy(two.other.llm.name, "small");
+    run(pair, (const uint8_t[]){0, 1}, NULL, 2, one_each);
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(4) + 3);
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(4) + 3 + MS(4) + 1);
+    ck_assert_int_eq(sc.records[1].first_token_ns, MS(6) + 7);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(6) + 7 + MS(6) + 1);
+}
+END_TEST
+
+/* Each attention kernel draws 80 of the 100 GB/s, so that both together have 50 each, and run at
+ * 5/8 of their speed. The second model has one layer of 6 ms here. The first one's 4 ms take 6.4
+ * ms; then 4 of the second one's 6 ms are done, and it ends 2 ms later. Requests of one token. */
+START_TEST(kernels_of_two_models_contend_by_the_closed_form)
+{
+    static const struct scenario_request one[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1}};
+    strcpy(two.other.llm.name, "small");
+    two.other.llm.n_layers = 1;
+    sc.setup.contention = contention_find("proportional");
+    scenario_cost(&sc, -1, OP_MHA, 4, 0, 80);
+    scenario_cost(&two.other, -1, OP_MHA, 6, 0, 80);
+    run(one, (const uint8_t[]){0, 1}, NULL, 2, one_each);
+    /* 1 ns of QKV, FFN and head each; a kernel ends at whole ns. */
+    ck_assert_int_le(llabs(sc.records[0].finish_ns - MS(6.4) - 3), 2);
+    ck_assert_int_le(llabs(sc.records[1].finish_ns - MS(8.4) - 3), 3);
+}
+END_TEST
+
+static void both_in_one(struct sched *s, struct script *y)
+{
+    if (y->stage == 0 && y->request[0] != NULL && y->request[1] != NULL) {
+        struct segment g[2] = {{y->request[0], SEGMENT_PREFILL, 0, 64, 0, 0},
+                               {y->request[1], SEGMENT_PREFILL, 0, 64, 0, 0}};
+        struct pass_spec spec = {.segments = g, .n_segments = 2};
+        uint64_t free_tokens = sched_kv_free_tokens(s);
+        y->rc[0] = sched_pass_form(s, &spec, &y->pass[0]);
+        ck_assert_uint_eq(sched_kv_free_tokens(s), free_tokens);
+        ck_assert_ptr_null(y->request[0]->pass);
+        y->stage = 1;
+    }
+    if (y->stage == 1) {
+        one_each(s, y);
+    }
+}
+
+START_TEST(a_pass_of_two_models_is_refused_and_changes_nothing)
+{
+    strcpy(two.other.llm.name, "small");
+    run(pair, (const uint8_t[]){0, 1}, NULL, 2, both_in_one);
+    ck_assert_int_eq(x.rc[0], -EINVAL);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_PASS_BAD_SEGMENT], 1);
+    ck_assert_str_eq(sc.result.refusals[0].why,
+                     "a pass has requests of one model, and this one asks for another");
+}
+END_TEST
+
+/* ---- estimates ---- */
+
+static void ask(struct sched *s, struct script *y)
+{
+    struct work_shape w = {.rows = 1, .logit_rows = 1, .sequences = 1, .attn_pairs = 1};
+    struct estimate e[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        w.model = i;
+        ck_assert_int_eq(sched_estimate(s, &w, OP_MHA, IGPU, 0, &e[i]), 0);
+    }
+    ck_assert_int_eq(e[0].t_ns, MS(4));
+    ck_assert_int_eq(e[1].t_ns, MS(2));
+    w.model = 2;
+    ck_assert_int_eq(sched_estimate(s, &w, OP_MHA, IGPU, 0, &e[0]), -EINVAL);
+    ck_assert_uint_eq(s->n_models, 2);
+    ck_assert_ptr_eq(s->models[0], s->llm);
+    y->device = IGPU;
+    script_serve(s, y);
+}
+
+START_TEST(estimates_are_those_of_the_shape_s_model)
+{
+    run(pair, (const uint8_t[]){0, 1}, NULL, 2, ask);
+}
+END_TEST
+
+/* ---- KV ---- */
+
+static uint64_t free_tokens[3];
+
+static void hold(struct sched *s, struct script *y)
+{
+    free_tokens[0] = y->stage == 0 ? sched_kv_free_tokens(s) : free_tokens[0];
+    for (uint32_t i = 0; i < 2 && y->stage == i && y->request[0] != NULL; i++) {
+        y->pass[i] = script_form(s, y->request[i]);
+        free_tokens[i + 1] = sched_kv_free_tokens(s);
+        ck_assert_int_eq(script_launch(s, y->pass[i], i == 0 ? IGPU : CPU, YIELD_PASS, NULL), 0);
+        y->stage++;
+    }
+}
+
+/* A token takes 2 MB of the first model and 3 MB of the second, so the ledger counts in units of
+ * 1 MB a token. 50 blocks of 16 tokens of 3 MB are 2400 units; a request of 64 tokens and of one to
+ * come takes 4 blocks for its prompt: 4 * 16 * 2 = 128 units of the first, 192 of the second. Free
+ * are then 2272 and 2080 units, which hold 47 and 43 whole blocks of 48 units: 752 and 688 tokens.
+ */
+START_TEST(kv_is_counted_in_the_bytes_of_its_model)
+{
+    static const struct scenario_request one[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1}};
+    sc.llm.kv_bytes_per_token = 2e6;
+    two.other.llm.kv_bytes_per_token = 3e6;
+    sc.setup.kv_capacity_tokens = 800;
+    run(one, (const uint8_t[]){0, 1}, NULL, 2, hold);
+    ck_assert_uint_eq(free_tokens[0], 800);
+    ck_assert_uint_eq(free_tokens[1], 752);
+    ck_assert_uint_eq(free_tokens[2], 688);
+    /* At most 4 blocks of both: 320 units of 16 tokens and 1 MB, and the weights of both. */
+    ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 320e6 + 2e9, 1.0);
+}
+END_TEST
+
+static uint32_t reused[3];
+
+static void one_by_one(struct sched *s, struct script *y)
+{
+    y->device = IGPU;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (y->request[i] != NULL && y->request[i]->state == REQUEST_STATE_QUEUED) {
+            reused[i] = y->request[i]->reused_tokens;
+        }
+    }
+    script_serve(s, y);
+}
+
+/* Three prompts of one shared text of 160 tokens, a second after each other: the first computes it
+ * for its model, the second finds nothing in its own, the third finds what the first left. */
+START_TEST(models_share_no_prefix)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 200, .output_tokens = 1, .prefix_tokens = 160},
+        {.cls = RT, .arrival_s = 1, .input_tokens = 200, .output_tokens = 1, .prefix_tokens = 160},
+        {.cls = RT, .arrival_s = 2, .input_tokens = 200, .output_tokens = 1, .prefix_tokens = 160}};
+    run(q, (const uint8_t[]){0, 1, 0}, (const uint32_t[]){7, 7, 7}, 3, one_by_one);
+    ck_assert_uint_eq(reused[0], 0);
+    ck_assert_uint_eq(reused[1], 0);
+    ck_assert_uint_eq(reused[2], 160);
+}
+END_TEST
+
+/* ---- compiled attention ---- */
+
+static struct resident_key kernel_of(uint32_t tokens, uint32_t model)
+{
+    return (struct resident_key){RESIDENT_COMPILED_ATTENTION, tokens, model};
+}
+
+/* Attention of 64 tokens is compiled for the second model only (1 ms): its prompt runs on the NPU,
+ * the other one's is refused there. */
+static void compile_one(struct sched *s, struct script *y)
+{
+    if (y->stage == 0 && y->request[1] != NULL) {
+        ck_assert_int_eq(sched_compile(s, kernel_of(64, 1)), 0);
+        y->rc[2] = sched_compile(s, kernel_of(64, 2));
+        y->stage = 1;
+    } else if (y->stage == 1 && sched_resident_state(s, kernel_of(64, 1)) == RESIDENT_READY) {
+        for (uint32_t i = 0; i < 2; i++) {
+            y->pass[i] = script_form(s, y->request[i]);
+            y->rc[i] = script_launch(s, y->pass[i], NPU, YIELD_PASS, NULL);
+        }
+        ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, NULL), 0);
+        y->stage = 2;
+    }
+}
+
+START_TEST(compiled_attention_is_its_model_s)
+{
+    static const struct scenario_request one[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1}};
+    sc.machine.compile_fixed_ns = MS(1);
+    run(one, (const uint8_t[]){0, 1}, NULL, 2, compile_one);
+    ck_assert_int_eq(x.rc[0], -ENOENT);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_int_eq(x.rc[2], -EINVAL);
+}
+END_TEST
+
+/* ---- shipped policies ---- */
+
+#define CONFIGURATIONS 200
+#define MOST_REQUESTS 24
+
+/* A random load of a random machine (randomload.h), where every session asks for one of two models
+ * that differ in layers, bytes and times. */
+static uint32_t random_load(struct scenario_request *q, uint8_t *model, uint64_t seed)
+{
+    struct rng r;
+    rng_init(&r, rng_key(seed, RNG_TEST, 1, 0));
+    uint32_t n = randomload_make(&sc, q, MOST_REQUESTS, seed);
+    two_models_init(&sc, &two);
+    two.other.llm.n_layers = 1 + rng_below(&r, 4);
+    two.other.llm.kv_bytes_per_token = 1e5 * (1 + rng_below(&r, 20));
+    two.other.llm.weight_bytes = 1e8 * (1 + rng_below(&r, 5));
+    for (int op = 0; op < OP_KIND_COUNT; op++) {
+        for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
+            two.other.cost[d][op].fixed_ms *= 0.2 + rng_uniform(&r);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        model[i] = (uint8_t)rng_below(&r, 2);
+        for (uint32_t k = 0; k < i; k++) {
+            bool same = q[i].session_id != 0 && q[k].session_id == q[i].session_id;
+            model[i] = same ? model[k] : model[i];
+        }
+    }
+    return n;
+}
+
+/* Every policy of the tree serves every request of every such load. */
+START_TEST(every_policy_runs_two_models)
+{
+    struct scenario_request q[MOST_REQUESTS];
+    uint8_t model[MOST_REQUESTS];
+    size_t n_policies = 0;
+    const struct policy_ops *const *all = policy_list(&n_policies);
+    const struct policy_ops *p = all[_i];
+    uint32_t ran = 0;
+    for (uint64_t seed = 1; seed <= CONFIGURATIONS; seed++) {
+        uint32_t n = random_load(q, model, seed);
+        sc.machine.devices[NPU].static_attention &= strcmp(p->name, "sd-npu") != 0;
+        scenario_policy(&sc, p, strcmp(p->name, "sd-npu") == 0 ? "blocks=1" : "");
+        int rc = two_models_run(&sc, q, model, NULL, n, false);
+        uint64_t tokens = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            tokens += q[i].output_tokens;
+        }
+        const struct sim_audit *a = &sc.result.audit;
+        ck_assert_msg(rc == 0 || sc.result.refused, "%s, load %u: %s", p->name, (unsigned)seed,
+                      sc.result.message);
+        if (rc == 0) {
+            ran++;
+            ck_assert_msg(a->clean && a->finished == n && a->tokens_produced == tokens,
+                          "%s, load %u: %u of %u finished", p->name, (unsigned)seed,
+                          (unsigned)a->finished, n);
+        }
+        two_models_fini(&sc);
+    }
+    ck_assert_uint_ge(ran, CONFIGURATIONS / 4); /* else it was the machine that refused */
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(kernels_of_two_models_have_their_own_times),
+    TEST(kernels_of_two_models_contend_by_the_closed_form),
+    TEST(a_pass_of_two_models_is_refused_and_changes_nothing),
+    TEST(estimates_are_those_of_the_shape_s_model),
+    TEST(kv_is_counted_in_the_bytes_of_its_model),
+    TEST(models_share_no_prefix),
+    TEST(compiled_attention_is_its_model_s),
+    CASE("policies", .timeout_s = 120),
+    LOOP_OVER(every_policy_runs_two_models, suite_policies),
+};
+SUITE_MAIN("models", suite)

@@ -1,0 +1,92 @@
+/* The models that requests of a trace name. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "traces/traces.h"
+
+bool trace_model_is_name(const char *text)
+{
+    const char *c = text;
+    while (isalnum((unsigned char)*c) || (*c != '\0' && strchr("._-", *c) != NULL)) {
+        c++;
+    }
+    return c > text && *c == '\0';
+}
+
+uint32_t trace_builder_model(struct trace_builder *b, const char *name, const char *file,
+                             uint64_t line, const char *key)
+{
+    for (uint32_t i = 0; i < b->n_models; i++) {
+        if (strcmp(b->models[i].name, name) == 0) {
+            return i + 1;
+        }
+    }
+    if (!trace_model_is_name(name)) {
+        return 0;
+    }
+    b->models = xgrow(b->models, b->n_models, sizeof *b->models);
+    b->models[b->n_models] =
+        (struct trace_model){.name = xstrdup(name),
+                             .where = line > 0 ? xformat("%s:%" PRIu64 ": column model", file, line)
+                                               : xformat("%s: %s", file, key)};
+    return ++b->n_models;
+}
+
+void trace_builder_models_copy(struct trace_builder *b, const struct trace *t)
+{
+    for (uint32_t i = 0; t->graph != NULL && i < t->graph->n_models; i++) {
+        const struct trace_model *m = &t->graph->models[i];
+        b->models = xgrow(b->models, i, sizeof *b->models);
+        b->models[i] = (struct trace_model){xstrdup(m->name), xstrdup(m->where), m->is};
+        b->n_models = i + 1;
+    }
+}
+
+void trace_models_free(struct trace_model *models, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        free(models[i].name);
+        free(models[i].where);
+    }
+    free(models);
+}
+
+void trace_models_build(struct trace_builder *b, struct trace_graph *g, const char *name,
+                        struct err *e)
+{
+    if (b->n_models == 0) {
+        return;
+    }
+    g->models = b->models;
+    g->n_models = b->n_models;
+    b->models = NULL;
+    b->n_models = 0;
+    g->model = xcalloc(b->n + 1, sizeof *g->model);
+    for (uint32_t i = 0; i < b->n; i++) {
+        g->model[i] = b->nodes[i].model;
+    }
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint32_t next = b->rows[i].next;
+        if (next != TRACE_NO_ROW && g->model[next] != g->model[i]) {
+            uint32_t line = b->lines != NULL ? b->lines[next] : 0;
+            char *at = line > 0 ? xformat("%s:%u", name, line) : xformat("%s", name);
+            (void)err_add(e, "%s: request %u: column model: its session began with another model",
+                          at, b->rows[next].request_id);
+            free(at);
+            return; /* one of them is enough */
+        }
+    }
+}
+
+uint64_t trace_models_hash(uint64_t h, const struct trace *t)
+{
+    const struct trace_graph *g = t->graph;
+    for (uint32_t i = 0; g != NULL && g->model != NULL && i < t->n; i++) {
+        h = hash_string(h, g->model[i] > 0 ? g->models[g->model[i] - 1].name : "");
+    }
+    return h;
+}
