@@ -7,6 +7,7 @@
 #define POLICIES(X)                                                                                \
     X(agent_xpu_v1)                                                                                \
     X(agent_xpu_v2)                                                                                \
+    X(andes)                                                                                       \
     X(autellix_like)                                                                               \
     X(conserve_like)                                                                               \
     X(critical_path)                                                                               \
@@ -22,6 +23,7 @@
     X(npu_serial)                                                                                  \
     X(openvino_cb)                                                                                 \
     X(orca)                                                                                        \
+    X(pantheon)                                                                                    \
     X(pd_mixed)                                                                                    \
     X(pd_static)                                                                                   \
     X(prema)                                                                                       \

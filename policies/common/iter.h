@@ -57,20 +57,20 @@ enum iter_kv { ITER_KV_CHECKPOINT, ITER_KV_RECOMPUTE, ITER_KV_SWAP };
 extern const char *const iter_class_choices[],
     *const iter_preempt_choices[], *const iter_kv_choices[], *const iter_level_choices[];
 
-/* The first entries of an order's parameter table. */
-#define ITER_PARAMS                                                                                \
+/* The first entries of an order's parameter table, with these defaults. */
+#define ITER_PARAMS_OF(max_batch, class, preempt)                                                  \
     [ITER_DEVICE] =                                                                                \
         POLICY_CHOICE("device", 0, place_choices, "device that runs everything; auto: the iGPU"),  \
-    [ITER_MAX_BATCH] = POLICY_INT("max_batch", 16, 1, 4096,                                        \
+    [ITER_MAX_BATCH] = POLICY_INT("max_batch", max_batch, 1, 4096,                                 \
                                   "sequences per iteration (clauses.md E.1: 16 on a SoC)"),        \
     [ITER_TOKEN_BUDGET] =                                                                          \
         POLICY_INT("token_budget", 512, 1, 1e6,                                                    \
                    "tokens per iteration (clauses.md E.1: 256 to 512 on a SoC)"),                  \
     [ITER_CLASS] = POLICY_CHOICE(                                                                  \
-        "class", ITER_RT_FIRST, iter_class_choices,                                                \
+        "class", class, iter_class_choices,                                                        \
         "reactive before proactive; the order alone; or reactive alone: no proactive work "        \
         "in their iterations"),                                                                    \
-    [ITER_PREEMPT] = POLICY_CHOICE("preempt", ITER_PREEMPT_ITERATION, iter_preempt_choices,        \
+    [ITER_PREEMPT] = POLICY_CHOICE("preempt", preempt, iter_preempt_choices,                       \
                                    "where a running pass stops for a more urgent request"),        \
     [ITER_KV] =                                                                                    \
         POLICY_CHOICE("kv", ITER_KV_CHECKPOINT, iter_kv_choices, "what a stopped pass keeps"),     \
@@ -79,6 +79,8 @@ extern const char *const iter_class_choices[],
     [ITER_LEVEL] =                                                                                 \
         POLICY_CHOICE("level", XSCHED_LEVEL_DEVICE, iter_level_choices, XSCHED_LEVEL_HELP),        \
     GAP_PARAMS(ITER_GAP_KV, ITER_GAP_S)
+
+#define ITER_PARAMS ITER_PARAMS_OF(16, ITER_RT_FIRST, ITER_PREEMPT_ITERATION)
 
 struct iter;
 

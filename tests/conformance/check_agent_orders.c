@@ -1,4 +1,5 @@
-/* Orders for agents, rule by rule: sglang-lpm and critical-path (clauses.md E.21, E.22). Toy times:
+/* Orders for agents and their users, rule by rule: sglang-lpm, critical-path, andes and pantheon
+ * (clauses.md E.17, E.21 to E.23). Toy times:
  * tests/helpers/rules.h: a prompt of n takes 0.03 n + 2 ms, a decode 3 ms. */
 #include "tests/helpers/rules.h"
 
@@ -123,7 +124,103 @@ static bool path_counts_the_answers_of_those_who_wait(const char *extra)
     return rules_finishes(3, 11.5) && rules_finishes(1, 16.5);
 }
 
+/* ---- andes: one at a time, the first token expected at once ---- */
+
+/* 100 tokens read per second, 10 ms each; 10 ms ahead. RT0 has tokens at 5 and 8. At 8 its user has
+ * read 0.3 of 2, enough for 10 ms: no gain. RT1, come at 6, runs 8-13. At 13, 0.8 of 2 are read:
+ * still enough, and RT1's user has one token, just enough too: the first comes first, 16. Then
+ * RT0's user has 1.9 left, RT1's 0.7: RT1, 19. */
+static bool andes_serves_who_has_nothing_to_read(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 100, 10, 0, 0}, {RT, 0.006, 100, 10, 0, 0}};
+    rules_run("andes", "max_batch=1,ttft_s=0,read_tokens_per_s=100,horizon_s=0.01", extra, q, 2);
+    return rules_tokens_at(0, 3, (double[]){5, 8, 16}) && rules_tokens_at(1, 2, (double[]){13, 19});
+}
+
+/* 1000 tokens read per second; 10 ms ahead. At 14 RT0 (400) has its first token, RT1 (100) came at
+ * 10. Areas in tokens times ms. RT0 waiting: 0.5 + 9 = 9.5; served, its user reads 1.5 tokens in
+ * 1.5 ms and then one in 3: 1.125 + 12.75 + 12.04 = 25.9; of 24^2 / 2 expected the gain is 0.057.
+ * RT1 has its prompt after 5 ms, then reads one in 3 for 5: 4.17 of 14^2 / 2: 0.043. By tokens of
+ * context, 401 and 100, RT1 goes first. */
+static bool andes_counts_gain_per_token_of_context(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 400, 10, 0, 0}, {RT, 0.01, 100, 10, 0, 0}};
+    rules_run("andes", "max_batch=1,ttft_s=0,read_tokens_per_s=1000,horizon_s=0.01", extra, q, 2);
+    return rules_starts(1, 14);
+}
+
+/* The first, but the first token is expected after 12 ms. At 8 nothing is expected of RT1 in the
+ * next 10 ms, and RT0's user does not read yet: no gain, and the first comes first, 11. Then RT1's
+ * user will read from 18 on, with its prompt done at 16: RT1. */
+static bool andes_lets_who_expects_nothing_yet_wait(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 100, 10, 0, 0}, {RT, 0.006, 100, 10, 0, 0}};
+    rules_run("andes", "max_batch=1,ttft_s=0.012,read_tokens_per_s=100,horizon_s=0.01", extra, q,
+              2);
+    return rules_tokens_at(0, 3, (double[]){5, 8, 11}) && rules_tokens_at(1, 1, (double[]){16});
+}
+
+/* ---- pantheon ---- */
+
+/* Two layers. RT0 (400) has kernels 0-4, 4-5, 5-13, 13-17, 17-18, 18-26 and the head 26-27; RT1
+ * (100) takes 9. It comes at 2, with a deadline. */
+static void two_reactive(const char *extra, double deadline_ms)
+{
+    rules_machine(2);
+    rules_extra(0)->deadline_ns = MS(100);
+    rules_extra(1)->deadline_ns = MS(deadline_ms);
+    struct scenario_request q[] = {{RT, 0, 400, 1, 0, 0}, {RT, 0.002, 100, 1, 0, 0}};
+    rules_run("pantheon", "", extra, q, 2);
+}
+
+/* Due at 52: RT0 stops at the end of its layer, 13, and goes on at 22 with 14 ms left. */
+static bool pantheon_preempts_a_reactive_request_by_deadline(const char *extra)
+{
+    two_reactive(extra, 50);
+    return rules_starts(1, 13) && rules_finishes(1, 22) && rules_finishes(0, 36);
+}
+
+/* Due at 202, after RT0. */
+static bool pantheon_leaves_the_earlier_deadline(const char *extra)
+{
+    two_reactive(extra, 200);
+    return rules_finishes(0, 27) && rules_starts(1, 27);
+}
+
+/* RT0 has its first token at 5 and two decodes to go, due at 100. RT1, come at 6, is due at 50: the
+ * decode's layer ends at 7, RT1 runs 7-12, RT0's head 12-13. */
+static bool pantheon_has_one_deadline_for_the_answer(const char *extra)
+{
+    rules_machine(1);
+    rules_extra(0)->deadline_ns = MS(100);
+    rules_extra(1)->deadline_ns = MS(44);
+    struct scenario_request q[] = {{RT, 0, 100, 3, 0, 0}, {RT, 0.006, 100, 1, 0, 0}};
+    rules_run("pantheon", "", extra, q, 2);
+    return rules_finishes(1, 12) && rules_tokens_at(0, 3, (double[]){5, 13, 16});
+}
+
+/* A place is free beside RT0, and BE1 does not get it. */
+static bool pantheon_serves_reactive_requests_alone(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 100, 3, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
+    rules_run("pantheon", "max_batch=2", extra, q, 2);
+    return rules_finishes(0, 11) && rules_starts(1, 11);
+}
+
 static const struct rule_row all[] = {
+    RULE(pantheon_preempts_a_reactive_request_by_deadline, "preempt=iteration preempt=kernel",
+         "preempt=iteration preempt=kernel"),
+    RULE(pantheon_leaves_the_earlier_deadline, "policy=sjf-input", ""),
+    RULE(pantheon_has_one_deadline_for_the_answer, "preempt=iteration", "preempt=iteration"),
+    RULE(pantheon_serves_reactive_requests_alone, "class=rt_first", "class=rt_first"),
+    RULE(andes_serves_who_has_nothing_to_read, "read_tokens_per_s=1000 per_token=false",
+         "read_tokens_per_s=1000"),
+    RULE(andes_lets_who_expects_nothing_yet_wait, "ttft_s=0 horizon_s=1", "ttft_s=0 horizon_s=1"),
+    RULE(andes_counts_gain_per_token_of_context, "per_token=false", "per_token=false"),
     RULE(path_orders_jobs_and_slack_within, "jobs=false slack=false waits=false",
          "jobs=false slack=false"),
     RULE(path_shortens_when_a_request_leaves, "jobs=false slack=false waits=false",

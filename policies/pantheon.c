@@ -1,0 +1,53 @@
+/* pantheon: reactive requests preempt each other by deadline, and proactive ones (clauses.md E.17;
+ * Pantheon, MobiSys 2024, from its abstract). A model is divided into blocks, here layers, and at
+ * the end of each the request with the earliest deadline continues. Nothing is batched, and
+ * proactive requests run while no reactive one is there.
+ *
+ * A request has one deadline, for its last token, as an inference has there. edf has one for every
+ * token, so a request that has begun to answer comes before new ones.
+ *
+ * Deviations: the paper's networks can end early to meet a deadline, which answers cannot. It runs
+ * the preempted work at the same time, on a GPU stream of lower priority; here a device runs one
+ * kernel at a time. */
+#include "policies/common/iter.h"
+#include "sim/base/units.h"
+
+enum { PANTHEON_DEADLINE = ITER_PARAM_COUNT };
+
+static const struct policy_param params[] = {
+    ITER_PARAMS_OF(1, ITER_RT_ALONE, ITER_PREEMPT_LAYER),
+    [PANTHEON_DEADLINE] =
+        POLICY_NUMBER("deadline_s", 30, 0, 1e9,
+                      "deadline of a reactive request where the trace has none, s (ours)"),
+    {.name = NULL},
+};
+
+static double pantheon_key(struct sched *s, const struct request *r)
+{
+    int64_t due_ns = r->deadline_ns;
+    if (due_ns == TIME_NEVER_NS) {
+        bool reactive = r->cls == REQUEST_CLASS_REACTIVE;
+        due_ns =
+            r->arrival_ns + (reactive ? units_ns_from_s(param_number(s, PANTHEON_DEADLINE)) : 0);
+    }
+    return units_us_from_ns(due_ns);
+}
+
+static const struct iter_order order = {.key = pantheon_key, .steady = true};
+
+static int pantheon_init(struct sched *s)
+{
+    return iter_init(s, &order);
+}
+
+static const char *const ablations[] = {"preempt=iteration", "class=rt_first", NULL};
+
+const struct policy_ops policy_pantheon_ops = {
+    .name = "pantheon",
+    .summary = "reactive requests preempt each other by deadline, layer by layer (Pantheon)",
+    .contract = POLICY_CONTRACT,
+    .params = params,
+    .ablations = ablations,
+    .init = pantheon_init,
+    ITER_HOOKS,
+};
