@@ -1,4 +1,4 @@
-#include "experiments/validation/predict.h"
+#include "experiments/validation/predict_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -175,8 +175,8 @@ static enum conformal_left class_of(const struct catalog *c, const struct point 
 }
 
 /* Scores of the row's own model are left out: it counts as one that nobody has measured. */
-static void interval(const struct catalog *c, const struct point *p, const struct predict_case *k,
-                     double seconds, struct prediction *out)
+void predict_interval(const struct catalog *c, const struct point *p, const struct predict_case *k,
+                      double seconds, struct prediction *out)
 {
     const struct soc_runtime *entry = &k->soc->devices[k->device].runtimes[k->runtime];
     struct conformal_query q = {.soc = k->soc->machine.name,
@@ -212,7 +212,7 @@ struct prediction predict_row(const struct catalog *c, const struct point *p)
         out.value = point_value_of_seconds(p, price.seconds);
         out.outside = price.outside;
         out.runtime_default = !k.runtime_exact;
-        interval(c, p, &k, price.seconds, &out);
+        predict_interval(c, p, &k, price.seconds, &out);
     }
     return out;
 }

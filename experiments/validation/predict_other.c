@@ -4,20 +4,20 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/validation/predict.h"
+#include "experiments/validation/predict_impl.h"
 #include "hwmodels/soc.h"
 #include "sim/api/contention.h"
 
 #define MAX_ENGINES 4
 #define READ_BACK_FRAC 1e-3 /* digits that a file rounds away */
 
-static struct prediction unknown(const char *reason)
+struct prediction predict_unknown(const char *reason)
 {
     return (struct prediction){
         .value = (double)NAN, .reason = reason, .low = (double)NAN, .high = (double)NAN};
 }
 
-static struct prediction known(double value)
+struct prediction predict_known(double value)
 {
     return (struct prediction){.value = value, .low = (double)NAN, .high = (double)NAN};
 }
@@ -26,8 +26,8 @@ static struct prediction known(double value)
 static struct prediction of_file(double value, const struct point *p)
 {
     return fabs(value / p->value - 1.0) < READ_BACK_FRAC
-               ? unknown("the SoC file took this number from the row: nothing is predicted")
-               : known(value);
+               ? predict_unknown("the SoC file took this number from the row: nothing is predicted")
+               : predict_known(value);
 }
 
 /* "gpu+npu" into devices; their number, 0 where one is not on the machine or the text is longer. */
@@ -86,7 +86,7 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
     uint8_t engines[MAX_ENGINES];
     uint32_t n = engines_of(soc, p->device, engines);
     if (n == 0) {
-        return unknown("the SoC file has no such device");
+        return predict_unknown("the SoC file has no such device");
     }
     bool corun = strstr(p->model, "corun") != NULL;
     if (n == 1 && !corun) {
@@ -97,7 +97,7 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
         bool is_npu = soc->machine.devices[engines[0]].kind == DEVICE_KIND_NPU;
         int other = is_npu ? predict_device(soc, "gpu") : predict_device(soc, "npu");
         if (other < 0) {
-            return unknown("a co-run whose other engine is not on the machine");
+            return predict_unknown("a co-run whose other engine is not on the machine");
         }
         engines[n++] = (uint8_t)other;
     }
@@ -113,25 +113,25 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
     for (uint32_t i = 0; i < (one ? 1 : n); i++) {
         total += f[i].share_bytes_per_s;
     }
-    return known(total / 1e9);
+    return predict_known(total / 1e9);
 }
 
 struct prediction predict_other(const struct catalog *c, const struct point *p)
 {
     const struct soc *soc = catalog_soc(c, p->soc);
     if (soc == NULL) {
-        return unknown("no file for this SoC");
+        return predict_unknown("no file for this SoC");
     }
     switch (p->metric) {
     case POINT_BANDWIDTH_GBS:
         return bandwidth(c, soc, p);
     case POINT_POWER_W:
         /* Powers of SoC files are such rows, or means of them. */
-        return unknown("the SoC file's power comes from such rows: nothing is predicted");
+        return predict_unknown("the SoC file's power comes from such rows: nothing is predicted");
     case POINT_GEMM_TFLOPS: {
         int d = predict_device(soc, p->device);
         if (d < 0) {
-            return unknown("the SoC file has no such device");
+            return predict_unknown("the SoC file has no such device");
         }
         bool exact;
         const struct soc_device *dev = &soc->devices[d];
@@ -139,12 +139,12 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
         return of_file(dev->runtimes[r].many.flop_per_s / 1e12, p);
     }
     case POINT_KERNEL_MS:
-        return unknown("a kernel that only its name describes");
+        return predict_kernel(c, soc, p);
     case POINT_LOAD_MS:
-        return unknown("a phase of loading that only its name describes");
+        return predict_load(c, soc, p);
     case POINT_ENERGY_J:
-        return unknown("energy per token of another machine's whole board");
+        return predict_energy(c, soc, p);
     default:
-        return unknown("this metric is not modelled");
+        return predict_unknown("this metric is not modelled");
     }
 }

@@ -95,8 +95,76 @@ START_TEST(another_runtime_stands_in)
 }
 END_TEST
 
+/* 64 rows of a 2048 x 8192 product at 8 bits on the 8 Gen 3's NPU under qnn. The form `extended`:
+ * launch + max((2 x 64 x 2048 x 8192 / P) (1 + m0 / 64) (1 + n0 / 2048), bytes / B), with the
+ * entry's numbers. One row has no fill. Other texts describe no product. */
+START_TEST(a_product_is_priced_by_its_shape)
+{
+    struct err err = ERR_INIT;
+    struct catalog c;
+    ck_assert_int_eq(catalog_open(&c, &err), 0);
+    struct point p = {.soc = "snapdragon-8gen3",
+                      .device = "npu",
+                      .runtime = "qnn",
+                      .model = "matmul 64x2048x8192",
+                      .weight_bits = 8,
+                      .act_bits = 16,
+                      .metric = POINT_KERNEL_MS,
+                      .value = 1.5};
+    const struct soc_device *d = &catalog_soc(&c, p.soc)->devices[0];
+    bool exact;
+    const struct soc_runtime *r = &d->runtimes[soc_runtime_find(d, "qnn", 8, &exact)];
+    ck_assert(exact);
+    double compute = 2.0 * 64.0 * 2048.0 * 8192.0 / r->many.flop_per_s *
+                     (1.0 + r->fill_rows / 64.0) * (1.0 + r->width_fill / 2048.0);
+    double memory = (2048.0 * 8192.0 + 2.0 * 64.0 * (2048.0 + 8192.0)) / r->many.bytes_per_s;
+    struct prediction q = predict_other(&c, &p);
+    ck_assert_ptr_null(q.reason);
+    ck_assert_double_eq_tol(q.value, 1e3 * (r->many.launch_s + fmax(compute, memory)),
+                            1e-3 * q.value);
+    ck_assert(q.low < q.value && q.value < q.high);
+    (void)snprintf(p.model, sizeof p.model, "gemv 8192x2048");
+    memory = (2048.0 * 8192.0 + 2.0 * (2048.0 + 8192.0)) / r->one.bytes_per_s;
+    compute = 2.0 * 2048.0 * 8192.0 / r->one.flop_per_s;
+    q = predict_other(&c, &p);
+    ck_assert_double_eq_tol(q.value, 1e3 * (r->one.launch_s + fmax(compute, memory)),
+                            1e-3 * q.value);
+    (void)snprintf(p.model, sizeof p.model, "matmul 64x2048");
+    ck_assert_ptr_nonnull(predict_other(&c, &p).reason);
+    /* reading 8e9-weight models takes the loader's fixed time and their bytes over its bandwidth */
+    (void)snprintf(p.model, sizeof p.model, "llama-2-7b");
+    p.metric = POINT_LOAD_MS;
+    p.weight_bits = 4;
+    q = predict_other(&c, &p);
+    struct point latency = p;
+    latency.metric = POINT_TPOT_MS;
+    struct predict_case k;
+    predict_bind(&c, &latency, &k);
+    const struct machine *m = &k.soc->machine;
+    ck_assert_double_eq_tol(q.value,
+                            (double)m->loader_fixed_ns / 1e6 +
+                                1e3 * k.llm.weight_bytes / m->loader_bytes_per_s,
+                            1e-6 * q.value);
+    /* a token's energy at a system meter: the idle machine's and the device's watts over its time
+     */
+    (void)snprintf(p.model, sizeof p.model, "llama-2-7b decode per token");
+    p.metric = POINT_ENERGY_J;
+    p.input_tokens = latency.input_tokens = 1024;
+    p.batch = latency.batch = 1;
+    q = predict_other(&c, &p);
+    ck_assert_int_eq(k.soc->devices[0].meter, SOC_METER_SYSTEM);
+    struct prediction tpot = predict_row(&c, &latency);
+    double watts = m->idle_watts + m->devices[0].decode_watts;
+    ck_assert_double_eq_tol(q.value, watts * tpot.value / 1e3, 1e-6 * q.value);
+    ck_assert_double_eq_tol(q.low / q.value, tpot.low / tpot.value, 1e-9);
+    catalog_fini(&c);
+    err_fini(&err);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("accuracy"),
+    TEST(a_product_is_priced_by_its_shape),
     TEST(a_class_by_hand),
     TEST(without_intervals_there_is_no_coverage),
     TEST(a_source_is_named_before_its_revision_and_remark),
