@@ -8,10 +8,10 @@ coverage=$("$x" calibrate --points reference --residuals hwmodels/residuals.csv)
 cat <<'TEXT'
 # How far the hardware models are off
 
-Made by `make validation` from `hwmodels/points/reference.csv` (839 published measurements, each with
+Made by `make validation` from `hwmodels/points/reference.csv` (published measurements, each with
 its source) and `hwmodels/runs`. Errors are |predicted / measured - 1|, in percent. "Models left out"
-is the error on models that the fit did not see: the one to trust. Energy is validated nowhere: powers
-are inputs of a SoC file, taken from rows like these, so no row of power or energy is predicted.
+is the error on models that the fit did not see: the one to trust. Powers are inputs of a SoC file,
+taken from rows like these, so no row of power is predicted. A row of energy tests the time alone.
 
 ## Every row, from the shipped files (`xpusim validate --points reference`)
 
