@@ -234,6 +234,7 @@ static int64_t context_ns(struct sched *s, uint32_t tokens)
 static void v1_schedule(struct sched *s)
 {
     struct v1 *v = s->state;
+    sched_again(s); /* a stage may make work for one before it: a call begins one fresh prefill */
     /* What runs now was launched at an earlier instant, so it has run since the last update; a
      * launch that ended at this instant was counted by its launch_done. */
     update_busy(s, v, !v1_is_idle(v, v->igpu));

@@ -247,12 +247,10 @@ static bool stuck(const struct axpu *a)
 }
 
 /* Prefill plans before decode acts, so that the iGPU goes to prefill first (B.4); then decode fills
- * what is left; then the compiler thread gets what still waits. None of them makes work for one
- * before it, unless a request lost its KV and waits for prefill again. */
+ * what is left; then the compiler thread gets what still waits. */
 static void axpu_schedule(struct sched *s)
 {
     struct axpu *a = s->state;
-    a->kv_taken = false;
     if (param_bool(s, AXPU_AGEING)) {
         promote(s, a);
     }
@@ -261,11 +259,10 @@ static void axpu_schedule(struct sched *s)
     if (a->decode_launch == NULL) {
         axpu_decode_schedule(s, a);
     }
-    a->kv_taken = a->kv_taken || (stuck(a) && gap_yield(s, &a->gap));
-    axpu_warmup_schedule(s, a);
-    if (!a->kv_taken && param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE) {
-        sched_rest(s);
+    if (stuck(a) && gap_yield(s, &a->gap)) {
+        sched_again(s);
     }
+    axpu_warmup_schedule(s, a);
 }
 
 static void axpu_dump(struct sched *s, FILE *out)

@@ -146,7 +146,6 @@ struct axpu {
     bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */
     int64_t age_ns, ttl_ns;    /* of parameters */
     int64_t age_timer_ns;      /* last timer set for ageing */
-    bool kv_taken;             /* from a request, in this call of schedule */
 
     struct axpu_kernel cache[AXPU_MAX_CACHE];
     struct gap gap;            /* KV while tools run */

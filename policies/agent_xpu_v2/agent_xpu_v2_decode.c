@@ -254,7 +254,6 @@ static bool free_kv(struct sched *s, struct axpu *a)
     }
     axpu_decode_leave(a, victim);
     axpu_wait(a, victim, true);
-    a->kv_taken = true;
     return true;
 }
 

@@ -19,13 +19,11 @@ static bool make_room(struct sched *s, struct axpu *a)
     if (r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
         axpu_decode_leave(a, r);
         axpu_wait(a, r, true);
-        a->kv_taken = true;
         return true;
     }
     for (uint32_t i = a->n_suspended; i-- > 0;) {
         struct axpu_prefill *f = &a->suspended[i];
         if (sched_pass_cancel(s, f->pass) == 0) {
-            a->kv_taken = true;
             if (f->request->state == REQUEST_STATE_QUEUED) { /* its user may have given up */
                 axpu_wait(a, f->request, true);
             } else {

@@ -192,8 +192,5 @@ void iteration_schedule(struct sched *s)
     if (it->rules->launch != NULL) {
         it->rules->launch(s, &spec);
     }
-    bool launched = sched_launch(s, &spec, &run->launch) == 0;
-    if (launched && it->rules->refresh == NULL && it->rules->outranked == NULL) {
-        sched_rest(s); /* nothing stops it */
-    }
+    (void)sched_launch(s, &spec, &run->launch);
 }

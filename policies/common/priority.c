@@ -405,6 +405,7 @@ static void npu(struct sched *s, struct priority *h, double bound)
 void priority_schedule(struct sched *s)
 {
     struct priority *h = s->state;
+    sched_again(s); /* a launch that has begun may be in the way of one that is now due */
     /* HHPF: nobody behind the most urgent request that is ready anywhere works on any device. */
     double bound = h->system_wide ? fmin(prompt_key(h), decode_key(h)) : NOBODY;
     /* The NPU before the iGPU: a new prompt's plan says whether it has a share for the iGPU. */

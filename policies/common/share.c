@@ -217,6 +217,7 @@ static void launch_all(struct sched *s, struct share *sh)
 
 void share_schedule(struct sched *s, struct share *sh)
 {
+    sched_again(s); /* who lost its KV to another member is formed in the next call */
     admit(s, sh);
     if (sh->emulated) {
         give_turn(s, sh);

@@ -299,6 +299,7 @@ static void external_schedule(struct sched *s)
         return;
     }
     x->epoch = s->epoch;
+    sched_again(s);
     if (ask && !x->failed) {
         x->awake = false;
         external_tell(s, x, "schedule");

@@ -73,10 +73,11 @@ static bool skeleton_form(struct sched *s, struct skeleton *p)
     return true;
 }
 
-/* Called while it acts: all actions are here, none in the hooks above. */
+/* All actions are here, none in the hooks above. */
 static void skeleton_schedule(struct sched *s)
 {
     struct skeleton *p = s->state;
+    sched_again(s); /* if it acts, it is called once more at this instant */
     bool formed = p->pass != NULL || skeleton_form(s, p);
     if (formed && p->pass->state == PASS_STATE_READY) { /* also after a launch that was refused */
         (void)place_whole(s, p->pass, p->device, YIELD_PASS);

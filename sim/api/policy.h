@@ -4,9 +4,8 @@
  * record. All actions happen in `schedule` (but sched_map and sched_graph, which `init` calls). The
  * core calls `schedule` once after all events of an instant that changed something a policy can
  * see. The end of a kernel inside a launch does not count, unless the launch ends or yields there;
- * frames do not count either. A policy that waits for time to pass sets a timer. It calls
- * `schedule` again while the last call acted and did not call sched_rest, up to
- * SCHEDULE_MAX_ROUNDS.
+ * frames do not count either. A policy that waits for time to pass sets a timer. One call does all
+ * that there is to do; a policy that acts in steps asks for another (sched_again).
  *
  * Event order at one instant is: kernel done, load done, compile done, pass done (iteration
  * boundary), a session's next turn, arrival, cancellation, timer. Within a kind it is by device,
@@ -316,10 +315,10 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 /* ---- which contract this is ---- */
 
 /* Raised when a member comes to mean something else. */
-#define POLICY_API_VERSION 4
+#define POLICY_API_VERSION 5
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
  * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 3008912910u
+#define POLICY_LAYOUT 3533982629u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -49,7 +49,7 @@ static int tell(struct core *c, const char *action, int rc)
     return core_acted(c, action, rc);
 }
 
-/* Of an action that schedule is called again after. */
+/* Of an action that schedule may be called again after. */
 static inline int acted(struct core *c, const char *action, int rc)
 {
     if (rc == 0) {
@@ -356,9 +356,9 @@ static int act_note(struct sched *s, const char *name, uint64_t add)
     return 0;
 }
 
-static void act_rest(struct sched *s)
+static void act_again(struct sched *s)
 {
-    core_of(s)->rests = true;
+    core_of(s)->again = true;
 }
 
 static void act_steady(struct sched *s, int64_t until_ns, uint64_t left_out)

@@ -541,33 +541,19 @@ int core_schedule(struct core *c)
     if (c->prefixes != NULL) {
         prefix_match_waiting(c);
     }
-    bool believed = core_believes(c);
-    bool rested = false; /* so it said */
     SIM_ASSERT(c->hook == HOOK_NONE);
     c->sched.epoch++;
     for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
+        c->again = false;
         c->actions = 0;
-        c->refused = false;
-        c->rests = false;
         core_count(c, COUNTER_SCHEDULE_ROUNDS);
         CORE_HOOK(c, HOOK_SCHEDULE, schedule, &c->sched);
         if (c->result->status != 0) {
             return c->result->status;
         }
-        /* A policy that says so wrongly would decide otherwise where it is believed. */
-        if (rested && (c->actions > 0 || c->refused)) {
-            return core_fail(
-                c, -EPROTO, "schedule said that it rests (sched_rest), and acts when called again");
-        }
-        if (c->actions == 0) {
+        if (!c->again || c->actions == 0) {
             rest(c);
             return steady_kept(c);
-        }
-        rested = c->rests && !c->refused; /* of a refusal it may make something in the next round */
-        if (rested && believed) {
-            core_count(c, COUNTER_SCHEDULE_ROUNDS); /* the one in which it would do nothing */
-            rest(c);
-            return 0;
         }
     }
     return core_fail(c, -ELOOP, "schedule acted %d times in one instant and did not come to rest",

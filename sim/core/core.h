@@ -236,7 +236,7 @@ struct core {
     /* A steady pass that ended in this instant, which the policy is to form again; NULL: none, or
      * it has. Only in runs that check it. */
     const struct full_pass *expected;
-    bool refused, rests; /* one was refused in it; the policy said that it rests (sched_rest) */
+    bool again;                                    /* sched_again, in the current call */
     struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
     enum core_hook hook;                           /* of the policy, that is running */
     /* The last action that was accepted, and the last that was refused and why. */
@@ -323,10 +323,10 @@ void core_machine_event(struct core *c, const struct machine_event *event);
 /* The conditions now, as a policy sees them. */
 struct machine_state core_machine_state(const struct core *c);
 
-/* Calls the policy's schedule until it stops acting; buries the dead of the instant. Only at an
- * instant with events that it can see: an instant that only the executor knows of (a kernel inside
- * a launch, a frame) is none, whether it was simulated or skipped. Returns 0 or -ELOOP (a policy
- * that acts for ever), with result->message filled. */
+/* Calls the policy's schedule once, or as often as it asks (sched_again); buries the dead of the
+ * instant. Only at an instant with events that it can see: an instant that only the executor knows
+ * of (a kernel inside a launch, a frame) is none, whether it was simulated or skipped. Returns 0 or
+ * -ELOOP (a policy that acts for ever), with result->message filled. */
 int core_schedule(struct core *c);
 
 /* The live request of that id, or NULL. O(live). */

@@ -260,7 +260,7 @@ static void count_decisions(struct core *c, const struct repeat_record *r, uint3
     c->result->decisions += 2 * (uint64_t)formed;
     c->result->events += 2 * (uint64_t)formed; /* the launch ended, the tokens came out */
     c->sched.epoch += idle + formed;
-    c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + 2 * (uint64_t)formed;
+    c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + (c->again ? 2 : 1) * (uint64_t)formed;
 }
 
 /* n tokens of a decode segment are out. */

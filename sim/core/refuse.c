@@ -49,7 +49,6 @@ int core_acted(struct core *c, const char *action, int rc)
     if (rc == 0) {
         return 0;
     }
-    c->refused = true;
     SIM_REQUIRE(c->refused_why != NULL, "%s is refused without a reason", action);
     const char *hook = core_hook_names[c->hook];
     struct sim_refusal *x = refusal_of(c->result, action, hook, c->refused_why);

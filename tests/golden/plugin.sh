@@ -210,8 +210,8 @@ older() { # name, header, sed script: the skeleton against headers that were cha
 older version policy.h 's/^#define POLICY_API_VERSION .*/#define POLICY_API_VERSION 99/'
 refuse "policy API version 99" $run "$dir/version.so"
 refuse "policy API version 99" $x list policy "$dir/version.so"
-older last policy.h 's/^#define POLICY_API_VERSION .*/#define POLICY_API_VERSION 3/'
-refuse "policy API version 3; this xpusim has version 4" $run "$dir/last.so"
+older last policy.h 's/^#define POLICY_API_VERSION .*/#define POLICY_API_VERSION 4/'
+refuse "policy API version 4; this xpusim has version 5" $run "$dir/last.so"
 older action calls.def '/^CALL(int, pass_cancel,/i CALL(int, between, (struct sched *s), (s))'
 refuse "its struct sched_api has" $run "$dir/action.so"
 older hook policy.h '/(\*pass_done)(/i void (*between)(struct sched *s);'

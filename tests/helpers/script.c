@@ -74,6 +74,7 @@ static int init(struct sched *s)
 static void schedule(struct sched *s)
 {
     struct script *x = script_of(s);
+    sched_again(s); /* a script may act in steps */
     x->step(s, x);
 }
 
