@@ -123,6 +123,23 @@ int64_t critical_gap_of(const struct critical_path *p, const struct trace *t, si
     return r->arrival_ns - p->v[p->steps[step - 1]].end_ns;
 }
 
+/* The first step is one that arrived: others before it were due, took no time, and may have been
+ * due before the job began. */
+static void take_steps(struct critical_path *p, uint32_t last)
+{
+    size_t n = 0;
+    for (uint32_t i = last; i != CRITICAL_NONE; i = p->v[i].after) {
+        n++;
+        p->n_steps = p->v[i].why != NULL ? n : p->n_steps;
+    }
+    p->steps = xcalloc(p->n_steps, sizeof *p->steps);
+    uint32_t i = last;
+    for (size_t at = p->n_steps; at-- > 0; i = p->v[i].after) {
+        p->steps[at] = i;
+        p->v[i].on_path = true;
+    }
+}
+
 static void add_up(struct critical_path *p, const struct trace *t)
 {
     int64_t sum_ns = 0;
@@ -161,15 +178,7 @@ int critical_find(const struct trace *t, const struct explain *x, uint32_t reque
     }
     free(known);
     out->end_ns = out->v[last].end_ns;
-    for (uint32_t i = last; i != CRITICAL_NONE; i = out->v[i].after) {
-        out->v[i].on_path = true;
-        out->n_steps++;
-    }
-    out->steps = xcalloc(out->n_steps, sizeof *out->steps);
-    size_t at = out->n_steps;
-    for (uint32_t i = last; i != CRITICAL_NONE; i = out->v[i].after) {
-        out->steps[--at] = i;
-    }
+    take_steps(out, last);
     add_up(out, t);
     return 0;
 }

@@ -213,8 +213,10 @@ static void check_run(uint64_t seed, const char *policy, uint32_t *steps, uint32
             ns += path.ns[k];
         }
         for (int k = 0; k < CRITICAL_GAPS; k++) {
+            ck_assert_int_ge(path.gap_ns[k], 0);
             ns += path.gap_ns[k];
         }
+        ck_assert_ptr_nonnull(path.v[path.steps[0]].why);
         ck_assert_int_eq(ns, path.end_ns - path.first_ns);
         check_steps(&path);
         sum_s += path.complete ? units_s_from_ns(ns) : 0.0;
