@@ -23,6 +23,7 @@ struct import_row {
     size_t block, n_blocks; /* of its prompt, in import.blocks */
     uint32_t line;
     uint8_t cls;
+    bool after_tool; /* of a graph: a tool ran before it, and nobody thought */
 };
 
 /* Numbers to rows: open addressing, a power of two; zero is empty. */

@@ -182,6 +182,7 @@ int import_graph(struct import *im, const char *path, struct trace *out, struct 
                                 .session_id = (uint32_t)session[i],
                                 .turn = (uint16_t)turn[i],
                                 .cls = r->cls,
+                                .after_tool = r->after_tool,
                                 .input_tokens = (uint32_t)r->input,
                                 .output_tokens = (uint32_t)r->output,
                                 .prefix_tokens = begins ? (uint32_t)r->prefix : 0};

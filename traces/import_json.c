@@ -40,8 +40,8 @@ uint64_t import_tokens(const cJSON *c, const char *key, double min, const struct
 }
 
 /* OTLP writes whole numbers of 64 bits as texts. */
-static uint64_t integer_of(const cJSON *c, const char *key, double min, double max,
-                           const struct import_place *p)
+uint64_t import_integer(const cJSON *c, const char *key, double min, double max,
+                        const struct import_place *p)
 {
     if (!cJSON_IsString(c)) {
         return (uint64_t)import_number(c, key, min, max, p);
@@ -57,7 +57,7 @@ static uint64_t integer_of(const cJSON *c, const char *key, double min, double m
 
 int64_t import_ns(const cJSON *c, const char *key, const struct import_place *p)
 {
-    return (int64_t)integer_of(c, key, 0.0, IMPORT_MAX_NS, p);
+    return (int64_t)import_integer(c, key, 0.0, IMPORT_MAX_NS, p);
 }
 
 /* ---- lines ---- */
@@ -154,65 +154,6 @@ static void aiperf_line(struct import *im, const cJSON *o, const struct import_p
     import_add(im, &r);
 }
 
-/* ---- spans ---- */
-
-static const cJSON *attribute(const cJSON *span, const char *key)
-{
-    const cJSON *a;
-    cJSON_ArrayForEach(a, import_get(span, "attributes"))
-    {
-        if (strcmp(json_string(a, "key"), key) == 0) {
-            const cJSON *value = import_get(a, "value");
-            return value == NULL ? NULL : value->child; /* {"intValue": "7"} */
-        }
-    }
-    return NULL;
-}
-
-static const cJSON *either(const cJSON *span, const char *now, const char *before)
-{
-    const cJSON *c = attribute(span, now);
-    return c != NULL ? c : attribute(span, before);
-}
-
-/* A span of the GenAI conventions that says how many tokens it had; others are no requests. */
-static void span_read(struct import *im, const cJSON *span, const struct import_place *p)
-{
-    const cJSON *input = either(span, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens");
-    const cJSON *output =
-        either(span, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens");
-    if (input == NULL) {
-        return;
-    }
-    struct import_row r = {.line = (uint32_t)p->number};
-    r.start_ns = import_ns(import_get(span, "startTimeUnixNano"), "startTimeUnixNano", p);
-    r.end_ns = import_ns(import_get(span, "endTimeUnixNano"), "endTimeUnixNano", p);
-    r.input = integer_of(input, "gen_ai.usage.input_tokens", 1.0, IMPORT_MAX_TOKENS, p);
-    r.output = output == NULL
-                   ? 0
-                   : integer_of(output, "gen_ai.usage.output_tokens", 0.0, IMPORT_MAX_TOKENS, p);
-    const char *name = cJSON_GetStringValue(attribute(span, "gen_ai.conversation.id"));
-    r.after = r.key = name == NULL ? 0 : import_key(name);
-    import_add(im, &r);
-}
-
-static void otel_line(struct import *im, const cJSON *o, const struct import_place *p)
-{
-    const cJSON *resource;
-    const cJSON *scope;
-    const cJSON *span;
-    cJSON_ArrayForEach(resource, import_get(o, "resourceSpans"))
-    {
-        cJSON_ArrayForEach(scope, import_get(resource, "scopeSpans"))
-        {
-            cJSON_ArrayForEach(span, import_get(scope, "spans"))
-            {
-                span_read(im, span, p);
-            }
-        }
-    }
-}
-
 /* ---- documents ---- */
 
 cJSON *import_document(FILE *in, const char *path, struct err *e)
@@ -254,12 +195,6 @@ void import_values(struct import *im, FILE *in, const char *path, import_line_fn
         p.number++;
     }
     free(text);
-}
-
-/* One document, or one a line as the file exporter writes them. */
-static void otel_read(struct import *im, FILE *in, const char *path, struct err *e)
-{
-    import_values(im, in, path, otel_line, e);
 }
 
 static double sum_of(const cJSON *array)
@@ -361,6 +296,10 @@ static const struct source dynamo = {.keys = {"\"dynamo.request.trace.v1\""},
 static const struct source tracelab = {.keys = {"input_tokens_total", "newly_append_tokens"},
                                        .line = import_tracelab_line,
                                        .rebase = true};
+static const struct source claude_code = {
+    .keys = {"\"isSidechain\""}, .opens = '{', .document = import_claude_code, .rebase = true};
+static const struct source codex = {
+    .keys = {"\"session_meta\""}, .opens = '{', .document = import_codex, .rebase = true};
 static const struct source weka = {
     .keys = {"\"hash_id_scope\""}, .opens = '{', .document = import_weka};
 static const struct source bailian = {
@@ -370,7 +309,7 @@ static const struct source mooncake = {
 static const struct source genai_perf = {
     .keys = {"\"experiments\""}, .opens = '{', .document = import_genai_perf, .rebase = true};
 static const struct source otel = {
-    .keys = {"\"resourceSpans\""}, .opens = '{', .document = otel_read, .rebase = true};
+    .keys = {"\"resourceSpans\""}, .opens = '{', .document = import_otel, .rebase = true};
 static const struct source sharegpt = {
     .keys = {"\"conversations\"", "\"messages\""}, .opens = '[', .document = import_sharegpt};
 static const struct source vllm = {
@@ -381,6 +320,8 @@ const struct import_format import_json_formats[] = {
     {"agentic-mooncake", json_is, json_read, &agentic_mooncake},
     {"aiperf", json_is, json_read, &aiperf},
     {"bailian", json_is, json_read, &bailian},
+    {"claude-code", json_is, json_read, &claude_code},
+    {"codex", json_is, json_read, &codex},
     {"dynamo", json_is, json_read, &dynamo},
     {"genai-perf", json_is, json_read, &genai_perf},
     {"mooncake", json_is, json_read, &mooncake},

@@ -23,6 +23,9 @@ void import_refuse(const struct import_place *p, const char *key, const char *wh
 double import_number(const cJSON *c, const char *key, double min, double max,
                      const struct import_place *p);
 uint64_t import_tokens(const cJSON *c, const char *key, double min, const struct import_place *p);
+/* A whole number, also as a text of digits. */
+uint64_t import_integer(const cJSON *c, const char *key, double min, double max,
+                        const struct import_place *p);
 /* An instant; 0 and an error where c, said to be of this key, is none. */
 int64_t import_ns(const cJSON *c, const char *key, const struct import_place *p);
 /* Reads and closes a file. Returns what the caller deletes; NULL and an error if it is no JSON. */
@@ -39,6 +42,11 @@ void import_weka(struct import *im, FILE *in, const char *path, struct err *e);
 void import_dynamo(struct import *im, FILE *in, const char *path, struct err *e);
 void import_tracelab_line(struct import *im, const cJSON *o, const struct import_place *p);
 void import_agentic_mooncake(struct import *im, FILE *in, const char *path, struct err *e);
+/* OTLP JSON of GenAI spans (import_spans.c); logs that coding agents leave on a disk
+ * (import_coding.c). They read and close `in`. */
+void import_otel(struct import *im, FILE *in, const char *path, struct err *e);
+void import_claude_code(struct import *im, FILE *in, const char *path, struct err *e);
+void import_codex(struct import *im, FILE *in, const char *path, struct err *e);
 
 /* Formats that keep what was said and not how many tokens it was (import_text.c): genai-perf's
  * profile export, and conversations as sharegpt has them. Both read and close `in`. */

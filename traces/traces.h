@@ -179,7 +179,8 @@ struct trace_import_losses {
     size_t other_model; /* requests of another model than their session's first */
     size_t overlapping; /* sent while their agent still had another one running */
     size_t untimed;     /* requests without a time, which are left out */
-    size_t not_before;  /* requests that also wait for an instant, which is dropped */
+    size_t unsent;     /* requests that begin with their answer: nothing says when they were sent */
+    size_t not_before; /* requests that also wait for an instant, which is dropped */
     uint64_t prefix_tokens, input_tokens;
     bool estimated; /* tokens are counted from texts */
     bool no_times;  /* arrivals are drawn */

@@ -62,6 +62,8 @@ static void note_losses(const struct trace_import_losses *l)
         {l->overlapping,
          "requests were sent while another of their agent ran; nobody waits for them"},
         {l->untimed, "requests without a time left out"},
+        {l->unsent,
+         "requests begin with their answer: the source does not say when they were sent"},
         {l->not_before, "requests also wait for an instant in the source, and here not"},
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {

@@ -71,6 +71,8 @@ IMPORTER(aiperf, "aiperf")
 IMPORTER(azure, "azure")
 IMPORTER(bailian, "bailian")
 IMPORTER(burstgpt, "burstgpt")
+IMPORTER(claude_code, "claude-code")
+IMPORTER(codex, "codex")
 IMPORTER(dynamo, "dynamo")
 IMPORTER(tracelab, "tracelab")
 IMPORTER(genai_perf, "genai-perf")
@@ -499,6 +501,8 @@ const struct reader readers[] = {
     {"bailian", NULL, 2000, read_bailian, NULL},
     {"burstgpt", NULL, 1000, read_burstgpt, NULL},
     {"claims", NULL, 3000, read_claims, NULL},
+    {"claude-code", NULL, 2000, read_claude_code, NULL},
+    {"codex", NULL, 2000, read_codex, NULL},
     {"constants", "hwmodels/speculation/constants.json", 8000, read_constants, NULL},
     {"dataset", NULL, 2000, read_dataset, NULL},
     {"decisions", NULL, 4000, read_decisions, NULL},

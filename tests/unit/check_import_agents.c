@@ -244,6 +244,86 @@ START_TEST(tracelab_rounds_are_turns)
 }
 END_TEST
 
+static void check_tools(const bool *after_tool)
+{
+    for (uint32_t id = 0; id < t.n; id++) {
+        ck_assert_msg(t.rows[row_of(id)].after_tool == after_tool[id], "request %u", id);
+    }
+}
+
+/* Message m1 comes in two lines, is sent with its question at 0 s and ends at 3. The explorer is
+ * sent 0.1 s later, and its second request 0.9 s after its first has ended. Its answer ends at 7,
+ * and 0.5 s later the tool's result goes to the main conversation. An answer that the program made
+ * up is no request. 1500 tokens were cached before m6, 1274 of which the turn before can have left.
+ * Nothing says when the last one was sent. */
+START_TEST(claude_code_side_chains_are_subagents)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 1010, 120, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 100, 403, 40, 0, NOBODY, 0, {0, NOBODY}, {0}, false, 0, 0},
+        {2, 1, 1, 900, 465, 30, 403, NOBODY, 0, ALONE},
+        {3, 0, 1, 500, 1214, 60, 1010, NOBODY, 0, {2, NOBODY}, {0}, false, 0, 0},
+        {4, 0, 2, 20500, 1501, 1, 1274, NOBODY, 0, ALONE},
+        {5, 0, 3, 9000, 7, 3, 0, NOBODY, 0, ALONE},
+    };
+    import_file("tests/fuzz/corpus/claude-code/sample");
+    check(want, sizeof want / sizeof want[0]);
+    check_tools((const bool[]){false, false, true, true, false, false});
+    ck_assert_str_eq(lost.format, "claude-code");
+    ck_assert_uint_eq(lost.failed, 1);
+    ck_assert_uint_eq(lost.empty, 1);
+    ck_assert_uint_eq(lost.unsent, 1);
+    ck_assert_uint_eq(lost.other_model, 1);
+    ck_assert_uint_eq(lost.untimed, 0);
+    ck_assert_uint_eq(lost.overlapping, 0);
+    ck_assert_uint_eq(lost.prefix_tokens, 226);
+    ck_assert_uint_eq(t.graph->n_jobs, 1);
+}
+END_TEST
+
+/* The first request is sent with the last input at 0.6 s and counted at 3.2. The second one is sent
+ * with a tool's result, 2 s later. The child is still at work then, so nobody waits for it. Of its
+ * first prompt 128 tokens were cached by somebody else. A count without tokens, or repeated, is no
+ * request. The last one has no input of its own. */
+START_TEST(codex_threads_are_subagents)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 2000, 100, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 400, 500, 20, 0, NOBODY, 0, {0, NOBODY}, {0}, true, PRO, 0},
+        {2, 0, 1, 2000, 2200, 50, 2048, NOBODY, 0, ALONE},
+        {3, 1, 1, 3400, 600, 9, 512, NOBODY, 0, .parents = {NOBODY}, .background = true,
+         .cls = PRO},
+    };
+    import_file("tests/fuzz/corpus/codex/sample");
+    check(want, sizeof want / sizeof want[0]);
+    check_tools((const bool[]){false, false, true, false});
+    ck_assert_str_eq(lost.format, "codex");
+    ck_assert_uint_eq(lost.unsent, 1);
+    ck_assert_uint_eq(lost.other_model, 2);
+    ck_assert_uint_eq(lost.prefix_tokens, 128);
+    ck_assert_uint_eq(lost.failed + lost.empty + lost.untimed, 0);
+}
+END_TEST
+
+/* The leader's tool invokes a worker, whose own tokens are those of its two requests. Its second
+ * one ends at 5.5, 1 s before the leader goes on. */
+START_TEST(spans_of_agents_are_a_graph)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 100, 10, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 500, 50, 5, 0, NOBODY, 0, {0, NOBODY}, {0}, false, 0, 0},
+        {2, 1, 1, 500, 70, 6, 55, NOBODY, 0, ALONE},
+        {3, 0, 1, 1000, 160, 12, 100, NOBODY, 0, {2, NOBODY}, {0}, false, 0, 0},
+    };
+    import_file("tests/fuzz/corpus/otel/agents");
+    check(want, sizeof want / sizeof want[0]);
+    ck_assert_str_eq(lost.format, "otel");
+    ck_assert_uint_eq(lost.other_model, 1);
+    ck_assert_uint_eq(lost.prefix_tokens, 20);
+    ck_assert_uint_eq(lost.failed + lost.empty + lost.overlapping, 0);
+}
+END_TEST
+
 #define HEADER                                                                                     \
     "{\"schema\":\"dynamo.agentic_mooncake\",\"version\":2,\"block_size\":64,"                     \
     "\"hash_id_scope\":\"local\"}\n"
@@ -265,6 +345,16 @@ START_TEST(what_is_wrong_is_refused_with_line_and_key)
         {"{\"input_tokens_total\":-1,\"newly_append_tokens\":1,\"timing_events\":[{\"event_type\":"
          "\"text\",\"timestamp\":\"2026-06-01T10:00:00Z\"}]}\n",
          ":1: input_tokens_total: must be a number"},
+        {"{\"isSidechain\":false,\"uuid\":\"u\",\"type\":\"user\"}\n", "no answer says how many"},
+        {"{\"isSidechain\":false,\"uuid\":\"u\",\"type\":\"assistant\",\"timestamp\":\"2026-06-01T"
+         "10:00:00Z\",\"message\":{\"usage\":{\"input_tokens\":-1}}}\n",
+         ":1: input_tokens: must be a number"},
+        {"{\"type\":\"session_meta\",\"payload\":{}}\n", "no answer says how many"},
+        {"{\"type\":\"session_meta\",\"payload\":{}}\n{\"type\":\"event_msg\",\"timestamp\":\"2026-"
+         "06-01"
+         "T10:00:00Z\",\"payload\":{\"type\":\"token_count\",\"info\":{\"last_token_usage\":{"
+         "\"output_tokens\":\"x\"}}}}\n",
+         ":2: output_tokens: must be a number"},
         {HEADER ROW(""), ":2: not_before_ms: must be a number"},
         {HEADER ROW(",\"not_before_ms\":0,\"input_length\":0"), ":2: input_length: must be"},
         {HEADER ROW(",\"not_before_ms\":0,\"input_length\":1,\"output_length\":1,\"dependencies\":"
@@ -290,6 +380,9 @@ static const struct suite_row suite[] = {
     TEST(agentic_mooncake_keeps_its_dependencies),
     TEST(dynamo_trajectories_wait_for_each_other),
     TEST(tracelab_rounds_are_turns),
+    TEST(claude_code_side_chains_are_subagents),
+    TEST(codex_threads_are_subagents),
+    TEST(spans_of_agents_are_a_graph),
     TEST(what_is_wrong_is_refused_with_line_and_key),
 };
 SUITE_MAIN("import_agents", suite)

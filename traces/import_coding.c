@@ -1,0 +1,259 @@
+/* Logs that coding agents leave on a user's disk: Claude Code's transcripts
+ * (~/.claude/projects, a line per message) and rollouts of Codex (~/.codex/sessions). Both have the
+ * tokens of every answer; texts are not read. Files of one session may follow each other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+#include "sim/base/rng.h"
+#include "traces/import_json.h"
+#include "traces/import_records.h"
+
+static bool text_is(const cJSON *o, const char *key, const char *value)
+{
+    return strcmp(json_string(o, key), value) == 0;
+}
+
+static uint64_t tokens_or_none(const cJSON *usage, const char *key, const struct import_place *p)
+{
+    const cJSON *c = import_get(usage, key);
+    return c == NULL || cJSON_IsNull(c) ? 0 : import_tokens(c, key, 0.0, p);
+}
+
+/* ---- claude code ---- */
+
+/* A line that others name as their parent. */
+struct line {
+    int64_t at_ns; /* -1: without a time */
+    uint64_t root; /* key of the first line of its chain */
+    size_t answer; /* record that it is a part of, or IMPORT_NONE */
+    bool tool;     /* the result of a tool */
+};
+
+struct transcript {
+    struct line *lines; /* owned */
+    size_t n_lines;
+    struct import_map places;  /* of lines, by uuid */
+    struct import_map answers; /* of records, by message and agent */
+    struct import_records records;
+};
+
+static bool has_tool_result(const cJSON *message)
+{
+    const cJSON *c;
+    const cJSON *content = import_get(message, "content"); /* a text, or parts */
+    cJSON_ArrayForEach(c, content)
+    {
+        if (text_is(c, "type", "tool_result")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The main conversation of a session, or one of its subagents, which are side chains. */
+static void claude_agent(const cJSON *o, const struct line *l, struct import_record *x)
+{
+    uint64_t session = import_key(json_string(o, "sessionId"));
+    const char *agent = json_string(o, "agentId");
+    if (!cJSON_IsTrue(import_get(o, "isSidechain"))) {
+        x->agent = session;
+        return;
+    }
+    x->agent = session ^ rng_mix64(agent[0] != '\0' ? import_key(agent) : l->root);
+    x->parent = session;
+}
+
+/* An answer comes in several lines of one message, each of which repeats the prompt's tokens and
+ * has the output so far. It was sent when the line before its first one was there. */
+static void claude_answer(struct import *im, const cJSON *o, const struct line *parent,
+                          struct line *l, const struct import_place *p)
+{
+    struct transcript *t = im->kept;
+    const cJSON *message = import_get(o, "message");
+    const cJSON *usage = import_get(message, "usage");
+    struct import_record x = {.row = {.line = (uint32_t)p->number}};
+    claude_agent(o, l, &x);
+    uint64_t name = rng_mix64(import_key(json_string(message, "id"))) ^
+                    import_key(json_string(o, "requestId")) ^ x.agent;
+    uint64_t output = tokens_or_none(usage, "output_tokens", p);
+    size_t at = *import_map_at(&t->answers, name);
+    if (at != IMPORT_NONE) {
+        struct import_row *r = &t->records.v[at].row;
+        r->output = output > r->output ? output : r->output;
+        r->end_ns = l->at_ns > r->end_ns ? l->at_ns : r->end_ns;
+        l->answer = at;
+        return;
+    }
+    bool sent = parent != NULL && parent->at_ns >= 0 && parent->at_ns <= l->at_ns;
+    im->lost.unsent += !sent;
+    x.row.start_ns = sent ? parent->at_ns : l->at_ns;
+    x.row.end_ns = l->at_ns;
+    x.row.after_tool = parent != NULL && parent->tool;
+    x.row.prefix = tokens_or_none(usage, "cache_read_input_tokens", p);
+    x.row.input = x.row.prefix + tokens_or_none(usage, "input_tokens", p) +
+                  tokens_or_none(usage, "cache_creation_input_tokens", p);
+    x.row.input += x.row.input == 0;
+    x.row.output = output;
+    l->answer = t->records.n;
+    import_map_put(&t->answers, name, t->records.n);
+    import_record_add(&t->records, &x, json_string(message, "model"));
+}
+
+static void claude_line(struct import *im, const cJSON *o, const struct import_place *p)
+{
+    struct transcript *t = im->kept;
+    const char *uuid = json_string(o, "uuid");
+    const char *before = json_string(o, "parentUuid");
+    const cJSON *message = import_get(o, "message");
+    if (uuid[0] == '\0') {
+        return; /* a summary, a snapshot of files */
+    }
+    size_t at = before[0] != '\0' ? *import_map_at(&t->places, import_key(before)) : IMPORT_NONE;
+    struct line l = {.at_ns = import_timestamp_ns(json_string(o, "timestamp")),
+                     .root = at != IMPORT_NONE ? t->lines[at].root : import_key(uuid),
+                     .answer = IMPORT_NONE,
+                     .tool = has_tool_result(message)};
+    bool answer = text_is(o, "type", "assistant") && import_get(message, "usage") != NULL;
+    bool made_up = text_is(message, "model", "<synthetic>") ||
+                   cJSON_IsTrue(import_get(o, "isApiErrorMessage"));
+    if (answer && made_up) {
+        im->lost.failed++;
+    } else if (answer && l.at_ns < 0) {
+        im->lost.untimed++;
+    } else if (answer) {
+        claude_answer(im, o, at != IMPORT_NONE ? &t->lines[at] : NULL, &l, p);
+    }
+    t->lines = xgrow(t->lines, t->n_lines, sizeof *t->lines);
+    import_map_put(&t->places, import_key(uuid), t->n_lines);
+    t->lines[t->n_lines++] = l;
+}
+
+void import_claude_code(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    struct transcript t = {.lines = NULL};
+    im->kept = &t;
+    import_values(im, in, path, claude_line, e);
+    im->kept = NULL;
+    if (e->n == 0 && t.records.n > 0) {
+        import_records_build(im, &t.records);
+    } else if (e->n == 0) {
+        (void)err_add(e, "%s: no answer says how many tokens it took (message.usage)", path);
+    }
+    import_records_fini(&t.records);
+    import_map_fini(&t.places);
+    import_map_fini(&t.answers);
+    free(t.lines);
+}
+
+/* ---- codex ---- */
+
+struct rollout {
+    struct import_records records;
+    uint64_t thread, parent;
+    char *model;         /* owned */
+    int64_t sent_ns;     /* last input of the request in progress; -1: none */
+    int64_t answer_ns;   /* first part of its answer; -1: none yet */
+    double total_tokens; /* of the thread at the last count; -1: none */
+    bool tool;           /* that input is the result of a tool */
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text);
+    size_t m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static void codex_thread(struct rollout *r, const cJSON *meta)
+{
+    const char *id = json_string(meta, "id");
+    id = id[0] != '\0' ? id : json_string(meta, "session_id");
+    const char *parent = json_string(meta, "parent_thread_id");
+    const cJSON *spawn =
+        import_get(import_get(import_get(meta, "source"), "subagent"), "thread_spawn");
+    parent = parent[0] != '\0' ? parent : json_string(spawn, "parent_thread_id");
+    r->thread = id[0] != '\0' ? import_key(id) : 0;
+    r->parent = parent[0] != '\0' ? import_key(parent) : 0;
+    r->sent_ns = r->answer_ns = -1;
+    r->total_tokens = -1.0;
+}
+
+/* What the model was given, or what it said. */
+static void codex_item(struct rollout *r, const cJSON *item, int64_t at_ns)
+{
+    const char *type = json_string(item, "type");
+    bool input = ends_with(type, "_output") || strcmp(type, "user_message") == 0 ||
+                 (strcmp(type, "message") == 0 && !text_is(item, "role", "assistant"));
+    bool answer = ends_with(type, "_call") || strcmp(type, "reasoning") == 0 ||
+                  (strcmp(type, "message") == 0 && text_is(item, "role", "assistant"));
+    if (at_ns >= 0 && answer && r->answer_ns < 0) {
+        r->answer_ns = at_ns;
+    } else if (at_ns >= 0 && input && r->answer_ns < 0) {
+        r->sent_ns = at_ns;
+        r->tool = ends_with(type, "_output");
+    }
+}
+
+/* A count of tokens ends a request. It is repeated where only limits of the account changed. */
+static void codex_count(struct import *im, struct rollout *r, const cJSON *info, int64_t at_ns,
+                        const struct import_place *p)
+{
+    const cJSON *usage = import_get(info, "last_token_usage");
+    const cJSON *total = import_get(import_get(info, "total_token_usage"), "total_tokens");
+    if (usage == NULL || cJSON_IsNull(usage) ||
+        (cJSON_IsNumber(total) && total->valuedouble == r->total_tokens)) {
+        return;
+    }
+    r->total_tokens = cJSON_IsNumber(total) ? total->valuedouble : -1.0;
+    if (at_ns < 0) {
+        im->lost.untimed++;
+        return;
+    }
+    struct import_record x = {.row = {.line = (uint32_t)p->number, .end_ns = at_ns},
+                              .agent = r->thread,
+                              .parent = r->parent};
+    x.row.input = tokens_or_none(usage, "input_tokens", p);
+    x.row.input += x.row.input == 0;
+    x.row.prefix = tokens_or_none(usage, "cached_input_tokens", p);
+    x.row.output = tokens_or_none(usage, "output_tokens", p);
+    int64_t sent_ns = r->sent_ns >= 0 ? r->sent_ns : r->answer_ns >= 0 ? r->answer_ns : at_ns;
+    im->lost.unsent += r->sent_ns < 0;
+    x.row.start_ns = sent_ns < at_ns ? sent_ns : at_ns;
+    x.row.after_tool = r->sent_ns >= 0 && r->tool;
+    import_record_add(&r->records, &x, r->model != NULL ? r->model : "");
+    r->sent_ns = r->answer_ns = -1;
+}
+
+static void codex_line(struct import *im, const cJSON *o, const struct import_place *p)
+{
+    struct rollout *r = im->kept;
+    const cJSON *payload = import_get(o, "payload");
+    int64_t at_ns = import_timestamp_ns(json_string(o, "timestamp"));
+    if (text_is(o, "type", "session_meta")) {
+        codex_thread(r, payload);
+    } else if (text_is(o, "type", "turn_context")) {
+        free(r->model);
+        r->model = xstrdup(json_string(payload, "model"));
+    } else if (text_is(payload, "type", "token_count")) {
+        codex_count(im, r, import_get(payload, "info"), at_ns, p);
+    } else {
+        codex_item(r, payload, at_ns);
+    }
+}
+
+void import_codex(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    struct rollout r = {.sent_ns = -1, .answer_ns = -1, .total_tokens = -1.0};
+    im->kept = &r;
+    import_values(im, in, path, codex_line, e);
+    im->kept = NULL;
+    if (e->n == 0 && r.records.n > 0) {
+        import_records_build(im, &r.records);
+    } else if (e->n == 0) {
+        (void)err_add(e, "%s: no answer says how many tokens it took (token_count)", path);
+    }
+    import_records_fini(&r.records);
+    free(r.model);
+}

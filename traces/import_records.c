@@ -1,0 +1,156 @@
+#include "traces/import_records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/api/request.h"
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include "traces/import_stream.h"
+
+/* An agent: a session, a trajectory, a thread. */
+struct agent {
+    struct import_stream requests;
+    struct import_sent origin;     /* of its parent; row IMPORT_NONE: none */
+    size_t parent, child, sibling; /* agents, or IMPORT_NONE: the newest child, the one before */
+    size_t last;                   /* record that ends last */
+    uint32_t job;
+    bool begun, waited, background;
+};
+
+void import_record_add(struct import_records *d, const struct import_record *x, const char *model)
+{
+    d->model = d->model == NULL ? xstrdup(model) : d->model;
+    d->v = xgrow(d->v, d->n, sizeof *d->v);
+    d->v[d->n] = *x;
+    d->v[d->n++].other_model = strcmp(model, d->model) != 0;
+}
+
+void import_records_fini(struct import_records *d)
+{
+    free(d->v);
+    free(d->model);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct import_record *x = a;
+    const struct import_record *y = b;
+    if (x->row.start_ns != y->row.start_ns) {
+        return x->row.start_ns < y->row.start_ns ? -1 : 1;
+    }
+    return (x->row.line > y->row.line) - (x->row.line < y->row.line);
+}
+
+/* The agents, in the order of their first requests. A request without a trajectory is an agent of
+ * its own. `of` gets the agent of every record. The caller frees. */
+static struct agent *agents_of(const struct import_records *d, size_t *of, size_t *n_agents)
+{
+    struct import_map places = {0};
+    struct agent *agents = xcalloc(d->n + 1, sizeof *agents);
+    *n_agents = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct import_record *x = &d->v[i];
+        size_t at = x->agent != 0 ? *import_map_at(&places, x->agent) : IMPORT_NONE;
+        if (at == IMPORT_NONE) {
+            at = (*n_agents)++;
+            agents[at] = (struct agent){
+                .parent = IMPORT_NONE, .child = IMPORT_NONE, .sibling = IMPORT_NONE, .last = i};
+            agents[at].origin.row = IMPORT_NONE;
+            agents[at].job = (uint32_t)at;
+            if (x->agent != 0) {
+                import_map_put(&places, x->agent, at);
+            }
+            size_t parent = x->parent != 0 && x->parent != x->agent
+                                ? *import_map_at(&places, x->parent)
+                                : IMPORT_NONE;
+            if (parent != IMPORT_NONE) { /* it has begun; else nothing says what came first */
+                agents[at].parent = parent;
+                agents[at].sibling = agents[parent].child;
+                agents[parent].child = at;
+                agents[at].job = agents[parent].job;
+            }
+        }
+        bool later = x->row.end_ns >= d->v[agents[at].last].row.end_ns;
+        agents[at].last = later ? i : agents[at].last;
+        of[i] = at;
+    }
+    import_map_fini(&places);
+    return agents;
+}
+
+/* Waits for subagents that had ended; those that had not are in the background. */
+static int64_t wait_for(struct import *im, const struct import_records *d, struct agent *agents,
+                        size_t self, const size_t *row_of, struct import_node *node,
+                        int64_t start_ns, int64_t end_ns)
+{
+    for (size_t i = agents[self].child; i != IMPORT_NONE; i = agents[i].sibling) {
+        struct agent *a = &agents[i];
+        if (!a->begun || a->waited) {
+            continue;
+        }
+        const struct import_row *last = &d->v[a->last].row;
+        a->waited = true;
+        if (last->end_ns <= start_ns) {
+            import_edge_add(node, row_of[a->last], 0);
+            end_ns = last->end_ns > end_ns ? last->end_ns : end_ns;
+            continue;
+        }
+        a->background = true;
+        for (size_t k = 0; k < a->requests.n; k++) {
+            im->nodes[a->requests.v[k].row].background = true;
+            im->rows[a->requests.v[k].row].cls = REQUEST_CLASS_PROACTIVE;
+        }
+    }
+    return end_ns;
+}
+
+/* A cache of the turn before serves at most its prompt and answer. The rest was another session's.
+ */
+static void keep_prefix(struct import *im, struct import_row *r, const struct import_node *node)
+{
+    const struct import_row *before = node->before != IMPORT_NONE ? &im->rows[node->before] : NULL;
+    uint64_t most = before != NULL ? before->input + before->output : 0;
+    uint64_t served = r->prefix < most ? r->prefix : most;
+    im->lost.prefix_tokens += r->prefix - served;
+    r->prefix = served;
+}
+
+void import_records_build(struct import *im, struct import_records *d)
+{
+    qsort(d->v, d->n, sizeof *d->v, by_start);
+    size_t n_agents = 0;
+    size_t *of = xcalloc(d->n + 1, sizeof *of);
+    size_t *row_of = xcalloc(d->n + 1, sizeof *row_of);
+    struct agent *agents = agents_of(d, of, &n_agents);
+    for (size_t i = 0; i < d->n; i++) {
+        struct import_row r = d->v[i].row;
+        struct agent *a = &agents[of[i]];
+        if (!a->begun && a->parent != IMPORT_NONE) {
+            const struct import_sent *from =
+                import_last_before(&agents[a->parent].requests, r.start_ns);
+            a->origin = from != NULL ? *from : a->origin;
+            a->background = agents[a->parent].background;
+        }
+        a->begun = true;
+        struct import_node node = {.before = IMPORT_NONE,
+                                   .source = IMPORT_NONE,
+                                   .job = a->job,
+                                   .background = a->background};
+        r.cls = a->background ? REQUEST_CLASS_PROACTIVE : REQUEST_CLASS_REACTIVE;
+        bool has_origin = a->origin.row != IMPORT_NONE;
+        int64_t end_ns = import_place(im, &a->requests, &r, has_origin ? &a->origin : NULL, &node);
+        end_ns = wait_for(im, d, agents, of[i], row_of, &node, r.start_ns, end_ns);
+        node.gap_ns = r.start_ns - end_ns;
+        keep_prefix(im, &r, &node);
+        row_of[i] = im->n;
+        im->lost.other_model += d->v[i].other_model;
+        import_stream_add(im, &a->requests, &r, &node, r.end_ns, true);
+    }
+    for (size_t i = 0; i < n_agents; i++) {
+        free(agents[i].requests.v);
+    }
+    free(agents);
+    free(row_of);
+    free(of);
+}

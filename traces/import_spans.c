@@ -1,0 +1,217 @@
+/* OTLP JSON of spans as the GenAI conventions have them. A span that says how many tokens it had is
+ * a request. Where spans say which agent invoked which (gen_ai.operation.name is invoke_agent), the
+ * agents become a request graph; without any, requests are turns of gen_ai.conversation.id. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+#include "traces/import_json.h"
+#include "traces/import_records.h"
+
+struct span {
+    uint64_t id, parent, conversation, trace; /* keys; 0: none */
+    bool agent;
+    bool request;
+    struct import_row row; /* of a request */
+    char *model;           /* owned */
+};
+
+struct spans {
+    struct span *v; /* owned */
+    size_t n;
+    struct import_map places; /* by id */
+    struct import_map named;  /* by trace: a span with a conversation */
+    bool agents;
+};
+
+static const cJSON *attribute(const cJSON *span, const char *key)
+{
+    const cJSON *a;
+    cJSON_ArrayForEach(a, import_get(span, "attributes"))
+    {
+        if (strcmp(json_string(a, "key"), key) == 0) {
+            const cJSON *value = import_get(a, "value");
+            return value == NULL ? NULL : value->child; /* {"intValue": "7"} */
+        }
+    }
+    return NULL;
+}
+
+static const cJSON *either(const cJSON *span, const char *now, const char *before)
+{
+    const cJSON *c = attribute(span, now);
+    return c != NULL ? c : attribute(span, before);
+}
+
+static const char *attribute_text(const cJSON *span, const char *key)
+{
+    const char *text = cJSON_GetStringValue(attribute(span, key));
+    return text != NULL ? text : "";
+}
+
+static uint64_t key_of(const char *name)
+{
+    return name[0] != '\0' ? import_key(name) : 0;
+}
+
+/* Tokens and times. A span of an agent adds up those of its requests, and is none itself. */
+static void request_read(struct span *s, const cJSON *span, const struct import_place *p)
+{
+    const cJSON *input = either(span, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens");
+    const cJSON *output =
+        either(span, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens");
+    const cJSON *cached =
+        either(span, "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cached_tokens");
+    s->request = input != NULL;
+    if (!s->request) {
+        return;
+    }
+    struct import_row *r = &s->row;
+    r->line = (uint32_t)p->number;
+    r->start_ns = import_ns(import_get(span, "startTimeUnixNano"), "startTimeUnixNano", p);
+    r->end_ns = import_ns(import_get(span, "endTimeUnixNano"), "endTimeUnixNano", p);
+    r->input = import_integer(input, "gen_ai.usage.input_tokens", 1.0, IMPORT_MAX_TOKENS, p);
+    r->output = output == NULL ? 0
+                               : import_integer(output, "gen_ai.usage.output_tokens", 0.0,
+                                                IMPORT_MAX_TOKENS, p);
+    r->prefix = cached == NULL ? 0
+                               : import_integer(cached, "gen_ai.usage.cache_read.input_tokens", 0.0,
+                                                IMPORT_MAX_TOKENS, p);
+}
+
+static void span_read(struct spans *all, const cJSON *span, const struct import_place *p)
+{
+    all->v = xgrow(all->v, all->n, sizeof *all->v);
+    struct span *s = &all->v[all->n];
+    const char *model = attribute_text(span, "gen_ai.request.model");
+    *s = (struct span){
+        .id = key_of(json_string(span, "spanId")),
+        .parent = key_of(json_string(span, "parentSpanId")),
+        .conversation = key_of(attribute_text(span, "gen_ai.conversation.id")),
+        .trace = key_of(json_string(span, "traceId")),
+        .agent = strcmp(attribute_text(span, "gen_ai.operation.name"), "invoke_agent") == 0,
+    };
+    request_read(s, span, p);
+    if (s->request) {
+        s->model = xstrdup(model);
+    }
+    if (s->id != 0) {
+        import_map_put(&all->places, s->id, all->n);
+    }
+    if (s->conversation != 0) {
+        import_map_put(&all->named, s->trace, all->n);
+    }
+    all->agents = all->agents || s->agent;
+    all->n++;
+}
+
+static void otel_line(struct import *im, const cJSON *o, const struct import_place *p)
+{
+    const cJSON *resource;
+    const cJSON *scope;
+    const cJSON *span;
+    cJSON_ArrayForEach(resource, import_get(o, "resourceSpans"))
+    {
+        cJSON_ArrayForEach(scope, import_get(resource, "scopeSpans"))
+        {
+            cJSON_ArrayForEach(span, import_get(scope, "spans"))
+            {
+                span_read(im->kept, span, p);
+            }
+        }
+    }
+}
+
+/* ---- agents ---- */
+
+/* The agent around a span, or NULL. Parents that go in a circle have none. */
+static const struct span *agent_around(const struct spans *all, const struct span *s)
+{
+    for (size_t steps = 0; s->parent != 0 && steps < all->n; steps++) {
+        size_t at = *import_map_at((struct import_map *)(uintptr_t)&all->places, s->parent);
+        if (at == IMPORT_NONE) {
+            return NULL;
+        }
+        s = &all->v[at];
+        if (s->agent) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* The conversation of a span: its own, or one that another span of its trace names. */
+static uint64_t conversation_of(const struct spans *all, const struct span *s)
+{
+    size_t at = *import_map_at((struct import_map *)(uintptr_t)&all->named, s->trace);
+    return s->conversation != 0 ? s->conversation : at != IMPORT_NONE ? all->v[at].conversation : 0;
+}
+
+/* The key of an agent (NULL: none) around a span. One that nobody invoked lasts as long as
+ * its conversation. */
+static uint64_t agent_key(const struct spans *all, const struct span *agent, const struct span *s)
+{
+    if (agent != NULL && agent_around(all, agent) != NULL) {
+        return agent->id;
+    }
+    uint64_t conversation = conversation_of(all, s);
+    return conversation != 0 ? conversation : s->trace;
+}
+
+static void record_of(const struct spans *all, const struct span *s, struct import_record *x)
+{
+    const struct span *agent = agent_around(all, s);
+    const struct span *invoker = agent != NULL ? agent_around(all, agent) : NULL;
+    x->row = s->row;
+    x->row.end_ns = s->row.end_ns > s->row.start_ns ? s->row.end_ns : s->row.start_ns;
+    x->agent = agent_key(all, agent, s);
+    x->parent = invoker != NULL ? agent_key(all, invoker, s) : 0;
+}
+
+static void as_graph(struct import *im, const struct spans *all)
+{
+    struct import_records records = {0};
+    for (size_t i = 0; i < all->n; i++) {
+        const struct span *s = &all->v[i];
+        if (s->request && !s->agent) {
+            struct import_record x = {.agent = 0};
+            record_of(all, s, &x);
+            import_record_add(&records, &x, s->model);
+        }
+    }
+    import_records_build(im, &records);
+    import_records_fini(&records);
+}
+
+static void as_sessions(struct import *im, const struct spans *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct import_row r = all->v[i].row;
+        r.prefix = 0; /* the importer of sessions takes it from --history */
+        r.after = r.key = all->v[i].conversation;
+        if (all->v[i].request) {
+            import_add(im, &r);
+        }
+    }
+}
+
+/* One document, or one a line as the file exporter writes them. */
+void import_otel(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    struct spans all = {0};
+    im->kept = &all;
+    import_values(im, in, path, otel_line, e);
+    im->kept = NULL;
+    if (e->n == 0 && all.agents) {
+        as_graph(im, &all);
+    } else if (e->n == 0) {
+        as_sessions(im, &all);
+    }
+    for (size_t i = 0; i < all.n; i++) {
+        free(all.v[i].model);
+    }
+    import_map_fini(&all.places);
+    import_map_fini(&all.named);
+    free(all.v);
+}
