@@ -242,6 +242,9 @@ static int make_free(struct core *c, uint64_t blocks, const struct full_request 
 
 int kv_lend(struct core *c, uint64_t blocks)
 {
+    if (blocks == c->kv_blocks_lent + c->kv_blocks_owed) {
+        return 0; /* it was promised already, there or not */
+    }
     if (blocks > c->kv_blocks_lent && make_free(c, blocks - c->kv_blocks_lent, NULL) != 0) {
         return -ENOMEM;
     }

@@ -230,7 +230,7 @@ static int trace_of(const struct randomrun *run, const struct config_options *o,
 }
 
 /* Of what is set, each with a value that matters on some machine of the list. */
-static struct machine_event random_event(struct rng *r)
+static struct machine_event random_event(struct rng *r, double kv_bytes, double other_bytes)
 {
     struct machine_event v = {.at_ns = units_ns_from_s(randomload_between(r, 0.01, 40)),
                               .until_ns = TRACE_LAST_NS,
@@ -238,7 +238,7 @@ static struct machine_event random_event(struct rng *r)
     if (rng_below(r, 3) == 0) {
         v.every_ns = units_ns_from_s(randomload_between(r, 0.05, 20));
     }
-    v.memory_bytes = rng_below(r, 3) == 0 ? 0.0 : randomload_between(r, 1e8, 40e9);
+    v.memory_bytes = rng_below(r, 3) == 0 ? 0.0 : other_bytes + kv_bytes * rng_uniform(r);
     v.power_limit_watts = rng_below(r, 3) == 0 ? 0.0 : randomload_between(r, 2, 60);
     v.frames_per_s = rng_below(r, 2) == 0 ? 0.0 : randomload_between(r, 1, 120);
     v.battery_full_j = randomload_between(r, 10, 20000);
@@ -251,14 +251,19 @@ static struct machine_event random_event(struct rng *r)
     return v;
 }
 
-static void add_machine(struct trace *t, uint64_t seed)
+/* Memory is taken from what KV has: most of that is idle in a run, so some events take much. */
+static void add_machine(struct trace *t, uint64_t seed, const struct config *c)
 {
+    double room = c->soc.machine.memory_bytes * c->soc.machine.memory_usable_frac -
+                  (double)c->sim.weight_copies * c->llm.weight_bytes;
+    double kv = (double)c->sim.kv_capacity_tokens * c->llm.kv_bytes_per_token;
+    kv = kv > 0.0 && kv < room ? kv : room;
     struct rng r;
     rng_init(&r, rng_key(seed, RNG_TEST, 2, 0));
     uint32_t n = 1 + rng_below(&r, 6);
     struct machine_event *v = xcalloc(n, sizeof *v);
     for (uint32_t i = 0; i < n; i++) {
-        v[i] = random_event(&r);
+        v[i] = random_event(&r, fmax(kv, 0.0), fmax(room - kv, 0.0));
     }
     trace_set_machine(t, v, n);
 }
@@ -279,7 +284,7 @@ bool randomrun_load(const struct randomrun *run, struct config *c, struct config
     ok = ok && config_policy_parse(p, run->policy, &e) == 0;
     ok = ok && trace_of(run, &o, t, &e) == 0;
     if (ok && run->machine) {
-        add_machine(t, run->seed);
+        add_machine(t, run->seed, c);
     }
     if (!ok) {
         config_fini(c);

@@ -1,6 +1,7 @@
 /* Events of the machine, by hand. Toy iGPU of the power tests: one layer, QKV 4 s, attention 6 s,
  * FFN 8 s, head 2 s, so 20 s of prefill alone; at 30 W, everything else draws nothing. Memory:
  * 1 MB of KV a token, 16 tokens a block, and room for 12 blocks beside the weights. */
+#include <errno.h>
 #include <string.h>
 
 #include "policies/registry.h"
@@ -339,6 +340,33 @@ START_TEST(what_cannot_fit_any_more_is_shed)
 }
 END_TEST
 
+static void compile_when_short(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (script_at(s, y, 0, 70)) {
+        struct resident_key kernels = {RESIDENT_COMPILED_ATTENTION, 64, 0};
+        struct resident_key graph = {RESIDENT_GRAPH_BLOCK, 0, 1};
+        y->rc[0] = sched_compile(s, kernels);
+        y->rc[1] = sched_load(s, graph, 1e6);
+        y->rc[2] = sched_resident_evict(s, kernels);
+    }
+}
+
+/* At 50 ms a prompt of 110 tokens holds 7 of 12 blocks, and 8 are taken: 3 are owed. What takes no
+ * memory comes and goes all the same, and a graph block gets none. */
+START_TEST(what_takes_no_memory_needs_none)
+{
+    static const struct scenario_request q[] = {{BE, 0, 110, 1, 0, 0}};
+    small_memory();
+    event(0.05, MACHINE_SETS_MEMORY)->memory_bytes = 8 * 16e6;
+    event(0.09, MACHINE_SETS_MEMORY)->memory_bytes = 0;
+    byhand_run(compile_when_short, q, 1);
+    ck_assert_int_eq(x.rc[0], 0);
+    ck_assert_int_eq(x.rc[1], -ENOMEM);
+    ck_assert_int_eq(x.rc[2], 0);
+}
+END_TEST
+
 /* ---- in the middle of iterations that run in one step ---- */
 
 /* A prompt of 64 ms and 100 decodes of 10 ms. Half speed from 500 ms on doubles the 564 ms that are
@@ -387,6 +415,7 @@ static const struct suite_row suite[] = {
     LOOP(memory_that_is_taken_forces_one_eviction, 3),
     LOOP(cached_prefixes_give_way_before_requests, 2),
     TEST(what_cannot_fit_any_more_is_shed),
+    TEST(what_takes_no_memory_needs_none),
     CASE("one step", .setup = setup, .teardown = byhand_teardown),
     TEST(an_event_ends_iterations_in_one_step),
 };
