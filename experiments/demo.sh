@@ -31,13 +31,14 @@ done
 for p in openvino-cb fcfs agent-xpu-v1 agent-xpu-v2; do
     "$x" explain --interference --policy $p --workload $w --json >"$dir/$p-causes.json"
 done
+"$x" view --policy openvino-cb --policy fcfs --policy agent-xpu-v2 --workload $w --json >"$dir/view.json"
 "$x" list kernels --json >"$dir/kernels.json"
 "$x" characterize --csv >"$dir/studies.csv"
 "$x" graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 2 --gantt --json >"$dir/graphs.json"
-"$x" report "$dir/llama-3.2-3b.json" "$dir/llama-3.1-8b.json" "$dir/load.json" "$dir/agent-xpu-v2.csv" \
+"$x" report --live "$dir/view.json" "$dir/llama-3.2-3b.json" "$dir/llama-3.1-8b.json" "$dir/load.json" "$dir/agent-xpu-v2.csv" \
     "$dir/openvino-cb.csv" "$dir/timeline.json.gz" "$dir/openvino-cb-causes.json" "$dir/fcfs-causes.json" \
     "$dir/agent-xpu-v1-causes.json" "$dir/agent-xpu-v2-causes.json" "$dir/kernels.json" \
     "$dir/studies.csv" "$dir/graphs.json" --from 60 --to 120 -o "$dir/report.html"
 echo
-echo "The same with figures: $dir/report.html"
+echo "The same to look at, click and compare, with figures: $dir/report.html"
 echo "A timeline for Perfetto (ui.perfetto.dev): $dir/timeline.json.gz"

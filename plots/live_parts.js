@@ -15,6 +15,17 @@ live.part = function (title, about, watch, fill) {
   }, again: function () { seen = null; } };
 };
 
+// Has anything changed that a canvas shows? A function that remembers what it was asked last.
+live.watcher = function (canvas, watch) {
+  var seen = null;
+  return function () {
+    var now = JSON.stringify(watch.map(function (k) { return live.state[k]; }).concat(canvas.clientWidth, live.css('--ink'), live.printing));
+    var changed = now !== seen;
+    seen = now;
+    return changed;
+  };
+};
+
 // ---- one request ----
 
 live.makers.push(function () {
@@ -99,7 +110,7 @@ live.makers.push(function () {
   if (live.runs().length === 0) { return null; }
   var metric = h('select', { onchange: function () { live.set({ m: metric.value }); } }, Object.keys(live.values).map(function (k) { return h('option', { value: k }, live.values[k][0]); }));
   var slider = h('input', { type: 'range', min: 1, max: 100, step: 0.5, oninput: function () { live.set({ q: Number(slider.value) }); } }), said = h('span', {});
-  var canvas = h('canvas', { role: 'img' }), numbers = h('div', {});
+  var canvas = h('canvas', { role: 'img' }), numbers = h('div', {}), changed = live.watcher(canvas, ['m', 'q', 'cls', 'session', 'job']);
   function sorted(run) {
     var out = [];
     for (var i = 0; i < run.requests.n; i++) {
@@ -112,6 +123,7 @@ live.makers.push(function () {
   function quantile(v, percent) { return v.length === 0 ? NaN : v[Math.max(0, Math.ceil(percent / 100 * v.length - 1e-9) - 1)]; }
   return { node: h('div', {}, h('h3', {}, 'Distribution'), h('p', {}, 'For each time on the axis: the share of requests that took at most so long. It is of these runs, one per policy; the means over replications are below. Class, session and job are chosen above.'),
     h('div', { class: 'bar' }, h('label', {}, 'what', metric), h('label', {}, said, slider)), canvas, numbers), draw: function () {
+    if (!changed()) { return; }
     metric.value = state.m;
     slider.value = state.q;
     said.textContent = 'quantile: P' + state.q;
@@ -153,11 +165,12 @@ live.decades = function (low, high) {
 };
 live.swatch = function (name) { return live.h('i', { style: 'display:inline-block;width:.8rem;height:.8rem;margin-right:.4rem;background:' + live.policyColour(name) }); };
 // Grid and numbers of both axes.
-live.frame = function (c, width, xs, ys, x, y, unit, percent) {
+live.frame = function (c, width, xs, ys, x, y, unit, percent, bottom) {
   'use strict';
+  if (ys.length === 0) { ys = [0]; }
   c.fillStyle = live.css('--soft');
   c.textAlign = 'center';
-  var foot = y(ys[0]), head = y(ys[ys.length - 1]), last = -100;
+  var foot = bottom || y(ys[0]), head = y(ys[ys.length - 1]), last = -100;
   xs.forEach(function (v) {
     c.globalAlpha = 0.25;
     c.fillRect(x(v), head, 1, foot - head);
@@ -184,18 +197,23 @@ live.makers.push(function () {
   var names = common.filter(function (n) { return n in loads[0].policies[policies[0]]; });
   var metric = h('select', { onchange: function () { live.set({ lm: metric.value }); } }, names.map(function (n) { return h('option', { value: n }, n); }));
   var slider = h('input', { type: 'range', min: 0, max: loads.length - 1, step: 1, oninput: function () { live.set({ load: loads[slider.value].load }); } }), said = h('span', {});
-  var canvas = h('canvas', { role: 'img' }), numbers = h('div', {});
+  var canvas = h('canvas', { role: 'img' }), numbers = h('div', {}), changed = live.watcher(canvas, ['lm', 'load']);
   function at(l, p) { return l.policies[p][state.lm] || {}; }
-  return { node: h('div', {}, h('h3', {}, 'Latency over load'), h('p', {}, 'Load 1 is the rate of requests that the machine could just serve if it never idled. Lines are means over ' + tree.replications + ' replications, bands their 95 % intervals. A ring in red: some replications were overloaded, so that the mean grows with their length.'),
+  return { node: h('div', {}, h('h3', {}, 'Latency over load'), h('p', {}, 'At load 1, ' + tree.baseline + ' could just keep up: ' + live.short(tree.capacity_req_per_min) + ' requests a minute, measured with all requests there at once. Lines are means over ' + tree.replications + ' replications, bands their 95 % intervals. A ring in red: some replications were overloaded, so that the mean grows with their length.'),
     h('div', { class: 'bar' }, h('label', {}, 'metric', metric), h('label', {}, said, slider)), h('p', { class: 'key' }, policies.map(function (p) { return h('span', {}, live.swatch(p), p); })), canvas, numbers), draw: function () {
-    var i = Math.max(0, loads.findIndex(function (l) { return l.load === state.load; })), most = 0;
+    if (!changed()) { return; }
+    var i = Math.max(0, loads.findIndex(function (l) { return l.load === state.load; })), most = 0, least = Infinity;
     metric.value = state.lm;
     slider.value = i;
     said.textContent = 'load ' + loads[i].load;
-    loads.forEach(function (l) { policies.forEach(function (p) { most = Math.max(most, at(l, p).mean || 0); }); });
+    loads.forEach(function (l) { policies.forEach(function (p) { var m = at(l, p).mean || 0; most = Math.max(most, m); least = Math.min(least, m); }); });
+    var log = least > 0 && most > 10 * least; // then equal steps are equal ratios
     live.paint(canvas, 260, function (c, width) {
-      var low = loads[0].load, high = loads[loads.length - 1].load, x = function (v) { return 54 + (v - low) / (high - low || 1) * (width - 74); }, y = function (v) { return 10 + (1 - Math.min(1.05, Math.max(0, v / (most || 1)))) * 220; };
-      live.frame(c, width, loads.map(function (l) { return l.load; }), live.ticks(0, most, 5), x, y, '');
+      var low = loads[0].load, high = loads[loads.length - 1].load, x = function (v) { return 54 + (v - low) / (high - low || 1) * (width - 74); }, y = function (v) { return 14 + (1 - Math.min(1.04, Math.max(0, log ? Math.log(Math.max(v, least / 2) / (least / 2)) / Math.log(2 * most / least) : v / (most || 1)))) * 216; };
+      var steps = log ? live.decades(least / 2, most) : live.ticks(0, most, 5);
+      live.frame(c, width, loads.map(function (l) { return l.load; }), steps, x, y, '', null, 230);
+      c.textAlign = 'left';
+      c.fillText((live.describe(state.lm) || { title: state.lm, unit: '' }).title + ', ' + (live.describe(state.lm) || { unit: '' }).unit + (log ? ', logarithmic' : ''), 48, 6);
       policies.forEach(function (p) {
         var good = loads.filter(function (l) { return isFinite(at(l, p).mean) && at(l, p).mean !== null; });
         c.fillStyle = c.strokeStyle = live.policyColour(p);
@@ -220,7 +238,7 @@ live.makers.push(function () {
       });
       c.strokeStyle = live.css('--soft');
       c.lineWidth = 1;
-      c.strokeRect(x(loads[i].load), 8, 0, 224);
+      c.strokeRect(x(loads[i].load), 12, 0, 220);
     });
     canvas.setAttribute('aria-label', state.lm + ' over load for ' + policies.join(', ') + '; the numbers are in the table below.');
     numbers.replaceChildren(h('div', { class: 'wide' }, h('table', { class: 'loads' }, h('thead', {}, h('tr', {}, ['policy at load ' + loads[i].load, 'mean', '95 % interval', 'replications overloaded'].map(function (t, k) { return h('th', { class: k ? 'n' : '' }, t); }))),

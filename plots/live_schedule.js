@@ -55,7 +55,7 @@ live.makers.push(function () {
   }
 
   function drawLane(c, v, run, lane, y, x, width, looks, colour) {
-    var l = run.launches, from = state.from * 1e9, to = state.to * 1e9, bins = new Map(), any = state.sel >= 0;
+    var l = run.launches, from = state.from * 1e9, to = state.to * 1e9, bins = new Map(), any = state.sel >= 0, active = [];
     for (var k = firstAfter(lane.order, l.end_ns, from); k < lane.order.length; k++) {
       var i = lane.order[k];
       if (l.start_ns[i] > to) { break; }
@@ -63,9 +63,13 @@ live.makers.push(function () {
       var shade = colour(o, l.kind[i]), part = l.busy_ns[i] / Math.max(1, l.end_ns[i] - l.start_ns[i]);
       if (any && !o.lit) { shade = dim; }
       if (x1 - x0 >= 1.5) {
-        var high = Math.max(3, LANE * part);
+        var high = Math.max(3, LANE * part), base = 0; // joined launches of others may lie below
+        active = active.filter(function (a) { return a.end > l.start_ns[i]; });
+        active.forEach(function (a) { base = Math.max(base, a.top); });
+        base = run.schedule.joined ? Math.min(base, LANE - high) : 0;
+        active.push({ end: l.end_ns[i], top: base + high });
         c.fillStyle = shade;
-        c.fillRect(x0, y + LANE - high, x1 - x0 - (x1 - x0 > 4 ? 0.7 : 0), high);
+        c.fillRect(x0, y + LANE - base - high, x1 - x0 - (x1 - x0 > 4 ? 0.7 : 0), high);
       } else { // narrower than a pixel: how much of the pixel is busy, by colour
         var px = Math.floor(x0), heights = bins.get(px) || bins.set(px, {}).get(px);
         heights[shade] = (heights[shade] || 0) + (x1 - x0) * part;
@@ -98,17 +102,23 @@ live.makers.push(function () {
     }
   }
 
-  // Requests as thin bars from arrival to end, packed into rows; light while they wait for their first kernel.
-  function drawRequests(c, v, run, y, x, width, colour) {
-    var q = run.requests, rows = [], order = Array.from(q.arrival_ns.keys()).sort(function (a, b) { return q.arrival_ns[a] - q.arrival_ns[b]; });
+  // A row for every request, so that none lies over another: the first that is free.
+  function pack(q) {
+    var ends = [], order = Array.from(q.arrival_ns.keys()).sort(function (a, b) { return q.arrival_ns[a] - q.arrival_ns[b]; });
     var place = order.map(function (row) {
-      var free = rows.findIndex(function (end) { return end <= q.arrival_ns[row]; });
-      free = free < 0 ? rows.length : free;
-      rows[free] = q.end_ns[row];
+      var free = ends.findIndex(function (end) { return end <= q.arrival_ns[row]; });
+      free = free < 0 ? ends.length : free;
+      ends[free] = q.end_ns[row];
       return free;
     });
-    var high = Math.max(1, Math.min(9, BARS / Math.max(1, rows.length)));
-    order.forEach(function (row, k) {
+    return { order: order, place: place, rows: ends.length };
+  }
+
+  // Requests as thin bars from arrival to end, packed into rows; light while they wait for their first kernel.
+  function drawRequests(c, v, run, y, x, width, colour) {
+    var q = run.requests, packed = run.packed = run.packed || pack(q), place = packed.place;
+    var high = Math.max(1, Math.min(9, BARS / Math.max(1, packed.rows)));
+    packed.order.forEach(function (row, k) {
       var x0 = Math.max(GUTTER, x(q.arrival_ns[row])), x1 = Math.min(width, x(q.end_ns[row]));
       if (x1 < GUTTER || x0 > width) { return; }
       var o = { match: live.matches(run, row), reactive: q.class[row] === 0, proactive: q.class[row] !== 0, session: q.session_id[row] };

@@ -1,15 +1,13 @@
 /* `xpusim view`: one page to look at runs, click requests and compare policies. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/commands/view_runs.h"
 #include "experiments/report/report.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
-#include "sim/base/arena.h"
+#include "sim/base/input.h"
 #include "sim/base/output.h"
 
 struct view_options {
@@ -22,69 +20,66 @@ struct view_options {
     bool data;
 };
 
-/* Runs the policies into a file of a temporary folder, which the caller removes. */
-static int simulate(const struct view_options *o, const char *path, struct err *e)
+#define MAX_TEXT_BYTES ((size_t)1 << 30)
+
+/* Simulates into the first input of the page. */
+static int simulate(const struct view_options *o, struct figure_request *all, struct err *e)
 {
     struct view_runs v = {&o->config, &o->policies, o->work.how.cpu_limit_s, o->from_s, o->to_s};
-    struct output *out = output_open(path, e);
-    int status = out != NULL ? view_runs_write(&v, output_stream(out), e) : EXIT_BAD_INPUT;
-    bool keep = status == EXIT_OK;
-    return output_close(out, keep, e) != 0 ? EXIT_BAD_INPUT : status;
+    FILE *f = tmpfile();
+    SIM_REQUIRE(f != NULL, "temporary files");
+    int status = view_runs_write(&v, f, e);
+    rewind(f);
+    char *text = status == EXIT_OK ? input_text_of(f, "the runs", MAX_TEXT_BYTES, e) : NULL;
+    (void)fclose(f);
+    if (text != NULL) {
+        struct figure_input *in = &all->inputs[all->n_inputs++];
+        *in = (struct figure_input){.path = "these runs", .tree = cJSON_Parse(text)};
+        SIM_REQUIRE(in->tree != NULL, "a document of this program is JSON");
+        in->about = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(in->tree, "about"), true);
+        free(text);
+    }
+    return e->n > 0 ? EXIT_BAD_INPUT : status;
 }
 
-static int write_page(const struct view_options *o, const char *runs, struct err *e)
+static int write_page(const struct view_options *o, const struct figure_request *all, struct err *e)
 {
-    struct figure_request all = {.n_inputs = 0};
     struct report_input in[FIGURE_MAX_INPUTS];
     struct report_figures none = {.n = 0};
     struct report_page page = {.html = NULL};
     size_t n = 0;
-    if (runs != NULL) {
-        (void)figure_input_add(&all, runs, e);
-        all.inputs[0].path = "these runs";
-    }
-    for (uint32_t i = 0; i < o->files.n; i++) {
-        (void)figure_input_add(&all, o->files.v[i], e);
-    }
-    for (size_t i = 0; i < all.n_inputs && e->n == 0; i++) {
-        report_take(&all.inputs[i], i, in, &n, true, e);
+    for (size_t i = 0; i < all->n_inputs && e->n == 0; i++) {
+        report_take(&all->inputs[i], i, in, &n, true, e);
     }
     struct output *out =
         e->n == 0 && report_page_load(&page, true, e) == 0 ? output_open(o->path, e) : NULL;
     if (out != NULL) {
-        report_write(&page, in, n, &all, &none, output_stream(out));
+        report_write(&page, in, n, all, &none, output_stream(out));
         (void)output_close(out, true, e);
     }
     report_page_fini(&page);
-    figure_request_fini(&all);
     return e->n > 0 ? EXIT_BAD_INPUT : EXIT_OK;
 }
 
 static int view(const struct view_options *o, struct err *e)
 {
-    const char *tmp = getenv("TMPDIR");
-    char *dir = xformat("%s/xpusim-view-XXXXXX", tmp != NULL ? tmp : "/tmp");
-    char *runs = NULL;
-    int status = EXIT_OK;
-    if (o->policies.n > 0) {
-        if (mkdtemp(dir) == NULL) {
-            (void)err_add(e, "%s: cannot make a temporary folder", dir);
-            free(dir);
-            return EXIT_BAD_INPUT;
-        }
-        runs = xformat("%s/runs.json", dir);
-        status = simulate(o, runs, e);
+    struct figure_request all = {.n_inputs = 0};
+    int status = o->policies.n > 0 ? simulate(o, &all, e) : EXIT_OK;
+    for (uint32_t i = 0; i < o->files.n && status == EXIT_OK; i++) {
+        (void)figure_input_add(&all, o->files.v[i], e);
     }
     if (status == EXIT_OK) {
-        status = write_page(o, runs, e);
+        status = write_page(o, &all, e);
     }
-    if (runs != NULL) {
-        (void)remove(runs);
-        (void)rmdir(dir);
-    }
-    free(runs);
-    free(dir);
-    return status;
+    figure_request_fini(&all);
+    return e->n > 0 ? EXIT_BAD_INPUT : status;
+}
+
+/* --json: the runs as data, to standard output. */
+static int print_runs(const struct view_options *o, struct err *e)
+{
+    struct view_runs v = {&o->config, &o->policies, o->work.how.cpu_limit_s, o->from_s, o->to_s};
+    return view_runs_write(&v, stdout, e);
 }
 
 static int run(void *values, struct err *e)
@@ -93,7 +88,7 @@ static int run(void *values, struct err *e)
     if (o->data) {
         return o->policies.n == 0 || o->files.n > 0 || o->path != NULL
                    ? err_add(e, "--json goes with --policy alone: it prints the runs as data")
-                   : simulate(o, "/dev/stdout", e);
+                   : print_runs(o, e);
     }
     if (o->path == NULL || (o->policies.n == 0 && o->files.n == 0)) {
         return err_add(e, "view needs --policy or files of results, and -o FILE.html");

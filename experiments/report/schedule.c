@@ -14,27 +14,33 @@ static void put_lane(struct spool *to, uint32_t device, uint32_t i, const struct
                                     idle_ns, l->n, l->kind, l->outcome, l->rows, l->set});
 }
 
-static void close_joined(struct schedule *s, uint32_t device, uint32_t i)
+static void close_joined(struct schedule *s, uint32_t device, uint32_t i, struct lane *o)
 {
-    if (s->open[device][i].n > 0) {
-        put_lane(&s->joined, device, i, &s->open[device][i]);
+    if (o->n > 0) {
+        put_lane(&s->joined, device, i, o);
     }
-    s->open[device][i].n = 0;
+    o->n = 0;
 }
 
+/* A launch continues the row of its requests, or begins one in the place that ended first. A device
+ * that alternates between a prompt and a batch so has two rows. */
 static void join(struct schedule *s, uint32_t device, uint32_t i, const struct lane *l)
 {
-    struct lane *o = &s->open[device][i];
-    if (o->n > 0 && o->set == l->set && o->kind == l->kind &&
-        l->start_ns - o->end_ns <= SCHEDULE_JOIN_NS) {
-        o->n++;
-        o->end_ns = l->end_ns;
-        o->busy_ns += l->busy_ns;
-        o->outcome = l->outcome;
-        return;
+    struct lane *open = s->open[device][i];
+    struct lane *first = open;
+    for (struct lane *o = open; o < open + SCHEDULE_OPEN; o++) {
+        if (o->n > 0 && o->set == l->set && o->kind == l->kind &&
+            l->start_ns - o->end_ns <= SCHEDULE_JOIN_NS) {
+            o->n++;
+            o->end_ns = l->end_ns;
+            o->busy_ns += l->busy_ns;
+            o->outcome = l->outcome;
+            return;
+        }
+        first = o->n == 0 || (first->n > 0 && o->end_ns < first->end_ns) ? o : first;
     }
-    close_joined(s, device, i);
-    *o = *l;
+    close_joined(s, device, i, first);
+    *first = *l;
 }
 
 static uint32_t set_of(struct schedule *s, const struct pass *p)
@@ -183,7 +189,9 @@ static void on_ended(void *self, int64_t now_ns)
     struct schedule *s = self;
     for (uint32_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
         for (uint32_t i = 0; i < MACHINE_MAX_SHARED; i++) {
-            close_joined(s, d, i);
+            for (uint32_t k = 0; k < SCHEDULE_OPEN; k++) {
+                close_joined(s, d, i, &s->open[d][i][k]);
+            }
         }
     }
     cells_end(&s->cells, now_ns);

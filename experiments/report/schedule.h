@@ -4,8 +4,8 @@
  *
  * Up to SCHEDULE_MAX_LAUNCHES launches are recorded one by one. A longer run has, instead, *runs of
  * launches*: launches of the same requests that follow each other on a device within
- * SCHEDULE_JOIN_NS. Results of the run stay the same; it only runs kernel by kernel. Memory:
- * O(requests); launches are on disk until the end. */
+ * SCHEDULE_JOIN_NS, with others in between or not. Results of the run stay the same; it only runs
+ * kernel by kernel. Memory: O(requests); launches are on disk until the end. */
 #pragma once
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "sim/api/trace.h"
 
 #define SCHEDULE_MAX_LAUNCHES 60000
-#define SCHEDULE_JOIN_NS 20000000
+#define SCHEDULE_JOIN_NS 200000000
 
 struct schedule; /* opaque */
 

@@ -18,6 +18,7 @@ struct lane {
     int64_t submit_ns, start_ns, end_ns, busy_ns;
     int64_t outcome;
 };
+#define SCHEDULE_OPEN 6 /* rows of a lane that may grow: prompts and batches in turn */
 enum { KIND_PREFILL, KIND_DECODE, KIND_MIXED };
 
 /* A request that has left. */
@@ -35,9 +36,9 @@ struct schedule {
     struct explain *explain;
     struct spool launches, joined, kernels;
     struct sets sets;
-    struct lane lanes[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED]; /* running */
-    struct lane open[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];  /* not yet in `joined` */
-    uint32_t *ids;                                              /* owned: of a pass */
+    struct lane lanes[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];               /* running */
+    struct lane open[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED][SCHEDULE_OPEN]; /* to be joined */
+    uint32_t *ids;                                                            /* owned: of a pass */
     size_t cap_ids;
     struct idmap kv;   /* uint32_t tokens by request */
     struct idmap left; /* struct left by request */
