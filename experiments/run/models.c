@@ -42,7 +42,7 @@ static char *name_of(const char *model)
 
 static struct model_option option_of(const char *part)
 {
-    struct model_option m = {NULL};
+    struct model_option m = {.name = NULL};
     const char *equals = strchr(part, '=');
     char *name = equals != NULL ? xformat("%.*s", (int)(equals - part), part) : xstrdup("");
     bool named = trace_model_is_name(name); /* not the = of a width, nor one of a path */
