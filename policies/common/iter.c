@@ -5,7 +5,7 @@
 #include "policies/common/progress.h"
 #include "sim/base/units.h"
 
-const char *const iter_class_choices[] = {"rt_first", "blind", "rt_alone", NULL};
+const char *const iter_class_choices[] = {"rt_first", "blind", "rt_alone", "window", NULL};
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
 const char *const iter_level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
@@ -188,6 +188,14 @@ static bool batch_is_reactive(const struct iter *it)
     return it->it.batch.n > 0 && it->it.batch.segments[0].request->cls == REQUEST_CLASS_REACTIVE;
 }
 
+/* Proactive work waits while no window is open, with the KV that it has. Reactive requests go
+ * first, so all behind it wait too. */
+static bool is_held(struct sched *s, const struct request *r)
+{
+    return param_int(s, ITER_CLASS) == ITER_WINDOW && r->cls == REQUEST_CLASS_PROACTIVE &&
+           !sched_machine_state(s).background_window;
+}
+
 /* Takes requests in order until the batch or the budget is full. Swapped ones start coming back
  * instead and wait outside the heap for kv_moved. */
 static void fill(struct sched *s, struct iter *it, uint32_t most)
@@ -206,8 +214,8 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
         }
         /* XSched and REEF suspend what is not reactive: not even a free place in a reactive batch
          * is proactive work's. */
-        if (r->cls == REQUEST_CLASS_PROACTIVE && batch_is_reactive(it) &&
-            param_int(s, ITER_CLASS) == ITER_RT_ALONE) {
+        if (is_held(s, r) || (r->cls == REQUEST_CLASS_PROACTIVE && batch_is_reactive(it) &&
+                              param_int(s, ITER_CLASS) == ITER_RT_ALONE)) {
             return;
         }
         uint32_t left = request_prefill_left(r);
@@ -232,7 +240,7 @@ static void compose_first(struct sched *s, struct iter *it)
 {
     const struct request *first = heap_top(&it->elders);
     batch_clear(&it->it.batch);
-    if (first == NULL) {
+    if (first == NULL || is_held(s, first)) {
         it->stuck = false;
         return;
     }

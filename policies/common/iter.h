@@ -45,7 +45,7 @@ enum iter_param {
     ITER_PARAM_COUNT
 };
 
-enum iter_class { ITER_RT_FIRST, ITER_BLIND, ITER_RT_ALONE };
+enum iter_class { ITER_RT_FIRST, ITER_BLIND, ITER_RT_ALONE, ITER_WINDOW };
 enum iter_preempt {
     ITER_PREEMPT_ITERATION,
     ITER_PREEMPT_LAYER,
@@ -68,8 +68,8 @@ extern const char *const iter_class_choices[],
                    "tokens per iteration (clauses.md E.1: 256 to 512 on a SoC)"),                  \
     [ITER_CLASS] = POLICY_CHOICE(                                                                  \
         "class", class, iter_class_choices,                                                        \
-        "reactive before proactive; the order alone; or reactive alone: no proactive work "        \
-        "in their iterations"),                                                                    \
+        "reactive before proactive; the order alone; reactive alone: no proactive work in their "  \
+        "iterations; or proactive work only while a window is open (sched_machine_state)"),        \
     [ITER_PREEMPT] = POLICY_CHOICE("preempt", preempt, iter_preempt_choices,                       \
                                    "where a running pass stops for a more urgent request"),        \
     [ITER_KV] =                                                                                    \

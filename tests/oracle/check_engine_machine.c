@@ -223,6 +223,25 @@ START_TEST(a_policy_sees_windows_open_again_and_again)
 }
 END_TEST
 
+/* edf with class=window. The background prompt arrives at 1 s, its window opens at 30 s and closes
+ * at 31 s, while it runs from 30 to 50 s. A user's prompt, at 2 s, is served to 22 s. Its second
+ * token needs another iteration, which waits for the window at 100 s. */
+START_TEST(background_work_waits_for_a_window)
+{
+    static const struct scenario_request two[] = {{BE, 1, 256, 2, 0, 0}, {RT, 2, 256, 1, 0, 0}};
+    const double at_s[] = {0, 30, 31, 100};
+    for (int k = 0; k < 4; k++) {
+        event(at_s[k], MACHINE_SETS_WINDOW)->background_window = k % 2 == 1;
+    }
+    scenario_policy(&sc, policy_find("edf"), "class=window,device=igpu");
+    ck_assert_int_eq(scenario_run(&sc, two, 2, false), 0);
+    ck_assert_int_eq(sc.records[1].start_ns, S(2));
+    ck_assert_int_eq(sc.records[0].start_ns, S(30));
+    ck_assert_int_eq(sc.records[0].first_token_ns, S(50));
+    ck_assert_int_gt(sc.records[0].finish_ns, S(100));
+}
+END_TEST
+
 /* ---- memory ---- */
 
 /* 12 blocks of 16 MB; kernels of 1 ms a row, and 10 ms a decode. */
@@ -411,6 +430,7 @@ static const struct suite_row suite[] = {
     TEST(frames_begin_and_end),
     TEST(frames_need_a_device),
     TEST(a_policy_sees_windows_open_again_and_again),
+    TEST(background_work_waits_for_a_window),
     CASE("memory", .setup = setup, .teardown = byhand_teardown),
     LOOP(memory_that_is_taken_forces_one_eviction, 3),
     LOOP(cached_prefixes_give_way_before_requests, 2),
