@@ -18,6 +18,10 @@ uint32_t policy_params_count(const struct policy_ops *ops);
 int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,
                         struct err *e);
 
+/* A list with what it adds to another one: the "key=value" of `defaults` whose keys are not in
+ * text, then text. The caller frees. */
+char *policy_params_with(const char *defaults, const char *text);
+
 /* One value as policy_params_parse reads it, behind a text. */
 void policy_param_add(struct text *t, const struct policy_param *p, double value);
 

@@ -63,3 +63,18 @@ const struct policy_ops *policy_find(const char *name)
     }
     return NULL;
 }
+
+static const struct policy_alias aliases[] = {
+    {"reef", "program-fcfs", "preempt=reset,class=rt_alone",
+     "reactive requests reset the device (REEF, OSDI'22)"},
+    {.name = NULL},
+};
+
+const struct policy_alias *policy_alias_find(const char *name)
+{
+    const struct policy_alias *a = aliases;
+    while (name != NULL && a->name != NULL && strcmp(a->name, name) != 0) {
+        a++;
+    }
+    return name == NULL || a->name != NULL ? a : NULL;
+}

@@ -86,10 +86,16 @@ static void put_policy(const struct policy_ops *p, struct frame *shown, struct d
 static int list_policy(const char *name, struct document *d, struct err *e)
 {
     bool plugin = plugin_path_length(name) > 0;
-    const struct policy_ops *p = plugin ? plugin_load(name, e) : policy_find(name);
+    const struct policy_alias *alias = plugin ? NULL : policy_alias_find(name);
+    const struct policy_ops *p = plugin          ? plugin_load(name, e)
+                                 : alias != NULL ? policy_find(alias->policy)
+                                                 : policy_find(name);
     if (p == NULL) {
         return plugin ? -EINVAL
                       : err_add(e, "no policy is called %s; `xpusim list policy` shows them", name);
+    }
+    if (alias != NULL) {
+        document_note(d, "%s: %s; it is %s:%s", name, alias->summary, alias->policy, alias->params);
     }
     document_note(d, "%s: %s", p->name, p->summary);
     put_policy(p, document_table(d, 2, "llll", NULL), d);
@@ -124,6 +130,9 @@ static int list_policies(const char *name, struct document *d, struct err *e)
         FRAME_ROW(names, all[i]->name, all[i]->summary);
     }
     document_free(unseen);
+    for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
+        FRAME_ROW(names, a->name, xkeep(xformat("= %s:%s, %s", a->policy, a->params, a->summary)));
+    }
     return 0;
 }
 

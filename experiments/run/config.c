@@ -250,6 +250,10 @@ static int unknown_policy(const char *spec, const char *name, struct err *e)
         text_item(&names, ", ", all[i]->name);
         nearest_look(&near, all[i]->name);
     }
+    for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
+        text_item(&names, ", ", a->name);
+        nearest_look(&near, a->name);
+    }
     (void)err_add(e,
                   "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
                   "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS%s",
@@ -263,6 +267,7 @@ int config_policy_parse(struct config_policy *p, const char *spec, struct err *e
     memset(p, 0, sizeof *p);
     p->label = spec;
     size_t len = plugin_path_length(spec);
+    const struct policy_alias *alias = NULL;
     if (len > 0) {
         p->ops = plugin_load(spec, e);
         if (p->ops == NULL) {
@@ -271,14 +276,18 @@ int config_policy_parse(struct config_policy *p, const char *spec, struct err *e
     } else {
         len = strcspn(spec, ":");
         char *name = xformat("%.*s", (int)len, spec);
-        p->ops = policy_find(name);
+        alias = policy_alias_find(name);
+        p->ops = policy_find(alias != NULL ? alias->policy : name);
         int rc = p->ops == NULL ? unknown_policy(spec, name, e) : 0;
         free(name);
         if (rc != 0) {
             return rc;
         }
     }
-    int rc = policy_params_parse(p->ops, spec[len] == ':' ? spec + len + 1 : "", &p->params, e);
+    const char *given = spec[len] == ':' ? spec + len + 1 : "";
+    char *params = policy_params_with(alias != NULL ? alias->params : "", given);
+    int rc = policy_params_parse(p->ops, params, &p->params, e);
+    free(params);
     p->params_text = policy_params_format(p->ops, &p->params);
     return rc;
 }

@@ -1,8 +1,8 @@
 # For the script tests; $x is the xpusim binary.
 
-# The names of all policies.
+# The names of all policies, without those that stand for another one.
 policies() {
-    "$x" list policy | awk '{ print $1 }'
+    "$x" list policy | awk '$2 != "=" { print $1 }'
 }
 
 # The machine options a policy is tried with: the default machine, or for a policy that needs NPU

@@ -1,4 +1,5 @@
 /* The list of built-in policies keeps its promises. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "policies/params.h"
@@ -144,7 +145,34 @@ START_TEST(defaults_are_those_that_are_stated)
 }
 END_TEST
 
+/* Each is a policy with legal parameters, and what is given goes before what it stands for. */
+START_TEST(aliases_stand_for_policies)
+{
+    for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
+        struct err e = ERR_INIT;
+        struct policy_params params;
+        ck_assert_ptr_null(policy_find(a->name));
+        ck_assert_ptr_nonnull(policy_find(a->policy));
+        ck_assert_int_eq(policy_params_parse(policy_find(a->policy), a->params, &params, &e), 0);
+        err_fini(&e);
+    }
+    ck_assert_ptr_null(policy_alias_find("no-such-policy"));
+    static const char *const cases[][3] = {{"a=1,b=2", "", "a=1,b=2"},
+                                           {"a=1,b=2", "b=3", "a=1,b=3"},
+                                           {"a=1,b=2", "c=3,a=4", "b=2,c=3,a=4"},
+                                           {"ab=1", "a=2", "ab=1,a=2"},
+                                           {"", "a=2", "a=2"},
+                                           {"a=1", "a=", "a="}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *all = policy_params_with(cases[i][0], cases[i][1]);
+        ck_assert_str_eq(all, cases[i][2]);
+        free(all);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(aliases_stand_for_policies),
     TEST(defaults_are_those_that_are_stated),
     TEST(names_are_sorted_unique_and_well_formed),
     TEST(every_policy_is_complete_and_its_defaults_are_legal),
