@@ -401,6 +401,9 @@ static void iter_refresh(struct sched *s)
 {
     struct iter *it = s->state;
     gap_schedule(s, &it->gap, iter_context_ns);
+    if (it->gap.rule != GAP_CACHE) {
+        sched_again(s); /* KV that a gap held may be what somebody waits for */
+    }
     if (it->order->refresh != NULL) {
         it->order->refresh(s);
     }
