@@ -5,7 +5,9 @@
 #include "experiments/commands/commands.h"
 #include "experiments/observe/observe.h"
 #include "experiments/run/config.h"
+#include "hwmodels/backends/host.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/output.h"
 #include "traces/traces.h"
 
@@ -19,7 +21,12 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
 {
     struct observe_row *rows = xcalloc(t->n, sizeof *rows);
     uint32_t counts[OBSERVE_STATUS_COUNT] = {0};
+    struct host_energy meter;
+    host_energy_init(&meter, host_rapl_dir());
+    double begin_s = clock_now_s();
     int rc = observe_run(&o->observe, t, rows, e);
+    double joules = host_energy_joules(&meter);
+    double seconds = clock_now_s() - begin_s;
     if (rc == 0) {
         observe_write(&o->observe, t, rows, out);
     }
@@ -32,6 +39,9 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
     if (rc != 0) {
         return rc;
     }
+    char *energy = host_energy_text(joules, seconds);
+    (void)fprintf(stderr, "%s\n", energy);
+    free(energy);
     for (int s = 0; s < OBSERVE_STATUS_COUNT; s++) {
         if (counts[s] > 0) {
             (void)fprintf(stderr, "%u %s\n", counts[s], observe_status_names[s]);
@@ -95,7 +105,8 @@ const struct command cmd_observe = {
     .usage = "--url URL --trace T.csv [-o run.csv] [options]",
     .about = "Sends the requests of a trace at their times, with streaming. Writes the arrival of "
              "the first and the last token of each, and the number of tokens. A server that "
-             "refuses, breaks off or is silent makes rows with another status than ok.",
+             "refuses, breaks off or is silent makes rows with another status than ok. Prints "
+             "what the package of this machine drew, where its counter (RAPL) can be read.",
     COMMAND_TAKES(OPTION_ROWS(NULL, rows)),
     .run = run,
 };

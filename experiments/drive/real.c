@@ -10,6 +10,7 @@
 #include "hwmodels/backends/host.h"
 #include "hwmodels/engines/engines.h"
 #include "sim/base/arena.h"
+#include "sim/base/clock.h"
 #include "sim/base/input.h"
 #include "sim/base/text.h"
 #include "sim/core/core.h"
@@ -182,8 +183,13 @@ int real_execute(const struct drive_options *o, const struct config *c,
     struct runner_result *r = result == NULL ? &own : result;
     /* What others took of the processors in just this time decides whether the run counts as
      * disturbed. */
+    struct host_energy meter;
+    host_energy_init(&meter, host_rapl_dir());
+    double begin_s = clock_now_s();
     struct host_times from = host_times_read(HOST_PROC_DIR);
     out->status = runner_run(c, p, t, seed, opt, r, e);
+    out->package_joules = host_energy_joules(&meter);
+    out->wall_s = clock_now_s() - begin_s;
     drop_unmeasured(&r->metrics);
     struct host_times to = host_times_read(HOST_PROC_DIR);
     struct backend_host shares = host_times_shares(&from, &to);

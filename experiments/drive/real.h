@@ -41,6 +41,8 @@ struct real_run {
     double foreign_frac, steal_frac; /* of all processor time; -1 unknown */
     double load_before;              /* 1-minute load average when it began; -1 unknown */
     double end_s;
+    double package_joules; /* of the whole machine (RAPL); -1 unknown */
+    double wall_s;         /* of that */
     struct sim_result sim;
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "experiments/drive/real.h"
+#include "hwmodels/backends/host.h"
 #include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/base/words.h"
@@ -73,6 +74,9 @@ void real_print(const struct real_run *r, const struct machine *m, FILE *out)
         (void)fprintf(out, "  %s of %.0f %s: %.2f ms\n", real_works[t->work].name, t->size,
                       real_works[t->work].unit, (double)t->ns / 1e6);
     }
+    char *energy = host_energy_text(r->package_joules, r->wall_s);
+    (void)fprintf(out, "  %s\n", energy);
+    free(energy);
     (void)fprintf(out, "  tokens %016llx\n", (unsigned long long)r->report.token_hash);
 }
 
@@ -99,6 +103,9 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
     cJSON_AddNumberToObject(x, "steal_frac", r->steal_frac);
     cJSON_AddNumberToObject(x, "load_before", r->load_before);
     cJSON_AddBoolToObject(x, "disturbed", real_disturbed(r));
+    cJSON_AddItemToObject(x, "package_j",
+                          r->package_joules < 0.0 ? cJSON_CreateNull()
+                                                  : cJSON_CreateNumber(r->package_joules));
     for (size_t i = 0; i < N_TIMES; i++) {
         cJSON_AddItemToObject(x, times[i].name, times_to_json(times_of(&r->report, i)));
     }

@@ -2,6 +2,7 @@
 
 #include "sim/base/clock.h"
 #include "sim/base/input.h"
+#include "sim/base/text.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +119,22 @@ double host_energy_joules(struct host_energy *h)
         h->zones[i].last_uj = now_uj;
     }
     return h->n > 0 ? sum_uj / 1e6 : -1.0;
+}
+
+const char *host_rapl_dir(void)
+{
+    const char *dir = getenv("XPUSIM_RAPL_DIR");
+    return dir != NULL ? dir : HOST_RAPL_DIR;
+}
+
+char *host_energy_text(double joules, double seconds)
+{
+    return joules < 0.0
+               ? xformat("no energy was measured: no package counter (RAPL) can be read in %s",
+                         host_rapl_dir())
+               : xformat("this machine's package drew %.1f J in %.2f s, %.1f W in the mean "
+                         "(RAPL, all that ran on it)",
+                         joules, seconds, joules / seconds);
 }
 
 double host_npu_busy_us(const char *accel_dir)

@@ -38,6 +38,12 @@ void host_energy_init(struct host_energy *h, const char *rapl_dir);
  * counter that wrapped once is corrected; call at least every minute. */
 double host_energy_joules(struct host_energy *h);
 
+/* The folder to read: the kernel's, or what XPUSIM_RAPL_DIR names. */
+const char *host_rapl_dir(void);
+/* One sentence: joules and mean watts of the package meter, or why there are none (joules below 0).
+ * The caller frees it. */
+char *host_energy_text(double joules, double seconds);
+
 /* Busy time of the first NPU in microseconds (npu_busy_time_us, Linux 6.10+); -1 unknown. */
 double host_npu_busy_us(const char *accel_dir);
 

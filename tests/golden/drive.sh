@@ -35,6 +35,16 @@ if [ ! -e "$BUILD/engines/ggml.so" ]; then
     echo "skipped: engine ggml is not there (make engines)"
     exit 0
 fi
+# A real run says what the package drew, or in one sentence why nobody knows.
+XPUSIM_RAPL_DIR=$tmp/none $x drive --policy fcfs --clock cpu --llm random-256 --trace "$tmp/t.csv" >"$tmp/out"
+grep -q "no energy was measured: no package counter (RAPL) can be read in $tmp/none" "$tmp/out" || fail "energy: $(cat "$tmp/out")"
+mkdir -p "$tmp/rapl/intel-rapl:0"
+echo package-0 >"$tmp/rapl/intel-rapl:0/name"
+echo 5000000 >"$tmp/rapl/intel-rapl:0/energy_uj"
+echo 262143328850 >"$tmp/rapl/intel-rapl:0/max_energy_range_uj"
+XPUSIM_RAPL_DIR=$tmp/rapl $x drive --policy fcfs --clock cpu --llm random-256 --trace "$tmp/t.csv" --json >"$tmp/out"
+grep -q '"package_j":.*0' "$tmp/out" || fail "package_j: $(cat "$tmp/out")"
+
 usual="--clock cpu --llm random-256 --trace $tmp/t.csv"
 
 # 2. Two policies, one machine of two devices: the same tokens, clean books, and no energy.
