@@ -1,9 +1,9 @@
 # Panels of horizontal bars, block p - 1: name, mean, low, high of each policy, and where the axis ends.
 # A bar that would flatten the others is cut there, and its value stands in it.
-cols = panels > 3 ? 2 : panels
+cols = narrow ? 1 : panels > 3 ? 2 : panels
 rows_of_panels = int((panels + cols - 1) / cols)
 row_pixels = marked ? 34 : 26
-width = 1000
+width = wide(1000)
 height = rows_of_panels * (72 + row_pixels * n_rows)
 load style
 cut(v) = v > limit ? limit : v

@@ -1,5 +1,5 @@
 # How much a kernel (row) slows down beside another (column). The scale reaches 2 at least: a few percent look like little.
-width = 330 + 110 * columns
+width = wide(330 + 110 * columns)
 height = 140 + 50 * rows
 load style
 stats [*:*][*:*] data using 3 nooutput name 'all'

@@ -1,5 +1,5 @@
 # DDR bandwidth over time, averaged over bins: carried as an area, demanded as a line; tiers at 0.4 and 0.7 of the peak.
-width = 1000
+width = wide(1000)
 height = 352
 load style
 set xrange [begin:end]

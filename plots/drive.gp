@@ -1,5 +1,5 @@
 # Real runs against simulated ones: two panels of dots, one per request, and the means of each policy.
-width = 1150
+width = wide(1150)
 height = 430
 load style
 stats [*:*][*:*] data index 5 using (column(2) > column(3) ? column(2) : column(3)) nooutput

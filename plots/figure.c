@@ -41,7 +41,7 @@ static const struct figure figures[] = {
     {"drive", "real runs against simulated ones, request by request", "drive --compare --json",
      "drive", true, false, NULL, figure_drive},
     {"gantt", "the schedule of a window: launches on devices, loader, compiler",
-     "run --timeline JSON", "timeline", true, false, NULL, figure_gantt},
+     "run --timeline JSON", "timeline", false, false, NULL, figure_gantt},
     {"graphs", "switching NPU graphs, strategy by strategy", "graphs --gantt --json", "graphs",
      true, false, NULL, figure_graphs},
     {"headline", "latency by class and policy", "compare --json", "compare", false, false,

@@ -36,6 +36,10 @@ struct figure_request {
 
 /* "LABEL=FILE" or "FILE". -EINVAL with an error when there are too many, or it cannot be read. */
 int figure_input_add(struct figure_request *r, const char *text, struct err *e);
+/* "POLICY=NAME": the policy has this name in all inputs added so far, and keeps its colour. Columns
+ * of CSV files keep what they say. -EINVAL with an error when it is malformed, or no input knows
+ * the policy. */
+int figure_rename(struct figure_request *r, const char *text, struct err *e);
 void figure_request_fini(struct figure_request *r);
 /* The rows of an input that figures ask columns of: of JSON those at the end of the way `at`
  * (frame_of_json), of CSV all. NULL with an error when there are none. The caller frees it. */
@@ -106,6 +110,8 @@ struct figure {
 int figure_prepare(const struct figure *f, const struct figure_request *r, struct figure_data *d,
                    struct err *e);
 
+/* How to read the figure, as markup: one or two sentences, or "". Static. */
+const char *figure_reading(const char *name);
 /* All of them, sorted by name. */
 const struct figure *figure_list(size_t *n);
 const struct figure *figure_find(const char *name);

@@ -1,6 +1,7 @@
 /* Kernels and devices: the roofline, and what `characterize` measures. */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,18 +11,48 @@
 #define ROOF_FROM 0.3 /* flop per byte */
 #define ROOF_TO 3000.0
 
-/* The kernels of a device: intensity, flop/s, name, whether it is one of decode. */
+#define NEAR_LOG 0.15 /* points whose names would cover each other */
+
+static bool are_near(const struct frame *f, uint32_t a, uint32_t b)
+{
+    return fabs(log(frame_get(f, a, "flop_per_byte") / frame_get(f, b, "flop_per_byte"))) <
+               NEAR_LOG &&
+           fabs(log(frame_get(f, a, "flop_per_s") / frame_get(f, b, "flop_per_s"))) < NEAR_LOG;
+}
+
+/* "QKV FFN" where points of one device lie on each other: the first of them has all names, the
+ * others have none. */
+static void put_names(const struct frame *f, uint32_t k, const char *device, char *text,
+                      size_t size)
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; i < frame_rows(f); i++) {
+        if (!frame_is(f, i, "device", device) || !are_near(f, i, k)) {
+            continue;
+        }
+        if (i < k) {
+            text[0] = '\0';
+            return;
+        }
+        const char *op = frame_text(f, i, "op");
+        size_t n = strlen(text);
+        if (strstr(text, op) == NULL) {
+            (void)snprintf(text + n, size - n, "%s%s", n > 0 ? " " : "", op);
+        }
+    }
+}
+
+/* The kernels of a device: intensity, flop/s, names, whether it is one of decode. */
 static void put_dots(const struct frame *kernels, const char *device, struct figure_data *d)
 {
     figure_block(d, "%s", device);
     for (uint32_t k = 0; k < frame_rows(kernels); k++) {
-        const char *work = frame_text(kernels, k, "work");
         if (frame_is(kernels, k, "device", device)) {
-            char name[96];
-            (void)snprintf(name, sizeof name, "%s %s", frame_text(kernels, k, "op"), work);
+            char names[96];
+            put_names(kernels, k, device, names, sizeof names);
             FIGURE_ROW(d, frame_get(kernels, k, "flop_per_byte"),
-                       frame_get(kernels, k, "flop_per_s") / 1e12, name,
-                       strncmp(work, "decode", 6) == 0 ? 1.0 : 0.0);
+                       frame_get(kernels, k, "flop_per_s") / 1e12, names,
+                       strncmp(frame_text(kernels, k, "work"), "decode", 6) == 0 ? 1.0 : 0.0);
         }
     }
 }

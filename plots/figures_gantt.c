@@ -28,10 +28,13 @@ static const char *const kind_names[BAR_KINDS] = {"reactive prefill",  "reactive
                                                   "proactive prefill", "proactive decode",
                                                   "load or compile",   "conditions"};
 
+#define NOBODY (-1.0)
+
 struct bar {
     int track;
     enum bar_kind kind;
     double begin_s, end_s;
+    double request; /* the first of it; NOBODY where it has none, or bars of several are one */
 };
 
 struct window {
@@ -52,6 +55,11 @@ struct window {
         char *text;
     } * says; /* owned: what bars of conditions say */
     size_t n_says;
+    struct number {
+        int row;
+        double at_s, request;
+    } * numbers; /* owned: written in bars */
+    size_t n_numbers;
 };
 
 static void keep(struct window *w, struct bar b)
@@ -76,7 +84,7 @@ static enum bar_kind kind_of(const cJSON *o)
 
 static void see_conditions(struct window *w, int track, double now, double end, const char *name)
 {
-    keep(w, (struct bar){track, BAR_CONDITIONS, now, end});
+    keep(w, (struct bar){track, BAR_CONDITIONS, now, end, NOBODY});
     if (end > w->from_s && now < w->to_s) {
         w->says = xgrow(w->says, w->n_says, sizeof *w->says);
         w->says[w->n_says++] = (struct says){track, fmax(now, w->from_s), xstrdup(name)};
@@ -114,7 +122,8 @@ static void see(void *ctx, const cJSON *o)
         break;
     case 'B':
         if (w->depth[track] < MAX_DEPTH) {
-            w->open[track][w->depth[track]++] = (struct bar){track, kind_of(o), now, now};
+            w->open[track][w->depth[track]++] =
+                (struct bar){track, kind_of(o), now, now, timeline_arg(o, "request")};
         }
         break;
     case 'E':
@@ -128,7 +137,8 @@ static void see(void *ctx, const cJSON *o)
         if (strcmp(w->names[track], "conditions") == 0) {
             see_conditions(w, track, now, now + timeline_number(o, "dur") / US_PER_S, name);
         } else if (channel) {
-            keep(w, (struct bar){track, BAR_LOAD, now, now + timeline_number(o, "dur") / US_PER_S});
+            keep(w, (struct bar){track, BAR_LOAD, now, now + timeline_number(o, "dur") / US_PER_S,
+                                 NOBODY});
         }
         break;
     default:
@@ -136,17 +146,29 @@ static void see(void *ctx, const cJSON *o)
     }
 }
 
-/* Tracks that have bars get rows, the first one on top. */
-static void rows_of(const struct window *w, int *row, struct figure_data *d)
+/* Tracks that have bars in some input get rows in all of them, so that who idles is seen: input by
+ * input, the first track on top. row: of an input's tracks. */
+static void rows_of(const struct window *w, size_t n, const struct figure_request *q,
+                    int (*row)[MAX_TRACKS], struct figure_data *d)
 {
     struct figure_texts rows = {.n = 0};
-    for (int t = 0; t < MAX_TRACKS; t++) {
-        row[t] = -1;
-        for (size_t i = 0; i < w->n && row[t] < 0; i++) {
-            row[t] = w->bars[i].track == t ? (int)rows.n : -1;
-        }
-        if (row[t] >= 0) {
-            figure_text_add(&rows, w->names[t]);
+    for (size_t k = 0; k < n; k++) {
+        for (int t = 0; t < MAX_TRACKS; t++) {
+            bool used = false;
+            const char *name = w[k].names[t];
+            for (size_t m = 0; m < n && !used; m++) {
+                for (size_t i = 0; i < w[m].n && !used; i++) {
+                    used = w[m].bars[i].track == t;
+                    name = w[m].names[t];
+                }
+            }
+            row[k][t] = used ? (int)rows.n : -1;
+            if (used) {
+                char text[160];
+                (void)snprintf(text, sizeof text, "%s%s%s", n > 1 ? q->inputs[k].label : "",
+                               n > 1 ? ": " : "", name);
+                figure_text_add(&rows, text);
+            }
         }
     }
     figure_texts_put(&rows, "rows", d);
@@ -154,9 +176,22 @@ static void rows_of(const struct window *w, int *row, struct figure_data *d)
 
 #define PIXELS 1000.0 /* that a window is wide */
 
+#define NAME_PIXELS 26.0 /* that the number of a request needs */
+
+/* A bar that is wide enough has the number of its request. */
+static void put_name(struct window *w, int row, const struct bar *b)
+{
+    double room_s = NAME_PIXELS * (w->to_s - w->from_s) / PIXELS;
+    if (b->request >= 0.0 && b->end_s - b->begin_s >= room_s) {
+        w->numbers = xgrow(w->numbers, w->n_numbers, sizeof *w->numbers);
+        w->numbers[w->n_numbers++] =
+            (struct number){row, (b->begin_s + b->end_s) / 2.0, b->request};
+    }
+}
+
 /* Bars of a kind on a track, those that stand less than a pixel apart as one: a page of some
  * thousand bars of less is as large as it is useless. */
-static void put_bars(const struct window *w, int kind, const int *row, struct figure_data *d)
+static void put_bars(struct window *w, int kind, const int *row, struct figure_data *d)
 {
     double near_s = (w->to_s - w->from_s) / PIXELS;
     for (int t = 0; t < MAX_TRACKS; t++) {
@@ -170,10 +205,12 @@ static void put_bars(const struct window *w, int kind, const int *row, struct fi
             }
             if (b != NULL && !between && open.end_s >= 0.0 && b->begin_s - open.end_s < near_s) {
                 open.end_s = fmax(open.end_s, b->end_s);
+                open.request = open.request == b->request ? open.request : NOBODY;
                 continue;
             }
             if (open.end_s >= 0.0) {
                 FIGURE_ROW(d, row[t], open.begin_s, open.end_s);
+                put_name(w, row[t], &open);
             }
             open = b != NULL ? *b : open;
             between = false;
@@ -181,15 +218,8 @@ static void put_bars(const struct window *w, int kind, const int *row, struct fi
     }
 }
 
-static void put_window(const struct window *w, struct figure_data *d)
+static void put_asked(const struct window *w, const int *row, struct figure_data *d)
 {
-    int row[MAX_TRACKS];
-    rows_of(w, row, d);
-    for (int k = 0; k < BAR_KINDS; k++) {
-        figure_block(d, "%s", kind_names[k]);
-        put_bars(w, k, row, d);
-    }
-    figure_block(d, "preemption asked");
     double last_s[MAX_TRACKS]; /* a row's own: both devices may be asked at one instant */
     for (int t = 0; t < MAX_TRACKS; t++) {
         last_s[t] = -HUGE_VAL;
@@ -202,21 +232,49 @@ static void put_window(const struct window *w, struct figure_data *d)
             last_s[a->track] = a->at_s;
         }
     }
-    figure_block(d, "what holds");
-    for (size_t i = 0; i < w->n_says; i++) {
-        const struct says *s = &w->says[i];
-        FIGURE_ROW(d, row[s->track], s->at_s, s->text);
-    }
-    figure_var(d, "begin", w->from_s);
-    figure_var(d, "end", w->to_s);
 }
 
-int figure_gantt(const struct figure_request *q, struct figure_data *d, struct err *e)
+static void put_windows(struct window *w, size_t n, const struct figure_request *q,
+                        struct figure_data *d)
 {
-    struct window *w = xcalloc(1, sizeof *w);
+    int(*row)[MAX_TRACKS] = xcalloc(n, sizeof *row);
+    rows_of(w, n, q, row, d);
+    for (int k = 0; k < BAR_KINDS; k++) {
+        figure_block(d, "%s", kind_names[k]);
+        for (size_t i = 0; i < n; i++) {
+            put_bars(&w[i], k, row[i], d);
+        }
+    }
+    figure_block(d, "preemption asked");
+    for (size_t i = 0; i < n; i++) {
+        put_asked(&w[i], row[i], d);
+    }
+    figure_block(d, "what holds");
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < w[i].n_says; k++) {
+            if (row[i][w[i].says[k].track] >= 0) {
+                FIGURE_ROW(d, row[i][w[i].says[k].track], w[i].says[k].at_s, w[i].says[k].text);
+            }
+        }
+    }
+    figure_block(d, "requests");
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < w[i].n_numbers; k++) {
+            FIGURE_ROW(d, w[i].numbers[k].row, w[i].numbers[k].at_s, w[i].numbers[k].request);
+        }
+    }
+    figure_var(d, "inputs", (double)n);
+    figure_var(d, "begin", w->from_s);
+    figure_var(d, "end", w->to_s);
+    free(row);
+}
+
+static void read_window(struct window *w, const struct figure_request *q, size_t input,
+                        struct err *e)
+{
+    const char *path = q->inputs[input].path;
     w->from_s = q->from_s;
     w->to_s = q->to_s > 0.0 ? q->to_s : q->from_s + DEFAULT_WINDOW_S;
-    const char *path = q->inputs[0].path;
     (void)timeline_read(path, "MBEXi", see, w, e);
     for (int t = 0; t < MAX_TRACKS; t++) { /* still open at the end of the file */
         while (w->depth[t] > 0) {
@@ -232,15 +290,26 @@ int figure_gantt(const struct figure_request *q, struct figure_data *d, struct e
         (void)err_add(e, "%s: more than %d launches between %g and %g s: choose a shorter window",
                       path, MAX_BARS, w->from_s, w->to_s);
     }
+}
+
+int figure_gantt(const struct figure_request *q, struct figure_data *d, struct err *e)
+{
+    struct window *w = xcalloc(q->n_inputs, sizeof *w);
+    for (size_t i = 0; i < q->n_inputs; i++) {
+        read_window(&w[i], q, i, e);
+    }
     if (e->n == 0) {
-        put_window(w, d);
+        put_windows(w, q->n_inputs, q, d);
     }
-    free(w->bars);
-    free(w->asked);
-    for (size_t i = 0; i < w->n_says; i++) {
-        free(w->says[i].text);
+    for (size_t i = 0; i < q->n_inputs; i++) {
+        free(w[i].bars);
+        free(w[i].asked);
+        free(w[i].numbers);
+        for (size_t k = 0; k < w[i].n_says; k++) {
+            free(w[i].says[k].text);
+        }
+        free(w[i].says);
     }
-    free(w->says);
     free(w);
     return e->n > 0 ? -EINVAL : 0;
 }

@@ -1,35 +1,75 @@
 /* Tornado of `compare --uncertainty`: the difference of two policies with one number alone at
  * either end of what it may be; and the share of machines on which each policy is best. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plots/figure.h"
 #include "plots/series.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+/* A row of the frame, and how far it moves the difference. */
+struct factor {
+    uint32_t row;
+    double effect;
+};
+
+static int by_effect(const void *a, const void *b)
+{
+    const struct factor *x = a;
+    const struct factor *y = b;
+    return x->effect != y->effect ? (x->effect < y->effect) - (x->effect > y->effect)
+                                  : (x->row > y->row) - (x->row < y->row);
+}
+
+/* Numbers of a metric that move the difference, the largest effect first. The caller frees them. */
+static struct factor *factors_of(const struct frame *f, const char *metric, size_t *n)
+{
+    struct factor *v = xcalloc((size_t)frame_rows(f) + 1, sizeof *v);
+    *n = 0;
+    for (uint32_t i = 0; i < frame_rows(f); i++) {
+        double low = frame_get(f, i, "difference_low");
+        double high = frame_get(f, i, "difference_high");
+        double file = frame_get(f, i, "difference_file");
+        double effect = fmax(fmax(low, high), file) - fmin(fmin(low, high), file);
+        if (frame_is(f, i, "metric", metric) && effect > 0.0) {
+            v[(*n)++] = (struct factor){i, effect};
+        }
+    }
+    qsort(v, *n, sizeof *v, by_effect);
+    return v;
+}
 
 /* Rows of a metric: place, difference at the file's value, at the low and at the high end. */
 static size_t put_factors(const struct frame *f, const char *metric, struct figure_data *d,
                           struct figure_texts *rows)
 {
     struct figure_texts policies = {.n = 0};
+    size_t n;
+    struct factor *v = factors_of(f, metric, &n);
+    size_t all = 0;
     for (uint32_t i = 0; i < frame_rows(f); i++) {
-        if (frame_is(f, i, "metric", metric)) {
-            (void)figure_text_index(&policies, frame_text(f, i, "policy"));
-        }
+        all += frame_is(f, i, "metric", metric);
+    }
+    figure_var(d, "unmoved", (double)(all - n));
+    for (size_t i = 0; i < n; i++) {
+        (void)figure_text_index(&policies, frame_text(f, v[i].row, "policy"));
     }
     bool one = policies.n < 2;
     figure_block(d, "factors");
-    for (uint32_t i = 0; i < frame_rows(f); i++) {
+    for (size_t i = 0; i < n; i++) {
         char name[160];
-        if (!frame_is(f, i, "metric", metric)) {
-            continue;
-        }
-        (void)snprintf(name, sizeof name, "%.60s%s%.40s", frame_text(f, i, "factor"),
-                       one ? "" : ", ", one ? "" : frame_text(f, i, "policy"));
-        FIGURE_ROW(d, rows->n, frame_get(f, i, "difference_file"),
-                   frame_get(f, i, "difference_low"), frame_get(f, i, "difference_high"));
+        uint32_t row = v[i].row;
+        (void)snprintf(name, sizeof name, "%.60s%s%.40s", frame_text(f, row, "factor"),
+                       one ? "" : ", ", one ? "" : frame_text(f, row, "policy"));
+        FIGURE_ROW(d, rows->n, frame_get(f, row, "difference_file"),
+                   frame_get(f, row, "difference_low"), frame_get(f, row, "difference_high"));
         figure_text_add(rows, name);
     }
+    free(v);
     figure_texts_fini(&policies);
     return rows->n;
 }
@@ -59,6 +99,7 @@ int figure_tornado(const struct figure_request *q, struct figure_data *d, struct
         figure_slots_put((const char *const *)names.v, names.n, d);
         figure_var(d, "policies", (double)names.n);
         figure_texts_put(&names, "best_names", d);
+        figure_var_text(d, "baseline", json_string(q->inputs[0].tree, "baseline"));
         figure_var(d, "machines", frame_get(f, 0, "machines"));
         series_titles(&metric, 1, d);
         figure_texts_put(&rows, "rows", d);

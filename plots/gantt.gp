@@ -1,5 +1,6 @@
-# The schedule of a window: launches on each track, and where preemption was asked for.
-width = 1100
+# The schedule of a window: launches on each track with the number of their request where there is room, and where
+# preemption was asked for. Several inputs stand one above the other on one axis.
+width = wide(1100)
 key_rows = rows_of_key(6, 17, width)
 height = 90 + 20 * key_rows + 44 * n_rows
 load style
@@ -11,7 +12,9 @@ set yrange [n_rows-0.5:-0.5]
 load ytics
 set grid noytics
 set xlabel 'time (s)'
-set lmargin at screen 90.0/width
+longest = 0
+do for [i=1:n_rows] { longest = strlen(rows[i]) > longest ? strlen(rows[i]) : longest }
+set lmargin at screen max(90.0, 8.2 * longest + 16)/width
 set rmargin at screen 1 - 20.0/width
 set tmargin at screen top(12)
 set bmargin at screen foot + bottom(64)
@@ -21,4 +24,5 @@ plot for [k=0:5] data index k every ::1 using 2:1:2:3:($1-0.36):($1+0.36) with b
      data index 6 every ::1 using 2:($1-0.42) with points pointtype 11 pointsize 0.5 linecolor rgb '#000000' title columnheader(1), \
      data index 7 every ::1 using 2:1:(0):(0.36) with vectors nohead linecolor rgb '#666666', \
      data index 7 every ::1 using 2:1:(0):(-0.36) with vectors nohead linecolor rgb '#666666', \
-     data index 7 every ::1 using 2:($1 + (int($0) % 2 ? 0.18 : -0.18)):3 with labels left offset 0.5,0 font ',9' textcolor rgb '#222222'
+     data index 7 every ::1 using 2:($1 + (int($0) % 2 ? 0.18 : -0.18)):3 with labels left offset 0.5,0 font ',9' textcolor rgb '#222222', \
+     data index 8 every ::1 using 2:1:(sprintf('%d', $3)) with labels font ',10' textcolor rgb '#ffffff'

@@ -1,5 +1,5 @@
 # Strategies of switching NPU graphs: compute above, loading below in each row; numbers are blocks.
-width = 1100
+width = wide(1100)
 key_rows = rows_of_key(3, 15, width)
 height = 90 + 20 * key_rows + 52 * n_rows
 load style

@@ -1,7 +1,7 @@
 # A metric over two parameters, one map per series: x index, y index, value.
 cols = series > 1 ? 2 : 1
 rows = int((series + cols - 1) / cols)
-width = 520 * cols
+width = wide(520 * cols)
 height = 380 * rows
 load style
 stats [*:*][*:*] data using 3 nooutput name 'all'

@@ -1,6 +1,6 @@
 # Who delays whom: seconds that requests of a class (row) waited for requests of another (column); an input beside the
 # other, all on one scale.
-width = 190 + 210 * n_names + 110
+width = wide(190 + 210 * n_names + 110)
 height = 290
 load style
 stats [*:*][*:*] data using 3 nooutput name 'all'

@@ -1,5 +1,5 @@
 # The requests of a job over time, a row each: from arrival to end. Lines go from the end of a request to what waited for it.
-width = 1100
+width = wide(1100)
 key_rows = rows_of_key(6, 17, width)
 height = 90 + 20 * key_rows + 26 * n_rows
 load style

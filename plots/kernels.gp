@@ -1,5 +1,5 @@
 # Time and energy of each operator on each device: name, index, ms, low, high, joules.
-width = 1000
+width = wide(1000)
 height = 132 + 14 * n_rows * devices
 load style
 set multiplot

@@ -52,8 +52,26 @@ static unsigned colour_of(const char *name, size_t n)
     return 0;
 }
 
+#define MAX_RENAMED 64u
+
+static struct {
+    char *from, *to; /* never freed: as long as the process */
+} renamed[MAX_RENAMED];
+static unsigned n_renamed;
+
+void palette_rename(const char *from, const char *to)
+{
+    if (n_renamed < MAX_RENAMED) {
+        renamed[n_renamed].from = xstrdup(from);
+        renamed[n_renamed++].to = xstrdup(to);
+    }
+}
+
 unsigned palette_slot(const char *name)
 {
+    for (unsigned i = 0; i < n_renamed; i++) {
+        name = strcmp(renamed[i].to, name) == 0 ? renamed[i].from : name;
+    }
     size_t n = strcspn(name, ":,");
     n = strncmp(name + n, ": ", 2) == 0 ? strlen(name) : n; /* "a: preemption" has no parameters */
     for (unsigned i = 0; i < PALETTE_COLOURS && name[n] == '\0'; i++) {

@@ -12,3 +12,5 @@
 
 /* Equal for equal names as long as the process lives. */
 unsigned palette_slot(const char *name);
+/* The new name has the slot of the old one from now on. Both are copied. */
+void palette_rename(const char *from, const char *to);

@@ -1,6 +1,6 @@
 # Reactive latency against proactive throughput; points of one policy are joined by load. Better is right and down.
 # Of one load the front of the means is drawn: what no other mean beats in both.
-width = 760
+width = wide(760)
 key_rows = rows_of_key(series + front + (overloads > 0), max(longest, 23), width)
 height = 440 + 20 * key_rows
 load style
@@ -25,8 +25,10 @@ load axes
 floor_y = axis_from
 axis_name = 'x'
 axis_log = 0
-axis_lo = xlow_min > 0.3 * xhigh_max ? xlow_min - 0.05 * (xhigh_max - xlow_min) : 0
-axis_hi = xhigh_max
+# throughputs that differ by less than a fifth are drawn as near as they are: the offered load, on a stable machine
+near = xhigh_max - xlow_min < 0.2 * xhigh_max
+axis_lo = near ? 0.8 * xlow_min : xlow_min > 0.3 * xhigh_max ? xlow_min - 0.05 * (xhigh_max - xlow_min) : 0
+axis_hi = near ? 1.15 * xhigh_max : xhigh_max
 load axes
 set xlabel title1
 set ylabel title2 . (steep ? ', log scale' : '') offset 1

@@ -1,5 +1,5 @@
 # Live requests of each class, and sequences in decode launches while there are any, over time.
-width = 1000
+width = wide(1000)
 height = 432
 load style
 set multiplot

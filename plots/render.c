@@ -42,7 +42,9 @@ struct place {
     char *dir; /* owned; temporary, inside the one asked for */
 };
 
-static const char *const endings[] = {"svg", "png", "tsv"};
+/* By the bits of RENDER_SVG ..; the last is no picture. */
+static const char *const endings[] = {"svg", "png", "pdf", "tsv"};
+#define PICTURES 3
 
 /* The caller frees it. */
 static char *file_in(const char *dir, const struct place *at, const char *ending)
@@ -172,7 +174,7 @@ static int draw(const struct place *at, const char *format, struct err *e)
 
 static void clean_up(struct place *at)
 {
-    static const char *const all[] = {"svg", "png", "tsv", "gp", "log"};
+    static const char *const all[] = {"svg", "png", "pdf", "tsv", "gp", "log"};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         char *path = file_in(at->dir, at, all[i]);
         (void)remove(path);
@@ -245,7 +247,7 @@ int render_figure(const struct figure *f, const struct figure_data *d, const cha
     char *path = file_in(at.dir, &at, "tsv");
     int rc = output_bytes(path, d->tsv_text, d->tsv_size, e);
     free(path);
-    for (size_t i = 0; i < 2 && rc == 0; i++) { /* svg, png */
+    for (size_t i = 0; i < PICTURES && rc == 0; i++) {
         if ((formats >> i & 1u) != 0) {
             rc = draw(&at, endings[i], e);
             rc = rc == 0 && i == 0 ? shrink(&at, e) : rc;

@@ -1,5 +1,5 @@
 # Kernels under the roofs of their devices, as the cost model has them. Filled: prefill; hollow: decode.
-width = 820
+width = wide(820)
 height = 520
 load style
 set lmargin at screen 70.0/width
@@ -24,4 +24,5 @@ set key at screen 0.5, bottom(6) bottom center horizontal
 plot for [k=0:devices-1] data index k using 1:2 with lines linecolor rgb text_of(rgb(slot[k+1])) linewidth 2 title columnheader(1), \
      for [k=0:devices-1] data index devices+k every ::1 using 1:($4 == 0 ? $2 : NaN) with points linecolor rgb text_of(rgb(slot[k+1])) pointtype 7, \
      for [k=0:devices-1] data index devices+k every ::1 using 1:($4 == 1 ? $2 : NaN) with points linecolor rgb text_of(rgb(slot[k+1])) pointtype 6, \
+     for [k=0:devices-1] data index devices+k every ::1 using 1:2:(strlen(strcol(3)) > 1 ? strcol(3) : '') with labels left offset 0.7,-0.3 font ',9' textcolor rgb '#555555', \
      NaN with points linecolor rgb '#444444' pointtype 7 title 'prefill', NaN with points linecolor rgb '#444444' pointtype 6 title 'decode'

@@ -2,7 +2,7 @@
 # of the whole (NaN: none), where the axis ends. A bar that would flatten the others is cut there, and its length stands in it.
 # Given: n_parts, part[] and shade[].
 row_pixels = marked ? 34 : 26
-width = 1000
+width = wide(1000)
 foot_pixels = 12.0 + 20 * key_rows
 height = 104 + row_pixels * n_rows + foot_pixels
 load style
@@ -13,6 +13,12 @@ gap = 40.0 / width
 limit = 0
 cut(v) = v > limit ? limit : v
 last = n_parts + 2
+array there[n_parts]
+do for [k=1:n_parts] {
+    stats [*:*][*:*] data every ::1 using (column(k+2) - column(k+1)) nooutput name 'part'
+    stats [*:*][*:*] data every ::1 using (column(n_parts+5)) nooutput name 'whole'
+    there[k] = part_max > 0.002 * whole_max
+}
 set multiplot
 unset key
 set yrange [n_rows-0.4:-0.6]
@@ -41,5 +47,5 @@ do for [p=1:2] {
          '' index p-1 every ::1 using (limit):0:(column(last) > limit ? sprintf('%.4g s »', column(last)) : '') with labels right offset -0.5,0 textcolor rgb '#ffffff'
 }
 load legend
-plot for [k=1:n_parts] NaN with boxes linecolor rgb shade[k] title part[k]
+plot for [k=1:n_parts] (there[k] ? NaN : 1/0) with boxes linecolor rgb shade[k] title (there[k] ? part[k] : '')
 unset multiplot

@@ -1,8 +1,9 @@
 # What every figure shares. A script sets width and height (pixels), then loads this file.
-# Given by the caller: data (TSV), out, format (svg or png), blocks, style, and the figure's variables, among them
+# Given by the caller: data (TSV), out, format (svg, png or pdf), blocks, style, and the figure's variables, among them
 # subject: policy, model, machine and workload, which stand above; height grows by the room they take.
 set encoding utf8 # before texts are cut: a letter is a letter
-if (!exists('subject')) { subject = '' }
+if (!exists('subject') || (exists('titles') && !titles)) { subject = '' }
+if (!exists('font_pt')) { font_pt = 9.0 }
 subject_at = strlen(subject)
 if (7.0 * strlen(subject) > width - 16) {
     do for [i=1:strlen(subject)-4] {
@@ -16,9 +17,15 @@ head = subject eq '' ? 0.0 : strstrt(subject, "\n") > 0 ? 38.0 : 22.0
 height = height + head
 top(pixels) = 1 - (pixels + head) / height
 bottom(pixels) = 1.0 * pixels / height
+# Cairo takes letters of 96 to the inch. In a PDF a pixel of the layout is font_pt / 13 points, so that its letters of 13 pixels are font_pt high.
+pixel_pt = font_pt / 13.0
 if (format eq 'png') {
     set terminal pngcairo noenhanced size 2*width, 2*height fontscale 1.9 linewidth 2 pointscale 1.8 background 'white'
-} else {
+}
+if (format eq 'pdf') {
+    set terminal pdfcairo noenhanced size width * pixel_pt / 72 in, height * pixel_pt / 72 in font 'sans,13' fontscale 0.75 * pixel_pt linewidth 1.4 * pixel_pt pointscale pixel_pt background 'white'
+}
+if (format eq 'svg') {
     set terminal svg noenhanced size width, height dynamic font 'sans-serif,13' linewidth 1.4 background 'white'
 }
 set output out

@@ -8,10 +8,12 @@
 #include "sim/base/nearest.h"
 
 struct plot_options {
-    struct option_texts words, metrics;
+    struct option_texts words, metrics, labels;
     struct figure_request request;
     struct option_output output; /* of the list */
-    const char *name, *dir, *format;
+    const char *name, *dir, *format, *columns;
+    double font_pt;
+    bool no_title;
 };
 
 static void print_list(const struct option_output *o)
@@ -32,6 +34,42 @@ static void print_list(const struct option_output *o)
     }
     document_print(d, o, stdout);
     document_free(d);
+}
+
+/* Formats by their names: "both" is what browsers and documents show. */
+static unsigned formats_of(const char *format)
+{
+    static const struct {
+        const char *name;
+        unsigned formats;
+    } known[] = {{"svg", RENDER_SVG},
+                 {"png", RENDER_PNG},
+                 {"pdf", RENDER_PDF},
+                 {"both", RENDER_SVG | RENDER_PNG}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].name, format) == 0) {
+            return RENDER_TSV | known[i].formats;
+        }
+    }
+    return RENDER_TSV;
+}
+
+/* Widths of one column and of both, on US letter with two columns. */
+#define COLUMN_INCHES 3.33
+#define COLUMNS_INCHES 7.0
+#define LAYOUT_FONT 13.0 /* pixels, in plots/style.gp */
+#define POINTS_PER_INCH 72.0
+
+/* The look that a paper asks for. The layout is in pixels of which 13 are as high as the letters,
+ * so larger letters leave it fewer pixels. */
+static void put_look(const struct plot_options *o, struct figure_data *d)
+{
+    if (o->columns != NULL) {
+        double inches = o->columns[0] == '1' ? COLUMN_INCHES : COLUMNS_INCHES;
+        figure_var(d, "canvas", inches * POINTS_PER_INCH * LAYOUT_FONT / o->font_pt);
+    }
+    figure_var(d, "font_pt", o->font_pt);
+    figure_var(d, "titles", o->no_title ? 0.0 : 1.0);
 }
 
 static int plot(const struct plot_options *o, struct err *e)
@@ -58,9 +96,8 @@ static int plot(const struct plot_options *o, struct err *e)
         rc = render_check_gnuplot(e);
     }
     if (rc == 0) {
-        unsigned formats = RENDER_TSV | (o->format[0] != 'p' ? RENDER_SVG : 0) |
-                           (o->format[0] != 's' ? RENDER_PNG : 0);
-        rc = render_figure(f, &d, o->dir, formats, e);
+        put_look(o, &d);
+        rc = render_figure(f, &d, o->dir, formats_of(o->format), e);
     }
     figure_data_fini(&d);
     return rc;
@@ -77,6 +114,9 @@ static int run(void *values, struct err *e)
     for (uint32_t i = 1; i < o->words.n; i++) {
         (void)figure_input_add(&o->request, o->words.v[i], e);
     }
+    for (uint32_t i = 0; i < o->labels.n && e->n == 0; i++) {
+        (void)figure_rename(&o->request, o->labels.v[i], e);
+    }
     for (uint32_t i = 0; i < o->metrics.n; i++) {
         o->request.metrics[o->request.n_metrics++] = o->metrics.v[i];
     }
@@ -88,15 +128,25 @@ static int run(void *values, struct err *e)
     return status;
 }
 
-static const char *const formats[] = {"svg", "png", "both", NULL};
+static const char *const formats[] = {"svg", "png", "pdf", "both", NULL};
+static const char *const columns[] = {"1", "2", NULL};
 
 #define OPTIONS struct plot_options
 
 static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, dir, "DIR", ".", "folder to write to; created when missing"),
     OPTION_CHOICE(OPTIONS, format, "format", "F", "both", formats, "one of"),
+    OPTION_CHOICE(OPTIONS, columns, "columns", "N", NULL, columns,
+                  "width in columns of a paper: 1 (3.33 inches) or 2 (7 inches; default: the "
+                  "figure's own)"),
+    OPTION_NUMBER(OPTIONS, font_pt, "font", "POINTS", "9", 4.0, 36.0,
+                  "size of letters in a PDF; with --columns of all formats"),
+    OPTION_FLAG(OPTIONS, no_title, "no-title",
+                "leave out the line of policy, model, machine and workload above"),
+    OPTION_TEXTS(OPTIONS, labels, "label", "POLICY=NAME", 32,
+                 "name of a policy in the figure; may be repeated"),
     OPTION_TEXTS(OPTIONS, metrics, "metric", "NAME", FIGURE_MAX_METRICS,
-                 "metric to draw instead of the figure's own; repeated"),
+                 "metric to draw instead of the figure's own, a panel each; may be repeated"),
     OPTION_TEXT(OPTIONS, request.x, "x", "AXIS", NULL,
                 "axis of a sweep (default: the setting that varies)"),
     OPTION_TEXT(OPTIONS, request.y, "y", "AXIS", NULL, "likewise"),

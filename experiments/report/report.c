@@ -53,7 +53,8 @@ static void write_drawn(const struct whole *w, size_t i, FILE *out)
     const struct report_figure *f = &w->figures->v[i];
     (void)fprintf(out, "<figure id=f%zu><figcaption><a href=\"#f%zu\">", i, i);
     put_caption(out, f->figure->title);
-    (void)fprintf(out, "</a> <small><code>xpusim plot %s", f->figure->name);
+    (void)fprintf(out, ".</a> %s<small><code>xpusim plot %s", figure_reading(f->figure->name),
+                  f->figure->name);
     if (strcmp(f->figure->kinds, "timeline") == 0) {
         (void)fprintf(out, " --from %g --to %g", w->all->from_s, w->all->to_s);
     }

@@ -1,10 +1,11 @@
 /* What a comparison's section says first. */
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "experiments/report/report_impl.h"
 
-/* The policy with the lowest mean of a metric. */
+/* The policy with the best mean of a metric. */
 static const cJSON *best_of(const cJSON *policies, const char *metric)
 {
     const cJSON *best = NULL;
@@ -12,7 +13,8 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
     cJSON_ArrayForEach(p, policies)
     {
         double v = json_number(report_member(p, metric), "mean");
-        if (!isnan(v) && (best == NULL || v < json_number(report_member(best, metric), "mean"))) {
+        double other = json_number(report_member(best, metric), "mean");
+        if (!isnan(v) && (best == NULL || (metric_is_gain(metric) ? v > other : v < other))) {
             best = p;
         }
     }
@@ -88,6 +90,53 @@ static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
     (void)fputs(".", out);
 }
 
+/* What else a reader would ask of a winner by one mean. */
+static const char *const others[] = {"reactive.ttft_s.mean", "proactive.e2e_s.mean",
+                                     "all.throughput_req_per_min", "energy_j_per_token", NULL};
+
+/* Who pays: metrics in which the winner is worse than the baseline, where that is shown. */
+static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
+{
+    const cJSON *base =
+        report_member(report_member(tree, "policies"), json_string(tree, "baseline"));
+    double relevance = json_number(tree, "relevance_frac");
+    bool any = false;
+    char title[160];
+    for (const char *const *name = others; *name != NULL && best != base; name++) {
+        const cJSON *m = report_member(best, *name);
+        const char *verdict = json_string(m, "verdict");
+        bool higher = strncmp(verdict, "higher", 6) == 0;
+        bool lower = strncmp(verdict, "lower", 5) == 0;
+        if (metric_is_gain(*name) ? lower : higher) {
+            (void)fprintf(out, "%s%s: ", any ? "; " : " <b>It pays with</b> ",
+                          metric_title(*name, title, sizeof title));
+            report_put_change(out, m, report_member(base, *name), relevance);
+            any = true;
+        }
+    }
+    (void)fputs(any ? "." : "", out);
+}
+
+/* Who is first by another measure, by intervals that do not meet. */
+static void write_other_firsts(const cJSON *policies, const cJSON *best, FILE *out)
+{
+    bool any = false;
+    char title[160];
+    for (const char *const *name = others; *name != NULL; name++) {
+        const cJSON *first = best_of(policies, *name);
+        const cJSON *a = report_member(first, *name);
+        const cJSON *b = report_member(best, *name);
+        bool apart = json_number(a, "high") < json_number(b, "low") ||
+                     json_number(b, "high") < json_number(a, "low");
+        if (first != best && apart) {
+            (void)fputs(any ? ", " : " First by other means: ", out);
+            markup_format(out, "%s (%s)", first->string, metric_title(*name, title, sizeof title));
+            any = true;
+        }
+    }
+    (void)fputs(any ? "." : "", out);
+}
+
 void report_write_headline(const cJSON *tree, FILE *out)
 {
     const cJSON *policies = report_member(tree, "policies");
@@ -98,6 +147,8 @@ void report_write_headline(const cJSON *tree, FILE *out)
     } else {
         write_winner(tree, best, out);
         write_close_ones(policies, best, METRIC_PRIMARY, out);
+        write_price(tree, best, out);
+        write_other_firsts(policies, best, out);
     }
     (void)fputs("</p>\n", out);
     write_overload(tree, out);

@@ -262,5 +262,28 @@ none="-o $dir/none"
     : >"$dir/void.csv"
     refuse "void.csv: empty: no header line" "$x" plot heatmap $none "$dir/void.csv"
 }
+# For papers: a PDF of the width asked for (3.33 and 7 inches of 72 points, whole points), names of policies, no line above.
+pdf_width() { grep -a -m1 MediaBox "$1" | sed 's/.*\[ *0 0 \([0-9]*\).*/\1/'; }
+"$x" plot latency-rate -o "$dir/paper" --format pdf --columns 1 --font 8 "$dir/load.json" || fail "a PDF of one column"
+[ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 239 ] || [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 240 ] || fail "one column is $(pdf_width "$dir/paper/latency-rate.pdf") points"
+"$x" plot headline -o "$dir/paper" --format pdf --columns 2 "$dir/cmp.json" || fail "a PDF of two columns"
+[ "$(pdf_width "$dir/paper/headline.pdf")" = 504 ] || fail "two columns are $(pdf_width "$dir/paper/headline.pdf") points"
+[ ! -e "$dir/paper/headline.svg" ] && [ -s "$dir/paper/headline.tsv" ] || fail "a PDF alone, and its data"
+"$x" plot headline -o "$dir/paper" --format svg --no-title --label agent-xpu-v2=Ours --metric reactive.e2e_s.mean "$dir/cmp.json" || fail "--label"
+grep -q ">Ours<" "$dir/paper/headline.svg" || fail "the figure does not have the name"
+grep -qE "agent-xpu-v2|llama" "$dir/paper/headline.svg" && fail "the figure has the policy's own name, or the line above"
+grep -q "D55E00\|d55e00" "$dir/paper/headline.svg" || fail "another name has another colour"
+grep -q "proactive" "$dir/paper/headline.tsv" && fail "a panel that was not chosen"
+refuse "no input has a policy nonesuch" "$x" plot headline -o "$dir/none" --label nonesuch=a "$dir/cmp.json"
+refuse "must be POLICY=NAME" "$x" plot headline -o "$dir/none" --label nonesuch "$dir/cmp.json"
+# Two schedules, one above the other: rows of both, and of a device that one of them leaves idle.
+# shellcheck disable=SC2086
+"$x" run --policy fcfs $short --timeline "$dir/t2.json" -q >/dev/null
+"$x" plot gantt -o "$dir/paper" --format svg --to 30 "$dir/t2.json" "$dir/t.json" || fail "gantt of two"
+for row in "fcfs: igpu" "fcfs: npu" "agent-xpu-v2: npu"; do grep -q ">$row<" "$dir/paper/gantt.svg" || fail "gantt of two without $row"; done
+# The tornado's bars go from the longest to the shortest, none of length zero.
+"$x" plot tornado -o "$dir/paper" --format svg "$dir/u.json" || fail tornado
+awk -F'\t' '$1 == "\"factors\"" || $1 == "factors" { on = 1; next } NF < 4 { on = 0 } on { lo = hi = $2; for (i = 3; i <= 4; i++) { if ($i < lo) lo = $i; if ($i > hi) hi = $i }
+    if (hi == lo || (n++ && hi - lo > last + 1e-12)) bad = 1; last = hi - lo } END { exit bad || !n }' "$dir/paper/tornado.tsv" || fail "the tornado is not sorted: $(head -5 "$dir/paper/tornado.tsv")"
 [ ! -e "$dir/none" ] || fail "a refused figure left $(find "$dir/none")"
 exit $bad

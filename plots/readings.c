@@ -1,0 +1,36 @@
+/* How to read each figure, for captions: what a mark is, and which direction is good. */
+#include <string.h>
+
+#include "plots/figure.h"
+
+static const char *const readings[][2] = {
+    {"affinity", "A device is good at an operator where its line is high."},
+    {"batch", "A flat line means that a larger batch is free."},
+    {"breakdown", "Shorter is better; the coloured parts of a bar are its mean latency."},
+    {"causes", "Shorter is better; the coloured parts of a bar add up to its mean latency."},
+    {"cdf", "A curve further left is faster. Dotted lines are at P50, P90 and P99."},
+    {"chunk", "Small chunks let reactive requests in sooner and cost throughput."},
+    {"corun", "1 means that a kernel does not notice the other one."},
+    {"ddr", "The area is what the DDR carries, the line above it what was asked for."},
+    {"gantt", "A bar is work on a device. A number in it is the first request that it serves."},
+    {"headline", "Shorter is better; whiskers are 95 % intervals. A bar with &raquo; is cut."},
+    {"heatmap", "Each cell is the mean at one setting of both parameters."},
+    {"interference", "A row is a class that waits, a column the class that it waits for."},
+    {"latency-rate", "Lower is better. A red ring means that some of the runs were overloaded."},
+    {"lengths", "The curve is the share of requests that have at most so many tokens."},
+    {"pareto", "Better is lower and further right. Lines join loads of one policy."},
+    {"queue", "A line that keeps rising is a queue that is not served."},
+    {"roofline", "A kernel near its roof uses what the device has."},
+    {"throughput-rate", "A line that leaves the diagonal no longer keeps up."},
+    {"tornado", "A number that matters has a long bar. A bar that crosses zero turns the order."},
+};
+
+const char *figure_reading(const char *name)
+{
+    for (size_t i = 0; i < sizeof readings / sizeof readings[0]; i++) {
+        if (strcmp(readings[i][0], name) == 0) {
+            return readings[i][1];
+        }
+    }
+    return "";
+}
