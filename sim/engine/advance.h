@@ -21,14 +21,8 @@ struct job *advance_first(const struct engine *e);
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
 /* `count` intervals of that length, the last one ends now. */
-static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand,
-                              double share)
-{
-    if (count > 0 && ns > 0 && demand > 0.0) {
-        CORE_OBSERVE(&e->core, ddr, e->now_ns, count, ns, demand, share);
-    }
-}
-
+void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, double share);
+void ddr_report_all(struct engine *e); /* at the end of a run */
 /* Closes the current interval and marks rates for settling. */
 static inline void ddr_touch(struct engine *e)
 {

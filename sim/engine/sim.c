@@ -329,6 +329,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         result->end_ns = e->now_ns;
         machine_finish(e);
         costs_report(e);
+        ddr_report_all(e);
         power_finish(e); /* before the audit, which compares what it sums */
         core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);
