@@ -16,10 +16,9 @@ static void add_run_metrics(const struct sim_result *s, struct metric_list *out)
     metric_list_put(out, (double)s->events, "events");
     metric_list_put(out, (double)s->kernels, "kernels");
     metric_list_put(out, (double)s->decisions, "decisions");
-    if (s->battery.known) {
-        metric_list_put(out, s->battery.end_frac, "battery.end_frac");
-        metric_list_put(out, s->battery.drawn_j, "battery.drawn_j");
-    }
+    bool known = s->battery.known;
+    metric_list_put(out, known ? s->battery.end_frac : METRIC_UNDEFINED, "battery.end_frac");
+    metric_list_put(out, known ? s->battery.drawn_j : METRIC_UNDEFINED, "battery.drawn_j");
 }
 
 /* A run that failed says what was refused before: often the reason. The whole is in the scene. */
@@ -107,7 +106,7 @@ void runner_metric_names(const struct config *c, struct metric_list *out)
     struct metrics_options mo = metrics_options_default();
     mo.asked = c->asked;
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
-    static const struct sim_result nothing = {.battery = {.known = true}};
+    static const struct sim_result nothing = {0};
     metrics_collect(m, out);
     add_run_metrics(&nothing, out);
     metrics_free(m);

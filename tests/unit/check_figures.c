@@ -67,8 +67,8 @@ START_TEST(distributions_are_shares_of_each_class)
 }
 END_TEST
 
-/* Two tracks of the machine and one of requests, which is not drawn. The first track's decode is
- * cut at the window's end. */
+/* Two devices, what holds of the machine from 4 to 8 s, and a track of requests, which is not
+ * drawn. The second device's decode is cut at the window's end. */
 static const char timeline[] =
     "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
     "{\"ph\":\"M\",\"pid\":1,\"tid\":0,\"name\":\"thread_name\",\"args\":{\"name\":\"npu\"}},\n"
@@ -82,6 +82,9 @@ static const char timeline[] =
     "{\"ph\":\"E\",\"pid\":1,\"tid\":0,\"ts\":3000000},\n"
     "{\"ph\":\"E\",\"pid\":2,\"tid\":0,\"ts\":3500000},\n"
     "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":6000000},\n"
+    "{\"ph\":\"M\",\"pid\":1,\"tid\":2,\"name\":\"thread_name\","
+    "\"args\":{\"name\":\"conditions\"}},\n"
+    "{\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":4000000,\"dur\":4000000,\"name\":\"battery\"},\n"
     "{\"ph\":\"C\",\"pid\":1,\"tid\":0,\"ts\":8000000,\"name\":\"live requests\","
     "\"args\":{\"reactive\":0,\"proactive\":0}}\n"
     "]}\n";
@@ -95,7 +98,9 @@ START_TEST(each_bar_is_in_the_block_of_its_kind)
                      "proactive prefill\n\n\n"
                      "proactive decode\n1\t2\t5\n\n\n"
                      "load or compile\n\n\n"
-                     "preemption asked\n");
+                     "conditions\n2\t4\t5\n\n\n"
+                     "preemption asked\n\n\n"
+                     "what holds\n2\t4\tbattery\n");
 }
 END_TEST
 
@@ -114,7 +119,7 @@ START_TEST(a_preemption_asked_of_two_devices_shows_on_both_rows)
         "]}\n");
     const char *text = strstr(drawn("gantt", (struct figure_request){.to_s = 5}), "preemption");
     ck_assert_ptr_nonnull(text);
-    ck_assert_str_eq(text, "preemption asked\n0\t2\n1\t2\n");
+    ck_assert_str_eq(text, "preemption asked\n0\t2\n1\t2\n\n\nwhat holds\n");
 }
 END_TEST
 
