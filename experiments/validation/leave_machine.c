@@ -283,6 +283,7 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
             .kind = p->made->machine.devices[p->device].kind,
             .phase = phase_of(r),
             .width_measured = any_measured(p, c, i, same_width),
+            .small = update_is_small(&r->k.llm),
             .small_measured = any_measured(p, c, i, small),
             .ln_error = {log(predict_price(&r->k, r->point, &p->roofline[r->k.runtime]).seconds) -
                              measured,

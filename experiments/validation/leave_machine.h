@@ -25,7 +25,8 @@ struct leave_row {
     enum device_kind kind;
     enum conformal_phase phase;
     bool width_measured;         /* some measured model has the row's width */
-    bool small_measured;         /* some measured model is small (hwmodels/spread.h) */
+    bool small;                  /* the row's own model is (hwmodels/spread.h) */
+    bool small_measured;         /* some measured model is small */
     double ln_error[LEAVE_WAYS]; /* ln(predicted / measured) */
     double half[LEAVE_WAYS];     /* of ln, of 95 % intervals; NaN: none is made */
 };

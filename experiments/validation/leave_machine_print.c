@@ -7,13 +7,26 @@
 #include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 
-enum part { PART_ALL, PART_WIDTH, PART_OTHER_WIDTH, PART_FAMILY, PART_OTHER_FAMILY, PART_SMALL };
+enum part {
+    PART_ALL,
+    PART_WIDTH,
+    PART_OTHER_WIDTH,
+    PART_FAMILY,
+    PART_OTHER_FAMILY,
+    PART_SMALL,
+    PART_OF_SMALL,
+    PART_USUAL_WIDTH,
+    PART_USUAL_OTHER_WIDTH
+};
 static const char *const part_names[] = {"all",
                                          "width measured",
                                          "width not measured",
                                          "sibling of the family",
                                          "sibling of another family",
-                                         "measured model is small"};
+                                         "measured model is small",
+                                         "predicted model is small",
+                                         "neither small, width measured",
+                                         "neither small, width not measured"};
 #define N_PARTS (sizeof part_names / sizeof part_names[0])
 
 static bool is_of(const struct leave_row *r, enum part part)
@@ -29,6 +42,12 @@ static bool is_of(const struct leave_row *r, enum part part)
         return !r->same_family;
     case PART_SMALL:
         return r->small_measured;
+    case PART_OF_SMALL:
+        return r->small;
+    case PART_USUAL_WIDTH:
+        return !r->small && !r->small_measured && r->width_measured;
+    case PART_USUAL_OTHER_WIDTH:
+        return !r->small && !r->small_measured && !r->width_measured;
     case PART_ALL:
         break;
     }
