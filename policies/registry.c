@@ -19,6 +19,7 @@
     X(hygen_like)                                                                                  \
     X(llama_cpp)                                                                                   \
     X(llf)                                                                                         \
+    X(llm_npu)                                                                                     \
     X(mlfq)                                                                                        \
     X(npu_serial)                                                                                  \
     X(openvino_cb)                                                                                 \
