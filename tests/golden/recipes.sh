@@ -25,6 +25,11 @@ for recipe in docs/recipes/*.c; do
         -Wconversion -Wshadow -Werror -o "$dir/$name.so" "$recipe" || fail "$name does not compile"
     "$x" check-policy "$dir/$name.so" --loads 20 >"$dir/log" 2>&1 || { fail "$name does not conform"; cat "$dir/log"; }
 done
+# The NPU of the random machines does not decode, so that both models are on the iGPU there.
+for load in 1 3 4 6; do
+    "$x" check-policy python:docs/recipes/by_model.py:ByModel --load $load --params second=igpu >"$dir/log" 2>&1 ||
+        { fail "by_model does not serve load $load"; cat "$dir/log"; }
+done
 # A policy that forgets whom `form` refused loses requests where memory is short, and check-policy says so.
 sed 's/while (rc == -ENOMEM && take_from_younger(s, p, r)) {/if (rc != 0) { reqq_remove(r); return false; }\n    while (rc == -ENOMEM) {/' \
     docs/recipes/evict.c >"$dir/forgets.c"
