@@ -4,7 +4,7 @@ var live = (function () {
   'use strict';
   var app = document.getElementById('app');
   var parts = [], runs = [], documents = [], page = { slots: {}, metrics: [] };
-  var usual = { a: 0, b: 1, from: 0, to: 0, sel: -1, by: 'class', cls: '', session: '', job: '', m: 'e2e', q: 90, lm: 'reactive.e2e_s.mean',
+  var usual = { a: 0, b: 1, from: 0, to: 0, sel: -1, by: 'class', cls: '', session: '', job: '', model: '', m: 'e2e', q: 90, lm: 'reactive.e2e_s.mean',
     load: 0, doc: 0, find: '', sort: 0, find2: '', sort2: 0 };
   var state = Object.assign({}, usual), pending = false;
 
@@ -108,9 +108,9 @@ var live = (function () {
   function matches(run, row) {
     var q = run.requests;
     return (state.cls === '' || q.class[row] === (state.cls === 'reactive' ? 0 : 1)) &&
-      (state.session === '' || q.session_id[row] === Number(state.session)) && (state.job === '' || q.job[row] === Number(state.job));
+      (state.session === '' || q.session_id[row] === Number(state.session)) && (state.job === '' || q.job[row] === Number(state.job)) && (state.model === '' || q.model[row] === Number(state.model));
   }
-  function filtered() { return state.cls !== '' || state.session !== '' || state.job !== ''; }
+  function filtered() { return state.cls !== '' || state.session !== '' || state.job !== '' || state.model !== ''; }
 
   // ---- colours and numbers ----
 

@@ -86,7 +86,7 @@ live.makers.push(function () {
   'use strict';
   var h = live.h, state = live.state, MOST = 200;
   if (live.runs().length === 0) { return null; }
-  return live.part('All requests', 'Press a heading to sort, a row to choose its request.', ['a', 'b', 'cls', 'session', 'job', 'sort', 'sel'], function () {
+  return live.part('All requests', 'Press a heading to sort, a row to choose its request.', ['a', 'b', 'cls', 'session', 'job', 'model', 'sort', 'sel'], function () {
     var runs = live.shown(), q = runs[0].requests, rows = [];
     for (var i = 0; i < q.n; i++) {
       if (!live.matches(runs[0], i)) { continue; }
@@ -110,7 +110,7 @@ live.makers.push(function () {
   if (live.runs().length === 0) { return null; }
   var metric = h('select', { onchange: function () { live.set({ m: metric.value }); } }, Object.keys(live.values).map(function (k) { return h('option', { value: k }, live.values[k][0]); }));
   var slider = h('input', { type: 'range', min: 1, max: 100, step: 0.5, oninput: function () { live.set({ q: Number(slider.value) }); } }), said = h('span', {});
-  var canvas = h('canvas', { role: 'img' }), numbers = h('div', {}), changed = live.watcher(canvas, ['m', 'q', 'cls', 'session', 'job']);
+  var canvas = h('canvas', { role: 'img' }), numbers = h('div', {}), changed = live.watcher(canvas, ['m', 'q', 'cls', 'session', 'job', 'model']);
   function sorted(run) {
     var out = [];
     for (var i = 0; i < run.requests.n; i++) {

@@ -20,12 +20,13 @@ live.makers.push(function () {
   function look(run) {
     var q = run.requests;
     return run.sets.map(function (ids) {
-      var o = { reactive: false, proactive: false, session: -1, match: false, lit: false };
+      var o = { reactive: false, proactive: false, session: -1, model: 0, match: false, lit: false };
       ids.forEach(function (id) {
         var row = run.row.get(id);
         if (row === undefined) { return; }
         o[q.class[row] === 0 ? 'reactive' : 'proactive'] = true;
         o.session = o.session < 0 ? q.session_id[row] : o.session;
+        o.model = q.model[row];
         o.match = o.match || live.matches(run, row);
         o.lit = o.lit || id === state.sel;
       });
@@ -37,6 +38,7 @@ live.makers.push(function () {
     return function (o, kind) {
       if (!o.match) { return css.grey; }
       if (state.by === 'session') { return session[Math.abs(o.session) % 8]; }
+      if (state.by === 'model') { return session[o.model % 8]; }
       if (state.by === 'phase') { return [css.p, css.r, css.b][kind]; }
       return o.reactive && o.proactive ? css.b : o.reactive ? css.r : css.p;
     };
@@ -71,14 +73,16 @@ live.makers.push(function () {
         c.fillStyle = shade;
         c.fillRect(x0, y + LANE - base - high, x1 - x0 - (x1 - x0 > 4 ? 0.7 : 0), high);
       } else { // narrower than a pixel: how much of the pixel is busy, by colour
-        var px = Math.floor(x0), heights = bins.get(px) || bins.set(px, {}).get(px);
-        heights[shade] = (heights[shade] || 0) + (x1 - x0) * part;
+        for (var px = Math.floor(x0); px < x1; px++) {
+          var heights = bins.get(px) || bins.set(px, {}).get(px);
+          heights[shade] = (heights[shade] || 0) + (Math.min(x1, px + 1) - Math.max(x0, px)) * part;
+        }
       }
     }
     bins.forEach(function (heights, px) {
       var base = y + LANE;
       Object.keys(heights).sort().forEach(function (shade) {
-        var high = Math.min(1, heights[shade]) * LANE;
+        var high = Math.min(heights[shade] * LANE, base - y);
         c.fillStyle = shade;
         c.fillRect(px, base - high, 1, high);
         base -= high;
@@ -121,7 +125,7 @@ live.makers.push(function () {
     packed.order.forEach(function (row, k) {
       var x0 = Math.max(GUTTER, x(q.arrival_ns[row])), x1 = Math.min(width, x(q.end_ns[row]));
       if (x1 < GUTTER || x0 > width) { return; }
-      var o = { match: live.matches(run, row), reactive: q.class[row] === 0, proactive: q.class[row] !== 0, session: q.session_id[row] };
+      var o = { match: live.matches(run, row), reactive: q.class[row] === 0, proactive: q.class[row] !== 0, session: q.session_id[row], model: q.model[row] };
       var served = Math.min(x1, Math.max(x0, x(q.first_service_ns[row] < 0 ? q.end_ns[row] : q.first_service_ns[row])));
       var at = y + (place[k] * high) % BARS, chosen = q.request_id[row] === state.sel;
       c.fillStyle = chosen ? live.css('--ink') : state.sel >= 0 && !chosen ? dim : colour(o, 0);
@@ -353,12 +357,13 @@ live.makers.push(function () {
     return h('label', {}, name, i, h('datalist', { id: list }, values.slice(0, 500).map(function (v) { return h('option', { value: v }); })));
   }
   var controls = [], names = live.runs().map(function (r, i) { return [i, r.name + (r.about.llm && new Set(live.runs().map(function (x) { return x.about.llm; })).size > 1 ? ' (' + r.about.llm + ')' : '')]; });
-  var jobs = distinct('job');
+  var jobs = distinct('job'), models = distinct('model');
   var bar = h('div', { class: 'bar' }, choice('policy above', 'a', names, true),
     names.length > 1 ? choice('policy below', 'b', [[-1, 'none']].concat(names), true) : null,
-    choice('colour by', 'by', [['class', 'class'], ['session', 'session'], ['phase', 'prefill or decode']]),
+    choice('colour by', 'by', [['class', 'class'], ['session', 'session'], ['phase', 'prefill or decode']].concat(models.length > 1 ? [['model', 'model']] : [])),
     choice('class', 'cls', [['', 'both'], ['reactive', 'reactive'], ['proactive', 'proactive']]),
-    entry('session', 'session', distinct('session_id')), jobs.length > 0 ? entry('job', 'job', jobs) : null);
+    entry('session', 'session', distinct('session_id')), jobs.length > 0 ? entry('job', 'job', jobs) : null,
+    models.length > 1 ? choice('model', 'model', [['', 'all']].concat(models.map(function (m) { return [String(m), 'model ' + m]; }))) : null);
   var tools = h('div', { class: 'bar tools' }, [['◀', 'earlier', function () { pan(-0.5); }], ['▶', 'later', function () { pan(0.5); }], ['+', 'zoom in', function () { zoom(0.5); }],
     ['−', 'zoom out', function () { zoom(2); }], ['all', 'the whole run', function () { move(0, live.endS()); }],
     ['next request', 'next request', function () { step(1); }], ['clear', 'no request', function () { live.set({ sel: -1 }); }]].map(function (b) {
@@ -367,9 +372,9 @@ live.makers.push(function () {
 
   function legend() {
     var box = function (colour, text) { return h('span', {}, h('i', { style: 'background:' + colour }), text); };
-    var words = state.by === 'session' ? [] : state.by === 'phase' ? [['--proactive', 'prefill'], ['--reactive', 'decode'], ['--both', 'both in one pass']]
+    var words = state.by === 'session' || state.by === 'model' ? [] : state.by === 'phase' ? [['--proactive', 'prefill'], ['--reactive', 'decode'], ['--both', 'both in one pass']]
       : [['--reactive', 'reactive: a user waits'], ['--proactive', 'proactive: background'], ['--both', 'both in one pass']];
-    key.replaceChildren.apply(key, words.map(function (w) { return box(live.css(w[0]), w[1]); }).concat(state.by === 'session' ? ['Sessions have eight colours in turn.'] : [],
+    key.replaceChildren.apply(key, words.map(function (w) { return box(live.css(w[0]), w[1]); }).concat(state.by === 'session' ? ['Sessions have eight colours in turn.'] : state.by === 'model' ? models.map(function (m) { return box(session[m % 8], 'model ' + m); }) : [],
       live.filtered() || state.sel >= 0 ? [box(live.css('--grey'), 'others')] : []));
   }
 

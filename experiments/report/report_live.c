@@ -18,6 +18,7 @@ bool report_put_runs(const struct figure_request *all, FILE *out)
         if (runs_of(&all->inputs[i]) == NULL) {
             continue;
         }
+        (void)fputs("Schedules: ", out);
         cJSON_ArrayForEach(run, runs_of(&all->inputs[i]))
         {
             markup_format(out, run->prev->next == NULL ? "%s" : ", %s", json_string(run, "policy"));

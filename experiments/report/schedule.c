@@ -127,6 +127,7 @@ static void live_changes(struct schedule *s, int64_t now_ns, enum request_class 
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     struct schedule *s = self;
+    s->arrived++;
     kv_is(s, now_ns, r->id, r->kv_tokens);
     live_changes(s, now_ns, r->cls, true);
 }

@@ -42,7 +42,7 @@ struct schedule {
     size_t cap_ids;
     struct idmap kv;   /* uint32_t tokens by request */
     struct idmap left; /* struct left by request */
-    uint64_t kv_tokens;
+    uint64_t kv_tokens, arrived;
     uint32_t live[REQUEST_CLASS_COUNT];
     struct cells cells;
     int64_t ddr_end_ns, end_ns;

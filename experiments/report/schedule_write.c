@@ -29,6 +29,7 @@ static void put_request(const struct schedule *s, size_t row, const struct left 
         l->r.client_id,
         job_of(s->trace, row),
         l->r.cls,
+        l->r.model,
         l->finished,
         l->r.input_tokens,
         l->r.generated_tokens,
@@ -54,7 +55,7 @@ static void put_request(const struct schedule *s, size_t row, const struct left 
 static void write_requests(const struct schedule *s, FILE *out)
 {
     char columns[1024] =
-        "request_id session_id turn client_id job class finished input_tokens output_tokens "
+        "request_id session_id turn client_id job class model finished input_tokens output_tokens "
         "reused_tokens preemptions arrival_ns first_service_ns first_token_ns end_ns blockers";
     for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
         (void)strcat(strcat(columns, " cause."), explain_cause_names[i]);
@@ -134,7 +135,7 @@ void schedule_write(struct schedule *s, FILE *out)
         (void)fprintf(out, "%s\"%s\":\"%s\"", i > 0 ? "," : "", explain_cause_names[i],
                       explain_cause_texts[i]);
     }
-    (void)fprintf(out, "},\"unfinished\":%zu,\"joined\":%s,", s->trace->n - s->left.n,
+    (void)fprintf(out, "},\"unfinished\":%" PRIu64 ",\"joined\":%s,", s->arrived - s->left.n,
                   joined ? "true" : "false");
     write_requests(s, out);
     write_members(s, out);

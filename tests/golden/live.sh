@@ -30,6 +30,7 @@ three="--policy openvino-cb --policy fcfs --policy agent-xpu-v2"
     "$x" compare $three --baseline openvino-cb $work --replications 3 --json --quiet >"$dir/c.json" || fail compare
     "$x" compare $three --baseline openvino-cb $work --replications 3 --load 0.5,1.1 --json --quiet >"$dir/load.json" || fail "compare --load"
 }
+"$x" view --policy edf --policy fcfs --workload leader-subagents --llm leader=llama-3.1-8b --llm subagent=llama-3.2-3b -o "$dir/agents.html" || fail "view of two models"
 for page in live again; do
     "$x" report --live --no-figures "$dir/view.json" "$dir/c.json" "$dir/load.json" -o "$dir/$page.html" || fail "report --live"
 done

@@ -138,6 +138,20 @@ def moved(b):
           "Request 3" in b.js("document.getElementById('app').textContent"))
 
 
+def agents(b):
+    """A workload of jobs on two models: filters for both, no request that has not arrived counted as left behind."""
+    b.open(f"{DIR}/agents.html", ready=READY)
+    text = b.js("document.getElementById('app').textContent")
+    audit = b.js("live.runs().map(r => [r.result.audit.running + r.result.audit.queued, r.schedule.unfinished, r.result.audit.finished + r.result.audit.shed, r.requests.n])")
+    check("requests that are left behind", all(a[0] == a[1] and a[2] == a[3] for a in audit) and "had not left" not in text, audit)
+    names = b.js("Array.from(document.querySelectorAll('#app .bar label')).map(l => l.firstChild.textContent)")
+    check("filters of jobs and models", "job" in names and "model" in names, names)
+    b.open(f"{DIR}/agents.html#model=1&by=model", ready=READY)
+    shown = b.js("document.querySelectorAll('.requests tbody tr').length")
+    want = b.js("Array.from(live.runs()[0].requests.model).filter(m => m === 1).length")
+    check("requests of one model", 0 < want == shown, (shown, want))
+
+
 def laid_out(b):
     for width in (390, 800, 1400):
         b.open(PAGE + "#a=0&b=2&sel=9", width=width, ready=READY)
@@ -167,7 +181,7 @@ def main():
     with Browser(PROGRAM, DIR) as b:
         b.open(PAGE, ready=READY)
         print(f"note: {len(text)} bytes, ready after {b.js('document.getElementById(`app`).dataset.ready')} ms")
-        for part in (explained, differing, distributions, means, moved, laid_out, without_script):
+        for part in (explained, differing, distributions, means, moved, agents, laid_out, without_script):
             part(b)
     sys.exit(bad)
 
