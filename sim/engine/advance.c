@@ -15,14 +15,6 @@
 #include "sim/engine/consistent.h"
 #include "sim/engine/vexec.h"
 
-/* Intervals of the DDR that are to be reported (advance.c). */
-#define DDR_INTERVAL_BITS 8
-struct ddr_interval {
-    int64_t ns;
-    double demand, share;
-    uint64_t count; /* so many of this length */
-};
-
 /* Rates of flows that share the DDR. */
 struct ddr_rates {
     double demand, share; /* sums */
@@ -38,7 +30,6 @@ struct ddr_pair {
 };
 
 struct ddr_memory {
-    struct ddr_interval intervals[1u << DDR_INTERVAL_BITS];
     struct ddr_pair pairs[1u << DDR_PAIR_BITS];
 };
 
@@ -46,6 +37,7 @@ void advance_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
     e->ddr = arena_alloc(&e->core.arena, sizeof *e->ddr);
+    intervals_init(e);
     e->ddr_unlimited = s->contention->unlimited;
     e->may_advance = s->collapse;
     e->may_jump = s->collapse;
@@ -53,47 +45,6 @@ void advance_init(struct engine *e)
         e->kernels_seen = e->kernels_seen || s->observers[i]->kernel != NULL;
         e->may_jump =
             e->may_jump && s->observers[i]->kernel == NULL && !s->observers[i]->wants_kernels;
-    }
-}
-
-/* ---- reports ---- */
-
-static void report(struct engine *e, const struct ddr_interval *i)
-{
-    if (i->count > 0) {
-        CORE_OBSERVE(&e->core, ddr, e->now_ns, i->count, i->ns, i->demand, i->share);
-    }
-}
-
-/* Intervals of one length and rate come again and again: they are counted, and reported when others
- * take their place. Not where an observer wants the time line. */
-void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, double share)
-{
-    if (count == 0 || ns <= 0 || demand <= 0.0) {
-        return;
-    }
-    const struct ddr_interval now = {ns, demand, share, count};
-    if (!e->may_jump) {
-        report(e, &now);
-        return;
-    }
-    uint64_t bits;
-    memcpy(&bits, &demand, sizeof bits);
-    uint64_t h = (bits ^ (uint64_t)ns * 0x9e3779b97f4a7c15u) * 0x9e3779b97f4a7c15u;
-    struct ddr_interval *i = &e->ddr->intervals[h >> (64 - DDR_INTERVAL_BITS)];
-    if (i->ns == ns && i->demand == demand && i->share == share) {
-        i->count += count;
-        return;
-    }
-    report(e, i);
-    *i = now;
-}
-
-void ddr_report_all(struct engine *e)
-{
-    for (uint32_t i = 0; i < 1u << DDR_INTERVAL_BITS; i++) {
-        report(e, &e->ddr->intervals[i]);
-        e->ddr->intervals[i].count = 0;
     }
 }
 

@@ -20,7 +20,8 @@ static inline void advance_notice(struct engine *e)
 struct job *advance_first(const struct engine *e);
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
-/* `count` intervals of that length, the last one ends now. */
+/* intervals.c: `count` intervals of that length, the last one ends now. */
+void intervals_init(struct engine *e);
 void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, double share);
 void ddr_report_all(struct engine *e); /* at the end of a run */
 /* Closes the current interval and marks rates for settling. */

@@ -178,6 +178,7 @@ struct engine {
     /* Memories of the files of these names; from the core's arena. */
     struct repeat *repeat;
     struct ddr_memory *ddr;
+    struct intervals *intervals;
     struct cost_cache *costs;
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
