@@ -255,7 +255,7 @@ static void small_memory(void)
     scenario_cost(&sc, IGPU, OP_LAYER, 10, 0, 0);
 }
 
-static uint64_t lost[2], n_lost;
+static uint64_t lost[3], n_lost;
 
 static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
 {
@@ -308,6 +308,53 @@ START_TEST(memory_that_is_taken_forces_one_eviction)
         ck_assert_double_eq_tol(units_ms_from_ns(sc.records[0].finish_ns), 173, 1e-3);
         ck_assert_double_eq_tol(units_ms_from_ns(sc.records[1].finish_ns), 248, 1e-3);
     }
+}
+END_TEST
+
+static void take_from_the_youngest(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    for (int i = 2; i > 0 && y->request[0] != NULL && y->request[0]->pass == NULL; i--) {
+        const struct request *r = y->request[i];
+        if (r != NULL && r->pass == NULL && r->kv_tokens > 0) {
+            (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
+            script_serve(s, y);
+        }
+    }
+}
+
+/* A has 5 blocks, B and C have 2 each, and 3 are free when 5 are taken at 100 ms: 2 are owed. A
+ * needs a sixth block at 153 ms. C's two pay the debt and A gets none of them,
+ * so B gives its two as well. */
+START_TEST(what_is_owed_is_paid_before_anybody_gets_any)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 79, 4, 0, 0}, {BE, 0.01, 32, 2, 0, 0}, {BE, 0.02, 32, 2, 0, 0}};
+    small_memory();
+    sc.machine.devices[IGPU].inflight_depth = 3;
+    memset(lost, 0, sizeof lost);
+    n_lost = 0;
+    sc.observer.kv_lost = on_lost;
+    event(0.1, MACHINE_SETS_MEMORY)->memory_bytes = 5 * 16e6;
+    byhand_run(take_from_the_youngest, q, 3);
+    ck_assert_uint_eq(n_lost, 2);
+    ck_assert_uint_eq(lost[1], 32);
+    ck_assert_uint_eq(lost[2], 32);
+    ck_assert_uint_eq(sc.result.audit.finished, 3);
+}
+END_TEST
+
+/* The first turn holds 7 of 12 blocks when 8 are taken, and ends at 110 ms: what it leaves goes to
+ * the other program at once. Its next turn, a second later and when all is given back, computes all
+ * of its 150 tokens. */
+START_TEST(what_a_turn_leaves_pays_the_debt)
+{
+    static const struct scenario_request turns[] = {{BE, 0, 110, 1, 7, 0}, {BE, 1, 150, 1, 7, 110}};
+    small_memory();
+    event(0.05, MACHINE_SETS_MEMORY)->memory_bytes = 8 * 16e6;
+    event(0.5, MACHINE_SETS_MEMORY)->memory_bytes = 0;
+    byhand_run(script_serve, turns, 2);
+    ck_assert_double_eq_tol(units_ms_from_ns(sc.records[1].finish_ns), 1260, 1e-3);
 }
 END_TEST
 
@@ -388,8 +435,8 @@ END_TEST
 
 /* ---- in the middle of iterations that run in one step ---- */
 
-/* A prompt of 64 ms and 100 decodes of 10 ms. Half speed from 500 ms on doubles the 564 ms that are
- * left: 1,628 ms in all, and as many joules to the last bit, whether iterations run in one step or
+/* A prompt of 73 ms and 100 decodes of 10 ms. Half speed from 500 ms on doubles the 573 ms that are
+ * left: 1,646 ms in all, and as many joules to the last bit, whether iterations run in one step or
  * each kernel is an event. The host's part, one ns a head, is below what is compared. */
 START_TEST(an_event_ends_iterations_in_one_step)
 {
@@ -401,17 +448,39 @@ START_TEST(an_event_ends_iterations_in_one_step)
         setup();
         sc.n_events = 0;
         small_memory();
+        scenario_cost(&sc, IGPU, OP_QKV, 9, 1, 0);
         event(0.5, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = 5;
-        scenario_policy(&sc, policy_find("fcfs"), "");
+        scenario_policy(&sc, policy_find("orca"), "");
         sc.setup.collapse = k == 0;
-        sc.observer.tokens = NULL;
+        sc.observer.tokens = NULL; /* nobody looks at each */
+        sc.observer.kernel = NULL;
         ck_assert_int_eq(scenario_run(&sc, q, 1, false), 0);
         end_ns[k] = sc.records[0].finish_ns;
         energy_j[k] = sc.result.audit.energy_sum_j;
     }
-    ck_assert_double_eq_tol(units_ms_from_ns(end_ns[0]), 1628, 2e-3);
+    ck_assert_double_eq_tol(units_ms_from_ns(end_ns[0]), 1646, 2e-3);
     ck_assert_int_eq(end_ns[0], end_ns[1]);
     ck_assert(energy_j[0] == energy_j[1]);
+}
+END_TEST
+
+/* 5 ms of host work at no watts before each launch. The prompt takes 64 ms at 30 W, 1.92 J; each
+ * decode 10 ms at 10 W, 0.1 J. 5.05 J more last for 50 decodes of 15 ms, 5 ms of host work, and
+ * half a decode: 69 + 750 + 10 = 829 ms. Also where iterations run in one step. */
+START_TEST(a_battery_is_watched_between_iterations)
+{
+    static const struct scenario_request q[] = {{BE, 0, 64, 101, 0, 0}};
+    small_memory();
+    scenario_cost(&sc, IGPU, OP_QKV, 9, 1, 0);
+    sc.machine.schedule_ns = 5 * NS_PER_MS;
+    battery(0, 2.19 + 5.05, 10);
+    scenario_policy(&sc, policy_find("orca"), "");
+    sc.setup.collapse = _i == 0;
+    sc.observer.tokens = NULL; /* nobody looks at each */
+    sc.observer.kernel = NULL;
+    ck_assert_int_eq(scenario_run(&sc, q, 1, false), 0);
+    ck_assert(sc.result.battery.empty);
+    ck_assert_double_eq_tol(units_ms_from_ns(sc.result.end_ns), 838, 1e-2);
 }
 END_TEST
 
@@ -436,7 +505,10 @@ static const struct suite_row suite[] = {
     LOOP(cached_prefixes_give_way_before_requests, 2),
     TEST(what_cannot_fit_any_more_is_shed),
     TEST(what_takes_no_memory_needs_none),
+    TEST(what_is_owed_is_paid_before_anybody_gets_any),
+    TEST(what_a_turn_leaves_pays_the_debt),
     CASE("one step", .setup = setup, .teardown = byhand_teardown),
     TEST(an_event_ends_iterations_in_one_step),
+    LOOP(a_battery_is_watched_between_iterations, 2),
 };
 SUITE_MAIN("events of the machine", suite)
