@@ -37,6 +37,17 @@ void battery_follow(struct engine *e)
     }
 }
 
+int64_t battery_lasts_until_ns(const struct engine *e, uint8_t device, int64_t before_ns)
+{
+    const struct power *p = &e->power;
+    const struct machine *m = e->core.setup->machine;
+    /* The most that it draws at any instant of that: all at once. */
+    double watts = p->total_watts - p->watts[device] + m->devices[device].decode_watts +
+                   m->devices[device].idle_watts + m->poll_watts + m->compile_watts;
+    double left_ns = charge_j(e) / watts * 1e9 * (1.0 - 1e-9);
+    return left_ns < (double)(before_ns - e->now_ns) ? e->now_ns + (int64_t)left_ns : before_ns;
+}
+
 /* Closes the account of what was drawn so far. */
 static void battery_set(struct engine *e, const struct machine_event *event)
 {

@@ -304,6 +304,7 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     } else {
         repeat_with_rests(e, r);
     }
+    power_changed(e);
 }
 
 void power_finish(struct engine *e)

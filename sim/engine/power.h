@@ -53,6 +53,9 @@ void throttle_cap(struct engine *e, double watts);
 
 /* machine.c: finds out when the battery is empty, if the watts stay. */
 void battery_follow(struct engine *e);
+/* An instant, at most before_ns, until which the battery lasts for sure while only that device
+ * decodes and the host works for it. */
+int64_t battery_lasts_until_ns(const struct engine *e, uint8_t device, int64_t before_ns);
 
 /* To be called after every change of power. */
 static inline void power_changed(struct engine *e)

@@ -46,8 +46,8 @@ void repeat_init(struct engine *e)
 void repeat_follow(struct engine *e)
 {
     power_settle(e);
-    e->repeat->allowed = e->repeat->unwatched && !e->throttle.on && !e->battery.feeds;
-    e->power.may_defer = e->repeat->allowed && !e->power.host_draws;
+    e->repeat->allowed = e->repeat->unwatched && !e->throttle.on;
+    e->power.may_defer = e->repeat->allowed && !e->power.host_draws && !e->battery.feeds;
 }
 
 /* Iterations up to one in which a request ends, as far as blocks reach. */
@@ -273,7 +273,11 @@ bool repeat_run(struct engine *e)
         eventq_cancel(&e->queue, v->event);
         v->event = EVENTQ_NONE;
     }
-    if (!run(e, v, engine_free_until_ns(e))) {
+    int64_t before_ns = engine_free_until_ns(e);
+    if (e->battery.feeds) {
+        before_ns = battery_lasts_until_ns(e, v->job.device, before_ns);
+    }
+    if (!run(e, v, before_ns)) {
         if (leads) {
             device_begin(e, v);
         }
