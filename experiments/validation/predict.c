@@ -212,6 +212,7 @@ struct prediction predict_row(const struct catalog *c, const struct point *p)
         out.value = point_value_of_seconds(p, price.seconds);
         out.outside = price.outside;
         out.runtime_default = !k.runtime_exact;
+        out.entry = &k.soc->devices[k.device].runtimes[k.runtime];
         predict_interval(c, p, &k, price.seconds, &out);
     }
     return out;

@@ -42,9 +42,10 @@ struct price predict_price(const struct predict_case *k, const struct point *p,
 struct prediction {
     double value; /* in the row's unit; NaN when there is a reason */
     const char *reason;
-    bool runtime_default;       /* the runtime is not in the file: its default is used */
-    bool outside;               /* outside the validity envelope */
-    enum conformal_left unseen; /* the class of the interval */
+    const struct soc_runtime *entry; /* the file's, which predicted; borrowed, NULL: none */
+    bool runtime_default;            /* the runtime is not in the file: its default is used */
+    bool outside;                    /* outside the validity envelope */
+    enum conformal_left unseen;      /* the class of the interval */
     double low, high; /* 95 % interval of the value, as if its model had not been measured; NaN */
 };
 

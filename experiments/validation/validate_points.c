@@ -207,12 +207,20 @@ static void show_reasons(const struct points *points, const struct prediction *q
     }
 }
 
+/* "openvino-2025/8", as paths of a SoC file name an entry. */
+static const char *entry_text(const struct prediction *q, struct document *d)
+{
+    return q->entry != NULL ? document_format(d, "%s/%u", q->entry->runtime, q->entry->weight_bits)
+                            : "";
+}
+
 static void put_rows(const struct points *points, const struct prediction *q, struct document *d)
 {
     struct frame *f = document_data(
         d, "rows", 0,
         "line soc device runtime model weight_bits act_bits metric input_tokens batch measured "
-        "reason predicted low high error_frac default_runtime outside_envelope unseen");
+        "reason predicted low high error_frac default_runtime outside_envelope unseen "
+        "entry");
     for (size_t i = 0; i < points->n; i++) {
         const struct point *p = &points->v[i];
         bool known = q[i].reason == NULL;
@@ -222,7 +230,8 @@ static void put_rows(const struct points *points, const struct prediction *q, st
                   FRAME_IF(known, q[i].low), FRAME_IF(known, q[i].high),
                   FRAME_IF(known, points_error(p, &q[i])), FRAME_IF(known, q[i].runtime_default),
                   FRAME_IF(known, q[i].outside),
-                  FRAME_IF(known && !isnan(q[i].low), conformal_left_names[q[i].unseen]));
+                  FRAME_IF(known && !isnan(q[i].low), conformal_left_names[q[i].unseen]),
+                  FRAME_IF(known && q[i].entry != NULL, entry_text(&q[i], d)));
     }
 }
 

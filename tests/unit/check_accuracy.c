@@ -154,6 +154,8 @@ START_TEST(a_product_is_priced_by_its_shape)
     q = predict_other(&c, &p);
     ck_assert_int_eq(k.soc->devices[0].meter, SOC_METER_SYSTEM);
     struct prediction tpot = predict_row(&c, &latency);
+    ck_assert_str_eq(tpot.entry->runtime, "qnn"); /* of 4 bits: a prediction names its entry */
+    ck_assert_uint_eq(tpot.entry->weight_bits, 4);
     double watts = m->idle_watts + m->devices[0].decode_watts;
     ck_assert_double_eq_tol(q.value, watts * tpot.value / 1e3, 1e-6 * q.value);
     ck_assert_double_eq_tol(q.low / q.value, tpot.low / tpot.value, 1e-9);
