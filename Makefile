@@ -260,6 +260,10 @@ gallery: demo
 	    --llm qwen3-4b:bits=4 --json -q >job.json && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery job job.json
 	@rm -f plots/gallery/*.tsv
 
+# docs/headlines.md: the papers' headlines on both machines and on drawn ones (half an hour on two processors).
+headlines: $(BUILD)/xpusim
+	@experiments/claims/headlines.sh $(BUILD)/xpusim >$(BUILD)/headlines.md && mv $(BUILD)/headlines.md docs/headlines.md
+
 install: all
 	@$(MAKE) --no-print-directory install-built
 
@@ -311,7 +315,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests docs generate mutants engines claims-report check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
+.PHONY: all tests docs generate mutants engines claims-report headlines check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

@@ -26,8 +26,20 @@ static double optional_number(struct json_obj *o, const char *key, double otherw
     return json_has(o, key) ? json_get_number(o, key, -1e15, 1e15) : otherwise;
 }
 
+static void read_headline(struct json_obj *o, struct claim_check *k)
+{
+    k->headline = json_get_string(o, "says");
+    k->decides = json_get_string(o, "decides");
+    k->takes = json_get_string(o, "takes");
+    json_done(o);
+}
+
 static void read_check(struct json_obj *o, struct claim_check *k)
 {
+    if (json_has(o, "headline")) {
+        struct json_obj headline = json_get_object(o, "headline");
+        read_headline(&headline, k);
+    }
     k->name = json_get_string(o, "name");
     k->unit = json_has(o, "unit") ? json_get_string(o, "unit") : "";
     k->value = json_get_string(o, "value");

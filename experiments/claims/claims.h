@@ -78,6 +78,9 @@ struct claim_check {
     bool informative;
     bool ours;        /* its threshold is this project's, not the paper's */
     bool every_trace; /* an order that each single trace must keep */
+    /* A headline of its paper: its words, what decides the result, and what the published value
+     * would take. NULL: it is none. */
+    const char *headline, *decides, *takes;
     /* results */
     double *x; /* owned; one value per replication */
     struct stats_interval mean;
@@ -151,9 +154,17 @@ bool claim_verdict_holds(enum claim_verdict v);
 /* Value of the trace that is furthest on the wrong side of an order's bound. */
 double claim_worst_trace(const struct claim_check *k);
 
+/* The value of rank p (n + 1) among n > 0 sorted ones, between two of them by a straight line. With
+ * this rank the next value lies below it with probability p. */
+double claim_ranked(const double *sorted, uint32_t n, double p);
+
 /* Fills means, verdicts and reasons from the checks' n values each: the rules above. Pure. */
 void claim_judge(struct claim *c, uint32_t n);
 
 /* Adds a line per claim, then a line per check with `details`; as data an array `name`. Next to
  * each verdict is that on the independent machine, where there is one. */
 void claims_document(const struct claims *c, bool details, const char *name, struct document *d);
+
+/* A check as texts of a document: "1.6 to 6.8"; "3.9 [3.1, 4.7]", the mean with its interval. */
+const char *claim_published_text(const struct claim_check *k, struct document *d);
+const char *claim_simulated_text(const struct claim_check *k, struct document *d);

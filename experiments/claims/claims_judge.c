@@ -31,9 +31,7 @@ static double percentile_of(const double *x, uint32_t n, double v)
     return finite > 0 ? 100.0 * below / finite : (double)NAN;
 }
 
-/* The value of rank p (n + 1) among n > 0 sorted ones, between two of them by a straight line. With
- * this rank the next value lies below it with probability p. */
-static double ranked(const double *sorted, uint32_t n, double p)
+double claim_ranked(const double *sorted, uint32_t n, double p)
 {
     double rank = fmin(fmax(p * (n + 1.0), 1.0), n);
     uint32_t below = (uint32_t)rank;
@@ -57,8 +55,8 @@ static void range(struct claim_check *k, uint32_t n)
         gsl_sort(sorted, 1, finite);
         k->lowest = sorted[0];
         k->highest = sorted[finite - 1];
-        k->least = ranked(sorted, finite, (1.0 - CLAIM_RANGE_FRAC) / 2.0);
-        k->most = ranked(sorted, finite, (1.0 + CLAIM_RANGE_FRAC) / 2.0);
+        k->least = claim_ranked(sorted, finite, (1.0 - CLAIM_RANGE_FRAC) / 2.0);
+        k->most = claim_ranked(sorted, finite, (1.0 + CLAIM_RANGE_FRAC) / 2.0);
     }
     free(sorted);
     if (k->highest - k->lowest <= 1e-12 * fabs(k->mean.mean)) {

@@ -16,9 +16,15 @@ static void published_text(const struct claim_check *k, char *buf, size_t size)
     }
 }
 
-/* The mean with its interval; the worst trace where that decides; a value without spread as it is.
- */
-static const char *simulated_text(const struct claim_check *k, struct document *d)
+const char *claim_published_text(const struct claim_check *k, struct document *d)
+{
+    char text[96];
+    published_text(k, text, sizeof text);
+    return document_format(d, "%s", text);
+}
+
+/* The worst trace where that decides; a value without spread as it is. */
+const char *claim_simulated_text(const struct claim_check *k, struct document *d)
 {
     return k->every_trace && k->mean.sd > 0.0
                ? document_format(d, "%.4g at worst", claim_worst_trace(k))
@@ -29,9 +35,7 @@ static const char *simulated_text(const struct claim_check *k, struct document *
 
 static struct frame_value published(const struct claim_check *k, struct document *d)
 {
-    char text[96];
-    published_text(k, text, sizeof text);
-    const char *shown = document_format(d, "%s", text);
+    const char *shown = claim_published_text(k, d);
     return k->kind == CHECK_NUMBER && k->low == k->high ? frame_shown(k->low, shown)
                                                         : frame_value_text(shown);
 }
@@ -51,7 +55,7 @@ static const char *check_word(const struct claim_check *k)
 static const char *other_text(const struct claim *other, uint32_t check, struct document *d)
 {
     const struct claim_check *k = &other->checks[check];
-    return document_format(d, "%s, %s", simulated_text(k, d), check_word(k));
+    return document_format(d, "%s, %s", claim_simulated_text(k, d), check_word(k));
 }
 
 static void show_details(const struct claim *c, const struct claim *other, struct document *d)
@@ -69,7 +73,7 @@ static void show_details(const struct claim *c, const struct claim *other, struc
     for (uint32_t i = 0; i < c->n_checks; i++) {
         const struct claim_check *k = &c->checks[i];
         bool among = isfinite(k->percentile) && k->mean.sd > 0.0;
-        FRAME_ROW(f, "", k->name, published(k, d), simulated_text(k, d), k->unit,
+        FRAME_ROW(f, "", k->name, published(k, d), claim_simulated_text(k, d), k->unit,
                   FRAME_IF(among, document_format(d, "%.0f", k->percentile)), check_word(k),
                   other != NULL ? other_text(other, i, d) : "");
     }

@@ -219,6 +219,7 @@ void quantities_fini(struct quantities *q)
             config_options_fini(&c->options);
         }
         metric_list_fini(&c->names);
+        machines_fini(&c->drawn);
         free(c->values);
         free(c);
     }

@@ -37,9 +37,15 @@
 #include "sim/base/err.h"
 #include "sim/base/json.h"
 
+#define QUANTITIES_MACHINE_TRACES 2 /* traces on a drawn machine */
+
 struct quantities_options {
     uint32_t replications;
     uint64_t seed;
+    /* Machines within the known ranges (compare/machines.h), drawn for every run: replication k has
+     * machine k / QUANTITIES_MACHINE_TRACES, and the trace of replication
+     * k % QUANTITIES_MACHINE_TRACES. 0: the file's machine. Costs of kernels keep it always. */
+    uint32_t machines;
     struct study_how how;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "experiments/claims/quantities.h"
+#include "experiments/compare/machines.h"
 #include "experiments/run/config.h"
 #include "hwmodels/speculation.h"
 #include "sim/metrics/metrics.h"
@@ -27,7 +28,8 @@ struct quantity_cell {
     struct config config;
     struct config_policy chosen;
     struct metric_list names;
-    double *values; /* owned; [metric][replication] */
+    struct machines drawn; /* without draws: it runs on the file's machine */
+    double *values;        /* owned; [metric][replication] */
 };
 
 /* The workload with {rate} replaced, which the caller frees. NULL when there is no {rate}. */

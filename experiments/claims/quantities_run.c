@@ -27,27 +27,37 @@ struct tasks {
     struct quantities_options options;
 };
 
-/* In the worker: the next rate of a search. */
+/* In the worker: the next rate of a search, and the machine drawn for it. */
 static int load(struct study_cell *out, struct err *e)
 {
     const struct task *t = out->from;
-    struct config_options *o = xmalloc(sizeof *o);
-    (void)e;
-    *o = t->cell->options;
-    o->workload = quantity_put_rate(t->cell->workload, t->cell->rates[t->rate]);
-    out->options = o;
-    return 0;
+    const struct quantity_cell *c = t->cell;
+    if (c->n_rates > 0) {
+        struct config_options *o = xmalloc(sizeof *o);
+        *o = c->options;
+        o->workload = quantity_put_rate(c->workload, c->rates[t->rate]);
+        out->options = o;
+    }
+    if (c->drawn.n_draws == 0) {
+        return 0;
+    }
+    struct config *own = xcalloc(1, sizeof *own);
+    out->config = own;
+    return machines_load(&c->drawn, out->options, t->replication / QUANTITIES_MACHINE_TRACES, 0,
+                         0.0, own, e);
 }
 
 static struct study_cell cell_of(const struct tasks *all, const struct task *t)
 {
     const struct quantity_cell *c = t->cell;
+    bool drawn = c->drawn.n_draws > 0;
+    uint32_t trace = drawn ? t->replication % QUANTITIES_MACHINE_TRACES : t->replication;
     return (struct study_cell){.config = &c->config,
                                .options = &c->options,
                                .policy = &c->chosen,
-                               .seed = config_seed(all->options.seed, t->replication),
+                               .seed = config_seed(all->options.seed, trace),
                                .arrivals = CONFIG_AS_WRITTEN,
-                               .load = c->n_rates > 0 ? load : NULL,
+                               .load = drawn || c->n_rates > 0 ? load : NULL,
                                .from = t};
 }
 
@@ -131,12 +141,26 @@ static void add_book(struct tasks *r, struct quantities *q)
     }
 }
 
+/* The machines of every used cell: the same ones where machine and model are the same. */
+static int draw_machines(const struct quantities *q, uint32_t n, struct err *e)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < q->n_cells && n > 0 && rc == 0; i++) {
+        struct quantity_cell *c = q->cells[i];
+        rc = c->used ? machines_draw(&c->config, &c->options, n, &c->drawn, e) : 0;
+    }
+    return rc;
+}
+
 int quantities_run(struct quantities *books, uint32_t n_books, const struct quantities_options *o,
                    struct err *e)
 {
     size_t most = 1;
     for (uint32_t i = 0; i < n_books; i++) {
         most += (size_t)books[i].n_cells * o->replications;
+        if (draw_machines(&books[i], o->machines, e) != 0) {
+            return -EINVAL;
+        }
     }
     struct tasks all = {.v = xcalloc(most, sizeof *all.v), .options = *o};
     for (uint32_t i = 0; i < n_books; i++) {

@@ -6,6 +6,7 @@
 
 #include "experiments/claims/claims.h"
 #include "experiments/claims/fit.h"
+#include "experiments/claims/headlines.h"
 #include "experiments/commands/commands.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
@@ -23,7 +24,8 @@ struct claims_options {
     struct job_options work;
     struct option_output output;
     struct quantities_options run;
-    bool brief, list;
+    bool brief, list, headline;
+    uint32_t machines;
 };
 
 /* The files given, or the shipped ones. */
@@ -207,6 +209,61 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
     return rc;
 }
 
+/* Reads the claims that are asked for. claims_fini in every case. */
+static int choose(struct claims *c, const struct claims_options *o, const struct setup *changed,
+                  const cJSON *profile, struct err *e)
+{
+    bool one = o->headline && strcmp(o->reading, "all") == 0;
+    read_files(c, o, e);
+    int rc = e->n > 0 ? -EINVAL : 0;
+    rc = rc == 0 ? claims_select(c, o->ids.v, o->ids.n, e) : rc;
+    rc = rc == 0 ? claims_choose(c, one ? "taken" : o->reading, e) : rc;
+    rc = rc == 0 ? claims_change(c, changed, e) : rc;
+    rc = rc == 0 && o->headline ? claims_headlines(c, e) : rc;
+    mark_fitted(c, profile);
+    return rc;
+}
+
+/* ---- headlines ---- */
+
+/* What people need to read the table. */
+static void explain_headlines(const struct claims_options *o, struct document *d)
+{
+    document_note(d,
+                  "\n%u traces from seed %llu; mean [95 %% interval over traces]. `xpusim claims "
+                  "ID` has every check of a claim.",
+                  o->run.replications, (unsigned long long)o->run.seed);
+    if (o->machines > 0) {
+        document_note(d,
+                      "Drawn machines: 95 %% range of %u machines within the known ranges of the "
+                      "default one, on %d traces each.",
+                      o->machines, QUANTITIES_MACHINE_TRACES);
+    } else {
+        document_note(d, "--uncertainty 16 adds machines drawn within their known ranges.");
+    }
+}
+
+/* The claims again on drawn machines, and both as one table. */
+static int show_headlines(const struct claims *c, const struct claims_options *o,
+                          const struct setup *changed, struct err *e)
+{
+    struct claims drawn = {.n = 0};
+    struct quantities_options run = o->run;
+    run.machines = o->machines;
+    run.replications = o->machines * QUANTITIES_MACHINE_TRACES;
+    int rc = o->machines > 0 ? choose(&drawn, o, changed, NULL, e) : 0;
+    rc = rc == 0 && o->machines > 0 ? claims_run(&drawn, &run, e) : rc;
+    if (rc != -EINVAL) {
+        struct document *d = document_new();
+        bool reasons = output_is(&o->output, "markdown");
+        headlines_document(c, o->machines > 0 ? &drawn : NULL, o->machines, reasons, d);
+        explain_headlines(o, d);
+        document_show(d, &o->output);
+    }
+    claims_fini(&drawn);
+    return rc;
+}
+
 static int judge(void *values, struct err *e)
 {
     struct claims_options *o = values;
@@ -221,20 +278,16 @@ static int judge(void *values, struct err *e)
         cJSON_Delete(tree);
         return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
     }
-    read_files(&c, o, e);
-    rc = e->n > 0 ? -EINVAL : rc;
-    rc = rc == 0 ? claims_select(&c, o->ids.v, o->ids.n, e) : rc;
-    rc = rc == 0 ? claims_choose(&c, o->reading, e) : rc;
-    rc = rc == 0 ? claims_change(&c, &changed, e) : rc;
-    mark_fitted(&c, tree);
+    rc = rc == 0 ? choose(&c, o, &changed, tree, e) : rc;
     if (rc == 0 && o->list) {
         list(&c);
         status = EXIT_OK;
     } else if (rc == 0) {
         rc = o->profile == NULL ? claims_add_independent(&c, e) : 0; /* a profile is a machine */
         rc = rc == 0 ? claims_run(&c, &o->run, e) : rc;
+        rc = rc == 0 && o->headline ? show_headlines(&c, o, &changed, e) : rc;
         status = rc == 0 ? EXIT_OK : rc == -EINVAL ? EXIT_BAD_INPUT : EXIT_CHECK_FAILED;
-        if (rc != -EINVAL) {
+        if (rc != -EINVAL && !o->headline) {
             show(&c, o);
         }
     }
@@ -246,6 +299,16 @@ static int judge(void *values, struct err *e)
 static int run(void *values, struct err *e)
 {
     struct claims_options *o = values;
+    if (o->machines > 0 && !o->headline) {
+        return err_add(e, "--uncertainty: is for --headline");
+    }
+    if (o->machines > 0 && o->run.replications < QUANTITIES_MACHINE_TRACES) {
+        return err_add(e, "--uncertainty: needs --replications %d or more",
+                       QUANTITIES_MACHINE_TRACES);
+    }
+    if (o->headline && (o->fit != NULL || o->list || o->brief)) {
+        return err_add(e, "--headline: excludes --fit, --list and --brief");
+    }
     return job_options_work(&o->work, o->output.quiet, judge, o, e);
 }
 
@@ -269,6 +332,11 @@ static const struct option_row rows[] = {
                  "number of traces; the first has --seed itself"),
     OPTION_SEED(OPTIONS, run.seed, "seed", "1", "seed of the first trace"),
     OPTION_FLAG(OPTIONS, brief, "brief", "print one line per claim"),
+    OPTION_FLAG(OPTIONS, headline, "headline",
+                "print one line per headline of the papers, by the reading that its claim takes"),
+    OPTION_COUNT(OPTIONS, machines, "uncertainty", "N", NULL, 1, 1000,
+                 "with --headline: run N machines drawn within their known ranges, too (default: "
+                 "none)"),
     OPTION_FLAG(OPTIONS, list, "list", "print ids and statements, without running anything"),
 };
 static const struct option_row fit_rows[] = {

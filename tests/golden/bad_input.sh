@@ -70,6 +70,10 @@ meant llama-3.1-8b $x run --policy fcfs --llm lama-3.1-8b
 refuse "Z9" $x claims Z9
 refuse "nonesuch.json" $x claims --file nonesuch.json
 refuse "replications" $x claims A6 --replications 0
+refuse "none of these claims has a headline" $x claims A6 --headline
+refuse "is for --headline" $x claims B14 --uncertainty 4
+refuse "--replications 2 or more" $x claims B14 --headline --uncertainty 4 --replications 1
+refuse "excludes --fit" $x claims --headline --list
 refuse "--policy is missing" $x search --slo "reactive.e2e_s.p90<=20"
 refuse "--policy is missing" $x diff
 refuse "not a decision log" $x diff README.md README.md

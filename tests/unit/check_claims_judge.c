@@ -1,7 +1,7 @@
 /* Verdicts by hand. */
 #include <math.h>
 
-#include "experiments/claims/claims.h"
+#include "experiments/claims/headlines.h"
 #include "tests/helpers/suite.h"
 
 /* ---- verdicts: five single traces 8, 9, 10, 11, 12: mean 10, sd sqrt(2.5), and with
@@ -207,6 +207,62 @@ START_TEST(a_value_that_is_not_defined_is_not_reproduced)
 }
 END_TEST
 
+/* ---- headlines on drawn machines ---- */
+
+/* The file's machine has 10 and 30 on two traces, and 20 in the mean of all. Machines of 11 and 31,
+ * of 9 and 29, and of 15 and 33 differ from it by 1, -1 and (5 + 3) / 2 = 4: 21, 19, 24. The
+ * fourth has no value. Of three, ranks 0.1 and 3.9 are the least and the most. */
+START_TEST(a_drawn_machine_counts_by_its_difference_from_the_file_s_on_the_same_traces)
+{
+    double file_x[] = {10, 30, 20};
+    double drawn_x[] = {11, 31, 9, 29, 15, 33, (double)NAN, 30};
+    struct claim_check file = {.x = file_x, .mean = {.mean = 20.0}};
+    struct claim_check drawn = {.x = drawn_x};
+    double low;
+    double high;
+    ck_assert_uint_eq(headline_range(&file, &drawn, 4, &low, &high), 3);
+    ck_assert_double_eq_tol(low, 19.0, 1e-12);
+    ck_assert_double_eq_tol(high, 24.0, 1e-12);
+}
+END_TEST
+
+/* 79 machines of 0 to 78 more: ranks 0.025 * 80 = 2 and 0.975 * 80 = 78, so 1 and 77 more. */
+START_TEST(of_many_machines_the_extremes_are_left_out)
+{
+    double file_x[] = {5, 7};
+    double drawn_x[79 * QUANTITIES_MACHINE_TRACES];
+    for (int i = 0; i < 79; i++) {
+        drawn_x[2 * i] = 5.0 + (78 - i);
+        drawn_x[2 * i + 1] = 7.0 + (78 - i);
+    }
+    struct claim_check file = {.x = file_x, .mean = {.mean = 100.0}};
+    struct claim_check drawn = {.x = drawn_x};
+    double low;
+    double high;
+    ck_assert_uint_eq(headline_range(&file, &drawn, 79, &low, &high), 79);
+    ck_assert_double_eq_tol(low, 101.0, 1e-12);
+    ck_assert_double_eq_tol(high, 177.0, 1e-12);
+}
+END_TEST
+
+/* Of three checks the second is a headline, and of two claims the first has one. */
+START_TEST(headlines_are_kept_alone)
+{
+    struct claim v[2] = {{.id = "X", .n_checks = 3}, {.id = "Y", .n_checks = 1}};
+    v[0].checks[1] = number(1, 1, 0);
+    v[0].checks[1].headline = "said";
+    struct claims c = {.v = v, .n = 2};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(claims_headlines(&c, &e), 0);
+    ck_assert_uint_eq(c.n, 1);
+    ck_assert_uint_eq(c.v[0].n_checks, 1);
+    ck_assert_str_eq(c.v[0].checks[0].headline, "said");
+    c.v[0].checks[0].headline = NULL;
+    ck_assert_int_ne(claims_headlines(&c, &e), 0);
+    err_fini(&e);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("claims: verdicts"),
     TEST(a_number_within_the_range_of_single_traces_is_reproduced),
@@ -220,5 +276,9 @@ static const struct suite_row suite[] = {
     TEST(what_is_not_decided_does_not_hold),
     TEST(a_claim_that_was_fitted_is_never_called_reproduced),
     TEST(a_value_that_is_not_defined_is_not_reproduced),
+    CASE("claims: headlines"),
+    TEST(a_drawn_machine_counts_by_its_difference_from_the_file_s_on_the_same_traces),
+    TEST(of_many_machines_the_extremes_are_left_out),
+    TEST(headlines_are_kept_alone),
 };
 SUITE_MAIN("claims: verdicts", suite)
