@@ -11,5 +11,5 @@ how="--headline --replications $traces --uncertainty $machines"
 table=$("$x" claims $how ${STORE:+--store "$STORE"} --markdown -q)
 cat experiments/claims/notes/headlines.md
 printf '\n%s\n\n' "$table"
-printf 'Made by \140xpusim claims %s\140, with %s (commit of %s). \140make headlines\140 makes this page again.\n' \
+printf 'Made by \140xpusim claims %s\140, with %s, sources of %s. \140make headlines\140 makes this page again.\n' \
     "$how" "$("$x" --version | head -1)" "$(git log -1 --format=%cs 2>/dev/null || echo 'no repository')"

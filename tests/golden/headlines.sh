@@ -49,5 +49,5 @@ for r in readme:
     of = [p for p in page if p[0] == r[0] and p[3] == r[2]]
     assert len(of) == 1, ("README: no such headline in docs/headlines.md", r)
     p = of[0]
-    assert r[3:] == [p[4], p[5], p[7]], ("README says other than docs/headlines.md", r, p)
+    assert r[1] == p[2] and r[3:] == [p[4], p[5], p[7]], ("README says other than docs/headlines.md", r, p)
 EOF
