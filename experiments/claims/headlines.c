@@ -88,12 +88,11 @@ static void put_row(const struct row *r, struct frame *f, struct document *d)
     const struct stats_interval *far = r->other != NULL ? &r->other->mean : &none;
     const char *published = claim_published_text(k, d);
     bool shown = n > 0;
-    const struct frame_value texts[] = {
-        FRAME_VALUES(r->claim->id, r->claim->paper, k->name, k->headline, k->unit,
-                     document_format(d, "%s %s", published, k->unit), there,
-                     r->other != NULL ? here : "-",
-                     FRAME_IF(shown, document_format(d, "%.3g to %.3g", low, high)),
-                     verdict_text(k, r->other, d))};
+    const struct frame_value texts[] = {FRAME_VALUES(
+        r->claim->id, r->claim->paper, k->name, k->headline, k->unit,
+        document_format(d, "%s %s", published, k->unit), there, r->other != NULL ? here : "-",
+        FRAME_IF(shown, document_format(d, "%.3g to %.3g", low, high)),
+        verdict_text(k, r->other, d))};
     const struct frame_value data[] = {FRAME_VALUES(
         frame_shown(0.5 * (k->low + k->high), published), k->mean.mean, k->mean.low, k->mean.high,
         far->mean, far->low, far->high, n, low, high, claim_verdict_names[k->verdict],
