@@ -147,7 +147,7 @@ live.makers.push(function () {
       for (var i = i0; i <= i1; i++) {
         var level = y + CURVE - Math.min(1, v[i] / most) * (CURVE - 4);
         c.lineTo(Math.max(GUTTER, x(i * wide)), level);
-        c.lineTo(Math.min(width, x((i + 1) * wide)), level);
+        c.lineTo(Math.max(GUTTER, Math.min(width, x((i + 1) * wide))), level);
       }
       c.lineTo(Math.min(width, x((i1 + 1) * wide)), y + CURVE);
       if (n === 0) { c.fillStyle = fill; c.globalAlpha = 0.55; c.fill(); c.globalAlpha = 1; } else { c.strokeStyle = live.css('--soft'); c.lineWidth = 0.8; c.stroke(); }
@@ -181,7 +181,8 @@ live.makers.push(function () {
       c.globalAlpha = 0.3;
       c.fillRect(x(t * 1e9), 0, 1, y);
       c.globalAlpha = 1;
-      c.fillText(t + ' s', Math.min(width - 18, Math.max(GUTTER + 12, x(t * 1e9))), y + 9);
+      var half = c.measureText(t + ' s').width / 2;
+      c.fillText(t + ' s', Math.min(width - half, Math.max(GUTTER + half, x(t * 1e9))), y + 9);
     });
   }
 
@@ -311,7 +312,7 @@ live.makers.push(function () {
       if (t.kind === 'lane') {
         var l = run.launches, slack = (state.to - state.from) * 1e9 / v.width * 2;
         var k = t.lane.order[firstAfter(t.lane.order, l.end_ns, at - slack)];
-        if (k !== undefined && l.start_ns[k] <= at + slack) { hit = { kind: 'launch', k: k, ids: run.sets[l.set[k]] || [], lane: t.lane }; }
+        if (k !== undefined && l.start_ns[k] <= at + slack) { hit = { kind: 'launch', k: k, ids: run.sets[l.set[k]] || [], lane: t.lane, at: at }; }
       }
     });
     return hit;
@@ -322,11 +323,21 @@ live.makers.push(function () {
       ['prefill', 'decode', 'prefill and decode'][l.kind[k]] + (l.kind[k] === 1 ? ' of ' : ', ' + l.rows[k] + ' rows, of ') + hit.ids.length + (hit.ids.length === 1 ? ' request' : ' requests') +
       (l.outcome[k] === 1 ? ', then stopped for other work' : l.outcome[k] === 3 ? ', killed' : '');
   }
+  // The recorded kernel at an instant, in words.
+  function kernelAt(run, hit) {
+    var k = run.kernels;
+    for (var i = 0; i < k.n; i++) {
+      if (k.device[i] === hit.lane.device && k.begin_ns[i] <= hit.at && hit.at < k.end_ns[i]) {
+        return '. Kernel: ' + ['QKV', 'MHA', 'FFN', 'HEAD', 'LAYER'][k.op[i]] + ' of layer ' + k.layer[i] + ', ' + ((k.end_ns[i] - k.begin_ns[i]) / 1e6).toFixed(3) + ' ms, isolated ' + (k.solo_ns[i] / 1e6).toFixed(3) + ' ms';
+      }
+    }
+    return '';
+  }
   function seconds6(ns) { return (ns / 1e9).toFixed(6); }
   function tell(v, e) {
     var run = live.shown()[v.i], hit = run && under(v, e);
     if (!hit) { return; }
-    say.textContent = run.name + ': ' + (hit.kind === 'request' ? 'request ' + hit.id : describeLaunch(run, hit));
+    say.textContent = run.name + ': ' + (hit.kind === 'request' ? 'request ' + hit.id : describeLaunch(run, hit) + kernelAt(run, hit));
   }
   function press(v, e) {
     var run = live.shown()[v.i], hit = under(v, e);

@@ -31,6 +31,8 @@ three="--policy openvino-cb --policy fcfs --policy agent-xpu-v2"
     "$x" compare $three --baseline openvino-cb $work --replications 3 --load 0.5,1.1 --json --quiet >"$dir/load.json" || fail "compare --load"
 }
 "$x" view --policy edf --policy fcfs --workload leader-subagents --llm leader=llama-3.1-8b --llm subagent=llama-3.2-3b -o "$dir/agents.html" || fail "view of two models"
+# shellcheck disable=SC2086
+"$x" view --policy fcfs $work --from 8.27 --to 8.37 -o "$dir/kernels.html" || fail "view with kernels"
 for page in live again; do
     "$x" report --live --no-figures "$dir/view.json" "$dir/c.json" "$dir/load.json" -o "$dir/$page.html" || fail "report --live"
 done

@@ -138,6 +138,20 @@ def moved(b):
           "Request 3" in b.js("document.getElementById('app').textContent"))
 
 
+def kernels(b):
+    """Kernels of a window: recorded where they begin in it, and named under the pointer."""
+    b.open(f"{DIR}/kernels.html#a=0&b=-1&from=8.27&to=8.37", ready=READY)
+    inside = b.js("Array.from(live.runs()[0].kernels.begin_ns).every(t => t >= 8.27e9 && t < 8.37e9)")
+    check("kernels of the window", inside and b.js("live.runs()[0].kernels.n") > 5)
+    box = b.js("JSON.parse(JSON.stringify(document.querySelector('canvas.time').getBoundingClientRect()))")
+    at = b.js("(live.runs()[0].kernels.begin_ns[3] + live.runs()[0].kernels.end_ns[3]) / 2e9")
+    b.mouse("mouseMoved", box["left"] + 58 + (at - 8.27) / 0.1 * (box["width"] - 58), box["top"] + 12 + 74 + 32 + 13)
+    settle(b)
+    solo = b.js("(live.runs()[0].kernels.solo_ns[3] / 1e6).toFixed(3)")
+    said = b.js("document.querySelector('.say').textContent")
+    check("the kernel under the pointer", "Kernel: " in said and f"isolated {solo} ms" in said, said)
+
+
 def agents(b):
     """A workload of jobs on two models: filters for both, no request that has not arrived counted as left behind."""
     b.open(f"{DIR}/agents.html", ready=READY)
@@ -181,7 +195,7 @@ def main():
     with Browser(PROGRAM, DIR) as b:
         b.open(PAGE, ready=READY)
         print(f"note: {len(text)} bytes, ready after {b.js('document.getElementById(`app`).dataset.ready')} ms")
-        for part in (explained, differing, distributions, means, moved, agents, laid_out, without_script):
+        for part in (explained, differing, distributions, means, moved, kernels, agents, laid_out, without_script):
             part(b)
     sys.exit(bad)
 
