@@ -31,7 +31,7 @@ class ByModel(Policy):
         self.passes = {d: p for d, p in self.passes.items() if p.state in ("ready", "running")}
 
     def admit(self, r):
-        """A request begins when all that it may need fits beside all that the others may need."""
+        """A request begins when all that it may need fits next to all that the others may need."""
         def left(x):
             return x.input_tokens + x.max_output_tokens - x.kv_tokens + self.kv_block_tokens
         others = [x for x in self.live if x.id in self.admitted and x is not r]
