@@ -9,8 +9,15 @@
 #include "sim/engine/sim.h"
 
 /* What the run itself counts. */
-static void add_run_metrics(const struct sim_result *s, struct metric_list *out)
+static void add_run_metrics(const struct config *c, const struct sim_result *s,
+                            struct metric_list *out)
 {
+    if (c->n_more > 0) {
+        metric_list_put(out, (double)s->model_loads, "model.loads");
+        metric_list_put(out, units_s_from_ns(s->model_load_ns), "model.load_s");
+        metric_list_put(out, s->model_load_bytes, "model.load_bytes");
+        metric_list_put(out, (double)s->model_evictions, "model.evictions");
+    }
     metric_list_put(out, s->memory_peak_bytes, "memory_peak_bytes");
     metric_list_put(out, (double)s->kv_peak_tokens, "kv_peak_tokens");
     metric_list_put(out, (double)s->events, "events");
@@ -75,7 +82,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     if (rc == 0) {
         metrics_collect(m, &out->metrics);
         out->verdict = metrics_verdict(m);
-        add_run_metrics(&out->sim, &out->metrics);
+        add_run_metrics(c, &out->sim, &out->metrics);
         if (opt->requests_csv != NULL) {
             rc = metrics_requests_write(m, opt->requests_csv, opt->requests_about, e);
         }
@@ -108,7 +115,7 @@ void runner_metric_names(const struct config *c, struct metric_list *out)
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     static const struct sim_result nothing = {0};
     metrics_collect(m, out);
-    add_run_metrics(&nothing, out);
+    add_run_metrics(c, &nothing, out);
     metrics_free(m);
 }
 

@@ -99,7 +99,8 @@ bool v1_decode_next(struct sched *s, struct v1 *v, struct v1_iteration *it)
     }
     if (!v->next_known) {
         choose_batch(s, v);
-        const struct llm *llm = sched_model(s, v->batch.model);
+        const struct llm *llm =
+            sched_model(s, v->batch.n > 0 ? v->batch.segments[0].request->model : 0);
         uint32_t per_layer = v->batch.n == 1 ? 1 : llm->layer.n; /* batch_form fuses one */
         v->next = (struct v1_iteration){.fused = v->batch.n == 1,
                                         .per_layer = per_layer,

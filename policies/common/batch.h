@@ -13,13 +13,12 @@ struct batch {
     uint32_t n;
     size_t cap;
     uint32_t tokens; /* rows so far */
-    uint32_t model;  /* of its first request */
 };
 
 /* Whether a request may join: a pass has requests of one model, and the first decides which. */
 static inline bool batch_takes(const struct batch *b, const struct request *r)
 {
-    return b->n == 0 || r->model == b->model;
+    return b->n == 0 || r->model == b->segments[0].request->model;
 }
 
 static inline void batch_clear(struct batch *b)
@@ -34,17 +33,22 @@ static inline void batch_fini(struct batch *b)
     *b = (struct batch){0};
 }
 
+/* Adds a request that the batch takes. */
+static inline void batch_put(struct batch *b, const struct request *r, enum segment_role role,
+                             uint32_t n_tokens)
+{
+    b->segments = xroom(b->segments, b->n + 1, &b->cap, sizeof *b->segments);
+    b->segments[b->n++] = (struct segment){.request = r, .role = role, .n_tokens = n_tokens};
+    b->tokens += n_tokens;
+}
+
 /* Nothing where the batch does not take it: the request waits for another pass. */
 static inline void batch_add(struct batch *b, const struct request *r, enum segment_role role,
                              uint32_t n_tokens)
 {
-    if (!batch_takes(b, r)) {
-        return;
+    if (batch_takes(b, r)) {
+        batch_put(b, r, role, n_tokens);
     }
-    b->model = r->model;
-    b->segments = xroom(b->segments, b->n + 1, &b->cap, sizeof *b->segments);
-    b->segments[b->n++] = (struct segment){.request = r, .role = role, .n_tokens = n_tokens};
-    b->tokens += n_tokens;
 }
 
 /* Adds the next piece of work of a request: one decode token, or up to max_tokens of its prompt. */

@@ -20,23 +20,20 @@ static double full_key(struct sched *s, const struct iter *it, const struct requ
     return behind ? key + CLASS_STEP : key;
 }
 
-/* Who keeps memory when it is short: a fixed order (class under rt_first, arrival, id), whatever
- * the key. With moving keys as the order two requests could take KV from each other for ever, each
- * more urgent for having lost it. */
-static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
-{
-    if (param_int(s, ITER_CLASS) != ITER_BLIND && x->cls != y->cls) {
-        return x->cls == REQUEST_CLASS_REACTIVE;
-    }
-    return request_before(x, y);
-}
-
-/* The same as a number, exact up to 2^50 requests. */
+/* Who keeps memory when it is short: a fixed order (class under rt_first, then as they came),
+ * whatever the key. With moving keys as the order two requests could take KV from each other for
+ * ever, each more urgent for having lost it. */
 static double memory_place(struct sched *s, const struct request *r)
 {
-    const struct iter_request *own = r->own;
+    const struct iter_request *own = r->own; /* exact up to 2^50 requests */
     bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
     return (double)own->arrived + (behind ? 0x1p50 : 0.0);
+}
+
+/* By the number that orders the heaps: arrival_ns may order requests of two models otherwise. */
+static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
+{
+    return memory_place(s, x) < memory_place(s, y);
 }
 
 /* Among those who wait. */

@@ -153,7 +153,7 @@ static void plan(struct sched *s, struct vllm *v, const struct request *r, uint3
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
     v->planned_blocks += blocks_needed(s, r, n);
-    batch_add(&v->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+    batch_put(&v->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
 }
 
 /* A victim that is in the batch already leaves it. */
@@ -178,10 +178,11 @@ static void unplan(struct sched *s, struct vllm *v, const struct request *r)
  * when it is itself the victim, the iteration takes no more of them. */
 static void add_in_order(struct sched *s, struct vllm *v)
 {
+    const bool several = s->n_models > 1;
     v->preempted = false;
     for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < v->budget;
          r = reqq_next(r)) {
-        bool waits = stands_back(v, r) || !batch_takes(&v->it.batch, r);
+        bool waits = stands_back(v, r) || (several && !batch_takes(&v->it.batch, r));
         uint32_t n = waits ? 0 : r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
         /* In blocks, as vLLM counts: a token that fits into a block already held needs nothing. */
         while (n > 0 && blocks_needed(s, r, n) > free_left(s, v)) {

@@ -41,7 +41,9 @@
  * requests of one model: sched_pass_form refuses another (-EINVAL). Shipped policies follow one
  * rule: the first request that they choose decides, and those of other models wait for another
  * pass. Shapes and estimates have a model, too. KV in tokens is counted for the model that needs
- * most bytes a token, so that what sched_kv_free_tokens promises is there for all of them. Numbered
+ * most bytes a token, so that what sched_kv_free_tokens promises is there for all of them. Weights
+ * are loaded and evicted by the core; a policy is notified of a request when those of its model are
+ * there, so perhaps after requests that arrived later (sim/core/weights.c). Numbered
  * graphs are the default model's, and compiled attention is that of one model.
  *
  * Which device runs what (struct device):
@@ -96,7 +98,8 @@ struct policy_ops;
 enum resident_kind {
     RESIDENT_COMPILED_ATTENTION, /* a: prompt length, b: model. Static NPU attention of that length
                                   */
-    RESIDENT_GRAPH_BLOCK         /* a: block, b: graph version */
+    RESIDENT_GRAPH_BLOCK,        /* a: block, b: graph version */
+    RESIDENT_WEIGHTS /* a: model. In runs of several models; the core loads and evicts them */
 };
 
 enum resident_state { RESIDENT_ABSENT, RESIDENT_PENDING, RESIDENT_READY };
@@ -318,7 +321,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 5
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
  * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 3533982629u
+#define POLICY_LAYOUT 1881365818u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

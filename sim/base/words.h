@@ -11,11 +11,11 @@ extern const char *const words_ops[];            /* "qkv", "mha", "ffn", "head",
 extern const char *const words_sharing[];        /* of devices: "serial", "time_shared" */
 extern const char *const words_roles[];          /* "prefill", "decode", "verify" */
 extern const char *const words_yields[];         /* "kernel", "op", "layer", "pass" */
-extern const char *const words_residents[];      /* "compiled_attention", "graph_block" */
-extern const char *const words_places[];         /* of KV: "memory", "cache", "flash", "nowhere" */
-extern const char *const words_pass_states[];    /* "ready", "running", "done", "cancelled" */
-extern const char *const words_launch_states[];  /* "queued", "running", "ended" */
-extern const char *const words_outcomes[];       /* "done", "yielded", "withdrawn", "reset" */
+extern const char *const words_residents[];     /* "compiled_attention", "graph_block", "weights" */
+extern const char *const words_places[];        /* of KV: "memory", "cache", "flash", "nowhere" */
+extern const char *const words_pass_states[];   /* "ready", "running", "done", "cancelled" */
+extern const char *const words_launch_states[]; /* "queued", "running", "ended" */
+extern const char *const words_outcomes[];      /* "done", "yielded", "withdrawn", "reset" */
 
 /* Place of a word in the list; -1: it is not there, or NULL. */
 int words_find(const char *const *words, const char *word);

@@ -39,13 +39,14 @@ static double usable_bytes(const struct sim_setup *s)
     return s->machine->memory_bytes * s->machine->memory_usable_frac;
 }
 
+/* Of the largest model: others are loaded where KV leaves room (weights.c). */
 static double weight_bytes(const struct core *c)
 {
-    double bytes = 0.0;
+    double most = 0.0;
     for (uint32_t i = 0; i < c->n_models; i++) {
-        bytes += (double)c->setup->weight_copies * c->models[i].llm->weight_bytes;
+        most = fmax(most, c->models[i].llm->weight_bytes);
     }
-    return bytes;
+    return (double)c->setup->weight_copies * most;
 }
 
 /* Bytes of a token of the model that needs most KV. */
@@ -190,6 +191,10 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
         return core_fail(c, -EINVAL, "lacks a required hook");
     }
     models_init(c);
+    if (c->n_models > 1 && (ops->caps & setup->caps & CAP_LOAD) == 0) {
+        return core_fail(c, -EINVAL, "this executor runs one model, and the run has %u",
+                         c->n_models);
+    }
     if (setup->decision_log != NULL) {
         fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
     }
@@ -220,6 +225,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->hook = HOOK_INIT;
     rc = p->init == NULL ? 0 : p->init(&c->sched);
     c->hook = HOOK_NONE;
+    weights_init(c);
     return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
 }
 
@@ -295,6 +301,7 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
     r->pub.depth = t->turn;
     r->pub.model = trace_graph_model(c->setup->trace->graph, row);
     SIM_ASSERT(r->pub.model < c->n_models);
+    r->kv_units = c->models[r->pub.model].kv_units;
     r->pub.first_service_ns = TIME_NEVER_NS;
     r->pub.first_token_ns = TIME_NEVER_NS;
     r->pub.last_token_ns = TIME_NEVER_NS;
@@ -341,16 +348,19 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     c->result->audit.arrived++;
     CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
     /* Such a request would wait for ever, and all that come after it in many orders. */
-    uint64_t capacity = kv_most_tokens_of(c, r->pub.model);
     bool fits = core_request_fits(c, r);
     if (!fits && c->conditions.memory_taken_bytes <= 0.0) {
         core_fail(c, -ENOMEM,
                   "request %u needs %u KV tokens, the machine holds %" PRIu64
                   "%s (model, memory or kv_capacity_tokens too small for this trace)",
-                  r->pub.id, t.input_tokens + t.output_tokens, capacity,
+                  r->pub.id, t.input_tokens + t.output_tokens, kv_most_tokens_of(c, r->pub.model),
                   c->kv_blocks_mapped > 0 ? " beside the graphs mapped at the start" : "");
     }
-    CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, &c->sched, &r->pub);
+    if (c->n_models > 1) {
+        weights_hold(c, r);
+    } else {
+        CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, &c->sched, &r->pub);
+    }
     if (!fits) {
         core_count(c, COUNTER_MEMORY_SHED);
         core_request_cancel(c, r);
@@ -393,6 +403,11 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
                 r->pub.id);
     r->alive = false;
     c->n_live--;
+    if (r->held) {
+        weights_forget(c, r);
+    } else if (c->n_models > 1) {
+        weights_left(c, r->pub.model);
+    }
     c->sojourn_ns += (double)(now - r->pub.arrival_ns);
     if (state == REQUEST_STATE_FINISHED) {
         c->result->audit.finished++;
@@ -447,8 +462,11 @@ void core_request_cancel(struct core *c, struct full_request *r)
         }
         return;
     }
+    bool held = r->held;
     core_request_leave(c, r, REQUEST_STATE_SHED);
-    CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, &c->sched, &r->pub);
+    if (!held) { /* else the policy never knew of it */
+        CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, &c->sched, &r->pub);
+    }
 }
 
 void core_timer(struct core *c)
@@ -535,6 +553,9 @@ int core_schedule(struct core *c)
         return 0;
     }
     SIM_ASSERT(core_consistent(c)); /* also after what the executor brought */
+    if (c->held_head != NULL) {
+        weights_let_in(c);
+    }
     if (c->kv_blocks_owed > 0) {
         kv_collect(c, NULL);
     }

@@ -31,14 +31,17 @@ struct full_request {
     uint32_t row; /* of the trace */
     uint32_t output_tokens;
     uint32_t kv_blocks;         /* held, reserved and shared ones included */
+    uint32_t kv_units;          /* of the ledger that a block is */
     uint32_t kv_rank;           /* of what it leaves in the cache (sched_kv_rank) */
     struct prefix_node *prefix; /* where the shared ones end; NULL: all are its own */
     bool alive;
     bool prefix_idle;    /* its KV is a reused prefix nobody has worked on */
     bool cancel_pending; /* cancelled while in a pass: shed at its end */
     bool kv_moving;      /* swap in progress */
-    uint64_t draw;       /* speculation steps done; keys hidden draws */
-    void *exec;          /* the executor's; NULL at arrival */
+    bool held;           /* the policy does not know of it yet (weights.c) */
+    struct full_request *next_held;
+    uint64_t draw; /* speculation steps done; keys hidden draws */
+    void *exec;    /* the executor's; NULL at arrival */
 };
 
 /* The one way from what a policy holds to the core's own: a policy may only read it, the core owns
@@ -182,6 +185,12 @@ struct core_model {
     const struct llm *llm;
     const struct hwmodel *truth;
     uint32_t kv_units; /* of the ledger that a block of its KV takes */
+    /* Used by weights.c, with several models: */
+    struct resident *weights; /* NULL: absent */
+    bool stays;               /* they are never evicted */
+    uint32_t n_live;          /* requests that the policy knows of */
+    uint64_t used;            /* number of its last use, 0: never */
+    int64_t since_ns;         /* the load in progress */
 };
 
 struct core {
@@ -201,6 +210,8 @@ struct core {
     struct core_model models[SIM_MAX_MODELS]; /* by request.model */
     const struct llm *llms[SIM_MAX_MODELS];   /* sched.models */
     uint32_t n_models;
+    struct full_request *held_head, *held_tail; /* requests whose weights are not there, in order */
+    uint64_t n_held, weights_uses;
     /* The ledger counts in units: blocks of one model, and with several the largest blocks that
      * divide those of all. Members of requests and passes count blocks of their model. */
     double kv_unit_bytes; /* of a token of a unit */
@@ -371,7 +382,9 @@ static inline bool kv_has_room(const struct core *c, const struct full_request *
 /* Units of the ledger that so many of its blocks are. */
 static inline uint64_t kv_units(const struct core *c, const struct full_request *r, uint64_t blocks)
 {
-    return blocks * c->models[r->pub.model].kv_units;
+    (void)c;
+    SIM_ASSERT(r->kv_units == c->models[r->pub.model].kv_units);
+    return blocks * r->kv_units;
 }
 
 /* The first of its blocks, which others may have, too. */
@@ -446,7 +459,7 @@ void core_pass_complete(struct core *c, struct full_pass *p);
 void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 
-/* What is refused (refuse.c). An action that fails says so by this: it counts, and remembers the
+/* Refusals (refuse.c). An action that fails says so by this: it counts, and remembers the
  * reason (a static clause) for core_acted. Returns status. */
 int core_refuse(struct core *c, enum counter which, int status, const char *why);
 /* Every action ends here: counts it, remembers it, tells refusals by their kind. Returns rc. */
@@ -462,6 +475,25 @@ int core_load(struct core *c, struct resident_key key, double bytes);
 int core_map(struct core *c, struct resident_key key, double bytes);
 int core_graph(struct core *c, uint8_t version, struct graph_shape shape);
 int core_resident_evict(struct core *c, struct resident_key key);
+/* A pending resident; NULL: KV has no room to give. For weights, whose life is in weights.c. */
+struct resident *resident_add(struct core *c, struct resident_key key, double bytes);
+void resident_remove(struct core *c, struct resident *r);
+/* Units that KV lends when residents have so many bytes. */
+uint64_t resident_lent_for(const struct core *c, double bytes);
+
+/* Weights of several models (weights.c). */
+void weights_init(struct core *c); /* after the policy's init */
+void weights_hold(struct core *c, struct full_request *r);
+void weights_forget(struct core *c, struct full_request *r); /* who is held leaves */
+void weights_left(struct core *c, uint32_t model);           /* a request that was not held */
+void weights_loaded(struct core *c, const struct resident *r);
+/* Loads what the held ask for, and notifies the policy of those who need not wait. */
+void weights_let_in(struct core *c);
+/* Evicts the weights that have been idle for longest; false: none are. */
+bool weights_give_way(struct core *c);
+double weights_idle_bytes(const struct core *c);
+/* Units that KV lends at least while a model is served. */
+uint64_t weights_least_lent(const struct core *c, uint32_t model);
 /* Weights or the graphs that hold them, residents, and KV held (cold included). */
 double core_memory_bytes(const struct core *c);
 void core_memory_note(struct core *c); /* for the run's memory peak */

@@ -252,14 +252,22 @@ static int follow(struct core *c, struct full_pass *p, const struct full_pass *b
     return got < n ? -ENOMEM : 0;
 }
 
+/* The first request decides. */
+static uint32_t first_model(const struct pass_spec *spec)
+{
+    const struct full_request *r =
+        spec->n_segments > 0 ? core_request(spec->segments[0].request) : NULL;
+    return r != NULL && r->alive ? r->pub.model : 0;
+}
+
 /* All segments of the pass. */
 static int segments_take(struct core *c, struct full_pass *p, const struct pass_spec *spec)
 {
     struct decodes d = {.least_left = UINT32_MAX};
     const char *fault = NULL;
-    const struct full_request *first =
-        spec->n_segments > 0 ? core_request(spec->segments[0].request) : NULL;
-    p->pub.shape.model = first != NULL && first->alive ? first->pub.model : 0;
+    if (c->n_models > 1) {
+        p->pub.shape.model = first_model(spec);
+    }
     const struct full_pass *before = followed(c, spec);
     int rc = before != NULL ? follow(c, p, before) : 0;
     uint32_t i = p->pub.n_segments;

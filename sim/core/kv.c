@@ -46,23 +46,39 @@ void kv_init(struct core *c)
     c->cold_held = c->cold_cached;
 }
 
-uint64_t kv_free_tokens(const struct core *c)
+/* Of several models: idle weights give way, too. Apart, because the function below is asked often.
+ */
+__attribute__((noinline)) static uint64_t free_of_several(const struct core *c, uint64_t units)
 {
-    uint64_t units = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
+    units += resident_lent_for(c, c->resident_bytes) -
+             resident_lent_for(c, c->resident_bytes - weights_idle_bytes(c));
     units -= c->kv_blocks_owed < units ? c->kv_blocks_owed : units;
     return units / c->kv_units_most * c->setup->kv_block_tokens;
 }
 
+uint64_t kv_free_tokens(const struct core *c)
+{
+    uint64_t units = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
+    if (c->n_models > 1) {
+        return free_of_several(c, units);
+    }
+    units -= c->kv_blocks_owed < units ? c->kv_blocks_owed : units;
+    return units * c->setup->kv_block_tokens;
+}
+
 uint64_t kv_most_tokens(const struct core *c)
 {
-    return (c->kv_blocks_total - c->kv_blocks_mapped) / c->kv_units_most *
-           c->setup->kv_block_tokens;
+    uint64_t units = c->kv_blocks_total - c->kv_blocks_mapped;
+    return (c->n_models > 1 ? units / c->kv_units_most : units) * c->setup->kv_block_tokens;
 }
 
 uint64_t kv_most_tokens_of(const struct core *c, uint32_t model)
 {
-    return (c->kv_blocks_total - c->kv_blocks_mapped) / c->models[model].kv_units *
-           c->setup->kv_block_tokens;
+    if (c->n_models == 1) {
+        return kv_most_tokens(c);
+    }
+    uint64_t units = c->kv_blocks_total - weights_least_lent(c, model);
+    return units / c->models[model].kv_units * c->setup->kv_block_tokens;
 }
 
 static uint64_t held_units(const struct core *c)
@@ -72,8 +88,11 @@ static uint64_t held_units(const struct core *c)
 
 uint64_t kv_held_tokens(const struct core *c)
 {
-    uint64_t most = c->kv_units_most;
-    return (held_units(c) + most - 1) / most * c->setup->kv_block_tokens;
+    uint64_t units = held_units(c);
+    if (c->n_models > 1) {
+        units = (units + c->kv_units_most - 1) / c->kv_units_most;
+    }
+    return units * c->setup->kv_block_tokens;
 }
 
 double kv_held_bytes(const struct core *c)
@@ -299,8 +318,10 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
     if (c->kv_blocks_owed > 0) { /* others were promised them first */
         kv_collect(c, r);
     }
-    if (extra > c->kv_blocks_free && make_free(c, extra, r) != 0) {
-        return -ENOMEM;
+    while (extra > c->kv_blocks_free && make_free(c, extra, r) != 0) {
+        if (!weights_give_way(c)) {
+            return -ENOMEM;
+        }
     }
     c->kv_blocks_free -= extra;
     r->kv_blocks = need;

@@ -57,17 +57,14 @@ struct resident *resident_next(const struct core *c, const struct resident *r)
 
 static double weight_bytes(const struct core *c)
 {
-    double bytes = 0.0;
-    for (uint32_t i = 0; i < c->n_models; i++) {
-        bytes += (double)c->setup->weight_copies * c->models[i].llm->weight_bytes;
-    }
-    return bytes;
+    return (double)c->setup->weight_copies * c->setup->llm->weight_bytes;
 }
 
-/* Of weights, or the graphs that hold them, and all other residents, so many bytes of these. */
+/* Of weights, or the graphs that hold them, and all other residents, so many bytes of these.
+ * Weights of several models are residents themselves. */
 static double held_bytes(const struct core *c, double residents)
 {
-    double weights = weight_bytes(c);
+    double weights = c->n_models > 1 ? 0.0 : weight_bytes(c);
     return c->weights_mapped ? fmax(weights, residents) : weights + residents;
 }
 
@@ -113,7 +110,12 @@ double core_memory_free_bytes(const struct core *c)
     return left > 0.0 ? left : 0.0;
 }
 
-static struct resident *resident_new(struct core *c, struct resident_key key, double bytes)
+uint64_t resident_lent_for(const struct core *c, double bytes)
+{
+    return blocks_given(c, bytes);
+}
+
+struct resident *resident_add(struct core *c, struct resident_key key, double bytes)
 {
     struct residents *t = &c->residents;
     SIM_ASSERT(resident_find(c, key) == NULL); /* one of a key */
@@ -142,7 +144,7 @@ static struct resident *resident_new(struct core *c, struct resident_key key, do
     return r;
 }
 
-static void resident_drop(struct core *c, struct resident *r)
+void resident_remove(struct core *c, struct resident *r)
 {
     SIM_REQUIRE(r->pins == 0 && r->state != RESIDENT_ABSENT, "a resident in use is dropped");
     struct residents *t = &c->residents;
@@ -179,7 +181,7 @@ int core_compile(struct core *c, struct resident_key key)
     if (resident_find(c, key) != NULL) {
         return refuse(c, -EALREADY, "it is there already, or being made");
     }
-    struct resident *r = resident_new(c, key, 0.0); /* compiled kernels take no memory */
+    struct resident *r = resident_add(c, key, 0.0); /* compiled kernels take no memory */
     SIM_REQUIRE(r != NULL, "what takes no bytes fits");
     const struct machine *m = c->setup->machine;
     core_count(c, COUNTER_COMPILES);
@@ -204,7 +206,7 @@ static int graph_block_new(struct core *c, struct resident_key key, double bytes
     }
     /* It takes its memory when its load begins, not when it is there: two loads under way could
      * otherwise both be promised the same. */
-    *out = resident_new(c, key, bytes);
+    *out = resident_add(c, key, bytes);
     return *out == NULL ? refuse(c, -ENOMEM, "not enough KV is free to give way to it") : 0;
 }
 
@@ -264,15 +266,18 @@ int core_resident_evict(struct core *c, struct resident_key key)
     if (r->pins > 0) {
         return refuse(c, -EBUSY, "a launch uses it");
     }
+    if (key.kind == RESIDENT_WEIGHTS) {
+        return refuse(c, -EPERM, "weights go when their memory is needed");
+    }
     if (r->state == RESIDENT_PENDING) {
         core_count(c, COUNTER_COMPILES_CANCELLED);
         /* The executor first: it still holds the resident, which is used again once it is dropped.
          */
         c->exec_ops->resident_cancel(c->exec, r);
-        resident_drop(c, r);
+        resident_remove(c, r);
         return 0;
     }
-    resident_drop(c, r);
+    resident_remove(c, r);
     if (c->exec_ops->resident_evicted != NULL) {
         c->exec_ops->resident_evicted(c->exec, key);
     }
@@ -287,7 +292,11 @@ void core_resident_done(struct core *c, struct resident *r)
     r->state = RESIDENT_READY;
     core_progress(c);
     CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_READY);
-    CORE_HOOK(c, HOOK_RESIDENT_READY, resident_ready, &c->sched, r->key);
+    if (r->key.kind == RESIDENT_WEIGHTS) {
+        weights_loaded(c, r);
+    } else {
+        CORE_HOOK(c, HOOK_RESIDENT_READY, resident_ready, &c->sched, r->key);
+    }
 }
 
 double core_memory_bytes(const struct core *c)

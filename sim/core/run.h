@@ -146,6 +146,10 @@ struct sim_result {
     uint32_t n_policy_counters;
     uint64_t kv_capacity_tokens, kv_peak_tokens; /* live + cold */
     double memory_peak_bytes;                    /* weights + KV + residents */
+    /* With several models. A load begins when a request asks for it, and waits for the loader. */
+    uint64_t model_loads, model_evictions;
+    int64_t model_load_ns;
+    double model_load_bytes;
     struct sim_battery battery;
     struct sim_audit audit;
 };

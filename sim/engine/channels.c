@@ -19,7 +19,9 @@ static void loader_begin(struct engine *e)
 {
     struct channel *ch = &e->loader;
     SIM_ASSERT(ch->head != NULL);
+    const struct resident *r = ch->head->resident;
     job_start(e, &ch->job, ch->head->solo_ns, ch->head->bytes);
+    power_load(e, r != NULL && r->key.kind == RESIDENT_WEIGHTS);
     /* From item to item it stays among the jobs: it never stops using the DDR between them. */
     if (!ch->job.active) {
         ddr_join(e, &ch->job);
@@ -146,6 +148,7 @@ static void loader_next(struct engine *e)
         loader_begin(e);
     } else {
         ddr_leave(e, &e->loader.job);
+        power_load(e, false);
     }
 }
 

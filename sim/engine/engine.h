@@ -124,6 +124,7 @@ struct power {
     double total_watts, total_joules;
     int64_t total_since_ns;
     uint32_t busy_devices, tails; /* reasons for host power */
+    bool loads_weights;           /* another one */
     bool host_draws;              /* ever, on this machine */
     /* A device that has ended its work at ended_ns is idle from then on, unless it begins other
      * work at that instant: then it never was. POWER_NONE_ENDED: there is none. */

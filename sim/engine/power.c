@@ -59,11 +59,13 @@ void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double 
 }
 
 /* A busy-polling coordinator draws power while work is on a device; sampling occupies one CPU
- * thread, for which the machine states the watts of single-thread CPU work (compile_watts). */
+ * thread, and so does reading the weights of a model. The machine states the watts of single-thread
+ * CPU work (compile_watts). */
 static void power_host(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
-    double watts = (double)e->power.tails * s->machine->compile_watts;
+    double threads = e->power.tails + (e->power.loads_weights ? 1.0 : 0.0);
+    double watts = threads * s->machine->compile_watts;
     if ((s->policy->flags & POLICY_F_BUSY_POLL) != 0 && e->power.busy_devices > 0) {
         watts += s->machine->poll_watts;
     }
@@ -203,6 +205,16 @@ void power_compiler(struct engine *e, bool on)
     set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
         on ? e->core.setup->machine->compile_watts : 0.0);
     power_changed(e);
+}
+
+void power_load(struct engine *e, bool weights)
+{
+    if (weights != e->power.loads_weights) {
+        power_settle(e);
+        e->power.loads_weights = weights;
+        power_host(e);
+        power_changed(e);
+    }
 }
 
 void power_tail(struct engine *e, int delta)

@@ -20,6 +20,8 @@ static inline void power_settle(struct engine *e)
 void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts);
 void power_compiler(struct engine *e, bool on);
 void power_tail(struct engine *e, int delta);
+/* Whether the loader reads the weights of a model. */
+void power_load(struct engine *e, bool weights);
 void power_finish(struct engine *e);
 /* The energy of the run until now. */
 static inline double power_joules(const struct engine *e)

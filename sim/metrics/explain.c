@@ -359,10 +359,10 @@ static void on_resident(void *self, int64_t now_ns, struct resident_key key, enu
             x->pending = xrealloc(x->pending, x->cap_pending * sizeof *x->pending);
         }
         x->pending[x->n_pending++] = key;
-        x->loading += key.kind == RESIDENT_GRAPH_BLOCK;
+        x->loading += key.kind != RESIDENT_COMPILED_ATTENTION;
     } else if (i < x->n_pending) { /* otherwise something that was ready is dropped */
         x->pending[i] = x->pending[--x->n_pending];
-        x->loading -= key.kind == RESIDENT_GRAPH_BLOCK;
+        x->loading -= key.kind != RESIDENT_COMPILED_ATTENTION;
     }
 }
 

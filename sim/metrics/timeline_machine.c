@@ -322,10 +322,11 @@ void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum
     trace_event_begin(w, 'X', TIMELINE_PID_MACHINE,
                       compiles ? TIMELINE_TID_COMPILER : TIMELINE_TID_LOADER, begin_ns);
     trace_event_duration(w, now_ns - begin_ns);
-    trace_event_name(w, compiles ? "attention" : "block");
+    bool weights = key.kind == RESIDENT_WEIGHTS;
+    trace_event_name(w, compiles ? "attention" : weights ? "weights" : "block");
     trace_args_begin(w);
-    trace_number(w, compiles ? "length" : "block", key.a);
-    if (!compiles) {
+    trace_number(w, compiles ? "length" : weights ? "model" : "block", key.a);
+    if (!compiles && !weights) {
         trace_number(w, "graph", key.b);
     }
     trace_text(w, "outcome", to == RESIDENT_READY ? "ready" : "cancelled");

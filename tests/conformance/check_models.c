@@ -3,6 +3,7 @@
  * each: a prompt's pass is 4 ms + 3 ns (QKV, FFN, head), or 6 ms + 7 ns (three QKV and FFN, and the
  * head). A decode pass has fused layers of 4 ms or 2 ms: 4 ms + 1 ns, or 6 ms + 1 ns. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,10 +171,9 @@ static void hold(struct sched *s, struct script *y)
 }
 
 /* A token takes 2 MB of the first model and 3 MB of the second, so the ledger counts in units of
- * 1 MB a token. 50 blocks of 16 tokens of 3 MB are 2400 units; a request of 64 tokens and of one to
- * come takes 4 blocks for its prompt: 4 * 16 * 2 = 128 units of the first, 192 of the second. Free
- * are then 2272 and 2080 units, which hold 47 and 43 whole blocks of 48 units: 752 and 688 tokens.
- */
+ * 1 MB a token. 50 blocks of 16 tokens of 3 MB are 2400 units. A prompt of 64 tokens takes 4
+ * blocks: 4 * 16 * 2 = 128 units of the first model, and 192 of the second. Free are then 2272 and
+ * 2080 units. They hold 47 and 43 whole blocks of 48 units, which are 752 and 688 tokens. */
 START_TEST(kv_is_counted_in_the_bytes_of_its_model)
 {
     static const struct scenario_request one[] = {
@@ -257,6 +257,150 @@ START_TEST(compiled_attention_is_its_model_s)
 }
 END_TEST
 
+/* ---- weights ---- */
+
+static int64_t told_ns[3]; /* when the policy was notified of a request */
+
+static void serve(struct sched *s, struct script *y)
+{
+    y->device = IGPU;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (y->request[i] != NULL && told_ns[i] == 0) {
+            told_ns[i] = s->now_ns + 1; /* 0: not yet */
+        }
+    }
+    script_serve(s, y);
+}
+
+static const struct scenario_request two_prompts[] = {
+    {.cls = RT, .input_tokens = 64, .output_tokens = 1},
+    {.cls = RT, .input_tokens = 64, .output_tokens = 1}};
+
+/* Weights of 1 GB and of 3 GB at 2 GB/s, after 0.1 s that any load takes. The loader does one after
+ * the other: the first is there at 0.1 + 0.5 s, the second 0.1 + 1.5 s later. The requests of both
+ * came at 0, so the loads took 0.6 and 2.2 s. Single-thread work draws 12 W meanwhile, on top of
+ * the 5 W of the platform and of 20 W of the iGPU while it prefills. */
+START_TEST(weights_are_loaded_at_the_rate_of_the_loader)
+{
+    sc.setup.weights_at_start = false;
+    sc.llm.weight_bytes = 1e9;
+    two.other.llm.weight_bytes = 3e9;
+    sc.machine.loader_bytes_per_s = 2e9;
+    sc.machine.loader_fixed_ns = MS(100);
+    memset(told_ns, 0, sizeof told_ns);
+    run(two_prompts, (const uint8_t[]){0, 1}, NULL, 2, serve);
+    ck_assert_int_eq(told_ns[0], MS(600) + 1);
+    ck_assert_int_eq(told_ns[1], MS(2200) + 1);
+    ck_assert_int_eq(sc.records[0].arrival_ns, 0); /* its user has waited for them */
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(600) + MS(4) + 3);
+    ck_assert_int_eq(sc.records[1].first_token_ns, MS(2200) + MS(6) + 7);
+    ck_assert_uint_eq(sc.result.model_loads, 2);
+    ck_assert_int_eq(sc.result.model_load_ns, MS(2800));
+    ck_assert_double_eq(sc.result.model_load_bytes, 4e9);
+    ck_assert_uint_eq(sc.result.model_evictions, 0);
+    double end_s = 2.206000007;
+    double joules = 5.0 * end_s + 12.0 * 2.2 + 20.0 * 0.010000010;
+    ck_assert_double_eq_tol(sc.result.audit.energy_integral_j, joules, 1e-6);
+}
+END_TEST
+
+START_TEST(weights_are_there_at_the_start_by_default)
+{
+    memset(told_ns, 0, sizeof told_ns);
+    run(two_prompts, (const uint8_t[]){0, 1}, NULL, 2, serve);
+    ck_assert_int_eq(told_ns[0], 1);
+    ck_assert_int_eq(told_ns[1], 1);
+    ck_assert_uint_eq(sc.result.model_loads, 0);
+    /* 2 GB, and 4 blocks of 16 tokens of 1 MB for each prompt; one came after the other has left.
+     */
+    ck_assert_double_ge(sc.result.memory_peak_bytes, 2e9 + 64e6);
+    ck_assert_double_le(sc.result.memory_peak_bytes, 2e9 + 128e6);
+}
+END_TEST
+
+/* Memory for 3.2 GB. The first model has 2 GB of weights and the second 3 GB, so at the start there
+ * is room for the first one's alone. A block of KV is 16 tokens of 1 MB. Request 0 of the first
+ * model is served at once. Request 1 comes at 1 s, for the second model: the first one's weights,
+ * which nobody uses, are evicted, and 3 GB are loaded at 1 GB/s until 4 s. Request 2 comes at 5 s
+ * for the first model, and takes the memory back: 2 GB until 7 s. */
+START_TEST(idle_weights_give_way_and_come_back)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .arrival_s = 5, .input_tokens = 64, .output_tokens = 1}};
+    sc.machine.memory_bytes = 3.2e9;
+    sc.llm.weight_bytes = 2e9;
+    two.other.llm.weight_bytes = 3e9;
+    memset(told_ns, 0, sizeof told_ns);
+    run(q, (const uint8_t[]){0, 1, 0}, NULL, 3, serve);
+    ck_assert_int_eq(told_ns[0], 1);
+    ck_assert_int_eq(told_ns[1], MS(4000) + 1);
+    ck_assert_int_eq(told_ns[2], MS(7000) + 1);
+    ck_assert_uint_eq(sc.result.model_loads, 2);
+    ck_assert_uint_eq(sc.result.model_evictions, 2);
+    ck_assert_double_le(sc.result.memory_peak_bytes, 3.2e9);
+}
+END_TEST
+
+/* The same memory, and request 1 comes while request 0 is served, which takes 4 ms a token and has
+ * 500: its weights stay until it has left, at about 2 s. Request 2, of the first model too, comes
+ * behind request 1 and waits with it: else the second model's turn might never come. */
+START_TEST(weights_in_use_stay_and_later_requests_wait)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 501},
+        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .arrival_s = 1.5, .input_tokens = 64, .output_tokens = 1}};
+    sc.machine.memory_bytes = 4e9;
+    sc.llm.weight_bytes = 2e9;
+    two.other.llm.weight_bytes = 3e9;
+    memset(told_ns, 0, sizeof told_ns);
+    run(q, (const uint8_t[]){0, 1, 0}, NULL, 3, serve);
+    int64_t left_ns = MS(4) + 3 + 500 * (MS(4) + 1);
+    ck_assert_int_eq(sc.records[0].finish_ns, left_ns);
+    ck_assert_int_eq(told_ns[1], left_ns + MS(3000) + 1);
+    /* Then the first model's come back, when request 1 has had its 6 ms. */
+    ck_assert_int_eq(told_ns[2], left_ns + MS(3000) + MS(6) + 7 + MS(2000) + 1);
+    ck_assert_uint_eq(sc.result.model_evictions, 2);
+}
+END_TEST
+
+/* KV takes the memory of idle weights: 1 GB of each model and 1 GB more. A prompt of the first
+ * model needs 1.5 GB of KV, which is there without the second one's weights only. */
+START_TEST(idle_weights_give_way_to_kv)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 1499, .output_tokens = 1},
+        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1}};
+    sc.machine.memory_bytes = 3e9;
+    memset(told_ns, 0, sizeof told_ns);
+    run(q, (const uint8_t[]){0, 1}, NULL, 2, serve);
+    ck_assert_int_eq(told_ns[0], 1);
+    ck_assert_uint_eq(sc.result.model_evictions, 1);
+    ck_assert_int_eq(told_ns[1], MS(2000) + 1); /* 1 GB at 1 GB/s */
+}
+END_TEST
+
+/* A user who gives up while weights are loaded leaves at once, and the policy never knew. */
+static void tell_nothing(struct sched *s, struct script *y)
+{
+    ck_assert_ptr_null(y->request[1]);
+    serve(s, y);
+}
+
+START_TEST(who_gives_up_while_weights_are_loaded_was_never_there)
+{
+    sc.setup.weights_at_start = false;
+    sc.setup.horizon_ns = MS(1500);
+    two.other.llm.weight_bytes = 3e9;
+    memset(told_ns, 0, sizeof told_ns);
+    run(two_prompts, (const uint8_t[]){0, 1}, NULL, 2, tell_nothing);
+    ck_assert_uint_eq(sc.result.audit.finished, 1);
+    ck_assert_uint_eq(sc.result.audit.queued + sc.result.audit.running, 1);
+}
+END_TEST
+
 /* ---- shipped policies ---- */
 
 #define CONFIGURATIONS 200
@@ -273,6 +417,13 @@ static uint32_t random_load(struct scenario_request *q, uint8_t *model, uint64_t
     two.other.llm.n_layers = 1 + rng_below(&r, 4);
     two.other.llm.kv_bytes_per_token = 1e5 * (1 + rng_below(&r, 20));
     two.other.llm.weight_bytes = 1e8 * (1 + rng_below(&r, 5));
+    sc.setup.weights_at_start = rng_below(&r, 2) > 0;
+    if (rng_below(&r, 2) > 0) { /* so little memory that they may give way to each other */
+        double largest = fmax(sc.llm.weight_bytes, two.other.llm.weight_bytes);
+        double kv = fmax(sc.llm.kv_bytes_per_token, two.other.llm.kv_bytes_per_token);
+        uint64_t tokens = sc.setup.kv_capacity_tokens > 0 ? sc.setup.kv_capacity_tokens : 4000;
+        sc.machine.memory_bytes = largest + kv * (double)tokens;
+    }
     for (int op = 0; op < OP_KIND_COUNT; op++) {
         for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
             two.other.cost[d][op].fixed_ms *= 0.2 + rng_uniform(&r);
@@ -300,6 +451,8 @@ START_TEST(every_policy_runs_two_models)
     for (uint64_t seed = 1; seed <= CONFIGURATIONS; seed++) {
         uint32_t n = random_load(q, model, seed);
         sc.machine.devices[NPU].static_attention &= strcmp(p->name, "sd-npu") != 0;
+        /* Its graphs hold a model's weights for the whole run. */
+        sc.machine.memory_bytes *= strcmp(p->name, "sd-npu") == 0 ? 2.0 : 1.0;
         scenario_policy(&sc, p, strcmp(p->name, "sd-npu") == 0 ? "blocks=1" : "");
         int rc = two_models_run(&sc, q, model, NULL, n, false);
         uint64_t tokens = 0;
@@ -307,8 +460,8 @@ START_TEST(every_policy_runs_two_models)
             tokens += q[i].output_tokens;
         }
         const struct sim_audit *a = &sc.result.audit;
-        ck_assert_msg(rc == 0 || sc.result.refused, "%s, load %u: %s", p->name, (unsigned)seed,
-                      sc.result.message);
+        ck_assert_msg(rc == 0 || sc.result.refused, "%s, load %u: %s %s", p->name, (unsigned)seed,
+                      sc.result.message, sc.result.scene);
         if (rc == 0) {
             ran++;
             ck_assert_msg(a->clean && a->finished == n && a->tokens_produced == tokens,
@@ -330,6 +483,12 @@ static const struct suite_row suite[] = {
     TEST(kv_is_counted_in_the_bytes_of_its_model),
     TEST(models_share_no_prefix),
     TEST(compiled_attention_is_its_model_s),
+    TEST(weights_are_loaded_at_the_rate_of_the_loader),
+    TEST(weights_are_there_at_the_start_by_default),
+    TEST(idle_weights_give_way_and_come_back),
+    TEST(weights_in_use_stay_and_later_requests_wait),
+    TEST(idle_weights_give_way_to_kv),
+    TEST(who_gives_up_while_weights_are_loaded_was_never_there),
     CASE("policies", .timeout_s = 120),
     LOOP_OVER(every_policy_runs_two_models, suite_policies),
 };

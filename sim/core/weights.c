@@ -1,0 +1,189 @@
+/* Weights of several models. They are residents like graph blocks, whose memory KV lends.
+ *
+ * The server holds a request back until the weights of its model are there: the policy is notified
+ * of it only then, so that no policy needs to know of loads. Requests are let in by these rules:
+ *
+ *   1. The first request that asks for absent weights has them loaded, at the rate of the loader.
+ *      Memory comes from what is free, then from cached KV, then from weights that no request in
+ *      the system uses, the longest unused first.
+ *   2. Each request that is let in must find room for all its tokens beside the weights in use.
+ *   3. Where 1 or 2 must wait for memory, all who come later wait too, so that the system empties.
+ *      If it is empty, the first request whose weights are there goes on.
+ *
+ * With one model nobody is held back, and its weights are no resident. */
+#include <errno.h>
+#include <math.h>
+
+#include "sim/core/consistent.h"
+
+static double bytes_of(const struct core *c, uint32_t model)
+{
+    return (double)c->setup->weight_copies * c->models[model].llm->weight_bytes;
+}
+
+static struct resident_key key_of(uint32_t model)
+{
+    return (struct resident_key){RESIDENT_WEIGHTS, model, 0};
+}
+
+static bool is_ready(const struct core_model *m)
+{
+    return m->weights != NULL && m->weights->state == RESIDENT_READY;
+}
+
+/* Its weights could go: nobody in the system uses them. */
+static bool is_idle(const struct core_model *m)
+{
+    return is_ready(m) && m->n_live == 0 && !m->stays;
+}
+
+void weights_init(struct core *c)
+{
+    for (uint32_t i = 0; i < c->n_models && c->n_models > 1; i++) {
+        struct core_model *m = &c->models[i];
+        m->stays = i == 0 && c->weights_mapped; /* graphs hold them */
+        double bytes = m->stays ? fmax(0.0, bytes_of(c, i) - c->mapped_bytes) : bytes_of(c, i);
+        if (c->setup->weights_at_start || m->stays) {
+            m->weights = resident_add(c, key_of(i), bytes);
+        }
+        if (m->weights != NULL) {
+            m->weights->state = RESIDENT_READY;
+            CORE_OBSERVE(c, resident, c->sched.now_ns, key_of(i), RESIDENT_READY);
+        }
+    }
+}
+
+bool weights_give_way(struct core *c)
+{
+    struct core_model *oldest = NULL;
+    for (uint32_t i = 0; i < c->n_models && c->n_models > 1; i++) {
+        struct core_model *m = &c->models[i];
+        if (is_idle(m) && (oldest == NULL || m->used < oldest->used)) {
+            oldest = m;
+        }
+    }
+    if (oldest == NULL) {
+        return false;
+    }
+    resident_remove(c, oldest->weights);
+    oldest->weights = NULL;
+    c->result->model_evictions++;
+    return true;
+}
+
+double weights_idle_bytes(const struct core *c)
+{
+    double bytes = 0.0;
+    for (uint32_t i = 0; i < c->n_models && c->n_models > 1; i++) {
+        bytes += is_idle(&c->models[i]) ? c->models[i].weights->bytes : 0.0;
+    }
+    return bytes;
+}
+
+uint64_t weights_least_lent(const struct core *c, uint32_t model)
+{
+    double own = bytes_of(c, model);
+    bool mapped = model == 0 && c->weights_mapped; /* its weights are in graphs */
+    return resident_lent_for(c, mapped ? fmax(own, c->mapped_bytes) : own + c->mapped_bytes);
+}
+
+/* Units of KV that a request needs for all its tokens. */
+static uint64_t need_of(const struct core *c, const struct full_request *r)
+{
+    uint64_t tokens = (uint64_t)r->pub.input_tokens + r->output_tokens;
+    uint32_t block = c->setup->kv_block_tokens;
+    return kv_units(c, r, (tokens + block - 1) / block);
+}
+
+/* Rule 2, for all who are in: one by itself can always have its KV. */
+static bool has_room(const struct core *c, const struct full_request *r)
+{
+    double bytes = c->resident_bytes - weights_idle_bytes(c);
+    const struct core_model *m = &c->models[r->pub.model];
+    bytes += m->weights == NULL ? bytes_of(c, r->pub.model) : is_idle(m) ? m->weights->bytes : 0.0;
+    uint64_t lent = resident_lent_for(c, bytes);
+    uint64_t room = c->kv_blocks_total > lent ? c->kv_blocks_total - lent : 0;
+    bool fits = need_of(c, r) <= room;
+    for (const struct full_request *q = c->live_head; q != NULL && fits; q = q->next_live) {
+        fits = q->held || need_of(c, q) <= room;
+    }
+    return fits;
+}
+
+static bool load(struct core *c, uint32_t model)
+{
+    struct core_model *m = &c->models[model];
+    double bytes = bytes_of(c, model);
+    while ((m->weights = resident_add(c, key_of(model), bytes)) == NULL) {
+        if (!weights_give_way(c)) {
+            return false;
+        }
+    }
+    m->since_ns = c->sched.now_ns;
+    c->exec_ops->load(c->exec, m->weights, bytes);
+    return true;
+}
+
+void weights_loaded(struct core *c, const struct resident *r)
+{
+    SIM_ASSERT(c->models[r->key.a].weights == r);
+    c->result->model_loads++;
+    c->result->model_load_bytes += r->bytes;
+    c->result->model_load_ns += c->sched.now_ns - c->models[r->key.a].since_ns;
+}
+
+void weights_hold(struct core *c, struct full_request *r)
+{
+    r->held = true;
+    r->next_held = NULL;
+    *(c->held_tail != NULL ? &c->held_tail->next_held : &c->held_head) = r;
+    c->held_tail = r;
+    c->n_held++;
+}
+
+static void unlink_held(struct core *c, struct full_request *before, struct full_request *r)
+{
+    *(before != NULL ? &before->next_held : &c->held_head) = r->next_held;
+    c->held_tail = c->held_tail == r ? before : c->held_tail;
+    r->held = false;
+    c->n_held--;
+}
+
+void weights_forget(struct core *c, struct full_request *r)
+{
+    struct full_request *before = NULL;
+    for (struct full_request *q = c->held_head; q != r; q = q->next_held) {
+        before = q;
+    }
+    unlink_held(c, before, r);
+}
+
+void weights_left(struct core *c, uint32_t model)
+{
+    SIM_ASSERT(c->models[model].n_live > 0);
+    c->models[model].n_live--;
+    c->models[model].used = ++c->weights_uses;
+}
+
+void weights_let_in(struct core *c)
+{
+    bool waits = false; /* somebody for memory */
+    struct full_request *before = NULL;
+    for (struct full_request *r = c->held_head, *next; r != NULL; r = next) {
+        struct core_model *m = &c->models[r->pub.model];
+        bool empty = c->n_live == c->n_held;
+        next = r->next_held;
+        if (!waits && !has_room(c, r)) {
+            waits = true;
+        } else if (!waits && m->weights == NULL) {
+            waits = !load(c, r->pub.model);
+        }
+        if (is_ready(m) && (!waits || (empty && has_room(c, r)))) {
+            unlink_held(c, before, r);
+            m->n_live++;
+            CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, &c->sched, &r->pub);
+        } else {
+            before = r;
+        }
+    }
+}
