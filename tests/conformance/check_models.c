@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "experiments/conformance/randomload.h"
+#include "hwmodels/roofline.h"
 #include "policies/registry.h"
+#include "sim/base/json.h"
 #include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/two_models.h"
@@ -98,6 +100,67 @@ START_TEST(kernels_of_two_models_contend_by_the_closed_form)
     /* 1 ns of QKV, FFN and head each; a kernel ends at whole ns. */
     ck_assert_int_le(llabs(sc.records[0].finish_ns - MS(6.4) - 3), 2);
     ck_assert_int_le(llabs(sc.records[1].finish_ns - MS(8.4) - 3), 3);
+}
+END_TEST
+
+/* Prices of the shipped machine, which a run remembers (costs.c). */
+static struct soc soc;
+static struct llm llms[2];
+static struct roofline truths[2];
+
+static void read_prices(void)
+{
+    static const char *const names[] = {"llama-3.2-3b", "llama-3.2-1b"};
+    struct err e = ERR_INIT;
+    cJSON *root = json_read_file(soc_path("core-ultra-5-125h"), &e);
+    ck_assert_int_eq(soc_parse(root, "soc", &soc, &e), 0);
+    cJSON_Delete(root);
+    for (int i = 0; i < 2; i++) {
+        root = json_read_file(llm_path(names[i]), &e);
+        ck_assert_int_eq(llm_parse(root, names[i], &llms[i], &e), 0);
+        cJSON_Delete(root);
+        roofline_init(&truths[i], hwmodel_find("extended"), &soc, &llms[i], NULL);
+    }
+    err_fini(&e);
+}
+
+static void on_igpu(struct sched *s, struct script *y)
+{
+    y->device = IGPU;
+    script_serve(s, y);
+}
+
+/* Equal requests in turn, 100 s apart, on one device: in a run of both models each takes what it
+ * takes in a run of its own model alone, the second time too. */
+START_TEST(equal_passes_of_two_models_keep_their_own_prices)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 4},
+        {.cls = RT, .arrival_s = 100, .input_tokens = 64, .output_tokens = 4},
+        {.cls = RT, .arrival_s = 200, .input_tokens = 64, .output_tokens = 4},
+        {.cls = RT, .arrival_s = 300, .input_tokens = 64, .output_tokens = 4}};
+    int64_t took_ns[2];
+    read_prices();
+    sc.setup.machine = &truths[0].machine;
+    sc.setup.n_more = 0;
+    for (int i = 0; i < 2; i++) {
+        sc.setup.llm = &llms[i];
+        sc.setup.truth = &truths[i].model;
+        memset(&x, 0, sizeof x);
+        run(q, (const uint8_t[]){0}, NULL, 1, on_igpu);
+        took_ns[i] = sc.records[0].finish_ns;
+        two_models_fini(&sc);
+    }
+    ck_assert_int_gt(took_ns[0], took_ns[1]);
+    sc.setup.llm = &llms[0];
+    sc.setup.truth = &truths[0].model;
+    two.more = (struct sim_model){&llms[1], &truths[1].model};
+    sc.setup.n_more = 1;
+    memset(&x, 0, sizeof x);
+    run(q, (const uint8_t[]){0, 1, 0, 1}, NULL, 4, on_igpu);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(sc.records[i].finish_ns - sc.records[i].arrival_ns, took_ns[i % 2]);
+    }
 }
 END_TEST
 
@@ -478,6 +541,7 @@ static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(kernels_of_two_models_have_their_own_times),
     TEST(kernels_of_two_models_contend_by_the_closed_form),
+    TEST(equal_passes_of_two_models_keep_their_own_prices),
     TEST(a_pass_of_two_models_is_refused_and_changes_nothing),
     TEST(estimates_are_those_of_the_shape_s_model),
     TEST(kv_is_counted_in_the_bytes_of_its_model),
