@@ -100,6 +100,13 @@ static void see_instant(struct window *w, int track, double now, const char *nam
     w->asked[w->n_asked++] = (struct asked){track, now};
 }
 
+static double request_of(const cJSON *o)
+{
+    const cJSON *args = cJSON_GetObjectItemCaseSensitive(o, "args");
+    const cJSON *request = cJSON_GetObjectItemCaseSensitive(args, "request");
+    return cJSON_IsNumber(request) ? request->valuedouble : NOBODY;
+}
+
 static void see(void *ctx, const cJSON *o)
 {
     struct window *w = ctx;
@@ -123,7 +130,7 @@ static void see(void *ctx, const cJSON *o)
     case 'B':
         if (w->depth[track] < MAX_DEPTH) {
             w->open[track][w->depth[track]++] =
-                (struct bar){track, kind_of(o), now, now, timeline_arg(o, "request")};
+                (struct bar){track, kind_of(o), now, now, request_of(o)};
         }
         break;
     case 'E':

@@ -74,7 +74,7 @@ static const char timeline[] =
     "{\"ph\":\"M\",\"pid\":1,\"tid\":0,\"name\":\"thread_name\",\"args\":{\"name\":\"npu\"}},\n"
     "{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"igpu\"}},\n"
     "{\"ph\":\"B\",\"pid\":1,\"tid\":0,\"ts\":1000000,\"name\":\"prefill 7\","
-    "\"args\":{\"class\":\"reactive\"}},\n"
+    "\"args\":{\"class\":\"reactive\",\"request\":7}},\n"
     "{\"ph\":\"B\",\"pid\":2,\"tid\":0,\"ts\":1000000,\"name\":\"decode\","
     "\"args\":{\"class\":\"reactive\",\"sequences\":9}},\n"
     "{\"ph\":\"B\",\"pid\":1,\"tid\":1,\"ts\":2000000,\"name\":\"decode 3\","
@@ -100,7 +100,8 @@ START_TEST(each_bar_is_in_the_block_of_its_kind)
                      "load or compile\n\n\n"
                      "conditions\n2\t4\t5\n\n\n"
                      "preemption asked\n\n\n"
-                     "what holds\n2\t4\tbattery\n");
+                     "what holds\n2\t4\tbattery\n\n\n"
+                     "requests\n0\t2\t7\n"); /* in the middle; the other bar names none */
 }
 END_TEST
 
@@ -119,7 +120,7 @@ START_TEST(a_preemption_asked_of_two_devices_shows_on_both_rows)
         "]}\n");
     const char *text = strstr(drawn("gantt", (struct figure_request){.to_s = 5}), "preemption");
     ck_assert_ptr_nonnull(text);
-    ck_assert_str_eq(text, "preemption asked\n0\t2\n1\t2\n\n\nwhat holds\n");
+    ck_assert_str_eq(text, "preemption asked\n0\t2\n1\t2\n\n\nwhat holds\n\n\nrequests\n");
 }
 END_TEST
 
