@@ -186,10 +186,11 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     const char *soc_file = soc_path(o->soc);
     c->tree = cJSON_CreateObject();
     config_add_file(c->tree, "soc", o->soc, soc_file, json_read_file, e);
-    const char *llm_file = models_add_files(c->tree, o->llm, e);
+    char *llm_file = models_add_files(c->tree, o->llm, e);
     cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json());
     take_models(c->tree);
     if (e->n > before) {
+        free(llm_file);
         return -EINVAL;
     }
     c->asked = o->asked;
@@ -202,13 +203,14 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
         (void)err_add(e, "--trace: %u recordings; this command takes one (`compare` takes several)",
                       o->n_recordings);
     }
+    if (e->n == before) {
+        parse(c, soc_file, llm_file, e);
+    }
+    free(llm_file);
     if (e->n > before) {
         return -EINVAL;
     }
-    parse(c, soc_file, llm_file, e);
-    if (e->n == before) {
-        (void)config_speculation_fit(&c->sim.drafts, &c->speculation, e);
-    }
+    (void)config_speculation_fit(&c->sim.drafts, &c->speculation, e);
     const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
     c->workload = o->n_recordings > 1
                       ? xformat("%s and %u more recordings", o->trace, o->n_recordings - 1)

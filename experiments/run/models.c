@@ -157,11 +157,11 @@ int models_refuse_several(const struct config_options *o, const char *what, stru
     return is_one(o) ? 0 : err_add(e, "%s takes one --llm, not several", what);
 }
 
-const char *models_add_files(cJSON *tree, const char *llm, struct err *e)
+char *models_add_files(cJSON *tree, const char *llm, struct err *e)
 {
     struct model_option *m = NULL;
     uint32_t n = 0;
-    const char *first = "";
+    char *first = NULL;
     cJSON *more = NULL;
     (void)models_parse(llm, &m, &n, e);
     if (n > 1) {
@@ -181,7 +181,7 @@ const char *models_add_files(cJSON *tree, const char *llm, struct err *e)
         if (part != NULL) {
             cJSON_AddItemToObject(i == 0 ? tree : more, i == 0 ? "llm" : m[i].name, part);
         }
-        first = i == 0 ? path : first;
+        first = i == 0 ? xstrdup(path) : first; /* path may be the name itself, which goes */
         cJSON_Delete(one);
     }
     models_free(m, n);

@@ -28,8 +28,9 @@ void models_free(struct model_option *m, uint32_t n);
 char *models_add(char *list, const char *arg);
 
 /* Reads the models' files into a configuration's tree: the first as `llm`, others under
- * `models.more` by their names. Returns the path of the first, for errors. */
-const char *models_add_files(cJSON *tree, const char *llm, struct err *e);
+ * `models.more` by their names. Returns the path of the first, for errors,
+ * which the caller frees. */
+char *models_add_files(cJSON *tree, const char *llm, struct err *e);
 /* Fills the further models of a configuration from its tree, and then their kernel times on the
  * machine as the default model's runtimes make it. */
 void models_read(struct config *c, struct err *e);
