@@ -65,6 +65,7 @@ START_TEST(subgraphs_of_two_prompts_run_out_of_order)
     run("outlier_frac=0", q, 2);
     scenario_tokens_at(&sc, 0, 1, (double[]){25});
     scenario_tokens_at(&sc, 1, 1, (double[]){33});
+    scenario_fini(&sc);
     run("outlier_frac=0,in_progress=1", q, 2);
     scenario_tokens_at(&sc, 0, 1, (double[]){23});
     scenario_tokens_at(&sc, 1, 1, (double[]){46});
