@@ -1,20 +1,40 @@
 /* `xpusim validate`: predictions against what was measured. */
+#include <string.h>
+
 #include "experiments/commands/commands.h"
 #include "experiments/run/models.h"
+#include "experiments/validation/validate_corun.h"
 #include "experiments/validation/validate_points.h"
 #include "experiments/validation/validate_run.h"
 
 struct options {
     struct validate_points_options points;
+    struct validate_corun_options corun;
     struct validate_run_options run;
     struct option_output output;
 };
 
+/* The model that --contention names; NULL: none. */
+static const char *contention_of(const struct config_options *o)
+{
+    static const char key[] = "sim.contention=";
+    const char *model = NULL;
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        bool is = strncmp(o->sets[i], key, sizeof key - 1) == 0;
+        model = is ? o->sets[i] + sizeof key - 1 : model;
+    }
+    return model;
+}
+
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
-    if (o->points.points != NULL && o->run.run != NULL) {
-        return err_add(e, "--points and --run exclude each other");
+    int tasks = (o->points.points != NULL) + (o->run.run != NULL) + (o->corun.corun != NULL);
+    if (tasks > 1) {
+        return err_add(e, "--points, --corun and --run exclude each other");
+    }
+    if (o->corun.corun != NULL) {
+        return validate_corun(&o->corun, contention_of(&o->run.config), &o->output, e);
     }
     if (o->run.config.llm != NULL && models_refuse_several(&o->run.config, "validate", e) != 0) {
         return EXIT_BAD_INPUT;
@@ -26,7 +46,7 @@ static int run(void *values, struct err *e)
     if (o->run.run != NULL) {
         return validate_run(&o->run, &o->output, e);
     }
-    return err_add(e, "say what to validate: --points FILE or --run FILE");
+    return err_add(e, "say what to validate: --points FILE, --corun FILE or --run FILE");
 }
 
 #define OPTIONS struct options
@@ -35,13 +55,17 @@ const struct command cmd_validate = {
     .name = "validate",
     .summary = "compare predictions with measured points and runs",
     .usage = "--points FILE.csv [--soc S] [options]\n"
+             "--corun FILE.csv [--contention M]\n"
              "--run FILE --soc S --llm M --policy P [options]",
     .about = "--points predicts every row of a table of published measurements from the shipped "
              "SoC and LLM files, or prints why it cannot. It sums the errors up by SoC, device, "
-             "metric, prompt length and model.\n\n--run replays the arrivals and token counts of a "
+             "metric, prompt length and model.\n\n--corun compares every contention model with "
+             "measured slowdowns of co-running kernels. Each machine is predicted by a fit without "
+             "it.\n\n--run replays the arrivals and token counts of a "
              "measured serving run under a policy, and prints the errors of the simulated "
              "latencies. KV capacity is an input: --kv-capacity.",
     COMMAND_TAKES(OPTION_CHILD(validate_points_option_table, points),
+                  OPTION_CHILD(validate_corun_option_table, corun),
                   OPTION_CHILD(validate_run_option_table, run),
                   OPTION_CHILD(option_output_table, output),
                   {&config_option_table, offsetof(OPTIONS, run.config), NULL, true}),

@@ -62,6 +62,11 @@ expect() { # exit status, text that must appear on either stream, arguments...
         echo "FAILED: validate --points does not read --contention"
         status=1
     }
+    # models against co-runs: each machine by a fit without it; one model with every row
+    expect 0 "all, fit of all" --corun corun
+    expect 0 "rows, each predicted" --corun corun --contention max-min
+    expect 2 "nonesuch" --corun nonesuch
+    expect 2 "exclude each other" --corun corun --points reference
     # a setting that changes no prediction is refused
     expect 2 "--set soc.ddr.peak=1" --points reference --set soc.ddr.peak=1
     expect 2 "--set sim.kv_capacity" --points reference --kv-capacity 9

@@ -1,0 +1,122 @@
+/* Fits by the simplex method from a grid of starts: the objective has kinks where a flow begins to
+ * saturate, so one start finds one side of them. */
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_multimin.h>
+#include <math.h>
+#include <string.h>
+
+#include "experiments/validation/corun.h"
+
+#define STARTS 3 /* of each number */
+#define ITERATIONS 400
+#define SIZE_END 1e-5 /* of the simplex, in shares of a number's range */
+
+const char *const corun_knob_names[CORUN_KNOBS + 1] = {"together", "weight", "latency", "minor",
+                                                       "balance",  "beside", NULL};
+
+/* What may be: below 0.6 of its peak no DDR of the table stays, and none beyond it. */
+static const struct {
+    double low, high;
+} range[CORUN_KNOBS] = {{0.6, 1.0}, {0.2, 5.0}, {0.0, 2.0}, {0.0, 2.0}, {0.2, 1.5}, {0.0, 2.0}};
+
+static const struct {
+    const char *model;
+    enum corun_knob knob;
+} has[] = {
+    {"beside", CORUN_TOGETHER},   {"beside", CORUN_BESIDE},    {"latency", CORUN_TOGETHER},
+    {"latency", CORUN_LATENCY},   {"max-min", CORUN_TOGETHER}, {"pccs", CORUN_TOGETHER},
+    {"pccs", CORUN_MINOR},        {"pccs", CORUN_BALANCE},     {"proportional", CORUN_TOGETHER},
+    {"weighted", CORUN_TOGETHER}, {"weighted", CORUN_WEIGHT},
+};
+
+bool corun_has(const char *model, enum corun_knob k)
+{
+    for (size_t i = 0; i < sizeof has / sizeof has[0]; i++) {
+        if (has[i].knob == k && strcmp(has[i].model, model) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct problem {
+    const struct contention_ops *model;
+    const struct corun_points *points;
+    const char *machine, *without;
+    double knob[CORUN_KNOBS];
+    enum corun_knob free[CORUN_KNOBS];
+    size_t n;
+};
+
+/* Within its range; the simplex moves in shares of it. */
+static double of_share(enum corun_knob k, double share)
+{
+    return range[k].low + fmin(fmax(share, 0.0), 1.0) * (range[k].high - range[k].low);
+}
+
+static double objective(const gsl_vector *x, void *ctx)
+{
+    struct problem *q = ctx;
+    double outside = 0.0; /* a slope back, where the clamped objective is flat */
+    for (size_t i = 0; i < q->n; i++) {
+        double share = gsl_vector_get(x, i);
+        q->knob[q->free[i]] = of_share(q->free[i], share);
+        outside += fmax(0.0, share - 1.0) + fmax(0.0, -share);
+    }
+    return corun_error(q->model, q->knob, q->points, q->machine, q->without) + outside;
+}
+
+/* One descent; its result is kept in `best` when it is better. */
+static void descend(struct problem *q, size_t start, gsl_multimin_fminimizer *m, gsl_vector *x,
+                    gsl_vector *step, double *least, double best[CORUN_KNOBS])
+{
+    for (size_t i = 0; i < q->n; i++, start /= STARTS) {
+        gsl_vector_set(x, i, ((double)(start % STARTS) + 0.5) / STARTS);
+    }
+    gsl_vector_set_all(step, 0.5 / STARTS);
+    gsl_multimin_function f = {objective, q->n, q};
+    int status = gsl_multimin_fminimizer_set(m, &f, x, step) == 0 ? GSL_CONTINUE : GSL_FAILURE;
+    for (int i = 0; i < ITERATIONS && status == GSL_CONTINUE; i++) {
+        if (gsl_multimin_fminimizer_iterate(m) != 0) {
+            break;
+        }
+        status = gsl_multimin_test_size(gsl_multimin_fminimizer_size(m), SIZE_END);
+    }
+    double error = objective(gsl_multimin_fminimizer_x(m), q);
+    if (error < *least) {
+        *least = error;
+        memcpy(best, q->knob, sizeof q->knob);
+    }
+}
+
+void corun_fit(const struct contention_ops *model, const struct corun_points *p,
+               const char *machine, const char *without, double knob[CORUN_KNOBS])
+{
+    struct problem q = {.model = model, .points = p, .machine = machine, .without = without};
+    memcpy(q.knob, knob, sizeof q.knob);
+    size_t starts = 1;
+    for (int k = 0; k < CORUN_KNOBS; k++) {
+        if (corun_has(model->name, (enum corun_knob)k) &&
+            (machine == NULL || k != CORUN_TOGETHER)) {
+            q.free[q.n++] = (enum corun_knob)k;
+            starts *= STARTS;
+        }
+    }
+    if (q.n == 0) {
+        return;
+    }
+    gsl_multimin_fminimizer *m =
+        gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, q.n);
+    gsl_vector *x = gsl_vector_alloc(q.n);
+    gsl_vector *step = gsl_vector_alloc(q.n);
+    double least = (double)INFINITY;
+    double best[CORUN_KNOBS];
+    memcpy(best, knob, sizeof best);
+    for (size_t s = 0; s < starts; s++) {
+        descend(&q, s, m, x, step, &least, best);
+    }
+    memcpy(knob, best, sizeof best);
+    gsl_vector_free(x);
+    gsl_vector_free(step);
+    gsl_multimin_fminimizer_free(m);
+}

@@ -1,0 +1,141 @@
+/* Contention models against co-runs: predictions by hand, and fits that find what made the rows. */
+#include "experiments/validation/corun.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/base/datadir.h"
+#include "tests/helpers/suite.h"
+
+static const double neutral[CORUN_KNOBS] = {1.0, 1.0, 0.0, 0.0, 1.0, 0.0};
+
+static struct corun_point row(const char *machine, uint32_t victim, double x, double most,
+                              uint32_t culprit, double y, double slowdown)
+{
+    struct corun_point p = {.peak_gbs = 100.0,
+                            .victim = victim,
+                            .victim_gbs = x,
+                            .most_gbs = most,
+                            .culprit = culprit,
+                            .culprit_gbs = y,
+                            .slowdown = slowdown};
+    (void)snprintf(p.machine, sizeof p.machine, "%s", machine);
+    return p;
+}
+
+START_TEST(slowdowns_by_hand)
+{
+    double knob[CORUN_KNOBS];
+    memcpy(knob, neutral, sizeof knob);
+    struct corun_point p = row("a", CORUN_NPU, 60, 60, CORUN_GPU, 80, 1);
+    /* 60 + 80 > 100: half each */
+    ck_assert_double_eq_tol(corun_slowdown(contention_find("max-min"), knob, &p), 60.0 / 50, 1e-12);
+    ck_assert_double_eq(corun_slowdown(contention_find("none"), knob, &p), 1.0);
+    /* 0.9 of the peak: 45 each */
+    knob[CORUN_TOGETHER] = 0.9;
+    ck_assert_double_eq_tol(corun_slowdown(contention_find("max-min"), knob, &p), 60.0 / 45, 1e-12);
+    /* weights 3 and 1 of 90: 67.5 is more than 60, which the NPU gets; the GPU gets 30 */
+    knob[CORUN_WEIGHT] = 3.0;
+    ck_assert_double_eq_tol(corun_slowdown(contention_find("weighted"), knob, &p), 1.0, 1e-12);
+    struct corun_point q = row("a", CORUN_GPU, 80, 80, CORUN_NPU, 60, 1);
+    ck_assert_double_eq_tol(corun_slowdown(contention_find("weighted"), knob, &q), 80.0 / 30,
+                            1e-12);
+    /* below the capacity: boundness 30/60, the others draw 40 of 100: 1 + 0.3 x 0.5 x 0.4 */
+    knob[CORUN_TOGETHER] = 1.0;
+    knob[CORUN_LATENCY] = 0.3;
+    struct corun_point r = row("a", CORUN_NPU, 30, 60, CORUN_GPU, 40, 1);
+    ck_assert_double_eq_tol(corun_slowdown(contention_find("latency"), knob, &r), 1.06, 1e-12);
+    /* the total of two streams: 120 over 2 x 50 / (1 + 0.3 x 0.5) */
+    struct corun_point both = row("a", CORUN_BOTH, 60, 60, CORUN_NPU, 60, 1);
+    ck_assert_double_eq_tol(corun_slowdown(contention_find("latency"), knob, &both), 1.2 * 1.15,
+                            1e-12);
+    /* more than the capacity: one alone still gets it, so its culprit is what slows it */
+    struct corun_point large = row("a", CORUN_GPU, 150, 150, CORUN_NPU, 10, 1);
+    ck_assert_double_eq_tol(corun_slowdown(contention_find("max-min"), knob, &large), 150.0 / 140,
+                            1e-12);
+}
+END_TEST
+
+/* Rows that a model made, of three machines with traffic of their own. */
+static void make_rows(const char *model, const double truth[CORUN_KNOBS], struct corun_point *v,
+                      size_t n)
+{
+    static const char *const machines[] = {"a", "b", "c"};
+    for (size_t i = 0; i < n; i++) {
+        double x = 20.0 + 11.0 * (double)(i % 5);
+        double y = 15.0 + 17.0 * (double)(i % 4);
+        bool npu = i % 2 == 0;
+        v[i] = row(machines[i % 3], npu ? CORUN_NPU : CORUN_GPU, x, 70, npu ? CORUN_GPU : CORUN_NPU,
+                   y, 1);
+        v[i].slowdown = corun_slowdown(contention_find(model), truth, &v[i]);
+    }
+}
+
+START_TEST(a_fit_finds_what_made_the_rows)
+{
+    static const struct {
+        const char *model;
+        double truth[CORUN_KNOBS];
+    } cases[] = {{"max-min", {0.78, 1, 0, 0, 1, 0}},
+                 {"weighted", {0.8, 1.7, 0, 0, 1, 0}},
+                 {"latency", {0.93, 1, 0.37, 0, 1, 0}},
+                 {"beside", {0.85, 1, 0, 0, 1, 0.22}}};
+    static const char *machines[] = {"a", "b", "c"};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct corun_point v[60];
+        make_rows(cases[c].model, cases[c].truth, v, 60);
+        struct corun_points p = {v, 60, machines, 3};
+        const struct contention_ops *model = contention_find(cases[c].model);
+        double knob[CORUN_KNOBS];
+        memcpy(knob, neutral, sizeof knob);
+        corun_fit(model, &p, NULL, "b", knob);
+        for (int k = 0; k < CORUN_KNOBS; k++) {
+            ck_assert_msg(fabs(knob[k] - cases[c].truth[k]) < 0.01, "%s %s: %g, made with %g",
+                          cases[c].model, corun_knob_names[k], knob[k], cases[c].truth[k]);
+        }
+        ck_assert_double_lt(corun_error(model, knob, &p, "b", NULL), 0.005);
+    }
+}
+END_TEST
+
+START_TEST(a_machine_left_out_has_no_part_in_its_fit)
+{
+    struct corun_point v[60];
+    double truth[CORUN_KNOBS] = {0.8, 1, 0, 0, 1, 0};
+    make_rows("max-min", truth, v, 60);
+    for (size_t i = 0; i < 60; i++) { /* what b says is absurd */
+        v[i].slowdown *= strcmp(v[i].machine, "b") == 0 ? 3.0 : 1.0;
+    }
+    static const char *machines[] = {"a", "b", "c"};
+    struct corun_points p = {v, 60, machines, 3};
+    double knob[CORUN_KNOBS];
+    memcpy(knob, neutral, sizeof knob);
+    corun_fit(contention_find("max-min"), &p, NULL, "b", knob);
+    ck_assert_double_eq_tol(knob[CORUN_TOGETHER], 0.8, 0.01);
+    /* every machine counts the same: the mean of 0, ln 3 and 0 */
+    ck_assert_double_eq_tol(corun_error(contention_find("max-min"), truth, &p, NULL, NULL),
+                            log(3.0) / 3, 1e-9);
+}
+END_TEST
+
+START_TEST(shipped_rows_repeat_the_traffic_that_they_come_from)
+{
+    struct err e = {0};
+    struct corun_points p;
+    ck_assert_int_eq(corun_read(datadir_path("hwmodels/points/corun.csv"), &p, &e), 0);
+    ck_assert_uint_ge(p.n_machines, 4);
+    /* GPU 52.10 alone, 26.3 together; NPU 54.09 and 49.8 (the source's table) */
+    ck_assert_double_eq_tol(p.v[0].victim_gbs / p.v[0].slowdown, 26.3, 0.01);
+    ck_assert_double_eq_tol(p.v[1].victim_gbs / p.v[1].slowdown, 49.8, 0.01);
+    corun_fini(&p);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    TEST(slowdowns_by_hand),
+    TEST(a_fit_finds_what_made_the_rows),
+    TEST(a_machine_left_out_has_no_part_in_its_fit),
+    TEST(shipped_rows_repeat_the_traffic_that_they_come_from),
+};
+SUITE_MAIN("corun", suite)
