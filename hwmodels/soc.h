@@ -105,6 +105,8 @@ struct soc_device {
     /* Share of a kernel's isolated time behind its loading; 0: it loads all the time. */
     double compute_only_frac;
     struct soc_exchange exchange;
+    uint32_t tiles, partitions; /* >= 1; after soc_partition `tiles` are those of this device */
+    uint32_t entry;             /* of the file's devices */
     struct soc_runtime runtimes[SOC_MAX_RUNTIMES];
     uint32_t n_runtimes;
     uint32_t fallback; /* the default entry */
@@ -140,6 +142,12 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
  * goes, so everything takes 1 / (1 - time_frac) as long. A share rate_frac of its compute rate goes
  * (flop/s times 1 - rate_frac), and nothing else. */
 void soc_reserve(struct soc_device *d, double time_frac, double rate_frac);
+
+/* Divides each device with `partitions` above 1 into so many equal devices, named NPU-1, NPU-2 ...
+ * after it. A partition of share s has s of the rates, of the bandwidth and of the powers, and the
+ * launch costs of the whole. Its engine is smaller, so that fewer rows fill it (soc_resized_rate).
+ * Errors name the file. */
+void soc_partition(struct soc *soc, const char *file, struct err *e);
 
 /* Scaling an entry to a device of `ratio` times the peak. The rows and columns that fill an engine
  * follow its size, so row_fill and width_fill are multiplied by `ratio`. The rate that a usual

@@ -140,6 +140,11 @@ static const struct json_field numbers_rows[] = {
      JSON_DEFAULT(0.0)},
     {JSON_OBJECT("exchange", &exchange_keys, "Tensor parallelism over several cards."),
      JSON_DEFAULT(0.0)},
+    {JSON_COUNT(X, tiles, "tiles", 1, 64, "Equal parts that contexts can have to themselves."),
+     JSON_DEFAULT(1.0)},
+    {JSON_COUNT(X, partitions, "partitions", 1, MACHINE_MAX_DEVICES,
+                "Devices that its tiles are divided into for the run."),
+     JSON_DEFAULT(1.0)},
     {JSON_ARRAY("runtimes", &runtime_keys, 1, SOC_MAX_RUNTIMES,
                 "One entry per runtime and width.")},
 };
@@ -362,6 +367,7 @@ static void device_parse(struct soc *soc, struct json_obj *o)
     struct device *d = &soc->machine.devices[index];
     struct soc_device *sd = &soc->devices[index];
     d->index = (uint8_t)index;
+    sd->entry = index;
     json_fields_read(o, &device_keys, d, soc->n_numbers);
     json_fields_read(o, &numbers_keys, sd, soc->n_numbers);
     const int n = json_get_array_size(o, "runtimes", 1, SOC_MAX_RUNTIMES);
@@ -439,6 +445,7 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
     /* A missing number reads 0: checking the file against itself would report it a second time. */
     if (e->n == before) {
         check(out, file, e);
+        soc_partition(out, file, e);
     }
     return e->n == before ? 0 : -EINVAL;
 }

@@ -201,12 +201,15 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
     }
     const cJSON *devices = cJSON_GetObjectItemCaseSensitive(soc, "devices");
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
-        const cJSON *device = cJSON_GetArrayItem(devices, (int)d);
+        if (d > 0 && c->soc.devices[d].entry == c->soc.devices[d - 1].entry) {
+            continue; /* partitions have the numbers of one entry */
+        }
+        const cJSON *device = cJSON_GetArrayItem(devices, (int)c->soc.devices[d].entry);
         /* Only the entry that this model runs with: numbers of others cannot matter. */
         long entry = c->truth.runtime[d] - c->soc.devices[d].runtimes;
         const cJSON *r =
             cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(device, "runtimes"), (int)entry);
-        char *own = xformat("soc.devices.%s", c->soc.machine.devices[d].name);
+        char *own = xformat("soc.devices.%s", json_string(device, "name"));
         char *path = xformat("%s.runtimes.%ld", own, entry);
         f->device = (int)d;
         f->prefix = strlen(own) + 1;

@@ -1,12 +1,14 @@
 /* A second NPU is a SoC file: the shipped one with its NPU twice, and a policy that uses every NPU
  * it finds. Prices come from the file, so the expectation is a comparison: twins finish at the
  * same instant and as early as one of them alone; on one NPU the second waits for the first. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hwmodels/roofline.h"
 #include "policies/common/place.h"
 #include "sim/base/json.h"
+#include "sim/core/core.h"
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
 
@@ -15,9 +17,9 @@ static struct soc soc;
 static struct llm llm;
 static struct roofline truth;
 
-/* The shipped machine; twice: its NPU again, as "npu2". The NPU has no static attention here, so
- * that it runs decodes too. */
-static void machine(bool twice)
+/* The shipped machine; twice: its NPU again, as "npu2"; or its NPU in so many partitions. The NPU
+ * has no static attention here, so that it runs decodes too. */
+static void machine(bool twice, int partitions)
 {
     struct err e = ERR_INIT;
     cJSON *root = json_read_file(soc_path("core-ultra-5-125h"), &e);
@@ -28,6 +30,8 @@ static void machine(bool twice)
         ck_assert(cJSON_InsertItemInArray(devices, 0, cJSON_Duplicate(npu, true)));
         cJSON_ReplaceItemInObject(npu, "name", cJSON_CreateString("npu2"));
     }
+    cJSON_AddNumberToObject(npu, "tiles", 6);
+    cJSON_AddNumberToObject(npu, "partitions", partitions);
     ck_assert_msg(soc_parse(root, "two-npus", &soc, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
     cJSON_Delete(root);
     root = json_read_file(llm_path("llama-3.2-3b"), &e);
@@ -83,14 +87,19 @@ static const struct policy_ops every_npu = {.contract = POLICY_CONTRACT,
                                             .pass_done = pass_done,
                                             .schedule = schedule};
 
+/* How the DDR is shared, and whether every boundary of a kernel is an event. */
+static const char *contention = "none";
+static bool every_boundary;
+
 /* Finish times of n equal requests that come at 0, in ms. */
-static void run(bool twice, uint32_t n, double *finish_ms)
+static void run_tokens(uint32_t n, uint32_t output_tokens, double *finish_ms)
 {
-    static const struct scenario_request two[] = {
-        {.cls = BE, .input_tokens = 512, .output_tokens = 4},
-        {.cls = BE, .input_tokens = 512, .output_tokens = 4}};
-    machine(twice);
+    const struct scenario_request two[] = {
+        {.cls = BE, .input_tokens = 512, .output_tokens = output_tokens},
+        {.cls = BE, .input_tokens = 512, .output_tokens = output_tokens}};
     scenario_init(&sc);
+    sc.setup.contention = contention_find(contention);
+    sc.setup.collapse = !every_boundary;
     sc.setup.machine = &truth.machine;
     sc.setup.llm = &llm;
     sc.setup.truth = &truth.model;
@@ -102,6 +111,12 @@ static void run(bool twice, uint32_t n, double *finish_ms)
         finish_ms[i] = units_ms_from_ns(sc.records[i].finish_ns);
     }
     scenario_fini(&sc);
+}
+
+static void run(bool twice, uint32_t n, double *finish_ms)
+{
+    machine(twice, 1);
+    run_tokens(n, 4, finish_ms);
 }
 
 START_TEST(a_policy_schedules_over_two_npus)
@@ -123,7 +138,7 @@ END_TEST
 
 START_TEST(machines_find_every_device_of_a_kind)
 {
-    machine(true);
+    machine(true, 1);
     const struct machine *m = &soc.machine;
     ck_assert_uint_eq(m->n_devices, 4);
     ck_assert_int_eq(machine_find(m, DEVICE_KIND_NPU), 0);
@@ -225,7 +240,7 @@ START_TEST(a_kernel_takes_what_its_own_form_takes)
         q[i] = (struct scenario_request){
             .cls = BE, .arrival_s = i, .input_tokens = 1, .output_tokens = 1};
     }
-    machine(false);
+    machine(false, 1);
     scenario_init(&sc);
     sc.setup.machine = &truth.machine;
     sc.setup.llm = &llm;
@@ -243,7 +258,148 @@ START_TEST(a_kernel_takes_what_its_own_form_takes)
 }
 END_TEST
 
+/* ---- partitions of one NPU ---- */
+
+START_TEST(partitions_have_their_share_of_a_device)
+{
+    machine(false, 1);
+    struct device whole = soc.machine.devices[0];
+    struct soc_device numbers = soc.devices[0];
+    machine(false, 2);
+    ck_assert_uint_eq(soc.machine.n_devices, 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct device *d = &soc.machine.devices[i];
+        const struct soc_runtime *r = &soc.devices[i].runtimes[0];
+        ck_assert_str_eq(d->name, i == 0 ? "npu-1" : "npu-2");
+        ck_assert_uint_eq(d->index, i);
+        ck_assert_uint_eq(soc.devices[i].tiles, 3);
+        ck_assert_uint_eq(soc.devices[i].entry, 0);
+        ck_assert_double_eq(2.0 * d->prefill_watts, whole.prefill_watts);
+        ck_assert_double_eq(2.0 * d->decode_watts, whole.decode_watts);
+        ck_assert_double_eq(2.0 * r->many.flop_per_s, numbers.runtimes[0].many.flop_per_s);
+        ck_assert_double_eq(2.0 * r->one.bytes_per_s, numbers.runtimes[0].one.bytes_per_s);
+        ck_assert_double_eq(r->many.launch_s, numbers.runtimes[0].many.launch_s);
+        ck_assert_uint_eq(d->chunk_rows, whole.chunk_rows);
+    }
+    ck_assert_str_eq(soc.machine.devices[2].name, "igpu");
+    ck_assert_uint_eq(soc.machine.devices[2].index, 2);
+    ck_assert_uint_eq(soc.devices[2].entry, 1);
+}
+END_TEST
+
+static double ffn_ns(uint32_t rows)
+{
+    struct work_shape w = {.rows = rows, .logit_rows = 1, .sequences = 1, .prefill_rows = rows};
+    struct kernel_query q = {.op = OP_FFN, .rows = rows, .padded_rows = rows, .shape = &w};
+    struct kernel_cost c;
+    roofline_init(&truth, hwmodel_find("extended"), &soc, &llm, NULL);
+    hwmodel_kernel(&truth.model, &q, &c);
+    return (double)c.t_ns;
+}
+
+/* An engine that fills by rows is smaller in a partition: 1024 rows take twice as long on half of
+ * the tiles, fewer rows less than that. */
+START_TEST(a_smaller_engine_fills_with_fewer_rows)
+{
+    struct err e = ERR_INIT;
+    struct soc_runtime *r = &soc.devices[0].runtimes[0];
+    machine(false, 1);
+    soc.devices[0].tiles = 2;
+    soc.devices[0].partitions = 2;
+    r->fill_rows = 300.0;
+    r->many.launch_s = 0.0;
+    r->many.bytes_per_s = 1e15;
+    double whole_1024 = ffn_ns(1024);
+    double whole_128 = ffn_ns(128);
+    soc_partition(&soc, "f", &e);
+    ck_assert_uint_eq(e.n, 0);
+    ck_assert_double_eq_tol(ffn_ns(1024) / whole_1024, 2.0, 1e-6);
+    double less =
+        (1.0 + 150.0 / 128) / (1.0 + 300.0 / 128) / ((1.0 + 150.0 / 1024) / (1.0 + 300.0 / 1024));
+    ck_assert_double_eq_tol(ffn_ns(128) / whole_128, 2.0 * less, 1e-6);
+}
+END_TEST
+
+/* What contention costs a prompt of 512 rows next to an equal one: both are at the same kernel all
+ * the time, and its time is multiplied by what both ask of the DDR over what it has. */
+static double cost_of_contention_ns(double *kernels)
+{
+    struct work_shape w = {.rows = 512,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .prefill_rows = 512,
+                           .attn_pairs = 512 * 513 / 2,
+                           .kv_read_tokens = 512,
+                           .max_context_tokens = 512};
+    double capacity = truth.machine.ddr_peak_bytes_per_s * truth.machine.ddr_cap_frac;
+    double more_ns = 0.0;
+    *kernels = 0.0;
+    for (int op = OP_QKV; op <= OP_HEAD; op++) {
+        struct kernel_run k;
+        uint32_t rows = op == OP_HEAD ? 1 : 512;
+        kernel_run_fill(&truth.model, &w, (enum op_kind)op, 0, 0, rows,
+                        truth.machine.devices[0].chunk_rows, &k);
+        double demand = k.last.bytes / (double)k.last.t_ns * 1e9;
+        double times = (op == OP_HEAD ? 1.0 : (double)llm.n_layers) * k.n;
+        more_ns +=
+            times * (double)k.last.t_ns * (fmax(1.0, 2.0 * demand / fmax(capacity, demand)) - 1.0);
+        *kernels += times;
+    }
+    return more_ns;
+}
+
+START_TEST(partitions_run_side_by_side_and_contend_for_the_ddr)
+{
+    double alone[2];
+    double both[2];
+    double slowed[2];
+    double kernels;
+    machine(false, 2);
+    truth.machine.ddr_cap_frac = 0.2;
+    run_tokens(1, 1, alone);
+    run_tokens(2, 1, both);
+    ck_assert_double_eq(both[0], alone[0]);
+    ck_assert_double_eq(both[1], alone[0]);
+    contention = "proportional";
+    run_tokens(2, 1, slowed);
+    ck_assert_double_eq(slowed[0], slowed[1]);
+    double more_ns = cost_of_contention_ns(&kernels);
+    ck_assert_double_gt(more_ns, 1e6);
+    ck_assert_double_le(fabs(1e6 * (slowed[0] - both[0]) - more_ns), kernels + 1.0);
+    every_boundary = true; /* event by event */
+    run_tokens(2, 1, both);
+    ck_assert_double_eq(both[0], slowed[0]);
+    ck_assert_double_eq(both[1], slowed[1]);
+}
+END_TEST
+
+static void refused(uint32_t tiles, uint32_t partitions, bool measured, const char *why)
+{
+    struct err e = ERR_INIT;
+    machine(false, 1);
+    soc.devices[0].tiles = tiles;
+    soc.devices[0].partitions = partitions;
+    soc.devices[0].runtimes[0].ops.given = measured;
+    soc_partition(&soc, "f", &e);
+    ck_assert_uint_eq(e.n, 1);
+    ck_assert_msg(strstr(e.lines[0], why) != NULL, "%s", e.lines[0]);
+    ck_assert_uint_eq(soc.machine.n_devices, 3);
+    err_fini(&e);
+}
+
+START_TEST(what_cannot_be_divided_is_refused)
+{
+    refused(3, 2, false, "3 tiles do not divide into 2 equal parts");
+    refused(6, 3, false, "a machine has at most 4 devices");
+    refused(2, 2, true, "its kernels were measured on all tiles");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(partitions_have_their_share_of_a_device),
+    TEST(a_smaller_engine_fills_with_fewer_rows),
+    TEST(partitions_run_side_by_side_and_contend_for_the_ddr),
+    TEST(what_cannot_be_divided_is_refused),
     TEST(a_policy_schedules_over_two_npus),
     TEST(a_kernel_takes_what_its_own_form_takes),
     TEST(machines_find_every_device_of_a_kind),
