@@ -69,8 +69,8 @@ LIB := $(BUILD)/libxpusim.$(if $(SHARED),so,a)
 all: $(BUILD)/xpusim $(ENGINES)
 tests: $(BUILD)/xpusim $(TESTS)
 
-$(BUILD)/xpusim: $(BUILD)/experiments/commands/main.o $(LIB)
-	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
+$(BUILD)/xpusim: $(BUILD)/experiments/commands/main.o $(LIB) policies/plugin.list
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=policies/plugin.list -o $@ $(filter-out %.list,$^) $(LDLIBS)
 
 engines: $(BUILD)/setup.stamp
 	@sh .ci/setup.sh engines
@@ -270,7 +270,7 @@ install: all
 # Into a folder of the prefix: files as they lie in the tree, one command a folder.
 in_folder = $(strip $(foreach f,$(2),$(if $(filter $(1),$(dir $(f))),$(f))))
 install_tree = $(foreach d,$(sort $(dir $(2))),install -d $(1)/$(d) && install -m 644 $(call in_folder,$(d),$(2)) $(1)/$(d) &&) true
-HEADERS := $(wildcard sim/base/*.h sim/api/*.h sim/api/*.def sim/core/*.h policies/*.h policies/common/*.h)
+HEADERS := $(wildcard sim/base/*.h sim/api/*.h sim/api/*.def policies/*.h policies/common/*.h)
 DATA := $(wildcard hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* \
             hwmodels/points/* hwmodels/speculation/* traces/datasets/* traces/workloads/* traces/machine/* experiments/claims/*.json experiments/specs/*.json \
             experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* plots/live* policies/skeleton/* policies/python/*.* \

@@ -81,6 +81,7 @@ struct pass {
     /* The first segments, if they are all requests that decode after a pass whose tokens came out
      * at this instant, in its order, with one token each; else 0. For observers. */
     uint32_t n_followed;
+    uint64_t core; /* of no use to a policy */
 };
 /* Members that are reported whenever one of them has changed, and those reported once. */
 #define PASS_CHANGED_FIELDS(X, W)                                                                  \
@@ -143,7 +144,7 @@ struct launch {
     int64_t end_ns;       /* when it ended */
     uint32_t graph_block; /* with graph > 0 */
     uint32_t inflight;    /* kernels in flight, >= 1 */
-    void *exec;           /* the executor's */
+    uint64_t core;        /* of no use to a policy */
 };
 #define LAUNCH_CHANGED_FIELDS(X, W) W(state, words_launch_states), X(stop_requested), X(start_ns)
 #define LAUNCH_MADE_FIELDS(X, W) X(op_begin), X(op_end), X(rows)

@@ -184,6 +184,7 @@ struct sched {
     const struct policy_ops *policy; /* the policy itself */
     const struct llm *const *models; /* of the run: models[0] is llm, the default one */
     uint32_t n_models;
+    uint64_t core; /* of no use to a policy */
 };
 
 #define CALL(result, name, parameters, arguments)                                                  \
@@ -321,7 +322,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 5
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
  * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 1881365818u
+#define POLICY_LAYOUT 3295821486u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

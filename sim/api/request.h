@@ -66,6 +66,7 @@ struct request {
                          that sent a subagent out; 2 also the one that waits for that agent */
     bool background;  /* no part of its job's completion: nobody waits for it */
     uint32_t model;   /* that it asks for, of sched.models; a pass has requests of one model */
+    uint64_t core;    /* of no use to a policy */
 };
 /* Members that are reported at its arrival, and whenever one of them has changed (device.h). */
 #define REQUEST_ARRIVED_FIELDS(X, W)                                                               \

@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "sim/base/arena.h"
 
 #include <search.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "sim/base/err.h"
@@ -122,10 +124,44 @@ const char *xkeep(char *text)
     return *found;
 }
 
+/* ---- pages ---- */
+
+static size_t fence_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void *fenced_take(void *ctx, size_t *bytes)
+{
+    size_t fence = fence_bytes();
+    (void)ctx;
+    *bytes = (*bytes + fence - 1) / fence * fence;
+    char *p = mmap(NULL, *bytes + 2 * fence, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || mprotect(p + fence, *bytes, PROT_READ | PROT_WRITE) != 0) {
+        out_of_memory(*bytes);
+    }
+    return p + fence;
+}
+
+static void fenced_give(void *ctx, void *block, size_t bytes)
+{
+    size_t fence = fence_bytes();
+    (void)ctx;
+    (void)munmap((char *)block - fence, bytes + 2 * fence);
+}
+
+const struct arena_source arena_fenced = {fenced_take, fenced_give, NULL};
+
+/* ---- arenas ---- */
+
 void arena_init(struct arena *a)
 {
-    a->head = NULL;
-    a->total_bytes = 0;
+    arena_init_from(a, NULL);
+}
+
+void arena_init_from(struct arena *a, const struct arena_source *source)
+{
+    *a = (struct arena){.source = source};
 }
 
 void arena_fini(struct arena *a)
@@ -133,10 +169,14 @@ void arena_fini(struct arena *a)
     struct arena_block *b = a->head;
     while (b != NULL) {
         struct arena_block *next = b->next;
-        free(b);
+        if (a->source != NULL) {
+            a->source->give(a->source->ctx, b, sizeof *b + b->size);
+        } else {
+            free(b);
+        }
         b = next;
     }
-    arena_init(a);
+    arena_init_from(a, a->source);
 }
 
 void *arena_alloc(struct arena *a, size_t bytes)
@@ -150,7 +190,10 @@ void *arena_alloc(struct arena *a, size_t bytes)
         if (size < bytes) {
             size = bytes;
         }
-        struct arena_block *b = xlines(sizeof *b + size);
+        size_t whole = sizeof(struct arena_block) + size;
+        struct arena_block *b =
+            a->source != NULL ? a->source->take(a->source->ctx, &whole) : xlines(whole);
+        size = whole - sizeof *b;
         b->next = a->head;
         b->size = size;
         a->head = b;

@@ -5,12 +5,23 @@
 #include <stddef.h>
 
 struct arena_block;
+/* Where blocks come from. NULL of an arena: the heap. */
+struct arena_source {
+    void *(*take)(void *ctx, size_t *bytes); /* zeroed, at least so many: *bytes is how many */
+    void (*give)(void *ctx, void *block, size_t bytes);
+    void *ctx;
+};
+/* Pages of their own between two that nobody can touch. */
+extern const struct arena_source arena_fenced;
+
 struct arena {
     struct arena_block *head;
     size_t total_bytes;
+    const struct arena_source *source; /* borrowed */
 };
 
 void arena_init(struct arena *a);
+void arena_init_from(struct arena *a, const struct arena_source *source);
 void arena_fini(struct arena *a);
 /* Zeroed, 16-byte aligned, never NULL (out of memory ends the process with a message). */
 void *arena_alloc(struct arena *a, size_t bytes);

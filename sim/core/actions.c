@@ -22,7 +22,7 @@
 static void log_action(const struct core *c, const struct action *a)
 {
     FILE *log = c->setup->decision_log;
-    fprintf(log, "%" PRIu64 " %" PRId64 " ", c->sched.epoch, c->sched.now_ns);
+    fprintf(log, "%" PRIu64 " %" PRId64 " ", c->sched->epoch, c->sched->now_ns);
     action_write(log, a);
 }
 
@@ -57,7 +57,7 @@ static inline int acted(struct core *c, const char *action, int rc)
         c->result->decisions++;
     }
     if (rc == 0 && c->setup->decision_log == NULL) { /* the usual one, in few instructions */
-        c->last[0] = (struct core_decision){action, c->sched.now_ns};
+        c->last[0] = (struct core_decision){action, c->sched->now_ns};
         return 0;
     }
     return tell(c, action, rc);
@@ -283,7 +283,7 @@ static int act_set_timer(struct sched *s, int64_t at_ns)
 
 static int occupy(struct core *c, uint8_t device, int64_t until_ns)
 {
-    if (device >= c->setup->machine->n_devices || until_ns <= c->sched.now_ns) {
+    if (device >= c->setup->machine->n_devices || until_ns <= c->sched->now_ns) {
         return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
                            "the machine has no such device, or the instant has passed");
     }
@@ -321,7 +321,7 @@ static int act_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
 
 static int shed(struct core *c, struct full_request *r)
 {
-    if (r == NULL || !r->alive || r->pub.pass != NULL || r->kv_moving) {
+    if (r == NULL || !r->alive || r->pub->pass != NULL || r->kv_moving) {
         return core_refuse(c, COUNTER_SHED_REFUSED, -EINVAL,
                            "the request has left, is in a pass, or its KV is on its way");
     }

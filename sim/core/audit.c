@@ -9,7 +9,7 @@
 struct full_request *core_request_find(struct core *c, uint32_t id)
 {
     struct full_request *r = c->live_head;
-    while (r != NULL && r->pub.id != id) {
+    while (r != NULL && r->pub->id != id) {
         r = r->next_live;
     }
     return r;
@@ -25,8 +25,8 @@ void core_audit(struct core *c, int64_t end_ns)
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         /* Who is still here has been here until now: without him the integral would be too large.
          */
-        live_sojourn_ns += (double)(end_ns - r->pub.arrival_ns);
-        if (r->pub.first_service_ns == TIME_NEVER_NS) {
+        live_sojourn_ns += (double)(end_ns - r->pub->arrival_ns);
+        if (r->pub->first_service_ns == TIME_NEVER_NS) {
             a->queued++;
         } else {
             a->running++;

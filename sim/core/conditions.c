@@ -48,5 +48,5 @@ void core_machine_event(struct core *c, const struct machine_event *event)
         shed_too_long(c);
     }
     const struct machine_state seen = core_machine_state(c);
-    CORE_OBSERVE(c, conditions, c->sched.now_ns, &seen);
+    CORE_OBSERVE(c, conditions, c->sched->now_ns, &seen);
 }

@@ -67,24 +67,24 @@ bool cold_may_become(enum cold_state from, enum cold_state to)
 
 static void check_times(const struct core *c, const struct request *r)
 {
-    SIM_ASSERT(r->arrival_ns <= c->sched.now_ns);
+    SIM_ASSERT(r->arrival_ns <= c->sched->now_ns);
     if (r->first_service_ns == TIME_NEVER_NS) {
         SIM_ASSERT(r->generated_tokens == 0);
     } else {
-        SIM_ASSERT(r->arrival_ns <= r->first_service_ns && r->first_service_ns <= c->sched.now_ns);
+        SIM_ASSERT(r->arrival_ns <= r->first_service_ns && r->first_service_ns <= c->sched->now_ns);
     }
     SIM_ASSERT((r->generated_tokens == 0) == (r->first_token_ns == TIME_NEVER_NS));
     SIM_ASSERT((r->generated_tokens == 0) == (r->last_token_ns == TIME_NEVER_NS));
     if (r->generated_tokens > 0) {
         SIM_ASSERT(r->first_service_ns <= r->first_token_ns);
         SIM_ASSERT(r->first_token_ns <= r->last_token_ns);
-        SIM_ASSERT(r->last_token_ns <= c->sched.now_ns);
+        SIM_ASSERT(r->last_token_ns <= c->sched->now_ns);
     }
 }
 
 bool request_consistent(const struct core *c, const struct full_request *r)
 {
-    const struct request *pub = &r->pub;
+    const struct request *pub = r->pub;
     check_times(c, pub);
     SIM_ASSERT(r->alive);
     SIM_ASSERT(pub->state == REQUEST_STATE_QUEUED || pub->state == REQUEST_STATE_DECODE);
@@ -119,7 +119,7 @@ bool request_consistent(const struct core *c, const struct full_request *r)
 bool pass_shape_adds_up(const struct full_pass *p)
 {
     struct work_shape w = {0};
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         uint32_t end = s->first_token + s->n_tokens;
         bool prefill = s->role == SEGMENT_PREFILL;
@@ -135,7 +135,7 @@ bool pass_shape_adds_up(const struct full_pass *p)
             w.attn_pairs += pos + 1;
         }
     }
-    const struct work_shape *is = &p->pub.shape;
+    const struct work_shape *is = &p->pub->shape;
     SIM_ASSERT(is->rows == w.rows);
     SIM_ASSERT(is->sequences == w.sequences);
     SIM_ASSERT(is->prefill_rows == w.prefill_rows);
@@ -150,33 +150,33 @@ static void check_segments(const struct core *c, const struct full_pass *p)
 {
     struct decodes d = {.least_left = UINT32_MAX};
     bool reactive = false;
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         const struct full_request *r = core_request(s->request);
-        SIM_ASSERT(r->alive && r->pub.pass == &p->pub);
-        SIM_ASSERT(r->pub.model == p->pub.shape.model);
-        SIM_ASSERT(s->n_tokens > 0 && s->first_token == r->pub.kv_tokens);
+        SIM_ASSERT(r->alive && r->pub->pass == p->pub);
+        SIM_ASSERT(r->pub->model == p->pub->shape.model);
+        SIM_ASSERT(s->n_tokens > 0 && s->first_token == r->pub->kv_tokens);
         SIM_ASSERT(kv_has_room(c, r, s->n_tokens)); /* what it was formed with nobody takes */
         SIM_ASSERT(s->emitted_tokens == 0 && s->gap_ns == 0);
         bool prefill = s->role == SEGMENT_PREFILL;
-        SIM_ASSERT(prefill == (r->pub.state == REQUEST_STATE_QUEUED));
-        SIM_ASSERT(!prefill || s->n_tokens <= request_prefill_left(&r->pub));
+        SIM_ASSERT(prefill == (r->pub->state == REQUEST_STATE_QUEUED));
+        SIM_ASSERT(!prefill || s->n_tokens <= request_prefill_left(r->pub));
         if (s->role == SEGMENT_DECODE) {
             SIM_ASSERT(s->n_tokens == 1);
             core_decodes_add(&d, r);
         }
-        reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
+        reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
     }
     SIM_ASSERT(p->decodes.n == d.n && p->decodes.keys == d.keys);
     SIM_ASSERT(p->decodes.longest == d.longest && p->decodes.least_left == d.least_left);
-    SIM_ASSERT(p->pub.has_reactive == reactive);
-    SIM_ASSERT(!p->steady || d.n == p->pub.n_segments);
-    SIM_ASSERT(!p->pub.fused_layers || (d.n == 1 && p->pub.n_segments == 1));
+    SIM_ASSERT(p->pub->has_reactive == reactive);
+    SIM_ASSERT(!p->steady || d.n == p->pub->n_segments);
+    SIM_ASSERT(!p->pub->fused_layers || (d.n == 1 && p->pub->n_segments == 1));
 }
 
 static void check_cursor(const struct full_pass *p)
 {
-    const struct pass *pub = &p->pub;
+    const struct pass *pub = p->pub;
     bool through = pub->op == pub->n_ops;
     SIM_ASSERT(pub->op <= pub->n_ops);
     SIM_ASSERT(pub->state == PASS_STATE_READY || pub->state == PASS_STATE_RUNNING);
@@ -194,12 +194,12 @@ static void check_cursor(const struct full_pass *p)
 
 bool pass_consistent(const struct core *c, const struct full_pass *p)
 {
-    SIM_ASSERT(p->pub.id > 0 && p->pub.id <= c->next_pass_id);
-    SIM_ASSERT(p->pub.segments == p->segments);
-    SIM_ASSERT(p->pub.n_segments > 0 && p->pub.n_segments <= p->capacity);
-    SIM_ASSERT(p->pub.n_followed <= p->pub.n_segments);
-    SIM_ASSERT(p->pub.layer.n > 0 && p->pub.layer.n <= LAYER_MAX_OPS);
-    SIM_ASSERT(p->formed_ns <= c->sched.now_ns);
+    SIM_ASSERT(p->pub->id > 0 && p->pub->id <= c->next_pass_id);
+    SIM_ASSERT(p->pub->segments == p->segments);
+    SIM_ASSERT(p->pub->n_segments > 0 && p->pub->n_segments <= p->capacity);
+    SIM_ASSERT(p->pub->n_followed <= p->pub->n_segments);
+    SIM_ASSERT(p->pub->layer.n > 0 && p->pub->layer.n <= LAYER_MAX_OPS);
+    SIM_ASSERT(p->formed_ns <= c->sched->now_ns);
     check_segments(c, p);
     check_cursor(p);
     return true;
@@ -214,16 +214,16 @@ static void check_slots(const struct core *c)
     bool *taken = calloc(c->next_slot + 1, sizeof *taken);
     uint32_t n = 0;
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        SIM_ASSERT(r->pub.slot < c->next_slot && !taken[r->pub.slot]);
-        taken[r->pub.slot] = true;
+        SIM_ASSERT(r->pub->slot < c->next_slot && !taken[r->pub->slot]);
+        taken[r->pub->slot] = true;
         n++;
     }
     SIM_ASSERT(n == c->n_live);
     for (int i = 0; i < 2; i++) {
         for (const struct full_request *r = heads[i]; r != NULL; r = r->next_free) {
             SIM_ASSERT(!r->alive && r->kv_blocks == 0);
-            SIM_ASSERT(r->pub.slot < c->next_slot && !taken[r->pub.slot]);
-            taken[r->pub.slot] = true;
+            SIM_ASSERT(r->pub->slot < c->next_slot && !taken[r->pub->slot]);
+            taken[r->pub->slot] = true;
             n++;
         }
     }
@@ -241,11 +241,11 @@ static void check_requests(const struct core *c)
         SIM_ASSERT(r->prev_live == before);
         before = r;
         (void)request_consistent(c, r);
-        if (r->pub.pass != NULL) {
-            const struct full_pass *p = (const struct full_pass *)r->pub.pass;
+        if (r->pub->pass != NULL) {
+            const struct full_pass *p = core_pass(r->pub->pass);
             in_passes++;
-            if (p->segments[0].request == &r->pub) {
-                in_segments += p->pub.n_segments;
+            if (p->segments[0].request == r->pub) {
+                in_segments += p->pub->n_segments;
                 (void)pass_consistent(c, p);
             }
         }
@@ -327,8 +327,8 @@ bool core_consistent(const struct core *c)
     check_kv(c);
     check_residents(c);
     SIM_ASSERT(core_memory_bytes(c) <= c->result->memory_peak_bytes);
-    SIM_ASSERT(c->last_progress_ns <= c->sched.now_ns);
-    SIM_ASSERT(c->area_from_ns <= c->sched.now_ns);
+    SIM_ASSERT(c->last_progress_ns <= c->sched->now_ns);
+    SIM_ASSERT(c->area_from_ns <= c->sched->now_ns);
     SIM_ASSERT(c->area_request_ns >= 0.0 && c->sojourn_ns >= 0.0);
     SIM_ASSERT(c->events_seen <= c->result->events);
     const struct sim_audit *a = &c->result->audit;

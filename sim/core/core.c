@@ -23,7 +23,7 @@ int core_fail(struct core *c, int status, const char *fmt, ...)
     res->status = status;
     int n = snprintf(res->message, sizeof res->message,
                      "policy %s, seed %" PRIu64 ", t=%" PRId64 " ns, event %" PRIu64 ": ",
-                     c->setup->policy->name, c->setup->seed, c->sched.now_ns, res->events);
+                     c->setup->policy->name, c->setup->seed, c->sched->now_ns, res->events);
     if (n > 0 && (size_t)n < sizeof res->message) {
         va_list ap;
         va_start(ap, fmt);
@@ -154,10 +154,11 @@ static void models_init(struct core *c)
         SIM_REQUIRE(m.llm->layer.n > 0 && m.llm->layer.n <= LAYER_MAX_OPS,
                     "model %s has no ops in its layers", m.llm->name);
         c->models[i] = (struct core_model){.llm = m.llm, .truth = m.truth};
-        c->llms[i] = m.llm;
+        c->llms[i] = core_shown(c, m.llm, sizeof *m.llm);
     }
-    c->sched.models = c->llms;
-    c->sched.n_models = c->n_models;
+    c->sched->models = core_shown(c, c->llms, sizeof c->llms);
+    c->sched->llm = c->llms[0];
+    c->sched->n_models = c->n_models;
     kv_models(c);
 }
 
@@ -172,14 +173,14 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->exec_ops = ops;
     c->exec = exec;
     arena_init(&c->arena);
-    c->sched.api = &core_sched_api;
-    c->sched.machine = setup->machine;
-    c->sched.llm = setup->llm;
-    c->sched.seed = setup->seed;
-    c->sched.params = setup->params;
-    c->sched.kv_block_tokens = setup->kv_block_tokens;
-    c->sched.context = setup->policy_context;
-    c->sched.policy = setup->policy;
+    core_memory_init(c);
+    c->sched->api = &core_sched_api;
+    c->sched->machine = core_shown(c, setup->machine, sizeof *setup->machine);
+    c->sched->params = core_shown(c, setup->params, sizeof *setup->params);
+    c->sched->seed = setup->seed;
+    c->sched->kv_block_tokens = setup->kv_block_tokens;
+    c->sched->context = setup->policy_context;
+    c->sched->policy = setup->policy;
     SIM_REQUIRE(setup->kv_block_tokens > 0, "KV blocks of no tokens");
     const struct policy_ops *p = setup->policy;
     char why[256];
@@ -220,10 +221,10 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
              weight_bytes(c) + (double)result->kv_capacity_tokens * kv_token_bytes(c));
     core_memory_note(c);
     if (p->state_size_bytes > 0) {
-        c->sched.state = arena_alloc(&c->arena, p->state_size_bytes);
+        c->sched->state = arena_alloc(&c->policys, p->state_size_bytes);
     }
     c->hook = HOOK_INIT;
-    rc = p->init == NULL ? 0 : p->init(&c->sched);
+    rc = p->init == NULL ? 0 : p->init(c->sched);
     c->hook = HOOK_NONE;
     weights_init(c);
     return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
@@ -231,42 +232,31 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
 
 void core_fini(struct core *c)
 {
-    if (c->sched.api !=
-        NULL) { /* also after an init that failed: a policy gives back what it has */
-        CORE_HOOK(c, HOOK_EXIT, exit, &c->sched);
+    if (c->sched != NULL) { /* also after an init that failed: a policy gives back what it has */
+        CORE_HOOK(c, HOOK_EXIT, exit, c->sched);
     }
     free(c->residents.buckets);
     free(c->cold);
     joins_free(c->joins);
     prefixes_free(c->prefixes);
+    arena_fini(&c->policys);
+    arena_fini(&c->shown);
     arena_fini(&c->arena);
 }
 
 /* Brings the integral of requests in system up to now (Little's law). */
 static void area_update(struct core *c)
 {
-    int64_t dt = c->sched.now_ns - c->area_from_ns;
+    int64_t dt = c->sched->now_ns - c->area_from_ns;
     SIM_ASSERT(dt >= 0);
     c->area_request_ns += (double)c->n_live * (double)dt;
-    c->area_from_ns = c->sched.now_ns;
+    c->area_from_ns = c->sched->now_ns;
 }
 
 static struct full_request *request_new(struct core *c)
 {
-    size_t extra = c->setup->policy->request_state_size_bytes;
-    struct full_request *r = c->free_requests;
-    /* An object keeps its slot for good, so slots of the living differ and stay few. */
-    uint32_t slot = r != NULL ? r->pub.slot : c->next_slot++;
-    if (r != NULL) {
-        SIM_ASSERT(!r->alive && r->kv_blocks == 0);
-        c->free_requests = r->next_free;
-        memset(r, 0, sizeof *r + extra);
-    } else {
-        r = arena_alloc(&c->arena, sizeof *r + extra);
-    }
-    r->pub.slot = slot;
+    struct full_request *r = core_request_new(c);
     r->alive = true;
-    r->pub.own = extra > 0 ? (void *)(r + 1) : NULL;
     /* In front: the newest is the first that gives its idle prefix away (kv.c). */
     r->next_live = c->live_head;
     if (c->live_head != NULL) {
@@ -286,34 +276,34 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
 {
     r->row = row;
     r->output_tokens = t->output_tokens;
-    r->pub.id = t->request_id;
-    r->pub.session_id = t->session_id;
-    r->pub.turn = t->turn;
-    r->pub.cls = (enum request_class)t->cls;
-    r->pub.arrival_ns = c->sched.now_ns;
-    r->pub.input_tokens = t->input_tokens;
-    r->pub.max_output_tokens = t->max_output_tokens;
-    r->pub.ttft_slo_ns = TIME_NEVER_NS;
-    r->pub.tbt_slo_ns = TIME_NEVER_NS;
-    r->pub.deadline_ns = TIME_NEVER_NS;
-    r->pub.client_id = t->session_id;
-    r->pub.job_id = t->session_id;
-    r->pub.depth = t->turn;
-    r->pub.model = trace_graph_model(c->setup->trace->graph, row);
-    SIM_ASSERT(r->pub.model < c->n_models);
-    r->kv_units = c->models[r->pub.model].kv_units;
-    r->pub.first_service_ns = TIME_NEVER_NS;
-    r->pub.first_token_ns = TIME_NEVER_NS;
-    r->pub.last_token_ns = TIME_NEVER_NS;
+    r->pub->id = t->request_id;
+    r->pub->session_id = t->session_id;
+    r->pub->turn = t->turn;
+    r->pub->cls = (enum request_class)t->cls;
+    r->pub->arrival_ns = c->sched->now_ns;
+    r->pub->input_tokens = t->input_tokens;
+    r->pub->max_output_tokens = t->max_output_tokens;
+    r->pub->ttft_slo_ns = TIME_NEVER_NS;
+    r->pub->tbt_slo_ns = TIME_NEVER_NS;
+    r->pub->deadline_ns = TIME_NEVER_NS;
+    r->pub->client_id = t->session_id;
+    r->pub->job_id = t->session_id;
+    r->pub->depth = t->turn;
+    r->pub->model = trace_graph_model(c->setup->trace->graph, row);
+    SIM_ASSERT(r->pub->model < c->n_models);
+    r->kv_units = c->models[r->pub->model].kv_units;
+    r->pub->first_service_ns = TIME_NEVER_NS;
+    r->pub->first_token_ns = TIME_NEVER_NS;
+    r->pub->last_token_ns = TIME_NEVER_NS;
     if (c->setup->trace->extras != NULL) {
         const struct trace_extra *x = &c->setup->trace->extras[row];
-        r->pub.ttft_slo_ns = x->ttft_slo_ns;
-        r->pub.tbt_slo_ns = x->tbt_slo_ns;
-        r->pub.deadline_ns = after(c->sched.now_ns, x->deadline_ns);
-        r->pub.client_id = x->client_id;
-        r->pub.priority = x->priority;
+        r->pub->ttft_slo_ns = x->ttft_slo_ns;
+        r->pub->tbt_slo_ns = x->tbt_slo_ns;
+        r->pub->deadline_ns = after(c->sched->now_ns, x->deadline_ns);
+        r->pub->client_id = x->client_id;
+        r->pub->priority = x->priority;
         if (x->cancel_ns != TIME_NEVER_NS) {
-            c->exec_ops->cancel_later(c->exec, after(c->sched.now_ns, x->cancel_ns), r);
+            c->exec_ops->cancel_later(c->exec, after(c->sched->now_ns, x->cancel_ns), r);
         }
     }
 }
@@ -336,9 +326,9 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     if (cold != KV_NO_COLD) {
         /* At least one prompt token is computed afresh: its logits start the answer. */
         uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
-        r->pub.reused_tokens = kv_take_cold(c, cold, r, want);
-        r->pub.kv_tokens = r->pub.reused_tokens;
-        SIM_ASSERT(r->pub.reused_tokens <= want);
+        r->pub->reused_tokens = kv_take_cold(c, cold, r, want);
+        r->pub->kv_tokens = r->pub->reused_tokens;
+        SIM_ASSERT(r->pub->reused_tokens <= want);
         kv_prefix_rest(c, r);
     }
     if (c->prefixes != NULL) {
@@ -346,20 +336,20 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     }
     c->n_live++;
     c->result->audit.arrived++;
-    CORE_OBSERVE(c, request_arrived, c->sched.now_ns, &r->pub);
+    CORE_OBSERVE(c, request_arrived, c->sched->now_ns, r->pub);
     /* Such a request would wait for ever, and all that come after it in many orders. */
     bool fits = core_request_fits(c, r);
     if (!fits && c->conditions.memory_taken_bytes <= 0.0) {
         core_fail(c, -ENOMEM,
                   "request %u needs %u KV tokens, the machine holds %" PRIu64
                   "%s (model, memory or kv_capacity_tokens too small for this trace)",
-                  r->pub.id, t.input_tokens + t.output_tokens, kv_most_tokens_of(c, r->pub.model),
+                  r->pub->id, t.input_tokens + t.output_tokens, kv_most_tokens_of(c, r->pub->model),
                   c->kv_blocks_mapped > 0 ? " beside the graphs mapped at the start" : "");
     }
     if (c->n_models > 1) {
         weights_hold(c, r);
     } else {
-        CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, &c->sched, &r->pub);
+        CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, c->sched, r->pub);
     }
     if (!fits) {
         core_count(c, COUNTER_MEMORY_SHED);
@@ -378,7 +368,7 @@ static uint32_t next_turn(const struct core *c, const struct trace_row *t, int64
     if (c->joins != NULL) {
         return t->next; /* it may wait for others, too */
     }
-    *due_ns = c->sched.now_ns + trace_row_at(trace, t->next).arrival_ns;
+    *due_ns = c->sched->now_ns + trace_row_at(trace, t->next).arrival_ns;
     bool late = trace->extras != NULL && *due_ns >= trace->extras[t->next].until_ns;
     return late ? TRACE_NO_ROW : t->next;
 }
@@ -388,35 +378,35 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     c->result->events++;
     area_update(c);
     const struct trace_row t = trace_row_at(c->setup->trace, r->row);
-    int64_t now = c->sched.now_ns;
+    int64_t now = c->sched->now_ns;
     int64_t due_ns = now;
     uint32_t next = next_turn(c, &t, &due_ns);
     SIM_ASSERT(state == REQUEST_STATE_FINISHED || state == REQUEST_STATE_SHED);
-    SIM_ASSERT(request_may_become(r->pub.state, state));
-    SIM_ASSERT(state != REQUEST_STATE_FINISHED || r->pub.generated_tokens == r->output_tokens);
-    SIM_ASSERT(r->pub.arrival_ns <= now && due_ns >= now);
-    r->pub.state = state;
-    r->pub.calls_tool = state == REQUEST_STATE_FINISHED && next != TRACE_NO_ROW &&
-                        trace_row_at(c->setup->trace, next).after_tool;
+    SIM_ASSERT(request_may_become(r->pub->state, state));
+    SIM_ASSERT(state != REQUEST_STATE_FINISHED || r->pub->generated_tokens == r->output_tokens);
+    SIM_ASSERT(r->pub->arrival_ns <= now && due_ns >= now);
+    r->pub->state = state;
+    r->pub->calls_tool = state == REQUEST_STATE_FINISHED && next != TRACE_NO_ROW &&
+                         trace_row_at(c->setup->trace, next).after_tool;
     /* From a pass nobody leaves: its segments point to him until it is over. */
-    SIM_REQUIRE(r->alive && r->pub.pass == NULL && c->n_live > 0, "request %u leaves from a pass",
-                r->pub.id);
+    SIM_REQUIRE(r->alive && r->pub->pass == NULL && c->n_live > 0, "request %u leaves from a pass",
+                r->pub->id);
     r->alive = false;
     c->n_live--;
     if (r->held) {
         weights_forget(c, r);
     } else if (c->n_models > 1) {
-        weights_left(c, r->pub.model);
+        weights_left(c, r->pub->model);
     }
-    c->sojourn_ns += (double)(now - r->pub.arrival_ns);
+    c->sojourn_ns += (double)(now - r->pub->arrival_ns);
     if (state == REQUEST_STATE_FINISHED) {
         c->result->audit.finished++;
         c->result->audit.tokens_expected += r->output_tokens;
-        c->result->audit.tokens_produced += r->pub.generated_tokens;
-        CORE_OBSERVE(c, request_finished, now, &r->pub);
+        c->result->audit.tokens_produced += r->pub->generated_tokens;
+        CORE_OBSERVE(c, request_finished, now, r->pub);
     } else {
         c->result->audit.shed++;
-        CORE_OBSERVE(c, request_shed, now, &r->pub);
+        CORE_OBSERVE(c, request_shed, now, r->pub);
     }
     /* A shed turn still ends: its user or agent goes on with the next one. */
     kv_prefix_used(c, r); /* its blocks become cold or free, and count as idle no more */
@@ -453,10 +443,10 @@ void core_request_cancel(struct core *c, struct full_request *r)
         return; /* its user gave up on what had just ended */
     }
     /* Kernels and the loader work on its KV: it leaves when they are done with it. */
-    if (r->pub.pass != NULL || r->kv_moving) {
+    if (r->pub->pass != NULL || r->kv_moving) {
         r->cancel_pending = true;
-        if (r->pub.pass != NULL) {
-            struct full_pass *p = (struct full_pass *)(uintptr_t)r->pub.pass;
+        if (r->pub->pass != NULL) {
+            struct full_pass *p = core_pass(r->pub->pass);
             p->steady = false; /* a request is to leave */
             p->loses = true;
         }
@@ -465,7 +455,7 @@ void core_request_cancel(struct core *c, struct full_request *r)
     bool held = r->held;
     core_request_leave(c, r, REQUEST_STATE_SHED);
     if (!held) { /* else the policy never knew of it */
-        CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, &c->sched, &r->pub);
+        CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, c->sched, r->pub);
     }
 }
 
@@ -477,22 +467,22 @@ void core_timer(struct core *c)
 void core_kv_moved(struct core *c, struct full_request *r, bool in)
 {
     c->result->events++;
-    SIM_ASSERT(r->alive && r->kv_moving && r->pub.pass == NULL);
-    SIM_ASSERT(in == r->pub.kv_swapped);
+    SIM_ASSERT(r->alive && r->kv_moving && r->pub->pass == NULL);
+    SIM_ASSERT(in == r->pub->kv_swapped);
     r->kv_moving = false;
     core_progress(c);
     if (!in) {
         kv_release(c, r);
-        r->pub.kv_swapped = true;
+        r->pub->kv_swapped = true;
     } else {
-        r->pub.kv_swapped = false;
+        r->pub->kv_swapped = false;
     }
-    CORE_HOOK(c, HOOK_KV_MOVED, kv_moved, &c->sched, &r->pub);
+    CORE_HOOK(c, HOOK_KV_MOVED, kv_moved, c->sched, r->pub);
     /* The policy hears first that the move is over, then that the request has gone: it never knows
      * of a move of nobody. */
     if (r->cancel_pending) {
         core_request_leave(c, r, REQUEST_STATE_SHED);
-        CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, &c->sched, &r->pub);
+        CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, c->sched, r->pub);
     }
 }
 
@@ -502,15 +492,15 @@ static void bury_dead(struct core *c)
     c->done = NULL;
     while (c->dead_launches != NULL) {
         struct full_launch *l = c->dead_launches;
-        SIM_ASSERT(l->pub.state == LAUNCH_STATE_ENDED);
+        SIM_ASSERT(l->pub->state == LAUNCH_STATE_ENDED);
         c->dead_launches = l->next_free;
         l->next_free = c->free_launches;
         c->free_launches = l;
     }
     while (c->dead_passes != NULL) {
         struct full_pass *p = c->dead_passes;
-        SIM_ASSERT(p->pub.state == PASS_STATE_DONE || p->pub.state == PASS_STATE_CANCELLED);
-        SIM_ASSERT(p->pub.n_launches == 0);
+        SIM_ASSERT(p->pub->state == PASS_STATE_DONE || p->pub->state == PASS_STATE_CANCELLED);
+        SIM_ASSERT(p->pub->n_launches == 0);
         c->dead_passes = p->next_free;
         p->next_free = c->free_passes;
         c->free_passes = p;
@@ -542,7 +532,7 @@ static int steady_kept(struct core *c)
                      : core_fail(c, -EPROTO,
                                  "schedule declared that it is steady (sched_steady), and did not "
                                  "form pass %u again",
-                                 p->pub.id);
+                                 p->pub->id);
 }
 
 int core_schedule(struct core *c)
@@ -563,12 +553,12 @@ int core_schedule(struct core *c)
         prefix_match_waiting(c);
     }
     SIM_ASSERT(c->hook == HOOK_NONE);
-    c->sched.epoch++;
+    c->sched->epoch++;
     for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
         c->again = false;
         c->actions = 0;
         core_count(c, COUNTER_SCHEDULE_ROUNDS);
-        CORE_HOOK(c, HOOK_SCHEDULE, schedule, &c->sched);
+        CORE_HOOK(c, HOOK_SCHEDULE, schedule, c->sched);
         if (c->result->status != 0) {
             return c->result->status;
         }

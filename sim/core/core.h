@@ -23,9 +23,10 @@
 
 #define KV_NO_COLD UINT32_MAX
 
-/* A request with what its policy must not see. `pub` comes first: the two pointers convert. */
+/* A request with the facts that its policy must not see. They are not next to `pub`, and `pub` does
+ * not point here: `core` of it is this address, changed by a number of this process. */
 struct full_request {
-    struct request pub;
+    struct request *pub;            /* owned by core.shown */
     struct full_request *next_free; /* pool and graveyard link */
     struct full_request *prev_live, *next_live;
     uint32_t row; /* of the trace */
@@ -44,11 +45,13 @@ struct full_request {
     void *exec;    /* the executor's; NULL at arrival */
 };
 
-/* The one way from what a policy holds to the core's own: a policy may only read it, the core owns
- * it. NULL stays NULL. */
+/* Drawn once per process. */
+extern uintptr_t core_way;
+
+/* The ways from what a policy holds to the core's own part of it. NULL stays NULL. */
 static inline struct full_request *core_request(const struct request *r)
 {
-    return (struct full_request *)(uintptr_t)r;
+    return r == NULL ? NULL : (struct full_request *)(r->core ^ core_way);
 }
 
 /* What decode segments of one token add to the shape of their pass. */
@@ -60,9 +63,9 @@ struct decodes {
 };
 
 struct full_pass {
-    struct pass pub;
+    struct pass *pub; /* as that of a request */
     struct full_pass *next_free;
-    struct segment *segments; /* owned, capacity kept across reuse */
+    struct segment *segments; /* of pub, capacity kept across reuse */
     uint32_t capacity;
     uint32_t op_devices;    /* devices that ran shares of the current op */
     bool served;            /* a kernel has started */
@@ -85,10 +88,21 @@ struct full_pass {
 };
 
 struct full_launch {
-    struct launch pub;
+    struct launch *pub; /* as that of a request */
+    void *exec;         /* the executor's */
     struct full_launch *next_free;
     struct resident *pin; /* kept in memory while the launch lives, or NULL */
 };
+
+static inline struct full_pass *core_pass(const struct pass *p)
+{
+    return (struct full_pass *)(p->core ^ core_way);
+}
+
+static inline struct full_launch *core_launch_of(const struct launch *l)
+{
+    return (struct full_launch *)(l->core ^ core_way);
+}
 
 /* Stays where it is while it is used: executors and launches point to it. */
 struct resident {
@@ -198,8 +212,10 @@ struct core {
     struct sim_result *result;
     const struct executor_ops *exec_ops;
     void *exec;
-    struct sched sched; /* what the policy holds; sched.api is the core's */
+    struct sched *sched; /* what the policy holds, in `shown`; sched->api is the core's */
     struct arena arena;
+    struct arena shown;   /* what the policy reads: its handle, requests, passes, launches */
+    struct arena policys; /* what it writes: its state and its part of requests */
 
     struct full_request *free_requests, *dead_requests, *live_head;
     struct full_pass *free_passes, *dead_passes;
@@ -292,11 +308,18 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
               void *exec, struct sim_result *result);
 void core_fini(struct core *c);
 
+/* Memory of what the policy reads and writes, and the handle in it (shown.c). */
+void core_memory_init(struct core *c);
+/* A copy that the policy may read: next to the original lies what it may not. NULL stays NULL. */
+const void *core_shown(struct core *c, const void *of, size_t bytes);
+/* Zeroed, but for its slot and its policy's part. */
+struct full_request *core_request_new(struct core *c);
+
 /* Executor events. now_ns never decreases. */
 static inline void core_advance(struct core *c, int64_t now_ns)
 {
-    SIM_REQUIRE(now_ns >= c->sched.now_ns, "clock went back to %" PRId64, now_ns);
-    c->sched.now_ns = now_ns;
+    SIM_REQUIRE(now_ns >= c->sched->now_ns, "clock went back to %" PRId64, now_ns);
+    c->sched->now_ns = now_ns;
 }
 
 void core_request_arrives(struct core *c, uint32_t row, uint32_t cold);
@@ -307,7 +330,7 @@ void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
 void core_first_kernel_started(struct core *c, const struct full_launch *l);
 static inline void core_kernel_started(struct core *c, const struct full_launch *l)
 {
-    if (!((const struct full_pass *)l->pub.pass)->served) {
+    if (!core_pass(l->pub->pass)->served) {
         core_first_kernel_started(c, l);
     }
 }
@@ -376,14 +399,14 @@ void kv_init(struct core *c);
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens); /* by kv_reserve */
 static inline bool kv_has_room(const struct core *c, const struct full_request *r, uint32_t more)
 {
-    return (uint64_t)r->pub.kv_tokens + more <= (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
+    return (uint64_t)r->pub->kv_tokens + more <= (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
 }
 
 /* Units of the ledger that so many of its blocks are. */
 static inline uint64_t kv_units(const struct core *c, const struct full_request *r, uint64_t blocks)
 {
     (void)c;
-    SIM_ASSERT(r->kv_units == c->models[r->pub.model].kv_units);
+    SIM_ASSERT(r->kv_units == c->models[r->pub->model].kv_units);
     return blocks * r->kv_units;
 }
 
@@ -396,13 +419,13 @@ static inline uint32_t kv_blocks_shared(const struct full_request *r)
 /* One more decode segment of one token, of r. */
 static inline void core_decodes_add(struct decodes *d, const struct full_request *r)
 {
-    uint32_t end = r->pub.kv_tokens + 1;
-    uint32_t left = r->output_tokens - r->pub.generated_tokens;
+    uint32_t end = r->pub->kv_tokens + 1;
+    uint32_t left = r->output_tokens - r->pub->generated_tokens;
     d->n++;
     d->keys += end;
     d->longest = end > d->longest ? end : d->longest;
     d->least_left = left < d->least_left ? left : d->least_left;
-    d->reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
+    d->reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
 }
 
 static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
@@ -432,8 +455,8 @@ uint64_t kv_most_tokens_of(const struct core *c, uint32_t model); /* in tokens o
 /* Has one request by itself room for all its tokens? */
 static inline bool core_request_fits(const struct core *c, const struct full_request *r)
 {
-    uint64_t most = kv_most_tokens_of(c, r->pub.model);
-    return (uint64_t)r->pub.input_tokens + r->output_tokens <= most;
+    uint64_t most = kv_most_tokens_of(c, r->pub->model);
+    return (uint64_t)r->pub->input_tokens + r->output_tokens <= most;
 }
 uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
 double kv_held_bytes(const struct core *c);
@@ -505,13 +528,13 @@ extern const struct sched_api core_sched_api; /* actions.c */
 
 static inline struct core *core_of(struct sched *s)
 {
-    return (struct core *)((char *)s - offsetof(struct core, sched));
+    return (struct core *)(s->core ^ core_way);
 }
 
 /* Something was done that need not be done again. */
 static inline void core_progress(struct core *c)
 {
-    c->last_progress_ns = c->sched.now_ns;
+    c->last_progress_ns = c->sched->now_ns;
     c->fruitless = 0;
 }
 

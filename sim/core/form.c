@@ -12,6 +12,8 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     struct full_pass *p = c->free_passes;
     if (p == NULL) {
         p = arena_alloc(&c->arena, sizeof *p);
+        p->pub = arena_alloc(&c->shown, sizeof *p->pub);
+        p->pub->core = (uintptr_t)p ^ core_way;
     } else {
         c->free_passes = p->next_free;
     }
@@ -20,11 +22,11 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
         while (cap < n_segments) {
             cap *= 2;
         }
-        p->segments = arena_alloc(&c->arena, cap * sizeof *p->segments);
+        p->segments = arena_alloc(&c->shown, cap * sizeof *p->segments);
         p->going = arena_alloc(&c->arena, cap * sizeof *p->going);
         p->capacity = cap; /* what it had before is the arena's until the run is over */
     }
-    struct pass *pub = &p->pub; /* the rest is said when its segments are known */
+    struct pass *pub = p->pub; /* the rest is said when its segments are known */
     pub->segments = p->segments;
     pub->n_segments = 0;
     pub->shape = (struct work_shape){0};
@@ -47,17 +49,17 @@ static inline const char *segment_fault(const struct segment *s)
 {
     const struct full_request *r = core_request(s->request);
     if (s->role == SEGMENT_DECODE && s->n_tokens == 1 && r != NULL && r->alive &&
-        r->pub.state == REQUEST_STATE_DECODE && r->pub.pass == NULL && !r->pub.kv_swapped &&
+        r->pub->state == REQUEST_STATE_DECODE && r->pub->pass == NULL && !r->pub->kv_swapped &&
         !r->kv_moving) {
         return NULL; /* the usual one, told by few comparisons */
     }
     if (r == NULL || !r->alive) {
         return "the request has left, or there is none";
     }
-    if (r->pub.pass != NULL) {
+    if (r->pub->pass != NULL) {
         return "the request is in a pass already";
     }
-    if (r->pub.kv_swapped || r->kv_moving) {
+    if (r->pub->kv_swapped || r->kv_moving) {
         return "the request's KV is on flash, or on its way";
     }
     if (s->n_tokens == 0) {
@@ -65,13 +67,14 @@ static inline const char *segment_fault(const struct segment *s)
     }
     switch (s->role) {
     case SEGMENT_PREFILL:
-        return r->pub.state != REQUEST_STATE_QUEUED ? "prefill of a request that decodes already"
-               : s->n_tokens > request_prefill_left(&r->pub)
+        return r->pub->state != REQUEST_STATE_QUEUED ? "prefill of a request that decodes already"
+               : s->n_tokens > request_prefill_left(r->pub)
                    ? "more tokens than are left to prefill (request_prefill_left)"
                    : NULL;
     case SEGMENT_DECODE:
     case SEGMENT_VERIFY:
-        return r->pub.state != REQUEST_STATE_DECODE ? "decode of a request whose prompt is not done"
+        return r->pub->state != REQUEST_STATE_DECODE
+                   ? "decode of a request whose prompt is not done"
                : s->role == SEGMENT_DECODE && s->n_tokens != 1 ? "a decode segment has one token"
                                                                : NULL;
     }
@@ -130,28 +133,28 @@ static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t
 /* Gives back what the segments so far took. */
 static void pass_undo(struct core *c, struct full_pass *p)
 {
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
-        SIM_ASSERT(r->pub.pass == &p->pub);
-        r->pub.pass = NULL;
-        kv_shrink(c, r, r->pub.kv_tokens);
+        SIM_ASSERT(r->pub->pass == p->pub);
+        r->pub->pass = NULL;
+        kv_shrink(c, r, r->pub->kv_tokens);
         kv_prefix_rest(c, r);
     }
-    p->pub.state = PASS_STATE_CANCELLED; /* for whoever still holds its last life */
+    p->pub->state = PASS_STATE_CANCELLED; /* for whoever still holds its last life */
     p->next_free = c->free_passes;
     c->free_passes = p;
 }
 
 void core_pass_add_decodes(struct full_pass *p, const struct decodes *d)
 {
-    struct work_shape *w = &p->pub.shape;
+    struct work_shape *w = &p->pub->shape;
     w->rows += d->n;
     w->sequences += d->n;
     w->logit_rows += d->n;
     w->attn_pairs += d->keys;
     w->kv_read_tokens += d->keys;
     w->max_context_tokens = d->longest > w->max_context_tokens ? d->longest : w->max_context_tokens;
-    p->pub.has_reactive |= d->reactive;
+    p->pub->has_reactive |= d->reactive;
     p->decodes = *d;
 }
 
@@ -164,7 +167,7 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
         return -EINVAL;
     }
     struct full_request *r = core_request(want->request);
-    if (r->pub.model != p->pub.shape.model) {
+    if (r->pub->model != p->pub->shape.model) {
         *fault = TWO_MODELS;
         return -EINVAL;
     }
@@ -172,18 +175,18 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
         *fault = NO_ROOM;
         return -ENOMEM;
     }
-    SIM_ASSERT(p->pub.n_segments < p->capacity && !r->prefix_idle);
-    struct segment *s = &p->segments[p->pub.n_segments++];
+    SIM_ASSERT(p->pub->n_segments < p->capacity && !r->prefix_idle);
+    struct segment *s = &p->segments[p->pub->n_segments++];
     *s = *want;
-    s->first_token = r->pub.kv_tokens;
+    s->first_token = r->pub->kv_tokens;
     s->emitted_tokens = 0;
     s->gap_ns = 0;
-    r->pub.pass = &p->pub;
+    r->pub->pass = p->pub;
     if (s->role == SEGMENT_DECODE) {
         core_decodes_add(d, r);
     } else {
-        p->pub.has_reactive |= r->pub.cls == REQUEST_CLASS_REACTIVE;
-        shape_add(&p->pub.shape, s, s->n_tokens == request_prefill_left(&r->pub));
+        p->pub->has_reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
+        shape_add(&p->pub->shape, s, s->n_tokens == request_prefill_left(r->pub));
     }
     return 0;
 }
@@ -194,12 +197,12 @@ static bool going_holds(const struct core *c, const struct full_pass *before)
     struct decodes d = {.least_left = UINT32_MAX};
     uint32_t full = 0; /* without room for one more token */
     uint32_t n = 0;
-    for (uint32_t i = 0; i < before->pub.n_segments; i++) {
+    for (uint32_t i = 0; i < before->pub->n_segments; i++) {
         const struct full_request *r = core_request(before->segments[i].request);
-        if (r->alive && r->pub.state == REQUEST_STATE_DECODE) {
+        if (r->alive && r->pub->state == REQUEST_STATE_DECODE) {
             const struct segment *g = &before->going[n++];
-            SIM_ASSERT(r->pub.pass == NULL && !r->pub.kv_swapped && !r->kv_moving);
-            SIM_ASSERT(g->request == &r->pub && g->first_token == r->pub.kv_tokens);
+            SIM_ASSERT(r->pub->pass == NULL && !r->pub->kv_swapped && !r->kv_moving);
+            SIM_ASSERT(g->request == r->pub && g->first_token == r->pub->kv_tokens);
             SIM_ASSERT(g->role == SEGMENT_DECODE && g->n_tokens == 1);
             core_decodes_add(&d, r);
             full += !kv_has_room(c, r, 1);
@@ -237,7 +240,7 @@ static int follow(struct core *c, struct full_pass *p, const struct full_pass *b
 {
     struct segment *s = p->segments;
     uint32_t n = before->next.n;
-    SIM_ASSERT(n <= p->capacity && p->pub.n_segments == 0 && going_holds(c, before));
+    SIM_ASSERT(n <= p->capacity && p->pub->n_segments == 0 && going_holds(c, before));
     memcpy(s, before->going, n * sizeof *s);
     uint32_t got = before->kv_blocks_next == 0 ? n : 0;
     /* Room for all before the first is taken in: who is in the pass has what it needs. */
@@ -245,10 +248,10 @@ static int follow(struct core *c, struct full_pass *p, const struct full_pass *b
         got++;
     }
     for (uint32_t i = 0; i < got; i++) {
-        core_request(s[i].request)->pub.pass = &p->pub;
+        core_request(s[i].request)->pub->pass = p->pub;
     }
-    p->pub.n_segments = got;
-    p->pub.n_followed = got;
+    p->pub->n_segments = got;
+    p->pub->n_followed = got;
     return got < n ? -ENOMEM : 0;
 }
 
@@ -257,7 +260,7 @@ static uint32_t first_model(const struct pass_spec *spec)
 {
     const struct full_request *r =
         spec->n_segments > 0 ? core_request(spec->segments[0].request) : NULL;
-    return r != NULL && r->alive ? r->pub.model : 0;
+    return r != NULL && r->alive ? r->pub->model : 0;
 }
 
 /* All segments of the pass. */
@@ -266,11 +269,11 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     struct decodes d = {.least_left = UINT32_MAX};
     const char *fault = NULL;
     if (c->n_models > 1) {
-        p->pub.shape.model = first_model(spec);
+        p->pub->shape.model = first_model(spec);
     }
     const struct full_pass *before = followed(c, spec);
     int rc = before != NULL ? follow(c, p, before) : 0;
-    uint32_t i = p->pub.n_segments;
+    uint32_t i = p->pub->n_segments;
     if (before != NULL) {
         d = before->next;
         i += rc != 0; /* the one that found no room */
@@ -280,13 +283,13 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
         rc = segment_take(c, p, &spec->segments[i], &d, &fault);
     }
     core_pass_add_decodes(p, &d); /* also of one that is refused: nobody looks at it again */
-    p->steady = c->steady_until_ns > c->sched.now_ns && d.n == p->pub.n_segments &&
+    p->steady = c->steady_until_ns > c->sched->now_ns && d.n == p->pub->n_segments &&
                 d.n + c->steady_without == c->n_live;
-    bool one_decode = p->pub.n_segments == 1 && d.n == 1;
-    if (rc == 0 && (p->pub.n_segments == 0 || (spec->fused_layers && !one_decode))) {
+    bool one_decode = p->pub->n_segments == 1 && d.n == 1;
+    if (rc == 0 && (p->pub->n_segments == 0 || (spec->fused_layers && !one_decode))) {
         rc = -EINVAL;
-        fault = p->pub.n_segments == 0 ? "a pass without segments"
-                                       : "fused layers are for one decode segment alone";
+        fault = p->pub->n_segments == 0 ? "a pass without segments"
+                                        : "fused layers are for one decode segment alone";
     }
     if (rc != 0) {
         pass_undo(c, p);
@@ -310,11 +313,11 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     if (rc != 0) {
         return rc;
     }
-    struct pass *pub = &p->pub;
+    struct pass *pub = p->pub;
     pub->id = ++c->next_pass_id; /* only now: refused ones leave no gap */
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
-    p->formed_ns = c->sched.now_ns;
+    p->formed_ns = c->sched->now_ns;
     p->formed_events = c->result->events;
     pub->policy_data = spec->policy_data;
     static const struct layer_ops fused = {1, {OP_LAYER}};
@@ -322,12 +325,12 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->layer = spec->fused_layers ? fused : llm->layer;
     pub->n_ops = llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
     pub->rows_todo = pass_op_rows(pub, 0);
-    if (p->steady && c->expected != NULL && pub->fused_layers == c->expected->pub.fused_layers) {
+    if (p->steady && c->expected != NULL && pub->fused_layers == c->expected->pub->fused_layers) {
         c->expected = NULL;
     }
     SIM_ASSERT(pass_shape_adds_up(p));
     SIM_ASSERT(pass_consistent(c, p));
-    CORE_OBSERVE(c, pass_formed, c->sched.now_ns, pub);
+    CORE_OBSERVE(c, pass_formed, c->sched->now_ns, pub);
     *out = pub;
     return 0;
 }

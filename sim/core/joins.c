@@ -132,7 +132,7 @@ static void end(struct core *c, uint32_t row, uint32_t cold, bool arrived)
 {
     struct joins *j = c->joins;
     const struct trace_graph *g = j->graph;
-    int64_t now_ns = c->sched.now_ns;
+    int64_t now_ns = c->sched->now_ns;
     for (uint32_t k = g->first[row]; k < g->first[row + 1]; k++) {
         const struct trace_edge *edge = &g->edges[k];
         struct join_row *x = &j->rows[edge->row];
@@ -175,10 +175,10 @@ void joins_arrived(struct core *c, uint32_t row, struct full_request *r)
     SIM_ASSERT(x->parents_left == 0);
     x->live = r;
     x->waiters = waiters_of(c, row);
-    r->pub.job_id = j->graph->job[row];
-    r->pub.depth = x->depth;
-    r->pub.waiters = x->waiters;
-    r->pub.background = j->graph->background[row];
+    r->pub->job_id = j->graph->job[row];
+    r->pub->depth = x->depth;
+    r->pub->waiters = x->waiters;
+    r->pub->background = j->graph->background[row];
 }
 
 void joins_left(struct core *c, uint32_t row, uint32_t cold)

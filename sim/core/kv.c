@@ -196,12 +196,12 @@ static void cold_drop(struct core *c, uint32_t i)
 static bool drop_idle_prefix(struct core *c, const struct full_request *but)
 {
     for (struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        if (r->prefix_idle && r != but && r->pub.pass == NULL) {
-            SIM_ASSERT(r->kv_blocks > 0 && r->pub.generated_tokens == 0 && !r->pub.kv_swapped);
+        if (r->prefix_idle && r != but && r->pub->pass == NULL) {
+            SIM_ASSERT(r->kv_blocks > 0 && r->pub->generated_tokens == 0 && !r->pub->kv_swapped);
             kv_prefix_used(c, r);
             kv_release(c, r);
-            r->pub.kv_tokens = 0;
-            r->pub.reused_tokens = 0;
+            r->pub->kv_tokens = 0;
+            r->pub->reused_tokens = 0;
             core_count(c, COUNTER_KV_COLD_DROPS);
             if (c->prefixes != NULL) {
                 prefix_changed(c);
@@ -226,9 +226,9 @@ void kv_prefix_used(struct core *c, struct full_request *r)
 void kv_prefix_rest(struct core *c, struct full_request *r)
 {
     /* Also when passes of it have run and were cancelled: what they computed is gone. */
-    bool untouched = r->pub.kv_tokens > 0 && r->pub.kv_tokens == r->pub.reused_tokens &&
-                     r->pub.generated_tokens == 0;
-    if (untouched && !r->prefix_idle && !r->pub.kv_swapped) {
+    bool untouched = r->pub->kv_tokens > 0 && r->pub->kv_tokens == r->pub->reused_tokens &&
+                     r->pub->generated_tokens == 0;
+    if (untouched && !r->prefix_idle && !r->pub->kv_swapped) {
         r->prefix_idle = true;
         c->kv_blocks_idle += kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));
         prefix_hold(c, r->prefix, PREFIX_USED, PREFIX_IDLE);
@@ -302,13 +302,13 @@ void kv_owe(struct core *c, uint64_t blocks)
 
 uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens)
 {
-    uint32_t need = blocks_for(c, (uint64_t)r->pub.kv_tokens + new_tokens);
+    uint32_t need = blocks_for(c, (uint64_t)r->pub->kv_tokens + new_tokens);
     return need > r->kv_blocks ? need - r->kv_blocks : 0;
 }
 
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
-    uint64_t tokens = (uint64_t)r->pub.kv_tokens + new_tokens;
+    uint64_t tokens = (uint64_t)r->pub->kv_tokens + new_tokens;
     uint32_t need = r->kv_blocks + 1; /* mostly one more, told without a division */
     if (tokens > (uint64_t)need * c->setup->kv_block_tokens) {
         need = blocks_for(c, tokens);
@@ -375,12 +375,12 @@ uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
     SIM_ASSERT(k->state == COLD_GONE);
     c->cold_free = k->next;
     k->row = row;
-    k->session_id = r->pub.session_id;
+    k->session_id = r->pub->session_id;
     k->left_by = r->row;
     k->rank = r->kv_rank;
     k->generation++; /* a move that was begun for the entry's last use is not of this one */
     if (c->prefixes == NULL) {
-        k->tokens = r->pub.kv_tokens;
+        k->tokens = r->pub->kv_tokens;
         k->blocks = kv_units(c, r, r->kv_blocks);
         r->kv_blocks = 0;
     }
@@ -394,7 +394,7 @@ uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uin
 {
     SIM_REQUIRE(cold < c->cold_cap, "cold KV %u of %u", cold, c->cold_cap);
     struct cold_kv *k = &c->cold[cold];
-    SIM_ASSERT(r->kv_blocks == 0 && r->pub.kv_tokens == 0);
+    SIM_ASSERT(r->kv_blocks == 0 && r->pub->kv_tokens == 0);
     SIM_ASSERT(k->state == COLD_GONE || k->row == r->row); /* it was kept for this very turn */
     uint32_t got = 0;
     if (k->state != COLD_GONE) {
@@ -404,7 +404,7 @@ uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uin
         got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
         cold_let_go(c, k);
         r->kv_blocks = (uint32_t)(k->blocks / kv_units(c, r, 1)); /* of the same session: model */
-        r->pub.kv_swapped = k->state == COLD_SWAPPED && got > 0;
+        r->pub->kv_swapped = k->state == COLD_SWAPPED && got > 0;
         kv_shrink(c, r, got);
     }
     k->state = COLD_GONE;
@@ -425,10 +425,10 @@ static uint32_t cold_find(const struct core *c, const struct cold_list *l, uint3
 /* Moves KV of a request to or from flash; core_kv_moved follows. */
 static int request_transfer(struct core *c, struct full_request *r, enum counter which, bool in)
 {
-    SIM_ASSERT(!r->kv_moving && r->pub.pass == NULL && in == r->pub.kv_swapped);
+    SIM_ASSERT(!r->kv_moving && r->pub->pass == NULL && in == r->pub->kv_swapped);
     r->kv_moving = true;
     core_count(c, which);
-    c->exec_ops->kv_move(c->exec, r, kv_tokens_bytes(c, r->pub.model, r->pub.kv_tokens), in);
+    c->exec_ops->kv_move(c->exec, r, kv_tokens_bytes(c, r->pub->model, r->pub->kv_tokens), in);
     return 0;
 }
 
@@ -439,7 +439,7 @@ static int refuse(struct core *c, int status, const char *why)
 
 static int request_read_back(struct core *c, struct full_request *r)
 {
-    if (!r->pub.kv_swapped || r->kv_moving) {
+    if (!r->pub->kv_swapped || r->kv_moving) {
         return refuse(c, -EINVAL, "the request's KV is not on flash, or is on its way");
     }
     /* Its blocks before its bytes: they are taken when the move begins. */
@@ -452,18 +452,18 @@ static int request_read_back(struct core *c, struct full_request *r)
 /* What a live request loses against its will counts as a preemption of it. */
 static int request_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_place to)
 {
-    if (r->pub.pass != NULL) {
+    if (r->pub->pass != NULL) {
         return refuse(c, -EINVAL, "the request is in a pass");
     }
-    if (r->kv_moving || r->pub.kv_swapped) {
+    if (r->kv_moving || r->pub->kv_swapped) {
         return refuse(c, -EINVAL, "the request's KV is on flash already, or on its way");
     }
-    if (keep >= r->pub.kv_tokens || (to == KV_FLASH && keep > 0)) {
+    if (keep >= r->pub->kv_tokens || (to == KV_FLASH && keep > 0)) {
         return refuse(c, -EINVAL,
                       "nothing would be moved, or a part to flash: KV goes there whole");
     }
     kv_prefix_used(c, r); /* or what is to be moved could be dropped while it is on its way */
-    r->pub.preemptions++;
+    r->pub->preemptions++;
     if (to == KV_FLASH) {
         return request_transfer(c, r, COUNTER_KV_SWAP_OUTS, false);
     }
@@ -473,14 +473,14 @@ static int request_evict(struct core *c, struct full_request *r, uint32_t keep, 
         uint32_t whole = keep - keep % c->setup->kv_block_tokens;
         keep = keep < kv_blocks_shared(r) * c->setup->kv_block_tokens ? whole : keep;
     }
-    uint64_t lost = r->pub.kv_tokens - keep;
-    r->pub.kv_tokens = keep;
+    uint64_t lost = r->pub->kv_tokens - keep;
+    r->pub->kv_tokens = keep;
     kv_shrink(c, r, keep);
-    SIM_ASSERT(r->pub.state == REQUEST_STATE_QUEUED ||
-               request_may_become(r->pub.state, REQUEST_STATE_QUEUED));
-    r->pub.state = REQUEST_STATE_QUEUED;
+    SIM_ASSERT(r->pub->state == REQUEST_STATE_QUEUED ||
+               request_may_become(r->pub->state, REQUEST_STATE_QUEUED));
+    r->pub->state = REQUEST_STATE_QUEUED;
     core_count(c, COUNTER_KV_RECOMPUTE_EVICTIONS);
-    CORE_OBSERVE(c, kv_lost, c->sched.now_ns, &r->pub, lost);
+    CORE_OBSERVE(c, kv_lost, c->sched->now_ns, r->pub, lost);
     return 0;
 }
 

@@ -8,6 +8,7 @@ static inline struct full_launch *launch_new(struct core *c)
     struct full_launch *l = c->free_launches;
     if (l == NULL) {
         l = arena_alloc(&c->arena, sizeof *l);
+        l->pub = arena_alloc(&c->shown, sizeof *l->pub);
     } else {
         c->free_launches = l->next_free;
     }
@@ -146,13 +147,13 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     }
     /* From here on nothing fails: what was refused has changed nothing. */
     struct full_launch *l = launch_new(c);
-    SIM_ASSERT(l->pub.id == 0 || l->pub.state == LAUNCH_STATE_ENDED);
+    SIM_ASSERT(l->pub->id == 0 || l->pub->state == LAUNCH_STATE_ENDED);
     if (pin != NULL) {
         pin->pins++;
     }
     l->next_free = NULL;
     l->pin = pin;
-    l->pub = (struct launch){
+    *l->pub = (struct launch){
         .id = ++c->next_launch_id,
         .pass = p,
         .device = spec->device,
@@ -167,20 +168,21 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         .state = LAUNCH_STATE_QUEUED,
         .outcome = LAUNCH_OUTCOME_DONE,
         .stop_requested = false,
-        .submit_ns = c->sched.now_ns,
+        .submit_ns = c->sched->now_ns,
         .start_ns = 0,
         .end_ns = 0,
-        .exec = NULL,
+        .core = (uintptr_t)l ^ core_way,
     };
+    l->exec = NULL;
     p->rows_todo -= rows;
     p->rows_active += rows;
     p->n_launches++;
     SIM_ASSERT(p->rows_todo + p->rows_active <= pass_op_rows(p, p->op));
     SIM_ASSERT(p->state == PASS_STATE_RUNNING || pass_may_become(p->state, PASS_STATE_RUNNING));
     p->state = PASS_STATE_RUNNING;
-    CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
+    CORE_OBSERVE(c, launch_submitted, c->sched->now_ns, l->pub);
     if (out != NULL) {
-        *out = &l->pub;
+        *out = l->pub;
     }
     /* Last: the executor may begin it at once, and tells observers so after they know of it. */
     c->exec_ops->launch(c->exec, l);
@@ -189,28 +191,28 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
 
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
 {
-    SIM_REQUIRE(l->pub.state == LAUNCH_STATE_QUEUED, "launch %u starts twice", l->pub.id);
-    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_RUNNING));
-    SIM_ASSERT(lead_ns >= 0 && l->pub.submit_ns <= c->sched.now_ns);
-    SIM_ASSERT(l->pub.pass->state == PASS_STATE_RUNNING && l->pub.pass->n_launches > 0);
-    l->pub.state = LAUNCH_STATE_RUNNING;
-    l->pub.start_ns = c->sched.now_ns;
-    CORE_OBSERVE(c, launch_started, c->sched.now_ns, &l->pub, lead_ns);
+    SIM_REQUIRE(l->pub->state == LAUNCH_STATE_QUEUED, "launch %u starts twice", l->pub->id);
+    SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_RUNNING));
+    SIM_ASSERT(lead_ns >= 0 && l->pub->submit_ns <= c->sched->now_ns);
+    SIM_ASSERT(l->pub->pass->state == PASS_STATE_RUNNING && l->pub->pass->n_launches > 0);
+    l->pub->state = LAUNCH_STATE_RUNNING;
+    l->pub->start_ns = c->sched->now_ns;
+    CORE_OBSERVE(c, launch_started, c->sched->now_ns, l->pub, lead_ns);
 }
 
 void core_first_kernel_started(struct core *c, const struct full_launch *l)
 {
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    struct full_pass *p = core_pass(l->pub->pass);
     p->served = true;
-    SIM_ASSERT(l->pub.state == LAUNCH_STATE_RUNNING);
+    SIM_ASSERT(l->pub->state == LAUNCH_STATE_RUNNING);
     /* Those who follow were served by the pass before, and were told of then. */
-    for (uint32_t i = p->pub.n_followed; i < p->pub.n_segments; i++) {
+    for (uint32_t i = p->pub->n_followed; i < p->pub->n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
-        SIM_ASSERT(r->alive && r->pub.pass == &p->pub);
-        if (r->pub.first_service_ns == TIME_NEVER_NS) {
-            SIM_ASSERT(r->pub.generated_tokens == 0);
-            r->pub.first_service_ns = c->sched.now_ns;
-            CORE_OBSERVE(c, request_first_service, c->sched.now_ns, &r->pub, &l->pub);
+        SIM_ASSERT(r->alive && r->pub->pass == p->pub);
+        if (r->pub->first_service_ns == TIME_NEVER_NS) {
+            SIM_ASSERT(r->pub->generated_tokens == 0);
+            r->pub->first_service_ns = c->sched->now_ns;
+            CORE_OBSERVE(c, request_first_service, c->sched->now_ns, r->pub, l->pub);
         }
     }
 }
@@ -218,7 +220,7 @@ void core_first_kernel_started(struct core *c, const struct full_launch *l)
 static inline void pass_credit(struct full_pass *p, const struct launch *l, uint32_t ops_done,
                                uint32_t rows_done)
 {
-    struct pass *pub = &p->pub;
+    struct pass *pub = p->pub;
     SIM_REQUIRE(pub->n_launches > 0 && pub->rows_active >= l->rows, "a launch of pass %u it lacks",
                 pub->id);
     SIM_REQUIRE(l->op_begin + ops_done <= l->op_end, "launch %u: more ops than it had", l->id);
@@ -255,7 +257,7 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
 void core_launch_over(struct core *c, struct full_launch *l)
 {
     c->result->events++;
-    CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, &c->sched, &l->pub);
+    CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, c->sched, l->pub);
     l->next_free = c->dead_launches;
     c->dead_launches = l;
 }
@@ -263,24 +265,24 @@ void core_launch_over(struct core *c, struct full_launch *l)
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns)
 {
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
-    SIM_REQUIRE(l->pub.state != LAUNCH_STATE_ENDED, "launch %u ends twice", l->pub.id);
-    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_ENDED));
+    struct full_pass *p = core_pass(l->pub->pass);
+    SIM_REQUIRE(l->pub->state != LAUNCH_STATE_ENDED, "launch %u ends twice", l->pub->id);
+    SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_ENDED));
     SIM_ASSERT(solo_ns >= 0 && lost_ns >= 0);
-    SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE || l->pub.op_begin + ops_done == l->pub.op_end);
+    SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE || l->pub->op_begin + ops_done == l->pub->op_end);
     SIM_ASSERT(outcome != LAUNCH_OUTCOME_WITHDRAWN || (ops_done == 0 && rows_done == 0));
     SIM_ASSERT(outcome == LAUNCH_OUTCOME_RESET || lost_ns == 0);
-    SIM_ASSERT(outcome == LAUNCH_OUTCOME_DONE || l->pub.stop_requested);
-    l->pub.state = LAUNCH_STATE_ENDED;
-    l->pub.outcome = outcome;
-    l->pub.end_ns = c->sched.now_ns;
+    SIM_ASSERT(outcome == LAUNCH_OUTCOME_DONE || l->pub->stop_requested);
+    l->pub->state = LAUNCH_STATE_ENDED;
+    l->pub->outcome = outcome;
+    l->pub->end_ns = c->sched->now_ns;
     if (outcome == LAUNCH_OUTCOME_DONE || ops_done > 0 || rows_done > 0 || solo_ns > 0) {
         core_progress(c);
     } else {
         c->fruitless++;
     }
     if (l->pin != NULL) {
-        SIM_REQUIRE(l->pin->pins > 0, "launch %u holds a resident nobody pinned", l->pub.id);
+        SIM_REQUIRE(l->pin->pins > 0, "launch %u holds a resident nobody pinned", l->pub->id);
         l->pin->pins--;
     }
     if (outcome == LAUNCH_OUTCOME_YIELDED) {
@@ -290,23 +292,23 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     } else if (outcome == LAUNCH_OUTCOME_RESET) {
         core_count(c, COUNTER_LAUNCH_RESET);
     }
-    pass_credit(p, &l->pub, ops_done, rows_done);
-    if (p->pub.n_launches == 0) {
-        SIM_ASSERT(pass_may_become(p->pub.state, PASS_STATE_READY));
-        p->pub.state = PASS_STATE_READY;
+    pass_credit(p, l->pub, ops_done, rows_done);
+    if (p->pub->n_launches == 0) {
+        SIM_ASSERT(pass_may_become(p->pub->state, PASS_STATE_READY));
+        p->pub->state = PASS_STATE_READY;
     }
-    CORE_OBSERVE(c, launch_ended, c->sched.now_ns, &l->pub, solo_ns, lost_ns);
+    CORE_OBSERVE(c, launch_ended, c->sched->now_ns, l->pub, solo_ns, lost_ns);
     core_launch_over(c, l);
     /* After the policy was told of the launch: launch_done comes before pass_done. */
-    if (p->pub.op == p->pub.n_ops && p->pub.n_launches == 0) {
-        p->pub.state = PASS_STATE_RUNNING; /* the host still samples: nobody may cancel it now */
+    if (p->pub->op == p->pub->n_ops && p->pub->n_launches == 0) {
+        p->pub->state = PASS_STATE_RUNNING; /* the host still samples: nobody may cancel it now */
         core_pass_complete(c, p);
     }
 }
 
 int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec how)
 {
-    struct full_launch *l = (struct full_launch *)(uintptr_t)pub;
+    struct full_launch *l = core_launch_of(pub);
     bool contradict = how.now ? how.drain : how.discard;
     if (l == NULL || pub->state == LAUNCH_STATE_ENDED || contradict) {
         return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EINVAL,
@@ -328,9 +330,9 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
                            "it has not begun, and the device does not take back what it was given");
     }
     /* Before the executor is asked: it may end the launch by what it finds there. */
-    l->pub.stop_requested = true;
+    l->pub->stop_requested = true;
     core_count(c, COUNTER_PREEMPT_ASKED);
-    CORE_OBSERVE(c, preempt_asked, c->sched.now_ns, &l->pub);
+    CORE_OBSERVE(c, preempt_asked, c->sched->now_ns, l->pub);
     int rc = c->exec_ops->stop(c->exec, l, how);
     return rc == 0 ? 0 : core_refuse(c, COUNTER_PREEMPT_REFUSED, rc, "the executor cannot stop it");
 }

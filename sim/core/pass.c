@@ -5,16 +5,16 @@
 
 int core_pass_cancel(struct core *c, struct pass *pub)
 {
-    struct full_pass *p = (struct full_pass *)pub;
+    struct full_pass *p = core_pass(pub);
     if (pub == NULL || pub->state != PASS_STATE_READY || pub->n_launches > 0) {
         return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
                            "only a pass that is on no device can be given up");
     }
     for (uint32_t i = 0; i < pub->n_segments; i++) {
         struct full_request *r = core_request(p->segments[i].request);
-        SIM_ASSERT(r->alive && r->pub.pass == pub);
-        r->pub.pass = NULL;
-        kv_shrink(c, r, r->pub.kv_tokens);
+        SIM_ASSERT(r->alive && r->pub->pass == pub);
+        r->pub->pass = NULL;
+        kv_shrink(c, r, r->pub->kv_tokens);
         kv_prefix_rest(c, r);
         if (r->cancel_pending) {
             core_request_leave(c, r, REQUEST_STATE_SHED);
@@ -40,7 +40,7 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
         return 0;
     }
     uint32_t a =
-        c->setup->accept(c->setup->speculation_params, c->setup->seed, &r->pub, r->draw, drafted);
+        c->setup->accept(c->setup->speculation_params, c->setup->seed, r->pub, r->draw, drafted);
     return a > drafted ? drafted : a;
 }
 
@@ -48,25 +48,25 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
 static uint32_t rows_complete(struct core *c, struct full_request *r, const struct segment *s)
 {
     if (s->role == SEGMENT_DECODE) {
-        r->pub.kv_tokens++;
+        r->pub->kv_tokens++;
         return 1;
     }
     if (s->role == SEGMENT_PREFILL) {
-        bool completes = s->n_tokens == request_prefill_left(&r->pub);
-        SIM_ASSERT(!completes || request_may_become(r->pub.state, REQUEST_STATE_DECODE));
-        r->pub.kv_tokens += s->n_tokens;
-        r->pub.state = completes ? REQUEST_STATE_DECODE : r->pub.state;
+        bool completes = s->n_tokens == request_prefill_left(r->pub);
+        SIM_ASSERT(!completes || request_may_become(r->pub->state, REQUEST_STATE_DECODE));
+        r->pub->kv_tokens += s->n_tokens;
+        r->pub->state = completes ? REQUEST_STATE_DECODE : r->pub->state;
         if (c->prefixes != NULL) {
             prefix_share(c, r);
         }
         return completes ? 1 : 0;
     }
     uint32_t emit = 1 + verify_accepted(c, r, s->n_tokens - 1);
-    uint32_t left = r->output_tokens - r->pub.generated_tokens;
+    uint32_t left = r->output_tokens - r->pub->generated_tokens;
     SIM_ASSERT(left > 0 && emit <= s->n_tokens);
     r->draw++;
-    r->pub.kv_tokens += emit; /* rejected rows' KV is dropped */
-    kv_shrink(c, r, r->pub.kv_tokens);
+    r->pub->kv_tokens += emit; /* rejected rows' KV is dropped */
+    kv_shrink(c, r, r->pub->kv_tokens);
     return emit < left ? emit : left;
 }
 
@@ -74,9 +74,10 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
 static inline struct full_request *part_from(const struct segment *s)
 {
     struct full_request *r = core_request(s->request);
-    SIM_REQUIRE(r->alive && s->first_token == r->pub.kv_tokens,
-                "request %u: rows from %u, KV of %u", r->pub.id, s->first_token, r->pub.kv_tokens);
-    r->pub.pass = NULL;
+    SIM_REQUIRE(r->alive && s->first_token == r->pub->kv_tokens,
+                "request %u: rows from %u, KV of %u", r->pub->id, s->first_token,
+                r->pub->kv_tokens);
+    r->pub->pass = NULL;
     return r;
 }
 
@@ -85,15 +86,15 @@ static inline void segment_complete(struct core *c, struct segment *s, int64_t n
 {
     struct full_request *r = part_from(s);
     uint32_t emit = rows_complete(c, r, s);
-    SIM_ASSERT(r->pub.generated_tokens + emit <= r->output_tokens);
+    SIM_ASSERT(r->pub->generated_tokens + emit <= r->output_tokens);
     if (emit > 0) {
-        int64_t since = r->pub.last_token_ns;
+        int64_t since = r->pub->last_token_ns;
         if (since == TIME_NEVER_NS) { /* its first */
-            since = r->pub.arrival_ns;
-            r->pub.first_token_ns = now;
+            since = r->pub->arrival_ns;
+            r->pub->first_token_ns = now;
         }
-        r->pub.generated_tokens += emit;
-        r->pub.last_token_ns = now;
+        r->pub->generated_tokens += emit;
+        r->pub->last_token_ns = now;
         s->emitted_tokens = emit;
         s->gap_ns = now - since;
     }
@@ -119,23 +120,23 @@ static inline struct decodes decodes_later(struct decodes d, uint32_t tokens)
 /* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled. */
 static inline bool leaves(const struct full_request *r)
 {
-    return r->pub.generated_tokens == r->output_tokens || r->cancel_pending;
+    return r->pub->generated_tokens == r->output_tokens || r->cancel_pending;
 }
 
 /* Tokens that its blocks hold, which were reserved when its pass was formed. */
 static inline uint64_t room_of(const struct full_request *r, uint32_t block_tokens)
 {
     uint64_t room = (uint64_t)r->kv_blocks * block_tokens;
-    SIM_REQUIRE(r->pub.kv_tokens <= room, "request %u: %u KV tokens in %u blocks", r->pub.id,
-                r->pub.kv_tokens, r->kv_blocks);
+    SIM_REQUIRE(r->pub->kv_tokens <= room, "request %u: %u KV tokens in %u blocks", r->pub->id,
+                r->pub->kv_tokens, r->kv_blocks);
     return room;
 }
 
 /* It decodes on; `on` is counted by the caller. */
 static inline void rest_goes_on(struct rest *n, const struct full_request *r, uint64_t room)
 {
-    n->blocks += r->pub.kv_tokens == room;
-    *n->going++ = (struct segment){&r->pub, SEGMENT_DECODE, r->pub.kv_tokens, 1, 0, 0};
+    n->blocks += r->pub->kv_tokens == room;
+    *n->going++ = (struct segment){r->pub, SEGMENT_DECODE, r->pub->kv_tokens, 1, 0, 0};
 }
 
 static inline void rest_add(struct rest *n, const struct full_request *r, uint32_t block_tokens)
@@ -143,7 +144,7 @@ static inline void rest_add(struct rest *n, const struct full_request *r, uint32
     uint64_t room = room_of(r, block_tokens);
     if (leaves(r)) {
         n->left++;
-    } else if (r->pub.state == REQUEST_STATE_DECODE) {
+    } else if (r->pub->state == REQUEST_STATE_DECODE) {
         rest_goes_on(n, r, room);
         core_decodes_add(&n->on, r);
     }
@@ -155,13 +156,13 @@ static inline void leave_with(struct core *c, struct full_pass *p, struct rest n
     p->n_left = n.left;
     p->kv_blocks_next = n.blocks;
     p->next = n.on;
-    SIM_ASSERT(n.left + n.on.n <= p->pub.n_segments && n.blocks <= n.on.n);
+    SIM_ASSERT(n.left + n.on.n <= p->pub->n_segments && n.blocks <= n.on.n);
     SIM_ASSERT(n.going == p->going + n.on.n);
     /* Only now: observers are told of the tokens of all before the first of them is gone. */
     for (uint32_t i = 0, left = n.left; left > 0; i++) {
-        SIM_ASSERT(i < p->pub.n_segments);
+        SIM_ASSERT(i < p->pub->n_segments);
         struct full_request *r = core_request(p->segments[i].request);
-        bool finished = r->pub.generated_tokens == r->output_tokens;
+        bool finished = r->pub->generated_tokens == r->output_tokens;
         if (leaves(r)) {
             core_request_leave(c, r, finished ? REQUEST_STATE_FINISHED : REQUEST_STATE_SHED);
             left--;
@@ -172,8 +173,8 @@ static inline void leave_with(struct core *c, struct full_pass *p, struct rest n
 /* All ops are through: the host samples, then the tokens are out. */
 void core_pass_complete(struct core *c, struct full_pass *p)
 {
-    SIM_ASSERT(p->pub.op == p->pub.n_ops && p->pub.rows_todo == 0 && p->pub.rows_active == 0);
-    int64_t tail = c->setup->machine->sample_ns_per_token * (int64_t)p->pub.shape.logit_rows;
+    SIM_ASSERT(p->pub->op == p->pub->n_ops && p->pub->rows_todo == 0 && p->pub->rows_active == 0);
+    int64_t tail = c->setup->machine->sample_ns_per_token * (int64_t)p->pub->shape.logit_rows;
     c->exec_ops->pass_tail(c->exec, p, tail);
 }
 
@@ -186,12 +187,12 @@ static void pass_notify(struct core *c, struct full_pass *p)
     p->done_decisions = c->result->decisions;
     /* Its launch and itself have ended since it was formed, and nothing else happened. */
     bool alone = c->result->events == p->formed_events + 2 && p->n_left == 0;
-    if (p->steady && alone && c->sched.now_ns < c->steady_until_ns && !core_believes(c) &&
-        (uint64_t)p->kv_blocks_next * c->models[p->pub.shape.model].kv_units <=
+    if (p->steady && alone && c->sched->now_ns < c->steady_until_ns && !core_believes(c) &&
+        (uint64_t)p->kv_blocks_next * c->models[p->pub->shape.model].kv_units <=
             kv_blocks_spare(c)) {
         c->expected = p;
     }
-    CORE_HOOK(c, HOOK_PASS_DONE, pass_done, &c->sched, &p->pub);
+    CORE_HOOK(c, HOOK_PASS_DONE, pass_done, c->sched, p->pub);
     p->next_free = c->dead_passes;
     c->dead_passes = p;
 }
@@ -201,28 +202,28 @@ static inline void decode_complete(struct rest *n, struct segment *s, int64_t no
                                    uint32_t block_tokens)
 {
     struct full_request *r = part_from(s);
-    SIM_ASSERT(!leaves(r) && r->pub.state == REQUEST_STATE_DECODE);
-    r->pub.kv_tokens++;
-    r->pub.generated_tokens++;
+    SIM_ASSERT(!leaves(r) && r->pub->state == REQUEST_STATE_DECODE);
+    r->pub->kv_tokens++;
+    r->pub->generated_tokens++;
     SIM_ASSERT(!leaves(r));
     s->emitted_tokens = 1;
-    s->gap_ns = now - r->pub.last_token_ns;
-    r->pub.last_token_ns = now;
+    s->gap_ns = now - r->pub->last_token_ns;
+    r->pub->last_token_ns = now;
     rest_goes_on(n, r, room_of(r, block_tokens));
 }
 
 /* Credits all segments, and counts who is left. */
 static inline struct rest segments_complete(struct core *c, struct full_pass *p)
 {
-    const int64_t now = c->sched.now_ns;
+    const int64_t now = c->sched->now_ns;
     const uint32_t block_tokens = c->setup->kv_block_tokens;
     struct rest n = {.going = p->going, .on = {.least_left = UINT32_MAX}};
     /* Mostly all of those who followed go on, and what they add is known. */
     struct segment *s = p->segments;
-    struct segment *end = s + p->pub.n_segments;
-    if (p->decodes.n == p->pub.n_followed && p->decodes.least_left > 1 && !p->loses) {
+    struct segment *end = s + p->pub->n_segments;
+    if (p->decodes.n == p->pub->n_followed && p->decodes.least_left > 1 && !p->loses) {
         n.on = decodes_later(p->decodes, p->decodes.n > 0 ? 1 : 0);
-        for (; s < p->segments + p->pub.n_followed; s++) {
+        for (; s < p->segments + p->pub->n_followed; s++) {
             decode_complete(&n, s, now, block_tokens);
         }
     }
@@ -235,15 +236,15 @@ static inline struct rest segments_complete(struct core *c, struct full_pass *p)
 
 void core_pass_tail_done(struct core *c, struct full_pass *p)
 {
-    SIM_REQUIRE(p->pub.op == p->pub.n_ops && p->pub.n_launches == 0, "pass %u is not through",
-                p->pub.id);
-    SIM_ASSERT(pass_may_become(p->pub.state, PASS_STATE_DONE));
-    p->pub.state = PASS_STATE_DONE;
+    SIM_REQUIRE(p->pub->op == p->pub->n_ops && p->pub->n_launches == 0, "pass %u is not through",
+                p->pub->id);
+    SIM_ASSERT(pass_may_become(p->pub->state, PASS_STATE_DONE));
+    p->pub->state = PASS_STATE_DONE;
     core_progress(c);
     struct rest rest = segments_complete(c, p);
-    CORE_OBSERVE(c, tokens, c->sched.now_ns, &p->pub);
+    CORE_OBSERVE(c, tokens, c->sched->now_ns, p->pub);
     leave_with(c, p, rest);
-    CORE_OBSERVE(c, pass_done, c->sched.now_ns, &p->pub);
+    CORE_OBSERVE(c, pass_done, c->sched->now_ns, p->pub);
     pass_notify(c, p);
 }
 
@@ -259,7 +260,7 @@ static void count_decisions(struct core *c, const struct repeat_record *r, uint3
     c->next_launch_id += formed;
     c->result->decisions += 2 * (uint64_t)formed;
     c->result->events += 2 * (uint64_t)formed; /* the launch ended, the tokens came out */
-    c->sched.epoch += idle + formed;
+    c->sched->epoch += idle + formed;
     c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + (c->again ? 2 : 1) * (uint64_t)formed;
 }
 
@@ -267,52 +268,52 @@ static void count_decisions(struct core *c, const struct repeat_record *r, uint3
 static inline void credit_many(struct core *c, struct segment *s, const struct repeat_record *r)
 {
     struct full_request *q = core_request(s->request);
-    int64_t now = c->sched.now_ns;
-    SIM_ASSERT(s->role == SEGMENT_DECODE && q->pub.state == REQUEST_STATE_DECODE &&
+    int64_t now = c->sched->now_ns;
+    SIM_ASSERT(s->role == SEGMENT_DECODE && q->pub->state == REQUEST_STATE_DECODE &&
                !q->cancel_pending);
     /* Block by block, as single passes do: what is dropped for them, and the peak, are the same. */
     while (!kv_has_room(c, q, r->n)) {
         uint64_t room = (uint64_t)q->kv_blocks * c->setup->kv_block_tokens;
-        int rc = kv_grow(c, q, (uint32_t)(room - q->pub.kv_tokens) + 1);
-        SIM_REQUIRE(rc == 0, "request %u lacks KV to be repeated", q->pub.id);
+        int rc = kv_grow(c, q, (uint32_t)(room - q->pub->kv_tokens) + 1);
+        SIM_REQUIRE(rc == 0, "request %u lacks KV to be repeated", q->pub->id);
     }
-    s->first_token = q->pub.kv_tokens + r->n - 1;
+    s->first_token = q->pub->kv_tokens + r->n - 1;
     s->emitted_tokens = 1;
-    s->gap_ns = r->n > 1 ? r->gap_ns[r->n - 1] : now - q->pub.last_token_ns;
-    q->pub.kv_tokens += r->n;
-    q->pub.generated_tokens += r->n;
-    q->pub.last_token_ns = now;
-    SIM_REQUIRE(q->pub.generated_tokens <= q->output_tokens,
-                "request %u is repeated beyond its end", q->pub.id);
+    s->gap_ns = r->n > 1 ? r->gap_ns[r->n - 1] : now - q->pub->last_token_ns;
+    q->pub->kv_tokens += r->n;
+    q->pub->generated_tokens += r->n;
+    q->pub->last_token_ns = now;
+    SIM_REQUIRE(q->pub->generated_tokens <= q->output_tokens,
+                "request %u is repeated beyond its end", q->pub->id);
 }
 
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
-    SIM_REQUIRE(p->steady && p->pub.n_launches == 1 && r->n > 0, "pass %u does not repeat",
-                p->pub.id);
-    CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
+    struct full_pass *p = core_pass(l->pub->pass);
+    SIM_REQUIRE(p->steady && p->pub->n_launches == 1 && r->n > 0, "pass %u does not repeat",
+                p->pub->id);
+    CORE_OBSERVE(c, repeated, c->sched->now_ns, r);
     core_progress(c);
     struct rest rest = {.going = p->going, .on = {.least_left = UINT32_MAX}};
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct full_request *q = core_request(p->segments[i].request);
         credit_many(c, &p->segments[i], r);
-        q->pub.pass = NULL;
+        q->pub->pass = NULL;
         rest_add(&rest, q, c->setup->kv_block_tokens);
     }
     leave_with(c, p, rest);
     count_decisions(c, r, r->n - 1);
-    p->pub.id = r->n > 1 ? c->next_pass_id : p->pub.id;
-    p->pub.op = p->pub.n_ops;
-    p->pub.rows_todo = 0;
-    p->pub.rows_active = 0;
-    p->pub.n_launches = 0;
-    SIM_ASSERT(pass_may_become(p->pub.state, PASS_STATE_DONE));
-    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_ENDED));
-    p->pub.state = PASS_STATE_DONE;
-    l->pub.state = LAUNCH_STATE_ENDED;
-    l->pub.outcome = LAUNCH_OUTCOME_DONE;
-    l->pub.end_ns = c->sched.now_ns - r->sample_ns;
+    p->pub->id = r->n > 1 ? c->next_pass_id : p->pub->id;
+    p->pub->op = p->pub->n_ops;
+    p->pub->rows_todo = 0;
+    p->pub->rows_active = 0;
+    p->pub->n_launches = 0;
+    SIM_ASSERT(pass_may_become(p->pub->state, PASS_STATE_DONE));
+    SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_ENDED));
+    p->pub->state = PASS_STATE_DONE;
+    l->pub->state = LAUNCH_STATE_ENDED;
+    l->pub->outcome = LAUNCH_OUTCOME_DONE;
+    l->pub->end_ns = c->sched->now_ns - r->sample_ns;
     /* The policy hears of both at once, of the launch first, as it would have without repetition.
      */
     core_launch_over(c, l);
@@ -322,40 +323,40 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
 /* It was formed and submitted once more at this instant. */
 static void submit_again(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
+    struct full_pass *p = core_pass(l->pub->pass);
     /* For observers it is the next pass, which all of its requests come to from the one before. */
-    p->pub.n_followed = p->pub.n_segments;
+    p->pub->n_followed = p->pub->n_segments;
     count_decisions(c, r, r->n);
-    p->pub.id = c->next_pass_id;
-    p->formed_ns = c->sched.now_ns;
+    p->pub->id = c->next_pass_id;
+    p->formed_ns = c->sched->now_ns;
     p->formed_events = c->events_seen = c->result->events;
-    l->pub.id = c->next_launch_id;
-    l->pub.submit_ns = c->sched.now_ns;
-    SIM_ASSERT(launch_may_become(l->pub.state, LAUNCH_STATE_QUEUED) ||
-               l->pub.state == LAUNCH_STATE_QUEUED);
-    l->pub.state = LAUNCH_STATE_QUEUED;
+    l->pub->id = c->next_launch_id;
+    l->pub->submit_ns = c->sched->now_ns;
+    SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_QUEUED) ||
+               l->pub->state == LAUNCH_STATE_QUEUED);
+    l->pub->state = LAUNCH_STATE_QUEUED;
     SIM_ASSERT(pass_consistent(c, p) && pass_shape_adds_up(p));
-    CORE_OBSERVE(c, pass_formed, c->sched.now_ns, &p->pub);
-    CORE_OBSERVE(c, launch_submitted, c->sched.now_ns, &l->pub);
+    CORE_OBSERVE(c, pass_formed, c->sched->now_ns, p->pub);
+    CORE_OBSERVE(c, launch_submitted, c->sched->now_ns, l->pub);
 }
 
 void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
-    struct full_pass *p = (struct full_pass *)l->pub.pass;
-    SIM_REQUIRE(p->steady && p->pub.n_launches == 1 && p->pub.op == 0 && r->n > 0,
-                "pass %u does not go on", p->pub.id);
-    CORE_OBSERVE(c, repeated, c->sched.now_ns, r);
+    struct full_pass *p = core_pass(l->pub->pass);
+    SIM_REQUIRE(p->steady && p->pub->n_launches == 1 && p->pub->op == 0 && r->n > 0,
+                "pass %u does not go on", p->pub->id);
+    CORE_OBSERVE(c, repeated, c->sched->now_ns, r);
     core_progress(c);
-    for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct segment *s = &p->segments[i];
         struct full_request *q = core_request(s->request);
         credit_many(c, s, r);
-        s->first_token = q->pub.kv_tokens;
+        s->first_token = q->pub->kv_tokens;
         s->emitted_tokens = 0;
         s->gap_ns = 0;
         int rc = kv_reserve(c, q, 1);
-        SIM_REQUIRE(rc == 0 && q->pub.generated_tokens < q->output_tokens,
-                    "request %u cannot go on", q->pub.id);
+        SIM_REQUIRE(rc == 0 && q->pub->generated_tokens < q->output_tokens,
+                    "request %u cannot go on", q->pub->id);
     }
     p->decodes = decodes_later(p->decodes, r->n);
     submit_again(c, l, r);

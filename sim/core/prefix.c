@@ -282,18 +282,18 @@ static void take(struct core *c, struct full_request *r, struct prefix_node *nod
 void prefix_match(struct core *c, struct full_request *r)
 {
     uint32_t block_tokens = c->setup->kv_block_tokens;
-    SIM_ASSERT(r->pub.kv_tokens == 0 || r->prefix_idle || r->pub.kv_swapped);
-    struct prefix_node *node = prefix_find(c, r->row, (r->pub.input_tokens - 1) / block_tokens);
+    SIM_ASSERT(r->pub->kv_tokens == 0 || r->prefix_idle || r->pub->kv_swapped);
+    struct prefix_node *node = prefix_find(c, r->row, (r->pub->input_tokens - 1) / block_tokens);
     uint32_t blocks = node != NULL ? node->to : 0;
     uint32_t tokens = blocks * block_tokens;
     /* What is on flash is read back only where it is more. */
-    if (tokens > r->pub.kv_tokens || (r->pub.kv_swapped && tokens == r->pub.kv_tokens)) {
+    if (tokens > r->pub->kv_tokens || (r->pub->kv_swapped && tokens == r->pub->kv_tokens)) {
         r->prefix_idle = true;
         take(c, r, node);
         r->kv_blocks = blocks;
-        r->pub.kv_tokens = tokens;
-        r->pub.reused_tokens = tokens;
-        r->pub.kv_swapped = false;
+        r->pub->kv_tokens = tokens;
+        r->pub->reused_tokens = tokens;
+        r->pub->kv_swapped = false;
     }
 }
 
@@ -306,10 +306,10 @@ void prefix_match_waiting(struct core *c)
     p->matched = p->changes;
     for (struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         /* Neither served, nor made to give up what it had found. */
-        bool waits = r->pub.first_service_ns == TIME_NEVER_NS && r->pub.pass == NULL &&
-                     r->pub.preemptions == 0;
-        if (waits && !r->pub.kv_swapped && !r->kv_moving &&
-            (r->prefix_idle || r->pub.kv_tokens == 0)) {
+        bool waits = r->pub->first_service_ns == TIME_NEVER_NS && r->pub->pass == NULL &&
+                     r->pub->preemptions == 0;
+        if (waits && !r->pub->kv_swapped && !r->kv_moving &&
+            (r->prefix_idle || r->pub->kv_tokens == 0)) {
             prefix_match(c, r);
         }
     }
@@ -376,9 +376,9 @@ static struct prefix_node *go_down(struct core *c, struct prefix_node *parent, s
 
 void prefix_share(struct core *c, struct full_request *r)
 {
-    uint32_t full = r->pub.kv_tokens / c->setup->kv_block_tokens;
+    uint32_t full = r->pub->kv_tokens / c->setup->kv_block_tokens;
     uint32_t shared = kv_blocks_shared(r);
-    if (full <= shared || r->pub.kv_swapped || r->kv_moving) {
+    if (full <= shared || r->pub->kv_swapped || r->kv_moving) {
         return;
     }
     SIM_ASSERT(full <= r->kv_blocks && !r->prefix_idle);

@@ -45,7 +45,7 @@ static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, 
 int core_acted(struct core *c, const char *action, int rc)
 {
     SIM_ASSERT(rc <= 0 && action != NULL && c->hook != HOOK_NONE);
-    c->last[rc != 0] = (struct core_decision){action, c->sched.now_ns};
+    c->last[rc != 0] = (struct core_decision){action, c->sched->now_ns};
     if (rc == 0) {
         return 0;
     }
@@ -59,7 +59,7 @@ int core_acted(struct core *c, const char *action, int rc)
         x->why = c->refused_why;
         x->counter = c->refused_as;
         x->status = rc;
-        x->first_ns = c->sched.now_ns;
+        x->first_ns = c->sched->now_ns;
     }
     c->refused_why = NULL; /* the next one has its own */
     return rc;

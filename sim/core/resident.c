@@ -140,7 +140,7 @@ struct resident *resident_add(struct core *c, struct resident_key key, double by
     SIM_ASSERT(resident_find(c, key) == r);
     c->resident_bytes += bytes;
     core_memory_note(c);
-    CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_PENDING);
+    CORE_OBSERVE(c, resident, c->sched->now_ns, key, RESIDENT_PENDING);
     return r;
 }
 
@@ -162,7 +162,7 @@ void resident_remove(struct core *c, struct resident *r)
     kv_owe(c, blocks_given(c, c->resident_bytes)); /* KV gets back what it lent */
     SIM_ASSERT(resident_may_become(r->state, RESIDENT_ABSENT));
     r->state = RESIDENT_ABSENT;
-    CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_ABSENT);
+    CORE_OBSERVE(c, resident, c->sched->now_ns, r->key, RESIDENT_ABSENT);
 }
 
 static int refuse(struct core *c, int status, const char *why)
@@ -236,7 +236,7 @@ int core_map(struct core *c, struct resident_key key, double bytes)
         /* Mapped graphs stay for the run: requests are measured by the KV beside them. */
         c->kv_blocks_mapped = c->kv_blocks_lent;
         c->mapped_bytes = c->resident_bytes;
-        CORE_OBSERVE(c, resident, c->sched.now_ns, key, RESIDENT_READY);
+        CORE_OBSERVE(c, resident, c->sched->now_ns, key, RESIDENT_READY);
     }
     return rc;
 }
@@ -291,11 +291,11 @@ void core_resident_done(struct core *c, struct resident *r)
     c->result->events++;
     r->state = RESIDENT_READY;
     core_progress(c);
-    CORE_OBSERVE(c, resident, c->sched.now_ns, r->key, RESIDENT_READY);
+    CORE_OBSERVE(c, resident, c->sched->now_ns, r->key, RESIDENT_READY);
     if (r->key.kind == RESIDENT_WEIGHTS) {
         weights_loaded(c, r);
     } else {
-        CORE_HOOK(c, HOOK_RESIDENT_READY, resident_ready, &c->sched, r->key);
+        CORE_HOOK(c, HOOK_RESIDENT_READY, resident_ready, c->sched, r->key);
     }
 }
 

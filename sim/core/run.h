@@ -10,6 +10,7 @@
 #include "sim/api/observer.h"
 #include "sim/api/policy.h"
 #include "sim/api/trace.h"
+#include "sim/base/arena.h"
 #include "sim/core/counters.h"
 
 #define SIM_MAX_OBSERVERS 6
@@ -51,6 +52,11 @@ struct sim_model {
     const struct hwmodel *truth;
 };
 
+/* Memory for what a policy reads, and for what it writes. */
+struct core_memory {
+    struct arena_source shown, policys;
+};
+
 struct sim_setup {
     const struct machine *machine;
     const struct llm *llm; /* the default model, number 0 */
@@ -88,7 +94,9 @@ struct sim_setup {
     const void *speculation_params;
     struct observer *observers[SIM_MAX_OBSERVERS];
     uint32_t n_observers;
-    FILE *decision_log; /* one line per action, or NULL */
+    FILE *decision_log;               /* one line per action, or NULL */
+    const struct core_memory *memory; /* where a policy in another process finds what is shown;
+                                         NULL: pages of this process */
 };
 
 /* Fills every field with its documented default: drain, collapse, prefix reuse on, 16-token blocks,

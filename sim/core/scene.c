@@ -20,24 +20,24 @@ static const struct request *oldest(const struct core *c)
 {
     const struct full_request *first = c->live_head;
     for (const struct full_request *r = first; r != NULL; r = r->next_live) {
-        first = r->pub.arrival_ns < first->pub.arrival_ns ? r : first;
+        first = r->pub->arrival_ns < first->pub->arrival_ns ? r : first;
     }
-    return first == NULL ? NULL : &first->pub;
+    return first == NULL ? NULL : first->pub;
 }
 
 static void put_requests(const struct core *c, FILE *out)
 {
     struct waiting w = {0};
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        bool decodes = r->pub.state == REQUEST_STATE_DECODE;
-        if (r->pub.pass != NULL) {
+        bool decodes = r->pub->state == REQUEST_STATE_DECODE;
+        if (r->pub->pass != NULL) {
             w.in_pass++; /* it waits for its pass, whatever its KV and its state */
             continue;
         }
-        *(r->kv_moving        ? &w.moving
-          : r->pub.kv_swapped ? &w.swapped
-          : decodes           ? &w.decode
-                              : &w.prefill) += 1;
+        *(r->kv_moving         ? &w.moving
+          : r->pub->kv_swapped ? &w.swapped
+          : decodes            ? &w.decode
+                               : &w.prefill) += 1;
     }
     fprintf(out,
             "  requests: %" PRIu64 " live: %" PRIu64 " wait for prefill, %" PRIu64
@@ -60,8 +60,8 @@ static void put_passes(const struct core *c, FILE *out)
     uint64_t idle = 0;
     const struct pass *first = NULL;
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        const struct pass *p = r->pub.pass;
-        if (p != NULL && p->n_launches == 0 && p->segments[0].request == &r->pub) {
+        const struct pass *p = r->pub->pass;
+        if (p != NULL && p->n_launches == 0 && p->segments[0].request == r->pub) {
             idle++;
             first = p;
         }
@@ -141,7 +141,7 @@ const char *core_says(struct core *c, char buf[CORE_SAYS_BYTES])
     char *text = NULL;
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
-    CORE_HOOK(c, HOOK_DUMP, dump, &c->sched, f);
+    CORE_HOOK(c, HOOK_DUMP, dump, c->sched, f);
     memory_stream_close(f, &text);
     int n = (int)strcspn(text, "\n");
     (void)snprintf(buf, CORE_SAYS_BYTES, "%s%.*s", n > 0 ? "; the policy says: " : "", n, text);
@@ -169,7 +169,7 @@ void core_dump(struct core *c)
     free(text);
     if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {
         fputs("dump:\n", c->setup->decision_log);
-        CORE_HOOK(c, HOOK_DUMP, dump, &c->sched, c->setup->decision_log);
+        CORE_HOOK(c, HOOK_DUMP, dump, c->sched, c->setup->decision_log);
     }
 }
 

@@ -48,7 +48,7 @@ void weights_init(struct core *c)
         }
         if (m->weights != NULL) {
             m->weights->state = RESIDENT_READY;
-            CORE_OBSERVE(c, resident, c->sched.now_ns, key_of(i), RESIDENT_READY);
+            CORE_OBSERVE(c, resident, c->sched->now_ns, key_of(i), RESIDENT_READY);
         }
     }
 }
@@ -90,7 +90,7 @@ uint64_t weights_least_lent(const struct core *c, uint32_t model)
 /* Units of KV that a request needs for all its tokens. */
 static uint64_t need_of(const struct core *c, const struct full_request *r)
 {
-    uint64_t tokens = (uint64_t)r->pub.input_tokens + r->output_tokens;
+    uint64_t tokens = (uint64_t)r->pub->input_tokens + r->output_tokens;
     uint32_t block = c->setup->kv_block_tokens;
     return kv_units(c, r, (tokens + block - 1) / block);
 }
@@ -99,8 +99,8 @@ static uint64_t need_of(const struct core *c, const struct full_request *r)
 static bool has_room(const struct core *c, const struct full_request *r)
 {
     double bytes = c->resident_bytes - weights_idle_bytes(c);
-    const struct core_model *m = &c->models[r->pub.model];
-    bytes += m->weights == NULL ? bytes_of(c, r->pub.model) : is_idle(m) ? m->weights->bytes : 0.0;
+    const struct core_model *m = &c->models[r->pub->model];
+    bytes += m->weights == NULL ? bytes_of(c, r->pub->model) : is_idle(m) ? m->weights->bytes : 0.0;
     uint64_t lent = resident_lent_for(c, bytes);
     uint64_t room = c->kv_blocks_total > lent ? c->kv_blocks_total - lent : 0;
     bool fits = need_of(c, r) <= room;
@@ -119,7 +119,7 @@ static bool load(struct core *c, uint32_t model)
             return false;
         }
     }
-    m->since_ns = c->sched.now_ns;
+    m->since_ns = c->sched->now_ns;
     c->exec_ops->load(c->exec, m->weights, bytes);
     return true;
 }
@@ -129,7 +129,7 @@ void weights_loaded(struct core *c, const struct resident *r)
     SIM_ASSERT(c->models[r->key.a].weights == r);
     c->result->model_loads++;
     c->result->model_load_bytes += r->bytes;
-    c->result->model_load_ns += c->sched.now_ns - c->models[r->key.a].since_ns;
+    c->result->model_load_ns += c->sched->now_ns - c->models[r->key.a].since_ns;
 }
 
 void weights_hold(struct core *c, struct full_request *r)
@@ -170,18 +170,18 @@ void weights_let_in(struct core *c)
     bool waits = false; /* somebody for memory */
     struct full_request *before = NULL;
     for (struct full_request *r = c->held_head, *next; r != NULL; r = next) {
-        struct core_model *m = &c->models[r->pub.model];
+        struct core_model *m = &c->models[r->pub->model];
         bool empty = c->n_live == c->n_held;
         next = r->next_held;
         if (!waits && !has_room(c, r)) {
             waits = true;
         } else if (!waits && m->weights == NULL) {
-            waits = !load(c, r->pub.model);
+            waits = !load(c, r->pub->model);
         }
         if (is_ready(m) && (!waits || (empty && has_room(c, r)))) {
             unlink_held(c, before, r);
             m->n_live++;
-            CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, &c->sched, &r->pub);
+            CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, c->sched, r->pub);
         } else {
             before = r;
         }

@@ -16,19 +16,20 @@ uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint
 static void observe_device(struct drive *d, uint8_t device)
 {
     const struct real_device *v = &d->devices[device];
-    enum power_phase phase = v->n_live == 0                                    ? POWER_PHASE_IDLE
-                             : v->live[0]->l->pub.pass->shape.prefill_rows > 0 ? POWER_PHASE_PREFILL
-                                                                               : POWER_PHASE_DECODE;
+    enum power_phase phase = v->n_live == 0 ? POWER_PHASE_IDLE
+                             : v->live[0]->l->pub->pass->shape.prefill_rows > 0
+                                 ? POWER_PHASE_PREFILL
+                                 : POWER_PHASE_DECODE;
     CORE_OBSERVE(&d->core, power, d->now_ns, device, phase, 0.0);
 }
 
 static void exec_launch(void *exec, struct full_launch *l)
 {
     struct drive *d = exec;
-    struct real_device *v = &d->devices[l->pub.device];
+    struct real_device *v = &d->devices[l->pub->device];
     struct real_launch *r = launch_new(d, l);
     r->submit_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
-    SIM_ASSERT(v->n_live < d->machine->devices[l->pub.device].inflight_depth);
+    SIM_ASSERT(v->n_live < d->machine->devices[l->pub->device].inflight_depth);
     v->live[v->n_live++] = r;
     if (d->wall) {
         wallclock_launch(d, v, r);
@@ -37,15 +38,15 @@ static void exec_launch(void *exec, struct full_launch *l)
     }
     r->on_idle = v->n_live == 1;
     if (v->n_live == 1) {
-        observe_device(d, l->pub.device);
+        observe_device(d, l->pub->device);
     }
 }
 
 static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
 {
     struct drive *d = exec;
-    struct real_device *v = &d->devices[l->pub.device];
-    struct real_launch *r = l->pub.exec;
+    struct real_device *v = &d->devices[l->pub->device];
+    struct real_launch *r = l->exec;
     if (r->over) {
         return 0;
     }
@@ -61,7 +62,7 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
 
 void drive_launch_ended(struct drive *d, struct real_launch *r)
 {
-    struct real_device *v = &d->devices[r->l->pub.device];
+    struct real_device *v = &d->devices[r->l->pub->device];
     uint32_t i = 0;
     while (v->live[i] != r) {
         i++;
@@ -72,15 +73,15 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
     v->n_live--;
     report_launch(d, r);
     struct full_launch *l = r->l;
-    SIM_ASSERT(r->op >= l->pub.op_begin && r->op <= l->pub.op_end && l->pub.exec == r);
+    SIM_ASSERT(r->op >= l->pub->op_begin && r->op <= l->pub->op_end && l->exec == r);
     uint32_t ops_done =
-        r->op - l->pub.op_begin; /* read before r goes back, and is another launch */
+        r->op - l->pub->op_begin; /* read before r goes back, and is another launch */
     uint32_t rows_done = r->rows_done;
     d->core.result->kernels += r->n_log;
-    uint8_t device = l->pub.device;
+    uint8_t device = l->pub->device;
     launch_free(d, r);
     core_launch_ended(&d->core, l, r->outcome, ops_done, rows_done, r->solo_ns, r->lost_ns);
-    if (i == 0 && v->n_live > 0 && v->live[0]->l->pub.state == LAUNCH_STATE_QUEUED &&
+    if (i == 0 && v->n_live > 0 && v->live[0]->l->pub->state == LAUNCH_STATE_QUEUED &&
         !v->live[0]->over) {
         if (d->wall) {
             core_launch_started(&d->core, v->live[0]->l, 0);
@@ -150,7 +151,7 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
     drive_times_add(&d->report->tail, took);
     d->tails++;
     (void)drive_later(d, d->now_ns + (d->wall ? 0 : took), DRIVE_EVENT_TAIL,
-                      p->pub.segments[0].request->id, (uint64_t)(uintptr_t)p);
+                      p->pub->segments[0].request->id, (uint64_t)(uintptr_t)p);
 }
 
 static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
@@ -163,7 +164,7 @@ static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t 
 
 static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
 {
-    (void)drive_later(exec, at_ns, DRIVE_EVENT_CANCEL, r->pub.id, r->pub.id);
+    (void)drive_later(exec, at_ns, DRIVE_EVENT_CANCEL, r->pub->id, r->pub->id);
 }
 
 static void exec_pass_cancelled(void *exec, struct full_pass *p)

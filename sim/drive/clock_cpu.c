@@ -13,7 +13,7 @@ static void run_one(struct job *j)
 /* The kernel runs now; its virtual end lies ahead. */
 static void begin_kernel(struct drive *d, struct real_launch *r)
 {
-    struct lane *w = &d->devices[r->l->pub.device].lane;
+    struct lane *w = &d->devices[r->l->pub->device].lane;
     SIM_ASSERT(!r->over && r->event == EVENTQ_NONE && !launch_done(r));
     r->kernel_begin_ns = d->now_ns;
     int rc = lane_call(w, &r->job);
@@ -22,20 +22,20 @@ static void begin_kernel(struct drive *d, struct real_launch *r)
                   rc == -ETIMEDOUT ? "a kernel does not come back" : r->job.why);
         return;
     }
-    r->event = drive_later(d, d->now_ns + r->end_ns, DRIVE_EVENT_STEP, r->l->pub.device,
+    r->event = drive_later(d, d->now_ns + r->end_ns, DRIVE_EVENT_STEP, r->l->pub->device,
                            (uint64_t)(uintptr_t)r);
 }
 
 void cpuclock_start(struct drive *d, struct real_device *v)
 {
     struct real_launch *r = v->live[0];
-    SIM_ASSERT(v->n_live > 0 && !r->over && r->l->pub.state == LAUNCH_STATE_QUEUED);
+    SIM_ASSERT(v->n_live > 0 && !r->over && r->l->pub->state == LAUNCH_STATE_QUEUED);
     r->job.run = run_one;
-    int64_t ready = r->l->pub.submit_ns + core_launch_lead_ns(&d->core, &r->l->pub);
+    int64_t ready = r->l->pub->submit_ns + core_launch_lead_ns(&d->core, r->l->pub);
     int64_t begin = ready > d->now_ns ? ready : d->now_ns;
     core_launch_started(&d->core, r->l, begin - d->now_ns);
     r->begin_ns = -1;
-    r->event = drive_later(d, begin, DRIVE_EVENT_STEP, r->l->pub.device, (uint64_t)(uintptr_t)r);
+    r->event = drive_later(d, begin, DRIVE_EVENT_STEP, r->l->pub->device, (uint64_t)(uintptr_t)r);
 }
 
 static void end_at(struct drive *d, struct real_launch *r, enum launch_outcome outcome,
@@ -46,7 +46,7 @@ static void end_at(struct drive *d, struct real_launch *r, enum launch_outcome o
     }
     r->over = true;
     r->outcome = outcome;
-    r->event = drive_later(d, at_ns, DRIVE_EVENT_STEP, r->l->pub.device, (uint64_t)(uintptr_t)r);
+    r->event = drive_later(d, at_ns, DRIVE_EVENT_STEP, r->l->pub->device, (uint64_t)(uintptr_t)r);
 }
 
 void cpuclock_step(struct drive *d, struct real_launch *r)
@@ -73,14 +73,14 @@ static void undo_kernel(struct drive *d, struct real_launch *r)
 {
     if (r->in_span == 0 && r->at_span == 0) {
         r->op--;
-        const struct launch *l = &r->l->pub;
+        const struct launch *l = r->l->pub;
         uint32_t rows = r->op == l->op_begin ? l->rows : pass_op_rows(l->pass, r->op);
         r->rows_done = rows - r->kernel_rows;
     } else {
         r->rows_done -= r->kernel_rows;
     }
     r->solo_ns -= r->end_ns;
-    SIM_ASSERT(r->solo_ns >= 0 && r->op >= r->l->pub.op_begin && r->n_log > 0);
+    SIM_ASSERT(r->solo_ns >= 0 && r->op >= r->l->pub->op_begin && r->n_log > 0);
     r->lost_ns = d->now_ns - r->kernel_begin_ns;
     r->log[r->n_log - 1].stopped = true;
 }
@@ -94,7 +94,7 @@ void cpuclock_stop(struct drive *d, struct real_device *v, struct real_launch *r
     } else if (r->how.now) {
         undo_kernel(d, r);
         end_at(d, r, LAUNCH_OUTCOME_RESET,
-               d->now_ns + d->machine->devices[r->l->pub.device].reset_ns);
+               d->now_ns + d->machine->devices[r->l->pub->device].reset_ns);
     } else {
         atomic_store(&r->stop, 1);
     }

@@ -18,7 +18,7 @@ static void run_launch(struct job *j)
     while (!launch_done(r)) {
         int64_t took;
         int64_t now = drive_wall_ns(d);
-        d->devices[r->l->pub.device].lane.began_ns = now + d->epoch_ns;
+        d->devices[r->l->pub->device].lane.began_ns = now + d->epoch_ns;
         j->status = launch_kernel(r, now, &took);
         if (j->status == -ECANCELED) {
             j->status = 0;
@@ -66,7 +66,7 @@ static void end_now(struct drive *d, struct real_launch *r, enum launch_outcome 
 void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *r)
 {
     if (lane_withdraw(&v->lane, &r->job)) {
-        bool queued = r->l->pub.state == LAUNCH_STATE_QUEUED;
+        bool queued = r->l->pub->state == LAUNCH_STATE_QUEUED;
         end_now(d, r, queued ? LAUNCH_OUTCOME_WITHDRAWN : LAUNCH_OUTCOME_YIELDED);
     } else if (r->how.now) {
         atomic_store(&r->kill, 1);

@@ -34,10 +34,10 @@ static bool holes_fit(const struct real_pass *p, const struct pass *pub)
 static void claim(struct real_launch *r)
 {
     struct real_pass *p = r->pass;
-    uint32_t want = r->l->pub.rows;
-    pass_begin_op(p, r->l->pub.pass, r->l->pub.op_begin);
+    uint32_t want = r->l->pub->rows;
+    pass_begin_op(p, r->l->pub->pass, r->l->pub->op_begin);
     while (want > 0) {
-        SIM_REQUIRE(p->n_free > 0, "launch %u: %u rows too many", r->l->pub.id, want);
+        SIM_REQUIRE(p->n_free > 0, "launch %u: %u rows too many", r->l->pub->id, want);
         struct span *s = &p->free[0];
         uint32_t n = s->n < want ? s->n : want;
         r->span[r->n_spans++] = (struct span){s->row0, n};
@@ -47,7 +47,7 @@ static void claim(struct real_launch *r)
             memmove(p->free, p->free + 1, --p->n_free * sizeof *s);
         }
     }
-    SIM_ASSERT(r->n_spans > 0 && r->n_spans <= MAX_SPANS && holes_fit(p, r->l->pub.pass));
+    SIM_ASSERT(r->n_spans > 0 && r->n_spans <= MAX_SPANS && holes_fit(p, r->l->pub->pass));
 }
 
 /* Puts rows back in order, joined with their neighbours. */
@@ -77,7 +77,7 @@ static void give_back(struct real_pass *p, struct span s)
 static void give_back_rest(const struct real_launch *r)
 {
     struct real_pass *p = r->pass;
-    const struct launch *l = &r->l->pub;
+    const struct launch *l = r->l->pub;
     if (r->op > l->op_begin) { /* later ops run whole, from row 0 on */
         p->op = r->op;
         p->n_free = 1;
@@ -100,7 +100,7 @@ static void give_back_rest(const struct real_launch *r)
 /* Kernels that the launch can have: its thread then logs without allocating. */
 static void log_room(struct drive *d, struct real_launch *r)
 {
-    const struct launch *l = &r->l->pub;
+    const struct launch *l = r->l->pub;
     uint32_t chunk = l->chunk_rows > 0 ? l->chunk_rows : UINT32_MAX;
     uint32_t per_op = (l->pass->shape.rows - 1) / chunk + 1;
     uint32_t most = (l->op_end - l->op_begin) * per_op + r->n_spans;
@@ -126,9 +126,9 @@ struct real_launch *launch_new(struct drive *d, struct full_launch *l)
     r->drive = d;
     r->l = l;
     r->event = EVENTQ_NONE;
-    r->op = l->pub.op_begin;
-    r->pass = state_pass(d, (struct full_pass *)l->pub.pass);
-    l->pub.exec = r;
+    r->op = l->pub->op_begin;
+    r->pass = state_pass(d, core_pass(l->pub->pass));
+    l->exec = r;
     claim(r);
     log_room(d, r);
     return r;
@@ -136,7 +136,7 @@ struct real_launch *launch_new(struct drive *d, struct full_launch *l)
 
 void launch_free(struct drive *d, struct real_launch *r)
 {
-    if (r->op < r->l->pub.op_end) {
+    if (r->op < r->l->pub->op_end) {
         give_back_rest(r);
     }
     r->next_free = d->free_launches;
@@ -147,7 +147,7 @@ void launch_free(struct drive *d, struct real_launch *r)
 
 static struct span present_span(const struct real_launch *r)
 {
-    const struct launch *l = &r->l->pub;
+    const struct launch *l = r->l->pub;
     return r->op == l->op_begin ? r->span[r->at_span]
                                 : (struct span){0, pass_op_rows(l->pass, r->op)};
 }
@@ -156,7 +156,7 @@ static struct span present_span(const struct real_launch *r)
  * but a numbered graph has only the one it was built with. */
 static uint32_t chunk_of(const struct real_launch *r)
 {
-    const struct launch *l = &r->l->pub;
+    const struct launch *l = r->l->pub;
     uint32_t rows = r->op == l->op_begin ? l->rows : pass_op_rows(l->pass, r->op);
     bool chunked = pass_op_kind(l->pass, r->op) != OP_MHA && (rows > 1 || l->graph > 0);
     return chunked ? l->chunk_rows : 0;
@@ -164,7 +164,7 @@ static uint32_t chunk_of(const struct real_launch *r)
 
 static struct engine_kernel next_kernel(const struct real_launch *r)
 {
-    const struct launch *l = &r->l->pub;
+    const struct launch *l = r->l->pub;
     struct span s = present_span(r);
     uint32_t chunk = chunk_of(r);
     uint32_t left = s.n - r->in_span;
@@ -186,7 +186,7 @@ static struct engine_kernel next_kernel(const struct real_launch *r)
 
 static void move_on(struct real_launch *r, uint32_t rows)
 {
-    const struct launch *l = &r->l->pub;
+    const struct launch *l = r->l->pub;
     SIM_ASSERT(rows > 0 && r->op < l->op_end && r->in_span + rows <= present_span(r).n);
     r->in_span += rows;
     r->rows_done += rows;
@@ -205,9 +205,10 @@ static void move_on(struct real_launch *r, uint32_t rows)
 static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int64_t begin_ns,
                        int64_t ns, bool stopped)
 {
-    const struct work_shape *w = &r->l->pub.pass->shape;
-    SIM_REQUIRE(r->n_log < r->cap_log, "launch %u: more kernels than %u", r->l->pub.id, r->cap_log);
-    r->log[r->n_log++] = (struct drive_kernel){.launch = r->l->pub.id,
+    const struct work_shape *w = &r->l->pub->pass->shape;
+    SIM_REQUIRE(r->n_log < r->cap_log, "launch %u: more kernels than %u", r->l->pub->id,
+                r->cap_log);
+    r->log[r->n_log++] = (struct drive_kernel){.launch = r->l->pub->id,
                                                .rows = k->rows,
                                                .padded_rows = k->padded_rows,
                                                .sequences = w->sequences,
@@ -218,7 +219,7 @@ static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int
                                                .begin_ns = begin_ns,
                                                .ns = ns,
                                                .layer = (uint16_t)k->layer,
-                                               .device = r->l->pub.device,
+                                               .device = r->l->pub->device,
                                                .op = (uint8_t)k->op,
                                                .stopped = stopped};
 }
@@ -226,7 +227,7 @@ static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int
 int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
 {
     struct drive *d = r->drive;
-    const struct real_device *v = &d->devices[r->l->pub.device];
+    const struct real_device *v = &d->devices[r->l->pub->device];
     struct engine_kernel k = next_kernel(r);
     int64_t began = d->wall ? clock_now_ns() : drive_cpu_ns();
     int rc = v->engine->kernel(v->handle, &k, r->job.why);
@@ -248,14 +249,14 @@ int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
 
 bool launch_done(const struct real_launch *r)
 {
-    return r->op == r->l->pub.op_end;
+    return r->op == r->l->pub->op_end;
 }
 
 bool launch_may_yield(const struct real_launch *r)
 {
     bool between_ops = r->at_span == 0 && r->in_span == 0;
-    const struct pass *p = r->l->pub.pass;
-    switch (r->l->pub.yield) {
+    const struct pass *p = r->l->pub->pass;
+    switch (r->l->pub->yield) {
     case YIELD_KERNEL:
         return true;
     case YIELD_OP:

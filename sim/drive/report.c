@@ -53,7 +53,7 @@ static void observe_kernel(struct drive *d, const struct launch *l, const struct
 void report_launch(struct drive *d, const struct real_launch *r)
 {
     struct drive_report *out = d->report;
-    const struct launch *l = &r->l->pub;
+    const struct launch *l = r->l->pub;
     if (r->n_log > 0 && r->on_idle && d->wall) {
         drive_times_add(&out->submit, r->begin_ns - r->submit_ns);
     }

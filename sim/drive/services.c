@@ -209,8 +209,8 @@ void service_kv(struct drive *d, struct full_request *r, bool in)
     struct service_job *j = job_new(d);
     j->work = in ? DRIVE_SWAP_IN : DRIVE_SWAP_OUT;
     j->request = r;
-    j->slot = state_request(&r->pub)->slot;
-    j->tokens = r->pub.kv_tokens;
+    j->slot = state_request(r->pub)->slot;
+    j->tokens = r->pub->kv_tokens;
     j->size = (double)j->tokens * 2.0 * d->llm->n_layers * d->kv.view.kv_dim * sizeof(uint16_t);
     begin(d, &d->loader, j, &d->loader_free_ns);
 }

@@ -169,7 +169,7 @@ static int32_t prompt_token(const struct drive *d, uint32_t id, uint32_t pos)
 
 struct real_request *state_request(const struct request *r)
 {
-    return ((const struct full_request *)r)->exec;
+    return core_request(r)->exec;
 }
 
 /* The turn before was this prompt's beginning, as far as the trace says. */
@@ -195,7 +195,7 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
 {
     (void)now_ns;
     struct drive *d = self;
-    const struct full_request *f = (const struct full_request *)r;
+    const struct full_request *f = core_request(r);
     const struct trace_row *t = &d->core.setup->trace->rows[f->row];
     const struct real_request *q = f->exec;
     if (t->next == TRACE_NO_ROW) {
@@ -289,7 +289,7 @@ struct real_pass *state_pass(struct drive *d, struct full_pass *full)
     if (full->exec != NULL) {
         return full->exec;
     }
-    const struct pass *pub = &full->pub;
+    const struct pass *pub = full->pub;
     struct real_pass *p = d->free_passes;
     if (p == NULL) {
         p = xcalloc(1, sizeof *p);
@@ -346,8 +346,8 @@ void state_sample(struct drive *d, struct full_pass *full)
 {
     const struct real_pass *p = full->exec;
     const float *logits = p->engine.logits;
-    for (uint32_t i = 0; i < full->pub.n_segments; i++) {
-        const struct segment *s = &full->pub.segments[i];
+    for (uint32_t i = 0; i < full->pub->n_segments; i++) {
+        const struct segment *s = &full->pub->segments[i];
         struct real_request *q = state_request(s->request);
         if (!completes(s)) {
             continue;

@@ -248,8 +248,8 @@ struct job *advance_first(const struct engine *e)
 static inline bool kernel_unnoticed(const struct engine *e, const struct vexec *v)
 {
     return !vexec_at_last(v) &&
-           (!v->l->pub.stop_requested ||
-            (v->l->pub.yield == YIELD_PASS && v->in_flight_left == 0)) &&
+           (!v->l->pub->stop_requested ||
+            (v->l->pub->yield == YIELD_PASS && v->in_flight_left == 0)) &&
            (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device);
 }
 
@@ -293,7 +293,7 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     vexec_book(e, v, v->kernels, v->k, 1);
     vexec_next(v);
     int64_t until_ns = from_ns + vexec_jump(e, v, before_ns - 1 - from_ns);
-    if (v->op == v->l->pub.op_end) {
+    if (v->op == v->l->pub->op_end) {
         j->end_ns = until_ns;
         e->now_ns = until_ns;
         e->ddr_since_ns = until_ns;
@@ -319,7 +319,7 @@ void advance_behind(struct engine *e)
     int64_t now_ns = e->now_ns;
     e->behind = NULL;
     v->job.end_ns = v->behind_end_ns;
-    while (v->job.end_ns <= now_ns && v->op < v->l->pub.op_end) {
+    while (v->job.end_ns <= now_ns && v->op < v->l->pub->op_end) {
         jump(e, v, now_ns + 1);
     }
     e->now_ns = now_ns;

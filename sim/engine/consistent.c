@@ -100,9 +100,9 @@ bool ddr_consistent(const struct engine *e)
 
 static void check_launch(const struct engine *e, const struct vexec *v, uint32_t device)
 {
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     const struct pass *p = l->pass;
-    SIM_ASSERT(l->exec == v && v->job.exec == v);
+    SIM_ASSERT(core_launch_of(l)->exec == v && v->job.exec == v);
     SIM_ASSERT(l->device == device && v->job.device == device);
     SIM_ASSERT(l->op_begin < l->op_end && l->op_end <= p->n_ops);
     SIM_ASSERT(l->op_begin == p->op && l->rows <= p->rows_active);
@@ -131,14 +131,14 @@ static void check_device(const struct engine *e, uint32_t device)
         const struct vexec *v = d->running[i];
         check_launch(e, v, device);
         SIM_ASSERT(v->phase != VEXEC_QUEUED);
-        SIM_ASSERT(v->l->pub.state == LAUNCH_STATE_RUNNING);
+        SIM_ASSERT(v->l->pub->state == LAUNCH_STATE_RUNNING);
         SIM_ASSERT(d->n_running > 1 || v->job.share_frac == 1.0);
     }
     for (uint32_t i = 0; i < d->n_queued; i++) {
         const struct vexec *v = d->queue[i];
         check_launch(e, v, device);
         SIM_ASSERT(v->phase == VEXEC_QUEUED || v->outcome == LAUNCH_OUTCOME_WITHDRAWN);
-        SIM_ASSERT(v->l->pub.state == LAUNCH_STATE_QUEUED);
+        SIM_ASSERT(v->l->pub->state == LAUNCH_STATE_QUEUED);
         SIM_ASSERT(d->n_running > 0 || v->phase == VEXEC_ENDING); /* nobody waits for nobody */
     }
 }
@@ -152,9 +152,9 @@ static void check_shares(const struct engine *e, const struct pass *p)
         const struct vdevice *d = &e->devices[i];
         for (uint32_t k = 0; k < d->n_running + d->n_queued; k++) {
             const struct vexec *v = k < d->n_running ? d->running[k] : d->queue[k - d->n_running];
-            if (v->l->pub.pass == p) {
+            if (v->l->pub->pass == p) {
                 n++;
-                rows += v->l->pub.rows;
+                rows += v->l->pub->rows;
             }
         }
     }
@@ -235,7 +235,7 @@ bool engine_consistent(const struct engine *e)
 {
     const struct machine *m = e->core.setup->machine;
     struct pending n;
-    SIM_ASSERT(e->now_ns == e->core.sched.now_ns);
+    SIM_ASSERT(e->now_ns == e->core.sched->now_ns);
     SIM_ASSERT(!e->ddr_dirty);
     check_queue(e, &n);
     check_jobs(e);
@@ -244,8 +244,8 @@ bool engine_consistent(const struct engine *e)
         SIM_ASSERT(e->power.phase[i] == power_phase_of(e, i));
     }
     for (const struct full_request *r = e->core.live_head; r != NULL; r = r->next_live) {
-        if (r->pub.pass != NULL && r->pub.pass->segments[0].request == &r->pub) {
-            check_shares(e, r->pub.pass);
+        if (r->pub->pass != NULL && r->pub->pass->segments[0].request == r->pub) {
+            check_shares(e, r->pub->pass);
         }
     }
     check_pins(e);

@@ -143,7 +143,7 @@ static inline const struct kernel_run *cost_of(struct engine *e, const struct ve
                                                enum op_kind op, uint32_t rows, double factor,
                                                struct costs *p)
 {
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     const struct work_shape *w = &l->pass->shape;
     bool attention = op == OP_MHA || op == OP_LAYER;
     bool again = attention && !same_context(&p->attention, w);
@@ -278,7 +278,7 @@ static void sum_up(const struct engine *e, const struct pass *pass, struct costs
 /* A whole pass like one before: of its kernels only those of attention are asked for. */
 static void fill_again(struct engine *e, struct vexec *v, struct costs *known, double factor)
 {
-    const struct pass *p = v->l->pub.pass;
+    const struct pass *p = v->l->pub->pass;
     enum op_kind op = costs_attention_op(p);
     (void)cost_of(e, v, op, p->shape.rows, factor, known);
     memcpy(v->run, known->run, sizeof v->run);
@@ -288,7 +288,7 @@ static void fill_again(struct engine *e, struct vexec *v, struct costs *known, d
 
 static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, double factor)
 {
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     const struct pass *p = l->pass;
     v->first = *cost_of(e, v, pass_op_kind(p, l->op_begin), l->rows, factor, known);
     if (l->op_end - l->op_begin == 1) {
@@ -315,16 +315,16 @@ static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, dou
 
 void costs_fill(struct engine *e, struct vexec *v)
 {
-    double factor = truth_factor(e, &v->l->pub);
+    double factor = truth_factor(e, v->l->pub);
     bool whole = vexec_whole_pass(v);
-    struct costs *known = find(e, &v->l->pub, v->l->pub.rows);
+    struct costs *known = find(e, v->l->pub, v->l->pub->rows);
     v->layer_ns = 0;
     if (whole && known->whole) {
         fill_again(e, v, known, factor);
     } else {
         fill_ops(e, v, known, factor);
         if (whole) {
-            sum_up(e, v->l->pub.pass, known);
+            sum_up(e, v->l->pub->pass, known);
         }
     }
     v->costs = whole ? known : NULL;

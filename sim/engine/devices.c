@@ -32,7 +32,7 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
 static inline void run_begin(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns);
-    vexec_place(v, v->l->pub.op_begin, 0);
+    vexec_place(v, v->l->pub->op_begin, 0);
     vexec_continue(v);
     /* The display does not wait for a launch that comes after its frame was due. */
     if (frames_take(e, v->job.device)) {
@@ -79,9 +79,9 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD));
     SIM_ASSERT(d->n_running < (d->desc->sharing == DEVICE_SERIAL ? 1 : d->desc->max_shared));
     d->running[d->n_running++] = v;
-    int64_t lead = core_launch_lead_ns(&e->core, &v->l->pub);
+    int64_t lead = core_launch_lead_ns(&e->core, v->l->pub);
     /* The host works from the submission on, also while the device still runs what came before. */
-    int64_t ready = v->l->pub.submit_ns + lead;
+    int64_t ready = v->l->pub->submit_ns + lead;
     int64_t begin = ready > e->now_ns ? ready : e->now_ns;
     /* Counted, and not prevented: the audit is to say whether the engine ever does it. */
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 1) {
@@ -110,7 +110,7 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->phase = VEXEC_QUEUED;
     v->outcome = LAUNCH_OUTCOME_DONE;
     v->breaks_off = false;
-    vexec_place(v, l->pub.op_begin, 0);
+    vexec_place(v, l->pub->op_begin, 0);
     v->in_flight_left = 0;
     v->compute_ns = 0;
     v->solo_ns = 0;
@@ -119,19 +119,19 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->skip_ns = 0;
     v->event = EVENTQ_NONE;
     v->job = (struct job){.end_ns = TIME_NEVER_NS,
-                          .device = l->pub.device,
+                          .device = l->pub->device,
                           .rate = 1.0,
                           .speed = 1.0,
                           .kind = EVENT_KERNEL,
                           .exec = v};
-    l->pub.exec = v;
+    l->exec = v;
     return v;
 }
 
 static void exec_launch(void *exec, struct full_launch *l)
 {
     struct engine *e = exec;
-    struct vdevice *d = &e->devices[l->pub.device];
+    struct vdevice *d = &e->devices[l->pub->device];
     SIM_ASSERT(e->now_ns >= d->occupied_until_ns);
     struct vexec *v = vexec_new(e, l);
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 0) {
@@ -140,7 +140,7 @@ static void exec_launch(void *exec, struct full_launch *l)
         d->queue[d->n_queued++] = v;
     } else {
         vexec_start(e, d, v);
-        e->fresh = ((const struct full_pass *)l->pub.pass)->steady ? v : NULL;
+        e->fresh = core_pass(l->pub->pass)->steady ? v : NULL;
     }
 }
 
@@ -150,7 +150,7 @@ static inline void remove_from(struct vexec **list, uint32_t *n, const struct ve
     while (i < *n && list[i] != v) {
         i++;
     }
-    SIM_REQUIRE(i < *n, "launch %u is not where it should be", v->l->pub.id);
+    SIM_REQUIRE(i < *n, "launch %u is not where it should be", v->l->pub->id);
     /* In their order: devices take launches as they were submitted. */
     for (; i + 1 < *n; i++) {
         list[i] = list[i + 1];
@@ -178,7 +178,7 @@ void device_end(struct engine *e, struct vexec *v)
     if (!was_queued && d->n_running > 0) {
         vdevice_shares(e, d);
     }
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     uint32_t ops_done = v->op - l->op_begin;
     uint32_t rows_done = v->k * l->chunk_rows;
     struct full_launch *fl = v->l;
@@ -207,8 +207,8 @@ void device_end(struct engine *e, struct vexec *v)
 
 static bool at_yield_point(const struct vexec *v)
 {
-    const struct pass *p = v->l->pub.pass;
-    switch (v->l->pub.yield) {
+    const struct pass *p = v->l->pub->pass;
+    switch (v->l->pub->yield) {
     case YIELD_KERNEL:
         return true;
     case YIELD_OP:
@@ -246,13 +246,13 @@ void device_kernel_ended(struct engine *e, struct vexec *v)
     if (!vexec_kernel_ends(e, v)) {
         return;
     }
-    if (v->op == v->l->pub.op_end) {
+    if (v->op == v->l->pub->op_end) {
         v->outcome = LAUNCH_OUTCOME_DONE;
         device_end(e, v);
-    } else if (v->l->pub.stop_requested && v->in_flight_left > 0) {
+    } else if (v->l->pub->stop_requested && v->in_flight_left > 0) {
         v->in_flight_left--;
         next_kernel(e, v);
-    } else if (v->l->pub.stop_requested && at_yield_point(v)) {
+    } else if (v->l->pub->stop_requested && at_yield_point(v)) {
         v->outcome = LAUNCH_OUTCOME_YIELDED;
         device_end(e, v);
     } else {
@@ -282,8 +282,8 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
 static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
 {
     struct engine *e = exec;
-    struct vexec *v = l->pub.exec;
-    SIM_ASSERT(v->l == l && l->pub.stop_requested);
+    struct vexec *v = l->exec;
+    SIM_ASSERT(v->l == l && l->pub->stop_requested);
     if (v->phase == VEXEC_ENDING) {
         return 0; /* what was asked first is under way */
     }
@@ -295,7 +295,7 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns);
         return 0;
     }
-    if (l->pub.yield == YIELD_PASS && !how.now) {
+    if (l->pub->yield == YIELD_PASS && !how.now) {
         return 0; /* its only yield point is its end */
     }
     ddr_touch(e); /* bytes are rounded for each interval: a stop begins a new one */
@@ -309,8 +309,8 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     } else if (how.now) {
         vexec_suspend(e, v);
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns + (untouched ? 0 : desc->reset_ns));
-    } else if ((how.drain || !desc->can_withdraw) && l->pub.inflight > 1) {
-        v->in_flight_left = l->pub.inflight - 1;
+    } else if ((how.drain || !desc->can_withdraw) && l->pub->inflight > 1) {
+        v->in_flight_left = l->pub->inflight - 1;
     } else if (untouched && at_yield_point(v)) {
         vexec_suspend(e, v); /* what an earlier launch did of it */
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns);
@@ -397,7 +397,7 @@ static bool nothing_else_now(const struct engine *e)
 static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 {
     struct engine *e = exec;
-    SIM_ASSERT(duration_ns >= 0 && p->pub.op == p->pub.n_ops);
+    SIM_ASSERT(duration_ns >= 0 && p->pub->op == p->pub->n_ops);
     /* Also for no time: observers hear of the same changes with and without an event. */
     power_tail(e, 1);
     if (duration_ns == 0 && nothing_else_now(e)) {
@@ -406,7 +406,7 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
         return;
     }
     (void)eventq_push(&e->queue, e->now_ns + duration_ns,
-                      engine_order(e, EVENT_PASS_TAIL, p->pub.segments[0].request->id),
+                      engine_order(e, EVENT_PASS_TAIL, p->pub->segments[0].request->id),
                       (uint64_t)(uintptr_t)p);
 }
 
@@ -425,7 +425,7 @@ static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
     struct engine *e = exec;
     SIM_ASSERT(at_ns >= e->now_ns);
     /* By its number: by then it may have left, and its object be another request. */
-    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub.id), r->pub.id);
+    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub->id), r->pub->id);
 }
 
 const struct executor_ops engine_ops = {

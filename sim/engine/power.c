@@ -81,7 +81,7 @@ static inline enum power_phase phase_of(const struct engine *e, uint8_t device)
         if (v->phase != VEXEC_RUNNING && !v->breaks_off) {
             continue;
         }
-        if (v->l->pub.pass->shape.prefill_rows > 0) {
+        if (v->l->pub->pass->shape.prefill_rows > 0) {
             phase = POWER_PHASE_PREFILL;
         } else if (phase == POWER_PHASE_IDLE) {
             phase = POWER_PHASE_DECODE;

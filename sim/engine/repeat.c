@@ -58,13 +58,13 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     uint32_t most = left < REPEAT_MAX ? left : REPEAT_MAX;
     SIM_ASSERT(most > 0); /* who has all tokens is in no pass */
     for (; most > 0; most /= 2) {
-        uint32_t units = c->models[p->pub.shape.model].kv_units;
-        uint64_t need = (uint64_t)p->pub.n_segments * (most / c->setup->kv_block_tokens + 1);
+        uint32_t units = c->models[p->pub->shape.model].kv_units;
+        uint64_t need = (uint64_t)p->pub->n_segments * (most / c->setup->kv_block_tokens + 1);
         if (need * units <= kv_blocks_spare(c)) { /* whatever they have of their last blocks */
             break;
         }
         need = 0;
-        for (uint32_t i = 0; i < p->pub.n_segments; i++) {
+        for (uint32_t i = 0; i < p->pub->n_segments; i++) {
             need += kv_blocks_lacking(c, core_request(p->segments[i].request), most);
         }
         if (need * units <= kv_blocks_spare(c)) {
@@ -86,8 +86,8 @@ static void grow(struct work_shape *w, uint32_t n)
  * whole at this instant, and nothing has happened since. */
 static bool may_repeat(const struct engine *e, const struct vexec *v)
 {
-    const struct launch *l = &v->l->pub;
-    const struct full_pass *p = (const struct full_pass *)l->pass;
+    const struct launch *l = v->l->pub;
+    const struct full_pass *p = core_pass(l->pass);
     bool alone = e->n_jobs == (v->phase == VEXEC_RUNNING) && e->power.tails == 0 &&
                  e->frames.phase == FRAMES_IDLE;
     for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
@@ -95,7 +95,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
         alone = alone && d->n_running + d->n_queued == (i == v->job.device);
     }
     return e->repeat->allowed && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
-           vexec_whole_pass(v) && p->pub.shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
+           vexec_whole_pass(v) && p->pub->shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
            p->formed_ns == e->now_ns && e->core.result->events == p->formed_events &&
            !l->stop_requested && v->l->pin == NULL;
 }
@@ -111,7 +111,7 @@ static uint32_t about(int64_t time_ns, int64_t gap_ns, uint32_t most)
 static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t n,
                          const struct kernel_cost *is)
 {
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     struct work_shape w = l->pass->shape;
     grow(&w, n);
     struct kernel_query q = {.device = l->device,
@@ -144,9 +144,9 @@ __attribute__((noinline)) static uint32_t price_ahead(struct engine *e, const st
                                                       int64_t time_ns)
 {
     uint32_t more = about(time_ns, e->repeat->gap_ns[n - 1], most - n);
-    struct work_shape then = v->l->pub.pass->shape;
+    struct work_shape then = v->l->pub->pass->shape;
     grow(&then, n);
-    costs_attention_ahead(e, &v->l->pub, &then, p, more, &e->repeat->attention[n]);
+    costs_attention_ahead(e, v->l->pub, &then, p, more, &e->repeat->attention[n]);
     return more;
 }
 
@@ -157,9 +157,9 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
 {
     struct repeat *rep = e->repeat;
     const struct kernel_cost *a = rep->attention;
-    struct kernel_run *run = &p->run[costs_attention_op(v->l->pub.pass)];
+    struct kernel_run *run = &p->run[costs_attention_op(v->l->pub->pass)];
     const bool outside = run->outside;
-    const int64_t layers = e->core.models[v->l->pub.pass->shape.model].llm->n_layers;
+    const int64_t layers = e->core.models[v->l->pub->pass->shape.model].llm->n_layers;
     const int64_t others_ns = p->others_ns + around_ns;
     int64_t now_ns = e->now_ns;
     double *audited = &e->core.result->audit.ddr_max_over_capacity;
@@ -212,18 +212,18 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct core *c = &e->core;
     struct full_launch *l = v->l;
-    const struct full_pass *p = (const struct full_pass *)l->pub.pass;
+    const struct full_pass *p = core_pass(l->pub->pass);
     struct costs *prices = v->costs; /* found in this round */
     before_ns = c->steady_until_ns < before_ns ? c->steady_until_ns : before_ns;
-    struct repeat_record r = {.launch = &l->pub,
+    struct repeat_record r = {.launch = l->pub,
                               .n = 0,
                               .begin_ns = e->now_ns,
                               .lead_ns = v->begin_ns - e->now_ns,
                               .sample_ns = c->setup->machine->sample_ns_per_token *
-                                           (int64_t)l->pub.pass->shape.logit_rows,
+                                           (int64_t)l->pub->pass->shape.logit_rows,
                               .solo_ns = e->repeat->solo_ns,
                               .gap_ns = e->repeat->gap_ns,
-                              .layers = c->models[p->pub.shape.model].llm->n_layers,
+                              .layers = c->models[p->pub->shape.model].llm->n_layers,
                               .attention = e->repeat->attention,
                               .device_watts = 0.0,
                               .host_watts = 0.0,
@@ -246,8 +246,8 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     e->ddr_since_ns = e->now_ns;
     /* The last one is told as ended, with its own shape; else the one after it has begun. */
     bool over = r.n == most || last;
-    grow(&l->pub.pass->shape, over ? r.n - 1 : r.n);
-    prices->attention = l->pub.pass->shape; /* whose price run_iterations left */
+    grow(&l->pub->pass->shape, over ? r.n - 1 : r.n);
+    prices->attention = l->pub->pass->shape; /* whose price run_iterations left */
     if (!over) {
         core_pass_goes_on(c, l, &r);
         device_restart(e, v, r.lead_ns);

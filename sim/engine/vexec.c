@@ -13,7 +13,7 @@ static void compute(struct engine *e, struct vexec *v)
 void vexec_kernel_begin(struct engine *e, struct vexec *v)
 {
     const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
-    SIM_ASSERT(v->op < v->l->pub.op_end && v->k < v->kernels->n && v->phase == VEXEC_RUNNING);
+    SIM_ASSERT(v->op < v->l->pub->op_end && v->k < v->kernels->n && v->phase == VEXEC_RUNNING);
     v->kernel_begin_ns = e->now_ns;
     core_kernel_started(&e->core, v->l);
     int64_t skip_ns = vexec_skip_ns(v);
@@ -31,9 +31,9 @@ void vexec_kernel_begin(struct engine *e, struct vexec *v)
 static void report_kernel(struct engine *e, const struct vexec *v)
 {
     const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
-    const struct pass *p = v->l->pub.pass;
+    const struct pass *p = v->l->pub->pass;
     struct kernel_record rec = {
-        .launch = &v->l->pub,
+        .launch = v->l->pub,
         .op = pass_op_kind(p, v->op),
         .layer = pass_op_layer(p, v->op),
         .index = v->k,
@@ -48,7 +48,7 @@ static void report_kernel(struct engine *e, const struct vexec *v)
 bool vexec_kernel_ends(struct engine *e, struct vexec *v)
 {
     v->job.end_ns = TIME_NEVER_NS;
-    if (v->op == v->l->pub.op_end) {
+    if (v->op == v->l->pub->op_end) {
         return true; /* booked by vexec_jump */
     }
     job_progress(e, &v->job);
@@ -69,7 +69,7 @@ bool vexec_kernel_ends(struct engine *e, struct vexec *v)
 /* Rows that the op of the present kernel has still to do in this launch, that kernel included. */
 static uint32_t rows_left(const struct vexec *v)
 {
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     uint32_t rows = v->op == l->op_begin ? l->rows : pass_op_rows(l->pass, v->op);
     SIM_ASSERT(v->k == 0 || rows > v->k * l->chunk_rows);
     return rows - v->k * l->chunk_rows;
@@ -86,7 +86,7 @@ void vexec_suspend(struct engine *e, struct vexec *v)
     }
     SIM_ASSERT(left >= 0.0 && left <= (double)solo_ns);
     double done = 1.0 - left / (double)solo_ns;
-    struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
+    struct begun *b = &(core_pass(v->l->pub->pass))->begun[v->job.device];
     *b = (struct begun){done < 0.0 ? 0.0 : done, v->op, rows_left(v)};
     v->solo_ns += units_round(b->frac * (double)solo_ns); /* the skip was taken off */
     v->slowed_ns += v->job.slowed_ns;
@@ -95,7 +95,7 @@ void vexec_suspend(struct engine *e, struct vexec *v)
 
 void vexec_continue(struct vexec *v)
 {
-    struct begun *b = &((struct full_pass *)v->l->pub.pass)->begun[v->job.device];
+    struct begun *b = &(core_pass(v->l->pub->pass))->begun[v->job.device];
     bool same = b->op == v->op && b->rows == rows_left(v);
     int64_t solo_ns = vexec_kernel(&v->first, 0)->t_ns;
     v->skip_ns = same ? units_round(b->frac * (double)solo_ns) : 0;
@@ -117,9 +117,9 @@ struct place {
 static void over_ops(const struct vexec *v, struct place *at, uint32_t to, int64_t left_ns)
 {
     while (at->op < to) {
-        uint32_t per_layer = v->l->pub.pass->layer.n;
+        uint32_t per_layer = v->l->pub->pass->layer.n;
         int64_t layers = 0;
-        if (at->op > v->l->pub.op_begin && at->op + per_layer <= to) {
+        if (at->op > v->l->pub->op_begin && at->op + per_layer <= to) {
             /* By division: any per_layer ops in a row take as long as a layer. */
             layers = (left_ns - at->ns) / v->layer_ns;
             int64_t most = (to - at->op) / per_layer;
@@ -172,8 +172,8 @@ static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, 
 /* Books whole ops [from, to) behind the first, without head, kind by kind. */
 static void book_ops(struct engine *e, struct vexec *v, uint32_t from, uint32_t to)
 {
-    const struct pass *p = v->l->pub.pass;
-    SIM_ASSERT(from > v->l->pub.op_begin);
+    const struct pass *p = v->l->pub->pass;
+    SIM_ASSERT(from > v->l->pub->op_begin);
     for (uint32_t i = 0; i < p->layer.n && from + i < to; i++) {
         const struct kernel_run *r = &v->run[p->layer.kind[(from + i) % p->layer.n]];
         book(e, v, r, 0, r->n, (to - from - i + p->layer.n - 1) / p->layer.n);
@@ -182,7 +182,7 @@ static void book_ops(struct engine *e, struct vexec *v, uint32_t from, uint32_t 
 
 int64_t vexec_rest_ns(const struct vexec *v)
 {
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     const struct pass *p = l->pass;
     uint32_t after = l->op_end - v->op - 1;
     const struct kernel_run *r = v->kernels;
@@ -201,7 +201,7 @@ int64_t vexec_rest_ns(const struct vexec *v)
 /* Books all kernels from the present one on. */
 static void book_remaining(struct engine *e, struct vexec *v)
 {
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     bool head = l->op_end == l->pass->n_ops && l->pass->shape.logit_rows > 0;
     book(e, v, v->kernels, v->k, v->kernels->n, 1);
     if (v->op + 1 < l->op_end) {
@@ -216,7 +216,7 @@ static void book_remaining(struct engine *e, struct vexec *v)
 
 int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns)
 {
-    uint32_t last = v->l->pub.op_end - 1;
+    uint32_t last = v->l->pub->op_end - 1;
     struct place at = {v->op, v->k, 0};
     const struct kernel_run *r = v->kernels;
     SIM_ASSERT(v->op <= last && left_ns >= 0);
@@ -259,9 +259,10 @@ bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)
         return false;
     }
     /* A layer in one kernel is the first op; where there is one layer, it is nowhere else. */
-    const struct kernel_run *attention = v->l->pub.pass->fused_layers ? &v->first : &v->run[OP_MHA];
+    const struct kernel_run *attention =
+        v->l->pub->pass->fused_layers ? &v->first : &v->run[OP_MHA];
     SIM_ASSERT(attention->n > 0);
-    uint32_t layers = e->core.models[v->l->pub.pass->shape.model].llm->n_layers;
+    uint32_t layers = e->core.models[v->l->pub->pass->shape.model].llm->n_layers;
     int64_t all_ns = p->others_ns + layers * kernel_run_total_ns(attention);
     if (v->kernel_begin_ns + all_ns >= before_ns) {
         return false;
@@ -269,7 +270,7 @@ bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)
     costs_book(e, p, 1);
     v->solo_ns += p->others_ns;
     book(e, v, attention, 0, attention->n, layers);
-    v->op = v->l->pub.op_end;
+    v->op = v->l->pub->op_end;
     v->compute_ns = 0;
     j->end_ns = v->kernel_begin_ns + all_ns;
     e->now_ns = j->end_ns;

@@ -6,7 +6,7 @@
 /* Kernels of op number `op` of the launch. */
 static inline const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
 {
-    return op == v->l->pub.op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub.pass, op)];
+    return op == v->l->pub->op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub->pass, op)];
 }
 
 static inline const struct kernel_cost *vexec_kernel(const struct kernel_run *r, uint32_t k)
@@ -42,7 +42,7 @@ void vexec_continue(struct vexec *v);
 /* Isolated time of the present kernel that an earlier launch has done. */
 static inline int64_t vexec_skip_ns(const struct vexec *v)
 {
-    return v->op == v->l->pub.op_begin && v->k == 0 ? v->skip_ns : 0;
+    return v->op == v->l->pub->op_begin && v->k == 0 ? v->skip_ns : 0;
 }
 
 /* Puts the position at kernel k of an op. */
@@ -50,20 +50,20 @@ static inline void vexec_place(struct vexec *v, uint32_t op, uint32_t k)
 {
     v->op = op;
     v->k = k;
-    v->place = op % v->l->pub.pass->layer.n;
+    v->place = op % v->l->pub->pass->layer.n;
     v->kernels = vexec_run(v, op);
 }
 
 /* One kernel forward. */
 static inline void vexec_next(struct vexec *v)
 {
-    const struct pass *p = v->l->pub.pass;
-    SIM_REQUIRE(v->op < v->l->pub.op_end, "launch %u is at its end", v->l->pub.id);
+    const struct pass *p = v->l->pub->pass;
+    SIM_REQUIRE(v->op < v->l->pub->op_end, "launch %u is at its end", v->l->pub->id);
     if (++v->k < v->kernels->n) {
         return;
     }
     v->k = 0;
-    if (++v->op < v->l->pub.op_end) {
+    if (++v->op < v->l->pub->op_end) {
         v->place = v->place + 1 < p->layer.n ? v->place + 1 : 0;
         bool head = v->op + 1 == p->n_ops && p->shape.logit_rows > 0;
         v->kernels = &v->run[head ? OP_HEAD : p->layer.kind[v->place]];
@@ -72,7 +72,7 @@ static inline void vexec_next(struct vexec *v)
 
 static inline bool vexec_whole_pass(const struct vexec *v)
 {
-    const struct launch *l = &v->l->pub;
+    const struct launch *l = v->l->pub;
     return l->op_begin == 0 && l->op_end == l->pass->n_ops && l->rows == l->pass->shape.rows &&
            l->pass->shape.logit_rows > 0;
 }
@@ -80,7 +80,7 @@ static inline bool vexec_whole_pass(const struct vexec *v)
 /* Is the present kernel the last one of its launch, or are all done (vexec_jump)? */
 static inline bool vexec_at_last(const struct vexec *v)
 {
-    uint32_t end = v->l->pub.op_end;
+    uint32_t end = v->l->pub->op_end;
     return v->op == end || (v->op + 1 == end && v->k + 1 == v->kernels->n);
 }
 

@@ -110,9 +110,9 @@ static void compare(const char *after)
         if (n->live) {
             const struct full_request *r = real(i);
             ck_assert_ptr_nonnull(r);
-            ck_assert_msg(r->pub.kv_tokens == n->kv && r->pub.reused_tokens == n->reused,
+            ck_assert_msg(r->pub->kv_tokens == n->kv && r->pub->reused_tokens == n->reused,
                           "%s: row %u has %u tokens, %u of them reused; not %u, %u", after, i,
-                          r->pub.kv_tokens, r->pub.reused_tokens, n->kv, n->reused);
+                          r->pub->kv_tokens, r->pub->reused_tokens, n->kv, n->reused);
             ck_assert_msg(r->prefix_idle == n->idle, "%s: row %u idle", after, i);
             ck_assert_uint_eq(r->kv_blocks, n->own + n->held);
         }
@@ -137,13 +137,13 @@ static void check_known(uint32_t row)
         }
         most = k > most ? k : most;
     }
-    ck_assert_uint_eq(real(row)->pub.reused_tokens, most);
+    ck_assert_uint_eq(real(row)->pub->reused_tokens, most);
 }
 
 /* The end of an instant: those who wait look again. */
 static void instant(void)
 {
-    core_advance(&core, core.sched.now_ns + 1000);
+    core_advance(&core, core.sched->now_ns + 1000);
     core_timer(&core);
     ck_assert_int_eq(core_schedule(&core), 0);
     naive_look_again(&naive);
@@ -174,12 +174,12 @@ static void arrive(uint32_t row, uint32_t cold)
 static struct segment segment_of(uint32_t row, uint32_t most)
 {
     const struct full_request *r = real(row);
-    if (r->pub.state == REQUEST_STATE_DECODE) {
-        return (struct segment){.request = &r->pub, .role = SEGMENT_DECODE, .n_tokens = 1};
+    if (r->pub->state == REQUEST_STATE_DECODE) {
+        return (struct segment){.request = r->pub, .role = SEGMENT_DECODE, .n_tokens = 1};
     }
-    uint32_t left = request_prefill_left(&r->pub);
+    uint32_t left = request_prefill_left(r->pub);
     return (struct segment){
-        .request = &r->pub, .role = SEGMENT_PREFILL, .n_tokens = most < left ? most : left};
+        .request = r->pub, .role = SEGMENT_PREFILL, .n_tokens = most < left ? most : left};
 }
 
 /* A pass of several requests, which is done at once or given up. False: no room. */
@@ -206,14 +206,14 @@ static bool pass(const uint32_t *rows, const uint32_t *most, uint32_t n, bool do
         return true;
     }
     for (uint32_t k = 0; k < n; k++) {
-        struct request *r = &real(rows[k])->pub;
+        struct request *r = real(rows[k])->pub;
         r->first_service_ns =
-            r->first_service_ns == TIME_NEVER_NS ? core.sched.now_ns : r->first_service_ns;
+            r->first_service_ns == TIME_NEVER_NS ? core.sched->now_ns : r->first_service_ns;
     }
     p->state = PASS_STATE_RUNNING;
     p->op = p->n_ops;
     p->rows_todo = 0;
-    core_pass_tail_done(&core, (struct full_pass *)p);
+    core_pass_tail_done(&core, core_pass(p));
     for (uint32_t k = 0; k < n; k++) {
         bool prefill = v[k].role == SEGMENT_PREFILL;
         naive_computed(&naive, rows[k], tokens_of[k], prefill);
@@ -224,7 +224,7 @@ static bool pass(const uint32_t *rows, const uint32_t *most, uint32_t n, bool do
         if (r == NULL) {
             leave(rows[k]);
         } else {
-            naive.of[rows[k]].generated = r->pub.generated_tokens;
+            naive.of[rows[k]].generated = r->pub->generated_tokens;
         }
     }
     compare("pass");
@@ -241,7 +241,7 @@ static void cancel(uint32_t row)
 static void lose(uint32_t row, uint32_t keep)
 {
     const struct full_request *r = real(row);
-    struct kv_part part = {.request = &r->pub, .from_token = keep};
+    struct kv_part part = {.request = r->pub, .from_token = keep};
     ck_assert_int_eq(core_kv_move(&core, part, KV_NOWHERE), 0);
     naive_lose(&naive, row, keep);
     compare("eviction");
@@ -250,7 +250,7 @@ static void lose(uint32_t row, uint32_t keep)
 static void rank(uint32_t row, uint32_t to)
 {
     core.hook = HOOK_SCHEDULE;
-    ck_assert_int_eq(sched_kv_rank(&core.sched, &real(row)->pub, to), 0);
+    ck_assert_int_eq(sched_kv_rank(core.sched, real(row)->pub, to), 0);
     core.hook = HOOK_NONE;
     naive_rank(&naive, row, to);
 }
@@ -325,8 +325,8 @@ static void random_pass(struct rng *r, const uint32_t *rows, uint32_t n)
     }
     if (!pass(some, most, want, rng_below(r, 6) > 0)) {
         const struct full_request *v = real(rows[rng_below(r, n)]);
-        if (v->pub.kv_tokens > 0 && rng_below(r, 3) > 0) {
-            lose(v->row, rng_below(r, 2) == 0 ? 0 : rng_below(r, v->pub.kv_tokens));
+        if (v->pub->kv_tokens > 0 && rng_below(r, 3) > 0) {
+            lose(v->row, rng_below(r, 2) == 0 ? 0 : rng_below(r, v->pub->kv_tokens));
         } else {
             cancel(v->row);
         }
@@ -445,18 +445,18 @@ START_TEST(three_requests_share_as_by_hand)
                "2,2,0,reactive,2,,35,1,13,0,0\n");
     begin(4, 12);
     arrive(0, KV_NO_COLD);
-    ck_assert_uint_eq(real(0)->pub.reused_tokens, 0);
+    ck_assert_uint_eq(real(0)->pub->reused_tokens, 0);
     serve(0);
     blocks_are(9, 3);
     arrive(1, KV_NO_COLD);
-    ck_assert_uint_eq(real(1)->pub.reused_tokens, 8);
+    ck_assert_uint_eq(real(1)->pub->reused_tokens, 8);
     ck_assert_uint_eq(core.kv_blocks_idle, 2);
     blocks_are(9, 1);
     serve(1);
     blocks_are(8, 4);
     arrive(2, KV_NO_COLD);
-    ck_assert_uint_eq(real(2)->pub.reused_tokens, 12);
-    ck_assert_uint_eq(request_prefill_left(&real(2)->pub), 23);
+    ck_assert_uint_eq(real(2)->pub->reused_tokens, 12);
+    ck_assert_uint_eq(request_prefill_left(real(2)->pub), 23);
     serve(2);
     blocks_are(3, 9);
     ck_assert_uint_eq(sc.result.kv_peak_tokens, 4 * 10); /* 1's third block, and 9 of 2 */
@@ -489,10 +489,10 @@ START_TEST(who_waits_finds_what_was_computed_meanwhile)
     begin(4, 9);
     arrive(0, KV_NO_COLD);
     arrive(1, KV_NO_COLD);
-    ck_assert_uint_eq(real(1)->pub.reused_tokens, 0);
+    ck_assert_uint_eq(real(1)->pub->reused_tokens, 0);
     ck_assert(pass((uint32_t[]){0}, (uint32_t[]){9}, 1, true));
     instant();
-    ck_assert_uint_eq(real(1)->pub.reused_tokens, 8);
+    ck_assert_uint_eq(real(1)->pub->reused_tokens, 8);
     end();
 }
 END_TEST

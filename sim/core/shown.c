@@ -1,0 +1,57 @@
+/* What a policy reads and writes, apart from the core's own facts (core.h, full_request). */
+#define _DEFAULT_SOURCE /* getrandom */
+#include <string.h>
+#include <sys/random.h>
+
+#include "sim/core/core.h"
+
+uintptr_t core_way;
+
+void core_memory_init(struct core *c)
+{
+    const struct core_memory *m = c->setup->memory;
+    while (core_way == 0) {
+        if (getrandom(&core_way, sizeof core_way, 0) < 0) {
+            core_way = (uintptr_t)&core_way; /* a kernel without it: the loader's randomness */
+        }
+    }
+    arena_init_from(&c->shown, m != NULL ? &m->shown : &arena_fenced);
+    arena_init_from(&c->policys, m != NULL ? &m->policys : &arena_fenced);
+    c->sched = arena_alloc(&c->shown, sizeof *c->sched);
+    c->sched->core = (uintptr_t)c ^ core_way;
+}
+
+const void *core_shown(struct core *c, const void *of, size_t bytes)
+{
+    return of == NULL ? NULL : memcpy(arena_alloc(&c->shown, bytes), of, bytes);
+}
+
+struct full_request *core_request_new(struct core *c)
+{
+    size_t own_bytes = c->setup->policy->request_state_size_bytes;
+    struct full_request *r = c->free_requests;
+    struct request *pub = NULL;
+    void *own = NULL;
+    /* An object keeps its slot for good, so slots of the living differ and stay few. */
+    uint32_t slot = r != NULL ? r->pub->slot : c->next_slot++;
+    if (r != NULL) {
+        SIM_ASSERT(!r->alive && r->kv_blocks == 0);
+        c->free_requests = r->next_free;
+        pub = r->pub;
+        own = pub->own;
+        memset(r, 0, sizeof *r);
+        memset(pub, 0, sizeof *pub);
+        if (own_bytes > 0) {
+            memset(own, 0, own_bytes);
+        }
+    } else {
+        r = arena_alloc(&c->arena, sizeof *r);
+        pub = arena_alloc(&c->shown, sizeof *pub);
+        own = own_bytes > 0 ? arena_alloc(&c->policys, own_bytes) : NULL;
+    }
+    pub->slot = slot;
+    pub->own = own;
+    pub->core = (uintptr_t)r ^ core_way;
+    r->pub = pub;
+    return r;
+}
