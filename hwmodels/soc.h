@@ -116,7 +116,8 @@ struct soc_device {
 struct soc {
     struct machine machine;
     struct soc_device devices[MACHINE_MAX_DEVICES];
-    uint32_t n_numbers[QUANTITY_KINDS];                         /* how many are of each kind */
+    uint32_t n_numbers[QUANTITY_KINDS]; /* how many are of each kind */
+    double queueing_frac; /* slowdown of a memory-bound kernel next to a full DDR, minus 1 */
     double package_pl1_watts, package_pl2_watts, package_tau_s; /* 0: no package budget */
     char family[32]; /* SoCs of one family share silicon: calibration pools their points; "" none */
     char like[48];   /* SoC whose file this one was made from by data sheet; "" none */

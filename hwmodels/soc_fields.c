@@ -238,6 +238,10 @@ static const struct json_field ddr_rows[] = {
                    "Peak bandwidth.")},
     {JSON_QUANTITY(M, machine.ddr_cap_frac, "together", "1", 0.1, 1.0, 1.0,
                    "Share of the peak that several devices reach together.")},
+    {JSON_QUANTITY(M, queueing_frac, "queueing", "1", 0.0, 10.0, 1.0,
+                   "Slowdown of a memory-bound kernel next to a full DDR, minus 1, in the "
+                   "contention model latency."),
+     JSON_DEFAULT(0.15)},
 };
 static const struct json_fields ddr_keys = JSON_FIELDS(ddr_rows, NULL);
 

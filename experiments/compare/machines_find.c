@@ -38,6 +38,7 @@ static const struct machine_number numbers[] = {
     {.name = ".launch", .measure = SHORTEST, .offset = 1.0 /* us */},
     {.name = ".fused_launches", .measure = SHORTEST, .offset = 1.0},
     {.name = ".together", .measure = "streams on NPU and iGPU at once"},
+    {.name = ".queueing", .measure = "streams on NPU and iGPU at once"},
     {.name = ".decode_batch_inefficiency", .measure = BATCH},
     {.name = ".kv_gather", .measure = BATCH},
     {.name = ".compiler.fixed", .measure = COMPILING},

@@ -135,6 +135,7 @@ static void bind_forms(struct config *c, struct err *e)
     }
     c->soc.machine = c->truth.machine; /* the machine as its runtimes make it, whoever asks */
     c->contention_params = c->sim.contention_params;
+    c->contention_params.latency = c->soc.queueing_frac;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         const struct soc_runtime *r = c->truth.runtime[d];
         c->contention_params.beside[d] = c->soc.devices[d].beside_frac;

@@ -39,8 +39,6 @@ static const char *const lengths[] = {"fixed", "prop", "empirical", NULL};
  * assumed. */
 static const struct setting table[] = {
     TEXT("contention", contention, "latency", "contention model; `xpusim list contention`"),
-    NUMBER("contention_latency", contention_params.latency, 0.15, 0.0, 10.0, "1",
-           "model latency: slowdown of a memory-bound flow next to a full DDR, minus 1"),
     NUMBER("contention_minor", contention_params.minor, 0.05, 0.0, 10.0, "1",
            "model pccs: slowdown, minus 1, where demands do not exceed the capacity"),
     NUMBER("contention_balance_frac", contention_params.balance_frac, 1.0, 0.01, 10.0, "1",

@@ -65,6 +65,7 @@ static void share(const struct catalog *c, const struct soc *soc, struct flow *f
                   double capacity)
 {
     struct contention_params params = c->contention_params;
+    params.latency = soc->queueing_frac;
     bool stated = !c->contention_given && soc->contention[0] != '\0';
     const struct contention_ops *model = stated ? contention_find(soc->contention) : c->contention;
     for (uint32_t i = 0; i < n; i++) {

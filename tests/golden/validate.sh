@@ -70,7 +70,7 @@ expect() { # exit status, text that must appear on either stream, arguments...
     # a setting that changes no prediction is refused
     expect 2 "--set soc.ddr.peak=1" --points reference --set soc.ddr.peak=1
     expect 2 "--set sim.kv_capacity" --points reference --kv-capacity 9
-    expect 0 "latency rows" --points reference --set sim.contention_latency=0.2
+    expect 0 "latency rows" --points reference --set sim.contention_minor=0.2
     expect 2 "nonesuch" --points nonesuch
     expect 2 "no such SoC" --points reference --soc nonesuch
     expect 2 "max-median" --points reference --max-median x

@@ -59,7 +59,7 @@ static const struct knob knobs[] = {
     {"soc.devices.0.submit", 0.001, 1000, {NULL}, 0.2},
     {"soc.devices.1.reset", 0.001, 1000, {NULL}, 0.1},
     {"sim.contention", 0, 0, {"max-min", "none", "pccs", "proportional", "weighted"}, 0.5},
-    {"sim.contention_latency", 0.01, 3, {NULL}, 0.2},
+    {"soc.ddr.queueing", 0.01, 3, {NULL}, 0.2},
     {"sim.contention_minor", 0.01, 2, {NULL}, 0.1},
     {"sim.contention_balance_frac", 0.1, 2, {NULL}, 0.1},
     {"sim.hwmodel", 0, 0, {"roofline", "p-norm"}, 0.2},
