@@ -13,6 +13,7 @@
 #                   MUST=--must: fails where an original cannot be installed
 #   make docs       every page as a site with search, in build/docs/site (needs mkdocs: docs/requirements.txt)
 #   make gallery    the pictures of README.md again
+#   make figures    docs/figures.md: every figure of the papers made again
 #   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
 #   make accuracy   docs/accuracy.md: how far predictions of every class are off
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
@@ -260,6 +261,11 @@ gallery: demo
 	    --llm qwen3-4b:bits=4 --json -q >job.json && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery job job.json
 	@rm -f plots/gallery/*.tsv
 
+# docs/figures.md: the papers' figures and tables made again, with the published values in them.
+figures: $(BUILD)/xpusim
+	@STORE=$(or $(STORE),$(BUILD)/figures.db) sh experiments/figures/page.sh $(BUILD)/xpusim >$(BUILD)/figures.md && \
+	    mv $(BUILD)/figures.md docs/figures.md
+
 # docs/headlines.md: the papers' headlines on both machines and on drawn ones (half an hour on two processors).
 headlines: $(BUILD)/xpusim
 	@experiments/claims/headlines.sh $(BUILD)/xpusim >$(BUILD)/headlines.md && mv $(BUILD)/headlines.md docs/headlines.md
@@ -272,7 +278,7 @@ in_folder = $(strip $(foreach f,$(2),$(if $(filter $(1),$(dir $(f))),$(f))))
 install_tree = $(foreach d,$(sort $(dir $(2))),install -d $(1)/$(d) && install -m 644 $(call in_folder,$(d),$(2)) $(1)/$(d) &&) true
 HEADERS := $(wildcard sim/base/*.h sim/api/*.h sim/api/*.def policies/*.h policies/common/*.h)
 DATA := $(wildcard hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* \
-            hwmodels/points/* hwmodels/speculation/* traces/datasets/* traces/workloads/* traces/machine/* experiments/claims/*.json experiments/specs/*.json \
+            hwmodels/points/* hwmodels/speculation/* traces/datasets/* traces/workloads/* traces/machine/* experiments/claims/*.json experiments/figures/*.json experiments/figures/*.csv experiments/specs/*.json \
             experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* plots/live* policies/skeleton/* policies/python/*.* \
             policies/python/xpusim/*.* policies/python/examples/*.py)
 TOP   := $(DESTDIR)$(PREFIX)
@@ -315,7 +321,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests docs generate mutants engines claims-report headlines check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
+.PHONY: all tests docs generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

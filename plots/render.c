@@ -38,6 +38,7 @@ int render_check_gnuplot(struct err *e)
 /* Where one figure is made. */
 struct place {
     const struct figure *figure;
+    const char *name; /* of the files */
     const struct figure_data *data;
     char *dir; /* owned; temporary, inside the one asked for */
 };
@@ -49,7 +50,7 @@ static const char *const endings[] = {"svg", "png", "pdf", "tsv"};
 /* The caller frees it. */
 static char *file_in(const char *dir, const struct place *at, const char *ending)
 {
-    return xformat("%s/%s.%s", dir, at->figure->name, ending);
+    return xformat("%s/%s.%s", dir, at->name, ending);
 }
 
 /* Names of files that start with one of < | ~ - are commands or options to gnuplot. */
@@ -109,7 +110,7 @@ static int write_driver(const struct place *at, const char *format, struct err *
     (void)fprintf(f, "format = '%s'\n", format);
     (void)fprintf(f, "blocks = %zu\n", at->data->blocks);
     (void)fwrite(at->data->vars_text, 1, at->data->vars_size, f);
-    char *script = file_in("plots", at, "gp");
+    char *script = xformat("plots/%s.gp", at->figure->name);
     rc |= put_quoted(f, "script", datadir_path(script), e);
     free(script);
     (void)fputs("load functions\nload script\n", f);
@@ -164,7 +165,7 @@ static int draw(const struct place *at, const char *format, struct err *e)
     if (!ok) {
         char said[1024];
         read_log(log, said, sizeof said);
-        (void)err_add(e, "figure %s: gnuplot failed: %s", at->figure->name, said);
+        (void)err_add(e, "figure %s: gnuplot failed: %s", at->name, said);
     }
     free(picture);
     free(log);
@@ -228,10 +229,10 @@ static int move_all(const struct place *at, const char *dir, unsigned formats, s
     return rc;
 }
 
-int render_figure(const struct figure *f, const struct figure_data *d, const char *dir,
-                  unsigned formats, struct err *e)
+int render_figure_as(const struct figure *f, const char *name, const struct figure_data *d,
+                     const char *dir, unsigned formats, struct err *e)
 {
-    struct place at = {.figure = f, .data = d};
+    struct place at = {.figure = f, .name = name, .data = d};
     memory_stream_flush(d->tsv);
     memory_stream_flush(d->vars);
     if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
@@ -239,7 +240,7 @@ int render_figure(const struct figure *f, const struct figure_data *d, const cha
     }
     /* A folder of its own beside the result: two commands that draw the same figure at once do not
      * meet, and a figure that fails leaves what was there. */
-    at.dir = xformat("%s%s/.%s-XXXXXX", plain_start(dir), dir, f->name);
+    at.dir = xformat("%s%s/.%s-XXXXXX", plain_start(dir), dir, name);
     if (mkdtemp(at.dir) == NULL) {
         free(at.dir);
         return err_add(e, "%s: cannot write there: %s", dir, strerror(errno));
@@ -258,4 +259,10 @@ int render_figure(const struct figure *f, const struct figure_data *d, const cha
     }
     clean_up(&at);
     return rc;
+}
+
+int render_figure(const struct figure *f, const struct figure_data *d, const char *dir,
+                  unsigned formats, struct err *e)
+{
+    return render_figure_as(f, f->name, d, dir, formats, e);
 }

@@ -16,3 +16,6 @@ int render_check_gnuplot(struct err *e);
  * or -EINVAL with an error, and nothing is left. */
 int render_figure(const struct figure *f, const struct figure_data *d, const char *dir,
                   unsigned formats, struct err *e);
+/* Like render_figure, with another name for the files. */
+int render_figure_as(const struct figure *f, const char *name, const struct figure_data *d,
+                     const char *dir, unsigned formats, struct err *e);

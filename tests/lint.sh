@@ -38,6 +38,7 @@ allowed() {
     experiments/drive/*) echo "($below|plots|experiments/(shell|run|compare|drive))/" ;;
     experiments/conformance/*) echo "($below|experiments/(shell|run|diff|conformance))/" ;;
     experiments/diff/*) echo "($below|experiments/(shell|run|diff))/" ;;
+    experiments/figures/*) echo "($below|plots|experiments/(shell|run|claims|figures))/" ;;
     experiments/report/*) echo "($below|plots|experiments/(shell|report))/" ;;
     experiments/commands/*) echo '.*' ;;
     experiments/*) echo "($below|experiments/(shell|store|run|compare|$(echo "$1" | cut -d/ -f2)))/" ;;

@@ -132,7 +132,9 @@ static const struct {
                    {"machine", quantity_machine},
                    {"amortized", quantity_amortized},
                    {"verification", quantity_verification},
-                   {"graphs", quantity_graphs}};
+                   {"graphs", quantity_graphs},
+                   {"lengths", quantity_lengths},
+                   {"drafts", quantity_drafts}};
 
 static bool read_fixed(struct quantity_def *d, struct json_obj *o)
 {
@@ -172,7 +174,7 @@ static void read_one(struct quantities *q, struct quantity_def *d, struct json_o
         (void)err_add(
             o->err,
             "%s: %s: must hold one of run, sustained, kernel, corun, machine, acceptance, "
-            "amortized, verification, graphs",
+            "amortized, verification, graphs, lengths, drafts",
             o->file, o->path);
         return;
     }

@@ -12,8 +12,11 @@
  *       of `prompts` prefill chunks of prefill_tokens rows and `sequences` decode rows, each over
  *       context_tokens keys. Fields: time_ms, longest_ms (one kernel of it), flop, bytes,
  * tflop_per_s, watts
- *   {"corun": {kernel: {device, op, batch as above}, beside: {the same}, [soc], [llm], [set]}}
+ *   {"corun": {kernel: {device, op, batch as above}, beside: {the same}, [field], [soc], [llm],
+ *              [set]}}
  *       how many times longer `kernel` takes while `beside` runs all the time on its own device
+ *       (slowdown, the default); or isolated_ms, shared_ms, and its bandwidth, isolated_gb_per_s,
+ *       shared_gb_per_s
  *   {"machine": {field, [soc], [llm], [set]}}
  *       DEVICE.decode_watts, DEVICE.prefill_watts, idle_watts (of the platform), compile_watts,
  * util_prefill_frac, util_decode_frac (weights of igpu.weighted_util_frac)
@@ -25,6 +28,10 @@
  *       ms per drafted token of a graph as long as the draft (the line through Figure 6)
  *   {"graphs": {p, d, s, chunks, strategy}}
  *       total of one switching strategy (hwmodels/graphs.h)
+ *   {"lengths": {dataset, column: input or output, quantile}}
+ *       tokens at this quantile of a data set's requests
+ *   {"drafts": {dataset, model, method, [ours], from, below}}
+ *       percent of 5,000 drafts of the published lengths (SPECULATION_EMPIRICAL) that are this long
  */
 #pragma once
 

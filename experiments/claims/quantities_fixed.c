@@ -1,11 +1,15 @@
 /* Quantities that need no run: kernel costs, two kernels at once, and numbers of the machine. */
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/claims/quantities_impl.h"
 #include "experiments/run/config.h"
 #include "experiments/run/price.h"
+#include "sim/base/arena.h"
 #include "sim/metrics/metrics.h"
+#include "traces/traces.h"
 
 /* Adds the errors found while loading a place to those of the file that asked for it. */
 static int load(const struct quantity_place *p, struct config_options *options, struct config *c,
@@ -162,7 +166,10 @@ static struct corunner read_corunner(struct json_obj *o, const char *key)
 
 double quantity_corun(struct json_obj *o)
 {
+    static const char *const fields[] = {"slowdown",    "isolated_gb_per_s", "shared_gb_per_s",
+                                         "isolated_ms", "shared_ms",         NULL};
     struct quantity_place place = quantity_place_read(o);
+    int field = json_has(o, "field") ? json_get_choice(o, "field", fields) : 0;
     struct corunner r[2] = {read_corunner(o, "kernel"), read_corunner(o, "beside")};
     if (o->err->n > 0) {
         return (double)NAN;
@@ -170,6 +177,7 @@ double quantity_corun(struct json_obj *o)
     struct config_options options;
     struct config c;
     struct flow f[2];
+    double ms = 0.0; /* of the kernel, isolated */
     double v = (double)NAN;
     bool ok = load(&place, &options, &c, o) == 0;
     for (int i = 0; i < 2 && ok; i++) {
@@ -178,6 +186,7 @@ double quantity_corun(struct json_obj *o)
         if (ok) {
             struct work_shape w = shape_of(&r[i].batch);
             struct price_op p = price(&c, &w, r[i].op, (uint8_t)d);
+            ms = i == 0 ? 1e3 * p.seconds : ms;
             f[i] = (struct flow){
                 .demand_bytes_per_s = p.bytes / p.seconds, .weight = 1.0, .device = (uint8_t)d};
         }
@@ -186,7 +195,10 @@ double quantity_corun(struct json_obj *o)
         double cap = fmax(c.soc.machine.ddr_peak_bytes_per_s * c.soc.machine.ddr_cap_frac,
                           fmax(f[0].demand_bytes_per_s, f[1].demand_bytes_per_s));
         c.contention->share(f, 2, cap, &c.contention_params);
-        v = f[0].demand_bytes_per_s / f[0].share_bytes_per_s;
+        double slowdown = f[0].demand_bytes_per_s / f[0].share_bytes_per_s;
+        const double all[] = {slowdown, f[0].demand_bytes_per_s / 1e9, f[0].share_bytes_per_s / 1e9,
+                              ms, ms * slowdown};
+        v = all[field];
     }
     config_fini(&c);
     config_options_fini(&options);
@@ -241,5 +253,39 @@ double quantity_machine(struct json_obj *o)
     }
     config_fini(&c);
     config_options_fini(&options);
+    return v;
+}
+
+/* ---- lengths of a data set ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+double quantity_lengths(struct json_obj *o)
+{
+    static const char *const columns[] = {"input", "output", NULL};
+    const char *name = json_get_string(o, "dataset");
+    int column = json_get_choice(o, "column", columns);
+    double p = json_get_number(o, "quantile", 0.0, 1.0);
+    struct dataset d = {.n = 0};
+    struct err e = ERR_INIT;
+    double v = (double)NAN;
+    if (o->err->n == 0 && dataset_load(name, &d, &e) != 0) {
+        (void)err_add(o->err, "%s: %s.dataset: %s", o->file, o->path, e.lines[0]);
+    } else if (d.n > 0) {
+        double *x = xcalloc(d.n, sizeof *x);
+        for (size_t i = 0; i < d.n; i++) {
+            x[i] = column == 0 ? d.rows[i].input_tokens : d.rows[i].output_tokens;
+        }
+        qsort(x, d.n, sizeof *x, by_size);
+        v = gsl_stats_quantile_from_sorted_data(x, 1, d.n, p);
+        free(x);
+    }
+    dataset_fini(&d);
+    err_fini(&e);
     return v;
 }

@@ -42,6 +42,8 @@ double quantity_machine(struct json_obj *o);
 double quantity_amortized(struct json_obj *o);
 double quantity_verification(struct json_obj *o);
 double quantity_graphs(struct json_obj *o);
+double quantity_lengths(struct json_obj *o);
+double quantity_drafts(struct json_obj *o);
 
 /* Acceptance: the model of a cell, owned by the caller (free; NULL or errors when there is none),
  * and its mean accepted tokens over one replication's drafts. */

@@ -91,6 +91,26 @@ double quantity_verification(struct json_obj *o)
     return ms;
 }
 
+double quantity_drafts(struct json_obj *o)
+{
+    uint32_t from = json_get_u32(o, "from", 0, SPECULATION_MAX_DRAFT);
+    uint32_t below = json_get_u32(o, "below", from + 1, SPECULATION_MAX_DRAFT + 1);
+    struct speculation_model *m = quantity_acceptance(o);
+    double share = (double)NAN;
+    if (m != NULL && o->err->n == 0) {
+        m->length = SPECULATION_EMPIRICAL;
+        uint64_t key = speculation_key(1, 0);
+        uint32_t within = 0;
+        for (uint64_t step = 0; step < ACCEPTANCE_STEPS; step++) {
+            uint32_t n = speculation_draft(m, key, step);
+            within += n >= from && n < below;
+        }
+        share = 100.0 * within / ACCEPTANCE_STEPS;
+    }
+    free(m);
+    return share;
+}
+
 static uint32_t read_times(struct json_obj *o, const char *key, int64_t *out)
 {
     uint32_t n = (uint32_t)json_get_array_size(o, key, 1, GRAPHS_MAX_BLOCKS);

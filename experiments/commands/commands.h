@@ -18,6 +18,7 @@ extern const struct command cmd_diff;
 extern const struct command cmd_drive;
 extern const struct command cmd_explain;
 extern const struct command cmd_falsify;
+extern const struct command cmd_figure;
 extern const struct command cmd_gate;
 extern const struct command cmd_graphs;
 extern const struct command cmd_help;

@@ -210,6 +210,9 @@ static void advance(struct sched *s, struct sd *d)
     uint32_t draft = speculates(s) ? d->draft : 0;
     d->draft = UINT32_MAX;
     form(s, d, draft > 0 ? SEGMENT_VERIFY : SEGMENT_DECODE, 1 + draft);
+    if (d->pass == NULL && draft > 0) { /* KV has no room for the draft, but may for one token */
+        form(s, d, SEGMENT_DECODE, 1);
+    }
 }
 
 /* What static graphs cost: rows that nobody asked for, and waiting for a graph. */

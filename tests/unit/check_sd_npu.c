@@ -309,6 +309,27 @@ START_TEST(an_old_graph_that_memory_cannot_keep_is_not_kept)
 }
 END_TEST
 
+/* KV for the longest request and for nothing else: near its end a draft of 40 has no room, and the
+ * request goes on by single tokens. Blocks of KV hold one token, so that the room is exact. */
+START_TEST(a_draft_that_kv_cannot_hold_is_not_verified)
+{
+    uint32_t longest = 0;
+    for (size_t i = 0; i < trace.n; i++) {
+        uint32_t tokens = trace.rows[i].input_tokens + trace.rows[i].output_tokens;
+        longest = tokens > longest ? tokens : longest;
+    }
+    char kv[64];
+    (void)snprintf(kv, sizeof kv, "sim.kv_capacity_tokens=%u", longest);
+    const char *const tight[] = {kv, "sim.kv_block_tokens=1"};
+    struct outcome roomy = run("sd-npu:system=npu-sam");
+    teardown();
+    open_with("summary:n=60,gap_s=10", tight, 2);
+    struct outcome small = run("sd-npu:system=npu-sam");
+    ck_assert_double_gt(small.e2e_s, roomy.e2e_s);
+    ck_assert_double_lt(small.verifies, roomy.verifies);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("systems", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(a_system_sets_what_is_not_given),
@@ -320,6 +341,7 @@ static const struct suite_row suite[] = {
     LOOP(eagle_drafts_with_as_many_forwards_as_it_is_told, 2),
     TEST(eagle_verifies_a_tree),
     TEST(nothing_is_drafted_beyond_what_may_be_said),
+    TEST(a_draft_that_kv_cannot_hold_is_not_verified),
     TEST(keeping_the_old_graph_costs_a_block_and_never_time),
     TEST(an_old_graph_that_memory_cannot_keep_is_not_kept),
     TEST(switching_late_spares_the_prompt_the_slow_graph),

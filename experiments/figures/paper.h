@@ -1,0 +1,144 @@
+/* Figures and tables of the papers, made again: `xpusim figure PAPER NUMBER`.
+ *
+ * A figure is one file, PAPER-NUMBER.json in this folder; README.md here has its keys. It is either
+ * a grid of points, each with a value, or a schedule, drawn from the output of commands. */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "experiments/claims/quantities.h"
+#include "experiments/shell/document.h"
+#include "sim/base/err.h"
+#include "sim/stats/stats.h"
+
+#define PAPER_FOLDER "experiments/figures"
+#define PAPER_MAX_PLACES 40
+#define PAPER_MAX_MARKS 200
+#define PAPER_MAX_POINTS 4096
+#define PAPER_MAX_CLAIMS 16
+#define PAPER_MAX_QUANTITIES 8
+#define PAPER_MAX_COMMANDS 8
+#define PAPER_MAX_LINES 4
+
+enum paper_axis_kind { PAPER_ROW, PAPER_COLUMN, PAPER_SERIES, PAPER_X, PAPER_AXES };
+extern const char *const paper_axis_keys[PAPER_AXES]; /* "rows", ... */
+
+struct paper_place {
+    const char *title; /* borrowed from the tree, or kept */
+    const cJSON *put;  /* owned by the figure's `made`, or the tree's; NULL: nothing */
+    double number;     /* NaN: a text */
+};
+
+struct paper_axis {
+    const char *title, *value; /* value: an expression, or NULL */
+    struct paper_place v[PAPER_MAX_PLACES];
+    uint32_t n; /* at least 1 */
+    bool log;   /* of x, where its positions differ by more than 10 times */
+};
+
+enum paper_draw { PAPER_LINES, PAPER_POINTS, PAPER_BARS, PAPER_STACKED, PAPER_TABLE };
+
+/* A published value. at: index on each axis, -1 for all. */
+struct paper_mark {
+    int at[PAPER_AXES];
+    double low, high;
+    const char *as;  /* NULL: the value itself */
+    int of;          /* series; -1 without one */
+    double crossing; /* NaN without one */
+    bool read_off;
+    const char *where, *claim; /* claim: NULL without one */
+};
+
+struct paper_line {
+    double at;
+    const char *title;
+};
+
+/* A point and its results. */
+struct paper_point {
+    uint32_t at[PAPER_AXES];
+    const char *value, *position;            /* expressions; position NULL: x's number or index */
+    uint32_t quantity[PAPER_MAX_QUANTITIES]; /* number of each in the book */
+    struct stats_interval mean;
+    double x;
+};
+
+struct paper_command {
+    const char *run, *to; /* to: NULL without a file */
+};
+
+struct paper {
+    cJSON *tree; /* owned */
+    cJSON *made; /* owned: an array of puts, and the object of the book's quantities */
+    const char *file, *paper, *number, *title, *says, *setup;
+    const char *claims[PAPER_MAX_CLAIMS];
+    uint32_t n_claims;
+    cJSON *put; /* the tree's, or NULL */
+    /* a grid */
+    enum paper_draw draw;
+    const char *y_title, *value;
+    bool y_log;
+    struct paper_axis axes[PAPER_AXES];
+    struct paper_line lines[PAPER_MAX_LINES];
+    uint32_t n_lines;
+    struct paper_mark marks[PAPER_MAX_MARKS];
+    uint32_t n_marks;
+    struct paper_point *points; /* owned; x runs fastest, then series, column, row */
+    uint32_t n_points;
+    struct quantities book;
+    /* or a schedule; n_commands 0: a grid */
+    struct paper_command commands[PAPER_MAX_COMMANDS];
+    uint32_t n_commands;
+    const char *plot;
+};
+
+/* Reads a specification, and applies puts "KEY=VALUE" (numbers where they are one). Runs nothing.
+ * -EINVAL with errors that name file and key path; paper_fini in every case. */
+int paper_read(struct paper *p, const char *file, const char *const *puts, uint32_t n_puts,
+               struct err *e);
+void paper_fini(struct paper *p);
+/* Path of the file of a figure, which need not exist; the caller frees it. */
+char *paper_path(const char *paper, const char *number);
+
+/* The point of these places. */
+struct paper_point *paper_at(const struct paper *p, const uint32_t at[PAPER_AXES]);
+/* Does the mark say something of the point? */
+bool paper_mark_is_of(const struct paper_mark *m, const struct paper_point *point);
+/* Text with every {key} replaced by what the point puts (point NULL: the figure). The caller frees
+ * it. NULL with an error where nothing puts a key; {rate} may stay. */
+char *paper_put(const struct paper *p, const struct paper_point *point, const char *text,
+                struct err *e);
+
+/* ---- paper_run.c ---- */
+
+/* Makes the quantities of every point; reads and checks them. 0 or -EINVAL with errors. */
+int paper_expand(struct paper *p, struct err *e);
+/* Runs them and fills the points. 0; -EIO when runs failed (each an error). */
+int paper_run(struct paper *p, const struct quantities_options *o, struct err *e);
+/* Published ends of a mark at a point, in the figure's units; x is where it is drawn, from x_low to
+ * x_high. False when our value that it scales is not defined. */
+struct paper_published {
+    double low, high, x_low, x_high;
+};
+/* The x at which our curve of a series, in the point's panel, first reaches a height, on a straight
+ * line between two points; NaN where it does not. */
+double paper_crossing(const struct paper *p, uint32_t series, double height,
+                      const struct paper_point *point);
+bool paper_published(const struct paper *p, const struct paper_mark *m,
+                     const struct paper_point *point, struct paper_published *out);
+
+/* ---- paper_show.c ---- */
+
+/* The values, with the published ones, as data and for people; `brief`: published points only. */
+void paper_document(const struct paper *p, bool brief, struct document *d);
+
+/* ---- paper_draw.c, paper_schedule.c ---- */
+
+/* Draws DIR/PAPER-NUMBER in the formats (plots/render.h). Nothing of a table. 0 or -EINVAL. */
+int paper_draw(const struct paper *p, const char *dir, unsigned formats, struct err *e);
+/* Runs the commands of a schedule by `run`, each in a child, in a folder that {dir} puts; {data} is
+ * this folder of specifications. Draws their results. 0 or -EINVAL. */
+int paper_schedule(struct paper *p, int (*run)(int argc, char **argv), const char *dir,
+                   unsigned formats, struct err *e);

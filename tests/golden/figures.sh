@@ -1,0 +1,65 @@
+#!/bin/sh
+# Every figure of the papers is made at a small size, drawn, and says all its values; the list and docs/figures.md have them all.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=$(cd "${BUILD:-build}" && pwd)/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+"$x" figure --json >"$dir/list.json" || fail "the list"
+for f in experiments/figures/*-*.json; do
+    name=$(basename "$f" .json)
+    small=""
+    grep -q '"duration": 900' "$f" && small="--put duration=240"
+    grep -q '"n": 10' "$f" && small="--put n=2"
+    # shellcheck disable=SC2086
+    "$x" figure "${name%-*}" "${name##*-}" $small --replications 1 -q --json -o "$dir" >"$dir/$name.json" 2>"$dir/said" ||
+        fail "$name: $(head -3 "$dir/said")"
+done
+# A wrong file says what is wrong, and nothing is left of it.
+sed 's/"draw": "bars"/"draw": "pie"/' experiments/figures/agent-xpu-v2-9.json >"$dir/wrong.json"
+"$x" figure "$dir/wrong.json" -o "$dir/none" >"$dir/said" 2>&1
+[ $? = 2 ] && grep -q 'wrong.json: draw: ' "$dir/said" && [ ! -e "$dir/none" ] || fail "wrong file: $(cat "$dir/said")"
+"$x" figure agent-xpu-v2 99 >"$dir/said" 2>&1
+[ $? = 2 ] && grep -q 'no such figure; `xpusim figure` lists them' "$dir/said" || fail "unknown: $(cat "$dir/said")"
+"$x" figure agent-xpu-v2 9 --put durations=60 >"$dir/said" 2>&1
+[ $? = 2 ] && grep -q 'put durations=60: must be KEY=VALUE with a key of' "$dir/said" || fail "put: $(cat "$dir/said")"
+python3 - "$dir" <<'END' || bad=1
+import glob, json, math, os, re, sys
+folder = sys.argv[1]
+specs = {os.path.basename(f)[:-5]: json.load(open(f)) for f in glob.glob("experiments/figures/*-*.json")}
+listed = json.load(open(f"{folder}/list.json"))
+assert {f"{r['paper']}-{r['number']}" for r in listed["figures"]} == set(specs), "the list has other figures than there are files"
+page = open("docs/figures.md", encoding="utf-8").read()
+for r in listed["cannot"]:
+    assert r["why"] in page, f"docs/figures.md: make figures ({r})"
+for name, s in specs.items():
+    assert s["says"] in page, f"docs/figures.md: make figures ({name})"
+    if s.get("draw") == "table":
+        assert not os.path.exists(f"{folder}/{name}.svg"), f"{name}: a table has a picture"
+    else:
+        svg = open(f"{folder}/{name}.svg", encoding="utf-8").read()
+        assert os.path.exists(f"docs/figures/{name}.svg"), f"docs/figures/{name}.svg: make figures"
+        assert s["title"] in svg, f"{name}: the picture has no title"
+        if any(m["from"] == "text" for m in s.get("published", [])):
+            assert "published (text)" in svg, f"{name}: no legend of published values"
+    if "commands" in s:
+        continue
+    d = json.load(open(f"{folder}/{name}.json"))
+    # At one minute of load some classes have no request; most points have a value.
+    defined = [p for p in d["points"] if p["value"] is not None]
+    assert len(defined) >= len(d["points"]) / 2, f"{name}: {len(defined)} of {len(d['points'])} points have a value"
+    assert all(p["n"] == 1 for p in defined), f"{name}: not one trace"
+    said = s.get("published", [])
+    assert len(d.get("published", [])) >= len(said), f"{name}: a published value is missing"
+    for m in said:  # a plain value comes out as it was written
+        if "as" in m or "crossing" in m:
+            continue
+        low, high = m.get("value", m.get("low")), m.get("value", m.get("high"))
+        assert any((r["drawn_low"], r["drawn_high"]) == (low, high) for r in d["published"]), (name, m)
+END
+exit $bad
