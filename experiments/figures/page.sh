@@ -13,7 +13,8 @@ for f in $(ls experiments/figures/*-*.json | sed 's/-\([0-9]\)\([b.]\)/-0\1\2/' 
     [ "$paper" = "${name%-*}" ] || printf '\n## %s\n' "${name%-*}"
     paper=${name%-*}
     # shellcheck disable=SC2086
-    "$x" figure "$paper" "${name##*-}" $how ${STORE:+--store "$STORE"} --markdown -q -o docs/figures
+    "$x" figure "$paper" "${name##*-}" $how ${STORE:+--store "$STORE"} --markdown -q -o docs/figures |
+        sed 's/^## [^ ]*, figure /### Figure /; s/^## [^ ]*, table /### Table /'
     [ ! -e "docs/figures/$name.svg" ] || printf '\n![%s](figures/%s.svg)\n' "$name" "$name"
 done
 printf '\n## Not made\n\n'
