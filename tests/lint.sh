@@ -40,6 +40,7 @@ allowed() {
     experiments/diff/*) echo "($below|experiments/(shell|run|diff))/" ;;
     experiments/figures/*) echo "($below|plots|experiments/(shell|run|claims|figures))/" ;;
     experiments/report/*) echo "($below|plots|experiments/(shell|report))/" ;;
+    experiments/arena/*) echo "($below|experiments/(shell|store|run|compare|sweep|falsify|diff|arena))/" ;;
     experiments/commands/*) echo '.*' ;;
     experiments/*) echo "($below|experiments/(shell|store|run|compare|$(echo "$1" | cut -d/ -f2)))/" ;;
     *) echo '.*' ;;

@@ -16,6 +16,7 @@
 #include "experiments/run/recordings.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
+#include "experiments/sweep/suite.h"
 #include "sim/base/arena.h"
 
 #define MAX_POLICIES 32
@@ -41,6 +42,8 @@ struct compare_options {
     bool regret, tune_given;
     struct tune_options tune; /* budget 0: none */
     uint32_t uncertainty;     /* machines; 0: none */
+    const char *suite;        /* NULL: one configuration, the options' */
+    const struct suite_point *point;
 };
 
 struct compared {
@@ -56,13 +59,8 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
                                ? o->config.n_recordings
                                : o->replications;
     uint32_t baseline = 0;
-    if (o->baseline != NULL) {
-        while (baseline < o->policies.n && strcmp(o->policies.v[baseline], o->baseline) != 0) {
-            baseline++;
-        }
-        if (baseline == o->policies.n) {
-            options_text_add(&o->policies, o->baseline);
-        }
+    while (o->baseline != NULL && strcmp(o->policies.v[baseline], o->baseline) != 0) {
+        baseline++; /* it is there (add_baseline) */
     }
     c->policies = xcalloc(o->policies.n, sizeof *c->policies);
     for (uint32_t i = 0; i < o->metrics.n; i++) {
@@ -87,7 +85,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         .replications = replications,
         .relevance_frac = o->relevance_percent / 100.0,
         .how = o->work.how,
-        .arrivals = CONFIG_AS_WRITTEN,
+        .arrivals = o->point != NULL ? o->point->settings.arrivals : CONFIG_AS_WRITTEN,
         .samples = sample_options_choice(&o->samples, e),
     };
     if (e->n == 0 && o->regret) {
@@ -298,24 +296,65 @@ static void describe(const struct compare_options *o, const struct compared *c, 
     compare_head_document(&head, d);
 }
 
-static int compare(void *values, struct err *e)
+/* One configuration, into a document of its own. */
+static int compare_one(struct compare_options *o, struct document *d, struct err *e)
 {
-    struct compare_options *o = values;
     struct compared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
     if (prepare(c, o, e) == 0) {
-        struct document *d = document_new();
         describe(o, c, d);
         document_print_so_far(d, &o->output, stdout);
         if (o->loads.n == 0) {
             stored_note(&c->plan, NULL, 0);
         }
         status = o->loads.n > 0 ? run_loads(o, &c->plan, d, e) : run_plan(o, &c->plan, d, e);
-        document_show(d, &o->output);
     }
     config_fini(&c->config);
     free(c->policies);
     free(c);
+    return status;
+}
+
+/* Every point of a suite, with its replications and metrics unless others are given. */
+static int compare_suite(const struct compare_options *o, struct document *d, struct err *e)
+{
+    struct suite *s = xcalloc(1, sizeof *s);
+    struct document *points = document_array(d, "points");
+    int status = suite_load(s, o->suite, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format(d, "%s", s->hash));
+    for (uint32_t i = 0; i < s->n_points && status != EXIT_BAD_INPUT; i++) {
+        struct compare_options own = *o;
+        own.point = &s->points[i];
+        own.config = s->points[i].settings.options;
+        own.replications = o->replications_given ? o->replications : s->spec.replications;
+        for (uint32_t k = 0; k < s->spec.n_patterns && o->metrics.n == 0; k++) {
+            options_text_add(&own.metrics, s->spec.patterns[k]);
+        }
+        struct document *at = document_within(points, NULL);
+        document_note(at, "%s==== point %s", i > 0 ? "\n" : "", own.point->name);
+        DOCUMENT_VALUES(at, "point", own.point->name);
+        int one = compare_one(&own, at, e);
+        status = one > status ? one : status;
+        document_print_so_far(d, &o->output, stdout);
+        if (o->metrics.n == 0) {
+            free(own.metrics.v);
+        }
+    }
+    suite_fini(s);
+    free(s);
+    return status;
+}
+
+static int compare(void *values, struct err *e)
+{
+    struct compare_options *o = values;
+    struct document *d = document_new();
+    int status = o->suite != NULL ? compare_suite(o, d, e) : compare_one(o, d, e);
+    if (status == EXIT_BAD_INPUT) {
+        document_free(d);
+    } else {
+        document_show(d, &o->output);
+    }
     return status;
 }
 
@@ -351,6 +390,18 @@ static int compare_stored(const struct compare_options *o, struct err *e)
     return store_close(s, e) == 0 && n > 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
+/* The baseline is one of the policies. */
+static void add_baseline(struct compare_options *o)
+{
+    uint32_t i = 0;
+    while (o->baseline != NULL && i < o->policies.n && strcmp(o->policies.v[i], o->baseline) != 0) {
+        i++;
+    }
+    if (o->baseline != NULL && i == o->policies.n) {
+        options_text_add(&o->policies, o->baseline);
+    }
+}
+
 static int run(void *values, struct err *e)
 {
     struct compare_options *o = values;
@@ -374,6 +425,10 @@ static int run(void *values, struct err *e)
     if (o->by != NULL) {
         (void)err_add(e, "--by belongs to --store without --policy");
     }
+    if (o->suite != NULL) {
+        (void)suite_refuse_options(&o->config, e);
+    }
+    add_baseline(o);
     return e->n > 0 ? -EINVAL : job_options_work(&o->work, o->output.quiet, compare, o, e);
 }
 
@@ -407,6 +462,8 @@ static const struct option_row rows[] = {
                "per recording",
                .preset = "10", .min = 1, .max = 100000,
                .given = 1 + OPTION_AT(OPTIONS, replications_given, bool)),
+    OPTION_TEXT(OPTIONS, suite, "suite", "NAME", NULL,
+                "compare at every point of a suite (docs/concepts/arena.md)"),
     OPTION_CHOICE(OPTIONS, resample, "resample", "WHAT", NULL, resample_names,
                   "resample one recorded trace for every replication: its sessions and their "
                   "starts (block bootstrap)"),

@@ -10,6 +10,7 @@
 #include "experiments/run/recordings.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
+#include "experiments/sweep/suite.h"
 #include "sim/base/arena.h"
 
 #define MAX_POLICIES 32
@@ -19,6 +20,7 @@ struct options {
     struct option_output output;
     struct search_options search;
     struct option_texts policies;
+    const char *suite; /* NULL: one configuration, the options' */
 };
 
 static int take_slo(void *target, const struct option_row *row, const char *text, struct err *e)
@@ -40,10 +42,11 @@ struct prepared {
     struct search_result results[MAX_POLICIES];
 };
 
-static int prepare(struct prepared *c, const struct options *o, struct err *e)
+static int prepare(struct prepared *c, const struct options *o, struct config_arrivals arrivals,
+                   struct err *e)
 {
-    int rc = config_load_all(&c->config, &o->config, CONFIG_AS_WRITTEN, o->policies.v,
-                             o->policies.n, c->policies, e);
+    int rc = config_load_all(&c->config, &o->config, arrivals, o->policies.v, o->policies.n,
+                             c->policies, e);
     for (uint32_t i = 0; i < o->search.n_slos && rc == 0; i++) {
         (void)runner_check_metric(&c->config, "slo", o->search.slos[i].metric, e);
     }
@@ -52,37 +55,70 @@ static int prepare(struct prepared *c, const struct options *o, struct err *e)
                                     .policies = c->policies,
                                     .n_policies = o->policies.n,
                                     .how = o->work.how,
-                                    .arrivals = CONFIG_AS_WRITTEN};
+                                    .arrivals = arrivals};
     return e->n > 0 ? -EINVAL : 0;
 }
 
-static void print(const struct options *o, const struct prepared *c)
+static void describe(const struct options *o, const struct prepared *c, struct document *d)
 {
-    struct document *d = document_new();
     document_note(d, "%s, %s, %s; seed %" PRIu64, c->config.soc.machine.name, c->config.models,
                   c->config.workload, o->config.seed);
     DOCUMENT_VALUES(d, "config_hash", document_format(d, "%016" PRIx64, c->config.hash), "workload",
                     c->config.workload, "confidence_frac", o->search.confidence_frac);
     search_document(&o->search, &c->plan, c->results, d);
-    document_show(d, &o->output);
 }
 
-static int search(void *values, struct err *e)
+/* One configuration, into a document of its own. */
+static int search_one(const struct options *o, struct config_arrivals arrivals, struct document *d,
+                      struct err *e)
 {
-    const struct options *o = values;
     struct prepared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
-    if (prepare(c, o, e) == 0) {
+    if (prepare(c, o, arrivals, e) == 0) {
         status = EXIT_OK;
         for (uint32_t i = 0; i < o->policies.n; i++) {
             search_run(&o->search, &c->plan, i, &c->results[i]);
             bool found = c->results[i].low >= 0 && c->results[i].high >= 0;
             status = found ? status : EXIT_CHECK_FAILED;
         }
-        print(o, c);
+        describe(o, c, d);
     }
     config_fini(&c->config);
     free(c);
+    return status;
+}
+
+static int search_suite(const struct options *o, struct document *d, struct err *e)
+{
+    struct suite *s = xcalloc(1, sizeof *s);
+    struct document *points = document_array(d, "points");
+    int status = suite_load(s, o->suite, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format(d, "%s", s->hash));
+    for (uint32_t i = 0; i < s->n_points && status != EXIT_BAD_INPUT; i++) {
+        struct options own = *o;
+        own.config = s->points[i].settings.options;
+        struct document *at = document_within(points, NULL);
+        document_note(at, "%s==== point %s", i > 0 ? "\n" : "", s->points[i].name);
+        DOCUMENT_VALUES(at, "point", s->points[i].name);
+        int one = search_one(&own, s->points[i].settings.arrivals, at, e);
+        status = one > status ? one : status;
+        document_print_so_far(d, &o->output, stdout);
+    }
+    suite_fini(s);
+    free(s);
+    return status;
+}
+
+static int search(void *values, struct err *e)
+{
+    const struct options *o = values;
+    struct document *d = document_new();
+    int status = o->suite != NULL ? search_suite(o, d, e) : search_one(o, CONFIG_AS_WRITTEN, d, e);
+    if (status == EXIT_BAD_INPUT) {
+        document_free(d);
+    } else {
+        document_show(d, &o->output);
+    }
     return status;
 }
 
@@ -100,13 +136,16 @@ static int run(void *values, struct err *e)
         config_options_metric(&o->config, o->search.slos[i].metric);
     }
     o->config.several = true;
+    if (o->suite != NULL) {
+        (void)suite_refuse_options(&o->config, e);
+    }
     if (o->config.trace != NULL && recordings_replications(&o->config, most) < most) {
         return err_add(e,
                        "--trace: a rate is judged on up to %u traces, and there are %u recordings; "
                        "give more, a smaller --replications, or --workload",
                        most, o->config.n_recordings);
     }
-    return job_options_work(&o->work, o->output.quiet, search, o, e);
+    return e->n > 0 ? -EINVAL : job_options_work(&o->work, o->output.quiet, search, o, e);
 }
 
 #define OPTIONS struct options
@@ -114,6 +153,8 @@ static int run(void *values, struct err *e)
 static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
                  "policy and parameters; repeated"),
+    OPTION_TEXT(OPTIONS, suite, "suite", "NAME", NULL,
+                "search at every point of a suite (docs/concepts/arena.md)"),
     OPTION_OWN_LIST(
         take_slo, "slo", "METRIC<=VALUE",
         "or METRIC>=VALUE, of a metric's mean over replications; repeated, all must hold. "

@@ -12,9 +12,13 @@
 #include "experiments/sweep/sweep.h"
 #include "experiments/sweep/sweep_slurm.h"
 #include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+
+#define MAX_POLICIES 64
 
 struct options {
     struct option_texts files; /* the experiment */
+    struct option_texts policies;
     struct job_options work;
     struct option_output output;
     const char *spec, *store, *format;
@@ -143,11 +147,23 @@ static int tell_size(const struct options *o, const struct spec *spec, struct er
     return EXIT_OK;
 }
 
+/* A suite leaves its policies to --policy. */
+static bool names_policies(const struct options *o, const struct spec *spec, struct err *e)
+{
+    bool named = spec->suite == NULL || o->policies.n > 0;
+    if (!named) {
+        (void)err_add(e, "%s: a suite names no policy: --policy is missing", o->spec);
+    }
+    return named;
+}
+
 static int with_spec(struct options *o, struct err *e)
 {
     struct spec *spec = xcalloc(1, sizeof *spec);
     int status = EXIT_BAD_INPUT;
-    if (spec_load(spec, o->spec, o->yes, e) == 0 && spec_check(spec, e) == 0) {
+    if (spec_load_with(spec, o->spec, (const char *const *)o->policies.v, o->policies.n, o->yes,
+                       e) == 0 &&
+        names_policies(o, spec, e) && spec_check(spec, e) == 0) {
         if (o->dry_run) {
             status = tell_size(o, spec, e);
         } else if (o->slurm.tasks > 0) {
@@ -174,7 +190,7 @@ static int only_export(const struct options *o, struct err *e)
 /* What several options say together. */
 static int settle(struct options *o, struct err *e)
 {
-    o->spec = o->files.n > 0 ? o->files.v[0] : NULL;
+    o->spec = o->files.n > 0 ? datadir_named(o->files.v[0], "experiments/suites", ".json") : NULL;
     o->sweep.how = o->work.how;
     o->sweep.how.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
     o->sweep.fail_fast = o->fail_fast;
@@ -203,6 +219,8 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
+    OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
+                 "policy of every point, of an experiment or a suite that names none; repeated"),
     OPTION_OUTPUT(OPTIONS, store, "STORE.db", NULL, "store; created when missing"),
     OPTION_TEXT(OPTIONS, store, "store", "STORE.db", NULL,
                 "like -o, by the name of other commands"),

@@ -41,22 +41,9 @@ static int load(struct study_cell *c, struct err *e)
     return config_load(own, o, e);
 }
 
-static int load_explained(struct study_cell *c, struct err *e)
-{
-    int rc = load(c, e);
-    if (rc == 0) {
-        c->observer_state = explain_new(&c->config->soc.machine, EXPLAIN_ALL);
-        explain_price(c->observer_state, &c->config->truth.model);
-        c->observer = explain_observer(c->observer_state);
-        c->observer_write = write_requests;
-    }
-    return rc;
-}
-
 /* Both sides of every point in every replication: (point * n + replication) * FALSIFY_SIDES + side.
  */
-static struct study_outcomes run_sides(struct falsify_runs *r, const struct falsify_ask *ask,
-                                       int (*with)(struct study_cell *c, struct err *e))
+static struct study_outcomes run_sides(struct falsify_runs *r, const struct falsify_ask *ask)
 {
     uint32_t n = FALSIFY_SIDES * ask->n_points * ask->n;
     struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
@@ -67,12 +54,12 @@ static struct study_outcomes run_sides(struct falsify_runs *r, const struct fals
         cells[i] = (struct study_cell){
             .policy = r->policy[i % FALSIFY_SIDES],
             .seed = config_seed(r->space->options->seed, ask->first + at % ask->n),
-            .load = with,
+            .load = load,
             .from = &scenarios[at / ask->n],
         };
     }
     struct study_outcomes runs = study_run(cells, n, &r->how);
-    r->n_runs += with == load ? n : 0;
+    r->n_runs += n;
     free(scenarios);
     free(cells);
     return runs;
@@ -98,7 +85,7 @@ static void note_failures(struct falsify_runs *r, const struct study_outcome *si
 void falsify_simulate(void *ctx, const struct falsify_ask *ask, double *loss)
 {
     struct falsify_runs *r = ctx;
-    struct study_outcomes runs = run_sides(r, ask, load);
+    struct study_outcomes runs = run_sides(r, ask);
     for (uint32_t i = 0; i < runs.n / FALSIFY_SIDES; i++) {
         loss[i] = loss_of(r, &runs.v[i * FALSIFY_SIDES]);
         note_failures(r, &runs.v[i * FALSIFY_SIDES]);
@@ -131,9 +118,9 @@ static int64_t latency_ns(const struct falsify_request *r)
 }
 
 /* Both sides met the same rows. */
-static void take_reason(struct falsify_runs *r, const struct study_outcome *sides)
+static void take_reason(struct falsify_reason *out, const char *metric,
+                        const struct study_outcome *sides)
 {
-    struct falsify_reason *out = &r->reason;
     const struct falsify_request *a = sides[FALSIFY_POLICY].observed;
     const struct falsify_request *b = sides[FALSIFY_BASELINE].observed;
     const struct study_outcome *failed = a == NULL ? &sides[FALSIFY_POLICY] : NULL;
@@ -145,7 +132,7 @@ static void take_reason(struct falsify_runs *r, const struct study_outcome *side
     int64_t most = 0;
     for (size_t i = 0; i < sides[FALSIFY_POLICY].observed_bytes / sizeof *a; i++) {
         int64_t longer = latency_ns(&a[i]) - latency_ns(&b[i]);
-        if (a[i].x.finished && b[i].x.finished && of_class(r->metric, &a[i].x) && longer > most) {
+        if (a[i].x.finished && b[i].x.finished && of_class(metric, &a[i].x) && longer > most) {
             most = longer;
             out->found = true;
             out->request[FALSIFY_POLICY] = a[i];
@@ -154,15 +141,49 @@ static void take_reason(struct falsify_runs *r, const struct study_outcome *side
     }
 }
 
+/* Completes the cell as it would itself, and watches the run. */
+static int load_explained(struct study_cell *c, struct err *e)
+{
+    *c = *(const struct study_cell *)c->from;
+    int rc = c->load != NULL ? c->load(c, e) : 0;
+    if (rc == 0) {
+        c->observer_state = explain_new(&c->config->soc.machine, EXPLAIN_ALL);
+        explain_price(c->observer_state, &c->config->truth.model);
+        c->observer = explain_observer(c->observer_state);
+        c->observer_write = write_requests;
+    }
+    return rc;
+}
+
+void falsify_explain(const struct study_cell sides[FALSIFY_SIDES], const char *metric,
+                     const struct study_how *how, struct falsify_reason *out)
+{
+    struct study_cell cells[FALSIFY_SIDES];
+    for (int i = 0; i < FALSIFY_SIDES; i++) {
+        cells[i] = sides[i];
+        cells[i].load = load_explained;
+        cells[i].from = &sides[i];
+    }
+    struct study_outcomes runs = study_run(cells, FALSIFY_SIDES, how);
+    *out = (struct falsify_reason){.seed = sides[FALSIFY_POLICY].seed};
+    take_reason(out, metric, runs.v);
+    study_outcomes_fini(&runs);
+}
+
 void falsify_run(struct falsify_runs *r, const struct falsify_options *o,
                  struct falsify_result *out)
 {
     falsify_search(o, r->space, falsify_simulate, r, out);
     if (out->found) {
-        struct falsify_ask worst = {&out->least, 1, worst_of(out, o->confirm), 1};
-        struct study_outcomes runs = run_sides(r, &worst, load_explained);
-        r->reason.seed = config_seed(r->space->options->seed, worst.first);
-        take_reason(r, runs.v);
-        study_outcomes_fini(&runs);
+        uint32_t worst = worst_of(out, o->confirm);
+        struct scenario at = {r->space, &out->least};
+        struct study_cell sides[FALSIFY_SIDES];
+        for (int i = 0; i < FALSIFY_SIDES; i++) {
+            sides[i] = (struct study_cell){.policy = r->policy[i],
+                                           .seed = config_seed(r->space->options->seed, worst),
+                                           .load = load,
+                                           .from = &at};
+        }
+        falsify_explain(sides, r->metric, &r->how, &r->reason);
     }
 }

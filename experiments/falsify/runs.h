@@ -36,6 +36,10 @@ struct falsify_runs {
 /* Simulates both sides; ctx: struct falsify_runs. Runs that fail, also those of a scenario that
  * cannot be (a request larger than the KV), give NaN. */
 falsify_measure falsify_simulate;
+/* Runs two cells of the same requests, and finds the request that lost most. The cells are complete
+ * or complete themselves (load). Their observers are set here. */
+void falsify_explain(const struct study_cell sides[FALSIFY_SIDES], const char *metric,
+                     const struct study_how *how, struct falsify_reason *out);
 /* A search on simulations, then the two runs that explain its loss. */
 void falsify_run(struct falsify_runs *r, const struct falsify_options *o,
                  struct falsify_result *out);

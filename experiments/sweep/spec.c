@@ -390,13 +390,41 @@ static void refuse_settings(struct json_obj *o, struct err *e)
     }
 }
 
+/* Adds the axis of policies that the file leaves to its user. */
+static int add_policies(struct spec *s, const char *const *policies, uint32_t n, struct err *e)
+{
+    cJSON *axes = cJSON_GetObjectItemCaseSensitive(s->root, "axes");
+    if (n == 0 || !cJSON_IsObject(s->root)) {
+        return 0;
+    }
+    if (axes == NULL) {
+        axes = cJSON_AddObjectToObject(s->root, "axes");
+    }
+    const cJSON *base = cJSON_GetObjectItemCaseSensitive(s->root, "base");
+    if (cJSON_GetObjectItemCaseSensitive(axes, "policy") != NULL ||
+        cJSON_GetObjectItemCaseSensitive(base, "policy") != NULL) {
+        return err_add(e, "--policy: %s names its policies", s->file);
+    }
+    cJSON *list = cJSON_AddArrayToObject(axes, "policy");
+    for (uint32_t i = 0; i < n; i++) {
+        cJSON_AddItemToArray(list, cJSON_CreateString(policies[i]));
+    }
+    return 0;
+}
+
 int spec_load(struct spec *s, const char *file, bool yes, struct err *e)
+{
+    return spec_load_with(s, file, NULL, 0, yes, e);
+}
+
+int spec_load_with(struct spec *s, const char *file, const char *const *policies, uint32_t n,
+                   bool yes, struct err *e)
 {
     memset(s, 0, sizeof *s);
     s->file = file;
     size_t before = e->n;
     s->root = json_read_file(file, e);
-    if (s->root == NULL) {
+    if (s->root == NULL || add_policies(s, policies, n, e) != 0) {
         return -EINVAL;
     }
     struct json_obj o = json_root(s->root, file, e);
@@ -406,6 +434,7 @@ int spec_load(struct spec *s, const char *file, bool yes, struct err *e)
     /* Before ranges are replaced by their lists: an experiment is known by what its file says. */
     s->canonical = json_text(s->root, false);
     s->base = child(&o, "base");
+    s->suite = child(&o, "suite");
     if (s->base != NULL) {
         check_settings(s, s->base, "base", e);
     }

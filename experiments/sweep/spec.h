@@ -13,6 +13,7 @@
  *
  * Settings, in `base` (one value), `axes` and `zip` (lists) and `rows` (one value each):
  *   policy soc llm workload trace machine   text, as the options of `xpusim run`
+ *   point       a name for people
  *   rate        scales the workload's rates; a trace file's requests arrive that much faster
  *   seed        of the first replication
  *   ttft_slo_s tpot_slo_s           targets of requests that carry none, as of `xpusim run`
@@ -70,6 +71,7 @@ struct spec {
     const char *file;  /* borrowed */
     const char *name;  /* borrowed */
     const cJSON *base; /* borrowed; NULL: none */
+    cJSON *suite;      /* borrowed; of a suite (suite.h), whose points name no policy; NULL: none */
     struct spec_dimension dimensions[SPEC_MAX_DIMENSIONS];
     uint32_t n_dimensions;
     uint64_t n_points;
@@ -94,6 +96,9 @@ struct spec_point {
  * More than SPEC_CONFIRM_RUNS are refused unless `yes`. On failure errors name file, key path and
  * count, and -EINVAL is returned; spec_fini is needed in both cases. */
 int spec_load(struct spec *s, const char *file, bool yes, struct err *e);
+/* Like spec_load. The n policies become an axis of the experiment, as if the file had it. */
+int spec_load_with(struct spec *s, const char *file, const char *const *policies, uint32_t n,
+                   bool yes, struct err *e);
 void spec_fini(struct spec *s);
 
 /* Reads what the settings name: policies, machines, workloads, paths. Every value is tried once,

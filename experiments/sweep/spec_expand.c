@@ -17,8 +17,8 @@
 #define CHECK_VALUES 200u           /* of each dimension tried before the first run */
 #define MAX_SEED 9007199254740992.0 /* 2^53: what a JSON number holds exactly */
 
-static const char *const text_keys[] = {"policy", "soc",     "llm", "workload",
-                                        "trace",  "machine", NULL};
+static const char *const text_keys[] = {"policy", "soc",     "llm",   "workload",
+                                        "trace",  "machine", "point", NULL};
 static const char *const prefixes[] = {"params.", "workload.", "soc.", "llm.", "sim.", NULL};
 
 static bool is_text_key(const char *key)
@@ -104,11 +104,12 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
         }
     } else {
         struct nearest near;
-        return err_add(e,
-                       "%s: %s: no setting is called %s%s; there are policy, soc, llm, workload, "
-                       "trace, machine, rate, seed, ttft_slo_s, tpot_slo_s, params.K, workload.K, "
-                       "soc.X, llm.X, sim.X",
-                       file, path, key, near_setting(&near, key));
+        return err_add(
+            e,
+            "%s: %s: no setting is called %s%s; there are policy, soc, llm, workload, "
+            "trace, machine, point, rate, seed, ttft_slo_s, tpot_slo_s, params.K, workload.K, "
+            "soc.X, llm.X, sim.X",
+            file, path, key, near_setting(&near, key));
     }
     return 0;
 }
@@ -281,7 +282,7 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
     out->workload = xstrdup(CONFIG_DEFAULT_WORKLOAD);
     struct pointing t = {out, e};
     (void)each_setting(s, point, false, take_plain, &t);
-    if (out->policy[0] == '\0') {
+    if (out->policy[0] == '\0' && s->suite == NULL) {
         return err_add(e, "policy: missing: neither in base nor varied");
     }
     int rc = each_setting(s, point, false, take_path, &t);

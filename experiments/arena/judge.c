@@ -1,0 +1,153 @@
+#include "experiments/arena/judge.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/plugin.h"
+#include "sim/base/arena.h"
+#include "sim/metrics/metric_table.h"
+
+#define CELLS_PER_WORKER 40 /* of a policy of the tree, which leaves nothing behind */
+
+void judge_run(const struct suite *s, const struct config_policy *p, uint32_t replications,
+               const struct study_how *how, struct judge_runs *out)
+{
+    uint32_t n = s->n_points * replications;
+    struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
+    for (uint32_t i = 0; i < n; i++) {
+        cells[i] = suite_cell(s, i / replications, p, i % replications);
+    }
+    struct study_how own = *how;
+    own.cells_per_worker = plugin_path_length(p->label) == 0 ? CELLS_PER_WORKER : 1;
+    *out = (struct judge_runs){study_run(cells, n, &own), replications};
+    free(cells);
+}
+
+void judge_runs_fini(struct judge_runs *r)
+{
+    study_outcomes_fini(&r->outcomes);
+}
+
+static const struct study_outcome *at(const struct judge_runs *r, uint32_t point, uint32_t k)
+{
+    return &r->outcomes.v[point * r->replications + k];
+}
+
+void judge_values(const struct judge_runs *r, uint32_t point, const char *metric, double *into)
+{
+    for (uint32_t k = 0; k < r->replications; k++) {
+        into[k] = study_value(at(r, point, k), metric);
+    }
+}
+
+static double left_over(const struct study_outcome *o)
+{
+    return study_value(o, "all.shed") + study_value(o, "all.unfinished");
+}
+
+bool judge_lost(const struct judge_runs *policy, const struct judge_runs *reference, uint32_t point,
+                uint32_t k)
+{
+    const struct study_outcome *o = at(policy, point, k);
+    return o->status != 0 || left_over(o) > left_over(at(reference, point, k));
+}
+
+/* Values of all pairs of both, and the pairs that point to them. */
+struct values {
+    double *policy, *reference; /* owned */
+    bool *lost;                 /* owned; by cell */
+    struct score_pair *pairs;   /* owned */
+};
+
+static struct values values_of(const struct suite *s, const struct judge_runs *policy,
+                               const struct judge_runs *reference)
+{
+    const uint32_t n = policy->replications;
+    const uint32_t metrics = s->spec.n_patterns;
+    const size_t all = (size_t)s->n_points * metrics * n;
+    struct values v = {.policy = xmalloc((all + 1) * sizeof *v.policy),
+                       .reference = xmalloc((all + 1) * sizeof *v.reference),
+                       .lost = xcalloc((size_t)s->n_points * n + 1, sizeof *v.lost),
+                       .pairs = xcalloc((size_t)s->n_points * metrics + 1, sizeof *v.pairs)};
+    for (uint32_t p = 0; p < s->n_points; p++) {
+        for (uint32_t k = 0; k < n; k++) {
+            v.lost[p * n + k] = judge_lost(policy, reference, p, k);
+        }
+        for (uint32_t m = 0; m < metrics; m++) {
+            const char *metric = s->spec.patterns[m];
+            uint32_t pair = p * metrics + m;
+            judge_values(policy, p, metric, &v.policy[(size_t)pair * n]);
+            judge_values(reference, p, metric, &v.reference[(size_t)pair * n]);
+            v.pairs[pair] = (struct score_pair){.policy = &v.policy[(size_t)pair * n],
+                                                .reference = &v.reference[(size_t)pair * n],
+                                                .lost = &v.lost[p * n],
+                                                .gain = metric_is_gain(metric),
+                                                .scored = s->points[p].scored};
+        }
+    }
+    return v;
+}
+
+static void note_failures(const struct judge_runs *policy, struct judge_result *out)
+{
+    for (uint32_t i = 0; i < policy->outcomes.n; i++) {
+        if (policy->outcomes.v[i].status != 0 && out->n_failed++ == 0) {
+            out->failed = &policy->outcomes.v[i];
+            out->failed_cell = i;
+        }
+    }
+}
+
+static double headroom_of(const struct score_pair *pairs, uint32_t n, const double *means,
+                          const struct certificate *c)
+{
+    double sum = 0.0;
+    uint32_t defined = 0;
+    for (uint32_t i = 0; i < n && c != NULL; i++) {
+        double far = log(means[i] / c->rows[i].best);
+        if (pairs[i].scored && isfinite(far)) {
+            sum += pairs[i].gain ? -far : far;
+            defined++;
+        }
+    }
+    return sum / defined;
+}
+
+void judge_result_of(const struct suite *s, const struct judge_runs *policy,
+                     const struct judge_runs *reference, const struct certificate *c,
+                     struct judge_result *out)
+{
+    const uint32_t n_pairs = s->n_points * s->spec.n_patterns;
+    const uint32_t n = policy->replications;
+    struct values v = values_of(s, policy, reference);
+    *out = (struct judge_result){
+        .cells = xcalloc((size_t)n_pairs + 1, sizeof *out->cells),
+        .means = xcalloc((size_t)n_pairs + 1, sizeof *out->means),
+        .reference_means = xcalloc((size_t)n_pairs + 1, sizeof *out->reference_means),
+    };
+    out->score = score_of(v.pairs, n_pairs, n, out->cells);
+    double least = INFINITY;
+    for (uint32_t i = 0; i < n_pairs; i++) {
+        out->means[i] = stats_mean(v.pairs[i].policy, n, STATS_LEVEL_FRAC).mean;
+        out->reference_means[i] = stats_mean(v.pairs[i].reference, n, STATS_LEVEL_FRAC).mean;
+        if (out->cells[i].gain.mean < least) {
+            least = out->cells[i].gain.mean;
+            out->worst = i;
+        }
+    }
+    out->headroom = headroom_of(v.pairs, n_pairs, out->means, c);
+    note_failures(policy, out);
+    free(v.policy);
+    free(v.reference);
+    free(v.lost);
+    free(v.pairs);
+}
+
+void judge_result_fini(struct judge_result *r)
+{
+    free(r->cells);
+    free(r->means);
+    free(r->reference_means);
+    *r = (struct judge_result){.n_failed = 0};
+}

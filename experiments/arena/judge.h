@@ -1,0 +1,47 @@
+/* Runs a candidate and the reference of a suite on the same requests, and scores the candidate.
+ *
+ * Cell (point, replication) has number point * replications + replication; a pair (point, metric)
+ * has number point * metrics + metric. */
+#pragma once
+
+#include "experiments/arena/certificate.h"
+#include "experiments/arena/score.h"
+#include "experiments/run/study.h"
+#include "experiments/sweep/suite.h"
+
+/* Runs of one policy on every point of a suite. */
+struct judge_runs {
+    struct study_outcomes outcomes;
+    uint32_t replications;
+};
+
+/* The runs of a policy. how->store: known runs are not made again. judge_runs_fini frees. */
+void judge_run(const struct suite *s, const struct config_policy *p, uint32_t replications,
+               const struct study_how *how, struct judge_runs *out);
+void judge_runs_fini(struct judge_runs *r);
+/* Values of a metric at a point: replications of them, NaN where not defined. Nobody frees
+ * `into`, which is the caller's. */
+void judge_values(const struct judge_runs *r, uint32_t point, const char *metric, double *into);
+/* Whether a policy failed, or left requests that the reference served. */
+bool judge_lost(const struct judge_runs *policy, const struct judge_runs *reference, uint32_t point,
+                uint32_t replication);
+
+struct judge_result {
+    struct score score;
+    struct score_cell *cells; /* owned; by pair */
+    double *means;            /* owned; of the policy over its replications, by pair */
+    double *reference_means;
+    uint32_t worst; /* the scored pair with the lowest gain */
+    /* How far the means are from the best that the certificate knows: ln, over the scored pairs. 0
+     * is as good; NaN without a certificate. */
+    double headroom;
+    uint32_t n_failed;
+    const struct study_outcome *failed; /* the first; NULL: none */
+    uint32_t failed_cell;
+};
+
+/* c may be NULL: no certificate. */
+void judge_result_of(const struct suite *s, const struct judge_runs *policy,
+                     const struct judge_runs *reference, const struct certificate *c,
+                     struct judge_result *out);
+void judge_result_fini(struct judge_result *r);

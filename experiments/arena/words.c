@@ -1,0 +1,237 @@
+#include "experiments/arena/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/diff/two_runs.h"
+#include "experiments/falsify/runs.h"
+#include "sim/base/arena.h"
+#include "sim/base/text.h"
+#include "sim/base/units.h"
+#include "sim/core/counters.h"
+#include "sim/metrics/metric_table.h"
+
+#define CONFIRM_RUNS 8 /* of the worst scenario */
+
+static const char *point_name(const struct words_of *w, uint32_t point)
+{
+    return w->suite->points[point].name;
+}
+
+static const char *metric_at_worst(const struct words_of *w)
+{
+    return w->suite->spec.patterns[w->result->worst % w->suite->spec.n_patterns];
+}
+
+/* ---- failures and refusals ---- */
+
+static const char *failure(const struct words_of *w, struct document *d)
+{
+    if (w->result->failed == NULL) {
+        return NULL;
+    }
+    uint32_t cell = w->result->failed_cell;
+    uint32_t point = cell / w->runs->replications;
+    struct study_cell c = suite_cell(w->suite, point, w->policy, cell % w->runs->replications);
+    return document_format(d, "%" PRIu32 " runs failed; the first at %s, seed %" PRIu64 ": %s",
+                           w->result->n_failed, point_name(w, point), c.seed,
+                           w->result->failed->message);
+}
+
+static const char *refused(const struct words_of *w, struct document *d)
+{
+    struct text t = {0};
+    for (int i = 0; i < COUNTER_COUNT; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "counters.%s", counter_names[i]);
+        double times = 0.0;
+        for (uint32_t k = 0; k < w->runs->outcomes.n && counter_is_refusal((enum counter)i); k++) {
+            double x = study_value(&w->runs->outcomes.v[k], name);
+            times += isfinite(x) ? x : 0.0;
+        }
+        if (times > 0.0) {
+            text_format(&t, "%s%s %.0f times", t.n > 0 ? ", " : "", counter_names[i], times);
+        }
+    }
+    const char *out =
+        t.n > 0 ? document_format(d, "actions refused as wrong: %s", text_end(&t)) : NULL;
+    text_fini(&t);
+    return out;
+}
+
+/* ---- the worst pair: its request, and where the two parted ---- */
+
+/* The replication in which the candidate lost most there. */
+static uint32_t worst_replication(const struct words_of *w)
+{
+    const uint32_t n = w->runs->replications;
+    double *x = xmalloc((2 * (size_t)n + 1) * sizeof *x);
+    uint32_t point = w->result->worst / w->suite->spec.n_patterns;
+    judge_values(w->runs, point, metric_at_worst(w), x);
+    judge_values(w->reference_runs, point, metric_at_worst(w), x + n);
+    bool gain = metric_is_gain(metric_at_worst(w));
+    uint32_t worst = 0;
+    double most = -INFINITY;
+    for (uint32_t k = 0; k < n; k++) {
+        double loss = gain ? x[n + k] / x[k] : x[k] / x[n + k];
+        if (loss > most) {
+            most = loss;
+            worst = k;
+        }
+    }
+    free(x);
+    return worst;
+}
+
+static void put_causes(struct text *t, const struct explanation *x)
+{
+    bool left[EXPLAIN_CAUSE_COUNT] = {false};
+    for (int n = 0; n < 3; n++) { /* the three longest */
+        int most = -1;
+        for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
+            if (!left[i] && x->ns[i] > 0 && (most < 0 || x->ns[i] > x->ns[most])) {
+                most = i;
+            }
+        }
+        if (most >= 0) {
+            left[most] = true;
+            text_format(t, "%s%.2f s %s", n > 0 ? ", " : "", units_s_from_ns(x->ns[most]),
+                        explain_cause_names[most]);
+        }
+    }
+}
+
+static const char *request_text(const struct words_of *w, const struct falsify_reason *r,
+                                uint32_t point, struct document *d)
+{
+    if (!r->found) {
+        return r->message[0] != '\0' ? document_format(d, "%s", r->message) : NULL;
+    }
+    const struct explanation *a = &r->request[FALSIFY_POLICY].x;
+    const struct explanation *b = &r->request[FALSIFY_BASELINE].x;
+    struct text t = {0};
+    text_format(&t,
+                "%s, seed %" PRIu64 ": request %" PRIu32 " (%s, %" PRIu32 " prompt and %" PRIu32
+                " output tokens) took %.2f s under %s: ",
+                point_name(w, point), r->seed, a->request_id,
+                a->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive", a->input_tokens,
+                a->output_tokens, units_s_from_ns(a->end_ns - a->arrival_ns), w->policy->label);
+    put_causes(&t, a);
+    text_format(&t, "; %.2f s under %s: ", units_s_from_ns(b->end_ns - b->arrival_ns),
+                w->reference->label);
+    put_causes(&t, b);
+    for (size_t i = 0; i < a->n_blockers; i++) {
+        const struct explain_blocker *x = &r->request[FALSIFY_POLICY].first[i];
+        text_format(&t, "%s%" PRIu32 " (%s, %.2f s)", i == 0 ? "; in its way: " : ", ",
+                    x->request_id, x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
+                    units_s_from_ns(x->tail_ns + x->queue_ns + x->shared_ns));
+    }
+    const char *out = document_format(d, "%s", text_end(&t));
+    text_fini(&t);
+    return out;
+}
+
+static const char *difference(const struct words_of *w, uint32_t point, uint64_t seed,
+                              struct document *d)
+{
+    const struct suite_point *p = &w->suite->points[point];
+    struct two_runs *runs = xcalloc(1, sizeof *runs);
+    struct two_runs_options o = {.both = p->settings.options,
+                                 .policy = w->policy->label,
+                                 .b_policy = w->reference->label,
+                                 .work = {.how = w->how}};
+    o.both.seed = seed;
+    struct err e = ERR_INIT;
+    struct trace t = {0};
+    const char *out = NULL;
+    if (two_runs_load(runs, &o, &e) == 0 &&
+        config_trace(&p->settings.options, seed, p->settings.arrivals, &t, &e) == 0) {
+        struct two_runs_log l[2];
+        struct divergence v = {.differs = false};
+        for (int i = 0; i < 2; i++) {
+            two_runs_run(runs, i, &t, NULL, &l[i]);
+        }
+        if (l[0].log != NULL && l[1].log != NULL) {
+            diverge_find(l[0].log, l[1].log, &v);
+        }
+        if (v.differs) {
+            out = document_format(d, "%s, seed %" PRIu64 ", decision %" PRIu64 ": %s: %s; %s: %s",
+                                  p->name, seed, v.line, w->policy->label, v.a, w->reference->label,
+                                  v.b);
+        }
+        two_runs_log_fini(&l[0]);
+        two_runs_log_fini(&l[1]);
+    }
+    trace_fini(&t);
+    two_runs_fini(runs);
+    free(runs);
+    err_fini(&e);
+    return out;
+}
+
+/* ---- the worst scenario ---- */
+
+static const char *scenario(const struct words_of *w, uint32_t point, struct document *d)
+{
+    const struct suite_point *p = &w->suite->points[point];
+    struct err e = ERR_INIT;
+    struct space *space = xcalloc(1, sizeof *space);
+    const char *out = NULL;
+    if (w->falsify > 0 &&
+        space_init(space, &p->settings.options, &p->config, "workload,machine", &e) == 0) {
+        struct falsify_runs runs = {.space = space,
+                                    .policy = {w->policy, w->reference},
+                                    .metric = metric_at_worst(w),
+                                    .how = w->how};
+        struct falsify_options o = {.metric = runs.metric,
+                                    .budget = w->falsify,
+                                    .replications = 2,
+                                    .confirm = CONFIRM_RUNS,
+                                    .relevance_frac = SCORE_RELEVANCE_FRAC,
+                                    .seed = p->settings.options.seed};
+        struct falsify_result *r = xcalloc(1, sizeof *r);
+        falsify_run(&runs, &o, r);
+        char *command = r->found ? space_command(space, &r->least) : NULL;
+        out = r->found ? document_format(d, "%s is %.3g times [%.3g, %.3g] the reference's with %s",
+                                         runs.metric, exp(r->least_confirmed.mean),
+                                         exp(r->least_confirmed.low), exp(r->least_confirmed.high),
+                                         command)
+                       : "none found";
+        free(command);
+        free(r);
+    }
+    free(space);
+    err_fini(&e);
+    return out;
+}
+
+void words_document(const struct words_of *w, struct document *d)
+{
+    uint32_t point = w->result->worst / w->suite->spec.n_patterns;
+    uint32_t k = worst_replication(w);
+    struct study_how how = w->how;
+    how.store = NULL; /* runs that are watched are not kept */
+    struct study_cell sides[FALSIFY_SIDES] = {suite_cell(w->suite, point, w->policy, k),
+                                              suite_cell(w->suite, point, w->reference, k)};
+    struct falsify_reason why;
+    falsify_explain(sides, metric_at_worst(w), &how, &why);
+    const struct {
+        const char *name, *text;
+    } rows[] = {
+        {"failure", failure(w, d)},
+        {"refused", refused(w, d)},
+        {"worst_request", request_text(w, &why, point, d)},
+        {"first_difference", difference(w, point, sides[0].seed, d)},
+        {"worst_scenario", scenario(w, point, d)},
+    };
+    struct document *in = document_within(d, "artefacts");
+    document_heading(in, "what to look at");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        DOCUMENT_VALUES(in, rows[i].name, rows[i].text);
+        if (rows[i].text != NULL) {
+            document_note(in, "  %s: %s", rows[i].name, rows[i].text);
+        }
+    }
+}

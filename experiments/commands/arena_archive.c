@@ -1,0 +1,180 @@
+/* `xpusim arena archive`: every shipped policy on a suite, and what is known to be possible. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "experiments/arena/judge_print.h"
+#include "experiments/commands/commands.h"
+#include "experiments/run/job_options.h"
+#include "experiments/shell/cli.h"
+#include "policies/registry.h"
+#include "sim/base/arena.h"
+
+#define MAX_POLICIES 256
+
+struct options {
+    struct option_texts policies;
+    struct job_options work;
+    struct option_output output;
+    const char *suite;
+};
+
+/* A policy on the leaderboard. */
+struct standing {
+    const char *policy; /* nobody frees it */
+    struct score score;
+    uint32_t failed;
+    double headroom, gain[SUITE_MAX_METRICS]; /* ln; by metric, over the scored points */
+};
+
+static void take_gains(const struct suite *s, const struct judge_result *r, struct standing *to)
+{
+    for (uint32_t m = 0; m < s->spec.n_patterns; m++) {
+        double x[SUITE_MAX_POINTS];
+        for (uint32_t p = 0; p < s->n_points; p++) {
+            x[p] =
+                s->points[p].scored ? r->cells[p * s->spec.n_patterns + m].gain.mean : (double)NAN;
+        }
+        to->gain[m] = stats_mean(x, s->n_points, STATS_LEVEL_FRAC).mean;
+    }
+}
+
+static int by_score(const void *x, const void *y)
+{
+    double a = ((const struct standing *)x)->score.gain.mean;
+    double b = ((const struct standing *)y)->score.gain.mean;
+    return (a < b) - (a > b);
+}
+
+/* Every registered policy with its defaults, and every alias. */
+static void add_shipped(struct option_texts *list)
+{
+    size_t n = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    for (size_t i = 0; i < n; i++) {
+        options_text_add(list, all[i]->name);
+    }
+    for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
+        options_text_add(list, a->name);
+    }
+}
+
+static void leaderboard(const struct suite *s, const struct standing *x, uint32_t n,
+                        struct document *d)
+{
+    static const struct frame_column fixed[] = {
+        {.name = "policy", .kind = FRAME_TEXT},
+        {.name = "score", .format = "%.3f"},
+        {.name = "low", .title = "from", .format = "%.3f"},
+        {.name = "high", .title = "to", .format = "%.3f"},
+        {.name = "headroom", .title = "to best known", .format = "%.2f"},
+        {.name = "regressions", .format = "%.0f"},
+        {.name = "failed", .title = "failed runs", .format = "%.0f"},
+    };
+    enum { FIXED = sizeof fixed / sizeof fixed[0] };
+    struct frame_column columns[FIXED + SUITE_MAX_METRICS];
+    for (uint32_t i = 0; i < FIXED; i++) {
+        columns[i] = fixed[i];
+    }
+    for (uint32_t m = 0; m < s->spec.n_patterns; m++) {
+        columns[FIXED + m] = (struct frame_column){.name = s->spec.patterns[m], .format = "%.3f"};
+    }
+    document_heading(d, "leaderboard");
+    struct frame *f = document_frame_of(d, "leaderboard", 1, columns, FIXED + s->spec.n_patterns);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stats_interval *g = &x[i].score.gain;
+        FRAME_ROW(f, x[i].policy, exp(g->mean), exp(g->low), exp(g->high), exp(x[i].headroom),
+                  x[i].score.regressions, x[i].failed);
+        for (uint32_t m = 0; m < s->spec.n_patterns; m++) {
+            FRAME_SET(f, s->spec.patterns[m], exp(x[i].gain[m]));
+        }
+    }
+}
+
+static int judge_all(const struct options *o, const struct suite *s, struct document *d,
+                     struct err *e)
+{
+    const struct study_how *how = &o->work.how;
+    const uint32_t n = s->spec.replications;
+    struct certificate *c = xcalloc(1, sizeof *c);
+    struct standing *x = xcalloc(o->policies.n + 1, sizeof *x);
+    struct config_policy first;
+    struct judge_runs reference = {.replications = 0};
+    int rc = config_policy_parse(&first, s->references[0], e);
+    if (rc == 0) {
+        judge_run(s, &first, n, how, &reference);
+        rc = certificate_make(s, n, how, c, e);
+    }
+    for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
+        struct config_policy p;
+        struct judge_runs runs;
+        struct judge_result r;
+        rc = config_policy_parse(&p, o->policies.v[i], e);
+        if (rc == 0) {
+            judge_run(s, &p, n, how, &runs);
+            judge_result_of(s, &runs, &reference, c, &r);
+            x[i] = (struct standing){
+                .policy = p.label, .score = r.score, .failed = r.n_failed, .headroom = r.headroom};
+            take_gains(s, &r, &x[i]);
+            judge_result_fini(&r);
+            judge_runs_fini(&runs);
+        }
+    }
+    if (rc == 0) {
+        qsort(x, o->policies.n, sizeof *x, by_score);
+        leaderboard(s, x, o->policies.n, d);
+        document_heading(d, "what is left");
+        certificate_document(s, c, d);
+    }
+    judge_runs_fini(&reference);
+    free(x);
+    free(c);
+    return rc;
+}
+
+static int archive(void *values, struct err *e)
+{
+    struct options *o = values;
+    struct suite *s = xcalloc(1, sizeof *s);
+    int rc = suite_load(s, o->suite, e);
+    if (rc == 0) {
+        if (o->policies.n == 0) {
+            add_shipped(&o->policies);
+        }
+        struct document *d = document_new();
+        judge_document_suite(s, "all", s->spec.replications, d);
+        rc = judge_all(o, s, d, e);
+        if (rc == 0) {
+            document_print(d, &o->output, stdout);
+        }
+        document_free(d);
+    }
+    suite_fini(s);
+    free(s);
+    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}
+
+static int run(void *values, struct err *e)
+{
+    struct options *o = values;
+    return job_options_work(&o->work, o->output.quiet, archive, o, e);
+}
+
+#define OPTIONS struct options
+
+static const struct option_row rows[] = {
+    OPTION_TEXT(OPTIONS, suite, "suite", "NAME", "laptop-2026.1", "suite, by its name or its file"),
+    OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
+                 "policy to show; repeated (default: every shipped one)"),
+};
+const struct command arena_archive = {
+    .name = "arena archive",
+    .summary = "score every shipped policy on a suite, with its headroom certificate",
+    .usage = "[--suite NAME] [--policy P ...] --store FILE.db [--json]",
+    .about = "Runs every shipped policy on every point of a suite, and the best schedules in "
+             "hindsight. Prints the leaderboard, and what is known to be possible at each point. "
+             "With --store an interrupted archive continues where it was. `make archive` keeps the "
+             "results in the tree.",
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(job_option_table, work),
+                  OPTION_CHILD(option_output_table, output)),
+    .run = run,
+};

@@ -1,0 +1,209 @@
+/* `xpusim arena`: suites, judgements and the archive. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/arena/judge_print.h"
+#include "experiments/arena/ledger.h"
+#include "experiments/arena/words.h"
+#include "experiments/commands/commands.h"
+#include "experiments/run/job_options.h"
+#include "experiments/run/plugin.h"
+#include "experiments/shell/cli.h"
+#include "sim/base/arena.h"
+
+#define MAX_CANDIDATES 10000
+#define DEFAULT_SUITE "laptop-2026.1"
+
+struct options {
+    struct option_texts policies;
+    struct job_options work;
+    struct option_output output;
+    const char *suite, *ledger, *reference;
+    bool sealed, words;
+    uint32_t replications, falsify;
+};
+
+struct judging {
+    const struct options *o;
+    struct suite suite;
+    struct certificate certificate;
+    bool certified;
+    uint32_t replications;
+    struct config_policy reference;
+    struct judge_runs reference_runs;
+};
+
+/* ---- candidates ---- */
+
+static struct ledger_entry entry_of(const struct judging *j, const struct config_policy *p)
+{
+    return (struct ledger_entry){.sealed = j->o->sealed,
+                                 .suite = j->suite.hash,
+                                 .policy = p->label,
+                                 .code = plugin_code_hash(p->label)};
+}
+
+/* Counts, and sees that nobody asks the sealed split twice. */
+static int count(const struct judging *j, const struct ledger_entry *l, struct ledger_count *n,
+                 struct err *e)
+{
+    *n = (struct ledger_count){.candidates = 0};
+    if (j->o->ledger == NULL || !j->o->sealed) {
+        return 0;
+    }
+    int rc = ledger_read(j->o->ledger, l, n, e);
+    if (rc == 0 && n->seen_sealed) {
+        return err_add(e, "%s: %s was judged on this sealed split before; it answers once",
+                       j->o->ledger, l->policy);
+    }
+    n->candidates += n->seen ? 0 : 1;
+    return rc;
+}
+
+/* One candidate. 0, or -EINVAL with an error. */
+static int judge_one(struct judging *j, const char *spec, struct document *d, struct err *e)
+{
+    struct config_policy p;
+    struct ledger_count n;
+    if (config_policy_parse(&p, spec, e) != 0) {
+        return -EINVAL;
+    }
+    struct ledger_entry l = entry_of(j, &p);
+    if (count(j, &l, &n, e) != 0) {
+        return -EINVAL;
+    }
+    struct study_how how = j->o->work.how;
+    how.store = NULL; /* a candidate's runs are of no use to anybody else */
+    struct judge_runs runs;
+    struct judge_result r;
+    const struct certificate *c = j->certified ? &j->certificate : NULL;
+    judge_run(&j->suite, &p, j->replications, &how, &runs);
+    judge_result_of(&j->suite, &runs, &j->reference_runs, c, &r);
+    judge_document(&j->suite, p.label, &r, c, d);
+    uint32_t candidates = j->o->sealed ? n.candidates : 1;
+    l.score = exp(r.score.gain.mean);
+    l.p = r.score.p_better;
+    l.regressions = r.score.regressions;
+    l.passes = score_passes(&r.score, candidates);
+    DOCUMENT_VALUES(d, "candidates", candidates, "passes", l.passes);
+    document_note(d, "%s: level %.2g, %.2g divided by %" PRIu32 " candidates",
+                  l.passes ? "passes" : "does not pass", SCORE_LEVEL_FRAC / candidates,
+                  SCORE_LEVEL_FRAC, candidates);
+    if (j->o->words && !j->o->sealed) {
+        struct words_of w = {.suite = &j->suite,
+                             .policy = &p,
+                             .reference = &j->reference,
+                             .runs = &runs,
+                             .reference_runs = &j->reference_runs,
+                             .result = &r,
+                             .how = how,
+                             .falsify = j->o->falsify};
+        words_document(&w, d);
+    }
+    judge_result_fini(&r);
+    judge_runs_fini(&runs);
+    return j->o->ledger != NULL ? ledger_append(j->o->ledger, &l, e) : 0;
+}
+
+/* ---- a judgement ---- */
+
+static int open_suite(struct judging *j, struct err *e)
+{
+    int rc = suite_load(&j->suite, j->o->suite, e);
+    if (rc == 0 && j->o->sealed) {
+        const char *sealed = j->suite.sealed;
+        if (sealed == NULL) {
+            return err_add(e, "%s: the suite has no sealed split", j->suite.spec.file);
+        }
+        suite_fini(&j->suite);
+        rc = suite_load(&j->suite, sealed, e);
+    }
+    if (rc == 0) {
+        j->certified = certificate_read(&j->suite, &j->certificate);
+        j->replications = j->o->replications > 0 ? j->o->replications : j->suite.spec.replications;
+        const char *reference = j->o->reference != NULL ? j->o->reference : j->suite.references[0];
+        rc = config_policy_parse(&j->reference, reference, e);
+    }
+    return rc;
+}
+
+static int judge(void *values, struct err *e)
+{
+    struct options *o = values;
+    struct judging *j = xcalloc(1, sizeof *j);
+    j->o = o;
+    int rc = open_suite(j, e);
+    if (rc == 0) {
+        judge_run(&j->suite, &j->reference, j->replications, &o->work.how, &j->reference_runs);
+        struct document *d = document_new();
+        judge_document_suite(&j->suite, o->sealed ? "sealed" : "public", j->replications, d);
+        struct document *all = o->policies.n > 1 ? document_array(d, "judgements") : NULL;
+        for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
+            rc = judge_one(j, o->policies.v[i], all != NULL ? document_within(all, NULL) : d, e);
+        }
+        document_show(d, &o->output);
+        judge_runs_fini(&j->reference_runs);
+    }
+    suite_fini(&j->suite);
+    free(j);
+    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}
+
+static int run_judge(void *values, struct err *e)
+{
+    struct options *o = values;
+    if (o->sealed && o->ledger == NULL) {
+        return err_add(e, "--sealed: needs --ledger FILE, which counts the candidates that were "
+                          "looked at");
+    }
+    return job_options_work(&o->work, o->output.quiet, judge, o, e);
+}
+
+#define OPTIONS struct options
+
+static const struct option_row judge_rows[] = {
+    OPTION_TEXT(OPTIONS, suite, "suite", "NAME", DEFAULT_SUITE, "suite, by its name or its file"),
+    OPTION_FLAG(OPTIONS, sealed, "sealed",
+                "judge on the sealed split, once for each candidate: other seeds, machines and "
+                "workloads"),
+    OPTION_FILE(OPTIONS, ledger, "ledger", "FILE.csv",
+                "file that counts the candidates and judgements of a campaign"),
+    OPTION_TEXT(OPTIONS, reference, "reference", "P[:K=V,..]", NULL,
+                "policy to score against (default: the suite's first reference)"),
+    OPTION_COUNT(OPTIONS, replications, "replications", "N", NULL, 2, 10000,
+                 "runs at each point (default: the suite's)"),
+    OPTION_FLAG(OPTIONS, words, "words",
+                "also explain: the request that lost most, the first decision that differs, "
+                "refusals and failures"),
+    OPTION_COUNT(OPTIONS, falsify, "falsify", "N", NULL, 8, 100000,
+                 "with --words: search N scenarios for the one in which the policy is worst"),
+};
+
+static const struct command arena_judge = {
+    .name = "arena judge",
+    .summary = "score policies on a suite",
+    .usage = "POLICY ... [--suite NAME] [--sealed --ledger FILE.csv] [options]",
+    .about =
+        "Runs each candidate and the reference on every point of a suite, with the same requests. "
+        "Prints the score: how many times better the candidate is, as a geometric mean over "
+        "points, metrics and replications, where no gain counts more than twice "
+        "(docs/concepts/arena.md).",
+    .operands = {"POLICY", 1, MAX_CANDIDATES, offsetof(OPTIONS, policies)},
+    COMMAND_TAKES(OPTION_ROWS(NULL, judge_rows), OPTION_CHILD(job_option_table, work),
+                  OPTION_CHILD(option_output_table, output)),
+    .run = run_judge,
+};
+
+static const struct command *const subcommands[] = {&arena_judge, &arena_archive, NULL};
+const struct command cmd_arena = {
+    .name = "arena",
+    .summary = "judge policies on frozen suites, and keep the archive of results",
+    .usage = "judge POLICY ... [--suite NAME] [--sealed --ledger FILE.csv]\n"
+             "archive [--suite NAME] [-o FILE.json]",
+    .about = "Scores a policy on a suite of machines, models and workloads, or every shipped "
+             "policy for the archive.",
+    .subcommands = subcommands,
+};

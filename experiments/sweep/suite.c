@@ -1,0 +1,179 @@
+#include "experiments/sweep/suite.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/recordings.h"
+#include "experiments/run/runner.h"
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/hash.h"
+#include "sim/base/json.h"
+#include "sim/base/text.h"
+#include "traces/traces.h"
+
+/* ---- the object "suite" ---- */
+
+static const char *sealed_path(const char *file, const char *sealed)
+{
+    const char *slash = strrchr(file, '/');
+    bool relative = slash != NULL && sealed[0] != '/';
+    return xkeep(relative ? xformat("%.*s%s", (int)(slash + 1 - file), file, sealed)
+                          : xstrdup(sealed));
+}
+
+static void read_unscored(struct suite *s, struct json_obj *o, struct err *e)
+{
+    const char *names[SUITE_MAX_POINTS];
+    uint32_t n =
+        json_has(o, "unscored") ? json_get_strings(o, "unscored", 0, SUITE_MAX_POINTS, names) : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = 0;
+        while (at < s->n_points && strcmp(s->points[at].name, names[i]) != 0) {
+            at++;
+        }
+        if (at == s->n_points) {
+            (void)err_add(e, "%s: suite.unscored: no point is called %s", s->spec.file, names[i]);
+        } else {
+            s->points[at].scored = false;
+        }
+    }
+}
+
+static void read_object(struct suite *s, struct err *e)
+{
+    struct json_obj o = json_root(s->spec.suite, s->spec.file, e);
+    o.path = "suite";
+    (void)json_get_string(&o, "about");
+    s->n_references = json_get_strings(&o, "references", 1, SUITE_MAX_REFERENCES, s->references);
+    read_unscored(s, &o, e);
+    s->sealed =
+        json_has(&o, "sealed") ? sealed_path(s->spec.file, json_get_string(&o, "sealed")) : NULL;
+    s->recorded = json_has(&o, "hash") ? json_get_string(&o, "hash") : "";
+    json_done(&o);
+}
+
+/* ---- points ---- */
+
+static void load_point(struct suite *s, uint32_t i, struct err *e)
+{
+    struct suite_point *p = &s->points[i];
+    cJSON *settings = spec_point_settings(&s->spec, i);
+    p->scored = true;
+    p->name = xkeep(xstrdup(json_string(settings, "point")));
+    cJSON_Delete(settings);
+    if (p->name[0] == '\0') {
+        (void)err_add(e, "%s: rows[%" PRIu32 "]: a point of a suite needs a name, \"point\"",
+                      s->spec.file, i);
+    }
+    for (uint32_t k = 0; k < i; k++) {
+        if (strcmp(s->points[k].name, p->name) == 0) {
+            (void)err_add(e, "%s: rows[%" PRIu32 "].point: %s is there already", s->spec.file, i,
+                          p->name);
+        }
+    }
+    if (spec_point(&s->spec, i, &p->settings, e) == 0) {
+        p->settings.options.several = true;
+        (void)config_load(&p->config, &p->settings.options, e);
+    }
+}
+
+/* Everything that the first replications run on: what the points say, and what the names in them
+ * mean today. */
+static void take_hash(struct suite *s, struct err *e)
+{
+    struct text t = {0};
+    for (uint32_t i = 0; i < s->n_points; i++) {
+        struct suite_point *p = &s->points[i];
+        uint64_t trace = 0;
+        (void)config_trace_check(&p->settings.options, p->settings.options.seed,
+                                 p->settings.arrivals, &trace, e);
+        text_format(&t, "%s %d %016" PRIx64 " %016" PRIx64 " %" PRIu64 "\n", p->name, p->scored,
+                    p->config.hash, trace, p->settings.options.seed);
+    }
+    text_format(&t, "%" PRIu32 " %s %s", s->spec.replications, s->spec.kept,
+                s->n_references > 0 ? s->references[0] : "");
+    (void)snprintf(s->hash, sizeof s->hash, "%016" PRIx64, hash_string(HASH_INIT, text_end(&t)));
+    text_fini(&t);
+}
+
+static void check_metrics(struct suite *s, struct err *e)
+{
+    if (s->spec.n_patterns == 0 || s->spec.n_patterns > SUITE_MAX_METRICS) {
+        (void)err_add(e, "%s: metrics: a suite names 1 to %d metrics", s->spec.file,
+                      SUITE_MAX_METRICS);
+    }
+    for (uint32_t k = 0; k < s->spec.n_patterns && s->n_points > 0 && e->n == 0; k++) {
+        (void)runner_check_metric(&s->points[0].config, "metrics", s->spec.patterns[k], e);
+    }
+}
+
+int suite_load(struct suite *s, const char *name, struct err *e)
+{
+    *s = (struct suite){.recorded = ""};
+    size_t before = e->n;
+    const char *file = datadir_named(name, "experiments/suites", ".json");
+    if (spec_load(&s->spec, file, false, e) != 0) {
+        return -EINVAL;
+    }
+    if (s->spec.suite == NULL) {
+        return err_add(e, "%s: no suite: it has no object \"suite\"", file);
+    }
+    if (s->spec.n_points > SUITE_MAX_POINTS) {
+        return err_add(e, "%s: %" PRIu64 " points; at most %d", file, s->spec.n_points,
+                       SUITE_MAX_POINTS);
+    }
+    s->points = xcalloc(s->spec.n_points + 1, sizeof *s->points);
+    for (uint32_t i = 0; i < s->spec.n_points; i++, s->n_points++) {
+        load_point(s, i, e);
+    }
+    read_object(s, e);
+    if (e->n == before) {
+        check_metrics(s, e);
+        take_hash(s, e);
+    }
+    return e->n > before ? -EINVAL : 0;
+}
+
+void suite_fini(struct suite *s)
+{
+    for (uint32_t i = 0; i < s->n_points; i++) {
+        config_fini(&s->points[i].config);
+        spec_point_fini(&s->points[i].settings);
+    }
+    free(s->points);
+    spec_fini(&s->spec);
+    *s = (struct suite){.recorded = ""};
+}
+
+bool suite_is_frozen(const struct suite *s)
+{
+    return strcmp(s->recorded, s->hash) == 0;
+}
+
+struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct config_policy *p,
+                             uint32_t replication)
+{
+    const struct suite_point *of = &s->points[point];
+    return (struct study_cell){
+        .config = &of->config,
+        .options = &of->settings.options,
+        .policy = p,
+        .seed = config_seed(of->settings.options.seed, replication),
+        .arrivals = of->settings.arrivals,
+    };
+}
+
+int suite_refuse_options(const struct config_options *o, struct err *e)
+{
+    struct config_options usual = config_options_default();
+    bool same = (o->soc == NULL || strcmp(o->soc, usual.soc) == 0) && o->llm_given == NULL &&
+                o->trace == NULL && o->workload == NULL && o->machine == NULL && o->n_sets == 0 &&
+                !o->seed_given;
+    config_options_fini(&usual);
+    return same ? 0
+                : err_add(e, "--suite: its points say machine, model, workload, settings and "
+                             "seed; these options do not go with it");
+}

@@ -1,0 +1,56 @@
+/* A suite: a frozen list of points on which policies are scored.
+ *
+ * It is an experiment file (spec.h) whose rows are the points and whose object "suite" says more:
+ *
+ *   {"name": "laptop-2026.1",
+ *    "suite": {"about": "what it is for",
+ *              "references": ["agent-xpu-v2", "pd-mixed"],
+ *              "unscored": ["demo"], "sealed": "laptop-2026.1-sealed.json",
+ *              "hash": "0123456789abcdef"},
+ *    "rows": [{"point": "demo", "soc": "...", "workload": "..."}],
+ *    "replications": 10, "metrics": ["reactive.e2e_s.mean"]}
+ *
+ *   references  policies whose values are known at every point; a score is a ratio to the first
+ *   unscored    points without headroom: regressions count there, and the score does not
+ *   sealed      file of the other split, relative to this one; its points decide once, at the end
+ *   hash        of points, configurations and first traces; another hash is another suite
+ *
+ * The file names no policy, and `metrics` are the names that a score is made of. */
+#pragma once
+
+#include "experiments/run/study.h"
+#include "experiments/sweep/spec.h"
+
+#define SUITE_MAX_POINTS 32
+#define SUITE_MAX_METRICS 8
+#define SUITE_MAX_REFERENCES 16
+
+struct suite_point {
+    const char *name; /* borrowed from the file */
+    bool scored;
+    struct spec_point settings;
+    struct config config;
+};
+
+struct suite {
+    struct spec spec;
+    struct suite_point *points; /* owned; n_points of them */
+    uint32_t n_points;
+    const char *references[SUITE_MAX_REFERENCES]; /* borrowed from the file */
+    uint32_t n_references;
+    const char *sealed;   /* path, never freed; NULL: none */
+    const char *recorded; /* the hash in the file; "" without one */
+    char hash[24];        /* of what was loaded */
+};
+
+/* Reads a shipped suite by its name, or a file by its path. 0, or -EINVAL with errors; suite_fini
+ * is needed in both cases. A hash that differs from the file's is no error (suite_is_frozen). */
+int suite_load(struct suite *s, const char *name, struct err *e);
+void suite_fini(struct suite *s);
+/* Whether configurations and traces are those that the file was frozen with. */
+bool suite_is_frozen(const struct suite *s);
+/* The cell of a policy at a point. The caller sets nothing more. */
+struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct config_policy *p,
+                             uint32_t replication);
+/* For commands with options of their own: adds an error if those say what a point says. */
+int suite_refuse_options(const struct config_options *o, struct err *e);

@@ -1,0 +1,121 @@
+#!/bin/sh
+# Suites and judgements: scores against a computation of its own, the sealed split, and what is refused.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+x=${BUILD:-build}/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+bad=0
+fail() {
+    echo "FAILED: $*"
+    bad=1
+}
+refuse() { # what, words, command
+    what=$1 words=$2
+    shift 2
+    "$@" >"$dir/out" 2>"$dir/err"
+    test $? -eq 2 || fail "$what: exit status is not 2"
+    grep -q -- "$words" "$dir/err" || fail "$what: $(cat "$dir/err")"
+}
+
+# The shipped suites are those that were frozen. --update: they are frozen again, which makes other suites of them.
+for s in laptop-2026.1 laptop-2026.1-sealed; do
+    $x arena judge edf --suite $s --replications 2 --json >"$dir/$s" 2>/dev/null || fail "$s"
+    hash=$(sed -n 's/.*"hash":.*"\([0-9a-f]*\)".*/\1/p' "$dir/$s")
+    test "${1:-}" != --update || sed -i "s/\"hash\": \"[0-9a-f]*\"/\"hash\": \"$hash\"/" experiments/suites/$s.json
+    grep -q '"frozen":.*true' "$dir/$s" || test "${1:-}" = --update ||
+        fail "$s: configurations or traces changed (make golden-update freezes another suite): now $hash"
+done
+test "${1:-}" != --update || exit $bad
+
+suite() { # name, further members of "suite", further members
+    cat >"$dir/$1.json" <<JSON
+{"name": "$1", "suite": {"about": "a test", "references": ["fcfs", "edf"]$2},
+ "base": {"seed": 11},
+ "rows": [{"point": "a", "workload": "mixed:reactive_per_min=8,proactive_per_min=8,duration_s=60"},
+          {"point": "b", "soc": "snapdragon-8elite", "llm": "qwen2.5-1.5b",
+           "workload": "mixed:reactive_per_min=20,proactive_per_min=20,duration_s=60"}],
+ "replications": 4, "metrics": ["reactive.e2e_s.mean", "all.throughput_req_per_min"]$3}
+JSON
+}
+suite one ', "unscored": ["a"]' ''
+suite two ', "sealed": "one.json"' ''
+
+# A score, from runs that a sweep made and arithmetic that is not the program's.
+$x arena judge vtc --suite "$dir/two.json" --json >"$dir/judged" 2>/dev/null || fail "judge"
+$x sweep "$dir/two.json" --policy fcfs --policy vtc -o "$dir/s.db" -q --export json >"$dir/runs" || fail "sweep"
+python3 - "$dir/judged" "$dir/runs" <<'PY' || fail "the score is not that of the runs"
+import json, math, sys
+judged, runs = (json.load(open(f)) for f in sys.argv[1:])
+by = {(r["policy"], r["settings"]["point"], r["replication"]): r["metrics"] for r in runs}
+gains = []
+for k in range(4):
+    g = []
+    for point in "ab":
+        mine, other = by["vtc", point, k], by["fcfs", point, k]
+        g.append(math.log(other["reactive.e2e_s.mean"] / mine["reactive.e2e_s.mean"]))
+        g.append(math.log(mine["all.throughput_req_per_min"] / other["all.throughput_req_per_min"]))
+    gains.append(sum(max(-math.log(2), min(math.log(2), v)) for v in g) / len(g))
+score = math.exp(sum(gains) / 4)
+ok = abs(score - judged["score"]) < 1e-9 * score
+print("score", judged["score"], "of the runs", score)
+sys.exit(not ok)
+PY
+
+# The reference against itself: nothing gained, nothing lost.
+$x arena judge fcfs --suite "$dir/two.json" --json 2>/dev/null >"$dir/same"
+python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not (
+    d["score"] == 1 and d["p_better"] == 1 and d["significant_regressions"] == [] and d["passes"] is False))' "$dir/same" ||
+    fail "the reference is not equal to itself"
+
+# The sealed split: counted, once for each candidate, and without words.
+l=$dir/ledger.csv
+refuse "sealed without a ledger" "needs --ledger" $x arena judge edf --suite "$dir/two.json" --sealed
+refuse "no sealed split" "no sealed split" $x arena judge edf --suite "$dir/one.json" --sealed --ledger "$l"
+$x arena judge edf vtc srpt --suite "$dir/two.json" --ledger "$l" >/dev/null 2>&1 || fail "public"
+$x arena judge edf --suite "$dir/two.json" --sealed --ledger "$l" --words --json >"$dir/sealed" 2>/dev/null || fail "sealed"
+grep -q '"candidates":.*3,' "$dir/sealed" || fail "three candidates were looked at: $(grep candidates "$dir/sealed")"
+grep -q artefacts "$dir/sealed" && fail "the sealed split explains itself"
+refuse "sealed twice" "answers once" $x arena judge edf --suite "$dir/two.json" --sealed --ledger "$l"
+test "$(grep -c '^sealed' "$l")" = 1 || fail "a refused judgement is in the ledger"
+
+# Words name a request and a decision of the point where most was lost.
+$x arena judge edf --suite "$dir/two.json" --reference srpt --words --json >"$dir/words" 2>/dev/null || fail "words"
+python3 -c 'import json, sys; a = json.load(open(sys.argv[1]))["artefacts"]; sys.exit(not (
+    "took" in a["worst_request"] and "decision" in a["first_difference"] and a["failure"] is None))' "$dir/words" ||
+    fail "words: $(cat "$dir/words")"
+
+# compare, sweep and search take a suite, too.
+$x compare --suite "$dir/two.json" --policy fcfs --policy vtc -q >"$dir/compared" || fail "compare --suite"
+test "$(grep -c '==== point' "$dir/compared")" = 2 || fail "compare --suite has not two points"
+$x search --suite "$dir/two.json" --policy vtc --slo 'reactive.e2e_s.mean<=30' --replications 2 --precision 4 -q >"$dir/searched"
+test "$(grep -c '==== point' "$dir/searched")" = 2 || fail "search --suite has not two points"
+refuse "two machines" "do not go with it" $x compare --suite "$dir/two.json" --policy edf --soc rk3588
+refuse "no policies" "names no policy" $x sweep "$dir/two.json" -o "$dir/n.db"
+refuse "no suite" "No such file" $x arena judge edf --suite nope
+refuse "an experiment is none" "no suite" $x arena judge edf --suite experiments/specs/machines.json
+suite three ', "unscored": ["c"]' ''
+refuse "a point that is not there" "no point is called c" $x arena judge edf --suite "$dir/three.json"
+suite four ', "extra": 1' ''
+refuse "an unknown key" "extra" $x arena judge edf --suite "$dir/four.json"
+
+# The archive: all that was asked, best first, and a certificate that no value beats.
+$x arena archive --suite "$dir/two.json" --policy vtc --policy fcfs --policy edf --json --store "$dir/a.db" >"$dir/two.archive.json" 2>/dev/null ||
+    fail "archive"
+$x arena archive --suite "$dir/two.json" --policy vtc --policy fcfs --policy edf --json --store "$dir/a.db" 2>"$dir/err" |
+    cmp - "$dir/two.archive.json" || fail "archive: with a store other bytes"
+grep -q ' 0 runs added' "$dir/err" || fail "archive: runs again: $(cat "$dir/err")"
+python3 - "$dir/two.archive.json" <<'PY' || fail "archive: its numbers"
+import json, sys
+d = json.load(open(sys.argv[1]))
+scores = [row["score"] for row in d["leaderboard"].values()]
+rows = [row for point in d["certificate"].values() for row in point.values()]
+e2e = [point["reactive.e2e_s.mean"] for point in d["certificate"].values()]
+ok = (scores == sorted(scores, reverse=True) and d["leaderboard"]["fcfs"]["score"] == 1 and
+      all(r["headroom"] >= 1 for r in rows) and all(r["bound"] <= r["best"] <= r["hindsight"] for r in e2e))
+sys.exit(not ok)
+PY
+$x arena judge edf --suite "$dir/two.json" --json 2>/dev/null | grep -q '"headroom_left":.*[0-9]' || fail "no headroom from the archive"
+
+test $bad -eq 0 && echo "arena: suites, scores, sealed split, archive: fine"
+exit $bad
