@@ -25,7 +25,7 @@ static double seconds(int64_t ns)
 static void on_finished(void *self, int64_t now_ns, const struct request *r)
 {
     struct request_times *t = self;
-    uint32_t row = ((const struct full_request *)r)->row;
+    uint32_t row = core_request(r)->row;
     double first = seconds(r->first_token_ns - r->arrival_ns);
     double all = seconds(now_ns - r->arrival_ns);
     t->v[row] = (struct request_time){

@@ -96,12 +96,12 @@ struct full_launch {
 
 static inline struct full_pass *core_pass(const struct pass *p)
 {
-    return (struct full_pass *)(p->core ^ core_way);
+    return p == NULL ? NULL : (struct full_pass *)(p->core ^ core_way);
 }
 
 static inline struct full_launch *core_launch_of(const struct launch *l)
 {
-    return (struct full_launch *)(l->core ^ core_way);
+    return l == NULL ? NULL : (struct full_launch *)(l->core ^ core_way);
 }
 
 /* Stays where it is while it is used: executors and launches point to it. */
