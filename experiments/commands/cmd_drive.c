@@ -183,6 +183,27 @@ static int load_model(const struct drive_values *o, const char *soc, struct conf
     return config_load(c, &with, e);
 }
 
+/* The same machine by the form that other models get (transfer.h), where the file has measured
+ * tables of this one: its error is what predictions of other models rest on. */
+static int add_transferable(const struct drive_values *o, const char *soc, struct config *models,
+                            struct against *a, struct err *e)
+{
+    if (strcmp(models[0].sim.hwmodel, "per-op") != 0 || o->config.n_sets == CONFIG_MAX_SETS) {
+        return 0;
+    }
+    static char form[] = "sim.hwmodel=extended";
+    struct drive_values with = *o; /* borrows everything: never freed */
+    with.config.sets[with.config.n_sets++] = form;
+    struct config *c = &models[a->n_models];
+    if (load_model(&with, soc, c, e) != 0) {
+        config_fini(c);
+        return -EINVAL;
+    }
+    a->labels[a->n_models] = xformat("%s, transferable", c->soc.machine.name);
+    a->n_models++;
+    return 0;
+}
+
 static int simulate(const struct config *c, const struct config_policy *p, const struct trace *t,
                     uint64_t seed, struct request_times *out, struct err *e)
 {
@@ -302,7 +323,7 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
                          struct calibration *cal, const struct trace *t, struct err *e)
 {
     struct against *a = xcalloc(1, sizeof *a);
-    struct config *models = xcalloc(2, sizeof *models);
+    struct config *models = xcalloc(AGAINST_MAX_MODELS, sizeof *models);
     a->n_policies = o->policies.n;
     a->n_models = o->datasheet == NULL ? 1 : 2;
     a->repeats = o->repeat;
@@ -326,9 +347,13 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
             end = interrupted(whole, "turn");
             status = whole > 0 ? EXIT_OK : end;
         }
+        const char *soc = cal->traces.n > 0 ? o->out : o->config.soc;
+        if (status == EXIT_OK && add_transferable(o, soc, models, a, e) != 0) {
+            status = EXIT_BAD_INPUT;
+        }
         status = status == EXIT_OK ? simulate_all(o, d, models, t, a, e) : status;
         for (uint32_t m = 0; m < a->n_models; m++) {
-            a->models[m] = models[m].soc.machine.name;
+            a->models[m] = a->labels[m] != NULL ? a->labels[m] : models[m].soc.machine.name;
         }
         if (status == EXIT_OK) {
             struct document *said = document_new();
@@ -339,11 +364,11 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
             status = end;
         }
     }
-    against_fini(a);
     config_fini(&models[0]);
-    if (o->datasheet != NULL) {
-        config_fini(&models[1]);
+    for (uint32_t m = 1; m < a->n_models; m++) {
+        config_fini(&models[m]);
     }
+    against_fini(a);
     free(models);
     free(a);
     return status;

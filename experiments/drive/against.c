@@ -212,5 +212,8 @@ void against_fini(struct against *a)
             request_times_fini(&p->at_speed[k]);
         }
     }
+    for (uint32_t m = 0; m < AGAINST_MAX_MODELS; m++) {
+        free(a->labels[m]);
+    }
     free(a->engines);
 }

@@ -8,7 +8,7 @@
 
 #define AGAINST_MAX_POLICIES 32
 #define AGAINST_MAX_REPEATS 32
-#define AGAINST_MAX_MODELS 2
+#define AGAINST_MAX_MODELS 3
 
 enum against_metric { AGAINST_TTFT, AGAINST_TPOT, AGAINST_E2E, AGAINST_METRICS };
 
@@ -28,6 +28,7 @@ struct against {
     struct against_policy policies[AGAINST_MAX_POLICIES];
     uint32_t n_policies, n_models, repeats;
     const char *models[AGAINST_MAX_MODELS]; /* names of the machine files */
+    char *labels[AGAINST_MAX_MODELS];       /* owned; NULL: the name says it */
     const char *trace;                      /* borrowed */
     char *engines;                          /* owned */
     const char *clock;

@@ -70,12 +70,13 @@ int calibration_round(struct calibration *c, struct err *e)
 
 /* ---- what it says ---- */
 
-int calibration_write(const struct calibration *c, struct fit *fit, struct err *e)
+int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
 {
     const struct machine *m = &c->config->soc.machine;
-    if (fit_make(&c->in, m, &c->config->llm, fit, e) != 0) {
+    if (fit_make(&c->in, m, fit, e) != 0) {
         return EXIT_BAD_INPUT;
     }
+    transfer_fit(&c->in, &c->config->soc, &c->config->llm, &c->transfer);
     char date[32];
     time_t now = time(NULL);
     struct tm day;
@@ -86,8 +87,8 @@ int calibration_write(const struct calibration *c, struct fit *fit, struct err *
     char *source = xformat("%s: xpusim drive --calibrate, clock %s, %u runs (%u disturbed), %s",
                            date, c->drive->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall", fit->n_runs,
                            fit->n_disturbed, engines);
-    cJSON *root =
-        fit_to_soc(fit, cJSON_GetObjectItem(c->config->tree, "soc"), &c->config->llm, name, source);
+    cJSON *root = fit_to_soc(fit, &c->transfer, cJSON_GetObjectItem(c->config->tree, "soc"),
+                             &c->config->llm, name, source);
     int rc = json_write_file(c->out, root, e);
     cJSON_Delete(root);
     free(source);
@@ -126,6 +127,7 @@ void calibration_print(const struct calibration *c, const struct fit *f, FILE *o
         }
         (void)fputc('\n', out);
     }
+    transfer_print(&c->transfer, m, out);
     for (uint32_t d = 0; d < f->n_devices; d++) {
         const struct fit_number *b = &f->devices[d].beside;
         if (f->devices[d].n_beside > 0) {

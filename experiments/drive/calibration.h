@@ -3,6 +3,7 @@
 
 #include "experiments/drive/fit.h"
 #include "experiments/drive/real.h"
+#include "experiments/drive/transfer.h"
 
 struct calibration {
     const struct drive_options *drive;
@@ -10,11 +11,12 @@ struct calibration {
     const struct config_options *options; /* of the traces */
     struct option_texts traces, policies; /* no policies: openvino-cb and agent-xpu-v2 */
     const char *out;                      /* the SoC file */
+    struct transfer transfer;             /* made by calibration_write */
     struct fit_input in;                  /* what ran so far; fit_input_init and _fini */
 };
 
 /* Runs every policy on every trace once. An exit status; stderr has the reason of a failed run. */
 int calibration_round(struct calibration *c, struct err *e);
 /* Fits what ran so far and writes the SoC file. */
-int calibration_write(const struct calibration *c, struct fit *fit, struct err *e);
+int calibration_write(struct calibration *c, struct fit *fit, struct err *e);
 void calibration_print(const struct calibration *c, const struct fit *f, FILE *out);

@@ -338,8 +338,7 @@ static void make_part(const struct fit_input *in, const double *overlap, struct 
     free(s.v);
 }
 
-int fit_make(const struct fit_input *in, const struct machine *m, const struct llm *llm,
-             struct fit *out, struct err *e)
+int fit_make(const struct fit_input *in, const struct machine *m, struct fit *out, struct err *e)
 {
     *out = in->fit;
     out->n_devices = m->n_devices;
@@ -357,14 +356,6 @@ int fit_make(const struct fit_input *in, const struct machine *m, const struct l
     for (uint32_t d = 0; d < m->n_devices && e->n == 0; d++) {
         for (int p = 0; p < N_PARTS; p++) {
             make_part(in, overlap, out, d, (enum part)p, e);
-        }
-        const struct fit_table *ffn = &out->devices[d].token[OP_FFN];
-        double weights = (double)llm->hidden * llm->ffn_hidden * (llm->gated_ffn ? 3.0 : 2.0) +
-                         (double)llm->heads * llm->head_dim * llm->hidden;
-        /* Only where one row was measured: the smallest row count of a table is not always one. */
-        if (e->n == 0 && ffn->rows[0] < 1.5) {
-            out->devices[d].one_row_bytes_per_s =
-                weights * llm->body_bytes_per_weight / ffn->s[0].value;
         }
     }
     free(overlap);

@@ -39,7 +39,6 @@ struct fit_device {
     struct fit_number layer[2];              /* s, s per key */
     struct fit_number beside;                /* slowdown minus 1; high 0: not measured */
     uint32_t n_beside;
-    double one_row_bytes_per_s; /* what its one-row FFN draws: the ceiling of contention forms */
 };
 
 /* Work apart from the devices (a compilation, a move, a load, an eviction) takes fixed + slope x
@@ -48,6 +47,8 @@ struct fit_line {
     double n, x, y, xx, xy, max_s;
     double fixed_s, slope_s;
 };
+
+struct transfer;
 
 #define FIT_MAX_PARTS (MACHINE_MAX_DEVICES * 7)
 
@@ -79,10 +80,9 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
                    bool disturbed);
 
 /* Fits. 0, or -EINVAL with an error: too few kernels. */
-int fit_make(const struct fit_input *in, const struct machine *m, const struct llm *llm,
-             struct fit *out, struct err *e);
+int fit_make(const struct fit_input *in, const struct machine *m, struct fit *out, struct err *e);
 
 /* The SoC file's tree with the fit's numbers in their places, under another name. source says where
- * from. New tree, owned by the caller. */
-cJSON *fit_to_soc(const struct fit *f, const cJSON *soc, const struct llm *llm, const char *name,
-                  const char *source);
+ * from; t NULL: no transferable form. New tree, owned by the caller. */
+cJSON *fit_to_soc(const struct fit *f, const struct transfer *t, const cJSON *soc,
+                  const struct llm *llm, const char *name, const char *source);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "experiments/drive/fit_impl.h"
+#include "experiments/drive/transfer.h"
 
 static void quantity(cJSON *to, const char *key, struct fit_number q, const char *unit,
                      const char *source)
@@ -130,10 +131,6 @@ static void runtime(const struct fit_device *d, cJSON *r, const struct llm *llm,
     cJSON_AddItemToObject(o, "layer", rates(d->layer, "key_ns"));
     cJSON_DeleteItemFromObject(r, "ops");
     cJSON_AddItemToObject(r, "ops", o);
-    double gbs = d->one_row_bytes_per_s / 1e9;
-    if (gbs > 0.0) {
-        quantity(r, "bandwidth", (struct fit_number){gbs, gbs, gbs}, "GB/s", source);
-    }
 }
 
 /* The models that the numbers are of: whoever loads the file runs with them. */
@@ -143,8 +140,8 @@ static void state(cJSON *root, const char *key, const char *model)
     cJSON_AddStringToObject(root, key, model);
 }
 
-cJSON *fit_to_soc(const struct fit *f, const cJSON *soc, const struct llm *llm, const char *name,
-                  const char *source)
+cJSON *fit_to_soc(const struct fit *f, const struct transfer *t, const cJSON *soc,
+                  const struct llm *llm, const char *name, const char *source)
 {
     cJSON *root = cJSON_Duplicate(soc, true);
     cJSON_ReplaceItemInObject(root, "name", cJSON_CreateString(name));
@@ -169,6 +166,9 @@ cJSON *fit_to_soc(const struct fit *f, const cJSON *soc, const struct llm *llm, 
             cJSON *entry = cJSON_GetArrayItem(runtimes, r);
             if (cJSON_GetObjectItem(entry, "weight_bits")->valueint == (int)llm->weight_bits) {
                 runtime(&f->devices[i], entry, llm, source);
+                if (t != NULL) {
+                    transfer_write(&t->devices[i], entry, source);
+                }
             }
         }
     }

@@ -6,6 +6,7 @@
 
 #include "experiments/drive/against.h"
 #include "experiments/drive/fit.h"
+#include "experiments/drive/transfer.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
@@ -210,11 +211,10 @@ static void fit_run_on(uint32_t n_devices)
 {
     struct fit_input in;
     struct machine m = {.n_devices = n_devices};
-    struct llm llm = {.hidden = 64, .ffn_hidden = 64, .body_bytes_per_weight = 1.0};
     struct err e = ERR_INIT;
     fit_input_init(&in, clock_of_run);
     fit_input_add(&in, &report, 1.0, false);
-    ck_assert_int_eq(fit_make(&in, &m, &llm, &fit, &e), 0);
+    ck_assert_int_eq(fit_make(&in, &m, &fit, &e), 0);
     fit_input_fini(&in);
     drive_report_fini(&report);
 }
@@ -377,7 +377,9 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
     }
     d->layer[0].value = 3e-3;
     d->layer[1].value = 2e-6;
-    d->one_row_bytes_per_s = 20e9;
+    static struct transfer t = {.n_devices = 1, .devices = {{.kinds = 20}}};
+    t.devices[0].number[TRANSFER_BANDWIDTH] = (struct fit_number){20, 18, 22};
+    t.devices[0].number[TRANSFER_DECODE_ATTENTION].value = 0.25;
     for (int i = 0; i < 4; i++) { /* 10, 10, 14, 14 us: deviation 2 */
         drive_times_add(&f.schedule, i < 2 ? 10000 : 14000);
         drive_times_add(&f.submit, i < 2 ? 10000 : 14000);
@@ -388,7 +390,7 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
     f.residents[DRIVE_EVICT] = (struct fit_line){.n = 2, .y = 6e-3, .slope_s = 1e-9};
     f.residents[DRIVE_EVICT_ATTENTION] = (struct fit_line){.n = 3, .y = 4.5e-3};
     struct llm llm = {.weight_bits = 8};
-    cJSON *got = fit_to_soc(&f, soc, &llm, "mine", "measured");
+    cJSON *got = fit_to_soc(&f, &t, soc, &llm, "mine", "measured");
     static const struct {
         const char *path;
         double want;
@@ -407,6 +409,8 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
         {"compiler/fixed/value", 0.5},
         {"compiler/per_token/value", 0.1},
         {"devices/0/runtimes/1/bandwidth/value", 20},
+        {"devices/0/runtimes/1/bandwidth/high", 22},
+        {"devices/0/runtimes/1/decode_attention/value", 0.25},
         {"devices/0/runtimes/1/ops/qkv/0/us", 1000},
         {"devices/0/runtimes/1/ops/qkv/0/low", 900},
         {"devices/0/runtimes/1/ops/qkv/1/rows", 64},
@@ -451,7 +455,7 @@ START_TEST(moves_out_and_in_make_one_line)
     f.residents[DRIVE_SWAP_IN] =
         (struct fit_line){.n = 1, .x = 3e6, .y = 11e-3, .xx = 9e12, .xy = 33e3};
     struct llm llm = {.weight_bits = 8};
-    cJSON *got = fit_to_soc(&f, soc, &llm, "mine", "measured");
+    cJSON *got = fit_to_soc(&f, NULL, soc, &llm, "mine", "measured");
     ck_assert_double_eq_tol(at(got, "loader/swap_fixed/value"), 5e-3, 1e-9);
     ck_assert_double_eq_tol(at(got, "loader/swap_bandwidth/value"), 0.5, 1e-6);
     cJSON_Delete(got);

@@ -1,0 +1,326 @@
+#include "experiments/drive/transfer.h"
+
+#include <gsl/gsl_multimin.h>
+#include <gsl/gsl_sort.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/drive/fit_impl.h"
+#include "hwmodels/roofline.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+
+#define FOLDS 10
+#define ITERATIONS 3000
+#define SIZE_END 1e-4
+#define STEP 0.3
+#define RESTARTS 3
+
+/* Keys, units and bounds of a SoC file. A number below its offset is as good as none. */
+static const struct {
+    const char *key, *unit;
+    double low, high, offset;
+} numbers[TRANSFER_NUMBERS] = {
+    {"rate", "TFLOP/s", 1e-3, 1e3, 0.0}, {"bandwidth", "GB/s", 0.1, 0.0 /* the DDR's peak */, 0.0},
+    {"launch", "us", 0.0, 1e4, 1.0},     {"row_fill", "rows", 0.0, 2e3, 1.0},
+    {"attention", "1", 5e-3, 4.0, 0.0},  {"decode_attention", "1", 5e-3, 4.0, 0.0},
+};
+
+/* Kernels of the same work. */
+struct kind {
+    struct drive_kernel k; /* the first */
+    double sum_s, n;
+};
+
+struct problem {
+    struct roofline model;
+    struct soc_runtime params;
+    uint8_t device;
+    const struct kind *v;
+    size_t n;
+    int fold; /* left out; -1: none */
+    double low[TRANSFER_NUMBERS], high[TRANSFER_NUMBERS];
+};
+
+/* ---- kernels ---- */
+
+static int by_work(const void *a, const void *b)
+{
+    const struct drive_kernel *x = a;
+    const struct drive_kernel *y = b;
+    const uint64_t p[] = {x->device,       x->op,    x->rows, x->padded_rows, x->shape_rows,
+                          x->prefill_rows, x->pairs, x->keys, x->sequences};
+    const uint64_t q[] = {y->device,       y->op,    y->rows, y->padded_rows, y->shape_rows,
+                          y->prefill_rows, y->pairs, y->keys, y->sequences};
+    for (size_t i = 0; i < sizeof p / sizeof p[0]; i++) {
+        if (p[i] != q[i]) {
+            return p[i] < q[i] ? -1 : 1;
+        }
+    }
+    return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* Kinds of one device, without kernels that lost their core. The caller frees. */
+static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t *n)
+{
+    struct drive_kernel *k = xmalloc((in->n + 1) * sizeof *k);
+    size_t kernels = 0;
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->kernels[i].device == device && !in->kernels[i].stopped) {
+            k[kernels++] = in->kernels[i];
+        }
+    }
+    if (kernels > 0) {
+        qsort(k, kernels, sizeof *k, by_work);
+    }
+    struct kind *out = xmalloc((kernels + 1) * sizeof *out);
+    *n = 0;
+    for (size_t i = 0; i < kernels;) {
+        size_t end = i;
+        struct drive_kernel same = k[i];
+        while (end < kernels) {
+            same.ns = k[end].ns;
+            if (by_work(&same, &k[end]) != 0) {
+                break;
+            }
+            end++;
+        }
+        double limit = FIT_LOST_CORE * (double)k[(i + end) / 2].ns;
+        struct kind *to = &out[(*n)++];
+        *to = (struct kind){.k = k[i]};
+        for (size_t j = i; j < end; j++) {
+            if (end - i < 3 || (double)k[j].ns <= limit) {
+                to->sum_s += (double)k[j].ns / 1e9;
+                to->n += 1.0;
+            }
+        }
+        i = end;
+    }
+    free(k);
+    return out;
+}
+
+/* ---- the fit ---- */
+
+static double predicted_s(struct problem *q, const struct kind *k)
+{
+    struct work_shape w = fit_shape(&k->k);
+    struct kernel_query query = {.device = q->device,
+                                 .op = (enum op_kind)k->k.op,
+                                 .rows = k->k.rows,
+                                 .padded_rows = k->k.padded_rows,
+                                 .shape = &w};
+    struct kernel_cost cost;
+    hwmodel_kernel(&q->model.model, &query, &cost);
+    return (double)cost.t_ns / 1e9;
+}
+
+static double log_of(int i, double x)
+{
+    return log(x + numbers[i].offset);
+}
+
+static double value_of(const struct problem *q, int i, double v)
+{
+    double x = exp(v) - numbers[i].offset;
+    return fmin(fmax(x, q->low[i]), q->high[i]);
+}
+
+static void take(struct problem *q, const double x[TRANSFER_NUMBERS])
+{
+    struct soc_runtime *r = &q->params;
+    r->many.flop_per_s = 1e12 * x[TRANSFER_RATE];
+    r->many.bytes_per_s = 1e9 * x[TRANSFER_BANDWIDTH];
+    r->many.launch_s = 1e-6 * x[TRANSFER_LAUNCH];
+    r->one = r->many;
+    r->fill_rows = x[TRANSFER_FILL];
+    r->width_fill = 0.0;
+    r->attention_frac = x[TRANSFER_ATTENTION];
+    r->decode_attention_frac = x[TRANSFER_DECODE_ATTENTION];
+}
+
+static double objective(const gsl_vector *v, void *ctx)
+{
+    struct problem *q = ctx;
+    double x[TRANSFER_NUMBERS];
+    double outside = 0.0;
+    for (int i = 0; i < TRANSFER_NUMBERS; i++) {
+        double at = gsl_vector_get(v, (size_t)i);
+        x[i] = value_of(q, i, at);
+        outside += fabs(at - log_of(i, x[i])); /* a slope back, where the clamped form is flat */
+    }
+    take(q, x);
+    double sum = 0.0;
+    double weight = 0.0;
+    for (size_t i = 0; i < q->n; i++) {
+        if (q->fold < 0 || i % FOLDS != (size_t)q->fold) {
+            double error = log(predicted_s(q, &q->v[i]) * q->v[i].n / q->v[i].sum_s);
+            sum += q->v[i].sum_s * error * error;
+            weight += q->v[i].sum_s;
+        }
+    }
+    return sum / weight + outside;
+}
+
+/* Starts from x, and leaves the best there. */
+static void minimise(struct problem *q, double x[TRANSFER_NUMBERS])
+{
+    gsl_vector *v = gsl_vector_alloc(TRANSFER_NUMBERS);
+    gsl_vector *step = gsl_vector_alloc(TRANSFER_NUMBERS);
+    gsl_multimin_fminimizer *m =
+        gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, TRANSFER_NUMBERS);
+    gsl_multimin_function f = {objective, TRANSFER_NUMBERS, q};
+    gsl_vector_set_all(step, STEP);
+    for (int start = 0; start < RESTARTS; start++) {
+        for (int i = 0; i < TRANSFER_NUMBERS; i++) {
+            gsl_vector_set(v, (size_t)i, log_of(i, x[i]));
+        }
+        int status = gsl_multimin_fminimizer_set(m, &f, v, step) == 0 ? GSL_CONTINUE : GSL_FAILURE;
+        for (int i = 0; i < ITERATIONS && status == GSL_CONTINUE; i++) {
+            status = gsl_multimin_fminimizer_iterate(m) != 0
+                         ? GSL_FAILURE
+                         : gsl_multimin_test_size(gsl_multimin_fminimizer_size(m), SIZE_END);
+        }
+        for (int i = 0; i < TRANSFER_NUMBERS; i++) {
+            x[i] = value_of(q, i, gsl_vector_get(gsl_multimin_fminimizer_x(m), (size_t)i));
+        }
+    }
+    gsl_multimin_fminimizer_free(m);
+    gsl_vector_free(step);
+    gsl_vector_free(v);
+}
+
+/* Errors of kinds, each as heavy as the time it took. */
+static void judge(struct problem *q, struct transfer_device *d)
+{
+    double *error = xmalloc((q->n + 1) * sizeof *error);
+    size_t *order = xmalloc((q->n + 1) * sizeof *order);
+    double all = 0.0;
+    for (size_t i = 0; i < q->n; i++) {
+        error[i] = fabs(predicted_s(q, &q->v[i]) * q->v[i].n / q->v[i].sum_s - 1.0);
+        all += q->v[i].sum_s;
+    }
+    gsl_sort_index(order, error, 1, q->n);
+    double sum = 0.0;
+    for (size_t i = 0; i < q->n; i++) {
+        double before = sum;
+        sum += q->v[order[i]].sum_s;
+        d->median_frac = before < 0.5 * all ? error[order[i]] : d->median_frac;
+        d->p90_frac = before < 0.9 * all ? error[order[i]] : d->p90_frac;
+    }
+    free(order);
+    free(error);
+}
+
+/* The spread of fits without a tenth each, in logarithms. */
+static void jackknife(struct problem *q, const double x[TRANSFER_NUMBERS],
+                      struct transfer_device *d)
+{
+    double v[FOLDS][TRANSFER_NUMBERS];
+    for (q->fold = 0; q->fold < FOLDS; q->fold++) {
+        double y[TRANSFER_NUMBERS];
+        memcpy(y, x, sizeof y);
+        minimise(q, y);
+        for (int i = 0; i < TRANSFER_NUMBERS; i++) {
+            v[q->fold][i] = log_of(i, y[i]);
+        }
+    }
+    q->fold = -1;
+    for (int i = 0; i < TRANSFER_NUMBERS; i++) {
+        double mean = 0.0;
+        double squares = 0.0;
+        for (int k = 0; k < FOLDS; k++) {
+            mean += v[k][i] / FOLDS;
+        }
+        for (int k = 0; k < FOLDS; k++) {
+            squares += (v[k][i] - mean) * (v[k][i] - mean);
+        }
+        double sd = sqrt(squares * (FOLDS - 1.0) / FOLDS);
+        double at = log_of(i, x[i]);
+        d->number[i] =
+            (struct fit_number){x[i], value_of(q, i, at - Z95 * sd), value_of(q, i, at + Z95 * sd)};
+    }
+}
+
+static void fit_device(const struct fit_input *in, const struct soc *soc, const struct llm *llm,
+                       uint8_t device, struct transfer_device *d)
+{
+    struct problem q = {.device = device, .fold = -1};
+    struct kind *kinds = kinds_of(in, device, &q.n);
+    q.v = kinds;
+    *d = (struct transfer_device){0};
+    if (q.n >= FOLDS) {
+        roofline_init(&q.model, hwmodel_find("extended"), soc, llm, NULL);
+        q.params = *q.model.runtime[device];
+        roofline_set_runtime(&q.model, device, &q.params);
+        double x[TRANSFER_NUMBERS] = {
+            q.params.many.flop_per_s / 1e12, q.params.many.bytes_per_s / 1e9,
+            q.params.many.launch_s * 1e6,    q.params.fill_rows,
+            q.params.attention_frac,         0.5 * q.params.attention_frac};
+        for (int i = 0; i < TRANSFER_NUMBERS; i++) {
+            q.low[i] = numbers[i].low;
+            q.high[i] = numbers[i].high;
+        }
+        q.high[TRANSFER_BANDWIDTH] = soc->machine.ddr_peak_bytes_per_s / 1e9;
+        minimise(&q, x);
+        jackknife(&q, x, d);
+        take(&q, x);
+        d->kinds = (uint32_t)q.n;
+        for (size_t i = 0; i < q.n; i++) {
+            d->kernels += (uint32_t)q.v[i].n;
+        }
+        judge(&q, d);
+    }
+    free(kinds);
+}
+
+void transfer_fit(const struct fit_input *in, const struct soc *soc, const struct llm *llm,
+                  struct transfer *out)
+{
+    out->n_devices = soc->machine.n_devices;
+    for (uint32_t i = 0; i < out->n_devices; i++) {
+        fit_device(in, soc, llm, (uint8_t)i, &out->devices[i]);
+    }
+}
+
+/* ---- what it says ---- */
+
+void transfer_write(const struct transfer_device *d, cJSON *entry, const char *source)
+{
+    for (int i = 0; i < TRANSFER_NUMBERS && d->kinds > 0; i++) {
+        const struct fit_number *x = &d->number[i];
+        json_put_quantity(
+            entry, numbers[i].key,
+            (struct quantity){
+                .value = x->value, .low = x->low, .high = x->high, .kind = QUANTITY_FITTED},
+            numbers[i].unit, source);
+    }
+    if (d->kinds > 0) {
+        cJSON_DeleteItemFromObject(entry, "one_row");
+        cJSON_DeleteItemFromObject(entry, "width_fill");
+        cJSON_DeleteItemFromObject(entry, "fit");
+    }
+}
+
+void transfer_print(const struct transfer *t, const struct machine *m, FILE *out)
+{
+    (void)fprintf(out, "transferable form (extended), for models that have no table:\n");
+    for (uint32_t i = 0; i < t->n_devices; i++) {
+        const struct transfer_device *d = &t->devices[i];
+        if (d->kinds == 0) {
+            continue;
+        }
+        (void)fprintf(out, "  %-5s", m->devices[i].name);
+        for (int k = 0; k < TRANSFER_NUMBERS; k++) {
+            const struct fit_number *x = &d->number[k];
+            (void)fprintf(out, " %s %.3g [%.3g, %.3g] %s%s", numbers[k].key, x->value, x->low,
+                          x->high, strcmp(numbers[k].unit, "1") != 0 ? numbers[k].unit : "",
+                          k + 1 < TRANSFER_NUMBERS ? "," : "");
+        }
+        (void)fprintf(out,
+                      "\n        |error| of %u kinds (%u kernels), by time: %.1f %% median, "
+                      "%.1f %% P90\n",
+                      d->kinds, d->kernels, 100.0 * d->median_frac, 100.0 * d->p90_frac);
+    }
+}
