@@ -103,7 +103,7 @@ static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t 
 
 /* ---- the fit ---- */
 
-static double predicted_s(struct problem *q, const struct kind *k)
+static void cost_of(struct problem *q, const struct kind *k, struct kernel_cost *cost)
 {
     struct work_shape w = fit_shape(&k->k);
     struct kernel_query query = {.device = q->device,
@@ -111,8 +111,13 @@ static double predicted_s(struct problem *q, const struct kind *k)
                                  .rows = k->k.rows,
                                  .padded_rows = k->k.padded_rows,
                                  .shape = &w};
+    hwmodel_kernel(&q->model.model, &query, cost);
+}
+
+static double predicted_s(struct problem *q, const struct kind *k)
+{
     struct kernel_cost cost;
-    hwmodel_kernel(&q->model.model, &query, &cost);
+    cost_of(q, k, &cost);
     return (double)cost.t_ns / 1e9;
 }
 
@@ -156,11 +161,28 @@ static double objective(const gsl_vector *v, void *ctx)
     for (size_t i = 0; i < q->n; i++) {
         if (q->fold < 0 || i % FOLDS != (size_t)q->fold) {
             double error = log(predicted_s(q, &q->v[i]) * q->v[i].n / q->v[i].sum_s);
-            sum += q->v[i].sum_s * error * error;
-            weight += q->v[i].sum_s;
+            double w = sqrt(q->v[i].sum_s); /* else prompts alone would count */
+            sum += w * error * error;
+            weight += w;
         }
     }
     return sum / weight + outside;
+}
+
+/* The highest rate and bandwidth that any kernel reached: the device can do no less, and a descent
+ * from there finds the right side of the roofline. */
+static void reached(struct problem *q, double x[TRANSFER_NUMBERS])
+{
+    x[TRANSFER_RATE] = x[TRANSFER_BANDWIDTH] = 0.0;
+    for (size_t i = 0; i < q->n; i++) {
+        struct kernel_cost cost;
+        cost_of(q, &q->v[i], &cost);
+        double s = q->v[i].sum_s / q->v[i].n;
+        x[TRANSFER_RATE] = fmax(x[TRANSFER_RATE], cost.flop / s / 1e12);
+        if (q->v[i].k.padded_rows == 1) {
+            x[TRANSFER_BANDWIDTH] = fmax(x[TRANSFER_BANDWIDTH], cost.bytes / s / 1e9);
+        }
+    }
 }
 
 /* Starts from x, and leaves the best there. */
@@ -258,6 +280,9 @@ static void fit_device(const struct fit_input *in, const struct soc *soc, const 
             q.params.many.flop_per_s / 1e12, q.params.many.bytes_per_s / 1e9,
             q.params.many.launch_s * 1e6,    q.params.fill_rows,
             q.params.attention_frac,         0.5 * q.params.attention_frac};
+        double stated = x[TRANSFER_BANDWIDTH];
+        reached(&q, x);
+        x[TRANSFER_BANDWIDTH] = x[TRANSFER_BANDWIDTH] > 0.0 ? x[TRANSFER_BANDWIDTH] : stated;
         for (int i = 0; i < TRANSFER_NUMBERS; i++) {
             q.low[i] = numbers[i].low;
             q.high[i] = numbers[i].high;

@@ -1,10 +1,10 @@
 /* The transferable form of a calibration: rate, bandwidth, launch, fill, and attention by phase of
  * each device. It says what kernels of any model take, where measured tables know one model only.
  *
- * Kernels of the same work count together, with the time that they took in all as their weight.
- * The fit minimises the weighted squares of ln(predicted / measured) of the model `extended`, whose
- * numbers stay within physical bounds. A number's range is that of 95 %, from a jackknife over
- * tenths of the kinds of work. */
+ * Kernels of the same work count together, with the root of the time that they took in all as their
+ * weight. The fit minimises the weighted squares of ln(predicted / measured) of the model
+ * `extended`, whose numbers stay within physical bounds. A number's range is that of 95 %, from a
+ * jackknife over tenths of the kinds of work. */
 #pragma once
 
 #include <cjson/cJSON.h>
