@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "experiments/drive/against.h"
-#include "experiments/drive/fit.h"
 #include "experiments/drive/transfer.h"
 #include "sim/api/contention.h"
 #include "sim/base/arena.h"
@@ -378,8 +377,7 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
     d->layer[0].value = 3e-3;
     d->layer[1].value = 2e-6;
     static struct transfer t = {.n_devices = 1, .devices = {{.kinds = 20}}};
-    t.devices[0].number[TRANSFER_BANDWIDTH] = (struct fit_number){20, 18, 22};
-    t.devices[0].number[TRANSFER_DECODE_ATTENTION].value = 0.25;
+    t.devices[0].number[TRANSFER_BANDWIDTH].value = 20;
     for (int i = 0; i < 4; i++) { /* 10, 10, 14, 14 us: deviation 2 */
         drive_times_add(&f.schedule, i < 2 ? 10000 : 14000);
         drive_times_add(&f.submit, i < 2 ? 10000 : 14000);
@@ -409,8 +407,6 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
         {"compiler/fixed/value", 0.5},
         {"compiler/per_token/value", 0.1},
         {"devices/0/runtimes/1/bandwidth/value", 20},
-        {"devices/0/runtimes/1/bandwidth/high", 22},
-        {"devices/0/runtimes/1/decode_attention/value", 0.25},
         {"devices/0/runtimes/1/ops/qkv/0/us", 1000},
         {"devices/0/runtimes/1/ops/qkv/0/low", 900},
         {"devices/0/runtimes/1/ops/qkv/1/rows", 64},
