@@ -25,6 +25,7 @@ The first column says what of a row nobody had measured when it was predicted. F
 * *x or /* is the median factor of these intervals: 1.5 means from predicted / 1.5 to predicted x 1.5.
 * *wider than needed* divides the logarithm of the intervals by that of the narrowest ones in proportion that hold 95 % of the rows. 1 is ideal, below 1 is too narrow. Classes of fewer than 30 rows have none.
 * *was* is the record.
+* *memory* is the highest resident set of the process. *Runtime* unseen means the mean of the other runtimes' numbers there.
 
 Powers and energies have [a table of their own](../hwmodels/VALIDATION.md); so do measured serving runs.
 TEXT

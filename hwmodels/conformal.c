@@ -11,7 +11,7 @@
 #include "sim/base/csv_record.h"
 #include "sim/base/quantile.h"
 
-const char *const conformal_phase_names[] = {"prefill", "short_prefill", "decode", NULL};
+const char *const conformal_phase_names[] = {"prefill", "short_prefill", "decode", "memory", NULL};
 static const char *const kind_names[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
 const char *const conformal_left_names[] = {"model", "soc", "runtime", "source", NULL};
 

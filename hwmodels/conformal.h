@@ -32,7 +32,12 @@
 #define CONFORMAL_SMALL_WEIGHTS 2e9 /* models of fewer are a class: launches decide their times */
 #define CONFORMAL_SHORT_TOKENS 100  /* shorter prompts are a phase of their own */
 
-enum conformal_phase { CONFORMAL_PREFILL, CONFORMAL_SHORT_PREFILL, CONFORMAL_DECODE };
+enum conformal_phase {
+    CONFORMAL_PREFILL,
+    CONFORMAL_SHORT_PREFILL,
+    CONFORMAL_DECODE, /* the last phase of time */
+    CONFORMAL_MEMORY, /* not a time: the memory of the process */
+};
 extern const char *const conformal_phase_names[];
 
 /* The class of a prediction: what of it nobody has measured. */

@@ -96,7 +96,18 @@ struct soc_exchange {
 enum soc_meter { SOC_METER_UNSTATED, SOC_METER_RAIL, SOC_METER_PACKAGE, SOC_METER_SYSTEM };
 const char *const *soc_meter_names(void); /* by the enum, NULL-terminated */
 
+/* Memory of a process that runs a model on the device (hwmodels/footprint.h). */
+struct soc_memory {
+    char runtime[32];        /* of which the numbers are; "": the file has none */
+    bool counted;            /* runs count it; else `memory.usable` leaves room for it */
+    double fixed_bytes;      /* host, driver, compiled kernels */
+    double weights_frac;     /* resident bytes per byte of weights */
+    double tokenizer_bytes;  /* per entry of the vocabulary */
+    double activation_bytes; /* per token of the prompt and column of the model's width */
+};
+
 struct soc_device {
+    struct soc_memory memory;
     int meter;              /* enum soc_meter */
     double peak_flop_per_s; /* datasheet, for reports */
     /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of

@@ -127,7 +127,25 @@ static const struct json_field exchange_rows[] = {
 };
 static const struct json_fields exchange_keys = JSON_FIELDS(exchange_rows, NULL);
 
+static const struct json_field footprint_rows[] = {
+    {JSON_TEXT(X, memory.runtime, "runtime", "Runtime that the numbers are of.")},
+    {JSON_BOOL(X, memory.counted, "counted",
+               "Runs count it next to weights and KV; else memory.usable leaves room for it."),
+     JSON_DEFAULT(0.0)},
+    {JSON_QUANTITY(X, memory.fixed_bytes, "fixed", "GB", 0.0, 1e3, 1e9,
+                   "Host, driver and compiled kernels.")},
+    {JSON_QUANTITY(X, memory.weights_frac, "weights", "1", 0.0, 10.0, 1.0,
+                   "Resident bytes per byte of weights.")},
+    {JSON_QUANTITY(X, memory.tokenizer_bytes, "tokenizer", "kB", 0.0, 1e3, 1e3,
+                   "Bytes per entry of the vocabulary.")},
+    {JSON_QUANTITY(X, memory.activation_bytes, "activations", "B", 0.0, 1e5, 1.0,
+                   "Bytes per token of a prompt and column of the model's width.")},
+};
+static const struct json_fields footprint_keys = JSON_FIELDS(footprint_rows, NULL);
+
 static const struct json_field numbers_rows[] = {
+    {JSON_OBJECT("footprint", &footprint_keys, "Memory that a runtime needs on this device."),
+     JSON_DEFAULT(0.0)},
     {JSON_CHOICE(X, meter, "meter", soc_meter_names, "Meter that its powers were read from."),
      JSON_DEFAULT(SOC_METER_UNSTATED)},
     {JSON_QUANTITY(X, peak_flop_per_s, "peak", "TFLOP/s", 1e-3, 1e5, 1e12,

@@ -6,6 +6,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/validation/calibrate_report.h"
+#include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/measured_update.h"
 #include "experiments/validation/residuals.h"
 #include "hwmodels/conformal.h"
@@ -21,6 +22,7 @@
 
 struct options {
     const char *points, *soc, *out, *residuals;
+    bool memory;
     struct option_texts measured;
     struct option_output output;
 };
@@ -169,6 +171,20 @@ static int residuals(const struct options *o, struct err *e)
     return rc;
 }
 
+static int memory(const struct options *o, struct err *e)
+{
+    struct points points;
+    struct catalog catalog = {0};
+    int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
+    rc = rc == 0 ? catalog_open(&catalog, e) : rc;
+    if (rc == 0) {
+        footprint_print(&catalog, &points, stdout);
+    }
+    catalog_fini(&catalog);
+    points_fini(&points);
+    return rc;
+}
+
 /* A few rows: an update instead of a fit. */
 static int update(const struct options *o, struct err *e)
 {
@@ -201,12 +217,16 @@ static int run(void *values, struct err *e)
     if (o->measured.n > 0 && o->soc != NULL && o->points == NULL && o->residuals == NULL) {
         return update(o, e);
     }
-    if (o->points != NULL && o->residuals != NULL && o->soc == NULL) {
+    if (o->memory && o->points != NULL && o->soc == NULL && o->residuals == NULL) {
+        return memory(o, e);
+    }
+    if (o->points != NULL && o->residuals != NULL && o->soc == NULL && !o->memory) {
         return residuals(o, e);
     }
-    if (o->points == NULL || o->soc == NULL || o->residuals != NULL || o->measured.n > 0) {
-        return err_add(e, "calibrate needs --points and either --soc or --residuals, or --soc and "
-                          "--measured");
+    if (o->points == NULL || o->soc == NULL || o->residuals != NULL || o->measured.n > 0 ||
+        o->memory) {
+        return err_add(e, "calibrate needs --points and either --soc, --residuals or --memory, or "
+                          "--soc and --measured");
     }
     int rc = load(o, &w, e);
     rc = rc == 0 ? fit(o, &w, e) : rc;
@@ -243,13 +263,17 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, residuals, "residuals", "OUT.csv", NULL,
                 "without --soc: fit every SoC, and write the error of each row when its model, and "
                 "when its SoC, is left out (the basis of intervals)"),
+    OPTION_FLAG(
+        OPTIONS, memory, "memory",
+        "without --soc: fit the memory of each runtime (`footprint` of a device) and print it"),
 };
 const struct command cmd_calibrate = {
     .name = "calibrate",
     .summary = "fit a SoC file to measured points",
     .usage = "--points FILE.csv --soc S [-o OUT.json] [options]\n"
              "--soc S --measured ROWS ... [-o OUT.json] [options]\n"
-             "--points FILE.csv --residuals OUT.csv",
+             "--points FILE.csv --residuals OUT.csv\n"
+             "--points FILE.csv --memory",
     .about =
         "Fits each (device, runtime, weight width) of a SoC file to the latency rows of a table of "
         "measurements. The fit is robust, bounded least squares of ln(predicted / measured). It "

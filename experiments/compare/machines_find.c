@@ -46,8 +46,9 @@ static const struct machine_number numbers[] = {
     {.name = "", .measure = "it"},
 };
 
-/* Members that hold no number of a machine; and a device's peak, which its rates do not go by. */
-static const char *const aside[] = {"fit", "runtimes", "knee", NULL};
+/* Members that hold no number of a machine, or none that decides a time; and a device's peak, which
+ * its rates do not go by. */
+static const char *const aside[] = {"fit", "runtimes", "knee", "footprint", NULL};
 
 struct finder {
     struct machines *m;

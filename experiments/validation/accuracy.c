@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/leave_machine.h"
 #include "experiments/validation/predict.h"
 #include "sim/base/arena.h"
@@ -52,6 +53,28 @@ static void add_fitted(const struct catalog *c, const struct points *points, str
                          .half = (double)NAN});
         }
     }
+}
+
+/* Rows of memory by the numbers of their files. */
+static void add_memory(const struct catalog *c, const struct points *points, struct rows *out)
+{
+    struct footprint_rows r;
+    footprint_collect(c, points, &r);
+    for (size_t i = 0; i < r.n; i++) {
+        const struct point *p = r.v[i].point;
+        struct prediction q = predict_memory(c, p);
+        if (q.reason == NULL && !q.runtime_default) {
+            add(out,
+                (struct accuracy_row){.unseen = FITTED,
+                                      .soc = r.v[i].k.soc->machine.name,
+                                      .runtime = p->runtime,
+                                      .kind = r.v[i].k.soc->machine.devices[r.v[i].k.device].kind,
+                                      .phase = CONFORMAL_MEMORY,
+                                      .ln_error = log(q.value / p->value),
+                                      .half = (double)NAN});
+        }
+    }
+    footprint_rows_fini(&r);
 }
 
 static void add_left_out(const struct conformal *c, struct rows *out)
@@ -306,6 +329,7 @@ int accuracy_document(struct catalog *c, const struct points *points, const char
     }
     struct rows r = {0};
     add_fitted(c, points, &r);
+    add_memory(c, points, &r);
     add_left_out(&c->residuals, &r);
     int rc = add_updated(c, points, &r, e);
     if (rc == 0) {

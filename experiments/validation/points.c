@@ -23,6 +23,7 @@ static const char *const metric_names[POINT_OTHER] = {
     [POINT_POWER_W] = "power_w",
     [POINT_ENERGY_J] = "energy_j",
     [POINT_LOAD_MS] = "load_ms",
+    [POINT_MEMORY_MIB] = "memory_mib",
 };
 
 #define OF(member) CSV_MEMBER(struct point, member)

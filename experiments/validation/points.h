@@ -23,7 +23,8 @@ enum point_metric {
     POINT_POWER_W,
     POINT_ENERGY_J,
     POINT_LOAD_MS,
-    POINT_OTHER /* kept, never predicted */
+    POINT_MEMORY_MIB, /* highest resident set of the process */
+    POINT_OTHER       /* kept, never predicted */
 };
 
 #define POINT_TEXT_BYTES 128

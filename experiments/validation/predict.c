@@ -149,6 +149,12 @@ struct price predict_price(const struct predict_case *k, const struct point *p,
         &r, k, p, params != NULL ? params : &k->soc->devices[k->device].runtimes[k->runtime]);
 }
 
+enum conformal_phase predict_phase(const struct point *p)
+{
+    return p->metric == POINT_MEMORY_MIB ? CONFORMAL_MEMORY
+                                         : conformal_phase_of(point_is_prefill(p), p->input_tokens);
+}
+
 /* Whether some row of the publication is among those that the machine's fits rest on. */
 static bool known_source(const struct catalog *c, const struct point *p, const struct soc *soc,
                          enum device_kind kind)
@@ -168,10 +174,11 @@ static enum conformal_left class_of(const struct catalog *c, const struct point 
                                     const struct predict_case *k)
 {
     enum device_kind kind = k->soc->machine.devices[k->device].kind;
-    return !k->runtime_exact                                              ? CONFORMAL_RUNTIME
-           : !k->soc->devices[k->device].runtimes[k->runtime].start.given ? CONFORMAL_SOC
-           : known_source(c, p, k->soc, kind)                             ? CONFORMAL_MODEL
-                                                                          : CONFORMAL_SOURCE;
+    return !k->runtime_exact ? CONFORMAL_RUNTIME
+           : point_is_latency(p) && !k->soc->devices[k->device].runtimes[k->runtime].start.given
+               ? CONFORMAL_SOC
+           : known_source(c, p, k->soc, kind) ? CONFORMAL_MODEL
+                                              : CONFORMAL_SOURCE;
 }
 
 /* Scores of the row's own model are left out: it counts as one that nobody has measured. */
@@ -182,17 +189,19 @@ void predict_interval(const struct catalog *c, const struct point *p, const stru
     struct conformal_query q = {.soc = k->soc->machine.name,
                                 .family = k->soc->family,
                                 .kind = k->soc->machine.devices[k->device].kind,
-                                .phase = conformal_phase_of(point_is_prefill(p), p->input_tokens),
+                                .phase = predict_phase(p),
                                 .weights = k->llm.body_weights + k->llm.head_weights,
                                 .tokens = p->input_tokens,
                                 .left = class_of(c, p, k),
                                 .without_model = k->llm.name};
     struct conformal_interval x;
-    if (!k->runtime_exact || !interval_measured(entry, q.weights, q.phase, &x)) {
+    bool latency = point_is_latency(p);
+    if (!k->runtime_exact || !latency || !interval_measured(entry, q.weights, q.phase, &x)) {
         x = conformal_of(&c->residuals, &q, CONFORMAL_LEVEL);
     }
-    double a = point_value_of_seconds(p, seconds * x.low_factor);
-    double b = point_value_of_seconds(p, seconds * x.high_factor);
+    double a = latency ? point_value_of_seconds(p, seconds * x.low_factor) : seconds * x.low_factor;
+    double b =
+        latency ? point_value_of_seconds(p, seconds * x.high_factor) : seconds * x.high_factor;
     out->unseen = q.left;
     out->low = x.n > 0 ? fmin(a, b) : (double)NAN;
     out->high = x.n > 0 ? fmax(a, b) : (double)NAN;

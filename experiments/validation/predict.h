@@ -39,6 +39,9 @@ struct price predict_by_model(struct roofline *r, const struct predict_case *k,
 struct price predict_price(const struct predict_case *k, const struct point *p,
                            const struct soc_runtime *params);
 
+/* The phase whose errors a row belongs to. */
+enum conformal_phase predict_phase(const struct point *p);
+
 struct prediction {
     double value; /* in the row's unit; NaN when there is a reason */
     const char *reason;

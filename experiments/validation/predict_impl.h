@@ -7,7 +7,8 @@
 struct prediction predict_unknown(const char *reason);
 struct prediction predict_known(double value); /* without an interval */
 
-/* Fills class and interval of a latency row whose pass is predicted to take that long. */
+/* Fills class and interval of a latency row whose pass is predicted to take that long; of another
+ * row, whose value is predicted to be that. */
 void predict_interval(const struct catalog *c, const struct point *p, const struct predict_case *k,
                       double seconds, struct prediction *out);
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/predict_impl.h"
 #include "hwmodels/soc.h"
 #include "sim/api/contention.h"
@@ -143,6 +144,8 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
         return predict_kernel(c, soc, p);
     case POINT_LOAD_MS:
         return predict_load(c, soc, p);
+    case POINT_MEMORY_MIB:
+        return predict_memory(c, p);
     case POINT_ENERGY_J:
         return predict_energy(c, soc, p);
     default:

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/validation/footprint_fit.h"
 #include "hwmodels/transfers.h"
 #include "sim/api/device.h"
 #include "sim/base/arena.h"
@@ -169,9 +170,7 @@ static void write_row(const struct fitted *f, const struct calibrate_row *r, con
                       const char *by, double ln_error, FILE *out)
 {
     const struct point *p = r->point;
-    const char *phase = !point_is_prefill(p)    ? "decode"
-                        : p->input_tokens < 100 ? "short_prefill"
-                                                : "prefill";
+    const char *phase = conformal_phase_names[predict_phase(p)];
     const struct soc *soc = f->set.soc;
     bool of_model = strcmp(left_out, "model") == 0; /* these say what is known of a machine */
     (void)fprintf(out, "%s,%s,%s,%s,%u,%s,%.4g,%s,%u,%u,%s,%s,%.4f,%.*s\n", soc->machine.name,
@@ -276,6 +275,53 @@ static size_t other_runtimes(const struct catalog *c, const struct points *point
     return n;
 }
 
+/* ---- memory ---- */
+
+enum left { LEFT_MODEL, LEFT_SOURCE };
+
+static bool is_left(const struct footprint_row *a, const struct footprint_row *b, enum left left)
+{
+    size_t n = point_source_length(a->point);
+    return left == LEFT_MODEL ? strcmp(a->k.llm.name, b->k.llm.name) == 0
+                              : n == point_source_length(b->point) &&
+                                    strncmp(a->point->source, b->point->source, n) == 0;
+}
+
+static size_t put_memory(const struct footprint_row *r, const char *left, bool known,
+                         const struct soc_memory *m, FILE *out)
+{
+    if (known) {
+        struct calibrate_row row = {.point = r->point, .k = r->k};
+        struct fitted f = {.set = {.soc = r->k.soc, .device = r->k.device}};
+        write_row(&f, &row, left, r->k.soc->machine.name,
+                  log(footprint_row_bytes(r, m) / (r->point->value * 1048576.0)), out);
+    }
+    return known;
+}
+
+static size_t memory_residuals(const struct catalog *c, const struct points *points, FILE *out)
+{
+    struct footprint_rows r;
+    footprint_collect(c, points, &r);
+    size_t n = 0;
+    struct soc_memory m;
+    for (size_t i = 0; i < r.n; i++) {
+        for (int left = LEFT_MODEL; left <= LEFT_SOURCE; left++) {
+            for (size_t j = 0; j < r.n; j++) {
+                r.v[j].left_out = is_left(&r.v[j], &r.v[i], (enum left)left);
+            }
+            n += put_memory(&r.v[i], left == LEFT_MODEL ? "model" : "source",
+                            footprint_fit(&r, &r.v[i], &m), &m, out);
+        }
+        for (size_t j = 0; j < r.n; j++) {
+            r.v[j].left_out = false;
+        }
+        n += put_memory(&r.v[i], "runtime", footprint_fit_others(&r, &r.v[i], &m), &m, out);
+    }
+    footprint_rows_fini(&r);
+    return n;
+}
+
 size_t residuals_write(const struct catalog *c, const struct points *points, const char *name,
                        FILE *out)
 {
@@ -307,6 +353,7 @@ size_t residuals_write(const struct catalog *c, const struct points *points, con
         n += write_own(f, "source", out);
     }
     n += other_runtimes(c, points, out);
+    n += memory_residuals(c, points, out);
     for (size_t i = 0; i < list.n; i++) {
         calibrate_set_fini(&list.v[i].set);
     }

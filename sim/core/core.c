@@ -62,7 +62,7 @@ static uint64_t kv_capacity(const struct core *c)
     if (s->kv_capacity_tokens != 0) {
         return s->kv_capacity_tokens;
     }
-    double left = usable_bytes(s) - weight_bytes(c);
+    double left = usable_bytes(s) - weight_bytes(c) - s->runtime_bytes;
     return left <= 0.0 ? 0 : (uint64_t)(left / kv_token_bytes(c));
 }
 
@@ -217,8 +217,8 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     }
     /* A capacity that was stated may be more than the machine's memory leaves. */
     c->memory_bytes =
-        fmax(usable_bytes(setup),
-             weight_bytes(c) + (double)result->kv_capacity_tokens * kv_token_bytes(c));
+        fmax(usable_bytes(setup), weight_bytes(c) + setup->runtime_bytes +
+                                      (double)result->kv_capacity_tokens * kv_token_bytes(c));
     core_memory_note(c);
     if (p->state_size_bytes > 0) {
         c->sched->state = arena_alloc(&c->policys, p->state_size_bytes);

@@ -65,7 +65,8 @@ static double weight_bytes(const struct core *c)
 static double held_bytes(const struct core *c, double residents)
 {
     double weights = c->n_models > 1 ? 0.0 : weight_bytes(c);
-    return c->weights_mapped ? fmax(weights, residents) : weights + residents;
+    return c->setup->runtime_bytes +
+           (c->weights_mapped ? fmax(weights, residents) : weights + residents);
 }
 
 static double kv_block_bytes(const struct core *c)

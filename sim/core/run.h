@@ -77,6 +77,7 @@ struct sim_setup {
     uint64_t kv_capacity_tokens; /* 0: what memory leaves after weights */
     uint32_t kv_block_tokens;    /* allocation unit, >= 1 */
     uint32_t weight_copies; /* resident copies of the weights (one per runtime that cannot share) */
+    double runtime_bytes;   /* held by the runtime next to weights and KV, for the whole run */
     int64_t horizon_ns;     /* stop then; TIME_NEVER_NS drains. Set to the present by an observer
                              * that has seen enough, it ends the run after this instant */
     int64_t stall_ns;       /* watchdog: no token and no event that could bring one for so long */
@@ -153,7 +154,7 @@ struct sim_result {
     uint64_t policy_counters[SIM_MAX_POLICY_COUNTERS];
     uint32_t n_policy_counters;
     uint64_t kv_capacity_tokens, kv_peak_tokens; /* live + cold */
-    double memory_peak_bytes;                    /* weights + KV + residents */
+    double memory_peak_bytes;                    /* weights + KV + residents + runtime */
     /* With several models. A load begins when a request asks for it, and waits for the loader. */
     uint64_t model_loads, model_evictions;
     int64_t model_load_ns;

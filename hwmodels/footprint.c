@@ -1,0 +1,16 @@
+#include "hwmodels/footprint.h"
+
+#include <math.h>
+
+double footprint_extra_bytes(const struct soc_memory *m, const struct llm *llm, double tokens)
+{
+    double bytes = m->fixed_bytes + (m->weights_frac - 1.0) * llm->weight_bytes +
+                   m->tokenizer_bytes * llm->vocab + m->activation_bytes * llm->hidden * tokens;
+    return fmax(bytes, 0.0);
+}
+
+double footprint_bytes(const struct soc_memory *m, const struct llm *llm, double tokens)
+{
+    return m->fixed_bytes + m->weights_frac * llm->weight_bytes + m->tokenizer_bytes * llm->vocab +
+           (m->activation_bytes * llm->hidden + llm->kv_bytes_per_token) * tokens;
+}

@@ -1,0 +1,19 @@
+/* Memory of the process that runs a model: weights, KV, and what the runtime needs next to them.
+ *
+ *   bytes = fixed + weights x weight bytes + tokenizer x vocabulary
+ *           + (activations x width of the model + KV bytes) x tokens
+ *
+ * The four numbers are a device's (`footprint` in its SoC file), of the runtime that they name.
+ * They were fitted to published peaks of the resident set (`xpusim calibrate --points reference
+ * --memory`). The resident set has the interpreter, compiled kernels and their blobs in it. */
+#pragma once
+
+#include "hwmodels/soc.h"
+
+#define FOOTPRINT_OTHER "other" /* numbers of a runtime that nobody measured: a mean of others */
+
+double footprint_bytes(const struct soc_memory *m, const struct llm *llm, double tokens);
+
+/* The runtime's addition to the ledger's weights and KV, at least 0. tokens: of the longest prompt
+ * that one pass holds. */
+double footprint_extra_bytes(const struct soc_memory *m, const struct llm *llm, double tokens);

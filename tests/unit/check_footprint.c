@@ -1,0 +1,109 @@
+/* Memory of a runtime: the closed form, and numbers found again in rows made from them. */
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "experiments/validation/footprint_fit.h"
+#include "hwmodels/footprint.h"
+#include "tests/helpers/suite.h"
+
+static const struct soc_memory known = {.runtime = "openvino-2025",
+                                        .fixed_bytes = 1.5e9,
+                                        .weights_frac = 0.9,
+                                        .tokenizer_bytes = 2e3,
+                                        .activation_bytes = 100.0};
+
+/* 10 GB of weights, 1000 entries, 100 columns, 50 bytes of KV a token, 10 tokens: 1.5e9 + 9e9 + 2e6
+ * + (100 x 100 + 50) x 10 = 10502100500. The ledger has 10 GB and 500 bytes of that; what is
+ * missing there is 1.5e9 - 1e9 + 2e6 + 1e5 = 502100000. */
+START_TEST(a_process_holds_weights_kv_and_what_the_runtime_adds)
+{
+    struct llm m = {.weight_bytes = 1e10, .vocab = 1000, .hidden = 100, .kv_bytes_per_token = 50};
+    ck_assert_double_eq_tol(footprint_bytes(&known, &m, 10.0), 10502100500.0, 1.0);
+    ck_assert_double_eq_tol(footprint_extra_bytes(&known, &m, 10.0), 502100000.0, 1.0);
+}
+END_TEST
+
+/* Weights that are mapped and not touched make the process smaller than the ledger; the ledger is
+ * never made smaller by it: 1e6 + (0.5 - 1) x 1e9 is below 0. */
+START_TEST(a_runtime_never_takes_memory_away)
+{
+    struct llm m = {.weight_bytes = 1e9};
+    struct soc_memory mapped = {.fixed_bytes = 1e6, .weights_frac = 0.5};
+    ck_assert_double_eq(footprint_extra_bytes(&mapped, &m, 1000.0), 0.0);
+}
+END_TEST
+
+#define HEAD                                                                                       \
+    "soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value,source\n"
+
+/* Rows of six models at two lengths, the last one 3 times too large; written to a MiB. */
+static void write_rows(const char *path, const struct catalog *c)
+{
+    static const char *const models[] = {"llama-2-7b", "phi-2",    "gemma-2b",
+                                         "qwen2-0.5b", "qwen2-7b", "tiny-llama-1.1b"};
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    (void)fputs(HEAD, f);
+    for (int i = 0; i < 12; i++) {
+        struct point p = {.metric = POINT_MEMORY_MIB,
+                          .soc = "core-ultra-7-155h",
+                          .device = "igpu",
+                          .runtime = "openvino-2025.0",
+                          .weight_bits = 8,
+                          .act_bits = 16,
+                          .input_tokens = i % 2 == 0 ? 32 : 2048,
+                          .batch = 1,
+                          .value = 1.0};
+        (void)snprintf(p.model, sizeof p.model, "%s", models[i / 2]);
+        struct footprint_row r = {.point = &p};
+        predict_bind(c, &p, &r.k);
+        ck_assert_ptr_null(r.k.reason);
+        double mib = footprint_row_bytes(&r, &known) / 1048576.0 * (i == 11 ? 3.0 : 1.0);
+        (void)fprintf(f, "%s,igpu,%s,%s,8,16,%u,1,memory_mib,%.3f,table %d\n", p.soc, p.runtime,
+                      p.model, p.input_tokens, mib, i % 3);
+    }
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(a_fit_finds_the_numbers_again_despite_a_wrong_row)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "footprint-%ld.tmp.csv", (long)getpid());
+    struct err e = ERR_INIT;
+    struct catalog c;
+    ck_assert_int_eq(catalog_open(&c, &e), 0);
+    write_rows(path, &c);
+    struct points points;
+    ck_assert_int_eq(points_read(path, &points, &e), 0);
+    (void)remove(path);
+    struct footprint_rows rows;
+    footprint_collect(&c, &points, &rows);
+    ck_assert_uint_eq(rows.n, 12);
+    struct soc_memory m;
+    ck_assert(footprint_fit(&rows, &rows.v[0], &m));
+    ck_assert_str_eq(m.runtime, "openvino-2025");
+    ck_assert_double_eq_tol(m.fixed_bytes / 1.5e9, 1.0, 0.02);
+    ck_assert_double_eq_tol(m.weights_frac, 0.9, 0.01);
+    ck_assert_double_eq_tol(m.tokenizer_bytes / 2e3, 1.0, 0.05);
+    ck_assert_double_eq_tol(m.activation_bytes / 100.0, 1.0, 0.02);
+    struct soc_memory none;
+    ck_assert(!footprint_fit_others(&rows, &rows.v[0], &none)); /* one toolchain alone */
+    for (size_t i = 3; i < rows.n; i++) {
+        rows.v[i].left_out = true;
+    }
+    ck_assert(!footprint_fit(&rows, &rows.v[0], &m)); /* three rows do not give four numbers */
+    footprint_rows_fini(&rows);
+    points_fini(&points);
+    catalog_fini(&c);
+    err_fini(&e);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("footprint"),
+    TEST(a_process_holds_weights_kv_and_what_the_runtime_adds),
+    TEST(a_runtime_never_takes_memory_away),
+    TEST(a_fit_finds_the_numbers_again_despite_a_wrong_row),
+};
+SUITE_MAIN("footprint", suite)
