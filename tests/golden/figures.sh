@@ -20,6 +20,8 @@ for f in experiments/figures/*-*.json; do
     "$x" figure "${name%-*}" "${name##*-}" $small --replications 1 -q --json -o "$dir" >"$dir/$name.json" 2>"$dir/said" ||
         fail "$name: $(head -3 "$dir/said")"
 done
+"$x" figure agent-xpu-v2 9 --put duration=60 --replications 1 -q --json --no-picture -o "$dir/none" >"$dir/values.json" 2>"$dir/said" &&
+    [ ! -e "$dir/none" ] && grep -q '"points"' "$dir/values.json" || fail "no picture: $(cat "$dir/said")"
 # A wrong file says what is wrong, and nothing is left of it.
 sed 's/"draw": "bars"/"draw": "pie"/' experiments/figures/agent-xpu-v2-9.json >"$dir/wrong.json"
 "$x" figure "$dir/wrong.json" -o "$dir/none" >"$dir/said" 2>&1

@@ -81,7 +81,7 @@ low=$(grep -o "<text x='[0-9.]*' y='[0-9]*" "$dir/one/causes.svg" | sed "s/.*y='
 [ "$low" -le "$high" ] || fail "causes: a text at $low in a picture of $high"
 for f in plots/*.gp; do
     name=$(basename "$f" .gp)
-    case $name in style | functions | axes | lines | bars | stacked | distributions | legend | ytics | no_rows) continue ;; esac
+    case $name in style | functions | axes | lines | bars | stacked | distributions | legend | ytics | no_rows | paper) continue ;; esac
     echo "$names" | grep -qx "$name" || fail "$f: not in the list"
 done
 [ -z "$(find "$dir/fig" -name '.*' -mindepth 1)" ] || fail "temporary files are left"
