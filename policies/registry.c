@@ -68,6 +68,9 @@ const struct policy_ops *policy_find(const char *name)
 static const struct policy_alias aliases[] = {
     {"reef", "program-fcfs", "preempt=reset,class=rt_alone",
      "reactive requests reset the device (REEF, OSDI'22)"},
+    {"guarded-xpu", "agent-xpu-v2",
+     "elastic=class,guard=true,shortest=all,cap=open,b_rf=4,epsilon=0.15",
+     "agent-xpu-v2 with reactive decodes guarded, shortest prompts first and an open batch (ours)"},
     {.name = NULL},
 };
 

@@ -13,11 +13,12 @@
 
 #include "policies/common/cost.h"
 
-static const char *const elastic_choices[] = {"off", "static", "on", NULL};
+static const char *const elastic_choices[] = {"off", "static", "on", "class", NULL};
 static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
 static const char *const memory_choices[] = {"off", "defer", "igpu", NULL};
-static const char *const cap_choices[] = {"fixed", "slo", "marginal", NULL};
+static const char *const cap_choices[] = {"fixed", "slo", "marginal", "open", NULL};
 static const char *const speculate_choices[] = {"none", "igpu", "npu", NULL};
+static const char *const shortest_choices[] = {"none", "reactive", "all", NULL};
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
 
 static const struct policy_param params[] = {
@@ -26,9 +27,17 @@ static const struct policy_param params[] = {
                     "iGPU kernels of any prefill go before decode (B.4); 0: decode first"),
     [AXPU_YIELD] = POLICY_CHOICE("yield", 0, yield_choices,
                                  "where decode gives the iGPU to prefill (B.4 [S])"),
+    [AXPU_GUARD] =
+        POLICY_BOOL("guard", false,
+                    "an iteration with reactive requests ends before a proactive prefill "
+                    "takes the iGPU (ours)"),
+    [AXPU_SHORTEST] = POLICY_CHOICE("shortest", AXPU_SHORTEST_NONE, shortest_choices,
+                                    "classes whose shortest waiting prompt is next (ours); the "
+                                    "others': the first"),
     [AXPU_ELASTIC] =
         POLICY_CHOICE("elastic", AXPU_ELASTIC_ON, elastic_choices,
-                      "NPU-iGPU split of reactive prefill (B.5); static ignores decode"),
+                      "NPU-iGPU split of reactive prefill (B.5); static ignores decode, class "
+                      "that of proactive requests (ours)"),
     [AXPU_BUSY_SHARE] = POLICY_NUMBER(
         "beta", 0.25, 0, 1, "share of the chunks the iGPU may keep while decode is busy (B.5 [S])"),
     [AXPU_WARMUP] =
@@ -73,7 +82,8 @@ static const struct policy_param params[] = {
     [AXPU_CAP] = POLICY_CHOICE(
         "cap", AXPU_CAP_FIXED, cap_choices,
         "limit of a mixed decode batch: b_rf (B.7), what keeps the reactive token gap, or "
-        "what costs reactive ones little (E.12, A.5)"),
+        "what costs reactive ones little (E.12, A.5); open: b_rf, and beyond it what costs "
+        "little (ours)"),
     [AXPU_TBT_SLO_MS] =
         POLICY_NUMBER("tbt_slo_ms", 200, 0, 1e6,
                       "cap=slo: longest mixed iteration where the trace has no SLO, ms (ours)"),

@@ -21,6 +21,8 @@
 enum axpu_param {
     AXPU_PREFILL_FIRST,
     AXPU_YIELD,
+    AXPU_GUARD,
+    AXPU_SHORTEST,
     AXPU_ELASTIC,
     AXPU_BUSY_SHARE,
     AXPU_WARMUP,
@@ -49,9 +51,10 @@ enum axpu_param {
 
 enum axpu_speculate { AXPU_SPECULATE_NONE, AXPU_SPECULATE_IGPU, AXPU_SPECULATE_NPU };
 
-enum axpu_elastic { AXPU_ELASTIC_OFF, AXPU_ELASTIC_STATIC, AXPU_ELASTIC_ON };
+enum axpu_elastic { AXPU_ELASTIC_OFF, AXPU_ELASTIC_STATIC, AXPU_ELASTIC_ON, AXPU_ELASTIC_CLASS };
 enum axpu_memory { AXPU_MEMORY_OFF, AXPU_MEMORY_DEFER, AXPU_MEMORY_IGPU };
-enum axpu_cap { AXPU_CAP_FIXED, AXPU_CAP_SLO, AXPU_CAP_MARGINAL };
+enum axpu_cap { AXPU_CAP_FIXED, AXPU_CAP_SLO, AXPU_CAP_MARGINAL, AXPU_CAP_OPEN };
+enum axpu_shortest { AXPU_SHORTEST_NONE, AXPU_SHORTEST_REACTIVE, AXPU_SHORTEST_ALL };
 enum axpu_preempt { AXPU_PREEMPT_KERNEL, AXPU_PREEMPT_LAYER, AXPU_PREEMPT_NONE };
 
 /* State of the plan at the cursor's op: nothing is known, the op before it was planned, or it is.

@@ -57,7 +57,7 @@ static int64_t iteration_ns(struct sched *s, const struct axpu *a, bool reactive
 /* Longest iteration that a mixed batch may take (cap slo and marginal). */
 static double longest_ns(struct sched *s, const struct axpu *a)
 {
-    if (param_int(s, AXPU_CAP) == AXPU_CAP_MARGINAL) {
+    if (param_int(s, AXPU_CAP) >= AXPU_CAP_MARGINAL) {
         return (1.0 + param_number(s, AXPU_EPSILON)) * (double)iteration_ns(s, a, true);
     }
     int64_t slo = TIME_NEVER_NS;
@@ -76,6 +76,9 @@ static bool over_cap(struct sched *s, const struct axpu *a, double longest)
     uint32_t b_rf = (uint32_t)param_int(s, AXPU_B_RF);
     if (param_int(s, AXPU_CAP) == AXPU_CAP_FIXED) {
         return b_rf > 0 && a->batch.n > b_rf;
+    }
+    if (param_int(s, AXPU_CAP) == AXPU_CAP_OPEN && a->batch.n <= b_rf) {
+        return false;
     }
     return (double)iteration_ns(s, a, false) > longest;
 }

@@ -78,12 +78,25 @@ static const struct request *oldest_aged(const struct axpu *a)
     return r != NULL && axpu_is_aged(r) ? r : NULL;
 }
 
+/* The first of a queue, or its shortest prompt. O(1), or O(n). */
+static const struct request *next_of(const struct sched *s, const struct reqq *q)
+{
+    const struct request *next = q->head;
+    int64_t which = param_int(s, AXPU_SHORTEST);
+    bool first = which == AXPU_SHORTEST_NONE || next == NULL ||
+                 (which == AXPU_SHORTEST_REACTIVE && next->cls != REQUEST_CLASS_REACTIVE);
+    for (const struct request *r = next; r != NULL && !first; r = reqq_next(r)) {
+        next = request_prefill_left(r) < request_prefill_left(next) ? r : next;
+    }
+    return next;
+}
+
 static void choose_current(struct sched *s, struct axpu *a)
 {
     if (!reqq_empty(&a->prefill_rt.q)) {
         /* Also where it finds no memory: no proactive prompt passes a reactive one that waits for
          * KV. */
-        (void)start(s, a, &a->current, a->prefill_rt.q.head);
+        (void)start(s, a, &a->current, next_of(s, &a->prefill_rt.q));
         return;
     }
     const struct request *aged = oldest_aged(a);
@@ -96,7 +109,7 @@ static void choose_current(struct sched *s, struct axpu *a)
             return;
         }
     }
-    const struct request *r = aged != NULL ? aged : a->prefill_be.q.head;
+    const struct request *r = aged != NULL ? aged : next_of(s, &a->prefill_be.q);
     if (r != NULL) {
         (void)start(s, a, &a->current, r);
     }
@@ -223,7 +236,7 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
     bool defer = false;
     if (axpu_is_reactive(f) && elastic != AXPU_ELASTIC_OFF) {
         m = best_chunks(s, a, f, op, rows);
-        if (elastic == AXPU_ELASTIC_ON && f->layer_busy) {
+        if (elastic != AXPU_ELASTIC_STATIC && f->layer_busy) {
             double share = param_number(s, AXPU_BUSY_SHARE);
             /* Up to a whole chunk: the NPU has no kernel of less, and the iGPU's share is a bound.
              */
@@ -240,6 +253,11 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
         f->igpu_late_ns = late_ns(s, a, f, op);
         f->igpu_not_before_ns = TIME_NEVER_NS;
     }
+}
+
+static bool reactive_decodes(const struct axpu *a)
+{
+    return !reqq_empty(&a->decode_rt.q) || (a->decode != NULL && a->decode->has_reactive);
 }
 
 /* B.6: is this NPU share one that must not overlap with iGPU decode of another class? */
@@ -261,9 +279,7 @@ static bool memory_bound(struct sched *s, const struct axpu *a, struct axpu_pref
  * on the iGPU. Of age, it waits no longer. */
 static bool deferred(struct sched *s, const struct axpu *a, struct axpu_prefill *f, uint32_t rows)
 {
-    bool reactive_decodes =
-        !reqq_empty(&a->decode_rt.q) || (a->decode != NULL && a->decode->has_reactive);
-    return reactive_decodes && !axpu_is_reactive(f) && !axpu_is_aged(f->request) &&
+    return reactive_decodes(a) && !axpu_is_reactive(f) && !axpu_is_aged(f->request) &&
            memory_bound(s, a, f, rows);
 }
 
@@ -290,7 +306,8 @@ static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     /* Once a layer, at its boundary (B.5): QKV and FFN of one layer are split by the same answer.
      */
     if (op == OP_QKV || f->plan == AXPU_PLAN_NONE) {
-        f->layer_busy = axpu_decode_busy(a);
+        f->layer_busy = param_int(s, AXPU_ELASTIC) == AXPU_ELASTIC_CLASS ? reactive_decodes(a)
+                                                                         : axpu_decode_busy(a);
     }
     f->plan = AXPU_PLAN_MADE;
     f->igpu_not_before_ns = s->now_ns;
@@ -386,8 +403,12 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         return;
     }
     /* The iGPU is busy with decode or with an aged prefill; either makes room at its next kernel
-     * boundary (B.4). */
-    axpu_decode_yield(s, a);
+     * boundary (B.4). With a guard, a batch of reactive decodes ends its iteration first. */
+    bool guarded = !axpu_is_reactive(f) && a->decode != NULL && a->decode->has_reactive &&
+                   param_bool(s, AXPU_GUARD);
+    if (!guarded) {
+        axpu_decode_yield(s, a);
+    }
     if (f == &a->current && a->aged.on_igpu != NULL && !a->aged.on_igpu->stop_requested) {
         (void)sched_preempt(s, a->aged.on_igpu,
                             (struct preempt_spec){0}); /* reactive attention first */

@@ -117,5 +117,23 @@ sys.exit(not ok)
 PY
 $x arena judge edf --suite "$dir/two.json" --json 2>/dev/null | grep -q '"headroom_left":.*[0-9]' || fail "no headroom from the archive"
 
+# The policy that was found here is better on the public split, and each of its rules decides something.
+v2=agent-xpu-v2
+$x arena judge $v2:shortest=all,cap=open,b_rf=4,epsilon=0.15,guard=true $v2:elastic=class,cap=open,b_rf=4,epsilon=0.15,guard=true \
+    $v2:elastic=class,shortest=all,guard=true $v2:elastic=class,shortest=all,cap=open,b_rf=4,epsilon=0.15 guarded-xpu --replications 2 \
+    --json -q >"$dir/found" || fail "guarded-xpu"
+python3 - "$dir/found" <<'PY' || fail "guarded-xpu is not what its page says"
+import json, math, sys
+*less, best = json.load(open(sys.argv[1]))["judgements"]
+def gain(j, metric):
+    return sum(math.log(p[metric]["gain"]) for p in j["cells"].values())
+split, order, batch, guard = less
+ok = (best["score"] > 1.05 and gain(split, "reactive.ttft_s.mean") < gain(best, "reactive.ttft_s.mean") and
+      gain(order, "proactive.e2e_s.mean") < gain(best, "proactive.e2e_s.mean") and
+      gain(batch, "proactive.e2e_s.mean") < gain(best, "proactive.e2e_s.mean") and
+      gain(guard, "reactive.e2e_s.mean") < gain(best, "reactive.e2e_s.mean"))
+sys.exit(not ok)
+PY
+
 test $bad -eq 0 && echo "arena: suites, scores, sealed split, archive: fine"
 exit $bad
