@@ -73,13 +73,20 @@ static double further_decodes(const struct work_shape *w)
     return decodes > 0 && prompts == 0 ? decodes - 1.0 : decodes;
 }
 
+/* The part of an op's weights that a kernel has. */
+static inline double weights_frac(const struct kernel_query *q)
+{
+    return q->columns > 0 ? (double)q->columns / LAUNCH_COLUMNS : 1.0;
+}
+
 /* What each further sequence costs by itself, in mixed passes too: attention's own launch and the
  * gathering of its KV; and of products of few rows, the share of the weights read again. */
 static void batch_fixed(const struct roofline *r, const struct kernel_query *q, struct fixed *f)
 {
     const struct soc_runtime *p = f->runtime;
     const struct work_shape *w = q->shape;
-    f->again_bytes = p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes;
+    f->again_bytes =
+        p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes * weights_frac(q);
     f->again_s = f->again_bytes / f->curve->bytes_per_s;
     f->key_again_bytes = 0.0;
     if (f->attention) { /* a share of the rows holds that share of the sequences */
@@ -128,13 +135,15 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
     f->curve = c;
     f->compute_only_frac = r->compute_only_frac[q->device];
     f->attention = has_attention(q->op);
-    f->flop = op->flop_per_row * rows;
+    double part = weights_frac(q);
+    f->flop = op->flop_per_row * rows * part;
     /* Filling costs time but is no work, so it is not in flop. */
     f->compute_s = f->flop / c->flop_per_s * fill;
-    f->bytes = op->weight_bytes + op->io_bytes_per_row * q->padded_rows;
+    /* Each share of the weights reads all inputs; outputs are counted whole, too. */
+    f->bytes = op->weight_bytes * part + op->io_bytes_per_row * q->padded_rows;
     if (op->expert_bytes > 0.0) {
         /* By the rows that were asked for: padding is routed to no expert. */
-        f->bytes += op->expert_bytes * experts_touched(m->llm, q->rows);
+        f->bytes += op->expert_bytes * experts_touched(m->llm, q->rows) * part;
     }
     if (f->attention) {
         f->share = (double)q->rows / (double)q->shape->rows;
@@ -427,8 +436,8 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     terms_fill(m, q, false, &t);
     /* Times of one model's kernels say nothing exact of another's: for those the formula stands. */
     bool measured = ops->given && strcmp(ops->model, m->llm->name) == 0;
-    double seconds =
-        measured ? soc_ops_seconds(ops, q) : t.launch_s + fmax(t.compute_s, t.memory_s);
+    double seconds = measured ? soc_ops_seconds(ops, q) * weights_frac(q)
+                              : t.launch_s + fmax(t.compute_s, t.memory_s);
     finish(m, q, &t, seconds, out);
     /* A kernel may have run faster than the DDR moves its bytes: a cache had the rest of them. */
     double most = m->machine->ddr_peak_bytes_per_s * 1e-9 * (double)out->load_ns;

@@ -5,11 +5,11 @@
  * hybrid cut); attention and the head stay on the iGPU.
  *
  * Decode. HeteroLLM cuts the weight matrix, so that both engines read their part of it at the same
- * time. The simulator's shares are rows, and each share reads all weights: a row cut cannot show
- * that gain and is impossible for one row. `decode=solver` takes the better of iGPU alone and the
- * row cut by annotated time; `decode=rows` always cuts batches of two and more by bandwidth share,
- * as the specification words it. Both understate HeteroLLM's decode by at most the factor (all
- * engines' bandwidth) / (the iGPU's). */
+ * time. `decode=columns` does so: both end together by annotated time. Where launching op by op
+ * costs more, the iGPU takes the pass alone. `decode=solver` takes the better of iGPU alone and a
+ * cut by rows, each of which reads all weights; `decode=rows` always cuts batches of two and more
+ * by bandwidth share, as the specification words it. The operators of an FFN share one cut, and
+ * barriers between them are not counted. */
 #include <errno.h>
 
 #include "policies/common/batch.h"
@@ -18,9 +18,9 @@
 #include "policies/common/reqq.h"
 
 enum { PARAM_DECODE, PARAM_MAX_BATCH, PARAM_SPLIT };
-enum { DECODE_IGPU, DECODE_SOLVER, DECODE_ROWS };
+enum { DECODE_IGPU, DECODE_SOLVER, DECODE_ROWS, DECODE_COLUMNS };
 
-static const char *const decodes[] = {"igpu", "solver", "rows", NULL};
+static const char *const decodes[] = {"igpu", "solver", "rows", "columns", NULL};
 static const struct policy_param params[] = {
     [PARAM_DECODE] = POLICY_CHOICE("decode", DECODE_SOLVER, decodes,
                                    "partition of decode ops, see the file's head (E.11)"),
@@ -138,6 +138,36 @@ static uint32_t bandwidth_rows(struct sched *s, const struct hetero_split *h, co
     return (uint32_t)(share * (double)p->shape.rows);
 }
 
+static bool cuts_columns(const struct sched *s, const struct pass *p)
+{
+    return p->shape.prefill_rows == 0 && param_int(s, PARAM_DECODE) == DECODE_COLUMNS;
+}
+
+struct cut {
+    uint32_t columns; /* that the NPU takes */
+    double saved_ns;
+};
+
+/* A part of the weights takes that part of the time, so both end together. */
+static struct cut best_cut(struct sched *s, const struct hetero_split *h, const struct pass *p,
+                           enum op_kind op)
+{
+    double npu = (double)estimate_ns(s, p, op, h->npu, p->shape.rows);
+    double igpu = (double)estimate_ns(s, p, op, h->igpu, p->shape.rows);
+    double share = igpu / (npu + igpu);
+    double saved_ns = igpu - share * npu - (double)s->machine->sync_ns;
+    return saved_ns > 0.0 ? (struct cut){(uint32_t)(share * LAUNCH_COLUMNS + 0.5), saved_ns}
+                          : (struct cut){0};
+}
+
+/* Weights are cut where that saves more than the launches of a layer op by op cost the host. */
+static bool worth_cutting(struct sched *s, const struct hetero_split *h, const struct pass *p)
+{
+    const struct device *d = &s->machine->devices[h->igpu];
+    double launches_ns = (double)p->layer.n * (double)(d->submit_ns + d->completion_ns);
+    return best_cut(s, h, p, OP_QKV).saved_ns + best_cut(s, h, p, OP_FFN).saved_ns > launches_ns;
+}
+
 /* Rows of a QKV or FFN that the NPU takes. */
 static uint32_t npu_rows(struct sched *s, const struct hetero_split *h, const struct pass *p,
                          enum op_kind op)
@@ -210,7 +240,9 @@ static void form(struct sched *s, struct hetero_split *h)
         if (h->batch.n == 0) {
             return;
         }
-        if (batch_form(s, &h->batch, &p) == 0) {
+        /* A fused layer has no weights that could be cut. */
+        bool whole = param_int(s, PARAM_DECODE) != DECODE_COLUMNS;
+        if (batch_form_layers(s, &h->batch, whole, &p) == 0) {
             hetero_begin(&h->work, p);
             return;
         }
@@ -218,6 +250,33 @@ static void form(struct sched *s, struct hetero_split *h)
             return;
         }
     }
+}
+
+/* The columns of the cursor's op on one engine; none of them: nothing. */
+static void launch_columns(struct sched *s, struct hetero_split *h, int device, uint32_t columns,
+                           const struct launch **on)
+{
+    struct launch_spec spec = sched_launch_rest(s, h->work.pass, (uint8_t)device, YIELD_PASS);
+    spec.n_ops = 1;
+    spec.columns = columns < LAUNCH_COLUMNS ? columns : 0;
+    if (columns > 0) {
+        (void)sched_launch(s, &spec, on);
+    }
+}
+
+/* Launches the cursor's op, its weights cut; a pass whose weights are not cut goes whole. */
+static void place_columns(struct sched *s, struct hetero_split *h)
+{
+    struct pass *p = h->work.pass;
+    if (p->op == 0 && !worth_cutting(s, h, p)) {
+        (void)place_whole(s, p, (uint8_t)h->igpu, YIELD_PASS);
+        return;
+    }
+    uint32_t npu = hetero_is_token_level(p) ? best_cut(s, h, p, pass_op_kind(p, p->op)).columns : 0;
+    hetero_plan(s, &h->work, 0);
+    h->work.igpu_rows = 0; /* what is launched here is all of the op */
+    launch_columns(s, h, h->npu, npu, &h->work.on_npu);
+    launch_columns(s, h, h->igpu, LAUNCH_COLUMNS - npu, &h->work.on_igpu);
 }
 
 /* Launches the cursor's op on both engines; a pass that never needs the NPU goes whole. */
@@ -240,7 +299,9 @@ static void split_schedule(struct sched *s)
     if (h->work.pass == NULL) {
         form(s, h);
     }
-    if (hetero_at_boundary(&h->work)) {
+    if (hetero_at_boundary(&h->work) && cuts_columns(s, h->work.pass)) {
+        place_columns(s, h);
+    } else if (hetero_at_boundary(&h->work)) {
         place(s, h);
     }
 }

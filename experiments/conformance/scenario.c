@@ -18,6 +18,7 @@ static void toy_kernel(const struct hwmodel *m, const struct kernel_query *q,
     if (q->op == OP_MHA || q->op == OP_LAYER) {
         ms += sc->attention_ms_per_pair[q->device] * (double)q->shape->attn_pairs;
     }
+    ms *= q->columns > 0 ? (double)q->columns / LAUNCH_COLUMNS : 1.0;
     int64_t t = units_ns_from_ms(ms);
     out->t_ns = t < 1 ? 1 : t;
     out->load_ns = units_ceil((1.0 - sc->compute_only_frac) * (double)out->t_ns);

@@ -431,6 +431,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->more = c->setup_more;
     out->n_more = c->n_more;
     out->weights_at_start = c->weights_at_start;
+    out->draft_model = c->draft_model; /* if the policy asks for it: config_speculation_setup */
     out->annotation = c->sim.annotation;
     out->truth_sigma = c->sim.truth_sigma;
     out->contention = c->contention;

@@ -97,6 +97,7 @@ struct config {
     struct sim_model *setup_more;
     uint32_t n_more;
     bool weights_at_start; /* of several models */
+    uint32_t draft_model;  /* the one called "draft"; 0: none, or the default one */
     char *models;          /* owned; all of them, for people */
     struct config_sim sim;
     struct config_speculation speculation;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/datadir.h"
+#include "sim/base/words.h"
 
 /* Draft lengths other than the method's own; constants of the paper's text. */
 static void lengths_apply(const struct speculation_data *data, struct speculation_model *m,
@@ -79,28 +80,34 @@ int config_speculation_fit(const struct config_drafts *c, struct config_speculat
     return 0;
 }
 
-/* The drafter a policy asks for; without a parameter of that name, the run's. */
-static enum config_drafter drafter_of(const struct policy_ops *ops,
-                                      const struct policy_params *params)
+/* What a policy's parameter `drafter` says; NULL: it has none. */
+static const char *drafter_word(const struct policy_ops *ops, const struct policy_params *params)
 {
-    static const char *const names[] = {"run", "none", "pld", "sam", "ours", "eagle"};
     for (uint32_t i = 0; i < params->n; i++) {
         const struct policy_param *p = &ops->params[i];
-        if (strcmp(p->name, "drafter") != 0 || p->type != PARAM_CHOICE) {
-            continue;
-        }
-        for (int k = 0; k < CONFIG_DRAFTERS; k++) {
-            if (strcmp(p->choices[(uint32_t)params->v[i]], names[k]) == 0) {
-                return (enum config_drafter)k;
-            }
+        if (strcmp(p->name, "drafter") == 0 && p->type == PARAM_CHOICE) {
+            return p->choices[(uint32_t)params->v[i]];
         }
     }
-    return CONFIG_DRAFTER_RUN;
+    return NULL;
+}
+
+/* The drafter a policy asks for; without a parameter of that name, the run's. So it is for a model
+ * of the run: how many of its drafts are accepted is stated by the run. */
+static enum config_drafter drafter_of(const char *word)
+{
+    static const char *const names[] = {"run", "none", "pld", "sam", "ours", "eagle", NULL};
+    int k = word != NULL ? words_find(names, word) : -1;
+    return k >= 0 && k < CONFIG_DRAFTERS ? (enum config_drafter)k : CONFIG_DRAFTER_RUN;
 }
 
 void config_speculation_setup(const struct config_speculation *s, struct sim_setup *setup)
 {
-    enum config_drafter which = drafter_of(setup->policy, setup->params);
+    const char *word = drafter_word(setup->policy, setup->params);
+    enum config_drafter which = drafter_of(word);
+    if (word == NULL || strcmp(word, "model") != 0) {
+        setup->draft_model = 0;
+    }
     if (s->run[which].by_class[REQUEST_CLASS_REACTIVE] != NULL) {
         setup->draft = speculation_run_draft;
         setup->accept = speculation_run_accept;

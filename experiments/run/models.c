@@ -223,6 +223,7 @@ void models_read(struct config *c, struct err *e)
     }
     for (const cJSON *m = n > 0 ? more->child : NULL; m != NULL; m = m->next) {
         struct llm *llm = &c->more[c->n_more++].llm;
+        c->draft_model = strcmp(m->string, "draft") == 0 ? c->n_more : c->draft_model;
         (void)llm_parse(m, m->string, llm, e);
         bool same = strcmp(m->string, llm->name) == 0;
         text_format(&all, ",%s%s%s", same ? "" : m->string, same ? "" : "=", llm->name);

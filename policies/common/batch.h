@@ -77,10 +77,17 @@ static inline const struct request *batch_first(const struct batch *b, const str
     return first;
 }
 
-/* Forms the pass; -EINVAL for an empty batch. */
-static inline int batch_form(struct sched *s, const struct batch *b, struct pass **out)
+/* Forms the pass; -EINVAL for an empty batch. A decode by itself has fused layers if `fused`. */
+static inline int batch_form_layers(struct sched *s, const struct batch *b, bool fused,
+                                    struct pass **out)
 {
     bool alone = b->n == 1 && b->segments[0].role == SEGMENT_DECODE;
-    struct pass_spec spec = {.segments = b->segments, .n_segments = b->n, .fused_layers = alone};
+    struct pass_spec spec = {
+        .segments = b->segments, .n_segments = b->n, .fused_layers = alone && fused};
     return sched_pass_form(s, &spec, out);
+}
+
+static inline int batch_form(struct sched *s, const struct batch *b, struct pass **out)
+{
+    return batch_form_layers(s, b, true, out);
 }

@@ -22,7 +22,7 @@
 static const char *const strategies[] = {"progressive", "sync",       "naive-async", "keep-both",
                                          "unified-g1",  "unified-g2", "late-start",  NULL};
 static const char *const decoders[] = {"npu", "cpu", NULL};
-static const char *const drafters[] = {"run", "none", "pld", "sam", "ours", "eagle", NULL};
+static const char *const drafters[] = {"run", "none", "pld", "sam", "ours", "eagle", "model", NULL};
 static const char *const lengths[] = {"offered", "pass", "adaptive", NULL};
 
 /* Systems by name, and what each is. Drafting: SAM and other retrieval below 10 ms a step (2.2),
@@ -63,7 +63,8 @@ static const struct policy_param params[] = {
     [SD_DECODE] = POLICY_CHOICE("decode", 0, decoders, "device that decodes"),
     [SD_SPECULATE] = POLICY_BOOL("speculate", true, "verify the drafts of the drafter"),
     [SD_DRAFTER] = POLICY_CHOICE("drafter", 0, drafters,
-                                 "who drafts; run: sim.speculation.method. Data: sim.speculation"),
+                                 "who drafts; run: sim.speculation.method; model: the run's "
+                                 "--llm draft=M. Data: sim.speculation"),
     [SD_LENGTH] = POLICY_CHOICE(
         "length", SD_LENGTH_OFFERED, lengths,
         "tokens verified: all, one pass of the decode graph, or what gains most (E.20)"),
@@ -81,6 +82,7 @@ static const struct policy_param params[] = {
     [SD_EAGLE_FORWARDS] = POLICY_INT("eagle_forwards", 1, 1, 100,
                                      "passes of EAGLE's draft model per step: 1 as its simulation "
                                      "in the paper seems to have it [S], 6 for EAGLE-2's tree"),
+    [SD_DRAFT_ON] = POLICY_CHOICE("draft_on", 0, decoders, "device of a draft model of the run"),
     {.name = NULL},
 };
 
@@ -92,8 +94,14 @@ static int sd_init(struct sched *s)
     d->npu = (uint8_t)npu;
     d->cpu = (uint8_t)cpu;
     d->n_blocks = (uint32_t)param_int(s, SD_BLOCKS);
-    if (npu < 0 || (param_int(s, SD_DECODE) != 0 && cpu < 0)) {
+    bool uses_cpu = param_int(s, SD_DECODE) != 0 || param_int(s, SD_DRAFT_ON) != 0;
+    if (npu < 0 || (uses_cpu && cpu < 0)) {
         return -ENODEV;
+    }
+    if (param_int(s, SD_DRAFTER) == SD_DRAFTER_MODEL && s->draft_model == 0) {
+        sched_give_up(s, "drafter=model needs a model of the run called draft (--llm draft=M), "
+                         "after the default one");
+        return -EINVAL;
     }
     if (s->machine->devices[npu].static_attention) {
         return -EPERM; /* its graphs hold the attention */
@@ -188,6 +196,7 @@ static void advance(struct sched *s, struct sd *d)
         double calibrate = param_number(s, SD_CALIBRATE_MS) * r->input_tokens;
         d->phase = SD_DECODING;
         d->draft = UINT32_MAX;
+        d->to_draft = 0;
         if (speculates(s) && calibrate > 0.0 && !param_bool(s, SD_OVERLAP)) {
             wait_ms(s, d, calibrate);
             return;
@@ -195,7 +204,8 @@ static void advance(struct sched *s, struct sd *d)
     }
     if (speculates(s) && d->draft == UINT32_MAX) {
         d->draft = sd_draft_length(s, d);
-        double ms = d->draft > 0 ? sd_draft_ms(s, d) : 0.0;
+        double ms = d->draft > 0 ? sd_draft_ms(s, d, d->draft, false) : 0.0;
+        d->to_draft = param_int(s, SD_DRAFTER) == SD_DRAFTER_MODEL ? d->draft : 0;
         /* Drafting is a wait of its own, because the NPU stands still meanwhile and a switch may go
          * on. */
         if (ms > 0.0) {
@@ -206,6 +216,11 @@ static void advance(struct sched *s, struct sd *d)
             }
             return;
         }
+    }
+    if (d->to_draft > 0) {
+        d->to_draft--;
+        form(s, d, SEGMENT_DRAFT, 0);
+        return;
     }
     uint32_t draft = speculates(s) ? d->draft : 0;
     d->draft = UINT32_MAX;
@@ -235,7 +250,8 @@ static void launch(struct sched *s, struct sd *d)
         return;
     }
     bool prefill = p->shape.prefill_rows > 0;
-    bool on_cpu = !prefill && param_int(s, SD_DECODE) == 1;
+    bool drafts = p->segments[0].role == SEGMENT_DRAFT;
+    bool on_cpu = !prefill && param_int(s, drafts ? SD_DRAFT_ON : SD_DECODE) == 1;
     struct launch_spec spec = sched_launch_rest(s, p, on_cpu ? d->cpu : d->npu, YIELD_PASS);
     if (on_cpu) {
         spec.chunk_rows = 0;

@@ -29,10 +29,12 @@ enum sd_param {
     SD_CALIBRATE_MB,
     SD_KEEP_OLD,
     SD_EAGLE_FORWARDS,
+    SD_DRAFT_ON,
 };
 
 /* Order of the drafters in the parameter's choices; the run's owner knows them by name. */
 #define SD_DRAFTER_EAGLE 5
+#define SD_DRAFTER_MODEL 6
 
 enum sd_length { SD_LENGTH_OFFERED, SD_LENGTH_PASS, SD_LENGTH_ADAPTIVE };
 
@@ -72,6 +74,7 @@ struct sd {
     uint32_t chunks_left;     /* of the prompt, the one in progress included */
     int64_t wait_until_ns;    /* SD_WAIT: calibration or drafting */
     uint32_t draft;           /* tokens drafted for the next verification */
+    uint32_t to_draft;        /* of them, passes of the draft model to come */
     /* progressive: blocks to compute before the round ends */
     uint32_t round_left;
     struct speculate estimate; /* of acceptance, over all requests */
@@ -100,8 +103,9 @@ uint8_t sd_decode_version(const struct sched *s);
 /* Tokens of the next verification, at most what is offered and what the request may still produce.
  */
 uint32_t sd_draft_length(struct sched *s, struct sd *d);
-/* Drafting time of a step. */
-double sd_draft_ms(struct sched *s, const struct sd *d);
+/* Time that drafting so many tokens takes, apart from passes; `passes`: and that of the draft
+ * model's, by annotation. */
+double sd_draft_ms(struct sched *s, const struct sd *d, uint32_t drafted, bool passes);
 /* Maps the memory other than the NPU's graphs. */
 int sd_map_extras(struct sched *s);
 

@@ -20,8 +20,20 @@ static struct work_shape shape_of(const struct request *r, uint32_t drafted)
     return w;
 }
 
-double sd_draft_ms(struct sched *s, const struct sd *d)
+/* Annotated time of one token of the draft model, which has read the context. */
+static double draft_pass_ms(struct sched *s, const struct sd *d)
 {
+    struct work_shape w = shape_of(d->current, 0);
+    uint8_t device = param_int(s, SD_DRAFT_ON) == 1 ? d->cpu : d->npu;
+    w.model = s->draft_model;
+    return speculate_pass_ns(s, &w, device, device, s->machine->devices[device].chunk_rows) / 1e6;
+}
+
+double sd_draft_ms(struct sched *s, const struct sd *d, uint32_t drafted, bool passes)
+{
+    if (param_int(s, SD_DRAFTER) == SD_DRAFTER_MODEL) {
+        return passes ? drafted * draft_pass_ms(s, d) : 0.0;
+    }
     if (param_int(s, SD_DRAFTER) != SD_DRAFTER_EAGLE) {
         return param_number(s, SD_DRAFT_MS);
     }
@@ -48,7 +60,7 @@ static double step_ms(void *ctx, uint32_t drafted)
 {
     const struct step *x = ctx;
     struct work_shape w = shape_of(x->d->current, drafted);
-    return pass_ms(x->s, x->d, &w) + (drafted > 0 ? sd_draft_ms(x->s, x->d) : 0.0);
+    return pass_ms(x->s, x->d, &w) + (drafted > 0 ? sd_draft_ms(x->s, x->d, drafted, true) : 0.0);
 }
 
 uint32_t sd_draft_length(struct sched *s, struct sd *d)

@@ -15,6 +15,7 @@ struct kernel_query {
     uint32_t rows;        /* rows of this kernel, before padding */
     uint32_t padded_rows; /* rows the device pays: chunk_rows for a static kernel, else rows */
     const struct work_shape *shape; /* of the whole pass */
+    uint32_t columns;               /* of LAUNCH_COLUMNS of its weights; 0: all */
 };
 
 struct kernel_cost {

@@ -11,7 +11,8 @@
  * Rows: token-level ops (QKV, FFN, HEAD) and MHA can be split by rows over devices: each share is
  * its own launch of the same op. The cursor moves to the next op when all rows are done, so an op
  * boundary is a barrier over its shares. Which rows a share holds does not matter to any cost, so
- * only counts are kept.
+ * only counts are kept. Instead of its rows a token-level op may be split by the columns of its
+ * weights: each share has all rows and a part of the outputs.
  *
  * Kernels: a device with chunk_rows > 0 runs a token-level share as static kernels of chunk_rows
  * rows, the last one padded; otherwise one dynamic kernel. MHA is one kernel per launch and op.
@@ -27,14 +28,15 @@
 enum segment_role {
     SEGMENT_PREFILL, /* n_tokens of the prompt (or of prompt + generated after KV loss) */
     SEGMENT_DECODE,  /* one token */
-    SEGMENT_VERIFY   /* 1 + draft tokens; how many are accepted is hidden until pass_done */
+    SEGMENT_VERIFY,  /* 1 + draft tokens; how many are accepted is hidden until pass_done */
+    SEGMENT_DRAFT    /* tokens that the draft model has not read, and one more token drafted */
 };
 
 struct segment {
     const struct request *request;
     enum segment_role role;
     uint32_t first_token;    /* position in the sequence of its first row; set by the core */
-    uint32_t n_tokens;       /* rows */
+    uint32_t n_tokens;       /* rows; of a draft set by the core */
     uint32_t emitted_tokens; /* set by the core before pass_done: output tokens it produced */
     int64_t gap_ns; /* set by the core before pass_done: duration from its token before, or its
                        arrival, to them; 0 when none */
@@ -145,6 +147,7 @@ struct launch {
     uint32_t graph_block; /* with graph > 0 */
     uint32_t inflight;    /* kernels in flight, >= 1 */
     uint64_t core;        /* of no use to a policy */
+    uint32_t columns;     /* its part of the op's weights, of LAUNCH_COLUMNS; 0: all */
 };
 #define LAUNCH_CHANGED_FIELDS(X, W) W(state, words_launch_states), X(stop_requested), X(start_ns)
 #define LAUNCH_MADE_FIELDS(X, W) X(op_begin), X(op_end), X(rows)
@@ -173,10 +176,16 @@ struct launch_spec {
     uint32_t inflight;    /* kernels handed to the device ahead, the running one included; >= 1.
                              A stop lets them finish unless the device can take them back
                              (XSched levels 1 and 2, clauses.md E.4) */
+    /* A part of the op's weights (output columns), of LAUNCH_COLUMNS; 0: all of them. Needs n_ops =
+     * 1, all rows, a token-level op, and a yield point other than a kernel's end. The launch does
+     * that part of the op's work, and moves its activations whole. The rest is launched in the same
+     * way, on any device; until then rows_todo says all rows. */
+    uint32_t columns;
 };
+#define LAUNCH_COLUMNS 1024u
 /* Its members other than pass and device, in the order of the decision log: what the log calls
  * each, and the words of an enum (sim/base/words.h). */
 #define LAUNCH_SPEC_FIELDS(X)                                                                      \
     X(n_ops, ops, NULL), X(rows, rows, NULL), X(yield, yield, words_yields),                       \
         X(chunk_rows, chunk, NULL), X(graph, graph, NULL), X(graph_block, block, NULL),            \
-        X(inflight, inflight, NULL)
+        X(inflight, inflight, NULL), X(columns, columns, NULL)

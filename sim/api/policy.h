@@ -185,6 +185,10 @@ struct sched {
     const struct llm *const *models; /* of the run: models[0] is llm, the default one */
     uint32_t n_models;
     uint64_t core; /* of no use to a policy */
+    /* The model that drafts for requests of others (segments DRAFT), where the policy's parameter
+     * `drafter` asks for a model of the run. Its weights stay in memory, and a token of another
+     * model takes KV of both. 0: none. */
+    uint32_t draft_model;
 };
 
 #define CALL(result, name, parameters, arguments)                                                  \
@@ -313,8 +317,9 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define CAP_NPU CAP_DEVICE(DEVICE_KIND_NPU)
 #define CAP_IGPU CAP_DEVICE(DEVICE_KIND_IGPU)
 /* Not needs of policies but what single actions ask for: an executor without them refuses those. */
-#define CAP_INFLIGHT 2048u /* kernels handed to a device ahead of the running one */
-#define CAP_SUSPEND 4096u  /* stopping inside a kernel and going on there */
+#define CAP_INFLIGHT 2048u     /* kernels handed to a device ahead of the running one */
+#define CAP_SUSPEND 4096u      /* stopping inside a kernel and going on there */
+#define CAP_COLUMN_SPLIT 8192u /* shares of an op's weights on several devices */
 
 /* ---- which contract this is ---- */
 
@@ -322,7 +327,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_API_VERSION 5
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
  * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 3295821486u
+#define POLICY_LAYOUT 1834703336u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -9,7 +9,7 @@ extern const char *const words_classes[];        /* of requests: "reactive", "pr
 extern const char *const words_request_states[]; /* "queued", "decode", "finished", "shed" */
 extern const char *const words_ops[];            /* "qkv", "mha", "ffn", "head", "layer" */
 extern const char *const words_sharing[];        /* of devices: "serial", "time_shared" */
-extern const char *const words_roles[];          /* "prefill", "decode", "verify" */
+extern const char *const words_roles[];          /* by enum segment_role */
 extern const char *const words_yields[];         /* "kernel", "op", "layer", "pass" */
 extern const char *const words_residents[];     /* "compiled_attention", "graph_block", "weights" */
 extern const char *const words_places[];        /* of KV: "memory", "cache", "flash", "nowhere" */

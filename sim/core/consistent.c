@@ -126,7 +126,8 @@ bool pass_shape_adds_up(const struct full_pass *p)
         w.rows += s->n_tokens;
         w.sequences++;
         w.prefill_rows += prefill ? s->n_tokens : 0;
-        w.logit_rows += !prefill                                          ? s->n_tokens
+        w.logit_rows += s->role == SEGMENT_DRAFT                          ? 1
+                        : !prefill                                        ? s->n_tokens
                         : s->n_tokens == request_prefill_left(s->request) ? 1
                                                                           : 0;
         w.kv_read_tokens += end;
@@ -155,7 +156,9 @@ static void check_segments(const struct core *c, const struct full_pass *p)
         const struct full_request *r = core_request(s->request);
         SIM_ASSERT(r->alive && r->pub->pass == p->pub);
         SIM_ASSERT(r->pub->model == p->pub->shape.model);
-        SIM_ASSERT(s->n_tokens > 0 && s->first_token == r->pub->kv_tokens);
+        SIM_ASSERT(s->n_tokens > 0);
+        SIM_ASSERT(s->first_token ==
+                   (s->role == SEGMENT_DRAFT ? r->drafted_tokens : r->pub->kv_tokens));
         SIM_ASSERT(kv_has_room(c, r, s->n_tokens)); /* what it was formed with nobody takes */
         SIM_ASSERT(s->emitted_tokens == 0 && s->gap_ns == 0);
         bool prefill = s->role == SEGMENT_PREFILL;
@@ -188,8 +191,12 @@ static void check_cursor(const struct full_pass *p)
         SIM_ASSERT(pub->rows_todo == 0 && pub->n_launches == 0);
     } else {
         SIM_ASSERT(pub->rows_todo + pub->rows_active > 0); /* or the cursor would be further */
-        SIM_ASSERT(pub->rows_todo + pub->rows_active <= pass_op_rows(pub, pub->op));
+        SIM_ASSERT(p->columns_todo + p->columns_active > 0 ||
+                   pub->rows_todo + pub->rows_active <= pass_op_rows(pub, pub->op));
     }
+    SIM_ASSERT(p->columns_todo < LAUNCH_COLUMNS &&
+               p->columns_todo + p->columns_active <= LAUNCH_COLUMNS);
+    SIM_ASSERT(p->columns_active == 0 || pub->rows_active == pass_op_rows(pub, pub->op));
 }
 
 bool pass_consistent(const struct core *c, const struct full_pass *p)

@@ -159,6 +159,8 @@ static void models_init(struct core *c)
     c->sched->models = core_shown(c, c->llms, sizeof c->llms);
     c->sched->llm = c->llms[0];
     c->sched->n_models = c->n_models;
+    c->sched->draft_model = s->draft_model;
+    SIM_REQUIRE(s->draft_model < c->n_models, "no model %u drafts", s->draft_model);
     kv_models(c);
 }
 
@@ -227,6 +229,10 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     rc = p->init == NULL ? 0 : p->init(c->sched);
     c->hook = HOOK_NONE;
     weights_init(c);
+    if (rc == 0 && setup->draft_model > 0 && c->models[setup->draft_model].weights == NULL) {
+        return core_fail(c, -ENOMEM, "model %s, which drafts, does not fit next to the others",
+                         c->models[setup->draft_model].llm->name);
+    }
     return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
 }
 

@@ -42,7 +42,10 @@ struct full_request {
     bool held;           /* the policy does not know of it yet (weights.c) */
     struct full_request *next_held;
     uint64_t draw; /* speculation steps done; keys hidden draws */
-    void *exec;    /* the executor's; NULL at arrival */
+    /* Tokens that the draft model has read, drafted ones included, when there were so many of ours.
+     */
+    uint32_t drafted_tokens, drafted_kv;
+    void *exec; /* the executor's; NULL at arrival */
 };
 
 /* Drawn once per process. */
@@ -67,7 +70,9 @@ struct full_pass {
     struct full_pass *next_free;
     struct segment *segments; /* of pub, capacity kept across reuse */
     uint32_t capacity;
-    uint32_t op_devices;    /* devices that ran shares of the current op */
+    uint32_t op_devices; /* devices that ran shares of the current op */
+    /* Columns of an op that is split by them: those that no launch has, and those of launches. */
+    uint32_t columns_todo, columns_active;
     bool served;            /* a kernel has started */
     bool steady;            /* its policy would form it again (sched_steady) */
     struct decodes decodes; /* of its decode segments */
@@ -284,10 +289,17 @@ struct kernel_run {
     struct kernel_cost full, last; /* of one full kernel, zero without one; of the last kernel */
 };
 
-/* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel). O(1). */
-void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
-                     uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
-                     struct kernel_run *out);
+/* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel), with some of its
+ * columns (0: all). O(1). */
+void kernel_run_of_columns(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
+                           uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
+                           uint32_t columns, struct kernel_run *out);
+static inline void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape,
+                                   enum op_kind op, uint8_t device, uint8_t graph, uint32_t rows,
+                                   uint32_t chunk_rows, struct kernel_run *out)
+{
+    kernel_run_of_columns(m, shape, op, device, graph, rows, chunk_rows, 0, out);
+}
 static inline int64_t kernel_run_total_ns(const struct kernel_run *k)
 {
     return (int64_t)(k->n - 1) * k->full.t_ns + k->last.t_ns;

@@ -37,6 +37,8 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     pub->n_launches = 0;
     pub->n_followed = 0;
     p->op_devices = 0;
+    p->columns_todo = 0;
+    p->columns_active = 0;
     p->served = false;
     p->loses = false;
     memset(p->begun, 0, sizeof p->begun);
@@ -62,7 +64,7 @@ static inline const char *segment_fault(const struct segment *s)
     if (r->pub->kv_swapped || r->kv_moving) {
         return "the request's KV is on flash, or on its way";
     }
-    if (s->n_tokens == 0) {
+    if (s->n_tokens == 0 && s->role != SEGMENT_DRAFT) {
         return "a segment without tokens";
     }
     switch (s->role) {
@@ -77,6 +79,9 @@ static inline const char *segment_fault(const struct segment *s)
                    ? "decode of a request whose prompt is not done"
                : s->role == SEGMENT_DECODE && s->n_tokens != 1 ? "a decode segment has one token"
                                                                : NULL;
+    case SEGMENT_DRAFT:
+        return r->pub->state != REQUEST_STATE_DECODE ? "a draft for a prompt that is not done"
+                                                     : NULL;
     }
     return "there is no such role";
 }
@@ -101,7 +106,7 @@ static inline void shape_add(struct work_shape *w, const struct segment *s, bool
         w->prefill_rows += s->n_tokens;
         w->logit_rows += completes ? 1 : 0;
     } else {
-        w->logit_rows += s->n_tokens;
+        w->logit_rows += s->role == SEGMENT_DRAFT ? 1 : s->n_tokens;
     }
     if (end > w->max_context_tokens) {
         w->max_context_tokens = (uint32_t)end;
@@ -158,6 +163,24 @@ void core_pass_add_decodes(struct full_pass *p, const struct decodes *d)
     p->decodes = *d;
 }
 
+/* The model that a segment goes through; 0 too where nobody drafts. */
+static inline uint32_t model_of(const struct core *c, const struct segment *s)
+{
+    return s->role == SEGMENT_DRAFT ? c->sched->draft_model : core_request(s->request)->pub->model;
+}
+
+/* The draft model reads what it has not read, or its own last token. Tokens that it drafted before
+ * the request's last ones came out are right up to those. */
+static void draft_take(struct full_request *r, struct segment *s)
+{
+    uint32_t known = r->pub->kv_tokens + 1;
+    if (r->drafted_kv != r->pub->kv_tokens && r->drafted_tokens > r->pub->kv_tokens) {
+        r->drafted_tokens = r->pub->kv_tokens;
+    }
+    s->first_token = r->drafted_tokens;
+    s->n_tokens = r->drafted_tokens < known ? known - r->drafted_tokens : 1;
+}
+
 /* Appends a segment to a pass that has room for it; 0, -EINVAL with *fault, or -ENOMEM. */
 static inline int segment_take(struct core *c, struct full_pass *p, const struct segment *want,
                                struct decodes *d, const char **fault)
@@ -167,11 +190,12 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
         return -EINVAL;
     }
     struct full_request *r = core_request(want->request);
-    if (r->pub->model != p->pub->shape.model) {
-        *fault = TWO_MODELS;
+    bool drafts = want->role == SEGMENT_DRAFT;
+    if (model_of(c, want) != p->pub->shape.model || (drafts && c->sched->draft_model == 0)) {
+        *fault = drafts ? "no model of the run drafts, or not for this pass" : TWO_MODELS;
         return -EINVAL;
     }
-    if (kv_reserve(c, r, want->n_tokens) != 0) {
+    if (!drafts && kv_reserve(c, r, want->n_tokens) != 0) {
         *fault = NO_ROOM;
         return -ENOMEM;
     }
@@ -182,6 +206,9 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
     s->emitted_tokens = 0;
     s->gap_ns = 0;
     r->pub->pass = p->pub;
+    if (drafts) {
+        draft_take(r, s);
+    }
     if (s->role == SEGMENT_DECODE) {
         core_decodes_add(d, r);
     } else {
@@ -256,11 +283,11 @@ static int follow(struct core *c, struct full_pass *p, const struct full_pass *b
 }
 
 /* The first request decides. */
-static uint32_t first_model(const struct pass_spec *spec)
+static uint32_t first_model(const struct core *c, const struct pass_spec *spec)
 {
     const struct full_request *r =
         spec->n_segments > 0 ? core_request(spec->segments[0].request) : NULL;
-    return r != NULL && r->alive ? r->pub->model : 0;
+    return r != NULL && r->alive ? model_of(c, &spec->segments[0]) : 0;
 }
 
 /* All segments of the pass. */
@@ -269,7 +296,7 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     struct decodes d = {.least_left = UINT32_MAX};
     const char *fault = NULL;
     if (c->n_models > 1) {
-        p->pub->shape.model = first_model(spec);
+        p->pub->shape.model = first_model(c, spec);
     }
     const struct full_pass *before = followed(c, spec);
     int rc = before != NULL ? follow(c, p, before) : 0;

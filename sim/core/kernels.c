@@ -1,16 +1,17 @@
 /* From rows of an op to kernels: the static chunks of an NPU, or one dynamic kernel. */
 #include "sim/core/core.h"
 
-void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
-                     uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
-                     struct kernel_run *out)
+void kernel_run_of_columns(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
+                           uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
+                           uint32_t columns, struct kernel_run *out)
 {
     struct kernel_query q = {.device = device,
                              .graph = graph,
                              .op = op,
                              .rows = rows,
                              .padded_rows = rows,
-                             .shape = shape};
+                             .shape = shape,
+                             .columns = columns};
     SIM_ASSERT(rows > 0 && rows <= (op == OP_HEAD ? shape->logit_rows : shape->rows));
     *out = (struct kernel_run){.n = 1};
     /* MHA is sequence-level: never cut into chunks (agent-xpu-v2 4.2). One row is a GEMV with its

@@ -18,16 +18,24 @@ static uint64_t divisor(uint64_t a, uint64_t b)
     return b == 0 ? a : divisor(b, a % b);
 }
 
+/* Bytes of one token's KV of a model, and of that of the model that drafts for it. */
+static double token_bytes(const struct core *c, uint32_t model)
+{
+    uint32_t draft = c->sched->draft_model;
+    double own = c->models[model].llm->kv_bytes_per_token;
+    return draft > 0 && draft != model ? own + c->models[draft].llm->kv_bytes_per_token : own;
+}
+
 void kv_models(struct core *c)
 {
     uint64_t unit = 0;
     for (uint32_t i = 0; i < c->n_models; i++) {
-        unit = divisor((uint64_t)ceil(c->models[i].llm->kv_bytes_per_token), unit);
+        unit = divisor((uint64_t)ceil(token_bytes(c, i)), unit);
     }
     c->kv_unit_bytes = c->n_models == 1 ? c->models[0].llm->kv_bytes_per_token : (double)unit;
     c->kv_units_most = 1;
     for (uint32_t i = 0; i < c->n_models; i++) {
-        uint64_t bytes = (uint64_t)ceil(c->models[i].llm->kv_bytes_per_token);
+        uint64_t bytes = (uint64_t)ceil(token_bytes(c, i));
         c->models[i].kv_units = c->n_models == 1 ? 1 : (uint32_t)(bytes / unit);
         c->kv_units_most =
             c->models[i].kv_units > c->kv_units_most ? c->models[i].kv_units : c->kv_units_most;
@@ -102,7 +110,7 @@ double kv_held_bytes(const struct core *c)
 
 double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens)
 {
-    return (double)tokens * c->models[model].llm->kv_bytes_per_token;
+    return (double)tokens * token_bytes(c, model);
 }
 
 /* Every block is free, lent, cold or some request's: what is counted apart never exceeds them. */
@@ -201,6 +209,7 @@ static bool drop_idle_prefix(struct core *c, const struct full_request *but)
             kv_prefix_used(c, r);
             kv_release(c, r);
             r->pub->kv_tokens = 0;
+            r->drafted_tokens = 0;
             r->pub->reused_tokens = 0;
             core_count(c, COUNTER_KV_COLD_DROPS);
             if (c->prefixes != NULL) {
@@ -475,6 +484,7 @@ static int request_evict(struct core *c, struct full_request *r, uint32_t keep, 
     }
     uint64_t lost = r->pub->kv_tokens - keep;
     r->pub->kv_tokens = keep;
+    r->drafted_tokens = r->drafted_tokens < keep ? r->drafted_tokens : keep;
     kv_shrink(c, r, keep);
     SIM_ASSERT(r->pub->state == REQUEST_STATE_QUEUED ||
                request_may_become(r->pub->state, REQUEST_STATE_QUEUED));

@@ -82,6 +82,34 @@ static int bad_span(struct core *c, int status, const char *why)
     return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, status, why);
 }
 
+static inline bool is_cut_by_columns(const struct full_pass *p)
+{
+    return p->columns_todo + p->columns_active > 0;
+}
+
+/* May it have these columns of its op, or the op as a whole? */
+static int columns_check(struct core *c, const struct launch_spec *spec)
+{
+    const struct full_pass *p = core_pass(spec->pass);
+    enum op_kind op = pass_op_kind(p->pub, p->pub->op);
+    if (spec->columns > (is_cut_by_columns(p) ? p->columns_todo : LAUNCH_COLUMNS)) {
+        return bad_span(c, -EINVAL, "more columns than the op has left");
+    }
+    if (spec->columns == 0) {
+        return bad_span(c, -EINVAL, "an op that is split by columns is not split by rows");
+    }
+    if (op == OP_MHA || op == OP_LAYER || spec->n_ops > 1 || spec->yield == YIELD_KERNEL ||
+        spec->rows < pass_op_rows(p->pub, p->pub->op)) {
+        return bad_span(c, -EINVAL,
+                        "columns are of one token-level op with all its rows, and stop at its end");
+    }
+    if ((c->exec_ops->caps & c->setup->caps & CAP_COLUMN_SPLIT) == 0) {
+        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
+                           "this executor does not split the weights of an op");
+    }
+    return 0;
+}
+
 /* Is it a launch at all, whatever the devices can do? */
 static inline int span_check(struct core *c, const struct launch_spec *spec)
 {
@@ -111,7 +139,46 @@ static inline int span_check(struct core *c, const struct launch_spec *spec)
     if (spec->n_ops > 1 && (spec->rows < p->rows_todo || p->rows_active > 0)) {
         return bad_span(c, -EINVAL, "a launch of some rows is of one op only");
     }
-    return spec->inflight > 0 ? 0 : bad_span(c, -EINVAL, "inflight must be at least 1");
+    if (spec->inflight == 0) {
+        return bad_span(c, -EINVAL, "inflight must be at least 1");
+    }
+    bool columns = spec->columns > 0 || is_cut_by_columns(core_pass(p));
+    return columns ? columns_check(c, spec) : 0;
+}
+
+/* All rows are on devices with the last of the columns only. */
+static void columns_rows(struct full_pass *p, uint32_t rows)
+{
+    if (p->columns_todo == LAUNCH_COLUMNS) { /* all are back: it is whole */
+        p->columns_todo = 0;
+        p->pub->rows_todo = rows;
+        p->pub->rows_active = 0;
+        return;
+    }
+    p->pub->rows_todo = p->columns_todo > 0 ? rows : 0;
+    p->pub->rows_active = p->columns_active > 0 ? rows : 0;
+}
+
+static void columns_take(struct full_pass *p, const struct launch_spec *spec)
+{
+    p->columns_todo = is_cut_by_columns(p) ? p->columns_todo : LAUNCH_COLUMNS;
+    p->columns_todo -= spec->columns;
+    p->columns_active += spec->columns;
+    columns_rows(p, spec->rows);
+}
+
+/* A launch of columns has ended. True: it was the op's last. */
+static bool columns_credit(struct full_pass *p, const struct launch *l, bool done)
+{
+    SIM_REQUIRE(p->columns_active >= l->columns, "launch %u: columns that pass %u lacks", l->id,
+                p->pub->id);
+    p->columns_active -= l->columns;
+    p->columns_todo += done ? 0 : l->columns;
+    if (!is_cut_by_columns(p)) {
+        return true;
+    }
+    columns_rows(p, l->rows);
+    return false;
 }
 
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out)
@@ -172,12 +239,17 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         .start_ns = 0,
         .end_ns = 0,
         .core = (uintptr_t)l ^ core_way,
+        .columns = spec->columns,
     };
     l->exec = NULL;
-    p->rows_todo -= rows;
-    p->rows_active += rows;
+    if (spec->columns > 0) {
+        columns_take(core_pass(p), spec);
+    } else {
+        p->rows_todo -= rows;
+        p->rows_active += rows;
+    }
     p->n_launches++;
-    SIM_ASSERT(p->rows_todo + p->rows_active <= pass_op_rows(p, p->op));
+    SIM_ASSERT(spec->columns > 0 || p->rows_todo + p->rows_active <= pass_op_rows(p, p->op));
     SIM_ASSERT(p->state == PASS_STATE_RUNNING || pass_may_become(p->state, PASS_STATE_RUNNING));
     p->state = PASS_STATE_RUNNING;
     CORE_OBSERVE(c, launch_submitted, c->sched->now_ns, l->pub);
@@ -231,12 +303,17 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
     if (ops_done > 0 || rows_done > 0) {
         p->op_devices |= 1u << l->device; /* one that never ran leaves no data there */
     }
-    if (ops_done == 0) {
+    if (l->columns > 0) {
+        if (!columns_credit(p, l, ops_done > 0)) {
+            return;
+        }
+    } else if (ops_done == 0) {
         pub->rows_active -= l->rows;
         pub->rows_todo += l->rows - rows_done;
         return;
     }
-    if (l->op_end == l->op_begin + 1) { /* a share: the op ends with its last share */
+    if (l->columns == 0 &&
+        l->op_end == l->op_begin + 1) { /* a share: the op ends with its last share */
         pub->rows_active -= l->rows;
         if (pub->rows_todo > 0 || pub->rows_active > 0) {
             return;
@@ -318,6 +395,10 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
     /* One that was asked to stop at a boundary may still be stopped at once. */
     if (pub->stop_requested && !how.now) {
         return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY, "it was asked to stop already");
+    }
+    if (how.now && pub->columns > 0) {
+        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM,
+                           "a launch of some columns stops at its end only");
     }
     const struct device *d = &c->setup->machine->devices[pub->device];
     bool suspends = d->can_suspend && (c->exec_ops->caps & c->setup->caps & CAP_SUSPEND) != 0;

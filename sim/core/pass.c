@@ -61,6 +61,11 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
         }
         return completes ? 1 : 0;
     }
+    if (s->role == SEGMENT_DRAFT) {
+        r->drafted_tokens = s->first_token + s->n_tokens;
+        r->drafted_kv = r->pub->kv_tokens;
+        return 0;
+    }
     uint32_t emit = 1 + verify_accepted(c, r, s->n_tokens - 1);
     uint32_t left = r->output_tokens - r->pub->generated_tokens;
     SIM_ASSERT(left > 0 && emit <= s->n_tokens);
@@ -74,7 +79,7 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
 static inline struct full_request *part_from(const struct segment *s)
 {
     struct full_request *r = core_request(s->request);
-    SIM_REQUIRE(r->alive && s->first_token == r->pub->kv_tokens,
+    SIM_REQUIRE(r->alive && (s->first_token == r->pub->kv_tokens || s->role == SEGMENT_DRAFT),
                 "request %u: rows from %u, KV of %u", r->pub->id, s->first_token,
                 r->pub->kv_tokens);
     r->pub->pass = NULL;

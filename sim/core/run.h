@@ -63,6 +63,7 @@ struct sim_setup {
     const struct hwmodel *truth;
     const struct sim_model *more; /* models 1 to n_more; at most SIM_MAX_MODELS in all */
     uint32_t n_more;
+    uint32_t draft_model;  /* of the models: who drafts for others; 0: none */
     bool weights_at_start; /* with several models: in memory from the beginning, while they fit */
     struct annotation_options annotation;
     double truth_sigma; /* per-launch noise of what kernels really take; 0: none */

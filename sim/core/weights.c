@@ -41,8 +41,9 @@ void weights_init(struct core *c)
 {
     for (uint32_t i = 0; i < c->n_models && c->n_models > 1; i++) {
         struct core_model *m = &c->models[i];
-        m->stays = i == 0 && c->weights_mapped; /* graphs hold them */
-        double bytes = m->stays ? fmax(0.0, bytes_of(c, i) - c->mapped_bytes) : bytes_of(c, i);
+        bool mapped = i == 0 && c->weights_mapped; /* graphs hold them */
+        m->stays = mapped || (i > 0 && i == c->sched->draft_model);
+        double bytes = mapped ? fmax(0.0, bytes_of(c, i) - c->mapped_bytes) : bytes_of(c, i);
         if (c->setup->weights_at_start || m->stays) {
             m->weights = resident_add(c, key_of(i), bytes);
         }

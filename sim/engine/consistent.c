@@ -148,17 +148,20 @@ static void check_shares(const struct engine *e, const struct pass *p)
 {
     uint32_t n = 0;
     uint64_t rows = 0;
+    uint32_t columns = 0;
     for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
         const struct vdevice *d = &e->devices[i];
         for (uint32_t k = 0; k < d->n_running + d->n_queued; k++) {
             const struct vexec *v = k < d->n_running ? d->running[k] : d->queue[k - d->n_running];
             if (v->l->pub->pass == p) {
                 n++;
-                rows += v->l->pub->rows;
+                rows += columns > 0 ? 0 : v->l->pub->rows; /* those of columns have the same rows */
+                columns += v->l->pub->columns;
             }
         }
     }
     SIM_ASSERT(n == p->n_launches && rows == p->rows_active);
+    SIM_ASSERT(columns == core_pass(p)->columns_active);
 }
 
 /* A resident is kept for the launches that hold it, and for as many as it says. */

@@ -86,8 +86,8 @@ static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, u
                     const struct kernel_run *run)
 {
     struct kernel_run now;
-    kernel_run_fill(e->core.models[l->pass->shape.model].truth, &l->pass->shape, op, l->device,
-                    l->graph, rows, l->chunk_rows, &now);
+    kernel_run_of_columns(e->core.models[l->pass->shape.model].truth, &l->pass->shape, op,
+                          l->device, l->graph, rows, l->chunk_rows, l->columns, &now);
     run_finish(e, &now, truth_factor(e, l));
     SIM_ASSERT(run->n == now.n && run->outside == now.outside);
     SIM_ASSERT(run->last.t_ns == now.last.t_ns && run->last.bytes == now.last.bytes);
@@ -154,8 +154,8 @@ static inline const struct kernel_run *cost_of(struct engine *e, const struct ve
         audit_kernel(e, &run->last);
         p->attention = *w;
     } else if (!p->known[op] || again) {
-        kernel_run_fill(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
-                        l->chunk_rows, run);
+        kernel_run_of_columns(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
+                              l->chunk_rows, l->columns, run);
         run_finish(e, run, factor);
         p->known[op] = true;
         if (attention) {
@@ -240,7 +240,8 @@ static struct costs *find(struct engine *e, const struct launch *l, uint32_t row
     uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)w->model << 24 |
                  (uint64_t)l->graph << 16 | (uint64_t)l->device << 8 |
                  (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
-    uint64_t key[4] = {a, b, c, w->logit_rows}; /* logits: of the head */
+    /* Logits: of the head. */
+    uint64_t key[4] = {a, b, c, (uint64_t)l->columns << 32 | w->logit_rows};
     /* A polynomial, whose products do not wait for each other. */
     uint64_t h =
         a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + key[3] * MIX;

@@ -430,7 +430,7 @@ static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
 
 const struct executor_ops engine_ops = {
     .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_LOAD | CAP_KV_MOVE |
-            CAP_VERIFY | CAP_INFLIGHT | CAP_SUSPEND,
+            CAP_VERIFY | CAP_INFLIGHT | CAP_SUSPEND | CAP_COLUMN_SPLIT,
     .launch = exec_launch,
     .stop = exec_stop,
     .free_slots = exec_free_slots,

@@ -227,7 +227,7 @@ static void forget_pass(struct explain *x, uint32_t pass_id)
 static void settle_one(struct explain_live *v, const struct segment *s, const int64_t *sum,
                        int64_t own_ns)
 {
-    bool again = s->first_token < v->kv_before_loss;
+    bool again = s->role != SEGMENT_DRAFT && s->first_token < v->kv_before_loss;
     for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
         v->ns[c] += c == EXPLAIN_COMPUTE ? 0 : sum[c];
     }

@@ -199,5 +199,5 @@ class LaunchFields:
         return rest
 
 
-LAUNCH_OPTIONS = ("n_ops", "rows", "yield", "chunk_rows", "graph", "graph_block", "inflight")
+LAUNCH_OPTIONS = ("n_ops", "rows", "yield", "chunk_rows", "graph", "graph_block", "inflight", "columns")
 PREEMPT_OPTIONS = ("now", "discard", "drain")

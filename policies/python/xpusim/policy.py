@@ -65,7 +65,7 @@ class Request(RequestFields):
 
 class Segment(NamedTuple):
     request: Request
-    role: str  # "prefill", "decode", "verify"
+    role: str  # "prefill", "decode", "verify", "draft"
     n_tokens: int
 
 

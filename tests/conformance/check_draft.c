@@ -1,0 +1,161 @@
+/* A model of the run that drafts for another, by hand. A pass of the first model takes 4 ms for
+ * attention, one of the draft model 2 ms; other kernels take 1 ns each. */
+#include <errno.h>
+#include <string.h>
+
+#include "tests/helpers/script.h"
+#include "tests/helpers/suite.h"
+#include "tests/helpers/two_models.h"
+
+static struct scenario sc;
+static struct two_models two;
+static struct script x;
+
+static void setup(void)
+{
+    memset(&x, 0, sizeof x);
+    scenario_init(&sc);
+    two_models_init(&sc, &two);
+    scenario_cost(&sc, -1, OP_MHA, 4, 0, 0);
+    scenario_cost(&two.other, -1, OP_MHA, 2, 0, 0);
+    sc.llm.kv_bytes_per_token = 1e6;
+    two.other.llm.kv_bytes_per_token = 5e5;
+    sc.setup.draft_model = 1;
+}
+
+static void teardown(void)
+{
+    two_models_fini(&sc);
+}
+
+/* The first verification accepts both drafts, the second none. */
+static uint32_t accept(const void *params, uint64_t seed, const struct request *r, uint64_t step,
+                       uint32_t drafted)
+{
+    (void)params;
+    (void)seed;
+    (void)r;
+    return step == 0 ? drafted : 0;
+}
+
+/* What is formed, in order: the role, and what its segment must be. */
+static const struct stage {
+    enum segment_role role;
+    uint32_t asks, first_token, n_tokens;
+} stages[] = {
+    {SEGMENT_PREFILL, 64, 0, 64},
+    {SEGMENT_DRAFT, 0, 0, 65}, /* the prompt and the first token: nothing was read so far */
+    {SEGMENT_DRAFT, 0, 65, 1}, /* its own draft */
+    {SEGMENT_VERIFY, 3, 64, 3},
+    {SEGMENT_DRAFT, 0, 66, 2}, /* its second draft was right, and the token after it is new */
+    {SEGMENT_DRAFT, 0, 68, 1},
+    {SEGMENT_VERIFY, 3, 67, 3},
+    {SEGMENT_DRAFT, 0, 68, 1}, /* both drafts were wrong: the token in their place is new */
+    {SEGMENT_DECODE, 1, 68, 1},
+};
+
+static int form(struct sched *s, const struct request *r, enum segment_role role, uint32_t n,
+                struct pass **p)
+{
+    struct segment g = {.request = r, .role = role, .n_tokens = n};
+    return sched_pass_form(s, &(struct pass_spec){.segments = &g, .n_segments = 1}, p);
+}
+
+static void by_stages(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (r == NULL || r->pass != NULL) {
+        return;
+    }
+    if (y->stage == 0) {
+        y->rc[0] = form(s, r, SEGMENT_DRAFT, 0, &y->pass[0]);
+    }
+    const struct stage *g = &stages[y->stage++];
+    ck_assert_int_eq(form(s, r, g->role, g->asks, &y->pass[0]), 0);
+    const struct pass *p = y->pass[0];
+    bool draft = g->role == SEGMENT_DRAFT;
+    ck_assert_uint_eq(p->segments[0].first_token, g->first_token);
+    ck_assert_uint_eq(p->segments[0].n_tokens, g->n_tokens);
+    ck_assert_uint_eq(p->shape.model, draft);
+    ck_assert_uint_eq(p->shape.rows, g->n_tokens);
+    ck_assert_uint_eq(p->shape.kv_read_tokens, g->first_token + g->n_tokens);
+    ck_assert_uint_eq(p->shape.logit_rows, g->role == SEGMENT_VERIFY ? 3 : 1);
+    ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, NULL), 0);
+}
+
+static int run(uint32_t output_tokens)
+{
+    struct scenario_request q = {.cls = RT, .input_tokens = 64, .output_tokens = output_tokens};
+    x.step = by_stages;
+    sc.setup.policy = &script_ops;
+    sc.setup.policy_context = &x;
+    sc.setup.accept = accept;
+    return two_models_run(&sc, &q, (const uint8_t[]){0}, NULL, 1, false);
+}
+
+/* 1 token of the prompt's pass, 3 and 1 verified, 1 decoded. Four passes of the first model and
+ * five of the draft model, each with QKV, FFN and head of 1 ns. */
+START_TEST(drafts_are_passes_of_their_own_model)
+{
+    ck_assert_msg(run(6) == 0, "%s", sc.result.message);
+    ck_assert(sc.result.audit.clean);
+    ck_assert_int_eq(x.rc[0], -EINVAL); /* the prompt is not done */
+    ck_assert_uint_eq(x.stage, sizeof stages / sizeof stages[0]);
+    ck_assert_uint_eq(sc.records[0].generated, 6);
+    int64_t begin = MS(4) + 3;
+    ck_assert_int_eq(sc.records[0].first_token_ns, begin);
+    int64_t verified = begin + 2 * (MS(2) + 3) + MS(4) + 3;
+    ck_assert_int_eq(sc.records[0].token_ns[1], verified);
+    ck_assert_int_eq(sc.records[0].token_ns[3], verified);
+    ck_assert_int_eq(sc.records[0].finish_ns, 4 * (MS(4) + 3) + 5 * (MS(2) + 3));
+}
+END_TEST
+
+/* A token takes 1 MB of the first model's KV and 0.5 of the draft's. */
+START_TEST(drafts_have_kv_of_their_own)
+{
+    sc.machine.memory_bytes = 2e9;
+    sc.machine.memory_usable_frac = 1.0;
+    sc.llm.weight_bytes = 5e8;
+    two.other.llm.weight_bytes = 1e8;
+    sc.setup.kv_block_tokens = 1;
+    ck_assert_msg(run(6) == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(sc.result.kv_capacity_tokens, 1000);
+    teardown();
+    setup();
+    sc.machine.memory_bytes = 2e9;
+    sc.machine.memory_usable_frac = 1.0;
+    sc.llm.weight_bytes = 5e8;
+    two.other.llm.weight_bytes = 1e8;
+    sc.setup.kv_block_tokens = 1;
+    sc.setup.draft_model = 0;
+    (void)run(1);
+    ck_assert_uint_eq(sc.result.kv_capacity_tokens, 1500);
+}
+END_TEST
+
+/* The draft's weights stay, although no request asks for it. */
+START_TEST(drafts_need_the_weights_of_their_model)
+{
+    sc.setup.weights_at_start = false;
+    sc.machine.memory_bytes = 2e9;
+    sc.llm.weight_bytes = 5e8;
+    two.other.llm.weight_bytes = 5e8;
+    ck_assert_msg(run(6) == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(sc.result.model_evictions, 0);
+    teardown();
+    setup();
+    sc.machine.memory_bytes = 2e9;
+    sc.llm.weight_bytes = two.other.llm.weight_bytes = 1.5e9;
+    ck_assert_int_ne(run(6), 0);
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "does not fit"));
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(drafts_are_passes_of_their_own_model),
+    TEST(drafts_have_kv_of_their_own),
+    TEST(drafts_need_the_weights_of_their_model),
+};
+SUITE_MAIN("draft", suite)
