@@ -97,11 +97,11 @@ static uint64_t free_left(const struct openvino *o)
     return o->free_blocks - o->planned_blocks;
 }
 
-/* blocks: those it needs for the n tokens. */
+/* A request that the batch takes. blocks: those it needs for the n tokens. */
 static inline void add(struct openvino *o, const struct request *r, uint32_t n, uint64_t blocks)
 {
     o->planned_blocks += blocks;
-    batch_add(&o->it.batch, r, r->state == REQUEST_STATE_DECODE ? SEGMENT_DECODE : SEGMENT_PREFILL,
+    batch_put(&o->it.batch, r, r->state == REQUEST_STATE_DECODE ? SEGMENT_DECODE : SEGMENT_PREFILL,
               n);
 }
 

@@ -19,7 +19,7 @@ static inline uint64_t blocks_free(struct sched *s)
  * counts as free. */
 static inline bool blocks_only_cached(const struct request *r)
 {
-    return r->kv_tokens > 0 && r->kv_tokens == r->reused_tokens && r->generated_tokens == 0;
+    return r->generated_tokens == 0 && r->kv_tokens > 0 && r->kv_tokens == r->reused_tokens;
 }
 
 /* Blocks that evicting it would free. */

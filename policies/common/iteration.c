@@ -33,21 +33,18 @@ void iteration_request_cancelled(struct sched *s, const struct request *r)
     it->rules->leaves(s, r);
 }
 
-static inline void part(struct sched *s, const struct iteration_rules *rules,
-                        const struct request *r)
-{
-    if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
-        rules->leaves(s, r);
-    } else if (rules->returns != NULL) {
-        rules->returns(s, r);
-    }
-}
-
 void iteration_part(struct sched *s, const struct pass *p)
 {
     const struct iteration *it = s->state;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        part(s, it->rules, p->segments[i].request);
+    const struct iteration_rules *rules = it->rules;
+    const struct segment *end = p->segments + p->n_segments;
+    for (const struct segment *seg = p->segments; seg < end; seg++) {
+        const struct request *r = seg->request;
+        if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
+            rules->leaves(s, r);
+        } else if (rules->returns != NULL) {
+            rules->returns(s, r);
+        }
     }
 }
 
@@ -57,12 +54,10 @@ void iteration_pass_done(struct sched *s, const struct pass *p)
     int64_t elapsed = s->now_ns - it->running.began_ns;
     const struct iteration_rules *rules = it->rules;
     it->running = (struct iteration_pass){0};
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        if (rules->ran != NULL) {
-            rules->ran(s, &p->segments[i], elapsed);
-        }
-        part(s, rules, p->segments[i].request);
+    for (uint32_t i = 0; i < p->n_segments && rules->ran != NULL; i++) {
+        rules->ran(s, &p->segments[i], elapsed);
     }
+    iteration_part(s, p);
 }
 
 void iteration_launch_done(struct sched *s, const struct launch *l)

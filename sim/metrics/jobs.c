@@ -34,7 +34,7 @@ void jobs_fini(struct jobs *j)
 
 void jobs_arrived(struct jobs *j, const struct request *r)
 {
-    const struct job_member *m = idmap_find(&j->members, r->id);
+    const struct job_member *m = j->v != NULL ? idmap_find(&j->members, r->id) : NULL;
     if (m != NULL && !j->v[m->job].begun) {
         j->v[m->job].begun = true;
         j->v[m->job].first_arrival_ns = r->arrival_ns;
@@ -44,7 +44,7 @@ void jobs_arrived(struct jobs *j, const struct request *r)
 
 const struct job *jobs_left(struct jobs *j, const struct request *r, bool finished)
 {
-    const struct job_member *m = idmap_find(&j->members, r->id);
+    const struct job_member *m = j->v != NULL ? idmap_find(&j->members, r->id) : NULL;
     if (m == NULL || m->background) {
         return NULL;
     }

@@ -204,15 +204,6 @@ static void repeated_with_rests(struct usage *u, const struct repeat_record *r, 
     }
 }
 
-/* A row a request; an iteration that is outside with so few rows is so by its context. */
-static void repeated_range(struct usage_range *x, const struct repeat_record *r)
-{
-    bool rows = r->launch->pass->n_segments > x->limit.rows_max;
-    for (uint32_t k = 0; k < r->n; k++) {
-        usage_range_add(x, rows, !rows && r->attention[k].outside, r->solo_ns[k]);
-    }
-}
-
 int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns)
 {
     uint8_t d = r->launch->device;
@@ -230,7 +221,10 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     u->reactive[d].sum_ns += r->launch->pass->has_reactive ? (r->n - 1) * r->lead_ns + busy_ns : 0;
     u->actual_ns += all_ns;
     u->solo_ns += all_ns;
-    repeated_range(&u->range[d], r);
+    /* All are inside or all outside; one that is outside with so few rows is so by its context. */
+    struct usage_range *x = &u->range[d];
+    bool rows = r->launch->pass->n_segments > x->limit.rows_max;
+    usage_range_add(x, rows, !rows && r->attention[0].outside, all_ns);
     return all_ns;
 }
 
