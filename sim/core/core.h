@@ -84,9 +84,9 @@ struct full_pass {
     struct decodes next;
     uint32_t n_left;         /* requests that left with it */
     uint32_t kv_blocks_next; /* free blocks that one more token of each in `going` takes */
+    uint32_t begun_on;       /* bit set of devices that suspended a launch in a kernel: */
     struct begun {
-        double frac; /* of the next kernel of that op with so many rows left, done by a launch that
-                        was suspended on that device */
+        double frac; /* done of the next kernel of that op with so many rows left */
         uint32_t op, rows;
     } begun[MACHINE_MAX_DEVICES];
     void *exec; /* the executor's; NULL when formed */

@@ -41,7 +41,7 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     p->columns_active = 0;
     p->served = false;
     p->loses = false;
-    memset(p->begun, 0, sizeof p->begun);
+    p->begun_on = 0;
     p->exec = NULL;
     return p;
 }

@@ -37,7 +37,6 @@ void advance_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
     e->ddr = arena_alloc(&e->core.arena, sizeof *e->ddr);
-    intervals_init(e);
     e->ddr_unlimited = s->contention->unlimited;
     e->may_advance = s->collapse;
     e->may_jump = s->collapse;
@@ -230,19 +229,6 @@ void ddr_settle(struct engine *e)
 }
 
 /* ---- time ---- */
-
-struct job *advance_first(const struct engine *e)
-{
-    struct job *first = NULL;
-    for (uint32_t i = 0; i < e->n_jobs; i++) {
-        struct job *j = e->jobs[i];
-        if (first == NULL || j->end_ns < first->end_ns ||
-            (j->end_ns == first->end_ns && j->order < first->order)) {
-            first = j;
-        }
-    }
-    return first;
-}
 
 /* Is the end of the present kernel no more than that? */
 static inline bool kernel_unnoticed(const struct engine *e, const struct vexec *v)

@@ -17,13 +17,29 @@ static inline void advance_notice(struct engine *e)
 }
 
 /* The job that ends first, by the order of events at one instant; NULL: there is none. O(jobs). */
-struct job *advance_first(const struct engine *e);
+static inline struct job *advance_first(const struct engine *e)
+{
+    struct job *first = e->n_jobs > 0 ? e->jobs[0] : NULL;
+    for (uint32_t i = 1; i < e->n_jobs; i++) {
+        struct job *j = e->jobs[i];
+        if (j->end_ns < first->end_ns || (j->end_ns == first->end_ns && j->order < first->order)) {
+            first = j;
+        }
+    }
+    return first;
+}
+
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
-/* intervals.c: `count` intervals of that length, the last one ends now. */
-void intervals_init(struct engine *e);
-void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand, double share);
-void ddr_report_all(struct engine *e); /* at the end of a run */
+/* Observers see `count` intervals of that length, of which the last one ends now. */
+static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand,
+                              double share)
+{
+    if (count > 0 && ns > 0 && demand > 0.0) {
+        CORE_OBSERVE(&e->core, ddr, e->now_ns, count, ns, demand, share);
+    }
+}
+
 /* Closes the current interval and marks rates for settling. */
 static inline void ddr_touch(struct engine *e)
 {

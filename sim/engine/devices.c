@@ -29,6 +29,12 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
     }
 }
 
+static inline void first_kernel(struct engine *e, struct vexec *v)
+{
+    vexec_kernel_begin(e, v);
+    power_device(e, v->job.device);
+}
+
 static inline void run_begin(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns);
@@ -41,8 +47,9 @@ static inline void run_begin(struct engine *e, struct vexec *v)
     }
     v->phase = VEXEC_RUNNING;
     ddr_join(e, &v->job);
-    vexec_kernel_begin(e, v);
-    power_device(e, v->job.device);
+    if (v != e->fresh) {
+        first_kernel(e, v);
+    }
 }
 
 static void push_now(struct engine *e, struct vexec *v, int64_t at_ns)
@@ -54,10 +61,21 @@ static void push_now(struct engine *e, struct vexec *v, int64_t at_ns)
 
 void device_begin(struct engine *e, struct vexec *v)
 {
-    if (v->begin_ns > e->now_ns) {
-        push_now(e, v, v->begin_ns);
-    } else {
+    if (v->begin_ns <= e->now_ns) {
         run_begin(e, v);
+    } else if (v != e->fresh) {
+        push_now(e, v, v->begin_ns);
+    }
+}
+
+void device_begin_fresh(struct engine *e)
+{
+    struct vexec *v = e->fresh;
+    e->fresh = NULL;
+    if (v->phase == VEXEC_LEAD) {
+        device_begin(e, v);
+    } else if (v->phase == VEXEC_RUNNING) {
+        first_kernel(e, v);
     }
 }
 
@@ -133,14 +151,16 @@ static void exec_launch(void *exec, struct full_launch *l)
     struct engine *e = exec;
     struct vdevice *d = &e->devices[l->pub->device];
     SIM_ASSERT(e->now_ns >= d->occupied_until_ns);
+    device_fresh_begins(e);
     struct vexec *v = vexec_new(e, l);
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 0) {
         SIM_REQUIRE(d->n_queued < d->desc->inflight_depth, "no place in the queue of %s",
                     d->desc->name);
         d->queue[d->n_queued++] = v;
     } else {
+        bool steady = core_pass(l->pub->pass)->steady;
+        e->fresh = steady && e->may_repeat ? v : NULL;
         vexec_start(e, d, v);
-        e->fresh = core_pass(l->pub->pass)->steady ? v : NULL;
     }
 }
 
@@ -284,6 +304,7 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     struct engine *e = exec;
     struct vexec *v = l->exec;
     SIM_ASSERT(v->l == l && l->pub->stop_requested);
+    device_fresh_begins(e);
     if (v->phase == VEXEC_ENDING) {
         return 0; /* what was asked first is under way */
     }

@@ -160,7 +160,9 @@ struct engine {
     int64_t now_ns;
     struct vdevice devices[MACHINE_MAX_DEVICES];
     struct vexec *free_execs;
-    struct vexec *fresh; /* a launch of a steady pass that was submitted in this round, or NULL */
+    /* The launch of a steady pass that was submitted last in this round, or NULL. Its first kernel
+     * begins when the instant ends, unless its iterations run in one step (repeat.c). */
+    struct vexec *fresh;
     struct job *jobs[ENGINE_MAX_JOBS]; /* active ones, in order of joining */
     uint32_t n_jobs;
     struct vexec *behind; /* runs alone and is further than its fields say (advance.c); or NULL */
@@ -170,6 +172,7 @@ struct engine {
     bool kernels_seen;  /* by an observer, each of those that are events */
     bool may_advance;   /* boundaries of kernels need not be instants of the run */
     bool may_jump;      /* ... nor be reported one by one */
+    bool may_repeat;    /* nobody needs iterations of a steady pass one by one */
     bool ddr_unlimited; /* of the contention form */
     struct channel loader, compiler;
     struct frames frames;
@@ -179,7 +182,6 @@ struct engine {
     /* Memories of the files of these names; from the core's arena. */
     struct repeat *repeat;
     struct ddr_memory *ddr;
-    struct intervals *intervals;
     struct cost_cache *costs;
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */

@@ -15,7 +15,6 @@
 
 struct repeat {
     bool unwatched;              /* nobody watches every iteration */
-    bool allowed;                /* ... and nothing follows every change of watts */
     int64_t solo_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
     int64_t gap_ns[REPEAT_MAX];
     struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
@@ -46,8 +45,8 @@ void repeat_init(struct engine *e)
 void repeat_follow(struct engine *e)
 {
     power_settle(e);
-    e->repeat->allowed = e->repeat->unwatched && !e->throttle.on;
-    e->power.may_defer = e->repeat->allowed && !e->power.host_draws && !e->battery.feeds;
+    e->may_repeat = e->repeat->unwatched && !e->throttle.on;
+    e->power.may_defer = e->may_repeat && !e->power.host_draws && !e->battery.feeds;
 }
 
 /* Iterations up to one in which a request ends, as far as blocks reach. */
@@ -94,7 +93,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
         const struct vdevice *d = &e->devices[i];
         alone = alone && d->n_running + d->n_queued == (i == v->job.device);
     }
-    return e->repeat->allowed && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
+    return e->may_repeat && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
            vexec_whole_pass(v) && p->pub->shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
            p->formed_ns == e->now_ns && e->core.result->events == p->formed_events &&
            !l->stop_requested && v->l->pin == NULL;
@@ -236,10 +235,8 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     if (r.n == 0) {
         return false;
     }
-    if (v->phase == VEXEC_RUNNING) {
-        ddr_leave(e, &v->job);
-        ddr_settle(e);
-    }
+    e->fresh = NULL;
+    ddr_leave(e, &v->job);
     power_repeat(e, &r);
     SIM_ASSERT(e->now_ns == r.begin_ns + lasts_ns(&r) && e->now_ns < before_ns);
     core_advance(c, e->now_ns);
@@ -264,24 +261,9 @@ bool repeat_run(struct engine *e)
     if (!may_repeat(e, v)) {
         return false;
     }
-    if (e->ddr_dirty) {
-        ddr_settle(e); /* what ended at this instant */
-    }
-    /* Its own begin is no event that iterations end at. */
-    bool leads = v->phase == VEXEC_LEAD;
-    if (leads) {
-        eventq_cancel(&e->queue, v->event);
-        v->event = EVENTQ_NONE;
-    }
     int64_t before_ns = engine_free_until_ns(e);
     if (e->battery.feeds) {
         before_ns = battery_lasts_until_ns(e, v->job.device, before_ns);
     }
-    if (!run(e, v, before_ns)) {
-        if (leads) {
-            device_begin(e, v);
-        }
-        return false;
-    }
-    return true;
+    return run(e, v, before_ns);
 }

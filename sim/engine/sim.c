@@ -188,45 +188,60 @@ static void handle_job(struct engine *e, struct job *j)
     }
 }
 
-/* Handles the next thing that happens at this instant. False: there is none, or the run failed. */
-static bool handle_next(struct engine *e)
+/* What happens next: the end of a job, or without one the first event of the queue. */
+struct next {
+    int64_t at_ns; /* TIME_NEVER_NS: nothing */
+    struct job *job;
+};
+
+static inline struct next next_of(const struct engine *e)
 {
     struct job *j = advance_first(e);
-    const struct eventq_node *next = eventq_empty(&e->queue) ? NULL : eventq_peek(&e->queue);
-    bool job_ends = j != NULL && j->end_ns == e->now_ns;
-    bool event = next != NULL && next->time_ns == e->now_ns;
-    if (e->core.result->status != 0 || (!job_ends && !event)) {
-        return false;
+    struct next n = {j != NULL ? j->end_ns : TIME_NEVER_NS, j};
+    if (!eventq_empty(&e->queue)) {
+        const struct eventq_node *event = eventq_peek(&e->queue);
+        if (event->time_ns < n.at_ns || j == NULL ||
+            (event->time_ns == n.at_ns && event->order < j->order)) {
+            n = (struct next){event->time_ns, NULL};
+        }
     }
-    if (job_ends && (!event || j->order < next->order)) {
-        handle_job(e, j);
-    } else {
-        struct eventq_event ev = eventq_pop(&e->queue);
-        handle(e, &ev);
+    return n;
+}
+
+/* Handles everything of this instant that is there before the policy is asked: it sees what they
+ * come to. Returns how much it was. */
+static uint64_t handle_all(struct engine *e, struct next next)
+{
+    uint64_t n = 0;
+    for (; e->core.result->status == 0 && next.at_ns == e->now_ns; next = next_of(e)) {
+        n++;
+        if (next.job != NULL) {
+            handle_job(e, next.job);
+        } else {
+            struct eventq_event ev = eventq_pop(&e->queue);
+            handle(e, &ev);
+        }
     }
-    return true;
+    return n;
 }
 
 /* The next instant, and those after it that only iterations of a steady pass bring. */
-static int run_instant(struct engine *e, int64_t at_ns)
+static int run_instant(struct engine *e, struct next next)
 {
     struct core *c = &e->core;
     uint64_t handled = 0;
-    SIM_ASSERT(at_ns >= e->now_ns);
-    e->now_ns = at_ns;
+    SIM_ASSERT(next.at_ns >= e->now_ns);
+    e->now_ns = next.at_ns;
     core_advance(c, e->now_ns);
     bool moved;
     do {
-        uint64_t before = handled;
-        /* Everything of the instant before the policy is asked: it sees what they come to. */
-        while (handle_next(e)) {
-            handled++;
-        }
+        handled += handle_all(e, next);
         e->fresh = NULL;
         if (c->result->status == 0 && core_news(c) && !e->battery.empty) {
             (void)core_schedule(c);
         }
         moved = c->result->status == 0 && e->fresh != NULL && repeat_run(e);
+        device_fresh_begins(e);
         if (e->ddr_dirty) {
             ddr_settle(e);
         }
@@ -237,8 +252,8 @@ static int run_instant(struct engine *e, int64_t at_ns)
         if (handled > MAX_EVENTS_PER_INSTANT) {
             core_fail(c, -ELOOP, "%llu events at one instant", MAX_EVENTS_PER_INSTANT);
         }
-        moved = moved || handled > before;
-    } while (c->result->status == 0 && moved);
+        next = next_of(e);
+    } while (c->result->status == 0 && (moved || next.at_ns == e->now_ns));
     SIM_ASSERT(c->result->status != 0 || engine_consistent(e));
     return c->result->status;
 }
@@ -269,14 +284,6 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     repeat_init(e);
 }
 
-/* Of the queue and of all jobs. */
-static int64_t next_ns(const struct engine *e)
-{
-    const struct job *j = advance_first(e);
-    int64_t at_ns = eventq_empty(&e->queue) ? TIME_NEVER_NS : eventq_peek(&e->queue)->time_ns;
-    return j != NULL && j->end_ns < at_ns ? j->end_ns : at_ns;
-}
-
 static void run_loop(struct engine *e)
 {
     struct core *c = &e->core;
@@ -285,23 +292,23 @@ static void run_loop(struct engine *e)
         if (e->n_jobs > 0) {
             advance(e, engine_free_until_ns(e));
         }
-        int64_t at_ns = next_ns(e);
-        if (at_ns == TIME_NEVER_NS && eventq_empty(&e->queue) && e->n_jobs == 0) {
+        struct next next = next_of(e);
+        if (next.at_ns == TIME_NEVER_NS && eventq_empty(&e->queue) && e->n_jobs == 0) {
             break;
         }
-        if (at_ns > c->setup->horizon_ns) {
+        if (next.at_ns > c->setup->horizon_ns) {
             SIM_ASSERT(c->setup->horizon_ns >= e->now_ns);
             e->now_ns = c->setup->horizon_ns;
             core_advance(c, e->now_ns);
             ddr_touch(e); /* what moved until here has moved */
             return;
         }
-        if (at_ns > TIME_LAST_NS) {
+        if (next.at_ns > TIME_LAST_NS) {
             core_fail(c, -ERANGE, "the next event comes after 146 years of simulated time");
             core_dump(c);
             return;
         }
-        if (run_instant(e, at_ns) != 0) {
+        if (run_instant(e, next) != 0) {
             ddr_touch(e);
             core_dump(c);
             return;
@@ -329,7 +336,6 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         result->end_ns = e->now_ns;
         machine_finish(e);
         costs_report(e);
-        ddr_report_all(e);
         power_finish(e); /* before the audit, which compares what it sums */
         core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);

@@ -86,7 +86,9 @@ void vexec_suspend(struct engine *e, struct vexec *v)
     }
     SIM_ASSERT(left >= 0.0 && left <= (double)solo_ns);
     double done = 1.0 - left / (double)solo_ns;
-    struct begun *b = &(core_pass(v->l->pub->pass))->begun[v->job.device];
+    struct full_pass *p = core_pass(v->l->pub->pass);
+    struct begun *b = &p->begun[v->job.device];
+    p->begun_on |= 1u << v->job.device;
     *b = (struct begun){done < 0.0 ? 0.0 : done, v->op, rows_left(v)};
     v->solo_ns += units_round(b->frac * (double)solo_ns); /* the skip was taken off */
     v->slowed_ns += v->job.slowed_ns;
@@ -95,14 +97,21 @@ void vexec_suspend(struct engine *e, struct vexec *v)
 
 void vexec_continue(struct vexec *v)
 {
-    struct begun *b = &(core_pass(v->l->pub->pass))->begun[v->job.device];
-    bool same = b->op == v->op && b->rows == rows_left(v);
+    struct full_pass *p = core_pass(v->l->pub->pass);
+    const struct begun *b = &p->begun[v->job.device];
+    uint32_t on = 1u << v->job.device;
+    bool same = (p->begun_on & on) != 0 && b->op == v->op && b->rows == rows_left(v);
+    p->begun_on &= ~on; /* gone on with: nobody else may */
+    v->skip_ns = 0;
+    v->solo_ns = 0;
+    if (!same) {
+        return;
+    }
     int64_t solo_ns = vexec_kernel(&v->first, 0)->t_ns;
-    v->skip_ns = same ? units_round(b->frac * (double)solo_ns) : 0;
+    v->skip_ns = units_round(b->frac * (double)solo_ns);
     v->skip_ns = v->skip_ns < solo_ns ? v->skip_ns : solo_ns - 1; /* something is left to do */
     SIM_ASSERT(v->skip_ns >= 0 && b->frac >= 0.0 && b->frac <= 1.0);
     v->solo_ns = -v->skip_ns; /* booked by the launch that did it */
-    b->frac = 0.0;            /* gone on with: nobody else may */
 }
 
 /* ---- many kernels at once ---- */

@@ -58,7 +58,7 @@ static inline void vexec_place(struct vexec *v, uint32_t op, uint32_t k)
 static inline void vexec_next(struct vexec *v)
 {
     const struct pass *p = v->l->pub->pass;
-    SIM_REQUIRE(v->op < v->l->pub->op_end, "launch %u is at its end", v->l->pub->id);
+    SIM_ASSERT(v->op < v->l->pub->op_end);
     if (++v->k < v->kernels->n) {
         return;
     }
