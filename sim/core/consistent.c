@@ -153,7 +153,7 @@ static void check_segments(const struct core *c, const struct full_pass *p)
     bool reactive = false;
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         const struct segment *s = &p->segments[i];
-        const struct full_request *r = core_request(s->request);
+        const struct full_request *r = core_member(s);
         SIM_ASSERT(r->alive && r->pub->pass == p->pub);
         SIM_ASSERT(r->pub->model == p->pub->shape.model);
         SIM_ASSERT(s->n_tokens > 0);

@@ -57,6 +57,12 @@ static inline struct full_request *core_request(const struct request *r)
     return r == NULL ? NULL : (struct full_request *)(r->core ^ core_way);
 }
 
+/* A segment of a formed pass always has a request. */
+static inline struct full_request *core_member(const struct segment *s)
+{
+    return (struct full_request *)(s->request->core ^ core_way);
+}
+
 /* What decode segments of one token add to the shape of their pass. */
 struct decodes {
     uint32_t n, longest;

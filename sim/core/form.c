@@ -139,7 +139,7 @@ static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t
 static void pass_undo(struct core *c, struct full_pass *p)
 {
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-        struct full_request *r = core_request(p->segments[i].request);
+        struct full_request *r = core_member(&p->segments[i]);
         SIM_ASSERT(r->pub->pass == p->pub);
         r->pub->pass = NULL;
         kv_shrink(c, r, r->pub->kv_tokens);
@@ -225,7 +225,7 @@ static bool going_holds(const struct core *c, const struct full_pass *before)
     uint32_t full = 0; /* without room for one more token */
     uint32_t n = 0;
     for (uint32_t i = 0; i < before->pub->n_segments; i++) {
-        const struct full_request *r = core_request(before->segments[i].request);
+        const struct full_request *r = core_member(&before->segments[i]);
         if (r->alive && r->pub->state == REQUEST_STATE_DECODE) {
             const struct segment *g = &before->going[n++];
             SIM_ASSERT(r->pub->pass == NULL && !r->pub->kv_swapped && !r->kv_moving);
@@ -271,11 +271,11 @@ static int follow(struct core *c, struct full_pass *p, const struct full_pass *b
     memcpy(s, before->going, n * sizeof *s);
     uint32_t got = before->kv_blocks_next == 0 ? n : 0;
     /* Room for all before the first is taken in: who is in the pass has what it needs. */
-    while (got < n && kv_reserve(c, core_request(s[got].request), 1) == 0) {
+    while (got < n && kv_reserve(c, core_member(&s[got]), 1) == 0) {
         got++;
     }
     for (uint32_t i = 0; i < got; i++) {
-        core_request(s[i].request)->pub->pass = p->pub;
+        core_member(&s[i])->pub->pass = p->pub;
     }
     p->pub->n_segments = got;
     p->pub->n_followed = got;

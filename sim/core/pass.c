@@ -11,7 +11,7 @@ int core_pass_cancel(struct core *c, struct pass *pub)
                            "only a pass that is on no device can be given up");
     }
     for (uint32_t i = 0; i < pub->n_segments; i++) {
-        struct full_request *r = core_request(p->segments[i].request);
+        struct full_request *r = core_member(&p->segments[i]);
         SIM_ASSERT(r->alive && r->pub->pass == pub);
         r->pub->pass = NULL;
         kv_shrink(c, r, r->pub->kv_tokens);
@@ -78,7 +78,7 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
 /* The request of a segment whose pass is over. */
 static inline struct full_request *part_from(const struct segment *s)
 {
-    struct full_request *r = core_request(s->request);
+    struct full_request *r = core_member(s);
     SIM_REQUIRE(r->alive && (s->first_token == r->pub->kv_tokens || s->role == SEGMENT_DRAFT),
                 "request %u: rows from %u, KV of %u", r->pub->id, s->first_token,
                 r->pub->kv_tokens);
@@ -166,7 +166,7 @@ static inline void leave_with(struct core *c, struct full_pass *p, struct rest n
     /* Only now: observers are told of the tokens of all before the first of them is gone. */
     for (uint32_t i = 0, left = n.left; left > 0; i++) {
         SIM_ASSERT(i < p->pub->n_segments);
-        struct full_request *r = core_request(p->segments[i].request);
+        struct full_request *r = core_member(&p->segments[i]);
         bool finished = r->pub->generated_tokens == r->output_tokens;
         if (leaves(r)) {
             core_request_leave(c, r, finished ? REQUEST_STATE_FINISHED : REQUEST_STATE_SHED);
@@ -234,7 +234,7 @@ static inline struct rest segments_complete(struct core *c, struct full_pass *p)
     }
     for (; s < end; s++) {
         segment_complete(c, s, now);
-        rest_add(&n, core_request(s->request), block_tokens);
+        rest_add(&n, core_member(s), block_tokens);
     }
     return n;
 }
@@ -272,7 +272,7 @@ static void count_decisions(struct core *c, const struct repeat_record *r, uint3
 /* n tokens of a decode segment are out. */
 static inline void credit_many(struct core *c, struct segment *s, const struct repeat_record *r)
 {
-    struct full_request *q = core_request(s->request);
+    struct full_request *q = core_member(s);
     int64_t now = c->sched->now_ns;
     SIM_ASSERT(s->role == SEGMENT_DECODE && q->pub->state == REQUEST_STATE_DECODE &&
                !q->cancel_pending);
@@ -301,7 +301,7 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
     core_progress(c);
     struct rest rest = {.going = p->going, .on = {.least_left = UINT32_MAX}};
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-        struct full_request *q = core_request(p->segments[i].request);
+        struct full_request *q = core_member(&p->segments[i]);
         credit_many(c, &p->segments[i], r);
         q->pub->pass = NULL;
         rest_add(&rest, q, c->setup->kv_block_tokens);
@@ -354,7 +354,7 @@ void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repea
     core_progress(c);
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct segment *s = &p->segments[i];
-        struct full_request *q = core_request(s->request);
+        struct full_request *q = core_member(s);
         credit_many(c, s, r);
         s->first_token = q->pub->kv_tokens;
         s->emitted_tokens = 0;

@@ -64,7 +64,7 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
         }
         need = 0;
         for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-            need += kv_blocks_lacking(c, core_request(p->segments[i].request), most);
+            need += kv_blocks_lacking(c, core_member(&p->segments[i]), most);
         }
         if (need * units <= kv_blocks_spare(c)) {
             break;

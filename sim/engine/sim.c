@@ -236,7 +236,7 @@ static int run_instant(struct engine *e, struct next next)
     bool moved;
     do {
         handled += handle_all(e, next);
-        e->fresh = NULL;
+        SIM_ASSERT(e->fresh == NULL); /* hooks launch nothing */
         if (c->result->status == 0 && core_news(c) && !e->battery.empty) {
             (void)core_schedule(c);
         }
