@@ -14,6 +14,7 @@
 #   make docs       every page as a site with search, in build/docs/site (needs mkdocs: docs/requirements.txt)
 #   make gallery    the pictures of README.md again
 #   make figures    docs/figures.md: every figure of the papers made again
+#   make wasm       build/xpusim.wasm, the simulator for a page that computes: view --recompute (docs/live-page.md)
 #   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
 #   make accuracy   docs/accuracy.md: how far predictions of every class are off
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
@@ -245,6 +246,10 @@ claims-report: $(BUILD)/xpusim
 	@python3 experiments/claims/report.py $(BUILD)/claims.json $(BUILD)/claims-paper-125h.json $(BUILD)/fit.json \
 	    >docs/claims.md
 
+# The simulator for a page. Optional: what is missing for it is one sentence.
+wasm:
+	@$(MAKE) --no-print-directory -f wasm/Makefile BUILD=$(BUILD) REVISION='$(REVISION)'
+
 # Every page as a site with search: build/docs/site (docs/site.py; needs mkdocs, docs/requirements.txt).
 docs: $(BUILD)/xpusim
 	@BUILD=$(BUILD) python3 docs/site.py
@@ -322,7 +327,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests docs generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
+.PHONY: all tests docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

@@ -3,11 +3,11 @@
 #   base  what building, testing and the demo need
 #   engines  what real execution needs beside the program (engines.sh): ggml and OpenVINO
 #   all   engines; also what lint, the clang build and the Slurm stage of .ci/run need, and what tests otherwise leave out,
-#         saying so: Chromium to open the report page, debhelper for the package, OpenBLAS, OpenCL with PoCL's CPU device
+#         saying so: Chromium to open the report page, the simulator for pages (make wasm) with node to run it, debhelper for the package, OpenBLAS, OpenCL with PoCL's CPU device
 # Does nothing, quickly, when everything is there.
 set -u
 base="gcc make pkg-config libgsl-dev libcjson-dev libcsv-dev libcurl4-openssl-dev libsqlite3-dev zlib1g-dev check gnuplot-nox"
-extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium debhelper python3-venv"
+extra="clang clang-format libopenblas0-pthread ocl-icd-libopencl1 pocl-opencl-icd slurm-wlm munge chromium debhelper python3-venv lld-14 llvm-14 wasi-libc libclang-rt-14-dev-wasm32 dpkg-dev nodejs"
 missing=""
 
 need() { # package, test command
@@ -44,6 +44,12 @@ if [ "${1:-base}" = all ]; then
     need debhelper command -v dh
     need python3-venv python3 -c 'import ensurepip'
     need munge test -x /usr/sbin/munged
+    need lld-14 command -v wasm-ld-14
+    need llvm-14 command -v llvm-ar-14
+    need wasi-libc test -e /usr/include/wasm32-wasi/stdio.h
+    need libclang-rt-14-dev-wasm32 dpkg -s libclang-rt-14-dev-wasm32
+    need dpkg-dev command -v dpkg-source
+    need nodejs command -v node
 fi
 engines() { # all that .ci/run judges with must be there
     case $1 in

@@ -31,7 +31,9 @@ done
 for p in openvino-cb fcfs agent-xpu-v1 agent-xpu-v2; do
     "$x" explain --interference --policy $p --workload $w --json >"$dir/$p-causes.json"
 done
-"$x" view --policy openvino-cb --policy fcfs --policy agent-xpu-v2 --workload $w --json >"$dir/view.json"
+recompute=
+[ ! -f "$build/xpusim.wasm" ] || recompute=--recompute # where make wasm built it, the page computes too
+"$x" view --policy openvino-cb --policy fcfs --policy agent-xpu-v2 --workload $w $recompute --json >"$dir/view.json"
 "$x" list kernels --json >"$dir/kernels.json"
 "$x" characterize --csv >"$dir/studies.csv"
 "$x" graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 2 --gantt --json >"$dir/graphs.json"

@@ -5,7 +5,7 @@ var live = (function () {
   var app = document.getElementById('app');
   var parts = [], runs = [], documents = [], page = { slots: {}, metrics: [] };
   var usual = { a: 0, b: 1, from: 0, to: 0, sel: -1, by: 'class', cls: '', session: '', job: '', model: '', m: 'e2e', q: 90, lm: 'reactive.e2e_s.mean',
-    load: 0, doc: 0, find: '', sort: 0, find2: '', sort2: 0 };
+    load: 0, doc: 0, find: '', sort: 0, find2: '', sort2: 0, rl: 0.6, rn: 0 };
   var state = Object.assign({}, usual), pending = false;
 
   // An element: h('td', {class: 'n'}, 'text', child). Attributes that begin with "on" are listeners.
@@ -209,7 +209,8 @@ var live = (function () {
     window.addEventListener('afterprint', function () { live.printing = false; draw(); });
   }
 
-  return { app: app, h: h, state: state, set: set, start: start, shown: shown, matches: matches, filtered: filtered, endS: endS, css: css, paint: paint,
+  return { app: app, h: h, state: state, usual: usual, set: set, start: start, shown: shown, matches: matches, filtered: filtered, endS: endS, css: css, paint: paint,
     ticks: ticks, table: table, short: short, seconds: seconds, describe: describe, policyColour: policyColour, policyDash: policyDash, slotColour: slotColour,
     makers: [], printing: false, runs: function () { return runs; }, documents: function () { return documents; } };
 })();
+if (live.app) { document.addEventListener('DOMContentLoaded', live.start); }

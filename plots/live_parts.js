@@ -188,13 +188,54 @@ live.frame = function (c, width, xs, ys, x, y, unit, percent, bottom) {
 
 // ---- latency over load ----
 
+live.loadMetrics = ['reactive.e2e_s.mean', 'reactive.e2e_s.p90', 'reactive.ttft_s.mean', 'reactive.ttft_s.p90', 'proactive.e2e_s.mean', 'proactive.ttft_s.mean', 'all.throughput_req_per_min', 'energy_j_per_token'];
+
+// Means of the chosen metric over load with their intervals, between two ends, and where the reader is. loads: those of
+// compare --load --json, by load.
+live.curves = function (c, width, policies, loads, low, high, chosen) {
+  'use strict';
+  var state = live.state, most = 0, least = Infinity, at = function (l, p) { return l.policies[p][state.lm] || {}; }, what = live.describe(state.lm) || { title: state.lm, unit: '' };
+  loads.forEach(function (l) { policies.forEach(function (p) { var m = at(l, p).mean || 0; most = Math.max(most, m); least = Math.min(least, m); }); });
+  var log = least > 0 && most > 10 * least; // then equal steps are equal ratios
+  var x = function (v) { return 54 + (v - low) / (high - low || 1) * (width - 74); }, y = function (v) { return 14 + (1 - Math.min(1.04, Math.max(0, log ? Math.log(Math.max(v, least / 2) / (least / 2)) / Math.log(2 * most / least) : v / (most || 1)))) * 216; };
+  live.frame(c, width, loads.map(function (l) { return l.load; }), log ? live.decades(least / 2, most) : live.ticks(0, most || 1, 5), x, y, '', null, 230);
+  c.textAlign = 'left';
+  c.fillText(what.title + ', ' + what.unit + (log ? ', logarithmic' : ''), 48, 6);
+  policies.forEach(function (p) {
+    var good = loads.filter(function (l) { return isFinite(at(l, p).mean) && at(l, p).mean !== null; });
+    c.fillStyle = c.strokeStyle = live.policyColour(p);
+    c.beginPath();
+    good.forEach(function (l) { c.lineTo(x(l.load), y(at(l, p).high)); });
+    good.slice().reverse().forEach(function (l) { c.lineTo(x(l.load), y(at(l, p).low)); });
+    c.globalAlpha = 0.2;
+    c.fill();
+    c.globalAlpha = 1;
+    c.lineWidth = 2;
+    c.setLineDash(live.policyDash(p));
+    c.beginPath();
+    good.forEach(function (l) { c.lineTo(x(l.load), y(at(l, p).mean)); });
+    c.stroke();
+    c.setLineDash([]);
+    good.forEach(function (l) { // the interval once more, as a line: a band between two loads only is none at a single one
+      c.lineWidth = 1;
+      c.strokeRect(x(l.load), y(at(l, p).high), 0, y(at(l, p).low) - y(at(l, p).high));
+      c.beginPath();
+      c.arc(x(l.load), y(at(l, p).mean), 4, 0, 7);
+      c.fill();
+      if (l.verdicts[p].overloaded > 0) { c.lineWidth = 2; c.strokeStyle = live.css('--warn'); c.beginPath(); c.arc(x(l.load), y(at(l, p).mean), 7, 0, 7); c.stroke(); c.strokeStyle = live.policyColour(p); }
+    });
+  });
+  c.strokeStyle = live.css('--soft');
+  c.lineWidth = 1;
+  c.strokeRect(x(chosen), 12, 0, 220);
+};
+
 live.makers.push(function () {
   'use strict';
   var h = live.h, state = live.state, found = live.documents().filter(function (d) { return d.kind === 'load'; });
   if (found.length === 0) { return null; }
   var tree = found[0].tree, loads = tree.loads, policies = Object.keys(loads[0].policies);
-  var common = ['reactive.e2e_s.mean', 'reactive.e2e_s.p90', 'reactive.ttft_s.mean', 'reactive.ttft_s.p90', 'proactive.e2e_s.mean', 'proactive.ttft_s.mean', 'all.throughput_req_per_min', 'energy_j_per_token'];
-  var names = common.filter(function (n) { return n in loads[0].policies[policies[0]]; });
+  var names = live.loadMetrics.filter(function (n) { return n in loads[0].policies[policies[0]]; });
   var metric = h('select', { onchange: function () { live.set({ lm: metric.value }); } }, names.map(function (n) { return h('option', { value: n }, n); }));
   var slider = h('input', { type: 'range', min: 0, max: loads.length - 1, step: 1, oninput: function () { live.set({ load: loads[slider.value].load }); } }), said = h('span', {});
   var canvas = h('canvas', { role: 'img' }), numbers = h('div', {}), changed = live.watcher(canvas, ['lm', 'load']);
@@ -202,44 +243,11 @@ live.makers.push(function () {
   return { node: h('div', {}, h('h3', {}, 'Latency over load'), h('p', {}, 'At load 1, ' + tree.baseline + ' could just keep up: ' + live.short(tree.capacity_req_per_min) + ' requests a minute, measured with all requests there at once. Lines are means over ' + tree.replications + ' replications, bands their 95 % intervals. A ring in red: some replications were overloaded, so that the mean grows with their length.'),
     h('div', { class: 'bar' }, h('label', {}, 'metric', metric), h('label', {}, said, slider)), h('p', { class: 'key' }, policies.map(function (p) { return h('span', {}, live.swatch(p), p); })), canvas, numbers), draw: function () {
     if (!changed()) { return; }
-    var i = Math.max(0, loads.findIndex(function (l) { return l.load === state.load; })), most = 0, least = Infinity;
+    var i = Math.max(0, loads.findIndex(function (l) { return l.load === state.load; }));
     metric.value = state.lm;
     slider.value = i;
     said.textContent = 'load ' + loads[i].load;
-    loads.forEach(function (l) { policies.forEach(function (p) { var m = at(l, p).mean || 0; most = Math.max(most, m); least = Math.min(least, m); }); });
-    var log = least > 0 && most > 10 * least; // then equal steps are equal ratios
-    live.paint(canvas, 260, function (c, width) {
-      var low = loads[0].load, high = loads[loads.length - 1].load, x = function (v) { return 54 + (v - low) / (high - low || 1) * (width - 74); }, y = function (v) { return 14 + (1 - Math.min(1.04, Math.max(0, log ? Math.log(Math.max(v, least / 2) / (least / 2)) / Math.log(2 * most / least) : v / (most || 1)))) * 216; };
-      var steps = log ? live.decades(least / 2, most) : live.ticks(0, most, 5);
-      live.frame(c, width, loads.map(function (l) { return l.load; }), steps, x, y, '', null, 230);
-      c.textAlign = 'left';
-      c.fillText((live.describe(state.lm) || { title: state.lm, unit: '' }).title + ', ' + (live.describe(state.lm) || { unit: '' }).unit + (log ? ', logarithmic' : ''), 48, 6);
-      policies.forEach(function (p) {
-        var good = loads.filter(function (l) { return isFinite(at(l, p).mean) && at(l, p).mean !== null; });
-        c.fillStyle = c.strokeStyle = live.policyColour(p);
-        c.beginPath();
-        good.forEach(function (l) { c.lineTo(x(l.load), y(at(l, p).high)); });
-        good.slice().reverse().forEach(function (l) { c.lineTo(x(l.load), y(at(l, p).low)); });
-        c.globalAlpha = 0.2;
-        c.fill();
-        c.globalAlpha = 1;
-        c.lineWidth = 2;
-        c.setLineDash(live.policyDash(p));
-        c.beginPath();
-        good.forEach(function (l) { c.lineTo(x(l.load), y(at(l, p).mean)); });
-        c.stroke();
-        c.setLineDash([]);
-        good.forEach(function (l) {
-          c.beginPath();
-          c.arc(x(l.load), y(at(l, p).mean), 4, 0, 7);
-          c.fill();
-          if (l.verdicts[p].overloaded > 0) { c.strokeStyle = live.css('--warn'); c.beginPath(); c.arc(x(l.load), y(at(l, p).mean), 7, 0, 7); c.stroke(); c.strokeStyle = live.policyColour(p); }
-        });
-      });
-      c.strokeStyle = live.css('--soft');
-      c.lineWidth = 1;
-      c.strokeRect(x(loads[i].load), 12, 0, 220);
-    });
+    live.paint(canvas, 260, function (c, width) { live.curves(c, width, policies, loads, loads[0].load, loads[loads.length - 1].load, loads[i].load); });
     canvas.setAttribute('aria-label', state.lm + ' over load for ' + policies.join(', ') + '; the numbers are in the table below.');
     numbers.replaceChildren(h('div', { class: 'wide' }, h('table', { class: 'loads' }, h('thead', {}, h('tr', {}, ['policy at load ' + loads[i].load, 'mean', '95 % interval', 'replications overloaded'].map(function (t, k) { return h('th', { class: k ? 'n' : '' }, t); }))),
       h('tbody', {}, policies.map(function (p) {
@@ -287,5 +295,3 @@ live.makers.push(function () {
     inner.draw();
   } };
 });
-
-if (live.app) { live.start(); }

@@ -116,7 +116,8 @@ struct page {
 static int write_page(const struct page *p, struct err *e)
 {
     struct report_page page;
-    struct output *out = report_page_load(&page, p->live, e) == 0 ? output_open(p->path, e) : NULL;
+    struct output *out =
+        report_page_load(&page, &p->all, p->live, e) == 0 ? output_open(p->path, e) : NULL;
     int rc = -EINVAL;
     if (out != NULL) {
         report_write(&page, p->in, p->n, &p->all, &p->figures, output_stream(out));

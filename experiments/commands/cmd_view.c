@@ -17,15 +17,25 @@ struct view_options {
     struct option_output output;
     const char *path;
     double from_s, to_s;
-    bool data;
+    bool data, recompute;
 };
+
+static struct view_runs runs_of(const struct view_options *o)
+{
+    return (struct view_runs){.config = &o->config,
+                              .policies = &o->policies,
+                              .time_limit_s = o->work.how.cpu_limit_s,
+                              .from_s = o->from_s,
+                              .to_s = o->to_s,
+                              .recompute = o->recompute};
+}
 
 #define MAX_TEXT_BYTES ((size_t)1 << 30)
 
 /* Simulates into the first input of the page. */
 static int simulate(const struct view_options *o, struct figure_request *all, struct err *e)
 {
-    struct view_runs v = {&o->config, &o->policies, o->work.how.cpu_limit_s, o->from_s, o->to_s};
+    struct view_runs v = runs_of(o);
     FILE *f = tmpfile();
     SIM_REQUIRE(f != NULL, "temporary files");
     int status = view_runs_write(&v, f, e);
@@ -52,7 +62,7 @@ static int write_page(const struct view_options *o, const struct figure_request 
         report_take(&all->inputs[i], i, in, &n, true, e);
     }
     struct output *out =
-        e->n == 0 && report_page_load(&page, true, e) == 0 ? output_open(o->path, e) : NULL;
+        e->n == 0 && report_page_load(&page, all, true, e) == 0 ? output_open(o->path, e) : NULL;
     if (out != NULL) {
         report_write(&page, in, n, all, &none, output_stream(out));
         (void)output_close(out, true, e);
@@ -78,13 +88,17 @@ static int view(const struct view_options *o, struct err *e)
 /* --json: the runs as data, to standard output. */
 static int print_runs(const struct view_options *o, struct err *e)
 {
-    struct view_runs v = {&o->config, &o->policies, o->work.how.cpu_limit_s, o->from_s, o->to_s};
+    struct view_runs v = runs_of(o);
     return view_runs_write(&v, stdout, e);
 }
 
 static int run(void *values, struct err *e)
 {
     const struct view_options *o = values;
+    if (o->recompute && (o->policies.n < 2 || o->config.trace != NULL)) {
+        return err_add(e, "--recompute compares two policies or more on a generated workload: it "
+                          "does not go with --trace");
+    }
     if (o->data) {
         return o->policies.n == 0 || o->files.n > 0 || o->path != NULL
                    ? err_add(e, "--json goes with --policy alone: it prints the runs as data")
@@ -107,6 +121,9 @@ static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, path, "FILE.html", NULL, "write the page here, whole or not at all"),
     OPTION_FLAG(OPTIONS, data, "json",
                 "print the runs as data for a later `view` or `report --live`, instead of a page"),
+    OPTION_FLAG(OPTIONS, recompute, "recompute",
+                "put the simulator into the page: whoever reads it drags the load and compares the "
+                "policies again, without a network (needs `make wasm`)"),
     OPTION_NUMBER(OPTIONS, from_s, "from", "S", NULL, 0.0, 1e9,
                   "start of the window in which every kernel is recorded, in seconds"),
     OPTION_NUMBER(OPTIONS, to_s, "to", "S", NULL, 1e-9, 1e9,

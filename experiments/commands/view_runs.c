@@ -12,10 +12,13 @@
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/input.h"
 #include "sim/base/json.h"
 #include "sim/base/units.h"
 
 #define VIEW_VERSION 1
+#define MAX_FILE_BYTES ((size_t)16 << 20)
 
 /* One run, and where its part of the document and its decisions go. */
 struct one {
@@ -97,7 +100,69 @@ static void write_difference(struct one *x, uint32_t a, uint32_t b, FILE *out)
     document_free(d);
 }
 
-static void write_all(struct one *x, uint32_t n, FILE *out)
+/* ---- what the page needs to compute ---- */
+
+/* A file that was read, by the name that the page's program asks for: below the data folder its
+ * path there, else its path as given. */
+static void take_file(void *ctx, const char *path)
+{
+    cJSON *files = ctx;
+    const char *data = datadir_path("");
+    size_t n = strlen(data);
+    const char *name = strncmp(path, data, n) == 0 ? path + n : path;
+    name += strspn(name, "/");
+    struct err e = ERR_INIT;
+    input_watch(NULL, NULL); /* this is no reading of the run's */
+    char *text = cJSON_HasObjectItem(files, name) ? NULL : input_text(path, MAX_FILE_BYTES, &e);
+    input_watch(take_file, files);
+    if (text != NULL) {
+        cJSON_AddStringToObject(files, name, text);
+    }
+    free(text);
+    err_fini(&e);
+}
+
+static void add_word(cJSON *list, const char *option, const char *word)
+{
+    if (word != NULL) {
+        cJSON_AddItemToArray(list, cJSON_CreateString(option));
+        cJSON_AddItemToArray(list, cJSON_CreateString(word));
+    }
+}
+
+/* The comparison's command line, without its load and number of replications. */
+static cJSON *arguments_of(const struct view_runs *v)
+{
+    const struct config_options *o = v->config;
+    cJSON *list = cJSON_CreateArray();
+    char seed[24];
+    (void)snprintf(seed, sizeof seed, "%" PRIu64, o->seed);
+    for (uint32_t i = 0; i < v->policies->n; i++) {
+        add_word(list, "--policy", v->policies->v[i]);
+    }
+    add_word(list, "--soc", o->soc);
+    add_word(list, "--llm", o->llm);
+    add_word(list, "--workload", o->workload);
+    add_word(list, "--machine", o->machine);
+    add_word(list, "--seed", seed);
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        add_word(list, "--set", o->sets[i]);
+    }
+    return list;
+}
+
+static void write_recompute(const struct view_runs *v, cJSON *files, FILE *out)
+{
+    cJSON *tree = cJSON_CreateObject();
+    cJSON_AddItemToObject(tree, "arguments", arguments_of(v));
+    cJSON_AddItemToObject(tree, "files", cJSON_Duplicate(files, true));
+    char *text = json_text(tree, false);
+    (void)fprintf(out, ",\"recompute\":%s", text);
+    cJSON_free(text);
+    cJSON_Delete(tree);
+}
+
+static void write_all(struct one *x, uint32_t n, cJSON *files, FILE *out)
 {
     struct about about = {"view", x[0].config, NULL, x[0].trace, x[0].v->config->seed, false};
     char *text = about_text(&about);
@@ -114,7 +179,11 @@ static void write_all(struct one *x, uint32_t n, FILE *out)
             write_difference(x, a, b, out);
         }
     }
-    (void)fputs("]}\n", out);
+    (void)fputc(']', out);
+    if (x[0].v->recompute) {
+        write_recompute(x[0].v, files, out);
+    }
+    (void)fputs("}\n", out);
 }
 
 int view_runs_write(const struct view_runs *v, FILE *out, struct err *e)
@@ -125,11 +194,14 @@ int view_runs_write(const struct view_runs *v, FILE *out, struct err *e)
     struct trace t = {0};
     uint32_t n = v->policies->n;
     int status = EXIT_OK;
+    cJSON *files = cJSON_CreateObject();
+    input_watch(v->recompute ? take_file : NULL, files);
     (void)config_load(&c, v->config, e);
     for (uint32_t i = 0; i < n; i++) {
         (void)config_policy_parse(&p[i], v->policies->v[i], e);
     }
     (void)config_trace(v->config, v->config->seed, CONFIG_AS_WRITTEN, &t, e);
+    input_watch(NULL, NULL);
     for (uint32_t i = 0; i < n && e->n == 0 && status == EXIT_OK; i++) {
         x[i] = (struct one){v, &c, &p[i], &t, tmpfile(), tmpfile()};
         SIM_REQUIRE(x[i].text != NULL && x[i].log != NULL, "temporary files");
@@ -140,7 +212,7 @@ int view_runs_write(const struct view_runs *v, FILE *out, struct err *e)
         status = sandbox_run(&box, NULL, e);
     }
     if (e->n == 0 && status == EXIT_OK) {
-        write_all(x, n, out);
+        write_all(x, n, files, out);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (x[i].text != NULL) {
@@ -148,6 +220,7 @@ int view_runs_write(const struct view_runs *v, FILE *out, struct err *e)
             (void)fclose(x[i].log);
         }
     }
+    cJSON_Delete(files);
     trace_fini(&t);
     config_fini(&c);
     free(x);

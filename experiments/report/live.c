@@ -6,8 +6,12 @@
 
 #include "experiments/shell/markup.h"
 #include "sim/base/arena.h"
+#include "sim/base/datadir.h"
 #include "sim/base/err.h"
+#include "sim/base/input.h"
 #include "sim/base/json.h"
+
+#define READ_BYTES 65536
 
 static bool one_of(const char *name, const char *const *names)
 {
@@ -51,6 +55,18 @@ static void put_base64(FILE *out, const unsigned char *v, size_t n)
     }
 }
 
+/* Deflated, in base64, with the end of its element. */
+static void put_packed(FILE *out, const void *bytes, size_t n)
+{
+    uLongf packed = compressBound((uLong)n);
+    unsigned char *v = xmalloc(packed);
+    int rc = compress2(v, &packed, bytes, (uLong)n, 9);
+    SIM_REQUIRE(rc == Z_OK, "zlib");
+    put_base64(out, v, packed);
+    (void)fputs("</script>\n", out);
+    free(v);
+}
+
 void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree)
 {
     static const char *const unseen[] = {"config",     "seeds",  "bootstrap_low", "bootstrap_high",
@@ -63,17 +79,35 @@ void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree
         "diff_low",   "diff_high", "verdict",       NULL};
     cJSON *copy = copy_without(tree, strcmp(kind, "load") == 0 ? unseen_of_loads : unseen);
     char *text = json_text(copy, false);
-    uLong bytes = (uLong)strlen(text);
-    uLongf packed = compressBound(bytes);
-    unsigned char *v = xmalloc(packed);
-    int rc = compress2(v, &packed, (const Bytef *)text, bytes, 9);
-    SIM_REQUIRE(rc == Z_OK, "zlib");
     markup_format(
         out, "<script type=\"text/plain\" class=xpusim-data data-kind=\"%s\" data-name=\"%s\">",
         kind, name);
-    put_base64(out, v, packed);
-    (void)fputs("</script>\n", out);
-    free(v);
+    put_packed(out, text, strlen(text));
     cJSON_free(text);
     cJSON_Delete(copy);
+}
+
+unsigned char *live_simulator(size_t *n, struct err *e)
+{
+    FILE *f = input_try(datadir_built("xpusim.wasm"));
+    if (f == NULL) {
+        (void)err_add(e, "a page that computes needs the simulator for pages, which is not built: "
+                         "`make wasm` (docs/live-page.md)");
+        return NULL;
+    }
+    unsigned char *v = NULL;
+    size_t cap = 0;
+    *n = 0;
+    for (size_t got = 1; got > 0; *n += got) {
+        v = xroom(v, *n + READ_BYTES, &cap, 1);
+        got = fread(v + *n, 1, READ_BYTES, f);
+    }
+    (void)fclose(f);
+    return v;
+}
+
+void live_write_simulator(FILE *out, const unsigned char *v, size_t n)
+{
+    (void)fputs("<script type=\"text/plain\" id=xpusim-simulator>", out);
+    put_packed(out, v, n);
 }

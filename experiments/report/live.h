@@ -5,6 +5,8 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
+#include "sim/base/err.h"
+
 /* Words of the kinds of files that the page shows alive (plots/about.h). */
 #define LIVE_KINDS "view compare load"
 
@@ -12,3 +14,9 @@
  * of its file. Configurations, seeds and statistics that the page never shows are left out.
  * Memory: the text of the document. */
 void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree);
+
+/* The simulator for a page (wasm/): its bytes, to be freed, from build/xpusim.wasm. NULL with an
+ * error where it is not there. */
+unsigned char *live_simulator(size_t *n, struct err *e);
+/* Writes it as an element of the page, deflated, in base64. */
+void live_write_simulator(FILE *out, const unsigned char *v, size_t n);

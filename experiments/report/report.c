@@ -15,7 +15,7 @@ struct whole {
     size_t n;
     const struct figure_request *all;
     const struct report_figures *figures;
-    bool live;
+    const struct report_page *page;
 };
 
 /* ---- figures ---- */
@@ -240,7 +240,8 @@ static void write_contents(const struct whole *w, FILE *out)
     for (size_t i = 0; i < w->figures->n; i++) {
         others = others || !in_a_section(w, w->figures->v[i].input);
     }
-    (void)fputs(w->live ? "<ul>\n<li><a href=\"#live\">Look, click, compare</a>\n" : "<ul>\n", out);
+    (void)fputs(w->page->live ? "<ul>\n<li><a href=\"#live\">Look, click, compare</a>\n" : "<ul>\n",
+                out);
     for (size_t i = 0; i < w->n; i++) {
         (void)fprintf(out, "<li><a href=\"#c%zu\">", i);
         put_name(&w->in[i], out);
@@ -272,8 +273,8 @@ static void write_title(const struct whole *w, FILE *out)
 
 static void write_live(const struct whole *w, FILE *out)
 {
-    if (w->live) {
-        report_write_live(w->all, out);
+    if (w->page->live) {
+        report_write_live(w->page, w->all, out);
     }
 }
 
@@ -297,7 +298,7 @@ static void put(void *ctx, const char *what, FILE *out)
 void report_write(const struct report_page *page, const struct report_input *in, size_t n,
                   const struct figure_request *all, const struct report_figures *figures, FILE *out)
 {
-    struct whole w = {in, n, all, figures, page->live};
+    struct whole w = {in, n, all, figures, page};
     report_page_put(page, put, &w, out);
 }
 

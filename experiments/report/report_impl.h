@@ -55,6 +55,6 @@ void report_write_headline(const cJSON *tree, FILE *out);
 
 /* The runs and comparisons among the files as data of the live page, with what a reader without
  * JavaScript sees of the runs. */
-void report_write_live(const struct figure_request *all, FILE *out);
+void report_write_live(const struct report_page *page, const struct figure_request *all, FILE *out);
 /* "openvino-cb, agent-xpu-v2 on MODEL on SOC" of the first file of runs; false: there is none. */
 bool report_put_runs(const struct figure_request *all, FILE *out);

@@ -99,7 +99,8 @@ static cJSON *metrics_tree(void)
     return list;
 }
 
-void report_write_live(const struct figure_request *all, FILE *out)
+void report_write_live(const struct report_page *page_of, const struct figure_request *all,
+                       FILE *out)
 {
     cJSON *page = cJSON_CreateObject();
     cJSON *slots = cJSON_AddObjectToObject(page, "slots");
@@ -124,5 +125,8 @@ void report_write_live(const struct figure_request *all, FILE *out)
     }
     cJSON_AddItemToObject(page, "metrics", metrics_tree());
     live_write(out, "page", "", page);
+    if (page_of->simulator != NULL) {
+        live_write_simulator(out, page_of->simulator, page_of->simulator_bytes);
+    }
     cJSON_Delete(page);
 }

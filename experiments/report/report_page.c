@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/report/live.h"
 #include "experiments/report/report_impl.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
@@ -16,11 +17,23 @@ static char *read_data(const char *name, struct err *e)
     return input_text(datadir_path(name), MAX_BYTES, e);
 }
 
-int report_page_load(struct report_page *p, bool live, struct err *e)
+/* The simulator, where a file of the page has what it computes. */
+static void load_simulator(struct report_page *p, const struct figure_request *all, struct err *e)
+{
+    for (size_t i = 0; i < all->n_inputs && p->simulator == NULL && e->n == 0; i++) {
+        if (report_member(all->inputs[i].tree, "recompute") != NULL) {
+            p->simulator = live_simulator(&p->simulator_bytes, e);
+        }
+    }
+}
+
+int report_page_load(struct report_page *p, const struct figure_request *all, bool live,
+                     struct err *e)
 {
     static const char *const css[] = {"plots/page.css", "plots/live.css"};
-    static const char *const js[] = {"plots/page.js", "plots/live.js", "plots/live_schedule.js",
-                                     "plots/live_parts.js"};
+    static const char *const js[] = {"plots/page.js",          "plots/live.js",
+                                     "plots/live_schedule.js", "plots/live_parts.js",
+                                     "plots/live_wasm.js",     "plots/live_recompute.js"};
     *p = (struct report_page){.html = read_data("plots/page.html", e), .live = live};
     for (size_t i = 0; i < (live ? sizeof css / sizeof css[0] : 1); i++) {
         p->css[i] = read_data(css[i], e);
@@ -28,11 +41,15 @@ int report_page_load(struct report_page *p, bool live, struct err *e)
     for (size_t i = 0; i < (live ? sizeof js / sizeof js[0] : 1); i++) {
         p->js[i] = read_data(js[i], e);
     }
+    if (live) {
+        load_simulator(p, all, e);
+    }
     return e->n > 0 ? -EINVAL : 0;
 }
 
 void report_page_fini(struct report_page *p)
 {
+    free(p->simulator);
     free(p->html);
     for (size_t i = 0; i < REPORT_PAGE_PARTS; i++) {
         free(p->css[i]);

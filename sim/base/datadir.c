@@ -63,6 +63,20 @@ const char *datadir_path(const char *relative)
     return path;
 }
 
+const char *datadir_built(const char *name)
+{
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(exe, '/');
+    char *path = xformat("%.*s/%s", slash != NULL ? (int)(slash - exe) : 0, exe, name);
+    if (access(path, R_OK) == 0) {
+        return xkeep(path);
+    }
+    free(path);
+    return datadir_path(name);
+}
+
 bool datadir_is_path(const char *name)
 {
     const char *end = strrchr(name, '.'); /* "llama-3.2-3b" has a dot, and is none */

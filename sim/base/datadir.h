@@ -16,6 +16,9 @@
  * one pointer. */
 const char *datadir_path(const char *relative);
 
+/* A data file that is built: next to the executable, or else as datadir_path. Kept like those. */
+const char *datadir_built(const char *name);
+
 /* datadir_named: path of a shipped file by its name ("hwmodels/soc", ".json"), kept in the same
  * way, or of a user's file by its path. A path has a slash or an ending of letters. */
 bool datadir_is_path(const char *name);

@@ -7,11 +7,32 @@
 
 #include "sim/base/arena.h"
 
+static struct {
+    void (*opened)(void *ctx, const char *path);
+    void *ctx;
+} watcher;
+
+void input_watch(void (*opened)(void *ctx, const char *path), void *ctx)
+{
+    watcher.opened = opened;
+    watcher.ctx = ctx;
+}
+
+void input_opened(const char *path)
+{
+    if (watcher.opened != NULL) {
+        watcher.opened(watcher.ctx, path);
+    }
+}
+
 FILE *input_try(const char *path)
 {
     FILE *f = fopen(path, "r");
     if (f == NULL && errno == ENOMEM) {
         out_of_memory(0);
+    }
+    if (f != NULL) {
+        input_opened(path);
     }
     return f;
 }

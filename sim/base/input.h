@@ -13,6 +13,9 @@
 /* fopen for reading that ends the process when memory runs out: NULL with errno, or (input_open)
  * with an error that names the file. */
 FILE *input_try(const char *path);
+/* From now on calls opened with the path of every file that is opened here; NULL: no longer. For a
+ * list of the files that a run reads. */
+void input_watch(void (*opened)(void *ctx, const char *path), void *ctx);
 FILE *input_open(const char *path, struct err *e);
 /* Reading failed with errno: adds an error, or ends the process when memory ran out. -EINVAL. */
 int input_failed(const char *path, struct err *e);
@@ -23,6 +26,8 @@ int input_failed(const char *path, struct err *e);
  * NULL with an error. */
 #define INPUT_HEAD_BYTES 65536
 FILE *input_open_any(const char *path, char *head, struct err *e);
+/* For input_any.c: a file was opened. */
+void input_opened(const char *path);
 
 /* A line at a time; starts at zeros, ends with free(text). */
 struct input_line {

@@ -87,6 +87,7 @@ FILE *input_open_any(const char *path, char *head, struct err *e)
         (void)any_close(a);
         return NULL;
     }
+    input_opened(path);
     a->head[a->n] = '\0';
     a->at = a->n >= 3 && memcmp(a->head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     if (head != NULL) {

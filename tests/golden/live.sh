@@ -33,6 +33,15 @@ three="--policy openvino-cb --policy fcfs --policy agent-xpu-v2"
 "$x" view --policy edf --policy fcfs --workload leader-subagents --llm leader=llama-3.1-8b --llm subagent=llama-3.2-3b -o "$dir/agents.html" || fail "view of two models"
 # shellcheck disable=SC2086
 "$x" view --policy fcfs $work --from 8.27 --to 8.37 -o "$dir/kernels.html" || fail "view with kernels"
+# shellcheck disable=SC2086
+if [ -f "${BUILD:-build}/xpusim.wasm" ]; then
+    "$x" view --policy fcfs --policy agent-xpu-v2 $work --recompute -o "$dir/recompute.html" || fail "view --recompute"
+    "$x" view --policy fcfs --policy agent-xpu-v2 $work --recompute --json >"$dir/recompute.json" || fail "view --recompute --json"
+    python3 tests/helpers/schema.py docs/schemas/view.json "$dir/recompute.json" || fail "recompute.json is not as its schema says"
+else
+    echo "skipped: no page computed: make wasm has not built the simulator for pages"
+    refuse "make wasm" view --policy fcfs --policy edf $work --recompute -o "$dir/none.html"
+fi
 for page in live again; do
     "$x" report --live --no-figures "$dir/view.json" "$dir/c.json" "$dir/load.json" -o "$dir/$page.html" || fail "report --live"
 done
@@ -44,6 +53,7 @@ grep -q "openvino-cb, fcfs, agent-xpu-v2 on llama-3.2-3b on core-ultra-5-125h" "
 python3 tests/helpers/schema.py docs/schemas/view.json "$dir/view.json" || fail "view.json is not as its schema says"
 
 refuse "view needs" view
+refuse "does not go with --trace" view --policy fcfs --recompute -o "$dir/none.html"
 refuse "-o FILE.html" view --policy fcfs
 refuse "--json goes with --policy" view --json "$dir/view.json"
 refuse "not after" view --policy fcfs --from 3 --to 2 -o "$dir/none.html"

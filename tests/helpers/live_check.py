@@ -166,6 +166,27 @@ def agents(b):
     check("requests of one model", 0 < want == shown, (shown, want))
 
 
+def recomputed(b):
+    """A load that the reader chooses is computed in the page: the numbers of the command that it names."""
+    page = Path(DIR, "recompute.html")
+    if not page.exists():
+        return
+    b.open(f"{page}#lm=reactive.ttft_s.p90&rn=3", ready=READY)
+    b.until("document.querySelector('.recompute canvas').dataset.made === '1'", 200)
+    for load in ("0.6", "1.05"):
+        b.js("(() => { const s = document.querySelector('.recompute input[type=range]'); s.value = %s; s.dispatchEvent(new Event('input')); })()" % load)
+        b.until("(document.querySelector('.recomputed th') || {}).textContent === 'policy at load %s'" % load, 200)
+        want = command("compare", "--policy", "fcfs", "--policy", "agent-xpu-v2", "--load", load, "--replications", "3")["loads"][0]
+        for row, policy in zip(cells(b, ".recomputed tbody tr"), ("fcfs", "agent-xpu-v2")):
+            m = want["policies"][policy]["reactive.ttft_s.p90"]
+            check(f"computed at load {load}: {policy}", near(row[1], m["mean"]) and row[4].startswith(f"{want['verdicts'][policy]['overloaded']} of") and row[3] == m.get("verdict", ""), (row, m))
+    check("the address keeps the load", address(b).get("rl") == "1.05" and address(b).get("rn") == "3", address(b))
+    told = b.js("document.querySelector('.recompute .say').textContent")
+    check("the command is said", "--load 1.05 --replications 3" in told and "6 runs" in told, told)
+    outside = [e["params"]["request"]["url"] for e in b.events if e["method"] == "Network.requestWillBeSent"]
+    check("requests of the page that computes", all(u.startswith(("file:", "data:", "blob:", "about:")) for u in outside), outside)
+
+
 def laid_out(b):
     for width in (390, 800, 1400):
         b.open(PAGE + "#a=0&b=2&sel=9", width=width, ready=READY)
@@ -195,7 +216,7 @@ def main():
     with Browser(PROGRAM, DIR) as b:
         b.open(PAGE, ready=READY)
         print(f"note: {len(text)} bytes, ready after {b.js('document.getElementById(`app`).dataset.ready')} ms")
-        for part in (explained, differing, distributions, means, moved, kernels, agents, laid_out, without_script):
+        for part in (explained, differing, distributions, means, moved, kernels, agents, recomputed, laid_out, without_script):
             part(b)
     sys.exit(bad)
 
