@@ -453,7 +453,7 @@ static int read_report(const char *path, struct err *e)
         size_t size = 0;
         FILE *out = memory_stream(&text, &size);
         struct report_page page;
-        (void)report_page_load(&page, true, e);
+        (void)report_page_load(&page, &none, true, e);
         report_write(&page, &in, 1, &none, &no_figures, out);
         report_page_fini(&page);
         memory_stream_close(out, &text);
