@@ -127,7 +127,7 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
         .reference_means = xcalloc((size_t)n_pairs + 1, sizeof *out->reference_means),
     };
     out->score = score_of(v.pairs, n_pairs, n, out->cells);
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (uint32_t i = 0; i < n_pairs; i++) {
         out->means[i] = stats_mean(v.pairs[i].policy, n, STATS_LEVEL_FRAC).mean;
         out->reference_means[i] = stats_mean(v.pairs[i].reference, n, STATS_LEVEL_FRAC).mean;

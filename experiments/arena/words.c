@@ -73,7 +73,7 @@ static uint32_t worst_replication(const struct words_of *w)
     judge_values(w->reference_runs, point, metric_at_worst(w), x + n);
     bool gain = metric_is_gain(metric_at_worst(w));
     uint32_t worst = 0;
-    double most = -INFINITY;
+    double most = -(double)INFINITY;
     for (uint32_t k = 0; k < n; k++) {
         double loss = gain ? x[n + k] / x[k] : x[k] / x[n + k];
         if (loss > most) {
