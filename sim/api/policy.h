@@ -176,7 +176,7 @@ struct sched {
     const struct machine *machine;
     const struct llm *llm;
     uint64_t epoch;      /* instants at which schedule was called, this one included */
-    uint64_t seed;       /* for policies that draw: rng_key(seed, RNG_POLICY, ...) */
+    uint64_t seed;       /* for policies that draw: of the run's seed and the policy's name */
     void *state;         /* policy_ops.state_size_bytes zeroed bytes */
     const void *context; /* from the run's owner (a log to replay), or NULL */
     const struct policy_params *params;

@@ -179,7 +179,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->sched->api = &core_sched_api;
     c->sched->machine = core_shown(c, setup->machine, sizeof *setup->machine);
     c->sched->params = core_shown(c, setup->params, sizeof *setup->params);
-    c->sched->seed = setup->seed;
+    c->sched->seed = core_policy_seed(setup);
     c->sched->kv_block_tokens = setup->kv_block_tokens;
     c->sched->context = setup->policy_context;
     c->sched->policy = setup->policy;

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "sim/base/hash.h"
+#include "sim/base/rng.h"
 #include "sim/core/core.h"
 
 uintptr_t core_way;
@@ -24,6 +26,12 @@ void core_memory_init(struct core *c)
 const void *core_shown(struct core *c, const void *of, size_t bytes)
 {
     return of == NULL ? NULL : memcpy(arena_alloc(&c->shown, bytes), of, bytes);
+}
+
+uint64_t core_policy_seed(const struct sim_setup *setup)
+{
+    uint64_t name = hash_string(HASH_INIT, setup->policy->name);
+    return rng_seed(rng_key(setup->seed, RNG_POLICY, name, 0));
 }
 
 struct full_request *core_request_new(struct core *c)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/rules.h"
 
@@ -122,7 +123,8 @@ static bool srpt_counts_work_of_a_stopped_pass(const char *extra)
 /* What srpt believes of request r under sigma 1: O exp(Z - 1/2), Z its own normal draw. */
 static double believed_ms(uint64_t seed, uint32_t r, double output)
 {
-    double z = rng_normal_of_key(rng_key(seed, RNG_POLICY, r, 1));
+    uint64_t own = rng_seed(rng_key(seed, RNG_POLICY, hash_string(HASH_INIT, "srpt"), 0));
+    double z = rng_normal_of_key(rng_key(own, RNG_POLICY, r, 1));
     double left = output * exp(z - 0.5);
     return 5 + 3 * (left > 1 ? round(left) - 1 : 0);
 }
