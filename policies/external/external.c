@@ -142,7 +142,7 @@ static int external_init(struct sched *s)
     /* The user's limit first, then the program's own, then the protocol's. */
     double given = s->params->v[e->n_params];
     double limit_s = given > 0.0 ? given : e->limit_s;
-    if (process_start(&x->process, e->argv, limit_s) != 0) {
+    if (process_start(&x->process, e->argv, external_confines(e), limit_s) != 0) {
         fail(s, x, "%s", x->process.failure);
         return -EIO;
     }

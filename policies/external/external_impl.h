@@ -32,6 +32,8 @@ struct external {
     struct external *next;
     char *spec;
     char *argv[6]; /* how it is started; NULL-terminated */
+    struct jail jail;
+    bool confined; /* by it; else nothing confines the program */
     double limit_s;
     uint64_t content;  /* hash of its file when it was asked; 0: none that can be watched */
     bool usable;       /* else it was asked in vain */
@@ -98,6 +100,18 @@ struct external_run {
     int64_t lines_since_ns; /* what n_lines counts */
     uint32_t n_lines;
 };
+
+/* The interpreter of Python itself where `name` is a script that finds it, as pyenv's are: what
+ * such a script reads is not in the jail. Else the name. The caller frees it. */
+char *external_interpreter(const char *name);
+/* external_jail.c: what a program sees. argv as it is started: of an interpreter of Python, or of a
+ * shell. What it points to lives as long as the process. */
+struct jail external_jail(char *const argv[], bool python);
+/* NULL: the program is not confined. */
+static inline const struct jail *external_confines(const struct external *x)
+{
+    return x->confined ? &x->jail : NULL;
+}
 
 /* external.c: the hooks of a policy that is another process. */
 void external_hooks(struct policy_ops *o);

@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* realpath */
 /* From a specification to a policy: how the program is started, and what it says it is. */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,6 +55,17 @@ char *external_file(const char *spec)
     return of_system ? NULL : xformat("%.*s", (int)len, file);
 }
 
+/* From the root on: the program works in another folder. Takes path; the caller frees the result.
+ */
+static char *real_name(char *path)
+{
+    char *real = realpath(path, NULL);
+    if (real != NULL) {
+        free(path);
+    }
+    return real != NULL ? real : path;
+}
+
 /* The command line of a specification. Owned by x. */
 static int command_line(struct external *x, struct err *e)
 {
@@ -65,8 +77,15 @@ static int command_line(struct external *x, struct err *e)
         }
         /* The shell becomes the program: the process that is waited for and killed is the policy
          * itself and not a shell that leaves it behind. */
-        char *line = xmalloc(strlen(command) + 6);
-        (void)sprintf(line, "exec %s", command);
+        size_t first = strcspn(command, " ");
+        char *word = xformat("%.*s", (int)first, command);
+        if (starts(word, "python") && jail_works(NULL)) {
+            char *real = external_interpreter(word);
+            free(word);
+            word = real;
+        }
+        char *line = xformat("exec %s%s", word, command + first);
+        free(word);
         x->argv[0] = xstrdup("/bin/sh");
         x->argv[1] = xstrdup("-c");
         x->argv[2] = line;
@@ -78,14 +97,16 @@ static int command_line(struct external *x, struct err *e)
         return err_add(e, "--policy %s: must be python:FILE.py:CLASS", x->spec);
     }
     const char *python = getenv("XPUSIM_PYTHON");
-    x->argv[0] = xstrdup(python != NULL && *python != '\0' ? python : "python3");
-    x->argv[1] = xstrdup(datadir_path("policies/python"));
+    python = python != NULL && *python != '\0' ? python : "python3";
+    x->argv[0] = jail_works(NULL) ? external_interpreter(python) : xstrdup(python);
+    x->argv[1] = real_name(xstrdup(datadir_path("policies/python")));
     /* Asked here, so that the error is one line about the specification and not what an interpreter
      * prints. */
     x->argv[2] = external_file(x->spec);
     if (access(x->argv[2], R_OK) != 0) {
         return err_add(e, "--policy %s: cannot read: %s", x->argv[2], strerror(errno));
     }
+    x->argv[2] = real_name(x->argv[2]);
     x->argv[3] = xstrdup(colon + 1);
     return 0;
 }
@@ -231,7 +252,7 @@ static int describe(struct external *x, struct err *e)
     size_t before = e->n;
     char *line = NULL;
     /* The protocol's limit: the program's own is what it is being asked for. */
-    if (process_start(&p, x->argv, EXTERNAL_LIMIT_S) == 0) {
+    if (process_start(&p, x->argv, external_confines(x), EXTERNAL_LIMIT_S) == 0) {
         (void)process_send(&p, hello, sizeof hello - 1); /* it may have said it and gone */
         line = process_receive(&p);
     }
@@ -286,6 +307,17 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
     external_hooks(&x->ops);
     x->next = loaded;
     loaded = x;
-    x->usable = command_line(x, e) == 0 && describe(x, e) == 0;
+    x->usable = command_line(x, e) == 0;
+    if (x->usable) {
+        const char *why = NULL;
+        x->confined = jail_works(&why);
+        static bool said;
+        if (!x->confined && !said) {
+            said = true;
+            (void)fprintf(stderr, "xpusim: note: programs run without a jail: %s\n", why);
+        }
+        x->jail = external_jail(x->argv, starts(x->spec, PYTHON));
+        x->usable = describe(x, e) == 0;
+    }
     return x->usable ? &x->ops : NULL;
 }

@@ -18,6 +18,7 @@
 #define MAX_LINE_BYTES ((size_t)64 << 20)
 #define END_GRACE_MS 1000
 #define NOT_FOUND 127 /* the exit status that shells have for a program that is not there */
+#define NOT_CONFINED 125
 
 extern char **environ;
 
@@ -26,7 +27,8 @@ static int64_t clock_ms(void)
     return clock_now_ns() / 1000000;
 }
 
-static _Noreturn void become(char *const argv[], int in, int out, pid_t parent)
+static _Noreturn void become(char *const argv[], const struct jail *jail, int in, int out,
+                             pid_t parent)
 {
     struct rlimit no_core = {0, 0};
     (void)setpgid(0, 0); /* Ctrl-C is the parent's */
@@ -40,6 +42,12 @@ static _Noreturn void become(char *const argv[], int in, int out, pid_t parent)
     sigset_t none;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (jail != NULL) {
+        environ = jail_environment();
+        if (jail_enter(jail) != 0) {
+            _exit(NOT_CONFINED);
+        }
+    }
     /* By name through PATH, as a shell would find it, and without one: nothing in a program's name
      * is expanded. */
     (void)execvp(argv[0], argv);
@@ -72,7 +80,7 @@ static void no_longer_quiet(struct process *p)
     p->quiet = false;
 }
 
-int process_start(struct process *p, char *const argv[], double limit_s)
+int process_start(struct process *p, char *const argv[], const struct jail *jail, double limit_s)
 {
     *p = (struct process){.limit_s = limit_s, .to = -1, .from = -1};
     int to[2];
@@ -88,10 +96,14 @@ int process_start(struct process *p, char *const argv[], double limit_s)
     if (piped) {
         (void)setenv("PYTHONHASHSEED", "0", 1); /* else sets have another order in every run */
         (void)fflush(NULL);
+        if (jail != NULL) {
+            (void)jail_environment(); /* built here: the child makes system calls only */
+            (void)prctl(PR_SET_DUMPABLE, 0);
+        }
         pid_t parent = getpid();
         pid = fork();
         if (pid == 0) {
-            become(argv, to[0], from[1], parent);
+            become(argv, jail, to[0], from[1], parent);
         }
     }
     int error = errno;
@@ -152,6 +164,8 @@ static void describe_end(struct process *p)
     } else if (WIFSIGNALED(status)) {
         (void)snprintf(p->failure, sizeof p->failure, "its process was killed by signal %d (%s)",
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else if (WEXITSTATUS(status) == NOT_CONFINED) {
+        (void)snprintf(p->failure, sizeof p->failure, "its process could not be confined");
     } else if (WEXITSTATUS(status) == NOT_FOUND) {
         (void)snprintf(p->failure, sizeof p->failure, "there is no such program");
     } else {

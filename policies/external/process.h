@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "policies/external/jail.h"
 #include "sim/base/text.h"
 
 struct process {
@@ -20,9 +21,10 @@ struct process {
 };
 
 /* Starts argv (NULL-terminated, argv[0] searched in PATH) with its standard input and output on
- * pipes, standard error left as it is, in a process group of its own. 0 or -errno with `failure`.
- * Until process_end, in the same thread, SIGPIPE waits: one process at a time. */
-int process_start(struct process *p, char *const argv[], double limit_s);
+ * pipes, standard error left as it is, in a process group of its own. `jail`: how it is confined;
+ * NULL: not at all. 0 or -errno with `failure`. Until process_end, in the same thread, SIGPIPE
+ * waits: one process at a time. */
+int process_start(struct process *p, char *const argv[], const struct jail *jail, double limit_s);
 /* Writes n bytes. 0 or -EIO with `failure`: it ended, or did not read in time. Its output before it
  * ended can be received still. */
 int process_send(struct process *p, const char *bytes, size_t n);

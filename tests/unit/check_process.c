@@ -14,7 +14,7 @@ static void start(struct process *p, const char *script)
     char text[128];
     char *argv[] = {sh, c, text, NULL};
     (void)snprintf(text, sizeof text, "%s", script);
-    ck_assert_int_eq(process_start(p, argv, 60.0), 0);
+    ck_assert_int_eq(process_start(p, argv, NULL, 60.0), 0);
 }
 
 /* Writes what it is told to and goes, before anybody has spoken to it: what it said is heard, then

@@ -1,0 +1,213 @@
+#define _DEFAULT_SOURCE /* realpath */
+/* What of the file system a program needs to run: its interpreter, and the files that its
+ * specification names. Whoever wants more visible names it there. */
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "policies/external/external_impl.h"
+
+struct paths {
+    const char **of; /* owned, NULL-terminated, as its texts are: for the life of the process */
+    size_t n;
+};
+
+/* By their real names, so that no link leads into what holds everything. */
+static void add(struct paths *p, const char *path)
+{
+    char real[PATH_MAX];
+    if (realpath(path, real) == NULL || strcmp(real, "/") == 0 || strncmp(real, "/proc", 5) == 0) {
+        return;
+    }
+    p->of = xrealloc(p->of, (p->n + 2) * sizeof *p->of);
+    p->of[p->n++] = xstrdup(real);
+    p->of[p->n] = NULL;
+}
+
+static void add_in(struct paths *p, const char *folder, const char *name)
+{
+    char *path = xformat("%s/%s", folder, name);
+    add(p, path);
+    free(path);
+}
+
+/* The folder of a file: "." where it is named without one. */
+static char *folder_of(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash == NULL   ? xstrdup(".")
+           : slash == file ? xstrdup("/")
+                           : xformat("%.*s", (int)(slash - file), file);
+}
+
+/* PREFIX of PREFIX/bin/program: where its libraries and packages are. */
+static void add_prefix(struct paths *p, const char *program)
+{
+    char *bin = folder_of(program);
+    char *prefix = folder_of(bin);
+    if (strlen(bin) > 4 && strcmp(bin + strlen(bin) - 4, "/bin") == 0) {
+        add_in(p, prefix, "bin");
+        add_in(p, prefix, "lib");
+        add_in(p, prefix, "lib64");
+        add_in(p, prefix, "pyvenv.cfg");
+    }
+    free(prefix);
+    free(bin);
+}
+
+/* A program by its path or through PATH; NULL: there is none. The caller frees it. */
+static char *find_program(const char *name)
+{
+    const char *dirs = strchr(name, '/') == NULL ? getenv("PATH") : NULL;
+    char *path = dirs == NULL ? xstrdup(name) : NULL;
+    while (dirs != NULL && path == NULL) {
+        size_t n = strcspn(dirs, ":");
+        path = xformat("%.*s/%s", n > 0 ? (int)n : 1, n > 0 ? dirs : ".", name);
+        if (access(path, X_OK) != 0) {
+            free(path);
+            path = NULL;
+        }
+        dirs = dirs[n] == ':' ? dirs + n + 1 : NULL;
+    }
+    return path;
+}
+
+/* The program, and what is behind its links. */
+static void add_program(struct paths *p, const char *name)
+{
+    char real[PATH_MAX];
+    char *path = find_program(name);
+    if (path != NULL && realpath(path, real) != NULL) {
+        add(p, path);
+        add_prefix(p, path);
+        add_prefix(p, real);
+    }
+    free(path);
+}
+
+static void add_each(struct paths *p, const char *variable)
+{
+    const char *dirs = getenv(variable);
+    while (dirs != NULL && *dirs != '\0') {
+        size_t n = strcspn(dirs, ":");
+        char *dir = xformat("%.*s", (int)n, dirs);
+        add(p, dir);
+        free(dir);
+        dirs += n + (dirs[n] == ':');
+    }
+}
+
+static bool ends(const char *text, const char *with)
+{
+    size_t n = strlen(text);
+    size_t k = strlen(with);
+    return n > k && strcmp(text + n - k, with) == 0;
+}
+
+/* A Python file may import the modules and packages next to it: code, and no data. The folder's
+ * names are then read, too, because the import system looks them up. */
+static void add_modules(struct paths *reads, struct paths *lists, const char *file)
+{
+    char *folder = folder_of(file);
+    DIR *d = opendir(folder);
+    size_t before = reads->n;
+    for (struct dirent *it; d != NULL && (it = readdir(d)) != NULL;) {
+        char *path = xformat("%s/%s", folder, it->d_name);
+        char *inside = xformat("%s/__init__.py", path);
+        if (ends(path, ".py") || (it->d_name[0] != '.' && access(inside, R_OK) == 0)) {
+            add(reads, path);
+        }
+        free(inside);
+        free(path);
+    }
+    if (d != NULL) {
+        (void)closedir(d);
+    }
+    if (reads->n > before + 1) { /* more than the file itself */
+        add(lists, folder);
+    }
+    free(folder);
+}
+
+/* The words of a command that are files or folders. */
+static void add_words(struct paths *reads, struct paths *lists, const char *command)
+{
+    static const char between[] = " \t\n'\"`$(){}<>|&;=";
+    bool first = true;
+    for (const char *at = command; *at != '\0';) {
+        at += strspn(at, between);
+        size_t n = strcspn(at, between);
+        char *word = xformat("%.*s", (int)n, at);
+        if (first && n > 0) {
+            add_program(reads, word);
+            first = false;
+        } else if (n > 0 && access(word, F_OK) == 0) {
+            add(reads, word);
+        }
+        if (ends(word, ".py") && access(word, R_OK) == 0) {
+            add_modules(reads, lists, word);
+        }
+        free(word);
+        at += n;
+    }
+}
+
+/* ---- interpreters that are scripts ---- */
+
+static bool is_script(const char *path)
+{
+    char begin[2] = "";
+    FILE *f = fopen(path, "r");
+    bool is = f != NULL && fread(begin, 1, 2, f) == 2 && memcmp(begin, "#!", 2) == 0;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return is;
+}
+
+char *external_interpreter(const char *name)
+{
+    char *path = find_program(name);
+    char *real = NULL;
+    if (path != NULL && is_script(path)) {
+        char option[] = "-c";
+        char question[] = "import sys; print(sys.executable)";
+        char *const ask[] = {path, option, question, NULL};
+        struct process p;
+        char *line = NULL;
+        if (process_start(&p, ask, NULL, EXTERNAL_LIMIT_S) == 0) {
+            line = process_receive(&p);
+        }
+        real = line != NULL && line[0] == '/' ? xstrdup(line) : NULL;
+        process_end(&p);
+    }
+    free(path);
+    return real != NULL ? real : xstrdup(name);
+}
+
+/* ---- both ---- */
+
+struct jail external_jail(char *const argv[], bool python)
+{
+    struct paths reads = {0};
+    struct paths lists = {0};
+    if (python) {
+        add_program(&reads, argv[0]);
+        add(&reads, argv[1]);
+        add_modules(&reads, &lists, argv[2]);
+        add(&reads, argv[2]);
+    } else {
+        add_words(&reads, &lists, argv[2] + strlen("exec "));
+    }
+    add_each(&reads, "PYTHONPATH");
+    add_each(&reads, "PYTHONPYCACHEPREFIX");
+    add_each(&reads, "LD_LIBRARY_PATH");
+    const char *home = getenv("HOME");
+    if (home != NULL) {
+        add_in(&reads, home, ".local/lib"); /* packages that a user installed */
+    }
+    return (struct jail){
+        .reads = reads.of, .lists = lists.of, .folder = python ? "/" : NULL, .forks = !python};
+}

@@ -1,0 +1,204 @@
+/* A list of what is refused and not of what is allowed: a policy may be in any language, and what
+ * its run-time system needs is not known. Landlock guards the files; here is what it does not. */
+#define _GNU_SOURCE
+#include "policies/external/jail_filter.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined __aarch64__
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#elif defined __riscv
+#define ARCHITECTURE AUDIT_ARCH_RISCV64
+#else
+#define ARCHITECTURE 0 /* jail_filter refuses */
+#endif
+
+#define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
+/* The lower half of an argument, on these little-endian machines. */
+#define LOAD_ARGUMENT(i)                                                                           \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (i))
+#define IF(k, then, other) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), then, other)
+#define RETURN(k) BPF_STMT(BPF_RET | BPF_K, (k))
+#define REFUSE RETURN(SECCOMP_RET_ERRNO | EPERM)
+#define LACKS RETURN(SECCOMP_RET_ERRNO | ENOSYS)
+
+static const uint32_t refused[] = {
+    /* other processes */
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_process_madvise,
+    SYS_pidfd_open,
+    SYS_pidfd_getfd,
+    SYS_pidfd_send_signal,
+    SYS_kcmp,
+    SYS_rt_sigqueueinfo,
+    SYS_rt_tgsigqueueinfo,
+    SYS_tkill,
+    SYS_move_pages,
+    SYS_migrate_pages,
+    SYS_get_robust_list,
+    SYS_setpriority,
+    SYS_ioprio_set,
+    SYS_setpgid,
+    SYS_setsid,
+    SYS_sched_setscheduler,
+    SYS_sched_setparam,
+    /* the network, and what else is shared */
+    SYS_socket,
+    SYS_connect,
+    SYS_bind,
+    SYS_listen,
+    SYS_shmget,
+    SYS_shmat,
+    SYS_shmctl,
+    SYS_msgget,
+    SYS_msgsnd,
+    SYS_msgrcv,
+    SYS_msgctl,
+    SYS_semget,
+    SYS_semop,
+    SYS_semctl,
+    SYS_mq_open,
+    SYS_mq_unlink,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
+    /* the kernel */
+    SYS_perf_event_open,
+    SYS_bpf,
+    SYS_userfaultfd,
+    SYS_io_uring_setup,
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    SYS_syslog,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_acct,
+    SYS_quotactl,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_clock_adjtime,
+    SYS_adjtimex,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_personality,
+    SYS_lookup_dcookie,
+    /* files, where Landlock is silent */
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_unshare,
+    SYS_setns,
+    SYS_open_tree,
+    SYS_move_mount,
+    SYS_fsopen,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fspick,
+    SYS_name_to_handle_at,
+    SYS_open_by_handle_at,
+    SYS_fanotify_init,
+    SYS_inotify_init1,
+    SYS_fchmod,
+    SYS_fchmodat,
+    SYS_fchown,
+    SYS_fchownat,
+    SYS_utimensat,
+    SYS_setxattr,
+    SYS_lsetxattr,
+    SYS_fsetxattr,
+    SYS_removexattr,
+    SYS_lremovexattr,
+    SYS_fremovexattr,
+#ifdef SYS_chmod
+    SYS_chmod,
+    SYS_chown,
+    SYS_lchown,
+    SYS_utime,
+    SYS_utimes,
+    SYS_futimesat,
+    SYS_inotify_init,
+#endif
+};
+#define N_REFUSED (sizeof refused / sizeof refused[0])
+
+/* Of these the first argument is a process: itself, or refused. */
+static const uint32_t of_itself[] = {SYS_kill, SYS_tgkill, SYS_prlimit64, SYS_sched_setattr,
+                                     SYS_sched_setaffinity};
+#define N_OF_ITSELF (sizeof of_itself / sizeof of_itself[0])
+
+int jail_filter(bool forks)
+{
+    static struct sock_filter code[32 + 2 * N_REFUSED + 6 * N_OF_ITSELF];
+    size_t n = 0;
+#define ADD(...) code[n++] = (struct sock_filter)__VA_ARGS__
+    if (ARCHITECTURE == 0) {
+        return -ENOSYS;
+    }
+    ADD(LOAD(arch));
+    ADD(IF(ARCHITECTURE, 1, 0));
+    ADD(RETURN(SECCOMP_RET_KILL_PROCESS)); /* calls of another table */
+    ADD(LOAD(nr));
+#ifdef __x86_64__
+    ADD(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1)); /* x32 */
+    ADD(RETURN(SECCOMP_RET_KILL_PROCESS));
+#endif
+    for (size_t i = 0; i < N_REFUSED; i++) {
+        ADD(IF(refused[i], 0, 1));
+        ADD(REFUSE);
+    }
+    for (size_t i = 0; i < N_OF_ITSELF; i++) {
+        bool zero = of_itself[i] != SYS_kill; /* 0 is itself, and of kill the whole group */
+        ADD(IF(of_itself[i], 0, 5));
+        ADD(LOAD_ARGUMENT(0));
+        ADD(IF(getpid(), 2, 0));
+        ADD(IF(zero ? 0 : getpid(), 1, 0));
+        ADD(REFUSE);
+        ADD(RETURN(SECCOMP_RET_ALLOW));
+    }
+    if (!forks) {
+        /* Threads, and no processes. The flags of clone3 are behind a pointer, which a filter
+         * cannot follow; C libraries then use clone. */
+        ADD(IF(SYS_clone3, 0, 1));
+        ADD(LACKS);
+        ADD(IF(SYS_clone, 0, 4));
+        ADD(LOAD_ARGUMENT(0));
+        ADD(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0));
+        ADD(REFUSE);
+        ADD(RETURN(SECCOMP_RET_ALLOW));
+#ifdef SYS_fork
+        ADD(IF(SYS_fork, 1, 0));
+        ADD(IF(SYS_vfork, 0, 1));
+        ADD(REFUSE);
+#endif
+    }
+    /* A terminal takes what is written so for the user's typing. */
+    ADD(IF(SYS_ioctl, 0, 4));
+    ADD(LOAD_ARGUMENT(1));
+    ADD(IF(TIOCSTI, 1, 0));
+    ADD(IF(TIOCLINUX, 0, 1));
+    ADD(REFUSE);
+    ADD(RETURN(SECCOMP_RET_ALLOW));
+    struct sock_fprog program = {(unsigned short)n, code};
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0 ? 0 : -errno;
+}
