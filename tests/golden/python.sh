@@ -400,17 +400,15 @@ grep -q '^Enough to show it: [1-9] of ' "$dir/err" || fail "no small trace that 
 
 # The child ends with its parent, however that ends.
 cat >"$dir/sleeper.py" <<'END'
-import os, time
+import os, sys, time
 from xpusim import Policy
 class Sleeper(Policy):
     """Sleeps."""
     def init(self):
-        with open(os.environ["PID_FILE"] + ".tmp", "w") as f:
-            f.write(str(os.getpid()))
-        os.rename(os.environ["PID_FILE"] + ".tmp", os.environ["PID_FILE"])
+        print(os.getpid(), file=sys.stderr, flush=True)
         time.sleep(600)
 END
-PID_FILE=$dir/pid "$x" run --policy "python:$dir/sleeper.py:Sleeper:limit_s=500" --workload "$load" >/dev/null 2>&1 &
+"$x" run --policy "python:$dir/sleeper.py:Sleeper:limit_s=500" --workload "$load" >/dev/null 2>"$dir/pid" &
 parent=$!
 for _ in $(seq 300); do
     [ -s "$dir/pid" ] && break
