@@ -105,7 +105,7 @@ struct external_run {
  * such a script reads is not in the jail. Else the name. The caller frees it. */
 char *external_interpreter(const char *name);
 /* external_jail.c: what a program sees. argv as it is started: of an interpreter of Python, or of a
- * shell. What it points to lives as long as the process. */
+ * shell. All that it points to lives as long as the process. */
 struct jail external_jail(char *const argv[], bool python);
 /* NULL: the program is not confined. */
 static inline const struct jail *external_confines(const struct external *x)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "policies/external/external_impl.h"
+#include "sim/base/input.h"
 
 struct paths {
     const char **of; /* owned, NULL-terminated, as its texts are: for the life of the process */
@@ -159,7 +160,7 @@ static void add_words(struct paths *reads, struct paths *lists, const char *comm
 static bool is_script(const char *path)
 {
     char begin[2] = "";
-    FILE *f = fopen(path, "r");
+    FILE *f = input_try(path);
     bool is = f != NULL && fread(begin, 1, 2, f) == 2 && memcmp(begin, "#!", 2) == 0;
     if (f != NULL) {
         (void)fclose(f);

@@ -193,6 +193,24 @@ bool jail_works(const char **why)
     return lacks == NULL;
 }
 
+/* A list of folders, with each relative one from here. */
+static char *absolute(const char *dirs)
+{
+    char *here = realpath(".", NULL);
+    char *all = xstrdup("");
+    for (const char *at = dirs; *at != '\0';) {
+        size_t n = strcspn(at, ":");
+        bool relative = n > 0 && *at != '/' && here != NULL;
+        char *longer = xformat("%s%s%s%.*s%s", all, relative ? here : "", relative ? "/" : "",
+                               (int)n, at, at[n] == ':' ? ":" : "");
+        free(all);
+        all = longer;
+        at += n + (at[n] == ':');
+    }
+    free(here);
+    return all;
+}
+
 char **jail_environment(void)
 {
     static const char *const kept[] = {"PATH",
@@ -215,7 +233,10 @@ char **jail_environment(void)
     for (const char *const *k = kept; *k != NULL; k++) {
         const char *value = getenv(*k);
         if (value != NULL) {
-            all[n++] = xformat("%s=%s", *k, value);
+            bool folders = strstr(*k, "PATH") != NULL || strstr(*k, "PREFIX") != NULL;
+            char *is = folders ? absolute(value) : xstrdup(value);
+            all[n++] = xformat("%s=%s", *k, is);
+            free(is);
         }
     }
     return all;

@@ -25,7 +25,7 @@
  * process. The variable XPUSIM_JAIL=off says no: for programs that need what a jail takes. */
 bool jail_works(const char **why);
 
-/* What a jail has besides the system. Paths that do not exist are left out. */
+/* One jail: its files besides those of the system. Paths that do not exist are left out. */
 struct jail {
     const char *const *reads; /* files and folders to read and execute; NULL-terminated */
     const char *const *lists; /* folders of which it may read the names; NULL-terminated */
@@ -38,6 +38,7 @@ struct jail {
  * certain: the caller ends. It makes system calls only. */
 int jail_enter(const struct jail *j);
 
-/* What of the environment goes in, NULL-terminated: how to find programs, libraries and time zone,
- * and nothing else. Built once from the current one; the process owns it. */
+/* The environment in a jail, NULL-terminated, has how to find programs, libraries and time zone,
+ * and nothing else. Relative folders of its paths are made absolute, since a jail may work in
+ * another folder. Built once from the current one; the process owns it. */
 char **jail_environment(void);

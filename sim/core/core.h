@@ -330,7 +330,7 @@ void core_fini(struct core *c);
 void core_memory_init(struct core *c);
 /* A copy that the policy may read: next to the original lies what it may not. NULL stays NULL. */
 const void *core_shown(struct core *c, const void *of, size_t bytes);
-/* What a policy that draws has for a seed. Equal for equal runs; the run's own seed would be enough
+/* Makes the seed of a policy that draws. Equal for equal runs; the run's own seed would be enough
  * to generate its trace again. It fits a number of JSON. */
 uint64_t core_policy_seed(const struct sim_setup *setup);
 /* Zeroed, but for its slot and its policy's part. */
