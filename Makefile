@@ -53,7 +53,7 @@ comma       := ,
 ENGINES     := $(if $(GGML),$(BUILD)/engines/ggml.so) $(if $(OPENVINO),$(BUILD)/engines/openvino.so)
 ENGINE_SRC  := $(wildcard hwmodels/engines/ggml*.c hwmodels/engines/openvino*.c)
 
-SRC      := $(filter-out $(ENGINE_SRC) plots/wasm/program.c,\
+SRC      := $(filter-out $(ENGINE_SRC),\
             $(foreach d,sim policies hwmodels traces plots experiments,$(wildcard $(d)/*.c $(d)/*/*.c)))
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(filter-out experiments/commands/main.c,$(SRC)))
 HELP_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/helpers/*.c))
@@ -248,7 +248,7 @@ claims-report: $(BUILD)/xpusim
 
 # The simulator for a page. Optional: what is missing for it is one sentence.
 wasm:
-	@$(MAKE) --no-print-directory -f plots/wasm/Makefile BUILD=$(BUILD) REVISION='$(REVISION)'
+	@$(MAKE) --no-print-directory -f experiments/commands/wasm/Makefile BUILD=$(BUILD) REVISION='$(REVISION)'
 
 # Every page as a site with search: build/docs/site (docs/site.py; needs mkdocs, docs/requirements.txt).
 docs: $(BUILD)/xpusim

@@ -36,7 +36,6 @@ extern const struct command cmd_run;
 extern const struct command cmd_search;
 extern const struct command cmd_arena;
 extern const struct command arena_archive; /* its subcommands */
-extern const struct command arena_new;
 extern const struct command cmd_selftest;
 extern const struct command cmd_sweep;
 extern const struct command cmd_trace;

@@ -15,7 +15,7 @@
  * Memory: the text of the document. */
 void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree);
 
-/* The simulator for a page (plots/wasm/): its bytes, to be freed, from build/xpusim.wasm. NULL with
+/* The simulator for a page (`make wasm`): its bytes, to be freed, from build/xpusim.wasm. NULL with
  * an error where it is not there. */
 unsigned char *live_simulator(size_t *n, struct err *e);
 /* Writes it as an element of the page, deflated, in base64. */

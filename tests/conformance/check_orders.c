@@ -11,8 +11,6 @@
 
 #define ONE "max_batch=1"
 
-/* ---- what all share ---- */
-
 /* BE0 ends at 5; BE1 came at 1, RT2, longer, at 2. rt_first: RT2 at 5; by any order alone BE1 goes
  * first (shorter, earlier, as urgent). Other classes of priority and deadline are switched off. */
 static bool reactive_first(const char *policy, const char *own, const char *extra)
