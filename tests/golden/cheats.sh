@@ -18,13 +18,13 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || {
     echo "skipped: no python3 of 3.9 or newer, so no cheats in Python"
     exit 0
 }
-mkdir "$dir/work" "$dir/work/folder" "$dir/policy"
-"$x" trace gen --workload "$load" --seed 5 -o "$dir/work/trace.csv" >/dev/null || fail "no trace"
-cp "$dir/work/trace.csv" "$dir/work/earlier.csv"
-echo 'LENGTHS = [1, 2, 3]' >"$dir/work/folder/answers.py"
-sed "s|@FOLDER@|$dir/work|" tests/cheats/cheats.py >"$dir/policy/cheats.py"
+mkdir "$dir/parent" "$dir/parent/folder" "$dir/policy"
+"$x" trace gen --workload "$load" --seed 5 -o "$dir/parent/trace.csv" >/dev/null || fail "no trace"
+cp "$dir/parent/trace.csv" "$dir/parent/earlier.csv"
+echo 'LENGTHS = [1, 2, 3]' >"$dir/parent/folder/answers.py"
+sed "s|@FOLDER@|$dir/parent|" tests/cheats/cheats.py >"$dir/policy/cheats.py"
 look() { # what standard error says of each cheat
-    XPUSIM_TEST_SECRET=secret "$x" run --policy "python:$dir/policy/cheats.py:Cheat" --trace "$dir/work/trace.csv" --seed 5 \
+    XPUSIM_TEST_SECRET=secret "$x" run --policy "python:$dir/policy/cheats.py:Cheat" --trace "$dir/parent/trace.csv" --seed 5 \
         --trouble '' 2>&1 >/dev/null | grep -E '^[a-z_]+: (GOT|nothing)'
 }
 look >"$dir/inside"
