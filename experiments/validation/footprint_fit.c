@@ -267,7 +267,8 @@ void footprint_print(const struct catalog *c, const struct points *points, FILE 
         if (!is_first(&r, i) || !footprint_fit(&r, &r.v[i], &all)) {
             continue;
         }
-        struct range x = {{INFINITY, INFINITY, INFINITY, INFINITY}, {0}};
+        struct range x = {{(double)INFINITY, (double)INFINITY, (double)INFINITY, (double)INFINITY},
+                          {0}};
         widen(&x, &all);
         for (size_t j = 0; j < r.n; j++) {
             for (size_t k = 0; k < r.n; k++) {

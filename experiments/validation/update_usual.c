@@ -26,13 +26,14 @@ static int most_first(const void *a, const void *b)
     return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->model, y->model);
 }
 
-/* Models of a size by their published rows; how many. */
+/* Models of a size by their published rows of time; how many. */
 static size_t count_models(const struct conformal *c, bool small, struct counted *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
-        if (r->left != CONFORMAL_MODEL || (r->weights < SPREAD_SMALL_WEIGHTS) != small) {
+        if (r->left != CONFORMAL_MODEL || r->phase > CONFORMAL_DECODE ||
+            (r->weights < SPREAD_SMALL_WEIGHTS) != small) {
             continue;
         }
         size_t k = 0;

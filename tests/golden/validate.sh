@@ -94,7 +94,7 @@ calibrate 0 "models left out" --points reference --soc core-ultra-7-155h -o "$tm
 }
 calibrate 2 "needs at least" --points reference --soc snapdragon-8gen2 -o "$tmp/none.json"
 calibrate 2 "no latency row" --points reference --soc rtx-pro-6000 -o "$tmp/none.json"
-calibrate 2 "needs --points and either --soc or --residuals" --points reference
+calibrate 2 "needs --points and either --soc, --residuals or --memory" --points reference
 test ! -e "$tmp/none.json" || {
     echo "a refused calibration wrote a file"
     status=1
