@@ -15,6 +15,16 @@
 #include "sim/base/err.h"
 #include "sim/base/output.h"
 
+/* The search for leaks does not look for pointers in mapped pages by itself. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#define LEAKS_LOOK_AT(p, bytes) __lsan_register_root_region(p, bytes)
+#define LEAKS_LEAVE(p, bytes) __lsan_unregister_root_region(p, bytes)
+#else
+#define LEAKS_LOOK_AT(p, bytes) ((void)(p), (void)(bytes))
+#define LEAKS_LEAVE(p, bytes) ((void)(p), (void)(bytes))
+#endif
+
 /* Blocks double from 64 KiB up to 4 MiB: few mallocs for long runs, little waste for short ones. */
 #define ARENA_FIRST_BYTES ((size_t)64 << 10)
 #define ARENA_LARGEST_BYTES ((size_t)4 << 20)
@@ -140,6 +150,7 @@ static void *fenced_take(void *ctx, size_t *bytes)
     if (p == MAP_FAILED || mprotect(p + fence, *bytes, PROT_READ | PROT_WRITE) != 0) {
         out_of_memory(*bytes);
     }
+    LEAKS_LOOK_AT(p + fence, *bytes);
     return p + fence;
 }
 
@@ -147,6 +158,7 @@ static void fenced_give(void *ctx, void *block, size_t bytes)
 {
     size_t fence = fence_bytes();
     (void)ctx;
+    LEAKS_LEAVE(block, bytes);
     (void)munmap((char *)block - fence, bytes + 2 * fence);
 }
 

@@ -155,11 +155,12 @@ static void check_segments(const struct core *c, const struct full_pass *p)
         const struct segment *s = &p->segments[i];
         const struct full_request *r = core_member(s);
         SIM_ASSERT(r->alive && r->pub->pass == p->pub);
-        SIM_ASSERT(r->pub->model == p->pub->shape.model);
+        bool drafts = s->role == SEGMENT_DRAFT;
+        SIM_ASSERT(p->pub->shape.model == (drafts ? c->sched->draft_model : r->pub->model));
         SIM_ASSERT(s->n_tokens > 0);
-        SIM_ASSERT(s->first_token ==
-                   (s->role == SEGMENT_DRAFT ? r->drafted_tokens : r->pub->kv_tokens));
-        SIM_ASSERT(kv_has_room(c, r, s->n_tokens)); /* what it was formed with nobody takes */
+        SIM_ASSERT(s->first_token == (drafts ? r->drafted_tokens : r->pub->kv_tokens));
+        /* What it was formed with nobody takes. A draft reserves none of its own. */
+        SIM_ASSERT(drafts || kv_has_room(c, r, s->n_tokens));
         SIM_ASSERT(s->emitted_tokens == 0 && s->gap_ns == 0);
         bool prefill = s->role == SEGMENT_PREFILL;
         SIM_ASSERT(prefill == (r->pub->state == REQUEST_STATE_QUEUED));
