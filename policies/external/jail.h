@@ -7,8 +7,7 @@
  *   - have no sockets, no shared memory, no message queues, no keyrings, no performance counters;
  *   - neither see nor signal nor trace another process, and start none unless `forks`;
  *   - have no capability and gain none by execution;
- *   - have the environment of jail_environment, and no descriptor but standard input, output,
- * error;
+ *   - have the environment of jail_environment, and only the three standard streams open;
  *   - have limits on memory, files and CPU time.
  * It can still measure time, and learn whether a path exists.
  *
