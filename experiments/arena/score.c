@@ -62,7 +62,7 @@ struct score score_of(const struct score_pair *pairs, uint32_t n_pairs, uint32_t
                       struct score_cell *cells)
 {
     struct score s = {.regressions = 0};
-    double *x = xmalloc(((size_t)n + n_pairs + 1) * sizeof *x);
+    double *x = xcalloc((size_t)n + n_pairs + 1, sizeof *x);
     for (uint32_t k = 0; k < n_pairs; k++) {
         judge_cell(&pairs[k], n, x, &cells[k]);
     }
