@@ -1,0 +1,47 @@
+#include "tests/helpers/rescale.h"
+
+#include <math.h>
+
+static struct rescale by;
+static const struct hwmodel *truth;
+
+static void changed_kernel(const struct hwmodel *m, const struct kernel_query *q,
+                           struct kernel_cost *out)
+{
+    hwmodel_kernel(truth, q, out);
+    out->t_ns = (out->t_ns << by.time) - (by.faster ? out->t_ns / 4 : 0);
+    out->load_ns = (out->load_ns << by.time) - (by.faster ? out->load_ns / 4 : 0);
+    out->bytes = ldexp(out->bytes, by.bytes);
+    if (by.time > 0) { /* t_ns is rounded, at most half of one down */
+        out->bytes = fmin(out->bytes, ldexp(m->machine->ddr_peak_bytes_per_s, -by.time) * 1e-9 *
+                                          (double)out->t_ns);
+    }
+}
+
+static double changed_ridge(const struct hwmodel *m, uint8_t device)
+{
+    (void)m;
+    return ldexp(truth->ops->ridge_flop_per_byte(truth, device), -by.bytes);
+}
+
+static uint32_t same_limit(const struct hwmodel *m, uint8_t device)
+{
+    (void)m;
+    return truth->ops->context_limit(truth, device);
+}
+
+const struct hwmodel *rescale_kernels(const struct hwmodel *of, struct rescale how)
+{
+    static struct hwmodel_ops ops;
+    static struct hwmodel changed;
+    truth = of;
+    by = how;
+    ops = (struct hwmodel_ops){.name = truth->ops->name,
+                               .kernel = changed_kernel,
+                               .ridge_flop_per_byte = changed_ridge,
+                               .context_limit =
+                                   truth->ops->context_limit == NULL ? NULL : same_limit};
+    changed = *truth;
+    changed.ops = &ops;
+    return &changed;
+}

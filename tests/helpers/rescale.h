@@ -1,0 +1,12 @@
+/* A hardware model whose kernels take other times and bytes, exactly. */
+#pragma once
+
+#include "sim/api/hwmodel.h"
+
+struct rescale {
+    int time, bytes; /* times 2 to the power of this */
+    bool faster;     /* a quarter less time */
+};
+/* The model has no `growing`, so that an executor asks it for every kernel. Borrows `of`. There is
+ * one such model at a time. */
+const struct hwmodel *rescale_kernels(const struct hwmodel *of, struct rescale how);
