@@ -113,8 +113,8 @@ static int gate(void *values, struct err *e)
 {
     const struct gate_options *o = values;
     struct gate_baseline b;
-    struct gate_cells now = {NULL, 0};
-    struct gate_cells other = {NULL, 0};
+    struct gate_cells now = {0};
+    struct gate_cells other = {0};
     int status = EXIT_BAD_INPUT;
     if (gate_baseline_read(o->baseline, &b, e) == 0) {
         struct gate_run run = {.baseline = &b,

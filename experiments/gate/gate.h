@@ -1,7 +1,8 @@
 /* The metric gate: does this build still schedule as well as the one that was recorded?
  *
  * A baseline is one JSON file with experiments (`groups`: machine, workload, policies, metrics) and
- * their `results`. A row is one metric of one policy in one group, and its runs' status.
+ * their `results`. A row is one metric of one policy in one group, and its runs' status. A policy
+ * has one more row for its `parameters`: a default may matter on no load of the matrix.
  *
  * There are two kinds of group:
  *   exact   The same seeds again. The simulator is deterministic, so any difference (beyond the 15
@@ -16,8 +17,8 @@
  *   REGRESSION  worse by more than the tolerance (fresh: significantly)
  *   GAIN        better by more than the tolerance (fresh: significantly)
  *   DRIFT       changed, but within the tolerance, or in a metric that is neither good nor bad
- *   STATUS      runs fail, their verdict is another, a value is no longer (or newly) defined, or
- *               the workload itself is another
+ *   STATUS      runs fail, their verdict is another, a value is no longer (or newly) defined, a
+ *               parameter has another value, or the workload itself is another
  *   ADDED       no baseline to compare with
  *   REMOVED     in the baseline, but not measured any more
  *
@@ -49,6 +50,7 @@
 #define GATE_MAX_POLICIES 64
 #define GATE_MAX_METRICS 32
 #define GATE_MAX_SETS 32
+#define GATE_PARAMETERS "parameters"
 #define GATE_COVARIATES                                                                            \
     12 /* of a trace, per class: requests; input and output mean and P90; work */
 
@@ -88,9 +90,16 @@ struct gate_cell {
     double *covariates; /* owned; [replication][GATE_COVARIATES]; NULL for an exact group */
 };
 
+/* Every parameter of a policy with the value it has, its defaults included. */
+struct gate_parameters {
+    char *policy, *text; /* owned; "a=1,b=2" */
+};
+
 struct gate_cells {
     struct gate_cell *v; /* owned */
     uint32_t n;
+    struct gate_parameters *parameters; /* owned; none of another binary's, nor in an old file */
+    uint32_t n_parameters;
 };
 
 struct gate_baseline {
@@ -110,6 +119,10 @@ int gate_baseline_write(const char *path, const struct gate_baseline *b,
                         const struct gate_cells *now, struct err *e);
 const struct gate_cell *gate_cell_find(const struct gate_cells *c, const char *group,
                                        const char *policy);
+/* A policy's, or NULL. */
+const char *gate_parameters_find(const struct gate_cells *c, const char *policy);
+/* Copies them, unless there are some of that policy. */
+void gate_parameters_add(struct gate_cells *c, const char *policy, const char *text);
 /* Values of one metric over the replications, or NULL. */
 const double *gate_cell_values(const struct gate_cell *c, const char *metric);
 void gate_cells_fini(struct gate_cells *c);
@@ -147,7 +160,8 @@ enum gate_verdict {
 extern const char *const gate_verdict_names[GATE_VERDICTS];
 
 struct gate_row {
-    const char *group, *policy, *metric; /* borrowed; metric "status" for the runs themselves */
+    const char *group, *policy, *metric; /* borrowed; metric "status" for the runs themselves, and
+                                            GATE_PARAMETERS, in a group of that name */
     enum gate_verdict verdict;
     bool alarm, fresh;
     bool quiet;                /* like its policy's status row: tables leave it out */

@@ -202,6 +202,21 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
     all->n++;
 }
 
+static void read_parameters(struct json_obj *root, struct gate_cells *all)
+{
+    int n = json_get_array_size(root, GATE_PARAMETERS, 0, GATE_MAX_GROUPS * GATE_MAX_POLICIES);
+    for (int i = 0; i < n; i++) {
+        struct json_obj o = json_array_object(root, GATE_PARAMETERS, i);
+        const char *policy = json_get_string(&o, "policy");
+        const char *text = json_get_string(&o, "values");
+        if (gate_parameters_find(all, policy) != NULL) {
+            (void)err_add(o.err, "%s: %s: '%s' stands twice", o.file, o.path, policy);
+        }
+        gate_parameters_add(all, policy, text);
+        json_done(&o);
+    }
+}
+
 int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e)
 {
     memset(b, 0, sizeof *b);
@@ -224,6 +239,9 @@ int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e)
             struct json_obj r = json_array_object(&root, "results", i);
             read_result(&r, &b->recorded);
         }
+    }
+    if (json_has(&root, GATE_PARAMETERS)) {
+        read_parameters(&root, &b->recorded);
     }
     json_done(&root);
     return e->n > before ? -EINVAL : 0;
@@ -249,6 +267,24 @@ const struct gate_cell *gate_cell_find(const struct gate_cells *c, const char *g
     return NULL;
 }
 
+const char *gate_parameters_find(const struct gate_cells *c, const char *policy)
+{
+    for (uint32_t i = 0; i < c->n_parameters; i++) {
+        if (strcmp(c->parameters[i].policy, policy) == 0) {
+            return c->parameters[i].text;
+        }
+    }
+    return NULL;
+}
+
+void gate_parameters_add(struct gate_cells *c, const char *policy, const char *text)
+{
+    if (gate_parameters_find(c, policy) == NULL) {
+        c->parameters = xrealloc(c->parameters, (c->n_parameters + 1) * sizeof *c->parameters);
+        c->parameters[c->n_parameters++] = (struct gate_parameters){xstrdup(policy), xstrdup(text)};
+    }
+}
+
 const double *gate_cell_values(const struct gate_cell *c, const char *metric)
 {
     for (uint32_t i = 0; i < c->n_metrics; i++) {
@@ -269,8 +305,13 @@ void gate_cells_fini(struct gate_cells *c)
         free(c->v[i].values);
         free(c->v[i].covariates);
     }
+    for (uint32_t i = 0; i < c->n_parameters; i++) {
+        free(c->parameters[i].policy);
+        free(c->parameters[i].text);
+    }
+    free(c->parameters);
     free(c->v);
-    *c = (struct gate_cells){NULL, 0};
+    *c = (struct gate_cells){0};
 }
 
 /* ---- writing ---- */
@@ -333,6 +374,14 @@ int gate_baseline_write(const char *path, const struct gate_baseline *b,
     /* The groups go back as they were read; only results are new. */
     cJSON *tree = cJSON_Duplicate(b->tree, true);
     cJSON_DeleteItemFromObjectCaseSensitive(tree, "results");
+    cJSON_DeleteItemFromObjectCaseSensitive(tree, GATE_PARAMETERS);
+    cJSON *parameters = cJSON_AddArrayToObject(tree, GATE_PARAMETERS);
+    for (uint32_t i = 0; i < now->n_parameters; i++) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "policy", now->parameters[i].policy);
+        cJSON_AddStringToObject(o, "values", now->parameters[i].text);
+        cJSON_AddItemToArray(parameters, o);
+    }
     cJSON *results = cJSON_AddArrayToObject(tree, "results");
     for (uint32_t i = 0; i < now->n; i++) {
         cJSON_AddItemToArray(results, cell_to_json(&now->v[i]));

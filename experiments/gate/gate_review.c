@@ -34,6 +34,9 @@ static char *metric_text(const struct gate_row *row)
     if (strcmp(row->metric, "status") == 0) {
         return xstrdup("run status");
     }
+    if (strcmp(row->metric, GATE_PARAMETERS) == 0) {
+        return xstrdup("values of the policy's parameters");
+    }
     return xformat("%s%s", metric_title(row->metric, title, sizeof title), directions[row->better]);
 }
 
@@ -102,6 +105,7 @@ each_cell(const struct gate_review *v,
         for (uint32_t i = 0; i < v->report->n && n < MAX_COMMANDS; i++) {
             const struct gate_row *row = &v->report->rows[i];
             bool known = !is_shown(row) || row->alarm != (alarm == 1) ||
+                         strcmp(row->metric, GATE_PARAMETERS) == 0 || /* it is not of a run */
                          row->verdict == GATE_ADDED || row->verdict == GATE_REMOVED;
             for (uint32_t k = 0; k < n && !known; k++) {
                 known = same_cell(done[k], row);

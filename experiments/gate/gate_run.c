@@ -309,6 +309,21 @@ static void lay_out(struct matrix *m, const struct gate_baseline *b, struct gate
     }
 }
 
+/* Of this binary's policies; another binary knows its own. */
+static void take_parameters(const struct gate_baseline *b, struct gate_cells *out)
+{
+    for (uint32_t i = 0; i < b->n_groups; i++) {
+        for (uint32_t k = 0; k < b->groups[i].n_policies; k++) {
+            struct err e = ERR_INIT;
+            struct config_policy p = {0};
+            if (config_policy_parse(&p, b->groups[i].policies[k], &e) == 0) {
+                gate_parameters_add(out, p.label, p.params_text);
+            }
+            err_fini(&e);
+        }
+    }
+}
+
 static void matrix_fini(struct matrix *m)
 {
     for (uint32_t i = 0; i < m->run->baseline->n_groups; i++) {
@@ -326,7 +341,7 @@ int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e
     const struct gate_baseline *b = r->baseline;
     size_t before = e->n;
     struct matrix m = {.run = r, .groups = xcalloc(b->n_groups + 1, sizeof *m.groups)};
-    *out = (struct gate_cells){NULL, 0};
+    *out = (struct gate_cells){0};
     for (uint32_t i = 0; i < b->n_groups; i++) {
         prepare(&m.groups[i], &b->groups[i], r, e);
     }
@@ -334,6 +349,9 @@ int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e
         lay_out(&m, b, out);
         struct study_outcomes runs = study_run(m.cells, m.n_tasks, &r->how);
         collect(&m, &runs, out);
+        if (r->binary == NULL) {
+            take_parameters(b, out);
+        }
         study_outcomes_fini(&runs);
     }
     matrix_fini(&m);

@@ -28,10 +28,18 @@ cat >"$dir/small.json" <<'END'
    "policies": ["fcfs", "agent-xpu-v2"]}]}
 END
 "$x" gate --baseline "$dir/small.json" --update >"$dir/out" 2>/dev/null || fail "recording"
-grep -q '^14 rows: 14 ADDED; recorded$' "$dir/out" || fail "an update shows the differences first"
+grep -q '^16 rows: 16 ADDED; recorded$' "$dir/out" || fail "an update shows the differences first"
 "$x" gate --baseline "$dir/small.json" --strict >/dev/null || fail "unchanged code passes"
 XPUSIM_DATA_DIR=$PWD "$x" gate --baseline "$dir/small.json" --against "$x" --strict >/dev/null ||
     fail "a binary passes against itself"
+
+# A default that matters on no load: a row names it, and nothing else changes. It is no command's to show.
+sed 's/max_batch=32/max_batch=33/' "$dir/small.json" >"$dir/default.json"
+cmp -s "$dir/small.json" "$dir/default.json" && fail "agent-xpu-v2 has no max_batch=32 in the baseline"
+"$x" gate --baseline "$dir/default.json" --markdown "$dir/default.md" >"$dir/out" && fail "another default passes"
+grep -q 'STATUS .*agent-xpu-v2 .*max_batch=32, was 33' "$dir/out" || fail "another default: $(cat "$dir/out")"
+grep -q '^16 rows: 15 OK, 1 STATUS; FAILED$' "$dir/out" || fail "another default changes one row: $(tail -n 1 "$dir/out")"
+grep -q 'xpusim diff' "$dir/default.md" && fail "a command shows another default"
 
 # A tenth of the iGPU gone: worse, exit 1, the table as recorded.
 sed 's/"set":[[:space:]]*\[\]/"set": ["sim.graphics.reserve_time_frac=0.1"]/' "$dir/small.json" >"$dir/slow.json"
@@ -42,7 +50,7 @@ if ! cmp -s "$dir/slow.txt" tests/golden/gate.txt; then
     diff -u tests/golden/gate.txt "$dir/slow.txt"
     if [ "${1:-}" = --update ]; then cp "$dir/slow.txt" tests/golden/gate.txt; else fail "the report differs"; fi
 fi
-grep -q 'tests="14" failures="' "$dir/slow.xml" || fail "JUnit"
+grep -q 'tests="16" failures="' "$dir/slow.xml" || fail "JUnit"
 "$x" gate --baseline "$dir/slow.json" --html "$dir/slow.html" >/dev/null
 for text in "12 REGRESSION; FAILED" "P90 reactive time to first token (s), lower is better" "worse by 17 %, tolerance 0.001 %" "--update" \
     "xpusim diff --policy fcfs --soc core-ultra-5-125h --llm llama-3.2-3b --workload mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60 --set sim.graphics.reserve_time_frac=0.1 --seed 1 --against OLD/build/xpusim"; do

@@ -68,8 +68,8 @@ static void make_fresh(void)
 /* Judges and returns the verdict of one row; its alarm flag in *alarm. */
 static enum gate_verdict judged(const char *metric, bool *alarm)
 {
-    struct gate_cells a = {&before, 1};
-    struct gate_cells b = {&now, 1};
+    struct gate_cells a = {.v = &before, .n = 1};
+    struct gate_cells b = {.v = &now, .n = 1};
     struct gate_report r;
     gate_judge(&baseline, &a, &b, true, &r);
     enum gate_verdict v = GATE_VERDICTS;
@@ -220,8 +220,8 @@ END_TEST
 
 START_TEST(policies_without_partner_are_added_or_removed)
 {
-    struct gate_cells none = {NULL, 0};
-    struct gate_cells one = {&now, 1};
+    struct gate_cells none = {0};
+    struct gate_cells one = {.v = &now, .n = 1};
     struct gate_report r;
     gate_judge(&baseline, &none, &one, false, &r); /* against another binary: no alarm */
     ck_assert_uint_eq(r.n, 4);
@@ -235,6 +235,50 @@ START_TEST(policies_without_partner_are_added_or_removed)
     ck_assert_uint_eq(r.counts[GATE_REMOVED], 4);
     ck_assert_uint_eq(r.alarms, 4);
     gate_report_fini(&r);
+}
+END_TEST
+
+/* The policy's own row, between a recorded text and one of now; NULL: no text. */
+static struct gate_row parameters_row(char *was, char *is, bool added_alarms)
+{
+    char name[] = "p";
+    struct gate_parameters x = {name, was};
+    struct gate_parameters y = {name, is};
+    struct gate_cells a = {.parameters = &x, .n_parameters = was != NULL};
+    struct gate_cells b = {.parameters = &y, .n_parameters = is != NULL};
+    struct gate_report r;
+    struct gate_row row = {0};
+    gate_judge(&baseline, &a, &b, added_alarms, &r);
+    ck_assert_uint_le(r.n, 1);
+    if (r.n == 1) {
+        row = r.rows[0];
+        ck_assert_str_eq(row.policy, "p");
+        ck_assert_str_eq(row.metric, "parameters");
+    }
+    gate_report_fini(&r);
+    return row;
+}
+
+START_TEST(another_default_is_a_row_that_names_it)
+{
+    char old[] = "batch=32,age_s=900,mode=a";
+    char same[] = "batch=32,age_s=900,mode=a";
+    char two[] = "batch=31,age_s=900.5,mode=a";
+    char more[] = "batch=32,age_s=900,mode=a,ag=9";
+    char fewer[] = "batch=32,mode=a";
+    struct gate_row row = parameters_row(old, same, true);
+    ck_assert(row.verdict == GATE_OK && !row.alarm);
+    row = parameters_row(old, two, true);
+    ck_assert(row.verdict == GATE_STATUS && row.alarm);
+    ck_assert_str_eq(row.detail, "batch=31, was 32, age_s=900.5, was 900");
+    row = parameters_row(old, more, false);
+    ck_assert(row.verdict == GATE_STATUS && row.alarm);
+    ck_assert_str_eq(row.detail, "ag=9 is new");
+    row = parameters_row(old, fewer, true);
+    ck_assert_str_eq(row.detail, "age_s=900 is gone");
+    row = parameters_row(NULL, old, true); /* a file that has none */
+    ck_assert(row.verdict == GATE_ADDED && row.alarm);
+    ck_assert_ptr_null(parameters_row(NULL, old, false).policy); /* another binary says none */
 }
 END_TEST
 
@@ -338,7 +382,7 @@ START_TEST(what_is_written_is_read_back)
     values_now[1] = MISSING;
     now.n_metrics = 1;
     now.trace_hash = 0xfedcba9876543210ULL;
-    struct gate_cells cells = {&now, 1};
+    struct gate_cells cells = {.v = &now, .n = 1};
     ck_assert_int_eq(gate_baseline_write(path, &b, &cells, &e), 0);
     gate_baseline_fini(&b);
     ck_assert_int_eq(gate_baseline_read(path, &b, &e), 0);
@@ -393,8 +437,8 @@ START_TEST(xml_of_odd_names_stays_xml)
     static char odd[] = "a<b>&\"c\"";
     before.policy = now.policy = odd;
     now.trace_hash = 1;
-    struct gate_cells a = {&before, 1};
-    struct gate_cells b = {&now, 1};
+    struct gate_cells a = {.v = &before, .n = 1};
+    struct gate_cells b = {.v = &now, .n = 1};
     struct gate_report r;
     gate_judge(&baseline, &a, &b, true, &r);
     char text[8192];
@@ -416,8 +460,8 @@ START_TEST(rows_like_their_status_row_are_left_out_of_tables)
 {
     now.trace_hash = 1;
     for (int all = 0; all < 2; all++) {
-        struct gate_cells a = {&before, 1};
-        struct gate_cells b = {&now, 1};
+        struct gate_cells a = {.v = &before, .n = 1};
+        struct gate_cells b = {.v = &now, .n = 1};
         struct gate_report r;
         gate_judge(&baseline, &a, &b, true, &r);
         char text[8192] = "";
@@ -446,6 +490,7 @@ static const struct suite_row suite[] = {
     TEST(failing_runs_and_another_workload_are_alarms_for_every_row),
     TEST(missing_rows_fail_closed_in_both_directions),
     TEST(policies_without_partner_are_added_or_removed),
+    TEST(another_default_is_a_row_that_names_it),
     TEST(a_fresh_shift_beyond_noise_and_tolerance_alarms),
     TEST(what_the_workload_explains_is_no_regression),
     TEST(vanishing_values_and_overload_alarm_in_fresh_groups),
