@@ -116,46 +116,6 @@ void vexec_continue(struct vexec *v)
 
 /* ---- many kernels at once ---- */
 
-/* Where a launch stands that is to be moved, and how long until then. */
-struct place {
-    uint32_t op, k;
-    int64_t ns;
-};
-
-/* Moves over whole ops as far as they end within left_ns; to: the last one is not passed. */
-static void over_ops(const struct vexec *v, struct place *at, uint32_t to, int64_t left_ns)
-{
-    while (at->op < to) {
-        uint32_t per_layer = v->l->pub->pass->layer.n;
-        int64_t layers = 0;
-        if (at->op > v->l->pub->op_begin && at->op + per_layer <= to) {
-            /* By division: any per_layer ops in a row take as long as a layer. */
-            layers = (left_ns - at->ns) / v->layer_ns;
-            int64_t most = (to - at->op) / per_layer;
-            layers = layers < most ? layers : most;
-            at->op += (uint32_t)layers * per_layer;
-            at->ns += layers * v->layer_ns;
-        }
-        int64_t op_ns = at->op < to ? kernel_run_total_ns(vexec_run(v, at->op)) : 0;
-        if (at->op < to && at->ns + op_ns > left_ns) {
-            return;
-        }
-        at->op += at->op < to;
-        at->ns += op_ns;
-    }
-}
-
-/* Moves over kernels of the present op that end within left_ns, at most to its last one. */
-static void over_kernels(const struct kernel_run *r, struct place *at, int64_t left_ns)
-{
-    if (at->k + 1 < r->n) {
-        int64_t c = (left_ns - at->ns) / r->full.t_ns;
-        c = c < r->n - 1 - at->k ? c : r->n - 1 - at->k;
-        at->k += (uint32_t)c;
-        at->ns += c * r->full.t_ns;
-    }
-}
-
 /* Books n kernels (r, k), undisturbed. */
 static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
                          uint64_t n)
@@ -178,17 +138,6 @@ static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, 
     }
 }
 
-/* Books whole ops [from, to) behind the first, without head, kind by kind. */
-static void book_ops(struct engine *e, struct vexec *v, uint32_t from, uint32_t to)
-{
-    const struct pass *p = v->l->pub->pass;
-    SIM_ASSERT(from > v->l->pub->op_begin);
-    for (uint32_t i = 0; i < p->layer.n && from + i < to; i++) {
-        const struct kernel_run *r = &v->run[p->layer.kind[(from + i) % p->layer.n]];
-        book(e, v, r, 0, r->n, (to - from - i + p->layer.n - 1) / p->layer.n);
-    }
-}
-
 int64_t vexec_rest_ns(const struct vexec *v)
 {
     const struct launch *l = v->l->pub;
@@ -196,7 +145,7 @@ int64_t vexec_rest_ns(const struct vexec *v)
     uint32_t after = l->op_end - v->op - 1;
     const struct kernel_run *r = v->kernels;
     int64_t ns = v->k + 1 < r->n ? (int64_t)(r->n - 2 - v->k) * r->full.t_ns + r->last.t_ns : 0;
-    if (after > 0 && l->op_end == p->n_ops && p->shape.logit_rows > 0) {
+    if (after > 0 && vexec_has_head(l)) {
         ns += kernel_run_total_ns(&v->run[OP_HEAD]);
         after--;
     }
@@ -207,54 +156,59 @@ int64_t vexec_rest_ns(const struct vexec *v)
     return ns;
 }
 
-/* Books all kernels from the present one on. */
-static void book_remaining(struct engine *e, struct vexec *v)
+/* Moves over kernels of the present op that end within left_ns. Returns how long they took. */
+static int64_t over_kernels(struct engine *e, struct vexec *v, int64_t left_ns)
 {
-    const struct launch *l = v->l->pub;
-    bool head = l->op_end == l->pass->n_ops && l->pass->shape.logit_rows > 0;
-    book(e, v, v->kernels, v->k, v->kernels->n, 1);
-    if (v->op + 1 < l->op_end) {
-        book_ops(e, v, v->op + 1, l->op_end - head);
-        if (head) {
-            book(e, v, &v->run[OP_HEAD], 0, v->run[OP_HEAD].n, 1);
-        }
+    const struct kernel_run *r = v->kernels;
+    uint32_t k = r->n - 1;
+    if (v->k < k) {
+        int64_t fit = left_ns / r->full.t_ns;
+        k = fit < k - v->k ? v->k + (uint32_t)fit : k;
     }
-    v->op = l->op_end;
-    v->k = 0;
+    int64_t ns = (int64_t)(k - v->k) * r->full.t_ns;
+    if (k + 1 == r->n && ns + r->last.t_ns <= left_ns) {
+        ns += r->last.t_ns;
+        k++;
+    }
+    book(e, v, r, v->k, k, 1);
+    v->k = k;
+    if (k == r->n) {
+        vexec_next_op(v);
+    }
+    return ns;
+}
+
+/* Moves over n layers from the present op on, which is not the launch's first one. */
+static void over_layers(struct engine *e, struct vexec *v, uint32_t n)
+{
+    const struct layer_ops *layer = &v->l->pub->pass->layer;
+    for (uint32_t i = 0; i < layer->n; i++) {
+        const struct kernel_run *r = &v->run[layer->kind[i]];
+        book(e, v, r, 0, r->n, n);
+    }
+    vexec_enter(v, v->op + n * layer->n, v->place);
 }
 
 int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns)
 {
-    uint32_t last = v->l->pub->op_end - 1;
-    struct place at = {v->op, v->k, 0};
-    const struct kernel_run *r = v->kernels;
-    SIM_ASSERT(v->op <= last && left_ns >= 0);
-    int64_t all_ns = vexec_kernel(r, v->k)->t_ns + vexec_rest_ns(v);
-    if (all_ns <= left_ns) {
-        book_remaining(e, v);
-        return all_ns;
-    }
-    if (at.op < last && at.k > 0) { /* the rest of an op that has begun */
-        over_kernels(r, &at, left_ns);
-        if (at.k + 1 == r->n && at.ns + r->last.t_ns <= left_ns) {
-            at = (struct place){at.op + 1, 0, at.ns + r->last.t_ns};
+    const struct launch *l = v->l->pub;
+    const uint32_t layers_end = l->op_end - vexec_has_head(l);
+    int64_t ns = 0;
+    uint32_t op;
+    SIM_ASSERT(v->op < l->op_end && left_ns >= 0);
+    do {
+        op = v->op;
+        /* By division: any ops in a row that are as many as a layer's take as long as it. */
+        if (op > l->op_begin && v->k == 0 && op + l->pass->layer.n <= layers_end) {
+            int64_t n = (left_ns - ns) / v->layer_ns;
+            int64_t most = (layers_end - op) / l->pass->layer.n;
+            n = n < most ? n : most;
+            over_layers(e, v, (uint32_t)n);
+            ns += n * v->layer_ns;
         }
-    }
-    if (at.k == 0) {
-        over_ops(v, &at, last, left_ns);
-    }
-    if (at.k == 0 || at.op == v->op) {
-        over_kernels(vexec_run(v, at.op), &at, left_ns);
-    }
-    if (at.op == v->op) {
-        book(e, v, r, v->k, at.k, 1);
-    } else {
-        book(e, v, r, v->k, r->n, 1);
-        book_ops(e, v, v->op + 1, at.op);
-        book(e, v, vexec_run(v, at.op), 0, at.k, 1);
-    }
-    vexec_place(v, at.op, at.k);
-    return at.ns;
+        ns += v->op < l->op_end ? over_kernels(e, v, left_ns - ns) : 0;
+    } while (v->op > op && v->op < l->op_end);
+    return ns;
 }
 
 bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)

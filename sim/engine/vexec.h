@@ -54,20 +54,38 @@ static inline void vexec_place(struct vexec *v, uint32_t op, uint32_t k)
     v->kernels = vexec_run(v, op);
 }
 
+/* Puts the position at the first kernel of an op, which is at that place in its layer. */
+static inline void vexec_enter(struct vexec *v, uint32_t op, uint32_t place)
+{
+    const struct pass *p = v->l->pub->pass;
+    v->op = op;
+    v->k = 0;
+    if (op < v->l->pub->op_end) {
+        v->place = place;
+        bool head = op + 1 == p->n_ops && p->shape.logit_rows > 0;
+        v->kernels = &v->run[head ? OP_HEAD : p->layer.kind[place]];
+    }
+}
+
+static inline void vexec_next_op(struct vexec *v)
+{
+    uint32_t n = v->l->pub->pass->layer.n;
+    vexec_enter(v, v->op + 1, v->place + 1 < n ? v->place + 1 : 0);
+}
+
 /* One kernel forward. */
 static inline void vexec_next(struct vexec *v)
 {
-    const struct pass *p = v->l->pub->pass;
     SIM_ASSERT(v->op < v->l->pub->op_end);
-    if (++v->k < v->kernels->n) {
-        return;
+    if (++v->k == v->kernels->n) {
+        vexec_next_op(v);
     }
-    v->k = 0;
-    if (++v->op < v->l->pub->op_end) {
-        v->place = v->place + 1 < p->layer.n ? v->place + 1 : 0;
-        bool head = v->op + 1 == p->n_ops && p->shape.logit_rows > 0;
-        v->kernels = &v->run[head ? OP_HEAD : p->layer.kind[v->place]];
-    }
+}
+
+/* Is its last op the pass's head? */
+static inline bool vexec_has_head(const struct launch *l)
+{
+    return l->op_end == l->pass->n_ops && l->pass->shape.logit_rows > 0;
 }
 
 static inline bool vexec_whole_pass(const struct vexec *v)
