@@ -47,9 +47,8 @@ struct openvino {
     struct iteration it;
     struct reqq waiting;     /* not begun, arrival order */
     struct reqq running;     /* begun, arrival order */
-    uint64_t step;           /* present one, from 1 */
-    uint64_t planned_blocks; /* of the batch under construction */
-    uint64_t free_blocks;    /* before it */
+    uint64_t step;        /* present one, from 1 */
+    uint64_t free_blocks; /* that the batch under construction leaves */
     uint32_t budget;
     bool split_fuse;
     bool partial; /* victims may keep a part */
@@ -92,15 +91,10 @@ static uint32_t budget_left(const struct openvino *o)
     return o->budget - o->it.batch.tokens;
 }
 
-static uint64_t free_left(const struct openvino *o)
-{
-    return o->free_blocks - o->planned_blocks;
-}
-
 /* A request that the batch takes. blocks: those it needs for the n tokens. */
 static inline void add(struct openvino *o, const struct request *r, uint32_t n, uint64_t blocks)
 {
-    o->planned_blocks += blocks;
+    o->free_blocks -= blocks;
     batch_put(&o->it.batch, r, r->state == REQUEST_STATE_DECODE ? SEGMENT_DECODE : SEGMENT_PREFILL,
               n);
 }
@@ -116,8 +110,9 @@ static bool preempt(struct sched *s, struct openvino *o, const struct request *v
     }
     ((struct group *)victim->own)->sits_out = o->step;
     struct kv_part rest = {.request = victim, .from_token = (uint32_t)keep};
+    uint64_t before = blocks_free(s);
     bool taken = sched_kv_move(s, rest, KV_NOWHERE) == 0;
-    o->free_blocks = blocks_free(s);
+    o->free_blocks += blocks_free(s) - before;
     return taken;
 }
 
@@ -136,13 +131,13 @@ static const struct request *last_holder_after(const struct sched *s, const stru
 /* Takes KV from groups after r until so many blocks are free; false: they cannot be. */
 static bool take_for(struct sched *s, struct openvino *o, const struct request *r, uint64_t wanted)
 {
-    while (wanted > free_left(o)) {
+    while (wanted > o->free_blocks) {
         const struct request *victim = last_holder_after(s, o, r);
         if (victim == NULL || !preempt(s, o, victim, wanted)) {
             break;
         }
     }
-    return wanted <= free_left(o);
+    return wanted <= o->free_blocks;
 }
 
 static void add_generating(struct sched *s, struct openvino *o)
@@ -155,7 +150,7 @@ static void add_generating(struct sched *s, struct openvino *o)
         uint32_t n = available_tokens(r);
         n = n < budget_left(o) ? n : budget_left(o);
         uint64_t wanted = blocks_needed(s, r, n);
-        if (wanted <= free_left(o) || take_for(s, o, r, wanted)) {
+        if (wanted <= o->free_blocks || take_for(s, o, r, wanted)) {
             add(o, r, n, wanted);
         }
     }
@@ -166,7 +161,7 @@ static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct requ
 {
     uint64_t held = blocks_held(s, r);
     uint64_t cached = held == 0 ? blocks_of(s, r->kv_tokens) : 0; /* counted as free, but its own */
-    uint64_t free = free_left(o);
+    uint64_t free = o->free_blocks;
     if (free < cached || !batch_takes(&o->it.batch, r)) {
         return 0;
     }
@@ -199,7 +194,7 @@ static bool add_whole(struct sched *s, struct openvino *o, const struct request 
     uint32_t n = available_tokens(r);
     bool alone = n > o->budget && o->it.batch.n == 0;
     uint64_t wanted = blocks_needed(s, r, n);
-    if ((n > budget_left(o) && !alone) || wanted > free_left(o) || !batch_takes(&o->it.batch, r)) {
+    if ((n > budget_left(o) && !alone) || wanted > o->free_blocks || !batch_takes(&o->it.batch, r)) {
         return false;
     }
     add(o, r, n, wanted);
@@ -240,7 +235,6 @@ static void openvino_compose(struct sched *s)
 {
     struct openvino *o = s->state;
     o->step++;
-    o->planned_blocks = 0;
     o->free_blocks = blocks_free(s);
     batch_clear(&o->it.batch);
     if (!o->split_fuse) {

@@ -37,7 +37,9 @@ static inline void batch_fini(struct batch *b)
 static inline void batch_put(struct batch *b, const struct request *r, enum segment_role role,
                              uint32_t n_tokens)
 {
-    b->segments = xroom(b->segments, b->n + 1, &b->cap, sizeof *b->segments);
+    if (b->n == b->cap) {
+        b->segments = xroom(b->segments, b->n + 1, &b->cap, sizeof *b->segments);
+    }
     b->segments[b->n++] = (struct segment){.request = r, .role = role, .n_tokens = n_tokens};
     b->tokens += n_tokens;
 }
