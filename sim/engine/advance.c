@@ -52,11 +52,21 @@ void advance_init(struct engine *e)
 void ddr_join(struct engine *e, struct job *j)
 {
     SIM_REQUIRE(e->n_jobs < ENGINE_MAX_JOBS, "too many concurrent jobs");
-    SIM_REQUIRE(!j->active, "a job joins twice");
+    SIM_REQUIRE(!j->active && !j->waits, "a job joins twice");
     ddr_touch(e);
     j->active = true;
     j->end_ns = TIME_NEVER_NS;
+    e->jobs[e->n_timed++] = e->jobs[e->n_jobs]; /* the first of those that wait, if there is one */
     e->jobs[e->n_jobs++] = j;
+}
+
+static inline uint32_t place_of(const struct engine *e, const struct job *j, uint32_t i)
+{
+    while (i < e->n_timed && e->jobs[i] != j) {
+        i++;
+    }
+    SIM_REQUIRE(i < e->n_timed, "a job leaves that never joined");
+    return i;
 }
 
 void ddr_leave(struct engine *e, struct job *j)
@@ -65,17 +75,31 @@ void ddr_leave(struct engine *e, struct job *j)
         return; /* a launch that was stopped in its lead, or while a frame had the device */
     }
     ddr_touch(e);
-    uint32_t i = 0;
-    while (i < e->n_jobs && e->jobs[i] != j) {
-        i++;
-    }
-    SIM_REQUIRE(i < e->n_jobs, "a job leaves that never joined");
     /* Others keep their order: sums of their shares are added in it. */
-    for (; i + 1 < e->n_jobs; i++) {
+    for (uint32_t i = place_of(e, j, 0); i + 1 < e->n_jobs; i++) {
         e->jobs[i] = e->jobs[i + 1];
     }
-    e->n_jobs--;
+    e->jobs[--e->n_jobs] = e->jobs[--e->n_timed];
     j->active = false;
+}
+
+void job_wait(struct engine *e, struct job *j, int64_t until_ns)
+{
+    SIM_ASSERT(!j->active && !j->waits && until_ns >= e->now_ns);
+    SIM_REQUIRE(e->n_timed < e->n_jobs + ENGINE_MAX_WAITING, "too many waiting jobs");
+    j->waits = true;
+    j->end_ns = until_ns;
+    j->order = engine_order(e, (enum event_kind)j->kind, j->device);
+    e->jobs[e->n_timed++] = j;
+}
+
+void job_wait_over(struct engine *e, struct job *j)
+{
+    SIM_ASSERT(j->waits);
+    e->jobs[place_of(e, j, e->n_jobs)] = e->jobs[e->n_timed - 1];
+    e->n_timed--;
+    j->waits = false;
+    j->end_ns = TIME_NEVER_NS;
 }
 
 void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
@@ -246,16 +270,17 @@ static inline bool unnoticed(const struct engine *e, const struct job *j)
 }
 
 /* The next boundary, of one launch or of several at once. False: it is to be noticed. */
-static bool step(struct engine *e, int64_t at_ns)
+static bool step(struct engine *e)
 {
+    struct job *j = advance_first(e, e->n_jobs);
+    int64_t at_ns = j->end_ns;
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         if (e->jobs[i]->end_ns == at_ns && !unnoticed(e, e->jobs[i])) {
             return false;
         }
     }
     e->now_ns = at_ns;
-    struct job *j;
-    while ((j = advance_first(e))->end_ns == at_ns) {
+    for (; j->end_ns == at_ns; j = advance_first(e, e->n_jobs)) {
         if (vexec_kernel_ends(e, j->exec)) {
             vexec_kernel_begin(e, j->exec);
         }
@@ -271,7 +296,7 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     struct job *j = &v->job;
     SIM_ASSERT(j->rate == 1.0 && j->speed == 1.0 && j->end_ns < before_ns && e->n_jobs == 1);
     int64_t from_ns = j->end_ns + v->compute_ns;
-    if (vexec_pass_alone(e, v, before_ns) || (from_ns >= before_ns && step(e, j->end_ns))) {
+    if (vexec_pass_alone(e, v, before_ns) || (from_ns >= before_ns && step(e))) {
         return;
     }
     ddr_report(e, 1, j->end_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
@@ -346,8 +371,8 @@ static inline void set_end(struct engine *e, struct job *j, double rate)
 }
 
 /* The same steps as above, of two jobs at full speed: most boundaries are of two launches, or of
- * one and the loader. */
-static void step_pair(struct engine *e, int64_t before_ns)
+ * one and the loader. False: both end at once, before that instant. */
+static bool step_pair(struct engine *e, int64_t before_ns)
 {
     struct job *x = e->jobs[0];
     struct job *y = e->jobs[1];
@@ -356,17 +381,13 @@ static void step_pair(struct engine *e, int64_t before_ns)
     for (;;) {
         struct job *first = y->end_ns < x->end_ns ? y : x;
         struct job *other = first == x ? y : x;
-        bool both = other->end_ns == first->end_ns;
-        if (first->end_ns >= before_ns || !unnoticed(e, first) || (both && !unnoticed(e, other))) {
+        if (first->end_ns >= before_ns || !unnoticed(e, first) || other->end_ns == first->end_ns) {
             break;
         }
         e->now_ns = first->end_ns;
         ddr_report(e, 1, e->now_ns - e->ddr_since_ns, r->demand, r->share);
         e->ddr_since_ns = e->now_ns;
         next_of_pair(e, first->exec);
-        if (both) {
-            next_of_pair(e, other->exec);
-        }
         if (demand[0] != x->demand_bytes_per_s || demand[1] != y->demand_bytes_per_s) {
             demand[0] = x->demand_bytes_per_s;
             demand[1] = y->demand_bytes_per_s;
@@ -375,28 +396,29 @@ static void step_pair(struct engine *e, int64_t before_ns)
         }
         set_end(e, first, r->rate[first == y]);
         double rate = r->rate[other == y];
-        if (both || rate != other->rate) {
+        if (rate != other->rate) {
             job_progress(e, other);
             set_end(e, other, rate);
         }
     }
     e->ddr_demand = r->demand;
     e->ddr_share = r->share;
+    return x->end_ns != y->end_ns || x->end_ns >= before_ns;
 }
 
 void advance(struct engine *e, int64_t before_ns)
 {
     SIM_ASSERT(!e->ddr_dirty);
     const struct job *first;
-    while (e->may_advance && e->behind == NULL && (first = advance_first(e)) != NULL &&
+    while (e->may_advance && e->behind == NULL && (first = advance_first(e, e->n_jobs)) != NULL &&
            first->end_ns < before_ns) {
         bool alone = e->n_jobs == 1 && e->may_jump && first->exec != NULL && first->rate == 1.0;
         if (alone && kernel_unnoticed(e, first->exec)) {
             leave_behind(e, first->exec);
-        } else if (e->n_jobs == 2 && is_plain(e, e->jobs[0]) && is_plain(e, e->jobs[1])) {
-            step_pair(e, before_ns);
+        } else if (e->n_jobs == 2 && is_plain(e, e->jobs[0]) && is_plain(e, e->jobs[1]) &&
+                   step_pair(e, before_ns)) {
             break;
-        } else if (!step(e, first->end_ns)) {
+        } else if (!step(e)) {
             break;
         }
     }

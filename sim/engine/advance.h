@@ -16,11 +16,11 @@ static inline void advance_notice(struct engine *e)
     }
 }
 
-/* The job that ends first, by the order of events at one instant; NULL: there is none. O(jobs). */
-static inline struct job *advance_first(const struct engine *e)
+/* The first of n jobs to end, by the order of events at one instant; NULL: there is none. O(n). */
+static inline struct job *advance_first(const struct engine *e, uint32_t n)
 {
-    struct job *first = e->n_jobs > 0 ? e->jobs[0] : NULL;
-    for (uint32_t i = 1; i < e->n_jobs; i++) {
+    struct job *first = n > 0 ? e->jobs[0] : NULL;
+    for (uint32_t i = 1; i < n; i++) {
         struct job *j = e->jobs[i];
         if (j->end_ns < first->end_ns || (j->end_ns == first->end_ns && j->order < first->order)) {
             first = j;
@@ -31,6 +31,9 @@ static inline struct job *advance_first(const struct engine *e)
 
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
+/* A job that does nothing ends then, unless its wait is over before. */
+void job_wait(struct engine *e, struct job *j, int64_t until_ns);
+void job_wait_over(struct engine *e, struct job *j);
 /* Observers see `count` intervals of that length, of which the last one ends now. */
 static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand,
                               double share)

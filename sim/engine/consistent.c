@@ -34,16 +34,13 @@ static void check_queue(const struct engine *e, struct pending *n)
     const struct eventq *q = &e->queue;
     *n = (struct pending){{0}};
     SIM_ASSERT(eventq_consistent(q));
-    for (uint32_t i = 0; i < q->n_near; i++) {
-        count(e, &q->near[i], n);
-    }
     for (uint32_t i = 0; i < q->n; i++) {
         count(e, &q->heap[i], n);
     }
     SIM_ASSERT(n->of[EVENT_ARRIVAL] + n->of[EVENT_TURN] == e->arrivals_pending);
     SIM_ASSERT(n->of[EVENT_ARRIVAL] <= 1); /* the trace's next one, and no more */
     SIM_ASSERT(n->of[EVENT_PASS_TAIL] == e->power.tails);
-    SIM_ASSERT(n->of[EVENT_LOAD] == 0); /* the loader is a job */
+    SIM_ASSERT(n->of[EVENT_KERNEL] == 0 && n->of[EVENT_LOAD] == 0); /* jobs */
     SIM_ASSERT(n->of[EVENT_COMPILE] == (e->compiler.head != NULL));
     SIM_ASSERT(n->of[EVENT_THROTTLE] == (e->throttle.event != EVENTQ_NONE));
     SIM_ASSERT(n->of[EVENT_FRAME] == (e->frames.event != EVENTQ_NONE));
@@ -55,16 +52,18 @@ static void check_queue(const struct engine *e, struct pending *n)
 static bool among_jobs(const struct engine *e, const struct job *j)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < e->n_jobs; i++) {
-        n += e->jobs[i] == j;
+    uint32_t waits = 0;
+    for (uint32_t i = 0; i < e->n_timed; i++) {
+        n += i < e->n_jobs && e->jobs[i] == j;
+        waits += i >= e->n_jobs && e->jobs[i] == j;
     }
-    SIM_ASSERT(n == (j->active ? 1 : 0));
+    SIM_ASSERT(n == j->active && waits == j->waits && n + waits <= 1);
     return n == 1;
 }
 
 static void check_jobs(const struct engine *e)
 {
-    SIM_ASSERT(e->n_jobs <= ENGINE_MAX_JOBS);
+    SIM_ASSERT(e->n_jobs <= ENGINE_MAX_JOBS && e->n_jobs <= e->n_timed);
     SIM_ASSERT(e->ddr_since_ns <= e->now_ns);
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         const struct job *j = e->jobs[i];
@@ -112,6 +111,8 @@ static void check_launch(const struct engine *e, const struct vexec *v, uint32_t
     SIM_ASSERT(v->l->pin == NULL || (v->l->pin->state == RESIDENT_READY && v->l->pin->pins > 0));
     SIM_ASSERT(v->job.active == (v->phase == VEXEC_RUNNING) && v->compute_ns >= 0);
     SIM_ASSERT(among_jobs(e, &v->job) == v->job.active);
+    SIM_ASSERT(v->job.waits == (v->phase == VEXEC_LEAD || v->phase == VEXEC_ENDING));
+    SIM_ASSERT(!v->job.waits || v->job.end_ns >= e->now_ns);
     SIM_ASSERT(v->phase == VEXEC_QUEUED || v->k < vexec_run(v, v->op)->n);
     if (v->phase == VEXEC_RUNNING) {
         SIM_ASSERT(v->kernel_begin_ns <= e->now_ns);

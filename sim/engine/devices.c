@@ -52,19 +52,12 @@ static inline void run_begin(struct engine *e, struct vexec *v)
     }
 }
 
-static void push_now(struct engine *e, struct vexec *v, int64_t at_ns)
-{
-    SIM_ASSERT(v->event == EVENTQ_NONE && at_ns >= e->now_ns);
-    v->event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_KERNEL, v->job.device),
-                           (uint64_t)(uintptr_t)v);
-}
-
 void device_begin(struct engine *e, struct vexec *v)
 {
     if (v->begin_ns <= e->now_ns) {
         run_begin(e, v);
     } else if (v != e->fresh) {
-        push_now(e, v, v->begin_ns);
+        job_wait(e, &v->job, v->begin_ns);
     }
 }
 
@@ -82,7 +75,7 @@ void device_begin_fresh(struct engine *e)
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
 {
     SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD) || v->phase == VEXEC_LEAD);
-    SIM_ASSERT(lead_ns >= 0 && v->event == EVENTQ_NONE && !v->job.active);
+    SIM_ASSERT(lead_ns >= 0 && !v->job.waits && !v->job.active);
     v->solo_ns = 0;
     v->phase = VEXEC_LEAD;
     v->begin_ns = e->now_ns + lead_ns;
@@ -135,7 +128,6 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->slowed_ns = 0.0;
     v->lost_ns = 0;
     v->skip_ns = 0;
-    v->event = EVENTQ_NONE;
     v->job = (struct job){.end_ns = TIME_NEVER_NS,
                           .device = l->pub->device,
                           .rate = 1.0,
@@ -181,7 +173,7 @@ static inline void remove_from(struct vexec **list, uint32_t *n, const struct ve
 void device_leave(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
-    SIM_ASSERT(!v->job.active && v->event == EVENTQ_NONE);
+    SIM_ASSERT(!v->job.active && !v->job.waits);
     remove_from(d->running, &d->n_running, v);
     v->next_free = e->free_execs;
     e->free_execs = v;
@@ -192,7 +184,7 @@ void device_end(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
     bool was_queued = v->outcome == LAUNCH_OUTCOME_WITHDRAWN;
-    SIM_ASSERT(v->event == EVENTQ_NONE);
+    SIM_ASSERT(!v->job.waits);
     ddr_leave(e, &v->job);
     remove_from(was_queued ? d->queue : d->running, was_queued ? &d->n_queued : &d->n_running, v);
     if (!was_queued && d->n_running > 0) {
@@ -250,7 +242,7 @@ static void next_kernel(struct engine *e, struct vexec *v)
 
 void device_event(struct engine *e, struct vexec *v)
 {
-    v->event = EVENTQ_NONE;
+    job_wait_over(e, &v->job);
     SIM_ASSERT(v->phase == VEXEC_ENDING || v->phase == VEXEC_LEAD);
     if (v->phase == VEXEC_ENDING) {
         device_end(e, v);
@@ -280,12 +272,11 @@ void device_kernel_ended(struct engine *e, struct vexec *v)
     }
 }
 
-/* Ends it by an event of its own, so that launch_done never comes from inside an action. */
+/* Ends it at an instant of its own, so that launch_done never comes from inside an action. */
 static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcome, int64_t at_ns)
 {
-    if (v->event != EVENTQ_NONE) { /* the end of its lead comes no more */
-        eventq_cancel(&e->queue, v->event);
-        v->event = EVENTQ_NONE;
+    if (v->job.waits) { /* the end of its lead comes no more */
+        job_wait_over(e, &v->job);
     }
     if (v->job.active) { /* while it is being reset it moves nothing */
         ddr_leave(e, &v->job);
@@ -296,7 +287,7 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
     v->breaks_off = v->phase == VEXEC_RUNNING;
     v->phase = VEXEC_ENDING;
     v->outcome = outcome;
-    push_now(e, v, at_ns);
+    job_wait(e, &v->job, at_ns);
 }
 
 static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
@@ -407,8 +398,7 @@ static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
 /* Nothing runs, begins or happens at this instant before an event that would be pushed for it. */
 static bool nothing_else_now(const struct engine *e)
 {
-    bool later = eventq_empty(&e->queue) || eventq_peek(&e->queue)->time_ns > e->now_ns;
-    bool alone = later && e->n_jobs == 0;
+    bool alone = e->n_jobs == 0 && engine_free_until_ns(e) > e->now_ns;
     for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
         alone = alone && e->devices[i].n_queued == 0;
     }

@@ -11,8 +11,8 @@
 
 /* Order of events at one instant (clauses.md 0.2). */
 enum event_kind {
-    EVENT_KERNEL, /* a kernel, lead or forced end of a launch */
-    EVENT_LOAD,   /* loader: graph block or KV move */
+    EVENT_KERNEL, /* no event of the queue: the end of a kernel or lead, or the forced one of a launch */
+    EVENT_LOAD,   /* neither: loader, of a graph block or a KV move */
     EVENT_COMPILE,
     EVENT_PASS_TAIL, /* iteration boundary */
     EVENT_TURN,      /* a session's next turn, after a tool or a person */
@@ -26,6 +26,7 @@ enum event_kind {
 };
 
 #define ENGINE_MAX_JOBS CONTENTION_MAX_FLOWS
+#define ENGINE_MAX_WAITING 256
 #define ENGINE_LOADER_FLOW 255
 
 struct job {
@@ -40,7 +41,8 @@ struct job {
     uint64_t order;     /* of its end among events of one instant */
     uint8_t device;     /* or ENGINE_LOADER_FLOW */
     uint8_t kind;       /* enum event_kind of its end */
-    bool active;        /* counted among the engine's jobs */
+    bool active;        /* among the engine's jobs that share the DDR */
+    bool waits;         /* ... or among those that only wait: a lead, or a forced end */
     struct vexec *exec; /* the launch it belongs to, NULL for the loader and for frames */
 };
 
@@ -62,7 +64,6 @@ struct vexec {
     uint32_t place;                   /* of op in its layer */
     const struct kernel_run *kernels; /* of op */
     int64_t begin_ns;                 /* while it leads: when its first kernel begins */
-    uint32_t event;                   /* in the queue: the end of its lead, or its forced end */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
     int64_t compute_ns; /* left of the kernel when its bytes have moved; 0: they have */
@@ -163,8 +164,9 @@ struct engine {
     /* The launch of a steady pass that was submitted last in this round, or NULL. Its first kernel
      * begins when the instant ends, unless its iterations run in one step (repeat.c). */
     struct vexec *fresh;
-    struct job *jobs[ENGINE_MAX_JOBS]; /* active ones, in order of joining */
-    uint32_t n_jobs;
+    /* Active ones, in order of joining; then those that wait, in no order. */
+    struct job *jobs[ENGINE_MAX_JOBS + ENGINE_MAX_WAITING];
+    uint32_t n_jobs, n_timed; /* active ones, and all */
     struct vexec *behind; /* runs alone and is further than its fields say (advance.c); or NULL */
     double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
     int64_t ddr_since_ns;
@@ -200,10 +202,13 @@ static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint
     return ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (e->next_order++ & 0xfffffff);
 }
 
-/* The instant after the last one that the queue and the horizon leave to kernels alone. */
+/* The instant after the last one that is left to kernels alone. */
 static inline int64_t engine_free_until_ns(const struct engine *e)
 {
     int64_t at_ns = eventq_empty(&e->queue) ? TIME_LAST_NS : eventq_peek(&e->queue)->time_ns;
+    for (uint32_t i = e->n_jobs; i < e->n_timed; i++) {
+        at_ns = e->jobs[i]->end_ns < at_ns ? e->jobs[i]->end_ns : at_ns;
+    }
     int64_t horizon_ns = e->core.setup->horizon_ns;
     return horizon_ns < at_ns ? horizon_ns + 1 : at_ns;
 }

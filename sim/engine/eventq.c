@@ -4,20 +4,7 @@
 
 #include "sim/base/arena.h"
 
-void eventq_init(struct eventq *q)
-{
-    *q = (struct eventq){.free_slot = EVENTQ_NONE};
-    eventq_grow(q);
-}
-
-void eventq_fini(struct eventq *q)
-{
-    free(q->heap);
-    free(q->position);
-    *q = (struct eventq){.free_slot = EVENTQ_NONE};
-}
-
-void eventq_grow(struct eventq *q)
+static void grow(struct eventq *q)
 {
     uint32_t cap = q->cap == 0 ? 64 : q->cap * 2;
     q->heap = xrealloc(q->heap, cap * sizeof *q->heap);
@@ -28,6 +15,19 @@ void eventq_grow(struct eventq *q)
         q->free_slot = slot;
     }
     q->cap = cap;
+}
+
+void eventq_init(struct eventq *q)
+{
+    *q = (struct eventq){.free_slot = EVENTQ_NONE};
+    grow(q);
+}
+
+void eventq_fini(struct eventq *q)
+{
+    free(q->heap);
+    free(q->position);
+    *q = (struct eventq){.free_slot = EVENTQ_NONE};
 }
 
 static void place(struct eventq *q, uint32_t i, struct eventq_node node)
@@ -72,14 +72,23 @@ static void down(struct eventq *q, uint32_t i, struct eventq_node node)
     place(q, i, node);
 }
 
-void eventq_heap_push(struct eventq *q, struct eventq_node node)
+uint32_t eventq_push(struct eventq *q, int64_t time_ns, uint64_t order, uint64_t payload)
 {
-    up(q, q->n++, node);
+    if (q->free_slot == EVENTQ_NONE) {
+        grow(q);
+    }
+    uint32_t slot = q->free_slot;
+    SIM_ASSERT(slot < q->cap && q->n < q->cap);
+    q->free_slot = q->position[slot];
+    up(q, q->n++, (struct eventq_node){time_ns, order, payload, slot});
+    return slot;
 }
 
-void eventq_heap_remove(struct eventq *q, uint32_t i)
+/* Takes out node i, whose slot is free from now on. */
+static void take(struct eventq *q, uint32_t i)
 {
     SIM_ASSERT(i < q->n);
+    uint32_t slot = q->heap[i].slot;
     struct eventq_node last = q->heap[--q->n];
     if (i < q->n) {
         /* It comes from another branch, and may be before its parent here, or after its children.
@@ -90,38 +99,29 @@ void eventq_heap_remove(struct eventq *q, uint32_t i)
             down(q, i, last);
         }
     }
+    q->position[slot] = q->free_slot;
+    q->free_slot = slot;
 }
 
-void eventq_spill(struct eventq *q, struct eventq_node node)
+struct eventq_event eventq_pop(struct eventq *q)
 {
-    if (eventq_before(&q->near[0], &node)) {
-        eventq_heap_push(q, node);
-        return;
-    }
-    eventq_heap_push(q, q->near[0]);
-    uint32_t i = 0;
-    for (; i + 1 < EVENTQ_NEAR && eventq_before(&node, &q->near[i + 1]); i++) {
-        q->near[i] = q->near[i + 1];
-    }
-    q->near[i] = node;
-    q->position[node.slot] = EVENTQ_IS_NEAR;
+    const struct eventq_node *first = eventq_peek(q);
+    struct eventq_event ev = {first->time_ns, first->order, first->payload};
+    take(q, 0);
+    return ev;
+}
+
+void eventq_cancel(struct eventq *q, uint32_t handle)
+{
+    take(q, q->position[handle]);
 }
 
 bool eventq_consistent(const struct eventq *q)
 {
-    uint32_t slots = 0;
-    SIM_ASSERT(q->n_near <= EVENTQ_NEAR);
-    for (uint32_t i = 0; i < q->n_near; i++) {
-        SIM_ASSERT(q->near[i].slot < q->cap);
-        SIM_ASSERT(q->position[q->near[i].slot] == EVENTQ_IS_NEAR);
-        SIM_ASSERT(i == 0 || eventq_before(&q->near[i], &q->near[i - 1]));
-        slots++;
-    }
-    SIM_ASSERT(q->n_near == 0 || q->n == 0 || eventq_before(&q->near[0], &q->heap[0]));
+    uint32_t slots = q->n;
     for (uint32_t i = 0; i < q->n; i++) {
         SIM_ASSERT(q->heap[i].slot < q->cap && q->position[q->heap[i].slot] == i);
         SIM_ASSERT(i == 0 || !eventq_before(&q->heap[i], &q->heap[(i - 1) / 4]));
-        slots++;
     }
     for (uint32_t slot = q->free_slot; slot != EVENTQ_NONE; slot = q->position[slot]) {
         SIM_ASSERT(slot < q->cap && slots < q->cap);

@@ -101,10 +101,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     SIM_ASSERT(ev->time_ns == e->now_ns);
     switch ((enum event_kind)(ev->order >> 60)) {
     case EVENT_KERNEL:
-        device_event(e, (struct vexec *)(uintptr_t)ev->payload);
-        (void)(c->fruitless > MAX_FRUITLESS && stalled(e));
-        break;
-    case EVENT_LOAD: /* it is a job */
+    case EVENT_LOAD: /* jobs */
         break;
     case EVENT_COMPILE:
         channel_compiler_event(e);
@@ -172,7 +169,11 @@ static void handle_job(struct engine *e, struct job *j)
 {
     switch ((enum event_kind)j->kind) {
     case EVENT_KERNEL:
-        device_kernel_ended(e, j->exec);
+        if (j->waits) {
+            device_event(e, j->exec);
+        } else {
+            device_kernel_ended(e, j->exec);
+        }
         (void)(e->core.fruitless > MAX_FRUITLESS && stalled(e));
         break;
     case EVENT_LOAD:
@@ -196,7 +197,7 @@ struct next {
 
 static inline struct next next_of(const struct engine *e)
 {
-    struct job *j = advance_first(e);
+    struct job *j = advance_first(e, e->n_timed);
     struct next n = {j != NULL ? j->end_ns : TIME_NEVER_NS, j};
     if (!eventq_empty(&e->queue)) {
         const struct eventq_node *event = eventq_peek(&e->queue);
@@ -225,6 +226,17 @@ static uint64_t handle_all(struct engine *e, struct next next)
     return n;
 }
 
+/* Nothing happens then but that a lead is over, of which only its launch takes notice. */
+static inline bool is_lead(const struct engine *e, struct next next)
+{
+    bool is = next.job != NULL && next.job->waits && next.job->exec->phase == VEXEC_LEAD &&
+              (eventq_empty(&e->queue) || eventq_peek(&e->queue)->time_ns > next.at_ns);
+    for (uint32_t i = 0; i < e->n_timed && is; i++) {
+        is = e->jobs[i] == next.job || e->jobs[i]->end_ns > next.at_ns;
+    }
+    return is;
+}
+
 /* The next instant, and those after it that only iterations of a steady pass bring. */
 static int run_instant(struct engine *e, struct next next)
 {
@@ -233,6 +245,11 @@ static int run_instant(struct engine *e, struct next next)
     SIM_ASSERT(next.at_ns >= e->now_ns);
     e->now_ns = next.at_ns;
     core_advance(c, e->now_ns);
+    if (is_lead(e, next)) {
+        device_event(e, next.job->exec);
+        ddr_settle(e);
+        return 0;
+    }
     bool moved;
     do {
         handled += handle_all(e, next);
@@ -293,7 +310,7 @@ static void run_loop(struct engine *e)
             advance(e, engine_free_until_ns(e));
         }
         struct next next = next_of(e);
-        if (next.at_ns == TIME_NEVER_NS && eventq_empty(&e->queue) && e->n_jobs == 0) {
+        if (next.at_ns == TIME_NEVER_NS && eventq_empty(&e->queue) && e->n_timed == 0) {
             break;
         }
         if (next.at_ns > c->setup->horizon_ns) {

@@ -68,8 +68,7 @@ static void pop_both(void)
     ck_assert_uint_eq(got.payload, want.payload);
 }
 
-/* Near events are in order and before all others, of which no node is before its parent; every
- * handle finds its node, and free handles are the others. */
+/* No node is before its parent; every handle finds its node, and free handles are the others. */
 static void expect_well_formed(void)
 {
     static uint8_t used[2 * MAX_LIVE + 64];
@@ -80,19 +79,13 @@ static void expect_well_formed(void)
         ck_assert_uint_eq(q.position[q.heap[i].slot], i);
         used[q.heap[i].slot] = 1;
     }
-    ck_assert(q.n == 0 || q.n_near == 0 || eventq_before(&q.near[0], &q.heap[0]));
-    for (uint32_t i = 0; i < q.n_near; i++) {
-        ck_assert(i == 0 || eventq_before(&q.near[i], &q.near[i - 1]));
-        ck_assert_uint_eq(q.position[q.near[i].slot], EVENTQ_IS_NEAR);
-        used[q.near[i].slot] = 1;
-    }
     uint32_t n_free = 0;
     for (uint32_t s = q.free_slot; s != EVENTQ_NONE; s = q.position[s]) {
         ck_assert_uint_eq(used[s], 0);
         used[s] = 1;
         n_free++;
     }
-    ck_assert_uint_eq(q.n_near + q.n + n_free, q.cap);
+    ck_assert_uint_eq(q.n + n_free, q.cap);
 }
 
 /* Operations in proportions that change every 10,000: the queue fills to a thousand and drains.
@@ -128,7 +121,7 @@ START_TEST(random_operations_agree_with_a_sorted_list)
             pop_both();
             n_done[3]++;
         }
-        ck_assert_uint_eq(q.n_near + q.n, list.n);
+        ck_assert_uint_eq(q.n, list.n);
         if (k % 500 == 0) {
             expect_well_formed();
         }
@@ -206,10 +199,6 @@ END_TEST
 
 START_TEST(a_cancelled_event_may_have_to_move_up)
 {
-    /* Near events, so that those that follow are in the heap. */
-    for (int i = 0; i < EVENTQ_NEAR; i++) {
-        eventq_push(&q, -i, 0, 0);
-    }
     /* Heap, children of i at 4i+1..4i+4: root 1; its children 10, 2, 3, 4; the children of 10 are
      * 11, 12, 13, 14, those of 2 start with 5, which is last in the array. Cancelling 11 puts 5 in
      * its place under 10: it must rise. */
@@ -222,9 +211,6 @@ START_TEST(a_cancelled_event_may_have_to_move_up)
     ck_assert_int_eq(q.heap[5].time_ns, 11); /* the layout is as drawn */
     ck_assert_int_eq(q.heap[9].time_ns, 5);
     eventq_cancel(&q, handle[5]);
-    for (int i = EVENTQ_NEAR; i-- > 0;) {
-        ck_assert_int_eq(eventq_pop(&q).time_ns, -i);
-    }
     for (int i = 0; i < 9; i++) {
         ck_assert_int_eq(eventq_pop(&q).time_ns, want[i]);
     }
