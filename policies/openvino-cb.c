@@ -45,8 +45,8 @@ static const struct policy_param params[] = {
 
 struct openvino {
     struct iteration it;
-    struct reqq waiting;     /* not begun, arrival order */
-    struct reqq running;     /* begun, arrival order */
+    struct reqq waiting;  /* not begun, arrival order */
+    struct reqq running;  /* begun, arrival order */
     uint64_t step;        /* present one, from 1 */
     uint64_t free_blocks; /* that the batch under construction leaves */
     uint32_t budget;
@@ -194,7 +194,8 @@ static bool add_whole(struct sched *s, struct openvino *o, const struct request 
     uint32_t n = available_tokens(r);
     bool alone = n > o->budget && o->it.batch.n == 0;
     uint64_t wanted = blocks_needed(s, r, n);
-    if ((n > budget_left(o) && !alone) || wanted > o->free_blocks || !batch_takes(&o->it.batch, r)) {
+    if ((n > budget_left(o) && !alone) || wanted > o->free_blocks ||
+        !batch_takes(&o->it.batch, r)) {
         return false;
     }
     add(o, r, n, wanted);

@@ -11,7 +11,8 @@
 
 /* Order of events at one instant (clauses.md 0.2). */
 enum event_kind {
-    EVENT_KERNEL, /* no event of the queue: the end of a kernel or lead, or the forced one of a launch */
+    EVENT_KERNEL, /* no event of the queue: the end of a kernel or lead, or the forced one of a
+                     launch */
     EVENT_LOAD,   /* neither: loader, of a graph block or a KV move */
     EVENT_COMPILE,
     EVENT_PASS_TAIL, /* iteration boundary */
