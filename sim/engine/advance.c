@@ -15,18 +15,18 @@
 #include "sim/engine/consistent.h"
 #include "sim/engine/vexec.h"
 
-/* Rates of flows that share the DDR. */
-struct ddr_rates {
-    double demand, share; /* sums */
-    double of_capacity;   /* the share, to be audited; 0: there is no capacity */
-    double rate[ENGINE_MAX_JOBS];
+/* Sums over the flows that share the DDR. */
+struct ddr_sums {
+    double demand, share;
+    double of_capacity; /* the share, to be audited; 0: there is no capacity */
 };
 
-#define DDR_PAIR_BITS 8
+#define DDR_PAIR_BITS 10
 struct ddr_pair {
     uint64_t of[2];   /* the demand of each, as bits */
     uint64_t devices; /* of both, plus 1: 0 of none */
-    struct ddr_rates rates;
+    struct ddr_sums sums;
+    double rate[2];
 };
 
 struct ddr_memory {
@@ -142,8 +142,9 @@ static inline double job_speed(const struct engine *e, const struct job *j)
 
 /* ---- shares ---- */
 
-/* Of flows with these demands; r->rate: of each, at its share alone. */
-static void share_out(const struct engine *e, const double *demand, struct ddr_rates *r)
+/* Of flows with these demands; rate: of each, at its share alone. */
+static void share_out(const struct engine *e, const double *demand, struct ddr_sums *r,
+                      double *rate)
 {
     const struct machine *m = e->core.setup->machine;
     struct flow flows[ENGINE_MAX_JOBS];
@@ -167,48 +168,52 @@ static void share_out(const struct engine *e, const double *demand, struct ddr_r
         SIM_ASSERT(f->share_bytes_per_s >= 0.0);
         SIM_ASSERT(f->share_bytes_per_s <= f->demand_bytes_per_s * (1.0 + 1e-12));
         r->share += f->share_bytes_per_s;
-        r->rate[i] =
-            f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
+        rate[i] = f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
     }
     bool audited = !e->ddr_unlimited && !(e->n_jobs == 1 && e->jobs[0]->exec != NULL);
     r->of_capacity =
         audited ? r->share / (e->n_jobs > 1 ? capacity : m->ddr_peak_bytes_per_s) : 0.0;
 }
 
-/* The same for two flows, which meet again and again. */
-static inline const struct ddr_rates *shares_of_pair(struct engine *e, const double demand[2])
+static inline void audit(struct engine *e, const struct ddr_sums *r)
+{
+    double *most = &e->core.result->audit.ddr_max_over_capacity;
+    *most = r->of_capacity > *most ? r->of_capacity : *most;
+}
+
+static inline uint64_t devices_of_pair(const struct engine *e)
+{
+    return ((uint64_t)e->jobs[0]->device << 8 | e->jobs[1]->device) + 1;
+}
+
+/* The same for two flows, which meet again and again. Audited when they are new. */
+static inline const struct ddr_pair *shares_of_pair(struct engine *e, uint64_t devices,
+                                                    const double demand[2])
 {
     uint64_t bits[2];
     memcpy(bits, demand, sizeof bits);
     uint64_t h = (bits[0] ^ bits[1] * 3) * 0x9e3779b97f4a7c15u;
     struct ddr_pair *p = &e->ddr->pairs[h >> (64 - DDR_PAIR_BITS)];
-    uint64_t devices = ((uint64_t)e->jobs[0]->device << 8 | e->jobs[1]->device) + 1;
     if (p->of[0] != bits[0] || p->of[1] != bits[1] || p->devices != devices) {
-        share_out(e, demand, &p->rates);
+        share_out(e, demand, &p->sums, p->rate);
+        audit(e, &p->sums);
         p->of[0] = bits[0];
         p->of[1] = bits[1];
         p->devices = devices;
     }
-    return &p->rates;
+    return p;
 }
 
 /* Is what is remembered of a pair what its flows get now? */
-static bool shares_are(const struct engine *e, const double *demand, const struct ddr_rates *is)
+static bool shares_are(const struct engine *e, const double *demand, const struct ddr_pair *p)
 {
-    struct ddr_rates now;
-    share_out(e, demand, &now);
-    SIM_ASSERT(is->demand == now.demand && is->share == now.share);
-    SIM_ASSERT(is->of_capacity == now.of_capacity);
-    for (uint32_t i = 0; i < e->n_jobs; i++) {
-        SIM_ASSERT(is->rate[i] == now.rate[i]);
-    }
+    struct ddr_sums now;
+    double rate[ENGINE_MAX_JOBS];
+    share_out(e, demand, &now, rate);
+    SIM_ASSERT(p->sums.demand == now.demand && p->sums.share == now.share);
+    SIM_ASSERT(p->sums.of_capacity == now.of_capacity);
+    SIM_ASSERT(p->rate[0] == rate[0] && p->rate[1] == rate[1]);
     return true;
-}
-
-static inline void audit(struct engine *e, const struct ddr_rates *r)
-{
-    double *most = &e->core.result->audit.ddr_max_over_capacity;
-    *most = r->of_capacity > *most ? r->of_capacity : *most;
 }
 
 /* Rates and ends of all jobs; before time moves. */
@@ -221,29 +226,30 @@ static inline void settle(struct engine *e)
         job_set_rate(e, e->jobs[0], 1.0, 1.0);
         return;
     }
-    struct ddr_rates own;
-    const struct ddr_rates *r = &own;
+    struct ddr_sums sums;
     double demand[ENGINE_MAX_JOBS];
+    double own[ENGINE_MAX_JOBS];
+    const double *rate = own;
     e->ddr_dirty = false;
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         const struct job *j = e->jobs[i];
         demand[i] = j->demand_bytes_per_s * j->share_frac * job_speed(e, j);
     }
     if (e->n_jobs == 2) {
-        r = shares_of_pair(e, demand);
-        SIM_ASSERT(shares_are(e, demand, r));
-    } else if (e->n_jobs == 1 && e->jobs[0]->exec != NULL) {
-        own = (struct ddr_rates){.demand = demand[0], .share = demand[0], .rate = {1.0}};
+        const struct ddr_pair *p = shares_of_pair(e, devices_of_pair(e), demand);
+        SIM_ASSERT(shares_are(e, demand, p));
+        sums = p->sums;
+        rate = p->rate;
     } else {
-        share_out(e, demand, &own);
+        share_out(e, demand, &sums, own);
+        audit(e, &sums);
     }
-    e->ddr_demand = r->demand;
-    e->ddr_share = r->share;
-    audit(e, r);
+    e->ddr_demand = sums.demand;
+    e->ddr_share = sums.share;
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         struct job *j = e->jobs[i];
         double speed = job_speed(e, j);
-        job_set_rate(e, j, j->share_frac * speed * r->rate[i], speed);
+        job_set_rate(e, j, j->share_frac * speed * rate[i], speed);
     }
 }
 
@@ -343,7 +349,8 @@ static inline bool is_plain(const struct engine *e, const struct job *j)
     return j->exec == NULL || (j->share_frac == 1.0 && j->speed == 1.0 && !e->kernels_seen);
 }
 
-/* The kernel computes, or the next one begins, at the rate of its pair. */
+/* The kernel computes, or the next one begins, at the rate of its pair. Its place in the order of
+ * one instant stays: nobody else is on its device. */
 static inline void next_of_pair(struct engine *e, struct vexec *v)
 {
     struct job *j = &v->job;
@@ -361,7 +368,6 @@ static inline void next_of_pair(struct engine *e, struct vexec *v)
         j->demand_bytes_per_s = vexec_demand(c);
     }
     j->updated_ns = e->now_ns;
-    j->order = engine_order(e, EVENT_KERNEL, j->device);
 }
 
 static inline void set_end(struct engine *e, struct job *j, double rate)
@@ -377,32 +383,32 @@ static bool step_pair(struct engine *e, int64_t before_ns)
     struct job *x = e->jobs[0];
     struct job *y = e->jobs[1];
     double demand[2] = {x->demand_bytes_per_s, y->demand_bytes_per_s};
-    const struct ddr_rates *r = shares_of_pair(e, demand);
+    const uint64_t devices = devices_of_pair(e);
+    const struct ddr_pair *p = shares_of_pair(e, devices, demand);
     for (;;) {
-        struct job *first = y->end_ns < x->end_ns ? y : x;
-        struct job *other = first == x ? y : x;
+        const uint32_t i = y->end_ns < x->end_ns;
+        struct job *first = i == 1 ? y : x;
+        struct job *other = i == 1 ? x : y;
         if (first->end_ns >= before_ns || !unnoticed(e, first) || other->end_ns == first->end_ns) {
             break;
         }
         e->now_ns = first->end_ns;
-        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, r->demand, r->share);
+        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, p->sums.demand, p->sums.share);
         e->ddr_since_ns = e->now_ns;
         next_of_pair(e, first->exec);
-        if (demand[0] != x->demand_bytes_per_s || demand[1] != y->demand_bytes_per_s) {
-            demand[0] = x->demand_bytes_per_s;
-            demand[1] = y->demand_bytes_per_s;
-            r = shares_of_pair(e, demand);
-            audit(e, r);
+        if (first->demand_bytes_per_s != demand[i]) {
+            demand[i] = first->demand_bytes_per_s;
+            p = shares_of_pair(e, devices, demand);
         }
-        set_end(e, first, r->rate[first == y]);
-        double rate = r->rate[other == y];
+        set_end(e, first, p->rate[i]);
+        double rate = p->rate[1 - i];
         if (rate != other->rate) {
             job_progress(e, other);
             set_end(e, other, rate);
         }
     }
-    e->ddr_demand = r->demand;
-    e->ddr_share = r->share;
+    e->ddr_demand = p->sums.demand;
+    e->ddr_share = p->sums.share;
     return x->end_ns != y->end_ns || x->end_ns >= before_ns;
 }
 

@@ -99,7 +99,7 @@ static inline bool vexec_whole_pass(const struct vexec *v)
 static inline bool vexec_at_last(const struct vexec *v)
 {
     uint32_t end = v->l->pub->op_end;
-    return v->op == end || (v->op + 1 == end && v->k + 1 == v->kernels->n);
+    return v->op + 1 >= end && (v->op == end || v->k + 1 == v->kernels->n);
 }
 
 /* Ends the kernel's piece of work in progress. Returns false if the kernel now computes. Otherwise
