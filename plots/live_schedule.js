@@ -404,7 +404,8 @@ live.makers.push(function () {
       if (!run) { return; }
       var verdict = run.result.verdict;
       v.name.replaceChildren(run.name + ' ', h('span', { class: 'badge ' + verdict }, verdict),
-        verdict === 'OVERLOADED' ? h('small', {}, ' Its queue grew to the end, so its means grow with the length of the run.') : '');
+        verdict === 'OVERLOADED' ? h('small', {}, ' Its queue grew to the end, so its means grow with the length of the run.') :
+        verdict === 'BATTERY_EMPTY' ? h('small', {}, ' The battery was empty before the work was done.') : '');
       drawView(v, run);
     });
     sayDifference();

@@ -85,27 +85,34 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
                          struct document *d)
 {
     document_heading(d, "replications (UNDECIDED: too short to tell)");
+    bool any_empty = false;
+    for (size_t i = 0; r->verdicts != NULL && i < (size_t)r->n_policies * r->replications; i++) {
+        any_empty = any_empty || r->verdicts[i] == (double)METRICS_BATTERY_EMPTY;
+    }
     const struct frame_column columns[] = {
         {.name = "policy", .title = "", .kind = FRAME_TEXT},
         {.name = "stable", .title = metrics_verdict_names[METRICS_STABLE]},
         {.name = "undecided", .title = metrics_verdict_names[METRICS_UNDECIDED]},
         {.name = "overloaded", .title = metrics_verdict_names[METRICS_OVERLOADED]},
+        {.name = "battery_empty",
+         .title = metrics_verdict_names[METRICS_BATTERY_EMPTY],
+         .only_data = !any_empty},
         {.name = "failed"},
     };
     struct frame *t = DOCUMENT_FRAME(d, "verdicts", 1, columns);
     frame_indent(t, 2);
     for (uint32_t p = 0; p < r->n_policies; p++) {
         const double *x = r->verdicts != NULL ? r->verdicts + (size_t)p * r->replications : NULL;
-        uint32_t count[METRICS_OVERLOADED + 1] = {0};
+        uint32_t count[METRICS_VERDICTS] = {0};
         uint32_t ok = 0;
         for (uint32_t i = 0; i < r->replications && x != NULL; i++) {
-            if (x[i] >= 0.0 && x[i] <= (double)METRICS_OVERLOADED) {
+            if (x[i] >= 0.0 && x[i] < (double)METRICS_VERDICTS) {
                 count[(int)x[i]]++;
                 ok++;
             }
         }
         FRAME_ROW(t, plan->policies[p].label, count[METRICS_STABLE], count[METRICS_UNDECIDED],
-                  count[METRICS_OVERLOADED], r->replications - ok);
+                  count[METRICS_OVERLOADED], count[METRICS_BATTERY_EMPTY], r->replications - ok);
     }
 }
 

@@ -212,7 +212,8 @@ static void take(struct gate_cell *c, const struct task *k, const struct study_o
         return;
     }
     double verdict = study_value(o, "backlog.verdict");
-    c->verdicts[verdict >= 0.0 && verdict <= METRICS_OVERLOADED ? (int)verdict : 0]++;
+    /* A run without power left is no better than one that is overloaded. */
+    c->verdicts[verdict >= 0.0 ? (int)fmin(verdict, METRICS_OVERLOADED) : 0]++;
     for (uint32_t i = 0; i < c->n_metrics; i++) {
         c->values[(size_t)i * c->replications + k->replication] =
             canonical(study_value(o, c->names[i]));

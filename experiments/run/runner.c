@@ -79,6 +79,9 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     uint64_t printed_bytes = worker_stdout_bytes();
     int rc = opt->execute == NULL ? sim_run(&setup, &out->sim)
                                   : opt->execute(opt->execute_self, &setup, &out->sim);
+    if (rc == 0 && out->sim.battery.empty) {
+        metrics_battery_empty(m);
+    }
     if (rc == 0) {
         metrics_collect(m, &out->metrics);
         out->verdict = metrics_verdict(m);

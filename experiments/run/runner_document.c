@@ -31,7 +31,8 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
     uint64_t left = s->audit.running + s->audit.queued;
     if (s->battery.empty) {
         warnings_add(list,
-                     "the battery was empty after %.6g s: %" PRIu64 " requests are unfinished and "
+                     "BATTERY_EMPTY: the battery was empty after %.6g s: %" PRIu64
+                     " requests are unfinished and "
                      "%" PRIu64 " never arrived; latencies cover finished requests only",
                      units_s_from_ns(s->end_ns), left, s->audit.future);
     } else if (left > 0 || (s->audit.future > 0 && c->sim.horizon_s > 0.0)) {

@@ -224,13 +224,13 @@ static void simulate_there(const struct study_stream *s, const struct study_cell
     const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(root, "metrics");
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "verdict"));
     int verdict = METRICS_STABLE;
-    while (name != NULL && verdict <= METRICS_OVERLOADED &&
+    while (name != NULL && verdict < METRICS_VERDICTS &&
            strcmp(name, metrics_verdict_names[verdict]) != 0) {
         verdict++;
     }
     bool numbered = cJSON_GetObjectItemCaseSensitive(metrics, "backlog.verdict") != NULL;
     if (root == NULL || !cJSON_IsObject(metrics) || name == NULL ||
-        (verdict > METRICS_OVERLOADED && !numbered)) {
+        (verdict == METRICS_VERDICTS && !numbered)) {
         fail(out, root == NULL ? message : "its result holds no metrics or no verdict");
     } else {
         struct values x;

@@ -14,7 +14,7 @@
  * the last arrival. A later arrival starts them again. */
 #define WINDOWS_IN_BINS (BACKLOG_BINS / MIN_BINS_FOR_STATUS / 2)
 
-const char *const metrics_verdict_names[] = {"STABLE", "UNDECIDED", "OVERLOADED"};
+const char *const metrics_verdict_names[] = {"STABLE", "UNDECIDED", "OVERLOADED", "BATTERY_EMPTY"};
 
 void backlog_init(struct backlog *b)
 {

@@ -318,5 +318,11 @@ void metrics_collect(struct metrics *m, struct metric_list *out)
 
 enum metrics_verdict metrics_verdict(const struct metrics *m)
 {
-    return backlog_summarise(&m->backlog, &m->opt.verdict).verdict;
+    return m->battery_empty ? METRICS_BATTERY_EMPTY
+                            : backlog_summarise(&m->backlog, &m->opt.verdict).verdict;
+}
+
+void metrics_battery_empty(struct metrics *m)
+{
+    m->battery_empty = true;
 }

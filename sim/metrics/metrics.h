@@ -40,7 +40,13 @@
 #include "sim/api/trace.h"
 #include "sim/base/err.h"
 
-enum metrics_verdict { METRICS_STABLE, METRICS_UNDECIDED, METRICS_OVERLOADED };
+enum metrics_verdict {
+    METRICS_STABLE,
+    METRICS_UNDECIDED,
+    METRICS_OVERLOADED,
+    METRICS_BATTERY_EMPTY, /* the run ended by that, with work left: nothing is said of its load */
+    METRICS_VERDICTS
+};
 extern const char *const metrics_verdict_names[]; /* by the enum: "STABLE", ... */
 
 /* The status of a run says whether the machine kept up with what arrived. docs/concepts/verdicts.md
@@ -123,6 +129,8 @@ struct observer *metrics_observer(struct metrics *m);
 /* After run_ended: all metrics, always the same names in the same order for one machine. */
 void metrics_collect(struct metrics *m, struct metric_list *out);
 enum metrics_verdict metrics_verdict(const struct metrics *m);
+/* Before metrics_collect: the run ended because the battery was empty. */
+void metrics_battery_empty(struct metrics *m);
 
 /* Per-request CSV (request_id to state, then prefill_pending_s, prefill_suspended_s,
  * decode_pending_s, client_id, reused_tokens, recomputed_tokens), sorted by request_id, written to

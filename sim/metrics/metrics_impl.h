@@ -156,6 +156,7 @@ struct metrics {
     uint64_t prefill_rows;
     int64_t last_finish_ns, end_ns;
     bool closed; /* every value is in its distribution */
+    bool battery_empty;
 };
 
 /* The record of a request; NULL: it has none. */

@@ -7,13 +7,14 @@
 #include "experiments/run/runner.h"
 #include "tests/helpers/randomrun.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 
 static const char *const policies[] = {"openvino-cb", "edf", "vtc"};
 enum { POLICIES = 3 };
 
 struct judged {
     enum metrics_verdict verdict;
-    double drain_s, window_s;
+    double drain_s, window_s, number, drawn_j;
 };
 
 static struct judged judge(const char *policy, const char *workload)
@@ -31,7 +32,9 @@ static struct judged judge(const char *policy, const char *workload)
     struct runner_options opt = {0};
     ck_assert_int_eq(runner_run(&c, &p, &t, run.seed, &opt, &r, &e), 0);
     struct judged j = {r.verdict, metric_list_find(&r.metrics, "drain_s")->value,
-                       metric_list_find(&r.metrics, "arrival_window_s")->value};
+                       metric_list_find(&r.metrics, "arrival_window_s")->value,
+                       metric_list_find(&r.metrics, "backlog.verdict")->value,
+                       metric_list_find(&r.metrics, "battery.drawn_j")->value};
     runner_result_fini(&r);
     trace_fini(&t);
     config_fini(&c);
@@ -103,10 +106,35 @@ START_TEST(a_closed_loop_of_few_users_is_stable)
 }
 END_TEST
 
+/* 1 kJ do not last for 15 minutes on a machine that draws over 3 W at rest; 1 MJ do, at below 100
+ * W. The backlog of a run that was cut says nothing of its load. */
+START_TEST(a_run_that_an_empty_battery_ended_says_so)
+{
+    const double charge_j[] = {1e3, 1e6};
+    for (int i = 0; i < 2; i++) {
+        char text[256];
+        const char *path = tempfile_make(".json");
+        (void)snprintf(text, sizeof text,
+                       "{\"duration_s\": 900, \"machine\": [{\"at_s\": 0, \"battery_j\": %g, "
+                       "\"battery_full_j\": 1e6, \"source\": \"battery\"}]}",
+                       charge_j[i]);
+        tempfile_put(text);
+        for (int k = 0; k < POLICIES; k++) {
+            struct judged j = judge(policies[k], path);
+            ck_assert_int_eq(j.verdict == METRICS_BATTERY_EMPTY, i == 0);
+            ck_assert_double_eq(j.number, (double)j.verdict);
+            ck_assert(i == 0 ? fabs(j.drawn_j - 1e3) < 1e-3 : j.drawn_j > 1e3);
+        }
+        tempfile_remove();
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("verdict", .timeout_s = 60),
     TEST(an_overload_is_one_for_every_order),
     TEST(long_prompts_in_bursts_are_judged_alike),
     TEST(a_closed_loop_of_few_users_is_stable),
+    TEST(a_run_that_an_empty_battery_ended_says_so),
 };
 SUITE_MAIN("verdict", suite)
