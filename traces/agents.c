@@ -61,21 +61,29 @@ static bool has(const struct agents_job *j, int number)
     return j->v[number].kind != DRAW_NONE;
 }
 
-static double draw_s(const struct agents_job *j, int number, uint64_t stream)
+static double draw_s(const struct maker *m, const struct agents_job *j, int number, uint64_t stream)
 {
-    return has(j, number) ? draw_value(&j->v[number], stream, (uint32_t)number, false) : 0.0;
+    double x = has(j, number) ? draw_value(&j->v[number], stream, (uint32_t)number, false) : 0.0;
+    return x * m->a->factor[number];
 }
 
-static uint32_t draw_whole(const struct agents_job *j, int number, uint64_t stream,
-                           uint32_t otherwise)
+/* With a factor as many as it makes, rounded; of something there is something left. */
+static uint32_t draw_whole(const struct maker *m, const struct agents_job *j, int number,
+                           uint64_t stream, uint32_t otherwise)
 {
-    return has(j, number) ? (uint32_t)draw_value(&j->v[number], stream, (uint32_t)number, true)
-                          : otherwise;
+    double factor = m->a->factor[number];
+    if (!has(j, number)) {
+        return otherwise;
+    }
+    double x = draw_value(&j->v[number], stream, (uint32_t)number, true);
+    x = factor == 1.0 || x == 0.0 ? x : fmax(round(x * factor), 1.0);
+    return x > UINT32_MAX ? UINT32_MAX : (uint32_t)x;
 }
 
-static int64_t draw_ns(const struct agents_job *j, int number, uint64_t stream)
+static int64_t draw_ns(const struct maker *m, const struct agents_job *j, int number,
+                       uint64_t stream)
 {
-    return has(j, number) ? units_ns_from_s(draw_s(j, number, stream)) : TIME_NEVER_NS;
+    return has(j, number) ? units_ns_from_s(draw_s(m, j, number, stream)) : TIME_NEVER_NS;
 }
 
 /* ---- when ---- */
@@ -112,10 +120,10 @@ static struct trace_extra extra_of(const struct maker *m, const struct agents_jo
 {
     struct trace_extra x = trace_extra_none();
     x.client_id = m->client_id;
-    x.priority = (int32_t)draw_whole(j, AGENTS_PRIORITY, stream, 0);
-    x.ttft_slo_ns = draw_ns(j, AGENTS_TTFT_SLO, stream);
-    x.deadline_ns = draw_ns(j, AGENTS_DEADLINE, stream);
-    x.cancel_ns = draw_ns(j, AGENTS_CANCEL, stream);
+    x.priority = (int32_t)draw_whole(m, j, AGENTS_PRIORITY, stream, 0);
+    x.ttft_slo_ns = draw_ns(m, j, AGENTS_TTFT_SLO, stream);
+    x.deadline_ns = draw_ns(m, j, AGENTS_DEADLINE, stream);
+    x.cancel_ns = draw_ns(m, j, AGENTS_CANCEL, stream);
     x.until_ns = until_ns;
     return x;
 }
@@ -133,13 +141,13 @@ static uint32_t prompt_of(struct maker *m, const struct agents_job *j, const str
     uint64_t so_far = (uint64_t)talk->prompt + talk->answer;
     uint64_t n;
     if (first) {
-        n = draw_whole(j, AGENTS_PROMPT, stream, 0);
+        n = draw_whole(m, j, AGENTS_PROMPT, stream, 0);
         n += talk->turn > 0 ? so_far : (uint64_t)p->context + j->shared_tokens;
     } else if (has(j, AGENTS_GROWTH)) {
-        n = (uint64_t)talk->prompt + draw_whole(j, AGENTS_GROWTH, stream, 0);
+        n = (uint64_t)talk->prompt + draw_whole(m, j, AGENTS_GROWTH, stream, 0);
         n = n > so_far ? n : so_far + 1; /* the answer is part of it, and something is new */
     } else {
-        n = so_far + answers + draw_whole(j, AGENTS_NEW, stream, 1);
+        n = so_far + answers + draw_whole(m, j, AGENTS_NEW, stream, 1);
     }
     return tokens(m, n);
 }
@@ -156,7 +164,7 @@ static void request_add(struct maker *m, const struct agents_job *j, const struc
                           .cls = (uint8_t)p->cls,
                           .arrival_ns = when->ns,
                           .input_tokens = prompt,
-                          .output_tokens = draw_whole(j, AGENTS_ANSWER, stream, 1),
+                          .output_tokens = draw_whole(m, j, AGENTS_ANSWER, stream, 1),
                           .after_tool = talk->turn > 0 && !when->starts_job && j->after_tool};
     r.max_output_tokens = trace_default_limit(r.output_tokens);
     struct trace_extra x = extra_of(m, j, stream, when->until_ns);
@@ -239,12 +247,12 @@ static uint64_t copies_add(struct maker *m, const struct agents_job *sub, const 
     own.ends_with = sub->ends_with_job ? t->last_id : p->ends_with;
     own.context = sub->with_context ? t->context : 0;
     own.context_of = t->context_of;
-    uint32_t n = draw_whole(sub, AGENTS_COUNT, stream, 1);
+    uint32_t n = draw_whole(m, sub, AGENTS_COUNT, stream, 1);
     for (uint32_t k = 0; k < n && m->b.n <= m->max_rows; k++) {
         uint64_t copy = below(stream, KEY_COPY, k);
         struct begin w = begin_copy(when);
         struct talk talk = {.session_id = m->n_sessions++};
-        w.ns += units_ns_from_s(draw_s(sub, AGENTS_START, below(copy, KEY_TURN, 0)));
+        w.ns += units_ns_from_s(draw_s(m, sub, AGENTS_START, below(copy, KEY_TURN, 0)));
         struct ended e = job_add(m, sub, own, &talk, copy, w);
         if (!sub->background) {
             wait_for(joined, e.id);
@@ -305,7 +313,7 @@ static uint64_t after_add(struct maker *m, const struct agents_job *j, const str
 static struct ended job_add(struct maker *m, const struct agents_job *j, struct place p,
                             struct talk *talk, uint64_t stream, struct begin when)
 {
-    uint32_t turns = draw_whole(j, AGENTS_TURNS, below(stream, KEY_TURN, 0), 1);
+    uint32_t turns = draw_whole(m, j, AGENTS_TURNS, below(stream, KEY_TURN, 0), 1);
     uint32_t id = m->n_ids;
     struct turn t = {.last_id = id + turns - 1};
     struct ended ended = {.id = t.last_id};
@@ -317,7 +325,7 @@ static struct ended job_add(struct maker *m, const struct agents_job *j, struct 
         t.context = talk->prompt + talk->answer;
         t.context_of = talk->id;
         if (t.number > 0) {
-            double gap_s = draw_s(j, AGENTS_GAP, t.stream);
+            double gap_s = draw_s(m, j, AGENTS_GAP, t.stream);
             when.ns = units_ns_from_s(gap_s);
             ended.least_s += gap_s;
         }
@@ -349,13 +357,13 @@ static void client_add(struct maker *m, const struct agents_job *j, uint64_t str
     double duration_s = m->a->duration_s;
     bool closed = has(j, AGENTS_THINK);
     bool repeats = closed || has(j, AGENTS_EVERY);
-    uint32_t jobs = draw_whole(j, AGENTS_JOBS, stream, repeats ? UINT32_MAX : 1);
+    uint32_t jobs = draw_whole(m, j, AGENTS_JOBS, stream, repeats ? UINT32_MAX : 1);
     double at_s = 0.0; /* of a closed loop: as if all were answered at once, so the earliest */
     for (uint32_t k = 0; k < jobs && m->b.n <= m->max_rows; k++) {
         uint64_t job = below(stream, KEY_JOB, k);
-        double gap_s = k == 0   ? draw_s(j, AGENTS_START, stream)
-                       : closed ? draw_s(j, AGENTS_THINK, job)
-                                : draw_s(j, AGENTS_EVERY, job) / rate_scale;
+        double gap_s = k == 0   ? draw_s(m, j, AGENTS_START, stream)
+                       : closed ? draw_s(m, j, AGENTS_THINK, job)
+                                : draw_s(m, j, AGENTS_EVERY, job) / rate_scale;
         at_s += gap_s;
         if (at_s >= duration_s || m->too_many) {
             return;
@@ -408,7 +416,7 @@ int agents_generate(const struct agents *a, uint64_t seed, double rate_scale, si
     for (uint32_t i = 0; i < a->n_clients; i++) {
         const struct agents_job *j = &a->clients[i];
         uint64_t stream = below(seed, KEY_CLIENT, hash_string(HASH_INIT, j->name));
-        uint32_t n = draw_whole(j, AGENTS_COUNT, stream, 1);
+        uint32_t n = draw_whole(&m, j, AGENTS_COUNT, stream, 1);
         scaled = scaled || has(j, AGENTS_EVERY);
         for (uint32_t k = 0; k < n; k++, m.client_id++) {
             client_add(&m, j, below(stream, KEY_COPY, k), rate_scale);

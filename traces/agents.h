@@ -54,7 +54,8 @@ struct agents {
     double duration_s;          /* INFINITY: every client says how many jobs it has */
     struct agents_job *clients; /* owned */
     uint32_t n_clients;
-    struct draw_column *columns; /* owned */
+    struct draw_column *columns;   /* owned */
+    double factor[AGENTS_NUMBERS]; /* on what is drawn; 1 after agents_read */
 };
 
 /* Takes the tree of a file. 0 or -EINVAL, with errors that name file and key path; agents_fini is

@@ -248,6 +248,9 @@ static void shared_prompts_read(struct reader *r, struct json_obj *o)
 int agents_read(cJSON *tree, const char *path, struct agents *out, struct err *e)
 {
     *out = (struct agents){.tree = tree, .path = path, .duration_s = (double)INFINITY};
+    for (int i = 0; i < AGENTS_NUMBERS; i++) {
+        out->factor[i] = 1.0;
+    }
     size_t before = e->n;
     struct reader r = {.a = out};
     struct json_obj o = json_root(tree, path, e);

@@ -1,4 +1,5 @@
-/* A trace drawn from a recorded one: whole sessions, and the gaps between their starts. */
+/* A trace drawn from a recorded one: whole sessions, and the gaps between their starts. Of a
+ * request graph, whole groups of jobs: what hangs together stays together. */
 #include <stdlib.h>
 
 #include "sim/api/request.h"
@@ -11,37 +12,165 @@ struct draw {
     const struct trace *from;
     struct trace_builder out;
     struct rng rng;
-    uint32_t n_sessions;
+    uint32_t n_drawn;
+    /* Of a request graph, by row: the group's first row, the session's first turn, the next row of
+     * the group. All owned; NULL: sessions. */
+    uint32_t *group, *head, *next;
+    struct trace_node *nodes; /* owned; parents by row, not by id */
 };
+
+/* A row of the recording, so much later. */
+static void add_row(struct draw *d, uint32_t i, struct trace_row row, int64_t later_ns)
+{
+    const struct trace *t = d->from;
+    if (t->extras == NULL) {
+        trace_builder_add(&d->out, &row, NULL);
+        return;
+    }
+    struct trace_extra extra = t->extras[i];
+    extra.until_ns += extra.until_ns != TIME_NEVER_NS ? later_ns : 0; /* an instant */
+    trace_builder_add(&d->out, &row, &extra);
+}
+
+/* ---- sessions ---- */
 
 /* All turns of a session, the first one at start_ns. */
 static void add_session(struct draw *d, uint32_t first, int64_t start_ns)
 {
     const struct trace *t = d->from;
-    const int64_t later_ns = start_ns - t->rows[first].arrival_ns;
     for (uint32_t i = first; i != TRACE_NO_ROW; i = t->rows[i].next) {
         struct trace_row row = t->rows[i];
-        row.session_id = d->n_sessions;
+        row.session_id = d->n_drawn;
         row.arrival_ns = i == first ? start_ns : row.arrival_ns;
-        if (t->extras == NULL) {
-            trace_builder_add(&d->out, &row, NULL);
-            continue;
-        }
-        struct trace_extra extra = t->extras[i];
-        extra.until_ns += extra.until_ns != TIME_NEVER_NS ? later_ns : 0; /* an instant */
-        trace_builder_add(&d->out, &row, &extra);
+        add_row(d, i, row, start_ns - t->rows[first].arrival_ns);
     }
-    d->n_sessions++;
+    d->n_drawn++;
 }
 
-/* Sessions of one class over the recorded window. Their number varies as the gaps do. */
+/* ---- groups of jobs ---- */
+
+static uint32_t root_of(uint32_t *up, uint32_t i)
+{
+    while (up[i] != i) {
+        up[i] = up[up[i]];
+        i = up[i];
+    }
+    return i;
+}
+
+static void join(uint32_t *up, uint32_t i, uint32_t k)
+{
+    if (k != TRACE_NO_ROW) {
+        uint32_t a = root_of(up, i);
+        uint32_t b = root_of(up, k);
+        up[a > b ? a : b] = a > b ? b : a; /* the lower row stays: it comes first */
+    }
+}
+
+/* Rows hang together by waiting, turns, beginnings of prompts, and cancellation. */
+static void find_groups(struct draw *d)
+{
+    const struct trace *t = d->from;
+    const struct trace_graph *g = t->graph;
+    d->group = xmalloc((t->n + 1) * sizeof *d->group);
+    d->head = xmalloc((t->n + 1) * sizeof *d->head);
+    d->next = xmalloc((t->n + 1) * sizeof *d->next);
+    uint32_t *last = xmalloc((t->n + 1) * sizeof *last);
+    for (uint32_t i = 0; i < t->n; i++) {
+        d->group[i] = d->head[i] = last[i] = i;
+        d->next[i] = TRACE_NO_ROW;
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            join(d->group, i, g->edges[k].row);
+        }
+        join(d->group, i, g->ends_with[i]);
+        if (g->source != NULL && g->source[i] < t->n) {
+            join(d->group, i, g->source[i]);
+        }
+        for (uint32_t k = t->rows[i].turn == 0 ? i : TRACE_NO_ROW; k != TRACE_NO_ROW;
+             k = t->rows[k].next) {
+            d->head[k] = i;
+        }
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t root = d->group[i] = root_of(d->group, i);
+        if (i != root) {
+            d->next[last[root]] = i;
+            last[root] = i;
+        }
+    }
+    free(last);
+}
+
+/* The node of a row, whose copy has the number `ids` above it. */
+static struct trace_node node_of(const struct draw *d, uint32_t i, uint32_t ids)
+{
+    const struct trace_graph *g = d->from->graph;
+    const struct trace_node *is = &d->nodes[i];
+    struct trace_node node = *is;
+    node.parents = NULL;
+    node.ends_with = g->ends_with[i] == TRACE_NO_ROW ? UINT32_MAX : ids + g->ends_with[i];
+    node.prefix_of = is->prefix_of == UINT32_MAX ? UINT32_MAX : ids + g->source[i];
+    if (node.n_parents > 0) {
+        node.parents = xcalloc(node.n_parents, sizeof *node.parents);
+    }
+    for (uint32_t k = 0; k < node.n_parents; k++) {
+        node.parents[k] =
+            (struct trace_parent){ids + is->parents[k].request_id, is->parents[k].gap_ns};
+    }
+    return node;
+}
+
+/* All rows of a group, the first one at start_ns. A copy has ids and sessions of its own, in steps
+ * of the recording's length. */
+static void add_group(struct draw *d, uint32_t first, int64_t start_ns)
+{
+    const struct trace *t = d->from;
+    const int64_t later_ns = start_ns - t->rows[first].arrival_ns;
+    const uint32_t ids = d->n_drawn * (uint32_t)t->n;
+    for (uint32_t i = first; i != TRACE_NO_ROW; i = d->next[i]) {
+        struct trace_row row = t->rows[i];
+        row.request_id = ids + i;
+        row.session_id = ids + d->head[i];
+        row.arrival_ns += t->graph->n_parents[i] == 0 ? later_ns : 0; /* else a gap */
+        add_row(d, i, row, later_ns);
+        struct trace_node node = node_of(d, i, ids);
+        trace_builder_node(&d->out, &node);
+    }
+    d->n_drawn++;
+}
+
+/* Nodes with rows for ids, so that a copy numbers them by one sum. */
+static void number_nodes(struct draw *d)
+{
+    const struct trace *t = d->from;
+    struct trace numbered = *t;
+    numbered.rows = xmalloc((t->n + 1) * sizeof *numbered.rows);
+    for (uint32_t i = 0; i < t->n; i++) {
+        numbered.rows[i] = t->rows[i];
+        numbered.rows[i].request_id = i;
+    }
+    d->nodes = trace_graph_nodes(&numbered);
+    free(numbered.rows);
+}
+
+/* ---- both ---- */
+
+static void add(struct draw *d, uint32_t first, int64_t start_ns)
+{
+    (d->group != NULL ? add_group : add_session)(d, first, start_ns);
+}
+
+/* Sessions or groups of one class over the recorded window. Their number varies as the gaps do. */
 static void draw_class(struct draw *d, int cls, int64_t window_ns)
 {
     const struct trace *t = d->from;
+    const uint64_t most = d->group != NULL ? UINT32_MAX / (t->n + 1) : t->n * 4;
     uint32_t *first = xmalloc((t->n_first + 1) * sizeof *first);
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n_first; i++) {
-        if (t->rows[i].cls == cls) {
+        if (t->rows[i].cls == cls && (d->group == NULL || d->group[i] == i)) {
             first[n++] = i;
         }
     }
@@ -49,33 +178,57 @@ static void draw_class(struct draw *d, int cls, int64_t window_ns)
         const uint32_t gap = rng_below(&d->rng, n);
         const int64_t before_ns = gap > 0 ? t->rows[first[gap - 1]].arrival_ns : 0;
         now_ns += t->rows[first[gap]].arrival_ns - before_ns;
-        if (now_ns > window_ns || d->n_sessions > t->n * 4) { /* gaps of 0 never reach its end */
+        /* gaps of 0 never reach its end */
+        if (now_ns > window_ns || d->n_drawn > t->n * 4 || d->n_drawn >= most) {
             break;
         }
-        add_session(d, first[rng_below(&d->rng, n)], now_ns);
+        add(d, first[rng_below(&d->rng, n)], now_ns);
     }
     free(first);
 }
 
-int trace_resample(const struct trace *t, uint64_t seed, struct trace *out, struct err *e)
+int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace *out,
+                   struct err *e)
 {
-    if (t->graph != NULL) {
-        return err_add(e, "sessions of request graphs cannot be redrawn: they belong to jobs");
+    if (t->graph != NULL && !jobs) {
+        return err_add(e,
+                       "sessions of request graphs belong to jobs: --resample jobs redraws these");
     }
     struct draw d = {.from = t};
     trace_builder_init(&d.out);
     rng_init(&d.rng, rng_key(seed, RNG_RESAMPLE, 0, 0));
-    const int64_t window_ns = t->n_first > 0 ? t->rows[t->n_first - 1].arrival_ns : 0;
-    for (int cls = REQUEST_CLASS_REACTIVE; cls <= REQUEST_CLASS_PROACTIVE; cls++) {
+    int64_t window_ns = t->n_first > 0 ? t->rows[t->n_first - 1].arrival_ns : 0;
+    uint32_t n_groups = 0;
+    if (t->graph != NULL) {
+        find_groups(&d);
+        number_nodes(&d);
+        trace_builder_models_copy(&d.out, t);
+        for (uint32_t i = 0; i < t->n; i++) {
+            n_groups += d.group[i] == i;
+            window_ns = d.group[i] == i ? t->rows[i].arrival_ns : window_ns;
+        }
+    }
+    int rc = 0;
+    if (n_groups == 1) {
+        rc = err_add(e, "all %u jobs of the recording hang together, so none can be redrawn alone",
+                     t->graph->n_jobs);
+    }
+    for (int cls = REQUEST_CLASS_REACTIVE; cls <= REQUEST_CLASS_PROACTIVE && rc == 0; cls++) {
         draw_class(&d, cls, window_ns);
     }
-    if (d.n_sessions == 0 && t->n_first > 0) {
-        add_session(&d, 0, t->rows[0].arrival_ns);
+    if (d.n_drawn == 0 && t->n_first > 0 && rc == 0) {
+        add(&d, 0, t->rows[0].arrival_ns);
     }
-    const int rc = trace_build(&d.out, true, "redrawn sessions", out, e);
+    rc = rc == 0 ? trace_build(&d.out, t->graph == NULL, jobs ? "redrawn jobs" : "redrawn sessions",
+                               out, e)
+                 : rc;
     if (rc == 0) {
         trace_copy_machine(out, t);
     }
     trace_builder_fini(&d.out);
+    trace_graph_nodes_free(d.nodes, t->n);
+    free(d.group);
+    free(d.head);
+    free(d.next);
     return rc;
 }

@@ -140,6 +140,9 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
 /* Like trace_generate, but packed where requests are equal. */
 int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, struct trace *out,
                           struct err *e);
+/* Whether a spec names a file with clients, behind which keys may scale its numbers (rate, turns,
+ * prompt, answer, gap). Reads the file. */
+bool trace_workload_has_factors(const char *spec);
 /* The default of a number of `mixed`; false when it has no such key. */
 bool trace_workload_default(const char *key, double *value);
 /* Writes the keys of every generator with their defaults. */
@@ -193,8 +196,11 @@ const char *trace_format_of(const char *path);
 
 /* A trace like a recorded one (resample.c): whole sessions, and the gaps between the starts of
  * sessions, are drawn with replacement per class, until the recorded window is full. Equal seeds
- * give equal traces. 0 or -EINVAL. */
-int trace_resample(const struct trace *t, uint64_t seed, struct trace *out, struct err *e);
+ * give equal traces. jobs: whole jobs of a request graph instead, with all that they wait for,
+ * start or begin like; of other traces a session is a job. 0; -EINVAL also for sessions of a graph,
+ * and for a recording whose jobs all hang together. */
+int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace *out,
+                   struct err *e);
 
 /* ---- datasets (dataset.c) ---- */
 

@@ -49,6 +49,29 @@ static const char *const text_defaults[MIXED_TEXTS] = {"reactive_mixed", "proact
                                                        "poisson", "proactivebench_events"};
 static const char *const arrival_kinds[] = {"poisson", "gamma", "replay", "closed", NULL};
 
+/* Of workloads with clients: factors on all numbers of a kind. */
+enum { FACTOR_RATE, FACTOR_TURNS, FACTOR_PROMPT, FACTOR_ANSWER, FACTOR_GAP, FACTORS };
+static const struct spec_key factors[FACTORS] = {
+    [FACTOR_RATE] = {"rate", 1, 1e-3, 1e3, false, "jobs so many times as often: think_s, every_s"},
+    [FACTOR_TURNS] = {"turns", 1, 1e-3, 1e3, false, "factor on the turns of jobs, rounded"},
+    [FACTOR_PROMPT] = {"prompt", 1, 1e-3, 1e3, false,
+                       "factor on prompt_tokens, growth_tokens and new_tokens"},
+    [FACTOR_ANSWER] = {"answer", 1, 1e-3, 1e3, false, "factor on answer_tokens"},
+    [FACTOR_GAP] = {"gap", 1, 1e-3, 1e3, false, "factor on gap_s"},
+};
+
+static void factors_take(struct agents *a, const double x[FACTORS])
+{
+    a->factor[AGENTS_THINK] = 1.0 / x[FACTOR_RATE];
+    a->factor[AGENTS_EVERY] = 1.0 / x[FACTOR_RATE];
+    a->factor[AGENTS_TURNS] = x[FACTOR_TURNS];
+    a->factor[AGENTS_PROMPT] = x[FACTOR_PROMPT];
+    a->factor[AGENTS_GROWTH] = x[FACTOR_PROMPT];
+    a->factor[AGENTS_NEW] = x[FACTOR_PROMPT];
+    a->factor[AGENTS_ANSWER] = x[FACTOR_ANSWER];
+    a->factor[AGENTS_GAP] = x[FACTOR_GAP];
+}
+
 static struct spec_keys mixed_default(struct mixed *m, uint64_t seed)
 {
     *m = (struct mixed){.seed = seed};
@@ -162,26 +185,56 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
     return rc;
 }
 
-/* The file that a spec names: a path, or a shipped workload. NULL: it is no file. */
-static const char *file_of(const char *spec)
+/* The file that a spec names, a path or a shipped workload, and the keys behind its colon (NULL: it
+ * has none). NULL: it is no file. The caller frees it. */
+static char *file_of(const char *spec, const char **keys)
 {
+    const char *json = strstr(spec, ".json:");
     size_t len = strlen(spec);
-    if (len > 5 && strcmp(spec + len - 5, ".json") == 0) {
-        return spec;
+    *keys = json != NULL ? json + 6 : NULL;
+    if (json != NULL || (len > 5 && strcmp(spec + len - 5, ".json") == 0)) {
+        return json != NULL ? xformat("%.*s.json", (int)(json - spec), spec) : xstrdup(spec);
     }
-    if (datadir_is_path(spec) || spec[0] == '\0' || strchr(spec, ':') != NULL) {
-        return NULL;
+    size_t n = strcspn(spec, ":");
+    char *name = xformat("%.*s", (int)n, spec);
+    char *path = NULL;
+    if (n > 0 && !datadir_is_path(name)) {
+        const char *shipped = datadir_named(name, "traces/workloads", ".json");
+        path = access(shipped, R_OK) == 0 ? xstrdup(shipped) : NULL;
     }
-    const char *path = datadir_named(spec, "traces/workloads", ".json");
-    return access(path, R_OK) == 0 ? path : NULL;
+    *keys = spec[n] == ':' ? spec + n + 1 : NULL;
+    free(name);
+    return path;
 }
 
-static int agents_make(cJSON *tree, const char *path, uint64_t seed, double rate_scale,
-                       struct trace *out, struct err *e)
+bool trace_workload_has_factors(const char *spec)
+{
+    struct err e = ERR_INIT;
+    const char *keys = NULL;
+    char *path = file_of(spec, &keys);
+    cJSON *tree = path != NULL ? json_read_file(path, &e) : NULL;
+    bool clients = cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL;
+    cJSON_Delete(tree);
+    free(path);
+    err_fini(&e);
+    return clients;
+}
+
+static int agents_make(cJSON *tree, const char *path, const char *spec, const char *keys,
+                       uint64_t seed, double rate_scale, struct trace *out, struct err *e)
 {
     struct agents a;
+    double x[FACTORS];
+    struct spec_keys k = {factors, FACTORS, NULL, x, NULL, 0};
+    size_t before = e->n;
+    spec_keys_init(&k);
+    if (keys != NULL) {
+        spec_keys_parse(&k, spec, keys, e);
+    }
     int rc = agents_read(tree, path, &a, e);
-    rc = rc == 0 ? agents_generate(&a, seed, rate_scale, AGENTS_MAX_ROWS, out, e) : rc;
+    factors_take(&a, x);
+    rc = rc == 0 && e->n == before ? agents_generate(&a, seed, rate_scale, AGENTS_MAX_ROWS, out, e)
+                                   : -EINVAL;
     agents_fini(&a);
     return rc;
 }
@@ -196,15 +249,18 @@ static int mixed_make(struct mixed *m, const char *spec, double rate_scale, size
 }
 
 /* Of a file: requests, and events of the machine. */
-static int file_make(const char *path, const char *spec, uint64_t seed, double rate_scale,
-                     struct trace *out, struct err *e)
+static int file_make(const char *path, const char *spec, const char *keys, uint64_t seed,
+                     double rate_scale, struct trace *out, struct err *e)
 {
     size_t before = e->n;
     cJSON *tree = json_read_file(path, e);
     cJSON *machine = cJSON_DetachItemFromObjectCaseSensitive(tree, "machine");
     int rc = -EINVAL;
     if (cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL) {
-        rc = agents_make(tree, path, seed, rate_scale, out, e);
+        rc = agents_make(tree, path, spec, keys, seed, rate_scale, out, e);
+    } else if (tree != NULL && keys != NULL) {
+        rc = err_add(e, "workload \"%s\": keys behind a file are for one with clients", spec);
+        cJSON_Delete(tree);
     } else if (tree != NULL) {
         struct mixed m;
         struct spec_keys k = mixed_default(&m, seed);
@@ -227,15 +283,18 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
 {
     *out = (struct trace){0};
     size_t before = e->n;
-    const char *path = file_of(spec);
     if (strncmp(spec, "w1:", 3) == 0) {
         return w1_generate(spec, spec + 3, rate_scale, out, e);
     }
     if (task_known(spec)) {
         return task_generate(spec, seed, out, e);
     }
+    const char *keys = NULL;
+    char *path = file_of(spec, &keys);
     if (path != NULL) {
-        return file_make(path, spec, seed, rate_scale, out, e);
+        int rc = file_make(path, spec, keys, seed, rate_scale, out, e);
+        free(path);
+        return rc;
     }
     if (strcmp(spec, "mixed") != 0 && strncmp(spec, "mixed:", 6) != 0) {
         return err_add(e,
@@ -264,9 +323,12 @@ void trace_generator_help(FILE *out)
     (void)fputs(
         "FILE.json             clients with jobs, turns and subagents: docs/concepts/agents.md\n"
         "NAME                  such a file that is shipped: " SHIPPED "\n"
-        "mixed:key=value,...   reactive and proactive requests; a .json file has the same "
-        "keys\n",
+        "NAME:key=value,...    or FILE.json:key=value,...: one with factors on its numbers\n",
         out);
+    spec_keys_help(factors, FACTORS, out);
+    (void)fputs("mixed:key=value,...   reactive and proactive requests; a .json file has the same "
+                "keys\n",
+                out);
     spec_keys_help(numbers, MIXED_NUMBERS, out);
     (void)fputs(
         "  reactive, proactive  datasets: shipped names (xpusim list dataset) or CSV paths\n"

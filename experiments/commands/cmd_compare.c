@@ -71,6 +71,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
     }
     o->config.several = true;
     o->config.resample = o->resample != NULL;
+    o->config.resample_jobs = o->resample != NULL && strcmp(o->resample, "jobs") == 0;
     if (config_load_all(&c->config, &o->config, CONFIG_AS_WRITTEN, o->policies.v, o->policies.n,
                         c->policies, e) == 0) {
         (void)choose_check(&c->config, &o->metrics, e);
@@ -450,7 +451,7 @@ static int run_ablate(void *values, struct err *e)
 
 #define OPTIONS struct compare_options
 
-static const char *const resample_names[] = {"sessions", NULL};
+static const char *const resample_names[] = {"sessions", "jobs", NULL};
 
 static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
@@ -465,8 +466,8 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, suite, "suite", "NAME", NULL,
                 "compare at every point of a suite (docs/concepts/arena.md)"),
     OPTION_CHOICE(OPTIONS, resample, "resample", "WHAT", NULL, resample_names,
-                  "resample one recorded trace for every replication: its sessions and their "
-                  "starts (block bootstrap)"),
+                  "resample one recorded trace for every replication: its sessions, or the jobs of "
+                  "a request graph, and their starts (block bootstrap)"),
     OPTION_TEXTS(OPTIONS, metrics, "metric", "NAME", CHOOSE_MAX,
                  "metric to print, or a pattern of metrics (reactive.*.p90); repeated. --json has "
                  "all. The first is the question; the others share a correction "

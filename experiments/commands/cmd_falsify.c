@@ -106,7 +106,10 @@ static void print_axes(FILE *out)
     (void)fputs("Varied, unless --over says less (from, to):\n", out);
     const struct space_axis *a;
     for (uint32_t i = 0; (a = space_axis_known(i)) != NULL; i++) {
-        (void)fprintf(out, "  %-9s %-23s %5g %5g  %s\n", a->machine ? "machine" : "workload",
+        (void)fprintf(out, "  %-9s %-23s %5g %5g  %s\n",
+                      a->machine  ? "machine"
+                      : a->agents ? "agents"
+                                  : "workload",
                       a->name, a->low, a->high, a->help);
     }
 }

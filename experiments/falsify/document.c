@@ -63,6 +63,10 @@ static void put_commands(const struct falsify_runs *runs, const struct falsify_r
         document_note(d, "  xpusim explain --request %" PRIu32 " --policy %s --seed %" PRIu64 " %s",
                       why->request[FALSIFY_POLICY].x.request_id, runs->policy[i]->label, why->seed,
                       scenario);
+        if (why->request[i].job != UINT32_MAX) {
+            document_note(d, "  xpusim explain --job %" PRIu32 " --policy %s --seed %" PRIu64 " %s",
+                          why->request[i].job, runs->policy[i]->label, why->seed, scenario);
+        }
     }
     free(scenario);
 }

@@ -14,7 +14,7 @@ static void write_requests(void *state, const struct trace *t, FILE *to)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct explanation *x = explain_find(state, t->rows[i].request_id);
-        struct falsify_request r = {.x.finished = false};
+        struct falsify_request r = {.job = t->graph != NULL ? t->graph->job[i] : UINT32_MAX};
         if (x != NULL) {
             r.x = *x;
             r.x.n_blockers = x->n_blockers < FALSIFY_BLOCKERS ? x->n_blockers : FALSIFY_BLOCKERS;

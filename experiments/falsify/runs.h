@@ -18,6 +18,7 @@ struct falsify_reason {
     struct falsify_request {
         struct explanation x;                           /* its blockers are `first` */
         struct explain_blocker first[FALSIFY_BLOCKERS]; /* the longest */
+        uint32_t job;                                   /* of a request graph; UINT32_MAX: none */
     } request[FALSIFY_SIDES];                           /* valid when found */
     char message[JOBS_MESSAGE_BYTES];                   /* why it could not be looked for; "" */
 };

@@ -21,6 +21,11 @@
     {                                                                                              \
         .name = (name_), .low = (low_), .high = (high_), .logarithmic = true, .help = (help_)      \
     }
+#define AGENTS(name_, low_, high_, help_)                                                          \
+    {                                                                                              \
+        .name = (name_), .low = (low_), .high = (high_), .logarithmic = true, .help = (help_),     \
+        .agents = true, .nominal = 1.0                                                             \
+    }
 #define MACHINE(name_, low_, high_, help_)                                                         \
     {                                                                                              \
         .name = (name_), .low = (low_), .high = (high_), .logarithmic = true, .help = (help_),     \
@@ -36,6 +41,11 @@ static const struct space_axis known[] = {
     WORKLOAD("reactive_output_scale", 0.25, 4, "factor on reactive outputs"),
     WORKLOAD("proactive_output_scale", 0.25, 4, "factor on proactive outputs"),
     {.name = "sessions", .high = 1, .whole = true, .help = "1: whole conversations with prefixes"},
+    AGENTS("rate", 0.25, 8, "jobs so many times as often"),
+    AGENTS("turns", 0.5, 2, "factor on the turns of jobs"),
+    AGENTS("prompt", 0.25, 4, "factor on prompts and what they grow by"),
+    AGENTS("answer", 0.25, 4, "factor on answers"),
+    AGENTS("gap", 0.25, 4, "factor on the gaps between turns"),
     MACHINE("kv", 0.1, 1, "factor on the KV tokens that memory leaves"),
     MACHINE("ddr", 0.5, 2, "factor on the DDR's peak and all engines' bandwidths"),
     MACHINE("npu_rate", 0.25, 4, "factor on the NPU's flop/s"),
@@ -63,13 +73,17 @@ static int axis_of(const struct space *s, const char *name, size_t length)
 /* Takes "mixed:a=1,b=2" apart: values of axes become nominal, other keys are kept as they are. */
 static int read_workload(struct space *s, const char *spec, struct err *e)
 {
-    if (strcmp(spec, "mixed") != 0 && strncmp(spec, "mixed:", 6) != 0) {
+    bool mixed = strcmp(spec, "mixed") == 0 || strncmp(spec, "mixed:", 6) == 0;
+    if (!mixed && !trace_workload_has_factors(spec)) {
         return err_add(e,
-                       "--over workload: the workload must be mixed[:key=value,...], whose keys "
-                       "are varied; \"%s\" is not",
+                       "--over workload: the workload must be mixed[:key=value,...] or one of "
+                       "agents, whose keys are varied; \"%s\" is not",
                        spec);
     }
-    const char *part = spec[5] == ':' ? spec + 6 : "";
+    const char *json = strstr(spec, ".json");
+    size_t head = json != NULL ? (size_t)(json - spec) + 5 : strcspn(spec, ":");
+    s->head = xkeep(xformat("%.*s", (int)head, spec));
+    const char *part = spec[head] == ':' ? spec + head + 1 : "";
     struct text keys = {0};
     while (*part != '\0') {
         size_t length = strcspn(part, ",");
@@ -174,6 +188,7 @@ int space_init(struct space *s, const struct config_options *o, const struct con
     memset(s, 0, sizeof *s);
     s->options = o;
     s->keys = "";
+    s->head = "mixed";
     bool workload = false;
     bool machine = false;
     for (const char *word = over; *word != '\0';) {
@@ -187,16 +202,17 @@ int space_init(struct space *s, const struct config_options *o, const struct con
         machine = machine || is_machine;
         word += n + (word[n] == ',' ? 1 : 0);
     }
+    const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
+    bool agents = trace_workload_has_factors(spec);
     for (uint32_t i = 0; i < N_KNOWN; i++) {
-        if (known[i].machine ? machine : workload) {
+        if (known[i].machine ? machine : workload && known[i].agents == agents) {
             s->axis[s->n] = known[i];
-            if (!known[i].machine) {
+            if (!known[i].machine && !agents) {
                 (void)trace_workload_default(known[i].name, &s->axis[s->n].nominal);
             }
             s->n++;
         }
     }
-    const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
     if (workload && read_workload(s, spec, e) != 0) {
         return -EINVAL;
     }
@@ -279,7 +295,7 @@ static char *workload_text(const struct space *s, const struct space_point *p)
             text_format(&t, ",active_share=%g", floor(1e4 / v) / 1e4);
         }
     }
-    char *text = xformat("mixed%s%s", t.n > 0 ? ":" : "", text_end(&t));
+    char *text = xformat("%s%s%s", s->head, t.n > 0 ? ":" : "", text_end(&t));
     text_fini(&t);
     return text;
 }

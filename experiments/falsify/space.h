@@ -1,7 +1,8 @@
 /* The scenarios of falsify: numbers of a workload and a machine that may vary, and their bounds.
  *
  *   workload  keys of the `mixed` generator, by their names. Bursts come with the share of time
- *             that makes them whole (nothing arrives between them)
+ *             that makes them whole (nothing arrives between them). Of a workload of agents the
+ *             factors on its numbers
  *   machine   factors on numbers of the SoC file and on the KV that memory leaves: 1 is the
  *             file's
  *
@@ -15,7 +16,7 @@
 
 struct space_axis {
     const char *name;
-    bool machine;
+    bool machine, agents; /* agents: of workloads with clients; else of mixed */
     double low, high;
     bool logarithmic, whole;
     double nominal; /* what the options say, within [low, high] after widening */
@@ -34,6 +35,7 @@ struct space {
     struct space_axis axis[SPACE_MAX_AXES];
     uint32_t n;
     const struct config_options *options; /* borrowed */
+    const char *head;                     /* of the workload's text: "mixed"; nobody frees it */
     const char *keys; /* of the workload that are no axes, "a=b,c=d"; nobody frees it */
     struct space_number number[CONFIG_MAX_SETS];
     uint32_t n_numbers;

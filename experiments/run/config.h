@@ -34,8 +34,9 @@ struct config_options {
     const char *machine;          /* events of the machine: path; NULL: those of the workload */
     char **recordings;            /* owned: every --trace, `trace` the first (recordings.h) */
     uint32_t n_recordings;
-    bool several;  /* the command replicates, so it takes several recordings */
-    bool resample; /* sessions of the recording are redrawn for every seed */
+    bool several;       /* the command replicates, so it takes several recordings */
+    bool resample;      /* sessions of the recording are redrawn for every seed */
+    bool resample_jobs; /* or its jobs */
     uint64_t seed;
     bool seed_given;               /* on the command line */
     double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */

@@ -59,6 +59,7 @@ uint32_t recordings_replications(const struct config_options *o, uint32_t asked)
 const char *recordings_sample(const struct config_options *o)
 {
     return o->trace == NULL      ? "generated"
+           : o->resample_jobs    ? "redrawn jobs"
            : o->resample         ? "redrawn sessions"
            : o->n_recordings > 1 ? "recordings"
                                  : "one recording";
@@ -70,8 +71,9 @@ char *recordings_note(const struct config_options *o)
         return NULL;
     }
     if (o->resample) {
-        return xformat("sessions redrawn from one recording (block bootstrap): intervals are as "
-                       "good as the recording is typical");
+        return xformat("%s redrawn from one recording (block bootstrap): intervals are as "
+                       "good as the recording is typical",
+                       o->resample_jobs ? "jobs" : "sessions");
     }
     if (o->n_recordings > 1) {
         return xformat("%u recordings, one per replication", o->n_recordings);
@@ -102,7 +104,7 @@ int recordings_read(const struct config_options *o, uint64_t seed, struct trace 
     }
     struct trace recorded = {0};
     int rc = trace_read(o->trace, &recorded, e);
-    rc = rc == 0 ? trace_resample(&recorded, seed, out, e) : rc;
+    rc = rc == 0 ? trace_resample(&recorded, o->resample_jobs, seed, out, e) : rc;
     trace_fini(&recorded);
     return rc;
 }

@@ -21,7 +21,7 @@ uint32_t recordings_replications(const struct config_options *o, uint32_t asked)
 
 /* A sentence on what the results hold for; NULL of a generated workload. The caller frees it. */
 char *recordings_note(const struct config_options *o);
-/* "generated", "one recording", "recordings" or "redrawn sessions". */
+/* "generated", "one recording", "recordings", "redrawn sessions" or "redrawn jobs". */
 const char *recordings_sample(const struct config_options *o);
 
 /* The recording of a replication, by the replication's seed (config_seed); redrawn where asked. */

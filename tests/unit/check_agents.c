@@ -491,6 +491,60 @@ START_TEST(a_rate_needs_a_clock_and_requests_a_start)
 }
 END_TEST
 
+/* ---- factors ---- */
+
+#define SCALED                                                                                     \
+    "{\"clients\": [{\"name\": \"a\", \"jobs\": 2, \"every_s\": 20, \"turns\": 4, "                \
+    "\"prompt_tokens\": "                                                                          \
+    "100, \"growth_tokens\": 50, \"answer_tokens\": 10, \"gap_s\": 2}]}"
+
+/* Jobs begin at 0 and 20 / 4 = 5 s, with 2 turns of 4. Prompts of 200, then 200 + 100; answers of
+ * 30; half a second between them. Without factors: 4 turns from 100 to 250, 10, 2 s, 20 s. */
+START_TEST(factors_scale_all_numbers_of_a_kind)
+{
+    char spec[512];
+    tempfile_put(SCALED);
+    (void)snprintf(spec, sizeof spec, "%s:rate=4,turns=0.5,prompt=2,answer=3,gap=0.25", path);
+    ck_assert(trace_workload_has_factors(spec));
+    ck_assert_int_eq(trace_generate(spec, 1, 1.0, &t, &err), 0);
+    ck_assert_uint_eq(t.n, 4);
+    for (uint32_t session = 0; session < 2; session++) {
+        const struct trace_row *first = &t.rows[row_of(&t, session, 0)];
+        const struct trace_row *second = &t.rows[row_of(&t, session, 1)];
+        ck_assert_int_eq(first->arrival_ns, session * 5 * NS_PER_S);
+        ck_assert_uint_eq(first->input_tokens, 200);
+        ck_assert_uint_eq(first->output_tokens, 30);
+        ck_assert_uint_eq(second->input_tokens, 300);
+        ck_assert_uint_eq(second->prefix_tokens, 230);
+        ck_assert_int_eq(second->arrival_ns, NS_PER_S / 2);
+    }
+    struct trace plain;
+    struct trace ones;
+    ck_assert_int_eq(trace_generate(path, 1, 1.0, &plain, &err), 0);
+    (void)snprintf(spec, sizeof spec, "%s:rate=1,gap=1", path);
+    ck_assert_int_eq(trace_generate(spec, 1, 1.0, &ones, &err), 0);
+    ck_assert_uint_eq(plain.n, 8);
+    ck_assert(plain.hash == ones.hash && plain.hash != t.hash);
+    trace_fini(&plain);
+    trace_fini(&ones);
+}
+END_TEST
+
+START_TEST(keys_that_are_no_factors_are_refused)
+{
+    char spec[512];
+    tempfile_put(SCALED);
+    (void)snprintf(spec, sizeof spec, "%s:speed=2", path);
+    ck_assert_int_eq(trace_generate(spec, 1, 1.0, &t, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "speed"));
+    tempfile_put("{\"duration_s\": 60}");
+    (void)snprintf(spec, sizeof spec, "%s:rate=2", path);
+    ck_assert(!trace_workload_has_factors(spec) && !trace_workload_has_factors("w1:n=3"));
+    ck_assert_int_eq(trace_generate(spec, 1, 1.0, &t, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[1], "are for one with clients"));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("agents", .setup = setup, .teardown = teardown),
     TEST(counts_and_growth_are_as_by_hand),
@@ -508,5 +562,7 @@ static const struct suite_row suite[] = {
     LOOP(what_is_no_workload_is_refused_with_its_key, sizeof BAD / sizeof BAD[0]),
     TEST(a_workload_has_a_size),
     TEST(a_rate_needs_a_clock_and_requests_a_start),
+    TEST(factors_scale_all_numbers_of_a_kind),
+    TEST(keys_that_are_no_factors_are_refused),
 };
 SUITE_MAIN("agents", suite)

@@ -276,6 +276,33 @@ START_TEST(what_is_not_changed_is_run_as_it_was_given)
 }
 END_TEST
 
+/* A workload of agents varies by its factors; a key that is given is where the search begins. */
+START_TEST(agents_vary_by_factors_on_their_numbers)
+{
+    open_space("coding-agent:gap=2", "workload");
+    static const char *const names[] = {"rate", "turns", "prompt", "answer", "gap"};
+    ck_assert_uint_eq(space.n, 5);
+    struct space_point p = space_nominal(&space);
+    for (uint32_t i = 0; i < 5; i++) {
+        ck_assert_double_eq(value(&p, names[i]), i == 4 ? 2.0 : 1.0);
+    }
+    struct config_options o;
+    space_options(&space, &p, &o);
+    ck_assert_str_eq(o.workload, "coding-agent:gap=2");
+    space_options_fini(&space, &o);
+    p.u[axis("prompt")] = 1.0;
+    p.u[axis("gap")] = 0.0;
+    space_options(&space, &p, &o);
+    ck_assert_str_eq(o.workload, "coding-agent:prompt=4,gap=0.25");
+    struct config c;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(config_load(&c, &o, &e), 0);
+    config_fini(&c);
+    space_options_fini(&space, &o);
+    close_space();
+}
+END_TEST
+
 /* What comes behind a path of 2,000 bytes counts as well: another workload would be searched. */
 START_TEST(a_workload_of_any_length_is_run_whole)
 {
@@ -316,6 +343,7 @@ static const struct suite_row suite[] = {
     TEST(a_loss_without_a_value_is_none),
     TEST(policy_does_not_lose_to_itself),
     TEST(what_is_not_changed_is_run_as_it_was_given),
+    TEST(agents_vary_by_factors_on_their_numbers),
     TEST(a_workload_of_any_length_is_run_whole),
     TEST(words_and_workloads_that_cannot_be_varied_are_refused),
 };

@@ -1,13 +1,15 @@
 /* Redrawn traces: whole sessions of the recording, gaps of the recording, per class, in its window.
  */
 #include "sim/api/request.h"
+#include "sim/base/arena.h"
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { SESSIONS = 40 };
+enum { SESSIONS = 40, JOBS = 12 };
 
 /* Session s begins at the sum of 1 .. s + 1 s (gaps 1, 2, ... 40 s); it has 1 + s % 3 turns of
  * 100 s + turn input tokens, and is proactive when s is odd. */
@@ -44,7 +46,7 @@ START_TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class)
     for (uint64_t seed = 1; seed <= 50; seed++) {
         struct trace t;
         struct err e = ERR_INIT;
-        ck_assert_int_eq(trace_resample(&from, seed, &t, &e), 0);
+        ck_assert_int_eq(trace_resample(&from, false, seed, &t, &e), 0);
         int64_t last_ns[2] = {0, 0};
         for (size_t i = 0; i < t.n_first; i++) {
             const struct trace_row *r = &t.rows[i];
@@ -80,7 +82,7 @@ START_TEST(redrawn_traces_have_the_recordings_rate_in_the_mean)
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct trace t;
         struct err e = ERR_INIT;
-        ck_assert_int_eq(trace_resample(&from, seed, &t, &e), 0);
+        ck_assert_int_eq(trace_resample(&from, false, seed, &t, &e), 0);
         n += (double)t.n_first / 400.0;
         for (size_t i = 0; i < t.n_first; i++) {
             seen[(t.rows[i].input_tokens - 1) / 100] = true;
@@ -106,9 +108,9 @@ START_TEST(equal_seeds_redraw_the_same_trace)
     struct trace b;
     struct trace c;
     struct err e = ERR_INIT;
-    ck_assert_int_eq(trace_resample(&from, 3, &a, &e), 0);
-    ck_assert_int_eq(trace_resample(&from, 3, &b, &e), 0);
-    ck_assert_int_eq(trace_resample(&from, 4, &c, &e), 0);
+    ck_assert_int_eq(trace_resample(&from, false, 3, &a, &e), 0);
+    ck_assert_int_eq(trace_resample(&from, false, 3, &b, &e), 0);
+    ck_assert_int_eq(trace_resample(&from, false, 4, &c, &e), 0);
     ck_assert(a.hash == b.hash);
     ck_assert(a.hash != c.hash);
     trace_fini(&a);
@@ -118,9 +120,141 @@ START_TEST(equal_seeds_redraw_the_same_trace)
 }
 END_TEST
 
+/* ---- jobs ---- */
+
+/* Job k of 12 begins at k + 1, k + 2, ... s: request A, two subagents B and C that start 1 s and k
+ * s after it, and a second turn D of A's session that waits for both. C begins like A's prompt, B
+ * with the text of group 3; C is in the background, and ends with D. Prompts tell job and letter:
+ * 10 k + letter + 100. */
+static struct trace jobs_recording(void)
+{
+    struct trace_builder b;
+    struct trace t;
+    struct err e = ERR_INIT;
+    trace_builder_init(&b);
+    int64_t now_ns = 0;
+    for (uint32_t k = 0; k < JOBS; k++) {
+        now_ns += units_ns_from_s(k + 1.0);
+        for (uint32_t letter = 0; letter < 4; letter++) {
+            bool d = letter == 3;
+            uint32_t a = 1000 + 4 * k;
+            struct trace_row row = {.arrival_ns = letter == 0   ? now_ns
+                                                  : letter == 2 ? units_ns_from_s(k)
+                                                                : units_ns_from_s(1.0),
+                                    .request_id = a + letter,
+                                    .session_id = 7 * k + (d ? 0 : letter),
+                                    .input_tokens = 100 + 10 * k + letter,
+                                    .output_tokens = 5,
+                                    .max_output_tokens = 256,
+                                    .turn = d ? 1 : 0,
+                                    .cls = (uint8_t)(k % 2)};
+            struct trace_extra x = trace_extra_none();
+            struct trace_node node = trace_node_none();
+            x.prefix_group = letter == 1 ? 3 : 0;
+            node.prefix_of = letter == 2 ? a : UINT32_MAX;
+            row.prefix_tokens = letter == 1 || letter == 2 ? 40 : 0;
+            node.background = letter == 2;
+            node.ends_with = letter == 2 ? a + 3 : UINT32_MAX;
+            node.n_parents = letter == 0 ? 0 : 1;
+            if (node.n_parents > 0) {
+                node.parents = xcalloc(1, sizeof *node.parents);
+                node.parents[0] = (struct trace_parent){d ? a + 1 : a, 0};
+            }
+            trace_builder_add(&b, &row, &x);
+            trace_builder_node(&b, &node);
+        }
+    }
+    ck_assert_int_eq(trace_build(&b, false, "jobs", &t, &e), 0);
+    trace_builder_fini(&b);
+    return t;
+}
+
+/* The row of a job that is so far from its first one. */
+static uint32_t child(const struct trace *t, uint32_t of, uint32_t letter)
+{
+    const struct trace_graph *g = t->graph;
+    for (uint32_t k = g->first[of]; k < g->first[of + 1]; k++) {
+        if ((t->rows[g->edges[k].row].input_tokens - 100) % 10 == letter) {
+            return g->edges[k].row;
+        }
+    }
+    return TRACE_NO_ROW;
+}
+
+START_TEST(jobs_are_drawn_whole_with_all_that_holds_them_together)
+{
+    struct trace from = jobs_recording();
+    bool seen[JOBS] = {false};
+    size_t n = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct trace t;
+        struct err e = ERR_INIT;
+        ck_assert_int_eq(trace_resample(&from, true, seed, &t, &e), 0);
+        const struct trace_graph *g = t.graph;
+        ck_assert_uint_eq(t.n, 4 * t.n_first);
+        ck_assert_uint_eq(g->n_jobs, t.n_first);
+        ck_assert_uint_eq(g->n_groups, 1); /* text 3 is one for all copies */
+        n += t.n_first;
+        for (uint32_t a = 0; a < t.n_first; a++) {
+            uint32_t k = (t.rows[a].input_tokens - 100) / 10;
+            uint32_t b = child(&t, a, 1);
+            uint32_t c = child(&t, a, 2);
+            uint32_t d = child(&t, a, 3);
+            seen[k] = true;
+            ck_assert(b != TRACE_NO_ROW && c != TRACE_NO_ROW && d != TRACE_NO_ROW);
+            ck_assert_uint_eq(child(&t, b, 3), d); /* and waits for its own subagent */
+            ck_assert_uint_eq(t.rows[a].next, d);
+            ck_assert_uint_eq(t.rows[a].session_id, t.rows[d].session_id);
+            ck_assert_uint_eq(g->n_parents[d], 2);
+            ck_assert_uint_eq(g->source[c], a);
+            ck_assert_uint_eq(g->source[b], t.n);
+            ck_assert_uint_eq(g->ends_with[c], d);
+            ck_assert(g->background[c] && !g->background[b]);
+            ck_assert_int_eq(t.rows[c].arrival_ns, units_ns_from_s(k)); /* a gap, not moved */
+            ck_assert_uint_eq(t.rows[b].input_tokens, 100 + 10 * k + 1);
+            ck_assert_int_eq(t.rows[a].arrival_ns % units_ns_from_s(1.0), 0);
+        }
+        trace_fini(&t);
+    }
+    for (uint32_t k = 0; k < JOBS; k++) {
+        ck_assert(seen[k]);
+    }
+    /* Gaps of the even jobs, from the one before: 1, 5, 9, 13, 17, 21 s, window 78 s; of the odd
+     * ones 3, 7, ... 23 s. Means 11 and 13; CV^2 46.7 / 121 and 46.7 / 169. As above the mean
+     * number is 78 / 11 + (0.386 - 1) / 2 + 78 / 13 + (0.276 - 1) / 2 = 12.42; one count has a
+     * standard deviation of sqrt(7.09 * 0.386 + 6 * 0.276) = 2.1, the mean of 200 of 0.15. */
+    ck_assert_double_eq_tol((double)n / 200.0, 12.42, 0.6);
+    trace_fini(&from);
+}
+END_TEST
+
+START_TEST(what_cannot_be_redrawn_is_refused_in_words)
+{
+    struct trace from = jobs_recording();
+    struct trace t;
+    struct err e = ERR_INIT;
+    ck_assert_int_ne(trace_resample(&from, false, 1, &t, &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.lines[0], "belong to jobs"));
+    struct trace one;
+    bool keep[4 * JOBS] = {false};
+    for (uint32_t i = 0; i < from.n; i++) {
+        keep[i] = from.rows[i].request_id < 1004;
+    }
+    ck_assert_int_eq(trace_subset(&from, keep, &one), 0);
+    ck_assert_int_ne(trace_resample(&one, true, 1, &t, &e), 0);
+    ck_assert_ptr_nonnull(strstr(e.lines[1], "hang together"));
+    trace_fini(&one);
+    trace_fini(&from);
+    err_fini(&e);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class),
     TEST(redrawn_traces_have_the_recordings_rate_in_the_mean),
     TEST(equal_seeds_redraw_the_same_trace),
+    CASE("resampled jobs"),
+    TEST(jobs_are_drawn_whole_with_all_that_holds_them_together),
+    TEST(what_cannot_be_redrawn_is_refused_in_words),
 };
 SUITE_MAIN("resample", suite)
