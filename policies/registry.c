@@ -68,6 +68,8 @@ const struct policy_ops *policy_find(const char *name)
 static const struct policy_alias aliases[] = {
     {"reef", "program-fcfs", "preempt=reset,class=rt_alone",
      "reactive requests reset the device (REEF, OSDI'22)"},
+    {"agent-xpu-flows", "agent-xpu-v2", "split=balance,beta=0,length_bucket=1",
+     "Agent.xpu by its public second text (arXiv 2506.24045v2, January 2026)"},
     {"guarded-xpu", "agent-xpu-v2",
      "elastic=class,guard=true,shortest=all,cap=open,b_rf=4,epsilon=0.15",
      "agent-xpu-v2 with reactive decodes guarded, shortest prompts first and an open batch (ours)"},

@@ -17,6 +17,9 @@ static const char *const elastic_choices[] = {"off", "static", "on", "class", NU
 static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
 static const char *const memory_choices[] = {"off", "defer", "igpu", NULL};
 static const char *const cap_choices[] = {"fixed", "slo", "marginal", "open", NULL};
+static const char *const split_choices[] = {"makespan", "balance", NULL};
+static const char *const piggyback_choices[] = {"short", "long", NULL};
+static const char *const drafter_choices[] = {"run", "model", NULL};
 static const char *const speculate_choices[] = {"none", "igpu", "npu", NULL};
 static const char *const shortest_choices[] = {"none", "reactive", "all", NULL};
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
@@ -38,6 +41,10 @@ static const struct policy_param params[] = {
         POLICY_CHOICE("elastic", AXPU_ELASTIC_ON, elastic_choices,
                       "NPU-iGPU split of reactive prefill (B.5); static ignores decode, class "
                       "that of proactive requests (ours)"),
+    [AXPU_SPLIT] =
+        POLICY_CHOICE("split", AXPU_SPLIT_MAKESPAN, split_choices,
+                      "what a split makes least: the later end, or by how much the ends differ "
+                      "(Algorithm 1 of the public text)"),
     [AXPU_BUSY_SHARE] = POLICY_NUMBER(
         "beta", 0.25, 0, 1, "share of the chunks the iGPU may keep while decode is busy (B.5 [S])"),
     [AXPU_WARMUP] =
@@ -63,6 +70,10 @@ static const struct policy_param params[] = {
     [AXPU_LENGTH_BUCKET] =
         POLICY_INT("length_bucket", 256, 1, 1e6,
                    "tokens per bucket of the longest-first eviction (B.7 [S]); 1: strict"),
+    [AXPU_PIGGYBACK] =
+        POLICY_CHOICE("piggyback", AXPU_PIGGYBACK_SHORT, piggyback_choices,
+                      "proactive sequences that stay in a mixed batch: the shortest, or the "
+                      "longest (Algorithm 2 of the public text, as printed)"),
     [AXPU_PREEMPT] = POLICY_CHOICE("preempt", AXPU_PREEMPT_KERNEL, preempt_choices,
                                    "where a reactive arrival stops a proactive prefill (B.2)"),
     [AXPU_SUSPENDED] =
@@ -93,6 +104,9 @@ static const struct policy_param params[] = {
         POLICY_CHOICE("speculate", AXPU_SPECULATE_NONE, speculate_choices,
                       "decoding verifies the drafts of sim.speculation, on the iGPU or on an NPU "
                       "that no prompt wants (ours; D.6, D.8)"),
+    [AXPU_DRAFTER] = POLICY_CHOICE("drafter", AXPU_DRAFTER_RUN, drafter_choices,
+                                   "who drafts: sim.speculation, or passes of the run's "
+                                   "--llm draft=M (ours)"),
     [AXPU_VERIFY_ROWS] =
         POLICY_INT("verify_rows", 32, 1, 4096, "rows of the NPU's verification graph (sd.npu 3.2)"),
     [AXPU_DRAFT_MS] =
@@ -114,10 +128,16 @@ static int axpu_init(struct sched *s)
     a->aged_be.at = offsetof(struct axpu_request, rank);
     a->stayed_be.at = offsetof(struct axpu_request, rank);
     a->other_be.at = offsetof(struct axpu_request, rank);
+    a->piggyback = (enum axpu_piggyback)param_int(s, AXPU_PIGGYBACK);
     a->warm_reactive = param_bool(s, AXPU_WARM_REACTIVE);
     a->age_ns = units_ns_from_s(param_number(s, AXPU_T_AGE_S));
     a->ttl_ns = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
     gap_init(s, &a->gap, AXPU_GAP_KV, AXPU_GAP_S);
+    if (axpu_drafts_by_model(s) && s->draft_model == 0) {
+        sched_give_up(s, "drafter=model needs a model of the run called draft (--llm draft=M), "
+                         "after the default one");
+        return -EINVAL;
+    }
     return a->chunk == 0 ? -EINVAL : 0;
 }
 
@@ -210,15 +230,18 @@ static void axpu_launch_done(struct sched *s, const struct launch *l)
 static void axpu_pass_done(struct sched *s, const struct pass *p)
 {
     struct axpu *a = s->state;
+    bool drafts = p->segments[0].role == SEGMENT_DRAFT;
     if (p == a->decode) {
         a->decode = NULL;
         a->verify_on_npu = false;
+        a->draft_passes = drafts ? a->draft_passes + 1 : 0;
         speculate_observe_pass(&a->estimate, p);
     } else {
         axpu_prefill_pass_done(a, p->segments[0].request);
     }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
+        axpu_request(r)->drafted = drafts ? axpu_request(r)->drafted + 1 : 0;
         if (r->state == REQUEST_STATE_DECODE) {
             enqueue(s, a, r);
         } else if (r->state != REQUEST_STATE_QUEUED) {

@@ -24,6 +24,7 @@ enum axpu_param {
     AXPU_GUARD,
     AXPU_SHORTEST,
     AXPU_ELASTIC,
+    AXPU_SPLIT,
     AXPU_BUSY_SHARE,
     AXPU_WARMUP,
     AXPU_WARM_REACTIVE,
@@ -33,6 +34,7 @@ enum axpu_param {
     AXPU_B_RF,
     AXPU_MAX_BATCH,
     AXPU_LENGTH_BUCKET,
+    AXPU_PIGGYBACK,
     AXPU_PREEMPT,
     AXPU_SUSPENDED,
     AXPU_AGEING,
@@ -43,6 +45,7 @@ enum axpu_param {
     AXPU_TBT_SLO_MS,
     AXPU_EPSILON,
     AXPU_SPECULATE,
+    AXPU_DRAFTER,
     AXPU_VERIFY_ROWS,
     AXPU_DRAFT_MS,
     AXPU_GAP_KV,
@@ -52,6 +55,9 @@ enum axpu_param {
 enum axpu_speculate { AXPU_SPECULATE_NONE, AXPU_SPECULATE_IGPU, AXPU_SPECULATE_NPU };
 
 enum axpu_elastic { AXPU_ELASTIC_OFF, AXPU_ELASTIC_STATIC, AXPU_ELASTIC_ON, AXPU_ELASTIC_CLASS };
+enum axpu_split { AXPU_SPLIT_MAKESPAN, AXPU_SPLIT_BALANCE };
+enum axpu_piggyback { AXPU_PIGGYBACK_SHORT, AXPU_PIGGYBACK_LONG };
+enum axpu_drafter { AXPU_DRAFTER_RUN, AXPU_DRAFTER_MODEL };
 enum axpu_memory { AXPU_MEMORY_OFF, AXPU_MEMORY_DEFER, AXPU_MEMORY_IGPU };
 enum axpu_cap { AXPU_CAP_FIXED, AXPU_CAP_SLO, AXPU_CAP_MARGINAL, AXPU_CAP_OPEN };
 enum axpu_shortest { AXPU_SHORTEST_NONE, AXPU_SHORTEST_REACTIVE, AXPU_SHORTEST_ALL };
@@ -116,6 +122,7 @@ struct axpu_request {
     struct order_node by_arrival, rank; /* while it waits to decode */
     uint64_t ready;                     /* it was so many's turn to wait to decode */
     uint64_t batch, joined; /* the last decode batch it was in, and the one it joined then */
+    uint32_t drafted;       /* passes of a draft model since its last token */
     bool promoted;          /* of age: has the privileges of B.8 until it leaves */
 };
 
@@ -127,8 +134,9 @@ struct axpu {
     struct heap young;  /* live proactive requests that are not promoted, oldest first */
     uint32_t n_promoted;
     struct axpu_decode decode_rt, decode_be;
+    enum axpu_piggyback piggyback;
     /* decode_be again: of age, by turn; in the last batch, by turn; the others as batches keep
-     * them, shorter bucket first (B.7). */
+     * them, shorter bucket first (B.7), or longer. */
     struct order aged_be, stayed_be, other_be;
     uint64_t n_ready;     /* turns */
     struct table waiting; /* prompts that wait and may use a kernel, by length (its `live`) */
@@ -146,6 +154,7 @@ struct axpu {
     uint64_t n_batches;        /* formed so far, from 1 on */
     struct speculate estimate; /* of acceptance, over all requests */
     int64_t draft_ready_ns;    /* drafting ends then; 0: nobody drafts */
+    uint32_t draft_passes;     /* of a draft model, since the last other batch */
     bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */
     int64_t age_ns, ttl_ns;    /* of parameters */
     int64_t age_timer_ns;      /* last timer set for ageing */
@@ -233,6 +242,8 @@ void axpu_decode_schedule(struct sched *s, struct axpu *a);
 /* Asks the running decode launch to make room. */
 void axpu_decode_yield(struct sched *s, struct axpu *a);
 /* speculation */
+/* Does a model of the run draft? */
+bool axpu_drafts_by_model(const struct sched *s);
 /* False while drafts for the next batch are being made; a timer is set. */
 bool axpu_drafted(struct sched *s, struct axpu *a);
 /* Turns a chosen batch into verifications where that gains; whether it did. */

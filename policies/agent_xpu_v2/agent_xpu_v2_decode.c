@@ -26,7 +26,7 @@ static bool evicted_before(const struct axpu *a, const struct request *x, const 
     uint32_t bx = request_length(x) / bucket;
     uint32_t by = request_length(y) / bucket;
     if (bx != by) {
-        return bx > by;
+        return (bx > by) == (a->piggyback == AXPU_PIGGYBACK_SHORT);
     }
     uint64_t jx = joined(a, x);
     uint64_t jy = joined(a, y);
@@ -186,10 +186,11 @@ static void rank(struct axpu *a, const struct request *r, uint32_t bucket)
     struct axpu_request *x = axpu_request(r);
     bool other = !x->promoted && x->batch != a->n_batches;
     order_remove(&x->rank, r);
+    double first = a->piggyback == AXPU_PIGGYBACK_SHORT ? 1.0 : -1.0;
     order_add(x->promoted ? &a->aged_be
               : other     ? &a->other_be
                           : &a->stayed_be,
-              r, other ? (double)(request_length(r) / bucket) : (double)x->ready);
+              r, other ? first * (double)(request_length(r) / bucket) : (double)x->ready);
 }
 
 void axpu_decode_wait(struct sched *s, struct axpu *a, const struct request *r)

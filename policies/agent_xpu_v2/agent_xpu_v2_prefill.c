@@ -189,7 +189,24 @@ static int64_t estimate_ns(struct sched *s, const struct pass *p, enum op_kind o
                                                                                         : 0;
 }
 
-/* m* = argmin max(m t_N, t_G(T - m g)), ties to more NPU (B.5). */
+/* What a split of m chunks for the NPU makes least (B.5): max(m t_N, t_G(T - m g)). Algorithm 1 of
+ * the public text: |m t_N(g) - (M - m) t_G(g) - t_G(rest)|, with a kernel for every chunk. */
+static int64_t split_ns(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
+                        enum op_kind op, uint32_t rows, uint32_t m)
+{
+    if (param_int(s, AXPU_SPLIT) == AXPU_SPLIT_BALANCE) {
+        int64_t left = rows / a->chunk - m;
+        int64_t npu = (int64_t)m * estimate_ns(s, f->pass, op, a->npu, a->chunk);
+        int64_t igpu = left * estimate_ns(s, f->pass, op, a->igpu, a->chunk) +
+                       estimate_ns(s, f->pass, op, a->igpu, rows % a->chunk);
+        return npu > igpu ? npu - igpu : igpu - npu;
+    }
+    int64_t npu = estimate_ns(s, f->pass, op, a->npu, m * a->chunk);
+    int64_t igpu = estimate_ns(s, f->pass, op, a->igpu, rows - m * a->chunk);
+    return npu > igpu ? npu : igpu;
+}
+
+/* The best number of chunks for the NPU, ties to more. */
 static uint32_t best_chunks(struct sched *s, const struct axpu *a, struct axpu_prefill *f,
                             enum op_kind op, uint32_t rows)
 {
@@ -198,11 +215,9 @@ static uint32_t best_chunks(struct sched *s, const struct axpu *a, struct axpu_p
         uint32_t most = rows / a->chunk;
         int64_t best_ns = INT64_MAX;
         for (uint32_t m = 0; m <= most; m++) {
-            int64_t npu = estimate_ns(s, f->pass, op, a->npu, m * a->chunk);
-            int64_t igpu = estimate_ns(s, f->pass, op, a->igpu, rows - m * a->chunk);
-            int64_t both = npu > igpu ? npu : igpu;
-            if (both <= best_ns) {
-                best_ns = both;
+            int64_t ns = split_ns(s, a, f, op, rows, m);
+            if (ns <= best_ns) {
+                best_ns = ns;
                 *known = (int32_t)m;
             }
         }

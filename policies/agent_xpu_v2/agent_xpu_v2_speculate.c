@@ -7,15 +7,23 @@
  *                  the paper's own placement of a prefill (B.3), and less power. A prompt takes the
  *                  NPU back at the next op, and the rest of the pass goes to the iGPU
  *
- * The drafter is sim.speculation's; drafting takes host time before the batch is formed. How many
- * tokens each sequence verifies follows what was accepted so far (common/speculate.h). The static
- * graph is taken to be in memory: sim.weight_copies=2 counts it. */
+ * The drafter is sim.speculation's; drafting takes host time before the batch is formed. With
+ * drafter=model a model of the run drafts, in passes on the iGPU. A pass has a row of every
+ * sequence that lacks a draft, so one that becomes ready meanwhile drafts along. No sequence waits
+ * for more passes than the longest draft has tokens. Acceptance is sim.speculation's in both cases.
+ * How many tokens each sequence verifies follows what was accepted so far (common/speculate.h). The
+ * static graph is taken to be in memory: sim.weight_copies=2 counts it. */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 
 static enum axpu_speculate how(const struct sched *s)
 {
     return (enum axpu_speculate)param_int(s, AXPU_SPECULATE);
+}
+
+bool axpu_drafts_by_model(const struct sched *s)
+{
+    return how(s) != AXPU_SPECULATE_NONE && param_int(s, AXPU_DRAFTER) == AXPU_DRAFTER_MODEL;
 }
 
 /* Prompts own the NPU. */
@@ -39,8 +47,24 @@ struct step {
     bool npu;
 };
 
-/* An iteration in which every sequence verifies `drafted` tokens. */
-static double iteration_ns(void *ctx, uint32_t drafted)
+/* A pass in which a model of the run drafts a token for every sequence; 0 without such a model. */
+static double draft_pass_ns(const struct step *x)
+{
+    const struct batch *b = &x->a->batch;
+    struct work_shape w = {0};
+    if (!axpu_drafts_by_model(x->s)) {
+        return 0.0;
+    }
+    for (uint32_t i = 0; i < b->n; i++) {
+        cost_shape_add(&w, b->segments[i].request, 1);
+    }
+    w.model = x->s->draft_model;
+    uint8_t igpu = (uint8_t)x->a->igpu;
+    return speculate_pass_ns(x->s, &w, igpu, igpu, 0); /* its layers are not fused */
+}
+
+/* An iteration in which every sequence verifies `drafted` tokens, without their drafting. */
+static double verify_ns(void *ctx, uint32_t drafted)
 {
     const struct step *x = ctx;
     const struct batch *b = &x->a->batch;
@@ -59,6 +83,28 @@ static double iteration_ns(void *ctx, uint32_t drafted)
     return speculate_pass_ns(x->s, &w, (uint8_t)x->a->npu, igpu,
                              (uint32_t)param_int(x->s, AXPU_VERIFY_ROWS)) +
            barriers;
+}
+
+static double iteration_ns(void *ctx, uint32_t drafted)
+{
+    return verify_ns(ctx, drafted) + drafted * draft_pass_ns(ctx);
+}
+
+/* Leaves the sequences in the batch that lack drafts of that length; false: none does, or there
+ * were enough passes. */
+static bool draft_pass(struct sched *s, struct axpu *a, uint32_t length)
+{
+    struct batch *b = &a->batch;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->n && a->draft_passes < length; i++) {
+        const struct request *r = b->segments[i].request;
+        uint32_t want = offered(s, r) < length ? offered(s, r) : length;
+        if (axpu_request(r)->drafted < want) {
+            b->segments[n++] = (struct segment){.request = r, .role = SEGMENT_DRAFT};
+        }
+    }
+    b->n = n > 0 ? n : b->n;
+    return n > 0;
 }
 
 bool axpu_speculate_batch(struct sched *s, struct axpu *a)
@@ -82,11 +128,17 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a)
     if (length == 0) {
         return false;
     }
+    bool by_model = axpu_drafts_by_model(s);
+    if (by_model && draft_pass(s, a, length)) {
+        return true;
+    }
     a->verify_on_npu = npu;
     for (uint32_t i = 0; i < b->n; i++) {
         struct segment *g = &b->segments[i];
         uint32_t n = offered(s, g->request);
         n = n < length ? n : length;
+        n = by_model && axpu_request(g->request)->drafted < n ? axpu_request(g->request)->drafted
+                                                              : n;
         g->role = n > 0 ? SEGMENT_VERIFY : SEGMENT_DECODE;
         g->n_tokens = 1 + n;
     }
@@ -95,7 +147,7 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a)
 
 bool axpu_drafted(struct sched *s, struct axpu *a)
 {
-    if (how(s) == AXPU_SPECULATE_NONE ||
+    if (how(s) == AXPU_SPECULATE_NONE || axpu_drafts_by_model(s) ||
         (reqq_empty(&a->decode_rt.q) && reqq_empty(&a->decode_be.q))) {
         a->draft_ready_ns = 0;
         return true;

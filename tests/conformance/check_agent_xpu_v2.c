@@ -140,6 +140,37 @@ static bool idle_split_balances_npu_and_igpu(const char *extra)
            kernel(0, IGPU, OP_QKV)->rows == 256;
 }
 
+/* Algorithm 1 of the public text makes the difference of the ends least. The iGPU takes 7 and 14 ms
+ * a chunk here. RT has two chunks and 64 rows: of QKV m = 1 ends at 4 and 8.75 ms (4.75 apart), m =
+ * 2 at 8 and 1.75 (6.25 apart, but sooner); FFN is twice that. So it takes 8.75 + 10 + 17.5 + 1
+ * instead of 8 + 10 + 16 + 1. */
+static bool balanced_split_may_end_later(const char *extra)
+{
+    double first_token_ms[2];
+    for (int i = 0; i < 2; i++) {
+        machine(1, 1);
+        scenario_cost(&sc, IGPU, OP_QKV, 0, 7.0 / 256, 5);
+        scenario_cost(&sc, IGPU, OP_FFN, 0, 14.0 / 256, 5);
+        struct scenario_request q[] = {{RT, 0, 576, 1, 0, 0}};
+        run(i == 0 ? "split=balance" : "", extra, q, 1);
+        first_token_ms[i] = (double)sc.records[0].first_token_ns / 1e6;
+        if (i == 0) {
+            scenario_fini(&sc);
+        }
+    }
+    return first_token_ms[0] == 37.25 && first_token_ms[1] == 35;
+}
+
+/* Algorithm 1 gives the NPU all chunks while decode is busy: of RT1's four none is the iGPU's, and
+ * there is no rest. */
+static bool all_chunks_go_to_the_npu_while_decode_is_busy(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 256, 40, 0, 0}, {RT, 0.024, 1024, 1, 0, 0}};
+    run("beta=0", extra, q, 2);
+    return kernel(1, NPU, OP_QKV) != NULL && kernel(1, IGPU, OP_QKV) == NULL;
+}
+
 /* B.5, decode busy: BE0 decodes from 23 on. RT1 with 1024 tokens arrives at 24: m* = 2 of 4 chunks,
  * busy raises it to ceil(0.75 * 4) = 3; the NPU takes 12 ms (24-36), the iGPU's 256 rows 4 ms, so
  * its share starts no earlier than 24 + 12 - 4 = 32. */
@@ -311,6 +342,19 @@ static bool longer_bucket_is_evicted_first(const char *extra)
            sc.records[3].finish_ns < sc.records[1].finish_ns;
 }
 
+/* Algorithm 2 as printed: BE1, the longest, stays, and one of the others waits. They have as many
+ * tokens to produce as BE1. */
+static bool printed_order_keeps_the_longest(const char *extra)
+{
+    batch_machine();
+    struct scenario_request q[] = {{RT, 0, 256, 300, 0, 0},
+                                   {BE, 0.0001, 600, 40, 0, 0},
+                                   {BE, 0.0002, 256, 40, 0, 0},
+                                   {BE, 0.0003, 256, 40, 0, 0}};
+    run("piggyback=long", extra, q, 4);
+    return sc.records[1].finish_ns < sc.records[3].finish_ns;
+}
+
 /* "Newly arrived" is arrival in the batch. RT0 decodes throughout with two of BE1 (512 tokens), BE2
  * (480) and BE3 (256); once all three decode BE1, in the longest bucket, is out. With its 32nd
  * token BE2 reaches that bucket: it survives, and BE1, though the older request, is the newcomer.
@@ -420,6 +464,8 @@ static const struct row rows[] = {
     ROW(prefill_attention_passes_decode_at_its_kernel_boundary,
         "prefill_first=false yield=iteration"),
     ROW(idle_split_balances_npu_and_igpu, "elastic=off"),
+    ROW(balanced_split_may_end_later, "elastic=off"),
+    ROW(all_chunks_go_to_the_npu_while_decode_is_busy, "elastic=static"),
     ROW(busy_split_keeps_the_igpu_for_decode, "elastic=off elastic=static"),
     ROW(full_split_returns_when_decode_goes_idle, "elastic=off elastic=static"),
     ROW(compiled_attention_makes_prefill_pure_npu, "warmup=false"),
@@ -432,6 +478,7 @@ static const struct row rows[] = {
     ROW(homogeneous_batch_is_not_capped, ""),
     ROW(inside_a_bucket_the_newest_is_evicted, "length_bucket=1"),
     ROW(longer_bucket_is_evicted_first, "b_rf=0"),
+    ROW(printed_order_keeps_the_longest, ""),
     ROW(survivor_stays_before_an_older_newcomer, "b_rf=0 length_bucket=1"),
     ROW(a_batch_of_one_runs_fused_layers, ""),
     ROW(aged_proactive_prefill_gets_the_igpu, "ageing=false"),
