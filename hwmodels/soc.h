@@ -90,10 +90,18 @@ struct soc_exchange {
     double bytes_per_s; /* of one card's link, one way */
 };
 
-/* The meter of a device's powers. A rail supplies the device alone: memory and fabric, which
- * it keeps busy, are missing. A package meter has all of the chip in it, a system meter all of the
- * phone or computer, less what it draws at rest. */
-enum soc_meter { SOC_METER_UNSTATED, SOC_METER_RAIL, SOC_METER_PACKAGE, SOC_METER_SYSTEM };
+/* The meter of a device's powers. A rail supplies the device alone: memory and fabric, which it
+ * keeps busy, are missing. A package meter has all of the chip in it, a board meter the board's
+ * supply, a battery meter all of a phone or laptop, a wall meter the power supply as well. Power at
+ * rest is a number of its own. */
+enum soc_meter {
+    SOC_METER_UNSTATED,
+    SOC_METER_RAIL,
+    SOC_METER_PACKAGE,
+    SOC_METER_BOARD,
+    SOC_METER_BATTERY,
+    SOC_METER_WALL
+};
 const char *const *soc_meter_names(void); /* by the enum, NULL-terminated */
 
 /* Memory of a process that runs a model on the device (hwmodels/footprint.h). */

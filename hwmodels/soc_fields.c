@@ -113,7 +113,8 @@ static const struct json_fields runtime_keys = JSON_FIELDS(runtime_rows, NULL);
 
 const char *const *soc_meter_names(void)
 {
-    static const char *const names[] = {"unstated", "rail", "package", "system", NULL};
+    static const char *const names[] = {"unstated", "rail", "package", "board",
+                                        "battery",  "wall", NULL};
     return names;
 }
 

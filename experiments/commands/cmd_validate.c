@@ -4,12 +4,14 @@
 #include "experiments/commands/commands.h"
 #include "experiments/run/models.h"
 #include "experiments/validation/validate_corun.h"
+#include "experiments/validation/validate_energy.h"
 #include "experiments/validation/validate_points.h"
 #include "experiments/validation/validate_run.h"
 
 struct options {
     struct validate_points_options points;
     struct validate_corun_options corun;
+    struct validate_energy_options energy;
     struct validate_run_options run;
     struct option_output output;
 };
@@ -29,9 +31,13 @@ static const char *contention_of(const struct config_options *o)
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
-    int tasks = (o->points.points != NULL) + (o->run.run != NULL) + (o->corun.corun != NULL);
+    int tasks = (o->points.points != NULL) + (o->run.run != NULL) + (o->corun.corun != NULL) +
+                (o->energy.energy != NULL);
     if (tasks > 1) {
-        return err_add(e, "--points, --corun and --run exclude each other");
+        return err_add(e, "--points, --corun, --energy and --run exclude each other");
+    }
+    if (o->energy.energy != NULL) {
+        return validate_energy(&o->energy, &o->output, e);
     }
     if (o->corun.corun != NULL) {
         return validate_corun(&o->corun, contention_of(&o->run.config), &o->output, e);
@@ -46,7 +52,8 @@ static int run(void *values, struct err *e)
     if (o->run.run != NULL) {
         return validate_run(&o->run, &o->output, e);
     }
-    return err_add(e, "say what to validate: --points FILE, --corun FILE or --run FILE");
+    return err_add(e, "say what to validate: --points FILE, --corun FILE, --energy FILE or "
+                      "--run FILE");
 }
 
 #define OPTIONS struct options
@@ -56,16 +63,20 @@ const struct command cmd_validate = {
     .summary = "compare predictions with measured points and runs",
     .usage = "--points FILE.csv [--soc S] [options]\n"
              "--corun FILE.csv [--contention M]\n"
+             "--energy FILE.csv\n"
              "--run FILE --soc S --llm M --policy P [options]",
     .about = "--points predicts every row of a table of published measurements from the shipped "
              "SoC and LLM files, or prints why it cannot. It sums the errors up by SoC, device, "
              "metric, prompt length and model.\n\n--corun compares every contention model with "
              "measured slowdowns of co-running kernels. Each machine is predicted by a fit without "
-             "it.\n\n--run replays the arrivals and token counts of a "
+             "it.\n\n--energy fits what a meter reads (idle, device, joules per byte) and "
+             "predicts every published power without its source, and joules per token where a "
+             "SoC file predicts the rate.\n\n--run replays the arrivals and token counts of a "
              "measured serving run under a policy, and prints the errors of the simulated "
              "latencies. KV capacity is an input: --kv-capacity.",
     COMMAND_TAKES(OPTION_CHILD(validate_points_option_table, points),
                   OPTION_CHILD(validate_corun_option_table, corun),
+                  OPTION_CHILD(validate_energy_option_table, energy),
                   OPTION_CHILD(validate_run_option_table, run),
                   OPTION_CHILD(option_output_table, output),
                   {&config_option_table, offsetof(OPTIONS, run.config), NULL, true}),

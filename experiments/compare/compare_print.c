@@ -142,6 +142,9 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
     if (plan->config != NULL) {
         warnings_machine(plan->config, list);
         warnings_energy(plan->config, list);
+        char *meter = warnings_meter(plan->config);
+        DOCUMENT_VALUES(d, "energy_meter", meter);
+        free(meter);
     }
     warnings_range(x, labels, r->n_policies, list);
     warnings_sketch(is_sketched(plan, r), list);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "experiments/run/runner.h"
 #include "experiments/run/warnings.h"
@@ -118,16 +119,20 @@ static void show_latencies(const struct runner_result *r, const char *group, str
     }
 }
 
-static void show_energy(const struct runner_result *r, struct document *d)
+static void show_energy(const struct config *c, const struct runner_result *r, struct document *d)
 {
+    char *meter = warnings_meter(c);
+    DOCUMENT_VALUES(d, "energy_meter", meter);
+    bool stated = strcmp(meter, soc_meter_names()[SOC_METER_UNSTATED]) != 0;
     if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
         document_note(
             d,
-            "  energy %.4g J (%.4g idle), %.4g J per token, peak %.3g W; DDR %.1f %% used, "
+            "  energy %.4g J%s%s (%.4g idle), %.4g J per token, peak %.3g W; DDR %.1f %% used, "
             "%.1f %% of time at high pressure",
-            value_of(r, "energy_j"), value_of(r, "energy_idle_j"),
-            value_of(r, "energy_j_per_token"), value_of(r, "peak_power_watts"),
-            100.0 * value_of(r, "ddr.util_frac"), 100.0 * value_of(r, "ddr.tier_high_frac"));
+            value_of(r, "energy_j"), stated ? ", meter " : "", stated ? meter : "",
+            value_of(r, "energy_idle_j"), value_of(r, "energy_j_per_token"),
+            value_of(r, "peak_power_watts"), 100.0 * value_of(r, "ddr.util_frac"),
+            100.0 * value_of(r, "ddr.tier_high_frac"));
     } else if (!isnan(value_of(r, "ddr.util_frac"))) {
         document_note(d,
                       "  energy unknown: the machine's file states no power; DDR %.1f %% used, "
@@ -135,6 +140,7 @@ static void show_energy(const struct runner_result *r, struct document *d)
                       100.0 * value_of(r, "ddr.util_frac"),
                       100.0 * value_of(r, "ddr.tier_high_frac"));
     }
+    free(meter);
 }
 
 static void show_machine(const struct config *c, const struct runner_result *r, struct document *d)
@@ -151,7 +157,7 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
         }
         FRAME_CELL(f, shown(r, device, "energy_j", d));
     }
-    show_energy(r, d);
+    show_energy(c, r, d);
     if (c->sim.graphics.frames_per_s > 0.0) {
         document_note(
             d,

@@ -77,33 +77,51 @@ void warnings_sketch(bool sketch, struct document *list)
     }
 }
 
-void warnings_energy(const struct config *c, struct document *list)
+/* The meters of the devices that have powers, each device with its own. */
+struct meters {
+    bool different;
+    int first;           /* of the first such device; below 0: no device has powers */
+    struct text devices; /* "npu rail, igpu package" */
+};
+
+static struct meters meters_of(const struct config *c)
 {
-    struct text meters = {0};
-    bool rails = true;
-    bool different = false;
-    int first = -1;
+    struct meters m = {.first = -1};
     for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
         const struct device *d = &c->soc.machine.devices[i];
         const int meter = c->soc.devices[i].meter;
         if (d->decode_watts > 0.0 || d->prefill_watts > 0.0) {
-            text_item(&meters, ", ", d->name);
-            text_item(&meters, " ", soc_meter_names()[meter]);
-            rails = rails && meter == SOC_METER_RAIL;
-            first = first < 0 ? meter : first;
-            different = different || meter != first;
+            text_item(&m.devices, ", ", d->name);
+            text_item(&m.devices, " ", soc_meter_names()[meter]);
+            m.first = m.first < 0 ? meter : m.first;
+            m.different = m.different || meter != m.first;
         }
     }
-    if (different) {
+    return m;
+}
+
+char *warnings_meter(const struct config *c)
+{
+    struct meters m = meters_of(c);
+    char *out = m.different ? xformat("different (%s)", text_end(&m.devices))
+                            : xstrdup(soc_meter_names()[m.first < 0 ? 0 : m.first]);
+    text_fini(&m.devices);
+    return out;
+}
+
+void warnings_energy(const struct config *c, struct document *list)
+{
+    struct meters m = meters_of(c);
+    if (m.different) {
         warnings_add(list,
                      "energy compares devices whose powers come from different meters (%s): which "
                      "device takes less energy is not known",
-                     text_end(&meters));
-    } else if (rails && first >= 0) {
+                     text_end(&m.devices));
+    } else if (m.first == SOC_METER_RAIL) {
         warnings_add(list, "energy counts the devices' own rails only: what the memory and the "
                            "rest of the chip draw for them is missing");
     }
-    text_fini(&meters);
+    text_fini(&m.devices);
 }
 
 /* Its device's entry, made when it is new; NULL: there are more devices than a machine has. */

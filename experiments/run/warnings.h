@@ -28,6 +28,10 @@ void warnings_machine(const struct config *c, struct document *list);
 /* That quantiles are from sketches, where they are. */
 void warnings_sketch(bool sketch, struct document *list);
 
+/* The meter of the devices' powers: "package", "unstated", or "different (npu rail, igpu package)".
+ * The caller frees it. */
+char *warnings_meter(const struct config *c);
+
 /* Energy of devices whose powers come from different meters, or from rails only. */
 void warnings_energy(const struct config *c, struct document *list);
 

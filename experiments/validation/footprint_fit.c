@@ -4,16 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/validation/least_squares.h"
 #include "experiments/validation/predict_impl.h"
 #include "hwmodels/footprint.h"
 #include "sim/base/arena.h"
-#include "sim/base/quantile.h"
 
 #define NUMBERS 4
-#define ROUNDS 20
-#define SWEEPS 2000
-#define HUBER 1.5
-#define ROBUST_SD 1.4826 /* of a median absolute deviation */
 #define MIB 1048576.0
 
 void footprint_collect(const struct catalog *c, const struct points *points,
@@ -69,56 +65,6 @@ static double columns(const struct footprint_row *r, double out[NUMBERS])
     return 1.0 - m->kv_bytes_per_token * r->point->input_tokens / bytes;
 }
 
-/* Least squares with numbers of at least 0, one number after another until they rest. */
-static void solve(const double (*a)[NUMBERS], const double *y, const double *w, size_t n,
-                  double x[NUMBERS])
-{
-    double g[NUMBERS][NUMBERS] = {{0}};
-    double h[NUMBERS] = {0};
-    for (size_t i = 0; i < n; i++) {
-        for (int k = 0; k < NUMBERS; k++) {
-            h[k] += w[i] * a[i][k] * y[i];
-            for (int j = 0; j < NUMBERS; j++) {
-                g[k][j] += w[i] * a[i][k] * a[i][j];
-            }
-        }
-    }
-    for (int s = 0; s < SWEEPS; s++) {
-        for (int k = 0; k < NUMBERS; k++) {
-            double rest = h[k];
-            for (int j = 0; j < NUMBERS; j++) {
-                rest -= j == k ? 0.0 : g[k][j] * x[j];
-            }
-            x[k] = g[k][k] > 0.0 ? fmax(0.0, rest / g[k][k]) : 0.0;
-        }
-    }
-}
-
-static void fit(const double (*a)[NUMBERS], const double *y, size_t n, double x[NUMBERS])
-{
-    double *w = xmalloc((n + 1) * sizeof *w);
-    double *off = xmalloc((n + 1) * sizeof *off);
-    for (size_t i = 0; i < n; i++) {
-        w[i] = 1.0;
-    }
-    for (int round = 0; round < ROUNDS; round++) {
-        solve(a, y, w, n, x);
-        for (size_t i = 0; i < n; i++) {
-            double sum = 0.0;
-            for (int k = 0; k < NUMBERS; k++) {
-                sum += a[i][k] * x[k];
-            }
-            off[i] = w[i] = fabs(sum - y[i]);
-        }
-        double limit = HUBER * ROBUST_SD * fmax(sample_quantile_of(off, n, 0.5), 1e-3);
-        for (size_t i = 0; i < n; i++) {
-            w[i] = fmin(1.0, limit / fmax(w[i], 1e-9));
-        }
-    }
-    free(w);
-    free(off);
-}
-
 bool footprint_fit(const struct footprint_rows *r, const struct footprint_row *like,
                    struct soc_memory *out)
 {
@@ -133,7 +79,7 @@ bool footprint_fit(const struct footprint_rows *r, const struct footprint_row *l
         }
     }
     if (n >= NUMBERS) {
-        fit((const double(*)[NUMBERS])a, y, n, x);
+        least_squares_fit(&a[0][0], y, n, NUMBERS, x);
     }
     *out = (struct soc_memory){.fixed_bytes = 1e9 * x[0],
                                .weights_frac = x[1],

@@ -145,14 +145,14 @@ START_TEST(a_product_is_priced_by_its_shape)
                             (double)m->loader_fixed_ns / 1e6 +
                                 1e3 * k.llm.weight_bytes / m->loader_bytes_per_s,
                             1e-6 * q.value);
-    /* a token's energy at a system meter: the idle machine's and the device's watts over its time
+    /* a token's energy at a battery meter: the idle machine's and the device's watts over its time
      */
     (void)snprintf(p.model, sizeof p.model, "llama-2-7b decode per token");
     p.metric = POINT_ENERGY_J;
     p.input_tokens = latency.input_tokens = 1024;
     p.batch = latency.batch = 1;
     q = predict_other(&c, &p);
-    ck_assert_int_eq(k.soc->devices[0].meter, SOC_METER_SYSTEM);
+    ck_assert_int_eq(k.soc->devices[0].meter, SOC_METER_BATTERY);
     struct prediction tpot = predict_row(&c, &latency);
     ck_assert_str_eq(tpot.entry->runtime, "qnn"); /* of 4 bits: a prediction names its entry */
     ck_assert_uint_eq(tpot.entry->weight_bits, 4);

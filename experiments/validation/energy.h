@@ -1,0 +1,77 @@
+/* Published powers of machines that run a model, and a model of what a meter reads.
+ *
+ *     watts = idle + device + joules per byte x bytes per second
+ *
+ * Every meter has its own numbers: idle of machines whose source does not state it (uncore, host),
+ * a device by kind, and the joules per byte of DDR and fabric. They are fitted to all machines
+ * together (least_squares.h, relative errors). A kind without rows has the mean of the others, and
+ * a meter without rows has a package's numbers. A machine with n rows of its own is off by a
+ * factor: the geometric mean of measured over fitted, to the power n / (n + 1). Its rows are those
+ * at the meter, on the kind of device and of the toolchain, or of all toolchains where that has
+ * none.
+ *
+ * In prefill the same device draws the same watts, with the traffic of its one-row kernels: the few
+ * sources that state both differ by less than a quarter.
+ *
+ * Joules per token are watts over tokens per second: measured ones test the watts alone, predicted
+ * ones everything. Pure, deterministic; all rows left out in turn take some 0.1 s. */
+#pragma once
+
+#include "experiments/validation/predict.h"
+
+struct energy_point {
+    uint64_t line;
+    char soc[64], device[16], runtime[64], model[64], source[400];
+    uint32_t weight_bits, input_tokens;
+    uint32_t prefill, meter; /* enum soc_meter */
+    double idle_watts;       /* below 0: not stated */
+    double watts, tok_s;
+};
+
+enum energy_left { ENERGY_SOURCE, ENERGY_MODEL, ENERGY_LEFTS };
+extern const char *const energy_left_names[];
+
+struct energy_row {
+    struct energy_point p;
+    const char *reason; /* why it is not predicted; NULL: it is. Nobody frees it */
+    enum device_kind kind;
+    double gbs; /* traffic at the measured rate */
+    /* Rate that a SoC file predicts, and its traffic; NaN: no file does. half: of ln, of its 95 %
+     * interval. */
+    double rate_tok_s, rate_gbs, rate_half;
+    bool left_out; /* of fits */
+    struct {
+        double watts;                   /* by a fit without it */
+        double joules;                  /* per token, with the predicted rate; NaN */
+        double watts_half, joules_half; /* of ln, of the 95 % intervals; NaN: too few others */
+    } left[ENERGY_LEFTS];
+};
+
+struct energy_rows {
+    struct energy_row *v; /* owned */
+    size_t n;
+};
+
+/* Reads a file and binds its rows to the catalogue's machines and models. A machine without a file
+ * has no predicted rate. 0 or -EINVAL with errors that name file and line; energy_fini in both
+ * cases. */
+int energy_read(const struct catalog *c, const char *path, struct energy_rows *out, struct err *e);
+void energy_fini(struct energy_rows *r);
+
+struct energy_watts {
+    size_t n; /* rows it rests on; below 2 there is no model */
+    double idle, joules_per_byte;
+    double device[DEVICE_KIND_COUNT];
+};
+
+/* A meter's numbers, from the rows that are not left out. */
+struct energy_watts energy_fit(const struct energy_rows *r, uint32_t meter);
+
+/* Watts of a row at some traffic, with the factor of its machine's other rows. */
+double energy_watts_of(const struct energy_rows *r, const struct energy_watts *w,
+                       const struct energy_row *row, double gbs);
+
+/* Predicts every row by a fit without its source, and by one without its model on its machine.
+ * Intervals are Student's, of the errors of rows of other sources (or machines), each source
+ * counting the same. */
+void energy_leave_out(struct energy_rows *r);

@@ -1,0 +1,64 @@
+#include "experiments/validation/least_squares.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+#include "sim/base/quantile.h"
+
+#define ROUNDS 20
+#define SWEEPS 2000
+#define HUBER 1.5
+#define ROBUST_SD 1.4826 /* of a median absolute deviation */
+
+/* One number after another until they rest. */
+static void solve(const double *a, const double *y, const double *w, size_t n, int numbers,
+                  double *x)
+{
+    double g[LEAST_SQUARES_MAX][LEAST_SQUARES_MAX] = {{0}};
+    double h[LEAST_SQUARES_MAX] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const double *row = a + i * (size_t)numbers;
+        for (int k = 0; k < numbers; k++) {
+            h[k] += w[i] * row[k] * y[i];
+            for (int j = 0; j < numbers; j++) {
+                g[k][j] += w[i] * row[k] * row[j];
+            }
+        }
+    }
+    for (int s = 0; s < SWEEPS; s++) {
+        for (int k = 0; k < numbers; k++) {
+            double rest = h[k];
+            for (int j = 0; j < numbers; j++) {
+                rest -= j == k ? 0.0 : g[k][j] * x[j];
+            }
+            x[k] = g[k][k] > 0.0 ? fmax(0.0, rest / g[k][k]) : 0.0;
+        }
+    }
+}
+
+void least_squares_fit(const double *a, const double *y, size_t n, int numbers, double *x)
+{
+    double *w = xmalloc((n + 1) * sizeof *w);
+    double *off = xmalloc((n + 1) * sizeof *off);
+    for (size_t i = 0; i < n; i++) {
+        w[i] = 1.0;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        solve(a, y, w, n, numbers, x);
+        for (size_t i = 0; i < n; i++) {
+            double sum = 0.0;
+            for (int k = 0; k < numbers; k++) {
+                sum += a[i * (size_t)numbers + (size_t)k] * x[k];
+            }
+            off[i] = w[i] = fabs(sum - y[i]);
+        }
+        double limit = HUBER * ROBUST_SD * fmax(sample_quantile_of(off, n, 0.5), 1e-3);
+        for (size_t i = 0; i < n; i++) {
+            w[i] = fmin(1.0, limit / fmax(w[i], 1e-9));
+        }
+    }
+    free(w);
+    free(off);
+}

@@ -1,0 +1,267 @@
+#include "experiments/validation/validate_energy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/shell/cli.h"
+#include "experiments/shell/document.h"
+#include "experiments/validation/energy.h"
+#include "hwmodels/soc.h"
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/quantile.h"
+
+static const char *kind_name(const struct energy_row *r)
+{
+    return device_kind_names()[r->kind];
+}
+
+/* ---- the numbers of every meter ---- */
+
+static const struct frame_column number_columns[] = {
+    {.name = "meter", .kind = FRAME_TEXT},
+    {.name = "number", .title = "", .kind = FRAME_TEXT},
+    {.name = "rows"},
+    {.name = "value", .format = "%.3g"},
+    {.name = "low", .title = "without a source: least", .format = "%.3g", .missing = ""},
+    {.name = "high", .title = "most", .format = "%.3g", .missing = ""},
+    {.name = "unit", .title = "", .kind = FRAME_TEXT},
+};
+
+/* Idle, the joules per byte, then the devices. */
+static double number_of(const struct energy_watts *w, int k)
+{
+    return k == 0 ? w->idle : k == 1 ? 1e12 * w->joules_per_byte : w->device[k - 2];
+}
+
+static void put_numbers(struct energy_rows *r, uint32_t meter, struct frame *f)
+{
+    struct energy_watts all = energy_fit(r, meter);
+    size_t of_kind[DEVICE_KIND_COUNT] = {0};
+    for (size_t i = 0; i < r->n; i++) {
+        of_kind[r->v[i].kind] += r->v[i].reason == NULL && r->v[i].p.meter == meter;
+    }
+    for (int k = 0; all.n > 1 && k < 2 + DEVICE_KIND_COUNT; k++) {
+        if (k > 1 && of_kind[k - 2] == 0) {
+            continue;
+        }
+        double low = (double)INFINITY;
+        double high = 0.0;
+        for (size_t i = 0; i < r->n; i++) {
+            for (size_t j = 0; j < r->n; j++) {
+                r->v[j].left_out = strcmp(r->v[j].p.source, r->v[i].p.source) == 0;
+            }
+            struct energy_watts w = energy_fit(r, meter);
+            if (r->v[i].p.meter == meter && w.n > 1) {
+                low = fmin(low, number_of(&w, k));
+                high = fmax(high, number_of(&w, k));
+            }
+        }
+        for (size_t j = 0; j < r->n; j++) {
+            r->v[j].left_out = false;
+        }
+        FRAME_ROW(f, soc_meter_names()[meter],
+                  k == 0   ? "idle, where not stated"
+                  : k == 1 ? "traffic"
+                           : device_kind_names()[k - 2],
+                  k > 1 ? of_kind[k - 2] : all.n, number_of(&all, k), FRAME_IF(high >= low, low),
+                  FRAME_IF(high >= low, high), k == 1 ? "pJ/B" : "W");
+    }
+}
+
+/* ---- errors ---- */
+
+static const struct frame_column error_columns[] = {
+    {.name = "quantity", .kind = FRAME_TEXT},
+    {.name = "left_out", .title = "left out", .kind = FRAME_TEXT},
+    {.name = "meter", .kind = FRAME_TEXT},
+    {.name = "rows"},
+    {.name = "median_frac", .title = "|error|, %", .scale = 100.0, .format = "%.1f"},
+    {.name = "p90_frac", .title = "P90", .scale = 100.0, .format = "%.1f"},
+    {.name = "inside_frac", .title = "in 95 %", .scale = 100.0, .format = "%.1f", .missing = ""},
+    {.name = "factor", .title = "x or /", .format = "%.2f", .missing = ""},
+};
+
+struct class_of {
+    bool joules;
+    enum energy_left left;
+    int meter; /* below 0: all */
+};
+
+static bool error_in(const struct energy_row *r, const struct class_of *x, double *error,
+                     double *half)
+{
+    double measured = x->joules ? r->p.watts / r->p.tok_s : r->p.watts;
+    double predicted = x->joules ? r->left[x->left].joules : r->left[x->left].watts;
+    *error = predicted / measured;
+    *half = x->joules ? r->left[x->left].joules_half : r->left[x->left].watts_half;
+    return !isnan(predicted) && (x->meter < 0 || r->p.meter == (uint32_t)x->meter);
+}
+
+static void put_class(const struct energy_rows *r, const struct class_of *x, struct frame *f)
+{
+    double *error = xmalloc((r->n + 1) * sizeof *error);
+    double *halves = xmalloc((r->n + 1) * sizeof *halves);
+    size_t n = 0;
+    size_t with = 0;
+    size_t inside = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        double ratio;
+        double half;
+        if (error_in(&r->v[i], x, &ratio, &half)) {
+            error[n++] = fabs(ratio - 1.0);
+            if (!isnan(half)) {
+                inside += fabs(log(ratio)) <= half;
+                halves[with++] = half;
+            }
+        }
+    }
+    if (n > 0) {
+        FRAME_ROW(f, x->joules ? "J/token, rate predicted" : "W, rate measured",
+                  energy_left_names[x->left], x->meter < 0 ? "all" : soc_meter_names()[x->meter], n,
+                  sample_quantile_of(error, n, 0.5), sample_quantile_of(error, n, 0.9),
+                  FRAME_IF(with > 0, (double)inside / (double)with),
+                  FRAME_IF(with > 0, exp(sample_quantile_of(halves, with, 0.5))));
+    }
+    free(error);
+    free(halves);
+}
+
+static void put_errors(const struct energy_rows *r, struct document *d)
+{
+    document_note(d, "%s", "");
+    struct frame *f = DOCUMENT_FRAME(d, "errors", 0, error_columns);
+    frame_indent(f, 2);
+    for (int joules = 0; joules < 2; joules++) {
+        for (int left = 0; left < ENERGY_LEFTS; left++) {
+            for (int meter = -1; meter < 0 || soc_meter_names()[meter] != NULL; meter++) {
+                put_class(r, &(struct class_of){joules == 1, (enum energy_left)left, meter}, f);
+            }
+        }
+    }
+}
+
+/* ---- what two publications of one case differ by ---- */
+
+static const struct frame_column pair_columns[] = {
+    {.name = "soc", .title = "read twice", .kind = FRAME_TEXT},
+    {.name = "device", .title = "", .kind = FRAME_TEXT},
+    {.name = "model", .title = "", .kind = FRAME_TEXT},
+    {.name = "meter", .title = "", .kind = FRAME_TEXT},
+    {.name = "watts", .format = "%.3g"},
+    {.name = "again", .format = "%.3g"},
+    {.name = "factor", .format = "x %.2f"},
+};
+
+static bool same_case(const struct energy_point *a, const struct energy_point *b)
+{
+    return strcmp(a->soc, b->soc) == 0 && strcmp(a->device, b->device) == 0 &&
+           strcmp(a->model, b->model) == 0 && a->weight_bits == b->weight_bits &&
+           a->meter == b->meter && a->prefill == b->prefill &&
+           strncmp(a->runtime, b->runtime, strcspn(a->runtime, "-.")) == 0;
+}
+
+static void put_pairs(const struct energy_rows *r, struct document *d)
+{
+    document_note(d, "%s", "");
+    struct frame *f = DOCUMENT_FRAME(d, "pairs", 0, pair_columns);
+    frame_indent(f, 2);
+    for (size_t i = 0; i < r->n; i++) {
+        for (size_t j = i + 1; j < r->n; j++) {
+            const struct energy_point *a = &r->v[i].p;
+            const struct energy_point *b = &r->v[j].p;
+            if (same_case(a, b)) {
+                double factor = b->watts / a->watts;
+                FRAME_ROW(f, a->soc, a->device, a->model, soc_meter_names()[a->meter], a->watts,
+                          b->watts, fmax(factor, 1.0 / factor));
+            }
+        }
+    }
+}
+
+/* ---- every row ---- */
+
+static const struct frame_column row_columns[] = {
+    {.name = "line"},
+    {.name = "soc", .kind = FRAME_TEXT},
+    {.name = "device", .kind = FRAME_TEXT},
+    {.name = "runtime", .kind = FRAME_TEXT},
+    {.name = "model", .kind = FRAME_TEXT},
+    {.name = "phase", .kind = FRAME_TEXT},
+    {.name = "meter", .kind = FRAME_TEXT},
+    {.name = "joules", .title = "J/token", .format = "%.4g"},
+    {.name = "joules_frac",
+     .title = "J/token, %",
+     .scale = 100.0,
+     .format = "%+.1f",
+     .missing = ""},
+    {.name = "watts", .title = "W", .format = "%.4g"},
+    {.name = "predicted", .format = "%.4g", .missing = ""},
+    {.name = "low", .format = "%.4g", .missing = ""},
+    {.name = "high", .format = "%.4g", .missing = ""},
+    {.name = "error_frac", .title = "error, %", .scale = 100.0, .format = "%+.1f", .missing = ""},
+    {.name = "reason", .title = "", .kind = FRAME_TEXT, .missing = ""},
+    {.name = "source", .kind = FRAME_TEXT, .only_data = true},
+};
+
+static void put_rows(const struct energy_rows *r, struct document *d)
+{
+    document_note(d, "\nrows, each predicted by a fit without its publication");
+    struct frame *f = DOCUMENT_FRAME(d, "rows", 0, row_columns);
+    frame_indent(f, 2);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct energy_row *q = &r->v[i];
+        double watts = q->left[ENERGY_SOURCE].watts;
+        double spread = exp(q->left[ENERGY_SOURCE].watts_half);
+        double joules = q->p.watts / q->p.tok_s;
+        bool known = !isnan(watts);
+        FRAME_ROW(f, q->p.line, q->p.soc, kind_name(q), q->p.runtime, q->p.model,
+                  q->p.prefill ? "prefill" : "decode", soc_meter_names()[q->p.meter], joules,
+                  q->left[ENERGY_SOURCE].joules / joules - 1.0, q->p.watts, FRAME_IF(known, watts),
+                  FRAME_IF(known, watts / spread), FRAME_IF(known, watts * spread),
+                  FRAME_IF(known, watts / q->p.watts - 1.0), FRAME_IF(!known, q->reason),
+                  q->p.source);
+    }
+}
+
+int validate_energy(const struct validate_energy_options *o, const struct option_output *out,
+                    struct err *e)
+{
+    struct catalog c;
+    struct energy_rows r = {0};
+    int rc = catalog_open(&c, e);
+    if (rc == 0) {
+        rc = energy_read(&c, datadir_named(o->energy, "hwmodels/points", ".csv"), &r, e);
+    }
+    if (rc == 0) {
+        struct document *d = document_new();
+        DOCUMENT_VALUES(d, "energy", o->energy);
+        document_note(d, "%s: %zu powers\n", o->energy, r.n);
+        struct frame *f = DOCUMENT_FRAME(d, "numbers", 0, number_columns);
+        frame_indent(f, 2);
+        for (uint32_t meter = 0; soc_meter_names()[meter] != NULL; meter++) {
+            put_numbers(&r, meter, f);
+        }
+        energy_leave_out(&r);
+        put_errors(&r, d);
+        put_pairs(&r, d);
+        put_rows(&r, d);
+        document_show(d, out);
+    }
+    energy_fini(&r);
+    catalog_fini(&c);
+    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+}
+
+#define OPTIONS struct validate_energy_options
+
+static const struct option_row option_rows[] = {
+    OPTION_TEXT(OPTIONS, energy, "energy", "FILE.csv", NULL,
+                "fit a watt model for each meter to published powers, and predict each row "
+                "without its source; a shipped table: energy"),
+};
+const struct option_table validate_energy_option_table = {.title = "Published powers",
+                                                          .rows = option_rows,
+                                                          .n = sizeof option_rows /
+                                                               sizeof option_rows[0]};
