@@ -97,7 +97,8 @@ static int add_updated(struct catalog *c, const struct points *points, struct ro
                        struct err *e)
 {
     struct leave_rows left;
-    int rc = leave_machines(c, points, 1, &left, e);
+    struct leave_points all = {points, points};
+    int rc = leave_machines(c, &all, 1, &left, e);
     for (size_t i = 0; rc == 0 && i < left.n; i++) {
         const struct leave_row *r = &left.v[i];
         add(out, (struct accuracy_row){.unseen = UPDATED,

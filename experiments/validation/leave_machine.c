@@ -18,7 +18,8 @@
 /* One machine, one sibling, one device. */
 struct pair {
     struct catalog *c;
-    const struct points *points;
+    const struct points *points; /* that fits take */
+    const struct points *judged; /* that are predicted */
     const struct soc *truth, *sibling;
     uint8_t device;               /* of the sibling, and of what is made of it */
     bool valid[SOC_MAX_RUNTIMES]; /* entries that the sibling measured */
@@ -129,14 +130,15 @@ static int make(struct pair *p, struct err *e)
 
 static void collect(struct pair *p)
 {
-    for (size_t i = 0; i < p->points->n; i++) {
-        struct update_row r = {.point = &p->points->v[i]};
+    for (size_t i = 0; i < p->judged->n; i++) {
+        struct update_row r = {.point = &p->judged->v[i]};
         if (!point_is_latency(r.point)) {
             continue;
         }
         predict_bind(p->c, r.point, &r.k);
-        if (r.k.soc == p->made && r.k.reason == NULL && r.k.runtime_exact &&
-            r.k.device == p->device && p->valid[r.k.runtime]) {
+        if (r.k.soc == p->made && r.k.reason == NULL &&
+            (r.k.runtime_exact || p->judged != p->points) && r.k.device == p->device &&
+            p->valid[r.k.runtime]) {
             p->rows = xgrow(p->rows, p->n, sizeof *p->rows);
             p->rows[p->n++] = r;
         }
@@ -338,12 +340,13 @@ static int try_all(struct pair *p, struct err *e)
     return rc;
 }
 
-static int try_pair(struct catalog *c, const struct points *points, const struct soc *truth,
+static int try_pair(struct catalog *c, const struct leave_points *points, const struct soc *truth,
                     const struct soc *sibling, uint8_t device, uint32_t measured,
                     struct leave_rows *out, struct err *e)
 {
     struct pair p = {.c = c,
-                     .points = points,
+                     .points = points->known,
+                     .judged = points->judged,
                      .truth = truth,
                      .sibling = sibling,
                      .device = device,
@@ -378,9 +381,32 @@ static bool comparable(const struct catalog *c, const struct soc *truth, const s
     return false;
 }
 
-int leave_machines(struct catalog *c, const struct points *points, uint32_t measured,
+/* Whether the machine has rows to judge by, of a toolchain and a kind of device on which models of
+ * the sibling were left out. */
+static bool judgeable(const struct catalog *c, const struct points *judged, const struct soc *truth,
+                      const struct soc *sibling, enum device_kind kind)
+{
+    for (size_t i = 0; i < judged->n; i++) {
+        const struct point *p = &judged->v[i];
+        int d = catalog_soc(c, p->soc) == truth ? predict_device(truth, p->device) : -1;
+        size_t toolchain = strcspn(p->runtime, "-") + 1;
+        for (size_t k = 0; k < c->residuals.n && d >= 0 && truth != sibling; k++) {
+            const struct conformal_row *r = &c->residuals.v[k];
+            if (r->left == CONFORMAL_MODEL && r->kind == kind &&
+                truth->machine.devices[d].kind == kind &&
+                strcmp(r->soc, sibling->machine.name) == 0 &&
+                strncmp(r->runtime, p->runtime, toolchain) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+int leave_machines(struct catalog *c, const struct leave_points *points, uint32_t measured,
                    struct leave_rows *out, struct err *e)
 {
+    bool apart = points->judged != points->known;
     *out = (struct leave_rows){0};
     int rc = 0;
     size_t n_socs = c->n_socs;
@@ -389,7 +415,9 @@ int leave_machines(struct catalog *c, const struct points *points, uint32_t meas
         for (size_t s = 0; s < n_socs; s++) {
             const struct machine *m = &c->socs[s]->machine;
             for (uint8_t d = 0; s != t && d < m->n_devices && rc == 0; d++) {
-                if (comparable(c, c->socs[t], c->socs[s], m->devices[d].kind)) {
+                enum device_kind kind = m->devices[d].kind;
+                if (apart ? judgeable(c, points->judged, c->socs[t], c->socs[s], kind)
+                          : comparable(c, c->socs[t], c->socs[s], kind)) {
                     rc = try_pair(c, points, c->socs[t], c->socs[s], d, measured, out, e);
                 }
             }

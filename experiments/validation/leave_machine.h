@@ -37,8 +37,15 @@ struct leave_rows {
     size_t machines, pairs;
 };
 
+/* The rows that fits take, and those that are judged. Both are one table where each of its machines
+ * is left out. A table of its own has machines that no fit has seen; there a row of another version
+ * of the sibling's toolchain counts as well. */
+struct leave_points {
+    const struct points *known, *judged; /* borrowed */
+};
+
 /* `measured` models (at least 1) of a machine are known, one width each. Adds errors for files that
  * cannot be read. Cost: some milliseconds for each sibling, choice and row. */
-int leave_machines(struct catalog *c, const struct points *points, uint32_t measured,
+int leave_machines(struct catalog *c, const struct leave_points *points, uint32_t measured,
                    struct leave_rows *out, struct err *e);
 void leave_rows_fini(struct leave_rows *r);

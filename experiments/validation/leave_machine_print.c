@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "experiments/validation/leave_machine.h"
 #include "sim/base/arena.h"
@@ -82,24 +83,50 @@ static struct score score_of(struct leave_row *const *row, size_t n, int way)
 }
 
 #define PERCENT .scale = 100.0, .format = "%.1f"
+#define ERROR_COLUMNS                                                                              \
+    {.name = "phase", .title = "", .kind = FRAME_TEXT}, {.name = "n", .title = "rows"},            \
+        {.name = "roofline_median_frac", .title = "roofline", PERCENT},                            \
+        {.name = "roofline_p90_frac", .title = "P90", PERCENT},                                    \
+        {.name = "sheet_median_frac", .title = "data sheet", PERCENT},                             \
+        {.name = "sheet_p90_frac", .title = "P90", PERCENT},                                       \
+        {.name = "scaled_median_frac", .title = "scaled", PERCENT},                                \
+        {.name = "scaled_p90_frac", .title = "P90", PERCENT},                                      \
+        {.name = "updated_median_frac", .title = "updated", PERCENT},                              \
+        {.name = "updated_p90_frac", .title = "P90", PERCENT},                                     \
+        {.name = "sheet_inside_frac", .title = "in 95 %: sheet", PERCENT},                         \
+        {.name = "sheet_half", .title = "x", .format = "%.2f"},                                    \
+        {.name = "updated_inside_frac", .title = "updated", PERCENT},                              \
+    {                                                                                              \
+        .name = "updated_half", .title = "x", .format = "%.2f"                                     \
+    }
 static const struct frame_column columns[] = {
     {.name = "device", .kind = FRAME_TEXT, .heading = true},
     {.name = "part", .title = "|error|, %", .kind = FRAME_TEXT},
-    {.name = "phase", .title = "", .kind = FRAME_TEXT},
-    {.name = "n", .title = "rows"},
-    {.name = "roofline_median_frac", .title = "roofline", PERCENT},
-    {.name = "roofline_p90_frac", .title = "P90", PERCENT},
-    {.name = "sheet_median_frac", .title = "data sheet", PERCENT},
-    {.name = "sheet_p90_frac", .title = "P90", PERCENT},
-    {.name = "scaled_median_frac", .title = "scaled", PERCENT},
-    {.name = "scaled_p90_frac", .title = "P90", PERCENT},
-    {.name = "updated_median_frac", .title = "updated", PERCENT},
-    {.name = "updated_p90_frac", .title = "P90", PERCENT},
-    {.name = "sheet_inside_frac", .title = "in 95 %: sheet", PERCENT},
-    {.name = "sheet_half", .title = "x", .format = "%.2f"},
-    {.name = "updated_inside_frac", .title = "updated", PERCENT},
-    {.name = "updated_half", .title = "x", .format = "%.2f"},
+    ERROR_COLUMNS,
 };
+
+static const struct frame_column pair_columns[] = {
+    {.name = "soc", .title = "machine", .kind = FRAME_TEXT, .heading = true},
+    {.name = "by", .title = "|error|, %, made from", .kind = FRAME_TEXT},
+    ERROR_COLUMNS,
+};
+
+/* Of the rows that `row` holds: the cells from the phase on. */
+static void put_scores(struct leave_row *const *row, size_t n, struct frame *f)
+{
+    struct score s[LEAVE_WAYS];
+    FRAME_CELL(f, conformal_phase_names[row[0]->phase]);
+    FRAME_CELL(f, n);
+    for (int way = 0; way < LEAVE_WAYS; way++) {
+        s[way] = score_of(row, n, way);
+        FRAME_CELL(f, s[way].median_frac);
+        FRAME_CELL(f, s[way].p90_frac);
+    }
+    FRAME_CELL(f, s[LEAVE_SHEET].inside_frac);
+    FRAME_CELL(f, s[LEAVE_SHEET].half);
+    FRAME_CELL(f, s[LEAVE_UPDATED].inside_frac);
+    FRAME_CELL(f, s[LEAVE_UPDATED].half);
+}
 
 static void put(const struct leave_rows *r, enum device_kind kind, enum part part,
                 enum conformal_phase phase, struct frame *f)
@@ -112,16 +139,39 @@ static void put(const struct leave_rows *r, enum device_kind kind, enum part par
         }
     }
     if (n > 0) {
-        struct score s[LEAVE_WAYS];
-        for (int way = 0; way < LEAVE_WAYS; way++) {
-            s[way] = score_of(row, n, way);
+        FRAME_CELL(f, device_kind_names()[kind]);
+        FRAME_CELL(f, part_names[part]);
+        put_scores(row, n, f);
+    }
+    free(row);
+}
+
+/* Rows of a machine made from one sibling are next to each other. */
+static void put_pairs(const struct leave_rows *r, struct document *d)
+{
+    document_note(d, "%s", "");
+    struct frame *f = DOCUMENT_FRAME(d, "pairs_of_machines", 0, pair_columns);
+    struct leave_row **row = xmalloc((r->n + 1) * sizeof(struct leave_row *));
+    for (size_t begin = 0, end; begin < r->n; begin = end) {
+        const struct leave_row *first = &r->v[begin];
+        end = begin;
+        while (end < r->n && strcmp(r->v[end].by, first->by) == 0 &&
+               strcmp(r->v[end].soc, first->soc) == 0 && r->v[end].kind == first->kind) {
+            end++;
         }
-        FRAME_ROW(f, device_kind_names()[kind], part_names[part], conformal_phase_names[phase], n,
-                  s[LEAVE_ROOFLINE].median_frac, s[LEAVE_ROOFLINE].p90_frac,
-                  s[LEAVE_SHEET].median_frac, s[LEAVE_SHEET].p90_frac, s[LEAVE_SCALED].median_frac,
-                  s[LEAVE_SCALED].p90_frac, s[LEAVE_UPDATED].median_frac, s[LEAVE_UPDATED].p90_frac,
-                  s[LEAVE_SHEET].inside_frac, s[LEAVE_SHEET].half, s[LEAVE_UPDATED].inside_frac,
-                  s[LEAVE_UPDATED].half);
+        for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
+            size_t n = 0;
+            for (size_t i = begin; i < end; i++) {
+                if (r->v[i].phase == (enum conformal_phase)phase) {
+                    row[n++] = &r->v[i];
+                }
+            }
+            if (n > 0) {
+                FRAME_CELL(f, first->soc);
+                FRAME_CELL(f, first->by);
+                put_scores(row, n, f);
+            }
+        }
     }
     free(row);
 }
@@ -142,4 +192,5 @@ void leave_machine_document(const struct leave_rows *r, uint32_t measured, struc
             }
         }
     }
+    put_pairs(r, d);
 }

@@ -329,10 +329,16 @@ static bool within(const struct validate_points_options *o, const struct points_
 static int leave_out(const struct validate_points_options *o, struct catalog *c,
                      const struct points *points, const struct option_output *out, struct err *e)
 {
-    struct leave_rows rows;
-    int rc = leave_machines(c, points, o->leave_machine_out, &rows, e);
+    struct leave_rows rows = {0};
+    struct points unseen = {0};
+    bool apart = o->unseen != NULL;
+    int rc =
+        apart ? points_read(datadir_named(o->unseen, "hwmodels/points", ".csv"), &unseen, e) : 0;
+    struct leave_points both = {points, apart ? &unseen : points};
+    rc = rc == 0 ? leave_machines(c, &both, o->leave_machine_out, &rows, e) : rc;
     if (rc == 0 && rows.n == 0) {
-        rc = err_add(e, "%s: no two machines have rows of one toolchain", o->points);
+        rc = err_add(e, "%s: no two machines have rows of one toolchain",
+                     apart ? o->unseen : o->points);
     }
     if (rc == 0) {
         struct document *d = document_new();
@@ -340,6 +346,7 @@ static int leave_out(const struct validate_points_options *o, struct catalog *c,
         leave_machine_document(&rows, o->leave_machine_out, d);
         document_show(d, out);
     }
+    points_fini(&unseen);
     leave_rows_fini(&rows);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
@@ -375,6 +382,8 @@ int validate_points(const struct validate_points_options *o, const struct config
     int status = EXIT_BAD_INPUT;
     if (rc == 0 && o->against != NULL && !o->accuracy) {
         (void)err_add(e, "--against goes with --accuracy");
+    } else if (rc == 0 && o->unseen != NULL && o->leave_machine_out == 0) {
+        (void)err_add(e, "--unseen goes with --leave-machine-out");
     } else if (rc == 0 && o->accuracy) {
         status = accuracy(o, &catalog, &points, out, e);
     } else if (rc == 0 && o->leave_machine_out > 0) {
@@ -422,6 +431,9 @@ static const struct option_row option_rows[] = {
     OPTION_COUNT(OPTIONS, leave_machine_out, "leave-machine-out", "N", NULL, 1, 10,
                  "make each machine from its siblings as if nobody had measured it, take the rows "
                  "of N of its models in as `new-soc --measured` does, and predict the others"),
+    OPTION_TEXT(OPTIONS, unseen, "unseen", "FILE.csv", NULL,
+                "with --leave-machine-out: judge by the machines of this table instead, whose rows "
+                "no fit takes; a shipped table: unseen"),
     OPTION_FLAG(OPTIONS, accuracy, "accuracy",
                 "print errors and coverage of intervals by what was unseen: a model, a machine, a "
                 "runtime, a source"),

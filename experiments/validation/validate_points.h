@@ -13,6 +13,7 @@ struct validate_points_options {
     uint32_t leave_machine_out; /* models measured on each machine left out; 0: none is */
     bool accuracy;              /* errors and coverage by what was unseen, instead of every row */
     const char *against;        /* an earlier result of it; NULL: none */
+    const char *unseen;         /* table of machines to judge by; NULL: those of `points` */
 };
 extern const struct option_table validate_points_option_table;
 
