@@ -86,7 +86,7 @@ $(BUILD)/engines/ggml.so: $(wildcard hwmodels/engines/ggml*.c) hwmodels/engines/
 	    $(GGML)/lib/libggml-cpu.a $(GGML)/lib/libggml-base.a -Wl,--exclude-libs,ALL -lstdc++ -lpthread -lm
 
 $(BUILD)/engines/openvino.so: $(wildcard hwmodels/engines/openvino*.c) $(wildcard hwmodels/engines/openvino*.h) \
-        sim/api/engine.h hwmodels/kernel_numbers.h $(BUILD)/flags
+        hwmodels/engines/bench.h sim/api/engine.h hwmodels/kernel_numbers.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "cc hwmodels/engines/openvino*.c"
 	@$(CC) $(ALL_CPPFLAGS) -isystem $(OPENVINO)/include $(ALL_CFLAGS) $(LDFLAGS) -fPIC -shared -o $@ \

@@ -9,6 +9,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/drive/against.h"
 #include "experiments/drive/calibration.h"
+#include "experiments/drive/probe.h"
 #include "experiments/report/interference.h"
 #include "experiments/run/about.h"
 #include "experiments/run/models.h"
@@ -22,10 +23,12 @@ struct drive_values {
     struct real_options real;
     struct option_output output;
     struct option_texts policies, calibrate;
-    const char *kernels, *tokens, *requests, *decisions, *timeline, *out, *datasheet;
+    const char *kernels, *tokens, *requests, *decisions, *timeline, *out, *datasheet, *probe;
     uint32_t repeat;
     bool compare, explain;
 };
+
+#define PROBE_ROWS 64 /* of the static kernel that --probe compiles */
 
 static const char *const engines[] = {"ggml", "openvino", "mixed", NULL};
 static const char *const clocks[] = {"wall", "cpu", NULL};
@@ -394,6 +397,23 @@ static int drive_calibrate(const struct drive_values *o, struct calibration *cal
     return status;
 }
 
+/* ---- what a device can do ---- */
+
+static int drive_probe(const struct drive_values *o, const struct llm *llm, struct err *e)
+{
+    struct probe p;
+    struct document *said = document_new();
+    int failed = probe_open(&p, e);
+    failed = failed == 0 ? probe_device(&p, o->probe, llm, PROBE_ROWS, said, e) : failed;
+    if (failed >= 0) {
+        document_show(said, &o->output);
+    } else {
+        document_free(said);
+    }
+    probe_close(&p);
+    return failed < 0 ? EXIT_BAD_INPUT : failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
+}
+
 /* ---- the command ---- */
 
 static int check(const struct drive_values *o, struct err *e)
@@ -417,9 +437,12 @@ static int check(const struct drive_values *o, struct err *e)
 }
 
 /* The usual machine of a simulation is none that this computer could be. */
-static void own_machine(struct config_options *o)
+static void own_machine(struct config_options *o, const char *devices)
 {
-    o->soc = strcmp(o->soc, CONFIG_DEFAULT_SOC) == 0 ? "two-cores" : o->soc;
+    bool chips =
+        devices != NULL && (strstr(devices, "NPU") != NULL || strstr(devices, "GPU") != NULL);
+    const char *soc = chips ? "npu-and-gpu" : "two-cores";
+    o->soc = strcmp(o->soc, CONFIG_DEFAULT_SOC) == 0 ? soc : o->soc;
     o->llm = strcmp(o->llm, CONFIG_DEFAULT_LLM) == 0 ? "random-1024" : o->llm;
 }
 
@@ -441,10 +464,12 @@ static int run(void *values, struct err *e)
     struct trace t = {0};
     struct drive_options d;
     int status = EXIT_BAD_INPUT;
-    own_machine(&o->config);
+    own_machine(&o->config, o->real.devices);
     listen();
-    if (check(o, e) == 0 && config_load(c, &o->config, e) == 0 &&
-        real_devices(&o->real, &c->soc.machine, &d, e) == 0) {
+    if (o->probe != NULL) {
+        status = config_load(c, &o->config, e) == 0 ? drive_probe(o, &c->llm, e) : status;
+    } else if (check(o, e) == 0 && config_load(c, &o->config, e) == 0 &&
+               real_devices(&o->real, &c->soc.machine, &d, e) == 0) {
         d.interrupt = &interrupt;
         struct calibration cal = {.drive = &d,
                                   .config = c,
@@ -480,8 +505,8 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, real.cores, "cores", "N,N,..", NULL,
                 "processor of each device of the machine (default: one after another)"),
     OPTION_TEXT(OPTIONS, real.devices, "devices", "D,D,..", NULL,
-                "device of the backend for each device of the machine; openvino also has NPU and "
-                "GPU (default CPU)"),
+                "devices of the backend. NPU and GPU become the machine's devices of that kind, "
+                "and CPU every other one (default CPU)"),
     OPTION_COUNT(OPTIONS, repeat, "repeat", "N", "1", 1, AGAINST_MAX_REPEATS,
                  "number of repeats; with --compare round-robin"),
     OPTION_TEXT(OPTIONS, tokens, "tokens", "FILE", NULL, "write the tokens of each request"),
@@ -511,6 +536,11 @@ static const struct option_row rows[] = {
                   "real time after which a run is stopped"),
     OPTION_NUMBER(OPTIONS, real.hang_s, "hang", "S", "60", 0.01, 1e6,
                   "time after which a kernel counts as hung"),
+    OPTION_NUMBER(OPTIONS, real.compile_s, "compile-limit", "S", "600", 0.01, 1e6,
+                  "time after which a single compilation counts as hung"),
+    OPTION_TEXT(OPTIONS, probe, "probe", "DEVICE", NULL,
+                "compile and run one FFN and one attention on a device of openvino, and print "
+                "what failed"),
 };
 const struct command cmd_drive = {
     .name = "drive",

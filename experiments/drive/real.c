@@ -15,6 +15,8 @@
 #include "sim/base/text.h"
 #include "sim/core/core.h"
 
+#define TELL_EVERY_S 2.0
+
 /* ---- times of requests ---- */
 
 static double seconds(int64_t ns)
@@ -51,14 +53,13 @@ void request_times_fini(struct request_times *t)
 
 /* ---- engines ---- */
 
-/* Number i of a comma-separated list, which the caller frees; the last one holds for the rest.
- * NULL: the list is empty. */
+/* Number i of a comma-separated list, which the caller frees. NULL: it has no more. */
 static char *list_item(const char *list, uint32_t i)
 {
     const char *at = list != NULL ? list : "";
-    for (const char *comma = strchr(at, ','); i > 0 && comma != NULL; i--) {
-        at = comma + 1;
-        comma = strchr(at, ',');
+    for (; i > 0 && *at != '\0'; i--) {
+        at += strcspn(at, ",");
+        at += *at == ',';
     }
     size_t n = strcspn(at, ",");
     return n > 0 ? xformat("%.*s", (int)n, at) : NULL;
@@ -67,6 +68,9 @@ static char *list_item(const char *list, uint32_t i)
 static int core_of_list(const char *list, uint32_t i, struct err *e)
 {
     char *item = list_item(list, i);
+    while (item == NULL && list != NULL && i > 0) { /* the last one holds for the rest */
+        item = list_item(list, --i);
+    }
     if (item == NULL) {
         /* One core a device, as far as there are any: engines that share one would slow each other
          * down. */
@@ -82,17 +86,103 @@ static int core_of_list(const char *list, uint32_t i, struct err *e)
     return (int)core;
 }
 
-/* An engine's word for a device. */
-static void name_device(struct drive_device *d, const char *list, uint32_t i, struct err *e)
+static bool begins(const char *name, const char *with)
 {
-    char *item = list_item(list, i);
-    const char *name = item != NULL ? item : "CPU";
-    if (strlen(name) >= sizeof d->name) {
-        (void)err_add(e, "--devices %s: no engine has a device of that name", name);
-    } else {
-        (void)strcpy(d->name, name);
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* The kinds of these names are known; every other name, as CPU, can be any device. */
+static bool has_kind(const char *name)
+{
+    return begins(name, "NPU") || begins(name, "GPU");
+}
+
+static bool is_of(const char *name, enum device_kind kind)
+{
+    return begins(name, "NPU") ? kind == DEVICE_KIND_NPU
+                               : kind == DEVICE_KIND_IGPU || kind == DEVICE_KIND_GPU;
+}
+
+/* The first device of the kind that has no name yet gets this one. */
+static void name_by_kind(const char *name, const char *list, const struct machine *m,
+                         struct drive_options *out, struct err *e)
+{
+    struct text has = {0};
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        if (out->devices[i].name[0] == '\0' && is_of(name, m->devices[i].kind)) {
+            (void)snprintf(out->devices[i].name, sizeof out->devices[i].name, "%s", name);
+            text_fini(&has);
+            return;
+        }
+        text_item(&has, ", ", m->devices[i].name);
     }
-    free(item);
+    (void)err_add(e, "--devices %s: %s is for no device of %s, which has %s", list, name, m->name,
+                  text_end(&has));
+    text_fini(&has);
+}
+
+/* The k-th name of no kind, which the caller frees; the last one holds for the rest. */
+static char *other_name(const char *list, uint32_t k)
+{
+    char *found = NULL;
+    char *item;
+    for (uint32_t i = 0; (item = list_item(list, i)) != NULL; i++) {
+        if (has_kind(item) || (found != NULL && k == 0)) {
+            free(item);
+            continue;
+        }
+        k -= found != NULL;
+        free(found);
+        found = item;
+    }
+    return found;
+}
+
+/* NPU and GPU go by the kind of device, regardless of their places in the list; others in order. */
+static void name_devices(const char *list, const struct machine *m, struct drive_options *out,
+                         struct err *e)
+{
+    char *item;
+    for (uint32_t i = 0; (item = list_item(list, i)) != NULL; i++) {
+        if (strlen(item) >= sizeof out->devices[0].name) {
+            (void)err_add(e, "--devices %s: no engine has a device of that name", list);
+        } else if (has_kind(item)) {
+            name_by_kind(item, list, m, out, e);
+        }
+        free(item);
+    }
+    for (uint32_t i = 0, k = 0; i < m->n_devices; i++) {
+        struct drive_device *d = &out->devices[i];
+        if (d->name[0] != '\0') {
+            continue;
+        }
+        char *other = other_name(list, k++);
+        /* OpenVINO's processor is no NPU and no GPU, unless somebody names it for one.
+         */
+        if (other == NULL && list != NULL && m->devices[i].kind != DEVICE_KIND_CPU &&
+            strcmp(d->engine->name, "openvino") == 0) {
+            (void)err_add(e,
+                          "--devices %s: names nothing for %s of %s; CPU is every device that "
+                          "is not named",
+                          list, m->devices[i].name, m->name);
+        }
+        (void)snprintf(d->name, sizeof d->name, "%.15s", other != NULL ? other : "CPU");
+        free(other);
+    }
+}
+
+/* Devices open one after another, and some compile for minutes. */
+static void tell_compiled(const char *device, uint32_t done, uint32_t n)
+{
+    static double last_s;
+    double now_s = clock_now_s();
+    if (done > 0 && now_s - last_s < TELL_EVERY_S) {
+        return;
+    }
+    last_s = now_s;
+    if (done > 0) {
+        (void)fprintf(stderr, "xpusim: %s: %u of %u kernels compiled\n", device, done, n);
+    }
 }
 
 int real_devices(const struct real_options *o, const struct machine *m, struct drive_options *out,
@@ -104,14 +194,20 @@ int real_devices(const struct real_options *o, const struct machine *m, struct d
         .realtime = o->realtime,
         .limit_s = o->limit_s,
         .hang_s = o->hang_s,
+        .compile_s = o->compile_s,
+        .compiled = tell_compiled,
     };
+    char *cache = engine_cache();
+    out->cache = cache == NULL ? NULL : xkeep(cache);
     bool mixed = strcmp(o->engine, "mixed") == 0;
     for (uint32_t i = 0; i < m->n_devices && e->n == before; i++) {
         bool npu = m->devices[i].kind == DEVICE_KIND_NPU;
         struct drive_device *d = &out->devices[i];
         d->engine = engine_find(!mixed ? o->engine : npu ? "openvino" : "ggml", e);
-        name_device(d, o->devices, i, e);
         d->core = core_of_list(o->cores, i, e);
+    }
+    if (e->n == before) {
+        name_devices(o->devices, m, out, e);
     }
     return e->n == before ? 0 : -EINVAL;
 }

@@ -11,11 +11,12 @@
 #define REAL_DISTURBED_FRAC 0.10 /* of all processor time for others or stolen: a run is marked */
 
 struct real_options {
-    const char *engine;          /* "ggml", "openvino", "mixed": openvino on the NPU, else ggml */
-    const char *clock;           /* "wall", "cpu" */
-    const char *cores, *devices; /* lists by device of the machine, "0,1" and "CPU,CPU"; NULL */
+    const char *engine;  /* "ggml", "openvino", "mixed": openvino on the NPU, else ggml */
+    const char *clock;   /* "wall", "cpu" */
+    const char *cores;   /* by device of the machine, "0,1"; NULL */
+    const char *devices; /* of the backend, "NPU,GPU", matched by kind; NULL: CPU */
     bool realtime;
-    double limit_s, hang_s;
+    double limit_s, hang_s, compile_s;
 };
 
 struct request_time {

@@ -42,7 +42,7 @@ struct backend_info {
 };
 
 struct backend_prep {
-    double compile_s; /* 0 where nothing is compiled */
+    double compile_s; /* 0 where nothing is compiled; -1: compiled in an earlier run */
     bool cached;      /* launches find their weights in a cache: times say nothing of memory */
     char note[64];    /* which variant was chosen, and the like */
 };

@@ -222,7 +222,9 @@ static bool prepare(struct measure *m, struct measure_target *t, const struct ke
     }
     side->alone_s = times_s[1] > 1e-7 ? times_s[1] : 1e-7;
     if (record) {
-        emit_value(m, t, s, KERNEL_METRIC_COMPILE_MS, prep.compile_s * 1e3);
+        if (prep.compile_s >= 0.0) {
+            emit_value(m, t, s, KERNEL_METRIC_COMPILE_MS, prep.compile_s * 1e3);
+        }
         emit_value(m, t, s, KERNEL_METRIC_FIRST_MS, times_s[0] * 1e3);
     }
     return true;

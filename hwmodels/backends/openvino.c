@@ -12,7 +12,6 @@
 #include "hwmodels/backends/worker.h"
 #include "hwmodels/engines/engines.h"
 #include "sim/base/arena.h"
-#include "sim/base/clock.h"
 
 #define MAX_CORES 1024
 #define MAX_COPIES 16 /* of a kernel's weights: each is compiled */
@@ -51,7 +50,9 @@ static struct backend *ov_start(const struct backend_options *o, struct err *e)
     s->ops = ops;
     uint32_t n = worker_cores(s->cores, MAX_CORES);
     s->n_cores = n < MAX_CORES ? n : MAX_CORES;
-    s->bench = ops->open(s->n_cores, why);
+    char *cache = engine_cache();
+    s->bench = ops->open(s->n_cores, cache, why);
+    free(cache);
     if (s->bench == NULL) {
         (void)err_add(e, "backend openvino: %s", why);
         free(s);
@@ -144,13 +145,14 @@ static uint32_t copies_of(const struct backend_device *d, const struct kernel_sp
 }
 
 static struct backend_kernel *make(struct backend_device *d, const struct kernel_spec *s,
-                                   uint32_t copies, const void *weights, struct err *e)
+                                   uint32_t copies, const void *weights, double *compile_s,
+                                   struct err *e)
 {
     char why[ENGINE_MESSAGE_BYTES] = "";
     char name[KERNEL_NAME_BYTES];
     const struct state *state = d->state;
-    void *kernel =
-        state->ops->prepare(state->bench, state->devices[d->index].name, s, copies, weights, why);
+    void *kernel = state->ops->prepare(state->bench, state->devices[d->index].name, s, copies,
+                                       weights, compile_s, why);
     if (kernel == NULL) {
         (void)err_add(e, "%s on %s: %s", kernel_spec_name(s, name, sizeof name),
                       state->devices[d->index].name, why);
@@ -167,10 +169,8 @@ static struct backend_kernel *ov_prepare(struct backend_device *d, const struct 
                                          struct backend_prep *out, struct err *e)
 {
     memset(out, 0, sizeof *out);
-    int64_t from_ns = clock_now_ns();
     uint32_t copies = copies_of(d, s, &out->cached);
-    struct backend_kernel *k = make(d, s, copies, NULL, e);
-    out->compile_s = (double)(clock_now_ns() - from_ns) / 1e9 / copies;
+    struct backend_kernel *k = make(d, s, copies, NULL, &out->compile_s, e);
     (void)snprintf(out->note, sizeof out->note, "%u copies", copies);
     return k;
 }
@@ -227,10 +227,11 @@ static int ov_compute(struct backend_kernel *k, const float *x, const void *w, f
 {
     char why[ENGINE_MESSAGE_BYTES];
     struct err e = ERR_INIT;
+    double compile_s;
     if (!kernel_op_is_product(k->spec.op)) {
         return -ENOTSUP;
     }
-    struct backend_kernel *own = make(k->device, &k->spec, 1, w, &e);
+    struct backend_kernel *own = make(k->device, &k->spec, 1, w, &compile_s, &e);
     int rc = own == NULL ? -EIO : k->device->state->ops->run(own->kernel, 0, x, y, why);
     if (own != NULL) {
         ov_release(own);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/base/text.h"
+
 #ifndef PATH_MAX
 #define PATH_MAX 4096
 #endif
@@ -120,4 +122,13 @@ const struct engine_ops *engine_find(const char *name, struct err *e)
     }
     (void)err_add(e, "there is no engine %s; there are ggml and openvino", name);
     return NULL;
+}
+
+char *engine_cache(void)
+{
+    const char *caches = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    return caches != NULL && caches[0] != '\0' ? xformat("%s/xpusim/kernels", caches)
+           : home != NULL && home[0] != '\0'   ? xformat("%s/.cache/xpusim/kernels", home)
+                                               : NULL;
 }

@@ -18,18 +18,6 @@
 
 /* ---- life ---- */
 
-/* One thread and one stream, on the core of whoever calls; also for models that are imported. */
-static void cpu_properties(const ov_core_t *core)
-{
-    static const char *const pairs[][2] = {{"INFERENCE_NUM_THREADS", "1"},
-                                           {"NUM_STREAMS", "1"},
-                                           {"ENABLE_CPU_PINNING", "NO"},
-                                           {"INFERENCE_PRECISION_HINT", "f32"}};
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        (void)ov_core_set_property(core, "CPU", pairs[i][0], pairs[i][1]);
-    }
-}
-
 static int engine_open(const struct engine_options *o, void **engine, char *why)
 {
     const struct llm *m = o->llm;
@@ -47,11 +35,11 @@ static int engine_open(const struct engine_options *o, void **engine, char *why)
                          .q_dim = m->heads * m->head_dim,
                          .kv_dim = m->kv_heads * m->head_dim};
     (void)snprintf(e->scratch, sizeof e->scratch, "%s", o->scratch);
-    if (ov_core_create(&e->core) != OK) {
+    int rc = openvino_start(&e->openvino, 1, o->cache, why);
+    if (rc != 0) {
         free(e);
-        return openvino_failure(why, "core not made");
+        return rc;
     }
-    cpu_properties(e->core);
     *engine = e;
     return 0;
 }
@@ -59,7 +47,7 @@ static int engine_open(const struct engine_options *o, void **engine, char *why)
 static void engine_close(void *engine)
 {
     struct engine *e = engine;
-    ov_core_free(e->core);
+    openvino_stop(&e->openvino);
     free(e);
 }
 
@@ -83,38 +71,81 @@ static void device_close(void *device)
     free(v);
 }
 
-static int compile_all(struct odevice *v, const uint32_t *rows, char *why)
+/* How many kernels of a device are compiled, for a user who waits. */
+struct progress {
+    const struct engine_device_options *o;
+    uint32_t done, n;
+};
+
+static void tell(struct progress *p, uint32_t more)
 {
+    p->done += more;
+    if (p->o->compiled != NULL) {
+        p->o->compiled(p->o->self, p->done, p->n);
+    }
+}
+
+static int compile_layer(struct odevice *v, uint32_t layer, uint32_t variant, uint32_t rows,
+                         struct progress *p, char *why)
+{
+    uint32_t at = layer * v->n_variants + variant;
+    int rc = compile_qkv(v, layer, rows, &v->qkv[at], why);
+    tell(p, 1);
+    rc = rc == 0 ? compile_ffn(v, layer, rows, &v->ffn[at], why) : rc;
+    tell(p, 1);
+    return rc;
+}
+
+static int compile_all(struct odevice *v, const struct engine_device_options *o, char *why)
+{
+    const uint32_t rows[MAX_VARIANTS] = {o->static_rows, 1};
     uint32_t layers = v->engine->llm->n_layers;
+    v->n_variants = o->static_rows > 1 ? 2 : 1;
     v->qkv = calloc(layers * v->n_variants, sizeof *v->qkv);
     v->ffn = calloc(layers * v->n_variants, sizeof *v->ffn);
+    struct progress p = {o, 0, (2 * layers + 1) * v->n_variants + !o->static_attention};
     int rc = v->qkv == NULL || v->ffn == NULL ? -ENOMEM : 0;
+    tell(&p, 0);
     for (uint32_t k = 0; rc == 0 && k < v->n_variants; k++) {
         for (uint32_t l = 0; rc == 0 && l < layers; l++) {
-            uint32_t at = l * v->n_variants + k;
-            rc = compile_qkv(v, l, rows[k], &v->qkv[at], why);
-            rc = rc == 0 ? compile_ffn(v, l, rows[k], &v->ffn[at], why) : rc;
+            rc = compile_layer(v, l, k, rows[k], &p, why);
         }
         rc = rc == 0 ? compile_head(v, rows[k], &v->head[k], why) : rc;
+        tell(&p, 1);
     }
-    /* An NPU takes static shapes only: attention of other lengths than compiled ones is not for it.
-     */
-    return rc == 0 && strcmp(v->name, "NPU") != 0 ? compile_mha(v, 0, &v->mha, why) : rc;
+    if (rc == 0 && !o->static_attention) {
+        rc = compile_mha(v, 0, &v->mha, why);
+        tell(&p, 1);
+    }
+    return rc;
+}
+
+/* What its machine file must say of an NPU, before minutes go into compiling the rest. */
+static int check_static(const struct engine_device_options *o, char *why)
+{
+    if (!openvino_is_npu(o->name) || (o->static_rows > 0 && o->static_attention)) {
+        return 0;
+    }
+    (void)snprintf(why, ENGINE_MESSAGE_BYTES,
+                   "an NPU takes static shapes only: the machine file must give the device "
+                   "chunk_rows above 0 (it has %u) and static_attention true (it has %s), as "
+                   "npu-and-gpu does",
+                   o->static_rows, o->static_attention ? "true" : "false");
+    return -EINVAL;
 }
 
 static int device_open(void *engine, const struct engine_device_options *o, void **device,
                        char *why)
 {
-    struct odevice *v = calloc(1, sizeof *v);
+    int rc = check_static(o, why);
+    struct odevice *v = rc == 0 ? calloc(1, sizeof *v) : NULL;
     if (v == NULL) {
-        return -ENOMEM;
+        return rc == 0 ? -ENOMEM : rc;
     }
     v->engine = engine;
     (void)snprintf(v->name, sizeof v->name, "%s", o->name);
     pthread_mutex_init(&v->mutex, NULL);
-    const uint32_t rows[MAX_VARIANTS] = {o->static_rows, 1};
-    v->n_variants = o->static_rows > 1 ? 2 : 1;
-    int rc = compile_all(v, rows, why);
+    rc = compile_all(v, o, why);
     if (rc != 0) {
         device_close(v);
         return rc;

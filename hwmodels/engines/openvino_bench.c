@@ -13,8 +13,7 @@
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
 struct bench {
-    ov_core_t *core;
-    uint32_t n_threads;
+    struct openvino openvino;
 };
 
 struct kernel {
@@ -33,80 +32,120 @@ static bool is_product(const struct kernel_spec *s)
 
 /* ---- devices ---- */
 
-static void *bench_open(uint32_t n_threads, char *why)
+static void *bench_open(uint32_t n_threads, const char *cache, char *why)
 {
     struct bench *b = calloc(1, sizeof *b);
-    char threads[16];
-    if (b == NULL || ov_core_create(&b->core) != OK) {
+    if (b == NULL || openvino_start(&b->openvino, n_threads, cache, why) != 0) {
         free(b);
-        (void)openvino_failure(why, "core not made");
         return NULL;
     }
-    (void)snprintf(threads, sizeof threads, "%u", n_threads);
-    /* one stream of all threads: one kernel at a time, as a device */
-    const char *const pairs[][2] = {{"INFERENCE_NUM_THREADS", threads},
-                                    {"NUM_STREAMS", "1"},
-                                    {"INFERENCE_PRECISION_HINT", "f32"}};
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        (void)ov_core_set_property(b->core, "CPU", pairs[i][0], pairs[i][1]);
-    }
-    b->n_threads = n_threads;
     return b;
 }
 
 static void bench_close(void *bench)
 {
     struct bench *b = bench;
-    ov_core_free(b->core);
+    openvino_stop(&b->openvino);
     free(b);
+}
+
+/* A property in the library's words, or "" where it has none. */
+static void property(const struct bench *b, const char *device, const char *key, char *buf,
+                     size_t size)
+{
+    char *value = NULL;
+    buf[0] = '\0';
+    if (ov_core_get_property(b->openvino.core, openvino_name(device), key, &value) == OK &&
+        value != NULL) {
+        (void)snprintf(buf, size, "%s", value);
+        ov_free(value);
+    }
 }
 
 static enum device_kind kind_of(const struct bench *b, const char *name)
 {
-    char *type = NULL;
-    if (strncmp(name, "NPU", 3) == 0) {
+    char type[16];
+    if (openvino_is_npu(name)) {
         return DEVICE_KIND_NPU;
     }
     if (strncmp(name, "GPU", 3) != 0) {
         return DEVICE_KIND_CPU;
     }
-    bool discrete = ov_core_get_property(b->core, name, "DEVICE_TYPE", &type) == OK &&
-                    type != NULL && strcmp(type, "discrete") == 0;
-    if (type != NULL) {
-        ov_free(type);
-    }
-    return discrete ? DEVICE_KIND_GPU : DEVICE_KIND_IGPU;
+    property(b, name, "DEVICE_TYPE", type, sizeof type);
+    return strcmp(type, "discrete") == 0 ? DEVICE_KIND_GPU : DEVICE_KIND_IGPU;
+}
+
+static void describe(const struct bench *b, const char *name, struct engine_bench_device *d)
+{
+    char full[64];
+    property(b, name, "FULL_DEVICE_NAME", full, sizeof full);
+    bool fake = strcmp(name, openvino_name(name)) != 0;
+    (void)snprintf(d->name, sizeof d->name, "%s", name);
+    (void)snprintf(d->description, sizeof d->description, "%.60s", fake ? "fake NPU" : full);
+    d->kind = kind_of(b, name);
 }
 
 static uint32_t bench_devices(void *bench, struct engine_bench_device *out, uint32_t cap)
 {
     struct bench *b = bench;
     ov_available_devices_t list = {0};
-    if (ov_core_get_available_devices(b->core, &list) != OK) {
+    if (ov_core_get_available_devices(b->openvino.core, &list) != OK) {
         return 0;
     }
     uint32_t n = 0;
-    for (size_t i = 0; i < list.size; i++, n++) {
-        char *full = NULL;
-        if (n >= cap) {
-            continue;
+    for (size_t i = 0; i < list.size; i++) {
+        if (fake_npu() && openvino_is_npu(list.devices[i])) {
+            continue; /* the fake one takes its place */
         }
-        struct engine_bench_device *d = &out[n];
-        (void)snprintf(d->name, sizeof d->name, "%s", list.devices[i]);
-        (void)ov_core_get_property(b->core, list.devices[i], "FULL_DEVICE_NAME", &full);
-        (void)snprintf(d->description, sizeof d->description, "%.60s", full == NULL ? "" : full);
-        d->kind = kind_of(b, list.devices[i]);
-        if (full != NULL) {
-            ov_free(full);
+        if (n < cap) {
+            describe(b, list.devices[i], &out[n]);
         }
+        n++;
     }
     ov_available_devices_free(&list);
+    if (fake_npu()) {
+        if (n < cap) {
+            describe(b, "NPU", &out[n]);
+        }
+        n++;
+    }
     return n;
+}
+
+/* None of these names one machine among others of its kind: no serial number, no address. */
+static uint32_t bench_facts(void *bench, const char *device, struct engine_fact *out, uint32_t cap)
+{
+    static const char *const keys[] = {"FULL_DEVICE_NAME",
+                                       "DEVICE_ARCHITECTURE",
+                                       "DEVICE_TYPE",
+                                       "OPTIMIZATION_CAPABILITIES",
+                                       "NPU_DRIVER_VERSION",
+                                       "NPU_COMPILER_VERSION",
+                                       "NPU_DEVICE_TOTAL_MEM_SIZE",
+                                       "NPU_MAX_TILES",
+                                       "GPU_DRIVER_VERSION",
+                                       "GPU_UARCH_VERSION",
+                                       "GPU_EXECUTION_UNITS_COUNT",
+                                       "GPU_DEVICE_TOTAL_MEM_SIZE"};
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && n < cap; i++) {
+        (void)snprintf(out[n].name, sizeof out[n].name, "%s", keys[i]);
+        property(bench, device, keys[i], out[n].value, sizeof out[n].value);
+        n += out[n].value[0] != '\0';
+    }
+    return n;
+}
+
+static void bench_probe(void *bench, const char *device, const struct llm *llm, uint32_t rows,
+                        uint32_t step, struct engine_probe *out)
+{
+    struct bench *b = bench;
+    openvino_probe(&b->openvino, device, llm, rows, step, out);
 }
 
 /* ---- kernels ---- */
 
-static bool product_model(const struct bench *b, const char *device, const struct kernel_spec *s,
+static bool product_model(struct bench *b, const char *device, const struct kernel_spec *s,
                           const void *weights, struct compiled *out, char *why)
 {
     struct ir ir;
@@ -115,11 +154,11 @@ static bool product_model(const struct bench *b, const char *device, const struc
     (void)snprintf(shape, sizeof shape, "%u,%u", s->rows, s->k);
     struct ir_port x = ir_input(&ir, "f32", shape);
     ir_result(&ir, ir_product(&ir, x, s->weight_bits, weights, s->k, s->n));
-    return openvino_compile(b->core, device, &ir, out, why) == 0;
+    return openvino_compile(&b->openvino, device, &ir, out, why) == 0;
 }
 
 /* Decoding: a row in each of `rows` sequences, whose keys are its own. */
-static bool attention_model(const struct bench *b, const char *device, const struct kernel_spec *s,
+static bool attention_model(struct bench *b, const char *device, const struct kernel_spec *s,
                             struct compiled *out, char *why)
 {
     struct llm m = {.heads = s->heads, .kv_heads = s->kv_heads, .head_dim = s->head_dim};
@@ -138,7 +177,7 @@ static bool attention_model(const struct bench *b, const char *device, const str
     (void)snprintf(shape, sizeof shape, "1,1,%u,%u", rows, s->context_tokens);
     struct ir_port mask = ir_input(&ir, "f32", shape);
     ir_result(&ir, ir_attention(&ir, q, k, v, mask, &m));
-    return openvino_compile(b->core, device, &ir, out, why) == 0;
+    return openvino_compile(&b->openvino, device, &ir, out, why) == 0;
 }
 
 static float *ones(size_t n, float value)
@@ -213,7 +252,7 @@ static bool set_x(const struct kernel *k, const struct compiled *c, const float 
 }
 
 static bool build(struct bench *b, const char *device, struct kernel *k, uint32_t copies,
-                  const void *weights, char *why)
+                  const void *weights, double *compile_s, char *why)
 {
     const struct kernel_spec *s = &k->spec;
     bool product = is_product(s);
@@ -222,15 +261,19 @@ static bool build(struct bench *b, const char *device, struct kernel *k, uint32_
     k->x = ones((size_t)s->rows * (product ? s->k : s->heads * s->head_dim), 0.25f);
     bool ok = k->copies != NULL && k->x != NULL;
     for (uint32_t i = 0; ok && i < k->n_copies; i++) {
+        double from_s = openvino_now_s();
         ok = product ? product_model(b, device, s, weights, &k->copies[i], why)
                      : attention_model(b, device, s, &k->copies[i], why);
+        if (i == 0) { /* a cache has the others */
+            *compile_s = ok && k->copies[0].cached ? -1.0 : openvino_now_s() - from_s;
+        }
         ok = ok && set_x(k, &k->copies[i], k->x);
     }
     return ok && (product || attention_inputs(k, copies));
 }
 
 static void *bench_prepare(void *bench, const char *device, const struct kernel_spec *s,
-                           uint32_t copies, const void *weights, char *why)
+                           uint32_t copies, const void *weights, double *compile_s, char *why)
 {
     struct kernel *k = calloc(1, sizeof *k);
     (void)snprintf(why, ENGINE_MESSAGE_BYTES, "no memory, or inputs refused");
@@ -238,7 +281,7 @@ static void *bench_prepare(void *bench, const char *device, const struct kernel_
         return NULL;
     }
     k->spec = *s;
-    if (!build(bench, device, k, copies, weights, why)) {
+    if (!build(bench, device, k, copies, weights, compile_s, why)) {
         kernel_release(k);
         return NULL;
     }
@@ -283,6 +326,8 @@ const struct engine_bench_ops *xpusim_engine_bench(void)
                                           .open = bench_open,
                                           .close = bench_close,
                                           .devices = bench_devices,
+                                          .facts = bench_facts,
+                                          .probe = bench_probe,
                                           .prepare = bench_prepare,
                                           .release = kernel_release,
                                           .run = bench_run};

@@ -292,6 +292,7 @@ struct ir_port ir_product(struct ir *ir, struct ir_port x, uint32_t bits, const 
 struct ir_port ir_input(struct ir *ir, const char *type, const char *shape)
 {
     char a[160];
+    ir->dynamic = ir->dynamic || strchr(shape, '?') != NULL;
     (void)snprintf(a, sizeof a, "shape=\"%s\" element_type=\"%s\"", shape, type);
     const char *precision = strcmp(type, "f16") == 0 ? "FP16" : "FP32";
     return add_node(ir, (struct node){"Parameter", "opset1", precision, a, NULL, 1, 0}, NULL);

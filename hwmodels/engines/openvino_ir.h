@@ -20,7 +20,8 @@ struct ir {
     uint8_t *blob; /* owned, aligned to 64 */
     size_t n_blob, cap_blob;
     int next_id;
-    bool failed; /* out of memory: the model is of no use */
+    bool failed;  /* out of memory: the model is of no use */
+    bool dynamic; /* an input has a dimension without a number */
 };
 
 /* An output of a node. */

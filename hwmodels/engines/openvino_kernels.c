@@ -69,8 +69,9 @@ static int infer(struct odevice *v, const struct compiled *c, const struct engin
 void openvino_interrupt(void *device)
 {
     struct odevice *v = device;
+    /* The NPU's plug-in has no cancellation: its kernel runs to its end. */
     pthread_mutex_lock(&v->mutex);
-    if (v->running != NULL) {
+    if (v->running != NULL && !openvino_is_npu(v->name)) {
         (void)ov_infer_request_cancel(v->running);
     }
     pthread_mutex_unlock(&v->mutex);

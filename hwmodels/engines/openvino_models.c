@@ -1,116 +1,13 @@
 #include "hwmodels/engines/openvino_models.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
-
-/* Its messages begin with a line for every source file that they passed; what is wrong comes last.
- */
-int openvino_failure(char *why, const char *what)
-{
-    static const char passed[] = "Exception from ";
-    size_t used = (size_t)snprintf(why, ENGINE_MESSAGE_BYTES, "%.60s:", what);
-    const char *line = ov_get_last_err_msg();
-    while (*line != '\0' && used + 2 < ENGINE_MESSAGE_BYTES) {
-        size_t n = strcspn(line, "\n");
-        if (n > 0 && strncmp(line, passed, sizeof passed - 1) != 0) {
-            size_t room = ENGINE_MESSAGE_BYTES - used - 2;
-            used += (size_t)snprintf(why + used, ENGINE_MESSAGE_BYTES - used, " %.*s",
-                                     (int)(n < room ? n : room), line);
-        }
-        line += n + (line[n] == '\n');
-    }
-    return -EIO;
-}
-
-/* ---- compiling ---- */
-
-void compiled_free(struct compiled *c)
-{
-    if (c->request != NULL) {
-        ov_infer_request_free(c->request);
-    }
-    if (c->model != NULL) {
-        ov_compiled_model_free(c->model);
-    }
-    free(c->blob);
-    *c = (struct compiled){0};
-}
-
-int openvino_compile(ov_core_t *core, const char *device, struct ir *ir, struct compiled *out,
-                     char *why)
-{
-    static uint8_t none[64]; /* of a model without constants */
-    ov_shape_t shape = {0};
-    ov_tensor_t *weights = NULL;
-    ov_model_t *model = NULL;
-    *out = (struct compiled){0};
-    ir_end(ir);
-    int rc = ir->failed ? -ENOMEM : 0;
-    if (rc == 0) {
-        /* The compiled model may point into the constants: they live as long as it does. */
-        out->blob = ir->blob;
-        ir->blob = NULL;
-        int64_t n = out->blob == NULL ? (int64_t)sizeof none : (int64_t)ir->n_blob;
-        (void)ov_shape_create(1, &n, &shape);
-        rc = ov_tensor_create_from_host_ptr(U8, shape, out->blob == NULL ? none : out->blob,
-                                            &weights) != OK ||
-                     ov_core_read_model_from_memory_buffer(core, ir->layers.data, ir->layers.n,
-                                                           weights, &model) != OK
-                 ? openvino_failure(why, "model not read")
-             : ov_core_compile_model(core, model, device, 0, &out->model) != OK ||
-                     ov_compiled_model_create_infer_request(out->model, &out->request) != OK
-                 ? openvino_failure(why, "model not compiled")
-                 : 0;
-        (void)ov_shape_free(&shape);
-    }
-    if (model != NULL) {
-        ov_model_free(model);
-    }
-    if (weights != NULL) {
-        ov_tensor_free(weights);
-    }
-    if (rc != 0) {
-        compiled_free(out);
-    }
-    ir_fini(ir);
-    return rc;
-}
-
-bool openvino_input(const struct compiled *c, size_t index, ov_element_type_e type,
-                    const void *data, int64_t rank, const int64_t *dims)
-{
-    ov_shape_t shape = {0};
-    ov_tensor_t *t = NULL;
-    (void)ov_shape_create(rank, dims, &shape);
-    bool ok = ov_tensor_create_from_host_ptr(type, shape, (void *)(uintptr_t)data, &t) == OK &&
-              ov_infer_request_set_input_tensor_by_index(c->request, index, t) == OK;
-    if (t != NULL) {
-        ov_tensor_free(t);
-    }
-    (void)ov_shape_free(&shape);
-    return ok;
-}
-
-const char *openvino_version(void)
-{
-    static char version[64];
-    ov_version_t v = {0};
-    if (ov_get_openvino_version(&v) == OK) {
-        (void)snprintf(version, sizeof version, "%.*s", (int)strcspn(v.buildNumber, "-"),
-                       v.buildNumber);
-        ov_version_free(&v);
-    }
-    return version;
-}
 
 static int compile(const struct odevice *v, struct ir *ir, uint32_t rows, struct compiled *out,
                    char *why)
 {
-    int rc = openvino_compile(v->engine->core, v->name, ir, out, why);
+    int rc = openvino_compile(&v->engine->openvino, v->name, ir, out, why);
     out->rows = rows;
     return rc;
 }

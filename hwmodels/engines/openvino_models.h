@@ -3,19 +3,12 @@
 
 #include <pthread.h>
 
-#include "hwmodels/engines/openvino_ir.h"
+#include "hwmodels/engines/bench.h"
+#include "hwmodels/engines/openvino_device.h"
 #include "sim/api/engine.h"
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
-#include <openvino/c/openvino.h>
 
 #define MAX_VARIANTS 2 /* of a token-level kernel: the chunk, one row */
-
-struct compiled {
-    ov_compiled_model_t *model;
-    ov_infer_request_t *request;
-    uint8_t *blob; /* its constants: must stay */
-    uint32_t rows; /* static rows, 0: any */
-};
 
 /* Attention of one prompt length. */
 struct attention {
@@ -34,7 +27,7 @@ struct graph_block {
 struct engine {
     const struct llm *llm;
     const struct engine_kv *kv;
-    ov_core_t *core;
+    struct openvino openvino;
     char scratch[256];
     uint32_t q_dim, kv_dim;
 };
@@ -56,17 +49,6 @@ struct odevice {
     size_t n_scratch;
 };
 
-/* Writes OpenVINO's message after `what`. Returns -EIO. */
-int openvino_failure(char *why, const char *what);
-const char *openvino_version(void);
-/* Compiles a model, which is ended and freed; its constants go to *out. 0, or -errno with a reason
- * and nothing to free. */
-int openvino_compile(ov_core_t *core, const char *device, struct ir *ir, struct compiled *out,
-                     char *why);
-/* Sets an input by pointer. False where it is refused. */
-bool openvino_input(const struct compiled *c, size_t index, ov_element_type_e type,
-                    const void *data, int64_t rank, const int64_t *dims);
-
 /* rows 0: any number. 0, or -errno with a reason. */
 int compile_qkv(const struct odevice *v, uint32_t layer, uint32_t rows, struct compiled *out,
                 char *why);
@@ -75,7 +57,10 @@ int compile_ffn(const struct odevice *v, uint32_t layer, uint32_t rows, struct c
 int compile_head(const struct odevice *v, uint32_t rows, struct compiled *out, char *why);
 /* tokens 0: any number of rows and keys; else both are that many. */
 int compile_mha(const struct odevice *v, uint32_t tokens, struct compiled *out, char *why);
-void compiled_free(struct compiled *c);
+
+/* openvino_probe.c: engine_bench_ops.probe. */
+void openvino_probe(struct openvino *o, const char *device, const struct llm *llm, uint32_t rows,
+                    uint32_t step, struct engine_probe *out);
 
 /* openvino_kernels.c */
 int openvino_kernel(void *device, const struct engine_kernel *k, char *why);

@@ -160,12 +160,12 @@ static int read_model(const struct odevice *v, const struct engine_resident *r, 
     size_t size = 0;
     char *data = contents(path_of(v, r->key.b, layer, op, path, sizeof path), &size);
     *out = (struct compiled){.rows = r->rows};
-    int rc =
-        data == NULL ||
-                ov_core_import_model(v->engine->core, data, size, v->name, &out->model) != OK ||
-                ov_compiled_model_create_infer_request(out->model, &out->request) != OK
-            ? openvino_failure(why, "graph not imported")
-            : 0;
+    int rc = data == NULL ||
+                     ov_core_import_model(v->engine->openvino.core, data, size,
+                                          openvino_name(v->name), &out->model) != OK ||
+                     ov_compiled_model_create_infer_request(out->model, &out->request) != OK
+                 ? openvino_failure(why, "graph not imported")
+                 : 0;
     /* An imported model holds its own weights; the file's bytes may go. */
     out->blob = NULL;
     free(data);

@@ -27,8 +27,8 @@
 #include "sim/api/pass.h"
 #include "sim/api/policy.h"
 
-#define ENGINE_ABI 2
-#define ENGINE_MESSAGE_BYTES 256
+#define ENGINE_ABI 3
+#define ENGINE_MESSAGE_BYTES 480
 
 /* KV cache, IEEE half precision bits: cell c of a layer holds kv_dim numbers. The last cell takes
  * what nobody wants (padding). */
@@ -83,12 +83,19 @@ struct engine_options {
     const struct llm *llm;
     const struct engine_kv *kv; /* outlives the engine */
     const char *scratch;        /* folder for files of its own, which it removes */
+    const char
+        *cache; /* folder of compiled kernels for the next run; made if missing; NULL: none */
 };
 
 struct engine_device_options {
-    const char *name;     /* the engine's word for a device: "CPU", "NPU", ... */
-    uint32_t index;       /* of the machine */
-    uint32_t static_rows; /* token-level kernels have that shape or one row; 0: any */
+    const char *name;      /* the engine's word for a device: "CPU", "NPU", ... */
+    uint32_t index;        /* of the machine */
+    uint32_t static_rows;  /* token-level kernels have that shape or one row; 0: any */
+    bool static_attention; /* MHA by kernels compiled for a prompt length only */
+    /* Called on the opening thread: `done` of n kernels are compiled, first 0 and last n. It may
+     * take minutes on some devices. May be NULL. */
+    void (*compiled)(void *self, uint32_t done, uint32_t n);
+    void *self;
 };
 
 /* Compiled attention: key.a is the prompt length. A graph block: the token-level kernels of

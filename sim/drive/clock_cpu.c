@@ -16,7 +16,7 @@ static void begin_kernel(struct drive *d, struct real_launch *r)
     struct lane *w = &d->devices[r->l->pub->device].lane;
     SIM_ASSERT(!r->over && r->event == EVENTQ_NONE && !launch_done(r));
     r->kernel_begin_ns = d->now_ns;
-    int rc = lane_call(w, &r->job);
+    int rc = lane_call(w, &r->job, r->drive->hang_ns);
     if (rc != 0) {
         core_fail(&d->core, rc == -ETIMEDOUT ? rc : -EIO, "device %s: %s", w->name,
                   rc == -ETIMEDOUT ? "a kernel does not come back" : r->job.why);

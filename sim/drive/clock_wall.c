@@ -88,7 +88,7 @@ bool wallclock_wait(struct drive *d)
         const struct lane *w = lane_hung(d);
         if (w != NULL) {
             core_fail(c, -ETIMEDOUT, "%s: its work does not come back, after %.0f s", w->name,
-                      units_s_from_ns(d->hang_ns));
+                      units_s_from_ns(w == &d->compiler ? d->compile_ns : d->hang_ns));
         } else if (d->options->limit_s > 0.0 && units_s_from_ns(now) > d->options->limit_s) {
             core_fail(c, -ETIMEDOUT, "given up after %.0f s of real time", d->options->limit_s);
         }

@@ -15,6 +15,7 @@
 #define HOST_PRIORITY 10 /* SCHED_FIFO; above the devices' */
 #define DEFAULT_LIMIT_S 600.0
 #define DEFAULT_HANG_S 60.0
+#define DEFAULT_COMPILE_S 600.0
 
 int64_t drive_cpu_ns(void)
 {
@@ -73,7 +74,8 @@ static int engine_handle(struct drive *d, const struct engine_ops *ops, void **h
     }
     char why[ENGINE_MESSAGE_BYTES] = "";
     const char *scratch = d->options->scratch != NULL ? d->options->scratch : "/tmp";
-    const struct engine_options o = {.llm = d->llm, .kv = &d->kv.view, .scratch = scratch};
+    const struct engine_options o = {
+        .llm = d->llm, .kv = &d->kv.view, .scratch = scratch, .cache = d->options->cache};
     int rc = ops->open(&o, handle, why);
     if (rc != 0) {
         return core_fail(&d->core, rc, "engine %s: %s", ops->name, why);
@@ -82,12 +84,27 @@ static int engine_handle(struct drive *d, const struct engine_ops *ops, void **h
     return 0;
 }
 
+/* On the opening thread. Each kernel that is compiled is a sign of life. */
+static void kernel_compiled(void *self, uint32_t done, uint32_t n)
+{
+    struct lane *w = self;
+    struct drive *d = w->drive;
+    w->began_ns = clock_now_ns();
+    if (d->options->compiled != NULL) {
+        d->options->compiled(w->name, done, n);
+    }
+}
+
 static void open_device(struct job *j)
 {
     struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
     const struct device *desc = &j->lane->drive->machine->devices[v->index];
-    const struct engine_device_options o = {
-        .name = v->options->name, .index = v->index, .static_rows = desc->chunk_rows};
+    const struct engine_device_options o = {.name = v->options->name,
+                                            .index = v->index,
+                                            .static_rows = desc->chunk_rows,
+                                            .static_attention = desc->static_attention,
+                                            .compiled = kernel_compiled,
+                                            .self = j->lane};
     j->status = v->engine->device_open(v->engine_handle, &o, &v->handle, j->why);
 }
 
@@ -116,7 +133,8 @@ static int device_start(struct drive *d, uint32_t i)
         return core_fail(&d->core, rc, "no thread for device %s", d->machine->devices[i].name);
     }
     v->job.run = open_device;
-    rc = lane_call(&v->lane, &v->job);
+    /* Compiling may take minutes where kernels take milliseconds: its limit is another one. */
+    rc = lane_call(&v->lane, &v->job, d->compile_ns);
     return rc == 0 ? 0
                    : core_fail(&d->core, rc, "device %s (%s on engine %s): %s",
                                d->machine->devices[i].name, o->name, o->engine->name,
@@ -166,7 +184,7 @@ static bool stop(struct drive *d)
         }
         if (whole && v->lane.started && !v->lane.hung && v->handle != NULL) {
             v->job.run = close_device;
-            (void)lane_call(&v->lane, &v->job);
+            (void)lane_call(&v->lane, &v->job, d->hang_ns);
         }
         lane_stop(&v->lane);
         whole = whole && !v->lane.hung;
@@ -361,6 +379,7 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
     d->llm = setup->llm;
     d->wall = o->clock == DRIVE_CLOCK_WALL;
     d->hang_ns = units_ns_from_s(o->hang_s > 0.0 ? o->hang_s : DEFAULT_HANG_S);
+    d->compile_ns = units_ns_from_s(o->compile_s > 0.0 ? o->compile_s : DEFAULT_COMPILE_S);
     d->kv.file = -1;
     eventq_init(&d->queue);
     pthread_mutex_init(&d->mutex, NULL);

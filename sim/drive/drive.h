@@ -98,9 +98,13 @@ struct drive_options {
     struct drive_device devices[MACHINE_MAX_DEVICES]; /* one per device of the machine */
     bool realtime;       /* wall: ask for SCHED_FIFO; runs without where it is not permitted */
     double limit_s;      /* wall: the run is given up after that long; 0: 600 */
-    double hang_s;       /* a kernel, compile or move that takes longer has hung; 0: 60 */
+    double hang_s;       /* a kernel or a move that takes longer has hung; 0: 60 */
+    double compile_s;    /* one compilation that takes longer has hung; 0: 600 */
     const char *scratch; /* folder of the swap file and of graphs; NULL: /tmp */
-    FILE *tokens;        /* a line per request: its id and its tokens; or NULL */
+    const char *cache;   /* folder of compiled kernels for the next run; NULL: none */
+    /* Called while a device opens: `done` of its n kernels are compiled. NULL: nobody asks. */
+    void (*compiled)(const char *device, uint32_t done, uint32_t n);
+    FILE *tokens; /* a line per request: its id and its tokens; or NULL */
     /* Nonzero, for instance by a signal: the run ends within a second, and keeps what it has. NULL:
      * nobody interrupts it. */
     const volatile sig_atomic_t *interrupt;

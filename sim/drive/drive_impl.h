@@ -47,9 +47,10 @@ void lane_stop(struct lane *w);
 void lane_post(struct lane *w, struct job *j);
 /* Takes back a job that has not begun: true when it was still waiting. */
 bool lane_withdraw(struct lane *w, struct job *j);
-/* Posts and waits for the end. -ETIMEDOUT: it hangs. Finished jobs of others stay in drive.done. */
-int lane_call(struct lane *w, struct job *j);
-/* The first lane whose job has run longer than hang_s, or NULL. */
+/* Posts and waits for the end. -ETIMEDOUT: it hangs, since nothing has happened for limit_ns:
+ * the job began then, or moved lane.began_ns. Finished jobs of others stay in drive.done. */
+int lane_call(struct lane *w, struct job *j, int64_t limit_ns);
+/* The first lane whose job has run longer than hang_s (the compiler's: compile_s), or NULL. */
 struct lane *lane_hung(struct drive *d);
 
 /* ---- the real side of requests, KV and passes (state.c) ---- */
@@ -182,7 +183,7 @@ struct drive {
     pthread_mutex_t mutex; /* lanes and done */
     pthread_cond_t host;
     struct job_list done;
-    int64_t hang_ns;
+    int64_t hang_ns, compile_ns;
     uint32_t padding_rows; /* the largest static kernel: how far one may reach beyond a pass */
 
     struct eventq queue;

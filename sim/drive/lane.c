@@ -131,19 +131,24 @@ bool lane_withdraw(struct lane *w, struct job *j)
     return waited;
 }
 
-int lane_call(struct lane *w, struct job *j)
+int lane_call(struct lane *w, struct job *j, int64_t limit_ns)
 {
     struct drive *d = w->drive;
-    struct timespec until = clock_after(d->hang_ns);
+    int64_t posted_ns = clock_now_ns();
     lane_post(w, j);
     pthread_mutex_lock(&d->mutex);
-    int rc = 0;
-    while (!list_remove(&d->done, j) && rc == 0) {
-        rc = pthread_cond_timedwait(&d->host, &d->mutex, &until);
+    while (!list_remove(&d->done, j) && !w->hung) {
+        int64_t from_ns = w->began_ns > posted_ns ? w->began_ns : posted_ns;
+        int64_t left_ns = from_ns + limit_ns - clock_now_ns();
+        struct timespec until = clock_after(left_ns > 0 ? left_ns : 0);
+        w->hung = left_ns <= 0;
+        if (!w->hung) {
+            (void)pthread_cond_timedwait(&d->host, &d->mutex, &until);
+        }
     }
-    w->hung = rc != 0;
+    bool hung = w->hung;
     pthread_mutex_unlock(&d->mutex);
-    return rc != 0 ? -ETIMEDOUT : j->status;
+    return hung ? -ETIMEDOUT : j->status;
 }
 
 static bool hung(struct lane *w, int64_t now_ns, int64_t limit_ns)
@@ -160,7 +165,7 @@ struct lane *lane_hung(struct drive *d)
             return &d->devices[i].lane;
         }
     }
-    return hung(&d->loader, now_ns, d->hang_ns)     ? &d->loader
-           : hung(&d->compiler, now_ns, d->hang_ns) ? &d->compiler
-                                                    : NULL;
+    return hung(&d->loader, now_ns, d->hang_ns)        ? &d->loader
+           : hung(&d->compiler, now_ns, d->compile_ns) ? &d->compiler
+                                                       : NULL;
 }

@@ -92,7 +92,7 @@ static void begin(struct drive *d, struct lane *w, struct service_job *j, int64_
         lane_post(w, &j->job);
         return;
     }
-    int rc = lane_call(w, &j->job);
+    int rc = lane_call(w, &j->job, w == &d->compiler ? d->compile_ns : d->hang_ns);
     if (rc != 0) {
         core_fail(&d->core, rc, "%s: %s", w->name,
                   w->hung ? "its work does not come back" : j->job.why);
@@ -164,7 +164,8 @@ static int graph_step(struct drive *d, struct resident_key key, enum engine_step
     j->work = DRIVE_LOAD;
     j->step = step;
     j->key = key;
-    int rc = lane_call(&d->loader, &j->job);
+    int64_t limit_ns = step == ENGINE_STEP_PREPARE ? d->compile_ns : d->hang_ns;
+    int rc = lane_call(&d->loader, &j->job, limit_ns);
     if (rc != 0) {
         core_fail(&d->core, rc, "graph version %u of block %u: %s", key.b, key.a,
                   d->loader.hung ? "its work does not come back" : j->job.why);

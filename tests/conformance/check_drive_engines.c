@@ -69,24 +69,6 @@ END_TEST
 
 /* ---- OpenVINO ---- */
 
-/* Its threading library loads a part of itself in a way that the address sanitizer ends the process
- * for (RTLD_DEEPBIND, google/sanitizers issue 611). NULL, said, also where it is not installed. */
-static const struct engine_ops *find_openvino(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-    printf("skipped: engine openvino cannot be loaded under the address sanitizer\n");
-    return NULL;
-#else
-    struct err e = ERR_INIT;
-    const struct engine_ops *ops = engine_find("openvino", &e);
-    err_fini(&e);
-    if (ops == NULL) {
-        printf("skipped: engine openvino is not there (make engines)\n");
-    }
-    return ops;
-#endif
-}
-
 /* A run on that device of it alone, where a policy uses no other: every device compiles 6 to 11
  * kernels of 50 ms when it opens. */
 static void openvino_machine_make(const struct engine_ops *openvino, int device)
@@ -105,7 +87,7 @@ START_TEST(openvino_runs_alone_and_beside_ggml)
     bool mixed = _i == 1;
     struct err e = ERR_INIT;
     const struct engine_ops *ggml = engine_find("ggml", &e);
-    const struct engine_ops *openvino = find_openvino();
+    const struct engine_ops *openvino = realrun_openvino();
     err_fini(&e);
     if (ggml == NULL || openvino == NULL) {
         return;
@@ -138,7 +120,7 @@ END_TEST
 /* An interrupted inference is run again, and the tokens are those of the undisturbed run. */
 START_TEST(an_openvino_kernel_is_reset_and_run_again)
 {
-    const struct engine_ops *openvino = find_openvino();
+    const struct engine_ops *openvino = realrun_openvino();
     if (openvino == NULL) {
         return;
     }
@@ -170,7 +152,7 @@ END_TEST
  */
 START_TEST(openvino_loads_and_drops_graph_blocks)
 {
-    const struct engine_ops *openvino = find_openvino();
+    const struct engine_ops *openvino = realrun_openvino();
     if (openvino == NULL) {
         return;
     }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hwmodels/engines/engines.h"
+
 struct scenario real;
 struct scenario_request real_q[N_REQUESTS];
 uint32_t real_n;
@@ -168,4 +170,22 @@ void realrun_whole(const char *policy)
 bool realrun_refused(const char *policy)
 {
     return strcmp(policy, "sd-npu") == 0 || strcmp(policy, "replay") == 0;
+}
+
+/* OpenVINO's threading library loads a part of itself in a way that the address sanitizer ends the
+ * process for (RTLD_DEEPBIND, google/sanitizers issue 611). */
+const struct engine_ops *realrun_openvino(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    printf("skipped: engine openvino cannot be loaded under the address sanitizer\n");
+    return NULL;
+#else
+    struct err e = ERR_INIT;
+    const struct engine_ops *ops = engine_find("openvino", &e);
+    err_fini(&e);
+    if (ops == NULL) {
+        printf("skipped: engine openvino is not there (make engines)\n");
+    }
+    return ops;
+#endif
 }

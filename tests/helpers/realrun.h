@@ -36,3 +36,5 @@ uint32_t realrun_alike(const struct tokens *a, const struct tokens *b);
 uint32_t realrun_alike_at_first(const struct tokens *a, const struct tokens *b);
 /* Asserts that all finished with clean books. */
 void realrun_whole(const char *policy);
+/* The engine OpenVINO; NULL after a line that says why the test is skipped. */
+const struct engine_ops *realrun_openvino(void);
