@@ -26,9 +26,21 @@ static const struct json_fields point = JSON_FIELDS(point_rows, NULL);
         JSON_NUMBER(O, member, name, 0.0, MAX_S * 1e9, 1e-9, text)                                 \
     }
 static const struct json_field prefill_rows[] = {
-    US(prefill_s, "fixed_us", "Of a launch."),
-    NS(prefill_pair_s, "pair_ns", "Per pair of a query and a key."),
-    US(prefill_row_s, "row_us", "Per row."),
+    US(prefill.s, "fixed_us", "Of a launch."),
+    NS(prefill.many.pair_s, "pair_ns", "Per pair of a query and a key."),
+    US(prefill.many.row_s, "row_us", "Per row."),
+    {JSON_COUNT(O, prefill.tile, "tile", 0, 1u << 16,
+                "Rows and keys of these pairs come in multiples of it; 0: as they are."),
+     JSON_DEFAULT(0.0)},
+    {JSON_NUMBER(O, prefill.few_below, "few_below", 0.0, 1e6, 1.0,
+                 "Sequences of fewer rows take another path; 0: none does."),
+     JSON_DEFAULT(0.0)},
+    {JSON_NUMBER(O, prefill.few.pair_s, "few_pair_ns", 0.0, MAX_S * 1e9, 1e-9,
+                 "Per pair on that path."),
+     JSON_DEFAULT(0.0)},
+    {JSON_NUMBER(O, prefill.few.row_s, "few_row_us", 0.0, MAX_S * 1e6, 1e-6,
+                 "Per row on that path."),
+     JSON_DEFAULT(0.0)},
 };
 static const struct json_fields prefill = JSON_FIELDS(prefill_rows, NULL);
 static const struct json_field decode_rows[] = {
@@ -123,6 +135,37 @@ double soc_ops_decode_keys(const struct work_shape *w)
     return keys - fmin(fmax(prompt_keys, prompt_rows), keys - d);
 }
 
+double soc_ops_pairs(double rows, double keys, uint32_t tile)
+{
+    if (tile == 0) {
+        return rows * keys - rows * (rows - 1.0) / 2.0;
+    }
+    /* A tile of rows skips the tiles of keys that none of its rows sees. */
+    double pairs = 0.0;
+    for (double end = tile; end < rows + tile; end += tile) {
+        double seen = keys - rows + fmin(end, rows);
+        pairs += tile * ceil(seen / tile - 1e-9) * tile;
+    }
+    return pairs;
+}
+
+/* Rows of prompts, of which a pass has m, as if these were equally long: only sums are known. The
+ * share of their rows decides on the path. */
+static double prompt_seconds(const struct soc_ops_prefill *p, const struct work_shape *w,
+                             double decode_keys, double share)
+{
+    double rows = w->prefill_rows;
+    double m = fmax(1.0, w->sequences - (double)(w->rows - w->prefill_rows));
+    double pairs = fmax(0.0, (double)w->attn_pairs - decode_keys);
+    bool few = rows / m * share < p->few_below;
+    const struct soc_ops_path *path = few ? &p->few : &p->many;
+    if (!few && p->tile > 0) {
+        double keys = fmax(rows, (double)w->kv_read_tokens - decode_keys) / m;
+        pairs *= soc_ops_pairs(rows / m, keys, p->tile) / soc_ops_pairs(rows / m, keys, 0);
+    }
+    return p->s + (path->pair_s * pairs + path->row_s * rows) * share;
+}
+
 static double attention_seconds(const struct soc_ops *ops, const struct kernel_query *q)
 {
     const struct work_shape *w = q->shape;
@@ -132,12 +175,8 @@ static double attention_seconds(const struct soc_ops *ops, const struct kernel_q
     double seconds = ops->decode_key_s * decode_keys * share + ops->decode_row_s * decodes * share;
     /* A pass with a prompt is launched as prefill: the fixed cost of a batch of decodes is not paid
      * beside it. */
-    if (w->prefill_rows > 0) {
-        double pairs = fmax(0.0, (double)w->attn_pairs - decode_keys);
-        return seconds + ops->prefill_s + ops->prefill_pair_s * pairs * share +
-               ops->prefill_row_s * w->prefill_rows * share;
-    }
-    return seconds + ops->decode_s;
+    return seconds + (w->prefill_rows > 0 ? prompt_seconds(&ops->prefill, w, decode_keys, share)
+                                          : ops->decode_s);
 }
 
 double soc_ops_seconds(const struct soc_ops *ops, const struct kernel_query *q)

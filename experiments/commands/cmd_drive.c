@@ -25,7 +25,7 @@ struct drive_values {
     struct option_texts policies, calibrate;
     const char *kernels, *tokens, *requests, *decisions, *timeline, *out, *datasheet, *probe;
     uint32_t repeat;
-    bool compare, explain;
+    bool compare, explain, trace_only;
 };
 
 #define PROBE_ROWS 64 /* of the static kernel that --probe compiles */
@@ -192,6 +192,11 @@ static int add_transferable(const struct drive_values *o, const char *soc, struc
                             struct against *a, struct err *e)
 {
     if (strcmp(models[0].sim.hwmodel, "per-op") != 0 || o->config.n_sets == CONFIG_MAX_SETS) {
+        return 0;
+    }
+    const struct soc_ops *ops = &models[0].truth.runtime[0]->ops;
+    if (strcmp(ops->model, models[0].llm.name) != 0) { /* the first one is it already */
+        a->labels[0] = xformat("%s, transferable", models[0].soc.machine.name);
         return 0;
     }
     static char form[] = "sim.hwmodel=extended";
@@ -476,7 +481,8 @@ static int run(void *values, struct err *e)
                                   .options = &o->config,
                                   .traces = o->calibrate,
                                   .policies = o->compare ? (struct option_texts){0} : o->policies,
-                                  .out = o->out};
+                                  .out = o->out,
+                                  .trace_only = o->trace_only};
         fit_input_init(&cal.in, d.clock);
         if (o->calibrate.n > 0 && !o->compare) {
             status = drive_calibrate(o, &cal, e);
@@ -520,6 +526,8 @@ static const struct option_row rows[] = {
                 "write the schedule for ui.perfetto.dev (Chrome trace events)"),
     OPTION_TEXTS(OPTIONS, calibrate, "calibrate", "TRACE.csv", 16,
                  "run this trace under a few policies and write a SoC file (-o); may be repeated"),
+    OPTION_FLAG(OPTIONS, trace_only, "trace-only",
+                "with --calibrate: without the bench that runs kernels the trace may lack"),
     OPTION_OUTPUT(OPTIONS, out, "FILE.json", NULL, "SoC file that --calibrate writes"),
     OPTION_FLAG(
         OPTIONS, compare, "compare",

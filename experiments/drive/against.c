@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
 
@@ -27,6 +28,59 @@ double against_mape(const struct request_times *x, const struct request_times *y
         }
     }
     return n > 0 ? sum / n : (double)NAN;
+}
+
+/* By request, its error in the mean over repeats; NaN: none. */
+static double request_error(const struct request_times *x, const struct against_policy *p, size_t i,
+                            enum against_metric m)
+{
+    double sum = 0.0;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_real && x->v[i].finished; k++) {
+        const struct request_time *y = &p->real[k].times.v[i];
+        double error = fabs(value_of(&x->v[i], m) / value_of(y, m) - 1.0);
+        if (y->finished && isfinite(error)) {
+            sum += error;
+            n++;
+        }
+    }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
+#define DRAWS 1000
+
+struct against_error against_error(const struct request_times *x, const struct against_policy *p,
+                                   enum against_metric m)
+{
+    struct against_error out = {p->n_real > 0 ? 0.0 : (double)NAN, (double)NAN, (double)NAN};
+    struct sample draws;
+    struct rng r;
+    double *errors = xcalloc(x->n + 1, sizeof *errors);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_real; k++) {
+        out.mean += against_mape(x, &p->real[k].times, m) / p->n_real;
+    }
+    for (size_t i = 0; i < x->n; i++) {
+        double error = request_error(x, p, i, m);
+        errors[n] = error;
+        n += isfinite(error);
+    }
+    rng_init(&r, rng_key(1, RNG_BOOTSTRAP, m, REQUEST_CLASS_COUNT));
+    sample_init(&draws, false);
+    for (int i = 0; i < DRAWS && n > 0; i++) {
+        double sum = 0.0;
+        for (uint32_t k = 0; k < n; k++) {
+            sum += errors[rng_below(&r, n)];
+        }
+        sample_add(&draws, sum / n);
+    }
+    if (n > 0) {
+        out.low = sample_quantile(&draws, 0.025);
+        out.high = sample_quantile(&draws, 0.975);
+    }
+    sample_fini(&draws);
+    free(errors);
+    return out;
 }
 
 double against_mape_of_means(const struct request_times *x, const struct against_policy *p,
@@ -129,8 +183,6 @@ static double tau_of(const struct seen *x, const double *y, uint32_t n, struct a
     }
     return used > 0 ? agree / (double)used : (double)NAN;
 }
-
-#define DRAWS 1000
 
 /* Tau of redrawn reality against `other`, or against a second draw of itself where that is NULL;
  * what is tied is decided in each draw. */

@@ -37,6 +37,13 @@ struct against {
 /* Mean |x / y - 1| over requests that finished in both and have the metric. NaN: none. */
 double against_mape(const struct request_times *x, const struct request_times *y,
                     enum against_metric m);
+/* The mean of it over the repeats of a policy, with the interval that holds 95 % of the means of
+ * redrawn requests. They share queues, so it is rather too short. */
+struct against_error {
+    double mean, low, high;
+};
+struct against_error against_error(const struct request_times *x, const struct against_policy *p,
+                                   enum against_metric m);
 /* Mean |x / y - 1|, y the mean of a request over the repeats in which it finished: what one repeat
  * had and another had not is no error of the model's. */
 double against_mape_of_means(const struct request_times *x, const struct against_policy *p,

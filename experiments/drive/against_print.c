@@ -5,17 +5,12 @@
 
 static const char *const metric_keys[AGAINST_METRICS] = {"ttft_s", "tpot_s", "e2e_s"};
 
-/* Mean over repeats of the error of one simulation. */
 static double mape_simulated(const struct against_policy *p, uint32_t model, enum against_metric m)
 {
-    double sum = 0.0;
-    for (uint32_t k = 0; k < p->n_real; k++) {
-        sum += against_mape(&p->simulated[model], &p->real[k].times, m);
-    }
-    return p->n_real > 0 ? sum / p->n_real : (double)NAN;
+    return against_error(&p->simulated[model], p, m).mean;
 }
 
-/* The same with kernels as fast as they were in each repeat. */
+/* Mean over repeats, with kernels as fast as they were in each. */
 static double mape_at_speed(const struct against_policy *p, enum against_metric m)
 {
     double sum = 0.0;
@@ -25,13 +20,14 @@ static double mape_at_speed(const struct against_policy *p, enum against_metric 
     return p->n_real > 0 ? sum / p->n_real : (double)NAN;
 }
 
-static double mean_speed(const struct against_policy *p)
+static struct speed mean_speed(const struct against_policy *p)
 {
-    double sum = 0.0;
+    struct speed mean = {.all = 0.0};
     for (uint32_t k = 0; k < p->n_real; k++) {
-        sum += p->speed[k].all;
+        mean.all += p->speed[k].all / p->n_real;
+        mean.outside_frac += p->speed[k].outside_frac / p->n_real;
     }
-    return sum / p->n_real;
+    return mean;
 }
 
 /* Mean over pairs of repeats: the same run twice. */
@@ -62,10 +58,13 @@ static void put_errors(const struct against *a, struct document *d)
         {.name = "mape.ttft_s", .title = "TTFT", PERCENT},
         {.name = "mape.tpot_s", .title = "TPOT", PERCENT},
         {.name = "mape.e2e_s", .title = "E2E", PERCENT},
+        {.name = "low.e2e_s", .only_data = true},
+        {.name = "high.e2e_s", .only_data = true},
         {.name = "mape_of_means.ttft_s", .only_data = true},
         {.name = "mape_of_means.tpot_s", .only_data = true},
         {.name = "mape_of_means.e2e_s", .title = "E2E, mean of repeats", PERCENT},
         {.name = "kernels", .title = "kernels", .format = "%.2f"},
+        {.name = "outside_frac", .title = "outside", PERCENT},
         {.name = "mape_at_speed.ttft_s", .only_data = true},
         {.name = "mape_at_speed.tpot_s", .only_data = true},
         {.name = "mape_at_speed.e2e_s", .title = "E2E, speed-corrected", PERCENT},
@@ -86,22 +85,30 @@ static void put_errors(const struct against *a, struct document *d)
         }
         for (uint32_t m = 0; m < a->n_models; m++) {
             const double none = (double)NAN;
-            FRAME_ROW(f, p->label, a->models[m], mape_simulated(p, m, AGAINST_TTFT),
-                      mape_simulated(p, m, AGAINST_TPOT), mape_simulated(p, m, AGAINST_E2E),
-                      against_mape_of_means(&p->simulated[m], p, AGAINST_TTFT),
-                      against_mape_of_means(&p->simulated[m], p, AGAINST_TPOT),
-                      against_mape_of_means(&p->simulated[m], p, AGAINST_E2E),
-                      m == 0 ? mean_speed(p) : none, m == 0 ? mape_at_speed(p, AGAINST_TTFT) : none,
-                      m == 0 ? mape_at_speed(p, AGAINST_TPOT) : none,
-                      m == 0 ? mape_at_speed(p, AGAINST_E2E) : none, mape_real(p, AGAINST_TTFT),
-                      mape_real(p, AGAINST_TPOT), mape_real(p, AGAINST_E2E), foreign, disturbed);
+            const struct against_error e2e = against_error(&p->simulated[m], p, AGAINST_E2E);
+            FRAME_ROW(
+                f, p->label, a->models[m], mape_simulated(p, m, AGAINST_TTFT),
+                mape_simulated(p, m, AGAINST_TPOT),
+                frame_shown(e2e.mean, document_format(d, "%.1f [%.1f, %.1f] %%", 100.0 * e2e.mean,
+                                                      100.0 * e2e.low, 100.0 * e2e.high)),
+                e2e.low, e2e.high, against_mape_of_means(&p->simulated[m], p, AGAINST_TTFT),
+                against_mape_of_means(&p->simulated[m], p, AGAINST_TPOT),
+                against_mape_of_means(&p->simulated[m], p, AGAINST_E2E),
+                m == 0 ? mean_speed(p).all : none, m == 0 ? mean_speed(p).outside_frac : none,
+                m == 0 ? mape_at_speed(p, AGAINST_TTFT) : none,
+                m == 0 ? mape_at_speed(p, AGAINST_TPOT) : none,
+                m == 0 ? mape_at_speed(p, AGAINST_E2E) : none, mape_real(p, AGAINST_TTFT),
+                mape_real(p, AGAINST_TPOT), mape_real(p, AGAINST_E2E), foreign, disturbed);
         }
     }
     document_note(d, "%s", "");
     document_note(
         d,
-        "Mean of repeats: against the mean of each request over the repeats. Kernels: predicted "
-        "over real time of all kernels. Speed-corrected: simulated with kernels as fast as in that "
+        "[95 %% of the errors when requests are drawn again.] Mean of repeats: against the mean of "
+        "each request over the repeats. Kernels: predicted "
+        "over real time of all kernels. Outside: the share of that time in kernels with more rows "
+        "or "
+        "keys than the calibration had. Speed-corrected: simulated with kernels as fast as in that "
         "run. Real: two real runs of one policy. Others: the highest share of processor time that "
         "other programs had or took in a run; above %.0f %% it is disturbed.",
         100.0 * REAL_DISTURBED_FRAC);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "experiments/drive/bench.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
@@ -20,6 +21,22 @@ static double output_tokens(const struct trace *t)
     return n;
 }
 
+/* Takes what ran and frees it; an exit status. */
+static int take(struct calibration *c, const char *policy, const char *on, double tokens,
+                struct real_run *r)
+{
+    int status = r->status == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
+    if (r->status != 0) {
+        (void)fprintf(stderr, "xpusim: error: %s\n", r->message);
+    } else if (!r->report.interrupted) {
+        fit_input_add(&c->in, &r->report, tokens, real_disturbed(r));
+        (void)fprintf(stderr, "%s on %s: %zu kernels in %.1f s, others had %.1f %%\n", policy, on,
+                      r->report.n_kernels, r->end_s, 100.0 * (r->foreign_frac + r->steal_frac));
+    }
+    real_run_fini(r);
+    return status;
+}
+
 static int run_one(struct calibration *c, const char *policy, const char *name,
                    const struct trace *t, struct err *e)
 {
@@ -29,17 +46,8 @@ static int run_one(struct calibration *c, const char *policy, const char *name,
     if (config_policy_parse(&p, policy, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    int status = EXIT_OK;
-    if (real_execute(c->drive, c->config, &p, t, c->options->seed, &opt, NULL, &r, e) != 0) {
-        status = EXIT_CHECK_FAILED;
-        (void)fprintf(stderr, "xpusim: error: %s\n", r.message);
-    } else if (!r.report.interrupted) {
-        fit_input_add(&c->in, &r.report, output_tokens(t), real_disturbed(&r));
-        (void)fprintf(stderr, "%s on %s: %zu kernels in %.1f s, others had %.1f %%\n", policy, name,
-                      r.report.n_kernels, r.end_s, 100.0 * (r.foreign_frac + r.steal_frac));
-    }
-    real_run_fini(&r);
-    return status;
+    (void)real_execute(c->drive, c->config, &p, t, c->options->seed, &opt, NULL, &r, e);
+    return take(c, policy, name, output_tokens(t), &r);
 }
 
 static bool is_interrupted(const struct calibration *c)
@@ -47,12 +55,26 @@ static bool is_interrupted(const struct calibration *c)
     return c->drive->interrupt != NULL && *c->drive->interrupt != 0;
 }
 
+static int run_benches(struct calibration *c, struct err *e)
+{
+    const struct machine *m = &c->config->soc.machine;
+    int status = EXIT_OK;
+    for (uint32_t d = 0; d < m->n_devices && status == EXIT_OK && !is_interrupted(c); d++) {
+        struct real_run r;
+        if (bench_suits(m, (uint8_t)d)) {
+            (void)bench_execute(c->drive, c->config, (uint8_t)d, &r, e);
+            status = take(c, "bench", m->devices[d].name, bench_tokens(), &r);
+        }
+    }
+    return status;
+}
+
 int calibration_round(struct calibration *c, struct err *e)
 {
     static const char *usual[] = {"openvino-cb", "agent-xpu-v2"};
     const struct option_texts some = {usual, 2};
     const struct option_texts *policies = c->policies.n > 0 ? &c->policies : &some;
-    int status = EXIT_OK;
+    int status = c->trace_only ? EXIT_OK : run_benches(c, e);
     for (uint32_t i = 0; i < c->traces.n && status == EXIT_OK && !is_interrupted(c); i++) {
         struct config_options with = *c->options;
         struct trace t = {0};

@@ -11,11 +11,13 @@ struct calibration {
     const struct config_options *options; /* of the traces */
     struct option_texts traces, policies; /* no policies: openvino-cb and agent-xpu-v2 */
     const char *out;                      /* the SoC file */
+    bool trace_only;                      /* without bench.h */
     struct transfer transfer;             /* made by calibration_write */
     struct fit_input in;                  /* what ran so far; fit_input_init and _fini */
 };
 
-/* Runs every policy on every trace once. An exit status; stderr has the reason of a failed run. */
+/* Runs the bench on every device, and every policy on every trace once. An exit status; stderr has
+ * the reason of a failed run. */
 int calibration_round(struct calibration *c, struct err *e);
 /* Fits what ran so far and writes the SoC file. */
 int calibration_write(struct calibration *c, struct fit *fit, struct err *e);

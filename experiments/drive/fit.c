@@ -7,10 +7,7 @@
 #include "sim/base/arena.h"
 
 #define MIN_KERNELS 8
-#define KINDS_PER_TERM 2  /* of work, for a line of its own */
-#define MIN_BESIDE 30     /* kernels of each kind for a slowdown */
-#define OVERLAP_MOST 0.9  /* beside another engine */
-#define OVERLAP_LEAST 0.1 /* alone */
+#define KINDS_PER_TERM 2 /* of work, for a line of its own */
 
 /* ---- input ---- */
 
@@ -23,6 +20,7 @@ void fit_input_fini(struct fit_input *in)
 {
     free(in->kernels);
     free(in->run);
+    free(in->segments);
     *in = (struct fit_input){0};
 }
 
@@ -88,83 +86,12 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
         in->kernels = xgrow(in->kernels, in->n, sizeof *in->kernels);
         in->run = xgrow(in->run, in->n, sizeof *in->run);
         in->run[in->n] = f->n_runs;
-        in->kernels[in->n++] = r->kernels[i];
+        in->kernels[in->n] = r->kernels[i];
+        in->kernels[in->n++].segment0 += (uint32_t)in->n_segments;
     }
-}
-
-/* ---- overlap with the other engines ---- */
-
-/* Share of kernel k during which another device of the same run was busy. Kernels of a run are in
- * order of their launches' ends; a scan of the neighbourhood is enough, because launches overlap
- * few others. */
-double fit_overlap(const struct fit_input *in, size_t at)
-{
-    const struct drive_kernel *k = &in->kernels[at];
-    int64_t covered = 0;
-    const size_t reach = 4000;
-    size_t from = at > reach ? at - reach : 0;
-    size_t to = at + reach < in->n ? at + reach : in->n;
-    if (in->one_by_one) {
-        return 0.0; /* what overlaps on a virtual clock did not meet */
-    }
-    for (size_t i = from; i < to; i++) {
-        const struct drive_kernel *o = &in->kernels[i];
-        if (in->run[i] != in->run[at] || o->device == k->device) {
-            continue;
-        }
-        int64_t begin = o->begin_ns > k->begin_ns ? o->begin_ns : k->begin_ns;
-        int64_t end =
-            o->begin_ns + o->ns < k->begin_ns + k->ns ? o->begin_ns + o->ns : k->begin_ns + k->ns;
-        covered += end > begin ? end - begin : 0;
-    }
-    return (double)covered / (double)k->ns;
-}
-
-bool fit_is_one_row(const struct drive_kernel *k)
-{
-    return k->padded_rows == 1 && !k->stopped && k->op != OP_MHA && k->op != OP_HEAD;
-}
-
-/* One-row products and layers beside another engine over the same alone, by op; the mean of the
- * ops. */
-static void beside_make(const struct fit_input *in, const double *overlap, uint32_t device,
-                        struct fit_device *out)
-{
-    double ratio = 0.0, variance = 0.0, ops = 0.0;
-    for (int op = OP_QKV; op < OP_KIND_COUNT; op++) {
-        double n[2] = {0}, sum[2] = {0}, squares[2] = {0};
-        for (size_t i = 0; i < in->n; i++) {
-            const struct drive_kernel *k = &in->kernels[i];
-            bool both = overlap[i] >= OVERLAP_MOST;
-            if (k->device != device || k->op != op || !fit_is_one_row(k) ||
-                (!both && overlap[i] > OVERLAP_LEAST)) {
-                continue;
-            }
-            n[both] += 1.0;
-            sum[both] += (double)k->ns;
-            squares[both] += (double)k->ns * (double)k->ns;
-        }
-        /* A slowdown is a small difference of two means: of few kernels it would be noise that
-         * --compare then takes for physics. */
-        if (n[0] < MIN_BESIDE || n[1] < MIN_BESIDE) {
-            continue;
-        }
-        double mean[2], relative = 0.0;
-        for (int b = 0; b < 2; b++) {
-            mean[b] = sum[b] / n[b];
-            /* Of the logarithm of a mean: the variances of a ratio's two sides add up. */
-            relative += (squares[b] / n[b] / (mean[b] * mean[b]) - 1.0) / n[b];
-        }
-        ratio += mean[1] / mean[0];
-        variance += relative;
-        ops += 1.0;
-        out->n_beside += (uint32_t)n[1];
-    }
-    if (ops > 0.0) {
-        double value = ratio / ops - 1.0;
-        double sd = sqrt(variance) / ops;
-        out->beside = (struct fit_number){fmax(0.0, value), fmax(0.0, value - Z95 * sd),
-                                          fmax(0.0, value + Z95 * sd)};
+    for (size_t i = 0; i < r->n_segments; i++) {
+        in->segments = xgrow(in->segments, in->n_segments, sizeof *in->segments);
+        in->segments[in->n_segments++] = r->segments[i];
     }
 }
 
@@ -196,39 +123,29 @@ struct work_shape fit_shape(const struct drive_kernel *k)
                                .kv_read_tokens = k->keys};
 }
 
-/* x: pairs and rows of prompts, pairs and rows of decodes; of the kernel's share. */
-static void mixed_terms(const struct drive_kernel *k, double *x)
-{
-    struct work_shape w = fit_shape(k);
-    double share = (double)k->rows / k->shape_rows;
-    double decodes = soc_ops_decode_keys(&w);
-    x[0] = ((double)k->pairs - decodes) * share;
-    x[1] = k->prefill_rows * share;
-    x[2] = decodes * share;
-    x[3] = (k->shape_rows - k->prefill_rows) * share;
-}
-
 /* Regressors of a kernel in a part; false: it is not of that part. */
-static bool regressors(const struct drive_kernel *k, enum part part, double *x)
+static bool regressors(const struct fit_input *in, const struct drive_kernel *k, enum part part,
+                       struct fit_split split, double *x)
 {
     double share = (double)k->rows / k->shape_rows;
     bool decode = k->sequences == k->shape_rows && k->prefill_rows == 0;
     if (k->stopped || k->op != (uint8_t)part_ops[part]) {
         return false;
     }
+    memset(x, 0, SAMPLE_TERMS * sizeof *x);
     x[0] = 1.0;
-    x[1] = x[2] = x[3] = 0.0;
     switch (part) {
     case PART_PREFILL:
-        x[1] = (double)k->pairs * share;
-        x[2] = k->rows;
-        return k->prefill_rows == k->shape_rows && k->rows > 1;
+        fit_prompt_terms(in, k, split, &x[1]);
+        return k->prefill_rows == k->shape_rows;
     case PART_DECODE:
         x[1] = (double)k->keys * share;
         x[2] = k->rows;
         return decode;
     case PART_MIXED:
-        mixed_terms(k, x);
+        fit_prompt_terms(in, k, split, x);
+        x[4] = fit_decode_keys(in, k);
+        x[5] = k->rows - x[1] - x[3];
         return k->prefill_rows > 0 && k->prefill_rows < k->shape_rows;
     case PART_LAYER:
         x[1] = (double)k->keys;
@@ -242,28 +159,37 @@ static bool regressors(const struct drive_kernel *k, enum part part, double *x)
 /* device < 0: of all. One-row kernels beside another engine count as if they had been alone: what
  * the slowdown takes is the contention form's. */
 static void collect(const struct fit_input *in, const double *overlap, const struct fit_device *d,
-                    int device, enum part part, struct samples *s)
+                    int device, enum part part, struct fit_split split, struct samples *s)
 {
     for (size_t i = 0; i < in->n; i++) {
         const struct drive_kernel *k = &in->kernels[i];
         double x[SAMPLE_TERMS];
-        if ((device >= 0 && k->device != device) || !regressors(k, part, x)) {
+        if ((device >= 0 && k->device != device) || !regressors(in, k, part, split, x)) {
             continue;
         }
         double slow =
             fit_is_one_row(k) ? 1.0 + d[k->device].beside.value * fmin(1.0, overlap[i]) : 1.0;
         struct sample *to = samples_add(s);
-        *to = (struct sample){.t_s = (double)k->ns / 1e9 / slow, .x = {x[0], x[1], x[2], x[3]}};
+        to->t_s = (double)k->ns / 1e9 / slow;
+        memcpy(to->x, x, sizeof x);
     }
     samples_screen(s);
 }
 
 static uint32_t part_params(enum part part, const struct fit_device *d)
 {
-    return part == PART_PREFILL || part == PART_DECODE ? 3
-           : part == PART_LAYER                        ? 2
-           : part == PART_MIXED                        ? 0
-                                                       : d->token[part_ops[part]].n;
+    switch (part) {
+    case PART_PREFILL:
+        return FIT_PROMPT_TERMS - (d->split.few_below == 0 ? 2 : 0);
+    case PART_DECODE:
+        return 3;
+    case PART_LAYER:
+        return 2;
+    case PART_MIXED:
+        return 0;
+    default:
+        return d->token[part_ops[part]].n;
+    }
 }
 
 /* Coefficients of a part that is a line; NULL: it is none. */
@@ -275,25 +201,73 @@ static struct fit_number *part_line(enum part part, struct fit_device *d)
                                  : NULL;
 }
 
+/* Terms of the line; those that no kernel has are 0. */
+static uint32_t part_terms(enum part part, const struct fit_device *d)
+{
+    return part == PART_PREFILL ? FIT_PROMPT_TERMS : part_params(part, d);
+}
+
 static void part_fit(struct samples *s, enum part part, struct fit_device *d)
 {
     switch (part) {
     case PART_PREFILL:
     case PART_DECODE:
     case PART_LAYER:
-        samples_regress(s, part_params(part, d), part_line(part, d));
+        samples_regress(s, part_terms(part, d), part_line(part, d));
         break;
     case PART_MIXED:
         for (size_t i = 0; i < s->n; i++) {
             const double *x = s->v[i].x;
-            s->v[i].fitted_s = d->prefill[0].value + d->prefill[1].value * x[0] +
-                               d->prefill[2].value * x[1] + d->decode[1].value * x[2] +
-                               d->decode[2].value * x[3];
+            s->v[i].fitted_s =
+                d->prefill[0].value + d->decode[1].value * x[4] + d->decode[2].value * x[5];
+            for (int t = 0; t < 4; t++) {
+                s->v[i].fitted_s += d->prefill[FIT_PROMPT_FEW + t].value * x[t];
+            }
         }
         break;
     default:
         samples_table(s, &d->token[part_ops[part]]);
         samples_table_fitted(s, &d->token[part_ops[part]]);
+    }
+}
+
+struct prompts {
+    const struct fit_input *in;
+    const double *overlap;
+    const struct fit_device *devices;
+    int device;
+};
+
+static void collect_prompts(void *self, struct fit_split split, struct samples *s)
+{
+    const struct prompts *p = self;
+    collect(p->in, p->overlap, p->devices, p->device, PART_PREFILL, split, s);
+}
+
+/* Where a device had too few kinds of prompts, those of all devices say it. */
+static struct fit_split split_make(const struct fit_input *in, const double *overlap,
+                                   const struct fit_device *devices, uint32_t device)
+{
+    struct prompts p = {in, overlap, devices, (int)device};
+    struct samples s = {0};
+    collect_prompts(&p, (struct fit_split){0}, &s);
+    p.device = samples_kinds(&s) < KINDS_PER_TERM * FIT_PROMPT_TERMS ? -1 : p.device;
+    free(s.v);
+    return fit_prompt_split(collect_prompts, &p);
+}
+
+/* Where its kernels end; those of all devices where it had none. */
+static void range_make(const struct fit_input *in, uint32_t device, struct fit_device *d)
+{
+    for (int all = 0; all < 2 && d->rows_max == 0; all++) {
+        for (size_t i = 0; i < in->n; i++) {
+            const struct drive_kernel *k = &in->kernels[i];
+            if (!k->stopped && (all || k->device == device)) {
+                uint32_t keys = fit_longest(in, k);
+                d->rows_max = k->rows > d->rows_max ? k->rows : d->rows_max;
+                d->keys_max = keys > d->keys_max ? keys : d->keys_max;
+            }
+        }
     }
 }
 
@@ -305,16 +279,16 @@ static void make_part(const struct fit_input *in, const double *overlap, struct 
     struct samples s = {0};
     struct fit_device *d = &out->devices[device];
     struct fit_part *to = &out->parts[out->n_parts];
-    collect(in, overlap, out->devices, (int)device, part, &s);
+    collect(in, overlap, out->devices, (int)device, part, d->split, &s);
     *to = (struct fit_part){.name = part_names[part], .device = (uint8_t)device};
     struct fit_number *line = part_line(part, d);
     uint32_t params = part_params(part, d);
     bool few = line != NULL && samples_kinds(&s) < KINDS_PER_TERM * params;
     if (s.n >= MIN_KERNELS && few) {
         struct samples all = {0};
-        collect(in, overlap, out->devices, -1, part, &all);
+        collect(in, overlap, out->devices, -1, part, d->split, &all);
         part_fit(&all, part, d);
-        samples_scale(&s, params, line);
+        samples_scale(&s, part_terms(part, d), line);
         samples_judge(&s, params, to);
         to->borrowed_form = true;
         out->n_parts++;
@@ -325,7 +299,7 @@ static void make_part(const struct fit_input *in, const double *overlap, struct 
     if (s.n < MIN_KERNELS && part != PART_MIXED) {
         to->borrowed = true;
         s.n = 0;
-        collect(in, overlap, out->devices, -1, part, &s);
+        collect(in, overlap, out->devices, -1, part, d->split, &s);
     }
     if (s.n >= MIN_KERNELS) {
         part_fit(&s, part, d);
@@ -351,9 +325,11 @@ int fit_make(const struct fit_input *in, const struct machine *m, struct fit *ou
     }
     for (uint32_t d = 0; d < m->n_devices; d++) {
         /* First, because the times of the parts are taken with the slowdown divided out. */
-        beside_make(in, overlap, d, &out->devices[d]);
+        fit_beside(in, overlap, d, &out->devices[d]);
     }
     for (uint32_t d = 0; d < m->n_devices && e->n == 0; d++) {
+        out->devices[d].split = split_make(in, overlap, out->devices, d);
+        range_make(in, d, &out->devices[d]);
         for (int p = 0; p < N_PARTS; p++) {
             make_part(in, overlap, out, d, (enum part)p, e);
         }

@@ -1,4 +1,4 @@
-/* The simulator's inputs, from kernels that really ran: times per op, attention's two rates, host
+/* The simulator's inputs, from kernels that really ran: times per op, attention's paths, host
  * costs, the slowdown next to another device. Queueing delay depends on means, not medians. So
  * every part of the fit gives the same sum of times as the kernels it was made from. */
 #pragma once
@@ -33,11 +33,23 @@ struct fit_table {
     struct fit_number s[SOC_OPS_MAX_POINTS];
 };
 
+/* Sequences of fewer rows than few_below take a path of their own (0: none does); the other one
+ * works in tiles (0: it does not). */
+struct fit_split {
+    uint32_t few_below, tile;
+};
+
+/* A prompt takes s, and s per pair and per row of its sequences, with few rows or with many. */
+enum { FIT_PROMPT_FIXED, FIT_PROMPT_FEW, FIT_PROMPT_MANY = 3, FIT_PROMPT_TERMS = 5 };
+
 struct fit_device {
-    struct fit_table token[OP_KIND_COUNT];   /* of QKV, FFN, HEAD */
-    struct fit_number prefill[3], decode[3]; /* s, s per pair or key, s per row */
-    struct fit_number layer[2];              /* s, s per key */
-    struct fit_number beside;                /* slowdown minus 1; high 0: not measured */
+    struct fit_table token[OP_KIND_COUNT]; /* of QKV, FFN, HEAD */
+    struct fit_split split;
+    struct fit_number prefill[FIT_PROMPT_TERMS];
+    struct fit_number decode[3]; /* s, s per key, s per row */
+    uint32_t rows_max, keys_max; /* of a kernel, of a sequence: where they end */
+    struct fit_number layer[2];  /* s, s per key */
+    struct fit_number beside;    /* slowdown minus 1; high 0: not measured */
     uint32_t n_beside;
 };
 
@@ -63,11 +75,13 @@ struct fit {
     uint32_t n_runs, n_disturbed;
 };
 
-/* Collects runs: kernels are copied. */
+/* Collects runs: kernels and their segments are copied. */
 struct fit_input {
     struct drive_kernel *kernels; /* owned */
     uint32_t *run;                /* owned: which run each is of */
     size_t n;
+    struct drive_segment *segments; /* owned: of all kernels */
+    size_t n_segments;
     bool one_by_one; /* no kernel ran while another did */
     struct fit fit;  /* host costs so far */
 };

@@ -4,12 +4,23 @@
 #include "experiments/drive/fit.h"
 
 #define Z95 1.96
-#define SAMPLE_TERMS 4
+#define SAMPLE_TERMS 6
 
 /* Share of kernel `at` during which another device of the same run was busy. */
 double fit_overlap(const struct fit_input *in, size_t at);
+/* One-row products and layers that co-run, over isolated ones, by op; the mean of the ops. Leaves
+ * out as it is where too few met. */
+void fit_beside(const struct fit_input *in, const double *overlap, uint32_t device,
+                struct fit_device *out);
 bool fit_is_one_row(const struct drive_kernel *k);
 struct work_shape fit_shape(const struct drive_kernel *k); /* of the launch it is a part of */
+
+/* Pairs and rows of its prompts that take the path of few rows, then of the others (fit_prompt.c).
+ */
+void fit_prompt_terms(const struct fit_input *in, const struct drive_kernel *k,
+                      struct fit_split split, double x[4]);
+double fit_decode_keys(const struct fit_input *in, const struct drive_kernel *k);
+uint32_t fit_longest(const struct fit_input *in, const struct drive_kernel *k); /* keys */
 
 /* A kernel with its regressors, as a part of the fit sees it. */
 struct sample {
@@ -44,3 +55,8 @@ void samples_table_fitted(struct samples *s, const struct fit_table *t);
 /* Least squares; a line that would fall, or begin below 0, goes through the mean without that
  * part. */
 void fit_line_solve(struct fit_line *l);
+
+/* Adds the kernels that are prompts only, screened, as samples of this split. */
+typedef void fit_collect(void *self, struct fit_split split, struct samples *s);
+/* The split with which they fit best. */
+struct fit_split fit_prompt_split(fit_collect *collect, void *self);

@@ -114,6 +114,33 @@ static cJSON *rates(const struct fit_number *c, const char *per)
     return o;
 }
 
+static cJSON *prompts(const struct fit_device *d)
+{
+    const struct fit_number *few = &d->prefill[FIT_PROMPT_FEW];
+    const struct fit_number *many = &d->prefill[FIT_PROMPT_MANY];
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "fixed_us", 1e6 * d->prefill[FIT_PROMPT_FIXED].value);
+    cJSON_AddNumberToObject(o, "pair_ns", 1e9 * many[0].value);
+    cJSON_AddNumberToObject(o, "row_us", 1e6 * many[1].value);
+    cJSON_AddNumberToObject(o, "tile", d->split.tile);
+    if (d->split.few_below > 0) {
+        cJSON_AddNumberToObject(o, "few_below", d->split.few_below);
+        cJSON_AddNumberToObject(o, "few_pair_ns", 1e9 * few[0].value);
+        cJSON_AddNumberToObject(o, "few_row_us", 1e6 * few[1].value);
+    }
+    return o;
+}
+
+/* Beyond it a run counts kernels as extrapolated. */
+static void range(const struct fit_device *d, cJSON *r)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "rows_max", d->rows_max);
+    cJSON_AddNumberToObject(o, "context_max", d->keys_max);
+    cJSON_DeleteItemFromObject(r, "valid");
+    cJSON_AddItemToObject(r, "valid", o);
+}
+
 static void runtime(const struct fit_device *d, cJSON *r, const struct llm *llm, const char *source)
 {
     cJSON *o = cJSON_CreateObject();
@@ -122,15 +149,14 @@ static void runtime(const struct fit_device *d, cJSON *r, const struct llm *llm,
     cJSON_AddItemToObject(o, "qkv", table(&d->token[OP_QKV]));
     cJSON_AddItemToObject(o, "ffn", table(&d->token[OP_FFN]));
     cJSON_AddItemToObject(o, "head", table(&d->token[OP_HEAD]));
-    cJSON *prefill = rates(d->prefill, "pair_ns");
-    cJSON_AddNumberToObject(prefill, "row_us", 1e6 * d->prefill[2].value);
-    cJSON_AddItemToObject(o, "prefill", prefill);
+    cJSON_AddItemToObject(o, "prefill", prompts(d));
     cJSON *decode = rates(d->decode, "key_ns");
     cJSON_AddNumberToObject(decode, "row_us", 1e6 * d->decode[2].value);
     cJSON_AddItemToObject(o, "decode", decode);
     cJSON_AddItemToObject(o, "layer", rates(d->layer, "key_ns"));
     cJSON_DeleteItemFromObject(r, "ops");
     cJSON_AddItemToObject(r, "ops", o);
+    range(d, r);
 }
 
 /* The models that the numbers are of: whoever loads the file runs with them. */

@@ -111,18 +111,16 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
 
 void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
 {
-    bool used[3] = {true, p > 1, p > 2};
+    bool used[SAMPLE_TERMS] = {false};
     for (uint32_t i = 0; i < p; i++) { /* a regressor that never varies from 0 says nothing */
-        bool any = false;
         for (size_t k = 0; k < s->n; k++) {
-            any = any || s->v[k].x[i] != 0.0;
+            used[i] = used[i] || s->v[k].x[i] != 0.0;
         }
-        used[i] = used[i] && any;
     }
     memset(c, 0, p * sizeof *c);
     for (bool again = true; again;) {
         again = false;
-        uint32_t map[3];
+        uint32_t map[SAMPLE_TERMS];
         uint32_t m = 0;
         for (uint32_t i = 0; i < p; i++) {
             if (used[i]) {

@@ -115,6 +115,15 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
     return x;
 }
 
+/* Of each sequence its rows and keys: "p64:264 d1:345" are a prompt's and a decode's. */
+static void write_segments(FILE *f, const struct drive_report *r, const struct drive_kernel *k)
+{
+    for (uint32_t i = 0; i < k->n_segments; i++) {
+        const struct drive_segment *s = &r->segments[k->segment0 + i];
+        (void)fprintf(f, "%s%c%u:%u", i > 0 ? " " : "", s->prefill ? 'p' : 'd', s->rows, s->keys);
+    }
+}
+
 int real_write_kernels(const char *path, const struct drive_report *r, const struct machine *m,
                        struct err *e)
 {
@@ -124,14 +133,16 @@ int real_write_kernels(const char *path, const struct drive_report *r, const str
     }
     FILE *f = output_stream(out);
     (void)fprintf(f, "launch,device,op,layer,rows,padded_rows,sequences,pass_rows,prefill_rows,"
-                     "pairs,keys,begin_s,us,stopped\n");
+                     "pairs,keys,begin_s,us,stopped,segments\n");
     for (size_t i = 0; i < r->n_kernels; i++) {
         const struct drive_kernel *k = &r->kernels[i];
-        (void)fprintf(f, "%u,%s,%s,%u,%u,%u,%u,%u,%u,%llu,%llu,%.9f,%.3f,%d\n", k->launch,
+        (void)fprintf(f, "%u,%s,%s,%u,%u,%u,%u,%u,%u,%llu,%llu,%.9f,%.3f,%d,", k->launch,
                       m->devices[k->device].name, words_ops[k->op], k->layer, k->rows,
                       k->padded_rows, k->sequences, k->shape_rows, k->prefill_rows,
                       (unsigned long long)k->pairs, (unsigned long long)k->keys,
                       (double)k->begin_ns / 1e9, (double)k->ns / 1e3, k->stopped);
+        write_segments(f, r, k);
+        (void)fputc('\n', f);
     }
     return output_close(out, true, e);
 }

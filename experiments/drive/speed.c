@@ -1,6 +1,7 @@
 #include "experiments/drive/speed.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "experiments/drive/fit_impl.h"
 
@@ -13,15 +14,25 @@ static double predicted_s(const struct config *c, const struct drive_kernel *k, 
     return slow * soc_ops_seconds(&c->truth.runtime[k->device]->ops, &q);
 }
 
+/* The rule of the kernel-time models (hwmodels/roofline.c), by the longest of its sequences. */
+static bool is_outside(const struct config *c, const struct fit_input *in,
+                       const struct drive_kernel *k)
+{
+    const struct soc_runtime *r = c->truth.runtime[k->device];
+    return (r->valid_rows_max > 0 && k->rows > r->valid_rows_max) ||
+           (r->valid_context_max > 0 && fit_longest(in, k) > r->valid_context_max);
+}
+
 struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
                           const struct config *c)
 {
     struct speed out = {.all = (double)NAN};
     uint32_t n_devices = c->soc.machine.n_devices;
     double real[MACHINE_MAX_DEVICES] = {0}, predicted[MACHINE_MAX_DEVICES] = {0};
-    double real_sum = 0.0, predicted_sum = 0.0;
+    double real_sum = 0.0, predicted_sum = 0.0, outside = 0.0;
     for (uint32_t d = 0; d < n_devices; d++) {
-        if (!c->truth.runtime[d]->ops.given) {
+        const struct soc_ops *ops = &c->truth.runtime[d]->ops;
+        if (!ops->given || strcmp(ops->model, c->llm.name) != 0) {
             return out;
         }
     }
@@ -35,6 +46,7 @@ struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
             double overlap = fit_is_one_row(k) ? fmin(1.0, fit_overlap(&in, i)) : 0.0;
             real[k->device] += (double)k->ns / 1e9;
             predicted[k->device] += predicted_s(c, k, overlap);
+            outside += is_outside(c, &in, k) ? (double)k->ns / 1e9 : 0.0;
         }
     }
     fit_input_fini(&in);
@@ -46,6 +58,7 @@ struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
     /* A ratio of sums: long kernels count as much as they take, and short ones, whose times are
      * mostly noise, hardly. */
     out.all = predicted_sum / real_sum;
+    out.outside_frac = outside / real_sum;
     return out;
 }
 
@@ -70,9 +83,10 @@ void speed_apply(struct config *c, const struct speed *s)
             scale_table(&o->qkv, by);
             scale_table(&o->ffn, by);
             scale_table(&o->head, by);
-            double *const rates[] = {&o->prefill_s, &o->prefill_pair_s, &o->prefill_row_s,
-                                     &o->decode_s,  &o->decode_key_s,   &o->decode_row_s,
-                                     &o->layer_s,   &o->layer_key_s};
+            struct soc_ops_prefill *p = &o->prefill;
+            double *const rates[] = {
+                &p->s,        &p->many.pair_s,  &p->many.row_s,   &p->few.pair_s, &p->few.row_s,
+                &o->decode_s, &o->decode_key_s, &o->decode_row_s, &o->layer_s,    &o->layer_key_s};
             for (size_t k = 0; k < sizeof rates / sizeof rates[0]; k++) {
                 *rates[k] *= by;
             }

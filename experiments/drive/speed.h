@@ -9,6 +9,8 @@
 struct speed {
     double device[MACHINE_MAX_DEVICES]; /* predicted over real time; 1 where nothing ran */
     double all;                         /* of all devices; NaN where the file has no such times */
+    double
+        outside_frac; /* of the time of kernels: rows or keys that the file was not measured at */
 };
 
 /* Speed over the kernels that ran whole, by the measured times of c's machine. A kernel with one

@@ -33,9 +33,16 @@ struct drive_device {
 
 enum drive_clock { DRIVE_CLOCK_WALL, DRIVE_CLOCK_CPU };
 
+/* Rows of one sequence in a kernel with attention, and the keys that its last row sees. */
+struct drive_segment {
+    uint32_t rows, keys;
+    bool prefill;
+};
+
 /* One kernel as it ran. */
 struct drive_kernel {
-    uint32_t launch, rows, padded_rows;
+    uint32_t launch, row0, rows, padded_rows;
+    uint32_t segment0, n_segments; /* of the report's segments; none without attention */
     uint32_t sequences, shape_rows, prefill_rows; /* of the whole pass */
     uint64_t pairs, keys;
     int64_t begin_ns, ns; /* wall: real time; cpu: virtual begin, processor time */
@@ -89,6 +96,8 @@ struct drive_report {
     bool interrupted;    /* it ended before its requests did, as it was asked to */
     struct drive_kernel *kernels;
     size_t n_kernels, cap_kernels;
+    struct drive_segment *segments;
+    size_t n_segments, cap_segments;
     struct drive_resident_time *residents;
     size_t n_residents;
 };

@@ -209,6 +209,7 @@ static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int
     SIM_REQUIRE(r->n_log < r->cap_log, "launch %u: more kernels than %u", r->l->pub->id,
                 r->cap_log);
     r->log[r->n_log++] = (struct drive_kernel){.launch = r->l->pub->id,
+                                               .row0 = k->row0,
                                                .rows = k->rows,
                                                .padded_rows = k->padded_rows,
                                                .sequences = w->sequences,

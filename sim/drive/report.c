@@ -50,6 +50,38 @@ static void observe_kernel(struct drive *d, const struct launch *l, const struct
     }
 }
 
+/* The sequences of a kernel's rows. Layers of one launch share their list. */
+static void name_segments(struct drive_report *out, const struct pass *p, struct drive_kernel *k)
+{
+    if (k->op != OP_MHA && k->op != OP_LAYER) {
+        return;
+    }
+    for (size_t i = out->n_kernels; i-- > 0 && out->kernels[i].launch == k->launch;) {
+        const struct drive_kernel *like = &out->kernels[i];
+        if (like->n_segments > 0 && like->row0 == k->row0 && like->rows == k->rows) {
+            k->segment0 = like->segment0;
+            k->n_segments = like->n_segments;
+            return;
+        }
+    }
+    out->segments = xroom(out->segments, out->n_segments + p->n_segments, &out->cap_segments,
+                          sizeof *out->segments);
+    k->segment0 = (uint32_t)out->n_segments;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct segment *s = &p->segments[i];
+        uint32_t end = row + s->n_tokens;
+        uint32_t from = row > k->row0 ? row : k->row0;
+        uint32_t to = end < k->row0 + k->rows ? end : k->row0 + k->rows;
+        if (to > from) {
+            out->segments[out->n_segments++] = (struct drive_segment){
+                to - from, s->first_token + (to - row), s->role == SEGMENT_PREFILL};
+        }
+        row = end;
+    }
+    k->n_segments = (uint32_t)out->n_segments - k->segment0;
+}
+
 void report_launch(struct drive *d, const struct real_launch *r)
 {
     struct drive_report *out = d->report;
@@ -65,6 +97,7 @@ void report_launch(struct drive *d, const struct real_launch *r)
         xroom(out->kernels, out->n_kernels + r->n_log, &out->cap_kernels, sizeof *out->kernels);
     for (uint32_t i = 0; i < r->n_log; i++) {
         out->busy_ns[l->device] += r->log[i].ns;
+        name_segments(out, l->pass, &r->log[i]);
         out->kernels[out->n_kernels++] = r->log[i];
         observe_kernel(d, l, &r->log[i], i);
     }
@@ -81,6 +114,7 @@ void report_resident(struct drive *d, const struct service_job *j)
 void drive_report_fini(struct drive_report *r)
 {
     free(r->kernels);
+    free(r->segments);
     free(r->residents);
     *r = (struct drive_report){0};
 }

@@ -12,87 +12,7 @@
 #include "sim/drive/drive_impl.h"
 #include "tests/helpers/suite.h"
 
-/* ---- the measured form ---- */
-
-static const struct soc_ops ops = {
-    .given = true,
-    .qkv = {.n = 3, .rows = {1, 4, 64}, .s = {1e-3, 2e-3, 8e-3}},
-    .ffn = {.n = 1, .rows = {64}, .s = {16e-3}},
-    .prefill_s = 1e-4,
-    .prefill_pair_s = 1e-8,
-    .prefill_row_s = 1e-6,
-    .decode_s = 1e-5,
-    .decode_key_s = 1e-7,
-    .decode_row_s = 2e-5,
-    .layer_s = 1e-3,
-    .layer_key_s = 1e-6,
-};
-
-static double price(enum op_kind op, uint32_t rows, const struct work_shape *w)
-{
-    struct kernel_query q = {.op = op, .rows = rows, .padded_rows = rows, .shape = w};
-    return soc_ops_seconds(&ops, &q);
-}
-
-START_TEST(a_table_is_straight_between_its_points)
-{
-    ck_assert_double_eq_tol(price(OP_QKV, 1, NULL), 1e-3, 1e-12);
-    ck_assert_double_eq_tol(price(OP_QKV, 2, NULL), 1e-3 + 1e-3 / 3, 1e-12);
-    ck_assert_double_eq_tol(price(OP_QKV, 34, NULL), 5e-3, 1e-12);   /* half of 4 .. 64 */
-    ck_assert_double_eq_tol(price(OP_QKV, 124, NULL), 14e-3, 1e-12); /* the last step goes on */
-    ck_assert_double_eq_tol(price(OP_FFN, 128, NULL), 32e-3, 1e-12); /* one point: by rows */
-}
-END_TEST
-
-/* Prompt of 100 rows from nothing: 5050 pairs. Batch of four that have 1000 keys together. Both in
- * one pass: 6050 pairs and 1100 keys, of which the decodes have 1000 each. */
-START_TEST(attention_has_a_rate_for_prompts_and_one_for_batches)
-{
-    struct work_shape prompt = {.rows = 100,
-                                .sequences = 1,
-                                .prefill_rows = 100,
-                                .attn_pairs = 5050,
-                                .kv_read_tokens = 100};
-    struct work_shape batch = {
-        .rows = 4, .sequences = 4, .attn_pairs = 1000, .kv_read_tokens = 1000};
-    struct work_shape mixed = {.rows = 104,
-                               .sequences = 5,
-                               .prefill_rows = 100,
-                               .attn_pairs = 6050,
-                               .kv_read_tokens = 1100};
-    ck_assert_double_eq_tol(price(OP_MHA, 100, &prompt), 1e-4 + 5050e-8 + 100e-6, 1e-12);
-    ck_assert_double_eq_tol(price(OP_MHA, 50, &prompt), 1e-4 + (5050e-8 + 100e-6) / 2, 1e-12);
-    ck_assert_double_eq_tol(price(OP_MHA, 4, &batch), 1e-5 + 1000e-7 + 4 * 2e-5, 1e-12);
-    ck_assert_double_eq_tol(price(OP_MHA, 104, &mixed),
-                            1000e-7 + 4 * 2e-5 + 1e-4 + 5050e-8 + 100e-6, 1e-12);
-}
-END_TEST
-
-/* Rows 200 to 263 of a prompt (64 x 200 + 64 x 65 / 2 = 14,880 pairs, 264 keys) beside three
- * decodes that see 100, 300 and 500 keys. Two such prompts are as exact, because they are equally
- * long; one row each, nothing tells them from decodes: 1164 / 4 keys a sequence. */
-START_TEST(keys_of_decodes_are_found_in_a_mixed_pass)
-{
-    struct work_shape one = {.rows = 67,
-                             .sequences = 4,
-                             .prefill_rows = 64,
-                             .attn_pairs = 14880 + 900,
-                             .kv_read_tokens = 264 + 900};
-    struct work_shape two = {.rows = 131,
-                             .sequences = 5,
-                             .prefill_rows = 128,
-                             .attn_pairs = 2 * 14880 + 900,
-                             .kv_read_tokens = 2 * 264 + 900};
-    struct work_shape row = {
-        .rows = 4, .sequences = 4, .prefill_rows = 1, .attn_pairs = 1164, .kv_read_tokens = 1164};
-    ck_assert_double_eq_tol(soc_ops_decode_keys(&one), 900, 1e-9);
-    ck_assert_double_eq_tol(soc_ops_decode_keys(&two), 900, 1e-9);
-    ck_assert_double_eq_tol(soc_ops_decode_keys(&row), 3 * 291, 1e-9);
-    one.prefill_rows = one.rows = 64;
-    one.sequences = 1;
-    ck_assert_double_eq_tol(soc_ops_decode_keys(&one), 0, 1e-9);
-}
-END_TEST
+/* ---- contention ---- */
 
 /* 10 GB/s of a ceiling of 20 is half memory-bound: with 0.4 beside, 1.2 times as long. */
 START_TEST(beside_slows_by_boundness_and_only_beside_another_engine)
@@ -125,6 +45,17 @@ static void kernel_add(struct drive_kernel k)
     report.kernels[report.n_kernels++] = k;
 }
 
+/* A sequence of the last kernel. */
+static void segment_add(uint32_t rows, uint32_t keys, bool prefill)
+{
+    struct drive_kernel *k = &report.kernels[report.n_kernels - 1];
+    report.segments = xroom(report.segments, report.n_segments + 1, &report.cap_segments,
+                            sizeof *report.segments);
+    k->segment0 = k->n_segments == 0 ? (uint32_t)report.n_segments : k->segment0;
+    k->n_segments++;
+    report.segments[report.n_segments++] = (struct drive_segment){rows, keys, prefill};
+}
+
 /* Kernels of a known machine, one after another: 50 repeats, each 10 % late or early in turn. */
 static void make_kernels(void)
 {
@@ -155,6 +86,7 @@ static void make_kernels(void)
                                          .keys = n,
                                          .begin_ns = at,
                                          .ns = (int64_t)(5e5 + 100.0 * pairs + 4e3 * n)});
+        segment_add(n, n, true);
         kernel_add((struct drive_kernel){.op = OP_MHA,
                                          .rows = 1 + (uint32_t)i % 7,
                                          .padded_rows = 1 + (uint32_t)i % 7,
@@ -179,6 +111,9 @@ static void make_kernels(void)
             .keys = keys + 500,
             .begin_ns = at,
             .ns = (int64_t)(5e5 + 100.0 * pairs + 4e3 * 64 + 1500.0 * 500 + 2.5e4 * 2)});
+        segment_add(64, keys, true);
+        segment_add(1, 200, false);
+        segment_add(1, 300, false);
     }
     kernel_add((struct drive_kernel){.op = OP_FFN, /* lost its core: 1.1 ms is usual */
                                      .rows = 1,
@@ -239,8 +174,11 @@ START_TEST(a_fit_finds_the_times_that_made_the_kernels)
         ck_assert_double_gt(t->s[0].high, (o + 1) * 1.1e-3);
     }
     ck_assert_double_eq_tol(d->prefill[0].value, 5e-4, 1e-8);
-    ck_assert_double_eq_tol(d->prefill[1].value, 1e-7, 1e-12);
-    ck_assert_double_eq_tol(d->prefill[2].value, 4e-6, 1e-9);
+    ck_assert_uint_eq(d->split.few_below, 0); /* one line: nothing asks for two paths */
+    ck_assert_double_eq_tol(d->prefill[FIT_PROMPT_MANY].value, 1e-7, 1e-12);
+    ck_assert_double_eq_tol(d->prefill[FIT_PROMPT_MANY + 1].value, 4e-6, 1e-9);
+    ck_assert_uint_eq(d->rows_max, 540);
+    ck_assert_uint_eq(d->keys_max, 540);
     ck_assert_double_eq_tol(d->decode[0].value, 2e-5, 1e-8);
     ck_assert_double_eq_tol(d->decode[1].value, 1.5e-6, 1e-11);
     ck_assert_double_eq_tol(d->decode[2].value, 2.5e-5, 1e-8);
@@ -329,13 +267,15 @@ START_TEST(kernels_of_two_kinds_say_how_fast_a_device_is_and_no_more)
                                          .keys = n,
                                          .begin_ns = (1000 + i) * NS_PER_S,
                                          .ns = i % 2 == 0 ? 1545500 : 5593500});
+        segment_add(n, n, true);
     }
     fit_run_on(2);
     const struct fit_number *c = fit.devices[1].prefill;
-    double sum = 5 * (c[0].value + c[1].value * 5050 + c[2].value * 100) +
-                 5 * (c[0].value + c[1].value * 45150 + c[2].value * 300);
+    const struct fit_number *m = &c[FIT_PROMPT_MANY];
+    double sum = 5 * (c[0].value + m[0].value * 5050 + m[1].value * 100) +
+                 5 * (c[0].value + m[0].value * 45150 + m[1].value * 300);
     ck_assert_double_eq_tol(sum, 35.695e-3, 1e-9);
-    double of_16 = c[0].value + c[1].value * 136 + c[2].value * 16;
+    double of_16 = c[0].value + m[0].value * 136 + m[1].value * 16;
     ck_assert_msg(of_16 > 0.52e-3 && of_16 < 0.64e-3, "16 rows: %g s", of_16);
 }
 END_TEST
@@ -368,11 +308,13 @@ START_TEST(a_written_machine_has_the_numbers_of_its_fit)
                      .tail_tokens = 6};
     struct fit_device *d = &f.devices[0];
     d->token[OP_QKV] = (struct fit_table){2, {1, 64}, {{1e-3, 9e-4, 2e-3}, {4e-3, 3e-3, 5e-3}}};
-    const double prefill[] = {5e-4, 1e-7, 4e-6};
+    const double prefill[] = {5e-4, 0, 0, 1e-7, 4e-6};
     const double decode[] = {2e-5, 1.5e-6, 2.5e-5};
     for (int i = 0; i < 3; i++) {
-        d->prefill[i].value = prefill[i];
         d->decode[i].value = decode[i];
+    }
+    for (int i = 0; i < FIT_PROMPT_TERMS; i++) {
+        d->prefill[i].value = prefill[i];
     }
     d->layer[0].value = 3e-3;
     d->layer[1].value = 2e-6;
@@ -580,9 +522,6 @@ START_TEST(mape_is_the_mean_relative_error_of_requests_in_both)
 END_TEST
 
 static const struct suite_row suite[] = {
-    TEST(a_table_is_straight_between_its_points),
-    TEST(attention_has_a_rate_for_prompts_and_one_for_batches),
-    TEST(keys_of_decodes_are_found_in_a_mixed_pass),
     TEST(beside_slows_by_boundness_and_only_beside_another_engine),
     TEST(a_fit_finds_the_times_that_made_the_kernels),
     TEST(kernels_of_two_kinds_say_how_fast_a_device_is_and_no_more),

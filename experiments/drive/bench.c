@@ -1,0 +1,174 @@
+#include "experiments/drive/bench.h"
+
+#include <stdlib.h>
+
+#include "policies/params.h"
+#include "sim/base/arena.h"
+
+#define N(a) (sizeof(a) / sizeof(a)[0])
+
+/* Rows of the passes that the first prompt comes in: few rows and many in turn, so that both meet
+ * short and long prefixes. */
+static const uint16_t pieces[] = {
+    64, 2, 8,  32, 16, 96,  4, 24, 3, 48, 12, 6,  128, 1,  2, 8,  32, 16, 64, 4,
+    24, 3, 48, 12, 6,  128, 1, 2,  8, 32, 16, 80, 4,   24, 3, 48, 12, 6,  1,
+};
+/* Other prompts, each in one pass. */
+static const uint16_t prompts[] = {20, 40, 60, 72, 130, 256, 520};
+#define REQUESTS (1 + N(prompts))
+
+/* Then decodes: of requests first to first + n - 1 together, or of one with fused layers. */
+struct batch {
+    uint8_t first, n;
+    bool fused;
+};
+static const struct batch batches[] = {
+    {0, 8, 0}, {0, 1, 1}, {0, 6, 0}, {7, 1, 1}, {0, 4, 0}, {6, 1, 1}, {0, 3, 0}, {5, 1, 1},
+    {0, 2, 0}, {3, 1, 1}, {1, 7, 0}, {0, 1, 1}, {2, 4, 0}, {7, 1, 1}, {4, 4, 0}, {6, 1, 1},
+    {5, 3, 0}, {1, 1, 1}, {6, 2, 0}, {0, 1, 0}, {7, 1, 0}, {4, 1, 0}, {1, 1, 0}, {0, 8, 0},
+    {1, 2, 0}, {0, 1, 1}, {1, 5, 0}, {2, 1, 1}, {0, 5, 0}, {4, 1, 1},
+};
+
+/* ---- the policy ---- */
+
+struct bench {
+    const struct request *requests[REQUESTS];
+    uint32_t n, step;
+    bool running;
+};
+
+static void arrived(struct sched *s, const struct request *r)
+{
+    struct bench *b = s->state;
+    b->requests[b->n++] = r;
+}
+
+static void pass_done(struct sched *s, const struct pass *p)
+{
+    (void)p;
+    ((struct bench *)s->state)->running = false;
+}
+
+/* The segments of a step; how many there are. */
+static uint32_t step_segments(const struct bench *b, struct segment *out, bool *fused)
+{
+    const uint32_t prefills = N(pieces) + N(prompts);
+    *fused = false;
+    if (b->step < prefills) {
+        uint32_t of = b->step < N(pieces) ? 0 : b->step - (uint32_t)N(pieces) + 1;
+        out[0] = (struct segment){.request = b->requests[of],
+                                  .role = SEGMENT_PREFILL,
+                                  .n_tokens = of == 0 ? pieces[b->step] : prompts[of - 1]};
+        return 1;
+    }
+    const struct batch *x = &batches[b->step - prefills];
+    *fused = x->fused;
+    for (uint32_t i = 0; i < x->n; i++) {
+        out[i] = (struct segment){
+            .request = b->requests[x->first + i], .role = SEGMENT_DECODE, .n_tokens = 1};
+    }
+    return x->n;
+}
+
+static void schedule(struct sched *s)
+{
+    struct bench *b = s->state;
+    struct segment segments[REQUESTS];
+    struct pass_spec spec = {.segments = segments};
+    struct pass *p;
+    if (b->running || b->n < REQUESTS || b->step == N(pieces) + N(prompts) + N(batches)) {
+        return;
+    }
+    spec.n_segments = step_segments(b, segments, &spec.fused_layers);
+    if (sched_pass_form(s, &spec, &p) != 0) {
+        sched_give_up(s, "no room for the bench's sequences");
+        return;
+    }
+    struct launch_spec l = sched_launch_rest(s, p, (uint8_t)param_int(s, 0), YIELD_PASS);
+    b->running = true;
+    b->step++;
+    (void)sched_launch(s, &l, NULL);
+}
+
+static const struct policy_param params[] = {
+    POLICY_INT("device", 0, 0, MACHINE_MAX_DEVICES - 1, "number of the device"),
+    {.name = NULL},
+};
+
+static const struct policy_ops bench_ops = {
+    .name = "bench",
+    .summary = "kernels that a calibration lacks",
+    .contract = POLICY_CONTRACT,
+    .state_size_bytes = sizeof(struct bench),
+    .params = params,
+    .request_arrived = arrived,
+    .pass_done = pass_done,
+    .schedule = schedule,
+};
+
+/* ---- running it ---- */
+
+static uint32_t tokens_of(uint32_t request)
+{
+    uint32_t n = request > 0 ? prompts[request - 1] : 0;
+    for (size_t i = 0; request == 0 && i < N(pieces); i++) {
+        n += pieces[i];
+    }
+    return n;
+}
+
+/* The prompt's own token and one of each batch. */
+static uint32_t answers_of(uint32_t request)
+{
+    uint32_t n = 1;
+    for (size_t i = 0; i < N(batches); i++) {
+        n += request >= batches[i].first && request < (uint32_t)batches[i].first + batches[i].n;
+    }
+    return n;
+}
+
+double bench_tokens(void)
+{
+    double n = 0.0;
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        n += answers_of(i);
+    }
+    return n;
+}
+
+static void trace_fill(struct trace *t)
+{
+    *t = (struct trace){.rows = xcalloc(REQUESTS, sizeof *t->rows), .n = REQUESTS};
+    t->n_first = t->n;
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        t->rows[i] = (struct trace_row){.request_id = i,
+                                        .session_id = i,
+                                        .input_tokens = tokens_of(i),
+                                        .output_tokens = answers_of(i),
+                                        .max_output_tokens = answers_of(i),
+                                        .next = TRACE_NO_ROW,
+                                        .cls = REQUEST_CLASS_PROACTIVE};
+    }
+}
+
+bool bench_suits(const struct machine *m, uint8_t device)
+{
+    return !m->devices[device].static_attention;
+}
+
+int bench_execute(const struct drive_options *o, const struct config *c, uint8_t device,
+                  struct real_run *out, struct err *e)
+{
+    struct config *first = xmalloc(sizeof *first);
+    struct config_policy p = {.ops = &bench_ops, .params_text = "", .label = "bench"};
+    struct runner_options opt = {0};
+    struct trace t;
+    *first = *c; /* borrows all of it: never freed as a configuration */
+    first->llm.n_layers = c->llm.n_layers < BENCH_LAYERS ? c->llm.n_layers : BENCH_LAYERS;
+    p.params = (struct policy_params){.n = 1, .v = {device}};
+    trace_fill(&t);
+    int rc = real_execute(o, first, &p, &t, 1, &opt, NULL, out, e);
+    trace_fini(&t);
+    free(first);
+    return rc;
+}

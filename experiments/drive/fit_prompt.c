@@ -1,0 +1,97 @@
+/* Attention of prompts: an engine may have two paths, by the rows of a sequence, and one of them
+ * may work in tiles. The kernels themselves say where it changes over. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/drive/fit_impl.h"
+#include "sim/base/arena.h"
+
+#define KINDS_PER_PATH 4
+#define WORTH 0.7 /* of the plain form's squared error: else noise chooses */
+
+/* Powers of two, which engines use. 0: one path; no tiles. */
+static const uint32_t changes[] = {0, 8, 16, 32, 64, 128, 256};
+static const uint32_t tiles[] = {0, 16, 32, 64, 128};
+#define N(a) (sizeof(a) / sizeof(a)[0])
+
+void fit_prompt_terms(const struct fit_input *in, const struct drive_kernel *k,
+                      struct fit_split split, double x[4])
+{
+    memset(x, 0, 4 * sizeof *x);
+    for (uint32_t i = 0; i < k->n_segments; i++) {
+        const struct drive_segment *s = &in->segments[k->segment0 + i];
+        bool few = s->rows < split.few_below;
+        if (s->prefill) {
+            x[few ? 0 : 2] += soc_ops_pairs(s->rows, s->keys, few ? 0 : split.tile);
+            x[few ? 1 : 3] += s->rows;
+        }
+    }
+}
+
+double fit_decode_keys(const struct fit_input *in, const struct drive_kernel *k)
+{
+    double keys = 0.0;
+    for (uint32_t i = 0; i < k->n_segments; i++) {
+        const struct drive_segment *s = &in->segments[k->segment0 + i];
+        keys += s->prefill ? 0.0 : s->keys;
+    }
+    return keys;
+}
+
+uint32_t fit_longest(const struct fit_input *in, const struct drive_kernel *k)
+{
+    uint32_t keys = 0;
+    for (uint32_t i = 0; i < k->n_segments; i++) {
+        uint32_t own = in->segments[k->segment0 + i].keys;
+        keys = own > keys ? own : keys;
+    }
+    return keys;
+}
+
+/* Kinds of work on one path alone. */
+static uint32_t kinds_on(const struct samples *s, bool few)
+{
+    uint32_t kinds = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        bool is = s->v[i].x[few ? 2 : 4] > 0.0 && s->v[i].x[few ? 4 : 2] == 0.0;
+        kinds += is && (i == 0 || memcmp(s->v[i - 1].x, s->v[i].x, sizeof s->v[i].x) != 0);
+    }
+    return kinds;
+}
+
+/* Mean square of the logarithmic error. */
+static double mean_square(struct samples *s)
+{
+    struct fit_number c[SAMPLE_TERMS];
+    samples_regress(s, FIT_PROMPT_TERMS, c);
+    double sum = 0.0;
+    for (size_t i = 0; i < s->n; i++) {
+        double error = log(s->v[i].fitted_s / s->v[i].t_s);
+        sum += error * error;
+    }
+    return sum / (double)s->n;
+}
+
+struct fit_split fit_prompt_split(fit_collect *collect, void *self)
+{
+    struct fit_split best = {0};
+    double plain = 0.0, least = HUGE_VAL;
+    for (size_t i = 0; i < N(changes); i++) {
+        for (size_t k = 0; k < N(tiles); k++) {
+            struct fit_split at = {changes[i], tiles[k]};
+            struct samples s = {0};
+            collect(self, at, &s);
+            bool told = at.few_below == 0 || (kinds_on(&s, true) >= KINDS_PER_PATH &&
+                                              kinds_on(&s, false) >= KINDS_PER_PATH);
+            if (told && s.n > FIT_PROMPT_TERMS) {
+                double is = mean_square(&s);
+                plain = i + k == 0 ? is : plain;
+                best = is < least ? at : best;
+                least = fmin(is, least);
+            }
+            free(s.v);
+        }
+    }
+    return least < WORTH * plain ? best : (struct fit_split){0};
+}
