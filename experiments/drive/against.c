@@ -63,7 +63,7 @@ struct against_error against_error(const struct request_times *x, const struct a
     for (size_t i = 0; i < x->n; i++) {
         double error = request_error(x, p, i, m);
         errors[n] = error;
-        n += isfinite(error);
+        n += isfinite(error) ? 1 : 0;
     }
     rng_init(&r, rng_key(1, RNG_BOOTSTRAP, m, REQUEST_CLASS_COUNT));
     sample_init(&draws, false);
