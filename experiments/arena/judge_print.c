@@ -4,6 +4,8 @@
 
 #include "experiments/arena/judge_print.h"
 
+#include "sim/base/portable.h"
+
 void judge_document_suite(const struct suite *s, const char *split, uint32_t replications,
                           struct document *d)
 {
@@ -50,9 +52,9 @@ static void put_cells(const struct suite *s, const struct judge_result *r,
         const struct score_cell *x = &r->cells[i];
         const struct suite_point *p = &s->points[i / s->spec.n_patterns];
         FRAME_ROW(f, p->name, s->spec.patterns[i % s->spec.n_patterns], r->means[i],
-                  r->reference_means[i], exp(x->gain.mean), exp(x->gain.low), exp(x->gain.high),
-                  c != NULL ? c->rows[i].best : (double)NAN, x->p_worse, x->p_holm, p->scored,
-                  x->lost);
+                  r->reference_means[i], portable_exp(x->gain.mean), portable_exp(x->gain.low),
+                  portable_exp(x->gain.high), c != NULL ? c->rows[i].best : (double)NAN, x->p_worse,
+                  x->p_holm, p->scored, x->lost);
     }
 }
 
@@ -65,7 +67,7 @@ static void put_regressions(const struct suite *s, const struct judge_result *r,
         }
         const char *name = document_format(d, "%s.%s", s->points[i / s->spec.n_patterns].name,
                                            s->spec.patterns[i % s->spec.n_patterns]);
-        double ratio = exp(-r->cells[i].gain.mean);
+        double ratio = portable_exp(-r->cells[i].gain.mean);
         FRAME_ROW(f, name, ratio);
         if (r->cells[i].lost > 0) {
             document_note(d,
@@ -83,12 +85,14 @@ void judge_document(const struct suite *s, const char *policy, const struct judg
 {
     const struct stats_interval *g = &r->score.gain;
     struct document *interval = document_within(d, "interval");
-    DOCUMENT_VALUES(d, "policy", policy, "score", exp(g->mean), "p_better", r->score.p_better,
-                    "headroom_left", expm1(r->headroom), "failed_runs", r->n_failed);
-    DOCUMENT_VALUES(interval, "low", exp(g->low), "high", exp(g->high));
+    DOCUMENT_VALUES(d, "policy", policy, "score", portable_exp(g->mean), "p_better",
+                    r->score.p_better, "headroom_left", expm1(r->headroom), "failed_runs",
+                    r->n_failed);
+    DOCUMENT_VALUES(interval, "low", portable_exp(g->low), "high", portable_exp(g->high));
     document_heading(d, "%s", policy);
     document_note(d, "score %.4f [%.4f, %.4f], p %.2g; %" PRIu32 " significant regressions",
-                  exp(g->mean), exp(g->low), exp(g->high), r->score.p_better, r->score.regressions);
+                  portable_exp(g->mean), portable_exp(g->low), portable_exp(g->high),
+                  r->score.p_better, r->score.regressions);
     if (isfinite(r->headroom)) {
         document_note(d, "the best known is %.1f %% better still", 100.0 * expm1(r->headroom));
     }

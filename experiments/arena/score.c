@@ -1,10 +1,10 @@
 #include "experiments/arena/score.h"
 
-#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/portable.h"
 #include "sim/stats/stats_shift.h"
 
 static double gain_of(const struct score_pair *p, uint32_t i)
@@ -31,7 +31,7 @@ static double chance(const struct stats_interval *s, double at, double sign)
     if (!(s->sd > 0.0)) { /* all equal: it is certain, or as expected */
         return far > 0.0 ? 0.0 : 1.0;
     }
-    return gsl_cdf_tdist_Q(far / (s->sd / sqrt(s->n)), s->n - 1);
+    return portable_student_above(far / (s->sd / sqrt(s->n)), s->n - 1);
 }
 
 static void judge_cell(const struct score_pair *p, uint32_t n, double *gains, struct score_cell *c)

@@ -8,6 +8,7 @@
 #include "experiments/shell/cli.h"
 #include "policies/registry.h"
 #include "sim/base/arena.h"
+#include "sim/base/portable.h"
 
 #define MAX_POLICIES 256
 
@@ -82,10 +83,11 @@ static void leaderboard(const struct suite *s, const struct standing *x, uint32_
     struct frame *f = document_frame_of(d, "leaderboard", 1, columns, FIXED + s->spec.n_patterns);
     for (uint32_t i = 0; i < n; i++) {
         const struct stats_interval *g = &x[i].score.gain;
-        FRAME_ROW(f, x[i].policy, exp(g->mean), exp(g->low), exp(g->high), exp(x[i].headroom),
-                  x[i].score.regressions, x[i].failed);
+        FRAME_ROW(f, x[i].policy, portable_exp(g->mean), portable_exp(g->low),
+                  portable_exp(g->high), portable_exp(x[i].headroom), x[i].score.regressions,
+                  x[i].failed);
         for (uint32_t m = 0; m < s->spec.n_patterns; m++) {
-            FRAME_SET(f, s->spec.patterns[m], exp(x[i].gain[m]));
+            FRAME_SET(f, s->spec.patterns[m], portable_exp(x[i].gain[m]));
         }
     }
 }

@@ -13,6 +13,7 @@
 #include "experiments/run/plugin.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
+#include "sim/base/portable.h"
 
 #define MAX_CANDIDATES 10000
 #define DEFAULT_SUITE "laptop-2026.1"
@@ -84,7 +85,7 @@ static int judge_one(struct judging *j, const char *spec, struct document *d, st
     judge_result_of(&j->suite, &runs, &j->reference_runs, c, &r);
     judge_document(&j->suite, p.label, &r, c, d);
     uint32_t candidates = j->o->sealed ? n.candidates : 1;
-    l.score = exp(r.score.gain.mean);
+    l.score = portable_exp(r.score.gain.mean);
     l.p = r.score.p_better;
     l.regressions = r.score.regressions;
     l.passes = score_passes(&r.score, candidates);

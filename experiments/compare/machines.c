@@ -14,6 +14,7 @@
 #include "sim/base/err.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
+#include "sim/base/portable.h"
 #include "sim/base/rng.h"
 
 #define PATH_BYTES 4096
@@ -50,7 +51,7 @@ static double of_range(const struct machine_factor *x, double z)
     double share = u < 0.5 ? 2.0 * u : 2.0 * u - 1.0;
     double a = u < 0.5 ? x->low : x->nominal;
     double b = u < 0.5 ? x->nominal : x->high;
-    return a > 0.0 ? a * pow(b / a, share) : a + share * (b - a);
+    return portable_round(a > 0.0 ? a * pow(b / a, share) : a + share * (b - a));
 }
 
 /* Cholesky factor of the covariance of the fit that starts at factor `first`. */
@@ -103,7 +104,7 @@ static void draw_fit(const struct config *c, struct machines *m, uint32_t first)
             double offset = x->number->offset;
             v = fmin(fmax(v, -MAX_SD * 3.0), MAX_SD * 3.0);
             m->value[(size_t)i * m->n_factors + first + k] =
-                fmax((x->nominal + offset) * exp(v) - offset, 0.0);
+                portable_round(fmax((x->nominal + offset) * exp(v) - offset, 0.0));
         }
     }
     gsl_matrix_free(l);
@@ -122,10 +123,10 @@ static void draw_residual(const struct config *c, const struct conformal *table,
                                 .tokens = RESIDUAL_TOKENS};
     for (uint32_t i = 0; i < m->n_draws; i++) {
         double u = gsl_cdf_ugaussian_P(m->z[(size_t)i * m->n_factors + k]);
-        m->value[(size_t)i * m->n_factors + k] = exp(conformal_draw(table, &q, u));
+        m->value[(size_t)i * m->n_factors + k] = portable_exp(conformal_draw(table, &q, u));
     }
-    x->low = exp(conformal_draw(table, &q, (1.0 - MACHINES_LEVEL_FRAC) / 2.0));
-    x->high = exp(conformal_draw(table, &q, (1.0 + MACHINES_LEVEL_FRAC) / 2.0));
+    x->low = portable_exp(conformal_draw(table, &q, (1.0 - MACHINES_LEVEL_FRAC) / 2.0));
+    x->high = portable_exp(conformal_draw(table, &q, (1.0 + MACHINES_LEVEL_FRAC) / 2.0));
     struct conformal_coverage rows =
         conformal_cover_draws(table, q.kind, q.phase, MACHINES_LEVEL_FRAC);
     m->n_rows += rows.n;

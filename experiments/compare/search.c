@@ -1,11 +1,11 @@
 #include "experiments/compare/search.h"
 
-#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/portable.h"
 
 #define UNDEFINED ((double)NAN)
 #define MAX_OVERLOADED_FRAC 0.5
@@ -60,7 +60,7 @@ static double miss_chance(const struct search_slo *s, const struct stats_interva
     if (m->sd == 0.0) {
         return over > 0.0 ? 0.0 : 1.0;
     }
-    return gsl_cdf_tdist_Q(over / (m->sd / sqrt(m->n)), m->n - 1);
+    return portable_student_above(over / (m->sd / sqrt(m->n)), m->n - 1);
 }
 
 void search_look(const struct search_options *o, const double *const *values, uint32_t n,

@@ -5,6 +5,7 @@
 
 #include "experiments/falsify/runs.h"
 #include "sim/base/arena.h"
+#include "sim/base/portable.h"
 #include "sim/base/units.h"
 
 /* "2.31 times [1.9, 2.8]" */
@@ -17,7 +18,8 @@ static const char *times(struct document *d, const struct stats_interval *s)
 static void put_interval(struct document *d, const char *name, const struct stats_interval *s)
 {
     struct document *in = document_within(d, name);
-    DOCUMENT_VALUES(in, "ratio", exp(s->mean), "low", exp(s->low), "high", exp(s->high), "n", s->n);
+    DOCUMENT_VALUES(in, "ratio", portable_exp(s->mean), "low", portable_exp(s->low), "high",
+                    portable_exp(s->high), "n", s->n);
 }
 
 static void put_space(const struct space *s, const struct falsify_result *r, struct document *d)
@@ -141,8 +143,8 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
     if (isfinite(r->worst_searched)) {
         document_note(d,
                       "worst scenario of the search: %.3g times the baseline's; on fresh seeds %s",
-                      exp(r->worst_searched), times(d, &r->worst_confirmed));
-        DOCUMENT_VALUES(d, "worst_searched_ratio", exp(r->worst_searched));
+                      portable_exp(r->worst_searched), times(d, &r->worst_confirmed));
+        DOCUMENT_VALUES(d, "worst_searched_ratio", portable_exp(r->worst_searched));
         put_interval(d, "worst", &r->worst_confirmed);
     }
     if (!r->found) {

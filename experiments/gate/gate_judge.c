@@ -8,6 +8,7 @@
 
 #include "experiments/gate/gate.h"
 #include "sim/base/arena.h"
+#include "sim/base/portable.h"
 #include "sim/stats/stats_shift.h"
 
 #define UNDEFINED ((double)NAN)
@@ -233,9 +234,9 @@ static void judge_fresh(const struct pair *p, const struct gate_metric *m, const
         (struct stats_sample){log_scale ? y1 : now, p->now->covariates, nn}, GATE_COVARIATES);
     double tol = m->tolerance_frac;
     if (log_scale) {
-        row->before = exp(s.base_mean);
-        row->after = exp(s.base_mean + s.shift);
-        row->change_frac = expm1(s.shift);
+        row->before = portable_exp(s.base_mean);
+        row->after = portable_exp(s.base_mean + s.shift);
+        row->change_frac = portable_round(expm1(s.shift));
         test_shift(m, &s, log1p(tol), log1p(-tol), row);
     } else {
         set_change(row, s.base_mean, s.base_mean + s.shift);

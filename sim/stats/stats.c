@@ -1,12 +1,12 @@
 #include "sim/stats/stats.h"
 
-#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
+#include "sim/base/portable.h"
 
 #define UNDEFINED ((double)NAN)
 #define MAX_DECIMALS 9
@@ -36,7 +36,7 @@ static struct stats_interval interval_of(const double *x, size_t n, double level
         squares += d * d;
     }
     s.sd = sqrt(squares / (s.n - 1));
-    double half = gsl_cdf_tdist_Pinv(0.5 + 0.5 * level_frac, s.n - 1) * s.sd / sqrt(s.n);
+    double half = portable_student_quantile(0.5 + 0.5 * level_frac, s.n - 1) * s.sd / sqrt(s.n);
     SIM_ASSERT(half >= 0.0);
     s.low = s.mean - half;
     s.high = s.mean + half;
@@ -101,7 +101,7 @@ double stats_p(const struct stats_paired *p)
     if (d->sd == 0.0) {
         return d->mean == 0.0 ? 1.0 : 0.0;
     }
-    return 2.0 * gsl_cdf_tdist_Q(fabs(d->mean) / (d->sd / sqrt(d->n)), d->n - 1);
+    return 2.0 * portable_student_above(fabs(d->mean) / (d->sd / sqrt(d->n)), d->n - 1);
 }
 
 /* "12 %" or, against a baseline of 0, the plain difference. */

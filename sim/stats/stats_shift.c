@@ -1,11 +1,11 @@
 #include "sim/stats/stats_shift.h"
 
 #include <gsl/gsl_cblas.h>
-#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/portable.h"
 
 #define UNDEFINED ((double)NAN)
 #define DEPENDENT 1e-9 /* of a column's length: what is left of one that the others explain */
@@ -121,7 +121,7 @@ double stats_shift_p_above(const struct stats_shift *s, double by)
     if (s->se <= 1e-13 * (fabs(s->base_mean) + fabs(s->shift))) {
         return d > 1e-12 * (fabs(s->base_mean) + fabs(by)) ? 0.0 : 1.0;
     }
-    return gsl_cdf_tdist_Q(d / s->se, s->df);
+    return portable_student_above(d / s->se, s->df);
 }
 
 double stats_shift_p_below(const struct stats_shift *s, double by)
