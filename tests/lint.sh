@@ -37,6 +37,7 @@ allowed() {
     experiments/observe/*) echo "($below|experiments/observe)/" ;;
     experiments/drive/*) echo "($below|plots|experiments/(shell|run|compare|drive))/" ;;
     experiments/conformance/*) echo "($below|experiments/(shell|run|diff|conformance))/" ;;
+    experiments/gate/*) echo "($below|experiments/(shell|store|run|compare|diff|gate))/" ;;
     experiments/diff/*) echo "($below|experiments/(shell|run|diff))/" ;;
     experiments/figures/*) echo "($below|plots|experiments/(shell|run|claims|figures))/" ;;
     experiments/report/*) echo "($below|plots|experiments/(shell|report))/" ;;

@@ -14,7 +14,7 @@
 struct gate_options {
     struct job_options work;
     struct option_output output;
-    const char *baseline, *against, *junit, *markdown, *html;
+    const char *baseline, *against, *old, *junit, *markdown, *html;
     bool update, strict, all, own_seed;
     uint64_t seed;
 };
@@ -39,10 +39,14 @@ static int write_page(const char *path, const struct gate_review *v, struct err 
 static int show(const struct gate_options *o, const struct gate_baseline *b,
                 const struct gate_report *r, struct err *e)
 {
-    struct gate_review v = {r, b, o->baseline, o->against};
+    struct gate_firsts firsts;
+    const char *old = o->old != NULL ? o->old : o->against;
+    struct gate_review v = {r, b, &firsts, o->baseline, old};
     struct document *d = document_new();
     struct document *review = document_new();
+    gate_first_find(b, r, old, &o->work.how, &firsts);
     gate_document(r, o->all, d);
+    gate_first_document(&firsts, d);
     gate_review(&v, review);
     document_print(d, &o->output, stdout);
     if (o->junit != NULL) {
@@ -154,6 +158,9 @@ static int run(void *values, struct err *e)
     if (o->against != NULL && access(o->against, X_OK) != 0) {
         return err_add(e, "--against %s: not a program: %s", o->against, strerror(errno));
     }
+    if (o->old != NULL && access(o->old, X_OK) != 0) {
+        return err_add(e, "--old %s: not a program: %s", o->old, strerror(errno));
+    }
     return job_options_work(&o->work, o->output.quiet, gate, o, e);
 }
 
@@ -164,6 +171,9 @@ static const struct option_row rows[] = {
                 "groups of policies to run, and their recorded results"),
     OPTION_TEXT(OPTIONS, against, "against", "BINARY", NULL,
                 "compare with another xpusim, run now, instead of the recorded results"),
+    OPTION_TEXT(OPTIONS, old, "old", "BINARY", NULL,
+                "xpusim before the change: report which decision changed first (default: that of "
+                "--against)"),
     OPTION_FLAG(OPTIONS, update, "update", "show the differences, then record the new results"),
     OPTION_FLAG(OPTIONS, strict, "strict", "exit 1 on every row that is not OK"),
     OPTION_ROW(SEED, OPTIONS, seed, uint64_t, "seed", "N",

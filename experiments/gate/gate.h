@@ -194,17 +194,50 @@ void gate_document(const struct gate_report *r, bool all, struct document *d);
 /* "14 rows: 2 OK, 12 REGRESSION; FAILED", kept as long as the document. */
 const char *gate_counts(const struct gate_report *r, struct document *d);
 
+/* ---- which decision changed first (gate_first.c) ---- */
+
+#define GATE_MAX_FIRST 5
+#define GATE_FIRST_REPLICATIONS 4 /* tried, one after the other, until the decisions part */
+#define GATE_DECISION_BYTES 512
+
+struct gate_first {
+    const struct gate_row *row; /* borrowed: the first changed one of its policy and group */
+    uint32_t replications;      /* compared; 0 where there is no program before the change */
+    uint64_t seed;              /* of the one in which they part */
+    bool known, differs;        /* known: there are two decision logs */
+    uint64_t decision;          /* its number, from 1 */
+    double now_s, old_s;        /* instants; NaN where a log has ended */
+    char now[GATE_DECISION_BYTES], old[GATE_DECISION_BYTES];
+    char message[JOBS_MESSAGE_BYTES]; /* of a run that failed; "" */
+};
+
+struct gate_firsts {
+    struct gate_first v[GATE_MAX_FIRST];
+    uint32_t n;
+};
+
+/* Lists up to GATE_MAX_FIRST pairs of policy and group that changed, the alarms first. With `old`,
+ * the program before the change, it runs both programs on them and finds the first decision that
+ * differs. Cost: two runs per replication compared. */
+void gate_first_find(const struct gate_baseline *b, const struct gate_report *r, const char *old,
+                     const struct study_how *how, struct gate_firsts *out);
+/* "decision 12 is another: ...", kept as long as the document; NULL where nothing is known. */
+const char *gate_first_text(const struct gate_first *f, struct document *d);
+/* As data, and a line each for people. */
+void gate_first_document(const struct gate_firsts *all, struct document *d);
+
 /* ---- for reviewers (gate_review.c) ---- */
 
 struct gate_review {
     const struct gate_report *report;
     const struct gate_baseline *baseline;
-    const char *path;    /* of the baseline */
-    const char *against; /* another binary, or NULL */
+    const struct gate_firsts *firsts;
+    const char *path; /* of the baseline */
+    const char *old;  /* the program before the change, or NULL */
 };
 
 /* For Markdown: the line of counts, rows that are not OK with unit and direction, the alarms first
- * and bold, commands that show the first different decision, and how to accept. */
+ * and bold, the first different decisions with commands that show them, and how to accept. */
 void gate_review(const struct gate_review *v, struct document *d);
 /* Writes it as one HTML page without scripts. 0, or -EINVAL with an error: no style sheet. */
 int gate_review_page(const struct gate_review *v, FILE *out, struct err *e);

@@ -14,7 +14,6 @@
 #include "sim/base/input.h"
 #include "sim/base/memory.h"
 
-#define MAX_COMMANDS 5
 #define MAX_CSS_BYTES ((size_t)1 << 20)
 
 static bool is_shown(const struct gate_row *row)
@@ -62,8 +61,9 @@ static void put_option(FILE *out, const char *name, const char *value)
 }
 
 /* "xpusim diff ..." of a policy in its group. The caller frees it. */
-static char *diff_command(const struct gate_review *v, const struct gate_row *row)
+static char *diff_command(const struct gate_review *v, const struct gate_first *f)
 {
+    const struct gate_row *row = f->row;
     char *text = NULL;
     size_t size = 0;
     FILE *out = memory_stream(&text, &size);
@@ -81,50 +81,26 @@ static char *diff_command(const struct gate_review *v, const struct gate_row *ro
         for (uint32_t k = 0; k < g->n_sets; k++) {
             put_option(out, "set", g->sets[k]);
         }
-        (void)fprintf(out, " --seed %" PRIu64, g->seed);
+        (void)fprintf(out, " --seed %" PRIu64, f->differs ? f->seed : g->seed);
     }
-    put_option(out, "against", v->against != NULL ? v->against : "OLD/build/xpusim");
+    put_option(out, "against", v->old != NULL ? v->old : "OLD/build/xpusim");
     memory_stream_close(out, &text);
     return text;
 }
 
-static bool same_cell(const struct gate_row *a, const struct gate_row *b)
-{
-    return strcmp(a->group, b->group) == 0 && strcmp(a->policy, b->policy) == 0;
-}
-
-/* Calls put for the first changed row of each policy and group, the alarms first; at most
- * MAX_COMMANDS. */
-static void
-each_cell(const struct gate_review *v,
-          void (*put)(const struct gate_review *v, const struct gate_row *row, void *to), void *to)
-{
-    const struct gate_row *done[MAX_COMMANDS];
-    uint32_t n = 0;
-    for (int alarm = 1; alarm >= 0; alarm--) {
-        for (uint32_t i = 0; i < v->report->n && n < MAX_COMMANDS; i++) {
-            const struct gate_row *row = &v->report->rows[i];
-            bool known = !is_shown(row) || row->alarm != (alarm == 1) ||
-                         strcmp(row->metric, GATE_PARAMETERS) == 0 || /* it is not of a run */
-                         row->verdict == GATE_ADDED || row->verdict == GATE_REMOVED;
-            for (uint32_t k = 0; k < n && !known; k++) {
-                known = same_cell(done[k], row);
-            }
-            if (!known) {
-                done[n++] = row;
-                put(v, row, to);
-            }
-        }
-    }
-}
-
 /* ---- Markdown ---- */
 
-static void put_markdown_command(const struct gate_review *v, const struct gate_row *row, void *to)
+static void put_firsts(const struct gate_review *v, struct document *d)
 {
-    char *command = diff_command(v, row);
-    document_note(to, "    %s", command);
-    free(command);
+    document_note(d, "\nThe first decision that is now another, of the policies that changed:");
+    for (uint32_t i = 0; i < v->firsts->n; i++) {
+        const struct gate_first *f = &v->firsts->v[i];
+        const char *text = gate_first_text(f, d);
+        char *command = diff_command(v, f);
+        document_note(d, "\n- %s, %s%s%s\n\n      %s", f->row->group, f->row->policy,
+                      text != NULL ? ": " : "", text != NULL ? text : "", command);
+        free(command);
+    }
 }
 
 void gate_review(const struct gate_review *v, struct document *d)
@@ -157,8 +133,7 @@ void gate_review(const struct gate_review *v, struct document *d)
         document_note(d, "Every value is as it was.");
         return;
     }
-    document_note(d, "\nThe first decision that is now another, of the policies that changed:\n");
-    each_cell(v, put_markdown_command, d);
+    put_firsts(v, d);
     document_note(d,
                   "\nTo accept these values, record and commit them:\n\n    xpusim gate "
                   "--baseline %s --update",
@@ -167,11 +142,19 @@ void gate_review(const struct gate_review *v, struct document *d)
 
 /* ---- a page ---- */
 
-static void put_page_command(const struct gate_review *v, const struct gate_row *row, void *to)
+static void put_page_firsts(const struct gate_review *v, struct document *d, FILE *out)
 {
-    char *command = diff_command(v, row);
-    markup_format(to, "%s\n", command);
-    free(command);
+    for (uint32_t i = 0; i < v->firsts->n; i++) {
+        const struct gate_first *f = &v->firsts->v[i];
+        const char *text = gate_first_text(f, d);
+        char *command = diff_command(v, f);
+        markup_format(out, "<h3>%s, %s</h3>\n", f->row->group, f->row->policy);
+        if (text != NULL) {
+            markup_format(out, "<p>%s.</p>\n", text);
+        }
+        markup_format(out, "<pre>%s</pre>\n", command);
+        free(command);
+    }
 }
 
 static void put_page_rows(const struct gate_review *v, FILE *out)
@@ -218,12 +201,12 @@ int gate_review_page(const struct gate_review *v, FILE *out, struct err *e)
     bool any = v->report->counts[GATE_OK] < v->report->n;
     if (any) {
         put_page_rows(v, out);
-        (void)fputs("<h2>Which decision changed first</h2>\n<p>For each policy that changed, a "
-                    "command that shows it:</p>\n<pre>",
+        (void)fputs("<h2>Which decision changed first</h2>\n<p>For each policy that changed, the "
+                    "decision where it is known, and a command that shows it:</p>\n",
                     out);
-        each_cell(v, put_page_command, out);
+        put_page_firsts(v, d, out);
         markup_format(out,
-                      "</pre>\n<h2>To accept these values</h2>\n<pre>xpusim gate --baseline %s "
+                      "<h2>To accept these values</h2>\n<pre>xpusim gate --baseline %s "
                       "--update</pre>\n<p>Commit the file with the change that caused it.</p>\n",
                       v->path);
     } else {

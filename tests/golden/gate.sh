@@ -4,7 +4,7 @@
 # `make golden-update` shows the rows and records them.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
-x=${BUILD:-build}/xpusim
+x=$(cd "${BUILD:-build}" && pwd)/xpusim
 . tests/helpers/policies.sh
 matrix=experiments/gate/policies.json
 dir=$(mktemp -d)
@@ -88,10 +88,48 @@ END
     done
     python3 experiments/gate/history.py "$dir/small.json" -o "$dir/none.html" 2>/dev/null && fail "a history without a repository"
 fi
-# The workflow of docs/ci.md: the gate's line runs as it stands, on the small matrix.
-line=$(sed -n 's/.*run: \(build\/xpusim gate .*\)/\1/p' docs/ci/gate.yml)
-(mkdir -p "$dir/ci/build" "$dir/ci/experiments/gate" && ln -s "$(cd "$(dirname "$x")" && pwd)/xpusim" "$dir/ci/build/xpusim" && cp "$dir/small.json" "$dir/ci/experiments/gate/policies.json" &&
-    export XPUSIM_DATA_DIR=$PWD && cd "$dir/ci" && sh -ec "$line" >/dev/null && [ -s gate.md ] && [ -s gate.html ] && [ -s gate.xml ]) || fail "the workflow's line: $line"
+# Which decision changed first: a policy whose order is another, under the same name.
+cat >"$dir/old" <<END
+#!/bin/sh
+# the same program, which runs srpt where it is asked for fcfs
+for a; do shift; [ "\$a" != fcfs ] || a=srpt; set -- "\$@" "\$a"; done
+exec "$x" "\$@"
+END
+chmod +x "$dir/old"
+"$x" gate --baseline "$dir/small.json" --against "$dir/old" --markdown "$dir/first.md" --html "$dir/first.html" >"$dir/out" && fail "another order passes"
+"$x" gate --baseline "$dir/small.json" --against "$dir/old" --json >"$dir/first.json"
+set -- --soc core-ultra-5-125h --llm llama-3.2-3b --workload mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60
+"$x" diff --policy fcfs --b-policy srpt "$@" --seed "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["first_decisions"][0]["seed"])' "$dir/first.json")" --json >"$dir/diff.json"
+python3 - "$dir" <<'END' || fail "the first decision that changed"
+import json, sys
+from pathlib import Path
+d = Path(sys.argv[1])
+want, found = json.load(open(d / "diff.json")), json.load(open(d / "first.json"))["first_decisions"]
+assert len(found) == 1, found
+one = found[0]
+for side, key in (("a", "now"), ("b", "before")):
+    epoch, instant, action = want[side].split(" ", 2)
+    assert one[key] == action and abs(one[key + "_s"] - int(instant) / 1e9) < 1e-9, (one, want)
+assert one["decision"] == want["decision"] and one["group"] == "small" and one["policy"] == "fcfs", (one, want)
+for view in ("first.md", "first.html", "out"):
+    text = (d / view).read_text().replace("&lt;", "<").replace("&gt;", ">")
+    assert f"decision {want['decision']} is another: `{one['before']}` at" in text and one["now"] in text, (view, text)
+END
+"$x" gate --baseline "$dir/slow.json" --old "$x" >"$dir/out" # the recorded machine is another, both programs are the same
+grep -q "every decision is the same in 2 replications; only what they cost has changed" "$dir/out" || fail "equal decisions: $(cat "$dir/out")"
+"$x" gate --baseline "$dir/small.json" --old "$dir/none" >/dev/null 2>&1
+[ $? -eq 2 ] || fail "no program before the change"
+
+# The workflow of docs/ci.md: the gate's step runs as it stands, on the small matrix, without and with a base.
+sed -n '/name: Gate$/,/name: Show/p' docs/ci/gate.yml | sed -n 's/^          //p' >"$dir/step"
+grep -q -- --old "$dir/step" || fail "the workflow's step was not found"
+for base in none base; do
+    mkdir -p "$dir/$base/build" "$dir/$base/experiments/gate" "$dir/$base/base/build"
+    ln -s "$x" "$dir/$base/build/xpusim"
+    cp "$dir/small.json" "$dir/$base/experiments/gate/policies.json"
+    [ $base = none ] || ln -s "$dir/$base/build/xpusim" "$dir/$base/base/build/xpusim"
+    (export XPUSIM_DATA_DIR=$PWD && cd "$dir/$base" && sh -e "$dir/step" >/dev/null && [ -s gate.md ] && [ -s gate.html ] && [ -s gate.xml ]) || fail "the workflow's step, $base"
+done
 
 # A row that is gone, on either side, does not pass.
 sed 's/"fcfs", //' "$dir/small.json" >"$dir/fewer.json"
