@@ -1,7 +1,7 @@
-/* Jobs that share the DDR, and moving them through time (advance.c). */
+/* Moving jobs through time (advance.c). */
 #pragma once
 
-#include "sim/engine/engine.h"
+#include "sim/engine/ddr.h"
 
 void advance_init(struct engine *e);
 /* Moves kernels over their boundaries, as far as only their launches take notice and they come
@@ -9,68 +9,10 @@ void advance_init(struct engine *e);
 void advance(struct engine *e, int64_t before_ns);
 /* Brings e->behind, which is not NULL, up to the present instant. */
 void advance_behind(struct engine *e);
+/* To be called before jobs change or their state is looked at. */
 static inline void advance_notice(struct engine *e)
 {
     if (e->behind != NULL) {
         advance_behind(e);
     }
-}
-
-/* The first of n jobs to end, by the order of events at one instant; NULL: there is none. O(n). */
-static inline struct job *advance_first(const struct engine *e, uint32_t n)
-{
-    struct job *first = n > 0 ? e->jobs[0] : NULL;
-    for (uint32_t i = 1; i < n; i++) {
-        struct job *j = e->jobs[i];
-        if (j->end_ns < first->end_ns || (j->end_ns == first->end_ns && j->order < first->order)) {
-            first = j;
-        }
-    }
-    return first;
-}
-
-void ddr_join(struct engine *e, struct job *j);
-void ddr_leave(struct engine *e, struct job *j);
-/* A job that does nothing ends then, unless its wait is over before. */
-void job_wait(struct engine *e, struct job *j, int64_t until_ns);
-void job_wait_over(struct engine *e, struct job *j);
-/* Observers see `count` intervals of that length, of which the last one ends now. */
-static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand,
-                              double share)
-{
-    if (count > 0 && ns > 0 && demand > 0.0) {
-        CORE_OBSERVE(&e->core, ddr, e->now_ns, count, ns, demand, share);
-    }
-}
-
-/* Closes the current interval and marks rates for settling. */
-static inline void ddr_touch(struct engine *e)
-{
-    advance_notice(e);
-    if (e->now_ns > e->ddr_since_ns) {
-        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
-        e->ddr_since_ns = e->now_ns;
-    }
-    e->ddr_dirty = true;
-}
-
-/* Recomputes all rates and ends; called before time moves. */
-void ddr_settle(struct engine *e);
-/* Sets the progress of a job's current piece of work. */
-void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
-void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s);
-/* Brings what is left of a job up to now, at the rate it has had. */
-static inline void job_progress(struct engine *e, struct job *j)
-{
-    double passed = (double)(e->now_ns - j->updated_ns);
-    SIM_REQUIRE(passed >= 0.0, "a job was brought to a later instant");
-    if (passed > 0.0) {
-        double done = passed * j->rate;
-        done = done < j->left_ns ? done : j->left_ns; /* its end was rounded up */
-        j->left_ns -= done;
-        if (j->speed != 1.0) {
-            j->slowed_ns += done * (1.0 / j->speed - 1.0);
-        }
-    }
-    j->updated_ns = e->now_ns;
 }

@@ -20,6 +20,7 @@ static void loader_begin(struct engine *e)
     struct channel *ch = &e->loader;
     SIM_ASSERT(ch->head != NULL);
     const struct resident *r = ch->head->resident;
+    advance_notice(e);
     job_start(e, &ch->job, ch->head->solo_ns, ch->head->bytes);
     power_load(e, r != NULL && r->key.kind == RESIDENT_WEIGHTS);
     /* From item to item it stays among the jobs: it never stops using the DDR between them. */

@@ -9,5 +9,3 @@
 bool engine_consistent(const struct engine *e);
 /* Are those the shares of the DDR, of the jobs that run? */
 bool ddr_consistent(const struct engine *e);
-/* Does the one phase of a launch follow the other? */
-bool vexec_may_become(enum vexec_phase from, enum vexec_phase to);

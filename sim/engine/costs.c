@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "sim/base/rng.h"
-#include "sim/engine/advance.h"
 #include "sim/engine/costs.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
 
 #define COST_BITS 10

@@ -3,7 +3,10 @@
 
 #include "sim/engine/engine.h"
 
-extern const struct executor_ops engine_ops;
+extern const struct executor_ops engine_ops; /* executor.c */
+/* The core's launch and stop. */
+void device_launch(void *exec, struct full_launch *l);
+int device_stop(void *exec, struct full_launch *l, struct preempt_spec how);
 /* The lead of a launch is over, or its forced end is due. */
 void device_event(struct engine *e, struct vexec *v);
 /* A kernel of it has ended. */
@@ -43,9 +46,6 @@ static inline bool frames_take(struct engine *e, uint8_t device)
  * the run's message. */
 int machine_init(struct engine *e);
 void machine_event(struct engine *e, uint32_t number);
-void machine_battery_empty(struct engine *e);
-double machine_battery_frac(const void *exec);
-void machine_finish(struct engine *e);
 
 /* At a kernel boundary: true when a waiting frame takes the device and v is paused. */
 bool frames_pause(struct engine *e, struct vexec *v);

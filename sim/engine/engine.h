@@ -130,7 +130,6 @@ struct power {
     bool host_draws;              /* ever, on this machine */
     /* A device that has ended its work at ended_ns is idle from then on, unless it begins other
      * work at that instant: then it never was. POWER_NONE_ENDED: there is none. */
-    bool may_defer; /* no observer needs states without length */
     uint8_t ended;
     int64_t ended_ns;
 };
@@ -175,7 +174,7 @@ struct engine {
     bool kernels_seen;  /* by an observer, each of those that are events */
     bool may_advance;   /* boundaries of kernels need not be instants of the run */
     bool may_jump;      /* ... nor be reported one by one */
-    bool may_repeat;    /* nobody needs iterations of a steady pass one by one */
+    bool unwatched;     /* nobody needs iterations of a steady pass one by one */
     bool ddr_unlimited; /* of the contention form */
     struct channel loader, compiler;
     struct frames frames;
@@ -214,10 +213,14 @@ static inline int64_t engine_free_until_ns(const struct engine *e)
     return horizon_ns < at_ns ? horizon_ns + 1 : at_ns;
 }
 
+/* May iterations of a steady pass run in one step? */
+static inline bool engine_may_repeat(const struct engine *e)
+{
+    return e->unwatched && !e->throttle.on;
+}
+
 /* repeat.c */
 void repeat_init(struct engine *e);
-/* After a change of what iterations in one step must not meet: power limits, the battery. */
-void repeat_follow(struct engine *e);
 /* At the end of an instant: runs the iterations of a steady pass that was launched in it, which are
  * over before anything else happens. Time moves to the end of the last one. False: there are none.
  */

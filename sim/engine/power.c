@@ -100,11 +100,6 @@ static inline double full_watts(const struct device *d, enum power_phase phase)
                                          : d->idle_watts;
 }
 
-double power_full_watts(const struct engine *e, uint8_t device)
-{
-    return full_watts(e->devices[device].desc, phase_of(e, device));
-}
-
 static inline double watts_of(const struct engine *e, uint8_t device, enum power_phase phase)
 {
     const struct device *d = e->devices[device].desc;
@@ -116,11 +111,46 @@ enum power_phase power_phase_of(const struct engine *e, uint8_t device)
     return phase_of(e, device);
 }
 
-void power_refresh(struct engine *e, uint8_t device)
+/* The speed that power limits leave, and the watts of devices at it. */
+static void limits_follow(struct engine *e)
+{
+    uint8_t n = (uint8_t)e->core.setup->machine->n_devices;
+    double above = 0.0; /* idle, at full speed */
+    for (uint8_t i = 0; i < n; i++) {
+        const struct device *d = e->devices[i].desc;
+        above += full_watts(d, phase_of(e, i)) - d->idle_watts;
+    }
+    throttle_decide(e, above);
+    for (uint8_t i = 0; i < n; i++) {
+        enum power_phase phase = phase_of(e, i);
+        power_settle(e);
+        set(e, i, phase, watts_of(e, i, phase));
+    }
+    throttle_watch(e);
+}
+
+void power_changed_limited(struct engine *e)
+{
+    if (e->throttle.on) {
+        limits_follow(e);
+    }
+    if (e->battery.feeds) {
+        battery_follow(e);
+    }
+}
+
+void power_throttle_event(struct engine *e)
+{
+    e->throttle.event = EVENTQ_NONE;
+    power_changed(e);
+}
+
+void power_cap(struct engine *e, double watts)
 {
     power_settle(e);
-    enum power_phase phase = phase_of(e, device);
-    set(e, device, phase, watts_of(e, device, phase));
+    throttle_set_cap(e, watts);
+    limits_follow(e); /* also to full speed, where there is no limit any more */
+    power_changed(e);
 }
 
 static inline void enter_phase(struct engine *e, uint8_t device, enum power_phase phase)
@@ -183,9 +213,15 @@ void power_ended_idles(struct engine *e)
     e->now_ns = now_ns;
 }
 
+/* No observer needs states without length, and nothing else follows from a device that idles. */
+static inline bool may_defer(const struct engine *e)
+{
+    return engine_may_repeat(e) && !e->power.host_draws && !e->battery.feeds;
+}
+
 void power_ended(struct engine *e, uint8_t device)
 {
-    if (!e->power.may_defer || phase_of(e, device) != POWER_PHASE_IDLE) {
+    if (!may_defer(e) || phase_of(e, device) != POWER_PHASE_IDLE) {
         power_device(e, device);
         return;
     }
@@ -311,7 +347,7 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     begin_phase(e, d, POWER_PHASE_DECODE);
     r->device_watts = p->watts[d];
     r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
-    if (r->lead_ns + r->sample_ns == 0 && p->may_defer) {
+    if (r->lead_ns + r->sample_ns == 0 && may_defer(e)) {
         repeat_without_rests(e, r);
     } else {
         repeat_with_rests(e, r);

@@ -1,4 +1,4 @@
-/* Power domains (power.c), and the limits of their power (throttle.c). */
+/* Power domains (power.c), the limits of their power, and the battery that feeds them. */
 #pragma once
 
 #include "sim/engine/engine.h"
@@ -34,10 +34,21 @@ static inline double power_joules(const struct engine *e)
 void power_repeat(struct engine *e, struct repeat_record *r);
 /* The phase of a device by what runs on it. */
 enum power_phase power_phase_of(const struct engine *e, uint8_t device);
-/* Watts of a device at full speed, by what runs on it. */
-double power_full_watts(const struct engine *e, uint8_t device);
-/* Sets its watts at the present speed. */
-void power_refresh(struct engine *e, uint8_t device);
+/* To be called after every change of power. */
+void power_changed_limited(struct engine *e);
+static inline void power_changed(struct engine *e)
+{
+    if (e->throttle.on || e->battery.feeds) {
+        power_changed_limited(e);
+    }
+}
+
+/* The average power meets its limit. */
+void power_throttle_event(struct engine *e);
+/* A limit of the package's watts at any instant, from now on; 0: none. */
+void power_cap(struct engine *e, double watts);
+
+/* ---- limits (throttle.c) ---- */
 
 void throttle_init(struct engine *e);
 /* Part of what it draws above idle that something draws at the present speed. */
@@ -49,25 +60,24 @@ static inline double throttle_watts(const struct engine *e, double idle_watts, d
     return idle_watts + (full_watts - idle_watts) * share;
 }
 
-void throttle_follow(struct engine *e);
-/* A limit of the package's watts at any instant, from now on; 0: none. */
-void throttle_cap(struct engine *e, double watts);
+/* Sets the speed, where devices at full speed draw that many watts above idle. */
+void throttle_decide(struct engine *e, double above);
+/* Finds out when the average meets its limit, if the watts stay. */
+void throttle_watch(struct engine *e);
+void throttle_set_cap(struct engine *e, double watts);
 
-/* machine.c: finds out when the battery is empty, if the watts stay. */
+/* ---- the battery (battery.c) ---- */
+
+double battery_charge_j(const struct engine *e);
+/* Its state of charge, as the core asks for it. */
+double battery_frac(const void *exec);
+/* Closes the account of what was drawn so far, and takes what the event sets. */
+void battery_set(struct engine *e, const struct machine_event *event);
+/* Finds out when it is empty, if the watts stay. */
 void battery_follow(struct engine *e);
-/* An instant, at most before_ns, until which the battery lasts for sure while only that device
- * decodes and the host works for it. */
+/* It is. */
+void battery_event(struct engine *e);
+/* An instant, at most before_ns, until which it lasts for sure while only that device decodes and
+ * the host works for it. */
 int64_t battery_lasts_until_ns(const struct engine *e, uint8_t device, int64_t before_ns);
-
-/* To be called after every change of power. */
-static inline void power_changed(struct engine *e)
-{
-    if (e->throttle.on) {
-        throttle_follow(e);
-    }
-    if (e->battery.feeds) {
-        battery_follow(e);
-    }
-}
-
-void throttle_event(struct engine *e);
+void battery_finish(struct engine *e);

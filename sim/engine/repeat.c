@@ -5,8 +5,8 @@
  * which something happens begins and ends the ordinary way; one in which a request ends is the last
  * of its run. Of the kernels only attention differs from one iteration to the next, by its longer
  * sequences. */
-#include "sim/engine/advance.h"
 #include "sim/engine/costs.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/power.h"
 #include "sim/engine/vexec.h"
@@ -14,7 +14,6 @@
 #define REPEAT_MAX 512
 
 struct repeat {
-    bool unwatched;              /* nobody watches every iteration */
     int64_t solo_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
     int64_t gap_ns[REPEAT_MAX];
     struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
@@ -38,15 +37,7 @@ void repeat_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
     e->repeat = arena_alloc(&e->core.arena, sizeof *e->repeat);
-    e->repeat->unwatched = e->may_jump && !watched_closely(s) && s->truth_sigma <= 0.0;
-    repeat_follow(e);
-}
-
-void repeat_follow(struct engine *e)
-{
-    power_settle(e);
-    e->may_repeat = e->repeat->unwatched && !e->throttle.on;
-    e->power.may_defer = e->may_repeat && !e->power.host_draws && !e->battery.feeds;
+    e->unwatched = e->may_jump && !watched_closely(s) && s->truth_sigma <= 0.0;
 }
 
 /* Iterations up to one in which a request ends, as far as blocks reach. */
@@ -93,7 +84,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
         const struct vdevice *d = &e->devices[i];
         alone = alone && d->n_running + d->n_queued == (i == v->job.device);
     }
-    return e->may_repeat && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
+    return engine_may_repeat(e) && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
            vexec_whole_pass(v) && p->pub->shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
            p->formed_ns == e->now_ns && e->core.result->events == p->formed_events &&
            !l->stop_requested && v->l->pin == NULL;

@@ -142,7 +142,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         }
         break;
     case EVENT_THROTTLE:
-        throttle_event(e);
+        power_throttle_event(e);
         break;
     case EVENT_FRAME:
         if (!stalled(e)) {
@@ -156,7 +156,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         }
         break;
     case EVENT_BATTERY:
-        machine_battery_empty(e);
+        battery_event(e);
         if (eventq_empty(&e->queue) && !work_in_progress(e)) {
             e->battery.empty = false; /* nothing would happen with more, either: a stall */
         }
@@ -197,7 +197,7 @@ struct next {
 
 static inline struct next next_of(const struct engine *e)
 {
-    struct job *j = advance_first(e, e->n_timed);
+    struct job *j = ddr_first(e, e->n_timed);
     struct next n = {j != NULL ? j->end_ns : TIME_NEVER_NS, j};
     if (!eventq_empty(&e->queue)) {
         const struct eventq_node *event = eventq_peek(&e->queue);
@@ -293,12 +293,20 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     e->loader.event = EVENTQ_NONE;
     e->compiler.event = EVENTQ_NONE;
     e->battery.event = EVENTQ_NONE;
+    ddr_init(e);
     advance_init(e);
     power_init(e);
     throttle_init(e);
     frames_init(e);
     costs_init(e);
     repeat_init(e);
+}
+
+/* Time ends here: what moved until now has moved. */
+static void close_interval(struct engine *e)
+{
+    advance_notice(e);
+    ddr_touch(e);
 }
 
 static void run_loop(struct engine *e)
@@ -317,7 +325,7 @@ static void run_loop(struct engine *e)
             SIM_ASSERT(c->setup->horizon_ns >= e->now_ns);
             e->now_ns = c->setup->horizon_ns;
             core_advance(c, e->now_ns);
-            ddr_touch(e); /* what moved until here has moved */
+            close_interval(e);
             return;
         }
         if (next.at_ns > TIME_LAST_NS) {
@@ -326,12 +334,12 @@ static void run_loop(struct engine *e)
             return;
         }
         if (run_instant(e, next) != 0) {
-            ddr_touch(e);
+            close_interval(e);
             core_dump(c);
             return;
         }
         if (e->battery.empty) {
-            ddr_touch(e); /* what moved until here has moved */
+            close_interval(e);
             return;
         }
     }
@@ -351,7 +359,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
     if (rc == 0) {
         run_loop(e);
         result->end_ns = e->now_ns;
-        machine_finish(e);
+        battery_finish(e);
         costs_report(e);
         power_finish(e); /* before the audit, which compares what it sums */
         core_audit(&e->core, e->now_ns);

@@ -58,11 +58,11 @@ static double speed_for(const struct sim_throttle *s, double fixed, double above
     return speed > s->min_speed ? speed : s->min_speed;
 }
 
-/* The average meets the limit at tau ln((P - x) / (P - limit)), if P stays. */
-static void watch(struct engine *e)
+void throttle_watch(struct engine *e)
 {
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
+    t->watts = e->power.total_watts;
     /* Made anew at every change: an instant that was computed for other watts means nothing. */
     if (t->event != EVENTQ_NONE) {
         eventq_cancel(&e->queue, t->event);
@@ -77,17 +77,15 @@ static void watch(struct engine *e)
     }
 }
 
-void throttle_follow(struct engine *e)
+void throttle_decide(struct engine *e, double above)
 {
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
     const struct machine *m = e->core.setup->machine;
     average(e); /* with the watts that were, before they change */
     double fixed = e->power.total_watts;
-    double above = 0.0;
     for (uint8_t d = 0; d < m->n_devices; d++) {
         fixed -= e->power.watts[d] - m->devices[d].idle_watts;
-        above += power_full_watts(e, d) - m->devices[d].idle_watts;
     }
     double allowed = s->burst_watts > 0.0 ? s->burst_watts : HUGE_VAL;
     if (t->cap_watts > 0.0 && t->cap_watts < allowed) {
@@ -101,29 +99,15 @@ void throttle_follow(struct engine *e)
     double speed = speed_for(s, fixed, above, allowed);
     SIM_ASSERT(speed >= s->min_speed && speed <= 1.0);
     if (speed != t->speed) {
+        advance_notice(e);
         ddr_touch(e);
         t->speed = speed;
         CORE_OBSERVE(&e->core, speed, e->now_ns, speed);
     }
-    for (uint8_t d = 0; d < m->n_devices; d++) {
-        power_refresh(e, d);
-    }
-    t->watts = e->power.total_watts;
-    watch(e);
 }
 
-void throttle_event(struct engine *e)
+void throttle_set_cap(struct engine *e, double watts)
 {
-    e->throttle.event = EVENTQ_NONE;
-    power_changed(e);
-}
-
-void throttle_cap(struct engine *e, double watts)
-{
-    power_settle(e);
     e->throttle.cap_watts = watts;
     e->throttle.on = averages(e) || watts > 0.0;
-    throttle_follow(e); /* also to full speed, where there is no limit any more */
-    power_changed(e);
-    repeat_follow(e);
 }

@@ -1,8 +1,21 @@
 /* The kernels of one launch: where it is among them, and moving it over them. A kernel moves its
  * bytes, and then computes: two pieces of work of one job. The second draws nothing. */
 #include "sim/engine/vexec.h"
-#include "sim/engine/advance.h"
 #include "sim/engine/costs.h"
+#include "sim/engine/ddr.h"
+
+bool vexec_may_become(enum vexec_phase from, enum vexec_phase to)
+{
+    static const unsigned next[] = {
+        [VEXEC_QUEUED] = 1u << VEXEC_LEAD | 1u << VEXEC_ENDING,
+        [VEXEC_LEAD] = 1u << VEXEC_RUNNING | 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING,
+        /* One that repeats begins with its lead once more (device_restart). */
+        [VEXEC_RUNNING] = 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING | 1u << VEXEC_LEAD,
+        [VEXEC_PAUSED] = 1u << VEXEC_RUNNING | 1u << VEXEC_ENDING,
+        [VEXEC_ENDING] = 0,
+    };
+    return (next[from] & 1u << to) != 0;
+}
 
 static void compute(struct engine *e, struct vexec *v)
 {

@@ -3,6 +3,8 @@
 
 #include "sim/engine/engine.h"
 
+/* For assertions: does the one phase of a launch follow the other? */
+bool vexec_may_become(enum vexec_phase from, enum vexec_phase to);
 /* Kernels of op number `op` of the launch. */
 static inline const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
 {

@@ -1,0 +1,77 @@
+/* A battery that feeds the machine loses the energy of the run: the whole package, as it is
+ * counted in power.c. Watts are constant between their changes, so the instant at which it is empty
+ * is exact. The machine is off then, and the run is over. */
+#include "sim/engine/power.h"
+
+double battery_charge_j(const struct engine *e)
+{
+    const struct battery *b = &e->battery;
+    double left = b->charge_j - (b->feeds ? power_joules(e) - b->since_j : 0.0);
+    return left > 0.0 ? left : 0.0;
+}
+
+double battery_frac(const void *exec)
+{
+    const struct engine *e = exec;
+    return e->battery.known ? battery_charge_j(e) / e->battery.full_j : 1.0;
+}
+
+void battery_follow(struct engine *e)
+{
+    struct battery *b = &e->battery;
+    if (b->event != EVENTQ_NONE) {
+        eventq_cancel(&e->queue, b->event);
+        b->event = EVENTQ_NONE;
+    }
+    if (b->feeds && e->power.total_watts > 0.0) {
+        int64_t at_ns = engine_after(e, battery_charge_j(e) / e->power.total_watts * 1e9);
+        b->event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_BATTERY, 0), 0);
+    }
+}
+
+int64_t battery_lasts_until_ns(const struct engine *e, uint8_t device, int64_t before_ns)
+{
+    const struct power *p = &e->power;
+    const struct machine *m = e->core.setup->machine;
+    /* The most that it draws at any instant of that: all at once. */
+    double watts = p->total_watts - p->watts[device] + m->devices[device].decode_watts +
+                   m->devices[device].idle_watts + m->poll_watts + m->compile_watts;
+    double left_ns = battery_charge_j(e) / watts * 1e9 * (1.0 - 1e-9);
+    return left_ns < (double)(before_ns - e->now_ns) ? e->now_ns + (int64_t)left_ns : before_ns;
+}
+
+void battery_set(struct engine *e, const struct machine_event *event)
+{
+    struct battery *b = &e->battery;
+    double before = battery_charge_j(e);
+    b->drawn_j += b->charge_j - before;
+    b->charge_j = before;
+    b->since_j = power_joules(e);
+    if ((event->sets & MACHINE_SETS_BATTERY) != 0) {
+        b->known = true;
+        b->charge_j = event->battery_j;
+        b->full_j = event->battery_full_j;
+    }
+    if ((event->sets & MACHINE_SETS_SOURCE) != 0) {
+        b->feeds = event->on_battery;
+    }
+    SIM_REQUIRE(!b->feeds || (b->known && b->full_j > 0.0), "a battery of unknown charge");
+    battery_follow(e);
+}
+
+void battery_event(struct engine *e)
+{
+    e->battery.event = EVENTQ_NONE;
+    e->battery.empty = true;
+}
+
+void battery_finish(struct engine *e)
+{
+    const struct battery *b = &e->battery;
+    e->core.result->battery = (struct sim_battery){
+        .known = b->known,
+        .empty = b->empty,
+        .end_frac = battery_frac(e),
+        .drawn_j = b->drawn_j + b->charge_j - battery_charge_j(e),
+    };
+}

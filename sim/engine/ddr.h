@@ -1,0 +1,107 @@
+/* Jobs that share the DDR: who is there, and at what rate each progresses (ddr.c). */
+#pragma once
+
+#include <string.h>
+
+#include "sim/engine/engine.h"
+
+void ddr_init(struct engine *e);
+/* The first of n jobs to end, by the order of events at one instant; NULL: there is none. O(n). */
+static inline struct job *ddr_first(const struct engine *e, uint32_t n)
+{
+    struct job *first = n > 0 ? e->jobs[0] : NULL;
+    for (uint32_t i = 1; i < n; i++) {
+        struct job *j = e->jobs[i];
+        if (j->end_ns < first->end_ns || (j->end_ns == first->end_ns && j->order < first->order)) {
+            first = j;
+        }
+    }
+    return first;
+}
+
+void ddr_join(struct engine *e, struct job *j);
+void ddr_leave(struct engine *e, struct job *j);
+/* A job that does nothing ends then, unless its wait is over before. */
+void job_wait(struct engine *e, struct job *j, int64_t until_ns);
+void job_wait_over(struct engine *e, struct job *j);
+/* Observers see `count` intervals of that length, of which the last one ends now. */
+static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand,
+                              double share)
+{
+    if (count > 0 && ns > 0 && demand > 0.0) {
+        CORE_OBSERVE(&e->core, ddr, e->now_ns, count, ns, demand, share);
+    }
+}
+
+/* Closes the current interval and marks rates for settling. Call advance_notice before. */
+static inline void ddr_touch(struct engine *e)
+{
+    SIM_REQUIRE(e->behind == NULL, "a launch that is behind meets another");
+    if (e->now_ns > e->ddr_since_ns) {
+        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+        e->ddr_since_ns = e->now_ns;
+    }
+    e->ddr_dirty = true;
+}
+
+/* Recomputes all rates and ends; called before time moves. */
+void ddr_settle(struct engine *e);
+/* Sets the progress of a job's current piece of work. */
+void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
+void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s);
+/* Brings what is left of a job up to now, at the rate it has had. */
+static inline void job_progress(struct engine *e, struct job *j)
+{
+    double passed = (double)(e->now_ns - j->updated_ns);
+    SIM_REQUIRE(passed >= 0.0, "a job was brought to a later instant");
+    if (passed > 0.0) {
+        double done = passed * j->rate;
+        done = done < j->left_ns ? done : j->left_ns; /* its end was rounded up */
+        j->left_ns -= done;
+        if (j->speed != 1.0) {
+            j->slowed_ns += done * (1.0 / j->speed - 1.0);
+        }
+    }
+    j->updated_ns = e->now_ns;
+}
+
+/* ---- two flows ---- */
+
+/* Sums over the flows that share the DDR. */
+struct ddr_sums {
+    double demand, share;
+    double of_capacity; /* the share, to be audited; 0: there is no capacity */
+};
+
+/* Two flows meet again and again: what they get is remembered. */
+struct ddr_pair {
+    double of[2];     /* the demand of each */
+    uint64_t devices; /* of both, plus 1: 0 of none */
+    struct ddr_sums sums;
+    double rate[2]; /* of each, at its share alone */
+};
+
+#define DDR_PAIR_BITS 10
+struct ddr_memory {
+    struct ddr_pair pairs[1u << DDR_PAIR_BITS];
+};
+
+static inline uint64_t ddr_pair_devices(const struct engine *e)
+{
+    return ((uint64_t)e->jobs[0]->device << 8 | e->jobs[1]->device) + 1;
+}
+
+void ddr_pair_fill(struct engine *e, struct ddr_pair *p, uint64_t devices, const double demand[2]);
+/* The rates of two flows with these demands. Until the next call. */
+static inline const struct ddr_pair *ddr_pair(struct engine *e, uint64_t devices,
+                                              const double demand[2])
+{
+    uint64_t bits[2];
+    memcpy(bits, demand, sizeof bits);
+    uint64_t h = (bits[0] ^ bits[1] * 3) * 0x9e3779b97f4a7c15u;
+    struct ddr_pair *p = &e->ddr->pairs[h >> (64 - DDR_PAIR_BITS)];
+    if (memcmp(p->of, demand, sizeof p->of) != 0 || p->devices != devices) {
+        ddr_pair_fill(e, p, devices, demand);
+    }
+    return p;
+}

@@ -1,0 +1,135 @@
+/* What the core asks of the machine: work for devices (devices.c), the loader and the compiler
+ * (channels.c), and instants at which something is to come. */
+#include <errno.h>
+
+#include "sim/engine/devices.h"
+#include "sim/engine/power.h"
+
+static uint32_t exec_free_slots(void *exec, uint8_t device)
+{
+    const struct engine *e = exec;
+    const struct vdevice *d = &e->devices[device];
+    if (e->now_ns < d->occupied_until_ns) {
+        return 0;
+    }
+    /* Those on their way out still count: they have the device until they are gone. */
+    uint32_t live = d->n_running + d->n_queued;
+    uint32_t most =
+        d->desc->sharing == DEVICE_SERIAL ? d->desc->inflight_depth : d->desc->max_shared;
+    return live < most ? most - live : 0;
+}
+
+static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
+{
+    channel_compile(exec, r, duration_ns);
+}
+
+static void exec_load(void *exec, struct resident *r, double bytes)
+{
+    channel_load(exec, r, bytes);
+}
+
+static void exec_resident_cancel(void *exec, struct resident *r)
+{
+    channel_cancel(exec, r);
+}
+
+static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool in)
+{
+    channel_kv_move(exec, r, bytes, in);
+}
+
+static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
+{
+    channel_cold_move(exec, cold, generation, bytes);
+}
+
+static void exec_resident_evicted(void *exec, struct resident_key key)
+{
+    channel_evicted(exec, key);
+}
+
+static void exec_timer(void *exec, int64_t at_ns)
+{
+    struct engine *e = exec;
+    SIM_ASSERT(at_ns >= e->now_ns);
+    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TIMER, 0), 0);
+}
+
+/* Its end is a timer that knows the device. */
+static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
+{
+    struct engine *e = exec;
+    struct vdevice *d = &e->devices[device];
+    if (d->n_running + d->n_queued > 0 || e->now_ns < d->occupied_until_ns) {
+        return -EBUSY;
+    }
+    d->occupied_until_ns = until_ns; /* first: what the device draws follows from it */
+    power_device(e, device);
+    (void)eventq_push(&e->queue, until_ns, engine_order(e, EVENT_TIMER, 0), 1u + device);
+    return 0;
+}
+
+/* Nothing runs, begins or happens at this instant before an event that would be pushed for it. */
+static bool nothing_else_now(const struct engine *e)
+{
+    bool alone = e->n_jobs == 0 && engine_free_until_ns(e) > e->now_ns;
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        alone = alone && e->devices[i].n_queued == 0;
+    }
+    return alone;
+}
+
+static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
+{
+    struct engine *e = exec;
+    SIM_ASSERT(duration_ns >= 0 && p->pub->op == p->pub->n_ops);
+    /* Also for no time: observers see the same changes with and without an event. */
+    power_tail(e, 1);
+    if (duration_ns == 0 && nothing_else_now(e)) {
+        power_tail(e, -1);
+        core_pass_tail_done(&e->core, p);
+        return;
+    }
+    (void)eventq_push(&e->queue, e->now_ns + duration_ns,
+                      engine_order(e, EVENT_PASS_TAIL, p->pub->segments[0].request->id),
+                      (uint64_t)(uintptr_t)p);
+}
+
+static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
+{
+    struct engine *e = exec;
+    uint32_t id = trace_row_at(e->core.setup->trace, row).request_id;
+    SIM_ASSERT(at_ns >= e->now_ns);
+    e->arrivals_pending++;
+    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TURN, id),
+                      ((uint64_t)cold << 32) | row);
+}
+
+static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
+{
+    struct engine *e = exec;
+    SIM_ASSERT(at_ns >= e->now_ns);
+    /* By its number: by then it may have left, and its object be another request. */
+    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub->id), r->pub->id);
+}
+
+const struct executor_ops engine_ops = {
+    .caps = CAP_SPANS | CAP_ROW_SPLIT | CAP_YIELD_KERNEL | CAP_COMPILE | CAP_LOAD | CAP_KV_MOVE |
+            CAP_VERIFY | CAP_INFLIGHT | CAP_SUSPEND | CAP_COLUMN_SPLIT,
+    .launch = device_launch,
+    .stop = device_stop,
+    .free_slots = exec_free_slots,
+    .compile = exec_compile,
+    .load = exec_load,
+    .resident_cancel = exec_resident_cancel,
+    .resident_evicted = exec_resident_evicted,
+    .kv_move = exec_kv_move,
+    .cold_move = exec_cold_move,
+    .timer = exec_timer,
+    .occupy = exec_occupy,
+    .pass_tail = exec_pass_tail,
+    .arrive_later = exec_arrive_later,
+    .cancel_later = exec_cancel_later,
+    .battery_frac = battery_frac,
+};
