@@ -310,6 +310,42 @@ static uint32_t *levels_of(const struct trace *t)
     return level;
 }
 
+/* Time from a job's first arrival to its last foreground request, of every job, were all answered
+ * at once; the largest and the mean. */
+static void least_times(const struct trace *t, struct trace_graph_stats *out)
+{
+    const struct trace_graph *g = t->graph;
+    uint32_t n = 0;
+    uint32_t *order = order_of(g, (uint32_t)t->n, &n);
+    int64_t *at_ns = xcalloc(t->n + 1, sizeof *at_ns);
+    int64_t *begin_ns = xcalloc(g->n_jobs + 1, sizeof *begin_ns);
+    int64_t *end_ns = xcalloc(g->n_jobs + 1, sizeof *end_ns);
+    bool *seen = xcalloc(g->n_jobs + 1, sizeof *seen);
+    for (uint32_t p = 0; p < n; p++) {
+        uint32_t i = order[p];
+        uint32_t job = g->job[i];
+        at_ns[i] += t->rows[i].arrival_ns;
+        begin_ns[job] = seen[job] && begin_ns[job] < at_ns[i] ? begin_ns[job] : at_ns[i];
+        end_ns[job] = !g->background[i] && at_ns[i] > end_ns[job] ? at_ns[i] : end_ns[job];
+        seen[job] = true;
+        for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
+            int64_t due_ns = at_ns[i] + g->edges[k].gap_ns;
+            int64_t *child_ns = &at_ns[g->edges[k].row];
+            *child_ns = due_ns > *child_ns ? due_ns : *child_ns;
+        }
+    }
+    for (uint32_t job = 0; job < g->n_jobs; job++) {
+        double s = units_s_from_ns(end_ns[job] > begin_ns[job] ? end_ns[job] - begin_ns[job] : 0);
+        out->gaps_s_mean += s / g->n_jobs;
+        out->gaps_s = s > out->gaps_s ? s : out->gaps_s;
+    }
+    free(seen);
+    free(end_ns);
+    free(begin_ns);
+    free(at_ns);
+    free(order);
+}
+
 struct job_level {
     uint32_t job, level;
 };
@@ -328,6 +364,7 @@ void trace_graph_stats(const struct trace *t, struct trace_graph_stats *out)
 {
     const struct trace_graph *g = t->graph;
     *out = (struct trace_graph_stats){.jobs = g->n_jobs};
+    least_times(t, out);
     uint32_t *level = levels_of(t);
     struct job_level *v = xmalloc((t->n + 1) * sizeof *v);
     for (uint32_t i = 0; i < t->n; i++) {

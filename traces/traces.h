@@ -102,6 +102,9 @@ struct trace_graph_stats {
     double depth_mean;
     uint32_t width; /* requests of a job with equally many before them, in the mean and at most */
     double width_mean;
+    /* Gaps on a job's critical path, were every request answered at once: no policy and no machine
+     * makes a job shorter. */
+    double gaps_s, gaps_s_mean;
 };
 void trace_graph_stats(const struct trace *t, struct trace_graph_stats *out);
 /* Hash of every field of every row: equal traces have equal hashes, regardless of their origin. */

@@ -120,12 +120,14 @@ static void graph_document(const struct trace *t, struct document *d)
     document_note(d,
                   "\n%" PRIu32 " jobs: %" PRIu32 " forks, %" PRIu32 " joins, %" PRIu32
                   " background requests\nlongest path %.1f requests in the mean, %" PRIu32
-                  " at most; width %.1f in the mean, %" PRIu32 " at most",
+                  " at most; width %.1f in the mean, %" PRIu32
+                  " at most\ncritical path without service %.1f s in the mean, %.1f s at most",
                   s.jobs, s.forks, s.joins, s.background, s.depth_mean, s.depth, s.width_mean,
-                  s.width);
+                  s.width, s.gaps_s_mean, s.gaps_s);
     DOCUMENT_VALUES(document_within(d, "graph"), "jobs", s.jobs, "forks", s.forks, "joins", s.joins,
                     "background", s.background, "depth_mean", s.depth_mean, "depth_max", s.depth,
-                    "width_mean", s.width_mean, "width_max", s.width);
+                    "width_mean", s.width_mean, "width_max", s.width, "critical_gaps_s_mean",
+                    s.gaps_s_mean, "critical_gaps_s_max", s.gaps_s);
 }
 
 /* How much of the prompts others have, too. */

@@ -138,7 +138,8 @@ START_TEST(every_part_of_a_graph_is_in_its_hash)
 }
 END_TEST
 
-/* The diamond: 0, then 1 and 2 and 4, then 3: three levels, the widest of three. And one alone. */
+/* The diamond: 0, then 1 and 2 and 4, then 3: three levels, the widest of three. And one alone. If
+ * all are answered at once, 2 arrives 2 + 0.25 s after 0, and 3 another 3.5 + 1 s later. */
 START_TEST(depth_and_width_are_as_by_hand)
 {
     struct trace t;
@@ -153,6 +154,16 @@ START_TEST(depth_and_width_are_as_by_hand)
     ck_assert_uint_eq(s.width, 3);
     ck_assert_double_eq(s.depth_mean, 2.0);
     ck_assert_double_eq(s.width_mean, 2.0);
+    ck_assert_double_eq(s.gaps_s, 6.75);
+    ck_assert_double_eq(s.gaps_s_mean, 6.75 / 2);
+    trace_fini(&t);
+    /* Nobody waits for what comes 9 s later in the background. */
+    ck_assert_int_eq(read_text(HEAD "0,0,0,reactive,1,,200,30,0,0,,\n"
+                                    "1,1,0,proactive,,9,300,20,0,1,,0\n",
+                               &t),
+                     0);
+    trace_graph_stats(&t, &s);
+    ck_assert_double_eq(s.gaps_s, 0.0);
     trace_fini(&t);
 }
 END_TEST
@@ -183,6 +194,7 @@ START_TEST(a_job_may_wait_for_another_job)
     ck_assert_uint_eq(s.jobs, 2);
     ck_assert_uint_eq(s.depth, 2);
     ck_assert_double_eq(s.depth_mean, 1.5);
+    ck_assert_double_eq(s.gaps_s, 1.0); /* from 1 on: the 2 s before it are no part of its job */
     again.graph->starts_job[row_of(&again, 1)] = false;
     ck_assert_uint_ne(t.hash, trace_hash(&again));
     trace_fini(&again);
