@@ -32,6 +32,8 @@ RESULTS = {
     "compare": ("xpusim compare --json", [
         TWO, [*TWO, "--regret", "--tune", "3", "--tune-replications", "1", "--metric", "counters.preempt_asked"], [*TWO, "--uncertainty", "64"]]),
     "compare-load": ("xpusim compare --load --json", [[*TWO, "--load", "0.5,0.9"]]),
+    "compare-select": ("xpusim compare --select --json", [
+        [*TWO, "--policy", "fcfs:device=cpu", "--select", "0.95"], [*TWO, "--select", "0.95", "--at-most", "5", "--indifference", "0.1%"]]),
     "compare-store": ("xpusim compare --store FILE --json", [["compare", "--store", "STORE"], ["compare", "--store", "STORE", "--by", "rate"]]),
     "search": ("xpusim search --json", [
         ["search", "--policy", "fcfs", "--policy", "edf", "--slo", "reactive.e2e_s.p90<=20", "--replications", "2", "--precision", "0.5", *SMALL]]),

@@ -13,10 +13,16 @@
 void judge_run(const struct suite *s, const struct config_policy *p, uint32_t replications,
                const struct study_how *how, struct judge_runs *out)
 {
+    judge_run_from(s, p, 0, replications, how, out);
+}
+
+void judge_run_from(const struct suite *s, const struct config_policy *p, uint32_t first,
+                    uint32_t replications, const struct study_how *how, struct judge_runs *out)
+{
     uint32_t n = s->n_points * replications;
     struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
     for (uint32_t i = 0; i < n; i++) {
-        cells[i] = suite_cell(s, i / replications, p, i % replications);
+        cells[i] = suite_cell(s, i / replications, p, first + i % replications);
     }
     struct study_how own = *how;
     own.cells_per_worker = plugin_path_length(p->label) == 0 ? CELLS_PER_WORKER : 1;
@@ -89,6 +95,26 @@ static struct values values_of(const struct suite *s, const struct judge_runs *p
     return v;
 }
 
+static void values_fini(struct values *v)
+{
+    free(v->policy);
+    free(v->reference);
+    free(v->lost);
+    free(v->pairs);
+}
+
+void judge_gains(const struct suite *s, const struct judge_runs *policy,
+                 const struct judge_runs *reference, double *into)
+{
+    struct values v = values_of(s, policy, reference);
+    const uint32_t n = policy->replications;
+    score_gains(v.pairs, s->n_points * s->spec.n_patterns, n, into);
+    for (uint32_t i = 0; i < s->n_points * n; i++) {
+        into[i % n] = v.lost[i] ? (double)INFINITY : into[i % n];
+    }
+    values_fini(&v);
+}
+
 static void note_failures(const struct judge_runs *policy, struct judge_result *out)
 {
     for (uint32_t i = 0; i < policy->outcomes.n; i++) {
@@ -138,10 +164,7 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
     }
     out->headroom = headroom_of(v.pairs, n_pairs, out->means, c);
     note_failures(policy, out);
-    free(v.policy);
-    free(v.reference);
-    free(v.lost);
-    free(v.pairs);
+    values_fini(&v);
 }
 
 void judge_result_fini(struct judge_result *r)

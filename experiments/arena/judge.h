@@ -18,7 +18,14 @@ struct judge_runs {
 /* The runs of a policy. how->store: known runs are not made again. judge_runs_fini frees. */
 void judge_run(const struct suite *s, const struct config_policy *p, uint32_t replications,
                const struct study_how *how, struct judge_runs *out);
+/* Like judge_run, of the replications `first` .. first + replications - 1. */
+void judge_run_from(const struct suite *s, const struct config_policy *p, uint32_t first,
+                    uint32_t replications, const struct study_how *how, struct judge_runs *out);
 void judge_runs_fini(struct judge_runs *r);
+/* The mean clipped gain of each replication (score.h), into `into`, which the caller owns.
+ * Infinite where the policy failed or left requests at a point. */
+void judge_gains(const struct suite *s, const struct judge_runs *policy,
+                 const struct judge_runs *reference, double *into);
 /* Values of a metric at a point: replications of them, NaN where not defined. Nobody frees
  * `into`, which is the caller's. */
 void judge_values(const struct judge_runs *r, uint32_t point, const char *metric, double *into);

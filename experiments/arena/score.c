@@ -58,6 +58,13 @@ static double gain_at(const struct score_pair *pairs, uint32_t n_pairs, uint32_t
     return sum / defined;
 }
 
+void score_gains(const struct score_pair *pairs, uint32_t n_pairs, uint32_t n, double *into)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        into[i] = gain_at(pairs, n_pairs, i);
+    }
+}
+
 struct score score_of(const struct score_pair *pairs, uint32_t n_pairs, uint32_t n,
                       struct score_cell *cells)
 {
@@ -76,9 +83,7 @@ struct score score_of(const struct score_pair *pairs, uint32_t n_pairs, uint32_t
         cells[k].regression = p[k] <= SCORE_LEVEL_FRAC;
         s.regressions += cells[k].regression ? 1 : 0;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] = gain_at(pairs, n_pairs, i);
-    }
+    score_gains(pairs, n_pairs, n, x);
     s.gain = stats_mean(x, n, STATS_LEVEL_FRAC);
     s.p_better = chance(&s.gain, 0.0, 1.0);
     free(x);

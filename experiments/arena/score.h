@@ -50,6 +50,9 @@ struct score {
 struct score score_of(const struct score_pair *pairs, uint32_t n_pairs, uint32_t n,
                       struct score_cell *cells);
 
+/* The mean clipped gain of each replication, into n values. */
+void score_gains(const struct score_pair *pairs, uint32_t n_pairs, uint32_t n, double *into);
+
 /* Whether a candidate passes: it is better at the level divided by the number of candidates that
  * were looked at (Bonferroni), and has no regression. */
 bool score_passes(const struct score *s, uint32_t candidates);

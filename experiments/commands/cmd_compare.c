@@ -9,6 +9,7 @@
 #include "experiments/compare/choose.h"
 #include "experiments/compare/compare.h"
 #include "experiments/compare/regret.h"
+#include "experiments/compare/select.h"
 #include "experiments/compare/stored.h"
 #include "experiments/compare/tune.h"
 #include "experiments/compare/uncertainty.h"
@@ -19,7 +20,7 @@
 #include "experiments/sweep/suite.h"
 #include "sim/base/arena.h"
 
-#define MAX_POLICIES 32
+#define MAX_POLICIES 64
 #define MAX_LOADS 16
 #define MAX_TUNE_REPLICATIONS 1000
 #define MAX_TUNE 1000 /* configurations of a policy */
@@ -41,8 +42,9 @@ struct compare_options {
     struct sample_options samples;
     bool regret, tune_given;
     struct tune_options tune; /* budget 0: none */
-    uint32_t uncertainty;     /* machines; 0: none */
-    const char *suite;        /* NULL: one configuration, the options' */
+    struct select_asked select;
+    uint32_t uncertainty; /* machines; 0: none */
+    const char *suite;    /* NULL: one configuration, the options' */
     const struct suite_point *point;
 };
 
@@ -93,6 +95,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         (void)regret_check(&c->plan, e);
     }
     if (e->n == 0 && o->tune.budget > 0) {
+        o->tune.select = o->select;
         (void)tune_check(&c->plan, &o->tune, e);
     }
     return e->n > 0 ? -EINVAL : 0;
@@ -144,10 +147,31 @@ static void add_uncertainty(struct uncertainty *u, const struct compare_plan *pl
     uncertainty_document(plan, u, document_within(d, "uncertainty"));
 }
 
+/* --select: only who is best, by the first metric. */
+static int run_selection(const struct compare_options *o, const struct compare_plan *plan,
+                         struct document *d, struct err *e)
+{
+    const char *metric = o->metrics.n > 0 ? o->metrics.v[0] : TUNE_DEFAULT_METRIC;
+    if (runner_check_metric(plan->config, "metric", metric, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    struct select_result r;
+    struct compare_plan alone = *plan;
+    alone.experiment = 0; /* policies have different replications, so they are no experiment */
+    select_run(&alone, &o->select, metric, &r);
+    select_document(&o->select, metric, plan->policies, &r, document_within(d, "selection"));
+    int status = r.decided ? EXIT_OK : EXIT_CHECK_FAILED;
+    select_fini(&r);
+    return status;
+}
+
 /* Runs the plan and says what came of it. */
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan,
                     struct document *d, struct err *e)
 {
+    if (o->select.confidence_frac > 0.0 && o->tune.budget == 0) {
+        return run_selection(o, plan, d, e);
+    }
     struct uncertainty u = {0};
     /* First: what cannot be drawn is known before anything has run. */
     if (o->uncertainty > 0 &&
@@ -423,6 +447,12 @@ static int run(void *values, struct err *e)
         (void)err_add(e, "--resample: does not go with --store, --tune, --regret and "
                          "--uncertainty, which need a sample of its own");
     }
+    (void)select_asked_check(&o->select, e);
+    if (o->select.confidence_frac > 0.0 &&
+        (o->resample != NULL || o->regret || o->uncertainty > 0 || o->metrics.n > 1)) {
+        (void)err_add(e, "--select: takes one metric, and does not go with --resample, --regret "
+                         "and --uncertainty");
+    }
     if (o->by != NULL) {
         (void)err_add(e, "--by belongs to --store without --policy");
     }
@@ -501,6 +531,7 @@ static const struct option_row rows[] = {
 };
 static const struct option_child children[] = {
     OPTION_ROWS(NULL, rows),
+    {&select_option_table, offsetof(OPTIONS, select), NULL, false},
     {&sample_option_table, offsetof(OPTIONS, samples), NULL, false},
     {&job_option_table, offsetof(OPTIONS, work), NULL, false},
     {&option_output_table, offsetof(OPTIONS, output), NULL, false},

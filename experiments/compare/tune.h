@@ -19,6 +19,7 @@
 #pragma once
 
 #include "experiments/compare/compare.h"
+#include "experiments/compare/select.h"
 
 #define TUNE_CHANGED 3.0
 #define TUNE_DRAWS 8 /* points tried per configuration wanted: some cannot start, some repeat */
@@ -28,6 +29,8 @@ struct tune_options {
     uint32_t budget;       /* configurations per policy, the given one included; >= 1 */
     uint32_t replications; /* training runs of each */
     const char *metric;    /* objective: its mean over them; borrowed */
+    /* With a confidence, the best is found by selection; `replications` are its first stage. */
+    struct select_asked select;
 };
 
 struct tune_policy {

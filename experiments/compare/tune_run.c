@@ -132,6 +132,13 @@ static const char *changes(const struct policy_ops *ops, const struct policy_par
     return xkeep(text_end(&t));
 }
 
+static void take(const struct config_policy *tried, uint32_t best, struct tune_policy *out)
+{
+    out->tuned = tried[best];
+    out->tuned.params_text = policy_params_format(out->tuned.ops, &out->tuned.params);
+    out->changed = best > 0 ? changes(out->tuned.ops, &tried[0].params, &out->tuned.params) : "";
+}
+
 /* Of n tried ones, which are the result's from `first` on. */
 static void choose(const struct config_policy *tried, uint32_t n, const struct compare_result *r,
                    uint32_t first, const char *metric, struct tune_policy *out)
@@ -149,9 +156,27 @@ static void choose(const struct config_policy *tried, uint32_t n, const struct c
             best = i;
         }
     }
-    out->tuned = tried[best];
-    out->tuned.params_text = policy_params_format(out->tuned.ops, &out->tuned.params);
-    out->changed = best > 0 ? changes(out->tuned.ops, &tried[0].params, &out->tuned.params) : "";
+    take(tried, best, out);
+}
+
+/* The same by selection: each configuration runs until it is shown to be behind. */
+static void select_among(const struct tune *t, const struct compare_plan *all, uint32_t first,
+                         uint32_t n, struct tune_policy *out)
+{
+    struct compare_plan plan = *all;
+    plan.policies = &all->policies[first];
+    plan.n_policies = n;
+    struct select_result r;
+    select_run(&plan, &t->options.select, t->options.metric, &r);
+    out->n_tried = n;
+    for (uint32_t i = 0; i < n; i++) {
+        out->n_out += r.of[i].failed ? 1 : 0;
+    }
+    uint32_t best = r.best < n ? r.best : 0;
+    out->given_value = select_mean(&r, 0);
+    out->tuned_value = select_mean(&r, best);
+    take(plan.policies, best, out);
+    select_fini(&r);
 }
 
 /* Every policy's configurations, on the training seeds. The policy as given is the first of its
@@ -170,6 +195,12 @@ static void train(struct tune *t, const struct probe *probes, struct config_poli
         for (uint32_t k = 0; k < probes[i].n_kept; k++) {
             tried[plan.n_policies++] = drawn(given, k == 0 ? &given->params : &probes[i].draws[k]);
         }
+    }
+    if (t->options.select.confidence_frac > 0.0) {
+        for (uint32_t i = 0, first = 0; i < t->n_policies; first += probes[i++].n_kept) {
+            select_among(t, &plan, first, probes[i].n_kept, &t->of[i]);
+        }
+        return;
     }
     struct compare_result r;
     compare_run(&plan, &r);
@@ -193,12 +224,14 @@ static void test(struct tune *t, struct config_policy *tried)
 void tune_run(struct tune *out, const struct compare_plan *plan, const struct tune_options *o,
               const struct compare_result *given)
 {
-    *out = (struct tune){.plan = plan,
-                         .options = *o,
-                         .seed = training_seed(plan, o->replications),
-                         .n_policies = plan->n_policies,
-                         .of = xcalloc(plan->n_policies, sizeof *out->of),
-                         .given = given};
+    *out =
+        (struct tune){.plan = plan,
+                      .options = *o,
+                      .seed = training_seed(
+                          plan, o->select.confidence_frac > 0.0 ? o->select.most : o->replications),
+                      .n_policies = plan->n_policies,
+                      .of = xcalloc(plan->n_policies, sizeof *out->of),
+                      .given = given};
     struct probe *probes = xcalloc(plan->n_policies, sizeof *probes);
     for (uint32_t i = 0; i < plan->n_policies; i++) {
         struct probe *b = &probes[i];

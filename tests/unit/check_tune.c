@@ -157,7 +157,8 @@ static struct compare_result given;
 
 static void run_tune(const struct compare_plan *plan, uint32_t budget, struct tune *out)
 {
-    struct tune_options o = {budget, REPLICATIONS, "all.e2e_s.mean"};
+    struct tune_options o = {
+        .budget = budget, .replications = REPLICATIONS, .metric = "all.e2e_s.mean"};
     ck_assert_int_eq(tune_check(plan, &o, &err), 0);
     compare_run(plan, &given);
     tune_run(out, plan, &o, &given);

@@ -1,0 +1,188 @@
+/* Sequential ranking and selection; select_run.c runs it on policies. */
+#include "experiments/compare/select.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+
+struct selecting {
+    const struct select_options *o;
+    struct select_result *out;
+    double beta; /* chance of error of one pair */
+};
+
+static double h_squared(double beta, uint32_t r)
+{
+    return (pow(2.0 * beta, -2.0 / (r - 1.0)) - 1.0) * (r - 1.0);
+}
+
+/* A pair over the first r replications: those that have both values. */
+struct pair {
+    double ahead, s2; /* mean, of l over i; variance */
+    uint32_t n;
+};
+
+static struct pair pair_of(const struct selecting *s, uint32_t l, uint32_t i, uint32_t r)
+{
+    const double *x = s->out->of[l].values;
+    const double *y = s->out->of[i].values;
+    struct pair p = {.n = 0};
+    double sum = 0.0;
+    for (uint32_t k = 0; k < r; k++) { /* Welford 1962 */
+        double d = s->o->gain ? x[k] - y[k] : y[k] - x[k];
+        if (!isnan(d)) {
+            double from = d - p.ahead;
+            p.ahead += from / ++p.n;
+            sum += from * (d - p.ahead);
+        }
+    }
+    p.s2 = p.n > 1 ? sum / (p.n - 1.0) : 0.0;
+    return p;
+}
+
+/* Is i behind somebody left? Where nothing separates two any more, the later one is. */
+static bool is_behind(const struct selecting *s, const bool *left, uint32_t i, uint32_t r)
+{
+    const double delta = s->out->delta;
+    for (uint32_t l = 0; l < s->out->k; l++) {
+        if (l == i || !left[l]) {
+            continue;
+        }
+        struct pair p = pair_of(s, l, i, r);
+        if (p.n < 2) {
+            continue;
+        }
+        double n = p.n;
+        double w =
+            fmax(0.0, delta / (2.0 * n) * (h_squared(s->beta, p.n) * p.s2 / (delta * delta) - n));
+        bool tie = !(w > 0.0) && !(p.ahead > 0.0) && !(p.ahead < 0.0) && l < i;
+        if (p.ahead > w || tie) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those left at the beginning of a look screen each other. Returns how many are left after it. */
+static uint32_t screen(const struct selecting *s, const bool *before)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->out->k; i++) {
+        struct select_one *x = &s->out->of[i];
+        x->left = before[i] && !is_behind(s, before, i, s->out->replications);
+        n += x->left ? 1 : 0;
+    }
+    return n;
+}
+
+/* Replications up to `to`, of those left; who has none is out. */
+static void extend(const struct selecting *s, bool *left, uint32_t to, select_measure *measure,
+                   void *ctx)
+{
+    struct select_result *out = s->out;
+    double **values = xcalloc(out->k + 1, sizeof *values);
+    for (uint32_t i = 0; i < out->k; i++) {
+        left[i] = out->of[i].left;
+        if (left[i]) {
+            out->of[i].values = xrealloc(out->of[i].values, to * sizeof *out->of[i].values);
+        }
+        values[i] = out->of[i].values;
+    }
+    measure(ctx, left, out->replications, to, values);
+    for (uint32_t i = 0; i < out->k; i++) {
+        struct select_one *x = &out->of[i];
+        if (left[i]) {
+            out->runs += to - out->replications;
+            x->n = to;
+            for (uint32_t k = out->replications; k < to; k++) {
+                x->failed = x->failed || isinf(x->values[k]);
+            }
+            left[i] = x->left = !x->failed;
+        }
+    }
+    out->replications = to;
+    free(values);
+}
+
+static void find_best(const struct selecting *s)
+{
+    struct select_result *out = s->out;
+    out->best = out->k;
+    for (uint32_t i = 0; i < out->k; i++) {
+        if (out->of[i].left &&
+            (out->best == out->k || pair_of(s, i, out->best, out->replications).ahead > 0.0)) {
+            out->best = i;
+        }
+    }
+}
+
+static uint64_t equal_runs(const struct selecting *s)
+{
+    const struct select_result *out = s->out;
+    double n = s->o->first;
+    for (uint32_t i = 0; i < out->k && out->best < out->k; i++) {
+        if (i != out->best && !out->of[i].failed) {
+            double s2 = pair_of(s, out->best, i, out->of[i].n).s2;
+            double z = gsl_cdf_ugaussian_Qinv(s->beta) / s->out->delta;
+            n = fmax(n, ceil(z * z * s2));
+        }
+    }
+    return (uint64_t)fmin(n, out->replications) * out->k;
+}
+
+static double delta_of(const struct selecting *s)
+{
+    const struct select_result *out = s->out;
+    uint32_t base = s->o->base;
+    for (uint32_t i = 0; i < out->k && (base == out->k || out->of[base].failed); i++) {
+        base = i;
+    }
+    double mean = stats_mean(out->of[base].values, out->of[base].n, STATS_LEVEL_FRAC).mean;
+    /* A share of nothing is nothing; then any difference counts. */
+    return fmax(fabs(mean) * s->o->delta_frac, 1e-300);
+}
+
+void select_by(const struct select_options *o, uint32_t k, select_measure *measure, void *ctx,
+               struct select_result *out)
+{
+    *out = (struct select_result){.of = xcalloc(k + 1, sizeof *out->of), .k = k, .gain = o->gain};
+    struct selecting s = {o, out, k > 1 ? (1.0 - o->confidence_frac) / (k - 1.0) : 1.0};
+    bool *left = xcalloc(k + 1, sizeof *left);
+    SIM_REQUIRE((o->delta > 0.0 || o->delta_frac > 0.0) && o->first >= SELECT_FIRST_MIN,
+                "a selection without a zone");
+    for (uint32_t i = 0; i < k; i++) {
+        out->of[i].left = true;
+    }
+    uint32_t n = k;
+    for (uint32_t to = o->first; n > 0; to += 1 + to / 10) {
+        to = to < o->most ? to : o->most;
+        extend(&s, left, to, measure, ctx);
+        out->delta = o->delta > 0.0 ? o->delta : out->delta > 0.0 ? out->delta : delta_of(&s);
+        n = screen(&s, left);
+        if (n <= 1 || to == o->most) {
+            break;
+        }
+    }
+    out->decided = n == 1;
+    find_best(&s);
+    out->equal_runs = equal_runs(&s);
+    free(left);
+}
+
+double select_mean(const struct select_result *r, uint32_t i)
+{
+    const struct select_one *x = &r->of[i];
+    return x->failed ? (double)NAN : stats_mean(x->values, x->n, STATS_LEVEL_FRAC).mean;
+}
+
+void select_fini(struct select_result *r)
+{
+    for (uint32_t i = 0; i < r->k; i++) {
+        free(r->of[i].values);
+    }
+    free(r->of);
+    *r = (struct select_result){.k = 0};
+}
