@@ -16,6 +16,7 @@
 #   make figures    docs/figures.md: every figure of the papers made again
 #   make wasm       build/xpusim.wasm, the simulator for a page that computes: view --recompute (docs/live-page.md)
 #   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
+#   make archive    docs/leaderboard.md: every shipped policy on the suite laptop-2026.1
 #   make accuracy   docs/accuracy.md: how far predictions of every class are off
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
 
@@ -276,6 +277,14 @@ figures: $(BUILD)/xpusim
 headlines: $(BUILD)/xpusim
 	@experiments/claims/headlines.sh $(BUILD)/xpusim >$(BUILD)/headlines.md && mv $(BUILD)/headlines.md docs/headlines.md
 
+# Every shipped policy on the suite: the certificate and scores as data, and the page. Goes on where it was stopped.
+ARCHIVE := $(BUILD)/xpusim arena archive --store $(BUILD)/archive.db
+archive: $(BUILD)/xpusim
+	@$(ARCHIVE) --json >$(BUILD)/archive.json
+	@mv $(BUILD)/archive.json experiments/suites/laptop-2026.1.archive.json
+	@{ sed '/^<!-- archive -->/q' docs/leaderboard.md; echo; $(ARCHIVE) --markdown; } >$(BUILD)/leaderboard.md
+	@mv $(BUILD)/leaderboard.md docs/leaderboard.md
+
 install: all
 	@$(MAKE) --no-print-directory install-built
 
@@ -284,7 +293,7 @@ in_folder = $(strip $(foreach f,$(2),$(if $(filter $(1),$(dir $(f))),$(f))))
 install_tree = $(foreach d,$(sort $(dir $(2))),install -d $(1)/$(d) && install -m 644 $(call in_folder,$(d),$(2)) $(1)/$(d) &&) true
 HEADERS := $(wildcard sim/base/*.h sim/api/*.h sim/api/*.def policies/*.h policies/common/*.h)
 DATA := $(wildcard hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/measured/* hwmodels/runs/* \
-            hwmodels/points/* hwmodels/speculation/* traces/datasets/* traces/workloads/* traces/machine/* experiments/claims/*.json experiments/figures/*.json experiments/figures/*.csv experiments/specs/*.json experiments/suites/*.json \
+            hwmodels/points/* hwmodels/speculation/* traces/datasets/* traces/workloads/* traces/machine/* experiments/claims/*.json experiments/figures/*.json experiments/figures/*.csv experiments/specs/*.json experiments/suites/*.json experiments/arena/start/* \
             experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* plots/live* policies/skeleton/* policies/python/*.* \
             policies/python/xpusim/*.* policies/python/examples/*.py)
 TOP   := $(DESTDIR)$(PREFIX)
@@ -327,7 +336,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
+.PHONY: all tests archive docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

@@ -8,7 +8,7 @@
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 
-enum { SRPT_SIGMA = ITER_PARAM_COUNT, SRPT_LIMIT };
+enum { SRPT_SIGMA = ITER_PARAM_COUNT, SRPT_LIMIT, SRPT_DRAW };
 
 static const struct policy_param params[] = {
     ITER_PARAMS,
@@ -16,16 +16,19 @@ static const struct policy_param params[] = {
                                  "log-normal error of the predicted output length; 0: oracle"),
     [SRPT_LIMIT] = POLICY_NUMBER(
         "limit", 1, 0, 1, "share of the predicted output after which a request stays (TRAIL: 0.8)"),
+    [SRPT_DRAW] = POLICY_INT("draw", 0, 0, 1e9,
+                             "with sigma: which of many draws of the errors, all equally good"),
     {.name = NULL},
 };
 
 static double predicted_tokens(struct sched *s, const struct request *r)
 {
     double sigma = param_number(s, SRPT_SIGMA);
+    uint64_t draw = 1 + (uint64_t)param_int(s, SRPT_DRAW);
     double tokens = (double)sched_oracle_output_tokens(s, r);
     /* Drawn from the request's number: the prediction of a request is the same whenever it is
      * asked, and under every other parameter. */
-    double z = sigma > 0 ? rng_normal_of_key(rng_key(s->seed, RNG_POLICY, r->id, 1)) : 0.0;
+    double z = sigma > 0 ? rng_normal_of_key(rng_key(s->seed, RNG_POLICY, r->id, draw)) : 0.0;
     /* Less half the variance, so that predictions are right in the mean. */
     return tokens * exp(sigma * z - sigma * sigma / 2);
 }

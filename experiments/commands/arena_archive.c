@@ -1,11 +1,14 @@
 /* `xpusim arena archive`: every shipped policy on a suite, and what is known to be possible. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "experiments/arena/judge_print.h"
 #include "experiments/commands/commands.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
+#include "experiments/sweep/sweep_slurm.h"
 #include "policies/registry.h"
 #include "sim/base/arena.h"
 #include "sim/base/portable.h"
@@ -17,6 +20,8 @@ struct options {
     struct job_options work;
     struct option_output output;
     const char *suite;
+    uint32_t replications; /* 0: the suite's */
+    struct slurm_options slurm;
 };
 
 /* A policy on the leaderboard. */
@@ -92,11 +97,10 @@ static void leaderboard(const struct suite *s, const struct standing *x, uint32_
     }
 }
 
-static int judge_all(const struct options *o, const struct suite *s, struct document *d,
+static int judge_all(const struct options *o, const struct suite *s, uint32_t n, struct document *d,
                      struct err *e)
 {
     const struct study_how *how = &o->work.how;
-    const uint32_t n = s->spec.replications;
     struct certificate *c = xcalloc(1, sizeof *c);
     struct standing *x = xcalloc(o->policies.n + 1, sizeof *x);
     struct config_policy first;
@@ -133,22 +137,78 @@ static int judge_all(const struct options *o, const struct suite *s, struct docu
     return rc;
 }
 
+/* ---- several machines ---- */
+
+/* One shard: its runs into the store, and nothing printed. */
+static int run_shard(const struct options *o, const struct suite *s, uint32_t n, struct err *e)
+{
+    struct config_policy *p = xcalloc(o->policies.n + 1, sizeof *p);
+    const size_t all = (size_t)o->policies.n * s->n_points * n;
+    struct study_cell *cells = xcalloc(all + 1, sizeof *cells);
+    uint32_t mine = 0;
+    int rc = 0;
+    for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
+        rc = config_policy_parse(&p[i], o->policies.v[i], e);
+    }
+    for (size_t k = o->slurm.shard; k < all && rc == 0; k += o->slurm.shards) {
+        size_t run = k % ((size_t)s->n_points * n);
+        cells[mine++] = suite_cell(s, (uint32_t)(run / n), &p[k / ((size_t)s->n_points * n)],
+                                   (uint32_t)(run % n));
+    }
+    if (rc == 0) {
+        struct study_outcomes runs = study_run(cells, mine, &o->work.how);
+        study_outcomes_fini(&runs);
+    }
+    free(cells);
+    free(p);
+    return rc;
+}
+
+static int to_slurm(const struct options *o, uint32_t n, struct err *e)
+{
+    char replications[32];
+    (void)snprintf(replications, sizeof replications, "%" PRIu32, n);
+    struct slurm_command c = {.jobs = 1};
+    slurm_word(&c, "arena");
+    slurm_word(&c, "archive");
+    slurm_word(&c, "--suite");
+    slurm_word(&c, o->suite);
+    slurm_word(&c, "--replications");
+    slurm_word(&c, replications);
+    for (uint32_t i = 0; i < o->policies.n; i++) {
+        slurm_word(&c, "--policy");
+        slurm_word(&c, o->policies.v[i]);
+    }
+    return sweep_slurm(o->work.path, &o->slurm, &c, e);
+}
+
+/* ---- all of it ---- */
+
+static int print_all(struct options *o, const struct suite *s, uint32_t n, struct err *e)
+{
+    struct document *d = document_new();
+    judge_document_suite(s, "all", n, d);
+    int rc = judge_all(o, s, n, d, e);
+    if (rc == 0) {
+        document_print(d, &o->output, stdout);
+    }
+    document_free(d);
+    return rc;
+}
+
 static int archive(void *values, struct err *e)
 {
     struct options *o = values;
     struct suite *s = xcalloc(1, sizeof *s);
     int rc = suite_load(s, o->suite, e);
     if (rc == 0) {
+        uint32_t n = o->replications > 0 ? o->replications : s->spec.replications;
         if (o->policies.n == 0) {
             add_shipped(&o->policies);
         }
-        struct document *d = document_new();
-        judge_document_suite(s, "all", s->spec.replications, d);
-        rc = judge_all(o, s, d, e);
-        if (rc == 0) {
-            document_print(d, &o->output, stdout);
-        }
-        document_free(d);
+        rc = o->slurm.tasks > 0    ? to_slurm(o, n, e)
+             : o->slurm.shards > 1 ? run_shard(o, s, n, e)
+                                   : print_all(o, s, n, e);
     }
     suite_fini(s);
     free(s);
@@ -158,6 +218,9 @@ static int archive(void *values, struct err *e)
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
+    if (o->work.path == NULL && (o->slurm.tasks > 0 || o->slurm.shards > 1)) {
+        return err_add(e, "--slurm and --shard need --store FILE.db, where runs go");
+    }
     return job_options_work(&o->work, o->output.quiet, archive, o, e);
 }
 
@@ -167,6 +230,8 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, suite, "suite", "NAME", "laptop-2026.1", "suite, by its name or its file"),
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
                  "policy to show; repeated (default: every shipped one)"),
+    OPTION_COUNT(OPTIONS, replications, "replications", "N", NULL, 2, 10000,
+                 "runs at each point (default: the suite's)"),
 };
 const struct command arena_archive = {
     .name = "arena archive",
@@ -174,9 +239,10 @@ const struct command arena_archive = {
     .usage = "[--suite NAME] [--policy P ...] --store FILE.db [--json]",
     .about = "Runs every shipped policy on every point of a suite, and the best schedules in "
              "hindsight. Prints the leaderboard, and what is known to be possible at each point. "
-             "With --store an interrupted archive continues where it was. `make archive` keeps the "
-             "results in the tree.",
-    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(job_option_table, work),
-                  OPTION_CHILD(option_output_table, output)),
+             "With --store an interrupted archive continues where it was. With --slurm the runs of "
+             "policies are spread over machines; the same command without it prints what they "
+             "give. `make archive` keeps the results in the tree.",
+    COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(slurm_option_table, slurm),
+                  OPTION_CHILD(job_option_table, work), OPTION_CHILD(option_output_table, output)),
     .run = run,
 };

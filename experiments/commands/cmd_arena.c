@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/arena/choose_best.h"
 #include "experiments/arena/judge_print.h"
 #include "experiments/arena/ledger.h"
 #include "experiments/arena/words.h"
@@ -25,6 +26,7 @@ struct options {
     const char *suite, *ledger, *reference;
     bool sealed, words;
     uint32_t replications, falsify;
+    struct select_asked select;
 };
 
 struct judging {
@@ -131,13 +133,39 @@ static int open_suite(struct judging *j, struct err *e)
     return rc;
 }
 
+/* --select: which candidate is best, of several. */
+static int choose(struct judging *j, struct document *d, bool *decided, struct err *e)
+{
+    const struct options *o = j->o;
+    struct config_policy *p = xcalloc(o->policies.n + 1, sizeof *p);
+    int rc = 0;
+    for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
+        rc = config_policy_parse(&p[i], o->policies.v[i], e);
+    }
+    if (rc == 0) {
+        struct select_result r;
+        choose_best(&j->suite, p, o->policies.n, &j->reference, &o->select, &o->work.how, &r);
+        *decided = r.decided;
+        select_document(&o->select, "gain", p, &r, document_within(d, "selection"));
+        select_fini(&r);
+    }
+    free(p);
+    return rc;
+}
+
 static int judge(void *values, struct err *e)
 {
     struct options *o = values;
     struct judging *j = xcalloc(1, sizeof *j);
     j->o = o;
+    bool decided = true;
     int rc = open_suite(j, e);
-    if (rc == 0) {
+    if (rc == 0 && o->select.confidence_frac > 0.0) {
+        struct document *d = document_new();
+        judge_document_suite(&j->suite, "public", SELECT_FIRST_MIN, d);
+        rc = choose(j, d, &decided, e);
+        document_show(d, &o->output);
+    } else if (rc == 0) {
         judge_run(&j->suite, &j->reference, j->replications, &o->work.how, &j->reference_runs);
         struct document *d = document_new();
         judge_document_suite(&j->suite, o->sealed ? "sealed" : "public", j->replications, d);
@@ -150,7 +178,7 @@ static int judge(void *values, struct err *e)
     }
     suite_fini(&j->suite);
     free(j);
-    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    return rc != 0 ? EXIT_BAD_INPUT : decided ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 
 static int run_judge(void *values, struct err *e)
@@ -160,7 +188,12 @@ static int run_judge(void *values, struct err *e)
         return err_add(e, "--sealed: needs --ledger FILE, which counts the candidates that were "
                           "looked at");
     }
-    return job_options_work(&o->work, o->output.quiet, judge, o, e);
+    if (o->select.confidence_frac > 0.0 && (o->sealed || o->words)) {
+        return err_add(e, "--select: chooses on the public split, and explains nothing");
+    }
+    return select_asked_check(&o->select, e) != 0
+               ? -EINVAL
+               : job_options_work(&o->work, o->output.quiet, judge, o, e);
 }
 
 #define OPTIONS struct options
@@ -193,17 +226,18 @@ static const struct command arena_judge = {
         "points, metrics and replications, where no gain counts more than twice "
         "(docs/concepts/arena.md).",
     .operands = {"POLICY", 1, MAX_CANDIDATES, offsetof(OPTIONS, policies)},
-    COMMAND_TAKES(OPTION_ROWS(NULL, judge_rows), OPTION_CHILD(job_option_table, work),
-                  OPTION_CHILD(option_output_table, output)),
+    COMMAND_TAKES(OPTION_ROWS(NULL, judge_rows), OPTION_CHILD(select_option_table, select),
+                  OPTION_CHILD(job_option_table, work), OPTION_CHILD(option_output_table, output)),
     .run = run_judge,
 };
 
-static const struct command *const subcommands[] = {&arena_judge, &arena_archive, NULL};
+static const struct command *const subcommands[] = {&arena_judge, &arena_archive, &arena_new, NULL};
 const struct command cmd_arena = {
     .name = "arena",
-    .summary = "judge policies on frozen suites, and keep the archive of results",
+    .summary = "judge policies on frozen suites, keep the archive of results, begin a search",
     .usage = "judge POLICY ... [--suite NAME] [--sealed --ledger FILE.csv]\n"
-             "archive [--suite NAME] [-o FILE.json]",
+             "archive [--suite NAME] [--store FILE.db]\n"
+             "new DIR",
     .about = "Scores a policy on a suite of machines, models and workloads, or every shipped "
              "policy for the archive.",
     .subcommands = subcommands,

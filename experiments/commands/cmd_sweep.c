@@ -22,46 +22,15 @@ struct options {
     struct job_options work;
     struct option_output output;
     const char *spec, *store, *format;
-    bool jobs_given, yes, dry_run, slurm_scripts, fail_fast;
+    bool jobs_given, yes, dry_run, fail_fast;
     uint32_t memory_limit_mb;
     struct sweep_options sweep;
-    struct slurm_options slurm; /* tasks 0: here */
+    struct slurm_options slurm;
 };
-
-static int take_shard(void *target, const struct option_row *row, const char *arg, struct err *e)
-{
-    struct sweep_options *o = &((struct options *)target)->sweep;
-    (void)row;
-    char *end = NULL;
-    char *end2 = NULL;
-    unsigned long i = strtoul(arg, &end, 10);
-    unsigned long n = *end == '/' ? strtoul(end + 1, &end2, 10) : 0;
-    if (arg[0] < '0' || arg[0] > '9' || n == 0 || end[1] < '0' || end[1] > '9' || *end2 != '\0' ||
-        n > 1000000 || i > n) {
-        return err_add(e, "--shard %s: must be I/N with I from 0 to N - 1, as in 0/4", arg);
-    }
-    o->shard = (uint32_t)(i % n);
-    o->shards = (uint32_t)n;
-    return 0;
-}
-
-static int take_slurm_option(void *target, const struct option_row *row, const char *arg,
-                             struct err *e)
-{
-    struct slurm_options *o = &((struct options *)target)->slurm;
-    (void)row;
-    if (o->n_options == SLURM_MAX_OPTIONS || arg[0] != '-' || strchr(arg, '\n') != NULL) {
-        return err_add(e, "--slurm-option %s: must be an option of sbatch; at most %d", arg,
-                       SLURM_MAX_OPTIONS);
-    }
-    o->options[o->n_options++] = arg;
-    return 0;
-}
 
 static void init(void *target)
 {
     struct options *o = target;
-    o->sweep.shards = 1;
     o->work.how.parallel = worker_processors();
 }
 
@@ -120,11 +89,26 @@ static int sweep(struct options *o, const struct spec *spec, struct err *e)
     return status;
 }
 
-static int to_slurm(struct options *o, struct err *e)
+static int to_slurm(const struct options *o, struct err *e)
 {
-    o->slurm.sweep = &o->sweep;
-    o->slurm.yes = o->yes;
-    return sweep_slurm(o->spec, o->store, &o->slurm, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    char limit[32];
+    char memory[32];
+    (void)snprintf(limit, sizeof limit, "%.17g", o->sweep.how.cpu_limit_s);
+    (void)snprintf(memory, sizeof memory, "%" PRIu32, o->memory_limit_mb);
+    struct slurm_command c = {.jobs = o->jobs_given ? o->work.how.parallel : 1, .complete = true};
+    slurm_word(&c, "sweep");
+    slurm_word(&c, o->spec);
+    for (uint32_t i = 0; i < o->policies.n; i++) {
+        slurm_word(&c, "--policy");
+        slurm_word(&c, o->policies.v[i]);
+    }
+    slurm_word(&c, "--time-limit");
+    slurm_word(&c, limit);
+    slurm_word(&c, o->memory_limit_mb > 0 ? "--memory-limit" : NULL);
+    slurm_word(&c, o->memory_limit_mb > 0 ? memory : NULL);
+    slurm_word(&c, o->fail_fast ? "--fail-fast" : NULL);
+    slurm_word(&c, o->yes ? "--yes" : NULL);
+    return sweep_slurm(o->store, &o->slurm, &c, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
 /* --dry-run: how much it is and, of a store that is there, how much of it is done. */
@@ -195,8 +179,8 @@ static int settle(struct options *o, struct err *e)
     o->sweep.how.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
     o->sweep.fail_fast = o->fail_fast;
     o->sweep.memory_limit_bytes = (uint64_t)o->memory_limit_mb << 20;
-    o->slurm.jobs = o->jobs_given ? o->work.how.parallel : 1;
-    o->slurm.submit = !o->slurm_scripts;
+    o->sweep.shard = o->slurm.shard;
+    o->sweep.shards = o->slurm.shards;
     if (o->spec == NULL && o->format == NULL) {
         return err_add(e, "the experiment file is missing; `xpusim sweep --help`");
     }
@@ -233,20 +217,10 @@ static const struct option_row rows[] = {
                   "CPU seconds after which a run is stopped"),
     OPTION_COUNT(OPTIONS, memory_limit_mb, "memory-limit", "MB", NULL, 16, 100000000,
                  "address space of a run, in MB (default: no limit)"),
-    OPTION_OWN(take_shard, "shard", "I/N",
-               "run only every Nth run, from I = 0 (N counts as 0, so 1/N to N/N will do too); "
-               "`xpusim merge` combines the stores"),
     OPTION_FLAG(OPTIONS, fail_fast, "fail-fast", "stop at the first run that fails"),
     OPTION_FLAG(OPTIONS, yes, "yes", "run even more than 100000 runs"),
     OPTION_FLAG(OPTIONS, dry_run, "dry-run",
                 "check the file and print its number of runs, without running them"),
-    OPTION_COUNT(OPTIONS, slurm.tasks, "slurm", "TASKS", NULL, 1, 100000,
-                 "submit a job array of so many shards, and a job that merges them into STORE.db, "
-                 "instead of running here; --jobs is the number of processors per task"),
-    OPTION_OWN_LIST(take_slurm_option, "slurm-option", "OPT",
-                    "option of both jobs, as --slurm-option=--partition=long; repeated"),
-    OPTION_FLAG(OPTIONS, slurm_scripts, "slurm-scripts",
-                "with --slurm: write the scripts (STORE.db.slurm/) without submitting"),
 };
 static const struct option_table own = {
     .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
@@ -259,6 +233,7 @@ const struct command cmd_sweep = {
              "file), and keeps the results in an SQLite file. The same command continues an "
              "interrupted or killed one. Without SPEC it prints the results in a store.",
     .operands = {"SPEC.json", 0, 1, offsetof(OPTIONS, files)},
-    COMMAND_TAKES({.table = &own}, OPTION_CHILD(option_quiet_table, output)),
+    COMMAND_TAKES({.table = &own}, OPTION_CHILD(slurm_option_table, slurm),
+                  OPTION_CHILD(option_quiet_table, output)),
     .run = run,
 };

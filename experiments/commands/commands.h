@@ -35,7 +35,7 @@ extern const struct command cmd_report;
 extern const struct command cmd_run;
 extern const struct command cmd_search;
 extern const struct command cmd_arena;
-extern const struct command arena_archive; /* its subcommands */
+extern const struct command arena_archive, arena_new; /* its subcommands */
 extern const struct command cmd_selftest;
 extern const struct command cmd_sweep;
 extern const struct command cmd_trace;

@@ -1,11 +1,15 @@
 #include "experiments/commands/new_file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/input.h"
 #include "sim/base/json.h"
 
 int new_file_name_check(const char *command, const char *name, struct err *e)
@@ -38,4 +42,50 @@ char *new_file_write(const char *output, const char *name, const cJSON *tree, st
         return NULL;
     }
     return path;
+}
+
+#define MAX_TEXT_BYTES 65536
+
+/* "x" refuses a file that is there. */
+static int copy(const char *source, const char *path, struct err *e)
+{
+    char *text = input_text(datadir_path(source), MAX_TEXT_BYTES, e);
+    FILE *f = text != NULL ? fopen(path, "wx") : NULL;
+    if (text != NULL && f == NULL) {
+        (void)err_add(e, "%s: cannot write: %s", path, strerror(errno));
+    }
+    bool fine = f != NULL && fputs(text, f) >= 0;
+    fine = f != NULL && fclose(f) == 0 && fine;
+    if (f != NULL && !fine) {
+        (void)err_add(e, "%s: cannot write", path);
+        (void)unlink(path);
+    }
+    free(text);
+    return fine ? 0 : -EINVAL;
+}
+
+int new_folder_copy(const char *dir, const char *from, const char *const *names, struct err *e)
+{
+    bool made = mkdir(dir, 0777) == 0;
+    if (!made && errno != EEXIST) {
+        return err_add(e, "%s: cannot make this folder: %s", dir, strerror(errno));
+    }
+    uint32_t n = 0;
+    int rc = 0;
+    for (; names[n] != NULL && rc == 0; n += rc == 0 ? 1 : 0) {
+        char *source = xformat("%s/%s", from, names[n]);
+        char *path = xformat("%s/%s", dir, names[n]);
+        rc = copy(source, path, e);
+        free(source);
+        free(path);
+    }
+    while (rc != 0 && n > 0) {
+        char *path = xformat("%s/%s", dir, names[--n]);
+        (void)unlink(path);
+        free(path);
+    }
+    if (rc != 0 && made) {
+        (void)rmdir(dir);
+    }
+    return rc;
 }

@@ -13,6 +13,11 @@ int new_file_name_check(const char *command, const char *name, struct err *e);
  * or NULL with an error: it is there, or cannot be written. */
 char *new_file_write(const char *output, const char *name, const cJSON *tree, struct err *e);
 
+/* Copies files of the folder `from` of the program's data into `dir`, which is made when missing:
+ * all of them or none. names ends with NULL. 0, or -EINVAL with an error: one is there already, or
+ * cannot be written. */
+int new_folder_copy(const char *dir, const char *from, const char *const *names, struct err *e);
+
 /* The option that says where, of a struct with a member `output`. */
 #define NEW_FILE_OUTPUT(T)                                                                         \
     OPTION_OUTPUT(T, output, "FILE", NULL,                                                         \

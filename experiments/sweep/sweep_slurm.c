@@ -3,18 +3,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "experiments/shell/cli.h"
+#include "sim/base/arena.h"
 #include "sim/base/output.h"
 
 #define PATH_BYTES 4096
 #define QUOTED_BYTES (4 * PATH_BYTES)
 
 struct places {
-    char program[PATH_BYTES], here[PATH_BYTES], spec[PATH_BYTES], store[PATH_BYTES];
+    char program[PATH_BYTES], here[PATH_BYTES], store[PATH_BYTES];
     char folder[PATH_BYTES]; /* STORE.slurm */
 };
 
@@ -33,7 +35,7 @@ static int absolute(const char *path, char *out, struct err *e)
     return 0;
 }
 
-static int find_places(const char *spec, const char *store, struct places *p, struct err *e)
+static int find_places(const char *store, struct places *p, struct err *e)
 {
     /* The very program that was started: argv and PATH may name another on the node. */
     ssize_t n = readlink("/proc/self/exe", p->program, sizeof p->program - 1);
@@ -41,8 +43,7 @@ static int find_places(const char *spec, const char *store, struct places *p, st
         return err_add(e, "cannot find this program's own path: %s", strerror(errno));
     }
     p->program[n] = '\0';
-    if (absolute(".", p->here, e) != 0 || absolute(spec, p->spec, e) != 0 ||
-        absolute(store, p->store, e) != 0) {
+    if (absolute(".", p->here, e) != 0 || absolute(store, p->store, e) != 0) {
         return -EINVAL;
     }
     n = snprintf(p->folder, sizeof p->folder, "%.*s.slurm", PATH_BYTES - 10, p->store);
@@ -70,7 +71,17 @@ static void put_options(const struct slurm_options *o, FILE *f)
     }
 }
 
-static int write_array(const struct places *p, const struct slurm_options *o, struct err *e)
+static void put_words(const struct slurm_command *c, FILE *f)
+{
+    for (uint32_t i = 0; i < c->n_words; i++) {
+        char *q = xmalloc(4 * strlen(c->words[i]) + 3);
+        (void)fprintf(f, " %s", cli_word(c->words[i], false, q));
+        free(q);
+    }
+}
+
+static int write_array(const struct places *p, const struct slurm_options *o,
+                       const struct slurm_command *c, struct err *e)
 {
     char q[QUOTED_BYTES];
     struct output *out = create_script(p, "array.sh", e);
@@ -81,23 +92,20 @@ static int write_array(const struct places *p, const struct slurm_options *o, st
     (void)fprintf(f,
                   "#SBATCH --job-name=xpusim\n#SBATCH --array=0-%" PRIu32
                   "\n#SBATCH --cpus-per-task=%" PRIu32 "\n#SBATCH --output=\"%s/shard-%%a.log\"\n",
-                  o->tasks - 1, o->jobs, p->folder);
+                  o->tasks - 1, c->jobs, p->folder);
     put_options(o, f);
     (void)fprintf(f, "cd %s || exit 2\n", cli_word(p->here, false, q));
-    (void)fprintf(f, "exec %s sweep ", cli_word(p->program, false, q));
-    (void)fprintf(f, "%s -o ", cli_word(p->spec, false, q));
-    (void)fprintf(f, "%s/shard-\"$SLURM_ARRAY_TASK_ID\".db \\\n", cli_word(p->folder, false, q));
-    (void)fprintf(
-        f, "    --shard \"$SLURM_ARRAY_TASK_ID\"/%" PRIu32 " --jobs %" PRIu32 " --time-limit %.17g",
-        o->tasks, o->jobs, o->sweep->how.cpu_limit_s);
-    if (o->sweep->memory_limit_bytes > 0) {
-        (void)fprintf(f, " --memory-limit %" PRIu64, o->sweep->memory_limit_bytes >> 20);
-    }
-    (void)fprintf(f, "%s%s\n", o->sweep->fail_fast ? " --fail-fast" : "", o->yes ? " --yes" : "");
+    (void)fprintf(f, "exec %s", cli_word(p->program, false, q));
+    put_words(c, f);
+    (void)fprintf(f, " \\\n    --store %s/shard-\"$SLURM_ARRAY_TASK_ID\".db",
+                  cli_word(p->folder, false, q));
+    (void)fprintf(f, " --shard \"$SLURM_ARRAY_TASK_ID\"/%" PRIu32 " --jobs %" PRIu32 "\n", o->tasks,
+                  c->jobs);
     return output_close(out, true, e);
 }
 
-static int write_merge(const struct places *p, const struct slurm_options *o, struct err *e)
+static int write_merge(const struct places *p, const struct slurm_options *o,
+                       const struct slurm_command *c, struct err *e)
 {
     char q[QUOTED_BYTES];
     struct output *out = create_script(p, "merge.sh", e);
@@ -108,7 +116,8 @@ static int write_merge(const struct places *p, const struct slurm_options *o, st
     (void)fprintf(f, "#SBATCH --job-name=xpusim-merge\n#SBATCH --output=\"%s/merge.log\"\n",
                   p->folder);
     put_options(o, f);
-    (void)fprintf(f, "exec %s merge --complete", cli_word(p->program, false, q));
+    (void)fprintf(f, "exec %s merge%s", cli_word(p->program, false, q),
+                  c->complete ? " --complete" : "");
     (void)fprintf(f, " -o %s", cli_word(p->store, false, q));
     for (uint32_t i = 0; i < o->tasks; i++) {
         (void)fprintf(f, " \\\n    %s/shard-%" PRIu32 ".db", cli_word(p->folder, false, q), i);
@@ -141,17 +150,18 @@ static int submit(const struct places *p, const char *options, const char *scrip
     return 0;
 }
 
-int sweep_slurm(const char *spec, const char *store, const struct slurm_options *opt, struct err *e)
+int sweep_slurm(const char *store, const struct slurm_options *opt, const struct slurm_command *c,
+                struct err *e)
 {
     struct places p;
     char array[64];
     char merge[64];
     char after[128];
-    if (find_places(spec, store, &p, e) != 0 || write_array(&p, opt, e) != 0 ||
-        write_merge(&p, opt, e) != 0) {
+    if (find_places(store, &p, e) != 0 || write_array(&p, opt, c, e) != 0 ||
+        write_merge(&p, opt, c, e) != 0) {
         return -EINVAL;
     }
-    if (!opt->submit) {
+    if (opt->scripts_only) {
         (void)fprintf(stderr, "xpusim: %s/array.sh and merge.sh written\n", p.folder);
         return 0;
     }
@@ -170,3 +180,64 @@ int sweep_slurm(const char *spec, const char *store, const struct slurm_options 
                   array, opt->tasks, merge, p.folder);
     return 0;
 }
+
+void slurm_word(struct slurm_command *c, const char *word)
+{
+    if (word != NULL) {
+        SIM_REQUIRE(c->n_words < SLURM_MAX_WORDS, "too many words for a Slurm task");
+        c->words[c->n_words++] = word;
+    }
+}
+
+/* ---- options ---- */
+
+static int take_shard(void *target, const struct option_row *row, const char *arg, struct err *e)
+{
+    struct slurm_options *o = target;
+    (void)row;
+    char *end = NULL;
+    char *end2 = NULL;
+    unsigned long i = strtoul(arg, &end, 10);
+    unsigned long n = *end == '/' ? strtoul(end + 1, &end2, 10) : 0;
+    if (arg[0] < '0' || arg[0] > '9' || n == 0 || end[1] < '0' || end[1] > '9' || *end2 != '\0' ||
+        n > 1000000 || i > n) {
+        return err_add(e, "--shard %s: must be I/N with I from 0 to N - 1, as in 0/4", arg);
+    }
+    o->shard = (uint32_t)(i % n);
+    o->shards = (uint32_t)n;
+    return 0;
+}
+
+static int take_option(void *target, const struct option_row *row, const char *arg, struct err *e)
+{
+    struct slurm_options *o = target;
+    (void)row;
+    if (o->n_options == SLURM_MAX_OPTIONS || arg[0] != '-' || strchr(arg, '\n') != NULL) {
+        return err_add(e, "--slurm-option %s: must be an option of sbatch; at most %d", arg,
+                       SLURM_MAX_OPTIONS);
+    }
+    o->options[o->n_options++] = arg;
+    return 0;
+}
+
+static void init(void *target)
+{
+    ((struct slurm_options *)target)->shards = 1;
+}
+
+#define OPTIONS struct slurm_options
+
+static const struct option_row rows[] = {
+    OPTION_OWN(take_shard, "shard", "I/N",
+               "run only every Nth run, from I = 0 (N counts as 0, so 1/N to N/N will do too); "
+               "`xpusim merge` combines the stores"),
+    OPTION_COUNT(OPTIONS, tasks, "slurm", "TASKS", NULL, 1, 100000,
+                 "submit a job array of so many shards, and a job that merges them into STORE.db, "
+                 "instead of running here; --jobs is the number of processors per task"),
+    OPTION_OWN_LIST(take_option, "slurm-option", "OPT",
+                    "option of both jobs, as --slurm-option=--partition=long; repeated"),
+    OPTION_FLAG(OPTIONS, scripts_only, "slurm-scripts",
+                "with --slurm: write the scripts (STORE.db.slurm/) without submitting"),
+};
+const struct option_table slurm_option_table = {
+    .title = "Several machines", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};

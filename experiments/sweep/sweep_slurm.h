@@ -1,27 +1,40 @@
-/* A sweep as a Slurm job array: one task per shard, and a job that merges when all have ended. */
+/* Runs of a command as a Slurm job array: one task per shard, and a job that merges when all have
+ * ended. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "experiments/sweep/sweep.h"
+#include "experiments/shell/options.h"
 
 #define SLURM_MAX_OPTIONS 32
+#define SLURM_MAX_WORDS 300
 
 struct slurm_options {
-    uint32_t tasks;
-    uint32_t jobs;                          /* worker processes, and processors, per task */
+    uint32_t tasks;         /* 0: here */
+    uint32_t shard, shards; /* this one of so many: run number i belongs to i % shards */
     const char *options[SLURM_MAX_OPTIONS]; /* of sbatch: "--partition=long" */
     uint32_t n_options;
-    bool submit;                       /* else the scripts are written only */
-    const struct sweep_options *sweep; /* borrowed; handed on, as `yes` is */
-    bool yes;
+    bool scripts_only;
 };
+/* --shard, --slurm, --slurm-option, --slurm-scripts. */
+extern const struct option_table slurm_option_table;
+
+/* The tasks run a command: "sweep", "FILE.json", "--policy", "edf". It takes --store, --shard and
+ * --jobs, and its paths are relative to the current folder. */
+struct slurm_command {
+    const char *words[SLURM_MAX_WORDS]; /* borrowed */
+    uint32_t n_words;
+    uint32_t jobs; /* worker processes, and processors, per task */
+    bool complete; /* the merge checks that every run of its experiment is there */
+};
+/* Adds a word; NULL: none. */
+void slurm_word(struct slurm_command *c, const char *word);
 
 /* Writes STORE.slurm/array.sh and merge.sh and submits both. It prints the job numbers, and what to
  * do when a task fails, on stderr. Each task keeps its shard in STORE.slurm/shard-I.db, so that a
  * task submitted again runs only what it had not. The merge into `store` fails with a message
  * unless every shard is finished. 0, or -EINVAL with an error added: a path that cannot be written,
  * sbatch that is not there or refuses. */
-int sweep_slurm(const char *spec, const char *store, const struct slurm_options *opt,
+int sweep_slurm(const char *store, const struct slurm_options *opt, const struct slurm_command *c,
                 struct err *e);

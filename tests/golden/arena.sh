@@ -117,6 +117,45 @@ sys.exit(not ok)
 PY
 $x arena judge edf --suite "$dir/two.json" --json 2>/dev/null | grep -q '"headroom_left":.*[0-9]' || fail "no headroom from the archive"
 
+# Selection names who a judgement of many runs puts first, and stops early for the others.
+$x arena judge edf vtc srpt --suite "$dir/two.json" --select 0.95 --indifference 1% --json 2>/dev/null >"$dir/selected" || fail "select"
+$x arena judge edf vtc srpt --suite "$dir/two.json" --replications 40 --json 2>/dev/null >"$dir/forty" || fail "forty"
+python3 - "$dir/selected" "$dir/forty" <<'PY' || fail "select: $(cat "$dir/selected")"
+import json, sys
+s, forty = (json.load(open(f)) for f in sys.argv[1:])
+s = s["selection"]
+scores = {j["policy"]: j["score"] for j in forty["judgements"]}
+sys.exit(not (s["decided"] and s["best"] == max(scores, key=scores.get) and s["runs"] <= s["equal_runs"] and
+              all(p["state"] == "behind" for n, p in s["policies"].items() if n != s["best"])))
+PY
+$x compare --policy srpt:sigma=1,draw=1 --policy srpt:sigma=1,draw=2 --select 0.99 --indifference 0.01% --at-most 12 \
+    --workload mixed:duration_s=120 -q >"$dir/open" 2>&1
+test $? = 1 && grep -q "not decided after 12 replications" "$dir/open" || fail "an open selection: $(cat "$dir/open")"
+refuse "an indifference alone" "belongs to --select" $x arena judge edf vtc --suite "$dir/two.json" --indifference 1%
+refuse "no share" "is no share" $x arena judge edf vtc --suite "$dir/two.json" --select 0.95 --indifference x
+
+# An archive of shards is that of one machine, and runs none of their runs again.
+for i in 0 1; do
+    $x arena archive --suite "$dir/two.json" --policy vtc --policy fcfs --policy edf --shard $i/2 --store "$dir/s$i.db" -q || fail "shard $i"
+done
+$x merge -o "$dir/m.db" "$dir/s0.db" "$dir/s1.db" -q || fail "merge"
+$x arena archive --suite "$dir/two.json" --policy vtc --policy fcfs --policy edf --json --store "$dir/m.db" 2>"$dir/err" |
+    cmp - "$dir/two.archive.json" || fail "archive of shards: other bytes"
+grep -q ' 0 were there' "$dir/err" && fail "archive of shards: $(cat "$dir/err")"
+$x arena archive --suite "$dir/two.json" --policy edf --slurm 3 --slurm-scripts --store "$dir/far.db" 2>/dev/null || fail "slurm"
+grep -q "'arena' 'archive'.*'--policy' 'edf'" "$dir/far.db.slurm/array.sh" || fail "slurm: $(cat "$dir/far.db.slurm/array.sh")"
+refuse "a shard without a store" "need --store" $x arena archive --suite "$dir/two.json" --shard 0/2
+
+# A folder to begin in: its baseline serves everybody and has a score; no file is written over.
+$x arena new "$dir/mine" >"$dir/said" || fail "arena new"
+program=$(cd "${x%/*}" && pwd)/xpusim
+XPUSIM=$program sh "$dir/mine/test.sh" 1 >"$dir/tested" 2>&1 || fail "arena new: test.sh: $(cat "$dir/tested")"
+XPUSIM=$program SUITE=$dir/two.json sh "$dir/mine/score.sh" >"$dir/scored" 2>/dev/null || fail "arena new: score.sh"
+grep -q "my-policy\|MyPolicy" "$dir/scored" || fail "arena new: no score: $(cat "$dir/scored")"
+test "$(grep -c '^public' "$dir/mine/ledger.csv")" = 1 || fail "arena new: no ledger"
+refuse "a folder with files" "File exists" $x arena new "$dir/mine"
+test "$(ls "$dir/mine" | wc -l)" = 5 || fail "arena new: $(ls "$dir/mine")"
+
 # The policy that was found here is better on the public split, and each of its rules decides something.
 v2=agent-xpu-v2
 $x arena judge $v2:shortest=all,cap=open,b_rf=4,epsilon=0.15,guard=true $v2:elastic=class,cap=open,b_rf=4,epsilon=0.15,guard=true \

@@ -73,6 +73,7 @@ as compare compare --policy edf --policy pd-static --policy vtc --baseline vtc -
 as compare compare --policy edf --policy fcfs --replications 4 --workload "$w" --tune 3 --llm llama-3.1-8b
 as compare compare --policy edf --policy fcfs --replications 2 --workload mixed:duration_s=20 --regret
 as compare compare --policy edf --replications 1 --workload mixed:reactive_per_min=0,duration_s=60
+as compare-select compare --policy edf --policy fcfs --select 0.9 --at-most 20 --workload "$w"
 as compare-load compare --policy edf --policy vtc --replications 2 --load 0.4 --workload "$w" --store "$dir/s.db"
 as compare-store compare --store "$dir/s.db" --baseline vtc
 cat >"$dir/e.json" <<'JSON'
