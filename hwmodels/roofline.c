@@ -15,15 +15,19 @@ static double experts_touched(const struct llm *m, double rows)
     return 1.0 - pow(1.0 - (double)m->experts_per_token / m->n_experts, rows);
 }
 
-/* e_a, or what it is on average where the row of a decoding sequence has a rate of its own: the
- * pairs of that row and its keys at e_d, all others at e_a. */
+/* e_a, or what it is on average where the row of a decoding sequence has a rate of its own. The
+ * pairs of that row and its keys are at e_d, and so are those of prompts with few rows each; all
+ * others at e_a. */
 static inline double attention_frac(const struct soc_runtime *p, const struct work_shape *w)
 {
     double pairs = (double)w->attn_pairs;
     if (p->decode_attention_frac == 0.0 || pairs == 0.0) {
         return p->attention_frac;
     }
-    double decode = fmin(pairs, soc_ops_decode_keys(w));
+    /* Below 0 where drafts are verified: rows, not sequences, decode. */
+    int64_t prompts = (int64_t)w->sequences - (w->rows - w->prefill_rows);
+    bool few = w->prefill_rows < p->few_rows * prompts;
+    double decode = few ? pairs : fmin(pairs, soc_ops_decode_keys(w));
     return pairs / (decode / p->decode_attention_frac + (pairs - decode) / p->attention_frac);
 }
 
@@ -385,18 +389,21 @@ static void kernel_roofline(const struct hwmodel *m, const struct kernel_query *
     finish(m, q, &t, fmax(t.compute_s, t.memory_s), out);
 }
 
+/* big (1 + (small/big)^p)^(1/p): (big^p + small^p)^(1/p) without overflow. */
+static double pnorm_s(const struct terms *t, double p)
+{
+    double big = fmax(t->compute_s, t->memory_s);
+    double small = fmin(t->compute_s, t->memory_s);
+    return t->launch_s + big * pow(1.0 + pow(small / big, p), 1.0 / p);
+}
+
 static void kernel_pnorm(const struct hwmodel *m, const struct kernel_query *q,
                          struct kernel_cost *out)
 {
     const struct roofline *r = m->params;
-    double p = r->runtime[q->device]->knee;
     struct terms t;
     terms_fill(m, q, false, &t);
-    double big = fmax(t.compute_s, t.memory_s);
-    double small = fmin(t.compute_s, t.memory_s);
-    /* big (1 + (small/big)^p)^(1/p): the same number, without overflow */
-    double norm = big * pow(1.0 + pow(small / big, p), 1.0 / p);
-    finish(m, q, &t, t.launch_s + norm, out);
+    finish(m, q, &t, pnorm_s(&t, r->runtime[q->device]->knee), out);
 }
 
 /* Between two measured row counts linear in ln rows; beyond the ends the end's factor. */
@@ -426,7 +433,7 @@ static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
     finish(m, q, &t, seconds * table_factor(&r->runtime[q->device]->table, q->padded_rows), out);
 }
 
-/* Measured kernels of this very model; `extended` where there are none. */
+/* Measured kernels of this very model; `p-norm` where there are none. */
 static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
                           struct kernel_cost *out)
 {
@@ -437,7 +444,7 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     /* Times of one model's kernels say nothing exact of another's: for those the formula stands. */
     bool measured = ops->given && strcmp(ops->model, m->llm->name) == 0;
     double seconds = measured ? soc_ops_seconds(ops, q) * weights_frac(q)
-                              : t.launch_s + fmax(t.compute_s, t.memory_s);
+                              : pnorm_s(&t, r->runtime[q->device]->knee);
     finish(m, q, &t, seconds, out);
     /* A kernel may have run faster than the DDR moves its bytes: a cache had the rest of them. */
     double most = m->machine->ddr_peak_bytes_per_s * 1e-9 * (double)out->load_ns;

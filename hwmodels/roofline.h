@@ -6,7 +6,7 @@
  *   roofline  T = max(W/P, Q/B): agent-xpu-v2 Appendix B with P = min(P_pk, u_c B_pk I_c) and
  *             B = u_m B_pk; the extended form with t_launch = 0, m0 = 0, e_a = 1
  *   table     T of `extended` times a measured factor, interpolated in ln rows
- *   per-op    T of measured kernels of this model (soc_ops.h), of `extended` where there are none
+ *   per-op    T of measured kernels of this model (soc_ops.h), of `p-norm` where there are none
  *   p-norm    T = n t_launch + (((W/P)(1 + m0/rows))^p + (Q/B)^p)^(1/p): a rounded knee
  *
  * W flop, Q DDR bytes, n primitive ops of the kernel: QKV 1, attention 1, output projection 1, two

@@ -63,7 +63,8 @@ struct soc_runtime {
     double attention_frac;    /* e_a: attention runs at this share of P */
     /* e_d: of a decoding sequence's own row over its keys; 0: no measurement sets it apart */
     double decode_attention_frac;
-    double knee; /* exponent of the p-norm form */
+    uint32_t few_rows; /* prompts with fewer rows of a sequence run at e_d, too */
+    double knee;       /* exponent of the p-norm form */
     /* Costs of a batch beyond its rows, per sequence beyond the first (README): */
     double decode_batch_frac;  /* share of the weights that a further decode reads again */
     double attention_launches; /* launches of attention */

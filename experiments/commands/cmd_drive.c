@@ -199,7 +199,7 @@ static int add_transferable(const struct drive_values *o, const char *soc, struc
         a->labels[0] = xformat("%s, transferable", models[0].soc.machine.name);
         return 0;
     }
-    static char form[] = "sim.hwmodel=extended";
+    static char form[] = "sim.hwmodel=p-norm";
     struct drive_values with = *o; /* borrows everything: never freed */
     with.config.sets[with.config.n_sets++] = form;
     struct config *c = &models[a->n_models];

@@ -98,7 +98,7 @@ int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
     if (fit_make(&c->in, m, fit, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    transfer_fit(&c->in, &c->config->soc, &c->config->llm, &c->transfer);
+    transfer_fit(&c->in, fit, &c->config->soc, &c->config->llm, &c->transfer);
     char date[32];
     time_t now = time(NULL);
     struct tm day;

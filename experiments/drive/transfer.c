@@ -16,15 +16,21 @@
 #define SIZE_END 1e-4
 #define STEP 0.3
 #define RESTARTS 3
+#define KNEE 2.0 /* to start from */
 
 /* Keys, units and bounds of a SoC file. A number below its offset is as good as none. */
 static const struct {
     const char *key, *unit;
     double low, high, offset;
 } numbers[TRANSFER_NUMBERS] = {
-    {"rate", "TFLOP/s", 1e-3, 1e3, 0.0}, {"bandwidth", "GB/s", 0.1, 0.0 /* the DDR's peak */, 0.0},
-    {"launch", "us", 0.0, 1e4, 1.0},     {"row_fill", "rows", 0.0, 2e3, 1.0},
-    {"attention", "1", 5e-3, 4.0, 0.0},  {"decode_attention", "1", 5e-3, 4.0, 0.0},
+    {"rate", "TFLOP/s", 1e-3, 1e3, 0.0},
+    {"bandwidth", "GB/s", 0.1, 0.0 /* the DDR's peak */, 0.0},
+    {"launch", "us", 0.0, 1e4, 1.0},
+    {"row_fill", "rows", 0.0, 2e3, 1.0},
+    {"attention", "1", 5e-3, 4.0, 0.0},
+    {"decode_attention", "1", 5e-3, 4.0, 0.0},
+    {"knee", "1", 1.0 /* the sum */, 20.0, 0.0},
+    [TRANSFER_ONE_LAUNCH] = {"one_row.launch", "us", 0.0, 1e4, 1.0},
 };
 
 /* Kernels of the same work. */
@@ -139,10 +145,12 @@ static void take(struct problem *q, const double x[TRANSFER_NUMBERS])
     r->many.bytes_per_s = 1e9 * x[TRANSFER_BANDWIDTH];
     r->many.launch_s = 1e-6 * x[TRANSFER_LAUNCH];
     r->one = r->many;
+    r->one.launch_s = 1e-6 * x[TRANSFER_ONE_LAUNCH];
     r->fill_rows = x[TRANSFER_FILL];
     r->width_fill = 0.0;
     r->attention_frac = x[TRANSFER_ATTENTION];
     r->decode_attention_frac = x[TRANSFER_DECODE_ATTENTION];
+    r->knee = x[TRANSFER_KNEE];
 }
 
 static double objective(const gsl_vector *v, void *ctx)
@@ -186,7 +194,7 @@ static void reached(struct problem *q, double x[TRANSFER_NUMBERS])
 }
 
 /* Starts from x, and leaves the best there. */
-static void minimise(struct problem *q, double x[TRANSFER_NUMBERS])
+static void minimise(struct problem *q, double x[TRANSFER_NUMBERS], int starts)
 {
     gsl_vector *v = gsl_vector_alloc(TRANSFER_NUMBERS);
     gsl_vector *step = gsl_vector_alloc(TRANSFER_NUMBERS);
@@ -194,7 +202,7 @@ static void minimise(struct problem *q, double x[TRANSFER_NUMBERS])
         gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, TRANSFER_NUMBERS);
     gsl_multimin_function f = {objective, TRANSFER_NUMBERS, q};
     gsl_vector_set_all(step, STEP);
-    for (int start = 0; start < RESTARTS; start++) {
+    for (int start = 0; start < starts; start++) {
         for (int i = 0; i < TRANSFER_NUMBERS; i++) {
             gsl_vector_set(v, (size_t)i, log_of(i, x[i]));
         }
@@ -243,7 +251,7 @@ static void jackknife(struct problem *q, const double x[TRANSFER_NUMBERS],
     for (q->fold = 0; q->fold < FOLDS; q->fold++) {
         double y[TRANSFER_NUMBERS];
         memcpy(y, x, sizeof y);
-        minimise(q, y);
+        minimise(q, y, 1);
         for (int i = 0; i < TRANSFER_NUMBERS; i++) {
             v[q->fold][i] = log_of(i, y[i]);
         }
@@ -265,21 +273,26 @@ static void jackknife(struct problem *q, const double x[TRANSFER_NUMBERS],
     }
 }
 
-static void fit_device(const struct fit_input *in, const struct soc *soc, const struct llm *llm,
-                       uint8_t device, struct transfer_device *d)
+static void fit_device(const struct fit_input *in, const struct fit *fit, const struct soc *soc,
+                       const struct llm *llm, uint8_t device, struct transfer_device *d)
 {
     struct problem q = {.device = device, .fold = -1};
     struct kind *kinds = kinds_of(in, device, &q.n);
     q.v = kinds;
-    *d = (struct transfer_device){0};
+    *d = (struct transfer_device){.few_rows = fit->devices[device].split.few_below};
     if (q.n >= FOLDS) {
-        roofline_init(&q.model, hwmodel_find("extended"), soc, llm, NULL);
+        roofline_init(&q.model, hwmodel_find("p-norm"), soc, llm, NULL);
         q.params = *q.model.runtime[device];
+        q.params.few_rows = d->few_rows;
         roofline_set_runtime(&q.model, device, &q.params);
-        double x[TRANSFER_NUMBERS] = {
-            q.params.many.flop_per_s / 1e12, q.params.many.bytes_per_s / 1e9,
-            q.params.many.launch_s * 1e6,    q.params.fill_rows,
-            q.params.attention_frac,         0.5 * q.params.attention_frac};
+        double x[TRANSFER_NUMBERS] = {q.params.many.flop_per_s / 1e12,
+                                      q.params.many.bytes_per_s / 1e9,
+                                      q.params.many.launch_s * 1e6,
+                                      q.params.fill_rows,
+                                      q.params.attention_frac,
+                                      0.5 * q.params.attention_frac,
+                                      KNEE,
+                                      q.params.one.launch_s * 1e6};
         double stated = x[TRANSFER_BANDWIDTH];
         reached(&q, x);
         x[TRANSFER_BANDWIDTH] = x[TRANSFER_BANDWIDTH] > 0.0 ? x[TRANSFER_BANDWIDTH] : stated;
@@ -288,7 +301,7 @@ static void fit_device(const struct fit_input *in, const struct soc *soc, const 
             q.high[i] = numbers[i].high;
         }
         q.high[TRANSFER_BANDWIDTH] = soc->machine.ddr_peak_bytes_per_s / 1e9;
-        minimise(&q, x);
+        minimise(&q, x, RESTARTS);
         jackknife(&q, x, d);
         take(&q, x);
         d->kinds = (uint32_t)q.n;
@@ -300,37 +313,51 @@ static void fit_device(const struct fit_input *in, const struct soc *soc, const 
     free(kinds);
 }
 
-void transfer_fit(const struct fit_input *in, const struct soc *soc, const struct llm *llm,
-                  struct transfer *out)
+void transfer_fit(const struct fit_input *in, const struct fit *fit, const struct soc *soc,
+                  const struct llm *llm, struct transfer *out)
 {
     out->n_devices = soc->machine.n_devices;
     for (uint32_t i = 0; i < out->n_devices; i++) {
-        fit_device(in, soc, llm, (uint8_t)i, &out->devices[i]);
+        fit_device(in, fit, soc, llm, (uint8_t)i, &out->devices[i]);
     }
 }
 
 /* ---- what it says ---- */
 
+static void put(cJSON *to, const struct transfer_device *d, int i, const char *key,
+                const char *source)
+{
+    const struct fit_number *x = &d->number[i];
+    json_put_quantity(
+        to, key,
+        (struct quantity){
+            .value = x->value, .low = x->low, .high = x->high, .kind = QUANTITY_FITTED},
+        numbers[i].unit, source);
+}
+
 void transfer_write(const struct transfer_device *d, cJSON *entry, const char *source)
 {
-    for (int i = 0; i < TRANSFER_NUMBERS && d->kinds > 0; i++) {
-        const struct fit_number *x = &d->number[i];
-        json_put_quantity(
-            entry, numbers[i].key,
-            (struct quantity){
-                .value = x->value, .low = x->low, .high = x->high, .kind = QUANTITY_FITTED},
-            numbers[i].unit, source);
+    if (d->kinds == 0) {
+        return;
     }
-    if (d->kinds > 0) {
-        cJSON_DeleteItemFromObject(entry, "one_row");
-        cJSON_DeleteItemFromObject(entry, "width_fill");
-        cJSON_DeleteItemFromObject(entry, "fit");
+    cJSON *one = cJSON_CreateObject();
+    for (int i = 0; i < TRANSFER_ONE_LAUNCH; i++) {
+        put(entry, d, i, numbers[i].key, source);
     }
+    put(one, d, TRANSFER_RATE, "rate", source);
+    put(one, d, TRANSFER_BANDWIDTH, "bandwidth", source);
+    put(one, d, TRANSFER_ONE_LAUNCH, "launch", source);
+    cJSON_DeleteItemFromObject(entry, "few_rows");
+    cJSON_AddNumberToObject(entry, "few_rows", d->few_rows);
+    cJSON_DeleteItemFromObject(entry, "one_row");
+    cJSON_AddItemToObject(entry, "one_row", one);
+    cJSON_DeleteItemFromObject(entry, "width_fill");
+    cJSON_DeleteItemFromObject(entry, "fit");
 }
 
 void transfer_print(const struct transfer *t, const struct machine *m, FILE *out)
 {
-    (void)fprintf(out, "transferable form (extended), for models that have no table:\n");
+    (void)fprintf(out, "transferable form (p-norm), for models that have no table:\n");
     for (uint32_t i = 0; i < t->n_devices; i++) {
         const struct transfer_device *d = &t->devices[i];
         if (d->kinds == 0) {

@@ -1,10 +1,12 @@
-/* The transferable form of a calibration: rate, bandwidth, launch, fill, and attention by phase of
- * each device. It says what kernels of any model take, where measured tables know one model only.
+/* The transferable form of a calibration: rate, bandwidth, launches, fill, knee, and attention by
+ * phase of each device. It says what kernels of any model take, where measured tables know one
+ * model only.
  *
  * Kernels of the same work count together, with the root of the time that they took in all as their
- * weight. The fit minimises the weighted squares of ln(predicted / measured) of the model
- * `extended`, whose numbers stay within physical bounds. A number's range is that of 95 %, from a
- * jackknife over tenths of the kinds of work. */
+ * weight. The fit minimises the weighted squares of ln(predicted / measured) of the model `p-norm`,
+ * whose numbers stay within physical bounds. Its knee lies between a maximum of compute and memory
+ * time and their sum: a one-row layer computes its attention after it has read its weights. A
+ * number's range is that of 95 %, from a jackknife over tenths of the kinds of work. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -20,13 +22,16 @@ enum transfer_number {
     TRANSFER_FILL,
     TRANSFER_ATTENTION,
     TRANSFER_DECODE_ATTENTION,
+    TRANSFER_KNEE,
+    TRANSFER_ONE_LAUNCH, /* of one-row kernels */
     TRANSFER_NUMBERS
 };
 
 struct transfer_device {
     struct fit_number number[TRANSFER_NUMBERS]; /* in units of a SoC file */
-    uint32_t kinds, kernels;                    /* kinds 0: nothing ran there */
-    double median_frac, p90_frac;               /* |error| of kinds, by time */
+    uint32_t few_rows;       /* prompts with fewer rows of a sequence run at the rate of decodes */
+    uint32_t kinds, kernels; /* kinds 0: nothing ran there */
+    double median_frac, p90_frac; /* |error| of kinds, by time */
 };
 
 struct transfer {
@@ -35,9 +40,9 @@ struct transfer {
 };
 
 /* Fits every device that ran kernels; soc: the machine that it starts from, llm: the model that
- * ran. */
-void transfer_fit(const struct fit_input *in, const struct soc *soc, const struct llm *llm,
-                  struct transfer *out);
+ * ran, fit: where attention changes over. */
+void transfer_fit(const struct fit_input *in, const struct fit *fit, const struct soc *soc,
+                  const struct llm *llm, struct transfer *out);
 
 /* Writes the numbers of device i into a runtime entry. */
 void transfer_write(const struct transfer_device *d, cJSON *entry, const char *source);

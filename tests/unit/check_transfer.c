@@ -30,8 +30,9 @@ static void load(void)
     cJSON_Delete(b);
 }
 
-/* The truth: 0.09 TFLOP/s, 14 GB/s, 8 us, 3 rows, attention at 0.6 of the rate, 0.15 in decode. */
-static const double truth[TRANSFER_NUMBERS] = {0.09, 14, 8, 3, 0.6, 0.15};
+/* The truth: 0.09 TFLOP/s, 14 GB/s, 8 us, 3 rows, attention at 0.6 of the rate, 0.15 in decode; a
+ * knee of 3; 20 us of one row. */
+static const double truth[TRANSFER_NUMBERS] = {0.09, 14, 8, 3, 0.6, 0.15, 3, 20};
 
 static void truth_fill(const struct roofline *r, struct soc_runtime *p)
 {
@@ -40,9 +41,11 @@ static void truth_fill(const struct roofline *r, struct soc_runtime *p)
                                  .bytes_per_s = 1e9 * truth[TRANSFER_BANDWIDTH],
                                  .launch_s = 1e-6 * truth[TRANSFER_LAUNCH]};
     p->one = p->many;
+    p->one.launch_s = 1e-6 * truth[TRANSFER_ONE_LAUNCH];
     p->fill_rows = truth[TRANSFER_FILL];
     p->attention_frac = truth[TRANSFER_ATTENTION];
     p->decode_attention_frac = truth[TRANSFER_DECODE_ATTENTION];
+    p->knee = truth[TRANSFER_KNEE];
 }
 
 static double price_s(const struct roofline *r, enum op_kind op, const struct work_shape *w)
@@ -106,7 +109,7 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
     load();
     struct roofline r;
     struct soc_runtime p;
-    roofline_init(&r, hwmodel_find("extended"), &soc, &small, NULL);
+    roofline_init(&r, hwmodel_find("p-norm"), &soc, &small, NULL);
     truth_fill(&r, &p);
     roofline_set_runtime(&r, 0, &p);
     make_kernels(&r);
@@ -114,7 +117,8 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
     fit_input_init(&in, DRIVE_CLOCK_CPU);
     fit_input_add(&in, &report, 1.0, false);
     static struct transfer t;
-    transfer_fit(&in, &soc, &small, &t);
+    static const struct fit nothing_changes_over;
+    transfer_fit(&in, &nothing_changes_over, &soc, &small, &t);
     ck_assert_uint_eq(t.devices[1].kinds, 0); /* nothing ran there */
     const struct transfer_device *d = &t.devices[0];
     ck_assert_double_lt(d->p90_frac, 0.02);
@@ -131,15 +135,17 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
     struct roofline other;
     struct roofline found;
     struct soc_runtime q = p;
-    roofline_init(&other, hwmodel_find("extended"), &soc, &large, NULL);
-    roofline_init(&found, hwmodel_find("extended"), &soc, &large, NULL);
+    roofline_init(&other, hwmodel_find("p-norm"), &soc, &large, NULL);
+    roofline_init(&found, hwmodel_find("p-norm"), &soc, &large, NULL);
     q.many.flop_per_s = 1e12 * d->number[TRANSFER_RATE].value;
     q.many.bytes_per_s = 1e9 * d->number[TRANSFER_BANDWIDTH].value;
     q.many.launch_s = 1e-6 * d->number[TRANSFER_LAUNCH].value;
     q.one = q.many;
+    q.one.launch_s = 1e-6 * d->number[TRANSFER_ONE_LAUNCH].value;
     q.fill_rows = d->number[TRANSFER_FILL].value;
     q.attention_frac = d->number[TRANSFER_ATTENTION].value;
     q.decode_attention_frac = d->number[TRANSFER_DECODE_ATTENTION].value;
+    q.knee = d->number[TRANSFER_KNEE].value;
     roofline_set_runtime(&other, 0, &p);
     roofline_set_runtime(&found, 0, &q);
     struct work_shape w[] = {prompt_of(300, 0), prompt_of(64, 500), decodes_of(1, 400),
@@ -157,7 +163,27 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
 }
 END_TEST
 
+/* 30 rows behind 490: 30 x 490 + 30 x 31 / 2 = 15,165 pairs of 4 x 1024 flop, at 0.09 x 0.15
+ * TFLOP/s 4.601 ms and the launch of 8 us; 64 rows behind 456, 64 x 456 + 64 x 65 / 2 = 31,264
+ * pairs, at 0.09 x 0.6 TFLOP/s 2.371 ms. What they read takes 0.05 ms, which a knee of 3 hides. */
+START_TEST(a_prompt_of_few_rows_runs_at_the_rate_of_decodes)
+{
+    load();
+    struct roofline r;
+    struct soc_runtime p;
+    roofline_init(&r, hwmodel_find("p-norm"), &soc, &small, NULL);
+    truth_fill(&r, &p);
+    p.few_rows = 64;
+    roofline_set_runtime(&r, 0, &p);
+    struct work_shape few = prompt_of(30, 490);
+    struct work_shape many = prompt_of(64, 456);
+    ck_assert_double_eq_tol(price_s(&r, OP_MHA, &few), 4.609e-3, 2e-6);
+    ck_assert_double_eq_tol(price_s(&r, OP_MHA, &many), 2.379e-3, 2e-6);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(a_prompt_of_few_rows_runs_at_the_rate_of_decodes),
     TEST(a_known_machine_comes_back_and_predicts_another_model),
 };
 SUITE_MAIN("transfer", suite)
