@@ -157,7 +157,10 @@ static int measure_on(struct options *o, struct err *e)
                 " window=%g samples=%" PRIu32 " pool=%" PRIu64 " seed=%" PRIu32 "%s",
                 XPUSIM_VERSION, o->m.backend->name, o->m.devices == NULL ? "" : o->m.devices,
                 o->name, o->size, o->m.repetitions, o->m.window_s, o->m.min_samples,
-                o->m.backend_options.pool_bytes >> 20, o->seed, o->m.alone_only ? " alone" : "");
+                o->m.backend_options.pool_bytes >> 20, o->seed,
+                o->m.alone_only   ? " alone"
+                : o->m.pairs_only ? " pairs"
+                                  : "");
     struct measure_resume *r = measure_resume_open(o->output, what, e);
     free(what);
     if (r == NULL) {
@@ -168,6 +171,24 @@ static int measure_on(struct options *o, struct err *e)
     o->m.step_ctx = r;
     int rc = measure_run(&o->m, measure_resume_stream(r), e);
     return measure_resume_close(r, rc != -EINVAL, e) != 0 ? -EINVAL : rc;
+}
+
+static int pairs(const struct options *o, const char *const *files, uint32_t n, struct err *e)
+{
+    struct kernel_rows rows;
+    struct pairs p = {.n = 0};
+    kernel_rows_init(&rows);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)kernel_rows_read(&rows, files[i], e);
+    }
+    if (e->n == 0 && pairs_make(&p, &rows, e) == 0) {
+        struct document *d = document_new();
+        measure_pairs_document(&p, d);
+        document_show(d, &o->shown);
+    }
+    pairs_fini(&p);
+    kernel_rows_fini(&rows);
+    return e->n == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
 static int measure(struct options *o, struct err *e)
@@ -184,6 +205,10 @@ static int measure(struct options *o, struct err *e)
     int rc = o->m.backend->virtual_time ? measure_whole(o, e) : measure_on(o, e);
     if (rc == -EINVAL) {
         return EXIT_BAD_INPUT;
+    }
+    if (o->m.pairs_only) {
+        int status = pairs(o, &o->output, 1, e);
+        return rc == 0 ? status : EXIT_CHECK_FAILED;
     }
     int status = measure_summary(o->output, stdout, e);
     return rc == 0 ? status : EXIT_CHECK_FAILED;
@@ -266,12 +291,18 @@ static int run(void *values, struct err *e)
     if (o->fits.n == 0 && !o->list && o->output == NULL) {
         (void)err_add(e, "measure: -o FILE.csv is needed (or --fit, or --list)");
     }
-    if (output_is(&o->shown, "json") && o->fits.n == 0) {
+    if (o->m.pairs_only && o->m.alone_only) {
+        (void)err_add(e, "measure: --pairs and --alone: one of them");
+    }
+    if (output_is(&o->shown, "json") && o->fits.n == 0 && !o->m.pairs_only) {
         (void)err_add(e, "measure: --json goes with --fit");
     }
     check_name("name", o->name, sizeof((struct kernel_row *)0)->soc, e);
     if (e->n > 0) {
         return EXIT_BAD_INPUT;
+    }
+    if (o->fits.n > 0 && o->m.pairs_only) {
+        return pairs(o, o->fits.v, o->fits.n, e);
     }
     return o->list ? list(o, e) : o->fits.n > 0 ? fit(o, e) : measure(o, e);
 }
@@ -314,6 +345,9 @@ static const struct option_row rows[] = {
                  "memory per device that weights rotate through (default: twice the last-level "
                  "cache, at least 640, at most a fifth of the memory)"),
     OPTION_FLAG(OPTIONS, m.alone_only, "alone", "measure no pairs"),
+    OPTION_FLAG(OPTIONS, m.pairs_only, "pairs",
+                "measure each kind of kernel next to each other kind, and nothing else: who slows "
+                "whom, and what the memory gives to both. With --fit: of these rows"),
     OPTION_COUNT(OPTIONS, seed, "seed", "N", "1", 0, UINT32_MAX,
                  "seed of the order of shapes, and of random numbers in sim"),
     OPTION_TEXT(OPTIONS, name, "name", "NAME", "this-machine", "name of the machine in the rows"),

@@ -56,12 +56,18 @@ static void repetition_alone(struct measure *m, struct rng *rng)
     }
 }
 
+static void pairs_of(const struct measure *m, uint32_t a, uint32_t b, struct plan_pairs *out)
+{
+    (m->o->pairs_only ? plan_every_pair : plan_pairs)(&m->targets[a].info, &m->targets[b].info,
+                                                      m->o->size, out);
+}
+
 static void repetition_pairs(struct measure *m)
 {
     struct plan_pairs pairs;
     for (uint32_t a = 0; a < m->n_targets; a++) {
         for (uint32_t b = a + 1; b < m->n_targets; b++) {
-            plan_pairs(&m->targets[a].info, &m->targets[b].info, m->o->size, &pairs);
+            pairs_of(m, a, b, &pairs);
             for (uint32_t i = 0; i < pairs.n; i++) {
                 measure_pair(m, &m->targets[a], &m->targets[b], &pairs.pairs[i]);
             }
@@ -75,9 +81,9 @@ static void count_steps(struct measure *m)
     uint32_t n = 0;
     uint32_t n_pairs = 0;
     for (uint32_t a = 0; a < m->n_targets; a++) {
-        n += m->targets[a].plan.n;
+        n += m->o->pairs_only ? 0 : m->targets[a].plan.n;
         for (uint32_t b = a + 1; b < m->n_targets && !m->o->alone_only; b++) {
-            plan_pairs(&m->targets[a].info, &m->targets[b].info, m->o->size, &pairs);
+            pairs_of(m, a, b, &pairs);
             n += pairs.n;
             n_pairs += pairs.n;
         }
@@ -139,7 +145,9 @@ static void measure_all(struct measure *m)
         if (m->repetition > 0 && m->steps_done >= m->o->steps_done) {
             pause_between(m);
         }
-        repetition_alone(m, &rng);
+        if (!m->o->pairs_only) {
+            repetition_alone(m, &rng);
+        }
         if (!m->o->alone_only) {
             repetition_pairs(m);
         }

@@ -31,6 +31,7 @@ struct measure_options {
     const char *proc_dir, *rapl_dir, *accel_dir;
     uint64_t seed; /* of the order of shapes */
     bool alone_only;
+    bool pairs_only;     /* every kind next to every other, and nothing else */
     uint32_t steps_done; /* so many steps of an interrupted measurement are in the file already */
     void (*step)(void *ctx, uint32_t steps); /* after each further one; NULL: nobody asks */
     void *step_ctx;

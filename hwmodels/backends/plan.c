@@ -178,3 +178,37 @@ void plan_pairs(const struct backend_info *a, const struct backend_info *b, enum
         pair(out, gemm_a, decode_b, true);
     }
 }
+
+#define MAX_KINDS 7
+
+static uint32_t kinds_of(const struct backend_info *d, const struct scale *s,
+                         struct kernel_spec out[MAX_KINDS])
+{
+    uint32_t bits = d->weight_bits[0];
+    uint32_t n = 0;
+    out[n++] = stream(d, KERNEL_READ, s->stream_bytes, 0);
+    out[n++] = stream(d, KERNEL_COPY, s->stream_bytes / 2, 0);
+    out[n++] = product(d, bits, 1, s->dim, s->dim);
+    out[n++] = product(d, bits, 2, s->dim, s->dim);
+    out[n++] = product(d, bits, s->rows_max / 4, s->dim, s->dim);
+    if (d->kv_bits > 0) {
+        out[n++] = attention(d, s, KERNEL_PREFILL, s->context_tokens / 8, s->context_tokens);
+        out[n++] = attention(d, s, KERNEL_DECODE, 1, 4 * s->context_tokens);
+    }
+    return n;
+}
+
+void plan_every_pair(const struct backend_info *a, const struct backend_info *b,
+                     enum plan_size size, struct plan_pairs *out)
+{
+    struct kernel_spec of_a[MAX_KINDS];
+    struct kernel_spec of_b[MAX_KINDS];
+    uint32_t n_a = kinds_of(a, &scales[size], of_a);
+    uint32_t n_b = kinds_of(b, &scales[size], of_b);
+    out->n = 0;
+    for (uint32_t i = 0; i < n_a; i++) {
+        for (uint32_t k = 0; k < n_b; k++) {
+            pair(out, of_a[i], of_b[k], false);
+        }
+    }
+}

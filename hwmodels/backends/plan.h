@@ -43,3 +43,7 @@ void plan_kernels(const struct backend_info *d, enum plan_size size, struct plan
 /* Pairs of two devices: side[0] runs on a, side[1] on b. */
 void plan_pairs(const struct backend_info *a, const struct backend_info *b, enum plan_size size,
                 struct plan_pairs *out);
+/* Each kind of kernel of one next to each of the other: read, copy, products of 1, 2 and many rows,
+ * attention of prompts and of decodes. */
+void plan_every_pair(const struct backend_info *a, const struct backend_info *b,
+                     enum plan_size size, struct plan_pairs *out);

@@ -11,7 +11,8 @@
     4.0 /* a window may take this many times what was expected before the deadline runs            \
          */
 #define MAX_SIDES 2
-#define SPIKE 2.0 /* times the median */
+#define SPIKE 2.0     /* times the median */
+#define CORE_FRAC 0.9 /* of a launch on its core: else a neighbour is in the sample */
 
 struct span {
     int64_t first, last; /* tickets */
@@ -96,11 +97,41 @@ static void drop_spikes(struct window_side *s)
     s->spike_frac = all > 0 ? (double)(all - s->n) / all : 0.0;
 }
 
+/* The launch had its core. One whose processor time nobody knows counts as well. */
+static bool kept_core(const struct backend_stamps *st)
+{
+    return st->cpu_ns < 0 || (double)st->cpu_ns >= CORE_FRAC * (double)(st->end_ns - st->start_ns);
+}
+
+/* Whether the other side ran, with its core, while a sample of this one was taken. */
+static bool other_ran(const struct backend_ops *ops, const struct window_side *other,
+                      const struct span *span, int64_t *at, int64_t from_ns, int64_t to_ns)
+{
+    struct backend_stamps st;
+    int64_t lost_ns = 0;
+    while (*at > span->first && ops->stamps(other->device, *at, &st) == 0 &&
+           st.start_ns > from_ns) {
+        (*at)--;
+    }
+    for (; *at <= span->last && ops->stamps(other->device, *at, &st) == 0; (*at)++) {
+        int64_t begin = st.start_ns > from_ns ? st.start_ns : from_ns;
+        int64_t end = st.end_ns < to_ns ? st.end_ns : to_ns;
+        lost_ns += end > begin && !kept_core(&st) ? end - begin : 0;
+        if (st.end_ns >= to_ns) {
+            break;
+        }
+    }
+    return (double)lost_ns <= (1.0 - CORE_FRAC) * (double)(to_ns - from_ns);
+}
+
+/* other NULL: the side runs alone. */
 static void collect(const struct backend_ops *ops, struct window_side *s, const struct span *span,
-                    int64_t from_ns, int64_t to_ns)
+                    const struct window_side *other, const struct span *other_span, int64_t from_ns,
+                    int64_t to_ns)
 {
     struct backend_stamps st;
     int64_t previous_ns = -1;
+    int64_t at = other != NULL ? other_span->first : 0;
     double span_s = 0.0;
     double cpu_s = 0.0;
     bool cpu_known = true;
@@ -110,9 +141,13 @@ static void collect(const struct backend_ops *ops, struct window_side *s, const 
             continue;
         }
         if (previous_ns >= from_ns && previous_ns >= 0 && st.end_ns <= to_ns) {
+            bool both =
+                other == NULL || other_ran(ops, other, other_span, &at, previous_ns, st.end_ns);
             /* From end to end: so the cost of a launch is in the sample, as it is in a model's run.
              */
-            s->samples[s->n++] = units_s_from_ns(st.end_ns - previous_ns);
+            if (both && kept_core(&st)) {
+                s->samples[s->n++] = units_s_from_ns(st.end_ns - previous_ns);
+            }
             span_s += units_s_from_ns(st.end_ns - st.start_ns);
             cpu_known = cpu_known && st.cpu_ns >= 0;
             cpu_s += units_s_from_ns(st.cpu_ns);
@@ -195,7 +230,9 @@ int window_run(const struct window_options *o, struct window_side *sides, uint32
     int64_t to_ns;
     if (rc == 0 && overlap(ops, sides, n_sides, spans, &from_ns, &to_ns)) {
         for (uint32_t k = 0; k < n_sides; k++) {
-            collect(ops, &sides[k], &spans[k], from_ns, to_ns);
+            const uint32_t x = n_sides - 1 - k; /* the other one */
+            collect(ops, &sides[k], &spans[k], n_sides > 1 ? &sides[x] : NULL, &spans[x], from_ns,
+                    to_ns);
         }
     }
     return rc == -ECANCELED ? 0 : rc;

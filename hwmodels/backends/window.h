@@ -3,7 +3,8 @@
  * All launches are queued before the first ends, so the devices never wait for the controlling
  * thread, which sleeps meanwhile. A sample is the time from one completion to the next: launch
  * costs are in it. The first completion of a window only starts the clock (warm-up). With two
- * devices, samples count only while both run. */
+ * devices, samples count only while both run. A launch that lost its core makes no sample, neither
+ * of its own side nor of the other. */
 #pragma once
 
 #include "hwmodels/backends/backend.h"
