@@ -92,6 +92,6 @@ meters() { # text that compare must print and put into its JSON, or -, then argu
 meters - --soc core-ultra-5-125h
 meters - --soc snapdragon-8gen3
 meters "energy counts the devices' own rails only" --soc ryzen-ai-xdna2
-meters "npu rail, igpu system, cpu system" --soc snapdragon-8gen3 --set soc.devices.npu.meter=rail
+meters "npu rail, igpu battery, cpu battery" --soc snapdragon-8gen3 --set soc.devices.npu.meter=rail
 [ "$bad" = 0 ] && echo "warnings: ok"
 exit "$bad"
