@@ -204,6 +204,27 @@ static int load_soc(const cJSON *root, struct err *e)
     return soc_parse(root, "f", &soc, e);
 }
 
+/* Attention runs in FP16, so its rate is at most the FP16 peak, in the four digits of a file. A
+ * file made from a sibling carries the sibling's share, and its numbers are nobody's measurement.
+ */
+static int load_soc_with_possible_attention(const cJSON *root, struct err *e)
+{
+    struct soc soc;
+    int rc = soc_parse(root, "f", &soc, e);
+    for (uint32_t d = 0; rc == 0 && soc.like[0] == '\0' && d < soc.machine.n_devices; d++) {
+        for (uint32_t i = 0; i < soc.devices[d].n_runtimes; i++) {
+            const struct soc_runtime *r = &soc.devices[d].runtimes[i];
+            double rate = r->attention_frac * r->many.flop_per_s;
+            if (rate > 1.001 * soc.devices[d].peak_flop_per_s) {
+                rc = err_add(e, "%s %s %u bits: attention at %.3g of a peak of %.3g flop/s",
+                             soc.machine.devices[d].name, r->runtime, r->weight_bits, rate,
+                             soc.devices[d].peak_flop_per_s);
+            }
+        }
+    }
+    return rc;
+}
+
 static int load_llm(const cJSON *root, struct err *e)
 {
     struct llm llm;
@@ -241,6 +262,12 @@ START_TEST(every_shipped_file_loads_and_bears_its_name)
 {
     load_all("hwmodels/soc", load_soc);
     load_all("hwmodels/llm", load_llm);
+}
+END_TEST
+
+START_TEST(no_file_has_attention_above_the_peak)
+{
+    load_all("hwmodels/soc", load_soc_with_possible_attention);
 }
 END_TEST
 
@@ -527,6 +554,7 @@ static const struct suite_row suite[] = {
     TEST(a_width_without_an_entry_takes_the_default_and_says_so),
     TEST(every_number_is_counted_under_its_kind),
     TEST(every_shipped_file_loads_and_bears_its_name),
+    TEST(no_file_has_attention_above_the_peak),
     TEST(each_ability_is_read_from_its_own_member),
     TEST(a_name_is_a_shipped_file_and_a_path_is_itself),
     TEST(no_member_of_a_soc_file_can_be_damaged_unnoticed),
