@@ -11,7 +11,8 @@ cat <<'TEXT'
 Made by `make validation` from `hwmodels/points/reference.csv` (published measurements, each with
 its source) and `hwmodels/runs`. Errors are |predicted / measured - 1|, in percent. "Models left out"
 is the error on models that the fit did not see: the one to trust. Powers are inputs of a SoC file,
-taken from rows like these, so no row of power is predicted. A row of energy tests the time alone.
+taken from rows like these, so no row of power is predicted there. A row of energy tests the time alone;
+`hwmodels/points/energy.csv` below tests powers.
 
 ## Every row, from the shipped files (`xpusim validate --points reference`)
 
@@ -52,6 +53,27 @@ model's error in the phase. *Updated* is what `new-soc --measured` writes.
 TEXT
 echo '```'
 "$x" validate --points reference --leave-machine-out 1
+echo '```'
+cat <<'TEXT'
+
+## A machine that no fit has seen (`hwmodels/points/unseen.csv`)
+
+`core-ultra-x7-358h` was made from the 258V by data sheet (`new-soc`) before its rows were compared with
+anything. The second table makes it from every sibling, as above.
+
+TEXT
+echo '```'
+"$x" validate --points unseen | sed -n '1,15p'
+echo
+"$x" validate --points reference --leave-machine-out 1 --unseen unseen | sed -n '/made from  /,$p'
+echo '```'
+cat <<'TEXT'
+
+## Powers, by the meter they were read from (`xpusim validate --energy energy`)
+
+TEXT
+echo '```'
+"$x" validate --energy energy
 echo '```'
 cat <<'TEXT'
 

@@ -131,6 +131,13 @@ START_TEST(a_product_is_priced_by_its_shape)
                             1e-3 * q.value);
     (void)snprintf(p.model, sizeof p.model, "matmul 64x2048");
     ck_assert_ptr_nonnull(predict_other(&c, &p).reason);
+    /* that NPU has entries of 4 and 8 bits: FP16 is no width of theirs */
+    (void)snprintf(p.model, sizeof p.model, "matmul 64x2048x8192");
+    p.weight_bits = 16;
+    ck_assert_str_eq(predict_other(&c, &p).reason,
+                     "a product of a width that no entry of the device has");
+    p.weight_bits = 8;
+    ck_assert_ptr_null(predict_other(&c, &p).reason);
     /* reading 8e9-weight models takes the loader's fixed time and their bytes over its bandwidth */
     (void)snprintf(p.model, sizeof p.model, "llama-2-7b");
     p.metric = POINT_LOAD_MS;
