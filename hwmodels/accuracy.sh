@@ -27,6 +27,44 @@ The first column says what of a row nobody had measured when it was predicted. F
 * *was* is the record.
 * *memory* is the highest resident set of the process. *Runtime* unseen means the mean of the other runtimes' numbers there.
 
-Powers and energies have [a table of their own](../hwmodels/VALIDATION.md); so do measured serving runs.
+Powers and what no model can know are at the end of the page. Measured serving runs have [tables of their own](../hwmodels/VALIDATION.md).
 TEXT
 "$x" validate --points reference --accuracy --against hwmodels/accuracy.json --markdown
+cat <<'TEXT'
+
+## A machine that no fit has seen
+
+The Core Ultra X7 358H has 444 published times and 222 peaks of memory (`hwmodels/points/unseen.csv`). `new-soc --like core-ultra-7-258v` made its file from the data sheet before any row was compared, and no fit takes them. Intervals are those of a runtime that the file lacks, because the table is of OpenVINO 2026.0.
+
+TEXT
+echo '```'
+"$x" validate --points unseen | sed -n '3,14p;/^    memory_mib/p'
+echo '```'
+cat <<'TEXT'
+
+## Powers
+
+Each of 60 published powers is predicted by a fit without its source, and by a fit without its model on its machine. *W, rate measured* tests the watts alone. *J/token, rate predicted* takes the rate from the machine's file.
+
+TEXT
+echo '```'
+"$x" validate --energy energy | sed -n '/quantity/,/^$/p' | sed '$d'
+echo '```'
+cat <<'TEXT'
+
+## What no model can know
+
+*Twins* are rows of one machine, version, width and length whose models have the same shape, against their centre. *Other versions* are one row under two versions of a toolchain. No row of a time has two publications of one version. Where two versions were published apart, they differ by 1.04 to 1.46 (Genie) and 1.6 to 1.8 (FastFlowLM 0.1 and 0.9).
+
+TEXT
+echo '```'
+"$x" validate --points reference | sed -n '/no form can know/,/^$/p' | sed '/twins: /,$d'
+echo '```'
+cat <<'TEXT'
+
+Powers of one case that were read twice, in W:
+
+TEXT
+echo '```'
+"$x" validate --energy energy | sed -n '/read twice/,/^$/p' | sed '$d'
+echo '```'
