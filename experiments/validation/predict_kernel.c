@@ -37,8 +37,8 @@ static double product_s(const struct soc_runtime *r, const struct kernel_spec *s
 }
 
 /* A product runs in its own width. Models of another width are predicted by the default entry, and
- * say so; a product is not, since an engine without units for a width takes another path: FP16
- * products of a Hexagon take 300 to 800 times as long as INT8 ones. */
+ * the result says so. A product is refused, since an engine without units for a width takes another
+ * path: FP16 products of a Hexagon take 300 to 800 times as long as INT8 ones. */
 static bool has_width(const struct soc_device *d, uint32_t weight_bits)
 {
     bool found = weight_bits == 0;
