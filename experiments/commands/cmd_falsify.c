@@ -6,7 +6,6 @@
 #include "experiments/commands/commands.h"
 #include "experiments/falsify/runs.h"
 #include "experiments/run/job_options.h"
-#include "experiments/run/models.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
@@ -31,7 +30,6 @@ struct prepared {
 static int prepare(struct prepared *p, const struct options *o, struct err *e)
 {
     const char *const names[FALSIFY_SIDES] = {o->policy, o->baseline};
-    (void)models_refuse_several(&o->config, "falsify", e);
     if (config_load_all(&p->config, &o->config, CONFIG_AS_WRITTEN, names, FALSIFY_SIDES, p->policy,
                         e) == 0) {
         (void)runner_check_metric(&p->config, "metric", o->falsify.metric, e);

@@ -205,6 +205,10 @@ int space_init(struct space *s, const struct config_options *o, const struct con
     const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
     bool agents = trace_workload_has_factors(spec);
     for (uint32_t i = 0; i < N_KNOWN; i++) {
+        bool kv = strcmp(known[i].name, "kv") == 0;
+        if (kv && c->n_more > 0) {
+            continue; /* what memory leaves depends on whose weights are in it */
+        }
         if (known[i].machine ? machine : workload && known[i].agents == agents) {
             s->axis[s->n] = known[i];
             if (!known[i].machine && !agents) {

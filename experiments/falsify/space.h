@@ -4,7 +4,7 @@
  *             that makes them whole (nothing arrives between them). Of a workload of agents the
  *             factors on its numbers
  *   machine   factors on numbers of the SoC file and on the KV that memory leaves: 1 is the
- *             file's
+ *             file's. The KV is no axis with several models
  *
  * A point has a coordinate from 0 to 1 for every axis, of the logarithm of the value where the axis
  * says so. Values are rounded to two digits, so that a result is easy to state. */

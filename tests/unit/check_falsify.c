@@ -1,6 +1,7 @@
 /* Falsify: the search finds a weakness that was put there and nothing where there is none, and
  * gives up every change that the weakness does not need. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/falsify/runs.h"
@@ -303,6 +304,31 @@ START_TEST(agents_vary_by_factors_on_their_numbers)
 }
 END_TEST
 
+/* Of several models memory leaves KV according to whose weights are loaded, so it is no axis. */
+START_TEST(several_models_vary_without_kv)
+{
+    struct err e = ERR_INIT;
+    options = config_options_default();
+    options.workload = "leader-subagents";
+    options.llm = "leader=qwen3-4b:bits=4,subagent=qwen3-0.6b:bits=4";
+    ck_assert_int_eq(config_load(&config, &options, &e), 0);
+    ck_assert_int_eq(space_init(&space, &options, &config, "workload,machine", &e), 0);
+    bool ddr = false;
+    for (uint32_t i = 0; i < space.n; i++) {
+        ck_assert_str_ne(space.axis[i].name, "kv");
+        ddr = ddr || strcmp(space.axis[i].name, "ddr") == 0;
+    }
+    ck_assert(ddr);
+    struct space_point p = space_nominal(&space);
+    p.u[axis("rate")] = 1.0;
+    char *command = space_command(&space, &p);
+    ck_assert_ptr_nonnull(strstr(command, "--llm leader=qwen3-4b:bits=4,subagent=qwen3-0.6b:bits=4 "
+                                          "--workload leader-subagents:rate=8"));
+    free(command);
+    close_space();
+}
+END_TEST
+
 /* What comes behind a path of 2,000 bytes counts as well: another workload would be searched. */
 START_TEST(a_workload_of_any_length_is_run_whole)
 {
@@ -344,6 +370,7 @@ static const struct suite_row suite[] = {
     TEST(policy_does_not_lose_to_itself),
     TEST(what_is_not_changed_is_run_as_it_was_given),
     TEST(agents_vary_by_factors_on_their_numbers),
+    TEST(several_models_vary_without_kv),
     TEST(a_workload_of_any_length_is_run_whole),
     TEST(words_and_workloads_that_cannot_be_varied_are_refused),
 };
