@@ -56,6 +56,16 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
     return counts[OBSERVE_OK] > 0 ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 
+static bool cancels(const struct trace *t)
+{
+    for (size_t i = 0; t->graph != NULL && i < t->n; i++) {
+        if (t->graph->ends_with[i] != TRACE_NO_ROW) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int run(void *values, struct err *e)
 {
     const struct observe_values *o = values;
@@ -67,11 +77,9 @@ static int run(void *values, struct err *e)
                      e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    if (t.graph != NULL) {
+    if (cancels(&t)) {
         trace_fini(&t);
-        return err_add(e,
-                       "--trace %s: request graphs are not replayed against a server, chains of "
-                       "turns are",
+        return err_add(e, "--trace %s: requests that cancel others are not replayed on a server",
                        o->config.trace);
     }
     struct output *out = o->out == NULL ? NULL : output_open(o->out, e);
@@ -103,7 +111,9 @@ const struct command cmd_observe = {
     .name = "observe",
     .summary = "replay a trace on a real server with OpenAI's interface, for validate --run",
     .usage = "--url URL --trace T.csv [-o run.csv] [options]",
-    .about = "Sends the requests of a trace at their times, with streaming. Writes the arrival of "
+    .about = "Sends the requests of a trace at their times, with streaming. Later turns and "
+             "the requests of an agent's job follow what they wait for, and prompts begin with "
+             "what the trace says that they share. Writes the arrival of "
              "the first and the last token of each, and the number of tokens. A server that "
              "refuses, breaks off or is silent makes rows with another status than ok. Prints "
              "what the package of this machine drew, where its counter (RAPL) can be read.",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "experiments/observe/curl_api.h"
+#include "experiments/observe/prompts.h"
 #include "sim/api/request.h"
 #include "sim/base/arena.h"
 #include "sim/base/clock.h"
@@ -49,10 +50,11 @@ struct replay {
     CURLM *multi;
     struct curl_slist *headers;
     int64_t epoch_ns;
-    /* Tokens of a prompt of n words: fixed + per_word n. The server's, or one a word. */
-    double fixed, per_word;
+    struct prompts prompts;
     bool probed;
-    struct due *due; /* waiting, earliest last */
+    uint32_t *parents; /* of a request graph: by row, those that have not ended; else NULL */
+    int64_t *ready_ns; /* and when the last of the others is over */
+    struct due *due;   /* waiting, earliest last */
     size_t n_due;
     uint32_t running;
 };
@@ -68,32 +70,11 @@ static void due_add(struct replay *r, int64_t at_ns, uint32_t row)
 
 /* ---- what is sent ---- */
 
-/* Short usual words, in a pattern of eight: one token each in usual vocabularies, and up to four
- * where there are no words. */
-static char *prompt_text(uint32_t words, uint32_t id)
-{
-    static const char *const usual[] = {"a", "i", "o", "e", "u", "y", "s", "t"};
-    char *text = xmalloc(2 * (size_t)words + 1);
-    for (uint32_t i = 0; i < words; i++) {
-        text[2 * i] = usual[(i * 7 + id * 3) % 8][0];
-        text[2 * i + 1] = ' ';
-    }
-    text[2 * (size_t)words] = '\0';
-    return text;
-}
-
-static uint32_t words_of(const struct replay *r, uint32_t tokens)
-{
-    double words = round((tokens - r->fixed) / r->per_word);
-    return words > 1.0 ? (uint32_t)words : 1;
-}
-
-static char *body_text(const struct observe_options *o, uint32_t words, uint32_t id,
+static char *body_text(const struct observe_options *o, const char *model, const char *prompt,
                        uint32_t max_tokens, bool stream)
 {
     cJSON *b = cJSON_CreateObject();
-    char *prompt = prompt_text(words, id);
-    cJSON_AddStringToObject(b, "model", o->model);
+    cJSON_AddStringToObject(b, "model", model);
     if (o->chat) {
         cJSON *message = cJSON_CreateObject();
         cJSON_AddStringToObject(message, "role", "user");
@@ -111,7 +92,6 @@ static char *body_text(const struct observe_options *o, uint32_t words, uint32_t
     }
     char *text = json_text(b, false);
     cJSON_Delete(b);
-    free(prompt);
     return text;
 }
 
@@ -122,14 +102,15 @@ static double seconds_since(const struct exchange *x)
     return units_s_from_ns(clock_now_ns() - x->replay->epoch_ns);
 }
 
-static bool has_text(const cJSON *event)
+/* NULL: the event has none. */
+static const char *text_of(const cJSON *event)
 {
     const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItem(event, "choices"), 0);
     const cJSON *text = cJSON_GetObjectItem(choice, "text");
     if (text == NULL) {
         text = cJSON_GetObjectItem(cJSON_GetObjectItem(choice, "delta"), "content");
     }
-    return cJSON_IsString(text) && text->valuestring[0] != '\0';
+    return cJSON_IsString(text) && text->valuestring[0] != '\0' ? text->valuestring : NULL;
 }
 
 /* As the server counts; 0: it does not say. */
@@ -152,7 +133,9 @@ static void take_line(struct exchange *x)
         return;
     }
     cJSON *event = cJSON_Parse(data);
-    if (has_text(event)) {
+    const char *text = text_of(event);
+    if (text != NULL) {
+        prompts_answer(&x->replay->prompts, x->row, text);
         row->last_s = seconds_since(x);
         row->first_s = row->output_tokens == 0 ? row->last_s : row->first_s;
         row->output_tokens++;
@@ -180,10 +163,10 @@ static size_t on_data(char *data, size_t size, size_t n, void *self)
 
 /* ---- life of an exchange ---- */
 
-static CURL *request(const struct replay *r, const char *body, curl_write_callback on, void *self)
+static CURL *request(const struct replay *r, char *url, const char *body, curl_write_callback on,
+                     void *self)
 {
     CURL *easy = r->curl.easy_init();
-    char *url = xformat("%s/%s", r->o->url, r->o->chat ? "chat/completions" : "completions");
     (void)r->curl.easy_setopt(easy, CURLOPT_URL, url); /* which it copies */
     free(url);
     (void)r->curl.easy_setopt(easy, CURLOPT_POSTFIELDS, body);
@@ -197,20 +180,33 @@ static CURL *request(const struct replay *r, const char *body, curl_write_callba
     return easy;
 }
 
+static char *completions(const struct replay *r)
+{
+    return xformat("%s/%s", r->o->url, r->o->chat ? "chat/completions" : "completions");
+}
+
+static const char *model_of(const struct replay *r, uint32_t row)
+{
+    const struct trace_graph *g = r->t->graph;
+    bool named = g != NULL && g->model != NULL && g->model[row] > 0;
+    return named ? g->models[g->model[row] - 1].name : r->o->model;
+}
+
 static void begin(struct replay *r, uint32_t row)
 {
     const struct trace_row *t = &r->t->rows[row];
-    const uint32_t words = words_of(r, t->input_tokens);
+    uint32_t tokens;
+    const char *prompt = prompts_text(&r->prompts, row, &tokens);
     struct exchange *x = xcalloc(1, sizeof *x);
     *x = (struct exchange){.replay = r, .row = row, .start_ns = clock_now_ns()};
     x->line = xmalloc(LINE_BYTES);
-    x->body = body_text(r->o, words, t->request_id, t->output_tokens, true);
+    x->body = body_text(r->o, model_of(r, row), prompt, t->output_tokens, true);
     r->rows[row].arrival_s = units_s_from_ns(x->start_ns - r->epoch_ns);
     if (r->probed) {
-        r->rows[row].input_tokens = (uint32_t)round(r->fixed + r->per_word * words);
+        r->rows[row].input_tokens = tokens;
         r->rows[row].count = OBSERVE_COUNT_PROBE;
     }
-    x->easy = request(r, x->body, on_data, x);
+    x->easy = request(r, completions(r), x->body, on_data, x);
     (void)r->curl.multi_add_handle(r->multi, x->easy);
     r->running++;
 }
@@ -226,33 +222,70 @@ static size_t on_answer(char *data, size_t size, size_t n, void *self)
     return size * n;
 }
 
-static uint32_t ask_tokens(const struct replay *r, uint32_t words)
+/* The answer to one question, without streaming; the caller deletes it. NULL: it is no JSON. */
+static cJSON *ask(const struct replay *r, char *url, const char *body)
 {
     struct text answer = {0};
-    char *body = body_text(r->o, words, 0, 1, false);
-    CURL *easy = request(r, body, on_answer, &answer);
+    CURL *easy = request(r, url, body, on_answer, &answer);
     (void)r->curl.easy_perform(easy);
     cJSON *event = cJSON_Parse(text_end(&answer));
+    r->curl.easy_cleanup(easy);
+    text_fini(&answer);
+    return event;
+}
+
+/* By the usage of a completion of one token. 0: it does not say. */
+static uint32_t ask_usage(const struct replay *r, const char *prompt)
+{
+    char *body = body_text(r->o, r->o->model, prompt, 1, false);
+    cJSON *event = ask(r, completions(r), body);
     uint32_t tokens = prompt_tokens(event);
     cJSON_Delete(event);
-    r->curl.easy_cleanup(easy);
     cJSON_free(body);
-    text_fini(&answer);
     return tokens;
 }
 
-/* Two prompts of whole patterns make the line. A server that says nothing leaves one token a word.
- */
+/* By the tokenizer that some servers offer next to /v1: llama.cpp lists the tokens of `content`,
+ * vLLM counts those of `prompt`. 0: there is none. */
+static uint32_t ask_tokenizer(const struct replay *r, const char *prompt)
+{
+    size_t n = strlen(r->o->url);
+    bool versioned = n > 3 && strcmp(r->o->url + n - 3, "/v1") == 0;
+    cJSON *b = cJSON_CreateObject();
+    cJSON_AddStringToObject(b, "model", r->o->model);
+    cJSON_AddStringToObject(b, "content", prompt);
+    cJSON_AddStringToObject(b, "prompt", prompt);
+    cJSON_AddBoolToObject(b, "add_special", true); /* as a completion begins */
+    char *body = json_text(b, false);
+    char *url = xformat("%.*s/tokenize", (int)(versioned ? n - 3 : n), r->o->url);
+    cJSON *event = ask(r, url, body);
+    const cJSON *count = cJSON_GetObjectItem(event, "count");
+    int listed = cJSON_GetArraySize(cJSON_GetObjectItem(event, "tokens"));
+    double tokens = cJSON_IsNumber(count) ? count->valuedouble : listed;
+    cJSON_Delete(event);
+    cJSON_Delete(b);
+    cJSON_free(body);
+    return tokens >= 1.0 ? (uint32_t)tokens : 0;
+}
+
+/* Two prompts make the line. A server that says nothing leaves one token a word. */
 static void probe(struct replay *r)
 {
-    r->fixed = 0.0;
-    r->per_word = 1.0;
-    uint32_t few = ask_tokens(r, PROBE_WORDS[0]);
-    uint32_t many = few > 0 ? ask_tokens(r, PROBE_WORDS[1]) : 0;
-    if (many > few) {
-        r->per_word = (double)(many - few) / (PROBE_WORDS[1] - PROBE_WORDS[0]);
-        r->fixed = few - r->per_word * PROBE_WORDS[0];
-        r->probed = true;
+    static uint32_t (*const ways[])(const struct replay *, const char *) = {ask_usage,
+                                                                            ask_tokenizer};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && !r->probed; i++) {
+        uint32_t tokens[2];
+        for (int k = 0; k < 2; k++) {
+            char *prompt = prompts_words(PROBE_WORDS[k], 0);
+            tokens[k] = k == 0 || tokens[0] > 0 ? ways[i](r, prompt) : 0;
+            free(prompt);
+        }
+        if (tokens[0] > 0 && tokens[1] > tokens[0]) {
+            struct prompts *p = &r->prompts;
+            p->per_word = (double)(tokens[1] - tokens[0]) / (PROBE_WORDS[1] - PROBE_WORDS[0]);
+            p->fixed = tokens[0] - p->per_word * PROBE_WORDS[0];
+            r->probed = true;
+        }
     }
 }
 
@@ -273,17 +306,38 @@ static enum observe_status judge(const struct exchange *x, CURLcode code, long h
                                         : OBSERVE_OK;
 }
 
+static int64_t scaled(const struct replay *r, int64_t gap_ns)
+{
+    return (int64_t)((double)gap_ns * r->o->scale);
+}
+
+/* What waits for a row's end: a user or tool goes on, whatever came back. In a request graph a row
+ * waits for the last of its parents. */
+static void go_on(struct replay *r, uint32_t row)
+{
+    const struct trace_graph *g = r->t->graph;
+    const int64_t now = clock_now_ns();
+    uint32_t next = r->t->rows[row].next;
+    if (g == NULL && next != TRACE_NO_ROW) {
+        due_add(r, now + scaled(r, r->t->rows[next].arrival_ns), next);
+    }
+    for (uint32_t i = g != NULL ? g->first[row] : 0; g != NULL && i < g->first[row + 1]; i++) {
+        uint32_t child = g->edges[i].row;
+        int64_t over_ns = now + scaled(r, g->edges[i].gap_ns);
+        r->ready_ns[child] = over_ns > r->ready_ns[child] ? over_ns : r->ready_ns[child];
+        if (--r->parents[child] == 0) {
+            due_add(r, r->ready_ns[child] + scaled(r, r->t->rows[child].arrival_ns), child);
+        }
+    }
+}
+
 static void end(struct replay *r, struct exchange *x, CURLcode code)
 {
     long http = 0;
     (void)r->curl.easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &http);
     r->rows[x->row].http = (int)http;
     r->rows[x->row].status = judge(x, code, http);
-    uint32_t next = r->t->rows[x->row].next;
-    if (next != TRACE_NO_ROW) { /* a user or tool goes on, whatever came back */
-        due_add(r, clock_now_ns() + (int64_t)((double)r->t->rows[next].arrival_ns * r->o->scale),
-                next);
-    }
+    go_on(r, x->row);
     (void)r->curl.multi_remove_handle(r->multi, x->easy);
     r->curl.easy_cleanup(x->easy);
     cJSON_free(x->body);
@@ -331,6 +385,12 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
     r.multi = r.curl.multi_init();
     r.headers = r.curl.slist_append(NULL, "Content-Type: application/json");
     r.due = xcalloc(t->n + 1, sizeof *r.due);
+    prompts_init(&r.prompts, t);
+    if (t->graph != NULL) {
+        r.parents = xmalloc((t->n + 1) * sizeof *r.parents);
+        r.ready_ns = xcalloc(t->n + 1, sizeof *r.ready_ns);
+        memcpy(r.parents, t->graph->n_parents, t->n * sizeof *r.parents);
+    }
     probe(&r);
     r.epoch_ns = clock_now_ns();
     for (size_t i = 0; i < t->n; i++) {
@@ -342,6 +402,9 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
     }
     loop(&r);
     free(r.due);
+    free(r.parents);
+    free(r.ready_ns);
+    prompts_fini(&r.prompts);
     r.curl.slist_free_all(r.headers);
     (void)r.curl.multi_cleanup(r.multi);
     r.curl.global_cleanup();

@@ -45,12 +45,15 @@ struct observe_row {
     uint32_t output_tokens;            /* seen */
 };
 
-/* Asks the server first, without streaming, how many tokens two prompts have. Where it answers,
- * prompts are as long for the server as the trace says (at least a word).
+/* Asks the server first, without streaming, how many tokens two prompts have: by a completion's
+ * usage, else by its tokenizer. Where it answers, prompts are as long for the server as the trace
+ * says (at least a word). Prompts begin as the trace says (prompts.h), so the server's caches find
+ * what the trace's would.
  *
- * Then sends every request at its time; a later turn its gap after the response before it. rows:
- * one per row of the trace. 0, or -EINVAL with an error: libcurl does not work. A server that
- * refuses, breaks or is silent is rows, not an error. */
+ * Then sends every request at its time; a later turn its gap after the response before it, and a
+ * request of a graph after the last of its parents. A trace in which requests cancel others is not
+ * replayed. rows: one per row of the trace. 0, or -EINVAL with an error: libcurl does not work. A
+ * server that refuses, breaks or is silent is rows, not an error. */
 int observe_run(const struct observe_options *o, const struct trace *t, struct observe_row *rows,
                 struct err *e);
 

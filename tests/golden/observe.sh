@@ -1,0 +1,83 @@
+#!/bin/sh
+# xpusim observe against a server that counts a word as a token: prompts have the lengths of the trace, however the server
+# says it, begin as the trace says, and follow what they wait for.
+set -eu
+BUILD=${BUILD:-build}
+x=$BUILD/xpusim
+tmp=$(mktemp -d)
+pid=
+trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$tmp"' EXIT
+fail() { echo "observe: $*"; exit 1; }
+serve() { # what the server says
+    [ -z "$pid" ] || kill "$pid" 2>/dev/null
+    : >"$tmp/port"
+    python3 tests/helpers/completions.py "$tmp/log" "$@" >"$tmp/port" &
+    pid=$!
+    for _ in $(seq 100); do
+        [ -s "$tmp/port" ] && break
+        sleep 0.1
+    done
+    [ -s "$tmp/port" ] || fail "the test's server does not start"
+}
+observe() { # trace
+    "$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v1" --trace "$1" --timeout 60 -o "$tmp/run.csv" 2>"$tmp/said" ||
+        fail "$(cat "$tmp/said")"
+}
+counted() { # of every row, by whom
+    awk -F, -v by="$1" '/^#/ || /^request/ { next } { n++; if ($3 != 20 + 10 * $1 || $NF != by) bad = 1 } END { exit bad || n != 4 }' "$tmp/run.csv" ||
+        fail "lengths by $1: $(cat "$tmp/run.csv")"
+}
+
+{
+    echo '# xpusim-trace v1'
+    echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens'
+    echo '0,0,0,reactive,0.01,,20,4,0'
+    echo '1,1,0,reactive,0.02,,30,4,0'
+    echo '2,0,1,reactive,,0.01,40,4,24'
+    echo '3,1,1,reactive,,0.01,50,4,13'
+} >"$tmp/t.csv"
+serve usage
+observe "$tmp/t.csv"
+counted server
+# Turn 2 begins with the prompt and the answer before it, or with the 10 words of it that 13 tokens are; nobody else does.
+python3 - "$tmp/log" <<'EOF' || fail "prompts: $(cat "$tmp/log")"
+import json, sys
+by = {len(q["prompt"].split()) + 3: q for q in map(json.loads, open(sys.argv[1]))}
+first, second = by[20], by[30]
+assert by[40]["prompt"].startswith(first["prompt"] + first["answer"]), "prompt and answer"
+words = by[50]["prompt"].split()
+assert words[:10] == second["prompt"].split()[:10] and words[10:20] != second["prompt"].split()[10:20], "part of a prompt"
+assert first["prompt"].split()[:12] != second["prompt"].split()[:12], "prompts that nobody said were alike"
+EOF
+serve tokenize
+observe "$tmp/t.csv"
+counted probe
+serve
+observe "$tmp/t.csv"
+grep -q 'does not say how long prompts are' "$tmp/said" || fail "unknown lengths: $(cat "$tmp/said")"
+
+# A job: 2 waits for 0 and 1 and begins with 0; 3 waits for 2. Requests 0 and 1 share a group's first 9 words, 12 tokens.
+{
+    echo '# xpusim-trace v2'
+    echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,prefix_group,prefix_of,parent_ids'
+    echo '0,0,0,reactive,0.01,,23,4,12,7,,'
+    echo '1,1,0,reactive,0.3,,33,4,12,7,,'
+    echo '2,2,0,reactive,,0.01,43,4,23,,0,0;1'
+    echo '3,3,0,reactive,,0.01,53,4,0,,,2'
+} >"$tmp/g.csv"
+serve usage
+observe "$tmp/g.csv"
+grep -q '^4 ok' "$tmp/said" || fail "a job: $(cat "$tmp/said")"
+python3 - "$tmp/log" "$tmp/run.csv" <<'EOF' || fail "a job: $(cat "$tmp/log" "$tmp/run.csv")"
+import csv, json, sys
+log = [json.loads(line)["prompt"].split() for line in open(sys.argv[1])]
+by = {len(words) + 3: words for words in log}
+assert len(log) == 4, "each request once"
+assert by[23][:9] == by[33][:9] and by[23][9:19] != by[33][9:19], "a group's text"
+assert by[43][:20] == by[23], "another request's text"
+rows = {int(r["request_id"]): r for r in csv.DictReader(x for x in open(sys.argv[2]) if x[0] != "#")}
+end = {i: float(r["arrival_s"]) + float(r["e2e_s"]) for i, r in rows.items()}
+begin = {i: float(r["arrival_s"]) for i, r in rows.items()}
+assert begin[2] >= max(end[0], end[1]) + 0.01 and begin[3] >= end[2] + 0.01, "parents"
+EOF
+echo "observe: fine"

@@ -1,0 +1,56 @@
+"""A server of completions for tests of `observe`: a token is a word, an answer is as long as asked for, and every prompt and
+its answer is a line of a log.
+
+    python3 completions.py LOG [usage] [tokenize]    # prints its port; usage, tokenize: it says how long prompts are
+"""
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+LOG = open(sys.argv[1], "w")
+SAYS = set(sys.argv[2:])
+LOCK = threading.Lock()
+FIXED = 3  # of every prompt, as a template has
+
+
+def tokens(text):
+    return FIXED + len(text.split())
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.0"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/tokenize":
+            if "tokenize" in SAYS:
+                self.answer(json.dumps({"tokens": list(range(tokens(asked["content"])))}))
+            else:
+                self.send_error(404)
+            return
+        prompt = asked["prompt"]
+        usage = {"usage": {"prompt_tokens": tokens(prompt)}} if "usage" in SAYS else {}
+        if not asked["stream"]:
+            self.answer(json.dumps({"choices": [{"text": "x "}], **usage}))
+            return
+        words = ["w%d " % i for i in range(asked["max_tokens"])]
+        lines = [{"choices": [{"text": w}]} for w in words] + [{"choices": [], **usage}]
+        with LOCK:
+            LOG.write(json.dumps({"model": asked["model"], "prompt": prompt, "answer": "".join(words)}) + "\n")
+            LOG.flush()
+        self.answer("".join("data: %s\n\n" % json.dumps(x) for x in lines) + "data: [DONE]\n\n")
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
