@@ -13,6 +13,7 @@
 #include "experiments/run/job_options.h"
 #include "experiments/run/plugin.h"
 #include "experiments/shell/cli.h"
+#include "policies/external/jail.h"
 #include "sim/base/arena.h"
 #include "sim/base/portable.h"
 
@@ -66,12 +67,26 @@ static int count(const struct judging *j, const struct ledger_entry *l, struct l
     return rc;
 }
 
+/* A policy from elsewhere is judged where it sees nothing that it must not, or not at all. */
+static int confine(const char *spec, struct err *e)
+{
+    const char *why = NULL;
+    if (plugin_path_length(spec) > 0 && !jail_works(&why)) {
+        return err_add(e,
+                       "%s: it cannot be confined here, and the arena judges nobody who may look "
+                       "at what is hidden: %s",
+                       spec, why);
+    }
+    plugin_confine();
+    return 0;
+}
+
 /* One candidate. 0, or -EINVAL with an error. */
 static int judge_one(struct judging *j, const char *spec, struct document *d, struct err *e)
 {
     struct config_policy p;
     struct ledger_count n;
-    if (config_policy_parse(&p, spec, e) != 0) {
+    if (confine(spec, e) != 0 || config_policy_parse(&p, spec, e) != 0) {
         return -EINVAL;
     }
     struct ledger_entry l = entry_of(j, &p);
@@ -128,7 +143,8 @@ static int open_suite(struct judging *j, struct err *e)
         j->certified = certificate_read(&j->suite, &j->certificate);
         j->replications = j->o->replications > 0 ? j->o->replications : j->suite.spec.replications;
         const char *reference = j->o->reference != NULL ? j->o->reference : j->suite.references[0];
-        rc = config_policy_parse(&j->reference, reference, e);
+        rc = confine(reference, e);
+        rc = rc == 0 ? config_policy_parse(&j->reference, reference, e) : rc;
     }
     return rc;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "experiments/commands/commands.h"
+#include "experiments/run/plugin.h"
+#include "policies/external/hosted.h"
 #include "sim/base/datadir.h"
 #include "sim/base/memory.h"
 #include "sim/base/version.h"
@@ -24,6 +26,9 @@ static int dispatch(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0) {
         (void)printf("xpusim %s (%s)\n", XPUSIM_VERSION, XPUSIM_REVISION);
         return EXIT_OK;
+    }
+    if (strcmp(argv[1], HOST_COMMAND) == 0) { /* this program starts itself so, and no user does */
+        return plugin_host(argc, argv);
     }
     const struct command *c = command_find(argv[1], &e);
     bool asks = strcmp(argv[1], "help") == 0 || (argc > 2 && strcmp(argv[2], "--help") == 0);

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "policies/external/external.h"
+#include "policies/external/hosted.h"
+#include "policies/external/jail.h"
 #include "policies/registry.h"
 #include "sim/base/arena.h"
 #include "sim/base/hash.h"
@@ -137,7 +139,8 @@ static const struct policy_ops *load_external(const char *spec, struct err *e)
     return ops;
 }
 
-static const struct policy_ops *load_file(const char *path, struct err *e)
+/* In a jail there is no /proc, and only the name of the file leads to it. */
+static const struct policy_ops *load_file(const char *path, bool copied, struct err *e)
 {
     size_t before = e->n;
     struct stat st;
@@ -145,7 +148,7 @@ static const struct policy_ops *load_file(const char *path, struct err *e)
         (void)err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
         return NULL;
     }
-    void *handle = open_copy(path, e);
+    void *handle = copied ? open_copy(path, e) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL && e->n > before) {
         return NULL;
     }
@@ -167,6 +170,51 @@ static const struct policy_ops *load_file(const char *path, struct err *e)
     return check_ops(path, ops, e) == 0 ? ops : NULL;
 }
 
+static bool confined;
+
+void plugin_confine(void)
+{
+    confined = true;
+}
+
+/* Is a plug-in to be loaded by a process in a jail? */
+static bool is_confined(void)
+{
+    static bool said;
+    const char *set = getenv("XPUSIM_JAIL");
+    const char *why = NULL;
+    bool wanted = confined || (set != NULL && strcmp(set, "on") == 0);
+    if (wanted && !jail_works(&why) && !said) {
+        said = true;
+        (void)fprintf(stderr, "xpusim: note: plug-ins run in this process, without a jail: %s\n",
+                      why);
+    }
+    return wanted && why == NULL;
+}
+
+static const struct policy_ops *load_hosted(const char *path, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        (void)err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
+        return NULL;
+    }
+    const struct policy_ops *ops = hosted_load(path, e);
+    return ops != NULL && check_ops(path, ops, e) == 0 ? ops : NULL;
+}
+
+int plugin_host(int argc, char **argv)
+{
+    struct err e = ERR_INIT;
+    const struct policy_ops *ops = argc > 2 ? load_file(argv[2], false, &e) : NULL;
+    if (ops != NULL && argc > 3) {
+        hosted_serve(ops, argv[3]);
+    }
+    hosted_describe(ops, &e, stdout);
+    err_fini(&e);
+    return EXIT_SUCCESS;
+}
+
 const struct policy_ops *plugin_load(const char *spec, struct err *e)
 {
     if (external_spec_length(spec) > 0) {
@@ -176,7 +224,7 @@ const struct policy_ops *plugin_load(const char *spec, struct err *e)
     /* dlopen looks for a name without a slash in the system's folders, never in this one. */
     const char *here = memchr(spec, '/', (size_t)len) == NULL ? "./" : "";
     char *path = xformat("%s%.*s", here, len, spec);
-    const struct policy_ops *ops = load_file(path, e);
+    const struct policy_ops *ops = is_confined() ? load_hosted(path, e) : load_file(path, true, e);
     free(path);
     return ops;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "experiments/run/worker.h"
+#include "policies/external/hosted.h"
 #include "sim/base/units.h"
 #include "sim/engine/sim.h"
 
@@ -56,6 +57,12 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     struct sim_setup setup;
     config_setup(c, p, t, seed, &setup);
     setup.policy_context = opt->policy_context;
+    const struct arena_source *own = hosted_memory(p->ops);
+    struct core_memory memory;
+    if (own != NULL) { /* its process shares it */
+        memory = (struct core_memory){own[0], own[1]};
+        setup.memory = &memory;
+    }
     struct metrics_options mo = metrics_options_default();
     mo.sketch = out->sketch;
     mo.records = opt->requests_csv != NULL;

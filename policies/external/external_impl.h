@@ -34,6 +34,7 @@ struct external {
     char *argv[6]; /* how it is started; NULL-terminated */
     struct jail jail;
     bool confined; /* by it; else nothing confines the program */
+    bool hosted;   /* a plug-in (hosted.h); spec is its file */
     double limit_s;
     uint64_t content;  /* hash of its file when it was asked; 0: none that can be watched */
     bool usable;       /* else it was asked in vain */
@@ -100,6 +101,9 @@ struct external_run {
     int64_t lines_since_ns; /* what n_lines counts */
     uint32_t n_lines;
 };
+
+/* Starts the program, and fills what it says that it is. 0 or -EINVAL with an error. */
+int external_ask(struct external *x, struct err *e);
 
 /* The interpreter of Python itself where `name` is a script that finds it, as pyenv's are: what
  * such a script reads is not in the jail. Else the name. The caller frees it. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "policies/external/external_impl.h"
+#include "policies/external/hosted_impl.h"
 #include "sim/base/datadir.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
@@ -183,15 +183,19 @@ static void param_of(struct policy_param *p, struct json_obj *o)
 
 static void params_of(struct external *x, struct json_obj *o)
 {
-    int n = json_has(o, "params") ? json_get_array_size(o, "params", 0, MAX_PARAMS) : 0;
+    int most = x->hosted ? MAX_PARAMS + 1 : MAX_PARAMS;
+    int n = json_has(o, "params") ? json_get_array_size(o, "params", 0, most) : 0;
     for (int i = 0; i < n; i++) {
         struct json_obj p = json_array_object(o, "params", i);
         param_of(&x->params[x->n_params++], &p);
     }
+    x->ops.params = x->params;
+    if (x->hosted) {
+        return; /* its parameters are those of its file, wherever it runs */
+    }
     char *help = xformat("wall clock for one answer of the process, its start included, s; 0: %g",
                          x->limit_s);
     x->params[x->n_params] = (struct policy_param)POLICY_NUMBER("limit_s", 0, 0, 1e6, help);
-    x->ops.params = x->params;
 }
 
 static void description_of(struct external *x, const cJSON *tree, const char *place, struct err *e)
@@ -232,20 +236,22 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
     if (json_has(&o, "limit_s")) {
         x->limit_s = json_get_number(&o, "limit_s", 1e-3, 1e6);
     }
+    if (x->hosted) {
+        hosted_members(x, &o);
+    }
     params_of(x, &o);
     json_done(&o);
 }
 
 uint64_t external_content(const struct external *x)
 {
-    char *path = external_file(x->spec);
+    char *path = x->hosted ? xstrdup(x->spec) : external_file(x->spec);
     uint64_t content = path != NULL ? hash_file(path) : 0;
     free(path);
     return content;
 }
 
-/* Starts it, hears what it is, lets it go. */
-static int describe(struct external *x, struct err *e)
+int external_ask(struct external *x, struct err *e)
 {
     struct process p;
     static const char hello[] = EXTERNAL_HELLO;
@@ -266,7 +272,8 @@ static int describe(struct external *x, struct err *e)
     } else if (line == NULL) {
         (void)err_add(e, "--policy %s: %s before it said what it is", x->spec, p.failure);
     } else if (cJSON_IsString(error)) {
-        (void)err_add(e, "--policy %s: %s", x->spec, error->valuestring);
+        /* A plug-in's file is named already. */
+        (void)err_add(e, x->hosted ? "%.0s%s" : "--policy %s: %s", x->spec, error->valuestring);
     } else if (!cJSON_IsObject(tree)) {
         (void)err_add(e,
                       "--policy %s: its first line must be what it is, as an object of JSON "
@@ -317,7 +324,7 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
             (void)fprintf(stderr, "xpusim: note: programs run without a jail: %s\n", why);
         }
         x->jail = external_jail(x->argv, starts(x->spec, PYTHON));
-        x->usable = describe(x, e) == 0;
+        x->usable = external_ask(x, e) == 0;
     }
     return x->usable ? &x->ops : NULL;
 }

@@ -150,8 +150,9 @@ int jail_enter(const struct jail *j)
     int rc = confine_files(j);
     drop_capabilities();
     /* Descriptors above those of the streams: the parent's pipes, stores and traces. */
-    if (syscall(SYS_close_range, 3u, ~0u, 0u) != 0) {
-        for (int fd = 3; fd < 4096; fd++) {
+    int first = 3 + j->keeps;
+    if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) != 0) {
+        for (int fd = first; fd < 4096; fd++) {
             (void)close(fd);
         }
     }

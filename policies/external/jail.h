@@ -7,7 +7,8 @@
  *   - have no sockets, no shared memory, no message queues, no keyrings, no performance counters;
  *   - neither see nor signal nor trace another process, and start none unless `forks`;
  *   - have no capability and gain none by execution;
- *   - have the environment of jail_environment, and only the three standard streams open;
+ *   - have the environment of jail_environment, and only the three standard streams and what
+ * `keeps` says open;
  *   - have limits on memory, files and CPU time.
  * It can still measure time, and learn whether a path exists.
  *
@@ -29,6 +30,8 @@ struct jail {
     const char *const *reads; /* files and folders to read and execute; NULL-terminated */
     const char *const *lists; /* folders of which it may read the names; NULL-terminated */
     const char *folder;       /* it works in; NULL: its parent's, of which it can read the name */
+    int keeps;                /* descriptors that it has from 3 on: */
+    int kept[2];
     bool forks; /* it may start processes of its own, as a shell does; they are confined too, and
                    stay in its process group */
 };

@@ -42,6 +42,9 @@ static _Noreturn void become(char *const argv[], const struct jail *jail, int in
     sigset_t none;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int i = 0; jail != NULL && i < jail->keeps; i++) { /* theirs are far above */
+        (void)dup2(jail->kept[i], 3 + i);
+    }
     if (jail != NULL) {
         environ = jail_environment();
         if (jail_enter(jail) != 0) {

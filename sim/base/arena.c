@@ -29,10 +29,13 @@
 #define ARENA_FIRST_BYTES ((size_t)64 << 10)
 #define ARENA_LARGEST_BYTES ((size_t)4 << 20)
 
+/* Of the heap, its data follow. Those of a source are apart: whoever writes to them may be kept
+ * from everything else. */
 struct arena_block {
     struct arena_block *next;
     size_t size, used;
-    _Alignas(CACHE_LINE_BYTES) char data[];
+    char *data;
+    _Alignas(CACHE_LINE_BYTES) char own[];
 };
 
 _Noreturn void out_of_memory(size_t bytes)
@@ -182,10 +185,9 @@ void arena_fini(struct arena *a)
     while (b != NULL) {
         struct arena_block *next = b->next;
         if (a->source != NULL) {
-            a->source->give(a->source->ctx, b, sizeof *b + b->size);
-        } else {
-            free(b);
+            a->source->give(a->source->ctx, b->data, b->size);
         }
+        free(b);
         b = next;
     }
     arena_init_from(a, a->source);
@@ -202,10 +204,8 @@ void *arena_alloc(struct arena *a, size_t bytes)
         if (size < bytes) {
             size = bytes;
         }
-        size_t whole = sizeof(struct arena_block) + size;
-        struct arena_block *b =
-            a->source != NULL ? a->source->take(a->source->ctx, &whole) : xlines(whole);
-        size = whole - sizeof *b;
+        struct arena_block *b = xlines(sizeof *b + (a->source == NULL ? size : 0));
+        b->data = a->source == NULL ? b->own : a->source->take(a->source->ctx, &size);
         b->next = a->head;
         b->size = size;
         a->head = b;

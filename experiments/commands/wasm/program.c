@@ -10,6 +10,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/pool.h"
+#include "policies/external/hosted.h"
 #include "sim/base/input.h"
 #include "sim/base/memory.h"
 
@@ -51,6 +52,12 @@ size_t plugin_path_length(const char *spec)
 {
     (void)spec;
     return 0; /* policies of the program only */
+}
+
+const struct arena_source *hosted_memory(const struct policy_ops *ops)
+{
+    (void)ops;
+    return NULL;
 }
 
 uint64_t plugin_code_hash(const char *spec)

@@ -1,0 +1,318 @@
+/* The hooks of a policy whose code runs in another process. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/external/hosted_impl.h"
+
+#define MOST_WAKES 10000 /* without its turn: it writes what it likes */
+
+static struct hosted *own(const struct sched *s)
+{
+    return (struct hosted *)(uintptr_t)s->policy;
+}
+
+static void fail(struct sched *s, struct hosted *h, const char *why)
+{
+    h->failed = true;
+    sched_give_up(s, why);
+    process_end(&h->process);
+}
+
+/* ---- objects ---- */
+
+static uint8_t *object_at(const struct hosted *h, const void *p)
+{
+    uintptr_t at = (uintptr_t)p - (uintptr_t)h->region;
+    return at < HOST_REGION_BYTES && at % 16 == 0 ? &h->objects[at / 16] : NULL;
+}
+
+static void know(const struct hosted *h, const void *p, enum hosted_object what)
+{
+    uint8_t *known = object_at(h, p);
+    SIM_ASSERT(known != NULL);
+    *known = (uint8_t)what;
+}
+
+/* NULL is for the core to refuse. */
+static bool is_known(const struct hosted *h, const void *p, enum hosted_object what)
+{
+    const uint8_t *known = object_at(h, p);
+    return p == NULL || (known != NULL && *known == what);
+}
+
+/* ---- calls ---- */
+
+/* What the core, which trusts the types, may be given. */
+static bool makes_sense(const struct hosted *h, const struct action *a,
+                        const struct action_objects *o)
+{
+    bool fine = a->kind < ACTION_KINDS && is_known(h, o->request, HOST_REQUEST) &&
+                is_known(h, o->pass, HOST_PASS) && is_known(h, o->launch, HOST_LAUNCH) &&
+                (uint32_t)a->key.kind <= RESIDENT_WEIGHTS && (uint32_t)a->place <= KV_NOWHERE &&
+                (uint32_t)a->span.yield <= YIELD_PASS && a->n_segments <= HOST_SEGMENTS &&
+                a->device <= UINT8_MAX && a->version <= UINT8_MAX;
+    for (uint32_t i = 0; fine && a->kind == ACTION_FORM && i < a->n_segments; i++) {
+        const struct segment *g = &a->segments[i];
+        fine = is_known(h, g->request, HOST_REQUEST) && (uint32_t)g->role <= SEGMENT_DRAFT;
+    }
+    return fine;
+}
+
+static bool act(struct sched *s, struct hosted *h, struct hosted_message *m)
+{
+    struct action *a = &m->action;
+    struct action_objects *o = &m->objects;
+    const struct hosted_letter *l = hosted_letter_of(h->region);
+    bool forms = a->kind == ACTION_FORM && a->n_segments <= HOST_SEGMENTS;
+    size_t bytes = forms ? a->n_segments * sizeof *l->segments : 0;
+    struct segment *segments = xmalloc(bytes);
+    memcpy(segments, l->segments, bytes); /* the process can change its own at any time */
+    a->segments = segments;
+    bool fine = makes_sense(h, a, o);
+    m->result = fine ? action_do(s, a, o) : 0;
+    if (fine && m->result == 0 && a->kind == ACTION_FORM) {
+        know(h, o->pass, HOST_PASS);
+    } else if (fine && m->result == 0 && a->kind == ACTION_LAUNCH) {
+        know(h, o->launch, HOST_LAUNCH);
+    }
+    free(segments);
+    return fine;
+}
+
+static void copy_text(const struct hosted *h, const struct hosted_message *m, char text[HOST_TEXT])
+{
+    uint32_t n = m->n_text < HOST_TEXT ? m->n_text : HOST_TEXT - 1;
+    memcpy(text, hosted_letter_of(h->region)->text, n);
+    text[n] = '\0';
+}
+
+/* False: it makes no sense. */
+static bool answer(struct sched *s, struct hosted *h, struct hosted_message *m)
+{
+    char text[HOST_TEXT];
+    if (!is_known(h, m->request, HOST_REQUEST)) {
+        return false;
+    }
+    switch (m->what) {
+    case HOST_ACT:
+        return act(s, h, m);
+    case HOST_FLUSH:
+        return true;
+    case HOST_NOTE:
+        copy_text(h, m, text);
+        m->result = sched_note(s, text, m->left_out);
+        return true;
+    case HOST_ESTIMATE:
+        m->result =
+            m->op < OP_KIND_COUNT && m->device <= UINT8_MAX
+                ? sched_estimate_graph(s, &m->shape, (enum op_kind)m->op, (uint8_t)m->device,
+                                       m->rows, m->chunk_rows, (uint8_t)m->graph, &m->estimate)
+                : -EINVAL;
+        return true;
+    case HOST_RESIDENT:
+        m->result = sched_resident_state(s, m->key);
+        return true;
+    case HOST_ORACLE:
+        m->result = m->request != NULL ? sched_oracle_output_tokens(s, m->request) : -EPERM;
+        return true;
+    case HOST_DRAFT:
+        m->result = m->request != NULL ? sched_draft_tokens(s, m->request) : 0;
+        return true;
+    case HOST_PROMPT:
+        m->result = (int64_t)sched_prompt_hash(s, m->request, m->tokens);
+        return true;
+    case HOST_GIVE_UP:
+        copy_text(h, m, text);
+        sched_give_up(s, text);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void do_late(struct sched *s, struct hosted *h, const struct hosted_message *m)
+{
+    const struct hosted_letter *l = hosted_letter_of(h->region);
+    for (uint32_t i = 0; i < m->n_late && i < HOST_LATE; i++) {
+        struct hosted_late late = l->late[i];
+        late.counter[sizeof late.counter - 1] = '\0';
+        if (late.is_note) {
+            (void)sched_note(s, late.counter, late.add);
+        } else {
+            (void)sched_set_timer(s, late.at_ns);
+        }
+    }
+    if (m->again) {
+        sched_again(s);
+    }
+    if (m->steady) {
+        sched_steady(s, m->until_ns, m->left_out);
+    }
+}
+
+/* ---- a conversation ---- */
+
+/* Gives the turn away and waits for it. False: the run has ended. */
+static bool turn(struct sched *s, struct hosted *h)
+{
+    struct hosted_letter *l = hosted_letter_of(h->region);
+    if (hosted_give_turn(l, HOST_CHILD) && process_send(&h->process, "\n", 1) != 0) {
+        fail(s, h, h->process.failure);
+        return false;
+    }
+    if (hosted_spin(l, HOST_PARENT)) {
+        return true;
+    }
+    for (uint32_t wakes = 0; wakes < MOST_WAKES; wakes++) {
+        atomic_store(&l->asleep[HOST_PARENT], 1);
+        bool mine = atomic_load(&l->turn) == HOST_PARENT;
+        bool there = mine || process_receive(&h->process) != NULL;
+        atomic_store(&l->asleep[HOST_PARENT], 0);
+        if (!there) {
+            fail(s, h, h->process.failure);
+            return false;
+        }
+        if (atomic_load(&l->turn) == HOST_PARENT) {
+            return true;
+        }
+    }
+    fail(s, h, "its process calls for attention and says nothing");
+    return false;
+}
+
+static void tell_facts(struct sched *s, const struct hosted *h, struct hosted_message *m)
+{
+    m->sched = s;
+    m->kv_free_tokens = sched_kv_free_tokens(s);
+    m->kv_capacity_tokens = sched_kv_capacity_tokens(s);
+    for (uint32_t d = 0; h->begun && d < s->machine->n_devices; d++) {
+        m->free_slots[d] = sched_device_free_slots(s, (uint8_t)d);
+    }
+    m->conditions = sched_machine_state(s);
+}
+
+/* A hook from its begin to its end. Returns what it returns. */
+static int converse(struct sched *s, struct hosted_message *m)
+{
+    struct hosted *h = own(s);
+    struct hosted_letter *l = hosted_letter_of(h->region);
+    while (h->running && !h->failed) {
+        tell_facts(s, h, m);
+        m->again = m->steady = false;
+        m->n_late = m->n_text = 0;
+        l->m = *m;
+        if (!turn(s, h)) {
+            break;
+        }
+        *m = l->m; /* what is checked is what is used */
+        do_late(s, h, m);
+        if (m->what == HOST_DONE) {
+            return (int)m->result;
+        }
+        if (!answer(s, h, m)) {
+            fail(s, h, "asked for what there is not, or what it never was given");
+        }
+    }
+    return -EIO;
+}
+
+/* ---- hooks ---- */
+
+static int hosted_init(struct sched *s)
+{
+    struct hosted *h = own(s);
+    if (h->region == NULL || h->given == 0) {
+        sched_give_up(s, "it runs in a process of its own, and this run gave it no memory");
+        return -EIO;
+    }
+    struct jail jail = h->external.jail;
+    jail.keeps = 2;
+    jail.kept[0] = h->fd[0];
+    jail.kept[1] = h->fd[1];
+    char address[32];
+    (void)snprintf(address, sizeof address, "%p", (void *)h->region);
+    char *argv[] = {h->external.argv[0], h->external.argv[1], h->external.argv[2], address, NULL};
+    h->failed = false;
+    hosted_letter_of(h->region)->spins[HOST_PARENT] = 64;
+    hosted_letter_of(h->region)->spins[HOST_CHILD] = 64;
+    if (external_content(&h->external) != h->external.content) {
+        sched_give_up(s, "its file was changed after this command began: the runs would be of two "
+                         "policies; give the command again");
+        return -EIO;
+    }
+    h->running = process_start(&h->process, argv, &jail, EXTERNAL_LIMIT_S) == 0;
+    if (!h->running) {
+        sched_give_up(s, h->process.failure);
+        return -EIO;
+    }
+    int rc = converse(s, &(struct hosted_message){.what = HOST_init});
+    h->begun = rc == 0;
+    return rc;
+}
+
+static void hosted_exit(struct sched *s)
+{
+    struct hosted *h = own(s);
+    h->begun = false;
+    if (h->running) {
+        (void)converse(s, &(struct hosted_message){.what = HOST_exit});
+        process_end(&h->process);
+    }
+    h->running = false;
+}
+
+static void hosted_request_arrived(struct sched *s, const struct request *r)
+{
+    know(own(s), r, HOST_REQUEST);
+    (void)converse(s, &(struct hosted_message){.what = HOST_request_arrived, .request = r});
+}
+
+static void hosted_launch_done(struct sched *s, const struct launch *l)
+{
+    (void)converse(s, &(struct hosted_message){.what = HOST_launch_done, .launch = l});
+}
+
+static void hosted_pass_done(struct sched *s, const struct pass *p)
+{
+    (void)converse(s, &(struct hosted_message){.what = HOST_pass_done, .pass = p});
+}
+
+static void hosted_resident_ready(struct sched *s, struct resident_key key)
+{
+    (void)converse(s, &(struct hosted_message){.what = HOST_resident_ready, .key = key});
+}
+
+static void hosted_kv_moved(struct sched *s, const struct request *r)
+{
+    (void)converse(s, &(struct hosted_message){.what = HOST_kv_moved, .request = r});
+}
+
+static void hosted_request_cancelled(struct sched *s, const struct request *r)
+{
+    (void)converse(s, &(struct hosted_message){.what = HOST_request_cancelled, .request = r});
+}
+
+static void hosted_schedule(struct sched *s)
+{
+    (void)converse(s, &(struct hosted_message){.what = HOST_schedule});
+}
+
+static void hosted_dump(struct sched *s, FILE *out)
+{
+    struct hosted_message m = {.what = HOST_dump};
+    char text[HOST_TEXT];
+    if (converse(s, &m) == 0) {
+        copy_text(own(s), &m, text);
+        (void)fputs(text, out);
+    }
+}
+
+void hosted_hooks(struct policy_ops *o, uint32_t there)
+{
+#define TAKE(name) o->name = (there & (1u << HOST_##name)) != 0 ? hosted_##name : NULL;
+    HOST_HOOKS(TAKE)
+    o->init = hosted_init; /* they start the process and end it */
+    o->exit = hosted_exit;
+}

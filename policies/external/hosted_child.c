@@ -1,0 +1,476 @@
+/* The process of a plug-in: the calls of the contract as messages, and hooks as they come. */
+#define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "policies/external/hosted_impl.h"
+#include "sim/base/hash.h"
+#include "sim/base/memory.h"
+
+#define MEMO 4096 /* estimates that are remembered; a power of two */
+#define MOST_COUNTERS 16
+
+/* The one run of this process. */
+static struct {
+    const struct policy_ops *ops;
+    struct hosted_letter *letter;
+    struct sched sched;    /* the run's, with calls that lead here */
+    enum hosted_what hook; /* that is running */
+    int woken;             /* the parent says here that it is our turn */
+    int wakes;
+    struct memo {
+        struct work_shape shape;
+        uint32_t op, device, rows, chunk_rows, graph;
+        bool there;
+        struct estimate is;
+    } memo[MEMO];
+    char counters[MOST_COUNTERS][sizeof(((struct hosted_late *)NULL)->counter)];
+    uint32_t n_counters;
+} host;
+
+/* ---- turns ---- */
+
+static void wait_for_turn(void)
+{
+    struct hosted_letter *l = host.letter;
+    char bytes[64];
+    while (!hosted_spin(l, HOST_CHILD)) {
+        atomic_store(&l->asleep[HOST_CHILD], 1);
+        if (atomic_load(&l->turn) != HOST_CHILD && read(host.woken, bytes, sizeof bytes) <= 0) {
+            _exit(EXIT_SUCCESS); /* the run is over */
+        }
+        atomic_store(&l->asleep[HOST_CHILD], 0);
+    }
+}
+
+static void give_turn(void)
+{
+    if (hosted_give_turn(host.letter, HOST_PARENT) && write(host.wakes, "\n", 1) != 1) {
+        _exit(EXIT_SUCCESS);
+    }
+}
+
+static int64_t ask(enum hosted_what what)
+{
+    struct hosted_message *m = &host.letter->m;
+    m->what = what;
+    give_turn();
+    wait_for_turn();
+    m->n_late = m->n_text = 0;
+    m->again = m->steady = false;
+    return m->result;
+}
+
+static struct hosted_message *question(void)
+{
+    struct hosted_message *m = &host.letter->m;
+    m->request = NULL;
+    return m;
+}
+
+static struct hosted_message *begin(enum action_kind kind)
+{
+    struct hosted_message *m = question();
+    m->action = (struct action){.kind = kind};
+    m->objects = (struct action_objects){.request = NULL};
+    return m;
+}
+
+static int act(void)
+{
+    return (int)ask(HOST_ACT);
+}
+
+static void text(const char *of)
+{
+    struct hosted_message *m = question();
+    size_t n = strlen(of);
+    m->n_text = n < HOST_TEXT ? (uint32_t)n : HOST_TEXT - 1;
+    memcpy(host.letter->text, of, m->n_text);
+}
+
+/* Room for one more call that nothing waits for. */
+static struct hosted_late *late(void)
+{
+    struct hosted_message *m = &host.letter->m;
+    if (m->n_late == HOST_LATE) {
+        (void)question();
+        (void)ask(HOST_FLUSH);
+    }
+    return &host.letter->late[m->n_late++];
+}
+
+/* ---- questions ---- */
+
+/* Equal questions have equal answers, for a run. */
+static int call_estimate_graph(struct sched *s, const struct work_shape *shape, enum op_kind op,
+                               uint8_t device, uint32_t rows, uint32_t chunk_rows, uint8_t graph,
+                               struct estimate *out)
+{
+    (void)s;
+    uint64_t h = hash_u64(HASH_INIT, ((uint64_t)shape->rows << 32) | shape->logit_rows);
+    h = hash_u64(h, shape->attn_pairs ^ (shape->kv_read_tokens << 20));
+    h = hash_u64(h, ((uint64_t)rows << 32) | ((uint64_t)op << 8) | device);
+    struct memo *known = &host.memo[h % MEMO];
+    if (known->there && memcmp(&known->shape, shape, sizeof *shape) == 0 && known->op == op &&
+        known->device == device && known->rows == rows && known->chunk_rows == chunk_rows &&
+        known->graph == graph) {
+        *out = known->is;
+        return 0;
+    }
+    struct hosted_message *m = question();
+    m->shape = *shape;
+    m->op = op;
+    m->device = device;
+    m->rows = rows;
+    m->chunk_rows = chunk_rows;
+    m->graph = graph;
+    int rc = (int)ask(HOST_ESTIMATE);
+    if (rc == 0) {
+        *out = m->estimate;
+        *known = (struct memo){*shape, op, device, rows, chunk_rows, graph, true, m->estimate};
+    }
+    return rc;
+}
+
+static enum resident_state call_resident_state(struct sched *s, struct resident_key key)
+{
+    (void)s;
+    question()->key = key;
+    return (enum resident_state)ask(HOST_RESIDENT);
+}
+
+static uint64_t call_kv_free_tokens(struct sched *s)
+{
+    (void)s;
+    return host.letter->m.kv_free_tokens;
+}
+
+static uint64_t call_kv_capacity_tokens(struct sched *s)
+{
+    (void)s;
+    return host.letter->m.kv_capacity_tokens;
+}
+
+static uint32_t call_device_free_slots(struct sched *s, uint8_t device)
+{
+    return device < s->machine->n_devices ? host.letter->m.free_slots[device] : 0;
+}
+
+static struct machine_state call_machine_state(struct sched *s)
+{
+    (void)s;
+    return host.letter->m.conditions;
+}
+
+static int64_t call_oracle_output_tokens(struct sched *s, const struct request *r)
+{
+    (void)s;
+    question()->request = r;
+    return ask(HOST_ORACLE);
+}
+
+static uint32_t call_draft_tokens(struct sched *s, const struct request *r)
+{
+    (void)s;
+    question()->request = r;
+    return (uint32_t)ask(HOST_DRAFT);
+}
+
+static uint64_t call_prompt_hash(struct sched *s, const struct request *r, uint32_t tokens)
+{
+    (void)s;
+    struct hosted_message *m = question();
+    m->request = r;
+    m->tokens = tokens;
+    return (uint64_t)ask(HOST_PROMPT);
+}
+
+/* ---- actions ---- */
+
+static int call_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
+{
+    (void)s;
+    struct hosted_message *m = begin(ACTION_FORM);
+    if (spec->n_segments > HOST_SEGMENTS) {
+        return -EINVAL;
+    }
+    if (spec->n_segments > 0) {
+        memcpy(host.letter->segments, spec->segments, spec->n_segments * sizeof *spec->segments);
+    }
+    m->action.n_segments = spec->n_segments;
+    m->action.fused = spec->fused_layers;
+    m->objects.policy_data = spec->policy_data;
+    int rc = act();
+    if (rc == 0) {
+        *out = m->objects.pass;
+    }
+    return rc;
+}
+
+static int call_pass_cancel(struct sched *s, struct pass *p)
+{
+    (void)s;
+    begin(ACTION_CANCEL)->objects.pass = p;
+    return act();
+}
+
+static int call_launch(struct sched *s, const struct launch_spec *spec, const struct launch **out)
+{
+    (void)s;
+    struct hosted_message *m = begin(ACTION_LAUNCH);
+    m->action.span = *spec;
+    m->action.device = spec->device;
+    m->objects.pass = spec->pass;
+    int rc = act();
+    if (rc == 0 && out != NULL) {
+        *out = m->objects.launch;
+    }
+    return rc;
+}
+
+static int call_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
+{
+    (void)s;
+    struct hosted_message *m = begin(ACTION_PREEMPT);
+    m->action.how = how;
+    m->objects.launch = l;
+    return act();
+}
+
+static int of_resident(enum action_kind kind, struct resident_key key, double bytes)
+{
+    struct hosted_message *m = begin(kind);
+    m->action.key = key;
+    m->action.bytes = bytes;
+    return act();
+}
+
+static int call_compile(struct sched *s, struct resident_key key)
+{
+    (void)s;
+    return of_resident(ACTION_COMPILE, key, 0.0);
+}
+
+static int call_load(struct sched *s, struct resident_key key, double bytes)
+{
+    (void)s;
+    return of_resident(ACTION_LOAD, key, bytes);
+}
+
+static int call_map(struct sched *s, struct resident_key key, double bytes)
+{
+    (void)s;
+    return of_resident(ACTION_MAP, key, bytes);
+}
+
+static int call_resident_evict(struct sched *s, struct resident_key key)
+{
+    (void)s;
+    return of_resident(ACTION_DROP, key, 0.0);
+}
+
+static int call_graph(struct sched *s, uint8_t version, struct graph_shape shape)
+{
+    (void)s;
+    struct hosted_message *m = begin(ACTION_GRAPH);
+    m->action.version = version;
+    m->action.graph = shape;
+    return act();
+}
+
+static int call_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
+{
+    (void)s;
+    struct hosted_message *m = begin(part.of_session ? ACTION_KV_SESSION : ACTION_KV);
+    m->action.session = part.session_id;
+    m->action.from_token = part.from_token;
+    m->action.place = to;
+    m->objects.request = part.request;
+    return act();
+}
+
+static int call_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
+{
+    (void)s;
+    struct hosted_message *m = begin(ACTION_KV_RANK);
+    m->action.rank = rank;
+    m->objects.request = r;
+    return act();
+}
+
+/* In schedule one that is not past is accepted, and nobody waits for the answer. */
+static int call_set_timer(struct sched *s, int64_t at_ns)
+{
+    if (host.hook == HOST_schedule && at_ns >= s->now_ns) {
+        *late() = (struct hosted_late){.at_ns = at_ns};
+        return 0;
+    }
+    begin(ACTION_TIMER)->action.at_ns = at_ns;
+    return act();
+}
+
+static int call_occupy(struct sched *s, uint8_t device, int64_t until_ns)
+{
+    (void)s;
+    struct hosted_message *m = begin(ACTION_OCCUPY);
+    m->action.device = device;
+    m->action.at_ns = until_ns;
+    return act();
+}
+
+static int call_shed(struct sched *s, const struct request *r)
+{
+    (void)s;
+    begin(ACTION_SHED)->objects.request = r;
+    return act();
+}
+
+/* A counter that was accepted once is accepted again. */
+static int call_note(struct sched *s, const char *counter, uint64_t add)
+{
+    (void)s;
+    for (uint32_t i = 0; i < host.n_counters; i++) {
+        if (strcmp(host.counters[i], counter) == 0) {
+            struct hosted_late *l = late();
+            *l = (struct hosted_late){.is_note = true, .add = add};
+            memcpy(l->counter, host.counters[i], sizeof l->counter);
+            return 0;
+        }
+    }
+    text(counter);
+    host.letter->m.left_out = add;
+    int rc = (int)ask(HOST_NOTE);
+    if (rc == 0 && host.n_counters < MOST_COUNTERS) {
+        (void)snprintf(host.counters[host.n_counters++], sizeof host.counters[0], "%s", counter);
+    }
+    return rc;
+}
+
+static void call_again(struct sched *s)
+{
+    (void)s;
+    host.letter->m.again = true;
+}
+
+static void call_steady(struct sched *s, int64_t until_ns, uint64_t left_out)
+{
+    (void)s;
+    struct hosted_message *m = &host.letter->m;
+    m->steady = true;
+    m->until_ns = until_ns;
+    m->left_out = left_out;
+}
+
+static void call_give_up(struct sched *s, const char *why)
+{
+    (void)s;
+    text(why);
+    (void)ask(HOST_GIVE_UP);
+}
+
+static const struct sched_api calls = {
+    .size = sizeof(struct sched_api),
+#define CALL(result, name, parameters, arguments) .name = call_##name,
+#define TELL(name, parameters, arguments) .name = call_##name,
+#include "sim/api/calls.def"
+#undef CALL
+#undef TELL
+};
+
+/* ---- hooks ---- */
+
+static void dump(struct sched *s)
+{
+    char *all = NULL;
+    size_t n = 0;
+    FILE *f = memory_stream(&all, &n);
+    host.ops->dump(s, f);
+    memory_stream_close(f, &all);
+    text(all);
+    free(all);
+}
+
+static int run_hook(struct sched *s, const struct hosted_message *m)
+{
+    const struct policy_ops *o = host.ops;
+    switch (m->what) {
+    case HOST_init:
+        return o->init != NULL ? o->init(s) : 0;
+    case HOST_exit:
+        if (o->exit != NULL) {
+            o->exit(s);
+        }
+        break;
+    case HOST_request_arrived:
+        o->request_arrived(s, m->request);
+        break;
+    case HOST_launch_done:
+        o->launch_done(s, m->launch);
+        break;
+    case HOST_pass_done:
+        o->pass_done(s, m->pass);
+        break;
+    case HOST_resident_ready:
+        o->resident_ready(s, m->key);
+        break;
+    case HOST_kv_moved:
+        o->kv_moved(s, m->request);
+        break;
+    case HOST_request_cancelled:
+        o->request_cancelled(s, m->request);
+        break;
+    case HOST_schedule:
+        o->schedule(s);
+        break;
+    case HOST_dump:
+        dump(s);
+        break;
+    default:
+        _exit(EXIT_FAILURE);
+    }
+    return 0;
+}
+
+/* The regions are descriptors 3 and 4. */
+static char *map_regions(const char *address)
+{
+    const size_t bytes = HOST_REGION_BYTES;
+    char *at = (char *)(uintptr_t)strtoull(address, NULL, 0); /* NOLINT */
+    char *shown = mmap(at, bytes, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, 3, 0);
+    char *state =
+        mmap(at + bytes, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, 4, 0);
+    if (shown != at || state != at + bytes) {
+        (void)fprintf(stderr, "xpusim: error: the memory of the run cannot be mapped\n");
+        _exit(EXIT_FAILURE);
+    }
+    (void)close(3);
+    (void)close(4);
+    return at;
+}
+
+_Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
+{
+    host.ops = ops;
+    host.letter = hosted_letter_of(map_regions(address));
+    /* What the plug-in prints goes to standard error, and does not wake the parent. */
+    host.woken = dup(STDIN_FILENO);
+    host.wakes = dup(STDOUT_FILENO);
+    (void)close(STDIN_FILENO);
+    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    for (;;) {
+        wait_for_turn();
+        struct hosted_message *m = &host.letter->m;
+        host.hook = m->what;
+        host.sched = *m->sched;
+        host.sched.api = &calls;
+        host.sched.policy = ops;
+        host.sched.context = NULL;
+        m->result = run_hook(&host.sched, m);
+        m->what = HOST_DONE;
+        give_turn();
+    }
+}

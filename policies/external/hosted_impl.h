@@ -1,0 +1,147 @@
+/* Messages between a run and the process of its plug-in (hosted.h). */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policies/external/external_impl.h"
+#include "policies/external/hosted.h"
+#include "sim/base/json.h"
+#include "sim/record/action.h"
+
+/* Hooks, in the order of policy_ops. */
+#define HOST_HOOKS(X)                                                                              \
+    X(init)                                                                                        \
+    X(exit)                                                                                        \
+    X(request_arrived)                                                                             \
+    X(launch_done)                                                                                 \
+    X(pass_done)                                                                                   \
+    X(resident_ready)                                                                              \
+    X(kv_moved)                                                                                    \
+    X(request_cancelled)                                                                           \
+    X(schedule)                                                                                    \
+    X(dump)
+#define HOST_HOOK_(name) HOST_##name,
+
+enum hosted_what {
+    HOST_HOOKS(HOST_HOOK_) /* to the process */
+    HOST_DONE,             /* from it: the hook has returned */
+    HOST_ACT,              /* these are calls, and answers to them */
+    HOST_FLUSH,            /* only what is late */
+    HOST_NOTE,
+    HOST_ESTIMATE,
+    HOST_RESIDENT,
+    HOST_ORACLE,
+    HOST_DRAFT,
+    HOST_PROMPT,
+    HOST_GIVE_UP
+};
+
+/* Address space of each region; memory is taken as it is used. */
+#define HOST_REGION_BYTES ((size_t)1 << 30)
+#define HOST_SEGMENTS 65536u /* of a pass */
+#define HOST_TEXT 16384u
+#define HOST_LATE 64u
+
+/* A call that nothing waits for: it is done with the next message, before it. */
+struct hosted_late {
+    bool is_note; /* else a timer */
+    int64_t at_ns;
+    uint64_t add;
+    char counter[32];
+};
+
+struct hosted_message {
+    enum hosted_what what;
+    int64_t result;
+    struct sched *sched; /* the run's, which the process copies */
+    /* Arguments of a hook, or of a question. */
+    const struct request *request;
+    const struct pass *pass;
+    const struct launch *launch;
+    struct resident_key key;
+    /* Answers that change only when something happens: nobody asks for them. */
+    uint64_t kv_free_tokens, kv_capacity_tokens;
+    uint32_t free_slots[MACHINE_MAX_DEVICES];
+    struct machine_state conditions;
+    /* HOST_ACT */
+    struct action action;
+    struct action_objects objects;
+    /* HOST_ESTIMATE */
+    struct work_shape shape;
+    struct estimate estimate;
+    uint32_t op, device, rows, chunk_rows, graph, tokens;
+    /* Calls that nothing waits for. */
+    bool again, steady;
+    int64_t until_ns;
+    uint64_t left_out;
+    uint32_t n_late, n_text;
+};
+
+enum hosted_side { HOST_PARENT, HOST_CHILD };
+
+/* At the begin of the region that the process may write. */
+struct hosted_letter {
+    _Atomic uint32_t turn; /* enum hosted_side: who may touch the rest */
+    _Atomic uint32_t asleep[2];
+    uint32_t spins[2]; /* each side's own: how long waiting is worth it */
+    struct hosted_message m;
+    struct hosted_late late[HOST_LATE];
+    char text[HOST_TEXT];
+    struct segment segments[HOST_SEGMENTS];
+};
+
+/* A policy in such a process. */
+struct hosted {
+    struct external external; /* stays first */
+    struct arena_source memory[2];
+    /* A run: */
+    struct process process;
+    bool running, failed;
+    bool begun;   /* init has returned: devices are there */
+    int fd[2];    /* of the regions */
+    char *region; /* both; NULL: none */
+    size_t used[2];
+    uint32_t given;   /* blocks that arenas hold */
+    uint8_t *objects; /* by 16 bytes of the first region: what lies there, enum hosted_object */
+};
+enum hosted_object { HOST_NOTHING, HOST_REQUEST, HOST_PASS, HOST_LAUNCH };
+
+static inline struct hosted_letter *hosted_letter_of(char *region)
+{
+    return (struct hosted_letter *)(void *)(region + HOST_REGION_BYTES);
+}
+
+/* Waiting in a loop is ten times faster than going to sleep where both sides have a processor, and
+ * lost where they share one. So it is tried for longer when it went well, and shorter when not. */
+static inline bool hosted_spin(struct hosted_letter *l, enum hosted_side me)
+{
+    uint32_t most = l->spins[me] < 4 ? 4 : l->spins[me] > 512 ? 512 : l->spins[me];
+    for (uint32_t i = 0; i < most; i++) {
+        if (atomic_load_explicit(&l->turn, memory_order_acquire) == (uint32_t)me) {
+            l->spins[me] = most * 2;
+            return true;
+        }
+#if defined __x86_64__
+        __builtin_ia32_pause();
+#endif
+    }
+    l->spins[me] = most / 2;
+    return false;
+}
+
+/* True: the other side sleeps and must be woken. */
+static inline bool hosted_give_turn(struct hosted_letter *l, enum hosted_side to)
+{
+    atomic_store(&l->turn, (uint32_t)to);
+    return atomic_load(&l->asleep[to]) != 0;
+}
+
+void hosted_hooks(struct policy_ops *o, uint32_t there);
+/* Makes the regions. */
+void hosted_region_open(struct hosted *h);
+
+/* hosted_describe's members that only a plug-in has. */
+void hosted_members(struct external *x, struct json_obj *o);

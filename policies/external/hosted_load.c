@@ -1,0 +1,251 @@
+/* From the file of a plug-in to a policy whose code runs elsewhere, and the memory of its runs. */
+#define _GNU_SOURCE /* memfd_create, F_ADD_SEALS, realpath */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "policies/external/hosted_impl.h"
+
+/* ---- memory ---- */
+
+/* Where no address space of a Linux process has anything, on machines of 48 and of 39 bits. */
+static const uintptr_t places[] = {(uintptr_t)0x200000000000, (uintptr_t)0x2000000000, 0};
+
+static char *address_space(size_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        void *at = (void *)places[i]; /* NOLINT */
+        void *p = mmap(at, bytes, PROT_NONE, flags | (at != NULL ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+        if (p != MAP_FAILED) {
+            return p;
+        }
+    }
+    out_of_memory(bytes);
+}
+
+/* A region, mapped here to be written. Of the first one nobody else can make such a map. */
+static int region_of(char *at, bool only_read)
+{
+    int fd = memfd_create("xpusim-run", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 64) : -1; /* far from where a child has it */
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW | (only_read ? F_SEAL_FUTURE_WRITE : 0);
+    if (high < 0 || ftruncate(high, (off_t)HOST_REGION_BYTES) != 0 ||
+        mmap(at, HOST_REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, high, 0) !=
+            at ||
+        fcntl(high, F_ADD_SEALS, seals | F_SEAL_SEAL) != 0) {
+        (void)fprintf(stderr, "xpusim: error: memory to share with a policy: %s\n",
+                      strerror(errno));
+        _exit(EXIT_NO_MEMORY);
+    }
+    return high;
+}
+
+void hosted_region_open(struct hosted *h)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    h->region = address_space(2 * HOST_REGION_BYTES);
+    h->fd[0] = region_of(h->region, true);
+    h->fd[1] = region_of(h->region + HOST_REGION_BYTES, false);
+    h->used[0] = 0;
+    h->used[1] = (sizeof(struct hosted_letter) + 4095) / 4096 * 4096;
+    h->objects = mmap(NULL, HOST_REGION_BYTES / 16, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (h->objects == MAP_FAILED) {
+        out_of_memory(HOST_REGION_BYTES / 16);
+    }
+}
+
+static void close_regions(struct hosted *h)
+{
+    (void)munmap(h->region, 2 * HOST_REGION_BYTES);
+    (void)munmap(h->objects, HOST_REGION_BYTES / 16);
+    (void)close(h->fd[0]);
+    (void)close(h->fd[1]);
+    h->region = NULL;
+}
+
+static void *take(struct hosted *h, int which, size_t *bytes)
+{
+    if (h->region == NULL) {
+        hosted_region_open(h);
+    }
+    *bytes = (*bytes + 4095) / 4096 * 4096;
+    if (HOST_REGION_BYTES - h->used[which] < *bytes) {
+        out_of_memory(*bytes);
+    }
+    char *p = h->region + (which == 0 ? 0 : HOST_REGION_BYTES) + h->used[which];
+    h->used[which] += *bytes;
+    h->given++;
+    return p;
+}
+
+static void *take_shown(void *ctx, size_t *bytes)
+{
+    return take(ctx, 0, bytes);
+}
+
+static void *take_policys(void *ctx, size_t *bytes)
+{
+    return take(ctx, 1, bytes);
+}
+
+/* A run's blocks go together, at its end. */
+static void give(void *ctx, void *block, size_t bytes)
+{
+    struct hosted *h = ctx;
+    (void)block;
+    (void)bytes;
+    if (--h->given == 0) {
+        close_regions(h);
+    }
+}
+
+/* All of them: results use their strings later. */
+static struct external *loaded;
+
+static struct hosted *hosted_of(struct external *x)
+{
+    return (struct hosted *)(void *)x;
+}
+
+const struct arena_source *hosted_memory(const struct policy_ops *ops)
+{
+    struct external *x = loaded;
+    while (x != NULL && &x->ops != ops) {
+        x = x->next;
+    }
+    return x != NULL ? hosted_of(x)->memory : NULL;
+}
+
+/* ---- what a plug-in is ---- */
+
+static void add_texts(cJSON *o, const char *name, const char *const *texts, uint32_t n)
+{
+    cJSON *list = texts != NULL ? cJSON_AddArrayToObject(o, name) : NULL;
+    for (uint32_t i = 0; list != NULL && (n > 0 ? i < n : texts[i] != NULL); i++) {
+        cJSON_AddItemToArray(list, cJSON_CreateString(texts[i] != NULL ? texts[i] : ""));
+    }
+}
+
+static void add_param(cJSON *list, const struct policy_param *p)
+{
+    static const char *const types[] = {"number", "int", "bool", "choice"};
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddItemToArray(list, o);
+    cJSON_AddStringToObject(o, "name", p->name);
+    cJSON_AddStringToObject(o, "type", types[p->type]);
+    cJSON_AddStringToObject(o, "help", p->help);
+    if (p->type == PARAM_CHOICE) {
+        cJSON_AddStringToObject(o, "default", p->choices[(uint32_t)p->def]);
+        add_texts(o, "choices", p->choices, 0);
+    } else if (p->type == PARAM_BOOL) {
+        cJSON_AddBoolToObject(o, "default", p->def != 0.0);
+    } else {
+        cJSON_AddNumberToObject(o, "default", p->def);
+        cJSON_AddNumberToObject(o, "min", p->min);
+        cJSON_AddNumberToObject(o, "max", p->max);
+    }
+}
+
+static uint32_t n_choices(const struct policy_ops *ops)
+{
+    uint32_t n = 0;
+    const struct policy_param *p = ops->params;
+    while (p != NULL && p->name != NULL && p->choices != NULL && p->choices[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+void hosted_describe(const struct policy_ops *ops, const struct err *e, FILE *out)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "protocol", EXTERNAL_PROTOCOL);
+    if (ops == NULL) {
+        cJSON_AddStringToObject(o, "error", e->n > 0 ? e->lines[0] : "it has no policy");
+    } else {
+        uint32_t hooks = 0;
+#define HAS(name) hooks |= ops->name != NULL ? 1u << HOST_##name : 0;
+        HOST_HOOKS(HAS)
+        cJSON_AddStringToObject(o, "name", ops->name);
+        cJSON_AddStringToObject(o, "summary", ops->summary);
+        cJSON_AddNumberToObject(o, "flag_bits", ops->flags);
+        cJSON_AddNumberToObject(o, "need_bits", ops->needs);
+        cJSON_AddNumberToObject(o, "hooks", hooks);
+        cJSON_AddNumberToObject(o, "state_bytes", (double)ops->state_size_bytes);
+        cJSON_AddNumberToObject(o, "request_state_bytes", (double)ops->request_state_size_bytes);
+        add_texts(o, "ablations", ops->ablations, 0);
+        add_texts(o, "presets", ops->presets, n_choices(ops));
+        cJSON *params = cJSON_AddArrayToObject(o, "params");
+        for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
+            add_param(params, p);
+        }
+    }
+    char *line = json_text(o, false);
+    (void)fprintf(out, "%s\n", line);
+    cJSON_free(line);
+    cJSON_Delete(o);
+}
+
+void hosted_members(struct external *x, struct json_obj *o)
+{
+    x->ops.flags = json_get_u32(o, "flag_bits", 0, UINT32_MAX);
+    x->ops.needs = json_get_u32(o, "need_bits", 0, UINT32_MAX);
+    x->ops.state_size_bytes = json_get_u32(o, "state_bytes", 0, UINT32_MAX);
+    x->ops.request_state_size_bytes = json_get_u32(o, "request_state_bytes", 0, UINT32_MAX);
+    hosted_hooks(&x->ops, json_get_u32(o, "hooks", 0, UINT32_MAX));
+    if (json_has(o, "presets")) {
+        int n = json_get_array_size(o, "presets", 1, 64);
+        const char **texts = xcalloc((size_t)n + 1, sizeof *texts);
+        const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, "presets");
+        for (int i = 0; i < n; i++) {
+            const cJSON *it = cJSON_GetArrayItem(list, i);
+            texts[i] = xstrdup(cJSON_IsString(it) ? it->valuestring : "");
+        }
+        x->ops.presets = texts;
+    }
+}
+
+/* ---- from a file to a policy ---- */
+
+static char *real_name(const char *path)
+{
+    char *real = realpath(path, NULL);
+    return real != NULL ? real : xstrdup(path);
+}
+
+const struct policy_ops *hosted_load(const char *path, struct err *e)
+{
+    for (struct external *x = loaded; x != NULL; x = x->next) {
+        if (x->usable && strcmp(x->spec, path) == 0) {
+            return &x->ops;
+        }
+    }
+    struct hosted *h = xcalloc(1, sizeof *h);
+    struct external *x = &h->external;
+    h->memory[0] = (struct arena_source){take_shown, give, h};
+    h->memory[1] = (struct arena_source){take_policys, give, h};
+    x->spec = xstrdup(path);
+    x->hosted = true;
+    x->confined = true;
+    x->content = external_content(x);
+    x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
+    x->argv[0] = real_name("/proc/self/exe");
+    x->argv[1] = xstrdup(HOST_COMMAND);
+    x->argv[2] = real_name(path);
+    const char **reads = xcalloc(3, sizeof *reads);
+    reads[0] = x->argv[0];
+    reads[1] = x->argv[2];
+    x->jail = (struct jail){.reads = reads, .folder = "/"};
+    x->next = loaded;
+    loaded = x;
+    x->usable = external_ask(x, e) == 0;
+    return x->usable ? &x->ops : NULL;
+}
