@@ -27,18 +27,18 @@ var live = (function () {
     return { kind: element.dataset.kind, name: element.dataset.name, tree: JSON.parse(await new Response(stream).text()) };
   }
 
-  // {columns, rows, delta} as {n, column: numbers}: a number is the difference to the one above it.
+  // {columns, rows, delta} as {n, column: numbers}: a number is the difference to the one above it, column after column.
   function columns(table) {
-    var width = table.columns.length, out = { n: table.rows }, text = table.delta, at = 0;
-    var of = table.columns.map(function (name) { return (out[name] = new Float64Array(table.rows)); });
-    for (var row = 0; row < table.rows; row++) {
-      for (var c = 0; c < width; c++) {
+    var out = { n: table.rows }, text = table.delta, at = 0;
+    table.columns.forEach(function (name) {
+      var of = out[name] = new Float64Array(table.rows);
+      for (var row = 0; row < table.rows; row++) {
         var value = 0, minus = text.charCodeAt(at) === 45;
         for (at += minus ? 1 : 0; at < text.length && text.charCodeAt(at) !== 44; at++) { value = value * 10 + text.charCodeAt(at) - 48; }
         at++;
-        of[c][row] = (row > 0 ? of[c][row - 1] : 0) + (minus ? -value : value);
+        of[row] = (row > 0 ? of[row - 1] : 0) + (minus ? -value : value);
       }
-    }
+    });
     return out;
   }
 
@@ -55,7 +55,14 @@ var live = (function () {
     r.sets = [];
     for (i = 0; i < members.n; i++) { (r.sets[members.set[i]] = r.sets[members.set[i]] || []).push(members.request_id[i]); }
     var l = r.launches = columns(s.launches);
-    l.end_ns = l.start_ns.map(function (v, k) { return v + l.busy_ns[k] + l.idle_ns[k]; });
+    l.start_ns = new Float64Array(l.n);
+    l.end_ns = new Float64Array(l.n);
+    var ended = {};
+    for (i = 0; i < l.n; i++) {
+      var place = l.device[i] + ' ' + l.lane[i];
+      l.start_ns[i] = (ended[place] || 0) + l.gap_ns[i];
+      ended[place] = l.end_ns[i] = l.start_ns[i] + l.busy_ns[i] + l.idle_ns[i];
+    }
     r.lanes = [];
     s.devices.forEach(function (name, device) {
       var lanes = [];
@@ -114,10 +121,19 @@ var live = (function () {
 
   // ---- colours and numbers ----
 
-  var palette = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#7f6a00'];
+  // That of the figures (plots/style.gp). In the dark the figures are turned over (page.css), and so are these.
+  var palette = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#a078f0', '#502800', '#000000', '#0014c8'];
   function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
   function dark() { return matchMedia('(prefers-color-scheme: dark)').matches && !live.printing; }
-  function slotColour(i) { return i % 8 === 6 && dark() ? '#eeeeee' : palette[i % 8]; }
+  function slotColour(i) {
+    var deeper = [0, 0.35, 0.55, 0.2][Math.floor(i / 8) % 4], rgb = [1, 3, 5].map(function (at) { return parseInt(palette[i % 8].substr(at, 2), 16) * (1 - deeper); });
+    if (dark()) { // invert(.91) hue-rotate(180deg)
+      rgb = rgb.map(function (v) { return 0.91 * 255 - 0.82 * v; });
+      var grey = 2 * (0.213 * rgb[0] + 0.715 * rgb[1] + 0.072 * rgb[2]);
+      rgb = rgb.map(function (v) { return Math.min(255, Math.max(0, grey - v)); });
+    }
+    return 'rgb(' + rgb.map(Math.round).join(',') + ')';
+  }
   function policyColour(name) { return slotColour(page.slots[name] || 0); }
   // Policies that share a colour differ in their dashes.
   function policyDash(name) { return [[], [8, 4], [2, 3], [10, 3, 2, 3]][Math.floor((page.slots[name] || 0) / 8) % 4]; }
@@ -192,7 +208,7 @@ var live = (function () {
     }
     documents = await Promise.all(elements.map(unpack));
     documents.forEach(function (d) {
-      if (d.kind === 'page') { page = d.tree; }
+      if (d.kind === 'page') { page = d.tree; live.loadMetrics = page.load_metrics; }
       if (d.kind === 'view') { d.tree.runs.forEach(function (r) { runs.push(takeRun(r, d)); }); }
     });
     documents.forEach(function (d) { d.first = runs.findIndex(function (r) { return r.source === d; }); });

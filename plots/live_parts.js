@@ -188,8 +188,6 @@ live.frame = function (c, width, xs, ys, x, y, unit, percent, bottom) {
 
 // ---- latency over load ----
 
-live.loadMetrics = ['reactive.e2e_s.mean', 'reactive.e2e_s.p90', 'reactive.ttft_s.mean', 'reactive.ttft_s.p90', 'proactive.e2e_s.mean', 'proactive.ttft_s.mean', 'all.throughput_req_per_min', 'energy_j_per_token'];
-
 // Means of the chosen metric over load with their intervals, between two ends, and where the reader is. loads: those of
 // compare --load --json, by load.
 live.curves = function (c, width, policies, loads, low, high, chosen) {

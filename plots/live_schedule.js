@@ -3,7 +3,6 @@
 live.makers.push(function () {
   'use strict';
   var h = live.h, state = live.state, GUTTER = 58, LANE = 26, CURVE = 40, BARS = 70, AXIS = 18;
-  var session = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#7f6a00', '#8c8c8c'];
   if (live.runs().length === 0) { return null; }
   var say = h('p', { class: 'say', 'aria-live': 'polite' }), key = h('p', { class: 'key' }), differ = h('p', {});
   var views = [0, 1].map(function (i) {
@@ -34,11 +33,11 @@ live.makers.push(function () {
     });
   }
   function colourTable() {
-    var css = { r: live.css('--reactive'), p: live.css('--proactive'), b: live.css('--both'), grey: live.css('--grey') };
+    var slots = [0, 1, 2, 3, 4, 5, 6, 7].map(live.slotColour), css = { r: live.css('--reactive'), p: live.css('--proactive'), b: live.css('--both'), grey: live.css('--grey') };
     return function (o, kind) {
       if (!o.match) { return css.grey; }
-      if (state.by === 'session') { return session[Math.abs(o.session) % 8]; }
-      if (state.by === 'model') { return session[o.model % 8]; }
+      if (state.by === 'session') { return slots[Math.abs(o.session) % 8]; }
+      if (state.by === 'model') { return slots[o.model % 8]; }
       if (state.by === 'phase') { return [css.p, css.r, css.b][kind]; }
       return o.reactive && o.proactive ? css.b : o.reactive ? css.r : css.p;
     };
@@ -57,7 +56,7 @@ live.makers.push(function () {
   }
 
   function drawLane(c, v, run, lane, y, x, width, looks, colour) {
-    var l = run.launches, from = state.from * 1e9, to = state.to * 1e9, bins = new Map(), any = state.sel >= 0, active = [];
+    var l = run.launches, from = state.from * 1e9, to = state.to * 1e9, bins = new Map(), any = state.sel >= 0, active = [], uncertain = new Path2D();
     for (var k = firstAfter(lane.order, l.end_ns, from); k < lane.order.length; k++) {
       var i = lane.order[k];
       if (l.start_ns[i] > to) { break; }
@@ -72,15 +71,19 @@ live.makers.push(function () {
         active.push({ end: l.end_ns[i], top: base + high });
         c.fillStyle = shade;
         c.fillRect(x0, y + LANE - base - high, x1 - x0 - (x1 - x0 > 4 ? 0.7 : 0), high);
+        if (l.outside_thousandths[i] > 500) { uncertain.rect(x0, y + LANE - base - high, x1 - x0, high); }
       } else { // narrower than a pixel: how much of the pixel is busy, by colour
         for (var px = Math.floor(x0); px < x1; px++) {
-          var heights = bins.get(px) || bins.set(px, {}).get(px);
-          heights[shade] = (heights[shade] || 0) + (Math.min(x1, px + 1) - Math.max(x0, px)) * part;
+          var bin = bins.get(px) || bins.set(px, { heights: {}, busy: 0, outside: 0 }).get(px), more = (Math.min(x1, px + 1) - Math.max(x0, px)) * part;
+          bin.heights[shade] = (bin.heights[shade] || 0) + more;
+          bin.busy += more;
+          bin.outside += more * l.outside_thousandths[i] / 1000;
         }
       }
     }
-    bins.forEach(function (heights, px) {
-      var base = y + LANE;
+    bins.forEach(function (bin, px) {
+      var base = y + LANE, heights = bin.heights;
+      if (bin.outside > 0.5 * bin.busy) { uncertain.rect(px, y + LANE - Math.min(1, bin.busy) * LANE, 1, Math.min(1, bin.busy) * LANE); }
       Object.keys(heights).sort().forEach(function (shade) {
         var high = Math.min(heights[shade] * LANE, base - y);
         c.fillStyle = shade;
@@ -88,10 +91,29 @@ live.makers.push(function () {
         base -= high;
       });
     });
+    hatch(c, uncertain, y, width);
     drawKernels(c, run, lane, y, x, width);
     v.hits.push({ kind: 'lane', lane: lane, y: y, high: LANE });
   }
   var dim = '#888';
+
+  // What is mostly outside the calibrated range is hatched: its times are extrapolated.
+  function hatch(c, area, y, width) {
+    c.save();
+    c.clip(area);
+    c.strokeStyle = live.css('--ground');
+    c.lineWidth = 1.4;
+    c.beginPath();
+    for (var at = GUTTER - LANE; at < width; at += 6) { c.moveTo(at, y + LANE); c.lineTo(at + LANE, y); }
+    c.stroke();
+    c.restore();
+  }
+  // "igpu 73.5 %": devices and the part of their kernel time that is outside.
+  function outside(run) {
+    var m = run.result.metrics;
+    return run.schedule.devices.map(function (d) { return [d, m[d + '.extrapolated_frac']]; }).filter(function (x) { return x[1] > 0; })
+      .map(function (x) { return x[0] + ' ' + (100 * x[1]).toPrecision(3) + ' %'; }).join(', ');
+  }
 
   // Where kernels were recorded and are wide enough, a strip at the foot of the lane: light and dark in turn.
   function drawKernels(c, run, lane, y, x, width) {
@@ -321,7 +343,8 @@ live.makers.push(function () {
     var l = run.launches, k = hit.k, n = l.launches[k];
     return hit.lane.name + ', ' + seconds6(l.start_ns[k]) + ' to ' + seconds6(l.end_ns[k]) + ': ' + (n > 1 ? n + ' launches, busy ' + live.seconds(l.busy_ns[k]) + ', ' : '') +
       ['prefill', 'decode', 'prefill and decode'][l.kind[k]] + (l.kind[k] === 1 ? ' of ' : ', ' + l.rows[k] + ' rows, of ') + hit.ids.length + (hit.ids.length === 1 ? ' request' : ' requests') +
-      (l.outcome[k] === 1 ? ', then stopped for other work' : l.outcome[k] === 3 ? ', killed' : '');
+      (l.outcome[k] === 1 ? ', then stopped for other work' : l.outcome[k] === 3 ? ', killed' : '') +
+      (l.outside_thousandths[k] === 1000 ? '. It is outside the calibrated range' : l.outside_thousandths[k] > 0 ? '. ' + l.outside_thousandths[k] / 10 + ' % of it is outside the calibrated range' : '');
   }
   // The recorded kernel at an instant, in words.
   function kernelAt(run, hit) {
@@ -385,8 +408,9 @@ live.makers.push(function () {
     var box = function (colour, text) { return h('span', {}, h('i', { style: 'background:' + colour }), text); };
     var words = state.by === 'session' || state.by === 'model' ? [] : state.by === 'phase' ? [['--proactive', 'prefill'], ['--reactive', 'decode'], ['--both', 'both in one pass']]
       : [['--reactive', 'reactive: a user waits'], ['--proactive', 'proactive: background'], ['--both', 'both in one pass']];
-    key.replaceChildren.apply(key, words.map(function (w) { return box(live.css(w[0]), w[1]); }).concat(state.by === 'session' ? ['Sessions have eight colours in turn.'] : state.by === 'model' ? models.map(function (m) { return box(session[m % 8], 'model ' + m); }) : [],
-      live.filtered() || state.sel >= 0 ? [box(live.css('--grey'), 'others')] : []));
+    key.replaceChildren.apply(key, words.map(function (w) { return box(live.css(w[0]), w[1]); }).concat(state.by === 'session' ? ['Sessions have eight colours in turn.'] : state.by === 'model' ? models.map(function (m) { return box(live.slotColour(m % 8), 'model ' + m); }) : [],
+      live.filtered() || state.sel >= 0 ? [box(live.css('--grey'), 'others')] : [],
+      live.shown().some(outside) ? [h('span', {}, h('i', { class: 'hatched' }), 'hatched: mostly outside the calibrated range, so its times are extrapolated')] : []));
   }
 
   var joined = live.runs().some(function (r) { return r.schedule.joined; }), lost = live.runs().reduce(function (n, r) { return n + r.schedule.unfinished; }, 0);
@@ -405,7 +429,8 @@ live.makers.push(function () {
       var verdict = run.result.verdict;
       v.name.replaceChildren(run.name + ' ', h('span', { class: 'badge ' + verdict }, verdict),
         verdict === 'OVERLOADED' ? h('small', {}, ' Its queue grew to the end, so its means grow with the length of the run.') :
-        verdict === 'BATTERY_EMPTY' ? h('small', {}, ' The battery was empty before the work was done.') : '');
+        verdict === 'BATTERY_EMPTY' ? h('small', {}, ' The battery was empty before the work was done.') : '',
+        outside(run) ? h('small', { class: 'outside' }, ' Outside the calibrated range: ' + outside(run) + ' of kernel time.') : '');
       drawView(v, run);
     });
     sayDifference();

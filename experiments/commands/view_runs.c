@@ -17,7 +17,7 @@
 #include "sim/base/json.h"
 #include "sim/base/units.h"
 
-#define VIEW_VERSION 1
+#define VIEW_VERSION 2
 #define MAX_FILE_BYTES ((size_t)16 << 20)
 
 /* One run, and where its part of the document and its decisions go. */
@@ -50,7 +50,9 @@ static void write_run(const struct one *x, const struct runner_result *r, struct
 static int simulate(void *ctx, FILE *out, struct err *e)
 {
     const struct one *x = ctx;
-    struct schedule_options o = {units_ns_from_s(x->v->from_s), units_ns_from_s(x->v->to_s)};
+    struct schedule_options o = {.from_ns = units_ns_from_s(x->v->from_s),
+                                 .to_ns = units_ns_from_s(x->v->to_s)};
+    runner_ranges(x->config, o.range);
     struct schedule *s =
         schedule_new(&x->config->soc.machine, x->trace, &x->config->truth.model, &o);
     struct runner_options opt = {

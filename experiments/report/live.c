@@ -13,6 +13,15 @@
 
 #define READ_BYTES 65536
 
+/* What the page never shows; of a comparison over load it shows the means of few metrics. */
+static const char *const unseen[] = {"config",     "seeds",  "n",        "p",         "p_holm",
+                                     "ratio",      "diff",   "diff_low", "diff_high", "ratio_low",
+                                     "ratio_high", "method", "counters", NULL};
+const char *const live_load_metrics[] = {
+    "reactive.e2e_s.mean",        "reactive.e2e_s.p90",   "reactive.ttft_s.mean",
+    "reactive.ttft_s.p90",        "proactive.e2e_s.mean", "proactive.ttft_s.mean",
+    "all.throughput_req_per_min", "energy_j_per_token",   NULL};
+
 static bool one_of(const char *name, const char *const *names)
 {
     for (; *names != NULL; names++) {
@@ -23,15 +32,25 @@ static bool one_of(const char *name, const char *const *names)
     return false;
 }
 
-/* A copy without members of these names, at any depth. */
-static cJSON *copy_without(const cJSON *from, const char *const *names)
+static bool is_seen(const cJSON *c, bool load)
+{
+    if (c->string == NULL || one_of(c->string, unseen) ||
+        strncmp(c->string, "truncated.", 10) == 0) {
+        return c->string == NULL;
+    }
+    bool metric = load && cJSON_IsObject(c) && cJSON_HasObjectItem(c, "mean");
+    return metric ? one_of(c->string, live_load_metrics)
+                  : !load || strcmp(c->string, "verdict") != 0;
+}
+
+/* A copy of what the page shows. */
+static cJSON *copy_seen(const cJSON *from, bool load)
 {
     cJSON *to = cJSON_Duplicate(from, false);
     SIM_REQUIRE(to != NULL, "memory");
     for (const cJSON *c = from->child; c != NULL; c = c->next) {
-        bool truncated = c->string != NULL && strncmp(c->string, "truncated.", 10) == 0;
-        if (!truncated && !one_of(c->string, names)) {
-            cJSON *copy = copy_without(c, names);
+        if (is_seen(c, load)) {
+            cJSON *copy = copy_seen(c, load);
             if (c->string != NULL) {
                 cJSON_AddItemToObject(to, c->string, copy);
             } else {
@@ -69,15 +88,7 @@ static void put_packed(FILE *out, const void *bytes, size_t n)
 
 void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree)
 {
-    static const char *const unseen[] = {"config",     "seeds",  "bootstrap_low", "bootstrap_high",
-                                         "p",          "p_holm", "ratio",         "ratio_low",
-                                         "ratio_high", "n",      "counters",      NULL};
-    static const char *const unseen_of_loads[] = {
-        "config",     "seeds",     "bootstrap_low", "bootstrap_high",
-        "p",          "p_holm",    "ratio",         "ratio_low",
-        "ratio_high", "n",         "counters",      "diff",
-        "diff_low",   "diff_high", "verdict",       NULL};
-    cJSON *copy = copy_without(tree, strcmp(kind, "load") == 0 ? unseen_of_loads : unseen);
+    cJSON *copy = copy_seen(tree, strcmp(kind, "load") == 0);
     char *text = json_text(copy, false);
     markup_format(
         out, "<script type=\"text/plain\" class=xpusim-data data-kind=\"%s\" data-name=\"%s\">",

@@ -10,6 +10,9 @@
 /* Words of the kinds of files that the page shows alive (plots/about.h). */
 #define LIVE_KINDS "view compare load"
 
+/* Metrics that the page shows over load; NULL-ended. */
+extern const char *const live_load_metrics[];
+
 /* Writes one document as an element of the page: deflated, in base64, with its kind and the name
  * of its file. Configurations, seeds and statistics that the page never shows are left out.
  * Memory: the text of the document. */

@@ -124,6 +124,10 @@ void report_write_live(const struct report_page *page_of, const struct figure_re
         }
     }
     cJSON_AddItemToObject(page, "metrics", metrics_tree());
+    cJSON *load = cJSON_AddArrayToObject(page, "load_metrics");
+    for (const char *const *name = live_load_metrics; *name != NULL; name++) {
+        cJSON_AddItemToArray(load, cJSON_CreateString(*name));
+    }
     live_write(out, "page", "", page);
     if (page_of->simulator != NULL) {
         live_write_simulator(out, page_of->simulator, page_of->simulator_bytes);

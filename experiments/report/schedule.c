@@ -4,20 +4,26 @@
 
 #include "experiments/report/schedule_impl.h"
 #include "sim/base/arena.h"
+#include "sim/metrics/usage.h"
 
 /* ---- launches ---- */
 
-static void put_lane(struct spool *to, uint32_t device, uint32_t i, const struct lane *l)
+/* ended_ns: when the row before it on its lane ended; it is this row's end afterwards. */
+static void put_lane(struct spool *to, uint32_t device, uint32_t i, const struct lane *l,
+                     int64_t *ended_ns)
 {
     int64_t idle_ns = l->end_ns - l->start_ns - l->busy_ns;
-    spool_row(to, (const int64_t[]){device, i, l->start_ns, l->start_ns - l->submit_ns, l->busy_ns,
-                                    idle_ns, l->n, l->kind, l->outcome, l->rows, l->set});
+    int64_t gap_ns = l->start_ns - *ended_ns;
+    *ended_ns = l->end_ns;
+    spool_row(to, (const int64_t[]){device, i, gap_ns, l->start_ns - l->submit_ns, l->busy_ns,
+                                    idle_ns, l->n, l->kind, l->outcome, l->rows, l->set,
+                                    1000 * l->outside_ns / (l->busy_ns > 0 ? l->busy_ns : 1)});
 }
 
 static void close_joined(struct schedule *s, uint32_t device, uint32_t i, struct lane *o)
 {
     if (o->n > 0) {
-        put_lane(&s->joined, device, i, o);
+        put_lane(&s->joined, device, i, o, &s->joined_end_ns[device][i]);
     }
     o->n = 0;
 }
@@ -34,6 +40,7 @@ static void join(struct schedule *s, uint32_t device, uint32_t i, const struct l
             o->n++;
             o->end_ns = l->end_ns;
             o->busy_ns += l->busy_ns;
+            o->outside_ns += l->outside_ns;
             o->outcome = l->outcome;
             return;
         }
@@ -89,9 +96,12 @@ static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, 
         x->running = false;
         x->end_ns = now_ns;
         x->busy_ns = now_ns - x->start_ns;
+        const struct metrics_range *range = &s->o.range[l->device];
+        bool outside = usage_rows_outside(range, l) || usage_context_outside(range, l);
+        x->outside_ns = outside ? x->busy_ns : 0;
         x->outcome = (int64_t)l->outcome;
         if (s->launches.n <= SCHEDULE_MAX_LAUNCHES) { /* one more says that they are too many */
-            put_lane(&s->launches, l->device, i, x);
+            put_lane(&s->launches, l->device, i, x, &s->lane_end_ns[l->device][i]);
         }
         join(s, l->device, i, x);
     }
@@ -205,11 +215,15 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
                               const struct hwmodel *price, const struct schedule_options *o)
 {
     static const char launches[] =
-        "device lane start_ns wait_ns busy_ns idle_ns launches kind outcome rows set";
+        "device lane gap_ns wait_ns busy_ns idle_ns launches kind outcome rows set "
+        "outside_thousandths";
     struct schedule *s = xcalloc(1, sizeof *s);
     s->machine = machine;
     s->trace = trace;
     s->o = *o;
+    for (uint32_t d = 0; d < machine->n_devices; d++) {
+        s->o.range[d] = usage_range_limit(o->range[d]);
+    }
     s->explain = explain_new(machine, EXPLAIN_ALL);
     if (price != NULL) {
         explain_price(s->explain, price);

@@ -13,15 +13,17 @@
 #include "sim/api/hwmodel.h"
 #include "sim/api/observer.h"
 #include "sim/api/trace.h"
+#include "sim/metrics/metrics.h"
 
 #define SCHEDULE_MAX_LAUNCHES 60000
 #define SCHEDULE_JOIN_NS 200000000
 
 struct schedule; /* opaque */
 
-/* Kernels that begin in the window are recorded one by one, too. */
 struct schedule_options {
+    /* Kernels that begin in the window are recorded one by one, too. */
     int64_t from_ns, to_ns; /* to_ns 0: no kernels */
+    struct metrics_range range[MACHINE_MAX_DEVICES];
 };
 
 /* Everything is borrowed until schedule_free; `price` may be NULL (explain_price). One object

@@ -16,6 +16,7 @@ struct lane {
     uint32_t launch_id;
     uint32_t set, kind, rows, n;
     int64_t submit_ns, start_ns, end_ns, busy_ns;
+    int64_t outside_ns; /* busy outside the calibrated range */
     int64_t outcome;
 };
 #define SCHEDULE_OPEN 6 /* rows of a lane that may grow: prompts and batches in turn */
@@ -38,7 +39,9 @@ struct schedule {
     struct sets sets;
     struct lane lanes[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];               /* running */
     struct lane open[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED][SCHEDULE_OPEN]; /* to be joined */
-    uint32_t *ids;                                                            /* owned: of a pass */
+    int64_t lane_end_ns[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];
+    int64_t joined_end_ns[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];
+    uint32_t *ids; /* owned: of a pass */
     size_t cap_ids;
     struct idmap kv;   /* uint32_t tokens by request */
     struct idmap left; /* struct left by request */

@@ -25,16 +25,26 @@ void spool_fini(struct spool *s)
 
 void spool_row(struct spool *s, const int64_t *v)
 {
-    for (size_t i = 0; i < s->width; i++) {
-        (void)fprintf(s->file, "%s%" PRId64, s->n + i > 0 ? "," : "", v[i] - s->last[i]);
-        s->last[i] = v[i];
-    }
+    size_t n = fwrite(v, sizeof *v, s->width, s->file);
+    SIM_REQUIRE(n == s->width, "room for temporary files");
     s->n++;
+}
+
+/* One column, from the file. */
+static void put_column(const struct spool *s, size_t column, FILE *out)
+{
+    int64_t v[SPOOL_MAX_COLUMNS];
+    int64_t last = 0;
+    rewind(s->file);
+    for (uint64_t row = 0; row < s->n && fread(v, sizeof *v, s->width, s->file) == s->width;
+         row++) {
+        (void)fprintf(out, "%s%" PRId64, row + column > 0 ? "," : "", v[column] - last);
+        last = v[column];
+    }
 }
 
 void spool_write(struct spool *s, const char *name, FILE *out)
 {
-    char block[65536];
     (void)fprintf(out, "\"%s\":{\"columns\":[\"", name);
     for (const char *c = s->columns; *c != '\0'; c++) {
         if (*c == ' ') {
@@ -44,9 +54,8 @@ void spool_write(struct spool *s, const char *name, FILE *out)
         }
     }
     (void)fprintf(out, "\"],\"rows\":%" PRIu64 ",\"delta\":\"", s->n);
-    rewind(s->file);
-    for (size_t n; (n = fread(block, 1, sizeof block, s->file)) > 0;) {
-        (void)fwrite(block, 1, n, out);
+    for (size_t i = 0; i < s->width; i++) {
+        put_column(s, i, out);
     }
     (void)fputs("\"}", out);
 }

@@ -1,6 +1,6 @@
-/* Whole numbers in rows, kept as text in a temporary file until the end of a run: a long run costs
- * disk, not memory. Each number is the difference to the one above it, because such text packs
- * well. */
+/* Whole numbers in rows, kept in a temporary file until the end of a run: a long run costs disk,
+ * not memory. They are written column by column, each number as the difference to the one above it,
+ * because such text packs well. */
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +13,6 @@ struct spool {
     const char *columns; /* "device lane start_ns"; borrowed */
     size_t width;
     uint64_t n; /* rows */
-    int64_t last[SPOOL_MAX_COLUMNS];
     FILE *file; /* owned */
 };
 
@@ -22,6 +21,7 @@ void spool_init(struct spool *s, const char *columns);
 void spool_fini(struct spool *s);
 /* `width` numbers. O(width). */
 void spool_row(struct spool *s, const int64_t *v);
-/* Writes "NAME": {"columns": [..], "rows": n, "delta": "0,1,.."}: row after row. A text, because a
- * reader of JSON keeps it as it is, where an array of numbers would take sixty bytes for each. */
+/* Writes "NAME": {"columns": [..], "rows": n, "delta": "0,1,.."}: column after column. A text,
+ * because a reader of JSON keeps it as it is, where an array of numbers would take sixty bytes for
+ * each. Cost: the file is read once per column. */
 void spool_write(struct spool *s, const char *name, FILE *out);

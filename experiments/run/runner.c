@@ -47,6 +47,14 @@ static void tell_refusals(struct sim_result *s)
     }
 }
 
+void runner_ranges(const struct config *c, struct metrics_range out[MACHINE_MAX_DEVICES])
+{
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const struct soc_runtime *x = c->truth.runtime[d];
+        out[d] = (struct metrics_range){x->valid_rows_max, x->valid_context_max};
+    }
+}
+
 int runner_run(const struct config *c, const struct config_policy *p, const struct trace *t,
                uint64_t seed, const struct runner_options *opt, struct runner_result *out,
                struct err *e)
@@ -70,10 +78,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     mo.warmup_ns = units_ns_from_s(opt->warmup_s);
     mo.trace = t;
     mo.asked = c->asked;
-    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
-        const struct soc_runtime *x = c->truth.runtime[d];
-        mo.range[d] = (struct metrics_range){x->valid_rows_max, x->valid_context_max};
-    }
+    runner_ranges(c, mo.range);
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     setup.observers[setup.n_observers++] = metrics_observer(m);
     if (opt->observer != NULL) {

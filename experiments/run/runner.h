@@ -35,6 +35,9 @@ struct runner_result {
     uint64_t printed_bytes; /* to standard output, by a policy in a worker process */
 };
 
+/* The calibrated range of each device of the configuration. */
+void runner_ranges(const struct config *c, struct metrics_range out[MACHINE_MAX_DEVICES]);
+
 /* Runs and collects. 0; the run's own failure (result->sim.status and message say why); or -EINVAL
  * with an error added when the CSV cannot be written. runner_result_fini is needed in every case.
  */

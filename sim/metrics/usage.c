@@ -34,9 +34,7 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     u->speed = u->speed_least = 1.0;
     for (uint32_t i = 0; i < machine->n_devices; i++) {
         u->watts[i] = machine->devices[i].idle_watts;
-        struct metrics_range limit = range[i];
-        u->range[i].limit.rows_max = limit.rows_max > 0 ? limit.rows_max : UINT32_MAX;
-        u->range[i].limit.context_max = limit.context_max > 0 ? limit.context_max : UINT32_MAX;
+        u->range[i].limit = usage_range_limit(range[i]);
     }
 }
 

@@ -177,6 +177,25 @@ static inline uint32_t usage_kernel_rows(const struct launch *l)
     return l->chunk_rows > 0 && l->chunk_rows < rows ? l->chunk_rows : rows;
 }
 
+/* Where a range has no limit, nothing is beyond it. */
+static inline struct metrics_range usage_range_limit(struct metrics_range x)
+{
+    x.rows_max = x.rows_max > 0 ? x.rows_max : UINT32_MAX;
+    x.context_max = x.context_max > 0 ? x.context_max : UINT32_MAX;
+    return x;
+}
+
+/* Has a launch more rows, or a longer context, than its device was calibrated for? */
+static inline bool usage_rows_outside(const struct metrics_range *limit, const struct launch *l)
+{
+    return usage_kernel_rows(l) > limit->rows_max;
+}
+
+static inline bool usage_context_outside(const struct metrics_range *limit, const struct launch *l)
+{
+    return l->pass->shape.max_context_tokens > limit->context_max;
+}
+
 /* False when the launch had never started (it was withdrawn). */
 static inline bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns,
                                       int64_t lost_ns)
@@ -191,8 +210,8 @@ static inline bool usage_launch_ended(struct usage *u, const struct launch *l, i
         u->actual_ns += actual_ns;
         u->solo_ns += solo_ns;
         struct usage_range *x = &u->range[l->device];
-        usage_range_add(x, usage_kernel_rows(l) > x->limit.rows_max,
-                        l->pass->shape.max_context_tokens > x->limit.context_max, solo_ns);
+        usage_range_add(x, usage_rows_outside(&x->limit, l), usage_context_outside(&x->limit, l),
+                        solo_ns);
     }
     u->killed_ns += lost_ns;
     return true;

@@ -68,7 +68,8 @@ START_TEST(equal_sets_have_one_number)
 }
 END_TEST
 
-/* Rows (5, -1), (7, -1), (6, 100): differences 5, -1; 2, 0; -1, 101. */
+/* Rows (5, -1), (7, -1), (6, 100): differences 5, 2, -1 in the first column, -1, 0, 101 in the
+ * second. */
 START_TEST(rows_are_differences_to_the_row_above)
 {
     struct spool s;
@@ -82,7 +83,7 @@ START_TEST(rows_are_differences_to_the_row_above)
     spool_write(&s, "t", out);
     memory_stream_close(out, &text);
     ck_assert_str_eq(text,
-                     "\"t\":{\"columns\":[\"a\",\"b\"],\"rows\":3,\"delta\":\"5,-1,2,0,-1,101\"}");
+                     "\"t\":{\"columns\":[\"a\",\"b\"],\"rows\":3,\"delta\":\"5,2,-1,-1,0,101\"}");
     spool_fini(&s);
     free(text);
 }
