@@ -21,5 +21,5 @@ if (peak > 0) {
 } else {
     set yrange [0:*]
 }
-plot data index 0 using 1:2 with filledcurves y1=0 linecolor rgb '#56B4E9' fillstyle solid 0.6 title columnheader(1), \
-     data index 1 using 1:2 with lines linecolor rgb '#0072B2' linewidth 1 title columnheader(1)
+plot data index 0 using 1:2 with filledcurves y1=0 linecolor rgb '#2E8BC9' fillstyle solid 1 title columnheader(1), \
+     data index 1 using 1:2 with lines linecolor rgb '#0014C8' linewidth 1 title columnheader(1)

@@ -1,4 +1,4 @@
-# Distributions, a panel of columns names; blocks by panel, input, class. Proactive is thinner and lighter. Dotted lines are at P50, P90 and P99.
+# Distributions, a panel of columns names; blocks by panel, input, class. Proactive is thinner. Dotted lines are at P50, P90 and P99.
 key_rows = rows_of_key(2 * inputs, longest + 11, width)
 height = (narrow ? 300 * n_panels : 338) + 20 + 20 * key_rows
 load style
@@ -22,12 +22,12 @@ do for [p=1:n_panels] {
     load axes
     if (p == 1) { set ylabel 'share of requests' offset 1 } else { unset ylabel }
     set xlabel panel[p] . ', log scale'
-    plot for [k=0:2*inputs-1] data index (p-1)*2*inputs+k using 1:2 with fsteps linecolor rgb text_of(k % 2 ? mix(rgb(slot[1 + int(k/2)]), 0.45) : rgb(slot[1 + int(k/2)])) \
-        linewidth (k % 2 ? 1.2 : 2.2), \
+    plot for [k=0:2*inputs-1] data index (p-1)*2*inputs+k using 1:2 with fsteps linecolor rgb text_of(rgb(slot[1 + int(k/2)])) \
+        linewidth (k % 2 ? 1 : 2.6), \
          for [q in '0.5 0.9 0.99'] q + 0 with lines linecolor rgb '#666666' linewidth 0.8 dashtype 3
     unset label 99
 }
 load legend
-plot for [k=0:2*inputs-1] data index k using (2):(2) with lines linecolor rgb text_of(k % 2 ? mix(rgb(slot[1 + int(k/2)]), 0.45) : rgb(slot[1 + int(k/2)])) \
-    linewidth (k % 2 ? 1.2 : 2.2) title columnheader(1)
+plot for [k=0:2*inputs-1] data index k using (2):(2) with lines linecolor rgb text_of(rgb(slot[1 + int(k/2)])) \
+    linewidth (k % 2 ? 1 : 2.6) title columnheader(1)
 unset multiplot

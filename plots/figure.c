@@ -196,12 +196,15 @@ static void put_fact(const struct figure_request *r, const char *key, FILE *out,
 
 static void put_subject(const struct figure_request *r, struct figure_data *d)
 {
-    static const char *const facts[] = {"policy", "llm", "soc", "workload"};
+    /* Several inputs are named in the figure itself. */
+    static const char *const all[] = {"policy", "llm", "soc", "workload"};
+    const char *const *facts = r->n_inputs > 1 ? all + 1 : all;
+    size_t n = r->n_inputs > 1 ? 3 : 4;
     char *text = NULL;
     size_t size = 0;
     bool any = false;
     FILE *out = memory_stream(&text, &size);
-    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+    for (size_t i = 0; i < n; i++) {
         put_fact(r, facts[i], out, &any);
     }
     memory_stream_close(out, &text);

@@ -120,6 +120,16 @@ static size_t put_front(const struct pair *v, size_t n, struct figure_data *d)
     }
 }
 
+/* Where a series has its name: at its last point. */
+static void put_name(size_t k, const struct pair *p, struct figure_data *d)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "at_x%zu", k + 1);
+    figure_var(d, name, p->a.mean);
+    (void)snprintf(name, sizeof name, "at_y%zu", k + 1);
+    figure_var(d, name, p->b.mean);
+}
+
 /* The series' points, and of all of them. */
 static size_t put_points(const struct series *s, const char *const *metrics, struct pair *all,
                          struct figure_data *d)
@@ -127,9 +137,9 @@ static size_t put_points(const struct series *s, const char *const *metrics, str
     size_t n = 0;
     size_t overloads = 0;
     for (size_t k = 0; k < s->n; k++) {
+        struct pair p = {.a = {.mean = (double)NAN}, .b = {.mean = (double)NAN}};
         figure_block(d, "%s", s->names[k]);
         for (size_t i = 0; i < s->n_points; i++) {
-            struct pair p;
             size_t at = s->order[i];
             if (s->of[at] == k && results_metric(s->results, at, metrics[0], &p.a) &&
                 results_metric(s->results, at, metrics[1], &p.b)) {
@@ -139,6 +149,7 @@ static size_t put_points(const struct series *s, const char *const *metrics, str
                 all[n++] = p;
             }
         }
+        put_name(k, &p, d);
     }
     figure_var(d, "overloads", (double)overloads);
     return n;
@@ -162,6 +173,11 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
     size_t n = put_points(&s, metrics, all, d);
     size_t front = put_front(all, x == NULL ? n : 0, d);
     figure_var(d, "front", front > 1 ? 1.0 : 0.0); /* one policy alone is no line */
+    struct figure_texts names = {.n = 0};
+    for (size_t k = 0; k < s.n; k++) {
+        figure_text_add(&names, s.names[k]);
+    }
+    figure_texts_put(&names, "names", d);
     figure_var(d, "series", (double)s.n);
     figure_slots_put((const char *const *)s.names, s.n, d);
     series_titles(metrics, 2, d);

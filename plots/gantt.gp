@@ -5,7 +5,7 @@ key_rows = rows_of_key(6, 17, width)
 height = 90 + 20 * key_rows + 44 * n_rows
 load style
 foot = bottom(12.0 + 20 * key_rows)
-array shade[6] = ['#D55E00', '#E69F00', '#0072B2', '#56B4E9', '#999999', '#DDDDDD']
+array shade[6] = ['#8A3A00', '#D55E00', '#004A75', '#2E8BC9', '#8C8C8C', '#DDDDDD']
 array kind[5] = ['reactive prefill', 'reactive decode', 'proactive prefill', 'proactive decode', 'load or compile']
 set xrange [begin:end]
 set yrange [n_rows-0.5:-0.5]

@@ -4,7 +4,7 @@ key_rows = rows_of_key(3, 15, width)
 height = 90 + 20 * key_rows + 52 * n_rows
 load style
 foot = bottom(12.0 + 20 * key_rows)
-array shade[3] = ['#0072B2', '#009E73', '#E69F00']
+array shade[3] = ['#0072B2', '#00785A', '#502800']
 set yrange [n_rows-0.5:-0.5]
 load ytics
 set xrange [0:*] noextend
@@ -17,4 +17,4 @@ set bmargin at screen foot + bottom(64)
 set key at screen 0.5, foot/2 center center horizontal maxrows key_rows
 mid(lane) = lane == 0 ? -0.19 : 0.19
 plot for [k=0:2] data index k using 3:1:3:4:($1+mid($2)-0.17):($1+mid($2)+0.17) with boxxyerror linecolor rgb shade[k+1] title columnheader(1), \
-     for [k=0:2] data index k every ::1 using (($3+$4)/2):($1+mid($2)):5 with labels font ',9' textcolor rgb (k == 2 ? '#222222' : '#ffffff')
+     for [k=0:2] data index k every ::1 using (($3+$4)/2):($1+mid($2)):5 with labels font ',9' textcolor rgb '#ffffff'

@@ -1,7 +1,8 @@
 # Who delays whom: seconds that requests of a class (row) waited for requests of another (column); an input beside the
 # other, all on one scale.
-width = wide(190 + 210 * n_names + 110)
-height = 290
+width = wide(190 + 170 * n_names + 110)
+title_pixels = n_names > 1 ? 34.0 : 12.0 # one input is named above
+height = 196 + title_pixels
 load style
 stats [*:*][*:*] data using 3 nooutput name 'all'
 unset grid
@@ -16,15 +17,15 @@ set cblabel 'waiting per victim (s)'
 set cbrange [0:all_max > 0 ? all_max : 1]
 unset colorbox
 ink(v) = v > all_max / 2 ? 0xffffff : 0x111111
-set tmargin at screen top(34)
+set tmargin at screen top(title_pixels)
 set bmargin at screen bottom(64)
 set multiplot
 do for [k=1:n_names] {
-    set lmargin at screen (110.0 + 210 * (k - 1)) / width
-    set rmargin at screen (300.0 + 210 * (k - 1)) / width
-    set title names[k] offset 0,-0.5
+    set lmargin at screen (110.0 + 170 * (k - 1)) / width
+    set rmargin at screen (260.0 + 170 * (k - 1)) / width
+    if (n_names > 1) { set title names[k] offset 0,-0.5 }
     if (k > 1) { unset ylabel; set ytics ('' 0, '' 1) } else { set ylabel 'victim'; set ytics ('reactive' 0, 'proactive' 1) rotate by 90 center offset 0,0 }
-    if (k == n_names) { set colorbox user origin screen (320.0 + 210 * (n_names - 1)) / width, screen bottom(64) size screen 16.0/width, screen (height - head - 98.0) / height }
+    if (k == n_names) { set colorbox user origin screen (280.0 + 170 * (n_names - 1)) / width, screen bottom(64) size screen 16.0/width, screen (height - head - 64.0 - title_pixels) / height }
     plot data index k-1 every ::1 using 1:2:($1-0.5):($1+0.5):($2-0.5):($2+0.5):3 with boxxyerror linecolor palette, \
          '' index k-1 every ::1 using 1:2:(sprintf('%.3g', $3)):(ink($3)) with labels textcolor rgb variable
     unset label 99

@@ -4,7 +4,7 @@ key_rows = rows_of_key(6, 17, width)
 height = 90 + 20 * key_rows + 26 * n_rows
 load style
 foot = bottom(12.0 + 20 * key_rows)
-array shade[5] = ['#cccccc', '#D55E00', '#E69F00', '#0072B2', '#56B4E9']
+array shade[5] = ['#949494', '#8A3A00', '#D55E00', '#004A75', '#2E8BC9']
 set xrange [0:*] noextend
 set yrange [n_rows-0.4:-0.6]
 load ytics
@@ -17,8 +17,8 @@ set bmargin at screen foot + bottom(64)
 set key at screen 0.5, foot/2 center center horizontal maxrows key_rows
 # The near edge of the child's row.
 edge(from, to) = to > from ? to - 0.34 : to < from ? to + 0.34 : to
-plot data index 6 every ::1 using 2:1:($4-$2):(0) with vectors nohead linecolor rgb '#aaaaaa' dashtype solid linewidth 0.8, \
-     data index 6 every ::1 using 4:1:(0):(edge($1,$3)-$1) with vectors filled head size screen 0.006,20 linecolor rgb '#aaaaaa' dashtype solid linewidth 0.8, \
+plot data index 6 every ::1 using 2:1:($4-$2):(0) with vectors nohead linecolor rgb '#767676' dashtype solid linewidth 0.8, \
+     data index 6 every ::1 using 4:1:(0):(edge($1,$3)-$1) with vectors filled head size screen 0.006,20 linecolor rgb '#767676' dashtype solid linewidth 0.8, \
      for [k=0:4] data index k every ::1 using 2:1:2:3:($1-0.32):($1+0.32) with boxxyerror linecolor rgb shade[k+1], \
      data index 7 every ::1 using 2:1:($4-$2):(0) with vectors nohead linecolor rgb '#000000' dashtype solid linewidth 1.6, \
      data index 7 every ::1 using 4:1:(0):(edge($1,$3)-$1) with vectors filled head size screen 0.006,20 linecolor rgb '#000000' dashtype solid linewidth 1.6, \

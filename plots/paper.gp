@@ -12,9 +12,9 @@ turned = named && 8.6 * names_length > (cell_width - 80) / n_place
 tics_pixels = turned ? 14 + 3.4 * min(names_length, 22) : 20
 cell_height = 224.0 + tics_pixels
 named_series = series > 1 ? series : 0
-entries = named_series + n_line_name + stated + read_off
+entries = named_series + n_line_name + stated + stated_ranges + read_off
 with_legend = entries > 0
-key_rows = with_legend ? rows_of_key(entries, max(longest, stated || read_off ? 20 : 0), width) : 0
+key_rows = with_legend ? rows_of_key(entries, max(longest, stated || stated_ranges || read_off ? 23 : 0), width) : 0
 foot_pixels = 10.0 + 20 * key_rows
 xlabel_pixels = xlabel_text eq '' ? 4 : 20
 height = cell_height * rows_of_panels + xlabel_pixels + foot_pixels
@@ -95,6 +95,7 @@ if (with_legend) {
          (named_series ? ", for [k=1:series] NaN " . shape . " title series_name[k]" : "") . \
          (n_line_name > 0 ? ", for [i=1:n_line_name] NaN with lines dashtype 2 linewidth 1.2 linecolor rgb '#b00020' title line_name[i]" : "") . \
          (stated ? ", NaN with points pointtype 12 pointsize 1.3 linewidth 1.8 linecolor rgb '#000000' title 'published (text)'" : "") . \
+         (stated_ranges ? ", NaN with lines dashtype 1 linewidth 2.4 linecolor rgb '" . (boxes || series > 1 ? '#000000' : text_of(rgb(slot[1]))) . "' title 'published range (text)'" : "") . \
          (read_off ? ", NaN with points pointtype 4 linecolor rgb '#777777' title 'published (read off)'" : "")
 }
 unset multiplot

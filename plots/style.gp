@@ -31,14 +31,18 @@ if (format eq 'svg') {
 set output out
 set label 99 subject at screen 8.0/width, 1 - 13.0/height left font ',11' textcolor rgb '#666666'
 
-# Okabe and Ito's palette, made for every kind of colour vision; yellow, too light for lines, is left out.
-# Series also differ in point type, so that grey prints can be read. Line type slot + 1 (plots/palette.h).
-array base[8] = [0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0xE69F00, 0x56B4E9, 0x000000, 0x7F6A00]
+# Five colours of Okabe and Ito's palette, made for every kind of colour vision, and three in place of those that are too
+# light on white: each has a contrast of 3:1 and more, and any two differ under every colour blindness
+# (tests/helpers/contrast.py). Series also differ in point type, so that grey prints can be read. Line type slot + 1
+# (plots/palette.h).
+array base[8] = [0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0xA078F0, 0x502800, 0x000000, 0x0014C8]
 array mark[8] = [7, 5, 9, 11, 13, 4, 6, 8]
-array lighter[4] = [0.0, 0.35, 0.6, 0.2]
+array deeper[4] = [0.0, 0.35, 0.55, 0.2]
 part(c, shift, v) = int(((c >> shift) & 255) * (1 - v) + 255 * v)
 mix(c, v) = part(c, 16, v) * 65536 + part(c, 8, v) * 256 + part(c, 0, v)
-rgb(s) = mix(base[1 + s % 8], lighter[1 + (s / 8) % 4])
+dark(c, v) = int(((c >> 16) & 255) * (1 - v)) * 65536 + int(((c >> 8) & 255) * (1 - v)) * 256 + int((c & 255) * (1 - v))
+rgb(s) = dark(base[1 + s % 8], deeper[1 + (s / 8) % 4])
+deep(c) = dark(c, 0.35) # for text, which needs more contrast than marks
 text_of(c) = sprintf('#%06x', c)
 do for [i=0:63] {
     set linetype i+1 linecolor rgb text_of(rgb(i)) linewidth 1.6 pointtype mark[1 + (i + 3 * (i / 8)) % 8] pointsize 0.7 dashtype 1 + (i / 8) % 5
@@ -51,7 +55,7 @@ set border 3 linecolor rgb '#444444' linewidth 0.8
 set tics nomirror scale 0 textcolor rgb '#222222'
 set grid linecolor rgb '#dddddd' linewidth 0.8 linetype 1 # of the border's width: one group in the SVG
 set key textcolor rgb '#222222' noautotitle samplen 2.5
-set style fill solid 0.85 noborder
+set style fill solid 1 noborder
 
 title_of(i) = value(sprintf('title%d', i))
 

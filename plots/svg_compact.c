@@ -230,9 +230,13 @@ static void put_shape(struct compact *c, const char *tag, const char *end)
         text_string(&c->out, " d='");
         c->shape = (struct shape){.attributes = begin, .d = c->out.n};
     }
-    text_string(&c->out, polygon ? "M" : "");
-    put_numbers(c, line.value, line.name != NULL ? line.value_n : 0);
-    text_string(&c->out, polygon ? "z'/>" : "'/>");
+    size_t length = line.name != NULL ? line.value_n : 0;
+    if (!svg_outline(&c->out, line.value != NULL ? line.value : "", length, polygon)) {
+        text_string(&c->out, polygon ? "M" : "");
+        put_numbers(c, line.value, length);
+        text_string(&c->out, polygon ? "z" : "");
+    }
+    text_string(&c->out, "'/>");
     c->shape.end = c->out.n;
 }
 

@@ -3,5 +3,14 @@
  * coordinates to a tenth of a pixel. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sim/base/text.h"
+
 /* Returns a text that the caller frees. */
 char *svg_compact(const char *svg);
+
+/* Appends an outline (`d` of a path, or `points` of a polygon) of n bytes in the shortest way that
+ * draws the same to a tenth of a pixel. False, and nothing appended, where it has curves. */
+bool svg_outline(struct text *out, const char *v, size_t n, bool polygon);

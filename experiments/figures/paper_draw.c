@@ -74,8 +74,13 @@ static void put_series(const struct paper *p, uint32_t at[PAPER_AXES], double *b
     }
 }
 
+/* Which published values are drawn: the legend has an entry for each kind. */
+struct marks {
+    bool read_off, stated, stated_ranges;
+};
+
 static void put_marks(const struct paper *p, const uint32_t panel[PAPER_AXES],
-                      struct figure_data *d, struct range *r, bool *read_off, bool *stated)
+                      struct figure_data *d, struct range *r, struct marks *drawn)
 {
     figure_block(d, "published");
     FIGURE_ROW(d, (double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN, 0.0,
@@ -99,8 +104,10 @@ static void put_marks(const struct paper *p, const uint32_t panel[PAPER_AXES],
             widen(r, v.low, x_low, p->y_log);
             widen(r, v.high, x_high, p->y_log);
             r->marks += 1.0;
-            *read_off = *read_off || m->read_off;
-            *stated = *stated || !m->read_off;
+            bool range = v.low < v.high || x_low < x_high;
+            drawn->read_off = drawn->read_off || m->read_off;
+            drawn->stated = drawn->stated || (!m->read_off && !range);
+            drawn->stated_ranges = drawn->stated_ranges || (!m->read_off && range);
         }
     }
 }
@@ -188,12 +195,11 @@ static void put_panels(const struct paper *p, struct figure_data *d)
         figure_text_add(&titles, name);
         free(name);
     }
-    bool read_off = false;
-    bool stated = false;
+    struct marks drawn = {.read_off = false};
     for (uint32_t i = 0; i < n; i++) {
         at[PAPER_ROW] = i / p->axes[PAPER_COLUMN].n;
         at[PAPER_COLUMN] = i % p->axes[PAPER_COLUMN].n;
-        put_marks(p, at, d, &r[i], &read_off, &stated);
+        put_marks(p, at, d, &r[i], &drawn);
     }
     double *v = xcalloc(n, sizeof *v);
     static const char *const names[] = {"y_lo", "y_hi", "x_lo", "x_hi", "marks"};
@@ -204,8 +210,9 @@ static void put_panels(const struct paper *p, struct figure_data *d)
         }
         put_array(d, names[k], v, n);
     }
-    figure_var(d, "read_off", read_off);
-    figure_var(d, "stated", stated);
+    figure_var(d, "read_off", drawn.read_off);
+    figure_var(d, "stated", drawn.stated);
+    figure_var(d, "stated_ranges", drawn.stated_ranges);
     figure_texts_put(&titles, "panel", d);
     free(v);
     free(r);

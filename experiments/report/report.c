@@ -28,10 +28,11 @@ static void put_image(FILE *out, const struct report_figure *f)
     int height = 500;
     const char *box = strstr(f->svg, "viewBox='0 0 ");
     (void)sscanf(box != NULL ? box : "", "viewBox='0 0 %d %d", &width, &height);
-    (void)fprintf(out,
-                  "<div class=wide><img alt=\"%s\" width=%d height=%d loading=lazy "
-                  "src=\"data:image/svg+xml,",
-                  f->figure->title, width, height);
+    (void)fprintf(
+        out,
+        "<div class=wide><label class=zoom><input type=checkbox aria-label=\"enlarge\"><img "
+        "alt=\"%s\" width=%d height=%d loading=lazy src=\"data:image/svg+xml,",
+        f->figure->title, width, height);
     for (const char *c = f->svg; *c != '\0'; c++) {
         if (strchr("\"#%\n\t", *c) != NULL) {
             (void)fprintf(out, "%%%02X", (unsigned)(unsigned char)*c);
@@ -39,7 +40,7 @@ static void put_image(FILE *out, const struct report_figure *f)
             (void)fputc(*c, out);
         }
     }
-    (void)fputs("\"></div>\n", out);
+    (void)fputs("\"></label></div>\n", out);
 }
 
 /* "Rate, and ...": a caption is a sentence. */

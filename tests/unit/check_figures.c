@@ -235,17 +235,42 @@ START_TEST(a_small_picture_shows_the_same)
                     "<polygon fill = 'rgb(1,2,3)' points = '2,0 3,0 3,1'/></g>\n"
                     "<g transform=\"translate(5.20,6.90)\" stroke=\"none\" fill=\"rgb(176,0,32)\" "
                     "text-anchor=\"end\">\n<text>it's</text>\n</g>\n</g>\n</svg>\n");
-    const char *with[] = {"<path stroke='#444' d='M1,2 3.1,4 5,6'/>",
-                          "<path fill='#010203' d='M0,0 1,0 1,1zM2,0 3,0 3,1z'/>",
+    const char *with[] = {"<path stroke='#444' d='M1 2l2.1 2l1.9 2'/>",
+                          "<path fill='#010203' d='M0 0h1v1zM2 0h1v1z'/>",
                           "<text x='5' y='7' style='fill:#b00020' text-anchor='end'>it's</text>",
                           "</g></svg>"};
     for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) {
         ck_assert_msg(strstr(svg, with[i]) != NULL, "%s\nis not in\n%s", with[i], svg);
     }
     ck_assert_ptr_null(strstr(svg, "gpDot"));
-    ck_assert_ptr_null(strstr(svg, "M7,8"));
+    ck_assert_ptr_null(strstr(svg, "M7"));
     ck_assert_ptr_null(strchr(svg, '"'));
     free(svg);
+}
+END_TEST
+
+/* Steps along an axis are single numbers, a point on the way is left out, a move without a line
+ * too; what turns back stays. A curve is not an outline. */
+START_TEST(an_outline_is_short_and_draws_the_same)
+{
+    static const char *const is[][2] = {
+        {"M70,304 366.7,304 M366.7,42 M70,42", "M70 304h296.7"},
+        {"M1,1 1,2 1,5.04 3,5", "M1 1v4h2"},
+        {"M0,0 2,0 1,0", "M0 0h2h-1"},
+        {"M-1,-2 -3,-4", "M-1-2l-2-2"},
+        {"M5,5 5,5", ""},
+        {"M1,1 2,1 2,2 Z M4,4 5,4", "M1 1h1v1zM4 4h1"},
+    };
+    for (size_t i = 0; i < sizeof is / sizeof is[0]; i++) {
+        struct text out = {0};
+        ck_assert(svg_outline(&out, is[i][0], strlen(is[i][0]), false));
+        text_char(&out, '\0');
+        ck_assert_str_eq(out.p, is[i][1]);
+        free(out.p);
+    }
+    struct text none = {0};
+    ck_assert(!svg_outline(&none, "M1,1 C 2,2 3,3 4,4", 18, false) && none.n == 0);
+    free(none.p);
 }
 END_TEST
 
@@ -324,6 +349,7 @@ static const struct suite_row suite[] = {
     TEST(an_outlier_does_not_flatten_the_rest),
     TEST(a_policy_keeps_its_colour),
     TEST(a_small_picture_shows_the_same),
+    TEST(an_outline_is_short_and_draws_the_same),
     TEST(a_file_says_what_it_is),
 };
 SUITE_MAIN("figures", suite)
