@@ -309,6 +309,7 @@ install-built:
 	$(call install_tree,$(TOP)/include/xpusim,$(HEADERS))
 	$(call install_tree,$(SHARE)/xpusim,$(DATA))
 	install -m 644 $(wildcard docs/schemas/*.json) $(SHARE)/xpusim/schemas
+	$(if $(wildcard $(BUILD)/xpusim.wasm),install -m 644 $(BUILD)/xpusim.wasm $(SHARE)/xpusim)
 	@umask 022 && $(BUILD)/xpusim help --man >$(SHARE)/man/man1/xpusim.1 && \
 	for c in $$($(BUILD)/xpusim help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do \
 	    $(BUILD)/xpusim help $$c --man >$(SHARE)/man/man1/xpusim-$$c.1 || exit 1; done

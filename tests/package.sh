@@ -11,6 +11,7 @@ mkdir -p "$out/xpusim-0.1.0" "$out/root"
 git archive HEAD -- . ':!debian' | tar -x -C "$out/xpusim-0.1.0"
 tar -C "$out" -czf "$out/xpusim_0.1.0.orig.tar.gz" xpusim-0.1.0
 git archive HEAD debian | tar -x -C "$out/xpusim-0.1.0"
+[ ! -f "$top/${BUILD:-build}/xpusim.wasm" ] || export XPUSIM_WASM="$top/${BUILD:-build}/xpusim.wasm"
 (cd "$out/xpusim-0.1.0" && dpkg-buildpackage -us -uc -j2) >"$out/log" 2>&1 || { tail -30 "$out/log"; exit 1; }
 ls "$out"/xpusim_*.dsc "$out"/xpusim_*.deb
 
@@ -26,6 +27,7 @@ env -u XPUSIM_DATA_DIR "$root/usr/bin/xpusim" compare --policy openvino-cb --pol
     --workload mixed:duration_s=120 | sed -n 1,4p
 test -s "$root/usr/share/man/man1/xpusim-compare.1.gz"
 test -s "$root/usr/include/xpusim/sim/api/policy.h"
+[ -z "${XPUSIM_WASM:-}" ] || cmp "$XPUSIM_WASM" "$root/usr/share/xpusim/xpusim.wasm"
 pack -r xpusim
 left=$(find "$root" -path "$root/var" -prune -o -type f -print)
 test -z "$left" || { echo "left behind: $left"; exit 1; }
