@@ -107,6 +107,11 @@ static double request_of(const cJSON *o)
     return cJSON_IsNumber(request) ? request->valuedouble : NOBODY;
 }
 
+static bool is_channel(const char *name)
+{
+    return strcmp(name, "loader") == 0 || strcmp(name, "compiler") == 0;
+}
+
 static void see(void *ctx, const cJSON *o)
 {
     struct window *w = ctx;
@@ -118,8 +123,7 @@ static void see(void *ctx, const cJSON *o)
         return;
     }
     int track = (int)id;
-    bool channel =
-        strcmp(w->names[track], "loader") == 0 || strcmp(w->names[track], "compiler") == 0;
+    bool channel = is_channel(w->names[track]);
     switch (timeline_text(o, "ph")[0]) {
     case 'M':
         if (strcmp(name, "thread_name") == 0) {
@@ -153,7 +157,7 @@ static void see(void *ctx, const cJSON *o)
     }
 }
 
-/* Tracks that have bars in some input get rows in all of them, so that who idles is seen: input by
+/* Devices have rows, and what else has bars in some input, so that who idles is seen: input by
  * input, the first track on top. row: of an input's tracks. */
 static void rows_of(const struct window *w, size_t n, const struct figure_request *q,
                     int (*row)[MAX_TRACKS], struct figure_data *d)
@@ -161,8 +165,8 @@ static void rows_of(const struct window *w, size_t n, const struct figure_reques
     struct figure_texts rows = {.n = 0};
     for (size_t k = 0; k < n; k++) {
         for (int t = 0; t < MAX_TRACKS; t++) {
-            bool used = false;
             const char *name = w[k].names[t];
+            bool used = name[0] != '\0' && !is_channel(name) && strcmp(name, "conditions") != 0;
             for (size_t m = 0; m < n && !used; m++) {
                 for (size_t i = 0; i < w[m].n && !used; i++) {
                     used = w[m].bars[i].track == t;

@@ -43,7 +43,7 @@ static struct factor *factors_of(const struct frame *f, const char *metric, size
     return v;
 }
 
-/* Rows of a metric: place, difference at the file's value, at the low and at the high end. */
+/* Rows of a metric, by the number and its ends: place, difference at the file's value, at the low and at the high end. */
 static size_t put_factors(const struct frame *f, const char *metric, struct figure_data *d,
                           struct figure_texts *rows)
 {
@@ -63,8 +63,10 @@ static size_t put_factors(const struct frame *f, const char *metric, struct figu
     for (size_t i = 0; i < n; i++) {
         char name[160];
         uint32_t row = v[i].row;
-        (void)snprintf(name, sizeof name, "%.60s%s%.40s", frame_text(f, row, "factor"),
-                       one ? "" : ", ", one ? "" : frame_text(f, row, "policy"));
+        (void)snprintf(name, sizeof name, "%.60s%s%.40s, %.3g to %.3g",
+                       frame_text(f, row, "factor"), one ? "" : ", ",
+                       one ? "" : frame_text(f, row, "policy"), frame_get(f, row, "low"),
+                       frame_get(f, row, "high"));
         FIGURE_ROW(d, rows->n, frame_get(f, row, "difference_file"),
                    frame_get(f, row, "difference_low"), frame_get(f, row, "difference_high"));
         figure_text_add(rows, name);

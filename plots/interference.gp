@@ -2,7 +2,7 @@
 # other, all on one scale.
 width = wide(190 + 170 * n_names + 110)
 title_pixels = n_names > 1 ? 34.0 : 12.0 # one input is named above
-height = 196 + title_pixels
+height = 220 + title_pixels
 load style
 stats [*:*][*:*] data using 3 nooutput name 'all'
 unset grid

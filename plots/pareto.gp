@@ -1,14 +1,15 @@
 # Reactive latency against proactive throughput; points of one policy are joined by load. Better is right and down.
 # Of one load the front of the means is drawn: what no other mean beats in both. A series has its name at its last point.
-width = wide(760)
+beside = min(40.0 + 8.6 * longest, 0.4 * wide(760 + 8.6 * longest))
+width = wide(720 + beside)
 with_key = front || overloads > 0
 key_rows = with_key ? rows_of_key(front + (overloads > 0), 23, width) : 0
 height = 440 + 20 * key_rows
 load style
 foot = (12.0 + 20 * key_rows) / height
 set multiplot
-set lmargin at screen 80.0/width
-set rmargin at screen 1 - 20.0/width
+set lmargin at screen 90.0/width
+set rmargin at screen 1 - beside/width
 set tmargin at screen top(14)
 set bmargin at screen foot + 64.0/height
 stats [*:*][*:*] data using 2 nooutput name 'y'
@@ -33,16 +34,14 @@ near = xhigh_max - xlow_min < 0.2 * xhigh_max
 axis_lo = near ? 0.8 * xlow_min : xlow_min > 0.3 * xhigh_max ? xlow_min - 0.05 * (xhigh_max - xlow_min) : 0
 axis_hi = near ? 1.15 * xhigh_max : xhigh_max
 load axes
-# Names, from the highest point down; one that would cover another goes below it. Lengths are in pixels.
-plot_width = width - 100.0
+# Names stand to the right, from the highest point down, 16 pixels apart, with a line to the point. Lengths are in pixels.
+plot_width = width - 90.0 - beside
 plot_height = height * (1 - foot) - 64 - 14 - head
 px(x) = (x - axis_from) / (axis_to - axis_from) * plot_width
 py(y) = (steep ? log(y / y_from) / log(y_to / y_from) : (y - y_from) / (y_to - y_from)) * plot_height
-array name_x[series]
-array name_y[series]
-array name_end[series]
 array done[series]
-do for [i=1:series] { done[i] = 0; name_y[i] = -1 }
+do for [i=1:series] { done[i] = 0 }
+last_y = plot_height + 16
 do for [i=1:series] {
     k = 0
     do for [j=1:series] { if (!done[j] && (k == 0 || value(sprintf('at_y%d', j)) > value(sprintf('at_y%d', k)))) { k = j } }
@@ -50,20 +49,13 @@ do for [i=1:series] {
     x = px(value(sprintf('at_x%d', k)))
     y = py(value(sprintf('at_y%d', k)))
     if (x == x && y == y) {
-        long = 7.4 * strlen(names[k])
-        to_left = x + 12 + long > plot_width
-        name_x[k] = to_left ? x - 12 - long : x + 12
-        name_end[k] = name_x[k] + long
-        do for [j=1:series] {
-            if (j != k && name_y[j] >= 0 && name_x[k] < name_end[j] && name_x[j] < name_end[k] && y > name_y[j] - 16) { y = name_y[j] - 16 }
-        }
-        name_y[k] = max(y, 0.01)
-        set label 100+k names[k] at screen (80.0 + (to_left ? name_end[k] : name_x[k]))/width, foot + (64.0 + y)/height left textcolor rgb text_of(deep(rgb(slot[k])))
-        if (to_left) { set label 100+k right }
+        last_y = max(min(y, last_y - 16), 16.0 * (series - i)) # room for those that are left
+        set label 100+k names[k] at screen (90.0 + plot_width + 26)/width, foot + (64.0 + last_y)/height left textcolor rgb text_of(deep(rgb(slot[k])))
+        set arrow 100+k from screen (90.0 + plot_width + 22)/width, foot + (64.0 + last_y)/height to screen (90.0 + x)/width, foot + (64.0 + y)/height nohead dashtype 3 linewidth 0.8 linecolor rgb text_of(rgb(slot[k]))
     }
 }
 set xlabel title1
-set ylabel title2 . (steep ? ', log scale' : '') offset 1
+set ylabel title2 . (steep ? ', log scale' : '')
 unset key
 plot for [i=1:front > 0 ? 1 : 0] data index series every ::1 using 1:2 with steps linecolor rgb '#767676' dashtype 2 linewidth 1.4, \
      for [k=0:series-1] data index k every ::1 using 1:2:3:4:($5 < floor_y ? floor_y : $5):6 with xyerrorbars linetype slot[k+1]+1, \

@@ -24,5 +24,6 @@ set key at screen 0.5, bottom(6) bottom center horizontal
 plot for [k=0:devices-1] data index k using 1:2 with lines linecolor rgb text_of(rgb(slot[k+1])) linewidth 2 title columnheader(1), \
      for [k=0:devices-1] data index devices+k every ::1 using 1:($4 == 0 ? $2 : NaN) with points linecolor rgb text_of(rgb(slot[k+1])) pointtype 7, \
      for [k=0:devices-1] data index devices+k every ::1 using 1:($4 == 1 ? $2 : NaN) with points linecolor rgb text_of(rgb(slot[k+1])) pointtype 6, \
-     for [k=0:devices-1] data index devices+k every ::1 using 1:2:(strlen(strcol(3)) > 1 ? strcol(3) : '') with labels left offset 0.7,-0.3 font ',9' textcolor rgb '#555555', \
+     for [k=0:min(1,devices-1)] data index devices+k every ::1 using 1:2:(strlen(strcol(3)) > 1 ? strcol(3) : '') with labels left offset 0.7,0.35-0.7*k font ',10' textcolor rgb text_of(deep(rgb(slot[k+1]))), \
+     for [k=2:devices-1] data index devices+k every ::1 using 1:2:(strlen(strcol(3)) > 1 ? strcol(3) : '') with labels right offset -0.7,0 font ',10' textcolor rgb text_of(deep(rgb(slot[k+1]))), \
      NaN with points linecolor rgb '#444444' pointtype 7 title 'prefill', NaN with points linecolor rgb '#444444' pointtype 6 title 'decode'

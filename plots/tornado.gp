@@ -24,7 +24,7 @@ set xlabel "policy - " . baseline . ":\n" . title1 . (unmoved > 0 ? sprintf("\n%
 set key at screen (left + 0.235 * (width - left))/width, top(8) center top vertical
 plot data index 0 every ::1 using 2:1:2:3:($1-0.3):($1+0.3) with boxxyerror linecolor rgb '#2E8BC9' title 'number at its low end', \
      '' index 0 every ::1 using 2:1:2:4:($1-0.3):($1+0.3) with boxxyerror linecolor rgb '#B36A00' title 'number at its high end', \
-     '' index 0 every ::1 using 2:($1-0.36):(0):(0.72) with vectors nohead linecolor rgb '#222222' linewidth 1.6 title 'as in the file'
+     '' index 0 every ::1 using 2:($1-0.36):(0):(0.72) with vectors nohead linecolor rgb '#222222' linewidth 1.6 title 'number as in the file'
 load no_rows
 unset key
 set lmargin at screen (left + 0.73 * (width - left))/width
