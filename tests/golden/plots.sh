@@ -74,7 +74,7 @@ for name in $names; do
     [ -s "$dir/fig/$name.tsv" ] || fail "$name: no data"
 done
 # Between whole numbers of seconds too, a decode batch is as long as it was so; a key is not cut off below.
-grep -o "stroke='#009e73' d='[^']*'" "$dir/fig/queue.svg" | grep -q "M[0-9.]*,\([0-9.]*\) [0-9.]*,\1" || fail "queue: no decode batches"
+grep -o "stroke='#009e73' d='[^']*'" "$dir/fig/queue.svg" | grep -q "M[0-9.]* [0-9.]*h[0-9.]" || fail "queue: no decode batches"
 "$x" plot causes -o "$dir/one" --format svg "$dir/i.json" || fail "causes of one policy"
 high=$(sed -n "s/.*viewBox='0 0 [0-9.]* \([0-9]*\)'.*/\1/p" "$dir/one/causes.svg" | head -n 1)
 low=$(grep -o "<text x='[0-9.]*' y='[0-9]*" "$dir/one/causes.svg" | sed "s/.*y='//" | sort -n | tail -n 1)
