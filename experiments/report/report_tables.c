@@ -11,7 +11,7 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     const cJSON *policies = report_member(tree, "policies");
     const cJSON *base = report_member(policies, json_string(tree, "baseline"));
     double relevance = json_number(tree, "relevance_frac");
-    (void)fputs("<div class=\"wide means\"><table><thead><tr><th>policy", out);
+    (void)fputs("<div class=wide><table class=means><thead><tr><th>policy", out);
     char title[160];
     for (const char *const *name = metric_usual; *name != NULL; name++) {
         (void)fprintf(out, "<th>%s", metric_title(*name, title, sizeof title));

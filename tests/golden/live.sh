@@ -32,6 +32,7 @@ three="--policy openvino-cb --policy fcfs --policy agent-xpu-v2"
 }
 "$x" view --policy edf --policy fcfs --workload leader-subagents --llm leader=llama-3.1-8b --llm subagent=llama-3.2-3b -o "$dir/agents.html" || fail "view of two models"
 # shellcheck disable=SC2086
+"$x" view --policy edf --policy agent-xpu-v2 --workload coding-agent --soc core-ultra-7-258v --llm qwen3-4b:bits=4 -o "$dir/far.html" || fail "view outside the calibrated range"
 "$x" view --policy fcfs $work --from 8.27 --to 8.37 -o "$dir/kernels.html" || fail "view with kernels"
 # shellcheck disable=SC2086
 if [ -f "${BUILD:-build}/xpusim.wasm" ]; then
@@ -67,7 +68,9 @@ refuse "no/such" view --policy fcfs -o "$dir/no/such/page.html"
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 if [ -z "$browser" ]; then
     echo "skipped: the live page was not used, there is no chromium"
+    python3 tests/helpers/contrast.py || bad=1
 else
     timeout 500 python3 tests/helpers/live_check.py "$browser" "$x" "$dir" || bad=1
+    timeout 200 python3 tests/helpers/contrast.py "$browser" "$dir" "$dir/live.html#a=0&b=2&sel=9" "$dir/far.html" || bad=1
 fi
 exit $bad

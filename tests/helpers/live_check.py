@@ -166,6 +166,26 @@ def agents(b):
     check("requests of one model", 0 < want == shown, (shown, want))
 
 
+def outside(b):
+    """What is outside the calibrated range is hatched: launches add up to the run's share, and the row says it."""
+    b.open(f"{DIR}/far.html#from=100&to=700", ready=READY)
+    shares = b.js("""live.runs().map(r => r.schedule.devices.map((d, i) => {
+        const l = r.launches; let all = 0, out = 0;
+        for (let k = 0; k < l.n; k++) { if (l.device[k] === i) { all += l.busy_ns[k]; out += l.busy_ns[k] * l.outside_thousandths[k] / 1000; } }
+        return [all > 0 ? out / all : null, r.result.metrics[d + '.extrapolated_frac']]; }))""")
+    seen = [pair for run in shares for pair in run if pair[0] is not None]
+    # the run counts isolated time, the page busy time
+    check("shares outside the range", len(seen) >= 3 and max(a for a, _ in seen) > 0.9 and all(abs(a - m) < 0.02 for a, m in seen), shares)
+    said = b.js("Array.from(document.querySelectorAll('.outside')).map(e => e.textContent)")
+    check("the share is said for each run", len(said) == 2 and all("igpu 9" in t or "igpu 100" in t for t in said), said)
+    # a row of the lane's pixels has the ground in it where there is work: stripes
+    stripes = """(() => { const c = document.querySelectorAll('canvas.time')[0].getContext('2d'), d = c.getImageData(58, 125, 900, 1).data; let n = 0;
+        for (let i = 4; i < d.length; i += 4) { n += Math.abs(d[i] - d[i - 4]) > 60; } return n; })()"""
+    far = b.js(stripes)
+    b.open(PAGE + "#a=0&b=2&from=230&to=330", ready=READY)
+    check("hatching is drawn, and only there", far > 100 and b.js("document.querySelectorAll('.outside').length") == 0, far)
+
+
 def recomputed(b):
     """A load that the reader chooses is computed in the page: the numbers of the command that it names."""
     page = Path(DIR, "recompute.html")
@@ -216,7 +236,7 @@ def main():
     with Browser(PROGRAM, DIR) as b:
         b.open(PAGE, ready=READY)
         print(f"note: {len(text)} bytes, ready after {b.js('document.getElementById(`app`).dataset.ready')} ms")
-        for part in (explained, differing, distributions, means, moved, kernels, agents, recomputed, laid_out, without_script):
+        for part in (explained, differing, distributions, means, moved, kernels, agents, outside, recomputed, laid_out, without_script):
             part(b)
     sys.exit(bad)
 
