@@ -43,7 +43,8 @@ static struct factor *factors_of(const struct frame *f, const char *metric, size
     return v;
 }
 
-/* Rows of a metric, by the number and its ends: place, difference at the file's value, at the low and at the high end. */
+/* Rows of a metric, by the number and its ends: place, difference at the file's value, at the low
+ * and at the high end. */
 static size_t put_factors(const struct frame *f, const char *metric, struct figure_data *d,
                           struct figure_texts *rows)
 {

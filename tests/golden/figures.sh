@@ -48,7 +48,7 @@ for name, s in specs.items():
         assert os.path.exists(f"docs/figures/{name}.svg"), f"docs/figures/{name}.svg: make figures"
         assert s["title"] in svg, f"{name}: the picture has no title"
         if any(m["from"] == "text" for m in s.get("published", [])):
-            assert "published (text)" in svg, f"{name}: no legend of published values"
+            assert "published (text)" in svg or "published range (text)" in svg, f"{name}: no legend of published values"
     if "commands" in s:
         continue
     d = json.load(open(f"{folder}/{name}.json"))
