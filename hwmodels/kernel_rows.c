@@ -125,10 +125,10 @@ static uint32_t next_repetition(const struct kernel_rows *r)
     return next;
 }
 
-int kernel_rows_read(struct kernel_rows *r, const char *path, struct err *e)
+/* f NULL: it could not be opened, and the errors say so. */
+static int read_rows(struct kernel_rows *r, struct csvfile *f, const char *path, struct err *e)
 {
     size_t before = e->n;
-    struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;
     }
@@ -156,4 +156,14 @@ int kernel_rows_read(struct kernel_rows *r, const char *path, struct err *e)
     }
     csvfile_close(f);
     return e->n == before ? 0 : -EINVAL;
+}
+
+int kernel_rows_read(struct kernel_rows *r, const char *path, struct err *e)
+{
+    return read_rows(r, csvfile_open(path, e), path, e);
+}
+
+int kernel_rows_read_stream(struct kernel_rows *r, FILE *in, const char *path, struct err *e)
+{
+    return read_rows(r, csvfile_of(in, path, e), path, e);
 }

@@ -68,3 +68,5 @@ void kernel_row_write(FILE *out, const struct kernel_row *row);
 /* Appends the rows of a file; repetitions are renumbered to follow those already there, so files of
  * several runs can be read one after another. 0, or -EINVAL with all problems. */
 int kernel_rows_read(struct kernel_rows *r, const char *path, struct err *e);
+/* Reads an open stream in that way, and closes it; errors use `path`. */
+int kernel_rows_read_stream(struct kernel_rows *r, FILE *in, const char *path, struct err *e);

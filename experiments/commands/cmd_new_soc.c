@@ -1,4 +1,5 @@
-/* `xpusim new-soc NAME --like SOC`: a machine file to start from, all of it assumed. */
+/* `xpusim new-soc NAME --like SOC`: a machine file to start from, all of it assumed; --from
+ * ARCHIVE: one that its owner measured. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/commands/new_file.h"
+#include "experiments/machine/take.h"
 #include "experiments/run/interval.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/measured_update.h"
@@ -21,7 +23,7 @@
 
 struct options {
     struct option_texts names, peaks, measured;
-    const char *like, *output;
+    const char *like, *output, *from;
     double ddr_peak_gbs, memory_gb;
 };
 
@@ -111,9 +113,26 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }
 
+/* From an owner's archive: measured there, so nothing of a similar chip is asked for. */
+static int from_archive(const struct options *o, struct err *e)
+{
+    struct document *d = document_new();
+    int rc = new_file_name_check("new-soc", o->names.v[0], e) == 0
+                 ? take_machine(o->from, o->names.v[0], o->output, d, e)
+                 : -EINVAL;
+    if (rc >= 0) {
+        document_put(d, "text", stdout);
+    }
+    document_free(d);
+    return rc > 0 ? EXIT_CHECK_FAILED : rc;
+}
+
 static int run(void *values, struct err *e)
 {
     const struct options *o = values;
+    if (o->from != NULL) {
+        return from_archive(o, e);
+    }
     struct soc_sibling_peak peaks[MAX_PEAKS] = {{NULL, 0.0}};
     char *texts[MAX_PEAKS] = {NULL};
     struct soc_sibling s = {.name = o->names.v[0],
@@ -148,13 +167,18 @@ static const struct option_row rows[] = {
                  "what was measured on it: 'model=M,bits=B,runtime=R,ttft_ms@1024=..,"
                  "tpot_ms@1024=..', a table of points, or a file of llm_bench or llama-bench; "
                  "repeated"),
+    OPTION_TEXT(OPTIONS, from, "from", "FILE.tar.gz", NULL,
+                "archive of `xpusim send-in` or of measure_windows.py: the machine as it was "
+                "measured there, with the errors of its predictions; other options but -o are not "
+                "used"),
     NEW_FILE_OUTPUT(OPTIONS),
 };
 const struct command cmd_new_soc = {
     .name = "new-soc",
     .summary = "write a machine file to start from, made from a similar chip's",
     .usage = "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s ...] "
-             "[--measured ROWS ...] [-o FILE]",
+             "[--measured ROWS ...] [-o FILE]\n"
+             "NAME --from my-machine.tar.gz [-o FILE]",
     .about =
         "Writes a SoC file that runs: every number of a similar chip, marked assumed, with its "
         "source. Rates, bandwidths and launches get the range of the errors of predictions from "

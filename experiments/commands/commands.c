@@ -6,15 +6,13 @@
 #include "sim/base/nearest.h"
 
 static const struct command *const list[] = {
-    &cmd_run,       &cmd_compare,      &cmd_ablate,       &cmd_drive,
-    &cmd_observe,   &cmd_sweep,        &cmd_merge,        &cmd_list,
-    &cmd_trace,     &cmd_validate,     &cmd_search,       &cmd_falsify,
-    &cmd_explain,   &cmd_view,         &cmd_report,       &cmd_measure,
-    &cmd_calibrate, &cmd_characterize, &cmd_claims,       &cmd_figure,
-    &cmd_gate,      &cmd_diff,         &cmd_bisect,       &cmd_plot,
-    &cmd_graphs,    &cmd_new_policy,   &cmd_check_policy, &cmd_new_soc,
-    &cmd_new_llm,   &cmd_selftest,     &cmd_arena,        &cmd_help,
-    NULL,
+    &cmd_run,        &cmd_compare,      &cmd_ablate,       &cmd_drive,   &cmd_observe,
+    &cmd_sweep,      &cmd_merge,        &cmd_list,         &cmd_trace,   &cmd_validate,
+    &cmd_search,     &cmd_falsify,      &cmd_explain,      &cmd_view,    &cmd_report,
+    &cmd_measure,    &cmd_calibrate,    &cmd_characterize, &cmd_claims,  &cmd_figure,
+    &cmd_gate,       &cmd_diff,         &cmd_bisect,       &cmd_plot,    &cmd_graphs,
+    &cmd_new_policy, &cmd_check_policy, &cmd_new_soc,      &cmd_new_llm, &cmd_selftest,
+    &cmd_arena,      &cmd_send_in,      &cmd_help,         NULL,
 };
 
 const struct command *const *commands(void)

@@ -37,6 +37,7 @@ extern const struct command cmd_search;
 extern const struct command cmd_arena;
 extern const struct command arena_archive, arena_new; /* its subcommands */
 extern const struct command cmd_selftest;
+extern const struct command cmd_send_in;
 extern const struct command cmd_sweep;
 extern const struct command cmd_trace;
 extern const struct command cmd_validate;

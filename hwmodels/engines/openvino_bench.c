@@ -131,6 +131,9 @@ static uint32_t bench_facts(void *bench, const char *device, struct engine_fact 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0] && n < cap; i++) {
         (void)snprintf(out[n].name, sizeof out[n].name, "%s", keys[i]);
         property(bench, device, keys[i], out[n].value, sizeof out[n].value);
+        if (i == 0 && strcmp(device, openvino_name(device)) != 0) {
+            (void)snprintf(out[n].value, sizeof out[n].value, "fake NPU");
+        }
         n += out[n].value[0] != '\0';
     }
     return n;

@@ -64,9 +64,13 @@ static void check_tree(const cJSON *node, struct text *path, const char *file, s
 cJSON *json_read_file(const char *path, struct err *e)
 {
     char *text = input_text(path, MAX_FILE_BYTES, e);
-    if (text == NULL) {
-        return NULL;
-    }
+    cJSON *root = text == NULL ? NULL : json_read_text(text, path, e);
+    free(text);
+    return root;
+}
+
+cJSON *json_read_text(const char *text, const char *path, struct err *e)
+{
     const char *end = NULL;
     cJSON *root = cJSON_ParseWithOpts(text, &end, 1);
     if (root == NULL) {
@@ -81,7 +85,6 @@ cJSON *json_read_file(const char *path, struct err *e)
             root = NULL;
         }
     }
-    free(text);
     return root;
 }
 

@@ -34,6 +34,8 @@ struct quantity {
 /* Parses a whole file. Returns a tree the caller owns (cJSON_Delete), or NULL with errors added
  * (missing file, malformed text with its line). */
 cJSON *json_read_file(const char *path, struct err *e);
+/* A text that is there already; errors use `path`. */
+cJSON *json_read_text(const char *text, const char *path, struct err *e);
 
 #define JSON_MAX_ASKED 64
 

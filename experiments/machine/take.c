@@ -1,0 +1,227 @@
+#include "experiments/machine/take.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/machine/send.h"
+#include "hwmodels/kernel_fit.h"
+#include "hwmodels/soc.h"
+#include "sim/base/json.h"
+#include "sim/base/tar.h"
+#include "sim/base/text.h"
+
+#define MAX_ARCHIVE ((uint64_t)256 << 20)
+
+struct taking {
+    const char *archive, *name;
+    char *path; /* owned: where the file goes */
+    struct tar tar;
+    cJSON *about; /* owned */
+    struct document *d;
+    struct err *e;
+};
+
+/* "my-machine.tar.gz:rows.csv", which nobody frees. */
+static const char *place(const struct taking *t, const char *file)
+{
+    return xkeep(xformat("%s:%s", t->archive, file));
+}
+
+/* NULL without an error where it is not there. */
+static cJSON *json_of(const struct taking *t, const char *file)
+{
+    const struct tar_file *f = tar_find(&t->tar, file);
+    if (f == NULL) {
+        return NULL;
+    }
+    if (strlen(f->data) != f->n) {
+        (void)err_add(t->e, "%s: byte %zu: a NUL byte", place(t, file), strlen(f->data));
+        return NULL;
+    }
+    return json_read_text(f->data, place(t, file), t->e);
+}
+
+/* ---- what it is of ---- */
+
+static int read_about(struct taking *t)
+{
+    static const struct frame_column columns[] = {{.name = "fact", .kind = FRAME_TEXT},
+                                                  {.name = "value", .kind = FRAME_ANY}};
+    if (tar_find(&t->tar, "about.json") == NULL) {
+        return err_add(t->e, "%s: has no about.json: it is no archive of `xpusim send-in`",
+                       t->archive);
+    }
+    t->about = json_of(t, "about.json");
+    if (t->about == NULL) {
+        return -EINVAL;
+    }
+    if (json_number(t->about, "format") != SEND_FORMAT) {
+        return err_add(t->e, "%s: format: must be %d", place(t, "about.json"), SEND_FORMAT);
+    }
+    const cJSON *facts = cJSON_GetObjectItem(t->about, "facts");
+    if (!cJSON_IsObject(facts)) {
+        return err_add(t->e, "%s: facts: must be an object {...}", place(t, "about.json"));
+    }
+    DOCUMENT_VALUES(t->d, "made_by", json_string(t->about, "made_by"));
+    struct frame *f = DOCUMENT_FRAME(t->d, "facts", 0, columns);
+    const cJSON *c;
+    cJSON_ArrayForEach(c, facts)
+    {
+        char *text = text_visible(cJSON_IsString(c) ? xstrdup(c->valuestring)
+                                                    : xformat("%.15g", cJSON_GetNumberValue(c)),
+                                  "");
+        FRAME_ROW(f, c->string, (const char *)text);
+        free(text);
+    }
+    return 0;
+}
+
+static double peak_bytes_per_s(const struct taking *t)
+{
+    double peak = json_number(cJSON_GetObjectItem(t->about, "facts"), "memory_peak_bytes_per_s");
+    return peak > 0.0 ? peak : 0.0;
+}
+
+/* ---- rows ---- */
+
+/* The fit of the rows: their machine, where no calibrated one is there, and their validation. */
+static int take_rows(struct taking *t, bool write)
+{
+    struct kernel_rows rows;
+    struct kernel_fit fit;
+    const struct tar_file *f = tar_find(&t->tar, "rows.csv");
+    if (f == NULL) {
+        return write ? err_add(t->e, "%s: has neither soc.json nor rows.csv: nothing was measured",
+                               t->archive)
+                     : 0;
+    }
+    kernel_rows_init(&rows);
+    FILE *in = fmemopen(f->data, f->n > 0 ? f->n : 1, "r");
+    int rc = in == NULL ? err_add(t->e, "%s: %s", place(t, "rows.csv"), strerror(errno))
+                        : kernel_rows_read_stream(&rows, in, place(t, "rows.csv"), t->e);
+    struct err why = ERR_INIT;
+    /* A calibrated machine does not need them: rows of a busy hour are a note then. */
+    struct err *to = write ? t->e : &why;
+    bool fitted = rc == 0 && kernel_fit_run(&fit, &rows, to) == 0;
+    if (fitted && write) {
+        struct kernel_soc_options soc = {.name = t->name,
+                                         .ddr_peak_bytes_per_s = peak_bytes_per_s(t)};
+        rc = kernel_fit_write_soc(&fit, &rows, &soc, t->path, t->e);
+    }
+    if (fitted) {
+        const struct kernel_form_error *held = &fit.all[KERNEL_FORM_PNORM];
+        document_note(t->d,
+                      "single kernels: %u rows fitted, %u flagged and left out; on %u held-out "
+                      "shapes the fit is off by %.1f %% in the median",
+                      fit.n_points, fit.n_flagged, held->n, 100.0 * held->median_frac);
+        rc = rc == 0 && (fit.alone.wrong || fit.together.wrong) ? 1 : rc;
+        kernel_fit_fini(&fit);
+    } else if (rc == 0) {
+        document_note(t->d, "single kernels: not fitted (%s)",
+                      why.n > 0 ? why.lines[0] : "too few rows");
+    }
+    err_fini(&why);
+    kernel_rows_fini(&rows);
+    return t->e->n > 0 ? -EINVAL : rc;
+}
+
+/* ---- the calibrated machine ---- */
+
+static int take_soc(struct taking *t)
+{
+    cJSON *tree = json_of(t, "soc.json");
+    struct soc *soc = xcalloc(1, sizeof *soc);
+    int rc = tree == NULL ? -EINVAL : soc_parse(tree, place(t, "soc.json"), soc, t->e);
+    if (rc == 0) {
+        (void)cJSON_ReplaceItemInObject(tree, "name", cJSON_CreateString(t->name));
+        cJSON *ddr = cJSON_GetObjectItem(tree, "ddr");
+        double peak = peak_bytes_per_s(t) / 1e9;
+        if (peak > 0.0 && ddr != NULL) {
+            json_put_quantity(ddr, "peak",
+                              (struct quantity){.value = peak,
+                                                .low = peak,
+                                                .high = peak,
+                                                .kind = QUANTITY_DATASHEET,
+                                                .present = true},
+                              "GB/s", "width and speed of the memory modules, by their firmware");
+        }
+        rc = soc_parse(tree, t->name, soc, t->e); /* also with the new peak */
+        rc = rc == 0 ? json_write_file(t->path, tree, t->e) : rc;
+    }
+    free(soc);
+    cJSON_Delete(tree);
+    return rc;
+}
+
+static void put_errors(struct taking *t, struct frame *f, const char *file)
+{
+    cJSON *root = json_of(t, file);
+    const cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(root, "errors"))
+    {
+        const cJSON *mape = cJSON_GetObjectItem(row, "mape");
+        const cJSON *real = cJSON_GetObjectItem(row, "real_mape");
+        FRAME_ROW(f, json_string(root, "trace"), json_string(row, "policy"),
+                  json_string(row, "soc"), json_number(mape, "ttft_s"), json_number(mape, "tpot_s"),
+                  json_number(mape, "e2e_s"), json_number(real, "e2e_s"));
+    }
+    cJSON_Delete(root);
+}
+
+static void put_validation(struct taking *t)
+{
+    static const struct frame_column columns[] = {
+        {.name = "trace", .kind = FRAME_TEXT},
+        {.name = "policy", .kind = FRAME_TEXT},
+        {.name = "soc", .kind = FRAME_TEXT, .title = "simulated on"},
+        {.name = "ttft_s", .title = "TTFT %", .format = "%.1f", .scale = 100.0},
+        {.name = "tpot_s", .title = "TPOT %", .format = "%.1f", .scale = 100.0},
+        {.name = "e2e_s", .title = "E2E %", .format = "%.1f", .scale = 100.0},
+        {.name = "real_e2e_s",
+         .title = "real against real, E2E %",
+         .format = "%.1f",
+         .scale = 100.0}};
+    document_heading(t->d,
+                     "Mean |error| per request, real runs of the machine against simulated ones:");
+    struct frame *f = DOCUMENT_FRAME(t->d, "errors", 0, columns);
+    for (size_t i = 0; i < t->tar.n; i++) {
+        if (strncmp(t->tar.v[i].name, "compare-", 8) == 0) {
+            put_errors(t, f, t->tar.v[i].name);
+        }
+    }
+}
+
+/* ---- all of it ---- */
+
+int take_machine(const char *archive, const char *name, const char *output, struct document *d,
+                 struct err *e)
+{
+    struct taking t = {.archive = archive, .name = name, .d = d, .e = e};
+    t.path = output != NULL ? xstrdup(output) : xformat("%s.json", name);
+    size_t n = strlen(t.path);
+    if (n <= 5 || strcmp(t.path + n - 5, ".json") != 0) {
+        (void)err_add(e, "-o '%s': must be a path ending in .json", t.path);
+    } else if (access(t.path, F_OK) == 0) {
+        (void)err_add(e, "%s: is there already; remove it, or give another -o", t.path);
+    }
+    int rc = e->n == 0 && tar_read(&t.tar, archive, MAX_ARCHIVE, e) == 0 ? read_about(&t) : -EINVAL;
+    if (rc == 0) {
+        bool calibrated = tar_find(&t.tar, "soc.json") != NULL;
+        rc = take_rows(&t, !calibrated);
+        put_validation(&t);
+        /* The file comes last: an archive that is damaged anywhere leaves none. */
+        rc = calibrated && rc >= 0 && e->n == 0 ? take_soc(&t) : rc;
+    }
+    if (e->n == 0) {
+        document_note(d, "%s", t.path);
+    }
+    cJSON_Delete(t.about);
+    tar_fini(&t.tar);
+    free(t.path);
+    return e->n > 0 ? -EINVAL : rc;
+}
