@@ -195,9 +195,10 @@ static int64_t split_ns(struct sched *s, const struct axpu *a, const struct axpu
                         enum op_kind op, uint32_t rows, uint32_t m)
 {
     if (param_int(s, AXPU_SPLIT) == AXPU_SPLIT_BALANCE) {
-        int64_t left = rows / a->chunk - m;
-        int64_t npu = (int64_t)m * estimate_ns(s, f->pass, op, a->npu, a->chunk);
-        int64_t igpu = left * estimate_ns(s, f->pass, op, a->igpu, a->chunk) +
+        uint32_t left = rows / a->chunk - m;
+        /* None of a chunk that the prompt has not. */
+        int64_t npu = m * estimate_ns(s, f->pass, op, a->npu, m > 0 ? a->chunk : 0);
+        int64_t igpu = left * estimate_ns(s, f->pass, op, a->igpu, left > 0 ? a->chunk : 0) +
                        estimate_ns(s, f->pass, op, a->igpu, rows % a->chunk);
         return npu > igpu ? npu - igpu : igpu - npu;
     }

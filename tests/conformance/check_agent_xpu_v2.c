@@ -161,6 +161,15 @@ static bool balanced_split_may_end_later(const char *extra)
     return first_token_ms[0] == 37.25 && first_token_ms[1] == 35;
 }
 
+/* A prompt of less than a chunk is the iGPU's: 1.5625 + 10 + 3.125 + 1 ms. */
+static bool a_balanced_split_needs_a_chunk(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}};
+    run("split=balance", extra, q, 1);
+    return sc.records[0].first_token_ns == MS(15.6875);
+}
+
 /* Algorithm 1 gives the NPU all chunks while decode is busy: of RT1's four none is the iGPU's, and
  * there is no rest. */
 static bool all_chunks_go_to_the_npu_while_decode_is_busy(const char *extra)
@@ -465,6 +474,7 @@ static const struct row rows[] = {
         "prefill_first=false yield=iteration"),
     ROW(idle_split_balances_npu_and_igpu, "elastic=off"),
     ROW(balanced_split_may_end_later, "elastic=off"),
+    ROW(a_balanced_split_needs_a_chunk, ""),
     ROW(all_chunks_go_to_the_npu_while_decode_is_busy, "elastic=static"),
     ROW(busy_split_keeps_the_igpu_for_decode, "elastic=off elastic=static"),
     ROW(full_split_returns_when_decode_goes_idle, "elastic=off elastic=static"),
