@@ -89,7 +89,7 @@ bool svg_outline(struct text *out, const char *v, size_t n, bool polygon)
     struct points p = {.n = 0};
     bool straight = true;
     while (straight && v < end) {
-        struct point at;
+        struct point at = {0, 0};
         if (strchr(" ,\n\tL", *v) != NULL) {
             v++;
         } else if (strchr("MzZ", *v) != NULL) {
