@@ -12,7 +12,7 @@
 #   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals);
 #                   MUST=--must: fails where an original cannot be installed
 #   make docs       every page as a site with search, in build/docs/site (needs mkdocs: docs/requirements.txt)
-#   make gallery    the pictures of README.md again
+#   make gallery    the pictures of README.md and the demo's page again
 #   make figures    docs/figures.md: every figure of the papers made again
 #   make wasm       build/xpusim.wasm, the simulator for a page that computes: view --recompute (docs/live-page.md)
 #   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
@@ -267,6 +267,8 @@ gallery: demo
 	@cd $(BUILD)/demo && ../xpusim explain --job 30 --policy edf --workload leader-subagents --soc core-ultra-7-258v \
 	    --llm qwen3-4b:bits=4 --json -q >job.json && ../xpusim plot --format svg -o $(CURDIR)/plots/gallery job job.json
 	@rm -f plots/gallery/*.tsv
+	@b=$$(command -v chromium || command -v chromium-browser) && \
+	    python3 tests/helpers/gallery.py $$b $(BUILD)/demo/report.html plots/gallery/live.webp || echo "make gallery: there is no chromium, so the page's picture is as it was"
 
 # docs/figures.md: the papers' figures and tables made again, with the published values in them.
 figures: $(BUILD)/xpusim

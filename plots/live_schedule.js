@@ -154,6 +154,7 @@ live.makers.push(function () {
       c.globalAlpha = 0.35;
       c.fillRect(x0, at, Math.max(1, served - x0), Math.max(1, high - 1));
       c.globalAlpha = 1;
+      if (high >= 4) { c.fillRect(x0, at + high - 2, Math.max(1, served - x0), 1); } // pale alone is hard to see
       c.fillRect(served, at, Math.max(1, x1 - served), Math.max(1, high - 1));
       v.hits.push({ kind: 'request', id: q.request_id[row], x0: x0, x1: Math.max(x1, x0 + 3), y: at, high: high });
     });
