@@ -46,6 +46,9 @@ fi
 for page in live again; do
     "$x" report --live --no-figures "$dir/view.json" "$dir/c.json" "$dir/load.json" -o "$dir/$page.html" || fail "report --live"
 done
+if command -v gnuplot >/dev/null; then
+    "$x" report "$dir/c.json" -o "$dir/figures.html" || fail "a report with figures"
+fi
 cmp -s "$dir/live.html" "$dir/again.html" || fail "the same files give another page"
 for page in v live; do
     [ "$(wc -c <"$dir/$page.html")" -le 1000000 ] || fail "$page.html has $(wc -c <"$dir/$page.html") bytes"

@@ -221,6 +221,25 @@ def laid_out(b):
     check("the console", not told, told)
 
 
+def enlarged(b):
+    """On a phone a figure is whole; a press shows it at its own width in a box that scrolls, without JavaScript."""
+    if not Path(DIR, "figures.html").exists():
+        return
+    b.call("Emulation.setScriptExecutionDisabled", value=True)
+    b.open(f"{DIR}/figures.html", width=390, ready="true")
+    b.call("Emulation.setScriptExecutionDisabled", value=False)
+    b.until("document.querySelector('img') && document.querySelector('img').complete")
+    widths = "(() => { const i = document.querySelector('img'), h = document.documentElement; return [i.clientWidth, i.width, Number(i.getAttribute('width')), h.scrollWidth - h.clientWidth]; })()"
+    small = b.js(widths)
+    box = b.js("(() => { const i = document.querySelector('img'); i.scrollIntoView(); const r = i.getBoundingClientRect(); return [r.x + 50, r.y + 50]; })()")
+    b.click(*box)
+    settle(b)
+    large = b.js(widths)
+    check("a figure on a phone, pressed", small[0] <= 390 and large[0] == large[2] > 700 and small[3] <= 0 and large[3] <= 0, (small, large))
+    equal = b.js("Array.from(document.querySelectorAll('img')).map(i => Number(i.getAttribute('width')) - Number(decodeURIComponent(i.src).match(/viewBox='0 0 (\\d+)/)[1]))")
+    check("figures have their own width, so that letters are equal", len(equal) >= 3 and not any(equal), equal)
+
+
 def without_script(b):
     b.call("Emulation.setScriptExecutionDisabled", value=True)
     b.open(PAGE, ready="true")
@@ -236,7 +255,7 @@ def main():
     with Browser(PROGRAM, DIR) as b:
         b.open(PAGE, ready=READY)
         print(f"note: {len(text)} bytes, ready after {b.js('document.getElementById(`app`).dataset.ready')} ms")
-        for part in (explained, differing, distributions, means, moved, kernels, agents, outside, recomputed, laid_out, without_script):
+        for part in (explained, differing, distributions, means, moved, kernels, agents, outside, recomputed, laid_out, enlarged, without_script):
             part(b)
     sys.exit(bad)
 
