@@ -12,7 +12,7 @@ static const struct command *const list[] = {
     &cmd_measure,    &cmd_calibrate,    &cmd_characterize, &cmd_claims,  &cmd_figure,
     &cmd_gate,       &cmd_diff,         &cmd_bisect,       &cmd_plot,    &cmd_graphs,
     &cmd_new_policy, &cmd_check_policy, &cmd_new_soc,      &cmd_new_llm, &cmd_selftest,
-    &cmd_arena,      &cmd_send_in,      &cmd_help,         NULL,
+    &cmd_arena,      &cmd_mcp,          &cmd_send_in,      &cmd_help,    NULL,
 };
 
 const struct command *const *commands(void)

@@ -23,6 +23,7 @@ extern const struct command cmd_gate;
 extern const struct command cmd_graphs;
 extern const struct command cmd_help;
 extern const struct command cmd_list;
+extern const struct command cmd_mcp;
 extern const struct command cmd_measure;
 extern const struct command cmd_merge;
 extern const struct command cmd_new_policy;

@@ -1,0 +1,313 @@
+#define _GNU_SOURCE /* posix_spawn_file_actions, environ */
+#include "experiments/commands/mcp_tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "experiments/commands/commands.h"
+#include "sim/base/arena.h"
+#include "sim/base/json.h"
+#include "sim/base/memory.h"
+#include "sim/base/text.h"
+
+#define OPERANDS "operands" /* the argument with words that belong to no option */
+
+static const struct {
+    const char *name, *command;
+} tools[] = {{"list", "list"},       {"run", "run"},         {"compare", "compare"},
+             {"explain", "explain"}, {"falsify", "falsify"}, {"judge", "arena judge"}};
+#define N_TOOLS (sizeof tools / sizeof tools[0])
+
+static const struct command *command_of(const char *full)
+{
+    struct err e = ERR_INIT;
+    char *first = xformat("%.*s", (int)strcspn(full, " "), full);
+    const struct command *c = command_find(first, &e);
+    for (const struct command *const *s = c->subcommands; s != NULL && *s != NULL; s++) {
+        c = strcmp((*s)->name, full) == 0 ? *s : c;
+    }
+    free(first);
+    err_fini(&e);
+    return c;
+}
+
+/* ---- what a tool takes ---- */
+
+static cJSON *of_type(const char *type)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "type", type);
+    return o;
+}
+
+static cJSON *list_of(const char *type)
+{
+    cJSON *o = of_type("array");
+    cJSON_AddItemToObject(o, "items", of_type(type));
+    return o;
+}
+
+static cJSON *within(cJSON *o, const struct option_row *row)
+{
+    if (row->max > row->min) {
+        cJSON_AddNumberToObject(o, "minimum", row->min);
+        cJSON_AddNumberToObject(o, "maximum", row->max);
+    }
+    return o;
+}
+
+static cJSON *schema_of(const struct option_row *row)
+{
+    cJSON *o = NULL;
+    switch (row->kind) {
+    case OPTION_KIND_FLAG:
+        return of_type("boolean");
+    case OPTION_KIND_COUNT:
+        return within(of_type("integer"), row);
+    case OPTION_KIND_SEED:
+        return of_type("integer");
+    case OPTION_KIND_NUMBER:
+        return within(of_type("number"), row);
+    case OPTION_KIND_TEXTS:
+        return list_of("string");
+    case OPTION_KIND_CHOICE:
+        o = of_type("string");
+        cJSON *all = cJSON_AddArrayToObject(o, "enum");
+        for (const char *const *c = row->choices; *c != NULL; c++) {
+            cJSON_AddItemToArray(all, cJSON_CreateString(*c));
+        }
+        return o;
+    case OPTION_KIND_OWN:
+        return row->value == NULL ? of_type("boolean")
+               : row->repeats     ? list_of("string")
+                                  : of_type("string");
+    case OPTION_KIND_NUMBERS: /* "0.5,0.9" */
+    case OPTION_KIND_TEXT:
+        break;
+    }
+    return of_type("string");
+}
+
+/* An option. How a result looks is not for the caller to say: it is JSON. */
+static void add_property(void *properties, const struct option_child *child,
+                         const struct option_row *row, const char *name)
+{
+    if (child == NULL || row->hidden || child->table == &option_output_table ||
+        child->table == &option_json_table || child->table == &option_quiet_table) {
+        return;
+    }
+    cJSON *o = schema_of(row);
+    cJSON_AddStringToObject(o, "description", row->help);
+    cJSON_AddItemToObject(properties, name, o);
+}
+
+static cJSON *tool_of(size_t i)
+{
+    const struct command *c = command_of(tools[i].command);
+    cJSON *tool = cJSON_CreateObject();
+    char *text = xformat("%s. %s\nUsage: %s %s", c->summary, c->about, c->name, c->usage);
+    cJSON_AddStringToObject(tool, "name", tools[i].name);
+    cJSON_AddStringToObject(tool, "description", text);
+    free(text);
+    cJSON *schema = of_type("object");
+    cJSON_AddItemToObject(tool, "inputSchema", schema);
+    cJSON *properties = cJSON_AddObjectToObject(schema, "properties");
+    options_visit(c, add_property, properties);
+    if (c->operands.max > 0) {
+        cJSON *o = list_of("string");
+        cJSON_AddStringToObject(o, "description", c->operands.name);
+        cJSON_AddItemToObject(properties, OPERANDS, o);
+    }
+    if (c->operands.min > 0) {
+        cJSON *required = cJSON_AddArrayToObject(schema, "required");
+        cJSON_AddItemToArray(required, cJSON_CreateString(OPERANDS));
+    }
+    cJSON_AddFalseToObject(schema, "additionalProperties");
+    return tool;
+}
+
+cJSON *mcp_tools_list(void)
+{
+    cJSON *result = cJSON_CreateObject();
+    cJSON *list = cJSON_AddArrayToObject(result, "tools");
+    for (size_t i = 0; i < N_TOOLS; i++) {
+        cJSON_AddItemToArray(list, tool_of(i));
+    }
+    return result;
+}
+
+/* ---- arguments as a command line ---- */
+
+struct words {
+    char **v; /* owned, as its texts are; NULL-terminated */
+    size_t n;
+};
+
+/* Takes the text over. */
+static void add(struct words *w, char *text)
+{
+    w->v = xrealloc(w->v, (w->n + 2) * sizeof *w->v);
+    w->v[w->n++] = text;
+    w->v[w->n] = NULL;
+}
+
+/* NULL: it is no text and no number. */
+static char *word_of(const cJSON *value)
+{
+    if (cJSON_IsString(value)) {
+        return xstrdup(value->valuestring);
+    }
+    if (!cJSON_IsNumber(value)) {
+        return NULL;
+    }
+    double v = value->valuedouble;
+    return v == floor(v) && fabs(v) < 9e15 ? xformat("%.0f", v) : xformat("%.17g", v);
+}
+
+/* --name value for each. False: a value is of no use. Names are not checked: the command does. */
+static bool add_argument(struct words *w, const cJSON *it, bool operands)
+{
+    if (cJSON_IsFalse(it) || cJSON_IsNull(it)) {
+        return true;
+    }
+    if (cJSON_IsTrue(it) && !operands) {
+        add(w, xformat("--%s", it->string));
+        return true;
+    }
+    bool list = cJSON_IsArray(it);
+    for (const cJSON *v = list ? it->child : it; v != NULL; v = list ? v->next : NULL) {
+        char *word = word_of(v);
+        if (word == NULL) {
+            return false;
+        }
+        add(w, operands ? word : xformat("--%s=%s", it->string, word));
+        if (!operands) {
+            free(word);
+        }
+    }
+    return true;
+}
+
+/* What is wrong, for the caller to free; NULL: nothing. */
+static char *command_line(const char *command, const cJSON *arguments, struct words *w)
+{
+    add(w, xstrdup("xpusim"));
+    for (const char *at = command; *at != '\0'; at += at[0] == ' ') {
+        size_t n = strcspn(at, " ");
+        add(w, xformat("%.*s", (int)n, at));
+        at += n;
+    }
+    const cJSON *operands = NULL;
+    const cJSON *it = NULL;
+    cJSON_ArrayForEach(it, arguments)
+    {
+        bool own = strcmp(it->string, OPERANDS) == 0;
+        operands = own ? it : operands;
+        bool named =
+            it->string[0] != '\0' &&
+            strspn(it->string, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(it->string);
+        if (!named || (!own && !add_argument(w, it, false))) {
+            return xformat("argument \"%s\": must be an option's name with a text, a number, true, "
+                           "false, or a list of these",
+                           it->string);
+        }
+    }
+    add(w, xstrdup("--json"));
+    add(w, xstrdup("--quiet"));
+    add(w, xstrdup("--"));
+    return operands == NULL || add_argument(w, operands, true)
+               ? NULL
+               : xstrdup("argument \"" OPERANDS "\": must be a text or a list of texts");
+}
+
+/* ---- running it ---- */
+
+static char *all_of(FILE *f)
+{
+    struct text t = {.p = NULL};
+    rewind(f);
+    for (size_t n = 1; n > 0; t.n += n) {
+        text_room(&t, 65536);
+        n = fread(t.p + t.n, 1, t.cap - t.n, f);
+    }
+    text_room(&t, 1);
+    t.p[t.n] = '\0';
+    (void)fclose(f);
+    return t.p;
+}
+
+static void add_text(cJSON *content, const char *text)
+{
+    if (text[0] != '\0') {
+        cJSON *item = of_type("text");
+        cJSON_AddStringToObject(item, "text", text);
+        cJSON_AddItemToArray(content, item);
+    }
+}
+
+static cJSON *result_of(int status, const char *out, const char *err)
+{
+    cJSON *result = cJSON_CreateObject();
+    cJSON *content = cJSON_AddArrayToObject(result, "content");
+    cJSON *tree = cJSON_Parse(out);
+    add_text(content, out);
+    add_text(content, err);
+    if (cJSON_IsObject(tree)) {
+        cJSON_AddItemToObject(result, "structuredContent", tree);
+    } else {
+        cJSON_Delete(tree);
+    }
+    cJSON_AddBoolToObject(result, "isError", status != 0);
+    return result;
+}
+
+/* A process of its own: a run may take all memory, or be a policy that ends what it is in. */
+static cJSON *start(const struct words *w)
+{
+    FILE *out = tmpfile();
+    FILE *err = tmpfile();
+    if (out == NULL || err == NULL) {
+        out_of_memory(0);
+    }
+    posix_spawn_file_actions_t files;
+    (void)posix_spawn_file_actions_init(&files);
+    (void)posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    (void)posix_spawn_file_actions_adddup2(&files, fileno(out), STDOUT_FILENO);
+    (void)posix_spawn_file_actions_adddup2(&files, fileno(err), STDERR_FILENO);
+    pid_t pid = 0;
+    int rc = posix_spawn(&pid, "/proc/self/exe", &files, NULL, w->v, environ);
+    int status = 1;
+    while (rc == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    (void)posix_spawn_file_actions_destroy(&files);
+    char *said = all_of(out);
+    char *complaint = all_of(err);
+    cJSON *result = result_of(status, said, rc == 0 ? complaint : strerror(rc));
+    free(said);
+    free(complaint);
+    return result;
+}
+
+cJSON *mcp_tools_call(const char *name, const cJSON *arguments)
+{
+    for (size_t i = 0; i < N_TOOLS; i++) {
+        if (strcmp(tools[i].name, name) == 0) {
+            struct words w = {.v = NULL};
+            char *wrong = command_line(tools[i].command, arguments, &w);
+            cJSON *result = wrong == NULL ? start(&w) : result_of(2, "", wrong);
+            free(wrong);
+            for (size_t k = 0; k < w.n; k++) {
+                free(w.v[k]);
+            }
+            free(w.v);
+            return result;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,12 @@
+/* Commands as tools of the Model Context Protocol: their options are the arguments. */
+#pragma once
+
+#include <cjson/cJSON.h>
+
+/* {"tools": [{name, description, inputSchema}, ...]}. The caller frees it. */
+cJSON *mcp_tools_list(void);
+
+/* Runs the command of a tool with --json in a process of its own, and gives what it printed:
+ * {content, structuredContent, isError}. arguments: an object, or NULL. NULL: there is no such
+ * tool. The caller frees the result. */
+cJSON *mcp_tools_call(const char *name, const cJSON *arguments);
