@@ -334,12 +334,25 @@ uninstall:
 deb: $(BUILD)/setup.stamp
 	@BUILD=$(BUILD) sh tests/package.sh
 
+# A wheel for pip with program, data and Python package. Debian's static libraries are in the program, cJSON, which has
+# none, is next to it; so a machine needs glibc alone.
+WHEEL := $(BUILD)/wheel
+WHEEL_LIBS = -Wl,-Bstatic -lgsl -lgslcblas -lsqlite3 -lcsv -lz -Wl,-Bdynamic -lcjson -lpthread -ldl -lm
+wheel: $(BUILD)/xpusim
+	@rm -rf $(WHEEL) && mkdir -p $(WHEEL)/prefix/lib/xpusim
+	@$(MAKE) -s --no-print-directory install-built PREFIX= DESTDIR=$(WHEEL)/prefix ENGINES=
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -s -Wl,-rpath,'$$ORIGIN/../lib/xpusim' -Wl,--dynamic-list=policies/plugin.list \
+	    -o $(WHEEL)/prefix/bin/xpusim $(BUILD)/experiments/commands/main.o $(LIB) $(WHEEL_LIBS)
+	@cp -L "$$(ldd $(BUILD)/xpusim | sed -n 's/.*libcjson.* => \([^ ]*\) .*/\1/p')" $(WHEEL)/prefix/lib/xpusim/libcjson.so.1
+	@python3 .ci/wheel.py $(WHEEL)/prefix $(WHEEL)
+	@BUILD=$(BUILD) sh tests/wheel.sh
+
 clean:
 	rm -rf build
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests archive docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb clean FORCE
+.PHONY: all tests archive docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

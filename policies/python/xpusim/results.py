@@ -5,11 +5,13 @@ Tables are pandas DataFrames where pandas is installed, else lists of dicts with
 from __future__ import annotations
 
 import contextlib
+import html
 import json
 import os
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 Path = Union[str, "os.PathLike[str]"]
@@ -103,9 +105,22 @@ class Comparison:
         rows = self.table
         return rows[rows["metric"] == name] if hasattr(rows, "columns") else [r for r in rows if r["metric"] == name]
 
-    def _repr_html_(self) -> Optional[str]:
-        rows = self.table
-        return rows._repr_html_() if hasattr(rows, "_repr_html_") else None
+    def page(self) -> str:
+        """The page that `xpusim report` makes of it; with figures where gnuplot is installed."""
+        with tempfile.TemporaryDirectory() as folder:
+            result, page = os.path.join(folder, "compare.json"), os.path.join(folder, "page.html")
+            with open(result, "w", encoding="utf-8") as f:
+                json.dump(self.raw, f)
+            figures = [] if shutil.which("gnuplot") else ["--no-figures"]
+            done = subprocess.run([binary(), "report", result, "-o", page, "--quiet", *figures], stderr=subprocess.PIPE,
+                                  text=True, check=False)
+            if done.returncode != 0:
+                raise XpusimError(done.stderr.strip())
+            with open(page, encoding="utf-8") as f:
+                return f.read()
+
+    def _repr_html_(self) -> str:
+        return '<iframe srcdoc="%s" style="width: 100%%; height: 45em; border: 0"></iframe>' % html.escape(self.page())
 
     def __repr__(self) -> str:
         return "Comparison on %s, baseline %s" % (self.raw["workload"], self.baseline)
