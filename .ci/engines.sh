@@ -65,21 +65,32 @@ if [ "$(cat "$ggml/processor" 2>/dev/null)" != "$flags" ]; then
     rm -rf "$work"
 fi
 
-if [ ! -e "$openvino/include" ]; then
+# The libraries do not depend on Python's version, so one wheel does for all; its Python part, which measure_windows.py is
+# tested with, is of 3.11.
+if [ ! -e "$openvino/include" ] || [ ! -e "$openvino/python" ]; then
     work=$(mktemp -d)
-    # The libraries do not depend on Python's version, so one wheel does for all.
-    echo 'openvino==2026.4.1 --hash=sha256:2d22b1da03f7caf74df30e9f6417d0ab2f637e4a38e08e1dcd294d2c37407aaf' >"$work/wheel.txt"
+    printf '%s\n' 'openvino==2026.4.1 --hash=sha256:2d22b1da03f7caf74df30e9f6417d0ab2f637e4a38e08e1dcd294d2c37407aaf' \
+        'numpy==2.4.6 --hash=sha256:89cd468399cfd2504718f0ba50e410dca55a170b61a02ad92bb18c8a65186e93' >"$work/wheels.txt"
     if ! command -v python3 >/dev/null; then
         lacks openvino "python3 with pip is needed to fetch it"
-    elif ! python3 -m pip download -q --no-deps --require-hashes --only-binary=:all: --implementation cp \
-        --python-version 3.11 --abi cp311 --platform manylinux_2_28_x86_64 -d "$work" -r "$work/wheel.txt" >"$work/log" 2>&1; then
+    elif ! python3 -m pip install -q --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 \
+        --abi cp311 --platform manylinux_2_28_x86_64 --target "$work/python" -r "$work/wheels.txt" >"$work/log" 2>&1; then
         tail -n 3 "$work/log" >&2
-        lacks openvino "its wheel could not be fetched"
+        [ -e "$openvino/include" ] || lacks openvino "its wheel could not be fetched"
     else
-        rm -rf "$openvino.part" "$openvino"
+        rm -rf "$openvino.part"
         mkdir -p "$openvino.part"
-        (cd "$work" && python3 -m zipfile -e openvino-*.whl .) &&
-            cp -r "$work/openvino/libs" "$work/openvino/include" "$openvino.part" && mv "$openvino.part" "$openvino"
+        mv "$work/python/openvino/libs" "$work/python/openvino/include" "$openvino.part"
+        ln -s ../../libs "$work/python/openvino/libs"
+        mv "$work/python" "$openvino.part/python"
+        # What is there may be in use: it only gets what it lacks.
+        if [ -e "$openvino/include" ]; then
+            mv "$openvino.part/python" "$openvino/python"
+        else
+            rm -rf "$openvino"
+            mv "$openvino.part" "$openvino"
+        fi
+        rm -rf "$openvino.part"
     fi
     rm -rf "$work"
 fi

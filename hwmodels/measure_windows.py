@@ -422,7 +422,7 @@ class Meter:
 
     def copies(self, device, spec):
         size = weight_bytes(spec)
-        if self.devices.kind(device) != "cpu":
+        if self.devices.kind(device) != "cpu" or self.args.size == "tiny":
             return 2
         return int(max(2, min(MAX_COPIES, -(-MIN_POOL // max(size, 1)))))
 

@@ -109,6 +109,18 @@ static void plan_probe(struct sending *s, const char *name, const char *makes, c
     take_args(t, device);
 }
 
+static struct step *plan_measure(struct sending *s, const char *name, const char *makes,
+                                 const char *holds, double minutes)
+{
+    struct step *t = add_step(s, name, makes, holds, s->tiny ? 1 : minutes);
+    take_args(t, "measure --name this-machine --size");
+    take_args(t, s->o->size);
+    take_args(t, "-o");
+    take_args(t, makes);
+    take_args(t, s->tiny ? "--window-s 0.02 --pool-mb 64" : "");
+    return t;
+}
+
 void send_plan(struct sending *s)
 {
     struct step *t;
@@ -119,14 +131,23 @@ void send_plan(struct sending *s)
     if (s->gpu[0] != '\0') {
         plan_probe(s, "probe-gpu", "probe-gpu.json", s->gpu);
     }
-    t = add_step(s, "measure", "rows.csv",
-                 "times of single kernels, each device alone and in pairs", s->tiny ? 1 : 10);
-    take_args(t, "measure --name this-machine -o rows.csv --size");
-    take_args(t, s->o->size);
-    take_args(t, s->tiny ? "--repetitions 2 --window-s 0.02 --pool-mb 64" : "");
+    t = plan_measure(s, "measure", "rows.csv",
+                     "times of single kernels, each device alone and in pairs", 10);
+    take_args(t, s->tiny ? "--repetitions 1" : "");
     if (s->openvino) {
         take_args(t, "--backend openvino --devices");
         take_args(t, s->devices);
+    }
+    t = plan_measure(s, "pairs", "pairs.csv",
+                     "who slows whom: each kind of kernel next to each other", 5);
+    take_args(t, s->tiny ? "--pairs --repetitions 1" : "--pairs");
+    /* Of three devices the two that share a laptop's work; of one, two cores of it. */
+    bool chips = s->npu[0] != '\0' && s->gpu[0] != '\0';
+    if (chips || strchr(s->devices, ',') != NULL) {
+        char *list = chips ? xformat("%s,%s", s->npu, s->gpu) : xstrdup(s->devices);
+        take_args(t, "--backend openvino --devices");
+        take_args(t, list);
+        free(list);
     }
     if (s->ggml || s->openvino) {
         plan_drive(s);

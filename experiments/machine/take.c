@@ -10,6 +10,7 @@
 
 #include "experiments/machine/send.h"
 #include "hwmodels/kernel_fit.h"
+#include "hwmodels/pairs.h"
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 #include "sim/base/tar.h"
@@ -89,21 +90,26 @@ static double peak_bytes_per_s(const struct taking *t)
 
 /* ---- rows ---- */
 
+static int rows_of(const struct taking *t, const char *file, struct kernel_rows *rows)
+{
+    const struct tar_file *f = tar_find(&t->tar, file);
+    FILE *in = fmemopen(f->data, f->n > 0 ? f->n : 1, "r");
+    return in == NULL ? err_add(t->e, "%s: %s", place(t, file), strerror(errno))
+                      : kernel_rows_read_stream(rows, in, place(t, file), t->e);
+}
+
 /* The fit of the rows: their machine, where no calibrated one is there, and their validation. */
 static int take_rows(struct taking *t, bool write)
 {
     struct kernel_rows rows;
     struct kernel_fit fit;
-    const struct tar_file *f = tar_find(&t->tar, "rows.csv");
-    if (f == NULL) {
+    if (tar_find(&t->tar, "rows.csv") == NULL) {
         return write ? err_add(t->e, "%s: has neither soc.json nor rows.csv: nothing was measured",
                                t->archive)
                      : 0;
     }
     kernel_rows_init(&rows);
-    FILE *in = fmemopen(f->data, f->n > 0 ? f->n : 1, "r");
-    int rc = in == NULL ? err_add(t->e, "%s: %s", place(t, "rows.csv"), strerror(errno))
-                        : kernel_rows_read_stream(&rows, in, place(t, "rows.csv"), t->e);
+    int rc = rows_of(t, "rows.csv", &rows);
     struct err why = ERR_INIT;
     /* A calibrated machine does not need them: rows of a busy hour are a note then. */
     struct err *to = write ? t->e : &why;
@@ -130,9 +136,66 @@ static int take_rows(struct taking *t, bool write)
     return t->e->n > 0 ? -EINVAL : rc;
 }
 
+/* What co-running kernels do to each other; *most: bytes/s that two of them reach together where
+ * that is the memory's cap, else 0. */
+static int take_pairs(struct taking *t, double *most)
+{
+    struct kernel_rows rows;
+    struct pairs p = {.n = 0};
+    const struct pairs_cell *worst = NULL;
+    *most = 0.0;
+    if (tar_find(&t->tar, "pairs.csv") == NULL) {
+        return 0;
+    }
+    kernel_rows_init(&rows);
+    struct err none = ERR_INIT;
+    if (rows_of(t, "pairs.csv", &rows) == 0 && pairs_make(&p, &rows, &none) == 0) {
+        for (size_t i = 0; i < p.n; i++) {
+            bool more = worst == NULL || p.cells[i].slowdown.value > worst->slowdown.value;
+            worst = more ? &p.cells[i] : worst;
+        }
+        *most = p.saturated ? p.most_bytes_per_s : 0.0;
+        document_note(
+            t->d,
+            "pairs: %zu; at worst %s on %s takes %.2f times as long next to %s on %s; two "
+            "kernels reach %s%.1f GB/s together",
+            p.n, worst->victim.model, worst->victim.device, worst->slowdown.value,
+            worst->culprit.model, worst->culprit.device, p.saturated ? "" : "at least ",
+            p.most_bytes_per_s / 1e9);
+    } else if (t->e->n == 0) {
+        document_note(t->d, "pairs: not used (%s)", none.n > 0 ? none.lines[0] : "none");
+    }
+    err_fini(&none);
+    pairs_fini(&p);
+    kernel_rows_fini(&rows);
+    return t->e->n == 0 ? 0 : -EINVAL;
+}
+
 /* ---- the calibrated machine ---- */
 
-static int take_soc(struct taking *t)
+/* together: bytes/s that two kernels reached where the memory is the limit; 0: unknown. */
+static void put_memory(const struct taking *t, cJSON *ddr, double together)
+{
+    double peak = peak_bytes_per_s(t);
+    if (peak <= 0.0) {
+        return;
+    }
+    double share = fmin(together / peak, 1.0);
+    struct quantity q = {.value = peak / 1e9,
+                         .low = peak / 1e9,
+                         .high = peak / 1e9,
+                         .kind = QUANTITY_DATASHEET,
+                         .present = true};
+    json_put_quantity(ddr, "peak", q, "GB/s",
+                      "width and speed of the memory modules, by their firmware");
+    if (together > 0.0) {
+        q = (struct quantity){share, share, share, QUANTITY_MEASURED, true};
+        json_put_quantity(ddr, "together", q, "1",
+                          "measure --pairs: the most that two kernels reached together");
+    }
+}
+
+static int take_soc(struct taking *t, double together)
 {
     cJSON *tree = json_of(t, "soc.json");
     struct soc *soc = xcalloc(1, sizeof *soc);
@@ -140,16 +203,7 @@ static int take_soc(struct taking *t)
     if (rc == 0) {
         (void)cJSON_ReplaceItemInObject(tree, "name", cJSON_CreateString(t->name));
         cJSON *ddr = cJSON_GetObjectItem(tree, "ddr");
-        double peak = peak_bytes_per_s(t) / 1e9;
-        if (peak > 0.0 && ddr != NULL) {
-            json_put_quantity(ddr, "peak",
-                              (struct quantity){.value = peak,
-                                                .low = peak,
-                                                .high = peak,
-                                                .kind = QUANTITY_DATASHEET,
-                                                .present = true},
-                              "GB/s", "width and speed of the memory modules, by their firmware");
-        }
+        put_memory(t, ddr, together);
         rc = soc_parse(tree, t->name, soc, t->e); /* also with the new peak */
         rc = rc == 0 ? json_write_file(t->path, tree, t->e) : rc;
     }
@@ -212,10 +266,12 @@ int take_machine(const char *archive, const char *name, const char *output, stru
     int rc = e->n == 0 && tar_read(&t.tar, archive, MAX_ARCHIVE, e) == 0 ? read_about(&t) : -EINVAL;
     if (rc == 0) {
         bool calibrated = tar_find(&t.tar, "soc.json") != NULL;
-        rc = take_rows(&t, !calibrated);
+        double together;
+        int paired = take_pairs(&t, &together);
         put_validation(&t);
         /* The file comes last: an archive that is damaged anywhere leaves none. */
-        rc = calibrated && rc >= 0 && e->n == 0 ? take_soc(&t) : rc;
+        rc = paired != 0 || e->n > 0 ? -EINVAL : take_rows(&t, !calibrated);
+        rc = calibrated && rc >= 0 && e->n == 0 ? take_soc(&t, together) : rc;
     }
     if (e->n == 0) {
         document_note(d, "%s", t.path);

@@ -89,7 +89,7 @@ refuse() { # text, command...
 }
 refuse 'must be a path ending in .tar.gz' $x send-in -o m.tar
 
-# 2. Killed in the middle, and the same command again: it goes on. Without engines there is one step, of this processor.
+# 2. Killed in the middle, and the same command again: it goes on. Without engines there are two steps, of this processor.
 XPUSIM_ENGINES=$tmp/none $x send-in --size tiny -o m.tar.gz >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 for _ in $(seq 600); do
@@ -103,7 +103,7 @@ XPUSIM_ENGINES=$tmp/none refuse 'is of another send-in (xpusim .*, size tiny, de
 XPUSIM_ENGINES=$tmp/none $x send-in --size tiny -o m.tar.gz >"$tmp/out" 2>"$tmp/err"
 [ $? -le 1 ] && grep -q 'going on after' "$tmp/err" || fail "not continued: $(cat "$tmp/err")"
 [ -e m.tar.gz ] && [ ! -e m.tar.gz.partial ] || fail "no archive, or a folder left"
-tar tzf m.tar.gz >"$tmp/out" && printf 'about.json\nrows.csv\n' | cmp -s - "$tmp/out" || fail "members: $(cat "$tmp/out")"
+tar tzf m.tar.gz >"$tmp/out" && printf 'about.json\nrows.csv\npairs.csv\n' | cmp -s - "$tmp/out" || fail "members: $(cat "$tmp/out")"
 tar tvzf m.tar.gz | grep -vq ' 0/0 .* 1970-01-01 ' && fail "owner or time: $(tar tvzf m.tar.gz)"
 zcat m.tar.gz >"$tmp/all"
 planted "$tmp/all"
@@ -116,7 +116,7 @@ pack() { # archive, files...
     tar --format=ustar -czf "$out" "$@"
 }
 $x measure --quiet --backend sim --sim noise=0.02 --name mine -o rows.csv >/dev/null
-tar xzf m.tar.gz about.json
+tar xzf m.tar.gz about.json pairs.csv
 pack rows.tar.gz about.json rows.csv
 $x measure --fit rows.csv --ddr-peak 89.6 -o fit.json >/dev/null
 $x new-soc mine --from rows.tar.gz >"$tmp/out" || fail "new-soc: exit $?: $(cat "$tmp/out")"
@@ -152,6 +152,9 @@ with rows.csv "${row}s/kernel_ms/nonsense/"
 from "bad.tar.gz:rows.csv:$row: column metric" bad.tar.gz
 with rows.csv '1s/v1/v9/'
 from 'bad.tar.gz:rows.csv: the first line must be' bad.tar.gz
+row=$(grep -n co_slowdown pairs.csv | head -n 1 | cut -d: -f1)
+cp about.json rows.csv d && sed "${row}s/co_slowdown/nonsense/" pairs.csv >d/pairs.csv && (cd d && pack ../bad.tar.gz about.json rows.csv pairs.csv)
+from "bad.tar.gz:pairs.csv:$row: column metric" bad.tar.gz
 cp about.json rows.csv d && echo '{"format": 1, "name": "x"}' >d/soc.json && (cd d && pack ../bad.tar.gz about.json rows.csv soc.json)
 from 'bad.tar.gz:soc.json' bad.tar.gz
 
@@ -187,13 +190,14 @@ rm -r npu.tar.gz.partial
 started driver soc.json
 XPUSIM_FAKE_NPU=driver $x send-in --size tiny -o npu.tar.gz >"$tmp/out" 2>"$tmp/err"
 [ $? -le 1 ] || fail "send-in with an NPU: $(cat "$tmp/err")"
-for step in probe-npu measure calibrate; do
-    grep -q " of 6: $step is done" "$tmp/err" || fail "$step ran again: $(cat "$tmp/err")"
+for step in probe-npu measure pairs calibrate; do
+    grep -q " of 7: $step is done" "$tmp/err" || fail "$step ran again: $(cat "$tmp/err")"
 done
 [ ! -e npu.tar.gz.partial ] || fail "a folder left: $(ls npu.tar.gz.partial)"
 zcat npu.tar.gz >"$tmp/all"
 planted "$tmp/all"
 $x new-soc npu --from npu.tar.gz >"$tmp/out" || fail "new-soc of a calibrated machine: $(cat "$tmp/out")"
+grep -q '^pairs: [1-9][0-9]*; at worst ' "$tmp/out" || fail "no pairs: $(cat "$tmp/out")"
 for trace in held-out-1 held-out-2 sessions; do
     grep -q "^$trace.csv *agent-xpu-v2 .* [0-9]" "$tmp/out" || fail "no validation on $trace: $(cat "$tmp/out")"
 done
