@@ -347,12 +347,15 @@ wheel: $(BUILD)/xpusim
 	@python3 .ci/wheel.py $(WHEEL)/prefix $(WHEEL)
 	@BUILD=$(BUILD) sh tests/wheel.sh
 
+release:
+	@sh .ci/release.sh
+
 clean:
 	rm -rf build
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests archive docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel clean FORCE
+.PHONY: all tests archive docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

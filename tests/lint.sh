@@ -132,6 +132,11 @@ if [ -s "$found" ]; then
     say "files are opened past sim/base/input.h and output.h"
 fi
 
+# The files that repeat the version have that of sim/base/version.h.
+if command -v python3 >/dev/null 2>&1; then
+    python3 .ci/version.py || bad=1
+fi
+
 # 8. Texts keep to the style page (CONTRIBUTING.md, "How we write").
 if command -v python3 >/dev/null 2>&1; then
     python3 tests/prose.py || bad=1

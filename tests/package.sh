@@ -5,14 +5,15 @@ set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
 out=$top/${BUILD:-build}/deb
+version=$(sed -n 's/.*XPUSIM_VERSION "\(.*\)"/\1/p' sim/base/version.h)
 command -v dh >/dev/null 2>&1 || { echo "package: debhelper is not installed"; exit 1; }
 rm -rf "$out"
-mkdir -p "$out/xpusim-0.1.0" "$out/root"
-git archive HEAD -- . ':!debian' | tar -x -C "$out/xpusim-0.1.0"
-tar -C "$out" -czf "$out/xpusim_0.1.0.orig.tar.gz" xpusim-0.1.0
-git archive HEAD debian | tar -x -C "$out/xpusim-0.1.0"
+mkdir -p "$out/xpusim-$version" "$out/root"
+git archive HEAD -- . ':!debian' | tar -x -C "$out/xpusim-$version"
+tar -C "$out" -czf "$out/xpusim_$version.orig.tar.gz" xpusim-$version
+git archive HEAD debian | tar -x -C "$out/xpusim-$version"
 [ ! -f "$top/${BUILD:-build}/xpusim.wasm" ] || export XPUSIM_WASM="$top/${BUILD:-build}/xpusim.wasm"
-(cd "$out/xpusim-0.1.0" && dpkg-buildpackage -us -uc -j2) >"$out/log" 2>&1 || { tail -30 "$out/log"; exit 1; }
+(cd "$out/xpusim-$version" && dpkg-buildpackage -us -uc -j2) >"$out/log" 2>&1 || { tail -30 "$out/log"; exit 1; }
 ls "$out"/xpusim_*.dsc "$out"/xpusim_*.deb
 
 root=$out/root

@@ -180,7 +180,7 @@ int config_load_all(struct config *c, const struct config_options *o,
 void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
                   uint64_t seed, struct sim_setup *out);
 
-/* "xpusim 0.1.0 1a2b3c4": version and source revision. */
+/* "xpusim 1.0.0 1a2b3c4": version and source revision. */
 const char *config_version(void);
 
 /* "xpusim VERSION REVISION config=HASH trace=HASH policy=NAME:params seed=N". The caller

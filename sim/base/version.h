@@ -2,7 +2,7 @@
  * results of different sources never mix; "unknown" when built outside a repository. */
 #pragma once
 
-#define XPUSIM_VERSION "0.1.0"
+#define XPUSIM_VERSION "1.0.0"
 
 #ifndef XPUSIM_REVISION
 #define XPUSIM_REVISION "unknown"
