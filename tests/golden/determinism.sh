@@ -15,7 +15,7 @@ outputs() { # binary, folder
         # shellcheck disable=SC2046,SC2086
         "$1" run --policy "$p" $(machine_of "$p") $load --json --requests "$2/$p.csv" --decisions "$2/$p.log" >"$2/$p.json"
     done
-    sed -i -E 's/xpusim 0\.1\.0 [^ "]+/xpusim/' "$2"/*.json "$2"/*.csv # the revision that was built
+    sed -i -E 's/xpusim [0-9.]+ [^ "]+/xpusim/' "$2"/*.json "$2"/*.csv # the revision that was built
 }
 
 mkdir "$dir/ref"
