@@ -73,6 +73,10 @@ static const struct policy_alias aliases[] = {
     {"guarded-xpu", "agent-xpu-v2",
      "elastic=class,guard=true,shortest=all,cap=open,b_rf=4,epsilon=0.15",
      "agent-xpu-v2 with reactive decodes guarded, shortest prompts first and an open batch (ours)"},
+    {"warm-xpu", "agent-xpu-v2",
+     "elastic=class,guard=true,shortest=all,cap=open,b_rf=4,epsilon=0.05,memory_rule=off,"
+     "cache_entries=16,warm_s=0.01",
+     "guarded-xpu whose proactive prompts with a compiled kernel are next while users wait (ours)"},
     {.name = NULL},
 };
 

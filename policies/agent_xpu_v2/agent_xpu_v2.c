@@ -112,6 +112,10 @@ static const struct policy_param params[] = {
     [AXPU_DRAFT_MS] =
         POLICY_NUMBER("draft_ms", 3, 0, 1000, "drafting time per batch, ms (sd.npu 4.4: below 3)"),
     GAP_PARAMS(AXPU_GAP_KV, AXPU_GAP_S),
+    [AXPU_WARM_S] =
+        POLICY_NUMBER("warm_s", 0, 0, 1e9,
+                      "while reactive requests decode, prompts with a compiled kernel are next, "
+                      "and others once they are so old, s (ours); 0: in order"),
     {.name = NULL},
 };
 
@@ -131,6 +135,7 @@ static int axpu_init(struct sched *s)
     a->piggyback = (enum axpu_piggyback)param_int(s, AXPU_PIGGYBACK);
     a->warm_reactive = param_bool(s, AXPU_WARM_REACTIVE);
     a->age_ns = units_ns_from_s(param_number(s, AXPU_T_AGE_S));
+    a->warm_ns = units_ns_from_s(param_number(s, AXPU_WARM_S));
     a->ttl_ns = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
     gap_init(s, &a->gap, AXPU_GAP_KV, AXPU_GAP_S);
     if (axpu_drafts_by_model(s) && s->draft_model == 0) {

@@ -50,6 +50,7 @@ enum axpu_param {
     AXPU_DRAFT_MS,
     AXPU_GAP_KV,
     AXPU_GAP_S,
+    AXPU_WARM_S,
 };
 
 enum axpu_speculate { AXPU_SPECULATE_NONE, AXPU_SPECULATE_IGPU, AXPU_SPECULATE_NPU };
@@ -157,6 +158,7 @@ struct axpu {
     uint32_t draft_passes;     /* of a draft model, since the last other batch */
     bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */
     int64_t age_ns, ttl_ns;    /* of parameters */
+    int64_t warm_ns;           /* of a parameter; 0: prompts do not wait for kernels */
     int64_t age_timer_ns;      /* last timer set for ageing */
 
     struct axpu_kernel cache[AXPU_MAX_CACHE];
@@ -255,5 +257,7 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a);
 /* Before this instant no unused kernel expires; TIME_NEVER_NS: none ever does. */
 int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a);
 void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key);
+/* Whether the attention kernel of this prompt is there. */
+bool axpu_warmup_has(const struct axpu *a, const struct request *r);
 /* True (and marks it used) when the attention kernel of this prompt is there. */
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r);

@@ -78,9 +78,34 @@ static const struct request *oldest_aged(const struct axpu *a)
     return r != NULL && axpu_is_aged(r) ? r : NULL;
 }
 
-/* The first of a queue, or its shortest prompt. O(1), or O(n). */
-static const struct request *next_of(const struct sched *s, const struct reqq *q)
+static bool reactive_decodes(const struct axpu *a)
 {
+    return !reqq_empty(&a->decode_rt.q) || (a->decode != NULL && a->decode->has_reactive);
+}
+
+/* The shortest proactive prompt that may start while reactive requests decode: its attention is
+ * compiled, and so takes no iGPU from them, or else it has waited long enough. O(n). */
+static const struct request *next_warm(const struct sched *s, const struct axpu *a)
+{
+    const struct request *best[2] = {NULL, NULL}; /* without, with a kernel */
+    for (const struct request *r = a->prefill_be.q.head; r != NULL; r = reqq_next(r)) {
+        bool warm = axpu_warmup_has(a, r);
+        const struct request *b = best[warm];
+        bool may = warm || s->now_ns - r->arrival_ns >= a->warm_ns;
+        if (may && (b == NULL || request_prefill_left(r) < request_prefill_left(b))) {
+            best[warm] = r;
+        }
+    }
+    return best[1] != NULL ? best[1] : best[0];
+}
+
+/* The first of a queue, or its shortest prompt. O(1), or O(n). */
+static const struct request *next_of(const struct sched *s, const struct axpu *a,
+                                     const struct reqq *q)
+{
+    if (q == &a->prefill_be.q && a->warm_ns > 0 && reactive_decodes(a)) {
+        return next_warm(s, a);
+    }
     const struct request *next = q->head;
     int64_t which = param_int(s, AXPU_SHORTEST);
     bool first = which == AXPU_SHORTEST_NONE || next == NULL ||
@@ -96,7 +121,7 @@ static void choose_current(struct sched *s, struct axpu *a)
     if (!reqq_empty(&a->prefill_rt.q)) {
         /* Also where it finds no memory: no proactive prompt passes a reactive one that waits for
          * KV. */
-        (void)start(s, a, &a->current, next_of(s, &a->prefill_rt.q));
+        (void)start(s, a, &a->current, next_of(s, a, &a->prefill_rt.q));
         return;
     }
     const struct request *aged = oldest_aged(a);
@@ -109,7 +134,7 @@ static void choose_current(struct sched *s, struct axpu *a)
             return;
         }
     }
-    const struct request *r = aged != NULL ? aged : next_of(s, &a->prefill_be.q);
+    const struct request *r = aged != NULL ? aged : next_of(s, a, &a->prefill_be.q);
     if (r != NULL) {
         (void)start(s, a, &a->current, r);
     }
@@ -269,11 +294,6 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
         f->igpu_late_ns = late_ns(s, a, f, op);
         f->igpu_not_before_ns = TIME_NEVER_NS;
     }
-}
-
-static bool reactive_decodes(const struct axpu *a)
-{
-    return !reqq_empty(&a->decode_rt.q) || (a->decode != NULL && a->decode->has_reactive);
 }
 
 /* B.6: is this NPU share one that must not overlap with iGPU decode of another class? */

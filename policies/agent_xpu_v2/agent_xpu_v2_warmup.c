@@ -134,7 +134,18 @@ static uint32_t next_prompt(struct sched *s, struct axpu *a)
         uint32_t own = axpu_kernel_of(a->suspended[i].request);
         t = sched_resident_state(s, key_of(own)) == RESIDENT_ABSENT ? own : 0;
     }
-    return t != 0 ? t : first_uncompiled(s, &a->prefill_be);
+    if (t != 0 || a->warm_ns == 0) {
+        return t != 0 ? t : first_uncompiled(s, &a->prefill_be);
+    }
+    /* Prompts wait for kernels, the shortest is next, and so is its kernel. O(n). */
+    const struct request *best = NULL;
+    for (const struct request *r = a->prefill_be.q.head; r != NULL; r = reqq_next(r)) {
+        bool shorter = best == NULL || axpu_kernel_of(r) < axpu_kernel_of(best);
+        bool none =
+            shorter && sched_resident_state(s, key_of(axpu_kernel_of(r))) == RESIDENT_ABSENT;
+        best = none ? r : best;
+    }
+    return best != NULL ? axpu_kernel_of(best) : 0;
 }
 
 void axpu_warmup_schedule(struct sched *s, struct axpu *a)
@@ -157,6 +168,15 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a)
     if (tokens != 0 && room(s, a) && sched_compile(s, key_of(tokens)) == 0) {
         a->compiling_tokens = tokens;
     }
+}
+
+bool axpu_warmup_has(const struct axpu *a, const struct request *r)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < AXPU_MAX_CACHE && !has; i++) {
+        has = a->cache[i].prompt_tokens == axpu_kernel_of(r);
+    }
+    return has;
 }
 
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r)
