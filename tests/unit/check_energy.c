@@ -29,7 +29,7 @@ static size_t make(struct energy_row *v)
     static const double gbs[] = {10.0, 25.0, 40.0, 60.0, 90.0};
     size_t n = 0;
     for (int i = 0; i < 5; i++) {
-        char soc[16];
+        char soc[32];
         (void)snprintf(soc, sizeof soc, "machine-%d", i);
         v[n++] = row(soc, soc, DEVICE_KIND_NPU, gbs[i], -1.0, 5.0 + 3.0 + 0.2 * gbs[i]);
         v[n++] = row(soc, soc, DEVICE_KIND_IGPU, gbs[i], -1.0, 5.0 + 8.0 + 0.2 * gbs[i]);
