@@ -391,8 +391,8 @@ static int drive_calibrate(const struct drive_values *o, struct calibration *cal
     }
     int end = EXIT_OK;
     if (status == EXIT_OK && interrupt != 0) {
-        end = interrupted(cal->in.fit.n_runs, "run");
-        status = cal->in.fit.n_runs > 0 ? EXIT_OK : end;
+        end = interrupted(cal->n_whole, "run");
+        status = cal->n_whole > 0 ? EXIT_OK : end;
     }
     status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
     if (status == EXIT_OK) {

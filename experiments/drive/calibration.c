@@ -47,7 +47,10 @@ static int run_one(struct calibration *c, const char *policy, const char *name,
         return EXIT_BAD_INPUT;
     }
     (void)real_execute(c->drive, c->config, &p, t, c->options->seed, &opt, NULL, &r, e);
-    return take(c, policy, name, output_tokens(t), &r);
+    uint32_t before = c->in.fit.n_runs;
+    int status = take(c, policy, name, output_tokens(t), &r);
+    c->n_whole += c->in.fit.n_runs - before;
+    return status;
 }
 
 static bool is_interrupted(const struct calibration *c)

@@ -14,6 +14,7 @@ struct calibration {
     bool trace_only;                      /* without bench.h */
     struct transfer transfer;             /* made by calibration_write */
     struct fit_input in;                  /* what ran so far; fit_input_init and _fini */
+    uint32_t n_whole;                     /* runs of policies in it; the others are benches */
 };
 
 /* Runs the bench on every device, and every policy on every trace once. An exit status; stderr has
