@@ -57,8 +57,15 @@ engines() { # all that .ci/run judges with must be there
     all) sh "$(dirname "$0")/engines.sh" --must ;;
     esac
 }
+# The official client of the Model Context Protocol, in an environment of its own; tests/golden/mcp.sh says where it is not there.
+client() {
+    home=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim/mcp-2.3.0
+    [ "$1" = all ] && ! "$home/bin/python" -c 'import mcp' 2>/dev/null || return 0
+    python3 -m venv "$home" && "$home/bin/python" -m pip install -q --disable-pip-version-check --require-hashes \
+        -r "$(dirname "$0")/../tests/mcp.txt" || { rm -rf "$home"; echo "setup: the Python package mcp is not there" >&2; }
+}
 if [ -z "$missing" ]; then
-    engines "${1:-base}"
+    engines "${1:-base}" && client "${1:-base}"
     exit
 fi
 
@@ -102,4 +109,4 @@ $apt update && $apt install -y $missing >/dev/null
 status=$?
 [ $status -eq 0 ] || echo "setup: apt-get failed; install by hand:$missing" >&2
 [ $status -eq 0 ] || exit $status
-engines "${1:-base}"
+engines "${1:-base}" && client "${1:-base}"
