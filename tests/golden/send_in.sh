@@ -93,9 +93,10 @@ refuse 'must be a path ending in .tar.gz' $x send-in -o m.tar
 XPUSIM_ENGINES=$tmp/none $x send-in --size tiny -o m.tar.gz >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 for _ in $(seq 600); do
-    [ "$(cut -d' ' -f1 m.tar.gz.partial/rows.csv.partial.state 2>/dev/null || echo 0)" -ge 5 ] 2>/dev/null && break
+    [ "$(awk '{print $1}' m.tar.gz.partial/rows.csv.partial.state 2>/dev/null)" -ge 5 ] 2>/dev/null && break
     sleep 0.1
 done
+[ ! -e m.tar.gz ] || fail "the send-in was over before it was killed"
 kill -9 $pid
 wait $pid 2>/dev/null
 [ ! -e m.tar.gz ] || fail "an archive of half a measurement"
