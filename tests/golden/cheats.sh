@@ -45,35 +45,38 @@ while IFS=: read -r name why; do
 done <"$dir/weak"
 grep -qE '^(seed|oracle): GOT' "$dir/outside" && fail "the contract gives: $(grep -E '^(seed|oracle): GOT' "$dir/outside")"
 
-# The same of a plug-in, which the jail of plug-ins (XPUSIM_JAIL=on) takes out of the simulator's process.
-secret=$(grep -v '^#' "$dir/parent/trace.csv" | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "output_tokens") c = i }
-    NR > 1 && NR < 5 { printf "-DSECRET_%d=%d ", NR - 1, $c }')
-# shellcheck disable=SC2086
-${CC:-cc} -std=c17 -O1 -fPIC -shared -I. $secret "-DFOLDER=\"$dir/parent\"" -o "$dir/policy/cheats.so" tests/cheats/cheats.c ||
-    fail "cheats.c"
-look_so() { # jail, parameters
-    XPUSIM_JAIL=$1 XPUSIM_TEST_SECRET=secret "$x" run --policy "$dir/policy/cheats.so$2" --trace "$dir/parent/trace.csv" --seed 5 \
-        --trouble '' 2>&1 >/dev/null
-}
-look_so on '' | grep -E '^[a-z_]+: (GOT|nothing)' >"$dir/inside"
-look_so off '' | grep -E '^[a-z_]+: (GOT|nothing)' >"$dir/outside"
-n=$(wc -l <"$dir/inside")
-[ "$n" -ge 19 ] && [ "$n" -eq "$(wc -l <"$dir/outside")" ] || fail "$n cheats of a plug-in were tried"
-grep ': GOT' "$dir/inside" | while read -r line; do echo "FAILED: in the jail of plug-ins $line"; done
-grep -q ': GOT' "$dir/inside" && bad=1
-grep ': nothing' "$dir/outside" >"$dir/weak"
-while IFS=: read -r name why; do
-    case $name in
-    oracle | symbols) ;; # the contract and the link refuse these anywhere
-    read_parent | trace_parent | parent_memory) echo "note: $name gets nothing outside the jail either:$why" ;;
-    *) fail "outside the jail of plug-ins $name gets nothing:$why" ;;
-    esac
-done <"$dir/weak"
-look_so on :forge=true | grep -q 'asked for what there is not' || fail "a forged request is not found out"
-look_so on :crash=true | grep -q 'was killed by signal 11' || fail "a crash in the jail is not named"
+if nm "$x" | grep -q __asan_init; then
+    echo "skipped: a plug-in in a process of its own has less memory than the address sanitizer wants"
+else
+    # The same of a plug-in, which the jail of plug-ins (XPUSIM_JAIL=on) takes out of the simulator's process.
+    secret=$(grep -v '^#' "$dir/parent/trace.csv" | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "output_tokens") c = i }
+        NR > 1 && NR < 5 { printf "-DSECRET_%d=%d ", NR - 1, $c }')
+    # shellcheck disable=SC2086
+    ${CC:-cc} -std=c17 -O1 -fPIC -shared -I. $secret "-DFOLDER=\"$dir/parent\"" -o "$dir/policy/cheats.so" tests/cheats/cheats.c ||
+        fail "cheats.c"
+    look_so() { # jail, parameters
+        XPUSIM_JAIL=$1 XPUSIM_TEST_SECRET=secret "$x" run --policy "$dir/policy/cheats.so$2" --trace "$dir/parent/trace.csv" --seed 5 \
+            --trouble '' 2>&1 >/dev/null
+    }
+    look_so on '' | grep -E '^[a-z_]+: (GOT|nothing)' >"$dir/inside"
+    look_so off '' | grep -E '^[a-z_]+: (GOT|nothing)' >"$dir/outside"
+    n=$(wc -l <"$dir/inside")
+    [ "$n" -ge 19 ] && [ "$n" -eq "$(wc -l <"$dir/outside")" ] || fail "$n cheats of a plug-in were tried"
+    grep ': GOT' "$dir/inside" | while read -r line; do echo "FAILED: in the jail of plug-ins $line"; done
+    grep -q ': GOT' "$dir/inside" && bad=1
+    grep ': nothing' "$dir/outside" >"$dir/weak"
+    while IFS=: read -r name why; do
+        case $name in
+        oracle | symbols) ;; # the contract and the link refuse these anywhere
+        read_parent | trace_parent | parent_memory) echo "note: $name gets nothing outside the jail either:$why" ;;
+        *) fail "outside the jail of plug-ins $name gets nothing:$why" ;;
+        esac
+    done <"$dir/weak"
+    look_so on :forge=true | grep -q 'asked for what there is not' || fail "a forged request is not found out"
+    look_so on :crash=true | grep -q 'was killed by signal 11' || fail "a crash in the jail is not named"
 
-# A plug-in decides the same in its jail: all of edf, as a plug-in, with hooks, steady iterations and notes.
-cat >"$dir/policy/edf.c" <<'END'
+    # A plug-in decides the same in its jail: all of edf, as a plug-in, with hooks, steady iterations and notes.
+    cat >"$dir/policy/edf.c" <<'END'
 #include "policies/edf.c"
 static struct policy_ops mine;
 const struct policy_ops *xpusim_policy(void)
@@ -83,24 +86,25 @@ const struct policy_ops *xpusim_policy(void)
     return &mine;
 }
 END
-${CC:-cc} -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -O2 -fPIC -shared -I. -o "$dir/policy/edf.so" "$dir/policy/edf.c" ||
-    fail "edf.c as a plug-in"
-for jail in on off; do
-    XPUSIM_JAIL=$jail "$x" run --policy "$dir/policy/edf.so:inflight=2" --workload "$load" --seed 3 --json --decisions "$dir/$jail.log" \
-        >"$dir/$jail.json" 2>"$dir/$jail.err" || fail "edf.so, jail $jail: $(cat "$dir/$jail.err")"
-    XPUSIM_JAIL=$jail "$x" run --policy "$dir/policy/edf.so" --workload "$load" --seed 4 --json >"$dir/$jail.steady" 2>&1 || fail "edf.so"
-done
-cmp "$dir/on.json" "$dir/off.json" && cmp "$dir/on.log" "$dir/off.log" && cmp "$dir/on.steady" "$dir/off.steady" ||
-    fail "edf.so: the jail changes results"
+    ${CC:-cc} -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -O2 -fPIC -shared -I. -o "$dir/policy/edf.so" "$dir/policy/edf.c" ||
+        fail "edf.c as a plug-in"
+    for jail in on off; do
+        XPUSIM_JAIL=$jail "$x" run --policy "$dir/policy/edf.so:inflight=2" --workload "$load" --seed 3 --json --decisions "$dir/$jail.log" \
+            >"$dir/$jail.json" 2>"$dir/$jail.err" || fail "edf.so, jail $jail: $(cat "$dir/$jail.err")"
+        XPUSIM_JAIL=$jail "$x" run --policy "$dir/policy/edf.so" --workload "$load" --seed 4 --json >"$dir/$jail.steady" 2>&1 || fail "edf.so"
+    done
+    cmp "$dir/on.json" "$dir/off.json" && cmp "$dir/on.log" "$dir/off.log" && cmp "$dir/on.steady" "$dir/off.steady" ||
+        fail "edf.so: the jail changes results"
 
-# Nobody is judged who could look: the arena refuses what it cannot confine.
-for policy in "$dir/policy/edf.so" "python:policies/python/examples/edf.py:Edf"; do
-    XPUSIM_JAIL=off "$x" arena judge "$policy" --replications 2 >"$dir/out" 2>"$dir/err"
-    [ $? -eq 2 ] && grep -q 'cannot be confined' "$dir/err" || fail "arena judges $policy without a jail: $(cat "$dir/err")"
-done
-"$x" arena judge "$dir/policy/cheats.so" --replications 2 --json >"$dir/out" 2>"$dir/err"
-grep -q ': GOT' "$dir/err" "$dir/out" && fail "the arena lets a plug-in look: $(grep ': GOT' "$dir/err" "$dir/out" | head -3)"
-grep -q 'own_maps: nothing' "$dir/err" "$dir/out" || fail "the arena does not run the plug-in: $(head -3 "$dir/err")"
+    # Nobody is judged who could look: the arena refuses what it cannot confine.
+    for policy in "$dir/policy/edf.so" "python:policies/python/examples/edf.py:Edf"; do
+        XPUSIM_JAIL=off "$x" arena judge "$policy" --replications 2 >"$dir/out" 2>"$dir/err"
+        [ $? -eq 2 ] && grep -q 'cannot be confined' "$dir/err" || fail "arena judges $policy without a jail: $(cat "$dir/err")"
+    done
+    "$x" arena judge "$dir/policy/cheats.so" --replications 2 --json >"$dir/out" 2>"$dir/err"
+    grep -q ': GOT' "$dir/err" "$dir/out" && fail "the arena lets a plug-in look: $(grep ': GOT' "$dir/err" "$dir/out" | head -3)"
+    grep -q 'own_maps: nothing' "$dir/err" "$dir/out" || fail "the arena does not run the plug-in: $(head -3 "$dir/err")"
+fi
 
 # The same bytes in and outside, of a class and of a program.
 for policy in "python:policies/python/examples/edf.py:Edf" "python:policies/python/examples/npu_serial.py:NpuSerial"; do
