@@ -217,6 +217,7 @@ static double simulated_s(const char *soc, uint32_t tokens)
     double s = metric_list_find(&r.metrics, "reactive.ttft_s.mean")->value;
     runner_result_fini(&r);
     trace_fini(&t);
+    trace_fini(&one);
     return s;
 }
 
