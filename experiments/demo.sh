@@ -31,9 +31,8 @@ done
 for p in openvino-cb fcfs agent-xpu-v1 agent-xpu-v2; do
     "$x" explain --interference --policy $p --workload $w --json >"$dir/$p-causes.json"
 done
-recompute=
-[ ! -f "$build/xpusim.wasm" ] || recompute=--recompute # where make wasm built it, the page computes too
-"$x" view --policy openvino-cb --policy fcfs --policy agent-xpu-v2 --workload $w $recompute --json >"$dir/view.json"
+set -- --policy openvino-cb --policy fcfs --policy agent-xpu-v2 --workload $w
+"$x" view "$@" --json >"$dir/view.json"
 "$x" list kernels --json >"$dir/kernels.json"
 "$x" characterize --csv >"$dir/studies.csv"
 "$x" graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 2 --gantt --json >"$dir/graphs.json"
@@ -43,4 +42,8 @@ recompute=
     "$dir/studies.csv" "$dir/graphs.json" --from 60 --to 120 -o "$dir/report.html"
 echo
 echo "The same to look at, click and compare, with figures: $dir/report.html"
+if [ -f "$build/xpusim.wasm" ]; then # a page of its own, so that each is below 1 MB
+    "$x" view "$@" --recompute -o "$dir/compute.html" --quiet
+    echo "A page that computes, built by make wasm: drag the load: $dir/compute.html"
+fi
 echo "A timeline for Perfetto (ui.perfetto.dev): $dir/timeline.json.gz"
