@@ -267,24 +267,6 @@ const struct gate_cell *gate_cell_find(const struct gate_cells *c, const char *g
     return NULL;
 }
 
-const char *gate_parameters_find(const struct gate_cells *c, const char *policy)
-{
-    for (uint32_t i = 0; i < c->n_parameters; i++) {
-        if (strcmp(c->parameters[i].policy, policy) == 0) {
-            return c->parameters[i].text;
-        }
-    }
-    return NULL;
-}
-
-void gate_parameters_add(struct gate_cells *c, const char *policy, const char *text)
-{
-    if (gate_parameters_find(c, policy) == NULL) {
-        c->parameters = xrealloc(c->parameters, (c->n_parameters + 1) * sizeof *c->parameters);
-        c->parameters[c->n_parameters++] = (struct gate_parameters){xstrdup(policy), xstrdup(text)};
-    }
-}
-
 const double *gate_cell_values(const struct gate_cell *c, const char *metric)
 {
     for (uint32_t i = 0; i < c->n_metrics; i++) {

@@ -418,41 +418,6 @@ static void judge_pair(const struct pair *p, struct gate_report *r)
 
 /* ---- parameters ---- */
 
-/* The value of `name` in "a=1,b=2", and its length; NULL: not there. */
-static const char *value_of(const char *text, const char *name, size_t n, size_t *length)
-{
-    while (*text != '\0') {
-        size_t item = strcspn(text, ",");
-        if (strncmp(text, name, n) == 0 && text[n] == '=') {
-            *length = item - n - 1;
-            return text + n + 1;
-        }
-        text += item + (text[item] == ',');
-    }
-    return NULL;
-}
-
-/* "a=1 (was 2), b=3 (is new)": parameters of x that y has not, or not so. */
-static void put_changes(const char *x, const char *y, const char *word, char *to, size_t size)
-{
-    size_t used = strlen(to);
-    for (; *x != '\0' && used < size;
-         x += x[strcspn(x, ",")] == ',' ? strcspn(x, ",") + 1 : strcspn(x, ",")) {
-        size_t item = strcspn(x, ",");
-        size_t length = 0;
-        size_t n = strcspn(x, "=");
-        const char *other = value_of(y, x, n, &length);
-        if (other == NULL) {
-            (void)snprintf(to + used, size - used, "%s%.*s %s", used > 0 ? ", " : "", (int)item, x,
-                           word);
-        } else if (length != item - n - 1 || strncmp(other, x + n + 1, length) != 0) {
-            (void)snprintf(to + used, size - used, "%s%.*s, was %.*s", used > 0 ? ", " : "",
-                           (int)item, x, (int)length, other);
-        }
-        used = strlen(to);
-    }
-}
-
 /* A default may matter on no load of the matrix, so its change is a row of its own. */
 static void judge_parameters(const struct gate_cells *before, const struct gate_parameters *now,
                              bool added_alarms, struct gate_report *r)
@@ -462,12 +427,9 @@ static void judge_parameters(const struct gate_cells *before, const struct gate_
     if (was == NULL) {
         set(row, GATE_ADDED, added_alarms, "no baseline");
     } else if (strcmp(was, now->text) != 0) {
-        char text[sizeof row->detail] = "";
-        put_changes(now->text, was, "is new", text, sizeof text);
-        if (text[0] == '\0') {
-            put_changes(was, now->text, "is gone", text, sizeof text);
-        }
-        set(row, GATE_STATUS, true, "%s", text);
+        char text[sizeof row->detail];
+        set(row, GATE_STATUS, true, "%s",
+            gate_parameters_changes(was, now->text, text, sizeof text));
     }
 }
 

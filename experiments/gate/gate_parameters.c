@@ -1,0 +1,70 @@
+/* The values of policies' parameters, as a baseline records them: "a=1,b=2". */
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/gate/gate.h"
+#include "sim/base/arena.h"
+
+const char *gate_parameters_find(const struct gate_cells *c, const char *policy)
+{
+    for (uint32_t i = 0; i < c->n_parameters; i++) {
+        if (strcmp(c->parameters[i].policy, policy) == 0) {
+            return c->parameters[i].text;
+        }
+    }
+    return NULL;
+}
+
+void gate_parameters_add(struct gate_cells *c, const char *policy, const char *text)
+{
+    if (gate_parameters_find(c, policy) == NULL) {
+        c->parameters = xrealloc(c->parameters, (c->n_parameters + 1) * sizeof *c->parameters);
+        c->parameters[c->n_parameters++] = (struct gate_parameters){xstrdup(policy), xstrdup(text)};
+    }
+}
+
+/* The value of the parameter that begins `item`, and its length; NULL: text has none of that name.
+ */
+static const char *value_of(const char *text, const char *item, size_t *length)
+{
+    size_t name = strcspn(item, "=");
+    while (*text != '\0') {
+        size_t n = strcspn(text, ",");
+        if (strncmp(text, item, name) == 0 && text[name] == '=') {
+            *length = n - name - 1;
+            return text + name + 1;
+        }
+        text += n + (text[n] == ',');
+    }
+    return NULL;
+}
+
+/* Appends the parameters of x that y has not, or has otherwise. */
+static void put_changes(const char *x, const char *y, const char *lacking, char *to, size_t size)
+{
+    while (*x != '\0') {
+        size_t n = strcspn(x, ",");
+        size_t value = strcspn(x, "=") + 1;
+        size_t length = 0;
+        const char *other = value_of(y, x, &length);
+        size_t used = strlen(to);
+        const char *between = used > 0 ? ", " : "";
+        if (other == NULL) {
+            (void)snprintf(to + used, size - used, "%s%.*s %s", between, (int)n, x, lacking);
+        } else if (length != n - value || strncmp(other, x + value, length) != 0) {
+            (void)snprintf(to + used, size - used, "%s%.*s, was %.*s", between, (int)n, x,
+                           (int)length, other);
+        }
+        x += n + (x[n] == ',');
+    }
+}
+
+const char *gate_parameters_changes(const char *was, const char *now, char *text, size_t size)
+{
+    text[0] = '\0';
+    put_changes(now, was, "is new", text, size);
+    if (text[0] == '\0') {
+        put_changes(was, now, "is gone", text, size);
+    }
+    return text;
+}
