@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/run/plugin.h"
 #include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
-#define CELLS_PER_WORKER 40 /* of a policy of the tree, which leaves nothing behind */
+#define CELLS_PER_WORKER 40 /* a candidate leaves nothing behind: it is a process of each run */
 
 void judge_run(const struct suite *s, const struct config_policy *p, uint32_t replications,
                const struct study_how *how, struct judge_runs *out)
@@ -25,7 +24,7 @@ void judge_run_from(const struct suite *s, const struct config_policy *p, uint32
         cells[i] = suite_cell(s, i / replications, p, first + i % replications);
     }
     struct study_how own = *how;
-    own.cells_per_worker = plugin_path_length(p->label) == 0 ? CELLS_PER_WORKER : 1;
+    own.cells_per_worker = CELLS_PER_WORKER;
     *out = (struct judge_runs){study_run(cells, n, &own), replications};
     free(cells);
 }

@@ -6,8 +6,6 @@
 
 #include "policies/external/hosted_impl.h"
 
-#define MOST_WAKES 10000 /* without its turn: it writes what it likes */
-
 static struct hosted *own(const struct sched *s)
 {
     return (struct hosted *)(uintptr_t)s->policy;
@@ -158,28 +156,16 @@ static void do_late(struct sched *s, struct hosted *h, const struct hosted_messa
 static bool turn(struct sched *s, struct hosted *h)
 {
     struct hosted_letter *l = hosted_letter_of(h->region);
-    if (hosted_give_turn(l, HOST_CHILD) && process_send(&h->process, "\n", 1) != 0) {
-        fail(s, h, h->process.failure);
-        return false;
-    }
-    if (hosted_spin(l, HOST_PARENT)) {
-        return true;
-    }
-    for (uint32_t wakes = 0; wakes < MOST_WAKES; wakes++) {
-        atomic_store(&l->asleep[HOST_PARENT], 1);
-        bool mine = atomic_load(&l->turn) == HOST_PARENT;
-        bool there = mine || process_receive(&h->process) != NULL;
-        atomic_store(&l->asleep[HOST_PARENT], 0);
-        if (!there) {
+    int64_t deadline_ns = 0;
+    hosted_give_turn(l, HOST_CHILD);
+    while (!hosted_wait(l, HOST_PARENT)) {
+        deadline_ns = deadline_ns == 0 ? process_deadline_ns(&h->process) : deadline_ns;
+        if (process_has_ended(&h->process, deadline_ns)) {
             fail(s, h, h->process.failure);
             return false;
         }
-        if (atomic_load(&l->turn) == HOST_PARENT) {
-            return true;
-        }
     }
-    fail(s, h, "its process calls for attention and says nothing");
-    return false;
+    return true;
 }
 
 static void tell_facts(struct sched *s, const struct hosted *h, struct hosted_message *m)

@@ -1,6 +1,7 @@
 /* The process of a plug-in: the calls of the contract as messages, and hooks as they come. */
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,8 +20,7 @@ static struct {
     struct hosted_letter *letter;
     struct sched sched;    /* the run's, with calls that lead here */
     enum hosted_what hook; /* that is running */
-    int woken;             /* the parent says here that it is our turn */
-    int wakes;
+    int parent;            /* a pipe from it: closed when the run is over */
     struct memo {
         struct work_shape shape;
         uint32_t op, device, rows, chunk_rows, graph;
@@ -35,22 +35,17 @@ static struct {
 
 static void wait_for_turn(void)
 {
-    struct hosted_letter *l = host.letter;
-    char bytes[64];
-    while (!hosted_spin(l, HOST_CHILD)) {
-        atomic_store(&l->asleep[HOST_CHILD], 1);
-        if (atomic_load(&l->turn) != HOST_CHILD && read(host.woken, bytes, sizeof bytes) <= 0) {
-            _exit(EXIT_SUCCESS); /* the run is over */
+    while (!hosted_wait(host.letter, HOST_CHILD)) {
+        struct pollfd parent = {.fd = host.parent};
+        if (poll(&parent, 1, 0) != 0) {
+            _exit(EXIT_SUCCESS); /* it has closed its end: the run is over */
         }
-        atomic_store(&l->asleep[HOST_CHILD], 0);
     }
 }
 
 static void give_turn(void)
 {
-    if (hosted_give_turn(host.letter, HOST_PARENT) && write(host.wakes, "\n", 1) != 1) {
-        _exit(EXIT_SUCCESS);
-    }
+    hosted_give_turn(host.letter, HOST_PARENT);
 }
 
 static int64_t ask(enum hosted_what what)
@@ -456,9 +451,10 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
 {
     host.ops = ops;
     host.letter = hosted_letter_of(map_regions(address));
-    /* What the plug-in prints goes to standard error, and does not wake the parent. */
-    host.woken = dup(STDIN_FILENO);
-    host.wakes = dup(STDOUT_FILENO);
+    /* What the plug-in prints goes to standard error. The parent sees by the pipe, which stays
+     * open, that this process is there. */
+    host.parent = dup(STDIN_FILENO);
+    (void)dup(STDOUT_FILENO);
     (void)close(STDIN_FILENO);
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     for (;;) {
@@ -472,5 +468,8 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
         m->result = run_hook(&host.sched, m);
         m->what = HOST_DONE;
         give_turn();
+        if (host.hook == HOST_exit) {
+            _exit(EXIT_SUCCESS);
+        }
     }
 }

@@ -44,6 +44,8 @@ enum hosted_what {
 #define HOST_SEGMENTS 65536u /* of a pass */
 #define HOST_TEXT 16384u
 #define HOST_LATE 64u
+/* After so long a side looks whether the other one is still there. */
+#define HOST_LOOK_NS 20000000
 
 /* A call that nothing waits for: it is done with the next message, before it. */
 struct hosted_late {
@@ -87,6 +89,7 @@ struct hosted_letter {
     _Atomic uint32_t turn; /* enum hosted_side: who may touch the rest */
     _Atomic uint32_t asleep[2];
     uint32_t spins[2]; /* each side's own: how long waiting is worth it */
+    uint32_t waits[2];
     struct hosted_message m;
     struct hosted_late late[HOST_LATE];
     char text[HOST_TEXT];
@@ -115,29 +118,10 @@ static inline struct hosted_letter *hosted_letter_of(char *region)
 }
 
 /* Waiting in a loop is ten times faster than going to sleep where both sides have a processor, and
- * lost where they share one. So it is tried for longer when it went well, and shorter when not. */
-static inline bool hosted_spin(struct hosted_letter *l, enum hosted_side me)
-{
-    uint32_t most = l->spins[me] < 4 ? 4 : l->spins[me] > 512 ? 512 : l->spins[me];
-    for (uint32_t i = 0; i < most; i++) {
-        if (atomic_load_explicit(&l->turn, memory_order_acquire) == (uint32_t)me) {
-            l->spins[me] = most * 2;
-            return true;
-        }
-#if defined __x86_64__
-        __builtin_ia32_pause();
-#endif
-    }
-    l->spins[me] = most / 2;
-    return false;
-}
-
-/* True: the other side sleeps and must be woken. */
-static inline bool hosted_give_turn(struct hosted_letter *l, enum hosted_side to)
-{
-    atomic_store(&l->turn, (uint32_t)to);
-    return atomic_load(&l->asleep[to]) != 0;
-}
+ * lost where they share one. So it is tried for longer when it went well, and shorter when not; and
+ * again from time to time, since a computer that was busy may be idle now. True: it is my turn. */
+bool hosted_wait(struct hosted_letter *l, enum hosted_side me);
+void hosted_give_turn(struct hosted_letter *l, enum hosted_side to);
 
 void hosted_hooks(struct policy_ops *o, uint32_t there);
 /* Makes the regions. */

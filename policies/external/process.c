@@ -268,6 +268,27 @@ char *process_receive(struct process *p)
     }
 }
 
+int64_t process_deadline_ns(const struct process *p)
+{
+    return deadline_ms(p) * 1000000;
+}
+
+bool process_has_ended(struct process *p, int64_t deadline_ns)
+{
+    struct pollfd f = {.fd = p->from, .events = POLLIN};
+    if (poll(&f, 1, 0) > 0) {
+        if (process_receive(p) != NULL) {
+            (void)snprintf(p->failure, sizeof p->failure, "wrote to a pipe that is not its own");
+        }
+        return true;
+    }
+    if (clock_now_ns() > deadline_ns) {
+        describe_lateness(p, "gave no answer");
+        return true;
+    }
+    return false;
+}
+
 size_t process_unasked(const struct process *p)
 {
     return p->in.n - p->used;

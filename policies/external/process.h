@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "policies/external/jail.h"
@@ -31,6 +32,11 @@ int process_send(struct process *p, const char *bytes, size_t n);
 /* The next line, without its end, NUL-terminated; valid until the next call. NULL with `failure`:
  * it ended, gave none in time, or more than there is room for. */
 char *process_receive(struct process *p);
+/* For a process that answers elsewhere, in shared memory, and holds its output open while it is
+ * there. True with `failure`: it has ended, has written something, or it is later than
+ * deadline_ns (process_deadline_ns, when its answer was awaited). */
+bool process_has_ended(struct process *p, int64_t deadline_ns);
+int64_t process_deadline_ns(const struct process *p);
 /* Anything it has said beyond the line handed out last. */
 size_t process_unasked(const struct process *p);
 /* Closes its input, lets it end by itself for a second, then kills its group. Any number of times.
