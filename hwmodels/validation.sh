@@ -98,7 +98,7 @@ pro="--policy vllm-v1:max_num_seqs=128,max_num_batched_tokens=2048,async_schedul
     echo
     "$x" validate --run vllm-2x-rtx-pro-6000-qwen3-32b --soc rtx-pro-6000-x2 --llm qwen3-32b-bf16 $pro
     echo
-    "$x" validate --run vllm-rtx-4090-llama-3.1-8b --soc rtx-4090 --llm llama-3.1-8b-bf16 --kv-capacity 41408 \
+    "$x" validate --run vllm-rtx-4090-llama-3.1-8b --soc rtx-4090 --llm llama-3.1-8b-bf16 --set sim.kv_capacity_tokens=41408 \
         --policy vllm-v1:max_num_seqs=256,max_num_batched_tokens=2048,async_scheduling=true
 } | grep -v '^xpusim'
 echo '```'

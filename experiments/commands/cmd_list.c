@@ -370,7 +370,7 @@ const struct command cmd_list = {
         "models\n  metric      unit, direction and definition of every metric\n  setting     "
         "settings for --set below sim: default, range, unit and meaning\n  soc-keys    keys of a "
         "SoC file: type, unit, range and meaning; llm-keys: of a model file\n  kernels     times "
-        "of one layer's kernels on each device; takes --soc, --llm, --hwmodel, --set",
+        "of one layer's kernels on each device; takes --soc, --llm, --set",
     COMMAND_TAKES(OPTION_CHILD(option_output_table, output),
                   OPTION_CHILD(config_option_table, config)),
     .operands = {"KIND", 1, 2, offsetof(OPTIONS, words)},

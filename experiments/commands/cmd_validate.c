@@ -16,7 +16,7 @@ struct options {
     struct option_output output;
 };
 
-/* The model that --contention names; NULL: none. */
+/* The model that --set sim.contention names; NULL: none. */
 static const char *contention_of(const struct config_options *o)
 {
     static const char key[] = "sim.contention=";
@@ -62,7 +62,7 @@ const struct command cmd_validate = {
     .name = "validate",
     .summary = "compare predictions with measured points and runs",
     .usage = "--points FILE.csv [--soc S] [options]\n"
-             "--corun FILE.csv [--contention M]\n"
+             "--corun FILE.csv [--set sim.contention=M]\n"
              "--energy FILE.csv\n"
              "--run FILE --soc S --llm M --policy P [options]",
     .about = "--points predicts every row of a table of published measurements from the shipped "
@@ -73,7 +73,8 @@ const struct command cmd_validate = {
              "predicts every published power without its source, and joules per token where a "
              "SoC file predicts the rate.\n\n--run replays the arrivals and token counts of a "
              "measured serving run under a policy, and prints the errors of the simulated "
-             "latencies. KV capacity is an input: --kv-capacity.",
+             "latencies. KV capacity is an input: --set "
+             "sim.kv_capacity_tokens=N.",
     COMMAND_TAKES(OPTION_CHILD(validate_points_option_table, points),
                   OPTION_CHILD(validate_corun_option_table, corun),
                   OPTION_CHILD(validate_energy_option_table, energy),

@@ -34,12 +34,12 @@ static const struct soc_ops *measured(const struct config *c, bool used)
     return NULL;
 }
 
-static void other_model(const struct listener *l, const struct config *c, const char *option,
+static void other_model(const struct listener *l, const struct config *c, const char *key,
                         const char *fitted, const char *used)
 {
     if (fitted[0] != '\0' && strcmp(fitted, used) != 0) {
-        say_and_free(l, xformat("the numbers of %s were fitted with --%s %s; this run uses %s",
-                                c->soc.machine.name, option, fitted, used));
+        say_and_free(l, xformat("the numbers of %s were fitted with sim.%s=%s; this run uses %s",
+                                c->soc.machine.name, key, fitted, used));
     }
 }
 

@@ -1,5 +1,5 @@
-/* The options that every simulating command takes. Options for simulation settings are overrides of
- * the `sim` object, so there is one way in. */
+/* The options that every simulating command takes. Simulation settings have no options of their
+ * own: --set is the one way in, so that a setting is one row of config_sim.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,15 +24,6 @@ void config_options_fini(struct config_options *o)
     free(o->llm_given);
     o->llm_given = NULL;
     recordings_fini(o);
-}
-
-static int add_set(struct config_options *o, const char *path, const char *value, struct err *e)
-{
-    if (o->n_sets == CONFIG_MAX_SETS) {
-        return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
-    }
-    o->sets[o->n_sets++] = xformat("%s=%s", path, value);
-    return 0;
 }
 
 static int take_trace(void *target, const struct option_row *row, const char *arg, struct err *e)
@@ -62,48 +53,11 @@ static int take_set(void *target, const struct option_row *row, const char *arg,
     if (equals == NULL || equals == arg) {
         return err_add(e, "--set %s: must be PATH=VALUE, as in sim.contention=none", arg);
     }
-    char *path = xformat("%.*s", (int)(equals - arg), arg);
-    int rc = add_set(o, path, equals + 1, e);
-    free(path);
-    return rc;
-}
-
-/* "X" sets both sigmas, "X,Y" prefill and decode. */
-static int take_annotation(void *target, const struct option_row *row, const char *arg,
-                           struct err *e)
-{
-    struct config_options *o = target;
-    (void)row;
-    size_t len = strcspn(arg, ",");
-    if (len == 0) {
-        return err_add(e, "--annotation-noise %s: must be X or PREFILL,DECODE", arg);
+    if (o->n_sets == CONFIG_MAX_SETS) {
+        return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
     }
-    char *prefill = xformat("%.*s", (int)len, arg);
-    const char *decode = arg[len] == ',' ? arg + len + 1 : prefill;
-    int rc = add_set(o, "sim.annotation.sigma_prefill", prefill, e);
-    rc = rc < 0 ? rc : add_set(o, "sim.annotation.sigma_decode", decode, e);
-    free(prefill);
-    return rc;
-}
-
-/* Options that are another spelling of --set: the name, and the path with the value of a flag. */
-static const struct setting {
-    const char *name, *path, *of_flag;
-} settings[] = {
-    {"contention", "sim.contention", NULL},
-    {"hwmodel", "sim.hwmodel", NULL},
-    {"kv-capacity", "sim.kv_capacity_tokens", NULL},
-    {"no-prefix-reuse", "sim.prefix_reuse", "false"},
-    {"no-collapse", "sim.collapse", "false"},
-};
-
-static int take_setting(void *target, const struct option_row *row, const char *arg, struct err *e)
-{
-    const struct setting *s = settings;
-    while (strcmp(s->name, row->name) != 0) {
-        s++;
-    }
-    return add_set(target, s->path, s->of_flag != NULL ? s->of_flag : arg, e);
+    o->sets[o->n_sets++] = xstrdup(arg);
+    return 0;
 }
 
 static void fini(void *target)
@@ -232,29 +186,10 @@ static const struct option_row rows[] = {
     OPTION_OWN(take_reader, "qoe", "TTFT,SPEED",
                "compute the quality of experience of a user who expects the first token after TTFT "
                "s and reads SPEED tokens per second (default where a metric asks for it: 1,4.8)"),
-    OPTION_OWN_LIST(take_set, "set", "PATH=VALUE",
-                    "set any value of the configuration: soc.X, llm.X, sim.X; may be repeated"),
-    {.name = "contention",
-     .value = "C",
-     .names = contention_names,
-     .take = take_setting,
-     .kind = OPTION_KIND_OWN,
-     .help = "contention model [sim.contention]"},
-    {.name = "hwmodel",
-     .value = "F",
-     .names = hwmodel_names,
-     .take = take_setting,
-     .kind = OPTION_KIND_OWN,
-     .help = "kernel-time model [sim.hwmodel]"},
-    OPTION_OWN(take_setting, "kv-capacity", "N",
-               "KV capacity in tokens; 0: the rest of the memory [sim.kv_capacity_tokens]"),
-    OPTION_OWN(take_setting, "no-prefix-reuse", NULL,
-               "drop the KV of finished turns [sim.prefix_reuse]"),
-    OPTION_OWN(take_annotation, "annotation-noise", "X",
-               "sigma of the policies' estimate errors: 0 for none, one value, or PREFILL,DECODE "
-               "(default 0.130,0.071) [sim.annotation]"),
-    OPTION_OWN(take_setting, "no-collapse", NULL,
-               "make the end of every kernel an instant; slower, same results [sim.collapse]"),
+    OPTION_OWN_LIST(
+        take_set, "set", "PATH=VALUE",
+        "set any value of the configuration: soc.X, llm.X or sim.X, as in sim.contention=none; "
+        "may be repeated. `xpusim list setting` names those of sim"),
 };
 
 const struct option_table config_option_table = {

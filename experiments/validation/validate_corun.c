@@ -132,7 +132,7 @@ int validate_corun(const struct validate_corun_options *o, const char *model,
     }
     const struct contention_ops *one = model != NULL ? contention_find(model) : NULL;
     if (rc == 0 && model != NULL && one == NULL) {
-        rc = err_add(e, "--contention %s: no such model; xpusim list contention", model);
+        rc = err_add(e, "sim.contention=%s: no such model; xpusim list contention", model);
     }
     if (rc == 0) {
         struct document *d = document_new();
@@ -163,7 +163,7 @@ int validate_corun(const struct validate_corun_options *o, const char *model,
 static const struct option_row option_rows[] = {
     OPTION_TEXT(OPTIONS, corun, "corun", "FILE.csv", NULL,
                 "compare the contention models with measured co-runs; a shipped table: corun. With "
-                "--contention one model and every row"),
+                "--set sim.contention=M one model and every row"),
 };
 const struct option_table validate_corun_option_table = {.title = "Published co-runs",
                                                          .rows = option_rows,

@@ -9,5 +9,5 @@ trap 'rm -rf "$out"' EXIT
 for policy in agent-xpu-v2 agent-xpu-v1 openvino-cb vllm-v1 edf prema; do
     "$1" run --policy $policy >"$out/run"
 done
-"$1" run --policy agent-xpu-v2 --no-collapse >"$out/run"
+"$1" run --policy agent-xpu-v2 --set sim.collapse=false >"$out/run"
 "$1" compare --policy agent-xpu-v2 --policy openvino-cb --replications 4 --quiet >"$out/run"

@@ -137,8 +137,9 @@ static void write_case(struct randomrun *run, uint64_t number, const char *folde
     run->trace = csv;
     FILE *f = fopen(script, "w");
     if (f != NULL) {
-        (void)fprintf(f, "# %s\n# beside itself with --no-collapse, and again\n%s --json\n", what,
-                      randomrun_text(run, text));
+        (void)fprintf(
+            f, "# %s\n# next to itself with --set sim.collapse=false, and again\n%s --json\n", what,
+            randomrun_text(run, text));
         (void)fclose(f);
     }
     printf("finding %llu: %s\n  %s: %zu requests\n", (unsigned long long)number, what, script,

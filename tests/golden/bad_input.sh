@@ -110,7 +110,7 @@ refuse "nowhere" $x run --policy fcfs --set soc.nowhere=1
 refuse "idle_power" $x run --policy fcfs --set soc.idle_power=-5
 refuse "idle_power" $x run --policy fcfs --set soc.idle_power=inf
 refuse "idle_power" $x run --policy fcfs --set soc.idle_power=text
-refuse "nonesuch" $x run --policy fcfs --contention nonesuch
+refuse "nonesuch" $x run --policy fcfs --set sim.contention=nonesuch
 refuse "$dir/none.csv" $x run --policy fcfs --trace "$dir/none.csv"
 refuse "reactive_per_min" $x run --policy fcfs --workload mixed:reactive_per_min=-1
 refuse "reactive_per_min" $x run --policy fcfs --workload mixed:reactive_per_min=nan

@@ -85,11 +85,11 @@ mine="run --soc $tmp/my.json --policy fcfs --trace $tmp/t.csv"
 # shellcheck disable=SC2086
 {
     $x $mine --llm random-256 >"$tmp/itself" 2>"$tmp/err" || fail "the calibrated machine does not run"
-    $x $mine --llm random-256 --hwmodel per-op >"$tmp/per-op" 2>&1
+    $x $mine --llm random-256 --set sim.hwmodel=per-op >"$tmp/per-op" 2>&1
     [ ! -s "$tmp/err" ] || fail "warning for the calibrated machine as it is: $(cat "$tmp/err")"
     [ "$(grep 'E2E s' "$tmp/itself")" = "$(grep 'E2E s' "$tmp/per-op")" ] || fail "the calibrated kernels are not used"
-    $x $mine --llm random-256 --hwmodel extended >"$tmp/extended" 2>"$tmp/err"
-    [ "$(grep -c 'were fitted with --hwmodel per-op; this run uses extended' "$tmp/err")" -eq 1 ] || fail "other model: $(cat "$tmp/err")"
+    $x $mine --llm random-256 --set sim.hwmodel=extended >"$tmp/extended" 2>"$tmp/err"
+    [ "$(grep -c 'were fitted with sim.hwmodel=per-op; this run uses extended' "$tmp/err")" -eq 1 ] || fail "other model: $(cat "$tmp/err")"
     $x $mine --llm random-1024 --json >"$tmp/other.json" 2>"$tmp/err"
     [ "$(grep -c 'has measured kernels of random-256, none of random-1024' "$tmp/err")" -eq 1 ] || fail "other LLM: $(cat "$tmp/err")"
     grep -q 'none of random-1024' "$tmp/other.json" || fail "other LLM, JSON"

@@ -18,7 +18,7 @@ equal() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a != "" && b != "" && a - b < 1
 "$x" trace gen --workload "$w" --seed 3 >"$dir/t.csv"
 for policy in agent-xpu-v2 openvino-cb; do
     "$x" run --policy $policy --trace "$dir/t.csv" --requests "$dir/all.csv" --quiet >/dev/null
-    "$x" run --policy $policy --trace "$dir/t.csv" --contention none --requests "$dir/free.csv" --quiet >/dev/null
+    "$x" run --policy $policy --trace "$dir/t.csv" --set sim.contention=none --requests "$dir/free.csv" --quiet >/dev/null
     for id in 3 9 20; do
         "$x" explain --request $id --policy $policy --trace "$dir/t.csv" --json >"$dir/e.json" || fail "explain $id"
         awk -F, -v id=$id '/^#/ || !head++ || $1 == id' "$dir/t.csv" >"$dir/one.csv"

@@ -35,13 +35,13 @@ expect 0 "the form holds" --fit "$dir/sim.csv" -o "$dir/soc.json"
     cat "$dir/out"
     status=1
 }
-# with the form it was fitted with, which another flag still changes
-"$x" run --soc "$dir/soc.json" --policy openvino-cb --workload mixed:duration_s=30 --hwmodel p-norm | cmp -s "$dir/own" - || {
+# with the form it was fitted with, which --set still changes
+"$x" run --soc "$dir/soc.json" --policy openvino-cb --workload mixed:duration_s=30 --set sim.hwmodel=p-norm | cmp -s "$dir/own" - || {
     echo "the fitted file does not run with its own form"
     status=1
 }
-"$x" run --soc "$dir/soc.json" --policy openvino-cb --workload mixed:duration_s=30 --hwmodel extended 2>/dev/null | cmp -s "$dir/own" - && {
-    echo "--hwmodel changes nothing"
+"$x" run --soc "$dir/soc.json" --policy openvino-cb --workload mixed:duration_s=30 --set sim.hwmodel=extended 2>/dev/null | cmp -s "$dir/own" - && {
+    echo "sim.hwmodel changes nothing"
     status=1
 }
 expect 0 "parameters" --fit "$dir/sim.csv" --json

@@ -48,11 +48,11 @@ grep -q '"reactive.qoe.mean"' "$dir/c" || fail "compare has no quality of experi
 $x search --policy edf --slo 'reactive.ttft_s.below:20>=0.5' --workload mixed:duration_s=60 --replications 2 --json -q 2>/dev/null | grep -q 'below:20' ||
     fail "search for a share"
 # Passes that the engine repeats at once give what each of them by itself does.
-for k in '' --no-collapse; do
+for k in true false; do
     # shellcheck disable=SC2086
-    $x run --policy vllm-v1 --workload w1:n=300 --qoe 0.5,30 --below 0.5 $k --json -q | grep -E '"(reactive|proactive).(qoe|turn_s|tbt_s)[.]' >"$dir/k$k"
+    $x run --policy vllm-v1 --workload w1:n=300 --qoe 0.5,30 --below 0.5 --set sim.collapse=$k --json -q | grep -E '"(reactive|proactive).(qoe|turn_s|tbt_s)[.]' >"$dir/k$k"
 done
-grep -q 'qoe.mean' "$dir/k" && cmp -s "$dir/k" "$dir/k--no-collapse" || fail "quality of experience of repeated passes"
+grep -q 'qoe.mean' "$dir/ktrue" && cmp -s "$dir/ktrue" "$dir/kfalse" || fail "quality of experience of repeated passes"
 for p in -1 x 0x1 2s 1e999 "" nan; do
     $x run --policy edf --workload $w --below "$p" >/dev/null 2>"$dir/e"
     [ $? = 2 ] && grep -q "below" "$dir/e" || fail "--below $p is taken"

@@ -16,7 +16,7 @@ value() { # name in the JSON of a run
     sed -n "s/^[[:space:]]*\"$1\":[[:space:]]*\([-0-9.e+]*\).*/\1/p" "$dir/out" | head -n 1
 }
 run() { # policy, options...
-    "$x" run --policy "$@" --trouble '' --json --annotation-noise 0 \
+    "$x" run --policy "$@" --trouble '' --json --set sim.annotation.sigma_prefill=0 --set sim.annotation.sigma_decode=0 \
         --workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120 >"$dir/out" || fail "run $*"
 }
 for recipe in docs/recipes/*.c; do
@@ -49,7 +49,7 @@ stopped=$(value reactive.ttft_s.mean)
     fail "preempt-and-resume: no launch yields, or work is lost"
 awk "BEGIN { exit !($stopped < 0.5 * $never) }" || fail "reactive TTFT: $stopped s, $never s without preemption"
 # 6,000 tokens of KV do not hold everybody: some start over, and all finish (a run that does not fails).
-run "$dir/evict.so" --kv-capacity 6000
+run "$dir/evict.so" --set sim.kv_capacity_tokens=6000
 [ "$(value kv_recompute_evictions)" -gt 0 ] || fail "evict: nobody gave way"
-run "$dir/preempt-and-resume.so" --kv-capacity 4500
+run "$dir/preempt-and-resume.so" --set sim.kv_capacity_tokens=4500
 exit $bad

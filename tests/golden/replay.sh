@@ -54,7 +54,7 @@ cmp "$dir/a.log" "$dir/b.log"
     echo "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens"
     seq 0 4199 | sed 's/.*/&,&,0,proactive,0,,1,2,0/'
 } >"$dir/wide.csv"
-load="--trace $dir/wide.csv --set soc.memory.capacity.value=64 --kv-capacity 100000"
+load="--trace $dir/wide.csv --set soc.memory.capacity.value=64 --set sim.kv_capacity_tokens=100000"
 # shellcheck disable=SC2086
 "$x" run --policy orca:max_num_seqs=10000,reserve=false $load --decisions "$dir/a.log" >/dev/null
 awk 'NF > most { most = NF } END { exit most < 4200 }' "$dir/a.log"

@@ -30,7 +30,7 @@ expect() { # exit status, text that must appear on either stream, arguments...
     expect 0 "unseen" $run $machine $policy --fit rate,bandwidth,submit --max-e2e-mape 1.9 --max-ttft-mape 10.8
     # nothing fitted: an interval that holds the truth, on three runs; one card and two, memory free and full
     for unfitted in "$run $machine $policy" \
-        "--run vllm-rtx-4090-llama-3.1-8b --soc rtx-4090 --llm llama-3.1-8b-bf16 --kv-capacity 41408
+        "--run vllm-rtx-4090-llama-3.1-8b --soc rtx-4090 --llm llama-3.1-8b-bf16 --set sim.kv_capacity_tokens=41408
             --policy vllm-v1:max_num_seqs=256,max_num_batched_tokens=2048,async_scheduling=true" \
         "--run vllm-2x-rtx-pro-6000-qwen3-32b --soc rtx-pro-6000-x2 --llm qwen3-32b-bf16 $policy"; do
         expect 0 "holds the truth" $unfitted
@@ -55,21 +55,21 @@ expect() { # exit status, text that must appear on either stream, arguments...
     expect 1 "is above" --points reference --max-median 5
     expect 0 "median_with_unpredicted" --points reference --soc core-ultra-7-155h --max-p90 25 --json
     # co-run rows are shared by the contention model that is asked for
-    expect 0 "bandwidth_gbs" --points reference --soc snapdragon-8-elite-gen5 --contention none
+    expect 0 "bandwidth_gbs" --points reference --soc snapdragon-8-elite-gen5 --set sim.contention=none
     shared=$(grep bandwidth_gbs "$tmp/out")
-    expect 0 "bandwidth_gbs" --points reference --soc snapdragon-8-elite-gen5 --contention max-min
+    expect 0 "bandwidth_gbs" --points reference --soc snapdragon-8-elite-gen5 --set sim.contention=max-min
     test "$(grep bandwidth_gbs "$tmp/out")" != "$shared" || {
-        echo "FAILED: validate --points does not read --contention"
+        echo "FAILED: validate --points does not read sim.contention"
         status=1
     }
     # models against co-runs: each machine by a fit without it; one model with every row
     expect 0 "all, fit of all" --corun corun
-    expect 0 "rows, each predicted" --corun corun --contention max-min
+    expect 0 "rows, each predicted" --corun corun --set sim.contention=max-min
     expect 2 "nonesuch" --corun nonesuch
     expect 2 "exclude each other" --corun corun --points reference
     # a setting that changes no prediction is refused
     expect 2 "--set soc.ddr.peak=1" --points reference --set soc.ddr.peak=1
-    expect 2 "--set sim.kv_capacity" --points reference --kv-capacity 9
+    expect 2 "--set sim.kv_capacity" --points reference --set sim.kv_capacity_tokens=9
     expect 0 "latency rows" --points reference --set sim.contention_minor=0.2
     expect 2 "nonesuch" --points nonesuch
     expect 2 "no such SoC" --points reference --soc nonesuch

@@ -64,10 +64,13 @@ def run(binary, policy, w, block, folder):
     folder.mkdir(parents=True, exist_ok=True)
     soc, llm = _machine(folder)
     _write_trace(folder / "trace.csv", w)
+    settings = []
+    for key, value in {"annotation.sigma_prefill": 0, "annotation.sigma_decode": 0, "kv_capacity_tokens": w.blocks * block,
+                       "kv_block_tokens": block, "prefix_reuse": str(bool(w.rule("caching"))).lower()}.items():
+        settings += ["--set", f"sim.{key}={value}"]
     said = subprocess.run(
         [binary, "run", "--policy", policy, "--soc", soc, "--llm", llm, "--trace", folder / "trace.csv",
-         "--annotation-noise", "0", "--kv-capacity", str(w.blocks * block), "--set", f"sim.kv_block_tokens={block}",
-         *([] if w.rule("caching") else ["--no-prefix-reuse"]),
+         *settings,
          "--decisions", folder / "decisions", "--requests", folder / "requests.csv", "--quiet"],
         capture_output=True, text=True, timeout=120)
     if said.returncode != 0:
