@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "sim/api/request.h"
+#include "sim/api/trace.h"
 
 #define SPECULATION_MAX_DRAFT 255 /* tokens */
 
@@ -81,6 +82,6 @@ struct speculation_run {
 };
 
 uint32_t speculation_run_draft(const void *params, uint64_t seed, const struct request *r,
-                               uint64_t step);
+                               const struct trace_text *text, uint64_t step);
 uint32_t speculation_run_accept(const void *params, uint64_t seed, const struct request *r,
-                                uint64_t step, uint32_t drafted);
+                                const struct trace_text *text, uint64_t step, uint32_t drafted);

@@ -16,7 +16,12 @@
 #define SPECULATION_MAX_MODELS 16
 #define SPECULATION_NAME_BYTES 24
 
-enum speculation_method { SPECULATION_PLD, SPECULATION_SAM, SPECULATION_EAGLE };
+enum speculation_method {
+    SPECULATION_PLD,
+    SPECULATION_SAM,
+    SPECULATION_EAGLE,
+    SPECULATION_METHODS
+};
 
 /* Table 4's "average accepted tokens per verification": without or with the target's own token. */
 enum speculation_reading { SPECULATION_EXCLUSIVE, SPECULATION_INCLUSIVE };

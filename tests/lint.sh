@@ -125,7 +125,7 @@ fi
 
 # 6. Files are written by sim/base/output and opened by sim/base/input ("wx" makes a new one or none); a measurement
 # goes on in its half file.
-git grep -nE '\b(fopen|freopen)\(|\brename\(' -- 'sim' 'policies' 'hwmodels' 'traces' 'plots' 'experiments' |
+git grep -nE '\b(fopen|freopen)\(|\brename\(' -- 'sim' 'policies' 'hwmodels' 'traces' 'plots' 'experiments' ':!traces/texts' |
     grep -vE '^(sim/base/(output|input)|experiments/commands/measure_resume)\.c:|"wx"' | grep -E '\.[ch]:' >"$found"
 if [ -s "$found" ]; then
     cat "$found"

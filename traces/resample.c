@@ -224,6 +224,7 @@ int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace
                  : rc;
     if (rc == 0) {
         trace_copy_machine(out, t);
+        trace_set_texts(out, t->texts);
     }
     trace_builder_fini(&d.out);
     trace_graph_nodes_free(d.nodes, t->n);

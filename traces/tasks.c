@@ -1,11 +1,15 @@
-/* The four workloads of sd.npu (CoordGen) 4.1: one task each, answered back to back. */
+/* The four workloads of sd.npu (CoordGen) 4.1: one task each, answered back to back. A fifth one,
+ * "texts", knows the tokens of its requests (texts.h). */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/arena.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "traces/spec_keys.h"
 #include "traces/tasks.h"
+#include "traces/texts.h"
 #include "traces/traces.h"
 
 /* The paper names tasks and their sources, no lengths. Lengths here are those of public sets of the
@@ -17,12 +21,13 @@ static const struct task {
     {"rag", "mtrag", "answers from retrieved passages, MTRAG; the paper's set is not stated"},
     {"ui", "droidtask_ui", "one action of a UI agent, DroidTask; the paper's: AndroidArena"},
     {"tweet", "tweet_reply", "replies to messages: SYNTHETIC lengths; the paper's: LaMP"},
+    {"texts", NULL, "requests whose tokens are known; file=FILE.jsonl, default " TEXTS_SHIPPED},
 };
 #define N_TASKS (sizeof tasks / sizeof tasks[0])
 
 enum { TASK_N, TASK_CONCURRENT, TASK_GAP_S, TASK_NUMBERS };
 static const struct spec_key keys[TASK_NUMBERS] = {
-    {"n", 40, 1, 1e6, true, "requests in all"},
+    {"n", 40, 1, 1e6, true, "requests in all; of texts by default each once"},
     {"concurrent", 1, 1, 1e4, true, "users, each with one request at a time; all begin at 0"},
     {"gap_s", 0, 0, 1e6, false, "from an answer to the user's next request, s"},
 };
@@ -43,45 +48,109 @@ bool task_known(const char *spec)
     return task_of(spec) != NULL;
 }
 
-int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err *e)
-{
-    double v[TASK_NUMBERS];
-    struct dataset data;
-    *out = (struct trace){0};
-    struct spec_keys k = {.numbers = keys, .n_numbers = TASK_NUMBERS, .v = v};
-    const char *colon = strchr(spec, ':');
-    size_t before = e->n;
-    spec_keys_init(&k);
-    spec_keys_parse(&k, spec, colon != NULL ? colon + 1 : "", e);
-    if (e->n > before || dataset_load(task_of(spec)->dataset, &data, e) != 0) {
-        return -EINVAL;
-    }
-    struct trace_builder b;
+static const char *const names[] = {"file", NULL};
+
+/* What the requests of a task are. */
+struct content {
+    struct dataset data;       /* owned; rows are drawn */
+    struct trace_texts *texts; /* held; each comes once, in an order by seed, then each again */
+    uint32_t *order;           /* owned; of the texts */
     struct rng lengths;
-    trace_builder_init(&b);
+};
+
+static void content_fini(struct content *c)
+{
+    dataset_fini(&c->data);
+    texts_release(c->texts);
+    free(c->order);
+}
+
+static int content_load(struct content *c, const char *dataset, const char *file, uint64_t seed,
+                        struct err *e)
+{
+    *c = (struct content){0};
     /* One stream for all users, so that the n requests are the same whoever asks for them:
      * `concurrent` changes when they come and not what they are. */
-    rng_init(&lengths, rng_key(seed, RNG_LENGTH_REACTIVE, 0, 0));
+    rng_init(&c->lengths, rng_key(seed, RNG_LENGTH_REACTIVE, 0, 0));
+    if (dataset != NULL) {
+        return dataset_load(dataset, &c->data, e);
+    }
+    c->texts = texts_read(file, e);
+    if (c->texts == NULL) {
+        return -EINVAL;
+    }
+    c->order = xmalloc(c->texts->n * sizeof *c->order);
+    for (uint32_t i = 0; i < c->texts->n; i++) {
+        uint32_t at = rng_below(&c->lengths, i + 1); /* any order is equally likely */
+        c->order[i] = c->order[at];
+        c->order[at] = i;
+    }
+    return 0;
+}
+
+/* Lengths of request i; 0, or the number of its text. */
+static uint32_t content_of(struct content *c, uint32_t i, struct trace_row *r)
+{
+    if (c->texts == NULL) {
+        const struct dataset_row *d = &c->data.rows[rng_below(&c->lengths, (uint32_t)c->data.n)];
+        r->input_tokens = d->input_tokens;
+        r->output_tokens = d->output_tokens;
+        return 0;
+    }
+    uint32_t k = c->order[i % c->texts->n];
+    r->input_tokens = c->texts->texts[k].n_context;
+    r->output_tokens = c->texts->texts[k].n_output;
+    return k + 1;
+}
+
+static void requests_add(struct trace_builder *b, const double *v, struct content *c,
+                         const char *spec, struct err *e)
+{
     uint32_t users = (uint32_t)v[TASK_CONCURRENT];
     for (uint32_t i = 0; i < (uint32_t)v[TASK_N]; i++) {
-        const struct dataset_row *d = &data.rows[rng_below(&lengths, (uint32_t)data.n)];
-        struct trace_row r = {.next = TRACE_NO_ROW,
-                              .session_id = i % users,
-                              .turn = (uint16_t)(i / users),
-                              .input_tokens = d->input_tokens,
-                              .output_tokens = d->output_tokens,
-                              .max_output_tokens = trace_default_limit(d->output_tokens)};
+        struct trace_row r = {
+            .next = TRACE_NO_ROW, .session_id = i % users, .turn = (uint16_t)(i / users)};
+        struct trace_extra extra = trace_extra_none();
+        extra.client_id = r.session_id;
+        extra.text = content_of(c, i, &r);
+        r.max_output_tokens = trace_default_limit(r.output_tokens);
         /* Of a first turn an instant, of a later one the gap after the answer before it. */
         r.arrival_ns = i < users ? 0 : units_ns_from_s(v[TASK_GAP_S]);
-        trace_builder_add(&b, &r, NULL);
+        trace_builder_add(b, &r, extra.text > 0 ? &extra : NULL);
         if (i / users == UINT16_MAX) {
             (void)err_add(e, "workload \"%s\": n: over %d requests of one user", spec, UINT16_MAX);
             break;
         }
     }
-    int rc = e->n > 0 ? -EINVAL : trace_build(&b, true, spec, out, e);
+}
+
+int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err *e)
+{
+    const struct task *task = task_of(spec);
+    double v[TASK_NUMBERS];
+    const char *file[] = {TEXTS_SHIPPED};
+    struct content content;
+    *out = (struct trace){0};
+    struct spec_keys k = {keys, TASK_NUMBERS, task->dataset == NULL ? names : NULL, v, file, 0};
+    const char *colon = strchr(spec, ':');
+    size_t before = e->n;
+    spec_keys_init(&k);
+    spec_keys_parse(&k, spec, colon != NULL ? colon + 1 : "", e);
+    if (e->n > before || content_load(&content, task->dataset, file[0], seed, e) != 0) {
+        return -EINVAL;
+    }
+    if (content.texts != NULL && (k.seen & 1ULL << TASK_N) == 0) {
+        v[TASK_N] = content.texts->n;
+    }
+    struct trace_builder b;
+    trace_builder_init(&b);
+    requests_add(&b, v, &content, spec, e);
+    int rc = e->n > before ? -EINVAL : trace_build(&b, true, spec, out, e);
+    if (rc == 0 && content.texts != NULL) {
+        trace_set_texts(out, content.texts);
+    }
     trace_builder_fini(&b);
-    dataset_fini(&data);
+    content_fini(&content);
     return rc;
 }
 

@@ -1,6 +1,8 @@
 /* Workloads "summary", "rag", "ui" and "tweet", with ":n=40,concurrent=1,gap_s=0". They have n
  * reactive requests of one task, from users who send the next one gap_s after each answer. sd.npu
- * measures this with one user. Rows of a dataset are drawn whole, without reusable prefixes. */
+ * measures this with one user. Rows of a dataset are drawn whole, without reusable prefixes.
+ *
+ * "texts:file=FILE.jsonl" has the same keys, and the tokens of its requests are known (texts.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +12,7 @@
 #include "sim/api/trace.h"
 #include "sim/base/err.h"
 
-/* Whether a workload text names one of the four. */
+/* Whether a workload text names one of them. */
 bool task_known(const char *spec);
 /* 0 or -EINVAL with errors naming spec and key. Precondition: task_known. */
 int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err *e);

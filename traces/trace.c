@@ -8,6 +8,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/units.h"
 #include "traces/machine_events.h"
+#include "traces/texts.h"
 #include "traces/traces.h"
 
 void trace_fini(struct trace *t)
@@ -17,6 +18,7 @@ void trace_fini(struct trace *t)
     free(t->extras);
     free(t->arrivals_ns);
     free(t->machine);
+    texts_release(t->texts);
     *t = (struct trace){0};
 }
 
@@ -317,7 +319,8 @@ static uint64_t hash_extra(uint64_t h, const struct trace_extra *x)
     h = hash_u64(h, ((uint64_t)x->client_id << 32) | x->prefix_group);
     h = hash_u64(h, (uint64_t)(int64_t)x->priority);
     /* Only where it is set: the column came later, and traces without it keep their hash. */
-    return x->until_ns != TIME_NEVER_NS ? hash_u64(h, (uint64_t)x->until_ns) : h;
+    h = x->until_ns != TIME_NEVER_NS ? hash_u64(h, (uint64_t)x->until_ns) : h;
+    return x->text > 0 ? hash_u64(h, x->text) : h;
 }
 
 /* Requests that differ in arrival and place alone end alike. */
@@ -360,7 +363,18 @@ uint64_t trace_hash(const struct trace *t)
         h = hash_row(h, &r);
         h = t->extras != NULL ? hash_extra(h, &t->extras[i]) : h;
     }
-    return machine_events_hash(trace_models_hash(hash_graph(h, t), t), t);
+    h = machine_events_hash(trace_models_hash(hash_graph(h, t), t), t);
+    return t->texts != NULL ? hash_u64(h, t->texts->hash) : h;
+}
+
+void trace_set_texts(struct trace *t, struct trace_texts *texts)
+{
+    texts_release(t->texts);
+    t->texts = texts;
+    if (texts != NULL) {
+        texts->holders++;
+        t->hash = trace_hash(t);
+    }
 }
 
 int trace_build(struct trace_builder *b, bool renumber, const char *name, struct trace *out,
@@ -447,6 +461,7 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
     int rc = trace_build(&b, false, "subset", out, &e);
     if (rc == 0) {
         trace_copy_machine(out, t);
+        trace_set_texts(out, t->texts);
     }
     trace_builder_fini(&b);
     err_fini(&e);

@@ -77,6 +77,8 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
 /* The events of the machine, in the place of those it has; takes them. The hash is a new one. */
 void trace_set_machine(struct trace *t, struct machine_event *owned, uint32_t n);
 void trace_copy_machine(struct trace *t, const struct trace *from);
+/* The texts that the rows' extras name; the trace holds them. The hash is a new one. */
+void trace_set_texts(struct trace *t, struct trace_texts *texts);
 /* The rows with keep[row], and all events of the machine, as a trace of its own that the caller
  * frees. -EINVAL when a session would have a hole: turns must be whole from 0. */
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out);

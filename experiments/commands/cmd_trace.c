@@ -35,6 +35,11 @@ static int gen(void *values, struct err *e)
     int rc = trace_generate(o->workload, o->seed, 1.0, &t, e);
     rc = rc == 0 && o->machine != NULL ? machine_events_read(o->machine, &t, e) : rc;
     rc = rc == 0 ? emit(&t, o->output, e) : rc;
+    if (rc == 0 && t.texts != NULL) {
+        (void)fputs(
+            "xpusim: note: trace: a trace file has the lengths of texts, not their tokens\n",
+            stderr);
+    }
     trace_fini(&t);
     return rc;
 }

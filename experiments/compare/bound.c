@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "hwmodels/drafters.h"
 #include "hwmodels/speculation.h"
 #include "sim/base/units.h"
 
@@ -54,6 +55,9 @@ static uint32_t tokens_per_pass(const struct sim_setup *s)
 {
     if (s->draft == NULL) {
         return 1;
+    }
+    if (s->draft == drafter_draft) {
+        return ((const struct drafter *)s->speculation_params)->max_draft_tokens + 1;
     }
     if (s->draft != speculation_run_draft) {
         return UINT32_MAX; /* a drafter of unknown length */

@@ -48,6 +48,23 @@ static const struct {
     [CONFIG_DRAFTER_EAGLE] = {SPECULATION_EAGLE, false},
 };
 
+/* Drafters of token texts have the longest drafts of the published methods that they are. Of the
+ * other lengths only the one by the match is theirs. */
+static void texts_fit(const struct speculation_constants *k, const struct config_drafts *c,
+                      struct config_speculation *out)
+{
+    for (int i = 0; i < TRACE_DRAFTERS; i++) {
+        double own = i == TRACE_LOOKUP ? k->pld_draft_tokens.value : k->sam_draft_tokens.value;
+        bool by_match = i == TRACE_SUFFIX && c->length == SPECULATION_PROP;
+        out->texts[i] = (struct drafter){
+            .kind = (enum trace_drafter)i,
+            .max_draft_tokens = c->max_draft_tokens > 0 ? c->max_draft_tokens : (uint32_t)own,
+            .tokens_per_match = by_match ? (uint32_t)k->sam_tokens_per_match.value : 0,
+            .proactive = c->proactive};
+    }
+    out->run_texts = c->method > SPECULATION_METHODS ? c->method - SPECULATION_METHODS - 1 : -1;
+}
+
 int config_speculation_fit(const struct config_drafts *c, struct config_speculation *out,
                            struct err *e)
 {
@@ -69,7 +86,8 @@ int config_speculation_fit(const struct config_drafts *c, struct config_speculat
         }
         finish(&data, c, out, (enum config_drafter)i);
     }
-    if (c->method > 0) {
+    texts_fit(&data.constants, c, out);
+    if (c->method > 0 && out->run_texts < 0) {
         if (speculation_model_fit(&data, c->dataset, c->model,
                                   (enum speculation_method)(c->method - 1), c->ours,
                                   SPECULATION_EXCLUSIVE, &out->model[CONFIG_DRAFTER_RUN], e) != 0) {
@@ -92,6 +110,21 @@ static const char *drafter_word(const struct policy_ops *ops, const struct polic
     return NULL;
 }
 
+static int texts_drafter(const struct config_speculation *s, const char *word)
+{
+    static const char *const names[] = {"lookup", "suffix", NULL};
+    bool run = word == NULL || strcmp(word, "run") == 0 || strcmp(word, "model") == 0;
+    return run ? s->run_texts : words_find(names, word);
+}
+
+const struct drafter *config_speculation_texts(const struct config_speculation *s,
+                                               const struct policy_ops *ops,
+                                               const struct policy_params *params)
+{
+    int i = texts_drafter(s, drafter_word(ops, params));
+    return i >= 0 ? &s->texts[i] : NULL;
+}
+
 /* The drafter a policy asks for; without a parameter of that name, the run's. So it is for a model
  * of the run: how many of its drafts are accepted is stated by the run. */
 static enum config_drafter drafter_of(const char *word)
@@ -108,7 +141,13 @@ void config_speculation_setup(const struct config_speculation *s, struct sim_set
     if (word == NULL || strcmp(word, "model") != 0) {
         setup->draft_model = 0;
     }
-    if (s->run[which].by_class[REQUEST_CLASS_REACTIVE] != NULL) {
+    const struct drafter *texts = config_speculation_texts(s, setup->policy, setup->params);
+    if (texts != NULL) {
+        setup->draft = drafter_draft;
+        setup->accept = drafter_accept;
+        setup->speculation_params = texts;
+        setup->drafts_on_texts = true;
+    } else if (s->run[which].by_class[REQUEST_CLASS_REACTIVE] != NULL) {
         setup->draft = speculation_run_draft;
         setup->accept = speculation_run_accept;
         setup->speculation_params = &s->run[which];

@@ -19,7 +19,7 @@ static const char *const memory_choices[] = {"off", "defer", "igpu", NULL};
 static const char *const cap_choices[] = {"fixed", "slo", "marginal", "open", NULL};
 static const char *const split_choices[] = {"makespan", "balance", NULL};
 static const char *const piggyback_choices[] = {"short", "long", NULL};
-static const char *const drafter_choices[] = {"run", "model", NULL};
+static const char *const drafter_choices[] = {"run", "model", "lookup", "suffix", NULL};
 static const char *const speculate_choices[] = {"none", "igpu", "npu", NULL};
 static const char *const shortest_choices[] = {"none", "reactive", "all", NULL};
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
@@ -106,7 +106,7 @@ static const struct policy_param params[] = {
                       "that no prompt wants (ours; D.6, D.8)"),
     [AXPU_DRAFTER] = POLICY_CHOICE("drafter", AXPU_DRAFTER_RUN, drafter_choices,
                                    "who drafts: sim.speculation, or passes of the run's "
-                                   "--llm draft=M (ours)"),
+                                   "--llm draft=M; lookup, suffix: on token texts (ours)"),
     [AXPU_VERIFY_ROWS] =
         POLICY_INT("verify_rows", 32, 1, 4096, "rows of the NPU's verification graph (sd.npu 3.2)"),
     [AXPU_DRAFT_MS] =

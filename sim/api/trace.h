@@ -38,6 +38,34 @@ struct trace_extra {
     uint32_t
         prefix_group; /* in a request graph: whose shared text the prompt begins with; 0 none */
     int32_t priority;
+    uint32_t text; /* of the trace's texts, from 1; 0: its tokens are not known */
+};
+
+/* Drafters that look up what followed when the text last ended so. */
+enum trace_drafter {
+    TRACE_LOOKUP, /* at most TRACE_LOOKUP_TOKENS tokens match (prompt lookup, Saxena 2023) */
+    TRACE_SUFFIX, /* as many as possible match (suffix automaton, SAM decoding) */
+    TRACE_DRAFTERS
+};
+/* Before an output token: the longest end of the text so far that has occurred before. */
+struct trace_match {
+    uint32_t length; /* of the match; 0: none, so nothing to draft */
+    uint32_t at;     /* what followed its first occurrence begins there: the draft */
+    uint32_t right;  /* tokens of it that the output has now, up to TRACE_MOST_RIGHT: hidden */
+};
+#define TRACE_MOST_RIGHT 255 /* no draft is longer */
+/* Tokens of a request. Equal numbers are equal tokens. */
+struct trace_text {
+    const uint32_t *tokens; /* n_context of the prompt, then n_output of the answer */
+    const struct trace_match *matches[TRACE_DRAFTERS]; /* before each output token */
+    uint32_t n_context, n_output;                      /* both >= 1 */
+};
+/* Texts of a file, shared by the traces that have requests of it. */
+struct trace_texts {
+    struct trace_text *texts;
+    uint32_t n;
+    uint32_t holders; /* the last one frees it */
+    uint64_t hash;
 };
 
 /* A request graph: a row may start after several others (a join), and several may start after one
@@ -108,6 +136,7 @@ struct trace {
     struct trace_graph *graph;  /* owned; NULL: chains of turns alone */
     struct trace_row *rows;     /* owned; first turns first, in arrival order. NULL: packed */
     struct trace_extra *extras; /* owned; NULL or n entries */
+    struct trace_texts *texts;  /* held; NULL: lengths alone are known */
     size_t n;
     size_t n_first; /* first turns: rows[0 .. n_first) */
     uint64_t hash;  /* of all rows: part of every fingerprint */
@@ -129,6 +158,13 @@ static inline struct trace_row trace_row_at(const struct trace *t, uint32_t row)
     r.request_id = row;
     r.session_id = row;
     return r;
+}
+
+/* The tokens of a request; NULL: only how many they are. */
+static inline const struct trace_text *trace_text_at(const struct trace *t, uint32_t row)
+{
+    uint32_t text = t->texts != NULL && t->extras != NULL ? t->extras[row].text : 0;
+    return text > 0 ? &t->texts->texts[text - 1] : NULL;
 }
 
 void trace_fini(struct trace *t);

@@ -171,7 +171,9 @@ static uint32_t act_draft_tokens(struct sched *s, const struct request *r)
     if (c->setup->draft == NULL) {
         return 0;
     }
-    return c->setup->draft(c->setup->speculation_params, c->setup->seed, r, core_request(r)->draw);
+    const struct full_request *f = core_request(r);
+    return c->setup->draft(c->setup->speculation_params, c->setup->seed, r,
+                           trace_text_at(c->setup->trace, f->row), f->draw);
 }
 
 static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)

@@ -217,6 +217,11 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
         return core_fail(c, -EINVAL,
                          "the trace has events of the machine, which this executor cannot make");
     }
+    if (setup->drafts_on_texts && setup->trace->texts == NULL) {
+        return core_fail(c, -EINVAL,
+                         "its drafter drafts on token texts, which the workload has not "
+                         "(--workload texts:file=FILE.jsonl)");
+    }
     /* A capacity that was stated may be more than the machine's memory leaves. */
     c->memory_bytes =
         fmax(usable_bytes(setup), weight_bytes(c) + setup->runtime_bytes +

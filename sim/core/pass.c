@@ -39,8 +39,8 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
     if (c->setup->accept == NULL || drafted == 0) {
         return 0;
     }
-    uint32_t a =
-        c->setup->accept(c->setup->speculation_params, c->setup->seed, r->pub, r->draw, drafted);
+    uint32_t a = c->setup->accept(c->setup->speculation_params, c->setup->seed, r->pub,
+                                  trace_text_at(c->setup->trace, r->row), r->draw, drafted);
     return a > drafted ? drafted : a;
 }
 

@@ -88,12 +88,14 @@ struct sim_setup {
     uint32_t caps; /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
     /* Speculative decoding: tokens a drafter offers for the next verification of a request
      * (policies may know them: they are there before the pass), and how many of them turn out right
-     * (hidden). `step` counts the request's verifications; both are pure functions. NULL: no
-     * drafts. */
-    uint32_t (*draft)(const void *params, uint64_t seed, const struct request *r, uint64_t step);
-    uint32_t (*accept)(const void *params, uint64_t seed, const struct request *r, uint64_t step,
-                       uint32_t drafted);
+     * (hidden). `text` is that of the request (hidden), or NULL; `step` counts the request's
+     * verifications. Both are pure functions. NULL: no drafts. */
+    uint32_t (*draft)(const void *params, uint64_t seed, const struct request *r,
+                      const struct trace_text *text, uint64_t step);
+    uint32_t (*accept)(const void *params, uint64_t seed, const struct request *r,
+                       const struct trace_text *text, uint64_t step, uint32_t drafted);
     const void *speculation_params;
+    bool drafts_on_texts; /* the drafter wants a trace with texts */
     struct observer *observers[SIM_MAX_OBSERVERS];
     uint32_t n_observers;
     FILE *decision_log;               /* one line per action, or NULL */

@@ -18,16 +18,19 @@ extern const struct policy_ops policy_agent_xpu_v2_ops;
 
 static struct scenario sc;
 
-static uint32_t draft(const void *params, uint64_t seed, const struct request *r, uint64_t step)
+static uint32_t draft(const void *params, uint64_t seed, const struct request *r,
+                      const struct trace_text *text, uint64_t step)
 {
+    (void)text;
     (void)seed;
     (void)step;
     return r->cls == RT ? *(const uint32_t *)params : 0;
 }
 
-static uint32_t accept(const void *params, uint64_t seed, const struct request *r, uint64_t step,
-                       uint32_t drafted)
+static uint32_t accept(const void *params, uint64_t seed, const struct request *r,
+                       const struct trace_text *text, uint64_t step, uint32_t drafted)
 {
+    (void)text;
     (void)params;
     (void)seed;
     (void)r;

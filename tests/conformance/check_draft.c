@@ -29,9 +29,10 @@ static void teardown(void)
 }
 
 /* The first verification accepts both drafts, the second none. */
-static uint32_t accept(const void *params, uint64_t seed, const struct request *r, uint64_t step,
-                       uint32_t drafted)
+static uint32_t accept(const void *params, uint64_t seed, const struct request *r,
+                       const struct trace_text *text, uint64_t step, uint32_t drafted)
 {
+    (void)text;
     (void)params;
     (void)seed;
     (void)r;

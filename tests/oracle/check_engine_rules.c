@@ -251,8 +251,9 @@ START_TEST(a_prefix_used_in_part_gives_back_its_other_blocks)
 END_TEST
 
 static uint32_t accept_one(const void *params, uint64_t seed, const struct request *r,
-                           uint64_t draw, uint32_t drafted)
+                           const struct trace_text *text, uint64_t draw, uint32_t drafted)
 {
+    (void)text;
     (void)params;
     (void)seed;
     (void)r;

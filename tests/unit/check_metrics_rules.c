@@ -141,8 +141,9 @@ END_TEST
 /* ---- warm-up ---- */
 
 static uint32_t accept_all(const void *params, uint64_t seed, const struct request *r,
-                           uint64_t draw, uint32_t drafted)
+                           const struct trace_text *text, uint64_t draw, uint32_t drafted)
 {
+    (void)text;
     (void)params;
     (void)seed;
     (void)r;

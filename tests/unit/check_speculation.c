@@ -253,28 +253,28 @@ START_TEST(runs_draw_by_class_and_count_history_by_choice)
     m.history_cold_frac = 0;
     struct speculation_run run = {.by_class = {&m, NULL}, .history = SPECULATION_HISTORY_TURN};
     struct request r = {.id = 9, .turn = 0, .cls = REQUEST_CLASS_REACTIVE};
-    ck_assert_uint_eq(speculation_run_draft(&run, 1, &r, 0), 8);
+    ck_assert_uint_eq(speculation_run_draft(&run, 1, &r, NULL, 0), 8);
     uint64_t key = speculation_key(1, 9);
     uint32_t sums[3] = {0};
     for (uint64_t i = 0; i < 500; i++) {
         r.turn = 0;
         run.history = SPECULATION_HISTORY_TURN; /* c = 0 and no earlier turn: never a hit */
-        sums[0] += speculation_run_accept(&run, 1, &r, i, 8);
+        sums[0] += speculation_run_accept(&run, 1, &r, NULL, i, 8);
         r.turn = 3;
-        uint32_t a = speculation_run_accept(&run, 1, &r, i, 8);
+        uint32_t a = speculation_run_accept(&run, 1, &r, NULL, i, 8);
         ck_assert_uint_eq(a, speculation_accept(&m, key, i, 3, 8));
         run.history = SPECULATION_HISTORY_TRACE; /* nine requests came before it */
-        a = speculation_run_accept(&run, 1, &r, i, 8);
+        a = speculation_run_accept(&run, 1, &r, NULL, i, 8);
         ck_assert_uint_eq(a, speculation_accept(&m, key, i, 9, 8));
         sums[1] += a;
         run.history = SPECULATION_HISTORY_FULL;
-        sums[2] += speculation_run_accept(&run, 1, &r, i, 8);
+        sums[2] += speculation_run_accept(&run, 1, &r, NULL, i, 8);
     }
     ck_assert_uint_eq(sums[0], 0);
     ck_assert_uint_lt(sums[1], sums[2]);
     r.cls = REQUEST_CLASS_PROACTIVE;
-    ck_assert_uint_eq(speculation_run_draft(&run, 1, &r, 0), 0);
-    ck_assert_uint_eq(speculation_run_accept(&run, 1, &r, 0, 8), 0);
+    ck_assert_uint_eq(speculation_run_draft(&run, 1, &r, NULL, 0), 0);
+    ck_assert_uint_eq(speculation_run_accept(&run, 1, &r, NULL, 0, 8), 0);
 }
 END_TEST
 

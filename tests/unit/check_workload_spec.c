@@ -56,7 +56,7 @@ struct bad {
 static const struct bad BAD[] = {
     {"nothing",
      1,
-     {"\"nothing\"", "a task (summary, rag, ui, tweet), a shipped workload (coding-agent"}},
+     {"\"nothing\"", "a task (summary, rag, ui, tweet, texts), a shipped workload (coding-agent"}},
     {"mixedx", 1, {"\"mixedx\""}},
     {"", 1, {"must be mixed"}},
     {"mixed:rate=3", 1, {"unknown key \"rate\"", "reactive_per_min proactive_per_min"}},

@@ -1,0 +1,34 @@
+/* Drafters that draft on the tokens of a request: prompt lookup (Saxena 2023) and a suffix
+ * automaton (SAM decoding; sd.npu 4.1). Verification accepts drafted tokens up to the first that
+ * the recorded answer does not have. So acceptance is a result here, and not an input.
+ *
+ * The draft is what followed the first occurrence of the text's end; it stops where the text so far
+ * stops. A draft depends on the tokens before it alone, so its length shows a policy nothing of the
+ * answer to come. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/api/request.h"
+#include "sim/api/trace.h"
+
+struct drafter {
+    enum trace_drafter kind;
+    uint32_t max_draft_tokens; /* up to TRACE_MOST_RIGHT */
+    uint32_t tokens_per_match; /* a match of m tokens drafts 1 + so many * m at most; 0: any many */
+    bool proactive;            /* drafts for both classes, or for reactive requests only */
+};
+
+/* Tokens drafted before output token `place` of a text, and how many of the first `drafted` the
+ * answer has. O(1). */
+uint32_t drafter_length(const struct drafter *d, const struct trace_text *t, uint32_t place);
+uint32_t drafter_right(const struct drafter *d, const struct trace_text *t, uint32_t place,
+                       uint32_t drafted);
+
+/* `draft` and `accept` of struct sim_setup, with a struct drafter as params. A request without a
+ * text drafts nothing. */
+uint32_t drafter_draft(const void *params, uint64_t seed, const struct request *r,
+                       const struct trace_text *text, uint64_t step);
+uint32_t drafter_accept(const void *params, uint64_t seed, const struct request *r,
+                        const struct trace_text *text, uint64_t step, uint32_t drafted);

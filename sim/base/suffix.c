@@ -1,0 +1,153 @@
+#include "sim/base/suffix.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/err.h"
+#include "sim/base/rng.h"
+
+#define NONE UINT32_MAX
+
+/* A class of substrings that end at the same places. */
+struct state {
+    uint32_t length;    /* of the longest one */
+    uint32_t link;      /* class of its longest suffix that ends elsewhere too */
+    uint32_t first_end; /* where it ends first */
+    uint32_t edges;     /* first of a list; NONE */
+};
+
+struct edge {
+    uint32_t from, number, to;
+    uint32_t next; /* of the same state */
+};
+
+struct suffix {
+    struct state *states; /* owned */
+    struct edge *edges;   /* owned */
+    size_t n_states, cap_states, n_edges, cap_edges;
+    uint32_t *table; /* owned; edges by (from, number), NONE: free */
+    size_t n_table;  /* a power of two, more than half of it free */
+    uint32_t last, n;
+};
+
+static uint32_t state_add(struct suffix *s, struct state x)
+{
+    s->states = xroom(s->states, s->n_states + 1, &s->cap_states, sizeof *s->states);
+    s->states[s->n_states] = x;
+    return (uint32_t)s->n_states++;
+}
+
+/* Place of the edge in the table: its own, or the free one for it. */
+static size_t place_of(const struct suffix *s, uint32_t from, uint32_t number)
+{
+    size_t i = rng_mix64(((uint64_t)from << 32) | number) & (s->n_table - 1);
+    while (s->table[i] != NONE &&
+           (s->edges[s->table[i]].from != from || s->edges[s->table[i]].number != number)) {
+        i = (i + 1) & (s->n_table - 1);
+    }
+    return i;
+}
+
+static struct edge *edge_of(const struct suffix *s, uint32_t from, uint32_t number)
+{
+    uint32_t i = s->table[place_of(s, from, number)];
+    return i == NONE ? NULL : &s->edges[i];
+}
+
+static void table_grow(struct suffix *s)
+{
+    s->n_table = s->n_table == 0 ? 64 : 2 * s->n_table;
+    s->table = xrealloc(s->table, s->n_table * sizeof *s->table);
+    for (size_t i = 0; i < s->n_table; i++) {
+        s->table[i] = NONE;
+    }
+    for (size_t i = 0; i < s->n_edges; i++) {
+        s->table[place_of(s, s->edges[i].from, s->edges[i].number)] = (uint32_t)i;
+    }
+}
+
+static void edge_add(struct suffix *s, uint32_t from, uint32_t number, uint32_t to)
+{
+    if (2 * (s->n_edges + 1) >= s->n_table) {
+        table_grow(s);
+    }
+    s->edges = xroom(s->edges, s->n_edges + 1, &s->cap_edges, sizeof *s->edges);
+    s->edges[s->n_edges] = (struct edge){from, number, to, s->states[from].edges};
+    s->states[from].edges = (uint32_t)s->n_edges;
+    s->table[place_of(s, from, number)] = (uint32_t)s->n_edges;
+    s->n_edges++;
+}
+
+struct suffix *suffix_new(void)
+{
+    struct suffix *s = xcalloc(1, sizeof *s);
+    table_grow(s);
+    s->last = state_add(s, (struct state){.link = NONE, .edges = NONE});
+    return s;
+}
+
+void suffix_free(struct suffix *s)
+{
+    if (s != NULL) {
+        free(s->states);
+        free(s->edges);
+        free(s->table);
+        free(s);
+    }
+}
+
+/* The part of class q that `from` reaches by the number: a class of its own from now on. */
+static uint32_t split(struct suffix *s, uint32_t from, uint32_t number, uint32_t q)
+{
+    uint32_t part = state_add(s, (struct state){.length = s->states[from].length + 1,
+                                                .link = s->states[q].link,
+                                                .first_end = s->states[q].first_end,
+                                                .edges = NONE});
+    for (uint32_t i = s->states[q].edges; i != NONE; i = s->edges[i].next) {
+        edge_add(s, part, s->edges[i].number, s->edges[i].to);
+    }
+    s->states[q].link = part;
+    for (uint32_t p = from; p != NONE; p = s->states[p].link) {
+        struct edge *e = edge_of(s, p, number);
+        if (e == NULL || e->to != q) {
+            break;
+        }
+        e->to = part;
+    }
+    return part;
+}
+
+void suffix_add(struct suffix *s, uint32_t number)
+{
+    SIM_REQUIRE(s->n < 1u << 30, "a sequence of over 2^30 numbers");
+    uint32_t all = state_add(
+        s, (struct state){.length = s->n + 1, .link = 0, .first_end = s->n, .edges = NONE});
+    s->n++;
+    uint32_t p = s->last;
+    while (p != NONE && edge_of(s, p, number) == NULL) {
+        edge_add(s, p, number, all);
+        p = s->states[p].link;
+    }
+    if (p != NONE) {
+        uint32_t q = edge_of(s, p, number)->to;
+        bool whole = s->states[q].length == s->states[p].length + 1;
+        s->states[all].link = whole ? q : split(s, p, number, q);
+    }
+    s->last = all;
+}
+
+struct suffix_match suffix_longest(const struct suffix *s, uint32_t most)
+{
+    /* The whole sequence ends at its end alone; its longest suffix that ends earlier is its link.
+     */
+    uint32_t at = s->states[s->last].link;
+    if (at == NONE || at == 0 || most == 0) {
+        return (struct suffix_match){0};
+    }
+    while (s->states[s->states[at].link].length >= most) {
+        at = s->states[at].link;
+    }
+    uint32_t length = s->states[at].length;
+    return (struct suffix_match){length < most ? length : most, s->states[at].first_end + 1};
+}

@@ -1,0 +1,22 @@
+/* A suffix automaton of a sequence of numbers (Blumer et al. 1985), built number by number. It says
+ * where the end of the sequence has occurred before, the longest first. Adding costs O(1) on
+ * average, with at most two states and three transitions a number. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct suffix; /* opaque */
+
+struct suffix_match {
+    uint32_t length; /* of the match; 0: the last number is new */
+    uint32_t at;     /* place after its first occurrence: below the length of the sequence */
+};
+
+struct suffix *suffix_new(void);
+void suffix_free(struct suffix *s);
+/* Lengthens the sequence; it holds at most 2^30 numbers. */
+void suffix_add(struct suffix *s, uint32_t number);
+/* The longest suffix of the sequence, of at most `most` numbers, that also ends earlier. Cost: the
+ * suffixes' classes between it and the longest one. */
+struct suffix_match suffix_longest(const struct suffix *s, uint32_t most);

@@ -1,0 +1,298 @@
+#include "traces/texts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/datadir.h"
+#include "sim/base/hash.h"
+#include "sim/base/input.h"
+#include "sim/base/json.h"
+#include "sim/base/rng.h"
+#include "sim/base/suffix.h"
+
+#define MOST_TOKENS 10000000u /* of a context or an output, as of a trace's row */
+#define NO_WORD UINT32_MAX
+
+enum form { FORM_OPEN, FORM_WORDS, FORM_NUMBERS };
+
+/* Words of the file so far, each with its number. */
+struct words {
+    char **word;     /* owned; NUL-terminated */
+    uint32_t *table; /* owned; by hash, NO_WORD: free */
+    size_t n, n_table;
+};
+
+struct reader {
+    const char *path;
+    uint64_t line;
+    struct err *e;
+    enum form form;
+    struct words words;
+    uint32_t *tokens; /* of the line; owned, as those of every text */
+    size_t n, cap;
+};
+
+/* ---- words ---- */
+
+static bool is_letter(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c >= 128;
+}
+
+static bool is_space(unsigned char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Bytes of the word that a text begins with. */
+static size_t word_length(const char *text)
+{
+    size_t n = text[0] == ' ' && is_letter((unsigned char)text[1]) ? 1 : 0;
+    if (is_letter((unsigned char)text[n])) {
+        while (is_letter((unsigned char)text[n])) {
+            n++;
+        }
+        return n;
+    }
+    while (is_space((unsigned char)text[n])) {
+        n++;
+    }
+    return n > 0 ? n : 1;
+}
+
+static size_t place_of(const struct words *w, const char *word)
+{
+    size_t i = rng_mix64(hash_string(HASH_INIT, word)) & (w->n_table - 1);
+    while (w->table[i] != NO_WORD && strcmp(w->word[w->table[i]], word) != 0) {
+        i = (i + 1) & (w->n_table - 1);
+    }
+    return i;
+}
+
+static void words_grow(struct words *w)
+{
+    w->n_table = w->n_table == 0 ? 1024 : 2 * w->n_table;
+    w->table = xrealloc(w->table, w->n_table * sizeof *w->table);
+    for (size_t i = 0; i < w->n_table; i++) {
+        w->table[i] = NO_WORD;
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->table[place_of(w, w->word[i])] = (uint32_t)i;
+    }
+}
+
+/* The number of a word; takes it. */
+static uint32_t word_number(struct words *w, char *owned)
+{
+    if (2 * (w->n + 1) >= w->n_table) {
+        words_grow(w);
+    }
+    size_t i = place_of(w, owned);
+    if (w->table[i] != NO_WORD) {
+        free(owned);
+        return w->table[i];
+    }
+    w->word = xgrow(w->word, w->n, sizeof *w->word);
+    w->word[w->n] = owned;
+    w->table[i] = (uint32_t)w->n;
+    return (uint32_t)w->n++;
+}
+
+static void words_fini(struct words *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        free(w->word[i]);
+    }
+    free(w->word);
+    free(w->table);
+}
+
+/* ---- a line ---- */
+
+static void refuse(const struct reader *r, const char *key, const char *what)
+{
+    (void)err_add(r->e, "%s:%llu: %s: %s", r->path, (unsigned long long)r->line, key, what);
+}
+
+static void token_add(struct reader *r, uint32_t token)
+{
+    r->tokens = xroom(r->tokens, r->n + 1, &r->cap, sizeof *r->tokens);
+    r->tokens[r->n++] = token;
+}
+
+static void read_words(struct reader *r, const char *text)
+{
+    while (*text != '\0') {
+        size_t n = word_length(text);
+        token_add(r, word_number(&r->words, xformat("%.*s", (int)n, text)));
+        text += n;
+    }
+}
+
+static void read_numbers(struct reader *r, const char *key, const cJSON *list)
+{
+    for (const cJSON *c = list->child; c != NULL; c = c->next) {
+        double v = cJSON_IsNumber(c) ? c->valuedouble : -1.0;
+        if (!(v >= 0.0 && v <= UINT32_MAX) || v != floor(v)) {
+            refuse(r, key, "must hold whole numbers from 0 to 4294967295");
+            return;
+        }
+        token_add(r, (uint32_t)v);
+    }
+}
+
+/* Adds the tokens of a member to those of the line; returns how many. */
+static uint32_t member_read(struct reader *r, const cJSON *o, const char *key)
+{
+    const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    enum form form = cJSON_IsString(c) ? FORM_WORDS : cJSON_IsArray(c) ? FORM_NUMBERS : FORM_OPEN;
+    size_t before = r->n;
+    if (form == FORM_OPEN) {
+        refuse(r, key, "must be a text, or a list of token numbers");
+        return 0;
+    }
+    if (r->form != FORM_OPEN && form != r->form) {
+        refuse(r, key,
+               form == FORM_WORDS ? "is a text in a file of token numbers"
+                                  : "has token numbers in a file of texts");
+        return 0;
+    }
+    r->form = form;
+    if (form == FORM_WORDS) {
+        read_words(r, c->valuestring);
+    } else {
+        read_numbers(r, key, c);
+    }
+    size_t n = r->n - before;
+    if (n == 0 || n > MOST_TOKENS) {
+        refuse(r, key, n == 0 ? "has no token" : "has over 10000000 tokens");
+    }
+    return (uint32_t)n;
+}
+
+/* ---- matches ---- */
+
+/* Tokens from `at` on that the output has from place p on. What is drafted was there before p. */
+static uint32_t right_tokens(const struct trace_text *t, uint32_t at, uint32_t p)
+{
+    uint32_t end = t->n_context + t->n_output;
+    uint32_t n = 0;
+    while (n < TRACE_MOST_RIGHT && at + n < p && p + n < end &&
+           t->tokens[at + n] == t->tokens[p + n]) {
+        n++;
+    }
+    return n;
+}
+
+/* A match is taken when the automaton has read what comes before the token, and nothing else. */
+static void find_matches(struct trace_text *t)
+{
+    static const uint32_t most[TRACE_DRAFTERS] = {TRACE_LOOKUP_TOKENS, UINT32_MAX};
+    struct trace_match *m[TRACE_DRAFTERS];
+    struct suffix *seen = suffix_new();
+    for (int d = 0; d < TRACE_DRAFTERS; d++) {
+        m[d] = xcalloc(t->n_output, sizeof *m[d]);
+        t->matches[d] = m[d];
+    }
+    for (uint32_t p = 0; p + 1 < t->n_context + t->n_output; p++) {
+        suffix_add(seen, t->tokens[p]);
+        for (int d = 0; d < TRACE_DRAFTERS && p + 1 >= t->n_context; d++) {
+            struct suffix_match found = suffix_longest(seen, most[d]);
+            struct trace_match *x = &m[d][p + 1 - t->n_context];
+            if (found.length > 0) {
+                *x = (struct trace_match){found.length, found.at, right_tokens(t, found.at, p + 1)};
+            }
+        }
+    }
+    suffix_free(seen);
+}
+
+/* ---- a file ---- */
+
+static void line_read(struct reader *r, const char *text, struct trace_texts *out)
+{
+    char *where = xformat("%s:%llu", r->path, (unsigned long long)r->line);
+    size_t before = r->e->n;
+    cJSON *o = json_read_text(text, where, r->e);
+    free(where);
+    if (o != NULL && !cJSON_IsObject(o)) {
+        refuse(r, "line", "must be an object with context and output");
+    }
+    struct trace_text t = {0};
+    r->n = 0;
+    if (cJSON_IsObject(o)) {
+        t.n_context = member_read(r, o, "context");
+        t.n_output = member_read(r, o, "output");
+    }
+    cJSON_Delete(o);
+    if (r->e->n > before) {
+        return;
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        out->hash = hash_u64(out->hash, r->tokens[i]);
+    }
+    out->hash = hash_u64(out->hash, ((uint64_t)t.n_context << 32) | t.n_output);
+    t.tokens = r->tokens; /* the text's from now on */
+    r->tokens = NULL;
+    r->cap = 0;
+    find_matches(&t);
+    out->texts = xgrow(out->texts, out->n, sizeof *out->texts);
+    out->texts[out->n++] = t;
+}
+
+static bool is_blank(const char *text)
+{
+    while (is_space((unsigned char)*text)) {
+        text++;
+    }
+    return *text == '\0';
+}
+
+struct trace_texts *texts_read(const char *name, struct err *e)
+{
+    const char *path = datadir_named(name, "traces/texts", ".jsonl");
+    size_t before = e->n;
+    FILE *in = input_open_any(path, NULL, e);
+    struct reader r = {.path = path, .e = e};
+    struct input_line line = {0};
+    struct trace_texts *out = xcalloc(1, sizeof *out);
+    *out = (struct trace_texts){.holders = 1, .hash = HASH_INIT};
+    while (in != NULL && e->n < ERR_MAX_LINES && input_next(in, path, &line, e) == 1) {
+        r.line = line.number;
+        if (!is_blank(line.text)) {
+            line_read(&r, line.text, out);
+        }
+    }
+    if (e->n == before && out->n == 0) {
+        (void)err_add(e, "%s: no texts", path);
+    }
+    if (in != NULL) {
+        (void)fclose(in);
+    }
+    free(line.text);
+    free(r.tokens);
+    words_fini(&r.words);
+    if (e->n > before) {
+        texts_release(out);
+        return NULL;
+    }
+    return out;
+}
+
+void texts_release(struct trace_texts *t)
+{
+    if (t == NULL || --t->holders > 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        free((void *)t->texts[i].tokens);
+        for (int d = 0; d < TRACE_DRAFTERS; d++) {
+            free((void *)t->texts[i].matches[d]);
+        }
+    }
+    free(t->texts);
+    free(t);
+}

@@ -1,0 +1,23 @@
+/* Token texts of requests: what a drafter drafts from, and what the answer was.
+ *
+ * A file is JSON Lines, an object a request:
+ *   {"context": "Shorten: a cat sat", "output": "a cat"}
+ *   {"context": [17, 4, 9], "output": [4, 9]}
+ * Both members are texts, or both are lists of token numbers; one file has one of the two forms.
+ * Other members are not read. A text becomes words: a run of letters, digits, "_" and bytes from
+ * 128 on, with one space before it; a run of white space; any other byte. */
+#pragma once
+
+#include "sim/api/trace.h"
+#include "sim/base/err.h"
+
+#define TEXTS_SHIPPED "code_edits" /* of traces/texts */
+
+/* Tokens that prompt lookup matches at most: max_ngram_size of its author's code. */
+#define TRACE_LOOKUP_TOKENS 3
+
+/* Reads a shipped name or a path, and finds what every drafter matches before every output token.
+ * NULL with errors "FILE:LINE: ...". The caller holds the texts. Cost: linear in the tokens. */
+struct trace_texts *texts_read(const char *name, struct err *e);
+/* Gives one hold back; NULL is fine. */
+void texts_release(struct trace_texts *t);
