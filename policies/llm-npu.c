@@ -4,24 +4,24 @@
  *   chunks      QKV and FFN of a prompt run in the NPU's static chunks, the last one padded
  *   outliers    a share of the rows runs on the CPU at the same time (3.3: shadow outliers)
  *   float ops   attention, the head and all decoding run on the CPU
- *   order       subgraphs of several prompts run out of order: the NPU takes a QKV first, because
- *               attention follows it on the CPU; the CPU takes the attention that makes most work
- *               for the NPU
+ *   order       subgraphs of a prompt's chunks run out of order (3.4): each chunk is a pass, and a
+ *               free processor takes the ready subgraph that leaves the NPU idle least (eq. 5)
  *
- * Deviations. The paper runs one prompt and interleaves its chunks: chunk 2's QKV during chunk 1's
- * attention. A pass here has a barrier after each op, so a prompt by itself leaves the NPU idle
- * during attention; what interleaves are prompts (in_progress). A prompt of 2,048 tokens is up to
- * 1.76 times as slow as by the paper's order (policies/README.md). Outliers are channels there and
- * rows here: the CPU's part of an op is what counts. Accuracy is not simulated. */
+ * Deviations. Of several prompts the first takes what it can, and the others what it leaves: the
+ * paper has one. Outliers are channels there and rows here: the CPU's part of an op is what counts.
+ * Accuracy is not simulated. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "policies/common/batch.h"
 #include "policies/common/hetero.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
 
-enum { PARAM_IN_PROGRESS, PARAM_OUTLIERS };
+enum { PARAM_IN_PROGRESS, PARAM_OUTLIERS, PARAM_ORDER };
+enum { ORDER_CHUNKS, ORDER_TOGETHER };
+static const char *const orders[] = {"chunks", "together", NULL};
 
 static const struct policy_param params[] = {
     [PARAM_IN_PROGRESS] = POLICY_INT("in_progress", 2, 1, 64,
@@ -29,12 +29,22 @@ static const struct policy_param params[] = {
     [PARAM_OUTLIERS] = POLICY_NUMBER(
         "outlier_frac", 0.01, 0, 0.5,
         "share of a token-level op on the CPU next to the NPU (ours: a few of 100 channels)"),
+    [PARAM_ORDER] = POLICY_CHOICE(
+        "order", ORDER_CHUNKS, orders,
+        "chunks of a prompt out of order (the paper), or all together, operator by operator"),
     {.name = NULL},
+};
+
+/* A chunk of a prompt. */
+struct chunk {
+    struct hetero work;        /* its pass, NULL once it is done; "igpu" is the CPU here */
+    int64_t ns[OP_KIND_COUNT]; /* annotated, on the processor of that subgraph */
 };
 
 struct llm_npu_request {
     struct reqq_node node;
-    struct hetero work; /* its prompt; "igpu" is the CPU here */
+    struct chunk *chunks; /* owned while its prompt is in progress */
+    uint32_t n;
 };
 
 struct llm_npu {
@@ -44,9 +54,9 @@ struct llm_npu {
     int npu, cpu;
 };
 
-static struct hetero *work_of(const struct request *r)
+static struct llm_npu_request *own_of(const struct request *r)
 {
-    return &((struct llm_npu_request *)r->own)->work;
+    return r->own;
 }
 
 static int llm_npu_init(struct sched *s)
@@ -57,12 +67,23 @@ static int llm_npu_init(struct sched *s)
     return s->machine->devices[n->npu].chunk_rows == 0 ? -EINVAL : 0;
 }
 
+static void forget_chunks(const struct request *r)
+{
+    free(own_of(r)->chunks);
+    own_of(r)->chunks = NULL;
+    own_of(r)->n = 0;
+}
+
 static void llm_npu_exit(struct sched *s)
 {
     struct llm_npu *n = s->state;
-    if (n != NULL) {
-        batch_fini(&n->batch);
+    if (n == NULL) {
+        return;
     }
+    for (const struct request *r = n->running.head; r != NULL; r = reqq_next(r)) {
+        forget_chunks(r);
+    }
+    batch_fini(&n->batch);
 }
 
 static void llm_npu_request_arrived(struct sched *s, const struct request *r)
@@ -79,9 +100,10 @@ static void llm_npu_request_cancelled(struct sched *s, const struct request *r)
 
 static void llm_npu_launch_done(struct sched *s, const struct launch *l)
 {
-    struct llm_npu *n = s->state;
-    for (const struct request *r = n->running.head; r != NULL; r = reqq_next(r)) {
-        (void)hetero_ended(work_of(r), l);
+    (void)s;
+    struct chunk *k = l->pass->policy_data;
+    if (k != NULL) {
+        (void)hetero_ended(&k->work, l);
     }
 }
 
@@ -89,13 +111,66 @@ static void llm_npu_pass_done(struct sched *s, const struct pass *p)
 {
     struct llm_npu *n = s->state;
     n->decode = p == n->decode ? NULL : n->decode;
+    if (p->policy_data != NULL) {
+        hetero_clear(&((struct chunk *)p->policy_data)->work);
+    }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
-        hetero_clear(work_of(r));
+        if (r->pass == NULL) { /* its last chunk, or a token */
+            forget_chunks(r);
+        }
         if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
             reqq_remove(r);
         }
     }
+}
+
+/* ---- chunks ---- */
+
+static int chunk_form(struct sched *s, const struct llm_npu *n, struct chunk *k, struct segment seg)
+{
+    struct pass_spec spec = {.segments = &seg, .n_segments = 1, .policy_data = k};
+    struct pass *p = NULL;
+    int rc = sched_pass_form(s, &spec, &p);
+    if (rc != 0) {
+        return rc;
+    }
+    hetero_begin(&k->work, p);
+    for (uint32_t i = 0; i < p->layer.n; i++) {
+        enum op_kind op = p->layer.kind[i];
+        struct estimate e = {0};
+        (void)sched_estimate(s, &p->shape, op, (uint8_t)(op == OP_MHA ? n->cpu : n->npu), 0, &e);
+        k->ns[op] = e.t_ns;
+    }
+    return 0;
+}
+
+/* A pass for each chunk of a prompt, or none where memory is short. */
+static bool begin(struct sched *s, const struct llm_npu *n, const struct request *r)
+{
+    struct llm_npu_request *own = own_of(r);
+    uint32_t left = request_prefill_left(r);
+    bool together = param_int(s, PARAM_ORDER) == ORDER_TOGETHER;
+    uint32_t rows = together ? left : s->machine->devices[n->npu].chunk_rows;
+    uint32_t chunks = (left + rows - 1) / rows;
+    own->chunks = xcalloc(chunks, sizeof *own->chunks);
+    int rc = 0;
+    for (own->n = 0; own->n < chunks && rc == 0;) {
+        uint32_t tokens = left < rows ? left : rows;
+        rc = chunk_form(s, n, &own->chunks[own->n],
+                        (struct segment){.request = r,
+                                         .role = own->n > 0 ? SEGMENT_AHEAD : SEGMENT_PREFILL,
+                                         .n_tokens = tokens});
+        own->n += rc == 0;
+        left -= tokens;
+    }
+    while (rc != 0 && own->n > 0) {
+        (void)sched_pass_cancel(s, own->chunks[--own->n].work.pass);
+    }
+    if (rc != 0) {
+        forget_chunks(r);
+    }
+    return rc == 0;
 }
 
 /* In arrival order, while there is memory; who decodes keeps a few blocks to grow. */
@@ -104,17 +179,13 @@ static void admit(struct sched *s, struct llm_npu *n)
     while (!reqq_empty(&n->waiting) && n->running.n < (uint32_t)param_int(s, PARAM_IN_PROGRESS)) {
         const struct request *r = n->waiting.head;
         uint32_t left = request_prefill_left(r);
-        struct segment seg = {.request = r, .role = SEGMENT_PREFILL, .n_tokens = left};
-        struct pass_spec spec = {.segments = &seg, .n_segments = 1};
-        struct pass *p = NULL;
         bool room =
             n->running.n == 0 || left + 64ULL * (n->running.n + 1) <= sched_kv_free_tokens(s);
-        if (!room || sched_pass_form(s, &spec, &p) != 0) {
+        if (!room || !begin(s, n, r)) {
             return;
         }
         reqq_remove(r);
         reqq_push(&n->running, r);
-        hetero_begin(work_of(r), p);
     }
 }
 
@@ -126,43 +197,88 @@ static void plan(struct sched *s, struct hetero *h)
     hetero_plan(s, h, hetero_is_token_level(h->pass) && outliers < rows ? rows - outliers : 0);
 }
 
-static void feed_npu(struct sched *s, struct llm_npu *n)
+/* ---- the order of subgraphs (3.4) ---- */
+
+/* Has it done all operators before this one? */
+static bool has_come_to(const struct chunk *k, uint32_t op)
 {
-    const struct request *best = NULL;
-    for (const struct request *r = n->running.head; r != NULL; r = reqq_next(r)) {
-        const struct hetero *h = work_of(r);
-        bool ready = h->pass != NULL && h->npu_rows > 0 && h->on_npu == NULL;
-        bool qkv = ready && pass_op_kind(h->pass, h->pass->op) == OP_QKV;
-        if (ready && (best == NULL || (qkv && pass_op_kind(work_of(best)->pass,
-                                                           work_of(best)->pass->op) != OP_QKV))) {
-            best = r;
+    return k->work.pass == NULL || k->work.pass->op >= op;
+}
+
+static enum op_kind op_of(const struct chunk *k)
+{
+    return pass_op_kind(k->work.pass, k->work.pass->op);
+}
+
+/* Is all of its operator left to launch on a processor, and what it needs of chunks before it done?
+ * Attention needs their keys (eq. 2), and the head all of them; other operators nothing (eq. 3). */
+static bool is_ready(const struct llm_npu_request *own, uint32_t i, bool npu)
+{
+    const struct hetero *h = &own->chunks[i].work;
+    if (h->pass == NULL ||
+        (npu ? h->npu_rows == 0 || h->on_npu != NULL : h->igpu_rows == 0 || h->on_igpu != NULL)) {
+        return false;
+    }
+    enum op_kind op = op_of(&own->chunks[i]);
+    uint32_t to = op == OP_MHA ? h->pass->op : op == OP_HEAD ? UINT32_MAX : 0;
+    uint32_t k = 0;
+    while (k < i && has_come_to(&own->chunks[k], to)) {
+        k++;
+    }
+    return k == i;
+}
+
+/* Eq. 5: the time of what the other processor can do once the subgraph is done, and could not
+ * before; of one on the NPU its negative. After an FFN that is nothing. */
+static int64_t contribution(const struct llm_npu_request *own, uint32_t i)
+{
+    const struct chunk *of = &own->chunks[i];
+    if (op_of(of) != OP_QKV) {
+        return op_of(of) == OP_MHA ? of->ns[OP_FFN] : 0;
+    }
+    int64_t ns = 0;
+    uint32_t mha = of->work.pass->op + 1;
+    for (uint32_t k = 0; k < own->n; k++) {
+        const struct chunk *c = &own->chunks[k];
+        bool waits =
+            k > i && c->work.pass != NULL && c->work.pass->op == mha && c->work.on_igpu == NULL;
+        ns += k == i || waits ? c->ns[OP_MHA] : 0;
+        if (k != i && !has_come_to(c, mha)) {
+            break; /* those behind it wait for it, too */
         }
     }
-    if (best != NULL) {
-        (void)hetero_launch(s, work_of(best), n->npu, true, UINT32_MAX, YIELD_PASS);
-    }
+    return -ns;
 }
 
-/* How urgent a prompt's share of the CPU is: outliers hold the NPU's op back; then the attention
- * that is followed by most rows; then the head. */
-static uint64_t urgency(const struct hetero *h)
+/* The ready subgraph with the largest contribution, the first chunk among equals; outliers before
+ * all others, because they hold an operator of the NPU back. NULL: none is ready. */
+static struct chunk *choose(const struct llm_npu_request *own, bool npu)
 {
-    if (hetero_is_token_level(h->pass)) {
-        return UINT64_MAX;
+    struct chunk *best = NULL;
+    int64_t most = 0;
+    for (uint32_t i = 0; i < own->n; i++) {
+        if (is_ready(own, i, npu)) {
+            bool outliers = !npu && hetero_is_token_level(own->chunks[i].work.pass);
+            int64_t c = outliers ? INT64_MAX : contribution(own, i);
+            best = best == NULL || c > most ? &own->chunks[i] : best;
+            most = best == &own->chunks[i] ? c : most;
+        }
     }
-    return pass_op_kind(h->pass, h->pass->op) == OP_MHA ? 1 + (uint64_t)h->pass->shape.rows : 1;
+    return best;
 }
 
-static bool feed_cpu(struct sched *s, struct llm_npu *n)
+/* False: no prompt has a subgraph for the processor. */
+static bool feed(struct sched *s, struct llm_npu *n, bool npu)
 {
-    const struct request *best = NULL;
-    for (const struct request *r = n->running.head; r != NULL; r = reqq_next(r)) {
-        const struct hetero *h = work_of(r);
-        bool ready = h->pass != NULL && h->igpu_rows > 0 && h->on_igpu == NULL;
-        best = ready && (best == NULL || urgency(h) > urgency(work_of(best))) ? r : best;
+    struct chunk *k = NULL;
+    for (const struct request *r = n->running.head; r != NULL && k == NULL; r = reqq_next(r)) {
+        k = choose(own_of(r), npu);
     }
-    return best != NULL && hetero_launch(s, work_of(best), n->cpu, false, UINT32_MAX, YIELD_PASS);
+    return k != NULL &&
+           hetero_launch(s, &k->work, npu ? n->npu : n->cpu, npu, UINT32_MAX, YIELD_PASS);
 }
+
+/* ---- decoding ---- */
 
 /* Memory is short for a batch: the last to begin starts over. */
 static bool give_way(struct sched *s, struct llm_npu *n)
@@ -205,19 +321,21 @@ static void llm_npu_schedule(struct sched *s)
     struct llm_npu *n = s->state;
     admit(s, n);
     for (const struct request *r = n->running.head; r != NULL; r = reqq_next(r)) {
-        if (hetero_at_boundary(work_of(r))) {
-            plan(s, work_of(r));
+        for (uint32_t i = 0; i < own_of(r)->n; i++) {
+            if (hetero_at_boundary(&own_of(r)->chunks[i].work)) {
+                plan(s, &own_of(r)->chunks[i].work);
+            }
         }
     }
     if (sched_device_free_slots(s, (uint8_t)n->npu) > 0) {
-        feed_npu(s, n);
+        (void)feed(s, n, true);
     }
-    if (sched_device_free_slots(s, (uint8_t)n->cpu) > 0 && !feed_cpu(s, n)) {
+    if (sched_device_free_slots(s, (uint8_t)n->cpu) > 0 && !feed(s, n, false)) {
         decode(s, n);
     }
 }
 
-static const char *const ablations[] = {"in_progress=1", "outlier_frac=0", NULL};
+static const char *const ablations[] = {"in_progress=1", "outlier_frac=0", "order=together", NULL};
 
 const struct policy_ops policy_llm_npu_ops = {
     .name = "llm-npu",

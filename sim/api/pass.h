@@ -14,6 +14,12 @@
  * only counts are kept. Instead of its rows a token-level op may be split by the columns of its
  * weights: each share has all rows and a part of the outputs.
  *
+ * Chunks out of order (llm.npu 3.4): a request may have several live passes, each with a chunk of
+ * its prompt (SEGMENT_AHEAD). Each has its own cursor. A launch that holds attention needs the QKV
+ * of that layer of all chunks before (eq. 2); one that holds the head needs those chunks done;
+ * other ops need nothing of them (eq. 3). A launch that comes too early is refused with -EBUSY. The
+ * passes are done in the order of their tokens: one that is through before is READY until then.
+ *
  * Kernels: a device with chunk_rows > 0 runs a token-level share as static kernels of chunk_rows
  * rows, the last one padded; otherwise one dynamic kernel. MHA is one kernel per launch and op.
  */
@@ -29,7 +35,10 @@ enum segment_role {
     SEGMENT_PREFILL, /* n_tokens of the prompt (or of prompt + generated after KV loss) */
     SEGMENT_DECODE,  /* one token */
     SEGMENT_VERIFY,  /* 1 + draft tokens; how many are accepted is hidden until pass_done */
-    SEGMENT_DRAFT    /* tokens that the draft model has not read, and one more token drafted */
+    SEGMENT_DRAFT,   /* tokens that the draft model has not read, and one more token drafted */
+    /* Prefill of the tokens after those of the request's live passes, which are passes of its
+     * prompt alone, as this one is. Only asked for: the formed segment is SEGMENT_PREFILL. */
+    SEGMENT_AHEAD
 };
 
 struct segment {

@@ -47,7 +47,8 @@ struct request {
     int64_t first_service_ns;  /* its first kernel starts, or TIME_NEVER_NS */
     int64_t first_token_ns;    /* or TIME_NEVER_NS */
     int64_t last_token_ns;     /* or TIME_NEVER_NS */
-    const struct pass *pass;   /* the live pass it is in, or NULL */
+    const struct pass *pass; /* the live pass it is in, of several (SEGMENT_AHEAD) that of its first
+                                tokens, or NULL */
     bool calls_tool; /* once FINISHED: its output ends in a tool call, whose result the session's
                         next turn will bring */
 

@@ -126,10 +126,10 @@ bool pass_shape_adds_up(const struct full_pass *p)
         w.rows += s->n_tokens;
         w.sequences++;
         w.prefill_rows += prefill ? s->n_tokens : 0;
-        w.logit_rows += s->role == SEGMENT_DRAFT                          ? 1
-                        : !prefill                                        ? s->n_tokens
-                        : s->n_tokens == request_prefill_left(s->request) ? 1
-                                                                          : 0;
+        w.logit_rows += s->role == SEGMENT_DRAFT                    ? 1
+                        : !prefill                                  ? s->n_tokens
+                        : end == request_prefill_target(s->request) ? 1
+                                                                    : 0;
         w.kv_read_tokens += end;
         w.max_context_tokens = end > w.max_context_tokens ? end : w.max_context_tokens;
         for (uint32_t pos = s->first_token; pos < end; pos++) {
@@ -154,17 +154,19 @@ static void check_segments(const struct core *c, const struct full_pass *p)
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         const struct full_request *r = core_member(s);
-        SIM_ASSERT(r->alive && r->pub->pass == p->pub);
+        SIM_ASSERT(r->alive && (r->pub->pass == p->pub || p->before != NULL));
         bool drafts = s->role == SEGMENT_DRAFT;
         SIM_ASSERT(p->pub->shape.model == (drafts ? c->sched->draft_model : r->pub->model));
         SIM_ASSERT(s->n_tokens > 0);
-        SIM_ASSERT(s->first_token == (drafts ? r->drafted_tokens : r->pub->kv_tokens));
+        uint32_t end = s->first_token + s->n_tokens;
+        SIM_ASSERT(p->before != NULL ||
+                   s->first_token == (drafts ? r->drafted_tokens : r->pub->kv_tokens));
         /* What it was formed with nobody takes. A draft reserves none of its own. */
-        SIM_ASSERT(drafts || kv_has_room(c, r, s->n_tokens));
+        SIM_ASSERT(drafts || kv_has_room(c, r, end - r->pub->kv_tokens));
         SIM_ASSERT(s->emitted_tokens == 0 && s->gap_ns == 0);
         bool prefill = s->role == SEGMENT_PREFILL;
         SIM_ASSERT(prefill == (r->pub->state == REQUEST_STATE_QUEUED));
-        SIM_ASSERT(!prefill || s->n_tokens <= request_prefill_left(r->pub));
+        SIM_ASSERT(!prefill || end <= request_prefill_target(r->pub));
         if (s->role == SEGMENT_DECODE) {
             SIM_ASSERT(s->n_tokens == 1);
             core_decodes_add(&d, r);
@@ -185,7 +187,8 @@ static void check_cursor(const struct full_pass *p)
     SIM_ASSERT(pub->op <= pub->n_ops);
     SIM_ASSERT(pub->state == PASS_STATE_READY || pub->state == PASS_STATE_RUNNING);
     /* While the host samples a pass counts as running, so that nobody cancels it. */
-    SIM_ASSERT((pub->state == PASS_STATE_RUNNING) == (pub->n_launches > 0 || through));
+    SIM_ASSERT((pub->state == PASS_STATE_RUNNING) ==
+               (pub->n_launches > 0 || (through && p->before == NULL)));
     SIM_ASSERT(pub->n_launches > 0 || pub->rows_active == 0);
     SIM_ASSERT(pub->n_launches == 0 || pub->rows_active > 0);
     if (through) {
@@ -200,6 +203,30 @@ static void check_cursor(const struct full_pass *p)
     SIM_ASSERT(p->columns_active == 0 || pub->rows_active == pass_op_rows(pub, pub->op));
 }
 
+/* Passes of one prompt follow each other, and none has computed, or computes, attention without the
+ * keys of all before it. */
+static void check_before(const struct full_pass *p)
+{
+    uint32_t attended = 0; /* one past the last op of attention that is done or on a device */
+    for (uint32_t op = 0; op < p->pub->op + (p->pub->rows_active > 0); op++) {
+        attended = pass_op_kind(p->pub, op) == OP_MHA ? op + 1 : attended;
+    }
+    for (const struct full_pass *b = p->before; b != NULL; b = b->before) {
+        SIM_ASSERT(b->pub->n_segments == 1 && b->segments[0].role == SEGMENT_PREFILL);
+        SIM_ASSERT(b->segments[0].request == p->segments[0].request);
+        SIM_ASSERT(b->pub->op + 1 >= attended);
+    }
+    if (p->before != NULL) {
+        const struct segment *s = &p->before->segments[0];
+        SIM_ASSERT(p->pub->n_segments == 1 && p->segments[0].role == SEGMENT_PREFILL);
+        SIM_ASSERT(p->segments[0].first_token == s->first_token + s->n_tokens);
+        SIM_ASSERT(p->before->after == p && p->pub->shape.logit_rows <= 1);
+        /* Its head waits for them. */
+        SIM_ASSERT(p->pub->shape.logit_rows == 0 ||
+                   p->pub->op + (p->pub->rows_active > 0) < p->pub->n_ops);
+    }
+}
+
 bool pass_consistent(const struct core *c, const struct full_pass *p)
 {
     SIM_ASSERT(p->pub->id > 0 && p->pub->id <= c->next_pass_id);
@@ -210,6 +237,7 @@ bool pass_consistent(const struct core *c, const struct full_pass *p)
     SIM_ASSERT(p->formed_ns <= c->sched->now_ns);
     check_segments(c, p);
     check_cursor(p);
+    check_before(p);
     return true;
 }
 
@@ -252,13 +280,14 @@ static void check_requests(const struct core *c)
         if (r->pub->pass != NULL) {
             const struct full_pass *p = core_pass(r->pub->pass);
             in_passes++;
-            if (p->segments[0].request == r->pub) {
-                in_segments += p->pub->n_segments;
+            SIM_ASSERT(p->before == NULL);
+            in_segments += p->segments[0].request == r->pub ? p->pub->n_segments : 0;
+            for (; p != NULL && p->segments[0].request == r->pub; p = p->after) {
                 (void)pass_consistent(c, p);
             }
         }
     }
-    SIM_ASSERT(in_passes == in_segments); /* a request is in one segment of one pass */
+    SIM_ASSERT(in_passes == in_segments); /* a request is in one segment of one pass, or ahead */
 }
 
 /* ---- memory ---- */

@@ -42,8 +42,7 @@ struct full_request {
     bool held;           /* the policy does not know of it yet (weights.c) */
     struct full_request *next_held;
     uint64_t draw; /* speculation steps done; keys hidden draws */
-    /* Tokens that the draft model has read, drafted ones included, when there were so many of ours.
-     */
+    /* Tokens that the draft model has read, drafted ones too, when there were so many of ours. */
     uint32_t drafted_tokens, drafted_kv;
     void *exec; /* the executor's; NULL at arrival */
 };
@@ -74,7 +73,8 @@ struct decodes {
 struct full_pass {
     struct pass *pub; /* as that of a request */
     struct full_pass *next_free;
-    struct segment *segments; /* of pub, capacity kept across reuse */
+    struct full_pass *before, *after; /* live ones with the tokens before and after, or NULL */
+    struct segment *segments;         /* of pub, capacity kept across reuse */
     uint32_t capacity;
     uint32_t op_devices; /* devices that ran shares of the current op */
     /* Columns of an op that is split by them: those that no launch has, and those of launches. */
@@ -496,10 +496,11 @@ void kv_prefix_rest(struct core *c, struct full_request *r);
 /* Passes and launches (form.c, pass.c, launch.c): the actions behind struct sched_api. */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);
 int core_pass_cancel(struct core *c, struct pass *p);
+void core_member_back(struct core *c, struct full_pass *p, struct full_request *r);
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);
 int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how);
 void core_pass_add_decodes(struct full_pass *p, const struct decodes *d); /* to its shape */
-void core_pass_complete(struct core *c, struct full_pass *p);
+void core_pass_through(struct core *c, struct full_pass *p);  /* completes it, if it is */
 void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 
@@ -511,8 +512,7 @@ int core_acted(struct core *c, const char *action, int rc);
 
 /* Residents (resident.c). */
 struct resident *resident_find(struct core *c, struct resident_key key);
-/* The next one after r in no order that means anything; NULL begins, and ends. O(buckets) in all.
- */
+/* The next one after r, in any order; NULL begins, and ends. O(buckets) in all. */
 struct resident *resident_next(const struct core *c, const struct resident *r);
 int core_compile(struct core *c, struct resident_key key);
 int core_load(struct core *c, struct resident_key key, double bytes);

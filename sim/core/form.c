@@ -5,6 +5,7 @@
 #include "sim/core/consistent.h"
 
 #define NO_ROOM "not enough free KV"
+#define NOT_ALONE "tokens ahead are a pass of their own"
 #define TWO_MODELS "a pass has requests of one model, and this one asks for another"
 
 static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
@@ -36,6 +37,8 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     pub->last_op_devices = 0;
     pub->n_launches = 0;
     pub->n_followed = 0;
+    p->before = NULL;
+    p->after = NULL;
     p->op_devices = 0;
     p->columns_todo = 0;
     p->columns_active = 0;
@@ -44,6 +47,33 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     p->begun_on = 0;
     p->exec = NULL;
     return p;
+}
+
+/* The live pass with a request's last tokens, or NULL. */
+static struct full_pass *last_pass(const struct full_request *r)
+{
+    struct full_pass *p = core_pass(r->pub->pass);
+    while (p != NULL && p->after != NULL) {
+        p = p->after;
+    }
+    return p;
+}
+
+static uint32_t end_of(const struct segment *s)
+{
+    return s->first_token + s->n_tokens;
+}
+
+/* The same for tokens ahead of those in live passes. */
+static const char *ahead_fault(const struct segment *s, const struct full_request *r)
+{
+    const struct full_pass *last = last_pass(r);
+    if (last == NULL || last->pub->n_segments != 1 || last->segments[0].role != SEGMENT_PREFILL) {
+        return "tokens ahead follow a live pass of the request's prompt alone";
+    }
+    return s->n_tokens > request_prefill_target(r->pub) - end_of(&last->segments[0])
+               ? "more tokens than the passes before leave of the prompt"
+               : NULL;
 }
 
 /* Why a pass cannot have such a segment; NULL: it can. */
@@ -58,7 +88,7 @@ static inline const char *segment_fault(const struct segment *s)
     if (r == NULL || !r->alive) {
         return "the request has left, or there is none";
     }
-    if (r->pub->pass != NULL) {
+    if (r->pub->pass != NULL && s->role != SEGMENT_AHEAD) {
         return "the request is in a pass already";
     }
     if (r->pub->kv_swapped || r->kv_moving) {
@@ -82,6 +112,8 @@ static inline const char *segment_fault(const struct segment *s)
     case SEGMENT_DRAFT:
         return r->pub->state != REQUEST_STATE_DECODE ? "a draft for a prompt that is not done"
                                                      : NULL;
+    case SEGMENT_AHEAD:
+        return ahead_fault(s, r);
     }
     return "there is no such role";
 }
@@ -135,15 +167,27 @@ static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t
     }
 }
 
+/* A request gets back what it gave to a pass that is not to be. */
+void core_member_back(struct core *c, struct full_pass *p, struct full_request *r)
+{
+    SIM_ASSERT(r->alive && p->after == NULL);
+    if (p->before != NULL) { /* the passes of the tokens before stay */
+        kv_shrink(c, r, p->segments[0].first_token);
+        p->before->after = NULL;
+        p->before = NULL;
+        return;
+    }
+    SIM_ASSERT(r->pub->pass == p->pub);
+    r->pub->pass = NULL;
+    kv_shrink(c, r, r->pub->kv_tokens);
+    kv_prefix_rest(c, r);
+}
+
 /* Gives back what the segments so far took. */
 static void pass_undo(struct core *c, struct full_pass *p)
 {
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-        struct full_request *r = core_member(&p->segments[i]);
-        SIM_ASSERT(r->pub->pass == p->pub);
-        r->pub->pass = NULL;
-        kv_shrink(c, r, r->pub->kv_tokens);
-        kv_prefix_rest(c, r);
+        core_member_back(c, p, core_member(&p->segments[i]));
     }
     p->pub->state = PASS_STATE_CANCELLED; /* for whoever still holds its last life */
     p->next_free = c->free_passes;
@@ -191,21 +235,33 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
     }
     struct full_request *r = core_request(want->request);
     bool drafts = want->role == SEGMENT_DRAFT;
+    struct full_pass *before = want->role == SEGMENT_AHEAD ? last_pass(r) : NULL;
+    uint32_t first = before != NULL ? end_of(&before->segments[0]) : r->pub->kv_tokens;
     if (model_of(c, want) != p->pub->shape.model || (drafts && c->sched->draft_model == 0)) {
         *fault = drafts ? "no model of the run drafts, or not for this pass" : TWO_MODELS;
         return -EINVAL;
     }
-    if (!drafts && kv_reserve(c, r, want->n_tokens) != 0) {
+    if (p->before != NULL || (before != NULL && p->pub->n_segments > 0)) {
+        *fault = NOT_ALONE;
+        return -EINVAL;
+    }
+    if (!drafts && kv_reserve(c, r, first - r->pub->kv_tokens + want->n_tokens) != 0) {
         *fault = NO_ROOM;
         return -ENOMEM;
     }
     SIM_ASSERT(p->pub->n_segments < p->capacity && !r->prefix_idle);
     struct segment *s = &p->segments[p->pub->n_segments++];
     *s = *want;
-    s->first_token = r->pub->kv_tokens;
+    s->first_token = first;
     s->emitted_tokens = 0;
     s->gap_ns = 0;
-    r->pub->pass = p->pub;
+    if (before != NULL) {
+        s->role = SEGMENT_PREFILL;
+        p->before = before;
+        before->after = p;
+    } else {
+        r->pub->pass = p->pub;
+    }
     if (drafts) {
         draft_take(r, s);
     }
@@ -213,7 +269,7 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
         core_decodes_add(d, r);
     } else {
         p->pub->has_reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
-        shape_add(&p->pub->shape, s, s->n_tokens == request_prefill_left(r->pub));
+        shape_add(&p->pub->shape, s, end_of(s) == request_prefill_target(r->pub));
     }
     return 0;
 }

@@ -236,7 +236,7 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
 {
     /* Also when passes of it have run and were cancelled: what they computed is gone. */
     bool untouched = r->pub->kv_tokens > 0 && r->pub->kv_tokens == r->pub->reused_tokens &&
-                     r->pub->generated_tokens == 0;
+                     r->pub->generated_tokens == 0 && r->pub->pass == NULL;
     if (untouched && !r->prefix_idle && !r->pub->kv_swapped) {
         r->prefix_idle = true;
         c->kv_blocks_idle += kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));

@@ -110,6 +110,23 @@ static int columns_check(struct core *c, const struct launch_spec *spec)
     return 0;
 }
 
+/* Whether ops up to `end` need what passes with the tokens before have not done: attention their
+ * keys, and the head all of them. */
+static bool is_too_early(const struct full_pass *p, uint32_t end)
+{
+    enum op_kind kind = OP_HEAD;
+    uint32_t op = end;
+    do {
+        kind = pass_op_kind(p->pub, --op);
+    } while (op > p->pub->op && kind != OP_MHA && kind != OP_HEAD);
+    bool needs = kind == OP_MHA || kind == OP_HEAD;
+    const struct full_pass *b = p->before;
+    while (b != NULL && needs && kind == OP_MHA && b->pub->op >= op) {
+        b = b->before;
+    }
+    return b != NULL && needs;
+}
+
 /* Is it a launch at all, whatever the devices can do? */
 static inline int span_check(struct core *c, const struct launch_spec *spec)
 {
@@ -141,6 +158,9 @@ static inline int span_check(struct core *c, const struct launch_spec *spec)
     }
     if (spec->inflight == 0) {
         return bad_span(c, -EINVAL, "inflight must be at least 1");
+    }
+    if (core_pass(p)->before != NULL && is_too_early(core_pass(p), p->op + spec->n_ops)) {
+        return bad_span(c, -EBUSY, "passes with the tokens before have not come so far");
     }
     bool columns = spec->columns > 0 || is_cut_by_columns(core_pass(p));
     return columns ? columns_check(c, spec) : 0;
@@ -280,7 +300,7 @@ void core_first_kernel_started(struct core *c, const struct full_launch *l)
     /* Those who follow were served by the pass before, and were told of then. */
     for (uint32_t i = p->pub->n_followed; i < p->pub->n_segments; i++) {
         struct full_request *r = core_member(&p->segments[i]);
-        SIM_ASSERT(r->alive && r->pub->pass == p->pub);
+        SIM_ASSERT(r->alive && (r->pub->pass == p->pub || p->before != NULL));
         if (r->pub->first_service_ns == TIME_NEVER_NS) {
             SIM_ASSERT(r->pub->generated_tokens == 0);
             r->pub->first_service_ns = c->sched->now_ns;
@@ -377,10 +397,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     CORE_OBSERVE(c, launch_ended, c->sched->now_ns, l->pub, solo_ns, lost_ns);
     core_launch_over(c, l);
     /* After the policy was told of the launch: launch_done comes before pass_done. */
-    if (p->pub->op == p->pub->n_ops && p->pub->n_launches == 0) {
-        p->pub->state = PASS_STATE_RUNNING; /* the host still samples: nobody may cancel it now */
-        core_pass_complete(c, p);
-    }
+    core_pass_through(c, p);
 }
 
 int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec how)

@@ -10,13 +10,14 @@ int core_pass_cancel(struct core *c, struct pass *pub)
         return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
                            "only a pass that is on no device can be given up");
     }
+    if (p->after != NULL) {
+        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
+                           "passes with the tokens after are given up first");
+    }
     for (uint32_t i = 0; i < pub->n_segments; i++) {
         struct full_request *r = core_member(&p->segments[i]);
-        SIM_ASSERT(r->alive && r->pub->pass == pub);
-        r->pub->pass = NULL;
-        kv_shrink(c, r, r->pub->kv_tokens);
-        kv_prefix_rest(c, r);
-        if (r->cancel_pending) {
+        core_member_back(c, p, r);
+        if (r->cancel_pending && r->pub->pass == NULL) {
             core_request_leave(c, r, REQUEST_STATE_SHED);
         }
     }
@@ -75,21 +76,22 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
     return emit < left ? emit : left;
 }
 
-/* The request of a segment whose pass is over. */
-static inline struct full_request *part_from(const struct segment *s)
+/* The request of a segment whose pass is over, which is then in the pass with its next tokens. */
+static inline struct full_request *part_from(const struct segment *s, const struct pass *next)
 {
     struct full_request *r = core_member(s);
     SIM_REQUIRE(r->alive && (s->first_token == r->pub->kv_tokens || s->role == SEGMENT_DRAFT),
                 "request %u: rows from %u, KV of %u", r->pub->id, s->first_token,
                 r->pub->kv_tokens);
-    r->pub->pass = NULL;
+    r->pub->pass = next;
     return r;
 }
 
 /* Credits one segment of a finished pass: KV, tokens, state. */
-static inline void segment_complete(struct core *c, struct segment *s, int64_t now)
+static inline void segment_complete(struct core *c, const struct full_pass *p, struct segment *s,
+                                    int64_t now)
 {
-    struct full_request *r = part_from(s);
+    struct full_request *r = part_from(s, p->after != NULL ? p->after->pub : NULL);
     uint32_t emit = rows_complete(c, r, s);
     SIM_ASSERT(r->pub->generated_tokens + emit <= r->output_tokens);
     if (emit > 0) {
@@ -122,10 +124,12 @@ static inline struct decodes decodes_later(struct decodes d, uint32_t tokens)
     return d;
 }
 
-/* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled. */
+/* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled and is in
+ * no other pass. */
 static inline bool leaves(const struct full_request *r)
 {
-    return r->pub->generated_tokens == r->output_tokens || r->cancel_pending;
+    return r->pub->generated_tokens == r->output_tokens ||
+           (r->cancel_pending && r->pub->pass == NULL);
 }
 
 /* Tokens that its blocks hold, which were reserved when its pass was formed. */
@@ -175,10 +179,15 @@ static inline void leave_with(struct core *c, struct full_pass *p, struct rest n
     }
 }
 
-/* All ops are through: the host samples, then the tokens are out. */
-void core_pass_complete(struct core *c, struct full_pass *p)
+/* All ops are through, and of all passes before: the host samples, then the tokens are out. */
+void core_pass_through(struct core *c, struct full_pass *p)
 {
-    SIM_ASSERT(p->pub->op == p->pub->n_ops && p->pub->rows_todo == 0 && p->pub->rows_active == 0);
+    if (p->pub->op < p->pub->n_ops || p->pub->n_launches > 0 || p->before != NULL) {
+        return;
+    }
+    SIM_ASSERT(p->pub->state == PASS_STATE_READY);
+    SIM_ASSERT(p->pub->rows_todo == 0 && p->pub->rows_active == 0);
+    p->pub->state = PASS_STATE_RUNNING; /* nobody may cancel it now */
     int64_t tail = c->setup->machine->sample_ns_per_token * (int64_t)p->pub->shape.logit_rows;
     c->exec_ops->pass_tail(c->exec, p, tail);
 }
@@ -206,7 +215,7 @@ static void pass_notify(struct core *c, struct full_pass *p)
 static inline void decode_complete(struct rest *n, struct segment *s, int64_t now,
                                    uint32_t block_tokens)
 {
-    struct full_request *r = part_from(s);
+    struct full_request *r = part_from(s, NULL);
     SIM_ASSERT(!leaves(r) && r->pub->state == REQUEST_STATE_DECODE);
     r->pub->kv_tokens++;
     r->pub->generated_tokens++;
@@ -233,7 +242,7 @@ static inline struct rest segments_complete(struct core *c, struct full_pass *p)
         }
     }
     for (; s < end; s++) {
-        segment_complete(c, s, now);
+        segment_complete(c, p, s, now);
         rest_add(&n, core_member(s), block_tokens);
     }
     return n;
@@ -250,7 +259,13 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
     CORE_OBSERVE(c, tokens, c->sched->now_ns, p->pub);
     leave_with(c, p, rest);
     CORE_OBSERVE(c, pass_done, c->sched->now_ns, p->pub);
+    struct full_pass *after = p->after;
     pass_notify(c, p);
+    if (after != NULL) {
+        after->before = NULL;
+        p->after = NULL;
+        core_pass_through(c, after);
+    }
 }
 
 /* ---- repetition ---- */

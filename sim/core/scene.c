@@ -60,10 +60,10 @@ static void put_passes(const struct core *c, FILE *out)
     uint64_t idle = 0;
     const struct pass *first = NULL;
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        const struct pass *p = r->pub->pass;
-        if (p != NULL && p->n_launches == 0 && p->segments[0].request == r->pub) {
-            idle++;
-            first = p;
+        const struct full_pass *p = core_pass(r->pub->pass);
+        for (; p != NULL && p->segments[0].request == r->pub; p = p->after) {
+            idle += p->pub->n_launches == 0;
+            first = p->pub->n_launches == 0 ? p->pub : first;
         }
     }
     if (first != NULL) {

@@ -235,8 +235,9 @@ bool engine_consistent(const struct engine *e)
         SIM_ASSERT(e->power.phase[i] == power_phase_of(e, i));
     }
     for (const struct full_request *r = e->core.live_head; r != NULL; r = r->next_live) {
-        if (r->pub->pass != NULL && r->pub->pass->segments[0].request == r->pub) {
-            check_shares(e, r->pub->pass);
+        const struct full_pass *p = core_pass(r->pub->pass);
+        for (; p != NULL && p->segments[0].request == r->pub; p = p->after) {
+            check_shares(e, p->pub);
         }
     }
     check_pins(e);

@@ -334,7 +334,7 @@ static void on_pass_done(void *self, int64_t now_ns, const struct pass *p)
 {
     struct explain *x = self;
     explain_advance(x, now_ns);
-    x->sampling -= x->sampling > 0;
+    x->sampling -= x->sampling > 0 && p->shape.logit_rows > 0;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         struct explain_live *v = explain_live_find(x, p->segments[i].request->id);
         if (v != NULL) {

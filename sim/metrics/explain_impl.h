@@ -43,7 +43,8 @@ struct explain_piece {
 };
 
 struct explain_launch {
-    uint32_t id, pass_id, first_request;
+    uint32_t id, first_request, first_token;
+    uint64_t work_id; /* of its pass, or of all of one prompt (explain_pass.c) */
     enum request_class first_class;
     uint8_t device, graph;
     uint32_t chunk_rows;
@@ -63,7 +64,7 @@ struct explain {
     uint32_t only;
     bool until_first_token;
     struct idmap live;
-    /* Launches of passes on a device, ended ones until nothing of their pass runs, oldest first. */
+    /* Launches of passes on a device, ended ones until nothing of their work runs, oldest first. */
     struct explain_launch *launches;
     size_t n_launches;
     struct resident_key *pending; /* being compiled or loaded, or queued for it */

@@ -7,6 +7,12 @@
 #include "sim/base/units.h"
 #include "sim/metrics/explain_impl.h"
 
+/* Passes of one prompt may run at the same time (SEGMENT_AHEAD): what they do is one work. */
+static uint64_t work_id_of(const struct pass *p)
+{
+    return p->n_segments == 1 ? (uint64_t)p->segments[0].request->id << 32 : p->id;
+}
+
 static struct explain_launch *launch_find(struct explain *x, uint32_t id)
 {
     for (size_t i = 0; i < x->n_launches; i++) {
@@ -57,8 +63,9 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
     x->prompt_devices |= p->shape.prefill_rows > 0 ? 1u << l->device : 0;
     struct explain_launch g = {
         .id = l->id,
-        .pass_id = p->id,
+        .work_id = work_id_of(p),
         .first_request = p->segments[0].request->id,
+        .first_token = p->segments[0].first_token,
         .first_class = p->segments[0].request->cls,
         .device = l->device,
         .graph = l->graph,
@@ -184,14 +191,14 @@ static void piece_count(const struct explain_piece *q, int64_t to_ns, int64_t *s
 }
 
 /* From the end of the stretch in which launches of the pass ran, backwards to its start. */
-static void follow_last_finisher(const struct explain *x, uint32_t pass_id, int64_t end_ns,
+static void follow_last_finisher(const struct explain *x, uint64_t work_id, int64_t end_ns,
                                  struct served *out)
 {
     for (int64_t to_ns = end_ns;;) {
         const struct explain_launch *last = NULL;
         for (size_t i = 0; i < x->n_launches; i++) {
             const struct explain_launch *g = &x->launches[i];
-            if (g->pass_id == pass_id && g->start_ns < to_ns &&
+            if (g->work_id == work_id && g->start_ns < to_ns &&
                 (last == NULL || g->end_ns > last->end_ns)) {
                 last = g;
             }
@@ -210,11 +217,11 @@ static void follow_last_finisher(const struct explain *x, uint32_t pass_id, int6
     }
 }
 
-static void forget_pass(struct explain *x, uint32_t pass_id)
+static void forget_work(struct explain *x, uint64_t work_id)
 {
     size_t n = 0;
     for (size_t i = 0; i < x->n_launches; i++) {
-        if (x->launches[i].pass_id == pass_id) {
+        if (x->launches[i].work_id == work_id) {
             free(x->launches[i].v);
         } else {
             x->launches[n++] = x->launches[i];
@@ -223,28 +230,45 @@ static void forget_pass(struct explain *x, uint32_t pass_id)
     x->n_launches = n;
 }
 
-/* Books what the pass took, of which own_ns were for its own tokens, as the request's. */
-static void settle_one(struct explain_live *v, const struct segment *s, const int64_t *sum,
-                       int64_t own_ns)
+/* Of what a segment's tokens took, what computed lost KV again. */
+static int64_t again_ns(const struct explain_live *v, const struct pass *p, uint32_t i,
+                        const struct served *done, int64_t own_ns)
 {
-    bool again = s->role != SEGMENT_DRAFT && s->first_token < v->kv_before_loss;
+    const struct segment *s = &p->segments[i];
+    if (s->role == SEGMENT_DRAFT || p->n_segments > 1) {
+        return s->role != SEGMENT_DRAFT && s->first_token < v->kv_before_loss ? own_ns : 0;
+    }
+    int64_t sum = 0;
+    for (size_t k = 0; k < done->n; k++) {
+        bool again = done->works[k].launch->first_token < v->kv_before_loss;
+        for (int op = 0; again && op < OP_KIND_COUNT; op++) {
+            sum += done->works[k].ns[op];
+        }
+    }
+    return sum;
+}
+
+/* Books what the pass took, of which own_ns were for its own tokens, as the request's. */
+static void settle_one(struct explain_live *v, const int64_t *sum, int64_t own_ns, int64_t again)
+{
     for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
         v->ns[c] += c == EXPLAIN_COMPUTE ? 0 : sum[c];
     }
-    v->ns[again ? EXPLAIN_RECOMPUTE : EXPLAIN_COMPUTE] += own_ns;
+    v->ns[EXPLAIN_RECOMPUTE] += again;
+    v->ns[EXPLAIN_COMPUTE] += own_ns - again;
     v->ns[EXPLAIN_SHARED_PASS] += sum[EXPLAIN_COMPUTE] - own_ns;
 }
 
 static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
 {
     struct served done = {.n = 0};
-    follow_last_finisher(x, p->id, now_ns, &done);
+    follow_last_finisher(x, work_id_of(p), now_ns, &done);
     int64_t total_ns = 0;
     for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
         total_ns += done.ns[c];
     }
     int64_t *own_ns = NULL; /* once somebody asks */
-    bool sampled = p->op == p->n_ops && p->n_launches == 0;
+    bool sampled = p->op == p->n_ops && p->n_launches == 0 && p->shape.logit_rows > 0;
     x->sampling += sampled;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         struct explain_live *v = explain_live_find(x, p->segments[i].request->id);
@@ -255,7 +279,7 @@ static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
             own_ns = xcalloc(p->n_segments, sizeof *own_ns);
             explain_share(x, p, done.works, done.n, own_ns);
         }
-        settle_one(v, &p->segments[i], done.ns, own_ns[i]);
+        settle_one(v, done.ns, own_ns[i], again_ns(v, p, i, &done, own_ns[i]));
         explain_share_charge(v, p, i, done.ns[EXPLAIN_COMPUTE] - own_ns[i], own_ns);
         SIM_REQUIRE(v->since_ns + total_ns == now_ns, "pass %u explained %lld of %lld ns", p->id,
                     (long long)total_ns, (long long)(now_ns - v->since_ns));
@@ -265,7 +289,7 @@ static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
     }
     free(own_ns);
     free(done.works);
-    forget_pass(x, p->id);
+    forget_work(x, work_id_of(p));
 }
 
 void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
@@ -296,7 +320,7 @@ void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     }
     note_sharing(x, l->device);
     for (size_t i = 0; i < x->n_launches; i++) {
-        if (x->launches[i].pass_id == l->pass->id && x->launches[i].running) {
+        if (x->launches[i].work_id == work_id_of(l->pass) && x->launches[i].running) {
             return;
         }
     }

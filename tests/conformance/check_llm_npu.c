@@ -37,7 +37,36 @@ END_TEST
 START_TEST(the_last_chunk_is_padded)
 {
     struct scenario_request q[] = {{RT, 0, 300, 1, 0, 0}};
+    run("outlier_frac=0,order=together", q, 1);
+    scenario_tokens_at(&sc, 0, 1, (double[]){35});
+}
+END_TEST
+
+/* By eq. 5 the QKV of the second chunk goes first: its attention waits for the first one's QKV, so
+ * it makes no work for the CPU, and that of the first makes 10 ms. QKV 0-4 and 4-8; attention of
+ * the first chunk 8-18 and of the second 18-28; FFN 18-26 and 28-36; head 36-37. Together,
+ * attention is one kernel of 10 ms here: 8 + 10 + 16 + 1. */
+START_TEST(chunks_of_a_prompt_run_out_of_order)
+{
+    struct scenario_request q[] = {{RT, 0, 512, 1, 0, 0}};
     run("outlier_frac=0", q, 1);
+    scenario_tokens_at(&sc, 0, 1, (double[]){37});
+    static const struct {
+        uint32_t pass;
+        enum op_kind op;
+        double begin_ms, end_ms;
+    } want[] = {{2, OP_QKV, 0, 4},   {1, OP_QKV, 4, 8},   {1, OP_MHA, 8, 18},  {1, OP_FFN, 18, 26},
+                {2, OP_MHA, 18, 28}, {2, OP_FFN, 28, 36}, {2, OP_HEAD, 36, 37}};
+    ck_assert_uint_eq(sc.n_kernels, sizeof want / sizeof want[0]);
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        ck_assert_uint_eq(k->pass, want[i].pass);
+        ck_assert_int_eq(k->op, want[i].op);
+        ck_assert_int_eq(k->begin_ns, MS(want[i].begin_ms));
+        ck_assert_int_eq(k->end_ns, MS(want[i].end_ms));
+    }
+    scenario_fini(&sc);
+    run("outlier_frac=0,order=together", q, 1);
     scenario_tokens_at(&sc, 0, 1, (double[]){35});
 }
 END_TEST
@@ -72,32 +101,19 @@ START_TEST(subgraphs_of_two_prompts_run_out_of_order)
 }
 END_TEST
 
-/* At 22 request 0's head is due on the CPU; 1 (512 tokens: QKV 4-12) and 2 (256: 12-16) wait with
- * their attention from 12 and 16 on. At 14 only 1's is ready: 14-24. At 24 comes 2's attention
- * before 0's head, since the NPU waits for it: 24-34. */
-START_TEST(the_cpu_takes_what_makes_work_for_the_npu)
+/* Request 1 has two chunks: QKV 4-8 and 8-12; 2's QKV 12-16. From 12 on 1's attention is ready, and
+ * has the CPU from 14 on. At 24 request 0's head is due: it goes before 1's second attention and
+ * 2's, 24-25. Its FFN had the NPU 16-24. */
+START_TEST(the_first_prompt_takes_what_it_can)
 {
     struct scenario_request q[] = {
         {RT, 0, 256, 1, 0, 0}, {RT, 0, 512, 1, 0, 0}, {RT, 0, 256, 1, 0, 0}};
     run("outlier_frac=0,in_progress=3", q, 3);
-    const struct scenario_kernel *k = scenario_kernel_find(&sc, 0, 2, CPU, OP_MHA);
-    ck_assert(k != NULL && k->begin_ns == MS(24));
-    scenario_tokens_at(&sc, 0, 1, (double[]){35});
-}
-END_TEST
-
-/* 1 (1,024 tokens) has the NPU for its QKV 4-20. Request 0's FFN waits for it since 14, and the QKV
- * of 2, come at 10: attention follows on the CPU, so the QKV goes first, 20-24, and the FFN then.
- */
-START_TEST(the_npu_takes_a_qkv_first)
-{
-    struct scenario_request q[] = {
-        {RT, 0, 256, 1, 0, 0}, {RT, 0, 1024, 1, 0, 0}, {RT, 0.01, 256, 1, 0, 0}};
-    run("outlier_frac=0,in_progress=3", q, 3);
+    scenario_tokens_at(&sc, 0, 1, (double[]){25});
     const struct scenario_kernel *qkv = scenario_kernel_find(&sc, 0, 2, NPU, OP_QKV);
     const struct scenario_kernel *ffn = scenario_kernel_find(&sc, 0, 0, NPU, OP_FFN);
-    ck_assert(qkv != NULL && qkv->begin_ns == MS(20));
-    ck_assert(ffn != NULL && ffn->begin_ns == MS(24));
+    ck_assert(qkv != NULL && qkv->begin_ns == MS(12));
+    ck_assert(ffn != NULL && ffn->begin_ns == MS(16));
 }
 END_TEST
 
@@ -107,7 +123,7 @@ static const struct suite_row suite[] = {
     TEST(the_last_chunk_is_padded),
     TEST(outliers_run_on_the_cpu_at_the_same_time),
     TEST(subgraphs_of_two_prompts_run_out_of_order),
-    TEST(the_npu_takes_a_qkv_first),
-    TEST(the_cpu_takes_what_makes_work_for_the_npu),
+    TEST(chunks_of_a_prompt_run_out_of_order),
+    TEST(the_first_prompt_takes_what_it_can),
 };
 SUITE_MAIN("llm_npu", suite)

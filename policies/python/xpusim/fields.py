@@ -131,7 +131,7 @@ class RequestFields:
     model: int  # that it asks for, of sched.models; a pass has requests of one model
     state: str  # "queued", "decode", "finished", "shed"
     generated_tokens: int  # output tokens produced
-    pass_: Any  # the live pass it is in, or None
+    pass_: Any  # the live pass it is in, of several (SEGMENT_AHEAD) that of its first tokens, or None
     first_service_ns: Optional[int]  # its first kernel starts, or None
     first_token_ns: Optional[int]  # or None
     last_token_ns: Optional[int]  # or None
