@@ -71,7 +71,7 @@ trap 'rm -rf "$lines"' EXIT
 export lines
 first="tests/golden/stress.sh tests/golden/validate.sh tests/unit/check_kernel_fit.c tests/golden/determinism.sh
     tests/conformance/check_drive_engines.c tests/golden/python.sh tests/golden/schemas.sh tests/golden/measure.sh
-    tests/golden/tutorial.sh tests/golden/uncertainty.sh tests/golden/plots.sh tests/golden/demo.sh
+    tests/golden/tutorial.sh tests/golden/uncertainty.sh tests/golden/printed.sh tests/golden/plots.sh tests/golden/demo.sh
     tests/oracle/check_coverage.c tests/golden/store.sh tests/golden/memory.sh tests/golden/plugin.sh
     tests/golden/python_package.sh tests/golden/gate.sh tests/conformance/check_policies.c tests/golden/selftest.sh
     tests/golden/sturdy.sh tests/golden/report.sh tests/conformance/check_drive.c tests/unit/check_backends.c
