@@ -180,10 +180,12 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_pass_form(c, spec, out) : -EPERM;
-    /* After the fact: of a pass that was refused there are only the segments that were wanted. */
+    /* After the fact: of a pass that was refused there are only the segments that were wanted, and
+     * of one with tokens ahead the formed one has another role. */
+    bool wanted = rc != 0 || core_pass(*out)->before != NULL;
     LOG(c, FORM, .fused = spec->fused_layers,
-        .segments = rc == 0 ? (*out)->segments : spec->segments,
-        .n_segments = rc == 0 ? (*out)->n_segments : spec->n_segments);
+        .segments = wanted ? spec->segments : (*out)->segments,
+        .n_segments = wanted ? spec->n_segments : (*out)->n_segments);
     return acted(c, "form", rc);
 }
 
