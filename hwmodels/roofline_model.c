@@ -95,12 +95,12 @@ void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const str
     ops_fill(r, llm);
     r->machine = soc->machine;
     for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
-        bool exact;
-        uint32_t k = soc_runtime_find(&soc->devices[i], runtime, llm->weight_bits, &exact);
+        enum soc_match match;
+        uint32_t k = soc_runtime_find(&soc->devices[i], runtime, llm->weight_bits, &match);
         roofline_set_runtime(r, (uint8_t)i, &soc->devices[i].runtimes[k]);
         r->exchange[i] = soc->devices[i].exchange;
         r->compute_only_frac[i] = soc->devices[i].compute_only_frac;
-        r->fallback[i] = !exact;
+        r->fallback[i] = match != SOC_MATCH_EXACT;
     }
     r->model = (struct hwmodel){form, &r->machine, llm, r};
 }

@@ -1,5 +1,8 @@
 #include "hwmodels/soc.h"
 
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/datadir.h"
@@ -51,30 +54,72 @@ double soc_resized_rate(double row_fill, double width_fill, double ratio)
     return ratio * filling(row_fill * ratio, width_fill * ratio) / filling(row_fill, width_fill);
 }
 
+/* A runtime's name in parts: "x-2026.1dev-static" is version 2026.1 of toolchain "x" in the build
+ * "-static". Letters behind the numbers say how a version was made, not which it is. */
+struct version {
+    size_t toolchain; /* length of its name; 0: the name states no version */
+    double number;    /* 2026.01 */
+    const char *build;
+};
+
+static struct version version_of(const char *runtime)
+{
+    struct version v = {0};
+    const char *at = runtime;
+    while (*at != '\0' && !(*at == '-' && isdigit((unsigned char)at[1]))) {
+        at++;
+    }
+    if (*at == '\0') {
+        return v;
+    }
+    v.toolchain = (size_t)(at - runtime);
+    char *end = NULL;
+    for (double unit = 1.0; unit > 1e-5 && (end == NULL || *end == '.'); unit *= 0.01) {
+        v.number += unit * (double)strtoul(at + 1, &end, 10);
+        at = end;
+    }
+    v.build = at + strcspn(at, "-");
+    return v;
+}
+
+/* Versions apart; infinite where they are not of one toolchain and build. */
+static double versions_apart(const char *a, const char *b)
+{
+    struct version x = version_of(a);
+    struct version y = version_of(b);
+    bool one = x.toolchain > 0 && x.toolchain == y.toolchain && strncmp(a, b, x.toolchain) == 0 &&
+               strcmp(x.build, y.build) == 0;
+    return one ? fabs(x.number - y.number) : (double)INFINITY;
+}
+
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
-                          bool *exact)
+                          enum soc_match *match)
 {
     const char *usual = d->runtimes[d->fallback].runtime;
     uint32_t best = d->fallback;
-    size_t best_cover = 0;
+    double best_score = 0.0;
     int best_rank = 0;
     for (uint32_t i = 0; i < d->n_runtimes; i++) {
         const struct soc_runtime *r = &d->runtimes[i];
         if (r->weight_bits != weight_bits) {
             continue;
         }
-        size_t cover = runtime == NULL ? 0 : covers(r->runtime, runtime);
+        double cover = runtime == NULL ? 0.0 : (double)covers(r->runtime, runtime);
+        double apart = runtime == NULL ? (double)INFINITY : versions_apart(r->runtime, runtime);
         /* Among entries of the model's width, since bits decide how much is read from memory: the
-         * name asked for, then the name that is usual here. Only where the width has no entry does
-         * the default stand in, and *exact tells. */
-        int rank = cover > 0 ? 3 : strcmp(r->runtime, usual) == 0 ? 2 : 1;
-        if (rank > best_rank || (rank == 3 && cover > best_cover)) {
+         * name asked for, then its nearest version, then the name that is usual here. Only where
+         * the width has no entry does the default stand in. */
+        int rank = cover > 0.0 ? 4 : isfinite(apart) ? 3 : strcmp(r->runtime, usual) == 0 ? 2 : 1;
+        double score = rank == 4 ? cover : rank == 3 ? -apart : 0.0;
+        if (rank > best_rank || (rank == best_rank && score > best_score)) {
             best = i;
             best_rank = rank;
-            best_cover = cover;
+            best_score = score;
         }
     }
-    *exact = best_rank == 3 || (runtime == NULL && best_rank > 0);
+    *match = best_rank == 4 || (runtime == NULL && best_rank > 0) ? SOC_MATCH_EXACT
+             : best_rank == 3                                     ? SOC_MATCH_VERSION
+                                                                  : SOC_MATCH_OTHER;
     return best;
 }
 

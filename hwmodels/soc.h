@@ -180,10 +180,19 @@ double soc_resized_rate(double row_fill, double width_fill, double ratio);
 void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
                     const struct soc_format *format);
 
+/* How the entry that was found relates to the runtime that was asked for. */
+enum soc_match {
+    SOC_MATCH_EXACT,
+    SOC_MATCH_VERSION, /* another version of the same toolchain */
+    SOC_MATCH_OTHER    /* another runtime, or another width */
+};
+
 /* Index of the entry for a runtime and weight width on a device, by the first rule that matches:
- *   1. the same name;
- *   2. the longest name that `runtime` is a version of ("x-2025" for "x-2025.3");
- *   3. not exact: the default's runtime at this width, any runtime at this width, the default.
- * runtime NULL: any of the right width is exact, the default's runtime first. */
+ *   1. exact: the same name;
+ *   2. exact: the longest name that `runtime` is a version of ("x-2025" for "x-2025.3");
+ *   3. version: the nearest version of the same toolchain and build ("x-2025" for "x-2026.0");
+ *   4. other: the default's runtime at this width, any runtime at this width, the default.
+ * A name is a toolchain, "-" and a version of up to three numbers, then "-" and a build. runtime
+ * NULL: any of the right width is exact, the default's runtime first. */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
-                          bool *exact);
+                          enum soc_match *match);

@@ -41,7 +41,7 @@ static void add_fitted(const struct catalog *c, const struct points *points, str
             continue;
         }
         predict_bind(c, p, &k);
-        if (k.reason == NULL && k.runtime_exact) {
+        if (k.reason == NULL && k.match == SOC_MATCH_EXACT) {
             double seconds = predict_price(&k, p, NULL).seconds;
             add(out, (struct accuracy_row){
                          .unseen = FITTED,

@@ -63,7 +63,7 @@ void calibrate_collect(const struct catalog *c, const struct points *points, con
         }
         struct predict_case k;
         predict_bind(c, p, &k);
-        if (k.reason != NULL || !k.runtime_exact || !same_family(k.soc, soc) ||
+        if (k.reason != NULL || k.match != SOC_MATCH_EXACT || !same_family(k.soc, soc) ||
             k.soc->machine.devices[k.device].kind != soc->machine.devices[device].kind) {
             continue;
         }

@@ -175,7 +175,7 @@ struct prediction predict_memory(const struct catalog *c, const struct point *p)
     }
     struct prediction out = predict_known(footprint_row_bytes(&r, exact ? own : &mean) / MIB);
     out.runtime_default = !exact;
-    r.k.runtime_exact = exact;
+    r.k.match = exact ? SOC_MATCH_EXACT : SOC_MATCH_OTHER;
     predict_interval(c, p, &r.k, 1.0, &out);
     out.low *= out.value;
     out.high *= out.value;

@@ -137,7 +137,7 @@ static void collect(struct pair *p)
         }
         predict_bind(p->c, r.point, &r.k);
         if (r.k.soc == p->made && r.k.reason == NULL &&
-            (r.k.runtime_exact || p->judged != p->points) && r.k.device == p->device &&
+            (r.k.match == SOC_MATCH_EXACT || p->judged != p->points) && r.k.device == p->device &&
             p->valid[r.k.runtime]) {
             p->rows = xgrow(p->rows, p->n, sizeof *p->rows);
             p->rows[p->n++] = r;

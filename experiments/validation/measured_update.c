@@ -43,8 +43,8 @@ static void complete(const struct measured_work *w, struct point *p)
     int device = predict_device(w->soc, p->device);
     if (p->runtime[0] == '\0' && device >= 0) {
         const struct soc_device *d = &w->soc->devices[device];
-        bool exact;
-        uint32_t entry = soc_runtime_find(d, NULL, p->weight_bits, &exact);
+        enum soc_match match;
+        uint32_t entry = soc_runtime_find(d, NULL, p->weight_bits, &match);
         (void)snprintf(p->runtime, sizeof p->runtime, "%s", d->runtimes[entry].runtime);
     }
 }
@@ -61,12 +61,16 @@ static void check_row(const struct measured_work *w, size_t i)
                       r->k.reason);
     } else if (p->weight_bits == 0) {
         (void)err_add(w->e, "%s: the width of the weights is not stated: bits=4", place);
-    } else if (!r->k.runtime_exact) {
+    } else if (r->k.match == SOC_MATCH_OTHER) {
         char *there = runtimes_text(device_of(w, r));
         (void)err_add(w->e, "%s: runtime %s at %u bits: %s has no such entry; it has %s", place,
                       p->runtime, p->weight_bits, w->soc->machine.name, there);
         free(there);
     } else {
+        if (r->k.match == SOC_MATCH_VERSION) {
+            document_note(w->d, "%s: the nearest version to %s is %s, which is updated", place,
+                          p->runtime, device_of(w, r)->runtimes[r->k.runtime].runtime);
+        }
         double rate = predict_price(&r->k, p, NULL).bytes / point_pass_seconds(p);
         if (rate > IMPOSSIBLE_RATIO * w->soc->machine.ddr_peak_bytes_per_s) {
             (void)err_add(w->e, "%s: %s in %g s needs %.3g GB/s; %s has %.3g: not possible", place,

@@ -40,8 +40,8 @@ static void bind_machine(const struct catalog *c, const struct point *p, struct 
         return;
     }
     out->device = (uint8_t)device;
-    out->runtime = soc_runtime_find(&out->soc->devices[device], p->runtime, p->weight_bits,
-                                    &out->runtime_exact);
+    out->runtime =
+        soc_runtime_find(&out->soc->devices[device], p->runtime, p->weight_bits, &out->match);
 }
 
 /* The entry that would be taken if the file had none of the runtime. */
@@ -62,9 +62,10 @@ static void take_other_runtime(const struct point *p, struct predict_case *out)
         out->reason = "the device has no other runtime";
         return;
     }
-    out->runtime =
-        index[soc_runtime_find(&others, p->runtime, p->weight_bits, &out->runtime_exact)];
-    out->runtime_exact = false;
+    out->runtime = index[soc_runtime_find(&others, p->runtime, p->weight_bits, &out->match)];
+    if (out->match == SOC_MATCH_EXACT) { /* a less exact name for it, "x" for "x-2025" */
+        out->match = SOC_MATCH_VERSION;
+    }
 }
 
 static void bind_model(const struct catalog *c, const struct point *p, struct predict_case *out)
@@ -99,7 +100,7 @@ static void bind(const struct catalog *c, const struct point *p, bool other_runt
 {
     memset(out, 0, sizeof *out);
     bind_machine(c, p, out);
-    if (out->reason == NULL && out->runtime_exact && other_runtime) {
+    if (out->reason == NULL && out->match == SOC_MATCH_EXACT && other_runtime) {
         take_other_runtime(p, out);
     }
     if (out->reason != NULL) {
@@ -174,7 +175,7 @@ static enum conformal_left class_of(const struct catalog *c, const struct point 
                                     const struct predict_case *k)
 {
     enum device_kind kind = k->soc->machine.devices[k->device].kind;
-    return !k->runtime_exact ? CONFORMAL_RUNTIME
+    return k->match != SOC_MATCH_EXACT ? CONFORMAL_RUNTIME
            : point_is_latency(p) && !k->soc->devices[k->device].runtimes[k->runtime].start.given
                ? CONFORMAL_SOC
            : known_source(c, p, k->soc, kind) ? CONFORMAL_MODEL
@@ -194,9 +195,10 @@ void predict_interval(const struct catalog *c, const struct point *p, const stru
                                 .tokens = p->input_tokens,
                                 .left = class_of(c, p, k),
                                 .without_model = k->llm.name};
-    struct conformal_interval x;
     bool latency = point_is_latency(p);
-    if (!k->runtime_exact || !latency || !interval_measured(entry, q.weights, q.phase, &x)) {
+    struct conformal_interval x;
+    if (k->match != SOC_MATCH_EXACT || !latency ||
+        !interval_measured(entry, q.weights, q.phase, &x)) {
         x = conformal_of(&c->residuals, &q, CONFORMAL_LEVEL);
     }
     double a = latency ? point_value_of_seconds(p, seconds * x.low_factor) : seconds * x.low_factor;
@@ -220,7 +222,7 @@ struct prediction predict_row(const struct catalog *c, const struct point *p)
         struct price price = predict_price(&k, p, NULL);
         out.value = point_value_of_seconds(p, price.seconds);
         out.outside = price.outside;
-        out.runtime_default = !k.runtime_exact;
+        out.runtime_default = k.match != SOC_MATCH_EXACT;
         out.entry = &k.soc->devices[k.device].runtimes[k.runtime];
         predict_interval(c, p, &k, price.seconds, &out);
     }

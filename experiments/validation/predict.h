@@ -9,9 +9,9 @@
 struct predict_case {
     const struct soc *soc; /* borrowed; NULL: not shipped */
     uint8_t device;
-    uint32_t runtime;   /* entry of the device */
-    bool runtime_exact; /* false: parameters of another version or width are used */
-    struct llm llm;     /* at the row's width, in the runtime's format */
+    uint32_t runtime;     /* entry of the device */
+    enum soc_match match; /* of the entry with the row's runtime and width */
+    struct llm llm;       /* at the row's width, in the runtime's format */
     bool has_llm;
     const char *reason;
 };
@@ -46,9 +46,9 @@ struct prediction {
     double value; /* in the row's unit; NaN when there is a reason */
     const char *reason;
     const struct soc_runtime *entry; /* the file's, which predicted; borrowed, NULL: none */
-    bool runtime_default;            /* the runtime is not in the file: its default is used */
-    bool outside;                    /* outside the validity envelope */
-    enum conformal_left unseen;      /* the class of the interval */
+    bool runtime_default; /* the runtime is not in the file: another version or runtime is used */
+    bool outside;         /* outside the validity envelope */
+    enum conformal_left unseen; /* the class of the interval */
     double low, high; /* 95 % interval of the value, as if its model had not been measured; NaN */
 };
 

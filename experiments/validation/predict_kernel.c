@@ -59,13 +59,13 @@ struct prediction predict_kernel(const struct catalog *c, const struct soc *soc,
     if (d < 0) {
         return predict_unknown("the SoC file has no such device");
     }
-    bool exact;
+    enum soc_match match;
     const struct soc_device *dev = &soc->devices[d];
     if (!has_width(dev, p->weight_bits)) {
         return predict_unknown("a product of a width that no entry of the device has");
     }
     const struct soc_runtime *r =
-        &dev->runtimes[soc_runtime_find(dev, p->runtime, p->weight_bits, &exact)];
+        &dev->runtimes[soc_runtime_find(dev, p->runtime, p->weight_bits, &match)];
     double seconds = product_s(r, &s);
     struct conformal_query q = {.soc = soc->machine.name,
                                 .family = soc->family,
@@ -73,12 +73,12 @@ struct prediction predict_kernel(const struct catalog *c, const struct soc *soc,
                                 .phase = conformal_phase_of(s.rows > 1, s.rows),
                                 .weights = (double)s.n * (double)s.k,
                                 .tokens = s.rows,
-                                .left = !exact            ? CONFORMAL_RUNTIME
-                                        : !r->start.given ? CONFORMAL_SOC
-                                                          : CONFORMAL_MODEL};
+                                .left = match != SOC_MATCH_EXACT ? CONFORMAL_RUNTIME
+                                        : !r->start.given        ? CONFORMAL_SOC
+                                                                 : CONFORMAL_MODEL};
     struct conformal_interval x = conformal_of(&c->residuals, &q, CONFORMAL_LEVEL);
     return (struct prediction){.value = seconds * 1e3,
-                               .runtime_default = !exact,
+                               .runtime_default = match != SOC_MATCH_EXACT,
                                .unseen = q.left,
                                .low = seconds * x.low_factor * 1e3,
                                .high = seconds * x.high_factor * 1e3};
@@ -111,7 +111,7 @@ struct prediction predict_load(const struct catalog *c, const struct soc *soc,
     double seconds =
         units_s_from_ns(m->loader_fixed_ns) + k.llm.weight_bytes / m->loader_bytes_per_s;
     struct prediction out = predict_known(seconds * 1e3);
-    out.runtime_default = !k.runtime_exact;
+    out.runtime_default = k.match != SOC_MATCH_EXACT;
     return out;
 }
 
@@ -140,6 +140,6 @@ struct prediction predict_energy(const struct catalog *c, const struct soc *soc,
     out.value *= joules_per_unit;
     out.low *= joules_per_unit;
     out.high *= joules_per_unit;
-    out.runtime_default = !k.runtime_exact;
+    out.runtime_default = k.match != SOC_MATCH_EXACT;
     return out;
 }

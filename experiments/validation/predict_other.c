@@ -56,9 +56,9 @@ static uint32_t engines_of(const struct soc *soc, const char *text, uint8_t *out
 /* What one engine draws alone, by the runtime's rows or the default's. */
 static double solo_bytes_per_s(const struct soc *soc, uint8_t device, const struct point *p)
 {
-    bool exact;
+    enum soc_match match;
     const struct soc_device *d = &soc->devices[device];
-    return d->runtimes[soc_runtime_find(d, p->runtime, p->weight_bits, &exact)].many.bytes_per_s;
+    return d->runtimes[soc_runtime_find(d, p->runtime, p->weight_bits, &match)].many.bytes_per_s;
 }
 
 /* Shares of engines that stream, under the contention model of a run on this machine. */
@@ -135,9 +135,9 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
         if (d < 0) {
             return predict_unknown("the SoC file has no such device");
         }
-        bool exact;
+        enum soc_match match;
         const struct soc_device *dev = &soc->devices[d];
-        uint32_t r = soc_runtime_find(dev, p->runtime, p->weight_bits, &exact);
+        uint32_t r = soc_runtime_find(dev, p->runtime, p->weight_bits, &match);
         return of_file(dev->runtimes[r].many.flop_per_s / 1e12, p);
     }
     case POINT_KERNEL_MS:

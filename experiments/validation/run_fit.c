@@ -45,8 +45,8 @@ static const char *expand(const struct config *c, const char *name, struct err *
                       name, c->soc.machine.n_devices, c->soc.machine.devices[0].name, name);
         return NULL;
     }
-    bool exact;
-    uint32_t k = soc_runtime_find(&c->soc.devices[0], NULL, c->llm.weight_bits, &exact);
+    enum soc_match match;
+    uint32_t k = soc_runtime_find(&c->soc.devices[0], NULL, c->llm.weight_bits, &match);
     const char *device = c->soc.machine.devices[0].name;
     const char *bad;
     const char *path = xkeep(xformat("soc.devices.%s.runtimes.%u.%s", device, k, name));

@@ -75,7 +75,7 @@ static void add(const struct update *u, const struct catalog *c, const struct so
         b->points[phase] = point_of(u, entry, model, (enum conformal_phase)phase);
         b->rows[phase].point = &b->points[phase];
         predict_bind(c, &b->points[phase], &b->rows[phase].k);
-        all = all && b->rows[phase].k.reason == NULL && b->rows[phase].k.runtime_exact;
+        all = all && b->rows[phase].k.reason == NULL && b->rows[phase].k.match == SOC_MATCH_EXACT;
     }
     if (!all) {
         free(b);

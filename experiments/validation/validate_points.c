@@ -140,6 +140,13 @@ static int worst_first(const void *a, const void *b)
     return ex != ey ? (ex < ey ? 1 : -1) : (x->i > y->i) - (x->i < y->i);
 }
 
+/* "openvino-2025/8", as paths of a SoC file name an entry. */
+static const char *entry_text(const struct prediction *q, struct document *d)
+{
+    return q->entry != NULL ? document_format(d, "%s/%u", q->entry->runtime, q->entry->weight_bits)
+                            : "";
+}
+
 static void show_row(const struct point *p, const struct prediction *q, struct frame *f,
                      struct document *d)
 {
@@ -149,12 +156,16 @@ static void show_row(const struct point *p, const struct prediction *q, struct f
         document_format(d, "%.28s", p->runtime), document_format(d, "%.40s", p->model),
         p->weight_bits, p->input_tokens, p->metric_name, p->value, FRAME_IF(known, q->value),
         FRAME_IF(known && !isnan(q->low), document_format(d, "%.4g to %.4g", q->low, q->high)),
-        known ? document_format(d, "%+.1f %%%s%s%s", 100.0 * points_error(p, q),
-                                q->runtime_default ? ", another runtime's" : "",
-                                q->outside ? ", outside" : "",
-                                !isnan(q->low) && q->unseen == CONFORMAL_SOC      ? ", SoC unfitted"
-                                : !isnan(q->low) && q->unseen == CONFORMAL_SOURCE ? ", new source"
-                                                                                  : "")
+        known ? document_format(
+                    d, "%+.1f %%%s%s%s", 100.0 * points_error(p, q),
+                    q->runtime_default
+                        ? document_format(d, ", by %s",
+                                          q->entry != NULL ? entry_text(q, d) : "another runtime's")
+                        : "",
+                    q->outside ? ", outside" : "",
+                    !isnan(q->low) && q->unseen == CONFORMAL_SOC      ? ", SoC unfitted"
+                    : !isnan(q->low) && q->unseen == CONFORMAL_SOURCE ? ", new source"
+                                                                      : "")
               : q->reason);
 }
 
@@ -205,13 +216,6 @@ static void show_reasons(const struct points *points, const struct prediction *q
             head = true;
         }
     }
-}
-
-/* "openvino-2025/8", as paths of a SoC file name an entry. */
-static const char *entry_text(const struct prediction *q, struct document *d)
-{
-    return q->entry != NULL ? document_format(d, "%s/%u", q->entry->runtime, q->entry->weight_bits)
-                            : "";
 }
 
 static void put_rows(const struct points *points, const struct prediction *q, struct document *d)

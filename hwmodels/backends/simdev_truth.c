@@ -103,11 +103,11 @@ static const struct soc_runtime *runtime_of(const struct simdev_truth *t, uint32
                                             const struct kernel_spec *s)
 {
     const struct soc_device *d = &t->soc.devices[device];
-    bool exact;
-    uint32_t at = soc_runtime_find(d, NULL, s->weight_bits, &exact);
+    enum soc_match match;
+    uint32_t at = soc_runtime_find(d, NULL, s->weight_bits, &match);
     if (!kernel_op_is_product(s->op) && !kernel_op_is_attention(s->op)) {
         at = d->fallback;
-    } else if (!exact && kernel_op_is_attention(s->op)) {
+    } else if (match != SOC_MATCH_EXACT && kernel_op_is_attention(s->op)) {
         for (uint32_t i = 0; i < d->n_runtimes; i++) {
             at = d->runtimes[i].weight_bits > d->runtimes[at].weight_bits ? i : at;
         }

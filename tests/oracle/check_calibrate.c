@@ -28,9 +28,9 @@ static void setup(void)
     soc = catalog_soc(&catalog, "core-ultra-7-155h");
     ck_assert_ptr_nonnull(soc);
     igpu = (uint8_t)machine_find(&soc->machine, DEVICE_KIND_IGPU);
-    bool exact;
-    entry = soc_runtime_find(&soc->devices[igpu], "openvino-2025", 8, &exact);
-    ck_assert(exact);
+    enum soc_match match;
+    entry = soc_runtime_find(&soc->devices[igpu], "openvino-2025", 8, &match);
+    ck_assert_int_eq(match, SOC_MATCH_EXACT);
     /* not the file's values: every one is elsewhere */
     truth = soc->devices[igpu].runtimes[entry];
     truth.many = (struct soc_curve){3.3e12, 55e9, 110e-6};

@@ -80,7 +80,7 @@ START_TEST(another_runtime_stands_in)
     predict_bind_other(&c, &p, &other);
     ck_assert_ptr_null(own.reason);
     ck_assert_ptr_null(other.reason);
-    ck_assert(own.runtime_exact && !other.runtime_exact);
+    ck_assert(own.match == SOC_MATCH_EXACT && other.match == SOC_MATCH_VERSION);
     const struct soc_runtime *r = own.soc->devices[own.device].runtimes;
     ck_assert_str_eq(r[own.runtime].runtime, "openvino-2025");
     ck_assert_str_eq(r[other.runtime].runtime, "openvino-2024");
@@ -112,9 +112,9 @@ START_TEST(a_product_is_priced_by_its_shape)
                       .metric = POINT_KERNEL_MS,
                       .value = 1.5};
     const struct soc_device *d = &catalog_soc(&c, p.soc)->devices[0];
-    bool exact;
-    const struct soc_runtime *r = &d->runtimes[soc_runtime_find(d, "qnn", 8, &exact)];
-    ck_assert(exact);
+    enum soc_match match;
+    const struct soc_runtime *r = &d->runtimes[soc_runtime_find(d, "qnn", 8, &match)];
+    ck_assert_int_eq(match, SOC_MATCH_EXACT);
     double compute = 2.0 * 64.0 * 2048.0 * 8192.0 / r->many.flop_per_s *
                      (1.0 + r->fill_rows / 64.0) * (1.0 + r->width_fill / 2048.0);
     double memory = (2048.0 * 8192.0 + 2.0 * 64.0 * (2048.0 + 8192.0)) / r->many.bytes_per_s;

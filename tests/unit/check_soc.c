@@ -150,25 +150,55 @@ END_TEST
 START_TEST(a_width_without_an_entry_takes_the_default_and_says_so)
 {
     struct soc soc = soc_of("core-ultra-5-125h");
-    bool exact = false;
+    enum soc_match match = SOC_MATCH_OTHER;
     const struct soc_device *igpu = &soc.devices[1];
-    ck_assert_uint_eq(igpu->runtimes[soc_runtime_find(igpu, NULL, 4, &exact)].weight_bits, 4);
-    ck_assert(exact);
+    ck_assert_uint_eq(igpu->runtimes[soc_runtime_find(igpu, NULL, 4, &match)].weight_bits, 4);
+    ck_assert_int_eq(match, SOC_MATCH_EXACT);
     ck_assert_uint_eq(
-        igpu->runtimes[soc_runtime_find(igpu, "openvino-2025", 16, &exact)].weight_bits, 16);
-    ck_assert(exact);
+        igpu->runtimes[soc_runtime_find(igpu, "openvino-2025", 16, &match)].weight_bits, 16);
+    ck_assert_int_eq(match, SOC_MATCH_EXACT);
     /* another runtime: the default's at this width */
-    uint32_t r = soc_runtime_find(igpu, "llama.cpp", 4, &exact);
-    ck_assert(!exact);
+    uint32_t r = soc_runtime_find(igpu, "llama.cpp", 4, &match);
+    ck_assert_int_eq(match, SOC_MATCH_OTHER);
     ck_assert_uint_eq(igpu->runtimes[r].weight_bits, 4);
     ck_assert_str_eq(igpu->runtimes[r].runtime, igpu->runtimes[igpu->fallback].runtime);
     /* a later version of one that is there */
-    r = soc_runtime_find(igpu, "openvino-2025.3", 16, &exact);
-    ck_assert(exact);
+    r = soc_runtime_find(igpu, "openvino-2025.3", 16, &match);
+    ck_assert_int_eq(match, SOC_MATCH_EXACT);
     ck_assert_uint_eq(igpu->runtimes[r].weight_bits, 16);
-    ck_assert_uint_eq(soc_runtime_find(igpu, NULL, 2, &exact), igpu->fallback);
-    ck_assert(!exact);
+    ck_assert_uint_eq(soc_runtime_find(igpu, NULL, 2, &match), igpu->fallback);
+    ck_assert_int_eq(match, SOC_MATCH_OTHER);
     ck_assert_uint_eq(igpu->runtimes[igpu->fallback].weight_bits, 8);
+}
+END_TEST
+
+static const char *found(const struct soc_device *d, const char *runtime, enum soc_match want)
+{
+    enum soc_match match;
+    uint32_t r = soc_runtime_find(d, runtime, 4, &match);
+    ck_assert_int_eq(match, want);
+    return d->runtimes[r].runtime;
+}
+
+/* The 288V's GPU has OpenVINO 2024 (its default), 2025, and a static build of 2026.1. 2026.0 is one
+ * year from 2025 and two from 2024. Builds of 2026.1 are no versions of each other. */
+START_TEST(the_nearest_version_of_a_toolchain_stands_in)
+{
+    struct soc soc = soc_of("core-ultra-9-288v");
+    const struct soc_device *d = &soc.devices[1];
+    ck_assert_str_eq(found(d, "openvino-2026.0", SOC_MATCH_VERSION), "openvino-2025");
+    ck_assert_str_eq(found(d, "openvino-2026.2-static-chunk64", SOC_MATCH_VERSION),
+                     "openvino-2026.1-static-chunk64");
+    ck_assert_str_eq(found(d, "openvino-2026.1-static-chunk128", SOC_MATCH_OTHER), "openvino-2024");
+    ck_assert_str_eq(found(d, "openvino-genai-2025.4", SOC_MATCH_OTHER), "openvino-2024");
+    ck_assert_str_eq(found(d, "llama.cpp-b4567", SOC_MATCH_OTHER), "openvino-2024");
+    /* a third number counts a hundredth of the second: 0.9.30 is nearer to 0.9.33 than to 0.8 */
+    struct soc_device flm = *d;
+    flm.n_runtimes = 2;
+    flm.fallback = 0;
+    flm.runtimes[0] = (struct soc_runtime){.runtime = "flm-0.8", .weight_bits = 4};
+    flm.runtimes[1] = (struct soc_runtime){.runtime = "flm-0.9.33", .weight_bits = 4};
+    ck_assert_str_eq(found(&flm, "flm-0.9.30", SOC_MATCH_VERSION), "flm-0.9.33");
 }
 END_TEST
 
@@ -552,6 +582,7 @@ static const struct suite_row suite[] = {
     TEST(a_model_file_gives_weights_and_kv_bytes),
     TEST(a_mixture_of_experts_stores_all_and_crosses_some),
     TEST(a_width_without_an_entry_takes_the_default_and_says_so),
+    TEST(the_nearest_version_of_a_toolchain_stands_in),
     TEST(every_number_is_counted_under_its_kind),
     TEST(every_shipped_file_loads_and_bears_its_name),
     TEST(no_file_has_attention_above_the_peak),
