@@ -26,6 +26,54 @@ uint32_t drafter_right(const struct drafter *d, const struct trace_text *t, uint
     return least(n, t->matches[d->kind][place].right);
 }
 
+/* Whether a pair of drafted tokens from x on is in z behind its first token. */
+static bool has_pair(const uint32_t *x, const uint32_t *z, uint32_t n)
+{
+    for (uint32_t i = 1; i + 1 < n; i++) {
+        if (z[i] == x[0] && z[i + 1] == x[1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `x`: the drafted tokens from the wrong one on; `z`: what the answer has instead. */
+static void count_cause(const uint32_t *x, uint32_t n_x, const uint32_t *z, uint32_t n_z,
+                        struct drafter_account *a)
+{
+    bool missing = n_x > 1 && has_pair(x, z, n_z);
+    bool synonym = false;
+    for (uint32_t i = 1; i + 1 < n_x && !missing && !synonym; i++) {
+        synonym = has_pair(x + i, z, n_z);
+    }
+    a->rejected++;
+    a->missing += missing;
+    a->synonym += synonym;
+}
+
+void drafter_count(const struct drafter *d, const struct trace_text *t, struct drafter_account *a)
+{
+    const uint32_t *answer = t->tokens + t->n_context;
+    uint32_t emitted = 0;
+    for (uint32_t at = 1; at < t->n_output; at += emitted) {
+        uint32_t n = drafter_length(d, t, at);
+        uint32_t right = drafter_right(d, t, at, n);
+        uint32_t left = t->n_output - at;
+        emitted = least(right + 1, left);
+        if (n == 0) {
+            continue;
+        }
+        a->verifications++;
+        a->drafted += n;
+        a->accepted += emitted - 1;
+        if (right < least(n, left)) {
+            const uint32_t *draft = t->tokens + t->matches[d->kind][at].at;
+            count_cause(draft + right, n - right, answer + at + right,
+                        least(n - right, left - right), a);
+        }
+    }
+}
+
 static bool drafts_for(const struct drafter *d, const struct request *r,
                        const struct trace_text *text)
 {

@@ -26,6 +26,18 @@ uint32_t drafter_length(const struct drafter *d, const struct trace_text *t, uin
 uint32_t drafter_right(const struct drafter *d, const struct trace_text *t, uint32_t place,
                        uint32_t drafted);
 
+/* Sums over the verifications of whole answers, each served alone. */
+struct drafter_account {
+    uint64_t verifications, drafted, accepted;
+    /* Verifications that ended at a wrong token, and why (sd.npu Table 2, by rule). The answer has
+     * as many tokens left as the draft. Missing: further on it has the two next drafted tokens.
+     * Synonym: not those, and two later ones. The others are redundant. */
+    uint64_t rejected, missing, synonym;
+};
+/* Adds an answer. The prompt's pass gives its first token; each step drafts all that it may, and
+ * emits one token more than it accepts. Cost: the answer, and the square of each wrong draft. */
+void drafter_count(const struct drafter *d, const struct trace_text *t, struct drafter_account *a);
+
 /* `draft` and `accept` of struct sim_setup, with a struct drafter as params. A request without a
  * text drafts nothing. */
 uint32_t drafter_draft(const void *params, uint64_t seed, const struct request *r,

@@ -134,7 +134,8 @@ static const struct {
                    {"verification", quantity_verification},
                    {"graphs", quantity_graphs},
                    {"lengths", quantity_lengths},
-                   {"drafts", quantity_drafts}};
+                   {"drafts", quantity_drafts},
+                   {"texts", quantity_texts}};
 
 static bool read_fixed(struct quantity_def *d, struct json_obj *o)
 {
@@ -174,7 +175,7 @@ static void read_one(struct quantities *q, struct quantity_def *d, struct json_o
         (void)err_add(
             o->err,
             "%s: %s: must hold one of run, sustained, kernel, corun, machine, acceptance, "
-            "amortized, verification, graphs, lengths, drafts",
+            "amortized, verification, graphs, lengths, drafts, texts",
             o->file, o->path);
         return;
     }

@@ -44,6 +44,7 @@ double quantity_verification(struct json_obj *o);
 double quantity_graphs(struct json_obj *o);
 double quantity_lengths(struct json_obj *o);
 double quantity_drafts(struct json_obj *o);
+double quantity_texts(struct json_obj *o);
 
 /* Acceptance: the model of a cell, owned by the caller (free; NULL or errors when there is none),
  * and its mean accepted tokens over one replication's drafts. */

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "experiments/claims/quantities_impl.h"
+#include "hwmodels/drafters.h"
 #include "hwmodels/graphs.h"
 #include "hwmodels/speculation_cost.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
+#include "traces/texts.h"
 
 #define PATH_BYTES 4096
 #define ACCEPTANCE_STEPS 5000 /* per replication: a standard error of about 0.1 tokens */
@@ -109,6 +111,32 @@ double quantity_drafts(struct json_obj *o)
     }
     free(m);
     return share;
+}
+
+double quantity_texts(struct json_obj *o)
+{
+    static const char *const drafters[] = {"lookup", "suffix", NULL};
+    static const char *const fields[] = {"drafted", "accepted",  "missing",
+                                         "synonym", "redundant", NULL};
+    const char *file = json_get_string(o, "file");
+    struct drafter d = {.kind = (enum trace_drafter)json_get_choice(o, "drafter", drafters),
+                        .proactive = true};
+    int field = json_get_choice(o, "field", fields);
+    struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    struct trace_texts *texts = data != NULL ? texts_read(file, o->err) : NULL;
+    struct drafter_account a = {0};
+    for (uint32_t i = 0; texts != NULL && i < texts->n; i++) {
+        const struct speculation_constants *k = &data->constants;
+        d.max_draft_tokens =
+            (uint32_t)(d.kind == TRACE_LOOKUP ? k->pld_draft_tokens : k->sam_draft_tokens).value;
+        drafter_count(&d, &texts->texts[i], &a);
+    }
+    texts_release(texts);
+    free(data);
+    const uint64_t counts[] = {a.drafted, a.accepted, a.missing, a.synonym,
+                               a.rejected - a.missing - a.synonym};
+    return field < 2 ? (double)counts[field] / (double)a.verifications
+                     : 100.0 * (double)counts[field] / (double)a.rejected;
 }
 
 static uint32_t read_times(struct json_obj *o, const char *key, int64_t *out)

@@ -162,6 +162,27 @@ START_TEST(drafts_are_for_the_classes_and_texts_there_are)
 }
 END_TEST
 
+START_TEST(rejections_have_the_causes_found_by_hand)
+{
+    const struct trace_text *t =
+        read_one("{\"context\": [1,2,3,4,5,6,7,8,9], \"output\": [1,0,2,3,0,11,5,6]}\n");
+    /* After 1: 2 3 4 5 6 7 8 9 1, and the answer goes on by 0 2 3: missing.
+     * After 1 0 2: 3 4 5 6 7 8 9 1 0 2, and 3 0 11 5 6 comes: 3 is right, 4 became 0 11: synonym.
+     * After .. 2 3 0: 2 3 0, and 11 5 6 comes: redundant.
+     * After .. 11 5: 6 to 5, eleven tokens; 6 is right and the answer's last, which is emitted
+     * whatever was drafted. 0, 2 and 11 are new: after 1 0 and after 11 nothing is drafted. */
+    struct drafter d = {.kind = TRACE_SUFFIX, .max_draft_tokens = 40};
+    struct drafter_account a = {0};
+    drafter_count(&d, t, &a);
+    ck_assert_uint_eq(a.verifications, 4);
+    ck_assert_uint_eq(a.drafted, 9 + 10 + 3 + 11);
+    ck_assert_uint_eq(a.accepted, 1);
+    ck_assert_uint_eq(a.rejected, 3);
+    ck_assert_uint_eq(a.missing, 1);
+    ck_assert_uint_eq(a.synonym, 1);
+}
+END_TEST
+
 /* What a drafter offers must not tell the answer: the same known text gives the same drafts,
  * whatever comes after. */
 START_TEST(a_draft_does_not_depend_on_the_answer_to_come)
@@ -320,6 +341,7 @@ static const struct suite_row rows[] = {
     TEST(matches_and_right_tokens_are_those_found_by_hand),
     TEST(prompt_lookup_matches_three_tokens_at_most),
     TEST(drafts_are_for_the_classes_and_texts_there_are),
+    TEST(rejections_have_the_causes_found_by_hand),
     TEST(a_draft_does_not_depend_on_the_answer_to_come),
     TEST(a_text_becomes_words),
     LOOP(a_wrong_file_is_told_with_its_line, sizeof wrong / sizeof wrong[0]),
