@@ -263,7 +263,7 @@ static const struct json_field ddr_rows[] = {
     {JSON_QUANTITY(M, queueing_frac, "queueing", "1", 0.0, 10.0, 1.0,
                    "Slowdown of a memory-bound kernel next to a full DDR, minus 1, in the "
                    "contention model latency."),
-     JSON_DEFAULT(0.15)},
+     JSON_DEFAULT(0.3)},
 };
 static const struct json_fields ddr_keys = JSON_FIELDS(ddr_rows, NULL);
 

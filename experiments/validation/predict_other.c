@@ -31,10 +31,17 @@ static struct prediction of_file(double value, const struct point *p)
                : predict_known(value);
 }
 
-/* "gpu+npu" into devices; their number, 0 where one is not on the machine or the text is longer. */
+/* "gpu+npu" or "all" into devices; their number, 0 where one is not on the machine or they are
+ * more. */
 static uint32_t engines_of(const struct soc *soc, const char *text, uint8_t *out)
 {
     uint32_t n = 0;
+    if (strcmp(text, "all") == 0) {
+        for (; n < soc->machine.n_devices && n < MAX_ENGINES; n++) {
+            out[n] = (uint8_t)n;
+        }
+        return n == soc->machine.n_devices ? n : 0;
+    }
     while (*text != '\0') {
         size_t len = strcspn(text, "+");
         char name[16];
@@ -82,9 +89,6 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
                                    const struct point *p)
 {
     double cap = soc->machine.ddr_peak_bytes_per_s * soc->machine.ddr_cap_frac;
-    if (strcmp(p->device, "all") == 0) {
-        return of_file(cap / 1e9, p);
-    }
     uint8_t engines[MAX_ENGINES];
     uint32_t n = engines_of(soc, p->device, engines);
     if (n == 0) {

@@ -35,5 +35,6 @@ turns=$(awk '/host.poll/ && $NF + 0 == $NF { printf "%.2g to %.2g W", $(NF - 2),
 quotes experiments/README.md "$lower % lower on the file's machine"
 quotes experiments/README.md "a share of $energy of the machines"
 quotes experiments/README.md "draws $turns"
-grep -qE '^reactive.e2e_s.mean +agent-xpu-v2 +1.00 ' "$dir/out" || { echo "FAILED: reactive latency is not lower on every machine"; bad=1; }
+sooner=$(awk '/^reactive.e2e_s.mean +agent-xpu-v2 +[01]/ { printf "%s +- %s", $3, $4; exit }' "$dir/out")
+quotes experiments/README.md "lower with a probability of $sooner over 64 machines"
 exit $bad

@@ -84,8 +84,8 @@ START_TEST(a_limit_that_is_never_crossed_is_not_defined)
 END_TEST
 
 /* Two flows under max-min with capacity C: the smaller demand gets min(d, C / 2), the larger what
- * is left; here from the same kernels' own times and bytes. 0.9 of 89.6 GB/s (the SoC file) is too
- * little for two one-row projections. */
+ * is left; here from the same kernels' own times and bytes. 0.9 of 89.6 GB/s is too little for two
+ * one-row projections. */
 START_TEST(corun_follows_max_min_for_two_kernels)
 {
     const char *kernel = "\"llm\":\"llama-3.1-8b\",\"op\":\"QKV\",\"sequences\":1,"
@@ -97,7 +97,8 @@ START_TEST(corun_follows_max_min_for_two_kernels)
         "\"nb\":{\"kernel\":{%s,\"device\":\"npu\",\"field\":\"bytes\"}},"
         "\"it\":{\"kernel\":{%s,\"device\":\"igpu\",\"field\":\"time_ms\"}},"
         "\"ib\":{\"kernel\":{%s,\"device\":\"igpu\",\"field\":\"bytes\"}},"
-        "\"both\":{\"corun\":{\"llm\":\"llama-3.1-8b\",\"set\":[\"sim.contention=max-min\"],"
+        "\"both\":{\"corun\":{\"llm\":\"llama-3.1-8b\",\"set\":[\"sim.contention=max-min\",\"soc."
+        "ddr.together=0.9\"],"
         "\"kernel\":{\"device\":\"igpu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1},"
         "\"beside\":{\"device\":\"npu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1}}},"
         "\"free\":{\"corun\":{\"llm\":\"llama-3.1-8b\",\"set\":[\"sim.contention=none\"],"

@@ -134,8 +134,8 @@ START_TEST(what_a_file_took_from_a_row_is_no_prediction_of_it)
 END_TEST
 
 /* Two engines that stream a and b GB/s next to each other, capacity c < a + b and b > c / 2:
- * max-min leaves the GPU min(a, c / 2), `none` a, `latency` slows that of max-min by 1 + 0.15 x the
- * other's share of c. */
+ * max-min leaves the GPU min(a, c / 2), `none` a, `latency` slows that of max-min by 1 + its
+ * strength x the other's share of c. */
 START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
 {
     struct catalog catalog;
@@ -146,8 +146,8 @@ START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
                       .model = "add-u8 corun",
                       .weight_bits = 8,
                       .metric = POINT_BANDWIDTH_GBS};
-    const struct machine *m = &catalog_soc(&catalog, p.soc)->machine;
-    double capacity = m->ddr_peak_bytes_per_s * m->ddr_cap_frac / 1e9;
+    const struct soc *soc = catalog_soc(&catalog, p.soc);
+    double capacity = soc->machine.ddr_peak_bytes_per_s * soc->machine.ddr_cap_frac / 1e9;
     ck_assert_str_eq(catalog.contention->name, "latency"); /* as of a run without options */
     ck_assert(isnan(predict_row(&catalog, &p).low));       /* nothing says how far off a share is */
     double by_latency = predict_row(&catalog, &p).value;
@@ -161,7 +161,8 @@ START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
     catalog.contention = contention_find("max-min");
     double fair = predict_row(&catalog, &p).value;
     ck_assert_double_eq_tol(fair, fmin(a, capacity / 2.0), 1e-9);
-    ck_assert_double_eq_tol(by_latency, fair / (1.0 + 0.15 * (capacity - fair) / capacity), 1e-9);
+    double others = (capacity - fair) / capacity;
+    ck_assert_double_eq_tol(by_latency, fair / (1.0 + soc->queueing_frac * others), 1e-9);
     catalog_fini(&catalog);
 }
 END_TEST

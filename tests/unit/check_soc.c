@@ -69,7 +69,8 @@ START_TEST(units_of_a_file_become_base_units)
     ck_assert_int_eq(machine_find(m, DEVICE_KIND_CPU), 2);
     ck_assert_int_eq(machine_find(m, DEVICE_KIND_GPU), -1);
     ck_assert_double_eq_tol(m->ddr_peak_bytes_per_s, 89.6e9, 1.0); /* 2 x 8 B x 5.6 GT/s */
-    ck_assert_double_eq(m->ddr_cap_frac, 0.9);
+    ck_assert_double_eq(m->ddr_cap_frac, 1.0);
+    ck_assert_double_eq(soc.queueing_frac, 0.3);
     ck_assert_int_eq(m->sync_ns, 50000);                         /* 50 us */
     ck_assert_int_eq(m->schedule_ns, 2000);                      /* 2 us */
     ck_assert_int_eq(m->sample_ns_per_token, 100000);            /* 100 us */
@@ -348,6 +349,7 @@ static const char *const optional[] = {"note",
                                        "decode_attention",
                                        "attention_launches",
                                        "fused_launches",
+                                       "queueing",
                                        NULL};
 
 static void must_fail(const cJSON *root, int (*load)(const cJSON *, struct err *), const char *key,

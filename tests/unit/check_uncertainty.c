@@ -53,20 +53,20 @@ static double value(uint32_t i, uint32_t k)
     return machines.value[(size_t)i * machines.n_factors + k];
 }
 
-/* The 125H's `together` is 0.9 [0.8, 0.92]: a Latin hypercube puts exactly half of the draws on
- * either side of 0.9, and a tenth of them into each tenth of the distribution. */
+/* The 125H's strength of contention is 0.3 [0.15, 0.53]: a Latin hypercube puts exactly half of the
+ * draws on either side of 0.3, and a tenth of them into each tenth of the distribution. */
 START_TEST(ranges_are_drawn_evenly_about_their_value)
 {
     draw("core-ultra-5-125h", N);
-    uint32_t k = factor("soc.ddr.together");
+    uint32_t k = factor("soc.ddr.queueing");
     uint32_t below = 0;
     uint32_t lowest = 0;
     for (uint32_t i = 0; i < N; i++) {
         double v = value(i, k);
-        ck_assert_double_ge(v, 0.8);
-        ck_assert_double_le(v, 0.92);
-        below += v < 0.9;
-        lowest += v < 0.8 * pow(0.9 / 0.8, 0.2); /* a fifth of the lower half */
+        ck_assert_double_ge(v, 0.15);
+        ck_assert_double_le(v, 0.53);
+        below += v < 0.3;
+        lowest += v < 0.15 * pow(0.3 / 0.15, 0.2); /* a fifth of the lower half */
     }
     ck_assert_uint_eq(below, N / 2);
     ck_assert_uint_eq(lowest, N / 10);
