@@ -92,6 +92,7 @@ struct pass {
     /* The first segments, if they are all requests that decode after a pass whose tokens came out
      * at this instant, in its order, with one token each; else 0. For observers. */
     uint32_t n_followed;
+    bool overlaps; /* other live passes have tokens of its prompt, or had (SEGMENT_AHEAD) */
     uint64_t core; /* of no use to a policy */
 };
 /* Members that are reported whenever one of them has changed, and those reported once. */

@@ -500,7 +500,7 @@ void core_member_back(struct core *c, struct full_pass *p, struct full_request *
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);
 int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how);
 void core_pass_add_decodes(struct full_pass *p, const struct decodes *d); /* to its shape */
-void core_pass_through(struct core *c, struct full_pass *p);  /* completes it, if it is */
+void core_pass_complete(struct core *c, struct full_pass *p);
 void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 

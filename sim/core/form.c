@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 
 #define NO_ROOM "not enough free KV"
-#define NOT_ALONE "tokens ahead are a pass of their own"
 #define TWO_MODELS "a pass has requests of one model, and this one asks for another"
 
 static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
@@ -39,6 +39,7 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     pub->n_followed = 0;
     p->before = NULL;
     p->after = NULL;
+    pub->overlaps = false;
     p->op_devices = 0;
     p->columns_todo = 0;
     p->columns_active = 0;
@@ -47,33 +48,6 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     p->begun_on = 0;
     p->exec = NULL;
     return p;
-}
-
-/* The live pass with a request's last tokens, or NULL. */
-static struct full_pass *last_pass(const struct full_request *r)
-{
-    struct full_pass *p = core_pass(r->pub->pass);
-    while (p != NULL && p->after != NULL) {
-        p = p->after;
-    }
-    return p;
-}
-
-static uint32_t end_of(const struct segment *s)
-{
-    return s->first_token + s->n_tokens;
-}
-
-/* The same for tokens ahead of those in live passes. */
-static const char *ahead_fault(const struct segment *s, const struct full_request *r)
-{
-    const struct full_pass *last = last_pass(r);
-    if (last == NULL || last->pub->n_segments != 1 || last->segments[0].role != SEGMENT_PREFILL) {
-        return "tokens ahead follow a live pass of the request's prompt alone";
-    }
-    return s->n_tokens > request_prefill_target(r->pub) - end_of(&last->segments[0])
-               ? "more tokens than the passes before leave of the prompt"
-               : NULL;
 }
 
 /* Why a pass cannot have such a segment; NULL: it can. */
@@ -113,7 +87,7 @@ static inline const char *segment_fault(const struct segment *s)
         return r->pub->state != REQUEST_STATE_DECODE ? "a draft for a prompt that is not done"
                                                      : NULL;
     case SEGMENT_AHEAD:
-        return ahead_fault(s, r);
+        return ahead_fault(s);
     }
     return "there is no such role";
 }
@@ -171,13 +145,10 @@ static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t
 void core_member_back(struct core *c, struct full_pass *p, struct full_request *r)
 {
     SIM_ASSERT(r->alive && p->after == NULL);
-    if (p->before != NULL) { /* the passes of the tokens before stay */
-        kv_shrink(c, r, p->segments[0].first_token);
-        p->before->after = NULL;
-        p->before = NULL;
+    if (r->pub->pass != p->pub) {
+        ahead_give_up(c, p, r);
         return;
     }
-    SIM_ASSERT(r->pub->pass == p->pub);
     r->pub->pass = NULL;
     kv_shrink(c, r, r->pub->kv_tokens);
     kv_prefix_rest(c, r);
@@ -225,6 +196,20 @@ static void draft_take(struct full_request *r, struct segment *s)
     s->n_tokens = r->drafted_tokens < known ? known - r->drafted_tokens : 1;
 }
 
+/* The same as below for tokens ahead, apart, because few policies have any. */
+__attribute__((noinline)) static int take_ahead(struct core *c, struct full_pass *p,
+                                                const struct segment *want, const char **fault)
+{
+    int rc = ahead_take(c, p, want, fault);
+    if (rc == 0) {
+        const struct segment *s = &p->segments[0];
+        const struct request *r = s->request;
+        p->pub->has_reactive = r->cls == REQUEST_CLASS_REACTIVE;
+        shape_add(&p->pub->shape, s, s->first_token + s->n_tokens == request_prefill_target(r));
+    }
+    return rc;
+}
+
 /* Appends a segment to a pass that has room for it; 0, -EINVAL with *fault, or -ENOMEM. */
 static inline int segment_take(struct core *c, struct full_pass *p, const struct segment *want,
                                struct decodes *d, const char **fault)
@@ -235,33 +220,24 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
     }
     struct full_request *r = core_request(want->request);
     bool drafts = want->role == SEGMENT_DRAFT;
-    struct full_pass *before = want->role == SEGMENT_AHEAD ? last_pass(r) : NULL;
-    uint32_t first = before != NULL ? end_of(&before->segments[0]) : r->pub->kv_tokens;
     if (model_of(c, want) != p->pub->shape.model || (drafts && c->sched->draft_model == 0)) {
         *fault = drafts ? "no model of the run drafts, or not for this pass" : TWO_MODELS;
         return -EINVAL;
     }
-    if (p->before != NULL || (before != NULL && p->pub->n_segments > 0)) {
-        *fault = NOT_ALONE;
-        return -EINVAL;
+    if (want->role == SEGMENT_AHEAD) {
+        return take_ahead(c, p, want, fault);
     }
-    if (!drafts && kv_reserve(c, r, first - r->pub->kv_tokens + want->n_tokens) != 0) {
+    if (!drafts && kv_reserve(c, r, want->n_tokens) != 0) {
         *fault = NO_ROOM;
         return -ENOMEM;
     }
     SIM_ASSERT(p->pub->n_segments < p->capacity && !r->prefix_idle);
     struct segment *s = &p->segments[p->pub->n_segments++];
     *s = *want;
-    s->first_token = first;
+    s->first_token = r->pub->kv_tokens;
     s->emitted_tokens = 0;
     s->gap_ns = 0;
-    if (before != NULL) {
-        s->role = SEGMENT_PREFILL;
-        p->before = before;
-        before->after = p;
-    } else {
-        r->pub->pass = p->pub;
-    }
+    r->pub->pass = p->pub;
     if (drafts) {
         draft_take(r, s);
     }
@@ -269,7 +245,7 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
         core_decodes_add(d, r);
     } else {
         p->pub->has_reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
-        shape_add(&p->pub->shape, s, end_of(s) == request_prefill_target(r->pub));
+        shape_add(&p->pub->shape, s, s->n_tokens == request_prefill_left(r->pub));
     }
     return 0;
 }
@@ -369,9 +345,11 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     p->steady = c->steady_until_ns > c->sched->now_ns && d.n == p->pub->n_segments &&
                 d.n + c->steady_without == c->n_live;
     bool one_decode = p->pub->n_segments == 1 && d.n == 1;
-    if (rc == 0 && (p->pub->n_segments == 0 || (spec->fused_layers && !one_decode))) {
+    bool mixed = p->before != NULL && p->pub->n_segments > 1;
+    if (rc == 0 && (p->pub->n_segments == 0 || mixed || (spec->fused_layers && !one_decode))) {
         rc = -EINVAL;
         fault = p->pub->n_segments == 0 ? "a pass without segments"
+                : mixed                 ? AHEAD_ALONE
                                         : "fused layers are for one decode segment alone";
     }
     if (rc != 0) {

@@ -1,6 +1,7 @@
 /* Launching spans, stopping them, and moving the cursor of their pass. */
 #include <errno.h>
 
+#include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 
 static inline struct full_launch *launch_new(struct core *c)
@@ -110,23 +111,6 @@ static int columns_check(struct core *c, const struct launch_spec *spec)
     return 0;
 }
 
-/* Whether ops up to `end` need what passes with the tokens before have not done: attention their
- * keys, and the head all of them. */
-static bool is_too_early(const struct full_pass *p, uint32_t end)
-{
-    enum op_kind kind = OP_HEAD;
-    uint32_t op = end;
-    do {
-        kind = pass_op_kind(p->pub, --op);
-    } while (op > p->pub->op && kind != OP_MHA && kind != OP_HEAD);
-    bool needs = kind == OP_MHA || kind == OP_HEAD;
-    const struct full_pass *b = p->before;
-    while (b != NULL && needs && kind == OP_MHA && b->pub->op >= op) {
-        b = b->before;
-    }
-    return b != NULL && needs;
-}
-
 /* Is it a launch at all, whatever the devices can do? */
 static inline int span_check(struct core *c, const struct launch_spec *spec)
 {
@@ -159,7 +143,7 @@ static inline int span_check(struct core *c, const struct launch_spec *spec)
     if (spec->inflight == 0) {
         return bad_span(c, -EINVAL, "inflight must be at least 1");
     }
-    if (core_pass(p)->before != NULL && is_too_early(core_pass(p), p->op + spec->n_ops)) {
+    if (core_pass(p)->before != NULL && ahead_is_early(core_pass(p), p->op + spec->n_ops)) {
         return bad_span(c, -EBUSY, "passes with the tokens before have not come so far");
     }
     bool columns = spec->columns > 0 || is_cut_by_columns(core_pass(p));
@@ -397,7 +381,9 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     CORE_OBSERVE(c, launch_ended, c->sched->now_ns, l->pub, solo_ns, lost_ns);
     core_launch_over(c, l);
     /* After the policy was told of the launch: launch_done comes before pass_done. */
-    core_pass_through(c, p);
+    if (p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 && p->before == NULL) {
+        core_pass_complete(c, p);
+    }
 }
 
 int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec how)

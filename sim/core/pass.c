@@ -1,6 +1,7 @@
 /* Cancelling and completing passes. */
 #include <errno.h>
 
+#include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 
 int core_pass_cancel(struct core *c, struct pass *pub)
@@ -88,10 +89,10 @@ static inline struct full_request *part_from(const struct segment *s, const stru
 }
 
 /* Credits one segment of a finished pass: KV, tokens, state. */
-static inline void segment_complete(struct core *c, const struct full_pass *p, struct segment *s,
+static inline void segment_complete(struct core *c, struct segment *s, const struct pass *next,
                                     int64_t now)
 {
-    struct full_request *r = part_from(s, p->after != NULL ? p->after->pub : NULL);
+    struct full_request *r = part_from(s, next);
     uint32_t emit = rows_complete(c, r, s);
     SIM_ASSERT(r->pub->generated_tokens + emit <= r->output_tokens);
     if (emit > 0) {
@@ -180,13 +181,10 @@ static inline void leave_with(struct core *c, struct full_pass *p, struct rest n
 }
 
 /* All ops are through, and of all passes before: the host samples, then the tokens are out. */
-void core_pass_through(struct core *c, struct full_pass *p)
+void core_pass_complete(struct core *c, struct full_pass *p)
 {
-    if (p->pub->op < p->pub->n_ops || p->pub->n_launches > 0 || p->before != NULL) {
-        return;
-    }
-    SIM_ASSERT(p->pub->state == PASS_STATE_READY);
-    SIM_ASSERT(p->pub->rows_todo == 0 && p->pub->rows_active == 0);
+    SIM_ASSERT(p->pub->state == PASS_STATE_READY && p->before == NULL);
+    SIM_ASSERT(p->pub->op == p->pub->n_ops && p->pub->rows_todo == 0 && p->pub->rows_active == 0);
     p->pub->state = PASS_STATE_RUNNING; /* nobody may cancel it now */
     int64_t tail = c->setup->machine->sample_ns_per_token * (int64_t)p->pub->shape.logit_rows;
     c->exec_ops->pass_tail(c->exec, p, tail);
@@ -235,6 +233,7 @@ static inline struct rest segments_complete(struct core *c, struct full_pass *p)
     /* Mostly all of those who followed go on, and what they add is known. */
     struct segment *s = p->segments;
     struct segment *end = s + p->pub->n_segments;
+    const struct pass *next = p->after != NULL ? p->after->pub : NULL;
     if (p->decodes.n == p->pub->n_followed && p->decodes.least_left > 1 && !p->loses) {
         n.on = decodes_later(p->decodes, p->decodes.n > 0 ? 1 : 0);
         for (; s < p->segments + p->pub->n_followed; s++) {
@@ -242,7 +241,7 @@ static inline struct rest segments_complete(struct core *c, struct full_pass *p)
         }
     }
     for (; s < end; s++) {
-        segment_complete(c, p, s, now);
+        segment_complete(c, s, next, now);
         rest_add(&n, core_member(s), block_tokens);
     }
     return n;
@@ -259,12 +258,9 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
     CORE_OBSERVE(c, tokens, c->sched->now_ns, p->pub);
     leave_with(c, p, rest);
     CORE_OBSERVE(c, pass_done, c->sched->now_ns, p->pub);
-    struct full_pass *after = p->after;
     pass_notify(c, p);
-    if (after != NULL) {
-        after->before = NULL;
-        p->after = NULL;
-        core_pass_through(c, after);
+    if (p->after != NULL) {
+        ahead_goes_first(c, p);
     }
 }
 

@@ -99,18 +99,11 @@ bool service_runs(const struct metrics *m, const struct request *r)
     return false;
 }
 
-/* Does anything of the pass run, or of other passes of its one prompt (SEGMENT_AHEAD)? */
-static bool runs(const struct metrics *m, const struct pass *p)
-{
-    bool prompt = p->n_segments == 1 && p->shape.prefill_rows > 0;
-    return prompt ? service_runs(m, p->segments[0].request) : usage_runs(&m->usage, p);
-}
-
 void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
 {
     struct metrics *m = self;
     const struct pass *p = l->pass;
-    bool first = !runs(m, p);
+    bool first = !usage_runs(&m->usage, p);
     usage_launch_started(&m->usage, l, lead_ns);
     /* Those who go on from the pass before had their tokens at one instant. */
     bool at_once = p->n_followed > 0 && p->segments[0].request->last_token_ns == now_ns;
@@ -142,7 +135,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     const struct pass *p = l->pass;
     /* While the host samples, it is still served. */
     bool in_tail = p->op == p->n_ops && p->n_launches == 0 && p->shape.logit_rows > 0;
-    for (uint32_t i = 0; i < p->n_segments && !in_tail && !runs(m, p); i++) {
+    for (uint32_t i = 0; i < p->n_segments && !in_tail && !usage_runs(&m->usage, p); i++) {
         set_since(m, p->segments[i].request, now_ns);
     }
 }

@@ -104,11 +104,13 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed);
 /* Launches that ran alone from begin to end, the last one's tokens now; what the first one drew is
  * known. Returns how long they ran in all. */
 int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns);
-/* Does a launch of the pass run? */
+/* Does anything of the pass run, or of other passes of its one prompt (SEGMENT_AHEAD)? */
 static inline bool usage_runs(const struct usage *u, const struct pass *p)
 {
     uint32_t i = 0;
-    while (i < u->n_running && u->running[i].pass != p) {
+    while (i < u->n_running && u->running[i].pass != p &&
+           !(p->overlaps && u->running[i].pass->overlaps &&
+             u->running[i].pass->segments[0].request == p->segments[0].request)) {
         i++;
     }
     return i < u->n_running;
