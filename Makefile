@@ -7,6 +7,7 @@
 #   make clang      build/clang without optimisation, whose results determinism.sh compares
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
 #   make campaign   random runs over everything, each four ways, HOURS=1 long
+#   make unseen     a minute of inputs, runs and relations with numbers that are new every time (tests/unseen.sh)
 #   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md);
 #                   BLIND=n SEED=s: n drawn at random over the sources; DIFF=main: among the lines changed since
 #   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals);
@@ -141,12 +142,16 @@ $(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(HELP_OBJ) $(BUILD)/libxpusim
 check: $(BUILD)/xpusim $(ENGINES) $(TESTS)
 	@BUILD=$(BUILD) sh tests/run.sh $(CHECKED)
 
+# make sanitize GOAL=unseen: under the sanitizers.
+unseen: $(BUILD)/tests/campaign/campaign $(TESTS)
+	@BUILD=$(BUILD) sh tests/unseen.sh
+
 demo: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/demo.sh
 
 # Engines are C++ inside: the sanitizer must know its exceptions before the first one is loaded.
 sanitized = ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
-    $(MAKE) check BUILD=build/$@ OPT=-O1 \
+    $(MAKE) $(or $(GOAL),check) BUILD=build/$@ OPT=-O1 \
     XCFLAGS='$(ASSERTS) -fsanitize=$(1) -fno-sanitize-recover=all -fno-omit-frame-pointer' \
     $(if $(strip $(ENGINES)),LDFLAGS='-Wl$(comma)--no-as-needed -lstdc++ -Wl$(comma)--as-needed')
 asan:
@@ -355,7 +360,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests archive docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
+.PHONY: all tests unseen archive docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

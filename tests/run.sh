@@ -12,8 +12,9 @@ cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
 export BUILD
 
+begun=$(date +%s)
 result() { # name, passed, failed
-    printf '%-56s %4d passed %4d failed\n' "$1" "$2" "$3"
+    printf '%-56s %4d passed %4d failed %5d s\n' "$1" "$2" "$3" $(($(date +%s) - begun))
 }
 
 one_script() {
@@ -88,7 +89,7 @@ all=$(printf '%s\n' ${SCRIPTS-tests/golden/*.sh} "$@")
         sh tests/run.sh --one "$1" >"$file" 2>&1
         cat "$file"' run {}
 cat "$lines"/* | awk -v most="${MAX_SKIPPED:-}" '
-    / passed +[0-9]+ failed$/ { passed += $(NF - 3); failed += $(NF - 1) }
+    / passed +[0-9]+ failed +[0-9]+ s$/ { passed += $(NF - 5); failed += $(NF - 3) }
     /^skipped: / { skipped++ }
     END {
         print passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"

@@ -1,7 +1,8 @@
 /* Every reader of outside input (tests/helpers/readers.c) against its corpus, which holds what was
  * once found, and against thousands of damaged versions of it: it may accept or refuse, with a
  * message, but never crash, hang or leak (the sanitizer builds run this too). Damage is drawn from
- * fixed seeds, so a failure repeats; FUZZ_ROUNDS raises its number (500 a reader by default).
+ * fixed seeds, so a failure repeats; FUZZ_ROUNDS raises its number (500 a reader by default), and
+ * XPUSIM_FIRST asks for others (tests/unseen.sh).
  * `make fuzz` goes further, guided by coverage. */
 #include <dirent.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ START_TEST(readers_survive_damage)
     struct rng rng;
     uint32_t refused = 0;
     collect(&s, r);
-    rng_init(&rng, (uint64_t)_i + 1);
+    rng_init(&rng, (uint64_t)_i + 1 + 1000003 * fuzz_first());
     for (size_t i = 0; i < s.n; i++) {
         (void)reader_try(r, s.v[i].text, s.v[i].n);
     }

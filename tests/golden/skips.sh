@@ -51,6 +51,6 @@ ends 0 '^skipped: Slurm' bare sh tests/slurm.sh
 ends 1 '^skipped: Slurm' bare sh tests/slurm.sh --must
 ends 0 'engines: ggml is not there' bare sh .ci/engines.sh
 ends 1 'engines: openvino is not there' bare sh .ci/engines.sh --must
-grep -q 'originals MUST=--must' .ci/run && grep -q 'slurm.sh --must' .ci/run && grep -q 'engines.sh" --must' .ci/setup.sh ||
+grep -q 'originals MUST=--must' .ci/run && grep -q 'slurm.sh --must' .ci/run && grep -q 'GOAL=unseen' .ci/run && grep -q 'engines.sh" --must' .ci/setup.sh ||
     fail ".ci/run does not ask for all of them"
 exit $bad

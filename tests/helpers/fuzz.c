@@ -11,6 +11,12 @@ uint32_t fuzz_rounds(void)
     return text == NULL ? 500 : (uint32_t)strtoul(text, NULL, 10);
 }
 
+uint64_t fuzz_first(void)
+{
+    const char *text = getenv("XPUSIM_FIRST");
+    return text == NULL ? 0 : strtoull(text, NULL, 10);
+}
+
 #define PIECES 30
 static const char *const pieces[PIECES] = {
     "nan", "inf",   "-1",   "1e308", "1e-320", "99999999999999999999",

@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import draw
 import mutants
@@ -77,6 +78,7 @@ class Round:
     def __init__(self, name, options, places):
         self.path = os.path.join(TOP, PLACE, "drawn-%s.json" % name)
         self.options = options
+        self.end = time.time() + (options.seconds or math.inf)
         self.lock = threading.Lock()
         self.sound = {}  # (test, case) -> passes without a fault
         self.covered = json.load(open(mutants.MAP)) if os.path.exists(mutants.MAP) else {}
@@ -159,6 +161,8 @@ class Round:
         free = list(places)
 
         def one(r):
+            if time.time() > self.end:
+                return
             with self.lock:
                 place = free.pop()
             os.makedirs(os.path.join(TOP, place), exist_ok=True)
@@ -179,6 +183,8 @@ def report(faults):
     """Prints the table by folder and the survivors; returns how many survived."""
     rows = collections.OrderedDict((f, collections.Counter()) for f in FOLDERS)
     for r in faults:
+        if "verdict" not in r:
+            continue
         rows[r["file"].split("/")[0]][r["verdict"]] += 1
     rows["all"] = sum(rows.values(), collections.Counter())
     print("\n| faults in | drawn | killed | survived | killed, 95 % interval |\n|---|---:|---:|---:|---:|")
@@ -188,7 +194,10 @@ def report(faults):
             low, high = wilson(c["killed"], n)
             print("| %s | %d | %d | %d | %.0f %% (%.0f to %.0f) |" % (name, n, c["killed"], c["survived"],
                                                                    100.0 * c["killed"] / n, 100 * low, 100 * high))
-    left = [r for r in faults if r["verdict"] == "survived"]
+    left = [r for r in faults if r.get("verdict") == "survived"]
+    late = sum("verdict" not in r for r in faults)
+    if late:
+        print("\n%d of %d faults were not tried in the time" % (late, len(faults)))
     for r in left:
         print("\n%s: %s:%d: %s" % (r["name"], r["file"], r["at"], r["why"]))
         print("\n".join(["-" + l for l in r["before"]] + ["+" + l for l in r["after"] if l or len(r["after"]) == 1]))
@@ -202,6 +211,7 @@ def main():
     p.add_argument("--seed", default="1")
     p.add_argument("--budget", type=float, help="processor seconds of tests on a fault; 20, with --diff 4")
     p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--seconds", type=float, help="no fault is begun after so long (default: all are tried)")
     p.add_argument("--fail", action="store_true", help="exit status 1 if a fault survives")
     options = p.parse_args()
     if (options.blind is None) == (options.diff is None):
