@@ -50,7 +50,7 @@ def explain(x, request, policy, work, seed):
     x.text("trace", "gen", "--workload", work, "--seed", str(seed), "-o", trace)
     alone = latency(x, request, "--policy", policy, "--seed", str(seed), "--trace", only_session(x, request, trace))[0]
     x.same("explain alone", d["otherwise"]["alone_s"], alone)
-    x.same("explain uncontended", d["otherwise"]["uncontended_s"], latency(x, request, *options, "--contention", "none")[0])
+    x.same("explain uncontended", d["otherwise"]["uncontended_s"], latency(x, request, *options, "--set", "sim.contention=none")[0])
     if not d["otherwise"]["bound_s"] <= alone:
         x.fail("explain: the bound is above the latency alone")
     lines = [f"request {request} ({row['class']}), {row['input_tokens']} prompt and {row['output_tokens']} output tokens: "
