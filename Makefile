@@ -252,6 +252,10 @@ claims-report: $(BUILD)/xpusim
 	@python3 experiments/claims/report.py $(BUILD)/claims.json $(BUILD)/claims-paper-125h.json $(BUILD)/fit.json \
 	    >docs/claims.md
 
+# docs/fits.md: which claims can hold together under the papers' kernel times (ten minutes of processor time).
+fits: $(BUILD)/xpusim
+	@python3 experiments/claims/fits.py run $(BUILD)/xpusim && python3 experiments/claims/fits.py page >docs/fits.md
+
 # The simulator for a page. Optional: what is missing for it is one sentence.
 wasm:
 	@$(MAKE) --no-print-directory -f experiments/commands/wasm/Makefile BUILD=$(BUILD) REVISION='$(REVISION)'
@@ -360,7 +364,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests unseen archive docs wasm generate mutants engines claims-report headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
+.PHONY: all tests unseen archive docs wasm generate mutants engines claims-report fits headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

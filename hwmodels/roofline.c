@@ -54,6 +54,7 @@ struct fixed {
     double launch_s;                   /* with those of further sequences */
     double again_bytes;                /* weights read again for further sequences */
     double again_s;                    /* what that takes */
+    double stretch;                    /* of the memory time, where only sequences decode */
     double further;                    /* sequences in this share, beyond the first */
 };
 
@@ -93,6 +94,7 @@ static void batch_fixed(const struct roofline *r, const struct kernel_query *q, 
         p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes * weights_frac(q);
     f->again_s = f->again_bytes / f->curve->bytes_per_s;
     f->key_again_bytes = 0.0;
+    f->stretch = w->prefill_rows == 0 ? 1.0 + p->decode_stretch_frac * further_decodes(w) : 1.0;
     if (f->attention) { /* a share of the rows holds that share of the sequences */
         double sequences = w->sequences * (double)q->rows / w->rows;
         f->further = fmax(0.0, sequences - 1.0);
@@ -145,6 +147,7 @@ static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query
     f->compute_s = f->flop / c->flop_per_s * fill;
     /* Each share of the weights reads all inputs; outputs are counted whole, too. */
     f->bytes = op->weight_bytes * part + op->io_bytes_per_row * q->padded_rows;
+    f->stretch = 1.0;
     if (op->expert_bytes > 0.0) {
         /* By the rows that were asked for: padding is routed to no expert. */
         f->bytes += op->expert_bytes * experts_touched(m->llm, q->rows) * part;
@@ -210,7 +213,7 @@ static inline void terms_of(const struct fixed *f, bool attention, const struct 
         t->flop += attn_flop;
         t->bytes += f->key_bytes * l->padded_keys * f->share + f->attn_bytes;
     }
-    t->memory_s = t->bytes / f->curve->bytes_per_s;
+    t->memory_s = t->bytes / f->curve->bytes_per_s * f->stretch;
     if (plain) {
         return;
     }

@@ -66,12 +66,13 @@ struct soc_runtime {
     uint32_t few_rows; /* prompts with fewer rows of a sequence run at e_d, too */
     double knee;       /* exponent of the p-norm form */
     /* Costs of a batch beyond its rows, per sequence beyond the first (README): */
-    double decode_batch_frac;  /* share of the weights that a further decode reads again */
-    double attention_launches; /* launches of attention */
-    double kv_gather_frac;     /* KV traffic of gathering */
-    double fused_launch_frac;  /* of a layer's launches, what a layer in one kernel pays */
-    uint32_t min_rows;         /* rows a many-row kernel pays at least (systolic height) */
-    bool pad_attention;        /* attention reads the KV padded to the static chunk */
+    double decode_batch_frac;   /* share of the weights that a further decode reads again */
+    double decode_stretch_frac; /* of the memory time of a pass that only decodes */
+    double attention_launches;  /* launches of attention */
+    double kv_gather_frac;      /* KV traffic of gathering */
+    double fused_launch_frac;   /* of a layer's launches, what a layer in one kernel pays */
+    uint32_t min_rows;          /* rows a many-row kernel pays at least (systolic height) */
+    bool pad_attention;         /* attention reads the KV padded to the static chunk */
     struct soc_start start;
     /* Standard deviations of ln(measured / predicted) where the machine was measured by a few rows:
      * of models of usual size and of small ones, by phase (hwmodels/conformal.h). 0: not stated. */

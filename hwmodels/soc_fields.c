@@ -88,6 +88,10 @@ static const struct json_field runtime_rows[] = {
     {JSON_QUANTITY(R, decode_batch_frac, "decode_batch_inefficiency", "1", 0.0, 10.0, 1.0,
                    "Share of the weights that each further decode of a batch reads again."),
      JSON_DEFAULT(0.0)},
+    {JSON_QUANTITY(R, decode_stretch_frac, "decode_batch_stretch", "1", 0.0, 10.0, 1.0,
+                   "Share of its memory time that each further decode adds to a pass that only "
+                   "decodes."),
+     JSON_DEFAULT(0.0)},
     {JSON_QUANTITY(R, attention_launches, "attention_launches", "1", 0.0, 100.0, 1.0,
                    "Launches of attention per further sequence of a batch."),
      JSON_DEFAULT(0.0)},

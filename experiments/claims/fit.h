@@ -13,6 +13,10 @@
  *      others: what holds there is a fact with a witness; what the emulators rule out is an
  * inference with their error.
  *
+ * Claims may be constraints (`under`): those of their checks that need no run. They are priced from
+ * the cost model, on a grid of the parameters that they hang on. The search stays among points
+ * where all hold. Where there is none, the answer is the smallest sets of them that hold nowhere.
+ *
  * All of it is deterministic. The search knows the claims: its witness is fitted, not predicted. */
 #pragma once
 
@@ -22,11 +26,12 @@
 #include <stdio.h>
 
 #include "experiments/claims/claims.h"
+#include "sim/base/rng.h"
 
 #define FIT_MAX_PARAMETERS 24
 #define FIT_MAX_LEVELS 8
 #define FIT_MAX_CLAIMS 31 /* a bit each in a set */
-#define FIT_CONFIRMED 16  /* points judged on fresh traces; the best again, on others */
+#define FIT_CONFIRMED 8   /* points judged on fresh traces; the best again, on others */
 #define FIT_HOLDS 2.0
 #define FIT_RULED_OUT 3.0
 #define FIT_MODEL_ERROR_FRAC 0.05 /* of the effect published: what a simulator may be off; ours */
@@ -76,6 +81,8 @@ struct fit_options {
     uint32_t n_files;
     const char *const *ids; /* claims to fit */
     uint32_t n_ids;
+    const char *const *under; /* claims whose checks without runs are constraints */
+    uint32_t n_under;
     struct quantities_options run; /* replications: traces of a point; seed: of the search */
     uint32_t budget;               /* points */
     uint32_t confirm;              /* traces of the confirmation */
@@ -84,16 +91,39 @@ struct fit_options {
     bool quiet;
 };
 
+#define FIT_MAX_CONFLICTS 64
+
+/* A point where the constraints were priced. */
+struct fit_priced {
+    double u[FIT_MAX_PARAMETERS];
+    double miss[FIT_MAX_CLAIMS]; /* how far a claim's checks are from what they want; 0: it holds */
+    double sum;                  /* of all checks' values: another one, another machine */
+    uint32_t holds;              /* set of constraints, a bit each */
+};
+
+struct fit_under {
+    struct claims stated; /* owned */
+    uint32_t n_claims;
+    uint32_t active[FIT_MAX_PARAMETERS], n_active; /* parameters that they hang on */
+    struct fit_priced *seen;                       /* owned; all that were priced */
+    uint32_t n_seen, n_grid;                       /* the first n_grid of them are the grid */
+    struct fit_priced *pool;                       /* owned; where all hold */
+    uint32_t n_pool;
+    uint32_t conflicts[FIT_MAX_CONFLICTS], n_conflicts; /* sought only where the pool is empty */
+};
+
 /* A point judged on fresh traces. */
 struct fit_witness {
     double u[FIT_MAX_PARAMETERS];
     struct claims judged; /* owned */
     uint32_t holds;       /* set of claims, a bit each */
+    uint32_t compatible;  /* those that are not decided */
 };
 
 struct fit {
     const struct fit_options *o;
     struct fit_parameters parameters;
+    struct fit_under under;
     struct claims claims; /* what is fitted, read once for names and published values */
     struct fit_check *checks;
     uint32_t n_checks;
@@ -115,6 +145,22 @@ struct fit_point *fit_point_add(struct fit *f, const double *u);
 int fit_points_keep(const struct fit *f, struct err *e);
 /* Takes over the points of a state file of the same search; none when there is no file. */
 int fit_points_resume(struct fit *f, struct err *e);
+
+/* The rows of c once more for every set-up: row s * n + i is claim i under set-up s. */
+int fit_spread(struct claims *c, const struct setup *setups, uint32_t n, struct err *e);
+
+/* ---- constraints ---- */
+
+/* Prices the constraints on a grid, and finds points where all hold, or the sets that hold nowhere.
+ * 0 either way; f->under.n_pool has how many. Nothing to do without constraints. */
+int fit_under_find(struct fit *f);
+void fit_under_fini(struct fit_under *c);
+/* The constraints as any claim is judged, at u. claims_fini in every case. */
+int fit_under_judge(const struct fit *f, const double *u, struct claims *out, struct err *e);
+/* Puts into u what the constraints hang on, of any point where all hold, or of the nearest. u stays
+ * as it is where no claim is a constraint. */
+void fit_under_draw(const struct fit *f, struct rng *r, double *u);
+void fit_under_nearest(const struct fit *f, double *u);
 
 /* ---- emulators ---- */
 
@@ -147,9 +193,9 @@ int fit_points_run(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_
 /* The points that look best, best first, at most FIT_CONFIRMED; returns how many. */
 uint32_t fit_best_points(const struct fit *f, uint32_t *points);
 
-#define FIT_MAX_CONFLICTS 64
 struct fit_findings {
     struct fit_witness best;
+    struct claims under;                   /* owned; the constraints at the witness */
     uint32_t conflicts[FIT_MAX_CONFLICTS]; /* smallest sets ruled out, a bit each */
     uint32_t n_conflicts;
     /* Share of the space left, and range of each parameter (u), by each claim alone, then by the
@@ -164,8 +210,8 @@ struct fit_findings {
 
 /* How many claims a set has. */
 uint32_t fit_set_size(uint32_t set);
-/* Draws the conclusions, once all is simulated. fit_findings_fini frees. */
-void fit_conclude(struct fit *f, struct fit_findings *out);
+/* Draws the conclusions, once all is simulated. fit_findings_fini frees, in every case. */
+int fit_conclude(struct fit *f, struct fit_findings *out);
 void fit_findings_fini(struct fit_findings *g);
 
 void fit_document(const struct fit *f, const struct fit_findings *g, struct document *d);

@@ -1,4 +1,5 @@
 /* What the search found: a witness, conflicts, what is left of every range, what to measure. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ static struct sample *samples_make(const struct fit *f, uint32_t *n)
         for (uint32_t k = 0; k < f->parameters.n; k++) {
             s[i].u[k] = rng_uniform(&r);
         }
+        fit_under_draw(f, &r, s[i].u);
         fit_emulator_at(f->emulator, s[i].u, mean, sd);
         fit_implausibility(f, mean, sd, fit_emulator_error(f->emulator), far);
         s[i].possible = set_where(f, far, FIT_RULED_OUT);
@@ -218,10 +220,16 @@ uint32_t fit_best_points(const struct fit *f, uint32_t *points)
     return n;
 }
 
-void fit_conclude(struct fit *f, struct fit_findings *out)
+int fit_conclude(struct fit *f, struct fit_findings *out)
 {
     *out = (struct fit_findings){.best = f->witness};
     f->witness = (struct fit_witness){.holds = 0};
+    if (f->n_points == 0) {
+        return 0; /* the constraints exclude each other */
+    }
+    if (f->o->n_under > 0 && fit_under_judge(f, out->best.u, &out->under, f->e) != 0) {
+        return -EINVAL;
+    }
     uint32_t n;
     struct sample *s = samples_make(f, &n);
     conflicts_find(f, out, s, n);
@@ -236,9 +244,11 @@ void fit_conclude(struct fit *f, struct fit_findings *out)
         }
     }
     free(s);
+    return 0;
 }
 
 void fit_findings_fini(struct fit_findings *g)
 {
+    claims_fini(&g->under);
     claims_fini(&g->best.judged);
 }

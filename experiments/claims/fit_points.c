@@ -73,6 +73,7 @@ void fit_fini(struct fit *f)
         point_free(&f->points[i]);
     }
     fit_emulator_free(f->emulator);
+    fit_under_fini(&f->under);
     free(f->points);
     free(f->checks);
     claims_fini(&f->claims);
@@ -89,8 +90,6 @@ struct fit_point *fit_point_add(struct fit *f, const double *u)
     return p;
 }
 
-/* ---- simulating ---- */
-
 /* ---- the state file ---- */
 
 static cJSON *header(const struct fit *f)
@@ -102,6 +101,10 @@ static cJSON *header(const struct fit *f)
     cJSON *ids = cJSON_AddArrayToObject(o, "claims");
     for (uint32_t i = 0; i < f->claims.n; i++) {
         cJSON_AddItemToArray(ids, cJSON_CreateString(f->claims.v[i].id));
+    }
+    cJSON *under = cJSON_AddArrayToObject(o, "under");
+    for (uint32_t i = 0; i < f->o->n_under; i++) {
+        cJSON_AddItemToArray(under, cJSON_CreateString(f->o->under[i]));
     }
     cJSON *over = cJSON_AddArrayToObject(o, "over");
     for (uint32_t i = 0; i < f->parameters.n; i++) {

@@ -1,28 +1,28 @@
 /* The findings of a fit as a document, and the witness as a profile. */
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 
 #include "experiments/claims/fit.h"
 
 /* "B6, B7" */
-static const char *set_text(const struct fit *f, uint32_t set, const char *between,
+static const char *set_text(const struct claims *c, uint32_t set, const char *between,
                             struct document *d)
 {
     const char *text = "";
-    for (uint32_t i = 0; i < f->claims.n; i++) {
+    for (uint32_t i = 0; i < c->n; i++) {
         if ((set >> i & 1u) != 0) {
-            text = document_format(d, "%s%s%s", text, text[0] != '\0' ? between : "",
-                                   f->claims.v[i].id);
+            text = document_format(d, "%s%s%s", text, text[0] != '\0' ? between : "", c->v[i].id);
         }
     }
     return text;
 }
 
-static void put_set(const struct fit *f, uint32_t set, struct document *array)
+static void put_set(const struct claims *c, uint32_t set, struct document *array)
 {
-    for (uint32_t i = 0; i < f->claims.n; i++) {
+    for (uint32_t i = 0; i < c->n; i++) {
         if ((set >> i & 1u) != 0) {
-            DOCUMENT_VALUES(array, NULL, f->claims.v[i].id);
+            DOCUMENT_VALUES(array, NULL, c->v[i].id);
         }
     }
 }
@@ -37,8 +37,11 @@ static void put_witness(const struct fit *f, const struct fit_findings *g, struc
 {
     document_note(
         d, "Largest set that holds together: %u of %u claims (%s), judged on %u fresh traces",
-        fit_set_size(g->best.holds), f->claims.n, set_text(f, g->best.holds, " ", d),
+        fit_set_size(g->best.holds), f->claims.n, set_text(&f->claims, g->best.holds, " ", d),
         f->o->confirm);
+    document_note(d, "Compatible there, not decided: %u (%s)", fit_set_size(g->best.compatible),
+                  set_text(&f->claims, g->best.compatible, " ", d));
+    put_set(&f->claims, g->best.compatible, document_array(d, "compatible"));
     for (uint32_t i = 0; i < f->parameters.n; i++) {
         const struct fit_parameter *p = &f->parameters.v[i];
         document_note(d, "    %-18s %s %s", p->name, value_text(p, g->best.u[i], d), p->unit);
@@ -52,13 +55,72 @@ static void put_conflicts(const struct fit *f, const struct fit_findings *g, str
     document_note(d, "\nSmallest sets that the emulators rule out in these ranges");
     struct document *conflicts = document_array(d, "conflicts");
     for (uint32_t i = 0; i < g->n_conflicts; i++) {
-        document_note(d, "    {%s}", set_text(f, g->conflicts[i], ", ", d));
-        put_set(f, g->conflicts[i], document_array(conflicts, NULL));
+        document_note(d, "    {%s}", set_text(&f->claims, g->conflicts[i], ", ", d));
+        put_set(&f->claims, g->conflicts[i], document_array(conflicts, NULL));
     }
     if (g->n_conflicts == 0) {
         document_note(d, "    none of up to three claims");
     }
 }
+
+/* ---- constraints ---- */
+
+static void put_excluded(const struct fit *f, struct document *d)
+{
+    const struct fit_under *c = &f->under;
+    struct document *excluded = document_array(d, "constraints_exclude");
+    document_note(d, "No machine in the ranges has all of them. Smallest sets that hold nowhere, "
+                     "on the grid or by descent from its nearest points:");
+    for (uint32_t i = 0; i < c->n_conflicts; i++) {
+        document_note(d, "    {%s}", set_text(&c->stated, c->conflicts[i], ", ", d));
+        put_set(&c->stated, c->conflicts[i], document_array(excluded, NULL));
+    }
+    if (c->n_conflicts == 0) {
+        document_note(d, "    none of up to three claims");
+    }
+}
+
+/* Between which values the parameters that the constraints hang on stay. */
+static void put_pool(const struct fit *f, struct document *d)
+{
+    const struct fit_under *c = &f->under;
+    struct document *left = document_within(d, "constraints_leave");
+    for (uint32_t k = 0; k < c->n_active; k++) {
+        const struct fit_parameter *p = &f->parameters.v[c->active[k]];
+        double low = 1.0;
+        double high = 0.0;
+        for (uint32_t i = 0; i < c->n_pool; i++) {
+            low = fmin(low, c->pool[i].u[c->active[k]]);
+            high = fmax(high, c->pool[i].u[c->active[k]]);
+        }
+        document_note(d, "    %-18s %s to %s %s", p->name, value_text(p, low, d),
+                      value_text(p, high, d), p->unit);
+        DOCUMENT_VALUES(document_array(left, p->name), NULL, value_text(p, low, d), NULL,
+                        value_text(p, high, d));
+    }
+}
+
+static void put_under(const struct fit *f, struct document *d)
+{
+    const struct fit_under *c = &f->under;
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < c->n_grid; i++) {
+        all += c->seen[i].holds == (1u << c->n_claims) - 1u;
+    }
+    document_note(d,
+                  "Constraints: %s, priced without runs on a grid of %u machines; all hold on %u",
+                  set_text(&c->stated, UINT32_MAX, " ", d), c->n_grid, all);
+    put_set(&c->stated, UINT32_MAX, document_array(d, "under"));
+    DOCUMENT_VALUES(d, "grid", c->n_grid, "grid_holds", all, "priced", c->n_seen);
+    if (c->n_pool > 0) {
+        put_pool(f, d);
+    } else {
+        put_excluded(f, d);
+    }
+    document_note(d, "%s", "");
+}
+
+/* ---- ranges ---- */
 
 /* A row of ranges, of a claim or of all together; for people only those that were cut. */
 static void put_range(const struct fit *f, const struct fit_findings *g, uint32_t row,
@@ -141,13 +203,23 @@ static void put_measurements(const struct fit *f, const struct fit_findings *g, 
 
 void fit_document(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
+    if (f->o->n_under > 0) {
+        put_under(f, d);
+    }
+    if (f->n_points == 0) {
+        return; /* no machine has all of the constraints */
+    }
     cJSON *profile = fit_profile(f, g);
     document_note(d, "%u points of %u parameters, %u traces each, %.0f s of processor time\n",
                   f->n_points, f->parameters.n, f->o->run.replications, f->cpu_s);
-    DOCUMENT_VALUES(d, "points", f->n_points, "cpu_s", f->cpu_s);
-    put_set(f, UINT32_MAX, document_array(d, "claims"));
+    DOCUMENT_VALUES(d, "points", f->n_points, "cpu_s", f->cpu_s, "seed", f->o->run.seed, "traces",
+                    f->o->run.replications, "confirmed_on", f->o->confirm);
+    put_set(&f->claims, UINT32_MAX, document_array(d, "claims"));
     document_tree(d, "profile", profile);
     put_witness(f, g, d);
+    if (f->o->n_under > 0) {
+        claims_document(&g->under, true, "constraints", d);
+    }
     put_conflicts(f, g, d);
     put_ranges(f, g, d);
     put_measurements(f, g, d);
@@ -156,15 +228,13 @@ void fit_document(const struct fit *f, const struct fit_findings *g, struct docu
 
 /* ---- the witness ---- */
 
-static cJSON *set_json(const struct fit *f, uint32_t set)
+static void add_set(cJSON *a, const struct claims *c, uint32_t set)
 {
-    cJSON *a = cJSON_CreateArray();
-    for (uint32_t i = 0; i < f->claims.n; i++) {
+    for (uint32_t i = 0; i < c->n; i++) {
         if ((set >> i & 1u) != 0) {
-            cJSON_AddItemToArray(a, cJSON_CreateString(f->claims.v[i].id));
+            cJSON_AddItemToArray(a, cJSON_CreateString(c->v[i].id));
         }
     }
-    return a;
 }
 
 cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
@@ -179,8 +249,10 @@ cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
     cJSON_AddStringToObject(o, "about",
                             "Fitted to the claims by `xpusim claims --fit`, not measured: where "
                             "most of them hold together. Never a default.");
-    cJSON_AddItemToObject(o, "fitted_to", set_json(f, UINT32_MAX));
-    cJSON_AddItemToObject(o, "holds", set_json(f, g->best.holds));
+    cJSON *fitted = cJSON_AddArrayToObject(o, "fitted_to");
+    add_set(fitted, &f->claims, UINT32_MAX);
+    add_set(fitted, &f->under.stated, UINT32_MAX); /* chosen for these, too */
+    add_set(cJSON_AddArrayToObject(o, "holds"), &f->claims, g->best.holds);
     for (int k = 0; k < SETUP_LISTS; k++) {
         const struct setup_texts *t = &all.list[k];
         if (t->n > 0) {

@@ -13,8 +13,7 @@
 
 /* ---- points of the search ---- */
 
-/* The rows of `stated` once more for every set-up: row s * n + i is claim i under set-up s. */
-static int spread(struct claims *c, const struct setup *setups, uint32_t n, struct err *e)
+int fit_spread(struct claims *c, const struct setup *setups, uint32_t n, struct err *e)
 {
     uint32_t n_claims = c->n;
     int rc = 0;
@@ -56,7 +55,7 @@ static int run_batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint3
     }
     double before_s = clock_processor_s(RUSAGE_CHILDREN);
     int rc = fit_claims_read(f->o, &claims, f->e);
-    rc = rc == 0 ? spread(&claims, setups, n, f->e) : rc;
+    rc = rc == 0 ? fit_spread(&claims, setups, n, f->e) : rc;
     if (rc == 0 && claims_run(&claims, &f->o->run, &failed) == -EINVAL) {
         rc = err_add(f->e, "%s", failed.n > 0 ? failed.lines[0] : "bad point");
     }
@@ -88,11 +87,12 @@ int fit_points_run(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_
 /* ---- points to be confirmed ---- */
 
 /* The claims as the ordinary judge finds them at u, on the `set`-th set of fresh traces. */
-static int judge_point(const struct fit *f, const double *u, uint32_t set, struct fit_witness *out)
+static int judge_point(const struct fit *f, const double *u, uint32_t set, uint32_t traces,
+                       struct fit_witness *out)
 {
     struct setup setup;
     struct quantities_options options = f->o->run;
-    options.replications = f->o->confirm;
+    options.replications = traces;
     options.seed += 1000000ull * set;
     *out = (struct fit_witness){.holds = 0};
     memcpy(out->u, u, sizeof out->u);
@@ -103,13 +103,15 @@ static int judge_point(const struct fit *f, const double *u, uint32_t set, struc
     for (uint32_t i = 0; i < out->judged.n; i++) {
         out->judged.v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
         out->holds |= claim_verdict_holds(out->judged.v[i].verdict) ? 1u << i : 0;
+        out->compatible |= out->judged.v[i].verdict == CLAIM_COMPATIBLE ? 1u << i : 0;
     }
     fit_setup_fini(&setup);
     return rc;
 }
 
 /* The best of many noisy points is a lucky one. So those that look best on their few traces are
- * judged on many. The best of these is judged again, on traces that chose nothing. */
+ * judged on more: a quarter of the number asked for. The best of these is judged again on all, and
+ * these are traces that chose nothing. */
 static int confirm(struct fit *f)
 {
     uint32_t points[FIT_CONFIRMED] = {0};
@@ -119,14 +121,14 @@ static int confirm(struct fit *f)
     int rc = 0;
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         struct fit_witness w;
-        rc = judge_point(f, f->points[points[i]].u, 1, &w);
+        rc = judge_point(f, f->points[points[i]].u, 1, 1 + f->o->confirm / 4, &w);
         if (fit_set_size(w.holds) > most) {
             most = fit_set_size(w.holds);
             best = points[i];
         }
         claims_fini(&w.judged);
     }
-    rc = rc == 0 ? judge_point(f, f->points[best].u, 2, &f->witness) : rc;
+    rc = rc == 0 ? judge_point(f, f->points[best].u, 2, f->o->confirm, &f->witness) : rc;
     if (rc != 0) {
         claims_fini(&f->witness.judged);
     }
@@ -136,6 +138,10 @@ static int confirm(struct fit *f)
 int claims_fit(struct fit *f)
 {
     int rc = fit_points_resume(f, f->e);
-    rc = rc == 0 ? fit_search(f) : rc;
+    rc = rc == 0 ? fit_under_find(f) : rc;
+    if (rc != 0 || (f->o->n_under > 0 && f->under.n_pool == 0)) {
+        return rc; /* no machine has all of the constraints: nothing to search */
+    }
+    rc = fit_search(f);
     return rc == 0 ? confirm(f) : rc;
 }

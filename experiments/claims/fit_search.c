@@ -72,6 +72,7 @@ static void candidates_make(const struct fit *f, struct candidate *c, struct rng
             c[i].u[k] = rng_uniform(r);
         }
         if (i % 2 == 0 || n_parents == 0) {
+            fit_under_draw(f, r, c[i].u);
             continue;
         }
         const double *from = f->points[index[i / 2 % n_parents]].u;
@@ -81,6 +82,7 @@ static void candidates_make(const struct fit *f, struct candidate *c, struct rng
             u = u < 0.0 ? -u : u > 1.0 ? 2.0 - u : u;
             c[i].u[k] = fmin(fmax(u, 0.0), 1.0);
         }
+        fit_under_nearest(f, c[i].u);
     }
 }
 
@@ -125,6 +127,7 @@ static void climb(const struct fit *f, struct candidate *c, struct rng *r, doubl
             uint32_t k = rng_below(r, f->parameters.n);
             next.u[k] = fmin(fmax(next.u[k] + width * rng_normal(r), 0.0), 1.0);
         }
+        fit_under_nearest(f, next.u);
         next.promise = emulated_promise(f, next.u, mean, sd);
         if (next.promise > c->promise) {
             *c = next;
@@ -175,8 +178,12 @@ static uint32_t first_wave(const struct fit *f, double (**u)[FIT_MAX_PARAMETERS]
     n = n < f->o->budget ? n : f->o->budget;
     *u = xcalloc(n + 1, sizeof **u);
     uint32_t done = f->n_points < n ? f->n_points : n;
+    struct rng r;
+    rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, UINT32_MAX, 2));
     for (uint32_t i = 0; i < n; i++) {
-        (void)gsl_qrng_get(sobol, (*u)[i < done ? 0 : i - done]);
+        double *to = (*u)[i < done ? 0 : i - done];
+        (void)gsl_qrng_get(sobol, to);
+        fit_under_draw(f, &r, to);
     }
     gsl_qrng_free(sobol);
     return n - done;

@@ -12,8 +12,6 @@
 #include "experiments/run/runner.h"
 #include "sim/base/arena.h"
 
-#define RATE_MARK "{rate}"
-
 /* ---- reading ---- */
 
 struct quantity_place quantity_place_read(struct json_obj *o)
@@ -90,14 +88,6 @@ static void read_run(struct quantities *q, struct quantity_def *d, struct json_o
     (void)cell_add(q, &place, policy, workload, o->path);
 }
 
-char *quantity_put_rate(const char *workload, double rate)
-{
-    const char *at = strstr(workload, RATE_MARK);
-    return at == NULL ? NULL
-                      : xformat("%.*s%.10g%s", (int)(at - workload), workload, rate,
-                                at + strlen(RATE_MARK));
-}
-
 static void read_sustained(struct quantities *q, struct quantity_def *d, struct json_obj *o)
 {
     struct quantity_place place = quantity_place_read(o);
@@ -113,9 +103,9 @@ static void read_sustained(struct quantities *q, struct quantity_def *d, struct 
         const cJSON *r = cJSON_GetArrayItem(rates, (int)i);
         c->rates[i] = cJSON_IsNumber(r) ? r->valuedouble : 0.0;
         if (!(c->rates[i] > (i == 0 ? 0.0 : c->rates[i - 1])) ||
-            strstr(workload, RATE_MARK) == NULL) {
+            strstr(workload, QUANTITY_RATE_MARK) == NULL) {
             (void)err_add(o->err,
-                          "%s: %s: must have a workload with " RATE_MARK
+                          "%s: %s: must have a workload with " QUANTITY_RATE_MARK
                           " in it and rising positive rates",
                           o->file, o->path);
             return;
@@ -361,6 +351,17 @@ int quantities_mark(void *ctx, const char *name, double *out, char *message)
         return -1;
     }
     d->used = true;
+    return 0;
+}
+
+int quantities_fixed(void *ctx, const char *name, double *out, char *message)
+{
+    const struct quantity_def *d = find_under(ctx, name, strcspn(name, ":"), 0);
+    *out = 1.0;
+    if (d == NULL || d->form != QUANTITY_FIXED) {
+        (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.60s needs runs", name);
+        return -1;
+    }
     return 0;
 }
 

@@ -110,6 +110,11 @@ struct quantity_scope {
 };
 int quantities_mark(void *ctx, const char *name, double *out, char *message);
 
+/* Whether a name needs no run: 0, or -1 with a message. The signature is expr_names.lookup's; *out
+ * is
+ * 1. ctx: struct quantities, of which nothing need be marked. */
+int quantities_fixed(void *ctx, const char *name, double *out, char *message);
+
 /* Runs what is marked, of all books together, and fills the values. An error is added for each run
  * that failed: 0 or -EIO. */
 int quantities_run(struct quantities *books, uint32_t n_books, const struct quantities_options *o,

@@ -11,19 +11,53 @@
 #include "sim/metrics/metrics.h"
 #include "traces/traces.h"
 
-/* Adds the errors found while loading a place to those of the file that asked for it. */
-static int load(const struct quantity_place *p, struct config_options *options, struct config *c,
-                const struct json_obj *o)
+/* The place that was loaded last. A file asks for many kernels of one place, one after the other,
+ * and a fit for those of thousands of places; loading costs a thousand times what pricing does. */
+static struct {
+    char *key; /* NULL: none */
+    struct config_options options;
+    struct config config;
+} last;
+
+static void forget(void)
 {
+    if (last.key != NULL) {
+        config_fini(&last.config);
+        config_options_fini(&last.options);
+        free(last.key);
+        last.key = NULL;
+    }
+}
+
+static char *key_of(const struct quantity_place *p)
+{
+    char *sets = p->sets != NULL ? cJSON_PrintUnformatted(p->sets) : NULL;
+    char *key = xformat("%s %s %s", p->soc, p->llm, sets != NULL ? sets : "");
+    cJSON_free(sets);
+    return key;
+}
+
+/* The configuration of a place, until the next call; or NULL, with the errors added to those of the
+ * file that asked for it. */
+static const struct config *load(const struct quantity_place *p, const struct json_obj *o)
+{
+    char *key = key_of(p);
+    if (last.key != NULL && strcmp(last.key, key) == 0) {
+        free(key);
+        return &last.config;
+    }
     struct err e = ERR_INIT;
-    memset(c, 0, sizeof *c);
-    int rc = quantity_options(p, options, &e);
-    rc = rc == 0 ? config_load(c, options, &e) : rc;
+    forget();
+    last.key = key;
+    memset(&last.config, 0, sizeof last.config);
+    int rc = quantity_options(p, &last.options, &e);
+    rc = rc == 0 ? config_load(&last.config, &last.options, &e) : rc;
     if (rc != 0) {
         (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.n > 0 ? e.lines[0] : "bad place");
+        forget();
     }
     err_fini(&e);
-    return rc;
+    return rc == 0 ? &last.config : NULL;
 }
 
 static int find_device(const struct machine *m, const char *name, const struct json_obj *o)
@@ -134,17 +168,10 @@ double quantity_kernel(struct json_obj *o)
     if (o->err->n > 0) {
         return (double)NAN;
     }
-    struct config_options options;
-    struct config c;
-    double v = (double)NAN;
-    if (load(&place, &options, &c, o) == 0) {
-        int d = find_device(&c.soc.machine, device, o);
-        struct work_shape w = shape_of(&b);
-        v = d >= 0 ? kernel_field(&c, &w, op, field, (uint8_t)d) : (double)NAN;
-    }
-    config_fini(&c);
-    config_options_fini(&options);
-    return v;
+    const struct config *c = load(&place, o);
+    int d = c != NULL ? find_device(&c->soc.machine, device, o) : -1;
+    struct work_shape w = shape_of(&b);
+    return d >= 0 ? kernel_field(c, &w, op, field, (uint8_t)d) : (double)NAN;
 }
 
 /* ---- two kernels at once ---- */
@@ -174,34 +201,31 @@ double quantity_corun(struct json_obj *o)
     if (o->err->n > 0) {
         return (double)NAN;
     }
-    struct config_options options;
-    struct config c;
     struct flow f[2];
     double ms = 0.0; /* of the kernel, isolated */
     double v = (double)NAN;
-    bool ok = load(&place, &options, &c, o) == 0;
+    const struct config *c = load(&place, o);
+    bool ok = c != NULL;
     for (int i = 0; i < 2 && ok; i++) {
-        int d = find_device(&c.soc.machine, r[i].device, o);
+        int d = find_device(&c->soc.machine, r[i].device, o);
         ok = d >= 0;
         if (ok) {
             struct work_shape w = shape_of(&r[i].batch);
-            struct price_op p = price(&c, &w, r[i].op, (uint8_t)d);
+            struct price_op p = price(c, &w, r[i].op, (uint8_t)d);
             ms = i == 0 ? 1e3 * p.seconds : ms;
             f[i] = (struct flow){
                 .demand_bytes_per_s = p.bytes / p.seconds, .weight = 1.0, .device = (uint8_t)d};
         }
     }
     if (ok) {
-        double cap = fmax(c.soc.machine.ddr_peak_bytes_per_s * c.soc.machine.ddr_cap_frac,
+        double cap = fmax(c->soc.machine.ddr_peak_bytes_per_s * c->soc.machine.ddr_cap_frac,
                           fmax(f[0].demand_bytes_per_s, f[1].demand_bytes_per_s));
-        c.contention->share(f, 2, cap, &c.contention_params);
+        c->contention->share(f, 2, cap, &c->contention_params);
         double slowdown = f[0].demand_bytes_per_s / f[0].share_bytes_per_s;
         const double all[] = {slowdown, f[0].demand_bytes_per_s / 1e9, f[0].share_bytes_per_s / 1e9,
                               ms, ms * slowdown};
         v = all[field];
     }
-    config_fini(&c);
-    config_options_fini(&options);
     return v;
 }
 
@@ -245,15 +269,8 @@ double quantity_machine(struct json_obj *o)
 {
     struct quantity_place place = quantity_place_read(o);
     const char *field = json_get_string(o, "field");
-    struct config_options options;
-    struct config c;
-    double v = (double)NAN;
-    if (load(&place, &options, &c, o) == 0) {
-        v = machine_field(&c.soc.machine, field, o);
-    }
-    config_fini(&c);
-    config_options_fini(&options);
-    return v;
+    const struct config *c = load(&place, o);
+    return c != NULL ? machine_field(&c->soc.machine, field, o) : (double)NAN;
 }
 
 /* ---- lengths of a data set ---- */

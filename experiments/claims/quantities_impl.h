@@ -32,6 +32,8 @@ struct quantity_cell {
     double *values;        /* owned; [metric][replication] */
 };
 
+#define QUANTITY_RATE_MARK "{rate}"
+
 /* The workload with {rate} replaced, which the caller frees. NULL when there is no {rate}. */
 char *quantity_put_rate(const char *workload, double rate);
 

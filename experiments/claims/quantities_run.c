@@ -10,6 +10,7 @@
 #include "experiments/compare/compare.h"
 #include "experiments/run/study.h"
 #include "sim/base/arena.h"
+#include "sim/base/text.h"
 
 /* One replication of a cell, and how far it has come. */
 struct task {
@@ -26,6 +27,14 @@ struct tasks {
     uint32_t n;
     struct quantities_options options;
 };
+
+char *quantity_put_rate(const char *workload, double rate)
+{
+    const char *at = strstr(workload, QUANTITY_RATE_MARK);
+    return at == NULL ? NULL
+                      : xformat("%.*s%.10g%s", (int)(at - workload), workload, rate,
+                                at + strlen(QUANTITY_RATE_MARK));
+}
 
 /* In the worker: the next rate of a search, and the machine drawn for it. */
 static int load(struct study_cell *out, struct err *e)

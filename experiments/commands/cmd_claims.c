@@ -19,7 +19,7 @@ static const char *const shipped[] = {"agent-xpu-v1", "agent-xpu-v2", "sd-npu"};
 struct claims_options {
     struct option_texts ids, files, sets, policies, scales;
     const char *reading, *profile;
-    const char *fit, *over, *parameters, *state, *witness;
+    const char *fit, *under, *over, *parameters, *state, *witness;
     uint32_t budget, points_traces;
     struct job_options work;
     struct option_output output;
@@ -163,13 +163,13 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
     int rc = fit_parameters_read(&f.parameters, path, over, n_over, e);
     rc = rc == 0 ? fit_init(&f, fo, e) : rc;
     rc = rc == 0 ? claims_fit(&f) : rc;
+    rc = rc == 0 ? fit_conclude(&f, &found) : rc;
     if (rc == 0) {
-        fit_conclude(&f, &found);
         struct document *d = document_new();
         fit_document(&f, &found, d);
         document_show(d, &o->output);
     }
-    if (rc == 0 && o->witness != NULL) {
+    if (rc == 0 && o->witness != NULL && f.n_points > 0) {
         rc = write_json(o->witness, fit_profile(&f, &found), e);
     }
     fit_findings_fini(&found);
@@ -180,12 +180,15 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
 static int run_fit(const struct claims_options *o, const struct setup *changed, struct err *e)
 {
     char *ids_text = xstrdup(o->fit);
+    char *under_text = xstrdup(o->under != NULL ? o->under : "");
     char *over_text = xstrdup(o->over);
     const char *files[CLAIMS_MAX_BOOKS];
     const char *ids[FIT_MAX_CLAIMS];
+    const char *under[FIT_MAX_CLAIMS];
     const char *over[FIT_MAX_PARAMETERS];
     struct fit_options fo = {.files = files,
                              .ids = ids,
+                             .under = under,
                              .run = o->run,
                              .budget = o->budget,
                              .confirm = o->run.replications,
@@ -194,6 +197,7 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
                              .quiet = o->output.quiet};
     fo.n_files = claims_files(o, files);
     fo.n_ids = names_of(ids_text, "--fit", ids, FIT_MAX_CLAIMS, e);
+    fo.n_under = names_of(under_text, "--under", under, FIT_MAX_CLAIMS, e);
     fo.run.replications = o->points_traces;
     fo.run.how.progress = false;
     uint32_t n_over = strcmp(o->over, "all") == 0
@@ -206,6 +210,7 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
     }
     free(ids_text);
     free(over_text);
+    free(under_text);
     return rc;
 }
 
@@ -342,6 +347,8 @@ static const struct option_row rows[] = {
 static const struct option_row fit_rows[] = {
     OPTION_TEXT(OPTIONS, fit, "fit", "ID,...", NULL,
                 "search the open parameters for a point where these claims hold together"),
+    OPTION_TEXT(OPTIONS, under, "under", "ID,...", NULL,
+                "claims whose checks without runs are constraints of the search (kernel times)"),
     OPTION_TEXT(OPTIONS, over, "over", "NAME,...", "all", "open parameters to vary"),
     OPTION_TEXT(OPTIONS, parameters, "parameters", "NAME|FILE.json", "open-125h",
                 "file of open parameters"),

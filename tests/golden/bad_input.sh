@@ -174,7 +174,7 @@ printf '{"model_type": "nonesuch"}' >"$dir/c.json"
 refuse "\"nonesuch\"" $x new-llm m --hf "$dir/c.json"
 printf '# xpusim-trace v1\n%s,cancel_s\n0,0,0,reactive,0,,5,5,0,1\n' "$head" >"$dir/t.csv"
 refuse "tune" $x compare --policy fcfs --tune 0
-refuse "at least 25 points" $x claims --fit A7,B17 --budget 6
+refuse "at least 39 points" $x claims --fit A7,B17 --budget 6
 # names that there is no room for are not left out in silence
 names() { seq -s, 1 "$2" | sed "s/[0-9]*/$1&/g"; }
 refuse "--fit: more than 31 names" $x claims --fit "$(names B 32)"

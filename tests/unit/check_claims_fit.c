@@ -88,7 +88,7 @@ static void fit_all(struct fit *f, const struct fit_options *o, struct fit_findi
     ck_assert_int_eq(fit_parameters_read(&f->parameters, parameters_path, over, 2, &err), 0);
     ck_assert_int_eq(fit_init(f, o, &err), 0);
     ck_assert_msg(claims_fit(f) == 0, "%s", err.n > 0 ? err.lines[0] : "");
-    fit_conclude(f, g);
+    ck_assert_int_eq(fit_conclude(f, g), 0);
 }
 
 /* 10 and 14 W exclude each other: with a model error of a twentieth and a cut of three, the first
@@ -150,9 +150,129 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
 }
 END_TEST
 
+/* ---- constraints ---- */
+
+/* FFN of the 8B model on the NPU, a chunk of 256 rows: 3 products of 4096 x 14336 and the output
+ * projection of 4096 x 4096 are 192,937,984 weights, 98.784 GFLOP; the iGPU of the file pays 1 + 27
+ * / 256 of that. At P TFLOP/s and with launches of 4 x 250 us the NPU takes 98.784 / P + 1 ms. */
+static const char kernel_claims[] =
+    "{\"paper\":\"p\",\"source\":\"s\",\"quantities\":{"
+    "\"npu\":{\"kernel\":{\"llm\":\"llama-3.1-8b\",\"device\":\"npu\",\"op\":\"FFN\","
+    "\"field\":\"time_ms\",\"prefill_tokens\":256}},"
+    "\"c\":{\"machine\":{\"field\":\"compile_watts\"}},"
+    "\"r\":{\"run\":{\"policy\":\"npu-serial\",\"workload\":\"mixed:duration_s=10\"}}},"
+    "\"claims\":["
+    "{\"id\":\"K\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
+    "{\"name\":\"a\",\"value\":\"npu\",\"published\":%s,\"tolerance_frac\":0.02},"
+    "{\"name\":\"b\",\"value\":\"r:all.n\",\"above\":1e9}]},"
+    "{\"id\":\"L\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
+    "{\"name\":\"a\",\"value\":\"npu\",\"above\":%s}]},"
+    "{\"id\":\"R\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
+    "{\"name\":\"a\",\"value\":\"r:all.n\",\"above\":1}]},"
+    "{\"id\":\"C10\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
+    "{\"name\":\"a\",\"value\":\"c\",\"published\":10}]}]}";
+
+static void write_kernels(const char *published, const char *above)
+{
+    char text[sizeof kernel_claims + 64];
+    (void)snprintf(text, sizeof text, kernel_claims, published, above);
+    write_file(claims_path, text);
+    write_file(parameters_path,
+               "{\"about\":\"a\",\"parameters\":{"
+               "\"compile\":{\"set\":[\"soc.compiler.power={x}\"],\"low\":8,\"high\":16,"
+               "\"unit\":\"W\",\"what\":\"w\",\"measure\":\"m\"},"
+               "\"rate\":{\"set\":[\"soc.devices.npu.runtimes.0.rate={x}\"],\"low\":2,\"high\":4,"
+               "\"unit\":\"TFLOP/s\",\"what\":\"w\",\"measure\":\"m\"}}}");
+}
+
+static int fit_under(struct fit *f, struct fit_options *o, const char *const *under, uint32_t n,
+                     struct fit_findings *g)
+{
+    static const char *const ids[] = {"C10"};
+    static const char *files[1];
+    files[0] = claims_path;
+    *o = (struct fit_options){
+        .files = files,
+        .n_files = 1,
+        .ids = ids,
+        .n_ids = 1,
+        .under = under,
+        .n_under = n,
+        .run = {.replications = 2, .how.parallel = 1, .seed = 1, .how.cpu_limit_s = 60},
+        .budget = 30,
+        .confirm = 2,
+        .fixed = &nothing,
+        .quiet = true};
+    *f = (struct fit){.n_checks = 0};
+    *g = (struct fit_findings){.n_conflicts = 0};
+    ck_assert_int_eq(fit_parameters_read(&f->parameters, parameters_path, NULL, 0, &err), 0);
+    ck_assert_int_eq(fit_init(f, o, &err), 0);
+    int rc = claims_fit(f);
+    return rc == 0 ? fit_conclude(f, g) : rc;
+}
+
+/* A machine of 3.1 TFLOP/s makes the published time: 98.784 / 3.1 + 1 = 32.866 ms. Within 2 % of
+ * what is shown that leaves rates whose time t has |t - 32.866| <= 0.02 t: t from 32.22 to 33.54
+ * ms, 3.036 to 3.164 TFLOP/s, and the search stays there. */
+START_TEST(constraints_cost_no_run_and_find_the_machine_again)
+{
+    static const char *const under[] = {"K", "L"};
+    struct fit f;
+    struct fit_options o;
+    struct fit_findings g;
+    write_kernels("32.866", "32");
+    ck_assert_msg(fit_under(&f, &o, under, 2, &g) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    ck_assert_uint_eq(f.under.stated.v[0].n_checks, 1); /* the run is left out */
+    ck_assert_uint_eq(f.under.n_active, 1);             /* nothing hangs on the compiler's power */
+    ck_assert_uint_eq(f.under.active[0], 1);
+    ck_assert_uint_gt(f.under.n_pool, 0);
+    for (uint32_t i = 0; i < f.under.n_grid; i++) { /* every verdict by hand */
+        double t = 98.784 / (2.0 + 2.0 * f.under.seen[i].u[1]) + 1.0;
+        bool holds = fabs(t - 32.866) <= 0.02 * t && t > 32.0;
+        ck_assert_int_eq(f.under.seen[i].holds == 3u, holds);
+    }
+    double rate = 2.0 + 2.0 * g.best.u[1];
+    ck_assert_double_ge(rate, 3.035);
+    ck_assert_double_le(rate, 3.165);
+    ck_assert_uint_eq(g.best.holds, 1u);
+    ck_assert_int_eq(g.under.v[0].verdict, CLAIM_CALIBRATED); /* at the witness: no test */
+    for (uint32_t i = 0; i < f.n_points; i++) {
+        double at = 2.0 + 2.0 * f.points[i].u[1];
+        ck_assert_msg(at > 3.035 && at < 3.165, "point %u has %g TFLOP/s", i, at);
+    }
+    fit_findings_fini(&g);
+    fit_fini(&f);
+}
+END_TEST
+
+/* 32.9 ms within 2 %, and above 40 ms: each has its rates, no rate has both. */
+START_TEST(constraints_that_exclude_each_other_are_told_and_nothing_is_run)
+{
+    static const char *const under[] = {"K", "L"};
+    static const char *const runs[] = {"R"};
+    struct fit f;
+    struct fit_options o;
+    struct fit_findings g;
+    write_kernels("32.866", "40");
+    ck_assert_int_eq(fit_under(&f, &o, under, 2, &g), 0);
+    ck_assert_uint_eq(f.under.n_pool, 0);
+    ck_assert_uint_eq(f.n_points, 0);
+    ck_assert_uint_eq(f.under.n_conflicts, 1);
+    ck_assert_uint_eq(f.under.conflicts[0], 3); /* the pair, neither alone */
+    fit_findings_fini(&g);
+    fit_fini(&f);
+    /* a claim that needs runs is no constraint */
+    ck_assert_int_eq(fit_under(&f, &o, runs, 1, &g), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "R has no check that needs no run"));
+    fit_fini(&f);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("fit", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(a_point_of_the_cube_is_a_set_up),
     TEST(what_holds_together_is_found_and_what_cannot_is_told),
+    TEST(constraints_cost_no_run_and_find_the_machine_again),
+    TEST(constraints_that_exclude_each_other_are_told_and_nothing_is_run),
 };
 SUITE_MAIN("claims fit", suite)

@@ -323,6 +323,40 @@ START_TEST(a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes
 }
 END_TEST
 
+/* The other form: all that a pass of decodes reads takes 1 + s (n - 1) times as long; a pass with a
+ * prompt takes what it did, bound by memory though it is here. */
+START_TEST(a_further_decode_stretches_what_a_pass_of_decodes_reads)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_IGPU].runtimes[0];
+    *p = (struct soc_runtime){.many = {4e12, 50e9, 100e-6},
+                              .one = {4e12, 50e9, 100e-6},
+                              .attention_frac = 0.2,
+                              .min_rows = 1,
+                              .fused_launch_frac = 1.0};
+    struct work_shape w = model_decode(4, 500);
+    struct work_shape one = model_decode(1, 500);
+    struct work_shape mixed = model_prefill(8);
+    mixed.rows += 4;
+    mixed.sequences += 4;
+    const struct work_shape *shapes[] = {&w, &one, &mixed};
+    struct kernel_cost plain[3];
+    for (int i = 0; i < 3; i++) {
+        uint32_t rows = shapes[i]->rows;
+        plain[i] = model_cost(&b, MODEL_IGPU, OP_QKV, shapes[i], rows, rows);
+    }
+    p->decode_stretch_frac = 0.1;
+    struct kernel_cost four = model_cost(&b, MODEL_IGPU, OP_QKV, &w, 4, 4);
+    /* QKV is memory-bound: its bytes at 50 GB/s, three tenths of them once more */
+    model_near((double)(four.t_ns - plain[0].t_ns), 0.3 * plain[0].bytes / 50.0, 1e-4);
+    model_near(four.bytes, plain[0].bytes, 1e-12);
+    ck_assert_int_eq(model_cost(&b, MODEL_IGPU, OP_QKV, &one, 1, 1).t_ns, plain[1].t_ns);
+    ck_assert_int_eq(model_cost(&b, MODEL_IGPU, OP_QKV, &mixed, mixed.rows, mixed.rows).t_ns,
+                     plain[2].t_ns);
+}
+END_TEST
+
 START_TEST(attention_runs_once_per_sequence_and_gathers_its_keys)
 {
     struct model b;
@@ -498,6 +532,7 @@ static const struct suite_row suite[] = {
     TEST(one_row_has_a_curve_of_its_own),
     TEST(few_rows_pay_the_row_floor),
     TEST(a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes_too),
+    TEST(a_further_decode_stretches_what_a_pass_of_decodes_reads),
     TEST(attention_runs_once_per_sequence_and_gathers_its_keys),
     TEST(the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own),
     TEST(a_layer_in_one_kernel_pays_its_share_of_the_launches),
