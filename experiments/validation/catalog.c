@@ -15,6 +15,7 @@
 
 #define PATH_BYTES 4096
 #define RECIPES "hwmodels/points/int4-recipes.csv"
+#define REFERENCE "hwmodels/points/reference.csv"
 
 /* Words at the end of a model's name that leave its architecture alone. */
 static const char *const suffixes[] = {
@@ -142,6 +143,7 @@ int catalog_open(struct catalog *c, struct err *e)
     (void)folder_each(datadir_path("hwmodels/llm"), add_llm, c, e);
     read_recipes(c, e);
     (void)interval_table_read(&c->residuals, e);
+    (void)points_read(datadir_path(REFERENCE), &c->reference, e);
     usual_contention(c, e);
     return e->n == before ? 0 : -EINVAL;
 }
@@ -149,6 +151,7 @@ int catalog_open(struct catalog *c, struct err *e)
 void catalog_fini(struct catalog *c)
 {
     conformal_fini(&c->residuals);
+    points_fini(&c->reference);
     for (size_t i = 0; i < c->n_socs; i++) {
         free(c->socs[i]);
     }

@@ -1,6 +1,7 @@
 /* Shipped machines and models, found by the names that published tables give them. */
 #pragma once
 
+#include "experiments/validation/points.h"
 #include "hwmodels/conformal.h"
 #include "hwmodels/soc.h"
 #include "sim/api/contention.h"
@@ -26,6 +27,7 @@ struct catalog {
     struct catalog_recipe *recipes; /* owned */
     size_t n_recipes;
     struct conformal residuals; /* owned: what intervals rest on */
+    struct points reference;    /* owned: the shipped table, which predictions of loads rest on */
     /* They share rows of several devices: those of a run without options, until replaced. */
     const struct contention_ops *contention;
     struct contention_params contention_params;

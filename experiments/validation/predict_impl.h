@@ -15,9 +15,8 @@ void predict_interval(const struct catalog *c, const struct point *p, const stru
 /* A product that the row's text describes; the interval is that of passes of as many rows. */
 struct prediction predict_kernel(const struct catalog *c, const struct soc *soc,
                                  const struct point *p);
-/* Reading a model's weights. */
-struct prediction predict_load(const struct catalog *c, const struct soc *soc,
-                               const struct point *p);
+/* Loading a model, by published loads of other sources (predict_load.c). */
+struct prediction predict_load(const struct catalog *c, const struct point *p);
 /* Joules per token at the meter of the device's powers; beyond a rail with what the idle machine
  * draws. The powers are the SoC file's and only the time is predicted, so that the interval is the
  * time's. */

@@ -1,4 +1,4 @@
-/* Rows of single kernels, of loading a model, and of a token's energy. */
+/* Rows of single kernels and of a token's energy. */
 #include "experiments/validation/predict_impl.h"
 
 #include <math.h>
@@ -93,26 +93,6 @@ static void bind_named(const struct catalog *c, const struct point *p, enum poin
     as->metric = metric;
     as->model[strcspn(as->model, " ")] = '\0';
     predict_bind(c, as, k);
-}
-
-struct prediction predict_load(const struct catalog *c, const struct soc *soc,
-                               const struct point *p)
-{
-    struct point as;
-    struct predict_case k;
-    if (strchr(p->model, ' ') != NULL) {
-        return predict_unknown("a phase of loading that only its name describes");
-    }
-    bind_named(c, p, POINT_TPOT_MS, &as, &k);
-    if (k.reason != NULL) {
-        return predict_unknown(k.reason);
-    }
-    const struct machine *m = &soc->machine;
-    double seconds =
-        units_s_from_ns(m->loader_fixed_ns) + k.llm.weight_bytes / m->loader_bytes_per_s;
-    struct prediction out = predict_known(seconds * 1e3);
-    out.runtime_default = k.match != SOC_MATCH_EXACT;
-    return out;
 }
 
 struct prediction predict_energy(const struct catalog *c, const struct soc *soc,

@@ -125,6 +125,9 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
 struct prediction predict_other(const struct catalog *c, const struct point *p)
 {
     const struct soc *soc = catalog_soc(c, p->soc);
+    if (p->metric == POINT_LOAD_MS) {
+        return predict_load(c, p);
+    }
     if (soc == NULL) {
         return predict_unknown("no file for this SoC");
     }
@@ -146,8 +149,6 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
     }
     case POINT_KERNEL_MS:
         return predict_kernel(c, soc, p);
-    case POINT_LOAD_MS:
-        return predict_load(c, soc, p);
     case POINT_MEMORY_MIB:
         return predict_memory(c, p);
     case POINT_ENERGY_J:
