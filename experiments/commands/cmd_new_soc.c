@@ -8,6 +8,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/commands/new_file.h"
+#include "experiments/machine/pairs_soc.h"
 #include "experiments/machine/take.h"
 #include "experiments/run/interval.h"
 #include "experiments/shell/document.h"
@@ -23,7 +24,7 @@
 
 struct options {
     struct option_texts names, peaks, measured;
-    const char *like, *output, *from;
+    const char *like, *output, *from, *pairs;
     double ddr_peak_gbs, memory_gb;
 };
 
@@ -80,6 +81,18 @@ static int take_measured(const struct options *o, cJSON *tree, struct document *
     return rc;
 }
 
+/* What co-running kernels showed, if they were measured. */
+static int take_pairs(const struct options *o, cJSON *tree, struct document *d, struct err *e)
+{
+    struct pairs p = {.n = 0};
+    int rc = o->pairs != NULL ? pairs_soc_read(o->pairs, &p, e) : 0;
+    if (p.n > 0) {
+        pairs_soc_put(&p, tree, d);
+    }
+    pairs_fini(&p);
+    return rc;
+}
+
 static int write_soc(const struct options *o, const struct soc_sibling *s, struct err *e)
 {
     struct conformal table = {0};
@@ -97,6 +110,7 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
     }
     struct document *d = document_new();
     int rc = tree == NULL ? -EINVAL : o->measured.n > 0 ? take_measured(o, tree, d, e) : 0;
+    rc = rc == 0 ? take_pairs(o, tree, d, e) : rc;
     char *path = rc == 0 && soc_parse(tree, s->name, soc, e) == 0
                      ? new_file_write(o->output, s->name, tree, e)
                      : NULL;
@@ -167,6 +181,9 @@ static const struct option_row rows[] = {
                  "what was measured on it: 'model=M,bits=B,runtime=R,ttft_ms@1024=..,"
                  "tpot_ms@1024=..', a table of points, or a file of llm_bench or llama-bench; "
                  "repeated"),
+    OPTION_TEXT(OPTIONS, pairs, "pairs", "FILE.csv", NULL,
+                "co-running kernels of it (`measure --pairs -o FILE.csv`): the cap and strength of "
+                "contention, and weights of devices, where these show them"),
     OPTION_TEXT(OPTIONS, from, "from", "FILE.tar.gz", NULL,
                 "archive of `xpusim send-in` or of measure_windows.py: the machine as it was "
                 "measured there, with the errors of its predictions; other options but -o are not "
@@ -177,7 +194,7 @@ const struct command cmd_new_soc = {
     .name = "new-soc",
     .summary = "write a machine file to start from, made from a similar chip's",
     .usage = "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s ...] "
-             "[--measured ROWS ...] [-o FILE]\n"
+             "[--measured ROWS ...] [--pairs FILE.csv] [-o FILE]\n"
              "NAME --from my-machine.tar.gz [-o FILE]",
     .about =
         "Writes a SoC file that runs: every number of a similar chip, marked assumed, with its "

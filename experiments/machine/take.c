@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/machine/pairs_soc.h"
 #include "experiments/machine/send.h"
 #include "hwmodels/kernel_fit.h"
-#include "hwmodels/pairs.h"
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 #include "sim/base/tar.h"
@@ -136,74 +136,60 @@ static int take_rows(struct taking *t, bool write)
     return t->e->n > 0 ? -EINVAL : rc;
 }
 
-/* What co-running kernels do to each other; *most: bytes/s that two of them reach together where
- * that is the memory's cap, else 0. */
-static int take_pairs(struct taking *t, double *most)
+/* What co-running kernels do to each other; none where they were not measured. */
+static int take_pairs(struct taking *t, struct pairs *p)
 {
     struct kernel_rows rows;
-    struct pairs p = {.n = 0};
     const struct pairs_cell *worst = NULL;
-    *most = 0.0;
+    *p = (struct pairs){.n = 0};
     if (tar_find(&t->tar, "pairs.csv") == NULL) {
         return 0;
     }
     kernel_rows_init(&rows);
     struct err none = ERR_INIT;
-    if (rows_of(t, "pairs.csv", &rows) == 0 && pairs_make(&p, &rows, &none) == 0) {
-        for (size_t i = 0; i < p.n; i++) {
-            bool more = worst == NULL || p.cells[i].slowdown.value > worst->slowdown.value;
-            worst = more ? &p.cells[i] : worst;
+    if (rows_of(t, "pairs.csv", &rows) == 0 && pairs_make(p, &rows, &none) == 0) {
+        for (size_t i = 0; i < p->n; i++) {
+            bool more = worst == NULL || p->cells[i].slowdown.value > worst->slowdown.value;
+            worst = more ? &p->cells[i] : worst;
         }
-        *most = p.saturated ? p.most_bytes_per_s : 0.0;
         document_note(
             t->d,
             "pairs: %zu; at worst %s on %s takes %.2f times as long next to %s on %s; two "
             "kernels reach %s%.1f GB/s together",
-            p.n, worst->victim.model, worst->victim.device, worst->slowdown.value,
-            worst->culprit.model, worst->culprit.device, p.saturated ? "" : "at least ",
-            p.most_bytes_per_s / 1e9);
+            p->n, worst->victim.model, worst->victim.device, worst->slowdown.value,
+            worst->culprit.model, worst->culprit.device, p->saturated ? "" : "at least ",
+            p->most_bytes_per_s / 1e9);
     } else if (t->e->n == 0) {
         document_note(t->d, "pairs: not used (%s)", none.n > 0 ? none.lines[0] : "none");
     }
     err_fini(&none);
-    pairs_fini(&p);
     kernel_rows_fini(&rows);
     return t->e->n == 0 ? 0 : -EINVAL;
 }
 
 /* ---- the calibrated machine ---- */
 
-/* together: bytes/s that two kernels reached where the memory is the limit; 0: unknown. */
-static void put_memory(const struct taking *t, cJSON *ddr, double together)
+static void put_memory(const struct taking *t, cJSON *ddr)
 {
-    double peak = peak_bytes_per_s(t);
-    if (peak <= 0.0) {
-        return;
-    }
-    double share = fmin(together / peak, 1.0);
-    struct quantity q = {.value = peak / 1e9,
-                         .low = peak / 1e9,
-                         .high = peak / 1e9,
-                         .kind = QUANTITY_DATASHEET,
-                         .present = true};
-    json_put_quantity(ddr, "peak", q, "GB/s",
-                      "width and speed of the memory modules, by their firmware");
-    if (together > 0.0) {
-        q = (struct quantity){share, share, share, QUANTITY_MEASURED, true};
-        json_put_quantity(ddr, "together", q, "1",
-                          "measure --pairs: the most that two kernels reached together");
+    double peak = peak_bytes_per_s(t) / 1e9;
+    if (peak > 0.0) {
+        json_put_quantity(ddr, "peak",
+                          (struct quantity){peak, peak, peak, QUANTITY_DATASHEET, true}, "GB/s",
+                          "width and speed of the memory modules, by their firmware");
     }
 }
 
-static int take_soc(struct taking *t, double together)
+static int take_soc(struct taking *t, const struct pairs *pairs)
 {
     cJSON *tree = json_of(t, "soc.json");
     struct soc *soc = xcalloc(1, sizeof *soc);
     int rc = tree == NULL ? -EINVAL : soc_parse(tree, place(t, "soc.json"), soc, t->e);
     if (rc == 0) {
         (void)cJSON_ReplaceItemInObject(tree, "name", cJSON_CreateString(t->name));
-        cJSON *ddr = cJSON_GetObjectItem(tree, "ddr");
-        put_memory(t, ddr, together);
+        put_memory(t, cJSON_GetObjectItem(tree, "ddr"));
+        if (pairs->n > 0) {
+            pairs_soc_put(pairs, tree, t->d);
+        }
         rc = soc_parse(tree, t->name, soc, t->e); /* also with the new peak */
         rc = rc == 0 ? json_write_file(t->path, tree, t->e) : rc;
     }
@@ -266,12 +252,13 @@ int take_machine(const char *archive, const char *name, const char *output, stru
     int rc = e->n == 0 && tar_read(&t.tar, archive, MAX_ARCHIVE, e) == 0 ? read_about(&t) : -EINVAL;
     if (rc == 0) {
         bool calibrated = tar_find(&t.tar, "soc.json") != NULL;
-        double together;
-        int paired = take_pairs(&t, &together);
+        struct pairs pairs;
+        int paired = take_pairs(&t, &pairs);
         put_validation(&t);
         /* The file comes last: an archive that is damaged anywhere leaves none. */
         rc = paired != 0 || e->n > 0 ? -EINVAL : take_rows(&t, !calibrated);
-        rc = calibrated && rc >= 0 && e->n == 0 ? take_soc(&t, together) : rc;
+        rc = calibrated && rc >= 0 && e->n == 0 ? take_soc(&t, &pairs) : rc;
+        pairs_fini(&pairs);
     }
     if (e->n == 0) {
         document_note(d, "%s", t.path);
