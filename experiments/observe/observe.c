@@ -17,6 +17,8 @@
 #define LINE_BYTES 65536
 #define POLL_MOST_MS 1000
 
+/* No request has it: what a server keeps of these prompts is of no use to the trace's. */
+#define PROBE_ID 0x7fffffffu
 static const uint32_t PROBE_WORDS[] = {8, 64};
 
 const char *const observe_status_names[OBSERVE_STATUS_COUNT] = {"ok",      "refused", "http",
@@ -276,7 +278,7 @@ static void probe(struct replay *r)
     for (size_t i = 0; i < sizeof ways / sizeof ways[0] && !r->probed; i++) {
         uint32_t tokens[2];
         for (int k = 0; k < 2; k++) {
-            char *prompt = prompts_words(PROBE_WORDS[k], 0);
+            char *prompt = prompts_words(PROBE_WORDS[k], PROBE_ID);
             tokens[k] = k == 0 || tokens[0] > 0 ? ways[i](r, prompt) : 0;
             free(prompt);
         }

@@ -48,6 +48,8 @@ assert by[40]["prompt"].startswith(first["prompt"] + first["answer"]), "prompt a
 words = by[50]["prompt"].split()
 assert words[:10] == second["prompt"].split()[:10] and words[10:20] != second["prompt"].split()[10:20], "part of a prompt"
 assert first["prompt"].split()[:12] != second["prompt"].split()[:12], "prompts that nobody said were alike"
+asked = [line.split()[:8] for line in open(sys.argv[1] + ".asked")]
+assert len(asked) == 2 and all(q["prompt"].split()[:8] not in asked for q in by.values()), "a prompt that was asked about before"
 EOF
 serve tokenize
 observe "$tmp/t.csv"

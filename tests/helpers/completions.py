@@ -1,5 +1,5 @@
 """A server of completions for tests of `observe`: a token is a word, an answer is as long as asked for, and every prompt and
-its answer is a line of a log.
+its answer is a line of a log. What is asked without streaming is a line of LOG.asked.
 
     python3 completions.py LOG [usage] [tokenize]    # prints its port; usage, tokenize: it says how long prompts are
 """
@@ -9,6 +9,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 LOG = open(sys.argv[1], "w")
+ASKED = open(sys.argv[1] + ".asked", "w")
 SAYS = set(sys.argv[2:])
 LOCK = threading.Lock()
 FIXED = 3  # of every prompt, as a template has
@@ -41,6 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         prompt = asked["prompt"]
         usage = {"usage": {"prompt_tokens": tokens(prompt)}} if "usage" in SAYS else {}
         if not asked["stream"]:
+            print(prompt, file=ASKED, flush=True)
             self.answer(json.dumps({"choices": [{"text": "x "}], **usage}))
             return
         words = ["w%d " % i for i in range(asked["max_tokens"])]
