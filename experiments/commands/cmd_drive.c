@@ -315,13 +315,16 @@ static int run_turn(const struct drive_values *o, const struct drive_options *d,
     struct fit fit;
     int status = EXIT_OK;
     if (cal->traces.n > 0) {
-        config_fini(model);
-        memset(model, 0, sizeof *model);
         status = calibration_round(cal, e);
         status = status == EXIT_OK && interrupt != 0 ? EXIT_SIGNAL : status;
         status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
-        if (status != EXIT_OK || load_model(o, o->out, model, e) != 0) {
-            return status != EXIT_OK ? status : EXIT_BAD_INPUT;
+        if (status != EXIT_OK) {
+            return status; /* the turns before are simulated with the model that they had */
+        }
+        config_fini(model);
+        memset(model, 0, sizeof *model);
+        if (load_model(o, o->out, model, e) != 0) {
+            return EXIT_BAD_INPUT;
         }
     }
     return run_policies(o, d, model, t, a, e);
@@ -343,7 +346,6 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
     }
     if (e->n == 0) {
         status = EXIT_OK;
-        a->trace = models[0].workload;
         a->engines = real_describe(d, &models[0].soc.machine);
         uint32_t whole = 0;
         for (; whole < o->repeat && status == EXIT_OK; whole += status == EXIT_OK) {
@@ -355,6 +357,7 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
             end = interrupted(whole, "turn");
             status = whole > 0 ? EXIT_OK : end;
         }
+        a->trace = models[0].workload; /* a turn that calibrates loads the model anew */
         const char *soc = cal->traces.n > 0 ? o->out : o->config.soc;
         if (status == EXIT_OK && add_transferable(o, soc, models, a, e) != 0) {
             status = EXIT_BAD_INPUT;

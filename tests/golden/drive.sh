@@ -97,6 +97,10 @@ mine="run --soc $tmp/my.json --policy fcfs --trace $tmp/t.csv"
 # shellcheck disable=SC2086
 $x drive --compare --policy fcfs --policy pd-static $usual --soc "$tmp/my.json" --beside-soc two-cores --repeat 2 --json \
     >"$tmp/c.json" 2>/dev/null
+# One that calibrates before each turn says of which trace it is.
+# shellcheck disable=SC2086
+$x drive --compare --calibrate "$tmp/t.csv" --trace-only -o "$tmp/turn.json" --policy fcfs $usual >"$tmp/turn" 2>/dev/null
+grep -q "^$tmp/t.csv, clock cpu, 1 repeats" "$tmp/turn" || fail "comparison that calibrates: $(head -1 "$tmp/turn")"
 grep -q '"real_mape"' "$tmp/c.json" && grep -q '"soc":.*"two-cores"' "$tmp/c.json" || fail "comparison"
 
 # 5. A signal: what ran is written, said to be a part, and the exit status is the signal's. The second request comes after
