@@ -339,8 +339,6 @@ static const struct option_row rows[] = {
                   "(default 0.02)"),
     OPTION_NUMBER(OPTIONS, m.deadline_s, "deadline-s", "T", NULL, 1e-3, 1e5,
                   "deadline of a window, beyond four times its expected time (default 10)"),
-    OPTION_NUMBER(OPTIONS, m.step_deadline_s, "step-deadline-s", "T", NULL, 1.0, 1e6,
-                  "deadline of one driver call (default 600)"),
     OPTION_COUNT(OPTIONS, pool_mb, "pool-mb", "N", NULL, 1, 1u << 20,
                  "memory per device that weights rotate through (default: twice the last-level "
                  "cache, at least 640, at most a fifth of the memory)"),

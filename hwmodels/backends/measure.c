@@ -10,8 +10,9 @@
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 
-#define WINDOWS_OF_PAIR 5 /* each alone, together, each alone */
-#define LOOK_S 1.0        /* how long who else works is looked at */
+#define WINDOWS_OF_PAIR 5   /* each alone, together, each alone */
+#define LOOK_S 1.0          /* how long who else works is looked at */
+#define DRIVER_CALL_S 600.0 /* a driver call (compiling a kernel) that takes longer hangs */
 
 void measure_options_init(struct measure_options *o)
 {
@@ -24,7 +25,6 @@ void measure_options_init(struct measure_options *o)
                                   .retries = 1,
                                   .window_s = 0.3,
                                   .deadline_s = 10.0,
-                                  .step_deadline_s = 600.0,
                                   .foreign_limit_frac = 0.05,
                                   .steal_limit_frac = 0.02,
                                   .proc_dir = HOST_PROC_DIR,
@@ -101,7 +101,7 @@ static void announce(const struct measure *m)
     backend_idle(m->backend, units_ns_from_s(LOOK_S));
     struct host_times to = host_times_read(o->proc_dir);
     struct backend_host h = host_times_shares(&from, &to);
-    double least_s = m->windows_all * o->window_s;
+    double least_s = m->windows_all * o->window_s + (o->repetitions - 1) * o->spread_s;
     bool busy = h.foreign_frac > o->foreign_limit_frac || h.steal_frac > o->steal_limit_frac;
     (void)fprintf(
         stderr,
@@ -251,7 +251,7 @@ int measure_run(const struct measure_options *o, FILE *out, struct err *e)
     m->o = o;
     m->out = out;
     m->err = e;
-    m->watchdog = watchdog_start(units_ns_from_s(o->step_deadline_s));
+    m->watchdog = watchdog_start(units_ns_from_s(DRIVER_CALL_S));
     watchdog_kick(m->watchdog, o->backend->name);
     if (o->backend->host == NULL) { /* a simulated machine does not draw this one's power */
         host_energy_init(&m->energy, o->rapl_dir);

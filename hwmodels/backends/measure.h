@@ -26,7 +26,6 @@ struct measure_options {
     uint32_t retries;          /* of a window that was disturbed */
     double window_s, spread_s; /* spread: pause between repetitions */
     double deadline_s;         /* of a window, beyond four times its expected time */
-    double step_deadline_s;    /* of a driver call; the process ends when it passes */
     double foreign_limit_frac, steal_limit_frac;
     const char *proc_dir, *rapl_dir, *accel_dir;
     uint64_t seed; /* of the order of shapes */
@@ -39,8 +38,8 @@ struct measure_options {
     bool announce; /* before: who else uses the processors, and how long it takes; on stderr */
 };
 
-/* Defaults: native, small plan, 5 repetitions, windows of 0.3 s with 5 samples, 1 retry, 10 s and
- * 600 s of deadline, 5 % foreign and 2 % stolen processor time at most. */
+/* Defaults: native, small plan, 5 repetitions, windows of 0.3 s with 5 samples, 1 retry, 10 s of
+ * deadline, 5 % foreign and 2 % stolen processor time at most. */
 void measure_options_init(struct measure_options *o);
 
 /* Writes the file (head and rows, flushed row by row). 0; -EINVAL: cannot start (errors added);

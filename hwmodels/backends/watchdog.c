@@ -34,7 +34,7 @@ static void *watch(void *arg)
             (void)fprintf(stderr,
                           "\nxpusim: error: %s has not returned for %.0f s: the driver hangs. The "
                           "rows measured so far are in the .part file. Leave this device out of "
-                          "--devices, or raise --step-deadline-s.\n",
+                          "--devices.\n",
                           w->what, units_s_from_ns(w->limit_ns));
             /* A driver that hangs cannot be interrupted from here, and exit would wait for its
              * threads. */

@@ -84,6 +84,9 @@ $x arena judge edf --suite "$dir/two.json" --reference srpt --words --json >"$di
 python3 -c 'import json, sys; a = json.load(open(sys.argv[1]))["artefacts"]; sys.exit(not (
     "took" in a["worst_request"] and "decision" in a["first_difference"] and a["failure"] is None))' "$dir/words" ||
     fail "words: $(cat "$dir/words")"
+$x arena judge edf --suite "$dir/two.json" --reference srpt --words --falsify 8 --json >"$dir/searched" 2>/dev/null || fail "falsify"
+python3 -c 'import json, sys; a, b = (json.load(open(f))["artefacts"]["worst_scenario"] for f in sys.argv[1:]); sys.exit(a == b)' \
+    "$dir/words" "$dir/searched" || fail "--falsify names no other scenario"
 
 # compare, sweep and search take a suite, too.
 $x compare --suite "$dir/two.json" --policy fcfs --policy vtc -q >"$dir/compared" || fail "compare --suite"

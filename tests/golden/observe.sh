@@ -19,8 +19,10 @@ serve() { # what the server says
     done
     [ -s "$tmp/port" ] || fail "the test's server does not start"
 }
-observe() { # trace
-    "$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v1" --trace "$1" --timeout 60 -o "$tmp/run.csv" 2>"$tmp/said" ||
+observe() { # trace, options...
+    trace=$1
+    shift
+    "$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v1" --trace "$trace" --timeout 60 "$@" -o "$tmp/run.csv" 2>"$tmp/said" ||
         fail "$(cat "$tmp/said")"
 }
 counted() { # of every row, by whom
@@ -50,6 +52,17 @@ assert words[:10] == second["prompt"].split()[:10] and words[10:20] != second["p
 assert first["prompt"].split()[:12] != second["prompt"].split()[:12], "prompts that nobody said were alike"
 asked = [line.split()[:8] for line in open(sys.argv[1] + ".asked")]
 assert len(asked) == 2 and all(q["prompt"].split()[:8] not in asked for q in by.values()), "a prompt that was asked about before"
+EOF
+# Another model, as a chat, 50 times as slow: what is sent says so, and the second request comes a second after the first.
+serve usage
+observe "$tmp/t.csv" --model mine --chat --scale 50
+counted server
+python3 - "$tmp/log" "$tmp/run.csv" <<'EOF' || fail "model, chat, scale: $(cat "$tmp/log" "$tmp/run.csv")"
+import csv, json, sys
+asked = [json.loads(line) for line in open(sys.argv[1])]
+assert {q["model"] for q in asked} == {"mine"} and {q["path"] for q in asked} == {"/v1/chat/completions"}, asked
+rows = {int(r["request_id"]): r for r in csv.DictReader(x for x in open(sys.argv[2]) if x[0] != "#")}
+assert float(rows[1]["arrival_s"]) >= 50 * 0.02, rows[1]
 EOF
 serve tokenize
 observe "$tmp/t.csv"

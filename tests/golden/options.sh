@@ -44,4 +44,112 @@ grep '^strategies.exact.finished,true$' "$dir/short" >/dev/null && fail "graphs 
 "$x" validate --points reference --soc core-ultra-9-185h >"$dir/summary"
 "$x" validate --points reference --soc core-ultra-9-185h --rows >"$dir/rows"
 [ "$(wc -l <"$dir/rows")" -gt "$(wc -l <"$dir/summary")" ] || fail "validate --rows: $(wc -l <"$dir/rows") lines"
+# validate: a machine left out, rows that no fit takes, powers by meter: each is another table
+machine() { awk -F, -v soc="$1" '/^#/ || /^soc,/ || $1 == soc' hwmodels/points/reference.csv; }
+machine core-ultra-7-258v >"$dir/points.csv"
+machine core-ultra-9-288v >"$dir/apart.csv"
+grep -h '^core' "$dir/apart.csv" | cat "$dir/points.csv" - >"$dir/both.csv"
+left() { # machines, models, options...
+    m="$1 machines, .* updated by $2 measured model"
+    shift 2
+    "$x" validate "$@" -q >"$dir/out" 2>&1
+    grep -q "^$m" "$dir/out" || fail "validate $*: $(head -n 2 "$dir/out")"
+}
+left 2 1 --points "$dir/both.csv" --leave-machine-out 1
+left 1 2 --points "$dir/points.csv" --leave-machine-out 2 --unseen "$dir/apart.csv"
+"$x" validate --points "$dir/points.csv" --unseen "$dir/apart.csv" >"$dir/out" 2>&1
+[ $? = 2 ] && grep -q -- '--unseen goes with' "$dir/out" || fail "validate --unseen alone: $(cat "$dir/out")"
+"$x" validate --energy energy -q >"$dir/out" && grep -q '^energy: [0-9]* powers' "$dir/out" && grep -q 'without a source' "$dir/out" ||
+    fail "validate --energy: $(head -n 3 "$dir/out")"
+echo '{"base": {"policy": "fcfs", "workload": "w1:n=2"}, "replications": 2, "metrics": ["energy_j"]}' >"$dir/one.json"
+# sweep: --slurm-option is a line of both jobs
+"$x" sweep "$dir/one.json" -o "$dir/far.db" --slurm 2 --slurm-scripts --slurm-option=--mem=2G -q >/dev/null 2>&1
+for job in array merge; do
+    grep -q '^#SBATCH --mem=2G$' "$dir/far.db.slurm/$job.sh" || fail "--slurm-option: $job.sh: $(cat "$dir/far.db.slurm/$job.sh")"
+done
+# sweep --memory-limit: a policy that takes 256 MB fails within 128 MB; merge --complete: one shard of two is not all
+cat >"$dir/hog.c" <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include "sim/api/policy.h"
+static void arrived(struct sched *s, const struct request *r) { (void)s; (void)r; }
+static void schedule(struct sched *s) { (void)s; char *p = malloc(1 << 28); if (p == NULL) abort(); memset(p, 1, 1 << 28); free(p); }
+static const struct policy_ops ops = {.name = "hog", .summary = "hog", .contract = POLICY_CONTRACT,
+    .request_arrived = arrived, .schedule = schedule};
+const struct policy_ops *xpusim_policy(void) { return &ops; }
+END
+"${CC:-cc}" -std=c17 -D_POSIX_C_SOURCE=200809L -I. -fPIC -shared -o "$dir/hog.so" "$dir/hog.c" || fail "no plug-in"
+printf '{"base": {"policy": "%s", "workload": "w1:n=2"}, "metrics": ["energy_j"]}' "$dir/hog.so" >"$dir/hog.json"
+for limit in 128 4096; do
+    "$x" sweep "$dir/hog.json" -o "$dir/hog$limit.db" --memory-limit $limit --export csv -q 2>/dev/null >"$dir/hog$limit.csv"
+done
+grep -q 'killed by signal 6' "$dir/hog128.csv" && ! grep -q 'killed by signal 6' "$dir/hog4096.csv" ||
+    fail "sweep --memory-limit: $(cat "$dir"/hog*.csv)"
+for shard in 1 2; do
+    "$x" sweep "$dir/one.json" -o "$dir/shard$shard.db" --shard $shard/2 -q >/dev/null || fail "shard $shard"
+done
+"$x" merge -o "$dir/part.db" "$dir/shard1.db" --complete --export csv >"$dir/out" 2>/dev/null
+[ $? = 1 ] && [ ! -s "$dir/out" ] || fail "merge --complete of one shard: $(cat "$dir/out")"
+"$x" merge -o "$dir/whole.db" "$dir/shard1.db" "$dir/shard2.db" --complete --export csv >"$dir/out" 2>/dev/null
+[ $? = 0 ] && [ "$(wc -l <"$dir/out")" -eq 3 ] || fail "merge --complete of two: $(cat "$dir/out")"
+# claims: --brief is a line, --scale another workload; --fit keeps its points in --state and its best in --witness
+claims() {
+    "$x" claims B14 --reading taken --replications 2 -q "$@" || fail "claims $*"
+}
+claims >"$dir/long"
+claims --brief >"$dir/brief"
+claims --scale mixed:proactive_input_scale=2 >"$dir/scaled"
+[ "$(grep -c B14 "$dir/brief")" = 1 ] && [ "$(wc -l <"$dir/brief")" -lt "$(wc -l <"$dir/long")" ] || fail "claims --brief: $(cat "$dir/brief")"
+cmp -s "$dir/long" "$dir/scaled" && fail "claims --scale changes nothing"
+sed 's/"igpu_rate"/"rate_of_mine"/' experiments/claims/open-125h.json >"$dir/mine.json"
+fit() {
+    "$x" claims --fit B14 --budget 3 --replications 2 -q "$@" || fail "claims --fit $*"
+}
+fit --over rate_of_mine --parameters "$dir/mine.json" --traces 2 --state "$dir/state" --witness "$dir/witness.json" >"$dir/fit"
+grep -q rate_of_mine "$dir/fit" || fail "claims --parameters: $(cat "$dir/fit")"
+"$x" claims B14 --reading taken --replications 2 --profile "$dir/witness.json" -q >"$dir/out" || fail "the witness is no profile"
+cmp -s "$dir/long" "$dir/out" && fail "the witness is the profile that was there"
+points() { sed 's/.*"points"://' "$dir/state"; }
+points >"$dir/before"
+fit --over rate_of_mine --parameters "$dir/mine.json" --traces 2 --state "$dir/state" >/dev/null
+points | cmp -s - "$dir/before" || fail "claims --state: points that were there were simulated again"
+fit --over igpu_rate --traces 3 --state "$dir/three" >/dev/null
+[ "$(grep -o '"traces":[0-9]*' "$dir/three")" = '"traces":3' ] || fail "claims --traces: $(head -c 200 "$dir/three")"
+# plot --y: the other column that varies
+printf 'policy,rate,n,m\nedf,1,1,3\nedf,2,1,4\nfcfs,1,2,5\nfcfs,2,2,6\n' >"$dir/map.csv"
+if command -v gnuplot >/dev/null 2>&1; then
+    for y in policy n; do
+        "$x" plot heatmap --format svg -o "$dir/$y" --metric m --x rate --y $y "$dir/map.csv" || fail "plot --y $y"
+    done
+    grep -q '>policy<' "$dir/policy/heatmap.svg" && grep -q '>n<' "$dir/n/heatmap.svg" || fail "plot --y: the axis is not named"
+fi
+# trace import: --link makes the second prompt, which continues the first one's blocks, its session's next turn;
+# --sample takes a share of four sessions
+printf '{"timestamp": %s, "input_length": %s, "output_length": 10, "hash_ids": [%s]}\n' 0 1024 "1, 2" 9000 1536 "1, 2, 3" >"$dir/m.jsonl"
+for link in "" --link; do
+    # shellcheck disable=SC2086
+    "$x" trace import "$dir/m.jsonl" $link 2>/dev/null | tail -n +3 | cut -d, -f2,3,9 | tr '\n' ' ' >"$dir/linked$link"
+done
+[ "$(cat "$dir/linked")" = "0,0,0 1,0,0 " ] && [ "$(cat "$dir/linked--link")" = "0,0,0 0,1,1024 " ] || fail "trace import --link: $(cat "$dir"/linked*)"
+for share in 0.3 1; do
+    "$x" trace import tests/samples/aiperf-0.13.0.jsonl --sample $share 2>/dev/null | tail -n +3 | cut -d, -f2 | sort -u | wc -l >"$dir/sessions$share"
+done
+[ "$(cat "$dir/sessions1")" = 4 ] && [ "$(cat "$dir/sessions0.3")" -lt 4 ] || fail "trace import --sample: $(cat "$dir"/sessions*)"
+# check-policy --capable: devices that can stop are used otherwise
+for how in "" --capable; do
+    # shellcheck disable=SC2086
+    "$x" check-policy hpf --load 2 $how --decisions "$dir/decisions$how" >/dev/null || fail "check-policy $how"
+done
+cmp -s "$dir/decisions" "$dir/decisions--capable" && fail "check-policy --capable changes no decision"
+# measure --pairs: rows of two devices only; --spread-s: the pause is part of what is announced
+kinds() { awk -F, '!/^#/ && !/^soc,/ { print ($18 == "" ? "alone" : "pair") }' "$1" | sort -u | tr '\n' ' '; }
+for only in pairs alone; do
+    "$x" measure --backend sim --$only -o "$dir/$only.csv" -q >/dev/null || fail "measure --$only"
+done
+[ "$(kinds "$dir/pairs.csv")" = "pair " ] && [ "$(kinds "$dir/alone.csv")" = "alone " ] || fail "measure --pairs: $(kinds "$dir/pairs.csv"), --alone: $(kinds "$dir/alone.csv")"
+for pause in 0 2; do # 2 s between two repetitions
+    "$x" measure --backend native --devices cpu0 --alone --size tiny --repetitions 2 --window-s 0.01 --samples 3 --retries 0 \
+        --pool-mb 16 --spread-s $pause -o "$dir/spread$pause.csv" 2>&1 | sed -n 's/.*windows of .*: \([0-9]*\) s at least.*/\1/p' >"$dir/least$pause"
+done
+[ "$(cat "$dir/least2")" -eq $(($(cat "$dir/least0") + 2)) ] || fail "measure --spread-s: $(cat "$dir"/least*)"
 exit $bad

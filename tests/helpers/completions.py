@@ -39,16 +39,17 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self.send_error(404)
             return
-        prompt = asked["prompt"]
+        chat = self.path.endswith("/chat/completions")
+        prompt = asked["messages"][0]["content"] if chat else asked["prompt"]
         usage = {"usage": {"prompt_tokens": tokens(prompt)}} if "usage" in SAYS else {}
         if not asked["stream"]:
             print(prompt, file=ASKED, flush=True)
-            self.answer(json.dumps({"choices": [{"text": "x "}], **usage}))
+            self.answer(json.dumps({"choices": [{"message": {"content": "x "}} if chat else {"text": "x "}], **usage}))
             return
         words = ["w%d " % i for i in range(asked["max_tokens"])]
-        lines = [{"choices": [{"text": w}]} for w in words] + [{"choices": [], **usage}]
+        lines = [{"choices": [{"delta": {"content": w}} if chat else {"text": w}]} for w in words] + [{"choices": [], **usage}]
         with LOCK:
-            LOG.write(json.dumps({"model": asked["model"], "prompt": prompt, "answer": "".join(words)}) + "\n")
+            LOG.write(json.dumps({"path": self.path, "model": asked["model"], "prompt": prompt, "answer": "".join(words)}) + "\n")
             LOG.flush()
         self.answer("".join("data: %s\n\n" % json.dumps(x) for x in lines) + "data: [DONE]\n\n")
 
