@@ -4,7 +4,8 @@
  *
  * Seconds per layer belong to a kind of device and a toolchain. They are the geometric mean of the
  * published loads, without those of the row's own publication. Compiling or preparing a layer costs
- * more than reading its weights: on CPUs, loads per layer differ by a factor of 2, loads per byte by
+ * more than reading its weights: on CPUs, loads per layer differ by a factor of 2, loads per byte
+ * by
  * 4. A compiled model is read by its bytes instead, with seconds per GB as the number.
  *
  * The interval is Student's. Its variance is that within all groups, since each group has two rows.

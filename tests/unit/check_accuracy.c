@@ -177,10 +177,10 @@ static struct prediction load(const struct catalog *c, const char *device, const
 
 #define OAKLIGHT "Oaklight/openvino-meteor-lake-ai-inference README"
 
-/* On iGPUs the table has 18.6 s for 36 layers (by Oaklight, who also has a CPU's) and 10.8 s for 28.
- * Without Oaklight, two loads of one group each are left of OpenVINO GenAI on CPUs (0.62 s for 22
- * layers, 1.26 for 32), of IPEX-LLM on NPUs (88.19 and 53.917 for 28) and of compiled models (7.2 s
- * for 5.8 GB, 1.208 for 1.083). Their variance has three degrees of freedom: t is 3.1824. */
+/* On iGPUs the table has 18.6 s for 36 layers (by Oaklight, who also has a CPU's) and 10.8 s
+ * for 28. Without Oaklight, two loads of one group each are left of OpenVINO GenAI on CPUs (0.62 s
+ * for 22 layers, 1.26 for 32), of IPEX-LLM on NPUs (88.19 and 53.917 for 28) and of compiled models
+ * (7.2 s for 5.8 GB, 1.208 for 1.083). Their variance has three degrees of freedom: t is 3.1824. */
 START_TEST(a_load_is_predicted_by_those_of_other_sources)
 {
     struct err err = ERR_INIT;
