@@ -47,8 +47,7 @@ struct full_request {
     void *exec; /* the executor's; NULL at arrival */
 };
 
-/* Drawn once per process. */
-extern uintptr_t core_way;
+extern uintptr_t core_way; /* drawn once per process */
 
 /* The ways from what a policy holds to the core's own part of it. NULL stays NULL. */
 static inline struct full_request *core_request(const struct request *r)
@@ -288,11 +287,12 @@ struct core {
     uint64_t events_seen; /* by the policy, of result->events */
 };
 
-/* The cost of a launch without contention: kernels of one op share on one device. */
+/* The cost of a launch without contention: n >= 1 kernels of one op, the first n-1 full. */
 struct kernel_run {
-    uint32_t n;                    /* kernels, >= 1; the first n-1 are full */
-    bool outside;                  /* any of them */
-    struct kernel_cost full, last; /* of one full kernel, zero without one; of the last kernel */
+    uint32_t n;
+    bool outside;                    /* any of them */
+    struct kernel_cost full, last;   /* of one full kernel, zero without one; of the last kernel */
+    double full_demand, last_demand; /* bytes per second while they load: the engine's (vexec.h) */
 };
 
 /* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel), with some of its
