@@ -226,17 +226,6 @@ static uint64_t handle_all(struct engine *e, struct next next)
     return n;
 }
 
-/* Nothing happens then but that a lead is over, of which only its launch takes notice. */
-static inline bool is_lead(const struct engine *e, struct next next)
-{
-    bool is = next.job != NULL && next.job->waits && next.job->exec->phase == VEXEC_LEAD &&
-              (eventq_empty(&e->queue) || eventq_peek(&e->queue)->time_ns > next.at_ns);
-    for (uint32_t i = 0; i < e->n_timed && is; i++) {
-        is = e->jobs[i] == next.job || e->jobs[i]->end_ns > next.at_ns;
-    }
-    return is;
-}
-
 /* The next instant, and those after it that only iterations of a steady pass bring. */
 static int run_instant(struct engine *e, struct next next)
 {
@@ -245,11 +234,6 @@ static int run_instant(struct engine *e, struct next next)
     SIM_ASSERT(next.at_ns >= e->now_ns);
     e->now_ns = next.at_ns;
     core_advance(c, e->now_ns);
-    if (is_lead(e, next)) {
-        device_event(e, next.job->exec);
-        ddr_settle(e);
-        return 0;
-    }
     bool moved;
     do {
         handled += handle_all(e, next);
