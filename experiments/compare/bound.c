@@ -77,7 +77,7 @@ int bound_init(struct bound *b, const struct sim_setup *s)
                         .n_layers = s->llm->n_layers,
                         .prefix_reuse = s->prefix_reuse,
                         .tokens_per_pass = tokens_per_pass(s)};
-    if (s->truth_sigma > 0.0) {
+    if (sim_setup_is_random(s)) {
         return -EINVAL;
     }
     int64_t lead_ns = INT64_MAX;

@@ -21,7 +21,7 @@
  * bound (weak duality); the best of a few is taken.
  *
  * It holds under every policy (with that drafter), contention model, power limit and graphics user.
- * It does not hold when kernel times are random (sim.truth_sigma > 0): bound_init refuses. Costs
+ * It does not hold when kernel times are random (sim_setup_is_random): bound_init refuses. Costs
  * that could only raise the bound (sync between devices, static padding, compiles, loads) are left
  * out, so no schedule reaches it in general. tests/oracle/check_bounds.c has cases where one does.
  */

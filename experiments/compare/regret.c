@@ -17,9 +17,9 @@ static const char class_text[] = "list schedules: any order of the requests, any
 
 int regret_check(const struct compare_plan *plan, struct err *e)
 {
-    if (plan->config->sim.truth_sigma > 0.0) {
-        (void)err_add(e, "--regret: with sim.truth_sigma > 0 kernels take random times, and there "
-                         "is no bound");
+    if (plan->config->sim.truth_sigma > 0.0 || plan->config->sim.hang_frac > 0.0) {
+        (void)err_add(e, "--regret: with sim.truth_sigma or sim.hang_frac > 0 kernels take random "
+                         "times, and there is no bound");
     }
     if (plan->config->sim.horizon_s > 0.0) {
         (void)err_add(e, "--regret: with sim.horizon_s requests stay unfinished, and there is no "

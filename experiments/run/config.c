@@ -434,6 +434,8 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->draft_model = c->draft_model; /* if the policy asks for it: config_speculation_setup */
     out->annotation = c->sim.annotation;
     out->truth_sigma = c->sim.truth_sigma;
+    out->hang_frac = c->sim.hang_frac;
+    out->hang_factor = c->sim.hang_factor;
     out->contention = c->contention;
     out->contention_params = &c->contention_params;
     out->trace = t;

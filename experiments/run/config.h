@@ -74,7 +74,7 @@ struct config_sim {
     uint32_t kv_capacity_tokens, kv_block_tokens, weight_copies;
     bool prefix_reuse, collapse, chunk_auto;
     int nonlinear; /* enum config_nonlinear (roofline_unfuse) */
-    double horizon_s, stall_s, truth_sigma;
+    double horizon_s, stall_s, truth_sigma, hang_frac, hang_factor;
     struct annotation_options annotation;
     struct config_graphics graphics;
     struct config_power power;

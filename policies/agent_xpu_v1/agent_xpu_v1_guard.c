@@ -13,7 +13,7 @@ void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns)
 
 /* A kernel that takes far longer than annotated is taken to have failed: it is stopped (killed
  * where the device can), and what it had is dispatched once more, on the other device where that is
- * legal (token-level ops). The engine injects no faults, so in practice nothing ends here. */
+ * legal (token-level ops). sim.hang_frac injects such faults. */
 static void recover(struct sched *s, struct v1 *v, int device)
 {
     struct v1_active *a = &v->active[device];

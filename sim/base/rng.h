@@ -35,6 +35,7 @@ enum rng_purpose {
     RNG_FALSIFY = 17,
     RNG_RESAMPLE = 18,
     RNG_WORKLOAD = 19,
+    RNG_HANG = 20,
 };
 
 /* One splitmix64 step: a bijective 64-bit mixer, also used for hashing keys. */

@@ -67,6 +67,9 @@ struct sim_setup {
     bool weights_at_start; /* with several models: in memory from the beginning, while they fit */
     struct annotation_options annotation;
     double truth_sigma; /* per-launch noise of what kernels really take; 0: none */
+    /* A share of the launches hangs: their kernels take this many times as long. A fault belongs to
+     * the launch, so the same work launched again may run well. 0: none. */
+    double hang_frac, hang_factor;
     const struct contention_ops *contention;
     const void *contention_params;
     const struct trace *trace;
@@ -106,6 +109,12 @@ struct sim_setup {
 /* Fills every field with its documented default: drain, collapse, prefix reuse on, 16-token blocks,
  * one weight copy, an hour of stall, no noise. Pointers stay NULL. */
 void sim_setup_defaults(struct sim_setup *s);
+
+/* Do kernels take random times? Then none is like another. */
+static inline bool sim_setup_is_random(const struct sim_setup *s)
+{
+    return s->truth_sigma > 0.0 || s->hang_frac > 0.0;
+}
 
 struct sim_audit {
     uint64_t arrived, finished, shed, running, queued; /* arrived = sum of the others */

@@ -21,7 +21,7 @@ void costs_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
     struct cost_cache *c = e->costs = arena_alloc(&e->core.arena, sizeof *e->costs);
-    c->keeps = s->truth->ops->context_limit != NULL && s->truth_sigma <= 0.0;
+    c->keeps = s->truth->ops->context_limit != NULL && !sim_setup_is_random(s);
     for (uint32_t i = 0; c->keeps && i < e->core.n_models; i++) {
         const struct hwmodel *m = e->core.models[i].truth;
         for (uint8_t d = 0; d < s->machine->n_devices; d++) {
@@ -78,9 +78,18 @@ static double drawn_factor(const struct engine *e, const struct launch *l)
     return exp(sigma * rng_normal_of_key(key) - 0.5 * sigma * sigma);
 }
 
+static bool hangs(const struct sim_setup *s, const struct launch *l)
+{
+    struct rng r;
+    rng_init(&r, rng_key(s->seed, RNG_HANG, l->id, l->device));
+    return rng_uniform(&r) < s->hang_frac;
+}
+
 static inline double truth_factor(const struct engine *e, const struct launch *l)
 {
-    return e->core.setup->truth_sigma > 0.0 ? drawn_factor(e, l) : 1.0;
+    const struct sim_setup *s = e->core.setup;
+    double factor = s->truth_sigma > 0.0 ? drawn_factor(e, l) : 1.0;
+    return s->hang_frac > 0.0 && hangs(s, l) ? factor * s->hang_factor : factor;
 }
 
 /* Is a remembered cost what the model says now? */
