@@ -36,9 +36,9 @@ static int gen(void *values, struct err *e)
     rc = rc == 0 && o->machine != NULL ? machine_events_read(o->machine, &t, e) : rc;
     rc = rc == 0 ? emit(&t, o->output, e) : rc;
     if (rc == 0 && t.texts != NULL) {
-        (void)fputs(
-            "xpusim: note: trace: a trace file has the lengths of texts, not their tokens\n",
-            stderr);
+        (void)fprintf(stderr,
+                      "xpusim: note: trace: a trace file has the lengths of texts, not their "
+                      "tokens\n");
     }
     trace_fini(&t);
     return rc;

@@ -164,6 +164,7 @@ refuse "" $x nonesuch
 refuse "" $x run --nonesuch
 refuse "" $x compare --policy fcfs --replications 0
 refuse "truth_sigma" $x compare --policy fcfs --regret --set sim.truth_sigma=0.1
+refuse "hang_frac" $x compare --policy fcfs --regret --set sim.hang_frac=0.1
 refuse "horizon_s" $x compare --policy fcfs --regret --set sim.horizon_s=10
 printf '# xpusim-trace v1\n%s\n0,0,0,reactive,0,,5,5,0\n0,1,0,reactive,0,,5,5,0\n' "$head" >"$dir/t.csv"
 cp "$dir/t.csv" "$dir/$(printf '%0240d' 0).csv" # what is wrong with a row is told under the whole name, too
