@@ -2,20 +2,20 @@
  * llm.npu, arXiv 2407.05858, whose engine is mllm).
  *
  *   chunks      QKV and FFN of a prompt run in the NPU's static chunks, the last one padded
- *   outliers    a share of the rows runs on the CPU at the same time (3.3: shadow outliers)
+ *   outliers    a share of the weights runs on the CPU at the same time (3.3: shadow outliers)
  *   float ops   attention, the head and all decoding run on the CPU
  *   order       subgraphs of a prompt's chunks run out of order (3.4): each chunk is a pass, and a
  *               free processor takes the ready subgraph that leaves the NPU idle least (eq. 5)
  *
  * Deviations. Of several prompts the first takes what it can, and the others what it leaves: the
- * paper has one. Outliers are channels there and rows here: the CPU's part of an op is what counts.
- * Accuracy is not simulated. */
+ * paper has one. Outliers are input channels there and output columns here: the CPU's part of an
+ * op's weights is what counts. An executor that does not cut weights gets rows. Accuracy is not
+ * simulated. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "policies/common/batch.h"
-#include "policies/common/hetero.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
 
@@ -28,7 +28,7 @@ static const struct policy_param params[] = {
                                      "requests in progress; 1: one after the other (the paper)"),
     [PARAM_OUTLIERS] = POLICY_NUMBER(
         "outlier_frac", 0.01, 0, 0.5,
-        "share of a token-level op on the CPU next to the NPU (ours: a few of 100 channels)"),
+        "share of an op's weights on the CPU next to the NPU (ours: a few of 100 channels)"),
     [PARAM_ORDER] = POLICY_CHOICE(
         "order", ORDER_CHUNKS, orders,
         "chunks of a prompt out of order (the paper), or all together, operator by operator"),
@@ -37,7 +37,9 @@ static const struct policy_param params[] = {
 
 /* A chunk of a prompt. */
 struct chunk {
-    struct hetero work;        /* its pass, NULL once it is done; "igpu" is the CPU here */
+    struct pass *pass;         /* NULL: it is done */
+    uint32_t planned;          /* + 1: the operator whose parts follow; 0: none */
+    bool todo[2];              /* its parts that are left to launch: the CPU's, the NPU's */
     int64_t ns[OP_KIND_COUNT]; /* annotated, on the processor of that subgraph */
 };
 
@@ -52,6 +54,7 @@ struct llm_npu {
     struct pass *decode; /* on the CPU, or NULL */
     struct batch batch;
     int npu, cpu;
+    bool by_rows; /* the executor does not cut weights */
 };
 
 static struct llm_npu_request *own_of(const struct request *r)
@@ -98,21 +101,12 @@ static void llm_npu_request_cancelled(struct sched *s, const struct request *r)
     reqq_remove(r);
 }
 
-static void llm_npu_launch_done(struct sched *s, const struct launch *l)
-{
-    (void)s;
-    struct chunk *k = l->pass->policy_data;
-    if (k != NULL) {
-        (void)hetero_ended(&k->work, l);
-    }
-}
-
 static void llm_npu_pass_done(struct sched *s, const struct pass *p)
 {
     struct llm_npu *n = s->state;
     n->decode = p == n->decode ? NULL : n->decode;
     if (p->policy_data != NULL) {
-        hetero_clear(&((struct chunk *)p->policy_data)->work);
+        ((struct chunk *)p->policy_data)->pass = NULL;
     }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
@@ -135,7 +129,7 @@ static int chunk_form(struct sched *s, const struct llm_npu *n, struct chunk *k,
     if (rc != 0) {
         return rc;
     }
-    hetero_begin(&k->work, p);
+    k->pass = p;
     for (uint32_t i = 0; i < p->layer.n; i++) {
         enum op_kind op = p->layer.kind[i];
         struct estimate e = {0};
@@ -165,7 +159,7 @@ static bool begin(struct sched *s, const struct llm_npu *n, const struct request
         left -= tokens;
     }
     while (rc != 0 && own->n > 0) {
-        (void)sched_pass_cancel(s, own->chunks[--own->n].work.pass);
+        (void)sched_pass_cancel(s, own->chunks[--own->n].pass);
     }
     if (rc != 0) {
         forget_chunks(r);
@@ -189,12 +183,59 @@ static void admit(struct sched *s, struct llm_npu *n)
     }
 }
 
-/* Rows for the NPU: all but the outliers' of a token-level op. */
-static void plan(struct sched *s, struct hetero *h)
+/* ---- parts of an operator ---- */
+
+static enum op_kind op_of(const struct chunk *k)
 {
-    uint32_t rows = h->pass->rows_todo;
-    uint32_t outliers = (uint32_t)ceil(param_number(s, PARAM_OUTLIERS) * rows);
-    hetero_plan(s, h, hetero_is_token_level(h->pass) && outliers < rows ? rows - outliers : 0);
+    return pass_op_kind(k->pass, k->pass->op);
+}
+
+/* QKV and FFN are the NPU's, but for their outliers; attention and the head are the CPU's. */
+static bool is_for_npu(const struct chunk *k)
+{
+    return op_of(k) == OP_QKV || op_of(k) == OP_FFN;
+}
+
+/* Of `whole` columns or rows. */
+static uint32_t outliers_of(const struct sched *s, uint32_t whole)
+{
+    uint32_t some = (uint32_t)ceil(param_number(s, PARAM_OUTLIERS) * whole);
+    return some < whole ? some : 0;
+}
+
+/* At an operator of which nothing is launched. */
+static void plan(const struct sched *s, const struct llm_npu *n, struct chunk *k)
+{
+    const struct pass *p = k->pass;
+    if (p == NULL || p->op == p->n_ops || p->n_launches > 0 || k->planned == p->op + 1) {
+        return;
+    }
+    uint32_t outliers = outliers_of(s, n->by_rows ? p->rows_todo : LAUNCH_COLUMNS);
+    k->planned = p->op + 1;
+    k->todo[true] = is_for_npu(k);
+    k->todo[false] = !is_for_npu(k) || outliers > 0;
+}
+
+/* Puts the part of a processor there. */
+static bool launch(struct sched *s, struct llm_npu *n, struct chunk *k, bool npu)
+{
+    struct launch_spec l =
+        sched_launch_rest(s, k->pass, (uint8_t)(npu ? n->npu : n->cpu), YIELD_PASS);
+    uint32_t rows = pass_op_rows(k->pass, k->pass->op);
+    uint32_t outliers = outliers_of(s, n->by_rows ? rows : LAUNCH_COLUMNS);
+    l.n_ops = 1;
+    if (is_for_npu(k) && outliers > 0 && n->by_rows) {
+        l.rows = npu ? rows - outliers : outliers;
+    } else if (is_for_npu(k) && outliers > 0) {
+        l.columns = npu ? LAUNCH_COLUMNS - outliers : outliers;
+    }
+    int rc = sched_launch(s, &l, NULL);
+    if (rc == -EPERM && l.columns > 0) { /* found out at the first launch */
+        n->by_rows = true;
+        return launch(s, n, k, npu);
+    }
+    k->todo[npu] = rc != 0;
+    return rc == 0;
 }
 
 /* ---- the order of subgraphs (3.4) ---- */
@@ -202,25 +243,19 @@ static void plan(struct sched *s, struct hetero *h)
 /* Has it done all operators before this one? */
 static bool has_come_to(const struct chunk *k, uint32_t op)
 {
-    return k->work.pass == NULL || k->work.pass->op >= op;
+    return k->pass == NULL || k->pass->op >= op;
 }
 
-static enum op_kind op_of(const struct chunk *k)
-{
-    return pass_op_kind(k->work.pass, k->work.pass->op);
-}
-
-/* Is all of its operator left to launch on a processor, and what it needs of chunks before it done?
- * Attention needs their keys (eq. 2), and the head all of them; other operators nothing (eq. 3). */
+/* Is its part for a processor left to launch, and what it needs of chunks before it done? Attention
+ * needs their keys (eq. 2), and the head all of them; other operators nothing (eq. 3). */
 static bool is_ready(const struct llm_npu_request *own, uint32_t i, bool npu)
 {
-    const struct hetero *h = &own->chunks[i].work;
-    if (h->pass == NULL ||
-        (npu ? h->npu_rows == 0 || h->on_npu != NULL : h->igpu_rows == 0 || h->on_igpu != NULL)) {
+    const struct pass *p = own->chunks[i].pass;
+    if (p == NULL || !own->chunks[i].todo[npu]) {
         return false;
     }
     enum op_kind op = op_of(&own->chunks[i]);
-    uint32_t to = op == OP_MHA ? h->pass->op : op == OP_HEAD ? UINT32_MAX : 0;
+    uint32_t to = op == OP_MHA ? p->op : op == OP_HEAD ? UINT32_MAX : 0;
     uint32_t k = 0;
     while (k < i && has_come_to(&own->chunks[k], to)) {
         k++;
@@ -237,11 +272,10 @@ static int64_t contribution(const struct llm_npu_request *own, uint32_t i)
         return op_of(of) == OP_MHA ? of->ns[OP_FFN] : 0;
     }
     int64_t ns = 0;
-    uint32_t mha = of->work.pass->op + 1;
+    uint32_t mha = of->pass->op + 1;
     for (uint32_t k = 0; k < own->n; k++) {
         const struct chunk *c = &own->chunks[k];
-        bool waits =
-            k > i && c->work.pass != NULL && c->work.pass->op == mha && c->work.on_igpu == NULL;
+        bool waits = k > i && c->pass != NULL && c->pass->op == mha && c->todo[false];
         ns += k == i || waits ? c->ns[OP_MHA] : 0;
         if (k != i && !has_come_to(c, mha)) {
             break; /* those behind it wait for it, too */
@@ -258,7 +292,7 @@ static struct chunk *choose(const struct llm_npu_request *own, bool npu)
     int64_t most = 0;
     for (uint32_t i = 0; i < own->n; i++) {
         if (is_ready(own, i, npu)) {
-            bool outliers = !npu && hetero_is_token_level(own->chunks[i].work.pass);
+            bool outliers = !npu && is_for_npu(&own->chunks[i]);
             int64_t c = outliers ? INT64_MAX : contribution(own, i);
             best = best == NULL || c > most ? &own->chunks[i] : best;
             most = best == &own->chunks[i] ? c : most;
@@ -274,8 +308,7 @@ static bool feed(struct sched *s, struct llm_npu *n, bool npu)
     for (const struct request *r = n->running.head; r != NULL && k == NULL; r = reqq_next(r)) {
         k = choose(own_of(r), npu);
     }
-    return k != NULL &&
-           hetero_launch(s, &k->work, npu ? n->npu : n->cpu, npu, UINT32_MAX, YIELD_PASS);
+    return k != NULL && launch(s, n, k, npu);
 }
 
 /* ---- decoding ---- */
@@ -322,9 +355,7 @@ static void llm_npu_schedule(struct sched *s)
     admit(s, n);
     for (const struct request *r = n->running.head; r != NULL; r = reqq_next(r)) {
         for (uint32_t i = 0; i < own_of(r)->n; i++) {
-            if (hetero_at_boundary(&own_of(r)->chunks[i].work)) {
-                plan(s, &own_of(r)->chunks[i].work);
-            }
+            plan(s, n, &own_of(r)->chunks[i]);
         }
     }
     if (sched_device_free_slots(s, (uint8_t)n->npu) > 0) {
@@ -349,7 +380,6 @@ const struct policy_ops policy_llm_npu_ops = {
     .init = llm_npu_init,
     .exit = llm_npu_exit,
     .request_arrived = llm_npu_request_arrived,
-    .launch_done = llm_npu_launch_done,
     .pass_done = llm_npu_pass_done,
     .request_cancelled = llm_npu_request_cancelled,
     .schedule = llm_npu_schedule,

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sim/core/core.h"
+#include "sim/metrics/explain.h"
+#include "sim/metrics/metrics.h"
 #include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
 
@@ -48,6 +49,44 @@ static int run(void (*step)(struct sched *s, struct script *y), uint32_t input_t
 }
 
 static struct pass *ahead[3];
+
+/* ---- what observers make of it ---- */
+
+/* The same as middle_first below, with two gaps: from 12 to 15 nothing of the request is on a
+ * device, though its first chunk is at its attention, and from 53 to 58 its head waits for the
+ * policy. Of 59 ms 51 are work, whatever runs beside what. */
+static void with_gaps(struct sched *s, struct script *y);
+
+static double metric(const struct metric_list *list, const char *name)
+{
+    const struct metric *m = metric_list_find(list, name);
+    ck_assert_msg(m != NULL, "%s", name);
+    return m->value;
+}
+
+START_TEST(causes_and_waits_add_up)
+{
+    struct explain *why = explain_new(&sc.machine, EXPLAIN_ALL);
+    struct metrics_options opt = metrics_options_default();
+    struct metrics *m = metrics_new(&opt, &sc.machine);
+    struct metric_list list = {0};
+    sc.setup.observers[sc.setup.n_observers++] = explain_observer(why);
+    sc.setup.observers[sc.setup.n_observers++] = metrics_observer(m);
+    memset(ahead, 0, sizeof ahead);
+    ck_assert_msg(run(with_gaps, 456) == 0, "%s", sc.result.message);
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(59));
+    const struct explanation *e = explain_find(why, 0);
+    ck_assert_int_eq(e->ns[EXPLAIN_COMPUTE], MS(51));
+    ck_assert_int_eq(e->ns[EXPLAIN_HELD], MS(8));
+    ck_assert_int_eq(e->end_ns - e->arrival_ns, MS(59));
+    metrics_collect(m, &list);
+    ck_assert_double_eq_tol(metric(&list, "reactive.ttft_s.mean"), 0.059, 1e-9);
+    ck_assert_double_eq_tol(metric(&list, "reactive.prefill_suspended_s.mean"), 0.008, 1e-9);
+    metric_list_fini(&list);
+    metrics_free(m);
+    explain_free(why);
+}
+END_TEST
 
 /* ---- what may run before what ---- */
 
@@ -108,25 +147,42 @@ END_TEST
 
 /* ---- one that is through before those before it ---- */
 
-/* Three chunks of 100, 100 and 256 tokens. The middle one is through at 30 and waits for the first,
- * which is through at 50. Both are done then, and the last has its head 50-51. */
-static void middle_first(struct sched *s, struct script *y)
+struct step {
+    double ms;
+    int pass;
+    uint8_t device;
+};
+
+/* One op at each instant of the plan. */
+static void follow(struct sched *s, struct script *y, const struct step *plan, uint32_t n)
 {
-    static const struct {
-        double ms;
-        int pass;
-        uint8_t device;
-    } plan[] = {{0, 0, NPU},  {4, 1, NPU},  {8, 2, NPU},  {12, 1, CPU}, {22, 1, NPU},
-                {22, 2, CPU}, {32, 2, NPU}, {32, 0, CPU}, {42, 0, NPU}, {50, 2, CPU}};
     if (y->request[0] != NULL && ahead[0] == NULL) {
         ck_assert_int_eq(form(s, SEGMENT_PREFILL, 100, &ahead[0]), 0);
         ck_assert_int_eq(form(s, SEGMENT_AHEAD, 100, &ahead[1]), 0);
         ck_assert_int_eq(form(s, SEGMENT_AHEAD, 256, &ahead[2]), 0);
     }
-    if (y->stage < sizeof plan / sizeof plan[0] && script_at(s, y, y->stage, plan[y->stage].ms)) {
-        uint32_t i = y->stage - 1;
-        ck_assert_msg(op(s, ahead[plan[i].pass], plan[i].device) == 0, "step %u", i);
+    if (y->stage < n && script_at(s, y, y->stage, plan[y->stage].ms)) {
+        const struct step *t = &plan[y->stage - 1];
+        ck_assert_msg(op(s, ahead[t->pass], t->device) == 0, "step %u", y->stage - 1);
     }
+}
+
+static void with_gaps(struct sched *s, struct script *y)
+{
+    static const struct step plan[] = {{0, 0, NPU},  {4, 1, NPU},  {8, 2, NPU},  {15, 1, CPU},
+                                       {25, 1, NPU}, {25, 2, CPU}, {35, 2, NPU}, {35, 0, CPU},
+                                       {45, 0, NPU}, {58, 2, CPU}};
+    follow(s, y, plan, sizeof plan / sizeof plan[0]);
+}
+
+/* Three chunks of 100, 100 and 256 tokens. The middle one is through at 30 and waits for the first,
+ * which is through at 50. Both are done then, and the last has its head 50-51. */
+static void middle_first(struct sched *s, struct script *y)
+{
+    static const struct step plan[] = {{0, 0, NPU},  {4, 1, NPU},  {8, 2, NPU},  {12, 1, CPU},
+                                       {22, 1, NPU}, {22, 2, CPU}, {32, 2, NPU}, {32, 0, CPU},
+                                       {42, 0, NPU}, {50, 2, CPU}};
+    follow(s, y, plan, sizeof plan / sizeof plan[0]);
     if (s->now_ns == MS(32)) { /* through, and on no device */
         ck_assert_int_eq(ahead[1]->state, PASS_STATE_READY);
         ck_assert_uint_eq(ahead[1]->op, ahead[1]->n_ops);
@@ -267,6 +323,7 @@ static const struct suite_row suite[] = {
     CASE("passes ahead", .setup = setup, .teardown = teardown, .timeout_s = 30),
     TEST(attention_and_head_wait_for_the_tokens_before),
     TEST(passes_are_done_in_the_order_of_their_tokens),
+    TEST(causes_and_waits_add_up),
     TEST(the_last_pass_is_given_up_first),
     TEST(a_pass_ahead_without_memory_changes_nothing),
     TEST(who_leaves_is_there_until_its_last_pass_ends),
