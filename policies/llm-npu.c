@@ -230,7 +230,7 @@ static bool launch(struct sched *s, struct llm_npu *n, struct chunk *k, bool npu
         l.columns = npu ? LAUNCH_COLUMNS - outliers : outliers;
     }
     int rc = sched_launch(s, &l, NULL);
-    if (rc == -EPERM && l.columns > 0) { /* found out at the first launch */
+    if (rc == -EPERM && l.columns > 0) { /* it says so at the first one */
         n->by_rows = true;
         return launch(s, n, k, npu);
     }

@@ -42,6 +42,46 @@ differ() { # a command that finds a difference
     }
 }
 
+# Both halves of a prompt are passes at the same time; their shapes are what the core says of them.
+cat >"$dir/ahead.py" <<'END'
+from xpusim import Policy, Segment
+from xpusim.helpers import place
+
+
+class Ahead(Policy):
+    """Prompts in two passes, in arrival order."""
+
+    def init(self):
+        self.device, self.waiting, self.live, self.seen = place(self.machine, "auto"), [], [], []
+
+    def request_arrived(self, r):
+        self.waiting.append(r)
+
+    def pass_done(self, p):
+        self.live.remove(p)
+        r = p.segments[0].request
+        assert r.pass_ is (self.live[0] if self.live else None)
+        if r.left:
+            self.waiting.remove(r)
+
+    def schedule(self):
+        for p, shape, ops in self.seen:  # replaced by what was said of it since
+            assert (tuple(p.shape), p.n_ops) == (shape, ops), (p.shape, shape)
+        if not self.live and self.waiting:
+            r = self.waiting[0]
+            n = r.prefill_left
+            if n > 1:
+                self.live = [self.form([Segment(r, "prefill", n // 2)])]
+                self.live.append(self.form([Segment(r, "ahead", n - n // 2)]))
+                assert r.pass_ is self.live[0]
+            else:
+                self.live = [self.form([Segment(r, "prefill" if n else "decode", 1)])]
+            self.seen = [(p, tuple(p.shape), p.n_ops) for p in self.live]
+        if self.live and self.live[0].state == "ready" and self.free_slots[self.device] > 0:
+            self.launch(self.live[0], self.device)
+END
+must "$x" run --policy "python:$dir/ahead.py:Ahead" --workload "$load"
+
 # What the machine's events set is what a class sees, also one that sleeps when launches end.
 cat >"$dir/window.py" <<'END'
 from xpusim import Policy

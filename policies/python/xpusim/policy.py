@@ -65,7 +65,7 @@ class Request(RequestFields):
 
 class Segment(NamedTuple):
     request: Request
-    role: str  # "prefill", "decode", "verify", "draft"
+    role: str  # "prefill", "decode", "verify", "draft", "ahead"
     n_tokens: int
 
 
@@ -109,21 +109,21 @@ class Refused(NamedTuple):
     error: str  # "busy", "invalid", "no_memory", "missing", "already", "not_permitted", "gone"
 
 
-def shape_of(segments: Iterable[Segment]) -> Shape:
-    """The shape of a pass of these segments."""
+def shape_of(segments: Iterable[Segment], before: int = 0) -> Shape:
+    """The shape of a pass of these segments; before: tokens that others compute before one ahead."""
     rows = logits = n = prefill = pairs = read = longest = model = 0
     for r, role, tokens in segments:
         model = r.model
-        first = r.kv_tokens
+        first = r.kv_tokens + before
         end = first + tokens
         rows += tokens
         n += 1
         pairs += tokens * first + tokens * (tokens + 1) // 2
         read += end
         longest = max(longest, end)
-        if role == "prefill":
+        if role == "prefill" or role == "ahead":
             prefill += tokens
-            logits += tokens == r.length - r.kv_tokens
+            logits += end == r.length
         else:
             logits += tokens
     # a fifth of the time of Shape(...)
@@ -217,7 +217,8 @@ class Policy:
         p.op = p.rows_active = p.last_op_devices = p.n_launches = 0
         p.emitted = ()
         p.data = None
-        p.shape = shape = shape_of(segments)
+        ahead = segments[0][1] == "ahead"
+        p.shape = shape = shape_of(segments, self._in_passes(segments[0][0]) if ahead else 0)
         p.rows_todo = shape[0]
         llm = self.models[shape[7]] if shape[7] else self.llm
         p.layer = ("layer",) if fused else llm.layer
@@ -226,9 +227,14 @@ class Policy:
         rows = []
         for r, role, n in segments:
             rows.append((r.id, role, n))
-            r.pass_ = p
+            if not ahead:
+                r.pass_ = p
         self._out.append(("form", p.id, rows, fused))
         return p
+
+    def _in_passes(self, r: Request) -> int:
+        """Tokens of a request that live passes compute."""
+        return sum(s[2] for p in self._passes.values() for s in p.segments if s[0] is r)
 
     def cancel(self, p: Pass) -> None:
         """Gives up a ready pass."""
