@@ -1,5 +1,5 @@
-/* Several passes of one prompt (SEGMENT_AHEAD), by hand: what may run before what, in which order
- * they are done, and what becomes of them when one is given up, memory is short, or the user
+/* Several passes of one prompt (SEGMENT_AHEAD), by hand. What may run before what, and in which
+ * order are they done? What becomes of them when one is given up, memory is short, or the user
  * leaves. QKV takes 4 ms on the NPU, attention 10 and the head 1 on the CPU, FFN 8 on the NPU. */
 #include <errno.h>
 #include <string.h>
@@ -52,9 +52,8 @@ static struct pass *ahead[3];
 
 /* ---- what observers make of it ---- */
 
-/* The same as middle_first below, with two gaps: from 12 to 15 nothing of the request is on a
- * device, though its first chunk is at its attention, and from 53 to 58 its head waits for the
- * policy. Of 59 ms 51 are work, whatever runs beside what. */
+/* As middle_first below, with two gaps in which nothing of the request is on a device. From 12 to
+ * 15 its attention waits for the policy, and from 53 to 58 its head. Of 59 ms 51 are work. */
 static void with_gaps(struct sched *s, struct script *y);
 
 static double metric(const struct metric_list *list, const char *name)
