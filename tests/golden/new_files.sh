@@ -66,6 +66,9 @@ awk -v a="$(width none.json)" -v b="$(width one.json)" 'BEGIN { exit !(b > 1 && 
     fail "an updated machine is not drawn"
 "$x" calibrate --soc one.json --measured 'model=phi-2,bits=8,ttft_ms@1024=300' -o two.json >said || fail "calibrate --measured"
 grep -q "updated by 1 measured rows of 1 model" said || fail "calibrate does not say what it took: $(cat said)"
+"$x" new-soc later --like core-ultra-7-155h --measured 'model=phi-2,bits=4,runtime=openvino-2026.0,ttft_ms@1024=900' >said ||
+    fail "a row of a later version"
+grep -q "the nearest version to openvino-2026.0 is openvino-2025, which is updated" said || fail "which version is updated: $(cat said)"
 refuse "runtime foo at 4 bits: other has no such entry; it has openvino-2025/8" "$x" new-soc other --measured 'model=phi-2,bits=4,runtime=foo,ttft_ms@32=9'
 refuse "no file for this model" "$x" new-soc other --measured 'model=nonesuch,bits=4,ttft_ms@32=9'
 refuse "has [0-9.]*: not possible" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=3'
