@@ -2,6 +2,7 @@
 """Searches for machines and readings where claims hold together, under the same paper's kernel times.
 
     fits.py run XPUSIM [NAME...]   runs the fits (all), each into experiments/claims/fits/NAME.json
+    fits.py judge XPUSIM NAME      judges claims at NAME-profile.json on fresh traces, into NAME-judged.json
     fits.py page >docs/fits.md     what they found; runs nothing
 
 `make fits` does both. A result has its command, and the processor time that it took.
@@ -20,7 +21,9 @@ V2 = "--file agent-xpu-v2.json".split()
 KERNELS = "B17,B20,B23,B24"
 SIBLINGS = ["--set", "soc.devices.igpu.runtimes.0.rate=4.15", "--set", "soc.devices.igpu.runtimes.0.attention=0.2",
             "--set", "soc.devices.igpu.runtimes.0.bandwidth=78"]
-# name: (arguments, whether every claim of the paper is judged at the witness)
+# Traces of a judgement, and its first seed: traces that chose nothing.
+FRESH = {"joint": (16, 2000001), "load": (9, 3000001)}
+# name: (arguments, whether its witness is kept as a profile)
 FITS = {
     "kernels-7178": (V2 + ["--fit", "B26", "--under", "B17,B26", "--over", "igpu_rate,igpu_attention,npu_rate"], False),
     "kernels-siblings": (V2 + ["--fit", "B26", "--under", KERNELS, *SIBLINGS,
@@ -62,13 +65,21 @@ def run(xpusim, names):
             found.pop(long, None)
         result = {"command": " ".join(["xpusim claims", *arguments, "--traces", "2"]), "processor_s": spent, "found": found}
         if judged and "profile" in found:
-            profile = os.path.join(HERE, "fits", name + "-profile.json")
-            with open(profile, "w", encoding="utf-8") as f:
+            with open(path(name + "-profile"), "w", encoding="utf-8") as f:
                 json.dump(found["profile"], f, indent=1)
-            result["after"], _ = claims(xpusim, [*V2, "--reading", "stated", "--replications", "9", "--profile", profile])
         with open(path(name), "w", encoding="utf-8") as f:
             json.dump(result, f, indent=1)
             f.write("\n")
+
+
+def judge(xpusim, name):
+    traces, seed = FRESH[name]
+    ids = [r["id"] for r in rows_of(read(name + "-judged"))]
+    rows, _ = claims(xpusim, [*ids, *V2, "--reading", "stated", "--replications", str(traces), "--seed", str(seed),
+                              "--profile", path(name + "-profile")])
+    with open(path(name + "-judged"), "w", encoding="utf-8") as f:
+        json.dump(rows, f, indent=1)
+        f.write("\n")
 
 
 # ---- the page ----
@@ -108,7 +119,7 @@ def print_found(name):
     if found.get("constraints_exclude"):
         print("Smallest sets that hold nowhere: "
               + "; ".join("{" + ", ".join(s) + "}" for s in found["constraints_exclude"]) + ".\n")
-        return None
+        return
     holds = found["profile"]["holds"]
     print(f"**{len(holds)} of {len(found['claims'])}** fitted claims hold ({', '.join(holds) or 'none'}), and "
           f"{len(found['compatible'])} are compatible ({', '.join(found['compatible']) or 'none'}): judged on "
@@ -123,7 +134,6 @@ def print_found(name):
     print_checks(rows_of(found["judged"]))
     print("Sets that the emulators rule out: "
           + ("; ".join("{" + ", ".join(s) + "}" for s in found["conflicts"]) or "none of up to three claims") + ".\n")
-    return result
 
 
 def on_default():
@@ -133,18 +143,24 @@ def on_default():
     return {r[0].strip(): r[6] for r in rows if len(r) >= 8 and r[6] in verdicts.VERDICTS}
 
 
-def print_change(result):
-    after = {r["id"]: r for r in rows_of(result["after"])}
-    before = {k: v for k, v in on_default().items() if k in after}
-    print("| | " + " | ".join(verdicts.VERDICTS) + " |\n|---|" + "---:|" * len(verdicts.VERDICTS))
-    for title, rows in (("default machine, 39 traces", before), ("witness, 9 traces", after)):
-        words = [r if isinstance(r, str) else r["verdict"] for r in rows.values()]
+def print_judged(name):
+    """The claims at a profile, how verdicts count, and each verdict that is another than the default machine's."""
+    profile = read(name + "-profile")
+    rows = rows_of(read(name + "-judged"))
+    before = on_default()
+    traces, seed = FRESH[name]
+    print("The point (`experiments/claims/fits/" + name + "-profile.json`): "
+          + ", ".join(f"`{t}`" for key in ("set", "policy", "workload") for t in profile[key])
+          + f". Judged on {traces} fresh traces from seed {seed}; fitted to {', '.join(profile['fitted_to'])}.\n")
+    print("| of these claims | " + " | ".join(verdicts.VERDICTS) + " |\n|---|" + "---:|" * len(verdicts.VERDICTS))
+    for title, words in (("default machine, 39 traces", [before[r["id"]] for r in rows]),
+                         ("this point", [r["verdict"] for r in rows])):
         print(f"| {title} | " + " | ".join(str(words.count(v)) for v in verdicts.VERDICTS) + " |")
-    print("\n| claim | default machine | witness | what decides there |\n|---|---|---|---|")
-    for key, word in before.items():
-        if word != after[key]["verdict"]:
-            print(f"| {key} | {word} | {after[key]['verdict']} | {after[key]['reason']} |")
+    print("\n| claim | default machine | this point | why |\n|---|---|---|---|")
+    for r in rows:
+        print(f"| {r['id']} | {before[r['id']]} | {r['verdict']} | {r['reason'].split(';')[0]} |")
     print()
+    print_checks(rows)
 
 
 def page():
@@ -154,18 +170,18 @@ def page():
     print(parts[0], end="")
     for part in parts[1:]:
         name, text = part.split(" -->\n", 1)
-        if os.path.exists(path(name)):
-            result = print_found(name)
-            if result and "after" in result:
-                print_change(result)
+        if name.startswith("judged "):
+            print_judged(name.split()[1])
         else:
-            print("No result of this fit is shipped.\n")
+            print_found(name)
         print(text, end="")
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1] == "run":
         run(os.path.abspath(sys.argv[2]), sys.argv[3:])
+    elif len(sys.argv) == 4 and sys.argv[1] == "judge":
+        judge(os.path.abspath(sys.argv[2]), sys.argv[3])
     elif sys.argv[1:] == ["page"]:
         page()
     else:
