@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "experiments/validation/corun.h"
+#include "hwmodels/corun.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
 

@@ -6,7 +6,7 @@
 
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
-#include "experiments/validation/corun.h"
+#include "hwmodels/corun.h"
 #include "sim/base/datadir.h"
 
 /* Starts of a fit, and the values of what a model does not have. */

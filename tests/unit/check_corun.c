@@ -1,5 +1,5 @@
 /* Contention models against co-runs: predictions by hand, and fits that find what made the rows. */
-#include "experiments/validation/corun.h"
+#include "hwmodels/corun.h"
 
 #include <math.h>
 #include <stdio.h>

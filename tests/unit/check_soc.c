@@ -69,8 +69,7 @@ START_TEST(units_of_a_file_become_base_units)
     ck_assert_int_eq(machine_find(m, DEVICE_KIND_CPU), 2);
     ck_assert_int_eq(machine_find(m, DEVICE_KIND_GPU), -1);
     ck_assert_double_eq_tol(m->ddr_peak_bytes_per_s, 89.6e9, 1.0); /* 2 x 8 B x 5.6 GT/s */
-    ck_assert_double_eq(m->ddr_cap_frac, 1.0);
-    ck_assert_double_eq(soc.queueing_frac, 0.3);
+    ck_assert(m->ddr_cap_frac == 1.0 && soc.queueing_frac == 0.3);
     ck_assert_int_eq(m->sync_ns, 50000);                         /* 50 us */
     ck_assert_int_eq(m->schedule_ns, 2000);                      /* 2 us */
     ck_assert_int_eq(m->sample_ns_per_token, 100000);            /* 100 us */
@@ -234,8 +233,7 @@ static int load_soc(const cJSON *root, struct err *e)
 }
 
 /* Attention runs in FP16, so its rate is at most the FP16 peak, in the four digits of a file. A
- * file made from a sibling carries the sibling's share, and its numbers are nobody's measurement.
- */
+ * file made from a sibling has the sibling's share, and its numbers are nobody's measurement. */
 static int load_soc_with_possible_attention(const cJSON *root, struct err *e)
 {
     struct soc soc;

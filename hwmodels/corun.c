@@ -1,4 +1,4 @@
-#include "experiments/validation/corun.h"
+#include "hwmodels/corun.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/validation/corun.h"
+#include "hwmodels/corun.h"
 
 #define STARTS 3 /* of each number */
 #define ITERATIONS 400
