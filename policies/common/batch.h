@@ -37,6 +37,7 @@ static inline void batch_fini(struct batch *b)
 static inline void batch_put(struct batch *b, const struct request *r, enum segment_role role,
                              uint32_t n_tokens)
 {
+    SIM_ASSERT(batch_takes(b, r) && n_tokens > 0);
     if (b->n == b->cap) {
         b->segments = xroom(b->segments, b->n + 1, &b->cap, sizeof *b->segments);
     }

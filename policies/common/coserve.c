@@ -44,6 +44,7 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
     }
     /* By bisection, as if a larger piece never took less time. Where it does, a smaller piece than
      * possible is taken, never one beyond the budget. */
+    SIM_ASSERT(high <= left && high <= room);
     uint32_t low = 0;
     while (high - low > 1) {
         uint32_t mid = low + (high - low) / 2;
@@ -59,6 +60,7 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
 static void take(struct coserve *c, const struct request *r, uint32_t n)
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
+    SIM_ASSERT(n > 0 && (!decode || n == 1));
     batch_add(&c->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
     cost_shape_add(&c->shape, r, n);
 }
@@ -217,6 +219,7 @@ static const struct iteration_rules iteration = {.joins = coserve_joins,
 int coserve_init(struct sched *s, struct coserve_rules rules)
 {
     struct coserve *c = s->state;
+    SIM_ASSERT(rules.budget_ns != NULL && rules.predict_ns != NULL);
     c->rules = rules;
     /* HyGen never stops an iteration; ConServe's aborted one is lost, since here there is no second
      * memory to which it could be copied. */

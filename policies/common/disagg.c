@@ -61,6 +61,7 @@ void disagg_launch_done(struct sched *s, const struct launch *l)
 {
     struct disagg *d = s->state;
     if (!hetero_ended(&d->prefill, l)) {
+        SIM_ASSERT(d->on_igpu == l);
         d->on_igpu = NULL;
         d->iteration_ready_ns = s->now_ns; /* what is left of it waits from now on */
     }
@@ -73,6 +74,7 @@ void disagg_pass_done(struct sched *s, const struct pass *p)
         hetero_clear(&d->prefill);
         d->current = NULL;
     } else {
+        SIM_ASSERT(p == d->iteration && d->on_igpu == NULL);
         d->iteration = NULL;
     }
     for (uint32_t i = 0; i < p->n_segments; i++) {
@@ -94,6 +96,7 @@ void disagg_pass_done(struct sched *s, const struct pass *p)
 static void start_prefill(struct sched *s, struct disagg *d)
 {
     const struct request *r = d->npu_queue.head;
+    SIM_ASSERT(r != NULL && d->current == NULL && d->prefill.pass == NULL);
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
     struct pass_spec spec = {.segments = &seg, .n_segments = 1};
@@ -187,6 +190,7 @@ static void iterate(struct sched *s, struct disagg *d)
     if (d->iteration == NULL || d->iteration->state != PASS_STATE_READY) {
         return;
     }
+    SIM_ASSERT(d->on_igpu == NULL);
     bool one_op = !d->yield_iteration && prefill_waits(d); /* then it is the other's turn */
     struct launch_spec spec = sched_launch_rest(s, d->iteration, (uint8_t)d->igpu,
                                                 d->yield_iteration ? YIELD_PASS : YIELD_KERNEL);

@@ -88,6 +88,7 @@ static int64_t transfer_ns(const struct sched *s, const struct gap_session *x)
 
 static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
 {
+    SIM_ASSERT(!x->done);
     bool ok = sched_kv_move(s, kv_of_session(x->session_id), KV_FLASH) == 0;
     (void)sched_note(s, "gap_swapped", ok);
     if (ok) {
@@ -117,6 +118,7 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
                              double others, gap_prefill_ns *prefill)
 {
     int64_t elapsed = s->now_ns - x->since_ns;
+    SIM_ASSERT(elapsed >= 0);
     /* Of a call that has outlasted its estimate, or has none, as much again is expected as it has
      * taken (E.16: InferCept). */
     int64_t left = g->expected_ns > elapsed ? g->expected_ns - elapsed : elapsed;
@@ -202,6 +204,7 @@ static int64_t time_to_live_ns(const struct gap *g, int64_t again)
     }
     /* The expected cost is least at one of the times seen, or at zero: between two of them only the
      * time held grows. */
+    SIM_ASSERT(again >= 0);
     int64_t best = 0;
     double least = (double)again * n;
     for (uint32_t i = 0; i < n; i++) {

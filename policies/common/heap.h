@@ -47,6 +47,7 @@ static inline bool heap_before(const struct heap *h, const struct request *x,
 
 static inline void heap_put(struct heap *h, uint32_t i, const struct request *r)
 {
+    SIM_ASSERT(i < h->n);
     h->a[i] = r;
     heap_node_in(h, r)->index = i + 1;
 }
@@ -83,6 +84,7 @@ static inline void heap_down(struct heap *h, uint32_t i)
 
 static inline void heap_push(struct heap *h, const struct request *r, double key)
 {
+    SIM_ASSERT(heap_node_in(h, r)->index == 0 && key == key);
     h->a = xroom(h->a, h->n + 1, &h->cap, sizeof *h->a);
     heap_node_in(h, r)->key = key;
     h->a[h->n] = r;
@@ -106,6 +108,7 @@ static inline void heap_remove(struct heap *h, const struct request *r)
         return;
     }
     i--;
+    SIM_ASSERT(i < h->n && h->a[i] == r); /* else another heap has it */
     heap_node_in(h, r)->index = 0;
     const struct request *last = h->a[--h->n];
     if (last != r) {
@@ -133,6 +136,7 @@ static inline const struct request *heap_pop(struct heap *h)
 /* The key of a member changed. */
 static inline void heap_rekey(struct heap *h, const struct request *r, double key)
 {
+    SIM_ASSERT(heap_has(h, r) && key == key);
     heap_node_in(h, r)->key = key;
     heap_up(h, heap_node_in(h, r)->index - 1);
     heap_down(h, heap_node_in(h, r)->index - 1);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "sim/api/policy.h"
+#include "sim/base/err.h"
 
 struct hetero {
     struct pass *pass;            /* NULL: no prefill */
@@ -28,6 +29,7 @@ static inline void hetero_clear(struct hetero *h)
 
 static inline void hetero_begin(struct hetero *h, struct pass *p)
 {
+    SIM_ASSERT(p != NULL && p->state == PASS_STATE_READY);
     *h = (struct hetero){.pass = p, .inflight = 1};
 }
 
@@ -60,6 +62,7 @@ static inline uint32_t hetero_default_rows(const struct hetero *h, uint32_t chun
 /* Splits what is left of the cursor's op. Precondition: npu_rows <= rows_todo. */
 static inline void hetero_plan(const struct sched *s, struct hetero *h, uint32_t npu_rows)
 {
+    SIM_ASSERT(npu_rows <= h->pass->rows_todo && h->pass->n_launches == 0);
     h->planned_op = h->pass->op + 1;
     h->npu_rows = npu_rows;
     h->igpu_rows = h->pass->rows_todo - npu_rows;

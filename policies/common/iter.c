@@ -54,6 +54,7 @@ static void iter_joins(struct sched *s, const struct request *r)
     struct iter_request *own = r->own;
     /* Numbered as they come: a count fits into a double beside the step between the classes,
      * exactly, and ns need not. */
+    SIM_ASSERT(own->arrived == 0);
     own->arrived = ++it->arrivals;
     gap_arrived(s, &it->gap, r);
     enqueue(s, it, r);
@@ -96,6 +97,8 @@ static void dequeue(struct iter *it, const struct request *r)
     heap_remove(&it->ready, r);
     heap_remove(&it->elders, r);
     heap_remove(&it->holders, r);
+    /* Who waits is in both orders, and who may lose KV is among them. */
+    SIM_ASSERT(it->ready.n == it->elders.n && it->holders.n <= it->elders.n);
 }
 
 static void take(struct sched *s, struct iter *it, const struct request *r)
@@ -129,6 +132,7 @@ static void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed
 /* Takes a waiting request's KV, to nowhere or to flash. */
 static bool evict(struct sched *s, struct iter *it, const struct request *r, bool swap)
 {
+    SIM_ASSERT(r->kv_tokens > 0);
     if (sched_kv_move(s, kv_of(r), swap ? KV_FLASH : KV_NOWHERE) != 0) {
         return false;
     }
@@ -160,6 +164,7 @@ static bool evict_after(struct sched *s, struct iter *it, const struct request *
  * victim, so everybody's turn comes. */
 static bool evict_last(struct sched *s, struct iter *it)
 {
+    SIM_ASSERT(it->it.batch.n > 0);
     const struct request *first = it->it.batch.segments[0].request;
     for (uint32_t i = 1; i < it->it.batch.n; i++) {
         const struct request *r = it->it.batch.segments[i].request;
@@ -272,6 +277,7 @@ static void iter_formed(struct sched *s)
     struct iter *it = s->state;
     /* Members were taken in order, so the first has the best key; the pass is stopped only for
      * somebody who goes before all of them. */
+    SIM_ASSERT(it->it.running.pass != NULL && it->it.batch.n > 0);
     it->it.running.key = heap_node(it->it.batch.segments[0].request)->key;
     it->it.running.finish = it->alone; /* were it stopped and its work lost, nobody would get on */
     it->alone = false;
@@ -321,6 +327,7 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
     double per_ns = it->order->key_per_done_ns;
     /* Work in a pass is shared by its members: each has done of its own part what the pass has done
      * of the whole. */
+    SIM_ASSERT(p != NULL);
     int64_t all_ns = per_ns != 0.0 ? progress_ops_ns(s, p, p->n_ops, it->it.device) : 0;
     if (all_ns == 0) {
         return ip->key;
@@ -378,6 +385,7 @@ static void iter_lost(struct sched *s, const struct request *r)
 static bool iter_resumes(struct sched *s, uint32_t *which)
 {
     const struct iter *it = s->state;
+    SIM_ASSERT(it->it.n_paused > 0 && it->it.running.pass == NULL);
     *which = it->it.n_paused - 1;
     double least = pass_key(s, it, &it->it.paused[*which]);
     for (uint32_t i = *which; i-- > 0;) {

@@ -15,12 +15,14 @@ static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t devi
         layer += sched_estimate(s, w, ops->kind[i], device, 0, &e) == 0 ? e.t_ns : 0;
     }
     int64_t head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
+    SIM_ASSERT(layer >= 0 && head >= 0);
     return layer * llm->n_layers + head;
 }
 
 /* n rows of a prompt after `before` tokens of context. */
 static struct work_shape chunk_shape(uint32_t before, uint32_t n, bool last)
 {
+    SIM_ASSERT(n > 0);
     return (struct work_shape){.rows = n,
                                .logit_rows = last ? 1 : 0,
                                .sequences = 1,

@@ -51,6 +51,7 @@ void iteration_part(struct sched *s, const struct pass *p)
 void iteration_pass_done(struct sched *s, const struct pass *p)
 {
     struct iteration *it = s->state;
+    SIM_ASSERT(it->running.pass == p && it->running.began_ns <= s->now_ns);
     int64_t elapsed = s->now_ns - it->running.began_ns;
     const struct iteration_rules *rules = it->rules;
     it->running = (struct iteration_pass){0};
@@ -66,6 +67,7 @@ void iteration_launch_done(struct sched *s, const struct launch *l)
     if (it->running.launch != l) {
         return;
     }
+    SIM_ASSERT(it->running.pass == l->pass);
     it->running.launch = NULL;
     if (it->rules->stopped != NULL) {
         it->rules->stopped(s, l);
@@ -80,6 +82,7 @@ static bool form_batch(struct sched *s, struct iteration *it)
         struct pass *p;
         int rc = batch_form(s, &it->batch, &p);
         if (rc == 0) {
+            SIM_ASSERT(it->running.pass == NULL && p->n_segments == it->batch.n);
             /* From forming, not from the device: what a rule is told as served includes the host's
              * sampling, as a scheduler sees it that reads a clock around a step. */
             it->running = (struct iteration_pass){.pass = p, .began_ns = s->now_ns};
@@ -107,6 +110,7 @@ static void form(struct sched *s, struct iteration *it)
 static void maybe_stop(struct sched *s, struct iteration *it)
 {
     struct iteration_pass *run = &it->running;
+    SIM_ASSERT(run->pass != NULL && run->launch != NULL);
     if (run->stopping || run->finish || it->n_paused == ITERATION_MAX_PAUSED ||
         it->rules->outranked == NULL || !it->rules->outranked(s)) {
         return;
@@ -120,6 +124,7 @@ static void maybe_stop(struct sched *s, struct iteration *it)
 static void put_aside(struct sched *s, struct iteration *it)
 {
     struct iteration_pass run = it->running;
+    SIM_ASSERT(run.pass != NULL && run.launch == NULL && it->n_paused < ITERATION_MAX_PAUSED);
     run.stopping = false;
     run.aside_ns = s->now_ns;
     it->running = (struct iteration_pass){0};
@@ -135,6 +140,7 @@ static void put_aside(struct sched *s, struct iteration *it)
 
 static void resume(const struct sched *s, struct iteration *it, uint32_t i)
 {
+    SIM_ASSERT(i < it->n_paused && it->running.pass == NULL);
     it->running = it->paused[i];
     it->running.began_ns += s->now_ns - it->running.aside_ns; /* nobody served it meanwhile */
     it->n_paused--;
@@ -183,6 +189,7 @@ void iteration_schedule(struct sched *s)
     if (run->pass == NULL || run->pass->state != PASS_STATE_READY) {
         return;
     }
+    SIM_ASSERT(run->launch == NULL);
     struct launch_spec spec = sched_launch_rest(s, run->pass, it->device, YIELD_PASS);
     if (it->rules->launch != NULL) {
         it->rules->launch(s, &spec);

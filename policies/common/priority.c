@@ -74,6 +74,7 @@ void priority_launch_done(struct sched *s, const struct launch *l)
     struct priority *h = s->state;
     h->no_memory = false;
     if (!hetero_ended(&h->prefill, l)) {
+        SIM_ASSERT(h->on_igpu == l);
         h->on_igpu = NULL;
         h->decode_ready_ns = s->now_ns; /* what is left of it waits from now on */
     }
@@ -100,6 +101,7 @@ void priority_pass_done(struct sched *s, const struct pass *p)
         hetero_clear(&h->prefill);
         h->current = NULL;
     } else {
+        SIM_ASSERT(p == h->iteration.pass && h->on_igpu == NULL);
         h->iteration = (struct priority_group){0};
     }
     return_members(h, p);
@@ -155,6 +157,7 @@ static bool cancel_prompt(struct sched *s, struct priority *h, const struct requ
     struct priority_request *own = r->own;
     bool is_current = r == h->current;
     struct pass *p = is_current ? h->prefill.pass : own->suspended;
+    SIM_ASSERT(p != NULL);
     if (p->state != PASS_STATE_READY || sched_pass_cancel(s, p) != 0) {
         return false;
     }
@@ -212,6 +215,7 @@ static void begin_prompt(struct sched *s, struct priority *h, const struct reque
     struct priority_request *own = r->own;
     /* A prompt that was displaced goes on with the pass that it had; that needs no new KV. */
     struct pass *p = own->suspended;
+    SIM_ASSERT(h->current == NULL && h->prefill.pass == NULL);
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
     struct pass_spec spec = {.segments = &seg, .n_segments = 1};
@@ -295,6 +299,8 @@ static void choose_group(struct sched *s, struct priority *h)
     if (g->pass != NULL && g->pass->state == PASS_STATE_READY && key < g->key) {
         /* With more priorities than that in the middle of iterations the work of one iteration is
          * lost, nothing else. */
+        /* A stack: who was stopped last is the most urgent. */
+        SIM_ASSERT(h->n_paused == 0 || h->paused[h->n_paused - 1].key >= g->key);
         if (h->n_paused < PRIORITY_MAX_PAUSED) {
             h->paused[h->n_paused++] = *g;
             *g = (struct priority_group){0};
@@ -357,6 +363,7 @@ static bool iterate(struct sched *s, struct priority *h, bool one_op)
 static void igpu(struct sched *s, struct priority *h, double bound)
 {
     bool waits = h->prefill.igpu_rows > 0 && h->prefill.on_igpu == NULL;
+    SIM_ASSERT(h->current != NULL || h->prefill.pass == NULL);
     double prompt = waits ? key_of(h->current) : NOBODY;
     double decode = decode_key(h);
     if (h->on_igpu != NULL) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "sim/api/request.h"
+#include "sim/base/err.h"
 
 struct reqq {
     const struct request *head, *tail;
@@ -49,6 +50,7 @@ static inline const struct request *reqq_prev(const struct request *r)
 static inline void reqq_insert_after(struct reqq *q, const struct request *before,
                                      const struct request *r)
 {
+    SIM_ASSERT(reqq_of(r) == NULL && (before == NULL || reqq_of(before) == q));
     const struct request *next = before == NULL ? q->head : reqq_next(before);
     *reqq_node(r) = (struct reqq_node){q, before, next};
     *(before == NULL ? &q->head : &reqq_node(before)->next) = r;
@@ -73,6 +75,7 @@ static inline void reqq_remove(const struct request *r)
     if (n.queue == NULL) {
         return;
     }
+    SIM_ASSERT(n.queue->n > 0 && (n.prev != NULL || n.queue->head == r));
     *(n.prev == NULL ? &n.queue->head : &reqq_node(n.prev)->next) = n.next;
     *(n.next == NULL ? &n.queue->tail : &reqq_node(n.next)->prev) = n.prev;
     n.queue->n--;

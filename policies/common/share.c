@@ -37,6 +37,7 @@ static void join(const struct sched *s, struct share *sh, const struct request *
 {
     /* From zero a newcomer would have the device alone until it had caught up with those that were
      * there. */
+    SIM_ASSERT(sh->n < sh->limit && reqq_of(r) == NULL);
     int64_t from = least_served_ns(s, sh);
     sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
 }
@@ -44,6 +45,7 @@ static void join(const struct sched *s, struct share *sh, const struct request *
 /* The others keep their order: the last is the youngest, which make_room takes first. */
 static void leave(struct share *sh, uint32_t i)
 {
+    SIM_ASSERT(i < sh->n);
     for (sh->n--; i < sh->n; i++) {
         sh->members[i] = sh->members[i + 1];
     }
@@ -57,6 +59,7 @@ void share_launch_done(struct share *sh, const struct launch *l)
             continue;
         }
         int64_t took = l->end_ns - l->start_ns;
+        SIM_ASSERT(took >= 0);
         m->launch = NULL;
         m->served_ns += took;
         sh->open_ended = false;
@@ -173,6 +176,7 @@ static uint32_t turn_ops(struct sched *s, const struct share *sh, const struct p
 static void give_turn(struct sched *s, struct share *sh)
 {
     struct share_member *next = NULL;
+    SIM_ASSERT(sh->n <= sh->limit);
     for (uint32_t i = 0; i < sh->n; i++) {
         struct share_member *m = &sh->members[i];
         if (m->launch != NULL) {

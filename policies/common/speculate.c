@@ -1,10 +1,13 @@
 #include "policies/common/speculate.h"
 
+#include "sim/base/err.h"
+
 void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted)
 {
     if (drafted == 0 || emitted == 0) {
         return;
     }
+    SIM_ASSERT(emitted <= drafted + 1);
     uint32_t accepted = emitted - 1;
     e->steps += 1.0;
     if (accepted == 0) {
@@ -33,6 +36,7 @@ double speculate_emitted(const struct speculate *e, uint32_t drafted)
     double n = SPECULATE_PRIOR_STEPS;
     double hit = (e->hits + n * SPECULATE_PRIOR_HIT) / (e->steps + n);
     double alpha = (e->right + n * SPECULATE_PRIOR_ALPHA) / (e->tried + n);
+    SIM_ASSERT(hit >= 0.0 && hit <= 1.0 && alpha >= 0.0 && alpha <= 1.0);
     double sum = 0.0;
     double term = hit;
     for (uint32_t i = 0; i < drafted; i++) {
@@ -56,6 +60,7 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
 {
     /* The request's own token takes a row of the graph: one pass verifies stride - 1 drafted ones.
      */
+    SIM_ASSERT(stride > 0);
     uint32_t first = stride - 1 < offered ? stride - 1 : offered;
     uint32_t best = first;
     double best_rate = -1.0;

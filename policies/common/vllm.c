@@ -72,6 +72,7 @@ static bool preempt(struct sched *s, struct vllm *v, const struct request *r)
     if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
         return false;
     }
+    SIM_ASSERT(r->kv_tokens == 0 && reqq_of(r) == &v->running);
     reqq_remove(r);
     wait_in_turn(v, r, !v->requeue_back);
     return true;
@@ -167,6 +168,7 @@ static void unplan(struct sched *s, struct vllm *v, const struct request *r)
     if (i == b->n) {
         return;
     }
+    SIM_ASSERT(v->planned_blocks >= blocks_needed(s, r, b->segments[i].n_tokens));
     v->planned_blocks -= blocks_needed(s, r, b->segments[i].n_tokens);
     b->tokens -= b->segments[i].n_tokens;
     for (b->n--; i < b->n; i++) {
@@ -242,6 +244,7 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
             return;
         }
         wait_no_more(v, r);
+        SIM_ASSERT(v->running.n < v->max_seqs);
         reqq_push(&v->running, r);
         plan(s, v, r, n);
         v->admitted++;
@@ -251,6 +254,7 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
 /* What was admitted goes back where it was. */
 void vllm_unadmit(struct vllm *v)
 {
+    SIM_ASSERT(v->admitted <= v->running.n);
     for (; v->admitted > 0; v->admitted--) {
         const struct request *r = v->running.tail;
         reqq_remove(r);
@@ -324,6 +328,7 @@ static void force_preempt(struct sched *s, struct vllm *v)
 static void decide_ahead(struct vllm *v)
 {
     if (v->rules.async) {
+        SIM_ASSERT(v->running.n <= v->max_seqs);
         uint32_t room = v->max_seqs - v->running.n;
         v->seats = v->waiting.n < room ? v->waiting.n : room;
         v->company_ahead = present(v) > 1;
@@ -404,6 +409,7 @@ static void vllm_lost(struct sched *s, const struct request *r)
 static void vllm_formed(struct sched *s)
 {
     struct vllm *v = s->state;
+    SIM_ASSERT(v->admitted <= v->running.n && v->running.n <= v->max_seqs);
     v->admitted = 0;
     v->urgent = false;
     decide_ahead(v);

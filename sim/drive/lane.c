@@ -71,6 +71,7 @@ static void *lane_main(void *arg)
             pthread_cond_wait(&w->wake, &d->mutex);
             continue;
         }
+        SIM_ASSERT(w->running == NULL && j->lane == w);
         w->running = j;
         w->began_ns = clock_now_ns();
         pthread_mutex_unlock(&d->mutex);
@@ -114,6 +115,7 @@ void lane_stop(struct lane *w)
 void lane_post(struct lane *w, struct job *j)
 {
     struct drive *d = w->drive;
+    SIM_ASSERT(w->started && j->run != NULL);
     j->lane = w;
     j->status = 0;
     j->why[0] = '\0';
@@ -141,6 +143,7 @@ int lane_call(struct lane *w, struct job *j, int64_t limit_ns)
         int64_t from_ns = w->began_ns > posted_ns ? w->began_ns : posted_ns;
         int64_t left_ns = from_ns + limit_ns - clock_now_ns();
         struct timespec until = clock_after(left_ns > 0 ? left_ns : 0);
+        SIM_ASSERT(left_ns <= limit_ns);
         w->hung = left_ns <= 0;
         if (!w->hung) {
             (void)pthread_cond_timedwait(&d->host, &d->mutex, &until);
