@@ -10,6 +10,7 @@
 #   make unseen     a minute of inputs, runs and relations with numbers that are new every time (tests/unseen.sh)
 #   make mutants    faults put in by hand, and which test sees each (tests/mutants/README.md);
 #                   BLIND=n SEED=s: n drawn at random over the sources; DIFF=main: among the lines changed since
+#   make statistics every statistic against scipy on random samples, SEED=1 (needs scipy)
 #   make originals  openvino-cb beside openvino.genai, llama-cpp beside llama.cpp's server, step for step (tests/originals);
 #                   MUST=--must: fails where an original cannot be installed
 #   make docs       every page as a site with search, in build/docs/site (needs mkdocs: docs/requirements.txt)
@@ -205,6 +206,9 @@ campaign:
 mutants:
 	@python3 tests/mutants/$(if $(BLIND)$(DIFF),blind.py $(if $(BLIND),--blind $(BLIND)) $(if $(DIFF),--diff $(DIFF)) --seed $(or $(SEED),1),mutants.py) $(MUTANTS)
 
+statistics: $(BUILD)/setup.stamp
+	@BUILD=$(BUILD) CC='$(CC)' SEED=$(SEED) sh tests/statistics.sh
+
 originals: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh tests/originals/originals.sh $(MUST) openvino
 	@BUILD=$(BUILD) sh tests/originals/originals.sh $(MUST) llama-server
@@ -364,7 +368,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests unseen archive docs wasm generate mutants engines claims-report fits headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
+.PHONY: all tests statistics unseen archive docs wasm generate mutants engines claims-report fits headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
 
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d
