@@ -179,6 +179,7 @@ refuse "at least 39 points" $x claims --fit A7,B17 --budget 6
 # names that there is no room for are not left out in silence
 names() { seq -s, 1 "$2" | sed "s/[0-9]*/$1&/g"; }
 refuse "--fit: more than 31 names" $x claims --fit "$(names B 32)"
+refuse "--under: more than 31 names" $x claims --fit B6,B7 --under "$(names B 32)"
 refuse "--over: more than 24 names" $x claims --fit B6,B7 --over "$(names p 25)"
 # nor are a machine's numbers, when there is no room to set them all
 sets=$(for i in $(seq 185); do printf ' --set sim.kv_block_tokens=16'; done)

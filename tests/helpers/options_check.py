@@ -294,7 +294,7 @@ LATER = {("compare", "suite"): "tests/golden/arena.sh", ("ablate", "suite"): "te
          ("compare", "select"): "tests/unit/check_select.c", ("compare", "indifference"): "tests/unit/check_select.c",
          ("compare", "at-most"): "tests/unit/check_select.c", ("search", "precision"): "tests/unit/check_search.c",
          ("ablate", "select"): "as compare", ("ablate", "indifference"): "as compare", ("ablate", "at-most"): "as compare",
-         ("new-soc", "from"): "tests/golden/send_in.sh", ("trace import", "history"): "tests/golden/import.sh",
+         ("new-soc", "from"): "tests/golden/send_in.sh", ("new-soc", "pairs"): "tests/unit/check_pairs_soc.c", ("trace import", "history"): "tests/golden/import.sh",
          ("run", "steady"): "tests/golden/steady.sh", ("trace import", "sample"): "tests/golden/options.sh",
          ("trace import", "link"): "tests/golden/options.sh", ("check-policy", "capable"): "tests/golden/options.sh", ("falsify", "relevance"): "tests/unit/check_falsify.c"}
 if __name__ == "__main__":
