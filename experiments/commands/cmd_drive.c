@@ -357,7 +357,7 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
             end = interrupted(whole, "turn");
             status = whole > 0 ? EXIT_OK : end;
         }
-        a->trace = models[0].workload; /* a turn that calibrates loads the model anew */
+        a->trace = models[0].workload; /* a turn that calibrates loads the model again */
         const char *soc = cal->traces.n > 0 ? o->out : o->config.soc;
         if (status == EXIT_OK && add_transferable(o, soc, models, a, e) != 0) {
             status = EXIT_BAD_INPUT;
