@@ -2,6 +2,7 @@
 
 #include "sim/base/units.h"
 #include "sim/core/core.h"
+#include "sim/core/kernels.h"
 
 struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch)
 {

@@ -7,6 +7,9 @@
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "sim/core/core.h"
+#include "sim/core/kernels.h"
+#include "sim/core/kv.h"
+#include "sim/core/memory.h"
 #include "sim/record/action.h"
 
 /* One line per action: epoch, instant, action, arguments, result. Policies decide the same way if

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "sim/base/err.h"
+#include "sim/core/kv.h"
 
 /* The live pass with a request's last tokens, or NULL. */
 static struct full_pass *last_pass(const struct full_request *r)
@@ -77,12 +78,10 @@ bool ahead_is_early(const struct full_pass *p, uint32_t end)
     return b != NULL && (kind == OP_MHA || kind == OP_HEAD);
 }
 
-void ahead_goes_first(struct core *c, struct full_pass *done)
+struct full_pass *ahead_goes_first(struct full_pass *done)
 {
     struct full_pass *p = done->after;
     done->after = NULL;
     p->before = NULL;
-    if (p->pub->op == p->pub->n_ops && p->pub->n_launches == 0) {
-        core_pass_complete(c, p);
-    }
+    return p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 ? p : NULL;
 }

@@ -16,5 +16,6 @@ void ahead_give_up(struct core *c, struct full_pass *p, struct full_request *r);
 /* Whether ops up to `end` need what passes with the tokens before have not done: attention their
  * keys (eq. 2), and the head all of them. Others need nothing of them (eq. 3). */
 bool ahead_is_early(const struct full_pass *p, uint32_t end);
-/* The first pass of a list is done: the next one is now the first, and done if it is through. */
-void ahead_goes_first(struct core *c, struct full_pass *done);
+/* The first pass of a list is done, and the next one is now the first. Returns it if it has been
+ * through all its ops, for the caller to complete; else NULL. */
+struct full_pass *ahead_goes_first(struct full_pass *done);

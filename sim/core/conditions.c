@@ -5,6 +5,8 @@
  * whom it likes, as when memory is short for any other reason. A request that cannot have its KV
  * even by itself is shed, as a server refuses what its memory cannot hold. */
 #include "sim/core/core.h"
+#include "sim/core/kv.h"
+#include "sim/core/memory.h"
 
 struct machine_state core_machine_state(const struct core *c)
 {

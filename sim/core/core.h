@@ -18,140 +18,9 @@
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 #include "sim/base/units.h"
+#include "sim/core/objects.h"
 #include "sim/core/prefix.h"
 #include "sim/core/run.h"
-
-#define KV_NO_COLD UINT32_MAX
-
-/* A request with the facts that its policy must not see. They are not next to `pub`, and `pub` does
- * not point here: `core` of it is this address, changed by a number of this process. */
-struct full_request {
-    struct request *pub;            /* owned by core.shown */
-    struct full_request *next_free; /* pool and graveyard link */
-    struct full_request *prev_live, *next_live;
-    uint32_t row; /* of the trace */
-    uint32_t output_tokens;
-    uint32_t kv_blocks;         /* held, reserved and shared ones included */
-    uint32_t kv_units;          /* of the ledger that a block is */
-    uint32_t kv_rank;           /* of what it leaves in the cache (sched_kv_rank) */
-    struct prefix_node *prefix; /* where the shared ones end; NULL: all are its own */
-    bool alive;
-    bool prefix_idle;    /* its KV is a reused prefix nobody has worked on */
-    bool cancel_pending; /* cancelled while in a pass: shed at its end */
-    bool kv_moving;      /* swap in progress */
-    bool held;           /* the policy does not know of it yet (weights.c) */
-    struct full_request *next_held;
-    uint64_t draw; /* speculation steps done; keys hidden draws */
-    /* Tokens that the draft model has read, drafted ones too, when there were so many of ours. */
-    uint32_t drafted_tokens, drafted_kv;
-    void *exec; /* the executor's; NULL at arrival */
-};
-
-extern uintptr_t core_way; /* drawn once per process */
-
-/* The ways from what a policy holds to the core's own part of it. NULL stays NULL. */
-static inline struct full_request *core_request(const struct request *r)
-{
-    return r == NULL ? NULL : (struct full_request *)(r->core ^ core_way);
-}
-
-/* A segment of a formed pass always has a request. */
-static inline struct full_request *core_member(const struct segment *s)
-{
-    return (struct full_request *)(s->request->core ^ core_way);
-}
-
-/* What decode segments of one token add to the shape of their pass. */
-struct decodes {
-    uint32_t n, longest;
-    uint64_t keys;
-    uint32_t least_left; /* tokens until the first of them has all; UINT32_MAX: no segment */
-    bool reactive;
-};
-
-struct full_pass {
-    struct pass *pub; /* as that of a request */
-    struct full_pass *next_free;
-    struct full_pass *before, *after; /* live ones with the tokens before and after, or NULL */
-    struct segment *segments;         /* of pub, capacity kept across reuse */
-    uint32_t capacity;
-    uint32_t op_devices; /* devices that ran shares of the current op */
-    /* Columns of an op that is split by them: those that no launch has, and those of launches. */
-    uint32_t columns_todo, columns_active;
-    bool served;            /* a kernel has started */
-    bool steady;            /* its policy would form it again (sched_steady) */
-    struct decodes decodes; /* of its decode segments */
-    bool loses;             /* somebody cancelled one of its requests */
-    int64_t formed_ns;
-    uint64_t formed_events, done_events, done_decisions;
-    /* When it is done: a decode segment of each request that decodes then, and their sums. */
-    struct segment *going; /* owned, of the same capacity */
-    struct decodes next;
-    uint32_t n_left;         /* requests that left with it */
-    uint32_t kv_blocks_next; /* free blocks that one more token of each in `going` takes */
-    uint32_t begun_on;       /* bit set of devices that suspended a launch in a kernel: */
-    struct begun {
-        double frac; /* done of the next kernel of that op with so many rows left */
-        uint32_t op, rows;
-    } begun[MACHINE_MAX_DEVICES];
-    void *exec; /* the executor's; NULL when formed */
-};
-
-struct full_launch {
-    struct launch *pub; /* as that of a request */
-    void *exec;         /* the executor's */
-    struct full_launch *next_free;
-    struct resident *pin; /* kept in memory while the launch lives, or NULL */
-};
-
-static inline struct full_pass *core_pass(const struct pass *p)
-{
-    return p == NULL ? NULL : (struct full_pass *)(p->core ^ core_way);
-}
-
-static inline struct full_launch *core_launch_of(const struct launch *l)
-{
-    return l == NULL ? NULL : (struct full_launch *)(l->core ^ core_way);
-}
-
-/* Stays where it is while it is used: executors and launches point to it. */
-struct resident {
-    struct resident_key key;
-    struct resident *next; /* in its bucket, or of the absent ones */
-    enum resident_state state;
-    double bytes;
-    uint32_t pins;
-    void *exec; /* the executor's, while pending */
-};
-
-/* Those there are, by key. */
-struct residents {
-    struct resident **buckets; /* owned; n_buckets of them, a power of two */
-    uint32_t n_buckets, n;
-    struct resident *absent; /* to be used again */
-};
-
-/* KV of a finished turn, kept for the session's next one. */
-enum cold_state { COLD_CACHED, COLD_PINNED, COLD_MOVING, COLD_SWAPPED, COLD_GONE };
-
-struct cold_kv {
-    uint32_t row; /* trace row of the next turn */
-    uint32_t session_id;
-    uint32_t tokens;
-    uint64_t blocks;     /* units of the ledger */
-    uint32_t generation; /* of the entry's use: a move that ends later is ignored */
-    enum cold_state state;
-    uint32_t rank;       /* of the request that left it */
-    uint32_t prev, next; /* in its list, KV_NO_COLD ends it */
-    /* Where prefixes are shared, what a session left is in the tree, and an entry has no blocks: */
-    uint32_t left_by;           /* row of the finished turn */
-    struct prefix_node *prefix; /* held while it is pinned or moving, else NULL */
-};
-
-/* Entries in the order in which they give way: by rank, then by age. */
-struct cold_list {
-    uint32_t oldest, newest;
-};
 
 /* What the core asks of whoever runs the work. All are called from inside actions of `schedule`. */
 struct executor_ops {
@@ -287,40 +156,6 @@ struct core {
     uint64_t events_seen; /* by the policy, of result->events */
 };
 
-/* The cost of a launch without contention: n >= 1 kernels of one op, the first n-1 full. */
-struct kernel_run {
-    uint32_t n;
-    bool outside;                    /* any of them */
-    struct kernel_cost full, last;   /* of one full kernel, zero without one; of the last kernel */
-    double full_demand, last_demand; /* bytes per second while they load: the engine's (vexec.h) */
-};
-
-/* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel), with some of its
- * columns (0: all). O(1). */
-void kernel_run_of_columns(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
-                           uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
-                           uint32_t columns, struct kernel_run *out);
-static inline void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape,
-                                   enum op_kind op, uint8_t device, uint8_t graph, uint32_t rows,
-                                   uint32_t chunk_rows, struct kernel_run *out)
-{
-    kernel_run_of_columns(m, shape, op, device, graph, rows, chunk_rows, 0, out);
-}
-static inline int64_t kernel_run_total_ns(const struct kernel_run *k)
-{
-    return (int64_t)(k->n - 1) * k->full.t_ns + k->last.t_ns;
-}
-
-static inline double kernel_run_total_bytes(const struct kernel_run *k)
-{
-    return k->full.bytes * (double)(k->n - 1) + k->last.bytes;
-}
-
-static inline double kernel_run_total_flop(const struct kernel_run *k)
-{
-    return k->full.flop * (double)(k->n - 1) + k->last.flop;
-}
-
 /* Life. core_init checks the setup (needs against caps, memory) and calls the policy's init. */
 int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
               void *exec, struct sim_result *result);
@@ -414,29 +249,6 @@ static inline int64_t core_launch_lead_ns(const struct core *c, const struct lau
     return others != 0 ? lead + m->sync_ns : lead;
 }
 
-/* KV ledger (sim/core/kv.c). */
-void kv_models(struct core *c); /* the units of all models */
-void kv_init(struct core *c);
-int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens); /* by kv_reserve */
-static inline bool kv_has_room(const struct core *c, const struct full_request *r, uint32_t more)
-{
-    return (uint64_t)r->pub->kv_tokens + more <= (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
-}
-
-/* Units of the ledger that so many of its blocks are. */
-static inline uint64_t kv_units(const struct core *c, const struct full_request *r, uint64_t blocks)
-{
-    (void)c;
-    SIM_ASSERT(r->kv_units == c->models[r->pub->model].kv_units);
-    return blocks * r->kv_units;
-}
-
-/* The first of its blocks, which others may have, too. */
-static inline uint32_t kv_blocks_shared(const struct full_request *r)
-{
-    return r->prefix != NULL ? r->prefix->to : 0;
-}
-
 /* One more decode segment of one token, of r. */
 static inline void core_decodes_add(struct decodes *d, const struct full_request *r)
 {
@@ -448,50 +260,6 @@ static inline void core_decodes_add(struct decodes *d, const struct full_request
     d->least_left = left < d->least_left ? left : d->least_left;
     d->reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
 }
-
-static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
-{
-    return kv_has_room(c, r, new_tokens) ? 0 : kv_grow(c, r, new_tokens);
-}
-
-/* Blocks that decoding requests can have: free ones, and what finished turns left. */
-static inline uint64_t kv_blocks_spare(const struct core *c)
-{
-    uint64_t blocks = c->kv_blocks_free + c->kv_blocks_cold;
-    return blocks > c->kv_blocks_owed ? blocks - c->kv_blocks_owed : 0;
-}
-
-/* Blocks it lacks for so many more tokens. */
-uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
-void kv_release(struct core *c, struct full_request *r); /* all blocks; shared ones stay cached */
-void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
-uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
-uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
-int core_kv_move(struct core *c, struct kv_part part, enum kv_place to); /* the action */
-/* In tokens of the model that needs most KV. */
-uint64_t kv_free_tokens(const struct core *c);
-/* What one request could have: all of it beside what init declared. */
-uint64_t kv_most_tokens(const struct core *c);
-uint64_t kv_most_tokens_of(const struct core *c, uint32_t model); /* in tokens of that one */
-/* Has one request by itself room for all its tokens? */
-static inline bool core_request_fits(const struct core *c, const struct full_request *r)
-{
-    uint64_t most = kv_most_tokens_of(c, r->pub->model);
-    return (uint64_t)r->pub->input_tokens + r->output_tokens <= most;
-}
-uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
-double kv_held_bytes(const struct core *c);
-double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens);
-/* Gives the memory of so many blocks to residents instead; fewer than before: takes it back.
- * -ENOMEM when they are not free and no cold KV gives way. */
-int kv_lend(struct core *c, uint64_t blocks);
-/* The same, but never refused: what is not there now is owed, and taken when it becomes free. */
-void kv_owe(struct core *c, uint64_t blocks);
-/* Takes what is owed of what is free or may give way, but not the prefix of `but` (may be NULL). */
-void kv_collect(struct core *c, const struct full_request *but);
-/* A reused prefix is cache until a pass holds it, and again when that pass came to nothing. */
-void kv_prefix_used(struct core *c, struct full_request *r);
-void kv_prefix_rest(struct core *c, struct full_request *r);
 
 /* Passes and launches (form.c, pass.c, launch.c): the actions behind struct sched_api. */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);
@@ -509,41 +277,6 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
 int core_refuse(struct core *c, enum counter which, int status, const char *why);
 /* Every action ends here: counts it, remembers it, tells refusals by their kind. Returns rc. */
 int core_acted(struct core *c, const char *action, int rc);
-
-/* Residents (resident.c). */
-struct resident *resident_find(struct core *c, struct resident_key key);
-/* The next one after r, in any order; NULL begins, and ends. O(buckets) in all. */
-struct resident *resident_next(const struct core *c, const struct resident *r);
-int core_compile(struct core *c, struct resident_key key);
-int core_load(struct core *c, struct resident_key key, double bytes);
-int core_map(struct core *c, struct resident_key key, double bytes);
-int core_graph(struct core *c, uint8_t version, struct graph_shape shape);
-int core_resident_evict(struct core *c, struct resident_key key);
-/* A pending resident; NULL: KV has no room to give. For weights, whose life is in weights.c. */
-struct resident *resident_add(struct core *c, struct resident_key key, double bytes);
-void resident_remove(struct core *c, struct resident *r);
-/* Units that KV lends when residents have so many bytes. */
-uint64_t resident_lent_for(const struct core *c, double bytes);
-
-/* Weights of several models (weights.c). */
-void weights_init(struct core *c); /* after the policy's init */
-void weights_hold(struct core *c, struct full_request *r);
-void weights_forget(struct core *c, struct full_request *r); /* who is held leaves */
-void weights_left(struct core *c, uint32_t model);           /* a request that was not held */
-void weights_loaded(struct core *c, const struct resident *r);
-/* Loads what the held ask for, and notifies the policy of those who need not wait. */
-void weights_let_in(struct core *c);
-/* Evicts the weights that have been idle for longest; false: none are. */
-bool weights_give_way(struct core *c);
-double weights_idle_bytes(const struct core *c);
-/* Units that KV lends at least while a model is served. */
-uint64_t weights_least_lent(const struct core *c, uint32_t model);
-/* Weights or the graphs that hold them, residents, and KV held (cold included). */
-double core_memory_bytes(const struct core *c);
-void core_memory_note(struct core *c); /* for the run's memory peak */
-/* Other programs hold so much from now on: KV gives way to them, and gets it back. */
-void core_memory_taken(struct core *c, double bytes);
-double core_memory_free_bytes(const struct core *c);
 
 extern const struct sched_api core_sched_api; /* actions.c */
 

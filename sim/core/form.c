@@ -4,6 +4,7 @@
 
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
+#include "sim/core/kv.h"
 
 #define NO_ROOM "not enough free KV"
 #define TWO_MODELS "a pass has requests of one model, and this one asks for another"

@@ -1,4 +1,5 @@
 /* From rows of an op to kernels: the static chunks of an NPU, or one dynamic kernel. */
+#include "sim/core/kernels.h"
 #include "sim/core/core.h"
 
 void kernel_run_of_columns(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,

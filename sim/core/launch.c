@@ -3,6 +3,8 @@
 
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
+#include "sim/core/memory.h"
+#include "sim/core/states.h"
 
 static inline struct full_launch *launch_new(struct core *c)
 {
@@ -333,14 +335,6 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
         pub->last_op_devices = 1u << l->device;
     }
     pub->rows_todo = pub->op < pub->n_ops ? pass_op_rows(pub, pub->op) - rows_done : 0;
-}
-
-void core_launch_over(struct core *c, struct full_launch *l)
-{
-    c->result->events++;
-    CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, c->sched, l->pub);
-    l->next_free = c->dead_launches;
-    c->dead_launches = l;
 }
 
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,

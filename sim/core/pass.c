@@ -3,6 +3,8 @@
 
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
+#include "sim/core/kv.h"
+#include "sim/core/states.h"
 
 int core_pass_cancel(struct core *c, struct pass *pub)
 {
@@ -190,6 +192,14 @@ void core_pass_complete(struct core *c, struct full_pass *p)
     c->exec_ops->pass_tail(c->exec, p, tail);
 }
 
+void core_launch_over(struct core *c, struct full_launch *l)
+{
+    c->result->events++;
+    CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, c->sched, l->pub);
+    l->next_free = c->dead_launches;
+    c->dead_launches = l;
+}
+
 static void pass_notify(struct core *c, struct full_pass *p)
 {
     c->result->events++;
@@ -260,7 +270,10 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
     CORE_OBSERVE(c, pass_done, c->sched->now_ns, p->pub);
     pass_notify(c, p);
     if (p->after != NULL) {
-        ahead_goes_first(c, p);
+        struct full_pass *next = ahead_goes_first(p);
+        if (next != NULL) {
+            core_pass_complete(c, next);
+        }
     }
 }
 

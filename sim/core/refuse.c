@@ -1,7 +1,10 @@
 /* What a policy asked for and did not get: told by action, hook and reason, each with how often and
- * when first. A policy that ignores what actions return learns of it here. */
+ * when first. A policy that ignores what actions return learns of it here. And how a run fails. */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/core/core.h"
 
 const char *const core_hook_names[HOOK_COUNT] = {
@@ -63,4 +66,25 @@ int core_acted(struct core *c, const char *action, int rc)
     }
     c->refused_why = NULL; /* the next one has its own */
     return rc;
+}
+
+int core_fail(struct core *c, int status, const char *fmt, ...)
+{
+    struct sim_result *res = c->result;
+    SIM_ASSERT(status < 0);
+    if (res->status != 0) {
+        return res->status; /* what failed first is the reason of what failed then */
+    }
+    res->status = status;
+    int n = snprintf(res->message, sizeof res->message,
+                     "policy %s, seed %" PRIu64 ", t=%" PRId64 " ns, event %" PRIu64 ": ",
+                     c->setup->policy->name, c->setup->seed, c->sched->now_ns, res->events);
+    if (n > 0 && (size_t)n < sizeof res->message) {
+        va_list ap;
+        va_start(ap, fmt);
+        (void)vsnprintf(res->message + n, sizeof res->message - (size_t)n, fmt, ap);
+        va_end(ap);
+        (void)text_visible(res->message, "");
+    }
+    return status;
 }

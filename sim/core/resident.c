@@ -5,6 +5,9 @@
 
 #include "sim/base/hash.h"
 #include "sim/core/consistent.h"
+#include "sim/core/kv.h"
+#include "sim/core/memory.h"
+#include "sim/core/states.h"
 
 /* Buckets at the start: as many as a run of shipped policies fills. They double when full. */
 #define FIRST_BUCKETS 64u
@@ -283,21 +286,6 @@ int core_resident_evict(struct core *c, struct resident_key key)
         c->exec_ops->resident_evicted(c->exec, key);
     }
     return 0;
-}
-
-void core_resident_done(struct core *c, struct resident *r)
-{
-    SIM_REQUIRE(r->state == RESIDENT_PENDING, "what nobody waits for is there");
-    SIM_ASSERT(resident_find(c, r->key) == r);
-    c->result->events++;
-    r->state = RESIDENT_READY;
-    core_progress(c);
-    CORE_OBSERVE(c, resident, c->sched->now_ns, r->key, RESIDENT_READY);
-    if (r->key.kind == RESIDENT_WEIGHTS) {
-        weights_loaded(c, r);
-    } else {
-        CORE_HOOK(c, HOOK_RESIDENT_READY, resident_ready, c->sched, r->key);
-    }
 }
 
 double core_memory_bytes(const struct core *c)

@@ -9,6 +9,8 @@
 #include "sim/base/text.h"
 #include "sim/base/words.h"
 #include "sim/core/core.h"
+#include "sim/core/kv.h"
+#include "sim/core/memory.h"
 
 /* Requests that wait, by what they could be given. */
 struct waiting {

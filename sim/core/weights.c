@@ -15,6 +15,8 @@
 #include <math.h>
 
 #include "sim/core/consistent.h"
+#include "sim/core/kv.h"
+#include "sim/core/memory.h"
 
 static double bytes_of(const struct core *c, uint32_t model)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/clock.h"
+#include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 
 static struct service_job *job_new(struct drive *d)

@@ -1,4 +1,5 @@
 #include "sim/engine/consistent.h"
+#include "sim/core/memory.h"
 #include "sim/engine/power.h"
 #include "sim/engine/vexec.h"
 

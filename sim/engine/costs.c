@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/base/rng.h"
+#include "sim/core/kernels.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"

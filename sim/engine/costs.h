@@ -1,6 +1,7 @@
 /* Costs of kernels, remembered (costs.c). */
 #pragma once
 
+#include "sim/core/kernels.h"
 #include "sim/engine/engine.h"
 
 /* Costs of the kernels of similar passes. */

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "sim/core/core.h"
+#include "sim/core/kernels.h"
 #include "sim/engine/eventq.h"
 
 /* Order of events at one instant (clauses.md 0.2). */

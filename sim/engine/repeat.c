@@ -5,6 +5,8 @@
  * which something happens begins and ends the ordinary way; one in which a request ends is the last
  * of its run. Of the kernels only attention differs from one iteration to the next, by its longer
  * sequences. */
+#include "sim/core/kernels.h"
+#include "sim/core/kv.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/ddr.h"
 #include "sim/engine/devices.h"

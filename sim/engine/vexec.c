@@ -1,6 +1,7 @@
 /* The kernels of one launch: where it is among them, and moving it over them. A kernel moves its
  * bytes, and then computes: two pieces of work of one job. The second draws nothing. */
 #include "sim/engine/vexec.h"
+#include "sim/core/kernels.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/ddr.h"
 

@@ -1,6 +1,7 @@
 /* The kernels of one launch (vexec.c). */
 #pragma once
 
+#include "sim/core/kernels.h"
 #include "sim/engine/engine.h"
 
 /* For assertions: does the one phase of a launch follow the other? */

@@ -84,7 +84,8 @@ static int read_page(const char *page, char *into)
     return write(ends[1], page, 4096) == 4096 && read(ends[0], into, 4096) == 4096 ? 0 : -1;
 }
 
-/* Hidden lengths are near a pointer to the request: in struct full_request of sim/core/core.h. */
+/* Hidden lengths are near a pointer to the request: in struct full_request of sim/core/objects.h.
+ */
 static int lengths_in(const char *page, const struct state *x, int *found)
 {
     char bytes[4096];

@@ -9,6 +9,7 @@
 #include "policies/common/place.h"
 #include "sim/base/json.h"
 #include "sim/core/core.h"
+#include "sim/core/kernels.h"
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
 

@@ -8,6 +8,7 @@
 #include "experiments/conformance/randomload.h"
 #include "experiments/run/runner.h"
 #include "sim/core/core.h"
+#include "sim/core/kernels.h"
 #include "tests/helpers/suite.h"
 
 enum { JOBS = 5, LOADS = 12, MAX_REQUESTS = 20 };

@@ -6,6 +6,7 @@
 
 #include "sim/base/rng.h"
 #include "sim/core/core.h"
+#include "sim/core/kv.h"
 #include "tests/helpers/naive_cache.h"
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"

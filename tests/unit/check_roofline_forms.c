@@ -6,6 +6,7 @@
 
 #include "sim/base/rng.h"
 #include "sim/core/core.h"
+#include "sim/core/kernels.h"
 #include "tests/helpers/model.h"
 #include "tests/helpers/suite.h"
 

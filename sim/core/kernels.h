@@ -1,0 +1,41 @@
+/* A launch as kernels: how many it is, and what they take without contention. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/api/hwmodel.h"
+
+/* The cost of a launch without contention: n >= 1 kernels of one op, the first n-1 full. */
+struct kernel_run {
+    uint32_t n;
+    bool outside;                    /* any of them */
+    struct kernel_cost full, last;   /* of one full kernel, zero without one; of the last kernel */
+    double full_demand, last_demand; /* bytes per second while they load: the engine's (vexec.h) */
+};
+
+/* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel), with some of its
+ * columns (0: all). O(1). */
+void kernel_run_of_columns(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
+                           uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
+                           uint32_t columns, struct kernel_run *out);
+static inline void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape,
+                                   enum op_kind op, uint8_t device, uint8_t graph, uint32_t rows,
+                                   uint32_t chunk_rows, struct kernel_run *out)
+{
+    kernel_run_of_columns(m, shape, op, device, graph, rows, chunk_rows, 0, out);
+}
+static inline int64_t kernel_run_total_ns(const struct kernel_run *k)
+{
+    return (int64_t)(k->n - 1) * k->full.t_ns + k->last.t_ns;
+}
+
+static inline double kernel_run_total_bytes(const struct kernel_run *k)
+{
+    return k->full.bytes * (double)(k->n - 1) + k->last.bytes;
+}
+
+static inline double kernel_run_total_flop(const struct kernel_run *k)
+{
+    return k->full.flop * (double)(k->n - 1) + k->last.flop;
+}

@@ -1,0 +1,80 @@
+/* KV of requests, in blocks: the ledger (kv.c), the room that a request sees (kv_room.c), and where
+ * KV is (kv_move.c). Public counts are tokens; the ledger counts units (struct core). */
+#pragma once
+
+#include "sim/core/core.h"
+
+void kv_models(struct core *c); /* the units of all models */
+void kv_init(struct core *c);
+int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens); /* by kv_reserve */
+static inline bool kv_has_room(const struct core *c, const struct full_request *r, uint32_t more)
+{
+    return (uint64_t)r->pub->kv_tokens + more <= (uint64_t)r->kv_blocks * c->setup->kv_block_tokens;
+}
+
+/* Units of the ledger that so many of its blocks are. */
+static inline uint64_t kv_units(const struct core *c, const struct full_request *r, uint64_t blocks)
+{
+    (void)c;
+    SIM_ASSERT(r->kv_units == c->models[r->pub->model].kv_units);
+    return blocks * r->kv_units;
+}
+
+/* The first of its blocks, which others may have, too. */
+static inline uint32_t kv_blocks_shared(const struct full_request *r)
+{
+    return r->prefix != NULL ? r->prefix->to : 0;
+}
+
+static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
+{
+    return kv_has_room(c, r, new_tokens) ? 0 : kv_grow(c, r, new_tokens);
+}
+
+/* Blocks that decoding requests can have: free ones, and what finished turns left. */
+static inline uint64_t kv_blocks_spare(const struct core *c)
+{
+    uint64_t blocks = c->kv_blocks_free + c->kv_blocks_cold;
+    return blocks > c->kv_blocks_owed ? blocks - c->kv_blocks_owed : 0;
+}
+
+/* Blocks that hold so many tokens: the last one may be part empty, and nobody else may use the
+ * rest. */
+uint32_t kv_blocks_for(const struct core *c, uint64_t tokens);
+/* Makes that many blocks free. Finished turns go first, then prefixes nobody has worked on, but not
+ * that of `but` (may be NULL). -ENOMEM. */
+int kv_make_free(struct core *c, uint64_t blocks, const struct full_request *but);
+/* Blocks that are counted apart never exceed all blocks. */
+void kv_check_blocks(const struct core *c);
+/* Blocks it lacks for so many more tokens. */
+uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
+void kv_release(struct core *c, struct full_request *r); /* all blocks; shared ones stay cached */
+void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
+uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
+uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
+int core_kv_move(struct core *c, struct kv_part part, enum kv_place to); /* the action */
+/* In tokens of the model that needs most KV. */
+uint64_t kv_free_tokens(const struct core *c);
+/* One request could have so much: all but what init declared. */
+uint64_t kv_most_tokens(const struct core *c);
+uint64_t kv_most_tokens_of(const struct core *c, uint32_t model); /* in tokens of that one */
+/* Has one request by itself room for all its tokens? */
+static inline bool core_request_fits(const struct core *c, const struct full_request *r)
+{
+    uint64_t most = kv_most_tokens_of(c, r->pub->model);
+    return (uint64_t)r->pub->input_tokens + r->output_tokens <= most;
+}
+uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
+double kv_held_bytes(const struct core *c);
+double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens);
+/* Gives the memory of so many blocks to residents instead; fewer than before: takes it back.
+ * -ENOMEM when they are not free and no cold KV gives way. */
+int kv_lend(struct core *c, uint64_t blocks);
+/* Lends too, but is never refused: what is not there now is owed, and taken when it becomes free.
+ */
+void kv_owe(struct core *c, uint64_t blocks);
+/* Takes what is owed of what is free or may give way, but not the prefix of `but` (may be NULL). */
+void kv_collect(struct core *c, const struct full_request *but);
+/* A reused prefix is cache until a pass holds it, and again when that pass came to nothing. */
+void kv_prefix_used(struct core *c, struct full_request *r);
+void kv_prefix_rest(struct core *c, struct full_request *r);

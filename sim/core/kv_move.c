@@ -1,0 +1,160 @@
+/* Where KV is: a policy evicts a request's, moves it to flash and back, and pins or drops what a
+ * session left for its next turn. That turn takes it when it arrives. */
+#include <errno.h>
+
+#include "sim/core/cold.h"
+#include "sim/core/kv.h"
+#include "sim/core/states.h"
+
+/* Hands at most want_tokens of kept KV to the arriving turn and frees the entry. A move to flash
+ * that is not through is given up: the KV is still here. */
+uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens)
+{
+    SIM_REQUIRE(cold < c->cold_cap, "cold KV %u of %u", cold, c->cold_cap);
+    struct cold_kv *k = &c->cold[cold];
+    SIM_ASSERT(r->kv_blocks == 0 && r->pub->kv_tokens == 0);
+    SIM_ASSERT(k->state == COLD_GONE || k->row == r->row); /* it was kept for this very turn */
+    uint32_t got = 0;
+    if (k->state != COLD_GONE) {
+        cold_unlink(c, cold);
+        /* What is shared the request finds by itself: only flash is the session's own. */
+        bool own = c->prefixes == NULL || k->state == COLD_SWAPPED;
+        got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
+        cold_let_go(c, k);
+        r->kv_blocks = (uint32_t)(k->blocks / kv_units(c, r, 1)); /* of the same session: model */
+        r->pub->kv_swapped = k->state == COLD_SWAPPED && got > 0;
+        kv_shrink(c, r, got);
+    }
+    k->state = COLD_GONE;
+    k->next = c->cold_free;
+    c->cold_free = cold;
+    return got;
+}
+
+/* Moves KV of a request to or from flash; core_kv_moved follows. */
+static int request_transfer(struct core *c, struct full_request *r, enum counter which, bool in)
+{
+    SIM_ASSERT(!r->kv_moving && r->pub->pass == NULL && in == r->pub->kv_swapped);
+    r->kv_moving = true;
+    core_count(c, which);
+    c->exec_ops->kv_move(c->exec, r, kv_tokens_bytes(c, r->pub->model, r->pub->kv_tokens), in);
+    return 0;
+}
+
+static int refuse(struct core *c, int status, const char *why)
+{
+    return core_refuse(c, COUNTER_EVICT_REFUSED, status, why);
+}
+
+static int request_read_back(struct core *c, struct full_request *r)
+{
+    if (!r->pub->kv_swapped || r->kv_moving) {
+        return refuse(c, -EINVAL, "the request's KV is not on flash, or is on its way");
+    }
+    /* Its blocks before its bytes: they are taken when the move begins. */
+    if (kv_reserve(c, r, 0) != 0) {
+        return refuse(c, -ENOMEM, "not enough free KV to read it back");
+    }
+    return request_transfer(c, r, COUNTER_KV_SWAP_INS, true);
+}
+
+/* What a live request loses against its will counts as a preemption of it. */
+static int request_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_place to)
+{
+    if (r->pub->pass != NULL) {
+        return refuse(c, -EINVAL, "the request is in a pass");
+    }
+    if (r->kv_moving || r->pub->kv_swapped) {
+        return refuse(c, -EINVAL, "the request's KV is on flash already, or on its way");
+    }
+    if (keep >= r->pub->kv_tokens || (to == KV_FLASH && keep > 0)) {
+        return refuse(c, -EINVAL,
+                      "nothing would be moved, or a part to flash: KV goes there whole");
+    }
+    kv_prefix_used(c, r); /* or what is to be moved could be dropped while it is on its way */
+    r->pub->preemptions++;
+    if (to == KV_FLASH) {
+        return request_transfer(c, r, COUNTER_KV_SWAP_OUTS, false);
+    }
+    if (c->prefixes != NULL) {
+        /* Whole blocks stay cached, and nobody writes into the middle of one. */
+        prefix_share(c, r);
+        uint32_t whole = keep - keep % c->setup->kv_block_tokens;
+        keep = keep < kv_blocks_shared(r) * c->setup->kv_block_tokens ? whole : keep;
+    }
+    uint64_t lost = r->pub->kv_tokens - keep;
+    r->pub->kv_tokens = keep;
+    r->drafted_tokens = r->drafted_tokens < keep ? r->drafted_tokens : keep;
+    kv_shrink(c, r, keep);
+    SIM_ASSERT(r->pub->state == REQUEST_STATE_QUEUED ||
+               request_may_become(r->pub->state, REQUEST_STATE_QUEUED));
+    r->pub->state = REQUEST_STATE_QUEUED;
+    core_count(c, COUNTER_KV_RECOMPUTE_EVICTIONS);
+    CORE_OBSERVE(c, kv_lost, c->sched->now_ns, r->pub, lost);
+    return 0;
+}
+
+static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
+{
+    uint32_t i = cold_find(c, &c->cold_cached, session_id);
+    i = i != KV_NO_COLD ? i : cold_find(c, &c->cold_held, session_id);
+    if (i == KV_NO_COLD) {
+        return refuse(c, -ENOENT, "the session has no KV between two turns");
+    }
+    struct cold_kv *k = &c->cold[i];
+    bool same =
+        (to == KV_CACHE && k->state == COLD_CACHED) || (to == KV_MEMORY && k->state == COLD_PINNED);
+    /* What is on flash stays there until its turn comes and asks for it. */
+    if (same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && to != KV_NOWHERE)) {
+        return refuse(c, -EALREADY, "the session's KV is there already, or on its way to flash");
+    }
+    bool shares = c->prefixes != NULL && k->state != COLD_SWAPPED;
+    struct prefix_node *shared = shares ? prefix_find(c, k->left_by, UINT32_MAX) : NULL;
+    if (shares && shared == NULL) {
+        return refuse(c, -ENOENT, "the session's KV has given way");
+    }
+    if (to == KV_NOWHERE) {
+        cold_drop(c, i);
+        if (shared != NULL) {
+            prefix_drop(c, shared, session_id);
+        }
+        return 0;
+    }
+    static const enum cold_state becomes[] = {
+        [KV_MEMORY] = COLD_PINNED, [KV_CACHE] = COLD_CACHED, [KV_FLASH] = COLD_MOVING};
+    cold_unlink(c, i); /* out of the list of its old state, behind those of the new one */
+    cold_link(c, i, becomes[to]);
+    if (shared != NULL) {
+        struct prefix_node *held = to == KV_CACHE ? NULL : shared;
+        prefix_hold(c, held, PREFIX_FREE, PREFIX_USED);
+        cold_let_go(c, k);
+        k->prefix = held;
+        k->tokens = shared->to * c->setup->kv_block_tokens;
+    }
+    if (to == KV_FLASH) {
+        core_count(c, COUNTER_KV_SWAP_OUTS);
+        uint8_t model = trace_graph_model(c->setup->trace->graph, k->left_by);
+        c->exec_ops->cold_move(c->exec, i, k->generation, kv_tokens_bytes(c, model, k->tokens));
+    }
+    return 0;
+}
+
+int core_kv_move(struct core *c, struct kv_part part, enum kv_place to)
+{
+    if ((c->exec_ops->caps & c->setup->caps & CAP_KV_MOVE) == 0) {
+        return refuse(c, -EPERM, "this executor does not move KV");
+    }
+    if (to > KV_NOWHERE) {
+        return refuse(c, -EINVAL, "there is no such place");
+    }
+    if (part.of_session) {
+        return session_move(c, part.session_id, to);
+    }
+    struct full_request *r = core_request(part.request);
+    if (r == NULL || !r->alive || to == KV_CACHE) {
+        return refuse(c, -EINVAL,
+                      to == KV_CACHE ? "cache is for what a session's last turn left"
+                                     : "the request has left, or there is none");
+    }
+    return to == KV_MEMORY ? request_read_back(c, r) : request_evict(c, r, part.from_token, to);
+}

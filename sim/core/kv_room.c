@@ -1,0 +1,84 @@
+/* The room for KV that a request sees: what is free to it, and how it grows. With several models,
+ * idle weights give way, too. */
+#include <errno.h>
+
+#include "sim/core/kv.h"
+#include "sim/core/memory.h"
+
+/* Of several models: idle weights give way, too. Apart, because the function below is asked often.
+ */
+__attribute__((noinline)) static uint64_t free_of_several(const struct core *c, uint64_t units)
+{
+    units += resident_lent_for(c, c->resident_bytes) -
+             resident_lent_for(c, c->resident_bytes - weights_idle_bytes(c));
+    units -= c->kv_blocks_owed < units ? c->kv_blocks_owed : units;
+    return units / c->kv_units_most * c->setup->kv_block_tokens;
+}
+
+uint64_t kv_free_tokens(const struct core *c)
+{
+    uint64_t units = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
+    if (c->n_models > 1) {
+        return free_of_several(c, units);
+    }
+    units -= c->kv_blocks_owed < units ? c->kv_blocks_owed : units;
+    return units * c->setup->kv_block_tokens;
+}
+
+uint64_t kv_most_tokens(const struct core *c)
+{
+    uint64_t units = c->kv_blocks_total - c->kv_blocks_mapped;
+    return (c->n_models > 1 ? units / c->kv_units_most : units) * c->setup->kv_block_tokens;
+}
+
+uint64_t kv_most_tokens_of(const struct core *c, uint32_t model)
+{
+    if (c->n_models == 1) {
+        return kv_most_tokens(c);
+    }
+    uint64_t units = c->kv_blocks_total - weights_least_lent(c, model);
+    return units / c->models[model].kv_units * c->setup->kv_block_tokens;
+}
+
+static inline void note_peak(struct core *c)
+{
+    uint64_t used = kv_held_tokens(c);
+    bool most = used > c->result->kv_peak_tokens;
+    c->result->kv_peak_tokens = most ? used : c->result->kv_peak_tokens;
+    /* Less KV than once may be more memory, next to residents that were not there then; and of
+     * several models as many whole blocks. */
+    if (most || c->resident_bytes > 0.0 || c->n_models > 1) {
+        core_memory_note(c);
+    }
+}
+
+uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens)
+{
+    uint32_t need = kv_blocks_for(c, (uint64_t)r->pub->kv_tokens + new_tokens);
+    return need > r->kv_blocks ? need - r->kv_blocks : 0;
+}
+
+int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
+{
+    uint64_t tokens = (uint64_t)r->pub->kv_tokens + new_tokens;
+    uint32_t need = r->kv_blocks + 1; /* mostly one more, found without a division */
+    if (tokens > (uint64_t)need * c->setup->kv_block_tokens) {
+        need = kv_blocks_for(c, tokens);
+    }
+    SIM_ASSERT(need == kv_blocks_for(c, tokens) && !kv_has_room(c, r, new_tokens));
+    uint64_t extra = kv_units(c, r, need - r->kv_blocks);
+    if (c->kv_blocks_owed > 0) { /* others were promised them first */
+        kv_collect(c, r);
+    }
+    while (extra > c->kv_blocks_free && kv_make_free(c, extra, r) != 0) {
+        if (!weights_give_way(c)) {
+            return -ENOMEM;
+        }
+    }
+    c->kv_blocks_free -= extra;
+    r->kv_blocks = need;
+    SIM_ASSERT(kv_has_room(c, r, new_tokens));
+    kv_check_blocks(c);
+    note_peak(c);
+    return 0;
+}

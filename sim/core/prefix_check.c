@@ -1,0 +1,65 @@
+/* Is the tree of prefixes whole? Walked under SIM_ASSERT only. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/arena.h"
+#include "sim/core/prefix_impl.h"
+
+/* What holds every node: counted from requests, pinned sessions and children. */
+static uint32_t *holders_of(const struct core *c)
+{
+    const struct prefixes *p = c->prefixes;
+    uint32_t *n = xcalloc(3 * (size_t)p->n_nodes + 3, sizeof *n);
+    for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
+        if (r->prefix != NULL) {
+            n[3 * r->prefix->number + (r->prefix_idle ? PREFIX_IDLE : PREFIX_USED)]++;
+        }
+    }
+    for (uint32_t i = c->cold_held.oldest; i != KV_NO_COLD; i = c->cold[i].next) {
+        if (c->cold[i].prefix != NULL) {
+            n[3 * c->cold[i].prefix->number + PREFIX_USED]++;
+        }
+    }
+    for (uint32_t s = 0; s < p->n_streams; s++) {
+        for (const struct prefix_node *x = p->last[s]; x != NULL && x->stream == s; x = x->parent) {
+            if (x->parent != NULL) {
+                n[3 * x->parent->number + prefix_held(x)]++;
+            }
+        }
+    }
+    return n;
+}
+
+bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
+{
+    const struct prefixes *p = c->prefixes;
+    memset(of, 0, (PREFIX_USED + 1) * sizeof *of);
+    if (p == NULL) {
+        return true;
+    }
+    uint32_t *n = holders_of(c);
+    uint64_t free_nodes = 0;
+    for (uint32_t s = 0; s < p->n_streams; s++) {
+        for (const struct prefix_node *x = p->last[s]; x != NULL && x->stream == s; x = x->parent) {
+            const uint32_t *by = &n[(size_t)3 * x->number];
+            SIM_ASSERT(x->from < x->to && x->to > prefix_own_from(c, s));
+            SIM_ASSERT(x->parent != NULL ? x->parent->to == x->from : x->from == 0);
+            SIM_ASSERT(x->parent == NULL || x->parent->rank >= x->rank);
+            SIM_ASSERT(x->holders[PREFIX_IDLE] == by[PREFIX_IDLE]);
+            SIM_ASSERT(x->holders[PREFIX_USED] == by[PREFIX_USED]);
+            SIM_ASSERT(prefix_held(x) != PREFIX_FREE || x->children == by[PREFIX_FREE]);
+            of[prefix_held(x)] += (uint64_t)(x->to - x->from) * x->units;
+            free_nodes += prefix_held(x) == PREFIX_FREE;
+        }
+    }
+    free(n);
+    const struct prefix_node *older = NULL;
+    for (const struct prefix_node *x = p->oldest; x != NULL; x = x->newer) {
+        SIM_ASSERT(x->older == older && prefix_held(x) == PREFIX_FREE && free_nodes > 0);
+        SIM_ASSERT(older != NULL ? older->rank <= x->rank : x->children == 0);
+        older = x;
+        free_nodes--;
+    }
+    SIM_ASSERT(p->newest == older && free_nodes == 0);
+    return true;
+}

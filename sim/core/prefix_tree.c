@@ -1,0 +1,262 @@
+/* The tree of prefixes: streams, nodes, who holds them, and the order in which they give way. */
+#include <stdlib.h>
+
+#include "sim/base/arena.h"
+#include "sim/core/prefix_impl.h"
+
+struct prefixes *prefixes_new(struct core *c)
+{
+    const struct trace *t = c->setup->trace;
+    if (t->graph == NULL || t->graph->source == NULL || !c->setup->prefix_reuse) {
+        return NULL;
+    }
+    struct prefixes *p = xcalloc(1, sizeof *p);
+    p->trace = t;
+    p->n_texts = (uint32_t)t->n + t->graph->n_groups;
+    p->n_streams = p->n_texts * c->n_models;
+    p->last = xcalloc(p->n_streams + 1, sizeof(struct prefix_node *));
+    return p;
+}
+
+void prefixes_free(struct prefixes *p)
+{
+    if (p != NULL) {
+        free(p->last);
+        free(p->way);
+        free(p);
+    }
+}
+
+/* A row's prompt and answer, in its model. */
+static uint32_t stream_of(const struct core *c, uint32_t row)
+{
+    return row + c->prefixes->n_texts * trace_graph_model(c->prefixes->trace->graph, row);
+}
+
+/* The stream that a stream begins with, in the same model; TRACE_NO_ROW: none. */
+static uint32_t source_of(const struct prefixes *p, uint32_t stream)
+{
+    uint32_t text = prefix_text_of(p, stream);
+    uint32_t source = text < p->trace->n ? p->trace->graph->source[text] : TRACE_NO_ROW;
+    return source != TRACE_NO_ROW ? source + (stream - text) : TRACE_NO_ROW;
+}
+
+uint32_t prefix_own_from(const struct core *c, uint32_t stream)
+{
+    const struct prefixes *p = c->prefixes;
+    bool begins = source_of(p, stream) != TRACE_NO_ROW;
+    uint32_t text = prefix_text_of(p, stream);
+    return begins ? p->trace->rows[text].prefix_tokens / c->setup->kv_block_tokens : 0;
+}
+
+/* A node that nobody holds gives way after the others of its rank. */
+static void link_free(struct prefixes *p, struct prefix_node *n)
+{
+    struct prefix_node *after = p->newest;
+    while (after != NULL && after->rank > n->rank) {
+        after = after->older;
+    }
+    n->older = after;
+    n->newer = after != NULL ? after->newer : p->oldest;
+    *(n->older != NULL ? &n->older->newer : &p->oldest) = n;
+    *(n->newer != NULL ? &n->newer->older : &p->newest) = n;
+}
+
+static void unlink_free(struct prefixes *p, struct prefix_node *n)
+{
+    *(n->older != NULL ? &n->older->newer : &p->oldest) = n->newer;
+    *(n->newer != NULL ? &n->newer->older : &p->newest) = n->older;
+}
+
+/* Counts a node's blocks as held otherwise than before. */
+static void count_as(struct core *c, struct prefix_node *n, enum prefix_hold was,
+                     enum prefix_hold is)
+{
+    uint64_t blocks = (uint64_t)(n->to - n->from) * n->units;
+    c->kv_blocks_cold -= was == PREFIX_FREE ? blocks : 0;
+    c->kv_blocks_idle -= was == PREFIX_IDLE ? blocks : 0;
+    c->kv_blocks_cold += is == PREFIX_FREE ? blocks : 0;
+    c->kv_blocks_idle += is == PREFIX_IDLE ? blocks : 0;
+    if (was == PREFIX_FREE) {
+        unlink_free(c->prefixes, n);
+    } else if (is == PREFIX_FREE) {
+        link_free(c->prefixes, n);
+    }
+}
+
+/* Up the path, as far as anything changes. A parent is let go after its children and has at least
+ * their rank. It gives way after them, so that the first free node is a leaf. */
+void prefix_hold(struct core *c, struct prefix_node *node, enum prefix_hold from,
+                 enum prefix_hold to)
+{
+    for (struct prefix_node *n = node; n != NULL && from != to; n = n->parent) {
+        enum prefix_hold was = prefix_held(n);
+        SIM_ASSERT(from == PREFIX_FREE || n->holders[from] > 0);
+        n->holders[from] -= from != PREFIX_FREE;
+        n->holders[to] += to != PREFIX_FREE;
+        enum prefix_hold is = prefix_held(n);
+        if (was != is) {
+            count_as(c, n, was, is);
+        }
+        from = was;
+        to = is;
+    }
+}
+
+static struct prefix_node *node_new(struct core *c, uint32_t stream, uint32_t from, uint32_t to,
+                                    struct prefix_node *parent)
+{
+    struct prefixes *p = c->prefixes;
+    struct prefix_node *n = p->unused;
+    uint32_t number = n != NULL ? n->number : p->n_nodes++;
+    if (n != NULL) {
+        p->unused = n->parent;
+    } else {
+        n = arena_alloc(&c->arena, sizeof *n);
+    }
+    SIM_ASSERT(from < to && (parent != NULL ? parent->to == from : from == 0));
+    *n = (struct prefix_node){.parent = parent,
+                              .stream = stream,
+                              .from = from,
+                              .to = to,
+                              .units = c->models[stream / p->n_texts].kv_units,
+                              .number = number};
+    return n;
+}
+
+struct prefix_node *prefix_split(struct core *c, struct prefix_node *lower, uint32_t at)
+{
+    SIM_ASSERT(lower->from < at && at < lower->to);
+    struct prefix_node *upper = node_new(c, lower->stream, lower->from, at, lower->parent);
+    lower->from = at;
+    lower->parent = upper;
+    upper->children = 1;
+    upper->rank = lower->rank;
+    enum prefix_hold how = prefix_held(lower);
+    if (how == PREFIX_FREE) {
+        link_free(c->prefixes, upper); /* for a moment: whoever asked for it takes it */
+    } else {
+        upper->holders[how] = 1;
+    }
+    return upper;
+}
+
+/* Takes blocks from the end of a free leaf, and the leaf where it has no more. */
+static void trim(struct core *c, struct prefix_node *n, uint32_t blocks)
+{
+    struct prefixes *p = c->prefixes;
+    SIM_ASSERT(prefix_held(n) == PREFIX_FREE && n->children == 0 && blocks <= n->to - n->from);
+    n->to -= blocks;
+    c->kv_blocks_cold -= (uint64_t)blocks * n->units;
+    c->kv_blocks_free += (uint64_t)blocks * n->units;
+    if (n->from == n->to) {
+        struct prefix_node *parent = n->parent;
+        unlink_free(p, n);
+        p->last[n->stream] = parent != NULL && parent->stream == n->stream ? parent : NULL;
+        if (parent != NULL) {
+            parent->children--;
+        }
+        n->parent = p->unused;
+        p->unused = n;
+    }
+    core_count(c, COUNTER_KV_COLD_DROPS);
+}
+
+void prefix_evict(struct core *c, uint64_t blocks)
+{
+    while (blocks > 0 && c->prefixes->oldest != NULL) {
+        struct prefix_node *n = c->prefixes->oldest;
+        uint32_t there = n->to - n->from;
+        uint64_t want = (blocks + n->units - 1) / n->units;
+        uint32_t some = want < there ? (uint32_t)want : there;
+        uint64_t units = (uint64_t)some * n->units;
+        trim(c, n, some);
+        blocks -= units < blocks ? units : blocks;
+    }
+}
+
+void prefix_drop(struct core *c, struct prefix_node *node, uint32_t session_id)
+{
+    const struct trace *t = c->prefixes->trace;
+    while (node != NULL && prefix_held(node) == PREFIX_FREE && node->children == 0 &&
+           prefix_text_of(c->prefixes, node->stream) < t->n &&
+           t->rows[prefix_text_of(c->prefixes, node->stream)].session_id == session_id) {
+        struct prefix_node *parent = node->parent;
+        trim(c, node, node->to - node->from);
+        node = parent;
+    }
+}
+
+struct prefix_node *prefix_before(struct prefix_node *n, uint32_t block)
+{
+    while (n != NULL && n->from >= block) {
+        n = n->parent;
+    }
+    return n;
+}
+
+struct prefix_node *prefix_find(struct core *c, uint32_t row, uint32_t most_blocks)
+{
+    const struct prefixes *p = c->prefixes;
+    uint32_t most = most_blocks;
+    uint32_t stream = stream_of(c, row);
+    /* Blocks are cached with all before them: the first stream that has any has the whole path. */
+    while (stream != TRACE_NO_ROW && p->last[stream] == NULL) {
+        uint32_t from = prefix_own_from(c, stream);
+        most = from < most ? from : most;
+        stream = source_of(p, stream);
+    }
+    struct prefix_node *n = stream != TRACE_NO_ROW ? prefix_before(p->last[stream], most) : NULL;
+    return n != NULL && n->to > most ? prefix_split(c, n, most) : n;
+}
+
+uint32_t prefix_way(struct core *c, uint32_t row, uint32_t from, uint32_t to)
+{
+    struct prefixes *p = c->prefixes;
+    uint32_t n = 0;
+    uint32_t end = to;
+    for (uint32_t stream = stream_of(c, row); end > from; stream = source_of(p, stream)) {
+        uint32_t begin = prefix_own_from(c, stream);
+        if (end > begin) {
+            if (n == p->cap_way) {
+                p->cap_way = p->cap_way == 0 ? 64 : 2 * p->cap_way;
+                p->way = xrealloc(p->way, p->cap_way * sizeof *p->way);
+            }
+            p->way[n++] = (struct step){stream, end};
+            end = begin;
+        }
+        SIM_ASSERT(end <= from || prefix_text_of(p, stream) < p->trace->n);
+    }
+    return n;
+}
+
+/* The stream's node that begins at a block, or NULL. */
+static struct prefix_node *node_at(const struct core *c, uint32_t stream, uint32_t block)
+{
+    struct prefix_node *n = prefix_before(c->prefixes->last[stream], block + 1);
+    bool there = n != NULL && n->stream == stream && n->to > block;
+    SIM_ASSERT(!there || n->from == block);
+    return there ? n : NULL;
+}
+
+struct prefix_node *prefix_go_down(struct core *c, struct prefix_node *parent, struct step s)
+{
+    uint32_t at = parent != NULL ? parent->to : 0;
+    struct prefix_node *n = node_at(c, s.stream, at);
+    if (n != NULL) {
+        n = n->to > s.end ? prefix_split(c, n, s.end) : n;
+        c->kv_blocks_free +=
+            (uint64_t)(n->to - at) * n->units; /* there are two: the request's copy goes */
+        return n;
+    }
+    n = node_new(c, s.stream, at, s.end, parent);
+    c->prefixes->last[s.stream] = n;
+    c->prefixes->changes++;
+    if (parent != NULL) {
+        parent->children++;
+    }
+    /* for a moment: whoever computed it holds it */
+    c->kv_blocks_cold += (uint64_t)(s.end - at) * n->units;
+    link_free(c->prefixes, n);
+    return n;
+}

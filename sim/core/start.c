@@ -1,0 +1,233 @@
+/* Begin and end of a run: what the policy, the machine and the models must have, the memory that is
+ * left for KV, and the policy's init. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/core/contract.h"
+#include "sim/core/joins.h"
+#include "sim/core/kv.h"
+#include "sim/core/memory.h"
+
+static double usable_bytes(const struct sim_setup *s)
+{
+    return s->machine->memory_bytes * s->machine->memory_usable_frac;
+}
+
+/* Of the largest model: others are loaded where KV leaves room (weights.c). */
+static double weight_bytes(const struct core *c)
+{
+    double most = 0.0;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        most = fmax(most, c->models[i].llm->weight_bytes);
+    }
+    return (double)c->setup->weight_copies * most;
+}
+
+/* Bytes of a token of the model that needs most KV. */
+static double kv_token_bytes(const struct core *c)
+{
+    return c->kv_unit_bytes * c->kv_units_most;
+}
+
+/* Largest KV that memory leaves after the weights. */
+static uint64_t kv_capacity(const struct core *c)
+{
+    const struct sim_setup *s = c->setup;
+    if (s->kv_capacity_tokens != 0) {
+        return s->kv_capacity_tokens;
+    }
+    double left = usable_bytes(s) - weight_bytes(c) - s->runtime_bytes;
+    return left <= 0.0 ? 0 : (uint64_t)(left / kv_token_bytes(c));
+}
+
+static uint32_t machine_caps(const struct machine *m)
+{
+    uint32_t caps = 0;
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        caps |= CAP_DEVICE(m->devices[i].kind);
+        caps |= m->devices[i].can_reset ? CAP_RESET : 0;
+    }
+    return caps;
+}
+
+#define DEVICE_NEED(id, name, one) {CAP_DEVICE(DEVICE_KIND_##id), one},
+
+static int check_needs(struct core *c)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {{CAP_SPANS, "spans"},
+                 {CAP_ROW_SPLIT, "row splits"},
+                 {CAP_YIELD_KERNEL, "kernel yields"},
+                 {CAP_COMPILE, "kernel compilation"},
+                 {CAP_LOAD, "graph loads"},
+                 {CAP_KV_MOVE, "moving KV"},
+                 {CAP_RESET, "device reset"},
+                 {CAP_VERIFY, "verification"},
+                 DEVICE_KINDS(DEVICE_NEED)};
+    uint32_t have = (c->exec_ops->caps | machine_caps(c->setup->machine)) & c->setup->caps;
+    uint32_t missing = c->setup->policy->needs & ~have;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if ((missing & names[i].bit) != 0) {
+            return core_fail(c, -EINVAL, "needs %s, which machine %s on this executor lacks",
+                             names[i].name, c->setup->machine->name);
+        }
+    }
+    return 0;
+}
+
+/* What an init that failed means (sim/api/policy.h, errors). */
+static const char *init_failure(int rc)
+{
+    switch (-rc) {
+    case ENODEV:
+        return "the machine lacks a device that it is to use";
+    case EPERM:
+        return "a device that it is to use cannot do its work (static attention, or it cannot stop "
+               "as asked)";
+    case ENOMEM:
+        return "what it needs from the start does not fit into memory next to the weights";
+    case EINVAL:
+        return "a parameter does not suit this machine or model";
+    default:
+        return strerror(-rc);
+    }
+}
+
+/* Finds the room that the weights leave for KV. */
+static int find_capacity(struct core *c)
+{
+    const struct sim_setup *setup = c->setup;
+    struct sim_result *result = c->result;
+    result->kv_capacity_tokens = kv_capacity(c);
+    if (result->kv_capacity_tokens < setup->kv_block_tokens && result->kv_capacity_tokens > 0) {
+        return core_fail(
+            c, -EINVAL, "no room for KV: %s %" PRIu64 " tokens, and one block holds %u",
+            setup->kv_capacity_tokens > 0 ? "sim.kv_capacity_tokens is" : "the weights leave",
+            result->kv_capacity_tokens, setup->kv_block_tokens);
+    }
+    if (result->kv_capacity_tokens == 0) {
+        return core_fail(c, -EINVAL,
+                         "model %s does not fit: %u copies of its weights (%.2f GB each) leave no "
+                         "room for KV in %.0f %% of %.1f GB",
+                         setup->llm->name, setup->weight_copies, setup->llm->weight_bytes / 1e9,
+                         setup->machine->memory_usable_frac * 100.0,
+                         setup->machine->memory_bytes / 1e9);
+    }
+    return 0;
+}
+
+static void models_init(struct core *c)
+{
+    const struct sim_setup *s = c->setup;
+    SIM_REQUIRE(s->n_more < SIM_MAX_MODELS, "%u models", s->n_more + 1);
+    c->n_models = 1 + s->n_more;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        const struct sim_model m = i == 0 ? (struct sim_model){s->llm, s->truth} : s->more[i - 1];
+        SIM_REQUIRE(m.llm->layer.n > 0 && m.llm->layer.n <= LAYER_MAX_OPS,
+                    "model %s has no ops in its layers", m.llm->name);
+        c->models[i] = (struct core_model){.llm = m.llm, .truth = m.truth};
+        c->llms[i] = core_shown(c, m.llm, sizeof *m.llm);
+    }
+    c->sched->models = core_shown(c, c->llms, sizeof c->llms);
+    c->sched->llm = c->llms[0];
+    c->sched->n_models = c->n_models;
+    c->sched->draft_model = s->draft_model;
+    SIM_REQUIRE(s->draft_model < c->n_models, "no model %u drafts", s->draft_model);
+    kv_models(c);
+}
+
+int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
+              void *exec, struct sim_result *result)
+{
+    /* Runs share nothing: all that the one before left here is gone. */
+    memset(c, 0, sizeof *c);
+    memset(result, 0, sizeof *result);
+    c->setup = setup;
+    c->result = result;
+    c->exec_ops = ops;
+    c->exec = exec;
+    arena_init(&c->arena);
+    core_memory_init(c);
+    c->sched->api = &core_sched_api;
+    c->sched->machine = core_shown(c, setup->machine, sizeof *setup->machine);
+    c->sched->params = core_shown(c, setup->params, sizeof *setup->params);
+    c->sched->seed = core_policy_seed(setup);
+    c->sched->kv_block_tokens = setup->kv_block_tokens;
+    c->sched->context = setup->policy_context;
+    c->sched->policy = setup->policy;
+    SIM_REQUIRE(setup->kv_block_tokens > 0, "KV blocks of no tokens");
+    const struct policy_ops *p = setup->policy;
+    char why[256];
+    /* First of all: of a policy of another contract no other member means anything. */
+    if (contract_mismatch(&p->contract, why, sizeof why) != NULL) {
+        return core_fail(c, -EINVAL, "built for %s", why);
+    }
+    if (p->request_arrived == NULL || p->schedule == NULL) {
+        return core_fail(c, -EINVAL, "lacks a required hook");
+    }
+    models_init(c);
+    if (c->n_models > 1 && (ops->caps & setup->caps & CAP_LOAD) == 0) {
+        return core_fail(c, -EINVAL, "this executor runs one model, and the run has %u",
+                         c->n_models);
+    }
+    if (setup->decision_log != NULL) {
+        fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
+    }
+    int rc = check_needs(c); /* before the policy has said anything that needs them */
+    if (rc != 0) {
+        return rc;
+    }
+    rc = find_capacity(c);
+    if (rc != 0) {
+        return rc;
+    }
+    kv_init(c);
+    c->joins = joins_new(c);
+    c->prefixes = prefixes_new(c);
+    c->conditions.background_window = true;
+    if (setup->trace->n_machine > 0 && ops->battery_frac == NULL) {
+        return core_fail(c, -EINVAL,
+                         "the trace has events of the machine, which this executor cannot make");
+    }
+    if (setup->drafts_on_texts && setup->trace->texts == NULL) {
+        return core_fail(c, -EINVAL,
+                         "its drafter drafts on token texts, which the workload has not "
+                         "(--workload texts:file=FILE.jsonl)");
+    }
+    /* A capacity that was stated may be more than the machine's memory leaves. */
+    c->memory_bytes =
+        fmax(usable_bytes(setup), weight_bytes(c) + setup->runtime_bytes +
+                                      (double)result->kv_capacity_tokens * kv_token_bytes(c));
+    core_memory_note(c);
+    if (p->state_size_bytes > 0) {
+        c->sched->state = arena_alloc(&c->policys, p->state_size_bytes);
+    }
+    c->hook = HOOK_INIT;
+    rc = p->init == NULL ? 0 : p->init(c->sched);
+    c->hook = HOOK_NONE;
+    weights_init(c);
+    if (rc == 0 && setup->draft_model > 0 && c->models[setup->draft_model].weights == NULL) {
+        return core_fail(c, -ENOMEM, "model %s, which drafts, does not fit next to the others",
+                         c->models[setup->draft_model].llm->name);
+    }
+    return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
+}
+
+void core_fini(struct core *c)
+{
+    if (c->sched != NULL) { /* also after an init that failed: a policy gives back what it has */
+        CORE_HOOK(c, HOOK_EXIT, exit, c->sched);
+    }
+    free(c->residents.buckets);
+    free(c->cold);
+    joins_free(c->joins);
+    prefixes_free(c->prefixes);
+    arena_fini(&c->policys);
+    arena_fini(&c->shown);
+    arena_fini(&c->arena);
+}
