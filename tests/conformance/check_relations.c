@@ -544,9 +544,12 @@ START_TEST(what_changes_changes_as_known)
     }
     (void)fflush(stdout);
     ck_assert_uint_eq(broken, 0);
-    for (int k = 0; k < N_RELATIONS && n >= 100; k++) {
-        ck_assert_uint_ge(held[k], 1);
+    uint32_t all = 0;
+    for (int k = 0; k < N_RELATIONS; k++) {
+        all += held[k];
+        ck_assert_uint_ge(held[k], n >= 100 ? 1 : 0);
     }
+    ck_assert_uint_ge(all, n >= 10 ? 1 : 0); /* else no run was loaded: where are the data? */
 }
 END_TEST
 
