@@ -140,52 +140,6 @@ START_TEST(noise_changes_no_mean)
 }
 END_TEST
 
-/* The same 3,780 iterations, each of which hangs with probability 0.1 and then takes 11 times as
- * long. All kernels of a launch hang, and no other: of an iteration the layers (1 ms) and the head
- * (1 ns, the least that a kernel takes), of a prompt its four ops of 1 ns. One follows the other,
- * so the run takes the sum of what was counted, to the ns. The share that hangs has a standard
- * error of sqrt(0.09 / 3780) = 0.0049. */
-static struct {
-    uint32_t layers, layers_hung, short_ones, short_hung, others;
-} hung;
-
-static void count_hung(void *self, const struct kernel_record *k)
-{
-    (void)self;
-    int64_t ns = k->end_ns - k->begin_ns;
-    hung.layers += ns == MS(1);
-    hung.layers_hung += ns == MS(11);
-    hung.short_ones += ns == 1;
-    hung.short_hung += ns == 11;
-    hung.others += ns != MS(1) && ns != MS(11) && ns != 1 && ns != 11;
-}
-
-START_TEST(a_share_of_the_launches_hangs)
-{
-    static struct scenario_request q[60];
-    for (uint32_t i = 0; i < 60; i++) {
-        q[i] = (struct scenario_request){BE, 0, 1, 64, 0, 0};
-    }
-    memset(&hung, 0, sizeof hung);
-    scenario_cost(&sc, IGPU, OP_LAYER, 1, 0, 0);
-    sc.setup.hang_frac = 0.1;
-    sc.setup.hang_factor = 11.0;
-    sc.observer.kernel = count_hung;
-    sc.observer.wants_kernels = true;
-    run(script_serve, q, 60);
-    ck_assert_uint_eq(hung.others, 0);
-    ck_assert_uint_eq(hung.layers + hung.layers_hung, 60 * 63);
-    ck_assert_uint_eq(hung.short_ones + hung.short_hung, 60 * 63 + 60 * 4);
-    uint32_t of_prompts = hung.short_hung - hung.layers_hung; /* heads hang with their layers */
-    ck_assert_uint_le(of_prompts, 60 * 4);
-    ck_assert_uint_eq(of_prompts % 4, 0);
-    int64_t sum_ns = hung.layers * MS(1) + hung.layers_hung * MS(11) + hung.short_ones +
-                     11 * (int64_t)hung.short_hung;
-    ck_assert_int_eq(sc.result.end_ns, sum_ns);
-    ck_assert_double_eq_tol(hung.layers_hung / (60.0 * 63.0), 0.1, 4 * 0.0049);
-}
-END_TEST
-
 static int64_t kernel_ns[2][8];
 static uint32_t n_kernels[2];
 
@@ -598,7 +552,6 @@ static const struct suite_row suite[] = {
     LOOP(what_comes_after_a_cancelled_last_item_takes_its_place, 2),
     LOOP(polling_draws_power_while_a_device_works_and_only_then, 2),
     TEST(noise_changes_no_mean),
-    TEST(a_share_of_the_launches_hangs),
     TEST(a_timer_for_now_is_a_timer),
     LOOP(a_policy_without_a_required_hook_is_refused, 2),
     LOOP(a_request_must_fit_with_its_output, 2),
