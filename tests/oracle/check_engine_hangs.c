@@ -24,11 +24,11 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* 3,780 iterations of 60 requests, each of which hangs with probability 0.1 and then takes 11 times as
- * long. All kernels of a launch hang, and no other: of an iteration the layers (1 ms) and the head
- * (1 ns, the least that a kernel takes), of a prompt its four ops of 1 ns. One follows the other,
- * so the run takes the sum of what was counted, to the ns. The share that hangs has a standard
- * error of sqrt(0.09 / 3780) = 0.0049. */
+/* 3,780 iterations of 60 requests, each of which hangs with probability 0.1 and then takes 11 times
+ * as long. All kernels of a launch hang, and no other: of an iteration the layers (1 ms) and the
+ * head (1 ns, the least that a kernel takes), of a prompt its four ops of 1 ns. One follows the
+ * other, so the run takes the sum of what was counted, to the ns. The share that hangs has a
+ * standard error of sqrt(0.09 / 3780) = 0.0049. */
 static struct {
     uint32_t layers, layers_hung, short_ones, short_hung, others;
 } hung;
