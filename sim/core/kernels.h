@@ -6,12 +6,11 @@
 
 #include "sim/api/hwmodel.h"
 
-/* The cost of a launch without contention: n >= 1 kernels of one op, the first n-1 full. */
+/* The cost of a launch without contention: kernels of one op share on one device. */
 struct kernel_run {
-    uint32_t n;
-    bool outside;                    /* any of them */
-    struct kernel_cost full, last;   /* of one full kernel, zero without one; of the last kernel */
-    double full_demand, last_demand; /* bytes per second while they load: the engine's (vexec.h) */
+    uint32_t n;                    /* kernels, >= 1; the first n-1 are full */
+    bool outside;                  /* any of them */
+    struct kernel_cost full, last; /* of one full kernel, zero without one; of the last kernel */
 };
 
 /* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel), with some of its

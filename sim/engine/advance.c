@@ -20,18 +20,13 @@ void advance_init(struct engine *e)
     }
 }
 
-/* Does nobody wait for the end of a kernel of the launch? */
-static inline bool unawaited(const struct engine *e, const struct vexec *v)
-{
-    return (!v->l->pub->stop_requested ||
-            (v->l->pub->yield == YIELD_PASS && v->in_flight_left == 0)) &&
-           (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device);
-}
-
 /* Is the end of the present kernel no more than that? */
 static inline bool kernel_unnoticed(const struct engine *e, const struct vexec *v)
 {
-    return !vexec_at_last(v) && unawaited(e, v);
+    return !vexec_at_last(v) &&
+           (!v->l->pub->stop_requested ||
+            (v->l->pub->yield == YIELD_PASS && v->in_flight_left == 0)) &&
+           (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device);
 }
 
 /* Does nobody but its launch take notice of the end of what it does now? */
@@ -109,144 +104,87 @@ void advance_behind(struct engine *e)
 
 /* ---- two launches ---- */
 
-static inline bool is_plain(const struct job *j)
+static inline bool is_plain(const struct engine *e, const struct job *j)
 {
-    return j->exec == NULL || (j->share_frac == 1.0 && j->speed == 1.0);
+    return j->exec == NULL || (j->share_frac == 1.0 && j->speed == 1.0 && !e->kernels_seen);
 }
 
-/* A piece of work of a launch, while the other job does its present one. */
-struct piece {
-    const struct kernel_run *kernels; /* it is of kernel k of them, */
-    uint32_t k;
-    bool ends; /* and the last of it */
-    double work_ns, demand;
-    struct ddr_sums sums;
-    double rate[2]; /* its own, the other's */
-    int64_t lasts_ns;
-    uint64_t passed; /* times that it was over, not reported yet */
-};
-
-static inline int64_t duration(double ns)
-{
-    return ns < (double)TIME_LAST_NS ? units_ceil(ns) : TIME_LAST_NS + 1;
-}
-
-static void piece_fill(struct engine *e, const struct vexec *v, const struct job *other,
-                       bool computes, struct piece *x)
-{
-    const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
-    double demand = computes ? 0.0 : vexec_demand(v->kernels, v->k);
-    uint32_t i = &v->job == e->jobs[1];
-    const double both[] = {i == 0 ? demand : other->demand_bytes_per_s,
-                           i == 1 ? demand : other->demand_bytes_per_s};
-    const struct ddr_pair *p = ddr_pair(e, ddr_pair_devices(e), both);
-    double work_ns = (double)(computes ? c->t_ns - c->load_ns : c->load_ns);
-    *x = (struct piece){.kernels = v->kernels,
-                        .k = v->k,
-                        .ends = computes || c->t_ns == c->load_ns,
-                        .work_ns = work_ns,
-                        .demand = demand,
-                        .sums = p->sums,
-                        .rate = {p->rate[i], p->rate[1 - i]},
-                        .lasts_ns = duration(work_ns / p->rate[i]),
-                        .passed = 0};
-}
-
-static inline void piece_over(struct engine *e, struct vexec *v, const struct piece *x)
-{
-    ddr_report(e, x->passed, x->lasts_ns, x->sums.demand, x->sums.share);
-    if (x->ends) {
-        vexec_book(e, v, x->kernels, x->k, x->passed);
-    }
-}
-
-/* The piece that is in progress now, since now. */
-static inline void piece_in_progress(struct engine *e, struct vexec *v, const struct piece *x)
+/* The kernel computes, or the next one begins, at the rate of its pair. Its place in the order of
+ * one instant stays: nobody else is on its device. */
+static inline void next_of_pair(struct engine *e, struct vexec *v)
 {
     struct job *j = &v->job;
-    e->ddr_since_ns = e->now_ns;
-    e->ddr_demand = x->sums.demand;
-    e->ddr_share = x->sums.share;
-    v->compute_ns = x->ends ? 0 : vexec_kernel(x->kernels, x->k)->t_ns - (int64_t)x->work_ns;
-    j->left_ns = x->work_ns;
-    j->demand_bytes_per_s = x->demand;
-    j->rate = x->rate[0];
+    j->left_ns = (double)v->compute_ns;
+    j->demand_bytes_per_s = 0.0;
+    if (v->compute_ns > 0) {
+        v->compute_ns = 0;
+    } else {
+        vexec_book(e, v, v->kernels, v->k, 1);
+        vexec_next(v);
+        v->kernel_begin_ns = e->now_ns;
+        const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
+        v->compute_ns = c->t_ns - c->load_ns;
+        j->left_ns = (double)c->load_ns;
+        j->demand_bytes_per_s = vexec_demand(c);
+    }
     j->updated_ns = e->now_ns;
-    j->end_ns = e->now_ns + x->lasts_ns;
 }
 
-/* Is it sure that a job ends after that instant? */
-static inline bool ends_after(const struct job *j, int64_t at_ns)
+static inline void set_end(struct engine *e, struct job *j, double rate)
 {
-    return j->left_ns > (double)(at_ns - j->updated_ns) * j->rate + 1.0;
+    j->rate = rate;
+    j->end_ns = engine_after(e, j->left_ns / rate);
 }
 
-/* The same steps as above, of one of two jobs at full speed. It goes over what ends before that
- * instant, and surely before the other's piece of work. Each piece is looked up once. */
-static void step_beside(struct engine *e, struct vexec *v, struct job *other, int64_t before_ns)
+/* The same steps as above, of two jobs at full speed: most boundaries are of two launches, or of
+ * one and the loader. False: both end at once, before that instant. */
+static bool step_pair(struct engine *e, int64_t before_ns)
 {
-    struct job *j = &v->job;
-    if (!ends_after(other, j->end_ns) || !unnoticed(e, j)) {
-        return;
-    }
-    struct piece began = {.kernels = v->kernels,
-                          .k = v->k,
-                          .ends = v->compute_ns == 0,
-                          .sums = {e->ddr_demand, e->ddr_share, 0.0},
-                          .lasts_ns = j->end_ns - e->ddr_since_ns};
-    struct piece known[OP_KIND_COUNT * 4]; /* by op, is it its last kernel, and phase */
-    uint32_t is_known = 0;
-    struct piece *x = &began;
-    int64_t end_ns = j->end_ns;
-    const bool passes = unawaited(e, v); /* as long as only kernels end */
-    do {
-        x->passed++;
-        bool computes = !x->ends;
-        if (!computes) {
-            vexec_next(v);
-            v->kernel_begin_ns = end_ns;
+    struct job *x = e->jobs[0];
+    struct job *y = e->jobs[1];
+    double demand[2] = {x->demand_bytes_per_s, y->demand_bytes_per_s};
+    const uint64_t devices = ddr_pair_devices(e);
+    const struct ddr_pair *p = ddr_pair(e, devices, demand);
+    for (;;) {
+        const uint32_t i = y->end_ns < x->end_ns;
+        struct job *first = i == 1 ? y : x;
+        struct job *other = i == 1 ? x : y;
+        if (first->end_ns >= before_ns || !unnoticed(e, first) || other->end_ns == first->end_ns) {
+            break;
         }
-        uint32_t at = v->kind * 4 + (v->k + 1 == v->kernels->n) * 2u + computes;
-        x = &known[at];
-        if ((is_known >> at & 1) == 0) {
-            is_known |= 1u << at;
-            piece_fill(e, v, other, computes, x);
+        e->now_ns = first->end_ns;
+        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, p->sums.demand, p->sums.share);
+        e->ddr_since_ns = e->now_ns;
+        next_of_pair(e, first->exec);
+        if (first->demand_bytes_per_s != demand[i]) {
+            demand[i] = first->demand_bytes_per_s;
+            p = ddr_pair(e, devices, demand);
         }
-        if (x->rate[1] != other->rate) {
-            e->now_ns = end_ns;
+        set_end(e, first, p->rate[i]);
+        double rate = p->rate[1 - i];
+        if (rate != other->rate) {
             job_progress(e, other);
-            other->rate = x->rate[1];
-        }
-        end_ns += x->lasts_ns;
-    } while (end_ns < before_ns && ends_after(other, end_ns) &&
-             (!x->ends || (passes && !vexec_at_last(v))));
-    e->now_ns = end_ns - x->lasts_ns;
-    piece_in_progress(e, v, x);
-    other->end_ns = other->updated_ns + duration(other->left_ns / other->rate);
-    piece_over(e, v, &began);
-    for (x = known; is_known > 0; x++, is_known >>= 1) {
-        if ((is_known & 1) != 0) {
-            piece_over(e, v, x);
+            set_end(e, other, rate);
         }
     }
+    e->ddr_demand = p->sums.demand;
+    e->ddr_share = p->sums.share;
+    return x->end_ns != y->end_ns || x->end_ns >= before_ns;
 }
 
 void advance(struct engine *e, int64_t before_ns)
 {
     SIM_ASSERT(!e->ddr_dirty);
-    struct job *first;
+    const struct job *first;
     while (e->may_advance && e->behind == NULL && (first = ddr_first(e, e->n_jobs)) != NULL &&
            first->end_ns < before_ns) {
         bool alone = e->n_jobs == 1 && e->may_jump && first->exec != NULL && first->rate == 1.0;
         if (alone && kernel_unnoticed(e, first->exec)) {
             leave_behind(e, first->exec);
-            continue;
-        }
-        if (e->n_jobs == 2 && e->may_jump && first->exec != NULL && is_plain(e->jobs[0]) &&
-            is_plain(e->jobs[1])) {
-            step_beside(e, first->exec, e->jobs[first == e->jobs[0]], before_ns);
-        }
-        if (ddr_first(e, e->n_jobs)->end_ns >= before_ns || !step(e)) {
+        } else if (e->n_jobs == 2 && is_plain(e, e->jobs[0]) && is_plain(e, e->jobs[1]) &&
+                   step_pair(e, before_ns)) {
+            break;
+        } else if (!step(e)) {
             break;
         }
     }

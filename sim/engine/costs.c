@@ -58,12 +58,10 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
         r->last.load_ns = r->last.load_ns < 1 ? 1 : r->last.load_ns;
     }
     audit_kernel(e, &r->last);
-    r->last_demand = vexec_demand_of(&r->last);
     if (r->n > 1) {
         audit_kernel(e, &r->full);
-        r->full_demand = vexec_demand_of(&r->full);
     }
-    SIM_ASSERT(r->n >= 1 && r->full_demand >= 0.0 && r->last_demand >= 0.0);
+    SIM_ASSERT(r->n >= 1 && vexec_demand(&r->full) >= 0.0 && vexec_demand(&r->last) >= 0.0);
 }
 
 /* What really happens may differ from the model by a factor that belongs to this piece of work, so
@@ -163,7 +161,6 @@ static inline const struct kernel_run *cost_of(struct engine *e, const struct ve
     if (p->known[op] && again && rows == w->rows && l->graph == 0) { /* a graph's may be padded */
         costs_attention_ahead(e, l, w, p, 1, &run->last);            /* the only one */
         run->outside = run->last.outside;
-        run->last_demand = vexec_demand_of(&run->last);
         audit_kernel(e, &run->last);
         p->attention = *w;
     } else if (!p->known[op] || again) {
@@ -193,8 +190,10 @@ static void report(struct engine *e, struct costs *p)
         const struct kernel_run *r = &p->run[op];
         uint64_t n = p->passes * (op == OP_HEAD ? 1 : p->layers);
         if (is_other(p, op)) {
-            ddr_report(e, n * (r->n - 1), r->full.load_ns, r->full_demand, r->full_demand);
-            ddr_report(e, n, r->last.load_ns, r->last_demand, r->last_demand);
+            double full = vexec_demand(&r->full);
+            double last = vexec_demand(&r->last);
+            ddr_report(e, n * (r->n - 1), r->full.load_ns, full, full);
+            ddr_report(e, n, r->last.load_ns, last, last);
         }
     }
     p->passes = 0;

@@ -63,9 +63,8 @@ struct vexec {
     struct costs *costs;                  /* where those of a whole pass are, or NULL, */
     uint32_t generation;                  /* and which */
     uint32_t op, k;
-    uint32_t place;                   /* of op in its layer, */
-    enum op_kind kind;                /* its kind, */
-    const struct kernel_run *kernels; /* and its kernels */
+    uint32_t place;                   /* of op in its layer */
+    const struct kernel_run *kernels; /* of op */
     int64_t begin_ns;                 /* while it leads: when its first kernel begins */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;

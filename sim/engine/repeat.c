@@ -187,7 +187,6 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     book_attention(e, run, (uint64_t)n * (uint64_t)layers);
     costs_book(e, p, n);
     run->last = *next;
-    run->last_demand = vexec_demand_of(next);
     return n;
 }
 

@@ -33,7 +33,7 @@ void vexec_kernel_begin(struct engine *e, struct vexec *v)
     int64_t skip_ns = vexec_skip_ns(v);
     v->compute_ns = c->t_ns - (skip_ns > c->load_ns ? skip_ns : c->load_ns);
     if (skip_ns == 0) {
-        job_start_at(e, &v->job, (double)c->load_ns, vexec_demand(v->kernels, v->k));
+        job_start_at(e, &v->job, (double)c->load_ns, vexec_demand(c));
     } else if (skip_ns < c->load_ns) {
         double left_ns = (double)(c->load_ns - skip_ns);
         job_start(e, &v->job, left_ns, c->bytes * (left_ns / (double)c->load_ns));
@@ -134,7 +134,7 @@ void vexec_continue(struct vexec *v)
 static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
                          uint64_t n)
 {
-    double demand = vexec_demand(r, k);
+    double demand = vexec_demand(vexec_kernel(r, k));
     ddr_report(e, n, vexec_kernel(r, k)->load_ns, demand, demand);
     vexec_book(e, v, r, k, n);
 }

@@ -17,17 +17,10 @@ static inline const struct kernel_cost *vexec_kernel(const struct kernel_run *r,
     return k + 1 == r->n ? &r->last : &r->full;
 }
 
-/* Isolated demand of a kernel while its bytes move, in bytes per second. */
-static inline double vexec_demand_of(const struct kernel_cost *c)
+/* Its isolated demand while its bytes move, in bytes per second. */
+static inline double vexec_demand(const struct kernel_cost *c)
 {
     return c->load_ns > 0 ? c->bytes / units_s_from_ns(c->load_ns) : 0.0;
-}
-
-/* It is remembered, since kernels begin more often than their costs change. */
-static inline double vexec_demand(const struct kernel_run *r, uint32_t k)
-{
-    SIM_ASSERT(r->last_demand == vexec_demand_of(&r->last));
-    return k + 1 == r->n ? r->last_demand : r->full_demand;
 }
 
 /* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
@@ -61,7 +54,6 @@ static inline void vexec_place(struct vexec *v, uint32_t op, uint32_t k)
     v->op = op;
     v->k = k;
     v->place = op % v->l->pub->pass->layer.n;
-    v->kind = pass_op_kind(v->l->pub->pass, op);
     v->kernels = vexec_run(v, op);
 }
 
@@ -74,8 +66,7 @@ static inline void vexec_enter(struct vexec *v, uint32_t op, uint32_t place)
     if (op < v->l->pub->op_end) {
         v->place = place;
         bool head = op + 1 == p->n_ops && p->shape.logit_rows > 0;
-        v->kind = head ? OP_HEAD : p->layer.kind[place];
-        v->kernels = &v->run[v->kind];
+        v->kernels = &v->run[head ? OP_HEAD : p->layer.kind[place]];
     }
 }
 
