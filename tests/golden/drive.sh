@@ -74,22 +74,23 @@ status=0
 $x drive --policy sd-npu:blocks=2 $usual >/dev/null 2>"$tmp/err" || status=$?
 [ $status -eq 1 ] && grep -q 'needs graph loads' "$tmp/err" || fail "sd-npu: $(cat "$tmp/err")"
 
-# On the wall clock: a processor that is not there; a kernel of 512 rows (9 GFLOP) takes longer than 10 ms.
+# On the wall clock: a processor that is not there; a kernel of 4,096 rows (72 GFLOP) that takes far longer than 10 ms.
 drive_wall() { # exit status, text, options...
     wanted=$1 text=$2
     shift 2
     status=0
-    $x drive --policy fcfs --clock wall --llm random-1024 --trace "$tmp/long.csv" --json "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
+    $x drive --policy fcfs --clock wall --llm random-1024 --json "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
     [ $status -eq "$wanted" ] && cat "$tmp/out" "$tmp/err" | grep -q -- "$text" || fail "$*: $(cat "$tmp/out" "$tmp/err")"
 }
 { head -n 2 "$tmp/t.csv"; echo '0,0,0,reactive,0,,512,2,0'; } >"$tmp/long.csv"
-drive_wall 2 'there are processors 0 to' --cores 9999
-drive_wall 0 '"clean":.*true' --cores 0
-drive_wall 1 'its work does not come back' --hang 0.01
-drive_wall 0 '"realtime":.*false' --cores 0
-drive_wall 0 '"realtime":.*true\|real-time priority was not permitted' --realtime
+{ head -n 2 "$tmp/t.csv"; echo '0,0,0,reactive,0,,4096,2,0'; } >"$tmp/longer.csv"
+drive_wall 2 'there are processors 0 to' --cores 9999 --trace "$tmp/long.csv"
+drive_wall 0 '"clean":.*true' --cores 0 --trace "$tmp/long.csv"
+drive_wall 1 'its work does not come back' --hang 0.01 --trace "$tmp/longer.csv"
+drive_wall 0 '"realtime":.*false' --cores 0 --trace "$tmp/long.csv"
+drive_wall 0 '"realtime":.*true\|real-time priority was not permitted' --realtime --trace "$tmp/long.csv"
 [ ! -e "$BUILD/engines/openvino.so" ] || nm "$x" | grep -q __asan_init ||
-    drive_wall 1 'opening it does not come back' --engine openvino --compile-limit 0.01
+    drive_wall 1 'opening it does not come back' --engine openvino --compile-limit 0.01 --trace "$tmp/long.csv"
 
 # 4. Calibration writes a machine that simulates; the comparison of two policies is whole.
 # shellcheck disable=SC2086

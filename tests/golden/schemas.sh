@@ -37,9 +37,9 @@ is $s/workload.json traces/workloads/*.json
 is $s/machine.json traces/machine/*.json
 is $s/gate.json experiments/gate/policies.json
 is $s/profile.json experiments/claims/paper-125h.json
-is $s/parameters.json experiments/claims/open-125h.json
+is $s/parameters.json experiments/claims/open-*.json
 for f in experiments/claims/*.json; do
-    case $f in *125h.json) ;; *) is $s/claims.json "$f" ;; esac
+    case $f in */open-*.json | *125h.json) ;; *) is $s/claims.json "$f" ;; esac
 done
 
 # results, by other invocations than the schemas were made of (docs/schemas/make.py)
