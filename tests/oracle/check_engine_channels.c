@@ -155,7 +155,7 @@ START_TEST(a_request_is_measured_by_what_the_mapped_graphs_leave)
         int rc = script_run(&sc, &x, q, 1);
         ck_assert_int_eq(rc, more == 0 ? 0 : -ENOMEM);
         ck_assert(more == 0 ||
-                  strstr(sc.result.message, "needs 601 KV tokens, the machine holds 496 beside the "
+                  strstr(sc.result.message, "needs 601 KV tokens, the machine holds 496 next to the "
                                             "graphs mapped at the start") != NULL);
         byhand_teardown();
     }
