@@ -35,7 +35,7 @@ allowed() {
     experiments/run/*) echo "($below|experiments/(shell|store|run))/" ;;
     experiments/compare/*) echo "($below|experiments/(shell|store|run|compare))/" ;;
     experiments/observe/*) echo "($below|experiments/observe)/" ;;
-    experiments/drive/*) echo "($below|plots|experiments/(shell|run|compare|drive))/" ;;
+    experiments/drive/*) echo "($below|plots|experiments/(shell|run|compare|machine|drive))/" ;;
     experiments/conformance/*) echo "($below|experiments/(shell|run|diff|conformance))/" ;;
     experiments/gate/*) echo "($below|experiments/(shell|store|run|compare|diff|gate))/" ;;
     experiments/diff/*) echo "($below|experiments/(shell|run|diff))/" ;;

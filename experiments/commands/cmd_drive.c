@@ -396,6 +396,8 @@ static int drive_calibrate(const struct drive_values *o, struct calibration *cal
     if (status == EXIT_OK && interrupt != 0) {
         end = interrupted(cal->n_whole, "run");
         status = cal->n_whole > 0 ? EXIT_OK : end;
+    } else if (status == EXIT_OK && !cal->trace_only) {
+        calibration_pairs(cal);
     }
     status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
     if (status == EXIT_OK) {
@@ -493,7 +495,7 @@ static int run(void *values, struct err *e)
                    shares_nothing(&t, o->config.trace, e) == 0) {
             status = o->compare ? drive_compare(o, &d, &cal, &t, e) : drive_one(o, &d, c, &t, e);
         }
-        fit_input_fini(&cal.in);
+        calibration_fini(&cal);
     }
     trace_fini(&t);
     config_fini(c);
@@ -530,7 +532,8 @@ static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, calibrate, "calibrate", "TRACE.csv", 16,
                  "run this trace under a few policies and write a SoC file (-o); may be repeated"),
     OPTION_FLAG(OPTIONS, trace_only, "trace-only",
-                "with --calibrate: without the bench that runs kernels the trace may lack"),
+                "with --calibrate: without the bench of kernels that the trace may lack, and "
+                "without pairs of kernels"),
     OPTION_OUTPUT(OPTIONS, out, "FILE.json", NULL, "SoC file that --calibrate writes"),
     OPTION_FLAG(
         OPTIONS, compare, "compare",

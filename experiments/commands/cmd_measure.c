@@ -11,7 +11,6 @@
 #include "experiments/commands/measure_print.h"
 #include "experiments/commands/measure_resume.h"
 #include "experiments/shell/cli.h"
-#include "hwmodels/backends/host.h"
 #include "hwmodels/backends/measure.h"
 #include "hwmodels/backends/simdev.h"
 #include "hwmodels/kernel_fit.h"
@@ -21,9 +20,6 @@
 #include "sim/base/version.h"
 
 #define MAX_FITS 64
-#define CACHE_FACTOR 2.0     /* weights rotate through this many last-level caches ... */
-#define MIN_POOL_MB 640.0    /* ... at least this (what the protocol was proved with) ... */
-#define POOL_MEMORY_FRAC 0.2 /* ... and at most this share of the memory per device */
 
 struct options {
     struct measure_options m;
@@ -48,20 +44,8 @@ static void check_name(const char *option, const char *name, size_t max, struct 
 
 static void set_pool(struct options *o)
 {
-    double mb = o->pool_mb;
-    if (o->pool_mb == 0) {
-        double cache_mb = host_cache_bytes() / 1048576.0;
-        double memory_mb = host_memory_bytes(o->m.proc_dir) / 1048576.0;
-        mb = CACHE_FACTOR * cache_mb > MIN_POOL_MB ? CACHE_FACTOR * cache_mb : MIN_POOL_MB;
-        if (memory_mb > 0.0 && mb > POOL_MEMORY_FRAC * memory_mb) {
-            mb = POOL_MEMORY_FRAC * memory_mb;
-            (void)fprintf(stderr,
-                          "xpusim: weights rotate through %.0f MB only: less than twice the "
-                          "last-level cache\n",
-                          mb);
-        }
-    }
-    o->m.backend_options.pool_bytes = (uint64_t)(mb * 1048576.0);
+    o->m.backend_options.pool_bytes =
+        o->pool_mb > 0 ? (uint64_t)o->pool_mb << 20 : measure_pool_bytes(&o->m);
 }
 
 static int load_truth(const struct options *o, struct simdev_truth *truth, struct err *e)

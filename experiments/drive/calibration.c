@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "experiments/drive/bench.h"
+#include "experiments/drive/pairs_here.h"
+#include "experiments/machine/pairs_soc.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/arena.h"
 #include "sim/base/json.h"
@@ -93,6 +95,26 @@ int calibration_round(struct calibration *c, struct err *e)
     return status;
 }
 
+void calibration_pairs(struct calibration *c)
+{
+    struct err why = ERR_INIT;
+    c->said = document_new();
+    if (pairs_here(c->drive, &c->config->soc.machine, &c->pairs, &why) != 0) {
+        document_note(c->said, "pairs of kernels were not measured: %s",
+                      why.n > 0 ? why.lines[0] : "there are none");
+    }
+    err_fini(&why);
+}
+
+void calibration_fini(struct calibration *c)
+{
+    pairs_fini(&c->pairs);
+    if (c->said != NULL) {
+        document_free(c->said);
+    }
+    fit_input_fini(&c->in);
+}
+
 /* ---- what it says ---- */
 
 int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
@@ -114,6 +136,9 @@ int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
                            fit->n_disturbed, engines);
     cJSON *root = fit_to_soc(fit, &c->transfer, cJSON_GetObjectItem(c->config->tree, "soc"),
                              &c->config->llm, name, source);
+    if (c->pairs.n > 0) {
+        pairs_soc_put(&c->pairs, root, c->said);
+    }
     int rc = json_write_file(c->out, root, e);
     cJSON_Delete(root);
     free(source);
@@ -181,4 +206,7 @@ void calibration_print(const struct calibration *c, const struct fit *f, FILE *o
         }
     }
     print_unseen(c, out);
+    if (c->said != NULL && c->drive->clock == DRIVE_CLOCK_WALL) {
+        document_put(c->said, "text", out);
+    }
 }

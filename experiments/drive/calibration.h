@@ -4,6 +4,8 @@
 #include "experiments/drive/fit.h"
 #include "experiments/drive/real.h"
 #include "experiments/drive/transfer.h"
+#include "experiments/shell/document.h"
+#include "hwmodels/pairs.h"
 
 struct calibration {
     const struct drive_options *drive;
@@ -15,11 +17,17 @@ struct calibration {
     struct transfer transfer;             /* made by calibration_write */
     struct fit_input in;                  /* what ran so far; fit_input_init and _fini */
     uint32_t n_whole;                     /* runs of policies in it; the others are benches */
+    struct pairs pairs;                   /* of calibration_pairs */
+    struct document *said;                /* what they show; NULL: not asked */
 };
 
 /* Runs the bench on every device, and every policy on every trace once. An exit status; stderr has
  * the reason of a failed run. */
 int calibration_round(struct calibration *c, struct err *e);
+/* Measures which kernels slow each other (pairs_here.h); calibration_write puts that into the file.
+ */
+void calibration_pairs(struct calibration *c);
+void calibration_fini(struct calibration *c); /* what they allocated */
 /* Fits what ran so far and writes the SoC file. */
 int calibration_write(struct calibration *c, struct fit *fit, struct err *e);
 void calibration_print(const struct calibration *c, const struct fit *f, FILE *out);

@@ -5,10 +5,16 @@
 #include <string.h>
 #include <strings.h>
 
+#include "hwmodels/backends/host.h"
 #include "hwmodels/backends/measure_impl.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
+
+#define MB 1048576.0
+#define CACHE_FACTOR 2.0     /* weights rotate through this many last-level caches ... */
+#define MIN_POOL_MB 640.0    /* ... at least this (what the protocol was proved with) ... */
+#define POOL_MEMORY_FRAC 0.2 /* ... and at most this share of the memory per device */
 
 #define WINDOWS_OF_PAIR 5   /* each alone, together, each alone */
 #define LOOK_S 1.0          /* how long who else works is looked at */
@@ -31,6 +37,21 @@ void measure_options_init(struct measure_options *o)
                                   .rapl_dir = HOST_RAPL_DIR,
                                   .accel_dir = HOST_ACCEL_DIR,
                                   .seed = 1};
+}
+
+uint64_t measure_pool_bytes(const struct measure_options *o)
+{
+    const double cache_mb = host_cache_bytes() / MB;
+    const double most_mb = POOL_MEMORY_FRAC * host_memory_bytes(o->proc_dir) / MB;
+    double mb = CACHE_FACTOR * cache_mb > MIN_POOL_MB ? CACHE_FACTOR * cache_mb : MIN_POOL_MB;
+    if (most_mb > 0.0 && mb > most_mb) {
+        mb = most_mb;
+        (void)fprintf(stderr,
+                      "xpusim: weights rotate through %.0f MB only: less than twice the "
+                      "last-level cache\n",
+                      mb);
+    }
+    return (uint64_t)(mb * MB);
 }
 
 /* ---- repetitions ---- */

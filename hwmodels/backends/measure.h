@@ -42,6 +42,10 @@ struct measure_options {
  * deadline, 5 % foreign and 2 % stolen processor time at most. */
 void measure_options_init(struct measure_options *o);
 
+/* Memory per device that weights rotate through where nobody names it. Says on stderr when this
+ * computer has too little. */
+uint64_t measure_pool_bytes(const struct measure_options *o);
+
 /* Writes the file (head and rows, flushed row by row). 0; -EINVAL: cannot start (errors added);
  * -ETIMEDOUT: a device stopped answering: its rows are flagged "deadline", the others complete. */
 int measure_run(const struct measure_options *o, FILE *out, struct err *e);

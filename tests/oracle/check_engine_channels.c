@@ -154,9 +154,9 @@ START_TEST(a_request_is_measured_by_what_the_mapped_graphs_leave)
         const struct scenario_request q[] = {{BE, 0, more == 0 ? 495 : 600, 1, 0, 0}};
         int rc = script_run(&sc, &x, q, 1);
         ck_assert_int_eq(rc, more == 0 ? 0 : -ENOMEM);
-        ck_assert(more == 0 ||
-                  strstr(sc.result.message, "needs 601 KV tokens, the machine holds 496 next to the "
-                                            "graphs mapped at the start") != NULL);
+        ck_assert(more == 0 || strstr(sc.result.message,
+                                      "needs 601 KV tokens, the machine holds 496 next to the "
+                                      "graphs mapped at the start") != NULL);
         byhand_teardown();
     }
 }

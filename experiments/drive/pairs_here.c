@@ -1,0 +1,75 @@
+#define _POSIX_C_SOURCE 200809L /* fmemopen */
+#include "experiments/drive/pairs_here.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/backends/measure.h"
+#include "sim/base/memory.h"
+
+#define REPETITIONS 2 /* the least that have intervals */
+#define WINDOW_S 0.04 /* as of `measure --size tiny` */
+
+static int can_be(const struct drive_options *d, const struct machine *m, struct err *why)
+{
+    if (d->clock == DRIVE_CLOCK_CPU) {
+        return err_add(why, "kernels run one after another on --clock cpu");
+    }
+    if (m->n_devices < 2) {
+        return err_add(why, "the machine has one device");
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        if (strcmp(d->devices[i].name, "CPU") != 0 || d->devices[i].core < 0) {
+            return err_add(why,
+                           "%s is no processor: `measure --pairs` measures it, and `new-soc "
+                           "--pairs` takes its rows",
+                           m->devices[i].name);
+        }
+    }
+    return d->devices[0].core == d->devices[1].core
+               ? err_add(why, "both devices are on one processor")
+               : 0;
+}
+
+int pairs_here(const struct drive_options *d, const struct machine *m, struct pairs *out,
+               struct err *why)
+{
+    *out = (struct pairs){.n = 0};
+    if (can_be(d, m, why) != 0) {
+        return -EINVAL;
+    }
+    struct measure_options o;
+    struct kernel_rows rows;
+    char devices[64];
+    char *text = NULL;
+    size_t n = 0;
+    (void)snprintf(devices, sizeof devices, "cpu%d,cpu%d", d->devices[0].core, d->devices[1].core);
+    measure_options_init(&o);
+    o.devices = devices;
+    o.soc = m->name;
+    o.source = "drive --calibrate";
+    o.size = PLAN_TINY;
+    o.repetitions = REPETITIONS;
+    o.window_s = WINDOW_S;
+    o.pairs_only = true;
+    o.announce = true;
+    o.backend_options.pool_bytes = measure_pool_bytes(&o);
+    FILE *to = memory_stream(&text, &n);
+    int rc = measure_run(&o, to, why);
+    memory_stream_close(to, &text);
+    kernel_rows_init(&rows);
+    FILE *in = rc != -EINVAL ? fmemopen(text, n, "r") : NULL;
+    rc = in != NULL ? kernel_rows_read_stream(&rows, in, "pairs", why) : -EINVAL;
+    rc = rc == 0 ? pairs_make(out, &rows, why) : rc;
+    kernel_rows_fini(&rows);
+    free(text);
+    for (uint32_t i = 0; rc == 0 && i < 2; i++) {
+        (void)snprintf(out->devices[i], sizeof out->devices[i], "%.15s", m->devices[i].name);
+    }
+    if (rc != 0) {
+        pairs_fini(out);
+    }
+    return rc == 0 ? 0 : -EINVAL;
+}
