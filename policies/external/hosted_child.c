@@ -21,6 +21,7 @@ static struct {
     struct sched sched;    /* the run's, with calls that lead here */
     enum hosted_what hook; /* that is running */
     int parent;            /* a pipe from it: closed when the run is over */
+    int open;              /* a pipe to it: closed when this process has ended */
     struct memo {
         struct work_shape shape;
         uint32_t op, device, rows, chunk_rows, graph;
@@ -454,7 +455,7 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
     /* What the plug-in prints goes to standard error. The parent sees by the pipe, which stays
      * open, that this process is there. */
     host.parent = dup(STDIN_FILENO);
-    (void)dup(STDOUT_FILENO);
+    host.open = dup(STDOUT_FILENO);
     (void)close(STDIN_FILENO);
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     for (;;) {

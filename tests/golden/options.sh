@@ -80,11 +80,15 @@ const struct policy_ops *xpusim_policy(void) { return &ops; }
 END
 "${CC:-cc}" -std=c17 -D_POSIX_C_SOURCE=200809L -I. -fPIC -shared -o "$dir/hog.so" "$dir/hog.c" || fail "no plug-in"
 printf '{"base": {"policy": "%s", "workload": "w1:n=2"}, "metrics": ["energy_j"]}' "$dir/hog.so" >"$dir/hog.json"
-for limit in 128 4096; do
-    "$x" sweep "$dir/hog.json" -o "$dir/hog$limit.db" --memory-limit $limit --export csv -q 2>/dev/null >"$dir/hog$limit.csv"
-done
-grep -q 'killed by signal 6' "$dir/hog128.csv" && ! grep -q 'killed by signal 6' "$dir/hog4096.csv" ||
-    fail "sweep --memory-limit: $(cat "$dir"/hog*.csv)"
+if nm "$x" | grep -q __asan_init; then
+    echo "skipped: the address sanitizer takes more address space than a run with a limit may have"
+else
+    for limit in 128 4096; do
+        "$x" sweep "$dir/hog.json" -o "$dir/hog$limit.db" --memory-limit $limit --export csv -q 2>/dev/null >"$dir/hog$limit.csv"
+    done
+    grep -q 'killed by signal 6' "$dir/hog128.csv" && ! grep -q 'killed by signal 6' "$dir/hog4096.csv" ||
+        fail "sweep --memory-limit: $(cat "$dir"/hog*.csv)"
+fi
 for shard in 1 2; do
     "$x" sweep "$dir/one.json" -o "$dir/shard$shard.db" --shard $shard/2 -q >/dev/null || fail "shard $shard"
 done
