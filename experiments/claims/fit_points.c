@@ -112,7 +112,7 @@ static cJSON *header(const struct fit *f)
     }
     cJSON_AddNumberToObject(o, "checks", f->n_checks);
     cJSON_AddNumberToObject(o, "traces", f->o->run.replications);
-    cJSON_AddNumberToObject(o, "seed", (double)f->o->run.seed);
+    cJSON_AddItemToObject(o, "seed", json_exact((double)f->o->run.seed));
     return o;
 }
 

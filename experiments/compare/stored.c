@@ -30,7 +30,7 @@ static cJSON *base_of(const struct compare_plan *plan)
     cJSON_AddStringToObject(base, "soc", o->soc);
     cJSON_AddStringToObject(base, "llm", o->llm);
     cJSON_AddStringToObject(base, o->trace != NULL ? "trace" : "workload", plan->config->workload);
-    cJSON_AddNumberToObject(base, "seed", (double)o->seed);
+    cJSON_AddItemToObject(base, "seed", json_exact((double)o->seed));
     if (o->machine != NULL) {
         cJSON_AddStringToObject(base, "machine", o->machine);
     }

@@ -1,30 +1,17 @@
 /* A document as a JSON tree. */
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/shell/document_impl.h"
 #include "sim/base/arena.h"
-
-/* cJSON prints 15 digits of a number where they are near enough, but a seed has 16, and the next
- * seed is another run. */
-static cJSON *number_json(double x)
-{
-    if (fabs(x) < 1e15 || fabs(x) > 0x1p53 || x != floor(x)) {
-        return cJSON_CreateNumber(x);
-    }
-    char digits[24];
-    (void)snprintf(digits, sizeof digits, "%.0f", x);
-    return cJSON_CreateRaw(digits);
-}
+#include "sim/base/json.h"
 
 static cJSON *cell_json(const struct frame_cell *v)
 {
     switch (v->kind) {
     case FRAME_VALUE_NUMBER:
-        return number_json(v->number);
+        return json_exact(v->number);
     case FRAME_VALUE_TEXT:
         return cJSON_CreateString(v->text);
     case FRAME_VALUE_FLAG:

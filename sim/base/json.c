@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -367,6 +368,16 @@ const char *json_string(const cJSON *o, const char *key)
 }
 
 /* ---- writing ---- */
+
+cJSON *json_exact(double x)
+{
+    if (fabs(x) < 1e15 || fabs(x) > 0x1p53 || x != floor(x)) {
+        return cJSON_CreateNumber(x);
+    }
+    char digits[24];
+    (void)snprintf(digits, sizeof digits, "%.0f", x);
+    return cJSON_CreateRaw(digits);
+}
 
 char *json_text(const cJSON *tree, bool spaced)
 {

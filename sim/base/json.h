@@ -101,6 +101,9 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
 
 /* The tree as a file, as output.h writes it. 0 or -EINVAL with an error that names the file. */
 int json_write_file(const char *path, const cJSON *tree, struct err *e);
+/* A number with all digits of a whole one, up to 2^53. cJSON prints 15 where these are near enough,
+ * but a seed has 16, and the next seed is another run. The caller owns it. */
+cJSON *json_exact(double x);
 /* The tree as text, on one line or, spaced, over many; "" of NULL. The caller frees it
  * (cJSON_free).
  */

@@ -4,6 +4,7 @@
 #include "tests/helpers/suite.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -445,7 +446,27 @@ START_TEST(a_place_is_named_whole_however_deep_and_long)
 }
 END_TEST
 
+/* Of cJSON's 15 digits every tenth seed of 16 is another one. */
+START_TEST(whole_numbers_have_all_digits)
+{
+    static const uint64_t seeds[] = {0, 7, 999999999999999, 5537146003901661, (1ull << 53) - 1};
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        char digits[32];
+        (void)snprintf(digits, sizeof digits, "%" PRIu64, seeds[i]);
+        cJSON *n = json_exact((double)seeds[i]);
+        char *text = json_text(n, false);
+        ck_assert_str_eq(text, digits);
+        cJSON_free(text);
+        cJSON_Delete(n);
+    }
+    cJSON *half = json_exact(0.5);
+    ck_assert_double_eq(half->valuedouble, 0.5);
+    cJSON_Delete(half);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(whole_numbers_have_all_digits),
     TEST(a_missing_file_is_named),
     TEST(malformed_text_names_its_line),
     TEST(bytes_that_are_not_text_are_refused),
