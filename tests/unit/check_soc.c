@@ -157,10 +157,12 @@ START_TEST(a_width_without_an_entry_takes_the_default_and_says_so)
     ck_assert_uint_eq(
         igpu->runtimes[soc_runtime_find(igpu, "openvino-2025", 16, &match)].weight_bits, 16);
     ck_assert_int_eq(match, SOC_MATCH_EXACT);
+    /* another runtime: the default's at this width */
     uint32_t r = soc_runtime_find(igpu, "llama.cpp", 4, &match);
     ck_assert_int_eq(match, SOC_MATCH_OTHER);
     ck_assert_uint_eq(igpu->runtimes[r].weight_bits, 4);
     ck_assert_str_eq(igpu->runtimes[r].runtime, igpu->runtimes[igpu->fallback].runtime);
+    /* a later version of one that is there */
     r = soc_runtime_find(igpu, "openvino-2025.3", 16, &match);
     ck_assert_int_eq(match, SOC_MATCH_EXACT);
     ck_assert_uint_eq(igpu->runtimes[r].weight_bits, 16);
