@@ -35,6 +35,12 @@ if [ ! -e "$BUILD/engines/ggml.so" ]; then
     echo "skipped: engine ggml is not there (make engines)"
     exit 0
 fi
+# A device that is not there stands whole in the message, however long its name is.
+for name in "$(printf '%0300d' 0 | tr 0 n)" "$(printf '%05000d' 0 | tr 0 p)"; do
+    status=0
+    $x drive --policy fcfs --devices "$name" >/dev/null 2>"$tmp/err" || status=$?
+    [ $status -eq 2 ] && grep -qF "$name" "$tmp/err" || fail "long name: exit $status"
+done
 # A real run says what the package drew, or in one sentence why nobody knows.
 XPUSIM_RAPL_DIR=$tmp/none $x drive --policy fcfs --clock cpu --llm random-256 --trace "$tmp/t.csv" >"$tmp/out"
 grep -q "no energy was measured: no package counter (RAPL) can be read in $tmp/none" "$tmp/out" || fail "energy: $(cat "$tmp/out")"
