@@ -137,25 +137,25 @@ static int in_order(const void *a, const void *b)
 
 /* ---- classes ---- */
 
-struct accuracy_class accuracy_class_of(const struct accuracy_row *const *row, size_t n)
+struct accuracy_class accuracy_class_of(const struct accuracy_row *row, size_t n)
 {
     double *x = xmalloc((n + 1) * sizeof *x);
     struct accuracy_class out = {.n = n};
     size_t inside = 0;
     for (size_t i = 0; i < n; i++) {
-        x[i] = fabs(expm1(row[i]->ln_error));
-        inside += fabs(row[i]->ln_error) <= row[i]->half;
+        x[i] = fabs(expm1(row[i].ln_error));
+        inside += fabs(row[i].ln_error) <= row[i].half;
     }
     out.median_frac = sample_quantile_of(x, n, 0.5);
     out.p90_frac = sample_quantile_of(x, n, 0.9);
     for (size_t i = 0; i < n; i++) {
-        x[i] = row[i]->half;
+        x[i] = row[i].half;
     }
     bool has = n > 0 && !isnan(x[0]);
     out.inside_frac = has ? (double)inside / (double)n : (double)NAN;
     out.half = has ? exp(sample_quantile_of(x, n, 0.5)) : (double)NAN;
     for (size_t i = 0; i < n; i++) {
-        x[i] = fabs(row[i]->ln_error) / row[i]->half;
+        x[i] = fabs(row[i].ln_error) / row[i].half;
     }
     out.width_ratio = has ? 1.0 / sample_quantile_of(x, n, CONFORMAL_LEVEL) : (double)NAN;
     free(x);
@@ -168,23 +168,14 @@ static bool together(const struct accuracy_row *a, const struct accuracy_row *b,
            (!by_machine || (strcmp(a->soc, b->soc) == 0 && strcmp(a->runtime, b->runtime) == 0));
 }
 
-/* The rows of v[i]'s class, which is the first of them; NULL when another came before. */
-static const struct accuracy_row **class_at(const struct rows *r, size_t i, bool by_machine,
-                                            size_t *n)
+/* Rows are in order, so that a class is a run of them: the one after the class that begins at i. */
+static size_t class_end(const struct rows *r, size_t i, bool by_machine)
 {
-    for (size_t j = 0; j < i; j++) {
-        if (together(&r->v[i], &r->v[j], by_machine)) {
-            return NULL;
-        }
+    size_t end = i + 1;
+    while (end < r->n && together(&r->v[i], &r->v[end], by_machine)) {
+        end++;
     }
-    const struct accuracy_row **out = xmalloc((r->n + 1) * sizeof(const struct accuracy_row *));
-    *n = 0;
-    for (size_t j = i; j < r->n; j++) {
-        if (together(&r->v[i], &r->v[j], by_machine)) {
-            out[(*n)++] = &r->v[j];
-        }
-    }
-    return out;
+    return end;
 }
 
 /* ---- tables ---- */
@@ -273,25 +264,21 @@ static int put_classes(const struct rows *r, const struct frame *was, struct doc
 {
     struct frame *f = DOCUMENT_FRAME(d, "classes", 3, class_columns);
     int worse = missing(r, was);
-    for (size_t i = 0; i < r->n; i++) {
-        size_t n;
-        const struct accuracy_row **row = class_at(r, i, false, &n);
-        if (row == NULL) {
-            continue;
-        }
-        struct accuracy_class x = accuracy_class_of(row, n);
-        uint32_t at = earlier_row(was, row[0]);
+    for (size_t i = 0, end; i < r->n; i = end) {
+        end = class_end(r, i, false);
+        const struct accuracy_row *row = &r->v[i];
+        struct accuracy_class x = accuracy_class_of(row, end - i);
+        uint32_t at = earlier_row(was, row);
         double was_median = (double)NAN;
         double was_inside = (double)NAN;
         if (at != UINT32_MAX) {
             was_median = frame_get(was, at, "median_frac");
             was_inside = frame_get(was, at, "inside_frac");
-            worse += is_worse(row[0], &x, was_median, was_inside);
+            worse += is_worse(row, &x, was_median, was_inside);
         }
-        FRAME_ROW(f, row[0]->unseen, device_kind_names()[row[0]->kind],
-                  conformal_phase_names[row[0]->phase], n, x.median_frac, x.p90_frac, x.inside_frac,
-                  x.half, FRAME_IF(n >= ACCURACY_MIN_ROWS, x.width_ratio), was_median, was_inside);
-        free(row);
+        FRAME_ROW(f, row->unseen, device_kind_names()[row->kind], conformal_phase_names[row->phase],
+                  x.n, x.median_frac, x.p90_frac, x.inside_frac, x.half,
+                  FRAME_IF(x.n >= ACCURACY_MIN_ROWS, x.width_ratio), was_median, was_inside);
     }
     return worse;
 }
@@ -299,16 +286,13 @@ static int put_classes(const struct rows *r, const struct frame *was, struct doc
 static void put_machines(const struct rows *r, struct document *d)
 {
     struct frame *f = DOCUMENT_FRAME(d, NULL, 0, machine_columns);
-    for (size_t i = 0; i < r->n; i++) {
-        size_t n;
-        const struct accuracy_row **row = class_at(r, i, true, &n);
-        if (row != NULL) {
-            struct accuracy_class x = accuracy_class_of(row, n);
-            FRAME_ROW(f, row[0]->unseen, row[0]->soc, device_kind_names()[row[0]->kind],
-                      row[0]->runtime, conformal_phase_names[row[0]->phase], n, x.median_frac,
-                      x.p90_frac, x.inside_frac, x.half);
-            free(row);
-        }
+    for (size_t i = 0, end; i < r->n; i = end) {
+        end = class_end(r, i, true);
+        const struct accuracy_row *row = &r->v[i];
+        struct accuracy_class x = accuracy_class_of(row, end - i);
+        FRAME_ROW(f, row->unseen, row->soc, device_kind_names()[row->kind], row->runtime,
+                  conformal_phase_names[row->phase], x.n, x.median_frac, x.p90_frac, x.inside_frac,
+                  x.half);
     }
 }
 

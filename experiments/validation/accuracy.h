@@ -30,7 +30,7 @@ struct accuracy_class {
     double width_ratio; /* ln of the intervals over ln of those that just hold 95 %; NaN without */
 };
 
-struct accuracy_class accuracy_class_of(const struct accuracy_row *const *row, size_t n);
+struct accuracy_class accuracy_class_of(const struct accuracy_row *row, size_t n);
 
 /* Both tables into d (the first also as data); `against`: an earlier result (its path) to compare
  * with, or NULL. Returns how many classes of at least ACCURACY_MIN_ROWS rows got worse: the median

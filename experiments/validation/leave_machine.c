@@ -28,6 +28,7 @@ struct pair {
     struct soc *made;        /* the catalogue's */
     cJSON *tree;             /* owned: its file */
     struct update_row *rows; /* owned: of the machine */
+    double *sheet_half;      /* [n], owned: a row's interval by data sheet, whatever is measured */
     size_t n;
     uint32_t measured;
     struct leave_rows *out;
@@ -292,7 +293,7 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
                          sheet.ln_seconds - measured,
                          sheet.ln_seconds - offset[phase_of(r)] - measured,
                          updated.ln_seconds - measured},
-            .half = {(double)NAN, transfer_half(p, r), (double)NAN,
+            .half = {(double)NAN, p->sheet_half[i], (double)NAN,
                      half[update_is_small(&r->k.llm)][r->k.runtime][phase_of(r)]}};
     }
 }
@@ -328,6 +329,10 @@ static int try_all(struct pair *p, struct err *e)
     memcpy(first + n, first, n * sizeof *first);
     struct update prior;
     update_init(&prior, p->made, p->tree, p->device, &p->table, NULL);
+    p->sheet_half = xmalloc((p->n + 1) * sizeof *p->sheet_half);
+    for (size_t i = 0; i < p->n; i++) {
+        p->sheet_half[i] = transfer_half(p, &p->rows[i]);
+    }
     int rc = 0;
     size_t before = p->out->n;
     for (size_t i = 0; i < n && rc == 0; i++) {
@@ -363,6 +368,7 @@ static int try_pair(struct catalog *c, const struct leave_points *points, const 
     cJSON_Delete(p.tree);
     conformal_fini(&p.table);
     free(p.rows);
+    free(p.sheet_half);
     return rc;
 }
 
