@@ -105,6 +105,7 @@ static const struct policy_param params[] = {
     [V1_SHED_WAIT_S] =
         POLICY_NUMBER("shed_wait_s", 300, 0, 1e9, "predicted wait that is accepted, s (A.8 [S])"),
     GAP_PARAMS(V1_GAP_KV, V1_GAP_S),
+    [V1_FLASH] = FLASH_PARAM,
     {.name = NULL},
 };
 
@@ -122,6 +123,7 @@ static int v1_init(struct sched *s)
     v->whole_chunk.at = offsetof(struct v1_context, whole);
     v->pending.at = offsetof(struct v1_context, pending);
     gap_init(s, &v->gap, V1_GAP_KV, V1_GAP_S);
+    v->flash.rule = (enum flash_rule)param_int(s, V1_FLASH);
     /* Splits and margins are counted in the static chunks of the NPU; one that takes any rows has
      * none. */
     return v->chunk == 0 ? -EINVAL : 0;
@@ -157,10 +159,17 @@ static void v1_request_arrived(struct sched *s, const struct request *r)
     }
 }
 
-/* Its KV is back from flash. */
 static void v1_kv_moved(struct sched *s, const struct request *r)
 {
-    v1_prefill_wait(s, s->state, r);
+    struct v1 *v = s->state;
+    if (!flash_moved(&v->flash, r)) {
+        return;
+    }
+    if (r->state == REQUEST_STATE_DECODE) {
+        v1_enter(v, v1_reactive(r) ? &v->decode_rt : &v->decode_be, r);
+    } else {
+        v1_prefill_wait(s, v, r); /* a session's KV, for its next turn */
+    }
 }
 
 static void v1_launch_done(struct sched *s, const struct launch *l)
@@ -225,10 +234,18 @@ static void watch_age(struct sched *s, struct v1 *v)
     }
 }
 
-static int64_t context_ns(struct sched *s, uint32_t tokens)
+int64_t v1_context_ns(struct sched *s, uint32_t tokens)
 {
     const struct v1 *v = s->state;
     return cost_context_ns(s, tokens, (uint8_t)v->npu, (uint8_t)v->igpu);
+}
+
+/* What flash holds comes back behind a reactive prompt that waits. */
+static void read_back(struct sched *s, struct v1 *v)
+{
+    if (flash_waits(&v->flash) && reqq_empty(&v->rt_queue.q)) {
+        flash_back(s, &v->flash, v1_growth_tokens(v), v1_nothing_holds(v));
+    }
 }
 
 static void v1_schedule(struct sched *s)
@@ -241,11 +258,12 @@ static void v1_schedule(struct sched *s)
     /* Who is dropped must not begin, so this comes before anything is chosen; limits and ages are
      * watched last, when it is known what runs. */
     v1_shed(s, v);
-    gap_schedule(s, &v->gap, context_ns);
+    gap_schedule(s, &v->gap, v1_context_ns);
     v1_prefill_choose(s, v);
     v1_dispatch(s, v);
-    bool waits =
-        !reqq_empty(&v->rt_queue.q) || !reqq_empty(&v->be_queue.q) || !reqq_empty(&v->gap.back);
+    read_back(s, v);
+    bool waits = !reqq_empty(&v->rt_queue.q) || !reqq_empty(&v->be_queue.q) ||
+                 !reqq_empty(&v->gap.back) || flash_waits(&v->flash);
     if (waits && v1_nothing_holds(v)) {
         (void)gap_yield(s, &v->gap); /* nobody could begin: kept KV is in the way */
     }
@@ -282,6 +300,7 @@ static const char *const ablations[] = {"preempt=false",
                                         "ageing=false",
                                         "balance=false",
                                         "hang_s=0",
+                                        "flash=cheaper",
                                         NULL};
 
 const struct policy_ops policy_agent_xpu_v1_ops = {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "policies/common/batch.h"
+#include "policies/common/flash.h"
 #include "policies/common/gap.h"
 #include "policies/common/heap.h"
 #include "policies/common/hetero.h"
@@ -58,6 +59,7 @@ enum v1_param {
     V1_SHED_WAIT_S,
     V1_GAP_KV,
     V1_GAP_S,
+    V1_FLASH,
 };
 
 enum v1_yield { V1_YIELD_KERNEL, V1_YIELD_ITERATION };
@@ -146,8 +148,9 @@ struct v1 {
     uint64_t short_epoch; /* instant at which KV was last short: no proactive prefill begins then */
 
     struct batch batch;
-    struct gap gap;   /* KV while tools run */
-    int64_t timer_ns; /* earliest timer set and not yet due, for ageing and switches */
+    struct gap gap;     /* KV while tools run */
+    struct flash flash; /* KV that memory pressure took */
+    int64_t timer_ns;   /* earliest timer set and not yet due, for ageing and switches */
     int64_t hang_timer_ns[MACHINE_MAX_DEVICES];
 };
 
@@ -199,6 +202,8 @@ static inline bool v1_reactive_decodes(const struct v1 *v)
     return !reqq_empty(&v->decode_rt.q) || (v->decode != NULL && v->decode->has_reactive);
 }
 
+/* To prefill that many tokens, from nothing. */
+int64_t v1_context_ns(struct sched *s, uint32_t tokens);
 /* prefill */
 void v1_prefill_choose(struct sched *s, struct v1 *v);
 bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r);
@@ -215,6 +220,9 @@ bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode);
 
 /* No request but waiting ones holds KV. */
 bool v1_nothing_holds(const struct v1 *v);
+/* A few blocks for each sequence that decodes: who takes memory leaves them that much to grow, so
+ * as not to lose it again at once. */
+uint64_t v1_growth_tokens(const struct v1 *v);
 
 /* place */
 void v1_place(struct sched *s, struct v1 *v, const struct request *r);

@@ -103,13 +103,19 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
     return true;
 }
 
-/* The youngest sequence that decodes is prefilled again later. */
+/* The youngest sequence that decodes is prefilled again later, or read back from flash. */
 static bool evict_decoding(struct sched *s, struct v1 *v, const struct v1_queue *w)
 {
     const struct request *r = w->q.tail;
     /* The last one that decodes stays: only its end frees memory for good. */
-    if (r == NULL || v->decode_be.q.n + v->decode_rt.q.n < 2 ||
-        sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0) {
+    if (r == NULL || v->decode_be.q.n + v->decode_rt.q.n < 2) {
+        return false;
+    }
+    if (flash_takes(s, &v->flash, r, v1_context_ns)) {
+        v1_leave(v, r);
+        return true;
+    }
+    if (sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0) {
         return false;
     }
     v1_leave(v, r);
@@ -122,6 +128,9 @@ static bool evict_decoding(struct sched *s, struct v1 *v, const struct v1_queue 
 bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode)
 {
     v->short_epoch = s->epoch;
+    if (flash_writes(&v->flash)) {
+        return false; /* there will be some soon */
+    }
     /* Prefills before sequences that decode, and the last begun of them first: these would have to
      * compute their answers' KV again too. */
     for (const struct request *r = v->contexts.tail; r != NULL; r = reqq_prev(r)) {
@@ -139,14 +148,19 @@ bool v1_nothing_holds(const struct v1 *v)
            reqq_empty(&v->decode_rt.q) && reqq_empty(&v->decode_be.q);
 }
 
-/* A proactive prefill leaves what decodes a few blocks each to grow, so that it is not cancelled
- * again at once. */
-static bool may_begin(struct sched *s, const struct v1 *v, const struct request *r)
+uint64_t v1_growth_tokens(const struct v1 *v)
 {
     uint64_t sequences = (v->decode == NULL ? 0 : v->decode->n_segments) + v->decode_rt.q.n +
                          (uint64_t)v->decode_be.q.n;
-    uint64_t need = request_prefill_left(r) + 64 * sequences;
-    return v1_nothing_holds(v) || (v->short_epoch != s->epoch && need <= sched_kv_free_tokens(s));
+    return 64 * sequences;
+}
+
+/* Of the proactive ones, behind those whose KV is on flash. */
+static bool may_begin(struct sched *s, const struct v1 *v, const struct request *r)
+{
+    uint64_t need = request_prefill_left(r) + v1_growth_tokens(v);
+    return !flash_waits(&v->flash) &&
+           (v1_nothing_holds(v) || (v->short_epoch != s->epoch && need <= sched_kv_free_tokens(s)));
 }
 
 bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)

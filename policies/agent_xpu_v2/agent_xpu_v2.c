@@ -5,8 +5,8 @@
  * a continuous batch on the iGPU that gives way to every prefill kernel. Reactive before proactive
  * in both. Deviations and choices where the paper is silent are marked [S] as in clauses.md and
  * are parameters. Out of memory (the paper expects none): a proactive request loses its KV and is
- * prefilled again, a reactive one when only reactive ones hold any; the paper would move cold KV to
- * flash. */
+ * prefilled again, a reactive one when only reactive ones hold any. With `flash` the KV is written
+ * to flash instead and read back, which the paper would prefer (4.1 (6)). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
 #include <errno.h>
@@ -116,6 +116,7 @@ static const struct policy_param params[] = {
         POLICY_NUMBER("warm_s", 0, 0, 1e9,
                       "while reactive requests decode, prompts with a compiled kernel are next, "
                       "and others once they are so old, s (ours); 0: in order"),
+    [AXPU_FLASH] = FLASH_PARAM,
     {.name = NULL},
 };
 
@@ -138,6 +139,7 @@ static int axpu_init(struct sched *s)
     a->warm_ns = units_ns_from_s(param_number(s, AXPU_WARM_S));
     a->ttl_ns = units_ns_from_s(param_number(s, AXPU_CACHE_TTL_S));
     gap_init(s, &a->gap, AXPU_GAP_KV, AXPU_GAP_S);
+    a->flash.rule = (enum flash_rule)param_int(s, AXPU_FLASH);
     if (axpu_drafts_by_model(s) && s->draft_model == 0) {
         sched_give_up(s, "drafter=model needs a model of the run called draft (--llm draft=M), "
                          "after the default one");
@@ -216,10 +218,25 @@ static void axpu_request_arrived(struct sched *s, const struct request *r)
     }
 }
 
-/* Its KV is back from flash. */
 static void axpu_kv_moved(struct sched *s, const struct request *r)
 {
-    enqueue(s, s->state, r);
+    struct axpu *a = s->state;
+    if (flash_moved(&a->flash, r)) {
+        enqueue(s, a, r);
+    }
+}
+
+bool axpu_give_up(struct sched *s, struct axpu *a, const struct request *r)
+{
+    bool flash = flash_takes(s, &a->flash, r, axpu_context_ns);
+    if (!flash && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0) {
+        return false;
+    }
+    axpu_decode_leave(a, r);
+    if (!flash) {
+        axpu_wait(a, r, true);
+    }
+    return true;
 }
 
 static void axpu_launch_done(struct sched *s, const struct launch *l)
@@ -268,7 +285,7 @@ static void axpu_request_cancelled(struct sched *s, const struct request *r)
     axpu_forget(s->state, r);
 }
 
-static int64_t context_ns(struct sched *s, uint32_t tokens)
+int64_t axpu_context_ns(struct sched *s, uint32_t tokens)
 {
     const struct axpu *a = s->state;
     return cost_context_ns(s, tokens, (uint8_t)a->npu, (uint8_t)a->igpu);
@@ -279,9 +296,21 @@ static bool stuck(const struct axpu *a)
 {
     bool waits = !reqq_empty(&a->prefill_rt.q) || !reqq_empty(&a->prefill_be.q) ||
                  !reqq_empty(&a->decode_rt.q) || !reqq_empty(&a->decode_be.q) ||
-                 !reqq_empty(&a->gap.back);
+                 !reqq_empty(&a->gap.back) || flash_waits(&a->flash);
     return waits && a->current.request == NULL && a->aged.request == NULL && a->n_suspended == 0 &&
            a->decode == NULL && a->draft_ready_ns == 0;
+}
+
+/* What flash holds comes back behind a reactive prompt, and with four blocks for every sequence, so
+ * that it is not taken again at once. */
+static void read_back(struct sched *s, struct axpu *a)
+{
+    if (flash_waits(&a->flash) && reqq_empty(&a->prefill_rt.q)) {
+        uint32_t decodes = a->decode_rt.q.n + a->decode_be.q.n;
+        uint32_t runs = a->decode == NULL ? 0 : a->decode->n_segments;
+        flash_back(s, &a->flash, (uint64_t)4 * s->kv_block_tokens * (decodes + runs),
+                   decodes == 0 && stuck(a));
+    }
 }
 
 /* Prefill plans before decode acts, so that the iGPU goes to prefill first (B.4); then decode fills
@@ -292,11 +321,12 @@ static void axpu_schedule(struct sched *s)
     if (param_bool(s, AXPU_AGEING)) {
         promote(s, a);
     }
-    gap_schedule(s, &a->gap, context_ns);
+    gap_schedule(s, &a->gap, axpu_context_ns);
     axpu_prefill_schedule(s, a);
     if (a->decode_launch == NULL) {
         axpu_decode_schedule(s, a);
     }
+    read_back(s, a);
     if (stuck(a) && gap_yield(s, &a->gap)) {
         sched_again(s);
     }
@@ -312,17 +342,10 @@ static void axpu_dump(struct sched *s, FILE *out)
             a->aged.request == NULL ? -1LL : (long long)a->aged.request->id);
 }
 
-static const char *const ablations[] = {"prefill_first=false",
-                                        "elastic=off",
-                                        "elastic=static",
-                                        "beta=1",
-                                        "warmup=false",
-                                        "memory_rule=off",
-                                        "b_rf=0",
-                                        "preempt=none",
-                                        "ageing=false",
-                                        "aged_chunks=false",
-                                        NULL};
+static const char *const ablations[] = {
+    "prefill_first=false", "elastic=off",       "elastic=static", "beta=1",
+    "warmup=false",        "memory_rule=off",   "b_rf=0",         "preempt=none",
+    "ageing=false",        "aged_chunks=false", "flash=cheaper",  NULL};
 
 const struct policy_ops policy_agent_xpu_v2_ops = {
     .name = "agent-xpu-v2",

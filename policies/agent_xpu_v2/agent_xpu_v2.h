@@ -9,6 +9,7 @@
 #pragma once
 
 #include "policies/common/batch.h"
+#include "policies/common/flash.h"
 #include "policies/common/gap.h"
 #include "policies/common/heap.h"
 #include "policies/common/order.h"
@@ -51,6 +52,7 @@ enum axpu_param {
     AXPU_GAP_KV,
     AXPU_GAP_S,
     AXPU_WARM_S,
+    AXPU_FLASH,
 };
 
 enum axpu_speculate { AXPU_SPECULATE_NONE, AXPU_SPECULATE_IGPU, AXPU_SPECULATE_NPU };
@@ -163,6 +165,7 @@ struct axpu {
 
     struct axpu_kernel cache[AXPU_MAX_CACHE];
     struct gap gap;            /* KV while tools run */
+    struct flash flash;        /* KV that memory pressure took */
     int64_t expiry_ns;         /* none of it is out of date before */
     uint32_t compiling_tokens; /* 0: the compiler is idle */
 };
@@ -231,6 +234,10 @@ void axpu_decode_leave(struct axpu *a, const struct request *r);
 void axpu_decode_aged(struct axpu *a, const struct request *r);
 /* The request has left: finished, shed or given up. */
 void axpu_forget(struct axpu *a, const struct request *r);
+/* To prefill that many tokens, from nothing. */
+int64_t axpu_context_ns(struct sched *s, uint32_t tokens);
+/* A sequence that waits to decode loses its KV, to flash or for good; true when it did. */
+bool axpu_give_up(struct sched *s, struct axpu *a, const struct request *r);
 /* prefill */
 void axpu_prefill_schedule(struct sched *s, struct axpu *a);
 /* A prefill op is ready for the iGPU now (and only the iGPU is missing). */

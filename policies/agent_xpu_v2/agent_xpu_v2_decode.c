@@ -242,7 +242,8 @@ static void declare_steady(struct sched *s, const struct axpu *a)
     bool kept =
         a->batch.n == all || (mixed && a->batch.n == (uint64_t)a->decode_rt.q.n + a->aged_be.n);
     bool steady = param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE && kept &&
-                  a->gap.rule == GAP_CACHE && (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED);
+                  a->gap.rule == GAP_CACHE && a->flash.rule == FLASH_OFF &&
+                  (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED);
     sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0, all - a->batch.n);
 }
 
@@ -252,13 +253,8 @@ static bool free_kv(struct sched *s, struct axpu *a)
 {
     const struct request *victim = order_last(
         reqq_empty(&a->decode_be.q) ? &a->decode_rt.by_arrival : &a->decode_be.by_arrival);
-    if (victim == NULL || (a->decode_be.q.n + a->decode_rt.q.n) < 2 ||
-        sched_kv_move(s, kv_of(victim), KV_NOWHERE) != 0) {
-        return false;
-    }
-    axpu_decode_leave(a, victim);
-    axpu_wait(a, victim, true);
-    return true;
+    return victim != NULL && a->decode_be.q.n + a->decode_rt.q.n >= 2 && !flash_writes(&a->flash) &&
+           axpu_give_up(s, a, victim);
 }
 
 static void form(struct sched *s, struct axpu *a)

@@ -16,9 +16,10 @@ static void clear(struct axpu_prefill *f)
 static bool make_room(struct sched *s, struct axpu *a)
 {
     const struct request *r = a->decode_be.q.tail;
-    if (r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
-        axpu_decode_leave(a, r);
-        axpu_wait(a, r, true);
+    if (flash_writes(&a->flash)) {
+        return false; /* it will be free soon */
+    }
+    if (r != NULL && axpu_give_up(s, a, r)) {
         return true;
     }
     for (uint32_t i = a->n_suspended; i-- > 0;) {
@@ -135,7 +136,7 @@ static void choose_current(struct sched *s, struct axpu *a)
         }
     }
     const struct request *r = aged != NULL ? aged : next_of(s, a, &a->prefill_be.q);
-    if (r != NULL) {
+    if (r != NULL && !flash_waits(&a->flash)) {
         (void)start(s, a, &a->current, r);
     }
 }

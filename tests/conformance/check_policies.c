@@ -15,6 +15,8 @@ static const struct {
     {"edf", "gap_kv=reactive"},
     {"agent-xpu-v1", "gap_kv=infercept"},
     {"agent-xpu-v2", "gap_kv=swap"},
+    {"agent-xpu-v1", "flash=always"},
+    {"agent-xpu-v2", "flash=cheaper"},
     {"hpf", "inflight=4,level=1"},
 };
 

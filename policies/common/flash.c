@@ -1,0 +1,57 @@
+#include "policies/common/flash.h"
+
+const char *const flash_choices[] = {"off", "cheaper", "always", NULL};
+
+/* Both ways, isolated. */
+static int64_t transfers_ns(const struct sched *s, const struct request *r)
+{
+    double bytes = (double)r->kv_tokens * sched_model(s, r->model)->kv_bytes_per_token;
+    return 2 * (s->machine->swap_fixed_ns + (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9));
+}
+
+bool flash_takes(struct sched *s, struct flash *f, const struct request *r, gap_prefill_ns *prefill)
+{
+    SIM_ASSERT(!flash_writes(f) && r->pass == NULL);
+    bool wanted = f->rule == FLASH_ALWAYS ||
+                  (f->rule == FLASH_CHEAPER && transfers_ns(s, r) < prefill(s, r->kv_tokens));
+    if (!wanted || sched_kv_move(s, kv_of(r), KV_FLASH) != 0) {
+        return false;
+    }
+    f->out = r;
+    return true;
+}
+
+/* Reactive ones first, then by arrival. */
+static bool goes_before(const struct request *x, const struct request *y)
+{
+    return x->cls != y->cls ? x->cls == REQUEST_CLASS_REACTIVE : request_before(x, y);
+}
+
+bool flash_moved(struct flash *f, const struct request *r)
+{
+    if (!r->kv_swapped) {
+        return true;
+    }
+    SIM_ASSERT(f->out == r);
+    f->out = NULL;
+    const struct request *at = f->there.tail;
+    while (at != NULL && goes_before(r, at)) {
+        at = reqq_prev(at);
+    }
+    reqq_insert_after(&f->there, at, r);
+    return false;
+}
+
+void flash_back(struct sched *s, struct flash *f, uint64_t spare_tokens, bool alone)
+{
+    while (!flash_writes(f) && flash_waits(f)) {
+        const struct request *r = f->there.head;
+        bool room = r->kv_tokens + spare_tokens <= sched_kv_free_tokens(s);
+        if ((!room && !alone) || sched_kv_move(s, kv_of(r), KV_MEMORY) != 0) {
+            return;
+        }
+        reqq_remove(r);
+        alone = false;
+        sched_again(s); /* nobody waits for it any more */
+    }
+}

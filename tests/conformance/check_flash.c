@@ -1,0 +1,73 @@
+/* KV that memory pressure takes goes to flash (policies/common/flash.h). Toy times:
+ * tests/helpers/rules.h; a token of KV is 1 MB.
+ *
+ * BE0 and BE1 (64 tokens, 60 of output) prefill one after the other, to 3.92 and 7.84, and decode
+ * together, 2.06 a step. Twelve blocks hold 96 tokens of each, so step 33 finds none, at 7.84 + 32
+ * * 2.06 = 73.76. BE1, the newest, gives up its KV. BE0 has 27 tokens left, 3 ms each by itself;
+ * BE1 has room for its 96 only when BE0 is through. */
+#include "tests/helpers/rules.h"
+
+static const char *const agents[] = {"agent-xpu-v1", "agent-xpu-v2"};
+
+/* True when BE0 and BE1 end then, and BE2 begins then, under both policies. */
+static bool two_in_twelve_blocks(const char *own, const char *extra, double swap_gb_per_s,
+                                 const double ms[3])
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 64, 60, 0, 0}, {BE, 0, 64, 60, 0, 0}, {BE, 0.1, 16, 1, 0, 0}};
+    bool both = true;
+    for (int i = 0; i < 2; i++) {
+        rules_machine(1);
+        sc.machine.swap_bytes_per_s = swap_gb_per_s * 1e9;
+        sc.setup.kv_capacity_tokens = 192;
+        rules_run(agents[i], own, extra, q, ms[2] > 0.0 ? 3 : 2);
+        both = rules_finishes(0, ms[0]) && rules_finishes(1, ms[1]) && both;
+        both = (ms[2] == 0.0 || rules_starts(2, ms[2])) && both;
+        scenario_fini(&sc);
+    }
+    return both;
+}
+
+/* 96 MB at 96 GB/s: out 73.76-74.76, and BE0 waits for it: 74.76 + 81 = 155.76. Back to 156.76, and
+ * 81 more. Both ways take 2 ms, to prefill 96 tokens 4.88: the cheaper of the two is the same. */
+static bool a_victim_comes_back_from_flash(const char *extra)
+{
+    return two_in_twelve_blocks("flash=always", extra, 96, (const double[]){155.76, 237.76, 0});
+}
+
+/* At 24 GB/s both ways take 8 ms. So BE1 is dropped, and BE0 goes on at once: 73.76 + 81 = 154.76.
+ * Then 97 tokens are prefilled, 4.91, for the next one; 26 are left. */
+static bool what_is_computed_sooner_is_dropped(const char *extra)
+{
+    return two_in_twelve_blocks("flash=cheaper", extra, 24, (const double[]){154.76, 237.67, 0});
+}
+
+/* BE2 (16 tokens) comes at 100 and there are five free blocks, but BE1 came before it: it begins
+ * when BE1 is on its way back. It has its token at 158.24, and BE1 decodes from then on. */
+static bool no_prompt_begins_before_who_is_on_flash(const char *extra)
+{
+    return two_in_twelve_blocks("flash=always", extra, 96,
+                                (const double[]){155.76, 239.24, 155.76});
+}
+
+/* Twelve blocks. BE0 (64, 40) has its token at 3.92 and decodes every 3 ms. RT1 (160, ten blocks)
+ * comes at 10; at 12.92 BE0 is between two tokens and has 67: 1 ms at 67 GB/s. RT1
+ * runs 13.92-20.72, and BE0 comes back then, to 21.72; 36 tokens are left. */
+static bool a_reactive_prompt_waits_for_the_memory(const char *extra)
+{
+    static const struct scenario_request q[] = {{BE, 0, 64, 40, 0, 0}, {RT, 0.010, 160, 1, 0, 0}};
+    rules_machine(1);
+    sc.machine.swap_bytes_per_s = 67e9;
+    sc.setup.kv_capacity_tokens = 192;
+    rules_run("agent-xpu-v2", "flash=always", extra, q, 2);
+    return rules_finishes(1, 20.72) && rules_finishes(0, 129.72);
+}
+
+static const struct rule_row all[] = {
+    RULE(a_victim_comes_back_from_flash, "flash=off flash=cheaper", "flash=off"),
+    RULE(what_is_computed_sooner_is_dropped, "flash=off flash=always", "flash=always"),
+    RULE(no_prompt_begins_before_who_is_on_flash, "flash=off flash=cheaper", "flash=off"),
+    RULE(a_reactive_prompt_waits_for_the_memory, "flash=off", "flash=off"),
+};
+
+RULES_MAIN("KV on flash", all)
