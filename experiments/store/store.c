@@ -14,6 +14,7 @@
 #define COMMIT_S 0.05 /* with the 50 ms between two looks (pool.h): at most 100 ms are lost */
 #define PATH_BYTES 4096
 #define BUSY_MS 60000 /* another sweep on the same file holds it for as long at a time */
+#define BUSY_STEP_MS 5
 
 static const char schema[] =
     "CREATE TABLE experiments(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
@@ -249,6 +250,22 @@ static void guard_memory(void)
     }
 }
 
+/* SQLite changes the mode as a reader that becomes a writer, for which its busy timeout does not
+ * hold: it fails at once where another process writes, as one does that opens the same file. */
+static void log_writes(struct store *s)
+{
+    double until_s = clock_now_s() + BUSY_MS / 1e3;
+    int rc = SQLITE_OK;
+    while (store_ok(s) &&
+           (rc = sqlite3_exec(s->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL)) == SQLITE_BUSY &&
+           clock_now_s() < until_s) {
+        (void)sqlite3_sleep(BUSY_STEP_MS);
+    }
+    if (rc != SQLITE_OK) {
+        store_fail(s);
+    }
+}
+
 struct store *store_open(const char *path, enum store_use use, struct err *e)
 {
     guard_memory();
@@ -272,7 +289,8 @@ struct store *store_open(const char *path, enum store_use use, struct err *e)
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     check_format(s);
     if (!s->reads) {
-        store_exec(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+        log_writes(s);
+        store_exec(s, "PRAGMA synchronous=NORMAL");
         store_exec(s, configurations);
     }
     prepare_all(s);
