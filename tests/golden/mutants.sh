@@ -1,6 +1,7 @@
 #!/bin/sh
 # tests/mutants/draw.py: each operator makes exactly its faults, comments and texts stay whole, the seed decides what is
-# drawn; and a diff's lines and the interval of a rate are those by hand.
+# drawn; and a diff's lines and the interval of a rate are those by hand. Every recorded fault, and every change of the
+# gate's, is still found in the sources.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }
@@ -130,7 +131,7 @@ same row '2:
 cat >"$dir/rest.py" <<'END2'
 import sys
 sys.path.insert(0, "tests/mutants")
-import blind, draw
+import blind, draw, mutants
 text = "int x = 1 + 1;\nvoid f(void)\n{\n    /* a + b */\n    a = b + c;\n    d = e - g;\n    h = i + k;\n}\n"
 places = [("a.c", n) for n in range(1, 9)]
 drawn = [[(r["at"], r["after"]) for r in draw.draw({"a.c": text}, p, s)] for p, s in
@@ -144,6 +145,18 @@ diff = "--- a/x.c\n+++ b/x.c\n@@ -1,2 +3,2 @@ f\n@@ -9 +10 @@\n@@ -12,2 +13,0 @@
 assert draw.changed_lines(diff) == [("x.c", 3), ("x.c", 4), ("x.c", 10)], draw.changed_lines(diff)
 # 8 of 10: (0.8 + 0.19207 -+ 1.96 sqrt(0.016 + 0.0096036)) / 1.38415, with z^2 = 3.84146.
 assert ["%.4f" % x for x in blind.wilson(8, 10)] == ["0.4902", "0.9433"], blind.wilson(8, 10)
+faults = [{"file": "a.c", "at": 2, "before": ["b"], "after": ["x"]}, {"file": "a.c", "at": 3, "before": ["c"], "after": ["y"]}]
+blind.text_of = lambda path: "a\nb\nc\n"
+assert blind.joined(faults) == {"a.c": "a\nx\ny\n"} and blind.joined(faults + faults[:1]) is None
+assert mutants.spans({5, 1, 2, 9, 6}) == [1, 2, 5, 6, 9, 9]
+entry = {"lines": {"a.c": [1, 2, 9, 9]}}
+assert [n for n in range(20) if mutants.runs(entry, "a.c", range(n, n + 1))] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+assert not mutants.stale(), mutants.stale()
+sys.path.insert(0, "experiments/gate")
+import regressions
+for kind in ("harmless", "regressions"):
+    for r in regressions.records("experiments/gate/changes/%s.txt" % kind):
+        regressions.changed(r)  # ends with a message where it is not found
 assert blind.near("tests/unit/check_kv", "", "sim/core/kv.c") == 0
 assert blind.near("tests/unit/check_a", '#include "sim/core/pass.h"', "sim/core/kv.c") == 2
 assert blind.near("tests/unit/check_drive_fit", "", "experiments/drive/fit_soc.c") == 1

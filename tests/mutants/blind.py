@@ -4,12 +4,13 @@
     blind.py --blind N [--seed S]   N lines at random over the tree's C sources
     blind.py --diff REV [--seed S]  at most 40 of the lines that `git diff REV` touched
 
-A fault that does not compile with -Werror, or to the same object, is drawn again. Tests are those that run
-the line where mutants.py --coverage has measured its file; otherwise those that are near the file, by name or
-by the headers that they include, nearest first, until --budget processor seconds are spent. A script has four
-times as long, longer on a busy machine, and says nothing after that. A test kills only if it passes without
-the fault. Tests that compare with recorded outputs are not tried. A round goes on where it was cut off, while
-sources and tests are as they were (build/mutants/drawn-*.json).
+A fault that does not compile with -Werror, or to the same object, is drawn again. Its tests are those that run
+its line, as mutants.py --coverage has measured, quickest first. Each fault is tried alone until --budget processor
+seconds are spent. Then all that are left are put in at once (not with --diff): a test that passes sees none
+of them, and one that fails is run again with halves of them. So each meets every test that runs its line,
+recorded outputs last. A test kills only if it passes without the fault. Without measurements (with --diff)
+tests are those near the file, by name or by what they include, without recorded outputs. A round goes
+on where it was cut off, while sources and tests are as they were (build/mutants/drawn-*.json).
 """
 import argparse
 import collections
@@ -81,10 +82,10 @@ class Round:
         self.end = time.time() + (options.seconds or math.inf)
         self.lock = threading.Lock()
         self.sound = {}  # (test, case) -> passes without a fault
-        self.covered = json.load(open(mutants.MAP)) if os.path.exists(mutants.MAP) else {}
-        self.tests = {t: text_of(t if t.endswith(".sh") else t + ".c")
-                      for t in mutants.tests() if not mutants.is_golden(t)}
+        self.covered = mutants.coverage()
+        self.tests = {t: text_of(t if t.endswith(".sh") else t + ".c") for t in mutants.tests()}
         self.workshop = mutants.Workshop(mutants.compile_commands())
+        self.places = ["%s/worker-%d-%d" % (PLACE, os.getpid(), i) for i in range(options.jobs)]
         texts = {p: text_of(p) for p in sorted({p for p, _ in places})}
         key = hashlib.sha256(repr((sorted(places), texts, self.tests, options.budget)).encode()).hexdigest()
         kept = json.load(open(self.path)) if os.path.exists(self.path) else {}
@@ -98,34 +99,35 @@ class Round:
         self.keep()
 
     def keep(self):
+        text = json.dumps({"key": self.key, "faults": self.faults})
         with open(self.path + ".tmp", "w") as f:
-            json.dump({"key": self.key, "faults": self.faults}, f, indent=1)
+            f.write(text)
         os.rename(self.path + ".tmp", self.path)
 
     def compiled(self, records, count):
         """The first so many that compile to something else."""
         found = []
-        places = ["%s/draw-%d-%d" % (PLACE, os.getpid(), i) for i in range(self.options.jobs)]
         records = (r for r in records if r["file"] in self.workshop.commands)
-        with concurrent.futures.ThreadPoolExecutor(len(places)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             while len(found) < count:
-                batch = list(itertools.islice(records, len(places)))
+                batch = list(itertools.islice(records, self.options.jobs))
                 if not batch:
                     break
-                whole = pool.map(lambda r, p: self.workshop.differs(r, mutants.changed(r)[0], p), batch, places)
+                whole = pool.map(lambda r: self.workshop.differs(r, mutants.changed(r)[0]), batch)
                 found += [r for r, w in zip(batch, whole) if w]
-        for place in places:
-            shutil.rmtree(os.path.join(TOP, place), ignore_errors=True)
         return found[:count]
 
-    def order(self, r, lines):
+    def order(self, r):
         """Tests for a fault, the likeliest first."""
-        if r["file"] in self.covered.get("files", {}):
-            return [t for t in mutants.order(self.covered, r, lines) if t in self.tests]
-        ranked = [(near(t, text, r["file"]), t) for t, text in self.tests.items()]
+        if self.covered:
+            return mutants.order(self.covered, r, mutants.changed(r)[1])
+        ranked = [(near(t, text, r["file"]), t) for t, text in self.tests.items() if not mutants.is_golden(t)]
         # Scripts take longer: they come after the programs that are near.
         return [t for _, _, _, t in sorted((rank > 2, t.endswith(".sh"), rank, t)
                                            for rank, t in ranked if rank is not None)]
+
+    def seconds(self, test):
+        return mutants.seconds_of(self.covered, test)
 
     def passes(self, test, case):
         if (test, case) not in self.sound:
@@ -133,75 +135,160 @@ class Round:
             self.sound[test, case] = not mutants.failed(test, status, out)
         return self.sound[test, case]
 
-    def attempt(self, r, place):
-        """The verdict on one fault: killed (by whom) or survived."""
-        text, lines = mutants.changed(r)
-        refused = self.workshop.library(r, text, place)
+    def sees(self, test, place):
+        """Whether a test sees the faults of the library at a place: by which case (its name, or ""), or None; and the
+        processor seconds. It has ten times its own, so that one that computes for ever sees the fault. So does one
+        that waits for ever, if it ends by half that time without the fault."""
+        usual, wall = self.seconds(test), self.covered.get(test, {}).get("wall", 5.0)
+        late_s = 30 + 8 * wall
+        status, out, cpu = mutants.run_test(test, place, timeout=late_s, cpu_s=max(20, 10 * usual))
+        if status is None:
+            status, out, _ = mutants.run_test(test, PLACE, timeout=late_s / 2)
+            return "waits" if status is not None and not mutants.failed(test, status, out) else None, cpu
+        if not mutants.failed(test, status, out):
+            return None, cpu
+        case = mutants.failing_case(test, out)
+        return (case or "") if self.passes(test, case) else None, cpu
+
+    def verdict(self, r, test, case):
+        r["verdict"] = "recorded" if mutants.is_golden(test) else "killed"
+        r["by"] = os.path.basename(test) + (": " + case if case else "")
+        r["rest"] = []
+
+    def alone(self, r, place):
+        """Tries a fault by itself: killed by a test, or a list of those that are left."""
+        refused = self.workshop.together(joined([r]), place)
         if refused is not None:
-            return {"verdict": "stale", "by": "does not link"}
-        spent, tried = 0.0, 0
-        for test in self.order(r, lines):
-            if spent >= self.options.budget:
-                break
-            busy = max(1.0, os.getloadavg()[0] / os.cpu_count())
-            limit = max(10, 4 * self.options.budget * busy) if test.endswith(".sh") else 300
-            status, out, cpu = mutants.run_test(test, place, timeout=limit)
-            spent += cpu
-            if status is None:  # it took too long to say anything
+            r.update(verdict="stale", by=refused, rest=[])
+            return
+        spent, tried, rest = 0.0, 0, []
+        for test in self.order(r):
+            if mutants.is_golden(test) or spent + self.seconds(test) > self.options.budget:
+                rest.append(test)
                 continue
+            case, cpu = self.sees(test, place)
+            spent += cpu
             tried += 1
-            case = mutants.failing_case(test, out)
-            if mutants.failed(test, status, out) and self.passes(test, case):
-                return {"verdict": "killed", "by": os.path.basename(test) + (": " + case if case else ""),
-                        "tests": tried, "s": round(spent, 1)}
-        return {"verdict": "survived", "by": "", "tests": tried, "s": round(spent, 1)}
+            if case is not None:
+                self.verdict(r, test, case)
+                break
+        r.update(tests=tried, s=round(spent, 1))
+        if "verdict" not in r:
+            r["rest"] = rest
 
-    def run(self):
-        places = ["%s/worker-%d-%d" % (PLACE, os.getpid(), i) for i in range(self.options.jobs)]
-        free = list(places)
+    def group(self, faults, test, place):
+        """Tries a test on several faults at once, and on halves of them where it fails."""
+        texts = joined(faults)
+        case, cpu = (0, 0.0) if texts is None else (None, 0.0)
+        if texts is not None and self.workshop.together(texts, place) is None:
+            case, cpu = self.sees(test, place)
+        for r in faults:
+            r["s"] = round(r["s"] + cpu / len(faults), 1)
+            r["tests"] += len(faults) == 1 or case is None
+        if case is None:
+            return
+        if len(faults) == 1:
+            self.verdict(faults[0], test, case)
+            return
+        for half in (faults[::2], faults[1::2]):
+            self.group(half, test, place)
 
-        def one(r):
+    def each(self, work, items):
+        """Does work(item, place) on all items, as many at once as there are places; none begins after the end."""
+        free = list(self.places)
+
+        def one(item):
             if time.time() > self.end:
                 return
             with self.lock:
                 place = free.pop()
             os.makedirs(os.path.join(TOP, place), exist_ok=True)
-            result = self.attempt(r, place)
+            work(item, place)
             with self.lock:
                 free.append(place)
-                r.update(result)
-                print("%-16s %-9s %-52s %3d tests %6.1f s" % (r["name"], r["verdict"], r["by"][:52],
-                                                              r.get("tests", 0), r.get("s", 0.0)), flush=True)
                 self.keep()
-        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            list(pool.map(one, [r for r in self.faults if "verdict" not in r]))
-        for place in places:
+        with concurrent.futures.ThreadPoolExecutor(len(self.places)) as pool:
+            list(pool.map(one, items))
+
+    def run(self):
+        def alone(r, place):
+            self.alone(r, place)
+            print("%-16s %-9s %-52s %3d tests %6.1f s" % (r["name"], r.get("verdict", "left"), r.get("by", "")[:52],
+                                                          r.get("tests", 0), r.get("s", 0.0)), flush=True)
+
+        def together(test, place):
+            faults = [r for r in self.faults if test in r.get("rest", [])]
+            if faults:
+                self.group(faults, test, place)
+                for r in faults:
+                    if test in r["rest"]:
+                        r["rest"].remove(test)
+                    elif "verdict" in r:
+                        print("%-16s %-9s %s" % (r["name"], r["verdict"], r["by"]), flush=True)
+        self.each(alone, [r for r in self.faults if "rest" not in r])
+        left = [r for r in self.faults if r.get("rest")]
+        print("%d are left, which are put in at once" % len(left), flush=True)
+        if not self.options.diff:
+            rest = sorted({t for r in left for t in r["rest"]}, key=lambda t: (mutants.is_golden(t), self.seconds(t)))
+            for recorded in (False, True):
+                self.each(together, [t for t in rest if mutants.is_golden(t) == recorded])
+        for r in self.faults:
+            if "rest" in r and "verdict" not in r and (self.options.diff or not r["rest"]):
+                r["verdict"] = "survived"
+        self.keep()
+        for place in self.places + [PLACE + "/objects"]:
             shutil.rmtree(os.path.join(TOP, place), ignore_errors=True)
+
+
+def joined(faults):
+    """The changed texts, by path, of files with all these faults; None where two change the same line."""
+    texts = {}
+    for r in faults:
+        lines = texts.setdefault(r["file"], text_of(r["file"]).split("\n"))
+        at = r["at"] - 1
+        if lines[at:at + len(r["before"])] != r["before"]:
+            return None
+        lines[at:at + len(r["before"])] = r["after"]
+    return {path: "\n".join(lines) for path, lines in texts.items()}
+
+
+def reasons():
+    """Why nothing can see a fault, for those of the records (equivalent:) that a draw has made."""
+    return {(r["file"], "\n".join(r["before"]), "\n".join(r["after"])): r["equivalent"]
+            for r in mutants.records().values() if "equivalent" in r}
 
 
 def report(faults):
     """Prints the table by folder and the survivors; returns how many survived."""
     rows = collections.OrderedDict((f, collections.Counter()) for f in FOLDERS)
+    known = reasons()
     for r in faults:
-        if "verdict" not in r:
-            continue
-        rows[r["file"].split("/")[0]][r["verdict"]] += 1
+        if r.get("verdict") == "survived":
+            reason = known.get((r["file"], "\n".join(r["before"]), "\n".join(r["after"])))
+            r.update({"verdict": "equivalent", "why": reason} if reason else {})
+        if "verdict" in r:
+            rows[r["file"].split("/")[0]][r["verdict"]] += 1
     rows["all"] = sum(rows.values(), collections.Counter())
-    print("\n| faults in | drawn | killed | survived | killed, 95 % interval |\n|---|---:|---:|---:|---:|")
+    print("\n| faults in | drawn | killed | recordings only | survived | equivalent | killed of those that can be, "
+          "95 % interval |\n|---|---:|---:|---:|---:|---:|---:|")
     for name, c in rows.items():
-        n = c["killed"] + c["survived"]
-        if n:
+        n = c["killed"] + c["recorded"] + c["survived"]
+        if n + c["equivalent"]:
             low, high = wilson(c["killed"], n)
-            print("| %s | %d | %d | %d | %.0f %% (%.0f to %.0f) |" % (name, n, c["killed"], c["survived"],
-                                                                   100.0 * c["killed"] / n, 100 * low, 100 * high))
-    left = [r for r in faults if r.get("verdict") == "survived"]
+            print("| %s | %d | %d | %d | %d | %d | %.0f %% (%.0f to %.0f) |" % (
+                name, n + c["equivalent"], c["killed"], c["recorded"], c["survived"], c["equivalent"],
+                100.0 * c["killed"] / max(n, 1), 100 * low, 100 * high))
+    spent = [r["s"] for r in faults if "s" in r]
+    print("\n%.1f s of tests a fault in the mean" % (sum(spent) / max(len(spent), 1)))
     late = sum("verdict" not in r for r in faults)
     if late:
         print("\n%d of %d faults were not tried in the time" % (late, len(faults)))
-    for r in left:
-        print("\n%s: %s:%d: %s" % (r["name"], r["file"], r["at"], r["why"]))
-        print("\n".join(["-" + l for l in r["before"]] + ["+" + l for l in r["after"] if l or len(r["after"]) == 1]))
-    return len(left)
+    for r in faults:
+        if r.get("verdict") in ("survived", "recorded", "equivalent"):
+            print("\n%s %s: %s:%d: %s" % (r["name"], r["verdict"], r["file"], r["at"], r["why"]))
+            print("\n".join(["-" + l for l in r["before"]] +
+                            ["+" + l for l in r["after"] if l or len(r["after"]) == 1]))
+    return rows["all"]["survived"]
 
 
 def main():
@@ -209,7 +296,7 @@ def main():
     p.add_argument("--blind", type=int, help="number of faults over the tree")
     p.add_argument("--diff", help="revision: faults in the lines that changed since")
     p.add_argument("--seed", default="1")
-    p.add_argument("--budget", type=float, help="processor seconds of tests on a fault; 20, with --diff 4")
+    p.add_argument("--budget", type=float, default=5.0, help="processor seconds of tests on a fault alone (5)")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--seconds", type=float, help="no fault is begun after so long (default: all are tried)")
     p.add_argument("--fail", action="store_true", help="exit status 1 if a fault survives")
@@ -227,12 +314,13 @@ def main():
         files = [f for f in git("ls-files", *patterns).split()]
         places = [(f, n) for f in files for n in range(1, text_of(f).count("\n") + 1)]
         name, options.count = "blind-%d-%s" % (options.blind, options.seed), options.blind
-    if options.budget is None:
-        options.budget = 4.0 if options.diff else 20.0
     if not places:
         print("no line of a C source was touched since %s" % options.diff)
         return 0
-    mutants.build()
+    if options.diff:
+        mutants.build()
+    else:
+        mutants.measure_coverage(None, options.jobs)
     drawn = Round(name, options, places)
     drawn.run()
     return 1 if report(drawn.faults) and options.fail else 0

@@ -11,8 +11,8 @@ stands there instead), and perhaps `rule:` (the rule that it takes out), `equiva
 can see it) or `open:` (why no test does). Its name is FILE:NUMBER. Nothing is written into the tree:
 a changed copy is compiled and linked into a shared library of its own, which the programs load.
 
-The test that killed it last time (killers.list) is tried first; then those that run a changed line (gcov
-says which), quick ones first, until one fails. Tests that compare with recorded outputs come last and
+The test that killed it last time (killers.list) is tried first; then those that run a changed line (a build that
+notes its blocks says which), quick ones first, until one fails. Tests that compare with recorded outputs come last and
 count as `golden only`. A test that takes ten times its processor time has seen the fault. With --budget
 no more than so many seconds of tests are tried on a fault.
 """
@@ -21,6 +21,7 @@ import collections
 import concurrent.futures
 import contextlib
 import fcntl
+import functools
 import glob
 import hashlib
 import json
@@ -36,10 +37,9 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLACE = "build/mutants"        # the program as it is, as a shared library
-COVER = "build/mutants-cover"  # its library again, counting the lines of files with faults
+COVER = "build/mutants-cover"  # its library again, noting which blocks run
 RESULTS = PLACE + "/results.json"
-MAP = PLACE + "/map.json"
-PASSED = PLACE + "/passed.json"
+MAP = PLACE + "/map"           # what tests run which lines, a file for each test
 MADE = "Made by `make mutants MUTANTS=--table`"  # what precedes this line of the README stays
 KILLERS = "tests/mutants/killers.list"  # which test killed which fault: NAME PROGRAM TEST, or NAME SCRIPT
 # Recorded outputs: `make golden-update` would make them agree with the fault.
@@ -110,6 +110,11 @@ def records():
             r["key"] = "%s\n%s\n%s" % (r["file"], "\n".join(r["before"]), "\n".join(r["after"]))
             found[r["name"]] = r
     return found
+
+
+def stale():
+    """Records whose lines are not found exactly once: they would test nothing."""
+    return ["%s: %s: %s" % (n, r["file"], changed(r)[1]) for n, r in records().items() if changed(r)[0] is None]
 
 
 def changed(r):
@@ -184,41 +189,77 @@ def failed(test, status, out):
 
 # --- which test runs which line
 
-def measure_coverage(only):
-    """Lines of files with faults that each test runs, and the seconds it takes. Kept from one call to the
-    next. Only those files count their lines: a tenth of them."""
+def coverage():
+    """What is known of tests: name -> seconds, whether it passes, and the lines that it runs."""
+    known = {}
+    for path in glob.glob(TOP + "/" + MAP + "/*.json"):
+        with open(path) as f:
+            entry = json.load(f)
+        known[entry["test"]] = entry
+    return known
+
+
+def measure_coverage(only, jobs=2):
+    """Measures the lines that each test runs, and its processor seconds. `only`: tests with such names; None: those
+    that are new, or changed since. The results are kept in a folder, a file for each test."""
     build()
-    workshop = Workshop(compile_commands())
-    counted = workshop.counting(COVER)
-    known = json.load(open(MAP)) if os.path.exists(MAP) else {}
-    for test in tests():
-        if only and not any(o in test for o in only):
-            continue
-        for old in glob.glob(TOP + "/" + COVER + "/**/*.gcda", recursive=True):
-            os.unlink(old)
-        env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, COVER), CK_DEFAULT_TIMEOUT="300")
-        began = resource.getrusage(resource.RUSAGE_CHILDREN)
-        status, out = run(command_of(test, PLACE), env=env, timeout=240)
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
-        data = [os.path.relpath(d, TOP) for d in glob.glob(TOP + "/" + COVER + "/**/*.gcda", recursive=True)]
+    known = coverage()
+    chosen = [t for t in tests() if (known.get(t, {}).get("source") != source_of(t) if only is None else
+                                     not only or any(o in t for o in only))]
+    if not chosen:
+        return
+    library = Workshop(compile_commands()).noting(COVER, jobs)
+    blocks = blocks_of(library)
+    os.makedirs(os.path.join(TOP, MAP), exist_ok=True)
+
+    def one(test):
+        noted = os.path.join(TOP, COVER, test.replace("/", "_"))
+        with open(noted, "wb") as f:
+            f.truncate(os.path.getsize(library))
+        env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, COVER), CK_DEFAULT_TIMEOUT="300",
+                   XPUSIM_COVER=noted)
+        began = time.time()
+        status, out, seconds = run_measured(command_of(test, PLACE), env=env, timeout=400)
+        wall = time.time() - began
         lines = collections.defaultdict(set)
-        if data:
-            text = subprocess.run(["gcov", "--json-format", "--stdout"] + data, cwd=TOP, capture_output=True,
-                                  text=True).stdout
-            for document in text.split("\n"):
-                for f in json.loads(document)["files"] if document else []:
-                    if not f["file"].startswith("/"):
-                        lines[f["file"]].update(l["line_number"] for l in f["lines"] if l["count"])
-        known[test] = {"s": round(seconds, 2), "ok": not failed(test, status, out), "source": source_of(test),
-                       "lines": {f: spans(l) for f, l in lines.items() if l}}
-        known["files"] = {f: digest(f) for f in counted if os.path.exists(os.path.join(TOP, f))}
-        print("%-48s %7.1f s %s" % (test, seconds, "" if known[test]["ok"] else "FAILS, is left out"), flush=True)
-        with open(MAP + ".tmp", "w") as f:
-            json.dump(known, f)
-        os.rename(MAP + ".tmp", MAP)
+        with open(noted, "rb") as f:
+            for m in re.finditer(b"\1", f.read()):
+                for path, line in blocks.get(m.start(), ()):
+                    lines[path].add(line)
+        os.unlink(noted)
+        entry = {"test": test, "s": round(seconds, 2), "wall": round(wall, 2), "ok": not failed(test, status, out), "source": source_of(test),
+                 "lines": {p: spans(l) for p, l in lines.items()}, "digests": {p: digest(p) for p in lines}}
+        print("%-48s %7.1f s %s" % (test, seconds, "" if entry["ok"] else "FAILS, is left out"), flush=True)
+        with open(os.path.join(TOP, MAP, os.path.basename(test) + ".json"), "w") as f:
+            json.dump(entry, f)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, sorted(chosen, key=lambda t: -known.get(t, {}).get("s", 0.0))))
 
 
+def blocks_of(library):
+    """Address behind a call that notes a block (cover.c) -> the lines of the block, as (file, line)."""
+    found = collections.defaultdict(set)
+    block, ahead, where, called = None, set(), None, False
+    p = subprocess.Popen(["objdump", "-dl", "--no-show-raw-insn", library], stdout=subprocess.PIPE, text=True)
+    for text in p.stdout:
+        if text[0] == " ":
+            address, _, what = text.partition(":")
+            if called:
+                block, called = int(address, 16), False
+                found[block] |= ahead | {where}
+                ahead = set()
+            called = "call" in what and "<__sanitizer_cov_trace_pc" in what
+        elif text[0] == "/":
+            path, _, line = text.split(" ")[0].strip().rpartition(":")
+            where = (os.path.relpath(path, TOP), int(line))
+            (ahead if block is None else found[block]).add(where)
+        elif text.endswith(">:\n"):  # a function begins
+            block, ahead = None, set()
+    p.wait()
+    return {b: {w for w in lines if w and not w[0].startswith("..")} for b, lines in found.items()}
+
+
+@functools.lru_cache(None)
 def digest(path):
     with open(os.path.join(TOP, path), "rb") as f:
         return hashlib.sha256(f.read()).hexdigest()[:16]
@@ -254,17 +295,17 @@ def may_run(covered, test, path, lines):
     entry = covered[test]
     if not entry["ok"]:
         return False
-    same = entry.get("source") == source_of(test) and covered["files"].get(path) == digest(path)
+    same = entry.get("source") == source_of(test) and entry["digests"].get(path) == digest(path)
     return runs(entry, path, lines) if same else path in entry["lines"]
 
 
 def order(covered, r, lines):
-    """Tests for a fault: those of its file's name first, then quick ones; recorded outputs last."""
+    """Tests for a fault: quick ones first, as if those of its file's name took a fifth; recorded outputs last."""
     stem = os.path.basename(r["file"]).split(".")[0].replace("-", "_")
     chosen = [t for t in tests() if may_run(covered, t, r["file"], lines)]
     if not any(t in covered for t in chosen):  # a table has no lines that run: who runs its file
         chosen = [t for t in tests() if r["file"] in covered.get(t, {}).get("lines", {}) and covered[t]["ok"]]
-    return sorted(chosen, key=lambda t: (is_golden(t), 0 if stem in t else 1, seconds_of(covered, t)))
+    return sorted(chosen, key=lambda t: (is_golden(t), seconds_of(covered, t) * (0.2 if stem in t else 1.0)))
 
 
 def killers():
@@ -298,25 +339,23 @@ class Workshop:
         self.commands = commands
         self.objects = {s: w[w.index("-o") + 1] for s, w in commands.items()}
 
-    def counting(self, place):
-        """Links a library in which files with faults, and files that end their process, count lines."""
-        objects = dict(self.objects)
-        counted = sorted({r["file"] for r in records().values()})
-        ends = [s for s in self.objects if re.search(r"\b_exit\(", open(os.path.join(TOP, s)).read())]
-        compiled = [s for f in counted for s in ([f] if f.endswith(".c") else self.users_of(f))]
-        for source in sorted(set(compiled + ends)):
-            if source not in self.objects: # gone since
-                continue
-            objects[source] = os.path.join(place, source[:-2] + ".o")
-            os.makedirs(os.path.join(TOP, os.path.dirname(objects[source])), exist_ok=True)
+    def noting(self, place, jobs):
+        """Links a library that notes which of its blocks run (cover.c); returns its path."""
+        def one(source):
+            obj = os.path.join(place, source[:-2] + ".o")
+            os.makedirs(os.path.join(TOP, os.path.dirname(obj)), exist_ok=True)
             words = [w for w in self.commands[source] if w not in ("-MMD", "-MP")]
-            words[words.index("-o") + 1] = objects[source]
-            words[1:1] = ["--coverage", "-D_exit=exit"]
-            status, out = run(words)
-            if status != 0:
-                sys.exit(out)
-        self.link(objects, place, "--coverage")
-        return counted
+            words[words.index("-o") + 1] = obj
+            status, out = run(words[:-1] + ["-g1", "-fsanitize-coverage=trace-pc"] + words[-1:])
+            return obj if status == 0 else sys.exit(out)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            objects = dict(zip(self.objects, pool.map(one, self.objects)))
+        objects["cover"] = os.path.join(place, "cover.o")
+        status, out = run(["gcc", "-O2", "-fPIC", "-c", "-o", objects["cover"], "tests/mutants/cover.c"])
+        refused = out if status != 0 else self.link(objects, place)
+        if refused is not None:
+            sys.exit(refused)
+        return os.path.join(TOP, place, "libxpusim.so")
 
     def link(self, objects, place, *flags):
         libs = subprocess.run("pkg-config --libs gsl libcjson sqlite3 libcurl zlib", shell=True,
@@ -351,22 +390,36 @@ class Workshop:
                 return out
         return self.link(objects, place)
 
-    def differs(self, r, text, place):
-        """Whether a changed source compiles without a warning, and to another object than the tree's."""
-        overlay = os.path.join(place, "drawn")
-        path = os.path.join(TOP, overlay, r["file"])
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w") as f:
+    def compiled(self, path, text):
+        """The object of a changed source, compiled once; None: it does not compile without a warning."""
+        place = os.path.join(PLACE, "objects", hashlib.sha256((path + text).encode()).hexdigest()[:16])
+        changed_path, obj = os.path.join(TOP, place, path), os.path.join(place, path[:-2] + ".o")
+        if os.path.exists(os.path.join(TOP, obj)):
+            return obj
+        os.makedirs(os.path.dirname(changed_path), exist_ok=True)
+        with open(changed_path, "w") as f:
             f.write(text)
-        words = [w for w in self.commands[r["file"]] if w not in ("-MMD", "-MP")]
-        words[words.index("-o") + 1] = path[:-2] + ".o"
-        words[-1] = os.path.join(overlay, r["file"])
+        words = [w for w in self.commands[path] if w not in ("-MMD", "-MP")]
+        words[words.index("-o") + 1] = obj
+        words[-1] = os.path.join(place, path)
         # The compiler's path in assertions is that of the tree.
-        status, _ = run(words[:1] + ["-I" + overlay, "-ffile-prefix-map=%s/=" % overlay] + words[1:])
-        if status != 0:
+        status, _ = run(words[:1] + ["-I" + place, "-ffile-prefix-map=%s/=" % place] + words[1:])
+        return obj if status == 0 else None
+
+    def differs(self, r, text):
+        """Whether a changed source compiles without a warning, and to another object than the tree's."""
+        obj = self.compiled(r["file"], text)
+        if obj is None:
             return False
-        with open(path[:-2] + ".o", "rb") as a, open(os.path.join(TOP, self.objects[r["file"]]), "rb") as b:
+        with open(os.path.join(TOP, obj), "rb") as a, open(os.path.join(TOP, self.objects[r["file"]]), "rb") as b:
             return a.read() != b.read()
+
+    def together(self, texts, place):
+        """Links the library with changed sources, path -> text; returns None or what is wrong."""
+        objects = {path: self.compiled(path, text) for path, text in texts.items()}
+        if None in objects.values():
+            return "does not compile"
+        return self.link(dict(self.objects, **objects), place)
 
     def users_of(self, header):
         users = []
@@ -431,32 +484,13 @@ def attempt(r, workshop, covered, place, options):
     return result
 
 
-def leave_out_failing(covered):
-    """Programs that were not measured as they are now must at least pass without any fault."""
-    passed = json.load(open(PASSED)) if os.path.exists(PASSED) else {}
-    for test in tests():
-        if test.endswith(".sh") or passed.get(test) == source_of(test) or (
-                test in covered and covered[test].get("source") == source_of(test)):
-            continue
-        status, out = run(command_of(test, PLACE), timeout=300,
-                          env=dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, PLACE),
-                                   CK_DEFAULT_TIMEOUT="300"))
-        if failed(test, status, out):
-            print("%s fails by itself, is left out" % test, flush=True)
-            covered[test] = {"ok": False}
-        else:
-            passed[test] = source_of(test)
-    with open(PASSED, "w") as f:
-        json.dump(passed, f)
-
-
 def try_faults(names, options):
+    if stale():
+        sys.exit("write these again for the present sources:\n" + "\n".join(stale()))
     build()
-    if not os.path.exists(MAP) and not options.tests:
-        measure_coverage([])
-    covered = json.load(open(MAP)) if os.path.exists(MAP) else {}
     if not options.tests:
-        leave_out_failing(covered)
+        measure_coverage(None, options.jobs)
+    covered = coverage()
     workshop = Workshop(compile_commands())
     results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
     lock = threading.Lock()
@@ -555,7 +589,7 @@ def main():
     if options.table:
         table()
     elif options.coverage:
-        measure_coverage(options.names)
+        measure_coverage(options.names, options.jobs)
     else:
         try_faults(options.names, options)
 
