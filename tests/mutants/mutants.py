@@ -240,6 +240,7 @@ def blocks_of(library):
     """Address behind a call that notes a block (cover.c) -> the lines of the block, as (file, line)."""
     found = collections.defaultdict(set)
     block, ahead, where, called = None, set(), None, False
+    path_of = functools.lru_cache(None)(lambda path: os.path.relpath(path, TOP))
     p = subprocess.Popen(["objdump", "-dl", "--no-show-raw-insn", library], stdout=subprocess.PIPE, text=True)
     for text in p.stdout:
         if text[0] == " ":
@@ -249,9 +250,9 @@ def blocks_of(library):
                 found[block] |= ahead | {where}
                 ahead = set()
             called = "call" in what and "<__sanitizer_cov_trace_pc" in what
-        elif text[0] == "/":
-            path, _, line = text.split(" ")[0].strip().rpartition(":")
-            where = (os.path.relpath(path, TOP), int(line))
+        elif re.match(r"/\S+:\d+\b", text):
+            path, _, line = text.split()[0].rpartition(":")
+            where = (path_of(path), int(line))
             (ahead if block is None else found[block]).add(where)
         elif text.endswith(">:\n"):  # a function begins
             block, ahead = None, set()
