@@ -28,7 +28,7 @@ struct pair {
     struct soc *made;        /* the catalogue's */
     cJSON *tree;             /* owned: its file */
     struct update_row *rows; /* owned: of the machine */
-    double *sheet_half;      /* [n], owned: a row's interval by data sheet, whatever is measured */
+    double *sheet_half;      /* [n], owned: of each row by data sheet alone */
     size_t n;
     uint32_t measured;
     struct leave_rows *out;
