@@ -2,7 +2,6 @@
  * everything else is the same. */
 #include <errno.h>
 
-#include "sim/base/clock.h"
 #include "sim/drive/drive_impl.h"
 
 uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,
@@ -145,9 +144,9 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 {
     (void)duration_ns;
     struct drive *d = exec;
-    int64_t began = d->wall ? clock_now_ns() : drive_cpu_ns();
+    int64_t began = drive_meter_ns(d);
     state_sample(d, p);
-    int64_t took = (d->wall ? clock_now_ns() : drive_cpu_ns()) - began;
+    int64_t took = drive_meter_ns(d) - began;
     drive_times_add(&d->report->tail, took);
     d->tails++;
     (void)drive_later(d, d->now_ns + (d->wall ? 0 : took), DRIVE_EVENT_TAIL,

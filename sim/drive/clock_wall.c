@@ -4,7 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/base/clock.h"
 #include "sim/drive/drive_impl.h"
 
 #define LOOK_AFTER_NS NS_PER_S /* at the latest: does anything hang? */
@@ -56,11 +55,11 @@ static void end_now(struct drive *d, struct real_launch *r, enum launch_outcome 
     r->over = true;
     r->outcome = outcome;
     r->begin_ns = r->end_ns = drive_wall_ns(d);
-    pthread_mutex_lock(&d->mutex);
+    drive_lock(d);
     r->job.next = d->done.head; /* the host itself looks next */
     d->done.head = &r->job;
     d->done.tail = d->done.tail == NULL ? &r->job : d->done.tail;
-    pthread_mutex_unlock(&d->mutex);
+    drive_unlock(d);
 }
 
 void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *r)
@@ -81,7 +80,7 @@ void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *
 bool wallclock_wait(struct drive *d)
 {
     struct core *c = &d->core;
-    pthread_mutex_lock(&d->mutex);
+    drive_lock(d);
     for (;;) {
         int64_t now = drive_wall_ns(d);
         bool due = !eventq_empty(&d->queue) && eventq_peek(&d->queue)->time_ns <= now;
@@ -99,20 +98,20 @@ bool wallclock_wait(struct drive *d)
         if (!eventq_empty(&d->queue) && eventq_peek(&d->queue)->time_ns < at) {
             at = eventq_peek(&d->queue)->time_ns;
         }
-        struct timespec until = clock_after(at - now);
-        (void)pthread_cond_timedwait(&d->host, &d->mutex, &until);
+        struct timespec until = d->host->after(at - now);
+        (void)d->host->cond_timedwait(&d->ended, &d->mutex, &until);
     }
-    pthread_mutex_unlock(&d->mutex);
+    drive_unlock(d);
     d->now_ns = drive_wall_ns(d);
     return c->result->status == 0;
 }
 
 static struct job *take_done(struct drive *d)
 {
-    pthread_mutex_lock(&d->mutex);
+    drive_lock(d);
     struct job *all = d->done.head;
     d->done = (struct job_list){NULL, NULL};
-    pthread_mutex_unlock(&d->mutex);
+    drive_unlock(d);
     return all;
 }
 

@@ -1,5 +1,5 @@
-/* The life of a real run: refuse what cannot be real, open the engines on their threads, and the
- * loop of instants, which is the simulator's: events in the contract's order, then schedule. */
+/* The life of a real run: refuse what cannot be real, start the devices, and the loop of instants,
+ * which is the simulator's: events in the contract's order, then schedule. */
 #include "sim/drive/drive.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/base/clock.h"
 #include "sim/drive/drive_impl.h"
 
 #define HOST_PRIORITY 10 /* SCHED_FIFO; above the devices' */
@@ -17,14 +16,14 @@
 #define DEFAULT_HANG_S 60.0
 #define DEFAULT_COMPILE_S 600.0
 
-int64_t drive_cpu_ns(void)
+int64_t drive_meter_ns(const struct drive *d)
 {
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return d->wall ? d->host->now_ns() : d->host->cpu_ns();
 }
 
 int64_t drive_wall_ns(const struct drive *d)
 {
-    return clock_now_ns() - d->epoch_ns;
+    return d->host->now_ns() - d->epoch_ns;
 }
 
 bool drive_interrupted(const struct drive *d)
@@ -62,85 +61,6 @@ static int check_setup(struct drive *d)
                                            : 0;
 }
 
-/* ---- engines and devices ---- */
-
-static int engine_handle(struct drive *d, const struct engine_ops *ops, void **handle)
-{
-    for (uint32_t i = 0; i < d->n_engines; i++) {
-        if (d->engines[i].ops == ops) {
-            *handle = d->engines[i].handle;
-            return 0;
-        }
-    }
-    char why[ENGINE_MESSAGE_BYTES] = "";
-    const char *scratch = d->options->scratch != NULL ? d->options->scratch : "/tmp";
-    const struct engine_options o = {
-        .llm = d->llm, .kv = &d->kv.view, .scratch = scratch, .cache = d->options->cache};
-    int rc = ops->open(&o, handle, why);
-    if (rc != 0) {
-        return core_fail(&d->core, rc, "engine %s: %s", ops->name, why);
-    }
-    d->engines[d->n_engines++] = (struct opened){ops, *handle};
-    return 0;
-}
-
-/* On the opening thread. Each kernel that is compiled is a sign of life. */
-static void kernel_compiled(void *self, uint32_t done, uint32_t n)
-{
-    struct lane *w = self;
-    struct drive *d = w->drive;
-    w->began_ns = clock_now_ns();
-    if (d->options->compiled != NULL) {
-        d->options->compiled(w->name, done, n);
-    }
-}
-
-static void open_device(struct job *j)
-{
-    struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
-    const struct device *desc = &j->lane->drive->machine->devices[v->index];
-    const struct engine_device_options o = {.name = v->options->name,
-                                            .index = v->index,
-                                            .static_rows = desc->chunk_rows,
-                                            .static_attention = desc->static_attention,
-                                            .compiled = kernel_compiled,
-                                            .self = j->lane};
-    j->status = v->engine->device_open(v->engine_handle, &o, &v->handle, j->why);
-}
-
-static void close_device(struct job *j)
-{
-    struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
-    v->engine->device_close(v->handle);
-}
-
-static int device_start(struct drive *d, uint32_t i)
-{
-    struct real_device *v = &d->devices[i];
-    const struct drive_device *o = &d->options->devices[i];
-    v->options = o;
-    v->engine = o->engine;
-    v->index = i;
-    v->live = arena_alloc(&d->core.arena,
-                          d->machine->devices[i].inflight_depth * sizeof(struct real_launch *));
-    int rc = engine_handle(d, o->engine, &v->engine_handle);
-    if (rc != 0) {
-        return rc;
-    }
-    bool realtime = d->wall && d->options->realtime;
-    rc = lane_start(&v->lane, d, d->machine->devices[i].name, o->core, realtime);
-    if (rc != 0) {
-        return core_fail(&d->core, rc, "no thread for device %s", d->machine->devices[i].name);
-    }
-    v->job.run = open_device;
-    /* Compiling may take minutes where kernels take milliseconds: its limit is another one. */
-    rc = lane_call(&v->lane, &v->job, d->compile_ns);
-    return rc == 0 ? 0
-                   : core_fail(&d->core, rc, "device %s (%s on engine %s): %s",
-                               d->machine->devices[i].name, o->name, o->engine->name,
-                               rc == -ETIMEDOUT ? "opening it does not come back" : v->job.why);
-}
-
 /* The largest static kernel there can be: of a device, or of a graph. */
 static uint32_t largest_kernel(const struct drive *d)
 {
@@ -168,31 +88,6 @@ static int start(struct drive *d)
         rc = core_fail(&d->core, -EAGAIN, "no thread for the loader or the compiler");
     }
     return rc == 0 ? service_graphs(d) : rc;
-}
-
-/* Ends the threads. False: one hangs, and what it uses must stay. */
-static bool stop(struct drive *d)
-{
-    lane_stop(&d->loader); /* they work on devices, so they end first */
-    lane_stop(&d->compiler);
-    bool whole = !d->loader.hung && !d->compiler.hung;
-    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
-        struct real_device *v = &d->devices[i];
-        for (uint32_t k = 0; k < v->n_live; k++) {
-            atomic_store(&v->live[k]->kill, 1);
-            atomic_store(&v->live[k]->stop, 1);
-        }
-        if (whole && v->lane.started && !v->lane.hung && v->handle != NULL) {
-            v->job.run = close_device;
-            (void)lane_call(&v->lane, &v->job, d->hang_ns);
-        }
-        lane_stop(&v->lane);
-        whole = whole && !v->lane.hung;
-    }
-    for (uint32_t i = 0; whole && i < d->n_engines; i++) {
-        d->engines[i].ops->close(d->engines[i].handle);
-    }
-    return whole;
 }
 
 /* ---- the run ---- */
@@ -285,12 +180,12 @@ static void instant(struct drive *d)
         struct eventq_event ev = eventq_pop(&d->queue);
         handle(d, &ev);
     }
-    int64_t began = clock_now_ns();
+    int64_t began = d->host->now_ns();
     if (c->result->status == 0) {
         (void)core_schedule(c);
     }
     if (d->wall) {
-        drive_times_add(&d->report->schedule, clock_now_ns() - began);
+        drive_times_add(&d->report->schedule, d->host->now_ns() - began);
     }
 }
 
@@ -351,7 +246,7 @@ static void host_priority(struct drive *d, bool on)
 static void run(struct drive *d)
 {
     host_priority(d, true);
-    d->epoch_ns = clock_now_ns();
+    d->epoch_ns = d->host->now_ns();
     loop(d);
     d->core.result->end_ns = d->now_ns;
     host_priority(d, false);
@@ -374,6 +269,8 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
 {
     struct drive *d = xcalloc(1, sizeof *d);
     d->options = o;
+    d->host = o->host != NULL ? o->host : &drive_host_posix;
+    d->scratch = o->scratch != NULL ? o->scratch : "/tmp";
     d->report = report;
     d->machine = setup->machine;
     d->llm = setup->llm;
@@ -386,7 +283,7 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
     pthread_condattr_t a;
     pthread_condattr_init(&a);
     pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->host, &a);
+    pthread_cond_init(&d->ended, &a);
     pthread_condattr_destroy(&a);
     return d;
 }
@@ -408,12 +305,12 @@ int drive_run(const struct drive_options *o, const struct sim_setup *setup0,
     if (rc == 0 && start(d) == 0) {
         run(d);
     }
-    bool whole = stop(d);
+    bool whole = devices_stop(d);
     if (whole) { /* else a thread that hangs still uses it */
         state_fini(d);
         eventq_fini(&d->queue);
         core_fini(&d->core);
-        pthread_cond_destroy(&d->host);
+        pthread_cond_destroy(&d->ended);
         pthread_mutex_destroy(&d->mutex);
         free(d);
     }

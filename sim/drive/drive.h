@@ -25,6 +25,8 @@
 #include "sim/api/engine.h"
 #include "sim/core/run.h"
 
+struct drive_host;
+
 struct drive_device {
     const struct engine_ops *engine;
     char name[16]; /* the engine's word for it; "CPU" */
@@ -117,6 +119,7 @@ struct drive_options {
     /* Nonzero, for instance by a signal: the run ends within a second, and keeps what it has. NULL:
      * nobody interrupts it. */
     const volatile sig_atomic_t *interrupt;
+    const struct drive_host *host; /* NULL: this computer (sim/drive/host.h) */
 };
 
 /* Runs a setup to the end, as sim_run does; returns result->status. The setup's truth serves the

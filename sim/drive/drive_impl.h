@@ -2,11 +2,11 @@
  * position of a launch while its device's lane runs it. */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "sim/core/core.h"
 #include "sim/drive/drive.h"
+#include "sim/drive/host.h"
 #include "sim/engine/eventq.h"
 
 struct drive;
@@ -173,15 +173,17 @@ struct service_job {
 struct drive {
     struct core core;
     const struct drive_options *options;
+    const struct drive_host *host;
     struct drive_report *report;
     const struct machine *machine;
     const struct llm *llm;
+    const char *scratch;
     bool wall;
     int64_t epoch_ns; /* wall: instant 0 */
     int64_t now_ns;   /* of the instant in progress */
 
     pthread_mutex_t mutex; /* lanes and done */
-    pthread_cond_t host;
+    pthread_cond_t ended;  /* a job: it is in done */
     struct job_list done;
     int64_t hang_ns, compile_ns;
     uint32_t padding_rows; /* the largest static kernel: how far one may reach beyond a pass */
@@ -221,9 +223,24 @@ enum drive_event {
 
 uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,
                      uint64_t payload);
-int64_t drive_cpu_ns(void);                   /* of the calling thread */
-int64_t drive_wall_ns(const struct drive *d); /* since instant 0 */
+int64_t drive_meter_ns(const struct drive *d); /* what the run measures durations by */
+int64_t drive_wall_ns(const struct drive *d);  /* since instant 0 */
 bool drive_interrupted(const struct drive *d);
+static inline void drive_lock(struct drive *d)
+{
+    (void)d->host->mutex_lock(&d->mutex);
+}
+static inline void drive_unlock(struct drive *d)
+{
+    (void)d->host->mutex_unlock(&d->mutex);
+}
+
+/* devices.c */
+/* 0, or the run has failed. Engines open with their first device. */
+int device_start(struct drive *d, uint32_t i);
+/* Ends all threads, and closes devices and engines. False: a thread hangs, and what it uses must
+ * stay. */
+bool devices_stop(struct drive *d);
 
 /* actions.c: what the core asks for. */
 extern const struct executor_ops drive_ops;

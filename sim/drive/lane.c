@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/base/clock.h"
 #include "sim/drive/drive_impl.h"
 
 #define DEVICE_PRIORITY 5 /* SCHED_FIFO; below the host thread's, which must get in between */
@@ -64,24 +63,24 @@ static void *lane_main(void *arg)
     struct lane *w = arg;
     struct drive *d = w->drive;
     settle(w);
-    pthread_mutex_lock(&d->mutex);
+    drive_lock(d);
     while (!w->quit) {
         struct job *j = list_take(&w->queue);
         if (j == NULL) {
-            pthread_cond_wait(&w->wake, &d->mutex);
+            (void)d->host->cond_wait(&w->wake, &d->mutex);
             continue;
         }
         SIM_ASSERT(w->running == NULL && j->lane == w);
         w->running = j;
-        w->began_ns = clock_now_ns();
-        pthread_mutex_unlock(&d->mutex);
+        w->began_ns = d->host->now_ns();
+        drive_unlock(d);
         j->run(j);
-        pthread_mutex_lock(&d->mutex);
+        drive_lock(d);
         w->running = NULL;
         list_append(&d->done, j);
-        pthread_cond_broadcast(&d->host);
+        (void)d->host->cond_broadcast(&d->ended);
     }
-    pthread_mutex_unlock(&d->mutex);
+    drive_unlock(d);
     return NULL;
 }
 
@@ -89,7 +88,7 @@ int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool
 {
     *w = (struct lane){.drive = d, .name = name, .core = core, .realtime = realtime};
     pthread_cond_init(&w->wake, NULL);
-    int rc = -pthread_create(&w->thread, NULL, lane_main, w);
+    int rc = -d->host->thread_create(&w->thread, NULL, lane_main, w);
     w->started = rc == 0;
     return rc;
 }
@@ -100,14 +99,14 @@ void lane_stop(struct lane *w)
         return;
     }
     struct drive *d = w->drive;
-    pthread_mutex_lock(&d->mutex);
+    drive_lock(d);
     w->quit = true;
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&d->mutex);
+    (void)d->host->cond_signal(&w->wake);
+    drive_unlock(d);
     if (w->hung) {
-        pthread_detach(w->thread);
+        (void)d->host->thread_detach(w->thread);
     } else {
-        pthread_join(w->thread, NULL);
+        (void)d->host->thread_join(w->thread, NULL);
         pthread_cond_destroy(&w->wake);
     }
 }
@@ -119,38 +118,38 @@ void lane_post(struct lane *w, struct job *j)
     j->lane = w;
     j->status = 0;
     j->why[0] = '\0';
-    pthread_mutex_lock(&d->mutex);
+    drive_lock(d);
     list_append(&w->queue, j);
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&d->mutex);
+    (void)d->host->cond_signal(&w->wake);
+    drive_unlock(d);
 }
 
 bool lane_withdraw(struct lane *w, struct job *j)
 {
-    pthread_mutex_lock(&w->drive->mutex);
+    drive_lock(w->drive);
     bool waited = list_remove(&w->queue, j);
-    pthread_mutex_unlock(&w->drive->mutex);
+    drive_unlock(w->drive);
     return waited;
 }
 
 int lane_call(struct lane *w, struct job *j, int64_t limit_ns)
 {
     struct drive *d = w->drive;
-    int64_t posted_ns = clock_now_ns();
+    int64_t posted_ns = d->host->now_ns();
     lane_post(w, j);
-    pthread_mutex_lock(&d->mutex);
+    drive_lock(d);
     while (!list_remove(&d->done, j) && !w->hung) {
         int64_t from_ns = w->began_ns > posted_ns ? w->began_ns : posted_ns;
-        int64_t left_ns = from_ns + limit_ns - clock_now_ns();
-        struct timespec until = clock_after(left_ns > 0 ? left_ns : 0);
+        int64_t left_ns = from_ns + limit_ns - d->host->now_ns();
+        struct timespec until = d->host->after(left_ns > 0 ? left_ns : 0);
         SIM_ASSERT(left_ns <= limit_ns);
         w->hung = left_ns <= 0;
         if (!w->hung) {
-            (void)pthread_cond_timedwait(&d->host, &d->mutex, &until);
+            (void)d->host->cond_timedwait(&d->ended, &d->mutex, &until);
         }
     }
     bool hung = w->hung;
-    pthread_mutex_unlock(&d->mutex);
+    drive_unlock(d);
     return hung ? -ETIMEDOUT : j->status;
 }
 
@@ -162,7 +161,7 @@ static bool hung(struct lane *w, int64_t now_ns, int64_t limit_ns)
 
 struct lane *lane_hung(struct drive *d)
 {
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = d->host->now_ns();
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
         if (hung(&d->devices[i].lane, now_ns, d->hang_ns)) {
             return &d->devices[i].lane;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/clock.h"
 #include "sim/base/words.h"
 #include "sim/drive/drive_impl.h"
 
@@ -230,9 +229,9 @@ int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
     struct drive *d = r->drive;
     const struct real_device *v = &d->devices[r->l->pub->device];
     struct engine_kernel k = next_kernel(r);
-    int64_t began = d->wall ? clock_now_ns() : drive_cpu_ns();
+    int64_t began = drive_meter_ns(d);
     int rc = v->engine->kernel(v->handle, &k, r->job.why);
-    *took_ns = (d->wall ? clock_now_ns() : drive_cpu_ns()) - began;
+    *took_ns = drive_meter_ns(d) - began;
     *took_ns = *took_ns < 1 ? 1 : *took_ns;
     log_kernel(r, &k, now_ns, *took_ns, rc != 0);
     if (rc == 0) {

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sim/base/clock.h"
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 
@@ -71,7 +70,7 @@ void service_run(struct job *job)
 {
     struct service_job *j = (struct service_job *)job;
     struct drive *d = j->drive;
-    int64_t began = clock_now_ns();
+    int64_t began = d->host->now_ns();
     if (j->work == DRIVE_SWAP_OUT || j->work == DRIVE_SWAP_IN) {
         job->status = state_swap(d, j->slot, j->tokens, j->work == DRIVE_SWAP_IN);
         if (job->status != 0) {
@@ -82,7 +81,7 @@ void service_run(struct job *job)
         struct engine_resident r = engine_resident(d, j->key);
         job->status = v->engine->resident(v->handle, &r, j->step, job->why);
     }
-    j->took_ns = clock_now_ns() - began;
+    j->took_ns = d->host->now_ns() - began;
 }
 
 /* On the cpu clock the work is done at once, and has taken its real time when the channel was free.

@@ -1,9 +1,8 @@
 /* What a real run has beside the core's ledger: tokens, KV cells, activations. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* O_DIRECT, MAP_NORESERVE */
+#define _GNU_SOURCE /* MAP_NORESERVE */
 #endif
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,26 +35,6 @@ static uint32_t longest_sequence(const struct trace *t)
     return (most + SLOT_UNIT - 1) / SLOT_UNIT * SLOT_UNIT;
 }
 
-/* O_DIRECT where the file system has it: otherwise a write costs a copy into the page cache. */
-static int swap_file(const char *folder)
-{
-    char *path = xformat("%s/xpusim-swap-XXXXXX", folder == NULL ? "/tmp" : folder);
-    int fd = mkstemp(path);
-    int direct = fd < 0 ? -errno : open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)unlink(path);
-    }
-    free(path);
-    if (fd < 0) {
-        return direct;
-    }
-    if (direct >= 0) {
-        (void)close(fd);
-        return direct;
-    }
-    return fd;
-}
-
 static int kv_open(struct drive *d)
 {
     struct real_kv *kv = &d->kv;
@@ -81,10 +60,9 @@ static int kv_open(struct drive *d)
     }
     kv->view.k = kv->k;
     kv->view.v = kv->v;
-    kv->file = swap_file(d->options->scratch);
+    kv->file = d->host->swap_open(d->scratch);
     return kv->file >= 0 ? 0
-                         : core_fail(&d->core, kv->file, "no swap file in %s: %s",
-                                     d->options->scratch == NULL ? "/tmp" : d->options->scratch,
+                         : core_fail(&d->core, kv->file, "no swap file in %s: %s", d->scratch,
                                      strerror(-kv->file));
 }
 
@@ -116,7 +94,8 @@ void state_release(struct drive *d, uint32_t slot)
 }
 
 /* One K or V part of a slot, through an aligned buffer. */
-static int transfer(int file, off_t at, char *data, size_t bytes, char *buffer, bool in)
+static int transfer(const struct drive *d, off_t at, char *data, size_t bytes, char *buffer,
+                    bool in)
 {
     for (size_t done = 0; done < bytes; done += IO_BYTES) {
         size_t n = bytes - done < IO_BYTES ? bytes - done : IO_BYTES;
@@ -125,7 +104,8 @@ static int transfer(int file, off_t at, char *data, size_t bytes, char *buffer, 
         if (!in) {
             memcpy(buffer, data + done, n);
         }
-        ssize_t got = in ? pread(file, buffer, whole, from) : pwrite(file, buffer, whole, from);
+        ssize_t got = in ? d->host->pread(d->kv.file, buffer, whole, from)
+                         : d->host->pwrite(d->kv.file, buffer, whole, from);
         if (got != (ssize_t)whole) {
             return got < 0 ? -errno : -EIO;
         }
@@ -149,9 +129,9 @@ int state_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in)
     for (uint32_t l = 0; l < 2 * d->llm->n_layers && rc == 0; l++) {
         uint16_t *base = l % 2 == 0 ? d->kv.k[l / 2] : d->kv.v[l / 2];
         off_t at = (off_t)(((size_t)slot * 2 * d->llm->n_layers + l) * place);
-        rc = transfer(d->kv.file, at, (char *)base + slot * place, bytes, buffer, in);
+        rc = transfer(d, at, (char *)base + slot * place, bytes, buffer, in);
     }
-    if (rc == 0 && !in && fdatasync(d->kv.file) != 0) {
+    if (rc == 0 && !in && d->host->fdatasync(d->kv.file) != 0) {
         rc = -errno;
     }
     free(buffer);

@@ -1,0 +1,105 @@
+/* Engines and devices: opened before the run, each device by the thread that runs its kernels, and
+ * closed after it. */
+#include <errno.h>
+
+#include "sim/drive/drive_impl.h"
+
+static int engine_handle(struct drive *d, const struct engine_ops *ops, void **handle)
+{
+    for (uint32_t i = 0; i < d->n_engines; i++) {
+        if (d->engines[i].ops == ops) {
+            *handle = d->engines[i].handle;
+            return 0;
+        }
+    }
+    char why[ENGINE_MESSAGE_BYTES] = "";
+    const struct engine_options o = {
+        .llm = d->llm, .kv = &d->kv.view, .scratch = d->scratch, .cache = d->options->cache};
+    int rc = ops->open(&o, handle, why);
+    if (rc != 0) {
+        return core_fail(&d->core, rc, "engine %s: %s", ops->name, why);
+    }
+    d->engines[d->n_engines++] = (struct opened){ops, *handle};
+    return 0;
+}
+
+/* On the opening thread. Each kernel that is compiled is a sign of life. */
+static void kernel_compiled(void *self, uint32_t done, uint32_t n)
+{
+    struct lane *w = self;
+    struct drive *d = w->drive;
+    w->began_ns = d->host->now_ns();
+    if (d->options->compiled != NULL) {
+        d->options->compiled(w->name, done, n);
+    }
+}
+
+static void open_device(struct job *j)
+{
+    struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
+    const struct device *desc = &j->lane->drive->machine->devices[v->index];
+    const struct engine_device_options o = {.name = v->options->name,
+                                            .index = v->index,
+                                            .static_rows = desc->chunk_rows,
+                                            .static_attention = desc->static_attention,
+                                            .compiled = kernel_compiled,
+                                            .self = j->lane};
+    j->status = v->engine->device_open(v->engine_handle, &o, &v->handle, j->why);
+}
+
+static void close_device(struct job *j)
+{
+    struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
+    v->engine->device_close(v->handle);
+}
+
+int device_start(struct drive *d, uint32_t i)
+{
+    struct real_device *v = &d->devices[i];
+    const struct drive_device *o = &d->options->devices[i];
+    v->options = o;
+    v->engine = o->engine;
+    v->index = i;
+    v->live = arena_alloc(&d->core.arena,
+                          d->machine->devices[i].inflight_depth * sizeof(struct real_launch *));
+    int rc = engine_handle(d, o->engine, &v->engine_handle);
+    if (rc != 0) {
+        return rc;
+    }
+    bool realtime = d->wall && d->options->realtime;
+    rc = lane_start(&v->lane, d, d->machine->devices[i].name, o->core, realtime);
+    if (rc != 0) {
+        return core_fail(&d->core, rc, "no thread for device %s", d->machine->devices[i].name);
+    }
+    v->job.run = open_device;
+    /* Compiling may take minutes where kernels take milliseconds: its limit is another one. */
+    rc = lane_call(&v->lane, &v->job, d->compile_ns);
+    return rc == 0 ? 0
+                   : core_fail(&d->core, rc, "device %s (%s on engine %s): %s",
+                               d->machine->devices[i].name, o->name, o->engine->name,
+                               rc == -ETIMEDOUT ? "opening it does not come back" : v->job.why);
+}
+
+bool devices_stop(struct drive *d)
+{
+    lane_stop(&d->loader); /* they work on devices, so they end first */
+    lane_stop(&d->compiler);
+    bool whole = !d->loader.hung && !d->compiler.hung;
+    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        struct real_device *v = &d->devices[i];
+        for (uint32_t k = 0; k < v->n_live; k++) {
+            atomic_store(&v->live[k]->kill, 1);
+            atomic_store(&v->live[k]->stop, 1);
+        }
+        if (whole && v->lane.started && !v->lane.hung && v->handle != NULL) {
+            v->job.run = close_device;
+            (void)lane_call(&v->lane, &v->job, d->hang_ns);
+        }
+        lane_stop(&v->lane);
+        whole = whole && !v->lane.hung;
+    }
+    for (uint32_t i = 0; whole && i < d->n_engines; i++) {
+        d->engines[i].ops->close(d->engines[i].handle);
+    }
+    return whole;
+}

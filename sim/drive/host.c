@@ -1,0 +1,57 @@
+/* The computer itself as the executor's host. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* O_DIRECT */
+#endif
+#include "sim/drive/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/base/arena.h"
+#include "sim/base/clock.h"
+
+static int64_t cpu_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* O_DIRECT where the file system has it: otherwise a write costs a copy into the page cache. */
+static int swap_open(const char *folder)
+{
+    char *path = xformat("%s/xpusim-swap-XXXXXX", folder);
+    int fd = mkstemp(path);
+    int direct = fd < 0 ? -errno : open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)unlink(path);
+    }
+    free(path);
+    if (fd < 0) {
+        return direct;
+    }
+    if (direct >= 0) {
+        (void)close(fd);
+        return direct;
+    }
+    return fd;
+}
+
+const struct drive_host drive_host_posix = {
+    .thread_create = pthread_create,
+    .thread_join = pthread_join,
+    .thread_detach = pthread_detach,
+    .mutex_lock = pthread_mutex_lock,
+    .mutex_unlock = pthread_mutex_unlock,
+    .cond_wait = pthread_cond_wait,
+    .cond_timedwait = pthread_cond_timedwait,
+    .cond_signal = pthread_cond_signal,
+    .cond_broadcast = pthread_cond_broadcast,
+    .now_ns = clock_now_ns,
+    .after = clock_after,
+    .cpu_ns = cpu_ns,
+    .pread = pread,
+    .pwrite = pwrite,
+    .fdatasync = fdatasync,
+    .swap_open = swap_open,
+};
