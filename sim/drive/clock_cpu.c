@@ -18,8 +18,10 @@ static void begin_kernel(struct drive *d, struct real_launch *r)
     r->kernel_begin_ns = d->now_ns;
     int rc = lane_call(w, &r->job, r->drive->hang_ns);
     if (rc != 0) {
-        core_fail(&d->core, rc == -ETIMEDOUT ? rc : -EIO, "device %s: %s", w->name,
-                  rc == -ETIMEDOUT ? "a kernel does not come back" : r->job.why);
+        bool hangs = rc == -ETIMEDOUT || rc == -EINTR;
+        if (rc != -ECANCELED || d->interrupted_ns == 0) { /* else the run ends, and fails not */
+            core_fail(&d->core, hangs ? rc : -EIO, "device %s: %s", w->name, lane_why(&r->job, rc));
+        }
         return;
     }
     r->event = drive_later(d, d->now_ns + r->end_ns, DRIVE_EVENT_STEP, r->l->pub->device,

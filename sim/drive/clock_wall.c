@@ -6,8 +6,6 @@
 
 #include "sim/drive/drive_impl.h"
 
-#define LOOK_AFTER_NS NS_PER_S /* at the latest: does anything hang? */
-
 static void run_launch(struct job *j)
 {
     struct real_launch *r = (struct real_launch *)j;
@@ -94,7 +92,7 @@ bool wallclock_wait(struct drive *d)
         if (c->result->status != 0 || due || d->done.head != NULL || drive_interrupted(d)) {
             break;
         }
-        int64_t at = now + LOOK_AFTER_NS;
+        int64_t at = now + DRIVE_LOOK_NS;
         if (!eventq_empty(&d->queue) && eventq_peek(&d->queue)->time_ns < at) {
             at = eventq_peek(&d->queue)->time_ns;
         }

@@ -77,20 +77,31 @@ int device_start(struct drive *d, uint32_t i)
     return rc == 0 ? 0
                    : core_fail(&d->core, rc, "device %s (%s on engine %s): %s",
                                d->machine->devices[i].name, o->name, o->engine->name,
-                               rc == -ETIMEDOUT ? "opening it does not come back" : v->job.why);
+                               lane_why(&v->job, rc));
 }
 
-bool devices_stop(struct drive *d)
+void devices_kill(struct drive *d)
 {
-    lane_stop(&d->loader); /* they work on devices, so they end first */
-    lane_stop(&d->compiler);
-    bool whole = !d->loader.hung && !d->compiler.hung;
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
         struct real_device *v = &d->devices[i];
         for (uint32_t k = 0; k < v->n_live; k++) {
             atomic_store(&v->live[k]->kill, 1);
             atomic_store(&v->live[k]->stop, 1);
         }
+        if (v->n_live > 0 && v->engine->interrupt != NULL) {
+            v->engine->interrupt(v->handle);
+        }
+    }
+}
+
+bool devices_stop(struct drive *d)
+{
+    devices_kill(d);
+    lane_stop(&d->loader); /* they work on devices, so they end first */
+    lane_stop(&d->compiler);
+    bool whole = !d->loader.hung && !d->compiler.hung;
+    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        struct real_device *v = &d->devices[i];
         if (whole && v->lane.started && !v->lane.hung && v->handle != NULL) {
             v->job.run = close_device;
             (void)lane_call(&v->lane, &v->job, d->hang_ns);

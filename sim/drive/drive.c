@@ -26,9 +26,14 @@ int64_t drive_wall_ns(const struct drive *d)
     return d->host->now_ns() - d->epoch_ns;
 }
 
-bool drive_interrupted(const struct drive *d)
+bool drive_interrupted(struct drive *d)
 {
-    return d->options->interrupt != NULL && *d->options->interrupt != 0;
+    const volatile sig_atomic_t *asked = d->options->interrupt;
+    if (d->interrupted_ns == 0 && asked != NULL && *asked != 0) {
+        d->interrupted_ns = d->host->now_ns();
+        devices_kill(d);
+    }
+    return d->interrupted_ns != 0;
 }
 
 /* ---- what cannot be real ---- */
@@ -194,14 +199,15 @@ static void loop(struct drive *d)
     struct core *c = &d->core;
     push_next_arrival(d);
     while (c->result->status == 0 && !drained(d)) {
-        if (!(d->wall ? wallclock_wait(d) : cpuclock_wait(d))) {
+        bool more = d->wall ? wallclock_wait(d) : cpuclock_wait(d);
+        d->report->interrupted = drive_interrupted(d);
+        if (!more && !d->report->interrupted) {
             core_fail(c, -ETIMEDOUT,
                       "stalled: %" PRIu64 " requests live, nothing on any device and no event to "
                       "come",
                       c->n_live); /* the first failure stays */
             break;
         }
-        d->report->interrupted = drive_interrupted(d);
         if (d->now_ns > c->setup->horizon_ns || d->report->interrupted) {
             d->now_ns = d->report->interrupted ? d->now_ns : c->setup->horizon_ns;
             core_advance(c, d->now_ns);
@@ -306,6 +312,7 @@ int drive_run(const struct drive_options *o, const struct sim_setup *setup0,
         run(d);
     }
     bool whole = devices_stop(d);
+    report->interrupted = report->interrupted || result->status == -EINTR;
     if (whole) { /* else a thread that hangs still uses it */
         state_fini(d);
         eventq_fini(&d->queue);

@@ -42,14 +42,17 @@ struct lane {
 
 /* 0 or -errno. The lane waits for jobs. */
 int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool realtime);
-/* Ends it after the job in progress; a hung one is left behind. */
+/* Ends it after the job in progress; one that hangs is left behind. */
 void lane_stop(struct lane *w);
 void lane_post(struct lane *w, struct job *j);
 /* Takes back a job that has not begun: true when it was still waiting. */
 bool lane_withdraw(struct lane *w, struct job *j);
 /* Posts and waits for the end. -ETIMEDOUT: it hangs, since nothing has happened for limit_ns:
- * the job began then, or moved lane.began_ns. Finished jobs of others stay in drive.done. */
+ * the job began then, or moved lane.began_ns. -EINTR: it did not end soon after a signal, and the
+ * lane counts as hung. Finished jobs of others stay in drive.done. */
 int lane_call(struct lane *w, struct job *j, int64_t limit_ns);
+/* Words for what lane_call returned. */
+const char *lane_why(const struct job *j, int rc);
 /* The first lane whose job has run longer than hang_s (the compiler's: compile_s), or NULL. */
 struct lane *lane_hung(struct drive *d);
 
@@ -185,8 +188,9 @@ struct drive {
     pthread_mutex_t mutex; /* lanes and done */
     pthread_cond_t ended;  /* a job: it is in done */
     struct job_list done;
-    int64_t hang_ns, compile_ns;
-    uint32_t padding_rows; /* the largest static kernel: how far one may reach beyond a pass */
+    int64_t hang_ns, compile_ns, limit_ns;
+    int64_t interrupted_ns; /* when the host saw that it is to end; 0: it is not */
+    uint32_t padding_rows;  /* the largest static kernel: how far one may reach beyond a pass */
 
     struct eventq queue;
     uint64_t next_order, arrivals_pending, tails;
@@ -225,7 +229,10 @@ uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint
                      uint64_t payload);
 int64_t drive_meter_ns(const struct drive *d); /* what the run measures durations by */
 int64_t drive_wall_ns(const struct drive *d);  /* since instant 0 */
-bool drive_interrupted(const struct drive *d);
+/* On the host. When it sees a signal first, it asks all kernels to stop. */
+bool drive_interrupted(struct drive *d);
+#define DRIVE_LOOK_NS (NS_PER_S / 4) /* the host looks so often: at signals, and for what hangs */
+
 static inline void drive_lock(struct drive *d)
 {
     (void)d->host->mutex_lock(&d->mutex);
@@ -238,6 +245,8 @@ static inline void drive_unlock(struct drive *d)
 /* devices.c */
 /* 0, or the run has failed. Engines open with their first device. */
 int device_start(struct drive *d, uint32_t i);
+/* Asks the kernels of all launches to stop: nobody wants their work any more. */
+void devices_kill(struct drive *d);
 /* Ends all threads, and closes devices and engines. False: a thread hangs, and what it uses must
  * stay. */
 bool devices_stop(struct drive *d);

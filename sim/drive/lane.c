@@ -10,7 +10,8 @@
 
 #include "sim/drive/drive_impl.h"
 
-#define DEVICE_PRIORITY 5 /* SCHED_FIFO; below the host thread's, which must get in between */
+#define GRACE_NS (NS_PER_S / 2) /* after a signal, for work in progress */
+#define DEVICE_PRIORITY 5       /* SCHED_FIFO; below the host thread's, which must get in between */
 
 static void list_append(struct job_list *l, struct job *j)
 {
@@ -93,6 +94,31 @@ int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool
     return rc;
 }
 
+/* Waits once for a job's end, or finds that the lane hangs: its job has shown no life for limit_ns,
+ * or does not end after a signal. Under the mutex. */
+static void lane_wait(struct lane *w, int64_t since_ns, int64_t limit_ns)
+{
+    struct drive *d = w->drive;
+    bool interrupted = drive_interrupted(d);
+    int64_t now_ns = d->host->now_ns();
+    int64_t left_ns = (w->began_ns > since_ns ? w->began_ns : since_ns) + limit_ns - now_ns;
+    if (interrupted && d->interrupted_ns + GRACE_NS - now_ns < left_ns) {
+        left_ns = d->interrupted_ns + GRACE_NS - now_ns;
+    }
+    SIM_ASSERT(left_ns <= limit_ns);
+    w->hung = left_ns <= 0;
+    if (!w->hung) {
+        struct timespec until = d->host->after(left_ns < DRIVE_LOOK_NS ? left_ns : DRIVE_LOOK_NS);
+        (void)d->host->cond_timedwait(&d->ended, &d->mutex, &until);
+    }
+}
+
+static int64_t limit_of(const struct lane *w)
+{
+    const struct drive *d = w->drive;
+    return w == &d->compiler ? d->compile_ns : d->hang_ns;
+}
+
 void lane_stop(struct lane *w)
 {
     if (!w->started) {
@@ -102,6 +128,9 @@ void lane_stop(struct lane *w)
     drive_lock(d);
     w->quit = true;
     (void)d->host->cond_signal(&w->wake);
+    while (w->running != NULL && !w->hung) {
+        lane_wait(w, w->began_ns, limit_of(w));
+    }
     drive_unlock(d);
     if (w->hung) {
         (void)d->host->thread_detach(w->thread);
@@ -139,23 +168,23 @@ int lane_call(struct lane *w, struct job *j, int64_t limit_ns)
     lane_post(w, j);
     drive_lock(d);
     while (!list_remove(&d->done, j) && !w->hung) {
-        int64_t from_ns = w->began_ns > posted_ns ? w->began_ns : posted_ns;
-        int64_t left_ns = from_ns + limit_ns - d->host->now_ns();
-        struct timespec until = d->host->after(left_ns > 0 ? left_ns : 0);
-        SIM_ASSERT(left_ns <= limit_ns);
-        w->hung = left_ns <= 0;
-        if (!w->hung) {
-            (void)d->host->cond_timedwait(&d->ended, &d->mutex, &until);
-        }
+        lane_wait(w, posted_ns, limit_ns);
     }
     bool hung = w->hung;
     drive_unlock(d);
-    return hung ? -ETIMEDOUT : j->status;
+    return !hung ? j->status : d->interrupted_ns > 0 ? -EINTR : -ETIMEDOUT;
 }
 
-static bool hung(struct lane *w, int64_t now_ns, int64_t limit_ns)
+const char *lane_why(const struct job *j, int rc)
 {
-    w->hung = w->hung || (w->started && w->running != NULL && now_ns - w->began_ns > limit_ns);
+    return rc == -ETIMEDOUT ? "its work does not come back"
+           : rc == -EINTR   ? "its work does not end after a signal"
+                            : j->why;
+}
+
+static bool hung(struct lane *w, int64_t now_ns)
+{
+    w->hung = w->hung || (w->started && w->running != NULL && now_ns - w->began_ns > limit_of(w));
     return w->hung;
 }
 
@@ -163,11 +192,9 @@ struct lane *lane_hung(struct drive *d)
 {
     int64_t now_ns = d->host->now_ns();
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
-        if (hung(&d->devices[i].lane, now_ns, d->hang_ns)) {
+        if (hung(&d->devices[i].lane, now_ns)) {
             return &d->devices[i].lane;
         }
     }
-    return hung(&d->loader, now_ns, d->hang_ns)        ? &d->loader
-           : hung(&d->compiler, now_ns, d->compile_ns) ? &d->compiler
-                                                       : NULL;
+    return hung(&d->loader, now_ns) ? &d->loader : hung(&d->compiler, now_ns) ? &d->compiler : NULL;
 }

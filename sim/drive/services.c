@@ -94,8 +94,7 @@ static void begin(struct drive *d, struct lane *w, struct service_job *j, int64_
     }
     int rc = lane_call(w, &j->job, w == &d->compiler ? d->compile_ns : d->hang_ns);
     if (rc != 0) {
-        core_fail(&d->core, rc, "%s: %s", w->name,
-                  w->hung ? "its work does not come back" : j->job.why);
+        core_fail(&d->core, rc, "%s: %s", w->name, lane_why(&j->job, rc));
         return;
     }
     int64_t from = *free_ns > d->now_ns ? *free_ns : d->now_ns;
@@ -168,7 +167,7 @@ static int graph_step(struct drive *d, struct resident_key key, enum engine_step
     int rc = lane_call(&d->loader, &j->job, limit_ns);
     if (rc != 0) {
         core_fail(&d->core, rc, "graph version %u of block %u: %s", key.b, key.a,
-                  d->loader.hung ? "its work does not come back" : j->job.why);
+                  lane_why(&j->job, rc));
     } else {
         job_free(d, j);
     }
