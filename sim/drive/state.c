@@ -12,7 +12,7 @@
 #include "sim/drive/drive_impl.h"
 
 #define MAX_SLOTS 512    /* sessions that hold KV at once */
-#define SLOT_UNIT 64     /* tokens; so that a slot is whole pages */
+#define SLOT_UNIT 64     /* tokens */
 #define IO_BYTES 1048576 /* of one write or read; aligned for O_DIRECT */
 #define PAGE 4096
 
@@ -25,6 +25,16 @@ static void *map_lazily(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* Slots are whole pages: one is given back, and written to the file, without its neighbours. */
+static uint32_t slot_unit(uint32_t kv_dim)
+{
+    uint32_t unit = SLOT_UNIT;
+    while (unit * kv_dim * sizeof(uint16_t) % PAGE != 0) {
+        unit *= 2; /* at most to PAGE / 2 tokens */
+    }
+    return unit;
+}
+
 static uint32_t longest_sequence(const struct trace *t)
 {
     uint32_t most = 1;
@@ -32,7 +42,7 @@ static uint32_t longest_sequence(const struct trace *t)
         uint32_t n = t->rows[i].input_tokens + t->rows[i].output_tokens;
         most = n > most ? n : most;
     }
-    return (most + SLOT_UNIT - 1) / SLOT_UNIT * SLOT_UNIT;
+    return most;
 }
 
 static int kv_open(struct drive *d)
@@ -40,7 +50,8 @@ static int kv_open(struct drive *d)
     struct real_kv *kv = &d->kv;
     const struct trace *t = d->core.setup->trace;
     kv->view.kv_dim = d->llm->kv_heads * d->llm->head_dim;
-    kv->slot_tokens = longest_sequence(t);
+    uint32_t unit = slot_unit(kv->view.kv_dim);
+    kv->slot_tokens = (longest_sequence(t) + unit - 1) / unit * unit;
     for (size_t i = 0; i < t->n && kv->n_slots < MAX_SLOTS; i++) {
         kv->n_slots += t->rows[i].turn == 0; /* a session */
     }
