@@ -225,9 +225,10 @@ static void loop(struct drive *d)
 static void write_tokens(const struct drive *d)
 {
     FILE *out = d->options->tokens;
-    for (size_t i = 0; out != NULL && i < d->core.setup->trace->n; i++) {
-        const struct real_request *q = &d->requests[i];
-        (void)fprintf(out, "%u", q->id);
+    const struct trace *t = d->core.setup->trace;
+    for (size_t i = 0; out != NULL && i < t->n; i++) {
+        const struct real_request *q = &d->requests[i]; /* zero, where it has not arrived */
+        (void)fprintf(out, "%u", t->rows[i].request_id);
         for (uint32_t k = q->input; k < q->n; k++) {
             (void)fprintf(out, " %d", q->tokens[k]);
         }
