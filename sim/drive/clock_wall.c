@@ -90,6 +90,8 @@ bool wallclock_wait(struct drive *d)
             core_fail(c, -ETIMEDOUT, "given up after %.0f s of real time", d->options->limit_s);
         }
         if (c->result->status != 0 || due || d->done.head != NULL || drive_interrupted(d)) {
+            d->instant = d->done;
+            d->done = (struct job_list){NULL, NULL};
             break;
         }
         int64_t at = now + DRIVE_LOOK_NS;
@@ -100,17 +102,8 @@ bool wallclock_wait(struct drive *d)
         (void)d->host->cond_timedwait(&d->ended, &d->mutex, &until);
     }
     drive_unlock(d);
-    d->now_ns = drive_wall_ns(d);
+    d->now_ns = drive_wall_ns(d); /* after the ends of all that this instant is about */
     return c->result->status == 0;
-}
-
-static struct job *take_done(struct drive *d)
-{
-    drive_lock(d);
-    struct job *all = d->done.head;
-    d->done = (struct job_list){NULL, NULL};
-    drive_unlock(d);
-    return all;
 }
 
 static void ended(struct drive *d, struct job *j)
@@ -131,7 +124,7 @@ static void ended(struct drive *d, struct job *j)
 /* Kernels before loads before compiles, kernels by device (sim/api/policy.h). */
 void wallclock_instant(struct drive *d)
 {
-    struct job *all = take_done(d);
+    struct job *all = d->instant.head;
     for (uint32_t turn = 0; turn < d->machine->n_devices + 2; turn++) {
         const struct lane *w = turn < d->machine->n_devices    ? &d->devices[turn].lane
                                : turn == d->machine->n_devices ? &d->loader

@@ -188,6 +188,7 @@ struct drive {
     pthread_mutex_t mutex; /* lanes and done */
     pthread_cond_t ended;  /* a job: it is in done */
     struct job_list done;
+    struct job_list instant; /* wall: what the instant in progress is about */
     int64_t hang_ns, compile_ns, limit_ns;
     int64_t interrupted_ns; /* when the host saw that it is to end; 0: it is not */
     uint32_t padding_rows;  /* the largest static kernel: how far one may reach beyond a pass */
