@@ -160,9 +160,9 @@ struct real_device {
 struct service_job {
     struct job job;
     struct drive *drive;
-    struct service_job *next_free;
+    struct service_job *next; /* of makes, or of those that are free */
     enum drive_work work;
-    struct resident *resident; /* of a compile; NULL once cancelled */
+    struct resident *resident; /* of a compile or a load; NULL once cancelled */
     struct resident_key key;
     enum engine_step step;
     struct full_request *request; /* of a KV move, or NULL: */
@@ -212,6 +212,7 @@ struct drive {
     struct real_request *requests;
     struct real_pass *passes, *free_passes; /* all; those not in use */
     struct real_launch *free_launches;
+    struct service_job *makes; /* compilations and loads on their way */
     struct service_job *free_jobs;
 };
 

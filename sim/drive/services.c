@@ -12,7 +12,7 @@ static struct service_job *job_new(struct drive *d)
     if (j == NULL) {
         j = arena_alloc(&d->core.arena, sizeof *j);
     } else {
-        d->free_jobs = j->next_free;
+        d->free_jobs = j->next;
         memset(j, 0, sizeof *j);
     }
     j->job.run = service_run;
@@ -23,7 +23,7 @@ static struct service_job *job_new(struct drive *d)
 
 static void job_free(struct drive *d, struct service_job *j)
 {
-    j->next_free = d->free_jobs;
+    j->next = d->free_jobs;
     d->free_jobs = j;
 }
 
@@ -103,15 +103,45 @@ static void begin(struct drive *d, struct lane *w, struct service_job *j, int64_
     j->event = drive_later(d, *free_ns, kind, 0, (uint64_t)(uintptr_t)j);
 }
 
-void service_compile(struct drive *d, struct resident *r)
+/* A job that makes r; it is of its channel from here on. NULL: one that was cancelled is still on
+ * its way, and is wanted again. Another one would make it twice, and then lose it once. */
+static struct service_job *make_new(struct drive *d, struct resident *r, enum drive_work work,
+                                    double size)
 {
+    for (struct service_job *j = d->makes; j != NULL; j = j->next) {
+        if (j->resident == NULL && memcmp(&j->key, &r->key, sizeof j->key) == 0) {
+            j->resident = r;
+            r->exec = j;
+            return NULL;
+        }
+    }
     struct service_job *j = job_new(d);
-    j->work = DRIVE_COMPILE;
+    j->work = work;
     j->step = ENGINE_STEP_MAKE;
     j->resident = r;
     j->key = r->key;
-    j->size = r->key.a;
+    j->size = size;
     r->exec = j;
+    j->next = d->makes;
+    d->makes = j;
+    return j;
+}
+
+static void make_over(struct drive *d, const struct service_job *j)
+{
+    struct service_job **at = &d->makes;
+    while (*at != j) {
+        at = &(*at)->next;
+    }
+    *at = j->next;
+}
+
+void service_compile(struct drive *d, struct resident *r)
+{
+    struct service_job *j = make_new(d, r, DRIVE_COMPILE, r->key.a);
+    if (j == NULL) {
+        return;
+    }
     if ((compiled_device(d)->engine->has & ENGINE_COMPILES) == 0) { /* nothing to compile */
         j->event = drive_later(d, d->now_ns, DRIVE_EVENT_COMPILED, 0, (uint64_t)(uintptr_t)j);
         return;
@@ -128,14 +158,10 @@ void service_load(struct drive *d, struct resident *r, double bytes)
                   r->key.b, r->key.a, bytes);
         return;
     }
-    struct service_job *j = job_new(d);
-    j->work = DRIVE_LOAD;
-    j->step = ENGINE_STEP_MAKE;
-    j->resident = r;
-    j->key = r->key;
-    j->size = bytes;
-    r->exec = j;
-    begin(d, &d->loader, j, &d->loader_free_ns);
+    struct service_job *j = make_new(d, r, DRIVE_LOAD, bytes);
+    if (j != NULL) {
+        begin(d, &d->loader, j, &d->loader_free_ns);
+    }
 }
 
 /* Attention leaves on the compiler's thread and graphs on the loader's, so that what was made first
@@ -235,6 +261,7 @@ void service_done(struct drive *d, struct service_job *j)
     SIM_ASSERT(j->request == NULL || j->request->kv_moving);
     report_resident(d, j);
     if (j->work == DRIVE_COMPILE || j->work == DRIVE_LOAD) {
+        make_over(d, j);
         if (j->resident != NULL) {
             core_resident_done(c, j->resident);
         } else {
