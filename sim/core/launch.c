@@ -53,6 +53,10 @@ static inline int launch_supported(struct core *c, const struct launch_spec *spe
                                "attention of this device is compiled for one prompt: no decode, "
                                "no batch");
         }
+        if (spec->graph > 0) {
+            return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
+                               "attention of this device is compiled by itself, in no graph");
+        }
         struct resident_key key = {RESIDENT_COMPILED_ATTENTION, request_prefill_target(s->request),
                                    p->shape.model};
         *pin = resident_find(c, key);
