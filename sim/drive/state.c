@@ -131,11 +131,12 @@ int state_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in)
 {
     size_t place = slot_bytes(d);
     size_t bytes = (size_t)tokens * d->kv.view.kv_dim * sizeof(uint16_t);
+    size_t room = bytes < IO_BYTES ? (bytes + PAGE - 1) / PAGE * PAGE : IO_BYTES;
     void *buffer = NULL;
-    if (posix_memalign(&buffer, PAGE, IO_BYTES) != 0) {
+    if (posix_memalign(&buffer, PAGE, room) != 0) {
         return -ENOMEM;
     }
-    memset(buffer, 0, IO_BYTES);
+    memset(buffer, 0, room);
     int rc = 0;
     for (uint32_t l = 0; l < 2 * d->llm->n_layers && rc == 0; l++) {
         uint16_t *base = l % 2 == 0 ? d->kv.k[l / 2] : d->kv.v[l / 2];
