@@ -121,20 +121,30 @@ static void ended(struct drive *d, struct job *j)
     }
 }
 
+/* The next of a lane's jobs, taken out: who is notified of its end may use its memory again. */
+static struct job *take(struct job_list *all, const struct lane *w)
+{
+    struct job **at = &all->head;
+    while (*at != NULL && (*at)->lane != w) {
+        at = &(*at)->next;
+    }
+    struct job *j = *at;
+    if (j != NULL) {
+        *at = j->next;
+    }
+    return j;
+}
+
 /* Kernels before loads before compiles, kernels by device (sim/api/policy.h). */
 void wallclock_instant(struct drive *d)
 {
-    struct job *all = d->instant.head;
     for (uint32_t turn = 0; turn < d->machine->n_devices + 2; turn++) {
         const struct lane *w = turn < d->machine->n_devices    ? &d->devices[turn].lane
                                : turn == d->machine->n_devices ? &d->loader
                                                                : &d->compiler;
-        struct job *next;
-        for (struct job *j = all; j != NULL && d->core.result->status == 0; j = next) {
-            next = j->next;
-            if (j->lane == w) {
-                ended(d, j);
-            }
+        struct job *j;
+        while (d->core.result->status == 0 && (j = take(&d->instant, w)) != NULL) {
+            ended(d, j);
         }
     }
 }
