@@ -77,7 +77,8 @@ int device_start(struct drive *d, uint32_t i)
     return rc == 0 ? 0
                    : core_fail(&d->core, rc, "device %s (%s on engine %s): %s",
                                d->machine->devices[i].name, o->name, o->engine->name,
-                               lane_why(&v->job, rc));
+                               rc == -ETIMEDOUT ? "opening it does not come back"
+                                                : lane_why(&v->job, rc));
 }
 
 void devices_kill(struct drive *d)

@@ -47,9 +47,9 @@ void lane_stop(struct lane *w);
 void lane_post(struct lane *w, struct job *j);
 /* Takes back a job that has not begun: true when it was still waiting. */
 bool lane_withdraw(struct lane *w, struct job *j);
-/* Posts and waits for the end. -ETIMEDOUT: it hangs, since nothing has happened for limit_ns:
- * the job began then, or moved lane.began_ns. -EINTR: it did not end soon after a signal, and the
- * lane counts as hung. Finished jobs of others stay in drive.done. */
+/* Posts and waits for the end. -ETIMEDOUT: it hangs, since nothing has happened for limit_ns (the
+ * job began then, or moved lane.began_ns). -EINTR: it did not end soon after a signal. After both
+ * the lane counts as hung. Finished jobs of others stay in drive.done. */
 int lane_call(struct lane *w, struct job *j, int64_t limit_ns);
 /* Words for what lane_call returned. */
 const char *lane_why(const struct job *j, int rc);
