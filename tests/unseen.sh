@@ -1,7 +1,8 @@
 #!/bin/sh
-# A minute (XPUSIM_SECONDS) of runs that nobody has seen: damaged inputs of every reader, random runs each tried in four ways,
-# random runs under every metamorphic relation, a third each. Their numbers are new every time; XPUSIM_FIRST=N repeats
-# those from N on, in as many blocks as the time allows. $BUILD: the build that runs them, best one with sanitizers.
+# A minute (XPUSIM_SECONDS) of runs that nobody has seen: damaged inputs of every reader, interleavings of real execution,
+# random runs under every metamorphic relation, random runs each tried in four ways, a quarter each. Their numbers are new
+# every time; XPUSIM_FIRST=N repeats those from N on, in as many blocks as the time allows. $BUILD: the build that runs
+# them, best one with sanitizers.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
@@ -12,11 +13,11 @@ trap 'rm -f "$out"' EXIT
 bad=0
 echo "unseen: XPUSIM_FIRST=$first repeats what follows ($BUILD)"
 
-blocks() { # what, the step of its numbers, command: runs it with XPUSIM_FIRST until a third of the time is over
+blocks() { # what, the step of its numbers, command: runs it with XPUSIM_FIRST until a quarter of the time is over
     what=$1
     step=$2
     shift 2
-    end=$(($(date +%s) + seconds / 3))
+    end=$(($(date +%s) + seconds / 4))
     n=0
     while :; do
         number=$((first + n * step))
@@ -32,8 +33,9 @@ blocks() { # what, the step of its numbers, command: runs it with XPUSIM_FIRST u
     echo "unseen: $what: $n blocks from $first on"
 }
 blocks "damaged inputs" 1 env FUZZ_ROUNDS=100 "$BUILD/tests/check" tests/conformance/check_fuzz.c
+blocks "interleavings of drive" 500 env XPUSIM_RUNS=500 "$BUILD/tests/check" tests/conformance/check_interleavings.c
 blocks "metamorphic relations" 36 env XPUSIM_RUNS=36 "$BUILD/tests/check" tests/conformance/check_relations.c
-"$BUILD/tests/campaign/campaign" "$(echo "$seconds" | awk '{ print $1 / 3 / 3600 }')" "$BUILD/findings" "$first" >"$out" 2>&1 ||
+"$BUILD/tests/campaign/campaign" "$(echo "$seconds" | awk '{ print $1 / 4 / 3600 }')" "$BUILD/findings" "$first" >"$out" 2>&1 ||
     { bad=1; cat "$out"; }
 tail -n 1 "$out"
 exit $bad

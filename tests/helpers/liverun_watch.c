@@ -1,0 +1,146 @@
+#include "tests/helpers/liverun_watch.h"
+
+#include <inttypes.h>
+
+#include "sim/base/hash.h"
+#include "tests/helpers/virtual.h"
+
+static void at(struct livewatch *w, int64_t now_ns, uint64_t what, uint64_t which)
+{
+    if (now_ns < w->now_ns) {
+        virtual_finding("time goes back from %" PRId64 " to %" PRId64, w->now_ns, now_ns);
+    }
+    if (w->ends > 0) {
+        virtual_finding("something happens after the run has ended");
+    }
+    w->now_ns = now_ns;
+    w->history = hash_u64(hash_u64(w->history, (uint64_t)now_ns), (what << 48) | which);
+}
+
+static void step(uint8_t *state, uint8_t from, uint8_t to, const char *what, uint32_t id)
+{
+    if (*state != from) {
+        virtual_finding("%s %u: from %u to %u", what, id, *state, to);
+    }
+    *state = to;
+}
+
+/* ---- requests ---- */
+
+static void on_arrived(void *self, int64_t now_ns, const struct request *r)
+{
+    struct livewatch *w = self;
+    at(w, now_ns, 1, r->id);
+    step(&w->requests[r->id], 0, 1, "request", r->id);
+    w->arrived++;
+}
+
+static void left(struct livewatch *w, int64_t now_ns, uint64_t how, const struct request *r)
+{
+    at(w, now_ns, how, r->id);
+    step(&w->requests[r->id], 1, 2, "request", r->id);
+    w->left++;
+    if (w->tokens[r->id] != r->generated_tokens) {
+        virtual_finding("request %u: %u tokens came out, and it has %u", r->id, w->tokens[r->id],
+                        r->generated_tokens);
+    }
+}
+
+static void on_finished(void *self, int64_t now_ns, const struct request *r)
+{
+    left(self, now_ns, 2, r);
+}
+
+static void on_shed(void *self, int64_t now_ns, const struct request *r)
+{
+    left(self, now_ns, 3, r);
+}
+
+static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
+{
+    struct livewatch *w = self;
+    at(w, now_ns, 4, p->id);
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        w->tokens[p->segments[i].request->id] += p->segments[i].emitted_tokens;
+    }
+}
+
+/* ---- launches ---- */
+
+static void on_submitted(void *self, int64_t now_ns, const struct launch *l)
+{
+    struct livewatch *w = self;
+    at(w, now_ns, 5, l->id);
+    step(&w->launches[l->id % LIVEWATCH_LAUNCHES], 0, 1, "launch", l->id);
+}
+
+static void on_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+{
+    struct livewatch *w = self;
+    (void)lead_ns;
+    at(w, now_ns, 6, l->id);
+    step(&w->launches[l->id % LIVEWATCH_LAUNCHES], 1, 2, "launch", l->id);
+    if (w->running[l->device] != 0) {
+        virtual_finding("launch %u starts on device %u, which runs launch %u", l->id, l->device,
+                        w->running[l->device]);
+    }
+    w->running[l->device] = l->id;
+}
+
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+                     int64_t lost_ns)
+{
+    struct livewatch *w = self;
+    at(w, now_ns, 7 + (uint64_t)l->outcome, l->id);
+    w->history = hash_u64(hash_u64(w->history, (uint64_t)solo_ns), (uint64_t)lost_ns);
+    uint8_t *state = &w->launches[l->id % LIVEWATCH_LAUNCHES];
+    if (l->outcome == LAUNCH_OUTCOME_WITHDRAWN) {
+        step(state, 1, 3, "launch", l->id);
+        return;
+    }
+    if (w->running[l->device] == l->id) {
+        step(state, 2, 3, "launch", l->id);
+        w->running[l->device] = 0;
+    } else { /* one that was stopped before anybody knew that it had begun */
+        step(state, 1, 3, "launch", l->id);
+    }
+    if (w->free_ns[l->device] > now_ns) {
+        virtual_finding("launch %u ends %" PRId64 " ns before its last kernel", l->id,
+                        w->free_ns[l->device] - now_ns);
+    }
+}
+
+static void on_kernel(void *self, const struct kernel_record *k)
+{
+    struct livewatch *w = self;
+    uint8_t device = k->launch->device;
+    if (k->begin_ns < w->free_ns[device]) {
+        virtual_finding("a kernel of launch %u begins %" PRId64 " ns before the one before ends",
+                        k->launch->id, w->free_ns[device] - k->begin_ns);
+    }
+    w->free_ns[device] = k->end_ns;
+    w->history = hash_u64(hash_u64(w->history, (uint64_t)k->begin_ns), (uint64_t)k->end_ns);
+}
+
+static void on_run_ended(void *self, int64_t now_ns)
+{
+    struct livewatch *w = self;
+    at(w, now_ns, 20, 0);
+    w->ends++;
+}
+
+void livewatch_init(struct livewatch *w)
+{
+    *w = (struct livewatch){.history = HASH_INIT};
+    w->observer = (struct observer){.self = w,
+                                    .wants_kernels = true,
+                                    .request_arrived = on_arrived,
+                                    .request_finished = on_finished,
+                                    .request_shed = on_shed,
+                                    .tokens = on_tokens,
+                                    .launch_submitted = on_submitted,
+                                    .launch_started = on_started,
+                                    .launch_ended = on_ended,
+                                    .kernel = on_kernel,
+                                    .run_ended = on_run_ended};
+}

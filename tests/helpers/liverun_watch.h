@@ -1,0 +1,25 @@
+/* An observer of a real run: whether what happens may happen, and a hash of all of it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/core/run.h"
+
+#define LIVEWATCH_LAUNCHES 8192
+#define LIVEWATCH_REQUESTS 64
+
+struct livewatch {
+    struct observer observer;
+    int64_t now_ns;
+    uint64_t history;
+    uint8_t launches[LIVEWATCH_LAUNCHES];  /* by id: 1 submitted, 2 started, 3 ended */
+    uint32_t running[MACHINE_MAX_DEVICES]; /* launch that has started and not ended; 0: none */
+    int64_t free_ns[MACHINE_MAX_DEVICES];  /* end of the device's last kernel */
+    uint8_t requests[LIVEWATCH_REQUESTS];  /* by id: 1 arrived, 2 left */
+    uint32_t tokens[LIVEWATCH_REQUESTS];
+    uint32_t arrived, left, ends;
+};
+
+/* The observer is w->observer. Reports by virtual_finding. */
+void livewatch_init(struct livewatch *w);
