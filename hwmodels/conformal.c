@@ -1,13 +1,8 @@
 #include "hwmodels/conformal.h"
 
-#include <errno.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/quantile.h"
 

@@ -18,12 +18,8 @@
  * have the same distribution. docs/accuracy.md says how many rows of each class it holds. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "sim/api/device.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define CONFORMAL_TABLE "hwmodels/residuals.csv"
 #define CONFORMAL_LEVEL 0.95

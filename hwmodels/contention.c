@@ -2,9 +2,7 @@
  * alone has all four co-run pairs of the Agent.xpu papers (claim A7): a GEMM barely slowed, a GEMV
  * slowed beside either, most beside another GEMV. */
 #include "sim/api/contention.h"
-
-#include <stdbool.h>
-#include <string.h>
+#include "sim/base/base.h"
 
 static void share_none(struct flow *f, uint32_t n, double capacity, const void *params)
 {

@@ -1,11 +1,5 @@
 #include "hwmodels/corun.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 
 #define MAX_GBS 1e5

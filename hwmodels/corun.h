@@ -8,10 +8,8 @@
  * machines takes some 0.1 s. */
 #pragma once
 
-#include <stddef.h>
-
 #include "sim/api/contention.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 enum corun_victim { CORUN_NPU, CORUN_GPU, CORUN_CPU, CORUN_BOTH };
 

@@ -2,8 +2,6 @@
  * saturate, so one start finds one side of them. */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multimin.h>
-#include <math.h>
-#include <string.h>
 
 #include "hwmodels/corun.h"
 

@@ -7,11 +7,9 @@
  * answer to come. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/api/request.h"
 #include "sim/api/trace.h"
+#include "sim/base/base.h"
 
 struct drafter {
     enum trace_drafter kind;

@@ -1,7 +1,5 @@
 #include "hwmodels/footprint.h"
 
-#include <math.h>
-
 double footprint_extra_bytes(const struct soc_memory *m, const struct llm *llm, double tokens)
 {
     double bytes = m->fixed_bytes + (m->weights_frac - 1.0) * llm->weight_bytes +

@@ -1,11 +1,6 @@
 /* The simple strategies, the table of all, and the check of instances. */
 #include "hwmodels/graphs.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/graphs_machine.h"
 #include "hwmodels/graphs_strategies.h"
 

@@ -20,11 +20,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define GRAPHS_MAX_BLOCKS 62      /* switched blocks are bits of a 64-bit word */
 #define GRAPHS_MAX_POSITIONS 4096 /* chunks * blocks: sweeps stay near a second */

@@ -11,12 +11,8 @@
  * blocks); the cost so far is time. The bound on what is left, max(computes left under the graphs
  * of now, loads left), never overestimates and never falls by more than the time spent, so a state
  * is expanded at most once with its least cost, and the first complete state taken is optimal. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/graphs_machine.h"
 #include "hwmodels/graphs_strategies.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 
 #define NO_NODE UINT32_MAX

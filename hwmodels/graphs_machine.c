@@ -1,9 +1,5 @@
 #include "hwmodels/graphs_machine.h"
 
-#include <string.h>
-
-#include "sim/base/arena.h"
-
 void graphs_machine_init(struct graphs_machine *m, const struct graphs_instance *g,
                          struct graphs_result *out, bool keep_intervals)
 {

@@ -1,15 +1,10 @@
 #include "hwmodels/kernel_fit.h"
 
-#include <errno.h>
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hwmodels/kernel_fit_impl.h"
-#include "sim/base/arena.h"
 
 #define MAX_ITERATIONS 400
 #define TOLERANCE 1e-10

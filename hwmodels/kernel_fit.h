@@ -18,12 +18,9 @@
  * compare the model with two others (kernel_form). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "hwmodels/kernel_model.h"
 #include "hwmodels/kernel_rows.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define KERNEL_FIT_MAX_PARAMS 96
 

@@ -1,12 +1,7 @@
 /* From rows to a problem: which kernels there are, which parameters they speak of. */
-#include <errno.h>
 #include <gsl/gsl_cdf.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hwmodels/kernel_fit_impl.h"
-#include "sim/base/arena.h"
 
 #define MEDIAN_FACTOR 1.5708 /* pi / 2: asymptotic variance of a median over that of a mean */
 #define MIN_MANY_SHAPES 3    /* row counts above one that P, B and p need */

@@ -1,10 +1,7 @@
 /* The fitted form, the two-anchor roofline and a table, judged on shapes that none has seen. */
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "hwmodels/kernel_fit_impl.h"
-#include "sim/base/arena.h"
 
 const char *kernel_form_name(enum kernel_form f)
 {

@@ -1,15 +1,9 @@
 /* A fit as a SoC file. What was not measured is written as assumed, with the reason. */
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hwmodels/kernel_fit.h"
 #include "hwmodels/soc.h"
 #include "sim/api/device.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define PEAK_NOISE 1.02 /* rows of a memory at its peak show that much more of it by noise */

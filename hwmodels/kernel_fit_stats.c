@@ -1,11 +1,8 @@
 /* Scatter, drift, intervals and the lack-of-fit test. */
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_errno.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "hwmodels/kernel_fit_impl.h"
-#include "sim/base/arena.h"
 
 #define CONFIDENCE 0.95
 #define WRONG_LEVEL 0.01       /* of the lack-of-fit test */

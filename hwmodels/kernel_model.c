@@ -1,6 +1,6 @@
 #include "hwmodels/kernel_model.h"
 
-#include <math.h>
+#include "sim/base/base.h"
 
 /* (x^p + y^p)^(1/p) without overflow; x, y >= 0. */
 static double norm(double x, double y, double p)

@@ -2,9 +2,7 @@
  * the shared objects of engines call nothing of the program. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "sim/base/base.h"
 
 static inline float half_to_float(uint16_t h)
 {

@@ -1,12 +1,6 @@
 #include "hwmodels/kernel_rows.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/api/device.h"
-#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 
 #define VERSION_LINE "# xpusim-kernels v1"

@@ -6,11 +6,9 @@
  * others give what a fit needs, and how far to trust a row. */
 #pragma once
 
-#include <stdio.h>
-
 #include "hwmodels/kernel_spec.h"
 #include "sim/api/device.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define KERNEL_PARTNER_BYTES 128
 

@@ -1,8 +1,5 @@
 #include "hwmodels/kernel_spec.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 const char *const kernel_op_names[KERNEL_OP_COUNT + 1] = {"read", "copy",    "knob",   "gemv",
                                                           "gemm", "prefill", "decode", NULL};
 

@@ -5,9 +5,7 @@
  * 4 heads head_dim flop per (query, key) pair, and reads each key's K and V once. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 #define KERNEL_NAME_BYTES 64
 

@@ -1,7 +1,4 @@
 /* LLM files: public architecture numbers, and the bytes a runtime makes of them. */
-#include <errno.h>
-#include <string.h>
-
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 

@@ -1,14 +1,7 @@
 #include "hwmodels/llm_hf.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/soc.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 
 /* What an architecture leaves out of its config.json, by `model_type` (class defaults of the
  * transformers library). head_dim 0: hidden / heads. kv_heads 0: as heads; NONE: must be stated. */

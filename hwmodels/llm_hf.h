@@ -7,10 +7,8 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Whether a tree is such a file, and not one of this project's. */
 bool llm_hf_is(const cJSON *root);

@@ -1,12 +1,6 @@
 #include "hwmodels/pairs.h"
 
-#include <errno.h>
 #include <gsl/gsl_cdf.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 
 /* Sums over repetitions. */
 struct sums {

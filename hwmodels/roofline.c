@@ -1,10 +1,5 @@
 #include "hwmodels/roofline.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "sim/base/units.h"
-
 /* Share of the experts that `rows` rows touch, each routed to k of n at random: 1 - (1 - k/n)^rows;
  * 1 for a dense model. */
 static double experts_touched(const struct llm *m, double rows)

@@ -1,6 +1,4 @@
 /* Roofline models of a SoC: what the ops of an LLM take, and with which runtimes. */
-#include <string.h>
-
 #include "hwmodels/roofline.h"
 
 /* k x D x M matrix product: W = 2 k D M, Q = weights + 2 k (D + M) bytes (Agent.xpu v2 App. B). */

@@ -1,9 +1,6 @@
 #include "hwmodels/soc.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim/base/datadir.h"
 

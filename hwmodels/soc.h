@@ -10,7 +10,7 @@
 
 #include "hwmodels/soc_ops.h"
 #include "sim/api/device.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/base/json_fields.h"
 
 #define SOC_MAX_RUNTIMES 24

@@ -1,9 +1,6 @@
 /* The keys of a SoC file, one row each (sim/base/json_fields.h), and reading one. */
 #include "hwmodels/soc.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "sim/base/json_fields.h"
 
 /* ---- what keys there are ---- */

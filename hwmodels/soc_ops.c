@@ -1,8 +1,5 @@
 #include "hwmodels/soc_ops.h"
 
-#include <math.h>
-#include <string.h>
-
 #define MAX_S 1e3
 
 struct point {

@@ -1,15 +1,7 @@
 #include "hwmodels/soc_sibling.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/soc.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 /* A prediction in the middle of what tables hold: 3e9 weights, 1024 tokens of prompt or context, or

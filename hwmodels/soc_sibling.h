@@ -13,7 +13,7 @@
 #include <cjson/cJSON.h>
 
 #include "hwmodels/conformal.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct soc_sibling_peak {
     const char *device; /* name in the file, borrowed */

@@ -3,11 +3,7 @@
  * How many tiles a context has is fixed when its model is compiled (Intel, throughput mode) or when
  * its hardware context is created (XDNA, by columns). So the tiles of a device are divided for a
  * whole run, and each partition is a device of its own. The DDR is what partitions contend for. */
-#include <stdio.h>
-#include <string.h>
-
 #include "hwmodels/soc.h"
-#include "sim/base/units.h"
 
 static void curve_share(struct soc_curve *c, double share, double rate)
 {

@@ -1,7 +1,6 @@
 #include "hwmodels/speculation.h"
 
-#include <math.h>
-
+#include "sim/base/base.h"
 #include "sim/base/rng.h"
 
 /* History that counts as unlimited: h is then Table 4's to 1e-8. */

@@ -1,11 +1,5 @@
 #include "hwmodels/speculation_data.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 
 #define MAX_MS 10000.0

@@ -5,10 +5,8 @@
  * constants.json (sourced quantities, the amortized calibration included). */
 #pragma once
 
-#include <stdbool.h>
-
 #include "hwmodels/speculation.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 #define SPECULATION_DIR "hwmodels/speculation" /* for datadir_path (sim/base/datadir.h) */

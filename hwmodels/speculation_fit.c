@@ -1,8 +1,6 @@
 /* Acceptance parameters from two published means: drafts of different length, same process. */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
-#include <math.h>
-#include <string.h>
 
 #include "hwmodels/speculation_data.h"
 

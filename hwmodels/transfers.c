@@ -1,10 +1,5 @@
 #include "hwmodels/transfers.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 
 /* The family that some row says the SoC is of; "" when the table has none of its rows. */

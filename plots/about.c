@@ -1,8 +1,5 @@
 #include "plots/about.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/base/input.h"
 #include "sim/base/json.h"
 

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* An object of texts, empty but for its kind when the file says nothing: of a JSON file without
  * "about" the kind is "json", of a CSV "table". *tree is all of a JSON file but a timeline, else

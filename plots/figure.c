@@ -1,15 +1,9 @@
 #include "plots/figure.h"
 
-#include <errno.h>
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "plots/about.h"
 #include "plots/palette.h"
-#include "sim/base/arena.h"
 #include "sim/base/memory.h"
 #include "sim/metrics/metric_table.h"
 

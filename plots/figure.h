@@ -7,11 +7,8 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
+#include "sim/base/base.h"
 #include "sim/base/frame.h"
 
 #define FIGURE_MAX_INPUTS 64

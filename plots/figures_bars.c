@@ -1,10 +1,6 @@
 /* Bars: one per policy, with intervals. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "plots/results.h"
 #include "plots/series.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 /* Names of the policies, their colours, and what is to be said of a mean of theirs. */

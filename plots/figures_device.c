@@ -1,10 +1,4 @@
 /* Kernels and devices: the roofline, and what `characterize` measures. */
-#include <errno.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "plots/figure.h"
 
 #define UNDEFINED ((double)NAN)

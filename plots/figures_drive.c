@@ -1,8 +1,5 @@
 /* Real against simulated: a dot per request, and the order of policies. Reads drive --compare
  * --json. */
-#include <errno.h>
-#include <stdio.h>
-
 #include "plots/figure.h"
 
 /* Dots of one class and metric over all policies: real, simulated. */

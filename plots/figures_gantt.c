@@ -1,12 +1,6 @@
 /* Schedules as bars: a window of a timeline, and the strategies of switching NPU graphs. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/figure.h"
 #include "plots/timeline_read.h"
-#include "sim/base/arena.h"
 
 #define US_PER_S 1e6
 #define MAX_TRACKS 256

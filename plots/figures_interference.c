@@ -1,8 +1,4 @@
 /* The interference matrix of `explain --interference`, and its causes as bars. */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-
 #include "plots/figure.h"
 #include "sim/base/words.h"
 

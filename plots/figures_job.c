@@ -1,12 +1,6 @@
 /* The request graph of one job on a time axis: a row per request, who waited for whom, and the
  * critical path. Reads explain --job --json. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/figure.h"
-#include "sim/base/arena.h"
 
 #define MAX_ROWS 200 /* of a job: beyond, a picture of it says nothing */
 

@@ -1,12 +1,6 @@
 /* Figures over an axis of a sweep: lines with intervals, the Pareto front, the heat map. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/results.h"
 #include "plots/series.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 /* The offered rate before the load that it follows from: requests a minute can be held against

@@ -1,12 +1,7 @@
 /* Distributions over requests: latencies by class, and lengths. */
-#include <errno.h>
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "plots/figure.h"
-#include "sim/base/arena.h"
 #include "sim/base/words.h"
 
 #define MAX_STEPS 120 /* of one curve: as many as a panel shows apart */

@@ -1,12 +1,5 @@
 /* The studies of `characterize` as panels of lines, and its kernel pairs as a matrix. */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/figure.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 #define MAX_PANELS 12

@@ -1,12 +1,6 @@
 /* Series over time from a timeline: DDR bandwidth with its tiers, live requests and batches. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/figure.h"
 #include "plots/timeline_read.h"
-#include "sim/base/arena.h"
 
 #define US_PER_S 1e6
 #define BINS 200 /* per figure: as many as lines of a page show apart */

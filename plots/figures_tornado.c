@@ -1,14 +1,7 @@
 /* Tornado of `compare --uncertainty`: the difference of two policies with one number alone at
  * either end of what it may be; and the share of machines on which each policy is best. */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/figure.h"
 #include "plots/series.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 /* A row of the frame, and how far it moves the difference. */

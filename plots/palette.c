@@ -1,9 +1,6 @@
 #include "plots/palette.h"
 
-#include <stdbool.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
+#include "sim/base/base.h"
 
 /* By slot; two colours are left to others. A device and a policy are never in one figure. */
 static const char *const usual[PALETTE_COLOURS][3] = {

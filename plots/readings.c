@@ -1,6 +1,4 @@
 /* How to read each figure, for captions: what a mark is, and which direction is good. */
-#include <string.h>
-
 #include "plots/figure.h"
 
 static const char *const readings[][2] = {

@@ -1,12 +1,7 @@
 /* Other names of policies in figures, as a paper calls them. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/about.h"
 #include "plots/figure.h"
 #include "plots/palette.h"
-#include "sim/base/arena.h"
 #include "sim/base/memory.h"
 
 /* Keys and texts of the tree that are the policy. Returns how many there were. */

@@ -1,16 +1,11 @@
 #include "plots/render.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "plots/svg_compact.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/memory.h"

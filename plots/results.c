@@ -1,12 +1,7 @@
 #include "plots/results.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/about.h"
 #include "plots/results_impl.h"
-#include "sim/base/arena.h"
 
 static bool is_axis(const struct results *r, const char *name)
 {

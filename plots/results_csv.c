@@ -1,12 +1,5 @@
 /* Rows of a CSV file as points, replications put together. */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/results_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/words.h"
 #include "sim/stats/stats_intervals.h"
 

@@ -1,10 +1,5 @@
 #include "plots/series.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 static double x_of(const struct series *s, size_t i)

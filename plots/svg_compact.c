@@ -1,12 +1,5 @@
 #include "plots/svg_compact.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/text.h"
-
 #define MAX_DEPTH 32
 
 /* A group that is open: where its tag begins and its content begins in the output; plain: what it

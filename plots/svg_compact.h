@@ -3,10 +3,7 @@
  * coordinates to a tenth of a pixel. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "sim/base/text.h"
+#include "sim/base/base.h"
 
 /* Returns a text that the caller frees. */
 char *svg_compact(const char *svg);

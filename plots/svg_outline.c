@@ -1,11 +1,6 @@
 /* An outline of straight lines in few letters: relative steps of tenths of a pixel, along an axis
  * where they are. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plots/svg_compact.h"
-#include "sim/base/arena.h"
 
 /* In tenths of a pixel, which is less than any screen or printer shows. */
 struct point {

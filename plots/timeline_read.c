@@ -1,10 +1,5 @@
 #include "plots/timeline_read.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/base/input.h"
 
 #define EVENT_START "{\"ph\":\""

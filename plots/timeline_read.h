@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Calls `event` for each event whose phase (ph) is among the characters of `phases`, in file order;
  * the event lives until the call returns. 0, or -EINVAL with an error that names file and line. */

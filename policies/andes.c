@@ -15,7 +15,6 @@
  * swapped or computed again; here it stays. It decides only where memory is nearly full; here the
  * order matters only where not all fit. Classes are not in the paper (`class`). */
 #include "policies/common/iter.h"
-#include "sim/base/units.h"
 
 enum { ANDES_TTFT = ITER_PARAM_COUNT, ANDES_SPEED, ANDES_HORIZON, ANDES_PER_TOKEN };
 

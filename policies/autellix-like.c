@@ -5,7 +5,6 @@
  * quantum, and moves to the top when program and call have waited beta times what they got. */
 #include "policies/common/iter.h"
 #include "policies/common/table.h"
-#include "sim/base/units.h"
 
 enum { AUTELLIX_MODE = ITER_PARAM_COUNT, AUTELLIX_T0, AUTELLIX_BETA };
 enum { AUTELLIX_PLAS, AUTELLIX_ATLAS };

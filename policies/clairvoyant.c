@@ -1,7 +1,5 @@
 #include "policies/clairvoyant.h"
 
-#include <errno.h>
-
 #include "policies/common/batch.h"
 #include "policies/common/heap.h"
 #include "policies/common/hetero.h"

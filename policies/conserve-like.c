@@ -7,7 +7,6 @@
  * that an aborted or evicted request loses nothing; here memory is one, an abort loses that
  * iteration's work, and an eviction is recomputed. */
 #include "policies/common/coserve.h"
-#include "sim/base/units.h"
 
 enum { PARAM_TTFT_S = COSERVE_PARAM_COUNT, PARAM_TBT_S, PARAM_SAFEPOINT };
 

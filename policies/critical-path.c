@@ -11,7 +11,6 @@
  * Who is in the background comes after all others of its class. */
 #include "policies/common/iter.h"
 #include "policies/common/table.h"
-#include "sim/base/units.h"
 
 enum { CP_EXPECTED = ITER_PARAM_COUNT, CP_WAITS, CP_JOBS, CP_SLACK };
 

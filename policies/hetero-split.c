@@ -10,8 +10,6 @@
  * cut by rows, each of which reads all weights; `decode=rows` always cuts batches of two and more
  * by bandwidth share, as the specification words it. The operators of an FFN share one cut, and
  * barriers between them are not counted. */
-#include <errno.h>
-
 #include "policies/common/batch.h"
 #include "policies/common/hetero.h"
 #include "policies/common/place.h"

@@ -6,7 +6,6 @@
  * Parameters: the table below. Deviations: prefixes are those of a request's own session, as
  * everywhere here; the source searches the budget by profiling a load, here it is a parameter. */
 #include "policies/common/coserve.h"
-#include "sim/base/units.h"
 
 enum { PARAM_BUDGET_MS = COSERVE_PARAM_COUNT, PARAM_CONTEXT, PARAM_UTILITY };
 

@@ -11,13 +11,10 @@
  * hands out a step's tokens at its end; a prompt that is complete in an earlier micro-batch answers
  * that much too early. When KV is full who entered last starts over (the server refuses everybody).
  */
-#include <errno.h>
-
 #include "policies/common/iteration.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
 #include "policies/common/share.h"
-#include "sim/base/units.h"
 
 enum {
     PARAM_FORM,

@@ -11,10 +11,6 @@
  * paper has one. Outliers are input channels there and output columns here: the CPU's part of an
  * op's weights is what counts. An executor that does not cut weights gets rows. Accuracy is not
  * simulated. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
 #include "policies/common/batch.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"

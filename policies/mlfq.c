@@ -8,7 +8,6 @@
  * one memory, and what does not fit is dropped and computed again. policies/README.md says what
  * that costs in overload. */
 #include "policies/common/iter.h"
-#include "sim/base/units.h"
 
 enum { MLFQ_Q0 = ITER_PARAM_COUNT, MLFQ_SKIP_JOIN, MLFQ_STARVE, MLFQ_PROMOTE_EVERY, MLFQ_FRONT };
 

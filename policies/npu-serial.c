@@ -2,8 +2,6 @@
  * request from start to end, in arrival order: prefill on the NPU in static chunks with attention
  * on the iGPU, then decode on the iGPU with a batch of one. NPU and iGPU alternate; nothing
  * overlaps. */
-#include <errno.h>
-
 #include "policies/common/hetero.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"

@@ -24,7 +24,6 @@
 #include "policies/common/blocks.h"
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
-#include "sim/base/units.h"
 
 enum { PARAM_VARIANT, PARAM_BUDGET, PARAM_MAX_SEQS, PARAM_DEVICE };
 enum variant { VARIANT_SF256, VARIANT_WHOLE, VARIANT_VLLM };

@@ -5,7 +5,6 @@
  * same iteration: no chunks, no classes, no preemption. */
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
-#include "sim/base/units.h"
 
 enum { PARAM_DEVICE, PARAM_MAX_SEQS, PARAM_RESERVE };
 

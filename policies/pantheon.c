@@ -10,7 +10,6 @@
  * the preempted work at the same time, on a GPU stream of lower priority; here a device runs one
  * kernel at a time. */
 #include "policies/common/iter.h"
-#include "sim/base/units.h"
 
 enum { PANTHEON_DEADLINE = ITER_PARAM_COUNT };
 

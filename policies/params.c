@@ -1,15 +1,6 @@
 #include "policies/params.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/nearest.h"
-#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 #define MAX_PARAMS (sizeof((struct policy_params *)NULL)->v / sizeof(double))

@@ -1,11 +1,8 @@
 /* Policy parameters as text: "key=value,key=value". */
 #pragma once
 
-#include <stddef.h>
-
 #include "sim/api/policy.h"
-#include "sim/base/err.h"
-#include "sim/base/text.h"
+#include "sim/base/base.h"
 
 /* Parameters a policy's table has (a NULL table: 0). */
 uint32_t policy_params_count(const struct policy_ops *ops);

@@ -4,7 +4,6 @@
  * evenly, so it is known when they reach the next threshold; only then, and when the threshold of
  * all changes, keys move. */
 #include "policies/common/iter.h"
-#include "sim/base/units.h"
 
 enum { PREMA_RT = ITER_PARAM_COUNT, PREMA_BE, PREMA_EXPECTED };
 

@@ -5,7 +5,6 @@
  * preempting each other. */
 #include "policies/common/iter.h"
 #include "policies/common/table.h"
-#include "sim/base/units.h"
 
 static const struct policy_param params[] = {ITER_PARAMS, {.name = NULL}};
 

@@ -3,8 +3,6 @@
  * at its next kernel boundary (or at once), and what was killed starts over later: its KV is gone,
  * prompt and generated tokens are prefilled again. Reactive requests run alone; proactive ones only
  * when there is no reactive one. Arrival order inside each class. */
-#include <errno.h>
-
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
 #include "policies/common/room.h"

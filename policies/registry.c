@@ -2,7 +2,7 @@
  * line here, in the order of the names. */
 #include "policies/registry.h"
 
-#include <string.h>
+#include "sim/base/base.h"
 
 #define POLICIES(X)                                                                                \
     X(agent_xpu_v1)                                                                                \

@@ -1,11 +1,5 @@
 #include "policies/replay.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
 #include "sim/record/action.h"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "sim/api/policy.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct replay; /* a parsed log */
 

@@ -4,8 +4,6 @@
  * when both are over. Attention of the chunks runs on the NPU where its attention is dynamic, else
  * on the iGPU, kernel by kernel between the decodes; the head on the iGPU. Parameters: the table
  * below. Deviations: as sarathi. */
-#include <errno.h>
-
 #include "policies/common/hetero.h"
 #include "policies/common/vllm.h"
 

@@ -4,8 +4,6 @@
  * KV, the last running request is recomputed. Parameters: the table below. Deviations: KV of an
  * admitted prompt is counted, not reserved, so a decode may take it and the tail pays then; else
  * policies/common/vllm.h. */
-#include <errno.h>
-
 #include "policies/common/vllm.h"
 
 enum {

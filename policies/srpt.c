@@ -6,7 +6,6 @@
  */
 #include "policies/common/iter.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 
 enum { SRPT_SIGMA = ITER_PARAM_COUNT, SRPT_LIMIT, SRPT_DRAW };
 

@@ -3,7 +3,6 @@
  * activation buffers of its own, which the simulator does not charge. */
 #include "policies/common/place.h"
 #include "policies/common/share.h"
-#include "sim/base/units.h"
 
 enum { PARAM_DEVICE, PARAM_MAX, PARAM_EFFICIENCY, PARAM_QUANTUM };
 

@@ -1,15 +1,9 @@
 /* Workloads of agents as traces: the requests of every client, turn by turn. */
 #include "traces/agents.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 #include "traces/traces.h"
 
 #define MAX_TOKENS 100000000u

@@ -1,11 +1,5 @@
 /* Reads the file of a workload of agents. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
 #include "sim/base/words.h"
 #include "traces/agents.h"
 #include "traces/traces.h"

@@ -5,11 +5,8 @@
 #pragma once
 
 #include <gsl/gsl_rng.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/base/rng.h"
 
 enum arrival_kind {

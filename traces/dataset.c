@@ -1,13 +1,7 @@
 /* Token lengths of real requests: rows are sampled whole, so that input and output stay together.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
-#include "sim/base/text.h"
 #include "sim/base/words.h"
 #include "traces/traces.h"
 

@@ -1,11 +1,7 @@
 #include "traces/draw.h"
 
 #include <gsl/gsl_randist.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
 #include "sim/base/hash.h"

@@ -5,10 +5,7 @@
  * "mtrag", "column": "output_tokens"}. `min` and `max` cut what is drawn. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 enum draw_kind {

@@ -2,12 +2,6 @@
  * import_json.c. */
 #include "traces/import.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
 #include "sim/base/words.h"

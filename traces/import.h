@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdint.h>
-#include <stdio.h>
 
 #include "sim/api/request.h"
+#include "sim/base/base.h"
 #include "sim/base/csvfile.h"
 #include "traces/traces.h"
 

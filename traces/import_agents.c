@@ -1,13 +1,7 @@
 /* Traces of coding agents that say who waits for whom: Weka's sessions with nested subagents, and
  * the agentic form of Mooncake's. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 #include "traces/import_json.h"
 #include "traces/import_stream.h"
 

@@ -1,10 +1,6 @@
 /* Logs that coding agents leave on a user's disk: Claude Code's transcripts
  * (~/.claude/projects, a line per message) and rollouts of Codex (~/.codex/sessions). Both have the
  * tokens of every answer; texts are not read. Files of one session may follow each other. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "traces/import_json.h"

@@ -1,9 +1,5 @@
 /* CSV formats: a format is a set of column names, as the publishers spell them; other columns are
  * ignored. Times are seconds, or a date and time of day. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 #include "traces/import.h"
 

@@ -1,12 +1,5 @@
 /* Rows of a source that says who waits for whom, as a request graph. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 #include "traces/import.h"
 
 #define MAX_TURNS 65535

@@ -1,15 +1,8 @@
 /* JSON formats: lines of objects (mooncake, bailian, aiperf), and whole documents (vllm, otel, and
  * those of import_text.c). Other keys are ignored. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
+#include "traces/import_json.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
-#include "sim/base/units.h"
-#include "traces/import_json.h"
 
 #define DOCUMENT_BYTES ((size_t)1 << 30)
 

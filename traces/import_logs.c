@@ -1,11 +1,6 @@
 /* Logs of agents, a request a line: Dynamo's request trace, whose trajectories name their parents,
  * and TraceLab's rounds of coding sessions. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
-#include "sim/base/units.h"
 #include "traces/import_json.h"
 #include "traces/import_records.h"
 

@@ -1,6 +1,3 @@
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "traces/import.h"
 

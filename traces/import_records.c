@@ -1,11 +1,6 @@
 #include "traces/import_records.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 #include "traces/import_stream.h"
 
 /* An agent: a session, a trajectory, a thread. */

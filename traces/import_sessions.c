@@ -1,14 +1,7 @@
 /* From rows as a source tells them to a trace: turns of sessions in the order of time, prefixes
  * that an earlier turn left, then what of it was asked for. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 #include "traces/import.h"
 
 #define NONE IMPORT_NONE

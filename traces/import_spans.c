@@ -1,10 +1,6 @@
 /* OTLP JSON of spans as the GenAI conventions have them. A span that says how many tokens it had is
  * a request. Where spans say which agent invoked which (gen_ai.operation.name is invoke_agent), the
  * agents become a request graph; without any, requests are turns of gen_ai.conversation.id. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "traces/import_json.h"
 #include "traces/import_records.h"

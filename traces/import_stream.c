@@ -1,7 +1,5 @@
 #include "traces/import_stream.h"
 
-#include "sim/base/arena.h"
-
 void import_edge_add(struct import_node *node, size_t parent, int64_t gap_ns)
 {
     for (uint32_t i = 0; i < node->n_parents; i++) {

@@ -1,11 +1,6 @@
 /* Lengths from texts, where a source keeps what was said and not how many tokens it was. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 #include "traces/import_json.h"
 
 static uint64_t characters(const char *s)

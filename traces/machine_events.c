@@ -2,13 +2,7 @@
  * trace file. docs/concepts/machine.md describes them. */
 #include "traces/machine_events.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
-#include "sim/base/units.h"
 #include "traces/traces.h"
 
 #define MAX_S 1e8

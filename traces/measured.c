@@ -1,15 +1,8 @@
 #include "traces/measured.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/datadir.h"
-#include "sim/base/units.h"
 #include "traces/traces.h"
 
 #define VERSION_LINE "# xpusim-run v1"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "sim/api/trace.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct measured_latency {
     double ttft_s, e2e_s;

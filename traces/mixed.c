@@ -1,13 +1,7 @@
 #include "traces/mixed.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 #include "traces/traces.h"
 
 /* Where a class's requests come from. */

@@ -5,11 +5,8 @@
  * engine. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/api/trace.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "traces/arrivals.h"
 #include "traces/spec_keys.h"
 

@@ -1,11 +1,7 @@
 /* A trace drawn from a recorded one: whole sessions, and the gaps between their starts. Of a
  * request graph, whole groups of jobs: what hangs together stays together. */
-#include <stdlib.h>
-
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 #include "traces/traces.h"
 
 struct draw {

@@ -1,11 +1,5 @@
 #include "traces/spec_keys.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 void spec_keys_init(struct spec_keys *k)

@@ -1,11 +1,7 @@
 /* "key=value,..." of a workload: a generator's numbers and texts by one table of its keys. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct spec_key {
     const char *name;

@@ -1,14 +1,8 @@
 /* The four workloads of sd.npu (CoordGen) 4.1: one task each, answered back to back. A fifth one,
  * "texts", knows the tokens of its requests (texts.h). */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/rng.h"
-#include "sim/base/units.h"
-#include "traces/spec_keys.h"
 #include "traces/tasks.h"
+#include "sim/base/rng.h"
+#include "traces/spec_keys.h"
 #include "traces/texts.h"
 #include "traces/traces.h"
 

@@ -5,12 +5,8 @@
  * "texts:file=FILE.jsonl" has the same keys, and the tokens of its requests are known (texts.h). */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "sim/api/trace.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Whether a workload text names one of them. */
 bool task_known(const char *spec);

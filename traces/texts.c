@@ -1,10 +1,5 @@
 #include "traces/texts.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "sim/api/trace.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define TEXTS_SHIPPED "code_edits" /* of traces/texts */
 

@@ -1,12 +1,4 @@
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
-#include "sim/base/units.h"
 #include "traces/machine_events.h"
 #include "traces/texts.h"
 #include "traces/traces.h"

@@ -1,7 +1,4 @@
 /* The sources of a request graph: each names the text that a prompt begins with. */
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
 #include "traces/traces.h"
 
 /* A request_id with its row, or a prefix_group with its stream. */

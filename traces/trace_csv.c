@@ -1,17 +1,11 @@
 /* The trace file: CSV, first line "# xpusim-trace v1" (chains of turns) or "v2" (request graphs),
  * units in column names. */
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/output.h"
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 #include "traces/machine_events.h"
 #include "traces/traces.h"

@@ -1,9 +1,4 @@
 /* Request graphs: which request starts after which. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 #include "traces/traces.h"
 
 void trace_graph_free(struct trace_graph *g)

@@ -1,10 +1,6 @@
 /* The models that requests of a trace name. */
 #include <ctype.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "traces/traces.h"
 

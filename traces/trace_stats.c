@@ -1,11 +1,7 @@
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
-#include "sim/base/units.h"
 #include "traces/traces.h"
 
 static void lengths(const struct trace *t, int cls, struct trace_class_stats *c)

@@ -7,11 +7,9 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <stdio.h>
 
 #include "sim/api/trace.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* More rows than this is a mistake, not a workload. */
 #define TRACE_MAX_ROWS 10000000u

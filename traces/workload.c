@@ -1,15 +1,9 @@
 /* Workload specs: the text after --workload into a trace. `mixed` itself is in mixed.c. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 #include "traces/agents.h"
 #include "traces/machine_events.h"

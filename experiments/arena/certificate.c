@@ -1,14 +1,9 @@
 #include "experiments/arena/certificate.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/arena/judge.h"
 #include "experiments/compare/regret.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/metrics/metric_table.h"
 

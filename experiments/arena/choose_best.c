@@ -1,7 +1,5 @@
 #include "experiments/arena/choose_best.h"
 
-#include <math.h>
-
 struct choosing {
     const struct suite *s;
     const struct config_policy *candidates, *reference;

@@ -1,10 +1,5 @@
 #include "experiments/arena/judge.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 #define CELLS_PER_WORKER 40 /* a candidate leaves nothing behind: it is a process of each run */

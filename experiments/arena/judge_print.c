@@ -1,7 +1,4 @@
 /* A judgement as a document. */
-#include <inttypes.h>
-#include <math.h>
-
 #include "experiments/arena/judge_print.h"
 
 #include "sim/base/portable.h"

@@ -1,15 +1,9 @@
 #include "experiments/arena/ledger.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/frame.h"
-#include "sim/base/text.h"
 
 static const char heading[] = "split,suite,policy,code,score,p,regressions,passes\n";
 

@@ -8,10 +8,7 @@
  * program; 0 of a shipped policy), score, p, regressions, passes. Several processes may append. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct ledger_entry {
     bool sealed;

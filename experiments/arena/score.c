@@ -1,9 +1,5 @@
 #include "experiments/arena/score.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/portable.h"
 #include "sim/stats/stats_shift.h"
 

@@ -15,10 +15,7 @@
  * over all of them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "sim/base/base.h"
 #include "sim/stats/stats.h"
 
 #define SCORE_CLIP 0.6931471805599453 /* ln 2 */

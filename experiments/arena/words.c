@@ -1,15 +1,7 @@
 #include "experiments/arena/words.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/diff/two_runs.h"
 #include "experiments/falsify/runs.h"
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
-#include "sim/base/units.h"
 #include "sim/core/counters.h"
 #include "sim/metrics/metric_table.h"
 

@@ -1,13 +1,7 @@
 /* Claims files: reading, choosing, evaluating. */
 #include "experiments/claims/claims.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/expr.h"
-#include "sim/base/arena.h"
 
 #define MAX_CLAIMS 256
 #define CLAIMS_MAX_READINGS 16

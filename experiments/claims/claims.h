@@ -42,13 +42,11 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "experiments/claims/quantities.h"
 #include "experiments/run/jobs.h"
 #include "experiments/shell/document.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/stats/stats.h"
 
 #define CLAIMS_MAX_CHECKS 64

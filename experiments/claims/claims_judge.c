@@ -1,12 +1,7 @@
 /* From values to verdicts: the rules of claims.h. */
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/claims/claims.h"
-#include "sim/base/arena.h"
 
 const char *const claim_verdict_names[] = {
     "reproduced", "calibrated",     "compatible, not decided",

@@ -1,7 +1,4 @@
 /* Claims as a document. */
-#include <math.h>
-#include <string.h>
-
 #include "experiments/claims/claims.h"
 #include "experiments/shell/frame_stats.h"
 

@@ -21,11 +21,9 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 
 #include "experiments/claims/claims.h"
+#include "sim/base/base.h"
 #include "sim/base/rng.h"
 
 #define FIT_MAX_PARAMETERS 24

@@ -10,12 +10,8 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>
 #include <gsl/gsl_multifit.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/claims/fit.h"
-#include "sim/base/arena.h"
 
 #define SD_FLOOR 1e-6 /* of what has no spread, before the logarithm */
 

@@ -1,11 +1,5 @@
 /* What the search found: a witness, conflicts, what is left of every range, what to measure. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/claims/fit.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
 
 #define SAMPLES 8000 /* of the cube, looked at by the emulators */

@@ -1,11 +1,5 @@
 /* What is open, and the set-up at a point of the unit cube. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/claims/fit.h"
-#include "sim/base/arena.h"
 
 static void read_range(struct fit_parameter *p, struct json_obj *o)
 {

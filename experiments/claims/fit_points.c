@@ -1,13 +1,8 @@
 /* The claims of a fit, its points, and the file that keeps them. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/claims/fit.h"
 #include "experiments/run/config.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 

@@ -1,7 +1,5 @@
 /* The findings of a fit as a document, and the witness as a profile. */
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <string.h>
 
 #include "experiments/claims/fit.h"
 

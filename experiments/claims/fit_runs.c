@@ -1,12 +1,8 @@
 /* The runs of a fit: points of the search, in batches, and points to be confirmed. Each is the
  * claims at a point, judged as ever. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "experiments/claims/fit.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
 
 #define BATCH 8 /* points whose runs are given to the workers together */

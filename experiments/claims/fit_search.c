@@ -1,11 +1,7 @@
 /* Waves of simulated points, each where most claims may still hold together. */
 #include <gsl/gsl_qrng.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/claims/fit.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
 
 #define FIRST_PER_PARAMETER 4 /* points of the first wave */

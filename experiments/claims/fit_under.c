@@ -1,12 +1,6 @@
 /* Constraints of a fit: checks that need no run, priced from the cost model alone. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/claims/fit.h"
 #include "experiments/run/expr.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
 
 #define BATCH 64

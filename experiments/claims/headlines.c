@@ -1,13 +1,6 @@
 #include "experiments/claims/headlines.h"
 
-#include <errno.h>
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 
 int claims_headlines(struct claims *c, struct err *e)
 {

@@ -1,16 +1,9 @@
 /* Named quantities: reading them, and the runs they need. */
 #include "experiments/claims/quantities.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/claims/quantities_impl.h"
 #include "experiments/run/expr.h"
 #include "experiments/run/runner.h"
-#include "sim/base/arena.h"
 
 /* ---- reading ---- */
 

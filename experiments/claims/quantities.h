@@ -39,12 +39,10 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "experiments/claims/setup.h"
 #include "experiments/run/study.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 #define QUANTITIES_MACHINE_TRACES 2 /* traces on a drawn machine */

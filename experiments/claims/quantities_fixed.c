@@ -1,13 +1,9 @@
 /* Quantities that need no run: kernel costs, two kernels at once, and numbers of the machine. */
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/claims/quantities_impl.h"
 #include "experiments/run/config.h"
 #include "experiments/run/price.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/metrics.h"
 #include "traces/traces.h"
 

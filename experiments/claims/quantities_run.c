@@ -1,16 +1,8 @@
 /* The runs that named quantities need: in steps, since a search for the sustained rate
  * knows its next rate only when the one before is done. */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/claims/quantities_impl.h"
 #include "experiments/compare/compare.h"
 #include "experiments/run/study.h"
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
 
 /* One replication of a cell, and how far it has come. */
 struct task {

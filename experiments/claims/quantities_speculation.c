@@ -1,13 +1,8 @@
 /* Quantities of graph switching and speculative decoding that need no simulated machine. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/claims/quantities_impl.h"
 #include "hwmodels/drafters.h"
 #include "hwmodels/graphs.h"
 #include "hwmodels/speculation_cost.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "traces/texts.h"
 

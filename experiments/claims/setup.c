@@ -1,10 +1,6 @@
 #include "experiments/claims/setup.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/config.h"
-#include "sim/base/text.h"
 
 const char *const setup_keys[SETUP_LISTS] = {"set", "policy", "workload", "metric", "soc"};
 

@@ -15,10 +15,8 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
+#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 #define SETUP_MAX_TEXTS 48

@@ -1,16 +1,10 @@
 /* `xpusim arena archive`: every shipped policy on a suite, and what is known to be possible. */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "experiments/arena/judge_print.h"
 #include "experiments/commands/commands.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
 #include "experiments/sweep/sweep_slurm.h"
 #include "policies/registry.h"
-#include "sim/base/arena.h"
 #include "sim/base/portable.h"
 
 #define MAX_POLICIES 256

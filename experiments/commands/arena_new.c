@@ -1,12 +1,9 @@
 /* `xpusim arena new DIR`: a folder to begin a search in. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/commands/new_file.h"
 #include "experiments/shell/cli.h"
-#include "sim/base/arena.h"
 
 static const char *const files[] = {"RULES.md", "policy.py", "test.sh", "score.sh", NULL};
 

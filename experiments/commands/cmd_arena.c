@@ -1,10 +1,4 @@
 /* `xpusim arena`: suites, judgements and the archive. */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/arena/choose_best.h"
 #include "experiments/arena/judge_print.h"
 #include "experiments/arena/ledger.h"
@@ -14,7 +8,6 @@
 #include "experiments/run/plugin.h"
 #include "experiments/shell/cli.h"
 #include "policies/external/jail.h"
-#include "sim/base/arena.h"
 #include "sim/base/portable.h"
 
 #define MAX_CANDIDATES 10000

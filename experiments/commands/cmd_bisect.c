@@ -1,6 +1,4 @@
 /* `xpusim bisect`: the smallest trace on which two runs that should decide equally do not. */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -8,7 +6,6 @@
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
-#include "sim/base/arena.h"
 #include "sim/base/memory.h"
 #include "traces/traces.h"
 

@@ -1,16 +1,10 @@
 /* `xpusim calibrate`: the kernel-time parameters of a SoC file from measured points. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/validation/calibrate_report.h"
 #include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/measured_update.h"
 #include "experiments/validation/residuals.h"
 #include "hwmodels/conformal.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/base/output.h"

@@ -1,8 +1,4 @@
 /* `xpusim characterize`: the papers' analyses of kernels and devices, as data. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/run/about.h"
 #include "experiments/run/job_options.h"
@@ -10,7 +6,6 @@
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/characterize.h"
-#include "sim/base/text.h"
 
 struct options {
     struct config_options config;

@@ -1,7 +1,4 @@
 /* `xpusim check-policy POLICY`: the conformance suite on one policy (experiments/conformance). */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -13,7 +10,6 @@
 #include "experiments/run/sandbox.h"
 #include "policies/external/external.h"
 #include "policies/params.h"
-#include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "traces/traces.h"
 

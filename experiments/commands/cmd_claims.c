@@ -1,16 +1,10 @@
 /* `xpusim claims`: the papers' published results against the simulator's. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/claims/claims.h"
 #include "experiments/claims/fit.h"
 #include "experiments/claims/headlines.h"
 #include "experiments/commands/commands.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 

@@ -1,9 +1,4 @@
 /* `xpusim compare`: policies on common random numbers. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/compare/ablate.h"
 #include "experiments/compare/choose.h"
@@ -18,7 +13,6 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "experiments/sweep/suite.h"
-#include "sim/base/arena.h"
 
 #define MAX_POLICIES 64
 #define MAX_LOADS 16

@@ -1,17 +1,10 @@
 /* `xpusim diff`: where two runs that should decide equally first differ, with both states. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/diff/diverge.h"
 #include "experiments/diff/two_runs.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
-#include "sim/base/arena.h"
 #include "sim/base/input.h"
-#include "sim/base/units.h"
 
 struct options {
     struct two_runs_options given;

@@ -1,10 +1,5 @@
 /* `xpusim drive`: policies on real engines; calibration from what ran; simulation against it. */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/drive/against.h"
@@ -13,7 +8,6 @@
 #include "experiments/report/interference.h"
 #include "experiments/run/about.h"
 #include "experiments/run/models.h"
-#include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/metrics/explain.h"
 #include "sim/metrics/timeline.h"

@@ -1,9 +1,5 @@
 /* `xpusim explain`: where the time of a request or a job went. It simulates the run again and
  * watches. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/commands/explain_print.h"
 #include "experiments/compare/bound.h"
@@ -18,8 +14,6 @@
 #include "experiments/run/warnings.h"
 #include "experiments/shell/cli.h"
 #include "sim/api/contention.h"
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 #include "sim/metrics/explain.h"
 #include "traces/traces.h"
 

@@ -1,14 +1,9 @@
 /* `xpusim falsify`: the worlds in which a policy loses. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/falsify/runs.h"
 #include "experiments/run/job_options.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 struct options {

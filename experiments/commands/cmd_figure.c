@@ -1,7 +1,4 @@
 /* `xpusim figure`: figures and tables of the papers, made again. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -11,7 +8,6 @@
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "plots/render.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 

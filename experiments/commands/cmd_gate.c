@@ -1,8 +1,4 @@
 /* `xpusim gate`: this build against a recorded baseline, or against another binary. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"

@@ -1,14 +1,8 @@
 /* `xpusim graphs`: switch strategies side by side on one instance, or on random ones. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/commands/graphs_print.h"
 #include "experiments/run/about.h"
 #include "hwmodels/graphs.h"
-#include "sim/base/err.h"
 
 #define MAX_STRATEGIES 16
 

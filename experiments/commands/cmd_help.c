@@ -1,8 +1,5 @@
 /* `xpusim help`: the options of a command; and, from the same tables, its man page and what a shell
  * completes. */
-#include <stdio.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/shell/options.h"
 #include "sim/base/version.h"

@@ -1,8 +1,4 @@
 /* `xpusim list KIND`: what there is to choose from. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/commands/list.h"
 #include "experiments/run/config.h"
@@ -14,7 +10,6 @@
 #include "policies/params.h"
 #include "policies/registry.h"
 #include "sim/base/nearest.h"
-#include "sim/base/text.h"
 #include "sim/metrics/metric_table.h"
 
 struct list_options {

@@ -1,9 +1,6 @@
 /* `xpusim mcp`: a server of the Model Context Protocol (modelcontextprotocol.io, revision
  * 2025-11-25) over standard input and output. Messages are JSON-RPC 2.0, a line each. */
 #define _GNU_SOURCE /* getline */
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/commands/mcp_tools.h"
 #include "sim/base/json.h"

@@ -1,9 +1,4 @@
 /* `xpusim measure`: kernels on real (or simulated) devices, and the fit of what was measured. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,7 +9,6 @@
 #include "hwmodels/backends/measure.h"
 #include "hwmodels/backends/simdev.h"
 #include "hwmodels/kernel_fit.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 #include "sim/base/version.h"

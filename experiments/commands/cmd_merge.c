@@ -2,7 +2,6 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/store/store.h"
-#include "sim/base/err.h"
 
 struct options {
     struct option_texts stores;

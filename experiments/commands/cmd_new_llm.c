@@ -1,14 +1,8 @@
 /* `xpusim new-llm NAME --hf config.json`: a model file from what its makers publish. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/commands/new_file.h"
 #include "hwmodels/llm_hf.h"
 #include "hwmodels/soc.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 struct options {

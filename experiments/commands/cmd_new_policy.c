@@ -1,16 +1,10 @@
 /* `xpusim new-policy NAME`: a policy outside the tree that compiles and runs, to be changed. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "policies/registry.h"
 #include "sim/base/datadir.h"
-#include "sim/base/err.h"
 #include "sim/base/input.h"
 
 #define PATH_BYTES 4096

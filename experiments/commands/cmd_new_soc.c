@@ -1,9 +1,5 @@
 /* `xpusim new-soc NAME --like SOC`: a machine file to start from, all of it assumed; --from
  * ARCHIVE: one that its owner measured. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -15,7 +11,6 @@
 #include "experiments/validation/measured_update.h"
 #include "hwmodels/soc.h"
 #include "hwmodels/soc_sibling.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define MAX_PEAKS MACHINE_MAX_DEVICES

@@ -1,12 +1,8 @@
 /* `xpusim observe`: a trace against a real server. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/observe/observe.h"
 #include "experiments/run/config.h"
 #include "hwmodels/backends/host.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
 #include "sim/base/output.h"
 #include "traces/traces.h"

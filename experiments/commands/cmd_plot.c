@@ -1,6 +1,4 @@
 /* `xpusim plot`: figures from exported results. */
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"

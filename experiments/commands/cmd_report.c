@@ -1,9 +1,5 @@
 /* `xpusim report`: comparisons as one page to look at. */
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -12,8 +8,6 @@
 #include "experiments/shell/cli.h"
 #include "experiments/shell/options.h"
 #include "plots/about.h"
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 

@@ -1,9 +1,4 @@
 /* `xpusim run`: one simulation. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/compare/steady.h"
 #include "experiments/diff/trouble.h"
@@ -15,10 +10,8 @@
 #include "experiments/run/sandbox.h"
 #include "experiments/shell/cli.h"
 #include "policies/replay.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
 #include "sim/base/output.h"
-#include "sim/base/units.h"
 #include "sim/metrics/timeline.h"
 
 struct run_options {

@@ -1,9 +1,4 @@
 /* `xpusim search`: the highest rate a policy sustains under service-level objectives. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/compare/search.h"
 #include "experiments/run/job_options.h"
@@ -11,7 +6,6 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "experiments/sweep/suite.h"
-#include "sim/base/arena.h"
 
 #define MAX_POLICIES 32
 struct options {

@@ -1,6 +1,4 @@
 /* `xpusim send-in`: what a machine with an NPU or GPU can show, as one archive. */
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/machine/send.h"
 

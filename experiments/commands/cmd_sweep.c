@@ -1,8 +1,4 @@
 /* `xpusim sweep`: an experiment file into a store. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -11,7 +7,6 @@
 #include "experiments/shell/cli.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/sweep/sweep_slurm.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 
 #define MAX_POLICIES 64

@@ -1,7 +1,4 @@
 /* xpusim trace: make, convert and describe traces. */
-#include <inttypes.h>
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/shell/document.h"
 #include "sim/base/words.h"

@@ -1,6 +1,4 @@
 /* `xpusim validate`: predictions against what was measured. */
-#include <string.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/run/models.h"
 #include "experiments/validation/validate_corun.h"

@@ -1,7 +1,4 @@
 /* `xpusim view`: one page to look at runs, click requests and compare policies. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/commands/view_runs.h"
 #include "experiments/report/report.h"

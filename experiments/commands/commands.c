@@ -1,8 +1,5 @@
 #include "experiments/commands/commands.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "sim/base/nearest.h"
 
 static const struct command *const list[] = {

@@ -1,9 +1,5 @@
 #include "experiments/commands/explain_print.h"
 
-#include <math.h>
-
-#include "sim/base/units.h"
-
 void explain_print_whatif(const struct explain_whatif *w, double latency_s, struct document *d)
 {
     static const char *const names[] = {"DDR shared at no loss", "alone, same policy",

@@ -1,6 +1,3 @@
-#include <inttypes.h>
-#include <string.h>
-
 #include "experiments/commands/graphs_print.h"
 
 #define MAX_CELLS 96 /* with the row names, within 110 columns */

@@ -1,11 +1,7 @@
 #include <gsl/gsl_sort_double.h>
 #include <gsl/gsl_statistics_double.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 
 #include "experiments/commands/graphs_print.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
 
 #define MIN_BLOCKS 3

@@ -1,18 +1,12 @@
 #include "experiments/commands/list.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
 #include "hwmodels/llm_hf.h"
 #include "hwmodels/soc.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 #include "traces/traces.h"
 
 #define SOURCE_WIDTH 60

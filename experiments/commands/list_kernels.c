@@ -1,10 +1,6 @@
 /* `xpusim list kernels`: what the cost model says, cut into kernels exactly as a run cuts them. */
 #include "experiments/commands/list.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
 #include "experiments/run/about.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/models.h"

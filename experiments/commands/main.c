@@ -1,8 +1,5 @@
 /* `xpusim COMMAND [options]`: finds the command and hands over. */
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/run/plugin.h"

@@ -1,20 +1,14 @@
 #define _GNU_SOURCE /* posix_spawn_file_actions, environ */
 #include "experiments/commands/mcp_tools.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <spawn.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
-#include "sim/base/text.h"
 
 #define OPERANDS "operands" /* the argument with words that belong to no option */
 

@@ -1,6 +1,4 @@
 /* Pairs of co-running kernels as a document (hwmodels/pairs.h). */
-#include <math.h>
-
 #include "experiments/commands/measure_print.h"
 
 #define GB 1e-9

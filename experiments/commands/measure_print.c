@@ -1,8 +1,5 @@
 #include "experiments/commands/measure_print.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "experiments/shell/cli.h"

@@ -1,13 +1,8 @@
 #include "experiments/commands/measure_resume.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/input.h"
 #include "sim/base/output.h"
 

@@ -5,11 +5,7 @@
  * is measured again. Devices and pipes are written through. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct measure_resume; /* opaque */
 

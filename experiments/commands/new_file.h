@@ -2,10 +2,8 @@
 #pragma once
 
 #include "experiments/shell/options.h"
+#include "sim/base/base.h"
 #include <cjson/cJSON.h>
-#include <stddef.h>
-
-#include "sim/base/err.h"
 
 /* Names of machines and models: letters, digits and . _ - +, at most 63. 0 or -EINVAL. */
 int new_file_name_check(const char *command, const char *name, struct err *e);

@@ -1,9 +1,5 @@
 #include "experiments/commands/view_runs.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/diff/diverge.h"
 #include "experiments/report/schedule.h"
 #include "experiments/run/about.h"
@@ -11,11 +7,9 @@
 #include "experiments/run/sandbox.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
-#include "sim/base/units.h"
 
 #define VIEW_VERSION 2
 #define MAX_FILE_BYTES ((size_t)16 << 20)

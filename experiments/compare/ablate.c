@@ -1,12 +1,8 @@
 #include "experiments/compare/ablate.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "experiments/run/config.h"
 #include "experiments/run/plugin.h"
 #include "experiments/shell/options.h"
-#include "sim/base/arena.h"
 
 /* Whether "NAME:key=value,..." sets the first key of `ablation`. */
 static bool decides(const char *params, const char *ablation)

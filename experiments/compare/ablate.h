@@ -1,7 +1,7 @@
 /* The variants of a policy that lack one of its mechanisms each. */
 #pragma once
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct option_texts;
 

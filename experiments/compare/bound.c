@@ -1,12 +1,7 @@
 #include "experiments/compare/bound_impl.h"
 
-#include <errno.h>
-#include <math.h>
-#include <string.h>
-
 #include "hwmodels/drafters.h"
 #include "hwmodels/speculation.h"
-#include "sim/base/units.h"
 
 #define BISECTIONS 60 /* halvings of a bracket of a factor 2^10 at most: to the last bit of use */
 

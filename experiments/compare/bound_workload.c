@@ -1,11 +1,5 @@
 /* The bound of a whole workload; bound.c has the requests'. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/bound_impl.h"
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 
 const char *const bound_by_names[] = {"path", "compute", "memory"};
 

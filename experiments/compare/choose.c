@@ -1,12 +1,8 @@
 #include "experiments/compare/choose.h"
 
-#include <errno.h>
 #include <fnmatch.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/run/runner.h"
-#include "sim/base/arena.h"
 #include "sim/base/nearest.h"
 #include "sim/metrics/metric_table.h"
 

@@ -1,12 +1,5 @@
 #include "experiments/compare/clairvoyant.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
 #include "sim/metrics/metric_table.h"
 #include "sim/metrics/metrics.h"
 

@@ -1,12 +1,7 @@
 #include "experiments/compare/compare.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/runner.h"
 #include "experiments/run/study.h"
-#include "sim/base/arena.h"
 
 struct study_cell compare_cell(const struct compare_plan *plan, uint32_t policy,
                                uint32_t replication)

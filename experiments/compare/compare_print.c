@@ -1,12 +1,7 @@
 /* A comparison as a document. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/compare.h"
 #include "experiments/compare/significance.h"
 #include "experiments/shell/frame_stats.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/stats/stats_intervals.h"
 

@@ -1,17 +1,11 @@
 #include "experiments/compare/machines.h"
 
-#include <errno.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hwmodels/conformal.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
-#include "sim/base/err.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/portable.h"

@@ -1,11 +1,5 @@
 /* The uncertain numbers of a configuration's machine. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/machines.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/words.h"
 

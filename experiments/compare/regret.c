@@ -1,14 +1,7 @@
 #include "experiments/compare/regret.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/bound.h"
 #include "experiments/shell/frame_stats.h"
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 #include "sim/metrics/metric_table.h"
 #include "sim/stats/stats_intervals.h"
 

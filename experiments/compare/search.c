@@ -1,10 +1,5 @@
 #include "experiments/compare/search.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/portable.h"
 
 #define UNDEFINED ((double)NAN)

@@ -2,11 +2,6 @@
 #include "experiments/compare/select.h"
 
 #include <gsl/gsl_cdf.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 
 struct selecting {
     const struct select_options *o;

@@ -1,12 +1,6 @@
 /* Selection among policies, and what it found as a document. */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/select.h"
 #include "experiments/shell/frame_stats.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 /* ---- options ---- */

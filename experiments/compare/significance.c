@@ -1,8 +1,5 @@
 #include "experiments/compare/significance.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "experiments/shell/frame_stats.h"
 #include "sim/stats/stats_shift.h"
 

@@ -1,11 +1,6 @@
 #include "experiments/compare/steady.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "experiments/shell/frame_stats.h"
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 #include "sim/stats/stats_intervals.h"
 

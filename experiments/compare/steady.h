@@ -5,7 +5,7 @@
 
 #include "experiments/shell/document.h"
 #include "sim/api/observer.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct steady; /* latencies of finished requests; O(requests) memory */
 

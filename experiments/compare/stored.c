@@ -1,16 +1,10 @@
 #include "experiments/compare/stored.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/compare/choose.h"
 #include "experiments/run/recordings.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 
 /* ---- keeping ---- */
 

@@ -1,13 +1,9 @@
 #include "experiments/compare/tune.h"
 
 #include <gsl/gsl_qrng.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/run/runner.h"
 #include "policies/params.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
 

@@ -1,12 +1,7 @@
 /* Tuning as a document. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/significance.h"
 #include "experiments/compare/tune.h"
 #include "experiments/shell/frame_stats.h"
-#include "sim/base/arena.h"
 #include "sim/stats/stats_intervals.h"
 
 /* What was tried and chosen, as data and for people; the metrics of each policy follow it. */

@@ -1,15 +1,8 @@
 /* Training and test of tuned policies; tune.c has the space. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/tune.h"
 #include "experiments/run/runner.h"
 #include "policies/params.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
-#include "sim/base/text.h"
 #include "sim/metrics/metric_table.h"
 
 int tune_check(const struct compare_plan *plan, const struct tune_options *o, struct err *e)

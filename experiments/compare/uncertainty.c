@@ -1,12 +1,7 @@
 #include "experiments/compare/uncertainty.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/uncertainty_impl.h"
 #include "experiments/run/study.h"
-#include "sim/base/arena.h"
 
 #define UNCERTAINTY_ENDS 3 /* the file's value and two ends of a range */
 

@@ -3,12 +3,8 @@
 #include <gsl/gsl_multifit.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/compare/uncertainty_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
 #include "sim/metrics/metric_table.h"
 

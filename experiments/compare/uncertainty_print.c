@@ -1,7 +1,4 @@
 /* Uncertainty as a document: text, JSON and Markdown are made of it (shell/document.h). */
-#include <math.h>
-#include <string.h>
-
 #include "experiments/compare/uncertainty.h"
 
 /* "npu rate", "igpu, prefill of an unseen model", "ddr.together". */

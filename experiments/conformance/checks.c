@@ -1,11 +1,7 @@
 /* The checks: rules that know more than the defaults of a policy do. Each returns NULL, or what
  * the first load that breaks it shows; the caller frees it. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/conformance/conformance.h"
 #include "experiments/conformance/randomload.h"
-#include "sim/base/arena.h"
 
 /* One load of a policy. */
 struct trial {

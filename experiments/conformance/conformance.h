@@ -9,10 +9,8 @@
  *   [--decisions FILE] */
 #pragma once
 
-#include <stdint.h>
-#include <stdio.h>
-
 #include "experiments/conformance/scenario.h"
+#include "sim/base/base.h"
 
 #define CONFORMANCE_LOADS 40 /* random loads of a check, unless more or fewer are wanted */
 #define CONFORMANCE_MAX_REQUESTS 24

@@ -1,7 +1,4 @@
 /* What is left of a load that failed: a small trace, and the command that runs it again. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "experiments/conformance/conformance.h"
@@ -9,7 +6,6 @@
 #include "experiments/diff/trouble.h"
 #include "experiments/shell/cli.h"
 #include "policies/external/external.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "traces/traces.h"
 

@@ -1,12 +1,5 @@
 /* Two runs of one load, compared. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/conformance/conformance.h"
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/units.h"
 
 const char *const conformance_pairs[] = {"", "collapsed", "repeated", "hidden", NULL};
 

@@ -1,9 +1,5 @@
 #include "experiments/conformance/randomload.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static double pick(struct rng *r, double low, double high)
 {
     return low + (high - low) * rng_uniform(r);

@@ -1,12 +1,6 @@
 #include "experiments/conformance/scenario.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "policies/params.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
 
 static void toy_kernel(const struct hwmodel *m, const struct kernel_query *q,

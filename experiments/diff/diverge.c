@@ -1,8 +1,5 @@
 #include "experiments/diff/diverge.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define HEADING "policy "
 
 /* One line without its newline, of any length; false at the end. */

@@ -1,9 +1,7 @@
 /* Where two decision logs (run --decisions) part. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "sim/base/base.h"
 
 #define DIVERGE_CONTEXT 4      /* common lines kept before the first difference */
 #define DIVERGE_LINE_BYTES 512 /* longer lines are compared whole and shown cut */

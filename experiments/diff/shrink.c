@@ -1,10 +1,5 @@
 #include "experiments/diff/shrink.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-
 /* Tries without the kept elements number [from, to); drops them when it still shows. */
 static bool try_without(const struct shrink *s, bool *keep, size_t n, size_t from, size_t to,
                         bool *scratch)

@@ -2,8 +2,7 @@
  * still shows it and no longer does when any single element is left out. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "sim/base/base.h"
 
 struct shrink {
     void *ctx;

@@ -1,11 +1,6 @@
 #include "experiments/diff/shrink_trace.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/diff/shrink.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
 #include "traces/traces.h"
 

@@ -2,10 +2,8 @@
  * then lengths are halved, as long as it stays. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/api/trace.h"
+#include "sim/base/base.h"
 
 struct shrink_trace {
     void *ctx;

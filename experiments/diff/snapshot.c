@@ -1,13 +1,6 @@
 #include "experiments/diff/snapshot.h"
 
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/memory.h"
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 
 /* Live things, in order of arrival or submission. */

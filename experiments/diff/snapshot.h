@@ -5,10 +5,8 @@
  * an observer. It reads the length of the log, so it needs nothing of the core. */
 #pragma once
 
-#include <stdint.h>
-#include <stdio.h>
-
 #include "sim/api/observer.h"
+#include "sim/base/base.h"
 
 struct snapshot;
 

@@ -1,10 +1,6 @@
 #include "experiments/diff/trouble.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +11,6 @@
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
 #include "policies/external/external.h"
-#include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/metrics/timeline.h"
 #include "traces/traces.h"

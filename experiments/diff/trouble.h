@@ -2,11 +2,8 @@
  * the decisions and the timeline up to there, and the command that shows it again. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "experiments/run/config.h"
+#include "sim/base/base.h"
 
 #define TROUBLE_LIMIT_S 20.0
 

@@ -1,15 +1,11 @@
 #include "experiments/diff/two_runs.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/diff/snapshot.h"
 #include "experiments/run/other_binary.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
 #include "traces/traces.h"

@@ -2,13 +2,11 @@
  * (policy, settings, seed, workload) or another binary. For diff and bisect. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "experiments/diff/diverge.h"
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
 #include "experiments/run/jobs.h"
+#include "sim/base/base.h"
 
 struct two_runs_side {
     struct config_options options;

@@ -1,9 +1,5 @@
 #include "experiments/drive/against.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
 

@@ -1,5 +1,3 @@
-#include <math.h>
-
 #include "experiments/drive/against.h"
 #include "sim/base/words.h"
 

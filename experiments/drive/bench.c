@@ -1,9 +1,6 @@
 #include "experiments/drive/bench.h"
 
-#include <stdlib.h>
-
 #include "policies/params.h"
-#include "sim/base/arena.h"
 
 #define N(a) (sizeof(a) / sizeof(a)[0])
 

@@ -1,15 +1,11 @@
 #include "experiments/drive/calibration.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "experiments/drive/bench.h"
 #include "experiments/drive/pairs_here.h"
 #include "experiments/machine/pairs_soc.h"
 #include "experiments/shell/cli.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 /* ---- what ran ---- */

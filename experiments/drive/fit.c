@@ -1,10 +1,4 @@
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/drive/fit_impl.h"
-#include "sim/base/arena.h"
 
 #define MIN_KERNELS 8
 #define KINDS_PER_TERM 2 /* of work, for a line of its own */

@@ -1,7 +1,5 @@
 /* Kernels that co-run with another engine: how much of them overlaps, and how much longer they
  * take. */
-#include <math.h>
-
 #include "experiments/drive/fit_impl.h"
 
 #define MIN_BESIDE 30     /* kernels of each kind for a slowdown */

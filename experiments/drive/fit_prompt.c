@@ -1,11 +1,6 @@
 /* Attention of prompts: an engine may have two paths, by the rows of a sequence, and one of them
  * may work in tiles. The kernels themselves say where it changes over. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/drive/fit_impl.h"
-#include "sim/base/arena.h"
 
 #define KINDS_PER_PATH 4
 #define WORTH 0.7 /* of the plain form's squared error: else noise chooses */

@@ -1,7 +1,4 @@
 /* A fit as a SoC file: the file it started from, with the measured numbers in place of its own. */
-#include <math.h>
-#include <string.h>
-
 #include "experiments/drive/fit_impl.h"
 #include "experiments/drive/transfer.h"
 

@@ -2,12 +2,8 @@
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_multifit.h>
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/drive/fit_impl.h"
-#include "sim/base/arena.h"
 
 /* ---- kernels of one part ---- */
 

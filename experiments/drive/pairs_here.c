@@ -1,11 +1,6 @@
 #define _POSIX_C_SOURCE 200809L /* fmemopen */
 #include "experiments/drive/pairs_here.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/backends/measure.h"
 #include "sim/base/memory.h"
 

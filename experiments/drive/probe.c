@@ -1,16 +1,11 @@
 #include "experiments/drive/probe.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/watchdog.h"
 #include "hwmodels/engines/engines.h"
-#include "sim/base/text.h"
-#include "sim/base/units.h"
 
 #define MAX_FACTS 16
 #define LIMIT_S 600.0 /* of one kernel, compiled and run */

@@ -1,18 +1,11 @@
 #include "experiments/drive/real.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "hwmodels/backends/host.h"
 #include "hwmodels/engines/engines.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
 #include "sim/base/input.h"
-#include "sim/base/text.h"
 #include "sim/core/core.h"
 
 #define TELL_EVERY_S 2.0

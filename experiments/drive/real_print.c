@@ -1,11 +1,6 @@
 /* What a real run says of itself: as text, as JSON, and its kernels as CSV. */
-#include <errno.h>
-#include <stddef.h>
-#include <stdlib.h>
-
 #include "experiments/drive/real.h"
 #include "hwmodels/backends/host.h"
-#include "sim/base/arena.h"
 #include "sim/base/output.h"
 #include "sim/base/words.h"
 

@@ -1,8 +1,5 @@
 #include "experiments/drive/speed.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "experiments/drive/fit_impl.h"
 
 static double predicted_s(const struct config *c, const struct drive_kernel *k, double overlap)

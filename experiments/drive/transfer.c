@@ -2,13 +2,9 @@
 
 #include <gsl/gsl_multimin.h>
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/drive/fit_impl.h"
 #include "hwmodels/roofline.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define FOLDS 10

@@ -1,12 +1,6 @@
 /* What falsify found, as a document. */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-
 #include "experiments/falsify/runs.h"
-#include "sim/base/arena.h"
 #include "sim/base/portable.h"
-#include "sim/base/units.h"
 
 /* "2.31 times [1.9, 2.8]" */
 static const char *times(struct document *d, const struct stats_interval *s)

@@ -1,10 +1,5 @@
 #include "experiments/falsify/falsify.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
 
 #define GENERATION 16    /* scenarios of a later generation; the first has two of them */

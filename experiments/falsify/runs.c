@@ -1,12 +1,7 @@
 #include "experiments/falsify/runs.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/runner.h"
 #include "experiments/run/study.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 /* A struct falsify_request for every row. */

@@ -1,15 +1,6 @@
 #include "experiments/falsify/space.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 #include "traces/traces.h"
 
 #define NOMINAL_WITHIN 1e-12 /* a coordinate that is the nominal one */

@@ -5,12 +5,10 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "experiments/claims/quantities.h"
 #include "experiments/shell/document.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/stats/stats.h"
 
 #define PAPER_FOLDER "experiments/figures"

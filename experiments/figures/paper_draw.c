@@ -1,13 +1,7 @@
 /* The picture of a grid: the data that plots/paper.gp draws. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/figures/paper.h"
 #include "plots/palette.h"
 #include "plots/render.h"
-#include "sim/base/arena.h"
 
 #define BARS_WIDTH 0.8 /* of all bars of a place, between two places 1 */
 

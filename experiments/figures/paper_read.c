@@ -1,14 +1,7 @@
 /* Reading a figure's specification. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/figures/paper.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 
 const char *const paper_axis_keys[PAPER_AXES] = {"rows", "columns", "series", "x"};
 static const char *const axis_words[PAPER_AXES] = {"row", "column", "series", "x"};

@@ -1,13 +1,6 @@
 /* Values of a figure's points: one book of quantities, of which equal ones are computed once. */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/figures/paper.h"
 #include "experiments/run/expr.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/stats/stats_intervals.h"
 

@@ -1,15 +1,11 @@
 /* A figure that is a schedule: commands whose results an existing figure draws. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "experiments/figures/paper.h"
 #include "plots/render.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 
 #define MAX_WORDS 64

@@ -1,7 +1,4 @@
 /* A figure's values as a document. */
-#include <math.h>
-#include <string.h>
-
 #include "experiments/figures/paper.h"
 
 static const char *title(const struct paper *p, const struct paper_point *point,

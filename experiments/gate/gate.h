@@ -27,13 +27,10 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 
 #include "experiments/run/study.h"
 #include "experiments/shell/document.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/metrics/metric_table.h"
 
 #define GATE_ALPHA_FRAC 0.01

@@ -1,13 +1,7 @@
 /* The baseline file: strict reading, and writing with new results. */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/gate/gate.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "sim/metrics/metric_table.h"

@@ -1,13 +1,7 @@
 /* Which decision changed first, of the policies that changed: both programs run on the replication
  * in which they part, and their decisions are compared as `diff` does it. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/diff/two_runs.h"
 #include "experiments/gate/gate.h"
-#include "sim/base/arena.h"
 
 static bool same_cell(const struct gate_row *a, const struct gate_row *b)
 {

@@ -1,13 +1,8 @@
 /* From two measurements of a matrix to a verdict per row. */
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_math.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/gate/gate.h"
-#include "sim/base/arena.h"
 #include "sim/base/portable.h"
 #include "sim/stats/stats_shift.h"
 

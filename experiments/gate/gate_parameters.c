@@ -1,9 +1,5 @@
 /* The values of policies' parameters, as a baseline records them: "a=1,b=2". */
-#include <stdio.h>
-#include <string.h>
-
 #include "experiments/gate/gate.h"
-#include "sim/base/arena.h"
 
 const char *gate_parameters_find(const struct gate_cells *c, const char *policy)
 {

@@ -1,7 +1,4 @@
 /* A gate's report as a document. */
-#include <inttypes.h>
-#include <math.h>
-
 #include "experiments/gate/gate.h"
 
 /* "+3.1 %"; as many digits as tell a drift from nothing. */

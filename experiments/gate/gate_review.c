@@ -1,15 +1,8 @@
 /* The gate for reviewers, as Markdown and as a page: what changed, with unit and direction, which
  * commands show why, and how to accept it. */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/gate/gate.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/markup.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/memory.h"

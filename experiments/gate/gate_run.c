@@ -1,13 +1,7 @@
 /* Running the matrix of a gate: every policy of every group, replicated, in worker processes. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/gate/gate.h"
 #include "experiments/run/config.h"
 #include "experiments/run/runner.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"

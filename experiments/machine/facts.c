@@ -3,14 +3,11 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "hwmodels/engines/engines.h"
 #include "sim/base/input.h"
-#include "sim/base/text.h"
 
 #define REMOVED "removed"
 #define MAX_DEVICES 16

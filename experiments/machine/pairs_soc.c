@@ -1,14 +1,8 @@
 #include "experiments/machine/pairs_soc.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "hwmodels/corun.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define GB 1e-9

@@ -1,12 +1,9 @@
 #define _GNU_SOURCE /* prctl's header */
 #include "experiments/machine/send_impl.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,7 +16,6 @@
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 #include "sim/base/tar.h"
-#include "sim/base/text.h"
 #include "sim/base/version.h"
 
 #ifndef PATH_MAX

@@ -1,10 +1,6 @@
 #include "experiments/machine/send_impl.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/engines/engines.h"
-#include "sim/base/text.h"
 
 #define MAX_DEVICES 16
 

@@ -1,11 +1,6 @@
 #include "experiments/machine/take.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/machine/pairs_soc.h"
@@ -14,7 +9,6 @@
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 #include "sim/base/tar.h"
-#include "sim/base/text.h"
 
 #define MAX_ARCHIVE ((uint64_t)256 << 20)
 

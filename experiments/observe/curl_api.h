@@ -4,7 +4,7 @@
 
 #include <curl/curl.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Without the prefix curl_; types are those of <curl/curl.h>. */
 #define CURL_FUNCTIONS(F)                                                                          \

@@ -1,18 +1,12 @@
 #include "experiments/observe/observe.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/observe/curl_api.h"
 #include "experiments/observe/prompts.h"
 #include "sim/api/request.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
-#include "sim/base/units.h"
 
 #define LINE_BYTES 65536
 #define POLL_MOST_MS 1000

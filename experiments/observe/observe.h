@@ -2,10 +2,8 @@
  * and the last token of each request came, and how many. */
 #pragma once
 
-#include <stdio.h>
-
 #include "sim/api/trace.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 enum observe_status {
     OBSERVE_OK,      /* answered, with at least one token, to the end of the stream */

@@ -1,12 +1,7 @@
 #include "experiments/observe/prompts.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
+#include "sim/base/base.h"
 #include "sim/base/rng.h"
-#include "sim/base/text.h"
 
 #define GROUP_ID 0x80000000u /* no request has it */
 #define WORD_BYTES 2

@@ -1,10 +1,6 @@
 #include "experiments/report/cells.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define FIRST_CELL_NS 1000000
 

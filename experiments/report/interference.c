@@ -1,8 +1,5 @@
 #include "experiments/report/interference.h"
 
-#include <string.h>
-
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 
 _Static_assert(REQUEST_CLASS_REACTIVE == 0 && REQUEST_CLASS_PROACTIVE == 1,

@@ -1,9 +1,5 @@
 #include "experiments/report/job_path.h"
 
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 
 #define STEPS_SHOWN 16

@@ -1,13 +1,9 @@
 #include "experiments/report/live.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "experiments/shell/markup.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
-#include "sim/base/err.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
 

@@ -3,9 +3,8 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Words of the kinds of files that the page shows alive (plots/about.h). */
 #define LIVE_KINDS "view compare load"

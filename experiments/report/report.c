@@ -3,9 +3,6 @@
 #include "experiments/report/report.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "experiments/report/report_impl.h"
 

@@ -4,11 +4,9 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "experiments/report/report_figures.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct report_input {
     const char *path;  /* of the file, for messages and to say how to repeat it */

@@ -1,7 +1,4 @@
 /* The section of a comparison of real runs with simulated ones (`drive --compare --json`). */
-#include <math.h>
-#include <string.h>
-
 #include "experiments/report/report_impl.h"
 
 static void put_cell(FILE *out, double x, double scale, const char *unit)

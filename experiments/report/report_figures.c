@@ -1,14 +1,9 @@
 #include "experiments/report/report_figures.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "plots/about.h"
 #include "plots/render.h"
-#include "sim/base/arena.h"
 #include "sim/base/input.h"
 
 #define MAX_SVG_BYTES ((size_t)256 << 20)

@@ -1,8 +1,4 @@
 /* What a comparison's section says first. */
-#include <math.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "experiments/report/report_impl.h"
 
 /* The policy with the best mean of a metric. */

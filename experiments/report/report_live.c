@@ -1,7 +1,4 @@
 /* The part of the page that is alive: its data, and what a reader sees of it without JavaScript. */
-#include <math.h>
-#include <string.h>
-
 #include "experiments/report/live.h"
 #include "experiments/report/report_impl.h"
 #include "plots/palette.h"

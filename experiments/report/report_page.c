@@ -1,9 +1,5 @@
 /* The skeleton of the page, which is a file of the data folder: texts in braces stand for what the
  * program puts there. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/report/live.h"
 #include "experiments/report/report_impl.h"
 #include "sim/base/datadir.h"

@@ -1,6 +1,4 @@
 /* Tables of the report page: comparisons, the hardware model, how to repeat it. */
-#include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 

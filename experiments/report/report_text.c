@@ -1,7 +1,4 @@
 /* Texts and numbers of the report page. */
-#include <math.h>
-#include <string.h>
-
 #include "experiments/report/report_impl.h"
 #include "sim/stats/stats.h"
 

@@ -1,9 +1,6 @@
 #include "experiments/report/schedule.h"
 
-#include <stdlib.h>
-
 #include "experiments/report/schedule_impl.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/usage.h"
 
 /* ---- launches ---- */

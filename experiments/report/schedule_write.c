@@ -1,10 +1,5 @@
 /* The schedule as text: docs/schemas/view.json. */
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
 #include "experiments/report/schedule_impl.h"
-#include "sim/base/units.h"
 
 #define MAX_BLOCKERS 12 /* of a request, the longest */
 

@@ -1,11 +1,5 @@
 #include "experiments/report/sets.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-
 #define FIRST_SLOTS 1024u
 
 void sets_init(struct sets *s)

@@ -2,8 +2,7 @@
  * launch keeps the number. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 struct sets {
     uint32_t *ids; /* owned: members of all sets, one after the other */

@@ -1,10 +1,5 @@
 #include "experiments/report/spool.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-#include "sim/base/err.h"
-
 void spool_init(struct spool *s, const char *columns)
 {
     *s = (struct spool){.columns = columns, .width = 1, .file = tmpfile()};

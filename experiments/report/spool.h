@@ -3,9 +3,7 @@
  * because such text packs well. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "sim/base/base.h"
 
 #define SPOOL_MAX_COLUMNS 48
 

@@ -1,8 +1,6 @@
 #include "experiments/run/about.h"
 
 #include <cjson/cJSON.h>
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "sim/base/json.h"
 #include "sim/base/memory.h"

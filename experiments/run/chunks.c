@@ -1,7 +1,5 @@
 #include "experiments/run/chunks.h"
 
-#include <math.h>
-
 #include "experiments/run/price.h"
 
 struct chunk chunks_price(const struct roofline *r, uint8_t device, uint32_t rows)

@@ -1,11 +1,5 @@
 #include "experiments/run/config.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/chunks.h"
 #include "experiments/run/config_files.h"
 #include "experiments/run/config_notes.h"
@@ -16,13 +10,10 @@
 #include "hwmodels/footprint.h"
 #include "policies/params.h"
 #include "policies/registry.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
 #include "sim/base/rng.h"
-#include "sim/base/text.h"
-#include "sim/base/units.h"
 #include "sim/base/version.h"
 #include "sim/base/words.h"
 #include "traces/machine_events.h"

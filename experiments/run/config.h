@@ -7,14 +7,12 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "experiments/run/config_speculation.h"
 #include "experiments/shell/options.h"
 #include "hwmodels/roofline.h"
 #include "hwmodels/soc.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/core/run.h"
 #include "sim/metrics/metrics.h"
 

@@ -2,13 +2,10 @@
 
 #include <ctype.h>
 #include <libgen.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/run/folder.h"
 #include "hwmodels/llm_hf.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
 

@@ -3,7 +3,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Puts the tree of a file, as `read` reads it, under `key`. An error says that `what` is no shipped
  * name, and which is near. */

@@ -1,11 +1,5 @@
 #include "experiments/run/config_notes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-
 struct listener {
     void (*say)(void *to, const char *text);
     void *to;

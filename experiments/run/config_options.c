@@ -1,13 +1,7 @@
 /* The options that every simulating command takes. Simulation settings have no options of their
  * own: --set is the one way in, so that a setting is one row of config_sim.c. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/models.h"
 #include "experiments/run/recordings.h"
-#include "sim/base/arena.h"
 #include "sim/metrics/metric_table.h"
 
 struct config_options config_options_default(void)

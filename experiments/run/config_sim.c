@@ -1,7 +1,5 @@
 #include "experiments/run/config_sim.h"
 
-#include <string.h>
-
 #define MAX_SIGMA 2.0 /* a factor of 7 either way: beyond it an annotation means nothing */
 
 #define AT(member, type)                                                                           \

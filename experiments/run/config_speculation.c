@@ -1,8 +1,5 @@
 #include "experiments/run/config_speculation.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "sim/base/datadir.h"
 #include "sim/base/words.h"
 

@@ -6,12 +6,9 @@
  * drafters meet in one comparison. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "hwmodels/drafters.h"
 #include "hwmodels/speculation_data.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/core/run.h"
 
 enum config_drafter {

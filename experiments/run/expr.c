@@ -1,10 +1,8 @@
 #include "experiments/run/expr.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "sim/base/base.h"
 
 #define MAX_DEPTH 32 /* parentheses, so that no text can exhaust the stack */
 

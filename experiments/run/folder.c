@@ -1,10 +1,6 @@
 #include "experiments/run/folder.h"
-#include "sim/base/arena.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int is_data_file(const struct dirent *d)
 {

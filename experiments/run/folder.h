@@ -1,7 +1,7 @@
 /* The data files of a folder. */
 #pragma once
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Calls see for every .json and .csv file, in the order of their names: with its path, and its name
  * without that ending. 0 or -EINVAL with an error, of the folder or added by see. */

@@ -1,12 +1,8 @@
 #include "experiments/run/interval.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "hwmodels/spread.h"
 #include "hwmodels/transfers.h"
 #include "sim/base/datadir.h"
-#include "sim/base/text.h"
 
 #define NORMAL_95 1.959964
 

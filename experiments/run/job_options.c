@@ -1,8 +1,5 @@
 #include "experiments/run/job_options.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "experiments/run/worker.h"

@@ -1,13 +1,7 @@
 #include "experiments/run/jobs.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/pool.h"
 #include "experiments/shell/progress.h"
-#include "sim/base/arena.h"
 
 struct batch {
     const struct jobs *jobs;

@@ -3,10 +3,8 @@
  * collected by index, so they do not depend on how many jobs run at once or which ends first. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "experiments/run/worker.h"
+#include "sim/base/base.h"
 
 struct jobs {
     uint32_t n;         /* jobs, numbered from 0 */

@@ -1,15 +1,8 @@
 #include "experiments/run/models.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/config.h"
 #include "experiments/run/config_files.h"
 #include "hwmodels/llm_hf.h"
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
 #include "sim/core/run.h"
 #include "traces/traces.h"
 

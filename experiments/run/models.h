@@ -8,7 +8,7 @@
 #include <cjson/cJSON.h>
 
 #include "sim/api/trace.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct config;
 struct config_options;

@@ -1,14 +1,8 @@
 #include "experiments/run/other_binary.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/run/jobs.h"
-#include "sim/base/arena.h"
 
 #define FIXED_ARGUMENTS 20
 #define READ_BYTES 65536

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "experiments/run/config.h"
+#include "sim/base/base.h"
 
 /* Runs machine, requests and settings of the options and waits. decisions: a file for its decision
  * log, or NULL. The result tree (caller owns), or NULL with the first line of its complaint in

@@ -2,11 +2,7 @@
 #include "experiments/run/plugin.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +11,6 @@
 #include "policies/external/hosted.h"
 #include "policies/external/jail.h"
 #include "policies/registry.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/core/contract.h"
 

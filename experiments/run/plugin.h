@@ -2,11 +2,8 @@
  * a process that speaks docs/policy-protocol.md (policies/external). */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "sim/api/policy.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Length of what starts a policy specification before its ":key=value,...": "PATH.so",
  * "exec:COMMAND" or "python:FILE:CLASS"; 0 when it names a built-in policy instead. */

@@ -1,20 +1,13 @@
 #include "experiments/run/pool.h"
 
-#include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
-#include "sim/base/err.h"
 
 #define TICK_MS 50
 #define GRACE_S 0.5

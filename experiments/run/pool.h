@@ -7,10 +7,8 @@
  * also replaced after jobs_per_worker jobs, so that leaks of a plug-in do not add up. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "experiments/run/worker.h"
+#include "sim/base/base.h"
 
 struct pool_worker; /* opaque: the worker's end of the line */
 

@@ -1,6 +1,5 @@
 #include "experiments/run/price.h"
 
-#include "sim/base/units.h"
 #include "sim/core/core.h"
 #include "sim/core/kernels.h"
 

@@ -1,12 +1,7 @@
 #include "experiments/run/recordings.h"
 
-#include <errno.h>
 #include <glob.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include "sim/base/arena.h"
 
 static void add(struct config_options *o, const char *path)
 {

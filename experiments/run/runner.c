@@ -1,12 +1,7 @@
 #include "experiments/run/runner.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "experiments/run/worker.h"
 #include "policies/external/hosted.h"
-#include "sim/base/units.h"
 #include "sim/engine/sim.h"
 
 /* What the run itself counts. */

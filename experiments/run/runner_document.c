@@ -1,13 +1,6 @@
 /* Results of one run as a document. */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/runner.h"
 #include "experiments/run/warnings.h"
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 
 static double value_of(const struct runner_result *r, const char *name)
 {

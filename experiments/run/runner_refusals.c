@@ -1,10 +1,5 @@
 /* What a policy was refused, in words and as data. */
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
 #include "experiments/run/runner.h"
-#include "sim/base/units.h"
 
 static const char *errno_name(int status)
 {

@@ -1,13 +1,10 @@
 #include "experiments/run/sandbox.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/run/jobs.h"
 #include "experiments/run/plugin.h"
 #include "experiments/shell/cli.h"
-#include "sim/base/arena.h"
 #include "sim/base/memory.h"
 
 struct inside {

@@ -3,11 +3,7 @@
  * else ends. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct sandbox {
     const char *policy;  /* as it was given: one from outside gets a process of its own */

@@ -1,15 +1,8 @@
 #include "experiments/run/study.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/pool.h"
 #include "experiments/run/study_impl.h"
 #include "experiments/shell/progress.h"
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 #include "sim/base/memory.h"
 
 struct running {

@@ -1,18 +1,11 @@
 /* A cell in its worker: simulated, unless the store has it, and sent to the parent. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/other_binary.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/study_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
-#include "sim/base/text.h"
 #include "traces/traces.h"
 
 static void fail(struct job_result *out, const char *message)

@@ -1,13 +1,7 @@
 #include "experiments/run/warnings.h"
 
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/config_notes.h"
 #include "experiments/run/interval.h"
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
 
 #define LEAST_SHOWN_FRAC 0.0005 /* prints as 0.1 % */
 

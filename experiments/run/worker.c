@@ -1,19 +1,13 @@
 #define _GNU_SOURCE /* fopencookie */
 #include "experiments/run/worker.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/output.h"
 
 void worker_limit_cpu(double limit_s)

@@ -1,10 +1,9 @@
 /* Processes that do work for others: their limits, and what became of them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
+
+#include "sim/base/base.h"
 
 #define JOBS_MESSAGE_BYTES 512
 

@@ -1,18 +1,10 @@
 #include "experiments/selftest/selftest.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/compare.h"
 #include "experiments/compare/significance.h"
 #include "experiments/run/price.h"
 #include "experiments/run/runner.h"
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
-#include "sim/base/units.h"
 #include "sim/stats/stats_intervals.h"
 
 /* ---- negative controls ---- */

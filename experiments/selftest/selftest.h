@@ -1,10 +1,8 @@
 /* Checks that an installed `xpusim` can make of itself: closed forms, and laws of a run. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "experiments/shell/document.h"
+#include "sim/base/base.h"
 
 struct selftest {
     const char *name; /* a sentence */

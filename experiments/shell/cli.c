@@ -1,11 +1,5 @@
 #include "experiments/shell/cli.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Reads one number; false unless it is finite and something other than a blank starts it. */
 static bool read_number(const char *text, char **end, double *out)
 {

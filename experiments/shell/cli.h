@@ -1,11 +1,7 @@
 /* Strict numbers on the command line, and exit statuses. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* For every command. */
 #define EXIT_OK 0

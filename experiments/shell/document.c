@@ -2,14 +2,8 @@
 #include "experiments/shell/document.h"
 
 #include <cjson/cJSON.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/shell/document_impl.h"
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/text.h"
 
 struct document *document_new(void)
 {

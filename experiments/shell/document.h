@@ -17,12 +17,8 @@
  * texts are copied. Out of memory ends the process (sim/base/arena.h). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "experiments/shell/options.h"
+#include "sim/base/base.h"
 #include "sim/base/frame.h"
 
 struct cJSON;
@@ -32,6 +28,11 @@ struct document;
 
 struct document *document_new(void);
 void document_free(struct document *d);
+/* SCOPED(document_drop) struct document *: one of this scope. */
+static inline void document_drop(struct document **d)
+{
+    document_free(*d);
+}
 
 /* DOCUMENT_VALUES(d, "name", value, "name", value, ...): data. Types as in frame_value.h. */
 #define DOCUMENT_VALUES(d, ...)                                                                    \

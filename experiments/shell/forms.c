@@ -1,9 +1,6 @@
 /* The forms in which results are shown: a form is a function and a row, and an option where people
  * ask for it. */
-#include <string.h>
-
 #include "experiments/shell/document_impl.h"
-#include "sim/base/err.h"
 #include "sim/base/json.h"
 
 static void put_text(const struct document *d, FILE *out)

@@ -1,10 +1,7 @@
 /* A document as CSV: its first table, or every value with its name. */
 #include <cjson/cJSON.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/shell/document_impl.h"
-#include "sim/base/arena.h"
 
 static void put_csv_text(const char *text, FILE *out)
 {

@@ -1,10 +1,7 @@
 /* A document as a JSON tree. */
 #include <cjson/cJSON.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/shell/document_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 static cJSON *cell_json(const struct frame_cell *v)

@@ -1,7 +1,6 @@
 /* A table as JUnit XML: a row is a test case. */
 #include "experiments/shell/document_impl.h"
 #include "experiments/shell/markup.h"
-#include "sim/base/err.h"
 
 /* A text of a row by its part in a test case; NULL where it has none. */
 static const struct frame_cell *junit_cell(const struct frame *f, uint32_t row,

@@ -1,15 +1,9 @@
 /* A document for people: text and Markdown. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/shell/document_impl.h"
 #include "experiments/shell/markup.h"
 #include "experiments/shell/table.h"
 #include "experiments/shell/term.h"
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 
 #define CELL_BYTES 64
 

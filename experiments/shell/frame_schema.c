@@ -1,11 +1,8 @@
 /* A document as the JSON Schema of what its JSON is, from its names, kinds and column tables,
  * for any values. docs/schemas/make.py joins several of them into docs/schemas. */
 #include <cjson/cJSON.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/shell/document_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define MAP_LEAST 8 /* so many numbers and nothing else are a map from names to numbers */

@@ -1,7 +1,6 @@
 #include "experiments/shell/markup.h"
 
-#include <stdarg.h>
-#include <string.h>
+#include "sim/base/base.h"
 
 void markup_put(FILE *out, const char *text)
 {

@@ -1,12 +1,7 @@
 /* Reads a command line by the command's tables. */
 #include "experiments/shell/options.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/shell/cli.h"
-#include "sim/base/arena.h"
 #include "sim/base/nearest.h"
 #include "sim/base/words.h"
 

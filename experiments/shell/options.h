@@ -18,12 +18,7 @@
  * ends the options; operands may be anywhere. All errors are collected, none ends the process. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 enum option_kind {
     OPTION_KIND_FLAG,    /* bool */

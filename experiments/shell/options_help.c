@@ -1,11 +1,6 @@
 /* --help from the tables of a command, and the life of a command around them. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/shell/cli.h"
 #include "experiments/shell/options.h"
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
 
 #define WIDTH 96
 #define NAME_COLUMNS 24 /* names up to so long have their text on the same line */

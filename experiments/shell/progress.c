@@ -1,8 +1,5 @@
 #include "experiments/shell/progress.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "sim/base/clock.h"
 
 #define CELLS 30

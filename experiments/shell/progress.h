@@ -1,8 +1,7 @@
 /* A progress bar on stderr, for what takes longer than a moment. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 struct progress {
     bool on; /* off: nothing is printed */

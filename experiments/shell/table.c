@@ -1,13 +1,8 @@
 #include "experiments/shell/table.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/shell/term.h"
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/text.h"
 
 #define MIN_CUT 12   /* a last column narrower than this is left to wrap */
 #define MIN_LABEL 16 /* as is a first one */

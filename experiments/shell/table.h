@@ -2,9 +2,7 @@
  * cell. The first column is left-aligned, the others as asked. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
+#include "sim/base/base.h"
 
 #define TABLE_MAX_COLUMNS 16
 

@@ -1,10 +1,9 @@
 #include "experiments/shell/term.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "sim/base/base.h"
 
 int term_width(FILE *out)
 {

@@ -1,13 +1,8 @@
 #include "experiments/store/store.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "experiments/store/store_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
 #include "sim/base/input.h"
 

@@ -22,11 +22,7 @@
  * and store_close reports it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/metrics/metrics.h"
 
 struct store; /* opaque */

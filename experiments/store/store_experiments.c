@@ -1,8 +1,4 @@
 /* What experiments are made of: points, their replications, failures, and how far shards came. */
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
 #include "experiments/store/store_impl.h"
 #include "sim/base/hash.h"
 

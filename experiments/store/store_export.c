@@ -1,10 +1,5 @@
 /* A store as CSV and as JSON. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/store/store_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 static const char rows_sql[] =

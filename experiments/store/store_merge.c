@@ -1,7 +1,4 @@
 /* One store into another. Both sides number their own things; names and keys carry over. */
-#include <errno.h>
-#include <string.h>
-
 #include "experiments/store/store_impl.h"
 
 /* Replications that are unlike runs. */

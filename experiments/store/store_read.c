@@ -1,9 +1,5 @@
 /* Reading runs back, to judge them. */
-#include <inttypes.h>
-#include <string.h>
-
 #include "experiments/store/store_impl.h"
-#include "sim/base/arena.h"
 
 void store_read(struct store *s, int64_t run, void (*take)(void *ctx, const char *name, double v),
                 void *ctx)

@@ -1,10 +1,5 @@
 /* Runs and their metrics: a row each, and a column for every metric that any run has. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/store/store_impl.h"
-#include "sim/base/arena.h"
 
 static int64_t look(struct store *s, const char *fingerprint, const char *kept)
 {

@@ -1,17 +1,9 @@
 /* Reading an experiment file: form, lists, size. */
 #include "experiments/sweep/spec.h"
 
-#include <errno.h>
 #include <fnmatch.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 
 #define MAX_RANGE 1000000.0 /* values of one list */
 

@@ -33,11 +33,9 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "experiments/run/config.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define SPEC_MAX_DIMENSIONS 32
 #define SPEC_MAX_UNTIL 16

@@ -1,18 +1,10 @@
 /* From the settings of an experiment to the options of its points. */
-#include <errno.h>
 #include <fnmatch.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/sweep/spec.h"
-#include "sim/base/arena.h"
 #include "sim/base/nearest.h"
-#include "sim/base/text.h"
 
 #define CHECK_VALUES 200u           /* of each dimension tried before the first run */
 #define MAX_SEED 9007199254740992.0 /* 2^53: what a JSON number holds exactly */

@@ -1,11 +1,7 @@
 /* Paths in an experiment file are relative to the file, wherever the sweep is started. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/plugin.h"
 #include "experiments/sweep/spec.h"
 #include "policies/external/external.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 
 /* The same text with the folder of the experiment file before the path that begins at `at`. */

@@ -1,17 +1,10 @@
 #include "experiments/sweep/suite.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/recordings.h"
 #include "experiments/run/runner.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 #include "traces/traces.h"
 
 /* ---- the object "suite" ---- */

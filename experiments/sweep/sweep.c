@@ -1,16 +1,9 @@
 #include "experiments/sweep/sweep.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/run/study.h"
 #include "experiments/shell/progress.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/version.h"
 #include "sim/stats/stats.h"

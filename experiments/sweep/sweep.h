@@ -1,12 +1,10 @@
 /* Runs an experiment into a store: what is missing of it, in worker processes. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "experiments/run/study.h"
 #include "experiments/run/warnings.h"
 #include "experiments/sweep/spec.h"
+#include "sim/base/base.h"
 
 struct sweep_options {
     struct study_how how;   /* the store is sweep_run's */

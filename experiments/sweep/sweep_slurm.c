@@ -1,15 +1,9 @@
 #include "experiments/sweep/sweep_slurm.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "experiments/shell/cli.h"
-#include "sim/base/arena.h"
 #include "sim/base/output.h"
 
 #define PATH_BYTES 4096

@@ -2,10 +2,8 @@
  * ended. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "experiments/shell/options.h"
+#include "sim/base/base.h"
 
 #define SLURM_MAX_OPTIONS 32
 #define SLURM_MAX_WORDS 300

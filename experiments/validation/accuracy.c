@@ -1,15 +1,8 @@
 #include "experiments/validation/accuracy.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/leave_machine.h"
 #include "experiments/validation/predict.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 #include "sim/base/quantile.h"
 

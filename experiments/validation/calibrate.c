@@ -1,11 +1,5 @@
 #include "experiments/validation/calibrate.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-
 static void add_row(struct calibrate_set *s, const struct point *p, const struct predict_case *k)
 {
     s->rows = xgrow(s->rows, s->n, sizeof *s->rows);

@@ -1,13 +1,8 @@
 /* What the points say of each parameter, and what the file gets where they say nothing. */
-#include <errno.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/validation/calibrate_impl.h"
-#include "sim/base/arena.h"
 
 #define DETERMINED_SD 0.5 /* a parameter the points fix to better than a factor of 1.65 */
 #define SIGMA_START 0.1

@@ -1,12 +1,8 @@
 #include "experiments/validation/calibrate_report.h"
 
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/run/interval.h"
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 
 #define MAD_TO_SD 1.4826 /* of a normal */

@@ -1,15 +1,10 @@
 /* The minimisation: GSL's nonlinear least squares inside a loop that renews robust weights. */
-#include <errno.h>
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/validation/calibrate_impl.h"
-#include "sim/base/arena.h"
 
 #define CAUCHY_TUNING 2.385 /* 95 % efficiency under normal errors (Holland and Welsch 1977) */
 #define SIGMA_MIN 0.01      /* residuals below 1 % are not told from rounding in published tables */

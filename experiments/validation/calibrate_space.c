@@ -1,8 +1,5 @@
 #include "experiments/validation/calibrate_space.h"
 
-#include <math.h>
-#include <string.h>
-
 const char *const calibrate_param_names[CALIBRATE_N_PARAMS] = {
     "rate",       "bandwidth",         "launch",         "row_fill", "attention",
     "width_fill", "one_row.bandwidth", "one_row.launch",

@@ -1,8 +1,5 @@
 /* A calibration into a SoC file. */
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/validation/calibrate_report.h"
 #include "sim/base/json.h"

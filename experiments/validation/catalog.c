@@ -1,14 +1,10 @@
 #include "experiments/validation/catalog.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/run/config_sim.h"
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
-#include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"

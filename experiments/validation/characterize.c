@@ -1,16 +1,10 @@
 #include "experiments/validation/characterize.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/compare/compare.h"
 #include "experiments/run/chunks.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
 #include "sim/api/contention.h"
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
 #include "sim/core/core.h"
 
 static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};

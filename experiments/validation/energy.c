@@ -1,14 +1,9 @@
 #include "experiments/validation/energy.h"
 
-#include <errno.h>
 #include <gsl/gsl_cdf.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/validation/least_squares.h"
 #include "hwmodels/soc.h"
-#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 
 #define NUMBERS (DEVICE_KIND_COUNT + 2)

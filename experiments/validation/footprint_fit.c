@@ -1,13 +1,8 @@
 #include "experiments/validation/footprint_fit.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/validation/least_squares.h"
 #include "experiments/validation/predict_impl.h"
 #include "hwmodels/footprint.h"
-#include "sim/base/arena.h"
 
 #define NUMBERS 4
 #define MIB 1048576.0

@@ -1,10 +1,5 @@
 #include "experiments/validation/least_squares.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 #include "sim/base/quantile.h"
 
 #define ROUNDS 20

@@ -1,14 +1,8 @@
 #include "experiments/validation/leave_machine.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/validation/calibrate_report.h"
 #include "experiments/validation/update.h"
 #include "hwmodels/soc_sibling.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define NORMAL_95 1.959964

@@ -1,11 +1,6 @@
 #include "experiments/validation/leave_machine_print.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/validation/leave_machine.h"
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 
 enum part {

@@ -1,15 +1,9 @@
 #include "experiments/validation/measured.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/shell/cli.h"
 #include "experiments/validation/measured_impl.h"
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
 
 #define MAX_TOKENS 100000000u
 #define MAX_BATCH 65536u

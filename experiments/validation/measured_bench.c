@@ -1,16 +1,9 @@
 /* Files of measured rows: points, and reports of llm_bench of openvino.genai. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/validation/catalog.h"
 #include "experiments/validation/measured_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 
 #define MAX_TOKENS 1e8
 #define MAX_MS 1e9

@@ -1,13 +1,9 @@
 /* Output of llama-bench of llama.cpp as rows. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/validation/measured_impl.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 
 #define MAX_TOKENS 1e8
 #define MAX_RATE 1e9

@@ -1,11 +1,6 @@
 /* The report of an update: numbers before and after, errors of other models, the next benchmark. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/validation/calibrate_report.h"
 #include "experiments/validation/measured_update_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define NORMAL_95 1.959964

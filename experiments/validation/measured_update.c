@@ -1,15 +1,8 @@
 #include "experiments/validation/measured_update_impl.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/interval.h"
 #include "experiments/validation/calibrate_report.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
-#include "sim/base/text.h"
 
 #define NORMAL_95 1.959964
 #define IMPOSSIBLE_RATIO 1.5 /* of the DDR's peak: table rounding and bytes per weight */

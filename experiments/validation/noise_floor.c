@@ -1,10 +1,5 @@
 #include "experiments/validation/noise_floor.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 
 #define SAME_TOKENS 1.02

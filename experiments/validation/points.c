@@ -1,10 +1,5 @@
 #include "experiments/validation/points.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/csv_record.h"
 
 #define MAX_TOKENS 100000000u /* beyond these a number is a mistake */

@@ -6,11 +6,7 @@
  * not stated. Rows that are not about a model have empty weight_bits and act_bits. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 enum point_metric {
     POINT_TTFT_MS,

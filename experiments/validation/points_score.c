@@ -1,11 +1,7 @@
 #include "experiments/validation/points_score.h"
 
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
 
 struct table_of {

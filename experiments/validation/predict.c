@@ -1,8 +1,5 @@
 #include "experiments/validation/predict_impl.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "experiments/run/interval.h"
 
 #define TABLES                                                                                     \

@@ -1,13 +1,8 @@
 /* Rows of single kernels and of a token's energy. */
 #include "experiments/validation/predict_impl.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "experiments/run/price.h"
 #include "hwmodels/kernel_spec.h"
-#include "sim/base/units.h"
 
 #define ONE_WORD 48 /* bytes of a model's name in a text of several words */
 

@@ -13,10 +13,6 @@
 #include "experiments/validation/predict_impl.h"
 
 #include <gsl/gsl_cdf.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define COMPILE " compile"
 

@@ -1,9 +1,6 @@
 /* Rows beside the latency of a model: the same parameters, asked other questions. What a row means
  * beyond its columns stands in its `model` text; only what that text says in a general way is read:
  * "corun", "solo", "prefill", "decode", "whole phone". */
-#include <math.h>
-#include <string.h>
-
 #include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/predict_impl.h"
 #include "hwmodels/soc.h"

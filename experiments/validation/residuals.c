@@ -1,14 +1,10 @@
 #include "experiments/validation/residuals.h"
 
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/validation/footprint_fit.h"
 #include "hwmodels/transfers.h"
 #include "sim/api/device.h"
-#include "sim/base/arena.h"
 
 /* ---- machines made from a sibling ---- */
 

@@ -1,12 +1,7 @@
 #include "experiments/validation/run_fit.h"
 
-#include <errno.h>
 #include <gsl/gsl_multimin.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define MAX_ITERATIONS 150 /* of the simplex, per start */

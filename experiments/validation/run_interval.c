@@ -1,12 +1,8 @@
 #include "experiments/validation/run_interval.h"
 
 #include <gsl/gsl_sort.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/compare/machines.h"
-#include "sim/base/arena.h"
 
 uint32_t run_interval_rank(uint32_t n, double level)
 {

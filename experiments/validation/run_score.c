@@ -1,12 +1,8 @@
 #include "experiments/validation/run_score.h"
 
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/quantile.h"
-#include "sim/base/units.h"
 #include "sim/engine/sim.h"
 
 const char *const run_metric_names[RUN_METRIC_COUNT] = {"e2e", "ttft", "tpot"};

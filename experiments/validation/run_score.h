@@ -6,10 +6,8 @@
  * or a TPOT of 0 have none. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "experiments/run/config.h"
+#include "sim/base/base.h"
 #include "traces/measured.h"
 
 /* Simulates the run's arrivals and token counts until the first n requests have finished; out[i]

@@ -1,16 +1,11 @@
 #include "experiments/validation/update.h"
 
-#include <errno.h>
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>
 #include <gsl/gsl_multifit_nlinear.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/validation/calibrate_report.h"
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 #define RANGE_SD (2.0 * 1.959964) /* a range of 95 %, in standard deviations */

@@ -1,13 +1,8 @@
 /* The models that people measure: what intervals are stated for, and what to measure next. */
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_linalg.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "experiments/validation/update.h"
-#include "sim/base/arena.h"
 
 #define LONG_TOKENS 1024
 #define SHORT_TOKENS 32

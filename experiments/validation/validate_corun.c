@@ -1,9 +1,5 @@
 #include "experiments/validation/validate_corun.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "hwmodels/corun.h"

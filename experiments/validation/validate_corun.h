@@ -2,7 +2,7 @@
 #pragma once
 
 #include "experiments/shell/options.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct validate_corun_options {
     const char *corun; /* a file, or the name of a shipped table */

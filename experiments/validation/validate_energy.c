@@ -1,14 +1,9 @@
 #include "experiments/validation/validate_energy.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/energy.h"
 #include "hwmodels/soc.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/quantile.h"
 

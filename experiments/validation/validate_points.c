@@ -1,11 +1,5 @@
 #include "experiments/validation/validate_points.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/interval.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
@@ -13,7 +7,6 @@
 #include "experiments/validation/leave_machine_print.h"
 #include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
-#include "sim/base/arena.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 

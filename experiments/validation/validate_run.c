@@ -1,19 +1,12 @@
 #include "experiments/validation/validate_run.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "experiments/run/warnings.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/run_fit.h"
 #include "experiments/validation/run_interval.h"
 #include "experiments/validation/run_score.h"
-#include "sim/base/arena.h"
 #include "sim/base/output.h"
-#include "sim/base/units.h"
 
 /* ---- results ---- */
 

@@ -1,7 +1,5 @@
 #include "hwmodels/backends/backend.h"
 
-#include <string.h>
-
 #include "hwmodels/backends/worker.h"
 #include "sim/base/clock.h"
 

@@ -11,12 +11,9 @@
  * Their absence is an error that names the Debian package, never a crash. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "hwmodels/kernel_spec.h"
 #include "sim/api/device.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define BACKEND_MAX_INFLIGHT 1024
 #define BACKEND_MAX_DEVICES 16

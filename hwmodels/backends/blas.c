@@ -1,9 +1,7 @@
 /* `blas`: OpenBLAS on CPU cores, one thread per device, loaded at run time. */
 #include <dlfcn.h>
-#include <stdlib.h>
 
 #include "hwmodels/backends/cpu.h"
-#include "sim/base/arena.h"
 #include "sim/base/library.h"
 
 /* The part of the CBLAS interface used here; the values are those of every CBLAS. */

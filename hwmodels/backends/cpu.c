@@ -1,15 +1,11 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "hwmodels/backends/cpu.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "hwmodels/backends/team.h"
 #include "hwmodels/backends/worker.h"
 #include "hwmodels/kernel_numbers.h"
-#include "sim/base/arena.h"
 
 #define PAGE_BYTES 4096u
 #define MAX_CORES 1024

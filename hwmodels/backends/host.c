@@ -2,11 +2,7 @@
 
 #include "sim/base/clock.h"
 #include "sim/base/input.h"
-#include "sim/base/text.h"
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>

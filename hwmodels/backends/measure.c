@@ -1,15 +1,10 @@
 #include "hwmodels/backends/measure.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "hwmodels/backends/host.h"
 #include "hwmodels/backends/measure_impl.h"
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 
 #define MB 1048576.0
 #define CACHE_FACTOR 2.0     /* weights rotate through this many last-level caches ... */

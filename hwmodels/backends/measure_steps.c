@@ -1,10 +1,5 @@
 /* Rows from windows: a shape alone, a pair in its bracket. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/backends/measure_impl.h"
-#include "sim/base/units.h"
 
 #define LOST_CORE_FRAC 0.05 /* of a worker's time without its core */
 #define SPIKES_FRAC 0.1     /* of samples over twice the median: two speeds, not spikes */

@@ -1,8 +1,5 @@
 /* `native`: own kernels on CPU cores, one pinned thread per device. Always there. */
-#include <stdlib.h>
-
 #include "hwmodels/backends/cpu.h"
-#include "sim/base/arena.h"
 
 static struct backend *start(const struct backend_options *o, struct err *e)
 {

@@ -1,8 +1,4 @@
 /* Kernels for processors with AVX2, FMA and F16C. */
-#include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/native_kernels.h"
 

@@ -1,8 +1,4 @@
 /* Kernels for processors with AVX-512 F and BW. */
-#include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/native_kernels.h"
 

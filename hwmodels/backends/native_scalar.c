@@ -1,8 +1,4 @@
 /* Kernels for any processor, and the choice among the sets. */
-#include <math.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/native_kernels.h"
 #include "hwmodels/kernel_numbers.h"

@@ -1,13 +1,8 @@
 /* `opencl`: any OpenCL 1.2 device. CPU devices are cut into one-unit sub-devices, which gives two
  * devices on one memory wherever there are two cores. Times come from event profiling. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "hwmodels/backends/opencl_impl.h"
 #include "hwmodels/backends/worker.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
-#include "sim/base/units.h"
 
 #define POLL_NS (50 * NS_PER_US) /* OpenCL cannot wait with a timeout */
 

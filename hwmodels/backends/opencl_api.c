@@ -1,8 +1,6 @@
 #include "hwmodels/backends/opencl_api.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <string.h>
 
 #include "sim/base/library.h"
 

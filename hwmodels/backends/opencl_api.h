@@ -1,10 +1,7 @@
 /* The part of OpenCL 1.2 that the backend uses, found at run time: no headers, nothing to link. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Values as the OpenCL 1.2 specification lists them. */
 enum {

@@ -1,13 +1,8 @@
 /* Platforms, devices, pools and programs of the opencl backend. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/backends/opencl_impl.h"
 #include "hwmodels/backends/worker.h"
 #include "hwmodels/kernel_numbers.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
-#include "sim/base/units.h"
 
 #define MAX_PLATFORMS 8
 #define MAX_PARTS 4 /* sub-devices of a CPU */

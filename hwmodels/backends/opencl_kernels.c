@@ -1,12 +1,7 @@
 /* Kernels of the opencl backend: grids, arguments, and the choice between two products. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/backends/opencl_impl.h"
 #include "hwmodels/backends/worker.h"
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
-#include "sim/base/units.h"
 
 #define TILE 16
 #define CHOICE_RUNS 2

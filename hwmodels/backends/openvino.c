@@ -1,17 +1,12 @@
 /* `openvino`: OpenVINO's devices (CPU, GPU, NPU), through the same optional shared object as real
  * execution. One thread per device waits for its inferences, so devices work beside each other. */
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/host.h"
 #include "hwmodels/backends/worker.h"
 #include "hwmodels/engines/engines.h"
-#include "sim/base/arena.h"
 
 #define MAX_CORES 1024
 #define MAX_COPIES 16 /* of a kernel's weights: each is compiled */

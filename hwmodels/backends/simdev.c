@@ -1,15 +1,8 @@
 #include "hwmodels/backends/simdev.h"
 
-#include <errno.h>
 #include <float.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
-#include "sim/base/units.h"
 
 #define TWO_PI 6.283185307179586
 #define PRIVATE_FRAC 0.15 /* SIMDEV_PRIVATE: slowdown per device number */

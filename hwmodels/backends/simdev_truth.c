@@ -1,10 +1,5 @@
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/backends/simdev.h"
 #include "hwmodels/roofline.h"
-#include "sim/base/arena.h"
 #include "sim/base/words.h"
 
 #define STEP_ROWS 48u  /* SIMDEV_STEPS; between the row counts that a plan measures */

@@ -4,11 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 
 #define SPINS 20000 /* tens of us: launches of a queue follow each other without sleep */
 

@@ -1,9 +1,7 @@
 /* Several cores that run one job together: a device of n threads. */
 #pragma once
 
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct team; /* opaque */
 

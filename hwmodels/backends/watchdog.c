@@ -1,15 +1,11 @@
 #include "hwmodels/backends/watchdog.h"
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "sim/base/arena.h"
+#include "sim/base/base.h"
 #include "sim/base/clock.h"
-#include "sim/base/units.h"
 
 struct watchdog {
     pthread_t thread;

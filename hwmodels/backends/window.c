@@ -1,11 +1,6 @@
 #include "hwmodels/backends/window.h"
 
-#include <errno.h>
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
-
-#include "sim/base/units.h"
 
 #define SLACK                                                                                      \
     4.0 /* a window may take this many times what was expected before the deadline runs            \

@@ -1,16 +1,11 @@
 #define _GNU_SOURCE /* processor affinity */
 #include "hwmodels/backends/worker.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/clock.h"
-#include "sim/base/units.h"
 
 enum job_state { JOB_QUEUED, JOB_DONE, JOB_CANCELLED };
 

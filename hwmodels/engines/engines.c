@@ -2,12 +2,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "sim/base/text.h"
 
 #ifndef PATH_MAX
 #define PATH_MAX 4096

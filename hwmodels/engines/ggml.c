@@ -2,12 +2,8 @@
  * Weights Q8_0, Q4_0 or F16. Any rows, any padding, any split: QKV, FFN and HEAD give the same bits
  * however their rows are cut; attention may round differently, because its tiles depend on how many
  * rows it gets. A kernel stops inside at the next node of its graph. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/engines/ggml_impl.h"
+#include "sim/base/base.h"
 
 #if __has_include(<ggml.h>) /* without its headers this file is empty */
 

@@ -1,10 +1,6 @@
 /* Kernels of the ggml engine: a graph of a few nodes over memory of the pass, computed at once. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/engines/ggml_impl.h"
+#include "sim/base/base.h"
 
 #if __has_include(<ggml.h>) /* without its headers this file is empty */
 

@@ -6,11 +6,7 @@
  * On the CPU an inference runs on the calling thread (one thread, one stream, no pinning of its
  * own), so that the device's thread decides the core. The other plugins run as they are: what they
  * lack is said in their own words. */
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hwmodels/engines/openvino_models.h"
 

@@ -2,11 +2,6 @@
  * times. A product has its weights as constants, as exported models have them; so what one reads
  * again and again is as many copies of the compiled kernel as the caller asks for. Attention has
  * keys and values as inputs, rotating through as many tensors. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/engines/bench.h"
 #include "hwmodels/engines/openvino_models.h"
 

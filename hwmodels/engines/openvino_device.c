@@ -1,16 +1,11 @@
 #include "hwmodels/engines/openvino_device.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
 #define REASON_BYTES 200
 #define RAW_BYTES 1024 /* of OpenVINO's message, source files and all */
-#define NS_PER_S 1e9
 
 /* Values of NPU_COMPILER_TYPE, in the order in which they are tried. */
 static const struct {

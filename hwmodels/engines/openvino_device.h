@@ -10,10 +10,9 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "hwmodels/engines/openvino_ir.h"
+#include "sim/base/base.h"
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 #include <openvino/c/openvino.h>
 

@@ -9,9 +9,6 @@
  * XPUSIM_FAKE_NPU lists what it has, by commas: driver, plugin (its compilers), and slow=MS, which
  * each compilation takes at least. It computes in full precision, and says nothing of an NPU's
  * speed. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "hwmodels/engines/openvino_device.h"
@@ -19,7 +16,6 @@
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
 #define MS_PER_S 1000
-#define NS_PER_MS 1000000
 
 static const char *settings(void)
 {

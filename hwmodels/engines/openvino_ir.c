@@ -1,11 +1,5 @@
 #include "hwmodels/engines/openvino_ir.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/kernel_numbers.h"
 
 #define ALIGN 64

@@ -5,10 +5,8 @@
  * their constants at the first inference. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "sim/api/engine.h"
+#include "sim/base/base.h"
 
 struct ir_text {
     char *data; /* owned */

@@ -1,11 +1,5 @@
 /* Kernels of the OpenVINO engine: inputs by pointer, one inference on the calling thread, results
  * to where the pass has them. */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/engines/openvino_models.h"
 #include "hwmodels/kernel_numbers.h"
 

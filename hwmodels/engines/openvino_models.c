@@ -1,7 +1,5 @@
 #include "hwmodels/engines/openvino_models.h"
 
-#include <stdio.h>
-
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
 static int compile(const struct odevice *v, struct ir *ir, uint32_t rows, struct compiled *out,

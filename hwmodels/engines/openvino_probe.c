@@ -1,10 +1,5 @@
 /* One FFN and one attention of a model on one device: does each compile, by whose compiler, does it
  * run, and is the result that of the device CPU? */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwmodels/engines/openvino_models.h"
 #include "hwmodels/kernel_numbers.h"
 

@@ -4,11 +4,7 @@
  * A graph block is prepared before the run: its models are compiled and exported to files. Loading
  * imports them from there, past what the page cache still has of them; that is what a device with
  * static graphs does at every switch, and it takes real time and real memory. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -22,7 +22,7 @@
 #include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
-#include "sim/base/units.h"
+#include "sim/base/base.h"
 
 enum v1_param {
     V1_PREEMPT,

@@ -1,7 +1,5 @@
 /* Decode batches of agent-xpu-v1 (A.5): reactive sequences, and proactive ones as long as one more
  * costs next to nothing. All on the iGPU; formed at iteration boundaries. */
-#include <errno.h>
-
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 #include "policies/common/cost.h"
 

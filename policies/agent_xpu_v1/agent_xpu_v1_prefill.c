@@ -1,8 +1,6 @@
 /* Which prefills agent-xpu-v1 has in progress (A.3, A.4, A.8): one reactive, one proactive that
  * owns what the reactive one leaves (the primary), at most one promoted for its age, and a pool of
  * preempted and fresh ones whose kernels fill slack. */
-#include <errno.h>
-
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 /* What the pass of a request that has none would look like. */

@@ -9,8 +9,6 @@
  * to flash instead and read back, which the paper would prefer (4.1 (6)). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
-#include <errno.h>
-
 #include "policies/common/cost.h"
 
 static const char *const elastic_choices[] = {"off", "static", "on", "class", NULL};

@@ -1,7 +1,4 @@
 /* The decode loop of agent-xpu-v2: batches at iteration boundaries, all on the iGPU (B.3, B.7). */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 

@@ -1,6 +1,4 @@
 /* The prefill loop of agent-xpu-v2: one request at a time, op by op (B.2, B.4, B.5, B.8). */
-#include <errno.h>
-
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
 /* ---- which request ---- */

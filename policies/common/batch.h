@@ -2,11 +2,9 @@
  * state and is freed by batch_fini in its exit hook. */
 #pragma once
 
-#include <stdlib.h>
-
 #include "policies/common/heap.h"
 #include "sim/api/policy.h"
-#include "sim/base/arena.h"
+#include "sim/base/base.h"
 
 struct batch {
     struct segment *segments;

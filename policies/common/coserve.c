@@ -1,7 +1,5 @@
 #include "policies/common/coserve.h"
 
-#include "sim/base/units.h"
-
 const char *const coserve_offline_choices[] = {"budget", "always", "alone", NULL};
 
 enum { ONLINE = REQUEST_CLASS_REACTIVE, OFFLINE = REQUEST_CLASS_PROACTIVE };

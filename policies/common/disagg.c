@@ -1,10 +1,7 @@
 #include "policies/common/disagg.h"
 
-#include <errno.h>
-
 #include "policies/common/place.h"
 #include "policies/common/room.h"
-#include "sim/base/units.h"
 
 const char *const disagg_margin_choices[] = {"npu", "igpu", NULL};
 const char *const disagg_yield_choices[] = {"kernel", "iteration", NULL};

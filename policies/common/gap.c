@@ -1,10 +1,5 @@
 #include "policies/common/gap.h"
 
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
-
 const char *const gap_kv_choices[] = {"cache",     "preserve", "discard",  "swap",
                                       "infercept", "ttl",      "reactive", NULL};
 

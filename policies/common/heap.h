@@ -3,12 +3,8 @@
  * any member can be removed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "policies/common/reqq.h"
-#include "sim/base/arena.h"
+#include "sim/base/base.h"
 
 #define HEAP_NONE UINT32_MAX
 

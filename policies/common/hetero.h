@@ -11,7 +11,7 @@
 #pragma once
 
 #include "sim/api/policy.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct hetero {
     struct pass *pass;            /* NULL: no prefill */

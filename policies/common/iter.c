@@ -1,9 +1,6 @@
 #include "policies/common/iter.h"
 
-#include <errno.h>
-
 #include "policies/common/progress.h"
-#include "sim/base/units.h"
 
 const char *const iter_class_choices[] = {"rt_first", "blind", "rt_alone", "window", NULL};
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};

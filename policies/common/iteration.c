@@ -1,7 +1,5 @@
 #include "policies/common/iteration.h"
 
-#include <errno.h>
-
 int iteration_init(struct sched *s, const struct iteration_rules *rules, int64_t device)
 {
     struct iteration *it = s->state;

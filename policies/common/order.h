@@ -3,10 +3,8 @@
  * per-request bytes; `at` says where. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "policies/common/reqq.h"
+#include "sim/base/base.h"
 #include "sim/base/rng.h"
 
 struct order {

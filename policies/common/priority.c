@@ -1,10 +1,5 @@
 #include "policies/common/priority.h"
 
-#include <errno.h>
-#include <math.h>
-
-#include "sim/base/units.h"
-
 static const char *const level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
 
 const struct policy_param priority_params[] = {

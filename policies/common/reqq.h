@@ -2,12 +2,8 @@
  * All operations are O(1) except the ordered insert, which is O(n) from the tail. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "sim/api/request.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct reqq {
     const struct request *head, *tail;

@@ -1,8 +1,5 @@
 #include "policies/common/share.h"
 
-#include <errno.h>
-#include <math.h>
-
 void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limit,
                 int64_t quantum_ns, double efficiency_frac)
 {

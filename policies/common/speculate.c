@@ -1,6 +1,6 @@
 #include "policies/common/speculate.h"
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted)
 {

@@ -2,11 +2,7 @@
  * The memory of policies that remember agents or flows. Expected O(1). */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
+#include "sim/base/base.h"
 
 struct table_entry {
     uint32_t id;

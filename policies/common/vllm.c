@@ -1,7 +1,5 @@
 #include "policies/common/vllm.h"
 
-#include "sim/base/units.h"
-
 #include "policies/common/blocks.h"
 
 const char *const vllm_requeue_choices[] = {"front", "back", NULL};

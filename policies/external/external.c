@@ -1,12 +1,6 @@
 /* A policy that is another process: what the core tells goes out as a line per call of schedule,
  * what comes back is done. The process is started for every run and ends with it, so that nothing
  * of one run reaches another. */
-#include <errno.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "policies/external/external_impl.h"
 
 #define SHOWN_BYTES 120 /* of a line that makes no sense */

@@ -3,10 +3,8 @@
  * Python file (policies/python). Everything after that, from a colon on, is parameters. */
 #pragma once
 
-#include <stddef.h>
-
 #include "sim/api/policy.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Raised when a message comes to mean something else. */
 #define EXTERNAL_PROTOCOL 1

@@ -1,11 +1,6 @@
 /* What an external policy says: its actions, and its questions. A line that does not have the form
  * of the protocol ends the run; an action that the contract refuses, or that names what is gone, is
  * refused by name and the policy is told. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "policies/external/external_impl.h"
 #include "sim/record/action.h"
 

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "policies/external/external.h"
 #include "policies/external/process.h"
 #include "sim/api/policy.h"
-#include "sim/base/text.h"
+#include "sim/base/base.h"
 #include "sim/base/version.h"
 #include "sim/base/words.h"
 #include "sim/record/field.h"

@@ -3,8 +3,6 @@
  * specification names. Whoever wants more visible names it there. */
 #include <dirent.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "policies/external/external_impl.h"

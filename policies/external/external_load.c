@@ -1,8 +1,5 @@
 #define _DEFAULT_SOURCE /* realpath */
 /* From a specification to a policy: how the program is started, and what it says it is. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "policies/external/hosted_impl.h"

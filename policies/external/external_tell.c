@@ -1,7 +1,4 @@
 /* What an external policy is told: the facts of a run once, then what changed. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "policies/external/external_impl.h"
 #include "policies/params.h"
 #include "sim/base/json.h"

@@ -1,9 +1,5 @@
 /* The hooks of a policy whose code runs in another process. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "policies/external/hosted_impl.h"
 
 static struct hosted *own(const struct sched *s)

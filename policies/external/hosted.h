@@ -9,11 +9,8 @@
  * simulator checks each answer: a pointer must be one that the policy was given. */
 #pragma once
 
-#include <stdio.h>
-
 #include "sim/api/policy.h"
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* The argument of the program that makes it such a process: policy-host FILE.so [ADDRESS]. */
 #define HOST_COMMAND "policy-host"

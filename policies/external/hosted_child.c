@@ -1,9 +1,6 @@
 /* The process of a plug-in: the calls of the contract as messages, and hooks as they come. */
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "policies/external/external_impl.h"
 #include "policies/external/hosted.h"
+#include "sim/base/base.h"
 #include "sim/base/json.h"
 #include "sim/record/action.h"
 

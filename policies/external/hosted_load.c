@@ -1,10 +1,7 @@
 /* From the file of a plug-in to a policy whose code runs elsewhere, and the memory of its runs. */
 #define _GNU_SOURCE /* memfd_create, F_ADD_SEALS, realpath */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

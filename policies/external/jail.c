@@ -1,15 +1,11 @@
 #define _GNU_SOURCE /* unshare, O_PATH */
 #include "policies/external/jail.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,7 +14,6 @@
 #include <unistd.h>
 
 #include "policies/external/jail_filter.h"
-#include "sim/base/text.h"
 
 /* ---- files: Landlock ---- */
 

@@ -18,8 +18,7 @@
  * /proc and signals nothing is left for it to hide. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "sim/base/base.h"
 
 /* Whether a new process can be confined here; else *why (unless NULL) says what lacks. Asked once a
  * process. The variable XPUSIM_JAIL=off says no: for programs that need what a jail takes. */

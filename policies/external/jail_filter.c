@@ -3,18 +3,16 @@
 #define _GNU_SOURCE
 #include "policies/external/jail_filter.h"
 
-#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "sim/base/base.h"
 
 #if defined __x86_64__
 #define ARCHITECTURE AUDIT_ARCH_X86_64

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "policies/external/jail.h"
-#include "sim/base/text.h"
+#include "sim/base/base.h"
 
 struct process {
     pid_t pid; /* 0: none */

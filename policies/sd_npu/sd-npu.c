@@ -17,8 +17,6 @@
  */
 #include "policies/sd_npu/sd_npu.h"
 
-#include <errno.h>
-
 static const char *const strategies[] = {"progressive", "sync",       "naive-async", "keep-both",
                                          "unified-g1",  "unified-g2", "late-start",  NULL};
 static const char *const decoders[] = {"npu", "cpu", NULL};

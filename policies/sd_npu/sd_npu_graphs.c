@@ -1,8 +1,6 @@
 /* Graph switching of sd-npu. Weights cannot be shared between the two graphs of a block, so a
  * switch drops one and loads the other through the loader; from start to end the block is unusable
  * (D.1). */
-#include <errno.h>
-
 #include "policies/sd_npu/sd_npu.h"
 
 static enum sd_strategy strategy(const struct sched *s)

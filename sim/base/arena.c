@@ -1,18 +1,8 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include "sim/base/arena.h"
-
 #include <search.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sim/base/err.h"
 #include "sim/base/output.h"
 
 /* The search for leaks does not look for pointers in mapped pages by itself. */

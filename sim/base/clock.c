@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-#include "sim/base/units.h"
+#include "sim/base/base.h"
 
 #define STEP_NS 1000000 /* readings of two processors may differ by less, and take no step */
 

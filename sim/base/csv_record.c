@@ -1,12 +1,5 @@
 #include "sim/base/csv_record.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/units.h"
-
 int csv_record_init(struct csv_record *r, struct csvfile *f, const struct csv_field *fields,
                     size_t n, struct err *e)
 {

@@ -1,15 +1,8 @@
 #include "sim/base/csvfile.h"
 
 #include <csv.h>
-#include <errno.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/input.h"
-#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 /* Limits for broken files, above any result. */

@@ -7,12 +7,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include <stdio.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct csvfile; /* opaque */
 

@@ -2,13 +2,7 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "sim/base/arena.h"
 
 #ifndef PATH_MAX
 #define PATH_MAX 4096

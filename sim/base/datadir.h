@@ -6,10 +6,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Full path of a data file ("hwmodels/soc/x.json"), which need not exist. Nobody frees it: a
  * process names few files, again and again, and keeps each path once until it ends; equal ones are

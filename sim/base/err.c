@@ -1,11 +1,4 @@
-#include "sim/base/err.h"
-
-#include <errno.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/text.h"
+#include "sim/base/base.h"
 
 int err_add(struct err *e, const char *fmt, ...)
 {

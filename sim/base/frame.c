@@ -1,9 +1,5 @@
 #include "sim/base/frame.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/frame_impl.h"
 #include "sim/base/hash.h"
 

@@ -13,11 +13,7 @@
  * Texts of cells are copied. Out of memory ends the process (sim/base/arena.h). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/base/frame_value.h"
 
 struct cJSON;
@@ -59,6 +55,11 @@ struct frame;
 
 struct frame *frame_new(void);
 void frame_free(struct frame *f);
+/* SCOPED(frame_drop) struct frame *: one of this scope. */
+static inline void frame_drop(struct frame **f)
+{
+    frame_free(*f);
+}
 
 /* ---- filling ---- */
 

@@ -1,15 +1,8 @@
 /* Files of results as frames: CSV as it is, JSON by the way to its rows. */
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/csvfile.h"
 #include "sim/base/frame_impl.h"
-#include "sim/base/text.h"
 
 /* ---- CSV ---- */
 

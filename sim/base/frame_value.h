@@ -1,10 +1,7 @@
 /* One value of a frame or document, made from any C type, and the macros that make rows of them. */
 #pragma once
 
-#include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 enum frame_value_kind {
     FRAME_VALUE_NUMBER,

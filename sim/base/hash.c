@@ -1,8 +1,5 @@
 #include "sim/base/hash.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "sim/base/input.h"
 
 #define PRIME 0x100000001b3ULL

@@ -2,8 +2,7 @@
  * Not cryptographic; equal bytes give equal hashes on every machine. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 #define HASH_INIT 0xcbf29ce484222325ULL
 uint64_t hash_string(uint64_t h, const char *s); /* includes the terminating NUL */

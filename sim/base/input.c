@@ -1,12 +1,5 @@
 #include "sim/base/input.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-
 static struct {
     void (*opened)(void *ctx, const char *path);
     void *ctx;

@@ -2,10 +2,7 @@
  * /dev/zero, or a pipe without an end, ends with an error. */
 #pragma once
 
-#include <stdint.h>
-#include <stdio.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define INPUT_LINE_BYTES ((size_t)16 << 20)  /* a line, its end included */
 #define INPUT_FILE_BYTES ((uint64_t)4 << 30) /* a file read line by line */

@@ -1,14 +1,9 @@
 /* Streams that unpack and look ahead. */
 #define _GNU_SOURCE /* fopencookie */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/input.h"
 
 struct any {

@@ -1,17 +1,10 @@
 #include "sim/base/json.h"
 
-#include <errno.h>
 #include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/input.h"
 #include "sim/base/nearest.h"
 #include "sim/base/output.h"
-#include "sim/base/text.h"
 #include "sim/base/words.h"
 
 /* A configuration file is small; a larger one is a mistake (a trace, a log). */

@@ -10,11 +10,8 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* Datasheet: what a maker or a standard states of the part. */
 enum quantity_kind {
@@ -30,6 +27,12 @@ struct quantity {
     enum quantity_kind kind;
     bool present;
 };
+
+/* SCOPED(json_drop) cJSON *: a tree of this scope. */
+static inline void json_drop(cJSON **tree)
+{
+    cJSON_Delete(*tree);
+}
 
 /* Parses a whole file. Returns a tree the caller owns (cJSON_Delete), or NULL with errors added
  * (missing file, malformed text with its line). */

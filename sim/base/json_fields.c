@@ -1,11 +1,5 @@
 #include "sim/base/json_fields.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/text.h"
-#include "sim/base/units.h"
-
 const char *const json_field_kind_names[] = {"quantity", "quantity", "number", "count", "boolean",
                                              "text",     "choice",   "object", "array"};
 

@@ -1,9 +1,4 @@
 /* Places in a tree by a dotted path, and overriding what stands there. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/json.h"
 
 char *json_label(const cJSON *c)

@@ -1,7 +1,6 @@
 #include "sim/base/library.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 void *library_open(const struct library *l, const struct library_function *f, size_t n,
                    struct err *e)

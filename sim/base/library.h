@@ -1,9 +1,7 @@
 /* Libraries that are loaded when something first needs them: most runs need none. */
 #pragma once
 
-#include <stddef.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct library {
     const char *names[2];         /* tried in this order; the second may be NULL */

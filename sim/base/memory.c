@@ -2,10 +2,8 @@
 
 #include <cjson/cJSON.h>
 #include <gsl/gsl_errno.h>
-#include <stdlib.h>
 
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 static void gsl_failed(const char *reason, const char *file, int line, int code)
 {

@@ -1,7 +1,6 @@
 #include "sim/base/nearest.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "sim/base/base.h"
 
 /* Edit distance of two words; rows of a small matrix. */
 static size_t distance(const char *a, const char *b)

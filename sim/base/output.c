@@ -1,14 +1,10 @@
 #include "sim/base/output.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/output_impl.h"
 
 #ifndef PATH_MAX

@@ -7,10 +7,7 @@
  * packed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 struct output; /* opaque */
 

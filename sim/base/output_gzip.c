@@ -1,7 +1,5 @@
 /* A stream that packs what is written to it. */
 #define _GNU_SOURCE /* fopencookie */
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/types.h>
 #include <zlib.h>
 

@@ -1,9 +1,8 @@
 #include "sim/base/portable.h"
 
 #include <gsl/gsl_cdf.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "sim/base/base.h"
 
 double portable_round(double x)
 {

@@ -2,12 +2,6 @@
 
 #include <float.h>
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 
 /* Sketch buckets: ratio 1.01 between bounds, so a bucket's geometric middle is within 0.5 % of
  * every value in it. 1e-9 .. 1e9 needs ln(1e18)/ln(1.01) = 4166 of them; one more for values below.

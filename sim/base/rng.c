@@ -1,9 +1,8 @@
 #include "sim/base/rng.h"
 
 #include <gsl/gsl_cdf.h>
-#include <math.h>
 
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 /* splitmix64 (Steele, Lea, Flood 2014), constants as published. */
 static uint64_t splitmix64(uint64_t *state)

@@ -1,10 +1,5 @@
 #include "sim/base/suffix.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 #include "sim/base/rng.h"
 
 #define NONE UINT32_MAX

@@ -3,8 +3,7 @@
  * average, with at most two states and three transitions a number. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 struct suffix; /* opaque */
 

@@ -1,14 +1,7 @@
 #include "sim/base/tar.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/input.h"
 #include "sim/base/output.h"
 

@@ -4,10 +4,7 @@
  * Plain files only. No owner, group or time is written: an archive says nothing of who made it. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define TAR_NAME_BYTES 100
 

@@ -1,7 +1,4 @@
-#include "sim/base/text.h"
-
-#include <stdarg.h>
-#include <stdbool.h>
+#include "sim/base/base.h"
 
 void text_format(struct text *t, const char *fmt, ...)
 {

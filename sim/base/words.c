@@ -1,8 +1,6 @@
 #include "sim/base/words.h"
 
-#include <string.h>
-
-#include "sim/base/text.h"
+#include "sim/base/base.h"
 
 const char *const words_classes[] = {"reactive", "proactive", NULL};
 const char *const words_request_states[] = {"queued", "decode", "finished", "shed", NULL};

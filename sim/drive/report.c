@@ -1,7 +1,5 @@
 /* What a real run says about itself. */
-#include <math.h>
-#include <stdlib.h>
-
+#include "sim/base/base.h"
 #include "sim/drive/drive_impl.h"
 
 void drive_times_add(struct drive_times *t, int64_t ns)

@@ -1,11 +1,5 @@
 #include "sim/metrics/backlog.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "sim/base/err.h"
-#include "sim/base/units.h"
-
 #define FIRST_WIDTH_NS NS_PER_MS
 #define MIN_BINS_FOR_SLOPE 3
 #define MIN_BINS_FOR_STATUS 32 /* below, the limits of the rule have not been computed */

@@ -1,13 +1,4 @@
 /* From samples and totals to the flat list of named metrics. */
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
 
 static const char *const group_names[GROUP_COUNT] = {"reactive", "proactive", "all"};

@@ -1,11 +1,5 @@
 #include "sim/metrics/critical.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-
 const char *const critical_gap_names[CRITICAL_GAPS] = {
     [CRITICAL_GAP_TOOL] = "tool", [CRITICAL_GAP_THINK] = "think", [CRITICAL_GAP_START] = "start"};
 const char *const critical_gap_texts[CRITICAL_GAPS] = {

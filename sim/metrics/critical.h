@@ -7,11 +7,8 @@
  * A job is that of a request graph. In a trace without one it is a session with its turns. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "sim/api/trace.h"
+#include "sim/base/base.h"
 #include "sim/metrics/explain.h"
 
 /* A gap before a step: a tool ran, somebody thought, or (of the first step) the job had begun with

@@ -1,11 +1,5 @@
 #include "sim/metrics/explain.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/units.h"
 #include "sim/metrics/explain_impl.h"
 
 const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {

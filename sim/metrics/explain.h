@@ -49,12 +49,9 @@
 /* clang-format on */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "sim/api/hwmodel.h"
 #include "sim/api/observer.h"
+#include "sim/base/base.h"
 
 enum explain_cause {
     EXPLAIN_EVICTION,

@@ -1,10 +1,4 @@
 /* Passes on devices: what their launches did, and whose time it was. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/units.h"
 #include "sim/metrics/explain_impl.h"
 
 /* Passes of one prompt may run at the same time (SEGMENT_AHEAD): what they do is one work. */

@@ -1,12 +1,5 @@
 #include "sim/metrics/idmap.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-
 #define HEAD_BYTES sizeof(struct idmap_slot) /* 8: keeps records 8-byte aligned */
 #define FIRST_SLOTS 64u
 #define FIRST_SHIFT 26u

@@ -2,8 +2,7 @@
  * (it spreads runs of successive ids evenly, so a look-up usually touches one slot). */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 struct idmap {
     unsigned char *slots; /* owned; each: uint32 used, uint32 id, record */

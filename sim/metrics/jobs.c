@@ -1,10 +1,5 @@
 #include "sim/metrics/jobs.h"
 
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-
 struct job_member {
     uint32_t job;
     bool background;

@@ -3,11 +3,9 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/api/request.h"
 #include "sim/api/trace.h"
+#include "sim/base/base.h"
 #include "sim/metrics/idmap.h"
 
 struct job {

@@ -1,11 +1,6 @@
 /* The glossary, and names taken apart. The rows are in metrics.def. */
 #include "sim/metrics/metric_table.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 const char *const metric_better_names[] = {"lower", "higher", "neither", NULL};
 
 const char *const metric_usual[] = {

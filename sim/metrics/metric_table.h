@@ -9,9 +9,7 @@
  * ("backlog.verdict"). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
+#include "sim/base/base.h"
 #include "sim/base/frame.h"
 
 /* By enum metric_better: "lower", ...; then NULL. */

@@ -1,13 +1,6 @@
 /* The observer: follows every request from arrival to finish. */
 #include "sim/metrics/metrics.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
 
 struct metrics_options metrics_options_default(void)

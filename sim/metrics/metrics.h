@@ -31,14 +31,9 @@
  * batch of one class costs one sample_add_n. */
 #pragma once
 
-#include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "sim/api/observer.h"
 #include "sim/api/trace.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 enum metrics_verdict {
     METRICS_STABLE,

@@ -1,8 +1,8 @@
 /* Inside of struct metrics, shared by the files of sim/metrics only. */
 #pragma once
 
+#include "sim/base/base.h"
 #include "sim/base/quantile.h"
-#include "sim/base/units.h"
 #include "sim/metrics/backlog.h"
 #include "sim/metrics/idmap.h"
 #include "sim/metrics/jobs.h"

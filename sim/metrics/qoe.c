@@ -7,7 +7,6 @@
  * areas over time until the last one has been read, so that the quality is
  *
  *     1 - sum(c_i - e_i) / sum(end - e_i - 1 / (2 speed)),   end = c_last + 1 / speed */
-#include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
 
 static int64_t token_ns(const struct metrics *m)

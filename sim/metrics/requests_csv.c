@@ -1,12 +1,5 @@
 /* One record per request, written as CSV. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/output.h"
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 #include "sim/metrics/metrics_impl.h"
 

@@ -1,7 +1,4 @@
 /* When requests are served and when they wait: what the launches and passes of a run tell. */
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/units.h"
 #include "sim/metrics/metrics_impl.h"
 
 static void waiters_push(struct waiters *l, struct waiter w)

@@ -1,11 +1,6 @@
 /* Requests, counters, and the observer as a whole. */
 #include "sim/metrics/timeline.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 #include "sim/metrics/timeline_impl.h"
 
 static const char *const phase_names[] = {

@@ -30,10 +30,8 @@
  * (wants_kernels). Memory: O(live requests). */
 #pragma once
 
-#include <stdbool.h>
-
 #include "sim/api/observer.h"
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 
 #define TIMELINE_PID_MACHINE 1u
 #define TIMELINE_PID_REQUESTS 2u

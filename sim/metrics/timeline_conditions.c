@@ -1,8 +1,5 @@
 /* The track of the machine's conditions: a slice for each stretch between two events, whose name
  * says what holds. */
-#include <string.h>
-
-#include "sim/base/text.h"
 #include "sim/metrics/timeline_impl.h"
 
 /* "battery 25 %, 20 W, 6.3 GB taken, window closed": what is not as it begins. */

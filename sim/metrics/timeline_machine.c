@@ -1,9 +1,4 @@
 /* The machine's tracks: launches and kernels on devices, the loader, the compiler. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/units.h"
 #include "sim/base/words.h"
 #include "sim/metrics/timeline_impl.h"
 

@@ -1,12 +1,5 @@
 #include "sim/metrics/trace_events.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/units.h"
-
 static void flush(struct trace_events *w)
 {
     (void)fwrite(w->buffer, 1, w->n, output_stream(w->out)); /* output_close says what failed */

@@ -7,11 +7,7 @@
  * Constant memory; about 0.3 us per event. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/base/output.h"
 
 #define TRACE_EVENTS_BUFFER_BYTES 65536

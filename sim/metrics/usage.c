@@ -1,11 +1,5 @@
 #include "sim/metrics/usage.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "sim/base/err.h"
-#include "sim/base/units.h"
-
 /* The lowest demand that is at least that part of the peak, as the division rounds it. */
 static double demand_from(double frac, double peak_bytes_per_s)
 {

@@ -2,13 +2,9 @@
  * observer's power, ddr and launch calls. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/api/device.h"
 #include "sim/api/observer.h"
-#include "sim/base/err.h"
-#include "sim/base/units.h"
+#include "sim/base/base.h"
 #include "sim/metrics/metrics.h"
 
 #define USAGE_PHASES 4

@@ -1,11 +1,5 @@
 #include "sim/record/action.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/base/words.h"
 
 /* ---- the table ---- */

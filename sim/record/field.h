@@ -8,9 +8,7 @@
  *   static const struct field device_fields[] = {DEVICE_FIELDS(X, W)}; */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 struct pass;
 

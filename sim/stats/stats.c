@@ -1,11 +1,5 @@
 #include "sim/stats/stats.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
 #include "sim/base/portable.h"
 
 #define UNDEFINED ((double)NAN)

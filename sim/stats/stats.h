@@ -5,8 +5,7 @@
  * of freedom. A NaN (metric not defined in that replication) drops its pair. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 #define STATS_LEVEL_FRAC 0.95
 /* A difference of less than this share of the baseline's mean matters to nobody. */

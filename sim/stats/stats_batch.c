@@ -1,11 +1,6 @@
-#include <errno.h>
 #include <gsl/gsl_math.h>
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "sim/base/arena.h"
 #include "sim/stats/stats_intervals.h"
 
 #define MIN_VALUES 200

@@ -1,8 +1,5 @@
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
-#include <stdlib.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/rng.h"
 #include "sim/stats/stats_intervals.h"
 

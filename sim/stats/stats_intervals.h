@@ -5,11 +5,7 @@
  * All drop values that are not finite, and give NaN bounds where the data are not enough. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sim/base/err.h"
+#include "sim/base/base.h"
 #include "sim/stats/stats.h"
 
 /* ---- bootstrap (stats_bootstrap.c) ---- */

@@ -1,5 +1,3 @@
-#include <math.h>
-
 #include "sim/base/portable.h"
 #include "sim/stats/stats_intervals.h"
 

@@ -1,10 +1,7 @@
 #include "sim/stats/stats_shift.h"
 
 #include <gsl/gsl_cblas.h>
-#include <math.h>
-#include <stdlib.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/portable.h"
 
 #define UNDEFINED ((double)NAN)

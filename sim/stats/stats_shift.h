@@ -10,8 +10,7 @@
  * test. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 struct stats_shift {
     double shift, se; /* NaN when there are too few values for the covariates */

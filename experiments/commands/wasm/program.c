@@ -1,9 +1,6 @@
 /* `xpusim compare` as a program for a browser: its commands, and the few parts of the host that a
  * page has in another way. Functions that a page cannot have (a database, processes, packed files)
  * are left undefined; plots/live_wasm.js makes each of them an error that names it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/types.h>
 
