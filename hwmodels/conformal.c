@@ -269,7 +269,7 @@ static double sd_of(const struct variances *v, const int path[LEVELS], size_t wi
  * variances of the other groups: their form need not be normal. */
 static double deviations(const struct variances *v, double level_frac)
 {
-    double *x = xmalloc((v->n + 1) * sizeof *x);
+    OWNED double *x = xmalloc((v->n + 1) * sizeof *x);
     size_t n = 0;
     for (size_t i = 0; i < v->n; i++) {
         int path[LEVELS];
@@ -281,10 +281,7 @@ static double deviations(const struct variances *v, double level_frac)
     }
     /* The new group is one more, and may be further off than all others. */
     double level = fmin(1.0, level_frac * (1.0 + 1.0 / (double)v->n_groups));
-    double out =
-        n > 0 ? sample_quantile_of(x, n, level) : gsl_cdf_ugaussian_Pinv(0.5 + 0.5 * level_frac);
-    free(x);
-    return out;
+    return n > 0 ? sample_quantile_of(x, n, level) : gsl_cdf_ugaussian_Pinv(0.5 + 0.5 * level_frac);
 }
 
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
@@ -295,7 +292,7 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
                                      .left = q->left,
                                      .distance = distance_of(c, q),
                                      .pool = "all"};
-    struct variances v = variances_of(c, q);
+    SCOPED(variances_fini) struct variances v = variances_of(c, q);
     int path[LEVELS];
     path_of(q->left, q->kind, q->weights, path);
     double sd = sd_of(&v, path, SIZE_MAX);
@@ -311,7 +308,6 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
             out.pool = k == 2 ? kind_names[q->kind] : "all";
         }
     }
-    variances_fini(&v);
     return out;
 }
 
@@ -325,7 +321,7 @@ struct conformal_coverage conformal_cover(const struct conformal *c, enum confor
                                           enum conformal_phase phase, double level_frac)
 {
     struct conformal_coverage out = {0};
-    double *half = xmalloc((c->n + 1) * sizeof *half);
+    OWNED double *half = xmalloc((c->n + 1) * sizeof *half);
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
         if (r->left != left || r->phase != phase) {
@@ -340,7 +336,6 @@ struct conformal_coverage conformal_cover(const struct conformal *c, enum confor
         gsl_sort(half, 1, out.n);
         out.median_half = half[out.n / 2];
     }
-    free(half);
     return out;
 }
 

@@ -4,6 +4,7 @@
 #include <gsl/gsl_multimin.h>
 
 #include "hwmodels/corun.h"
+#include "sim/base/scope_gsl.h"
 
 #define STARTS 3 /* of each number */
 #define ITERATIONS 400
@@ -105,8 +106,8 @@ void corun_fit(const struct contention_ops *model, const struct corun_points *p,
     }
     gsl_multimin_fminimizer *m =
         gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, q.n);
-    gsl_vector *x = gsl_vector_alloc(q.n);
-    gsl_vector *step = gsl_vector_alloc(q.n);
+    SCOPED(vector_drop) gsl_vector *x = gsl_vector_alloc(q.n);
+    SCOPED(vector_drop) gsl_vector *step = gsl_vector_alloc(q.n);
     double least = (double)INFINITY;
     double best[CORUN_KNOBS];
     memcpy(best, knob, sizeof best);
@@ -114,7 +115,5 @@ void corun_fit(const struct contention_ops *model, const struct corun_points *p,
         descend(&q, s, m, x, step, &least, best);
     }
     memcpy(knob, best, sizeof best);
-    gsl_vector_free(x);
-    gsl_vector_free(step);
     gsl_multimin_fminimizer_free(m);
 }

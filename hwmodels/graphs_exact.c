@@ -243,7 +243,7 @@ static void replay(const struct search *x, uint32_t n, struct graphs_result *out
     for (uint32_t i = n; x->nodes[i].parent != NO_NODE; i = x->nodes[i].parent) {
         count++;
     }
-    uint8_t *actions = xcalloc((size_t)count + 1, sizeof(*actions));
+    OWNED uint8_t *actions = xcalloc((size_t)count + 1, sizeof(*actions));
     uint32_t at = count;
     for (uint32_t i = n; x->nodes[i].parent != NO_NODE; i = x->nodes[i].parent) {
         actions[--at] = x->nodes[i].action;
@@ -261,7 +261,6 @@ static void replay(const struct search *x, uint32_t n, struct graphs_result *out
         }
     }
     graphs_machine_finish(&m);
-    free(actions);
 }
 
 /* Best schedule of the heuristics: what the search has to beat, and the answer if it cannot. */

@@ -5,6 +5,7 @@
 #include <gsl/gsl_multifit_nlinear.h>
 
 #include "hwmodels/kernel_fit_impl.h"
+#include "sim/base/scope_gsl.h"
 
 #define MAX_ITERATIONS 400
 #define TOLERANCE 1e-10
@@ -213,8 +214,8 @@ static int jacobian(const struct stage *s, uint32_t first, uint32_t n, gsl_matri
     int rc = 0;
     for (uint32_t j = 0; j < n && rc == 0; j++) {
         double h = STEP * fmax(1.0, fabs(s->f->x[first + j]));
-        gsl_vector *below = gsl_vector_alloc(s->n_points);
-        gsl_vector *above = gsl_vector_alloc(s->n_points);
+        SCOPED(vector_drop) gsl_vector *below = gsl_vector_alloc(s->n_points);
+        SCOPED(vector_drop) gsl_vector *above = gsl_vector_alloc(s->n_points);
         memcpy(x, s->f->x, sizeof x);
         x[first + j] -= h;
         rc = residuals_at(s, x, below);
@@ -223,8 +224,6 @@ static int jacobian(const struct stage *s, uint32_t first, uint32_t n, gsl_matri
         (void)gsl_vector_sub(above, below);
         (void)gsl_vector_scale(above, 0.5 / h);
         (void)gsl_matrix_set_col(out, j, above);
-        gsl_vector_free(below);
-        gsl_vector_free(above);
     }
     return rc;
 }
@@ -240,11 +239,11 @@ static void propagate(struct fit_problem *f, const struct stage *alone, const st
     gsl_matrix_view all = gsl_matrix_view_array(f->covariance, n, n);
     gsl_matrix_view cov_s = gsl_matrix_submatrix(&all.matrix, 0, 0, s, s);
     gsl_matrix_view cov_c = gsl_matrix_submatrix(&all.matrix, s, s, c, c);
-    gsl_matrix *js = gsl_matrix_alloc(pairs->n_points, s);
-    gsl_matrix *jc = gsl_matrix_alloc(pairs->n_points, c);
-    gsl_matrix *jcs = gsl_matrix_alloc(c, s);
-    gsl_matrix *slope = gsl_matrix_alloc(c, s);
-    gsl_matrix *moved = gsl_matrix_alloc(c, s);
+    SCOPED(matrix_drop) gsl_matrix *js = gsl_matrix_alloc(pairs->n_points, s);
+    SCOPED(matrix_drop) gsl_matrix *jc = gsl_matrix_alloc(pairs->n_points, c);
+    SCOPED(matrix_drop) gsl_matrix *jcs = gsl_matrix_alloc(c, s);
+    SCOPED(matrix_drop) gsl_matrix *slope = gsl_matrix_alloc(c, s);
+    SCOPED(matrix_drop) gsl_matrix *moved = gsl_matrix_alloc(c, s);
     if (jacobian(pairs, 0, s, js) == 0 && jacobian(pairs, s, c, jc) == 0) {
         (void)gsl_blas_dgemm(CblasTrans, CblasNoTrans, 1.0, jc, js, 0.0, jcs);
         (void)gsl_blas_dgemm(CblasNoTrans, CblasNoTrans, 1.0 / chi2_per_dof, &cov_c.matrix, jcs,
@@ -252,20 +251,14 @@ static void propagate(struct fit_problem *f, const struct stage *alone, const st
         (void)gsl_blas_dgemm(CblasNoTrans, CblasNoTrans, 1.0, slope, &cov_s.matrix, 0.0, moved);
         (void)gsl_blas_dgemm(CblasNoTrans, CblasTrans, 1.0, moved, slope, 1.0, &cov_c.matrix);
     }
-    gsl_matrix_free(js);
-    gsl_matrix_free(jc);
-    gsl_matrix_free(jcs);
-    gsl_matrix_free(slope);
-    gsl_matrix_free(moved);
 }
 
 static double chi2_per_dof(const struct stage *s, double dof)
 {
     double chi2;
-    gsl_vector *r = gsl_vector_alloc(s->n_points);
+    SCOPED(vector_drop) gsl_vector *r = gsl_vector_alloc(s->n_points);
     (void)residuals_at(s, s->f->x, r);
     (void)gsl_blas_ddot(r, r, &chi2);
-    gsl_vector_free(r);
     return chi2 / dof;
 }
 
@@ -320,7 +313,7 @@ static void predict_all(struct fit_problem *f)
 int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struct err *e)
 {
     memset(fit, 0, sizeof *fit);
-    struct fit_problem *f = xcalloc(1, sizeof *f);
+    OWNED struct fit_problem *f = xcalloc(1, sizeof *f);
     f->fit = fit;
     int rc = fit_prepare(f, rows, e);
     if (rc == 0) {
@@ -341,7 +334,6 @@ int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struc
     }
     free(f->points);
     free(f->covariance);
-    free(f);
     if (rc != 0) {
         kernel_fit_fini(fit);
     }

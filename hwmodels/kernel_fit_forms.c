@@ -143,7 +143,7 @@ static struct kernel_form_error summary(double *errors, uint32_t n)
 /* op < 0: all of them. */
 static struct kernel_form_error judge(const struct kernel_fit *fit, enum kernel_form form, int op)
 {
-    double *errors = xcalloc(fit->n_cells + 1, sizeof *errors);
+    OWNED double *errors = xcalloc(fit->n_cells + 1, sizeof *errors);
     uint32_t n = 0;
     for (uint32_t i = 0; i < fit->n_cells; i++) {
         const struct kernel_cell *c = &fit->cells[i];
@@ -158,9 +158,7 @@ static struct kernel_form_error judge(const struct kernel_fit *fit, enum kernel_
             errors[n++] = fabs(predicted_s / exp(c->log_mean) - 1.0);
         }
     }
-    struct kernel_form_error s = summary(errors, n);
-    free(errors);
-    return s;
+    return summary(errors, n);
 }
 
 void fit_judge(struct fit_problem *f)

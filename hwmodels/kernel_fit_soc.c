@@ -397,7 +397,7 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
                    rows->v[0].source);
     char note[256];
     write_note(&w, note, sizeof note);
-    cJSON *root = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *root = cJSON_CreateObject();
     (void)cJSON_AddNumberToObject(root, "format", 1);
     (void)cJSON_AddStringToObject(root, "name", o->name);
     (void)cJSON_AddStringToObject(root, "note", note);
@@ -407,7 +407,5 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
     for (uint32_t i = 0; i < n; i++) {
         add_device(&w, devices, names[i]);
     }
-    int rc = json_write_file(path, root, e);
-    cJSON_Delete(root);
-    return rc;
+    return json_write_file(path, root, e);
 }

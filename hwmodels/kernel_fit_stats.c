@@ -42,8 +42,8 @@ static double cell_mean(const struct fit_problem *f, uint32_t first, uint32_t en
 void fit_remove_drift(struct fit_problem *f)
 {
     uint32_t n = f->fit->n_repetitions;
-    double *sum = xcalloc(n + 1, sizeof *sum);
-    double *weight = xcalloc(n + 1, sizeof *weight);
+    OWNED double *sum = xcalloc(n + 1, sizeof *sum);
+    OWNED double *weight = xcalloc(n + 1, sizeof *weight);
     for (uint32_t i = 0, end; i < f->n_points; i = end) {
         end = cell_end(f, i);
         double mean = cell_mean(f, i, end);
@@ -72,8 +72,6 @@ void fit_remove_drift(struct fit_problem *f)
     double var = used > 1 ? squares / (used - 1) : 0.0;
     f->fit->drift_frac = sqrt(var);
     f->drift_var = used > 0 ? var / used : 0.0;
-    free(sum);
-    free(weight);
 }
 
 /* What repetitions scatter around their cell's mean. */

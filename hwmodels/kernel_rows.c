@@ -1,6 +1,5 @@
 #include "hwmodels/kernel_rows.h"
 
-#include "sim/api/device.h"
 #include "sim/base/csv_record.h"
 
 #define VERSION_LINE "# xpusim-kernels v1"

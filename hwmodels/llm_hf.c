@@ -103,7 +103,7 @@ static const struct architecture *architecture_of(const struct reader *r)
             return &architectures[i];
         }
     }
-    struct text known = {0};
+    SCOPED(text_fini) struct text known = {0};
     for (size_t i = 0; i < N_ARCHITECTURES; i++) {
         text_item(&known, ", ", architectures[i].type);
     }
@@ -111,7 +111,6 @@ static const struct architecture *architecture_of(const struct reader *r)
                   "%s: %smodel_type: \"%s\" is not known (there are %s); write an LLM file by "
                   "hand: hwmodels/llm has examples",
                   r->file, r->path, type, text_end(&known));
-    text_fini(&known);
     return NULL;
 }
 
@@ -138,8 +137,7 @@ static void refuse_what_is_beyond(const struct reader *r, const struct architect
         }
     }
     const cJSON *kind;
-    cJSON_ArrayForEach(kind, member(r->model, "layer_types"))
-    {
+    cJSON_ArrayForEach (kind, member(r->model, "layer_types")) {
         const char *s = cJSON_GetStringValue(kind);
         if (s == NULL || strstr(s, "attention") == NULL || strstr(s, "linear") != NULL) {
             (void)err_add(r->e, "%s: %slayer_types: \"%.40s\", which an LLM file cannot say",
@@ -297,7 +295,7 @@ bool llm_hf_is(const cJSON *root)
 static char *name_of(const cJSON *root, const char *file)
 {
     const char *from = json_string(root, "_name_or_path");
-    char *text = xstrdup(from[0] != '\0' ? from : file);
+    OWNED char *text = xstrdup(from[0] != '\0' ? from : file);
     char *base = strrchr(text, '/');
     if (base != NULL && strcmp(base, "/config.json") == 0) {
         *base = '\0';
@@ -312,14 +310,12 @@ static char *name_of(const cJSON *root, const char *file)
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
         *c = strchr(" ,:\"\\", *c) != NULL ? '-' : *c;
     }
-    char *name = xstrdup(base);
-    free(text);
-    return name;
+    return xstrdup(base);
 }
 
 static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
 {
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     const char *from = json_string(root, "_name_or_path");
     text_format(&t, "config.json%s%s (model_type %s)", from[0] != '\0' ? " of " : "", from,
                 json_string(r->model, "model_type"));
@@ -331,7 +327,6 @@ static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
     }
     text_string(&t, r->model != root ? "; the text part alone" : "");
     (void)cJSON_AddStringToObject(to, "source", text_end(&t));
-    text_fini(&t);
 }
 
 static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
@@ -380,11 +375,10 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
         return NULL;
     }
     refuse_what_is_beyond(&r, a);
-    char *own = name_of(root, file);
+    OWNED char *own = name_of(root, file);
     cJSON *to = cJSON_CreateObject();
     (void)cJSON_AddNumberToObject(to, "format", 1);
     (void)cJSON_AddStringToObject(to, "name", name != NULL ? name : own);
-    free(own);
     put_source(to, &r, root);
     put_shape(to, &r, root, a);
     struct storage s;

@@ -95,9 +95,9 @@ static double rounded(double v)
 /* Says where the number comes from; `how` is what was done to it. */
 static void mark(cJSON *q, const struct copy *c, const char *how)
 {
-    char *text = xformat("taken from %s%s; there: %s", c->name, how, json_string(q, "source"));
+    OWNED char *text =
+        xformat("taken from %s%s; there: %s", c->name, how, json_string(q, "source"));
     set_text(q, "source", text);
-    free(text);
     set_text(q, "kind", "assumed");
 }
 
@@ -131,19 +131,17 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
                        : carried[i].scale == SCALE_SIZE ? "size"
                                                         : "peak");
     }
-    char *how =
+    OWNED char *how =
         xformat("%s; range: x / %.3g, by %zu published %s rows of left-out SoCs (%s)", scaled,
                 factor, t.at95.n, conformal_phase_names[carried[i].phase], t.at95.pool);
     mark(q, c, how);
-    free(how);
 }
 
 /* Every quantity below a node; those of kernel times get the range of transfers. */
 static void copy_numbers(cJSON *node, const struct copy *c, bool runtime)
 {
     cJSON *child;
-    cJSON_ArrayForEach(child, node)
-    {
+    cJSON_ArrayForEach (child, node) {
         if (!is_quantity(child)) {
             if (child->string == NULL || strcmp(child->string, "runtimes") != 0) {
                 copy_numbers(child, c, runtime);
@@ -172,8 +170,7 @@ static double value_of(const cJSON *entry, const char *key)
 static void copy_runtimes(cJSON *device, struct copy *c)
 {
     cJSON *r;
-    cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(device, "runtimes"))
-    {
+    cJSON_ArrayForEach (r, cJSON_GetObjectItemCaseSensitive(device, "runtimes")) {
         c->rate_ratio =
             soc_resized_rate(value_of(r, "row_fill"), value_of(r, "width_fill"), c->peak_ratio);
         copy_numbers(r, c, true);
@@ -184,8 +181,7 @@ static void copy_runtimes(cJSON *device, struct copy *c)
 static void drop_fits(cJSON *device)
 {
     cJSON *r;
-    cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(device, "runtimes"))
-    {
+    cJSON_ArrayForEach (r, cJSON_GetObjectItemCaseSensitive(device, "runtimes")) {
         /* With a fit of its own this machine would count as measured. */
         (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "fit");
         (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "ops");
@@ -221,8 +217,7 @@ static void copy_device(cJSON *device, struct copy *c, bool *used)
 static void copy_machine(cJSON *root, struct copy *c)
 {
     cJSON *child;
-    cJSON_ArrayForEach(child, root)
-    {
+    cJSON_ArrayForEach (child, root) {
         if (child->string != NULL && strcmp(child->string, "devices") != 0) {
             if (is_quantity(child)) {
                 mark(child, c, "");
@@ -245,17 +240,15 @@ static int check_used(const cJSON *root, const struct soc_sibling *o, const bool
 {
     size_t before = e->n;
     for (uint32_t i = 0; i < o->n_peaks; i++) {
-        struct text names = {0};
+        SCOPED(text_fini) struct text names = {0};
         const cJSON *d;
-        cJSON_ArrayForEach(d, member(root, "devices"))
-        {
+        cJSON_ArrayForEach (d, member(root, "devices")) {
             text_item(&names, ", ", json_string(d, "name"));
         }
         if (!used[i]) {
             (void)err_add(e, "--peak %s: %s has no such device; it has %s", o->peaks[i].device,
                           o->like, text_end(&names));
         }
-        text_fini(&names);
     }
     return e->n > before ? -EINVAL : 0;
 }
@@ -275,13 +268,13 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
                      .name = json_string(sibling, "name"),
                      .ddr_ratio = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs / peak_gbs : 1.0,
                      .ddr_peak_gbs = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs : peak_gbs};
-    char *note = xformat("Nothing measured here: every number is taken from %s (xpusim new-soc). "
-                         "`xpusim measure` measures it.",
-                         c.name);
+    OWNED char *note =
+        xformat("Nothing measured here: every number is taken from %s (xpusim new-soc). "
+                "`xpusim measure` measures it.",
+                c.name);
     copy_machine(root, &c);
     cJSON *device;
-    cJSON_ArrayForEach(device, cJSON_GetObjectItemCaseSensitive(root, "devices"))
-    {
+    cJSON_ArrayForEach (device, cJSON_GetObjectItemCaseSensitive(root, "devices")) {
         copy_device(device, &c, used);
     }
     /* what is known of transfers is known of the machine that was measured */
@@ -289,7 +282,6 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
     set_text(root, "name", o->name);
     set_text(root, "like", like[0] == '\0' ? c.name : like);
     set_text(root, "note", note);
-    free(note);
     if (check_used(root, o, used, e) != 0) {
         cJSON_Delete(root);
         return NULL;

@@ -141,11 +141,10 @@ int speculation_data_read(const char *dir, struct speculation_data *out, struct 
     size_t before = e->n;
     memset(out, 0, sizeof(*out));
     for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
-        char *path = xformat("%s/%s", dir, TABLES[i].name);
+        OWNED char *path = xformat("%s/%s", dir, TABLES[i].name);
         read_table(&TABLES[i], path, out, e);
-        free(path);
     }
-    char *path = xformat("%s/constants.json", dir);
+    OWNED char *path = xformat("%s/constants.json", dir);
     cJSON *tree = json_read_file(path, e);
     if (tree != NULL) {
         struct json_obj root = json_root(tree, path, e);
@@ -155,6 +154,5 @@ int speculation_data_read(const char *dir, struct speculation_data *out, struct 
         json_done(&root);
         cJSON_Delete(tree);
     }
-    free(path);
     return e->n == before ? 0 : -EINVAL;
 }

@@ -69,8 +69,8 @@ static double robust_sd(double *v, size_t n)
 
 static void models(const struct selected *s, struct spread *out)
 {
-    double *total = xmalloc((s->n + 1) * sizeof *total);
-    double *within = xmalloc((s->n + 1) * sizeof *within);
+    OWNED double *total = xmalloc((s->n + 1) * sizeof *total);
+    OWNED double *within = xmalloc((s->n + 1) * sizeof *within);
     size_t n_within = 0;
     for (size_t i = 0; i < s->n; i++) {
         double sum = 0.0;
@@ -91,8 +91,6 @@ static void models(const struct selected *s, struct spread *out)
     out->tail_sd = sample_quantile_of(total, s->n, 0.95) / NORMAL_95;
     out->row_sd = n_within > 0 ? fmin(robust_sd(within, n_within), total_sd) : total_sd;
     out->model_sd = sqrt(total_sd * total_sd - out->row_sd * out->row_sd);
-    free(total);
-    free(within);
 }
 
 /* Means of the widths of each pair of machines. */
@@ -103,7 +101,7 @@ struct width_mean {
 
 static size_t width_means(const struct selected *s, struct width_mean *out)
 {
-    double *x = xmalloc((s->n + 1) * sizeof *x);
+    OWNED double *x = xmalloc((s->n + 1) * sizeof *x);
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         bool first = true;
@@ -119,7 +117,6 @@ static size_t width_means(const struct selected *s, struct width_mean *out)
             out[n++] = (struct width_mean){s->row[i], gsl_stats_mean(x, 1, k), variance};
         }
     }
-    free(x);
     return n;
 }
 
@@ -127,7 +124,7 @@ static size_t width_means(const struct selected *s, struct width_mean *out)
  * a mean's square has machine^2 + width^2 and its error. Sibling errors have no common sign. */
 static void machines(const struct selected *s, struct spread *out)
 {
-    struct width_mean *m = xmalloc((s->n + 1) * sizeof *m);
+    OWNED struct width_mean *m = xmalloc((s->n + 1) * sizeof *m);
     size_t n = width_means(s, m);
     double square = 0.0;
     double difference = 0.0;
@@ -145,7 +142,6 @@ static void machines(const struct selected *s, struct spread *out)
     double width = pairs > 0 ? fmax(0.0, difference / (double)pairs) : 0.5 * square;
     out->width_sd = sqrt(fmax(0.0, width));
     out->machine_sd = sqrt(fmax(0.0, square - width));
-    free(m);
 }
 
 struct spread spread_of(const struct conformal *c, enum device_kind kind,

@@ -74,8 +74,8 @@ static void fill(const struct conformal *c, const struct transfer_query *q, doub
 struct transfer_error transfer_error_of(const struct conformal *c, const struct transfer_query *q)
 {
     struct transfer_error out = {.least_frac = (double)NAN, .most_frac = (double)NAN};
-    double *scratch = xmalloc((c->n + 1) * sizeof *scratch);
-    struct transfer_pair *pairs = xmalloc((c->n + 1) * sizeof *pairs);
+    OWNED double *scratch = xmalloc((c->n + 1) * sizeof *scratch);
+    OWNED struct transfer_pair *pairs = xmalloc((c->n + 1) * sizeof *pairs);
     size_t n = transfer_pairs(c, pairs, c->n);
     fill(c, q, scratch, &out);
     for (size_t i = 0; i < n; i++) {
@@ -96,7 +96,5 @@ struct transfer_error transfer_error_of(const struct conformal *c, const struct 
             out.pairs++;
         }
     }
-    free(pairs);
-    free(scratch);
     return out;
 }

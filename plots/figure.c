@@ -194,7 +194,7 @@ static void put_subject(const struct figure_request *r, struct figure_data *d)
     static const char *const all[] = {"policy", "llm", "soc", "workload"};
     const char *const *facts = r->n_inputs > 1 ? all + 1 : all;
     size_t n = r->n_inputs > 1 ? 3 : 4;
-    char *text = NULL;
+    OWNED char *text = NULL;
     size_t size = 0;
     bool any = false;
     FILE *out = memory_stream(&text, &size);
@@ -203,7 +203,6 @@ static void put_subject(const struct figure_request *r, struct figure_data *d)
     }
     memory_stream_close(out, &text);
     figure_var_text(d, "subject", text);
-    free(text);
 }
 
 int figure_prepare(const struct figure *f, const struct figure_request *r, struct figure_data *d,
@@ -260,13 +259,12 @@ void figure_block(struct figure_data *d, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    char *name = xvformat(fmt, ap);
+    OWNED char *name = xvformat(fmt, ap);
     va_end(ap);
     /* Two empty lines end a block for gnuplot (`index`), and its first line is the block's name for
      * whoever reads the file. */
     (void)fputs(d->blocks > 0 ? "\n\n" : "", d->tsv);
     put_clean(d->tsv, name[0] == '\0' ? "-" : name);
-    free(name);
     (void)fputc('\n', d->tsv);
     d->blocks++;
 }
@@ -353,7 +351,7 @@ void figure_texts_put(struct figure_texts *l, const char *name, struct figure_da
 
 double figure_bars_end(const double *mean, const double *high, size_t n)
 {
-    double *v = xcalloc(n + 1, sizeof *v);
+    OWNED double *v = xcalloc(n + 1, sizeof *v);
     size_t m = 0;
     for (size_t i = 0; i < n; i++) {
         if (isfinite(mean[i])) {
@@ -377,7 +375,6 @@ double figure_bars_end(const double *mean, const double *high, size_t n)
          * them flat. */
         end = whole && isfinite(high[i]) ? fmax(end, fmin(high[i], 2.0 * most)) : end;
     }
-    free(v);
     return most < (m > 0 ? end : 0.0) ? end : 1.05 * most;
 }
 

@@ -28,8 +28,8 @@ static void put_panel(const struct results *r, const char *metric, struct figure
     char title[160];
     double scale = metric_scale(metric);
     size_t n = results_n(r);
-    struct results_value *v = xcalloc(n + 1, sizeof *v);
-    double *mean = xcalloc(2 * n + 1, sizeof *mean);
+    OWNED struct results_value *v = xcalloc(n + 1, sizeof *v);
+    OWNED double *mean = xcalloc(2 * n + 1, sizeof *mean);
     for (size_t i = 0; i < n; i++) {
         (void)results_metric(r, i, metric, &v[i]);
         mean[i] = scale * v[i].mean;
@@ -42,13 +42,11 @@ static void put_panel(const struct results *r, const char *metric, struct figure
         FIGURE_ROW(d, results_label(r, i, NULL, NULL, label, sizeof label), mean[i],
                    scale * v[i].low, mean[n + i], end);
     }
-    free(mean);
-    free(v);
 }
 
 int figure_bars(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct results r;
+    SCOPED(results_fini) struct results r;
     int rc = results_load(&r, q, e);
     size_t n;
     const char *const *metrics = figure_metrics(q, d, &n);
@@ -71,7 +69,6 @@ int figure_bars(const struct figure_request *q, struct figure_data *d, struct er
         put_rows(&r, d);
         series_titles(shown, n_shown, d);
     }
-    results_fini(&r);
     return rc;
 }
 
@@ -106,8 +103,8 @@ static void put_parts(const struct results *r, const char *cls, struct figure_da
 {
     size_t n = results_n(r);
     double(*edge)[N_PARTS + 1] = xcalloc(n + 1, sizeof *edge);
-    struct results_value *whole = xcalloc(n + 1, sizeof *whole);
-    double *length = xcalloc(2 * n + 1, sizeof *length);
+    OWNED struct results_value *whole = xcalloc(n + 1, sizeof *whole);
+    OWNED double *length = xcalloc(2 * n + 1, sizeof *length);
     for (size_t i = 0; i < n; i++) {
         edges_of(r, i, cls, edge[i], &whole[i]);
         length[i] = edge[i][N_PARTS];
@@ -123,14 +120,12 @@ static void put_parts(const struct results *r, const char *cls, struct figure_da
         }
         FIGURE_ROW(d, whole[i].low, whole[i].high, end);
     }
-    free(length);
-    free(whole);
     free(edge);
 }
 
 int figure_breakdown(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct results r;
+    SCOPED(results_fini) struct results r;
     int rc = results_load(&r, q, e);
     if (rc == 0 && !results_has(&r, "proactive.e2e_s.mean")) {
         rc = results_require(&r, "reactive.e2e_s.mean", e);
@@ -140,6 +135,5 @@ int figure_breakdown(const struct figure_request *q, struct figure_data *d, stru
         put_parts(&r, "proactive", d);
         put_rows(&r, d);
     }
-    results_fini(&r);
     return rc;
 }

@@ -54,13 +54,14 @@ static void put_dots(const struct frame *kernels, const char *device, struct fig
 /* Blocks: the roofs (intensity, flop/s) of each device, then the kernels of each. */
 int figure_roofline(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct frame *kernels = figure_rows(&q->inputs[0], "kernels", e);
+    SCOPED(frame_drop) struct frame *kernels = figure_rows(&q->inputs[0], "kernels", e);
+    SCOPED(frame_drop)
     struct frame *roofs = kernels != NULL ? figure_rows(&q->inputs[0], "roofs", e) : NULL;
     if (e->n == 0) {
         (void)frame_require(kernels, "device op work flop_per_byte flop_per_s", e);
         (void)frame_require(roofs, "device flop_per_s bytes_per_s", e);
     }
-    struct figure_texts devices = {.n = 0};
+    SCOPED(figure_texts_fini) struct figure_texts devices = {.n = 0};
     for (uint32_t i = 0; e->n == 0 && i < frame_rows(roofs); i++) {
         double flop = frame_get(roofs, i, "flop_per_s");
         double bytes = frame_get(roofs, i, "bytes_per_s");
@@ -76,9 +77,6 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
     }
     figure_slots_put((const char *const *)devices.v, devices.n, d);
     figure_var(d, "devices", (double)devices.n);
-    figure_texts_fini(&devices);
-    frame_free(roofs);
-    frame_free(kernels);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -107,11 +105,10 @@ static void put_kernel(const struct frame *f, uint32_t row, struct figure_texts 
 
 int figure_kernels(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct frame *f = figure_rows(&q->inputs[0], "kernels", e);
+    SCOPED(frame_drop) struct frame *f = figure_rows(&q->inputs[0], "kernels", e);
     struct figure_texts devices = {.n = 0};
     struct figure_texts ops = {.n = 0};
     if (f == NULL || frame_require(f, "device op time_s", e) != 0) {
-        frame_free(f);
         return -EINVAL;
     }
     for (uint32_t row = 0; row < frame_rows(f) && e->n == 0; row++) {
@@ -132,7 +129,6 @@ int figure_kernels(const struct figure_request *q, struct figure_data *d, struct
     figure_slots_put((const char *const *)devices.v, devices.n, d);
     figure_var(d, "devices", (double)devices.n);
     figure_texts_fini(&devices);
-    frame_free(f);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -152,9 +148,9 @@ static void put_curve(const struct frame *f, uint32_t row, const char *x, const 
 static int curves(const struct figure_request *q, const char *x, const char *y,
                   struct figure_data *d, struct err *e)
 {
-    struct frame *f = figure_rows(&q->inputs[0], "", e);
+    SCOPED(frame_drop) struct frame *f = figure_rows(&q->inputs[0], "", e);
     bool by_device = f != NULL && frame_find(f, "device") >= 0;
-    struct figure_texts devices = {.n = 0};
+    SCOPED(figure_texts_fini) struct figure_texts devices = {.n = 0};
     if (f != NULL) {
         (void)frame_require(f, x, e);
         (void)frame_require(f, y, e);
@@ -174,8 +170,6 @@ static int curves(const struct figure_request *q, const char *x, const char *y,
     figure_slots_put((const char *const *)devices.v, devices.n, d);
     figure_var(d, "series", (double)devices.n);
     figure_var(d, "panels", 1.0);
-    figure_texts_fini(&devices);
-    frame_free(f);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -205,9 +199,9 @@ int figure_corun(const struct figure_request *q, struct figure_data *d, struct e
     if (figure_is_study(q)) {
         return figure_corun_study(q, d, e);
     }
-    struct frame *f = figure_rows(&q->inputs[0], "", e);
-    struct figure_texts victims = {.n = 0};
-    struct figure_texts aggressors = {.n = 0};
+    SCOPED(frame_drop) struct frame *f = figure_rows(&q->inputs[0], "", e);
+    SCOPED(figure_texts_fini) struct figure_texts victims = {.n = 0};
+    SCOPED(figure_texts_fini) struct figure_texts aggressors = {.n = 0};
     if (f != NULL) {
         (void)frame_require(f, "victim aggressor slowdown", e);
     }
@@ -221,8 +215,5 @@ int figure_corun(const struct figure_request *q, struct figure_data *d, struct e
     }
     figure_var(d, "rows", (double)victims.n);
     figure_var(d, "columns", (double)aggressors.n);
-    figure_texts_fini(&victims);
-    figure_texts_fini(&aggressors);
-    frame_free(f);
     return e->n > 0 ? -EINVAL : 0;
 }

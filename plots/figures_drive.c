@@ -33,9 +33,9 @@ static void order(const struct frame *means, const char *cls, struct figure_data
 
 int figure_drive(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct frame *policies = figure_rows(&q->inputs[0], "drive", e);
-    struct frame *requests = figure_rows(&q->inputs[0], "drive/requests", e);
-    struct frame *means = figure_rows(&q->inputs[0], "means", e);
+    SCOPED(frame_drop) struct frame *policies = figure_rows(&q->inputs[0], "drive", e);
+    SCOPED(frame_drop) struct frame *requests = figure_rows(&q->inputs[0], "drive/requests", e);
+    SCOPED(frame_drop) struct frame *means = figure_rows(&q->inputs[0], "means", e);
     if (e->n == 0) {
         (void)frame_require(requests, "class real_ttft_s sim_ttft_s real_e2e_s sim_e2e_s", e);
         (void)frame_require(means, "class e2e_s.real e2e_s.simulated", e);
@@ -54,8 +54,5 @@ int figure_drive(const struct figure_request *q, struct figure_data *d, struct e
         figure_var(d, "policies", frame_rows(policies));
         figure_texts_put(&rows, "rows", d);
     }
-    frame_free(means);
-    frame_free(requests);
-    frame_free(policies);
     return e->n == 0 ? 0 : -EINVAL;
 }

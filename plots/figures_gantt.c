@@ -299,7 +299,7 @@ static void read_window(struct window *w, const struct figure_request *q, size_t
 
 int figure_gantt(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct window *w = xcalloc(q->n_inputs, sizeof *w);
+    OWNED struct window *w = xcalloc(q->n_inputs, sizeof *w);
     for (size_t i = 0; i < q->n_inputs; i++) {
         read_window(&w[i], q, i, e);
     }
@@ -315,7 +315,6 @@ int figure_gantt(const struct figure_request *q, struct figure_data *d, struct e
         }
         free(w[i].says);
     }
-    free(w);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -327,11 +326,10 @@ static const char *const graph_names[] = {"compute with G1", "compute with G2", 
 int figure_graphs(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     const struct figure_input *in = &q->inputs[0];
-    struct frame *f = figure_rows(in, "strategies/{strategy}/intervals", e);
+    SCOPED(frame_drop) struct frame *f = figure_rows(in, "strategies/{strategy}/intervals", e);
     struct figure_texts strategies = {.n = 0};
     struct figure_texts rows = {.n = 0};
     if (f == NULL || frame_require(f, "kind start end block total", e) != 0) {
-        frame_free(f);
         return -EINVAL;
     }
     for (uint32_t i = 0; i < frame_rows(f); i++) {
@@ -355,6 +353,5 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
     }
     figure_texts_fini(&strategies);
     figure_texts_put(&rows, "rows", d);
-    frame_free(f);
     return 0;
 }

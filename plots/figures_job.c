@@ -30,9 +30,8 @@ static struct job_row *rows_of(const struct frame *requests, struct figure_data 
     for (uint32_t i = 0; i < n; i++) {
         bool background =
             frame_at(requests, v[i].at, (size_t)frame_find(requests, "background")).number > 0.0;
-        char *name = xformat("%.0f%s", v[i].id, background ? " (background)" : "");
+        OWNED char *name = xformat("%.0f%s", v[i].id, background ? " (background)" : "");
         figure_text_add(&names, name);
-        free(name);
     }
     figure_texts_put(&names, "rows", d);
     return v;
@@ -95,23 +94,22 @@ static void edges(const struct frame *e, const struct frame *f, const struct job
 
 int figure_job(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct frame *requests = figure_rows(&q->inputs[0], "requests", e);
+    SCOPED(frame_drop) struct frame *requests = figure_rows(&q->inputs[0], "requests", e);
     if (requests == NULL || frame_require(requests,
                                           "request_id class background on_path arrival_ns "
                                           "first_service_ns first_token_ns end_ns",
                                           e) != 0) {
-        frame_free(requests);
         return -EINVAL;
     }
     uint32_t n = frame_rows(requests);
     if (n > MAX_ROWS) {
-        frame_free(requests);
         return err_add(e, "%s: a job of %u requests; at most %d can be drawn", q->inputs[0].path, n,
                        MAX_ROWS);
     }
     /* A job of one request has no edges. */
+    SCOPED(frame_drop)
     struct frame *links = frame_of_json(q->inputs[0].tree, "edges", q->inputs[0].path);
-    struct job_row *v = rows_of(requests, d);
+    OWNED struct job_row *v = rows_of(requests, d);
     bars(requests, v, "waiting", NULL, "arrival_ns", "first_service_ns", d);
     bars(requests, v, "reactive prefill", "reactive", "first_service_ns", "first_token_ns", d);
     bars(requests, v, "reactive answer", "reactive", "first_token_ns", "end_ns", d);
@@ -120,8 +118,5 @@ int figure_job(const struct figure_request *q, struct figure_data *d, struct err
     outlines(requests, v, d);
     edges(links, requests, v, false, d);
     edges(links, requests, v, true, d);
-    free(v);
-    frame_free(links);
-    frame_free(requests);
     return 0;
 }

@@ -29,7 +29,7 @@ static const char *axis_title(const char *axis)
 static int lines(const struct figure_request *q, const char *const *candidates, const char *what,
                  struct figure_data *d, struct err *e)
 {
-    struct results r;
+    SCOPED(results_fini) struct results r;
     const char *x = NULL;
     size_t n;
     const char *const *metrics = figure_metrics(q, d, &n);
@@ -40,10 +40,9 @@ static int lines(const struct figure_request *q, const char *const *candidates, 
         (void)results_require(&r, metrics[i], e);
     }
     if (e->n > 0) {
-        results_fini(&r);
         return -EINVAL;
     }
-    struct series s;
+    SCOPED(series_fini) struct series s;
     series_init(&s, &r, x, NULL);
     size_t overloads = 0;
     for (size_t i = 0; i < n; i++) {
@@ -55,8 +54,6 @@ static int lines(const struct figure_request *q, const char *const *candidates, 
     figure_var(d, "series", (double)s.n);
     figure_var_text(d, "xlabel_text", axis_title(x));
     series_titles(metrics, n, d);
-    series_fini(&s);
-    results_fini(&r);
     return 0;
 }
 
@@ -152,18 +149,17 @@ static size_t put_points(const struct series *s, const char *const *metrics, str
 int figure_pareto(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     const char *const *metrics = q->n_metrics == 2 ? q->metrics : d->figure->metrics;
-    struct results r;
+    SCOPED(results_fini) struct results r;
     if (results_load(&r, q, e) != 0 || results_require(&r, metrics[0], e) != 0 ||
         results_require(&r, metrics[1], e) != 0) {
-        results_fini(&r);
         return -EINVAL;
     }
     struct err quiet = ERR_INIT; /* without an axis every series is one point */
     const char *x = results_pick_axis(&r, q->x, rate_axes, NULL, "nothing", &quiet);
     err_fini(&quiet);
-    struct series s;
+    SCOPED(series_fini) struct series s;
     series_init(&s, &r, x, NULL);
-    struct pair *all = xcalloc(results_n(&r) + 1, sizeof *all);
+    OWNED struct pair *all = xcalloc(results_n(&r) + 1, sizeof *all);
     size_t n = put_points(&s, metrics, all, d);
     size_t front = put_front(all, x == NULL ? n : 0, d);
     figure_var(d, "front", front > 1 ? 1.0 : 0.0); /* one policy alone is no line */
@@ -175,9 +171,6 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
     figure_var(d, "series", (double)s.n);
     figure_slots_put((const char *const *)s.names, s.n, d);
     series_titles(metrics, 2, d);
-    free(all);
-    series_fini(&s);
-    results_fini(&r);
     return 0;
 }
 
@@ -250,7 +243,7 @@ int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct
 {
     size_t n;
     const char *metric = figure_metrics(q, d, &n)[0];
-    struct results r;
+    SCOPED(results_fini) struct results r;
     const char *axes[2] = {NULL, NULL};
     if (results_load(&r, q, e) == 0) {
         axes[0] = map_axis(&r, q->x, q->y, "no number", e);
@@ -259,10 +252,9 @@ int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct
         axes[1] = map_axis(&r, q->y, axes[0], "no second number", e);
     }
     if (axes[1] == NULL || results_require(&r, metric, e) != 0) {
-        results_fini(&r);
         return -EINVAL;
     }
-    struct series s;
+    SCOPED(series_fini) struct series s;
     series_init(&s, &r, axes[0], axes[1]);
     struct figure_texts v[2] = {values_of(&r, axes[0]), values_of(&r, axes[1])};
     for (size_t k = 0; k < s.n; k++) {
@@ -279,7 +271,5 @@ int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct
     figure_texts_put(&v[0], "xnames", d);
     figure_texts_put(&v[1], "ynames", d);
     series_titles(&metric, 1, d);
-    series_fini(&s);
-    results_fini(&r);
     return 0;
 }

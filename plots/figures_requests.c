@@ -92,11 +92,10 @@ int figure_distributions(const struct figure_request *q, struct figure_data *d, 
         size_t i = c / 2 % shown;
         const char *cls = words_classes[c % 2];
         size_t m;
-        double *v = values_of(f[i], cls, columns[c / 2 / shown], &m);
+        OWNED double *v = values_of(f[i], cls, columns[c / 2 / shown], &m);
         rows += m;
         figure_block(d, "%s%s%s", shown > 1 ? labels[i] : "", shown > 1 ? ", " : "", cls);
         put_steps(v, m, d);
-        free(v);
     }
     if (rc == 0 && rows == 0) {
         rc = err_add(e, "%s: no request has a number in column %s", q->inputs[0].path, columns[0]);

@@ -36,12 +36,10 @@ static const struct study_form forms[] = {
 
 bool figure_is_study(const struct figure_request *q)
 {
-    struct err ignored = ERR_INIT;
+    SCOPED(err_fini) struct err ignored = ERR_INIT;
+    SCOPED(frame_drop)
     struct frame *t = q->n_inputs == 1 ? figure_rows(&q->inputs[0], "", &ignored) : NULL;
-    bool yes = t != NULL && frame_find(t, "study") >= 0;
-    frame_free(t);
-    err_fini(&ignored);
-    return yes;
+    return t != NULL && frame_find(t, "study") >= 0;
 }
 
 /* The rows of a study, and of others that stand in the file; NULL with errors when there are none
@@ -205,7 +203,7 @@ static void put_title(const struct study_form *f, const struct panel *p, size_t 
 /* The x of the study, where they are few enough to stand at an axis. */
 static void put_tics(const struct frame *t, const struct study_form *f, struct figure_data *d)
 {
-    double *x = xcalloc(frame_rows(t), sizeof *x);
+    OWNED double *x = xcalloc(frame_rows(t), sizeof *x);
     size_t n = 0;
     for (uint32_t row = 0; row < frame_rows(t) && f->x_metric == NULL; row++) {
         if (frame_is(t, row, "study", f->study)) {
@@ -213,7 +211,6 @@ static void put_tics(const struct frame *t, const struct study_form *f, struct f
         }
     }
     figure_tics_put(x, n, d);
-    free(x);
 }
 
 int figure_study(const struct figure_request *q, struct figure_data *d, struct err *e)
@@ -222,7 +219,7 @@ int figure_study(const struct figure_request *q, struct figure_data *d, struct e
     while (strcmp(f->figure, d->figure->name) != 0) {
         f++;
     }
-    struct frame *t = read_study(q, f->study, e);
+    SCOPED(frame_drop) struct frame *t = read_study(q, f->study, e);
     if (t == NULL) {
         return -EINVAL;
     }
@@ -247,7 +244,6 @@ int figure_study(const struct figure_request *q, struct figure_data *d, struct e
     figure_var(d, "logx", f->logx ? 1.0 : 0.0);
     figure_var(d, "points", f->x_metric != NULL ? 1.0 : 0.0); /* x may turn back: no lines */
     figure_var_text(d, "xlabel_text", f->xlabel);
-    frame_free(t);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -256,13 +252,13 @@ int figure_study(const struct figure_request *q, struct figure_data *d, struct e
 /* "GEMM beside GEMV" on one of two engines: the aggressor runs on the other. */
 int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct frame *t = read_study(q, "corun", e);
+    SCOPED(frame_drop) struct frame *t = read_study(q, "corun", e);
     if (t == NULL) {
         return -EINVAL;
     }
-    struct figure_texts engines = {.n = 0};
-    struct figure_texts victims = {.n = 0};
-    struct figure_texts aggressors = {.n = 0};
+    SCOPED(figure_texts_fini) struct figure_texts engines = {.n = 0};
+    SCOPED(figure_texts_fini) struct figure_texts victims = {.n = 0};
+    SCOPED(figure_texts_fini) struct figure_texts aggressors = {.n = 0};
     for (uint32_t row = 0; row < frame_rows(t); row++) {
         if (frame_is(t, row, "study", "corun") && frame_is(t, row, "metric", "slowdown")) {
             (void)figure_text_index(&engines, frame_text(t, row, "device"));
@@ -291,9 +287,5 @@ int figure_corun_study(const struct figure_request *q, struct figure_data *d, st
     }
     figure_var(d, "rows", (double)victims.n);
     figure_var(d, "columns", (double)aggressors.n);
-    figure_texts_fini(&engines);
-    figure_texts_fini(&victims);
-    figure_texts_fini(&aggressors);
-    frame_free(t);
     return e->n > 0 ? -EINVAL : 0;
 }

@@ -140,7 +140,7 @@ static void put_batch(const struct steps *s, struct figure_data *d)
 
 int figure_ddr(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct steps *s = read_steps(q, "C", see_ddr, e);
+    OWNED struct steps *s = read_steps(q, "C", see_ddr, e);
     if (s == NULL) {
         return -EINVAL;
     }
@@ -149,13 +149,12 @@ int figure_ddr(const struct figure_request *q, struct figure_data *d, struct err
     figure_var(d, "peak", s->ddr_peak_gb_per_s);
     figure_var(d, "begin", s->begin_s);
     figure_var(d, "end", s->end_s);
-    free(s);
     return 0;
 }
 
 int figure_queue(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    struct steps *s = read_steps(q, "CBE", see_queue, e);
+    OWNED struct steps *s = read_steps(q, "CBE", see_queue, e);
     if (s == NULL) {
         return -EINVAL;
     }
@@ -164,6 +163,5 @@ int figure_queue(const struct figure_request *q, struct figure_data *d, struct e
     put_batch(s, d);
     figure_var(d, "begin", s->begin_s);
     figure_var(d, "end", s->end_s);
-    free(s);
     return 0;
 }

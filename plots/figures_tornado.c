@@ -41,9 +41,9 @@ static struct factor *factors_of(const struct frame *f, const char *metric, size
 static size_t put_factors(const struct frame *f, const char *metric, struct figure_data *d,
                           struct figure_texts *rows)
 {
-    struct figure_texts policies = {.n = 0};
+    SCOPED(figure_texts_fini) struct figure_texts policies = {.n = 0};
     size_t n;
-    struct factor *v = factors_of(f, metric, &n);
+    OWNED struct factor *v = factors_of(f, metric, &n);
     size_t all = 0;
     for (uint32_t i = 0; i < frame_rows(f); i++) {
         all += frame_is(f, i, "metric", metric);
@@ -65,15 +65,15 @@ static size_t put_factors(const struct frame *f, const char *metric, struct figu
                    frame_get(f, row, "difference_low"), frame_get(f, row, "difference_high"));
         figure_text_add(rows, name);
     }
-    free(v);
-    figure_texts_fini(&policies);
     return rows->n;
 }
 
 int figure_tornado(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
+    SCOPED(frame_drop)
     struct frame *f =
         figure_rows(&q->inputs[0], "uncertainty/factors/{metric}/{policy}/{factor}", e);
+    SCOPED(frame_drop)
     struct frame *best = figure_rows(&q->inputs[0], "uncertainty/best/{metric}/{policy}", e);
     if (e->n == 0) {
         (void)frame_require(f, "machines difference_file difference_low difference_high", e);
@@ -100,7 +100,5 @@ int figure_tornado(const struct figure_request *q, struct figure_data *d, struct
         series_titles(&metric, 1, d);
         figure_texts_put(&rows, "rows", d);
     }
-    frame_free(best);
-    frame_free(f);
     return e->n > 0 ? -EINVAL : 0;
 }

@@ -18,9 +18,8 @@ int render_check_gnuplot(struct err *e)
     const char *path = getenv("PATH");
     while (path != NULL && *path != '\0') {
         size_t n = strcspn(path, ":");
-        char *probe = xformat("%.*s/gnuplot", (int)n, path);
+        OWNED char *probe = xformat("%.*s/gnuplot", (int)n, path);
         bool there = access(probe, X_OK) == 0;
-        free(probe);
         if (there) {
             return 0;
         }
@@ -96,18 +95,15 @@ static int write_driver(const struct place *at, const char *format, struct err *
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
         rc |= put_quoted(f, shared[i][0], datadir_path(shared[i][1]), e);
     }
-    char *data = file_in(at->dir, at, "tsv");
-    char *out = file_in(at->dir, at, format);
+    OWNED char *data = file_in(at->dir, at, "tsv");
+    OWNED char *out = file_in(at->dir, at, format);
     rc |= put_quoted(f, "data", data, e);
     rc |= put_quoted(f, "out", out, e);
-    free(out);
-    free(data);
     (void)fprintf(f, "format = '%s'\n", format);
     (void)fprintf(f, "blocks = %zu\n", at->data->blocks);
     (void)fwrite(at->data->vars_text, 1, at->data->vars_size, f);
-    char *script = xformat("plots/%s.gp", at->figure->name);
+    OWNED char *script = xformat("plots/%s.gp", at->figure->name);
     rc |= put_quoted(f, "script", datadir_path(script), e);
-    free(script);
     (void)fputs("load functions\nload script\n", f);
     return output_close(o, rc == 0, e) != 0 || rc != 0 ? -EINVAL : 0;
 }
@@ -144,9 +140,9 @@ static int draw(const struct place *at, const char *format, struct err *e)
     if (write_driver(at, format, e) != 0) {
         return -EINVAL;
     }
-    char *driver = file_in(at->dir, at, "gp");
-    char *log = file_in(at->dir, at, "log");
-    char *picture = file_in(at->dir, at, format);
+    OWNED char *driver = file_in(at->dir, at, "gp");
+    OWNED char *log = file_in(at->dir, at, "log");
+    OWNED char *picture = file_in(at->dir, at, format);
     pid_t pid = fork();
     if (pid == 0) {
         child(driver, log);
@@ -162,9 +158,6 @@ static int draw(const struct place *at, const char *format, struct err *e)
         read_log(log, said, sizeof said);
         (void)err_add(e, "figure %s: gnuplot failed: %s", at->name, said);
     }
-    free(picture);
-    free(log);
-    free(driver);
     return ok ? 0 : -EINVAL;
 }
 
@@ -172,9 +165,8 @@ static void clean_up(struct place *at)
 {
     static const char *const all[] = {"svg", "png", "pdf", "tsv", "gp", "log"};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        char *path = file_in(at->dir, at, all[i]);
+        OWNED char *path = file_in(at->dir, at, all[i]);
         (void)remove(path);
-        free(path);
     }
     (void)rmdir(at->dir);
     free(at->dir);
@@ -201,25 +193,19 @@ static int copy(const char *from, const char *to, struct err *e)
 /* The picture as it is kept: smaller than gnuplot leaves it. */
 static int shrink(const struct place *at, struct err *e)
 {
-    char *path = file_in(at->dir, at, "svg");
-    char *svg = input_text(path, MAX_SVG_BYTES, e);
-    char *small = svg != NULL ? svg_compact(svg) : NULL;
-    int rc = small != NULL ? output_bytes(path, small, strlen(small), e) : -EINVAL;
-    free(small);
-    free(svg);
-    free(path);
-    return rc;
+    OWNED char *path = file_in(at->dir, at, "svg");
+    OWNED char *svg = input_text(path, MAX_SVG_BYTES, e);
+    OWNED char *small = svg != NULL ? svg_compact(svg) : NULL;
+    return small != NULL ? output_bytes(path, small, strlen(small), e) : -EINVAL;
 }
 
 static int move_all(const struct place *at, const char *dir, unsigned formats, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0] && rc == 0; i++) {
-        char *from = file_in(at->dir, at, endings[i]);
-        char *to = file_in(dir, at, endings[i]);
+        OWNED char *from = file_in(at->dir, at, endings[i]);
+        OWNED char *to = file_in(dir, at, endings[i]);
         rc = (formats >> i & 1u) != 0 ? copy(from, to, e) : 0;
-        free(to);
-        free(from);
     }
     return rc;
 }
@@ -240,9 +226,8 @@ int render_figure_as(const struct figure *f, const char *name, const struct figu
         free(at.dir);
         return err_add(e, "%s: cannot write there: %s", dir, strerror(errno));
     }
-    char *path = file_in(at.dir, &at, "tsv");
+    OWNED char *path = file_in(at.dir, &at, "tsv");
     int rc = output_bytes(path, d->tsv_text, d->tsv_size, e);
-    free(path);
     for (size_t i = 0; i < PICTURES && rc == 0; i++) {
         if ((formats >> i & 1u) != 0) {
             rc = draw(&at, endings[i], e);

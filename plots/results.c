@@ -77,13 +77,11 @@ static int add_compare(struct results *r, const struct figure_input *in, struct 
                                         {"loads/policies/{policy}", "loads/verdicts/{policy}"}};
     uint32_t before = frame_rows(r->points);
     for (int k = 0; k < 2; k++) {
-        struct frame *f = frame_of_json(in->tree, at[k][0], in->path);
-        struct frame *verdicts = frame_of_json(in->tree, at[k][1], in->path);
+        SCOPED(frame_drop) struct frame *f = frame_of_json(in->tree, at[k][0], in->path);
+        SCOPED(frame_drop) struct frame *verdicts = frame_of_json(in->tree, at[k][1], in->path);
         for (uint32_t row = 0; row < frame_rows(f); row++) {
             add_policy(r, in, f, row, verdicts);
         }
-        frame_free(verdicts);
-        frame_free(f);
     }
     return frame_rows(r->points) > before
                ? 0

@@ -67,13 +67,12 @@ static void put_metric(struct results *r, const struct frame *f, size_t column,
 {
     char name[3][RESULTS_NAME_BYTES];
     static const char *const parts[] = {"mean", "low", "high"};
-    double *x = xcalloc(n, sizeof *x);
+    OWNED double *x = xcalloc(n, sizeof *x);
     for (size_t i = 0; i < n; i++) {
         struct frame_value v = frame_at(f, rows[i], column);
         x[i] = v.kind == FRAME_VALUE_NUMBER ? v.number : (double)NAN;
     }
     struct stats_interval s = stats_reported(x, n, NULL);
-    free(x);
     for (int k = 0; k < 3; k++) {
         (void)snprintf(name[k], RESULTS_NAME_BYTES, "%s.%s", frame_name(f, column), parts[k]);
     }
@@ -123,7 +122,7 @@ static void add_facts(const struct figure_input *in, const struct frame *f)
 
 int results_add_csv(struct results *r, const struct figure_input *in, struct err *e)
 {
-    struct frame *f = frame_read_csv(in->path, e);
+    SCOPED(frame_drop) struct frame *f = frame_read_csv(in->path, e);
     if (f == NULL) {
         return -EINVAL;
     }
@@ -133,8 +132,8 @@ int results_add_csv(struct results *r, const struct figure_input *in, struct err
     for (size_t c = 0; c < frame_width(f); c++) {
         kind[c] = kind_of(f, c, r->request);
     }
-    bool *taken = xcalloc(n_rows, sizeof *taken);
-    uint32_t *rows = xcalloc(n_rows, sizeof *rows);
+    OWNED bool *taken = xcalloc(n_rows, sizeof *taken);
+    OWNED uint32_t *rows = xcalloc(n_rows, sizeof *rows);
     uint32_t before = frame_rows(r->points);
     for (uint32_t i = 0; i < n_rows; i++) {
         uint32_t n = 0;
@@ -150,9 +149,6 @@ int results_add_csv(struct results *r, const struct figure_input *in, struct err
             add_rows(r, f, kind, rows, n);
         }
     }
-    free(rows);
-    free(taken);
     free(kind);
-    frame_free(f);
     return frame_rows(r->points) > before ? 0 : err_add(e, "%s: no run of it succeeded", in->path);
 }

@@ -1,6 +1,7 @@
 #include "plots/timeline_read.h"
 
 #include "sim/base/input.h"
+#include "sim/base/json.h"
 
 #define EVENT_START "{\"ph\":\""
 
@@ -57,13 +58,13 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
         if (line[start] == '\0' || strchr(phases, line[start]) == NULL) {
             continue;
         }
+        SCOPED(json_drop)
         cJSON *o = cJSON_Parse(line); /* what follows the object, a comma, is not read */
         if (o == NULL) {
             rc = err_add(e, "%s:%llu: not an event", path, (unsigned long long)l.number);
         } else {
             event(ctx, o);
         }
-        cJSON_Delete(o);
     }
     free(l.text);
     (void)fclose(in);

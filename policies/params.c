@@ -79,7 +79,7 @@ static int unknown_key(const struct policy_ops *ops, const char *key, struct err
     if (policy_params_count(ops) == 0) {
         return err_add(e, "policy %s: it has no parameters, so none is called %s", ops->name, key);
     }
-    struct text names = {0};
+    SCOPED(text_fini) struct text names = {0};
     struct nearest near;
     nearest_init(&near, key);
     for (size_t i = 0; ops->params[i].name != NULL; i++) {
@@ -88,7 +88,6 @@ static int unknown_key(const struct policy_ops *ops, const char *key, struct err
     }
     (void)err_add(e, "policy %s: no parameter is called %s; there are %s%s", ops->name, key,
                   text_end(&names), nearest_hint(&near));
-    text_fini(&names);
     return -EINVAL;
 }
 
@@ -122,12 +121,11 @@ static int parse_entries(const struct policy_ops *ops, const char *text, struct 
     uint64_t given = 0;
     for (const char *p = text; p != NULL && *p != '\0';) {
         size_t len = strcspn(p, ",");
-        char *entry = xformat("%.*s", (int)len, p);
+        OWNED char *entry = xformat("%.*s", (int)len, p);
         /* The others are read on all the same, so that one run names every mistake. */
         if (parse_entry(ops, entry, out, &given, e) != 0) {
             rc = -EINVAL;
         }
-        free(entry);
         p += len + (p[len] == ',' ? 1 : 0);
     }
     return rc;
@@ -195,7 +193,7 @@ static bool has_key(const char *list, const char *pair, size_t n)
 
 char *policy_params_with(const char *defaults, const char *text)
 {
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     for (const char *p = defaults; *p != '\0'; p += *p == ',') {
         size_t n = strcspn(p, ",");
         if (!has_key(text, p, strcspn(p, "="))) {
@@ -208,7 +206,5 @@ char *policy_params_with(const char *defaults, const char *text)
     if (t.n > 0 && *text == '\0') {
         t.n--; /* the last comma */
     }
-    char *all = xstrdup(text_end(&t));
-    text_fini(&t);
-    return all;
+    return xstrdup(text_end(&t));
 }

@@ -204,8 +204,7 @@ static bool is_on_turn(const struct agents_job *sub, uint32_t turn)
 {
     bool on = sub->on_turns == NULL;
     const cJSON *c = NULL;
-    cJSON_ArrayForEach(c, sub->on_turns)
-    {
+    cJSON_ArrayForEach (c, sub->on_turns) {
         on = on || c->valuedouble == (double)turn + 1.0;
     }
     return on;

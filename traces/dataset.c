@@ -127,12 +127,11 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
     const char *path = datadir_named(name, "traces/datasets", ".csv");
     struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
-        struct text all = {0};
+        SCOPED(text_fini) struct text all = {0};
         for (int i = 0; shipped[i] != NULL; i++) {
             text_item(&all, " ", shipped[i]);
         }
         (void)err_add(e, "dataset \"%s\": shipped ones are %s", name, text_end(&all));
-        text_fini(&all);
         return -EINVAL;
     }
     int in = csvfile_require(f, "input_tokens", e);

@@ -46,7 +46,7 @@ static const struct draw_column *column_of(const struct json_obj *o, const char 
             return c;
         }
     }
-    struct err why = ERR_INIT;
+    SCOPED(err_fini) struct err why = ERR_INIT;
     struct draw_column *c = column_load(file, name, &why);
     if (c != NULL) {
         c->next = *columns;
@@ -54,7 +54,6 @@ static const struct draw_column *column_of(const struct json_obj *o, const char 
     } else {
         (void)err_add(o->err, "%s: %s: %s", o->file, o->path, why.lines[0]);
     }
-    err_fini(&why);
     return c;
 }
 

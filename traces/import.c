@@ -4,6 +4,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
+#include "sim/base/json.h"
 #include "sim/base/words.h"
 
 #define MAX_FORMATS 24
@@ -46,8 +47,9 @@ static const struct import_format *named(const char *name)
 static const struct import_format *recognised(const char *head)
 {
     const char *text = head + strspn(head, " \t\r\n");
-    char *line = xstrdup(text);
+    OWNED char *line = xstrdup(text);
     line[strcspn(line, "\r\n")] = '\0';
+    SCOPED(json_drop)
     cJSON *first = *text == '{' || *text == '[' ? cJSON_ParseWithOpts(line, NULL, true) : NULL;
     const struct import_format *found = NULL;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
@@ -55,22 +57,18 @@ static const struct import_format *recognised(const char *head)
             found = f->is(f, first, text) ? f : NULL;
         }
     }
-    cJSON_Delete(first);
-    free(line);
     return found;
 }
 
 const char *trace_format_of(const char *path)
 {
-    struct err none = ERR_INIT;
-    char *head = xmalloc(INPUT_HEAD_BYTES);
+    SCOPED(err_fini) struct err none = ERR_INIT;
+    OWNED char *head = xmalloc(INPUT_HEAD_BYTES);
     FILE *in = input_open_any(path, head, &none);
     const struct import_format *f = in != NULL ? recognised(head) : NULL;
     if (in != NULL) {
         (void)fclose(in);
     }
-    free(head);
-    err_fini(&none);
     return f != NULL ? f->name : NULL;
 }
 
@@ -78,7 +76,7 @@ const char *trace_format_of(const char *path)
 static const struct import_format *choose(const char *asked, const char *head, const char *path,
                                           struct err *e)
 {
-    char *names = words_list(trace_formats(), ", ");
+    OWNED char *names = words_list(trace_formats(), ", ");
     /* Also where a format was asked for: columns of two formats overlap, and what is plainly
      * another's would be read without a word, and wrong. */
     const struct import_format *seen = recognised(head);
@@ -94,7 +92,6 @@ static const struct import_format *choose(const char *asked, const char *head, c
         (void)err_add(e, "%s: not %s: it begins as %s does", path, f->name, seen->name);
         f = NULL;
     }
-    free(names);
     return f;
 }
 
@@ -135,8 +132,7 @@ void import_blocks(struct import *im, const cJSON *ids, struct import_row *row)
 {
     row->block = im->n_blocks;
     const cJSON *id;
-    cJSON_ArrayForEach(id, ids)
-    {
+    cJSON_ArrayForEach (id, ids) {
         im->blocks = xgrow(im->blocks, im->n_blocks, sizeof *im->blocks);
         /* what is no number equals nothing */
         im->blocks[im->n_blocks++] = cJSON_IsNumber(id) ? id->valuedouble : (double)NAN;

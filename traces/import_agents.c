@@ -95,8 +95,7 @@ static struct import_sent stream_read(struct weka *w, const cJSON *requests, int
 {
     struct family s = {0};
     const cJSON *o;
-    cJSON_ArrayForEach(o, requests)
-    {
+    cJSON_ArrayForEach (o, requests) {
         if (w->p->e->n > 0 || depth > 16) {
             break;
         }
@@ -136,10 +135,8 @@ static bool times_are_relative(const cJSON *requests)
 {
     const cJSON *o;
     const cJSON *inner;
-    cJSON_ArrayForEach(o, requests)
-    {
-        cJSON_ArrayForEach(inner, import_get(o, "requests"))
-        {
+    cJSON_ArrayForEach (o, requests) {
+        cJSON_ArrayForEach (inner, import_get(o, "requests")) {
             if (json_number(inner, "t") < json_number(o, "t")) {
                 return true;
             }
@@ -227,8 +224,7 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
                               struct import_row *r, const struct import_place *p)
 {
     const cJSON *d;
-    cJSON_ArrayForEach(d, import_get(o, "dependencies"))
-    {
+    cJSON_ArrayForEach (d, import_get(o, "dependencies")) {
         size_t parent = *import_map_at(&im->names, name_key(d, o, "request_id"));
         int64_t delay_ns = units_ns_from_ms(ms_of(d, "delay_ms", p));
         if (parent == IMPORT_NONE) {

@@ -39,8 +39,7 @@ static bool has_tool_result(const cJSON *message)
 {
     const cJSON *c;
     const cJSON *content = import_get(message, "content"); /* a text, or parts */
-    cJSON_ArrayForEach(c, content)
-    {
+    cJSON_ArrayForEach (c, content) {
         if (text_is(c, "type", "tool_result")) {
             return true;
         }

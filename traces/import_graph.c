@@ -66,9 +66,9 @@ static void source_set(struct import *im, struct import_map *seen, size_t row)
 
 void import_sources(struct import *im, size_t first)
 {
-    struct import_map seen = {0};
+    SCOPED(import_map_fini) struct import_map seen = {0};
     size_t n = im->n - first;
-    struct start *order = xmalloc((n + 1) * sizeof *order);
+    OWNED struct start *order = xmalloc((n + 1) * sizeof *order);
     for (size_t i = 0; i < n; i++) {
         order[i] = (struct start){im->rows[first + i].start_ns, first + i};
     }
@@ -76,8 +76,6 @@ void import_sources(struct import *im, size_t first)
     for (size_t i = 0; i < n; i++) {
         source_set(im, &seen, order[i].row);
     }
-    free(order);
-    import_map_fini(&seen);
 }
 
 /* ---- the graph ---- */
@@ -143,11 +141,11 @@ static struct trace_node node_of(struct import *im, const struct job *jobs, size
 
 int import_graph(struct import *im, const char *path, struct trace *out, struct err *e)
 {
-    struct trace_builder b;
+    SCOPED(trace_builder_fini) struct trace_builder b;
     int64_t zero_ns = 0;
-    struct job *jobs = jobs_of(im, &zero_ns);
-    uint32_t *turn = xcalloc(im->n + 1, sizeof *turn);
-    size_t *session = xcalloc(im->n + 1, sizeof *session);
+    OWNED struct job *jobs = jobs_of(im, &zero_ns);
+    OWNED uint32_t *turn = xcalloc(im->n + 1, sizeof *turn);
+    OWNED size_t *session = xcalloc(im->n + 1, sizeof *session);
     size_t before = e->n;
     trace_builder_init(&b);
     /* A row comes after the turn before it, so turns and sessions are known in one walk. */
@@ -193,10 +191,5 @@ int import_graph(struct import *im, const char *path, struct trace *out, struct 
         (void)err_add(e, "%s: none of its jobs is in the window of time, or drawn by --sample",
                       path);
     }
-    int rc = e->n == before ? trace_build(&b, false, path, out, e) : -EINVAL;
-    trace_builder_fini(&b);
-    free(session);
-    free(turn);
-    free(jobs);
-    return rc;
+    return e->n == before ? trace_build(&b, false, path, out, e) : -EINVAL;
 }

@@ -63,7 +63,7 @@ static void lines_read(struct import *im, FILE *in, const char *path, import_lin
         if (l.text[strspn(l.text, " \t\r\n")] == '\0') {
             continue;
         }
-        cJSON *o = cJSON_ParseWithOpts(l.text, NULL, true);
+        SCOPED(json_drop) cJSON *o = cJSON_ParseWithOpts(l.text, NULL, true);
         if (!cJSON_IsObject(o)) {
             (void)err_add(e, "%s:%llu: must be one JSON object", path,
                           (unsigned long long)l.number);
@@ -71,7 +71,6 @@ static void lines_read(struct import *im, FILE *in, const char *path, import_lin
             struct import_place p = {path, "", l.number, e};
             each(im, o, &p);
         }
-        cJSON_Delete(o);
     }
     free(l.text);
     (void)fclose(in);
@@ -151,7 +150,7 @@ static void aiperf_line(struct import *im, const cJSON *o, const struct import_p
 
 cJSON *import_document(FILE *in, const char *path, struct err *e)
 {
-    char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
+    OWNED char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
     const char *end = text;
     cJSON *o = text == NULL ? NULL : cJSON_ParseWithOpts(text, &end, true);
     if (text != NULL && o == NULL) {
@@ -161,7 +160,6 @@ cJSON *import_document(FILE *in, const char *path, struct err *e)
         }
         (void)err_add(e, "%s:%llu: malformed JSON", path, line);
     }
-    free(text);
     (void)fclose(in);
     return o;
 }
@@ -169,33 +167,30 @@ cJSON *import_document(FILE *in, const char *path, struct err *e)
 void import_values(struct import *im, FILE *in, const char *path, import_line_fn *each,
                    struct err *e)
 {
-    char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
+    OWNED char *text = input_text_of(in, path, DOCUMENT_BYTES, e);
     (void)fclose(in);
     struct import_place p = {path, "", 1, e};
     const char *at = text;
     while (text != NULL && e->n == 0 && *(at += strspn(at, " \t\r\n")) != '\0') {
         const char *end = at;
-        cJSON *o = cJSON_ParseWithOpts(at, &end, false);
+        SCOPED(json_drop) cJSON *o = cJSON_ParseWithOpts(at, &end, false);
         if (o == NULL) {
             (void)err_add(e, "%s:%llu: malformed JSON", path, p.number);
         } else {
             each(im, o, &p);
         }
-        cJSON_Delete(o);
         for (; at < end; at++) {
             p.number += *at == '\n';
         }
         p.number++;
     }
-    free(text);
 }
 
 static double sum_of(const cJSON *array)
 {
     double sum = 0.0;
     const cJSON *c;
-    cJSON_ArrayForEach(c, array)
-    {
+    cJSON_ArrayForEach (c, array) {
         sum += cJSON_IsNumber(c) ? c->valuedouble : 0.0;
     }
     return sum;
@@ -206,7 +201,7 @@ static void vllm_read(struct import *im, FILE *in, const char *path, struct err 
 {
     static const char *const keys[] = {"start_times", "input_lens", "output_lens", "ttfts", "itls"};
     enum { START, INPUT, OUTPUT, TTFT, ITL, N_KEYS };
-    cJSON *o = import_document(in, path, e);
+    SCOPED(json_drop) cJSON *o = import_document(in, path, e);
     const cJSON *at[N_KEYS]; /* walked: an item by its index costs its index */
     int n = cJSON_GetArraySize(import_get(o, keys[INPUT]));
     bool have = import_get(o, keys[START]) != NULL;
@@ -237,7 +232,6 @@ static void vllm_read(struct import *im, FILE *in, const char *path, struct err 
             at[k] = at[k] == NULL ? NULL : at[k]->next;
         }
     }
-    cJSON_Delete(o);
 }
 
 /* ---- the formats ---- */

@@ -53,7 +53,7 @@ static void dynamo_line(struct import *im, const cJSON *o, const struct import_p
 
 void import_dynamo(struct import *im, FILE *in, const char *path, struct err *e)
 {
-    struct import_records all = {0};
+    SCOPED(import_records_fini) struct import_records all = {0};
     im->kept = &all;
     import_values(im, in, path, dynamo_line, e);
     im->kept = NULL;
@@ -61,7 +61,6 @@ void import_dynamo(struct import *im, FILE *in, const char *path, struct err *e)
         import_records_build(im, &all);
         import_sources(im, 0);
     }
-    import_records_fini(&all);
 }
 
 /* ---- tracelab ---- */
@@ -83,8 +82,7 @@ void import_tracelab_line(struct import *im, const cJSON *o, const struct import
     struct import_row r = {.start_ns = -1, .end_ns = -1, .line = (uint32_t)p->number};
     int64_t first_ns = -1; /* of the answer */
     const cJSON *event;
-    cJSON_ArrayForEach(event, import_get(o, "timing_events"))
-    {
+    cJSON_ArrayForEach (event, import_get(o, "timing_events")) {
         int64_t at_ns = import_timestamp_ns(json_string(event, "timestamp"));
         bool answer = is_answer(json_string(event, "event_type"));
         if (at_ns >= 0 && answer) {
@@ -104,9 +102,8 @@ void import_tracelab_line(struct import *im, const cJSON *o, const struct import
     r.input += r.input == 0;
     r.prefix = import_tokens(import_get(o, "prefix_tokens"), "prefix_tokens", 0.0, p);
     r.output = import_tokens(import_get(o, "output_tokens"), "output_tokens", 0.0, p);
-    char *name = xformat("%s %s %s", json_string(o, "project"), json_string(o, "session_file"),
-                         json_string(o, "session_id"));
+    OWNED char *name = xformat("%s %s %s", json_string(o, "project"),
+                               json_string(o, "session_file"), json_string(o, "session_id"));
     r.after = r.key = import_key(name);
-    free(name);
     import_add(im, &r);
 }

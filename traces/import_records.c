@@ -41,7 +41,7 @@ static int by_start(const void *a, const void *b)
  * its own. `of` gets the agent of every record. The caller frees. */
 static struct agent *agents_of(const struct import_records *d, size_t *of, size_t *n_agents)
 {
-    struct import_map places = {0};
+    SCOPED(import_map_fini) struct import_map places = {0};
     struct agent *agents = xcalloc(d->n + 1, sizeof *agents);
     *n_agents = 0;
     for (size_t i = 0; i < d->n; i++) {
@@ -70,7 +70,6 @@ static struct agent *agents_of(const struct import_records *d, size_t *of, size_
         agents[at].last = later ? i : agents[at].last;
         of[i] = at;
     }
-    import_map_fini(&places);
     return agents;
 }
 
@@ -115,9 +114,9 @@ void import_records_build(struct import *im, struct import_records *d)
 {
     qsort(d->v, d->n, sizeof *d->v, by_start);
     size_t n_agents = 0;
-    size_t *of = xcalloc(d->n + 1, sizeof *of);
-    size_t *row_of = xcalloc(d->n + 1, sizeof *row_of);
-    struct agent *agents = agents_of(d, of, &n_agents);
+    OWNED size_t *of = xcalloc(d->n + 1, sizeof *of);
+    OWNED size_t *row_of = xcalloc(d->n + 1, sizeof *row_of);
+    OWNED struct agent *agents = agents_of(d, of, &n_agents);
     for (size_t i = 0; i < d->n; i++) {
         struct import_row r = d->v[i].row;
         struct agent *a = &agents[of[i]];
@@ -145,7 +144,4 @@ void import_records_build(struct import *im, struct import_records *d)
     for (size_t i = 0; i < n_agents; i++) {
         free(agents[i].requests.v);
     }
-    free(agents);
-    free(row_of);
-    free(of);
 }

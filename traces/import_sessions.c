@@ -1,6 +1,5 @@
 /* From rows as a source tells them to a trace: turns of sessions in the order of time, prefixes
  * that an earlier turn left, then what of it was asked for. */
-#include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "traces/import.h"
 
@@ -129,8 +128,8 @@ static void remember(const struct import *im, struct import_map *turns, size_t i
 /* Links every row to the turn before it, in the order of time. */
 static void link_rows(struct import *im, const struct place *order, struct link *links)
 {
-    struct import_map turns = {0};
-    struct import_map seen = {0};
+    SCOPED(import_map_fini) struct import_map turns = {0};
+    SCOPED(import_map_fini) struct import_map seen = {0};
     for (size_t k = 0; k < im->n; k++) {
         size_t i = order[k].row;
         struct import_row *r = &im->rows[i];
@@ -148,8 +147,6 @@ static void link_rows(struct import *im, const struct place *order, struct link 
         im->lost.prefix_tokens += known > l->prefix ? known - l->prefix : 0;
         remember(im, &turns, i);
     }
-    import_map_fini(&turns);
-    import_map_fini(&seen);
 }
 
 bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_t first)
@@ -167,7 +164,7 @@ bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_
  * source is the first that has that. A block names all before it, too. */
 static void share_blocks(struct import *im, const struct place *order, struct link *links)
 {
-    struct import_map first = {0};
+    SCOPED(import_map_fini) struct import_map first = {0};
     for (size_t k = 0; k < im->n; k++) {
         size_t i = order[k].row;
         const struct import_row *r = &im->rows[i];
@@ -191,7 +188,6 @@ static void share_blocks(struct import *im, const struct place *order, struct li
             l->prefix = tokens < r->input ? tokens : r->input;
         }
     }
-    import_map_fini(&first);
     im->lost.prefix_tokens = 0;
 }
 
@@ -232,15 +228,15 @@ static struct trace_row row_of(const struct import *im, const struct link *l, si
 int import_sessions(struct import *im, const char *path, struct trace *out, struct err *e)
 {
     const struct trace_import_options *o = im->options;
-    struct place *order = xmalloc((im->n + 1) * sizeof *order);
-    struct link *links = xmalloc((im->n + 1) * sizeof *links);
+    OWNED struct place *order = xmalloc((im->n + 1) * sizeof *order);
+    OWNED struct link *links = xmalloc((im->n + 1) * sizeof *links);
     for (size_t i = 0; i < im->n; i++) {
         order[i] = (struct place){im->rows[i].start_ns, i};
     }
     qsort(order, im->n, sizeof *order, by_time);
     link_rows(im, order, links);
     int64_t zero_ns = im->rebase && im->n > 0 ? order[0].start_ns : 0;
-    struct trace_builder b;
+    SCOPED(trace_builder_fini) struct trace_builder b;
     trace_builder_init(&b);
     size_t before = e->n;
     bool any = im->n == 0;
@@ -273,13 +269,9 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
             trace_builder_node(&b, &node);
         }
     }
-    free(order);
-    free(links);
     if (!any) {
         err_add(e, "%s: none of its sessions begins at %g s or later and before %g s%s", path,
                 o->from_s, o->to_s, o->sample_frac < 1.0 ? " and is drawn by --sample" : "");
     }
-    int rc = e->n == before ? trace_build(&b, !shares, path, out, e) : -EINVAL;
-    trace_builder_fini(&b);
-    return rc;
+    return e->n == before ? trace_build(&b, !shares, path, out, e) : -EINVAL;
 }

@@ -24,8 +24,7 @@ struct spans {
 static const cJSON *attribute(const cJSON *span, const char *key)
 {
     const cJSON *a;
-    cJSON_ArrayForEach(a, import_get(span, "attributes"))
-    {
+    cJSON_ArrayForEach (a, import_get(span, "attributes")) {
         if (strcmp(json_string(a, "key"), key) == 0) {
             const cJSON *value = import_get(a, "value");
             return value == NULL ? NULL : value->child; /* {"intValue": "7"} */
@@ -107,12 +106,9 @@ static void otel_line(struct import *im, const cJSON *o, const struct import_pla
     const cJSON *resource;
     const cJSON *scope;
     const cJSON *span;
-    cJSON_ArrayForEach(resource, import_get(o, "resourceSpans"))
-    {
-        cJSON_ArrayForEach(scope, import_get(resource, "scopeSpans"))
-        {
-            cJSON_ArrayForEach(span, import_get(scope, "spans"))
-            {
+    cJSON_ArrayForEach (resource, import_get(o, "resourceSpans")) {
+        cJSON_ArrayForEach (scope, import_get(resource, "scopeSpans")) {
+            cJSON_ArrayForEach (span, import_get(scope, "spans")) {
                 span_read(im->kept, span, p);
             }
         }
@@ -167,7 +163,7 @@ static void record_of(const struct spans *all, const struct span *s, struct impo
 
 static void as_graph(struct import *im, const struct spans *all)
 {
-    struct import_records records = {0};
+    SCOPED(import_records_fini) struct import_records records = {0};
     for (size_t i = 0; i < all->n; i++) {
         const struct span *s = &all->v[i];
         if (s->request && !s->agent) {
@@ -177,7 +173,6 @@ static void as_graph(struct import *im, const struct spans *all)
         }
     }
     import_records_build(im, &records);
-    import_records_fini(&records);
 }
 
 static void as_sessions(struct import *im, const struct spans *all)

@@ -20,19 +20,16 @@ static const char *response_of(const cJSON *r)
 /* Characters that a request to an OpenAI server asks with: its payload, JSON as text. */
 static uint64_t sent(const char *payload)
 {
-    cJSON *o = cJSON_Parse(payload);
+    SCOPED(json_drop) cJSON *o = cJSON_Parse(payload);
     uint64_t n = characters(json_string(o, "prompt"));
     const cJSON *m;
     const cJSON *part;
-    cJSON_ArrayForEach(m, import_get(o, "messages"))
-    {
+    cJSON_ArrayForEach (m, import_get(o, "messages")) {
         n += characters(json_string(m, "content"));
-        cJSON_ArrayForEach(part, import_get(m, "content"))
-        {
+        cJSON_ArrayForEach (part, import_get(m, "content")) {
             n += characters(json_string(part, "text"));
         }
     }
-    cJSON_Delete(o);
     return n;
 }
 
@@ -43,8 +40,7 @@ static uint64_t pieces(const cJSON *responses)
     static const char *const keys[] = {"\"content\":", "\"text\":"};
     uint64_t n = 0;
     const cJSON *r;
-    cJSON_ArrayForEach(r, responses)
-    {
+    cJSON_ArrayForEach (r, responses) {
         for (int k = 0; k < 2; k++) {
             const char *at = response_of(r);
             while ((at = strstr(at, keys[k])) != NULL) {
@@ -63,8 +59,7 @@ static double usage(const cJSON *responses, const char *key)
 {
     double found = (double)NAN;
     const cJSON *r;
-    cJSON_ArrayForEach(r, responses)
-    {
+    cJSON_ArrayForEach (r, responses) {
         const char *text = response_of(r);
         const char *at = strstr(text, key);
         if (at != NULL) {
@@ -117,10 +112,8 @@ void import_genai_perf(struct import *im, FILE *in, const char *path, struct err
     unsigned long long n = 0;
     const cJSON *experiment;
     const cJSON *request;
-    cJSON_ArrayForEach(experiment, import_get(o, "experiments"))
-    {
-        cJSON_ArrayForEach(request, import_get(experiment, "requests"))
-        {
+    cJSON_ArrayForEach (experiment, import_get(o, "experiments")) {
+        cJSON_ArrayForEach (request, import_get(experiment, "requests")) {
             struct import_place p = {path, "request ", n++, e};
             genai_perf_request(im, request, &p);
             if (e->n > 0) {
@@ -140,8 +133,7 @@ static void conversation(struct import *im, const cJSON *messages, int64_t start
     bool asked = false;
     struct import_row r = {.start_ns = start_ns, .key = key, .line = (uint32_t)number};
     const cJSON *m;
-    cJSON_ArrayForEach(m, messages)
-    {
+    cJSON_ArrayForEach (m, messages) {
         const char *who =
             json_string(m, "from")[0] != '\0' ? json_string(m, "from") : json_string(m, "role");
         const char *what =
@@ -179,8 +171,7 @@ void import_sharegpt(struct import *im, FILE *in, const char *path, struct err *
     double t_s = 0.0;
     unsigned long long n = 0;
     const cJSON *c;
-    cJSON_ArrayForEach(c, o)
-    {
+    cJSON_ArrayForEach (c, o) {
         const cJSON *messages = import_get(c, "conversations");
         messages = messages == NULL ? import_get(c, "messages") : messages;
         char name[32];

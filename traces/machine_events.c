@@ -133,19 +133,17 @@ int machine_events_get(struct json_obj *o, struct trace *t)
 
 int machine_events_read(const char *path, struct trace *t, struct err *e)
 {
-    cJSON *tree = json_read_file(path, e);
+    SCOPED(json_drop) cJSON *tree = json_read_file(path, e);
     if (tree == NULL) {
         return -EINVAL;
     }
     struct json_obj o = json_root(tree, path, e);
-    int rc = machine_events_get(&o, t);
-    cJSON_Delete(tree);
-    return rc;
+    return machine_events_get(&o, t);
 }
 
 int machine_events_of_text(const char *text, const char *path, struct trace *t, struct err *e)
 {
-    cJSON *tree = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *tree = cJSON_CreateObject();
     cJSON *list = cJSON_Parse(text);
     int rc = list != NULL ? 0 : err_add(e, "%s: 1: machine=: is no JSON", path);
     if (rc == 0) {
@@ -153,7 +151,6 @@ int machine_events_of_text(const char *text, const char *path, struct trace *t, 
         struct json_obj o = json_root(tree, path, e);
         rc = machine_events_get(&o, t);
     }
-    cJSON_Delete(tree);
     return rc;
 }
 
@@ -192,13 +189,11 @@ static void add_event(cJSON *list, const struct machine_event *v)
 
 char *machine_events_text(const struct trace *t)
 {
-    cJSON *list = cJSON_CreateArray();
+    SCOPED(json_drop) cJSON *list = cJSON_CreateArray();
     for (uint32_t i = 0; i < t->n_machine; i++) {
         add_event(list, &t->machine[i]);
     }
-    char *text = cJSON_PrintUnformatted(list);
-    cJSON_Delete(list);
-    return text;
+    return cJSON_PrintUnformatted(list);
 }
 
 void trace_set_machine(struct trace *t, struct machine_event *owned, uint32_t n)

@@ -144,7 +144,7 @@ static void open_add(const struct mixed *m, struct source *s, const struct event
     if (per_min <= 0.0) {
         return;
     }
-    struct arrivals a;
+    SCOPED(arrivals_fini) struct arrivals a;
     struct activity act;
     arrivals_init(&a, m->arrival, 60.0 / per_min, m->v[MIXED_CV], ev,
                   rng_key(m->seed, cls == 0 ? RNG_ARRIVAL_REACTIVE : RNG_ARRIVAL_PROACTIVE, 0, 0));
@@ -158,42 +158,37 @@ static void open_add(const struct mixed *m, struct source *s, const struct event
         }
         session_add(m, s, b, cls, at_s, (*session_id)++);
     }
-    arrivals_fini(&a);
 }
 
 static int rows_make(const struct mixed *m, const struct dataset data[2], const struct events *ev,
                      const char *spec, struct trace *out, struct err *e)
 {
-    struct trace_builder b;
+    SCOPED(trace_builder_fini) struct trace_builder b;
     trace_builder_init(&b);
     uint32_t session_id = 0;
     int rc = 0;
     for (int cls = 0; cls < 2 && rc == 0; cls++) {
-        struct source s;
+        SCOPED(source_fini) struct source s;
         source_init(&s, m, &data[cls], cls);
         if (cls == 0 && m->arrival == ARRIVAL_CLOSED) {
             rc = closed_add(m, &s, &b, &session_id, spec, e);
         } else {
             open_add(m, &s, ev, &b, cls, &session_id);
         }
-        source_fini(&s);
     }
-    rc = rc == 0 ? trace_build(&b, true, spec, out, e) : rc;
-    trace_builder_fini(&b);
-    return rc;
+    return rc == 0 ? trace_build(&b, true, spec, out, e) : rc;
 }
 
 int mixed_generate(const struct mixed *m, const char *spec, struct trace *out, struct err *e)
 {
     struct dataset data[2] = {{0}, {0}};
-    struct events ev = {0};
+    SCOPED(events_fini) struct events ev = {0};
     int rc = dataset_load(m->t[MIXED_REACTIVE], &data[0], e);
     rc = rc == 0 ? dataset_load(m->t[MIXED_PROACTIVE], &data[1], e) : rc;
     if (rc == 0 && m->arrival == ARRIVAL_REPLAY) {
         rc = events_load(m->t[MIXED_EVENTS], &ev, e);
     }
     rc = rc == 0 ? rows_make(m, data, &ev, spec, out, e) : rc;
-    events_fini(&ev);
     dataset_fini(&data[0]);
     dataset_fini(&data[1]);
     return rc;

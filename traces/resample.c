@@ -71,7 +71,7 @@ static void find_groups(struct draw *d)
     d->group = xmalloc((t->n + 1) * sizeof *d->group);
     d->head = xmalloc((t->n + 1) * sizeof *d->head);
     d->next = xmalloc((t->n + 1) * sizeof *d->next);
-    uint32_t *last = xmalloc((t->n + 1) * sizeof *last);
+    OWNED uint32_t *last = xmalloc((t->n + 1) * sizeof *last);
     for (uint32_t i = 0; i < t->n; i++) {
         d->group[i] = d->head[i] = last[i] = i;
         d->next[i] = TRACE_NO_ROW;
@@ -96,7 +96,6 @@ static void find_groups(struct draw *d)
             last[root] = i;
         }
     }
-    free(last);
 }
 
 /* The node of a row, whose copy has the number `ids` above it. */
@@ -163,7 +162,7 @@ static void draw_class(struct draw *d, int cls, int64_t window_ns)
 {
     const struct trace *t = d->from;
     const uint64_t most = d->group != NULL ? UINT32_MAX / (t->n + 1) : t->n * 4;
-    uint32_t *first = xmalloc((t->n_first + 1) * sizeof *first);
+    OWNED uint32_t *first = xmalloc((t->n_first + 1) * sizeof *first);
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n_first; i++) {
         if (t->rows[i].cls == cls && (d->group == NULL || d->group[i] == i)) {
@@ -180,7 +179,6 @@ static void draw_class(struct draw *d, int cls, int64_t window_ns)
         }
         add(d, first[rng_below(&d->rng, n)], now_ns);
     }
-    free(first);
 }
 
 int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace *out,

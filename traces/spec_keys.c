@@ -23,7 +23,7 @@ int spec_keys_find(const struct spec_keys *k, const char *key)
 
 static void key_unknown(const struct spec_keys *k, const char *spec, const char *key, struct err *e)
 {
-    struct text known = {0};
+    SCOPED(text_fini) struct text known = {0};
     for (uint32_t i = 0; i < k->n_numbers; i++) {
         text_item(&known, " ", k->numbers[i].name);
     }
@@ -31,7 +31,6 @@ static void key_unknown(const struct spec_keys *k, const char *spec, const char 
         text_item(&known, " ", k->texts[i]);
     }
     err_add(e, "workload \"%s\": unknown key \"%s\" (known: %s)", spec, key, text_end(&known));
-    text_fini(&known);
 }
 
 void spec_keys_set(struct spec_keys *k, const char *spec, const char *key, const char *value,
@@ -69,7 +68,7 @@ void spec_keys_set(struct spec_keys *k, const char *spec, const char *key, const
 
 void spec_keys_parse(struct spec_keys *k, const char *spec, const char *list, struct err *e)
 {
-    char *copy = xstrdup(list);
+    OWNED char *copy = xstrdup(list);
     char *save = NULL;
     for (char *part = strtok_r(copy, ",", &save); part != NULL; part = strtok_r(NULL, ",", &save)) {
         char *eq = strchr(part, '=');
@@ -80,7 +79,6 @@ void spec_keys_parse(struct spec_keys *k, const char *spec, const char *list, st
         *eq = '\0';
         spec_keys_set(k, spec, part, eq + 1, e);
     }
-    free(copy);
 }
 
 void spec_keys_help(const struct spec_key *numbers, uint32_t n, FILE *out)

@@ -136,14 +136,13 @@ int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err
     if (content.texts != NULL && (k.seen & 1ULL << TASK_N) == 0) {
         v[TASK_N] = content.texts->n;
     }
-    struct trace_builder b;
+    SCOPED(trace_builder_fini) struct trace_builder b;
     trace_builder_init(&b);
     requests_add(&b, v, &content, spec, e);
     int rc = e->n > before ? -EINVAL : trace_build(&b, true, spec, out, e);
     if (rc == 0 && content.texts != NULL) {
         trace_set_texts(out, content.texts);
     }
-    trace_builder_fini(&b);
     content_fini(&content);
     return rc;
 }

@@ -211,7 +211,7 @@ static void line_read(struct reader *r, const char *text, struct trace_texts *ou
 {
     char *where = xformat("%s:%llu", r->path, (unsigned long long)r->line);
     size_t before = r->e->n;
-    cJSON *o = json_read_text(text, where, r->e);
+    SCOPED(json_drop) cJSON *o = json_read_text(text, where, r->e);
     free(where);
     if (o != NULL && !cJSON_IsObject(o)) {
         refuse(r, "line", "must be an object with context and output");
@@ -222,7 +222,6 @@ static void line_read(struct reader *r, const char *text, struct trace_texts *ou
         t.n_context = member_read(r, o, "context");
         t.n_output = member_read(r, o, "output");
     }
-    cJSON_Delete(o);
     if (r->e->n > before) {
         return;
     }

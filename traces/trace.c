@@ -166,7 +166,7 @@ static int by_place(const void *x, const void *y)
 /* Applies the order of `keys` to every array. */
 static void permute(struct trace_builder *b, const struct sort_key *keys)
 {
-    struct trace_builder old = *b;
+    SCOPED(trace_builder_fini) struct trace_builder old = *b;
     b->rows = xmalloc(b->n * sizeof *b->rows);
     b->extras = old.extras == NULL ? NULL : xmalloc(b->n * sizeof *b->extras);
     b->lines = old.lines == NULL ? NULL : xmalloc(b->n * sizeof *b->lines);
@@ -189,7 +189,6 @@ static void permute(struct trace_builder *b, const struct sort_key *keys)
     old.nodes = NULL;
     old.models = NULL; /* the builder keeps them */
     old.n_models = 0;
-    trace_builder_fini(&old);
 }
 
 static void row_error(const struct trace_builder *b, const char *name, size_t row, struct err *e,
@@ -201,21 +200,20 @@ static void row_error(const struct trace_builder *b, const char *name, size_t ro
 {
     va_list ap;
     va_start(ap, fmt);
-    char *what = xvformat(fmt, ap);
+    OWNED char *what = xvformat(fmt, ap);
     va_end(ap);
     if (b->lines != NULL && b->lines[row] != 0) {
         err_add(e, "%s:%u: %s", name, b->lines[row], what);
     } else {
         err_add(e, "%s: %s", name, what);
     }
-    free(what);
 }
 
 /* Links the turns of every session. In a request graph a session may begin after another request,
  * and trace_graph_build bounds the sum of gaps. */
 static void link_turns(struct trace_builder *b, const char *name, struct err *e)
 {
-    struct sort_key *keys = xmalloc((b->n + 1) * sizeof *keys);
+    OWNED struct sort_key *keys = xmalloc((b->n + 1) * sizeof *keys);
     for (size_t i = 0; i < b->n; i++) {
         const struct trace_row *r = &b->rows[i];
         keys[i] = (struct sort_key){0, r->session_id, r->turn, (uint32_t)i, true};
@@ -249,7 +247,6 @@ static void link_turns(struct trace_builder *b, const char *name, struct err *e)
             sum_ns = -INT64_MAX / 2; /* once a session */
         }
     }
-    free(keys);
 }
 
 static int by_id(const void *x, const void *y)
@@ -261,7 +258,7 @@ static int by_id(const void *x, const void *y)
 
 static void check_ids(const struct trace_builder *b, const char *name, struct err *e)
 {
-    uint64_t *ids = xmalloc(b->n * sizeof *ids); /* id, then row */
+    OWNED uint64_t *ids = xmalloc(b->n * sizeof *ids); /* id, then row */
     for (size_t i = 0; i < b->n; i++) {
         ids[i] = ((uint64_t)b->rows[i].request_id << 32) | i;
     }
@@ -272,7 +269,6 @@ static void check_ids(const struct trace_builder *b, const char *name, struct er
                       (uint32_t)(ids[i] >> 32));
         }
     }
-    free(ids);
 }
 
 /* Field by field: padding must not count. */
@@ -434,8 +430,8 @@ void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns)
 
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
 {
-    struct trace_builder b;
-    struct err e = ERR_INIT;
+    SCOPED(trace_builder_fini) struct trace_builder b;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     trace_builder_init(&b);
     struct trace_node *nodes = t->graph != NULL ? trace_graph_nodes(t) : NULL;
     trace_builder_models_copy(&b, t);
@@ -455,7 +451,5 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
         trace_copy_machine(out, t);
         trace_set_texts(out, t->texts);
     }
-    trace_builder_fini(&b);
-    err_fini(&e);
     return rc;
 }

@@ -50,9 +50,8 @@ static void refuse(const struct trace_builder *b, const char *name, uint32_t row
                    const char *what, uint32_t number, const char *then)
 {
     uint32_t line = b->lines != NULL ? b->lines[row] : 0;
-    char *at = line > 0 ? xformat("%s:%u", name, line) : xformat("%s", name);
+    OWNED char *at = line > 0 ? xformat("%s:%u", name, line) : xformat("%s", name);
     (void)err_add(e, "%s: request %u: %s %u%s", at, b->rows[row].request_id, what, number, then);
-    free(at);
 }
 
 /* A source is at least as long as what is said of it. */
@@ -73,7 +72,8 @@ static void check_length(const struct trace_builder *b, uint32_t row, uint32_t s
 static void check_ends(const struct trace_builder *b, const uint32_t *source, const char *name,
                        struct err *e)
 {
-    uint32_t *walk = xcalloc(b->n + 1, sizeof *walk); /* by which walk a row was seen, from 1 */
+    OWNED uint32_t *walk =
+        xcalloc(b->n + 1, sizeof *walk); /* by which walk a row was seen, from 1 */
     for (uint32_t i = 0; i < b->n; i++) {
         uint32_t at = i;
         while (at < b->n && walk[at] == 0) {
@@ -86,7 +86,6 @@ static void check_ends(const struct trace_builder *b, const uint32_t *source, co
             break; /* one of them is enough */
         }
     }
-    free(walk);
 }
 
 static uint32_t source_of(const struct trace_builder *b, uint32_t row, const struct named *ids,
@@ -120,8 +119,8 @@ void trace_content_build(const struct trace_builder *b, struct trace_graph *g, c
         return;
     }
     size_t before = e->n;
-    struct named *ids = xmalloc((b->n + 1) * sizeof *ids);
-    uint32_t *last = xmalloc((b->n + 1) * sizeof *last); /* the turn before */
+    OWNED struct named *ids = xmalloc((b->n + 1) * sizeof *ids);
+    OWNED uint32_t *last = xmalloc((b->n + 1) * sizeof *last); /* the turn before */
     for (uint32_t i = 0; i < b->n; i++) {
         ids[i] = (struct named){b->rows[i].request_id, i};
         last[i] = TRACE_NO_ROW;
@@ -132,7 +131,7 @@ void trace_content_build(const struct trace_builder *b, struct trace_graph *g, c
         }
     }
     qsort(ids, b->n, sizeof *ids, by_name);
-    struct named *groups = groups_of(b, &g->n_groups);
+    OWNED struct named *groups = groups_of(b, &g->n_groups);
     g->source = xmalloc((b->n + 1) * sizeof *g->source);
     for (uint32_t i = 0; i < b->n; i++) {
         g->source[i] = e->n < ERR_MAX_LINES
@@ -145,9 +144,6 @@ void trace_content_build(const struct trace_builder *b, struct trace_graph *g, c
     if (e->n == before) {
         check_ends(b, g->source, name, e);
     }
-    free(groups);
-    free(last);
-    free(ids);
 }
 
 /* The first of a group's requests to be served computes the shared text. */
@@ -155,7 +151,7 @@ uint64_t trace_shareable_tokens(const struct trace *t)
 {
     const struct trace_graph *g = t->graph;
     bool stated = g != NULL && g->source != NULL;
-    uint32_t *text = xcalloc((stated ? g->n_groups : 0) + 1, sizeof *text);
+    OWNED uint32_t *text = xcalloc((stated ? g->n_groups : 0) + 1, sizeof *text);
     uint64_t tokens = 0;
     for (uint32_t i = 0; i < t->n; i++) {
         uint32_t prefix = trace_row_at(t, i).prefix_tokens;
@@ -168,6 +164,5 @@ uint64_t trace_shareable_tokens(const struct trace *t)
     for (uint32_t k = 0; stated && k < g->n_groups; k++) {
         tokens -= text[k];
     }
-    free(text);
     return tokens;
 }

@@ -233,7 +233,7 @@ int trace_read(const char *path, struct trace *out, struct err *e)
                 VERSION_LINE);
     }
     struct csv_record record = {.columns = {0}};
-    struct trace_builder b;
+    SCOPED(trace_builder_fini) struct trace_builder b;
     trace_builder_init(&b);
     if (why.n > 0 || columns_find(f, path, &record, &why) != 0) {
         (void)refuse_header(path, record.columns[0] < 0, &why, e);
@@ -270,7 +270,6 @@ int trace_read(const char *path, struct trace *out, struct err *e)
         rc = machine_events_of_text(machine + strlen(MACHINE), path, out, e);
     }
     csvfile_close(f);
-    trace_builder_fini(&b);
     return rc;
 }
 
@@ -356,9 +355,8 @@ void trace_print(FILE *out, const struct trace *t)
     struct trace_node *nodes = graph ? trace_graph_nodes(t) : NULL;
     (void)fputs(graph ? GRAPH_VERSION_LINE : VERSION_LINE, out);
     if (t->n_machine > 0) {
-        char *events = machine_events_text(t);
+        OWNED char *events = machine_events_text(t);
         (void)fprintf(out, MACHINE "%s", events);
-        cJSON_free(events);
     }
     (void)fputc('\n', out);
     print_line(out, NULL, has);

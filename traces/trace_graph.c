@@ -123,7 +123,7 @@ static uint32_t root_of(uint32_t *up, uint32_t i)
  * Jobs are numbered by their first row. */
 static void number_jobs(struct trace_graph *g, uint32_t n)
 {
-    uint32_t *up = xmalloc((n + 1) * sizeof *up);
+    OWNED uint32_t *up = xmalloc((n + 1) * sizeof *up);
     for (uint32_t i = 0; i < n; i++) {
         up[i] = i;
     }
@@ -139,14 +139,13 @@ static void number_jobs(struct trace_graph *g, uint32_t n)
         uint32_t root = root_of(up, i);
         g->job[i] = root == i ? g->n_jobs++ : g->job[root];
     }
-    free(up);
 }
 
 /* Rows after all their parents. The caller frees. Rows that wait for themselves are in no place:
  * then fewer than n are. */
 static uint32_t *order_of(const struct trace_graph *g, uint32_t n, uint32_t *n_placed)
 {
-    uint32_t *left = xmalloc((n + 1) * sizeof *left);
+    OWNED uint32_t *left = xmalloc((n + 1) * sizeof *left);
     uint32_t *order = xmalloc((n + 1) * sizeof *order);
     uint32_t to = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -162,7 +161,6 @@ static uint32_t *order_of(const struct trace_graph *g, uint32_t n, uint32_t *n_p
             }
         }
     }
-    free(left);
     *n_placed = to;
     return order;
 }
@@ -173,9 +171,9 @@ static void check_order(const struct trace_builder *b, const struct trace_graph 
 {
     uint32_t n = (uint32_t)b->n;
     uint32_t n_placed = 0;
-    uint32_t *order = order_of(g, n, &n_placed);
-    int64_t *at_ns = xcalloc(n + 1, sizeof *at_ns); /* earliest arrival, were nobody served */
-    bool *placed = xcalloc(n + 1, sizeof *placed);
+    OWNED uint32_t *order = order_of(g, n, &n_placed);
+    OWNED int64_t *at_ns = xcalloc(n + 1, sizeof *at_ns); /* earliest arrival, were nobody served */
+    OWNED bool *placed = xcalloc(n + 1, sizeof *placed);
     bool told = false;
     for (uint32_t p = 0; p < n_placed; p++) {
         uint32_t i = order[p];
@@ -201,9 +199,6 @@ static void check_order(const struct trace_builder *b, const struct trace_graph 
             n_placed = n; /* one of them is enough */
         }
     }
-    free(placed);
-    free(at_ns);
-    free(order);
 }
 
 struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name, struct err *e)
@@ -223,7 +218,7 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
     g->background = xcalloc(n + 1, sizeof *g->background);
     g->starts_job = xcalloc(n + 1, sizeof *g->starts_job);
     size_t n_edges = 0;
-    struct raw_edge *v = collect(b, places, g, &n_edges, name, e);
+    OWNED struct raw_edge *v = collect(b, places, g, &n_edges, name, e);
     free(places);
     g->edges = xmalloc((n_edges + 1) * sizeof *g->edges);
     for (size_t i = 0; i < n_edges; i++) {
@@ -231,7 +226,6 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
         g->n_parents[v[i].to]++;
         g->edges[i] = (struct trace_edge){v[i].to, v[i].gap_ns};
     }
-    free(v);
     for (uint32_t i = 0; i < n; i++) {
         g->first[i + 1] += g->first[i];
     }
@@ -291,7 +285,7 @@ static uint32_t *levels_of(const struct trace *t)
 {
     const struct trace_graph *g = t->graph;
     uint32_t n = 0;
-    uint32_t *order = order_of(g, (uint32_t)t->n, &n);
+    OWNED uint32_t *order = order_of(g, (uint32_t)t->n, &n);
     uint32_t *level = xcalloc(t->n + 1, sizeof *level);
     for (uint32_t p = 0; p < n; p++) {
         uint32_t i = order[p];
@@ -301,7 +295,6 @@ static uint32_t *levels_of(const struct trace *t)
             level[child] = to > level[child] ? to : level[child];
         }
     }
-    free(order);
     return level;
 }
 
@@ -311,11 +304,11 @@ static void least_times(const struct trace *t, struct trace_graph_stats *out)
 {
     const struct trace_graph *g = t->graph;
     uint32_t n = 0;
-    uint32_t *order = order_of(g, (uint32_t)t->n, &n);
-    int64_t *at_ns = xcalloc(t->n + 1, sizeof *at_ns);
-    int64_t *begin_ns = xcalloc(g->n_jobs + 1, sizeof *begin_ns);
-    int64_t *end_ns = xcalloc(g->n_jobs + 1, sizeof *end_ns);
-    bool *seen = xcalloc(g->n_jobs + 1, sizeof *seen);
+    OWNED uint32_t *order = order_of(g, (uint32_t)t->n, &n);
+    OWNED int64_t *at_ns = xcalloc(t->n + 1, sizeof *at_ns);
+    OWNED int64_t *begin_ns = xcalloc(g->n_jobs + 1, sizeof *begin_ns);
+    OWNED int64_t *end_ns = xcalloc(g->n_jobs + 1, sizeof *end_ns);
+    OWNED bool *seen = xcalloc(g->n_jobs + 1, sizeof *seen);
     for (uint32_t p = 0; p < n; p++) {
         uint32_t i = order[p];
         uint32_t job = g->job[i];
@@ -334,11 +327,6 @@ static void least_times(const struct trace *t, struct trace_graph_stats *out)
         out->gaps_s_mean += s / g->n_jobs;
         out->gaps_s = s > out->gaps_s ? s : out->gaps_s;
     }
-    free(seen);
-    free(end_ns);
-    free(begin_ns);
-    free(at_ns);
-    free(order);
 }
 
 struct job_level {
@@ -360,8 +348,8 @@ void trace_graph_stats(const struct trace *t, struct trace_graph_stats *out)
     const struct trace_graph *g = t->graph;
     *out = (struct trace_graph_stats){.jobs = g->n_jobs};
     least_times(t, out);
-    uint32_t *level = levels_of(t);
-    struct job_level *v = xmalloc((t->n + 1) * sizeof *v);
+    OWNED uint32_t *level = levels_of(t);
+    OWNED struct job_level *v = xmalloc((t->n + 1) * sizeof *v);
     for (uint32_t i = 0; i < t->n; i++) {
         out->joins += g->n_parents[i] > 1;
         out->forks += g->first[i + 1] - g->first[i] > 1;
@@ -387,6 +375,4 @@ void trace_graph_stats(const struct trace *t, struct trace_graph_stats *out)
     }
     out->depth_mean = g->n_jobs > 0 ? depths / g->n_jobs : 0.0;
     out->width_mean = g->n_jobs > 0 ? widths / g->n_jobs : 0.0;
-    free(v);
-    free(level);
 }

@@ -69,10 +69,9 @@ void trace_models_build(struct trace_builder *b, struct trace_graph *g, const ch
         uint32_t next = b->rows[i].next;
         if (next != TRACE_NO_ROW && g->model[next] != g->model[i]) {
             uint32_t line = b->lines != NULL ? b->lines[next] : 0;
-            char *at = line > 0 ? xformat("%s:%u", name, line) : xformat("%s", name);
+            OWNED char *at = line > 0 ? xformat("%s:%u", name, line) : xformat("%s", name);
             (void)err_add(e, "%s: request %u: column model: its session began with another model",
                           at, b->rows[next].request_id);
-            free(at);
             return; /* one of them is enough */
         }
     }

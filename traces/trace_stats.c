@@ -6,8 +6,8 @@
 
 static void lengths(const struct trace *t, int cls, struct trace_class_stats *c)
 {
-    struct sample in;
-    struct sample out;
+    SCOPED(sample_fini) struct sample in;
+    SCOPED(sample_fini) struct sample out;
     sample_init(&in, false);
     sample_init(&out, false);
     double prefix = 0.0;
@@ -30,13 +30,11 @@ static void lengths(const struct trace *t, int cls, struct trace_class_stats *c)
     c->output_p99 = sample_quantile(&out, 0.99);
     c->output_max = sample_quantile(&out, 1.0);
     c->prefix_frac = in.n == 0 ? (double)NAN : prefix / (c->input_mean * (double)in.n);
-    sample_fini(&in);
-    sample_fini(&out);
 }
 
 static void arrivals(const struct trace *t, int cls, struct trace_class_stats *c)
 {
-    double *gaps = xmalloc((t->n_first + 1) * sizeof *gaps);
+    OWNED double *gaps = xmalloc((t->n_first + 1) * sizeof *gaps);
     size_t n = 0;
     int64_t last = -1;
     int64_t first = -1;
@@ -61,7 +59,6 @@ static void arrivals(const struct trace *t, int cls, struct trace_class_stats *c
         double mean = gsl_stats_mean(gaps, 1, n);
         c->gap_cv = gsl_stats_sd_m(gaps, 1, n, mean) / mean;
     }
-    free(gaps);
 }
 
 static size_t sessions_of(const struct trace *t)

@@ -190,34 +190,29 @@ static char *file_of(const char *spec, const char **keys)
         return json != NULL ? xformat("%.*s.json", (int)(json - spec), spec) : xstrdup(spec);
     }
     size_t n = strcspn(spec, ":");
-    char *name = xformat("%.*s", (int)n, spec);
+    OWNED char *name = xformat("%.*s", (int)n, spec);
     char *path = NULL;
     if (n > 0 && !datadir_is_path(name)) {
         const char *shipped = datadir_named(name, "traces/workloads", ".json");
         path = access(shipped, R_OK) == 0 ? xstrdup(shipped) : NULL;
     }
     *keys = spec[n] == ':' ? spec + n + 1 : NULL;
-    free(name);
     return path;
 }
 
 bool trace_workload_has_factors(const char *spec)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     const char *keys = NULL;
-    char *path = file_of(spec, &keys);
-    cJSON *tree = path != NULL ? json_read_file(path, &e) : NULL;
-    bool clients = cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL;
-    cJSON_Delete(tree);
-    free(path);
-    err_fini(&e);
-    return clients;
+    OWNED char *path = file_of(spec, &keys);
+    SCOPED(json_drop) cJSON *tree = path != NULL ? json_read_file(path, &e) : NULL;
+    return cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL;
 }
 
 static int agents_make(cJSON *tree, const char *path, const char *spec, const char *keys,
                        uint64_t seed, double rate_scale, struct trace *out, struct err *e)
 {
-    struct agents a;
+    SCOPED(agents_fini) struct agents a;
     double x[FACTORS];
     struct spec_keys k = {factors, FACTORS, NULL, x, NULL, 0};
     size_t before = e->n;
@@ -227,10 +222,9 @@ static int agents_make(cJSON *tree, const char *path, const char *spec, const ch
     }
     int rc = agents_read(tree, path, &a, e);
     factors_take(&a, x);
-    rc = rc == 0 && e->n == before ? agents_generate(&a, seed, rate_scale, AGENTS_MAX_ROWS, out, e)
-                                   : -EINVAL;
-    agents_fini(&a);
-    return rc;
+    return rc == 0 && e->n == before
+               ? agents_generate(&a, seed, rate_scale, AGENTS_MAX_ROWS, out, e)
+               : -EINVAL;
 }
 
 static int mixed_make(struct mixed *m, const char *spec, double rate_scale, size_t before,
@@ -248,7 +242,7 @@ static int file_make(const char *path, const char *spec, const char *keys, uint6
 {
     size_t before = e->n;
     cJSON *tree = json_read_file(path, e);
-    cJSON *machine = cJSON_DetachItemFromObjectCaseSensitive(tree, "machine");
+    SCOPED(json_drop) cJSON *machine = cJSON_DetachItemFromObjectCaseSensitive(tree, "machine");
     int rc = -EINVAL;
     if (cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL) {
         rc = agents_make(tree, path, spec, keys, seed, rate_scale, out, e);
@@ -268,7 +262,6 @@ static int file_make(const char *path, const char *spec, const char *keys, uint6
         rc = machine_events_get(&o, out);
         machine = own;
     }
-    cJSON_Delete(machine);
     return rc;
 }
 

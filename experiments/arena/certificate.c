@@ -52,7 +52,7 @@ static void take_reference(struct making *m, uint32_t reference, const struct ju
 
 static void run_references(struct making *m, struct config_policy *policies)
 {
-    struct judge_runs first = {.replications = 0};
+    SCOPED(judge_runs_fini) struct judge_runs first = {.replications = 0};
     for (uint32_t i = 0; i < m->s->n_references; i++) {
         struct judge_runs runs;
         judge_run(m->s, &policies[i], m->replications, m->how, &runs);
@@ -62,7 +62,6 @@ static void run_references(struct making *m, struct config_policy *policies)
             judge_runs_fini(&runs);
         }
     }
-    judge_runs_fini(&first);
 }
 
 /* Bound and hindsight of one point; a point that has none keeps NaN. */
@@ -76,9 +75,9 @@ static void run_hindsight(struct making *m, uint32_t point, const struct config_
                                 .replications = m->replications,
                                 .how = *m->how,
                                 .arrivals = p->settings.arrivals};
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     bool known = regret_check(&plan, &e) == 0;
-    struct regret g = {.replications = 0};
+    SCOPED(regret_fini) struct regret g = {.replications = 0};
     if (known) {
         regret_run(&g, &plan);
     }
@@ -93,8 +92,6 @@ static void run_hindsight(struct making *m, uint32_t point, const struct config_
             }
         }
     }
-    regret_fini(&g);
-    err_fini(&e);
 }
 
 int certificate_make(const struct suite *s, uint32_t replications, const struct study_how *how,
@@ -161,9 +158,9 @@ void certificate_document(const struct suite *s, const struct certificate *c, st
 bool certificate_read(const struct suite *s, struct certificate *out)
 {
     const char *dot = strrchr(s->spec.file, '.');
-    char *path = xformat("%.*s.archive.json", (int)(dot - s->spec.file), s->spec.file);
-    struct err e = ERR_INIT;
-    cJSON *root = access(path, R_OK) == 0 ? json_read_file(path, &e) : NULL;
+    OWNED char *path = xformat("%.*s.archive.json", (int)(dot - s->spec.file), s->spec.file);
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(json_drop) cJSON *root = access(path, R_OK) == 0 ? json_read_file(path, &e) : NULL;
     const cJSON *rows = cJSON_GetObjectItemCaseSensitive(root, "certificate");
     bool fits = strcmp(json_string(root, "hash"), s->hash) == 0;
     memset(out, 0, sizeof *out);
@@ -177,8 +174,5 @@ bool certificate_read(const struct suite *s, struct certificate *out)
                                                 .best = json_number(row, "best"),
                                                 .bound = json_number(row, "bound")};
     }
-    cJSON_Delete(root);
-    err_fini(&e);
-    free(path);
     return fits;
 }

@@ -10,17 +10,15 @@ struct choosing {
 static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, double *const *values)
 {
     const struct choosing *c = ctx;
-    struct judge_runs reference;
+    SCOPED(judge_runs_fini) struct judge_runs reference;
     judge_run_from(c->s, c->reference, from, to - from, c->how, &reference);
     for (uint32_t i = 0; i < c->n; i++) {
         if (left[i]) {
-            struct judge_runs runs;
+            SCOPED(judge_runs_fini) struct judge_runs runs;
             judge_run_from(c->s, &c->candidates[i], from, to - from, c->how, &runs);
             judge_gains(c->s, &runs, &reference, &values[i][from]);
-            judge_runs_fini(&runs);
         }
     }
-    judge_runs_fini(&reference);
 }
 
 void choose_best(const struct suite *s, const struct config_policy *candidates, uint32_t n,

@@ -14,14 +14,13 @@ void judge_run_from(const struct suite *s, const struct config_policy *p, uint32
                     uint32_t replications, const struct study_how *how, struct judge_runs *out)
 {
     uint32_t n = s->n_points * replications;
-    struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
+    OWNED struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
     for (uint32_t i = 0; i < n; i++) {
         cells[i] = suite_cell(s, i / replications, p, first + i % replications);
     }
     struct study_how own = *how;
     own.cells_per_worker = CELLS_PER_WORKER;
     *out = (struct judge_runs){study_run(cells, n, &own), replications};
-    free(cells);
 }
 
 void judge_runs_fini(struct judge_runs *r)
@@ -100,13 +99,12 @@ static void values_fini(struct values *v)
 void judge_gains(const struct suite *s, const struct judge_runs *policy,
                  const struct judge_runs *reference, double *into)
 {
-    struct values v = values_of(s, policy, reference);
+    SCOPED(values_fini) struct values v = values_of(s, policy, reference);
     const uint32_t n = policy->replications;
     score_gains(v.pairs, s->n_points * s->spec.n_patterns, n, into);
     for (uint32_t i = 0; i < s->n_points * n; i++) {
         into[i % n] = v.lost[i] ? (double)INFINITY : into[i % n];
     }
-    values_fini(&v);
 }
 
 static void note_failures(const struct judge_runs *policy, struct judge_result *out)
@@ -140,7 +138,7 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
 {
     const uint32_t n_pairs = s->n_points * s->spec.n_patterns;
     const uint32_t n = policy->replications;
-    struct values v = values_of(s, policy, reference);
+    SCOPED(values_fini) struct values v = values_of(s, policy, reference);
     *out = (struct judge_result){
         .cells = xcalloc((size_t)n_pairs + 1, sizeof *out->cells),
         .means = xcalloc((size_t)n_pairs + 1, sizeof *out->means),
@@ -158,7 +156,6 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
     }
     out->headroom = headroom_of(v.pairs, n_pairs, out->means, c);
     note_failures(policy, out);
-    values_fini(&v);
 }
 
 void judge_result_fini(struct judge_result *r)

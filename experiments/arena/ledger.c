@@ -27,9 +27,8 @@ int ledger_read(const char *path, const struct ledger_entry *about, struct ledge
     if (access(path, F_OK) != 0) {
         return 0;
     }
-    struct frame *f = frame_read_csv(path, e);
+    SCOPED(frame_drop) struct frame *f = frame_read_csv(path, e);
     if (f == NULL || frame_require(f, "split suite policy code", e) != 0) {
-        frame_free(f);
         return -EINVAL;
     }
     for (uint32_t i = 0; i < frame_rows(f); i++) {
@@ -46,7 +45,6 @@ int ledger_read(const char *path, const struct ledger_entry *about, struct ledge
                 out->seen_sealed || (sealed && frame_is(f, i, "suite", about->suite));
         }
     }
-    frame_free(f);
     return 0;
 }
 
@@ -67,7 +65,7 @@ int ledger_append(const char *path, const struct ledger_entry *l, struct err *e)
     if (fd < 0) {
         return err_add(e, "%s: cannot write: %s", path, strerror(errno));
     }
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     text_string(&t, lseek(fd, 0, SEEK_END) == 0 ? heading : "");
     text_format(&t, "%s,%s,", l->sealed ? "sealed" : "public", l->suite);
     put_cell(&t, l->policy);
@@ -76,9 +74,7 @@ int ledger_append(const char *path, const struct ledger_entry *l, struct err *e)
                 l->regressions, l->passes ? "yes" : "no");
     /* One write, so that lines of several judges do not mix. */
     ssize_t n = write(fd, text_end(&t), t.n);
-    int rc = n == (ssize_t)t.n && close(fd) == 0
-                 ? 0
-                 : err_add(e, "%s: cannot write: %s", path, strerror(errno));
-    text_fini(&t);
-    return rc;
+    return n == (ssize_t)t.n && close(fd) == 0
+               ? 0
+               : err_add(e, "%s: cannot write: %s", path, strerror(errno));
 }

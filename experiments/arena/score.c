@@ -65,7 +65,7 @@ struct score score_of(const struct score_pair *pairs, uint32_t n_pairs, uint32_t
                       struct score_cell *cells)
 {
     struct score s = {.regressions = 0};
-    double *x = xcalloc((size_t)n + n_pairs + 1, sizeof *x);
+    OWNED double *x = xcalloc((size_t)n + n_pairs + 1, sizeof *x);
     for (uint32_t k = 0; k < n_pairs; k++) {
         judge_cell(&pairs[k], n, x, &cells[k]);
     }
@@ -82,7 +82,6 @@ struct score score_of(const struct score_pair *pairs, uint32_t n_pairs, uint32_t
     score_gains(pairs, n_pairs, n, x);
     s.gain = stats_mean(x, n, STATS_LEVEL_FRAC);
     s.p_better = chance(&s.gain, 0.0, 1.0);
-    free(x);
     return s;
 }
 

@@ -34,7 +34,7 @@ static const char *failure(const struct words_of *w, struct document *d)
 
 static const char *refused(const struct words_of *w, struct document *d)
 {
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     for (int i = 0; i < COUNTER_COUNT; i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "counters.%s", counter_names[i]);
@@ -47,10 +47,7 @@ static const char *refused(const struct words_of *w, struct document *d)
             text_format(&t, "%s%s %.0f times", t.n > 0 ? ", " : "", counter_names[i], times);
         }
     }
-    const char *out =
-        t.n > 0 ? document_format(d, "actions refused as wrong: %s", text_end(&t)) : NULL;
-    text_fini(&t);
-    return out;
+    return t.n > 0 ? document_format(d, "actions refused as wrong: %s", text_end(&t)) : NULL;
 }
 
 /* ---- the worst pair: its request, and where the two parted ---- */
@@ -59,7 +56,7 @@ static const char *refused(const struct words_of *w, struct document *d)
 static uint32_t worst_replication(const struct words_of *w)
 {
     const uint32_t n = w->runs->replications;
-    double *x = xmalloc((2 * (size_t)n + 1) * sizeof *x);
+    OWNED double *x = xmalloc((2 * (size_t)n + 1) * sizeof *x);
     uint32_t point = w->result->worst / w->suite->spec.n_patterns;
     judge_values(w->runs, point, metric_at_worst(w), x);
     judge_values(w->reference_runs, point, metric_at_worst(w), x + n);
@@ -73,7 +70,6 @@ static uint32_t worst_replication(const struct words_of *w)
             worst = k;
         }
     }
-    free(x);
     return worst;
 }
 
@@ -103,7 +99,7 @@ static const char *request_text(const struct words_of *w, const struct falsify_r
     }
     const struct explanation *a = &r->request[FALSIFY_POLICY].x;
     const struct explanation *b = &r->request[FALSIFY_BASELINE].x;
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     text_format(&t,
                 "%s, seed %" PRIu64 ": request %" PRIu32 " (%s, %" PRIu32 " prompt and %" PRIu32
                 " output tokens) took %.2f s under %s: ",
@@ -120,23 +116,21 @@ static const char *request_text(const struct words_of *w, const struct falsify_r
                     x->request_id, x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
                     units_s_from_ns(x->tail_ns + x->queue_ns + x->shared_ns));
     }
-    const char *out = document_format(d, "%s", text_end(&t));
-    text_fini(&t);
-    return out;
+    return document_format(d, "%s", text_end(&t));
 }
 
 static const char *difference(const struct words_of *w, uint32_t point, uint64_t seed,
                               struct document *d)
 {
     const struct suite_point *p = &w->suite->points[point];
-    struct two_runs *runs = xcalloc(1, sizeof *runs);
+    OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
     struct two_runs_options o = {.both = p->settings.options,
                                  .policy = w->policy->label,
                                  .b_policy = w->reference->label,
                                  .work = {.how = w->how}};
     o.both.seed = seed;
-    struct err e = ERR_INIT;
-    struct trace t = {0};
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(trace_fini) struct trace t = {0};
     const char *out = NULL;
     if (two_runs_load(runs, &o, &e) == 0 &&
         config_trace(&p->settings.options, seed, p->settings.arrivals, &t, &e) == 0) {
@@ -156,10 +150,7 @@ static const char *difference(const struct words_of *w, uint32_t point, uint64_t
         two_runs_log_fini(&l[0]);
         two_runs_log_fini(&l[1]);
     }
-    trace_fini(&t);
     two_runs_fini(runs);
-    free(runs);
-    err_fini(&e);
     return out;
 }
 
@@ -168,8 +159,8 @@ static const char *difference(const struct words_of *w, uint32_t point, uint64_t
 static const char *scenario(const struct words_of *w, uint32_t point, struct document *d)
 {
     const struct suite_point *p = &w->suite->points[point];
-    struct err e = ERR_INIT;
-    struct space *space = xcalloc(1, sizeof *space);
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    OWNED struct space *space = xcalloc(1, sizeof *space);
     const char *out = NULL;
     if (w->falsify > 0 &&
         space_init(space, &p->settings.options, &p->config, "workload,machine", &e) == 0) {
@@ -183,19 +174,15 @@ static const char *scenario(const struct words_of *w, uint32_t point, struct doc
                                     .confirm = CONFIRM_RUNS,
                                     .relevance_frac = SCORE_RELEVANCE_FRAC,
                                     .seed = p->settings.options.seed};
-        struct falsify_result *r = xcalloc(1, sizeof *r);
+        OWNED struct falsify_result *r = xcalloc(1, sizeof *r);
         falsify_run(&runs, &o, r);
-        char *command = r->found ? space_command(space, &r->least) : NULL;
+        OWNED char *command = r->found ? space_command(space, &r->least) : NULL;
         out = r->found ? document_format(d, "%s is %.3g times [%.3g, %.3g] the reference's with %s",
                                          runs.metric, exp(r->least_confirmed.mean),
                                          exp(r->least_confirmed.low), exp(r->least_confirmed.high),
                                          command)
                        : "none found";
-        free(command);
-        free(r);
     }
-    free(space);
-    err_fini(&e);
     return out;
 }
 

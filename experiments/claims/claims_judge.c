@@ -37,7 +37,7 @@ double claim_ranked(const double *sorted, uint32_t n, double p)
 /* Range of the single traces. Values that differ by rounding only have no spread. */
 static void range(struct claim_check *k, uint32_t n)
 {
-    double *sorted = xcalloc(n + 1, sizeof *sorted);
+    OWNED double *sorted = xcalloc(n + 1, sizeof *sorted);
     uint32_t finite = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (isfinite(k->x[i])) {
@@ -53,7 +53,6 @@ static void range(struct claim_check *k, uint32_t n)
         k->least = claim_ranked(sorted, finite, (1.0 - CLAIM_RANGE_FRAC) / 2.0);
         k->most = claim_ranked(sorted, finite, (1.0 + CLAIM_RANGE_FRAC) / 2.0);
     }
-    free(sorted);
     if (k->highest - k->lowest <= 1e-12 * fabs(k->mean.mean)) {
         k->mean.sd = 0.0;
         k->mean.low = k->mean.high = k->mean.mean;

@@ -12,6 +12,7 @@
 #include <gsl/gsl_multifit.h>
 
 #include "experiments/claims/fit.h"
+#include "sim/base/scope_gsl.h"
 
 #define SD_FLOOR 1e-6 /* of what has no spread, before the logarithm */
 
@@ -68,9 +69,9 @@ static double trend_at(const struct fit_emulator *m, const struct output *o, con
 static void trend_fit(const struct fit_emulator *m, struct output *o, double *y)
 {
     size_t n = m->n_points;
-    gsl_matrix *x = gsl_matrix_alloc(n, m->n_terms);
-    gsl_vector *right = gsl_vector_alloc(n);
-    gsl_vector *b = gsl_vector_alloc(m->n_terms);
+    SCOPED(matrix_drop) gsl_matrix *x = gsl_matrix_alloc(n, m->n_terms);
+    SCOPED(vector_drop) gsl_vector *right = gsl_vector_alloc(n);
+    SCOPED(vector_drop) gsl_vector *b = gsl_vector_alloc(m->n_terms);
     gsl_multifit_linear_workspace *w = gsl_multifit_linear_alloc(n, m->n_terms);
     double rnorm;
     double snorm;
@@ -93,9 +94,6 @@ static void trend_fit(const struct fit_emulator *m, struct output *o, double *y)
         y[i] -= trend_at(m, o, t);
     }
     gsl_multifit_linear_free(w);
-    gsl_vector_free(b);
-    gsl_vector_free(right);
-    gsl_matrix_free(x);
 }
 
 /* Tries one covariance on what the trend left; keeps it when it is likelier. */
@@ -103,7 +101,7 @@ static void process_try(const struct fit_emulator *m, struct output *o, const gs
                         const gsl_matrix *inverse, uint32_t length, const double *y, double *best)
 {
     size_t n = m->n_points;
-    gsl_vector *a = gsl_vector_alloc(n);
+    SCOPED(vector_drop) gsl_vector *a = gsl_vector_alloc(n);
     double log_det = 0.0;
     double s2 = 0.0;
     for (size_t i = 0; i < n; i++) {
@@ -126,7 +124,6 @@ static void process_try(const struct fit_emulator *m, struct output *o, const gs
         }
         o->error = sqrt(sum / (double)n);
     }
-    gsl_vector_free(a);
 }
 
 /* All outputs under one covariance: one factorisation serves them all. */
@@ -134,8 +131,8 @@ static void covariance_try(struct fit_emulator *m, uint32_t length, double nugge
                            double *const *left, double *best)
 {
     size_t n = m->n_points;
-    gsl_matrix *k = gsl_matrix_alloc(n, n);
-    gsl_matrix *inverse = gsl_matrix_alloc(n, n);
+    SCOPED(matrix_drop) gsl_matrix *k = gsl_matrix_alloc(n, n);
+    SCOPED(matrix_drop) gsl_matrix *inverse = gsl_matrix_alloc(n, n);
     double scale = 2.0 * lengths[length] * lengths[length];
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j <= i; j++) {
@@ -150,8 +147,6 @@ static void covariance_try(struct fit_emulator *m, uint32_t length, double nugge
     for (uint32_t c = 0; c < 2 * m->n_checks; c++) {
         process_try(m, &m->v[c], k, inverse, length, left[c], &best[c]);
     }
-    gsl_matrix_free(inverse);
-    gsl_matrix_free(k);
 }
 
 /* The values of one output; what is not defined takes the mean of the others, and so says nothing
@@ -185,8 +180,8 @@ struct fit_emulator *fit_emulator_new(const struct fit *f)
     m->u = xcalloc(m->n_points, sizeof *m->u);
     m->v = xcalloc(2 * (size_t)m->n_checks, sizeof *m->v);
     m->error = xcalloc(m->n_checks, sizeof *m->error);
-    double **left = xcalloc(2 * (size_t)m->n_checks, sizeof(double *));
-    double *best = xcalloc(2 * (size_t)m->n_checks, sizeof *best);
+    OWNED double **left = xcalloc(2 * (size_t)m->n_checks, sizeof(double *));
+    OWNED double *best = xcalloc(2 * (size_t)m->n_checks, sizeof *best);
     for (uint32_t i = 0; i < m->n_points; i++) {
         memcpy(m->u[i], f->points[i].u, sizeof m->u[i]);
     }
@@ -208,8 +203,6 @@ struct fit_emulator *fit_emulator_new(const struct fit *f)
     for (uint32_t c = 0; c < m->n_checks; c++) {
         m->error[c] = m->v[c].error;
     }
-    free((void *)left);
-    free(best);
     return m;
 }
 
@@ -230,7 +223,7 @@ void fit_emulator_free(struct fit_emulator *m)
 void fit_emulator_at(const struct fit_emulator *m, const double *u, double *mean, double *sd)
 {
     double t[MAX_TERMS];
-    double *k = xcalloc(N_LENGTHS * (size_t)m->n_points, sizeof *k);
+    OWNED double *k = xcalloc(N_LENGTHS * (size_t)m->n_points, sizeof *k);
     terms(m, u, t);
     for (uint32_t i = 0; i < m->n_points; i++) {
         double d2 = distance2(m, u, m->u[i]);
@@ -253,7 +246,6 @@ void fit_emulator_at(const struct fit_emulator *m, const double *u, double *mean
             sd[c - m->n_checks] = exp(y);
         }
     }
-    free(k);
 }
 
 const double *fit_emulator_error(const struct fit_emulator *m)
@@ -302,9 +294,9 @@ void fit_implausibility(const struct fit *f, const double *mean, const double *s
 
 void fit_point_implausibility(const struct fit *f, const struct fit_point *p, double *out)
 {
-    double *mean = xcalloc(f->n_checks, sizeof *mean);
-    double *sd = xcalloc(f->n_checks, sizeof *sd);
-    double *none = xcalloc(f->n_checks, sizeof *none);
+    OWNED double *mean = xcalloc(f->n_checks, sizeof *mean);
+    OWNED double *sd = xcalloc(f->n_checks, sizeof *sd);
+    OWNED double *none = xcalloc(f->n_checks, sizeof *none);
     if (f->emulator != NULL) {
         fit_emulator_at(f->emulator, p->u, mean, sd);
         for (uint32_t k = 0; k < f->n_checks; k++) {
@@ -315,7 +307,4 @@ void fit_point_implausibility(const struct fit *f, const struct fit_point *p, do
         memcpy(sd, p->sd, f->n_checks * sizeof *sd);
     }
     fit_implausibility(f, mean, sd, none, out);
-    free(none);
-    free(sd);
-    free(mean);
 }

@@ -32,8 +32,8 @@ uint32_t fit_set_size(uint32_t set)
 static struct sample *samples_make(const struct fit *f, uint32_t *n)
 {
     struct sample *s = xcalloc(SAMPLES + f->n_points, sizeof *s);
-    double *mean = xcalloc(f->n_checks, sizeof *mean);
-    double *sd = xcalloc(f->n_checks, sizeof *sd);
+    OWNED double *mean = xcalloc(f->n_checks, sizeof *mean);
+    OWNED double *sd = xcalloc(f->n_checks, sizeof *sd);
     double far[FIT_MAX_CLAIMS];
     struct rng r;
     rng_init(&r, rng_key(f->o->run.seed, RNG_FIT, UINT32_MAX, 0));
@@ -55,8 +55,6 @@ static struct sample *samples_make(const struct fit *f, uint32_t *n)
         x->likely = set_where(f, far, FIT_HOLDS);
     }
     *n = SAMPLES + f->n_points;
-    free(sd);
-    free(mean);
     return s;
 }
 
@@ -204,13 +202,12 @@ static void rank(const struct fit *f, struct ranked *r)
 
 uint32_t fit_best_points(const struct fit *f, uint32_t *points)
 {
-    struct ranked *r = xcalloc(f->n_points + 1, sizeof *r);
+    OWNED struct ranked *r = xcalloc(f->n_points + 1, sizeof *r);
     rank(f, r);
     uint32_t n = f->n_points < FIT_CONFIRMED ? f->n_points : FIT_CONFIRMED;
     for (uint32_t i = 0; i < n; i++) {
         points[i] = r[i].point;
     }
-    free(r);
     return n;
 }
 
@@ -225,7 +222,7 @@ int fit_conclude(struct fit *f, struct fit_findings *out)
         return -EINVAL;
     }
     uint32_t n;
-    struct sample *s = samples_make(f, &n);
+    OWNED struct sample *s = samples_make(f, &n);
     conflicts_find(f, out, s, n);
     together_find(f, out, s);
     for (uint32_t i = 0; i <= f->claims.n; i++) {
@@ -237,7 +234,6 @@ int fit_conclude(struct fit *f, struct fit_findings *out)
             out->settles_frac[c][k] = settled(s, c, k);
         }
     }
-    free(s);
     return 0;
 }
 

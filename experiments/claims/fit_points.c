@@ -124,7 +124,7 @@ int fit_points_keep(const struct fit *f, struct err *e)
     if (f->o->state == NULL) {
         return 0;
     }
-    cJSON *root = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *root = cJSON_CreateObject();
     cJSON_AddItemToObject(root, "search", header(f));
     cJSON_AddNumberToObject(root, "cpu_s", f->cpu_s);
     cJSON *points = cJSON_AddArrayToObject(root, "points");
@@ -135,11 +135,8 @@ int fit_points_keep(const struct fit *f, struct err *e)
         add_values(p, "mean", f->points[i].mean, f->n_checks);
         add_values(p, "sd", f->points[i].sd, f->n_checks);
     }
-    char *text = json_text(root, false);
-    int rc = output_bytes(f->o->state, text, strlen(text), e);
-    cJSON_free(text);
-    cJSON_Delete(root);
-    return rc;
+    OWNED char *text = json_text(root, false);
+    return output_bytes(f->o->state, text, strlen(text), e);
 }
 
 static bool read_values(const cJSON *o, const char *key, double *v, uint32_t n)
@@ -150,8 +147,7 @@ static bool read_values(const cJSON *o, const char *key, double *v, uint32_t n)
     }
     uint32_t i = 0;
     const cJSON *item;
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach (item, list) {
         v[i++] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     }
     return true;
@@ -172,8 +168,7 @@ int fit_points_resume(struct fit *f, struct err *e)
     }
     const cJSON *points = rc == 0 ? cJSON_GetObjectItemCaseSensitive(root, "points") : NULL;
     const cJSON *p;
-    cJSON_ArrayForEach(p, points)
-    {
+    cJSON_ArrayForEach (p, points) {
         double u[FIT_MAX_PARAMETERS] = {0.0};
         bool good = read_values(p, "u", u, f->parameters.n);
         struct fit_point *x = good ? fit_point_add(f, u) : NULL;

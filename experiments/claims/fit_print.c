@@ -207,7 +207,7 @@ void fit_document(const struct fit *f, const struct fit_findings *g, struct docu
     if (f->n_points == 0) {
         return; /* no machine has all of the constraints */
     }
-    cJSON *profile = fit_profile(f, g);
+    SCOPED(json_drop) cJSON *profile = fit_profile(f, g);
     document_note(d, "%u points of %u parameters, %u traces each, %.0f s of processor time\n",
                   f->n_points, f->parameters.n, f->o->run.replications, f->cpu_s);
     DOCUMENT_VALUES(d, "points", f->n_points, "cpu_s", f->cpu_s, "seed", f->o->run.seed, "traces",
@@ -221,7 +221,6 @@ void fit_document(const struct fit *f, const struct fit_findings *g, struct docu
     put_conflicts(f, g, d);
     put_ranges(f, g, d);
     put_measurements(f, g, d);
-    cJSON_Delete(profile);
 }
 
 /* ---- the witness ---- */
@@ -237,7 +236,7 @@ static void add_set(cJSON *a, const struct claims *c, uint32_t set)
 
 cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
 {
-    struct setup s;
+    SCOPED(fit_setup_fini) struct setup s;
     fit_setup(&f->parameters, g->best.u, &s);
     struct setup all = s;
     struct err ignored = ERR_INIT;
@@ -258,6 +257,5 @@ cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
                                   cJSON_CreateStringArray((const char *const *)t->v, (int)t->n));
         }
     }
-    fit_setup_fini(&s);
     return o;
 }

@@ -44,8 +44,8 @@ static void take(const struct fit *f, struct fit_point *p, const struct claim *j
 static int run_batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n)
 {
     struct setup setups[BATCH];
-    struct claims claims;
-    struct err failed = ERR_INIT;
+    SCOPED(claims_fini) struct claims claims;
+    SCOPED(err_fini) struct err failed = ERR_INIT;
     for (uint32_t i = 0; i < n; i++) {
         fit_setup(&f->parameters, u[i], &setups[i]);
     }
@@ -59,8 +59,6 @@ static int run_batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint3
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         take(f, fit_point_add(f, u[i]), &claims.v[i * f->claims.n]);
     }
-    err_fini(&failed);
-    claims_fini(&claims);
     for (uint32_t i = 0; i < n; i++) {
         fit_setup_fini(&setups[i]);
     }
@@ -86,7 +84,7 @@ int fit_points_run(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_
 static int judge_point(const struct fit *f, const double *u, uint32_t set, uint32_t traces,
                        struct fit_witness *out)
 {
-    struct setup setup;
+    SCOPED(fit_setup_fini) struct setup setup;
     struct quantities_options options = f->o->run;
     options.replications = traces;
     options.seed += 1000000ull * set;
@@ -101,7 +99,6 @@ static int judge_point(const struct fit *f, const double *u, uint32_t set, uint3
         out->holds |= claim_verdict_holds(out->judged.v[i].verdict) ? 1u << i : 0;
         out->compatible |= out->judged.v[i].verdict == CLAIM_COMPATIBLE ? 1u << i : 0;
     }
-    fit_setup_fini(&setup);
     return rc;
 }
 

@@ -44,7 +44,7 @@ static int by_promise(const void *a, const void *b)
 /* The most promising simulated points so far, best first; at most n. */
 static uint32_t parents(const struct fit *f, uint32_t *index, uint32_t n)
 {
-    struct candidate *all = xcalloc(f->n_points + 1, sizeof *all);
+    OWNED struct candidate *all = xcalloc(f->n_points + 1, sizeof *all);
     for (uint32_t i = 0; i < f->n_points; i++) {
         all[i].u[0] = i;
         all[i].promise = simulated_promise(f, &f->points[i]);
@@ -54,7 +54,6 @@ static uint32_t parents(const struct fit *f, uint32_t *index, uint32_t n)
     for (uint32_t i = 0; i < taken; i++) {
         index[i] = (uint32_t)all[i].u[0];
     }
-    free(all);
     return taken;
 }
 
@@ -102,14 +101,13 @@ static bool far_from(const struct fit *f, const double *u,
 static double emulated_promise(const struct fit *f, const double *u, double *mean, double *sd)
 {
     double far[FIT_MAX_CLAIMS];
-    double *error = xcalloc(f->n_checks, sizeof *error);
+    OWNED double *error = xcalloc(f->n_checks, sizeof *error);
     double trust = f->n_points / WAVE % 2 == 0 ? 1.0 : 0.25;
     for (uint32_t k = 0; k < f->n_checks; k++) {
         error[k] = trust * fit_emulator_error(f->emulator)[k];
     }
     fit_emulator_at(f->emulator, u, mean, sd);
     fit_implausibility(f, mean, sd, error, far);
-    free(error);
     return promise(f, far);
 }
 
@@ -134,9 +132,9 @@ static void climb(const struct fit *f, struct candidate *c, struct rng *r, doubl
 /* At most n points, into u; how many there are. */
 static uint32_t wave(struct fit *f, struct rng *r, uint32_t n, double (*u)[FIT_MAX_PARAMETERS])
 {
-    struct candidate *c = xcalloc(CANDIDATES, sizeof *c);
-    double *mean = xcalloc(f->n_checks, sizeof *mean);
-    double *sd = xcalloc(f->n_checks, sizeof *sd);
+    OWNED struct candidate *c = xcalloc(CANDIDATES, sizeof *c);
+    OWNED double *mean = xcalloc(f->n_checks, sizeof *mean);
+    OWNED double *sd = xcalloc(f->n_checks, sizeof *sd);
     uint32_t n_next = 0;
     fit_emulator_free(f->emulator);
     f->emulator = fit_emulator_new(f);
@@ -154,9 +152,6 @@ static uint32_t wave(struct fit *f, struct rng *r, uint32_t n, double (*u)[FIT_M
             memcpy(u[n_next++], c[i].u, sizeof u[0]);
         }
     }
-    free(sd);
-    free(mean);
-    free(c);
     return n_next;
 }
 

@@ -59,7 +59,7 @@ static double miss(const struct claim_check *k)
 
 int fit_under_judge(const struct fit *f, const double *u, struct claims *out, struct err *e)
 {
-    struct setup setup;
+    SCOPED(fit_setup_fini) struct setup setup;
     struct quantities_options run = f->o->run;
     run.replications = 1;
     fit_setup(&f->parameters, u, &setup);
@@ -69,7 +69,6 @@ int fit_under_judge(const struct fit *f, const double *u, struct claims *out, st
     for (uint32_t i = 0; i < out->n; i++) {
         out->v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
     }
-    fit_setup_fini(&setup);
     return rc;
 }
 
@@ -91,7 +90,7 @@ static void take(struct fit_priced *p, const struct claim *c, uint32_t n)
 static int price(struct fit_under *c, struct fit *f, struct fit_priced *p, uint32_t n)
 {
     struct setup setups[BATCH];
-    struct claims claims;
+    SCOPED(claims_fini) struct claims claims;
     struct quantities_options run = f->o->run;
     run.replications = 1;
     int rc = under_read(f->o, &claims, f->e);
@@ -105,7 +104,6 @@ static int price(struct fit_under *c, struct fit *f, struct fit_priced *p, uint3
         c->seen = xgrow(c->seen, c->n_seen, sizeof *c->seen);
         c->seen[c->n_seen++] = p[i];
     }
-    claims_fini(&claims);
     for (uint32_t i = 0; i < n; i++) {
         fit_setup_fini(&setups[i]);
     }

@@ -25,7 +25,7 @@ int claims_headlines(struct claims *c, struct err *e)
 uint32_t headline_range(const struct claim_check *file, const struct claim_check *drawn,
                         uint32_t machines, double *low, double *high)
 {
-    double *v = xcalloc(machines + 1, sizeof *v);
+    OWNED double *v = xcalloc(machines + 1, sizeof *v);
     uint32_t n = 0;
     for (uint32_t i = 0; i < machines; i++) {
         double sum = 0.0;
@@ -43,7 +43,6 @@ uint32_t headline_range(const struct claim_check *file, const struct claim_check
         *low = claim_ranked(v, n, (1.0 - CLAIM_RANGE_FRAC) / 2.0);
         *high = claim_ranked(v, n, (1.0 + CLAIM_RANGE_FRAC) / 2.0);
     }
-    free(v);
     return n;
 }
 

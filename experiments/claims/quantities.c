@@ -16,8 +16,7 @@ struct quantity_place quantity_place_read(struct json_obj *o)
         (void)json_get_array_size(o, "set", 0, CONFIG_MAX_SETS);
         p.sets = cJSON_GetObjectItemCaseSensitive(o->node, "set");
         const cJSON *s;
-        cJSON_ArrayForEach(s, p.sets)
-        {
+        cJSON_ArrayForEach (s, p.sets) {
             if (!cJSON_IsString(s)) {
                 (void)err_add(o->err, "%s: %s.set: must hold strings PATH=VALUE", o->file, o->path);
                 p.sets = NULL;
@@ -34,8 +33,7 @@ int quantity_options(const struct quantity_place *p, struct config_options *out,
     out->soc = p->soc;
     out->llm = p->llm;
     const cJSON *s;
-    cJSON_ArrayForEach(s, p->sets)
-    {
+    cJSON_ArrayForEach (s, p->sets) {
         if (strchr(s->valuestring, '=') == NULL || out->n_sets == CONFIG_MAX_SETS) {
             return err_add(e, "set %s: must be PATH=VALUE", s->valuestring);
         }
@@ -185,8 +183,7 @@ int quantities_read(struct quantities *q, struct json_obj *o)
     struct setup stated = {.set = {.n = 0}};
     (void)quantities_setup(q, &stated);
     const cJSON *item;
-    cJSON_ArrayForEach(item, o->node)
-    {
+    cJSON_ArrayForEach (item, o->node) {
         struct quantity_def *d = def_add(q, item->string, 0);
         struct json_obj one = json_get_object(o, item->string);
         if (one.node != NULL) {
@@ -199,7 +196,7 @@ int quantities_read(struct quantities *q, struct json_obj *o)
 void quantities_fini(struct quantities *q)
 {
     for (uint32_t i = 0; i < q->n_cells; i++) {
-        struct quantity_cell *c = q->cells[i];
+        OWNED struct quantity_cell *c = q->cells[i];
         if (c->used) {
             config_fini(&c->config);
             config_options_fini(&c->options);
@@ -207,7 +204,6 @@ void quantities_fini(struct quantities *q)
         metric_list_fini(&c->names);
         machines_fini(&c->drawn);
         free(c->values);
-        free(c);
     }
     for (uint32_t i = 0; i < q->n; i++) {
         free(q->v[i].acceptance);
@@ -255,7 +251,7 @@ static struct quantity_def *find_under(const struct quantities *q, const char *n
 static struct quantity_def *define_under(struct quantities *q, const char *stated, uint32_t setup,
                                          char *message)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(q->definitions.node, stated);
     cJSON_AddItemToObject(q->copies[setup], stated, setup_apply(&q->setups[setup], item));
     struct json_obj o = q->definitions;
@@ -266,7 +262,6 @@ static struct quantity_def *define_under(struct quantities *q, const char *state
     read_one(q, def_add(q, one.node->string, setup), &one);
     (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.180s", e.n > 0 ? e.lines[0] : "");
     bool good = e.n == 0;
-    err_fini(&e);
     return good ? &q->v[at] : NULL;
 }
 
@@ -285,11 +280,10 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
     c->options.workload = c->workload;
     rc = rc == 0 ? config_load(&c->config, &c->options, &e) : rc;
     rc = rc == 0 ? config_policy_parse(&c->chosen, c->policy, &e) : rc;
-    char *first = c->n_rates > 0 ? quantity_put_rate(c->workload, c->rates[0]) : NULL;
+    OWNED char *first = c->n_rates > 0 ? quantity_put_rate(c->workload, c->rates[0]) : NULL;
     c->options.workload = first != NULL ? first : c->workload;
     rc = rc == 0 ? config_trace_check(&c->options, 1, CONFIG_AS_WRITTEN, NULL, &e) : rc;
     c->options.workload = c->workload;
-    free(first);
     if (rc != 0) {
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.60s: %.120s", c->path,
                        e.n > 0 ? e.lines[0] : "unknown error");

@@ -27,10 +27,8 @@ static void forget(void)
 
 static char *key_of(const struct quantity_place *p)
 {
-    char *sets = p->sets != NULL ? cJSON_PrintUnformatted(p->sets) : NULL;
-    char *key = xformat("%s %s %s", p->soc, p->llm, sets != NULL ? sets : "");
-    cJSON_free(sets);
-    return key;
+    OWNED char *sets = p->sets != NULL ? cJSON_PrintUnformatted(p->sets) : NULL;
+    return xformat("%s %s %s", p->soc, p->llm, sets != NULL ? sets : "");
 }
 
 /* The configuration of a place, until the next call; or NULL, with the errors added to those of the
@@ -42,7 +40,7 @@ static const struct config *load(const struct quantity_place *p, const struct js
         free(key);
         return &last.config;
     }
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     forget();
     last.key = key;
     memset(&last.config, 0, sizeof last.config);
@@ -52,7 +50,6 @@ static const struct config *load(const struct quantity_place *p, const struct js
         (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.n > 0 ? e.lines[0] : "bad place");
         forget();
     }
-    err_fini(&e);
     return rc == 0 ? &last.config : NULL;
 }
 
@@ -284,21 +281,18 @@ double quantity_lengths(struct json_obj *o)
     const char *name = json_get_string(o, "dataset");
     int column = json_get_choice(o, "column", columns);
     double p = json_get_number(o, "quantile", 0.0, 1.0);
-    struct dataset d = {.n = 0};
-    struct err e = ERR_INIT;
+    SCOPED(dataset_fini) struct dataset d = {.n = 0};
+    SCOPED(err_fini) struct err e = ERR_INIT;
     double v = (double)NAN;
     if (o->err->n == 0 && dataset_load(name, &d, &e) != 0) {
         (void)err_add(o->err, "%s: %s.dataset: %s", o->file, o->path, e.lines[0]);
     } else if (d.n > 0) {
-        double *x = xcalloc(d.n, sizeof *x);
+        OWNED double *x = xcalloc(d.n, sizeof *x);
         for (size_t i = 0; i < d.n; i++) {
             x[i] = column == 0 ? d.rows[i].input_tokens : d.rows[i].output_tokens;
         }
         qsort(x, d.n, sizeof *x, by_size);
         v = gsl_stats_quantile_from_sorted_data(x, 1, d.n, p);
-        free(x);
     }
-    dataset_fini(&d);
-    err_fini(&e);
     return v;
 }

@@ -94,8 +94,8 @@ static void take(struct task *t, const struct study_outcome *o, uint32_t replica
 /* Runs the next step of every task that is not done; false when all are. */
 static bool step(struct tasks *all)
 {
-    struct study_cell *cells = xcalloc((size_t)all->n + 1, sizeof *cells);
-    struct task **left = xcalloc((size_t)all->n + 1, sizeof(struct task *));
+    OWNED struct study_cell *cells = xcalloc((size_t)all->n + 1, sizeof *cells);
+    OWNED struct task **left = xcalloc((size_t)all->n + 1, sizeof(struct task *));
     uint32_t n = 0;
     for (uint32_t i = 0; i < all->n; i++) {
         if (!all->v[i].done) {
@@ -103,13 +103,10 @@ static bool step(struct tasks *all)
             cells[n++] = cell_of(all, &all->v[i]);
         }
     }
-    struct study_outcomes runs = study_run(cells, n, &all->options.how);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &all->options.how);
     for (uint32_t i = 0; i < n; i++) {
         take(left[i], &runs.v[i], all->options.replications);
     }
-    study_outcomes_fini(&runs);
-    free(left);
-    free(cells);
     return n > 0;
 }
 

@@ -12,14 +12,13 @@
 /* The published tables; NULL with an error at the asker's path. Caller frees. */
 static struct speculation_data *read_data(const struct json_obj *o)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     struct speculation_data *data = xmalloc(sizeof *data);
     if (speculation_data_read(datadir_path(SPECULATION_DIR), data, &e) != 0) {
         (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.lines[0]);
         free(data);
         data = NULL;
     }
-    err_fini(&e);
     return data;
 }
 
@@ -30,9 +29,9 @@ struct speculation_model *quantity_acceptance(struct json_obj *o)
     const char *model = json_get_string(o, "model");
     int method = json_get_choice(o, "method", methods);
     bool ours = json_has(o, "ours") && json_get_bool(o, "ours");
-    struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     struct speculation_model *m = NULL;
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     if (data != NULL) {
         m = xmalloc(sizeof *m);
         if (speculation_model_fit(data, dataset, model, (enum speculation_method)method, ours,
@@ -40,8 +39,6 @@ struct speculation_model *quantity_acceptance(struct json_obj *o)
             (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.lines[0]);
         }
     }
-    err_fini(&e);
-    free(data);
     return m;
 }
 
@@ -61,7 +58,7 @@ double quantity_amortized(struct json_obj *o)
     static const char *const systems[] = {"npu", "npu+g", "npu+sd", "npu+g+sd", "sd-npu", NULL};
     const char *model = json_get_string(o, "model");
     int system = json_get_choice(o, "system", systems);
-    struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     double ms = (double)NAN;
     for (uint32_t i = 0; data != NULL && i < data->n_amortized; i++) {
         if (strcmp(data->amortized[i].model, model) == 0) {
@@ -72,19 +69,17 @@ double quantity_amortized(struct json_obj *o)
     if (data != NULL && isnan(ms)) {
         (void)err_add(o->err, "%s: %s.model: no amortized account of %s", o->file, o->path, model);
     }
-    free(data);
     return ms;
 }
 
 double quantity_verification(struct json_obj *o)
 {
     uint32_t length = json_get_u32(o, "drafted_tokens", 1, SPECULATION_MAX_DRAFT);
-    struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     double ms = (double)NAN;
     if (data != NULL) {
         ms = speculation_linear_ms(&data->constants, length) / length;
     }
-    free(data);
     return ms;
 }
 
@@ -92,7 +87,7 @@ double quantity_drafts(struct json_obj *o)
 {
     uint32_t from = json_get_u32(o, "from", 0, SPECULATION_MAX_DRAFT);
     uint32_t below = json_get_u32(o, "below", from + 1, SPECULATION_MAX_DRAFT + 1);
-    struct speculation_model *m = quantity_acceptance(o);
+    OWNED struct speculation_model *m = quantity_acceptance(o);
     double share = (double)NAN;
     if (m != NULL && o->err->n == 0) {
         m->length = SPECULATION_EMPIRICAL;
@@ -104,7 +99,6 @@ double quantity_drafts(struct json_obj *o)
         }
         share = 100.0 * within / ACCEPTANCE_STEPS;
     }
-    free(m);
     return share;
 }
 
@@ -117,7 +111,7 @@ double quantity_texts(struct json_obj *o)
     struct drafter d = {.kind = (enum trace_drafter)json_get_choice(o, "drafter", drafters),
                         .proactive = true};
     int field = json_get_choice(o, "field", fields);
-    struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     struct trace_texts *texts = data != NULL ? texts_read(file, o->err) : NULL;
     struct drafter_account a = {0};
     for (uint32_t i = 0; texts != NULL && i < texts->n; i++) {
@@ -127,7 +121,6 @@ double quantity_texts(struct json_obj *o)
         drafter_count(&d, &texts->texts[i], &a);
     }
     texts_release(texts);
-    free(data);
     const uint64_t counts[] = {a.drafted, a.accepted, a.missing, a.synonym,
                                a.rejected - a.missing - a.synonym};
     return field < 2 ? (double)counts[field] / (double)a.verifications
@@ -169,9 +162,7 @@ double quantity_graphs(struct json_obj *o)
     if (o->err->n > 0 || graphs_instance_check(&g, o->path, o->err) != 0) {
         return (double)NAN;
     }
-    struct graphs_result r;
+    SCOPED(graphs_result_fini) struct graphs_result r;
     st->solve(&g, &r);
-    double total = (double)r.total;
-    graphs_result_fini(&r);
-    return total;
+    return (double)r.total;
 }

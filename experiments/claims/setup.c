@@ -176,9 +176,8 @@ static void edit_sets(cJSON *form, const struct setup_texts *with, const char *p
             continue;
         }
         size_t n = who != NULL ? (size_t)(who - with->v[i]) : strlen(with->v[i]);
-        char *text = xformat("%.*s", (int)n, with->v[i]);
+        OWNED char *text = xformat("%.*s", (int)n, with->v[i]);
         cJSON_AddItemToArray(list, cJSON_CreateString(text));
-        free(text);
     }
 }
 
@@ -206,12 +205,11 @@ cJSON *setup_apply(const struct setup *s, const cJSON *definition)
         cJSON *form = cJSON_GetObjectItemCaseSensitive(copy, placed[i]);
         if (cJSON_IsObject(form)) {
             /* where a definition runs, as far as it says so */
-            char *place =
+            OWNED char *place =
                 xformat("llm=%s,soc=%s", json_string(form, "llm"), json_string(form, "soc"));
             edit_text(form, "policy", &s->policy, place);
             edit_text(form, "workload", &s->workload, place);
             edit_sets(form, &s->set, place);
-            free(place);
             edit_soc(form, &s->soc);
         }
     }

@@ -95,10 +95,10 @@ static int judge_all(const struct options *o, const struct suite *s, uint32_t n,
                      struct err *e)
 {
     const struct study_how *how = &o->work.how;
-    struct certificate *c = xcalloc(1, sizeof *c);
-    struct standing *x = xcalloc(o->policies.n + 1, sizeof *x);
+    OWNED struct certificate *c = xcalloc(1, sizeof *c);
+    OWNED struct standing *x = xcalloc(o->policies.n + 1, sizeof *x);
     struct config_policy first;
-    struct judge_runs reference = {.replications = 0};
+    SCOPED(judge_runs_fini) struct judge_runs reference = {.replications = 0};
     int rc = config_policy_parse(&first, s->references[0], e);
     if (rc == 0) {
         judge_run(s, &first, n, how, &reference);
@@ -125,9 +125,6 @@ static int judge_all(const struct options *o, const struct suite *s, uint32_t n,
         document_heading(d, "what is left");
         certificate_document(s, c, d);
     }
-    judge_runs_fini(&reference);
-    free(x);
-    free(c);
     return rc;
 }
 
@@ -136,9 +133,9 @@ static int judge_all(const struct options *o, const struct suite *s, uint32_t n,
 /* One shard: its runs into the store, and nothing printed. */
 static int run_shard(const struct options *o, const struct suite *s, uint32_t n, struct err *e)
 {
-    struct config_policy *p = xcalloc(o->policies.n + 1, sizeof *p);
+    OWNED struct config_policy *p = xcalloc(o->policies.n + 1, sizeof *p);
     const size_t all = (size_t)o->policies.n * s->n_points * n;
-    struct study_cell *cells = xcalloc(all + 1, sizeof *cells);
+    OWNED struct study_cell *cells = xcalloc(all + 1, sizeof *cells);
     uint32_t mine = 0;
     int rc = 0;
     for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
@@ -153,8 +150,6 @@ static int run_shard(const struct options *o, const struct suite *s, uint32_t n,
         struct study_outcomes runs = study_run(cells, mine, &o->work.how);
         study_outcomes_fini(&runs);
     }
-    free(cells);
-    free(p);
     return rc;
 }
 
@@ -180,20 +175,19 @@ static int to_slurm(const struct options *o, uint32_t n, struct err *e)
 
 static int print_all(struct options *o, const struct suite *s, uint32_t n, struct err *e)
 {
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     judge_document_suite(s, "all", n, d);
     int rc = judge_all(o, s, n, d, e);
     if (rc == 0) {
         document_print(d, &o->output, stdout);
     }
-    document_free(d);
     return rc;
 }
 
 static int archive(void *values, struct err *e)
 {
     struct options *o = values;
-    struct suite *s = xcalloc(1, sizeof *s);
+    OWNED struct suite *s = xcalloc(1, sizeof *s);
     int rc = suite_load(s, o->suite, e);
     if (rc == 0) {
         uint32_t n = o->replications > 0 ? o->replications : s->spec.replications;
@@ -205,7 +199,6 @@ static int archive(void *values, struct err *e)
                                    : print_all(o, s, n, e);
     }
     suite_fini(s);
-    free(s);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 

@@ -88,8 +88,8 @@ static int judge_one(struct judging *j, const char *spec, struct document *d, st
     }
     struct study_how how = j->o->work.how;
     how.store = NULL; /* a candidate's runs are of no use to anybody else */
-    struct judge_runs runs;
-    struct judge_result r;
+    SCOPED(judge_runs_fini) struct judge_runs runs;
+    SCOPED(judge_result_fini) struct judge_result r;
     const struct certificate *c = j->certified ? &j->certificate : NULL;
     judge_run(&j->suite, &p, j->replications, &how, &runs);
     judge_result_of(&j->suite, &runs, &j->reference_runs, c, &r);
@@ -114,8 +114,6 @@ static int judge_one(struct judging *j, const char *spec, struct document *d, st
                              .falsify = j->o->falsify};
         words_document(&w, d);
     }
-    judge_result_fini(&r);
-    judge_runs_fini(&runs);
     return j->o->ledger != NULL ? ledger_append(j->o->ledger, &l, e) : 0;
 }
 
@@ -146,26 +144,24 @@ static int open_suite(struct judging *j, struct err *e)
 static int choose(struct judging *j, struct document *d, bool *decided, struct err *e)
 {
     const struct options *o = j->o;
-    struct config_policy *p = xcalloc(o->policies.n + 1, sizeof *p);
+    OWNED struct config_policy *p = xcalloc(o->policies.n + 1, sizeof *p);
     int rc = 0;
     for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
         rc = config_policy_parse(&p[i], o->policies.v[i], e);
     }
     if (rc == 0) {
-        struct select_result r;
+        SCOPED(select_fini) struct select_result r;
         choose_best(&j->suite, p, o->policies.n, &j->reference, &o->select, &o->work.how, &r);
         *decided = r.decided;
         select_document(&o->select, "gain", p, &r, document_within(d, "selection"));
-        select_fini(&r);
     }
-    free(p);
     return rc;
 }
 
 static int judge(void *values, struct err *e)
 {
     struct options *o = values;
-    struct judging *j = xcalloc(1, sizeof *j);
+    OWNED struct judging *j = xcalloc(1, sizeof *j);
     j->o = o;
     bool decided = true;
     int rc = open_suite(j, e);
@@ -186,7 +182,6 @@ static int judge(void *values, struct err *e)
         judge_runs_fini(&j->reference_runs);
     }
     suite_fini(&j->suite);
-    free(j);
     return rc != 0 ? EXIT_BAD_INPUT : decided ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 

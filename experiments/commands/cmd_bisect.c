@@ -33,13 +33,12 @@ static bool parts(void *ctx, const struct trace *t)
 /* The requests that are left, for people. */
 static void put_trace(const struct trace *t, struct document *d)
 {
-    char *text = NULL;
+    OWNED char *text = NULL;
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
     trace_print(f, t);
     memory_stream_close(f, &text);
     document_note(d, "%.*s", (int)(size > 0 ? size - 1 : 0), text); /* a note ends its line */
-    free(text);
 }
 
 /* How the runs ended that did not end well. */
@@ -56,7 +55,7 @@ static void put_ends(const struct work *w, struct document *d)
 static int bisect(const struct options *o, struct two_runs *runs, struct document *d, struct err *e)
 {
     struct work w = {.options = o, .runs = runs};
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     int status = EXIT_BAD_INPUT;
     if (two_runs_load(runs, &o->given, e) == 0 &&
         config_trace(&runs->side[0].options, runs->side[0].options.seed, CONFIG_AS_WRITTEN, &t,
@@ -85,7 +84,6 @@ static int bisect(const struct options *o, struct two_runs *runs, struct documen
             }
         }
     }
-    trace_fini(&t);
     return status;
 }
 
@@ -95,15 +93,13 @@ static int run(void *values, struct err *e)
     if (o->output == NULL) {
         return err_add(e, "-o is missing: where the trace goes");
     }
-    struct two_runs *runs = xcalloc(1, sizeof *runs);
-    struct document *d = document_new();
+    OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
+    SCOPED(document_drop) struct document *d = document_new();
     int status = bisect(o, runs, d, e);
     if (status != EXIT_BAD_INPUT) {
         document_print(d, &o->shown, stdout);
     }
-    document_free(d);
     two_runs_fini(runs);
-    free(runs);
     return status;
 }
 

@@ -148,8 +148,8 @@ static void print_coverage(const char *path, struct err *e)
 
 static int residuals(const struct options *o, struct err *e)
 {
-    struct points points;
-    struct catalog catalog = {0};
+    SCOPED(points_fini) struct points points;
+    SCOPED(catalog_fini) struct catalog catalog = {0};
     int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
     struct output *out = rc == 0 ? output_open(o->residuals, e) : NULL;
@@ -159,32 +159,27 @@ static int residuals(const struct options *o, struct err *e)
         (void)printf("%s: %zu rows\n", o->residuals, n);
         print_coverage(o->residuals, e);
     }
-    rc = e->n > 0 ? -EINVAL : rc;
-    catalog_fini(&catalog);
-    points_fini(&points);
-    return rc;
+    return e->n > 0 ? -EINVAL : rc;
 }
 
 static int memory(const struct options *o, struct err *e)
 {
-    struct points points;
-    struct catalog catalog = {0};
+    SCOPED(points_fini) struct points points;
+    SCOPED(catalog_fini) struct catalog catalog = {0};
     int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
     if (rc == 0) {
         footprint_print(&catalog, &points, stdout);
     }
-    catalog_fini(&catalog);
-    points_fini(&points);
     return rc;
 }
 
 /* A few rows: an update instead of a fit. */
 static int update(const struct options *o, struct err *e)
 {
-    struct measured m = {0};
-    struct catalog c = {0};
-    cJSON *tree = json_read_file(soc_path(o->soc), e);
+    SCOPED(measured_fini) struct measured m = {0};
+    SCOPED(catalog_fini) struct catalog c = {0};
+    SCOPED(json_drop) cJSON *tree = json_read_file(soc_path(o->soc), e);
     for (uint32_t i = 0; tree != NULL && i < o->measured.n; i++) {
         (void)measured_read(o->measured.v[i], json_string(tree, "name"), &m, e);
     }
@@ -198,9 +193,6 @@ static int update(const struct options *o, struct err *e)
     } else {
         document_free(d);
     }
-    measured_fini(&m);
-    catalog_fini(&c);
-    cJSON_Delete(tree);
     return rc;
 }
 

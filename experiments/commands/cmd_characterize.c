@@ -18,7 +18,7 @@ struct options {
 /* Comment lines: the studies there are, and of which machine. */
 static void put_about(const struct config *c, const struct frame *rows)
 {
-    struct text kind = {0};
+    SCOPED(text_fini) struct text kind = {0};
     text_string(&kind, "studies");
     for (uint32_t i = 0; i < frame_rows(rows); i++) {
         const char *study = frame_text(rows, i, "study");
@@ -26,17 +26,15 @@ static void put_about(const struct config *c, const struct frame *rows)
             text_item(&kind, " ", study);
         }
     }
-    char *text = about_comment(&(struct about){.kind = text_end(&kind), .config = c});
+    OWNED char *text = about_comment(&(struct about){.kind = text_end(&kind), .config = c});
     (void)fputs(text, stdout);
-    free(text);
-    text_fini(&kind);
 }
 
 static int characterize(void *values, struct err *e)
 {
     struct options *o = values;
-    struct config c;
-    struct document *d = document_new();
+    SCOPED(config_fini) struct config c;
+    SCOPED(document_drop) struct document *d = document_new();
     struct frame *rows = document_frame(d, "", 0);
     characterize_columns(rows);
     int rc = config_load(&c, &o->config, e);
@@ -65,8 +63,6 @@ static int characterize(void *values, struct err *e)
         }
         document_print(d, &o->output, stdout);
     }
-    document_free(d);
-    config_fini(&c);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 

@@ -37,17 +37,15 @@ static void check_one(void *ctx, uint32_t index, struct job_result *r)
 {
     const struct suite *s = ctx;
     struct conformance c = *s->c;
-    char *left = NULL;
+    OWNED char *left = NULL;
     size_t size = 0;
     c.out = open_memstream(&left, &size);
     SIM_REQUIRE(c.out != NULL, "memory");
-    char *why = conformance_checks[s->checks[index]].fails(&c);
+    OWNED char *why = conformance_checks[s->checks[index]].fails(&c);
     (void)fclose(c.out);
     char *told = why != NULL ? xformat("%s\n%s", why, left) : xformat("%s", "");
     r->data = told;
     r->size = strlen(told) + 1;
-    free(left);
-    free(why);
 }
 
 /* The lines of a text, indented. */
@@ -115,7 +113,7 @@ static int put_end(const struct scenario *sc, size_t n, FILE *out)
 static int run_load(void *ctx, FILE *out, struct err *e)
 {
     const struct one_load *l = ctx;
-    struct scenario *sc = xcalloc(1, sizeof *sc);
+    OWNED struct scenario *sc = xcalloc(1, sizeof *sc);
     struct scenario_request q[CONFORMANCE_MAX_REQUESTS];
     uint32_t n = conformance_prepare(sc, q, l->c, &l->how);
     scenario_trace(sc, q, n);
@@ -133,7 +131,6 @@ static int run_load(void *ctx, FILE *out, struct err *e)
     }
     (void)output_close(decisions, true, e);
     scenario_fini(sc);
-    free(sc);
     return status;
 }
 
@@ -148,7 +145,7 @@ static enum conformance_pair pair_of(const char *name)
 
 static int check_load(const struct options *o, const struct conformance *c, struct err *e)
 {
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     struct one_load l = {.o = o,
                          .c = c,
                          .how = {.params = o->params,
@@ -173,7 +170,6 @@ static int check_load(const struct options *o, const struct conformance *c, stru
                               .work = run_load};
         status = sandbox_run(&box, NULL, e);
     }
-    trace_fini(&t);
     return status;
 }
 
@@ -200,14 +196,12 @@ static int run(void *values, struct err *e)
     const char *rest = spec + (path > 0 ? path : strcspn(spec, ":"));
     const char *params = rest[0] == ':' ? rest + 1 : "";
     bool hurry = external_spec_length(spec) > 0 && strstr(params, "limit_s=") == NULL;
-    char *with = hurry
-                     ? xformat("%s%slimit_s=" ANSWER_LIMIT_S, params, params[0] == '\0' ? "" : ",")
-                     : xstrdup(params);
+    OWNED char *with =
+        hurry ? xformat("%s%slimit_s=" ANSWER_LIMIT_S, params, params[0] == '\0' ? "" : ",")
+              : xstrdup(params);
     struct conformance c = {
         .ops = p.ops, .label = spec, .params = with, .n_loads = o->loads, .out = stderr};
-    int status = o->one_load ? check_load(o, &c, e) : check_all(o, &c);
-    free(with);
-    return status;
+    return o->one_load ? check_load(o, &c, e) : check_all(o, &c);
 }
 
 #define OPTIONS struct options

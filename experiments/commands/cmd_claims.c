@@ -116,8 +116,7 @@ static int changes(const struct claims_options *o, cJSON **tree, struct setup *s
 static void mark_fitted(struct claims *c, const cJSON *profile)
 {
     const cJSON *id;
-    cJSON_ArrayForEach(id, cJSON_GetObjectItemCaseSensitive(profile, "fitted_to"))
-    {
+    cJSON_ArrayForEach (id, cJSON_GetObjectItemCaseSensitive(profile, "fitted_to")) {
         if (cJSON_IsString(id)) {
             claims_set_by(c, id->valuestring, "the profile was fitted to this claim");
         }
@@ -152,8 +151,8 @@ static uint32_t names_of(char *text, const char *option, const char **names, uin
 static int fit_run(const struct claims_options *o, const struct fit_options *fo, const char *path,
                    const char *const *over, uint32_t n_over, struct err *e)
 {
-    struct fit f = {.n_checks = 0};
-    struct fit_findings found = {.n_conflicts = 0};
+    SCOPED(fit_fini) struct fit f = {.n_checks = 0};
+    SCOPED(fit_findings_fini) struct fit_findings found = {.n_conflicts = 0};
     int rc = fit_parameters_read(&f.parameters, path, over, n_over, e);
     rc = rc == 0 ? fit_init(&f, fo, e) : rc;
     rc = rc == 0 ? claims_fit(&f) : rc;
@@ -166,16 +165,14 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
     if (rc == 0 && o->witness != NULL && f.n_points > 0) {
         rc = write_json(o->witness, fit_profile(&f, &found), e);
     }
-    fit_findings_fini(&found);
-    fit_fini(&f);
     return rc;
 }
 
 static int run_fit(const struct claims_options *o, const struct setup *changed, struct err *e)
 {
-    char *ids_text = xstrdup(o->fit);
-    char *under_text = xstrdup(o->under != NULL ? o->under : "");
-    char *over_text = xstrdup(o->over);
+    OWNED char *ids_text = xstrdup(o->fit);
+    OWNED char *under_text = xstrdup(o->under != NULL ? o->under : "");
+    OWNED char *over_text = xstrdup(o->over);
     const char *files[CLAIMS_MAX_BOOKS];
     const char *ids[FIT_MAX_CLAIMS];
     const char *under[FIT_MAX_CLAIMS];
@@ -202,9 +199,6 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
         const char *path = datadir_named(o->parameters, "experiments/claims", ".json");
         rc = fit_run(o, &fo, path, over, n_over, e);
     }
-    free(ids_text);
-    free(over_text);
-    free(under_text);
     return rc;
 }
 
@@ -246,7 +240,7 @@ static void explain_headlines(const struct claims_options *o, struct document *d
 static int show_headlines(const struct claims *c, const struct claims_options *o,
                           const struct setup *changed, struct err *e)
 {
-    struct claims drawn = {.n = 0};
+    SCOPED(claims_fini) struct claims drawn = {.n = 0};
     struct quantities_options run = o->run;
     run.machines = o->machines;
     run.replications = o->machines * QUANTITIES_MACHINE_TRACES;
@@ -259,7 +253,6 @@ static int show_headlines(const struct claims *c, const struct claims_options *o
         explain_headlines(o, d);
         document_show(d, &o->output);
     }
-    claims_fini(&drawn);
     return rc;
 }
 
@@ -268,13 +261,12 @@ static int judge(void *values, struct err *e)
     struct claims_options *o = values;
     struct claims c = {.n = 0};
     int status = EXIT_BAD_INPUT;
-    cJSON *tree = NULL;
+    SCOPED(json_drop) cJSON *tree = NULL;
     o->run.how = o->work.how;
     struct setup changed;
     int rc = changes(o, &tree, &changed, e);
     if (rc == 0 && o->fit != NULL) {
         rc = run_fit(o, &changed, e);
-        cJSON_Delete(tree);
         return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
     }
     rc = rc == 0 ? choose(&c, o, &changed, tree, e) : rc;
@@ -291,7 +283,6 @@ static int judge(void *values, struct err *e)
         }
     }
     claims_fini(&c);
-    cJSON_Delete(tree);
     return status;
 }
 

@@ -108,10 +108,9 @@ static void report_failures(const struct compare_plan *plan, const struct compar
 static void add_regret(const struct compare_plan *plan, const struct compare_result *r,
                        struct document *d)
 {
-    struct regret g;
+    SCOPED(regret_fini) struct regret g;
     regret_run(&g, plan);
     regret_document(plan, r, &g, document_within(d, "regret"));
-    regret_fini(&g);
 }
 
 /* Adds tuning to the results. Returns how many runs of tuned policies failed. */
@@ -119,13 +118,11 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
                            const struct compare_result *r, const char *const *metrics,
                            uint32_t n_metrics, struct document *d)
 {
-    struct tune t;
+    SCOPED(tune_fini) struct tune t;
     tune_run(&t, plan, &o->tune, r);
     report_failures(plan, &t.tuned);
     tune_document(plan, &t, metrics, n_metrics, document_within(d, "tuning"));
-    uint32_t failed = t.tuned.n_failures;
-    tune_fini(&t);
-    return failed;
+    return t.tuned.n_failures;
 }
 
 /* Runs on the machines that were drawn, and says what the order hangs on. */
@@ -149,14 +146,12 @@ static int run_selection(const struct compare_options *o, const struct compare_p
     if (runner_check_metric(plan->config, "metric", metric, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    struct select_result r;
+    SCOPED(select_fini) struct select_result r;
     struct compare_plan alone = *plan;
     alone.experiment = 0; /* policies have different replications, so they are no experiment */
     select_run(&alone, &o->select, metric, &r);
     select_document(&o->select, metric, plan->policies, &r, document_within(d, "selection"));
-    int status = r.decided ? EXIT_OK : EXIT_CHECK_FAILED;
-    select_fini(&r);
-    return status;
+    return r.decided ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 
 /* Runs the plan and says what came of it. */
@@ -166,24 +161,20 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     if (o->select.confidence_frac > 0.0 && o->tune.budget == 0) {
         return run_selection(o, plan, d, e);
     }
-    struct uncertainty u = {0};
+    SCOPED(uncertainty_fini) struct uncertainty u = {0};
     /* First: what cannot be drawn is known before anything has run. */
     if (o->uncertainty > 0 &&
         machines_draw(plan->config, plan->options, o->uncertainty, &u.machines, e) != 0) {
-        uncertainty_fini(&u);
         return EXIT_BAD_INPUT;
     }
-    struct compare_result r;
+    SCOPED(compare_result_fini) struct compare_result r;
     compare_run(plan, &r);
     report_failures(plan, &r);
     uint32_t failed = r.n_failures;
-    struct choice chosen;
+    SCOPED(choose_fini) struct choice chosen;
     struct compare_plan rest = *plan; /* of runs that are no replications of what was asked for */
     rest.experiment = 0;
     if (choose_metrics(&r, &o->metrics, &chosen, e) != 0) {
-        choose_fini(&chosen);
-        compare_result_fini(&r);
-        uncertainty_fini(&u);
         return EXIT_BAD_INPUT;
     }
     const char *const *metrics = (const char *const *)chosen.v;
@@ -200,10 +191,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     if (o->uncertainty > 0 && r.n_failures == 0) {
         add_uncertainty(&u, &rest, &r, metrics, n_metrics, d);
     }
-    uncertainty_fini(&u);
     document_print_so_far(d, &o->output, stdout);
-    choose_fini(&chosen);
-    compare_result_fini(&r);
     return failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
@@ -221,7 +209,7 @@ static int measure_capacity(const struct compare_plan *plan, struct capacity *ou
     struct compare_plan p = compare_alone(plan, plan->baseline);
     p.replications = CAPACITY_REPLICATIONS;
     p.arrivals.compress = CAPACITY_COMPRESS;
-    struct compare_result r;
+    SCOPED(compare_result_fini) struct compare_result r;
     compare_run(&p, &r);
     report_failures(&p, &r);
     *out = (struct capacity){0.0, 0.0};
@@ -236,7 +224,6 @@ static int measure_capacity(const struct compare_plan *plan, struct capacity *ou
                 (arrived[i] - 1.0) / (window[i] * CAPACITY_COMPRESS) * 60.0 / n;
         }
     }
-    compare_result_fini(&r);
     if (!(out->req_per_min > 0.0) || !(out->offered_req_per_min > 0.0)) {
         return err_add(e, "--load: the capacity of %s could not be measured on this workload",
                        plan->policies[plan->baseline].label);
@@ -257,7 +244,7 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
     document_note(d, "capacity of %s: %.4g requests per minute; the workload offers %.4g", baseline,
                   cap.req_per_min, cap.offered_req_per_min);
     struct document *loads = document_array(d, "loads");
-    double *rates = xcalloc(o->loads.n + 1, sizeof *rates);
+    OWNED double *rates = xcalloc(o->loads.n + 1, sizeof *rates);
     for (uint32_t i = 0; i < o->loads.n; i++) {
         rates[i] = o->loads.v[i] * cap.req_per_min / cap.offered_req_per_min;
     }
@@ -276,7 +263,6 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
         int s = run_plan(o, &p, of, e);
         status = s > status ? s : status;
     }
-    free(rates);
     return status;
 }
 
@@ -309,16 +295,15 @@ static void describe(const struct compare_options *o, const struct compared *c, 
                                 .replications = c->plan.replications,
                                 .relevance_frac = c->plan.relevance_frac,
                                 .sample = recordings_sample(&o->config)};
-    char *note = recordings_note(&o->config);
+    OWNED char *note = recordings_note(&o->config);
     head.note = note != NULL ? document_format(d, "%s", note) : NULL;
-    free(note);
     compare_head_document(&head, d);
 }
 
 /* One configuration, into a document of its own. */
 static int compare_one(struct compare_options *o, struct document *d, struct err *e)
 {
-    struct compared *c = xcalloc(1, sizeof *c);
+    OWNED struct compared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
     if (prepare(c, o, e) == 0) {
         describe(o, c, d);
@@ -330,14 +315,13 @@ static int compare_one(struct compare_options *o, struct document *d, struct err
     }
     config_fini(&c->config);
     free(c->policies);
-    free(c);
     return status;
 }
 
 /* Every point of a suite, with its replications and metrics unless others are given. */
 static int compare_suite(const struct compare_options *o, struct document *d, struct err *e)
 {
-    struct suite *s = xcalloc(1, sizeof *s);
+    OWNED struct suite *s = xcalloc(1, sizeof *s);
     struct document *points = document_array(d, "points");
     int status = suite_load(s, o->suite, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
     DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format(d, "%s", s->hash));
@@ -360,7 +344,6 @@ static int compare_suite(const struct compare_options *o, struct document *d, st
         }
     }
     suite_fini(s);
-    free(s);
     return status;
 }
 
@@ -395,7 +378,7 @@ static int compare_stored(const struct compare_options *o, struct err *e)
                                  .by = o->by,
                                  .relevance_frac = o->relevance_percent / 100.0,
                                  .every = output_is(&o->output, "json")};
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     int n = stored_compare(s, &how, document_array(d, ""), e);
     if (n == 0) {
         (void)err_add(e,
@@ -405,7 +388,6 @@ static int compare_stored(const struct compare_options *o, struct err *e)
     } else if (n > 0) {
         document_print(d, &o->output, stdout);
     }
-    document_free(d);
     return store_close(s, e) == 0 && n > 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 

@@ -169,8 +169,8 @@ static int run(void *values, struct err *e)
     if (o->logs.n == 2 && o->given.policy != NULL) {
         return err_add(e, "decision logs and --policy exclude each other");
     }
-    struct two_runs *runs = xcalloc(1, sizeof *runs);
-    struct report *r = xcalloc(1, sizeof *r);
+    OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
+    OWNED struct report *r = xcalloc(1, sizeof *r);
     int rc = o->logs.n == 2 ? diff_logs(o, r, e) : diff_runs(o, runs, r, e);
     int status = rc;
     if (rc == 0) {
@@ -182,8 +182,6 @@ static int run(void *values, struct err *e)
     two_runs_fini(runs);
     free(r->state[0]);
     free(r->state[1]);
-    free(r);
-    free(runs);
     return status;
 }
 

@@ -74,10 +74,9 @@ static int files_open(struct drive_files *f, const struct drive_values *o, const
         return -EINVAL;
     }
     if (o->timeline != NULL) {
-        char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed, false});
+        OWNED char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed, false});
         struct timeline_options to = {.only_launches = true, .about = text};
         f->timeline = timeline_open(o->timeline, &c->soc.machine, &to, e);
-        free(text);
     }
     if (o->explain) {
         f->explain = explain_new(&c->soc.machine, EXPLAIN_ALL);
@@ -115,7 +114,7 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
         status = failed(&r);
     } else {
         struct document *said = document_new();
-        cJSON *executor = real_to_json(d, &c->soc.machine, &r);
+        SCOPED(json_drop) cJSON *executor = real_to_json(d, &c->soc.machine, &r);
         runner_document(c, p, t, o->config.seed, &result, said);
         document_tree(said, "executor", executor);
         if (files.explain != NULL) {
@@ -124,7 +123,6 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
             interference_document(&m, said);
         }
         document_show(said, &o->output);
-        cJSON_Delete(executor);
         if (output_is(&o->output, "text")) {
             (void)printf("\n");
             real_print(&r, &c->soc.machine, stdout);
@@ -211,12 +209,11 @@ static int simulate(const struct config *c, const struct config_policy *p, const
 {
     request_times_init(out, t->n);
     struct runner_options opt = {.series = &out->observer};
-    struct runner_result r;
+    SCOPED(runner_result_fini) struct runner_result r;
     int rc = runner_run(c, p, t, seed, &opt, &r, e);
     if (rc != 0) {
         (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
     }
-    runner_result_fini(&r);
     return rc;
 }
 
@@ -253,7 +250,7 @@ static int simulate_at_speed(const struct drive_values *o, const struct drive_op
                              struct config *model, const struct config_policy *p,
                              const struct trace *t, struct against_policy *to, struct err *e)
 {
-    struct soc *kept = xcalloc(1, sizeof *kept);
+    OWNED struct soc *kept = xcalloc(1, sizeof *kept);
     *kept = model->soc;
     int rc = 0;
     for (uint32_t k = 0; k < to->n_real && rc == 0; k++) {
@@ -264,7 +261,6 @@ static int simulate_at_speed(const struct drive_values *o, const struct drive_op
             model->soc = *kept;
         }
     }
-    free(kept);
     return rc;
 }
 
@@ -327,8 +323,8 @@ static int run_turn(const struct drive_values *o, const struct drive_options *d,
 static int drive_compare(const struct drive_values *o, const struct drive_options *d,
                          struct calibration *cal, const struct trace *t, struct err *e)
 {
-    struct against *a = xcalloc(1, sizeof *a);
-    struct config *models = xcalloc(AGAINST_MAX_MODELS, sizeof *models);
+    OWNED struct against *a = xcalloc(1, sizeof *a);
+    OWNED struct config *models = xcalloc(AGAINST_MAX_MODELS, sizeof *models);
     a->n_policies = o->policies.n;
     a->n_models = o->datasheet == NULL ? 1 : 2;
     a->repeats = o->repeat;
@@ -374,8 +370,6 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
         config_fini(&models[m]);
     }
     against_fini(a);
-    free(models);
-    free(a);
     return status;
 }
 
@@ -464,8 +458,8 @@ static int shares_nothing(const struct trace *t, const char *name, struct err *e
 static int run(void *values, struct err *e)
 {
     struct drive_values *o = values;
-    struct config *c = xcalloc(1, sizeof *c);
-    struct trace t = {0};
+    OWNED struct config *c = xcalloc(1, sizeof *c);
+    SCOPED(trace_fini) struct trace t = {0};
     struct drive_options d;
     int status = EXIT_BAD_INPUT;
     own_machine(&o->config, o->real.devices);
@@ -475,6 +469,7 @@ static int run(void *values, struct err *e)
     } else if (check(o, e) == 0 && config_load(c, &o->config, e) == 0 &&
                real_devices(&o->real, &c->soc.machine, &d, e) == 0) {
         d.interrupt = &interrupt;
+        SCOPED(calibration_fini)
         struct calibration cal = {.drive = &d,
                                   .config = c,
                                   .options = &o->config,
@@ -489,11 +484,8 @@ static int run(void *values, struct err *e)
                    shares_nothing(&t, o->config.trace, e) == 0) {
             status = o->compare ? drive_compare(o, &d, &cal, &t, e) : drive_one(o, &d, c, &t, e);
         }
-        calibration_fini(&cal);
     }
-    trace_fini(&t);
     config_fini(c);
-    free(c);
     return status;
 }
 

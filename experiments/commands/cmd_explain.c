@@ -54,7 +54,7 @@ static struct explain *observe(struct explain_case *k, const struct trace *t, ui
         explain_until_first_token(x);
     }
     struct runner_options opt = {.observer = explain_observer(x)};
-    struct runner_result r;
+    SCOPED(runner_result_fini) struct runner_result r;
     (void)runner_run(k->config, k->policy, t, k->o->config.seed, &opt, &r, e);
     if (r.sim.status != 0) {
         (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
@@ -66,7 +66,6 @@ static struct explain *observe(struct explain_case *k, const struct trace *t, ui
         k->extrapolated = extrapolated_of(&r.metrics);
         k->ran = true;
     }
-    runner_result_fini(&r);
     return x;
 }
 
@@ -125,18 +124,15 @@ static void keep_ancestors(const struct trace *t, bool *keep)
 static double alone_s(struct explain_case *k, uint32_t id, struct err *e)
 {
     const struct trace *t = k->trace;
-    bool *keep = xcalloc(t->n + 1, sizeof *keep);
+    OWNED bool *keep = xcalloc(t->n + 1, sizeof *keep);
     size_t its = row_of(t, id);
     for (size_t i = 0; i < t->n; i++) {
         keep[i] = i == its || (t->rows[i].session_id == t->rows[its].session_id &&
                                t->rows[i].turn < t->rows[its].turn);
     }
     keep_ancestors(t, keep);
-    struct trace own = {0};
-    double s = trace_subset(t, keep, &own) == 0 ? latency_s(k, &own, id, e) : (double)NAN;
-    trace_fini(&own);
-    free(keep);
-    return s;
+    SCOPED(trace_fini) struct trace own = {0};
+    return trace_subset(t, keep, &own) == 0 ? latency_s(k, &own, id, e) : (double)NAN;
 }
 
 /* The same requests, but kernels that share the DDR do not slow each other. */
@@ -168,13 +164,12 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
     } else if (found != NULL) {
         struct explain_whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id),
                                    false};
-        char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
-        struct document *d = document_new();
+        OWNED char *fingerprint =
+            config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
+        SCOPED(document_drop) struct document *d = document_new();
         explain_print(found, &w, fingerprint, until_first(k->o), d);
-        free(fingerprint);
         put_warnings(k, d);
         document_print(d, &k->o->output, out);
-        document_free(d);
     }
     explain_free(x);
     return status;
@@ -188,17 +183,15 @@ static int explain_all(struct explain_case *k, FILE *out, struct err *e)
     }
     struct interference m;
     interference_collect(x, k->trace, &m);
-    char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
-    struct document *d = document_new();
+    OWNED char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
+    SCOPED(document_drop) struct document *d = document_new();
     about_document(
         &(struct about){"interference", k->config, k->policy, k->trace, k->o->config.seed, false},
         d);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint);
-    free(fingerprint);
     interference_document(&m, d);
     put_warnings(k, d);
     document_print(d, &k->o->output, out);
-    document_free(d);
     explain_free(x);
     return EXIT_OK;
 }
@@ -222,16 +215,13 @@ static double job_s(struct explain_case *k, const struct trace *t, struct err *e
 /* Nobody else: the job's requests, and what must end before them. */
 static double job_alone_s(struct explain_case *k, const struct critical_path *p, struct err *e)
 {
-    bool *keep = xcalloc(k->trace->n + 1, sizeof *keep);
+    OWNED bool *keep = xcalloc(k->trace->n + 1, sizeof *keep);
     for (size_t i = 0; i < p->n; i++) {
         keep[p->v[i].row] = true;
     }
     keep_ancestors(k->trace, keep);
-    struct trace own = {0};
-    double s = trace_subset(k->trace, keep, &own) == 0 ? job_s(k, &own, e) : (double)NAN;
-    trace_fini(&own);
-    free(keep);
-    return s;
+    SCOPED(trace_fini) struct trace own = {0};
+    return trace_subset(k->trace, keep, &own) == 0 ? job_s(k, &own, e) : (double)NAN;
 }
 
 static void put_job(struct explain_case *k, const struct critical_path *p, struct document *d,
@@ -242,11 +232,10 @@ static void put_job(struct explain_case *k, const struct critical_path *p, struc
     k->config->contention = contention_find("none");
     w.uncontended_s = job_s(k, k->trace, e);
     k->config->contention = form;
-    char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
+    OWNED char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
     about_document(&(struct about){"job", k->config, k->policy, k->trace, k->o->config.seed, false},
                    d);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint, "job_of", k->o->job);
-    free(fingerprint);
     job_path_document(p, k->trace, d);
     explain_print_whatif(&w, units_s_from_ns(p->end_ns - p->first_ns), d);
     put_warnings(k, d);
@@ -264,10 +253,9 @@ static int explain_job(struct explain_case *k, FILE *out, struct err *e)
                       k->o->job);
         status = EXIT_BAD_INPUT;
     } else if (x != NULL) {
-        struct document *d = document_new();
+        SCOPED(document_drop) struct document *d = document_new();
         put_job(k, &p, d, e);
         document_print(d, &k->o->output, out);
-        document_free(d);
         critical_fini(&p);
     }
     explain_free(x);
@@ -286,9 +274,9 @@ static int work(void *ctx, FILE *out, struct err *e)
 
 static int load_and_explain(const struct explain_options *o, struct err *e)
 {
-    struct config c;
+    SCOPED(config_fini) struct config c;
     struct config_policy p;
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     int status = EXIT_BAD_INPUT;
     (void)config_load(&c, &o->config, e);
     (void)config_policy_parse(&p, o->policy, e);
@@ -300,8 +288,6 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
             .policy = o->policy, .time_limit_s = o->work.how.cpu_limit_s, .ctx = &k, .work = work};
         status = sandbox_run(&box, NULL, e);
     }
-    trace_fini(&t);
-    config_fini(&c);
     return status;
 }
 

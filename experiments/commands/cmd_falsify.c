@@ -40,21 +40,20 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
     struct falsify_options f = o->falsify;
     f.relevance_frac = o->relevance_percent / 100.0;
     f.seed = o->config.seed;
-    struct falsify_result *r = xcalloc(1, sizeof *r);
+    OWNED struct falsify_result *r = xcalloc(1, sizeof *r);
     struct falsify_runs runs = {.space = &p->space,
                                 .policy = {&p->policy[side], &p->policy[1 - side]},
                                 .metric = f.metric,
                                 .how = o->work.how};
     falsify_run(&runs, &f, r);
     falsify_document(&f, &runs, r, d);
-    free(r);
     return runs.reason.message[0] == '\0' ? 0 : err_add(e, "%s", runs.reason.message);
 }
 
 static int falsify(void *values, struct err *e)
 {
     const struct options *o = values;
-    struct prepared *p = xcalloc(1, sizeof *p);
+    OWNED struct prepared *p = xcalloc(1, sizeof *p);
     int status = EXIT_BAD_INPUT;
     if (prepare(p, o, e) == 0) {
         struct document *d = document_new();
@@ -74,7 +73,6 @@ static int falsify(void *values, struct err *e)
         document_show(d, &o->output);
     }
     config_fini(&p->config);
-    free(p);
     return status;
 }
 

@@ -45,7 +45,7 @@ static void list_one(void *ctx, const char *path, const char *name, struct err *
 static int list_cannot(struct frame *f, struct err *e)
 {
     const char *path = datadir_path(PAPER_FOLDER "/" CANNOT ".json");
-    cJSON *tree = json_read_file(path, e);
+    SCOPED(json_drop) cJSON *tree = json_read_file(path, e);
     struct json_obj root = json_root(tree, path, e);
     int n = tree != NULL ? json_get_array_size(&root, "figures", 1, 100) : 0;
     for (int i = 0; i < n; i++) {
@@ -58,7 +58,6 @@ static int list_cannot(struct frame *f, struct err *e)
     if (tree != NULL) {
         json_done(&root);
     }
-    cJSON_Delete(tree);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -71,7 +70,7 @@ static int list(const struct figure_options *o, struct err *e)
     static const struct frame_column others[] = {{.name = "paper", .kind = FRAME_TEXT},
                                                  {.name = "number", .kind = FRAME_TEXT},
                                                  {.name = "why", .kind = FRAME_TEXT}};
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     struct frame *f = DOCUMENT_FRAME(d, "figures", 0, columns);
     int rc = folder_each(datadir_path(PAPER_FOLDER), list_one, f, e);
     document_note(d, "\nNot made, since a simulator cannot:");
@@ -80,7 +79,6 @@ static int list(const struct figure_options *o, struct err *e)
     if (rc == 0) {
         document_print(d, &o->output, stdout);
     }
-    document_free(d);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
@@ -156,8 +154,8 @@ static int make(void *values, struct err *e)
     if (o->words.n == 0) {
         return list(o, e);
     }
-    char *file = file_of(&o->words);
-    struct paper p = {.n_points = 0};
+    OWNED char *file = file_of(&o->words);
+    SCOPED(paper_fini) struct paper p = {.n_points = 0};
     int rc = 0;
     if (o->words.n == 2 && access(file, R_OK) != 0) {
         rc = err_add(e, "%s %s: no such figure; `xpusim figure` lists them", o->words.v[0],
@@ -166,8 +164,6 @@ static int make(void *values, struct err *e)
         rc = paper_read(&p, file, o->puts.v, o->puts.n, e);
     }
     rc = rc != 0 ? rc : p.n_commands > 0 ? make_schedule(&p, o, e) : make_grid(&p, o, e);
-    paper_fini(&p);
-    free(file);
     return rc == 0 ? EXIT_OK : rc == -EIO ? EXIT_CHECK_FAILED : EXIT_BAD_INPUT;
 }
 

@@ -38,8 +38,8 @@ static int show(const struct gate_options *o, const struct gate_baseline *b,
     struct gate_firsts firsts;
     const char *old = o->old != NULL ? o->old : o->against;
     struct gate_review v = {r, b, &firsts, o->baseline, old};
-    struct document *d = document_new();
-    struct document *review = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
+    SCOPED(document_drop) struct document *review = document_new();
     gate_first_find(b, r, old, &o->work.how, &firsts);
     gate_document(r, o->all, d);
     gate_first_document(&firsts, d);
@@ -54,8 +54,6 @@ static int show(const struct gate_options *o, const struct gate_baseline *b,
     if (o->html != NULL) {
         (void)write_page(o->html, &v, e);
     }
-    document_free(d);
-    document_free(review);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -97,7 +95,7 @@ static int check_other(const struct gate_options *o, const struct gate_cells *ot
 static int judge(const struct gate_options *o, const struct gate_baseline *b,
                  const struct gate_cells *before, const struct gate_cells *now, struct err *e)
 {
-    struct gate_report r;
+    SCOPED(gate_report_fini) struct gate_report r;
     gate_judge(b, before, now, o->against == NULL, &r);
     r.recorded = o->update;
     int status = EXIT_BAD_INPUT;
@@ -105,16 +103,15 @@ static int judge(const struct gate_options *o, const struct gate_baseline *b,
         bool bad = r.alarms > 0 || (o->strict && r.counts[GATE_OK] < r.n);
         status = o->update ? update(o, b, now, e) : bad ? EXIT_CHECK_FAILED : EXIT_OK;
     }
-    gate_report_fini(&r);
     return status;
 }
 
 static int gate(void *values, struct err *e)
 {
     const struct gate_options *o = values;
-    struct gate_baseline b;
-    struct gate_cells now = {0};
-    struct gate_cells other = {0};
+    SCOPED(gate_baseline_fini) struct gate_baseline b;
+    SCOPED(gate_cells_fini) struct gate_cells now = {0};
+    SCOPED(gate_cells_fini) struct gate_cells other = {0};
     int status = EXIT_BAD_INPUT;
     if (gate_baseline_read(o->baseline, &b, e) == 0) {
         struct gate_run run = {.baseline = &b,
@@ -136,9 +133,6 @@ static int gate(void *values, struct err *e)
             status = judge(o, &b, o->against != NULL ? &other : &b.recorded, &now, e);
         }
     }
-    gate_cells_fini(&now);
-    gate_cells_fini(&other);
-    gate_baseline_fini(&b);
     return status;
 }
 

@@ -186,7 +186,7 @@ static int run_instance(const struct graphs_instance *g, const struct options *o
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
     struct graphs_result results[MAX_STRATEGIES] = {{.total = 0}}; /* memory 0: not asked for */
-    struct graphs_result best;
+    SCOPED(graphs_result_fini) struct graphs_result best;
     SIM_REQUIRE(n <= MAX_STRATEGIES, "room for every strategy");
     graphs_strategy_find("exact")->solve(g, &best);
     bool all = o->strategy == NULL || strcmp(o->strategy, "all") == 0;
@@ -201,7 +201,6 @@ static int run_instance(const struct graphs_instance *g, const struct options *o
     for (size_t i = 0; i < n; i++) {
         graphs_result_fini(&results[i]);
     }
-    graphs_result_fini(&best);
     return rc;
 }
 

@@ -43,8 +43,8 @@ static void put_param(const struct policy_param *q, struct frame *shown, struct 
 {
     static const char *const types[] = {"number", "integer", "boolean", "choice"};
     bool ranged = q->type == PARAM_NUMBER || q->type == PARAM_INT;
-    struct text value = {0};
-    struct text range = {0};
+    SCOPED(text_fini) struct text value = {0};
+    SCOPED(text_fini) struct text range = {0};
     policy_param_add(&value, q, q->def);
     add_range(&range, q);
     DOCUMENT_VALUES(d, "name", q->name, "type", types[q->type], "default", text_end(&value), "min",
@@ -57,8 +57,6 @@ static void put_param(const struct policy_param *q, struct frame *shown, struct 
     }
     DOCUMENT_VALUES(d, "help", q->help);
     FRAME_ROW(shown, q->name, text_end(&value), text_end(&range), q->help);
-    text_fini(&value);
-    text_fini(&range);
 }
 
 /* shown: its parameters, for people. */
@@ -97,7 +95,7 @@ static int list_policy(const char *name, struct document *d, struct err *e)
     for (uint32_t k = 0; p->presets != NULL && p->params[0].choices[k] != NULL; k++) {
         document_note(d, "  %s=%s: %s", p->params[0].name, p->params[0].choices[k], p->presets[k]);
     }
-    struct text without = {0};
+    SCOPED(text_fini) struct text without = {0};
     for (const char *const *a = p->ablations; a != NULL && *a != NULL; a++) {
         text_item(&without, "; ", *a);
     }
@@ -105,7 +103,6 @@ static int list_policy(const char *name, struct document *d, struct err *e)
         document_note(d, "  without a mechanism (`xpusim ablate %s`): %s", p->name,
                       text_end(&without));
     }
-    text_fini(&without);
     return 0;
 }
 
@@ -118,13 +115,12 @@ static int list_policies(const char *name, struct document *d, struct err *e)
     const struct policy_ops *const *all = policy_list(&n);
     struct document *list = document_array(d, "");
     struct frame *names = document_table(d, 0, "ll", NULL);
-    struct document *unseen = document_new();
+    SCOPED(document_drop) struct document *unseen = document_new();
     struct frame *params = document_table(unseen, 0, "llll", NULL);
     for (size_t i = 0; i < n; i++) {
         put_policy(all[i], params, document_within(list, NULL));
         FRAME_ROW(names, all[i]->name, all[i]->summary);
     }
-    document_free(unseen);
     for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
         FRAME_ROW(names, a->name, xkeep(xformat("= %s:%s, %s", a->policy, a->params, a->summary)));
     }
@@ -326,7 +322,7 @@ static int run(void *values, struct err *e)
         if (name != NULL && kinds[i].of_name == NULL) {
             return err_add(e, "%s: not an option", name);
         }
-        struct document *d = document_new();
+        SCOPED(document_drop) struct document *d = document_new();
         int rc = 0;
         if (kinds[i].of_name != NULL) {
             rc = kinds[i].of_name(name, d, e);
@@ -340,7 +336,6 @@ static int run(void *values, struct err *e)
         if (rc == 0) {
             document_print(d, &o->output, stdout);
         }
-        document_free(d);
         return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
     }
     return err_add(e,

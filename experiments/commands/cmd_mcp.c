@@ -28,7 +28,7 @@ static const char instructions[] =
 /* Takes the result over; NULL: the error. */
 static void answer(const cJSON *id, cJSON *result, enum rpc_error error, const char *why)
 {
-    cJSON *o = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "jsonrpc", "2.0");
     cJSON_AddItemToObject(o, "id", id != NULL ? cJSON_Duplicate(id, true) : cJSON_CreateNull());
     if (result != NULL) {
@@ -38,11 +38,9 @@ static void answer(const cJSON *id, cJSON *result, enum rpc_error error, const c
         cJSON_AddNumberToObject(e, "code", error);
         cJSON_AddStringToObject(e, "message", why);
     }
-    char *line = json_text(o, false);
+    OWNED char *line = json_text(o, false);
     (void)printf("%s\n", line);
     (void)fflush(stdout);
-    cJSON_free(line);
-    cJSON_Delete(o);
 }
 
 static cJSON *initialize(const cJSON *params)
@@ -114,7 +112,7 @@ static void receive(const cJSON *message)
 
 static int serve(void *values, struct err *e)
 {
-    char *line = NULL;
+    OWNED char *line = NULL;
     size_t room = 0;
     (void)values;
     (void)e;
@@ -125,16 +123,14 @@ static int serve(void *values, struct err *e)
             continue;
         }
         const char *end = NULL;
-        cJSON *message = cJSON_ParseWithLengthOpts(line, (size_t)n, &end, false);
+        SCOPED(json_drop) cJSON *message = cJSON_ParseWithLengthOpts(line, (size_t)n, &end, false);
         bool whole = message != NULL && strspn(end, " \t\r\n") == (size_t)(line + n - end);
         if (whole) {
             receive(message);
         } else {
             answer(NULL, NULL, RPC_PARSE, "a message is a line of JSON");
         }
-        cJSON_Delete(message);
     }
-    free(line);
     return EXIT_OK;
 }
 

@@ -45,14 +45,13 @@ static void set_pool(struct options *o)
 static int load_truth(const struct options *o, struct simdev_truth *truth, struct err *e)
 {
     const char *path = soc_path(o->soc);
-    cJSON *root = json_read_file(path, e);
+    SCOPED(json_drop) cJSON *root = json_read_file(path, e);
     if (root == NULL) {
         return -EINVAL;
     }
     simdev_truth_init(truth);
     truth->seed = o->seed;
     int rc = soc_parse(root, path, &truth->soc, e);
-    cJSON_Delete(root);
     return rc == 0 && o->sim != NULL ? simdev_truth_set(truth, o->sim, e) : rc;
 }
 
@@ -84,7 +83,7 @@ static int list(struct options *o, struct err *e)
         struct simdev_truth truth;
         (void)printf("%-8s %s\n", ops->name, ops->summary);
         o->backend = ops->name;
-        struct err why = ERR_INIT;
+        SCOPED(err_fini) struct err why = ERR_INIT;
         struct backend *b =
             choose_backend(o, &truth, &why) == 0 ? ops->start(&o->m.backend_options, &why) : NULL;
         if (b == NULL) {
@@ -97,7 +96,6 @@ static int list(struct options *o, struct err *e)
             }
             ops->stop(b);
         }
-        err_fini(&why);
     }
     return e->n == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
@@ -130,7 +128,7 @@ static int measure_whole(struct options *o, struct err *e)
 /* Real ones: on from where a measurement of the same was interrupted. */
 static int measure_on(struct options *o, struct err *e)
 {
-    char *what =
+    OWNED char *what =
         xformat("%s %s devices=%s name=%s size=%s repetitions=%" PRIu32
                 " window=%g samples=%" PRIu32 " pool=%" PRIu64 " seed=%" PRIu32 "%s",
                 XPUSIM_VERSION, o->m.backend->name, o->m.devices == NULL ? "" : o->m.devices,
@@ -140,7 +138,6 @@ static int measure_on(struct options *o, struct err *e)
                 : o->m.pairs_only ? " pairs"
                                   : "");
     struct measure_resume *r = measure_resume_open(o->output, what, e);
-    free(what);
     if (r == NULL) {
         return -EINVAL;
     }
@@ -153,8 +150,8 @@ static int measure_on(struct options *o, struct err *e)
 
 static int pairs(const struct options *o, const char *const *files, uint32_t n, struct err *e)
 {
-    struct kernel_rows rows;
-    struct pairs p = {.n = 0};
+    SCOPED(kernel_rows_fini) struct kernel_rows rows;
+    SCOPED(pairs_fini) struct pairs p = {.n = 0};
     kernel_rows_init(&rows);
     for (uint32_t i = 0; i < n; i++) {
         (void)kernel_rows_read(&rows, files[i], e);
@@ -164,8 +161,6 @@ static int pairs(const struct options *o, const char *const *files, uint32_t n, 
         measure_pairs_document(&p, d);
         document_show(d, &o->shown);
     }
-    pairs_fini(&p);
-    kernel_rows_fini(&rows);
     return e->n == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
@@ -196,7 +191,7 @@ static int measure(struct options *o, struct err *e)
 
 static int fit(const struct options *o, struct err *e)
 {
-    struct kernel_rows rows;
+    SCOPED(kernel_rows_fini) struct kernel_rows rows;
     struct kernel_fit result;
     kernel_rows_init(&rows);
     for (uint32_t i = 0; i < o->fits.n; i++) {
@@ -216,7 +211,6 @@ static int fit(const struct options *o, struct err *e)
         status = e->n > 0 ? EXIT_BAD_INPUT : wrong ? EXIT_CHECK_FAILED : EXIT_OK;
         kernel_fit_fini(&result);
     }
-    kernel_rows_fini(&rows);
     return status;
 }
 

@@ -12,14 +12,12 @@ struct options {
 
 static cJSON *tree_of(const struct options *o, struct err *e)
 {
-    cJSON *root = json_read_file(o->hf, e);
+    SCOPED(json_drop) cJSON *root = json_read_file(o->hf, e);
     if (root != NULL && !llm_hf_is(root)) {
         (void)err_add(e, "%s: no config.json of Hugging Face: it has no model_type", o->hf);
     }
     uint32_t bits = o->bits == NULL ? 0 : (uint32_t)strtoul(o->bits, NULL, 10);
-    cJSON *tree = e->n == 0 ? llm_hf_tree(root, o->hf, o->names.v[0], bits, e) : NULL;
-    cJSON_Delete(root);
-    return tree;
+    return e->n == 0 ? llm_hf_tree(root, o->hf, o->names.v[0], bits, e) : NULL;
 }
 
 static void tell(const char *path, const struct llm *m)
@@ -40,16 +38,15 @@ static int run(void *values, struct err *e)
     if (o->hf == NULL) {
         (void)err_add(e, "new-llm: --hf FILE is needed: the config.json of the model");
     }
+    SCOPED(json_drop)
     cJSON *tree =
         e->n > 0 || new_file_name_check("new-llm", o->names.v[0], e) != 0 ? NULL : tree_of(o, e);
-    char *path = tree != NULL && llm_parse(tree, o->hf, &m, e) == 0
-                     ? new_file_write(o->output, o->names.v[0], tree, e)
-                     : NULL;
+    OWNED char *path = tree != NULL && llm_parse(tree, o->hf, &m, e) == 0
+                           ? new_file_write(o->output, o->names.v[0], tree, e)
+                           : NULL;
     if (path != NULL) {
         tell(path, &m);
     }
-    free(path);
-    cJSON_Delete(tree);
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }
 

@@ -59,19 +59,17 @@ static int write_file(struct skeleton *k, const char *source, struct err *e)
 {
     char relative[64];
     (void)snprintf(relative, sizeof relative, "policies/skeleton/%s", source);
-    char *text = input_text(datadir_path(relative), MAX_TEXT_BYTES, e);
+    OWNED char *text = input_text(datadir_path(relative), MAX_TEXT_BYTES, e);
     if (text == NULL) {
         return -EINVAL;
     }
     const char *path = k->paths[k->n_made];
     FILE *f = fopen(path, "wx");
     if (f == NULL) {
-        free(text);
         return err_add(e, "%s: cannot write: %s", path, strerror(errno));
     }
     k->n_made++;
     put_text(f, text, k);
-    free(text);
     bool failed = ferror(f) != 0;
     if (fclose(f) != 0 || failed) {
         return err_add(e, "%s: cannot write: %s", path, strerror(errno));

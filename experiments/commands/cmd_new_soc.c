@@ -47,9 +47,8 @@ static void tell(const char *path, const struct soc *soc, const struct conformal
     bool all = true;
     for (uint32_t d = 0; d < soc->machine.n_devices; d++) {
         if (interval_is_transfer(soc, (uint8_t)d)) {
-            char *text = interval_transfer_text(table, soc, (uint8_t)d);
+            OWNED char *text = interval_transfer_text(table, soc, (uint8_t)d);
             (void)printf("  %s\n", text);
-            free(text);
         } else {
             all = false;
         }
@@ -64,75 +63,64 @@ static void tell(const char *path, const struct soc *soc, const struct conformal
 /* Updates the tree by the measured rows; the report goes into `d`. */
 static int take_measured(const struct options *o, cJSON *tree, struct document *d, struct err *e)
 {
-    struct measured m = {0};
-    struct catalog c = {0};
+    SCOPED(measured_fini) struct measured m = {0};
+    SCOPED(catalog_fini) struct catalog c = {0};
     for (uint32_t i = 0; i < o->measured.n; i++) {
         (void)measured_read(o->measured.v[i], o->names.v[0], &m, e);
     }
     int rc = e->n > 0 ? -EINVAL : catalog_open(&c, e);
-    rc = rc == 0 ? measured_update(&c, tree, &m, d, e) : rc;
-    measured_fini(&m);
-    catalog_fini(&c);
-    return rc;
+    return rc == 0 ? measured_update(&c, tree, &m, d, e) : rc;
 }
 
 /* What co-running kernels showed, if they were measured. */
 static int take_pairs(const struct options *o, cJSON *tree, struct document *d, struct err *e)
 {
-    struct pairs p = {.n = 0};
+    SCOPED(pairs_fini) struct pairs p = {.n = 0};
     int rc = o->pairs != NULL ? pairs_soc_read(o->pairs, &p, e) : 0;
     if (p.n > 0) {
         pairs_soc_put(&p, tree, d);
     }
-    pairs_fini(&p);
     return rc;
 }
 
 static int write_soc(const struct options *o, const struct soc_sibling *s, struct err *e)
 {
-    struct conformal table = {0};
-    struct soc *soc = xcalloc(1, sizeof *soc);
+    SCOPED(conformal_fini) struct conformal table = {0};
+    OWNED struct soc *soc = xcalloc(1, sizeof *soc);
     const char *like = soc_path(o->like);
     if (access(like, R_OK) != 0) {
         (void)err_add(e, "--like %s: not a shipped name (`xpusim list soc` shows them), nor a file",
                       o->like);
     }
-    cJSON *sibling = e->n > 0 ? NULL : json_read_file(like, e);
-    cJSON *tree = NULL;
+    SCOPED(json_drop) cJSON *sibling = e->n > 0 ? NULL : json_read_file(like, e);
+    SCOPED(json_drop) cJSON *tree = NULL;
     if (sibling != NULL && soc_parse(sibling, like, soc, e) == 0 &&
         interval_table_read(&table, e) == 0) {
         tree = soc_sibling_tree(sibling, s, &table, e);
     }
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     int rc = tree == NULL ? -EINVAL : o->measured.n > 0 ? take_measured(o, tree, d, e) : 0;
     rc = rc == 0 ? take_pairs(o, tree, d, e) : rc;
-    char *path = rc == 0 && soc_parse(tree, s->name, soc, e) == 0
-                     ? new_file_write(o->output, s->name, tree, e)
-                     : NULL;
+    OWNED char *path = rc == 0 && soc_parse(tree, s->name, soc, e) == 0
+                           ? new_file_write(o->output, s->name, tree, e)
+                           : NULL;
     if (path != NULL) {
         document_put(d, "text", stdout);
         tell(path, soc, &table);
     }
-    free(path);
-    document_free(d);
-    conformal_fini(&table);
-    cJSON_Delete(sibling);
-    cJSON_Delete(tree);
-    free(soc);
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }
 
 /* From an owner's archive: measured there, so nothing of a similar chip is asked for. */
 static int from_archive(const struct options *o, struct err *e)
 {
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     int rc = new_file_name_check("new-soc", o->names.v[0], e) == 0
                  ? take_machine(o->from, o->names.v[0], o->output, d, e)
                  : -EINVAL;
     if (rc >= 0) {
         document_put(d, "text", stdout);
     }
-    document_free(d);
     return rc > 0 ? EXIT_CHECK_FAILED : rc;
 }
 

@@ -35,9 +35,8 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
     if (rc != 0) {
         return rc;
     }
-    char *energy = host_energy_text(joules, seconds);
+    OWNED char *energy = host_energy_text(joules, seconds);
     (void)fprintf(stderr, "%s\n", energy);
-    free(energy);
     for (int s = 0; s < OBSERVE_STATUS_COUNT; s++) {
         if (counts[s] > 0) {
             (void)fprintf(stderr, "%u %s\n", counts[s], observe_status_names[s]);

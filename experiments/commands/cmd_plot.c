@@ -25,13 +25,12 @@ static void print_list(const struct option_output *o)
     };
     size_t n;
     const struct figure *v = figure_list(&n);
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     struct frame *f = DOCUMENT_FRAME(d, "figures", 0, columns);
     for (size_t i = 0; i < n; i++) {
         FRAME_ROW(f, v[i].name, v[i].title, v[i].reads, v[i].kinds, v[i].alone);
     }
     document_print(d, o, stdout);
-    document_free(d);
 }
 
 /* Formats by their names: "both" is what browsers and documents show. */
@@ -87,7 +86,7 @@ static int plot(const struct plot_options *o, struct err *e)
     if (o->request.n_inputs == 0) {
         return err_add(e, "%s: no input; it reads: %s", f->name, f->reads);
     }
-    struct figure_data d;
+    SCOPED(figure_data_fini) struct figure_data d;
     figure_data_init(&d);
     int rc = figure_prepare(f, &o->request, &d, e);
     if (rc == 0) {
@@ -97,7 +96,6 @@ static int plot(const struct plot_options *o, struct err *e)
         put_look(o, &d);
         rc = render_figure(f, &d, o->dir, formats_of(o->format), e);
     }
-    figure_data_fini(&d);
     return rc;
 }
 

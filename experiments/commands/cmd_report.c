@@ -7,7 +7,6 @@
 #include "experiments/report/report.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/options.h"
-#include "plots/about.h"
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 
@@ -30,13 +29,12 @@ static cJSON *read_store(const char *path, struct err *e)
     }
     struct option_texts usual = {0};
     struct stored_options o = {.metrics = &usual, .relevance_frac = RELEVANCE_FRAC, .every = true};
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     int n = stored_compare(s, &o, document_array(d, ""), e);
     if (n == 0) {
         (void)err_add(e, "%s: holds no experiment", path);
     }
     cJSON *tree = n > 0 ? document_json(d) : NULL;
-    document_free(d);
     (void)store_close(s, e);
     return tree;
 }
@@ -53,7 +51,7 @@ static int stored_files_write(const char *store, struct stored_files *out, struc
 {
     *out = (struct stored_files){.n = 0};
     const char *tmp = getenv("TMPDIR");
-    cJSON *all = read_store(store, e);
+    SCOPED(json_drop) cJSON *all = read_store(store, e);
     if (all == NULL) {
         return -EINVAL;
     }
@@ -72,7 +70,6 @@ static int stored_files_write(const char *store, struct stored_files *out, struc
         out->name[out->n++] = name;
         (void)json_write_file(path, c, e);
     }
-    cJSON_Delete(all);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -109,7 +106,7 @@ struct page {
 
 static int write_page(const struct page *p, struct err *e)
 {
-    struct report_page page;
+    SCOPED(report_page_fini) struct report_page page;
     struct output *out =
         report_page_load(&page, &p->all, p->live, e) == 0 ? output_open(p->path, e) : NULL;
     int rc = -EINVAL;
@@ -117,7 +114,6 @@ static int write_page(const struct page *p, struct err *e)
         report_write(&page, p->in, p->n, &p->all, &p->figures, output_stream(out));
         rc = output_close(out, true, e);
     }
-    report_page_fini(&page);
     return rc;
 }
 

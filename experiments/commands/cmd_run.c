@@ -29,17 +29,15 @@ static int print_result(const struct run_options *o, const struct config *c,
                         const struct config_policy *p, const struct trace *t,
                         const struct runner_result *r, const struct steady *steady, FILE *out)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     int status = r->sim.audit.clean ? EXIT_OK : EXIT_CHECK_FAILED;
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     runner_document(c, p, t, o->config.seed, r, d);
     if (steady != NULL && steady_document(steady, r->verdict == METRICS_OVERLOADED, d, &e) != 0) {
         status = EXIT_CHECK_FAILED;
     }
     document_print(d, &o->output, out);
-    document_free(d);
     err_print(&e, stderr);
-    err_fini(&e);
     return status;
 }
 
@@ -47,15 +45,13 @@ static struct timeline *open_timeline(const struct run_options *o, const struct 
                                       const struct config_policy *p, const struct trace *t,
                                       struct err *e)
 {
-    char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed, false});
+    OWNED char *text = about_text(&(struct about){"timeline", c, p, t, o->config.seed, false});
     bool launches = o->detail != NULL ? strcmp(o->detail, "launches") == 0 : !(o->to_s > 0.0);
     struct timeline_options to = {.from_ns = units_ns_from_s(o->from_s),
                                   .to_ns = units_ns_from_s(o->to_s),
                                   .only_launches = launches,
                                   .about = text};
-    struct timeline *timeline = timeline_open(o->timeline, &c->soc.machine, &to, e);
-    free(text);
-    return timeline;
+    return timeline_open(o->timeline, &c->soc.machine, &to, e);
 }
 
 /* Tells a run that failed in its middle: why, and what there was. */
@@ -95,7 +91,7 @@ static int simulate(const struct run_options *o, const struct config *c,
     }
     struct steady *steady = o->steady ? steady_new() : NULL;
     opt.series = steady != NULL ? steady_observer(steady) : NULL;
-    struct runner_result r;
+    SCOPED(runner_result_fini) struct runner_result r;
     char *requests_about =
         about_comment(&(struct about){"requests", c, p, t, o->config.seed, false});
     opt.requests_about = requests_about;
@@ -118,7 +114,6 @@ static int simulate(const struct run_options *o, const struct config *c,
         status = EXIT_BAD_INPUT;
     }
     steady_free(steady);
-    runner_result_fini(&r);
     return status;
 }
 
@@ -170,9 +165,9 @@ static int simulate_safely(struct simulation *s, struct err *e)
 
 static int load_and_simulate(const struct run_options *o, struct err *e)
 {
-    struct config c;
+    SCOPED(config_fini) struct config c;
     struct config_policy p;
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     int status = EXIT_BAD_INPUT;
     (void)config_load(&c, &o->config, e);
     struct replay *replay = NULL;
@@ -191,9 +186,7 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
         struct simulation s = {o, &c, &p, &t, replay, {0}};
         status = simulate_safely(&s, e);
     }
-    trace_fini(&t);
     replay_free(replay);
-    config_fini(&c);
     return status;
 }
 

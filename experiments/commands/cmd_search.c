@@ -66,7 +66,7 @@ static void describe(const struct options *o, const struct prepared *c, struct d
 static int search_one(const struct options *o, struct config_arrivals arrivals, struct document *d,
                       struct err *e)
 {
-    struct prepared *c = xcalloc(1, sizeof *c);
+    OWNED struct prepared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
     if (prepare(c, o, arrivals, e) == 0) {
         status = EXIT_OK;
@@ -78,13 +78,12 @@ static int search_one(const struct options *o, struct config_arrivals arrivals, 
         describe(o, c, d);
     }
     config_fini(&c->config);
-    free(c);
     return status;
 }
 
 static int search_suite(const struct options *o, struct document *d, struct err *e)
 {
-    struct suite *s = xcalloc(1, sizeof *s);
+    OWNED struct suite *s = xcalloc(1, sizeof *s);
     struct document *points = document_array(d, "points");
     int status = suite_load(s, o->suite, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
     DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format(d, "%s", s->hash));
@@ -99,7 +98,6 @@ static int search_suite(const struct options *o, struct document *d, struct err 
         document_print_so_far(d, &o->output, stdout);
     }
     suite_fini(s);
-    free(s);
     return status;
 }
 

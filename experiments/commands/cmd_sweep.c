@@ -44,19 +44,16 @@ static void summarise(const struct options *o, const struct spec *spec,
                   " failed%s\n",
                   o->spec, r->done, r->found, r->failed,
                   r->interrupted ? "; stopped early: the same command continues" : "");
-    char *outside = extrapolated_text(&r->extrapolated);
+    OWNED char *outside = extrapolated_text(&r->extrapolated);
     if (outside != NULL) {
-        cJSON *settings = spec_point_settings(spec, r->extrapolated_point);
-        char *text = json_text(settings, false);
+        SCOPED(json_drop) cJSON *settings = spec_point_settings(spec, r->extrapolated_point);
+        OWNED char *text = json_text(settings, false);
         (void)fprintf(
             stderr,
             "xpusim: warning: outside the calibrated range, where times are extrapolated: "
             "%s at point %" PRIu64 " (%s); no point has a larger share\n",
             outside, r->extrapolated_point, text);
-        cJSON_free(text);
-        cJSON_Delete(settings);
     }
-    free(outside);
     if (r->points_open > 0) {
         (void)fprintf(stderr,
                       "xpusim: note: %" PRIu64 " points did not reach their half-widths in "
@@ -138,7 +135,7 @@ static bool names_policies(const struct options *o, const struct spec *spec, str
 
 static int with_spec(struct options *o, struct err *e)
 {
-    struct spec *spec = xcalloc(1, sizeof *spec);
+    OWNED struct spec *spec = xcalloc(1, sizeof *spec);
     int status = EXIT_BAD_INPUT;
     if (spec_load_with(spec, o->spec, (const char *const *)o->policies.v, o->policies.n, o->yes,
                        e) == 0 &&
@@ -152,7 +149,6 @@ static int with_spec(struct options *o, struct err *e)
         }
     }
     spec_fini(spec);
-    free(spec);
     return status;
 }
 

@@ -95,7 +95,7 @@ static void note_losses(const struct trace_import_losses *l)
 static int import(void *values, struct err *e)
 {
     const struct options *o = values;
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     struct trace_import_losses lost = {0};
     int rc = trace_import(&o->import, o->files.v[0], &t, &lost, e);
     if (rc == 0) {
@@ -103,9 +103,7 @@ static int import(void *values, struct err *e)
         (void)fprintf(stderr, "xpusim: note: trace: read as %s: %zu requests, %zu sessions\n",
                       lost.format, t.n, t.n_first);
     }
-    rc = rc == 0 ? emit(&t, o->output, e) : rc;
-    trace_fini(&t);
-    return rc;
+    return rc == 0 ? emit(&t, o->output, e) : rc;
 }
 
 /* "mean/p50/p90/p99/max" of a length, as people see it. */
@@ -180,7 +178,7 @@ static void stats_document(const struct trace_stats *s, struct document *d)
 static int stats(void *values, struct err *e)
 {
     const struct options *o = values;
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     int rc = trace_read(o->files.v[0], &t, e);
     if (rc == 0) {
         struct trace_stats s;
@@ -195,7 +193,6 @@ static int stats(void *values, struct err *e)
         }
         document_show(d, &o->shown);
     }
-    trace_fini(&t);
     return rc;
 }
 

@@ -53,7 +53,7 @@ static int write_page(const struct view_options *o, const struct figure_request 
 {
     struct report_input in[FIGURE_MAX_INPUTS];
     struct report_figures none = {.n = 0};
-    struct report_page page = {.html = NULL};
+    SCOPED(report_page_fini) struct report_page page = {.html = NULL};
     size_t n = 0;
     for (size_t i = 0; i < all->n_inputs && e->n == 0; i++) {
         report_take(&all->inputs[i], i, in, &n, true, e);
@@ -64,13 +64,12 @@ static int write_page(const struct view_options *o, const struct figure_request 
         report_write(&page, in, n, all, &none, output_stream(out));
         (void)output_close(out, true, e);
     }
-    report_page_fini(&page);
     return e->n > 0 ? EXIT_BAD_INPUT : EXIT_OK;
 }
 
 static int view(const struct view_options *o, struct err *e)
 {
-    struct figure_request all = {.n_inputs = 0};
+    SCOPED(figure_request_fini) struct figure_request all = {.n_inputs = 0};
     int status = o->policies.n > 0 ? simulate(o, &all, e) : EXIT_OK;
     for (uint32_t i = 0; i < o->files.n && status == EXIT_OK; i++) {
         (void)figure_input_add(&all, o->files.v[i], e);
@@ -78,7 +77,6 @@ static int view(const struct view_options *o, struct err *e)
     if (status == EXIT_OK) {
         status = write_page(o, &all, e);
     }
-    figure_request_fini(&all);
     return e->n > 0 ? EXIT_BAD_INPUT : status;
 }
 

@@ -39,24 +39,21 @@ static void add_instance(const struct graphs_instance *g, struct samples *x)
 {
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
-    struct graphs_result best;
+    SCOPED(graphs_result_fini) struct graphs_result best;
     graphs_strategy_find("exact")->solve(g, &best);
     if (best.label == GRAPHS_UNFINISHED) {
         x->unfinished++;
-        graphs_result_fini(&best);
         return;
     }
     for (size_t i = 0; i < n && i < MAX_STRATEGIES; i++) {
-        struct graphs_result r;
+        SCOPED(graphs_result_fini) struct graphs_result r;
         st[i].solve(g, &r);
         double ratio = (double)r.total / (double)best.total;
         x->ratio[i][0][x->n[0]] = ratio;
         x->ratio[i][g->n_chunks][x->n[g->n_chunks]] = ratio;
-        graphs_result_fini(&r);
     }
     x->n[0]++;
     x->n[g->n_chunks]++;
-    graphs_result_fini(&best);
 }
 
 /* One strategy: mean, worst, and by number of chunks. */

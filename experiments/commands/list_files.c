@@ -53,14 +53,12 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
 {
     int index = 0;
     const cJSON *c;
-    cJSON_ArrayForEach(c, node)
-    {
-        char *label = json_label(c);
+    cJSON_ArrayForEach (c, node) {
+        OWNED char *label = json_label(c);
         const char *below = document_format(d, "%s.%s", path,
                                             c->string != NULL ? c->string
                                             : label != NULL   ? label
                                                               : document_format(d, "%d", index));
-        free(label);
         bool quantity = cJSON_HasObjectItem(c, "value") && cJSON_HasObjectItem(c, "unit");
         /* of the file and of its fit, not of the machine */
         bool aside = c->string != NULL &&
@@ -79,24 +77,22 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
 /* What a machine made from a sibling was off by, of every device that nothing has fitted since. */
 static int put_transfers(const cJSON *root, const char *path, struct document *d, struct err *e)
 {
-    struct soc *soc = xmalloc(sizeof *soc);
-    struct conformal t = {0};
+    OWNED struct soc *soc = xmalloc(sizeof *soc);
+    SCOPED(conformal_fini) struct conformal t = {0};
     int rc = soc_parse(root, path, soc, e);
     rc = rc == 0 && soc->like[0] != '\0' ? interval_table_read(&t, e) : rc;
     for (uint32_t i = 0; rc == 0 && i < soc->machine.n_devices; i++) {
         if (interval_is_transfer(soc, (uint8_t)i)) {
-            char *text = interval_transfer_text(&t, soc, (uint8_t)i);
+            OWNED char *text = interval_transfer_text(&t, soc, (uint8_t)i);
             document_note(d, "%s", text);
-            free(text);
         }
     }
-    conformal_fini(&t);
-    free(soc);
     return rc;
 }
 
 static int list_numbers(const char *what, const char *path, struct document *d, struct err *e)
 {
+    SCOPED(json_drop)
     cJSON *root = strcmp(what, "llm") == 0 ? llm_read_file(path, e) : json_read_file(path, e);
     if (root == NULL) {
         return -EINVAL;
@@ -105,12 +101,10 @@ static int list_numbers(const char *what, const char *path, struct document *d, 
     about = about[0] != '\0' ? about : json_string(root, "source");
     document_note(d, "%s: %s\n", json_string(root, "name"), about);
     if (json_string(root, "like")[0] != '\0' && put_transfers(root, path, d, e) != 0) {
-        cJSON_Delete(root);
         return -EINVAL;
     }
     struct frame *f = DOCUMENT_FRAME(d, "", 0, number_columns);
     put_numbers(d, f, what, root);
-    cJSON_Delete(root);
     return 0;
 }
 
@@ -118,11 +112,11 @@ static int list_numbers(const char *what, const char *path, struct document *d, 
 
 static void put_soc(void *f, const char *path, const char *name, struct err *e)
 {
-    struct soc *soc = calloc(1, sizeof *soc);
-    cJSON *root = soc == NULL ? NULL : json_read_file(path, e);
+    OWNED struct soc *soc = calloc(1, sizeof *soc);
+    SCOPED(json_drop) cJSON *root = soc == NULL ? NULL : json_read_file(path, e);
     if (root != NULL && soc_parse(root, path, soc, e) == 0) {
         const struct machine *m = &soc->machine;
-        struct text devices = {0};
+        SCOPED(text_fini) struct text devices = {0};
         double fitted = 0.0;
         for (uint32_t i = 0; i < m->n_devices; i++) {
             text_item(&devices, ", ", m->devices[i].name);
@@ -133,10 +127,7 @@ static void put_soc(void *f, const char *path, const char *name, struct err *e)
         }
         FRAME_ROW(f, name, text_end(&devices), m->ddr_peak_bytes_per_s / 1e9, m->memory_bytes / 1e9,
                   fitted, soc->note);
-        text_fini(&devices);
     }
-    cJSON_Delete(root);
-    free(soc);
 }
 
 int list_socs(const char *name, struct document *d, struct err *e)
@@ -160,14 +151,13 @@ int list_socs(const char *name, struct document *d, struct err *e)
 
 static void put_llm(void *f, const char *path, const char *name, struct err *e)
 {
-    cJSON *root = json_read_file(path, e);
+    SCOPED(json_drop) cJSON *root = json_read_file(path, e);
     struct llm m;
     if (root != NULL && llm_parse(root, path, &m, e) == 0) {
         FRAME_ROW(f, name, (m.body_weights + m.head_weights) / 1e9, (double)m.n_layers,
                   (double)m.hidden, (double)m.weight_bits, m.weight_bytes / 1e9,
                   m.kv_bytes_per_token / 1e3, json_string(root, "source"));
     }
-    cJSON_Delete(root);
 }
 
 int list_llms(const char *name, struct document *d, struct err *e)
@@ -195,6 +185,7 @@ static char *describe_csv(const char *path)
 {
     struct text about = {0};
     struct input_line line = {0};
+    SCOPED(err_fini)
     struct err none = ERR_INIT; /* who reads the rows says what is wrong with the file */
     FILE *f = input_try(path);
     while (f != NULL && input_next(f, path, &line, &none) > 0 && line.text[0] == '#') {
@@ -207,7 +198,6 @@ static char *describe_csv(const char *path)
     if (f != NULL) {
         (void)fclose(f);
     }
-    err_fini(&none);
     free(line.text);
     return text_end(&about);
 }
@@ -223,9 +213,10 @@ static char *licence_of(const char *about)
 
 static void put_dataset(void *f, const char *path, const char *name, struct err *e)
 {
-    char *about = describe_csv(path);
-    char *licence = licence_of(about);
+    OWNED char *about = describe_csv(path);
+    OWNED char *licence = licence_of(about);
     struct dataset data;
+    SCOPED(err_fini)
     struct err none = ERR_INIT; /* recorded arrivals have no lengths, or other columns */
     (void)e;
     if (dataset_load(path, &data, &none) == 0) {
@@ -241,9 +232,6 @@ static void put_dataset(void *f, const char *path, const char *name, struct err 
     } else {
         FRAME_ROW(f, name, FRAME_NONE, FRAME_ABSENT, FRAME_NONE, FRAME_NONE, licence, about);
     }
-    err_fini(&none);
-    free(licence);
-    free(about);
 }
 
 int list_datasets(const char *name, struct document *d, struct err *e)
@@ -258,17 +246,15 @@ int list_datasets(const char *name, struct document *d, struct err *e)
         {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
     };
     if (name != NULL) {
-        char *relative = xformat("traces/datasets/%s.csv", name);
+        OWNED char *relative = xformat("traces/datasets/%s.csv", name);
         const char *path = datadir_path(relative);
-        char *about = describe_csv(path);
+        OWNED char *about = describe_csv(path);
         if (about[0] == '\0') {
             (void)err_add(e, "no data set is called %s; `xpusim list dataset` shows them", name);
         } else {
             document_note(d, "%s: %s\n", name, about);
             put_dataset(DOCUMENT_FRAME(d, "", 0, columns), path, name, e);
         }
-        free(about);
-        free(relative);
         return e->n > 0 ? -EINVAL : 0;
     }
     return each_file("traces/datasets", DOCUMENT_FRAME(d, "", 0, columns), e, put_dataset);

@@ -106,19 +106,18 @@ static void put_intervals(const struct config *c, const struct conformal *t, str
             struct conformal_interval x = interval_of(t, &c->soc, device, c->truth.runtime[device],
                                                       &c->llm, i == 0, DECODE_CONTEXT);
             const char *name = c->soc.machine.devices[device].name;
-            char *text = interval_text(&x);
+            OWNED char *text = interval_text(&x);
             FRAME_ROW(f, name, phases[i], x.low_factor, x.high_factor, conformal_left_names[x.left],
                       x.n, x.pool, x.distance);
             document_note(d, "%s %s: %s", name, phases[i], text);
-            free(text);
         }
     }
 }
 
 int list_kernels(const struct config_options *o, struct document *d, struct err *e)
 {
-    struct config c;
-    struct conformal residuals = {0};
+    SCOPED(config_fini) struct config c;
+    SCOPED(conformal_fini) struct conformal residuals = {0};
     int rc = -EINVAL;
     if (config_load(&c, o, e) == 0 && models_refuse_several(o, "list kernels", e) == 0 &&
         interval_table_read(&residuals, e) == 0) {
@@ -136,7 +135,5 @@ int list_kernels(const struct config_options *o, struct document *d, struct err 
         put_intervals(&c, &residuals, d);
         rc = 0;
     }
-    conformal_fini(&residuals);
-    config_fini(&c);
     return rc;
 }

@@ -8,7 +8,6 @@
 
 #include "experiments/commands/commands.h"
 #include "sim/base/json.h"
-#include "sim/base/memory.h"
 
 #define OPERANDS "operands" /* the argument with words that belong to no option */
 
@@ -20,14 +19,12 @@ static const struct {
 
 static const struct command *command_of(const char *full)
 {
-    struct err e = ERR_INIT;
-    char *first = xformat("%.*s", (int)strcspn(full, " "), full);
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    OWNED char *first = xformat("%.*s", (int)strcspn(full, " "), full);
     const struct command *c = command_find(first, &e);
     for (const struct command *const *s = c->subcommands; s != NULL && *s != NULL; s++) {
         c = strcmp((*s)->name, full) == 0 ? *s : c;
     }
-    free(first);
-    err_fini(&e);
     return c;
 }
 
@@ -199,8 +196,7 @@ static char *command_line(const char *command, const cJSON *arguments, struct wo
     }
     const cJSON *operands = NULL;
     const cJSON *it = NULL;
-    cJSON_ArrayForEach(it, arguments)
-    {
+    cJSON_ArrayForEach (it, arguments) {
         bool own = strcmp(it->string, OPERANDS) == 0;
         operands = own ? it : operands;
         bool named =
@@ -280,12 +276,9 @@ static cJSON *start(const struct words *w)
     while (rc == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     (void)posix_spawn_file_actions_destroy(&files);
-    char *said = all_of(out);
-    char *complaint = all_of(err);
-    cJSON *result = result_of(status, said, rc == 0 ? complaint : strerror(rc));
-    free(said);
-    free(complaint);
-    return result;
+    OWNED char *said = all_of(out);
+    OWNED char *complaint = all_of(err);
+    return result_of(status, said, rc == 0 ? complaint : strerror(rc));
 }
 
 cJSON *mcp_tools_call(const char *name, const cJSON *arguments)
@@ -293,9 +286,8 @@ cJSON *mcp_tools_call(const char *name, const cJSON *arguments)
     for (size_t i = 0; i < N_TOOLS; i++) {
         if (strcmp(tools[i].name, name) == 0) {
             struct words w = {.v = NULL};
-            char *wrong = command_line(tools[i].command, arguments, &w);
+            OWNED char *wrong = command_line(tools[i].command, arguments, &w);
             cJSON *result = wrong == NULL ? start(&w) : result_of(2, "", wrong);
-            free(wrong);
             for (size_t k = 0; k < w.n; k++) {
                 free(w.v[k]);
             }

@@ -44,7 +44,7 @@ char *new_file_write(const char *output, const char *name, const cJSON *tree, st
 /* "x" refuses a file that is there. */
 static int copy(const char *source, const char *path, struct err *e)
 {
-    char *text = input_text(datadir_path(source), MAX_TEXT_BYTES, e);
+    OWNED char *text = input_text(datadir_path(source), MAX_TEXT_BYTES, e);
     FILE *f = text != NULL ? fopen(path, "wx") : NULL;
     if (text != NULL && f == NULL) {
         (void)err_add(e, "%s: cannot write: %s", path, strerror(errno));
@@ -55,7 +55,6 @@ static int copy(const char *source, const char *path, struct err *e)
         (void)err_add(e, "%s: cannot write", path);
         (void)unlink(path);
     }
-    free(text);
     return fine ? 0 : -EINVAL;
 }
 
@@ -68,16 +67,13 @@ int new_folder_copy(const char *dir, const char *from, const char *const *names,
     uint32_t n = 0;
     int rc = 0;
     for (; names[n] != NULL && rc == 0; n += rc == 0 ? 1 : 0) {
-        char *source = xformat("%s/%s", from, names[n]);
-        char *path = xformat("%s/%s", dir, names[n]);
+        OWNED char *source = xformat("%s/%s", from, names[n]);
+        OWNED char *path = xformat("%s/%s", dir, names[n]);
         rc = copy(source, path, e);
-        free(source);
-        free(path);
     }
     while (rc != 0 && n > 0) {
-        char *path = xformat("%s/%s", dir, names[--n]);
+        OWNED char *path = xformat("%s/%s", dir, names[--n]);
         (void)unlink(path);
-        free(path);
     }
     if (rc != 0 && made) {
         (void)rmdir(dir);

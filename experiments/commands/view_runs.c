@@ -26,19 +26,16 @@ struct one {
 static void write_run(const struct one *x, const struct runner_result *r, struct schedule *s)
 {
     uint64_t seed = x->v->config->seed;
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     DOCUMENT_VALUES(d, "policy", x->policy->label);
     about_document(&(struct about){"run", x->config, x->policy, x->trace, seed, false}, d);
     runner_document(x->config, x->policy, x->trace, seed, r, document_within(d, "result"));
-    cJSON *tree = document_json(d);
-    char *text = json_text(tree, false);
+    SCOPED(json_drop) cJSON *tree = document_json(d);
+    OWNED char *text = json_text(tree, false);
     (void)fprintf(x->text, "%.*s,\"schedule\":", (int)strlen(text) - 1, text);
     schedule_write(s, x->text);
     (void)fputc('}', x->text);
     (void)fflush(x->text);
-    cJSON_free(text);
-    cJSON_Delete(tree);
-    document_free(d);
 }
 
 static int simulate(void *ctx, FILE *out, struct err *e)
@@ -51,7 +48,7 @@ static int simulate(void *ctx, FILE *out, struct err *e)
         schedule_new(&x->config->soc.machine, x->trace, &x->config->truth.model, &o);
     struct runner_options opt = {
         .decision_log = x->log, .observer = schedule_observer(s), .series = schedule_explainer(s)};
-    struct runner_result r;
+    SCOPED(runner_result_fini) struct runner_result r;
     (void)out;
     int status = EXIT_CHECK_FAILED;
     if (runner_run(x->config, x->policy, x->trace, x->v->config->seed, &opt, &r, e) == 0) {
@@ -62,7 +59,6 @@ static int simulate(void *ctx, FILE *out, struct err *e)
     }
     (void)fflush(x->log);
     runner_tell_printed(x->policy, r.printed_bytes);
-    runner_result_fini(&r);
     schedule_free(s);
     return status;
 }
@@ -81,19 +77,16 @@ static void write_difference(struct one *x, uint32_t a, uint32_t b, FILE *out)
 {
     struct divergence v;
     diverge_find(x[a].log, x[b].log, &v);
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     DOCUMENT_VALUES(d, "run_a", a, "run_b", b, "differs", v.differs, "decision", v.line, "a", v.a,
                     "b", v.b);
     struct document *context = document_array(d, "context");
     for (uint32_t i = 0; i < v.n_context; i++) {
         DOCUMENT_VALUES(context, NULL, v.context[i]);
     }
-    cJSON *tree = document_json(d);
-    char *text = json_text(tree, false);
+    SCOPED(json_drop) cJSON *tree = document_json(d);
+    OWNED char *text = json_text(tree, false);
     (void)fputs(text, out);
-    cJSON_free(text);
-    cJSON_Delete(tree);
-    document_free(d);
 }
 
 /* ---- what the page needs to compute ---- */
@@ -107,15 +100,14 @@ static void take_file(void *ctx, const char *path)
     size_t n = strlen(data);
     const char *name = strncmp(path, data, n) == 0 ? path + n : path;
     name += strspn(name, "/");
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     input_watch(NULL, NULL); /* this is no reading of the run's */
-    char *text = cJSON_HasObjectItem(files, name) ? NULL : input_text(path, MAX_FILE_BYTES, &e);
+    OWNED char *text =
+        cJSON_HasObjectItem(files, name) ? NULL : input_text(path, MAX_FILE_BYTES, &e);
     input_watch(take_file, files);
     if (text != NULL) {
         cJSON_AddStringToObject(files, name, text);
     }
-    free(text);
-    err_fini(&e);
 }
 
 static void add_word(cJSON *list, const char *option, const char *word)
@@ -149,13 +141,11 @@ static cJSON *arguments_of(const struct view_runs *v)
 
 static void write_recompute(const struct view_runs *v, cJSON *files, FILE *out)
 {
-    cJSON *tree = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *tree = cJSON_CreateObject();
     cJSON_AddItemToObject(tree, "arguments", arguments_of(v));
     cJSON_AddItemToObject(tree, "files", cJSON_Duplicate(files, true));
-    char *text = json_text(tree, false);
+    OWNED char *text = json_text(tree, false);
     (void)fprintf(out, ",\"recompute\":%s", text);
-    cJSON_free(text);
-    cJSON_Delete(tree);
 }
 
 static void write_all(struct one *x, uint32_t n, cJSON *files, FILE *out)
@@ -184,13 +174,13 @@ static void write_all(struct one *x, uint32_t n, cJSON *files, FILE *out)
 
 int view_runs_write(const struct view_runs *v, FILE *out, struct err *e)
 {
-    struct config c;
-    struct config_policy *p = xcalloc(v->policies->n, sizeof *p);
-    struct one *x = xcalloc(v->policies->n, sizeof *x);
-    struct trace t = {0};
+    SCOPED(config_fini) struct config c;
+    OWNED struct config_policy *p = xcalloc(v->policies->n, sizeof *p);
+    OWNED struct one *x = xcalloc(v->policies->n, sizeof *x);
+    SCOPED(trace_fini) struct trace t = {0};
     uint32_t n = v->policies->n;
     int status = EXIT_OK;
-    cJSON *files = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *files = cJSON_CreateObject();
     input_watch(v->recompute ? take_file : NULL, files);
     (void)config_load(&c, v->config, e);
     for (uint32_t i = 0; i < n; i++) {
@@ -216,10 +206,5 @@ int view_runs_write(const struct view_runs *v, FILE *out, struct err *e)
             (void)fclose(x[i].log);
         }
     }
-    cJSON_Delete(files);
-    trace_fini(&t);
-    config_fini(&c);
-    free(x);
-    free(p);
     return e->n > 0 ? EXIT_BAD_INPUT : status;
 }

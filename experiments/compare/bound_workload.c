@@ -188,7 +188,7 @@ static double walk(const struct bound *b, const struct trace *t, struct released
 void bound_trace(const struct bound *b, const struct trace *t, struct bound_workload *out)
 {
     struct means means[REQUEST_CLASS_COUNT + 1] = {{0}};
-    struct released *r = xcalloc(t->n + 1, sizeof *r);
+    OWNED struct released *r = xcalloc(t->n + 1, sizeof *r);
     double ends[3];
     ends[BOUND_BY_PATH] = walk(b, t, r, means);
     qsort(r, t->n, sizeof *r, by_release);
@@ -206,7 +206,6 @@ void bound_trace(const struct bound *b, const struct trace *t, struct bound_work
         out->mean[c] = (struct bound_latency){m->ttft_s / m->n, m->e2e_s / m->n};
         out->norm_e2e_per_token_s[c] = m->norm_s / m->n;
     }
-    free(r);
 }
 
 /* What the bound says something about: of reactive requests, of proactive ones, of all. */

@@ -26,7 +26,7 @@ static bool matches_any(const char *pattern, const struct metric_list *names)
 int choose_check(const struct config *c, const struct option_texts *asked, struct err *e)
 {
     size_t before = e->n;
-    struct metric_list names = {0};
+    SCOPED(metric_list_fini) struct metric_list names = {0};
     runner_metric_names(c, &names);
     for (uint32_t i = 0; i < asked->n; i++) {
         if (!matches_any(asked->v[i], &names)) {
@@ -40,7 +40,6 @@ int choose_check(const struct config *c, const struct option_texts *asked, struc
                           asked->v[i], nearest_hint(&near));
         }
     }
-    metric_list_fini(&names);
     return e->n > before ? -EINVAL : 0;
 }
 

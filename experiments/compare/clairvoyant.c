@@ -136,8 +136,8 @@ static void run_replication(const struct compare_plan *p, uint32_t replication,
                             struct clairvoyant_best *best)
 {
     struct clairvoyant_plan plans[CLAIRVOYANT_MAX_PLANS];
-    struct err e = ERR_INIT;
-    struct trace t = {0};
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(trace_fini) struct trace t = {0};
     struct study_cell cell = compare_cell(p, 0, replication);
     cell.policy = &clairvoyant;
     cell.samples = RUNNER_SAMPLES_AUTO;
@@ -146,8 +146,8 @@ static void run_replication(const struct compare_plan *p, uint32_t replication,
     *best = clairvoyant_nothing();
     uint32_t members = clairvoyant_members(&t, &best->exhaustive);
     uint32_t n = clairvoyant_plans(&p->config->soc.machine, plans) * members;
-    struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
-    struct schedule *schedules = xcalloc((size_t)n + 1, sizeof *schedules);
+    OWNED struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
+    OWNED struct schedule *schedules = xcalloc((size_t)n + 1, sizeof *schedules);
     for (uint32_t i = 0; i < n; i++) {
         struct schedule *s = &schedules[i];
         s->plan = plans[i / members];
@@ -160,16 +160,11 @@ static void run_replication(const struct compare_plan *p, uint32_t replication,
     struct study_how how = p->how;
     how.cells_per_worker = CELLS_PER_WORKER;
     how.store = best->exhaustive ? NULL : how.store; /* quicker than a look into the store */
-    struct study_outcomes runs = study_run(cells, n, &how);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &how);
     for (uint32_t i = 0; i < n; i++) {
         take(&runs.v[i], t.n, best);
         free(schedules[i].text);
     }
-    study_outcomes_fini(&runs);
-    free(schedules);
-    free(cells);
-    trace_fini(&t);
-    err_fini(&e);
 }
 
 void clairvoyant_run(const struct compare_plan *plan, struct clairvoyant_best *best)

@@ -1,7 +1,6 @@
 #include "experiments/compare/compare.h"
 
 #include "experiments/run/runner.h"
-#include "experiments/run/study.h"
 
 struct study_cell compare_cell(const struct compare_plan *plan, uint32_t policy,
                                uint32_t replication)
@@ -128,14 +127,12 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
 void compare_run(const struct compare_plan *plan, struct compare_result *out)
 {
     uint32_t n = plan->n_policies * plan->replications;
-    struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
+    OWNED struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
     for (uint32_t i = 0; i < n; i++) {
         cells[i] = compare_cell(plan, i % plan->n_policies, i / plan->n_policies);
     }
-    struct study_outcomes runs = study_run(cells, n, &plan->how);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &plan->how);
     compare_take(plan, &runs, out);
-    study_outcomes_fini(&runs);
-    free(cells);
 }
 
 struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t policy)

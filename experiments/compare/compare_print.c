@@ -2,7 +2,6 @@
 #include "experiments/compare/compare.h"
 #include "experiments/compare/significance.h"
 #include "experiments/shell/frame_stats.h"
-#include "sim/base/hash.h"
 #include "sim/stats/stats_intervals.h"
 
 /* Behind an interval in a table, and as data; by enum stats_method (COVERAGE.md). */
@@ -127,8 +126,8 @@ static bool is_sketched(const struct compare_plan *plan, const struct compare_re
 static void put_warnings(const struct compare_plan *plan, const struct compare_result *r,
                          struct document *d)
 {
-    struct extrapolated *x = xcalloc(r->n_policies, sizeof *x);
-    const char **labels = xcalloc(r->n_policies, sizeof *labels);
+    OWNED struct extrapolated *x = xcalloc(r->n_policies, sizeof *x);
+    OWNED const char **labels = xcalloc(r->n_policies, sizeof *labels);
     for (uint32_t p = 0; p < r->n_policies; p++) {
         x[p] = compare_extrapolated(r, p);
         labels[p] = plan->policies[p].label;
@@ -137,14 +136,11 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
     if (plan->config != NULL) {
         warnings_machine(plan->config, list);
         warnings_energy(plan->config, list);
-        char *meter = warnings_meter(plan->config);
+        OWNED char *meter = warnings_meter(plan->config);
         DOCUMENT_VALUES(d, "energy_meter", meter);
-        free(meter);
     }
     warnings_range(x, labels, r->n_policies, list);
     warnings_sketch(is_sketched(plan, r), list);
-    free(labels);
-    free(x);
 }
 
 static bool is_plain(const struct compare_result *r, size_t n_plain, const char *name)
@@ -175,7 +171,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
                           "verdict p_holm");
     frame_columns(f, &said, 1);
     frame_indent(f, 2);
-    double *family = holm_of_family(plan, r, metrics, n_metrics);
+    OWNED double *family = holm_of_family(plan, r, metrics, n_metrics);
     size_t n_plain = every ? r->n_plain : 0; /* then those that are asked for and none of these */
     for (size_t m = 0; m < n_plain + n_metrics; m++) {
         const char *name = m < n_plain ? r->names[m].name : metrics[m - n_plain];
@@ -190,7 +186,6 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
             put_row(plan, r, name, p, of_it, f, d);
         }
     }
-    free(family);
 }
 
 void compare_head_document(const struct compare_head *h, struct document *d)

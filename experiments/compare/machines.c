@@ -10,6 +10,7 @@
 #include "sim/base/json.h"
 #include "sim/base/portable.h"
 #include "sim/base/rng.h"
+#include "sim/base/scope_gsl.h"
 
 #define PATH_BYTES 4096
 #define RESIDUAL_TOKENS 1024 /* what residuals are asked about: an ordinary prompt or context */
@@ -21,7 +22,7 @@
 static void scores(struct machines *m, uint64_t seed)
 {
     uint32_t n = m->n_draws;
-    uint32_t *order = xmalloc((n + 1) * sizeof *order);
+    OWNED uint32_t *order = xmalloc((n + 1) * sizeof *order);
     for (uint32_t k = 0; k < m->n_factors; k++) {
         struct rng r;
         rng_init(&r, rng_key(seed, RNG_MACHINE, k, 0));
@@ -35,7 +36,6 @@ static void scores(struct machines *m, uint64_t seed)
             m->z[(size_t)i * m->n_factors + k] = gsl_cdf_ugaussian_Pinv(u);
         }
     }
-    free(order);
 }
 
 /* Half of the mass on either side of the nominal value. */
@@ -86,7 +86,7 @@ static void draw_fit(const struct config *c, struct machines *m, uint32_t first)
            m->factor[first + n].group == first) {
         n++;
     }
-    gsl_matrix *l = root_of(c, m, first, n);
+    SCOPED(matrix_drop) gsl_matrix *l = root_of(c, m, first, n);
     for (uint32_t i = 0; i < m->n_draws; i++) {
         const double *z = &m->z[(size_t)i * m->n_factors + first];
         for (uint32_t k = 0; k < n; k++) {
@@ -101,7 +101,6 @@ static void draw_fit(const struct config *c, struct machines *m, uint32_t first)
                 portable_round(fmax((x->nominal + offset) * exp(v) - offset, 0.0));
         }
     }
-    gsl_matrix_free(l);
 }
 
 static void draw_residual(const struct config *c, const struct conformal *table, struct machines *m,

@@ -97,8 +97,7 @@ static bool is_fitted(const cJSON *entry, const char *name)
     const cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(fit, "parameters");
     const cJSON *p;
-    cJSON_ArrayForEach(p, list)
-    {
+    cJSON_ArrayForEach (p, list) {
         if (strcmp(p->valuestring, name) == 0) {
             return true;
         }
@@ -112,23 +111,19 @@ static void add_object(struct finder *f, const cJSON *o, const char *path, const
                        const char *prefix)
 {
     const cJSON *q;
-    cJSON_ArrayForEach(q, o)
-    {
+    cJSON_ArrayForEach (q, o) {
         if (!cJSON_IsObject(q) || words_find(aside, q->string) >= 0 ||
             (f->device >= 0 && strcmp(q->string, "peak") == 0)) {
             continue;
         }
-        char *at = xformat("%s.%s", path, q->string);
-        char *name = xformat("%s%s", prefix, q->string);
+        OWNED char *at = xformat("%s.%s", path, q->string);
+        OWNED char *name = xformat("%s%s", prefix, q->string);
         if (cJSON_GetObjectItemCaseSensitive(q, "value") == NULL) {
-            char *below = xformat("%s.", q->string);
+            OWNED char *below = xformat("%s.", q->string);
             add_object(f, q, at, entry, below);
-            free(below);
         } else if (entry == NULL || !is_fitted(entry, name)) {
             add_range(f, q, at);
         }
-        free(name);
-        free(at);
     }
 }
 
@@ -142,9 +137,8 @@ static void add_fit(struct finder *f, const cJSON *entry, const char *path)
         const char *name = cJSON_GetArrayItem(list, i)->valuestring;
         const char *bad;
         const cJSON *q = json_find_path((cJSON *)(uintptr_t)entry, name, &bad);
-        char *at = xformat("%s.%s", path, name);
+        OWNED char *at = xformat("%s.%s", path, name);
         struct machine_factor *x = q != NULL ? add(f, at) : NULL;
-        free(at);
         if (x == NULL) {
             return;
         }
@@ -165,10 +159,9 @@ static void add_residuals(struct finder *f, const struct device *d)
 {
     static const char *const phases[] = {"prefill", "decode"};
     for (int i = 0; i < 2; i++) {
-        char *path = xformat("residual.%s.%s", d->name, phases[i]);
+        OWNED char *path = xformat("residual.%s.%s", d->name, phases[i]);
         f->prefix = strlen(path) - strlen(phases[i]);
         struct machine_factor *x = add(f, path);
-        free(path);
         if (x != NULL) {
             x->kind = MACHINE_RESIDUAL;
             x->decode = i == 1;
@@ -187,9 +180,8 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
     static const char *const parts[] = {"ddr", "host", "compiler", "loader"};
     const cJSON *soc = cJSON_GetObjectItemCaseSensitive(c->tree, "soc");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        char *path = xformat("soc.%s", parts[i]);
+        OWNED char *path = xformat("soc.%s", parts[i]);
         add_object(f, cJSON_GetObjectItemCaseSensitive(soc, parts[i]), path, NULL, "");
-        free(path);
     }
     const cJSON *idle = cJSON_GetObjectItemCaseSensitive(soc, "idle_power");
     if (idle != NULL) {
@@ -205,16 +197,14 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
         long entry = c->truth.runtime[d] - c->soc.devices[d].runtimes;
         const cJSON *r =
             cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(device, "runtimes"), (int)entry);
-        char *own = xformat("soc.devices.%s", json_string(device, "name"));
-        char *path = xformat("%s.runtimes.%ld", own, entry);
+        OWNED char *own = xformat("soc.devices.%s", json_string(device, "name"));
+        OWNED char *path = xformat("%s.runtimes.%ld", own, entry);
         f->device = (int)d;
         f->prefix = strlen(own) + 1;
         add_object(f, device, own, NULL, "");
         f->prefix = strlen(path) + 1;
         add_object(f, r, path, r, "");
         add_fit(f, r, path);
-        free(path);
-        free(own);
         add_residuals(f, &c->soc.machine.devices[d]);
     }
     return e->n == before ? 0 : -EINVAL;

@@ -18,7 +18,7 @@ int regret_check(const struct compare_plan *plan, struct err *e)
         (void)err_add(e, "--regret: with sim.horizon_s requests stay unfinished, and there is no "
                          "bound of the others");
     }
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     if (config_trace(plan->options, plan->options->seed, plan->arrivals, &t, e) == 0) {
         if (t.graph != NULL) {
             (void)err_add(e, "--regret: the bound knows chains of turns, and no request graphs");
@@ -33,7 +33,6 @@ int regret_check(const struct compare_plan *plan, struct err *e)
             }
         }
     }
-    trace_fini(&t);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -59,8 +58,8 @@ static void bound_all(const struct compare_plan *plan, struct regret *g)
     struct bound b;
     int rc = bound_of_all(plan, &b);
     for (uint32_t rep = 0; rep < plan->replications; rep++) {
-        struct err e = ERR_INIT;
-        struct trace t = {0};
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        SCOPED(trace_fini) struct trace t = {0};
         struct bound_workload w;
         uint64_t seed = config_seed(plan->options->seed, plan->first + rep);
         bool ok = rc == 0 && config_trace(plan->options, seed, plan->arrivals, &t, &e) == 0;
@@ -71,14 +70,12 @@ static void bound_all(const struct compare_plan *plan, struct regret *g)
             double x = ok ? bound_metric(&w, clairvoyant_metrics[m]) : METRIC_UNDEFINED;
             g->bound[m * plan->replications + rep] = x;
         }
-        trace_fini(&t);
-        err_fini(&e);
     }
 }
 
 static void run_references(const struct compare_plan *plan, struct regret *g)
 {
-    struct clairvoyant_best *best = xcalloc(plan->replications + 1, sizeof *best);
+    OWNED struct clairvoyant_best *best = xcalloc(plan->replications + 1, sizeof *best);
     clairvoyant_run(plan, best);
     for (uint32_t rep = 0; rep < g->replications; rep++) {
         g->n_exhaustive += best[rep].exhaustive ? 1 : 0;
@@ -87,7 +84,6 @@ static void run_references(const struct compare_plan *plan, struct regret *g)
             g->best[m * g->replications + rep] = best[rep].value[m];
         }
     }
-    free(best);
 }
 
 void regret_run(struct regret *g, const struct compare_plan *plan)
@@ -181,7 +177,7 @@ static void put_metric(const struct compare_plan *plan, const struct compare_res
         FRAME_ROW(t, "clairvoyant", of_best);
     }
     for (uint32_t p = 0; p < r->n_policies; p++) {
-        double *x = values_of(r, p, name);
+        OWNED double *x = values_of(r, p, name);
         bool gain = metric_is_gain(name);
         struct stats_interval s = stats_reported(x, n, NULL);
         FRAME_CELL(into->policies, plan->policies[p].label);
@@ -191,7 +187,6 @@ static void put_metric(const struct compare_plan *plan, const struct compare_res
         if (t != NULL) {
             FRAME_ROW(t, plan->policies[p].label, document_interval(d, &s), of_bound, of_best);
         }
-        free(x);
     }
 }
 

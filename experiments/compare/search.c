@@ -227,14 +227,13 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
                             struct search_looked *into)
 {
     struct simulations *s = ctx;
-    struct compare_result r;
+    SCOPED(compare_result_fini) struct compare_result r;
     s->plan.first = from;
     s->plan.replications = to - from;
     s->plan.arrivals.rate_scale = scale;
     compare_run(&s->plan, &r);
     if (r.n_failures > 0) {
         memcpy(s->failure, r.failures[0].message, sizeof s->failure);
-        compare_result_fini(&r);
         return s->failure;
     }
     uint32_t n_slos = s->options->n_slos;
@@ -253,7 +252,6 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
         into->values[n_slos][from + k] = verdict[k] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
     }
     s->out->extrapolated = compare_extrapolated(&r, 0);
-    compare_result_fini(&r);
     return NULL;
 }
 

@@ -78,7 +78,7 @@ static void extend(const struct selecting *s, bool *left, uint32_t to, select_me
                    void *ctx)
 {
     struct select_result *out = s->out;
-    double **values = xcalloc(out->k + 1, sizeof *values);
+    OWNED double **values = xcalloc(out->k + 1, sizeof *values);
     for (uint32_t i = 0; i < out->k; i++) {
         left[i] = out->of[i].left;
         if (left[i]) {
@@ -99,7 +99,6 @@ static void extend(const struct selecting *s, bool *left, uint32_t to, select_me
         }
     }
     out->replications = to;
-    free(values);
 }
 
 static void find_best(const struct selecting *s)
@@ -145,7 +144,7 @@ void select_by(const struct select_options *o, uint32_t k, select_measure *measu
 {
     *out = (struct select_result){.of = xcalloc(k + 1, sizeof *out->of), .k = k, .gain = o->gain};
     struct selecting s = {o, out, k > 1 ? (1.0 - o->confidence_frac) / (k - 1.0) : 1.0};
-    bool *left = xcalloc(k + 1, sizeof *left);
+    OWNED bool *left = xcalloc(k + 1, sizeof *left);
     SIM_REQUIRE((o->delta > 0.0 || o->delta_frac > 0.0) && o->first >= SELECT_FIRST_MIN,
                 "a selection without a zone");
     for (uint32_t i = 0; i < k; i++) {
@@ -164,7 +163,6 @@ void select_by(const struct select_options *o, uint32_t k, select_measure *measu
     out->decided = n == 1;
     find_best(&s);
     out->equal_runs = equal_runs(&s);
-    free(left);
 }
 
 double select_mean(const struct select_result *r, uint32_t i)

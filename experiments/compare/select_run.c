@@ -63,8 +63,8 @@ static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, dou
 {
     const struct running *r = ctx;
     const uint32_t k = r->plan->n_policies;
-    struct study_cell *cells = xcalloc((size_t)k * (to - from) + 1, sizeof *cells);
-    double **into = xcalloc((size_t)k * (to - from) + 1, sizeof *into);
+    OWNED struct study_cell *cells = xcalloc((size_t)k * (to - from) + 1, sizeof *cells);
+    OWNED double **into = xcalloc((size_t)k * (to - from) + 1, sizeof *into);
     uint32_t n = 0;
     for (uint32_t at = from; at < to; at++) {
         for (uint32_t i = 0; i < k; i++) {
@@ -74,13 +74,10 @@ static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, dou
             }
         }
     }
-    struct study_outcomes runs = study_run(cells, n, &r->plan->how);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &r->plan->how);
     for (uint32_t i = 0; i < n; i++) {
         *into[i] = served_all(&runs.v[i]) ? study_value(&runs.v[i], r->metric) : (double)INFINITY;
     }
-    study_outcomes_fini(&runs);
-    free(into);
-    free(cells);
 }
 
 void select_run(const struct compare_plan *plan, const struct select_asked *o, const char *metric,

@@ -70,7 +70,7 @@ static int by_arrival(const void *a, const void *b)
 static int put_class(const char *cls, const struct point *v, size_t n, bool overloaded,
                      struct frame *f, struct document *d, struct err *e)
 {
-    double *x = xmalloc(n * sizeof *x);
+    OWNED double *x = xmalloc(n * sizeof *x);
     size_t before = e->n;
     for (int k = 0; k < LATENCIES; k++) {
         for (size_t i = 0; i < n; i++) {
@@ -87,7 +87,6 @@ static int put_class(const char *cls, const struct point *v, size_t n, bool over
                                       (double)(s.n - s.dropped) / s.correlation_length));
         }
     }
-    free(x);
     return e->n > before ? -EINVAL : 0;
 }
 
@@ -111,7 +110,7 @@ int steady_document(const struct steady *s, bool overloaded, struct document *d,
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         size_t n = s->cls[c].n;
         if (n > 0) {
-            struct point *v = xmalloc(n * sizeof *v);
+            OWNED struct point *v = xmalloc(n * sizeof *v);
             for (size_t i = 0; i < n; i++) {
                 v[i] = s->cls[c].v[i];
             }
@@ -119,7 +118,6 @@ int steady_document(const struct steady *s, bool overloaded, struct document *d,
             qsort(v, n, sizeof *v, by_arrival);
             int failed = put_class(words_classes[c], v, n, overloaded, f, d, e);
             rc = failed != 0 ? failed : rc;
-            free(v);
         }
     }
     if (frame_rows(f) > 0) {

@@ -36,10 +36,9 @@ static cJSON *base_of(const struct compare_plan *plan)
     }
     for (uint32_t i = 0; i < o->n_sets; i++) {
         const char *value = strchr(o->sets[i], '=') + 1;
-        char *path = xformat("%.*s", (int)(value - 1 - o->sets[i]), o->sets[i]);
+        OWNED char *path = xformat("%.*s", (int)(value - 1 - o->sets[i]), o->sets[i]);
         cJSON_DeleteItemFromObjectCaseSensitive(base, path); /* the last one holds */
         cJSON_AddStringToObject(base, path, value);
-        free(path);
     }
     return base;
 }
@@ -49,7 +48,7 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
     if (plan->how.store == NULL) {
         return;
     }
-    cJSON *spec = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *spec = cJSON_CreateObject();
     cJSON_AddStringToObject(spec, "name", "compare");
     cJSON_AddItemToObject(spec, "base", base_of(plan));
     cJSON *axes = cJSON_AddObjectToObject(spec, "axes");
@@ -62,9 +61,8 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
     const char *version = config_version() + strlen("xpusim ");
     plan->experiment = store_experiment(plan->how.store, "compare", version, text);
     cJSON_free(text);
-    cJSON_Delete(spec);
     for (uint32_t i = 0; i < (n_rates > 0 ? n_rates : 1) * plan->n_policies; i++) {
-        cJSON *settings = cJSON_CreateObject();
+        SCOPED(json_drop) cJSON *settings = cJSON_CreateObject();
         if (n_rates > 0) {
             cJSON_AddNumberToObject(settings, "rate", rates[i / plan->n_policies]);
         }
@@ -72,7 +70,6 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
         text = json_text(settings, false);
         store_point(plan->how.store, plan->experiment, i, text);
         cJSON_free(text);
-        cJSON_Delete(settings);
     }
 }
 
@@ -107,7 +104,7 @@ static const char *label_of(const struct rows *l, const cJSON *settings, const c
 {
     struct text t = {0};
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(settings, l->by != NULL ? l->by : "policy");
-    char *shown = own != NULL && !cJSON_IsString(own) ? json_text(own, false) : NULL;
+    OWNED char *shown = own != NULL && !cJSON_IsString(own) ? json_text(own, false) : NULL;
     const char *head = shown != NULL         ? shown
                        : cJSON_IsString(own) ? own->valuestring
                        : l->by == NULL       ? policy
@@ -117,13 +114,11 @@ static const char *label_of(const struct rows *l, const cJSON *settings, const c
     for (const cJSON *c = l->by == NULL && settings != NULL ? settings->child : NULL; c != NULL;
          c = c->next) {
         if (c->string != NULL && strncmp(c->string, "params.", 7) == 0) {
-            char *value = cJSON_IsString(c) ? xstrdup(c->valuestring) : json_text(c, false);
+            OWNED char *value = cJSON_IsString(c) ? xstrdup(c->valuestring) : json_text(c, false);
             text_format(&t, "%s%s=%s", open ? ":" : ",", c->string + 7, value);
             open = false;
-            cJSON_free(value);
         }
     }
-    cJSON_free(shown);
     return xkeep(text_end(&t));
 }
 
@@ -135,7 +130,7 @@ static const char *keep(const char *text)
 static void take(void *ctx, const struct store_replication *r)
 {
     struct rows *l = ctx;
-    cJSON *settings = cJSON_Parse(r->settings);
+    SCOPED(json_drop) cJSON *settings = cJSON_Parse(r->settings);
     settings = settings != NULL ? settings : cJSON_CreateObject();
     const char *label = label_of(l, settings, r->of.policy);
     for (cJSON *c = settings->child, *next; c != NULL; c = next) {
@@ -144,7 +139,7 @@ static void take(void *ctx, const struct store_replication *r)
             cJSON_Delete(cJSON_DetachItemViaPointer(settings, c));
         }
     }
-    char *shared = json_text(settings, false);
+    OWNED char *shared = json_text(settings, false);
     l->v = xgrow(l->v, l->n, sizeof *l->v);
     l->v[l->n++] = (struct row){.experiment = r->experiment,
                                 .run = r->run,
@@ -159,8 +154,6 @@ static void take(void *ctx, const struct store_replication *r)
                                 .message = keep(r->message),
                                 .replication = r->replication,
                                 .seed = r->of.seed};
-    cJSON_free(shared);
-    cJSON_Delete(settings);
 }
 
 /* ---- one comparison ---- */
@@ -257,25 +250,22 @@ static const struct row *representative(const struct group *g, uint32_t baseline
 /* Are its requests recorded, and not generated? Its experiment or its settings name a trace. */
 static bool is_recorded(const struct group *g, struct store *s, const cJSON *shared)
 {
-    char *text = store_experiment_spec(s, g->first->experiment);
-    cJSON *spec = text != NULL ? cJSON_Parse(text) : NULL;
-    bool recorded = cJSON_HasObjectItem(shared, "trace") ||
-                    cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(spec, "base"), "trace") ||
-                    cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(spec, "axes"), "trace");
-    cJSON_Delete(spec);
-    free(text);
-    return recorded;
+    OWNED char *text = store_experiment_spec(s, g->first->experiment);
+    SCOPED(json_drop) cJSON *spec = text != NULL ? cJSON_Parse(text) : NULL;
+    return cJSON_HasObjectItem(shared, "trace") ||
+           cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(spec, "base"), "trace") ||
+           cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(spec, "axes"), "trace");
 }
 
 static void put_head(const struct group *g, const struct compare_plan *plan, const struct row *of,
                      struct store *s, struct document *d)
 {
-    char *tree = store_configuration_text(s, of->config_hash);
-    cJSON *config = tree != NULL ? cJSON_Parse(tree) : NULL;
-    cJSON *shared = cJSON_Parse(g->first->shared);
+    OWNED char *tree = store_configuration_text(s, of->config_hash);
+    SCOPED(json_drop) cJSON *config = tree != NULL ? cJSON_Parse(tree) : NULL;
+    SCOPED(json_drop) cJSON *shared = cJSON_Parse(g->first->shared);
     const struct config_options recordings = {
         .trace = is_recorded(g, s, shared) ? of->workload : NULL, .n_recordings = g->replications};
-    char *note = recordings_note(&recordings);
+    OWNED char *note = recordings_note(&recordings);
     struct compare_head head = {.command = "xpusim compare --store FILE.db",
                                 .kind = "compare",
                                 .relevance_frac = plan->relevance_frac,
@@ -297,25 +287,19 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
         document_heading(d, "==== %s: %s", of->name, g->first->shared);
     }
     compare_head_document(&head, d);
-    free(note);
-    cJSON_Delete(shared);
-    cJSON_Delete(config);
-    free(tree);
 }
 
 /* The configuration that a row's run had; NULL when it was not kept, or is of another version. */
 static struct config *stored_config(struct store *s, const struct row *of)
 {
-    char *tree = store_configuration_text(s, of->config_hash);
+    OWNED char *tree = store_configuration_text(s, of->config_hash);
     struct config *c = xcalloc(1, sizeof *c);
-    struct err why = ERR_INIT;
+    SCOPED(err_fini) struct err why = ERR_INIT;
     if (tree == NULL || config_of_text(c, tree, &why) != 0) {
         config_fini(c);
         free(c);
         c = NULL;
     }
-    err_fini(&why);
-    free(tree);
     return c;
 }
 
@@ -345,13 +329,13 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
                                 .baseline = baseline,
                                 .replications = g->replications,
                                 .relevance_frac = o->relevance_frac};
-    struct compare_result r;
-    struct choice chosen;
+    SCOPED(compare_result_fini) struct compare_result r;
+    SCOPED(choose_fini) struct choice chosen;
     compare_take(&plan, &g->outcomes, &r);
     int rc = choose_metrics(&r, o->metrics, &chosen, e);
     if (rc == 0) {
         struct document *d = document_within(into, NULL);
-        struct config *c = stored_config(s, of);
+        OWNED struct config *c = stored_config(s, of);
         plan.config = c; /* its warnings are part of what is said */
         put_head(g, &plan, of, s, d);
         compare_document(&plan, &r, (const char *const *)chosen.v, chosen.n, o->every, d);
@@ -359,10 +343,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
         if (c != NULL) {
             config_fini(c);
         }
-        free(c);
     }
-    choose_fini(&chosen);
-    compare_result_fini(&r);
     return rc;
 }
 
@@ -375,11 +356,10 @@ int stored_compare(struct store *s, const struct stored_options *o, struct docum
     int rc = 0;
     for (size_t i = 0; i < rows.n && rc == 0; i++) {
         if (!rows.v[i].grouped) { /* the first of its kind opens a comparison */
-            struct group g;
+            SCOPED(group_fini) struct group g;
             group_open(&g, &rows, &rows.v[i]);
             rc = put_group(&g, s, o, into, e);
             n += rc == 0 ? 1 : 0;
-            group_fini(&g);
         }
     }
     free(rows.v);

@@ -155,7 +155,7 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
     };
     struct frame *shown = DOCUMENT_FRAME(d, NULL, 0, columns);
     frame_indent(shown, 2);
-    const char **named = xcalloc((size_t)n_metrics + 1, sizeof(char *));
+    OWNED const char **named = xcalloc((size_t)n_metrics + 1, sizeof(char *));
     uint32_t n = 0;
     bool asked = false;
     for (; n < n_metrics; n++) {
@@ -165,7 +165,7 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
     if (!asked) {
         named[n++] = t->options.metric;
     }
-    double *p = adjust(plan, t, named, n, d);
+    OWNED double *p = adjust(plan, t, named, n, d);
     struct document *policies = document_within(d, "policies");
     for (uint32_t i = 0; i < t->n_policies; i++) {
         const char *label = plan->policies[i].label;
@@ -188,6 +188,4 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
     for (uint32_t m = 0; m < n; m++) {
         show_metric(plan, t, named[m], p + 2 * (size_t)t->n_policies * m, d);
     }
-    free(p);
-    free(named);
 }

@@ -59,9 +59,9 @@ struct probe {
 static bool try_draws(const struct tune *t, struct probe *probes)
 {
     uint32_t most = t->n_policies * t->options.budget;
-    struct study_cell *cells = xcalloc(most + 1, sizeof *cells);
-    struct config_policy *tried = xcalloc(most + 1, sizeof *tried);
-    struct probe **of = xcalloc(most + 1, sizeof(struct probe *));
+    OWNED struct study_cell *cells = xcalloc(most + 1, sizeof *cells);
+    OWNED struct config_policy *tried = xcalloc(most + 1, sizeof *tried);
+    OWNED struct probe **of = xcalloc(most + 1, sizeof(struct probe *));
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n_policies; i++) {
         struct probe *b = &probes[i];
@@ -75,16 +75,12 @@ static bool try_draws(const struct tune *t, struct probe *probes)
             of[n] = b;
         }
     }
-    struct study_outcomes runs = study_run(cells, n, &t->plan->how);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &t->plan->how);
     for (uint32_t i = 0; i < n; i++) {
         if (runs.v[i].status == 0) {
             of[i]->draws[of[i]->n_kept++] = tried[i].params;
         }
     }
-    study_outcomes_fini(&runs);
-    free(of);
-    free(tried);
-    free(cells);
     return n > 0;
 }
 
@@ -159,7 +155,7 @@ static void select_among(const struct tune *t, const struct compare_plan *all, u
     struct compare_plan plan = *all;
     plan.policies = &all->policies[first];
     plan.n_policies = n;
-    struct select_result r;
+    SCOPED(select_fini) struct select_result r;
     select_run(&plan, &t->options.select, t->options.metric, &r);
     out->n_tried = n;
     for (uint32_t i = 0; i < n; i++) {
@@ -169,7 +165,6 @@ static void select_among(const struct tune *t, const struct compare_plan *all, u
     out->given_value = select_mean(&r, 0);
     out->tuned_value = select_mean(&r, best);
     take(plan.policies, best, out);
-    select_fini(&r);
 }
 
 /* Every policy's configurations, on the training seeds. The policy as given is the first of its
@@ -195,12 +190,11 @@ static void train(struct tune *t, const struct probe *probes, struct config_poli
         }
         return;
     }
-    struct compare_result r;
+    SCOPED(compare_result_fini) struct compare_result r;
     compare_run(&plan, &r);
     for (uint32_t i = 0, first = 0; i < t->n_policies; first += probes[i++].n_kept) {
         choose(&tried[first], probes[i].n_kept, &r, first, t->options.metric, &t->of[i]);
     }
-    compare_result_fini(&r);
 }
 
 /* The chosen configurations, on the test seeds. */
@@ -225,7 +219,7 @@ void tune_run(struct tune *out, const struct compare_plan *plan, const struct tu
                       .n_policies = plan->n_policies,
                       .of = xcalloc(plan->n_policies, sizeof *out->of),
                       .given = given};
-    struct probe *probes = xcalloc(plan->n_policies, sizeof *probes);
+    OWNED struct probe *probes = xcalloc(plan->n_policies, sizeof *probes);
     for (uint32_t i = 0; i < plan->n_policies; i++) {
         struct probe *b = &probes[i];
         uint32_t n = o->budget * TUNE_DRAWS;
@@ -235,14 +229,13 @@ void tune_run(struct tune *out, const struct compare_plan *plan, const struct tu
     }
     while (try_draws(out, probes)) {
     }
-    struct config_policy *tried = xcalloc((size_t)plan->n_policies * o->budget + 1, sizeof *tried);
+    OWNED struct config_policy *tried =
+        xcalloc((size_t)plan->n_policies * o->budget + 1, sizeof *tried);
     train(out, probes, tried);
     test(out, tried);
     for (uint32_t i = 0; i < plan->n_policies; i++) {
         free(probes[i].draws);
     }
-    free(probes);
-    free(tried);
 }
 
 void tune_fini(struct tune *t)

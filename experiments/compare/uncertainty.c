@@ -79,7 +79,7 @@ static void run_machines(struct uncertainty *u)
 {
     uint32_t policies = u->n_policies;
     uint32_t n_runs = u->machines.n_draws * UNCERTAINTY_REPEATS; /* of each policy */
-    struct variant *drawn = xcalloc(u->machines.n_draws + 1, sizeof *drawn);
+    OWNED struct variant *drawn = xcalloc(u->machines.n_draws + 1, sizeof *drawn);
     struct study_cell *cells = xcalloc((size_t)n_runs * policies + 1, sizeof *cells);
     for (uint32_t i = 0; i < n_runs; i++) {
         uint32_t machine = i / UNCERTAINTY_REPEATS;
@@ -89,7 +89,7 @@ static void run_machines(struct uncertainty *u)
             cells[i * policies + p] = cell_on(u, &drawn[machine], p, k);
         }
     }
-    struct study_outcomes runs = run_cells(u, cells, n_runs * policies);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = run_cells(u, cells, n_runs * policies);
     size_t n = (size_t)policies * u->n_metrics;
     u->value = xmalloc((n_runs * n + 1) * sizeof *u->value);
     for (uint32_t i = 0; i < n_runs; i++) {
@@ -103,8 +103,6 @@ static void run_machines(struct uncertainty *u)
                     : METRIC_UNDEFINED;
         }
     }
-    study_outcomes_fini(&runs);
-    free(drawn);
 }
 
 /* ---- flip points ---- */
@@ -173,7 +171,7 @@ static void answer(struct uncertainty *u, const struct questions *q)
             cells[n++] = cell_on(u, &one->on, u->plan->baseline, k);
         }
     }
-    struct study_outcomes runs = run_cells(u, cells, n);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = run_cells(u, cells, n);
     const struct study_outcome *of = runs.v;
     for (uint32_t i = 0; i < q->n; i++) {
         const char *metric = u->metrics[q->v[i].pair->metric];
@@ -185,7 +183,6 @@ static void answer(struct uncertainty *u, const struct questions *q)
         }
         *q->v[i].difference = sum / UNCERTAINTY_FLIP_RUNS;
     }
-    study_outcomes_fini(&runs);
 }
 
 /* Uses the answers to narrow where this factor turns the order, and asks the next questions. */

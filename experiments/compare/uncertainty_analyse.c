@@ -6,6 +6,7 @@
 
 #include "experiments/compare/uncertainty_impl.h"
 #include "sim/base/rng.h"
+#include "sim/base/scope_gsl.h"
 #include "sim/metrics/metric_table.h"
 
 #define BOOTSTRAPS 200
@@ -17,8 +18,8 @@ double uncertainty_first_order(const double *x, const double *y, const size_t *p
     if (n < 5) {
         return 0.0;
     }
-    gsl_matrix *a = gsl_matrix_alloc(n, 3);
-    gsl_vector *b = gsl_vector_alloc(n);
+    SCOPED(matrix_drop) gsl_matrix *a = gsl_matrix_alloc(n, 3);
+    SCOPED(vector_drop) gsl_vector *b = gsl_vector_alloc(n);
     for (size_t i = 0; i < n; i++) {
         size_t k = pick != NULL ? pick[i] : i;
         gsl_matrix_set(a, i, 0, 1.0);
@@ -28,8 +29,8 @@ double uncertainty_first_order(const double *x, const double *y, const size_t *p
         gsl_matrix_set(a, i, 2, x[k] * x[k]);
         gsl_vector_set(b, i, y[k]);
     }
-    gsl_vector *c = gsl_vector_alloc(3);
-    gsl_matrix *cov = gsl_matrix_alloc(3, 3);
+    SCOPED(vector_drop) gsl_vector *c = gsl_vector_alloc(3);
+    SCOPED(matrix_drop) gsl_matrix *cov = gsl_matrix_alloc(3, 3);
     gsl_multifit_linear_workspace *w = gsl_multifit_linear_alloc(n, 3);
     double chi2 = 0.0;
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
@@ -41,10 +42,6 @@ double uncertainty_first_order(const double *x, const double *y, const size_t *p
                  gsl_vector_get(c, 2) * gsl_matrix_get(a, i, 2);
     }
     gsl_multifit_linear_free(w);
-    gsl_matrix_free(cov);
-    gsl_vector_free(c);
-    gsl_vector_free(b);
-    gsl_matrix_free(a);
     /* Adjusted for its coefficients: with few machines pure noise explains a share, too. */
     double adjusted = tss > 0.0 ? 1.0 - chi2 / tss * (double)(n - 1) / (double)(n - 3) : 0.0;
     return fmax(0.0, adjusted);
@@ -141,14 +138,13 @@ static double differences(struct work *w, const struct uncertainty_pair *p)
  * than all others together, and would decide every variance. Where 0 lies among them: *zero. */
 static void rank(struct work *w, double *zero)
 {
-    size_t *order = xmalloc((w->n + 1) * sizeof *order);
+    OWNED size_t *order = xmalloc((w->n + 1) * sizeof *order);
     gsl_sort_index(order, w->m, 1, w->n);
     uint32_t below = 0;
     for (uint32_t i = 0; i < w->n; i++) {
         w->y[order[i]] = gsl_cdf_ugaussian_Pinv((i + 0.5) / w->n);
         below += w->m[i] < 0.0;
     }
-    free(order);
     /* Half a machine from either end: none of n below 0 does not prove that none is. */
     double share = fmin(fmax((double)below / w->n, 0.5 / w->n), 1.0 - 0.5 / w->n);
     *zero = gsl_cdf_ugaussian_Pinv(share);
@@ -175,7 +171,7 @@ static void scores(struct work *w, uint32_t factor)
 static void bootstrap(const struct work *w, uint64_t seed, struct uncertainty_share *s)
 {
     double x[BOOTSTRAPS];
-    size_t *pick = xmalloc((w->n + 1) * sizeof *pick);
+    OWNED size_t *pick = xmalloc((w->n + 1) * sizeof *pick);
     struct rng r;
     rng_init(&r, rng_key(seed, RNG_BOOTSTRAP, s->factor, 17));
     for (int b = 0; b < BOOTSTRAPS; b++) {
@@ -188,14 +184,13 @@ static void bootstrap(const struct work *w, uint64_t seed, struct uncertainty_sh
     gsl_sort(x, 1, BOOTSTRAPS);
     s->low = gsl_stats_quantile_from_sorted_data(x, 1, BOOTSTRAPS, 0.025);
     s->high = gsl_stats_quantile_from_sorted_data(x, 1, BOOTSTRAPS, 0.975);
-    free(pick);
 }
 
 /* Expected probability of a wrong order once the factor is known: given its score M is normal about
  * the quadratic, with what the quadratic leaves. */
 static double wrong_when_known(const struct work *w, double share, double zero)
 {
-    double *fit = xmalloc((w->n + 1) * sizeof *fit);
+    OWNED double *fit = xmalloc((w->n + 1) * sizeof *fit);
     (void)uncertainty_first_order(w->score, w->y, NULL, w->n, fit);
     double var = gsl_stats_variance(w->y, 1, w->n);
     double sd = sqrt(fmax(1e-12 * var, var * (1.0 - fmin(share, 1.0))));
@@ -204,7 +199,6 @@ static double wrong_when_known(const struct work *w, double share, double zero)
         double p = gsl_cdf_ugaussian_P((zero - fit[i]) / sd);
         sum += fmin(p, 1.0 - p) / w->n;
     }
-    free(fit);
     return sum;
 }
 
@@ -231,7 +225,7 @@ static void shares(struct work *w, uint64_t seed, struct uncertainty_pair *p)
     uint32_t n = w->u->machines.n_factors;
     double zero;
     rank(w, &zero);
-    struct uncertainty_share *all = xcalloc(n + 1, sizeof *all);
+    OWNED struct uncertainty_share *all = xcalloc(n + 1, sizeof *all);
     for (uint32_t k = 0; k < n; k++) {
         if (!bears_on(w->u, &w->u->machines.factor[k], w->u->metrics[p->metric])) {
             continue;
@@ -250,7 +244,6 @@ static void shares(struct work *w, uint64_t seed, struct uncertainty_pair *p)
         bootstrap(w, seed, s);
         s->wrong_after = wrong_when_known(w, s->share, zero);
     }
-    free(all);
 }
 
 static void analyse_pair(struct work *w, struct uncertainty_pair *p)
@@ -280,7 +273,7 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
         if (w->u->machines.n_draws >= UNCERTAINTY_LIST_MIN) {
             shares(w, plan->options->seed, p);
         }
-        double *sorted = xmalloc(w->n * sizeof *sorted);
+        OWNED double *sorted = xmalloc(w->n * sizeof *sorted);
         memcpy(sorted, w->m, w->n * sizeof *sorted);
         gsl_sort(sorted, 1, w->n);
         p->model_median = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.5);
@@ -288,7 +281,6 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
             gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, (1.0 - MACHINES_LEVEL_FRAC) / 2.0);
         p->model_high =
             gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, (1.0 + MACHINES_LEVEL_FRAC) / 2.0);
-        free(sorted);
     }
 }
 

@@ -113,7 +113,7 @@ static char *broken_request(const struct trial *t)
 static char *run_whole(const struct conformance *c, struct conformance_case how)
 {
     struct trial *t = trial_new(c, how);
-    char *why = NULL;
+    OWNED char *why = NULL;
     int rc = scenario_run(&t->sc, t->q, t->n, false);
     if (rc != 0) {
         why = xformat("%s", t->sc.result.message);
@@ -129,7 +129,6 @@ static char *run_whole(const struct conformance *c, struct conformance_case how)
     if (conformance_failed(&t->sc)) {
         conformance_leave(&t->sc, c, &how);
     }
-    free(why);
     trial_free(t);
     return said;
 }
@@ -204,7 +203,7 @@ static char *any_parameters(const struct conformance *c)
         int rc = scenario_run(&t->sc, t->q, t->n, false);
         const struct sim_result *r = &t->sc.result;
         bool says_why = strstr(r->message, "says: idle_guard=false: a kernel") != NULL;
-        char *why = NULL;
+        OWNED char *why = NULL;
         if (rc != 0 && r->events > 0 && !says_why) {
             why = xformat("%s", r->message);
         } else if (r->audit.shed > 0 && strstr(params, "shed=true") == NULL) {
@@ -216,7 +215,6 @@ static char *any_parameters(const struct conformance *c)
         if (why != NULL && rc != 0) {
             conformance_leave(&t->sc, c, &how);
         }
-        free(why);
         trial_free(t);
     }
     return said;

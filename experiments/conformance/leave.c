@@ -46,14 +46,13 @@ static bool shows(void *ctx, const struct trace *t)
 static char *file_name(const char *label, const struct conformance_case *how)
 {
     const char *from = strrchr(label, '/');
-    char *of_params =
+    OWNED char *of_params =
         how->params == NULL
             ? xformat("%s", "")
             : xformat("-%016llx", (unsigned long long)hash_string(HASH_INIT, how->params));
     char *path = xformat(FOLDER "/conformance-%s-%llu%s%s%s.csv", from == NULL ? label : from + 1,
                          (unsigned long long)how->load, of_params,
                          how->pair != CONFORMANCE_ALONE ? "-" : "", conformance_pairs[how->pair]);
-    free(of_params);
     for (char *p = path + strlen(FOLDER) + 1; (p = strpbrk(p, ":=,' ")) != NULL;) {
         *p = '-';
     }
@@ -64,7 +63,7 @@ static char *file_name(const char *label, const struct conformance_case *how)
 static void put_command(const struct conformance *c, const struct conformance_case *how,
                         const char *path)
 {
-    char *word = xmalloc(4 * strlen(c->label) + 3);
+    OWNED char *word = xmalloc(4 * strlen(c->label) + 3);
     (void)fprintf(c->out, "  xpusim check-policy %s --load %llu%s", cli_word(c->label, true, word),
                   (unsigned long long)how->load, how->capable ? " --capable" : "");
     if (how->params != NULL) {
@@ -75,37 +74,32 @@ static void put_command(const struct conformance *c, const struct conformance_ca
     } else {
         (void)fprintf(c->out, " --trace %s --decisions " FOLDER "/decisions\n", path);
     }
-    free(word);
 }
 
 void conformance_leave(struct scenario *sc, const struct conformance *c,
                        const struct conformance_case *how)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     struct showing ctx = {sc, sc->result.status, how->pair};
     struct shrink_trace s = {.ctx = &ctx,
                              .shows = shows,
                              .max_tests = MAX_TESTS,
                              .limit_s = external_spec_length(c->label) > 0 ? TROUBLE_LIMIT_S : 0.0};
     (void)external_shorten(c->ops, &sc->params, sc->took_s);
-    struct trace small = {0};
+    SCOPED(trace_fini) struct trace small = {0};
     struct sim_result result = sc->result;
-    bool *all = xmalloc(sc->trace.n + 1);
+    OWNED bool *all = xmalloc(sc->trace.n + 1);
     memset(all, true, sc->trace.n + 1);
     (void)trace_subset(&sc->trace, all, &small);
-    free(all);
     if (shows(&ctx, &small)) {
         (void)shrink_trace_run(&s, &small);
     }
-    char *path = file_name(c->label, how);
+    OWNED char *path = file_name(c->label, how);
     if ((mkdir(FOLDER, 0777) == 0 || errno == EEXIST) && trace_write(path, &small, &e) == 0) {
         (void)fprintf(c->out, "%s, load %llu: enough to show it: %zu of %zu requests, %s\n",
                       c->label, (unsigned long long)how->load, small.n, sc->trace.n, path);
         put_command(c, how, path);
     }
     err_print(&e, c->out);
-    err_fini(&e);
-    trace_fini(&small);
-    free(path);
     sc->result = result;
 }

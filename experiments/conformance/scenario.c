@@ -189,11 +189,10 @@ void scenario_cost(struct scenario *sc, int device, enum op_kind op, double fixe
 
 void scenario_policy(struct scenario *sc, const struct policy_ops *ops, const char *params)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     sc->setup.policy = ops;
     SIM_REQUIRE(policy_params_parse(ops, params, &sc->params, &e) == 0, "bad parameters: %s",
                 params);
-    err_fini(&e);
 }
 
 void scenario_trace(struct scenario *sc, const struct scenario_request *q, uint32_t n)

@@ -48,8 +48,8 @@ void diverge_find(FILE *a, FILE *b, struct divergence *out)
     memset(out, 0, sizeof *out);
     skip_heading(a);
     skip_heading(b);
-    char *x = NULL;
-    char *y = NULL;
+    OWNED char *x = NULL;
+    OWNED char *y = NULL;
     size_t cap_x = 0;
     size_t cap_y = 0;
     for (;;) {
@@ -70,6 +70,4 @@ void diverge_find(FILE *a, FILE *b, struct divergence *out)
         keep(out, x);
         out->offset += (long)nx + 1;
     }
-    free(x);
-    free(y);
 }

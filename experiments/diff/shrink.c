@@ -33,7 +33,7 @@ static size_t count(const bool *keep, size_t n)
  * that one request shows is found by its complements in log n steps.) */
 size_t shrink_run(const struct shrink *s, bool *keep, size_t n)
 {
-    bool *scratch = xmalloc((n + 1) * sizeof *scratch);
+    OWNED bool *scratch = xmalloc((n + 1) * sizeof *scratch);
     size_t tests = 0;
     size_t left = count(keep, n);
     size_t size = left / 2;
@@ -42,7 +42,6 @@ size_t shrink_run(const struct shrink *s, bool *keep, size_t n)
         for (size_t from = 0; from < left && left > 1;) {
             size_t to = from + size < left ? from + size : left;
             if (tests == s->max_tests) {
-                free(scratch);
                 return tests;
             }
             tests++;
@@ -56,6 +55,5 @@ size_t shrink_run(const struct shrink *s, bool *keep, size_t n)
         size = size > 1 ? (size + 1) / 2 : dropped ? 1 : 0;
         size = size > left / 2 && left > 1 ? left / 2 : size;
     }
-    free(scratch);
     return tests;
 }

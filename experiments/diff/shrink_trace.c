@@ -62,25 +62,22 @@ static bool sessions_show(void *ctx, const bool *keep, size_t n)
 {
     (void)n;
     struct work *w = ctx;
-    bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
+    OWNED bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
     for (size_t i = 0; i < w->now.n; i++) {
         rows[i] = keep[w->session_of[i]];
     }
-    struct trace t = {0};
-    bool it_does = trace_subset(&w->now, rows, &t) == 0 && shows(w, &t);
-    trace_fini(&t);
-    free(rows);
-    return it_does;
+    SCOPED(trace_fini) struct trace t = {0};
+    return trace_subset(&w->now, rows, &t) == 0 && shows(w, &t);
 }
 
 static void drop_sessions(struct work *w)
 {
     size_t n = number_sessions(w);
-    bool *keep = xmalloc((n + 1) * sizeof *keep);
+    OWNED bool *keep = xmalloc((n + 1) * sizeof *keep);
     memset(keep, true, n);
     struct shrink s = {w, sessions_show, w->s->max_tests};
     (void)shrink_run(&s, keep, n);
-    bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
+    OWNED bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
     for (size_t i = 0; i < w->now.n; i++) {
         rows[i] = keep[w->session_of[i]];
     }
@@ -89,8 +86,6 @@ static void drop_sessions(struct work *w)
         trace_fini(&w->now);
         w->now = t;
     }
-    free(rows);
-    free(keep);
 }
 
 /* Leaves out one last turn after another. */
@@ -101,11 +96,10 @@ static void drop_turns(struct work *w)
         dropped = false;
         for (size_t i = w->now.n_first; i < w->now.n && !dropped; i++) {
             if (w->now.rows[i].next == TRACE_NO_ROW) {
-                bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
+                OWNED bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
                 memset(rows, true, w->now.n);
                 rows[i] = false;
                 dropped = take(w, rows);
-                free(rows);
             }
         }
     }

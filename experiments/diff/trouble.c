@@ -40,11 +40,11 @@ static void run_attempt(void *ctx, uint32_t index, struct job_result *r)
 {
     const struct attempt *a = ctx;
     const struct trouble *t = a->trouble;
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     (void)index;
     struct runner_options opt = {.decision_log = a->decisions};
     struct timeline *timeline = NULL;
-    char *about = about_text(
+    OWNED char *about = about_text(
         &(struct about){"timeline", t->config, t->policy, a->trace, t->options->seed, false});
     if (a->timeline != NULL) {
         struct timeline_options to = {.about = about};
@@ -61,8 +61,6 @@ static void run_attempt(void *ctx, uint32_t index, struct job_result *r)
     *end = (struct trouble_end){.status = result.sim.status, .events = result.sim.events};
     r->data = end;
     r->size = sizeof *end;
-    free(about);
-    err_fini(&e);
 }
 
 static struct trouble_end attempt(const struct attempt *a)
@@ -119,9 +117,8 @@ static uint32_t allowance(const struct trouble *t, const struct trouble_end *end
 
 static void put_word(const char *word, FILE *out)
 {
-    char *buf = xmalloc(4 * strlen(word) + 3);
+    OWNED char *buf = xmalloc(4 * strlen(word) + 3);
     (void)fputs(cli_word(word, true, buf), out);
-    free(buf);
 }
 
 /* "xpusim run --policy ... --trace TRACE", to be typed as it is. */
@@ -147,13 +144,12 @@ static void put_command(const struct config_options *o, const char *policy, cons
 static bool show_again(const struct trouble *t, const char *trace, const struct trouble_end *end,
                        struct err *e)
 {
-    struct trace again = {0};
+    SCOPED(trace_fini) struct trace again = {0};
     if (trace_read(trace, &again, e) != 0 || models_bind(t->options, &again, e) != 0) {
-        trace_fini(&again);
         return false;
     }
-    char *log = xformat("%s/decisions", t->dir);
-    char *timeline = xformat("%s/timeline.json", t->dir);
+    OWNED char *log = xformat("%s/decisions", t->dir);
+    OWNED char *timeline = xformat("%s/timeline.json", t->dir);
     struct output *decisions = output_open(log, e);
     struct attempt a = {.trouble = t,
                         .trace = &again,
@@ -161,9 +157,6 @@ static bool show_again(const struct trouble *t, const char *trace, const struct 
                         .timeline = timeline};
     struct trouble_end last = attempt(&a);
     (void)output_close(decisions, true, e);
-    trace_fini(&again);
-    free(timeline);
-    free(log);
     return alike(&last, end);
 }
 
@@ -183,11 +176,11 @@ static struct config_policy hurried(const struct trouble *t, char **label)
 
 static void leave(const struct trouble *t, const struct trouble_end *end, FILE *out)
 {
-    struct err e = ERR_INIT;
-    char *path = xformat("%s/trace.csv", t->dir);
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    OWNED char *path = xformat("%s/trace.csv", t->dir);
     bool *all = xmalloc(t->trace->n + 1);
     memset(all, true, t->trace->n + 1);
-    struct trace small = {0};
+    SCOPED(trace_fini) struct trace small = {0};
     struct shrinking ctx = {t, end};
     struct shrink_trace s = {.ctx = &ctx,
                              .shows = fails_alike,
@@ -215,17 +208,13 @@ static void leave(const struct trouble *t, const struct trouble_end *end, FILE *
         put_command(t->options, t->policy->label, path, out);
     }
     err_print(&e, out);
-    err_fini(&e);
-    trace_fini(&small);
-    free(path);
 }
 
 void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE *out)
 {
     struct trouble again = *t;
-    char *label;
+    OWNED char *label;
     struct config_policy p = hurried(t, &label);
     again.policy = &p;
     leave(&again, end, out);
-    free(label);
 }

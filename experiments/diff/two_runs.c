@@ -77,9 +77,9 @@ void two_runs_fini(struct two_runs *r)
 static void run_here(const struct two_runs_side *s, const struct trace *t,
                      const struct divergence *before, struct two_runs_log *out)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     struct runner_options opt = {.decision_log = out->log};
-    struct runner_result result;
+    SCOPED(runner_result_fini) struct runner_result result;
     struct snapshot *shot = NULL;
     if (before != NULL) {
         shot = snapshot_new(&s->config.soc.machine, out->log, before->offset, before->since_ns);
@@ -91,8 +91,6 @@ static void run_here(const struct two_runs_side *s, const struct trace *t,
     out->state = shot != NULL ? xstrdup(snapshot_text(shot)) : NULL;
     runner_tell_printed(&s->parsed, result.printed_bytes);
     snapshot_free(shot);
-    runner_result_fini(&result);
-    err_fini(&e);
 }
 
 /* What a worker says of its run: how it ended, and behind it the state, with its final NUL. */
@@ -179,10 +177,10 @@ static void run_there(const struct two_runs_side *s, const struct trace *t,
     if (trace_write(trace, t, &e) != 0) {
         (void)snprintf(out->message, sizeof out->message, "%s", e.lines[0]);
     } else {
+        SCOPED(json_drop)
         cJSON *result = other_binary_run(s->binary, &options, s->policy, s->options.seed, log,
                                          out->message, sizeof out->message);
         out->status = result != NULL ? 0 : -EIO;
-        cJSON_Delete(result);
         out->log = input_try(log); /* of a run that failed: what it got to */
     }
     (void)unlink(trace);
@@ -231,7 +229,7 @@ static void hash_one(void *ctx, uint32_t index, struct job_result *out)
 {
     const struct parting *p = ctx;
     const struct two_runs_side *s = &p->runs->side[index];
-    struct two_runs_log l = {0};
+    SCOPED(two_runs_log_fini) struct two_runs_log l = {0};
     if (s->binary != NULL) {
         run_there(s, p->trace, &l);
     } else {
@@ -250,7 +248,6 @@ static void hash_one(void *ctx, uint32_t index, struct job_result *out)
         first = false;
     }
     (void)snprintf(h->end, sizeof h->end, "%s", l.message);
-    two_runs_log_fini(&l);
     out->data = h;
     out->size = sizeof *h;
 }

@@ -49,9 +49,9 @@ struct against_error against_error(const struct request_times *x, const struct a
                                    enum against_metric m)
 {
     struct against_error out = {p->n_real > 0 ? 0.0 : (double)NAN, (double)NAN, (double)NAN};
-    struct sample draws;
+    SCOPED(sample_fini) struct sample draws;
     struct rng r;
-    double *errors = xcalloc(x->n + 1, sizeof *errors);
+    OWNED double *errors = xcalloc(x->n + 1, sizeof *errors);
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_real; k++) {
         out.mean += against_mape(x, &p->real[k].times, m) / p->n_real;
@@ -74,8 +74,6 @@ struct against_error against_error(const struct request_times *x, const struct a
         out.low = sample_quantile(&draws, 0.025);
         out.high = sample_quantile(&draws, 0.975);
     }
-    sample_fini(&draws);
-    free(errors);
     return out;
 }
 
@@ -186,7 +184,7 @@ static void take_interval(const struct against *a, const double *other, enum aga
                           enum request_class cls, struct against_tau *t)
 {
     struct rng r;
-    struct sample draws;
+    SCOPED(sample_fini) struct sample draws;
     struct against_tau unused;
     /* A fixed key: the same runs give the same interval. */
     rng_init(&r, rng_key(1, RNG_BOOTSTRAP, m, cls));
@@ -207,7 +205,6 @@ static void take_interval(const struct against *a, const double *other, enum aga
     t->high = sample_quantile(&draws, 0.975);
     /* Of reality against itself there is no other value than that of redrawing it. */
     t->tau = other != NULL ? t->tau : sample_mean(&draws);
-    sample_fini(&draws);
 }
 
 static struct against_tau tau_against(const struct against *a, const double *other,

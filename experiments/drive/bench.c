@@ -1,7 +1,5 @@
 #include "experiments/drive/bench.h"
 
-#include "policies/params.h"
-
 #define N(a) (sizeof(a) / sizeof(a)[0])
 
 /* Rows of the passes that the first prompt comes in: few rows and many in turn, so that both meet
@@ -156,16 +154,13 @@ bool bench_suits(const struct machine *m, uint8_t device)
 int bench_execute(const struct drive_options *o, const struct config *c, uint8_t device,
                   struct real_run *out, struct err *e)
 {
-    struct config *first = xmalloc(sizeof *first);
+    OWNED struct config *first = xmalloc(sizeof *first);
     struct config_policy p = {.ops = &bench_ops, .params_text = "", .label = "bench"};
     struct runner_options opt = {0};
-    struct trace t;
+    SCOPED(trace_fini) struct trace t;
     *first = *c; /* borrows all of it: never freed as a configuration */
     first->llm.n_layers = c->llm.n_layers < BENCH_LAYERS ? c->llm.n_layers : BENCH_LAYERS;
     p.params = (struct policy_params){.n = 1, .v = {device}};
     trace_fill(&t);
-    int rc = real_execute(o, first, &p, &t, 1, &opt, NULL, out, e);
-    trace_fini(&t);
-    free(first);
-    return rc;
+    return real_execute(o, first, &p, &t, 1, &opt, NULL, out, e);
 }

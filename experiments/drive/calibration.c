@@ -78,7 +78,7 @@ int calibration_round(struct calibration *c, struct err *e)
     int status = c->trace_only ? EXIT_OK : run_benches(c, e);
     for (uint32_t i = 0; i < c->traces.n && status == EXIT_OK && !is_interrupted(c); i++) {
         struct config_options with = *c->options;
-        struct trace t = {0};
+        SCOPED(trace_fini) struct trace t = {0};
         with.trace = c->traces.v[i];
         with.workload = NULL;
         status = config_trace(&with, with.seed, CONFIG_AS_WRITTEN, &t, e) == 0 ? EXIT_OK
@@ -86,20 +86,18 @@ int calibration_round(struct calibration *c, struct err *e)
         for (uint32_t k = 0; k < policies->n && status == EXIT_OK && !is_interrupted(c); k++) {
             status = run_one(c, policies->v[k], c->traces.v[i], &t, e);
         }
-        trace_fini(&t);
     }
     return status;
 }
 
 void calibration_pairs(struct calibration *c)
 {
-    struct err why = ERR_INIT;
+    SCOPED(err_fini) struct err why = ERR_INIT;
     c->said = document_new();
     if (pairs_here(c->drive, &c->config->soc.machine, &c->pairs, &why) != 0) {
         document_note(c->said, "pairs of kernels were not measured: %s",
                       why.n > 0 ? why.lines[0] : "there are none");
     }
-    err_fini(&why);
 }
 
 void calibration_fini(struct calibration *c)
@@ -125,21 +123,19 @@ int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
     struct tm day;
     (void)gmtime_r(&now, &day);
     (void)strftime(date, sizeof date, "%Y-%m-%d", &day);
-    char *name = xformat("%s-real", m->name);
-    char *engines = real_describe(c->drive, m);
-    char *source = xformat("%s: xpusim drive --calibrate, clock %s, %u runs (%u disturbed), %s",
-                           date, c->drive->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall", fit->n_runs,
-                           fit->n_disturbed, engines);
+    OWNED char *name = xformat("%s-real", m->name);
+    OWNED char *engines = real_describe(c->drive, m);
+    OWNED char *source =
+        xformat("%s: xpusim drive --calibrate, clock %s, %u runs (%u disturbed), %s", date,
+                c->drive->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall", fit->n_runs, fit->n_disturbed,
+                engines);
+    SCOPED(json_drop)
     cJSON *root = fit_to_soc(fit, &c->transfer, cJSON_GetObjectItem(c->config->tree, "soc"),
                              &c->config->llm, name, source);
     if (c->pairs.n > 0) {
         pairs_soc_put(&c->pairs, root, c->said);
     }
     int rc = json_write_file(c->out, root, e);
-    cJSON_Delete(root);
-    free(source);
-    free(engines);
-    free(name);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 

@@ -313,7 +313,7 @@ int fit_make(const struct fit_input *in, const struct machine *m, struct fit *ou
     for (int w = 0; w < DRIVE_WORKS; w++) {
         fit_line_solve(&out->residents[w]);
     }
-    double *overlap = xcalloc(in->n + 1, sizeof *overlap);
+    OWNED double *overlap = xcalloc(in->n + 1, sizeof *overlap);
     for (size_t i = 0; i < in->n; i++) {
         overlap[i] = fit_is_one_row(&in->kernels[i]) ? fit_overlap(in, i) : 0.0;
     }
@@ -328,6 +328,5 @@ int fit_make(const struct fit_input *in, const struct machine *m, struct fit *ou
             make_part(in, overlap, out, d, (enum part)p, e);
         }
     }
-    free(overlap);
     return e->n == 0 ? 0 : -EINVAL;
 }

@@ -4,6 +4,7 @@
 #include <gsl/gsl_sort.h>
 
 #include "experiments/drive/fit_impl.h"
+#include "sim/base/scope_gsl.h"
 
 /* ---- kernels of one part ---- */
 
@@ -68,7 +69,7 @@ uint32_t samples_kinds(const struct samples *s)
 
 void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *part)
 {
-    double *error = xcalloc(s->n, sizeof *error);
+    OWNED double *error = xcalloc(s->n, sizeof *error);
     double lack = 0.0, pure = 0.0;
     size_t groups = 0;
     for (size_t i = 0; i < s->n;) {
@@ -100,7 +101,6 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
     part->lack_of_fit_p = df1 > 0.0 && df2 > 0.0 && pure > 0.0
                               ? gsl_cdf_fdist_Q(lack / df1 / (pure / df2), df1, df2)
                               : (double)NAN;
-    free(error);
 }
 
 /* ---- regression with coefficients that are not negative ---- */
@@ -126,10 +126,10 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
         if (m == 0 || s->n <= m) {
             break;
         }
-        gsl_matrix *x = gsl_matrix_alloc(s->n, m);
-        gsl_vector *y = gsl_vector_alloc(s->n);
-        gsl_vector *b = gsl_vector_alloc(m);
-        gsl_matrix *cov = gsl_matrix_alloc(m, m);
+        SCOPED(matrix_drop) gsl_matrix *x = gsl_matrix_alloc(s->n, m);
+        SCOPED(vector_drop) gsl_vector *y = gsl_vector_alloc(s->n);
+        SCOPED(vector_drop) gsl_vector *b = gsl_vector_alloc(m);
+        SCOPED(matrix_drop) gsl_matrix *cov = gsl_matrix_alloc(m, m);
         for (size_t k = 0; k < s->n; k++) {
             for (uint32_t i = 0; i < m; i++) {
                 /* Relative errors: a kernel of ten microseconds counts as one of ten milliseconds.
@@ -159,10 +159,6 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
             again = true;
         }
         gsl_multifit_linear_free(w);
-        gsl_matrix_free(cov);
-        gsl_vector_free(b);
-        gsl_vector_free(y);
-        gsl_matrix_free(x);
     }
     /* Least squares of relative errors come out low: what is predicted too short is off by 1 at
      * most, what is predicted too long without limit. So the whole is scaled to the time taken in

@@ -36,9 +36,9 @@ int pairs_here(const struct drive_options *d, const struct machine *m, struct pa
         return -EINVAL;
     }
     struct measure_options o;
-    struct kernel_rows rows;
+    SCOPED(kernel_rows_fini) struct kernel_rows rows;
     char devices[64];
-    char *text = NULL;
+    OWNED char *text = NULL;
     size_t n = 0;
     (void)snprintf(devices, sizeof devices, "cpu%d,cpu%d", d->devices[0].core, d->devices[1].core);
     measure_options_init(&o);
@@ -58,8 +58,6 @@ int pairs_here(const struct drive_options *d, const struct machine *m, struct pa
     FILE *in = rc != -EINVAL ? fmemopen(text, n, "r") : NULL;
     rc = in != NULL ? kernel_rows_read_stream(&rows, in, "pairs", why) : -EINVAL;
     rc = rc == 0 ? pairs_make(out, &rows, why) : rc;
-    kernel_rows_fini(&rows);
-    free(text);
     for (uint32_t i = 0; rc == 0 && i < 2; i++) {
         (void)snprintf(out->devices[i], sizeof out->devices[i], "%.15s", m->devices[i].name);
     }

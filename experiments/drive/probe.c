@@ -13,7 +13,7 @@
 int probe_open(struct probe *p, struct err *e)
 {
     char why[ENGINE_MESSAGE_BYTES] = "";
-    char *cache = engine_cache();
+    OWNED char *cache = engine_cache();
     *p = (struct probe){.ops = engine_bench_find("openvino", e)};
     if (p->ops != NULL) {
         p->bench = p->ops->open((uint32_t)sysconf(_SC_NPROCESSORS_ONLN), cache, why);
@@ -21,7 +21,6 @@ int probe_open(struct probe *p, struct err *e)
     if (p->ops != NULL && p->bench == NULL) {
         (void)err_add(e, "engine openvino: %s", why);
     }
-    free(cache);
     return p->bench == NULL ? -EINVAL : 0;
 }
 
@@ -36,7 +35,7 @@ void probe_close(struct probe *p)
 static int find(struct probe *p, const char *device, struct engine_bench_device *out, struct err *e)
 {
     struct engine_bench_device all[BACKEND_MAX_DEVICES];
-    struct text has = {0};
+    SCOPED(text_fini) struct text has = {0};
     uint32_t n = p->ops->devices(p->bench, all, BACKEND_MAX_DEVICES);
     n = n < BACKEND_MAX_DEVICES ? n : BACKEND_MAX_DEVICES;
     bool found = false;
@@ -52,7 +51,6 @@ static int find(struct probe *p, const char *device, struct engine_bench_device 
             "its driver must be installed",
             device, n > 0 ? text_end(&has) : "none");
     }
-    text_fini(&has);
     return found ? 0 : -EINVAL;
 }
 

@@ -60,7 +60,7 @@ static char *list_item(const char *list, uint32_t i)
 
 static int core_of_list(const char *list, uint32_t i, struct err *e)
 {
-    char *item = list_item(list, i);
+    OWNED char *item = list_item(list, i);
     while (item == NULL && list != NULL && i > 0) { /* the last one holds for the rest */
         item = list_item(list, --i);
     }
@@ -75,7 +75,6 @@ static int core_of_list(const char *list, uint32_t i, struct err *e)
         (void)err_add(e, "--cores %s: there are processors 0 to %ld", list,
                       sysconf(_SC_NPROCESSORS_ONLN) - 1);
     }
-    free(item);
     return (int)core;
 }
 
@@ -100,18 +99,16 @@ static bool is_of(const char *name, enum device_kind kind)
 static void name_by_kind(const char *name, const char *list, const struct machine *m,
                          struct drive_options *out, struct err *e)
 {
-    struct text has = {0};
+    SCOPED(text_fini) struct text has = {0};
     for (uint32_t i = 0; i < m->n_devices; i++) {
         if (out->devices[i].name[0] == '\0' && is_of(name, m->devices[i].kind)) {
             (void)snprintf(out->devices[i].name, sizeof out->devices[i].name, "%s", name);
-            text_fini(&has);
             return;
         }
         text_item(&has, ", ", m->devices[i].name);
     }
     (void)err_add(e, "--devices %s: %s is for no device of %s, which has %s", list, name, m->name,
                   text_end(&has));
-    text_fini(&has);
 }
 
 /* The k-th name of no kind, which the caller frees; the last one holds for the rest. */
@@ -149,7 +146,7 @@ static void name_devices(const char *list, const struct machine *m, struct drive
         if (d->name[0] != '\0') {
             continue;
         }
-        char *other = other_name(list, k++);
+        OWNED char *other = other_name(list, k++);
         /* OpenVINO's processor is no NPU and no GPU, unless somebody names it for one.
          */
         if (other == NULL && list != NULL && m->devices[i].kind != DEVICE_KIND_CPU &&
@@ -160,7 +157,6 @@ static void name_devices(const char *list, const struct machine *m, struct drive
                           list, m->devices[i].name, m->name);
         }
         (void)snprintf(d->name, sizeof d->name, "%.15s", other != NULL ? other : "CPU");
-        free(other);
     }
 }
 

@@ -69,9 +69,8 @@ void real_print(const struct real_run *r, const struct machine *m, FILE *out)
         (void)fprintf(out, "  %s of %.0f %s: %.2f ms\n", real_works[t->work].name, t->size,
                       real_works[t->work].unit, (double)t->ns / 1e6);
     }
-    char *energy = host_energy_text(r->package_joules, r->wall_s);
+    OWNED char *energy = host_energy_text(r->package_joules, r->wall_s);
     (void)fprintf(out, "  %s\n", energy);
-    free(energy);
     (void)fprintf(out, "  tokens %016llx\n", (unsigned long long)r->report.token_hash);
 }
 
@@ -87,8 +86,8 @@ static cJSON *times_to_json(const struct drive_times *t)
 cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
                     const struct real_run *r)
 {
-    char *engines = real_describe(d, m);
-    char *tokens = xformat("%016llx", (unsigned long long)r->report.token_hash);
+    OWNED char *engines = real_describe(d, m);
+    OWNED char *tokens = xformat("%016llx", (unsigned long long)r->report.token_hash);
     cJSON *x = cJSON_CreateObject();
     cJSON_AddStringToObject(x, "clock", d->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall");
     cJSON_AddStringToObject(x, "engines", engines);
@@ -105,8 +104,6 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
         cJSON_AddItemToObject(x, times[i].name, times_to_json(times_of(&r->report, i)));
     }
     cJSON_AddStringToObject(x, "tokens", tokens);
-    free(engines);
-    free(tokens);
     return x;
 }
 

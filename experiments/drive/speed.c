@@ -33,7 +33,7 @@ struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
             return out;
         }
     }
-    struct fit_input in;
+    SCOPED(fit_input_fini) struct fit_input in;
     fit_input_init(&in, clock);
     fit_input_add(&in, r, 0.0, false);
     for (size_t i = 0; i < in.n; i++) {
@@ -46,7 +46,6 @@ struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
             outside += is_outside(c, &in, k) ? (double)k->ns / 1e9 : 0.0;
         }
     }
-    fit_input_fini(&in);
     for (uint32_t d = 0; d < n_devices; d++) {
         out.device[d] = real[d] > 0.0 ? predicted[d] / real[d] : 1.0;
         real_sum += real[d];

@@ -6,6 +6,7 @@
 #include "experiments/drive/fit_impl.h"
 #include "hwmodels/roofline.h"
 #include "sim/base/json.h"
+#include "sim/base/scope_gsl.h"
 
 #define FOLDS 10
 #define ITERATIONS 3000
@@ -66,7 +67,7 @@ static int by_work(const void *a, const void *b)
 /* Kinds of one device, without kernels that lost their core. The caller frees. */
 static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t *n)
 {
-    struct drive_kernel *k = xmalloc((in->n + 1) * sizeof *k);
+    OWNED struct drive_kernel *k = xmalloc((in->n + 1) * sizeof *k);
     size_t kernels = 0;
     for (size_t i = 0; i < in->n; i++) {
         if (in->kernels[i].device == device && !in->kernels[i].stopped) {
@@ -99,7 +100,6 @@ static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t 
         }
         i = end;
     }
-    free(k);
     return out;
 }
 
@@ -192,8 +192,8 @@ static void reached(struct problem *q, double x[TRANSFER_NUMBERS])
 /* Starts from x, and leaves the best there. */
 static void minimise(struct problem *q, double x[TRANSFER_NUMBERS], int starts)
 {
-    gsl_vector *v = gsl_vector_alloc(TRANSFER_NUMBERS);
-    gsl_vector *step = gsl_vector_alloc(TRANSFER_NUMBERS);
+    SCOPED(vector_drop) gsl_vector *v = gsl_vector_alloc(TRANSFER_NUMBERS);
+    SCOPED(vector_drop) gsl_vector *step = gsl_vector_alloc(TRANSFER_NUMBERS);
     gsl_multimin_fminimizer *m =
         gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, TRANSFER_NUMBERS);
     gsl_multimin_function f = {objective, TRANSFER_NUMBERS, q};
@@ -213,15 +213,13 @@ static void minimise(struct problem *q, double x[TRANSFER_NUMBERS], int starts)
         }
     }
     gsl_multimin_fminimizer_free(m);
-    gsl_vector_free(step);
-    gsl_vector_free(v);
 }
 
 /* Errors of kinds, each as heavy as the time it took. */
 static void judge(struct problem *q, struct transfer_device *d)
 {
-    double *error = xmalloc((q->n + 1) * sizeof *error);
-    size_t *order = xmalloc((q->n + 1) * sizeof *order);
+    OWNED double *error = xmalloc((q->n + 1) * sizeof *error);
+    OWNED size_t *order = xmalloc((q->n + 1) * sizeof *order);
     double all = 0.0;
     for (size_t i = 0; i < q->n; i++) {
         error[i] = fabs(predicted_s(q, &q->v[i]) * q->v[i].n / q->v[i].sum_s - 1.0);
@@ -235,8 +233,6 @@ static void judge(struct problem *q, struct transfer_device *d)
         d->median_frac = before < 0.5 * all ? error[order[i]] : d->median_frac;
         d->p90_frac = before < 0.9 * all ? error[order[i]] : d->p90_frac;
     }
-    free(order);
-    free(error);
 }
 
 /* The spread of fits without a tenth each, in logarithms. */
@@ -273,7 +269,7 @@ static void fit_device(const struct fit_input *in, const struct fit *fit, const 
                        const struct llm *llm, uint8_t device, struct transfer_device *d)
 {
     struct problem q = {.device = device, .fold = -1};
-    struct kind *kinds = kinds_of(in, device, &q.n);
+    OWNED struct kind *kinds = kinds_of(in, device, &q.n);
     q.v = kinds;
     *d = (struct transfer_device){.few_rows = fit->devices[device].split.few_below};
     if (q.n >= FOLDS) {
@@ -306,7 +302,6 @@ static void fit_device(const struct fit_input *in, const struct fit *fit, const 
         }
         judge(&q, d);
     }
-    free(kinds);
 }
 
 void transfer_fit(const struct fit_input *in, const struct fit *fit, const struct soc *soc,

@@ -44,7 +44,7 @@ static void put_commands(const struct falsify_runs *runs, const struct falsify_r
                          struct document *d)
 {
     const struct falsify_reason *why = &runs->reason;
-    char *scenario = space_command(runs->space, &r->least);
+    OWNED char *scenario = space_command(runs->space, &r->least);
     const char *a = runs->policy[FALSIFY_POLICY]->label;
     const char *b = runs->policy[FALSIFY_BASELINE]->label;
     const char *compare =
@@ -64,7 +64,6 @@ static void put_commands(const struct falsify_runs *runs, const struct falsify_r
                           why->request[i].job, runs->policy[i]->label, why->seed, scenario);
         }
     }
-    free(scenario);
 }
 
 /* Where the latency of the request that lost most went, on both sides. */

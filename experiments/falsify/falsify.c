@@ -54,7 +54,7 @@ static int worse(const void *x, const void *y)
 /* One value in each n-th of every axis, paired at random; the nominal scenario is among them. */
 static void spread(struct falsify *h, uint32_t n)
 {
-    uint32_t *order = xmalloc(n * sizeof *order);
+    OWNED uint32_t *order = xmalloc(n * sizeof *order);
     for (uint32_t a = 0; a < h->s->n; a++) {
         for (uint32_t i = 0; i < n; i++) {
             uint32_t j = rng_below(&h->rng, i + 1);
@@ -65,7 +65,6 @@ static void spread(struct falsify *h, uint32_t n)
             h->w[i].p.u[a] = (order[i] + rng_uniform(&h->rng)) / n;
         }
     }
-    free(order);
     h->w[0].p = h->nominal;
 }
 
@@ -211,7 +210,7 @@ void falsify_search(const struct falsify_options *o, const struct space *s, fals
     memset(out, 0, sizeof *out);
     out->least_first = FIRST_TELL;
     out->worst_confirmed = stats_mean(NULL, 0, STATS_LEVEL_FRAC);
-    struct falsify *h = xcalloc(1, sizeof *h);
+    OWNED struct falsify *h = xcalloc(1, sizeof *h);
     *h = (struct falsify){
         .o = o, .s = s, .out = out, .measure = by, .ctx = ctx, .nominal = space_nominal(s)};
     rng_init(&h->rng, rng_key(o->seed, RNG_FALSIFY, 0, 0));
@@ -230,5 +229,4 @@ void falsify_search(const struct falsify_options *o, const struct space *s, fals
         memcpy(out->least_loss, h->loss, o->confirm * sizeof *out->least_loss);
     }
     free(h->loss);
-    free(h);
 }

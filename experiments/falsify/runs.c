@@ -1,7 +1,6 @@
 #include "experiments/falsify/runs.h"
 
 #include "experiments/run/runner.h"
-#include "experiments/run/study.h"
 #include "sim/metrics/metric_table.h"
 
 /* A struct falsify_request for every row. */
@@ -41,8 +40,8 @@ static int load(struct study_cell *c, struct err *e)
 static struct study_outcomes run_sides(struct falsify_runs *r, const struct falsify_ask *ask)
 {
     uint32_t n = FALSIFY_SIDES * ask->n_points * ask->n;
-    struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
-    struct scenario *scenarios = xcalloc(ask->n_points + 1, sizeof *scenarios);
+    OWNED struct study_cell *cells = xcalloc((size_t)n + 1, sizeof *cells);
+    OWNED struct scenario *scenarios = xcalloc(ask->n_points + 1, sizeof *scenarios);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = i / FALSIFY_SIDES;
         scenarios[at / ask->n] = (struct scenario){r->space, &ask->points[at / ask->n]};
@@ -55,8 +54,6 @@ static struct study_outcomes run_sides(struct falsify_runs *r, const struct fals
     }
     struct study_outcomes runs = study_run(cells, n, &r->how);
     r->n_runs += n;
-    free(scenarios);
-    free(cells);
     return runs;
 }
 
@@ -80,12 +77,11 @@ static void note_failures(struct falsify_runs *r, const struct study_outcome *si
 void falsify_simulate(void *ctx, const struct falsify_ask *ask, double *loss)
 {
     struct falsify_runs *r = ctx;
-    struct study_outcomes runs = run_sides(r, ask);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = run_sides(r, ask);
     for (uint32_t i = 0; i < runs.n / FALSIFY_SIDES; i++) {
         loss[i] = loss_of(r, &runs.v[i * FALSIFY_SIDES]);
         note_failures(r, &runs.v[i * FALSIFY_SIDES]);
     }
-    study_outcomes_fini(&runs);
 }
 
 /* ---- the request that says why ---- */
@@ -159,10 +155,9 @@ void falsify_explain(const struct study_cell sides[FALSIFY_SIDES], const char *m
         cells[i].load = load_explained;
         cells[i].from = &sides[i];
     }
-    struct study_outcomes runs = study_run(cells, FALSIFY_SIDES, how);
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, FALSIFY_SIDES, how);
     *out = (struct falsify_reason){.seed = sides[FALSIFY_POLICY].seed};
     take_reason(out, metric, runs.v);
-    study_outcomes_fini(&runs);
 }
 
 void falsify_run(struct falsify_runs *r, const struct falsify_options *o,

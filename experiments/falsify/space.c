@@ -112,9 +112,8 @@ static void add_number(struct space *s, const char *path, const cJSON *quantity,
 static void add_entry(struct space *s, const cJSON *entry, const char *path, int rate, int ddr)
 {
     const cJSON *q;
-    cJSON_ArrayForEach(q, entry)
-    {
-        char *at = xformat("%s.%s", path, q->string);
+    cJSON_ArrayForEach (q, entry) {
+        OWNED char *at = xformat("%s.%s", path, q->string);
         if (strcmp(q->string, "rate") == 0) {
             add_number(s, at, q, rate);
         } else if (strcmp(q->string, "bandwidth") == 0) {
@@ -122,7 +121,6 @@ static void add_entry(struct space *s, const cJSON *entry, const char *path, int
         } else if (strcmp(q->string, "one_row") == 0) {
             add_entry(s, q, at, rate, ddr);
         }
-        free(at);
     }
 }
 
@@ -143,9 +141,8 @@ static void find_numbers(struct space *s, const struct config *c)
         const cJSON *runtimes =
             cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(devices, (int)d), "runtimes");
         for (int k = 0; k < cJSON_GetArraySize(runtimes); k++) {
-            char *path = xformat("soc.devices.%s.runtimes.%d", dev->name, k);
+            OWNED char *path = xformat("soc.devices.%s.runtimes.%d", dev->name, k);
             add_entry(s, cJSON_GetArrayItem(runtimes, k), path, rate, ddr);
-            free(path);
         }
     }
 }
@@ -275,7 +272,7 @@ bool space_is_nominal(const struct space *s, const struct space_point *p, uint32
 
 static char *workload_text(const struct space *s, const struct space_point *p)
 {
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     text_string(&t, s->keys);
     for (uint32_t i = 0; i < s->n; i++) {
         const struct space_axis *a = &s->axis[i];
@@ -290,9 +287,7 @@ static char *workload_text(const struct space *s, const struct space_point *p)
             text_format(&t, ",active_share=%g", floor(1e4 / v) / 1e4);
         }
     }
-    char *text = xformat("%s%s%s", s->head, t.n > 0 ? ":" : "", text_end(&t));
-    text_fini(&t);
-    return text;
+    return xformat("%s%s%s", s->head, t.n > 0 ? ":" : "", text_end(&t));
 }
 
 static void add_set(struct config_options *o, const char *path, double value)

@@ -171,7 +171,7 @@ static void put_vars(const struct paper *p, struct figure_data *d)
 static void put_panels(const struct paper *p, struct figure_data *d)
 {
     uint32_t n = p->axes[PAPER_ROW].n * p->axes[PAPER_COLUMN].n;
-    struct range *r = xcalloc(n, sizeof *r);
+    OWNED struct range *r = xcalloc(n, sizeof *r);
     struct figure_texts titles = {.n = 0};
     uint32_t at[PAPER_AXES] = {0};
     for (uint32_t i = 0; i < n; i++) {
@@ -185,9 +185,9 @@ static void put_panels(const struct paper *p, struct figure_data *d)
         }
         const char *row = p->axes[PAPER_ROW].v[at[PAPER_ROW]].title;
         const char *column = p->axes[PAPER_COLUMN].v[at[PAPER_COLUMN]].title;
-        char *name = xformat("%s%s%s", row, *row != '\0' && *column != '\0' ? ", " : "", column);
+        OWNED char *name =
+            xformat("%s%s%s", row, *row != '\0' && *column != '\0' ? ", " : "", column);
         figure_text_add(&titles, name);
-        free(name);
     }
     struct marks drawn = {.read_off = false};
     for (uint32_t i = 0; i < n; i++) {
@@ -195,7 +195,7 @@ static void put_panels(const struct paper *p, struct figure_data *d)
         at[PAPER_COLUMN] = i % p->axes[PAPER_COLUMN].n;
         put_marks(p, at, d, &r[i], &drawn);
     }
-    double *v = xcalloc(n, sizeof *v);
+    OWNED double *v = xcalloc(n, sizeof *v);
     static const char *const names[] = {"y_lo", "y_hi", "x_lo", "x_hi", "marks"};
     for (int k = 0; k < 5; k++) {
         for (uint32_t i = 0; i < n; i++) {
@@ -208,8 +208,6 @@ static void put_panels(const struct paper *p, struct figure_data *d)
     figure_var(d, "stated", drawn.stated);
     figure_var(d, "stated_ranges", drawn.stated_ranges);
     figure_texts_put(&titles, "panel", d);
-    free(v);
-    free(r);
 }
 
 int paper_draw(const struct paper *p, const char *dir, unsigned formats, struct err *e)
@@ -218,15 +216,12 @@ int paper_draw(const struct paper *p, const char *dir, unsigned formats, struct 
     if (p->draw == PAPER_TABLE) {
         return 0;
     }
-    struct figure_data d;
+    SCOPED(figure_data_fini) struct figure_data d;
     figure_data_init(&d);
     d.figure = &grid;
     put_vars(p, &d);
     put_panels(p, &d);
-    char *name = xformat("%s-%s", p->paper, p->number);
+    OWNED char *name = xformat("%s-%s", p->paper, p->number);
     int rc = render_check_gnuplot(e);
-    rc = rc == 0 ? render_figure_as(&grid, name, &d, dir, formats, e) : rc;
-    free(name);
-    figure_data_fini(&d);
-    return rc;
+    return rc == 0 ? render_figure_as(&grid, name, &d, dir, formats, e) : rc;
 }

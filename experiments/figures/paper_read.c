@@ -8,10 +8,8 @@ static const char *const axis_words[PAPER_AXES] = {"row", "column", "series", "x
 
 char *paper_path(const char *paper, const char *number)
 {
-    char *relative = xformat(PAPER_FOLDER "/%s-%s.json", paper, number);
-    char *path = xstrdup(datadir_path(relative));
-    free(relative);
-    return path;
+    OWNED char *relative = xformat(PAPER_FOLDER "/%s-%s.json", paper, number);
+    return xstrdup(datadir_path(relative));
 }
 
 static const char *optional(struct json_obj *o, const char *key)
@@ -83,8 +81,8 @@ static int place_of(const struct paper *p, enum paper_axis_kind kind, struct jso
         return -1;
     }
     bool number = cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(o->node, key));
-    char *name = number ? xformat("%.10g", json_get_number(o, key, -1e15, 1e15))
-                        : xstrdup(json_get_string(o, key));
+    OWNED char *name = number ? xformat("%.10g", json_get_number(o, key, -1e15, 1e15))
+                              : xstrdup(json_get_string(o, key));
     int found = -1;
     for (uint32_t i = 0; i < p->axes[kind].n; i++) {
         found = strcmp(p->axes[kind].v[i].title, name) == 0 ? (int)i : found;
@@ -93,7 +91,6 @@ static int place_of(const struct paper *p, enum paper_axis_kind kind, struct jso
         (void)err_add(o->err, "%s: %s.%s: no place of %s is called \"%s\"", o->file, o->path, key,
                       paper_axis_keys[kind], name);
     }
-    free(name);
     return found;
 }
 
@@ -181,12 +178,11 @@ static void read_schedule(struct paper *p, struct json_obj *root)
 static void put_one(struct paper *p, const char *text, struct err *e)
 {
     size_t n = strcspn(text, "=");
-    char *key = xformat("%.*s", (int)n, text);
+    OWNED char *key = xformat("%.*s", (int)n, text);
     if (text[n] == '\0' || p->put == NULL || !cJSON_HasObjectItem(p->put, key)) {
-        char *keys = p->put != NULL ? json_text(p->put, false) : NULL;
+        OWNED char *keys = p->put != NULL ? json_text(p->put, false) : NULL;
         (void)err_add(e, "--put %s: must be KEY=VALUE with a key of %s: put, which is %s", text,
                       p->file, keys != NULL ? keys : "empty");
-        cJSON_free(keys);
     } else {
         char *end;
         double v = strtod(text + n + 1, &end);
@@ -194,7 +190,6 @@ static void put_one(struct paper *p, const char *text, struct err *e)
                                                           : cJSON_CreateString(text + n + 1);
         cJSON_ReplaceItemInObjectCaseSensitive(p->put, key, value);
     }
-    free(key);
 }
 
 int paper_read(struct paper *p, const char *file, const char *const *puts, uint32_t n_puts,
@@ -262,15 +257,13 @@ static const cJSON *put_of(const struct paper *p, const struct paper_point *poin
                            size_t n)
 {
     static const enum paper_axis_kind order[] = {PAPER_SERIES, PAPER_X, PAPER_COLUMN, PAPER_ROW};
-    char *name = xformat("%.*s", (int)n, key);
+    OWNED char *name = xformat("%.*s", (int)n, key);
     const cJSON *found = NULL;
     for (int i = 0; i < PAPER_AXES && found == NULL && point != NULL; i++) {
         const struct paper_axis *a = &p->axes[order[i]];
         found = cJSON_GetObjectItemCaseSensitive(a->v[point->at[order[i]]].put, name);
     }
-    found = found != NULL ? found : cJSON_GetObjectItemCaseSensitive(p->put, name);
-    free(name);
-    return found;
+    return found != NULL ? found : cJSON_GetObjectItemCaseSensitive(p->put, name);
 }
 
 /* Letters of a key whose opening brace is at `at`; 0: it is none. */
@@ -297,11 +290,10 @@ static char *put_round(const struct paper *p, const struct paper_point *point, c
             }
             text_char(&out, *at++);
         } else {
-            char *word = cJSON_IsString(v) ? xstrdup(v->valuestring)
-                         : cJSON_IsBool(v) ? xstrdup(cJSON_IsTrue(v) ? "true" : "false")
-                                           : xformat("%.10g", v->valuedouble);
+            OWNED char *word = cJSON_IsString(v) ? xstrdup(v->valuestring)
+                               : cJSON_IsBool(v) ? xstrdup(cJSON_IsTrue(v) ? "true" : "false")
+                                                 : xformat("%.10g", v->valuedouble);
             text_string(&out, word);
-            free(word);
             *replaced = true;
             at += n + 2;
         }

@@ -12,7 +12,7 @@ static cJSON *put_copy(const struct paper *p, const struct paper_point *point, c
                        struct err *e)
 {
     if (cJSON_IsString(node)) {
-        char *text = paper_put(p, point, node->valuestring, e);
+        OWNED char *text = paper_put(p, point, node->valuestring, e);
         char *end = NULL;
         double number = text != NULL ? strtod(text, &end) : 0.0;
         const char *brace = strchr(node->valuestring, '}');
@@ -20,11 +20,9 @@ static cJSON *put_copy(const struct paper *p, const struct paper_point *point, c
         bool is_number = text != NULL && whole && end > text && *end == '\0';
         bool is_bool =
             text != NULL && whole && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0);
-        cJSON *made = is_number ? cJSON_CreateNumber(number)
-                      : is_bool ? cJSON_CreateBool(text[0] == 't')
-                                : cJSON_CreateString(text != NULL ? text : node->valuestring);
-        free(text);
-        return made;
+        return is_number ? cJSON_CreateNumber(number)
+               : is_bool ? cJSON_CreateBool(text[0] == 't')
+                         : cJSON_CreateString(text != NULL ? text : node->valuestring);
     }
     cJSON *copy = cJSON_Duplicate(node, false);
     for (const cJSON *c = node->child; c != NULL; c = c->next) {
@@ -48,9 +46,8 @@ static uint32_t book_add(cJSON *book, cJSON *made)
             return n;
         }
     }
-    char *name = xformat("q%u", n);
+    OWNED char *name = xformat("q%u", n);
     cJSON_AddItemToObject(book, name, made);
-    free(name);
     return n;
 }
 
@@ -94,10 +91,8 @@ static int lookup(void *ctx, const char *name, double *out, char *message)
     uint32_t i = 0;
     for (const cJSON *c = all->child; c != NULL; c = c->next, i++) {
         if (strlen(c->string) == n && strncmp(c->string, name, n) == 0) {
-            char *inside = xformat("q%u%s", s->point->quantity[i], name + n);
-            int rc = s->lookup(s->inner, inside, out, message);
-            free(inside);
-            return rc;
+            OWNED char *inside = xformat("q%u%s", s->point->quantity[i], name + n);
+            return s->lookup(s->inner, inside, out, message);
         }
     }
     (void)snprintf(message, EXPR_MESSAGE_BYTES, "no quantity is called %.60s", name);
@@ -165,14 +160,12 @@ static struct stats_interval mean_of(const struct paper *p, const struct paper_p
 {
     struct quantity_reader inner = {.q = &p->book, .setup = 0};
     struct scope s = {p, point, &inner, quantities_value};
-    double *x = xcalloc(p->book.replications + 1, sizeof *x);
+    OWNED double *x = xcalloc(p->book.replications + 1, sizeof *x);
     for (uint32_t r = 0; r < p->book.replications; r++) {
         inner.replication = r;
         x[r] = evaluate(&s, text, e);
     }
-    struct stats_interval mean = stats_reported(x, p->book.replications, NULL);
-    free(x);
-    return mean;
+    return stats_reported(x, p->book.replications, NULL);
 }
 
 int paper_run(struct paper *p, const struct quantities_options *o, struct err *e)

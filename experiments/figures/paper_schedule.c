@@ -55,7 +55,7 @@ static int plot(const struct paper *p, char *text, const char *name, const char 
     if (f == NULL) {
         return err_add(e, "%s: plot: no figure is called %s", p->file, n > 0 ? words[0] : "\"\"");
     }
-    struct figure_request r = {.n_inputs = 0};
+    SCOPED(figure_request_fini) struct figure_request r = {.n_inputs = 0};
     for (int i = 1; i < n; i++) {
         if (strcmp(words[i], "--from") == 0 && i + 1 < n) {
             r.from_s = atof(words[++i]);
@@ -65,18 +65,15 @@ static int plot(const struct paper *p, char *text, const char *name, const char 
             (void)figure_input_add(&r, words[i], e);
         }
     }
-    struct figure_data d;
+    SCOPED(figure_data_fini) struct figure_data d;
     figure_data_init(&d);
     int rc = e->n == 0 ? figure_prepare(f, &r, &d, e) : -EINVAL;
     rc = rc == 0 ? render_check_gnuplot(e) : rc;
     if (rc == 0) {
-        char *subject = xformat("%s, figure %s  ·  %s", p->paper, p->number, p->title);
+        OWNED char *subject = xformat("%s, figure %s  ·  %s", p->paper, p->number, p->title);
         figure_var_text(&d, "subject", subject);
-        free(subject);
         rc = render_figure_as(f, name, &d, dir, formats, e);
     }
-    figure_data_fini(&d);
-    figure_request_fini(&r);
     return rc;
 }
 
@@ -84,17 +81,15 @@ static int run_all(const struct paper *p, int (*run)(int argc, char **argv), str
 {
     int rc = 0;
     for (uint32_t i = 0; i < p->n_commands && rc == 0; i++) {
-        char *to =
+        OWNED char *to =
             paper_put(p, NULL, p->commands[i].to != NULL ? p->commands[i].to : "/dev/null", e);
-        char *command = paper_put(p, NULL, p->commands[i].run, e);
+        OWNED char *command = paper_put(p, NULL, p->commands[i].run, e);
         rc = command == NULL || to == NULL ? -EINVAL : run_child(command, to, run);
         if (rc > 0) {
             (void)err_add(e, "%s: commands[%u].run: \"%s\" ended with status %d", p->file, i,
                           p->commands[i].run, rc);
             rc = -EINVAL;
         }
-        free(command);
-        free(to);
     }
     return rc;
 }
@@ -104,9 +99,8 @@ static void remove_folder(const char *path)
 {
     DIR *d = opendir(path);
     for (struct dirent *f = d != NULL ? readdir(d) : NULL; f != NULL; f = readdir(d)) {
-        char *file = xformat("%s/%s", path, f->d_name);
+        OWNED char *file = xformat("%s/%s", path, f->d_name);
         (void)remove(file); /* not of . and .., which are not empty */
-        free(file);
     }
     if (d != NULL) {
         (void)closedir(d);
@@ -118,22 +112,17 @@ int paper_schedule(struct paper *p, int (*run)(int argc, char **argv), const cha
                    unsigned formats, struct err *e)
 {
     const char *tmp = getenv("TMPDIR");
-    char *folder = xformat("%s/xpusim-figure-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    OWNED char *folder = xformat("%s/xpusim-figure-XXXXXX", tmp != NULL ? tmp : "/tmp");
     if (mkdtemp(folder) == NULL) {
-        int rc = err_add(e, "%s: cannot make the folder: %s", folder, strerror(errno));
-        free(folder);
-        return rc;
+        return err_add(e, "%s: cannot make the folder: %s", folder, strerror(errno));
     }
     p->put = p->put != NULL ? p->put : cJSON_AddObjectToObject(p->tree, "put");
     cJSON_AddStringToObject(p->put, "dir", folder);
     cJSON_AddStringToObject(p->put, "data", datadir_path(PAPER_FOLDER));
-    char *name = xformat("%s-%s", p->paper, p->number);
+    OWNED char *name = xformat("%s-%s", p->paper, p->number);
     int rc = run_all(p, run, e);
-    char *text = rc == 0 ? paper_put(p, NULL, p->plot, e) : NULL;
+    OWNED char *text = rc == 0 ? paper_put(p, NULL, p->plot, e) : NULL;
     rc = text != NULL ? plot(p, text, name, dir, formats, e) : -EINVAL;
-    free(text);
-    free(name);
     remove_folder(folder);
-    free(folder);
     return rc;
 }

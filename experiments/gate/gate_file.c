@@ -107,8 +107,7 @@ static void read_values(const struct json_obj *o, const cJSON *list, const char 
         return;
     }
     const cJSON *v = NULL;
-    cJSON_ArrayForEach(v, list)
-    {
+    cJSON_ArrayForEach (v, list) {
         if (!cJSON_IsNumber(v) && !cJSON_IsNull(v)) {
             (void)err_add(o->err, "%s: %s.%s: must hold numbers or nulls", o->file, o->path, name);
             return;
@@ -141,8 +140,7 @@ static void read_covariates(struct json_obj *o, struct gate_cell *c)
     }
     const cJSON *row = NULL;
     double *out = c->covariates;
-    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(o->node, "covariates"))
-    {
+    cJSON_ArrayForEach (row, cJSON_GetObjectItemCaseSensitive(o->node, "covariates")) {
         read_values(o, row, "covariates[..]", GATE_COVARIATES, out);
         out += GATE_COVARIATES;
     }
@@ -348,7 +346,7 @@ int gate_baseline_write(const char *path, const struct gate_baseline *b,
                         const struct gate_cells *now, struct err *e)
 {
     /* The groups go back as they were read; only results are new. */
-    cJSON *tree = cJSON_Duplicate(b->tree, true);
+    SCOPED(json_drop) cJSON *tree = cJSON_Duplicate(b->tree, true);
     cJSON_DeleteItemFromObjectCaseSensitive(tree, "results");
     cJSON_DeleteItemFromObjectCaseSensitive(tree, GATE_PARAMETERS);
     cJSON *parameters = cJSON_AddArrayToObject(tree, GATE_PARAMETERS);
@@ -362,7 +360,5 @@ int gate_baseline_write(const char *path, const struct gate_baseline *b,
     for (uint32_t i = 0; i < now->n; i++) {
         cJSON_AddItemToArray(results, cell_to_json(&now->v[i]));
     }
-    int rc = json_write_file(path, tree, e);
-    cJSON_Delete(tree);
-    return rc;
+    return json_write_file(path, tree, e);
 }

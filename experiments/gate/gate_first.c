@@ -49,10 +49,10 @@ static void take_line(const char *line, double *at_s, char action[GATE_DECISION_
 /* Compares one replication; true when the programs part in it, or one of them fails. */
 static bool compare(struct two_runs *runs, struct gate_first *f)
 {
-    struct err e = ERR_INIT;
-    struct trace t = {0};
-    struct two_runs_log now = {0};
-    struct two_runs_log old = {0};
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(trace_fini) struct trace t = {0};
+    SCOPED(two_runs_log_fini) struct two_runs_log now = {0};
+    SCOPED(two_runs_log_fini) struct two_runs_log old = {0};
     struct divergence d = {.differs = false};
     if (config_trace(&runs->side[0].options, f->seed, CONFIG_AS_WRITTEN, &t, &e) == 0) {
         two_runs_run(runs, 0, &t, NULL, &now);
@@ -70,10 +70,6 @@ static bool compare(struct two_runs *runs, struct gate_first *f)
                    e.n > 0               ? e.lines[0]
                    : now.message[0] != 0 ? now.message
                                          : old.message);
-    two_runs_log_fini(&now);
-    two_runs_log_fini(&old);
-    trace_fini(&t);
-    err_fini(&e);
     return f->differs || f->message[0] != '\0';
 }
 
@@ -97,8 +93,8 @@ static void find(const struct gate_baseline *b, const char *old, const struct st
     }
     bool found = false;
     for (uint32_t k = 0; k < g->replications && k < GATE_FIRST_REPLICATIONS && !found; k++) {
-        struct err e = ERR_INIT;
-        struct two_runs *runs = xcalloc(1, sizeof *runs);
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
         f->seed = o.both.seed = config_seed(g->seed, k);
         f->replications = k + 1;
         if (two_runs_load(runs, &o, &e) == 0) {
@@ -108,8 +104,6 @@ static void find(const struct gate_baseline *b, const char *old, const struct st
             (void)snprintf(f->message, sizeof f->message, "%s", e.lines[0]);
         }
         two_runs_fini(runs);
-        free(runs);
-        err_fini(&e);
     }
     config_options_fini(&o.both);
 }

@@ -220,8 +220,8 @@ static void judge_fresh(const struct pair *p, const struct gate_metric *m, const
     /* Latencies scatter by factors: in logarithms a change of some per cent is a shift, the same at
      * every load. */
     bool log_scale = all_positive(before, nb) && all_positive(now, nn);
-    double *y0 = log_scale ? logs_of(before, nb) : NULL;
-    double *y1 = log_scale ? logs_of(now, nn) : NULL;
+    OWNED double *y0 = log_scale ? logs_of(before, nb) : NULL;
+    OWNED double *y1 = log_scale ? logs_of(now, nn) : NULL;
     /* Fresh seeds, so nothing is paired; what the workloads explain of the scatter (covariates) is
      * taken out instead. */
     struct stats_shift s = stats_shift(
@@ -245,16 +245,14 @@ static void judge_fresh(const struct pair *p, const struct gate_metric *m, const
         double vanished = more_marked_p(nb - db, nb, nn - dn, nn);
         row->p_worse = GSL_MIN_DBL(1.0, 2.0 * GSL_MIN_DBL(row->p_worse, vanished));
     }
-    free(y0);
-    free(y1);
 }
 
 /* Holm over all rows, separately for alarms, gains and drifts; rows without a test keep theirs. */
 static void settle_fresh(struct gate_report *r)
 {
-    double *worse = xmalloc((r->n + 1) * sizeof *worse);
-    double *better = xmalloc((r->n + 1) * sizeof *better);
-    double *any = xmalloc((r->n + 1) * sizeof *any);
+    OWNED double *worse = xmalloc((r->n + 1) * sizeof *worse);
+    OWNED double *better = xmalloc((r->n + 1) * sizeof *better);
+    OWNED double *any = xmalloc((r->n + 1) * sizeof *any);
     for (uint32_t i = 0; i < r->n; i++) {
         worse[i] = r->rows[i].p_worse;
         better[i] = r->rows[i].p_better;
@@ -282,9 +280,6 @@ static void settle_fresh(struct gate_report *r)
             row->p = !isnan(worse[i]) ? worse[i] : any[i];
         }
     }
-    free(worse);
-    free(better);
-    free(any);
 }
 
 /* ---- status ---- */

@@ -47,9 +47,8 @@ static char *change_text(const struct gate_row *row)
 static void put_option(FILE *out, const char *name, const char *value)
 {
     if (value != NULL) {
-        char *word = xmalloc(4 * strlen(value) + 3);
+        OWNED char *word = xmalloc(4 * strlen(value) + 3);
         (void)fprintf(out, " --%s %s", name, cli_word(value, true, word));
-        free(word);
     }
 }
 
@@ -89,10 +88,9 @@ static void put_firsts(const struct gate_review *v, struct document *d)
     for (uint32_t i = 0; i < v->firsts->n; i++) {
         const struct gate_first *f = &v->firsts->v[i];
         const char *text = gate_first_text(f, d);
-        char *command = diff_command(v, f);
+        OWNED char *command = diff_command(v, f);
         document_note(d, "\n- %s, %s%s%s\n\n      %s", f->row->group, f->row->policy,
                       text != NULL ? ": " : "", text != NULL ? text : "", command);
-        free(command);
     }
 }
 
@@ -140,13 +138,12 @@ static void put_page_firsts(const struct gate_review *v, struct document *d, FIL
     for (uint32_t i = 0; i < v->firsts->n; i++) {
         const struct gate_first *f = &v->firsts->v[i];
         const char *text = gate_first_text(f, d);
-        char *command = diff_command(v, f);
+        OWNED char *command = diff_command(v, f);
         markup_format(out, "<h3>%s, %s</h3>\n", f->row->group, f->row->policy);
         if (text != NULL) {
             markup_format(out, "<p>%s.</p>\n", text);
         }
         markup_format(out, "<pre>%s</pre>\n", command);
-        free(command);
     }
 }
 
@@ -178,11 +175,11 @@ static void put_page_rows(const struct gate_review *v, FILE *out)
 
 int gate_review_page(const struct gate_review *v, FILE *out, struct err *e)
 {
-    char *css = input_text(datadir_path("plots/page.css"), MAX_CSS_BYTES, e);
+    OWNED char *css = input_text(datadir_path("plots/page.css"), MAX_CSS_BYTES, e);
     if (css == NULL) {
         return -EINVAL;
     }
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     (void)fprintf(out,
                   "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
                   "content=\"width=device-width, initial-scale=1\">\n<meta "
@@ -206,7 +203,5 @@ int gate_review_page(const struct gate_review *v, FILE *out, struct err *e)
         (void)fputs("<p>Every value is as it was.</p>\n", out);
     }
     (void)fputs("</html>\n", out);
-    document_free(d);
-    free(css);
     return 0;
 }

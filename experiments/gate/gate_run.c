@@ -51,16 +51,14 @@ static double or_zero(double x)
 /* P90 over a class of a request's length in work. */
 static double work_p90(const struct trace *t, int cls)
 {
-    struct sample work;
+    SCOPED(sample_fini) struct sample work;
     sample_init(&work, false);
     for (size_t i = 0; i < t->n; i++) {
         if (t->rows[i].cls == cls) {
             sample_add(&work, t->rows[i].input_tokens + DECODE_WEIGHT * t->rows[i].output_tokens);
         }
     }
-    double p90 = sample_quantile(&work, 0.9);
-    sample_fini(&work);
-    return p90;
+    return sample_quantile(&work, 0.9);
 }
 
 /* What makes a trace heavy or light, whatever the policy. */
@@ -91,8 +89,8 @@ static double canonical(double x)
 /* A trace that cannot be made is empty here, and fails where it is run. */
 static struct of_trace of_trace(const struct prepared *g, uint32_t replication)
 {
-    struct err e = ERR_INIT;
-    struct trace t = {0};
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(trace_fini) struct trace t = {0};
     struct of_trace out = {0};
     uint64_t seed = config_seed(g->seed, replication);
     if (config_trace(&g->options, seed, CONFIG_AS_WRITTEN, &t, &e) == 0) {
@@ -101,8 +99,6 @@ static struct of_trace of_trace(const struct prepared *g, uint32_t replication)
             covariates_of(&t, out.covariates);
         }
     }
-    trace_fini(&t);
-    err_fini(&e);
     return out;
 }
 
@@ -119,7 +115,7 @@ static int load(struct study_cell *c, struct err *e)
 
 static void check_metrics(struct prepared *g, struct err *e)
 {
-    struct metric_list names = {0};
+    SCOPED(metric_list_fini) struct metric_list names = {0};
     runner_metric_names(&g->config, &names);
     uint32_t known = 0;
     for (uint32_t i = 0; i < g->group->n_metrics; i++) {
@@ -130,7 +126,6 @@ static void check_metrics(struct prepared *g, struct err *e)
     if (known == 0) { /* single ones are rows that say so; none at all is a mistake in the file */
         (void)err_add(e, "group '%s': a run has none of its metrics", g->group->name);
     }
-    metric_list_fini(&names);
 }
 
 static void prepare(struct prepared *p, const struct gate_group *g, const struct gate_run *r,
@@ -246,8 +241,8 @@ static void drop_missing(struct gate_cell *c, uint32_t missing)
 /* Tasks of a group's policy follow one another, and meet the same traces as its other policies'. */
 static void collect(const struct matrix *m, const struct study_outcomes *o, struct gate_cells *out)
 {
-    uint32_t *missing = xcalloc(out->n + 1, sizeof *missing);
-    struct of_trace *traces = NULL;
+    OWNED uint32_t *missing = xcalloc(out->n + 1, sizeof *missing);
+    OWNED struct of_trace *traces = NULL;
     for (uint32_t i = 0; i < m->n_tasks; i++) {
         const struct task *k = &m->tasks[i];
         const struct prepared *g = &m->groups[k->group];
@@ -266,8 +261,6 @@ static void collect(const struct matrix *m, const struct study_outcomes *o, stru
     for (uint32_t i = 0; i < out->n; i++) {
         drop_missing(&out->v[i], missing[i]);
     }
-    free(traces);
-    free(missing);
 }
 
 /* Cells and tasks of all groups. Longest groups do not matter: jobs are short. */
@@ -309,12 +302,11 @@ static void take_parameters(const struct gate_baseline *b, struct gate_cells *ou
 {
     for (uint32_t i = 0; i < b->n_groups; i++) {
         for (uint32_t k = 0; k < b->groups[i].n_policies; k++) {
-            struct err e = ERR_INIT;
+            SCOPED(err_fini) struct err e = ERR_INIT;
             struct config_policy p = {0};
             if (config_policy_parse(&p, b->groups[i].policies[k], &e) == 0) {
                 gate_parameters_add(out, p.label, p.params_text);
             }
-            err_fini(&e);
         }
     }
 }
@@ -335,6 +327,7 @@ int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e
 {
     const struct gate_baseline *b = r->baseline;
     size_t before = e->n;
+    SCOPED(matrix_fini)
     struct matrix m = {.run = r, .groups = xcalloc(b->n_groups + 1, sizeof *m.groups)};
     *out = (struct gate_cells){0};
     for (uint32_t i = 0; i < b->n_groups; i++) {
@@ -342,13 +335,12 @@ int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e
     }
     if (e->n == before) {
         lay_out(&m, b, out);
+        SCOPED(study_outcomes_fini)
         struct study_outcomes runs = study_run(m.cells, m.n_tasks, &r->how);
         collect(&m, &runs, out);
         if (r->binary == NULL) {
             take_parameters(b, out);
         }
-        study_outcomes_fini(&runs);
     }
-    matrix_fini(&m);
     return e->n == before ? 0 : -EINVAL;
 }

@@ -85,7 +85,7 @@ static char *rooted(const char *path)
 /* The first line, which the caller frees; NULL: unreadable. */
 static char *line_of(const char *path)
 {
-    char *full = rooted(path);
+    OWNED char *full = rooted(path);
     FILE *in = input_try(full);
     char line[256] = "";
     char *text = NULL;
@@ -96,22 +96,19 @@ static char *line_of(const char *path)
         }
         (void)fclose(in);
     }
-    free(full);
     return text;
 }
 
 static double number_of(const char *path)
 {
-    char *text = line_of(path);
-    double value = text == NULL ? 0.0 : strtod(text, NULL);
-    free(text);
-    return value;
+    OWNED char *text = line_of(path);
+    return text == NULL ? 0.0 : strtod(text, NULL);
 }
 
 /* The value behind `key` on a line that begins with it, without quotes; NULL: none. */
 static char *keyed(const char *path, const char *key)
 {
-    char *full = rooted(path);
+    OWNED char *full = rooted(path);
     FILE *in = input_try(full);
     char line[512];
     char *found = NULL;
@@ -126,17 +123,15 @@ static char *keyed(const char *path, const char *key)
     if (in != NULL) {
         (void)fclose(in);
     }
-    free(full);
     return found;
 }
 
 /* The name that a link leads to: the driver of a device. */
 static char *link_of(const char *path)
 {
-    char *full = rooted(path);
+    OWNED char *full = rooted(path);
     char target[512];
     ssize_t n = readlink(full, target, sizeof target - 1);
-    free(full);
     if (n <= 0) {
         return NULL;
     }
@@ -149,19 +144,16 @@ static char *link_of(const char *path)
 static void each(struct facts *f, const char *folder,
                  void (*visit)(struct facts *f, const char *path))
 {
-    char *full = rooted(folder);
-    struct dirent **names = NULL;
+    OWNED char *full = rooted(folder);
+    OWNED struct dirent **names = NULL;
     int n = scandir(full, &names, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         if (names[i]->d_name[0] != '.') {
-            char *path = xformat("%s/%s", folder, names[i]->d_name);
+            OWNED char *path = xformat("%s/%s", folder, names[i]->d_name);
             visit(f, path);
-            free(path);
         }
         free(names[i]);
     }
-    free(names);
-    free(full);
 }
 
 /* ---- what is read ---- */
@@ -210,18 +202,14 @@ static const struct {
 /* NULL: that module, or that property of it, is not there. */
 static char *module_text(int i, const char *key)
 {
-    char *line = xformat("E:MEMORY_DEVICE_%d_%s=", i, key);
-    char *text = keyed(UDEV_DMI, line);
-    free(line);
-    return text;
+    OWNED char *line = xformat("E:MEMORY_DEVICE_%d_%s=", i, key);
+    return keyed(UDEV_DMI, line);
 }
 
 static double module_number(int i, const char *key)
 {
-    char *text = module_text(i, key);
-    double value = text == NULL ? 0.0 : strtod(text, NULL);
-    free(text);
-    return value;
+    OWNED char *text = module_text(i, key);
+    return text == NULL ? 0.0 : strtod(text, NULL);
 }
 
 static void read_memory(struct facts *f)
@@ -252,18 +240,15 @@ static void read_memory(struct facts *f)
 
 static void read_supply(struct facts *f, const char *path)
 {
-    char *type_path = xformat("%s/type", path);
-    char *online_path = xformat("%s/online", path);
-    char *type = line_of(type_path);
+    OWNED char *type_path = xformat("%s/type", path);
+    OWNED char *online_path = xformat("%s/online", path);
+    OWNED char *type = line_of(type_path);
     if (type != NULL && strcmp(type, "Mains") == 0 && facts_text(f, "on_mains")[0] == '\0') {
         add(f, "on_mains", xstrdup(number_of(online_path) > 0.0 ? "yes" : "no"), false);
     } else if (type != NULL && strcmp(type, "Battery") == 0 &&
                facts_text(f, "battery")[0] == '\0') {
         add(f, "battery", xstrdup("yes"), false);
     }
-    free(type);
-    free(online_path);
-    free(type_path);
 }
 
 /* Intel RAPL: constraint 0 is the long-term limit PL1, 1 the short-term PL2. */
@@ -274,38 +259,30 @@ static void read_limits(struct facts *f, const char *path)
     } limits[] = {{"pl1_w", "constraint_0_power_limit_uw"},
                   {"pl1_window_s", "constraint_0_time_window_us"},
                   {"pl2_w", "constraint_1_power_limit_uw"}};
-    char *name_path = xformat("%s/name", path);
-    char *name = line_of(name_path);
+    OWNED char *name_path = xformat("%s/name", path);
+    OWNED char *name = line_of(name_path);
     if (name != NULL && strcmp(name, "package-0") == 0 && facts_text(f, "pl1_w")[0] == '\0') {
         for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-            char *file = xformat("%s/%s", path, limits[i].file);
+            OWNED char *file = xformat("%s/%s", path, limits[i].file);
             add_number(f, limits[i].name, number_of(file) / 1e6);
-            free(file);
         }
     }
-    free(name);
-    free(name_path);
 }
 
 static void read_driver(struct facts *f, const char *path, const char *kind)
 {
     static const char *const parts[] = {"vendor", "device"};
-    char *driver = xformat("%s/device/driver", path);
-    char *name = xformat("%s_driver", kind);
-    char *found = link_of(driver);
+    OWNED char *driver = xformat("%s/device/driver", path);
+    OWNED char *name = xformat("%s_driver", kind);
+    OWNED char *found = link_of(driver);
     if (found != NULL && facts_text(f, name)[0] == '\0') {
         for (size_t i = 0; i < 2; i++) {
-            char *id = xformat("%s/device/%s", path, parts[i]);
-            char *id_name = xformat("%s_%s_id", kind, parts[i]);
+            OWNED char *id = xformat("%s/device/%s", path, parts[i]);
+            OWNED char *id_name = xformat("%s_%s_id", kind, parts[i]);
             add(f, id_name, line_of(id), false);
-            free(id_name);
-            free(id);
         }
         add(f, name, xstrdup(found), false);
     }
-    free(found);
-    free(name);
-    free(driver);
 }
 
 static void read_accelerator(struct facts *f, const char *path)
@@ -321,7 +298,7 @@ static void read_card(struct facts *f, const char *path)
 /* Properties of OpenVINO's devices, as the table of the engine lists them. */
 static void read_devices(struct facts *f)
 {
-    struct err none = ERR_INIT;
+    SCOPED(err_fini) struct err none = ERR_INIT;
     char why[ENGINE_MESSAGE_BYTES];
     const struct engine_bench_ops *ops = engine_bench_find("openvino", &none);
     void *bench = ops == NULL ? NULL : ops->open(1, NULL, why);
@@ -334,15 +311,13 @@ static void read_devices(struct facts *f)
         struct engine_fact facts[MAX_FACTS];
         uint32_t n_facts = ops->facts(bench, devices[i].name, facts, MAX_FACTS);
         for (uint32_t k = 0; k < n_facts; k++) {
-            char *name = xformat("%s.%s", devices[i].name, facts[k].name);
+            OWNED char *name = xformat("%s.%s", devices[i].name, facts[k].name);
             add(f, name, xstrdup(facts[k].value), false);
-            free(name);
         }
     }
     if (bench != NULL) {
         ops->close(bench);
     }
-    err_fini(&none);
 }
 
 void facts_read(struct facts *f)
@@ -408,14 +383,13 @@ char *facts_scrub(const struct facts *f, const char *text)
     for (const char *at = text; *at != '\0';) {
         size_t n = strcspn(at, "\n");
         n += at[n] == '\n';
-        char *line = xformat("%.*s", (int)n, at);
+        OWNED char *line = xformat("%.*s", (int)n, at);
         line = line[0] == '#' ? without_names(f, line) : line;
         for (char *from = line; *from != '\0';) {
             bool here = n_home > 1 && strncmp(from, home, n_home) == 0;
             text_add(&out, here ? "~" : from, 1);
             from += here ? n_home : 1;
         }
-        free(line);
         at += n;
     }
     return text_end(&out);

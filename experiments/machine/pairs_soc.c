@@ -12,13 +12,11 @@
 
 int pairs_soc_read(const char *path, struct pairs *out, struct err *e)
 {
-    struct kernel_rows rows;
+    SCOPED(kernel_rows_fini) struct kernel_rows rows;
     *out = (struct pairs){.n = 0};
     kernel_rows_init(&rows);
     int rc = kernel_rows_read(&rows, path, e);
-    rc = rc == 0 ? pairs_make(out, &rows, e) : rc;
-    kernel_rows_fini(&rows);
-    return rc;
+    return rc == 0 ? pairs_make(out, &rows, e) : rc;
 }
 
 /* ---- the fit ---- */
@@ -101,9 +99,8 @@ static void keep(cJSON *ddr, const char *key, const char *why)
     cJSON *q = cJSON_GetObjectItem(ddr, key);
     const char *had = json_string(q, "source");
     if (q != NULL && strstr(had, "not shown by measure --pairs") == NULL) {
-        char *text = xformat("not shown by measure --pairs (%s); %s", why, had);
+        OWNED char *text = xformat("not shown by measure --pairs (%s); %s", why, had);
         (void)cJSON_ReplaceItemInObject(q, "source", cJSON_CreateString(text));
-        free(text);
     }
 }
 
@@ -148,8 +145,7 @@ static void put_strength(const struct pairs *p, const struct fits *f, cJSON *ddr
 static cJSON *device_of(const cJSON *tree, const char *name)
 {
     cJSON *device;
-    cJSON_ArrayForEach(device, cJSON_GetObjectItem(tree, "devices"))
-    {
+    cJSON_ArrayForEach (device, cJSON_GetObjectItem(tree, "devices")) {
         const char *own = json_string(device, "name");
         bool gpu = strcasecmp(name, "gpu") == 0 && strcmp(own, "igpu") == 0;
         if (gpu || strcasecmp(name, own) == 0) {

@@ -32,49 +32,41 @@ static char *inside(const struct sending *s, const char *name)
 
 static bool is_there(const struct sending *s, const char *name)
 {
-    char *path = inside(s, name);
-    bool there = access(path, R_OK) == 0;
-    free(path);
-    return there;
+    OWNED char *path = inside(s, name);
+    return access(path, R_OK) == 0;
 }
 
 static void put_file(const struct sending *s, const char *name, const char *text)
 {
-    char *path = inside(s, name);
+    OWNED char *path = inside(s, name);
     (void)output_bytes(path, text, strlen(text), s->e);
-    free(path);
 }
 
 /* A folder of another plan is not continued. */
 static int open_folder(struct sending *s)
 {
-    char *what =
+    OWNED char *what =
         xformat("xpusim %s, size %s, devices %s\n", XPUSIM_VERSION, s->o->size, s->devices);
-    char *path = inside(s, "plan");
+    OWNED char *path = inside(s, "plan");
     if (mkdir(s->folder, 0777) == 0) {
         put_file(s, "plan", what);
     } else if (errno != EEXIST) {
         (void)err_add(s->e, "%s: cannot make this folder: %s", s->folder, strerror(errno));
     } else {
-        char *before = input_text(path, PATH_MAX, s->e);
+        OWNED char *before = input_text(path, PATH_MAX, s->e);
         if (before != NULL && strcmp(before, what) != 0) {
             before[strcspn(before, "\n")] = '\0';
             (void)err_add(s->e, "%s: is of another send-in (%s); remove it, or give another -o",
                           s->folder, before);
         }
-        free(before);
     }
     for (size_t i = 0; i < SEND_TRACES && s->e->n == 0; i++) {
-        char *relative = xformat("traces/drive/%s", send_traces[i]);
-        char *text = input_text(datadir_path(relative), MAX_MEMBER, s->e);
+        OWNED char *relative = xformat("traces/drive/%s", send_traces[i]);
+        OWNED char *text = input_text(datadir_path(relative), MAX_MEMBER, s->e);
         if (text != NULL) {
             put_file(s, send_traces[i], text);
         }
-        free(text);
-        free(relative);
     }
-    free(path);
-    free(what);
     return s->e->n == 0 ? 0 : -EINVAL;
 }
 
@@ -86,9 +78,8 @@ static void remove_folder(const struct sending *s, const struct tar *t)
         const char *name = i < t->n              ? t->v[i].name
                            : i < t->n + n_others ? others[i - t->n]
                                                  : send_traces[i - t->n - n_others];
-        char *path = inside(s, name);
+        OWNED char *path = inside(s, name);
         (void)unlink(path);
-        free(path);
     }
     (void)rmdir(s->folder);
 }
@@ -143,36 +134,29 @@ static void run_step(struct sending *s, struct step *t)
                                       : 127;
     /* 1: it ran, and says that something failed. That is a result too. */
     if (t->to != NULL) {
-        char *part = xformat("%s/%s.part", s->folder, t->to);
-        char *whole = inside(s, t->to);
+        OWNED char *part = xformat("%s/%s.part", s->folder, t->to);
+        OWNED char *whole = inside(s, t->to);
         if (t->status <= EXIT_CHECK_FAILED) {
-            char *text = input_text(part, MAX_MEMBER, s->e);
+            OWNED char *text = input_text(part, MAX_MEMBER, s->e);
             if (text != NULL && text[0] != '\0') {
                 (void)output_bytes(whole, text, strlen(text), s->e);
             }
-            free(text);
         }
         (void)unlink(part);
-        free(whole);
-        free(part);
     }
 }
 
 /* Whether every kernel of a probe is fine. */
 static bool probed(const struct sending *s, const char *file)
 {
-    char *path = inside(s, file);
-    struct err none = ERR_INIT;
-    cJSON *root = json_read_file(path, &none);
+    OWNED char *path = inside(s, file);
+    SCOPED(err_fini) struct err none = ERR_INIT;
+    SCOPED(json_drop) cJSON *root = json_read_file(path, &none);
     const cJSON *k;
     bool ok = root != NULL;
-    cJSON_ArrayForEach(k, cJSON_GetObjectItem(root, "kernels"))
-    {
+    cJSON_ArrayForEach (k, cJSON_GetObjectItem(root, "kernels")) {
         ok = ok && strcmp(json_string(k, "result"), "ok") == 0;
     }
-    cJSON_Delete(root);
-    err_fini(&none);
-    free(path);
     return ok;
 }
 
@@ -188,23 +172,19 @@ static double minutes_left(const struct sending *s, size_t from)
 /* A line of the file "done": step, exit status, seconds. So a later call knows how each ended. */
 static void note_end(const struct sending *s, const struct step *t)
 {
-    char *path = inside(s, "done");
-    struct err none = ERR_INIT;
-    char *before = input_text(path, PATH_MAX, &none);
-    char *after =
+    OWNED char *path = inside(s, "done");
+    SCOPED(err_fini) struct err none = ERR_INIT;
+    OWNED char *before = input_text(path, PATH_MAX, &none);
+    OWNED char *after =
         xformat("%s%s %d %.1f\n", before == NULL ? "" : before, t->name, t->status, t->seconds);
     put_file(s, "done", after);
-    free(after);
-    free(before);
-    err_fini(&none);
-    free(path);
 }
 
 static void recall_end(const struct sending *s, struct step *t)
 {
-    char *path = inside(s, "done");
-    struct err none = ERR_INIT;
-    char *text = input_text(path, PATH_MAX, &none);
+    OWNED char *path = inside(s, "done");
+    SCOPED(err_fini) struct err none = ERR_INIT;
+    OWNED char *text = input_text(path, PATH_MAX, &none);
     size_t n = strlen(t->name);
     t->status = 0;
     for (const char *at = text; at != NULL; at = strchr(at, '\n')) {
@@ -215,9 +195,6 @@ static void recall_end(const struct sending *s, struct step *t)
             t->seconds = strtod(end, NULL);
         }
     }
-    free(text);
-    err_fini(&none);
-    free(path);
 }
 
 static void run_steps(struct sending *s)
@@ -260,7 +237,7 @@ static void add_text(struct sending *s, struct tar *t, const char *name, const c
 
 static void add_about(struct sending *s, struct tar *t)
 {
-    cJSON *root = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *root = cJSON_CreateObject();
     (void)cJSON_AddNumberToObject(root, "format", SEND_FORMAT);
     (void)cJSON_AddStringToObject(root, "made_by", "xpusim send-in " XPUSIM_VERSION);
     (void)cJSON_AddStringToObject(root, "size", s->o->size);
@@ -273,10 +250,8 @@ static void add_about(struct sending *s, struct tar *t)
         (void)cJSON_AddNumberToObject(o, "seconds", s->steps[i].seconds);
         (void)cJSON_AddItemToArray(steps, o);
     }
-    char *text = json_text(root, true);
+    OWNED char *text = json_text(root, true);
     add_text(s, t, "about.json", text);
-    cJSON_free(text);
-    cJSON_Delete(root);
 }
 
 static int pack(struct sending *s, struct tar *t)
@@ -286,13 +261,11 @@ static int pack(struct sending *s, struct tar *t)
         if (!is_there(s, s->steps[i].makes)) {
             continue;
         }
-        char *path = inside(s, s->steps[i].makes);
-        char *text = input_text(path, MAX_MEMBER, s->e);
+        OWNED char *path = inside(s, s->steps[i].makes);
+        OWNED char *text = input_text(path, MAX_MEMBER, s->e);
         if (text != NULL) {
             add_text(s, t, s->steps[i].makes, text);
         }
-        free(text);
-        free(path);
     }
     return s->e->n == 0 ? tar_write(t, s->o->out, s->e) : -EINVAL;
 }
@@ -306,12 +279,12 @@ static void show_plan(struct sending *s)
         {.name = "holds", .kind = FRAME_TEXT},
         {.name = "minutes", .title = "about min", .format = "%.0f"},
         {.name = "command", .kind = FRAME_TEXT}};
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     document_heading(d, "%s would have:", s->o->out);
     struct frame *f = DOCUMENT_FRAME(d, "files", 0, columns);
     FRAME_ROW(f, "about.json", "the facts below, and which step took how long", 0.0);
     for (size_t i = 0; i < s->n; i++) {
-        struct text command = {0};
+        SCOPED(text_fini) struct text command = {0};
         if (s->steps[i].drives) {
             send_add_devices(s, &s->steps[i]);
         }
@@ -321,7 +294,6 @@ static void show_plan(struct sending *s)
         }
         FRAME_ROW(f, s->steps[i].makes, s->steps[i].holds, s->steps[i].minutes,
                   (const char *)text_end(&command));
-        text_fini(&command);
     }
     document_heading(d, "Facts:");
     facts_document(&s->facts, d);
@@ -329,7 +301,6 @@ static void show_plan(struct sending *s)
                   "Nothing else goes in: no host name, user, folder, address or serial number. "
                   "Nothing is sent anywhere; the archive is a file of yours.");
     document_put(d, "text", stdout);
-    document_free(d);
 }
 
 static int make(struct sending *s)
@@ -356,7 +327,7 @@ static int make(struct sending *s)
 
 int send_in(const struct send_options *o, struct err *e)
 {
-    struct sending *s = xcalloc(1, sizeof *s);
+    OWNED struct sending *s = xcalloc(1, sizeof *s);
     *s = (struct sending){.o = o,
                           .tiny = strcmp(o->size, "tiny") == 0,
                           .folder = xformat("%s.partial", o->out),
@@ -372,6 +343,5 @@ int send_in(const struct send_options *o, struct err *e)
     facts_fini(&s->facts);
     send_plan_fini(s);
     free(s->folder);
-    free(s);
     return status;
 }

@@ -32,7 +32,7 @@ static void take_args(struct step *t, const char *words)
 
 static void find_devices(struct sending *s)
 {
-    struct err none = ERR_INIT;
+    SCOPED(err_fini) struct err none = ERR_INIT;
     char why[ENGINE_MESSAGE_BYTES];
     s->ggml = engine_find("ggml", &none) != NULL;
     const struct engine_bench_ops *ops = engine_bench_find("openvino", &none);
@@ -54,7 +54,6 @@ static void find_devices(struct sending *s)
     if (bench != NULL) {
         ops->close(bench);
     }
-    err_fini(&none);
 }
 
 /* What drive runs on: NPU and GPU that can compile and run, and the processor in place of one that
@@ -63,10 +62,9 @@ void send_add_devices(const struct sending *s, struct step *t)
 {
     if (s->npu[0] != '\0' || s->gpu[0] != '\0') {
         take_args(t, "--engine openvino --devices");
-        char *list = xformat("%s,%s", s->npu[0] != '\0' ? s->npu : "CPU",
-                             s->gpu[0] != '\0' ? s->gpu : "CPU");
+        OWNED char *list = xformat("%s,%s", s->npu[0] != '\0' ? s->npu : "CPU",
+                                   s->gpu[0] != '\0' ? s->gpu : "CPU");
         take_args(t, list);
-        free(list);
     } else if (!s->ggml) {
         take_args(t, "--engine openvino");
     }
@@ -140,10 +138,9 @@ void send_plan(struct sending *s)
     /* Of three devices the two that share a laptop's work; of one, two cores of it. */
     bool chips = s->npu[0] != '\0' && s->gpu[0] != '\0';
     if (chips || strchr(s->devices, ',') != NULL) {
-        char *list = chips ? xformat("%s,%s", s->npu, s->gpu) : xstrdup(s->devices);
+        OWNED char *list = chips ? xformat("%s,%s", s->npu, s->gpu) : xstrdup(s->devices);
         take_args(t, "--backend openvino --devices");
         take_args(t, list);
-        free(list);
     }
     if (s->ggml || s->openvino) {
         plan_drive(s);

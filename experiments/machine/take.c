@@ -65,13 +65,11 @@ static int read_about(struct taking *t)
     DOCUMENT_VALUES(t->d, "made_by", json_string(t->about, "made_by"));
     struct frame *f = DOCUMENT_FRAME(t->d, "facts", 0, columns);
     const cJSON *c;
-    cJSON_ArrayForEach(c, facts)
-    {
-        char *text = text_visible(cJSON_IsString(c) ? xstrdup(c->valuestring)
-                                                    : xformat("%.15g", cJSON_GetNumberValue(c)),
-                                  "");
+    cJSON_ArrayForEach (c, facts) {
+        OWNED char *text = text_visible(
+            cJSON_IsString(c) ? xstrdup(c->valuestring) : xformat("%.15g", cJSON_GetNumberValue(c)),
+            "");
         FRAME_ROW(f, c->string, (const char *)text);
-        free(text);
     }
     return 0;
 }
@@ -104,7 +102,7 @@ static int take_rows(struct taking *t, bool write)
     }
     kernel_rows_init(&rows);
     int rc = rows_of(t, "rows.csv", &rows);
-    struct err why = ERR_INIT;
+    SCOPED(err_fini) struct err why = ERR_INIT;
     /* A calibrated machine does not need them: rows of a busy hour are a note then. */
     struct err *to = write ? t->e : &why;
     bool fitted = rc == 0 && kernel_fit_run(&fit, &rows, to) == 0;
@@ -125,7 +123,6 @@ static int take_rows(struct taking *t, bool write)
         document_note(t->d, "single kernels: not fitted (%s)",
                       why.n > 0 ? why.lines[0] : "too few rows");
     }
-    err_fini(&why);
     kernel_rows_fini(&rows);
     return t->e->n > 0 ? -EINVAL : rc;
 }
@@ -140,7 +137,7 @@ static int take_pairs(struct taking *t, struct pairs *p)
         return 0;
     }
     kernel_rows_init(&rows);
-    struct err none = ERR_INIT;
+    SCOPED(err_fini) struct err none = ERR_INIT;
     if (rows_of(t, "pairs.csv", &rows) == 0 && pairs_make(p, &rows, &none) == 0) {
         for (size_t i = 0; i < p->n; i++) {
             bool more = worst == NULL || p->cells[i].slowdown.value > worst->slowdown.value;
@@ -156,7 +153,6 @@ static int take_pairs(struct taking *t, struct pairs *p)
     } else if (t->e->n == 0) {
         document_note(t->d, "pairs: not used (%s)", none.n > 0 ? none.lines[0] : "none");
     }
-    err_fini(&none);
     kernel_rows_fini(&rows);
     return t->e->n == 0 ? 0 : -EINVAL;
 }
@@ -175,8 +171,8 @@ static void put_memory(const struct taking *t, cJSON *ddr)
 
 static int take_soc(struct taking *t, const struct pairs *pairs)
 {
-    cJSON *tree = json_of(t, "soc.json");
-    struct soc *soc = xcalloc(1, sizeof *soc);
+    SCOPED(json_drop) cJSON *tree = json_of(t, "soc.json");
+    OWNED struct soc *soc = xcalloc(1, sizeof *soc);
     int rc = tree == NULL ? -EINVAL : soc_parse(tree, place(t, "soc.json"), soc, t->e);
     if (rc == 0) {
         (void)cJSON_ReplaceItemInObject(tree, "name", cJSON_CreateString(t->name));
@@ -187,24 +183,20 @@ static int take_soc(struct taking *t, const struct pairs *pairs)
         rc = soc_parse(tree, t->name, soc, t->e); /* also with the new peak */
         rc = rc == 0 ? json_write_file(t->path, tree, t->e) : rc;
     }
-    free(soc);
-    cJSON_Delete(tree);
     return rc;
 }
 
 static void put_errors(struct taking *t, struct frame *f, const char *file)
 {
-    cJSON *root = json_of(t, file);
+    SCOPED(json_drop) cJSON *root = json_of(t, file);
     const cJSON *row;
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(root, "errors"))
-    {
+    cJSON_ArrayForEach (row, cJSON_GetObjectItem(root, "errors")) {
         const cJSON *mape = cJSON_GetObjectItem(row, "mape");
         const cJSON *real = cJSON_GetObjectItem(row, "real_mape");
         FRAME_ROW(f, json_string(root, "trace"), json_string(row, "policy"),
                   json_string(row, "soc"), json_number(mape, "ttft_s"), json_number(mape, "tpot_s"),
                   json_number(mape, "e2e_s"), json_number(real, "e2e_s"));
     }
-    cJSON_Delete(root);
 }
 
 static void put_validation(struct taking *t)
@@ -246,13 +238,12 @@ int take_machine(const char *archive, const char *name, const char *output, stru
     int rc = e->n == 0 && tar_read(&t.tar, archive, MAX_ARCHIVE, e) == 0 ? read_about(&t) : -EINVAL;
     if (rc == 0) {
         bool calibrated = tar_find(&t.tar, "soc.json") != NULL;
-        struct pairs pairs;
+        SCOPED(pairs_fini) struct pairs pairs;
         int paired = take_pairs(&t, &pairs);
         put_validation(&t);
         /* The file comes last: an archive that is damaged anywhere leaves none. */
         rc = paired != 0 || e->n > 0 ? -EINVAL : take_rows(&t, !calibrated);
         rc = calibrated && rc >= 0 && e->n == 0 ? take_soc(&t, &pairs) : rc;
-        pairs_fini(&pairs);
     }
     if (e->n == 0) {
         document_note(d, "%s", t.path);

@@ -69,7 +69,7 @@ static void due_add(struct replay *r, int64_t at_ns, uint32_t row)
 static char *body_text(const struct observe_options *o, const char *model, const char *prompt,
                        uint32_t max_tokens, bool stream)
 {
-    cJSON *b = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *b = cJSON_CreateObject();
     cJSON_AddStringToObject(b, "model", model);
     if (o->chat) {
         cJSON *message = cJSON_CreateObject();
@@ -86,9 +86,7 @@ static char *body_text(const struct observe_options *o, const char *model, const
     if (stream) {
         cJSON_AddBoolToObject(cJSON_AddObjectToObject(b, "stream_options"), "include_usage", true);
     }
-    char *text = json_text(b, false);
-    cJSON_Delete(b);
-    return text;
+    return json_text(b, false);
 }
 
 /* ---- what comes back ---- */
@@ -128,7 +126,7 @@ static void take_line(struct exchange *x)
         x->done = true;
         return;
     }
-    cJSON *event = cJSON_Parse(data);
+    SCOPED(json_drop) cJSON *event = cJSON_Parse(data);
     const char *text = text_of(event);
     if (text != NULL) {
         prompts_answer(&x->replay->prompts, x->row, text);
@@ -140,7 +138,6 @@ static void take_line(struct exchange *x)
         row->input_tokens = prompt_tokens(event);
         row->count = OBSERVE_COUNT_SERVER;
     }
-    cJSON_Delete(event);
 }
 
 static size_t on_data(char *data, size_t size, size_t n, void *self)
@@ -221,24 +218,20 @@ static size_t on_answer(char *data, size_t size, size_t n, void *self)
 /* The answer to one question, without streaming; the caller deletes it. NULL: it is no JSON. */
 static cJSON *ask(const struct replay *r, char *url, const char *body)
 {
-    struct text answer = {0};
+    SCOPED(text_fini) struct text answer = {0};
     CURL *easy = request(r, url, body, on_answer, &answer);
     (void)r->curl.easy_perform(easy);
     cJSON *event = cJSON_Parse(text_end(&answer));
     r->curl.easy_cleanup(easy);
-    text_fini(&answer);
     return event;
 }
 
 /* By the usage of a completion of one token. 0: it does not say. */
 static uint32_t ask_usage(const struct replay *r, const char *prompt)
 {
-    char *body = body_text(r->o, r->o->model, prompt, 1, false);
-    cJSON *event = ask(r, completions(r), body);
-    uint32_t tokens = prompt_tokens(event);
-    cJSON_Delete(event);
-    cJSON_free(body);
-    return tokens;
+    OWNED char *body = body_text(r->o, r->o->model, prompt, 1, false);
+    SCOPED(json_drop) cJSON *event = ask(r, completions(r), body);
+    return prompt_tokens(event);
 }
 
 /* By the tokenizer that some servers offer next to /v1: llama.cpp lists the tokens of `content`,
@@ -247,20 +240,17 @@ static uint32_t ask_tokenizer(const struct replay *r, const char *prompt)
 {
     size_t n = strlen(r->o->url);
     bool versioned = n > 3 && strcmp(r->o->url + n - 3, "/v1") == 0;
-    cJSON *b = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *b = cJSON_CreateObject();
     cJSON_AddStringToObject(b, "model", r->o->model);
     cJSON_AddStringToObject(b, "content", prompt);
     cJSON_AddStringToObject(b, "prompt", prompt);
     cJSON_AddBoolToObject(b, "add_special", true); /* as a completion begins */
-    char *body = json_text(b, false);
+    OWNED char *body = json_text(b, false);
     char *url = xformat("%.*s/tokenize", (int)(versioned ? n - 3 : n), r->o->url);
-    cJSON *event = ask(r, url, body);
+    SCOPED(json_drop) cJSON *event = ask(r, url, body);
     const cJSON *count = cJSON_GetObjectItem(event, "count");
     int listed = cJSON_GetArraySize(cJSON_GetObjectItem(event, "tokens"));
     double tokens = cJSON_IsNumber(count) ? count->valuedouble : listed;
-    cJSON_Delete(event);
-    cJSON_Delete(b);
-    cJSON_free(body);
     return tokens >= 1.0 ? (uint32_t)tokens : 0;
 }
 
@@ -272,9 +262,8 @@ static void probe(struct replay *r)
     for (size_t i = 0; i < sizeof ways / sizeof ways[0] && !r->probed; i++) {
         uint32_t tokens[2];
         for (int k = 0; k < 2; k++) {
-            char *prompt = prompts_words(PROBE_WORDS[k], PROBE_ID);
+            OWNED char *prompt = prompts_words(PROBE_WORDS[k], PROBE_ID);
             tokens[k] = k == 0 || tokens[0] > 0 ? ways[i](r, prompt) : 0;
-            free(prompt);
         }
         if (tokens[0] > 0 && tokens[1] > tokens[0]) {
             struct prompts *p = &r->prompts;

@@ -84,9 +84,8 @@ static uint32_t add_stream(const struct prompts *p, uint32_t stream, uint32_t wo
                            struct text *to)
 {
     if (stream >= p->t->n) {
-        char *shared = prompts_words(words, GROUP_ID + stream - (uint32_t)p->t->n);
+        OWNED char *shared = prompts_words(words, GROUP_ID + stream - (uint32_t)p->t->n);
         text_add(to, shared, strlen(shared));
-        free(shared);
         return words;
     }
     const struct prompt *s = &p->sent[stream];
@@ -101,9 +100,8 @@ static uint32_t add_stream(const struct prompts *p, uint32_t stream, uint32_t wo
     uint32_t answered = words_of(p, s->answer_tokens);
     text_add(to, s->text, strlen(s->text));
     if (s->answer.n > 0 && answered > 0) {
-        char *answer = xformat("%.*s", (int)s->answer.n, s->answer.p);
+        OWNED char *answer = xformat("%.*s", (int)s->answer.n, s->answer.p);
         text_add(to, answer, cut(answer, (double)left / answered));
-        free(answer);
     }
     return s->words + (left < answered ? left : answered);
 }
@@ -121,9 +119,8 @@ const char *prompts_text(struct prompts *p, uint32_t row, uint32_t *tokens)
         s->words = add_stream(p, stream, prefix < all ? prefix : all, &text);
     }
     if (s->words < all) {
-        char *own = prompts_words(all - s->words, t->request_id);
+        OWNED char *own = prompts_words(all - s->words, t->request_id);
         text_add(&text, own, strlen(own));
-        free(own);
         s->words = all;
     }
     s->text = text_end(&text);

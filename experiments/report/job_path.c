@@ -141,7 +141,7 @@ static void put_waits(const struct wait *v, size_t n, const struct critical_path
 
 static void put_blockers(const struct critical_path *p, const struct trace *t, struct document *d)
 {
-    struct wait *v = NULL;
+    OWNED struct wait *v = NULL;
     size_t n = 0;
     int64_t own_ns = 0;
     for (size_t i = 0; i < p->n_steps; i++) {
@@ -159,7 +159,6 @@ static void put_blockers(const struct critical_path *p, const struct trace *t, s
     if (own_ns > 0) {
         document_note(d, "  the job was in its own way for %s", seconds(own_ns, d));
     }
-    free(v);
 }
 
 /* ---- the graph ---- */

@@ -84,14 +84,12 @@ static void put_packed(FILE *out, const void *bytes, size_t n)
 
 void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree)
 {
-    cJSON *copy = copy_seen(tree, strcmp(kind, "load") == 0);
-    char *text = json_text(copy, false);
+    SCOPED(json_drop) cJSON *copy = copy_seen(tree, strcmp(kind, "load") == 0);
+    OWNED char *text = json_text(copy, false);
     markup_format(
         out, "<script type=\"text/plain\" class=xpusim-data data-kind=\"%s\" data-name=\"%s\">",
         kind, name);
     put_packed(out, text, strlen(text));
-    cJSON_free(text);
-    cJSON_Delete(copy);
 }
 
 unsigned char *live_simulator(size_t *n, struct err *e)

@@ -103,9 +103,8 @@ static void write_comparison(const struct whole *w, const struct report_input *i
     report_write_headline(tree, out);
     const cJSON *settings = report_member(tree, "settings");
     if (settings != NULL && settings->child != NULL) { /* of an experiment in a store */
-        char *text = json_text(settings, false);
+        OWNED char *text = json_text(settings, false);
         markup_format(out, "<p>Where <code>%s</code></p>\n", text);
-        cJSON_free(text);
     }
     markup_format(out,
                   "<p>Workload <code>%s</code>, %.0f replication%s. Machine and model: <a "
@@ -116,8 +115,7 @@ static void write_comparison(const struct whole *w, const struct report_input *i
         markup_format(out, "<p><b>The sample:</b> %s.</p>\n", json_string(tree, "sample_note"));
     }
     const cJSON *warning = NULL;
-    cJSON_ArrayForEach(warning, cJSON_GetObjectItemCaseSensitive(tree, "warnings"))
-    {
+    cJSON_ArrayForEach (warning, cJSON_GetObjectItemCaseSensitive(tree, "warnings")) {
         markup_format(out, "<p><b>Warning:</b> %s.</p>\n", cJSON_GetStringValue(warning));
     }
     report_write_headline_table(tree, out);
@@ -335,8 +333,7 @@ int report_check(const struct report_input *in, struct err *e)
         return err_add(e, "%s: baseline: \"%s\" is not among the policies", in->path, base);
     }
     const cJSON *p;
-    cJSON_ArrayForEach(p, policies)
-    {
+    cJSON_ArrayForEach (p, policies) {
         if (!cJSON_IsObject(report_member(p, METRIC_PRIMARY))) {
             return err_add(e, "%s: policies.%s: has no %s", in->path, p->string, METRIC_PRIMARY);
         }

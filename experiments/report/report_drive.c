@@ -42,8 +42,7 @@ static void write_errors(const cJSON *tree, FILE *out)
     }
     (void)fputs("<th>others had</thead><tbody>\n", out);
     const cJSON *row;
-    cJSON_ArrayForEach(row, report_member(tree, "errors"))
-    {
+    cJSON_ArrayForEach (row, report_member(tree, "errors")) {
         (void)fputs("<tr>", out);
         put_text(out, row, "policy");
         put_text(out, row, "soc");
@@ -65,8 +64,7 @@ static void write_means(const cJSON *tree, FILE *out)
                 "<th>simulated</thead><tbody>\n",
                 out);
     const cJSON *row;
-    cJSON_ArrayForEach(row, report_member(tree, "means"))
-    {
+    cJSON_ArrayForEach (row, report_member(tree, "means")) {
         (void)fputs("<tr>", out);
         put_text(out, row, "class");
         put_text(out, row, "policy");
@@ -87,8 +85,7 @@ static void write_order(const cJSON *tree, FILE *out)
                 "<th>tied</thead><tbody>\n",
                 out);
     const cJSON *row;
-    cJSON_ArrayForEach(row, report_member(tree, "order"))
-    {
+    cJSON_ArrayForEach (row, report_member(tree, "order")) {
         static const char *const numbers[] = {"tau", "low", "high", "pairs", "tied"};
         (void)fputs("<tr>", out);
         put_text(out, row, "class");

@@ -11,16 +11,14 @@
 static char *draw(const struct figure *f, const struct figure_request *q, const char *dir,
                   struct err *e)
 {
-    struct figure_data d;
+    SCOPED(figure_data_fini) struct figure_data d;
     char *svg = NULL;
-    char *path = xformat("%s/%s.svg", dir, f->name);
+    OWNED char *path = xformat("%s/%s.svg", dir, f->name);
     figure_data_init(&d);
     if (figure_prepare(f, q, &d, e) == 0 && render_figure(f, &d, dir, RENDER_SVG, e) == 0) {
         svg = input_text(path, MAX_SVG_BYTES, e);
         (void)remove(path);
     }
-    figure_data_fini(&d);
-    free(path);
     return svg;
 }
 
@@ -77,14 +75,13 @@ int report_figures_draw(const struct figure_request *all, struct report_figures 
     if (render_check_gnuplot(e) != 0) {
         return -EINVAL;
     }
-    char *dir = xformat("%s/xpusim-report-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    OWNED char *dir = xformat("%s/xpusim-report-XXXXXX", tmp != NULL ? tmp : "/tmp");
     if (mkdtemp(dir) == NULL) {
         (void)err_add(e, "%s: cannot make a temporary folder: %s", dir, strerror(errno));
     } else {
         draw_all(all, dir, out, e);
         (void)rmdir(dir);
     }
-    free(dir);
     return e->n > 0 ? -EINVAL : 0;
 }
 

@@ -6,8 +6,7 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
 {
     const cJSON *best = NULL;
     const cJSON *p;
-    cJSON_ArrayForEach(p, policies)
-    {
+    cJSON_ArrayForEach (p, policies) {
         double v = json_number(report_member(p, metric), "mean");
         double other = json_number(report_member(best, metric), "mean");
         if (!isnan(v) && (best == NULL || (metric_is_gain(metric) ? v > other : v < other))) {
@@ -25,8 +24,7 @@ static void write_close_ones(const cJSON *policies, const cJSON *best, const cha
     const cJSON *b = report_member(best, metric);
     const cJSON *p;
     bool any = false;
-    cJSON_ArrayForEach(p, policies)
-    {
+    cJSON_ArrayForEach (p, policies) {
         const cJSON *m = report_member(p, metric);
         if (p != best && json_number(m, "low") <= json_number(b, "high")) {
             (void)fputs(any ? ", " : " Intervals that meet its own: ", out);
@@ -44,8 +42,7 @@ static void write_overload(const cJSON *tree, FILE *out)
 {
     const cJSON *p;
     bool any = false;
-    cJSON_ArrayForEach(p, report_member(tree, "policies"))
-    {
+    cJSON_ArrayForEach (p, report_member(tree, "policies")) {
         unsigned runs;
         unsigned overloaded = report_overloaded(tree, p->string, &runs);
         if (overloaded == 0) {

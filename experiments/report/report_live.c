@@ -16,8 +16,7 @@ bool report_put_runs(const struct figure_request *all, FILE *out)
             continue;
         }
         (void)fputs("Schedules: ", out);
-        cJSON_ArrayForEach(run, runs_of(&all->inputs[i]))
-        {
+        cJSON_ArrayForEach (run, runs_of(&all->inputs[i])) {
             markup_format(out, run->prev->next == NULL ? "%s" : ", %s", json_string(run, "policy"));
         }
         markup_format(out, " on %s on %s", about_fact(all->inputs[i].about, "llm"),
@@ -37,8 +36,7 @@ static void write_runs(const cJSON *runs, FILE *out)
         (void)fprintf(out, "<th>%s", metric_title(*name, title, sizeof title));
     }
     (void)fputs("</thead><tbody>\n", out);
-    cJSON_ArrayForEach(run, runs)
-    {
+    cJSON_ArrayForEach (run, runs) {
         const cJSON *result = report_member(run, "result");
         const char *verdict = json_string(result, "verdict");
         markup_format(out, "<tr><td>%s<td", json_string(run, "policy"));
@@ -58,21 +56,18 @@ static void add_slots(const cJSON *tree, cJSON *slots)
 {
     static const char *const lists[] = {"policies", "verdicts"};
     const cJSON *c = NULL;
-    cJSON_ArrayForEach(c, report_member(tree, "runs"))
-    {
+    cJSON_ArrayForEach (c, report_member(tree, "runs")) {
         const char *name = json_string(c, "policy");
         cJSON_DeleteItemFromObjectCaseSensitive(slots, name);
         cJSON_AddNumberToObject(slots, name, palette_slot(name));
     }
     for (size_t i = 0; i < 2; i++) {
-        cJSON_ArrayForEach(c, report_member(tree, lists[i]))
-        {
+        cJSON_ArrayForEach (c, report_member(tree, lists[i])) {
             cJSON_DeleteItemFromObjectCaseSensitive(slots, c->string);
             cJSON_AddNumberToObject(slots, c->string, palette_slot(c->string));
         }
     }
-    cJSON_ArrayForEach(c, report_member(tree, "loads"))
-    {
+    cJSON_ArrayForEach (c, report_member(tree, "loads")) {
         add_slots(c, slots);
     }
 }
@@ -99,7 +94,7 @@ static cJSON *metrics_tree(void)
 void report_write_live(const struct report_page *page_of, const struct figure_request *all,
                        FILE *out)
 {
-    cJSON *page = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *page = cJSON_CreateObject();
     cJSON *slots = cJSON_AddObjectToObject(page, "slots");
     (void)fputs("<section id=live>\n<h2><a href=\"#live\">Look, click, compare</a></h2>\n"
                 "<div id=app aria-busy=true><noscript><p>This part needs JavaScript. The tables "
@@ -129,5 +124,4 @@ void report_write_live(const struct report_page *page_of, const struct figure_re
     if (page_of->simulator != NULL) {
         live_write_simulator(out, page_of->simulator, page_of->simulator_bytes);
     }
-    cJSON_Delete(page);
 }

@@ -16,8 +16,7 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     }
     (void)fputs("</thead><tbody>\n", out);
     const cJSON *p;
-    cJSON_ArrayForEach(p, policies)
-    {
+    cJSON_ArrayForEach (p, policies) {
         unsigned runs;
         unsigned overloaded = report_overloaded(tree, p->string, &runs);
         markup_format(out, "<tr><td>%s", p->string);
@@ -51,8 +50,7 @@ static bool says_nothing(const cJSON *policies, const char *metric)
     bool truncated = strncmp(metric, cut, sizeof cut - 1) == 0;
     bool nothing = true;
     const cJSON *p;
-    cJSON_ArrayForEach(p, policies)
-    {
+    cJSON_ArrayForEach (p, policies) {
         double v = json_number(report_member(p, metric), "mean");
         double whole = truncated ? json_number(report_member(p, metric + sizeof cut - 1), "mean")
                                  : (double)NAN;
@@ -71,20 +69,17 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
                 "metrics\"><table><thead><tr><th>metric",
                 out);
     const cJSON *p;
-    cJSON_ArrayForEach(p, policies)
-    {
+    cJSON_ArrayForEach (p, policies) {
         markup_format(out, "<th>%s", p->string);
     }
     (void)fputs("</thead><tbody>\n", out);
     const cJSON *m;
-    cJSON_ArrayForEach(m, policies->child)
-    {
+    cJSON_ArrayForEach (m, policies->child) {
         if (says_nothing(policies, m->string)) {
             continue;
         }
         markup_format(out, "<tr><td>%s", m->string);
-        cJSON_ArrayForEach(p, policies)
-        {
+        cJSON_ArrayForEach (p, policies) {
             (void)fputs("<td>", out);
             report_put_short(out, report_member(p, m->string));
         }
@@ -174,8 +169,7 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
         }
     }
     (void)fputs("</tbody></table></div><ul>\n", out);
-    cJSON_ArrayForEach(p, report_member(u, "measure_next"))
-    {
+    cJSON_ArrayForEach (p, report_member(u, "measure_next")) {
         const char *what = p->valuestring != NULL ? p->valuestring : "";
         markup_format(out, "<li>Measure next, for %s: %s\n", p->string, what);
     }
@@ -281,10 +275,8 @@ void report_write_again(const struct report_input *in, FILE *out)
         return;
     }
     (void)fputs("<details><summary>Seeds and configuration</summary><pre>", out);
-    char *seeds = json_text(report_member(tree, "seeds"), false);
-    char *sim = json_text(report_member(report_member(tree, "config"), "sim"), true);
+    OWNED char *seeds = json_text(report_member(tree, "seeds"), false);
+    OWNED char *sim = json_text(report_member(report_member(tree, "config"), "sim"), true);
     markup_format(out, "%s\n%s", seeds, sim);
-    cJSON_free(seeds);
-    cJSON_free(sim);
     (void)fputs("</pre></details>\n", out);
 }

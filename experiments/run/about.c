@@ -30,39 +30,34 @@ static cJSON *tree_of(const struct about *a)
     put(o, "command", options_command());
     put(o, "version", config_version());
     if (a->trace != NULL && a->policy != NULL && a->policy->ops != NULL) {
-        char *fingerprint = config_fingerprint(a->config, a->policy, a->trace, a->seed);
+        OWNED char *fingerprint = config_fingerprint(a->config, a->policy, a->trace, a->seed);
         put(o, "fingerprint", fingerprint);
-        free(fingerprint);
     }
     return o;
 }
 
 void about_document(const struct about *a, struct document *d)
 {
-    cJSON *tree = tree_of(a);
+    SCOPED(json_drop) cJSON *tree = tree_of(a);
     document_tree(d, "about", tree);
-    cJSON_Delete(tree);
 }
 
 char *about_text(const struct about *a)
 {
-    cJSON *tree = tree_of(a);
-    char *text = json_text(tree, false);
-    cJSON_Delete(tree);
-    return text;
+    SCOPED(json_drop) cJSON *tree = tree_of(a);
+    return json_text(tree, false);
 }
 
 char *about_comment(const struct about *a)
 {
-    cJSON *tree = tree_of(a);
+    SCOPED(json_drop) cJSON *tree = tree_of(a);
     char *text = NULL;
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
     const cJSON *fact;
     cJSON_DeleteItemFromObject(tree,
                                "version"); /* a table of numbers is the same in the next one */
-    cJSON_ArrayForEach(fact, tree)
-    {
+    cJSON_ArrayForEach (fact, tree) {
         (void)fprintf(f, "# %s: ", fact->string);
         if (cJSON_IsNumber(fact)) {
             (void)fprintf(f, "%" PRIu64, a->seed);
@@ -74,6 +69,5 @@ char *about_comment(const struct about *a)
         (void)fputc('\n', f);
     }
     memory_stream_close(f, &text);
-    cJSON_Delete(tree);
     return text;
 }

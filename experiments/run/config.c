@@ -45,20 +45,18 @@ static const struct json_fields file_fields = JSON_FIELDS(file_rows, NULL);
 static void apply_sets(cJSON *tree, const struct config_options *o, struct err *e)
 {
     for (uint32_t i = 0; i < o->n_sets; i++) {
-        char *path = xstrdup(o->sets[i]); /* of any length: files hold settings too */
+        OWNED char *path = xstrdup(o->sets[i]); /* of any length: files hold settings too */
         char *equals = strchr(path, '=');
         *equals = '\0';
         json_fields_complete(&file_fields, tree, path);
         (void)json_set_path(tree, path, equals + 1, e);
-        free(path);
     }
 }
 
 static int unknown_form(const char *key, const char *name, const char *const *names, struct err *e)
 {
-    char *list = words_list(names, ", ");
+    OWNED char *list = words_list(names, ", ");
     (void)err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
-    free(list);
     return -EINVAL;
 }
 
@@ -138,10 +136,8 @@ static void bind_forms(struct config *c, struct err *e)
 
 static uint64_t tree_hash(const cJSON *tree)
 {
-    char *text = json_text(tree, false);
-    uint64_t h = hash_string(HASH_INIT, text);
-    cJSON_free(text);
-    return h;
+    OWNED char *text = json_text(tree, false);
+    return hash_string(HASH_INIT, text);
 }
 
 /* From the tree to what it means. */
@@ -179,11 +175,10 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     const char *soc_file = soc_path(o->soc);
     c->tree = cJSON_CreateObject();
     config_add_file(c->tree, "soc", o->soc, soc_file, json_read_file, e);
-    char *llm_file = models_add_files(c->tree, o->llm, e);
+    OWNED char *llm_file = models_add_files(c->tree, o->llm, e);
     cJSON_AddItemToObject(c->tree, "sim", config_sim_to_json());
     take_models(c->tree);
     if (e->n > before) {
-        free(llm_file);
         return -EINVAL;
     }
     c->asked = o->asked;
@@ -199,7 +194,6 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     if (e->n == before) {
         parse(c, soc_file, llm_file, e);
     }
-    free(llm_file);
     if (e->n > before) {
         return -EINVAL;
     }
@@ -236,7 +230,7 @@ void config_fini(struct config *c)
 
 static int unknown_policy(const char *spec, const char *name, struct err *e)
 {
-    struct text names = {0};
+    SCOPED(text_fini) struct text names = {0};
     size_t n = 0;
     const struct policy_ops *const *all = policy_list(&n);
     struct nearest near;
@@ -253,7 +247,6 @@ static int unknown_policy(const char *spec, const char *name, struct err *e)
                   "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
                   "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS%s",
                   spec, name, text_end(&names), nearest_hint(&near));
-    text_fini(&names);
     return -EINVAL;
 }
 
@@ -270,19 +263,17 @@ int config_policy_parse(struct config_policy *p, const char *spec, struct err *e
         }
     } else {
         len = strcspn(spec, ":");
-        char *name = xformat("%.*s", (int)len, spec);
+        OWNED char *name = xformat("%.*s", (int)len, spec);
         alias = policy_alias_find(name);
         p->ops = policy_find(alias != NULL ? alias->policy : name);
         int rc = p->ops == NULL ? unknown_policy(spec, name, e) : 0;
-        free(name);
         if (rc != 0) {
             return rc;
         }
     }
     const char *given = spec[len] == ':' ? spec + len + 1 : "";
-    char *params = policy_params_with(alias != NULL ? alias->params : "", given);
+    OWNED char *params = policy_params_with(alias != NULL ? alias->params : "", given);
     int rc = policy_params_parse(p->ops, params, &p->params, e);
-    free(params);
     p->params_text = policy_params_format(p->ops, &p->params);
     return rc;
 }
@@ -315,13 +306,12 @@ int config_trace(const struct config_options *o, uint64_t seed, struct config_ar
 int config_trace_check(const struct config_options *o, uint64_t seed,
                        struct config_arrivals arrivals, uint64_t *hash, struct err *e)
 {
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     int rc = config_trace(o, seed, arrivals, &t, e);
     models_note(o, &t);
     if (rc == 0 && hash != NULL) {
         *hash = t.hash;
     }
-    trace_fini(&t);
     return rc;
 }
 

@@ -28,12 +28,10 @@ void config_add_file(cJSON *tree, const char *key, const char *what, const char 
 {
     if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
         struct nearest near;
-        struct err none = ERR_INIT;
-        char *folder = xstrdup(file);
+        SCOPED(err_fini) struct err none = ERR_INIT;
+        OWNED char *folder = xstrdup(file);
         nearest_init(&near, what);
         (void)folder_each(dirname(folder), look, &near, &none);
-        free(folder);
-        err_fini(&none);
         (void)err_add(
             e,
             "--%s %s: not a shipped name (`xpusim list %s` shows them), nor a file ending "
@@ -55,8 +53,7 @@ void config_set_width(cJSON *llm, const char *what, const char *width, struct er
         (void)err_add(e, "--llm %s: bits must be a whole number from 1 to 32", what);
     } else if (llm != NULL && bits != (unsigned long)json_number(llm, "weight_bits")) {
         llm_tree_width(llm, (uint32_t)bits);
-        char *own = xformat("%s:bits=%lu", json_string(llm, "name"), bits);
+        OWNED char *own = xformat("%s:bits=%lu", json_string(llm, "name"), bits);
         (void)cJSON_ReplaceItemInObjectCaseSensitive(llm, "name", cJSON_CreateString(own));
-        free(own);
     }
 }

@@ -98,9 +98,8 @@ static int take_quantile(void *target, const struct option_row *row, const char 
 {
     struct config_options *o = target;
     (void)row;
-    char *name = xformat(".p%s", arg);
+    OWNED char *name = xformat(".p%s", arg);
     double percent = metric_quantile(name);
-    free(name);
     if (percent == 0.0) {
         return err_add(e, "--quantile %s: must be a percentage between 0 and 100, as in 97.5", arg);
     }
@@ -114,9 +113,8 @@ static int take_limit(void *target, const struct option_row *row, const char *ar
 {
     struct config_options *o = target;
     (void)row;
-    char *name = xformat(".below:%s", arg);
+    OWNED char *name = xformat(".below:%s", arg);
     double limit = metric_limit(name);
-    free(name);
     if (isnan(limit)) {
         return err_add(e, "--below %s: must be a number of at least 0", arg);
     }

@@ -20,10 +20,9 @@ int folder_each(const char *folder,
         return err_add(e, "%s: %s", folder, strerror(errno));
     }
     for (int i = 0; i < n; i++) {
-        char *path = xformat("%s/%s", folder, files[i]->d_name);
+        OWNED char *path = xformat("%s/%s", folder, files[i]->d_name);
         *strrchr(files[i]->d_name, '.') = '\0';
         see(ctx, path, files[i]->d_name, e);
-        free(path);
         free(files[i]);
     }
     free(files);

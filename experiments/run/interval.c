@@ -81,16 +81,14 @@ static void put_phase(const struct transfer_error *x, const char *phase, struct 
 
 char *interval_transfer_text(const struct conformal *t, const struct soc *soc, uint8_t device)
 {
-    struct text how_far = {0};
+    SCOPED(text_fini) struct text how_far = {0};
     struct transfer_error x = transfers(t, soc, device, CONFORMAL_PREFILL);
     put_phase(&x, "prefill", &how_far);
     x = transfers(t, soc, device, CONFORMAL_DECODE);
     put_phase(&x, "decode", &how_far);
-    char *text = xformat("%s: made from %s by data sheet; %s%s", soc->machine.devices[device].name,
-                         soc->like,
-                         how_far.n > 0 ? "on measured machines such transfers were off by "
-                                       : "no measured machines say how far off such transfers are",
-                         text_end(&how_far));
-    text_fini(&how_far);
-    return text;
+    return xformat("%s: made from %s by data sheet; %s%s", soc->machine.devices[device].name,
+                   soc->like,
+                   how_far.n > 0 ? "on measured machines such transfers were off by "
+                                 : "no measured machines say how far off such transfers are",
+                   text_end(&how_far));
 }

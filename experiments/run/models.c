@@ -37,7 +37,7 @@ static struct model_option option_of(const char *part)
 {
     struct model_option m = {.name = NULL};
     const char *equals = strchr(part, '=');
-    char *name = equals != NULL ? xformat("%.*s", (int)(equals - part), part) : xstrdup("");
+    OWNED char *name = equals != NULL ? xformat("%.*s", (int)(equals - part), part) : xstrdup("");
     bool named = trace_model_is_name(name); /* not the = of a width, nor one of a path */
     m.text = xstrdup(named ? equals + 1 : part);
     m.bits = strstr(m.text, WIDTH);
@@ -45,14 +45,13 @@ static struct model_option option_of(const char *part)
         xformat("%.*s", (int)(m.bits != NULL ? m.bits - m.text : (long)strlen(m.text)), m.text);
     m.bits = m.bits != NULL ? m.bits + strlen(WIDTH) : NULL;
     m.name = named ? xstrdup(name) : name_of(m.model);
-    free(name);
     return m;
 }
 
 int models_parse(const char *llm, struct model_option **out, uint32_t *n, struct err *e)
 {
     size_t before = e->n;
-    char *copy = xstrdup(llm);
+    OWNED char *copy = xstrdup(llm);
     *out = NULL;
     *n = 0;
     for (char *part = copy, *comma; part != NULL; part = comma != NULL ? comma + 1 : NULL) {
@@ -70,7 +69,6 @@ int models_parse(const char *llm, struct model_option **out, uint32_t *n, struct
             }
         }
     }
-    free(copy);
     if (*n > SIM_MAX_MODELS) {
         (void)err_add(e, "--llm: %u models, a run has at most %d", *n, SIM_MAX_MODELS);
     }
@@ -100,14 +98,13 @@ static void bind_one(const struct model_option *m, uint32_t n, struct trace_mode
             return;
         }
     }
-    struct text names = {0};
+    SCOPED(text_fini) struct text names = {0};
     for (uint32_t i = 0; i < n; i++) {
         text_item(&names, ", ", m[i].name);
     }
     (void)err_add(e,
                   "%s: no model of the run is called '%s'; there are %s (--llm %s=MODEL adds it)",
                   x->where, x->name, text_end(&names), x->name);
-    text_fini(&names);
 }
 
 int models_bind(const struct config_options *o, struct trace *t, struct err *e)
@@ -134,7 +131,7 @@ void models_note(const struct config_options *o, const struct trace *t)
         return;
     }
     said = true;
-    struct text names = {0};
+    SCOPED(text_fini) struct text names = {0};
     for (uint32_t i = 0; i < t->graph->n_models; i++) {
         text_item(&names, ", ", t->graph->models[i].name);
     }
@@ -142,7 +139,6 @@ void models_note(const struct config_options *o, const struct trace *t)
                   "xpusim: note: requests name the models %s; this run has one, which all of them "
                   "use (--llm NAME=MODEL, once for each, gives them their own)\n",
                   text_end(&names));
-    text_fini(&names);
 }
 
 int models_refuse_several(const struct config_options *o, const char *what, struct err *e)
@@ -165,7 +161,7 @@ char *models_add_files(cJSON *tree, const char *llm, struct err *e)
     }
     for (uint32_t i = 0; i < n; i++) {
         const char *path = llm_path(m[i].model);
-        cJSON *one = cJSON_CreateObject();
+        SCOPED(json_drop) cJSON *one = cJSON_CreateObject();
         config_add_file(one, "llm", m[i].model, path, llm_read_file, e);
         cJSON *part = cJSON_DetachItemFromObjectCaseSensitive(one, "llm");
         if (m[i].bits != NULL) {
@@ -175,7 +171,6 @@ char *models_add_files(cJSON *tree, const char *llm, struct err *e)
             cJSON_AddItemToObject(i == 0 ? tree : more, i == 0 ? "llm" : m[i].name, part);
         }
         first = i == 0 ? xstrdup(path) : first; /* path may be the name itself, which goes */
-        cJSON_Delete(one);
     }
     models_free(m, n);
     return first;

@@ -106,14 +106,13 @@ static cJSON *result_of(struct other_run *l, char *message, size_t size)
     free(r.data);
     size_t n = 0;
     rewind(l->out);
-    char *text = read_all(l->out, &n);
+    OWNED char *text = read_all(l->out, &n);
     cJSON *tree = r.exit_status == 0 ? cJSON_Parse(text) : NULL;
     if (tree == NULL && r.exit_status == 0 && n > 0) {
         (void)snprintf(message, size, "its result is not JSON");
     } else if (tree == NULL && !take_complaint(l->err, message, size)) {
         (void)snprintf(message, size, "%s", r.message);
     }
-    free(text);
     return tree;
 }
 

@@ -128,10 +128,8 @@ static void *open_copy(const char *path, struct err *e)
 static const struct policy_ops *load_external(const char *spec, struct err *e)
 {
     const struct policy_ops *ops = external_load(spec, e);
-    char *path = xformat("%.*s", (int)plugin_path_length(spec), spec);
-    ops = ops != NULL && check_ops(path, ops, e) == 0 ? ops : NULL;
-    free(path);
-    return ops;
+    OWNED char *path = xformat("%.*s", (int)plugin_path_length(spec), spec);
+    return ops != NULL && check_ops(path, ops, e) == 0 ? ops : NULL;
 }
 
 /* In a jail there is no /proc, and only the name of the file leads to it. */
@@ -200,13 +198,12 @@ static const struct policy_ops *load_hosted(const char *path, struct err *e)
 
 int plugin_host(int argc, char **argv)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     const struct policy_ops *ops = argc > 2 ? load_file(argv[2], false, &e) : NULL;
     if (ops != NULL && argc > 3) {
         hosted_serve(ops, argv[3]);
     }
     hosted_describe(ops, &e, stdout);
-    err_fini(&e);
     return EXIT_SUCCESS;
 }
 
@@ -218,19 +215,15 @@ const struct policy_ops *plugin_load(const char *spec, struct err *e)
     int len = (int)plugin_path_length(spec);
     /* dlopen looks for a name without a slash in the system's folders, never in this one. */
     const char *here = memchr(spec, '/', (size_t)len) == NULL ? "./" : "";
-    char *path = xformat("%s%.*s", here, len, spec);
-    const struct policy_ops *ops = is_confined() ? load_hosted(path, e) : load_file(path, true, e);
-    free(path);
-    return ops;
+    OWNED char *path = xformat("%s%.*s", here, len, spec);
+    return is_confined() ? load_hosted(path, e) : load_file(path, true, e);
 }
 
 uint64_t plugin_code_hash(const char *spec)
 {
     size_t len = plugin_path_length(spec);
-    char *path = external_spec_length(spec) > 0 ? external_file(spec)
-                 : len > 0                      ? xformat("%.*s", (int)len, spec)
-                                                : NULL;
-    uint64_t hash = path != NULL ? hash_file(path) : 0;
-    free(path);
-    return hash;
+    OWNED char *path = external_spec_length(spec) > 0 ? external_file(spec)
+                       : len > 0                      ? xformat("%.*s", (int)len, spec)
+                                                      : NULL;
+    return path != NULL ? hash_file(path) : 0;
 }

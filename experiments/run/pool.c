@@ -224,7 +224,7 @@ static int listen_to(const struct pool *p, struct place *w)
 {
     struct head h;
     int rc = 0;
-    void *data = NULL;
+    OWNED void *data = NULL;
     bool whole = read_all(w->fd, &h, sizeof h) && h.size <= MAX_MESSAGE_BYTES;
     if (whole) {
         data = xmalloc(h.size + 1);
@@ -242,7 +242,6 @@ static int listen_to(const struct pool *p, struct place *w)
         w->busy = false;
         p->done(p->ctx, w->job, &r);
     }
-    free(data);
     return rc;
 }
 
@@ -324,8 +323,8 @@ static int turn(const struct pool *p, struct place *places, struct pollfd *fds)
 
 int pool_run(const struct pool *p)
 {
-    struct place *places = xcalloc(p->parallel, sizeof *places);
-    struct pollfd *fds = xcalloc(p->parallel, sizeof *fds);
+    OWNED struct place *places = xcalloc(p->parallel, sizeof *places);
+    OWNED struct pollfd *fds = xcalloc(p->parallel, sizeof *fds);
     int rc = 0;
     for (;;) {
         if (p->go_on != NULL && !p->go_on(p->ctx)) {
@@ -351,7 +350,5 @@ int pool_run(const struct pool *p)
         }
         retire(&places[i]);
     }
-    free(places);
-    free(fds);
     return rc;
 }

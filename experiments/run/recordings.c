@@ -19,7 +19,7 @@ int recordings_add(struct config_options *o, const char *arg, struct err *e)
         add(o, arg); /* a missing file is reported when it is read */
         return 0;
     }
-    char *pattern = xformat("%s%s", arg, folder ? "/*.csv" : "");
+    OWNED char *pattern = xformat("%s%s", arg, folder ? "/*.csv" : "");
     glob_t found;
     const int rc = glob(pattern, 0, NULL, &found);
     for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++) {
@@ -28,7 +28,6 @@ int recordings_add(struct config_options *o, const char *arg, struct err *e)
     if (rc == 0) {
         globfree(&found);
     }
-    free(pattern);
     return rc == 0 ? 0
                    : err_add(e, "--trace %s: %s", arg,
                              folder ? "the folder has no .csv file" : "no file matches");
@@ -97,9 +96,7 @@ int recordings_read(const struct config_options *o, uint64_t seed, struct trace 
     if (!o->resample) {
         return trace_read(recording_of(o, seed), out, e);
     }
-    struct trace recorded = {0};
+    SCOPED(trace_fini) struct trace recorded = {0};
     int rc = trace_read(o->trace, &recorded, e);
-    rc = rc == 0 ? trace_resample(&recorded, o->resample_jobs, seed, out, e) : rc;
-    trace_fini(&recorded);
-    return rc;
+    return rc == 0 ? trace_resample(&recorded, o->resample_jobs, seed, out, e) : rc;
 }

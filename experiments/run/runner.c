@@ -131,10 +131,9 @@ void runner_metric_names(const struct config *c, struct metric_list *out)
 
 int runner_check_metric(const struct config *c, const char *option, const char *name, struct err *e)
 {
-    struct metric_list names = {0};
+    SCOPED(metric_list_fini) struct metric_list names = {0};
     runner_metric_names(c, &names);
     bool there = metric_list_find(&names, name) != NULL;
-    metric_list_fini(&names);
     return there ? 0
                  : err_add(e, "--%s %s: no metric is called so; `xpusim run --json` shows all",
                            option, name);

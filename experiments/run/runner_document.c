@@ -114,7 +114,7 @@ static void show_latencies(const struct runner_result *r, const char *group, str
 
 static void show_energy(const struct config *c, const struct runner_result *r, struct document *d)
 {
-    char *meter = warnings_meter(c);
+    OWNED char *meter = warnings_meter(c);
     DOCUMENT_VALUES(d, "energy_meter", meter);
     bool stated = strcmp(meter, soc_meter_names()[SOC_METER_UNSTATED]) != 0;
     if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
@@ -133,7 +133,6 @@ static void show_energy(const struct config *c, const struct runner_result *r, s
                       100.0 * value_of(r, "ddr.util_frac"),
                       100.0 * value_of(r, "ddr.tier_high_frac"));
     }
-    free(meter);
 }
 
 static void show_machine(const struct config *c, const struct runner_result *r, struct document *d)
@@ -188,7 +187,7 @@ static void put_counters(const struct sim_result *s, struct document *d)
 void runner_document(const struct config *c, const struct config_policy *p, const struct trace *t,
                      uint64_t seed, const struct runner_result *r, struct document *d)
 {
-    char *fingerprint = config_fingerprint(c, p, t, seed);
+    OWNED char *fingerprint = config_fingerprint(c, p, t, seed);
     const char *verdict = metrics_verdict_names[r->verdict];
     document_note(d, "%s on %s, %s\n%s: %zu requests, seed %" PRIu64 ": %s", p->label,
                   c->soc.machine.name, c->models, c->workload, t->n, seed, verdict);
@@ -210,5 +209,4 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     runner_refusals(&r->sim, d);
     put_counters(&r->sim, document_within(d, "counters"));
     document_note(d, "\n%s", fingerprint);
-    free(fingerprint);
 }

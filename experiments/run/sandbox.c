@@ -5,7 +5,6 @@
 #include "experiments/run/jobs.h"
 #include "experiments/run/plugin.h"
 #include "experiments/shell/cli.h"
-#include "sim/base/memory.h"
 
 struct inside {
     const struct sandbox *s;
@@ -17,7 +16,7 @@ static void work_in_worker(void *ctx, uint32_t index, struct job_result *r)
 {
     const struct inside *in = ctx;
     const struct sandbox *s = in->s;
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     (void)index;
     FILE *out = fdopen(in->results_fd, "w");
     if (out == NULL) {
@@ -28,7 +27,6 @@ static void work_in_worker(void *ctx, uint32_t index, struct job_result *r)
     }
     int status = s->work(s->ctx, out, &e);
     err_print(&e, stderr);
-    err_fini(&e);
     if (fflush(out) != 0 && status == EXIT_OK) {
         perror("xpusim: error: cannot write results");
         status = EXIT_CHECK_FAILED;

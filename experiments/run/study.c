@@ -63,14 +63,13 @@ static void take_value(void *ctx, const char *name, double value)
 /* Fills names and values of a run of the store. */
 static void read_values(struct store *s, struct study_outcome *o, struct study_names **names)
 {
-    char *text = NULL;
+    OWNED char *text = NULL;
     size_t size = 0;
     struct reading r = {.names = memory_stream(&text, &size)};
     store_read(s, o->run, take_value, &r);
     memory_stream_close(r.names, &text);
     o->names = intern(names, text, size, r.n);
     o->values = xrealloc(r.values, (r.n + 1) * sizeof *r.values);
-    free(text);
 }
 
 /* Asked by workers: is a run to be made, is a configuration to be sent? */

@@ -119,9 +119,8 @@ void study_record_read(void *data, size_t size, struct study_record *out)
 /* What makes a run what it is: the fingerprint, and what that leaves out. */
 static void put_key(const struct study_cell *c, const struct trace *t, struct text *key)
 {
-    char *fingerprint = config_fingerprint(c->config, c->policy, t, c->seed);
+    OWNED char *fingerprint = config_fingerprint(c->config, c->policy, t, c->seed);
     text_string(key, fingerprint);
-    free(fingerprint);
     uint64_t code = plugin_code_hash(c->policy->label);
     if (code != 0) {
         text_format(key, " code=%016" PRIx64, code);
@@ -166,7 +165,7 @@ static void pack(const struct study_stream *s, const struct study_cell *c, const
         memory_stream_close(to, &x.observed);
     }
     struct store_run run = {.fingerprint = ""};
-    char *tree = NULL;
+    OWNED char *tree = NULL;
     if (key[0] != '\0') {
         char ask[64];
         run = (struct store_run){.fingerprint = key,
@@ -185,26 +184,23 @@ static void pack(const struct study_stream *s, const struct study_cell *c, const
         tree = pool_wanted(w, ask) ? json_text(c->config->tree, false) : NULL;
     }
     send(&x, &run, tree, out);
-    cJSON_free(tree);
 }
 
 static void simulate(const struct study_stream *s, const struct study_cell *c,
                      const struct trace *t, const char *key, struct pool_worker *w,
                      struct job_result *out)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     struct runner_options opt = {.samples = c->samples,
                                  .warmup_s = c->warmup_s,
                                  .policy_context = c->policy_context,
                                  .observer = c->observer};
-    struct runner_result r;
+    SCOPED(runner_result_fini) struct runner_result r;
     if (runner_run(c->config, c->policy, t, c->seed, &opt, &r, &e) != 0) {
         fail(out, r.sim.message);
     } else {
         pack(s, c, t, &r, key, w, out);
     }
-    runner_result_fini(&r);
-    err_fini(&e);
 }
 
 /* By another binary: its metrics. An older one may give no number of its verdict. */
@@ -212,6 +208,7 @@ static void simulate_there(const struct study_stream *s, const struct study_cell
                            struct job_result *out)
 {
     char message[JOBS_MESSAGE_BYTES];
+    SCOPED(json_drop)
     cJSON *root = other_binary_run(c->binary, c->options, c->policy->label, c->seed, NULL, message,
                                    sizeof message);
     const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(root, "metrics");
@@ -237,7 +234,6 @@ static void simulate_there(const struct study_stream *s, const struct study_cell
         struct store_run run = {.fingerprint = ""};
         send(&x, &run, NULL, out);
     }
-    cJSON_Delete(root);
 }
 
 static void leave_first(struct trace *t)
@@ -255,8 +251,8 @@ void study_work(const struct study_stream *s, uint64_t index, struct pool_worker
                 struct job_result *out)
 {
     struct study_cell c = {0};
-    struct err e = ERR_INIT;
-    struct trace t = {0};
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(trace_fini) struct trace t = {0};
     if (s->cell(s->ctx, index, &c, &e) != 0 ||
         config_trace(c.options, c.seed, c.arrivals, &t, &e) != 0) {
         fail(out, e.n > 0 ? e.lines[0] : "unknown error");
@@ -266,7 +262,7 @@ void study_work(const struct study_stream *s, uint64_t index, struct pool_worker
         if (c.only_first) {
             leave_first(&t);
         }
-        struct text key = {0};
+        SCOPED(text_fini) struct text key = {0};
         bool kept = s->how.store != NULL && c.observer_write == NULL;
         if (kept) {
             put_key(&c, &t, &key);
@@ -274,8 +270,5 @@ void study_work(const struct study_stream *s, uint64_t index, struct pool_worker
         if (!kept || pool_wanted(w, text_end(&key))) {
             simulate(s, &c, &t, text_end(&key), w, out);
         }
-        text_fini(&key);
     }
-    trace_fini(&t);
-    err_fini(&e);
 }

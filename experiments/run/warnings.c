@@ -14,29 +14,26 @@ void warnings_add(struct document *list, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    char *text = xvformat(fmt, ap);
+    OWNED char *text = xvformat(fmt, ap);
     va_end(ap);
     DOCUMENT_VALUES(list, NULL, text);
     document_note(list, "\nwarning: %s", text);
-    free(text);
 }
 
 /* A machine that nobody measured says how far machines like it were off. */
 static void transfer(const struct config *c, struct document *list)
 {
     struct conformal t;
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     if (c->soc.like[0] != '\0' && interval_table_read(&t, &e) == 0) {
         for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
             if (interval_is_transfer(&c->soc, (uint8_t)i)) {
-                char *text = interval_transfer_text(&t, &c->soc, (uint8_t)i);
+                OWNED char *text = interval_transfer_text(&t, &c->soc, (uint8_t)i);
                 warnings_add(list, "%s", text);
-                free(text);
             }
         }
         conformal_fini(&t);
     }
-    err_fini(&e);
 }
 
 static void add_data(void *list, const char *text)
@@ -186,14 +183,13 @@ void warnings_range(const struct extrapolated *x, const char *const *labels, uin
 {
     char *all = NULL;
     for (uint32_t p = 0; p < n; p++) {
-        char *one = extrapolated_text(&x[p]);
+        OWNED char *one = extrapolated_text(&x[p]);
         if (one != NULL) {
             char *text = xformat("%s%s%s%s%s", all != NULL ? all : "", all != NULL ? "; " : "",
                                  labels != NULL ? labels[p] : "", labels != NULL ? ": " : "", one);
             free(all);
             all = text;
         }
-        free(one);
     }
     if (all != NULL) {
         warnings_add(list, "outside the calibrated range, where times are extrapolated: %s", all);

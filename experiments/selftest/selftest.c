@@ -187,7 +187,7 @@ size_t controls_run(struct document *d)
     struct stats_paired difference[sizeof controls / sizeof controls[0]];
     double p[sizeof controls / sizeof controls[0]];
     size_t wrong = 0;
-    struct study_outcomes runs = run_cells();
+    SCOPED(study_outcomes_fini) struct study_outcomes runs = run_cells();
     struct frame *f = DOCUMENT_FRAME(d, "controls", 0, columns);
     differences(&runs, difference, p);
     for (size_t i = 0; i < controls_count(); i++) {
@@ -202,7 +202,6 @@ size_t controls_run(struct document *d)
                   ran ? significance_text(d, &difference[i], p[i]) : "failed", p[i],
                   ok ? "ok" : "NOT AS PREDICTED", c->why);
     }
-    study_outcomes_fini(&runs);
     return wrong;
 }
 
@@ -234,16 +233,14 @@ static bool max_min_shares(char *why, size_t size)
 /* Of 1..10 the median is the 5th, p90 the 9th, p99 the 10th value. */
 static bool nearest_rank(char *why, size_t size)
 {
-    struct sample s;
+    SCOPED(sample_fini) struct sample s;
     sample_init(&s, false);
     for (int i = 10; i >= 1; i--) {
         sample_add(&s, i);
     }
-    bool ok = expect(sample_quantile(&s, 0.50), 5.0, "p50", why, size) &&
-              expect(sample_quantile(&s, 0.90), 9.0, "p90", why, size) &&
-              expect(sample_quantile(&s, 0.99), 10.0, "p99", why, size);
-    sample_fini(&s);
-    return ok;
+    return expect(sample_quantile(&s, 0.50), 5.0, "p50", why, size) &&
+           expect(sample_quantile(&s, 0.90), 9.0, "p90", why, size) &&
+           expect(sample_quantile(&s, 0.99), 10.0, "p99", why, size);
 }
 
 /* Differences 1, 2, 3: mean 2, standard error 1/sqrt 3, t(0.975, 2) = 4.302652729749. */

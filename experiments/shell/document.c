@@ -55,8 +55,7 @@ void document_tree(struct document *d, const char *name, const struct cJSON *tre
 void document_members(struct document *d, const struct cJSON *object)
 {
     const cJSON *member = NULL;
-    cJSON_ArrayForEach(member, object)
-    {
+    cJSON_ArrayForEach (member, object) {
         document_tree(d, member->string, member);
     }
 }

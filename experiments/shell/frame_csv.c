@@ -1,7 +1,6 @@
 /* A document as CSV: its first table, or every value with its name. */
-#include <cjson/cJSON.h>
-
 #include "experiments/shell/document_impl.h"
+#include "sim/base/json.h"
 
 static void put_csv_text(const char *text, FILE *out)
 {
@@ -67,16 +66,14 @@ static void put_leaves(const cJSON *at, const char *path, FILE *out)
 {
     const cJSON *child;
     int i = 0;
-    cJSON_ArrayForEach(child, at)
-    {
+    cJSON_ArrayForEach (child, at) {
         char number[16];
         (void)snprintf(number, sizeof number, "%d", i++);
         const char *name = child->string != NULL ? child->string : number;
         size_t size = strlen(path) + strlen(name) + 2;
-        char *below = xmalloc(size);
+        OWNED char *below = xmalloc(size);
         (void)snprintf(below, size, "%s%s%s", path, path[0] != '\0' ? "." : "", name);
         put_leaves(child, below, out);
-        free(below);
     }
     if (cJSON_IsObject(at) || cJSON_IsArray(at)) {
         return;
@@ -100,8 +97,7 @@ void document_put_csv(const struct document *d, FILE *out)
         put_frame_csv(f, out);
         return;
     }
-    cJSON *tree = document_json(d);
+    SCOPED(json_drop) cJSON *tree = document_json(d);
     (void)fputs("name,value\n", out);
     put_leaves(tree, "", out);
-    cJSON_Delete(tree);
 }

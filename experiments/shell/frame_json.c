@@ -29,11 +29,10 @@ static void put_item(cJSON *into, const char *name, cJSON *item)
     } else if (dot == NULL) {
         cJSON_AddItemToObject(into, name, item);
     } else {
-        char *first = xstrdup(name);
+        OWNED char *first = xstrdup(name);
         first[dot - name] = '\0';
         cJSON *object = cJSON_GetObjectItemCaseSensitive(into, first);
         object = object != NULL ? object : cJSON_AddObjectToObject(into, first);
-        free(first);
         put_item(object, dot + 1, item);
     }
 }

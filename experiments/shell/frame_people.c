@@ -73,7 +73,7 @@ static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE
     for (size_t i = 0; i < v->n; i++) {
         align[i] = v->frame->right[v->column[i]] ? 'r' : 'l';
     }
-    struct table t;
+    SCOPED(table_fini) struct table t;
     table_init(&t, align);
     char buf[CELL_BYTES];
     for (size_t i = 0; v->titled && i < v->n; i++) {
@@ -86,18 +86,16 @@ static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE
         }
     }
     table_print(&t, out, v->frame->indent);
-    table_fini(&t);
 }
 
 static void put_escaped(const char *text, FILE *out)
 {
-    char *visible = text_visible(xstrdup(text), "");
+    OWNED char *visible = text_visible(xstrdup(text), "");
     (void)fputs("| ", out);
     for (const char *p = visible; *p != '\0'; p++) {
         (void)fprintf(out, *p == '|' ? "\\%c" : "%c", *p);
     }
     (void)fputs(*text != '\0' ? " " : "", out);
-    free(visible);
 }
 
 static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, FILE *out)
@@ -122,14 +120,13 @@ static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, 
 
 static void put_heading(const char *text, bool markdown, FILE *out)
 {
-    char *visible = text_visible(xstrdup(text), "");
+    OWNED char *visible = text_visible(xstrdup(text), "");
     (void)fputc('\n', out);
     if (markdown) {
         (void)fprintf(out, "## %s\n\n", visible);
     } else {
         term_heading(out, visible);
     }
-    free(visible);
 }
 
 /* The end of the rows from `from` on with one heading. */

@@ -44,14 +44,13 @@ static void put_property(cJSON *object, const char *name, cJSON *schema)
         cJSON_AddItemToObject(properties, name, schema);
         return;
     }
-    char *first = xstrdup(name);
+    OWNED char *first = xstrdup(name);
     first[dot - name] = '\0';
     cJSON *inner = cJSON_GetObjectItemCaseSensitive(properties, first);
     if (inner == NULL) {
         inner = object_new();
         cJSON_AddItemToObject(properties, first, inner);
     }
-    free(first);
     put_property(inner, dot + 1, schema);
 }
 

@@ -83,7 +83,7 @@ static int unknown(const struct command *c, const struct search *s, const char *
 static int find(const struct command *c, const char *arg, struct found *out, const char **value,
                 struct err *e)
 {
-    struct search *s = xcalloc(1, sizeof *s);
+    OWNED struct search *s = xcalloc(1, sizeof *s);
     *value = NULL;
     if (arg[1] == '-') {
         s->word = arg + 2;
@@ -108,7 +108,6 @@ static int find(const struct command *c, const char *arg, struct found *out, con
     } else {
         rc = unknown(c, s, arg, e);
     }
-    free(s);
     return rc;
 }
 
@@ -159,9 +158,8 @@ static int take_choice(const struct option_row *row, const char *name, const cha
     for (i = 0; row->choices[i] != NULL; i++) {
         nearest_look(&near, row->choices[i]);
     }
-    char *all = words_list(row->choices, ", ");
+    OWNED char *all = words_list(row->choices, ", ");
     (void)err_add(e, "--%s %s: must be one of %s%s", name, arg, all, nearest_hint(&near));
-    free(all);
     return -EINVAL;
 }
 
@@ -207,14 +205,13 @@ static void set_up(const struct command *c, void *values)
         }
         for (size_t i = 0; i < k->table->n && k->prefix == NULL && !k->bare; i++) {
             const struct option_row *row = &k->table->rows[i];
-            struct err e = ERR_INIT;
+            SCOPED(err_fini) struct err e = ERR_INIT;
             if (row->preset != NULL) {
                 struct option_row plain = *row;
                 plain.given = 0;
                 int rc = take(&plain, row->name, row->preset, base, &e);
                 SIM_REQUIRE(rc == 0, "the default of --%s", row->name);
             }
-            err_fini(&e);
         }
     }
 }

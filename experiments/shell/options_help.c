@@ -58,7 +58,7 @@ static void put_wrapped(FILE *out, const char *text, int indent, int at)
 static void put_row(FILE *out, const char *prefix, const struct option_row *row)
 {
     char left[128];
-    struct text text = {0};
+    SCOPED(text_fini) struct text text = {0};
     char letter[8] = "";
     if (row->letter != 0) {
         (void)snprintf(letter, sizeof letter, "-%c, ", row->letter);
@@ -80,7 +80,6 @@ static void put_row(FILE *out, const char *prefix, const struct option_row *row)
         n = 0;
     }
     put_wrapped(out, text_end(&text), NAME_COLUMNS, n);
-    text_fini(&text);
 }
 
 static void put_usage(const struct command *c, FILE *out)
@@ -169,8 +168,8 @@ int command_main(const struct command *c, int argc, char **argv)
         argc--;
         argv++;
     }
-    struct err e = ERR_INIT;
-    void *values = xcalloc(1, c->bytes);
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    OWNED void *values = xcalloc(1, c->bytes);
     int rc = options_parse(c, argc, argv, values, &e);
     if (rc == 0) {
         status = c->run(values, &e);
@@ -179,8 +178,6 @@ int command_main(const struct command *c, int argc, char **argv)
         status = EXIT_BAD_INPUT;
     }
     err_print(&e, stderr);
-    err_fini(&e);
     options_fini(c, values);
-    free(values);
     return status;
 }

@@ -84,11 +84,10 @@ static void learn_settings(struct export *x)
         store_prepare(x->store, "SELECT settings FROM points WHERE ?1=0 OR experiment_id=?1");
     store_bind(q, "i", x->experiment);
     while (q != NULL && store_step(x->store, q)) {
-        cJSON *o = cJSON_Parse(store_text(q, 0));
+        SCOPED(json_drop) cJSON *o = cJSON_Parse(store_text(q, 0));
         for (const cJSON *c = cJSON_IsObject(o) ? o->child : NULL; c != NULL; c = c->next) {
             add_name(&x->settings, c->string);
         }
-        cJSON_Delete(o);
     }
     (void)sqlite3_finalize(q);
     sort_names(&x->settings);
@@ -218,7 +217,7 @@ static void put_column(sqlite3_stmt *q, int at, FILE *out)
 
 static void put_settings(const struct export *x, const char *settings, FILE *out)
 {
-    cJSON *o = cJSON_Parse(settings);
+    SCOPED(json_drop) cJSON *o = cJSON_Parse(settings);
     for (size_t i = 0; i < x->settings.n; i++) {
         (void)fputc(',', out);
         const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, x->settings.v[i]);
@@ -230,7 +229,6 @@ static void put_settings(const struct export *x, const char *settings, FILE *out
             put_text(v->valuestring, out);
         }
     }
-    cJSON_Delete(o);
 }
 
 static void put_header(const struct export *x, sqlite3_stmt *q, FILE *out)
@@ -318,7 +316,7 @@ void store_export(struct store *s, int64_t experiment, const char *form, FILE *o
     if (form == NULL) {
         return;
     }
-    struct export x;
+    SCOPED(export_fini) struct export x;
     bool json = strcmp(form, "json") == 0;
     export_init(&x, s, experiment);
     sqlite3_stmt *q = store_prepare(s, rows_sql);
@@ -329,13 +327,10 @@ void store_export(struct store *s, int64_t experiment, const char *form, FILE *o
             put_row(&x, q, out);
             continue;
         }
-        cJSON *o = row_to_json(&x, q);
-        char *text = json_text(o, false);
+        SCOPED(json_drop) cJSON *o = row_to_json(&x, q);
+        OWNED char *text = json_text(o, false);
         (void)fprintf(out, "%s\n%s", before, text);
-        cJSON_free(text);
-        cJSON_Delete(o);
     }
     (void)fputs(json ? "\n]\n" : "", out);
     (void)sqlite3_finalize(q);
-    export_fini(&x);
 }

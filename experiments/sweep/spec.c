@@ -44,9 +44,8 @@ static void expand_ranges(cJSON *place, const char *file, const char *path, stru
         if (!cJSON_IsObject(c)) {
             continue;
         }
-        char *at = xformat("%s.%s", path, c->string);
+        OWNED char *at = xformat("%s.%s", path, c->string);
         cJSON *list = range_values(c, file, at, e);
-        free(at);
         if (list != NULL) { /* in place: keeps position and name */
             cJSON_Delete(c->child);
             c->child = list->child;
@@ -98,9 +97,8 @@ static void add_axis(const struct spec *s, struct spec_dimension *d, const char 
         (void)err_add(e, "%s: %s: empty: 0 runs", s->file, a->path);
     }
     for (uint32_t i = 0; i < a->n; i++) {
-        char *at = xformat("%s[%" PRIu32 "]", a->path, i);
+        OWNED char *at = xformat("%s[%" PRIu32 "]", a->path, i);
         int rc = spec_setting_check(a->key, a->values[i], s->file, at, e);
-        free(at);
         if (rc != 0 && i == 0) {
             break; /* an unknown name is one error, not one per value */
         }
@@ -172,9 +170,8 @@ static void check_settings(const struct spec *s, const cJSON *o, const char *pat
         return;
     }
     for (const cJSON *c = o->child; c != NULL; c = c->next) {
-        char *at = xformat("%s.%s", path, c->string);
+        OWNED char *at = xformat("%s.%s", path, c->string);
         (void)spec_setting_check(c->string, c, s->file, at, e);
-        free(at);
     }
 }
 
@@ -332,7 +329,7 @@ static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
 /* How many runs there are, and whether that is meant. */
 static void check_size(struct spec *s, bool yes, struct err *e)
 {
-    struct text factors = {0};
+    SCOPED(text_fini) struct text factors = {0};
     double points = 1.0;
     for (uint32_t i = 0; i < s->n_dimensions; i++) {
         const struct spec_dimension *d = &s->dimensions[i];
@@ -349,7 +346,6 @@ static void check_size(struct spec *s, bool yes, struct err *e)
         (void)err_add(e, "%s: %.0f runs (%sreplications %" PRIu32 "); more than %u need --yes",
                       s->file, runs, text_end(&factors), s->max_replications, SPEC_CONFIRM_RUNS);
     }
-    text_fini(&factors);
     s->n_points = (uint64_t)points;
 }
 

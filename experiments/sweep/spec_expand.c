@@ -327,7 +327,7 @@ struct found {
 
 static void match_metrics(const struct spec *s, const struct config *c, struct found *f)
 {
-    struct metric_list names = {0};
+    SCOPED(metric_list_fini) struct metric_list names = {0};
     runner_metric_names(c, &names);
     for (uint32_t k = 0; k < s->n_patterns; k++) {
         for (size_t i = 0; i < names.n && !f->pattern[k]; i++) {
@@ -337,25 +337,21 @@ static void match_metrics(const struct spec *s, const struct config *c, struct f
     for (uint32_t k = 0; k < s->n_until; k++) {
         f->until[k] = f->until[k] || metric_list_find(&names, s->until[k].metric) != NULL;
     }
-    metric_list_fini(&names);
 }
 
 static void try_point(const struct spec *s, uint64_t point, struct found *f, struct err *e)
 {
-    struct spec_point *p = xcalloc(1, sizeof *p);
+    OWNED struct spec_point *p = xcalloc(1, sizeof *p);
     if (spec_point(s, point, p, e) == 0) {
-        struct config *c = xcalloc(1, sizeof *c);
-        struct config_policy *policy = xcalloc(1, sizeof *policy);
+        OWNED struct config *c = xcalloc(1, sizeof *c);
+        OWNED struct config_policy *policy = xcalloc(1, sizeof *policy);
         const char *const name = p->policy;
         if (config_load_all(c, &p->options, p->arrivals, &name, 1, policy, e) == 0) {
             match_metrics(s, c, f);
         }
         config_fini(c);
-        free(c);
-        free(policy);
     }
     spec_point_fini(p);
-    free(p);
 }
 
 static bool told(const struct err *e, const char *line)
@@ -372,14 +368,13 @@ static bool told(const struct err *e, const char *line)
 static void try_at(const struct spec *s, uint64_t point, const char *path, struct found *f,
                    struct err *e)
 {
-    struct err own = ERR_INIT;
+    SCOPED(err_fini) struct err own = ERR_INIT;
     try_point(s, point, f, &own);
     for (size_t i = 0; i < own.n && i < ERR_MAX_LINES; i++) {
         if (!told(e, own.lines[i])) {
             (void)err_add(e, "%s: %s: %s", s->file, path, own.lines[i]);
         }
     }
-    err_fini(&own);
 }
 
 /* "axes.policy[0], axes.rate[0]", or "base". The caller frees it. */

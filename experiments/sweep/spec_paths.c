@@ -24,11 +24,10 @@ static void policy_path(const char *file, char **text)
         return;
     }
     size_t at = external_spec_length(*text) > 0 ? strcspn(*text, ":") + 1 : 0;
-    char *own = at > 0 ? external_file(*text) : NULL;
+    OWNED char *own = at > 0 ? external_file(*text) : NULL;
     if (at == 0 || own != NULL) {
         insert_folder(file, text, at);
     }
-    free(own);
 }
 
 /* Lengths from a CSV file: reactive=FILE and proactive=FILE of a generator; shipped names have

@@ -1,6 +1,5 @@
 #include "experiments/sweep/suite.h"
 
-#include "experiments/run/recordings.h"
 #include "experiments/run/runner.h"
 #include "sim/base/datadir.h"
 #include "sim/base/hash.h"
@@ -53,10 +52,9 @@ static void read_object(struct suite *s, struct err *e)
 static void load_point(struct suite *s, uint32_t i, struct err *e)
 {
     struct suite_point *p = &s->points[i];
-    cJSON *settings = spec_point_settings(&s->spec, i);
+    SCOPED(json_drop) cJSON *settings = spec_point_settings(&s->spec, i);
     p->scored = true;
     p->name = xkeep(xstrdup(json_string(settings, "point")));
-    cJSON_Delete(settings);
     if (p->name[0] == '\0') {
         (void)err_add(e, "%s: rows[%" PRIu32 "]: a point of a suite needs a name, \"point\"",
                       s->spec.file, i);
@@ -77,7 +75,7 @@ static void load_point(struct suite *s, uint32_t i, struct err *e)
  * mean today. */
 static void take_hash(struct suite *s, struct err *e)
 {
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     for (uint32_t i = 0; i < s->n_points; i++) {
         struct suite_point *p = &s->points[i];
         uint64_t trace = 0;
@@ -89,7 +87,6 @@ static void take_hash(struct suite *s, struct err *e)
     text_format(&t, "%" PRIu32 " %s %s", s->spec.replications, s->spec.kept,
                 s->n_references > 0 ? s->references[0] : "");
     (void)snprintf(s->hash, sizeof s->hash, "%016" PRIx64, hash_string(HASH_INIT, text_end(&t)));
-    text_fini(&t);
 }
 
 static void check_metrics(struct suite *s, struct err *e)
@@ -161,11 +158,10 @@ struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct
 
 int suite_refuse_options(const struct config_options *o, struct err *e)
 {
-    struct config_options usual = config_options_default();
+    SCOPED(config_options_fini) struct config_options usual = config_options_default();
     bool same = (o->soc == NULL || strcmp(o->soc, usual.soc) == 0) && o->llm_given == NULL &&
                 o->trace == NULL && o->workload == NULL && o->machine == NULL && o->n_sets == 0 &&
                 !o->seed_given;
-    config_options_fini(&usual);
     return same ? 0
                 : err_add(e, "--suite: its points say machine, model, workload, settings and "
                              "seed; these options do not go with it");

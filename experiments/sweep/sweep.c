@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include "experiments/run/study.h"
 #include "experiments/shell/progress.h"
 #include "sim/base/json.h"
 #include "sim/base/version.h"
@@ -123,11 +122,9 @@ static bool next_cell(void *ctx, uint64_t *job)
 static void note_point(struct sweep *s, uint64_t point)
 {
     if (point != s->noted && !store_has_point(s->store, s->result->experiment, point)) {
-        cJSON *settings = spec_point_settings(s->spec, point);
-        char *text = json_text(settings, false);
+        SCOPED(json_drop) cJSON *settings = spec_point_settings(s->spec, point);
+        OWNED char *text = json_text(settings, false);
         store_point(s->store, s->result->experiment, point, text);
-        cJSON_free(text);
-        cJSON_Delete(settings);
     }
     s->noted = point;
 }
@@ -185,7 +182,7 @@ static bool wide(const struct sweep *s, uint64_t point, double *values)
 /* Closes the points whose intervals are narrow enough. Returns how many of this shard stay open. */
 static uint64_t close_points(struct sweep *s)
 {
-    double *values = xcalloc(s->until, sizeof *values);
+    OWNED double *values = xcalloc(s->until, sizeof *values);
     uint64_t open = 0;
     for (uint64_t p = s->opt->shard; p < s->spec->n_points; p += s->opt->shards) {
         if (!s->closed[p]) {
@@ -193,7 +190,6 @@ static uint64_t close_points(struct sweep *s)
             open += s->closed[p] ? 0 : 1;
         }
     }
-    free(values);
     return open;
 }
 
@@ -254,7 +250,7 @@ static void find_extrapolated(struct sweep *s)
 {
     static const char *const devices[] = {DEVICE_KINDS(DEVICE_KIND_NAME_)};
     static const char *const parts[] = {"frac", "rows_frac", "context_frac"};
-    double *values = xcalloc(s->until + 1, sizeof *values);
+    OWNED double *values = xcalloc(s->until + 1, sizeof *values);
     double most = 0.0;
     for (uint64_t p = 0; p < s->spec->n_points; p++) {
         struct extrapolated x = {.n = 0};
@@ -274,14 +270,13 @@ static void find_extrapolated(struct sweep *s)
             s->result->extrapolated_point = p;
         }
     }
-    free(values);
 }
 
 int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
               struct sweep_result *out, struct err *e)
 {
     *out = (struct sweep_result){.experiment = sweep_experiment(spec, store)};
-    struct sweep *s = xcalloc(1, sizeof *s);
+    OWNED struct sweep *s = xcalloc(1, sizeof *s);
     *s = (struct sweep){
         .spec = spec, .store = store, .opt = opt, .result = out, .noted = UINT64_MAX};
     progress_start(&s->progress, opt->how.progress, 0);
@@ -305,7 +300,6 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     }
     bool written = store_ok(store);
     free(s->closed);
-    free(s);
     if (rc == -ENOMEM) {
         return rc;
     }

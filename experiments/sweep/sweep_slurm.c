@@ -68,9 +68,8 @@ static void put_options(const struct slurm_options *o, FILE *f)
 static void put_words(const struct slurm_command *c, FILE *f)
 {
     for (uint32_t i = 0; i < c->n_words; i++) {
-        char *q = xmalloc(4 * strlen(c->words[i]) + 3);
+        OWNED char *q = xmalloc(4 * strlen(c->words[i]) + 3);
         (void)fprintf(f, " %s", cli_word(c->words[i], false, q));
-        free(q);
     }
 }
 

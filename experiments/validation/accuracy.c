@@ -51,7 +51,7 @@ static void add_fitted(const struct catalog *c, const struct points *points, str
 /* Rows of memory by the numbers of their files. */
 static void add_memory(const struct catalog *c, const struct points *points, struct rows *out)
 {
-    struct footprint_rows r;
+    SCOPED(footprint_rows_fini) struct footprint_rows r;
     footprint_collect(c, points, &r);
     for (size_t i = 0; i < r.n; i++) {
         const struct point *p = r.v[i].point;
@@ -67,7 +67,6 @@ static void add_memory(const struct catalog *c, const struct points *points, str
                                       .half = (double)NAN});
         }
     }
-    footprint_rows_fini(&r);
 }
 
 static void add_left_out(const struct conformal *c, struct rows *out)
@@ -89,7 +88,7 @@ static void add_left_out(const struct conformal *c, struct rows *out)
 static int add_updated(struct catalog *c, const struct points *points, struct rows *out,
                        struct err *e)
 {
-    struct leave_rows left;
+    SCOPED(leave_rows_fini) struct leave_rows left;
     struct leave_points all = {points, points};
     int rc = leave_machines(c, &all, 1, &left, e);
     for (size_t i = 0; rc == 0 && i < left.n; i++) {
@@ -102,7 +101,6 @@ static int add_updated(struct catalog *c, const struct points *points, struct ro
                                        .ln_error = r->ln_error[LEAVE_UPDATED],
                                        .half = r->half[LEAVE_UPDATED]});
     }
-    leave_rows_fini(&left);
     return rc;
 }
 
@@ -132,7 +130,7 @@ static int in_order(const void *a, const void *b)
 
 struct accuracy_class accuracy_class_of(const struct accuracy_row *row, size_t n)
 {
-    double *x = xmalloc((n + 1) * sizeof *x);
+    OWNED double *x = xmalloc((n + 1) * sizeof *x);
     struct accuracy_class out = {.n = n};
     size_t inside = 0;
     for (size_t i = 0; i < n; i++) {
@@ -151,7 +149,6 @@ struct accuracy_class accuracy_class_of(const struct accuracy_row *row, size_t n
         x[i] = fabs(row[i].ln_error) / row[i].half;
     }
     out.width_ratio = has ? 1.0 / sample_quantile_of(x, n, CONFORMAL_LEVEL) : (double)NAN;
-    free(x);
     return out;
 }
 
@@ -294,12 +291,11 @@ int accuracy_document(struct catalog *c, const struct points *points, const char
 {
     struct frame *was = NULL;
     if (against != NULL) {
-        cJSON *root = json_read_file(against, e);
+        SCOPED(json_drop) cJSON *root = json_read_file(against, e);
         if (root == NULL) {
             return -EINVAL;
         }
         was = frame_of_json(root, "classes/{unseen}/{device}/{phase}", against);
-        cJSON_Delete(root);
         if (frame_rows(was) == 0) {
             frame_free(was);
             return err_add(e, "%s: has no classes of an earlier --accuracy", against);

@@ -95,8 +95,8 @@ static size_t leave_out(struct calibrate_set *s,
                         bool (*same)(const struct calibrate_row *a, const struct calibrate_row *b),
                         bool or_start)
 {
-    double *ln_error = xmalloc((s->n + 1) * sizeof *ln_error);
-    bool *done = xcalloc(s->n + 1, sizeof *done);
+    OWNED double *ln_error = xmalloc((s->n + 1) * sizeof *ln_error);
+    OWNED bool *done = xcalloc(s->n + 1, sizeof *done);
     size_t refused = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (done[i]) {
@@ -106,9 +106,8 @@ static size_t leave_out(struct calibrate_set *s,
             s->rows[j].left_out = same(&s->rows[j], &s->rows[i]);
         }
         struct calibrate_fit fit;
-        struct err e = ERR_INIT;
+        SCOPED(err_fini) struct err e = ERR_INIT;
         bool ok = calibrate_fit(s, &fit, &e) == 0;
-        err_fini(&e);
         refused += !ok;
         for (size_t j = i; j < s->n; j++) {
             if (s->rows[j].left_out) {
@@ -123,8 +122,6 @@ static size_t leave_out(struct calibrate_set *s,
         s->rows[i].left_out = false;
         s->rows[i].ln_error = ln_error[i];
     }
-    free(ln_error);
-    free(done);
     return refused;
 }
 

@@ -3,6 +3,7 @@
 #include <gsl/gsl_multifit_nlinear.h>
 
 #include "experiments/validation/calibrate_impl.h"
+#include "sim/base/scope_gsl.h"
 
 #define DETERMINED_SD 0.5 /* a parameter the points fix to better than a factor of 1.65 */
 #define SIGMA_START 0.1
@@ -86,7 +87,7 @@ static void covariance(const struct calibrate_problem *p, const struct calibrate
                        struct calibrate_fit *out)
 {
     size_t n = v->u->size;
-    gsl_matrix *cov = gsl_matrix_alloc(n, n);
+    SCOPED(matrix_drop) gsl_matrix *cov = gsl_matrix_alloc(n, n);
     (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(v->w), 0.0, cov);
     memset(out->covariance, 0, sizeof out->covariance);
     for (int i = 0; i < p->space.n; i++) {
@@ -103,7 +104,6 @@ static void covariance(const struct calibrate_problem *p, const struct calibrate
             out->covariance[a][b] = sum;
         }
     }
-    gsl_matrix_free(cov);
 }
 
 /* The entry: the pool with the mean offset of its own groups, within the bounds. */
@@ -183,11 +183,10 @@ static double profile(const struct calibrate_problem *p, int k, double v)
     if (!at.base.one_row_own) {
         at.base.one = at.base.many;
     }
-    struct calibrate_solver solver;
+    SCOPED(calibrate_solver_fini) struct calibrate_solver solver;
     calibrate_solver_init(&solver, &at);
     double sum =
         calibrate_minimise(&at, &solver) == 0 ? calibrate_objective(&solver) : (double)INFINITY;
-    calibrate_solver_fini(&solver);
     return sum + pow((v - p->space.start[k]) / CALIBRATE_PRIOR_SD, 2.0);
 }
 
@@ -297,7 +296,7 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
     int rc = 0;
     for (int round = 0, spare = 1; rc == 0 && (spare > 0 || round < 2); round++) {
-        struct calibrate_solver v;
+        SCOPED(calibrate_solver_fini) struct calibrate_solver v;
         calibrate_solver_init(&v, &p);
         rc = calibrate_settle(&p, &v);
         if (rc == 0) {
@@ -309,7 +308,6 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
         } else {
             (void)err_add(e, "%s: the fit does not converge", s->soc->machine.name);
         }
-        calibrate_solver_fini(&v);
     }
     if (rc == 0) {
         ranges(&p, out);

@@ -28,7 +28,7 @@ static enum calibrate_kind kind_of(const struct calibrate_row *r)
 static void errors_of(const struct calibrate_set *s, struct calibrate_error *out)
 {
     for (int kind = 0; kind < CALIBRATE_N_KINDS; kind++) {
-        struct sample x;
+        SCOPED(sample_fini) struct sample x;
         sample_init(&x, false);
         for (size_t i = 0; i < s->n; i++) {
             const struct calibrate_row *r = &s->rows[i];
@@ -42,22 +42,19 @@ static void errors_of(const struct calibrate_set *s, struct calibrate_error *out
         }
         out[kind] =
             (struct calibrate_error){x.n, sample_quantile(&x, 0.5), sample_quantile(&x, 0.9)};
-        sample_fini(&x);
     }
 }
 
 static double robust_sd(const struct calibrate_set *s, bool prefill)
 {
-    struct sample x;
+    SCOPED(sample_fini) struct sample x;
     sample_init(&x, false);
     for (size_t i = 0; i < s->n; i++) {
         if (point_is_prefill(s->rows[i].point) == prefill && isfinite(s->rows[i].ln_error)) {
             sample_add(&x, fabs(s->rows[i].ln_error));
         }
     }
-    double sd = MAD_TO_SD * sample_quantile(&x, 0.5);
-    sample_fini(&x);
-    return sd;
+    return MAD_TO_SD * sample_quantile(&x, 0.5);
 }
 
 void calibrate_entry_make(const struct catalog *c, const struct points *points,
@@ -195,9 +192,8 @@ static void show_intervals(const struct calibrate_entry *e, struct document *d)
         r.start.given = true;
         struct conformal_interval x =
             interval_of(e->residuals, e->set.soc, e->set.device, &r, &m, i == 0, 1024);
-        char *text = interval_text(&x);
+        OWNED char *text = interval_text(&x);
         document_note(d, "  95 %% interval of an unseen model's %s: %s", names[i], text);
-        free(text);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <gsl/gsl_statistics_double.h>
 
 #include "experiments/validation/calibrate_impl.h"
+#include "sim/base/scope_gsl.h"
 
 #define CAUCHY_TUNING 2.385 /* 95 % efficiency under normal errors (Holland and Welsch 1977) */
 #define SIGMA_MIN 0.01      /* residuals below 1 % are not told from rounding in published tables */
@@ -91,7 +92,7 @@ static int residuals(const gsl_vector *u, void *data, gsl_vector *f)
 static void weigh(struct calibrate_problem *p, const gsl_vector *u)
 {
     struct soc_runtime r = calibrate_params_at(&p->space, &p->base, u);
-    double *size = xmalloc(p->n_rows * sizeof *size);
+    OWNED double *size = xmalloc(p->n_rows * sizeof *size);
     size_t at = 0;
     for (size_t i = 0; i < p->set->n; i++) {
         struct calibrate_row *row = &p->set->rows[i];
@@ -102,7 +103,6 @@ static void weigh(struct calibrate_problem *p, const gsl_vector *u)
     }
     gsl_sort(size, 1, at);
     p->sigma = fmax(SIGMA_MIN, gsl_stats_median_from_sorted_data(size, 1, at) / 0.6745);
-    free(size);
     for (size_t i = 0; i < p->set->n; i++) {
         struct calibrate_row *row = &p->set->rows[i];
         double z = row->ln_error / (CAUCHY_TUNING * p->sigma);
@@ -164,7 +164,7 @@ int calibrate_minimise(struct calibrate_problem *p, struct calibrate_solver *v)
 /* Fits and weighs until the parameters rest. */
 int calibrate_settle(struct calibrate_problem *p, struct calibrate_solver *v)
 {
-    gsl_vector *last = gsl_vector_alloc(v->u->size);
+    SCOPED(vector_drop) gsl_vector *last = gsl_vector_alloc(v->u->size);
     int rc = 0;
     double moved = 1.0;
     for (uint32_t round = 0; rc == 0 && moved > ROUND_TOLERANCE && round < MAX_ROUNDS; round++) {
@@ -177,7 +177,6 @@ int calibrate_settle(struct calibrate_problem *p, struct calibrate_solver *v)
             weigh(p, v->u);
         }
     }
-    gsl_vector_free(last);
     return rc;
 }
 

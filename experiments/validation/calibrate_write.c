@@ -91,7 +91,7 @@ static void put_fit(const struct calibrate_entry *e, const char *points_name, st
 
 void calibrate_entry_write(const struct calibrate_entry *e, const char *points_name, cJSON *runtime)
 {
-    struct document *d = document_new();
+    SCOPED(document_drop) struct document *d = document_new();
     const char *source = document_format(d, "fit to %zu points of %zu models in %.120s", e->set.n,
                                          e->fit.n_models, points_name);
     for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
@@ -102,12 +102,10 @@ void calibrate_entry_write(const struct calibrate_entry *e, const char *points_n
     DOCUMENT_VALUES(document_within(d, "valid"), "rows_max", e->rows_max, "context_max",
                     e->context_max);
     put_fit(e, points_name, d);
-    cJSON *tree = document_json(d);
+    SCOPED(json_drop) cJSON *tree = document_json(d);
     while (tree->child != NULL) {
         cJSON *item = cJSON_DetachItemViaPointer(tree, tree->child);
         cJSON_DeleteItemFromObjectCaseSensitive(runtime, item->string);
         cJSON_AddItemToObject(runtime, item->string, item);
     }
-    cJSON_Delete(tree);
-    document_free(d);
 }

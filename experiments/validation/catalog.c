@@ -49,10 +49,9 @@ static void add_llm(void *ctx, const char *path, const char *name, struct err *e
 {
     struct catalog *c = ctx;
     struct llm *m = xcalloc(1, sizeof *m);
-    cJSON *root = json_read_file(path, e);
+    SCOPED(json_drop) cJSON *root = json_read_file(path, e);
     (void)name;
     if (root == NULL || llm_parse(root, path, m, e) != 0) {
-        cJSON_Delete(root);
         free(m);
         return;
     }
@@ -64,7 +63,6 @@ static void add_llm(void *ctx, const char *path, const char *name, struct err *e
         add_name(c, xformat("%.*s", (int)n, p), m);
         p += n + (p[n] == ',');
     }
-    cJSON_Delete(root);
 }
 
 void catalog_add_soc(struct catalog *c, struct soc *soc)
@@ -76,14 +74,13 @@ void catalog_add_soc(struct catalog *c, struct soc *soc)
 static void add_soc(void *ctx, const char *path, const char *name, struct err *e)
 {
     struct soc *soc = xmalloc(sizeof *soc);
-    cJSON *root = json_read_file(path, e);
+    SCOPED(json_drop) cJSON *root = json_read_file(path, e);
     (void)name;
     if (root != NULL && soc_parse(root, path, soc, e) == 0) {
         catalog_add_soc(ctx, soc);
     } else {
         free(soc);
     }
-    cJSON_Delete(root);
 }
 
 /* s weights at 4 bits with a 16-bit scale (and a 4-bit zero point) a group, the others at 8. */
@@ -124,11 +121,10 @@ double catalog_recipe_bytes(const struct catalog *c, const char *name)
 static void usual_contention(struct catalog *c, struct err *e)
 {
     struct config_sim sim;
-    cJSON *defaults = config_sim_to_json();
+    SCOPED(json_drop) cJSON *defaults = config_sim_to_json();
     config_sim_parse(json_root(defaults, "sim", e), &sim);
     c->contention = contention_find(sim.contention);
     c->contention_params = sim.contention_params;
-    cJSON_Delete(defaults);
 }
 
 int catalog_open(struct catalog *c, struct err *e)
@@ -199,7 +195,7 @@ static bool cut_suffix(char *name)
 
 const struct llm *catalog_llm(const struct catalog *c, const char *name)
 {
-    char *text = xstrdup(name);
+    OWNED char *text = xstrdup(name);
     for (char *p = text; *p != '\0'; p++) {
         *p = strchr("_ /", *p) != NULL ? '-' : *p;
     }
@@ -207,6 +203,5 @@ const struct llm *catalog_llm(const struct catalog *c, const char *name)
     do {
         m = find_key(c, text);
     } while (m == NULL && cut_suffix(text));
-    free(text);
     return m;
 }

@@ -1,6 +1,5 @@
 #include "experiments/validation/characterize.h"
 
-#include "experiments/compare/compare.h"
 #include "experiments/run/chunks.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
@@ -286,14 +285,13 @@ static void study_schemes(const struct characterize *k, struct frame *rows, stru
                                     .n_policies = N_SCHEMES,
                                     .replications = k->replications,
                                     .how = k->how};
-        struct compare_result r;
+        SCOPED(compare_result_fini) struct compare_result r;
         compare_run(&plan, &r);
         if (r.n_failures > 0) {
             (void)err_add(e, "characterize schemes: %s", r.failures[0].message);
         } else {
             put_schemes(&r, rate, rows);
         }
-        compare_result_fini(&r);
     }
 }
 
@@ -349,12 +347,11 @@ void characterize_run(const struct characterize *k, struct frame *rows, struct e
         i++;
     }
     if (i == n) {
-        struct text names = {0};
+        SCOPED(text_fini) struct text names = {0};
         for (i = 0; i < n; i++) {
             text_item(&names, ", ", studies[i].name);
         }
         (void)err_add(e, "characterize %s: must be one of %s", k->study, text_end(&names));
-        text_fini(&names);
     } else if (studies[i].fill != NULL) {
         studies[i].fill(k->config, rows, e);
     } else if (studies[i].of == NULL) {

@@ -161,7 +161,7 @@ static void fill_kinds(struct energy_watts *w, const size_t *rows)
 struct energy_watts energy_fit(const struct energy_rows *r, uint32_t meter)
 {
     double(*a)[NUMBERS] = xmalloc((r->n + 1) * sizeof *a);
-    double *y = xmalloc((r->n + 1) * sizeof *y);
+    OWNED double *y = xmalloc((r->n + 1) * sizeof *y);
     double x[NUMBERS] = {0};
     size_t rows[DEVICE_KIND_COUNT] = {0};
     struct energy_watts w = {0};
@@ -185,7 +185,6 @@ struct energy_watts energy_fit(const struct energy_rows *r, uint32_t meter)
         fill_kinds(&w, rows);
     }
     free(a);
-    free(y);
     return w;
 }
 

@@ -64,7 +64,7 @@ bool footprint_fit(const struct footprint_rows *r, const struct footprint_row *l
                    struct soc_memory *out)
 {
     double(*a)[NUMBERS] = xmalloc((r->n + 1) * sizeof *a);
-    double *y = xmalloc((r->n + 1) * sizeof *y);
+    OWNED double *y = xmalloc((r->n + 1) * sizeof *y);
     double x[NUMBERS] = {0};
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
@@ -83,7 +83,6 @@ bool footprint_fit(const struct footprint_rows *r, const struct footprint_row *l
     (void)snprintf(out->runtime, sizeof out->runtime, "%.*s", (int)toolchain_length(like),
                    like->point->runtime);
     free(a);
-    free(y);
     return n >= NUMBERS;
 }
 
@@ -201,7 +200,7 @@ static void widen(struct range *x, const struct soc_memory *m)
 
 void footprint_print(const struct catalog *c, const struct points *points, FILE *out)
 {
-    struct footprint_rows r;
+    SCOPED(footprint_rows_fini) struct footprint_rows r;
     footprint_collect(c, points, &r);
     for (size_t i = 0; i < r.n; i++) {
         struct soc_memory all;
@@ -231,5 +230,4 @@ void footprint_print(const struct catalog *c, const struct points *points, FILE 
             x.high[0], all.weights_frac, x.low[1], x.high[1], all.tokenizer_bytes / 1e3, x.low[2],
             x.high[2], all.activation_bytes, x.low[3], x.high[3]);
     }
-    footprint_rows_fini(&r);
 }

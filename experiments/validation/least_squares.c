@@ -35,8 +35,8 @@ static void solve(const double *a, const double *y, const double *w, size_t n, i
 
 void least_squares_fit(const double *a, const double *y, size_t n, int numbers, double *x)
 {
-    double *w = xmalloc((n + 1) * sizeof *w);
-    double *off = xmalloc((n + 1) * sizeof *off);
+    OWNED double *w = xmalloc((n + 1) * sizeof *w);
+    OWNED double *off = xmalloc((n + 1) * sizeof *off);
     for (size_t i = 0; i < n; i++) {
         w[i] = 1.0;
     }
@@ -54,6 +54,4 @@ void least_squares_fit(const double *a, const double *y, size_t n, int numbers, 
             w[i] = fmin(1.0, limit / fmax(w[i], 1e-9));
         }
     }
-    free(w);
-    free(off);
 }

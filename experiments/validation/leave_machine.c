@@ -56,7 +56,7 @@ static bool refit(struct pair *p, uint32_t runtime, cJSON *entry)
         r->left_out = r->k.soc == p->truth;
         pooled = pooled || r->left_out;
     }
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     bool fitted = own && calibrate_fit(&x.set, &x.fit, &e) == 0;
     if (fitted && pooled) {
         x.sigma[0] = x.sigma[1] = (double)NAN;
@@ -65,7 +65,6 @@ static bool refit(struct pair *p, uint32_t runtime, cJSON *entry)
     x.set.roofline = true;
     fitted = fitted && calibrate_fit(&x.set, &x.fit, &e) == 0;
     p->roofline[runtime] = x.fit.params;
-    err_fini(&e);
     calibrate_set_fini(&x.set);
     return fitted;
 }
@@ -87,7 +86,7 @@ static void scale(const struct pair *p, uint8_t its_device, struct soc_runtime *
 static int make(struct pair *p, struct err *e)
 {
     const char *path = soc_path(p->sibling->machine.name);
-    cJSON *sibling = json_read_file(path, e);
+    SCOPED(json_drop) cJSON *sibling = json_read_file(path, e);
     if (sibling == NULL) {
         return -EINVAL;
     }
@@ -111,7 +110,6 @@ static int make(struct pair *p, struct err *e)
                               .peaks = &peak,
                               .n_peaks = 1};
     p->tree = soc_sibling_tree(sibling, &how, &p->table, e);
-    cJSON_Delete(sibling);
     p->made = xmalloc(sizeof *p->made);
     if (p->tree == NULL || soc_parse(p->tree, path, p->made, e) != 0) {
         free(p->made);
@@ -246,13 +244,12 @@ static void halves(const struct pair *p, const struct update *u, bool small_mode
 {
     const struct soc_device *d = &p->made->devices[p->device];
     for (uint32_t r = 0; r < d->n_runtimes; r++) {
-        struct update_usual usual;
+        SCOPED(update_usual_fini) struct update_usual usual;
         update_usual(u, p->c, d->runtimes[r].runtime, small_models, p->valid[r] ? UPDATE_MODELS : 0,
                      &usual);
         for (int phase = 0; phase < UPDATE_PHASES; phase++) {
             out[r][phase] = NORMAL_95 * update_error_sd(u, &usual, r, (enum conformal_phase)phase);
         }
-        update_usual_fini(&usual);
     }
 }
 
@@ -295,14 +292,14 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
 static int try_choice(const struct pair *p, const struct choice *c, const struct update *prior,
                       struct err *e)
 {
-    struct update_row *known = xmalloc((p->n + 1) * sizeof *known);
+    OWNED struct update_row *known = xmalloc((p->n + 1) * sizeof *known);
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
         if (any_measured(p, c, i, together)) {
             known[n++] = p->rows[i];
         }
     }
-    struct update u;
+    SCOPED(update_fini) struct update u;
     double offset[UPDATE_PHASES];
     update_init(&u, p->made, p->tree, p->device, &p->table, NULL);
     offsets(prior, known, n, offset);
@@ -310,18 +307,16 @@ static int try_choice(const struct pair *p, const struct choice *c, const struct
     if (rc == 0) {
         predict_others(p, c, prior, &u, offset);
     }
-    update_fini(&u);
-    free(known);
     return rc;
 }
 
 /* Every benchmark is the first of a choice once; the next ones follow in the table's order. */
 static int try_all(struct pair *p, struct err *e)
 {
-    size_t *first = xmalloc((2 * p->n + 1) * sizeof *first);
+    OWNED size_t *first = xmalloc((2 * p->n + 1) * sizeof *first);
     size_t n = benchmarks(p, first);
     memcpy(first + n, first, n * sizeof *first);
-    struct update prior;
+    SCOPED(update_fini) struct update prior;
     update_init(&prior, p->made, p->tree, p->device, &p->table, NULL);
     p->sheet_half = xmalloc((p->n + 1) * sizeof *p->sheet_half);
     for (size_t i = 0; i < p->n; i++) {
@@ -334,8 +329,6 @@ static int try_all(struct pair *p, struct err *e)
         rc = try_choice(p, &c, &prior, e);
     }
     p->out->pairs += p->out->n > before;
-    update_fini(&prior);
-    free(first);
     return rc;
 }
 

@@ -1,6 +1,5 @@
 #include "experiments/validation/leave_machine_print.h"
 
-#include "experiments/validation/leave_machine.h"
 #include "sim/base/quantile.h"
 
 enum part {
@@ -58,7 +57,7 @@ struct score {
 
 static struct score score_of(struct leave_row *const *row, size_t n, int way)
 {
-    double *x = xmalloc((n + 1) * sizeof *x);
+    OWNED double *x = xmalloc((n + 1) * sizeof *x);
     struct score s;
     size_t inside = 0;
     for (size_t i = 0; i < n; i++) {
@@ -73,7 +72,6 @@ static struct score score_of(struct leave_row *const *row, size_t n, int way)
     bool has = !isnan(x[0]);
     s.inside_frac = has ? (double)inside / (double)n : (double)NAN;
     s.half = has ? exp(sample_quantile_of(x, n, 0.5)) : (double)NAN;
-    free(x);
     return s;
 }
 
@@ -126,7 +124,7 @@ static void put_scores(struct leave_row *const *row, size_t n, struct frame *f)
 static void put(const struct leave_rows *r, enum device_kind kind, enum part part,
                 enum conformal_phase phase, struct frame *f)
 {
-    struct leave_row **row = xmalloc((r->n + 1) * sizeof(struct leave_row *));
+    OWNED struct leave_row **row = xmalloc((r->n + 1) * sizeof(struct leave_row *));
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
         if (r->v[i].kind == kind && r->v[i].phase == phase && is_of(&r->v[i], part)) {
@@ -138,7 +136,6 @@ static void put(const struct leave_rows *r, enum device_kind kind, enum part par
         FRAME_CELL(f, part_names[part]);
         put_scores(row, n, f);
     }
-    free(row);
 }
 
 /* Rows of a machine made from one sibling are next to each other. */
@@ -146,7 +143,7 @@ static void put_pairs(const struct leave_rows *r, struct document *d)
 {
     document_note(d, "%s", "");
     struct frame *f = DOCUMENT_FRAME(d, "pairs_of_machines", 0, pair_columns);
-    struct leave_row **row = xmalloc((r->n + 1) * sizeof(struct leave_row *));
+    OWNED struct leave_row **row = xmalloc((r->n + 1) * sizeof(struct leave_row *));
     for (size_t begin = 0, end; begin < r->n; begin = end) {
         const struct leave_row *first = &r->v[begin];
         end = begin;
@@ -168,7 +165,6 @@ static void put_pairs(const struct leave_rows *r, struct document *d)
             }
         }
     }
-    free(row);
 }
 
 void leave_machine_document(const struct leave_rows *r, uint32_t measured, struct document *d)

@@ -124,7 +124,7 @@ static int take_list(const char *text, struct measured_keys *k, struct measured 
                      struct err *e)
 {
     size_t before = e->n;
-    char *copy = xstrdup(text);
+    OWNED char *copy = xstrdup(text);
     char *rest;
     for (char *item = strtok_r(copy, ",", &rest); item != NULL; item = strtok_r(NULL, ",", &rest)) {
         char *value = strchr(item, '=');
@@ -146,7 +146,6 @@ static int take_list(const char *text, struct measured_keys *k, struct measured 
                           text, item);
         }
     }
-    free(copy);
     return e->n > before ? -EINVAL : 0;
 }
 

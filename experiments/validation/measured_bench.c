@@ -185,14 +185,12 @@ static int read_llm_bench_csv(struct measured_sink *s, struct csvfile *f)
 
 static int read_json(struct measured_sink *s)
 {
-    cJSON *root = json_read_file(s->path, s->e);
-    int rc = root == NULL          ? -EINVAL
-             : cJSON_IsArray(root) ? measured_llama_json(s, root)
-             : cJSON_HasObjectItem(root, "perfdata")
-                 ? read_llm_bench_json(s, root)
-                 : err_add(s->e, "%s: neither a report of llm_bench nor of llama-bench", s->path);
-    cJSON_Delete(root);
-    return rc;
+    SCOPED(json_drop) cJSON *root = json_read_file(s->path, s->e);
+    return root == NULL          ? -EINVAL
+           : cJSON_IsArray(root) ? measured_llama_json(s, root)
+           : cJSON_HasObjectItem(root, "perfdata")
+               ? read_llm_bench_json(s, root)
+               : err_add(s->e, "%s: neither a report of llm_bench nor of llama-bench", s->path);
 }
 
 static int read_csv(struct measured_sink *s)
@@ -212,16 +210,14 @@ int measured_read_file(const char *path, const struct measured_keys *k, struct m
                        struct err *e)
 {
     struct measured_sink s = {path, k, out, e};
-    char *head = xmalloc(INPUT_HEAD_BYTES);
+    OWNED char *head = xmalloc(INPUT_HEAD_BYTES);
     FILE *f = input_open_any(path, head, e);
     if (f == NULL) {
-        free(head);
         return -EINVAL;
     }
     char first = head[strspn(head, " \t\r\n")];
     bool table = first == '|' || strstr(head, "\n|") != NULL;
     int rc = table ? measured_llama_markdown(&s, f) : 0;
     (void)fclose(f);
-    free(head);
     return table ? rc : first == '{' || first == '[' ? read_json(&s) : read_csv(&s);
 }

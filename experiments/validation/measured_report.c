@@ -85,10 +85,10 @@ static const struct frame_column next_columns[] = {
 void measured_put_next(const struct measured_work *w, const struct update *u,
                        const struct update_row *rows, size_t n)
 {
-    struct update_usual x;
+    SCOPED(update_usual_fini) struct update_usual x;
     const struct soc_device *d = &w->soc->devices[u->device];
     update_usual(u, w->c, d->runtimes[rows[0].k.runtime].runtime, false, NEXT_MODELS, &x);
-    double *share = xcalloc(x.n + 1, sizeof *share);
+    OWNED double *share = xcalloc(x.n + 1, sizeof *share);
     update_gains(u, &x, share);
     for (size_t i = 0; i < x.n; i++) {
         const struct predict_case *k = &x.v[i]->rows[0].k;
@@ -111,6 +111,4 @@ void measured_put_next(const struct measured_work *w, const struct update *u,
                       x.v[best]->rows[0].k.llm.name, d->runtimes[r].weight_bits, share[best]);
         }
     }
-    free(share);
-    update_usual_fini(&x);
 }

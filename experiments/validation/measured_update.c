@@ -1,6 +1,5 @@
 #include "experiments/validation/measured_update_impl.h"
 
-#include "experiments/run/interval.h"
 #include "experiments/validation/calibrate_report.h"
 #include "sim/base/json.h"
 
@@ -20,14 +19,12 @@ static const struct soc_device *device_of(const struct measured_work *w, const s
 /* "openvino-2025 at 4, 8 and 16 bits" of a device, for an error. */
 static char *runtimes_text(const struct soc_device *d)
 {
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     for (uint32_t i = 0; i < d->n_runtimes; i++) {
         text_item(&t, ", ", "");
         text_format(&t, "%s/%u", d->runtimes[i].runtime, d->runtimes[i].weight_bits);
     }
-    char *out = xstrdup(text_end(&t));
-    text_fini(&t);
-    return out;
+    return xstrdup(text_end(&t));
 }
 
 /* A row without a runtime is of the device's default one. */
@@ -55,10 +52,9 @@ static void check_row(const struct measured_work *w, size_t i)
     } else if (p->weight_bits == 0) {
         (void)err_add(w->e, "%s: the width of the weights is not stated: bits=4", place);
     } else if (r->k.match == SOC_MATCH_OTHER) {
-        char *there = runtimes_text(device_of(w, r));
+        OWNED char *there = runtimes_text(device_of(w, r));
         (void)err_add(w->e, "%s: runtime %s at %u bits: %s has no such entry; it has %s", place,
                       p->runtime, p->weight_bits, w->soc->machine.name, there);
-        free(there);
     } else {
         if (r->k.match == SOC_MATCH_VERSION) {
             document_note(w->d, "%s: the nearest version to %s is %s, which is updated", place,
@@ -211,7 +207,7 @@ static void error_sds(const struct measured_work *w, const struct update *u, uin
                       double sd[2][UPDATE_PHASES])
 {
     for (int small = 0; small < 2; small++) {
-        struct update_usual usual;
+        SCOPED(update_usual_fini) struct update_usual usual;
         update_usual(u, w->c, w->soc->devices[u->device].runtimes[runtime].runtime, small == 1,
                      UPDATE_MODELS, &usual);
         for (int phase = 0; phase < UPDATE_PHASES; phase++) {
@@ -220,7 +216,6 @@ static void error_sds(const struct measured_work *w, const struct update *u, uin
                 sd[small][phase] = u->spread[small][phase].tail_sd;
             }
         }
-        update_usual_fini(&usual);
     }
 }
 
@@ -258,14 +253,14 @@ static void write_device(const struct measured_work *w, const struct update *pri
                          const struct update *u, const struct update_row *rows, size_t n)
 {
     size_t models = models_of(rows, n);
-    char *source = xformat("%zu measured rows of %zu model%s on this machine, and the range before "
-                           "them; range: 95 %%",
-                           n, models, models == 1 ? "" : "s");
+    OWNED char *source =
+        xformat("%zu measured rows of %zu model%s on this machine, and the range before "
+                "them; range: 95 %%",
+                n, models, models == 1 ? "" : "s");
     for (size_t i = 0; i < u->n; i++) {
         write_number(w, u, i, sqrt(gsl_matrix_get(prior->covariance, i, i)), source,
                      measured_has_rows(rows, n, u->params[i].runtime));
     }
-    free(source);
     document_note(w->d, "%s: updated by %zu measured rows of %zu model%s",
                   w->soc->machine.devices[u->device].name, n, models, models == 1 ? "" : "s");
     measured_put_numbers(w, prior, u, rows, n);
@@ -284,10 +279,10 @@ static void write_device(const struct measured_work *w, const struct update *pri
 
 static int update_device(const struct measured_work *w, uint8_t device)
 {
-    struct update_row *rows = xmalloc((w->m->points.n + 1) * sizeof *rows);
+    OWNED struct update_row *rows = xmalloc((w->m->points.n + 1) * sizeof *rows);
     size_t n = rows_of(w, device, rows);
-    struct update prior = {0};
-    struct update u = {0};
+    SCOPED(update_fini) struct update prior = {0};
+    SCOPED(update_fini) struct update u = {0};
     int rc = 0;
     if (n > 0) {
         update_init(&prior, w->soc, w->tree, device, &w->c->residuals, NULL);
@@ -299,9 +294,6 @@ static int update_device(const struct measured_work *w, uint8_t device)
         write_device(w, &prior, &u, rows, n);
         measured_put_next(w, &u, rows, n);
     }
-    update_fini(&prior);
-    update_fini(&u);
-    free(rows);
     return rc;
 }
 
@@ -320,13 +312,12 @@ int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct d
         rc = update_device(&w, i);
     }
     if (rc == 0) {
-        char *note =
+        OWNED char *note =
             xformat("%zu rows were measured on this machine. Its other numbers are those of "
                     "the file that they updated.",
                     m->points.n);
         cJSON_DeleteItemFromObjectCaseSensitive(tree, "note");
         (void)cJSON_AddStringToObject(tree, "note", note);
-        free(note);
     }
     free(w.rows);
     return rc;

@@ -62,7 +62,7 @@ static size_t collect(const struct catalog *c, const struct points *points, enum
 /* Errors of all twins; how many. */
 static size_t twins(struct row *rows, size_t n, double *error, size_t *groups)
 {
-    size_t *group = xmalloc((n + 1) * sizeof *group);
+    OWNED size_t *group = xmalloc((n + 1) * sizeof *group);
     size_t count = 0;
     *groups = 0;
     for (size_t i = 0; i < n; i++) {
@@ -82,7 +82,6 @@ static size_t twins(struct row *rows, size_t n, double *error, size_t *groups)
         }
         *groups += m > 1;
     }
-    free(group);
     return count;
 }
 
@@ -105,9 +104,9 @@ struct noise_floor noise_floor_of(const struct catalog *c, const struct points *
                                   enum device_kind kind, enum conformal_phase phase)
 {
     struct noise_floor out = {0};
-    struct row *rows = xmalloc((points->n + 1) * sizeof *rows);
+    OWNED struct row *rows = xmalloc((points->n + 1) * sizeof *rows);
     size_t room = 8 * points->n + 1;
-    double *scratch = xmalloc(room * sizeof *scratch);
+    OWNED double *scratch = xmalloc(room * sizeof *scratch);
     size_t n = collect(c, points, kind, phase, rows);
     out.twins = twins(rows, n, scratch, &out.twin_groups);
     out.twin_median_frac = sample_quantile_of(scratch, out.twins, 0.5);
@@ -115,7 +114,5 @@ struct noise_floor noise_floor_of(const struct catalog *c, const struct points *
     out.versions = versions(rows, n, room, scratch);
     out.version_median = sample_quantile_of(scratch, out.versions, 0.5);
     out.version_p90 = sample_quantile_of(scratch, out.versions, 0.9);
-    free(rows);
-    free(scratch);
     return out;
 }

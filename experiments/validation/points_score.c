@@ -58,10 +58,10 @@ static double slower(const struct point *p, const struct prediction *q)
 
 static void fill(const struct table_of *t, bool latency, enum key key, struct points_group *g)
 {
-    struct sample some;
-    struct sample all;
-    double *x = xmalloc((t->points->n + 1) * sizeof *x);
-    double *y = xmalloc((t->points->n + 1) * sizeof *y);
+    SCOPED(sample_fini) struct sample some;
+    SCOPED(sample_fini) struct sample all;
+    OWNED double *x = xmalloc((t->points->n + 1) * sizeof *x);
+    OWNED double *y = xmalloc((t->points->n + 1) * sizeof *y);
     sample_init(&some, false);
     sample_init(&all, false);
     double sum = 0.0;
@@ -97,10 +97,6 @@ static void fill(const struct table_of *t, bool latency, enum key key, struct po
     g->bias = g->predicted > 0 ? exp(sum / (double)g->predicted) - 1.0 : (double)NAN;
     g->pearson = g->predicted > 1 && one_metric ? gsl_stats_correlation(x, 1, y, 1, g->predicted)
                                                 : (double)NAN;
-    free(x);
-    free(y);
-    sample_fini(&some);
-    sample_fini(&all);
 }
 
 static int by_name(const void *a, const void *b)

@@ -51,7 +51,7 @@ static bool first_of(const struct conformal *c, size_t i, bool of_kind)
 
 void left_out_table_print(const struct conformal *c, FILE *out)
 {
-    double *scratch = xmalloc((c->n + 1) * sizeof *scratch);
+    OWNED double *scratch = xmalloc((c->n + 1) * sizeof *scratch);
     (void)fprintf(out,
                   "models left out: |error| in %%, median and P90\n  %-4s  %-20s  %4s %7s %6s  %4s "
                   "%7s %6s  %4s %7s %6s\n",
@@ -65,7 +65,6 @@ void left_out_table_print(const struct conformal *c, FILE *out)
             put_left_out(c, c->v[i].kind, c->v[i].family, scratch, out);
         }
     }
-    free(scratch);
 }
 
 static void put_cell(const struct transfer_error *x, FILE *out)
@@ -146,13 +145,11 @@ static void take(const struct catalog *c, const struct points *points, const str
     for (size_t i = 0; i < f.set.n; i++) {
         own = own || is_own(&f, &f.set.rows[i]);
     }
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     if (!own || calibrate_fit(&f.set, &f.fit, &e) != 0) {
         calibrate_set_fini(&f.set);
-        err_fini(&e);
         return;
     }
-    err_fini(&e);
     list->v = xgrow(list->v, list->n, sizeof *list->v);
     list->v[list->n++] = f;
 }
@@ -199,9 +196,8 @@ static int fit_without(struct fitted *from, const struct fitted *to, struct cali
         pooled = pooled || r->left_out;
     }
     *out = from->fit;
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     int rc = pooled ? calibrate_fit(&from->set, out, &e) : 0;
-    err_fini(&e);
     for (size_t i = 0; i < from->set.n; i++) {
         from->set.rows[i].left_out = false;
     }
@@ -297,7 +293,7 @@ static size_t put_memory(const struct footprint_row *r, const char *left, bool k
 
 static size_t memory_residuals(const struct catalog *c, const struct points *points, FILE *out)
 {
-    struct footprint_rows r;
+    SCOPED(footprint_rows_fini) struct footprint_rows r;
     footprint_collect(c, points, &r);
     size_t n = 0;
     struct soc_memory m;
@@ -314,7 +310,6 @@ static size_t memory_residuals(const struct catalog *c, const struct points *poi
         }
         n += put_memory(&r.v[i], "runtime", footprint_fit_others(&r, &r.v[i], &m), &m, out);
     }
-    footprint_rows_fini(&r);
     return n;
 }
 

@@ -3,6 +3,7 @@
 #include <gsl/gsl_multimin.h>
 
 #include "sim/base/json.h"
+#include "sim/base/scope_gsl.h"
 
 #define MAX_ITERATIONS 150 /* of the simplex, per start */
 #define MIN_STEP_LN 0.05   /* first step of a factor: 5 % at least, */
@@ -168,7 +169,7 @@ static void place(struct run_fit *fit, const gsl_vector *x)
 /* Adds an error when these numbers cannot be simulated. */
 static void simulate(struct problem *q, struct point *p, struct err *e)
 {
-    struct config c;
+    SCOPED(config_fini) struct config c;
     size_t n = q->fit->n_requests;
     p->apart = NULL;
     for (uint32_t i = 0; i < q->fit->n_keys; i++) {
@@ -182,7 +183,6 @@ static void simulate(struct problem *q, struct point *p, struct err *e)
             p->apart[2 * i + 1] = fabs(log(q->simulated[i].ttft_s / q->run->measured[i].ttft_s));
         }
     }
-    config_fini(&c);
 }
 
 static bool is_at(const struct run_fit *fit, const struct point *p)
@@ -225,11 +225,9 @@ static double evaluate(struct problem *q, struct err *e)
 static double objective(const gsl_vector *x, void *params)
 {
     struct problem *q = params;
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     place(q->fit, x);
-    double v = evaluate(q, &e);
-    err_fini(&e);
-    return v;
+    return evaluate(q, &e);
 }
 
 /* ---- minimisation ---- */
@@ -240,9 +238,8 @@ static int check_effect(struct problem *q, double start, struct err *e)
     for (uint32_t i = 0; i < q->fit->n_keys; i++) {
         struct run_fit_key *key = &q->fit->key[i];
         key->fitted = value_of(key, 1.0);
-        struct err ignored = ERR_INIT;
+        SCOPED(err_fini) struct err ignored = ERR_INIT;
         double v = evaluate(q, &ignored);
-        err_fini(&ignored);
         key->fitted = key->datasheet;
         if (v == start) {
             return err_add(e,
@@ -257,7 +254,7 @@ static int check_effect(struct problem *q, double start, struct err *e)
 static bool minimise(struct problem *q, gsl_vector *x, double step)
 {
     gsl_multimin_function f = {objective, q->fit->n_keys, q};
-    gsl_vector *steps = gsl_vector_alloc(q->fit->n_keys);
+    SCOPED(vector_drop) gsl_vector *steps = gsl_vector_alloc(q->fit->n_keys);
     gsl_vector_set_all(steps, step);
     gsl_multimin_fminimizer *m =
         gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, q->fit->n_keys);
@@ -271,7 +268,6 @@ static bool minimise(struct problem *q, gsl_vector *x, double step)
     (void)gsl_vector_memcpy(x, gsl_multimin_fminimizer_x(m));
     q->fit->objective = gsl_multimin_fminimizer_minimum(m);
     gsl_multimin_fminimizer_free(m);
-    gsl_vector_free(steps);
     return status == GSL_SUCCESS;
 }
 
@@ -308,7 +304,7 @@ static void search(struct problem *q, gsl_vector *best)
 static double compass(struct problem *q, gsl_vector *x, double least, double step)
 {
     size_t n = q->fit->n_keys;
-    gsl_vector *at = gsl_vector_alloc(n);
+    SCOPED(vector_drop) gsl_vector *at = gsl_vector_alloc(n);
     for (; step > COMPASS_END; step *= 0.5) {
         for (bool gained = true; gained;) {
             gained = false;
@@ -331,7 +327,6 @@ static double compass(struct problem *q, gsl_vector *x, double least, double ste
             }
         }
     }
-    gsl_vector_free(at);
     return least;
 }
 
@@ -341,7 +336,7 @@ static void refine(struct problem *q, gsl_vector *best)
     struct run_fit *fit = q->fit;
     size_t n = fit->n_keys;
     double least = compass(q, best, objective(best, q), COMPASS_STEP);
-    gsl_vector *x = gsl_vector_alloc(n);
+    SCOPED(vector_drop) gsl_vector *x = gsl_vector_alloc(n);
     for (size_t i = 0; n > 1 && i < n; i++) {
         (void)gsl_vector_memcpy(x, best);
         gsl_vector_set(x, i, 0.0);
@@ -351,7 +346,6 @@ static void refine(struct problem *q, gsl_vector *best)
             (void)gsl_vector_memcpy(best, x);
         }
     }
-    gsl_vector_free(x);
     fit->objective = least;
     fit->converged = true;
 }
@@ -360,7 +354,7 @@ static void refine(struct problem *q, gsl_vector *best)
 static void find_bounds(struct problem *q, const gsl_vector *best)
 {
     struct run_fit *fit = q->fit;
-    gsl_vector *x = gsl_vector_alloc(fit->n_keys);
+    SCOPED(vector_drop) gsl_vector *x = gsl_vector_alloc(fit->n_keys);
     for (size_t i = 0; i < fit->n_keys; i++) {
         struct run_fit_key *key = &fit->key[i];
         double at = gsl_vector_get(best, i);
@@ -371,7 +365,6 @@ static void find_bounds(struct problem *q, const gsl_vector *best)
             key->at_bound = key->at_bound || objective(x, q) == REFUSED;
         }
     }
-    gsl_vector_free(x);
 }
 
 /* Balanced half-samples: the requests fitted on fall into 8 runs of neighbours (which share
@@ -382,7 +375,7 @@ static void half_samples(struct problem *q, const gsl_vector *best)
 {
     struct run_fit *fit = q->fit;
     size_t n = fit->n_keys;
-    gsl_vector *x = gsl_vector_alloc(n);
+    SCOPED(vector_drop) gsl_vector *x = gsl_vector_alloc(n);
     double sum[RUN_FIT_MAX_KEYS] = {0.0};
     double whole[RUN_FIT_MAX_KEYS];
     place(fit, best);
@@ -407,7 +400,6 @@ static void half_samples(struct problem *q, const gsl_vector *best)
     for (size_t i = 0; i < n; i++) {
         fit->key[i].se = fit->key[i].at_bound ? (double)NAN : sqrt(sum[i]);
     }
-    gsl_vector_free(x);
 }
 
 bool run_fit_lacks(const struct run_score *fitted_on)
@@ -429,13 +421,12 @@ int run_fit(const struct config_options *o, const struct config_policy *p,
     fit->objective_before = evaluate(&q, e);
     int rc = e->n > 0 ? -EINVAL : check_effect(&q, fit->objective_before, e);
     if (rc == 0) {
-        gsl_vector *x = gsl_vector_calloc(fit->n_keys);
+        SCOPED(vector_drop) gsl_vector *x = gsl_vector_calloc(fit->n_keys);
         search(&q, x);
         refine(&q, x);
         find_bounds(&q, x);
         half_samples(&q, x);
         place(fit, x);
-        gsl_vector_free(x);
     }
     for (uint32_t i = 0; i < fit->evaluations; i++) {
         free(q.points[i].apart);

@@ -24,8 +24,8 @@ static void judge(const struct measured_run *run, const struct measured_latency 
                   const struct measured_latency *drawn, uint32_t n, enum run_metric metric,
                   struct run_interval_metric *out)
 {
-    double *mean = xcalloc(n, sizeof *mean);
-    double *one = xmalloc(n * sizeof *one);
+    OWNED double *mean = xcalloc(n, sizeof *mean);
+    OWNED double *one = xmalloc(n * sizeof *one);
     size_t inside = 0;
     *out = (struct run_interval_metric){0};
     for (size_t i = 0; i < run->trace.n; i++) {
@@ -53,8 +53,6 @@ static void judge(const struct measured_run *run, const struct measured_latency 
     out->low /= count;
     out->high /= count;
     out->inside_frac = (double)inside / count;
-    free(mean);
-    free(one);
 }
 
 int run_interval(const struct config_options *o, const struct config *c,
@@ -62,32 +60,27 @@ int run_interval(const struct config_options *o, const struct config *c,
                  const struct measured_latency *simulated, uint32_t n, struct run_interval *out,
                  struct err *e)
 {
-    struct machines m;
+    SCOPED(machines_fini) struct machines m;
     *out = (struct run_interval){0};
     int rc = machines_draw(c, o, n, &m, e);
     if (rc != 0) {
-        machines_fini(&m);
         return rc;
     }
     out->n_factors = m.n_factors;
-    struct measured_latency *drawn = xmalloc((size_t)n * run->trace.n * sizeof *drawn);
+    OWNED struct measured_latency *drawn = xmalloc((size_t)n * run->trace.n * sizeof *drawn);
     for (uint32_t i = 0; i < n; i++) {
-        struct config one;
-        struct err failed = ERR_INIT;
+        SCOPED(config_fini) struct config one;
+        SCOPED(err_fini) struct err failed = ERR_INIT;
         bool ran = machines_load(&m, o, i, 0, 0.0, &one, &failed) == 0 &&
                    run_replay(&one, p, run, run->trace.n, o->seed,
                               &drawn[(size_t)out->n_machines * run->trace.n], &failed) == 0;
         out->n_machines += ran;
         out->n_failed += !ran;
-        config_fini(&one);
-        err_fini(&failed);
     }
     uint32_t ran = out->n_machines;
     for (int k = 0; k < RUN_METRIC_COUNT && ran > 0; k++) {
         judge(run, simulated, drawn, ran, (enum run_metric)k, &out->metric[k]);
     }
     out->level = 1.0 - 2.0 * run_interval_rank(ran, RUN_INTERVAL_LEVEL) / (ran + 1.0);
-    free(drawn);
-    machines_fini(&m);
     return 0;
 }

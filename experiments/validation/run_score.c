@@ -79,8 +79,8 @@ bool run_metric_pair(const struct measured_run *run, const struct measured_laten
 static void error_of(const struct measured_run *run, const struct measured_latency *simulated,
                      size_t first, size_t end, enum run_metric metric, struct run_error *out)
 {
-    struct sample magnitude;
-    struct sample with_sign;
+    SCOPED(sample_fini) struct sample magnitude;
+    SCOPED(sample_fini) struct sample with_sign;
     sample_init(&magnitude, false);
     sample_init(&with_sign, false);
     for (size_t i = first; i < end; i++) {
@@ -96,8 +96,6 @@ static void error_of(const struct measured_run *run, const struct measured_laten
                               .median = sample_quantile(&magnitude, 0.5),
                               .p90 = sample_quantile(&magnitude, 0.9),
                               .bias = sample_mean(&with_sign)};
-    sample_fini(&magnitude);
-    sample_fini(&with_sign);
 }
 
 static double pearson(const struct measured_run *run, const struct measured_latency *simulated,

@@ -7,6 +7,7 @@
 
 #include "experiments/validation/calibrate_report.h"
 #include "sim/base/json.h"
+#include "sim/base/scope_gsl.h"
 
 #define RANGE_SD (2.0 * 1.959964) /* a range of 95 %, in standard deviations */
 #define STEP 1e-3                 /* of differences: kernel times are whole nanoseconds */
@@ -66,7 +67,7 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
         u->spread[i % 2][phase] = spread_of(table, kind, phase, i % 2 == 1, without_soc);
     }
     size_t most = (size_t)d->n_runtimes * CALIBRATE_N_PARAMS;
-    double *sd = xmalloc((most + 1) * sizeof *sd);
+    OWNED double *sd = xmalloc((most + 1) * sizeof *sd);
     u->params = xmalloc((most + 1) * sizeof *u->params);
     const cJSON *entries = cJSON_GetObjectItemCaseSensitive(
         cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(tree, "devices"), device), "runtimes");
@@ -79,7 +80,6 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
         }
     }
     if (u->n == 0) {
-        free(sd);
         return;
     }
     u->mean = gsl_vector_alloc(u->n);
@@ -95,7 +95,6 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
             gsl_matrix_set(u->covariance, i, j, rho * sd[i] * sd[j]);
         }
     }
-    free(sd);
 }
 
 void update_fini(struct update *u)
@@ -148,7 +147,7 @@ static double ln_seconds(const struct update *u, const struct update_row *row, c
 static void gradient(const struct update *u, const struct update_row *row, const gsl_vector *x,
                      gsl_vector *out)
 {
-    gsl_vector *at = gsl_vector_alloc(x->size);
+    SCOPED(vector_drop) gsl_vector *at = gsl_vector_alloc(x->size);
     gsl_vector_memcpy(at, x);
     gsl_vector_set_zero(out);
     for (size_t i = 0; i < u->n; i++) {
@@ -161,7 +160,6 @@ static void gradient(const struct update *u, const struct update_row *row, const
             gsl_vector_set(at, i, v);
         }
     }
-    gsl_vector_free(at);
 }
 
 void update_gradient(const struct update *u, const struct update_row *row, gsl_vector *out)
@@ -223,7 +221,7 @@ static void state_at(const struct mode *m, const gsl_vector *z, gsl_vector *x)
 static int residuals(const gsl_vector *z, void *data, gsl_vector *f)
 {
     const struct mode *m = data;
-    gsl_vector *x = gsl_vector_alloc(z->size);
+    SCOPED(vector_drop) gsl_vector *x = gsl_vector_alloc(z->size);
     state_at(m, z, x);
     for (size_t i = 0; i < m->n; i++) {
         double measured = log(point_pass_seconds(m->rows[i].point));
@@ -233,15 +231,14 @@ static int residuals(const gsl_vector *z, void *data, gsl_vector *f)
     gsl_blas_dtrsv(CblasLower, CblasNoTrans, CblasNonUnit, m->r, &first.vector);
     gsl_vector_view rest = gsl_vector_subvector(f, m->n, z->size);
     gsl_vector_memcpy(&rest.vector, z);
-    gsl_vector_free(x);
     return GSL_SUCCESS;
 }
 
 static int jacobian(const gsl_vector *z, void *data, gsl_matrix *j)
 {
     const struct mode *m = data;
-    gsl_vector *x = gsl_vector_alloc(z->size);
-    gsl_vector *g = gsl_vector_alloc(z->size);
+    SCOPED(vector_drop) gsl_vector *x = gsl_vector_alloc(z->size);
+    SCOPED(vector_drop) gsl_vector *g = gsl_vector_alloc(z->size);
     state_at(m, z, x);
     gsl_matrix_set_zero(j);
     for (size_t i = 0; i < m->n; i++) {
@@ -254,8 +251,6 @@ static int jacobian(const gsl_vector *z, void *data, gsl_matrix *j)
     for (size_t i = 0; i < z->size; i++) {
         gsl_matrix_set(j, m->n + i, i, 1.0);
     }
-    gsl_vector_free(x);
-    gsl_vector_free(g);
     return GSL_SUCCESS;
 }
 
@@ -263,16 +258,14 @@ static int jacobian(const gsl_vector *z, void *data, gsl_matrix *j)
 static void keep(struct update *u, const struct mode *m, const gsl_multifit_nlinear_workspace *w)
 {
     size_t n = u->n;
-    gsl_vector *x = gsl_vector_alloc(n);
-    gsl_matrix *c = gsl_matrix_alloc(n, n);
+    SCOPED(vector_drop) gsl_vector *x = gsl_vector_alloc(n);
+    SCOPED(matrix_drop) gsl_matrix *c = gsl_matrix_alloc(n, n);
     state_at(m, gsl_multifit_nlinear_position(w), x);
     gsl_vector_memcpy(u->mean, x);
     (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(w), 0.0, c);
     gsl_blas_dtrmm(CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, 1.0, m->l, c);
     gsl_blas_dtrmm(CblasRight, CblasLower, CblasTrans, CblasNonUnit, 1.0, m->l, c);
     gsl_matrix_memcpy(u->covariance, c);
-    gsl_vector_free(x);
-    gsl_matrix_free(c);
 }
 
 int update_take(struct update *u, const struct update_row *rows, size_t n, struct err *e)
@@ -290,7 +283,7 @@ int update_take(struct update *u, const struct update_row *rows, size_t n, struc
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, n + u->n, u->n);
     gsl_multifit_nlinear_fdf fdf = {
         .f = residuals, .df = jacobian, .n = n + u->n, .p = u->n, .params = &m};
-    gsl_vector *z = gsl_vector_calloc(u->n);
+    SCOPED(vector_drop) gsl_vector *z = gsl_vector_calloc(u->n);
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
     int info = 0;
     int rc = gsl_multifit_nlinear_init(z, &fdf, w);
@@ -305,7 +298,6 @@ int update_take(struct update *u, const struct update_row *rows, size_t n, struc
                       gsl_strerror(rc));
     }
     (void)gsl_set_error_handler(handler);
-    gsl_vector_free(z);
     gsl_multifit_nlinear_free(w);
     gsl_matrix_free(m.l);
     gsl_matrix_free(m.r);
@@ -317,14 +309,12 @@ int update_take(struct update *u, const struct update_row *rows, size_t n, struc
 struct update_prediction update_predict(const struct update *u, const struct update_row *row)
 {
     const struct spread *s = spread_of_row(u, row);
-    gsl_vector *g = gsl_vector_alloc(u->n);
-    gsl_vector *cg = gsl_vector_alloc(u->n);
+    SCOPED(vector_drop) gsl_vector *g = gsl_vector_alloc(u->n);
+    SCOPED(vector_drop) gsl_vector *cg = gsl_vector_alloc(u->n);
     double variance;
     gradient(u, row, u->mean, g);
     gsl_blas_dgemv(CblasNoTrans, 1.0, u->covariance, g, 0.0, cg);
     gsl_blas_ddot(g, cg, &variance);
-    gsl_vector_free(g);
-    gsl_vector_free(cg);
     return (struct update_prediction){.ln_seconds = ln_seconds(u, row, u->mean),
                                       .state_sd = sqrt(fmax(0.0, variance)),
                                       .sd = sqrt(fmax(0.0, variance) + s->tail_sd * s->tail_sd)};

@@ -3,6 +3,7 @@
 #include <gsl/gsl_linalg.h>
 
 #include "experiments/validation/update.h"
+#include "sim/base/scope_gsl.h"
 
 #define LONG_TOKENS 1024
 #define SHORT_TOKENS 32
@@ -85,7 +86,7 @@ void update_usual(const struct update *u, const struct catalog *c, const char *r
 {
     *out = (struct update_usual){0};
     const struct soc_device *d = &u->soc->devices[u->device];
-    struct counted *models = xmalloc((c->residuals.n + 1) * sizeof *models);
+    OWNED struct counted *models = xmalloc((c->residuals.n + 1) * sizeof *models);
     size_t n = count_models(&c->residuals, small, models);
     for (size_t i = 0; i < n && i < max; i++) {
         for (uint32_t r = 0; r < d->n_runtimes; r++) {
@@ -94,7 +95,6 @@ void update_usual(const struct update *u, const struct catalog *c, const char *r
             }
         }
     }
-    free(models);
 }
 
 void update_usual_fini(struct update_usual *x)
@@ -132,9 +132,9 @@ double update_error_sd(const struct update *u, const struct update_usual *x, uin
 static double gain(const struct update *u, const struct update_benchmark *b, const gsl_matrix *hc,
                    const gsl_matrix *h, const gsl_matrix *g)
 {
-    gsl_matrix *s = update_noise(u, b->rows, UPDATE_PHASES);
-    gsl_matrix *hcg = gsl_matrix_alloc(UPDATE_PHASES, u->n);
-    gsl_matrix *m = gsl_matrix_alloc(UPDATE_PHASES, UPDATE_PHASES);
+    SCOPED(matrix_drop) gsl_matrix *s = update_noise(u, b->rows, UPDATE_PHASES);
+    SCOPED(matrix_drop) gsl_matrix *hcg = gsl_matrix_alloc(UPDATE_PHASES, u->n);
+    SCOPED(matrix_drop) gsl_matrix *m = gsl_matrix_alloc(UPDATE_PHASES, UPDATE_PHASES);
     gsl_blas_dgemm(CblasNoTrans, CblasTrans, 1.0, hc, h, 1.0, s);
     gsl_blas_dgemm(CblasNoTrans, CblasNoTrans, 1.0, hc, g, 0.0, hcg);
     gsl_blas_dgemm(CblasNoTrans, CblasTrans, 1.0, hcg, hc, 0.0, m);
@@ -145,9 +145,6 @@ static double gain(const struct update *u, const struct update_benchmark *b, con
         gsl_linalg_cholesky_svx(s, &column.vector);
         trace += gsl_matrix_get(m, i, i);
     }
-    gsl_matrix_free(s);
-    gsl_matrix_free(hcg);
-    gsl_matrix_free(m);
     return trace;
 }
 
@@ -157,9 +154,9 @@ void update_gains(const struct update *u, const struct update_usual *x, double *
     if (rows == 0 || u->n == 0) {
         return;
     }
-    gsl_matrix *h = gsl_matrix_alloc(rows, u->n);
-    gsl_matrix *hc = gsl_matrix_alloc(rows, u->n);
-    gsl_matrix *g = gsl_matrix_alloc(u->n, u->n);
+    SCOPED(matrix_drop) gsl_matrix *h = gsl_matrix_alloc(rows, u->n);
+    SCOPED(matrix_drop) gsl_matrix *hc = gsl_matrix_alloc(rows, u->n);
+    SCOPED(matrix_drop) gsl_matrix *g = gsl_matrix_alloc(u->n, u->n);
     for (size_t i = 0; i < rows; i++) {
         gsl_vector_view row = gsl_matrix_row(h, i);
         update_gradient(u, &x->v[i / UPDATE_PHASES]->rows[i % UPDATE_PHASES], &row.vector);
@@ -181,7 +178,4 @@ void update_gains(const struct update *u, const struct update_usual *x, double *
             gsl_matrix_const_submatrix(h, i * UPDATE_PHASES, 0, UPDATE_PHASES, u->n);
         share[i] = gain(u, x->v[i], &hci.matrix, &hi.matrix, g) / now;
     }
-    gsl_matrix_free(h);
-    gsl_matrix_free(hc);
-    gsl_matrix_free(g);
 }

@@ -96,8 +96,8 @@ static bool error_in(const struct energy_row *r, const struct class_of *x, doubl
 
 static void put_class(const struct energy_rows *r, const struct class_of *x, struct frame *f)
 {
-    double *error = xmalloc((r->n + 1) * sizeof *error);
-    double *halves = xmalloc((r->n + 1) * sizeof *halves);
+    OWNED double *error = xmalloc((r->n + 1) * sizeof *error);
+    OWNED double *halves = xmalloc((r->n + 1) * sizeof *halves);
     size_t n = 0;
     size_t with = 0;
     size_t inside = 0;
@@ -119,8 +119,6 @@ static void put_class(const struct energy_rows *r, const struct class_of *x, str
                   FRAME_IF(with > 0, (double)inside / (double)with),
                   FRAME_IF(with > 0, exp(sample_quantile_of(halves, with, 0.5))));
     }
-    free(error);
-    free(halves);
 }
 
 static void put_errors(const struct energy_rows *r, struct document *d)
@@ -223,8 +221,8 @@ static void put_rows(const struct energy_rows *r, struct document *d)
 int validate_energy(const struct validate_energy_options *o, const struct option_output *out,
                     struct err *e)
 {
-    struct catalog c;
-    struct energy_rows r = {0};
+    SCOPED(catalog_fini) struct catalog c;
+    SCOPED(energy_fini) struct energy_rows r = {0};
     int rc = catalog_open(&c, e);
     if (rc == 0) {
         rc = energy_read(&c, datadir_named(o->energy, "hwmodels/points", ".csv"), &r, e);
@@ -244,8 +242,6 @@ int validate_energy(const struct validate_energy_options *o, const struct option
         put_rows(&r, d);
         document_show(d, out);
     }
-    energy_fini(&r);
-    catalog_fini(&c);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 

@@ -22,9 +22,8 @@ static int take_soc(struct catalog *c, const char *text, const char **name, stru
     size_t n = strlen(text);
     if (n > 5 && strcmp(text + n - 5, ".json") == 0) {
         struct soc *soc = xmalloc(sizeof *soc);
-        cJSON *root = json_read_file(soc_path(text), e);
+        SCOPED(json_drop) cJSON *root = json_read_file(soc_path(text), e);
         int rc = root == NULL ? -EINVAL : soc_parse(root, text, soc, e);
-        cJSON_Delete(root);
         if (rc != 0) {
             free(soc);
             return -EINVAL;
@@ -63,8 +62,8 @@ static int take_settings(struct catalog *c, const struct config_options *o, stru
                            o->sets[i]);
         }
     }
-    struct config_options with = config_options_default();
-    struct config config;
+    SCOPED(config_options_fini) struct config_options with = config_options_default();
+    SCOPED(config_fini) struct config config;
     config_options_overlay(&with, o);
     with.soc = CONFIG_DEFAULT_SOC;
     int rc = config_load(&config, &with, e);
@@ -75,8 +74,6 @@ static int take_settings(struct catalog *c, const struct config_options *o, stru
     for (uint32_t i = 0; i < o->n_sets; i++) {
         c->contention_given |= strncmp(o->sets[i], "sim.contention=", 15) == 0;
     }
-    config_fini(&config);
-    config_options_fini(&with);
     return rc;
 }
 
@@ -170,7 +167,7 @@ static struct frame *rows_table(struct document *d)
 
 static void show_worst(const struct points *points, const struct prediction *q, struct document *d)
 {
-    struct ranked *r = xmalloc((points->n + 1) * sizeof *r);
+    OWNED struct ranked *r = xmalloc((points->n + 1) * sizeof *r);
     size_t n = 0;
     for (size_t i = 0; i < points->n; i++) {
         if (point_is_latency(&points->v[i]) && q[i].reason == NULL) {
@@ -185,7 +182,6 @@ static void show_worst(const struct points *points, const struct prediction *q, 
     for (size_t i = 0; i < n && i < WORST_ROWS; i++) {
         show_row(&points->v[r[i].i], &q[r[i].i], f, d);
     }
-    free(r);
 }
 
 static void show_reasons(const struct points *points, const struct prediction *q,
@@ -275,9 +271,8 @@ static void put_transfers(const struct catalog *c, const char *name, struct docu
     const struct soc *soc = name != NULL ? catalog_soc(c, name) : NULL;
     for (uint32_t i = 0; soc != NULL && i < soc->machine.n_devices; i++) {
         if (interval_is_transfer(soc, (uint8_t)i)) {
-            char *text = interval_transfer_text(&c->residuals, soc, (uint8_t)i);
+            OWNED char *text = interval_transfer_text(&c->residuals, soc, (uint8_t)i);
             document_note(d, "%s", text);
-            free(text);
         }
     }
 }
@@ -326,8 +321,8 @@ static bool within(const struct validate_points_options *o, const struct points_
 static int leave_out(const struct validate_points_options *o, struct catalog *c,
                      const struct points *points, const struct option_output *out, struct err *e)
 {
-    struct leave_rows rows = {0};
-    struct points unseen = {0};
+    SCOPED(leave_rows_fini) struct leave_rows rows = {0};
+    SCOPED(points_fini) struct points unseen = {0};
     bool apart = o->unseen != NULL;
     int rc =
         apart ? points_read(datadir_named(o->unseen, "hwmodels/points", ".csv"), &unseen, e) : 0;
@@ -343,8 +338,6 @@ static int leave_out(const struct validate_points_options *o, struct catalog *c,
         leave_machine_document(&rows, o->leave_machine_out, d);
         document_show(d, out);
     }
-    points_fini(&unseen);
-    leave_rows_fini(&rows);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
@@ -365,8 +358,8 @@ int validate_points(const struct validate_points_options *o, const struct config
                     const struct option_output *out, struct err *e)
 {
     const char *path = datadir_named(o->points, "hwmodels/points", ".csv");
-    struct points points = {0};
-    struct catalog catalog = {0};
+    SCOPED(points_fini) struct points points = {0};
+    SCOPED(catalog_fini) struct catalog catalog = {0};
     const char *soc = NULL;
     int rc = points_read(path, &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
@@ -386,11 +379,11 @@ int validate_points(const struct validate_points_options *o, const struct config
     } else if (rc == 0 && o->leave_machine_out > 0) {
         status = leave_out(o, &catalog, &points, out, e);
     } else if (rc == 0) {
-        struct prediction *q = xmalloc((points.n + 1) * sizeof *q);
+        OWNED struct prediction *q = xmalloc((points.n + 1) * sizeof *q);
         for (size_t i = 0; i < points.n; i++) {
             q[i] = predict_row(&catalog, &points.v[i]);
         }
-        struct points_scores scores;
+        SCOPED(points_scores_fini) struct points_scores scores;
         points_score(&points, q, &scores);
         struct document *d = document_new();
         put_all(o, &points, q, &scores, d);
@@ -398,11 +391,7 @@ int validate_points(const struct validate_points_options *o, const struct config
         put_transfers(&catalog, soc, d);
         document_show(d, out);
         status = within(o, &scores) ? EXIT_OK : EXIT_CHECK_FAILED;
-        points_scores_fini(&scores);
-        free(q);
     }
-    catalog_fini(&catalog);
-    points_fini(&points);
     return status;
 }
 

@@ -5,7 +5,6 @@
 #include "experiments/shell/document.h"
 #include "experiments/validation/run_fit.h"
 #include "experiments/validation/run_interval.h"
-#include "experiments/validation/run_score.h"
 #include "sim/base/output.h"
 
 /* ---- results ---- */
@@ -177,7 +176,7 @@ static void put_head(const struct validate_run_result *r, struct document *d)
 /* Errors are shares: 0.02 is 2 %. Top level: over all requests. */
 static void validate_run_document(const struct validate_run_result *r, struct document *d)
 {
-    char *fingerprint = config_fingerprint(r->config, r->policy, &r->run->trace, r->seed);
+    OWNED char *fingerprint = config_fingerprint(r->config, r->policy, &r->run->trace, r->seed);
     const struct run_score *all = &r->parts[r->n_parts - 1].score;
     put_head(r, d);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint, "run", r->name);
@@ -214,7 +213,6 @@ static void validate_run_document(const struct validate_run_result *r, struct do
                   "  E2E Pearson %.4f over all; the roofline, nothing fitted, is an upper bound of "
                   "speed\n\n%s",
                   all->e2e_pearson, fingerprint);
-    free(fingerprint);
 }
 
 /* ---- one line per request ---- */
@@ -273,15 +271,13 @@ static int upper_bound(const struct config_policy *p, const struct measured_run 
         return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS - 1);
     }
     with.sets[with.n_sets++] = set;
-    struct config c;
-    struct measured_latency *simulated = xmalloc(run->trace.n * sizeof *simulated);
+    SCOPED(config_fini) struct config c;
+    OWNED struct measured_latency *simulated = xmalloc(run->trace.n * sizeof *simulated);
     int rc = config_load(&c, &with, e);
     rc = rc == 0 ? run_replay(&c, p, run, run->trace.n, o->config.seed, simulated, e) : rc;
     if (rc == 0) {
         run_score(run, simulated, 0, run->trace.n, out);
     }
-    free(simulated);
-    config_fini(&c);
     return rc;
 }
 

@@ -78,9 +78,8 @@ static struct backend *start(const struct backend_options *o, struct err *e)
 
 static void stop(struct backend *b)
 {
-    struct blas *s = b->state;
+    OWNED struct blas *s = b->state;
     (void)dlclose(s->handle);
-    free(s);
     free(b);
 }
 

@@ -229,13 +229,12 @@ static int open_targets(struct measure *m)
         }
         return 0;
     }
-    char *list = xstrdup(m->o->devices);
+    OWNED char *list = xstrdup(m->o->devices);
     char *rest = list;
     int rc = 0;
     for (char *name; rc == 0 && (name = strtok_r(rest, ",", &rest)) != NULL;) {
         rc = open_target(m, infos, n, name);
     }
-    free(list);
     return rc == 0 && m->n_targets == 0 ? err_add(m->err, "--devices: names none") : rc;
 }
 
@@ -263,7 +262,7 @@ static void write_head(struct measure *m)
 int measure_run(const struct measure_options *o, FILE *out, struct err *e)
 {
     size_t before = e->n;
-    struct measure *m = xcalloc(1, sizeof *m);
+    OWNED struct measure *m = xcalloc(1, sizeof *m);
     m->o = o;
     m->out = out;
     m->err = e;
@@ -294,6 +293,5 @@ int measure_run(const struct measure_options *o, FILE *out, struct err *e)
         o->backend->stop(m->backend);
     }
     watchdog_stop(m->watchdog);
-    free(m);
     return e->n > before ? -EINVAL : hung ? -ETIMEDOUT : 0;
 }

@@ -140,14 +140,13 @@ static int cl_compute(struct backend_kernel *k, const float *x, const void *w, f
         rc |= a->clEnqueueReadBuffer(queue, k->device->pool, CL_TRUE_VALUE, (size_t)k->weight_bytes,
                                      (size_t)k->weight_bytes, y, 0, NULL, NULL);
     } else if (stream) { /* partial sums, one per work-item */
-        float *parts = xcalloc(k->global[0], sizeof *parts);
+        OWNED float *parts = xcalloc(k->global[0], sizeof *parts);
         rc |= a->clEnqueueReadBuffer(queue, k->y, CL_TRUE_VALUE, 0, k->global[0] * sizeof *parts,
                                      parts, 0, NULL, NULL);
         y[0] = 0.0f;
         for (size_t i = 0; i < k->global[0]; i++) {
             y[0] += parts[i];
         }
-        free(parts);
     } else {
         rc |= a->clEnqueueReadBuffer(queue, k->y, CL_TRUE_VALUE, 0, (size_t)k->y_bytes, y, 0, NULL,
                                      NULL);

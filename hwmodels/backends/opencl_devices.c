@@ -136,14 +136,13 @@ struct backend *opencl_start(const struct backend_options *o, struct err *e)
 
 void opencl_stop(struct backend *b)
 {
-    struct state *s = b->state;
+    OWNED struct state *s = b->state;
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->parts[i].sub) {
             (void)s->api.clReleaseDevice(s->parts[i].device);
         }
     }
     /* The library stays loaded: drivers keep threads that must not lose their code. */
-    free(s);
     free(b);
 }
 
@@ -161,7 +160,7 @@ static int32_t fill_pool(struct backend_device *d)
     /* In pieces: a copy of the whole pool on the host would double what a measurement takes of
      * memory, which on these machines is the same. */
     size_t piece = 1u << 20;
-    uint8_t *v = xmalloc(piece);
+    OWNED uint8_t *v = xmalloc(piece);
     int32_t rc = CL_SUCCESS;
     kernel_fill(v, piece);
     for (uint64_t at = 0; at < d->pool_bytes && rc == CL_SUCCESS; at += piece) {
@@ -169,7 +168,6 @@ static int32_t fill_pool(struct backend_device *d)
         rc = d->api->clEnqueueWriteBuffer(d->queue, d->pool, CL_TRUE_VALUE, (size_t)at, n, v, 0,
                                           NULL, NULL);
     }
-    free(v);
     return rc;
 }
 

@@ -197,13 +197,12 @@ struct backend_kernel *opencl_prepare(struct backend_device *d, const struct ker
     k->weight_bytes = kernel_spec_weight_bytes(s);
     size_buffers(k);
     (void)shape_of(k, 2);
-    float *data = xcalloc(k->x_bytes / sizeof(float) + 1, sizeof *data);
+    OWNED float *data = xcalloc(k->x_bytes / sizeof(float) + 1, sizeof *data);
     k->x = a->clCreateBuffer(d->context, CL_MEM_READ_WRITE, (size_t)k->x_bytes, NULL, &rc);
     k->y = a->clCreateBuffer(d->context, CL_MEM_READ_WRITE, (size_t)k->y_bytes, NULL, &rc);
     bool ok = k->x != NULL && k->y != NULL &&
               a->clEnqueueWriteBuffer(d->queue, k->x, CL_TRUE_VALUE, 0, (size_t)k->x_bytes, data, 0,
                                       NULL, NULL) == CL_SUCCESS;
-    free(data);
     if (ok) {
         const char *function = shape_of(k, choose_variant(k, program));
         k->kernel = a->clCreateKernel(program, function, &rc);

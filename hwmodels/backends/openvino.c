@@ -45,9 +45,8 @@ static struct backend *ov_start(const struct backend_options *o, struct err *e)
     s->ops = ops;
     uint32_t n = worker_cores(s->cores, MAX_CORES);
     s->n_cores = n < MAX_CORES ? n : MAX_CORES;
-    char *cache = engine_cache();
+    OWNED char *cache = engine_cache();
     s->bench = ops->open(s->n_cores, cache, why);
-    free(cache);
     if (s->bench == NULL) {
         (void)err_add(e, "backend openvino: %s", why);
         free(s);
@@ -62,9 +61,8 @@ static struct backend *ov_start(const struct backend_options *o, struct err *e)
 
 static void ov_stop(struct backend *b)
 {
-    struct state *s = b->state;
+    OWNED struct state *s = b->state;
     s->ops->close(s->bench);
-    free(s);
     free(b);
 }
 

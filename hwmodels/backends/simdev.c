@@ -177,9 +177,8 @@ static void sim_stop(struct backend *b)
 {
     struct state *s = b->state;
     while (s->kernels != NULL) { /* of devices that hang */
-        struct backend_kernel *k = s->kernels;
+        OWNED struct backend_kernel *k = s->kernels;
         s->kernels = k->next;
-        free(k);
     }
     free(b->state);
     free(b);

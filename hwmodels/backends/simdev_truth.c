@@ -20,9 +20,8 @@ static int set_form(struct simdev_truth *t, const char *value, struct err *e)
     static const char *const forms[] = {"model", "fill", "steps", "private", NULL};
     int i = words_find(forms, value);
     if (i < 0) {
-        char *known = words_list(forms, " or ");
+        OWNED char *known = words_list(forms, " or ");
         (void)err_add(e, "--sim form=%s: must be %s", value, known);
-        free(known);
         return -EINVAL;
     }
     t->form = (enum simdev_form)i;
@@ -77,7 +76,7 @@ static int set_one(struct simdev_truth *t, const char *key, const char *value, s
 int simdev_truth_set(struct simdev_truth *t, const char *text, struct err *e)
 {
     size_t before = e->n;
-    char *copy = xstrdup(text);
+    OWNED char *copy = xstrdup(text);
     char *rest = copy;
     for (char *item; (item = strtok_r(rest, ",", &rest)) != NULL;) {
         char *value = strchr(item, '=');
@@ -88,7 +87,6 @@ int simdev_truth_set(struct simdev_truth *t, const char *text, struct err *e)
         *value++ = '\0';
         (void)set_one(t, item, value, e);
     }
-    free(copy);
     return e->n == before ? 0 : -EINVAL;
 }
 

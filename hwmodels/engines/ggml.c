@@ -15,12 +15,11 @@ static void *quantised(const struct model *m, enum engine_tensor t, uint32_t lay
     size_t row_bytes = ggml_row_size(m->type, in);
     char *data = aligned_alloc(GGML_ENGINE_ALIGN, (row_bytes * out + GGML_ENGINE_ALIGN - 1) /
                                                       GGML_ENGINE_ALIGN * GGML_ENGINE_ALIGN);
-    float *row = malloc(in * sizeof *row);
+    OWNED float *row = malloc(in * sizeof *row);
     for (uint32_t i = 0; data != NULL && row != NULL && i < out; i++) {
         engine_weights(t, layer, i, in, row);
         (void)ggml_quantize_chunk(m->type, row, data + i * row_bytes, 0, 1, in, NULL);
     }
-    free(row);
     return data;
 }
 
@@ -47,7 +46,7 @@ static bool layer_fill(const struct model *m, uint32_t l)
 
 static void engine_close(void *engine)
 {
-    struct model *m = engine;
+    OWNED struct model *m = engine;
     for (uint32_t l = 0; m->layers != NULL && l < m->llm->n_layers; l++) {
         for (int t = 0; t < ENGINE_HEAD; t++) {
             free(m->layers[l].weights[t]);
@@ -55,7 +54,6 @@ static void engine_close(void *engine)
     }
     free(m->layers);
     free(m->head);
-    free(m);
 }
 
 static int refuse(char *why, const char *what)
@@ -138,12 +136,11 @@ static int device_open(void *engine, const struct engine_device_options *o, void
 
 static void device_close(void *device)
 {
-    struct gdevice *g = device;
+    OWNED struct gdevice *g = device;
     ggml_threadpool_free(g->threads);
     free(g->objects.data);
     free(g->tensors.data);
     free(g->work.data);
-    free(g);
 }
 
 const struct engine_ops *xpusim_engine(void)

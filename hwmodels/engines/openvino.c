@@ -42,14 +42,13 @@ static int engine_open(const struct engine_options *o, void **engine, char *why)
 
 static void engine_close(void *engine)
 {
-    struct engine *e = engine;
+    OWNED struct engine *e = engine;
     openvino_stop(&e->openvino);
-    free(e);
 }
 
 static void device_close(void *device)
 {
-    struct odevice *v = device;
+    OWNED struct odevice *v = device;
     uint32_t n = v->engine->llm->n_layers * v->n_variants;
     for (uint32_t i = 0; v->qkv != NULL && v->ffn != NULL && i < n; i++) {
         compiled_free(&v->qkv[i]);
@@ -64,7 +63,6 @@ static void device_close(void *device)
     free(v->qkv);
     free(v->ffn);
     free(v->scratch);
-    free(v);
 }
 
 /* How many kernels of a device are compiled, for a user who waits. */

@@ -39,9 +39,8 @@ static void *bench_open(uint32_t n_threads, const char *cache, char *why)
 
 static void bench_close(void *bench)
 {
-    struct bench *b = bench;
+    OWNED struct bench *b = bench;
     openvino_stop(&b->openvino);
-    free(b);
 }
 
 /* A property in the library's words, or "" where it has none. */
@@ -189,7 +188,7 @@ static float *ones(size_t n, float value)
 
 static void kernel_release(void *kernel)
 {
-    struct kernel *k = kernel;
+    OWNED struct kernel *k = kernel;
     for (uint32_t i = 0; k->copies != NULL && i < k->n_copies; i++) {
         compiled_free(&k->copies[i]);
     }
@@ -202,7 +201,6 @@ static void kernel_release(void *kernel)
     free(k->copies);
     free(k->mask);
     free(k->x);
-    free(k);
 }
 
 /* Half precision one over 16 everywhere: no special value. */

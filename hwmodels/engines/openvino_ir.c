@@ -229,14 +229,13 @@ struct ir_port ir_linear(struct ir *ir, struct ir_port x, enum engine_tensor t, 
     size_t n = (size_t)in * out;
     (void)blob_room(ir, n, &at_weights);
     (void)blob_room(ir, out * sizeof(uint16_t), &at_scales);
-    float *scratch = malloc(in * sizeof *scratch);
+    OWNED float *scratch = malloc(in * sizeof *scratch);
     for (uint32_t row = 0; !ir->failed && scratch != NULL && row < out; row++) {
         int8_t *to = (int8_t *)ir->blob + at_weights + (size_t)row * in;
         uint16_t scale = quantise(t, layer, row, in, scratch, to);
         memcpy(ir->blob + at_scales + row * sizeof scale, &scale, sizeof scale);
     }
     ir->failed = ir->failed || scratch == NULL;
-    free(scratch);
     char shape[32];
     (void)snprintf(shape, sizeof shape, "%u,%u", out, in);
     struct ir_port w = constant(ir, "i8", "I8", shape, at_weights, n);

@@ -114,7 +114,7 @@ static const float *result_of(const struct compiled *c, size_t *n)
 static double off_from_cpu(const struct trial *t, const struct engine *e, const struct compiled *c)
 {
     char why[ENGINE_MESSAGE_BYTES];
-    struct odevice *cpu = calloc(1, sizeof *cpu);
+    OWNED struct odevice *cpu = calloc(1, sizeof *cpu);
     struct compiled own;
     double off = 0.0;
     double all = 0.0;
@@ -136,7 +136,6 @@ static double off_from_cpu(const struct trial *t, const struct engine *e, const 
         }
         compiled_free(&own);
     }
-    free(cpu);
     return all > 0.0 ? sqrt(off / all) : (double)NAN;
 }
 
@@ -174,7 +173,7 @@ void openvino_probe(struct openvino *o, const char *device, const struct llm *ll
                        .openvino = {.core = o->core, .cache = o->cache},
                        .q_dim = llm->heads * llm->head_dim,
                        .kv_dim = llm->kv_heads * llm->head_dim};
-    struct odevice *v = calloc(1, sizeof *v);
+    OWNED struct odevice *v = calloc(1, sizeof *v);
     struct trial t;
     trial_make(&t, &e, step, rows);
     (void)snprintf(out->what, sizeof out->what,
@@ -188,7 +187,6 @@ void openvino_probe(struct openvino *o, const char *device, const struct llm *ll
     for (uint32_t i = 0; i < t.n_inputs; i++) {
         free(t.inputs[i].data);
     }
-    free(v);
 }
 
 #endif

@@ -154,7 +154,7 @@ static int read_model(const struct odevice *v, const struct engine_resident *r, 
 {
     char path[384];
     size_t size = 0;
-    char *data = contents(path_of(v, r->key.b, layer, op, path, sizeof path), &size);
+    OWNED char *data = contents(path_of(v, r->key.b, layer, op, path, sizeof path), &size);
     *out = (struct compiled){.rows = r->rows};
     int rc = data == NULL ||
                      ov_core_import_model(v->engine->openvino.core, data, size,
@@ -164,7 +164,6 @@ static int read_model(const struct odevice *v, const struct engine_resident *r, 
                  : 0;
     /* An imported model holds its own weights; the file's bytes may go. */
     out->blob = NULL;
-    free(data);
     return rc;
 }
 
@@ -278,10 +277,9 @@ int openvino_resident(void *device, const struct engine_resident *r, enum engine
 void residents_close(struct odevice *v)
 {
     while (v->attention != NULL) {
-        struct attention *a = v->attention;
+        OWNED struct attention *a = v->attention;
         v->attention = a->next;
         compiled_free(&a->c);
-        free(a);
     }
     while (v->graphs != NULL) {
         struct graph_block *g = v->graphs;

@@ -2,6 +2,7 @@
  * what comes back is done. The process is started for every run and ends with it, so that nothing
  * of one run reaches another. */
 #include "policies/external/external_impl.h"
+#include "sim/base/json.h"
 
 #define SHOWN_BYTES 120 /* of a line that makes no sense */
 
@@ -19,13 +20,12 @@ static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    char *why = xvformat(fmt, ap);
+    OWNED char *why = xvformat(fmt, ap);
     va_end(ap);
     /* The run has its reason; whatever else the process does would cover it with a second one. */
     x->failed = true;
     (void)snprintf(x->process.failure, sizeof x->process.failure, "failed"); /* no grace */
     sched_give_up(s, why);
-    free(why);
     process_end(&x->process);
 }
 
@@ -88,7 +88,7 @@ static bool hear(struct sched *s, struct external_run *x)
         fail(s, x, "wrote more than one line where one answers: %.*s", SHOWN_BYTES, line);
         return false;
     }
-    cJSON *tree = cJSON_Parse(line);
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(line);
     const cJSON *kind = cJSON_IsArray(tree) ? tree->child : NULL;
     const cJSON *what = kind != NULL ? kind->next : NULL;
     const char *name = cJSON_IsString(kind) ? kind->valuestring : "";
@@ -114,7 +114,6 @@ static bool hear(struct sched *s, struct external_run *x)
     if (wrong != NULL && !x->failed) {
         fail_nonsense(s, x, wrong, line);
     }
-    cJSON_Delete(tree);
     return more && !x->failed && say(s, x);
 }
 

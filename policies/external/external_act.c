@@ -243,7 +243,7 @@ static int act(struct sched *s, struct external_run *x, struct args *a, enum act
     const struct action_form *form = &action_forms[kind];
     struct action act = {.kind = kind};
     struct action_objects o = {.request = NULL};
-    struct segment *segments = NULL;
+    OWNED struct segment *segments = NULL;
     bool gone = false;
     const struct action_arg *arg = NULL;
     for (uint32_t place = 1; (arg = arg_at(form, place)) != NULL; place++) {
@@ -268,9 +268,7 @@ static int act(struct sched *s, struct external_run *x, struct args *a, enum act
     if (kind == ACTION_LAUNCH || kind == ACTION_PREEMPT) {
         read_options(a, &act, form);
     }
-    int rc = a->wrong == NULL && !gone ? perform(s, x, &act, &o) : GONE;
-    free(segments);
-    return rc;
+    return a->wrong == NULL && !gone ? perform(s, x, &act, &o) : GONE;
 }
 
 static int act_note(struct sched *s, struct args *a)

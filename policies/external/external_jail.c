@@ -27,9 +27,8 @@ static void add(struct paths *p, const char *path)
 
 static void add_in(struct paths *p, const char *folder, const char *name)
 {
-    char *path = xformat("%s/%s", folder, name);
+    OWNED char *path = xformat("%s/%s", folder, name);
     add(p, path);
-    free(path);
 }
 
 /* The folder of a file: "." where it is named without one. */
@@ -44,16 +43,14 @@ static char *folder_of(const char *file)
 /* PREFIX of PREFIX/bin/program: where its libraries and packages are. */
 static void add_prefix(struct paths *p, const char *program)
 {
-    char *bin = folder_of(program);
-    char *prefix = folder_of(bin);
+    OWNED char *bin = folder_of(program);
+    OWNED char *prefix = folder_of(bin);
     if (strlen(bin) > 4 && strcmp(bin + strlen(bin) - 4, "/bin") == 0) {
         add_in(p, prefix, "bin");
         add_in(p, prefix, "lib");
         add_in(p, prefix, "lib64");
         add_in(p, prefix, "pyvenv.cfg");
     }
-    free(prefix);
-    free(bin);
 }
 
 /* A program by its path or through PATH; NULL: there is none. The caller frees it. */
@@ -77,13 +74,12 @@ static char *find_program(const char *name)
 static void add_program(struct paths *p, const char *name)
 {
     char real[PATH_MAX];
-    char *path = find_program(name);
+    OWNED char *path = find_program(name);
     if (path != NULL && realpath(path, real) != NULL) {
         add(p, path);
         add_prefix(p, path);
         add_prefix(p, real);
     }
-    free(path);
 }
 
 static void add_each(struct paths *p, const char *variable)
@@ -91,9 +87,8 @@ static void add_each(struct paths *p, const char *variable)
     const char *dirs = getenv(variable);
     while (dirs != NULL && *dirs != '\0') {
         size_t n = strcspn(dirs, ":");
-        char *dir = xformat("%.*s", (int)n, dirs);
+        OWNED char *dir = xformat("%.*s", (int)n, dirs);
         add(p, dir);
-        free(dir);
         dirs += n + (dirs[n] == ':');
     }
 }
@@ -109,17 +104,15 @@ static bool ends(const char *text, const char *with)
  * names are then read, too, because the import system looks them up. */
 static void add_modules(struct paths *reads, struct paths *lists, const char *file)
 {
-    char *folder = folder_of(file);
+    OWNED char *folder = folder_of(file);
     DIR *d = opendir(folder);
     size_t before = reads->n;
     for (struct dirent *it; d != NULL && (it = readdir(d)) != NULL;) {
-        char *path = xformat("%s/%s", folder, it->d_name);
-        char *inside = xformat("%s/__init__.py", path);
+        OWNED char *path = xformat("%s/%s", folder, it->d_name);
+        OWNED char *inside = xformat("%s/__init__.py", path);
         if (ends(path, ".py") || (it->d_name[0] != '.' && access(inside, R_OK) == 0)) {
             add(reads, path);
         }
-        free(inside);
-        free(path);
     }
     if (d != NULL) {
         (void)closedir(d);
@@ -127,7 +120,6 @@ static void add_modules(struct paths *reads, struct paths *lists, const char *fi
     if (reads->n > before + 1) { /* more than the file itself */
         add(lists, folder);
     }
-    free(folder);
 }
 
 /* The words of a command that are files or folders. */
@@ -138,7 +130,7 @@ static void add_words(struct paths *reads, struct paths *lists, const char *comm
     for (const char *at = command; *at != '\0';) {
         at += strspn(at, between);
         size_t n = strcspn(at, between);
-        char *word = xformat("%.*s", (int)n, at);
+        OWNED char *word = xformat("%.*s", (int)n, at);
         if (first && n > 0) {
             add_program(reads, word);
             first = false;
@@ -148,7 +140,6 @@ static void add_words(struct paths *reads, struct paths *lists, const char *comm
         if (ends(word, ".py") && access(word, R_OK) == 0) {
             add_modules(reads, lists, word);
         }
-        free(word);
         at += n;
     }
 }
@@ -168,7 +159,7 @@ static bool is_script(const char *path)
 
 char *external_interpreter(const char *name)
 {
-    char *path = find_program(name);
+    OWNED char *path = find_program(name);
     char *real = NULL;
     if (path != NULL && is_script(path)) {
         char option[] = "-c";
@@ -182,7 +173,6 @@ char *external_interpreter(const char *name)
         real = line != NULL && line[0] == '/' ? xstrdup(line) : NULL;
         process_end(&p);
     }
-    free(path);
     return real != NULL ? real : xstrdup(name);
 }
 

@@ -124,8 +124,7 @@ static uint32_t bits_of(struct external *x, const cJSON *list, const char *const
 {
     uint32_t bits = 0;
     const cJSON *it = NULL;
-    cJSON_ArrayForEach(it, list)
-    {
+    cJSON_ArrayForEach (it, list) {
         int i = words_find(names, cJSON_IsString(it) ? it->valuestring : NULL);
         if (i < 0) {
             (void)err_add(e, "--policy %s: it names a %s that there is not: %s", x->spec,
@@ -242,10 +241,8 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
 
 uint64_t external_content(const struct external *x)
 {
-    char *path = x->hosted ? xstrdup(x->spec) : external_file(x->spec);
-    uint64_t content = path != NULL ? hash_file(path) : 0;
-    free(path);
-    return content;
+    OWNED char *path = x->hosted ? xstrdup(x->spec) : external_file(x->spec);
+    return path != NULL ? hash_file(path) : 0;
 }
 
 int external_ask(struct external *x, struct err *e)
@@ -259,7 +256,7 @@ int external_ask(struct external *x, struct err *e)
         (void)process_send(&p, hello, sizeof hello - 1); /* it may have said it and gone */
         line = process_receive(&p);
     }
-    cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;
+    SCOPED(json_drop) cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(tree, "error");
     if (line == NULL && strstr(p.failure, "no such program") != NULL && starts(x->spec, PYTHON)) {
         (void)err_add(e,
@@ -277,11 +274,9 @@ int external_ask(struct external *x, struct err *e)
                       "(docs/policy-protocol.md): %.80s",
                       x->spec, line);
     } else {
-        char *place = xformat("--policy %s: its description", x->spec);
+        OWNED char *place = xformat("--policy %s: its description", x->spec);
         description_of(x, tree, place, e);
-        free(place);
     }
-    cJSON_Delete(tree);
     process_end(&p);
     return e->n > before ? -EINVAL : 0;
 }

@@ -1,6 +1,5 @@
 /* What an external policy is told: the facts of a run once, then what changed. */
 #include "policies/external/external_impl.h"
-#include "policies/params.h"
 #include "sim/base/json.h"
 
 /* ---- what is told ---- */
@@ -116,7 +115,7 @@ static void add_param(cJSON *o, const struct policy_param *p, double value)
 void external_tell_init(struct sched *s, struct external_run *x)
 {
     const struct external *own = (const struct external *)(const void *)s->policy;
-    cJSON *root = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *root = cJSON_CreateObject();
     cJSON *o = cJSON_AddObjectToObject(root, "init");
     cJSON *params = cJSON_AddObjectToObject(o, "params");
     /* Its own alone: limit_s behind them is for this side. */
@@ -136,12 +135,10 @@ void external_tell_init(struct sched *s, struct external_run *x)
         cJSON_AddItemToArray(models, m);
         add_llm(m, s->models[i]);
     }
-    char *text = json_text(root, false);
+    OWNED char *text = json_text(root, false);
     x->line.n = 0;
     text_string(&x->line, text);
     text_char(&x->line, '\n');
-    cJSON_free(text);
-    cJSON_Delete(root);
 }
 
 /* ---- what changed ---- */

@@ -61,7 +61,7 @@ static bool act(struct sched *s, struct hosted *h, struct hosted_message *m)
     const struct hosted_letter *l = hosted_letter_of(h->region);
     bool forms = a->kind == ACTION_FORM && a->n_segments <= HOST_SEGMENTS;
     size_t bytes = forms ? a->n_segments * sizeof *l->segments : 0;
-    struct segment *segments = xmalloc(bytes);
+    OWNED struct segment *segments = xmalloc(bytes);
     memcpy(segments, l->segments, bytes); /* the process can change its own at any time */
     a->segments = segments;
     bool fine = makes_sense(h, a, o);
@@ -71,7 +71,6 @@ static bool act(struct sched *s, struct hosted *h, struct hosted_message *m)
     } else if (fine && m->result == 0 && a->kind == ACTION_LAUNCH) {
         know(h, o->launch, HOST_LAUNCH);
     }
-    free(segments);
     return fine;
 }
 

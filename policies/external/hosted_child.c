@@ -378,13 +378,12 @@ static const struct sched_api calls = {
 
 static void dump(struct sched *s)
 {
-    char *all = NULL;
+    OWNED char *all = NULL;
     size_t n = 0;
     FILE *f = memory_stream(&all, &n);
     host.ops->dump(s, f);
     memory_stream_close(f, &all);
     text(all);
-    free(all);
 }
 
 static int run_hook(struct sched *s, const struct hosted_message *m)

@@ -192,7 +192,7 @@ bool jail_works(const char **why)
 /* A list of folders, with each relative one from here. */
 static char *absolute(const char *dirs)
 {
-    char *here = realpath(".", NULL);
+    OWNED char *here = realpath(".", NULL);
     char *all = xstrdup("");
     for (const char *at = dirs; *at != '\0';) {
         size_t n = strcspn(at, ":");
@@ -203,7 +203,6 @@ static char *absolute(const char *dirs)
         all = longer;
         at += n + (at[n] == ':');
     }
-    free(here);
     return all;
 }
 
@@ -230,9 +229,8 @@ char **jail_environment(void)
         const char *value = getenv(*k);
         if (value != NULL) {
             bool folders = strstr(*k, "PATH") != NULL || strstr(*k, "PREFIX") != NULL;
-            char *is = folders ? absolute(value) : xstrdup(value);
+            OWNED char *is = folders ? absolute(value) : xstrdup(value);
             all[n++] = xformat("%s=%s", *k, is);
-            free(is);
         }
     }
     return all;

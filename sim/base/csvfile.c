@@ -204,12 +204,11 @@ int csvfile_require(struct csvfile *f, const char *name, struct err *e)
 {
     int col = csvfile_column(f, name);
     if (col < 0) {
-        struct text have = {0};
+        SCOPED(text_fini) struct text have = {0};
         for (int i = 0; i < f->names.n; i++) {
             text_item(&have, ",", field(&f->names, i));
         }
         err_add(e, "%s: no column \"%s\" (there are: %s)", f->path, name, text_end(&have));
-        text_fini(&have);
     }
     return col;
 }
@@ -243,11 +242,10 @@ void csvfile_refuse(const struct csvfile *f, int col, struct err *e, const char 
 {
     va_list ap;
     va_start(ap, fmt);
-    char *what = xvformat(fmt, ap);
+    OWNED char *what = xvformat(fmt, ap);
     va_end(ap);
     (void)err_add(e, "%s:%llu: column %s: %s", f->path, (unsigned long long)f->row_line,
                   col < 0 ? "?" : field(&f->names, col), what);
-    free(what);
 }
 
 double csvfile_number(struct csvfile *f, int col, double min, double max, struct err *e)
@@ -285,9 +283,8 @@ int csvfile_choice(struct csvfile *f, int col, const char *const *names, struct 
 {
     int i = words_find(names, csvfile_text(f, col));
     if (i < 0) {
-        char *known = words_list(names, " or ");
+        OWNED char *known = words_list(names, " or ");
         csvfile_refuse(f, col, e, "\"%s\" must be %s", csvfile_text(f, col), known);
-        free(known);
     }
     return i < 0 ? 0 : i;
 }

@@ -10,10 +10,8 @@
 
 static bool holds_data(const char *dir)
 {
-    char *probe = xformat("%s/hwmodels/soc", dir);
-    bool there = access(probe, R_OK) == 0;
-    free(probe);
-    return there;
+    OWNED char *probe = xformat("%s/hwmodels/soc", dir);
+    return access(probe, R_OK) == 0;
 }
 
 /* The nearest ancestor of the executable that holds the data, as a source tree does, or has it in
@@ -86,10 +84,8 @@ const char *datadir_named(const char *name, const char *folder, const char *endi
     if (datadir_is_path(name)) {
         return name;
     }
-    char *relative = xformat("%s/%s%s", folder, name, ending);
-    const char *path = datadir_path(relative);
-    free(relative);
-    return path;
+    OWNED char *relative = xformat("%s/%s%s", folder, name, ending);
+    return datadir_path(relative);
 }
 
 int datadir_check(struct err *e)

@@ -79,10 +79,9 @@ static struct frame_value value_of_node(const cJSON *o)
 static void set_members(struct frame *f, const cJSON *object, const char *before)
 {
     const cJSON *o;
-    cJSON_ArrayForEach(o, object)
-    {
+    cJSON_ArrayForEach (o, object) {
         size_t size = strlen(before) + strlen(o->string) + 2;
-        char *name = xmalloc(size);
+        OWNED char *name = xmalloc(size);
         (void)snprintf(name, size, "%s%s%s", before, before[0] != '\0' ? "." : "", o->string);
         struct frame_value v = value_of_node(o);
         if (v.kind != FRAME_VALUE_ABSENT) {
@@ -90,7 +89,6 @@ static void set_members(struct frame *f, const cJSON *object, const char *before
         } else if (cJSON_IsObject(o)) {
             set_members(f, o, name);
         }
-        free(name);
     }
 }
 
@@ -120,22 +118,19 @@ static void walk(struct reading *r, const cJSON *node, char *const *steps)
     const cJSON *o;
     size_t n = r->n_outer;
     if (cJSON_IsArray(node)) {
-        cJSON_ArrayForEach(o, node)
-        {
+        cJSON_ArrayForEach (o, node) {
             walk(r, o, steps);
         }
     } else if (node != NULL && *steps == NULL) {
         add_row(r, node);
     } else if (cJSON_IsObject(node) && **steps == '{') {
-        cJSON_ArrayForEach(o, node)
-        {
+        cJSON_ArrayForEach (o, node) {
             put_outer(r, *steps + 1, frame_value_text(o->string));
             walk(r, o, steps + 1);
             r->n_outer = n;
         }
     } else if (cJSON_IsObject(node)) {
-        cJSON_ArrayForEach(o, node)
-        {
+        cJSON_ArrayForEach (o, node) {
             put_outer(r, o->string, value_of_node(o));
         }
         walk(r, cJSON_GetObjectItemCaseSensitive(node, *steps), steps + 1);
@@ -147,7 +142,7 @@ struct frame *frame_of_json(const cJSON *root, const char *at, const char *path)
 {
     enum { MOST_STEPS = 8 };
     struct reading r = {.f = frame_new()};
-    char *way = xstrdup(at);
+    OWNED char *way = xstrdup(at);
     char *steps[MOST_STEPS + 1] = {NULL};
     size_t n = 0;
     for (char *rest = way; n < MOST_STEPS && (steps[n] = strtok_r(rest, "/", &rest)) != NULL; n++) {
@@ -155,7 +150,6 @@ struct frame *frame_of_json(const cJSON *root, const char *at, const char *path)
     }
     r.f->path = xstrdup(path);
     walk(&r, root, steps);
-    free(way);
     return r.f;
 }
 
@@ -163,20 +157,18 @@ struct frame *frame_of_json(const cJSON *root, const char *at, const char *path)
 
 int frame_require(const struct frame *f, const char *columns, struct err *e)
 {
-    char *names = xstrdup(columns);
+    OWNED char *names = xstrdup(columns);
     char *rest = names;
     size_t before = e->n;
     for (const char *one; (one = strtok_r(rest, " ", &rest)) != NULL;) {
         if (frame_find(f, one) < 0) {
-            struct text have = {0};
+            SCOPED(text_fini) struct text have = {0};
             for (size_t c = 0; c < f->n_columns; c++) {
                 text_item(&have, ", ", f->columns[c].name);
             }
             (void)err_add(e, "%s: no column %s; there are: %s", f->path, one, text_end(&have));
-            text_fini(&have);
         }
     }
-    free(names);
     return e->n > before ? -EINVAL : 0;
 }
 

@@ -41,9 +41,8 @@ static ssize_t any_read(void *cookie, char *out, size_t n)
 
 static int any_close(void *cookie)
 {
-    struct any *a = cookie;
+    OWNED struct any *a = cookie;
     (void)gzclose_r(a->from);
-    free(a);
     return 0;
 }
 

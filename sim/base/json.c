@@ -57,10 +57,8 @@ static void check_tree(const cJSON *node, struct text *path, const char *file, s
 
 cJSON *json_read_file(const char *path, struct err *e)
 {
-    char *text = input_text(path, MAX_FILE_BYTES, e);
-    cJSON *root = text == NULL ? NULL : json_read_text(text, path, e);
-    free(text);
-    return root;
+    OWNED char *text = input_text(path, MAX_FILE_BYTES, e);
+    return text == NULL ? NULL : json_read_text(text, path, e);
 }
 
 cJSON *json_read_text(const char *text, const char *path, struct err *e)
@@ -71,9 +69,8 @@ cJSON *json_read_text(const char *text, const char *path, struct err *e)
         err_add(e, "%s:%lu: malformed JSON", path, line_of(text, end == NULL ? text : end));
     } else {
         size_t before = e->n;
-        struct text at = {0};
+        SCOPED(text_fini) struct text at = {0};
         check_tree(root, &at, path, e);
-        text_fini(&at);
         if (e->n != before) {
             cJSON_Delete(root);
             root = NULL;
@@ -116,9 +113,8 @@ static const cJSON *find(struct json_obj *o, const char *key)
 
 static void complain(struct json_obj *o, const char *key, const char *form)
 {
-    char *path = path_join(o->path, key);
+    OWNED char *path = path_join(o->path, key);
     err_add(o->err, "%s: %s: must be %s", o->file, path, form);
-    free(path);
 }
 
 /* What a child has to be instead of c; without one it is missing. An object that is missing itself
@@ -128,9 +124,8 @@ static void refuse(struct json_obj *o, const char *key, const cJSON *c, const ch
     if (c != NULL) {
         complain(o, key, form);
     } else if (o->node != NULL) {
-        char *path = path_join(o->path, key);
+        OWNED char *path = path_join(o->path, key);
         err_add(o->err, "%s: %s: missing (%s)", o->file, path, form);
-        free(path);
     }
 }
 
@@ -194,11 +189,9 @@ int json_get_choice(struct json_obj *o, const char *key, const char *const *choi
     const cJSON *c = find(o, key);
     int i = cJSON_IsString(c) ? words_find(choices, c->valuestring) : -1;
     if (i < 0) {
-        char *known = words_list(choices, ", ");
-        char *form = xformat("one of %s", known);
+        OWNED char *known = words_list(choices, ", ");
+        OWNED char *form = xformat("one of %s", known);
         refuse(o, key, c, form);
-        free(form);
-        free(known);
     }
     return i < 0 ? 0 : i;
 }
@@ -220,9 +213,8 @@ struct quantity json_get_quantity(struct json_obj *o, const char *key, const cha
     size_t before_unit = o->err->n;
     const char *got = json_get_string(&sub, "unit");
     if (o->err->n == before_unit && strcmp(got, unit) != 0) {
-        char *form = xformat("\"%s\", not \"%s\"", unit, got);
+        OWNED char *form = xformat("\"%s\", not \"%s\"", unit, got);
         complain(&sub, "unit", form);
-        free(form);
     }
     q.kind = (enum quantity_kind)json_get_choice(&sub, "kind", quantity_kinds);
     const char *source = json_get_string(&sub, "source");
@@ -300,7 +292,7 @@ uint32_t json_get_strings(struct json_obj *o, const char *key, int min, int max,
 struct json_obj json_array_object(struct json_obj *o, const char *key, int index)
 {
     struct json_obj sub = {.file = o->file, .err = o->err};
-    char *element = xformat("%s[%d]", key, index);
+    OWNED char *element = xformat("%s[%d]", key, index);
     sub.path = xkeep(path_join(o->path, element));
     const cJSON *c = o->node == NULL ? NULL : cJSON_GetObjectItemCaseSensitive(o->node, key);
     c = cJSON_GetArrayItem(c, index);
@@ -308,7 +300,6 @@ struct json_obj json_array_object(struct json_obj *o, const char *key, int index
         complain(o, element, "an object {...}");
         c = NULL;
     }
-    free(element);
     sub.node = c;
     return sub;
 }
@@ -332,7 +323,7 @@ void json_done(struct json_obj *o)
             return;
         }
         if ((o->seen & bit) == 0 && c->string != NULL) {
-            char *path = path_join(o->path, c->string);
+            OWNED char *path = path_join(o->path, c->string);
             struct nearest near;
             nearest_init(&near, c->string);
             for (uint32_t i = 0; i < o->n_asked; i++) { /* one that is there is not meant */
@@ -341,7 +332,6 @@ void json_done(struct json_obj *o)
                 }
             }
             err_add(o->err, "%s: %s: unknown key%s", o->file, path, nearest_hint(&near));
-            free(path);
         }
     }
 }
@@ -386,9 +376,8 @@ char *json_text(const cJSON *tree, bool spaced)
 
 static void put(const cJSON *tree, FILE *out)
 {
-    char *text = json_text(tree, true);
+    OWNED char *text = json_text(tree, true);
     (void)fprintf(out, "%s\n", text);
-    cJSON_free(text);
 }
 
 void json_print(cJSON *owned, FILE *out)

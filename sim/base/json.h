@@ -107,9 +107,7 @@ int json_write_file(const char *path, const cJSON *tree, struct err *e);
 /* A number with all digits of a whole one, up to 2^53. cJSON prints 15 where these are near enough,
  * but a seed has 16, and the next seed is another run. The caller owns it. */
 cJSON *json_exact(double x);
-/* The tree as text, on one line or, spaced, over many; "" of NULL. The caller frees it
- * (cJSON_free).
- */
+/* The tree as text, on one line or, spaced, over many; "" of NULL. The caller frees it. */
 char *json_text(const cJSON *tree, bool spaced);
 /* Writes the tree as text with an end of line, and frees it. */
 void json_print(cJSON *owned, FILE *out);

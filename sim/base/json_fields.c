@@ -192,7 +192,6 @@ void json_fields_each(const struct json_fields *t,
                       void (*each)(void *to, const char *path, const struct json_field *f),
                       void *to)
 {
-    struct text path = {0};
+    SCOPED(text_fini) struct text path = {0};
     walk(t, &path, each, to);
-    text_fini(&path);
 }

@@ -33,10 +33,9 @@ static cJSON *step(cJSON *node, const char *path, size_t *len)
         return cJSON_GetArrayItem(node, (int)i);
     }
     for (cJSON *c = node->child; c != NULL; c = c->next) {
-        char *label = json_label(c);
+        OWNED char *label = json_label(c);
         size_t n = label != NULL ? strlen(label) : 0;
         bool here = n > 0 && strncmp(path, label, n) == 0 && (path[n] == '.' || path[n] == '\0');
-        free(label);
         if (here) {
             *len = n;
             return c;
@@ -122,11 +121,10 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
         return 0;
     }
     if (cJSON_IsString(node)) {
-        cJSON *copy = cJSON_CreateString(text);
+        SCOPED(json_drop) cJSON *copy = cJSON_CreateString(text);
         free(node->valuestring);
         node->valuestring = copy->valuestring;
         copy->valuestring = NULL;
-        cJSON_Delete(copy);
         return 0;
     }
     return err_add(e, "--set %s: cannot take \"%s\" (wrong type)", path, text);

@@ -4,10 +4,9 @@ void text_format(struct text *t, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    char *more = xvformat(fmt, args);
+    OWNED char *more = xvformat(fmt, args);
     va_end(args);
     text_string(t, more);
-    free(more);
 }
 
 char *text_visible(char *text, const char *keep)

@@ -165,12 +165,11 @@ int critical_find(const struct trace *t, const struct explain *x, uint32_t reque
         critical_fini(out);
         return -ENOENT;
     }
-    bool *known = xcalloc(out->n, sizeof *known);
+    OWNED bool *known = xcalloc(out->n, sizeof *known);
     gather_edges(t, out);
     for (uint32_t i = 0; i < out->n; i++) {
         resolve(t, out, known, i);
     }
-    free(known);
     out->end_ns = out->v[last].end_ns;
     take_steps(out, last);
     add_up(out, t);

@@ -261,7 +261,7 @@ static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
     for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
         total_ns += done.ns[c];
     }
-    int64_t *own_ns = NULL; /* once somebody asks */
+    OWNED int64_t *own_ns = NULL; /* once somebody asks */
     bool sampled = p->op == p->n_ops && p->n_launches == 0 && p->shape.logit_rows > 0;
     x->sampling += sampled;
     for (uint32_t i = 0; i < p->n_segments; i++) {
@@ -281,7 +281,6 @@ static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
         v->served = false;
         v->sampled = sampled;
     }
-    free(own_ns);
     free(done.works);
     forget_work(x, work_id_of(p));
 }

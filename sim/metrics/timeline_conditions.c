@@ -5,7 +5,7 @@
 /* "battery 25 %, 20 W, 6.3 GB taken, window closed": what is not as it begins. */
 static void describe(const struct machine_state *now, char *buf, size_t size)
 {
-    struct text t = {0};
+    SCOPED(text_fini) struct text t = {0};
     if (now->on_battery || now->battery_frac < 1.0) {
         text_format(&t, "%s %.0f %%", now->on_battery ? "battery" : "mains, battery",
                     100.0 * now->battery_frac);
@@ -20,7 +20,6 @@ static void describe(const struct machine_state *now, char *buf, size_t size)
     }
     text_string(&t, now->background_window ? "" : ", window closed");
     (void)snprintf(buf, size, "%s", text_end(&t));
-    text_fini(&t);
 }
 
 void timeline_conditions_end(struct timeline *t, int64_t now_ns)

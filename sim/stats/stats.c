@@ -44,7 +44,7 @@ struct stats_interval stats_mean(const double *x, size_t n, double level_frac)
 
 struct stats_paired stats_paired(const double *x, const double *base, size_t n, double level_frac)
 {
-    double *d = xmalloc((n > 0 ? n : 1) * sizeof *d);
+    OWNED double *d = xmalloc((n > 0 ? n : 1) * sizeof *d);
     double base_sum = 0.0;
     uint32_t pairs = 0;
     for (size_t i = 0; i < n; i++) {
@@ -56,7 +56,6 @@ struct stats_paired stats_paired(const double *x, const double *base, size_t n, 
     }
     struct stats_paired p = {interval_of(d, n, level_frac),
                              pairs > 0 ? base_sum / pairs : UNDEFINED, STATS_RELEVANCE_FRAC};
-    free(d);
     return p;
 }
 

@@ -39,7 +39,7 @@ static double side_correlation(const double *y, size_t k, double *spare)
  */
 static double correlation_length(const double *x, size_t n)
 {
-    double *y = xmalloc(2 * n * sizeof *y);
+    OWNED double *y = xmalloc(2 * n * sizeof *y);
     memcpy(y, x, n * sizeof *y);
     double longest = 1.0;
     size_t k = n;
@@ -52,7 +52,6 @@ static double correlation_length(const double *x, size_t n)
             y[i] = (y[2 * i] + y[2 * i + 1]) / 2.0;
         }
     }
-    free(y);
     return longest;
 }
 

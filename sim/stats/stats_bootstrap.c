@@ -58,7 +58,7 @@ static size_t t_values(const double *x, uint32_t n, double mean, double spread, 
 {
     struct rng r;
     const uint32_t *kept = draws(n, &r);
-    uint32_t *own = kept == NULL ? xmalloc(n * sizeof *own) : NULL;
+    OWNED uint32_t *own = kept == NULL ? xmalloc(n * sizeof *own) : NULL;
     size_t used = 0;
     for (size_t b = 0; b < STATS_RESAMPLES; b++) {
         double m = 0.0;
@@ -71,7 +71,6 @@ static size_t t_values(const double *x, uint32_t n, double mean, double spread, 
             t[used++] = (m - mean) / se;
         }
     }
-    free(own);
     return used;
 }
 
@@ -82,14 +81,14 @@ struct stats_interval stats_bootstrap(const double *x, size_t n, double level_fr
     if (s.n < 3 || !(s.sd > 0.0)) {
         return s;
     }
-    double *finite = xmalloc(s.n * sizeof *finite);
+    OWNED double *finite = xmalloc(s.n * sizeof *finite);
     uint32_t used = 0;
     for (size_t i = 0; i < n; i++) {
         if (isfinite(x[i])) {
             finite[used++] = x[i];
         }
     }
-    double *t = xmalloc(STATS_RESAMPLES * sizeof *t);
+    OWNED double *t = xmalloc(STATS_RESAMPLES * sizeof *t);
     size_t n_t = t_values(finite, used, s.mean, s.sd, t);
     /* The k-th smallest of B estimates the k / (B + 1) quantile. */
     double tail = 0.5 * (1.0 - level_frac) * ((double)n_t + 1.0);
@@ -99,8 +98,6 @@ struct stats_interval stats_bootstrap(const double *x, size_t n, double level_fr
         s.low = s.mean - gsl_stats_select(t, 1, n_t, n_t - k) * se;
         s.high = s.mean - gsl_stats_select(t, 1, n_t, k - 1) * se;
     }
-    free(t);
-    free(finite);
     return s;
 }
 
@@ -140,11 +137,10 @@ struct stats_interval stats_reported(const double *x, size_t n, enum stats_metho
 struct stats_paired stats_reported_paired(const double *x, const double *base, size_t n)
 {
     struct stats_paired p = stats_paired(x, base, n, STATS_LEVEL_FRAC);
-    double *differences = xmalloc((n + 1) * sizeof *differences);
+    OWNED double *differences = xmalloc((n + 1) * sizeof *differences);
     for (size_t i = 0; i < n; i++) {
         differences[i] = x[i] - base[i];
     }
     p.diff = stats_reported(differences, n, NULL);
-    free(differences);
     return p;
 }

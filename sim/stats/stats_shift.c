@@ -147,7 +147,7 @@ static int by_p(const void *a, const void *b)
 
 void stats_holm(const double *p, size_t n, double *adjusted)
 {
-    struct ranked *r = xmalloc((n > 0 ? n : 1) * sizeof *r);
+    OWNED struct ranked *r = xmalloc((n > 0 ? n : 1) * sizeof *r);
     size_t m = 0;
     for (size_t i = 0; i < n; i++) {
         if (isnan(p[i])) {
@@ -163,5 +163,4 @@ void stats_holm(const double *p, size_t n, double *adjusted)
         highest = a > highest ? a : highest;
         adjusted[r[k].index] = highest < 1.0 ? highest : 1.0;
     }
-    free(r);
 }

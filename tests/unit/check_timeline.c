@@ -190,8 +190,7 @@ static void walk_tracks(void)
 {
     n_tracks = 0;
     const cJSON *e;
-    cJSON_ArrayForEach(e, events)
-    {
+    cJSON_ArrayForEach (e, events) {
         if (phase_of(e) == 'M') {
             continue;
         }
@@ -238,8 +237,7 @@ static int count(char phase, const char *name)
 {
     int n = 0;
     const cJSON *e;
-    cJSON_ArrayForEach(e, events)
-    {
+    cJSON_ArrayForEach (e, events) {
         /* launches of the machine are called like phases of requests */
         bool other = phase == 'B' && number(e, "pid") == TIMELINE_PID_MACHINE;
         n += phase_of(e) == phase && strcmp(text_of(e, "name"), name) == 0 && !other;
@@ -254,8 +252,7 @@ static void kernels_fill_the_busy_time(void)
     for (uint32_t d = 0; d < 3; d++) {
         int64_t sum = 0;
         const cJSON *e;
-        cJSON_ArrayForEach(e, events)
-        {
+        cJSON_ArrayForEach (e, events) {
             bool killed = phase_of(e) == 'X' && strcmp(text_of(e, "name"), "killed") == 0;
             if ((is_kernel(e) || killed) && number(e, "pid") == TIMELINE_PID_MACHINE &&
                 (uint32_t)number(e, "tid") == TIMELINE_TID_DEVICE(d)) {
@@ -274,8 +271,7 @@ static int n_kernels(void)
 {
     int n = 0;
     const cJSON *e;
-    cJSON_ArrayForEach(e, events)
-    {
+    cJSON_ArrayForEach (e, events) {
         n += is_kernel(e);
     }
     return n;
@@ -332,8 +328,7 @@ START_TEST(requests_are_drawn_where_they_were)
     read_back();
     int begun = 0;
     const cJSON *e;
-    cJSON_ArrayForEach(e, events)
-    {
+    cJSON_ArrayForEach (e, events) {
         if (phase_of(e) != 'B' || number(e, "pid") != TIMELINE_PID_REQUESTS) {
             continue;
         }
@@ -390,8 +385,7 @@ START_TEST(counters_tell_what_the_metrics_tell)
     int64_t since = 0;
     double live = -1.0;
     const cJSON *e;
-    cJSON_ArrayForEach(e, events)
-    {
+    cJSON_ArrayForEach (e, events) {
         const cJSON *args = cJSON_GetObjectItem(e, "args");
         if (phase_of(e) == 'C' && strcmp(text_of(e, "name"), "DDR GB/s") == 0) {
             bytes += carried * (double)(ns(e, "ts") - since);
@@ -421,8 +415,7 @@ START_TEST(channels_have_tracks)
         read_back();
         int n = 0;
         const cJSON *e;
-        cJSON_ArrayForEach(e, events)
-        {
+        cJSON_ArrayForEach (e, events) {
             n += phase_of(e) == 'X' && number(e, "pid") == TIMELINE_PID_MACHINE &&
                  (uint32_t)number(e, "tid") == cases[i].tid;
         }
@@ -445,8 +438,7 @@ START_TEST(a_window_is_a_part_of_the_whole)
     int inside = 0;
     int64_t covered = 0;
     const cJSON *e;
-    cJSON_ArrayForEach(e, events)
-    {
+    cJSON_ArrayForEach (e, events) {
         int64_t begin = is_kernel(e) ? ns(e, "ts") : 0;
         int64_t end = is_kernel(e) ? begin + ns(e, "dur") : 0;
         inside += is_kernel(e) && begin >= from_ns && end <= to_ns;
@@ -462,8 +454,7 @@ START_TEST(a_window_is_a_part_of_the_whole)
     walk_tracks();
     int same = 0;
     int names = 0;
-    cJSON_ArrayForEach(e, events)
-    {
+    cJSON_ArrayForEach (e, events) {
         bool drawn = is_kernel(e) || strcmp(text_of(e, "name"), "goes on") == 0;
         if (phase_of(e) != 'M') {
             ck_assert_int_ge(ns(e, "ts"), from_ns);
@@ -497,8 +488,7 @@ START_TEST(launches_alone_keep_the_launches_and_the_traffic)
         bytes[k] = 0.0;
         const cJSON *e;
         launches[k] = 0;
-        cJSON_ArrayForEach(e, events)
-        {
+        cJSON_ArrayForEach (e, events) {
             launches[k] += phase_of(e) == 'B' && number(e, "pid") == TIMELINE_PID_MACHINE;
             if (phase_of(e) == 'C' && strcmp(text_of(e, "name"), "DDR GB/s") == 0) {
                 bytes[k] += carried * (double)(ns(e, "ts") - since);

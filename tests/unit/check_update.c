@@ -23,8 +23,7 @@ static struct update_row rows[4];
 static void fix(cJSON *node, bool entry, const char *const *free_keys, double sd)
 {
     cJSON *q;
-    cJSON_ArrayForEach(q, node)
-    {
+    cJSON_ArrayForEach (q, node) {
         if (!cJSON_IsObject(q) && !cJSON_IsArray(q)) {
             continue;
         }
