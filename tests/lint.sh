@@ -107,6 +107,9 @@ python3 sim/record/generate.py --check >"$found" || { sed 's/^/lint: /' "$found"
 # 9. No call runs up in core and engine: their files stand in layers.
 python3 tests/knots.py sim/core sim/engine >"$found" || { sed 's/^/lint: /' "$found"; bad=1; }
 
+# 10. What a scope frees is not freed by hand as well.
+python3 tests/scope.py >"$found" || { sed 's/^/lint: /' "$found"; bad=1; }
+
 # 6. No machine's paths, no leftovers.
 git grep -nE '/(home|root|work|tmp/[a-z]+)/' -- . ':!tests/lint.sh' ':!.ci' && bad=1
 

@@ -1,5 +1,5 @@
-/* Memory of a scope: a local says at its declaration how it is freed, and every way out of its scope
- * frees it, the last one declared first.
+/* Memory of a scope: a local says at its declaration how it is freed, and every way out of its
+ * scope frees it, the last one declared first.
  *
  *     OWNED char *name = xformat("%u", n);
  *     SCOPED(text_fini) struct text t = {0};
