@@ -9,10 +9,7 @@ uint32_t drafter_length(const struct drafter *d, const struct trace_text *t, uin
 {
     SIM_REQUIRE(place < t->n_output, "draft before token %u of %u", place, t->n_output);
     const struct trace_match *m = &t->matches[d->kind][place];
-    if (m->length == 0) {
-        return 0;
-    }
-    uint32_t n = least(d->max_draft_tokens, t->n_context + place - m->at);
+    uint32_t n = least(d->max_draft_tokens, m->left);
     uint64_t by_match = 1 + (uint64_t)d->tokens_per_match * m->length;
     return d->tokens_per_match > 0 && by_match < n ? (uint32_t)by_match : n;
 }
@@ -65,7 +62,7 @@ void drafter_count(const struct drafter *d, const struct trace_text *t, struct d
         a->drafted += n;
         a->accepted += emitted - 1;
         if (right < least(n, left)) {
-            const uint32_t *draft = t->tokens + t->matches[d->kind][at].at;
+            const uint32_t *draft = t->matches[d->kind][at].draft;
             count_cause(draft + right, n - right, answer + at + right,
                         least(n - right, left - right), a);
         }

@@ -3,8 +3,9 @@
  * the recorded answer does not have. So acceptance is a result here, and not an input.
  *
  * The draft is what followed the first occurrence of the text's end; it stops where the text so far
- * stops. A draft depends on the tokens before it alone, so its length shows a policy nothing of the
- * answer to come. */
+ * stops. The workload may have the user's earlier answers kept (traces/texts.h). Then the draft is
+ * from one of those where that has a longer end of the text. A draft depends on the tokens before
+ * it alone, so its length shows a policy nothing of the answer to come. */
 #pragma once
 
 #include "sim/api/request.h"

@@ -19,12 +19,14 @@ static const struct task {
 };
 #define N_TASKS (sizeof tasks / sizeof tasks[0])
 
-enum { TASK_N, TASK_CONCURRENT, TASK_GAP_S, TASK_NUMBERS };
+enum { TASK_N, TASK_CONCURRENT, TASK_GAP_S, TASK_HISTORY, TASK_NUMBERS };
 static const struct spec_key keys[TASK_NUMBERS] = {
     {"n", 40, 1, 1e6, true, "requests in all; of texts by default each once"},
     {"concurrent", 1, 1, 1e4, true, "users, each with one request at a time; all begin at 0"},
     {"gap_s", 0, 0, 1e6, false, "from an answer to the user's next request, s"},
+    {"history", 0, 0, 1, true, "1: texts are drafted from the user's earlier answers, too"},
 };
+#define MOST_HISTORY 10000 /* requests, each with matches of its own */
 
 static const struct task *task_of(const char *spec)
 {
@@ -48,7 +50,7 @@ static const char *const names[] = {"file", NULL};
 struct content {
     struct dataset data;       /* owned; rows are drawn */
     struct trace_texts *texts; /* held; each comes once, in an order by seed, then each again */
-    uint32_t *order;           /* owned; of the texts */
+    uint32_t *order;           /* owned; of the texts; NULL: request i is text i */
     struct rng lengths;
 };
 
@@ -91,10 +93,25 @@ static uint32_t content_of(struct content *c, uint32_t i, struct trace_row *r)
         r->output_tokens = d->output_tokens;
         return 0;
     }
-    uint32_t k = c->order[i % c->texts->n];
+    uint32_t k = c->order != NULL ? c->order[i % c->texts->n] : i;
     r->input_tokens = c->texts->texts[k].n_context;
     r->output_tokens = c->texts->texts[k].n_output;
     return k + 1;
+}
+
+/* Every request gets a text of its own: that of its place in the order, after earlier answers. */
+static void content_after_answers(struct content *c, uint32_t n, uint32_t users)
+{
+    uint32_t *number = xmalloc(n * sizeof *number);
+    for (uint32_t i = 0; i < n; i++) {
+        number[i] = c->order[i % c->texts->n];
+    }
+    struct trace_texts *after = texts_after_answers(c->texts, number, n, users);
+    texts_release(c->texts);
+    free(c->order);
+    free(number);
+    c->texts = after;
+    c->order = NULL;
 }
 
 static void requests_add(struct trace_builder *b, const double *v, struct content *c,
@@ -135,6 +152,13 @@ int task_generate(const char *spec, uint64_t seed, struct trace *out, struct err
     }
     if (content.texts != NULL && (k.seen & 1ULL << TASK_N) == 0) {
         v[TASK_N] = content.texts->n;
+    }
+    bool history = v[TASK_HISTORY] > 0.0;
+    if (history && (content.texts == NULL || v[TASK_N] > MOST_HISTORY)) {
+        (void)err_add(e, "workload \"%s\": history: %s", spec,
+                      content.texts == NULL ? "of texts only" : "of 10000 requests at most");
+    } else if (history) {
+        content_after_answers(&content, (uint32_t)v[TASK_N], (uint32_t)v[TASK_CONCURRENT]);
     }
     SCOPED(trace_builder_fini) struct trace_builder b;
     trace_builder_init(&b);

@@ -170,36 +170,80 @@ static uint32_t member_read(struct reader *r, const cJSON *o, const char *key)
 
 /* ---- matches ---- */
 
-/* Tokens from `at` on that the output has from place p on. What is drafted was there before p. */
-static uint32_t right_tokens(const struct trace_text *t, uint32_t at, uint32_t p)
+/* A token of an answer, and how many of it are left from there on. */
+struct answer_place {
+    const uint32_t *token;
+    uint32_t left;
+};
+
+/* Answers that a user has had, one after the other. */
+struct answers {
+    struct suffix *seen; /* owned */
+    struct answer_place *place;
+    size_t n, cap;
+};
+
+/* A number that no text has keeps two answers apart. */
+static void answers_add(struct answers *a, const struct trace_text *t, uint32_t apart)
+{
+    const uint32_t *answer = t->tokens + t->n_context;
+    a->place = xroom(a->place, a->n + t->n_output + 1, &a->cap, sizeof *a->place);
+    for (uint32_t i = 0; i <= t->n_output; i++) {
+        suffix_add(a->seen, i < t->n_output ? answer[i] : apart);
+        a->place[a->n++] = (struct answer_place){answer + i, t->n_output - i};
+    }
+}
+
+/* Tokens of the draft that the output has from place p on. */
+static uint32_t right_tokens(const struct trace_text *t, const struct trace_match *m, uint32_t p)
 {
     uint32_t end = t->n_context + t->n_output;
     uint32_t n = 0;
-    while (n < TRACE_MOST_RIGHT && at + n < p && p + n < end &&
-           t->tokens[at + n] == t->tokens[p + n]) {
+    while (n < TRACE_MOST_RIGHT && n < m->left && p + n < end && m->draft[n] == t->tokens[p + n]) {
         n++;
     }
     return n;
 }
 
-/* A match is taken when the automaton has read what comes before the token, and nothing else. */
-static void find_matches(struct trace_text *t)
+/* The match before place p: of the text's own, or of an answer's where that is longer. */
+static struct trace_match match_at(const struct trace_text *t, uint32_t p, struct suffix_match own,
+                                   const struct answers *a, struct suffix_match earlier)
+{
+    struct trace_match m = {0};
+    if (earlier.length > own.length && a->place[earlier.at].left > 0) {
+        m = (struct trace_match){
+            a->place[earlier.at].token, a->place[earlier.at].left, earlier.length, 0};
+    } else if (own.length > 0) {
+        m = (struct trace_match){t->tokens + own.at, p - own.at, own.length, 0};
+    }
+    m.right = right_tokens(t, &m, p);
+    return m;
+}
+
+/* A match is taken when the automaton has read what comes before the token, and nothing else.
+ * a: answers before this request, or NULL. */
+static void find_matches(struct trace_text *t, const struct answers *a)
 {
     static const uint32_t most[TRACE_DRAFTERS] = {TRACE_LOOKUP_TOKENS, UINT32_MAX};
     struct trace_match *m[TRACE_DRAFTERS];
     struct suffix *seen = suffix_new();
+    struct suffix_cursor end = {0};
     for (int d = 0; d < TRACE_DRAFTERS; d++) {
         m[d] = xcalloc(t->n_output, sizeof *m[d]);
         t->matches[d] = m[d];
     }
     for (uint32_t p = 0; p + 1 < t->n_context + t->n_output; p++) {
         suffix_add(seen, t->tokens[p]);
+        if (a != NULL) {
+            suffix_follow(a->seen, &end, t->tokens[p]);
+        }
         for (int d = 0; d < TRACE_DRAFTERS && p + 1 >= t->n_context; d++) {
-            struct suffix_match found = suffix_longest(seen, most[d]);
-            struct trace_match *x = &m[d][p + 1 - t->n_context];
-            if (found.length > 0) {
-                *x = (struct trace_match){found.length, found.at, right_tokens(t, found.at, p + 1)};
+            struct suffix_match earlier = {0};
+            if (a != NULL) {
+                earlier = suffix_followed(a->seen, end, most[d]);
             }
+            m[d][p + 1 - t->n_context] =
+                match_at(t, p + 1, suffix_longest(seen, most[d]), a, earlier);
         }
     }
     suffix_free(seen);
@@ -232,7 +276,7 @@ static void line_read(struct reader *r, const char *text, struct trace_texts *ou
     t.tokens = r->tokens; /* the text's from now on */
     r->tokens = NULL;
     r->cap = 0;
-    find_matches(&t);
+    find_matches(&t, NULL);
     out->texts = xgrow(out->texts, out->n, sizeof *out->texts);
     out->texts[out->n++] = t;
 }
@@ -276,17 +320,62 @@ struct trace_texts *texts_read(const char *name, struct err *e)
     return out;
 }
 
+/* A number that is no token of any text. */
+static uint32_t number_unused(const struct trace_texts *t)
+{
+    uint32_t number = UINT32_MAX;
+    bool used = true;
+    while (used) {
+        used = false;
+        for (uint32_t i = 0; i < t->n && !used; i++) {
+            const struct trace_text *x = &t->texts[i];
+            for (uint32_t k = 0; k < x->n_context + x->n_output && !used; k++) {
+                used = x->tokens[k] == number;
+            }
+        }
+        number -= used;
+    }
+    return number;
+}
+
+struct trace_texts *texts_after_answers(struct trace_texts *base, const uint32_t *number,
+                                        uint32_t n, uint32_t users)
+{
+    struct trace_texts *out = xcalloc(1, sizeof *out);
+    *out = (struct trace_texts){
+        .texts = xcalloc(n, sizeof *out->texts), .n = n, .holders = 1, .tokens_of = base};
+    base->holders++;
+    out->hash = hash_u64(hash_u64(base->hash, n), users);
+    uint32_t apart = number_unused(base);
+    for (uint32_t user = 0; user < users && user < n; user++) {
+        struct answers a = {.seen = suffix_new()};
+        for (uint64_t i = user; i < n; i += users) {
+            const struct trace_text *t = &base->texts[number[i]];
+            out->texts[i] = (struct trace_text){
+                .tokens = t->tokens, .n_context = t->n_context, .n_output = t->n_output};
+            find_matches(&out->texts[i], &a);
+            answers_add(&a, t, apart);
+        }
+        suffix_free(a.seen);
+        free(a.place);
+    }
+    return out;
+}
+
 void texts_release(struct trace_texts *t)
 {
     if (t == NULL || --t->holders > 0) {
         return;
     }
     for (uint32_t i = 0; i < t->n; i++) {
-        free((void *)t->texts[i].tokens);
+        if (t->tokens_of == NULL) {
+            free((void *)t->texts[i].tokens);
+        }
         for (int d = 0; d < TRACE_DRAFTERS; d++) {
             free((void *)t->texts[i].matches[d]);
         }
     }
+    texts_release(t->tokens_of);
     free(t->texts);
     free(t);
 }

@@ -19,5 +19,10 @@
 /* Reads a shipped name or a path, and finds what every drafter matches before every output token.
  * NULL with errors "FILE:LINE: ...". The caller holds the texts. Cost: linear in the tokens. */
 struct trace_texts *texts_read(const char *name, struct err *e);
+/* Texts of users that draft from their earlier answers, too. Request i is text number[i] of `base`,
+ * by user i % users; all of a user's come one after the other. Text i of the result is that of
+ * request i. The caller holds the result, which holds `base`. Cost: linear in the tokens. */
+struct trace_texts *texts_after_answers(struct trace_texts *base, const uint32_t *number,
+                                        uint32_t n, uint32_t users);
 /* Gives one hold back; NULL is fine. */
 void texts_release(struct trace_texts *t);

@@ -32,7 +32,7 @@
  *       tokens at this quantile of a data set's requests
  *   {"drafts": {dataset, model, method, [ours], from, below}}
  *       percent of 5,000 drafts of the published lengths (SPECULATION_EMPIRICAL) that are this long
- *   {"texts": {file, drafter: lookup or suffix, field}}
+ *   {"texts": {file, drafter: lookup or suffix, field, history: 0 or 1}}
  *       drafts on token texts (hwmodels/drafters.h): drafted or accepted tokens a verification;
  *       missing, synonym, redundant: percent of the verifications that ended at a wrong token
  */

@@ -102,6 +102,19 @@ double quantity_drafts(struct json_obj *o)
     return share;
 }
 
+/* The texts in the order of their file, as one user's; takes the hold. */
+static struct trace_texts *after_answers(struct trace_texts *texts)
+{
+    uint32_t *number = xmalloc(texts->n * sizeof *number);
+    for (uint32_t i = 0; i < texts->n; i++) {
+        number[i] = i;
+    }
+    struct trace_texts *after = texts_after_answers(texts, number, texts->n, 1);
+    free(number);
+    texts_release(texts);
+    return after;
+}
+
 double quantity_texts(struct json_obj *o)
 {
     static const char *const drafters[] = {"lookup", "suffix", NULL};
@@ -111,8 +124,10 @@ double quantity_texts(struct json_obj *o)
     struct drafter d = {.kind = (enum trace_drafter)json_get_choice(o, "drafter", drafters),
                         .proactive = true};
     int field = json_get_choice(o, "field", fields);
+    bool history = json_has(o, "history") && json_get_u32(o, "history", 0, 1) == 1;
     OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     struct trace_texts *texts = data != NULL ? texts_read(file, o->err) : NULL;
+    texts = history && texts != NULL ? after_answers(texts) : texts;
     struct drafter_account a = {0};
     for (uint32_t i = 0; texts != NULL && i < texts->n; i++) {
         const struct speculation_constants *k = &data->constants;

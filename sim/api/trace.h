@@ -47,11 +47,13 @@ enum trace_drafter {
     TRACE_SUFFIX, /* as many as possible match (suffix automaton, SAM decoding) */
     TRACE_DRAFTERS
 };
-/* Before an output token: the longest end of the text so far that has occurred before. */
+/* Before an output token: the longest end of the text so far that has occurred before, in the text
+ * or in an earlier answer. */
 struct trace_match {
-    uint32_t length; /* of the match; 0: none, so nothing to draft */
-    uint32_t at;     /* what followed its first occurrence begins there: the draft */
-    uint32_t right;  /* tokens of it that the output has now, up to TRACE_MOST_RIGHT: hidden */
+    const uint32_t *draft; /* what followed its first occurrence; NULL: none, so nothing to draft */
+    uint32_t left;         /* tokens that did: up to the end of the text so far, or of the answer */
+    uint32_t length;       /* of the match */
+    uint32_t right; /* tokens of the draft that the output has now, up to TRACE_MOST_RIGHT: hidden */
 };
 #define TRACE_MOST_RIGHT 255 /* no draft is longer */
 /* Tokens of a request. Equal numbers are equal tokens. */
@@ -66,6 +68,7 @@ struct trace_texts {
     uint32_t n;
     uint32_t holders; /* the last one frees it */
     uint64_t hash;
+    struct trace_texts *tokens_of; /* held: who owns the tokens; NULL: they are its own */
 };
 
 /* A request graph: a row may start after several others (a join), and several may start after one

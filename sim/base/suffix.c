@@ -132,17 +132,42 @@ void suffix_add(struct suffix *s, uint32_t number)
     s->last = all;
 }
 
-struct suffix_match suffix_longest(const struct suffix *s, uint32_t most)
+/* The first place of a substring of class `at`, or of its last `most` numbers. */
+static struct suffix_match match_of(const struct suffix *s, uint32_t at, uint32_t length,
+                                    uint32_t most)
 {
-    /* The whole sequence ends at its end alone; its longest suffix that ends earlier is its link.
-     */
-    uint32_t at = s->states[s->last].link;
     if (at == NONE || at == 0 || most == 0) {
         return (struct suffix_match){0};
     }
     while (s->states[s->states[at].link].length >= most) {
         at = s->states[at].link;
     }
-    uint32_t length = s->states[at].length;
     return (struct suffix_match){length < most ? length : most, s->states[at].first_end + 1};
+}
+
+struct suffix_match suffix_longest(const struct suffix *s, uint32_t most)
+{
+    /* The whole sequence ends at its end alone; its longest suffix that ends earlier is its link.
+     */
+    uint32_t at = s->states[s->last].link;
+    return match_of(s, at, at == NONE ? 0 : s->states[at].length, most);
+}
+
+void suffix_follow(const struct suffix *s, struct suffix_cursor *c, uint32_t number)
+{
+    const struct edge *e = edge_of(s, c->state, number);
+    while (e == NULL && c->state != 0) {
+        c->state = s->states[c->state].link;
+        c->length = s->states[c->state].length;
+        e = edge_of(s, c->state, number);
+    }
+    if (e != NULL) {
+        c->state = e->to;
+        c->length++;
+    }
+}
+
+struct suffix_match suffix_followed(const struct suffix *s, struct suffix_cursor c, uint32_t most)
+{
+    return match_of(s, c.state, c.length, most);
 }

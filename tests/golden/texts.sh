@@ -31,6 +31,18 @@ for file in code_edits change_texts; do
         [ -n "$want" ] && [ "$is" = "$want" ] || fail "$file, $drafter: $is, by hand $want $(cat "$dir/said")"
     done
 done
+# With the user's earlier answers kept, in the order of the workload's seed.
+for file in code_edits change_texts; do
+    "$x" trace gen --workload texts:file=$file,history=1 --seed 4 -o "$dir/order.csv" 2>"$dir/said" || fail "$file: $(cat "$dir/said")"
+    for drafter in lookup suffix; do
+        want=$(python3 tests/helpers/drafts_by_hand.py traces/texts/$file.jsonl $drafter "$dir/order.csv")
+        # shellcheck disable=SC2086
+        is=$("$x" run $machine --policy sd-npu:drafter=$drafter --workload texts:file=$file,history=1 --seed 4 --json 2>"$dir/said" | counts)
+        [ -n "$want" ] && [ "$is" = "$want" ] || fail "$file, $drafter, history: $is, by hand $want $(cat "$dir/said")"
+    done
+done
+"$x" run --policy sd-npu --workload summary:history=1 >"$dir/out" 2>"$dir/said"
+[ $? = 2 ] && grep -q 'history: of texts only' "$dir/said" || fail "history of a summary: $(cat "$dir/said")"
 # The other policy that speculates asks the same drafters; several requests at once accept no less than none.
 "$x" run --policy agent-xpu-v2:speculate=igpu,drafter=suffix --workload texts:n=6,concurrent=3 --json >"$dir/v2.json" 2>"$dir/said" &&
     python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["metrics"]["verify.accepted_tokens.mean"] < 1)' "$dir/v2.json" ||

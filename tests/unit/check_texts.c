@@ -88,11 +88,65 @@ START_TEST(the_automaton_finds_what_a_search_of_all_places_finds)
 }
 END_TEST
 
+/* The longest end of y that x has, and its first place there. */
+static struct suffix_match brute_within(const uint32_t *x, uint32_t n, const uint32_t *y,
+                                        uint32_t n_y, uint32_t most)
+{
+    struct suffix_match found = {0};
+    for (uint32_t length = 1; length <= n_y && length <= n && length <= most; length++) {
+        for (uint32_t end = length; end <= n; end++) {
+            if (memcmp(x + end - length, y + n_y - length, length * sizeof *x) == 0) {
+                found = (struct suffix_match){length, end};
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+START_TEST(a_cursor_keeps_the_longest_end_of_another_text_that_the_sequence_has)
+{
+    static const uint32_t most[] = {1, 3, UINT32_MAX};
+    struct rng r;
+    rng_init(&r, 21);
+    uint32_t longest = 0;
+    for (int text = 0; text < 500; text++) {
+        uint32_t x[60], y[60];
+        uint32_t n = 1 + rng_below(&r, 60);
+        uint32_t n_y = 1 + rng_below(&r, 60);
+        uint32_t numbers = 2 + rng_below(&r, 4);
+        struct suffix *s = suffix_new();
+        for (uint32_t i = 0; i < n; i++) {
+            x[i] = rng_below(&r, numbers);
+            suffix_add(s, x[i]);
+        }
+        struct suffix_cursor c = {0};
+        for (uint32_t i = 0; i < n_y; i++) {
+            /* Half of them go on as the sequence does somewhere, one number more is unknown to it. */
+            y[i] = i > 0 && rng_below(&r, 2) == 0 ? x[(i * 7) % n] : rng_below(&r, numbers + 1);
+            suffix_follow(s, &c, y[i]);
+            for (size_t k = 0; k < sizeof most / sizeof most[0]; k++) {
+                struct suffix_match is = suffix_followed(s, c, most[k]);
+                struct suffix_match want = brute_within(x, n, y, i + 1, most[k]);
+                ck_assert_msg(is.length == want.length && is.at == want.at,
+                              "text %d, place %u, most %u: %u at %u, by search %u at %u", text, i,
+                              most[k], is.length, is.at, want.length, want.at);
+                longest = want.length > longest ? want.length : longest;
+            }
+        }
+        suffix_free(s);
+    }
+    ck_assert_uint_gt(longest, 6);
+}
+END_TEST
+
 /* ---- matches and acceptance ---- */
 
 START_TEST(matches_and_right_tokens_are_those_found_by_hand)
 {
-    static const struct trace_match want[] = {
+    static const struct {
+        uint32_t length, at, right;
+    } want[] = {
         {0, 0, 0}, /* 9 is new */
         {1, 1, 2}, /* .. 1: drafts 2 3 4 9 1, and the answer goes on by 2 3 7 */
         {2, 2, 1}, /* .. 1 2: 3 4 9 1 2 */
@@ -111,7 +165,7 @@ START_TEST(matches_and_right_tokens_are_those_found_by_hand)
         for (int k = 0; k < TRACE_DRAFTERS; k++) { /* no match is longer than 3: both are alike */
             const struct trace_match *m = &t->matches[k][i];
             ck_assert_uint_eq(m->length, want[i].length);
-            ck_assert_uint_eq(m->at, want[i].at);
+            ck_assert_ptr_eq(m->draft, want[i].length > 0 ? t->tokens + want[i].at : NULL);
             ck_assert_uint_eq(m->right, want[i].right);
         }
         uint32_t drafted = want[i].length > 0 ? known[i] - want[i].at : 0;
@@ -130,18 +184,54 @@ START_TEST(prompt_lookup_matches_three_tokens_at_most)
      * first 5 1 2 3 by 4. */
     struct drafter d = {.kind = TRACE_LOOKUP, .max_draft_tokens = 10};
     ck_assert_uint_eq(t->matches[TRACE_LOOKUP][1].length, 3);
-    ck_assert_uint_eq(t->matches[TRACE_LOOKUP][1].at, 3);
+    ck_assert_ptr_eq(t->matches[TRACE_LOOKUP][1].draft, t->tokens + 3);
     ck_assert_uint_eq(drafter_length(&d, t, 1), 10); /* of 11 */
     ck_assert_uint_eq(drafter_right(&d, t, 1, 10), 0);
     d.kind = TRACE_SUFFIX;
     ck_assert_uint_eq(t->matches[TRACE_SUFFIX][1].length, 4);
-    ck_assert_uint_eq(t->matches[TRACE_SUFFIX][1].at, 8);
+    ck_assert_ptr_eq(t->matches[TRACE_SUFFIX][1].draft, t->tokens + 8);
     ck_assert_uint_eq(drafter_length(&d, t, 1), 6); /* 4 0 5 1 2 3: there the text ends */
     ck_assert_uint_eq(drafter_right(&d, t, 1, 6), 1);
     d.tokens_per_match = 1;
     ck_assert_uint_eq(drafter_length(&d, t, 1), 5); /* 1 and one for each that matches */
     d.max_draft_tokens = 3;
     ck_assert_uint_eq(drafter_length(&d, t, 1), 3);
+}
+END_TEST
+
+/* Two users. The first asks for texts 0, 2 and 0 again, the second for 1 twice. Nothing of the
+ * prompts is kept, and nothing of the other user's answers. */
+START_TEST(earlier_answers_of_the_user_are_drafted_from_where_they_match_longer)
+{
+    static const uint32_t number[] = {0, 1, 2, 1, 0};
+    read_text("{\"context\": [1,2,9], \"output\": [5,6,7,8]}\n"
+              "{\"context\": [1], \"output\": [5,6,1]}\n"
+              "{\"context\": [6,3,5], \"output\": [6,7,2,5,6,7,4294967295]}\n");
+    ck_assert_ptr_nonnull(texts);
+    struct trace_texts *after = texts_after_answers(texts, number, 5, 2);
+    const struct trace_match *m = after->texts[2].matches[TRACE_SUFFIX]; /* after 5 6 7 8 */
+    const uint32_t *first = texts->texts[0].tokens + 3;
+    const uint32_t *own = texts->texts[2].tokens;
+    ck_assert_ptr_eq(after->texts[0].matches[TRACE_SUFFIX][1].draft, NULL); /* no answer yet */
+    /* .. 5: new in the text; the earlier answer goes on by 6 7 8, of which the output has two. */
+    ck_assert(m[0].draft == first + 1 && m[0].left == 3 && m[0].length == 1 && m[0].right == 2);
+    /* .. 5 6: the text has had a 6 only. .. 5 6 7 is longer still. */
+    ck_assert(m[1].draft == first + 2 && m[1].length == 2 && m[1].right == 1);
+    ck_assert(m[2].draft == first + 3 && m[2].length == 3 && m[2].left == 1 && m[2].right == 0);
+    ck_assert_ptr_eq(m[3].draft, NULL); /* 2 is of an earlier prompt, which is not kept */
+    /* .. 5, then 5 6 and 5 6 7, are equally long in both: the text's own are taken. */
+    ck_assert(m[4].draft == own + 3 && m[4].length == 1);
+    ck_assert(m[6].draft == own + 5 && m[6].length == 3);
+    /* Its answer to the same prompt. It ended by 1, and nothing follows that. */
+    const struct trace_match *again = after->texts[3].matches[TRACE_SUFFIX];
+    const uint32_t *other = texts->texts[1].tokens + 1;
+    ck_assert_ptr_eq(again[0].draft, NULL);
+    ck_assert(again[1].draft == other + 1 && again[1].length == 1 && again[2].draft == other + 2);
+    /* The third request of the first user: its first answer is there whole. */
+    const struct trace_match *third = after->texts[4].matches[TRACE_LOOKUP];
+    ck_assert(third[1].draft == first + 1 && third[1].right == 3 && third[3].length == 3);
+    ck_assert(after->hash != texts->hash);
+    texts_release(after);
 }
 END_TEST
 
@@ -337,9 +427,11 @@ END_TEST
 
 static const struct suite_row rows[] = {
     TEST(the_automaton_finds_what_a_search_of_all_places_finds),
+    TEST(a_cursor_keeps_the_longest_end_of_another_text_that_the_sequence_has),
     CASE("texts", .setup = setup, .teardown = teardown),
     TEST(matches_and_right_tokens_are_those_found_by_hand),
     TEST(prompt_lookup_matches_three_tokens_at_most),
+    TEST(earlier_answers_of_the_user_are_drafted_from_where_they_match_longer),
     TEST(drafts_are_for_the_classes_and_texts_there_are),
     TEST(rejections_have_the_causes_found_by_hand),
     TEST(a_draft_does_not_depend_on_the_answer_to_come),
