@@ -211,8 +211,8 @@ static struct trace_match match_at(const struct trace_text *t, uint32_t p, struc
 {
     struct trace_match m = {0};
     if (earlier.length > own.length && a->place[earlier.at].left > 0) {
-        m = (struct trace_match){
-            a->place[earlier.at].token, a->place[earlier.at].left, earlier.length, 0};
+        m = (struct trace_match){a->place[earlier.at].token, a->place[earlier.at].left,
+                                 earlier.length, 0};
     } else if (own.length > 0) {
         m = (struct trace_match){t->tokens + own.at, p - own.at, own.length, 0};
     }

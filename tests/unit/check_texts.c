@@ -122,7 +122,8 @@ START_TEST(a_cursor_keeps_the_longest_end_of_another_text_that_the_sequence_has)
         }
         struct suffix_cursor c = {0};
         for (uint32_t i = 0; i < n_y; i++) {
-            /* Half of them go on as the sequence does somewhere, one number more is unknown to it. */
+            /* Half of them go on as the sequence does somewhere, one number more is unknown to it.
+             */
             y[i] = i > 0 && rng_below(&r, 2) == 0 ? x[(i * 7) % n] : rng_below(&r, numbers + 1);
             suffix_follow(s, &c, y[i]);
             for (size_t k = 0; k < sizeof most / sizeof most[0]; k++) {
