@@ -86,8 +86,9 @@ bool wallclock_wait(struct drive *d)
         if (w != NULL) {
             core_fail(c, -ETIMEDOUT, "%s: its work does not come back, after %.0f s", w->name,
                       units_s_from_ns(w == &d->compiler ? d->compile_ns : d->hang_ns));
-        } else if (d->options->limit_s > 0.0 && units_s_from_ns(now) > d->options->limit_s) {
-            core_fail(c, -ETIMEDOUT, "given up after %.0f s of real time", d->options->limit_s);
+        } else if (now > d->limit_ns) {
+            core_fail(c, -ETIMEDOUT, "given up after %.0f s of real time",
+                      units_s_from_ns(d->limit_ns));
         }
         if (c->result->status != 0 || due || d->done.head != NULL || drive_interrupted(d)) {
             d->instant = d->done;

@@ -201,7 +201,9 @@ void liverun_check(void)
         check_stop();
         break;
     case LIVE_LIMIT:
-        if (now.out->status == 0) {
+        if (d->limit_s == 0.0 && d->wall) {
+            must_fail(-ETIMEDOUT, "given up after 600 s");
+        } else if (now.out->status == 0) {
             check_whole();
         } else {
             must_fail(-ETIMEDOUT, "given up after");

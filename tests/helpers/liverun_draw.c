@@ -124,7 +124,10 @@ static void draw_fault(struct draw *d)
         d->host.happen = stop_it;
         break;
     case LIVE_LIMIT:
-        d->limit_s = 1e-9 * (1 + below(d, 5000000));
+        d->limit_s = chance(d, 20) ? 0.0 : 1e-9 * (1 + below(d, 5000000));
+        if (d->limit_s == 0.0) { /* ten minutes, and the last one comes later */
+            d->requests[d->n_requests - 1].arrival_s += 601.0;
+        }
         break;
     case LIVE_DIES:
         d->dies_in = 1 + below(d, 60);
@@ -193,7 +196,7 @@ static void make_machine(struct draw *d)
     now.options = (struct drive_options){.clock = d->wall ? DRIVE_CLOCK_WALL : DRIVE_CLOCK_CPU,
                                          .hang_s = HANG_S,
                                          .compile_s = COMPILE_S,
-                                         .limit_s = d->limit_s > 0.0 ? d->limit_s : 1e6,
+                                         .limit_s = d->fault == LIVE_LIMIT ? d->limit_s : 1e6,
                                          .interrupt = &now.interrupt,
                                          .host = &virtual_host};
     for (uint32_t i = 0; i < m->n_devices; i++) {

@@ -197,7 +197,7 @@ static void anything(struct sched *s)
         move_any(s);
     } else if (what < 97 && w->n_requests > 0) {
         resident_any(s);
-    } else {
+    } else if (w->n_requests > 0) { /* else it would wake itself for ever */
         (void)sched_set_timer(s, s->now_ns + rng_below(&w->rng, 300000));
     }
     forget(w);
