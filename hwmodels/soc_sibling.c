@@ -30,7 +30,13 @@ static struct transfer transfer_of(const struct conformal *t, const char *family
 }
 
 /* Of a runtime entry: which error a number takes over, and with what it scales. */
-enum scale { SCALE_NONE, SCALE_RATE, SCALE_SIZE, SCALE_DDR };
+enum scale {
+    SCALE_NONE,
+    SCALE_RATE,
+    SCALE_SIZE,
+    SCALE_DDR,
+    SCALE_SHARE /* a share of the rate whose product with it follows the peak */
+};
 static const struct {
     const char *key;
     enum conformal_phase phase;
@@ -41,8 +47,8 @@ static const struct {
     {"launch", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
     {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_SIZE},
     {"width_fill", CONFORMAL_PREFILL, SCALE_SIZE},
-    {"attention", CONFORMAL_PREFILL, SCALE_NONE},
-    {"decode_attention", CONFORMAL_DECODE, SCALE_NONE},
+    {"attention", CONFORMAL_PREFILL, SCALE_SHARE},
+    {"decode_attention", CONFORMAL_DECODE, SCALE_SHARE},
 };
 #define N_CARRIED (sizeof carried / sizeof carried[0])
 
@@ -107,7 +113,8 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     const double ratios[] = {[SCALE_NONE] = 1.0,
                              [SCALE_RATE] = c->rate_ratio,
                              [SCALE_SIZE] = c->peak_ratio,
-                             [SCALE_DDR] = c->ddr_ratio};
+                             [SCALE_DDR] = c->ddr_ratio,
+                             [SCALE_SHARE] = c->peak_ratio / c->rate_ratio};
     double ratio = ratios[carried[i].scale];
     /* Where no transfer was ever measured a factor of two stands, a guess. */
     double factor = t.at95.n > 0 ? t.at95.high_factor : 2.0;
@@ -127,9 +134,10 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     char scaled[48] = "";
     if (ratio != 1.0) {
         (void)snprintf(scaled, sizeof scaled, ", x %.4g as its %s", ratio,
-                       carried[i].scale == SCALE_DDR    ? "memory"
-                       : carried[i].scale == SCALE_SIZE ? "size"
-                                                        : "peak");
+                       carried[i].scale == SCALE_DDR     ? "memory"
+                       : carried[i].scale == SCALE_SIZE  ? "size"
+                       : carried[i].scale == SCALE_SHARE ? "peak over its rate"
+                                                         : "peak");
     }
     OWNED char *how =
         xformat("%s; range: x / %.3g, by %zu published %s rows of left-out SoCs (%s)", scaled,

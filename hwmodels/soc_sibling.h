@@ -7,7 +7,7 @@
  *   bandwidths            that of decoding
  *   launch and fill       that of short prompts
  * Datasheet numbers that the caller knows replace the similar chip's. Bandwidths follow the
- * memory's, and rates and fills the device's peak (soc_resized_rate). */
+ * memory's. Rates, fills and the rate of attention follow the device's peak (soc_resized_rate). */
 #pragma once
 
 #include <cjson/cJSON.h>

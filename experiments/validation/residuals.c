@@ -219,11 +219,13 @@ static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
     struct soc_runtime scaled = fit.params;
     scaled.fill_rows *= rate;
     scaled.width_fill *= rate;
+    double resized = soc_resized_rate(fit.params.fill_rows, fit.params.width_fill, rate);
+    scaled.attention_frac *= rate / resized;
     size_t n = 0;
     for (size_t i = 0; i < to->set.n; i++) {
         struct calibrate_row r = to->set.rows[i];
         if (is_own(to, &r)) {
-            r.rate_scale = soc_resized_rate(fit.params.fill_rows, fit.params.width_fill, rate);
+            r.rate_scale = resized;
             r.bandwidth_scale = bandwidth;
             write_row(to, &r, "soc", a->machine.name, calibrate_error(&r, &scaled), out);
             n++;

@@ -234,13 +234,12 @@ static int load_soc(const cJSON *root, struct err *e)
     return soc_parse(root, "f", &soc, e);
 }
 
-/* Attention runs in FP16, so its rate is at most the FP16 peak, in the four digits of a file. A
- * file made from a sibling has the sibling's share, and its numbers are nobody's measurement. */
+/* Attention runs in FP16, so its rate is at most the FP16 peak, in the four digits of a file. */
 static int load_soc_with_possible_attention(const cJSON *root, struct err *e)
 {
     struct soc soc;
     int rc = soc_parse(root, "f", &soc, e);
-    for (uint32_t d = 0; rc == 0 && soc.like[0] == '\0' && d < soc.machine.n_devices; d++) {
+    for (uint32_t d = 0; rc == 0 && d < soc.machine.n_devices; d++) {
         for (uint32_t i = 0; i < soc.devices[d].n_runtimes; i++) {
             const struct soc_runtime *r = &soc.devices[d].runtimes[i];
             double rate = r->attention_frac * r->many.flop_per_s;
