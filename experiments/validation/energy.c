@@ -120,6 +120,11 @@ int energy_read(const struct catalog *c, const char *path, struct energy_rows *o
         struct energy_row *r = &out->v[i];
         int kind = kind_of(r->p.device);
         double bytes = token_bytes(c, &r->p);
+        const struct soc *soc = catalog_soc(c, r->p.soc);
+        if (soc != NULL && r->p.idle_watts < 0.0 && r->p.meter >= SOC_METER_PACKAGE &&
+            r->p.meter < SOC_METER_WALL) {
+            r->p.idle_watts = soc->machine.idle_watts;
+        }
         r->kind = kind < 0 ? DEVICE_KIND_IGPU : (enum device_kind)kind;
         r->gbs = r->p.prefill ? 0.0 : bytes * r->p.tok_s / 1e9;
         predict_rate(c, r, bytes);
@@ -216,6 +221,12 @@ double energy_watts_of(const struct energy_rows *r, const struct energy_watts *w
     }
     int its = n[1] > 0;
     return fitted(w, row, gbs) * exp(sum[its] / (double)(n[its] + 1));
+}
+
+double energy_factor(const struct energy_rows *r, const struct energy_watts *w,
+                     const struct energy_row *row)
+{
+    return energy_watts_of(r, w, row, row->gbs) / fitted(w, row, row->gbs);
 }
 
 /* ---- leaving out ---- */

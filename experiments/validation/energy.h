@@ -2,9 +2,10 @@
  *
  *     watts = idle + device + joules per byte x bytes per second
  *
- * Every meter has its own numbers: idle of machines whose source does not state it (uncore, host),
- * a device by kind, and the joules per byte of DDR and fabric. They are fitted to all machines
- * together (least_squares.h, relative errors). A kind without rows has the mean of the others, and
+ * Every meter has its own numbers: idle where it is not known (uncore, host), a device by kind, and
+ * the joules per byte of DDR and fabric. Idle is known from the source, or else from the machine's
+ * file at a package, a board or a battery. All machines are fitted together (least_squares.h,
+ * relative errors). A kind without rows has the mean of the others, and
  * a meter without rows has a package's numbers. A machine with n rows of its own is off by a
  * factor: the geometric mean of measured over fitted, to the power n / (n + 1). Its rows are those
  * at the meter, on the kind of device and of the toolchain, or of all toolchains where that has
@@ -70,6 +71,10 @@ struct energy_watts energy_fit(const struct energy_rows *r, uint32_t meter);
 /* Watts of a row at some traffic, with the factor of its machine's other rows. */
 double energy_watts_of(const struct energy_rows *r, const struct energy_watts *w,
                        const struct energy_row *row, double gbs);
+
+/* That factor alone. */
+double energy_factor(const struct energy_rows *r, const struct energy_watts *w,
+                     const struct energy_row *row);
 
 /* Predicts every row by a fit without its source, and by one without its model on its machine.
  * Intervals are Student's, of the errors of rows of other sources (or machines), each source

@@ -65,6 +65,46 @@ static void put_numbers(struct energy_rows *r, uint32_t meter, struct frame *f)
     }
 }
 
+/* ---- machines with readings of their own ---- */
+
+static const struct frame_column factor_columns[] = {
+    {.name = "soc", .title = "own factor", .kind = FRAME_TEXT},
+    {.name = "meter", .title = "", .kind = FRAME_TEXT},
+    {.name = "device", .title = "", .kind = FRAME_TEXT},
+    {.name = "runtime", .title = "", .kind = FRAME_TEXT},
+    {.name = "rows"},
+    {.name = "factor", .format = "x %.3g"},
+};
+
+static bool share_a_factor(const struct energy_row *a, const struct energy_row *b)
+{
+    return a->reason == NULL && b->reason == NULL && a->p.meter == b->p.meter &&
+           a->kind == b->kind && strcmp(a->p.soc, b->p.soc) == 0 &&
+           strcmp(a->p.runtime, b->p.runtime) == 0;
+}
+
+static void put_factors(const struct energy_rows *r, struct document *d)
+{
+    document_note(d, "%s", "");
+    struct frame *f = DOCUMENT_FRAME(d, "factors", 0, factor_columns);
+    frame_indent(f, 2);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct energy_row *q = &r->v[i];
+        struct energy_watts w = energy_fit(r, q->p.meter);
+        size_t n = 0;
+        bool first = q->reason == NULL && w.n > 1;
+        for (size_t j = 0; j < r->n; j++) {
+            bool same = share_a_factor(q, &r->v[j]);
+            first = first && (j >= i || !same);
+            n += same;
+        }
+        if (first) {
+            FRAME_ROW(f, q->p.soc, soc_meter_names()[q->p.meter], kind_name(q), q->p.runtime, n,
+                      energy_factor(r, &w, q));
+        }
+    }
+}
+
 /* ---- errors ---- */
 
 static const struct frame_column error_columns[] = {
@@ -236,6 +276,7 @@ int validate_energy(const struct validate_energy_options *o, const struct option
         for (uint32_t meter = 0; soc_meter_names()[meter] != NULL; meter++) {
             put_numbers(&r, meter, f);
         }
+        put_factors(&r, d);
         energy_leave_out(&r);
         put_errors(&r, d);
         put_pairs(&r, d);
