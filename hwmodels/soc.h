@@ -8,6 +8,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "hwmodels/metered.h"
 #include "hwmodels/soc_ops.h"
 #include "sim/api/device.h"
 #include "sim/base/base.h"
@@ -138,7 +139,8 @@ struct soc {
     struct machine machine;
     struct soc_device devices[MACHINE_MAX_DEVICES];
     uint32_t n_numbers[QUANTITY_KINDS]; /* how many are of each kind */
-    double queueing_frac; /* slowdown of a memory-bound kernel next to a full DDR, minus 1 */
+    double queueing_frac;   /* slowdown of a memory-bound kernel next to a full DDR, minus 1 */
+    struct metered metered; /* what a meter reads of a run */
     double package_pl1_watts, package_pl2_watts, package_tau_s; /* 0: no package budget */
     char family[32]; /* SoCs of one family share silicon: calibration pools their points; "" none */
     char like[48];   /* SoC whose file this one was made from by data sheet; "" none */

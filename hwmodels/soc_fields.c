@@ -294,6 +294,8 @@ static const struct json_field soc_rows[] = {
     {JSON_OBJECT("memory", &memory_keys, "Memory.")},
     {JSON_OBJECT("ddr", &ddr_keys, "The memory bus that all devices share.")},
     {JSON_OBJECT("package", &package_keys, "Power limits of the package."), JSON_DEFAULT(0.0)},
+    {JSON_CALLERS("metered", &metered_fields, "What a meter reads while the devices work."),
+     JSON_DEFAULT(0.0)},
     {JSON_QUANTITY(M, machine.idle_watts, "idle_power", "W", 0.0, 1e4, 1.0,
                    "Power of the platform, always drawn.")},
     {JSON_ARRAY("devices", &device_keys, 1, MACHINE_MAX_DEVICES, "Devices, by kind.")},
@@ -463,6 +465,11 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
     const size_t before = e->n;
     struct json_obj o = json_root(root, file, e);
     json_fields_read(&o, &soc_fields, out, out->n_numbers);
+    if (json_has(&o, "metered")) {
+        struct json_obj m = json_get_object(&o, "metered");
+        json_fields_read(&m, &metered_fields, &out->metered, out->n_numbers);
+        json_done(&m);
+    }
     const int n = json_get_array_size(&o, "devices", 1, MACHINE_MAX_DEVICES);
     for (int i = 0; i < n; i++) {
         struct json_obj d = json_array_object(&o, "devices", i);

@@ -280,6 +280,7 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
         xformat("Nothing measured here: every number is taken from %s (xpusim new-soc). "
                 "`xpusim measure` measures it.",
                 c.name);
+    cJSON_DeleteItemFromObjectCaseSensitive(root, "metered"); /* readings of the sibling */
     copy_machine(root, &c);
     cJSON *device;
     cJSON_ArrayForEach (device, cJSON_GetObjectItemCaseSensitive(root, "devices")) {

@@ -193,6 +193,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     }
     if (e->n == before) {
         parse(c, soc_file, llm_file, e);
+        (void)metered_complete(&c->soc, e);
     }
     if (e->n > before) {
         return -EINVAL;

@@ -50,6 +50,26 @@ void runner_ranges(const struct config *c, struct metrics_range out[MACHINE_MAX_
     }
 }
 
+struct metrics_meter runner_meter(const struct config *c)
+{
+    const struct metered *m = &c->soc.metered;
+    struct metrics_meter out = {.factor = 0.0};
+    if (m->meter == SOC_METER_UNSTATED) {
+        return out;
+    }
+    out.factor = m->factor;
+    out.idle_watts = m->idle_watts >= 0.0 ? m->idle_watts : c->soc.machine.idle_watts;
+    out.joules_per_byte = m->joules_per_byte;
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        double watts = m->device_watts[c->soc.machine.devices[d].kind];
+        out.decode_watts[d] = watts >= 0.0 ? watts : METRIC_UNDEFINED;
+        /* A prompt's own bytes count as well; they are few against those of one-row kernels. */
+        out.prefill_watts[d] =
+            out.decode_watts[d] + m->joules_per_byte * c->truth.runtime[d]->one.bytes_per_s;
+    }
+    return out;
+}
+
 int runner_run(const struct config *c, const struct config_policy *p, const struct trace *t,
                uint64_t seed, const struct runner_options *opt, struct runner_result *out,
                struct err *e)
@@ -74,6 +94,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     mo.trace = t;
     mo.asked = c->asked;
     runner_ranges(c, mo.range);
+    mo.meter = runner_meter(c);
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     setup.observers[setup.n_observers++] = metrics_observer(m);
     if (opt->observer != NULL) {
@@ -122,6 +143,7 @@ void runner_metric_names(const struct config *c, struct metric_list *out)
 {
     struct metrics_options mo = metrics_options_default();
     mo.asked = c->asked;
+    mo.meter = runner_meter(c);
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     static const struct sim_result nothing = {0};
     metrics_collect(m, out);

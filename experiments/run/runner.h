@@ -37,6 +37,8 @@ struct runner_result {
 
 /* The calibrated range of each device of the configuration. */
 void runner_ranges(const struct config *c, struct metrics_range out[MACHINE_MAX_DEVICES]);
+/* Numbers of a meter that reads the machine; factor 0: there are none. */
+struct metrics_meter runner_meter(const struct config *c);
 
 /* Runs and collects. 0; the run's own failure (result->sim.status and message say why); or -EINVAL
  * with an error added when the CSV cannot be written. runner_result_fini is needed in every case.

@@ -135,6 +135,26 @@ static void show_energy(const struct config *c, const struct runner_result *r, s
     }
 }
 
+static void show_metered(const struct config *c, const struct runner_result *r, struct document *d)
+{
+    const struct metered *m = &c->soc.metered;
+    if (m->meter == SOC_METER_UNSTATED) {
+        return;
+    }
+    const char *meter = soc_meter_names()[m->meter];
+    double joules = value_of(r, "metered.energy_j");
+    DOCUMENT_VALUES(d, "metered_meter", meter, "metered_spread", m->spread_factor);
+    if (!isnan(joules)) {
+        document_note(d,
+                      "  a %s meter would read %.4g J (%.4g to %.4g), %.4g J per token, %.3g W in "
+                      "the mean",
+                      meter, joules, joules / m->spread_factor, joules * m->spread_factor,
+                      value_of(r, "metered.energy_j_per_token"), value_of(r, "metered.watts"));
+    } else if (!isnan(value_of(r, "energy_j"))) {
+        document_note(d, "  a %s meter: no published reading of a device that worked", meter);
+    }
+}
+
 static void show_machine(const struct config *c, const struct runner_result *r, struct document *d)
 {
     static const char *const shares[] = {"busy_frac", "prefill_frac", "decode_frac"};
@@ -150,6 +170,7 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
         FRAME_CELL(f, shown(r, device, "energy_j", d));
     }
     show_energy(c, r, d);
+    show_metered(c, r, d);
     if (c->sim.graphics.frames_per_s > 0.0) {
         document_note(
             d,

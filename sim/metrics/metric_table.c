@@ -28,6 +28,7 @@ const char *const metric_usual[] = {
 #define SLOWED WITH_VALUE
 #define PRESSURE WITH_VALUE
 #define ENERGY WITH_VALUE
+#define METERED WITH_VALUE
 
 static const struct metric_descriptor rows[] = {
 #include "sim/metrics/metrics.def"

@@ -57,6 +57,14 @@ struct metrics_range {
     uint32_t rows_max, context_max;
 };
 
+/* Numbers of a meter (hwmodels/metered.h): joules = factor (idle x time + watts of each device by
+ * phase x its time + joules per byte x bytes of DDR) + compiling. */
+struct metrics_meter {
+    double factor; /* 0: no meter, and no such metrics */
+    double idle_watts, joules_per_byte;
+    double decode_watts[MACHINE_MAX_DEVICES], prefill_watts[MACHINE_MAX_DEVICES]; /* or NaN */
+};
+
 /* A user who reads while tokens arrive: when the first one is expected, and the speed of reading.
  */
 struct metrics_reader {
@@ -90,6 +98,7 @@ struct metrics_options {
                            metrics, but left out of distributions and of truncated. */
     int64_t horizon_ns; /* the run's; TIME_NEVER_NS drains */
     struct metrics_range range[MACHINE_MAX_DEVICES];
+    struct metrics_meter meter;
     struct metrics_asked asked;
     /* Which turns end a session; borrowed until metrics_free. NULL: sessions and clients are closed
      * only at the end, so that memory grows with their number. */

@@ -305,6 +305,32 @@ static void collect_energy(const struct usage *u, double tokens, double output_t
 #include "sim/metrics/metrics.def"
 }
 
+/* Watts that nobody knows do not matter where there was no such work. */
+static double joules_of(double watts, int64_t ns)
+{
+    return ns > 0 ? watts * units_s_from_ns(ns) : 0.0;
+}
+
+static double metered_joules(const struct usage *u, const struct metrics_meter *m)
+{
+    double joules = joules_of(m->idle_watts, u->now_ns);
+    joules += m->joules_per_byte * (double)(u->ddr_demand_bytes - u->ddr_denied_bytes);
+    for (uint32_t i = 0; i < u->machine->n_devices; i++) {
+        joules += joules_of(m->prefill_watts[i], u->phase_ns[i][POWER_PHASE_PREFILL]);
+        joules += joules_of(m->decode_watts[i], u->phase_ns[i][POWER_PHASE_DECODE]);
+    }
+    return m->factor * joules + domain_joules(u, OBSERVER_DOMAIN_COMPILER);
+}
+
+static void collect_metered(const struct usage *u, const struct metrics_meter *meter, double tokens,
+                            double output_tokens, struct metric_list *out)
+{
+    double joules = metered_joules(u, meter);
+    double run_s = u->now_ns > 0 ? units_s_from_ns(u->now_ns) : METRIC_UNDEFINED;
+#define METERED(part, title, unit, better, definition, value) metric_list_put(out, value, part);
+#include "sim/metrics/metrics.def"
+}
+
 void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
                    double output_tokens, double jobs, struct metric_list *out)
 {
@@ -326,7 +352,10 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
 #define PRESSURE(part, title, unit, better, definition, value)                                     \
     metric_list_put(out, value, "ddr." part);
 #include "sim/metrics/metrics.def"
-    collect_energy(u, tokens > 0.0 ? tokens : METRIC_UNDEFINED,
-                   output_tokens > 0.0 ? output_tokens : METRIC_UNDEFINED,
-                   jobs > 0.0 ? jobs : METRIC_UNDEFINED, out);
+    tokens = tokens > 0.0 ? tokens : METRIC_UNDEFINED;
+    output_tokens = output_tokens > 0.0 ? output_tokens : METRIC_UNDEFINED;
+    collect_energy(u, tokens, output_tokens, jobs > 0.0 ? jobs : METRIC_UNDEFINED, out);
+    if (opt->meter.factor > 0.0) {
+        collect_metered(u, &opt->meter, tokens, output_tokens, out);
+    }
 }

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/run/runner.h"
 #include "experiments/validation/energy.h"
 #include "experiments/validation/least_squares.h"
 #include "hwmodels/soc.h"
 #include "sim/base/datadir.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 
 static struct energy_row row(const char *soc, const char *source, enum device_kind kind, double gbs,
                              double idle, double watts)
@@ -122,11 +124,106 @@ START_TEST(the_shipped_table_binds)
 }
 END_TEST
 
+/* One request that decodes on the machine, alone. */
+static void one_request(const char *soc, struct config *c, struct metric_list *out)
+{
+    struct err err = ERR_INIT;
+    struct config_options o = config_options_default();
+    struct config_policy p;
+    struct trace t;
+    struct runner_result r;
+    o.soc = soc;
+    o.llm = "llama-3.1-8b:bits=4";
+    o.trace = tempfile_make(".csv");
+    tempfile_put("# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"
+                 "output_tokens,prefix_tokens,max_output_tokens\n0,0,0,reactive,0,,6,400,0,512\n");
+    ck_assert_int_eq(config_load(c, &o, &err), 0);
+    ck_assert_int_eq(config_policy_parse(&p, "fcfs", &err), 0);
+    ck_assert_int_eq(config_trace(&o, 1, (struct config_arrivals){0}, &t, &err), 0);
+    ck_assert_int_eq(runner_run(c, &p, &t, 1, &(struct runner_options){0}, &r, &err), 0);
+    for (size_t i = 0; i < r.metrics.n; i++) {
+        metric_list_put(out, r.metrics.v[i].value, "%s", r.metrics.v[i].name);
+    }
+    runner_result_fini(&r);
+    trace_fini(&t);
+    config_options_fini(&o);
+    tempfile_remove();
+    err_fini(&err);
+}
+
+/* A run of a row's model on its machine reads what the model of watts says of that row, at the
+ * traffic of the run. The host's gaps between passes are less than 1 % of it. */
+START_TEST(a_run_reads_what_the_fit_says)
+{
+    struct err err = ERR_INIT;
+    struct catalog c;
+    struct energy_rows r;
+    struct config config;
+    struct metric_list l = {0};
+    ck_assert_int_eq(catalog_open(&c, &err), 0);
+    ck_assert_int_eq(energy_read(&c, datadir_path("hwmodels/points/energy.csv"), &r, &err), 0);
+    struct energy_watts w = energy_fit(&r, SOC_METER_PACKAGE);
+    one_request("apple-m1-pro-16core", &config, &l);
+    double gbs = metric_list_find(&l, "ddr.util_frac")->value * 204.8;
+    size_t i = 0;
+    while (i < r.n && !(strcmp(r.v[i].p.soc, "apple-m1-pro-16core") == 0 &&
+                        strcmp(r.v[i].p.model, "llama-3.1-8b") == 0)) {
+        i++;
+    }
+    ck_assert_uint_lt(i, r.n);
+    double watts = metric_list_find(&l, "metered.watts")->value;
+    ck_assert_double_eq_tol(watts, energy_watts_of(&r, &w, &r.v[i], gbs), 0.01 * watts);
+    /* by hand, measured 21.07: 1.115 (3 + 13.7 + 0.0443 nJ/B x 110 to 150 GB/s) = 24 to 26 */
+    ck_assert_double_eq_tol(watts, 25.0, 1.2);
+    double joules = metric_list_find(&l, "metered.energy_j")->value;
+    ck_assert_double_eq_tol(metric_list_find(&l, "metered.energy_j_per_output_token")->value,
+                            joules / 400.0, 1e-9);
+    metric_list_fini(&l);
+    config_fini(&config);
+    energy_fini(&r);
+    catalog_fini(&c);
+    err_fini(&err);
+}
+END_TEST
+
+/* hwmodels/metered.json is the fit of today, for machines like those that were read alone; a device
+ * of which nobody read a power has none. */
+START_TEST(the_shared_numbers_are_the_fit)
+{
+    static const char *const without[] = {"rk3588", "snapdragon-8gen3", "rtx-4090", "two-cores"};
+    struct err err = ERR_INIT;
+    struct catalog c;
+    struct energy_rows r;
+    ck_assert_int_eq(catalog_open(&c, &err), 0);
+    ck_assert_int_eq(energy_read(&c, datadir_path("hwmodels/points/energy.csv"), &r, &err), 0);
+    struct energy_watts w = energy_fit(&r, SOC_METER_PACKAGE);
+    struct soc soc = *catalog_soc(&c, "core-ultra-5-125h");
+    ck_assert_int_eq(metered_complete(&soc, &err), 0);
+    const struct metered *m = &soc.metered;
+    ck_assert_int_eq(m->meter, SOC_METER_PACKAGE);
+    ck_assert_double_eq_tol(m->joules_per_byte, w.joules_per_byte, 1e-3 * w.joules_per_byte);
+    ck_assert_double_eq_tol(m->device_watts[DEVICE_KIND_NPU], w.device[DEVICE_KIND_NPU], 0.006);
+    ck_assert_double_eq_tol(m->device_watts[DEVICE_KIND_IGPU], w.device[DEVICE_KIND_IGPU], 0.006);
+    ck_assert_double_lt(m->device_watts[DEVICE_KIND_CPU], 0.0);
+    ck_assert_double_eq(m->factor, 1.0);
+    for (size_t i = 0; i < sizeof without / sizeof without[0]; i++) {
+        soc = *catalog_soc(&c, without[i]);
+        ck_assert_int_eq(metered_complete(&soc, &err), 0);
+        ck_assert_int_eq(soc.metered.meter, SOC_METER_UNSTATED);
+    }
+    energy_fini(&r);
+    catalog_fini(&c);
+    err_fini(&err);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("energy", .timeout_s = 60),
     TEST(a_fit_finds_the_numbers_that_made_the_rows),
     TEST(a_publication_that_is_left_out_has_no_part),
     TEST(numbers_are_at_least_zero_and_robust),
     TEST(the_shipped_table_binds),
+    TEST(a_run_reads_what_the_fit_says),
+    TEST(the_shared_numbers_are_the_fit),
 };
 SUITE_MAIN("energy", suite)
