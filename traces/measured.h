@@ -13,7 +13,15 @@ struct measured_latency {
     double ttft_s, e2e_s;
 };
 
+/* Equal machines behind one queue that served the run. A request stays where it was sent. */
+enum measured_queue { MEASURED_ROUND_ROBIN, MEASURED_LEAST_OUTSTANDING };
+struct measured_replicas {
+    uint32_t n; /* 0 and 1: one machine */
+    int queue;  /* enum measured_queue */
+};
+
 struct measured_run {
+    struct measured_replicas replicas; /* the caller's; the file does not state it */
     struct trace trace;                /* reactive single requests, numbered in order of arrival */
     struct measured_latency *measured; /* owned; of trace.rows[i] */
     uint32_t *ids;                     /* owned; request_id in the file */

@@ -27,9 +27,9 @@ static void finished(void *self, int64_t now_ns, const struct request *r)
     }
 }
 
-int run_replay(const struct config *c, const struct config_policy *p,
-               const struct measured_run *run, size_t n, uint64_t seed,
-               struct measured_latency *out, struct err *e)
+int run_replay_one(const struct config *c, const struct config_policy *p,
+                   const struct measured_run *run, size_t n, uint64_t seed,
+                   struct measured_latency *out, struct err *e)
 {
     struct replay replay = {.out = out, .n = n, .left = n};
     config_setup(c, p, &run->trace, seed, &replay.setup);

@@ -11,11 +11,17 @@
 #include "traces/measured.h"
 
 /* Simulates the run's arrivals and token counts until the first n requests have finished; out[i]
- * belongs to run->trace.rows[i], of those that have. 0, or the run's own failure (-errno) with its
- * message added to e. */
+ * belongs to run->trace.rows[i], of those that have. The configuration is that of one replica. 0,
+ * or the run's own failure (-errno) with its message added to e. Cost: one simulation of the run;
+ * with a queue to the replica with the fewest requests, one for every request. */
 int run_replay(const struct config *c, const struct config_policy *p,
                const struct measured_run *run, size_t n, uint64_t seed,
                struct measured_latency *out, struct err *e);
+
+/* The same where one machine served the run. */
+int run_replay_one(const struct config *c, const struct config_policy *p,
+                   const struct measured_run *run, size_t n, uint64_t seed,
+                   struct measured_latency *out, struct err *e);
 
 enum run_metric { RUN_METRIC_E2E, RUN_METRIC_TTFT, RUN_METRIC_TPOT, RUN_METRIC_COUNT };
 extern const char *const run_metric_names[RUN_METRIC_COUNT]; /* "e2e", "ttft", "tpot" */

@@ -6,6 +6,9 @@
 #include "experiments/validation/run_fit.h"
 #include "experiments/validation/run_interval.h"
 #include "sim/base/output.h"
+#include "sim/base/words.h"
+
+static const char *const queues[] = {"round-robin", "least-outstanding", NULL}; /* by the enum */
 
 /* ---- results ---- */
 
@@ -166,9 +169,13 @@ static void put_head(const struct validate_run_result *r, struct document *d)
             units_s_from_ns(r->run->trace.rows[i].arrival_ns) + r->run->measured[i].e2e_s;
         span_s = end_s > span_s ? end_s : span_s;
     }
+    const struct measured_replicas *x = &r->run->replicas;
+    const char *replicas =
+        x->n > 1 ? document_format(d, "%u replicas (%s) of ", x->n, queues[x->queue]) : "";
+    DOCUMENT_VALUES(d, "replicas", x->n, "queue", queues[x->queue]);
     document_note(
-        d, "%s on %s, %s\n%s: %zu measured requests, arrivals over %.4g s, %.4g s in all\n",
-        r->policy->label, r->config->soc.machine.name, r->config->llm.name, r->name, n,
+        d, "%s on %s%s, %s\n%s: %zu measured requests, arrivals over %.4g s, %.4g s in all\n",
+        r->policy->label, replicas, r->config->soc.machine.name, r->config->llm.name, r->name, n,
         units_s_from_ns(r->run->trace.rows[n - 1].arrival_ns - r->run->trace.rows[0].arrival_ns),
         span_s);
 }
@@ -393,6 +400,7 @@ int validate_run(const struct validate_run_options *o, const struct option_outpu
     (void)config_load(&unfitted, &o->config, e);
     (void)config_policy_parse(&p, o->policy, e);
     (void)measured_run_read(o->run, &run, e);
+    run.replicas = (struct measured_replicas){o->replicas, words_find(queues, o->queue)};
     if (e->n == 0) {
         status = validate(o, &unfitted, &p, &run, out, e);
     }
@@ -423,6 +431,11 @@ static const struct option_row rows[] = {
         "one device, bandwidth, rate, submit, ..."),
     OPTION_TEXT(OPTIONS, fit_on, "fit-on", "first:F", NULL,
                 "what to fit on (default " DEFAULT_FIT_ON ")"),
+    OPTION_COUNT(OPTIONS, replicas, "replicas", "N", "1", 1, 256,
+                 "so many machines like --soc served the run, each with the whole model"),
+    OPTION_CHOICE(OPTIONS, queue, "queue", "RULE", "round-robin", queues,
+                  "which of them a request goes to: round-robin, or least-outstanding, the one "
+                  "with the fewest unfinished requests"),
     OPTION_COUNT(OPTIONS, uncertainty, "uncertainty", "N", "64", 0, 10000,
                  "without --fit: run on N machines that the true one may be, and print between "
                  "which latencies 95 % of them lie; 0: not"),

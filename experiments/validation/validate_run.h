@@ -8,6 +8,8 @@
 struct validate_run_options {
     struct config_options config; /* SoC and model must be given; the run is the workload */
     const char *run, *policy, *fit, *fit_on, *requests;
+    uint32_t replicas;
+    const char *queue;                     /* a name of queues (validate_run.c) */
     uint32_t uncertainty;                  /* machines drawn where nothing is fitted; 0: none */
     double max_mape_pct[RUN_METRIC_COUNT]; /* INFINITY: no limit */
 };
