@@ -117,13 +117,10 @@ cat <<'TEXT'
 ## What a further sequence costs in a decode batch (`hwmodels/points/batched-decode.csv`)
 
 Seconds at the batch over seconds at batch 1, minus 1, per further sequence: 0 when it is free, 1 when it costs as much as the
-first. The reference table has one row with a batch above 1, so this stays the least known number of every comparison with
-continuous batching: `decode_batch_inefficiency` (its range is 0 to 1) is what `compare --uncertainty` carries of it.
+first. No two machines have the same runtime, so no file has a share of its runtime (`decode_batch_inefficiency`). Its range is
+0 to 1, and `compare --uncertainty` carries it. The second table predicts each case by the others.
 
 TEXT
 echo '```'
-awk -F, '/^#/ || $1 == "machine" { next }
-    { key = $1 " " $2 " " $3 ", " $4 }
-    $8 == 1 { one[key] = $9; next }
-    { printf "%-52s batch %2d  %5.2f\n", key, $8, ($9 / one[key] - 1) / ($8 - 1) }' hwmodels/points/batched-decode.csv
+python3 hwmodels/batches.py
 echo '```'
