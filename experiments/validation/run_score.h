@@ -18,7 +18,7 @@ int run_replay(const struct config *c, const struct config_policy *p,
                const struct measured_run *run, size_t n, uint64_t seed,
                struct measured_latency *out, struct err *e);
 
-/* The same where one machine served the run. */
+/* Does it on one machine, regardless of the run's replicas. */
 int run_replay_one(const struct config *c, const struct config_policy *p,
                    const struct measured_run *run, size_t n, uint64_t seed,
                    struct measured_latency *out, struct err *e);
