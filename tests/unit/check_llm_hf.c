@@ -338,7 +338,8 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
     double speed_was = was * 1024.0 / (1024.0 + filled); /* no width_fill there */
     double speed_is = is * 1024.0 / (1024.0 + 2.0 * filled);
     ck_assert_double_eq_tol(speed_is, 2.0 * speed_was, 0.001 * speed_was);
-    const char *share = "devices.igpu.runtimes.openvino-2025/8.attention"; /* twice its speed, too */
+    const char *share =
+        "devices.igpu.runtimes.openvino-2025/8.attention"; /* twice its speed, too */
     double attention_was = at(from, share, "value") * was;
     ck_assert_double_eq_tol(at(to, share, "value") * is, 2.0 * attention_was,
                             0.001 * attention_was);
