@@ -14,7 +14,8 @@
  *   qoe                  only where metrics_asked has a reader
  *   stops_asked          of the reactive group when the pass has a reactive member
  *   arrival_rate, _cv    of all arrivals, realised
- *   contention_loss      isolated at the speed that power limits left, time sharing included
+ *   contention_loss      isolated at the speed that power limits left, time sharing included;
+ *                        killed work left out
  *   energy per token     over tokens that came out (prompts count with the first one);
  *                        agent-xpu-v2's figure is the active form
  *   fairness_jain        clients that got nothing included

@@ -193,6 +193,9 @@ static void check_jobs(const struct trace *t, const struct seen *s, const struct
     double each_j = metric_list_find(m, "energy_j_per_job")->value;
     double all_j = metric_list_find(m, "energy_j")->value;
     ck_assert(n > 0.0 ? fabs(n * each_j - all_j) <= 1e-9 * all_j : isnan(each_j));
+    each_j = metric_list_find(m, "energy_active_j_per_job")->value;
+    all_j = metric_list_find(m, "energy_active_j")->value;
+    ck_assert(n > 0.0 ? fabs(n * each_j - all_j) <= 1e-9 * all_j : isnan(each_j));
     if (n > 0.0) {
         ck_assert_double_eq_tol(metric_list_find(m, "all.job_s.mean")->value, sum / n, 1e-9);
     }

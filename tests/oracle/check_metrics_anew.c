@@ -216,7 +216,7 @@ static double rank(double p)
 /* Mean, nearest ranks, largest and number of the values, which are used up. */
 static void distribution(const char *name)
 {
-    static const char *const parts[] = {"mean", "p50", "p90", "p99", "max", "n"};
+    static const char *const parts[] = {"mean", "p50", "p90", "p95", "p99", "max", "n"};
     double sum = 0.0;
     qsort(values, n_values, sizeof values[0], ascending);
     for (uint32_t i = 0; i < n_values; i++) {
@@ -225,10 +225,11 @@ static void distribution(const char *name)
     double want[] = {n_values > 0 ? sum / n_values : (double)NAN,
                      rank(0.5),
                      rank(0.9),
+                     rank(0.95),
                      rank(0.99),
                      rank(1.0),
                      n_values};
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         char full[200];
         (void)snprintf(full, sizeof full, "%s.%s.%s", group, name, parts[i]);
         same(full, want[i]);
