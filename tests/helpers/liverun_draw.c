@@ -196,7 +196,7 @@ static void make_machine(struct draw *d)
     now.options = (struct drive_options){.clock = d->wall ? DRIVE_CLOCK_WALL : DRIVE_CLOCK_CPU,
                                          .hang_s = HANG_S,
                                          .compile_s = COMPILE_S,
-                                         .limit_s = d->fault == LIVE_LIMIT ? d->limit_s : 1e6,
+                                         .limit_s = d->fault == LIVE_LIMIT ? d->limit_s : 2000.0,
                                          .interrupt = &now.interrupt,
                                          .host = &virtual_host};
     for (uint32_t i = 0; i < m->n_devices; i++) {
