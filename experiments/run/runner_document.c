@@ -138,7 +138,7 @@ static void show_energy(const struct config *c, const struct runner_result *r, s
 static void show_metered(const struct config *c, const struct runner_result *r, struct document *d)
 {
     const struct metered *m = &c->soc.metered;
-    if (m->meter == SOC_METER_UNSTATED) {
+    if (metric_list_find(&r->metrics, "metered.energy_j") == NULL) { /* nor has a real run it */
         return;
     }
     const char *meter = soc_meter_names()[m->meter];
