@@ -38,6 +38,15 @@ static size_t covers(const char *entry, const char *runtime)
     return n + (runtime[n] == '\0'); /* strchr finds the end too: the same name */
 }
 
+struct soc_supply soc_supply_of(const struct soc *soc)
+{
+    bool battery = soc->supply.efficiency_frac == 0.0;
+    for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
+        battery = battery && soc->devices[i].meter == SOC_METER_BATTERY;
+    }
+    return battery ? (struct soc_supply){1.0, 0.0} : soc->supply;
+}
+
 #define USUAL_ROWS 1024.0
 #define USUAL_COLUMNS 4096.0
 

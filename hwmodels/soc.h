@@ -117,6 +117,13 @@ struct soc_memory {
     double activation_bytes; /* per token of the prompt and column of the model's width */
 };
 
+/* A battery gives watts / efficiency + rest where the meter reads watts. Regulators lose the first
+ * part. The rest (display, storage, radio) is behind no meter of the file's. */
+struct soc_supply {
+    double efficiency_frac; /* (0, 1]; 0: not stated */
+    double rest_watts;
+};
+
 struct soc_device {
     struct soc_memory memory;
     int meter;              /* enum soc_meter */
@@ -142,6 +149,7 @@ struct soc {
     double queueing_frac;   /* slowdown of a memory-bound kernel next to a full DDR, minus 1 */
     struct metered metered; /* what a meter reads of a run */
     double package_pl1_watts, package_pl2_watts, package_tau_s; /* 0: no package budget */
+    struct soc_supply supply;
     char family[32]; /* SoCs of one family share silicon: calibration pools their points; "" none */
     char like[48];   /* SoC whose file this one was made from by data sheet; "" none */
     char hwmodel[16];      /* kernel-time model its numbers were fitted with; "": the usual one */
@@ -149,6 +157,10 @@ struct soc {
     bool extrapolated_npu; /* the file says its NPU numbers come from other parts */
     char note[256];
 };
+
+/* The supply of a battery, where the file states it, or where all that draws power was read at the
+ * battery: then it is {1, 0}. Else its efficiency is 0, and the energy at the battery unknown. */
+struct soc_supply soc_supply_of(const struct soc *soc);
 
 extern const char *const soc_error_names[2][3]; /* keys of fit.error_sd */
 

@@ -275,6 +275,14 @@ static const struct json_field package_rows[] = {
 };
 static const struct json_fields package_keys = JSON_FIELDS(package_rows, NULL);
 
+static const struct json_field supply_rows[] = {
+    {JSON_QUANTITY(M, supply.efficiency_frac, "efficiency", "1", 0.01, 1.0, 1.0,
+                   "Power at the devices' meter per power that the battery gives for it.")},
+    {JSON_QUANTITY(M, supply.rest_watts, "rest", "W", 0.0, 1e4, 1.0,
+                   "Power that the battery gives to what no meter of the file reads.")},
+};
+static const struct json_fields supply_keys = JSON_FIELDS(supply_rows, NULL);
+
 static const struct json_field soc_rows[] = {
     {JSON_ROW_("format", "Version of this format.", COUNT), JSON_RANGE_(1, 1, 1)},
     {JSON_TEXT(M, machine.name, "name", "Name of the machine.")},
@@ -295,6 +303,8 @@ static const struct json_field soc_rows[] = {
     {JSON_OBJECT("ddr", &ddr_keys, "The memory bus that all devices share.")},
     {JSON_OBJECT("package", &package_keys, "Power limits of the package."), JSON_DEFAULT(0.0)},
     {JSON_CALLERS("metered", &metered_fields, "What a meter reads while the devices work."),
+     JSON_DEFAULT(0.0)},
+    {JSON_OBJECT("supply", &supply_keys, "From the devices' meter to the battery."),
      JSON_DEFAULT(0.0)},
     {JSON_QUANTITY(M, machine.idle_watts, "idle_power", "W", 0.0, 1e4, 1.0,
                    "Power of the platform, always drawn.")},
@@ -448,6 +458,12 @@ static void check(const struct soc *soc, const char *file, struct err *e)
             }
         }
         check_runtimes(soc, i, file, e);
+        int meter = soc->devices[i].meter;
+        if (soc->supply.efficiency_frac > 0.0 &&
+            (meter == SOC_METER_BATTERY || meter == SOC_METER_WALL)) {
+            err_add(e, "%s: devices[%u].meter: \"%s\" is behind the supply that the file states",
+                    file, i, soc_meter_names()[meter]);
+        }
     }
     /* A load goes into memory, so nothing loads faster than that. */
     if (m->loader_bytes_per_s > m->ddr_peak_bytes_per_s ||

@@ -434,6 +434,10 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->stall_ns = units_ns_from_s(c->sim.stall_s);
     out->collapse = c->sim.collapse;
     throttle_setup(c, &out->throttle);
+    struct soc_supply supply = soc_supply_of(&c->soc);
+    if (supply.efficiency_frac > 0.0) {
+        out->supply = (struct sim_supply){supply.efficiency_frac, supply.rest_watts};
+    }
     const struct config_graphics *g = &c->sim.graphics;
     int display = display_device(out->machine);
     if (display >= 0) { /* also without frames: an event of the machine may want some */

@@ -4,6 +4,18 @@
 #include "policies/external/hosted.h"
 #include "sim/engine/sim.h"
 
+/* Energy of the run at the battery's meter, from that at the devices' meter. */
+static double battery_j(const struct config *c, const struct sim_result *s,
+                        const struct metric_list *l)
+{
+    const struct metric *energy = metric_list_find(l, "energy_j");
+    struct soc_supply supply = soc_supply_of(&c->soc);
+    if (energy == NULL || supply.efficiency_frac == 0.0) {
+        return METRIC_UNDEFINED;
+    }
+    return energy->value / supply.efficiency_frac + supply.rest_watts * units_s_from_ns(s->end_ns);
+}
+
 /* What the run itself counts. */
 static void add_run_metrics(const struct config *c, const struct sim_result *s,
                             struct metric_list *out)
@@ -19,6 +31,7 @@ static void add_run_metrics(const struct config *c, const struct sim_result *s,
     metric_list_put(out, (double)s->events, "events");
     metric_list_put(out, (double)s->kernels, "kernels");
     metric_list_put(out, (double)s->decisions, "decisions");
+    metric_list_put(out, battery_j(c, s, out), "battery.energy_j");
     bool known = s->battery.known;
     metric_list_put(out, known ? s->battery.end_frac : METRIC_UNDEFINED, "battery.end_frac");
     metric_list_put(out, known ? s->battery.drawn_j : METRIC_UNDEFINED, "battery.drawn_j");

@@ -46,6 +46,12 @@ struct sim_throttle {
     double min_speed;   /* (0, 1]: nothing runs slower */
 };
 
+/* The battery gives watts / efficiency + rest where the machine draws watts. */
+struct sim_supply {
+    double efficiency_frac; /* (0, 1]; 1: what is drawn is what it gives */
+    double rest_watts;
+};
+
 /* A model of the run, and the noise-free model of what its kernels take. */
 struct sim_model {
     const struct llm *llm;
@@ -88,6 +94,7 @@ struct sim_setup {
     bool collapse;          /* kernels end between instants; else each end is one. Same results */
     struct sim_frames frames;
     struct sim_throttle throttle;
+    struct sim_supply supply;
     uint32_t caps; /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
     /* Speculative decoding: tokens a drafter offers for the next verification of a request
      * (policies may know them: they are there before the pass), and how many of them turn out right
@@ -107,7 +114,7 @@ struct sim_setup {
 };
 
 /* Fills every field with its documented default: drain, collapse, prefix reuse on, 16-token blocks,
- * one weight copy, an hour of stall, no noise. Pointers stay NULL. */
+ * one weight copy, an hour of stall, no noise, a supply without losses. Pointers stay NULL. */
 void sim_setup_defaults(struct sim_setup *s);
 
 /* Do kernels take random times? Then none is like another. */

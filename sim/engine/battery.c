@@ -1,12 +1,26 @@
 /* A battery that feeds the machine loses the energy of the run: the whole package, as it is
- * counted in power.c. Watts are constant between their changes, so the instant at which it is empty
- * is exact. The machine is off then, and the run is over. */
+ * counted in power.c, through the supply, which adds its own. Watts are constant between their
+ * changes, so the instant at which it is empty is exact. The machine is off then, and the run is
+ * over. */
 #include "sim/engine/power.h"
+
+static double at_battery_watts(const struct engine *e, double watts)
+{
+    const struct sim_supply *s = &e->core.setup->supply;
+    return watts / s->efficiency_frac + s->rest_watts;
+}
+
+/* The energy of the run until now, had it all come from the battery. */
+static double at_battery_j(const struct engine *e)
+{
+    const struct sim_supply *s = &e->core.setup->supply;
+    return power_joules(e) / s->efficiency_frac + s->rest_watts * units_s_from_ns(e->now_ns);
+}
 
 double battery_charge_j(const struct engine *e)
 {
     const struct battery *b = &e->battery;
-    double left = b->charge_j - (b->feeds ? power_joules(e) - b->since_j : 0.0);
+    double left = b->charge_j - (b->feeds ? at_battery_j(e) - b->since_j : 0.0);
     return left > 0.0 ? left : 0.0;
 }
 
@@ -23,8 +37,9 @@ void battery_follow(struct engine *e)
         eventq_cancel(&e->queue, b->event);
         b->event = EVENTQ_NONE;
     }
-    if (b->feeds && e->power.total_watts > 0.0) {
-        int64_t at_ns = engine_after(e, battery_charge_j(e) / e->power.total_watts * 1e9);
+    double watts = at_battery_watts(e, e->power.total_watts);
+    if (b->feeds && watts > 0.0) {
+        int64_t at_ns = engine_after(e, battery_charge_j(e) / watts * 1e9);
         b->event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_BATTERY, 0), 0);
     }
 }
@@ -36,7 +51,7 @@ int64_t battery_lasts_until_ns(const struct engine *e, uint8_t device, int64_t b
     /* The most that it draws at any instant of that: all at once. */
     double watts = p->total_watts - p->watts[device] + m->devices[device].decode_watts +
                    m->devices[device].idle_watts + m->poll_watts + m->compile_watts;
-    double left_ns = battery_charge_j(e) / watts * 1e9 * (1.0 - 1e-9);
+    double left_ns = battery_charge_j(e) / at_battery_watts(e, watts) * 1e9 * (1.0 - 1e-9);
     return left_ns < (double)(before_ns - e->now_ns) ? e->now_ns + (int64_t)left_ns : before_ns;
 }
 
@@ -46,7 +61,7 @@ void battery_set(struct engine *e, const struct machine_event *event)
     double before = battery_charge_j(e);
     b->drawn_j += b->charge_j - before;
     b->charge_j = before;
-    b->since_j = power_joules(e);
+    b->since_j = at_battery_j(e);
     if ((event->sets & MACHINE_SETS_BATTERY) != 0) {
         b->known = true;
         b->charge_j = event->battery_j;

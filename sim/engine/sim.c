@@ -27,6 +27,7 @@ void sim_setup_defaults(struct sim_setup *s)
     s->kv_block_tokens = 16; /* vLLM's block, the field's usual one */
     s->weight_copies = 1;
     s->weights_at_start = true;
+    s->supply = (struct sim_supply){1.0, 0.0};
     s->horizon_ns = TIME_NEVER_NS;
     s->stall_ns = 3600 * NS_PER_S;
     s->collapse = true;

@@ -153,6 +153,30 @@ START_TEST(a_power_limit_stretches_the_battery)
 }
 END_TEST
 
+/* 30 W behind a supply of 0.75 are 40 W at the battery, and the display takes 10 W: 300 J last 6 s.
+ */
+START_TEST(the_supply_and_the_rest_draw_as_well)
+{
+    sc.setup.supply = (struct sim_supply){0.75, 10};
+    battery(0, 300, 300);
+    byhand_run(x.step, one, 1);
+    ck_assert_int_eq(sc.result.end_ns, S(6));
+    ck_assert_double_eq_tol(sc.result.battery.drawn_j, 300, 1e-6);
+}
+END_TEST
+
+/* 50 W for 5 s are 250 of 1000 J; on mains nothing is drawn, the display's power neither. */
+START_TEST(mains_feed_the_rest_too)
+{
+    sc.setup.supply = (struct sim_supply){0.75, 10};
+    battery(0, 1000, 1000);
+    event(5, MACHINE_SETS_SOURCE)->on_battery = false;
+    ck_assert_double_eq_tol(finish_s(), 20.0, 1e-8);
+    ck_assert_double_eq_tol(sc.result.battery.drawn_j, 250, 1e-6);
+    ck_assert_double_eq_tol(sc.result.battery.end_frac, 0.75, 1e-9);
+}
+END_TEST
+
 static void serve_nobody(struct sched *s, struct script *y)
 {
     (void)s;
@@ -466,16 +490,19 @@ END_TEST
 
 /* 5 ms of host work at no watts before each launch. The prompt takes 64 ms at 30 W, 1.92 J; each
  * decode 10 ms at 10 W, 0.1 J. 5.05 J more last for 50 decodes of 15 ms, 5 ms of host work, and
- * half a decode: 69 + 750 + 10 = 829 ms. Also where iterations run in one step. */
+ * half a decode: 69 + 750 + 10 = 829 ms. Also where iterations run in one step, and where a
+ * supply of one half takes twice as much. */
 START_TEST(a_battery_is_watched_between_iterations)
 {
     static const struct scenario_request q[] = {{BE, 0, 64, 101, 0, 0}};
     small_memory();
     scenario_cost(&sc, IGPU, OP_QKV, 9, 1, 0);
     sc.machine.schedule_ns = 5 * NS_PER_MS;
-    battery(0, 2.19 + 5.05, 10);
+    double times = _i < 2 ? 1.0 : 2.0;
+    sc.setup.supply.efficiency_frac = 1.0 / times;
+    battery(0, times * (2.19 + 5.05), 20);
     scenario_policy(&sc, policy_find("orca"), "");
-    sc.setup.collapse = _i == 0;
+    sc.setup.collapse = _i % 2 == 0;
     sc.observer.tokens = NULL; /* nobody looks at each */
     sc.observer.kernel = NULL;
     ck_assert_int_eq(scenario_run(&sc, q, 1, false), 0);
@@ -494,6 +521,8 @@ static const struct suite_row suite[] = {
     TEST(mains_keep_the_charge),
     LOOP(the_package_draws_and_a_charge_can_be_set_again, 2),
     TEST(a_power_limit_stretches_the_battery),
+    TEST(the_supply_and_the_rest_draw_as_well),
+    TEST(mains_feed_the_rest_too),
     TEST(an_empty_battery_hides_no_stall),
     CASE("frames and windows", .setup = setup, .teardown = byhand_teardown),
     TEST(frames_begin_and_end),
@@ -509,6 +538,6 @@ static const struct suite_row suite[] = {
     TEST(what_a_turn_leaves_pays_the_debt),
     CASE("one step", .setup = setup, .teardown = byhand_teardown),
     TEST(an_event_ends_iterations_in_one_step),
-    LOOP(a_battery_is_watched_between_iterations, 2),
+    LOOP(a_battery_is_watched_between_iterations, 4),
 };
 SUITE_MAIN("events of the machine", suite)
