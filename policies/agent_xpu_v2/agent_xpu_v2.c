@@ -16,6 +16,7 @@ static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
 static const char *const memory_choices[] = {"off", "defer", "igpu", NULL};
 static const char *const cap_choices[] = {"fixed", "slo", "marginal", "open", NULL};
 static const char *const split_choices[] = {"makespan", "balance", NULL};
+static const char *const margin_choices[] = {"igpu", "choose", NULL};
 static const char *const piggyback_choices[] = {"short", "long", NULL};
 static const char *const drafter_choices[] = {"run", "model", "lookup", "suffix", NULL};
 static const char *const speculate_choices[] = {"none", "igpu", "npu", NULL};
@@ -115,6 +116,9 @@ static const struct policy_param params[] = {
                       "while reactive requests decode, prompts with a compiled kernel are next, "
                       "and others once they are so old, s (ours); 0: in order"),
     [AXPU_FLASH] = FLASH_PARAM,
+    [AXPU_MARGIN] = POLICY_CHOICE("margin", AXPU_MARGIN_IGPU, margin_choices,
+                                  "where the rows of a prompt beyond whole chunks run: on the iGPU "
+                                  "(4.3 (1)), or on either, as the coordinator chooses (4.2)"),
     {.name = NULL},
 };
 
@@ -340,10 +344,19 @@ static void axpu_dump(struct sched *s, FILE *out)
             a->aged.request == NULL ? -1LL : (long long)a->aged.request->id);
 }
 
-static const char *const ablations[] = {
-    "prefill_first=false", "elastic=off",       "elastic=static", "beta=1",
-    "warmup=false",        "memory_rule=off",   "b_rf=0",         "preempt=none",
-    "ageing=false",        "aged_chunks=false", "flash=cheaper",  NULL};
+static const char *const ablations[] = {"prefill_first=false",
+                                        "elastic=off",
+                                        "elastic=static",
+                                        "beta=1",
+                                        "warmup=false",
+                                        "memory_rule=off",
+                                        "b_rf=0",
+                                        "preempt=none",
+                                        "ageing=false",
+                                        "aged_chunks=false",
+                                        "flash=cheaper",
+                                        "margin=choose",
+                                        NULL};
 
 const struct policy_ops policy_agent_xpu_v2_ops = {
     .name = "agent-xpu-v2",

@@ -53,12 +53,14 @@ enum axpu_param {
     AXPU_GAP_S,
     AXPU_WARM_S,
     AXPU_FLASH,
+    AXPU_MARGIN,
 };
 
 enum axpu_speculate { AXPU_SPECULATE_NONE, AXPU_SPECULATE_IGPU, AXPU_SPECULATE_NPU };
 
 enum axpu_elastic { AXPU_ELASTIC_OFF, AXPU_ELASTIC_STATIC, AXPU_ELASTIC_ON, AXPU_ELASTIC_CLASS };
 enum axpu_split { AXPU_SPLIT_MAKESPAN, AXPU_SPLIT_BALANCE };
+enum axpu_margin { AXPU_MARGIN_IGPU, AXPU_MARGIN_CHOOSE };
 enum axpu_piggyback { AXPU_PIGGYBACK_SHORT, AXPU_PIGGYBACK_LONG };
 enum axpu_drafter { AXPU_DRAFTER_RUN, AXPU_DRAFTER_MODEL };
 enum axpu_memory { AXPU_MEMORY_OFF, AXPU_MEMORY_DEFER, AXPU_MEMORY_IGPU };
@@ -83,7 +85,8 @@ struct axpu_prefill {
     int64_t igpu_not_before_ns;   /* TIME_NEVER_NS: igpu_late_ns after the NPU share starts */
     int64_t igpu_late_ns;         /* >= 0 */
     bool layer_busy;              /* decode was busy at this layer's boundary */
-    /* Best number of NPU chunks when decode is idle, per token-level op; -1: not computed. */
+    /* Best number of NPU chunks when decode is idle, per token-level op; -1: not computed. One more
+     * than there are holds the margin, padded. */
     int32_t best_chunks[2];
     /* igpu_late_ns of a split with so many rows on the NPU, and so many in all; 0: of none. */
     struct {

@@ -213,12 +213,33 @@ static int64_t estimate_ns(struct sched *s, const struct pass *p, enum op_kind o
                                                                                         : 0;
 }
 
-/* What a split of m chunks for the NPU makes least (B.5): max(m t_N, t_G(T - m g)). Algorithm 1 of
- * the public text: |m t_N(g) - (M - m) t_G(g) - t_G(rest)|, with a kernel for every chunk. */
+/* May the NPU have the rows beyond whole chunks, padded to another? (4.2) */
+static bool takes_margin(struct sched *s, const struct axpu *a, uint32_t rows)
+{
+    return rows % a->chunk > 0 && param_int(s, AXPU_MARGIN) == AXPU_MARGIN_CHOOSE;
+}
+
+static uint32_t rows_of_chunks(const struct axpu *a, uint32_t rows, uint32_t m)
+{
+    return m * a->chunk < rows ? m * a->chunk : rows;
+}
+
+/* The later end of a split of m chunks for the NPU: max(m t_N, t_G(T - m g)). */
+static int64_t makespan_ns(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
+                           enum op_kind op, uint32_t rows, uint32_t m)
+{
+    uint32_t npu_rows = rows_of_chunks(a, rows, m);
+    int64_t npu = estimate_ns(s, f->pass, op, a->npu, npu_rows);
+    int64_t igpu = estimate_ns(s, f->pass, op, a->igpu, rows - npu_rows);
+    return npu > igpu ? npu : igpu;
+}
+
+/* What a split makes least (B.5): the makespan. Algorithm 1 of the public text: |m t_N(g) - (M - m)
+ * t_G(g) - t_G(rest)|, with a kernel for every chunk. */
 static int64_t split_ns(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
                         enum op_kind op, uint32_t rows, uint32_t m)
 {
-    if (param_int(s, AXPU_SPLIT) == AXPU_SPLIT_BALANCE) {
+    if (param_int(s, AXPU_SPLIT) == AXPU_SPLIT_BALANCE && m * a->chunk <= rows) {
         uint32_t left = rows / a->chunk - m;
         /* None of a chunk that the prompt has not. */
         int64_t npu = m * estimate_ns(s, f->pass, op, a->npu, m > 0 ? a->chunk : 0);
@@ -226,9 +247,7 @@ static int64_t split_ns(struct sched *s, const struct axpu *a, const struct axpu
                        estimate_ns(s, f->pass, op, a->igpu, rows % a->chunk);
         return npu > igpu ? npu - igpu : igpu - npu;
     }
-    int64_t npu = estimate_ns(s, f->pass, op, a->npu, m * a->chunk);
-    int64_t igpu = estimate_ns(s, f->pass, op, a->igpu, rows - m * a->chunk);
-    return npu > igpu ? npu : igpu;
+    return makespan_ns(s, a, f, op, rows, m);
 }
 
 /* The best number of chunks for the NPU, ties to more. */
@@ -237,7 +256,7 @@ static uint32_t best_chunks(struct sched *s, const struct axpu *a, struct axpu_p
 {
     int32_t *known = &f->best_chunks[op == OP_QKV ? 0 : 1];
     if (*known < 0) {
-        uint32_t most = rows / a->chunk;
+        uint32_t most = rows / a->chunk + takes_margin(s, a, rows);
         int64_t best_ns = INT64_MAX;
         for (uint32_t m = 0; m <= most; m++) {
             int64_t ns = split_ns(s, a, f, op, rows, m);
@@ -267,6 +286,18 @@ static int64_t late_ns(struct sched *s, const struct axpu *a, struct axpu_prefil
     return f->late[i].ns;
 }
 
+/* 4.2: the coordinator chooses a device for the dynamic part "depending on request priority,
+ * accelerator load, and bandwidth pressure". Next to reactive decodes a proactive margin leaves the
+ * iGPU to them; else it goes where the op ends sooner, and to the iGPU where that is equal. */
+static bool margin_leaves_igpu(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
+                               enum op_kind op, uint32_t rows)
+{
+    uint32_t chunks = rows / a->chunk;
+    return takes_margin(s, a, rows) &&
+           ((!axpu_is_reactive(f) && reactive_decodes(a)) ||
+            makespan_ns(s, a, f, op, rows, chunks + 1) < makespan_ns(s, a, f, op, rows, chunks));
+}
+
 static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum op_kind op,
                   uint32_t rows)
 {
@@ -284,8 +315,10 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
             m = m > least ? m : least;
             defer = true;
         }
+    } else {
+        m += margin_leaves_igpu(s, a, f, op, rows);
     }
-    f->npu_rows = m * a->chunk;
+    f->npu_rows = rows_of_chunks(a, rows, m);
     f->igpu_rows = rows - f->npu_rows;
     if (defer && f->npu_rows > 0 && f->igpu_rows > 0) {
         /* The iGPU share ends no earlier than its NPU counterpart, whenever that one starts: the

@@ -88,6 +88,53 @@ START_TEST(a_proactive_margin_runs_on_the_igpu)
 }
 END_TEST
 
+static bool on_igpu(uint32_t request, enum op_kind op)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        any = any || (k->request == request && k->device == IGPU && k->op == op);
+    }
+    return any;
+}
+
+/* An iGPU of 0.1 and 0.2 ms a row. A prompt of 456 (a chunk and 200 rows) has its QKV at 20 ms with
+ * the margin there, its attention at 30, its FFN at 70: token at 71. On the NPU two chunks take 8
+ * ms, so QKV 0-8, attention 8-18, FFN 18-34, token at 35: of either class, as the split of a
+ * reactive one takes 8 ms too. On the usual iGPU the margin of 300 stays where it was. */
+START_TEST(a_margin_goes_where_the_op_ends_sooner)
+{
+    static const struct scenario_request one[2][1] = {{{BE, 0, 456, 1, 0, 0}},
+                                                      {{RT, 0, 456, 1, 0, 0}}};
+    static const struct scenario_request small[] = {{BE, 0, 300, 1, 0, 0}};
+    for (int i = 0; i < 4; i++) {
+        scenario_cost(&sc, IGPU, OP_QKV, 0, 0.1, 5);
+        scenario_cost(&sc, IGPU, OP_FFN, 0, 0.2, 5);
+        run(i < 2 ? "margin=choose" : "", one[i % 2], 1);
+        first_token(0, i < 2 ? 35 : 71);
+        ck_assert_int_eq(on_igpu(0, OP_QKV), i >= 2);
+        teardown();
+        setup();
+    }
+    run("margin=choose", small, 1);
+    first_token(0, 23);
+}
+END_TEST
+
+/* RT0 decodes from 11.75 on. BE1 (300), at 20, has its margin on the NPU: two chunks, 20-28. */
+START_TEST(next_to_reactive_decodes_a_margin_leaves_the_igpu)
+{
+    static const struct scenario_request q[] = {{RT, 0, 16, 60, 0, 0}, {BE, 0.020, 300, 1, 0, 0}};
+    run("margin=choose", q, 2);
+    runs(1, NPU, OP_QKV, 0, 20, 24);
+    ck_assert(!on_igpu(1, OP_QKV) && !on_igpu(1, OP_FFN) && on_igpu(1, OP_MHA));
+    teardown();
+    setup();
+    run("", q, 2);
+    ck_assert(on_igpu(1, OP_QKV) && on_igpu(1, OP_FFN));
+}
+END_TEST
+
 /* BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23; it decodes from 23 on in kernels of 1 ms.
  * RT1 (1024) arrives at 24. Decode busy: m* = 2 of 4 chunks rises to ceil(0.75 * 4) = 3: 24-36 on
  * the NPU; the iGPU's 256 rows take 4 ms and end no earlier: 32-36. FFN the same way after
@@ -460,6 +507,8 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(a_proactive_margin_runs_on_the_igpu),
+    TEST(a_margin_goes_where_the_op_ends_sooner),
+    TEST(next_to_reactive_decodes_a_margin_leaves_the_igpu),
     TEST(a_busy_decode_keeps_most_of_the_igpu),
     TEST(beside_an_aged_prefill_the_margin_is_padded_into_an_npu_chunk),
     TEST(a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share),

@@ -16,7 +16,7 @@ static const struct {
     {"agent-xpu-v1", "gap_kv=infercept"},
     {"agent-xpu-v2", "gap_kv=swap"},
     {"agent-xpu-v1", "flash=always"},
-    {"agent-xpu-v2", "flash=cheaper"},
+    {"agent-xpu-v2", "flash=cheaper,margin=choose"},
     {"hpf", "inflight=4,level=1"},
 };
 
