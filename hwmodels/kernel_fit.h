@@ -20,7 +20,6 @@
 
 #include "hwmodels/kernel_model.h"
 #include "hwmodels/kernel_rows.h"
-#include "sim/base/base.h"
 
 #define KERNEL_FIT_MAX_PARAMS 96
 

@@ -8,7 +8,6 @@
 
 #include "hwmodels/kernel_spec.h"
 #include "sim/api/device.h"
-#include "sim/base/base.h"
 
 #define KERNEL_PARTNER_BYTES 128
 

@@ -11,7 +11,6 @@
 #include "hwmodels/metered.h"
 #include "hwmodels/soc_ops.h"
 #include "sim/api/device.h"
-#include "sim/base/base.h"
 #include "sim/base/json_fields.h"
 
 #define SOC_MAX_RUNTIMES 24

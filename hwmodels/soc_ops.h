@@ -9,8 +9,6 @@
  * x 64. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "sim/api/hwmodel.h"
 #include "sim/base/json_fields.h"
 

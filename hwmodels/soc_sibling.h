@@ -13,7 +13,6 @@
 #include <cjson/cJSON.h>
 
 #include "hwmodels/conformal.h"
-#include "sim/base/base.h"
 
 struct soc_sibling_peak {
     const char *device; /* name in the file, borrowed */

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "hwmodels/speculation.h"
-#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 #define SPECULATION_DIR "hwmodels/speculation" /* for datadir_path (sim/base/datadir.h) */

@@ -8,7 +8,6 @@
 
 #include <cjson/cJSON.h>
 
-#include "sim/base/base.h"
 #include "sim/base/frame.h"
 
 #define FIGURE_MAX_INPUTS 64

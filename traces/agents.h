@@ -6,7 +6,6 @@
 #pragma once
 
 #include "sim/api/trace.h"
-#include "sim/base/base.h"
 #include "sim/base/json.h"
 #include "traces/draw.h"
 

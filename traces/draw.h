@@ -5,7 +5,6 @@
  * "mtrag", "column": "output_tokens"}. `min` and `max` cut what is drawn. */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 enum draw_kind {

@@ -4,7 +4,6 @@
 #include <cjson/cJSON.h>
 
 #include "sim/api/request.h"
-#include "sim/base/base.h"
 #include "sim/base/csvfile.h"
 #include "traces/traces.h"
 

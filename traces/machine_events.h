@@ -5,7 +5,6 @@
 #pragma once
 
 #include "sim/api/trace.h"
-#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 /* Reads the key "machine" of an object into the trace, in the place of those it has. 0, or -EINVAL

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "sim/api/trace.h"
-#include "sim/base/base.h"
 #include "traces/arrivals.h"
 #include "traces/spec_keys.h"
 

@@ -1,4 +1,4 @@
-#include "experiments/arena/choose_best.h"
+#include "experiments/arena/judge.h"
 
 struct choosing {
     const struct suite *s;

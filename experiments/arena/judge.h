@@ -6,7 +6,9 @@
 
 #include "experiments/arena/certificate.h"
 #include "experiments/arena/score.h"
+#include "experiments/compare/select.h"
 #include "experiments/run/study.h"
+#include "experiments/shell/document.h"
 #include "experiments/sweep/suite.h"
 
 /* Runs of one policy on every point of a suite. */
@@ -52,3 +54,40 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
                      const struct judge_runs *reference, const struct certificate *c,
                      struct judge_result *out);
 void judge_result_fini(struct judge_result *r);
+
+/* A judgement as a document. */
+
+/* Adds {suite, split, hash, frozen, points, scored_points, replications, reference}. */
+void judge_document_suite(const struct suite *s, const char *split, uint32_t replications,
+                          struct document *d);
+/* Adds {policy, score, interval: {low, high}, p_better, headroom_left, failed_runs,
+ * significant_regressions: [{name, ratio}], cells: {point: {metric: {value, reference, gain,
+ * gain_low, gain_high, best, p_worse, p_holm, scored, lost}}}}. Gains are ratios, above 1 better;
+ * headroom_left is a share. c may be NULL. */
+void judge_document(const struct suite *s, const char *policy, const struct judge_result *r,
+                    const struct certificate *c, struct document *d);
+
+/* The best of several candidates on a suite, with as few runs as that takes (compare/select.h). */
+
+/* A value is the mean clipped gain over the reference in one replication of the suite, and the
+ * indifference is ln(1 + percent / 100). So a run of the result is one replication of all points.
+ * A candidate that fails or leaves requests is out. select_fini frees. */
+void choose_best(const struct suite *s, const struct config_policy *candidates, uint32_t n,
+                 const struct config_policy *reference, const struct select_asked *asked,
+                 const struct study_how *how, struct select_result *out);
+
+/* Artefacts that help the next try, in words: why a candidate lost where it lost most. */
+
+struct words_of {
+    const struct suite *suite; /* borrowed, as all of these */
+    const struct config_policy *policy, *reference;
+    const struct judge_runs *runs, *reference_runs;
+    const struct judge_result *result;
+    struct study_how how;
+    uint32_t falsify; /* scenarios to try; 0: no search */
+};
+
+/* Adds "artefacts": {failure, refused, worst_request, first_difference, worst_scenario}, each a
+ * text or null. The sealed split gives none, or it would not be sealed. Costs four runs, and the
+ * scenarios. */
+void words_document(const struct words_of *w, struct document *d);

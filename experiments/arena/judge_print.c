@@ -1,5 +1,5 @@
 /* A judgement as a document. */
-#include "experiments/arena/judge_print.h"
+#include "experiments/arena/judge.h"
 
 #include "sim/base/portable.h"
 

@@ -15,7 +15,6 @@
  * over all of them. */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/stats/stats.h"
 
 #define SCORE_CLIP 0.6931471805599453 /* ln 2 */

@@ -1,4 +1,4 @@
-#include "experiments/arena/words.h"
+#include "experiments/arena/judge.h"
 
 #include "experiments/diff/two_runs.h"
 #include "experiments/falsify/runs.h"

@@ -46,7 +46,6 @@
 #include "experiments/claims/quantities.h"
 #include "experiments/run/jobs.h"
 #include "experiments/shell/document.h"
-#include "sim/base/base.h"
 #include "sim/stats/stats.h"
 
 #define CLAIMS_MAX_CHECKS 64

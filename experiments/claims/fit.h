@@ -23,7 +23,6 @@
 #include <cjson/cJSON.h>
 
 #include "experiments/claims/claims.h"
-#include "sim/base/base.h"
 #include "sim/base/rng.h"
 
 #define FIT_MAX_PARAMETERS 24

@@ -42,7 +42,6 @@
 
 #include "experiments/claims/setup.h"
 #include "experiments/run/study.h"
-#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 #define QUANTITIES_MACHINE_TRACES 2 /* traces on a drawn machine */

@@ -16,7 +16,6 @@
 
 #include <cjson/cJSON.h>
 
-#include "sim/base/base.h"
 #include "sim/base/json.h"
 
 #define SETUP_MAX_TEXTS 48

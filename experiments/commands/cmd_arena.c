@@ -1,8 +1,6 @@
 /* `xpusim arena`: suites, judgements and the archive. */
-#include "experiments/arena/choose_best.h"
-#include "experiments/arena/judge_print.h"
+#include "experiments/arena/judge.h"
 #include "experiments/arena/ledger.h"
-#include "experiments/arena/words.h"
 #include "experiments/commands/commands.h"
 #include "experiments/run/job_options.h"
 #include "experiments/run/plugin.h"

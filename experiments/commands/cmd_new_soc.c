@@ -5,7 +5,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/commands/new_file.h"
 #include "experiments/machine/pairs_soc.h"
-#include "experiments/machine/take.h"
+#include "experiments/machine/send.h"
 #include "experiments/run/interval.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/measured_update.h"

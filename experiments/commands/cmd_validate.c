@@ -1,10 +1,7 @@
 /* `xpusim validate`: predictions against what was measured. */
 #include "experiments/commands/commands.h"
 #include "experiments/run/models.h"
-#include "experiments/validation/validate_corun.h"
-#include "experiments/validation/validate_energy.h"
-#include "experiments/validation/validate_points.h"
-#include "experiments/validation/validate_run.h"
+#include "experiments/validation/validate.h"
 
 struct options {
     struct validate_points_options points;

@@ -2,8 +2,6 @@
  * Results go to stdout; progress and messages to stderr. */
 #pragma once
 
-#include <stdio.h>
-
 #include "experiments/shell/cli.h" /* exit statuses */
 #include "experiments/shell/options.h"
 

@@ -68,9 +68,9 @@ static void put_blockers(const struct explanation *x, struct document *d)
         if (i < 5) {
             const int64_t ns[] = {b->tail_ns + b->queue_ns + b->shared_ns, b->shared_ns,
                                   b->queue_ns, b->tail_ns};
-            FRAME_CELL(people, document_format(d, "request %u", b->request_id));
+            FRAME_CELLS(people, document_format(d, "request %u", b->request_id));
             for (int k = 0; k < 4; k++) {
-                FRAME_CELL(people, document_format(d, "%.6f s", units_s_from_ns(ns[k])));
+                FRAME_CELLS(people, document_format(d, "%.6f s", units_s_from_ns(ns[k])));
             }
         }
     }

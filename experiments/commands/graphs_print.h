@@ -3,7 +3,6 @@
 
 #include "experiments/shell/document.h"
 #include "hwmodels/graphs.h"
-#include "sim/base/base.h"
 
 /* Three lines on one time axis of at most 96 characters: G1 computes, G2 computes, loads. A
  * character names the block (1-9, a-z, A-Z) that is busy at the start of its span of time. */

@@ -1,8 +1,6 @@
 /* A measurement for people: a kernel fit as a document, and how far the times can be trusted. */
 #pragma once
 
-#include <stdio.h>
-
 #include "experiments/shell/document.h"
 #include "hwmodels/kernel_fit.h"
 #include "hwmodels/pairs.h"

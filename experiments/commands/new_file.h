@@ -1,9 +1,9 @@
 /* Files that commands write as a starting point for the user: never over an existing one. */
 #pragma once
 
-#include "experiments/shell/options.h"
-#include "sim/base/base.h"
 #include <cjson/cJSON.h>
+
+#include "experiments/shell/options.h"
 
 /* Names of machines and models: letters, digits and . _ - +, at most 63. 0 or -EINVAL. */
 int new_file_name_check(const char *command, const char *name, struct err *e);

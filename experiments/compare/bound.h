@@ -29,7 +29,6 @@
 
 #include "experiments/run/config.h"
 #include "sim/api/trace.h"
-#include "sim/base/base.h"
 #include "sim/core/run.h"
 
 /* Floors of one op on every device: of kernels of many rows [0] and of one row [1]. */

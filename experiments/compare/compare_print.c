@@ -47,14 +47,10 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
     const double *base = compare_values(r, plan->baseline, metric);
     enum stats_method method;
     struct stats_interval s = stats_reported(x, n, &method);
-    FRAME_CELL(f, plan->policies[policy].label);
-    FRAME_CELL(f, metric);
-    FRAME_CELL(f, frame_shown(s.mean, document_format(d, "%s%s", document_interval(d, &s),
-                                                      method_words[method])));
-    FRAME_CELL(f, s.low);
-    FRAME_CELL(f, s.high);
-    FRAME_CELL(f, method_names[method]);
-    FRAME_CELL(f, s.n);
+    FRAME_CELLS(f, plan->policies[policy].label, metric,
+                frame_shown(s.mean, document_format(d, "%s%s", document_interval(d, &s),
+                                                    method_words[method])),
+                s.low, s.high, method_names[method], s.n);
     struct stats_paired diff = stats_reported_paired(x, base, n);
     diff.relevance_frac = plan->relevance_frac;
     double p_holm = family != NULL ? family[policy] : METRIC_UNDEFINED;
@@ -66,12 +62,11 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
         const double v[] = {diff.diff.mean, diff.diff.low, diff.diff.high, ratio.mean,
                             ratio.low,      ratio.high,    stats_p(&diff)};
         for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
-            FRAME_CELL(f, v[i]);
+            FRAME_CELLS(f, v[i]);
         }
-        FRAME_CELL(f, verdict);
-        FRAME_CELL(f, p_holm);
+        FRAME_CELLS(f, verdict, p_holm);
     }
-    FRAME_CELL(f, family == NULL ? NULL : policy == plan->baseline ? "baseline" : verdict);
+    FRAME_CELLS(f, family == NULL ? NULL : policy == plan->baseline ? "baseline" : verdict);
 }
 
 /* How many replications of each policy were stable, undecided, overloaded. */

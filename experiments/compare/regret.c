@@ -136,9 +136,9 @@ static const char *put_distance(struct frame *f, const double *x, const double *
     struct stats_interval ratio = stats_ratio(x, reference, n, STATS_LEVEL_FRAC);
     const double v[] = {s.mean, s.low, s.high, ratio.mean, ratio.low, ratio.high};
     for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
-        FRAME_CELL(f, v[i]);
+        FRAME_CELLS(f, v[i]);
     }
-    FRAME_CELL(f, s.n);
+    FRAME_CELLS(f, s.n);
     return isnan(s.mean) ? "-"
                          : document_format(d, "%s, x%.3g", document_interval(d, &s), ratio.mean);
 }
@@ -180,8 +180,7 @@ static void put_metric(const struct compare_plan *plan, const struct compare_res
         OWNED double *x = values_of(r, p, name);
         bool gain = metric_is_gain(name);
         struct stats_interval s = stats_reported(x, n, NULL);
-        FRAME_CELL(into->policies, plan->policies[p].label);
-        FRAME_CELL(into->policies, name);
+        FRAME_CELLS(into->policies, plan->policies[p].label, name);
         of_bound = put_distance(into->policies, x, bound, n, gain, d);
         of_best = put_distance(into->policies, x, best, n, gain, d);
         if (t != NULL) {

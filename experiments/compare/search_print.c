@@ -22,9 +22,9 @@ static void show_end(struct frame *f, const struct search_result *r, int test, i
                      struct document *d)
 {
     const struct search_test *t = test >= 0 ? &r->tests[test] : NULL;
-    FRAME_CELL(f, t != NULL ? document_format(d, "%.3g", t->scale) : NULL);
-    FRAME_CELL(f, t != NULL ? document_format(d, "%.4g", t->req_per_min) : NULL);
-    FRAME_CELL(f, t != NULL ? document_interval(d, &t->values[binding].mean) : NULL);
+    FRAME_CELLS(f, t != NULL ? document_format(d, "%.3g", t->scale) : NULL,
+                t != NULL ? document_format(d, "%.4g", t->req_per_min) : NULL,
+                t != NULL ? document_interval(d, &t->values[binding].mean) : NULL);
 }
 
 static void put_test(const struct search_options *o, const struct search_test *t,
@@ -79,10 +79,10 @@ void search_document(const struct search_options *o, const struct compare_plan *
         const char *label = plan->policies[p].label;
         int slo = binding_of(&r[p]);
         const char *binding = slo >= 0 ? slo_name(o, (uint32_t)slo, d) : NULL;
-        FRAME_CELL(f, label);
+        FRAME_CELLS(f, label);
         show_end(f, &r[p], r[p].low, slo, d);
         show_end(f, &r[p], r[p].high, slo, d);
-        FRAME_CELL(f, binding);
+        FRAME_CELLS(f, binding);
         if (r[p].message[0] != '\0') {
             document_note(d, "%s: %s", label, r[p].message);
         }

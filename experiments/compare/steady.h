@@ -5,7 +5,6 @@
 
 #include "experiments/shell/document.h"
 #include "sim/api/observer.h"
-#include "sim/base/base.h"
 
 struct steady; /* latencies of finished requests; O(requests) memory */
 

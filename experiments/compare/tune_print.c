@@ -86,22 +86,13 @@ static const double *of_metric(const double *p, const struct tune *t, const char
 static void put_difference(struct frame *f, const struct stats_interval *s, const char *verdict,
                            double p_holm)
 {
-    FRAME_CELL(f, s->mean);
-    FRAME_CELL(f, s->low);
-    FRAME_CELL(f, s->high);
-    FRAME_CELL(f, verdict);
-    FRAME_CELL(f, p_holm);
+    FRAME_CELLS(f, s->mean, s->low, s->high, verdict, p_holm);
 }
 
 /* A metric of a policy, as data. */
 static void put_metric(struct frame *f, const char *name, const struct tuned *x, bool is_base)
 {
-    FRAME_CELL(f, name);
-    FRAME_CELL(f, x->tuned.mean);
-    FRAME_CELL(f, x->tuned.low);
-    FRAME_CELL(f, x->tuned.high);
-    FRAME_CELL(f, x->tuned.n);
-    FRAME_CELL(f, x->given.mean);
+    FRAME_CELLS(f, name, x->tuned.mean, x->tuned.low, x->tuned.high, x->tuned.n, x->given.mean);
     put_difference(f, &x->diff.diff, x->verdict, x->p_holm);
     if (is_base) {
         frame_skip(f, 5);

@@ -10,7 +10,6 @@
 #pragma once
 
 #include "experiments/conformance/scenario.h"
-#include "sim/base/base.h"
 
 #define CONFORMANCE_LOADS 40 /* random loads of a check, unless more or fewer are wanted */
 #define CONFORMANCE_MAX_REQUESTS 24

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "experiments/run/config.h"
-#include "sim/base/base.h"
 
 #define TROUBLE_LIMIT_S 20.0
 

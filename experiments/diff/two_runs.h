@@ -6,7 +6,6 @@
 #include "experiments/run/config.h"
 #include "experiments/run/job_options.h"
 #include "experiments/run/jobs.h"
-#include "sim/base/base.h"
 
 struct two_runs_side {
     struct config_options options;

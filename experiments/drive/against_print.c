@@ -130,12 +130,11 @@ static void put_means(const struct against *a, struct document *d)
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         for (uint32_t i = 0; i < a->n_policies; i++) {
             const struct against_policy *p = &a->policies[i];
-            FRAME_CELL(f, words_classes[c]);
-            FRAME_CELL(f, p->label);
+            FRAME_CELLS(f, words_classes[c], p->label);
             for (int m = 0; m < AGAINST_METRICS; m++) {
-                FRAME_CELL(f, against_real_mean(p, (enum against_metric)m, (enum request_class)c));
-                FRAME_CELL(f, against_mean(&p->simulated[0], (enum against_metric)m,
-                                           (enum request_class)c));
+                FRAME_CELLS(
+                    f, against_real_mean(p, (enum against_metric)m, (enum request_class)c),
+                    against_mean(&p->simulated[0], (enum against_metric)m, (enum request_class)c));
             }
         }
     }

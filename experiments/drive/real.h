@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
 #include "experiments/run/runner.h"
 #include "sim/drive/drive.h"

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
 #include "experiments/drive/fit.h"
 #include "hwmodels/soc.h"

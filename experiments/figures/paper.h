@@ -8,7 +8,6 @@
 
 #include "experiments/claims/quantities.h"
 #include "experiments/shell/document.h"
-#include "sim/base/base.h"
 #include "sim/stats/stats.h"
 
 #define PAPER_FOLDER "experiments/figures"

@@ -73,9 +73,9 @@ static void add_panels(const struct paper *p, struct document *d)
         struct frame *f = document_frame_of(d, NULL, 0, columns, series->n + 1);
         frame_indent(f, 2);
         for (at[PAPER_X] = 0; at[PAPER_X] < p->axes[PAPER_X].n; at[PAPER_X]++) {
-            FRAME_CELL(f, p->axes[PAPER_X].v[at[PAPER_X]].title);
+            FRAME_CELLS(f, p->axes[PAPER_X].v[at[PAPER_X]].title);
             for (at[PAPER_SERIES] = 0; at[PAPER_SERIES] < series->n; at[PAPER_SERIES]++) {
-                FRAME_CELL(f, cell_text(p, paper_at(p, at), d));
+                FRAME_CELLS(f, cell_text(p, paper_at(p, at), d));
             }
             at[PAPER_SERIES] = 0;
         }

@@ -30,7 +30,6 @@
 
 #include "experiments/run/study.h"
 #include "experiments/shell/document.h"
-#include "sim/base/base.h"
 #include "sim/metrics/metric_table.h"
 
 #define GATE_ALPHA_FRAC 0.01

@@ -1,10 +1,9 @@
-#include "experiments/machine/take.h"
+#include "experiments/machine/send.h"
 
 #include <cjson/cJSON.h>
 #include <unistd.h>
 
 #include "experiments/machine/pairs_soc.h"
-#include "experiments/machine/send.h"
 #include "hwmodels/kernel_fit.h"
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"

@@ -74,12 +74,12 @@ void interference_document(const struct interference *m, struct document *d)
                      "was running)\n");
     f = document_table(d, 2, "lrr", "victim", "behind reactive", "behind proactive");
     for (int v = 0; v < 2; v++) {
-        FRAME_CELL(f, words_classes[v]);
+        FRAME_CELLS(f, words_classes[v]);
         for (int a = 0; a < 2; a++) {
             int64_t tail = m->tail_ns[v][a];
-            FRAME_CELL(f, document_format(d, "%.4f s (%.4f s)",
-                                          per_request_s(tail + m->queue_ns[v][a], m->requests[v]),
-                                          per_request_s(tail, m->requests[v])));
+            FRAME_CELLS(f, document_format(d, "%.4f s (%.4f s)",
+                                           per_request_s(tail + m->queue_ns[v][a], m->requests[v]),
+                                           per_request_s(tail, m->requests[v])));
         }
     }
     document_note(d, "\nwho shared the passes: mean time by which they took longer\n");

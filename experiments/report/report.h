@@ -6,7 +6,6 @@
 #include <cjson/cJSON.h>
 
 #include "experiments/report/report_figures.h"
-#include "sim/base/base.h"
 
 struct report_input {
     const char *path;  /* of the file, for messages and to say how to repeat it */

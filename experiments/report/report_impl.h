@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
 #include "experiments/report/report.h"
 #include "experiments/shell/markup.h"

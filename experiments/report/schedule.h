@@ -8,8 +8,6 @@
  * kernel by kernel. Memory: O(requests); launches are on disk until the end. */
 #pragma once
 
-#include <stdio.h>
-
 #include "sim/api/hwmodel.h"
 #include "sim/api/observer.h"
 #include "sim/api/trace.h"

@@ -1,8 +1,6 @@
 /* Inside the schedule: its state. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "experiments/report/cells.h"
 #include "experiments/report/schedule.h"
 #include "experiments/report/sets.h"

@@ -12,7 +12,6 @@
 #include "experiments/shell/options.h"
 #include "hwmodels/roofline.h"
 #include "hwmodels/soc.h"
-#include "sim/base/base.h"
 #include "sim/core/run.h"
 #include "sim/metrics/metrics.h"
 

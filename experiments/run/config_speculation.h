@@ -8,7 +8,6 @@
 
 #include "hwmodels/drafters.h"
 #include "hwmodels/speculation_data.h"
-#include "sim/base/base.h"
 #include "sim/core/run.h"
 
 enum config_drafter {

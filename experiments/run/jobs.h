@@ -4,7 +4,6 @@
 #pragma once
 
 #include "experiments/run/worker.h"
-#include "sim/base/base.h"
 
 struct jobs {
     uint32_t n;         /* jobs, numbered from 0 */

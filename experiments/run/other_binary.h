@@ -4,7 +4,6 @@
 #include <cjson/cJSON.h>
 
 #include "experiments/run/config.h"
-#include "sim/base/base.h"
 
 /* Runs machine, requests and settings of the options and waits. decisions: a file for its decision
  * log, or NULL. The result tree (caller owns), or NULL with the first line of its complaint in

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "experiments/run/worker.h"
-#include "sim/base/base.h"
 
 struct pool_worker; /* opaque: the worker's end of the line */
 

@@ -1,8 +1,6 @@
 /* One simulation with metrics attached, and its result as a document. */
 #pragma once
 
-#include <stdio.h>
-
 #include "experiments/run/config.h"
 #include "experiments/shell/document.h"
 #include "sim/core/run.h"

@@ -104,10 +104,10 @@ static void show_latencies(const struct runner_result *r, const char *group, str
     struct frame *f = document_table(d, 2, "lrrrrrr", "", stats[0], stats[1], stats[2], stats[3],
                                      stats[4], stats[5]);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        FRAME_CELL(f, rows[i].label);
+        FRAME_CELLS(f, rows[i].label);
         for (size_t k = 0; k < sizeof stats / sizeof stats[0]; k++) {
             const char *what = document_format(d, "%s.%s", rows[i].metric, stats[k]);
-            FRAME_CELL(f, shown(r, group, what, d));
+            FRAME_CELLS(f, shown(r, group, what, d));
         }
     }
 }
@@ -162,12 +162,12 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
     struct frame *f = document_table(d, 2, "lrrrr", "", "busy", "prefill", "decode", "J");
     for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
         const char *device = c->soc.machine.devices[i].name;
-        FRAME_CELL(f, device);
+        FRAME_CELLS(f, device);
         for (size_t k = 0; k < 3; k++) {
             double share = value_of(r, document_format(d, "%s.%s", device, shares[k]));
-            FRAME_CELL(f, document_format(d, "%.1f %%", 100.0 * share));
+            FRAME_CELLS(f, document_format(d, "%.1f %%", 100.0 * share));
         }
-        FRAME_CELL(f, shown(r, device, "energy_j", d));
+        FRAME_CELLS(f, shown(r, device, "energy_j", d));
     }
     show_energy(c, r, d);
     show_metered(c, r, d);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "experiments/shell/document.h"
-#include "sim/base/base.h"
 
 struct selftest {
     const char *name; /* a sentence */

@@ -18,7 +18,6 @@
 #pragma once
 
 #include "experiments/shell/options.h"
-#include "sim/base/base.h"
 #include "sim/base/frame.h"
 
 struct cJSON;

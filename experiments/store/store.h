@@ -22,7 +22,6 @@
  * and store_close reports it. */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/metrics/metrics.h"
 
 struct store; /* opaque */

@@ -35,7 +35,6 @@
 #include <cjson/cJSON.h>
 
 #include "experiments/run/config.h"
-#include "sim/base/base.h"
 
 #define SPEC_MAX_DIMENSIONS 32
 #define SPEC_MAX_UNTIL 16

@@ -4,7 +4,6 @@
 #include "experiments/run/study.h"
 #include "experiments/run/warnings.h"
 #include "experiments/sweep/spec.h"
-#include "sim/base/base.h"
 
 struct sweep_options {
     struct study_how how;   /* the store is sweep_run's */

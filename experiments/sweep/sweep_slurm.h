@@ -3,7 +3,6 @@
 #pragma once
 
 #include "experiments/shell/options.h"
-#include "sim/base/base.h"
 
 #define SLURM_MAX_OPTIONS 32
 #define SLURM_MAX_WORDS 300

@@ -6,8 +6,6 @@
  * further off than 1.5 robust standard deviations weigh less (Huber). */
 #pragma once
 
-#include <stdio.h>
-
 #include "experiments/validation/predict.h"
 
 struct footprint_row {

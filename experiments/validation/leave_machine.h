@@ -6,6 +6,7 @@
  * and spreads come from errors without it. */
 #pragma once
 
+#include "experiments/shell/document.h"
 #include "experiments/validation/catalog.h"
 #include "experiments/validation/points.h"
 #include "hwmodels/conformal.h"
@@ -49,3 +50,7 @@ struct leave_points {
 int leave_machines(struct catalog *c, const struct leave_points *points, uint32_t measured,
                    struct leave_rows *out, struct err *e);
 void leave_rows_fini(struct leave_rows *r);
+
+/* The errors of `validate --leave-machine-out` as a table, by device, part and phase. */
+
+void leave_machine_document(const struct leave_rows *r, uint32_t measured, struct document *d);

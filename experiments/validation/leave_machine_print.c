@@ -1,4 +1,4 @@
-#include "experiments/validation/leave_machine_print.h"
+#include "experiments/validation/leave_machine.h"
 
 #include "sim/base/quantile.h"
 
@@ -108,17 +108,13 @@ static const struct frame_column pair_columns[] = {
 static void put_scores(struct leave_row *const *row, size_t n, struct frame *f)
 {
     struct score s[LEAVE_WAYS];
-    FRAME_CELL(f, conformal_phase_names[row[0]->phase]);
-    FRAME_CELL(f, n);
+    FRAME_CELLS(f, conformal_phase_names[row[0]->phase], n);
     for (int way = 0; way < LEAVE_WAYS; way++) {
         s[way] = score_of(row, n, way);
-        FRAME_CELL(f, s[way].median_frac);
-        FRAME_CELL(f, s[way].p90_frac);
+        FRAME_CELLS(f, s[way].median_frac, s[way].p90_frac);
     }
-    FRAME_CELL(f, s[LEAVE_SHEET].inside_frac);
-    FRAME_CELL(f, s[LEAVE_SHEET].half);
-    FRAME_CELL(f, s[LEAVE_UPDATED].inside_frac);
-    FRAME_CELL(f, s[LEAVE_UPDATED].half);
+    FRAME_CELLS(f, s[LEAVE_SHEET].inside_frac, s[LEAVE_SHEET].half, s[LEAVE_UPDATED].inside_frac,
+                s[LEAVE_UPDATED].half);
 }
 
 static void put(const struct leave_rows *r, enum device_kind kind, enum part part,
@@ -132,8 +128,7 @@ static void put(const struct leave_rows *r, enum device_kind kind, enum part par
         }
     }
     if (n > 0) {
-        FRAME_CELL(f, device_kind_names()[kind]);
-        FRAME_CELL(f, part_names[part]);
+        FRAME_CELLS(f, device_kind_names()[kind], part_names[part]);
         put_scores(row, n, f);
     }
 }
@@ -159,8 +154,7 @@ static void put_pairs(const struct leave_rows *r, struct document *d)
                 }
             }
             if (n > 0) {
-                FRAME_CELL(f, first->soc);
-                FRAME_CELL(f, first->by);
+                FRAME_CELLS(f, first->soc, first->by);
                 put_scores(row, n, f);
             }
         }

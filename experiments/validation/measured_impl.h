@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
 #include "experiments/validation/measured.h"
 #include "sim/base/csvfile.h"

@@ -8,8 +8,6 @@
  * from a similar chip. */
 #pragma once
 
-#include <stdio.h>
-
 #include "experiments/validation/calibrate.h"
 #include "hwmodels/conformal.h"
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "experiments/run/config.h"
-#include "sim/base/base.h"
 #include "traces/measured.h"
 
 /* Simulates the run's arrivals and token counts until the first n requests have finished; out[i]

@@ -1,4 +1,4 @@
-#include "experiments/validation/validate_corun.h"
+#include "experiments/validation/validate.h"
 
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
@@ -48,7 +48,7 @@ static const struct frame_column row_columns[] = {
 static void put_knobs(struct frame *f, const char *model, const double knob[CORUN_KNOBS])
 {
     for (int k = 0; k < CORUN_KNOBS; k++) {
-        FRAME_CELL(f, FRAME_IF(corun_has(model, (enum corun_knob)k), knob[k]));
+        FRAME_CELLS(f, FRAME_IF(corun_has(model, (enum corun_knob)k), knob[k]));
     }
 }
 
@@ -64,11 +64,7 @@ static size_t rows_of(const struct corun_points *p, const char *machine)
 static void put_errors(struct frame *f, const char *model, const char *machine, size_t rows,
                        double left_out, double fitted, const double knob[CORUN_KNOBS])
 {
-    FRAME_CELL(f, model);
-    FRAME_CELL(f, machine);
-    FRAME_CELL(f, rows);
-    FRAME_CELL(f, left_out);
-    FRAME_CELL(f, fitted);
+    FRAME_CELLS(f, model, machine, rows, left_out, fitted);
     put_knobs(f, model, knob);
 }
 
@@ -91,9 +87,7 @@ static void put_model(const struct contention_ops *model, const struct corun_poi
                    corun_error(model, all, p, machine, NULL), knob);
         memcpy(knob, all, sizeof knob);
         corun_fit(model, p, machine, NULL, knob);
-        FRAME_CELL(own, model->name);
-        FRAME_CELL(own, machine);
-        FRAME_CELL(own, corun_error(model, knob, p, machine, NULL));
+        FRAME_CELLS(own, model->name, machine, corun_error(model, knob, p, machine, NULL));
         put_knobs(own, model->name, knob);
     }
     put_errors(errors, model->name, "all, fit of all", p->n, sum / (double)p->n_machines,

@@ -1,4 +1,4 @@
-#include "experiments/validation/validate_energy.h"
+#include "experiments/validation/validate.h"
 
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"

@@ -1,10 +1,10 @@
-#include "experiments/validation/validate_points.h"
+#include "experiments/validation/validate.h"
 
 #include "experiments/run/interval.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/accuracy.h"
-#include "experiments/validation/leave_machine_print.h"
+#include "experiments/validation/leave_machine.h"
 #include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
 #include "sim/base/datadir.h"
@@ -100,18 +100,14 @@ static void put_groups(const struct points_scores *s, struct document *d)
         by = g->by;
         const double v[] = {g->median,     g->p90,     g->bias,       g->pearson,
                             g->median_all, g->p90_all, g->inside_frac};
-        FRAME_CELL(shown, document_format(d, "%s%.40s", all ? "" : "  ", g->key));
-        FRAME_CELL(shown, g->n);
-        FRAME_CELL(shown, g->predicted);
-        FRAME_CELL(f, g->by);
-        FRAME_CELL(f, g->key);
-        FRAME_CELL(f, g->n);
-        FRAME_CELL(f, g->predicted);
+        FRAME_CELLS(shown, document_format(d, "%s%.40s", all ? "" : "  ", g->key), g->n,
+                    g->predicted);
+        FRAME_CELLS(f, g->by, g->key, g->n, g->predicted);
         for (int k = 0; k < 7; k++) {
-            FRAME_CELL(shown, isnan(v[k]) ? ""
-                              : k == 3    ? document_format(d, "%.3f", v[k])
-                                          : document_format(d, "%.1f", 100.0 * v[k]));
-            FRAME_CELL(f, v[k]);
+            FRAME_CELLS(shown, isnan(v[k]) ? ""
+                               : k == 3    ? document_format(d, "%.3f", v[k])
+                                           : document_format(d, "%.1f", 100.0 * v[k]));
+            FRAME_CELLS(f, v[k]);
         }
     }
 }

@@ -1,4 +1,4 @@
-#include "experiments/validation/validate_run.h"
+#include "experiments/validation/validate.h"
 
 #include "experiments/run/warnings.h"
 #include "experiments/shell/cli.h"
@@ -96,13 +96,12 @@ static void put_verdict(const struct validate_run_part *p, struct document *d)
 static void show_score(const char *label, const struct run_score *s, struct frame *f,
                        struct document *d)
 {
-    FRAME_CELL(f, label);
-    FRAME_CELL(f, s->n);
+    FRAME_CELLS(f, label, s->n);
     for (int k = 0; k < RUN_METRIC_COUNT; k++) {
         const struct run_error *x = &s->metric[k];
         const double v[] = {x->mape, x->median, x->p90, x->bias};
         for (int i = 0; i < 4; i++) {
-            FRAME_CELL(f, document_format(d, i == 3 ? "%+.2f" : "%.2f", 100.0 * v[i]));
+            FRAME_CELLS(f, document_format(d, i == 3 ? "%+.2f" : "%.2f", 100.0 * v[i]));
         }
     }
 }

@@ -13,7 +13,6 @@
 
 #include "hwmodels/kernel_spec.h"
 #include "sim/api/device.h"
-#include "sim/base/base.h"
 
 #define BACKEND_MAX_INFLIGHT 1024
 #define BACKEND_MAX_DEVICES 16

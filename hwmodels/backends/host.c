@@ -1,11 +1,12 @@
 #include "hwmodels/backends/host.h"
 
-#include "sim/base/clock.h"
-#include "sim/base/input.h"
 #include <dirent.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "sim/base/clock.h"
+#include "sim/base/input.h"
 
 #define CPU_DIR "/sys/devices/system/cpu/cpu0"
 

@@ -2,8 +2,6 @@
  * backend may export these in addition to its model kernels (sim/api/engine.h). */
 #pragma once
 
-#include <stdint.h>
-
 #include "hwmodels/kernel_spec.h"
 #include "sim/api/device.h"
 #include "sim/api/engine.h" /* ENGINE_MESSAGE_BYTES, of every reason */

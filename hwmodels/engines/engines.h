@@ -3,7 +3,6 @@
 
 #include "hwmodels/engines/bench.h"
 #include "sim/api/engine.h"
-#include "sim/base/base.h"
 
 /* The inference backend of that name, or NULL with an error that says why it is missing and what to
  * do. The search goes through $XPUSIM_ENGINES, engines/ next to the program (or next to a folder

@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 
 #include "hwmodels/engines/openvino_ir.h"
-#include "sim/base/base.h"
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 #include <openvino/c/openvino.h>
 

@@ -22,7 +22,6 @@
 #include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
-#include "sim/base/base.h"
 
 enum v1_param {
     V1_PREEMPT,

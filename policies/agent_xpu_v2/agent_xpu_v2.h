@@ -17,7 +17,6 @@
 #include "policies/common/speculate.h"
 #include "policies/common/table.h"
 #include "sim/api/policy.h"
-#include "sim/base/base.h"
 
 enum axpu_param {
     AXPU_PREFILL_FIRST,

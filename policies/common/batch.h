@@ -4,7 +4,6 @@
 
 #include "policies/common/heap.h"
 #include "sim/api/policy.h"
-#include "sim/base/base.h"
 
 struct batch {
     struct segment *segments;

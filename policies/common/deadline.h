@@ -2,7 +2,6 @@
 #pragma once
 
 #include "policies/common/iter.h"
-#include "sim/base/base.h"
 
 enum { DEADLINE_TTFT = ITER_PARAM_COUNT, DEADLINE_TBT, DEADLINE_PROACTIVE, DEADLINE_PARAM_COUNT };
 

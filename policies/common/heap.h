@@ -4,7 +4,6 @@
 #pragma once
 
 #include "policies/common/reqq.h"
-#include "sim/base/base.h"
 
 #define HEAP_NONE UINT32_MAX
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "policies/common/reqq.h"
-#include "sim/base/base.h"
 #include "sim/base/rng.h"
 
 struct order {

@@ -6,7 +6,6 @@
 #include "policies/external/external.h"
 #include "policies/external/process.h"
 #include "sim/api/policy.h"
-#include "sim/base/base.h"
 #include "sim/base/version.h"
 #include "sim/base/words.h"
 #include "sim/record/field.h"

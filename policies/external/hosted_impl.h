@@ -5,7 +5,6 @@
 
 #include "policies/external/external_impl.h"
 #include "policies/external/hosted.h"
-#include "sim/base/base.h"
 #include "sim/base/json.h"
 #include "sim/record/action.h"
 

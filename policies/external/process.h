@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include "policies/external/jail.h"
-#include "sim/base/base.h"
 
 struct process {
     pid_t pid; /* 0: none */

@@ -9,7 +9,6 @@
 #include "policies/common/reqq.h"
 #include "policies/common/speculate.h"
 #include "sim/api/policy.h"
-#include "sim/base/base.h"
 
 #define SD_MAX_BLOCKS 32
 

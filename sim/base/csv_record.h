@@ -9,8 +9,6 @@
  * Other columns of the file are ignored. */
 #pragma once
 
-#include <stddef.h>
-
 #include "sim/base/csvfile.h"
 
 #define CSV_MAX_FIELDS 32

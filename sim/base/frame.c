@@ -134,8 +134,14 @@ void frame_cell(struct frame *f, struct frame_value v)
 void frame_row(struct frame *f, const struct frame_value *v, size_t n)
 {
     SIM_REQUIRE(n <= f->n_columns && f->n_cells % f->n_columns == 0, "a row of %zu values", n);
-    for (size_t i = 0; i < f->n_columns; i++) {
-        frame_cell(f, i < n ? v[i] : FRAME_ABSENT);
+    frame_cells(f, v, n);
+    frame_skip(f, (uint32_t)(f->n_columns - n));
+}
+
+void frame_cells(struct frame *f, const struct frame_value *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        frame_cell(f, v[i]);
     }
 }
 

@@ -13,7 +13,6 @@
  * Texts of cells are copied. Out of memory ends the process (sim/base/arena.h). */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/base/frame_value.h"
 
 struct cJSON;
@@ -74,8 +73,12 @@ void frame_data_columns(struct frame *f, const char *names);
     frame_row((f), (const struct frame_value[]){FRAME_VALUES(__VA_ARGS__)},                        \
               FRAME_COUNT(__VA_ARGS__))
 void frame_row(struct frame *f, const struct frame_value *v, size_t n);
-/* FRAME_CELL(f, value): the next cell alone, where columns are not known when written. */
-#define FRAME_CELL(f, x) frame_cell((f), FRAME_VALUE(x))
+/* FRAME_CELLS(f, value, value, ...): the next cells, where one statement does not have all of a
+ * row. */
+#define FRAME_CELLS(f, ...)                                                                        \
+    frame_cells((f), (const struct frame_value[]){FRAME_VALUES(__VA_ARGS__)},                      \
+                FRAME_COUNT(__VA_ARGS__))
+void frame_cells(struct frame *f, const struct frame_value *v, size_t n);
 void frame_cell(struct frame *f, struct frame_value v);
 void frame_skip(struct frame *f, uint32_t n); /* n cells that are absent */
 

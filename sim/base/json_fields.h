@@ -6,8 +6,6 @@
  * own table. */
 #pragma once
 
-#include <stddef.h>
-
 #include "sim/base/json.h"
 
 enum json_field_kind {

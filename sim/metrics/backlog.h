@@ -2,8 +2,6 @@
  * and what they say about the run's status (docs/concepts/verdicts.md states the rule). */
 #pragma once
 
-#include <stdint.h>
-
 #include "sim/metrics/metrics.h"
 
 #define BACKLOG_BINS 1024 /* bin width doubles when the run outgrows them */

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "sim/api/trace.h"
-#include "sim/base/base.h"
 #include "sim/metrics/explain.h"
 
 /* A gap before a step: a tool ran, somebody thought, or (of the first step) the job had begun with

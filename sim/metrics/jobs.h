@@ -5,7 +5,6 @@
 
 #include "sim/api/request.h"
 #include "sim/api/trace.h"
-#include "sim/base/base.h"
 #include "sim/metrics/idmap.h"
 
 struct job {

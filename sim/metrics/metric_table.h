@@ -9,7 +9,6 @@
  * ("backlog.verdict"). */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/base/frame.h"
 
 /* By enum metric_better: "lower", ...; then NULL. */

@@ -1,7 +1,6 @@
 /* Inside of struct metrics, shared by the files of sim/metrics only. */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/base/quantile.h"
 #include "sim/metrics/backlog.h"
 #include "sim/metrics/idmap.h"

@@ -7,7 +7,6 @@
  * Constant memory; about 0.3 us per event. */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/base/output.h"
 
 #define TRACE_EVENTS_BUFFER_BYTES 65536

@@ -4,7 +4,6 @@
 
 #include "sim/api/device.h"
 #include "sim/api/observer.h"
-#include "sim/base/base.h"
 #include "sim/metrics/metrics.h"
 
 #define USAGE_PHASES 4

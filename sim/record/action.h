@@ -5,8 +5,6 @@
  * use that table. A new member of a launch or a stop is a row below its struct in sim/api. */
 #pragma once
 
-#include <stdio.h>
-
 #include "sim/api/policy.h"
 #include "sim/record/field.h"
 

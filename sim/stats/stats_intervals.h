@@ -5,7 +5,6 @@
  * All drop values that are not finite, and give NaN bounds where the data are not enough. */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/stats/stats.h"
 
 /* ---- bootstrap (stats_bootstrap.c) ---- */
