@@ -37,7 +37,7 @@ int figure_rename(struct figure_request *r, const char *text, struct err *e)
     if (eq == NULL || eq == text || eq[1] == '\0') {
         return err_add(e, "--label %s: must be POLICY=NAME", text);
     }
-    char *from = xformat("%.*s", (int)(eq - text), text);
+    OWNED char *from = xformat("%.*s", (int)(eq - text), text);
     size_t n = 0;
     for (size_t i = 0; i < r->n_inputs; i++) {
         struct figure_input *in = &r->inputs[i];
@@ -51,6 +51,5 @@ int figure_rename(struct figure_request *r, const char *text, struct err *e)
         (void)err_add(e, "--label %s: no input has a policy %s", text, from);
     }
     palette_rename(from, eq + 1);
-    free(from);
     return n == 0 ? -EINVAL : 0;
 }

@@ -4,7 +4,6 @@
  * Toy kernel time: fixed + per_row * padded_rows; DDR bytes: bytes_per_s * that time. */
 #pragma once
 
-#include "sim/base/base.h"
 #include "sim/engine/sim.h"
 
 /* For tables of requests and instants. */

@@ -1,9 +1,5 @@
 /* struct sched_api: what a policy's calls do. Every action is validated, counted and logged here;
  * the work behind it is in pass.c, launch.c, resident.c and kv.c. */
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "sim/core/core.h"

@@ -1,8 +1,5 @@
 #include "sim/core/ahead.h"
 
-#include <errno.h>
-
-#include "sim/base/err.h"
 #include "sim/core/kv.h"
 
 /* The live pass with a request's last tokens, or NULL. */

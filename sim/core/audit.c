@@ -1,9 +1,4 @@
 /* What every run guarantees, whichever executor ran it: the books add up. */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
 #include "sim/core/core.h"
 
 struct full_request *core_request_find(struct core *c, uint32_t id)

@@ -2,8 +2,6 @@
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 
-#include <stdlib.h>
-
 /* ---- which state may follow which ---- */
 
 /* ---- requests ---- */

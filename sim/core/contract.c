@@ -1,6 +1,6 @@
 #include "sim/core/contract.h"
 
-#include <stdio.h>
+#include "sim/base/base.h"
 
 /* Far above any policy_ops. Before version 2 the table began with a pointer, which is above it. */
 #define MAX_OPS_BYTES 65536

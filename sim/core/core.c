@@ -1,7 +1,5 @@
 /* An instant of the run: what the executor reports (passes and launches apart), and then the call
  * of the policy. */
-#include <errno.h>
-
 #include "sim/core/cold.h"
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"

@@ -10,14 +10,7 @@
  */
 #pragma once
 
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/api/policy.h"
-#include "sim/base/arena.h"
-#include "sim/base/err.h"
-#include "sim/base/units.h"
 #include "sim/core/objects.h"
 #include "sim/core/prefix.h"
 #include "sim/core/run.h"

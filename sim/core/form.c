@@ -1,7 +1,4 @@
 /* Forming passes: what a policy asks for is checked, KV is reserved, the shape is summed. */
-#include <errno.h>
-#include <string.h>
-
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"

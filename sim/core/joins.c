@@ -1,8 +1,5 @@
 #include "sim/core/joins.h"
 
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
 #include "sim/core/core.h"
 
 struct join_row {

@@ -2,8 +2,7 @@
  * with chains of turns alone needs none of this. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 struct core;
 struct full_request;

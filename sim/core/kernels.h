@@ -1,10 +1,8 @@
 /* A launch as kernels: how many it is, and what they take without contention. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/api/hwmodel.h"
+#include "sim/base/base.h"
 
 /* The cost of a launch without contention: kernels of one op share on one device. */
 struct kernel_run {

@@ -1,11 +1,8 @@
 /* The KV ledger: how many blocks there are, who has them, and who gives way. Every block is free,
  * lent to residents, cached, or held by a request. Cached ones give way to live ones, those of the
  * lowest rank and the oldest of them first (clauses.md B.10: finished-flow KV first). */
-#include <errno.h>
-#include <math.h>
-
-#include "sim/core/cold.h"
 #include "sim/core/kv.h"
+#include "sim/core/cold.h"
 
 uint32_t kv_blocks_for(const struct core *c, uint64_t tokens)
 {

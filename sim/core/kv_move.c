@@ -1,7 +1,5 @@
 /* Where KV is: a policy evicts a request's, moves it to flash and back, and pins or drops what a
  * session left for its next turn. That turn takes it when it arrives. */
-#include <errno.h>
-
 #include "sim/core/cold.h"
 #include "sim/core/kv.h"
 #include "sim/core/states.h"

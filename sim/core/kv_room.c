@@ -1,7 +1,5 @@
 /* The room for KV that a request sees: what is free to it, and how it grows. With several models,
  * idle weights give way, too. */
-#include <errno.h>
-
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 

@@ -1,6 +1,4 @@
 /* Launching spans, stopping them, and moving the cursor of their pass. */
-#include <errno.h>
-
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 #include "sim/core/memory.h"

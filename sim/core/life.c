@@ -1,7 +1,4 @@
 /* Life of a request: it arrives, leaves, or is cancelled. */
-#include <errno.h>
-#include <inttypes.h>
-
 #include "sim/core/joins.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"

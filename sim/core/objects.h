@@ -2,9 +2,6 @@
  * may see of them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "sim/api/policy.h"
 #include "sim/core/prefix.h"
 

@@ -1,6 +1,4 @@
 /* Cancelling and completing passes. */
-#include <errno.h>
-
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"

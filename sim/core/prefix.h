@@ -13,8 +13,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "sim/base/base.h"
 
 struct core;
 struct full_request;

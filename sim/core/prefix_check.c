@@ -1,8 +1,4 @@
 /* Is the tree of prefixes whole? Walked under SIM_ASSERT only. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "sim/base/arena.h"
 #include "sim/core/prefix_impl.h"
 
 /* What holds every node: counted from requests, pinned sessions and children. */

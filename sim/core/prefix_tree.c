@@ -1,7 +1,4 @@
 /* The tree of prefixes: streams, nodes, who holds them, and the order in which they give way. */
-#include <stdlib.h>
-
-#include "sim/base/arena.h"
 #include "sim/core/prefix_impl.h"
 
 struct prefixes *prefixes_new(struct core *c)

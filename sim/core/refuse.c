@@ -1,10 +1,5 @@
 /* What a policy asked for and did not get: told by action, hook and reason, each with how often and
  * when first. A policy that ignores what actions return learns of it here. And how a run fails. */
-#include <inttypes.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include "sim/base/text.h"
 #include "sim/core/core.h"
 
 const char *const core_hook_names[HOOK_COUNT] = {

@@ -1,8 +1,4 @@
 /* Things that must be in memory before work can use them: compiled kernels and graph blocks. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
 #include "sim/base/hash.h"
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"

@@ -1,16 +1,12 @@
 /* Inputs and results of a run, for both executors. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "sim/api/contention.h"
 #include "sim/api/hwmodel.h"
 #include "sim/api/observer.h"
 #include "sim/api/policy.h"
 #include "sim/api/trace.h"
-#include "sim/base/arena.h"
+#include "sim/base/base.h"
 #include "sim/core/counters.h"
 
 #define SIM_MAX_OBSERVERS 6

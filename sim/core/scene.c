@@ -1,12 +1,6 @@
 /* What there was when a run failed in its middle, for who wrote the policy: who waits, what is
  * formed and lies on no device, KV, residents, devices, the last decisions, what was refused. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/base/memory.h"
-#include "sim/base/text.h"
 #include "sim/base/words.h"
 #include "sim/core/core.h"
 #include "sim/core/kv.h"

@@ -1,6 +1,5 @@
 /* What a policy reads and writes, apart from the core's own facts (core.h, full_request). */
 #define _DEFAULT_SOURCE /* getrandom */
-#include <string.h>
 #include <sys/random.h>
 
 #include "sim/base/hash.h"

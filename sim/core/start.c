@@ -1,11 +1,5 @@
 /* Begin and end of a run: what the policy, the machine and the models must have, the memory that is
  * left for KV, and the policy's init. */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/core/contract.h"
 #include "sim/core/joins.h"
 #include "sim/core/kv.h"

@@ -11,9 +11,6 @@
  *      If it is empty, the first request whose weights are there goes on.
  *
  * With one model nobody is held back, and its weights are no resident. */
-#include <errno.h>
-#include <math.h>
-
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"

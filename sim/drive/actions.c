@@ -1,7 +1,5 @@
 /* What the core asks of the real executor. The two clocks differ in how a launch runs and stops;
  * everything else is the same. */
-#include <errno.h>
-
 #include "sim/drive/drive_impl.h"
 
 uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,

@@ -1,6 +1,5 @@
 /* --clock cpu: kernels really run, one after another, each by its device's thread while the host
  * waits, and take the processor time that they took on a virtual clock. */
-#include "sim/base/base.h"
 #include "sim/drive/drive_impl.h"
 
 static void run_one(struct job *j)

@@ -1,7 +1,5 @@
 /* --clock wall: every device's thread runs its launches by itself; the host sleeps until one of
  * them ends or something is due. */
-#include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "sim/drive/drive_impl.h"

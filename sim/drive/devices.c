@@ -1,7 +1,5 @@
 /* Engines and devices: opened before the run, each device by the thread that runs its kernels, and
  * closed after it. */
-#include <errno.h>
-
 #include "sim/drive/drive_impl.h"
 
 static int engine_handle(struct drive *d, const struct engine_ops *ops, void **handle)

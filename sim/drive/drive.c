@@ -2,11 +2,7 @@
  * which is the simulator's: events in the contract's order, then schedule. */
 #include "sim/drive/drive.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "sim/drive/drive_impl.h"

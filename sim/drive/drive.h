@@ -20,7 +20,6 @@
 #pragma once
 
 #include <signal.h>
-#include <stdio.h>
 
 #include "sim/api/engine.h"
 #include "sim/core/run.h"

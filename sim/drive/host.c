@@ -4,12 +4,10 @@
 #endif
 #include "sim/drive/host.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "sim/base/arena.h"
+#include "sim/base/base.h"
 #include "sim/base/clock.h"
 
 static int64_t cpu_ns(void)
@@ -20,13 +18,12 @@ static int64_t cpu_ns(void)
 /* O_DIRECT where the file system has it: otherwise a write costs a copy into the page cache. */
 static int swap_open(const char *folder)
 {
-    char *path = xformat("%s/xpusim-swap-XXXXXX", folder);
+    OWNED char *path = xformat("%s/xpusim-swap-XXXXXX", folder);
     int fd = mkstemp(path);
     int direct = fd < 0 ? -errno : open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
     if (fd >= 0) {
         (void)unlink(path);
     }
-    free(path);
     if (fd < 0) {
         return direct;
     }

@@ -3,9 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #endif
-#include <errno.h>
 #include <sched.h>
-#include <string.h>
 #include <time.h>
 
 #include "sim/drive/drive_impl.h"

@@ -1,9 +1,5 @@
 /* A launch on a real device: which rows it holds, and its kernels one after another. The core only
  * counts rows; here they have places. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/base/words.h"
 #include "sim/drive/drive_impl.h"
 

@@ -1,5 +1,4 @@
 /* What a real run says about itself. */
-#include "sim/base/base.h"
 #include "sim/drive/drive_impl.h"
 
 void drive_times_add(struct drive_times *t, int64_t ns)

@@ -1,8 +1,5 @@
 /* Work beside the devices: KV to and from a file, compiled attention, graph blocks. The loader and
  * the compiler each do one thing after another, as the contract says. */
-#include <errno.h>
-#include <string.h>
-
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 

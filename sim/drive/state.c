@@ -2,9 +2,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_NORESERVE */
 #endif
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
