@@ -204,7 +204,7 @@ static struct variances variances_of(const struct conformal *c, const struct con
     struct variances v = {.row = xmalloc((c->n + 1) * sizeof(const struct conformal_row *)),
                           .error = xmalloc((c->n + 1) * sizeof *v.error),
                           .group = xmalloc((c->n + 1) * sizeof *v.group)};
-    size_t *first = xmalloc((c->n + 1) * sizeof *first);
+    OWNED size_t *first = xmalloc((c->n + 1) * sizeof *first);
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
         if (counts(r, q)) {
@@ -217,7 +217,6 @@ static struct variances variances_of(const struct conformal *c, const struct con
             v.n++;
         }
     }
-    free(first);
     v.cell = xcalloc(v.n_groups * N_NODES + 1, sizeof *v.cell);
     for (size_t i = 0; i < v.n; i++) {
         int path[LEVELS];

@@ -154,9 +154,8 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
         results_require(&r, metrics[1], e) != 0) {
         return -EINVAL;
     }
-    struct err quiet = ERR_INIT; /* without an axis every series is one point */
+    SCOPED(err_fini) struct err quiet = ERR_INIT; /* without an axis every series is one point */
     const char *x = results_pick_axis(&r, q->x, rate_axes, NULL, "nothing", &quiet);
-    err_fini(&quiet);
     SCOPED(series_fini) struct series s;
     series_init(&s, &r, x, NULL);
     OWNED struct pair *all = xcalloc(results_n(&r) + 1, sizeof *all);

@@ -74,9 +74,8 @@ static int put_quoted(FILE *out, const char *name, const char *text, struct err 
 /* What gnuplot runs: the variables, then the figure's script. */
 static int write_driver(const struct place *at, const char *format, struct err *e)
 {
-    char *driver = file_in(at->dir, at, "gp");
+    OWNED char *driver = file_in(at->dir, at, "gp");
     struct output *o = output_open(driver, e);
-    free(driver);
     if (o == NULL) {
         return -EINVAL;
     }

@@ -146,7 +146,7 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
     *out = (struct trace){0};
     size_t before = e->n;
     struct import im = {.options = o, .history = o->history};
-    char *head = xmalloc(INPUT_HEAD_BYTES);
+    OWNED char *head = xmalloc(INPUT_HEAD_BYTES);
     FILE *in = input_open_any(path, head, e);
     if (in != NULL) {
         const struct import_format *f = choose(o->format, head, path, e);
@@ -157,7 +157,6 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
             (void)fclose(in);
         }
     }
-    free(head);
     if (e->n == before && im.n == 0 && im.lost.failed > 0) {
         (void)err_add(e, "%s: no requests: all %zu failed at their source", path, im.lost.failed);
     }

@@ -253,10 +253,9 @@ static void find_matches(struct trace_text *t, const struct answers *a)
 
 static void line_read(struct reader *r, const char *text, struct trace_texts *out)
 {
-    char *where = xformat("%s:%llu", r->path, (unsigned long long)r->line);
+    OWNED char *where = xformat("%s:%llu", r->path, (unsigned long long)r->line);
     size_t before = r->e->n;
     SCOPED(json_drop) cJSON *o = json_read_text(text, where, r->e);
-    free(where);
     if (o != NULL && !cJSON_IsObject(o)) {
         refuse(r, "line", "must be an object with context and output");
     }

@@ -239,9 +239,8 @@ cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
     SCOPED(fit_setup_fini) struct setup s;
     fit_setup(&f->parameters, g->best.u, &s);
     struct setup all = s;
-    struct err ignored = ERR_INIT;
+    SCOPED(err_fini) struct err ignored = ERR_INIT;
     (void)setup_add(&all, f->o->fixed, &ignored);
-    err_fini(&ignored);
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "about",
                             "Fitted to the claims by `xpusim claims --fit`, not measured: where "

@@ -92,11 +92,10 @@ static int simulate(const struct run_options *o, const struct config *c,
     struct steady *steady = o->steady ? steady_new() : NULL;
     opt.series = steady != NULL ? steady_observer(steady) : NULL;
     SCOPED(runner_result_fini) struct runner_result r;
-    char *requests_about =
+    OWNED char *requests_about =
         about_comment(&(struct about){"requests", c, p, t, o->config.seed, false});
     opt.requests_about = requests_about;
     int rc = runner_run(c, p, t, o->config.seed, &opt, &r, e);
-    free(requests_about);
     int status = EXIT_OK;
     *end = (struct trouble_end){.status = r.sim.refused ? 0 : r.sim.status, .events = r.sim.events};
     /* timeline and decisions of a run that failed are what its failure is found by */

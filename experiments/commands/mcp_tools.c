@@ -102,10 +102,9 @@ static cJSON *tool_of(size_t i)
 {
     const struct command *c = command_of(tools[i].command);
     cJSON *tool = cJSON_CreateObject();
-    char *text = xformat("%s. %s\nUsage: %s %s", c->summary, c->about, c->name, c->usage);
+    OWNED char *text = xformat("%s. %s\nUsage: %s %s", c->summary, c->about, c->name, c->usage);
     cJSON_AddStringToObject(tool, "name", tools[i].name);
     cJSON_AddStringToObject(tool, "description", text);
-    free(text);
     cJSON *schema = of_type("object");
     cJSON_AddItemToObject(tool, "inputSchema", schema);
     cJSON *properties = cJSON_AddObjectToObject(schema, "properties");

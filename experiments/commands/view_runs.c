@@ -151,9 +151,8 @@ static void write_recompute(const struct view_runs *v, cJSON *files, FILE *out)
 static void write_all(struct one *x, uint32_t n, cJSON *files, FILE *out)
 {
     struct about about = {"view", x[0].config, NULL, x[0].trace, x[0].v->config->seed, false};
-    char *text = about_text(&about);
+    OWNED char *text = about_text(&about);
     (void)fprintf(out, "{\"about\":%s,\"version\":%d,\"runs\":[", text, VIEW_VERSION);
-    free(text);
     for (uint32_t i = 0; i < n; i++) {
         (void)fputs(i > 0 ? "," : "", out);
         copy(x[i].text, out);

@@ -54,9 +54,8 @@ static gsl_matrix *root_of(const struct config *c, const struct machines *m, uin
 {
     const char *bad;
     const struct machine_factor *x = &m->factor[first];
-    char *path = xformat("%.*sfit.ln_covariance", (int)(x->name - x->path), x->path);
+    OWNED char *path = xformat("%.*sfit.ln_covariance", (int)(x->name - x->path), x->path);
     const cJSON *cov = json_find_path(c->tree, path, &bad);
-    free(path);
     gsl_matrix *a = gsl_matrix_alloc(n, n);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < n; j++) {

@@ -178,7 +178,7 @@ static void leave(const struct trouble *t, const struct trouble_end *end, FILE *
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
     OWNED char *path = xformat("%s/trace.csv", t->dir);
-    bool *all = xmalloc(t->trace->n + 1);
+    OWNED bool *all = xmalloc(t->trace->n + 1);
     memset(all, true, t->trace->n + 1);
     SCOPED(trace_fini) struct trace small = {0};
     struct shrinking ctx = {t, end};
@@ -188,7 +188,6 @@ static void leave(const struct trouble *t, const struct trouble_end *end, FILE *
                              .limit_s = is_program(t) ? TROUBLE_LIMIT_S : 0.0,
                              .on_terminal = isatty(STDERR_FILENO) != 0};
     bool whole = trace_subset(t->trace, all, &small) == 0;
-    free(all);
     if (is_program(t)) {
         (void)fprintf(out,
                       "Looking for a smaller trace that shows it, at most %g s (Ctrl-C ends it)\n",

@@ -145,10 +145,10 @@ static void put_names(const struct paper *p, struct figure_data *d)
 static void put_vars(const struct paper *p, struct figure_data *d)
 {
     static const char *const kinds[] = {"lines", "points", "bars", "stacked", ""};
-    char *subject = xformat("%s, %s %s  ·  %s", p->paper, p->number[0] == 'T' ? "table" : "figure",
-                            p->number + (p->number[0] == 'T'), p->title);
+    OWNED char *subject =
+        xformat("%s, %s %s  ·  %s", p->paper, p->number[0] == 'T' ? "table" : "figure",
+                p->number + (p->number[0] == 'T'), p->title);
     figure_var_text(d, "subject", subject);
-    free(subject);
     figure_var_text(d, "kind", kinds[p->draw]);
     figure_var(d, "grid_rows", p->axes[PAPER_ROW].n);
     figure_var(d, "grid_cols", p->axes[PAPER_COLUMN].n);

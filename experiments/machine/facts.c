@@ -214,9 +214,8 @@ static double module_number(int i, const char *key)
 
 static void read_memory(struct facts *f)
 {
-    char *total = keyed("/proc/meminfo", "MemTotal");
+    OWNED char *total = keyed("/proc/meminfo", "MemTotal");
     add_number(f, "memory_bytes", total == NULL ? 0.0 : strtod(total, NULL) * 1024.0);
-    free(total);
     double bits = 0.0;
     double speed = 0.0;
     int modules = 0;

@@ -67,12 +67,11 @@ void calibrate_entry_make(const struct catalog *c, const struct points *points,
     if (out->set.n == 0) {
         return;
     }
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     out->fitted = calibrate_fit(&out->set, &out->fit, &e) == 0;
     if (!out->fitted) {
         (void)snprintf(out->refusal, sizeof out->refusal, "%s", e.n > 0 ? e.lines[0] : "");
     }
-    err_fini(&e);
     for (size_t i = 0; i < out->set.n; i++) {
         const struct point *p = out->set.rows[i].point;
         uint32_t rows = point_is_prefill(p) ? p->input_tokens * p->batch : p->batch;
