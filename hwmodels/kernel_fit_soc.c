@@ -16,7 +16,7 @@ struct writer {
     const struct kernel_fit *fit;
     const struct kernel_rows *rows;
     char source[200];
-    double peak_gbs, cap_gbs;
+    double peak_gbs;
 };
 
 /* A number without a range. */

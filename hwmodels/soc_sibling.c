@@ -10,13 +10,10 @@
 #define USUAL_TOKENS 1024.0
 #define SHORT_TOKENS 32.0
 
-/* How far predictions from one SoC to another were off, for one kind of device. */
-struct transfer {
-    struct conformal_interval at95, at50; /* of that phase, in the middle of the table's models */
-};
-
-static struct transfer transfer_of(const struct conformal *t, const char *family,
-                                   enum device_kind kind, enum conformal_phase phase)
+/* How far predictions from one SoC to another were off, for one kind of device: of that phase, in
+ * the middle of the table's models. */
+static struct conformal_interval transfer_of(const struct conformal *t, const char *family,
+                                             enum device_kind kind, enum conformal_phase phase)
 {
     struct conformal_query q = {.soc = "",
                                 .family = family,
@@ -26,7 +23,7 @@ static struct transfer transfer_of(const struct conformal *t, const char *family
                                 .tokens =
                                     phase == CONFORMAL_SHORT_PREFILL ? SHORT_TOKENS : USUAL_TOKENS,
                                 .left = CONFORMAL_SOC};
-    return (struct transfer){conformal_of(t, &q, CONFORMAL_LEVEL), conformal_of(t, &q, 0.5)};
+    return conformal_of(t, &q, CONFORMAL_LEVEL);
 }
 
 /* Of a runtime entry: which error a number takes over, and with what it scales. */
@@ -109,7 +106,7 @@ static void mark(cJSON *q, const struct copy *c, const char *how)
 
 static void carry(cJSON *q, const struct copy *c, size_t i)
 {
-    struct transfer t = transfer_of(c->table, c->family, c->kind, carried[i].phase);
+    struct conformal_interval t = transfer_of(c->table, c->family, c->kind, carried[i].phase);
     const double ratios[] = {[SCALE_NONE] = 1.0,
                              [SCALE_RATE] = c->rate_ratio,
                              [SCALE_SIZE] = c->peak_ratio,
@@ -117,7 +114,7 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
                              [SCALE_SHARE] = c->peak_ratio / c->rate_ratio};
     double ratio = ratios[carried[i].scale];
     /* Where no transfer was ever measured a factor of two stands, a guess. */
-    double factor = t.at95.n > 0 ? t.at95.high_factor : 2.0;
+    double factor = t.n > 0 ? t.high_factor : 2.0;
     double value = rounded(json_number(q, "value") * ratio);
     /* Never narrower than the sibling's own range: a copy knows no more than what it was copied
      * from. */
@@ -139,9 +136,8 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
                        : carried[i].scale == SCALE_SHARE ? "peak over its rate"
                                                          : "peak");
     }
-    OWNED char *how =
-        xformat("%s; range: x / %.3g, by %zu published %s rows of left-out SoCs (%s)", scaled,
-                factor, t.at95.n, conformal_phase_names[carried[i].phase], t.at95.pool);
+    OWNED char *how = xformat("%s; range: x / %.3g, by %zu published %s rows of left-out SoCs (%s)",
+                              scaled, factor, t.n, conformal_phase_names[carried[i].phase], t.pool);
     mark(q, c, how);
 }
 

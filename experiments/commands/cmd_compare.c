@@ -15,7 +15,6 @@
 #include "experiments/sweep/suite.h"
 
 #define MAX_POLICIES 64
-#define MAX_LOADS 16
 #define MAX_TUNE_REPLICATIONS 1000
 #define MAX_TUNE 1000 /* configurations of a policy */
 #define CAPACITY_REPLICATIONS 3

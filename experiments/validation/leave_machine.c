@@ -7,7 +7,6 @@
 
 #define NORMAL_95 1.959964
 #define RATE_TO_FILE 1e-12
-#define MIN_PREFILL CONFORMAL_SHORT_TOKENS
 
 /* One machine, one sibling, one device. */
 struct pair {

@@ -4,8 +4,6 @@
 #include "experiments/run/price.h"
 #include "hwmodels/kernel_spec.h"
 
-#define ONE_WORD 48 /* bytes of a model's name in a text of several words */
-
 /* "matmul ROWSxKxN" or "gemv NxK", as published tables name products. */
 static bool product_of(const struct point *p, struct kernel_spec *out)
 {

@@ -9,7 +9,6 @@
 
 #include "experiments/validation/run_score.h"
 
-#define RUN_INTERVAL_MACHINES 64
 #define RUN_INTERVAL_LEVEL 0.95
 
 struct run_interval_metric {
