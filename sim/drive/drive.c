@@ -8,6 +8,7 @@
 #include "sim/drive/drive_impl.h"
 
 #define HOST_PRIORITY 10 /* SCHED_FIFO; above the devices' */
+#define DEFAULT_LIMIT_S 600.0
 #define DEFAULT_HANG_S 60.0
 #define DEFAULT_COMPILE_S 600.0
 
