@@ -6,6 +6,7 @@
  * it is until somebody takes notice, and then jumps in closed form. `sim.collapse=false` makes
  * every boundary an instant of the run instead, with the same results. */
 #include "sim/engine/advance.h"
+#include "sim/engine/corun.h"
 #include "sim/engine/vexec.h"
 
 void advance_init(struct engine *e)
@@ -20,13 +21,18 @@ void advance_init(struct engine *e)
     }
 }
 
+/* Does nobody wait for the end of a kernel of the launch? */
+static inline bool unawaited(const struct engine *e, const struct vexec *v)
+{
+    return (!v->l->pub->stop_requested ||
+            (v->l->pub->yield == YIELD_PASS && v->in_flight_left == 0)) &&
+           (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device);
+}
+
 /* Is the end of the present kernel no more than that? */
 static inline bool kernel_unnoticed(const struct engine *e, const struct vexec *v)
 {
-    return !vexec_at_last(v) &&
-           (!v->l->pub->stop_requested ||
-            (v->l->pub->yield == YIELD_PASS && v->in_flight_left == 0)) &&
-           (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device);
+    return !vexec_at_last(v) && unawaited(e, v);
 }
 
 /* Does nobody but its launch take notice of the end of what it does now? */
@@ -102,88 +108,32 @@ void advance_behind(struct engine *e)
     e->now_ns = now_ns;
 }
 
-/* ---- two launches ---- */
+/* ---- all of it ---- */
 
-static inline bool is_plain(const struct engine *e, const struct job *j)
+static inline bool at_full_speed(const struct job *j)
 {
-    return j->exec == NULL || (j->share_frac == 1.0 && j->speed == 1.0 && !e->kernels_seen);
+    return j->exec == NULL || (j->share_frac == 1.0 && j->speed == 1.0);
 }
 
-/* The kernel computes, or the next one begins, at the rate of its pair. Its place in the order of
- * one instant stays: nobody else is on its device. */
-static inline void next_of_pair(struct engine *e, struct vexec *v)
+/* Two launches, or one and the loader, that do not end what they do at once. */
+static inline bool is_pair(const struct engine *e)
 {
-    struct job *j = &v->job;
-    j->left_ns = (double)v->compute_ns;
-    j->demand_bytes_per_s = 0.0;
-    if (v->compute_ns > 0) {
-        v->compute_ns = 0;
-    } else {
-        vexec_book(e, v, v->kernels, v->k, 1);
-        vexec_next(v);
-        v->kernel_begin_ns = e->now_ns;
-        const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
-        v->compute_ns = c->t_ns - c->load_ns;
-        j->left_ns = (double)c->load_ns;
-        j->demand_bytes_per_s = vexec_demand(c);
-    }
-    j->updated_ns = e->now_ns;
-}
-
-static inline void set_end(struct engine *e, struct job *j, double rate)
-{
-    j->rate = rate;
-    j->end_ns = engine_after(e, j->left_ns / rate);
-}
-
-/* The same steps as above, of two jobs at full speed: most boundaries are of two launches, or of
- * one and the loader. False: both end at once, before that instant. */
-static bool step_pair(struct engine *e, int64_t before_ns)
-{
-    struct job *x = e->jobs[0];
-    struct job *y = e->jobs[1];
-    double demand[2] = {x->demand_bytes_per_s, y->demand_bytes_per_s};
-    const uint64_t devices = ddr_pair_devices(e);
-    const struct ddr_pair *p = ddr_pair(e, devices, demand);
-    for (;;) {
-        const uint32_t i = y->end_ns < x->end_ns;
-        struct job *first = i == 1 ? y : x;
-        struct job *other = i == 1 ? x : y;
-        if (first->end_ns >= before_ns || !unnoticed(e, first) || other->end_ns == first->end_ns) {
-            break;
-        }
-        e->now_ns = first->end_ns;
-        ddr_report(e, 1, e->now_ns - e->ddr_since_ns, p->sums.demand, p->sums.share);
-        e->ddr_since_ns = e->now_ns;
-        next_of_pair(e, first->exec);
-        if (first->demand_bytes_per_s != demand[i]) {
-            demand[i] = first->demand_bytes_per_s;
-            p = ddr_pair(e, devices, demand);
-        }
-        set_end(e, first, p->rate[i]);
-        double rate = p->rate[1 - i];
-        if (rate != other->rate) {
-            job_progress(e, other);
-            set_end(e, other, rate);
-        }
-    }
-    e->ddr_demand = p->sums.demand;
-    e->ddr_share = p->sums.share;
-    return x->end_ns != y->end_ns || x->end_ns >= before_ns;
+    return e->n_jobs == 2 && !e->kernels_seen && at_full_speed(e->jobs[0]) &&
+           at_full_speed(e->jobs[1]) && e->jobs[0]->end_ns != e->jobs[1]->end_ns;
 }
 
 void advance(struct engine *e, int64_t before_ns)
 {
     SIM_ASSERT(!e->ddr_dirty);
-    const struct job *first;
+    struct job *first;
     while (e->may_advance && e->behind == NULL && (first = ddr_first(e, e->n_jobs)) != NULL &&
            first->end_ns < before_ns) {
         bool alone = e->n_jobs == 1 && e->may_jump && first->exec != NULL && first->rate == 1.0;
         if (alone && kernel_unnoticed(e, first->exec)) {
             leave_behind(e, first->exec);
-        } else if (e->n_jobs == 2 && is_plain(e, e->jobs[0]) && is_plain(e, e->jobs[1]) &&
-                   step_pair(e, before_ns)) {
-            break;
+        } else if (is_pair(e) && unnoticed(e, first)) {
+            struct job *other = e->jobs[first == e->jobs[0]];
+            corun_step(e, first->exec, other, unawaited(e, first->exec), before_ns);
         } else if (!step(e)) {
             break;
         }

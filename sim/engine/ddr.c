@@ -94,7 +94,7 @@ static inline void job_set_rate(struct engine *e, struct job *j, double rate, do
     SIM_ASSERT(speed > 0.0 && speed <= 1.0 && rate <= 1.0 && j->active);
     j->rate = rate;
     j->speed = speed;
-    j->end_ns = engine_after(e, j->left_ns / rate);
+    j->end_ns = job_end_ns(j);
     if (began) {
         j->order = engine_order(e, (enum event_kind)j->kind, j->device);
     }

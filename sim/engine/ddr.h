@@ -65,6 +65,13 @@ static inline void job_progress(struct engine *e, struct job *j)
     j->updated_ns = e->now_ns;
 }
 
+/* When it ends, if its rate stays. */
+static inline int64_t job_end_ns(const struct job *j)
+{
+    double ns = j->left_ns / j->rate;
+    return ns < (double)TIME_LAST_NS ? j->updated_ns + units_ceil(ns) : TIME_NEVER_NS;
+}
+
 /* ---- two flows ---- */
 
 /* Sums over the flows that share the DDR. */

@@ -63,8 +63,9 @@ struct vexec {
     struct costs *costs;                  /* where those of a whole pass are, or NULL, */
     uint32_t generation;                  /* and which */
     uint32_t op, k;
-    uint32_t place;                   /* of op in its layer */
-    const struct kernel_run *kernels; /* of op */
+    uint32_t place;                   /* of op in its layer, */
+    enum op_kind kind;                /* its kind */
+    const struct kernel_run *kernels; /* and its kernels */
     int64_t begin_ns;                 /* while it leads: when its first kernel begins */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
@@ -185,6 +186,7 @@ struct engine {
     /* Memories of the files of these names; from the core's arena. */
     struct repeat *repeat;
     struct ddr_memory *ddr;
+    struct coruns *coruns;
     struct cost_cache *costs;
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */

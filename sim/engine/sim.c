@@ -9,6 +9,7 @@
 
 #include "sim/engine/advance.h"
 #include "sim/engine/consistent.h"
+#include "sim/engine/corun.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/power.h"
@@ -279,6 +280,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     e->compiler.event = EVENTQ_NONE;
     e->battery.event = EVENTQ_NONE;
     ddr_init(e);
+    corun_init(e);
     advance_init(e);
     power_init(e);
     throttle_init(e);
@@ -346,6 +348,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         result->end_ns = e->now_ns;
         battery_finish(e);
         costs_report(e);
+        corun_report(e);
         power_finish(e); /* before the audit, which compares what it sums */
         core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);

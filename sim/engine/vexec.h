@@ -54,6 +54,7 @@ static inline void vexec_place(struct vexec *v, uint32_t op, uint32_t k)
     v->op = op;
     v->k = k;
     v->place = op % v->l->pub->pass->layer.n;
+    v->kind = pass_op_kind(v->l->pub->pass, op);
     v->kernels = vexec_run(v, op);
 }
 
@@ -66,7 +67,8 @@ static inline void vexec_enter(struct vexec *v, uint32_t op, uint32_t place)
     if (op < v->l->pub->op_end) {
         v->place = place;
         bool head = op + 1 == p->n_ops && p->shape.logit_rows > 0;
-        v->kernels = &v->run[head ? OP_HEAD : p->layer.kind[place]];
+        v->kind = head ? OP_HEAD : p->layer.kind[place];
+        v->kernels = &v->run[v->kind];
     }
 }
 

@@ -1,0 +1,153 @@
+/* A launch that co-runs with one other job. A batch that decodes meets the same few kernels of
+ * prompts again and again, so durations of co-running pieces of work are remembered. */
+#include "sim/engine/corun.h"
+#include "sim/engine/vexec.h"
+
+/* A piece of work: a kernel moves its bytes, or it computes. */
+struct piece {
+    uint64_t key[4];        /* its bytes, its ns, the other job's demand, and both devices */
+    double demand;          /* its own */
+    double demands, shares; /* sums over both jobs */
+    double rate, others_rate;
+    int64_t lasts_ns;
+    uint64_t passed; /* intervals that are not reported yet */
+};
+
+/* Pieces are sorted by their kind of op, by full or last kernel, and by moving or computing. One
+ * of each sort is remembered for each sort of the other job's work. */
+#define SORTS (OP_KIND_COUNT * 4)
+struct coruns {
+    struct piece pieces[SORTS + 1][SORTS][2]; /* [other's][launch's][its index in e->jobs] */
+};
+
+void corun_init(struct engine *e)
+{
+    e->coruns = arena_alloc(&e->core.arena, sizeof *e->coruns);
+}
+
+static inline uint32_t sort_of(const struct vexec *v, bool computes)
+{
+    return v->kind * 4u + (v->k + 1 == v->kernels->n ? 2u : 0u) + computes;
+}
+
+static inline uint64_t bits_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline void report(struct engine *e, struct piece *x)
+{
+    ddr_report(e, x->passed, x->lasts_ns, x->demands, x->shares);
+    x->passed = 0;
+}
+
+void corun_report(struct engine *e)
+{
+    for (uint32_t i = 0; i < (SORTS + 1) * SORTS * 2; i++) {
+        report(e, &e->coruns->pieces[i / (SORTS * 2)][i / 2 % SORTS][i % 2]);
+    }
+}
+
+/* Not inline, because registers are few in the loop that calls it. */
+__attribute__((noinline)) static void fill(struct engine *e, struct piece *x, const uint64_t key[4])
+{
+    const uint32_t i = key[3] & 1;
+    double bytes, demand[2];
+    memcpy(&bytes, &key[0], sizeof bytes);
+    memcpy(&demand[1 - i], &key[2], sizeof demand[1 - i]);
+    demand[i] = bytes > 0.0 ? bytes / units_s_from_ns((int64_t)key[1]) : 0.0; /* as vexec_demand */
+    const struct ddr_pair *p = ddr_pair(e, key[3] >> 1, demand);
+    double ns = (double)key[1] / p->rate[i];
+    report(e, x);
+    *x = (struct piece){.key = {key[0], key[1], key[2], key[3]},
+                        .demand = demand[i],
+                        .demands = p->sums.demand,
+                        .shares = p->sums.share,
+                        .rate = p->rate[i],
+                        .others_rate = p->rate[1 - i],
+                        .lasts_ns = ns < (double)TIME_LAST_NS ? units_ceil(ns) : TIME_LAST_NS};
+}
+
+/* The launch's kernel computes, or it ends and the next one begins. Writes the new piece's bytes
+ * and ns to the key. */
+static inline void go_on(struct engine *e, struct vexec *v, int64_t now_ns, uint64_t key[2])
+{
+    key[0] = 0;
+    key[1] = (uint64_t)v->compute_ns;
+    if (v->compute_ns > 0) {
+        v->compute_ns = 0;
+        return;
+    }
+    vexec_book(e, v, v->kernels, v->k, 1);
+    vexec_next(v);
+    const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
+    v->kernel_begin_ns = now_ns;
+    v->compute_ns = c->t_ns - c->load_ns;
+    key[0] = bits_of(c->bytes);
+    key[1] = (uint64_t)c->load_ns;
+}
+
+/* The piece is in progress from now on. */
+static void begin(struct engine *e, struct job *j, const struct piece *x)
+{
+    j->left_ns = (double)x->key[1];
+    j->demand_bytes_per_s = x->demand;
+    j->rate = x->rate;
+    j->updated_ns = e->now_ns;
+    j->end_ns = e->now_ns + x->lasts_ns;
+    e->ddr_since_ns = e->now_ns;
+    e->ddr_demand = x->demands;
+    e->ddr_share = x->shares;
+}
+
+void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passes,
+                int64_t before_ns)
+{
+    const uint32_t i = &v->job == e->jobs[1];
+    const uint32_t others =
+        other->exec == NULL ? SORTS : sort_of(other->exec, other->demand_bytes_per_s == 0.0);
+    struct piece(*pieces)[2] = e->coruns->pieces[others];
+    uint64_t key[4] = {0, 0, bits_of(other->demand_bytes_per_s), ddr_pair_devices(e) << 1 | i};
+    double left_ns = other->left_ns, rate = other->rate;
+    int64_t updated_ns = other->updated_ns;
+    int64_t now_ns = v->job.end_ns;
+    struct piece *x;
+    e->now_ns = now_ns;
+    ddr_report(e, 1, now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+    for (;;) {
+        bool computes = v->compute_ns > 0;
+        go_on(e, v, now_ns, key);
+        x = &pieces[sort_of(v, computes)][i];
+        if (((x->key[0] ^ key[0]) | (x->key[1] ^ key[1]) | (x->key[2] ^ key[2]) |
+             (x->key[3] ^ key[3])) != 0) {
+            fill(e, x, key);
+        }
+        if (x->others_rate != rate) { /* as job_progress does */
+            double done = (double)(now_ns - updated_ns) * rate;
+            left_ns -= done < left_ns ? done : left_ns;
+            updated_ns = now_ns;
+            rate = x->others_rate;
+        }
+        int64_t end_ns = now_ns + x->lasts_ns;
+        /* With a margin, because the other's end is a rounded number. */
+        bool first = left_ns * (1.0 - 1e-9) > (double)(end_ns - updated_ns) * rate + 1.0;
+        if (end_ns >= before_ns || !first ||
+            (v->compute_ns == 0 && (!passes || vexec_at_last(v)))) {
+            break;
+        }
+        now_ns = end_ns;
+        x->passed++;
+        if (!e->may_jump) {
+            e->now_ns = now_ns;
+            report(e, x);
+        }
+    }
+    e->now_ns = now_ns;
+    begin(e, &v->job, x);
+    other->left_ns = left_ns;
+    other->rate = rate;
+    other->updated_ns = updated_ns;
+    other->end_ns = job_end_ns(other);
+}
