@@ -1,0 +1,39 @@
+/* Clocks of this computer: they run forwards, and an instant from now on lies ahead. */
+#include "sim/base/clock.h"
+#include "sim/base/units.h"
+#include "tests/helpers/suite.h"
+
+/* However busy the computer is: between what the clock shows before and after. */
+START_TEST(an_instant_from_now_lies_ahead_by_what_is_asked)
+{
+    for (int64_t ahead = 0; ahead <= 2 * NS_PER_S; ahead += NS_PER_S / 2) {
+        int64_t before = clock_ns(CLOCK_MONOTONIC);
+        struct timespec at = clock_after(ahead);
+        int64_t after = clock_ns(CLOCK_MONOTONIC);
+        int64_t ns = at.tv_sec * NS_PER_S + at.tv_nsec;
+        ck_assert_int_ge(at.tv_nsec, 0);
+        ck_assert_int_lt(at.tv_nsec, NS_PER_S);
+        ck_assert_int_ge(ns, before + ahead);
+        ck_assert_int_le(ns, after + ahead);
+    }
+}
+END_TEST
+
+START_TEST(now_never_goes_back_and_is_told_in_two_units)
+{
+    int64_t last = clock_now_ns();
+    for (int i = 0; i < 1000; i++) {
+        double s = clock_now_s();
+        int64_t now = clock_now_ns();
+        ck_assert_int_ge(now, last);
+        ck_assert(s * 1e9 >= (double)last - 1e3 && s * 1e9 <= (double)now + 1e3);
+        last = now;
+    }
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    TEST(an_instant_from_now_lies_ahead_by_what_is_asked),
+    TEST(now_never_goes_back_and_is_told_in_two_units),
+};
+SUITE_MAIN("clock", suite)
