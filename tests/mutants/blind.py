@@ -252,10 +252,19 @@ def joined(faults):
     return {path: "\n".join(lines) for path, lines in texts.items()}
 
 
+def lines_changed(r):
+    """The file of a fault, and its lines before and after without those that stay."""
+    before, after = list(r["before"]), list(r["after"])
+    for at in (0, -1):
+        while before and after and before[at] == after[at]:
+            before.pop(at)
+            after.pop(at)
+    return r["file"], "\n".join(before), "\n".join(after)
+
+
 def reasons():
     """Why nothing can see a fault, for those of the records (equivalent:) that a draw has made."""
-    return {(r["file"], "\n".join(r["before"]), "\n".join(r["after"])): r["equivalent"]
-            for r in mutants.records().values() if "equivalent" in r}
+    return {lines_changed(r): r["equivalent"] for r in mutants.records().values() if "equivalent" in r}
 
 
 def report(faults):
@@ -264,7 +273,7 @@ def report(faults):
     known = reasons()
     for r in faults:
         if r.get("verdict") == "survived":
-            reason = known.get((r["file"], "\n".join(r["before"]), "\n".join(r["after"])))
+            reason = known.get(lines_changed(r))
             r.update({"verdict": "equivalent", "why": reason} if reason else {})
         if "verdict" in r:
             rows[r["file"].split("/")[0]][r["verdict"]] += 1
