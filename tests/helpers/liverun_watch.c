@@ -87,11 +87,30 @@ static void on_started(void *self, int64_t now_ns, const struct launch *l, int64
     w->running[l->device] = l->id;
 }
 
+static void on_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to)
+{
+    struct livewatch *w = self;
+    at(w, now_ns, 16 + (uint64_t)to, ((uint64_t)key.kind << 40) | ((uint64_t)key.a << 8) | key.b);
+    w->resident_ns = to == RESIDENT_READY ? now_ns : w->resident_ns;
+}
+
+/* The order of policy.h. */
+static void check_order(struct livewatch *w, int64_t now_ns, const struct launch *l)
+{
+    bool late = now_ns == w->resident_ns || (now_ns == w->ended_ns && l->device < w->ended_device);
+    if (w->wall && late) {
+        virtual_finding("launch %u of device %u ends out of order", l->id, l->device);
+    }
+    w->ended_ns = now_ns;
+    w->ended_device = l->device;
+}
+
 static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
                      int64_t lost_ns)
 {
     struct livewatch *w = self;
     at(w, now_ns, 7 + (uint64_t)l->outcome, l->id);
+    check_order(w, now_ns, l);
     w->history = hash_u64(hash_u64(w->history, (uint64_t)solo_ns), (uint64_t)lost_ns);
     uint8_t *state = &w->launches[l->id % LIVEWATCH_LAUNCHES];
     if (l->outcome == LAUNCH_OUTCOME_WITHDRAWN) {
@@ -129,9 +148,9 @@ static void on_run_ended(void *self, int64_t now_ns)
     w->ends++;
 }
 
-void livewatch_init(struct livewatch *w)
+void livewatch_init(struct livewatch *w, bool wall)
 {
-    *w = (struct livewatch){.history = HASH_INIT};
+    *w = (struct livewatch){.history = HASH_INIT, .wall = wall, .ended_ns = -1, .resident_ns = -1};
     w->observer = (struct observer){.self = w,
                                     .wants_kernels = true,
                                     .request_arrived = on_arrived,
@@ -142,5 +161,6 @@ void livewatch_init(struct livewatch *w)
                                     .launch_started = on_started,
                                     .launch_ended = on_ended,
                                     .kernel = on_kernel,
+                                    .resident = on_resident,
                                     .run_ended = on_run_ended};
 }

@@ -11,7 +11,10 @@
 
 struct livewatch {
     struct observer observer;
+    bool wall; /* all ends of an instant are together: those of launches first, by device */
     int64_t now_ns;
+    int64_t ended_ns, resident_ns; /* the last launch's end, and the last resident */
+    uint8_t ended_device;
     uint64_t history;
     uint8_t launches[LIVEWATCH_LAUNCHES];  /* by id: 1 submitted, 2 started, 3 ended */
     uint32_t running[MACHINE_MAX_DEVICES]; /* launch that has started and not ended; 0: none */
@@ -22,4 +25,4 @@ struct livewatch {
 };
 
 /* The observer is w->observer. Reports by virtual_finding. */
-void livewatch_init(struct livewatch *w);
+void livewatch_init(struct livewatch *w, bool wall);
