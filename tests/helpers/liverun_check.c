@@ -9,7 +9,8 @@
 #include "sim/drive/drive_impl.h"
 #include "tests/helpers/liverun_impl.h"
 
-#define KNOWS_NS (50 * NS_PER_MS)   /* until the host knows of an end, or a lane of a launch */
+#define KNOWS_NS (50 * NS_PER_MS) /* until the host knows of an end, or a lane of a launch */
+#define KNOWS_HANG_NS ((int64_t)((HANG_S + 0.5) * 1e9))
 #define STOPS_NS (1100 * NS_PER_MS) /* "within a second" (drive.h), and how long threads pause */
 
 void liverun_finding(const char *fmt, ...)
@@ -194,6 +195,10 @@ void liverun_check(void)
             check_whole();
         } else if (kind != VIRTUAL_OPEN) {
             must_fail(-ETIMEDOUT, "come back");
+            int64_t took_ns = now.host.end_ns - virtual_engine_seen.fated_ns;
+            if (kind == VIRTUAL_KERNEL && d->engine.n == 1 && took_ns > KNOWS_HANG_NS) {
+                liverun_finding("a hang is known after %.3f s", 1e-9 * (double)took_ns);
+            }
         }
         break;
     case LIVE_STOP:

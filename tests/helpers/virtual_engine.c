@@ -154,7 +154,10 @@ static enum virtual_fate fate(enum virtual_kind kind)
     uint32_t number = ++virtual_engine_seen.calls[kind];
     bool meant = s->fate != VIRTUAL_FINE && s->kind == kind && number >= s->first &&
                  number - s->first < s->n;
-    virtual_engine_seen.fated |= meant;
+    if (meant && !virtual_engine_seen.fated) {
+        virtual_engine_seen.fated = true;
+        virtual_engine_seen.fated_ns = virtual_now_ns();
+    }
     return meant ? s->fate : VIRTUAL_FINE;
 }
 
@@ -220,7 +223,9 @@ static int device_open(void *engine, const struct engine_device_options *o, void
     struct machine_part *p = &parts[o->index];
     for (uint32_t i = 0; i < 3; i++) {
         o->compiled(o->self, i, 2);
-        (void)virtual_compute(NULL, (1 * NS_PER_MS));
+        bool slow = virtual_engine_setup.fate == VIRTUAL_SLOW &&
+                    virtual_engine_setup.kind == VIRTUAL_DEVICE_OPEN; /* all, with signs of life */
+        (void)virtual_compute(NULL, (slow ? 3000 : 1) * NS_PER_MS);
     }
     int rc = undergo(VIRTUAL_DEVICE_OPEN, (5 * NS_PER_MS), why);
     if (rc == 0) {

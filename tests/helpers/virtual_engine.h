@@ -41,6 +41,7 @@ struct virtual_engine_setup {
 struct virtual_engine_seen {
     uint32_t calls[VIRTUAL_KINDS];
     uint32_t cancelled, open, devices; /* stopped kernels; engines and devices that are open */
+    int64_t fated_ns;                  /* when the first fault began */
     bool fated;                        /* the fault happened */
     const struct engine_kv *kv;        /* the executor's */
 };
