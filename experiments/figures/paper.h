@@ -41,9 +41,10 @@ enum paper_draw { PAPER_LINES, PAPER_POINTS, PAPER_BARS, PAPER_STACKED, PAPER_TA
 struct paper_mark {
     int at[PAPER_AXES];
     double low, high;
-    const char *as;  /* NULL: the value itself */
-    int of;          /* series; -1 without one */
-    double crossing; /* NaN without one */
+    const char *as;   /* NULL: the value itself */
+    const char *ours; /* our value in the paper's unit; NULL: itself, or over that of `of` */
+    int of, of_x;     /* series and place on x of the value that `as` scales; -1 without one */
+    double crossing;  /* NaN without one */
     bool read_off;
     const char *where, *claim; /* claim: NULL without one */
 };
@@ -125,6 +126,9 @@ double paper_crossing(const struct paper *p, uint32_t series, double height,
                       const struct paper_point *point);
 bool paper_published(const struct paper *p, const struct paper_mark *m,
                      const struct paper_point *point, struct paper_published *out);
+/* Our value at a point in the paper's unit; NaN where it is not defined. */
+double paper_ours(const struct paper *p, const struct paper_mark *m,
+                  const struct paper_point *point);
 
 /* ---- paper_show.c ---- */
 

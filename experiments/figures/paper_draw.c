@@ -73,6 +73,44 @@ struct marks {
     bool read_off, stated, stated_ranges;
 };
 
+/* The height on which a point's value is drawn: stacked ones lie on the series before. */
+static double base_of(const struct paper *p, const struct paper_point *point)
+{
+    uint32_t at[PAPER_AXES];
+    memcpy(at, point->at, sizeof at);
+    double base = 0.0;
+    for (at[PAPER_SERIES] = 0;
+         p->draw == PAPER_STACKED && at[PAPER_SERIES] < point->at[PAPER_SERIES];
+         at[PAPER_SERIES]++) {
+        double y = paper_at(p, at)->mean.mean;
+        base += isfinite(y) ? y : 0.0;
+    }
+    return base;
+}
+
+static uint32_t places_named(const struct paper_mark *m)
+{
+    uint32_t n = 0;
+    for (int k = 0; k < PAPER_AXES; k++) {
+        n += m->at[k] >= 0;
+    }
+    return n;
+}
+
+/* Of two marks at a point the one is drawn that is of fewer places: a value of one cell says more
+ * there than the range of all. */
+static bool is_hidden(const struct paper *p, const struct paper_mark *m,
+                      const struct paper_point *point)
+{
+    bool hidden = false;
+    for (uint32_t k = 0; k < p->n_marks && isnan(m->crossing); k++) {
+        const struct paper_mark *o = &p->marks[k];
+        hidden = hidden || (isnan(o->crossing) && paper_mark_is_of(o, point) &&
+                            places_named(o) > places_named(m));
+    }
+    return hidden;
+}
+
 static void put_marks(const struct paper *p, const uint32_t panel[PAPER_AXES],
                       struct figure_data *d, struct range *r, struct marks *drawn)
 {
@@ -87,12 +125,14 @@ static void put_marks(const struct paper *p, const uint32_t panel[PAPER_AXES],
             bool here = pt->at[PAPER_ROW] == panel[PAPER_ROW] &&
                         pt->at[PAPER_COLUMN] == panel[PAPER_COLUMN] && paper_mark_is_of(m, pt) &&
                         (isnan(m->crossing) || pt->at[PAPER_X] == 0);
-            if (!here || !paper_published(p, m, pt, &v)) {
+            if (!here || is_hidden(p, m, pt) || !paper_published(p, m, pt, &v)) {
                 continue;
             }
             double x = isnan(m->crossing) ? drawn_x(p, pt) : (v.x_low + v.x_high) / 2.0;
             double x_low = isnan(m->crossing) ? x : v.x_low;
             double x_high = isnan(m->crossing) ? x : v.x_high;
+            v.low += base_of(p, pt);
+            v.high += base_of(p, pt);
             FIGURE_ROW(d, x, (v.low + v.high) / 2.0, x_low, x_high, v.low, v.high,
                        slot_of(p, pt->at[PAPER_SERIES]), m->read_off);
             widen(r, v.low, x_low, p->y_log);

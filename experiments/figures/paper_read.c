@@ -104,13 +104,19 @@ static void read_mark(struct paper *p, struct paper_mark *m, struct json_obj *o)
     m->low = json_get_number(o, one ? "value" : "low", -1e15, 1e15);
     m->high = one ? m->low : json_get_number(o, "high", m->low, 1e15);
     m->as = optional(o, "as");
+    m->ours = optional(o, "ours");
     m->of = place_of(p, PAPER_SERIES, o, "of");
+    m->of_x = place_of(p, PAPER_X, o, "of_x");
     m->crossing =
         json_has(o, "crossing") ? json_get_number(o, "crossing", -1e15, 1e15) : (double)NAN;
     bool needs = !isnan(m->crossing) || (m->as != NULL && strstr(m->as, "of") != NULL);
     if (needs != (m->of >= 0)) {
         (void)err_add(o->err, "%s: %s.of: goes with `crossing`, or with `of` in `as`", o->file,
                       o->path);
+    }
+    if (m->of < 0 && (m->of_x >= 0 || m->ours != NULL)) {
+        (void)err_add(o->err, "%s: %s.%s: goes with `of`", o->file, o->path,
+                      m->ours != NULL ? "ours" : "of_x");
     }
     m->read_off = json_get_choice(o, "from", sources) == 1;
     m->where = json_get_string(o, "where");

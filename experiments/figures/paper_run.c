@@ -225,6 +225,24 @@ double paper_crossing(const struct paper *p, uint32_t series, double height,
     return (double)NAN;
 }
 
+/* Our value that a mark scales; 1 where it scales none. */
+static double value_of(const struct paper *p, const struct paper_mark *m,
+                       const struct paper_point *point)
+{
+    uint32_t at[PAPER_AXES];
+    memcpy(at, point->at, sizeof at);
+    at[PAPER_SERIES] = m->of >= 0 ? (uint32_t)m->of : at[PAPER_SERIES];
+    at[PAPER_X] = m->of_x >= 0 ? (uint32_t)m->of_x : at[PAPER_X];
+    return m->of >= 0 ? paper_at(p, at)->mean.mean : 1.0;
+}
+
+double paper_ours(const struct paper *p, const struct paper_mark *m,
+                  const struct paper_point *point)
+{
+    double of = value_of(p, m, point);
+    return m->ours != NULL ? scaled(m->ours, point->mean.mean, of) : point->mean.mean / of;
+}
+
 bool paper_published(const struct paper *p, const struct paper_mark *m,
                      const struct paper_point *point, struct paper_published *out)
 {
@@ -235,10 +253,7 @@ bool paper_published(const struct paper *p, const struct paper_mark *m,
         double high = m->as != NULL ? scaled(m->as, m->high, 1.0) : m->high;
         *out = (struct paper_published){m->crossing, m->crossing, low * x, high * x};
     } else if (m->as != NULL) {
-        uint32_t at[PAPER_AXES];
-        memcpy(at, point->at, sizeof at);
-        at[PAPER_SERIES] = m->of >= 0 ? (uint32_t)m->of : 0;
-        double of = m->of >= 0 ? paper_at(p, at)->mean.mean : 1.0;
+        double of = value_of(p, m, point);
         double a = scaled(m->as, m->low, of);
         double b = scaled(m->as, m->high, of);
         out->low = fmin(a, b);

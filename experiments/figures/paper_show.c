@@ -145,10 +145,7 @@ static void add_range(const struct paper *p, const struct paper_mark *m, struct 
     for (uint32_t i = 0; i < p->n_points; i++) {
         const struct paper_point *pt = &p->points[i];
         if (paper_mark_is_of(m, pt)) {
-            uint32_t at[PAPER_AXES];
-            memcpy(at, pt->at, sizeof at);
-            at[PAPER_SERIES] = m->of >= 0 ? (uint32_t)m->of : at[PAPER_SERIES];
-            double v = pt->mean.mean / (m->of >= 0 ? paper_at(p, at)->mean.mean : 1.0);
+            double v = paper_ours(p, m, pt);
             low = isfinite(v) ? fmin(low, v) : low;
             high = isfinite(v) ? fmax(high, v) : high;
         }
@@ -158,7 +155,8 @@ static void add_range(const struct paper *p, const struct paper_mark *m, struct 
         name[k] = m->at[k] >= 0 ? p->axes[k].v[m->at[k]].title : p->axes[k].n > 1 ? "all" : "";
     }
     FRAME_ROW(f, panel_name(name[PAPER_ROW], name[PAPER_COLUMN], d),
-              m->of >= 0 ? document_format(d, "%s over %s", name[PAPER_SERIES],
+              m->of >= 0 ? document_format(d, "%s %s %s", name[PAPER_SERIES],
+                                           m->ours != NULL ? "against" : "over",
                                            p->axes[PAPER_SERIES].v[m->of].title)
                          : name[PAPER_SERIES],
               name[PAPER_X],

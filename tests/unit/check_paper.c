@@ -200,6 +200,29 @@ START_TEST(a_crossing_scales_x)
 }
 END_TEST
 
+/* The line gives one 102.2 at x of 1, and half 5.7 at 32. A growth of 50 % from 1 to 32 is drawn at
+ * 153.3, where ours is 11.4 / 102.2. Half is a fifth as much as one, so one is five times half: one
+ * is drawn at 28.5, and ours is 11.4 / 5.7 = 2, or 100 % more. */
+START_TEST(a_value_may_be_scaled_from_another_place_and_come_in_the_papers_unit)
+{
+    write_spec(GRID ",\"published\":["
+                    "{\"series\":\"one\",\"x\":32,\"value\":50,\"of\":\"one\",\"of_x\":1,"
+                    "\"as\":\"of * (1 + value / 100)\",\"from\":\"text\",\"where\":\"1\"},"
+                    "{\"series\":\"one\",\"x\":32,\"value\":0.2,\"of\":\"half\","
+                    "\"as\":\"of / value\",\"ours\":\"100 * (value / of - 1)\","
+                    "\"from\":\"text\",\"where\":\"1\"}]}");
+    run_spec(NULL, 0);
+    const struct paper_point *last = &paper.points[2];
+    struct paper_published v;
+    ck_assert(paper_published(&paper, &paper.marks[0], last, &v));
+    ck_assert_double_eq_tol(v.low, 153.3, 1e-9);
+    ck_assert_double_eq_tol(paper_ours(&paper, &paper.marks[0], last), 11.4 / 102.2, 1e-9);
+    ck_assert(paper_published(&paper, &paper.marks[1], last, &v));
+    ck_assert_double_eq_tol(v.low, 28.5, 1e-9);
+    ck_assert_double_eq_tol(paper_ours(&paper, &paper.marks[1], last), 100, 1e-9);
+}
+END_TEST
+
 /* ---- wrong ones ---- */
 
 static const struct {
@@ -220,6 +243,9 @@ static const struct {
     {"{" HEAD "\"draw\":\"bars\",\"value\":\"v\",\"put\":{\"n\":1}," QUANTITIES
      ",\"published\":[{\"value\":1,\"as\":\"2 * of\",\"from\":\"text\",\"where\":\"1\"}]}",
      "published[0].of"},
+    {"{" HEAD "\"draw\":\"bars\",\"value\":\"v\",\"put\":{\"n\":1}," QUANTITIES
+     ",\"published\":[{\"value\":1,\"ours\":\"value / of\",\"from\":\"text\",\"where\":\"1\"}]}",
+     "published[0].ours: goes with `of`"},
     {"{" HEAD "\"draw\":\"bars\",\"value\":\"v\",\"put\":{\"n\":1}," QUANTITIES
      ",\"published\":[{\"value\":1,\"from\":\"memory\",\"where\":\"1\"}]}",
      "published[0].from"},
@@ -246,6 +272,7 @@ static const struct suite_row suite[] = {
     TEST(the_command_line_replaces_what_the_figure_puts),
     TEST(published_values_come_in_our_units),
     TEST(a_crossing_scales_x),
+    TEST(a_value_may_be_scaled_from_another_place_and_come_in_the_papers_unit),
     LOOP(a_wrong_specification_names_file_and_key, sizeof wrong / sizeof wrong[0]),
 };
 SUITE_MAIN("paper", suite)
