@@ -11,7 +11,7 @@
  *      no more, or the budget is spent.
  *   5. The best points are judged as any claim is, on fresh traces, and the best of these again on
  *      others: what holds there is a fact with a witness; what the emulators rule out is an
- * inference with their error.
+ *      inference with their error.
  *
  * Claims may be constraints (`under`): those of their checks that need no run. They are priced from
  * the cost model, on a grid of the parameters that they hang on. The search stays among points
@@ -83,6 +83,7 @@ struct fit_options {
     struct quantities_options run; /* replications: traces of a point; seed: of the search */
     uint32_t budget;               /* points */
     uint32_t confirm;              /* traces of the confirmation */
+    uint32_t confirm_each;         /* traces of each of the best points before; 0: a quarter */
     const char *state;             /* file that keeps the points; or NULL */
     const struct setup *fixed;     /* what the command line changes throughout */
     bool quiet;
@@ -109,6 +110,12 @@ struct fit_under {
     uint32_t conflicts[FIT_MAX_CONFLICTS], n_conflicts; /* sought only where the pool is empty */
 };
 
+/* One of the best points, as fresh traces judge it. */
+struct fit_confirmed {
+    uint32_t point;
+    uint32_t holds, compatible; /* sets of claims, a bit each */
+};
+
 /* A point judged on fresh traces. */
 struct fit_witness {
     double u[FIT_MAX_PARAMETERS];
@@ -128,7 +135,9 @@ struct fit {
     uint32_t n_points, n_waves;
     double cpu_s; /* of all points, by the processes that ran them */
     struct fit_emulator *emulator;
-    struct err *e;              /* of fit_init */
+    struct err *e; /* of fit_init */
+    struct fit_confirmed confirmed[FIT_CONFIRMED];
+    uint32_t n_confirmed;
     struct fit_witness witness; /* its claims owned, until fit_conclude */
 };
 
@@ -187,6 +196,8 @@ int claims_fit(struct fit *f);
 int fit_search(struct fit *f);
 /* Simulates n points and adds them. */
 int fit_points_run(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n);
+/* Traces that judge each of the best points. */
+uint32_t fit_confirm_each(const struct fit_options *o);
 /* The points that look best, best first, at most FIT_CONFIRMED; returns how many. */
 uint32_t fit_best_points(const struct fit *f, uint32_t *points);
 
@@ -198,6 +209,7 @@ struct fit_findings {
     /* Share of the space left, and range of each parameter (u), by each claim alone, then by the
      * best set; low > high where nothing is left. */
     double left_frac[FIT_MAX_CLAIMS + 1];
+    uint32_t plausible[FIT_MAX_CLAIMS]; /* simulated points where the claim may hold */
     double low[FIT_MAX_CLAIMS + 1][FIT_MAX_PARAMETERS],
         high[FIT_MAX_CLAIMS + 1][FIT_MAX_PARAMETERS];
     double together_frac[FIT_MAX_CLAIMS][FIT_MAX_CLAIMS]; /* of the space where both may hold */

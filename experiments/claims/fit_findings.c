@@ -182,7 +182,8 @@ static int by_sum(const void *a, const void *b)
 {
     const struct ranked *x = a;
     const struct ranked *y = b;
-    return (x->sum < y->sum) - (x->sum > y->sum);
+    int order = (x->sum < y->sum) - (x->sum > y->sum);
+    return order != 0 ? order : (x->point > y->point) - (x->point < y->point);
 }
 
 /* The simulated points where most claims hold, by what their few traces showed. */
@@ -225,6 +226,11 @@ int fit_conclude(struct fit *f, struct fit_findings *out)
     OWNED struct sample *s = samples_make(f, &n);
     conflicts_find(f, out, s, n);
     together_find(f, out, s);
+    for (uint32_t i = SAMPLES; i < n; i++) {
+        for (uint32_t c = 0; c < f->claims.n; c++) {
+            out->plausible[c] += s[i].likely >> c & 1u;
+        }
+    }
     for (uint32_t i = 0; i <= f->claims.n; i++) {
         uint32_t set = i < f->claims.n ? 1u << i : out->best.holds;
         range_of(f, s, n, set, &out->left_frac[i], out->low[i], out->high[i]);

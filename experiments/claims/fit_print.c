@@ -48,6 +48,29 @@ static void put_witness(const struct fit *f, const struct fit_findings *g, struc
     claims_document(&g->best.judged, false, "judged", d);
 }
 
+/* How many simulated points may have each claim, and what fresh traces say of the best ones. */
+static void put_points(const struct fit *f, const struct fit_findings *g, struct document *d)
+{
+    const char *line = "Points where a claim is plausible, of those simulated:";
+    struct document *plausible = document_within(d, "plausible");
+    for (uint32_t i = 0; i < f->claims.n; i++) {
+        line = document_format(d, "%s %s %u", line, f->claims.v[i].id, g->plausible[i]);
+        DOCUMENT_VALUES(plausible, f->claims.v[i].id, g->plausible[i]);
+    }
+    document_note(d, "%s", line);
+    document_note(d, "\nThe best points, each on %u fresh traces", fit_confirm_each(f->o));
+    DOCUMENT_VALUES(d, "each_on", fit_confirm_each(f->o));
+    struct frame *t = document_data(d, "best_points", 0, "point holds compatible");
+    for (uint32_t i = 0; i < f->n_confirmed; i++) {
+        const struct fit_confirmed *c = &f->confirmed[i];
+        const char *holds = set_text(&f->claims, c->holds, " ", d);
+        const char *compatible = set_text(&f->claims, c->compatible, " ", d);
+        document_note(d, "    point %3u: %s; compatible: %s", c->point + 1, holds, compatible);
+        FRAME_ROW(t, c->point + 1, holds, compatible);
+    }
+    document_note(d, "%s", "");
+}
+
 static void put_conflicts(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
     document_note(d, "\nSmallest sets that the emulators rule out in these ranges");
@@ -214,6 +237,7 @@ void fit_document(const struct fit *f, const struct fit_findings *g, struct docu
                     f->o->run.replications, "confirmed_on", f->o->confirm);
     put_set(&f->claims, UINT32_MAX, document_array(d, "claims"));
     document_tree(d, "profile", profile);
+    put_points(f, g, d);
     put_witness(f, g, d);
     if (f->o->n_under > 0) {
         claims_document(&g->under, true, "constraints", d);

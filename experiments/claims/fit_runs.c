@@ -102,26 +102,39 @@ static int judge_point(const struct fit *f, const double *u, uint32_t set, uint3
     return rc;
 }
 
+uint32_t fit_confirm_each(const struct fit_options *o)
+{
+    return o->confirm_each > 0 ? o->confirm_each : 1 + o->confirm / 4;
+}
+
+/* Does more hold at a than at b? Of equals the one where more is compatible. */
+static bool more_holds(const struct fit_confirmed *a, const struct fit_confirmed *b)
+{
+    uint32_t na = fit_set_size(a->holds);
+    uint32_t nb = fit_set_size(b->holds);
+    return na != nb ? na > nb : fit_set_size(a->compatible) > fit_set_size(b->compatible);
+}
+
 /* The best of many noisy points is a lucky one. So those that look best on their few traces are
- * judged on more: a quarter of the number asked for. The best of these is judged again on all, and
- * these are traces that chose nothing. */
+ * judged on more. The best of these is judged again, on traces that chose nothing. */
 static int confirm(struct fit *f)
 {
     uint32_t points[FIT_CONFIRMED] = {0};
     uint32_t n = fit_best_points(f, points);
-    uint32_t best = points[0];
-    uint32_t most = 0;
+    const struct fit_confirmed *best = &f->confirmed[0];
     int rc = 0;
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         struct fit_witness w;
-        rc = judge_point(f, f->points[points[i]].u, 1, 1 + f->o->confirm / 4, &w);
-        if (fit_set_size(w.holds) > most) {
-            most = fit_set_size(w.holds);
-            best = points[i];
-        }
+        rc = judge_point(f, f->points[points[i]].u, 1, fit_confirm_each(f->o), &w);
+        f->confirmed[i] = (struct fit_confirmed){points[i], w.holds, w.compatible};
+        f->n_confirmed++;
+        best = more_holds(&f->confirmed[i], best) ? &f->confirmed[i] : best;
         claims_fini(&w.judged);
+        if (rc == 0 && !f->o->quiet) {
+            (void)fprintf(stderr, "fit: point %u of %u confirmed\n", i + 1, n);
+        }
     }
-    rc = rc == 0 ? judge_point(f, f->points[best].u, 2, f->o->confirm, &f->witness) : rc;
+    rc = rc == 0 ? judge_point(f, f->points[best->point].u, 2, f->o->confirm, &f->witness) : rc;
     if (rc != 0) {
         claims_fini(&f->witness.judged);
     }

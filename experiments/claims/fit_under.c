@@ -112,28 +112,43 @@ static int price(struct fit_under *c, struct fit *f, struct fit_priced *p, uint3
 
 /* ---- the grid ---- */
 
-/* A parameter on which no check hangs, anywhere on the two diagonals, is left to the search. */
+/* Where the others are while one parameter moves. There are two diagonals, and every level of those
+ * with levels, since a number may count with one of them only. */
+static double elsewhere(const struct fit_parameter *p, uint32_t j, uint32_t place)
+{
+    double diagonal = place % 2 == 0 || j % 2 == 0 ? 0.3 : 0.7;
+    return p->n_levels > 0 ? (place % p->n_levels + 0.5) / p->n_levels : diagonal;
+}
+
+#define MOVES 3 /* places of the one that moves: both ends and the middle */
+
+/* A parameter on which no check hangs at any of these places is left to the search. */
 static int active_find(struct fit_under *c, struct fit *f)
 {
+    uint32_t places = 2;
     for (uint32_t k = 0; k < f->parameters.n; k++) {
-        struct fit_priced p[6] = {{.sum = 0.0}};
-        for (uint32_t i = 0; i < 6; i++) {
+        uint32_t levels = f->parameters.v[k].n_levels;
+        places = levels > places ? levels : places;
+    }
+    for (uint32_t k = 0; k < f->parameters.n; k++) {
+        struct fit_priced p[MOVES * FIT_MAX_LEVELS] = {{.sum = 0.0}};
+        for (uint32_t i = 0; i < MOVES * places; i++) {
             for (uint32_t j = 0; j < f->parameters.n; j++) {
-                p[i].u[j] = i < 3 || j % 2 == 0 ? 0.3 : 0.7;
+                p[i].u[j] = elsewhere(&f->parameters.v[j], j, i / MOVES);
             }
-            p[i].u[k] = (i % 3) / 2.0;
+            p[i].u[k] = (i % MOVES) / (MOVES - 1.0);
         }
         if (f->parameters.v[k].changes.set.n == 0) {
             continue; /* kernels know no policy and no workload */
         }
         uint32_t before = c->n_seen;
-        int rc = price(c, f, p, 6);
+        int rc = price(c, f, p, MOVES * places);
         if (rc != 0) {
             return rc;
         }
         bool moved = false;
-        for (uint32_t i = 0; i < 6; i++) {
-            moved = moved || p[i].sum != p[i < 3 ? 0 : 3].sum;
+        for (uint32_t i = 0; i < MOVES * places; i++) {
+            moved = moved || p[i].sum != p[i - i % MOVES].sum;
         }
         c->n_seen = before;
         if (moved) {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Searches for machines and readings where claims hold together, under the same paper's kernel times.
 
-    fits.py run XPUSIM [NAME...]   runs the fits (all), each into experiments/claims/fits/NAME.json
-    fits.py judge XPUSIM NAME      judges claims at NAME-profile.json on fresh traces, into NAME-judged.json
-    fits.py page >docs/fits.md     what they found; runs nothing
+    fits.py run [--times] XPUSIM [NAME...]   runs the fits (all), each into experiments/claims/fits/NAME.json
+    fits.py page >docs/fits.md               what they found; runs nothing
 
-`make fits` does both. A result has its command, and the processor time that it took.
+`make fits` does both, and gives the same bytes again; JOBS says how many runs go at once. A fit whose point is kept as NAME-profile.json is followed by
+a judgement of more claims there, on traces that chose nothing: NAME-judged.json. Processor times differ from run to
+run, so they are in times.json, which only --times writes.
 """
 import json
 import os
@@ -21,20 +22,25 @@ V2 = "--file agent-xpu-v2.json".split()
 KERNELS = "B17,B20,B23,B24"
 SIBLINGS = ["--set", "soc.devices.igpu.runtimes.0.rate=4.15", "--set", "soc.devices.igpu.runtimes.0.attention=0.2",
             "--set", "soc.devices.igpu.runtimes.0.bandwidth=78"]
-# Traces of a judgement, and its first seed: traces that chose nothing.
-FRESH = {"joint": (16, 2000001), "load": (9, 3000001)}
-# name: (arguments, whether its witness is kept as a profile)
 FITS = {
-    "kernels-7178": (V2 + ["--fit", "B26", "--under", "B17,B26", "--over", "igpu_rate,igpu_attention,npu_rate"], False),
-    "kernels-siblings": (V2 + ["--fit", "B26", "--under", KERNELS, *SIBLINGS,
-                               "--over", "npu_rate,batch_cost,batch_stretch"], False),
-    "joint": (V2 + ["--fit", "B6,B7,B8,B9,B10,B11,B12,B14,B15,B16,B26", "--under", KERNELS, "--budget", "100"], True),
-    "load": (V2 + ["--fit", "B6,B7,B22", "--under", KERNELS, "--parameters", "open-load", "--budget", "36",
-                   "--replications", "19", "--over",
-                   "igpu_bandwidth,variant,proactive_input,proactive_output,reactive_input,reactive_output"], True),
-    "v1": (V1 + ["--fit", "A1,A4,A5", "--under", "A7,A8,A10", "--parameters", "open-v1", "--budget", "40",
-                 "--over", "cpu_rate,low_rate,high_rate,horizon,t_age,contention,queueing"], False),
-    "phones": (["--file", "sd-npu.json", "--fit", "D20,D21,D24", "--parameters", "open-phones", "--budget", "40"], False),
+    "kernels-7178": V2 + ["--fit", "B26", "--under", "B17,B26", "--over", "igpu_rate,igpu_attention,npu_rate"],
+    "kernels-siblings": V2 + ["--fit", "B26", "--under", KERNELS, *SIBLINGS,
+                              "--over", "npu_rate,batch_cost,batch_stretch"],
+    "joint": V2 + ["--fit", "B6,B7,B8,B9,B10,B11,B12,B14,B15,B16,B26", "--under", KERNELS, "--budget", "60",
+                   "--confirm", "16"],
+    "load": V2 + ["--fit", "B1,B2,B6,B7,B22", "--under", KERNELS, "--parameters", "open-load", "--budget", "30",
+                  "--set", "soc.devices.igpu.runtimes.0.bandwidth=61.5", "--confirm", "3", "--replications", "9",
+                  "--over", "variant,agent_batch,baseline_batch,proactive_input,proactive_output"],
+    "v1": V1 + ["--fit", "A1,A4,A5", "--under", "A7,A8,A10", "--parameters", "open-v1", "--budget", "34",
+                "--confirm", "16", "--replications", "16",
+                "--over", "cpu_rate,low_rate,high_rate,top_rate,horizon,t_age,contention,queueing"],
+    "phones": ["--file", "sd-npu.json", "--fit", "D20,D21,D24", "--parameters", "open-phones", "--budget", "40"],
+}
+# Where the point is kept: claims judged there, traces, and their first seed, which no search and no confirmation has.
+JUDGED = {
+    "joint": (V2 + "B6 B7 B8 B9 B10 B11 B12 B14 B15 B16 B17 B20 B23 B24 B25 B26 B27".split(), 16, 3000001),
+    "load": (V2 + "B1 B2 B6 B7 B8 B9 B10 B11 B12 B14 B15 B16 B17 B20 B22 B23 B24 B25 B26 B27".split(), 9, 3000001),
+    "v1": (V1 + "A1 A3 A4 A5 A6 A7 A8 A9 A10".split(), 16, 3000001),
 }
 
 
@@ -47,39 +53,42 @@ def read(name):
         return json.load(f)
 
 
+def write(name, tree):
+    with open(path(name), "w", encoding="utf-8") as f:
+        json.dump(tree, f, indent=1)
+        f.write("\n")
+
+
 def claims(xpusim, arguments):
     """What `claims --json` prints, and its processor time in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    out = subprocess.run([xpusim, "claims", "--json", "-q", *arguments], cwd=HERE, check=True, stdout=subprocess.PIPE)
+    jobs = ["--jobs", os.environ["JOBS"]] if "JOBS" in os.environ else []
+    out = subprocess.run([xpusim, "claims", "--json", "-q", *jobs, *arguments], cwd=HERE, check=True, stdout=subprocess.PIPE)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return json.loads(out.stdout), round(spent, 1)
 
 
-def run(xpusim, names):
+def run(xpusim, names, timed):
     os.makedirs(os.path.join(HERE, "fits"), exist_ok=True)
+    times = read("times") if os.path.exists(path("times")) else {}
     for name in names or FITS:
-        arguments, judged = FITS[name]
-        found, spent = claims(xpusim, arguments + ["--traces", "2"])
-        for long in ("ranges", "settles", "together"):
-            found.pop(long, None)
-        result = {"command": " ".join(["xpusim claims", *arguments, "--traces", "2"]), "processor_s": spent, "found": found}
-        if judged and "profile" in found:
-            with open(path(name + "-profile"), "w", encoding="utf-8") as f:
-                json.dump(found["profile"], f, indent=1)
-        with open(path(name), "w", encoding="utf-8") as f:
-            json.dump(result, f, indent=1)
-            f.write("\n")
-
-
-def judge(xpusim, name):
-    traces, seed = FRESH[name]
-    ids = [r["id"] for r in rows_of(read(name + "-judged"))]
-    rows, _ = claims(xpusim, [*ids, *V2, "--reading", "stated", "--replications", str(traces), "--seed", str(seed),
-                              "--profile", path(name + "-profile")])
-    with open(path(name + "-judged"), "w", encoding="utf-8") as f:
-        json.dump(rows, f, indent=1)
-        f.write("\n")
+        arguments = FITS[name] + ["--traces", "2"]
+        found, times[name] = claims(xpusim, arguments)
+        for other in ("cpu_s", "ranges", "settles", "together"):
+            found.pop(other, None)
+        write(name, {"command": " ".join(["xpusim claims", *arguments]), "found": found})
+        print(f"{name}: {times[name]} s of processor time", file=sys.stderr)
+        if name in JUDGED and "profile" in found:
+            write(name + "-profile", found["profile"])
+            ids, traces, seed = JUDGED[name]
+            rows, times[name + "-judged"] = claims(
+                xpusim, [*ids, "--reading", "stated", "--replications", str(traces), "--seed", str(seed),
+                         "--profile", path(name + "-profile")])
+            write(name + "-judged", rows)
+            print(f"{name}, judged: {times[name + '-judged']} s", file=sys.stderr)
+        if timed:
+            write("times", times)
 
 
 # ---- the page ----
@@ -108,30 +117,49 @@ def print_checks(rows):
     print()
 
 
+def print_parameters(name, found):
+    arguments = FITS[name]
+    source = arguments[arguments.index("--parameters") + 1] if "--parameters" in arguments else "open-125h"
+    with open(os.path.join(HERE, source + ".json"), encoding="utf-8") as f:
+        open_ones = json.load(f)["parameters"]
+    print("| parameter | range | point | what |\n|---|---|---|---|")
+    for k, p in found["parameters"].items():
+        print(f"| `{k}` | {p['low']} to {p['high']} {p['unit']} | {p['witness']} | {open_ones[k]['what']} |")
+    print()
+
+
+def print_best_points(found):
+    """How many points may have each claim, and what of that is left on fresh traces."""
+    n = found["points"]
+    print(f"Plausible on {found['traces']} traces, of {n} points: "
+          + ", ".join(f"{k} at {v}" for k, v in found["plausible"].items()) + ".\n")
+    print(f"The best {len(found['best_points'])}, each on {found['each_on']} fresh traces:\n")
+    print("| point | hold | compatible |\n|---:|---|---|")
+    for b in found["best_points"]:
+        print(f"| {b['point']} | {b['holds'] or 'none'} | {b['compatible'] or 'none'} |")
+    print()
+
+
 def print_found(name):
     result = read(name)
     found = result["found"]
     print(f"    {result['command']}\n")
     if "under" in found:
         print(f"Constraints {', '.join(found['under'])}: of {found['grid']} machines on the grid, all hold on "
-              f"{found['grid_holds']}; {found['priced']} machines were priced.")
-    print(f"The command takes {result['processor_s']} s of processor time.\n")
+              f"{found['grid_holds']}; {found['priced']} machines were priced.\n")
     if found.get("constraints_exclude"):
         print("Smallest sets that hold nowhere: "
               + "; ".join("{" + ", ".join(s) + "}" for s in found["constraints_exclude"]) + ".\n")
         return
+    print_best_points(found)
     holds = found["profile"]["holds"]
-    print(f"**{len(holds)} of {len(found['claims'])}** fitted claims hold ({', '.join(holds) or 'none'}), and "
-          f"{len(found['compatible'])} are compatible ({', '.join(found['compatible']) or 'none'}): judged on "
-          f"{found['confirmed_on']} fresh traces, after {found['points']} points of {found['traces']} traces each from "
-          f"seed {found['seed']}.\n")
-    print("| parameter | range | witness |\n|---|---|---|")
-    for k, p in found["parameters"].items():
-        print(f"| `{k}` | {p['low']} to {p['high']} {p['unit']} | {p['witness']} |")
-    print()
-    if "constraints" in found:
-        print_checks(rows_of(found["constraints"]))
-    print_checks(rows_of(found["judged"]))
+    print(f"The best of these, on {found['confirmed_on']} traces that chose nothing: **{len(holds)} of "
+          f"{len(found['claims'])}** fitted claims hold ({', '.join(holds) or 'none'}), and "
+          f"{len(found['compatible'])} are compatible ({', '.join(found['compatible']) or 'none'}). "
+          f"The search had {found['points']} points of {found['traces']} traces each from seed {found['seed']}.\n")
+    print_parameters(name, found)
+    if name not in JUDGED:
+        print_checks(rows_of(found["judged"]))
     print("Sets that the emulators rule out: "
           + ("; ".join("{" + ", ".join(s) + "}" for s in found["conflicts"]) or "none of up to three claims") + ".\n")
 
@@ -148,10 +176,9 @@ def print_judged(name):
     profile = read(name + "-profile")
     rows = rows_of(read(name + "-judged"))
     before = on_default()
-    traces, seed = FRESH[name]
-    print("The point (`experiments/claims/fits/" + name + "-profile.json`): "
-          + ", ".join(f"`{t}`" for key in ("set", "policy", "workload") for t in profile[key])
-          + f". Judged on {traces} fresh traces from seed {seed}; fitted to {', '.join(profile['fitted_to'])}.\n")
+    _, traces, seed = JUDGED[name]
+    print(f"The point is `experiments/claims/fits/{name}-profile.json`, for `--profile`. It is judged on {traces} "
+          f"fresh traces from seed {seed}. It was fitted to {', '.join(profile['fitted_to'])}.\n")
     print("| of these claims | " + " | ".join(verdicts.VERDICTS) + " |\n|---|" + "---:|" * len(verdicts.VERDICTS))
     for title, words in (("default machine, 39 traces", [before[r["id"]] for r in rows]),
                          ("this point", [r["verdict"] for r in rows])):
@@ -163,6 +190,16 @@ def print_judged(name):
     print_checks(rows)
 
 
+def print_times():
+    times = read("times")
+    print("| command | processor time, s |\n|---|---:|")
+    for name in FITS:
+        for key, title in ((name, f"search `{name}`"), (name + "-judged", f"judgement at the point of `{name}`")):
+            if key in times:
+                print(f"| {title} | {times[key]} |")
+    print(f"| together | {sum(times.values()):.0f} |")
+
+
 def page():
     with open(os.path.join(HERE, "notes", "fits.md"), encoding="utf-8") as f:
         notes = f.read()
@@ -170,19 +207,25 @@ def page():
     print(parts[0], end="")
     for part in parts[1:]:
         name, text = part.split(" -->\n", 1)
-        if name.startswith("judged "):
+        if name == "times":
+            print_times()
+        elif name.startswith("judged "):
             print_judged(name.split()[1])
         else:
             print_found(name)
         print(text, end="")
 
 
-if __name__ == "__main__":
-    if len(sys.argv) > 2 and sys.argv[1] == "run":
-        run(os.path.abspath(sys.argv[2]), sys.argv[3:])
-    elif len(sys.argv) == 4 and sys.argv[1] == "judge":
-        judge(os.path.abspath(sys.argv[2]), sys.argv[3])
-    elif sys.argv[1:] == ["page"]:
+def main():
+    timed = "--times" in sys.argv
+    arguments = [a for a in sys.argv[1:] if a != "--times"]
+    if len(arguments) > 1 and arguments[0] == "run":
+        run(os.path.abspath(arguments[1]), arguments[2:], timed)
+    elif arguments == ["page"]:
         page()
     else:
         sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

@@ -267,6 +267,7 @@ def main():
         print_paper(paper, title, neutral, profile)
     if fit:
         print_fit(fit)
+    print(notes("changed"))
     print(notes("beyond"))
 
 

@@ -14,7 +14,7 @@ struct claims_options {
     struct option_texts ids, files, sets, policies, scales;
     const char *reading, *profile;
     const char *fit, *under, *over, *parameters, *state, *witness;
-    uint32_t budget, points_traces;
+    uint32_t budget, points_traces, confirm;
     struct job_options work;
     struct option_output output;
     struct quantities_options run;
@@ -183,6 +183,7 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
                              .run = o->run,
                              .budget = o->budget,
                              .confirm = o->run.replications,
+                             .confirm_each = o->confirm,
                              .state = o->state,
                              .fixed = changed,
                              .quiet = o->output.quiet};
@@ -340,6 +341,9 @@ static const struct option_row fit_rows[] = {
     OPTION_COUNT(OPTIONS, budget, "budget", "N", "400", 2, 100000, "limit of points to simulate"),
     OPTION_COUNT(OPTIONS, points_traces, "traces", "N", "3", 2, 1000,
                  "traces of a point; --replications is for the confirmation"),
+    OPTION_COUNT(OPTIONS, confirm, "confirm", "N", NULL, 1, 100000,
+                 "traces that judge each of the best eight points, before others judge the best of "
+                 "them (default: a quarter of --replications)"),
     OPTION_TEXT(OPTIONS, state, "state", "FILE", NULL,
                 "keep the points in this file, and continue from those that it has"),
     OPTION_TEXT(OPTIONS, witness, "witness", "FILE", NULL, "write the best point as a profile"),

@@ -53,8 +53,7 @@ struct trace_match {
     const uint32_t *draft; /* what followed its first occurrence; NULL: none, so nothing to draft */
     uint32_t left;         /* tokens that did: up to the end of the text so far, or of the answer */
     uint32_t length;       /* of the match */
-    uint32_t
-        right; /* tokens of the draft that the output has now, up to TRACE_MOST_RIGHT: hidden */
+    uint32_t right;        /* tokens of it that the output has, up to TRACE_MOST_RIGHT: hidden */
 };
 #define TRACE_MOST_RIGHT 255 /* no draft is longer */
 /* Tokens of a request. Equal numbers are equal tokens. */

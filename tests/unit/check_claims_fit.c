@@ -160,6 +160,9 @@ static const char kernel_claims[] =
     "\"npu\":{\"kernel\":{\"llm\":\"llama-3.1-8b\",\"device\":\"npu\",\"op\":\"FFN\","
     "\"field\":\"time_ms\",\"prefill_tokens\":256}},"
     "\"c\":{\"machine\":{\"field\":\"compile_watts\"}},"
+    "\"shared\":{\"corun\":{\"llm\":\"llama-3.1-8b\","
+    "\"kernel\":{\"device\":\"igpu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1},"
+    "\"beside\":{\"device\":\"npu\",\"op\":\"QKV\",\"sequences\":1,\"context_tokens\":1}}},"
     "\"r\":{\"run\":{\"policy\":\"npu-serial\",\"workload\":\"mixed:duration_s=10\"}}},"
     "\"claims\":["
     "{\"id\":\"K\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
@@ -169,6 +172,8 @@ static const char kernel_claims[] =
     "{\"name\":\"a\",\"value\":\"npu\",\"above\":%s}]},"
     "{\"id\":\"R\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
     "{\"name\":\"a\",\"value\":\"r:all.n\",\"above\":1}]},"
+    "{\"id\":\"S\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
+    "{\"name\":\"a\",\"value\":\"shared\",\"above\":1}]},"
     "{\"id\":\"C10\",\"where\":\"1\",\"statement\":\"t\",\"checks\":["
     "{\"name\":\"a\",\"value\":\"c\",\"published\":10}]}]}";
 
@@ -268,11 +273,39 @@ START_TEST(constraints_that_exclude_each_other_are_told_and_nothing_is_run)
 }
 END_TEST
 
+/* The strength of queueing counts with the form latency alone, which is the first of five levels. A
+ * slowdown by sharing is above 1 there, the more the stronger queueing is: both are active. */
+START_TEST(a_number_that_counts_with_one_level_alone_is_found)
+{
+    static const char *const under[] = {"S"};
+    struct fit f;
+    struct fit_options o;
+    struct fit_findings g;
+    write_kernels("32.866", "32");
+    write_file(parameters_path,
+               "{\"about\":\"a\",\"parameters\":{"
+               "\"compile\":{\"set\":[\"soc.compiler.power={x}\"],\"low\":8,\"high\":16,"
+               "\"unit\":\"W\",\"what\":\"w\",\"measure\":\"m\"},"
+               "\"queueing\":{\"set\":[\"soc.ddr.queueing={x}\"],\"low\":0.09,\"high\":1,"
+               "\"unit\":\"1\",\"what\":\"w\",\"measure\":\"m\"},"
+               "\"form\":{\"set\":[\"sim.contention={x}\"],\"unit\":\"\",\"what\":\"w\","
+               "\"measure\":\"m\","
+               "\"levels\":[\"latency\",\"max-min\",\"proportional\",\"pccs\",\"none\"]}}}");
+    ck_assert_msg(fit_under(&f, &o, under, 1, &g) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    ck_assert_uint_eq(f.under.n_active, 2);
+    ck_assert_uint_eq(f.under.active[0], 1);
+    ck_assert_uint_eq(f.under.active[1], 2);
+    fit_findings_fini(&g);
+    fit_fini(&f);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("fit", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(a_point_of_the_cube_is_a_set_up),
     TEST(what_holds_together_is_found_and_what_cannot_is_told),
     TEST(constraints_cost_no_run_and_find_the_machine_again),
     TEST(constraints_that_exclude_each_other_are_told_and_nothing_is_run),
+    TEST(a_number_that_counts_with_one_level_alone_is_found),
 };
 SUITE_MAIN("claims fit", suite)
