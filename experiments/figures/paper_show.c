@@ -166,13 +166,23 @@ static void add_range(const struct paper *p, const struct paper_mark *m, struct 
               m->claim != NULL ? m->claim : "");
 }
 
+/* Is a mark of many points, of which one row says enough? */
+static bool is_wide(const struct paper *p, const struct paper_mark *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_points; i++) {
+        n += paper_mark_is_of(m, &p->points[i]);
+    }
+    return isnan(m->crossing) && (m->at[PAPER_X] < 0 || (m->of >= 0 && n > 1));
+}
+
 static void add_published(const struct paper *p, bool brief, struct document *d)
 {
     struct frame *f = DOCUMENT_FRAME(d, "published", 0, published_columns);
     for (uint32_t k = 0; k < p->n_marks; k++) {
         const struct paper_mark *m = &p->marks[k];
         bool crossed = !isnan(m->crossing);
-        if (brief && m->at[PAPER_X] < 0 && !crossed) {
+        if (brief && is_wide(p, m)) {
             add_range(p, m, f, d);
             continue;
         }
