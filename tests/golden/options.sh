@@ -61,6 +61,18 @@ left 1 2 --points "$dir/points.csv" --leave-machine-out 2 --unseen "$dir/apart.c
 [ $? = 2 ] && grep -q -- '--unseen goes with' "$dir/out" || fail "validate --unseen alone: $(cat "$dir/out")"
 "$x" validate --energy energy -q >"$dir/out" && grep -q '^energy: [0-9]* powers' "$dir/out" && grep -q 'without a source' "$dir/out" ||
     fail "validate --energy: $(head -n 3 "$dir/out")"
+# validate --run: a run that one machine served, and two of them behind either queue
+head -n 16 hwmodels/runs/vllm-rtx-4090-llama-3.1-8b.csv >"$dir/run.csv"
+served() { # words before the machine, options...
+    words=$1
+    shift
+    "$x" validate --run "$dir/run.csv" --soc rtx-4090 --llm llama-3.1-8b-bf16 --policy vllm-v1 -q "$@" >"$dir/out" 2>&1
+    grep -q "^vllm-v1 on ${words}rtx-4090," "$dir/out" || fail "validate $*: $(head -n 2 "$dir/out")"
+    grep '^  all' "$dir/out"
+}
+one=$(served "") two=$(served "2 replicas (round-robin) of " --replicas 2)
+[ "$one" != "$two" ] || fail "validate --replicas changes nothing"
+served "2 replicas (least-outstanding) of " --replicas 2 --queue least-outstanding >"$dir/said"
 echo '{"base": {"policy": "fcfs", "workload": "w1:n=2"}, "replications": 2, "metrics": ["energy_j"]}' >"$dir/one.json"
 # sweep: --slurm-option is a line of both jobs
 "$x" sweep "$dir/one.json" -o "$dir/far.db" --slurm 2 --slurm-scripts --slurm-option=--mem=2G -q >/dev/null 2>&1

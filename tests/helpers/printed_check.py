@@ -78,6 +78,12 @@ def run(x, *options):
     lines.append(f"energy {m['energy_j']:.4g} J ({m['energy_idle_j']:.4g} idle), {m['energy_j_per_token']:.4g} J per token, "
                  f"peak {m['peak_power_watts']:.3g} W; DDR {100 * m['ddr.util_frac']:.1f} % used, "
                  f"{100 * m['ddr.tier_high_frac']:.1f} % of time at high pressure")
+    read = m.get("metered.energy_j")
+    if read is not None:
+        x.same("run metered per token", m["metered.energy_j_per_token"], read / tokens, 1e-6)
+        x.same("run metered watts", m["metered.watts"], read / m["duration_s"], 1e-6)
+        lines.append(f"a {d['metered_meter']} meter would read {read:.4g} J ({read / d['metered_spread']:.4g} to "
+                     f"{read * d['metered_spread']:.4g}), {read / tokens:.4g} J per token, {read / m['duration_s']:.3g} W in the mean")
     x.printed("run", x.text("run", *options), lines + warnings(d) + [d["fingerprint"]])
 
 

@@ -441,6 +441,7 @@ START_TEST(device_time_and_energy_are_exact_integrals)
     EXPECT("peak_power_watts", 45.0);
     /* At the meter 2 (16*5 + 250 GB * 0.2 nJ + 7.5*6 + 1*4 + 3*3) = 2*188; the NPU never decodes */
     EXPECT("metered.energy_j", 376.0);
+    EXPECT("metered.energy_j_per_token", 376.0 / 166.0);
     EXPECT("metered.energy_j_per_output_token", 376.0 / 6.0);
     EXPECT("metered.watts", 376.0 / 16.0);
 }
