@@ -49,7 +49,7 @@ static bool makes_sense(const struct hosted *h, const struct action *a,
                 a->device <= UINT8_MAX && a->version <= UINT8_MAX;
     for (uint32_t i = 0; fine && a->kind == ACTION_FORM && i < a->n_segments; i++) {
         const struct segment *g = &a->segments[i];
-        fine = is_known(h, g->request, HOST_REQUEST) && (uint32_t)g->role <= SEGMENT_DRAFT;
+        fine = is_known(h, g->request, HOST_REQUEST) && (uint32_t)g->role <= SEGMENT_AHEAD;
     }
     return fine;
 }
