@@ -107,6 +107,24 @@ static void check_tokens(bool whole)
     }
 }
 
+/* Kernels that were not lost are all rows of all ops of a pass, each once. */
+static void check_rows(void)
+{
+    static uint32_t ran[LIVEWATCH_LAUNCHES];
+    const struct livewatch *w = &now.watch;
+    memset(ran, 0, sizeof ran);
+    for (size_t i = 0; i < now.report.n_kernels; i++) {
+        const struct drive_kernel *k = &now.report.kernels[i];
+        ran[w->pass_of[k->launch % LIVEWATCH_LAUNCHES]] += k->stopped ? 0 : k->rows;
+    }
+    for (uint32_t pass = 1; pass < LIVEWATCH_LAUNCHES; pass++) {
+        if (w->rows[pass] > 0 && ran[pass] != w->rows[pass]) {
+            liverun_finding("pass %u has %u rows of ops, and %u ran", pass, w->rows[pass],
+                            ran[pass]);
+        }
+    }
+}
+
 static void check_whole(void)
 {
     const struct sim_audit *a = &now.scenario.result.audit;
@@ -122,6 +140,7 @@ static void check_whole(void)
             liverun_finding("launch %u has not ended", id);
         }
     }
+    check_rows();
     check_tokens(true);
     bool steady = now.draw.fault == LIVE_NONE || now.draw.fault == LIVE_DISK;
     if (steady && now.draw.wall &&
@@ -149,6 +168,8 @@ static void must_fail(int status, const char *text)
 static void check_stop(void)
 {
     int64_t took_ns = now.host.end_ns - now.host.happened_ns;
+    const struct virtual_engine_setup *e = &now.draw.engine; /* kernels stop, so nothing is lost */
+    bool stops = e->fate == VIRTUAL_FINE || e->kind == VIRTUAL_KERNEL;
     if (took_ns > STOPS_NS) {
         liverun_finding("the run ends %.3f s after the signal", 1e-9 * (double)took_ns);
     }
@@ -156,7 +177,7 @@ static void check_stop(void)
         check_tokens(false);
     } else if (now.out->status == 0) {
         check_whole(); /* it was over before */
-    } else if (!now.report.interrupted || now.out->status != -EINTR) {
+    } else if (!now.report.interrupted || now.out->status != -EINTR || stops) {
         liverun_finding("status %d, \"%s\", after a signal", now.out->status,
                         now.scenario.result.message);
     }

@@ -60,6 +60,9 @@ static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
 {
     struct livewatch *w = self;
     at(w, now_ns, 4, p->id);
+    for (uint32_t op = 0; op < p->n_ops; op++) {
+        w->rows[p->id % LIVEWATCH_LAUNCHES] += pass_op_rows(p, op);
+    }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         w->tokens[p->segments[i].request->id] += p->segments[i].emitted_tokens;
     }
@@ -71,6 +74,7 @@ static void on_submitted(void *self, int64_t now_ns, const struct launch *l)
 {
     struct livewatch *w = self;
     at(w, now_ns, 5, l->id);
+    w->pass_of[l->id % LIVEWATCH_LAUNCHES] = l->pass->id % LIVEWATCH_LAUNCHES;
     step(&w->launches[l->id % LIVEWATCH_LAUNCHES], 0, 1, "launch", l->id);
 }
 

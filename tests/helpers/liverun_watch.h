@@ -19,6 +19,8 @@ struct livewatch {
     uint8_t launches[LIVEWATCH_LAUNCHES];  /* by id: 1 submitted, 2 started, 3 ended */
     uint32_t running[MACHINE_MAX_DEVICES]; /* launch that has started and not ended; 0: none */
     int64_t free_ns[MACHINE_MAX_DEVICES];  /* end of the device's last kernel */
+    uint32_t pass_of[LIVEWATCH_LAUNCHES];  /* by launch */
+    uint32_t rows[LIVEWATCH_LAUNCHES];     /* by pass, once its tokens are out: of all its ops */
     uint8_t requests[LIVEWATCH_REQUESTS];  /* by id: 1 arrived, 2 left */
     uint32_t tokens[LIVEWATCH_REQUESTS];
     uint32_t arrived, left, ends;

@@ -78,7 +78,9 @@ static int form(struct sched *s, uint32_t most, bool whole)
     struct state *w = s->state;
     struct segment g[4];
     uint32_t n = 0;
-    uint32_t from = w->n_requests > 0 ? rng_below(&w->rng, w->n_requests) : 0;
+    /* The oldest first, when nothing else goes: those that give way to it must not take its place.
+     */
+    uint32_t from = whole || w->n_requests == 0 ? 0 : rng_below(&w->rng, w->n_requests);
     for (uint32_t i = 0; i < w->n_requests && n < most; i++) {
         const struct request *r = w->requests[(from + i) % w->n_requests];
         if (r->pass != NULL || r->kv_swapped) {
