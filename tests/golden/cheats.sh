@@ -75,26 +75,31 @@ else
     look_so on :forge=true | grep -q 'asked for what there is not' || fail "a forged request is not found out"
     look_so on :crash=true | grep -q 'was killed by signal 11' || fail "a crash in the jail is not named"
 
-    # A plug-in decides the same in its jail: all of edf, as a plug-in, with hooks, steady iterations and notes.
-    cat >"$dir/policy/edf.c" <<'END'
-#include "policies/edf.c"
+    # A plug-in decides the same in its jail: all of edf and of llm-npu (passes ahead), with hooks, steady iterations and notes.
+    for twin in edf llm-npu; do
+        so=$dir/policy/$twin.so
+        cat >"$dir/policy/twin.c" <<END
+#include "policies/$twin.c"
 static struct policy_ops mine;
 const struct policy_ops *xpusim_policy(void)
 {
-    mine = policy_edf_ops;
-    mine.name = "edf-plugin";
+    mine = policy_$(echo $twin | tr - _)_ops;
+    mine.name = "$twin-plugin";
     return &mine;
 }
 END
-    ${CC:-cc} -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -O2 -fPIC -shared -I. -o "$dir/policy/edf.so" "$dir/policy/edf.c" ||
-        fail "edf.c as a plug-in"
-    for jail in on off; do
-        XPUSIM_JAIL=$jail "$x" run --policy "$dir/policy/edf.so:inflight=2" --workload "$load" --seed 3 --json --decisions "$dir/$jail.log" \
-            >"$dir/$jail.json" 2>"$dir/$jail.err" || fail "edf.so, jail $jail: $(cat "$dir/$jail.err")"
-        XPUSIM_JAIL=$jail "$x" run --policy "$dir/policy/edf.so" --workload "$load" --seed 4 --json >"$dir/$jail.steady" 2>&1 || fail "edf.so"
+        ${CC:-cc} -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -O2 -fPIC -shared -I. -o "$so" "$dir/policy/twin.c" ||
+            fail "$twin.c as a plug-in"
+        some=inflight=2
+        [ $twin = edf ] || some=order=chunks
+        for jail in on off; do
+            XPUSIM_JAIL=$jail "$x" run --policy "$so:$some" --workload "$load" --seed 3 --json --decisions "$dir/$jail.log" \
+                >"$dir/$jail.json" 2>"$dir/$jail.err" || fail "$twin.so, jail $jail: $(cat "$dir/$jail.err")"
+            XPUSIM_JAIL=$jail "$x" run --policy "$so" --workload "$load" --seed 4 --json >"$dir/$jail.steady" 2>&1 || fail "$twin.so"
+        done
+        cmp "$dir/on.json" "$dir/off.json" && cmp "$dir/on.log" "$dir/off.log" && cmp "$dir/on.steady" "$dir/off.steady" ||
+            fail "$twin.so: the jail changes results"
     done
-    cmp "$dir/on.json" "$dir/off.json" && cmp "$dir/on.log" "$dir/off.log" && cmp "$dir/on.steady" "$dir/off.steady" ||
-        fail "edf.so: the jail changes results"
 
     # Nobody is judged who could look: the arena refuses what it cannot confine.
     for policy in "$dir/policy/edf.so" "python:policies/python/examples/edf.py:Edf"; do
