@@ -14,14 +14,16 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 XPUSIM = Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve() / "xpusim"
 SMALL = ["--workload", "mixed:reactive_per_min=6,proactive_per_min=9,duration_s=30,output_scale=0.5"]
+PHONE = ["--soc", "snapdragon-8elite", "--llm", "qwen2.5-1.5b"]  # no package meter reads it
 REAL = ["drive", "--clock", "cpu", "--llm", "random-256", "--trace", "TRACE"]
 TWO = ["compare", "--policy", "fcfs", "--policy", "agent-xpu-v2", "--replications", "3", *SMALL]
 
 # name: title, invocations
 RESULTS = {
-    "run": ("xpusim run --json", [["run", "--policy", "fcfs", *SMALL], ["run", "--policy", "agent-xpu-v2", "--llm", "llama-3.1-8b"]]),
+    "run": ("xpusim run --json", [["run", "--policy", "fcfs", *SMALL, *more] for more in ([], PHONE)] + [["run", "--policy", "agent-xpu-v2", "--llm", "llama-3.1-8b"]]),
     "run-steady": ("xpusim run --steady --json", [
-        ["run", "--policy", "fcfs", "--steady", "--workload", "mixed:reactive_per_min=2,proactive_per_min=2,duration_s=12000"]]),
+        ["run", "--policy", "fcfs", "--steady", "--workload", "mixed:reactive_per_min=2,proactive_per_min=2,duration_s=12000", *more]
+        for more in ([], PHONE)]),
     "drive": ("xpusim drive --json", [[*REAL, "--policy", "fcfs"], [*REAL, "--policy", "agent-xpu-v2"]]),
     "drive-compare": ("xpusim drive --compare --json", [[*REAL, "--compare", "--policy", "fcfs", "--policy", "pd-static", "--repeat", "2"]]),
     "measure-fit": ("xpusim measure --fit --json", [["measure", "--fit", "ROWS"], ["measure", "--fit", "ROWS", "--ddr-peak", "90"]]),

@@ -147,8 +147,8 @@ static int run_shard(const struct options *o, const struct suite *s, uint32_t n,
                                    (uint32_t)(run % n));
     }
     if (rc == 0) {
-        SCOPED(study_outcomes_fini)
         struct study_outcomes runs = study_run(cells, mine, &o->work.how);
+        study_outcomes_fini(&runs); /* they are in the store */
     }
     return rc;
 }
