@@ -5,6 +5,8 @@
 #include "sim/base/hash.h"
 #include "tests/helpers/virtual.h"
 
+#define STOPS_NS (50 * NS_PER_MS) /* until a lane sees that its launch is to stop */
+
 static void at(struct livewatch *w, int64_t now_ns, uint64_t what, uint64_t which)
 {
     if (now_ns < w->now_ns) {
@@ -133,6 +135,14 @@ static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t
     }
 }
 
+static void on_asked(void *self, int64_t now_ns, const struct launch *l)
+{
+    struct livewatch *w = self;
+    at(w, now_ns, 15, l->id);
+    int64_t *asked_ns = &w->asked_ns[l->id % LIVEWATCH_LAUNCHES];
+    *asked_ns = *asked_ns == 0 ? now_ns : *asked_ns;
+}
+
 static void on_kernel(void *self, const struct kernel_record *k)
 {
     struct livewatch *w = self;
@@ -142,6 +152,12 @@ static void on_kernel(void *self, const struct kernel_record *k)
                         k->launch->id, w->free_ns[device] - k->begin_ns);
     }
     w->free_ns[device] = k->end_ns;
+    int64_t asked_ns = w->asked_ns[k->launch->id % LIVEWATCH_LAUNCHES];
+    bool stops = asked_ns > 0 && k->launch->yield == YIELD_KERNEL && !w->jumps;
+    if (stops && k->begin_ns > asked_ns + STOPS_NS) {
+        virtual_finding("launch %u begins a kernel %" PRId64 " ns after it was asked to stop",
+                        k->launch->id, k->begin_ns - asked_ns);
+    }
     w->history = hash_u64(hash_u64(w->history, (uint64_t)k->begin_ns), (uint64_t)k->end_ns);
 }
 
@@ -152,9 +168,10 @@ static void on_run_ended(void *self, int64_t now_ns)
     w->ends++;
 }
 
-void livewatch_init(struct livewatch *w, bool wall)
+void livewatch_init(struct livewatch *w, bool wall, bool jumps)
 {
-    *w = (struct livewatch){.history = HASH_INIT, .wall = wall, .ended_ns = -1, .resident_ns = -1};
+    *w = (struct livewatch){
+        .history = HASH_INIT, .wall = wall, .jumps = jumps, .ended_ns = -1, .resident_ns = -1};
     w->observer = (struct observer){.self = w,
                                     .wants_kernels = true,
                                     .request_arrived = on_arrived,
@@ -165,6 +182,7 @@ void livewatch_init(struct livewatch *w, bool wall)
                                     .launch_started = on_started,
                                     .launch_ended = on_ended,
                                     .kernel = on_kernel,
+                                    .preempt_asked = on_asked,
                                     .resident = on_resident,
                                     .run_ended = on_run_ended};
 }

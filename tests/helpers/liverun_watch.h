@@ -11,7 +11,8 @@
 
 struct livewatch {
     struct observer observer;
-    bool wall; /* all ends of an instant are together: those of launches first, by device */
+    bool jumps; /* so does the clock */
+    bool wall;  /* all ends of an instant are together: those of launches first, by device */
     int64_t now_ns;
     int64_t ended_ns, resident_ns; /* the last launch's end, and the last resident */
     uint8_t ended_device;
@@ -19,6 +20,7 @@ struct livewatch {
     uint8_t launches[LIVEWATCH_LAUNCHES];  /* by id: 1 submitted, 2 started, 3 ended */
     uint32_t running[MACHINE_MAX_DEVICES]; /* launch that has started and not ended; 0: none */
     int64_t free_ns[MACHINE_MAX_DEVICES];  /* end of the device's last kernel */
+    int64_t asked_ns[LIVEWATCH_LAUNCHES];  /* to stop; 0: not */
     uint32_t pass_of[LIVEWATCH_LAUNCHES];  /* by launch */
     uint32_t rows[LIVEWATCH_LAUNCHES];     /* by pass, once its tokens are out: of all its ops */
     uint8_t requests[LIVEWATCH_REQUESTS];  /* by id: 1 arrived, 2 left */
@@ -27,4 +29,4 @@ struct livewatch {
 };
 
 /* The observer is w->observer. Reports by virtual_finding. */
-void livewatch_init(struct livewatch *w, bool wall);
+void livewatch_init(struct livewatch *w, bool wall, bool jumps);
