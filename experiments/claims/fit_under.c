@@ -89,7 +89,7 @@ static void take(struct fit_priced *p, const struct claim *c, uint32_t n)
 /* Prices n points, and keeps them. */
 static int price(struct fit_under *c, struct fit *f, struct fit_priced *p, uint32_t n)
 {
-    struct setup setups[BATCH];
+    struct setup setups[BATCH] = {{.set = {.n = 0}}};
     SCOPED(claims_fini) struct claims claims;
     struct quantities_options run = f->o->run;
     run.replications = 1;
