@@ -17,7 +17,9 @@ static void begin_kernel(struct drive *d, struct real_launch *r)
     int rc = lane_call(w, &r->job, r->drive->hang_ns);
     if (rc != 0) {
         bool hangs = rc == -ETIMEDOUT || rc == -EINTR;
-        if (rc != -ECANCELED || d->interrupted_ns == 0) { /* else the run ends, and fails not */
+        if (rc == -ECANCELED && d->interrupted_ns > 0) {
+            r->over = true; /* the run ends without an error: there is nothing to stop */
+        } else {
             core_fail(&d->core, hangs ? rc : -EIO, "device %s: %s", w->name, lane_why(&r->job, rc));
         }
         return;
