@@ -35,8 +35,8 @@ struct autellix_request {
     struct heap_node promote; /* key: ns */
     bool known;
     int queue;
-    double program_service_s, program_wait_s; /* at arrival */
-    double served_s, at_queue_s;
+    double program_service_ns, program_wait_ns; /* at arrival; whole, as all that follow */
+    double served_ns, at_queue_ns;
 };
 
 static uint32_t program_of(const struct sched *s, const struct request *r)
@@ -50,10 +50,11 @@ static double due_ns(struct sched *s, const struct request *r)
 {
     const struct autellix_request *own = r->own;
     /* What the program had is known at arrival, and of a call that waits only the waiting grows: so
-     * the instant is known in advance, and nobody is looked at before it. */
-    double got_s = own->program_service_s + own->served_s;
-    double wait_s = param_number(s, AUTELLIX_BETA) * got_s - own->program_wait_s;
-    return (double)r->arrival_ns + 1e9 * (own->served_s + wait_s);
+     * the instant is known in advance, and nobody is looked at before it. Whole after arrival, so
+     * that it does not depend on when the run began. */
+    double got_ns = own->program_service_ns + own->served_ns;
+    double wait_ns = param_number(s, AUTELLIX_BETA) * got_ns - own->program_wait_ns;
+    return (double)r->arrival_ns + ceil(own->served_ns + wait_ns);
 }
 
 static double autellix_key(struct sched *s, const struct request *r)
@@ -63,12 +64,12 @@ static double autellix_key(struct sched *s, const struct request *r)
     if (!own->known) {
         own->known = true;
         const struct table_entry *program = table_get(&a->programs, program_of(s, r));
-        own->program_service_s = program->value[0];
-        own->program_wait_s = program->value[1];
-        double bound = 2.0 * param_number(s, AUTELLIX_T0);
+        own->program_service_ns = program->value[0];
+        own->program_wait_ns = program->value[1];
+        double bound = 2e9 * param_number(s, AUTELLIX_T0);
         /* A program that has had much starts below: its calls need not work their way down again.
          */
-        while (own->program_service_s >= bound && own->queue + 1 < AUTELLIX_QUEUES) {
+        while (own->program_service_ns >= bound && own->queue + 1 < AUTELLIX_QUEUES) {
             bound *= 2.0;
             own->queue++;
         }
@@ -85,12 +86,12 @@ static void autellix_served(struct sched *s, const struct request *r, const stru
     struct autellix *a = s->state;
     struct autellix_request *own = r->own;
     (void)seg;
-    own->served_s += units_s_from_ns(elapsed_ns);
-    own->at_queue_s += units_s_from_ns(elapsed_ns);
-    if (own->at_queue_s > ldexp(param_number(s, AUTELLIX_T0), own->queue) &&
+    own->served_ns += (double)elapsed_ns;
+    own->at_queue_ns += (double)elapsed_ns;
+    if (own->at_queue_ns > 1e9 * ldexp(param_number(s, AUTELLIX_T0), own->queue) &&
         own->queue + 1 < AUTELLIX_QUEUES) {
         own->queue++;
-        own->at_queue_s = 0.0;
+        own->at_queue_ns = 0.0;
     }
     heap_remove(&a->to_promote, r);
     if (own->queue > 0) {
@@ -110,7 +111,7 @@ static void autellix_refresh(struct sched *s)
         if (r->pass == NULL) {
             struct autellix_request *own = r->own;
             own->queue = 0;
-            own->at_queue_s = 0.0;
+            own->at_queue_ns = 0.0;
             iter_rekey(s, r);
         }
     }
@@ -122,8 +123,8 @@ static void autellix_left(struct sched *s, const struct request *r)
     const struct autellix_request *own = r->own;
     struct table_entry *program = table_get(&a->programs, program_of(s, r));
     /* Counted when the call ends: calls of one program that run side by side inherit the same. */
-    program->value[0] += own->served_s;
-    program->value[1] += units_s_from_ns(s->now_ns - r->arrival_ns) - own->served_s;
+    program->value[0] += own->served_ns;
+    program->value[1] += (double)(s->now_ns - r->arrival_ns) - own->served_ns;
     heap_remove(&a->to_promote, r);
 }
 

@@ -32,7 +32,7 @@ static double pantheon_key(struct sched *s, const struct request *r)
     return units_us_from_ns(due_ns);
 }
 
-static const struct iter_order order = {.key = pantheon_key, .steady = true};
+static const struct iter_order order = {.key = pantheon_key, .steady = true, .constant = true};
 
 static int pantheon_init(struct sched *s)
 {

@@ -24,7 +24,7 @@ static double program_fcfs_key(struct sched *s, const struct request *r)
     return e->value[0];
 }
 
-static const struct iter_order order = {.key = program_fcfs_key, .steady = true};
+static const struct iter_order order = {.key = program_fcfs_key, .steady = true, .constant = true};
 
 static int program_fcfs_init(struct sched *s)
 {

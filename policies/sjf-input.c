@@ -9,7 +9,7 @@ static double sjf_key(struct sched *s, const struct request *r)
     return r->input_tokens;
 }
 
-static const struct iter_order order = {.key = sjf_key, .steady = true};
+static const struct iter_order order = {.key = sjf_key, .steady = true, .constant = true};
 
 static int sjf_init(struct sched *s)
 {

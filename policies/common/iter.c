@@ -448,8 +448,10 @@ int iter_init(struct sched *s, const struct iter_order *order)
     it->it.stop = reset ? (struct preempt_spec){.now = true, .discard = true}
                         : xsched_stop(param_int(s, ITER_LEVEL));
     it->it.loses = param_int(s, ITER_KV) != ITER_KV_CHECKPOINT;
-    /* Not with rules for tool gaps: what they do depends on times between iterations. */
-    if (order->steady && it->gap.rule == GAP_CACHE) {
+    /* Not with rules for tool gaps: what they do depends on times between iterations. Nor where a
+     * stop compares keys that an iteration in between would have changed. */
+    bool stops = param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION;
+    if (order->steady && it->gap.rule == GAP_CACHE && (!stops || order->constant)) {
         sched_steady(s, TIME_NEVER_NS, 0);
     }
     const struct device *dev = &s->machine->devices[it->it.device];

@@ -108,6 +108,9 @@ struct iter_order {
     /* While all live requests decode in one iteration, the next one is the same (sched_steady), and
      * one call of served for several iterations adds up to what one for each does. */
     bool steady;
+    /* A key never changes. Where passes stop for a more urgent request, only such an order is
+     * steady: a stop compares the members' keys of their last iteration. */
+    bool constant;
 };
 
 /* How often a request may lose its pass to preemption under recompute or swap: urgency can grow

@@ -112,16 +112,18 @@ static bool tied(const struct history *a, size_t i)
     return with_last || with_next;
 }
 
+/* What a launch took alone is a duration, too. */
+static bool same_but_instant(const struct happening *y, const struct happening *z)
+{
+    return y->kind == z->kind && y->who == z->who && (!of_request(y) || y->what == z->what);
+}
+
 static bool alike(const struct happening *y, const struct happening *z, const struct expected *x)
 {
-    if (y->kind != z->kind || y->who != z->who) {
-        return false;
-    }
     if (x->twice) {
-        return llabs(y->at_ns - z->at_ns) <= rounding(y->at_ns) &&
-               (!of_request(y) || y->what == z->what);
+        return same_but_instant(y, z) && llabs(y->at_ns - z->at_ns) <= rounding(y->at_ns);
     }
-    return y->at_ns == z->at_ns && y->what == z->what;
+    return same_but_instant(y, z) && y->at_ns == z->at_ns && y->what == z->what;
 }
 
 const char *history_later(const struct history *a, const struct history *b, char *buf, size_t size)
@@ -141,8 +143,28 @@ const char *history_later(const struct history *a, const struct history *b, char
     return NULL;
 }
 
+bool history_turns(const struct history *a, const struct history *b, const struct difference *d)
+{
+    for (size_t i = 0; i <= d->at && (i < a->n || i < b->n); i++) {
+        if (i >= a->n || i >= b->n || !same_but_instant(&a->v[i], &b->v[i])) {
+            return true;
+        }
+    }
+    return d->at < a->n && llabs(a->v[d->at].at_ns - b->v[d->at].at_ns) >= d->by_ns / 2;
+}
+
+bool history_rests(const struct history *h, int64_t at_ns)
+{
+    size_t live = 0;
+    for (size_t i = 0; i < h->n && h->v[i].at_ns < at_ns; i++) {
+        live += h->v[i].kind == ARRIVED ? 1 : 0;
+        live -= h->v[i].kind == FINISHED || h->v[i].kind == SHED ? 1 : 0;
+    }
+    return live == 0;
+}
+
 const char *history_differs(const struct history *a, const struct history *b,
-                            const struct expected *x, char *buf, size_t size)
+                            const struct expected *x, char *buf, size_t size, struct difference *d)
 {
     static const char *const kinds[] = {"arrived", "tokens", "finished", "shed",
                                         "started", "ended",  "resident"};
@@ -165,6 +187,8 @@ const char *history_differs(const struct history *a, const struct history *b,
             return NULL;
         }
         struct happening z = more_b ? b->v[j] : (struct happening){0};
+        bool same = more_a && more_b && same_but_instant(&y, &z);
+        *d = (struct difference){i, same ? llabs(y.at_ns - z.at_ns) : INT64_MAX};
         (void)snprintf(buf, size, "%s %u (%llx) at %lld ns %s; %s %u (%llx) at %lld ns %s",
                        kinds[y.kind], y.who, (unsigned long long)y.what, (long long)y.at_ns,
                        more_a ? "was expected" : "(nothing was expected)", kinds[z.kind], z.who,

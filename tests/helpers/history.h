@@ -38,8 +38,19 @@ struct expected {
 
 /* Runs it, which adds to h; ends the process after so much time of the processor. */
 void history_simulate(struct sim_setup *s, double cpu_limit_s, struct history *h);
+/* The first event that differs: its number in a, and by how much, where only its instant does. */
+struct difference {
+    size_t at;
+    int64_t by_ns; /* INT64_MAX: it is another event */
+};
+
 /* NULL, or in buf what differs first: an event of a that b lacks, or the reverse. */
 const char *history_differs(const struct history *a, const struct history *b,
-                            const struct expected *x, char *buf, size_t size);
+                            const struct expected *x, char *buf, size_t size, struct difference *d);
+/* Of two runs that are nearly the same: has b other events up to there? Or that event, and earlier
+ * or later by at least half as much? */
+bool history_turns(const struct history *a, const struct history *b, const struct difference *d);
+/* Has everybody who arrived before that instant ended before it? */
+bool history_rests(const struct history *h, int64_t at_ns);
 /* NULL, or in buf a request of a that ends later in b, or never. */
 const char *history_later(const struct history *a, const struct history *b, char *buf, size_t size);

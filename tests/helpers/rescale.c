@@ -11,6 +11,14 @@ static void changed_kernel(const struct hwmodel *m, const struct kernel_query *q
     hwmodel_kernel(truth, q, out);
     out->t_ns = (out->t_ns << by.time) - (by.faster ? out->t_ns / 4 : 0);
     out->load_ns = (out->load_ns << by.time) - (by.faster ? out->load_ns / 4 : 0);
+    if (by.more_ns != 0 && out->t_ns > 0) {
+        int64_t longer_ns = out->t_ns + by.more_ns;
+        longer_ns = longer_ns > out->load_ns ? longer_ns : out->load_ns;
+        longer_ns = longer_ns > 1 ? longer_ns : 1;
+        /* A kernel that became shorter asks for no more bandwidth than it did. */
+        out->bytes *= longer_ns < out->t_ns ? (double)longer_ns / (double)out->t_ns : 1.0;
+        out->t_ns = longer_ns;
+    }
     out->bytes = ldexp(out->bytes, by.bytes);
     if (by.time > 0) { /* t_ns is rounded, at most half of one down */
         out->bytes = fmin(out->bytes, ldexp(m->machine->ddr_peak_bytes_per_s, -by.time) * 1e-9 *

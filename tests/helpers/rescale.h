@@ -6,6 +6,7 @@
 struct rescale {
     int time, bytes; /* times 2 to the power of this */
     bool faster;     /* a quarter less time */
+    int64_t more_ns; /* this much more time in the end, at least 1 ns in all; 0: none */
 };
 /* The model has no `growing`, so that an executor asks it for every kernel. Borrows `of`. There is
  * one such model at a time. */
