@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs the tests given and every script test, JOBS (default: processors and one) at once; ends with "N passed, N failed,
-# N skipped". A part that cannot run here prints `skipped: REASON` and passes. More than MAX_SKIPPED of them fail (no
-# limit by default); a reason counts once in each test. SCRIPTS replaces the script tests. A test is a file of
-# $BUILD/tests/check (tests/check.c) or a Check program of its own; one
-# that crashes or says nothing counts as one failure.
+# N skipped", and with what the failed ones printed last, since logs are cut at their beginning. A part that cannot run here
+# prints `skipped: REASON` and passes. More than MAX_SKIPPED of them fail (no limit by default); a reason counts once in
+# each test that passes. SCRIPTS replaces the script tests. A test is a file of $BUILD/tests/check (tests/check.c) or a
+# Check program of its own; one that crashes or says nothing counts as one failure. Each line has the
+# seconds that the test took, and those of a processor that it and its processes had.
 #
 #   run.sh TEST...        all of it
 #   run.sh --one TEST     one of them or a script: its line, and its output where that says something
@@ -12,9 +13,12 @@ cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
 export BUILD
 
+LASTS=30 # lines of a failed test that are printed again
 begun=$(date +%s)
 result() { # name, passed, failed
-    printf '%-56s %4d passed %4d failed %5d s\n' "$1" "$2" "$3" $(($(date +%s) - begun))
+    times >"$out.times" # of this shell and what it waited for: no subshell has these
+    cpu=$(tr 'ms' '  ' <"$out.times" | awk '{ for (i = 1; i < NF; i += 2) s += 60 * $i + $(i + 1) } END { printf "%.1f", s }')
+    printf '%-56s %4d passed %4d failed %5d s %7s s of processor\n' "$1" "$2" "$3" $(($(date +%s) - begun)) "$cpu"
 }
 
 one_script() {
@@ -52,7 +56,7 @@ one_program() { # name, command
 
 if [ "${1:-}" = --one ]; then
     out=$(mktemp)
-    trap 'rm -f "$out"' EXIT
+    trap 'rm -f "$out" "$out.times"' EXIT
     case $2 in
     *.sh) one_script "$2" ;;
     *.c) one_program "${2%.c}" "$BUILD/tests/check" "$2" ;;
@@ -87,13 +91,28 @@ all=$(printf '%s\n' ${SCRIPTS-tests/golden/*.sh} "$@")
     xargs -P "${JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}" -I{} sh -c '
         file=$lines/$(echo "$1" | tr / _)
         sh tests/run.sh --one "$1" >"$file" 2>&1
+        [ -s "$file" ] || echo "$1: nothing was printed" >"$file"
         cat "$file"' run {}
-cat "$lines"/* | awk -v most="${MAX_SKIPPED:-}" '
-    / passed +[0-9]+ failed +[0-9]+ s$/ { passed += $(NF - 5); failed += $(NF - 3) }
-    /^skipped: / { skipped++ }
+# Counts are in the first line of each file alone: what a failed test printed may have such lines, and parts that it skipped.
+awk -v most="${MAX_SKIPPED:-}" '
+    FNR == 1 { file[++n] = FILENAME; bad = !/ passed +[0-9]+ failed +[0-9]+ s +[0-9.]+ s of processor$/ }
+    FNR == 1 && bad { failed++ }
+    FNR == 1 && !bad { passed += $(NF - 9); failed += $(NF - 7); bad = $(NF - 7) > 0 }
+    { name[n] = FNR == 1 ? $1 : name[n]; wrong[n] = bad }
+    /^skipped: / && !bad { skips[++skipped] = name[n] ": " $0 }
     END {
         print passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"
         too_many = most != "" && skipped > most + 0
-        if (too_many) print "at most " most " may be skipped here (MAX_SKIPPED)"
+        if (too_many) {
+            print "at most " most " may be skipped here (MAX_SKIPPED)"
+            for (i = 1; i <= skipped; i++) print skips[i]
+        }
+        for (i = 1; i <= n; i++) {
+            if (wrong[i]) {
+                print "failed: " name[i]
+                fflush()
+                system("tail -n '"$LASTS"' " file[i])
+            }
+        }
         exit failed > 0 || passed == 0 || too_many
-    }'
+    }' "$lines"/*

@@ -22,10 +22,9 @@ ends() { # status, text of the output, command...
     fi
 }
 
-# The runner: one script passes, one skips two of its parts (and says one of them twice), one fails.
+# The runner: one script passes, one skips two of its parts (and says one of them twice).
 echo 'exit 0' >"$dir/passes.sh"
 printf 'echo "skipped: this"\necho "skipped: that"\necho "skipped: this"\n' >"$dir/skips.sh"
-echo 'echo "skipped: the rest"; exit 1' >"$dir/fails.sh"
 runner() { # scripts, MAX_SKIPPED
     SCRIPTS=$1 MAX_SKIPPED=$2 sh tests/run.sh
 }
@@ -34,7 +33,15 @@ ends 0 '^2 passed, 0 failed, 2 skipped$' runner "$dir/passes.sh $dir/skips.sh" 2
 ends 1 '^at most 1 may be skipped here' runner "$dir/passes.sh $dir/skips.sh" 1
 ends 1 '^at most 0 may be skipped here' runner "$dir/passes.sh $dir/skips.sh" 0
 ends 0 '^1 passed, 0 failed, 0 skipped$' runner "$dir/passes.sh" 0
-ends 1 '^1 passed, 1 failed, ' runner "$dir/passes.sh $dir/fails.sh" ''
+# What a failed test skipped is no skip more, what it printed counts for nothing, and its last lines are the last ones of all.
+printf 'seq 101 150; echo "a  9 passed  9 failed  1 s  1.0 s of processor"; echo "skipped: the rest"; exit 1' >"$dir/fails.sh"
+ends 1 '^1 passed, 1 failed, 0 skipped$' runner "$dir/passes.sh $dir/fails.sh" ''
+{ echo "failed: $dir/fails.sh"; sh "$dir/fails.sh" | tail -n 30; } >"$dir/last"
+sed '1,/^1 passed, 1 failed/d' "$dir/out" | cmp -s - "$dir/last" || fail "the end of a run with a failed test: $(cat "$dir/out")"
+ends 1 "skips.sh: skipped: that$" runner "$dir/passes.sh $dir/skips.sh" 1
+# A second of a processor, in a process of the test's own.
+printf 'sh -c "timeout 600 sh -c \"ulimit -t 1; while :; do :; done\""; exit 0' >"$dir/works.sh"
+ends 0 '  [1-9][.][0-9] s of processor$' runner "$dir/works.sh" ''
 
 # Another system, another user, and no Python that works.
 bare() { # command...
