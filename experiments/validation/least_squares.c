@@ -22,13 +22,25 @@ static void solve(const double *a, const double *y, const double *w, size_t n, i
             }
         }
     }
-    for (int s = 0; s < SWEEPS; s++) {
-        for (int k = 0; k < numbers; k++) {
+    int used[LEAST_SQUARES_MAX]; /* a column of zeros has 0, and takes nothing from the others */
+    int n_used = 0;
+    for (int k = 0; k < numbers; k++) {
+        x[k] = g[k][k] > 0.0 ? x[k] : 0.0;
+        used[n_used] = k;
+        n_used += g[k][k] > 0.0;
+    }
+    bool moved = true;
+    for (int s = 0; s < SWEEPS && moved; s++) {
+        moved = false; /* else every further sweep gives the same numbers */
+        for (int u = 0; u < n_used; u++) {
+            int k = used[u];
             double rest = h[k];
-            for (int j = 0; j < numbers; j++) {
-                rest -= j == k ? 0.0 : g[k][j] * x[j];
+            for (int v = 0; v < n_used; v++) {
+                rest -= v == u ? 0.0 : g[k][used[v]] * x[used[v]];
             }
-            x[k] = g[k][k] > 0.0 ? fmax(0.0, rest / g[k][k]) : 0.0;
+            double to = fmax(0.0, rest / g[k][k]);
+            moved = moved || to != x[k];
+            x[k] = to;
         }
     }
 }

@@ -37,31 +37,38 @@ static void put_numbers(struct energy_rows *r, uint32_t meter, struct frame *f)
     for (size_t i = 0; i < r->n; i++) {
         of_kind[r->v[i].kind] += r->v[i].reason == NULL && r->v[i].p.meter == meter;
     }
+    double low[2 + DEVICE_KIND_COUNT];
+    double high[2 + DEVICE_KIND_COUNT] = {0};
+    for (int k = 0; k < 2 + DEVICE_KIND_COUNT; k++) {
+        low[k] = (double)INFINITY;
+    }
+    for (size_t i = 0; i < r->n && all.n > 1; i++) {
+        if (r->v[i].p.meter != meter) {
+            continue;
+        }
+        for (size_t j = 0; j < r->n; j++) {
+            r->v[j].left_out = strcmp(r->v[j].p.source, r->v[i].p.source) == 0;
+        }
+        struct energy_watts w = energy_fit(r, meter);
+        for (int k = 0; w.n > 1 && k < 2 + DEVICE_KIND_COUNT; k++) {
+            low[k] = fmin(low[k], number_of(&w, k));
+            high[k] = fmax(high[k], number_of(&w, k));
+        }
+    }
+    for (size_t j = 0; j < r->n; j++) {
+        r->v[j].left_out = false;
+    }
     for (int k = 0; all.n > 1 && k < 2 + DEVICE_KIND_COUNT; k++) {
         if (k > 1 && of_kind[k - 2] == 0) {
             continue;
         }
-        double low = (double)INFINITY;
-        double high = 0.0;
-        for (size_t i = 0; i < r->n; i++) {
-            for (size_t j = 0; j < r->n; j++) {
-                r->v[j].left_out = strcmp(r->v[j].p.source, r->v[i].p.source) == 0;
-            }
-            struct energy_watts w = energy_fit(r, meter);
-            if (r->v[i].p.meter == meter && w.n > 1) {
-                low = fmin(low, number_of(&w, k));
-                high = fmax(high, number_of(&w, k));
-            }
-        }
-        for (size_t j = 0; j < r->n; j++) {
-            r->v[j].left_out = false;
-        }
+        bool known = high[k] >= low[k];
         FRAME_ROW(f, soc_meter_names()[meter],
                   k == 0   ? "idle, where not stated"
                   : k == 1 ? "traffic"
                            : device_kind_names()[k - 2],
-                  k > 1 ? of_kind[k - 2] : all.n, number_of(&all, k), FRAME_IF(high >= low, low),
-                  FRAME_IF(high >= low, high), k == 1 ? "pJ/B" : "W");
+                  k > 1 ? of_kind[k - 2] : all.n, number_of(&all, k), FRAME_IF(known, low[k]),
+                  FRAME_IF(known, high[k]), k == 1 ? "pJ/B" : "W");
     }
 }
 
