@@ -537,7 +537,7 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, real.hang_s, "hang", "S", "60", 0.01, 1e6,
                   "time after which a kernel counts as hung"),
     OPTION_NUMBER(OPTIONS, real.compile_s, "compile-limit", "S", "600", 0.01, 1e6,
-                  "time after which a single compilation counts as hung"),
+                  "time after which a single compilation, or opening an engine, counts as hung"),
     OPTION_TEXT(OPTIONS, probe, "probe", "DEVICE", NULL,
                 "compile and run one FFN and one attention on a device of openvino, and print "
                 "what failed"),

@@ -116,7 +116,8 @@ struct engine_ops {
     const char *name;    /* "ggml" */
     const char *version; /* of the library, "0.25.3" */
 
-    /* Weights are made here. Fails with -EINVAL and a reason for models it cannot run. */
+    /* Weights are made here, on another thread than the one that closes. Fails with -EINVAL and a
+     * reason for models it cannot run. */
     int (*open)(const struct engine_options *o, void **engine, char *why);
     void (*close)(void *engine);
     /* On the thread that will run the device's kernels. */

@@ -1,7 +1,22 @@
-/* Engines and devices: opened before the run, each device by the thread that runs its kernels, and
- * closed after it. */
+/* Engines and devices: opened before the run, engines by the compiler's thread and each device by
+ * the one that runs its kernels, and closed after it. */
 #include "sim/drive/drive_impl.h"
 
+static void open_engine(struct job *j)
+{
+    struct opened *e = (struct opened *)j;
+    const struct drive *d = j->lane->drive;
+    const struct engine_options o = {
+        .llm = d->llm, .kv = &d->kv.view, .scratch = d->scratch, .cache = d->options->cache};
+    j->status = e->ops->open(&o, &e->handle, j->why);
+}
+
+static const char *why_not_open(const struct job *j, int rc)
+{
+    return rc == -ETIMEDOUT ? "opening it does not come back" : lane_why(j, rc);
+}
+
+/* Engines open on the compiler's thread: the host stays able to see that one hangs. */
 static int engine_handle(struct drive *d, const struct engine_ops *ops, void **handle)
 {
     for (uint32_t i = 0; i < d->n_engines; i++) {
@@ -10,14 +25,14 @@ static int engine_handle(struct drive *d, const struct engine_ops *ops, void **h
             return 0;
         }
     }
-    char why[ENGINE_MESSAGE_BYTES] = "";
-    const struct engine_options o = {
-        .llm = d->llm, .kv = &d->kv.view, .scratch = d->scratch, .cache = d->options->cache};
-    int rc = ops->open(&o, handle, why);
+    struct opened *e = &d->engines[d->n_engines];
+    *e = (struct opened){.job.run = open_engine, .ops = ops};
+    int rc = lane_call(&d->compiler, &e->job, d->compile_ns);
     if (rc != 0) {
-        return core_fail(&d->core, rc, "engine %s: %s", ops->name, why);
+        return core_fail(&d->core, rc, "engine %s: %s", ops->name, why_not_open(&e->job, rc));
     }
-    d->engines[d->n_engines++] = (struct opened){ops, *handle};
+    *handle = e->handle;
+    d->n_engines++;
     return 0;
 }
 
@@ -75,8 +90,7 @@ int device_start(struct drive *d, uint32_t i)
     return rc == 0 ? 0
                    : core_fail(&d->core, rc, "device %s (%s on engine %s): %s",
                                d->machine->devices[i].name, o->name, o->engine->name,
-                               rc == -ETIMEDOUT ? "opening it does not come back"
-                                                : lane_why(&v->job, rc));
+                               why_not_open(&v->job, rc));
 }
 
 void devices_kill(struct drive *d)

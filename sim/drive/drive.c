@@ -76,18 +76,22 @@ static uint32_t largest_kernel(const struct drive *d)
     return rows;
 }
 
+static int service_start(struct drive *d, struct lane *w, const char *name)
+{
+    int rc = lane_start(w, d, name, -1, false);
+    return rc == 0 ? 0 : core_fail(&d->core, rc, "no thread for the %s", name);
+}
+
 static int start(struct drive *d)
 {
     int rc = check_setup(d);
     d->padding_rows = largest_kernel(d);
     rc = rc != 0 ? rc : state_init(d);
+    rc = rc != 0 ? rc : service_start(d, &d->compiler, "compiler");
     for (uint32_t i = 0; rc == 0 && i < d->machine->n_devices; i++) {
         rc = device_start(d, i);
     }
-    if (rc == 0 && (lane_start(&d->loader, d, "loader", -1, false) != 0 ||
-                    lane_start(&d->compiler, d, "compiler", -1, false) != 0)) {
-        rc = core_fail(&d->core, -EAGAIN, "no thread for the loader or the compiler");
-    }
+    rc = rc != 0 ? rc : service_start(d, &d->loader, "loader");
     return rc == 0 ? service_graphs(d) : rc;
 }
 

@@ -106,17 +106,18 @@ struct drive_report {
 struct drive_options {
     enum drive_clock clock;
     struct drive_device devices[MACHINE_MAX_DEVICES]; /* one per device of the machine */
-    bool realtime;       /* wall: ask for SCHED_FIFO; runs without where it is not permitted */
-    double limit_s;      /* wall: the run is given up after that long; 0: 600 */
-    double hang_s;       /* a kernel or a move that takes longer has hung; 0: 60 */
-    double compile_s;    /* one compilation that takes longer has hung; 0: 600 */
+    bool realtime;  /* wall: ask for SCHED_FIFO; runs without where it is not permitted */
+    double limit_s; /* wall: the run is given up after that long; 0: 600 */
+    double hang_s;  /* a kernel or a move that takes longer has hung; 0: 60 */
+    double
+        compile_s; /* one compilation, or opening an engine, that takes longer has hung; 0: 600 */
     const char *scratch; /* folder of the swap file and of graphs; NULL: /tmp */
     const char *cache;   /* folder of compiled kernels for the next run; NULL: none */
     /* Called while a device opens: `done` of its n kernels are compiled. NULL: nobody asks. */
     void (*compiled)(const char *device, uint32_t done, uint32_t n);
     FILE *tokens; /* a line per request: its id and its tokens; or NULL */
     /* Nonzero, for instance by a signal: the run ends within a second, and keeps what it has. An
-     * engine that opens or closes then is waited for. NULL: nobody interrupts it. */
+     * engine that closes then is waited for. NULL: nobody interrupts it. */
     const volatile sig_atomic_t *interrupt;
     const struct drive_host *host; /* NULL: this computer (sim/drive/host.h) */
 };

@@ -202,6 +202,7 @@ struct drive {
     int64_t loader_free_ns, compiler_free_ns; /* cpu clock */
     uint32_t n_engines;
     struct opened {
+        struct job job; /* opening */
         const struct engine_ops *ops;
         void *handle;
     } engines[MACHINE_MAX_DEVICES];
@@ -245,7 +246,7 @@ static inline void drive_unlock(struct drive *d)
 }
 
 /* devices.c */
-/* 0, or the run has failed. Engines open with their first device. */
+/* 0, or the run has failed. Engines open with their first device; the compiler runs already. */
 int device_start(struct drive *d, uint32_t i);
 /* Asks the kernels of all launches to stop: nobody wants their work any more. */
 void devices_kill(struct drive *d);

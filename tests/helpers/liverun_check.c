@@ -11,6 +11,7 @@
 
 #define KNOWS_NS (50 * NS_PER_MS) /* until the host knows of an end, or a lane of a launch */
 #define KNOWS_HANG_NS ((int64_t)((HANG_S + 0.5) * 1e9))
+#define KNOWS_OPEN_NS ((int64_t)((COMPILE_S + 0.5) * 1e9))
 #define MOST_CALLS 3                /* devices of the largest machine drawn; engines are fewer */
 #define STOPS_NS (1100 * NS_PER_MS) /* "within a second" (drive.h), and how long threads pause */
 
@@ -171,10 +172,9 @@ static void check_stop(void)
     int64_t took_ns = now.host.end_ns - now.host.happened_ns;
     const struct virtual_engine_setup *e = &now.draw.engine; /* kernels stop, so nothing is lost */
     bool stops = e->fate == VIRTUAL_FINE || e->kind == VIRTUAL_KERNEL;
-    /* An engine that opens, or closes its devices, is waited for, one call after the other
-     * (drive.h); seeds 37409 and 25382. */
-    bool waits =
-        e->fate == VIRTUAL_SLOW && (e->kind == VIRTUAL_OPEN || e->kind == VIRTUAL_DEVICE_CLOSE);
+    /* An engine that closes its devices is waited for, one call after the other (drive.h); seed
+     * 25382. */
+    bool waits = e->fate == VIRTUAL_SLOW && e->kind == VIRTUAL_DEVICE_CLOSE;
     if (took_ns > STOPS_NS + (waits ? MOST_CALLS * e->slow_ns : 0)) {
         liverun_finding("the run ends %.3f s after the signal", 1e-9 * (double)took_ns);
     }
@@ -219,10 +219,18 @@ void liverun_check(void)
     case LIVE_HANGS:
         if (closing || (kind == VIRTUAL_RESIDENT && now.out->status == 0)) {
             check_whole();
-        } else if (kind != VIRTUAL_OPEN) {
+        } else {
             must_fail(-ETIMEDOUT, "come back");
             int64_t took_ns = now.host.end_ns - virtual_engine_seen.fated_ns;
-            if (kind == VIRTUAL_KERNEL && d->engine.n == 1 && took_ns > KNOWS_HANG_NS) {
+            int64_t most_ns = kind == VIRTUAL_OPEN                         ? KNOWS_OPEN_NS
+                              : kind == VIRTUAL_KERNEL && d->engine.n == 1 ? KNOWS_HANG_NS
+                                                                           : INT64_MAX;
+            if (kind == VIRTUAL_OPEN) {
+                OWNED char *its = xformat("engine %s: opening it does not come back",
+                                          now.options.devices[0].engine->name);
+                must_fail(-ETIMEDOUT, its);
+            }
+            if (took_ns > most_ns) {
                 liverun_finding("a hang is known after %.3f s", 1e-9 * (double)took_ns);
             }
         }

@@ -103,9 +103,6 @@ static void draw_fault(struct draw *d)
         d->engine.first = first;
         d->engine.n = chance(d, 30) ? 1 + below(d, 3) : 1;
         d->engine.slow_ns = 1 + below(d, 1500) * NS_PER_MS;
-        if (d->fault == LIVE_HANGS && kind == VIRTUAL_OPEN) {
-            d->engine.kind = VIRTUAL_DEVICE_OPEN; /* an engine opens on the host: nobody waits */
-        }
         d->engine.fate = d->fault == LIVE_SLOW    ? VIRTUAL_SLOW
                          : d->fault == LIVE_FAILS ? VIRTUAL_FAILS
                                                   : VIRTUAL_HANGS;
