@@ -116,6 +116,13 @@ struct soc_memory {
     double activation_bytes; /* per token of the prompt and column of the model's width */
 };
 
+/* Memory of a device's kernels besides weights. */
+struct soc_kernels {
+    double budget_bytes; /* 0: not stated */
+    double instructions_bytes, buffer_bytes;
+    int64_t load_ns;
+};
+
 /* A battery gives watts / efficiency + rest where the meter reads watts. Regulators lose the first
  * part. The rest (display, storage, radio) is behind no meter of the file's. */
 struct soc_supply {
@@ -125,6 +132,7 @@ struct soc_supply {
 
 struct soc_device {
     struct soc_memory memory;
+    struct soc_kernels kernels;
     int meter;              /* enum soc_meter */
     double peak_flop_per_s; /* datasheet, for reports */
     /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of

@@ -148,8 +148,24 @@ static const struct json_field footprint_rows[] = {
 };
 static const struct json_fields footprint_keys = JSON_FIELDS(footprint_rows, NULL);
 
+static const struct json_field kernels_rows[] = {
+    {JSON_QUANTITY(X, kernels.budget_bytes, "budget", "MB", 1e-3, 1e6, 1e6,
+                   "Memory set aside for the kernels of this device.")},
+    {JSON_QUANTITY(X, kernels.instructions_bytes, "instructions", "MB", 0.0, 1e5, 1e6,
+                   "Instructions of one kernel.")},
+    {JSON_QUANTITY(X, kernels.buffer_bytes, "buffers", "B", 0.0, 1e5, 1.0,
+                   "Buffers of one kernel, per row that it is built for and column of the model's "
+                   "width.")},
+    {JSON_SPAN(X, kernels.load_ns, "load", "ms", 1e6, 1e-3,
+               "Host time to load a kernel that is not there.")},
+};
+static const struct json_fields kernels_keys = JSON_FIELDS(kernels_rows, NULL);
+
 static const struct json_field numbers_rows[] = {
     {JSON_OBJECT("footprint", &footprint_keys, "Memory that a runtime needs on this device."),
+     JSON_DEFAULT(0.0)},
+    {JSON_OBJECT("kernels", &kernels_keys,
+                 "Memory of kernels besides weights; absent: they take none."),
      JSON_DEFAULT(0.0)},
     {JSON_CHOICE(X, meter, "meter", soc_meter_names, "Meter that its powers were read from."),
      JSON_DEFAULT(SOC_METER_UNSTATED)},

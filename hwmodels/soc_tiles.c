@@ -26,6 +26,7 @@ static void device_share(struct device *d, struct soc_device *sd, double share)
     d->prefill_watts *= share;
     d->ddr_weight *= share;
     sd->peak_flop_per_s *= share;
+    sd->kernels.budget_bytes *= share;
     for (uint32_t i = 0; i < sd->n_runtimes; i++) {
         runtime_share(&sd->runtimes[i], share);
     }

@@ -400,7 +400,11 @@ static double runtime_bytes(const struct config *c, const struct trace *t)
         double bytes = m->counted ? footprint_extra_bytes(m, &c->llm, (double)tokens) : 0.0;
         most = fmax(most, bytes);
     }
-    return most;
+    double budgets = 0.0;
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        budgets += c->soc.devices[i].kernels.budget_bytes;
+    }
+    return most + budgets;
 }
 
 void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
@@ -434,6 +438,11 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->stall_ns = units_ns_from_s(c->sim.stall_s);
     out->collapse = c->sim.collapse;
     throttle_setup(c, &out->throttle);
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        const struct soc_kernels *k = &c->soc.devices[i].kernels;
+        out->kernels[i] = (struct sim_kernel_memory){k->budget_bytes, k->instructions_bytes,
+                                                     k->buffer_bytes, k->load_ns};
+    }
     struct soc_supply supply = soc_supply_of(&c->soc);
     if (supply.efficiency_frac > 0.0) {
         out->supply = (struct sim_supply){supply.efficiency_frac, supply.rest_watts};

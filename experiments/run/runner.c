@@ -16,6 +16,15 @@ static double battery_j(const struct config *c, const struct sim_result *s,
     return energy->value / supply.efficiency_frac + supply.rest_watts * units_s_from_ns(s->end_ns);
 }
 
+static bool counts_kernels(const struct config *c)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        any = any || c->soc.devices[i].kernels.budget_bytes > 0.0;
+    }
+    return any;
+}
+
 /* What the run itself counts. */
 static void add_run_metrics(const struct config *c, const struct sim_result *s,
                             struct metric_list *out)
@@ -25,6 +34,13 @@ static void add_run_metrics(const struct config *c, const struct sim_result *s,
         metric_list_put(out, units_s_from_ns(s->model_load_ns), "model.load_s");
         metric_list_put(out, s->model_load_bytes, "model.load_bytes");
         metric_list_put(out, (double)s->model_evictions, "model.evictions");
+    }
+    const struct sim_kernel_memory_use *k = &s->kernel_memory;
+    if (counts_kernels(c)) {
+        metric_list_put(out, (double)k->loads, "kernels.loads");
+        metric_list_put(out, units_s_from_ns(k->load_ns), "kernels.load_s");
+        metric_list_put(out, (double)k->evictions, "kernels.evictions");
+        metric_list_put(out, k->peak_bytes, "kernels.peak_bytes");
     }
     metric_list_put(out, s->memory_peak_bytes, "memory_peak_bytes");
     metric_list_put(out, (double)s->kv_peak_tokens, "kv_peak_tokens");

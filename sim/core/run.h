@@ -42,6 +42,14 @@ struct sim_throttle {
     double min_speed;   /* (0, 1]: nothing runs slower */
 };
 
+/* Memory of a device's kernels besides weights (sim/engine/buffers.c). */
+struct sim_kernel_memory {
+    double budget_bytes;       /* for all of them, set aside from the start; 0: not modelled */
+    double instructions_bytes; /* of one kernel */
+    double buffer_bytes;       /* per row that it is built for and column of the model's width */
+    int64_t load_ns;           /* of the host, for one kernel that is not there */
+};
+
 /* The battery gives watts / efficiency + rest where the machine draws watts. */
 struct sim_supply {
     double efficiency_frac; /* (0, 1]; 1: what is drawn is what it gives */
@@ -83,7 +91,8 @@ struct sim_setup {
     uint64_t kv_capacity_tokens; /* 0: what memory leaves after weights */
     uint32_t kv_block_tokens;    /* allocation unit, >= 1 */
     uint32_t weight_copies; /* resident copies of the weights (one per runtime that cannot share) */
-    double runtime_bytes;   /* held by the runtime next to weights and KV, for the whole run */
+    double runtime_bytes;   /* held by the runtime next to weights and KV, for the whole run;
+                             * budgets of kernels included */
     int64_t horizon_ns;     /* stop then; TIME_NEVER_NS drains. Set to the present by an observer
                              * that has seen enough, it ends the run after this instant */
     int64_t stall_ns;       /* watchdog: no token and no event that could bring one for so long */
@@ -91,6 +100,7 @@ struct sim_setup {
     struct sim_frames frames;
     struct sim_throttle throttle;
     struct sim_supply supply;
+    struct sim_kernel_memory kernels[MACHINE_MAX_DEVICES];
     uint32_t caps; /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
     /* Speculative decoding: tokens a drafter offers for the next verification of a request
      * (policies may know them: they are there before the pass), and how many of them turn out right
@@ -142,6 +152,14 @@ struct sim_refusal {
     int64_t first_ns;
 };
 
+/* Kernels in memory, where the machine states what they take. */
+struct sim_kernel_memory_use {
+    bool known;
+    uint64_t loads, evictions;
+    int64_t load_ns; /* sum over loads */
+    double peak_bytes;
+};
+
 /* The battery, in a run with events of the machine. */
 struct sim_battery {
     bool known;      /* there is one */
@@ -174,6 +192,7 @@ struct sim_result {
     uint64_t model_loads, model_evictions;
     int64_t model_load_ns;
     double model_load_bytes;
+    struct sim_kernel_memory_use kernel_memory;
     struct sim_battery battery;
     struct sim_audit audit;
 };

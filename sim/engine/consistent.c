@@ -1,5 +1,6 @@
 #include "sim/engine/consistent.h"
 #include "sim/core/memory.h"
+#include "sim/engine/buffers.h"
 #include "sim/engine/power.h"
 #include "sim/engine/vexec.h"
 
@@ -245,5 +246,5 @@ bool engine_consistent(const struct engine *e)
     check_channels(e);
     check_frames(e);
     check_power(e);
-    return ddr_consistent(e);
+    return ddr_consistent(e) && buffers_consistent(e);
 }

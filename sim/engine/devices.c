@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "sim/engine/advance.h"
+#include "sim/engine/buffers.h"
 #include "sim/engine/consistent.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/devices.h"
@@ -91,7 +92,7 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD));
     SIM_ASSERT(d->n_running < (d->desc->sharing == DEVICE_SERIAL ? 1 : d->desc->max_shared));
     d->running[d->n_running++] = v;
-    int64_t lead = core_launch_lead_ns(&e->core, v->l->pub);
+    int64_t lead = core_launch_lead_ns(&e->core, v->l->pub) + v->buffers_ns;
     /* The host works from the submission on, also while the device still runs what came before. */
     int64_t ready = v->l->pub->submit_ns + lead;
     int64_t begin = ready > e->now_ns ? ready : e->now_ns;
@@ -146,6 +147,7 @@ void device_launch(void *exec, struct full_launch *l)
     SIM_ASSERT(e->now_ns >= d->occupied_until_ns);
     device_fresh_begins(e);
     struct vexec *v = vexec_new(e, l);
+    v->buffers_ns = e->has_buffers ? buffers_take(e, v) : 0;
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 0) {
         SIM_REQUIRE(d->n_queued < d->desc->inflight_depth, "no place in the queue of %s",
                     d->desc->name);
@@ -174,7 +176,7 @@ static inline void remove_from(struct vexec **list, uint32_t *n, const struct ve
 void device_leave(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
-    SIM_ASSERT(!v->job.active && !v->job.waits);
+    SIM_ASSERT(!v->job.active && !v->job.waits && !e->has_buffers);
     remove_from(d->running, &d->n_running, v);
     v->next_free = e->free_execs;
     e->free_execs = v;
@@ -199,6 +201,9 @@ void device_end(struct engine *e, struct vexec *v)
     SIM_ASSERT(v->k == 0 || l->chunk_rows > 0); /* ops of one dynamic kernel end with it */
     v->next_free = e->free_execs;
     e->free_execs = v;
+    if (e->has_buffers) {
+        buffers_release(e, v);
+    }
     power_ended(e, v->job.device);
     /* A frame that waited for the kernel goes before launches that are queued. */
     if (d->n_running == 0) {

@@ -73,7 +73,10 @@ struct vexec {
     int64_t solo_ns;    /* of completed kernels */
     double slowed_ns;   /* of them, by power limits */
     int64_t lost_ns;
-    int64_t skip_ns;       /* of the first kernel: done by a launch that was suspended */
+    int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
+    struct kernel_buffer *buffers[OP_KIND_COUNT]; /* that it holds (buffers.c) */
+    uint32_t n_buffers;
+    int64_t buffers_ns;    /* of loading them */
     int64_t behind_end_ns; /* of its work in progress, while it is e->behind */
     bool breaks_off; /* when ENDING: in a kernel, for which the device draws until it is free */
     struct job job;
@@ -178,6 +181,7 @@ struct engine {
     bool may_jump;      /* ... nor be reported one by one */
     bool unwatched;     /* nobody needs iterations of a steady pass one by one */
     bool ddr_unlimited; /* of the contention form */
+    bool has_buffers;   /* kernels take memory on some device */
     struct channel loader, compiler;
     struct frames frames;
     struct power power;
@@ -188,6 +192,8 @@ struct engine {
     struct ddr_memory *ddr;
     struct coruns *coruns;
     struct cost_cache *costs;
+    struct device_buffers *buffers; /* of each device */
+    struct kernel_buffer *free_buffers;
     size_t next_first;         /* next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;

@@ -2,6 +2,7 @@
  * (channels.c), and instants at which something is to come. */
 #include <errno.h>
 
+#include "sim/engine/buffers.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/power.h"
 
@@ -21,7 +22,11 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
 
 static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
-    channel_compile(exec, r, duration_ns);
+    struct engine *e = exec;
+    if (e->has_buffers) {
+        buffers_compiled(e, r->key, true);
+    }
+    channel_compile(e, r, duration_ns);
 }
 
 static void exec_load(void *exec, struct resident *r, double bytes)
@@ -31,7 +36,11 @@ static void exec_load(void *exec, struct resident *r, double bytes)
 
 static void exec_resident_cancel(void *exec, struct resident *r)
 {
-    channel_cancel(exec, r);
+    struct engine *e = exec;
+    if (e->has_buffers && r->key.kind == RESIDENT_COMPILED_ATTENTION) {
+        buffers_compiled(e, r->key, false);
+    }
+    channel_cancel(e, r);
 }
 
 static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool in)
@@ -46,7 +55,11 @@ static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, doubl
 
 static void exec_resident_evicted(void *exec, struct resident_key key)
 {
-    channel_evicted(exec, key);
+    struct engine *e = exec;
+    if (e->has_buffers && key.kind == RESIDENT_COMPILED_ATTENTION) {
+        buffers_compiled(e, key, false);
+    }
+    channel_evicted(e, key);
 }
 
 static void exec_timer(void *exec, int64_t at_ns)

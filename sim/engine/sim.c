@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/engine/advance.h"
+#include "sim/engine/buffers.h"
 #include "sim/engine/consistent.h"
 #include "sim/engine/corun.h"
 #include "sim/engine/costs.h"
@@ -286,6 +287,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     throttle_init(e);
     frames_init(e);
     costs_init(e);
+    buffers_init(e);
     repeat_init(e);
 }
 

@@ -1,0 +1,216 @@
+/* A device keeps its kernels within a budget: when a launch brings one that it has not, those that
+ * no launch uses give way, the least recently used first. A launch is never refused. What it needs
+ * by itself may exceed the budget, and goes as soon as it is over. */
+#include "sim/engine/buffers.h"
+
+void buffers_init(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        e->has_buffers = e->has_buffers || e->core.setup->kernels[i].budget_bytes > 0.0;
+    }
+    if (e->has_buffers) {
+        e->buffers = arena_alloc(&e->core.arena, MACHINE_MAX_DEVICES * sizeof *e->buffers);
+        e->core.result->kernel_memory.known = true;
+    }
+}
+
+/* ---- the list of a device ---- */
+
+static void unlink_buffer(struct device_buffers *d, struct kernel_buffer *b)
+{
+    *(b->newer != NULL ? &b->newer->older : &d->newest) = b->older;
+    *(b->older != NULL ? &b->older->newer : &d->oldest) = b->newer;
+}
+
+static void link_newest(struct device_buffers *d, struct kernel_buffer *b)
+{
+    b->newer = NULL;
+    b->older = d->newest;
+    *(d->newest != NULL ? &d->newest->newer : &d->oldest) = b;
+    d->newest = b;
+}
+
+static double held_bytes(const struct device_buffers *d)
+{
+    return d->bytes + d->compiled_bytes;
+}
+
+/* Gives up what no launch uses until so many bytes more are within the budget. */
+static void collect(struct engine *e, uint8_t device, double more)
+{
+    struct device_buffers *d = &e->buffers[device];
+    double budget = e->core.setup->kernels[device].budget_bytes;
+    for (struct kernel_buffer *b = d->oldest, *newer; b != NULL; b = newer) {
+        newer = b->newer;
+        if (held_bytes(d) + more <= budget) {
+            return;
+        }
+        if (b->uses == 0) {
+            unlink_buffer(d, b);
+            /* A sum of differences would not come back to zero. */
+            d->bytes = d->newest != NULL ? d->bytes - b->bytes : 0.0;
+            b->older = e->free_buffers;
+            e->free_buffers = b;
+            e->core.result->kernel_memory.evictions++;
+        }
+    }
+}
+
+static void note_peak(struct engine *e)
+{
+    double bytes = 0.0;
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        bytes += held_bytes(&e->buffers[i]);
+    }
+    double *peak = &e->core.result->kernel_memory.peak_bytes;
+    *peak = bytes > *peak ? bytes : *peak;
+}
+
+/* ---- kernels of a launch ---- */
+
+/* Static kernels have the chunk's rows. Others are built for the next power of two, as allocators
+ * and caches of dynamic shapes do. One row has a kernel of its own. */
+static uint32_t built_rows(const struct launch *l, enum op_kind op, uint32_t rows)
+{
+    if (rows > 1 && l->chunk_rows > 0 && op != OP_MHA) {
+        return l->chunk_rows;
+    }
+    uint32_t built = 1;
+    while (built < rows && built <= UINT32_MAX / 2) {
+        built *= 2;
+    }
+    return built;
+}
+
+static double bytes_of(const struct engine *e, uint8_t device, uint32_t model, uint32_t rows)
+{
+    const struct sim_kernel_memory *k = &e->core.setup->kernels[device];
+    double hidden = e->core.models[model].llm->hidden;
+    return k->instructions_bytes + k->buffer_bytes * hidden * (double)rows;
+}
+
+static struct kernel_buffer *find(struct device_buffers *d, uint32_t model, enum op_kind op,
+                                  uint32_t rows)
+{
+    struct kernel_buffer *b = d->newest;
+    while (b != NULL && (b->model != model || b->op != op || b->rows != rows)) {
+        b = b->older;
+    }
+    return b;
+}
+
+static struct kernel_buffer *add(struct engine *e, uint8_t device, uint32_t model, enum op_kind op,
+                                 uint32_t rows)
+{
+    struct device_buffers *d = &e->buffers[device];
+    double bytes = bytes_of(e, device, model, rows);
+    collect(e, device, bytes);
+    struct kernel_buffer *b = e->free_buffers;
+    if (b != NULL) {
+        e->free_buffers = b->older;
+    } else {
+        b = arena_alloc(&e->core.arena, sizeof *b);
+    }
+    *b = (struct kernel_buffer){.model = model, .rows = rows, .op = op, .bytes = bytes};
+    link_newest(d, b);
+    d->bytes += bytes;
+    note_peak(e);
+    return b;
+}
+
+/* Holds the kernel for the launch. True: it had to be loaded. */
+static bool hold(struct engine *e, struct vexec *v, enum op_kind op, uint32_t rows)
+{
+    const struct launch *l = v->l->pub;
+    struct device_buffers *d = &e->buffers[l->device];
+    uint32_t model = l->pass->shape.model;
+    uint32_t built = built_rows(l, op, rows);
+    struct kernel_buffer *b = find(d, model, op, built);
+    bool loads = b == NULL;
+    if (loads) {
+        b = add(e, l->device, model, op, built);
+    } else {
+        unlink_buffer(d, b);
+        link_newest(d, b);
+    }
+    b->uses++;
+    v->buffers[v->n_buffers++] = b;
+    return loads;
+}
+
+int64_t buffers_take(struct engine *e, struct vexec *v)
+{
+    const struct launch *l = v->l->pub;
+    const struct sim_kernel_memory *k = &e->core.setup->kernels[l->device];
+    bool compiled = e->core.setup->machine->devices[l->device].static_attention;
+    uint32_t loads = 0;
+    v->n_buffers = 0;
+    if (k->budget_bytes <= 0.0 || l->graph > 0) { /* a graph's block has them */
+        return 0;
+    }
+    uint32_t seen = 0;
+    /* All layers have equal ops. So these are the ops of one layer, and the head. */
+    for (uint32_t op = l->op_begin; op < l->op_end; op++) {
+        bool last = op + 1 == l->op_end;
+        if (op >= l->op_begin + l->pass->layer.n && !last) {
+            op = l->op_end - 2;
+            continue;
+        }
+        enum op_kind kind = pass_op_kind(l->pass, op);
+        uint32_t rows = op == l->op_begin ? l->rows : pass_op_rows(l->pass, op);
+        bool is_resident = kind == OP_MHA && compiled;
+        if ((seen & 1u << kind) == 0 && !is_resident) {
+            seen |= 1u << kind;
+            loads += hold(e, v, kind, rows);
+        }
+    }
+    e->core.result->kernel_memory.loads += loads;
+    e->core.result->kernel_memory.load_ns += loads * k->load_ns;
+    return loads * k->load_ns;
+}
+
+void buffers_release(struct engine *e, struct vexec *v)
+{
+    for (uint32_t i = 0; i < v->n_buffers; i++) {
+        SIM_ASSERT(v->buffers[i]->uses > 0);
+        v->buffers[i]->uses--;
+    }
+    v->n_buffers = 0;
+    collect(e, v->job.device, 0.0);
+}
+
+void buffers_compiled(struct engine *e, struct resident_key key, bool there)
+{
+    for (uint8_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        bool its = e->core.setup->machine->devices[i].static_attention &&
+                   e->core.setup->kernels[i].budget_bytes > 0.0;
+        if (!its) {
+            continue;
+        }
+        double bytes = bytes_of(e, i, key.b, key.a);
+        if (there) {
+            collect(e, i, bytes);
+        }
+        struct device_buffers *d = &e->buffers[i];
+        d->n_compiled += there ? 1u : -1u;
+        d->compiled_bytes += there ? bytes : -bytes;
+        d->compiled_bytes = d->n_compiled > 0 ? d->compiled_bytes : 0.0;
+        note_peak(e);
+    }
+}
+
+bool buffers_consistent(const struct engine *e)
+{
+    for (uint32_t i = 0; e->has_buffers && i < e->core.setup->machine->n_devices; i++) {
+        const struct device_buffers *d = &e->buffers[i];
+        double bytes = 0.0;
+        const struct kernel_buffer *newer = NULL;
+        for (const struct kernel_buffer *b = d->newest; b != NULL; newer = b, b = b->older) {
+            SIM_ASSERT(b->newer == newer && b->bytes >= 0.0);
+            bytes += b->bytes;
+        }
+        SIM_ASSERT(d->oldest == newer);
+        SIM_ASSERT(fabs(bytes - d->bytes) <= 1e-9 * (1.0 + bytes));
+    }
+    return true;
+}

@@ -1,0 +1,272 @@
+/* Memory of kernels and its collector, by hand (sim/engine/buffers.c). Toy iGPU of one layer: QKV
+ * takes 4 ms, attention 6, FFN 8, the head 1, a decode's layer 10. A prompt has four kernels and
+ * takes 19 ms; a decode has two, of which it shares the head, and takes 11. A load takes 3 ms. The
+ * model is 64 wide. */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/run/runner.h"
+#include "tests/helpers/byhand.h"
+#include "tests/helpers/randomrun.h"
+
+#define MB(n) ((n)*1e6)
+#define WIDTH 64.0
+
+static void setup(void)
+{
+    byhand_setup();
+    scenario_cost(&sc, IGPU, OP_QKV, 4, 0, 0);
+    scenario_cost(&sc, IGPU, OP_MHA, 6, 0, 0);
+    scenario_cost(&sc, IGPU, OP_FFN, 8, 0, 0);
+    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 0);
+    scenario_cost(&sc, IGPU, OP_LAYER, 10, 0, 0);
+    x.device = IGPU;
+}
+
+static void kernels(int device, double budget_mb, double instructions_mb, double buffer_bytes)
+{
+    sc.setup.kernels[device] = (struct sim_kernel_memory){
+        .budget_bytes = MB(budget_mb),
+        .instructions_bytes = MB(instructions_mb),
+        .buffer_bytes = buffer_bytes,
+        .load_ns = MS(3),
+    };
+}
+
+static void counted(uint64_t loads, uint64_t evictions, double peak_bytes)
+{
+    const struct sim_kernel_memory_use *k = &sc.result.kernel_memory;
+    ck_assert(k->known);
+    ck_assert_uint_eq(k->loads, loads);
+    ck_assert_uint_eq(k->evictions, evictions);
+    ck_assert_int_eq(k->load_ns, (int64_t)loads * MS(3));
+    ck_assert_double_eq_tol(k->peak_bytes, peak_bytes, 1e-3);
+}
+
+static void tokens(uint32_t request, double first_ms, double second_ms)
+{
+    const double ms[] = {first_ms, second_ms};
+    scenario_tokens_at(&sc, request, 2, ms);
+}
+
+/* The second prompt has 13 rows, and uses the kernels of 16. */
+static const struct scenario_request two[] = {{BE, 0, 16, 2, 0, 0}, {BE, 1, 13, 2, 0, 0}};
+
+/* 2 MB each. Buffers of 100 B: three kernels of 16 rows, head and layer of one. */
+START_TEST(a_kernel_is_loaded_once_where_there_is_room)
+{
+    kernels(IGPU, 100, 2, 100);
+    byhand_run(script_serve, two, 2);
+    tokens(0, 19 + 4 * 3, 19 + 4 * 3 + 11 + 3);
+    tokens(1, 1019, 1030);
+    counted(5, 0, MB(10) + 100 * WIDTH * (3 * 16 + 2));
+}
+END_TEST
+
+/* Room for four of 1 MB. The first decode's layer takes QKV's place, the oldest. The second prompt
+ * then loads QKV, attention and FFN: each takes the place of the next, the last that of the layer,
+ * since the head was used after it. The second decode loads its layer again. */
+START_TEST(the_least_recently_used_gives_way)
+{
+    kernels(IGPU, 4, 1, 0);
+    byhand_run(script_serve, two, 2);
+    tokens(0, 31, 45);
+    tokens(1, 1000 + 19 + 9, 1000 + 28 + 14);
+    counted(4 + 1 + 3 + 1, 1 + 3 + 1, MB(4));
+}
+END_TEST
+
+/* Room for two and a half: a prompt has its four all the same, and keeps FFN and the head when it
+ * is over. The next one loads QKV in FFN's place, attention in the head's, and both again. */
+START_TEST(a_launch_gets_what_it_needs_and_gives_back_what_is_over)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}, {BE, 1, 16, 1, 0, 0}};
+    kernels(IGPU, 2.5, 1, 0);
+    byhand_run(script_serve, q, 2);
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(31));
+    ck_assert_int_eq(sc.records[1].first_token_ns, MS(1031));
+    counted(8, 2 + 2 + 2, MB(4));
+}
+END_TEST
+
+/* A prompt of 17 rows needs kernels for 32, and one of 16 has no use for them. */
+START_TEST(kernels_are_of_the_next_power_of_two_rows)
+{
+    static const struct scenario_request q[] = {{BE, 0, 17, 1, 0, 0}, {BE, 1, 16, 1, 0, 0}};
+    kernels(IGPU, 100, 0, 10);
+    byhand_run(script_serve, q, 2);
+    counted(4 + 3, 0, 10 * WIDTH * (3 * 32 + 3 * 16 + 1));
+}
+END_TEST
+
+static struct resident_key attention(uint32_t t)
+{
+    return (struct resident_key){RESIDENT_COMPILED_ATTENTION, t, 0};
+}
+
+static void compile_first(struct sched *s, struct script *y)
+{
+    if (y->stage == 0) {
+        y->stage = 1;
+        y->rc[0] = sched_compile(s, attention(256));
+    }
+    if (sched_resident_state(s, attention(256)) == RESIDENT_READY) {
+        script_serve(s, y);
+    }
+    if (script_at(s, y, 1, 500)) {
+        y->rc[1] = sched_compile(s, attention(1024));
+    }
+    if (script_at(s, y, 2, 600)) {
+        y->rc[2] = sched_resident_evict(s, attention(1024));
+        y->rc[3] = sched_compile(s, attention(512));
+    }
+}
+
+/* An NPU with chunks of 128 rows: QKV and FFN of 128, the head of 1, attention compiled for 256
+ * tokens. Buffers of 1000 B take 64 kB a row, and the four 32.8 MB of the 80 that there are. At 500
+ * ms attention of 1024 rows needs 65.5 MB. With the 16.4 of the other one that is too much by
+ * itself, so the three kernels go, and nothing else can: policies give up attention. The prompt at
+ * 2 s loads the three again, next to 49.2 MB of attention. In the second case the head runs until
+ * 1009 ms. So the first launch holds its kernels at 500 ms, and they stay: the 1024 have gone when
+ * it ends. */
+START_TEST(compiled_attention_counts_and_pushes_idle_kernels_out)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}, {BE, 2, 256, 1, 0, 0}};
+    sc.machine.devices[NPU].chunk_rows = 128;
+    sc.machine.compile_fixed_ns = MS(5);
+    sc.machine.compile_ns_per_token = 0;
+    if (_i == 1) {
+        scenario_cost(&sc, NPU, OP_HEAD, 995, 0, 0);
+    }
+    kernels(NPU, 80, 0, 1000);
+    x.device = NPU;
+    byhand_run(compile_first, q, 2);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(x.rc[i], 0);
+    }
+    double rows = _i == 0 ? 256 + 1024 : 128 + 128 + 1 + 256 + 1024;
+    counted(_i == 0 ? 6 : 3, _i == 0 ? 3 : 0, 1000 * WIDTH * rows);
+}
+END_TEST
+
+/* ---- whole machines ---- */
+
+static const char workload[] = "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60";
+
+/* Kernels of that kind on all devices, on the default machine. */
+static void run(struct soc_kernels k, bool collapse, const char *policy, struct runner_result *r)
+{
+    static struct randomrun how;
+    static struct config c;
+    static struct config_policy p;
+    struct trace t;
+    struct runner_options opt = {0};
+    struct err e = ERR_INIT;
+    how = (struct randomrun){.soc = "core-ultra-5-125h", .llm = "llama-3.2-3b", .seed = 1};
+    (void)snprintf(how.policy, sizeof how.policy, "%s", policy);
+    (void)snprintf(how.workload, sizeof how.workload, "%s", workload);
+    ck_assert(randomrun_load(&how, &c, &p, &t));
+    for (uint32_t i = 0; i < c.soc.machine.n_devices; i++) {
+        c.soc.devices[i].kernels = k;
+    }
+    c.sim.collapse = collapse;
+    ck_assert_int_eq(runner_run(&c, &p, &t, how.seed, &opt, r, &e), 0);
+    ck_assert_msg(r->sim.status == 0, "%s", r->sim.message);
+    ck_assert(r->sim.audit.clean);
+    trace_fini(&t);
+    config_fini(&c);
+    err_fini(&e);
+}
+
+static void same_metrics(const struct runner_result *a, const struct runner_result *b)
+{
+    for (size_t i = 0; i < a->metrics.n; i++) {
+        const struct metric *m = &a->metrics.v[i];
+        const struct metric *n = metric_list_find(&b->metrics, m->name);
+        ck_assert_msg(n != NULL, "%s", m->name);
+        ck_assert_msg(memcmp(&m->value, &n->value, sizeof m->value) == 0, "%s: %.17g, %.17g",
+                      m->name, m->value, n->value);
+    }
+}
+
+static const char *const policies[] = {"agent-xpu-v1", "agent-xpu-v2", "openvino-cb", "llm-npu"};
+
+/* Kernels that take a byte of memory and no time change nothing, though every launch then begins
+ * the ordinary way. A byte is less than a block of KV. */
+START_TEST(kernels_that_cost_nothing_change_nothing)
+{
+    struct runner_result none, some;
+    run((struct soc_kernels){0}, true, policies[_i], &none);
+    run((struct soc_kernels){.budget_bytes = 1}, true, policies[_i], &some);
+    ck_assert_ptr_null(metric_list_find(&none.metrics, "kernels.loads"));
+    ck_assert_double_ge(metric_list_find(&some.metrics, "kernels.loads")->value, 5.0);
+    ck_assert_double_eq(metric_list_find(&some.metrics, "kernels.load_s")->value, 0.0);
+    /* The budget is memory in use. */
+    struct metric *m = &none.metrics.v[0];
+    for (size_t i = 0; i < none.metrics.n; i++) {
+        m = strcmp(none.metrics.v[i].name, "memory_peak_bytes") == 0 ? &none.metrics.v[i] : m;
+    }
+    double more = metric_list_find(&some.metrics, "memory_peak_bytes")->value - m->value;
+    ck_assert(more >= 2.0 && more <= 4.0 && more == floor(more)); /* a byte a device */
+    m->value += more;
+    same_metrics(&none, &some);
+    runner_result_fini(&none);
+    runner_result_fini(&some);
+}
+END_TEST
+
+static double metric_of(const struct runner_result *r, const char *name)
+{
+    const struct metric *m = metric_list_find(&r->metrics, name);
+    ck_assert_msg(m != NULL, "%s", name);
+    return m->value;
+}
+
+/* The same with and without events for the ends of kernels. */
+START_TEST(kernels_need_not_be_events)
+{
+    static const struct soc_kernels tight = {
+        .budget_bytes = 30e6, .instructions_bytes = 4e6, .buffer_bytes = 2, .load_ns = 2000000};
+    struct runner_result a, b;
+    run(tight, true, policies[_i], &a);
+    run(tight, false, policies[_i], &b);
+    const struct sim_kernel_memory_use *k = &a.sim.kernel_memory;
+    ck_assert_uint_gt(k->evictions, 0);
+    ck_assert_double_eq(metric_of(&a, "kernels.evictions"), (double)k->evictions);
+    ck_assert_double_eq(metric_of(&a, "kernels.loads"), (double)k->loads);
+    ck_assert_double_eq_tol(metric_of(&a, "kernels.load_s"), 0.002 * (double)k->loads, 1e-9);
+    ck_assert_double_eq(metric_of(&a, "kernels.peak_bytes"), k->peak_bytes);
+    same_metrics(&a, &b);
+    runner_result_fini(&a);
+    runner_result_fini(&b);
+}
+END_TEST
+
+/* 64 MB on each device, from KV: of the 3B model a block of 16 tokens takes 16 x 56 kB. */
+START_TEST(a_budget_is_taken_from_kv)
+{
+    struct runner_result a, b;
+    run((struct soc_kernels){0}, true, "fcfs", &a);
+    run((struct soc_kernels){.budget_bytes = 64e6}, true, "fcfs", &b);
+    double kv_bytes = 2.0 * 28 * 8 * 128; /* K and V of 28 layers, 8 heads of 128, a byte each */
+    double tokens_less = (double)(a.sim.kv_capacity_tokens - b.sim.kv_capacity_tokens);
+    double devices = 3; /* NPU, iGPU, CPU */
+    ck_assert_double_eq_tol(tokens_less, devices * 64e6 / kv_bytes, 16.0);
+    runner_result_fini(&a);
+    runner_result_fini(&b);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = byhand_teardown),
+    TEST(a_kernel_is_loaded_once_where_there_is_room),
+    TEST(the_least_recently_used_gives_way),
+    TEST(a_launch_gets_what_it_needs_and_gives_back_what_is_over),
+    TEST(kernels_are_of_the_next_power_of_two_rows),
+    LOOP(compiled_attention_counts_and_pushes_idle_kernels_out, 2),
+    CASE("whole machines", .timeout_s = 60),
+    LOOP(kernels_that_cost_nothing_change_nothing, 4),
+    LOOP(kernels_need_not_be_events, 4),
+    TEST(a_budget_is_taken_from_kv),
+};
+SUITE_MAIN("memory of kernels", suite)
