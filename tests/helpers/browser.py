@@ -27,6 +27,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(domain + ".enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self):
         return self
@@ -78,6 +79,17 @@ class Browser:
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url="file://" + os.path.abspath(address.split("#")[0]) + "".join("#" + x for x in address.split("#")[1:]))
         self.until(ready)
+
+    def open_without_scripts(self, address, width=1400):
+        """Scripts can be evaluated again when the page is whole, and its own have not run."""
+        self.call("Emulation.setScriptExecutionDisabled", value=True)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.events.clear()
+        loader = self.call("Page.navigate", url="file://" + os.path.abspath(address))["loaderId"]
+        whole = {"name": "load", "loaderId": loader}
+        while not any(e["method"] == "Page.lifecycleEvent" and whole.items() <= e["params"].items() for e in self.events):
+            self.events.append(self.message())
+        self.call("Emulation.setScriptExecutionDisabled", value=False)
 
     def media(self, scheme="light", media=""):
         self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])

@@ -225,10 +225,7 @@ def enlarged(b):
     """On a phone a figure is whole; a press shows it at its own width in a box that scrolls, without JavaScript."""
     if not Path(DIR, "figures.html").exists():
         return
-    b.call("Emulation.setScriptExecutionDisabled", value=True)
-    b.open(f"{DIR}/figures.html", width=390, ready="true")
-    b.call("Emulation.setScriptExecutionDisabled", value=False)
-    b.until("document.querySelector('img') && document.querySelector('img').complete")
+    b.open_without_scripts(f"{DIR}/figures.html", width=390)
     widths = "(() => { const i = document.querySelector('img'), h = document.documentElement; return [i.clientWidth, i.width, Number(i.getAttribute('width')), h.scrollWidth - h.clientWidth]; })()"
     small = b.js(widths)
     box = b.js("(() => { const i = document.querySelector('img'); i.scrollIntoView(); const r = i.getBoundingClientRect(); return [r.x + 50, r.y + 50]; })()")
@@ -241,10 +238,7 @@ def enlarged(b):
 
 
 def without_script(b):
-    b.call("Emulation.setScriptExecutionDisabled", value=True)
-    b.open(PAGE, ready="true")
-    b.call("Emulation.setScriptExecutionDisabled", value=False)
-    b.until("document.body && document.body.textContent.includes('The runs in numbers')")
+    b.open_without_scripts(PAGE)
     check("without JavaScript the numbers are open", b.js("document.querySelector('details.static').open && document.querySelectorAll('details.static tbody tr').length === 3"))
 
 
