@@ -82,8 +82,9 @@ START_TEST(a_fake_npu_says_what_it_lacks)
 }
 END_TEST
 
-/* Three kernels to compile, 1.5 s each: longer than a kernel may take to run (1 s), and together
- * longer than one may take to compile (3 s). One that takes longer than that has hung. */
+/* Three kernels to compile, 3 s each: longer than a kernel may take to run (2.5 s), and together
+ * longer than one may take to compile (8 s). One that takes longer than that has hung. A busy
+ * machine has seconds to spare between each two of these numbers. */
 START_TEST(compiling_has_a_limit_of_its_own)
 {
     const struct engine_ops *openvino = realrun_openvino();
@@ -91,11 +92,11 @@ START_TEST(compiling_has_a_limit_of_its_own)
         return;
     }
     struct tokens t;
-    fake_npu_machine_make(openvino, "driver,slow=1500");
+    fake_npu_machine_make(openvino, "driver,slow=3000");
     real.llm.n_layers = 1;
     real.machine.devices[NPU].chunk_rows = 1;
-    real_options.hang_s = 1.0;
-    real_options.compile_s = 3.0;
+    real_options.hang_s = 2.5;
+    real_options.compile_s = 8.0;
     ck_assert_msg(realrun_run(policy_find("fcfs"), "", &t) == 0, "%s", real.result.message);
     fake_npu_machine_make(openvino, "driver,slow=3000");
     real_options.compile_s = 0.3; /* the thread ends with this test's process */

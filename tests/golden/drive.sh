@@ -136,7 +136,7 @@ grep -q "^$tmp/t.csv, clock cpu, 1 repeats" "$tmp/turn" || fail "comparison that
 grep -q '"real_mape"' "$tmp/c.json" && grep -q '"soc":.*"two-cores"' "$tmp/c.json" || fail "comparison"
 
 # 5. A signal: what ran is written, said to be a part, and the exit status is the signal's. The second request comes after
-# an hour; device threads exist once the handler does.
+# an hour. The loader's thread is the last of five to begin, when all devices are open.
 {
     sed -n 1,2p "$tmp/t.csv"
     echo '0,0,0,reactive,0.001,,20,4,0'
@@ -148,8 +148,8 @@ interrupted() { # exit status, signal, options...
     shift 2
     $x drive --llm random-256 --limit 5000 "$@" >"$tmp/out" 2>"$tmp/err" &
     pid=$!
-    for _ in $(seq 600); do
-        [ "$(ls /proc/$pid/task 2>/dev/null | wc -l)" -lt 4 ] || break
+    for _ in $(seq 6000); do
+        [ "$(ls /proc/$pid/task 2>/dev/null | wc -l)" -lt 5 ] || break
         sleep 0.1
     done
     sleep 1

@@ -12,7 +12,7 @@ expect() { # exit status, text on either stream, arguments...
     want=$1
     text=$2
     shift 2
-    timeout 120 "$x" measure --quiet "$@" >"$dir/out" 2>&1
+    timeout 900 "$x" measure --quiet "$@" >"$dir/out" 2>&1
     got=$?
     if [ $got -ne "$want" ] || { [ -n "$text" ] && ! grep -qF -- "$text" "$dir/out"; }; then
         echo "FAILED (exit $got, wanted $want and \"$text\"): measure $*"
@@ -63,7 +63,7 @@ holds native "$dir/native.csv"
 announces() { # text, options...
     text=$1
     shift
-    timeout 300 "$x" measure --backend native --devices cpu0 --alone --size tiny --repetitions 1 --window-s 0.01 --samples 3 \
+    timeout 900 "$x" measure --backend native --devices cpu0 --alone --size tiny --repetitions 1 --window-s 0.01 --samples 3 \
         --retries 0 --pool-mb 16 "$@" -o "$dir/said.csv" >"$dir/out" 2>"$dir/err"
     n=$(sed -n 's/^xpusim: \([0-9]*\) windows of 0.01 s: .* s at least, .*/\1/p' "$dir/err")
     [ "${n:-0}" -ge 10 ] && grep -q "$text" "$dir/err" || { echo "FAILED: announces: $(cat "$dir/err")"; status=1; }
@@ -78,7 +78,7 @@ short="--backend native --size tiny --repetitions 1 --window-s 0.005 --samples 3
 # what others do here is not this test's matter: how many rows can be trusted is not asked
 short() {
     # shellcheck disable=SC2086
-    timeout 120 "$x" measure --quiet $short "$@" >"$dir/out" 2>&1
+    timeout 900 "$x" measure --quiet $short "$@" >"$dir/out" 2>&1
     [ $? -le 1 ] && grep -q " times can be trusted" "$dir/out" || {
         echo "FAILED: measure $short $*: $(cat "$dir/out")"
         status=1
@@ -144,7 +144,7 @@ cmp -s "$dir/keys1" "$dir/keys2" && [ ! -e "$dir/again.csv.partial" ] && [ ! -e 
 if nm "$x" | grep -q __asan_init; then
     echo "skipped: backend openvino cannot be loaded under the address sanitizer"
 elif [ -e "${BUILD:-build}/engines/openvino.so" ]; then
-    timeout 300 "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.005 --retries 0 \
+    timeout 900 "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.005 --retries 0 \
         --foreign-limit 1 -o "$dir/ov.csv" >"$dir/out" 2>&1
     [ $? -le 1 ] && [ "$(grep -c ",cpu,openvino,.*,kernel_ms," "$dir/ov.csv")" -gt 40 ] || {
         echo "openvino: $(cat "$dir/out")"

@@ -13,7 +13,7 @@ serve() { # what the server says
     : >"$tmp/port"
     python3 tests/helpers/completions.py "$tmp/log" "$@" >"$tmp/port" &
     pid=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 6000); do
         [ -s "$tmp/port" ] && break
         sleep 0.1
     done

@@ -450,13 +450,13 @@ class Sleeper(Policy):
 END
 "$x" run --policy "python:$dir/sleeper.py:Sleeper:limit_s=500" --workload "$load" >/dev/null 2>"$dir/pid" &
 parent=$!
-for _ in $(seq 300); do
+for _ in $(seq 6000); do
     [ -s "$dir/pid" ] && break
     sleep 0.1
 done
 child=$(cat "$dir/pid" 2>/dev/null)
 kill -9 $parent
-for _ in $(seq 300); do
+for _ in $(seq 6000); do
     kill -0 "${child:-1}" 2>/dev/null || break
     sleep 0.1
 done

@@ -28,7 +28,7 @@ for policy in $policies; do
         # shellcheck disable=SC2086
         set -- $where
         [ "$policy $1" = "sd-npu core-ultra-5-125h" ] && continue
-        if ! timeout 120 "$x" run --policy "$policy" --soc "$1" --workload $w --set sim.kv_capacity_tokens=9000 \
+        if ! timeout 900 "$x" run --policy "$policy" --soc "$1" --workload $w --set sim.kv_capacity_tokens=9000 \
             --seed "$2" --quiet >/dev/null; then
             echo "stress: $policy fails on $1 with little memory, seed $2"
             status=1

@@ -61,7 +61,7 @@ def run(command, tag):
     words = words.replace("{NEW}", str(FOLDER / f"new-{tag}"))
     words = re.sub(r"\{([\w.]+)\}", lambda m: str(FOLDER / m.group(1)), words)
     args = ["" if w == "''" else w for w in words.split()]
-    r = subprocess.run([XPUSIM, *args], capture_output=True, text=True, errors="replace", timeout=120, stdin=subprocess.DEVNULL)
+    r = subprocess.run([XPUSIM, *args], capture_output=True, text=True, errors="replace", timeout=900, stdin=subprocess.DEVNULL)
     return r.returncode, r.stdout + r.stderr
 
 

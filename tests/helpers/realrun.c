@@ -61,7 +61,7 @@ void realrun_machine_make(const struct engine_ops *engine, enum drive_clock cloc
         scenario_cost(&real, d, OP_HEAD, 0.02, 0.002, 1);
         scenario_cost(&real, d, OP_LAYER, 0.08, 0.008, 1);
     }
-    real_options = (struct drive_options){.clock = clock, .hang_s = 20.0};
+    real_options = (struct drive_options){.clock = clock, .hang_s = 120.0};
     for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
         real_options.devices[d] = (struct drive_device){engine, "CPU", -1};
     }
