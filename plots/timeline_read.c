@@ -41,6 +41,7 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
     }
     struct input_line l = {0};
     size_t events = 0;
+    bool whole = false; /* its last line closes the brackets */
     int rc = 0;
     int got = 0;
     while (rc == 0 && (got = input_next(in, path, &l, e)) == 1) {
@@ -49,6 +50,7 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
             break;
         }
         size_t start = strlen(EVENT_START);
+        whole = strncmp(line, "]}", 2) == 0;
         if (strncmp(line, EVENT_START, start) != 0) {
             continue; /* the brackets around the events */
         }
@@ -71,6 +73,9 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
     rc = got < 0 ? got : rc;
     if (rc == 0 && events == 0) {
         rc = err_add(e, "%s: no timeline: expected what `xpusim run --timeline` writes", path);
+    } else if (rc == 0 && !whole) {
+        rc = err_add(e, "%s:%llu: the timeline is cut short: no ]} at its end", path,
+                     (unsigned long long)l.number);
     }
     return rc;
 }
