@@ -41,7 +41,8 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
     }
     struct input_line l = {0};
     size_t events = 0;
-    bool whole = false; /* its last line closes the brackets */
+    uint64_t last = 0;
+    bool whole = false; /* the last line closes the brackets */
     int rc = 0;
     int got = 0;
     while (rc == 0 && (got = input_next(in, path, &l, e)) == 1) {
@@ -50,6 +51,7 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
             break;
         }
         size_t start = strlen(EVENT_START);
+        last = l.number;
         whole = strncmp(line, "]}", 2) == 0;
         if (strncmp(line, EVENT_START, start) != 0) {
             continue; /* the brackets around the events */
@@ -75,7 +77,7 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
         rc = err_add(e, "%s: no timeline: expected what `xpusim run --timeline` writes", path);
     } else if (rc == 0 && !whole) {
         rc = err_add(e, "%s:%llu: the timeline is cut short: no ]} at its end", path,
-                     (unsigned long long)l.number);
+                     (unsigned long long)last);
     }
     return rc;
 }
