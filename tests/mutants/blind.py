@@ -8,7 +8,8 @@ A fault that does not compile with -Werror, or to the same object, is drawn agai
 its line, as mutants.py --coverage has measured, quickest first. Each fault is tried alone until --budget processor
 seconds are spent. Then all that are left are put in at once (not with --diff): a test that passes sees none
 of them, and one that fails is run again with halves of them. So each meets every test that runs its line,
-recorded outputs last. A test kills only if it passes without the fault. Without measurements (with --diff)
+recorded outputs last. With --slow the survivors then meet all tests that could not be measured, or that need a tree of
+their own (mutants.NOT_HERE). A test kills only if it passes without the fault. Without measurements (with --diff)
 tests are those near the file, by name or by what they include, without recorded outputs. A round goes
 on where it was cut off, while sources and tests are as they were (build/mutants/drawn-*.json).
 """
@@ -33,6 +34,7 @@ from mutants import PLACE, TOP
 
 FOLDERS = ["sim", "policies", "hwmodels", "traces", "experiments", "plots"]
 MOST = 40  # faults of --diff
+SLOW_S = 3600.0  # of a test that --slow tries, to wait for
 
 
 def git(*words):
@@ -82,6 +84,7 @@ class Round:
         self.end = time.time() + (options.seconds or math.inf)
         self.lock = threading.Lock()
         self.sound = {}  # (test, case) -> passes without a fault
+        self.failing = []  # tests of --slow that fail without a fault
         self.covered = mutants.coverage()
         self.tests = {t: text_of(t if t.endswith(".sh") else t + ".c") for t in mutants.tests()}
         self.workshop = mutants.Workshop(mutants.compile_commands())
@@ -235,9 +238,61 @@ class Round:
         for r in self.faults:
             if "rest" in r and "verdict" not in r and (self.options.diff or not r["rest"]):
                 r["verdict"] = "survived"
+        if self.options.slow:
+            self.slow()
         self.keep()
-        for place in self.places + [PLACE + "/objects"]:
+        for place in self.places + [PLACE + "/objects", PLACE + "/tree"]:
             shutil.rmtree(os.path.join(TOP, place), ignore_errors=True)
+
+    def slow(self):
+        """Tries what was left out on all that survive: tests that took too long to be measured, and those that need a tree
+        of their own. Each runs without a fault first."""
+        place = self.places[0]
+        os.makedirs(os.path.join(TOP, place), exist_ok=True)
+        left_out = [t for t in mutants.tests() if not self.covered.get(t, {}).get("ok")]
+        for test in sorted(left_out, key=mutants.is_golden):
+            faults = [r for r in self.faults if r.get("verdict") == "survived" and test not in r.setdefault("slow", [])]
+            if not faults:
+                continue
+            began = time.time()
+            status, out, cpu = mutants.run_test(test, PLACE, timeout=SLOW_S, cpu_s=SLOW_S)
+            if mutants.failed(test, status, out):
+                print("%s fails without a fault" % test, flush=True)
+                self.failing.append(test)
+                continue
+            self.covered[test] = {"s": cpu, "wall": time.time() - began, "lines": {}, "digests": {}, "ok": True}
+            self.group(faults, test, place)
+            self.told(faults, test)
+        tree = Tree(self.options.jobs)
+        for name in sorted(mutants.NOT_HERE):
+            test = "tests/golden/" + name
+            faults = [r for r in self.faults if r.get("verdict") == "survived" and test not in r.setdefault("slow", [])]
+            if faults and tree.build([]):
+                status, out, cpu = tree.run(test, SLOW_S)
+                if status != 0:
+                    print("%s fails without a fault" % test, flush=True)
+                    self.failing.append(test)
+                    continue
+                self.in_tree(tree, faults, test, max(20, 10 * cpu))
+                self.told(faults, test)
+
+    def in_tree(self, tree, faults, test, cpu_s):
+        seen = True
+        if tree.build(faults):
+            status, _, _ = tree.run(test, cpu_s)
+            seen = status != 0
+        if seen and len(faults) == 1:
+            self.verdict(faults[0], test, None)
+        elif seen:
+            for half in (faults[::2], faults[1::2]):
+                self.in_tree(tree, half, test, cpu_s)
+
+    def told(self, faults, test):
+        for r in faults:
+            r["slow"].append(test)
+            if r["verdict"] != "survived":
+                print("%-16s %-9s %s" % (r["name"], r["verdict"], r["by"]), flush=True)
+        self.keep()
 
 
 def joined(faults):
@@ -250,6 +305,37 @@ def joined(faults):
             return None
         lines[at:at + len(r["before"])] = r["after"]
     return {path: "\n".join(lines) for path, lines in texts.items()}
+
+
+class Tree:
+    """A copy of the tree with faults put in, and the program built there: for tests that build, install or load."""
+
+    def __init__(self, jobs):
+        self.place, self.jobs, self.have = os.path.join(TOP, PLACE, "tree"), jobs, {}
+
+    def build(self, faults):
+        """Whether it builds with these faults."""
+        texts = joined(faults)
+        if texts is None:
+            return False
+        if not self.have:
+            names = git("ls-files").split("\n")[:-1]
+            shutil.rmtree(self.place, ignore_errors=True)
+            for name in names:
+                os.makedirs(os.path.dirname(os.path.join(self.place, name)), exist_ok=True)
+                shutil.copy2(os.path.join(TOP, name), os.path.join(self.place, name), follow_symlinks=False)
+            self.have = {}
+        for path in set(self.have) | set(texts):
+            text = texts.get(path, text_of(path))
+            if self.have.get(path, text_of(path)) != text:
+                with open(os.path.join(self.place, path), "w") as f:
+                    f.write(text)
+            self.have[path] = text
+        return mutants.run(["make", "-s", "-j%d" % self.jobs, "REVISION=mutants", "all"], cwd=self.place)[0] == 0
+
+    def run(self, test, cpu_s):
+        return mutants.run_measured(["sh", test], env=dict(os.environ, BUILD="build", ANY_BUILD="yes"), timeout=SLOW_S,
+                                    cpu_s=cpu_s, cwd=self.place)
 
 
 def lines_changed(r):
@@ -273,7 +359,8 @@ def report(faults):
     known = reasons()
     for r in faults:
         if r.get("verdict") == "survived":
-            reason = known.get(lines_changed(r))
+            name = mutants.only_asserted(r["file"], r["at"])
+            reason = mutants.HERE % name if name else known.get(lines_changed(r))
             r.update({"verdict": "equivalent", "why": reason} if reason else {})
         if "verdict" in r:
             rows[r["file"].split("/")[0]][r["verdict"]] += 1
@@ -308,6 +395,7 @@ def main():
     p.add_argument("--budget", type=float, default=5.0, help="processor seconds of tests on a fault alone (5)")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--seconds", type=float, help="no fault is begun after so long (default: all are tried)")
+    p.add_argument("--slow", action="store_true", help="try on the survivors, at the end, the tests that are left out otherwise")
     p.add_argument("--fail", action="store_true", help="exit status 1 if a fault survives")
     options = p.parse_args()
     if (options.blind is None) == (options.diff is None):
@@ -332,6 +420,10 @@ def main():
         mutants.measure_coverage(None, options.jobs)
     drawn = Round(name, options, places)
     drawn.run()
+    if drawn.failing:
+        print("\nnot tried, as they fail without a fault: " + ", ".join(drawn.failing))
+    elif options.slow:
+        print("\nall tests were tried on what survived")
     return 1 if report(drawn.faults) and options.fail else 0
 
 

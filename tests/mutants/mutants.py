@@ -14,7 +14,8 @@ a changed copy is compiled and linked into a shared library of its own, which th
 The test that killed it last time (killers.list) is tried first; then those that run a changed line (a build that
 notes its blocks says which), quick ones first, until one fails. Tests that compare with recorded outputs come last and
 count as `golden only`. A test that takes ten times its processor time has seen the fault. With --budget
-no more than so many seconds of tests are tried on a fault.
+no more than so many seconds of tests are tried on a fault. A fault that changes nothing in this build, in what only
+assertions (SIM_ASSERT) ask or call, is `no change` and no part of a rate.
 """
 import argparse
 import collections
@@ -35,6 +36,8 @@ import sys
 import threading
 import time
 
+import draw
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLACE = "build/mutants"        # the program as it is, as a shared library
 COVER = "build/mutants-cover"  # its library again, noting which blocks run
@@ -51,19 +54,19 @@ NOT_HERE = ["determinism.sh", "install.sh", "memory.sh", "plugin.sh", "python_pa
 LEFT_OUT = []  # --without
 
 
-def run(command, env=None, timeout=None, cpu_s=None):
+def run(command, env=None, timeout=None, cpu_s=None, cwd=TOP):
     """Exit status (None: out of time) and output of a command that leads its own process group."""
-    return run_measured(command, env, timeout, cpu_s)[:2]
+    return run_measured(command, env, timeout, cpu_s, cwd)[:2]
 
 
-def run_measured(command, env=None, timeout=None, cpu_s=None):
+def run_measured(command, env=None, timeout=None, cpu_s=None, cwd=TOP):
     """As run(), and the processor seconds that the command took."""
     def limits():
         os.setsid()
         if cpu_s:
             resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, int(cpu_s) + 2))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    p = subprocess.Popen(command, cwd=TOP, env=env, preexec_fn=limits, stdin=subprocess.DEVNULL,
+    p = subprocess.Popen(command, cwd=cwd, env=env, preexec_fn=limits, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     late = threading.Event()
 
@@ -135,6 +138,55 @@ def changed(r):
     first = text.count("\n", 0, at) + 1
     return (text[:at] + "\n".join(r["after"]) + text[at + len(before):],
             range(first, first + before.count("\n") + 1))
+
+
+# --- what only assertions run
+
+CODE = ["sim/", "policies/", "hwmodels/", "traces/", "plots/", "experiments/"]
+HERE = "%s: only assertions call it (SIM_ASSERT), which are in the test builds (make asan ubsan sanitize) and not in this one"
+
+
+@functools.lru_cache(None)
+def functions():
+    """(path, line from 1) -> the function around it; and, of each function, who calls it: (caller, whether in a SIM_ASSERT).
+    What is named without a call, as in a table, counts as called from anywhere (None)."""
+    around, called = {}, collections.defaultdict(set)
+    texts = {p: draw.Source(text) for p in sources() if p.endswith((".c", ".h")) and p.startswith(tuple(CODE))
+             for text in [open(os.path.join(TOP, p)).read()]}
+    for path, s in texts.items():
+        for start in sorted({region[0] for region in s.region.values() if region[2] == "code"}):
+            head = start - 1
+            while head > 0 and s.code[head - 1].strip() and s.code[head - 1].rstrip()[-1:] not in ";}":
+                head -= 1
+            m = re.search(r"\b([A-Za-z_]\w*)\(", " ".join(s.code[head:start]).replace("__attribute__", ""))
+            if m and not m.group(1).isupper():
+                around.update(((path, i + 1), m.group(1)) for i in range(head, s.region[start + 1][1] + 1))
+    names = set(around.values())
+    for path, s in texts.items():
+        text = "\n".join(s.code)
+        asserted = [(m.end() - 1, draw.closing(text, m.end() - 1)[0] or m.end()) for m in re.finditer(r"\bSIM_ASSERT\(", text)]
+        for m in re.finditer(r"\b[A-Za-z_]\w*\b", text):
+            if m.group() not in names:
+                continue
+            line = text.count("\n", 0, m.start()) + 1
+            inside = s.is_code(line - 1)
+            if not inside and text[m.end():m.end() + 1] == "(":
+                continue  # its declaration, or its head
+            caller = around.get((path, line)) if inside and text[m.end():m.end() + 1] == "(" else None
+            called[m.group()].add((caller, any(a < m.start() < b for a, b in asserted)))
+    return around, called
+
+
+def only_asserted(path, line):
+    """The function around a line if all its callers are assertions, or functions of which that holds; or None."""
+    around, called = functions()
+
+    def holds(name, seen):
+        callers = called.get(name, set())
+        return bool(callers) and all(asserted or (caller is not None and (caller in seen or holds(caller, seen | {caller})))
+                                     for caller, asserted in callers)
+    name = around.get((path, line))
+    return name if name is not None and holds(name, {name}) else None
 
 
 # --- the program and its tests
@@ -410,11 +462,15 @@ class Workshop:
 
     def differs(self, r, text):
         """Whether a changed source compiles without a warning, and to another object than the tree's."""
+        return self.compiled(r["file"], text) is not None and not self.same(r, text)
+
+    def same(self, r, text):
+        """Whether it compiles to the tree's object: what changes is in no code of this build, as what SIM_ASSERT asks."""
         obj = self.compiled(r["file"], text)
         if obj is None:
             return False
         with open(os.path.join(TOP, obj), "rb") as a, open(os.path.join(TOP, self.objects[r["file"]]), "rb") as b:
-            return a.read() != b.read()
+            return a.read() == b.read()
 
     def together(self, texts, place):
         """Links the library with changed sources, path -> text; returns None or what is wrong."""
@@ -454,6 +510,10 @@ def attempt(r, workshop, covered, place, options):
     text, lines = changed(r)
     if text is None:
         result.update(verdict="stale", by=lines)
+        return result
+    asserted = only_asserted(r["file"], lines[0])
+    if asserted or (r["file"].endswith(".c") and workshop.same(r, text)):
+        result.update(verdict="no change", by=HERE % asserted if asserted else "the same object in this build")
         return result
     refused = workshop.library(r, text, place)
     if refused is not None:
@@ -556,15 +616,15 @@ def table():
         group[verdict] += 1
         if verdict != "killed":
             left.append((name, r, verdict))
-    columns = ["faults", "killed", "golden only", "survived", "equivalent", "not tried", "stale"]
+    columns = ["faults", "killed", "golden only", "survived", "equivalent", "no change", "not tried", "stale"]
     total = collections.Counter()
     for c in rows.values():
         total.update(c)
-    columns = [c for c in columns if c not in ("not tried", "stale") or total[c]]
+    columns = [c for c in columns if c not in ("no change", "not tried", "stale") or total[c]]
     print("| faults in | " + " | ".join(columns).replace("faults |", "put in |", 1) + " | killed of those that can be |")
     print("|---|" + "---:|" * (len(columns) + 1))
     for name, c in list(rows.items()) + [("all", total)]:
-        can = c["faults"] - c["equivalent"]
+        can = c["faults"] - c["equivalent"] - c["no change"]
         print("| %s | %s | %.0f %% |" % (name, " | ".join(str(c[k]) for k in columns), 100.0 * c["killed"] / max(can, 1)))
     print("\nNot killed:\n\n| fault | file | what is wrong | verdict | reason |\n|---|---|---|---|---|")
     for name, r, verdict in left:
