@@ -123,6 +123,20 @@ struct soc_kernels {
     int64_t load_ns;
 };
 
+/* Steps of a device's frequency. */
+#define SOC_MAX_STEPS 16
+struct soc_step {
+    double speed, power;
+};
+struct soc_dvfs {
+    uint32_t n; /* 0: not stated */
+    struct soc_step steps[SOC_MAX_STEPS];
+    int governor; /* index in soc_governor_names() */
+    int64_t period_ns;
+    double headroom;
+};
+const char *const *soc_governor_names(void); /* NULL-terminated */
+
 /* A battery gives watts / efficiency + rest where the meter reads watts. Regulators lose the first
  * part. The rest (display, storage, radio) is behind no meter of the file's. */
 struct soc_supply {
@@ -133,6 +147,7 @@ struct soc_supply {
 struct soc_device {
     struct soc_memory memory;
     struct soc_kernels kernels;
+    struct soc_dvfs dvfs;
     int meter;              /* enum soc_meter */
     double peak_flop_per_s; /* datasheet, for reports */
     /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of

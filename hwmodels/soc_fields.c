@@ -161,11 +161,40 @@ static const struct json_field kernels_rows[] = {
 };
 static const struct json_fields kernels_keys = JSON_FIELDS(kernels_rows, NULL);
 
+const char *const *soc_governor_names(void)
+{
+    static const char *const names[] = {"utilisation", "energy", NULL};
+    return names;
+}
+
+static const struct json_field step_rows[] = {
+    {JSON_QUANTITY(struct soc_step, speed, "speed", "1", 1e-3, 1.0, 1.0,
+                   "Speed of kernels, of that at the highest step; they rise to 1.")},
+    {JSON_QUANTITY(struct soc_step, power, "power", "1", 0.0, 1.0, 1.0,
+                   "Power above idle, of that at the highest step.")},
+};
+static const struct json_fields step_keys = JSON_FIELDS(step_rows, NULL);
+
+static const struct json_field dvfs_rows[] = {
+    {JSON_CHOICE(X, dvfs.governor, "governor", soc_governor_names, "Rule that chooses the step.")},
+    {JSON_SPAN(X, dvfs.period_ns, "period", "ms", 1e6, 1e-3,
+               "How often the rule utilisation looks."),
+     JSON_DEFAULT(0.0)},
+    {JSON_QUANTITY(X, dvfs.headroom, "headroom", "1", 1.0, 10.0, 1.0,
+                   "What the rule utilisation wants, of what was used; schedutil's is 1.25."),
+     JSON_DEFAULT(1.25)},
+    {JSON_ARRAY("steps", &step_keys, 1, SOC_MAX_STEPS, "Steps of frequency, the lowest first.")},
+};
+static const struct json_fields dvfs_keys = JSON_FIELDS(dvfs_rows, NULL);
+
 static const struct json_field numbers_rows[] = {
     {JSON_OBJECT("footprint", &footprint_keys, "Memory that a runtime needs on this device."),
      JSON_DEFAULT(0.0)},
     {JSON_OBJECT("kernels", &kernels_keys,
                  "Memory of kernels besides weights; absent: they take none."),
+     JSON_DEFAULT(0.0)},
+    {JSON_CALLERS("dvfs", &dvfs_keys,
+                  "Steps of the device's frequency; absent: it always has the highest."),
      JSON_DEFAULT(0.0)},
     {JSON_CHOICE(X, meter, "meter", soc_meter_names, "Meter that its powers were read from."),
      JSON_DEFAULT(SOC_METER_UNSTATED)},
@@ -416,6 +445,30 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     d->n_runtimes++;
 }
 
+static void dvfs_parse(struct soc *soc, struct json_obj *o, struct soc_device *sd)
+{
+    struct soc_dvfs *d = &sd->dvfs;
+    struct json_obj from = json_get_object(o, "dvfs");
+    json_fields_read(&from, &dvfs_keys, sd, soc->n_numbers);
+    d->n = (uint32_t)json_get_array_size(&from, "steps", 1, SOC_MAX_STEPS);
+    for (uint32_t i = 0; i < d->n; i++) {
+        struct json_obj s = json_array_object(&from, "steps", (int)i);
+        json_fields_read(&s, &step_keys, &d->steps[i], soc->n_numbers);
+        json_done(&s);
+        if (i > 0 && d->steps[i].speed <= d->steps[i - 1].speed) {
+            err_add(o->err, "%s: %s.steps[%u].speed: must rise", o->file, from.path, i);
+        }
+    }
+    const struct soc_step *last = &d->steps[d->n > 0 ? d->n - 1 : 0];
+    if (last->speed != 1.0 || last->power != 1.0) {
+        err_add(o->err, "%s: %s.steps: the highest has speed 1 and power 1", o->file, from.path);
+    }
+    if (d->governor == 0 && d->period_ns == 0) {
+        err_add(o->err, "%s: %s.period: the rule utilisation needs one", o->file, from.path);
+    }
+    json_done(&from);
+}
+
 static void device_parse(struct soc *soc, struct json_obj *o)
 {
     const uint32_t index = soc->machine.n_devices++;
@@ -425,6 +478,9 @@ static void device_parse(struct soc *soc, struct json_obj *o)
     sd->entry = index;
     json_fields_read(o, &device_keys, d, soc->n_numbers);
     json_fields_read(o, &numbers_keys, sd, soc->n_numbers);
+    if (json_has(o, "dvfs")) {
+        dvfs_parse(soc, o, sd);
+    }
     const int n = json_get_array_size(o, "runtimes", 1, SOC_MAX_RUNTIMES);
     for (int i = 0; i < n; i++) {
         struct json_obj r = json_array_object(o, "runtimes", i);

@@ -407,6 +407,17 @@ static double runtime_bytes(const struct config *c, const struct trace *t)
     return most + budgets;
 }
 
+static void dvfs_setup(const struct soc_dvfs *d, struct sim_dvfs *out)
+{
+    *out = (struct sim_dvfs){.n = d->n,
+                             .rule = (enum sim_dvfs_rule)d->governor,
+                             .period_ns = d->period_ns,
+                             .headroom = d->headroom};
+    for (uint32_t i = 0; i < d->n; i++) {
+        out->steps[i] = (struct sim_dvfs_step){d->steps[i].speed, d->steps[i].power};
+    }
+}
+
 void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
                   uint64_t seed, struct sim_setup *out)
 {
@@ -442,6 +453,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
         const struct soc_kernels *k = &c->soc.devices[i].kernels;
         out->kernels[i] = (struct sim_kernel_memory){k->budget_bytes, k->instructions_bytes,
                                                      k->buffer_bytes, k->load_ns};
+        dvfs_setup(&c->soc.devices[i].dvfs, &out->dvfs[i]);
     }
     struct soc_supply supply = soc_supply_of(&c->soc);
     if (supply.efficiency_frac > 0.0) {

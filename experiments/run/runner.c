@@ -25,6 +25,15 @@ static bool counts_kernels(const struct config *c)
     return any;
 }
 
+static bool changes_frequency(const struct config *c)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        any = any || c->soc.devices[i].dvfs.n > 0;
+    }
+    return any;
+}
+
 /* What the run itself counts. */
 static void add_run_metrics(const struct config *c, const struct sim_result *s,
                             struct metric_list *out)
@@ -41,6 +50,10 @@ static void add_run_metrics(const struct config *c, const struct sim_result *s,
         metric_list_put(out, units_s_from_ns(k->load_ns), "kernels.load_s");
         metric_list_put(out, (double)k->evictions, "kernels.evictions");
         metric_list_put(out, k->peak_bytes, "kernels.peak_bytes");
+    }
+    if (changes_frequency(c)) {
+        metric_list_put(out, s->dvfs.speed_ns / (double)s->dvfs.busy_ns, "dvfs.speed_frac");
+        metric_list_put(out, (double)s->dvfs.changes, "dvfs.changes");
     }
     metric_list_put(out, s->memory_peak_bytes, "memory_peak_bytes");
     metric_list_put(out, (double)s->kv_peak_tokens, "kv_peak_tokens");

@@ -50,6 +50,21 @@ struct sim_kernel_memory {
     int64_t load_ns;           /* of the host, for one kernel that is not there */
 };
 
+/* Steps of frequency of a device, and the rule that chooses among them (sim/engine/governor.c). */
+#define SIM_DVFS_MAX_STEPS 16
+enum sim_dvfs_rule { SIM_DVFS_UTILISATION, SIM_DVFS_ENERGY };
+struct sim_dvfs_step {
+    double speed; /* (0, 1]: everything on the device takes 1 / speed as long */
+    double power; /* [0, 1]: of its watts above idle */
+};
+struct sim_dvfs {
+    uint32_t n;                                     /* 0: no steps, always at full speed */
+    struct sim_dvfs_step steps[SIM_DVFS_MAX_STEPS]; /* speeds rise to 1 */
+    enum sim_dvfs_rule rule;
+    int64_t period_ns; /* > 0, of the rule utilisation: how often it looks, */
+    double headroom;   /* and how much more than what was used it wants */
+};
+
 /* The battery gives watts / efficiency + rest where the machine draws watts. */
 struct sim_supply {
     double efficiency_frac; /* (0, 1]; 1: what is drawn is what it gives */
@@ -101,6 +116,7 @@ struct sim_setup {
     struct sim_throttle throttle;
     struct sim_supply supply;
     struct sim_kernel_memory kernels[MACHINE_MAX_DEVICES];
+    struct sim_dvfs dvfs[MACHINE_MAX_DEVICES];
     uint32_t caps; /* CAP_ bits of the executor; UINT32_MAX: all the simulator has */
     /* Speculative decoding: tokens a drafter offers for the next verification of a request
      * (policies may know them: they are there before the pass), and how many of them turn out right
@@ -160,6 +176,14 @@ struct sim_kernel_memory_use {
     double peak_bytes;
 };
 
+/* Frequencies of the devices that have steps. */
+struct sim_dvfs_use {
+    bool known;
+    uint64_t changes;
+    int64_t busy_ns; /* sum over these devices */
+    double speed_ns; /* its integral of their speeds */
+};
+
 /* The battery, in a run with events of the machine. */
 struct sim_battery {
     bool known;      /* there is one */
@@ -193,6 +217,7 @@ struct sim_result {
     int64_t model_load_ns;
     double model_load_bytes;
     struct sim_kernel_memory_use kernel_memory;
+    struct sim_dvfs_use dvfs;
     struct sim_battery battery;
     struct sim_audit audit;
 };

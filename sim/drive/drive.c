@@ -56,15 +56,17 @@ static int check_setup(struct drive *d)
                              m->devices[i].name, d->options->devices[i].engine->name);
         }
     }
-    bool kernels = false;
+    bool kernels = false, steps = false;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         kernels = kernels || s->kernels[i].budget_bytes > 0.0;
+        steps = steps || s->dvfs[i].n > 0;
     }
     return s->draft != NULL                ? refuse(d, "drafts (sim.speculation)")
            : s->frames.per_s > 0.0         ? refuse(d, "graphics frames of its own (sim.graphics)")
            : s->throttle.limit_watts > 0.0 ? refuse(d, "power limit (sim.power)")
            : kernels                       ? refuse(d, "memory of kernels (kernels of the file)")
-                                           : 0;
+           : steps ? refuse(d, "frequency governor of its own (dvfs of the file)")
+                   : 0;
 }
 
 /* The largest static kernel there can be: of a device, or of a graph. */

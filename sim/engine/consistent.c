@@ -8,13 +8,13 @@
 
 /* Events of each kind that lie in the queue, none of them in the past. */
 struct pending {
-    uint64_t of[EVENT_BATTERY + 1];
+    uint64_t of[EVENT_KINDS];
 };
 
 static void count(const struct engine *e, const struct eventq_node *node, struct pending *n)
 {
     SIM_ASSERT(node->time_ns >= e->now_ns);
-    SIM_ASSERT(node->order >> 60 <= EVENT_BATTERY);
+    SIM_ASSERT(node->order >> 60 < EVENT_KINDS);
     n->of[node->order >> 60]++;
 }
 
@@ -34,6 +34,11 @@ static void check_queue(const struct engine *e, struct pending *n)
     SIM_ASSERT(n->of[EVENT_THROTTLE] == (e->throttle.event != EVENTQ_NONE));
     SIM_ASSERT(n->of[EVENT_FRAME] == (e->frames.event != EVENTQ_NONE));
     SIM_ASSERT(n->of[EVENT_BATTERY] == (e->battery.event != EVENTQ_NONE));
+    uint64_t periods = 0;
+    for (uint32_t i = 0; i < MACHINE_MAX_DEVICES; i++) {
+        periods += e->governors[i].event != EVENTQ_NONE;
+    }
+    SIM_ASSERT(n->of[EVENT_GOVERNOR] == periods);
 }
 
 /* ---- jobs and the DDR ---- */
@@ -235,6 +240,8 @@ bool engine_consistent(const struct engine *e)
     for (uint8_t i = 0; i < m->n_devices; i++) {
         check_device(e, i);
         SIM_ASSERT(e->power.phase[i] == power_phase_of(e, i));
+        SIM_ASSERT(e->core.setup->dvfs[i].n == 0 ||
+                   e->governors[i].busy == (e->power.phase[i] != POWER_PHASE_IDLE));
     }
     for (const struct full_request *r = e->core.live_head; r != NULL; r = r->next_live) {
         const struct full_pass *p = core_pass(r->pub->pass);

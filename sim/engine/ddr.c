@@ -100,10 +100,11 @@ static inline void job_set_rate(struct engine *e, struct job *j, double rate, do
     }
 }
 
-/* Power limits slow what runs on devices, not the loader; frames come first. */
+/* Power limits and steps of frequency slow what runs on devices, not the loader. Frames come first.
+ */
 static inline double job_speed(const struct engine *e, const struct job *j)
 {
-    return j->exec != NULL ? e->throttle.speed : 1.0;
+    return j->exec != NULL ? e->throttle.speed * e->governors[j->device].speed : 1.0;
 }
 
 /* ---- shares ---- */
@@ -169,7 +170,7 @@ static bool shares_are(const struct engine *e, const double *demand, const struc
 
 void ddr_settle(struct engine *e)
 {
-    if (e->n_jobs == 1 && e->jobs[0]->exec != NULL && e->throttle.speed == 1.0 &&
+    if (e->n_jobs == 1 && e->jobs[0]->exec != NULL && job_speed(e, e->jobs[0]) == 1.0 &&
         e->jobs[0]->share_frac == 1.0) { /* the usual one */
         e->ddr_dirty = false;
         e->ddr_demand = e->ddr_share = e->jobs[0]->demand_bytes_per_s;

@@ -24,7 +24,9 @@ enum event_kind {
     EVENT_FRAME,    /* of the graphics user: due or done */
     EVENT_THROTTLE, /* the average power meets its limit */
     EVENT_MACHINE,  /* one of the trace's events of the machine */
-    EVENT_BATTERY   /* the battery is empty */
+    EVENT_BATTERY,  /* the battery is empty */
+    EVENT_GOVERNOR, /* a period of a device's frequency governor is over */
+    EVENT_KINDS
 };
 
 #define ENGINE_MAX_JOBS CONTENTION_MAX_FLOWS
@@ -148,6 +150,17 @@ struct throttle {
     uint32_t event; /* the average meets the limit */
 };
 
+/* A device's step of frequency. Where it has none, speed and power are 1. */
+struct governor {
+    uint32_t step;
+    double speed, power; /* shares of what the device has at its highest step */
+    uint32_t cheapest[POWER_PHASE_PREFILL + 1]; /* the step of least energy, by phase */
+    bool busy;
+    int64_t busy_since_ns;
+    int64_t busy_ns; /* in the present period, until busy_since_ns */
+    uint32_t event;  /* the period is over; EVENTQ_NONE: there is none */
+};
+
 /* Its charge falls by the energy of the run while that is drawn from it. */
 struct battery {
     bool known; /* an event has stated a charge */
@@ -182,10 +195,12 @@ struct engine {
     bool unwatched;     /* nobody needs iterations of a steady pass one by one */
     bool ddr_unlimited; /* of the contention form */
     bool has_buffers;   /* kernels take memory on some device */
+    bool governed;      /* some device has steps of frequency */
     struct channel loader, compiler;
     struct frames frames;
     struct power power;
     struct throttle throttle;
+    struct governor governors[MACHINE_MAX_DEVICES];
     struct battery battery;
     /* Memories of the files of these names; from the core's arena. */
     struct repeat *repeat;

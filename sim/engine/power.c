@@ -1,6 +1,8 @@
 /* Power domains and the exact integral of their watts. */
 #include "sim/engine/power.h"
 
+#include "sim/engine/governor.h"
+
 void power_init(struct engine *e)
 {
     const struct machine *m = e->core.setup->machine;
@@ -93,17 +95,20 @@ static inline enum power_phase phase_of(const struct engine *e, uint8_t device)
     return phase;
 }
 
-static inline double full_watts(const struct device *d, enum power_phase phase)
+/* At the device's step of frequency, without power limits. */
+static inline double full_watts(const struct engine *e, uint8_t device, enum power_phase phase)
 {
-    return phase == POWER_PHASE_PREFILL  ? d->prefill_watts
-           : phase == POWER_PHASE_DECODE ? d->decode_watts
-                                         : d->idle_watts;
+    const struct device *d = e->devices[device].desc;
+    double watts = phase == POWER_PHASE_PREFILL  ? d->prefill_watts
+                   : phase == POWER_PHASE_DECODE ? d->decode_watts
+                                                 : d->idle_watts;
+    double power = e->governors[device].power;
+    return power == 1.0 ? watts : d->idle_watts + (watts - d->idle_watts) * power;
 }
 
 static inline double watts_of(const struct engine *e, uint8_t device, enum power_phase phase)
 {
-    const struct device *d = e->devices[device].desc;
-    return throttle_watts(e, d->idle_watts, full_watts(d, phase));
+    return throttle_watts(e, e->devices[device].desc->idle_watts, full_watts(e, device, phase));
 }
 
 enum power_phase power_phase_of(const struct engine *e, uint8_t device)
@@ -115,10 +120,10 @@ enum power_phase power_phase_of(const struct engine *e, uint8_t device)
 static void limits_follow(struct engine *e)
 {
     uint8_t n = (uint8_t)e->core.setup->machine->n_devices;
-    double above = 0.0; /* idle, at full speed */
+    double above = 0.0; /* idle, without limits */
     for (uint8_t i = 0; i < n; i++) {
         const struct device *d = e->devices[i].desc;
-        above += full_watts(d, phase_of(e, i)) - d->idle_watts;
+        above += full_watts(e, i, phase_of(e, i)) - d->idle_watts;
     }
     throttle_decide(e, above);
     for (uint8_t i = 0; i < n; i++) {
@@ -158,6 +163,9 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
     struct power *p = &e->power;
     bool was_busy = p->phase[device] != POWER_PHASE_IDLE;
     bool is_busy = phase != POWER_PHASE_IDLE;
+    if (e->governed) {
+        governor_phase(e, device, phase);
+    }
     set(e, device, phase, watts_of(e, device, phase));
     if (was_busy != is_busy) {
         SIM_ASSERT(is_busy || p->busy_devices > 0);
@@ -360,6 +368,9 @@ void power_finish(struct engine *e)
     struct power *p = &e->power;
     struct sim_audit *a = &e->core.result->audit;
     power_settle(e);
+    if (e->governed) {
+        governor_finish(e);
+    }
     for (uint32_t i = 0; i < OBSERVER_DOMAINS; i++) {
         p->joules[i] += p->watts[i] * units_s_from_ns(e->now_ns - p->since_ns[i]);
         SIM_ASSERT(p->joules[i] >= 0.0 && isfinite(p->joules[i]));

@@ -39,7 +39,8 @@ void repeat_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
     e->repeat = arena_alloc(&e->core.arena, sizeof *e->repeat);
-    e->unwatched = e->may_jump && !watched_closely(s) && !sim_setup_is_random(s) && !e->has_buffers;
+    e->unwatched = e->may_jump && !watched_closely(s) && !sim_setup_is_random(s) &&
+                   !e->has_buffers && !e->governed;
 }
 
 /* Iterations up to one in which a request ends, as far as blocks reach. */

@@ -13,6 +13,7 @@
 #include "sim/engine/corun.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/devices.h"
+#include "sim/engine/governor.h"
 #include "sim/engine/power.h"
 
 /* Events of one instant before the run is called a livelock (a policy that does work of zero length
@@ -164,6 +165,14 @@ static void handle(struct engine *e, const struct eventq_event *ev)
             e->battery.empty = false; /* nothing would happen with more, either: a stall */
         }
         break;
+    case EVENT_GOVERNOR:
+        if (governor_event(e, (uint8_t)ev->payload)) {
+            power_device(e, (uint8_t)ev->payload);
+        }
+        break;
+    case EVENT_KINDS:
+        SIM_ASSERT(false);
+        break;
     }
 }
 
@@ -285,6 +294,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     advance_init(e);
     power_init(e);
     throttle_init(e);
+    governor_init(e);
     frames_init(e);
     costs_init(e);
     buffers_init(e);

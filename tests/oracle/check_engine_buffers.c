@@ -2,12 +2,9 @@
  * takes 4 ms, attention 6, FFN 8, the head 1, a decode's layer 10. A prompt has four kernels and
  * takes 19 ms; a decode has two, of which it shares the head, and takes 11. A load takes 3 ms. The
  * model is 64 wide. */
-#include <math.h>
-#include <string.h>
+#include "tests/helpers/changedrun.h"
 
-#include "experiments/run/runner.h"
 #include "tests/helpers/byhand.h"
-#include "tests/helpers/randomrun.h"
 
 #define MB(n) ((n)*1e6)
 #define WIDTH 64.0
@@ -151,107 +148,75 @@ END_TEST
 
 /* ---- whole machines ---- */
 
-static const char workload[] = "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60";
+struct how {
+    struct soc_kernels kernels; /* of all devices */
+    bool every_event;
+};
 
-/* Kernels of that kind on all devices, on the default machine. */
-static void run(struct soc_kernels k, bool collapse, const char *policy, struct runner_result *r)
+static void change(struct config *c, const void *with)
 {
-    static struct randomrun how;
-    static struct config c;
-    static struct config_policy p;
-    struct trace t;
-    struct runner_options opt = {0};
-    struct err e = ERR_INIT;
-    how = (struct randomrun){.soc = "core-ultra-5-125h", .llm = "llama-3.2-3b", .seed = 1};
-    (void)snprintf(how.policy, sizeof how.policy, "%s", policy);
-    (void)snprintf(how.workload, sizeof how.workload, "%s", workload);
-    ck_assert(randomrun_load(&how, &c, &p, &t));
-    for (uint32_t i = 0; i < c.soc.machine.n_devices; i++) {
-        c.soc.devices[i].kernels = k;
+    const struct how *h = with;
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        c->soc.devices[i].kernels = h->kernels;
     }
-    c.sim.collapse = collapse;
-    ck_assert_int_eq(runner_run(&c, &p, &t, how.seed, &opt, r, &e), 0);
-    ck_assert_msg(r->sim.status == 0, "%s", r->sim.message);
-    ck_assert(r->sim.audit.clean);
-    trace_fini(&t);
-    config_fini(&c);
-    err_fini(&e);
-}
-
-static void same_metrics(const struct runner_result *a, const struct runner_result *b)
-{
-    for (size_t i = 0; i < a->metrics.n; i++) {
-        const struct metric *m = &a->metrics.v[i];
-        const struct metric *n = metric_list_find(&b->metrics, m->name);
-        ck_assert_msg(n != NULL, "%s", m->name);
-        ck_assert_msg(memcmp(&m->value, &n->value, sizeof m->value) == 0, "%s: %.17g, %.17g",
-                      m->name, m->value, n->value);
-    }
+    c->sim.collapse = !h->every_event;
 }
 
 static const char *const policies[] = {"agent-xpu-v1", "agent-xpu-v2", "openvino-cb", "llm-npu"};
 
 /* Kernels that take a byte of memory and no time change nothing, though every launch then begins
- * the ordinary way. A byte is less than a block of KV. */
+ * the ordinary way. A byte is less than a block of KV, and counts as memory in use. */
 START_TEST(kernels_that_cost_nothing_change_nothing)
 {
+    static const struct how nothing = {.every_event = false}, byte = {.kernels.budget_bytes = 1};
     struct runner_result none, some;
-    run((struct soc_kernels){0}, true, policies[_i], &none);
-    run((struct soc_kernels){.budget_bytes = 1}, true, policies[_i], &some);
+    changed_run(policies[_i], change, &nothing, &none);
+    changed_run(policies[_i], change, &byte, &some);
     ck_assert_ptr_null(metric_list_find(&none.metrics, "kernels.loads"));
-    ck_assert_double_ge(metric_list_find(&some.metrics, "kernels.loads")->value, 5.0);
-    ck_assert_double_eq(metric_list_find(&some.metrics, "kernels.load_s")->value, 0.0);
-    /* The budget is memory in use. */
-    struct metric *m = &none.metrics.v[0];
-    for (size_t i = 0; i < none.metrics.n; i++) {
-        m = strcmp(none.metrics.v[i].name, "memory_peak_bytes") == 0 ? &none.metrics.v[i] : m;
-    }
-    double more = metric_list_find(&some.metrics, "memory_peak_bytes")->value - m->value;
-    ck_assert(more >= 2.0 && more <= 4.0 && more == floor(more)); /* a byte a device */
-    m->value += more;
-    same_metrics(&none, &some);
+    ck_assert_double_ge(changed_metric(&some, "kernels.loads"), 5.0);
+    ck_assert_double_eq(changed_metric(&some, "kernels.load_s"), 0.0);
+    changed_same(&none, &some, "memory_peak_bytes");
+    double devices = 3; /* NPU, iGPU, CPU */
+    ck_assert_double_eq_tol(changed_metric(&some, "memory_peak_bytes"),
+                            changed_metric(&none, "memory_peak_bytes") + devices, 1e-3);
     runner_result_fini(&none);
     runner_result_fini(&some);
 }
 END_TEST
 
-static double metric_of(const struct runner_result *r, const char *name)
-{
-    const struct metric *m = metric_list_find(&r->metrics, name);
-    ck_assert_msg(m != NULL, "%s", name);
-    return m->value;
-}
-
 /* The same with and without events for the ends of kernels. */
 START_TEST(kernels_need_not_be_events)
 {
-    static const struct soc_kernels tight = {
-        .budget_bytes = 30e6, .instructions_bytes = 4e6, .buffer_bytes = 2, .load_ns = 2000000};
+    struct how tight = {
+        .kernels = {
+            .budget_bytes = 30e6, .instructions_bytes = 4e6, .buffer_bytes = 2, .load_ns = MS(2)}};
     struct runner_result a, b;
-    run(tight, true, policies[_i], &a);
-    run(tight, false, policies[_i], &b);
+    changed_run(policies[_i], change, &tight, &a);
+    tight.every_event = true;
+    changed_run(policies[_i], change, &tight, &b);
     const struct sim_kernel_memory_use *k = &a.sim.kernel_memory;
     ck_assert_uint_gt(k->evictions, 0);
-    ck_assert_double_eq(metric_of(&a, "kernels.evictions"), (double)k->evictions);
-    ck_assert_double_eq(metric_of(&a, "kernels.loads"), (double)k->loads);
-    ck_assert_double_eq_tol(metric_of(&a, "kernels.load_s"), 0.002 * (double)k->loads, 1e-9);
-    ck_assert_double_eq(metric_of(&a, "kernels.peak_bytes"), k->peak_bytes);
-    same_metrics(&a, &b);
+    ck_assert_double_eq(changed_metric(&a, "kernels.evictions"), (double)k->evictions);
+    ck_assert_double_eq(changed_metric(&a, "kernels.loads"), (double)k->loads);
+    ck_assert_double_eq_tol(changed_metric(&a, "kernels.load_s"), 0.002 * (double)k->loads, 1e-9);
+    ck_assert_double_eq(changed_metric(&a, "kernels.peak_bytes"), k->peak_bytes);
+    changed_same(&a, &b, NULL);
     runner_result_fini(&a);
     runner_result_fini(&b);
 }
 END_TEST
 
-/* 64 MB on each device, from KV: of the 3B model a block of 16 tokens takes 16 x 56 kB. */
+/* 64 MB on each of three devices, from KV. The 3B model has 28 layers with 8 KV heads of 128. K and
+ * V take a byte each. */
 START_TEST(a_budget_is_taken_from_kv)
 {
+    static const struct how nothing = {.every_event = false}, some = {.kernels.budget_bytes = 64e6};
     struct runner_result a, b;
-    run((struct soc_kernels){0}, true, "fcfs", &a);
-    run((struct soc_kernels){.budget_bytes = 64e6}, true, "fcfs", &b);
-    double kv_bytes = 2.0 * 28 * 8 * 128; /* K and V of 28 layers, 8 heads of 128, a byte each */
+    changed_run("fcfs", change, &nothing, &a);
+    changed_run("fcfs", change, &some, &b);
+    double kv_bytes = 2.0 * 28 * 8 * 128;
     double tokens_less = (double)(a.sim.kv_capacity_tokens - b.sim.kv_capacity_tokens);
-    double devices = 3; /* NPU, iGPU, CPU */
-    ck_assert_double_eq_tol(tokens_less, devices * 64e6 / kv_bytes, 16.0);
+    ck_assert_double_eq_tol(tokens_less, 3 * 64e6 / kv_bytes, 16.0);
     runner_result_fini(&a);
     runner_result_fini(&b);
 }

@@ -399,6 +399,7 @@ static const struct {
      "goodput_req_per_min slo_attainment_frac metered.energy_j metered.energy_j_per_token "
      "metered.energy_j_per_output_token metered.watts"},
     {"tests/unit/check_supply.c", "battery.energy_j"},
+    {"tests/oracle/check_engine_governor.c", "dvfs.speed_frac dvfs.changes"},
     {"tests/oracle/check_engine_buffers.c",
      "kernels.loads kernels.load_s kernels.evictions kernels.peak_bytes"},
     {"tests/unit/check_sd_npu.c", "verify verify.drafted_tokens verify.accepted_tokens"},

@@ -1,0 +1,134 @@
+/* Frequency steps of a device, and the rule that chooses among them (DVFS).
+ *
+ * At a step of speed s everything on the device takes 1 / s as long, and the device draws another
+ * share of its watts above idle. Power limits come on top (throttle.c).
+ *
+ * By utilisation the governor works as Linux's schedutil. After every period it looks at the share
+ * u of the period in which the device worked. It takes the lowest step with headroom x u x s. A
+ * device at rest in its lowest step has no periods.
+ *
+ * By energy it takes the step at which a piece of work costs least, by phase. The platform's power
+ * and that of the device at rest are part of the cost, because they are drawn for as long. */
+#include "sim/engine/governor.h"
+
+#include "sim/engine/advance.h"
+
+#define LEAST_WORK_FRAC 1e-9 /* of a step that is fast enough: rounding of the utilisation */
+
+static const struct sim_dvfs *dvfs_of(const struct engine *e, uint8_t device)
+{
+    return &e->core.setup->dvfs[device];
+}
+
+/* Work of 1 s at full speed takes (platform + idle + above x power) / speed. */
+static uint32_t cheapest(const struct engine *e, uint8_t device, double full_watts)
+{
+    const struct sim_dvfs *d = dvfs_of(e, device);
+    const struct machine *m = e->core.setup->machine;
+    double idle = m->devices[device].idle_watts;
+    uint32_t best = d->n - 1;
+    double least = HUGE_VAL;
+    for (uint32_t i = d->n; i-- > 0;) {
+        double above = (full_watts - idle) * d->steps[i].power;
+        double joules = (m->idle_watts + idle + above) / d->steps[i].speed;
+        best = joules < least ? i : best;
+        least = joules < least ? joules : least;
+    }
+    return best;
+}
+
+void governor_init(struct engine *e)
+{
+    const struct machine *m = e->core.setup->machine;
+    for (uint8_t i = 0; i < MACHINE_MAX_DEVICES; i++) {
+        struct governor *g = &e->governors[i];
+        *g = (struct governor){.speed = 1.0, .power = 1.0, .event = EVENTQ_NONE};
+        if (i < m->n_devices && dvfs_of(e, i)->n > 0) {
+            const struct device *d = &m->devices[i];
+            e->governed = true;
+            g->cheapest[POWER_PHASE_PREFILL] = cheapest(e, i, d->prefill_watts);
+            g->cheapest[POWER_PHASE_DECODE] = cheapest(e, i, d->decode_watts);
+            g->speed = dvfs_of(e, i)->steps[0].speed;
+            g->power = dvfs_of(e, i)->steps[0].power;
+        }
+    }
+    e->core.result->dvfs.known = e->governed;
+}
+
+/* What it did since the last call. */
+static void account(struct engine *e, uint8_t device)
+{
+    struct governor *g = &e->governors[device];
+    int64_t ns = g->busy ? e->now_ns - g->busy_since_ns : 0;
+    SIM_ASSERT(ns >= 0);
+    g->busy_ns += ns;
+    g->busy_since_ns = e->now_ns;
+    e->core.result->dvfs.busy_ns += ns;
+    e->core.result->dvfs.speed_ns += (double)ns * g->speed;
+}
+
+/* True: the step is another one. */
+static bool take_step(struct engine *e, uint8_t device, uint32_t step)
+{
+    struct governor *g = &e->governors[device];
+    if (step == g->step) {
+        return false;
+    }
+    account(e, device);
+    advance_notice(e);
+    ddr_touch(e);
+    g->step = step;
+    g->speed = dvfs_of(e, device)->steps[step].speed;
+    g->power = dvfs_of(e, device)->steps[step].power;
+    e->core.result->dvfs.changes++;
+    return true;
+}
+
+static void begin_period(struct engine *e, uint8_t device)
+{
+    struct governor *g = &e->governors[device];
+    int64_t at_ns = e->now_ns + dvfs_of(e, device)->period_ns;
+    g->busy_ns = 0;
+    g->event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_GOVERNOR, device), device);
+}
+
+void governor_phase(struct engine *e, uint8_t device, enum power_phase phase)
+{
+    struct governor *g = &e->governors[device];
+    const struct sim_dvfs *d = dvfs_of(e, device);
+    if (d->n == 0) {
+        return;
+    }
+    account(e, device);
+    g->busy = phase != POWER_PHASE_IDLE;
+    if (d->rule == SIM_DVFS_ENERGY && g->busy) {
+        (void)take_step(e, device, g->cheapest[phase]);
+    } else if (d->rule == SIM_DVFS_UTILISATION && g->busy && g->event == EVENTQ_NONE) {
+        begin_period(e, device);
+    }
+}
+
+bool governor_event(struct engine *e, uint8_t device)
+{
+    struct governor *g = &e->governors[device];
+    const struct sim_dvfs *d = dvfs_of(e, device);
+    g->event = EVENTQ_NONE;
+    account(e, device);
+    double used = (double)g->busy_ns / (double)d->period_ns;
+    double wanted = d->headroom * used * g->speed * (1.0 - LEAST_WORK_FRAC);
+    uint32_t step = 0;
+    while (step + 1 < d->n && d->steps[step].speed < wanted) {
+        step++;
+    }
+    if (g->busy || step > 0) {
+        begin_period(e, device);
+    }
+    return take_step(e, device, step);
+}
+
+void governor_finish(struct engine *e)
+{
+    for (uint8_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        account(e, i);
+    }
+}

@@ -1,0 +1,278 @@
+/* Steps of frequency, by hand (sim/engine/governor.c). Toy iGPU of one layer: QKV 4 s, attention 6
+ * s, FFN 8 s, head 2 s, so a prompt takes 20 s at full speed, at 30 W. Steps: a quarter of the
+ * speed at a tenth of the power, half of it at four tenths, all of it. Everything else draws
+ * nothing. */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/helpers/changedrun.h"
+
+#include "tests/helpers/byhand.h"
+
+#define S(t) units_ns_from_s(t)
+
+static const struct sim_dvfs three = {
+    .n = 3,
+    .steps = {{0.25, 0.1}, {0.5, 0.4}, {1, 1}},
+    .rule = SIM_DVFS_UTILISATION,
+    .period_ns = 1000000000,
+    .headroom = 1.25,
+};
+
+static void setup(void)
+{
+    byhand_setup();
+    scenario_cost(&sc, IGPU, OP_QKV, 4000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_MHA, 6000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_FFN, 8000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_HEAD, 2000, 0, 0);
+    scenario_cost(&sc, IGPU, OP_LAYER, 3000, 0, 0);
+    sc.machine.idle_watts = 0;
+    sc.machine.devices[IGPU].prefill_watts = 30;
+    sc.machine.devices[IGPU].decode_watts = 10;
+    sc.machine.compile_watts = 0;
+    sc.setup.throttle = (struct sim_throttle){.exponent = 1, .min_speed = 0.1};
+    sc.setup.dvfs[IGPU] = three;
+    x.device = IGPU;
+}
+
+static void finishes(uint32_t request, double s)
+{
+    double at_s = (double)sc.records[request].finish_ns / 1e9;
+    ck_assert_msg(fabs(at_s - s) < 1e-7, "request %u ends at %.9f s, not %.3f", request, at_s, s);
+}
+
+/* ---- by utilisation ---- */
+
+static const struct scenario_request one[] = {{BE, 0, 256, 1, 0, 0}};
+
+/* A device that works all the time rises step by step. A second at 0.25, then 1.25 x 0.25 are
+ * wanted; a second at 0.5, then 1.25 x 0.5. The other 19.25 s are at full speed. Energy: 3, 12 and
+ * 30 W. */
+START_TEST(a_busy_device_rises_step_by_step)
+{
+    byhand_run(script_serve, one, 1);
+    finishes(0, 1 + 1 + 19.25);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 3 + 12 + 19.25 * 30, 1e-6);
+    ck_assert_uint_eq(sc.result.dvfs.changes, 2);
+    ck_assert_int_eq(sc.result.dvfs.busy_ns, S(21.25));
+    ck_assert_double_eq_tol(sc.result.dvfs.speed_ns / 1e9, 0.25 + 0.5 + 19.25, 1e-6);
+}
+END_TEST
+
+/* The first one ends at 21.25. The period until 22 had 0.25 of work: 1.25 x 0.25 x 1 are wanted,
+ * and 0.5 is the lowest step with that. That until 23 had none. The second one at 40 begins in the
+ * lowest step, and so with a period of its own. One that comes at 22.5 finds half speed; at 23 half
+ * of it was used (0.3125: it stays), at 24 all of it. By then it has done 0.75 s of 20. */
+START_TEST(a_device_at_rest_falls_and_one_with_little_to_do_stays)
+{
+    const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0},
+                                         {BE, _i == 0 ? 40 : 22.5, 256, 1, 0, 0}};
+    byhand_run(script_serve, q, 2);
+    finishes(0, 21.25);
+    finishes(1, _i == 0 ? 40 + 21.25 : 24 + 19.25);
+    ck_assert_uint_eq(sc.result.dvfs.changes, _i == 0 ? 6 : 4);
+}
+END_TEST
+
+/* Steps of 0.8 and 1. Without headroom the lower one is enough for itself: it stays there. */
+START_TEST(headroom_is_what_makes_it_rise)
+{
+    sc.setup.dvfs[IGPU] = (struct sim_dvfs){
+        .n = 2, .steps = {{0.8, 0.5}, {1, 1}}, .period_ns = S(1), .headroom = _i == 0 ? 1 : 1.25};
+    byhand_run(script_serve, one, 1);
+    finishes(0, _i == 0 ? 25 : 1 + 19.2);
+}
+END_TEST
+
+/* A limit of 15 of 30 W from 7 s on halves the speed on top: 5.75 s of work are done by then. At
+ * half frequency (12 W, until 2 s) the limit is no limit. */
+START_TEST(power_limits_come_on_top)
+{
+    struct machine_event *v = &sc.events[sc.n_events++];
+    *v = (struct machine_event){.at_ns = _i == 0 ? S(7) : S(1.5),
+                                .until_ns = TRACE_LAST_NS,
+                                .sets = MACHINE_SETS_POWER_LIMIT,
+                                .power_limit_watts = 15};
+    byhand_run(script_serve, one, 1);
+    finishes(0, _i == 0 ? 7 + 2 * 14.25 : 2 + 2 * 19.25);
+    double joules = _i == 0 ? 3 + 12 + 5 * 30 + 28.5 * 15 : 3 + 12 + 38.5 * 15;
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, joules, 1e-6);
+}
+END_TEST
+
+/* On a device without steps nothing changes. */
+START_TEST(other_devices_keep_their_speed)
+{
+    sc.setup.dvfs[NPU] = three;
+    sc.setup.dvfs[IGPU].n = 0;
+    byhand_run(script_serve, one, 1);
+    finishes(0, 20);
+    ck_assert_uint_eq(sc.result.dvfs.changes, 0);
+    ck_assert_int_eq(sc.result.dvfs.busy_ns, 0);
+}
+END_TEST
+
+/* ---- by energy ---- */
+
+/* A second of work takes (platform + 30 x power) / speed. With 5 W of platform the three steps take
+ * 32, 34 and 35 J, with 10 W 52, 44 and 40. Half speed at 9 W and a platform of 6 W: 36, 30, 36. */
+START_TEST(least_energy_is_a_slow_step_a_fast_one_or_one_between)
+{
+    static const double platform[] = {5, 10, 6}, power[] = {0.4, 0.4, 0.3};
+    static const double speed[] = {0.25, 1, 0.5}, watts[] = {8, 40, 15};
+    sc.machine.idle_watts = platform[_i];
+    sc.setup.dvfs[IGPU].rule = SIM_DVFS_ENERGY;
+    sc.setup.dvfs[IGPU].steps[1].power = power[_i];
+    byhand_run(script_serve, one, 1);
+    finishes(0, 20 / speed[_i]);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 20 / speed[_i] * watts[_i], 1e-6);
+}
+END_TEST
+
+/* Decode draws 10 W: with 5 W of platform a second of it takes 24, 18 and 15 J. So the prompt is
+ * computed at a quarter of the speed, 80 s, and the decode of 5 s at full speed. */
+START_TEST(each_phase_has_its_own_step)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 2, 0, 0}};
+    sc.machine.idle_watts = 5;
+    sc.setup.dvfs[IGPU].rule = SIM_DVFS_ENERGY;
+    byhand_run(script_serve, q, 1);
+    finishes(0, 80 + 5);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 80 * 8 + 5 * 15, 1e-6);
+    ck_assert_uint_eq(sc.result.dvfs.changes, 1);
+}
+END_TEST
+
+/* ---- whole machines ---- */
+
+struct how {
+    struct soc_dvfs dvfs; /* of all devices */
+    bool every_event;
+};
+
+static void change(struct config *c, const void *with)
+{
+    const struct how *h = with;
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        c->soc.devices[i].dvfs = h->dvfs;
+    }
+    c->sim.collapse = !h->every_event;
+}
+
+static const char *const policies[] = {"agent-xpu-v1", "agent-xpu-v2", "openvino-cb", "llm-npu"};
+
+/* One step: the highest. */
+START_TEST(a_single_step_changes_nothing)
+{
+    static const struct how nothing = {.every_event = false};
+    static const struct how top = {
+        .dvfs = {.n = 1, .steps = {{1, 1}}, .period_ns = MS(20), .headroom = 1.25}};
+    struct runner_result none, some;
+    changed_run(policies[_i], change, &nothing, &none);
+    changed_run(policies[_i], change, &top, &some);
+    ck_assert_ptr_null(metric_list_find(&none.metrics, "dvfs.speed_frac"));
+    ck_assert_double_eq(changed_metric(&some, "dvfs.speed_frac"), 1.0);
+    ck_assert_double_eq(changed_metric(&some, "dvfs.changes"), 0.0);
+    changed_same(&none, &some, NULL);
+    runner_result_fini(&none);
+    runner_result_fini(&some);
+}
+END_TEST
+
+/* With and without events for the ends of kernels. */
+START_TEST(kernels_need_not_be_events)
+{
+    struct how two = {
+        .dvfs = {.n = 2, .steps = {{0.5, 0.3}, {1, 1}}, .period_ns = MS(20), .headroom = 1.25}};
+    struct runner_result a, b;
+    changed_run(policies[_i], change, &two, &a);
+    two.every_event = true;
+    changed_run(policies[_i], change, &two, &b);
+    double speed = changed_metric(&a, "dvfs.speed_frac");
+    ck_assert(speed > 0.5 && speed < 1.0);
+    ck_assert_double_eq(changed_metric(&a, "dvfs.changes"), (double)a.sim.dvfs.changes);
+    ck_assert_double_eq(speed, a.sim.dvfs.speed_ns / (double)a.sim.dvfs.busy_ns);
+    changed_same(&a, &b, NULL);
+    runner_result_fini(&a);
+    runner_result_fini(&b);
+}
+END_TEST
+
+/* ---- the file ---- */
+
+static cJSON *quantity(double value)
+{
+    cJSON *q = cJSON_CreateObject();
+    cJSON_AddNumberToObject(q, "value", value);
+    cJSON_AddStringToObject(q, "unit", "1");
+    cJSON_AddNumberToObject(q, "low", value);
+    cJSON_AddNumberToObject(q, "high", value);
+    cJSON_AddStringToObject(q, "source", "this test");
+    cJSON_AddStringToObject(q, "kind", "assumed");
+    return q;
+}
+
+static void add_step(cJSON *steps, double speed, double power)
+{
+    cJSON *s = cJSON_CreateObject();
+    cJSON_AddItemToObject(s, "speed", quantity(speed));
+    cJSON_AddItemToObject(s, "power", quantity(power));
+    cJSON_AddItemToArray(steps, s);
+}
+
+/* Read with two steps; refused where speeds fall, where the last is not the highest, and where the
+ * rule looks at no time. */
+START_TEST(a_file_states_steps_that_rise_to_one)
+{
+    static const double speeds[4][2] = {{0.4, 1}, {1, 0.4}, {0.4, 0.9}, {0.4, 1}};
+    static const char *const says[4] = {NULL, "steps[1].speed: must rise",
+                                        "the highest has speed 1 and power 1", "period: the rule"};
+    struct err e = ERR_INIT;
+    struct soc soc;
+    cJSON *root = json_read_file(soc_path("snapdragon-8gen3"), &e);
+    cJSON *device = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "devices"), 0);
+    cJSON *dvfs = cJSON_AddObjectToObject(device, "dvfs");
+    cJSON_AddStringToObject(dvfs, "governor", "utilisation");
+    if (_i != 3) {
+        cJSON *period = quantity(20);
+        cJSON_ReplaceItemInObject(period, "unit", cJSON_CreateString("ms"));
+        cJSON_AddItemToObject(dvfs, "period", period);
+    }
+    cJSON *steps = cJSON_AddArrayToObject(dvfs, "steps");
+    add_step(steps, speeds[_i][0], 0.2);
+    add_step(steps, speeds[_i][1], 1);
+    int rc = soc_parse(root, "snapdragon-8gen3", &soc, &e);
+    ck_assert_msg((rc == 0) == (_i == 0), "%s", e.n > 0 ? e.lines[0] : "");
+    if (_i > 0) {
+        ck_assert_msg(strstr(e.lines[0], says[_i]) != NULL, "%s", e.lines[0]);
+    } else {
+        const struct soc_dvfs *d = &soc.devices[0].dvfs;
+        ck_assert_uint_eq(d->n, 2);
+        ck_assert_double_eq(d->steps[0].speed, 0.4);
+        ck_assert_double_eq(d->steps[0].power, 0.2);
+        ck_assert_int_eq(d->period_ns, MS(20));
+        ck_assert_double_eq(d->headroom, 1.25);
+    }
+    cJSON_Delete(root);
+    err_fini(&e);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = byhand_teardown),
+    TEST(a_busy_device_rises_step_by_step),
+    LOOP(a_device_at_rest_falls_and_one_with_little_to_do_stays, 2),
+    LOOP(headroom_is_what_makes_it_rise, 2),
+    LOOP(power_limits_come_on_top, 2),
+    TEST(other_devices_keep_their_speed),
+    LOOP(least_energy_is_a_slow_step_a_fast_one_or_one_between, 3),
+    TEST(each_phase_has_its_own_step),
+    CASE("whole machines", .timeout_s = 60),
+    LOOP(a_single_step_changes_nothing, 4),
+    LOOP(kernels_need_not_be_events, 4),
+    CASE("files"),
+    LOOP(a_file_states_steps_that_rise_to_one, 4),
+};
+SUITE_MAIN("steps of frequency", suite)
