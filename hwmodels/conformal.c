@@ -265,22 +265,39 @@ static double sd_of(const struct variances *v, const int path[LEVELS], size_t wi
 }
 
 /* How many standard deviations `level_frac` of the phase's rows are off at most, each by the
- * variances of the other groups: their form need not be normal. */
-static double deviations(const struct variances *v, double level_frac)
+ * variances of the other groups: their form need not be normal. Errors on one kind of device may
+ * have longer tails than those on all: its own quantile counts where it is larger, and of enough
+ * groups. */
+static double deviations(const struct variances *v, enum device_kind kind, double level_frac)
 {
-    OWNED double *x = xmalloc((v->n + 1) * sizeof *x);
+    OWNED double *all = xmalloc((v->n + 1) * sizeof *all);
+    OWNED double *own = xmalloc((v->n + 1) * sizeof *own);
+    OWNED bool *has = xcalloc(v->n_groups + 1, sizeof *has);
     size_t n = 0;
+    size_t n_own = 0;
+    size_t groups = 0;
     for (size_t i = 0; i < v->n; i++) {
         int path[LEVELS];
         path_of(v->row[i]->left, v->row[i]->kind, v->row[i]->weights, path);
         double sd = sd_of(v, path, v->group[i]);
-        if (sd > 0.0) {
-            x[n++] = fabs(v->error[i]) / sd;
+        if (!(sd > 0.0)) {
+            continue;
         }
+        all[n++] = fabs(v->error[i]) / sd;
+        if (v->row[i]->kind == kind) {
+            own[n_own++] = all[n - 1];
+            groups += has[v->group[i]] ? 0 : 1;
+            has[v->group[i]] = true;
+        }
+    }
+    if (n == 0) {
+        return gsl_cdf_ugaussian_Pinv(0.5 + 0.5 * level_frac);
     }
     /* The new group is one more, and may be further off than all others. */
     double level = fmin(1.0, level_frac * (1.0 + 1.0 / (double)v->n_groups));
-    return n > 0 ? sample_quantile_of(x, n, level) : gsl_cdf_ugaussian_Pinv(0.5 + 0.5 * level_frac);
+    double most = sample_quantile_of(all, n, level);
+    return groups < CONFORMAL_KIND_GROUPS ? most
+                                          : fmax(most, sample_quantile_of(own, n_own, level));
 }
 
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
@@ -296,7 +313,8 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
     path_of(q->left, q->kind, q->weights, path);
     double sd = sd_of(&v, path, SIZE_MAX);
     if (!isnan(sd)) {
-        double half = deviations(&v, level_frac) * sd * (1.0 + CONFORMAL_WIDEN * out.distance);
+        double half =
+            deviations(&v, q->kind, level_frac) * sd * (1.0 + CONFORMAL_WIDEN * out.distance);
         out.low_factor = exp(-half);
         out.high_factor = exp(half);
     }

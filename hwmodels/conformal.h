@@ -12,7 +12,8 @@
  * of a class with few groups is drawn towards the class above, as if CONFORMAL_PRIOR_GROUPS groups
  * had that one's. Each row's error is then divided by the standard deviation that the other groups
  * give its class. q is the `level` quantile of these ratios over the phase, 1.96 if they were
- * normal.
+ * normal. Where at least CONFORMAL_KIND_GROUPS groups have rows of the query's kind of device, q is
+ * at least the quantile over these rows: errors on NPUs have longer tails.
  *
  * The interval of a new prediction is its time times exp(+- q sd (1 + CONFORMAL_WIDEN d)). Draws
  * have the same distribution. docs/accuracy.md says how many rows of each class it holds. */
@@ -25,6 +26,7 @@
 #define CONFORMAL_LEVEL 0.95
 #define CONFORMAL_WIDEN 0.25
 #define CONFORMAL_PRIOR_GROUPS 3.0
+#define CONFORMAL_KIND_GROUPS 20    /* with rows of a kind of device, for a quantile of its own */
 #define CONFORMAL_SMALL_WEIGHTS 2e9 /* models of fewer are a class: launches decide their times */
 #define CONFORMAL_SHORT_TOKENS 100  /* shorter prompts are a phase of their own */
 
