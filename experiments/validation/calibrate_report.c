@@ -180,12 +180,30 @@ static void show_offsets(const struct calibrate_entry *e, struct document *d)
     }
 }
 
+static int by_weights(const void *a, const void *b)
+{
+    double x = (*(const struct llm *const *)a)->weight_bytes;
+    double y = (*(const struct llm *const *)b)->weight_bytes;
+    return (x > y) - (x < y);
+}
+
+/* The model in the middle of the rows, by its weights: the order of rows means nothing. */
+static const struct llm *middle_model(const struct calibrate_entry *e)
+{
+    OWNED const struct llm **models = xmalloc((e->set.n + 1) * sizeof(const struct llm *));
+    for (size_t i = 0; i < e->set.n; i++) {
+        models[i] = &e->set.rows[i].k.llm;
+    }
+    qsort(models, e->set.n, sizeof(const struct llm *), by_weights);
+    return models[e->set.n / 2];
+}
+
 /* Of an unseen model, by the left-out rows of the family: a fit of new points moves the entry, not
- * what fits like it were off by. */
+ * what fits like it were off by. Small models and large ones are classes of their own. */
 static void show_intervals(const struct calibrate_entry *e, struct document *d)
 {
     static const char *const names[] = {"prefill", "decode"};
-    struct llm m = e->set.rows[0].k.llm;
+    struct llm m = *middle_model(e);
     for (int i = 0; i < 2 && e->residuals != NULL; i++) {
         struct soc_runtime r = *calibrate_entry_runtime(e);
         r.start.given = true;

@@ -271,7 +271,7 @@ def measure_coverage(only, jobs=2):
         env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, COVER), CK_DEFAULT_TIMEOUT="300",
                    XPUSIM_COVER=noted, ANY_BUILD="yes")
         began = time.time()
-        status, out, seconds = run_measured(command_of(test, PLACE), env=env, timeout=400)
+        status, out, seconds = run_measured(command_of(test, PLACE), env=env, timeout=1500)
         wall = time.time() - began
         lines = collections.defaultdict(set)
         with open(noted, "rb") as f:
