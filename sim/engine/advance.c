@@ -127,13 +127,13 @@ void advance(struct engine *e, int64_t before_ns)
     SIM_ASSERT(!e->ddr_dirty);
     struct job *first;
     while (e->may_advance && e->behind == NULL && (first = ddr_first(e, e->n_jobs)) != NULL &&
-           first->end_ns < before_ns) {
+           first->end_ns < before_ns && unnoticed(e, first)) {
         bool alone = e->n_jobs == 1 && e->may_jump && first->exec != NULL && first->rate == 1.0;
         if (alone && kernel_unnoticed(e, first->exec)) {
             leave_behind(e, first->exec);
-        } else if (is_pair(e) && unnoticed(e, first)) {
+        } else if (is_pair(e)) {
             struct job *other = e->jobs[first == e->jobs[0]];
-            corun_step(e, first->exec, other, unawaited(e, first->exec), before_ns);
+            corun_step(e, first->exec, other, e->may_jump && unawaited(e, first->exec), before_ns);
         } else if (!step(e)) {
             break;
         }
