@@ -142,51 +142,54 @@ void costs_attention_ahead(const struct engine *e, const struct launch *l,
     }
 }
 
+/* The op is known, and costs the same in every context. */
+static inline bool is_other(const struct costs *p, enum op_kind op)
+{
+    return p->known[op] && op != OP_MHA && op != OP_LAYER;
+}
+
 static inline bool same_context(const struct work_shape *x, const struct work_shape *y)
 {
     return x->attn_pairs == y->attn_pairs && x->kv_read_tokens == y->kv_read_tokens &&
            x->max_context_tokens == y->max_context_tokens;
 }
 
-/* Kernels of one op; p: where their costs are kept. Those of attention hold for one context. */
-static inline const struct kernel_run *cost_of(struct engine *e, const struct vexec *v,
-                                               enum op_kind op, uint32_t rows, double factor,
-                                               struct costs *p)
+/* Asks the model for kernels of one op. */
+__attribute__((noinline)) static void ask(struct engine *e, const struct launch *l, enum op_kind op,
+                                          uint32_t rows, double factor, struct costs *p)
 {
-    const struct launch *l = v->l->pub;
     const struct work_shape *w = &l->pass->shape;
-    bool attention = op == OP_MHA || op == OP_LAYER;
-    bool again = attention && !same_context(&p->attention, w);
     struct kernel_run *run = &p->run[op];
-    if (p->known[op] && again && rows == w->rows && l->graph == 0) { /* a graph's may be padded */
-        costs_attention_ahead(e, l, w, p, 1, &run->last);            /* the only one */
+    if (p->known[op] && rows == w->rows && l->graph == 0) { /* a graph's may be padded */
+        costs_attention_ahead(e, l, w, p, 1, &run->last);   /* the only one */
         run->outside = run->last.outside;
         audit_kernel(e, &run->last);
-        p->attention = *w;
-    } else if (!p->known[op] || again) {
+    } else {
         kernel_run_of_columns(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
                               l->chunk_rows, l->columns, run);
         run_finish(e, run, factor);
         p->known[op] = true;
-        if (attention) {
-            p->attention = *w;
-        }
     }
-    SIM_ASSERT(cost_is(e, l, op, rows, run));
-    return run;
+    p->attention = is_other(p, op) ? p->attention : *w;
+}
+
+/* Kernels of one op; p: where their costs are kept. Those of attention hold for one context. */
+static inline const struct kernel_run *cost_of(struct engine *e, const struct launch *l,
+                                               enum op_kind op, uint32_t rows, double factor,
+                                               struct costs *p)
+{
+    if (!is_other(p, op) && !(p->known[op] && same_context(&p->attention, &l->pass->shape))) {
+        ask(e, l, op, rows, factor, p);
+    }
+    SIM_ASSERT(cost_is(e, l, op, rows, &p->run[op]));
+    return &p->run[op];
 }
 
 /* ---- the cache ---- */
 
-/* The op is one of a whole pass, not its attention. */
-static bool is_other(const struct costs *p, uint32_t op)
-{
-    return p->known[op] && op != OP_MHA && op != OP_LAYER;
-}
-
 static void report(struct engine *e, struct costs *p)
 {
-    for (uint32_t op = 0; op < OP_KIND_COUNT && p->passes > 0; op++) {
+    for (enum op_kind op = 0; op < OP_KIND_COUNT && p->passes > 0; op++) {
         const struct kernel_run *r = &p->run[op];
         uint64_t n = p->passes * (op == OP_HEAD ? 1 : p->layers);
         if (is_other(p, op)) {
@@ -289,9 +292,10 @@ static void sum_up(const struct engine *e, const struct pass *pass, struct costs
 /* A whole pass like one before: of its kernels only those of attention are asked for. */
 static void fill_again(struct engine *e, struct vexec *v, struct costs *known, double factor)
 {
-    const struct pass *p = v->l->pub->pass;
+    const struct launch *l = v->l->pub;
+    const struct pass *p = l->pass;
     enum op_kind op = costs_attention_op(p);
-    (void)cost_of(e, v, op, p->shape.rows, factor, known);
+    (void)cost_of(e, l, op, p->shape.rows, factor, known);
     memcpy(v->run, known->run, sizeof v->run);
     v->first = v->run[p->layer.kind[0]];
     v->layer_ns = known->layer_ns + kernel_run_total_ns(&v->run[op]);
@@ -301,7 +305,7 @@ static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, dou
 {
     const struct launch *l = v->l->pub;
     const struct pass *p = l->pass;
-    v->first = *cost_of(e, v, pass_op_kind(p, l->op_begin), l->rows, factor, known);
+    v->first = *cost_of(e, l, pass_op_kind(p, l->op_begin), l->rows, factor, known);
     if (l->op_end - l->op_begin == 1) {
         return;
     }
@@ -315,12 +319,12 @@ static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, dou
     for (uint32_t op = l->op_begin + 1; op < end; op++) {
         enum op_kind kind = pass_op_kind(p, op);
         if (kind != OP_HEAD) {
-            v->run[kind] = *cost_of(e, v, kind, p->shape.rows, factor, known);
+            v->run[kind] = *cost_of(e, l, kind, p->shape.rows, factor, known);
             v->layer_ns += kernel_run_total_ns(&v->run[kind]);
         }
     }
     if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
-        v->run[OP_HEAD] = *cost_of(e, v, OP_HEAD, p->shape.logit_rows, factor, known);
+        v->run[OP_HEAD] = *cost_of(e, l, OP_HEAD, p->shape.logit_rows, factor, known);
     }
 }
 
