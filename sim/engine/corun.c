@@ -17,7 +17,7 @@ struct piece {
  * of each sort is remembered for each sort of the other job's work. */
 #define SORTS (OP_KIND_COUNT * 4)
 struct coruns {
-    struct piece pieces[SORTS + 1][SORTS][2]; /* [other's][launch's][its index in e->jobs] */
+    struct piece pieces[2][SORTS + 1][SORTS]; /* [launch's index in e->jobs][other's][launch's] */
 };
 
 void corun_init(struct engine *e)
@@ -45,8 +45,8 @@ static inline void report(struct engine *e, struct piece *x)
 
 void corun_report(struct engine *e)
 {
-    for (uint32_t i = 0; i < (SORTS + 1) * SORTS * 2; i++) {
-        report(e, &e->coruns->pieces[i / (SORTS * 2)][i / 2 % SORTS][i % 2]);
+    for (uint32_t i = 0; i < 2 * (SORTS + 1) * SORTS; i++) {
+        report(e, &e->coruns->pieces[i % 2][i / 2 / SORTS][i / 2 % SORTS]);
     }
 }
 
@@ -70,23 +70,22 @@ __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, co
                         .lasts_ns = ns < (double)TIME_LAST_NS ? units_ceil(ns) : TIME_LAST_NS};
 }
 
-/* The launch's kernel computes, or it ends and the next one begins. Writes the new piece's bytes
- * and ns to the key. */
-static inline void go_on(struct engine *e, struct vexec *v, int64_t now_ns, uint64_t key[2])
+/* The launch's kernel computes, or it ends and the next one begins. Returns the new piece's ns. */
+static inline uint64_t go_on(struct engine *e, struct vexec *v, int64_t now_ns, uint64_t *bytes)
 {
-    key[0] = 0;
-    key[1] = (uint64_t)v->compute_ns;
-    if (v->compute_ns > 0) {
+    const int64_t ns = v->compute_ns;
+    if (ns > 0) {
+        *bytes = 0;
         v->compute_ns = 0;
-        return;
+        return (uint64_t)ns;
     }
     vexec_book(e, v, v->kernels, v->k, 1);
     vexec_next(v);
     const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
     v->kernel_begin_ns = now_ns;
     v->compute_ns = c->t_ns - c->load_ns;
-    key[0] = bits_of(c->bytes);
-    key[1] = (uint64_t)c->load_ns;
+    *bytes = bits_of(c->bytes);
+    return (uint64_t)c->load_ns;
 }
 
 /* The piece is in progress from now on. */
@@ -108,8 +107,9 @@ void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passe
     const uint32_t i = &v->job == e->jobs[1];
     const uint32_t others =
         other->exec == NULL ? SORTS : sort_of(other->exec, other->demand_bytes_per_s == 0.0);
-    struct piece(*pieces)[2] = e->coruns->pieces[others];
-    uint64_t key[4] = {0, 0, bits_of(other->demand_bytes_per_s), ddr_pair_devices(e) << 1 | i};
+    struct piece *pieces = e->coruns->pieces[i][others];
+    const uint64_t demand = bits_of(other->demand_bytes_per_s);
+    const uint64_t devices = ddr_pair_devices(e) << 1 | i;
     double left_ns = other->left_ns, rate = other->rate;
     int64_t updated_ns = other->updated_ns;
     int64_t now_ns = v->job.end_ns;
@@ -118,11 +118,12 @@ void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passe
     ddr_report(e, 1, now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
     for (;;) {
         bool computes = v->compute_ns > 0;
-        go_on(e, v, now_ns, key);
-        x = &pieces[sort_of(v, computes)][i];
-        if (((x->key[0] ^ key[0]) | (x->key[1] ^ key[1]) | (x->key[2] ^ key[2]) |
-             (x->key[3] ^ key[3])) != 0) {
-            fill(e, x, key);
+        uint64_t bytes;
+        uint64_t ns = go_on(e, v, now_ns, &bytes);
+        x = &pieces[sort_of(v, computes)];
+        if (((x->key[0] ^ bytes) | (x->key[1] ^ ns) | (x->key[2] ^ demand) |
+             (x->key[3] ^ devices)) != 0) {
+            fill(e, x, (uint64_t[]){bytes, ns, demand, devices});
         }
         if (x->others_rate != rate) { /* as job_progress does */
             double done = (double)(now_ns - updated_ns) * rate;
@@ -133,16 +134,11 @@ void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passe
         int64_t end_ns = now_ns + x->lasts_ns;
         /* With a margin, because the other's end is a rounded number. */
         bool first = left_ns * (1.0 - 1e-9) > (double)(end_ns - updated_ns) * rate + 1.0;
-        if (end_ns >= before_ns || !first ||
-            (v->compute_ns == 0 && (!passes || vexec_at_last(v)))) {
+        if (end_ns >= before_ns || !first || !passes || (v->compute_ns == 0 && vexec_at_last(v))) {
             break;
         }
         now_ns = end_ns;
         x->passed++;
-        if (!e->may_jump) {
-            e->now_ns = now_ns;
-            report(e, x);
-        }
     }
     e->now_ns = now_ns;
     begin(e, &v->job, x);
