@@ -122,7 +122,7 @@ static int by_turn(const void *x, const void *y)
 }
 
 /* Adds proactive candidates to the first n: all of age, all of the last batch, and the first `most`
- * of the others. They come in the order in which they became ready. */
+ * of the others. */
 static void add_candidates(struct axpu *a, uint32_t n, uint32_t most)
 {
     struct batch *b = &a->batch;
@@ -135,7 +135,6 @@ static void add_candidates(struct axpu *a, uint32_t n, uint32_t most)
             batch_add(b, r, SEGMENT_DECODE, 1);
         }
     }
-    qsort(b->segments + n, b->n - n, sizeof *b->segments, by_turn);
 }
 
 /* Both classes decode, and the limit evicts proactive sequences. Those that it is sure to evict are
@@ -156,6 +155,8 @@ static void mix(struct sched *s, struct axpu *a)
         }
     }
     evict_proactive(s, a);
+    struct segment *first = a->batch.segments + reactive;
+    qsort(first, a->batch.n - reactive, sizeof *first, by_turn);
 }
 
 static void choose_batch(struct sched *s, struct axpu *a)

@@ -132,7 +132,8 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     const struct pass *p = l->pass;
     /* While the host samples, it is still served. */
     bool in_tail = p->op == p->n_ops && p->n_launches == 0 && p->shape.logit_rows > 0;
-    for (uint32_t i = 0; i < p->n_segments && !in_tail && !usage_runs(&m->usage, p); i++) {
+    bool served = in_tail || usage_runs(&m->usage, p);
+    for (uint32_t i = 0; i < p->n_segments && !served; i++) {
         set_since(m, p->segments[i].request, now_ns);
     }
 }
