@@ -4,6 +4,8 @@
 #include "policies/external/external_impl.h"
 #include "sim/base/json.h"
 
+#include <unistd.h>
+
 #define SHOWN_BYTES 120 /* of a line that makes no sense */
 
 static struct external *own(const struct sched *s)
@@ -128,6 +130,25 @@ static void talk(struct sched *s, struct external_run *x)
 
 /* ---- hooks ---- */
 
+/* The process of a run. From the second run on that this process makes, one interpreter serves all:
+ * starting it costs more than many a run. */
+static int start(struct external *e, struct process *p, double limit_s)
+{
+    bool again = e->ran_in == getpid();
+    e->ran_in = getpid();
+    if (again && e->python && e->confined) {
+        if (e->zygote.owner != getpid()) {
+            char how[] = "--fork-runs";
+            char *argv[] = {e->argv[0], e->argv[1], e->argv[2], e->argv[3], how, NULL};
+            (void)zygote_start(&e->zygote, argv, &e->jail, limit_s);
+        }
+        if (!e->zygote.useless && process_start_of(p, &e->zygote, limit_s) == 0) {
+            return 0;
+        }
+    }
+    return process_start(p, e->argv, external_confines(e), limit_s);
+}
+
 static int external_init(struct sched *s)
 {
     struct external_run *x = s->state;
@@ -135,7 +156,7 @@ static int external_init(struct sched *s)
     /* The user's limit first, then the program's own, then the protocol's. */
     double given = s->params->v[e->n_params];
     double limit_s = given > 0.0 ? given : e->limit_s;
-    if (process_start(&x->process, e->argv, external_confines(e), limit_s) != 0) {
+    if (start(e, &x->process, limit_s) != 0) {
         fail(s, x, "%s", x->process.failure);
         return -EIO;
     }

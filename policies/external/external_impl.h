@@ -5,6 +5,7 @@
 
 #include "policies/external/external.h"
 #include "policies/external/process.h"
+#include "policies/external/zygote.h"
 #include "sim/api/policy.h"
 #include "sim/base/version.h"
 #include "sim/base/words.h"
@@ -30,8 +31,11 @@ struct external {
     char *spec;
     char *argv[6]; /* how it is started; NULL-terminated */
     struct jail jail;
-    bool confined; /* by it; else nothing confines the program */
-    bool hosted;   /* a plug-in (hosted.h); spec is its file */
+    struct zygote zygote; /* of a class of a Python file, from this process's second run on */
+    pid_t ran_in;         /* the process that has run it */
+    bool confined;        /* by it; else nothing confines the program */
+    bool python;          /* a class of a Python file */
+    bool hosted;          /* a plug-in (hosted.h); spec is its file */
     double limit_s;
     uint64_t content;  /* hash of its file when it was asked; 0: none that can be watched */
     bool usable;       /* else it was asked in vain */

@@ -89,6 +89,7 @@ static int command_line(struct external *x, struct err *e)
         return 0;
     }
     const char *file = x->spec + strlen(PYTHON);
+    x->python = true;
     const char *colon = strchr(file, ':');
     if (colon == NULL || colon == file || colon[1] == '\0') {
         return err_add(e, "--policy %s: must be python:FILE.py:CLASS", x->spec);

@@ -151,7 +151,7 @@ int jail_enter(const struct jail *j)
             (void)close(fd);
         }
     }
-    return rc != 0 ? rc : jail_filter(j->forks);
+    return rc != 0 ? rc : jail_filter(j->forks, j->warms);
 }
 
 /* ---- before ---- */
@@ -206,7 +206,7 @@ static char *absolute(const char *dirs)
     return all;
 }
 
-char **jail_environment(void)
+char **jail_environment(bool warms)
 {
     static const char *const kept[] = {"PATH",
                                        "LANG",
@@ -218,7 +218,8 @@ char **jail_environment(void)
                                        "LD_LIBRARY_PATH",
                                        "PYTHONPYCACHEPREFIX",
                                        NULL};
-    static char *all[sizeof kept / sizeof kept[0] + 3];
+    static char *of_both[2][sizeof kept / sizeof kept[0] + 3];
+    char **all = of_both[warms];
     size_t n = 0;
     if (all[0] != NULL) {
         return all;
@@ -230,7 +231,8 @@ char **jail_environment(void)
         if (value != NULL) {
             bool folders = strstr(*k, "PATH") != NULL || strstr(*k, "PREFIX") != NULL;
             OWNED char *is = folders ? absolute(value) : xstrdup(value);
-            all[n++] = xformat("%s=%s", *k, is);
+            bool later = warms && strcmp(*k, "PYTHONPATH") == 0;
+            all[n++] = xformat("%s%s=%s", later ? "XPUSIM_" : "", *k, is);
         }
     }
     return all;

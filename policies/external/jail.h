@@ -33,6 +33,8 @@ struct jail {
     int kept[2];
     bool forks; /* it may start processes of its own, as a shell does; they are confined too, and
                    stay in its process group */
+    bool warms; /* it starts the process of each run, which confines itself further before it does
+                   anything of a policy (zygote.h) */
 };
 
 /* In a child after fork, before exec: confines this process for good. 0, or -errno with nothing
@@ -41,5 +43,6 @@ int jail_enter(const struct jail *j);
 
 /* The environment in a jail, NULL-terminated, has how to find programs, libraries and time zone,
  * and nothing else. Relative folders of its paths are made absolute, since a jail may work in
- * another folder. Built once from the current one; the process owns it. */
-char **jail_environment(void);
+ * another folder. One that `warms` has PYTHONPATH under the name XPUSIM_PYTHONPATH, so that it
+ * begins with what is the system's. Built once from the current one; the process owns it. */
+char **jail_environment(bool warms);

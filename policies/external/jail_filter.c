@@ -145,14 +145,13 @@ static const uint32_t of_itself[] = {SYS_kill, SYS_tgkill, SYS_prlimit64, SYS_sc
                                      SYS_sched_setaffinity};
 #define N_OF_ITSELF (sizeof of_itself / sizeof of_itself[0])
 
-int jail_filter(bool forks)
+static struct sock_filter code[32 + 2 * N_REFUSED + 6 * N_OF_ITSELF];
+
+/* Fills `code`; returns its length. */
+static size_t make(bool forks, bool warms, uint32_t pid)
 {
-    static struct sock_filter code[32 + 2 * N_REFUSED + 6 * N_OF_ITSELF];
     size_t n = 0;
 #define ADD(...) code[n++] = (struct sock_filter)__VA_ARGS__
-    if (ARCHITECTURE == 0) {
-        return -ENOSYS;
-    }
     ADD(LOAD(arch));
     ADD(IF(ARCHITECTURE, 1, 0));
     ADD(RETURN(SECCOMP_RET_KILL_PROCESS)); /* calls of another table */
@@ -165,16 +164,16 @@ int jail_filter(bool forks)
         ADD(IF(refused[i], 0, 1));
         ADD(REFUSE);
     }
-    for (size_t i = 0; i < N_OF_ITSELF; i++) {
+    for (size_t i = 0; !warms && i < N_OF_ITSELF; i++) {
         bool zero = of_itself[i] != SYS_kill; /* 0 is itself, and of kill the whole group */
         ADD(IF(of_itself[i], 0, 5));
         ADD(LOAD_ARGUMENT(0));
-        ADD(IF(getpid(), 2, 0));
-        ADD(IF(zero ? 0 : getpid(), 1, 0));
+        ADD(IF(pid, 2, 0));
+        ADD(IF(zero ? 0 : pid, 1, 0));
         ADD(REFUSE);
         ADD(RETURN(SECCOMP_RET_ALLOW));
     }
-    if (!forks) {
+    if (!forks && !warms) {
         /* Threads, and no processes. The flags of clone3 are behind a pointer, which a filter
          * cannot follow; C libraries then use clone. */
         ADD(IF(SYS_clone3, 0, 1));
@@ -197,6 +196,28 @@ int jail_filter(bool forks)
     ADD(IF(TIOCLINUX, 0, 1));
     ADD(REFUSE);
     ADD(RETURN(SECCOMP_RET_ALLOW));
-    struct sock_fprog program = {(unsigned short)n, code};
+    return n;
+}
+
+int jail_filter(bool forks, bool warms)
+{
+    if (ARCHITECTURE == 0) {
+        return -ENOSYS;
+    }
+    struct sock_fprog program = {(unsigned short)make(forks, warms, (uint32_t)getpid()), code};
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0 ? 0 : -errno;
+}
+
+char *jail_filter_text(void)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t bytes = make(false, false, JAIL_MY_PID) * sizeof *code;
+    const uint8_t *of = (const uint8_t *)(const void *)code;
+    char *text = xmalloc(2 * bytes + 1);
+    for (size_t i = 0; i < bytes; i++) {
+        text[2 * i] = digits[of[i] >> 4];
+        text[2 * i + 1] = digits[of[i] & 15];
+    }
+    text[2 * bytes] = '\0';
+    return text;
 }

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "policies/external/process.h"
+#include "policies/external/zygote.h"
 #include "sim/base/clock.h"
 
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static _Noreturn void become(char *const argv[], const struct jail *jail, int in
         (void)dup2(jail->kept[i], 3 + i);
     }
     if (jail != NULL) {
-        environ = jail_environment();
+        environ = jail_environment(jail->warms);
         if (jail_enter(jail) != 0) {
             _exit(NOT_CONFINED);
         }
@@ -79,55 +80,96 @@ static void no_longer_quiet(struct process *p)
     p->quiet = false;
 }
 
-int process_start(struct process *p, char *const argv[], const struct jail *jail, double limit_s)
+/* Both pipes: ours[0] is written and ours[1] read; its[0] is what it reads. Closed in every other
+ * child that is started meanwhile: a pipe ends only when nobody holds its other end. */
+static int open_pipes(struct process *p, int its[2])
 {
-    *p = (struct process){.limit_s = limit_s, .to = -1, .from = -1};
     int to[2];
     int from[2];
     if (pipe2(to, O_CLOEXEC) != 0) {
         (void)snprintf(p->failure, sizeof p->failure, "no pipe: %s", strerror(errno));
         return -EIO;
     }
-    pid_t pid = -1;
-    /* Closed in every other child that is started meanwhile: a pipe ends only when nobody holds its
-     * other end. */
-    bool piped = pipe2(from, O_CLOEXEC) == 0;
-    if (piped) {
-        (void)setenv("PYTHONHASHSEED", "0", 1); /* else sets have another order in every run */
-        (void)fflush(NULL);
-        if (jail != NULL) {
-            (void)jail_environment(); /* built here: the child makes system calls only */
-#ifndef __SANITIZE_ADDRESS__          /* whose search for leaks traces this process at its end */
-            (void)prctl(PR_SET_DUMPABLE, 0);
-#endif
-        }
-        pid_t parent = getpid();
-        pid = fork();
-        if (pid == 0) {
-            become(argv, jail, to[0], from[1], parent);
-        }
-    }
-    int error = errno;
-    (void)close(to[0]);
-    if (piped) {
-        (void)close(from[1]);
-    }
-    if (pid < 0) {
+    if (pipe2(from, O_CLOEXEC) != 0) {
+        (void)snprintf(p->failure, sizeof p->failure, "no process: %s", strerror(errno));
+        (void)close(to[0]);
         (void)close(to[1]);
-        if (piped) {
-            (void)close(from[0]);
-        }
+        return -EIO;
+    }
+    its[0] = to[0];
+    its[1] = from[1];
+    p->to = to[1];
+    p->from = from[0];
+    return 0;
+}
+
+/* It is there: of its pipes it has its ends, and this process the others. */
+static int opened(struct process *p, pid_t pid, const int its[2], int error)
+{
+    (void)close(its[0]);
+    (void)close(its[1]);
+    if (pid <= 0) {
+        (void)close(p->to);
+        (void)close(p->from);
+        p->to = p->from = -1;
         (void)snprintf(p->failure, sizeof p->failure, "no process: %s", strerror(error));
         return -EIO;
     }
     /* A program that does not read must not block the run for ever; it has limit_s. */
-    (void)fcntl(to[1], F_SETFL, O_NONBLOCK);
-    (void)fcntl(from[0], F_SETFL, O_NONBLOCK);
+    (void)fcntl(p->to, F_SETFL, O_NONBLOCK);
+    (void)fcntl(p->from, F_SETFL, O_NONBLOCK);
     p->pid = pid;
-    p->to = to[1];
-    p->from = from[0];
     quiet(p);
     return 0;
+}
+
+int process_start(struct process *p, char *const argv[], const struct jail *jail, double limit_s)
+{
+    *p = (struct process){.limit_s = limit_s, .to = -1, .from = -1};
+    int its[2];
+    if (open_pipes(p, its) != 0) {
+        return -EIO;
+    }
+    (void)setenv("PYTHONHASHSEED", "0", 1); /* else sets have another order in every run */
+    (void)fflush(NULL);
+    if (jail != NULL) {
+        (void)jail_environment(jail->warms); /* built here: the child makes system calls only */
+#ifndef __SANITIZE_ADDRESS__ /* whose search for leaks traces this process at its end */
+        (void)prctl(PR_SET_DUMPABLE, 0);
+#endif
+    }
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        become(argv, jail, its[0], its[1], parent);
+    }
+    return opened(p, pid, its, errno);
+}
+
+int process_start_of(struct process *p, struct zygote *z, double limit_s)
+{
+    *p = (struct process){.limit_s = limit_s, .to = -1, .from = -1, .zygote = z};
+    int its[2];
+    if (open_pipes(p, its) != 0) {
+        return -EIO;
+    }
+    pid_t pid = zygote_fork(z, its);
+    return opened(p, pid, its, ECHILD);
+}
+
+void process_keep(struct process *p)
+{
+    (void)close(p->to);
+    (void)close(p->from);
+    p->to = p->from = -1;
+    text_fini(&p->in);
+    no_longer_quiet(p);
+}
+
+static pid_t look_for_end(const struct process *p, int *status, bool wait)
+{
+    return p->zygote != NULL ? zygote_wait(p->zygote, status, wait)
+                             : waitpid(p->pid, status, wait ? 0 : WNOHANG);
 }
 
 /* Its end, waited for: until `until_ms`, then by force. Its wait status. */
@@ -135,17 +177,18 @@ static int reap(struct process *p, int64_t until_ms)
 {
     int status = 0;
     /* Polled: there is no wait with a time limit for one child. */
-    while (waitpid(p->pid, &status, WNOHANG) == 0) {
+    while (look_for_end(p, &status, false) == 0) {
         struct timespec tick = {0, 1000000};
         if (clock_ms() >= until_ms) {
-            (void)kill(-p->pid, SIGKILL);
             (void)kill(p->pid, SIGKILL); /* its group may not be made yet */
-            (void)waitpid(p->pid, &status, 0);
+            (void)look_for_end(p, &status, true);
             break;
         }
         (void)nanosleep(&tick, NULL);
     }
-    (void)kill(-p->pid, SIGKILL); /* whom it left behind */
+    if (p->zygote == NULL) {
+        (void)kill(-p->pid, SIGKILL); /* whom it left behind */
+    }
     p->pid = 0;
     return status;
 }

@@ -6,15 +6,18 @@
 
 #include "policies/external/jail.h"
 
+struct zygote;
+
 struct process {
     pid_t pid; /* 0: none */
     int to, from;
-    double limit_s;    /* wall clock, for one line each way */
-    struct text in;    /* what has been read; the line handed out stays until the next one */
-    size_t used;       /* bytes of `in` handed out */
-    char failure[256]; /* why it cannot continue; "" while it can */
-    sigset_t before;   /* signals that its thread blocked when it was started */
-    bool quiet, broke; /* SIGPIPE waits; one does, of this pipe */
+    double limit_s;        /* wall clock, for one line each way */
+    struct text in;        /* what has been read; the line handed out stays until the next one */
+    size_t used;           /* bytes of `in` handed out */
+    char failure[256];     /* why it cannot continue; "" while it can */
+    sigset_t before;       /* signals that its thread blocked when it was started */
+    bool quiet, broke;     /* SIGPIPE waits; one does, of this pipe */
+    struct zygote *zygote; /* whose child it is; NULL: this process's */
 };
 
 /* Starts argv (NULL-terminated, argv[0] searched in PATH) with its standard input and output on
@@ -22,6 +25,11 @@ struct process {
  * NULL: not at all. 0 or -errno with `failure`. Until process_end, in the same thread, SIGPIPE
  * waits: one process at a time. */
 int process_start(struct process *p, char *const argv[], const struct jail *jail, double limit_s);
+/* Starts one by a fork of a process that has loaded the program (zygote.h). Like process_start
+ * otherwise. */
+int process_start_of(struct process *p, struct zygote *z, double limit_s);
+/* For a process that stays: closes its pipes. It ends with this process. */
+void process_keep(struct process *p);
 /* Writes n bytes. 0 or -EIO with `failure`: it ended, or did not read in time. Its output before it
  * ended can be received still. */
 int process_send(struct process *p, const char *bytes, size_t n);

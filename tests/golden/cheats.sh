@@ -111,6 +111,39 @@ END
     grep -q 'own_maps: nothing' "$dir/err" "$dir/out" || fail "the arena does not run the plug-in: $(head -3 "$dir/err")"
 fi
 
+# Runs of one process share an interpreter and nothing else: what one leaves, in memory or by a pipe, the next does not find.
+sed "s|@FOLDER@|$dir/parent|" tests/cheats/leave.py >"$dir/policy/leave.py"
+cp policies/python/examples/fcfs.py "$dir/policy/fcfs.py"
+cat >"$dir/suite.json" <<'END'
+{"name": "few", "suite": {"about": "a few short runs", "references": ["fcfs"], "unscored": []}, "base": {"seed": 1},
+ "rows": [{"point": "one", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b",
+           "workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60"}],
+ "replications": 4, "metrics": ["reactive.e2e_s.mean"]}
+END
+judge() { # class, more options
+    class=$1
+    shift
+    "$x" arena judge "python:$dir/policy/leave.py:$class" --suite "$dir/suite.json" --jobs 1 -q --json "$@" >"$dir/out" 2>"$dir/err"
+}
+judge Leave
+grep -E '^(started|forked) [a-z_]+: ' "$dir/err" >"$dir/left"
+n=$(wc -l <"$dir/left")
+[ "$n" -eq 40 ] && [ "$(grep -c '^forked' "$dir/left")" -eq 30 ] || fail "$n traces of runs were looked for: $(head -3 "$dir/err")"
+grep ': GOT' "$dir/left" | while read -r line; do echo "FAILED: of a run before $line"; done
+grep -q ': GOT' "$dir/left" && bad=1
+# In one process each is a trace.
+(cd "$dir/policy" && PYTHONPATH="$OLDPWD/policies/python" ${XPUSIM_PYTHON:-python3} leave.py) 2>&1 | grep ': nothing' |
+    while read -r line; do echo "FAILED: in one process $line"; done >"$dir/weak"
+[ ! -s "$dir/weak" ] || fail "no trace: $(cat "$dir/weak")"
+judge Abort --words
+grep -q 'was killed by signal 6' "$dir/out" || fail "the crash of a fork is not named: $(grep failure "$dir/out")"
+judge Late --words
+grep -q 'gave no answer within 1 s' "$dir/out" || fail "a fork that hangs is not ended: $(grep failure "$dir/out")"
+for class in Served Raised; do
+    judge $class --words
+    grep -q 'a fork of the zygote' "$dir/out" "$dir/err" || fail "$class: runs are not forked: $(head -3 "$dir/err")"
+done
+
 # The same bytes in and outside, of a class and of a program.
 for policy in "python:policies/python/examples/edf.py:Edf" "python:policies/python/examples/npu_serial.py:NpuSerial"; do
     for jail in on off; do
@@ -139,7 +172,6 @@ class Slow(Base):
         super().schedule()
 END
 sed -i "s|@EXAMPLES@|$dir/policy|" "$dir/policy/slow.py"
-cp policies/python/examples/fcfs.py "$dir/policy/fcfs.py"
 for p in "$dir/policy/slow.py:Slow" "$dir/policy/fcfs.py:Fcfs"; do
     "$x" run --policy "python:$p" --workload "$load" --seed 3 --requests "$dir/r.csv" >"$dir/out" 2>&1 || fail "$p: $(cat "$dir/out")"
     grep -v '^#' "$dir/r.csv" >"$dir/$(basename "$p" | tr : .).csv"

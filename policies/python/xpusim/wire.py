@@ -269,8 +269,8 @@ def serve(cls: Type[Policy]) -> None:
         sys.exit(1)
 
 
-def load(path: str, name: str) -> Type[Policy]:
-    """The class of that name in a file."""
+def load(path: str, name: str, code: Any = None) -> Type[Policy]:
+    """The class of that name in a file; code: of the file, where it has been compiled."""
     import importlib.util
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
@@ -278,7 +278,10 @@ def load(path: str, name: str) -> Type[Policy]:
         raise ImportError(path + " is not a Python file (*.py)")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    if code is None:
+        spec.loader.exec_module(module)
+    else:
+        exec(code, module.__dict__)  # pylint: disable=exec-used
     cls = getattr(module, name, None)
     if not (isinstance(cls, type) and issubclass(cls, Policy)):
         there = sorted(n for n, c in vars(module).items() if isinstance(c, type) and issubclass(c, Policy) and c is not Policy)
@@ -289,9 +292,14 @@ def load(path: str, name: str) -> Type[Policy]:
 
 def main() -> None:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = None
+    if sys.argv[3:] == ["--fork-runs"]:
+        from .zygote import fork_runs
+        code = fork_runs(sys.argv[1])
+        del sys.argv[3:]
     sys.stdout = _NoOutput()  # type: ignore[assignment]
     try:
-        cls = load(sys.argv[1], sys.argv[2])
+        cls = load(sys.argv[1], sys.argv[2], code)
     except Exception as e:  # pylint: disable=broad-except
         _Wire.write({"error": _reason(e)})
         sys.exit(1)

@@ -1,0 +1,120 @@
+#define _GNU_SOURCE /* SOCK_CLOEXEC */
+#include "policies/external/zygote.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "policies/external/jail_filter.h"
+
+#define FORK_LIMIT_S 30 /* for an answer of the zygote, which does nothing but fork */
+
+static void drop(struct zygote *z)
+{
+    if (z->control >= 0) {
+        (void)close(z->control);
+    }
+    z->control = -1;
+    z->useless = true;
+}
+
+bool zygote_start(struct zygote *z, char *const argv[], const struct jail *jail, double limit_s)
+{
+    int ends[2];
+    *z = (struct zygote){.owner = getpid(), .control = -1, .useless = true};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return false;
+    }
+    int high = fcntl(ends[1], F_DUPFD_CLOEXEC, 64); /* far from where a child has it */
+    struct jail of_it = *jail;
+    of_it.keeps = 1;
+    of_it.kept[0] = high;
+    of_it.warms = true;
+    struct process p;
+    OWNED char *filter = jail_filter_text();
+    OWNED char *line = xformat("%u %s\n", JAIL_MY_PID, filter);
+    bool ready = false;
+    if (high >= 0 && process_start(&p, argv, &of_it, limit_s) == 0) {
+        const char *said = process_send(&p, line, strlen(line)) == 0 ? process_receive(&p) : NULL;
+        ready = said != NULL && strcmp(said, "ready") == 0;
+        if (ready) {
+            z->pid = p.pid;
+            process_keep(&p);
+        } else {
+            process_end(&p);
+        }
+    }
+    (void)close(ends[1]);
+    if (high >= 0) {
+        (void)close(high);
+    }
+    z->control = ends[0];
+    struct timeval limit = {.tv_sec = FORK_LIMIT_S};
+    (void)setsockopt(z->control, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (ready) {
+        z->useless = false;
+    } else {
+        drop(z);
+    }
+    return ready;
+}
+
+/* An answer of two numbers; false: it is gone. */
+static bool hear(struct zygote *z, long *a, long *b)
+{
+    char text[64];
+    ssize_t n = -1;
+    do {
+        n = recv(z->control, text, sizeof text - 1, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        char *end = text;
+        text[n] = '\0';
+        *a = strtol(text, &end, 10);
+        *b = strtol(end, NULL, 10);
+        return true;
+    }
+    drop(z);
+    return false;
+}
+
+pid_t zygote_fork(struct zygote *z, const int fds[2])
+{
+    char word[] = "fork";
+    struct iovec text = {word, sizeof word - 1};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } more;
+    memset(&more, 0, sizeof more);
+    struct msghdr m = {.msg_iov = &text,
+                       .msg_iovlen = 1,
+                       .msg_control = more.room,
+                       .msg_controllen = sizeof more.room};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+    long pid = -1;
+    long unused = 0;
+    if (sendmsg(z->control, &m, MSG_NOSIGNAL) < 0) {
+        drop(z);
+        return -1;
+    }
+    return hear(z, &pid, &unused) ? (pid_t)pid : -1;
+}
+
+pid_t zygote_wait(struct zygote *z, int *status, bool wait)
+{
+    const char *word = wait ? "wait" : "look";
+    long pid = -1;
+    long is = 0;
+    if (z->control < 0 || send(z->control, word, strlen(word), MSG_NOSIGNAL) < 0 ||
+        !hear(z, &pid, &is)) {
+        *status = SIGKILL; /* the children of a zygote die with it */
+        return -1;
+    }
+    *status = (int)is;
+    return (pid_t)pid;
+}
