@@ -150,10 +150,11 @@ unseen: $(BUILD)/tests/campaign/campaign $(TESTS)
 demo: $(BUILD)/xpusim
 	@BUILD=$(BUILD) sh experiments/demo.sh
 
-# Engines are C++ inside: the sanitizer must know its exceptions before the first one is loaded.
-sanitized = ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
+# Engines are C++ inside: the sanitizer must know its exceptions before the first one is loaded. Lines of code in reports need
+# -g1. SANITIZED: tests/run.sh leaves out what exercises no code of its own.
+sanitized = SANITIZED=yes ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
     $(MAKE) $(or $(GOAL),check) BUILD=build/$@ OPT=-O1 \
-    XCFLAGS='$(ASSERTS) -fsanitize=$(1) -fno-sanitize-recover=all -fno-omit-frame-pointer' \
+    XCFLAGS='$(ASSERTS) -g1 -fsanitize=$(1) -fno-sanitize-recover=all -fno-omit-frame-pointer' \
     $(if $(strip $(ENGINES)),LDFLAGS='-Wl$(comma)--no-as-needed -lstdc++ -Wl$(comma)--as-needed')
 asan:
 	+$(call sanitized,address)
