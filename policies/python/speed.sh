@@ -16,11 +16,11 @@ from fcfs import Fcfs
 class Asked(Fcfs):
     """fcfs that is asked at every call of schedule, as the contract says."""
     name = "fcfs-asked"
-    once = sleeps = False
-class Steady(Fcfs):
-    """fcfs that is not asked again while its decode iterations repeat."""
-    name = "fcfs-steady"
-    steady = True
+    once = sleeps = steady = False
+class Once(Fcfs):
+    """fcfs that is asked again while its decode iterations repeat."""
+    name = "fcfs-once"
+    steady = False
 END
 ms() { # "0m1.23s" twice: their sum
     echo "$1 $2" | sed 's/[ms]/ /g' | awk '{ print int(($1 * 60 + $2 + $3 * 60 + $4) * 1000 + 0.5) }'
@@ -44,8 +44,8 @@ rate() { echo $((calls * 1000 / ($1 > 0 ? $1 : 1))); }
 best "python:$p:Fcfs" --workload mixed:reactive_per_min=60,proactive_per_min=1,duration_s=2
 start=$wall
 echo "start of Python, twice, and of the program: $wall ms, $cpu ms of processor"
-for row in "fcfs=fcfs in C" "python:$p:Fcfs=in Python" "python:$dir/asked.py:Asked=in Python, asked at every call" \
-    "python:$dir/asked.py:Steady=in Python, decodes repeat"; do
+for row in "fcfs=fcfs in C" "python:$dir/asked.py:Once=in Python" "python:$dir/asked.py:Asked=in Python, asked at every call" \
+    "python:$p:Fcfs=in Python, decodes repeat"; do
     best "${row%%=*}"
     [ "$row" = "${row#python}" ] || without=", $(rate $((wall - start))) without the start"
     echo "${row#*=}: $calls calls in $wall ms ($(rate "$wall") a second${without:-}), $cpu ms of processor ($(rate "$cpu") a second)"

@@ -8,6 +8,7 @@ class Edf(Iterations):
     """Earliest deadline first: the first token, then every further token."""
 
     name = "edf-py"
+    steady = True
     params = tuple(Iterations.params) + (
         Param("ttft_slo_s", 2.0, "reactive first-token deadline where the trace has none, s", 0, 1e6),
         Param("tbt_slo_s", 0.2, "reactive per-token deadline where the trace has none, s", 0, 1e6),

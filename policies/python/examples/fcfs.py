@@ -11,7 +11,7 @@ class Fcfs(Policy):
 
     name = "fcfs-py"
     params = (device_param(),)
-    once = sleeps = True
+    once = sleeps = steady = True
 
     def init(self):
         self.device = place(self.machine, self.param["device"])
