@@ -8,6 +8,9 @@ static uint32_t least(uint32_t a, uint32_t b)
 uint32_t drafter_length(const struct drafter *d, const struct trace_text *t, uint32_t place)
 {
     SIM_REQUIRE(place < t->n_output, "draft before token %u of %u", place, t->n_output);
+    if (t->matches[d->kind] == NULL) {
+        return 0; /* the run will be refused */
+    }
     const struct trace_match *m = &t->matches[d->kind][place];
     uint32_t n = least(d->max_draft_tokens, m->left);
     uint64_t by_match = 1 + (uint64_t)d->tokens_per_match * m->length;

@@ -6,6 +6,7 @@
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "sim/base/suffix.h"
+#include "traces/calibration.h"
 
 #define MOST_TOKENS 10000000u /* of a context or an output, as of a trace's row */
 #define NO_WORD UINT32_MAX
@@ -224,11 +225,12 @@ static struct trace_match match_at(const struct trace_text *t, uint32_t p, struc
  * a: answers before this request, or NULL. */
 static void find_matches(struct trace_text *t, const struct answers *a)
 {
-    static const uint32_t most[TRACE_DRAFTERS] = {TRACE_LOOKUP_TOKENS, UINT32_MAX};
+    static const uint32_t most[TRACE_DRAFTERS] = {TRACE_LOOKUP_TOKENS, UINT32_MAX, UINT32_MAX};
+    const int n_drafters = t->calibration != NULL ? TRACE_DRAFTERS : TRACE_CALIBRATED;
     struct trace_match *m[TRACE_DRAFTERS];
     struct suffix *seen = suffix_new();
     struct suffix_cursor end = {0};
-    for (int d = 0; d < TRACE_DRAFTERS; d++) {
+    for (int d = 0; d < n_drafters; d++) {
         m[d] = xcalloc(t->n_output, sizeof *m[d]);
         t->matches[d] = m[d];
     }
@@ -237,13 +239,16 @@ static void find_matches(struct trace_text *t, const struct answers *a)
         if (a != NULL) {
             suffix_follow(a->seen, &end, t->tokens[p]);
         }
-        for (int d = 0; d < TRACE_DRAFTERS && p + 1 >= t->n_context; d++) {
+        for (int d = 0; d < n_drafters && p + 1 >= t->n_context; d++) {
             struct suffix_match earlier = {0};
             if (a != NULL) {
                 earlier = suffix_followed(a->seen, end, most[d]);
             }
-            m[d][p + 1 - t->n_context] =
-                match_at(t, p + 1, suffix_longest(seen, most[d]), a, earlier);
+            struct trace_match *at = &m[d][p + 1 - t->n_context];
+            *at = match_at(t, p + 1, suffix_longest(seen, most[d]), a, earlier);
+            if (d == TRACE_CALIBRATED && calibration_drafts(t->calibration, t->tokens[p], at)) {
+                at->right = right_tokens(t, at, p + 1);
+            }
         }
     }
     suffix_free(seen);
@@ -265,9 +270,21 @@ static void line_read(struct reader *r, const char *text, struct trace_texts *ou
         t.n_context = member_read(r, o, "context");
         t.n_output = member_read(r, o, "output");
     }
+    struct calibration *next = NULL;
+    if (r->e->n == before && cJSON_GetObjectItemCaseSensitive(o, "next") != NULL) {
+        next = r->form == FORM_NUMBERS
+                   ? calibration_read(cJSON_GetObjectItemCaseSensitive(o, "next"), r->tokens,
+                                      t.n_context, t.n_output, where, &out->hash, r->e)
+                   : NULL;
+        if (r->form != FORM_NUMBERS) {
+            refuse(r, "next", "is of token numbers, and this file has texts");
+        }
+    }
     if (r->e->n > before) {
+        calibration_free(next);
         return;
     }
+    t.calibration = next;
     for (size_t i = 0; i < r->n; i++) {
         out->hash = hash_u64(out->hash, r->tokens[i]);
     }
@@ -350,8 +367,10 @@ struct trace_texts *texts_after_answers(struct trace_texts *base, const uint32_t
         struct answers a = {.seen = suffix_new()};
         for (uint64_t i = user; i < n; i += users) {
             const struct trace_text *t = &base->texts[number[i]];
-            out->texts[i] = (struct trace_text){
-                .tokens = t->tokens, .n_context = t->n_context, .n_output = t->n_output};
+            out->texts[i] = (struct trace_text){.tokens = t->tokens,
+                                                .calibration = t->calibration,
+                                                .n_context = t->n_context,
+                                                .n_output = t->n_output};
             find_matches(&out->texts[i], &a);
             answers_add(&a, t, apart);
         }
@@ -369,6 +388,7 @@ void texts_release(struct trace_texts *t)
     for (uint32_t i = 0; i < t->n; i++) {
         if (t->tokens_of == NULL) {
             free((void *)t->texts[i].tokens);
+            calibration_free((struct calibration *)t->texts[i].calibration);
         }
         for (int d = 0; d < TRACE_DRAFTERS; d++) {
             free((void *)t->texts[i].matches[d]);

@@ -17,7 +17,7 @@ struct drive_values {
     struct real_options real;
     struct option_output output;
     struct option_texts policies, calibrate;
-    const char *kernels, *tokens, *requests, *decisions, *timeline, *out, *datasheet, *probe;
+    const char *kernels, *tokens, *topk, *requests, *decisions, *timeline, *out, *datasheet, *probe;
     uint32_t repeat;
     bool compare, explain, trace_only;
 };
@@ -152,11 +152,19 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
         return EXIT_BAD_INPUT;
     }
     d->tokens = tokens == NULL ? NULL : output_stream(tokens);
+    struct output *topk = o->topk == NULL ? NULL : output_open(o->topk, e);
+    if (o->topk != NULL && topk == NULL) {
+        (void)output_close(tokens, false, e);
+        return EXIT_BAD_INPUT;
+    }
+    d->topk = topk == NULL ? NULL : output_stream(topk);
     int status = EXIT_OK;
     for (uint32_t k = 0; k < o->repeat && status == EXIT_OK; k++) {
         status = run_once(o, d, c, &p, t, e);
     }
-    return output_close(tokens, true, e) == 0 ? status : EXIT_BAD_INPUT;
+    int rc = output_close(topk, true, e);
+    rc = output_close(tokens, true, e) != 0 ? -EINVAL : rc;
+    return rc == 0 ? status : EXIT_BAD_INPUT;
 }
 
 /* ---- comparison ---- */
@@ -507,6 +515,9 @@ static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, repeat, "repeat", "N", "1", 1, AGAINST_MAX_REPEATS,
                  "number of repeats; with --compare round-robin"),
     OPTION_TEXT(OPTIONS, tokens, "tokens", "FILE", NULL, "write the tokens of each request"),
+    OPTION_TEXT(OPTIONS, topk, "topk", "FILE.jsonl", NULL,
+                "write token texts of the requests, with the 8 likeliest tokens after each token "
+                "and their probabilities"),
     OPTION_TEXT(OPTIONS, kernels, "kernels", "FILE.csv", NULL, "write one line per kernel"),
     OPTION_TEXT(OPTIONS, requests, "requests", "FILE.csv", NULL, "write one line per request"),
     OPTION_FILE(OPTIONS, decisions, "decisions", "FILE", "write one line per scheduling decision"),

@@ -25,7 +25,8 @@
 
 static const char *const nonlinear[] = {"fused", "split", "offload", NULL};
 static const char *const limits[] = {"none", "package", "thermal", NULL};
-static const char *const methods[] = {"none", "pld", "sam", "eagle", "lookup", "suffix", NULL};
+static const char *const methods[] = {"none",   "pld",    "sam",        "eagle",
+                                      "lookup", "suffix", "calibrated", NULL};
 static const char *const histories[] = {"full", "turn", "trace", NULL};
 static const char *const lengths[] = {"fixed", "prop", "empirical", NULL};
 
@@ -100,9 +101,9 @@ static const struct setting table[] = {
            "thermal: resistance from die to ambient"),
     NUMBER("power.capacity_j_per_k", power.capacity_j_per_k, 20.0, 1e-3, 1e6, "J/K",
            "thermal: heat capacity"),
-    CHOICE(
-        "speculation.method", drafts.method, 0, methods,
-        "drafter, for policies without one of their own; lookup and suffix draft on token texts"),
+    CHOICE("speculation.method", drafts.method, 0, methods,
+           "drafter, for policies without one of their own; lookup, suffix and calibrated draft on "
+           "token texts"),
     TEXT("speculation.dataset", drafts.dataset, "summary", "row of the acceptance table"),
     TEXT("speculation.model", drafts.model, "qwen2.5-1.5b", "column of the acceptance table"),
     FLAG("speculation.ours", drafts.ours, false, "use sd.npu's calibration of the context"),

@@ -109,7 +109,7 @@ static const char *drafter_word(const struct policy_ops *ops, const struct polic
 
 static int texts_drafter(const struct config_speculation *s, const char *word)
 {
-    static const char *const names[] = {"lookup", "suffix", NULL};
+    static const char *const names[] = {"lookup", "suffix", "calibrated", NULL};
     bool run = word == NULL || strcmp(word, "run") == 0 || strcmp(word, "model") == 0;
     return run ? s->run_texts : words_find(names, word);
 }
@@ -144,6 +144,7 @@ void config_speculation_setup(const struct config_speculation *s, struct sim_set
         setup->accept = drafter_accept;
         setup->speculation_params = texts;
         setup->drafts_on_texts = true;
+        setup->drafts_calibrated = texts->kind == TRACE_CALIBRATED;
     } else if (s->run[which].by_class[REQUEST_CLASS_REACTIVE] != NULL) {
         setup->draft = speculation_run_draft;
         setup->accept = speculation_run_accept;

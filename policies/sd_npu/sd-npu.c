@@ -20,8 +20,8 @@
 static const char *const strategies[] = {"progressive", "sync",       "naive-async", "keep-both",
                                          "unified-g1",  "unified-g2", "late-start",  NULL};
 static const char *const decoders[] = {"npu", "cpu", NULL};
-static const char *const drafters[] = {"run",   "none",  "pld",    "sam",    "ours",
-                                       "eagle", "model", "lookup", "suffix", NULL};
+static const char *const drafters[] = {"run",   "none",   "pld",    "sam",        "ours", "eagle",
+                                       "model", "lookup", "suffix", "calibrated", NULL};
 static const char *const lengths[] = {"offered", "pass", "adaptive", NULL};
 
 /* Systems by name, and what each is. Drafting: SAM and other retrieval below 10 ms a step (2.2),
@@ -63,7 +63,7 @@ static const struct policy_param params[] = {
     [SD_SPECULATE] = POLICY_BOOL("speculate", true, "verify the drafts of the drafter"),
     [SD_DRAFTER] = POLICY_CHOICE("drafter", 0, drafters,
                                  "who drafts; run: sim.speculation.method; model: the run's "
-                                 "--llm draft=M; lookup, suffix: on token texts"),
+                                 "--llm draft=M; lookup, suffix, calibrated: on token texts"),
     [SD_LENGTH] = POLICY_CHOICE(
         "length", SD_LENGTH_OFFERED, lengths,
         "tokens verified: all, one pass of the decode graph, or what gains most (E.20)"),

@@ -43,8 +43,9 @@ struct trace_extra {
 
 /* Drafters that look up what followed when the text last ended so. */
 enum trace_drafter {
-    TRACE_LOOKUP, /* at most TRACE_LOOKUP_TOKENS tokens match (prompt lookup, Saxena 2023) */
-    TRACE_SUFFIX, /* as many as possible match (suffix automaton, SAM decoding) */
+    TRACE_LOOKUP,     /* at most TRACE_LOOKUP_TOKENS tokens match (prompt lookup, Saxena 2023) */
+    TRACE_SUFFIX,     /* as many as possible match (suffix automaton, SAM decoding) */
+    TRACE_CALIBRATED, /* the same, or else what the model expects after such a token (sd.npu 3.3) */
     TRACE_DRAFTERS
 };
 /* Before an output token: the longest end of the text so far that has occurred before, in the text
@@ -59,8 +60,11 @@ struct trace_match {
 /* Tokens of a request. Equal numbers are equal tokens. */
 struct trace_text {
     const uint32_t *tokens; /* n_context of the prompt, then n_output of the answer */
-    const struct trace_match *matches[TRACE_DRAFTERS]; /* before each output token */
-    uint32_t n_context, n_output;                      /* both >= 1 */
+    /* Before each output token. Those of TRACE_CALIBRATED are NULL where nobody knows what the
+     * model expects. */
+    const struct trace_match *matches[TRACE_DRAFTERS];
+    const struct calibration *calibration; /* its owner is the text of the file; or NULL */
+    uint32_t n_context, n_output;          /* both >= 1 */
 };
 /* Texts of a file, shared by the traces that have requests of it. */
 struct trace_texts {

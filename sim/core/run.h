@@ -127,7 +127,8 @@ struct sim_setup {
     uint32_t (*accept)(const void *params, uint64_t seed, const struct request *r,
                        const struct trace_text *text, uint64_t step, uint32_t drafted);
     const void *speculation_params;
-    bool drafts_on_texts; /* the drafter wants a trace with texts */
+    bool drafts_on_texts;   /* the drafter wants a trace with texts */
+    bool drafts_calibrated; /* ... and what the model expects after their tokens */
     struct observer *observers[SIM_MAX_OBSERVERS];
     uint32_t n_observers;
     FILE *decision_log;               /* one line per action, or NULL */

@@ -193,6 +193,14 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
                          "its drafter drafts on token texts, which the workload has not "
                          "(--workload texts:file=FILE.jsonl)");
     }
+    for (uint32_t i = 0; setup->drafts_calibrated && i < setup->trace->texts->n; i++) {
+        if (setup->trace->texts->texts[i].calibration == NULL) {
+            return core_fail(c, -EINVAL,
+                             "its drafter is calibrated, and text %u has no `next` (a file that "
+                             "drive --topk writes has it)",
+                             i + 1);
+        }
+    }
     /* A capacity that was stated may be more than the machine's memory leaves. */
     c->memory_bytes =
         fmax(usable_bytes(setup), weight_bytes(c) + setup->runtime_bytes +

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "sim/drive/drive_impl.h"
+#include "sim/drive/topk.h"
 
 #define HOST_PRIORITY 10 /* SCHED_FIFO; above the devices' */
 #define DEFAULT_LIMIT_S 600.0
@@ -271,6 +272,7 @@ static void run(struct drive *d)
     CORE_OBSERVE(&d->core, run_ended, d->now_ns);
     d->report->token_hash = state_token_hash(d);
     write_tokens(d);
+    topk_write(d);
 }
 
 static bool loads_graphs(const struct drive_options *o, const struct machine *m)

@@ -116,6 +116,7 @@ struct drive_options {
     /* Called while a device opens: `done` of its n kernels are compiled. NULL: nobody asks. */
     void (*compiled)(const char *device, uint32_t done, uint32_t n);
     FILE *tokens; /* a line per request: its id and its tokens; or NULL */
+    FILE *topk;   /* a token text per request, with the 8 likeliest tokens after each; or NULL */
     /* Nonzero, for instance by a signal: the run ends within a second, and keeps what it has. An
      * engine that closes then is waited for. NULL: nobody interrupts it. */
     const volatile sig_atomic_t *interrupt;

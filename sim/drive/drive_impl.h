@@ -59,8 +59,9 @@ struct lane *lane_hung(struct drive *d);
 /* ---- the real side of requests, KV and passes (state.c) ---- */
 
 struct real_request {
-    int32_t *tokens; /* prompt and generated: owned */
-    uint32_t n, input;
+    int32_t *tokens;   /* prompt and generated: owned */
+    struct topk *next; /* after each of them: owned, NULL without options->topk (topk.h) */
+    uint32_t n, input, room;
     uint32_t id, slot;
 };
 
@@ -211,6 +212,7 @@ struct drive {
     struct real_kv kv;
     struct real_turn *turns; /* by trace row */
     struct real_request *requests;
+    float *head, *head_logits;              /* of topk.c */
     struct real_pass *passes, *free_passes; /* all; those not in use */
     struct real_launch *free_launches;
     struct service_job *makes; /* compilations and loads on their way */

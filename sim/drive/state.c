@@ -7,6 +7,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/drive/drive_impl.h"
+#include "sim/drive/topk.h"
 
 #define MAX_SLOTS 512    /* sessions that hold KV at once */
 #define SLOT_UNIT 64     /* tokens */
@@ -171,8 +172,11 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     struct real_turn *before = &d->turns[f->row];
     struct real_request *q = &d->requests[f->row];
     uint32_t shared = t->prefix_tokens < before->n ? t->prefix_tokens : before->n;
-    *q = (struct real_request){.id = r->id, .n = r->input_tokens, .input = r->input_tokens};
-    q->tokens = xcalloc((size_t)t->input_tokens + t->output_tokens + 1, sizeof *q->tokens);
+    *q = (struct real_request){.id = r->id,
+                               .n = r->input_tokens,
+                               .input = r->input_tokens,
+                               .room = t->input_tokens + t->output_tokens + 1};
+    q->tokens = xcalloc(q->room, sizeof *q->tokens);
     for (uint32_t i = 0; i < q->n; i++) {
         q->tokens[i] = i < shared ? before->tokens[i] : prompt_token(d, r->id, i);
     }
@@ -335,6 +339,9 @@ void state_sample(struct drive *d, struct full_pass *full)
 {
     const struct real_pass *p = full->exec;
     const float *logits = p->engine.logits;
+    if (d->options->topk != NULL) {
+        topk_take(d, full);
+    }
     for (uint32_t i = 0; i < full->pub->n_segments; i++) {
         const struct segment *s = &full->pub->segments[i];
         struct real_request *q = state_request(s->request);
@@ -376,6 +383,7 @@ int state_init(struct drive *d)
 
 void state_fini(struct drive *d)
 {
+    topk_fini(d);
     for (size_t i = 0; d->requests != NULL && i < d->core.setup->trace->n; i++) {
         free(d->requests[i].tokens);
         free(d->turns[i].tokens);

@@ -65,6 +65,25 @@ done
 cmp -s "$tmp/fcfs.tokens" "$tmp/agent-xpu-v2.tokens" || fail "other tokens under another policy"
 [ "$(wc -w <"$tmp/fcfs.tokens")" -eq $((12 + 12 * 4 + 66)) ] || fail "tokens: $(wc -w <"$tmp/fcfs.tokens")"
 
+# The likeliest tokens of each request: those that were taken come first, and a calibrated drafter reads the file.
+# shellcheck disable=SC2086
+$x drive --policy fcfs $usual --topk "$tmp/topk.jsonl" >/dev/null
+python3 - "$tmp/topk.jsonl" "$tmp/fcfs.tokens" <<'EOF' || fail "topk"
+import json, sys
+taken = {int(w[0]): [int(t) for t in w[1:]] for w in map(str.split, open(sys.argv[2]))}
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert len(lines) == 12 and sorted(o["request"] for o in lines) == sorted(taken)
+for o in lines:
+    n, next_ = len(o["context"]), o["next"]
+    assert o["output"] == taken[o["request"]] and len(next_) == n + len(o["output"]) - 1
+    assert [e[0][0] for e in next_[n - 1:]] == o["output"]
+    for e in next_:
+        p = [x[1] for x in e]
+        assert len(e) == 8 and p == sorted(p, reverse=True) and 8 / 1000 < sum(p) < 1
+EOF
+$x run --soc snapdragon-8gen2 --llm qwen2.5-1.5b --workload "texts:file=$tmp/topk.jsonl,gap_s=5" \
+    --policy sd-npu:drafter=calibrated -q >/dev/null || fail "topk: not read"
+
 # What looks at a simulation looks at a real run: decisions, timeline, where latencies went.
 # shellcheck disable=SC2086
 $x drive --policy fcfs $usual --decisions "$tmp/decisions" --timeline "$tmp/timeline.json" >/dev/null

@@ -163,7 +163,7 @@ START_TEST(matches_and_right_tokens_are_those_found_by_hand)
     ck_assert_uint_eq(t->n_output, 7);
     struct drafter d = {.kind = TRACE_SUFFIX, .max_draft_tokens = 40, .proactive = true};
     for (uint32_t i = 0; i < 7; i++) {
-        for (int k = 0; k < TRACE_DRAFTERS; k++) { /* no match is longer than 3: both are alike */
+        for (int k = 0; k < TRACE_CALIBRATED; k++) { /* no match is longer than 3: both are alike */
             const struct trace_match *m = &t->matches[k][i];
             ck_assert_uint_eq(m->length, want[i].length);
             ck_assert_ptr_eq(m->draft, want[i].length > 0 ? t->tokens + want[i].at : NULL);
@@ -300,7 +300,7 @@ START_TEST(a_draft_does_not_depend_on_the_answer_to_come)
         (void)read_one(both);
         ck_assert_uint_eq(texts->n, 2);
         struct drafter d = {.max_draft_tokens = 40};
-        for (int kind = 0; kind < TRACE_DRAFTERS; kind++) {
+        for (int kind = 0; kind < TRACE_CALIBRATED; kind++) {
             d.kind = (enum trace_drafter)kind;
             for (uint32_t i = 0; i <= (uint32_t)same; i++) {
                 ck_assert_uint_eq(drafter_length(&d, &texts->texts[0], i),

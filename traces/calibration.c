@@ -1,0 +1,159 @@
+#include "traces/calibration.h"
+
+#include "sim/base/base.h"
+#include "sim/base/hash.h"
+
+#define PATH_TOKENS 40 /* as the automaton's longest draft */
+#define SURE_TOKENS 2  /* a match of the text that goes before the tree */
+
+/* A token of the context, and what the model expects behind it most. */
+struct node {
+    uint32_t token, best;
+    double probability;
+    uint32_t n_path;
+    uint32_t path[PATH_TOKENS]; /* the draft behind it */
+};
+
+struct calibration {
+    struct node *nodes; /* sorted by token */
+    uint32_t n;
+};
+
+static int by_token(const void *a, const void *b)
+{
+    uint32_t x = ((const struct node *)a)->token;
+    uint32_t y = ((const struct node *)b)->token;
+    return (x > y) - (x < y);
+}
+
+static const struct node *find(const struct calibration *c, uint32_t token)
+{
+    uint32_t low = 0;
+    uint32_t high = c->n;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (c->nodes[mid].token < token) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low < c->n && c->nodes[low].token == token ? &c->nodes[low] : NULL;
+}
+
+/* Of several occurrences the one with the surest expectation; of equal ones the first. */
+static void merge(struct calibration *c)
+{
+    qsort(c->nodes, c->n, sizeof *c->nodes, by_token);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        bool again = n > 0 && c->nodes[n - 1].token == c->nodes[i].token;
+        if (!again) {
+            c->nodes[n++] = c->nodes[i];
+        } else if (c->nodes[i].probability > c->nodes[n - 1].probability) {
+            c->nodes[n - 1] = c->nodes[i];
+        }
+    }
+    c->n = n;
+}
+
+/* The likeliest path: to a token that the context does not have, or that the path has already. */
+static void walk(const struct calibration *c, struct node *from)
+{
+    bool ends = false;
+    for (const struct node *at = from; at != NULL && !ends && from->n_path < PATH_TOKENS;) {
+        uint32_t token = at->best;
+        ends = token == from->token;
+        for (uint32_t i = 0; i < from->n_path && !ends; i++) {
+            ends = from->path[i] == token;
+        }
+        from->path[from->n_path++] = token;
+        at = find(c, token);
+    }
+}
+
+/* A pair [token, probability]. */
+static bool pair_read(const cJSON *pair, uint32_t *token, double *probability)
+{
+    const cJSON *t = cJSON_IsArray(pair) ? pair->child : NULL;
+    const cJSON *p = t != NULL ? t->next : NULL;
+    if (!cJSON_IsNumber(t) || !cJSON_IsNumber(p) || p->next != NULL) {
+        return false;
+    }
+    *token = t->valuedouble >= 0.0 && t->valuedouble <= UINT32_MAX ? (uint32_t)t->valuedouble : 0;
+    *probability = p->valuedouble;
+    return (double)*token == t->valuedouble && *probability > 0.0 && *probability <= 1.0;
+}
+
+/* Adds a node where the entry knows something. False: it is none. */
+static bool entry_read(struct calibration *c, const cJSON *entry, uint32_t token, uint64_t *hash)
+{
+    bool good = cJSON_IsArray(entry);
+    double before = 1.0;
+    struct node node = {.token = token};
+    for (const cJSON *x = good ? entry->child : NULL; x != NULL && good; x = x->next) {
+        uint32_t next = 0;
+        double probability = 0.0;
+        good = pair_read(x, &next, &probability) && probability <= before;
+        if (x == entry->child) {
+            node.best = next;
+            node.probability = probability;
+        }
+        before = probability;
+        *hash = hash_u64(*hash, ((uint64_t)next << 32) ^ (uint64_t)llround(probability * 1e9));
+    }
+    if (good && entry->child != NULL) {
+        c->nodes[c->n++] = node;
+    }
+    return good;
+}
+
+struct calibration *calibration_read(const cJSON *next, const uint32_t *tokens, uint32_t n_context,
+                                     uint32_t n_output, const char *where, uint64_t *hash,
+                                     struct err *e)
+{
+    uint32_t wanted = n_context + n_output - 1;
+    if (!cJSON_IsArray(next) || (uint32_t)cJSON_GetArraySize(next) != wanted) {
+        (void)err_add(e, "%s: next: must have an entry for each of the %u tokens but the last",
+                      where, wanted + 1);
+        return NULL;
+    }
+    struct calibration *c = xcalloc(1, sizeof *c);
+    c->nodes = xcalloc(wanted, sizeof *c->nodes);
+    uint32_t i = 0;
+    for (const cJSON *entry = next->child; entry != NULL; entry = entry->next, i++) {
+        uint32_t before = c->n;
+        if (!entry_read(c, entry, tokens[i], hash)) {
+            (void)err_add(e,
+                          "%s: next[%u]: must be pairs [token, probability], the likeliest first",
+                          where, i);
+            calibration_free(c);
+            return NULL;
+        }
+        if (i >= n_context) { /* what the answer's tokens lead to is not known before the answer */
+            c->n = before;
+        }
+    }
+    merge(c);
+    for (uint32_t k = 0; k < c->n; k++) {
+        walk(c, &c->nodes[k]);
+    }
+    return c;
+}
+
+void calibration_free(struct calibration *c)
+{
+    if (c != NULL) {
+        free(c->nodes);
+        free(c);
+    }
+}
+
+bool calibration_drafts(const struct calibration *c, uint32_t last, struct trace_match *m)
+{
+    const struct node *node = m->length < SURE_TOKENS ? find(c, last) : NULL;
+    if (node != NULL) {
+        *m = (struct trace_match){node->path, node->n_path, 1, 0};
+    }
+    return node != NULL;
+}
