@@ -37,7 +37,7 @@ FITS = {
     "phones": ["--file", "sd-npu.json", "--fit", "D20,D21,D24", "--parameters", "open-phones", "--budget", "40"],
 }
 # Points that are kept: claims judged there, traces, and their first seed, which no search has. load-hand was found by
-# hand, and joint by a search of 100 points; what is shipped of both stays as it is until `run` names them.
+# hand, and stays as it is.
 JUDGED = {
     "load-hand": (V2, 9, 3000001),
     "joint": (V2 + "B6 B7 B8 B9 B10 B11 B12 B14 B15 B16 B17 B20 B23 B24 B25 B26 B27".split(), 16, 2000001),
@@ -134,8 +134,13 @@ def print_parameters(name, found):
 def print_best_points(found):
     """How many points may have each claim, and what of that is left on fresh traces."""
     n = found["points"]
-    print(f"Plausible on {found['traces']} traces, of {n} points: "
-          + ", ".join(f"{k} at {v}" for k, v in found["plausible"].items()) + ".\n")
+    if len(found["plausible"]) > 6:
+        print(f"Plausible on {found['traces']} traces, of {n} points:\n")
+        print("| claim | " + " | ".join(found["plausible"]) + " |\n|---|" + "---:|" * len(found["plausible"]))
+        print("| points | " + " | ".join(str(v) for v in found["plausible"].values()) + " |\n")
+    else:
+        print(f"Plausible on {found['traces']} traces, of {n} points: "
+              + ", ".join(f"{k} at {v}" for k, v in found["plausible"].items()) + ".\n")
     print(f"The best {len(found['best_points'])}, each on {found['each_on']} fresh traces:\n")
     print("| point | hold | compatible |\n|---:|---|---|")
     for b in found["best_points"]:
