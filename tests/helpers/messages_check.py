@@ -22,6 +22,15 @@ def files():
     def trace(rows, more=""):
         return f"# xpusim-trace v1\n{HEAD}{more}\n{rows}\n"
 
+    def stepped(**more):
+        soc = json.loads(pathlib.Path("hwmodels/soc/core-ultra-7-258v.json").read_text())
+        def number(value, unit="1"):
+            return {"value": value, "unit": unit, "kind": "assumed", "source": "t"}
+
+        steps = [{"speed": number(0.5), "power": number(0.3)}, {"speed": number(1), "power": number(1)}]
+        soc["devices"][0]["dvfs"] = {"steps": steps, "governor": "utilisation", **more}
+        return json.dumps(soc)
+
     def spec(**more):
         base = {"name": "t", "base": {"policy": "fcfs", "workload": "w1:n=2"}, "replications": 1, "metrics": ["all.e2e_s.mean"]}
         base.update(more)
@@ -99,6 +108,8 @@ def files():
         "head.csv": "a,b\n",
         "battery.json": '{"machine": [{"at_s": 0, "source": "battery", "battery_j": 200, "battery_full_j": 200000}]}',
         "full.json": '{"machine": [{"at_s": 0, "source": "battery", "battery_j": 200000, "battery_full_j": 200000}]}',
+        "noperiod.json": stepped(),
+        "period.json": stepped(period={"value": 20, "unit": "ms", "kind": "assumed", "source": "t"}),
         "once.json": spec(),
         "until.json": spec(replications=2, max_replications=3, until={"all.e2e_s.mean": {"half_width": 1e-9}}, base={"policy": "fcfs", "workload": LOAD[11:]}),
         "nountil.json": spec(until={}),
