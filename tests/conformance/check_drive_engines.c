@@ -19,7 +19,8 @@ static void narrow_model(void)
 }
 
 /* Attention's tiles depend on how many rows of a sequence come together, so policies that cut
- * prompts or attention differently may round differently: fcfs prefills whole prompts. */
+ * prompts or attention differently may round differently: fcfs prefills whole prompts. A first
+ * token may be another only where the two are as likely as each other, but for a tenth. */
 START_TEST(every_policy_gives_the_same_tokens_on_ggml)
 {
     struct err e = ERR_INIT;
@@ -35,7 +36,14 @@ START_TEST(every_policy_gives_the_same_tokens_on_ggml)
     realrun_requests_make(90);
     realrun_machine_make(ggml, DRIVE_CLOCK_CPU);
     narrow_model();
+    FILE *topk = tmpfile();
+    ck_assert_ptr_nonnull(topk);
+    real_options.topk = topk;
     ck_assert_msg(realrun_run(policy_find("fcfs"), "", &first) == 0, "%s", real.result.message);
+    real_options.topk = NULL;
+    for (uint32_t k = 0; k < N_REQUESTS; k++) {
+        ck_assert(realrun_may_begin_with(topk, k, first.t[k][0]));
+    }
     uint32_t equal = 0;
     uint32_t policies = 0;
     char others[1024] = "";
@@ -57,11 +65,15 @@ START_TEST(every_policy_gives_the_same_tokens_on_ggml)
         size_t at = strlen(others);
         (void)snprintf(others + at, sizeof others - at, " %s %u", all[i]->name,
                        realrun_alike(&first, &t));
-        ck_assert_msg(realrun_alike_at_first(&first, &t) == N_REQUESTS, "%s: first tokens",
-                      all[i]->name);
+        for (uint32_t k = 0; k < N_REQUESTS; k++) {
+            ck_assert_msg(first.t[k][0] == t.t[k][0] || realrun_may_begin_with(topk, k, t.t[k][0]),
+                          "%s: request %u begins with %d, not %d", all[i]->name, k, t.t[k][0],
+                          first.t[k][0]);
+        }
         ck_assert_msg(realrun_alike(&first, &t) >= 25, "%s: %u of 28", all[i]->name,
                       realrun_alike(&first, &t));
     }
+    fclose(topk);
     printf("note: ggml %s: %u of %u policies give equal tokens for all 28 requests;%s\n",
            ggml->version, equal, policies, others);
 }

@@ -1,6 +1,7 @@
 #include "tests/helpers/realrun.h"
 
 #include <check.h>
+#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,39 @@ uint32_t realrun_alike_at_first(const struct tokens *a, const struct tokens *b)
         n += a->n[i] > 0 && b->n[i] > 0 && a->t[i][0] == b->t[i][0];
     }
     return n;
+}
+
+static bool may_begin_with(const cJSON *line, int32_t token)
+{
+    const cJSON *next = cJSON_GetObjectItem(line, "next");
+    int at = cJSON_GetArraySize(next) - cJSON_GetArraySize(cJSON_GetObjectItem(line, "output"));
+    const cJSON *likeliest = cJSON_GetArrayItem(next, at);
+    double most = cJSON_GetArrayItem(cJSON_GetArrayItem(likeliest, 0), 1)->valuedouble;
+    const cJSON *one;
+    cJSON_ArrayForEach (one, likeliest) {
+        if (cJSON_GetArrayItem(one, 0)->valueint == token) {
+            return cJSON_GetArrayItem(one, 1)->valuedouble >= 0.9 * most;
+        }
+    }
+    return false;
+}
+
+bool realrun_may_begin_with(FILE *topk, uint32_t request, int32_t token)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool may = false;
+    rewind(topk);
+    while (getline(&line, &size, topk) > 0) {
+        cJSON *o = cJSON_Parse(line);
+        ck_assert_ptr_nonnull(o);
+        if (cJSON_GetObjectItem(o, "request")->valueint == (int)request) {
+            may = may_begin_with(o, token);
+        }
+        cJSON_Delete(o);
+    }
+    free(line);
+    return may;
 }
 
 void realrun_whole(const char *policy)

@@ -34,6 +34,9 @@ int realrun_run(const struct policy_ops *policy, const char *params, struct toke
 /* Requests with the same tokens; with the same first one. */
 uint32_t realrun_alike(const struct tokens *a, const struct tokens *b);
 uint32_t realrun_alike_at_first(const struct tokens *a, const struct tokens *b);
+/* By what drive --topk wrote of the run: is this token as likely as the first one that the request
+ * got, but for a tenth? Rounding may give either. */
+bool realrun_may_begin_with(FILE *topk, uint32_t request, int32_t token);
 /* Asserts that all finished with clean books. */
 void realrun_whole(const char *policy);
 /* The engine OpenVINO; NULL after a line that says why the test is skipped. */
