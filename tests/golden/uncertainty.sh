@@ -12,7 +12,7 @@ fail() {
     echo "FAILED: $*"
     bad=1
 }
-common="--quiet --json --workload mixed:reactive_per_min=3,proactive_per_min=6,duration_s=300"
+common="--quiet --json --workload mixed:reactive_per_min=3,proactive_per_min=6,duration_s=150"
 
 # The first factor with a flip point: its path, where the order holds and where it has turned.
 flip_of() { # JSON
