@@ -186,23 +186,21 @@ void arena_fini(struct arena *a)
 void *arena_alloc(struct arena *a, size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
-    if (a->head == NULL || a->head->size - a->head->used < bytes) {
-        size_t size = a->head == NULL ? ARENA_FIRST_BYTES : a->head->size * 2;
-        if (size > ARENA_LARGEST_BYTES) {
-            size = ARENA_LARGEST_BYTES;
-        }
-        if (size < bytes) {
-            size = bytes;
-        }
-        struct arena_block *b = xlines(sizeof *b + (a->source == NULL ? size : 0));
+    struct arena_block *b = a->head;
+    if (b == NULL || b->size - b->used < bytes) {
+        size_t size = b == NULL ? ARENA_FIRST_BYTES : b->size * 2;
+        size = size < ARENA_LARGEST_BYTES ? size : ARENA_LARGEST_BYTES;
+        /* One thing that is larger has a block of its own, and the others go on with theirs. */
+        struct arena_block **at = size < bytes && b != NULL ? &b->next : &a->head;
+        size = size < bytes ? bytes : size;
+        b = xlines(sizeof *b + (a->source == NULL ? size : 0));
         b->data = a->source == NULL ? b->own : a->source->take(a->source->ctx, &size);
-        b->next = a->head;
+        b->next = *at;
         b->size = size;
-        a->head = b;
-        a->total_bytes += size;
+        *at = b;
     }
-    void *p = a->head->data + a->head->used;
-    a->head->used += bytes;
-    SIM_ASSERT(a->head->used <= a->head->size && (uintptr_t)p % 16 == 0);
+    void *p = b->data + b->used;
+    b->used += bytes;
+    SIM_ASSERT(b->used <= b->size && (uintptr_t)p % 16 == 0);
     return p;
 }

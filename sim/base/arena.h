@@ -16,7 +16,6 @@ extern const struct arena_source arena_fenced;
 
 struct arena {
     struct arena_block *head;
-    size_t total_bytes;
     const struct arena_source *source; /* borrowed */
 };
 
