@@ -190,7 +190,7 @@ void *arena_alloc(struct arena *a, size_t bytes)
     if (b == NULL || b->size - b->used < bytes) {
         size_t size = b == NULL ? ARENA_FIRST_BYTES : b->size * 2;
         size = size < ARENA_LARGEST_BYTES ? size : ARENA_LARGEST_BYTES;
-        /* One thing that is larger has a block of its own, and the others go on with theirs. */
+        /* One thing that is larger has a block of its own. Others are put where they were. */
         struct arena_block **at = size < bytes && b != NULL ? &b->next : &a->head;
         size = size < bytes ? bytes : size;
         b = xlines(sizeof *b + (a->source == NULL ? size : 0));
