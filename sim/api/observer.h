@@ -98,6 +98,8 @@ struct observer {
     /* Power limits make everything on devices take 1 / speed as long from now on; 1 at the start.
      */
     void (*speed)(void *self, int64_t now_ns, double speed);
+    /* The device's step of frequency does so in addition; 1 at the start, and without steps. */
+    void (*step)(void *self, int64_t now_ns, uint8_t device, double speed);
     /* due_ns: when the frame that begins or ends was due; of a missed one, when the frame in its
      * way was. */
     void (*frame)(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns);

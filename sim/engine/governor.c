@@ -50,6 +50,7 @@ void governor_init(struct engine *e)
             g->cheapest[POWER_PHASE_DECODE] = cheapest(e, i, d->decode_watts);
             g->speed = dvfs_of(e, i)->steps[0].speed;
             g->power = dvfs_of(e, i)->steps[0].power;
+            CORE_OBSERVE(&e->core, step, e->now_ns, i, g->speed);
         }
     }
     e->core.result->dvfs.known = e->governed;
@@ -81,6 +82,7 @@ static bool take_step(struct engine *e, uint8_t device, uint32_t step)
     g->speed = dvfs_of(e, device)->steps[step].speed;
     g->power = dvfs_of(e, device)->steps[step].power;
     e->core.result->dvfs.changes++;
+    CORE_OBSERVE(&e->core, step, e->now_ns, device, g->speed);
     return true;
 }
 

@@ -35,7 +35,7 @@ const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT] = {
     [EXPLAIN_HELD] = "the device was idle, the policy held it",
     [EXPLAIN_GRAPHICS] = "the display's frames had the device",
     [EXPLAIN_HOST] = "host: scheduling, submission, sampling",
-    [EXPLAIN_THROTTLING] = "kernels slowed by a power limit",
+    [EXPLAIN_THROTTLING] = "kernels slowed by a power limit or a step of frequency",
     [EXPLAIN_DDR_SLOWDOWN] = "kernels slowed by shared DDR",
     [EXPLAIN_DEVICE_SHARING] = "kernels slowed by sharing the device",
     [EXPLAIN_KILLED] = "work thrown away by a reset",
@@ -370,6 +370,7 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
     x->speed = 1.0;
     for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
         x->frame_since_ns[d] = TIME_NEVER_NS;
+        x->step[d] = 1.0;
     }
     idmap_init(&x->live, sizeof(struct explain_live));
     x->observer = (struct observer){
@@ -386,6 +387,7 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
         .preempt_asked = explain_preempt_asked,
         .frame = explain_frame,
         .speed = explain_speed,
+        .step = explain_step,
         .kernel = explain_kernel,
         .kv_lost = on_kv_lost,
         .resident = on_resident,

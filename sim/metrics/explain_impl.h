@@ -73,6 +73,7 @@ struct explain {
     int64_t frame_since_ns[MACHINE_MAX_DEVICES]; /* TIME_NEVER_NS: no frame on it */
     uint32_t prompt_devices;                     /* that have run a prefill, bits */
     double speed;                                /* by power limits */
+    double step[MACHINE_MAX_DEVICES];            /* the speed of its step of frequency */
     uint32_t sampling;                           /* passes the host samples for */
     struct explanation *done;
     size_t n_done, cap_done;
@@ -108,5 +109,6 @@ void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
                           int64_t lost_ns);
 void explain_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns);
 void explain_speed(void *self, int64_t now_ns, double speed);
+void explain_step(void *self, int64_t now_ns, uint8_t device, double speed);
 void explain_kernel(void *self, const struct kernel_record *k);
 void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l);

@@ -49,6 +49,11 @@ static void note_sharing(struct explain *x, uint8_t device)
     }
 }
 
+static bool is_slow(const struct explain *x, uint8_t device)
+{
+    return x->speed < 1.0 || x->step[device] < 1.0;
+}
+
 void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
 {
     struct explain *x = self;
@@ -68,7 +73,7 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
         .start_ns = now_ns,
         .lead_end_ns = now_ns + lead_ns,
         .last_ns = now_ns,
-        .throttled = x->speed < 1.0,
+        .throttled = is_slow(x, l->device),
     };
     for (uint32_t i = 0; i < p->n_segments; i++) {
         g.has_class[p->segments[i].request->cls] = true;
@@ -103,7 +108,7 @@ void explain_kernel(void *self, const struct kernel_record *k)
         g->v[g->n - 1].op = k->op;
     }
     g->shared = false;
-    g->throttled = x->speed < 1.0;
+    g->throttled = is_slow(x, g->device);
     note_sharing(x, g->device);
 }
 
@@ -114,6 +119,16 @@ void explain_speed(void *self, int64_t now_ns, double speed)
     x->speed = speed;
     for (size_t i = 0; speed < 1.0 && i < x->n_launches; i++) {
         x->launches[i].throttled = true;
+    }
+}
+
+void explain_step(void *self, int64_t now_ns, uint8_t device, double speed)
+{
+    struct explain *x = self;
+    (void)now_ns;
+    x->step[device] = speed;
+    for (size_t i = 0; speed < 1.0 && i < x->n_launches; i++) {
+        x->launches[i].throttled = x->launches[i].throttled || x->launches[i].device == device;
     }
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/metrics/explain.h"
 #include "tests/helpers/changedrun.h"
 
 #include "tests/helpers/byhand.h"
@@ -58,6 +59,21 @@ START_TEST(a_busy_device_rises_step_by_step)
     ck_assert_uint_eq(sc.result.dvfs.changes, 2);
     ck_assert_int_eq(sc.result.dvfs.busy_ns, S(21.25));
     ck_assert_double_eq_tol(sc.result.dvfs.speed_ns / 1e9, 0.25 + 0.5 + 19.25, 1e-6);
+}
+END_TEST
+
+/* Of the 21.25 s, 20 are the prompt's kernels, and nothing is another program's. */
+START_TEST(slow_steps_are_explained_as_such)
+{
+    struct explain *e = explain_new(&sc.machine, EXPLAIN_ALL);
+    sc.setup.observers[sc.setup.n_observers++] = explain_observer(e);
+    byhand_run(script_serve, one, 1);
+    const struct explanation *x0 = explain_find(e, 0);
+    ck_assert_ptr_nonnull(x0);
+    ck_assert_int_eq(x0->ns[EXPLAIN_COMPUTE], S(20));
+    ck_assert_int_eq(x0->ns[EXPLAIN_THROTTLING], S(1.25));
+    ck_assert_int_eq(x0->ns[EXPLAIN_DDR_SLOWDOWN], 0);
+    explain_free(e);
 }
 END_TEST
 
@@ -263,6 +279,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = byhand_teardown),
     TEST(a_busy_device_rises_step_by_step),
+    TEST(slow_steps_are_explained_as_such),
     LOOP(a_device_at_rest_falls_and_one_with_little_to_do_stays, 2),
     LOOP(headroom_is_what_makes_it_rise, 2),
     LOOP(power_limits_come_on_top, 2),
