@@ -34,6 +34,7 @@ from mutants import PLACE, TOP
 
 FOLDERS = ["sim", "policies", "hwmodels", "traces", "experiments", "plots"]
 MOST = 40  # faults of --diff
+UNKNOWN_S = 60.0  # of a program that was not measured
 SLOW_S = 3600.0  # of a test that --slow tries, to wait for
 
 
@@ -85,6 +86,7 @@ class Round:
         self.lock = threading.Lock()
         self.sound = {}  # (test, case) -> passes without a fault
         self.failing = []  # tests of --slow that fail without a fault
+        self.untried = []  # those that --slow came to too late
         self.covered = mutants.coverage()
         self.tests = {t: text_of(t if t.endswith(".sh") else t + ".c") for t in mutants.tests()}
         self.workshop = mutants.Workshop(mutants.compile_commands())
@@ -130,11 +132,13 @@ class Round:
                                            for rank, t in ranked if rank is not None)]
 
     def seconds(self, test):
-        return mutants.seconds_of(self.covered, test)
+        """One that was not measured meets all that are left, at once."""
+        return mutants.seconds_of(self.covered, test) if test in self.covered or not self.covered else UNKNOWN_S
 
     def passes(self, test, case):
         if (test, case) not in self.sound:
-            status, out, _ = mutants.run_test(test, PLACE, case, cpu_s=600)
+            late_s = 300 + 10 * self.covered.get(test, {}).get("wall", 0.0)
+            status, out, _ = mutants.run_test(test, PLACE, case, timeout=late_s, cpu_s=600)
             self.sound[test, case] = not mutants.failed(test, status, out)
         return self.sound[test, case]
 
@@ -246,23 +250,24 @@ class Round:
 
     def slow(self):
         """Tries what was left out on all that survive: tests that took too long to be measured, and those that need a tree
-        of their own. Each runs without a fault first."""
-        place = self.places[0]
-        os.makedirs(os.path.join(TOP, place), exist_ok=True)
-        left_out = [t for t in mutants.tests() if not self.covered.get(t, {}).get("ok")]
-        for test in sorted(left_out, key=mutants.is_golden):
+        of their own. One that passes with all faults at once sees none; one that fails without a fault says nothing."""
+        def one(test, place):
             faults = [r for r in self.faults if r.get("verdict") == "survived" and test not in r.setdefault("slow", [])]
             if not faults:
-                continue
-            began = time.time()
-            status, out, cpu = mutants.run_test(test, PLACE, timeout=SLOW_S, cpu_s=SLOW_S)
-            if mutants.failed(test, status, out):
+                return
+            self.covered[test] = {"s": UNKNOWN_S, "wall": 2 * UNKNOWN_S, "lines": {}, "digests": {}, "ok": True}
+            self.group(faults, test, place)
+            if not self.sound.get((test, None), True):
                 print("%s fails without a fault" % test, flush=True)
                 self.failing.append(test)
-                continue
-            self.covered[test] = {"s": cpu, "wall": time.time() - began, "lines": {}, "digests": {}, "ok": True}
-            self.group(faults, test, place)
             self.told(faults, test)
+        left_out = [t for t in mutants.tests() if not self.covered.get(t, {}).get("ok") and (t in self.covered or t.endswith(".sh"))]
+        left_out.sort(key=lambda t: (mutants.is_golden(t), mutants.seconds_of(self.covered, t)))
+        self.each(one, left_out)
+        self.untried = [t for t in left_out if any(r.get("verdict") == "survived" and t not in r.get("slow", []) for r in self.faults)]
+        if time.time() > self.end or not self.options.trees:
+            self.untried += ["tests/golden/" + name for name in sorted(mutants.NOT_HERE)]
+            return
         tree = Tree(self.options.jobs)
         for name in sorted(mutants.NOT_HERE):
             test = "tests/golden/" + name
@@ -395,7 +400,9 @@ def main():
     p.add_argument("--budget", type=float, default=5.0, help="processor seconds of tests on a fault alone (5)")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--seconds", type=float, help="no fault is begun after so long (default: all are tried)")
+    p.add_argument("--as-measured", action="store_true", help="measure no test: those that are not measured come last")
     p.add_argument("--slow", action="store_true", help="try on the survivors, at the end, the tests that are left out otherwise")
+    p.add_argument("--trees", action="store_true", help="with --slow: also those that need a tree of their own, which is built")
     p.add_argument("--fail", action="store_true", help="exit status 1 if a fault survives")
     options = p.parse_args()
     if (options.blind is None) == (options.diff is None):
@@ -414,16 +421,15 @@ def main():
     if not places:
         print("no line of a C source was touched since %s" % options.diff)
         return 0
-    if options.diff:
+    if options.diff or options.as_measured:
         mutants.build()
     else:
         mutants.measure_coverage(None, options.jobs)
     drawn = Round(name, options, places)
     drawn.run()
-    if drawn.failing:
-        print("\nnot tried, as they fail without a fault: " + ", ".join(drawn.failing))
-    elif options.slow:
-        print("\nall tests were tried on what survived")
+    if options.slow:
+        print("\nfailing without a fault, so not tried: %s\nnot tried on what survived: %s" % (
+            ", ".join(sorted(drawn.failing)) or "none", ", ".join(sorted(drawn.untried)) or "none"))
     return 1 if report(drawn.faults) and options.fail else 0
 
 
