@@ -4,7 +4,9 @@
     experiments/arena/evolve.py [options] POLICY[:K=V,..] ...
 
 Every candidate is judged on the public split with few replications, and the ledger counts it. The best are judged again
-with all replications, and the log names them in order. The sealed split is not touched: judge the chosen one by hand.
+with all replications, and the log names them in order. With --select P they are not: replications go on for those of them
+that are not shown to be behind, until one is the best with probability P (docs/concepts/selection.md). It is the best by
+its mean gain, and not by losses and goals. The sealed split is not touched: judge the chosen one by hand.
 
 The fitness is ln(score) - sum of losses / 4, where a loss is how much more than 1 % a metric is worse at a point, plus
 what the goal lacks: --goal POINT:METRIC=GAIN, for example 125h-3b-double:proactive.e2e_s.mean=1.34.
@@ -95,6 +97,17 @@ class Judge:
             return []
         return [one for c in candidates for one in self.ask(suite, [c], *more)]  # one of them cannot be
 
+    def select(self, suite, candidates, confidence, indifference):
+        """The best of them, with few runs: (the selection, the candidate); None: it cannot be said."""
+        names = [spec(c) for c in candidates]
+        run = subprocess.run([XPUSIM, "arena", "judge", *names, "--suite", suite, "--ledger", self.args.ledger, "--json", "-q",
+                              "--jobs", str(self.args.jobs), "--select", str(confidence), "--indifference", str(indifference)],
+                             capture_output=True, text=True)
+        if run.returncode not in (0, 1):
+            sys.exit(run.stderr)
+        found = json.loads(run.stdout)["selection"]
+        return found, next((c for c in candidates if spec(c) == found["best"]), None)
+
     def fitness(self, j):
         losses = lacks = 0.0
         for point in j["cells"].values():
@@ -125,6 +138,8 @@ def main():
     parser.add_argument("--goal", action="append", default=[], metavar="POINT:METRIC=GAIN")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--final", type=int, default=FINAL, help="candidates judged again with all replications")
+    parser.add_argument("--select", type=float, metavar="P", help="probability that the best of the last ones is named")
+    parser.add_argument("--indifference", type=float, default=1.0, metavar="PERCENT", help="a gain that does not matter")
     parser.add_argument("--ledger", default="campaign.csv")
     parser.add_argument("--log", default="campaign.log")
     args = parser.parse_args()
@@ -145,6 +160,12 @@ def main():
             found = judge.ask(args.suite, batch, "--replications", str(args.replications))
             ranked = sorted(ranked + [(judge.fitness(j), c) for j, c in found], key=lambda x: -x[0])[:400]
             print(f"{len(seen)} candidates, best fitness {ranked[0][0]:.4f}: {spec(ranked[0][1])}", file=log, flush=True)
+        if args.select:
+            last = [c for _, c in ranked[:args.final]]
+            found, best = judge.select(args.final_suite or args.suite, last, args.select, args.indifference)
+            print(f"selected of {len(last)} with {found['runs']} runs for {found['equal_runs']}, "
+                  f"{'decided' if found['decided'] else 'undecided'}: {spec(best) if best else 'none'}", file=log, flush=True)
+            return 0
         again = sorted(judge.ask(args.final_suite or args.suite, [c for _, c in ranked[:args.final]]), key=lambda x: -judge.fitness(x[0]))
         for j, c in again:
             print(f"all replications: fitness {judge.fitness(j):.4f}, {describe(j, c)}", file=log, flush=True)

@@ -199,9 +199,10 @@ static const struct policy_ops *load_hosted(const char *path, struct err *e)
 int plugin_host(int argc, char **argv)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
+    OWNED char *address = argc > 3 ? hosted_address(argv[3]) : NULL; /* before it is loaded */
     const struct policy_ops *ops = argc > 2 ? load_file(argv[2], false, &e) : NULL;
-    if (ops != NULL && argc > 3) {
-        hosted_serve(ops, argv[3]);
+    if (ops != NULL && address != NULL) {
+        hosted_serve(ops, address);
     }
     hosted_describe(ops, &e, stdout);
     return EXIT_SUCCESS;

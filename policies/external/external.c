@@ -130,23 +130,31 @@ static void talk(struct sched *s, struct external_run *x)
 
 /* ---- hooks ---- */
 
-/* The process of a run. From the second run on that this process makes, one interpreter serves all:
- * starting it costs more than many a run. */
-static int start(struct external *e, struct process *p, double limit_s)
+struct zygote *external_zygote(struct external *e, double limit_s)
 {
     bool again = e->ran_in == getpid();
     e->ran_in = getpid();
-    if (again && e->python && e->confined) {
-        if (e->zygote.owner != getpid()) {
-            char how[] = "--fork-runs";
-            char *argv[] = {e->argv[0], e->argv[1], e->argv[2], e->argv[3], how, NULL};
-            (void)zygote_start(&e->zygote, argv, &e->jail, limit_s);
+    if (again && e->zygote.owner != getpid()) {
+        char how[] = EXTERNAL_FORKS;
+        char *argv[sizeof e->argv / sizeof e->argv[0] + 1];
+        size_t n = 0;
+        for (; e->argv[n] != NULL; n++) {
+            argv[n] = e->argv[n];
         }
-        if (!e->zygote.useless && process_start_of(p, &e->zygote, limit_s) == 0) {
-            return 0;
-        }
+        argv[n] = how;
+        argv[n + 1] = NULL;
+        (void)zygote_start(&e->zygote, argv, &e->jail, limit_s);
     }
-    return process_start(p, e->argv, external_confines(e), limit_s);
+    return again && !e->zygote.useless ? &e->zygote : NULL;
+}
+
+/* The process of a run. */
+static int start(struct external *e, struct process *p, double limit_s)
+{
+    struct zygote *z = e->python && e->confined ? external_zygote(e, limit_s) : NULL;
+    return z != NULL && process_start_of(p, z, "", NULL, limit_s) == 0
+               ? 0
+               : process_start(p, e->argv, external_confines(e), limit_s);
 }
 
 static int external_init(struct sched *s)

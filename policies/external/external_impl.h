@@ -31,7 +31,7 @@ struct external {
     char *spec;
     char *argv[6]; /* how it is started; NULL-terminated */
     struct jail jail;
-    struct zygote zygote; /* of a class of a Python file, from this process's second run on */
+    struct zygote zygote; /* not of a command */
     pid_t ran_in;         /* the process that has run it */
     bool confined;        /* by it; else nothing confines the program */
     bool python;          /* a class of a Python file */
@@ -109,6 +109,11 @@ int external_ask(struct external *x, struct err *e);
 /* The interpreter of Python itself where `name` is a script that finds it, as pyenv's are: what
  * such a script reads is not in the jail. Else the name. The caller frees it. */
 char *external_interpreter(const char *name);
+/* The process that forks for the runs of this process, from the second one on: starting a program
+ * costs more than many a run. NULL: each is started. */
+struct zygote *external_zygote(struct external *e, double limit_s);
+#define EXTERNAL_FORKS "--fork-runs" /* the last argument of such a process */
+
 /* external_jail.c: what a program sees. argv as it is started: of an interpreter of Python, or of a
  * shell. All that it points to lives as long as the process. */
 struct jail external_jail(char *const argv[], bool python);

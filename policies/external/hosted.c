@@ -223,7 +223,10 @@ static int hosted_init(struct sched *s)
                          "policies; give the command again");
         return -EIO;
     }
-    h->running = process_start(&h->process, argv, &jail, EXTERNAL_LIMIT_S) == 0;
+    struct zygote *z = external_zygote(&h->external, EXTERNAL_LIMIT_S);
+    h->running =
+        (z != NULL && process_start_of(&h->process, z, address, h->fd, EXTERNAL_LIMIT_S) == 0) ||
+        process_start(&h->process, argv, &jail, EXTERNAL_LIMIT_S) == 0;
     if (!h->running) {
         sched_give_up(s, h->process.failure);
         return -EIO;

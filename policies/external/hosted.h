@@ -16,7 +16,7 @@
 #define HOST_COMMAND "policy-host"
 
 /* Starts a process that loads the file and describes its policy. Gives a policy of that name that
- * starts the process again for every run; NULL with an error. It lives as long as this process. One
+ * has a process of its own for every run; NULL with an error. It lives as long as this process. One
  * run of it at a time. */
 const struct policy_ops *hosted_load(const char *path, struct err *e);
 
@@ -26,5 +26,8 @@ const struct arena_source *hosted_memory(const struct policy_ops *ops);
 
 /* In the process. ops: of the plug-in, NULL with the error why there is none. */
 void hosted_describe(const struct policy_ops *ops, const struct err *e, FILE *out);
+/* Where it is to fork for every run: does, and returns in each fork, with the address for it. Else
+ * a copy of what it was given. The caller frees it. */
+char *hosted_address(const char *given);
 /* Runs hooks until the parent goes away. address: as the parent gave it. */
 _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address);

@@ -444,6 +444,11 @@ static char *map_regions(const char *address)
     return at;
 }
 
+char *hosted_address(const char *given)
+{
+    return strcmp(given, EXTERNAL_FORKS) == 0 ? zygote_serve() : xstrdup(given);
+}
+
 _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
 {
     host.ops = ops;

@@ -85,8 +85,8 @@ enum hosted_side { HOST_PARENT, HOST_CHILD };
 struct hosted_letter {
     _Atomic uint32_t turn; /* enum hosted_side: who may touch the rest */
     _Atomic uint32_t asleep[2];
-    uint32_t spins[2]; /* each side's own: how long waiting is worth it */
-    uint32_t waits[2];
+    uint32_t spins[2];              /* each side's own: how long waiting is worth it */
+    uint32_t waits[2], patience[2]; /* since a long one, and until the next */
     struct hosted_message m;
     struct hosted_late late[HOST_LATE];
     char text[HOST_TEXT];

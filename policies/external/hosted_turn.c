@@ -7,9 +7,10 @@
 
 #include "policies/external/hosted_impl.h"
 
-#define LEAST_SPINS 4u
+#define LEAST_SPINS 1u
 #define MOST_SPINS 4096u
-#define TRY_AGAIN 256u /* of so many waits one is a long one */
+#define TRY_AGAIN 256u       /* of so many waits one is a long one, */
+#define MOST_PATIENCE 65536u /* and of so many where the long ones were in vain */
 
 static bool is_mine(struct hosted_letter *l, enum hosted_side me)
 {
@@ -18,11 +19,14 @@ static bool is_mine(struct hosted_letter *l, enum hosted_side me)
 
 static bool spin(struct hosted_letter *l, enum hosted_side me)
 {
-    uint32_t most = l->waits[me]++ % TRY_AGAIN == 0 ? MOST_SPINS : l->spins[me];
+    bool tries = l->waits[me]++ >= l->patience[me];
+    uint32_t most = tries ? MOST_SPINS : l->spins[me];
     most = most < LEAST_SPINS ? LEAST_SPINS : most > MOST_SPINS ? MOST_SPINS : most;
+    l->waits[me] = tries ? 0 : l->waits[me];
     for (uint32_t i = 0; i < most; i++) {
         if (is_mine(l, me)) {
             l->spins[me] = MOST_SPINS;
+            l->patience[me] = TRY_AGAIN;
             return true;
         }
 #if defined __x86_64__
@@ -30,6 +34,12 @@ static bool spin(struct hosted_letter *l, enum hosted_side me)
 #endif
     }
     l->spins[me] = most / 2;
+    if (tries) {
+        uint32_t twice = 2 * l->patience[me];
+        l->patience[me] = twice < TRY_AGAIN       ? TRY_AGAIN
+                          : twice > MOST_PATIENCE ? MOST_PATIENCE
+                                                  : twice;
+    }
     return false;
 }
 

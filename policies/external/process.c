@@ -146,14 +146,19 @@ int process_start(struct process *p, char *const argv[], const struct jail *jail
     return opened(p, pid, its, errno);
 }
 
-int process_start_of(struct process *p, struct zygote *z, double limit_s)
+int process_start_of(struct process *p, struct zygote *z, const char *about, const int *kept,
+                     double limit_s)
 {
     *p = (struct process){.limit_s = limit_s, .to = -1, .from = -1, .zygote = z};
-    int its[2];
+    int its[ZYGOTE_FDS];
+    int n = 2;
     if (open_pipes(p, its) != 0) {
         return -EIO;
     }
-    pid_t pid = zygote_fork(z, its);
+    for (; kept != NULL && n < ZYGOTE_FDS; n++) {
+        its[n] = kept[n - 2];
+    }
+    pid_t pid = zygote_fork(z, about, its, n);
     return opened(p, pid, its, ECHILD);
 }
 

@@ -25,9 +25,11 @@ struct process {
  * NULL: not at all. 0 or -errno with `failure`. Until process_end, in the same thread, SIGPIPE
  * waits: one process at a time. */
 int process_start(struct process *p, char *const argv[], const struct jail *jail, double limit_s);
-/* Starts one by a fork of a process that has loaded the program (zygote.h). Like process_start
- * otherwise. */
-int process_start_of(struct process *p, struct zygote *z, double limit_s);
+/* Starts one by a fork of a process that has loaded the program (zygote.h). kept: two
+ * descriptors that it has from 3 on; NULL: none. about: text for it. Like process_start otherwise.
+ */
+int process_start_of(struct process *p, struct zygote *z, const char *about, const int *kept,
+                     double limit_s);
 /* For a process that stays: closes its pipes. It ends with this process. */
 void process_keep(struct process *p);
 /* Writes n bytes. 0 or -EIO with `failure`: it ended, or did not read in time. Its output before it

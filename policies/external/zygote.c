@@ -78,24 +78,26 @@ static bool hear(struct zygote *z, long *a, long *b)
     return false;
 }
 
-pid_t zygote_fork(struct zygote *z, const int fds[2])
+pid_t zygote_fork(struct zygote *z, const char *about, const int *fds, int n)
 {
-    char word[] = "fork";
-    struct iovec text = {word, sizeof word - 1};
+    SIM_ASSERT(n <= ZYGOTE_FDS);
+    size_t bytes = (size_t)n * sizeof(int);
+    OWNED char *word = xformat("fork%s%s", about[0] != '\0' ? " " : "", about);
+    struct iovec text = {word, strlen(word)};
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(2 * sizeof(int))];
+        char room[CMSG_SPACE(ZYGOTE_FDS * sizeof(int))];
     } more;
     memset(&more, 0, sizeof more);
     struct msghdr m = {.msg_iov = &text,
                        .msg_iovlen = 1,
                        .msg_control = more.room,
-                       .msg_controllen = sizeof more.room};
+                       .msg_controllen = CMSG_SPACE(bytes)};
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(2 * sizeof(int));
-    memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+    c->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(c), fds, bytes);
     long pid = -1;
     long unused = 0;
     if (sendmsg(z->control, &m, MSG_NOSIGNAL) < 0) {

@@ -149,6 +149,21 @@ $x arena archive --suite "$dir/two.json" --policy edf --slurm 3 --slurm-scripts 
 grep -q "'arena' 'archive'.*'--policy' 'edf'" "$dir/far.db.slurm/array.sh" || fail "slurm: $(cat "$dir/far.db.slurm/array.sh")"
 refuse "a shard without a store" "need --store" $x arena archive --suite "$dir/two.json" --shard 0/2
 
+# The end of a search by selection: the one that has the highest score in 20 runs of each is named, and it takes fewer runs.
+cat >"$dir/few.json" <<'END'
+{"name": "few", "suite": {"about": "one short point", "references": ["fcfs"], "unscored": []}, "base": {"seed": 1},
+ "rows": [{"point": "one", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b",
+           "workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60"}],
+ "replications": 2, "metrics": ["reactive.e2e_s.mean"]}
+END
+XPUSIM=$x python3 experiments/arena/evolve.py edf fcfs hhpf --candidates 3 --final 3 --replications 2 --suite "$dir/few.json" --select 0.95 \
+    --ledger "$dir/evolved.csv" --log "$dir/evolved.log" || fail "evolve.py --select"
+best=$($x arena judge edf fcfs hhpf --replications 20 --suite "$dir/few.json" --json -q |
+    python3 -c 'import json, sys; print(max(json.load(sys.stdin)["judgements"], key=lambda j: j["score"])["policy"])')
+sed -n 's/^selected of 3 with \([0-9]*\) runs for \([0-9]*\), decided: \(.*\)/\1 \2 \3/p' "$dir/evolved.log" >"$dir/selected"
+read -r runs equal named <"$dir/selected"
+[ "$named" = "$best" ] && [ "$runs" -lt "$equal" ] || fail "evolve.py --select: $(cat "$dir/evolved.log"), and $best is best"
+
 # A folder to begin in: its baseline serves everybody and has a score; no file is written over.
 $x arena new "$dir/mine" >"$dir/said" || fail "arena new"
 program=$(cd "${x%/*}" && pwd)/xpusim

@@ -14,6 +14,15 @@ fail() {
     bad=1
 }
 
+few() { # a suite of one point and four runs
+    cat <<'END'
+{"name": "few", "suite": {"about": "a few short runs", "references": ["fcfs"], "unscored": []}, "base": {"seed": 1},
+ "rows": [{"point": "one", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b",
+           "workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60"}],
+ "replications": 4, "metrics": ["reactive.e2e_s.mean"]}
+END
+}
+
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || {
     echo "skipped: no python3 of 3.9 or newer, so no cheats in Python"
     exit 0
@@ -101,6 +110,23 @@ END
             fail "$twin.so: the jail changes results"
     done
 
+    # Runs of one process share the start of it and nothing else.
+    few >"$dir/suite.json"
+    ${CC:-cc} -std=c17 -O1 -fPIC -shared -I. -o "$dir/policy/leave.so" tests/cheats/leave.c || fail "leave.c"
+    "$x" arena judge "$dir/policy/leave.so" --suite "$dir/suite.json" --jobs 1 -q --json >"$dir/out" 2>"$dir/err"
+    grep -E '^[0-9]+ [a-z]+: ' "$dir/err" >"$dir/left"
+    [ "$(cut -d' ' -f1 "$dir/left" | sort | uniq -c | awk '{ print $1 }' | sort -n | tr '\n' ' ')" = '5 15 ' ] ||
+        fail "of a plug-in one run is not started and three forked: $(cat "$dir/left" "$dir/err")"
+    grep ': GOT' "$dir/left" | while read -r line; do echo "FAILED: of a run before $line"; done
+    grep -q ': GOT' "$dir/left" && bad=1
+    ${CC:-cc} -std=c17 -O1 -DIN_ONE_PROCESS -I. -o "$dir/leave" tests/cheats/leave.c && "$dir/leave" 2>"$dir/weak"
+    [ "$(grep -c ': GOT' "$dir/weak")" -eq 5 ] || fail "in one process these are no traces: $(cat "$dir/weak")"
+    for policy in "$dir/policy/edf.so" edf; do # edf in forks, and in this process
+        "$x" arena judge "$policy" --suite "$dir/suite.json" --jobs 1 -q --json 2>"$dir/err" | grep -E '"(score|gain|low|high)"' \
+            >"$dir/$(basename "$policy").score"
+    done
+    grep -q score "$dir/edf.score" && cmp "$dir/edf.so.score" "$dir/edf.score" || fail "edf as a plug-in has another score: $(cat "$dir/err")"
+
     # Nobody is judged who could look: the arena refuses what it cannot confine.
     for policy in "$dir/policy/edf.so" "python:policies/python/examples/edf.py:Edf"; do
         XPUSIM_JAIL=off "$x" arena judge "$policy" --replications 2 >"$dir/out" 2>"$dir/err"
@@ -114,12 +140,7 @@ fi
 # Runs of one process share an interpreter and nothing else: what one leaves, in memory or by a pipe, the next does not find.
 sed "s|@FOLDER@|$dir/parent|" tests/cheats/leave.py >"$dir/policy/leave.py"
 cp policies/python/examples/fcfs.py "$dir/policy/fcfs.py"
-cat >"$dir/suite.json" <<'END'
-{"name": "few", "suite": {"about": "a few short runs", "references": ["fcfs"], "unscored": []}, "base": {"seed": 1},
- "rows": [{"point": "one", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b",
-           "workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60"}],
- "replications": 4, "metrics": ["reactive.e2e_s.mean"]}
-END
+few >"$dir/suite.json"
 judge() { # class, more options
     class=$1
     shift
