@@ -43,6 +43,7 @@ START_TEST(every_policy_gives_the_same_tokens_on_ggml)
     real_options.topk = NULL;
     for (uint32_t k = 0; k < N_REQUESTS; k++) {
         ck_assert(realrun_may_begin_with(topk, k, first.t[k][0]));
+        ck_assert(!realrun_may_begin_with(topk, k, -1));
     }
     uint32_t equal = 0;
     uint32_t policies = 0;

@@ -113,6 +113,7 @@ for _ in 1 2 3 4 5; do
     wait $pid 2>/dev/null
     [ -e m.tar.gz ] || break
 done
+[ ! -e m.tar.gz ] || fail "the measurement was over before it was killed, five times"
 [ ! -e m.tar.gz ] || fail "an archive of half a measurement"
 # shellcheck disable=SC2086
 python3 "$script" $short --repetitions 3 -o m.tar.gz >"$tmp/out" 2>&1 && fail "another measurement was continued"

@@ -104,6 +104,7 @@ for _ in 1 2 3 4 5; do
     wait $pid 2>/dev/null
     [ -e m.tar.gz ] || break
 done
+[ ! -e m.tar.gz ] || fail "the send-in was over before it was killed, five times"
 [ ! -e m.tar.gz ] || fail "an archive of half a measurement"
 XPUSIM_ENGINES=$tmp/none refuse 'is of another send-in (xpusim .*, size tiny, devices ); remove it' $x send-in --size small -o m.tar.gz
 XPUSIM_ENGINES=$tmp/none $x send-in --size tiny -o m.tar.gz >"$tmp/out" 2>"$tmp/err"
