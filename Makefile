@@ -18,7 +18,7 @@
 #   make figures    docs/figures.md: every figure of the papers made again
 #   make wasm       build/xpusim.wasm, the simulator for a page that computes: view --recompute (docs/live-page.md)
 #   make fast       build/fast/xpusim, which GCC optimises by profiles of real runs: the same results, sooner
-#   make archive    docs/leaderboard.md: every shipped policy on the suite laptop-2026.1
+#   make archive    docs/leaderboard.md: every shipped policy on every suite
 #   make accuracy   docs/accuracy.md: how far predictions of every class are off
 #   make bench lint format golden-update validation sensitivity install uninstall deb clean
 
@@ -294,11 +294,15 @@ headlines: $(BUILD)/xpusim
 	@experiments/claims/headlines.sh $(BUILD)/xpusim >$(BUILD)/headlines.md && mv $(BUILD)/headlines.md docs/headlines.md
 
 # Every shipped policy on the suite: the certificate and scores as data, and the page. Goes on where it was stopped.
-ARCHIVE := $(BUILD)/xpusim arena archive --store $(BUILD)/archive.db
+SUITES  := $(filter-out %-sealed %.archive,$(patsubst experiments/suites/%.json,%,$(wildcard experiments/suites/*.json)))
+ARCHIVE := $(BUILD)/xpusim arena archive --store $(BUILD)/archive.db --suite
 archive: $(BUILD)/xpusim
-	@$(ARCHIVE) --json >$(BUILD)/archive.json
-	@mv $(BUILD)/archive.json experiments/suites/laptop-2026.1.archive.json
-	@{ sed '/^<!-- archive -->/q' docs/leaderboard.md; echo; $(ARCHIVE) --markdown; } >$(BUILD)/leaderboard.md
+	@set -e; sed '/^<!-- archive -->/q' docs/leaderboard.md >$(BUILD)/leaderboard.md; \
+	for s in $(sort $(SUITES)); do \
+	    $(ARCHIVE) $$s --json >$(BUILD)/archive.json; \
+	    mv $(BUILD)/archive.json experiments/suites/$$s.archive.json; \
+	    { echo; echo "# $$s"; echo; $(ARCHIVE) $$s --markdown; } >>$(BUILD)/leaderboard.md; \
+	done
 	@mv $(BUILD)/leaderboard.md docs/leaderboard.md
 
 install: all

@@ -9,7 +9,8 @@ that are not shown to be behind, until one is the best with probability P (docs/
 its mean gain, and not by losses and goals. The sealed split is not touched: judge the chosen one by hand.
 
 The fitness is ln(score) - sum of losses / 4, where a loss is how much more than 1 % a metric is worse at a point, plus
-what the goal lacks: --goal POINT:METRIC=GAIN, for example 125h-3b-double:proactive.e2e_s.mean=1.34.
+what the goal lacks: --goal POINT:METRIC=GAIN, for example 125h-3b-double:proactive.e2e_s.mean=1.34. --losses W states
+another weight than 1 / 4, and 0 searches for the score alone.
 
 The result depends on the policies, options and seed alone.
 """
@@ -24,6 +25,7 @@ import sys
 XPUSIM = os.environ.get("XPUSIM", "build/xpusim")
 BATCH = 40  # candidates of a generation, judged by one process
 KEPT = 16  # parents
+TRIES = 1000  # draws in which no new candidate came
 FINAL = 24  # judged again with all replications
 LEFT_OUT = ("gap_kv", "gap_s", "flash", "speculate", "verify_rows", "draft_ms")  # no suite has what they act on
 
@@ -38,7 +40,8 @@ def draw(rng, p):
         return rng.choice(["true", "false"])
     if p["type"] == "choice":
         return rng.choice(p["choices"])
-    low, high, preset = p["min"], p["max"], float(p["default"])
+    low, high = (fallback if p[end] is None else p[end] for end, fallback in (("min", 0), ("max", 1e9)))
+    preset = float(p["default"])
     if preset == 0 and high >= 1e6:  # none, or a time of any scale
         return rng.choice(["0", f"{math.exp(rng.uniform(math.log(0.01), math.log(100))):.3g}"])
     if low == 0 and high <= 1:
@@ -117,7 +120,7 @@ class Judge:
         for point, metric, wanted in self.goals:
             gain = j["cells"][point][metric]["gain"]
             lacks += max(0.0, wanted - math.log(gain)) if gain else 1.0
-        return math.log(j["score"]) - losses / 4 - lacks
+        return math.log(j["score"]) - self.args.losses * losses - lacks
 
 
 def describe(j, c):
@@ -135,6 +138,7 @@ def main():
     parser.add_argument("--suite", default="laptop-2026.1", help="of the search: perhaps some points of it")
     parser.add_argument("--final-suite", help="of the last judgements")
     parser.add_argument("--vary", metavar="NAME,..", help="the only parameters that are drawn (default: all)")
+    parser.add_argument("--losses", type=float, default=0.25, metavar="W", help="weight of losses in the fitness")
     parser.add_argument("--goal", action="append", default=[], metavar="POINT:METRIC=GAIN")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--final", type=int, default=FINAL, help="candidates judged again with all replications")
@@ -152,11 +156,16 @@ def main():
         while len(seen) < args.candidates:
             batch = []
             parents = [c for _, c in ranked[:KEPT]] or starts
-            while len(batch) < min(BATCH, args.candidates - len(seen)):
+            tries = 0
+            while len(batch) < min(BATCH, args.candidates - len(seen)) and tries < TRIES:
                 c = starts[len(seen)] if len(seen) < len(starts) else child(rng, parents, tables)
+                tries += 1
                 if spec(c) not in seen:
                     seen.add(spec(c))
                     batch.append(c)
+                    tries = 0
+            if not batch:  # a policy of few parameters has few settings
+                break
             found = judge.ask(args.suite, batch, "--replications", str(args.replications))
             ranked = sorted(ranked + [(judge.fitness(j), c) for j, c in found], key=lambda x: -x[0])[:400]
             print(f"{len(seen)} candidates, best fitness {ranked[0][0]:.4f}: {spec(ranked[0][1])}", file=log, flush=True)

@@ -32,7 +32,7 @@ as() { # schema, command...: its JSON; exit 0 or 1
 # every shipped file, by its schema
 is $s/soc.json hwmodels/soc/*.json
 is $s/llm.json hwmodels/llm/*.json
-is $s/experiment.json experiments/specs/*.json experiments/suites/laptop-2026.1.json experiments/suites/laptop-2026.1-sealed.json
+is $s/experiment.json experiments/specs/*.json $(ls experiments/suites/*.json | grep -v archive)
 is $s/workload.json traces/workloads/*.json
 is $s/machine.json traces/machine/*.json
 is $s/gate.json experiments/gate/policies.json
