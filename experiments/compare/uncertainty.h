@@ -51,6 +51,7 @@ struct uncertainty_pair { /* a policy against the baseline in one metric */
     uint32_t policy, metric;
     bool gain;              /* more is better */
     double better_frac, se; /* probability that the policy is better */
+    double not_worse_frac;  /* that it is not worse by more than the plan's relevance */
     double nominal;         /* on the file's machine, mean of all replications */
     double sampling_low, sampling_high;
     double model_median, model_low, model_high;

@@ -76,6 +76,16 @@ static double run_of(const struct work *w, const struct uncertainty_pair *p, uin
            value_of(w->u, machine, repeat, baseline, p->metric);
 }
 
+/* The baseline's mean on a machine. */
+static double baseline_on(const struct work *w, const struct uncertainty_pair *p, uint32_t machine)
+{
+    double sum = 0.0;
+    for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
+        sum += value_of(w->u, machine, k, w->u->plan->baseline, p->metric);
+    }
+    return sum / UNCERTAINTY_REPEATS;
+}
+
 /* What the requests of a run do to the difference on the file's machine, less the mean: a control
  * variate. Its coefficient comes from the pairs of runs on one machine. */
 static double control(const struct work *w, const struct uncertainty_pair *p)
@@ -263,10 +273,14 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
     }
     p->model_var_frac = differences(w, p);
     uint32_t better = 0;
+    uint32_t not_worse = 0;
     for (uint32_t i = 0; i < w->n; i++) {
-        better += p->gain ? w->m[i] > 0.0 : w->m[i] < 0.0;
+        double gain = p->gain ? w->m[i] : -w->m[i];
+        better += gain > 0.0;
+        not_worse += gain >= -plan->relevance_frac * fabs(baseline_on(w, p, w->machine[i]));
     }
     p->better_frac = w->n > 0 ? (double)better / w->n : (double)NAN;
+    p->not_worse_frac = w->n > 0 ? (double)not_worse / w->n : (double)NAN;
     p->se = w->n > 0 ? sqrt(fmax(p->better_frac * (1.0 - p->better_frac), 1.0 / w->n) / w->n)
                      : (double)NAN;
     if (w->n > 0) {

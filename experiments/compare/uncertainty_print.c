@@ -22,6 +22,7 @@ static void put_pairs(const struct compare_plan *plan, const struct uncertainty 
         {.name = "policy", .kind = FRAME_TEXT},
         {.name = "better_frac", .title = "P(better)", .format = "%.2f"},
         {.name = "better_se", .title = "+-", .format = "%.2f"},
+        {.name = "not_worse_frac", .title = "P(not worse)", .format = "%.2f"},
         {.name = "difference", .title = "difference", .format = "%.4g"},
         {.name = "sampling_low", .title = "sampling: from", .format = "%.4g"},
         {.name = "sampling_high", .title = "to", .format = "%.4g"},
@@ -35,8 +36,8 @@ static void put_pairs(const struct compare_plan *plan, const struct uncertainty 
             const struct uncertainty_pair *p = &u->pairs[i];
             if (p->metric == m) {
                 FRAME_ROW(f, u->metrics[m], plan->policies[p->policy].label, p->better_frac, p->se,
-                          p->nominal, p->sampling_low, p->sampling_high, p->model_low,
-                          p->model_high, p->model_var_frac);
+                          p->not_worse_frac, p->nominal, p->sampling_low, p->sampling_high,
+                          p->model_low, p->model_high, p->model_var_frac);
             }
         }
     }

@@ -171,12 +171,13 @@ static struct uncertainty decided_by(uint32_t k, const char *metric)
                                  .options = &options,
                                  .policies = policies,
                                  .n_policies = 2,
+                                 .relevance_frac = 0.05,
                                  .replications = 10};
     metrics[0] = metric;
     (void)snprintf(name.name, sizeof name.name, "%s", metric);
     for (int i = 0; i < 10; i++) {
-        nominal[i] = 0.0;                        /* the baseline */
-        nominal[10 + i] = 0.2 + 3.0 * (i - 4.5); /* mean 0.2 */
+        nominal[i] = 20.0;                              /* the baseline */
+        nominal[10 + i] = 20.0 + 0.2 + 3.0 * (i - 4.5); /* mean 0.2 more */
     }
     struct uncertainty u = {.plan = &plan,
                             .nominal = &r,
@@ -189,6 +190,7 @@ static struct uncertainty decided_by(uint32_t k, const char *metric)
         for (uint32_t j = 0; j < UNCERTAINTY_REPEATS; j++) {
             double z = machines.z[(size_t)i * machines.n_factors + k];
             uint32_t rep = uncertainty_replication(&plan, i, j);
+            u.value[(i * UNCERTAINTY_REPEATS + j) * 2] = 20.0;
             u.value[(i * UNCERTAINTY_REPEATS + j) * 2 + 1] = 2.0 * z + nominal[10 + rep];
         }
     }
@@ -260,6 +262,8 @@ START_TEST(a_known_order_is_found_with_its_cause)
     struct uncertainty_pair *p = &u.pairs[0];
     uncertainty_conclude(p);
     ck_assert_double_eq_tol(p->better_frac, 0.46, 0.01); /* P(z < -0.1) = 0.4602 */
+    /* Worse by at most 5 % of 20: P(z <= 0.4) = 0.6554. */
+    ck_assert_double_eq_tol(p->not_worse_frac, 0.6554, 0.02);
     ck_assert_double_eq_tol(p->nominal, 0.2, 1e-9);
     ck_assert_double_eq_tol(p->model_var_frac, 1.0, 1e-6); /* the traces are taken out whole */
     ck_assert_double_eq_tol(p->model_low, 0.2 - 2.0 * 1.96, 0.15);
@@ -267,6 +271,19 @@ START_TEST(a_known_order_is_found_with_its_cause)
     ck_assert_double_gt(p->top[0].share, 0.98);
     ck_assert_int_eq(p->next, 0);
     ck_assert_double_lt(p->top[0].wrong_after, 0.03);
+    close_uncertainty(&u);
+}
+END_TEST
+
+/* Where more is better: better where z > -0.1, and not worse by more than 5 % of 20 where z >=
+ * -0.6. */
+START_TEST(more_is_better_in_some_metrics)
+{
+    draw("core-ultra-5-125h", N);
+    struct uncertainty u =
+        decided_by(factor("soc.devices.igpu.runtimes.0.rate"), "all.throughput_req_per_min");
+    ck_assert_double_eq_tol(u.pairs[0].better_frac, 0.5398, 0.01);
+    ck_assert_double_eq_tol(u.pairs[0].not_worse_frac, 0.7257, 0.02);
     close_uncertainty(&u);
 }
 END_TEST
@@ -328,6 +345,7 @@ static const struct suite_row suite[] = {
     TEST(first_order_indices_of_a_known_sum),
     TEST(noise_is_no_sure_order),
     TEST(a_known_order_is_found_with_its_cause),
+    TEST(more_is_better_in_some_metrics),
     TEST(numbers_that_change_nothing_are_left_out),
     TEST(a_power_is_a_cause_where_it_bears_on_the_metric),
 };
