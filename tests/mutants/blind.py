@@ -8,8 +8,9 @@ A fault that does not compile with -Werror, or to the same object, is drawn agai
 its line, as mutants.py --coverage has measured, quickest first. Each fault is tried alone until --budget processor
 seconds are spent. Then all that are left are put in at once (not with --diff): a test that passes sees none
 of them, and one that fails is run again with halves of them. So each meets every test that runs its line,
-recorded outputs last. With --slow the survivors then meet all tests that could not be measured, or that need a tree of
-their own (mutants.NOT_HERE). A test kills only if it passes without the fault. Without measurements (with --diff)
+recorded outputs last. What survives meets its programs and quick scripts again under both sanitizers and with assertions,
+as `make sanitize` has them (--no-sanitize leaves that out). With --slow the survivors then meet all tests that could not
+be measured, or that need a tree of their own (mutants.NOT_HERE). A test kills only if it passes without the fault. Without measurements (with --diff)
 tests are those near the file, by name or by what they include, without recorded outputs. A round goes
 on where it was cut off, while sources and tests are as they were (build/mutants/drawn-*.json).
 """
@@ -36,6 +37,9 @@ FOLDERS = ["sim", "policies", "hwmodels", "traces", "experiments", "plots"]
 MOST = 40  # faults of --diff
 UNKNOWN_S = 60.0  # of a program that was not measured
 SLOW_S = 3600.0  # of a test that --slow tries, to wait for
+QUICK_S = 1.0    # of a script that is tried under the sanitizers
+SANITIZED_S = 20.0  # of the tests of one survivor there, as they take without them
+SLOWER = 6       # times: what the sanitizers cost at most
 
 
 def git(*words):
@@ -89,7 +93,7 @@ class Round:
         self.untried = []  # those that --slow came to too late
         self.covered = mutants.coverage()
         self.tests = {t: text_of(t if t.endswith(".sh") else t + ".c") for t in mutants.tests()}
-        self.workshop = mutants.Workshop(mutants.compile_commands())
+        self.workshop, self.home, self.slower = mutants.Workshop(mutants.compile_commands()), PLACE, 1
         self.places = ["%s/worker-%d-%d" % (PLACE, os.getpid(), i) for i in range(options.jobs)]
         texts = {p: text_of(p) for p in sorted({p for p, _ in places})}
         key = hashlib.sha256(repr((sorted(places), texts, self.tests, options.budget)).encode()).hexdigest()
@@ -137,20 +141,21 @@ class Round:
 
     def passes(self, test, case):
         if (test, case) not in self.sound:
-            late_s = 300 + 10 * self.covered.get(test, {}).get("wall", 0.0)
-            status, out, _ = mutants.run_test(test, PLACE, case, timeout=late_s, cpu_s=600)
+            late_s = 300 + 10 * self.slower * self.covered.get(test, {}).get("wall", 0.0)
+            status, out, _ = mutants.run_test(test, self.home, case, timeout=late_s, cpu_s=600, home=self.home)
             self.sound[test, case] = not mutants.failed(test, status, out)
         return self.sound[test, case]
 
     def sees(self, test, place):
         """Whether a test sees the faults of the library at a place: by which case (its name, or ""), or None; and the
-        processor seconds. It has ten times its own, so that one that computes for ever sees the fault. So does one
-        that waits for ever, if it ends by half that time without the fault."""
-        usual, wall = self.seconds(test), self.covered.get(test, {}).get("wall", 5.0)
-        late_s = 30 + 8 * wall
-        status, out, cpu = mutants.run_test(test, place, timeout=late_s, cpu_s=max(20, 10 * usual))
+        processor seconds. It has ten times its own (a long one less), so that one that computes for ever sees the fault. So
+        does one that waits for ever, if it ends by half that time without the fault."""
+        usual, wall = self.slower * self.seconds(test), self.slower * self.covered.get(test, {}).get("wall", 5.0)
+        late_s = min(30 + 8 * wall, 180 + 3 * wall)
+        cpu_s = max(20, min(10 * usual, 60 + 3 * usual))
+        status, out, cpu = mutants.run_test(test, place, timeout=late_s, cpu_s=cpu_s, home=self.home)
         if status is None:
-            status, out, _ = mutants.run_test(test, PLACE, timeout=late_s / 2)
+            status, out, _ = mutants.run_test(test, self.home, timeout=late_s / 2, home=self.home)
             return "waits" if status is not None and not mutants.failed(test, status, out) else None, cpu
         if not mutants.failed(test, status, out):
             return None, cpu
@@ -161,6 +166,9 @@ class Round:
         r["verdict"] = "recorded" if mutants.is_golden(test) else "killed"
         r["by"] = os.path.basename(test) + (": " + case if case else "")
         r["rest"] = []
+        if self.home != PLACE:
+            r["by"] += " (sanitized)"
+            r["sanitized"] = True
 
     def alone(self, r, place):
         """Tries a fault by itself: killed by a test, or a list of those that are left."""
@@ -242,11 +250,47 @@ class Round:
         for r in self.faults:
             if "rest" in r and "verdict" not in r and (self.options.diff or not r["rest"]):
                 r["verdict"] = "survived"
+        self.keep()
+        if self.options.sanitize:
+            self.sanitize()
         if self.options.slow:
             self.slow()
         self.keep()
-        for place in self.places + [PLACE + "/objects", PLACE + "/tree"]:
+        for place in self.places + [PLACE + "/objects", PLACE + "/tree", mutants.SANITIZED + "/objects"]:
             shutil.rmtree(os.path.join(TOP, place), ignore_errors=True)
+
+    def sanitize(self):
+        """Tries on what survives, put in at once, the programs and quick scripts that run its line under the sanitizers: there
+        an access behind an array and a broken assertion end the program."""
+        faults = [r for r in self.faults if r.get("verdict") in ("survived", "recorded") and "looked" not in r]
+        if not faults:
+            return
+        print("%d are tried under the sanitizers" % len(faults), flush=True)
+        mutants.build_sanitized()
+        plain = self.workshop, self.sound
+        self.workshop = mutants.Workshop(mutants.compile_commands(mutants.SANITIZED), mutants.SANITIZED)
+        self.home, self.slower, self.sound = mutants.SANITIZED, SLOWER, {}
+        meets = {}
+        for r in faults:
+            spent = itertools.accumulate(self.seconds(t) for t in self.sanitized_order(r))
+            meets[r["name"]] = {t for t, s in zip(self.sanitized_order(r), spent) if s <= SANITIZED_S}
+
+        def one(test, place):
+            left = [r for r in faults if not r.get("sanitized") and test in meets[r["name"]]]
+            if left:
+                self.group(left, test, place)
+                for r in left:
+                    if r.get("sanitized") and r.setdefault("told", test) == test:
+                        print("%-16s %-9s %s" % (r["name"], r["verdict"], r["by"]), flush=True)
+        self.each(one, sorted(set().union(*meets.values()), key=self.seconds))
+        if time.time() <= self.end:
+            for r in faults:
+                r["looked"] = True
+        (self.workshop, self.sound), self.home, self.slower = plain, PLACE, 1
+
+    def sanitized_order(self, r):
+        return [t for t in self.order(r) if not mutants.is_golden(t) and
+                (not t.endswith(".sh") or (self.covered and self.seconds(t) <= QUICK_S))]
 
     def slow(self):
         """Tries what was left out on all that survive: tests that took too long to be measured, and those that need a tree
@@ -369,15 +413,16 @@ def report(faults):
             r.update({"verdict": "equivalent", "why": reason} if reason else {})
         if "verdict" in r:
             rows[r["file"].split("/")[0]][r["verdict"]] += 1
+            rows[r["file"].split("/")[0]]["sanitized"] += bool(r.get("sanitized"))
     rows["all"] = sum(rows.values(), collections.Counter())
-    print("\n| faults in | drawn | killed | recordings only | survived | equivalent | killed of those that can be, "
-          "95 % interval |\n|---|---:|---:|---:|---:|---:|---:|")
+    print("\n| faults in | drawn | killed | of these sanitized | recordings only | survived | equivalent | killed of those "
+          "that can be, 95 % interval |\n|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, c in rows.items():
         n = c["killed"] + c["recorded"] + c["survived"]
         if n + c["equivalent"]:
             low, high = wilson(c["killed"], n)
-            print("| %s | %d | %d | %d | %d | %d | %.0f %% (%.0f to %.0f) |" % (
-                name, n + c["equivalent"], c["killed"], c["recorded"], c["survived"], c["equivalent"],
+            print("| %s | %d | %d | %d | %d | %d | %d | %.0f %% (%.0f to %.0f) |" % (
+                name, n + c["equivalent"], c["killed"], c["sanitized"], c["recorded"], c["survived"], c["equivalent"],
                 100.0 * c["killed"] / max(n, 1), 100 * low, 100 * high))
     spent = [r["s"] for r in faults if "s" in r]
     print("\n%.1f s of tests a fault in the mean" % (sum(spent) / max(len(spent), 1)))
@@ -401,6 +446,7 @@ def main():
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--seconds", type=float, help="no fault is begun after so long (default: all are tried)")
     p.add_argument("--as-measured", action="store_true", help="measure no test: those that are not measured come last")
+    p.add_argument("--sanitize", action=argparse.BooleanOptionalAction, help="try what survives under the sanitizers too (with --blind it is)")
     p.add_argument("--slow", action="store_true", help="try on the survivors, at the end, the tests that are left out otherwise")
     p.add_argument("--trees", action="store_true", help="with --slow: also those that need a tree of their own, which is built")
     p.add_argument("--fail", action="store_true", help="exit status 1 if a fault survives")
@@ -409,6 +455,8 @@ def main():
         p.error("give --blind N or --diff REV")
     if options.blind is not None and options.blind < 1 or options.jobs < 1:
         p.error("--blind and --jobs are 1 or more")
+    if options.sanitize is None:
+        options.sanitize = options.blind is not None
     os.chdir(TOP)
     patterns = [f + "/*.c" for f in FOLDERS]
     if options.diff:

@@ -41,6 +41,8 @@ import draw
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLACE = "build/mutants"        # the program as it is, as a shared library
 COVER = "build/mutants-cover"  # its library again, noting which blocks run
+SANITIZED = "build/mutants-sanitize"  # the same under both sanitizers and with assertions, as `make sanitize` has it
+SANITIZERS = "-fsanitize=address,undefined"
 RESULTS = PLACE + "/results.json"
 MAP = PLACE + "/map"           # what tests run which lines, a file for each test
 MADE = "Made by `make mutants MUTANTS=--table`"  # what precedes this line of the README stays
@@ -191,19 +193,37 @@ def only_asserted(path, line):
 
 # --- the program and its tests
 
-def make(place, *flags):
-    subprocess.run(["make", "-s", "-j2", "tests", "BUILD=" + place, "OPT=-O1",
-                    "REVISION=mutants"] + list(flags), cwd=TOP, check=True)
+def words_of(place):
+    """What make is told of a place."""
+    more = " -DSIM_DEBUG %s -fno-sanitize-recover=all" % SANITIZERS if place == SANITIZED else ""
+    return ["BUILD=" + place, "SHARED=1", "OPT=-O1", "REVISION=mutants", "XCFLAGS=-fPIC -g0" + more]
+
+
+def make(place, goal):
+    subprocess.run(["make", "-s", "-j2", goal] + words_of(place), cwd=TOP, check=True)
 
 
 def build():
-    make(PLACE, "SHARED=1", "XCFLAGS=-fPIC -g0")
+    make(PLACE, "tests")
 
 
-def compile_commands():
+def build_sanitized():
+    """The program and its library under the sanitizers. The tests are the objects that there are: what they call is
+    sanitized, and so is the memory that they ask for."""
+    build()
+    make(SANITIZED, SANITIZED + "/xpusim")
+    os.makedirs(os.path.join(TOP, SANITIZED, "tests"), exist_ok=True)
+    objects = [t[:-2] for t in sorted(glob.glob(TOP + "/tests/*/check_*.c") + glob.glob(TOP + "/tests/helpers/*.c"))]
+    objects = ["%s/%s.o" % (PLACE, os.path.relpath(o, TOP)) for o in [TOP + "/tests/check"] + objects]
+    libs = subprocess.run("pkg-config --libs check gsl libcjson sqlite3 zlib", shell=True, capture_output=True, text=True).stdout.split()
+    subprocess.run(["gcc", SANITIZERS, "-Wl,--wrap=_mark_point", "-o", SANITIZED + "/tests/check"] + objects +
+                   [SANITIZED + "/libxpusim.so"] + libs + ["-lcsv", "-lpthread", "-ldl", "-lm"], cwd=TOP, check=True)
+
+
+def compile_commands(place=PLACE):
     """Source -> the words of the command that compiles it."""
-    out = subprocess.run(["make", "-nB", PLACE + "/libxpusim.so", "BUILD=" + PLACE, "SHARED=1", "OPT=-O1",
-                          "XCFLAGS=-fPIC -g0", "REVISION=mutants"], cwd=TOP, check=True, capture_output=True, text=True).stdout
+    out = subprocess.run(["make", "-nB", place + "/libxpusim.so"] + words_of(place), cwd=TOP, check=True,
+                         capture_output=True, text=True).stdout
     commands = {}
     for line in out.split("\n"):
         if " -c -o " in line:
@@ -389,8 +409,8 @@ def seconds_of(covered, test):
 class Workshop:
     """A place of its own for each worker: a changed source, its object, the library linked with it."""
 
-    def __init__(self, commands):
-        self.commands = commands
+    def __init__(self, commands, home=PLACE):
+        self.commands, self.home = commands, home
         self.objects = {s: w[w.index("-o") + 1] for s, w in commands.items()}
 
     def noting(self, place, jobs):
@@ -414,7 +434,8 @@ class Workshop:
     def link(self, objects, place, *flags):
         libs = subprocess.run("pkg-config --libs gsl libcjson sqlite3 libcurl zlib", shell=True,
                               capture_output=True, text=True).stdout.split()
-        status, out = run(["gcc", "-shared", "-o", os.path.join(place, "libxpusim.so")] + list(flags) +
+        sanitizers = [SANITIZERS] if self.home == SANITIZED else []
+        status, out = run(["gcc", "-shared", "-o", os.path.join(place, "libxpusim.so")] + sanitizers + list(flags) +
                           sorted(objects.values()) + libs + ["-lcsv", "-lpthread", "-ldl", "-lm"])
         return None if status == 0 else out
 
@@ -446,7 +467,7 @@ class Workshop:
 
     def compiled(self, path, text):
         """The object of a changed source, compiled once; None: it does not compile without a warning."""
-        place = os.path.join(PLACE, "objects", hashlib.sha256((path + text).encode()).hexdigest()[:16])
+        place = os.path.join(self.home, "objects", hashlib.sha256((path + text).encode()).hexdigest()[:16])
         changed_path, obj = os.path.join(TOP, place, path), os.path.join(place, path[:-2] + ".o")
         if os.path.exists(os.path.join(TOP, obj)):
             return obj
@@ -488,13 +509,15 @@ class Workshop:
         return users
 
 
-def run_test(test, place, only=None, timeout=300, cpu_s=60):
-    """run_measured() of a test, or of one of its cases, on the library at a place."""
-    env = dict(os.environ, BUILD=PLACE, LD_LIBRARY_PATH=os.path.join(TOP, place), CK_DEFAULT_TIMEOUT="300",
+def run_test(test, place, only=None, timeout=300, cpu_s=60, home=PLACE):
+    """run_measured() of a test, or of one of its cases, on the library at a place, by the program of a home."""
+    env = dict(os.environ, BUILD=home, LD_LIBRARY_PATH=os.path.join(TOP, place), CK_DEFAULT_TIMEOUT="300",
                CK_TIMEOUT_MULTIPLIER="20")
+    if home == SANITIZED:
+        env.update(SANITIZED="yes", ASAN_OPTIONS="abort_on_error=0:detect_leaks=1")
     if only is not None:
         env["SUITE_ONLY"] = only
-    return run_measured(command_of(test, PLACE), env=env, timeout=timeout, cpu_s=cpu_s)
+    return run_measured(command_of(test, home), env=env, timeout=timeout, cpu_s=cpu_s)
 
 
 def failing_case(test, out):
