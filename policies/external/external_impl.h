@@ -117,6 +117,8 @@ struct zygote *external_zygote(struct external *e, double limit_s);
 /* external_jail.c: what a program sees. argv as it is started: of an interpreter of Python, or of a
  * shell. All that it points to lives as long as the process. */
 struct jail external_jail(char *const argv[], bool python);
+/* These files and folders, and those of LD_LIBRARY_PATH, as a jail reads them. */
+const char *const *external_reads(const char *const *paths);
 /* NULL: the program is not confined. */
 static inline const struct jail *external_confines(const struct external *x)
 {

@@ -176,7 +176,17 @@ char *external_interpreter(const char *name)
     return real != NULL ? real : xstrdup(name);
 }
 
-/* ---- both ---- */
+/* ---- what a jail reads ---- */
+
+const char *const *external_reads(const char *const *paths)
+{
+    struct paths p = {0};
+    for (; *paths != NULL; paths++) {
+        add(&p, *paths);
+    }
+    add_each(&p, "LD_LIBRARY_PATH");
+    return p.of;
+}
 
 struct jail external_jail(char *const argv[], bool python)
 {

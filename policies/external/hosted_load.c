@@ -237,12 +237,11 @@ const struct policy_ops *hosted_load(const char *path, struct err *e)
     x->argv[0] = real_name("/proc/self/exe");
     x->argv[1] = xstrdup(HOST_COMMAND);
     x->argv[2] = real_name(path);
-    const char **reads = xcalloc(4, sizeof *reads);
-    reads[0] = x->argv[0];
-    reads[1] = x->argv[2];
-    reads[2] = xformat("%.*s/../lib/xpusim", (int)(strrchr(x->argv[0], '/') - x->argv[0]),
-                       x->argv[0]); /* libraries that a wheel brings */
-    x->jail = (struct jail){.reads = reads, .folder = "/"};
+    OWNED char *libraries =
+        xformat("%.*s/../lib/xpusim", (int)(strrchr(x->argv[0], '/') - x->argv[0]),
+                x->argv[0]); /* that a wheel brings */
+    const char *const reads[] = {x->argv[0], x->argv[2], libraries, NULL};
+    x->jail = (struct jail){.reads = external_reads(reads), .folder = "/"};
     x->next = loaded;
     loaded = x;
     x->usable = external_ask(x, e) == 0;

@@ -63,6 +63,10 @@ else
     # shellcheck disable=SC2086
     ${CC:-cc} -std=c17 -O1 -fPIC -shared -I. $secret "-DFOLDER=\"$dir/parent\"" -o "$dir/policy/cheats.so" tests/cheats/cheats.c ||
         fail "cheats.c"
+    # Where the program links its library as a shared object, as `make mutants` does, all of its symbols are there.
+    linked='^$'
+    ldd "$x" 2>/dev/null | grep -q libxpusim && linked='symbols: GOT'
+    gots() { grep -h ': GOT' "$@" | grep -v "$linked"; }
     look_so() { # jail, parameters
         XPUSIM_JAIL=$1 XPUSIM_TEST_SECRET=secret "$x" run --policy "$dir/policy/cheats.so$2" --trace "$dir/parent/trace.csv" --seed 5 \
             --trouble '' 2>&1 >/dev/null
@@ -71,8 +75,8 @@ else
     look_so off '' | grep -E '^[a-z_]+: (GOT|nothing)' >"$dir/outside"
     n=$(wc -l <"$dir/inside")
     [ "$n" -ge 19 ] && [ "$n" -eq "$(wc -l <"$dir/outside")" ] || fail "$n cheats of a plug-in were tried"
-    grep ': GOT' "$dir/inside" | while read -r line; do echo "FAILED: in the jail of plug-ins $line"; done
-    grep -q ': GOT' "$dir/inside" && bad=1
+    gots "$dir/inside" >"$dir/got"
+    [ ! -s "$dir/got" ] || fail "in the jail of plug-ins: $(cat "$dir/got")"
     grep ': nothing' "$dir/outside" >"$dir/weak"
     while IFS=: read -r name why; do
         case $name in
@@ -133,7 +137,8 @@ END
         [ $? -eq 2 ] && grep -q 'cannot be confined' "$dir/err" || fail "arena judges $policy without a jail: $(cat "$dir/err")"
     done
     "$x" arena judge "$dir/policy/cheats.so" --replications 2 --json >"$dir/out" 2>"$dir/err"
-    grep -q ': GOT' "$dir/err" "$dir/out" && fail "the arena lets a plug-in look: $(grep ': GOT' "$dir/err" "$dir/out" | head -3)"
+    gots "$dir/err" "$dir/out" >"$dir/got"
+    [ ! -s "$dir/got" ] || fail "the arena lets a plug-in look: $(head -3 "$dir/got")"
     grep -q 'own_maps: nothing' "$dir/err" "$dir/out" || fail "the arena does not run the plug-in: $(head -3 "$dir/err")"
 fi
 
