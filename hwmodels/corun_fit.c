@@ -1,14 +1,18 @@
 /* Fits by the simplex method from a grid of starts: the objective has kinks where a flow begins to
- * saturate, so one start finds one side of them. */
+ * saturate, so one start finds one side of them. Rows of few machines leave some numbers open: no
+ * row has a flow that the number moves, or two rows pull it apart with the same force. All values
+ * are then as good, and rounding in the sum of errors would choose. A slight pull to the start
+ * value chooses instead, so the order of rows means nothing. */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multimin.h>
 
 #include "hwmodels/corun.h"
 #include "sim/base/scope_gsl.h"
 
-#define STARTS 3 /* of each number */
+#define STARTS 5 /* of each number, its ends among them */
 #define ITERATIONS 400
 #define SIZE_END 1e-5 /* of the simplex, in shares of a number's range */
+#define PULL 1e-5     /* error that a whole range from the start value costs */
 
 const char *const corun_knob_names[CORUN_KNOBS + 1] = {"together", "weight", "latency", "minor",
                                                        "balance",  "beside", NULL};
@@ -43,6 +47,7 @@ struct problem {
     const struct corun_points *points;
     const char *machine, *without;
     double knob[CORUN_KNOBS];
+    double start[CORUN_KNOBS]; /* shares of their ranges */
     enum corun_knob free[CORUN_KNOBS];
     size_t n;
 };
@@ -57,12 +62,15 @@ static double objective(const gsl_vector *x, void *ctx)
 {
     struct problem *q = ctx;
     double outside = 0.0; /* a slope back, where the clamped objective is flat */
+    double away = 0.0;
     for (size_t i = 0; i < q->n; i++) {
         double share = gsl_vector_get(x, i);
         q->knob[q->free[i]] = of_share(q->free[i], share);
         outside += fmax(0.0, share - 1.0) + fmax(0.0, -share);
+        away += (share - q->start[i]) * (share - q->start[i]);
     }
-    return corun_error(q->model, q->knob, q->points, q->machine, q->without) + outside;
+    return corun_error(q->model, q->knob, q->points, q->machine, q->without) + outside +
+           PULL * away;
 }
 
 /* One descent; its result is kept in `best` when it is better. */
@@ -70,9 +78,10 @@ static void descend(struct problem *q, size_t start, gsl_multimin_fminimizer *m,
                     gsl_vector *step, double *least, double best[CORUN_KNOBS])
 {
     for (size_t i = 0; i < q->n; i++, start /= STARTS) {
-        gsl_vector_set(x, i, ((double)(start % STARTS) + 0.5) / STARTS);
+        double share = (double)(start % STARTS) / (STARTS - 1);
+        gsl_vector_set(x, i, share);
+        gsl_vector_set(step, i, (share > 0.5 ? -0.5 : 0.5) / STARTS);
     }
-    gsl_vector_set_all(step, 0.5 / STARTS);
     gsl_multimin_function f = {objective, q->n, q};
     int status = gsl_multimin_fminimizer_set(m, &f, x, step) == 0 ? GSL_CONTINUE : GSL_FAILURE;
     for (int i = 0; i < ITERATIONS && status == GSL_CONTINUE; i++) {
@@ -97,6 +106,7 @@ void corun_fit(const struct contention_ops *model, const struct corun_points *p,
     for (int k = 0; k < CORUN_KNOBS; k++) {
         if (corun_has(model->name, (enum corun_knob)k) &&
             (machine == NULL || k != CORUN_TOGETHER)) {
+            q.start[q.n] = (knob[k] - range[k].low) / (range[k].high - range[k].low);
             q.free[q.n++] = (enum corun_knob)k;
             starts *= STARTS;
         }
