@@ -32,6 +32,16 @@ static cJSON *of_timeline(char *head)
     return about != NULL ? about : cJSON_CreateObject();
 }
 
+cJSON *about_of(const cJSON *tree)
+{
+    const cJSON *own = cJSON_GetObjectItemCaseSensitive(tree, "about");
+    cJSON *about = cJSON_IsObject(own) ? cJSON_Duplicate(own, true) : cJSON_CreateObject();
+    if (!cJSON_HasObjectItem(about, "kind")) {
+        cJSON_AddStringToObject(about, "kind", "json");
+    }
+    return about;
+}
+
 cJSON *about_read(const char *path, cJSON **tree, struct err *e)
 {
     char head[INPUT_HEAD_BYTES];
@@ -47,10 +57,8 @@ cJSON *about_read(const char *path, cJSON **tree, struct err *e)
         kind = "table";
         about = of_comments(head);
     } else if ((about = of_timeline(head)) == NULL) {
-        kind = "json";
         *tree = json_read_file(path, e);
-        const cJSON *own = cJSON_GetObjectItemCaseSensitive(*tree, "about");
-        about = cJSON_IsObject(own) ? cJSON_Duplicate(own, true) : cJSON_CreateObject();
+        about = about_of(*tree);
     }
     if (!cJSON_HasObjectItem(about, "kind")) {
         cJSON_AddStringToObject(about, "kind", kind);

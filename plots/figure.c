@@ -110,35 +110,63 @@ const char *const *figure_metrics(const struct figure_request *q, const struct f
     return q->n_metrics > 0 ? q->metrics : own;
 }
 
-int figure_input_add(struct figure_request *r, const char *text, struct err *e)
+/* A file says of which policy it is; its name is what somebody called it. */
+static void put_label(struct figure_input *in)
 {
-    if (r->n_inputs == FIGURE_MAX_INPUTS) {
-        return err_add(e, "%s: more than %d inputs", text, FIGURE_MAX_INPUTS);
-    }
-    struct figure_input *in = &r->inputs[r->n_inputs++];
-    size_t before = e->n;
-    const char *eq = strchr(text, '=');
-    const char *slash = strchr(text, '/');
-    /* LABEL=FILE; behind a slash the sign belongs to a folder's name. */
-    if (eq != NULL && eq > text && (slash == NULL || eq < slash)) {
-        in->path = eq + 1;
-        in->about = about_read(in->path, &in->tree, e);
-        (void)snprintf(in->label, sizeof in->label, "%.*s", (int)(eq - text), text);
-        return e->n > before ? -EINVAL : 0;
-    }
-    in->path = text;
-    in->about = about_read(in->path, &in->tree, e);
     const char *policy = about_fact(in->about, "policy");
-    const char *base = strrchr(text, '/') == NULL ? text : strrchr(text, '/') + 1;
+    const char *slash = strrchr(in->path, '/');
+    const char *base = slash != NULL ? slash + 1 : in->path;
     const char *dot = strrchr(base, '.');
     int len = dot == NULL || dot == base ? (int)strlen(base) : (int)(dot - base);
-    /* A file says of which policy it is; its name is what somebody called it. */
     if (policy[0] != '\0') {
         (void)snprintf(in->label, sizeof in->label, "%s", policy);
     } else {
         (void)snprintf(in->label, sizeof in->label, "%.*s", len, base);
     }
+}
+
+static struct figure_input *next_input(struct figure_request *r, const char *text, struct err *e)
+{
+    if (r->n_inputs == FIGURE_MAX_INPUTS) {
+        (void)err_add(e, "%s: more than %d inputs", text, FIGURE_MAX_INPUTS);
+        return NULL;
+    }
+    return &r->inputs[r->n_inputs++];
+}
+
+int figure_input_add(struct figure_request *r, const char *text, struct err *e)
+{
+    struct figure_input *in = next_input(r, text, e);
+    if (in == NULL) {
+        return -EINVAL;
+    }
+    size_t before = e->n;
+    const char *eq = strchr(text, '=');
+    const char *slash = strchr(text, '/');
+    /* LABEL=FILE; behind a slash the sign belongs to a folder's name. */
+    bool labelled = eq != NULL && eq > text && (slash == NULL || eq < slash);
+    in->path = labelled ? eq + 1 : text;
+    in->about = about_read(in->path, &in->tree, e);
+    if (labelled) {
+        (void)snprintf(in->label, sizeof in->label, "%.*s", (int)(eq - text), text);
+    } else {
+        put_label(in);
+    }
     return e->n > before ? -EINVAL : 0;
+}
+
+int figure_input_take(struct figure_request *r, const char *name, cJSON *tree, struct err *e)
+{
+    struct figure_input *in = next_input(r, name, e);
+    if (in == NULL) {
+        cJSON_Delete(tree);
+        return -EINVAL;
+    }
+    in->path = name;
+    in->tree = tree;
+    in->about = about_of(tree);
+    put_label(in);
+    return 0;
 }
 
 void figure_request_fini(struct figure_request *r)

@@ -1,6 +1,5 @@
 /* `xpusim report`: comparisons as one page to look at. */
 #include <cjson/cJSON.h>
-#include <unistd.h>
 
 #include "experiments/commands/commands.h"
 #include "experiments/compare/stored.h"
@@ -12,9 +11,8 @@
 
 /* ---- from a store ---- */
 
-struct stored_files {
-    char *dir;           /* owned; NULL: none was made */
-    char **path, **name; /* owned: where each is, and what the page calls it */
+struct stored_pages {
+    char **said, **name; /* owned: in messages, and in the page */
     uint32_t n;
 };
 
@@ -45,58 +43,45 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* Writes every comparison of the store, as `compare --store STORE --json` has them. 0 or -EINVAL;
- * stored_files_fini, which removes them, is needed in both cases. */
-static int stored_files_write(const char *store, struct stored_files *out, struct err *e)
+/* Adds every comparison of the store to the inputs, as `compare --store STORE --json` has them. */
+static void stored_take(const char *store, struct stored_pages *out, struct figure_request *all,
+                        struct err *e)
 {
-    *out = (struct stored_files){.n = 0};
-    const char *tmp = getenv("TMPDIR");
-    SCOPED(json_drop) cJSON *all = read_store(store, e);
-    if (all == NULL) {
-        return -EINVAL;
+    SCOPED(json_drop) cJSON *tree = read_store(store, e);
+    uint32_t most = tree != NULL ? (uint32_t)cJSON_GetArraySize(tree) : 0;
+    out->said = xcalloc(most + 1, sizeof *out->said);
+    out->name = xcalloc(most + 1, sizeof *out->name);
+    for (uint32_t i = 0; i < most && e->n == 0; i++) {
+        out->said[i] = xformat("%s: comparison %u", store, i + 1);
+        out->name[i] = xformat("%s.%u.json", base_name(store), i + 1);
+        out->n++;
+        /* as a file would be read: what is written digit by digit is a number again */
+        OWNED char *text = json_text(cJSON_GetArrayItem(tree, (int)i), false);
+        cJSON *one = json_read_text(text, out->said[i], e);
+        if (one != NULL && figure_input_take(all, out->name[i], one, e) == 0) {
+            all->inputs[all->n_inputs - 1].path = out->said[i];
+        }
     }
-    out->dir = xformat("%s/xpusim-stored-XXXXXX", tmp != NULL ? tmp : "/tmp");
-    if (mkdtemp(out->dir) == NULL) {
-        (void)err_add(e, "%s: cannot make a temporary folder: %s", out->dir, strerror(errno));
-        free(out->dir);
-        out->dir = NULL;
-    }
-    out->path = xcalloc((size_t)cJSON_GetArraySize(all) + 1, sizeof *out->path);
-    out->name = xcalloc((size_t)cJSON_GetArraySize(all) + 1, sizeof *out->name);
-    for (const cJSON *c = out->dir != NULL ? all->child : NULL; c != NULL; c = c->next) {
-        char *name = xformat("%s.%u.json", base_name(store), out->n + 1);
-        char *path = xformat("%s/%s", out->dir, name);
-        out->path[out->n] = path;
-        out->name[out->n++] = name;
-        (void)json_write_file(path, c, e);
-    }
-    return e->n > 0 ? -EINVAL : 0;
 }
 
-static void stored_files_fini(struct stored_files *f)
+static void stored_pages_fini(struct stored_pages *f)
 {
     for (uint32_t i = 0; i < f->n; i++) {
-        (void)remove(f->path[i]);
-        free(f->path[i]);
+        free(f->said[i]);
         free(f->name[i]);
     }
-    if (f->dir != NULL) {
-        (void)rmdir(f->dir);
-    }
-    free(f->dir);
-    free(f->path);
+    free(f->said);
     free(f->name);
-    *f = (struct stored_files){.n = 0};
+    *f = (struct stored_pages){.n = 0};
 }
 
 #define DEFAULT_WINDOW_S 60.0
-#define PATH_BYTES 4096
 
 struct page {
     struct option_texts files;
     struct option_output output;
     const char *path, *store;
-    struct stored_files stored; /* comparisons of the store, the last of all inputs */
+    struct stored_pages stored; /* comparisons of the store, the last of all inputs */
     struct figure_request all;  /* every file, in the order of the command line */
     struct report_input in[FIGURE_MAX_INPUTS];
     size_t n;
@@ -147,10 +132,8 @@ static int run(void *values, struct err *e)
     for (uint32_t i = 0; i < p->files.n; i++) {
         (void)figure_input_add(&p->all, p->files.v[i], e);
     }
-    if (p->store != NULL && stored_files_write(p->store, &p->stored, e) == 0) {
-        for (uint32_t i = 0; i < p->stored.n; i++) {
-            (void)figure_input_add(&p->all, p->stored.path[i], e);
-        }
+    if (p->store != NULL) {
+        stored_take(p->store, &p->stored, &p->all, e);
     }
     p->all.to_s = p->all.to_s > 0.0 ? p->all.to_s : p->all.from_s + DEFAULT_WINDOW_S;
     if (p->path == NULL || (p->files.n == 0 && p->store == NULL)) {
@@ -162,7 +145,7 @@ static int run(void *values, struct err *e)
     }
     int rc = e->n > 0 ? EXIT_BAD_INPUT : make(p, e);
     figure_request_fini(&p->all);
-    stored_files_fini(&p->stored);
+    stored_pages_fini(&p->stored);
     return rc;
 }
 
