@@ -143,7 +143,7 @@ refuse "holds no experiment" report --store "$dir/search.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of nothing"
 # What is wrong with a comparison of a store is said of the store. The second one lacks what a page begins with.
 echo '{"axes": {"policy": ["fcfs", "edf"]}, "base": {"workload": "w1:n=2"}, "metrics": ["reactive.e2e_s.mean"]}' >"$dir/some.json"
-echo '{"axes": {"policy": ["fcfs", "edf"]}, "base": {"workload": "w1:n=2"}, "metrics": ["energy_j"]}' >"$dir/less.json"
+echo '{"axes": {"policy": ["fcfs", "edf"]}, "base": {"workload": "w1:n=3"}, "metrics": ["energy_j"]}' >"$dir/less.json"
 "$x" sweep "$dir/some.json" -o "$dir/less.db" -q || fail "a store of one metric"
 "$x" report --store "$dir/less.db" --no-figures -o "$dir/some.html" || fail "a page of one metric"
 refuse "$dir/less.db: comparison 1: no metric proactive.throughput_req_per_min; there are: " report --store "$dir/less.db" -o "$dir/none.html"
