@@ -141,14 +141,16 @@ diff "$dir/said" "$dir/read" || fail "the page of a store differs from that of t
 test "$(grep -c '<h2><a href="#c' "$dir/load.html")" -eq 2 || fail "loads are not a section each"
 refuse "holds no experiment" report --store "$dir/search.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of nothing"
-# What is wrong with a comparison of a store is said of the store. The second one lacks what a page begins with.
-echo '{"axes": {"policy": ["fcfs", "edf"]}, "base": {"workload": "w1:n=2"}, "metrics": ["reactive.e2e_s.mean"]}' >"$dir/some.json"
-echo '{"axes": {"policy": ["fcfs", "edf"]}, "base": {"workload": "w1:n=3"}, "metrics": ["energy_j"]}' >"$dir/less.json"
-"$x" sweep "$dir/some.json" -o "$dir/less.db" -q || fail "a store of one metric"
-"$x" report --store "$dir/less.db" --no-figures -o "$dir/some.html" || fail "a page of one metric"
-refuse "$dir/less.db: comparison 1: no metric proactive.throughput_req_per_min; there are: " report --store "$dir/less.db" -o "$dir/none.html"
-"$x" sweep "$dir/less.json" -o "$dir/less.db" -q || fail "a store of another metric"
-refuse "$dir/less.db: comparison 2: policies.fcfs: has no reactive.e2e_s.mean" report --store "$dir/less.db" --no-figures -o "$dir/none.html"
+# What is wrong with a comparison of a store is said of the store: a figure lacks its metric, and a page what it begins with.
+metrics() { # store, metrics
+    echo "{\"axes\": {\"policy\": [\"fcfs\", \"edf\"]}, \"base\": {\"workload\": \"w1:n=2\"}, \"metrics\": [\"$2\"]}" >"$dir/$1.json"
+    "$x" sweep "$dir/$1.json" -o "$dir/$1.db" -q || fail "a store of $2"
+}
+metrics first reactive.e2e_s.mean
+metrics other energy_j
+"$x" report --store "$dir/first.db" --no-figures -o "$dir/some.html" || fail "a page of one metric"
+refuse "$dir/first.db: comparison 1: no metric proactive.throughput_req_per_min; there are: " report --store "$dir/first.db" -o "$dir/none.html"
+refuse "$dir/other.db: comparison 1: policies.fcfs: has no reactive.e2e_s.mean" report --store "$dir/other.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of a comparison without its metric"
 "$x" compare --store "$dir/load.db" --json >"$dir/read"
 python3 - "$dir/read" <<'PY' || fail "loads are not one comparison each"
