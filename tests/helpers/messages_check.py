@@ -10,9 +10,11 @@ import subprocess
 import sys
 
 XPUSIM, FOLDER, SOURCES = sys.argv[1], pathlib.Path(sys.argv[2]), ("sim", "policies", "hwmodels", "traces", "plots", "experiments")
-UNTESTED = 43  # at most so many messages are in no row and no test
+UNTESTED = 32  # at most so many messages are in no row and no test
 LITERAL = r'"(?:\\.|[^"\\])*"'
 CALL = re.compile(r"\b(?:err_add|warnings_add|say_and_free)\(|\bfprintf\(stderr,\s*(?=\"xpusim: (?:warning|note))")
+# Of these the text comes behind a column's name or a key; a core's refusals of actions have tests of their own.
+REFUSE = re.compile(r"\b(?:csvfile_|import_)?refuse\(")
 LOAD = "--workload mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60"
 HEAD = "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens"
 
@@ -124,10 +126,103 @@ def files():
         "some.csv": "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,9,3\n2023-11-16 18:15:47.6805900,9,5\n",
         "runs.json": '{"runs": []}',
     }
+    made.update(at_limits(trace, spec, claims, gate, header))
     for name, text in made.items():
         (FOLDER / name).write_text(text)
     for name in ("vllm.json",):
         (FOLDER / name).write_bytes(pathlib.Path("tests/fuzz/corpus/" + name[:-5] + "/sample").read_bytes())
+
+
+def at_limits(trace, spec, claims, gate, header):
+    """Files on both sides of a limit, one step from it: NAME.in is accepted, NAME.out is not."""
+    def agents(**client):
+        return json.dumps({"description": "d", "duration_s": 1, "clients": [{"name": "a", "description": "d", "class": "reactive", "prompt_tokens": 5,
+                                                                          "turns": 1, "growth_tokens": 1, "answer_tokens": 1, "gap_s": 0, **client}]})
+
+    def levels(n):
+        sub = {}
+        for k in range(n):
+            sub = {"subagents": [{"name": f"s{k}", "on_turns": [1], "prompt_tokens": 5, "turns": 1, "growth_tokens": 1, "answer_tokens": 1, "gap_s": 0, **sub}]}
+        return agents(**sub)
+
+    def batch(context):
+        return claims({"r": {"kernels": {"llm": "llama-3.2-3b", "device": "npu", "prefill_tokens": 100, "context_tokens": context}}})
+
+    def machine(**more):
+        return json.dumps({"machine": [{"at_s": 1, "power_w": 9, **more}]})
+
+    def measured(e2e):
+        return f"request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s\n0,0,20,2,0.5,{e2e}\n1,9,20,2,0.5,0.9\n"
+
+    def energy(idle):
+        return header("energy") + f"ryzen-ai-xdna2,npu,fastflowlm,llama-3.2-1b,4,1024,decode,rail,{idle},1.64,36.7,t\n"
+
+    def point(value):
+        return header("reference") + f"core-ultra-7-155h,igpu,openvino-2025.0,bloomz-560m,4,16,32,1,ttft_ms,{value},t\n"
+
+    def events(*times):
+        return "session_id,arrival_s\n" + "".join(f"1,{t}\n" for t in times)
+
+    def group(tokens):
+        rows = f"0,0,0,reactive,0,,20,5,0,,,\n1,1,0,reactive,9,,{tokens},5,{tokens},,,0"
+        return f"# xpusim-trace v3\n{HEAD},parents,prefix_group,prefix_of\n{rows}\n".replace("v3", "v2")
+    corun = header("corun") + "{}x,64,npu,30,60,gpu,30,1.1,measured,t\n"
+    figure = json.loads(pathlib.Path("experiments/figures/agent-xpu-v1-2.json").read_text())
+    value = {"name": "a", "value": "r:all.e2e_s.mean", "published": 1}
+    run = {"policy": "fcfs", "workload": "w1:n=2"}
+    study = "study,device,what,x_name,x,metric,value,unit\n"
+
+    def table(*rows):
+        """A machine whose runtime has a table with these rows."""
+        tree = json.loads(pathlib.Path("hwmodels/soc/core-ultra-5-125h.json").read_text())
+        tree["devices"][1]["runtimes"][0]["table"] = [{"rows": r, "factor": 1.0} for r in rows]
+        return json.dumps(tree)
+
+    def crossing(**more):
+        mark = {"series": "GEMM on the NPU", "x": 16, "row": "TFLOP/s", "value": 1, "from": "text", "where": "t", "crossing": 1}
+        return json.dumps({**figure, "published": [{**mark, **more}]})
+
+    def suite(n):
+        return spec(suite={"about": "t", "references": ["fcfs"]}, base=None, axes=None, metrics=["all.e2e_s.mean"],
+                    rows=[{"point": f"p{k}", "workload": "w1:n=1", "seed": k} for k in range(n)])
+    pairs = {
+        "bare": (claims({"r": {"run": {**run, "set": ["sim.kv_block_tokens=16"]}}}, value), claims({"r": {"run": {**run, "set": ["sim.kv_block_tokens"]}}}, value)),
+        "rates_rise": tuple(claims({"r": {"sustained": {"policy": "fcfs", "workload": "mixed:reactive_per_min={rate}", "metric": "all.e2e_s.mean", "at_most": 9,
+                                                        "rates": rates}}}, value) for rates in ([1, 1.001], [1, 1])),
+        "value": (json.dumps(figure), json.dumps({**figure, "value": "nonesuch"})),
+        "crossing": (crossing(of="GEMM on the iGPU"), crossing()),
+        "table": (table(1, 2), table(2, 2)),
+        "repeated": (gate([]), gate([]).replace('["fcfs"]', '["fcfs", "fcfs"]')),
+        "points": (suite(32), suite(33)),
+        "pair": (study + "corun,npu,GEMM beside GEMV,d,1,slowdown,1.1,x\ncorun,igpu,GEMV beside GEMM,d,1,slowdown,1.2,x\n", study + "corun,npu,GEMM,d,1,slowdown,1.1,x\n"),
+        "talk": tuple("session_id,input_tokens,output_tokens\n" + "1,9,1\n" * n for n in (65535, 65536)),
+        "stamp": tuple(f"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 {t},9,3\n" for t in ("18:15:46.68", "18:15")),
+        "waits": tuple(agents(subagents=[{"name": "s", "on_turns": [1], "prompt_tokens": 5, "turns": 1, "growth_tokens": 1, "answer_tokens": 1, "gap_s": 0,
+                                          "before": before}], same_session=True, think_s=1, jobs=2) for before in (False, True)),
+        "looked": (json.dumps({"about": {"kind": "json"}, "runs": []}), json.dumps({"about": {"kind": "view"}, "runs": []})),
+        "prefix": (trace("0,0,0,reactive,0,,20,20,0\n1,0,1,reactive,,1,30,5,30"), trace("0,0,0,reactive,0,,20,20,0\n1,0,1,reactive,,1,30,5,31")),
+        "most": (trace("0,0,0,reactive,0,,20,7,0,7", ",max_output_tokens"), trace("0,0,0,reactive,0,,20,7,0,6", ",max_output_tokens")),
+        "e2e": (measured(0.5), measured(0.499)),
+        "idle": (energy(1.639), energy(1.64)),
+        "point": (point(1e-9), point(0)),
+        "events": (events(1, 2, 2, 3), events(1, 2, 1.999, 3)),
+        "still": (events(2, 2.001), events(2, 2)),
+        "until": (machine(every_s=1, until_s=1), machine(every_s=1, until_s=0.999)),
+        "full": (machine(battery_j=9, battery_full_j=9), machine(battery_j=9, battery_full_j=8.999)),
+        "empty": (machine(battery_j=1e-3), machine(battery_j=0)),
+        "turns": (agents(subagents=[{"name": "s", "on_turns": [1], "prompt_tokens": 5, "turns": 1, "growth_tokens": 1, "answer_tokens": 1, "gap_s": 0}]),
+                  agents(subagents=[{"name": "s", "on_turns": [0], "prompt_tokens": 5, "turns": 1, "growth_tokens": 1, "answer_tokens": 1, "gap_s": 0}])),
+        "deep": (levels(8), levels(9)),
+        "draw": (agents(turns={"distribution": "uniform", "min": 2, "max": 2}), agents(turns={"distribution": "uniform", "min": 3, "max": 2})),
+        "horizon": (spec(warmup_s=5, horizon_s=5.001), spec(warmup_s=5, horizon_s=5)),
+        "rate": (spec(axes={"rate": [1e-6, 1e6]}), spec(axes={"rate": [0.99e-6]})),
+        "rates": (spec(axes={"rate": [1]}), spec(axes={"rate": [1.01e6]})),
+        "seed": (spec(axes={"seed": [0, 2 ** 53]}), spec(axes={"seed": [2 ** 53 + 2]})),
+        "yes": (spec(replications=100000), spec(replications=100001)),
+        "machines": (corun.format("a,") + corun.format("b,").split("\n")[-2] + "\n", corun.format("a,")),
+        "gateset": (gate(["sim.kv_block_tokens=16"]), gate(["=16"])),
+    }
+    return {f"{name}.{side}{'.csv' if text[0] not in '{' else '.json'}": text for name, both in pairs.items() for side, text in zip(("in", "out"), both)}
 
 
 def run(command, tag):
@@ -164,12 +259,16 @@ def parts(text):
 
 def said_by_source():
     """(file, line, format) of every message."""
+    literals = rf"{LITERAL}(?:(?:\s|PRI\w+)+{LITERAL})*"
     for path in sorted(p for d in SOURCES for p in pathlib.Path(d).rglob("*.c")):
         text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text(), flags=re.S)
-        for call in CALL.finditer(text):
-            m = re.match(rf"[^;\"]*?({LITERAL}(?:(?:\s|PRI\w+)+{LITERAL})*)", text[call.end():])
-            if m:
-                whole = "".join(w[1:-1] for w in re.findall(LITERAL, m.group(1)))
+        found = [(c, re.findall(literals, re.match(rf"[^;\"]*?{literals}", text[c.end():]).group())[:1])
+                 for c in CALL.finditer(text) if re.match(rf"[^;\"]*?{literals}", text[c.end():])]
+        if path.parts[0] in ("traces", "experiments", "plots"):
+            found += [(c, re.findall(literals, re.match(rf"(?:[^;\"]|{LITERAL})*", text[c.end():]).group())) for c in REFUSE.finditer(text)]
+        for call, texts in found:
+            if texts:
+                whole = "".join(w[1:-1] for w in re.findall(LITERAL, max(texts, key=len)))
                 yield str(path), text.count("\n", 0, call.start()) + 1, whole.replace('\\"', '"').replace("\\n", "")
 
 
