@@ -77,6 +77,9 @@ static const struct policy_alias aliases[] = {
      "elastic=class,guard=true,shortest=all,cap=open,b_rf=4,epsilon=0.05,memory_rule=off,"
      "cache_entries=16,warm_s=0.01",
      "guarded-xpu whose proactive prompts with a compiled kernel are next while users wait (ours)"},
+    {"balanced-xpu", "agent-xpu-v2",
+     "elastic=class,shortest=all,cap=open,epsilon=0.13,cache_entries=16,margin=choose",
+     "agent-xpu-v2 that pays for background work where reactive requests lose nothing (ours)"},
     {.name = NULL},
 };
 
