@@ -3,6 +3,7 @@
  * slowed beside either, most beside another GEMV. */
 #include "sim/api/contention.h"
 #include "sim/base/base.h"
+#include "sim/base/words.h"
 
 static void share_none(struct flow *f, uint32_t n, double capacity, const void *params)
 {
@@ -198,6 +199,7 @@ static void share_pccs(struct flow *f, uint32_t n, double capacity, const void *
     }
 }
 
+/* In the order of their names. */
 static const struct contention_ops forms[] = {
     {.name = "beside", .share = share_beside},
     {.name = "latency", .share = share_latency},
@@ -212,12 +214,8 @@ static const char *const names[] = {"beside", "latency",      "max-min",  "none"
 
 const struct contention_ops *contention_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (strcmp(forms[i].name, name) == 0) {
-            return &forms[i];
-        }
-    }
-    return NULL;
+    int i = words_find(names, name);
+    return i >= 0 ? &forms[i] : NULL;
 }
 
 const char *const *contention_names(void)

@@ -1,5 +1,7 @@
 #include "hwmodels/roofline.h"
 
+#include "sim/base/words.h"
+
 /* Share of the experts that `rows` rows touch, each routed to k of n at random: 1 - (1 - k/n)^rows;
  * 1 for a dense model. */
 static double experts_touched(const struct llm *m, double rows)
@@ -548,12 +550,8 @@ static const char *const names[] = {"extended", "p-norm", "per-op", "roofline", 
 
 const struct hwmodel_ops *hwmodel_find(const char *form)
 {
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (strcmp(forms[i]->name, form) == 0) {
-            return forms[i];
-        }
-    }
-    return NULL;
+    int i = words_find(names, form);
+    return i >= 0 ? forms[i] : NULL;
 }
 
 const char *const *hwmodel_names(void)

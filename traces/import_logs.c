@@ -1,6 +1,7 @@
 /* Logs of agents, a request a line: Dynamo's request trace, whose trajectories name their parents,
  * and TraceLab's rounds of coding sessions. */
 #include "sim/base/json.h"
+#include "sim/base/words.h"
 #include "traces/import_json.h"
 #include "traces/import_records.h"
 
@@ -65,16 +66,7 @@ void import_dynamo(struct import *im, FILE *in, const char *path, struct err *e)
 
 /* ---- tracelab ---- */
 
-static bool is_answer(const char *type)
-{
-    static const char *const types[] = {"text", "reasoning", "tool_call", "usage_report", NULL};
-    for (int i = 0; types[i] != NULL; i++) {
-        if (strcmp(type, types[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
+static const char *const of_answers[] = {"text", "reasoning", "tool_call", "usage_report", NULL};
 
 /* A round was sent when its last input was there, and ended with the last part of its answer. */
 void import_tracelab_line(struct import *im, const cJSON *o, const struct import_place *p)
@@ -84,7 +76,7 @@ void import_tracelab_line(struct import *im, const cJSON *o, const struct import
     const cJSON *event;
     cJSON_ArrayForEach (event, import_get(o, "timing_events")) {
         int64_t at_ns = import_timestamp_ns(json_string(event, "timestamp"));
-        bool answer = is_answer(json_string(event, "event_type"));
+        bool answer = words_find(of_answers, json_string(event, "event_type")) >= 0;
         if (at_ns >= 0 && answer) {
             first_ns = first_ns < 0 || at_ns < first_ns ? at_ns : first_ns;
             r.end_ns = at_ns > r.end_ns ? at_ns : r.end_ns;

@@ -113,6 +113,7 @@ void gate_baseline_fini(struct gate_baseline *b);
 /* Writes the groups as they were read and these results, to a temporary name first. */
 int gate_baseline_write(const char *path, const struct gate_baseline *b,
                         const struct gate_cells *now, struct err *e);
+const struct gate_group *gate_group_find(const struct gate_baseline *b, const char *name);
 const struct gate_cell *gate_cell_find(const struct gate_cells *c, const char *group,
                                        const char *policy);
 /* A policy's, or NULL. */

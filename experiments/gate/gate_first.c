@@ -27,15 +27,6 @@ static void list_cells(const struct gate_report *r, struct gate_firsts *out)
     }
 }
 
-static const struct gate_group *group_of(const struct gate_baseline *b, const char *name)
-{
-    uint32_t i = 0;
-    while (i < b->n_groups && strcmp(b->groups[i].name, name) != 0) {
-        i++;
-    }
-    return i < b->n_groups ? &b->groups[i] : NULL;
-}
-
 /* "3 8270000000 form ..." as instant and action. */
 static void take_line(const char *line, double *at_s, char action[GATE_DECISION_BYTES])
 {
@@ -76,7 +67,7 @@ static bool compare(struct two_runs *runs, struct gate_first *f)
 static void find(const struct gate_baseline *b, const char *old, const struct study_how *how,
                  struct gate_first *f)
 {
-    const struct gate_group *g = group_of(b, f->row->group);
+    const struct gate_group *g = gate_group_find(b, f->row->group);
     if (g == NULL) {
         return;
     }

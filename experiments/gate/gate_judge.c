@@ -423,7 +423,7 @@ static void judge_parameters(const struct gate_cells *before, const struct gate_
     }
 }
 
-static const struct gate_group *group_of(const struct gate_baseline *b, const char *name)
+const struct gate_group *gate_group_find(const struct gate_baseline *b, const char *name)
 {
     for (uint32_t i = 0; i < b->n_groups; i++) {
         if (strcmp(b->groups[i].name, name) == 0) {
@@ -447,8 +447,8 @@ void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
     *out = (struct gate_report){.rows = xcalloc(most + 1, sizeof *out->rows)};
     for (uint32_t i = 0; i < now->n; i++) {
         const struct gate_cell *c = &now->v[i];
-        struct pair p = {group_of(b, c->group), gate_cell_find(before, c->group, c->policy), c,
-                         added_alarms};
+        struct pair p = {gate_group_find(b, c->group), gate_cell_find(before, c->group, c->policy),
+                         c, added_alarms};
         judge_pair(&p, out);
     }
     for (uint32_t i = 0; i < before->n; i++) {

@@ -6,6 +6,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
+#include "sim/base/words.h"
 
 #define READ_BYTES 65536
 
@@ -18,24 +19,14 @@ const char *const live_load_metrics[] = {
     "reactive.ttft_s.p90",        "proactive.e2e_s.mean", "proactive.ttft_s.mean",
     "all.throughput_req_per_min", "energy_j_per_token",   NULL};
 
-static bool one_of(const char *name, const char *const *names)
-{
-    for (; *names != NULL; names++) {
-        if (name != NULL && strcmp(name, *names) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_seen(const cJSON *c, bool load)
 {
-    if (c->string == NULL || one_of(c->string, unseen) ||
+    if (c->string == NULL || words_find(unseen, c->string) >= 0 ||
         strncmp(c->string, "truncated.", 10) == 0) {
         return c->string == NULL;
     }
     bool metric = load && cJSON_IsObject(c) && cJSON_HasObjectItem(c, "mean");
-    return metric ? one_of(c->string, live_load_metrics)
+    return metric ? words_find(live_load_metrics, c->string) >= 0
                   : !load || strcmp(c->string, "verdict") != 0;
 }
 

@@ -5,6 +5,7 @@
 #include "experiments/run/runner.h"
 #include "experiments/sweep/spec.h"
 #include "sim/base/nearest.h"
+#include "sim/base/words.h"
 
 #define CHECK_VALUES 200u           /* of each dimension tried before the first run */
 #define MAX_SEED 9007199254740992.0 /* 2^53: what a JSON number holds exactly */
@@ -12,16 +13,6 @@
 static const char *const text_keys[] = {"policy", "soc",     "llm",   "workload",
                                         "trace",  "machine", "point", NULL};
 static const char *const prefixes[] = {"params.", "workload.", "soc.", "llm.", "sim.", NULL};
-
-static bool is_text_key(const char *key)
-{
-    for (int i = 0; text_keys[i] != NULL; i++) {
-        if (strcmp(key, text_keys[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static bool is_slo(const char *key)
 {
@@ -53,7 +44,7 @@ bool spec_is_setting(const char *key)
     for (int i = 0; number_keys[i] != NULL; i++) {
         number = number || strcmp(key, number_keys[i]) == 0;
     }
-    return number || is_text_key(key) || is_path(key);
+    return number || words_find(text_keys, key) >= 0 || is_path(key);
 }
 
 /* "; did you mean policy?", or "". */
@@ -73,7 +64,7 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
                        struct err *e)
 {
     const double v = cJSON_IsNumber(value) ? value->valuedouble : -1.0;
-    if (is_text_key(key)) {
+    if (words_find(text_keys, key) >= 0) {
         if (!cJSON_IsString(value) || value->valuestring[0] == '\0') {
             return err_add(e, "%s: %s: must be text, and not empty", file, path);
         }

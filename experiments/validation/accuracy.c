@@ -5,6 +5,7 @@
 #include "experiments/validation/predict.h"
 #include "sim/base/json.h"
 #include "sim/base/quantile.h"
+#include "sim/base/words.h"
 
 #define FITTED "nothing"
 #define UPDATED "soc, 1 model known"
@@ -106,12 +107,8 @@ static int add_updated(struct catalog *c, const struct points *points, struct ro
 
 static int unseen_rank(const char *unseen)
 {
-    static const char *const order[] = {FITTED, "model", "source", UPDATED, "soc", "runtime"};
-    int i = 0;
-    while (strcmp(order[i], unseen) != 0) {
-        i++;
-    }
-    return i;
+    static const char *const order[] = {FITTED, "model", "source", UPDATED, "soc", "runtime", NULL};
+    return words_find(order, unseen);
 }
 
 /* From what was fitted to what was least known, by device and phase, then by machine. */

@@ -5,6 +5,7 @@
 #include "experiments/validation/least_squares.h"
 #include "hwmodels/soc.h"
 #include "sim/base/csv_record.h"
+#include "sim/base/words.h"
 
 #define NUMBERS (DEVICE_KIND_COUNT + 2)
 #define MAX_WATTS 1e5
@@ -61,16 +62,6 @@ static int read_points(const char *path, struct energy_rows *out, struct err *e)
 
 /* ---- what a row's pass moves, and how fast a file says it is ---- */
 
-static int kind_of(const char *device)
-{
-    for (int kind = 0; kind < DEVICE_KIND_COUNT; kind++) {
-        if (strcmp(device_kind_names()[kind], device) == 0) {
-            return kind;
-        }
-    }
-    return strcmp(device, "gpu") == 0 ? DEVICE_KIND_IGPU : -1;
-}
-
 static struct point as_point(const struct energy_point *p, bool prefill)
 {
     struct point out = {.weight_bits = p->weight_bits,
@@ -118,7 +109,7 @@ int energy_read(const struct catalog *c, const char *path, struct energy_rows *o
     int rc = read_points(path, out, e);
     for (size_t i = 0; rc == 0 && i < out->n; i++) {
         struct energy_row *r = &out->v[i];
-        int kind = kind_of(r->p.device);
+        int kind = words_find(device_kind_names(), r->p.device);
         double bytes = token_bytes(c, &r->p);
         const struct soc *soc = catalog_soc(c, r->p.soc);
         if (soc != NULL && r->p.idle_watts < 0.0 && r->p.meter >= SOC_METER_PACKAGE &&

@@ -1,6 +1,7 @@
 #include "experiments/validation/predict_impl.h"
 
 #include "experiments/run/interval.h"
+#include "sim/base/words.h"
 
 #define TABLES                                                                                     \
     "openvino-2" /* runtimes of OpenVINO's own tables, whose 4-bit files have recipes              \
@@ -15,13 +16,9 @@ int predict_device(const struct soc *soc, const char *name)
             return (int)i;
         }
     }
-    for (int kind = 0; kind < DEVICE_KIND_COUNT; kind++) {
-        if (strcmp(device_kind_names()[kind], name) == 0 &&
-            machine_find(m, (enum device_kind)kind) >= 0) {
-            return machine_find(m, (enum device_kind)kind);
-        }
-    }
-    return strcmp(name, "gpu") == 0 ? machine_find(m, DEVICE_KIND_IGPU) : -1;
+    int kind = words_find(device_kind_names(), name);
+    int found = kind >= 0 ? machine_find(m, (enum device_kind)kind) : -1;
+    return found < 0 && strcmp(name, "gpu") == 0 ? machine_find(m, DEVICE_KIND_IGPU) : found;
 }
 
 static void bind_machine(const struct catalog *c, const struct point *p, struct predict_case *out)

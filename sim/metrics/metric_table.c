@@ -1,6 +1,8 @@
 /* The glossary, and names taken apart. The rows are in metrics.def. */
 #include "sim/metrics/metric_table.h"
 
+#include "sim/base/words.h"
+
 const char *const metric_better_names[] = {"lower", "higher", "neither", NULL};
 
 const char *const metric_usual[] = {
@@ -57,16 +59,6 @@ static const struct metric_descriptor *row_of(const char *part, size_t length)
         }
     }
     return NULL;
-}
-
-static int statistic_of(const char *text)
-{
-    for (int i = 0; statistics[i] != NULL; i++) {
-        if (strcmp(statistics[i], text) == 0) {
-            return i;
-        }
-    }
-    return -1;
 }
 
 /* Where ".p97.5" begins at the end of a name; NULL: nowhere. */
@@ -128,8 +120,8 @@ static void take_apart(const char *name, struct parts *p)
         length = (size_t)(share - name);
     } else if (quantile != NULL) {
         length = (size_t)(quantile - name);
-    } else if (last != NULL && statistic_of(last + 1) >= 0) {
-        p->statistic = statistic_of(last + 1);
+    } else if (last != NULL && words_find(statistics, last + 1) >= 0) {
+        p->statistic = words_find(statistics, last + 1);
         length = (size_t)(last - name);
     }
     for (const char *at = name; at != NULL && p->row == NULL;) {
