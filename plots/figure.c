@@ -335,34 +335,7 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
     (void)fputs("'\n", d->vars);
 }
 
-void figure_text_add(struct figure_texts *l, const char *text)
-{
-    l->v = xgrow(l->v, l->n, sizeof *l->v);
-    l->v[l->n++] = xstrdup(text);
-}
-
-void figure_texts_fini(struct figure_texts *l)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        free(l->v[i]);
-    }
-    free(l->v);
-    *l = (struct figure_texts){.n = 0};
-}
-
-size_t figure_text_index(struct figure_texts *l, const char *text)
-{
-    size_t i = 0;
-    while (i < l->n && strcmp(l->v[i], text) != 0) {
-        i++;
-    }
-    if (i == l->n) {
-        figure_text_add(l, text);
-    }
-    return i;
-}
-
-void figure_texts_put(struct figure_texts *l, const char *name, struct figure_data *d)
+void figure_texts_put(struct texts *l, const char *name, struct figure_data *d)
 {
     /* One more than there are: gnuplot has no array of none. */
     (void)fprintf(d->vars, "array %s[%zu]\n", name, l->n + 1);
@@ -372,7 +345,7 @@ void figure_texts_put(struct figure_texts *l, const char *name, struct figure_da
         figure_var_text(d, at, l->v[i]);
     }
     (void)fprintf(d->vars, "n_%s = %zu\n", name, l->n);
-    figure_texts_fini(l);
+    texts_fini(l);
 }
 
 #define BARS_OUTLIER 4.0 /* times the rest */

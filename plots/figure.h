@@ -68,17 +68,8 @@ void figure_row_end(struct figure_data *d);
 void figure_var(struct figure_data *d, const char *name, double v);
 void figure_var_text(struct figure_data *d, const char *name, const char *text);
 
-/* Texts as an array of gnuplot: NAME[1] on. */
-struct figure_texts {
-    char **v; /* owned until they are put */
-    size_t n;
-};
-void figure_text_add(struct figure_texts *l, const char *text);
-void figure_texts_fini(struct figure_texts *l);
-/* Its index in the list, to which it is added when it is not there yet. */
-size_t figure_text_index(struct figure_texts *l, const char *text);
-/* Writes them as array NAME and their count as n_NAME, and frees the list. */
-void figure_texts_put(struct figure_texts *l, const char *name, struct figure_data *d);
+/* Writes texts as array NAME of gnuplot, NAME[1] on, and their count as n_NAME; frees the list. */
+void figure_texts_put(struct texts *l, const char *name, struct figure_data *d);
 
 /* End of the axis of n bars. A bar that is over four times all the rest is cut, so that it does not
  * flatten them; at most half of the bars are cut. Values (NaN where not defined) are as drawn. */

@@ -6,14 +6,14 @@
 /* Names of the policies, their colours, and what is to be said of a mean of theirs. */
 static void put_rows(const struct results *r, struct figure_data *d)
 {
-    struct figure_texts rows = {.n = 0};
-    struct figure_texts marks = {.n = 0};
+    struct texts rows = {.n = 0};
+    struct texts marks = {.n = 0};
     bool marked = false;
     for (size_t i = 0; i < results_n(r); i++) {
         char label[RESULTS_LABEL_BYTES];
         char mark[64];
-        figure_text_add(&rows, results_label(r, i, NULL, NULL, label, sizeof label));
-        figure_text_add(&marks, results_mark(r, i, mark, sizeof mark));
+        texts_add(&rows, results_label(r, i, NULL, NULL, label, sizeof label));
+        texts_add(&marks, results_mark(r, i, mark, sizeof mark));
         marked = marked || mark[0] != '\0';
     }
     figure_slots_put((const char *const *)rows.v, rows.n, d);

@@ -61,12 +61,12 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
         (void)frame_require(kernels, "device op work flop_per_byte flop_per_s", e);
         (void)frame_require(roofs, "device flop_per_s bytes_per_s", e);
     }
-    SCOPED(figure_texts_fini) struct figure_texts devices = {.n = 0};
+    SCOPED(texts_fini) struct texts devices = {.n = 0};
     for (uint32_t i = 0; e->n == 0 && i < frame_rows(roofs); i++) {
         double flop = frame_get(roofs, i, "flop_per_s");
         double bytes = frame_get(roofs, i, "bytes_per_s");
         const double at[] = {ROOF_FROM, flop / bytes, ROOF_TO}; /* one corner: the knee */
-        figure_text_add(&devices, frame_text(roofs, i, "device"));
+        texts_add(&devices, frame_text(roofs, i, "device"));
         figure_block(d, "%s", devices.v[i]);
         for (size_t k = 0; k < 3; k++) {
             FIGURE_ROW(d, at[k], fmin(flop, bytes * at[k]) / 1e12);
@@ -91,13 +91,13 @@ static const char *op_of(const struct frame *f, uint32_t row, char *buf, size_t 
     return buf;
 }
 
-static void put_kernel(const struct frame *f, uint32_t row, struct figure_texts *ops,
+static void put_kernel(const struct frame *f, uint32_t row, struct texts *ops,
                        struct figure_data *d)
 {
     char op[96];
     double time_s = frame_get(f, row, "time_s");
     bool energy = frame_find(f, "energy_j") >= 0;
-    size_t at = figure_text_index(ops, op_of(f, row, op, sizeof op));
+    size_t at = texts_index(ops, op_of(f, row, op, sizeof op));
     FIGURE_ROW(d, op, at, time_s * 1e3, frame_get(f, row, "low") * 1e3,
                frame_get(f, row, "high") * 1e3,
                energy ? frame_get(f, row, "energy_j") : time_s * frame_get(f, row, "watts"));
@@ -106,15 +106,15 @@ static void put_kernel(const struct frame *f, uint32_t row, struct figure_texts 
 int figure_kernels(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     SCOPED(frame_drop) struct frame *f = figure_rows(&q->inputs[0], "kernels", e);
-    struct figure_texts devices = {.n = 0};
-    struct figure_texts ops = {.n = 0};
+    struct texts devices = {.n = 0};
+    struct texts ops = {.n = 0};
     if (f == NULL || frame_require(f, "device op time_s", e) != 0) {
         return -EINVAL;
     }
     for (uint32_t row = 0; row < frame_rows(f) && e->n == 0; row++) {
         char op[96];
-        (void)figure_text_index(&devices, frame_text(f, row, "device"));
-        (void)figure_text_index(&ops, op_of(f, row, op, sizeof op));
+        (void)texts_index(&devices, frame_text(f, row, "device"));
+        (void)texts_index(&ops, op_of(f, row, op, sizeof op));
         (void)frame_require_number(f, row, "time_s", e);
     }
     for (size_t k = 0; k < devices.n && e->n == 0; k++) {
@@ -128,7 +128,7 @@ int figure_kernels(const struct figure_request *q, struct figure_data *d, struct
     figure_texts_put(&ops, "rows", d);
     figure_slots_put((const char *const *)devices.v, devices.n, d);
     figure_var(d, "devices", (double)devices.n);
-    figure_texts_fini(&devices);
+    texts_fini(&devices);
     return e->n > 0 ? -EINVAL : 0;
 }
 
@@ -150,14 +150,14 @@ static int curves(const struct figure_request *q, const char *x, const char *y,
 {
     SCOPED(frame_drop) struct frame *f = figure_rows(&q->inputs[0], "", e);
     bool by_device = f != NULL && frame_find(f, "device") >= 0;
-    SCOPED(figure_texts_fini) struct figure_texts devices = {.n = 0};
+    SCOPED(texts_fini) struct texts devices = {.n = 0};
     if (f != NULL) {
         (void)frame_require(f, x, e);
         (void)frame_require(f, y, e);
     }
     for (uint32_t row = 0; e->n == 0 && row < frame_rows(f); row++) {
         const char *of = by_device ? frame_text(f, row, "device") : q->inputs[0].label;
-        (void)figure_text_index(&devices, of);
+        (void)texts_index(&devices, of);
     }
     for (size_t k = 0; k < devices.n; k++) {
         figure_block(d, "%s", devices.v[k]);
@@ -200,8 +200,8 @@ int figure_corun(const struct figure_request *q, struct figure_data *d, struct e
         return figure_corun_study(q, d, e);
     }
     SCOPED(frame_drop) struct frame *f = figure_rows(&q->inputs[0], "", e);
-    SCOPED(figure_texts_fini) struct figure_texts victims = {.n = 0};
-    SCOPED(figure_texts_fini) struct figure_texts aggressors = {.n = 0};
+    SCOPED(texts_fini) struct texts victims = {.n = 0};
+    SCOPED(texts_fini) struct texts aggressors = {.n = 0};
     if (f != NULL) {
         (void)frame_require(f, "victim aggressor slowdown", e);
     }
@@ -209,9 +209,9 @@ int figure_corun(const struct figure_request *q, struct figure_data *d, struct e
     for (uint32_t row = 0; e->n == 0 && row < frame_rows(f); row++) {
         const char *victim = frame_text(f, row, "victim");
         const char *aggressor = frame_text(f, row, "aggressor");
-        FIGURE_ROW(d, figure_text_index(&aggressors, aggressor),
-                   figure_text_index(&victims, victim), frame_require_number(f, row, "slowdown", e),
-                   frame_get(f, row, "low"), frame_get(f, row, "high"), aggressor, victim);
+        FIGURE_ROW(d, texts_index(&aggressors, aggressor), texts_index(&victims, victim),
+                   frame_require_number(f, row, "slowdown", e), frame_get(f, row, "low"),
+                   frame_get(f, row, "high"), aggressor, victim);
     }
     figure_var(d, "rows", (double)victims.n);
     figure_var(d, "columns", (double)aggressors.n);

@@ -41,7 +41,7 @@ int figure_drive(const struct figure_request *q, struct figure_data *d, struct e
         (void)frame_require(means, "class e2e_s.real e2e_s.simulated", e);
     }
     if (e->n == 0) {
-        struct figure_texts rows = {.n = 0};
+        struct texts rows = {.n = 0};
         dots(requests, "reactive", "ttft_s", d);
         dots(requests, "proactive", "ttft_s", d);
         dots(requests, "reactive", "e2e_s", d);
@@ -49,7 +49,7 @@ int figure_drive(const struct figure_request *q, struct figure_data *d, struct e
         order(means, "reactive", d);
         order(means, "proactive", d);
         for (uint32_t i = 0; i < frame_rows(policies); i++) {
-            figure_text_add(&rows, frame_text(policies, i, "policy"));
+            texts_add(&rows, frame_text(policies, i, "policy"));
         }
         figure_var(d, "policies", frame_rows(policies));
         figure_texts_put(&rows, "rows", d);

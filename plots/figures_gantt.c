@@ -156,7 +156,7 @@ static void see(void *ctx, const cJSON *o)
 static void rows_of(const struct window *w, size_t n, const struct figure_request *q,
                     int (*row)[MAX_TRACKS], struct figure_data *d)
 {
-    struct figure_texts rows = {.n = 0};
+    struct texts rows = {.n = 0};
     for (size_t k = 0; k < n; k++) {
         for (int t = 0; t < MAX_TRACKS; t++) {
             const char *name = w[k].names[t];
@@ -172,7 +172,7 @@ static void rows_of(const struct window *w, size_t n, const struct figure_reques
                 char text[160];
                 (void)snprintf(text, sizeof text, "%s%s%s", n > 1 ? q->inputs[k].label : "",
                                n > 1 ? ": " : "", name);
-                figure_text_add(&rows, text);
+                texts_add(&rows, text);
             }
         }
     }
@@ -327,17 +327,17 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
 {
     const struct figure_input *in = &q->inputs[0];
     SCOPED(frame_drop) struct frame *f = figure_rows(in, "strategies/{strategy}/intervals", e);
-    struct figure_texts strategies = {.n = 0};
-    struct figure_texts rows = {.n = 0};
+    struct texts strategies = {.n = 0};
+    struct texts rows = {.n = 0};
     if (f == NULL || frame_require(f, "kind start end block total", e) != 0) {
         return -EINVAL;
     }
     for (uint32_t i = 0; i < frame_rows(f); i++) {
         char name[96];
         const char *strategy = frame_text(f, i, "strategy");
-        if (figure_text_index(&strategies, strategy) == rows.n) {
+        if (texts_index(&strategies, strategy) == rows.n) {
             (void)snprintf(name, sizeof name, "%s (%g)", strategy, frame_get(f, i, "total"));
-            figure_text_add(&rows, name);
+            texts_add(&rows, name);
         }
     }
     for (int k = 0; k < 3; k++) { /* rows: strategy, lane (0 compute, 1 load), begin, end, block */
@@ -345,13 +345,13 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
         for (uint32_t i = 0; i < frame_rows(f); i++) {
             if (frame_is(f, i, "kind", graph_kinds[k])) {
                 const char *strategy = frame_text(f, i, "strategy");
-                FIGURE_ROW(d, (double)figure_text_index(&strategies, strategy), k == 2 ? 1.0 : 0.0,
+                FIGURE_ROW(d, (double)texts_index(&strategies, strategy), k == 2 ? 1.0 : 0.0,
                            frame_get(f, i, "start"), frame_get(f, i, "end"),
                            frame_get(f, i, "block"));
             }
         }
     }
-    figure_texts_fini(&strategies);
+    texts_fini(&strategies);
     figure_texts_put(&rows, "rows", d);
     return 0;
 }

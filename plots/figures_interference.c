@@ -47,11 +47,11 @@ static void put_matrix(const char *label, const struct frame *f, struct figure_d
 int figure_interference(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     struct frame *v[FIGURE_MAX_INPUTS] = {NULL};
-    struct figure_texts names = {.n = 0};
+    struct texts names = {.n = 0};
     if (read_all(q, v, e) == 0) {
         for (size_t i = 0; i < q->n_inputs; i++) {
             put_matrix(q->inputs[i].label, v[i], d);
-            figure_text_add(&names, q->inputs[i].label);
+            texts_add(&names, q->inputs[i].label);
         }
         figure_texts_put(&names, "names", d);
     }
@@ -113,13 +113,13 @@ static void put_bars(const struct figure_request *q, struct frame *const *v, con
 int figure_causes(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     struct frame *v[FIGURE_MAX_INPUTS] = {NULL};
-    struct figure_texts rows = {.n = 0};
+    struct texts rows = {.n = 0};
     if (read_all(q, v, e) == 0) {
         for (int c = 0; c < 2; c++) {
             put_bars(q, v, words_classes[c], d);
         }
         for (size_t i = 0; i < q->n_inputs; i++) {
-            figure_text_add(&rows, q->inputs[i].label);
+            texts_add(&rows, q->inputs[i].label);
         }
         figure_var(d, "marked", 0.0);
         figure_texts_put(&rows, "rows", d);

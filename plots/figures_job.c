@@ -21,7 +21,7 @@ static struct job_row *rows_of(const struct frame *requests, struct figure_data 
 {
     uint32_t n = frame_rows(requests);
     struct job_row *v = xcalloc(n + 1, sizeof *v);
-    struct figure_texts names = {.n = 0};
+    struct texts names = {.n = 0};
     for (uint32_t i = 0; i < n; i++) {
         v[i] = (struct job_row){i, frame_get(requests, i, "arrival_ns"),
                                 frame_get(requests, i, "request_id")};
@@ -31,7 +31,7 @@ static struct job_row *rows_of(const struct frame *requests, struct figure_data 
         bool background =
             frame_at(requests, v[i].at, (size_t)frame_find(requests, "background")).number > 0.0;
         OWNED char *name = xformat("%.0f%s", v[i].id, background ? " (background)" : "");
-        figure_text_add(&names, name);
+        texts_add(&names, name);
     }
     figure_texts_put(&names, "rows", d);
     return v;

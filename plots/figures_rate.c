@@ -49,9 +49,9 @@ static int lines(const struct figure_request *q, const char *const *candidates, 
         overloads += series_lines(&s, metrics[i], d);
     }
     figure_var(d, "overloads", (double)overloads);
-    figure_slots_put((const char *const *)s.names, s.n, d);
+    figure_slots_put((const char *const *)s.names.v, s.names.n, d);
     figure_var(d, "panels", (double)n);
-    figure_var(d, "series", (double)s.n);
+    figure_var(d, "series", (double)s.names.n);
     figure_var_text(d, "xlabel_text", axis_title(x));
     series_titles(metrics, n, d);
     return 0;
@@ -127,9 +127,9 @@ static size_t put_points(const struct series *s, const char *const *metrics, str
 {
     size_t n = 0;
     size_t overloads = 0;
-    for (size_t k = 0; k < s->n; k++) {
+    for (size_t k = 0; k < s->names.n; k++) {
         struct pair p = {.a = {.mean = (double)NAN}, .b = {.mean = (double)NAN}};
-        figure_block(d, "%s", s->names[k]);
+        figure_block(d, "%s", s->names.v[k]);
         for (size_t i = 0; i < s->n_points; i++) {
             size_t at = s->order[i];
             if (s->of[at] == k && results_metric(s->results, at, metrics[0], &p.a) &&
@@ -162,13 +162,13 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
     size_t n = put_points(&s, metrics, all, d);
     size_t front = put_front(all, x == NULL ? n : 0, d);
     figure_var(d, "front", front > 1 ? 1.0 : 0.0); /* one policy alone is no line */
-    struct figure_texts names = {.n = 0};
-    for (size_t k = 0; k < s.n; k++) {
-        figure_text_add(&names, s.names[k]);
+    struct texts names = {.n = 0};
+    for (size_t k = 0; k < s.names.n; k++) {
+        texts_add(&names, s.names.v[k]);
     }
     figure_texts_put(&names, "names", d);
-    figure_var(d, "series", (double)s.n);
-    figure_slots_put((const char *const *)s.names, s.n, d);
+    figure_var(d, "series", (double)s.names.n);
+    figure_slots_put((const char *const *)s.names.v, s.names.n, d);
     series_titles(metrics, 2, d);
     return 0;
 }
@@ -176,22 +176,18 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
 /* ---- heat map ---- */
 
 /* Different values of an axis as texts: numbers by size, names in the order they come. */
-static struct figure_texts values_of(const struct results *r, const char *axis)
+static struct texts values_of(const struct results *r, const char *axis)
 {
-    struct figure_texts l = {.n = 0};
+    struct texts l = {.n = 0};
     for (size_t i = 0; i < results_n(r); i++) {
         char number[64];
         const char *text = results_axis(r, i, axis, number, sizeof number);
-        size_t k = 0;
-        while (text != NULL && k < l.n && strcmp(l.v[k], text) != 0) {
-            k++;
-        }
-        if (text == NULL || k < l.n) {
+        if (text == NULL || texts_find(&l, text) < l.n) {
             continue;
         }
-        figure_text_add(&l, text);
+        texts_add(&l, text);
         double x;
-        for (k = l.n - 1;
+        for (size_t k = l.n - 1;
              k > 0 && results_axis_number(r, i, axis, &x) && strtod(l.v[k - 1], NULL) > x;
              k--) { /* few: insertion */
             char *swap = l.v[k];
@@ -210,9 +206,9 @@ static bool is_at(const struct results *r, size_t i, const char *axis, const cha
 }
 
 static void put_map(const struct series *s, size_t k, const char *const *axes, const char *metric,
-                    const struct figure_texts *v, struct figure_data *d)
+                    const struct texts *v, struct figure_data *d)
 {
-    figure_block(d, "%s", s->names[k]);
+    figure_block(d, "%s", s->names.v[k]);
     for (size_t iy = 0; iy < v[1].n; iy++) {
         for (size_t ix = 0; ix < v[0].n; ix++) {
             struct results_value m = {(double)NAN, (double)NAN, (double)NAN};
@@ -255,16 +251,16 @@ int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct
     }
     SCOPED(series_fini) struct series s;
     series_init(&s, &r, axes[0], axes[1]);
-    struct figure_texts v[2] = {values_of(&r, axes[0]), values_of(&r, axes[1])};
-    for (size_t k = 0; k < s.n; k++) {
+    struct texts v[2] = {values_of(&r, axes[0]), values_of(&r, axes[1])};
+    for (size_t k = 0; k < s.names.n; k++) {
         char name[32];
         (void)snprintf(name, sizeof name, "name%zu", k + 1);
-        figure_var_text(d, name, s.names[k]);
+        figure_var_text(d, name, s.names.v[k]);
         put_map(&s, k, axes, metric, v, d);
     }
     double ignored;
     figure_var(d, "y_is_text", results_axis_number(&r, 0, axes[1], &ignored) ? 0.0 : 1.0);
-    figure_var(d, "series", (double)s.n);
+    figure_var(d, "series", (double)s.names.n);
     figure_var_text(d, "xlabel_text", axis_title(axes[0]));
     figure_var_text(d, "ylabel_text", axis_title(axes[1]));
     figure_texts_put(&v[0], "xnames", d);

@@ -256,12 +256,12 @@ int figure_corun_study(const struct figure_request *q, struct figure_data *d, st
     if (t == NULL) {
         return -EINVAL;
     }
-    SCOPED(figure_texts_fini) struct figure_texts engines = {.n = 0};
-    SCOPED(figure_texts_fini) struct figure_texts victims = {.n = 0};
-    SCOPED(figure_texts_fini) struct figure_texts aggressors = {.n = 0};
+    SCOPED(texts_fini) struct texts engines = {.n = 0};
+    SCOPED(texts_fini) struct texts victims = {.n = 0};
+    SCOPED(texts_fini) struct texts aggressors = {.n = 0};
     for (uint32_t row = 0; row < frame_rows(t); row++) {
         if (frame_is(t, row, "study", "corun") && frame_is(t, row, "metric", "slowdown")) {
-            (void)figure_text_index(&engines, frame_text(t, row, "device"));
+            (void)texts_index(&engines, frame_text(t, row, "device"));
         }
     }
     figure_block(d, "slowdown");
@@ -278,9 +278,8 @@ int figure_corun_study(const struct figure_request *q, struct figure_data *d, st
         char aggressor[NAME_BYTES];
         (void)snprintf(victim, sizeof victim, "%.*s, %.40s", (int)(sep - what), what, device);
         (void)snprintf(aggressor, sizeof aggressor, "%.40s, %.40s", sep + 8, other);
-        FIGURE_ROW(d, figure_text_index(&aggressors, aggressor),
-                   figure_text_index(&victims, victim), frame_get(t, row, "value"), (double)NAN,
-                   (double)NAN, aggressor, victim);
+        FIGURE_ROW(d, texts_index(&aggressors, aggressor), texts_index(&victims, victim),
+                   frame_get(t, row, "value"), (double)NAN, (double)NAN, aggressor, victim);
     }
     if (victims.n == 0) {
         (void)err_add(e, "%s: no slowdowns of a pair of engines", q->inputs[0].path);

@@ -39,9 +39,9 @@ static struct factor *factors_of(const struct frame *f, const char *metric, size
 /* Rows of a metric, by the number and its ends: place, difference at the file's value, at the low
  * and at the high end. */
 static size_t put_factors(const struct frame *f, const char *metric, struct figure_data *d,
-                          struct figure_texts *rows)
+                          struct texts *rows)
 {
-    SCOPED(figure_texts_fini) struct figure_texts policies = {.n = 0};
+    SCOPED(texts_fini) struct texts policies = {.n = 0};
     size_t n;
     OWNED struct factor *v = factors_of(f, metric, &n);
     size_t all = 0;
@@ -50,7 +50,7 @@ static size_t put_factors(const struct frame *f, const char *metric, struct figu
     }
     figure_var(d, "unmoved", (double)(all - n));
     for (size_t i = 0; i < n; i++) {
-        (void)figure_text_index(&policies, frame_text(f, v[i].row, "policy"));
+        (void)texts_index(&policies, frame_text(f, v[i].row, "policy"));
     }
     bool one = policies.n < 2;
     figure_block(d, "factors");
@@ -63,7 +63,7 @@ static size_t put_factors(const struct frame *f, const char *metric, struct figu
                        frame_get(f, row, "high"));
         FIGURE_ROW(d, rows->n, frame_get(f, row, "difference_file"),
                    frame_get(f, row, "difference_low"), frame_get(f, row, "difference_high"));
-        figure_text_add(rows, name);
+        texts_add(rows, name);
     }
     return rows->n;
 }
@@ -80,8 +80,8 @@ int figure_tornado(const struct figure_request *q, struct figure_data *d, struct
         (void)frame_require(best, "best_frac", e);
     }
     if (e->n == 0) {
-        struct figure_texts rows = {.n = 0};
-        struct figure_texts names = {.n = 0};
+        struct texts rows = {.n = 0};
+        struct texts names = {.n = 0};
         const char *metric = frame_text(f, 0, "metric");
         figure_var(d, "factor_rows", (double)put_factors(f, metric, d, &rows));
         figure_block(d, "best");
@@ -89,7 +89,7 @@ int figure_tornado(const struct figure_request *q, struct figure_data *d, struct
             if (frame_is(best, i, "metric", metric)) {
                 const char *policy = frame_text(best, i, "policy");
                 FIGURE_ROW(d, names.n, frame_get(best, i, "best_frac"), policy);
-                figure_text_add(&names, policy);
+                texts_add(&names, policy);
             }
         }
         figure_slots_put((const char *const *)names.v, names.n, d);

@@ -5,11 +5,7 @@
 
 static bool is_axis(const struct results *r, const char *name)
 {
-    bool is = false;
-    for (size_t i = 0; i < r->axes.n && !is; i++) {
-        is = strcmp(r->axes.v[i], name) == 0;
-    }
-    return is;
+    return texts_find(&r->axes, name) < r->axes.n;
 }
 
 void results_put_axis(struct results *r, const char *name, struct frame_value v)
@@ -20,7 +16,7 @@ void results_put_axis(struct results *r, const char *name, struct frame_value v)
         return;
     }
     if (!is_axis(r, name)) {
-        figure_text_add(&r->axes, name);
+        texts_add(&r->axes, name);
     }
     frame_set(r->points, name, v);
 }
@@ -103,7 +99,7 @@ int results_load(struct results *r, const struct figure_request *request, struct
 void results_fini(struct results *r)
 {
     frame_free(r->points);
-    figure_texts_fini(&r->axes);
+    texts_fini(&r->axes);
     free(r->load);
     *r = (struct results){.points = NULL};
 }

@@ -16,7 +16,7 @@ struct results_load {
 
 struct results {
     struct frame *points;      /* owned: a row each; axes, and NAME.mean .low .high of metrics */
-    struct figure_texts axes;  /* columns of points that are axes */
+    struct texts axes;         /* columns of points that are axes */
     struct results_load *load; /* owned, of each point */
     const struct figure_request *request; /* borrowed */
 };

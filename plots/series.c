@@ -29,31 +29,20 @@ void series_init(struct series *s, const struct results *r, const char *x, const
     size_t n = results_n(r);
     *s = (struct series){.results = r,
                          .x = x,
-                         .names = xcalloc(n + 1, sizeof *s->names),
                          .n_points = n,
                          .of = xcalloc(n + 1, sizeof *s->of),
                          .order = xcalloc(n + 1, sizeof *s->order)};
     for (size_t i = 0; i < n; i++) {
         char label[RESULTS_LABEL_BYTES];
         (void)results_label(r, i, x, y, label, sizeof label);
-        size_t k = 0;
-        while (k < s->n && strcmp(s->names[k], label) != 0) {
-            k++;
-        }
-        if (k == s->n) {
-            s->names[s->n++] = xstrdup(label);
-        }
-        s->of[i] = k;
+        s->of[i] = texts_index(&s->names, label);
     }
     sort_points(s);
 }
 
 void series_fini(struct series *s)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        free(s->names[i]);
-    }
-    free(s->names);
+    texts_fini(&s->names);
     free(s->of);
     free(s->order);
     *s = (struct series){0};
@@ -63,8 +52,8 @@ size_t series_lines(const struct series *s, const char *metric, struct figure_da
 {
     double scale = metric_scale(metric);
     size_t overloaded = 0;
-    for (size_t k = 0; k < s->n; k++) {
-        figure_block(d, "%s", s->names[k]);
+    for (size_t k = 0; k < s->names.n; k++) {
+        figure_block(d, "%s", s->names.v[k]);
         for (size_t i = 0; i < s->n_points; i++) {
             struct results_value v;
             size_t at = s->order[i];

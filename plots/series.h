@@ -6,8 +6,8 @@
 struct series {
     const struct results *results; /* borrowed */
     const char *x;                 /* borrowed; may be NULL */
-    char **names;                  /* owned */
-    size_t n, n_points;
+    struct texts names;
+    size_t n_points;
     size_t *of;    /* owned: the series of each point */
     size_t *order; /* owned: points by x */
 };

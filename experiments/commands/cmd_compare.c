@@ -170,14 +170,14 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     compare_run(plan, &r);
     report_failures(plan, &r);
     uint32_t failed = r.n_failures;
-    SCOPED(choose_fini) struct choice chosen;
+    SCOPED(texts_fini) struct texts chosen;
     struct compare_plan rest = *plan; /* of runs that are no replications of what was asked for */
     rest.experiment = 0;
     if (choose_metrics(&r, &o->metrics, &chosen, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     const char *const *metrics = (const char *const *)chosen.v;
-    uint32_t n_metrics = chosen.n;
+    uint32_t n_metrics = (uint32_t)chosen.n;
     compare_document(plan, &r, metrics, n_metrics, output_is(&o->output, "json"), d);
     DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
     document_print_so_far(d, &o->output, stdout);

@@ -43,41 +43,20 @@ int choose_check(const struct config *c, const struct option_texts *asked, struc
     return e->n > before ? -EINVAL : 0;
 }
 
-/* Unless it is there. */
-static void add(struct choice *c, const char *name)
-{
-    for (uint32_t i = 0; i < c->n; i++) {
-        if (strcmp(c->v[i], name) == 0) {
-            return;
-        }
-    }
-    c->v = xgrow(c->v, c->n, sizeof *c->v);
-    c->v[c->n++] = xstrdup(name);
-}
-
-void choose_fini(struct choice *c)
-{
-    for (uint32_t i = 0; i < c->n; i++) {
-        free(c->v[i]);
-    }
-    free(c->v);
-    *c = (struct choice){0};
-}
-
 int choose_metrics(const struct compare_result *r, const struct option_texts *asked,
-                   struct choice *out, struct err *e)
+                   struct texts *out, struct err *e)
 {
     size_t before = e->n;
-    *out = (struct choice){0};
+    *out = (struct texts){0};
     for (size_t i = 0; asked->n == 0 && metric_usual[i] != NULL; i++) {
-        add(out, metric_usual[i]);
+        (void)texts_index(out, metric_usual[i]);
     }
     for (uint32_t i = 0; i < asked->n; i++) {
         bool found = false;
         for (size_t k = 0; k < r->n_metrics; k++) {
             if (fnmatch(asked->v[i], r->names[k].name, 0) == 0) {
                 found = true;
-                add(out, r->names[k].name);
+                (void)texts_index(out, r->names[k].name);
             }
         }
         if (!found && r->n_metrics > 0) {
@@ -85,7 +64,7 @@ int choose_metrics(const struct compare_result *r, const struct option_texts *as
         }
     }
     if (out->n > CHOOSE_MAX) {
-        (void)err_add(e, "--metric: %u metrics match; at most %d are taken", out->n, CHOOSE_MAX);
+        (void)err_add(e, "--metric: %zu metrics match; at most %d are taken", out->n, CHOOSE_MAX);
     }
     return e->n > before ? -EINVAL : 0;
 }

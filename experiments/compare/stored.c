@@ -330,7 +330,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
                                 .replications = g->replications,
                                 .relevance_frac = o->relevance_frac};
     SCOPED(compare_result_fini) struct compare_result r;
-    SCOPED(choose_fini) struct choice chosen;
+    SCOPED(texts_fini) struct texts chosen;
     compare_take(&plan, &g->outcomes, &r);
     int rc = choose_metrics(&r, o->metrics, &chosen, e);
     if (rc == 0) {
@@ -338,7 +338,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
         OWNED struct config *c = stored_config(s, of);
         plan.config = c; /* its warnings are part of what is said */
         put_head(g, &plan, of, s, d);
-        compare_document(&plan, &r, (const char *const *)chosen.v, chosen.n, o->every, d);
+        compare_document(&plan, &r, (const char *const *)chosen.v, (uint32_t)chosen.n, o->every, d);
         DOCUMENT_VALUES(d, "failed_runs", r.n_failures);
         if (c != NULL) {
             config_fini(c);

@@ -156,27 +156,27 @@ static void put_array(struct figure_data *d, const char *name, const double *v, 
 
 static void put_names(const struct paper *p, struct figure_data *d)
 {
-    struct figure_texts names = {.n = 0};
+    struct texts names = {.n = 0};
     size_t longest = 0;
     (void)fprintf(d->vars, "array slot[%u]\n", p->axes[PAPER_SERIES].n + 1);
     for (uint32_t k = 0; k < p->axes[PAPER_SERIES].n; k++) {
         const char *name = p->axes[PAPER_SERIES].v[k].title;
         (void)fprintf(d->vars, "slot[%u] = %u\n", k + 1, slot_of(p, k));
         longest = strlen(name) > longest ? strlen(name) : longest;
-        figure_text_add(&names, name);
+        texts_add(&names, name);
     }
     figure_texts_put(&names, "series_name", d);
     figure_var(d, "longest", (double)longest);
-    names = (struct figure_texts){.n = 0};
+    names = (struct texts){.n = 0};
     for (uint32_t i = 0; i < p->axes[PAPER_X].n; i++) {
-        figure_text_add(&names, p->axes[PAPER_X].v[i].title);
+        texts_add(&names, p->axes[PAPER_X].v[i].title);
     }
     figure_texts_put(&names, "place", d);
-    names = (struct figure_texts){.n = 0};
+    names = (struct texts){.n = 0};
     double line_at[PAPER_MAX_LINES];
     for (uint32_t i = 0; i < p->n_lines; i++) {
         line_at[i] = p->lines[i].at;
-        figure_text_add(&names, p->lines[i].title);
+        texts_add(&names, p->lines[i].title);
     }
     figure_texts_put(&names, "line_name", d);
     put_array(d, "line_at", line_at, p->n_lines);
@@ -212,7 +212,7 @@ static void put_panels(const struct paper *p, struct figure_data *d)
 {
     uint32_t n = p->axes[PAPER_ROW].n * p->axes[PAPER_COLUMN].n;
     OWNED struct range *r = xcalloc(n, sizeof *r);
-    struct figure_texts titles = {.n = 0};
+    struct texts titles = {.n = 0};
     uint32_t at[PAPER_AXES] = {0};
     for (uint32_t i = 0; i < n; i++) {
         double below[PAPER_MAX_PLACES] = {0.0};
@@ -227,7 +227,7 @@ static void put_panels(const struct paper *p, struct figure_data *d)
         const char *column = p->axes[PAPER_COLUMN].v[at[PAPER_COLUMN]].title;
         OWNED char *name =
             xformat("%s%s%s", row, *row != '\0' && *column != '\0' ? ", " : "", column);
-        figure_text_add(&titles, name);
+        texts_add(&titles, name);
     }
     struct marks drawn = {.read_off = false};
     for (uint32_t i = 0; i < n; i++) {

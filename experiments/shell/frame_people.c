@@ -1,11 +1,101 @@
 /* A document for people: text and Markdown. */
+#include <limits.h>
+
 #include "experiments/shell/document_impl.h"
 #include "experiments/shell/markup.h"
-#include "experiments/shell/table.h"
 #include "experiments/shell/term.h"
 #include "sim/base/json.h"
 
 #define CELL_BYTES 64
+
+/* ---- aligned tables ---- */
+
+#define MIN_CUT 12   /* a last column narrower than this is left to wrap */
+#define MIN_LABEL 16 /* as is a first one */
+#define COLUMN_GAP 2
+
+#define MAX_COLUMNS 16
+
+/* Cells row by row; every column is printed as wide as its widest cell. */
+struct table {
+    size_t columns;
+    bool right[MAX_COLUMNS]; /* alignment */
+    struct texts cells;
+};
+
+static void table_cell(struct table *t, const char *text)
+{
+    texts_add(&t->cells, text);
+    (void)text_visible(t->cells.v[t->cells.n - 1], "");
+}
+
+/* Whether texts of the first column that are cut to so many characters still differ. */
+static bool tells_apart(const struct table *t, int width)
+{
+    for (size_t i = 0; i < t->cells.n; i += t->columns) {
+        for (size_t k = 0; k < i; k += t->columns) {
+            if (strncmp(t->cells.v[i], t->cells.v[k], (size_t)width) == 0 &&
+                strcmp(t->cells.v[i], t->cells.v[k]) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* On a terminal too narrow, labels in the first column give way. */
+static void fit_labels(const struct table *t, int indent, int terminal, int *width)
+{
+    int over = indent - terminal - COLUMN_GAP;
+    for (size_t c = 0; c < t->columns; c++) {
+        over += width[c] + COLUMN_GAP;
+    }
+    int room = width[0] - over < MIN_LABEL ? MIN_LABEL : width[0] - over;
+    if (terminal > 0 && over > 0 && !t->right[0] && room < width[0] && tells_apart(t, room - 3)) {
+        width[0] = room;
+    }
+}
+
+static void put_cell(const char *text, int room, bool right, bool end, int width, FILE *out)
+{
+    int length = (int)strlen(text);
+    bool cut = length > room && room > MIN_CUT;
+    int pad = cut ? 0 : width - length;
+    (void)fprintf(out, "%*s%.*s%s%*s", right ? pad : 0, "", cut ? room - 3 : INT_MAX, text,
+                  cut ? "..." : "", end ? 0 : (right ? 0 : pad) + COLUMN_GAP, "");
+}
+
+/* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it,
+ * text columns are cut with "...": the first, where its rows stay different, and then the last. */
+static void table_print(const struct table *t, FILE *out, int indent)
+{
+    int width[MAX_COLUMNS] = {0};
+    int terminal = term_width(out);
+    for (size_t i = 0; i < t->cells.n; i++) {
+        int len = (int)strlen(t->cells.v[i]);
+        width[i % t->columns] = len > width[i % t->columns] ? len : width[i % t->columns];
+    }
+    fit_labels(t, indent, terminal, width);
+    for (size_t row = 0; row < t->cells.n; row += t->columns) {
+        size_t last = 0; /* cells up to the last one that holds text */
+        for (size_t c = 0; c < t->columns && row + c < t->cells.n; c++) {
+            last = t->cells.v[row + c][0] != '\0' ? c + 1 : last;
+        }
+        int used = indent;
+        (void)fprintf(out, "%*s", last > 0 ? indent : 0, "");
+        for (size_t c = 0; c < last; c++) {
+            bool end = c + 1 == last;
+            int room = c == 0                                ? width[0]
+                       : terminal > 0 && end && !t->right[c] ? terminal - used
+                                                             : INT_MAX;
+            put_cell(t->cells.v[row + c], room, t->right[c], end, width[c], out);
+            used += width[c] + COLUMN_GAP;
+        }
+        (void)fputc('\n', out);
+    }
+}
+
+/* ---- frames ---- */
 
 /* What a cell is for people. Returns buf, or the cell's own text. */
 static const char *cell_text(const struct frame_column *c, const struct frame_cell *v, char *buf)
@@ -39,7 +129,7 @@ static const char *column_title(const struct frame_column *c)
 /* The columns that people see of a frame, and the one printed above them. */
 struct view {
     const struct frame *frame;
-    size_t column[TABLE_MAX_COLUMNS];
+    size_t column[MAX_COLUMNS];
     size_t n;
     bool titled;
     int heading; /* or -1 */
@@ -58,7 +148,7 @@ static struct view view_of(const struct frame *f)
         if (c->heading) {
             v.heading = (int)i;
         } else if (!c->only_data) {
-            SIM_REQUIRE(v.n < TABLE_MAX_COLUMNS, "a table of %zu columns", f->n_columns);
+            SIM_REQUIRE(v.n < MAX_COLUMNS, "a table of %zu columns", f->n_columns);
             v.column[v.n++] = i;
             v.titled = v.titled || column_title(c)[0] != '\0';
         }
@@ -69,12 +159,10 @@ static struct view view_of(const struct frame *f)
 /* Rows from..to-1. */
 static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE *out)
 {
-    char align[TABLE_MAX_COLUMNS + 1] = "";
+    struct table t = {.columns = v->n};
     for (size_t i = 0; i < v->n; i++) {
-        align[i] = v->frame->right[v->column[i]] ? 'r' : 'l';
+        t.right[i] = v->frame->right[v->column[i]];
     }
-    SCOPED(table_fini) struct table t;
-    table_init(&t, align);
     char buf[CELL_BYTES];
     for (size_t i = 0; v->titled && i < v->n; i++) {
         table_cell(&t, column_title(&v->frame->columns[v->column[i]]));
@@ -86,6 +174,7 @@ static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE
         }
     }
     table_print(&t, out, v->frame->indent);
+    texts_fini(&t.cells);
 }
 
 static void put_escaped(const char *text, FILE *out)

@@ -25,58 +25,16 @@ enum {
     ROW_OF_RUN
 };
 
-struct names {
-    char **v; /* owned, sorted */
-    size_t n;
-};
-
 struct export
 {
     struct store *store;
     int64_t experiment;
-    struct names settings, metrics;
+    struct texts settings, metrics; /* sorted */
     double *values; /* owned: of the current run, by metrics; NaN where there is none */
     sqlite3_stmt *metrics_of;
 };
 
 /* ---- names of columns ---- */
-
-static void push_name(struct names *l, const char *name)
-{
-    l->v = xgrow(l->v, l->n, sizeof *l->v);
-    l->v[l->n++] = xstrdup(name);
-}
-
-/* Unless it is there. */
-static void add_name(struct names *l, const char *name)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        if (strcmp(l->v[i], name) == 0) {
-            return;
-        }
-    }
-    push_name(l, name);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void sort_names(struct names *l)
-{
-    if (l->n > 1) {
-        qsort(l->v, l->n, sizeof *l->v, by_name);
-    }
-}
-
-static void free_names(struct names *l)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        free(l->v[i]);
-    }
-    free(l->v);
-}
 
 static void learn_settings(struct export *x)
 {
@@ -86,24 +44,24 @@ static void learn_settings(struct export *x)
     while (q != NULL && store_step(x->store, q)) {
         SCOPED(json_drop) cJSON *o = cJSON_Parse(store_text(q, 0));
         for (const cJSON *c = cJSON_IsObject(o) ? o->child : NULL; c != NULL; c = c->next) {
-            add_name(&x->settings, c->string);
+            (void)texts_index(&x->settings, c->string);
         }
     }
     (void)sqlite3_finalize(q);
-    sort_names(&x->settings);
+    texts_sort(&x->settings);
 }
 
 /* Columns with a value in some run of the export; other experiments must not show. */
 static void learn_metrics(struct export *x)
 {
-    struct names all = {0};
+    struct texts all = {0};
     sqlite3_stmt *q = store_prepare(
         x->store, "SELECT name FROM pragma_table_info('metrics') WHERE name<>'run_id'");
     while (q != NULL && store_step(x->store, q)) {
-        push_name(&all, store_text(q, 0));
+        texts_add(&all, store_text(q, 0));
     }
     (void)sqlite3_finalize(q);
-    sort_names(&all);
+    texts_sort(&all);
     sqlite3_str *sql = sqlite3_str_new(x->store->db);
     sqlite3_str_appendall(sql, "SELECT 0");
     for (size_t i = 0; i < all.n; i++) {
@@ -117,13 +75,13 @@ static void learn_metrics(struct export *x)
     if (q != NULL && store_step(x->store, q)) {
         for (size_t i = 0; i < all.n; i++) {
             if (sqlite3_column_int64(q, (int)i + 1) > 0) {
-                push_name(&x->metrics, all.v[i]);
+                texts_add(&x->metrics, all.v[i]);
             }
         }
     }
     (void)sqlite3_finalize(q);
     sqlite3_free(text);
-    free_names(&all);
+    texts_fini(&all);
 }
 
 /* The statement that gives x->metrics of a run. */
@@ -152,8 +110,8 @@ static void export_init(struct export *x, struct store *s, int64_t experiment)
 
 static void export_fini(struct export *x)
 {
-    free_names(&x->settings);
-    free_names(&x->metrics);
+    texts_fini(&x->settings);
+    texts_fini(&x->metrics);
     free(x->values);
     (void)sqlite3_finalize(x->metrics_of);
 }

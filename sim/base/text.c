@@ -21,3 +21,48 @@ char *text_visible(char *text, const char *keep)
     }
     return text;
 }
+
+void texts_add(struct texts *l, const char *text)
+{
+    l->v = xgrow(l->v, l->n, sizeof *l->v);
+    l->v[l->n++] = xstrdup(text);
+}
+
+size_t texts_find(const struct texts *l, const char *text)
+{
+    size_t i = 0;
+    while (i < l->n && strcmp(l->v[i], text) != 0) {
+        i++;
+    }
+    return i;
+}
+
+size_t texts_index(struct texts *l, const char *text)
+{
+    size_t i = texts_find(l, text);
+    if (i == l->n) {
+        texts_add(l, text);
+    }
+    return i;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void texts_sort(struct texts *l)
+{
+    if (l->n > 1) {
+        qsort(l->v, l->n, sizeof *l->v, by_bytes);
+    }
+}
+
+void texts_fini(struct texts *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->v[i]);
+    }
+    free(l->v);
+    *l = (struct texts){0};
+}

@@ -113,3 +113,16 @@ static inline void text_fini(struct text *t)
     free(t->p);
     *t = (struct text){0};
 }
+
+/* A list of texts. */
+struct texts {
+    char **v; /* owned, as its texts are */
+    size_t n;
+};
+void texts_add(struct texts *l, const char *text);
+/* The place of an equal text; n where there is none. */
+size_t texts_find(const struct texts *l, const char *text);
+/* Its place in the list, to which it is added when it is not there yet. */
+size_t texts_index(struct texts *l, const char *text);
+void texts_sort(struct texts *l);
+void texts_fini(struct texts *l);
