@@ -20,6 +20,7 @@ const struct policy_ops policy_edf_ops = {
     .name = "edf",
     .summary = "earliest deadline first",
     .contract = POLICY_CONTRACT,
+    .flags = POLICY_F_LATE | POLICY_F_SLEEPS,
     .params = params,
     .init = edf_init,
     ITER_HOOKS,

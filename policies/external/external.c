@@ -294,15 +294,11 @@ static void external_kv_moved(struct sched *s, const struct request *r)
     text_char(&x->events, ']');
 }
 
-/* An event of the machine calls no hook: `schedule` comes, and the conditions have changed. */
-static bool conditions_changed(struct sched *s, struct external_run *x)
+bool external_conditions_differ(const struct machine_state *a, const struct machine_state *b)
 {
-    const struct machine_state was = x->conditions;
-    const struct machine_state now = sched_machine_state(s);
-    x->conditions = now;
-    return was.memory_taken_bytes != now.memory_taken_bytes ||
-           was.power_limit_watts != now.power_limit_watts || was.on_battery != now.on_battery ||
-           was.background_window != now.background_window;
+    return a->memory_taken_bytes != b->memory_taken_bytes ||
+           a->power_limit_watts != b->power_limit_watts || a->on_battery != b->on_battery ||
+           a->background_window != b->background_window;
 }
 
 /* At a new instant the process is asked, unless it sleeps through all that happened. It is asked
@@ -311,7 +307,9 @@ static bool conditions_changed(struct sched *s, struct external_run *x)
 static void external_schedule(struct sched *s)
 {
     struct external_run *x = s->state;
-    x->awake = conditions_changed(s, x) || x->awake;
+    const struct machine_state now = sched_machine_state(s);
+    x->awake = external_conditions_differ(&x->conditions, &now) || x->awake;
+    x->conditions = now;
     bool ask = s->epoch != x->epoch || x->again || x->events.n > 0 || x->n_refusals > 0;
     /* The events stay and are told with the next message: it sleeps through the call, not through
      * the news. Without an event nothing says what the call is for, and it is asked. */

@@ -220,7 +220,7 @@ static int perform(struct sched *s, struct external_run *x, const struct action 
     /* The core gives this back with pass_done, which names the pass by the program's number. */
     struct told_pass *told = act->kind == ACTION_FORM ? xcalloc(1, sizeof *told) : NULL;
     o->policy_data = told;
-    x->timers = x->timers || act->kind == ACTION_TIMER;
+    x->timers = x->timers || act->kind == ACTION_TIMER || act->kind == ACTION_OCCUPY;
     int rc = action_do(s, act, o);
     if (rc == 0 && told != NULL) {
         *told = (struct told_pass){.id = act->pass, .p = o->pass};

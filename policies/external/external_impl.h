@@ -125,6 +125,8 @@ static inline const struct jail *external_confines(const struct external *x)
     return x->confined ? &x->jail : NULL;
 }
 
+/* An event of the machine calls no hook: `schedule` comes, and the conditions have changed. */
+bool external_conditions_differ(const struct machine_state *a, const struct machine_state *b);
 /* external.c: the hooks of a policy that is another process. */
 void external_hooks(struct policy_ops *o);
 

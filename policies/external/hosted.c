@@ -54,10 +54,10 @@ static bool makes_sense(const struct hosted *h, const struct action *a,
     return fine;
 }
 
-static bool act(struct sched *s, struct hosted *h, struct hosted_message *m)
+static bool act(struct sched *s, struct hosted *h, struct action *a, struct action_objects *o,
+                int64_t *result)
 {
-    struct action *a = &m->action;
-    struct action_objects *o = &m->objects;
+    h->timers = h->timers || a->kind == ACTION_TIMER || a->kind == ACTION_OCCUPY;
     const struct hosted_letter *l = hosted_letter_of(h->region);
     bool forms = a->kind == ACTION_FORM && a->n_segments <= HOST_SEGMENTS;
     size_t bytes = forms ? a->n_segments * sizeof *l->segments : 0;
@@ -65,10 +65,10 @@ static bool act(struct sched *s, struct hosted *h, struct hosted_message *m)
     memcpy(segments, l->segments, bytes); /* the process can change its own at any time */
     a->segments = segments;
     bool fine = makes_sense(h, a, o);
-    m->result = fine ? action_do(s, a, o) : 0;
-    if (fine && m->result == 0 && a->kind == ACTION_FORM) {
+    *result = fine ? action_do(s, a, o) : 0;
+    if (fine && *result == 0 && a->kind == ACTION_FORM) {
         know(h, o->pass, HOST_PASS);
-    } else if (fine && m->result == 0 && a->kind == ACTION_LAUNCH) {
+    } else if (fine && *result == 0 && a->kind == ACTION_LAUNCH) {
         know(h, o->launch, HOST_LAUNCH);
     }
     return fine;
@@ -90,7 +90,7 @@ static bool answer(struct sched *s, struct hosted *h, struct hosted_message *m)
     }
     switch (m->what) {
     case HOST_ACT:
-        return act(s, h, m);
+        return act(s, h, &m->action, &m->objects, &m->result);
     case HOST_FLUSH:
         return true;
     case HOST_NOTE:
@@ -125,15 +125,30 @@ static bool answer(struct sched *s, struct hosted *h, struct hosted_message *m)
     }
 }
 
-static void do_late(struct sched *s, struct hosted *h, const struct hosted_message *m)
+/* False: it did not wait for the answer to a launch, and would have had to. */
+static bool launch_late(struct sched *s, struct hosted *h, const struct launch_spec *spec)
+{
+    struct action a = {.kind = ACTION_LAUNCH, .span = *spec, .device = spec->device};
+    struct action_objects o = {.pass = spec->pass};
+    int64_t result = 0;
+    bool fine = act(s, h, &a, &o, &result) && result == 0;
+    h->launched = o.launch;
+    return fine;
+}
+
+static bool do_late(struct sched *s, struct hosted *h, const struct hosted_message *m)
 {
     const struct hosted_letter *l = hosted_letter_of(h->region);
-    for (uint32_t i = 0; i < m->n_late && i < HOST_LATE; i++) {
+    bool fine = true;
+    for (uint32_t i = 0; i < m->n_late && i < HOST_LATE && fine; i++) {
         struct hosted_late late = l->late[i];
         late.counter[sizeof late.counter - 1] = '\0';
-        if (late.is_note) {
+        if (late.kind == HOST_LATE_LAUNCH) {
+            fine = launch_late(s, h, &late.launch);
+        } else if (late.kind == HOST_LATE_NOTE) {
             (void)sched_note(s, late.counter, late.add);
         } else {
+            h->timers = true;
             (void)sched_set_timer(s, late.at_ns);
         }
     }
@@ -143,6 +158,7 @@ static void do_late(struct sched *s, struct hosted *h, const struct hosted_messa
     if (m->steady) {
         sched_steady(s, m->until_ns, m->left_out);
     }
+    return fine;
 }
 
 /* ---- a conversation ---- */
@@ -152,6 +168,7 @@ static bool turn(struct sched *s, struct hosted *h)
 {
     struct hosted_letter *l = hosted_letter_of(h->region);
     int64_t deadline_ns = 0;
+    hosted_together(h);
     hosted_give_turn(l, HOST_CHILD);
     while (!hosted_wait(l, HOST_PARENT)) {
         deadline_ns = deadline_ns == 0 ? process_deadline_ns(&h->process) : deadline_ns;
@@ -166,6 +183,7 @@ static bool turn(struct sched *s, struct hosted *h)
 static void tell_facts(struct sched *s, const struct hosted *h, struct hosted_message *m)
 {
     m->sched = s;
+    m->launched = h->launched;
     m->kv_free_tokens = sched_kv_free_tokens(s);
     m->kv_capacity_tokens = sched_kv_capacity_tokens(s);
     for (uint32_t d = 0; h->begun && d < s->machine->n_devices; d++) {
@@ -179,6 +197,8 @@ static int converse(struct sched *s, struct hosted_message *m)
 {
     struct hosted *h = own(s);
     struct hosted_letter *l = hosted_letter_of(h->region);
+    m->n_news = h->n_news;
+    h->n_news = 0;
     while (h->running && !h->failed) {
         tell_facts(s, h, m);
         m->again = m->steady = false;
@@ -188,11 +208,12 @@ static int converse(struct sched *s, struct hosted_message *m)
             break;
         }
         *m = l->m; /* what is checked is what is used */
-        do_late(s, h, m);
-        if (m->what == HOST_DONE) {
+        m->n_news = 0;
+        bool fine = do_late(s, h, m);
+        if (fine && m->what == HOST_DONE) {
             return (int)m->result;
         }
-        if (!answer(s, h, m)) {
+        if (!fine || !answer(s, h, m)) {
             fail(s, h, "asked for what there is not, or what it never was given");
         }
     }
@@ -200,6 +221,27 @@ static int converse(struct sched *s, struct hosted_message *m)
 }
 
 /* ---- hooks ---- */
+
+static void hear(struct sched *s, struct hosted_message m)
+{
+    own(s)->awake = true;
+    (void)converse(s, &m);
+}
+
+/* A hook that may wait, where the policy says so (POLICY_F_LATE): what it is given stays as it is
+ * until something new is formed or launched. */
+static void news(struct sched *s, struct hosted_message m)
+{
+    struct hosted *h = own(s);
+    if ((s->policy->flags & POLICY_F_LATE) == 0 || !h->running || h->n_news == HOST_NEWS) {
+        hear(s, m);
+        return;
+    }
+    hosted_letter_of(h->region)->news[h->n_news++] = (struct hosted_news){m.launch, m.pass};
+    bool sampled = m.launch != NULL && m.launch->pass->op == m.launch->pass->n_ops;
+    h->sampled = h->sampled || sampled;
+    h->awake = h->awake || !sampled;
+}
 
 static int hosted_init(struct sched *s)
 {
@@ -215,9 +257,8 @@ static int hosted_init(struct sched *s)
     char address[32];
     (void)snprintf(address, sizeof address, "%p", (void *)h->region);
     char *argv[] = {h->external.argv[0], h->external.argv[1], h->external.argv[2], address, NULL};
-    h->failed = false;
-    hosted_letter_of(h->region)->spins[HOST_PARENT] = 64;
-    hosted_letter_of(h->region)->spins[HOST_CHILD] = 64;
+    h->failed = h->sampled = h->awake = h->timers = false;
+    h->n_news = 0;
     if (external_content(&h->external) != h->external.content) {
         sched_give_up(s, "its file was changed after this command began: the runs would be of two "
                          "policies; give the command again");
@@ -240,6 +281,7 @@ static void hosted_exit(struct sched *s)
 {
     struct hosted *h = own(s);
     h->begun = false;
+    hosted_apart(h);
     if (h->running) {
         (void)converse(s, &(struct hosted_message){.what = HOST_exit});
         process_end(&h->process);
@@ -250,36 +292,47 @@ static void hosted_exit(struct sched *s)
 static void hosted_request_arrived(struct sched *s, const struct request *r)
 {
     know(own(s), r, HOST_REQUEST);
-    (void)converse(s, &(struct hosted_message){.what = HOST_request_arrived, .request = r});
+    hear(s, (struct hosted_message){.what = HOST_request_arrived, .request = r});
 }
 
 static void hosted_launch_done(struct sched *s, const struct launch *l)
 {
-    (void)converse(s, &(struct hosted_message){.what = HOST_launch_done, .launch = l});
+    news(s, (struct hosted_message){.what = HOST_launch_done, .launch = l});
 }
 
 static void hosted_pass_done(struct sched *s, const struct pass *p)
 {
-    (void)converse(s, &(struct hosted_message){.what = HOST_pass_done, .pass = p});
+    news(s, (struct hosted_message){.what = HOST_pass_done, .pass = p});
 }
 
 static void hosted_resident_ready(struct sched *s, struct resident_key key)
 {
-    (void)converse(s, &(struct hosted_message){.what = HOST_resident_ready, .key = key});
+    hear(s, (struct hosted_message){.what = HOST_resident_ready, .key = key});
 }
 
 static void hosted_kv_moved(struct sched *s, const struct request *r)
 {
-    (void)converse(s, &(struct hosted_message){.what = HOST_kv_moved, .request = r});
+    hear(s, (struct hosted_message){.what = HOST_kv_moved, .request = r});
 }
 
 static void hosted_request_cancelled(struct sched *s, const struct request *r)
 {
-    (void)converse(s, &(struct hosted_message){.what = HOST_request_cancelled, .request = r});
+    hear(s, (struct hosted_message){.what = HOST_request_cancelled, .request = r});
 }
 
+/* Not where the policy sleeps. An event of the machine calls no hook, and conditions have changed.
+ */
 static void hosted_schedule(struct sched *s)
 {
+    struct hosted *h = own(s);
+    const struct machine_state now = sched_machine_state(s);
+    bool sleeps = (s->policy->flags & POLICY_F_SLEEPS) != 0 && h->sampled && !h->awake &&
+                  !h->timers && !external_conditions_differ(&h->conditions, &now);
+    h->sampled = h->awake = false;
+    h->conditions = now;
+    if (sleeps) {
+        return;
+    }
     (void)converse(s, &(struct hosted_message){.what = HOST_schedule});
 }
 
@@ -297,6 +350,9 @@ void hosted_hooks(struct policy_ops *o, uint32_t there)
 {
 #define TAKE(name) o->name = (there & (1u << HOST_##name)) != 0 ? hosted_##name : NULL;
     HOST_HOOKS(TAKE)
+    if ((o->flags & POLICY_F_SLEEPS) != 0) {
+        o->launch_done = hosted_launch_done;
+    }
     o->init = hosted_init; /* they start the process and end it */
     o->exit = hosted_exit;
 }

@@ -17,8 +17,16 @@ static struct {
     struct hosted_letter *letter;
     struct sched sched;    /* the run's, with calls that lead here */
     enum hosted_what hook; /* that is running */
-    int parent;            /* a pipe from it: closed when the run is over */
-    int open;              /* a pipe to it: closed when this process has ended */
+    bool news;             /* it was late */
+    bool columns;          /* a pass may have some of them done, which nothing shows */
+    /* A launch that is among the late calls. */
+    struct {
+        bool waits;
+        uint8_t device;
+        const struct launch **out; /* NULL, or in the policy's state */
+    } launch;
+    int parent; /* a pipe from it: closed when the run is over */
+    int open;   /* a pipe to it: closed when this process has ended */
     struct memo {
         struct work_shape shape;
         uint32_t op, device, rows, chunk_rows, graph;
@@ -46,12 +54,22 @@ static void give_turn(void)
     hosted_give_turn(host.letter, HOST_PARENT);
 }
 
+/* What was late is done. */
+static void settle(void)
+{
+    if (host.launch.waits && host.launch.out != NULL) {
+        *host.launch.out = host.letter->m.launched;
+    }
+    host.launch.waits = false;
+}
+
 static int64_t ask(enum hosted_what what)
 {
     struct hosted_message *m = &host.letter->m;
     m->what = what;
     give_turn();
     wait_for_turn();
+    settle();
     m->n_late = m->n_text = 0;
     m->again = m->steady = false;
     return m->result;
@@ -72,9 +90,10 @@ static struct hosted_message *begin(enum action_kind kind)
     return m;
 }
 
+/* For the simulator schedule has begun by now: a late hook is refused here. */
 static int act(void)
 {
-    return (int)ask(HOST_ACT);
+    return host.news ? -EPERM : (int)ask(HOST_ACT);
 }
 
 static void text(const char *of)
@@ -150,6 +169,10 @@ static uint64_t call_kv_capacity_tokens(struct sched *s)
 
 static uint32_t call_device_free_slots(struct sched *s, uint8_t device)
 {
+    if (host.launch.waits && host.launch.device == device) {
+        (void)question();
+        (void)ask(HOST_FLUSH);
+    }
     return device < s->machine->n_devices ? host.letter->m.free_slots[device] : 0;
 }
 
@@ -211,9 +234,35 @@ static int call_pass_cancel(struct sched *s, struct pass *p)
     return act();
 }
 
+static bool in_state(const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)host.letter < HOST_REGION_BYTES;
+}
+
+/* The first launch of a whole new pass, on a device that takes it: nothing can refuse that. */
+static bool need_not_wait(struct sched *s, const struct launch_spec *l, const struct launch **out)
+{
+    const struct pass *p = l->pass;
+    return (host.ops->flags & POLICY_F_LATE) != 0 && host.hook == HOST_schedule &&
+           !host.launch.waits && !host.columns && (out == NULL || in_state(out)) &&
+           l->device < s->machine->n_devices && !s->machine->devices[l->device].static_attention &&
+           host.letter->m.free_slots[l->device] > 0 && p != NULL && p->state == PASS_STATE_READY &&
+           p->segments[0].role != SEGMENT_AHEAD && p->op == 0 && p->n_launches == 0 &&
+           l->n_ops == p->n_ops && l->rows == p->shape.rows && p->rows_todo == l->rows &&
+           l->yield != YIELD_KERNEL && l->yield <= YIELD_PASS && l->inflight == 1 &&
+           l->graph == 0 && l->columns == 0;
+}
+
 static int call_launch(struct sched *s, const struct launch_spec *spec, const struct launch **out)
 {
-    (void)s;
+    host.columns = host.columns || spec->columns > 0;
+    if (need_not_wait(s, spec, out)) {
+        *late() = (struct hosted_late){.kind = HOST_LATE_LAUNCH, .launch = *spec};
+        host.launch.waits = true;
+        host.launch.device = spec->device;
+        host.launch.out = out;
+        return 0;
+    }
     struct hosted_message *m = begin(ACTION_LAUNCH);
     m->action.span = *spec;
     m->action.device = spec->device;
@@ -299,7 +348,7 @@ static int call_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
 static int call_set_timer(struct sched *s, int64_t at_ns)
 {
     if (host.hook == HOST_schedule && at_ns >= s->now_ns) {
-        *late() = (struct hosted_late){.at_ns = at_ns};
+        *late() = (struct hosted_late){.kind = HOST_LATE_TIMER, .at_ns = at_ns};
         return 0;
     }
     begin(ACTION_TIMER)->action.at_ns = at_ns;
@@ -329,7 +378,7 @@ static int call_note(struct sched *s, const char *counter, uint64_t add)
     for (uint32_t i = 0; i < host.n_counters; i++) {
         if (strcmp(host.counters[i], counter) == 0) {
             struct hosted_late *l = late();
-            *l = (struct hosted_late){.is_note = true, .add = add};
+            *l = (struct hosted_late){.kind = HOST_LATE_NOTE, .add = add};
             memcpy(l->counter, host.counters[i], sizeof l->counter);
             return 0;
         }
@@ -386,6 +435,29 @@ static void dump(struct sched *s)
     text(all);
 }
 
+/* Also where the policy has no such hook: its ends are what a policy sleeps through. */
+static void launch_done(struct sched *s, const struct launch *l)
+{
+    if (host.ops->launch_done != NULL) {
+        host.ops->launch_done(s, l);
+    }
+}
+
+static void run_news(struct sched *s, uint32_t n)
+{
+    host.news = true;
+    for (uint32_t i = 0; i < n && i < HOST_NEWS; i++) {
+        struct hosted_news of = host.letter->news[i];
+        host.hook = of.launch != NULL ? HOST_launch_done : HOST_pass_done;
+        if (of.launch != NULL) {
+            launch_done(s, of.launch);
+        } else {
+            host.ops->pass_done(s, of.pass);
+        }
+    }
+    host.news = false;
+}
+
 static int run_hook(struct sched *s, const struct hosted_message *m)
 {
     const struct policy_ops *o = host.ops;
@@ -401,7 +473,7 @@ static int run_hook(struct sched *s, const struct hosted_message *m)
         o->request_arrived(s, m->request);
         break;
     case HOST_launch_done:
-        o->launch_done(s, m->launch);
+        launch_done(s, m->launch);
         break;
     case HOST_pass_done:
         o->pass_done(s, m->pass);
@@ -462,12 +534,15 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
     for (;;) {
         wait_for_turn();
         struct hosted_message *m = &host.letter->m;
-        host.hook = m->what;
+        settle();
+        const struct hosted_message now = *m; /* what late hooks ask takes its place */
         host.sched = *m->sched;
         host.sched.api = &calls;
         host.sched.policy = ops;
         host.sched.context = NULL;
-        m->result = run_hook(&host.sched, m);
+        run_news(&host.sched, now.n_news);
+        host.hook = now.what;
+        m->result = run_hook(&host.sched, &now);
         m->what = HOST_DONE;
         give_turn();
         if (host.hook == HOST_exit) {

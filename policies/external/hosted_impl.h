@@ -1,6 +1,7 @@
 /* Messages between a run and the process of its plug-in (hosted.h). */
 #pragma once
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "policies/external/external_impl.h"
@@ -41,15 +42,26 @@ enum hosted_what {
 #define HOST_SEGMENTS 65536u /* of a pass */
 #define HOST_TEXT 16384u
 #define HOST_LATE 64u
+#define HOST_NEWS 64u
 /* After so long a side looks whether the other one is still there. */
 #define HOST_LOOK_NS 20000000
+/* For so many turns a processor stays. */
+#define HOST_STAY 1024u
 
 /* A call that nothing waits for: it is done with the next message, before it. */
+enum hosted_late_kind { HOST_LATE_TIMER, HOST_LATE_NOTE, HOST_LATE_LAUNCH };
 struct hosted_late {
-    bool is_note; /* else a timer */
+    enum hosted_late_kind kind;
     int64_t at_ns;
     uint64_t add;
     char counter[32];
+    struct launch_spec launch;
+};
+
+/* launch_done or pass_done that waits for the next message and is run before it. */
+struct hosted_news {
+    const struct launch *launch; /* NULL: of the pass */
+    const struct pass *pass;
 };
 
 struct hosted_message {
@@ -77,6 +89,9 @@ struct hosted_message {
     int64_t until_ns;
     uint64_t left_out;
     uint32_t n_late, n_text;
+    /* To the process: news, and the last launch that it did not wait for. */
+    uint32_t n_news;
+    const struct launch *launched;
 };
 
 enum hosted_side { HOST_PARENT, HOST_CHILD };
@@ -85,10 +100,9 @@ enum hosted_side { HOST_PARENT, HOST_CHILD };
 struct hosted_letter {
     _Atomic uint32_t turn; /* enum hosted_side: who may touch the rest */
     _Atomic uint32_t asleep[2];
-    uint32_t spins[2];              /* each side's own: how long waiting is worth it */
-    uint32_t waits[2], patience[2]; /* since a long one, and until the next */
     struct hosted_message m;
     struct hosted_late late[HOST_LATE];
+    struct hosted_news news[HOST_NEWS];
     char text[HOST_TEXT];
     struct segment segments[HOST_SEGMENTS];
 };
@@ -100,9 +114,17 @@ struct hosted {
     /* A run: */
     struct process process;
     bool running, failed;
-    bool begun;   /* init has returned: devices are there */
-    int fd[2];    /* of the regions */
-    char *region; /* both; NULL: none */
+    bool begun; /* init has returned: devices are there */
+    uint32_t n_news;
+    const struct launch *launched; /* the last one of those that are late */
+    uint32_t turns;                /* since the scheduler chose the processor */
+    cpu_set_t home;                /* processors that this thread may use */
+    /* For POLICY_F_SLEEPS: since the last call of schedule passes went to the host, and something
+     * happened that it does not sleep through. It has asked for an instant. */
+    bool sampled, awake, timers;
+    struct machine_state conditions; /* at the last call */
+    int fd[2];                       /* of the regions */
+    char *region;                    /* both; NULL: none */
     size_t used[2];
     uint32_t given;   /* blocks that arenas hold */
     uint8_t *objects; /* by 16 bytes of the first region: what lies there, enum hosted_object */
@@ -114,11 +136,13 @@ static inline struct hosted_letter *hosted_letter_of(char *region)
     return (struct hosted_letter *)(void *)(region + HOST_REGION_BYTES);
 }
 
-/* Waiting in a loop is ten times faster than going to sleep where both sides have a processor, and
- * lost where they share one. So it is tried for longer when it went well, and shorter when not; and
- * again from time to time, since a computer that was busy may be idle now. True: it is my turn. */
+/* True: it is my turn. */
 bool hosted_wait(struct hosted_letter *l, enum hosted_side me);
 void hosted_give_turn(struct hosted_letter *l, enum hosted_side to);
+/* Both sides on one processor: a switch there takes a third of one between two. Called before a
+ * turn; from time to time the scheduler may choose another one. */
+void hosted_together(struct hosted *h);
+void hosted_apart(struct hosted *h);
 
 void hosted_hooks(struct policy_ops *o, uint32_t there);
 /* Makes the regions. */

@@ -88,6 +88,7 @@ static const struct policy_ops ops = {
     .name = "skeleton",
     .summary = "one request at a time, in arrival order (to be changed)",
     .contract = POLICY_CONTRACT,
+    .flags = POLICY_F_LATE | POLICY_F_SLEEPS, /* promises: without them it is judged more slowly */
     .state_size_bytes = sizeof(struct skeleton),
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,

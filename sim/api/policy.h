@@ -303,6 +303,14 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_F_ORACLE 1u /* may ask for hidden output lengths */
 #define POLICY_F_BUSY_POLL                                                                         \
     2u /* its coordinator polls: machine.poll_watts while work is on a device */
+/* For speed only: what a policy promises saves messages where it runs in a process of its own.
+ * LATE: launch_done and pass_done would do the same right before the next call of schedule. And
+ * where schedule has launched all of a pass, it looks at neither the pass nor the launch before its
+ * next action; `out` of that launch may be set as late as that. */
+#define POLICY_F_LATE 4u
+/* With LATE: schedule would do nothing where launches ended, each the last of its pass, and nothing
+ * else happened. launch_done is called when more happens. */
+#define POLICY_F_SLEEPS 8u
 
 /* Capabilities a policy needs; an executor that lacks one refuses it by name. */
 #define CAP_SPANS 1u     /* launches of less than a pass */
