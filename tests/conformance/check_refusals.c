@@ -20,10 +20,13 @@ static const struct {
     const char *action, *why;
 } asked[] = {
     {NULL, "form", "not enough free KV"},
+    {NULL, "kv", "not enough free KV to read it back"},
     {NULL, "kv", "the session has no KV between two turns"}, /* it has given way */
+    /* A pass whose tokens are being sampled is on no device that a policy sees. */
     {"agent-xpu-v1", "cancel", "only a pass that is on no device can be given up"},
     {"agent-xpu-v2", "cancel", "only a pass that is on no device can be given up"},
-    /* The toy model has no weights, so a block of its graphs has no bytes. */
+    {"llama-cpp", "cancel", "only a pass that is on no device can be given up"},
+    {"time-share", "cancel", "only a pass that is on no device can be given up"},
     {"sd-npu", "drop", "a launch uses it"}, /* and until when */
     {"sd-npu", "map", "only a graph block of version 1 on, of some bytes, is loaded"},
 };
