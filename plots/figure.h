@@ -32,8 +32,8 @@ struct figure_request {
 
 /* "LABEL=FILE" or "FILE". -EINVAL with an error when there are too many, or it cannot be read. */
 int figure_input_add(struct figure_request *r, const char *text, struct err *e);
-/* A tree that is in no file, which the request owns from here on. `name` (borrowed) is what a file of
- * it would be called. -EINVAL with an error when there are too many. */
+/* A tree that is in no file, which the request owns from here on. `name` (borrowed) is what a file
+ * of it would be called. -EINVAL with an error when there are too many. */
 int figure_input_take(struct figure_request *r, const char *name, cJSON *tree, struct err *e);
 /* "POLICY=NAME": the policy has this name in all inputs added so far, and keeps its colour. Columns
  * of CSV files keep what they say. -EINVAL with an error when it is malformed, or no input knows

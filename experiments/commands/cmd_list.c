@@ -293,17 +293,12 @@ static const struct {
     void (*all)(struct document *d);
     int (*with)(const struct config_options *c, struct document *d, struct err *e);
 } kinds[] = {
-    {"policy", .of_name = list_policies},
-    {"soc", .of_name = list_socs},
-    {"llm", .of_name = list_llms},
-    {"dataset", .of_name = list_datasets},
-    {"contention", .names = contention_names},
-    {"hwmodel", .names = hwmodel_names},
-    {"metric", .all = list_metrics},
-    {"setting", .all = list_settings},
-    {"soc-keys", .all = list_soc_keys},
-    {"llm-keys", .all = list_llm_keys},
-    {"kernels", .with = list_kernels},
+    {"policy", .of_name = list_policies},    {"soc", .of_name = list_socs},
+    {"llm", .of_name = list_llms},           {"dataset", .of_name = list_datasets},
+    {"workload", .of_name = list_workloads}, {"contention", .names = contention_names},
+    {"hwmodel", .names = hwmodel_names},     {"metric", .all = list_metrics},
+    {"setting", .all = list_settings},       {"soc-keys", .all = list_soc_keys},
+    {"llm-keys", .all = list_llm_keys},      {"kernels", .with = list_kernels},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -338,25 +333,28 @@ static int run(void *values, struct err *e)
         }
         return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
     }
-    return err_add(e,
-                   "list %s: must be one of policy, soc, llm, dataset, contention, hwmodel, "
-                   "metric, setting, soc-keys, llm-keys, kernels%s",
-                   kind, nearest_hint(&near));
+    return err_add(
+        e,
+        "list %s: must be one of policy, soc, llm, dataset, workload, contention, hwmodel, "
+        "metric, setting, soc-keys, llm-keys, kernels%s",
+        kind, nearest_hint(&near));
 }
 
 #define OPTIONS struct list_options
 
 const struct command cmd_list = {
     .name = "list",
-    .summary = "list policies, SoCs, models, datasets, settings, kernels",
-    .usage = "policy|soc|llm|dataset|contention|hwmodel|metric|setting|soc-keys|llm-keys|kernels "
+    .summary = "list policies, SoCs, models, datasets, workloads, settings, kernels",
+    .usage = "policy|soc|llm|dataset|workload|contention|hwmodel|metric|setting|soc-keys|llm-keys|"
+             "kernels "
              "[--json]\n"
-             "policy|soc|llm|dataset NAME [--json]",
+             "policy|soc|llm|dataset|workload NAME [--json]",
     .about =
         "  policy      scheduling policies; `xpusim list policy NAME` shows its parameters\n  soc, "
         "llm    shipped machines and models; with NAME (or a file) every number with its path in "
         "--set, range, kind and source\n  dataset     shipped token lengths and arrivals, with "
-        "rows, means and licences\n  contention  contention models\n  hwmodel     kernel-time "
+        "rows, means and licences\n  workload    shipped files of clients with jobs; with NAME "
+        "what it is\n  contention  contention models\n  hwmodel     kernel-time "
         "models\n  metric      unit, direction and definition of every metric\n  setting     "
         "settings for --set below sim: default, range, unit and meaning\n  soc-keys    keys of a "
         "SoC file: type, unit, range and meaning; llm-keys: of a model file\n  kernels     times "

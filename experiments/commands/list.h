@@ -10,6 +10,7 @@
 int list_socs(const char *name, struct document *d, struct err *e);
 int list_llms(const char *name, struct document *d, struct err *e);
 int list_datasets(const char *name, struct document *d, struct err *e);
+int list_workloads(const char *name, struct document *d, struct err *e);
 
 /* Adds time, DDR demand and intensity of each op on each device, for a prefill of 256 tokens and a
  * decode step at a context of 1024. 0 or -EINVAL. */

@@ -1,5 +1,7 @@
 #include "experiments/commands/list.h"
 
+#include <unistd.h>
+
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
 #include "hwmodels/llm_hf.h"
@@ -258,4 +260,62 @@ int list_datasets(const char *name, struct document *d, struct err *e)
         return e->n > 0 ? -EINVAL : 0;
     }
     return each_file("traces/datasets", DOCUMENT_FRAME(d, "", 0, columns), e, put_dataset);
+}
+
+/* ---- workloads ---- */
+
+static void put_workload(void *f, const char *path, const char *name, struct err *e)
+{
+    SCOPED(json_drop) cJSON *root = json_read_file(path, e);
+    SCOPED(trace_fini) struct trace t = {0};
+    if (root == NULL || trace_generate(name, 1, 1.0, &t, e) != 0) {
+        return;
+    }
+    double of_class[REQUEST_CLASS_COUNT] = {0};
+    for (size_t i = 0; i < t.n; i++) {
+        of_class[t.rows[i].cls]++;
+    }
+    struct trace_graph_stats graph = {0};
+    SCOPED(text_fini) struct text models = {0};
+    if (t.graph != NULL) {
+        trace_graph_stats(&t, &graph);
+        for (uint32_t i = 0; i < t.graph->n_models; i++) {
+            text_item(&models, ", ", t.graph->models[i].name);
+        }
+    }
+    FRAME_ROW(f, name, json_number(root, "duration_s"), of_class[REQUEST_CLASS_REACTIVE],
+              of_class[REQUEST_CLASS_PROACTIVE],
+              graph.jobs > 0 ? (double)graph.jobs : (double)t.n_first, text_end(&models),
+              json_string(root, "description"));
+}
+
+int list_workloads(const char *name, struct document *d, struct err *e)
+{
+    static const struct frame_column columns[] = {
+        {.name = "name", .kind = FRAME_TEXT},
+        {.name = "duration_s", .title = "s", .format = "%.0f"},
+        {.name = "reactive_requests", .title = "reactive", .format = "%.0f"},
+        {.name = "proactive_requests", .title = "proactive", .format = "%.0f"},
+        {.name = "jobs", .format = "%.0f"},
+        {.name = "models", .kind = FRAME_TEXT},
+        {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
+    };
+    struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
+    if (name == NULL) {
+        int rc = each_file("traces/workloads", f, e, put_workload);
+        document_note(d,
+                      "requests and jobs with seed 1; `xpusim list workload NAME` says what it is, "
+                      "and `xpusim trace gen --help` has mixed, w1 and tasks");
+        return rc;
+    }
+    const char *path = datadir_named(name, "traces/workloads", ".json");
+    if (access(path, R_OK) != 0) {
+        return err_add(e, "no workload file is called %s; `xpusim list workload` shows them", name);
+    }
+    SCOPED(json_drop) cJSON *root = json_read_file(path, e);
+    if (root != NULL) {
+        document_note(d, "%s: %s\n", name, json_string(root, "description"));
+        put_workload(f, path, name, e);
+    }
+    return e->n > 0 ? -EINVAL : 0;
 }

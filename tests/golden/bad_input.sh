@@ -235,6 +235,7 @@ help W
 list W
 list policy W
 list dataset W
+list workload W
 run --W 1
 run --policy W
 run --policy fcfs:W=1

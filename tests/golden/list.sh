@@ -40,6 +40,34 @@ by llama.cpp/7 >/dev/null 2>"$dir/why"
 rows=$(grep -vc '^#' traces/datasets/samsum.csv)
 "$x" list dataset samsum | grep -q "^samsum  *$((rows - 1)) " || fail "rows of samsum"
 "$x" list dataset nope 2>&1 | grep -q "no data set is called nope" || fail "an unknown data set"
+# workloads: requests of each class, and what a trace says of its jobs
+"$x" list workload --json >"$dir/workloads" 2>/dev/null || fail "list workload"
+for w in traces/workloads/*.json; do
+    w=$(basename "$w" .json)
+    "$x" trace gen --workload "$w" -o "$dir/w.csv" -q 2>/dev/null || "$x" trace gen --workload "$w" -o "$dir/w.csv" || fail "$w"
+    "$x" trace stats "$dir/w.csv" --json >"$dir/stats" || fail "stats of $w"
+    python3 - "$w" "$dir/workloads" "$dir/w.csv" "$dir/stats" <<'PY' || fail "list workload: numbers of $w"
+import csv, json, sys
+name, listed, rows, stats = sys.argv[1:]
+row = next(r for r in json.load(open(listed)) if r["name"] == name)
+with open(rows) as f:
+    classes = [r["class"] for r in csv.DictReader(line for line in f if not line.startswith("#"))]
+stats = json.load(open(stats))
+jobs = stats["graph"]["jobs"] if "graph" in stats else stats["sessions"]
+models = {m for m in row["models"].split(", ") if m}
+file = json.load(open(f"traces/workloads/{name}.json"))
+def named(x):
+    return {x["model"]} if "model" in x else set()
+wanted = set().union(*(named(c).union(*(named(s) for s in c.get("subagents", []))) for c in file["clients"]))
+ok = (row["reactive_requests"] == classes.count("reactive") and row["proactive_requests"] == classes.count("proactive")
+      and row["jobs"] == jobs and models == wanted and row["duration_s"] == file["duration_s"])
+if not ok:
+    print(row, classes.count("reactive"), classes.count("proactive"), jobs, wanted)
+sys.exit(not ok)
+PY
+done
+"$x" list workload flows | grep -q "^flows: Reactive and proactive flows" || fail "list workload flows"
+"$x" list workload nope 2>&1 | grep -q "no workload file is called nope" || fail "an unknown workload"
 # a pattern of metrics is those that it matches, each once, in the order of `run --json`
 two() { "$x" compare --policy fcfs --policy edf --replications 2 --workload mixed:duration_s=60 -q "$@"; }
 two --metric 'reactive.ttft_s.p[59]0' --metric reactive.ttft_s.p90 >"$dir/pattern"
