@@ -70,7 +70,9 @@ static struct backlog_summary serve(const struct queue *q, double load, uint32_t
         arrived[i] = (struct job){now_s, free_s[k], (uint32_t)ceil(s * TOKENS_PER_S)};
         done[i] = arrived[i];
     }
-    qsort(done, n, sizeof *done, by_done);
+    if (q->servers > 1) { /* one server is done with its jobs in the order of arrival */
+        qsort(done, n, sizeof *done, by_done);
+    }
     backlog_init(&b);
     uint32_t gone = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -170,7 +172,7 @@ static void quantiles(uint32_t bins, double *rise, double *growth)
         for (uint32_t i = 0; i < bins; i++) {
             w[i] = 0.0;
             for (int s = 0; s < STEPS; s++) {
-                at = fmax(at + gsl_ran_gaussian(r, 1.0), 0.0);
+                at = fmax(at + gsl_ran_gaussian_ziggurat(r, 1.0), 0.0);
                 w[i] += at / STEPS;
             }
         }
