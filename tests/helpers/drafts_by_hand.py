@@ -15,21 +15,22 @@ import sys
 WORD = re.compile(rb" ?[A-Za-z0-9_\x80-\xff]+|[ \t-\r]+|.", re.S)
 
 
+CODES = {}  # a character for each token, so that texts of tokens are strings, which are searched fast
+
+
 def tokens(member):
-    return WORD.findall(member.encode()) if isinstance(member, str) else member
+    words = WORD.findall(member.encode()) if isinstance(member, str) else member
+    return "".join(chr(CODES.setdefault(w, len(CODES))) for w in words)
 
 
 def first_match(text, most):
     """Place after the first earlier occurrence of the longest end of the text; None: the last token is new."""
     best = None
     for n in range(1, min(most, len(text) - 1) + 1):
-        end = text[-n:]
-        for i in range(len(text) - n):
-            if text[i] == end[0] and text[i : i + n] == end:
-                best = i + n
-                break
-        else:
+        i = text.find(text[-n:], 0, len(text) - 1)
+        if i < 0:
             break  # a longer end holds this one
+        best = i + n
     return best
 
 
@@ -45,14 +46,14 @@ def in_answers(answers, text, most):
     """Length of the longest end of the text that an answer has, and what followed it first. One at an answer's very end
     counts as found, with nothing behind it."""
     longest = 0
-    draft = []
+    draft = ""
     for answer in answers:
-        for i in range(len(answer)):
-            n = 0
-            while n < most and n < len(text) and n <= i and answer[i - n] == text[-n - 1]:
-                n += 1
-            if n > longest:
-                longest, draft = n, answer[i + 1 :]
+        while longest < min(most, len(text)):
+            n = longest + 1
+            i = answer.find(text[-n:])
+            if i < 0:
+                break
+            longest, draft = n, answer[i + n :]
     return longest, draft
 
 
@@ -78,7 +79,7 @@ def main():
         while done < len(answer):
             known = text + answer[:done]
             at = first_match(known, most)
-            draft = [] if at is None else known[at : at + longest]
+            draft = "" if at is None else known[at : at + longest]
             if history:
                 n, earlier = in_answers(answers, known, most)
                 own = 0 if at is None else min(match_length(known, at), most)
