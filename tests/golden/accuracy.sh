@@ -15,7 +15,7 @@ fail() {
 
 against() { # exit status, record, texts on stderr
     wanted=$1
-    "$x" validate --points reference --accuracy --against "$2" -q >/dev/null 2>"$tmp/err"
+    "$x" validate --points reference --soc core-ultra-7-155h --accuracy --against "$2" -q >/dev/null 2>"$tmp/err"
     got=$?
     [ $got -eq "$wanted" ] || fail "exit $got, wanted $wanted: $(tail -n 2 "$tmp/err")"
     shift 2
@@ -27,10 +27,13 @@ against() { # exit status, record, texts on stderr
 sh hwmodels/accuracy.sh >"$tmp/page" || fail "a class is worse than hwmodels/accuracy.json"
 cmp "$tmp/page" docs/accuracy.md || fail "docs/accuracy.md is old: make accuracy"
 
-# a record in which one class had a median of 0.8 of today's, and another had rows that are gone; all other classes are as before
+# a record in which one class had a median of 0.8 of today's, and another had rows that are gone; all other classes are as before.
+# Two classes need every machine in turn, which is most of the time: only the page has them.
 python3 - >"$tmp/better.json" <<'PY'
 import json
 r = json.load(open("hwmodels/accuracy.json"))
+for whole in "nothing", "soc, 1 model known":
+    del r["classes"][whole]
 r["classes"]["model"]["igpu"]["decode"]["median_frac"] *= 0.8
 r["classes"]["model"]["gpu"] = {"decode": {"n": 40, "median_frac": 1, "inside_frac": 0}}
 print(json.dumps(r))
