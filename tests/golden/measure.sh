@@ -56,16 +56,16 @@ expect 1 "foreign_cpu  others used the processor" --backend sim --sim foreign=0.
 holds foreign "$dir/busy.csv"
 # real processors: seconds only, no speed is expected
 export XPUSIM_PROC_DIR="$dir/none" XPUSIM_RAPL_DIR="$dir/none" XPUSIM_ACCEL_DIR="$dir/none"
-expect 1 "unscreened   nothing says who else used the processor" --backend native --size tiny --repetitions 1 --window-s 0.01 \
+expect 1 "unscreened   nothing says who else used the processor" --backend native --size tiny --repetitions 1 --window-s 0.001 \
     --samples 3 --retries 0 --pool-mb 16 -o "$dir/native.csv"
 holds native "$dir/native.csv"
 # Before it begins it says how long it takes, and who else uses the machine.
 announces() { # text, options...
     text=$1
     shift
-    timeout 900 "$x" measure --backend native --devices cpu0 --alone --size tiny --repetitions 1 --window-s 0.01 --samples 3 \
+    timeout 900 "$x" measure --backend native --devices cpu0 --alone --size tiny --repetitions 1 --window-s 0.001 --samples 3 \
         --retries 0 --pool-mb 16 "$@" -o "$dir/said.csv" >"$dir/out" 2>"$dir/err"
-    n=$(sed -n 's/^xpusim: \([0-9]*\) windows of 0.01 s: .* s at least, .*/\1/p' "$dir/err")
+    n=$(sed -n 's/^xpusim: \([0-9]*\) windows of 0.001 s: .* s at least, .*/\1/p' "$dir/err")
     [ "${n:-0}" -ge 10 ] && grep -q "$text" "$dir/err" || { echo "FAILED: announces: $(cat "$dir/err")"; status=1; }
     rm -f "$dir"/said.csv*
 }
@@ -145,7 +145,7 @@ if nm "$x" | grep -q __asan_init; then
     echo "skipped: backend openvino cannot be loaded under the address sanitizer"
 elif [ -e "${BUILD:-build}/engines/openvino.so" ]; then
     timeout 900 "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.005 --retries 0 \
-        --foreign-limit 1 -o "$dir/ov.csv" >"$dir/out" 2>&1
+        --pool-mb 16 --foreign-limit 1 -o "$dir/ov.csv" >"$dir/out" 2>&1
     [ $? -le 1 ] && [ "$(grep -c ",cpu,openvino,.*,kernel_ms," "$dir/ov.csv")" -gt 40 ] || {
         echo "openvino: $(cat "$dir/out")"
         status=1
