@@ -422,6 +422,7 @@ done
 
 # What hangs is tried again with less patience, for a bounded time: a small trace, and a command that shows it again.
 cat >"$dir/hang.py" <<'END'
+import time
 from my_loop import Loop
 
 class Hang(Loop):
@@ -429,8 +430,8 @@ class Hang(Loop):
     calls = 0
     def schedule(self):
         self.calls += 1
-        while self.calls > 9:
-            pass
+        if self.calls > 9:
+            time.sleep(600)  # a loop without end would take a processor for all the time that is waited for it
         super().schedule()
 END
 sed 's/class MyPolicy/class Loop/' "$dir/example.py" >"$dir/my_loop.py"
