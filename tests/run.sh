@@ -2,7 +2,7 @@
 # Runs the tests given and every script test, JOBS (default: processors and one) at once; ends with "N passed, N failed,
 # N skipped", and with what the failed ones printed last, since logs are cut at their beginning. A part that cannot run here
 # prints `skipped: REASON` and passes. More than MAX_SKIPPED of them fail (no limit by default); a reason counts once in
-# each test that passes. SCRIPTS replaces the script tests. A test is a file of $BUILD/tests/check (tests/check.c) or a
+# each test that passes. WHOLE=yes, as CI says: what is random or long is done whole, and not a part of it. SCRIPTS replaces the script tests. A test is a file of $BUILD/tests/check (tests/check.c) or a
 # Check program of its own; one that crashes or says nothing counts as one failure. Each line has the
 # seconds that the test took, and those of a processor that it and its processes had.
 #
