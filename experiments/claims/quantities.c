@@ -174,7 +174,7 @@ static struct quantity_def *def_add(struct quantities *q, const char *name, uint
 
 int quantities_read(struct quantities *q, struct json_obj *o)
 {
-    *q = (struct quantities){.file = o->file, .definitions = *o};
+    *q = (struct quantities){.file = o->file, .definitions = *o, .seed = 1};
     size_t before = o->err->n;
     uint32_t n = (uint32_t)cJSON_GetArraySize(o->node);
     if (n > QUANTITIES_MAX) {
@@ -282,7 +282,7 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
     rc = rc == 0 ? config_policy_parse(&c->chosen, c->policy, &e) : rc;
     OWNED char *first = c->n_rates > 0 ? quantity_put_rate(c->workload, c->rates[0]) : NULL;
     c->options.workload = first != NULL ? first : c->workload;
-    rc = rc == 0 ? config_trace_check(&c->options, 1, CONFIG_AS_WRITTEN, NULL, &e) : rc;
+    rc = rc == 0 ? config_trace_check(&c->options, q->seed, CONFIG_AS_WRITTEN, NULL, &e) : rc;
     c->options.workload = c->workload;
     if (rc != 0) {
         (void)snprintf(message, EXPR_MESSAGE_BYTES, "%.60s: %.120s", c->path,

@@ -87,7 +87,7 @@ struct quantities {
     cJSON **copies;              /* owned; of each set-up the definitions that were asked for */
     uint32_t n_setups;
     uint32_t replications;
-    uint64_t seed;
+    uint64_t seed; /* of the first trace; before a run, of the trace that is checked: 1 */
 };
 
 /* Reads the object `quantities` of a file. Runs nothing; loads no configuration. The tree must

@@ -116,7 +116,7 @@ static void add_heading(const struct paper *p, const struct figure_options *o, s
 /* A grid: its values, and its picture. */
 static int make_grid(struct paper *p, const struct figure_options *o, struct err *e)
 {
-    int rc = paper_expand(p, e);
+    int rc = paper_expand(p, o->run.seed, e);
     if (rc != 0) {
         return rc;
     }

@@ -111,8 +111,9 @@ char *paper_put(const struct paper *p, const struct paper_point *point, const ch
 
 /* ---- paper_run.c ---- */
 
-/* Makes the quantities of every point; reads and checks them. 0 or -EINVAL with errors. */
-int paper_expand(struct paper *p, struct err *e);
+/* Makes the quantities of every point; reads and checks them, with the trace of that seed. 0 or
+ * -EINVAL with errors. */
+int paper_expand(struct paper *p, uint64_t seed, struct err *e);
 /* Runs them and fills the points. 0; -EIO when runs failed (each an error). */
 int paper_run(struct paper *p, const struct quantities_options *o, struct err *e);
 /* Published ends of a mark at a point, in the figure's units; x is where it is drawn, from x_low to

@@ -123,7 +123,7 @@ static void mark_point(struct paper *p, struct paper_point *point, struct err *e
     }
 }
 
-int paper_expand(struct paper *p, struct err *e)
+int paper_expand(struct paper *p, uint64_t seed, struct err *e)
 {
     p->n_points = 1;
     for (int k = 0; k < PAPER_AXES; k++) {
@@ -146,6 +146,7 @@ int paper_expand(struct paper *p, struct err *e)
     if (e->n > 0 || read_book(p, book, e) != 0) {
         return -EINVAL;
     }
+    p->book.seed = seed;
     for (uint32_t i = 0; i < p->n_points && e->n == 0; i++) {
         mark_point(p, &p->points[i], e);
     }

@@ -96,7 +96,7 @@ START_TEST(every_shipped_figure_is_sound_and_quotes_as_its_claims_do)
             "%s: published[%u]: %s has no %g to %g", paper.file, i, m->claim, m->low, m->high);
     }
     if (paper.n_commands == 0) {
-        ck_assert_msg(paper_expand(&paper, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+        ck_assert_msg(paper_expand(&paper, 1, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     }
     claims_fini(&claims);
 }
@@ -125,8 +125,8 @@ static void write_spec(const char *text)
 static void run_spec(const char *const *puts, uint32_t n)
 {
     struct quantities_options o = {.replications = 1, .seed = 1, .how.parallel = 1};
-    ck_assert_msg(paper_read(&paper, path, puts, n, &err) == 0 && paper_expand(&paper, &err) == 0 &&
-                      paper_run(&paper, &o, &err) == 0,
+    ck_assert_msg(paper_read(&paper, path, puts, n, &err) == 0 &&
+                      paper_expand(&paper, 1, &err) == 0 && paper_run(&paper, &o, &err) == 0,
                   "%s", err.n > 0 ? err.lines[0] : "");
 }
 
@@ -256,7 +256,7 @@ START_TEST(a_wrong_specification_names_file_and_key)
 {
     write_spec(wrong[_i].text);
     int rc = paper_read(&paper, path, NULL, 0, &err);
-    rc = rc == 0 ? paper_expand(&paper, &err) : rc;
+    rc = rc == 0 ? paper_expand(&paper, 1, &err) : rc;
     ck_assert_int_ne(rc, 0);
     ck_assert_uint_gt(err.n, 0);
     ck_assert_msg(strstr(err.lines[0], path) != NULL, "%s", err.lines[0]);
