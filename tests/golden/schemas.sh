@@ -50,7 +50,7 @@ as run run --policy edf --workload mixed:reactive_per_min=0,duration_s=60
 as run-steady run --policy edf --steady --workload mixed:reactive_per_min=2,proactive_per_min=2,duration_s=15000 --seed 2
 as run-steady run --policy fcfs --steady --workload mixed:reactive_per_min=0,proactive_per_min=3,duration_s=15000
 as bisect bisect --policy vtc --b-policy edf -o "$dir/b.csv" --workload "$w"
-as calibrate calibrate --points reference --soc core-ultra-9-185h
+as calibrate calibrate --points reference --soc ryzen-ai-xdna2
 as plot-list plot list
 "$x" measure --backend sim --sim noise=0.01 --seed 5 --size tiny --quiet -o "$dir/rows.csv" || fail "measure"
 as measure-fit measure --fit "$dir/rows.csv"
@@ -87,7 +87,7 @@ as compare-store compare --store "$dir/e.db"
 as compare-store compare --store "$dir/e.db" --by llm
 as search search --policy edf --slo 'reactive.ttft_s.mean<=1' --slo 'all.throughput_req_per_min>=1' --replications 2 --precision 1 --workload "$w"
 as falsify falsify --policy edf --baseline vtc --budget 8 --replications 1 --confirm 3 --both --workload "$w"
-as claims claims A1 B11 --replications 2
+as claims claims A5 B11 --replications 2
 as explain explain --request 1 --policy agent-xpu-v2 --workload "$w"
 as explain-job explain --job 20 --policy agent-xpu-v2 --workload leader-subagents
 as interference explain --interference --policy agent-xpu-v2 --workload "$w"
