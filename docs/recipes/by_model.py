@@ -7,6 +7,7 @@ from xpusim.helpers import form, next_piece, place
 class ByModel(Policy):
     """Reactive prompts first, in chunks, then a token for everybody. Models take turns on a device."""
 
+    once = sleeps = steady = True
     params = (Param("second", "npu", "device of every model but the first", choices=("npu", "igpu")),)
 
     def init(self):

@@ -9,6 +9,7 @@ from xpusim.helpers import form, next_piece, place
 class ByModel(Policy):
     """The iGPU serves one model, the partitions of the NPU the others; on each, one request after the other."""
 
+    once = sleeps = steady = True
     needs = ("npu", "igpu")
 
     def init(self) -> None:
