@@ -19,8 +19,9 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, out, "FILE.tar.gz", "my-machine.tar.gz", "write the archive here"),
-    OPTION_CHOICE(OPTIONS, size, "size", "S", "small", sizes,
-                  "duration: a rehearsal within minutes, half an hour, or matrices of a 7B model"),
+    OPTION_CHOICE(
+        OPTIONS, size, "size", "S", "small", sizes,
+        "duration: a rehearsal of a minute or two, half an hour, or matrices of a 7B model"),
     OPTION_FLAG(OPTIONS, dry, "dry", "print what would run and all facts that would go in"),
 };
 const struct command cmd_send_in = {

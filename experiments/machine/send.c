@@ -22,6 +22,7 @@
 #define PATH_MAX 4096
 #endif
 #define MAX_MEMBER ((size_t)64 << 20)
+#define TINY_LINES 10 /* of a trace in a rehearsal: the version, the columns and eight requests */
 
 /* ---- the folder ---- */
 
@@ -40,6 +41,17 @@ static void put_file(const struct sending *s, const char *name, const char *text
 {
     OWNED char *path = inside(s, name);
     (void)output_bytes(path, text, strlen(text), s->e);
+}
+
+/* A rehearsal compares the beginning of a trace only. */
+static void cut_trace(char *text)
+{
+    char *at = text;
+    for (uint32_t i = 0; i < TINY_LINES && *at != '\0'; i++) {
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    }
+    *at = '\0';
 }
 
 /* A folder of another plan is not continued. */
@@ -64,6 +76,9 @@ static int open_folder(struct sending *s)
         OWNED char *relative = xformat("traces/drive/%s", send_traces[i]);
         OWNED char *text = input_text(datadir_path(relative), MAX_MEMBER, s->e);
         if (text != NULL) {
+            if (s->tiny && i > 0) { /* the first one calibrates */
+                cut_trace(text);
+            }
             put_file(s, send_traces[i], text);
         }
     }

@@ -111,7 +111,7 @@ static struct step *plan_measure(struct sending *s, const char *name, const char
     take_args(t, s->o->size);
     take_args(t, "-o");
     take_args(t, makes);
-    take_args(t, s->tiny ? "--window-s 0.02 --pool-mb 64" : "");
+    take_args(t, s->tiny ? "--window-s 0.01 --retries 0 --pool-mb 64" : "");
     return t;
 }
 
