@@ -28,6 +28,7 @@ struct judging {
     bool certified;
     uint32_t replications;
     struct config_policy reference;
+    struct config_policy *candidates; /* owned: as many as were named */
     struct judge_runs reference_runs;
 };
 
@@ -73,14 +74,11 @@ static int confine(const char *spec, struct err *e)
 }
 
 /* One candidate. 0, or -EINVAL with an error. */
-static int judge_one(struct judging *j, const char *spec, struct document *d, struct err *e)
+static int judge_one(struct judging *j, const struct config_policy *p, struct document *d,
+                     struct err *e)
 {
-    struct config_policy p;
     struct ledger_count n;
-    if (confine(spec, e) != 0 || config_policy_parse(&p, spec, e) != 0) {
-        return -EINVAL;
-    }
-    struct ledger_entry l = entry_of(j, &p);
+    struct ledger_entry l = entry_of(j, p);
     if (count(j, &l, &n, e) != 0) {
         return -EINVAL;
     }
@@ -89,9 +87,9 @@ static int judge_one(struct judging *j, const char *spec, struct document *d, st
     SCOPED(judge_runs_fini) struct judge_runs runs;
     SCOPED(judge_result_fini) struct judge_result r;
     const struct certificate *c = j->certified ? &j->certificate : NULL;
-    judge_run(&j->suite, &p, j->replications, &how, &runs);
+    judge_run(&j->suite, p, j->replications, &how, &runs);
     judge_result_of(&j->suite, &runs, &j->reference_runs, c, &r);
-    judge_document(&j->suite, p.label, &r, c, d);
+    judge_document(&j->suite, p->label, &r, c, d);
     uint32_t candidates = j->o->sealed ? n.candidates : 1;
     l.score = portable_exp(r.score.gain.mean);
     l.p = r.score.p_better;
@@ -103,7 +101,7 @@ static int judge_one(struct judging *j, const char *spec, struct document *d, st
                   SCORE_LEVEL_FRAC, candidates);
     if (j->o->words && !j->o->sealed) {
         struct words_of w = {.suite = &j->suite,
-                             .policy = &p,
+                             .policy = p,
                              .reference = &j->reference,
                              .runs = &runs,
                              .reference_runs = &j->reference_runs,
@@ -138,6 +136,19 @@ static int open_suite(struct judging *j, struct err *e)
     return rc;
 }
 
+/* All of them before anything runs, since the reference alone takes minutes. */
+static int read_candidates(struct judging *j, struct err *e)
+{
+    const struct option_texts *names = &j->o->policies;
+    j->candidates = xcalloc(names->n + 1, sizeof *j->candidates);
+    for (uint32_t i = 0; i < names->n && e->n == 0; i++) {
+        if (confine(names->v[i], e) == 0) {
+            (void)config_policy_parse(&j->candidates[i], names->v[i], e);
+        }
+    }
+    return e->n == 0 ? 0 : -EINVAL;
+}
+
 /* --select: which candidate is best, of several. */
 static int choose(struct judging *j, struct document *d, bool *decided, struct err *e)
 {
@@ -168,19 +179,20 @@ static int judge(void *values, struct err *e)
         judge_document_suite(&j->suite, "public", SELECT_FIRST_MIN, d);
         rc = choose(j, d, &decided, e);
         document_show(d, &o->output);
-    } else if (rc == 0) {
+    } else if (rc == 0 && read_candidates(j, e) == 0) {
         judge_run(&j->suite, &j->reference, j->replications, &o->work.how, &j->reference_runs);
         struct document *d = document_new();
         judge_document_suite(&j->suite, o->sealed ? "sealed" : "public", j->replications, d);
         struct document *all = o->policies.n > 1 ? document_array(d, "judgements") : NULL;
         for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
-            rc = judge_one(j, o->policies.v[i], all != NULL ? document_within(all, NULL) : d, e);
+            rc = judge_one(j, &j->candidates[i], all != NULL ? document_within(all, NULL) : d, e);
         }
         document_show(d, &o->output);
         judge_runs_fini(&j->reference_runs);
     }
     suite_fini(&j->suite);
-    return rc != 0 ? EXIT_BAD_INPUT : decided ? EXIT_OK : EXIT_CHECK_FAILED;
+    free(j->candidates);
+    return rc != 0 || e->n > 0 ? EXIT_BAD_INPUT : decided ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 
 static int run_judge(void *values, struct err *e)

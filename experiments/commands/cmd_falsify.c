@@ -47,6 +47,11 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
                                 .how = o->work.how};
     falsify_run(&runs, &f, r);
     falsify_document(&f, &runs, r, d);
+    if (r->n_out == r->n_tried) {
+        return err_add(e,
+                       "%s against %s: no scenario has a result: a run fails in each, or has no %s",
+                       p->policy[side].label, p->policy[1 - side].label, f.metric);
+    }
     return runs.reason.message[0] == '\0' ? 0 : err_add(e, "%s", runs.reason.message);
 }
 

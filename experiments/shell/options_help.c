@@ -85,11 +85,14 @@ static void put_row(FILE *out, const char *prefix, const struct option_row *row)
 static void put_usage(const struct command *c, FILE *out)
 {
     const char *lead = "usage:";
-    for (const char *p = c->usage; *p != '\0'; lead = "      ") {
+    const char *p = c->usage;
+    do { /* a command that takes nothing has a line, too */
         size_t line = strcspn(p, "\n");
-        (void)fprintf(out, "%s xpusim %s %.*s\n", lead, c->name, (int)line, p);
+        (void)fprintf(out, "%s xpusim %s%s%.*s\n", lead, c->name, line > 0 ? " " : "", (int)line,
+                      p);
         p += line + (p[line] == '\n');
-    }
+        lead = "      ";
+    } while (*p != '\0');
 }
 
 void options_help(const struct command *c, FILE *out)
@@ -167,6 +170,7 @@ int command_main(const struct command *c, int argc, char **argv)
         }
         argc--;
         argv++;
+        status = EXIT_OK;
     }
     SCOPED(err_fini) struct err e = ERR_INIT;
     OWNED void *values = xcalloc(1, c->bytes);
