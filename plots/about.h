@@ -11,7 +11,7 @@
  * "about" the kind is "json", of a CSV "table". *tree is all of a JSON file but a timeline, else
  * NULL. The caller frees both. Errors when it cannot be opened (NULL) or is malformed. */
 cJSON *about_read(const char *path, cJSON **tree, struct err *e);
-/* As about_read, of a tree that was not read from a file. The caller frees it. */
+/* Reads it from a tree. The caller frees it. */
 cJSON *about_of(const cJSON *tree);
 /* "" when it is not said. */
 const char *about_fact(const cJSON *about, const char *key);

@@ -256,7 +256,7 @@ static void put_rows(const struct energy_rows *r, struct document *d)
         double spread = exp(q->left[ENERGY_SOURCE].watts_half);
         double joules = q->p.watts / q->p.tok_s;
         bool known = !isnan(watts);
-        FRAME_ROW(f, q->p.line, q->p.soc, kind_name(q), q->p.runtime, q->p.model,
+        FRAME_ROW(f, q->p.line, q->p.soc, q->p.device, q->p.runtime, q->p.model,
                   q->p.prefill ? "prefill" : "decode", soc_meter_names()[q->p.meter], joules,
                   q->left[ENERGY_SOURCE].joules / joules - 1.0, q->p.watts, FRAME_IF(known, watts),
                   FRAME_IF(known, watts / spread), FRAME_IF(known, watts * spread),
