@@ -36,6 +36,8 @@ enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
                                              : CONFORMAL_PREFILL;
 }
 
+enum { N_PHASES = sizeof conformal_phase_names / sizeof conformal_phase_names[0] - 1 };
+
 /* ---- rows that count ---- */
 
 static const char *family_of(const struct conformal_query *q)
@@ -65,20 +67,26 @@ static double apart(double weights_a, double tokens_a, double weights_b, double 
 }
 
 /* To the nearest row of the query's family, device and phase that a fit has kept: rows of a model,
- * or of a SoC, left out of scores are left out here too. */
-static double distance_of(const struct conformal *c, const struct conformal_query *q)
+ * or of a SoC, left out of scores are left out here too. rows: [n] to look at; NULL: all. */
+static double distance_among(const struct conformal *c, const size_t *rows, size_t n,
+                             const struct conformal_query *q)
 {
     double least = (double)INFINITY;
-    for (size_t i = 0; i < c->n; i++) {
-        const struct conformal_row *r = &c->v[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct conformal_row *r = &c->v[rows != NULL ? rows[i] : i];
         /* What is measured stands once among the rows whose model was left out; rows whose SoC was
          * left out repeat it for each SoC that predicted it. */
-        if (r->left == CONFORMAL_MODEL && counts(r, q) && r->kind == q->kind &&
-            strcmp(r->family, family_of(q)) == 0) {
+        if (r->left == CONFORMAL_MODEL && r->kind == q->kind &&
+            strcmp(r->family, family_of(q)) == 0 && counts(r, q)) {
             least = fmin(least, apart(q->weights, q->tokens, r->weights, r->tokens));
         }
     }
     return isfinite(least) ? least : 0.0; /* a family of its own: its pool is another's */
+}
+
+static double distance_of(const struct conformal *c, const struct conformal_query *q)
+{
+    return distance_among(c, NULL, c->n, q);
 }
 
 struct conformal_query conformal_query_of(const struct conformal_row *r)
@@ -92,6 +100,32 @@ struct conformal_query conformal_query_of(const struct conformal_row *r)
                                     .left = r->left,
                                     .without_model = r->left == CONFORMAL_MODEL ? r->model : NULL,
                                     .without_soc = r->left == CONFORMAL_MODEL ? NULL : r->soc};
+}
+
+/* Of every row. Each looks at those of its phase and kind whose model was left out, and not at all:
+ * that would be most of the time of a command that reads the table. */
+static void measure_distances(struct conformal *c)
+{
+    OWNED size_t *rows = xmalloc((c->n + 1) * sizeof *rows);
+    for (int phase = 0; phase < N_PHASES; phase++) {
+        for (int kind = 0; kind < DEVICE_KIND_COUNT; kind++) {
+            size_t n = 0;
+            for (size_t i = 0; i < c->n; i++) {
+                const struct conformal_row *r = &c->v[i];
+                if (r->left == CONFORMAL_MODEL && (int)r->phase == phase && (int)r->kind == kind) {
+                    rows[n++] = i;
+                }
+            }
+            for (size_t i = 0; i < c->n; i++) {
+                if ((int)c->v[i].phase == phase && (int)c->v[i].kind == kind) {
+                    /* The model's own rows at other lengths do not count where the model was left
+                     * out, nor the SoC's own where the SoC was: a fit has not seen them either. */
+                    struct conformal_query q = conformal_query_of(&c->v[i]);
+                    c->v[i].distance = distance_among(c, rows, n, &q);
+                }
+            }
+        }
+    }
 }
 
 /* ---- reading ---- */
@@ -115,12 +149,7 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
         conformal_fini(out);
         return -EINVAL;
     }
-    for (size_t i = 0; i < out->n; i++) {
-        /* The model's own rows at other lengths do not count where the model was left out, nor the
-         * SoC's own where the SoC was: a fit has not seen them either. */
-        struct conformal_query q = conformal_query_of(&out->v[i]);
-        out->v[i].distance = distance_of(out, &q);
-    }
+    measure_distances(out);
     return 0;
 }
 
