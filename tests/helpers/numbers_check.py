@@ -16,18 +16,18 @@ FILES = {
     "soc": ("core-ultra-5-125h", "snapdragon-8gen3"),
     "llm": ("llama-3.2-3b", "qwen3-30b-a3b"),
 }
-# Each of these for every number, until one answers otherwise; {} is its file as an option.
+# Each of these for every number, until one answers otherwise, the fast ones first; {} is its file as an option.
 RUNS = [
     f"run --policy agent-xpu-v2 {LOAD} {{}} --json --set sim.horizon_s=60",
-    "list kernels {} --json",
-    "list kernels {} --llm llama-3.2-3b:bits=4 --json",
-    "list kernels {} --llm llama-3.2-3b:bits=8 --json",
-    "list kernels {} --llm llama-3.2-3b:bits=16 --json",
     f"run --policy edf:preempt=reset,gap_kv=swap {LOAD} {{}} --json --set sim.power.limit=package --set sim.horizon_s=60 --set sim.kv_capacity_tokens=9000",
     f"run --policy fcfs:device=cpu {LOAD} {{}} --json --set sim.horizon_s=60",
     f"run --policy sd-npu {LOAD} {{}} --json --set sim.horizon_s=60",
     f"run --policy hpf:preempt=reset {LOAD} {{}} --json --llm llama-3.1-8b:bits=16 --set sim.horizon_s=60",
     f"run --policy agent-xpu-v2 {LOAD} {{}} --json --set soc.devices.1.sharing=time_shared --set sim.horizon_s=60",
+    "list kernels {} --json",
+    "list kernels {} --llm llama-3.2-3b:bits=4 --json",
+    "list kernels {} --llm llama-3.2-3b:bits=8 --json",
+    "list kernels {} --llm llama-3.2-3b:bits=16 --json",
 ]
 FACTORS = (1.37, 0.73, 2)
 # What these loads do not reach: memory that runs short, loads of graphs and models, limits of a package, queues of several
