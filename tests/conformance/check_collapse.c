@@ -18,12 +18,6 @@ static uint64_t env_number(const char *name, uint64_t def)
     return s == NULL ? def : strtoull(s, NULL, 10);
 }
 
-static bool whole(void)
-{
-    const char *s = getenv("WHOLE");
-    return s != NULL && s[0] != '\0';
-}
-
 /* The next run that is asked for; returns its number. */
 static uint64_t make(struct randomrun *r, uint64_t *next)
 {
@@ -40,7 +34,7 @@ static uint64_t make(struct randomrun *r, uint64_t *next)
 /* The second time with random events of the machine. */
 START_TEST(collapsing_changes_no_random_run)
 {
-    uint32_t n = (uint32_t)env_number("XPUSIM_RUNS", whole() ? 300 : 100);
+    uint32_t n = suite_runs(100, 300);
     struct randomrun *runs = xcalloc(n, sizeof *runs);
     struct trial *trials = xcalloc(n, sizeof *trials);
     uint64_t *numbers = xcalloc(n, sizeof *numbers);
@@ -89,7 +83,7 @@ START_TEST(collapsing_changes_no_choice_of_a_policy)
         for (uint32_t i = 0; of != NULL && of[i].name != NULL; i++) {
             for (uint32_t k = 0; of[i].choices != NULL && of[i].choices[k] != NULL; k++) {
                 bool is_default = k == (uint32_t)of[i].def;
-                if (is_default && defaults && !whole()) {
+                if (is_default && defaults && !suite_whole()) {
                     continue;
                 }
                 defaults = defaults || is_default;

@@ -14,7 +14,7 @@
 #include "tests/helpers/liverun.h"
 #include "tests/helpers/suite.h"
 
-#define RUNS 12000
+enum { PART = 4000, WHOLE = 12000 };
 #define BLOCK 500 /* in one process */
 
 static uint64_t env_number(const char *name, uint64_t otherwise)
@@ -25,7 +25,7 @@ static uint64_t env_number(const char *name, uint64_t otherwise)
 
 static int blocks(void)
 {
-    return (int)((env_number("XPUSIM_RUNS", RUNS) + BLOCK - 1) / BLOCK);
+    return (int)((suite_runs(PART, WHOLE) + BLOCK - 1) / BLOCK);
 }
 
 static uint64_t present;
@@ -42,7 +42,7 @@ static void say_seed(int number)
 START_TEST(what_must_hold_holds_in_every_interleaving)
 {
     uint64_t first = env_number("XPUSIM_FIRST", 0) + (uint64_t)_i * BLOCK;
-    uint64_t left = env_number("XPUSIM_RUNS", RUNS) - (uint64_t)_i * BLOCK;
+    uint64_t left = suite_runs(PART, WHOLE) - (uint64_t)_i * BLOCK;
     struct liverun_sums sums = {0};
     uint32_t bad = 0;
     (void)signal(SIGABRT, say_seed);

@@ -59,6 +59,18 @@ int suite_policies(void)
     return (int)n;
 }
 
+bool suite_whole(void)
+{
+    const char *s = getenv("WHOLE");
+    return s != NULL && s[0] != '\0';
+}
+
+uint32_t suite_runs(uint32_t part, uint32_t whole)
+{
+    const char *s = getenv("XPUSIM_RUNS");
+    return s != NULL ? (uint32_t)strtoul(s, NULL, 10) : suite_whole() ? whole : part;
+}
+
 int suite_run(const char *name, const struct suite_row *rows, size_t n_rows)
 {
     const char *only = getenv("SUITE_ONLY"); /* the name of one test: that one alone */

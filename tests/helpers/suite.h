@@ -12,6 +12,7 @@
 #pragma once
 
 #include <check.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Check's own, without the pointer that only tcase_add_test needs: a test that stands in no table
@@ -50,6 +51,10 @@ struct suite_row {
     }
 /* How many policies there are, for LOOP_OVER. */
 int suite_policies(void);
+/* WHOLE=yes, as CI says: what is random or long is done whole. `make check` does a part of it. */
+bool suite_whole(void);
+/* Random runs to try: XPUSIM_RUNS, else one of these. */
+uint32_t suite_runs(uint32_t part, uint32_t whole);
 
 /* Runs the rows and prints Check's summary; the exit status of main. */
 int suite_run(const char *name, const struct suite_row *rows, size_t n_rows);
