@@ -169,7 +169,7 @@ for only in pairs alone; do
 done
 [ "$(kinds "$dir/pairs.csv")" = "pair " ] && [ "$(kinds "$dir/alone.csv")" = "alone " ] || fail "measure --pairs: $(kinds "$dir/pairs.csv"), --alone: $(kinds "$dir/alone.csv")"
 for pause in 0 2; do # 2 s between two repetitions
-    "$x" measure --backend native --devices cpu0 --alone --size tiny --repetitions 2 --window-s 0.01 --samples 3 --retries 0 \
+    "$x" measure --backend native --devices cpu0 --alone --size tiny --repetitions 2 --window-s 0.001 --samples 3 --retries 0 \
         --pool-mb 16 --spread-s $pause -o "$dir/spread$pause.csv" 2>&1 | sed -n 's/.*windows of .*: \([0-9]*\) s at least.*/\1/p' >"$dir/least$pause"
 done
 [ "$(cat "$dir/least2")" -eq $(($(cat "$dir/least0") + 2)) ] || fail "measure --spread-s: $(cat "$dir"/least*)"
