@@ -81,14 +81,14 @@ COMMANDS = {
         "confidence": (DIFFERS, "--confidence 0.6", "--confidence 0.9"),
         "replications": (DIFFERS, "--replications 2", "--replications 9"),
     }),
-    "falsify": ("--policy edf --baseline fcfs --budget 12 --replications 1 --confirm 4", {
+    "falsify": ("--policy edf --baseline fcfs --budget 8 --replications 1 --confirm 3", {
         "policy": (DIFFERS, "--policy edf", "--policy hpf"),
         "baseline": (DIFFERS, "--baseline fcfs", "--baseline openvino-cb"),
         "metric": (DIFFERS, "--metric all.e2e_s.mean", "--metric proactive.e2e_s.mean"),
         "over": (DIFFERS, "--over workload", "--over machine"),
-        "budget": (DIFFERS, "--budget 12", "--budget 16"),
+        "budget": (DIFFERS, "--budget 8", "--budget 12"),
         "replications": (DIFFERS, "--replications 1", "--replications 2"),
-        "confirm": (DIFFERS, "--confirm 4", "--confirm 6"),
+        "confirm": (DIFFERS, "--confirm 3", "--confirm 4"),
         "both-ways": (DIFFERS, "", "--both-ways"),
     }),
     "explain": ("--request 3 --policy agent-xpu-v2", {
@@ -108,7 +108,8 @@ COMMANDS = {
         "policy": (DIFFERS, "--policy edf", "--policy hpf"),
         "against": (SAME, "--policy edf --b-policy edf", f"--policy edf --b-policy edf --against {XPUSIM}"),
     }),
-    "characterize": ("schemes", {"replications": (TEXT, "--replications 2", "--replications 3")}), # two seconds each, so no JSON
+    # The second finds the runs of the first in the store: they are two seconds, so there is no JSON either.
+    "characterize": ("schemes --store {schemes.db}", {"replications": (TEXT, "--replications 2", "--replications 3")}),
     "graphs": ("--p 3,4,5 --d 4,6,7 --s 9,8,7 --chunks 5", {
         "p": (DIFFERS, "--p 3,4,5", "--p 1,4,5"),
         "d": (DIFFERS, "--d 4,6,7", "--d 4,6,9"),
