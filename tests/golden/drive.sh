@@ -107,16 +107,16 @@ drive_wall() { # exit status, text, options...
     $x drive --policy fcfs --clock wall --llm random-1024 --json "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
     [ $status -eq "$wanted" ] && cat "$tmp/out" "$tmp/err" | grep -q -- "$text" || fail "$*: $(cat "$tmp/out" "$tmp/err")"
 }
-{ head -n 2 "$tmp/t.csv"; echo '0,0,0,reactive,0,,512,2,0'; } >"$tmp/long.csv"
+{ head -n 2 "$tmp/t.csv"; echo '0,0,0,reactive,0,,64,2,0'; } >"$tmp/short-1024.csv"
 { head -n 2 "$tmp/t.csv"; echo '0,0,0,reactive,0,,4096,2,0'; } >"$tmp/longer.csv"
-drive_wall 2 'there are processors 0 to' --cores 9999 --trace "$tmp/long.csv"
-drive_wall 0 '"clean":.*true' --cores 0 --trace "$tmp/long.csv"
+drive_wall 2 'there are processors 0 to' --cores 9999 --trace "$tmp/short-1024.csv"
+drive_wall 0 '"clean":.*true' --cores 0 --trace "$tmp/short-1024.csv"
+grep -q '"realtime":.*false' "$tmp/out" || fail "realtime that nobody asked for: $(cat "$tmp/out")"
 drive_wall 1 'its work does not come back' --hang 0.01 --trace "$tmp/longer.csv"
-drive_wall 0 '"realtime":.*false' --cores 0 --trace "$tmp/long.csv"
-drive_wall 0 '"realtime":.*true\|real-time priority was not permitted' --realtime --trace "$tmp/long.csv"
+drive_wall 0 '"realtime":.*true\|real-time priority was not permitted' --realtime --trace "$tmp/short-1024.csv"
 [ ! -e "$BUILD/engines/openvino.so" ] || nm "$x" | grep -q __asan_init ||
     for _ in 1 2 3 4 5; do # the thread goes on while the process ends
-        drive_wall 1 'opening it does not come back' --engine openvino --compile-limit 0.01 --trace "$tmp/long.csv"
+        drive_wall 1 'opening it does not come back' --engine openvino --compile-limit 0.01 --trace "$tmp/short-1024.csv"
     done
 
 # 4. Calibration writes a machine that simulates; the comparison of two policies is whole.
