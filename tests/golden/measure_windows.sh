@@ -135,7 +135,7 @@ rows() { grep -v '^#' "$1" | sed 's/"[^"]*"/S/' | awk -F, "$2"; }
 if nm "$x" | grep -q __asan_init; then
     echo "skipped: engine openvino cannot be loaded under the address sanitizer"
 else
-    "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.002 --retries 0 --alone \
+    "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.002 --retries 0 --alone --pool-mb 16 \
         --foreign-limit 1 -o own.csv >"$tmp/out" 2>&1
     key() { rows "$1" '$9 == "kernel_ms"' | cut -d, -f2-9,12-17,24 | sort -u; }
     key own.csv >"$tmp/own"
