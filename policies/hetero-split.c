@@ -11,6 +11,7 @@
  * by bandwidth share, as the specification words it. The operators of an FFN share one cut, and
  * barriers between them are not counted. */
 #include "policies/common/batch.h"
+#include "policies/common/cost.h"
 #include "policies/common/hetero.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
@@ -90,16 +91,6 @@ static void split_pass_done(struct sched *s, const struct pass *p)
 
 /* ---- the partition ---- */
 
-static int64_t estimate_ns(struct sched *s, const struct pass *p, enum op_kind op, int device,
-                           uint32_t rows)
-{
-    struct estimate e = {0};
-    if (rows > 0) {
-        (void)sched_estimate(s, &p->shape, op, (uint8_t)device, rows, &e);
-    }
-    return e.t_ns;
-}
-
 /* argmin over m of max(T_NPU(m), T_iGPU(rows - m)) + barrier where both work; ties to the NPU. */
 static uint32_t best_rows(struct sched *s, const struct hetero_split *h, const struct pass *p,
                           enum op_kind op, uint32_t step)
@@ -109,8 +100,8 @@ static uint32_t best_rows(struct sched *s, const struct hetero_split *h, const s
     int64_t best_ns = INT64_MAX;
     /* The last candidate is all rows, whole chunks or not: then the NPU pads the last one. */
     for (uint32_t m = 0;; m = rows - m < step ? rows : m + step) {
-        int64_t npu = estimate_ns(s, p, op, h->npu, m);
-        int64_t igpu = estimate_ns(s, p, op, h->igpu, rows - m);
+        int64_t npu = cost_estimate(s, &p->shape, op, h->npu, m).t_ns;
+        int64_t igpu = cost_estimate(s, &p->shape, op, h->igpu, rows - m).t_ns;
         /* The barrier is paid only where both engines work. */
         int64_t t = (npu > igpu ? npu : igpu) + (m > 0 && m < rows ? s->machine->sync_ns : 0);
         if (t <= best_ns) {
@@ -150,8 +141,8 @@ struct cut {
 static struct cut best_cut(struct sched *s, const struct hetero_split *h, const struct pass *p,
                            enum op_kind op)
 {
-    double npu = (double)estimate_ns(s, p, op, h->npu, p->shape.rows);
-    double igpu = (double)estimate_ns(s, p, op, h->igpu, p->shape.rows);
+    double npu = (double)cost_estimate(s, &p->shape, op, h->npu, p->shape.rows).t_ns;
+    double igpu = (double)cost_estimate(s, &p->shape, op, h->igpu, p->shape.rows).t_ns;
     double share = igpu / (npu + igpu);
     double saved_ns = igpu - share * npu - (double)s->machine->sync_ns;
     return saved_ns > 0.0 ? (struct cut){(uint32_t)(share * LAUNCH_COLUMNS + 0.5), saved_ns}

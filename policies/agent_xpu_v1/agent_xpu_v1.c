@@ -16,8 +16,6 @@
  * memory-bound kernels apart. Where the paper is silent, [S], a parameter holds the choice. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
-#include "policies/common/cost.h"
-
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
 static const char *const resume_choices[] = {"etc", "fifo", NULL};
 static const char *const affinity_choices[] = {"strict", "boundary", NULL};

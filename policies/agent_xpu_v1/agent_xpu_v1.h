@@ -15,6 +15,7 @@
 #pragma once
 
 #include "policies/common/batch.h"
+#include "policies/common/cost.h"
 #include "policies/common/flash.h"
 #include "policies/common/gap.h"
 #include "policies/common/heap.h"
@@ -229,9 +230,6 @@ void v1_place(struct sched *s, struct v1 *v, const struct request *r);
 int64_t v1_window_ns(struct sched *s, struct v1 *v, int device);
 /* Sends the NPU rows of a waiting op to the iGPU where that ends earlier (A.8). */
 void v1_balance(struct sched *s, struct v1 *v, const struct request *r);
-/* Annotation of a share of an op; all zero for no rows. */
-struct estimate v1_estimate(struct sched *s, const struct work_shape *w, enum op_kind op,
-                            int device, uint32_t rows);
 /* Time until what runs on a device should end; 0 when idle. */
 int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device);
 

@@ -1,14 +1,13 @@
 /* Decode batches of agent-xpu-v1 (A.5): reactive sequences, and proactive ones as long as one more
  * costs next to nothing. All on the iGPU; formed at iteration boundaries. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
-#include "policies/common/cost.h"
 
 /* One layer: fused when there is one sequence (its kernels run back to back all the same). */
 static void layer_estimate(struct sched *s, const struct v1 *v, const struct work_shape *w,
                            bool fused, struct estimate *out)
 {
     if (fused) {
-        *out = v1_estimate(s, w, OP_LAYER, v->igpu, w->rows);
+        *out = cost_estimate(s, w, OP_LAYER, v->igpu, w->rows);
         return;
     }
     double bytes = 0.0;
@@ -17,7 +16,7 @@ static void layer_estimate(struct sched *s, const struct v1 *v, const struct wor
     const struct layer_ops *layer = &sched_model(s, w->model)->layer;
     for (uint32_t i = 0; i < layer->n; i++) {
         enum op_kind kind = layer->kind[i];
-        struct estimate e = v1_estimate(s, w, kind, v->igpu, w->rows);
+        struct estimate e = cost_estimate(s, w, kind, v->igpu, w->rows);
         double b = e.bytes_per_s * units_s_from_ns(e.t_ns);
         bytes += b;
         flop += b * e.flop_per_byte;
@@ -34,14 +33,14 @@ static int64_t iteration_ns(struct sched *s, const struct v1 *v, const struct wo
     struct estimate layer;
     layer_estimate(s, v, w, w->rows == 1, &layer);
     return layer.t_ns * sched_model(s, w->model)->n_layers +
-           v1_estimate(s, w, OP_HEAD, v->igpu, w->rows).t_ns;
+           cost_estimate(s, w, OP_HEAD, v->igpu, w->rows).t_ns;
 }
 
 void v1_decode_estimate(struct sched *s, const struct v1 *v, const struct v1_iteration *it,
                         uint32_t n_ops, struct estimate *out)
 {
     layer_estimate(s, v, &it->shape, it->fused, out);
-    int64_t head = v1_estimate(s, &it->shape, OP_HEAD, v->igpu, it->shape.logit_rows).t_ns;
+    int64_t head = cost_estimate(s, &it->shape, OP_HEAD, v->igpu, it->shape.logit_rows).t_ns;
     uint32_t left = it->n_ops - it->op;
     uint32_t n = n_ops > left ? left : n_ops;
     bool with_head = n == left;

@@ -44,7 +44,7 @@ static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *
         return false;
     }
     const struct pass *p = c->h.pass;
-    struct estimate e = v1_estimate(s, &p->shape, pass_op_kind(p, p->op), device, rows);
+    struct estimate e = cost_estimate(s, &p->shape, pass_op_kind(p, p->op), device, rows);
     /* The promoted one ranks as reactive: else the pressure of the reactive prefill beside it would
      * hold it back, and its promotion would mean nothing. The op may have been planned anew since
      * Algorithm 1 refused it; it keeps the place in the order that it had then. */
@@ -315,7 +315,7 @@ static bool fit_window(struct sched *s, const struct v1 *v, struct v1_kernel *k,
     }
     const struct pass *p = v1_context(k->request)->h.pass;
     k->rows = fit * v->chunk < k->rows ? fit * v->chunk : k->rows;
-    struct estimate e = v1_estimate(s, &p->shape, pass_op_kind(p, p->op), v->npu, k->rows);
+    struct estimate e = cost_estimate(s, &p->shape, pass_op_kind(p, p->op), v->npu, k->rows);
     annotate(s, v, v->npu, &e, k);
     return k->t_ns <= window_ns;
 }

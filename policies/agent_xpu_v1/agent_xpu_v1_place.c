@@ -2,16 +2,6 @@
  * split of reactive prefill, load balancing, and the windows a reactive request leaves open. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
-struct estimate v1_estimate(struct sched *s, const struct work_shape *w, enum op_kind op,
-                            int device, uint32_t rows)
-{
-    struct estimate e = {0};
-    if (rows > 0) {
-        (void)sched_estimate(s, w, op, (uint8_t)device, rows, &e);
-    }
-    return e;
-}
-
 int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device)
 {
     const struct v1_active *a = &v->active[device];
@@ -31,8 +21,8 @@ static uint32_t best_split(struct sched *s, const struct v1 *v, const struct wor
     uint32_t best = 0;
     int64_t best_ns = INT64_MAX;
     for (uint32_t m = 0; m <= rows / v->chunk; m++) {
-        int64_t npu = v1_estimate(s, w, op, v->npu, m * v->chunk).t_ns;
-        int64_t igpu = v1_estimate(s, w, op, v->igpu, rows - m * v->chunk).t_ns;
+        int64_t npu = cost_estimate(s, w, op, v->npu, m * v->chunk).t_ns;
+        int64_t igpu = cost_estimate(s, w, op, v->igpu, rows - m * v->chunk).t_ns;
         int64_t both = npu > igpu ? npu : igpu;
         if (both <= best_ns) {
             best_ns = both;
@@ -95,7 +85,7 @@ static int64_t other_ns(struct sched *s, const struct v1 *v, uint32_t op, int de
     uint32_t on_npu = npu_rows(s, v, v->rt, kind, rows);
     bool npu = device == v->npu;
     *uses = npu ? on_npu > 0 : on_npu < rows;
-    return v1_estimate(s, &p->shape, kind, npu ? v->igpu : v->npu, rows).t_ns;
+    return cost_estimate(s, &p->shape, kind, npu ? v->igpu : v->npu, rows).t_ns;
 }
 
 int64_t v1_window_ns(struct sched *s, struct v1 *v, int device)
@@ -120,7 +110,7 @@ int64_t v1_window_ns(struct sched *s, struct v1 *v, int device)
     int64_t t = v1_busy_for_ns(s, v, other);
     uint32_t waiting = npu ? h->igpu_rows : h->npu_rows;
     if (p->op < p->n_ops) {
-        t += v1_estimate(s, &p->shape, pass_op_kind(p, p->op), other, waiting).t_ns;
+        t += cost_estimate(s, &p->shape, pass_op_kind(p, p->op), other, waiting).t_ns;
     }
     for (uint32_t op = p->op + 1; op < p->n_ops; op++) {
         bool uses;
@@ -148,8 +138,8 @@ void v1_balance(struct sched *s, struct v1 *v, const struct request *r)
     }
     const struct pass *p = h->pass;
     enum op_kind op = pass_op_kind(p, p->op);
-    struct estimate on_npu = v1_estimate(s, &p->shape, op, v->npu, h->npu_rows);
-    struct estimate on_igpu = v1_estimate(s, &p->shape, op, v->igpu, h->npu_rows + h->igpu_rows);
+    struct estimate on_npu = cost_estimate(s, &p->shape, op, v->npu, h->npu_rows);
+    struct estimate on_igpu = cost_estimate(s, &p->shape, op, v->igpu, h->npu_rows + h->igpu_rows);
     /* slow_x: what the pair would ask of the memory beyond its peak */
     double over = v1_pressure(s, v) + on_igpu.bytes_per_s / s->machine->ddr_peak_bytes_per_s - 1.0;
     double igpu_ns = (double)on_igpu.t_ns * (1.0 + (over > 0.0 ? over : 0.0));

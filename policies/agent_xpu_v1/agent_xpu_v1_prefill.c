@@ -32,11 +32,11 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
     uint32_t chunked = w.rows / v->chunk * v->chunk;
     const struct llm *llm = sched_model(s, r->model);
     const struct layer_ops *layer = &llm->layer;
-    int64_t sum = v1_estimate(s, &w, OP_HEAD, v->igpu, 1).t_ns;
+    int64_t sum = cost_estimate(s, &w, OP_HEAD, v->igpu, 1).t_ns;
     for (uint32_t k = 0; k < layer->n && cursor < layer->n * llm->n_layers; k++) {
         uint32_t npu_rows = layer->kind[k] == OP_MHA ? 0 : chunked;
-        int64_t t = v1_estimate(s, &w, layer->kind[k], v->npu, npu_rows).t_ns +
-                    v1_estimate(s, &w, layer->kind[k], v->igpu, w.rows - npu_rows).t_ns;
+        int64_t t = cost_estimate(s, &w, layer->kind[k], v->npu, npu_rows).t_ns +
+                    cost_estimate(s, &w, layer->kind[k], v->igpu, w.rows - npu_rows).t_ns;
         uint32_t left = llm->n_layers - cursor / layer->n - (cursor % layer->n > k ? 1 : 0);
         sum += t * left;
     }

@@ -1,5 +1,6 @@
 /* The prefill loop of agent-xpu-v2: one request at a time, op by op (B.2, B.4, B.5, B.8). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
+#include "policies/common/cost.h"
 
 /* ---- which request ---- */
 
@@ -205,14 +206,6 @@ static void choose(struct sched *s, struct axpu *a)
 
 /* ---- where its ops run ---- */
 
-static int64_t estimate_ns(struct sched *s, const struct pass *p, enum op_kind op, int device,
-                           uint32_t rows)
-{
-    struct estimate e = {0};
-    return rows > 0 && sched_estimate(s, &p->shape, op, (uint8_t)device, rows, &e) == 0 ? e.t_ns
-                                                                                        : 0;
-}
-
 /* May the NPU have the rows beyond whole chunks, padded to another? (4.2) */
 static bool takes_margin(struct sched *s, const struct axpu *a, uint32_t rows)
 {
@@ -229,8 +222,8 @@ static int64_t makespan_ns(struct sched *s, const struct axpu *a, const struct a
                            enum op_kind op, uint32_t rows, uint32_t m)
 {
     uint32_t npu_rows = rows_of_chunks(a, rows, m);
-    int64_t npu = estimate_ns(s, f->pass, op, a->npu, npu_rows);
-    int64_t igpu = estimate_ns(s, f->pass, op, a->igpu, rows - npu_rows);
+    int64_t npu = cost_estimate(s, &f->pass->shape, op, a->npu, npu_rows).t_ns;
+    int64_t igpu = cost_estimate(s, &f->pass->shape, op, a->igpu, rows - npu_rows).t_ns;
     return npu > igpu ? npu : igpu;
 }
 
@@ -242,9 +235,10 @@ static int64_t split_ns(struct sched *s, const struct axpu *a, const struct axpu
     if (param_int(s, AXPU_SPLIT) == AXPU_SPLIT_BALANCE && m * a->chunk <= rows) {
         uint32_t left = rows / a->chunk - m;
         /* None of a chunk that the prompt has not. */
-        int64_t npu = m * estimate_ns(s, f->pass, op, a->npu, m > 0 ? a->chunk : 0);
-        int64_t igpu = left * estimate_ns(s, f->pass, op, a->igpu, left > 0 ? a->chunk : 0) +
-                       estimate_ns(s, f->pass, op, a->igpu, rows % a->chunk);
+        int64_t npu = m * cost_estimate(s, &f->pass->shape, op, a->npu, m > 0 ? a->chunk : 0).t_ns;
+        int64_t igpu =
+            left * cost_estimate(s, &f->pass->shape, op, a->igpu, left > 0 ? a->chunk : 0).t_ns +
+            cost_estimate(s, &f->pass->shape, op, a->igpu, rows % a->chunk).t_ns;
         return npu > igpu ? npu - igpu : igpu - npu;
     }
     return makespan_ns(s, a, f, op, rows, m);
@@ -277,8 +271,8 @@ static int64_t late_ns(struct sched *s, const struct axpu *a, struct axpu_prefil
     uint32_t rows = f->npu_rows + f->igpu_rows;
     /* Splits of a prompt repeat from layer to layer; so does the answer. */
     if (f->late[i].npu_rows != f->npu_rows || f->late[i].rows != rows) {
-        int64_t ns = estimate_ns(s, f->pass, op, a->npu, f->npu_rows) -
-                     estimate_ns(s, f->pass, op, a->igpu, f->igpu_rows);
+        int64_t ns = cost_estimate(s, &f->pass->shape, op, a->npu, f->npu_rows).t_ns -
+                     cost_estimate(s, &f->pass->shape, op, a->igpu, f->igpu_rows).t_ns;
         f->late[i].npu_rows = f->npu_rows;
         f->late[i].rows = rows;
         f->late[i].ns = ns > 0 ? ns : 0;

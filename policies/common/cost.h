@@ -20,6 +20,17 @@ static inline void cost_shape_add(struct work_shape *w, const struct request *r,
     w->model = r->model;
 }
 
+/* Annotation of an op for so many rows; all zero for no rows. */
+static inline struct estimate cost_estimate(struct sched *s, const struct work_shape *w,
+                                            enum op_kind op, int device, uint32_t rows)
+{
+    struct estimate e = {0};
+    if (rows > 0) {
+        (void)sched_estimate(s, w, op, (uint8_t)device, rows, &e);
+    }
+    return e;
+}
+
 /* To prefill that many tokens from nothing: whole chunks of token-level ops on one device, the rest
  * on the other, one after the other. */
 static inline int64_t cost_context_ns(struct sched *s, uint32_t tokens, uint8_t npu, uint8_t igpu)
