@@ -9,14 +9,12 @@
 
 #include "sim/base/output.h"
 
-#define TRACE_EVENTS_BUFFER_BYTES 65536
-
 struct trace_events {
     struct output *out; /* owned */
+    struct text text;   /* not written yet */
+    size_t begin;       /* of the event, in the text */
     bool any, in_args, first_arg;
-    bool muted; /* set by the user: events go nowhere */
-    size_t n;
-    char buffer[TRACE_EVENTS_BUFFER_BYTES];
+    bool muted; /* set by the user, between events: they go nowhere */
 };
 
 /* other: a JSON object on one line that viewers show as facts of the file, or NULL. 0, or -EINVAL
