@@ -2,6 +2,7 @@
 
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
+#include "sim/base/portable.h"
 #include "sim/base/words.h"
 
 /* A prediction in the middle of what tables hold: 3e9 weights, 1024 tokens of prompt or context, or
@@ -88,11 +89,7 @@ static void set_text(cJSON *o, const char *key, const char *text)
 /* Four digits: more would promise what a transfer does not have. */
 static double rounded(double v)
 {
-    char text[32];
-    double out = v;
-    (void)snprintf(text, sizeof text, "%.4g", v);
-    (void)sscanf(text, "%lf", &out);
-    return out;
+    return portable_digits(v, 4);
 }
 
 /* Says where the number comes from; `how` is what was done to it. */

@@ -1,4 +1,5 @@
 /* Rows of a source that says who waits for whom, as a request graph. */
+#include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "traces/import.h"
 
@@ -8,8 +9,7 @@
 
 static uint64_t block_key(const struct import *im, size_t row, size_t k)
 {
-    uint64_t bits;
-    memcpy(&bits, &im->blocks[im->rows[row].block + k], sizeof bits);
+    uint64_t bits = hash_bits(im->blocks[im->rows[row].block + k]);
     return rng_mix64(bits) ^ rng_mix64(im->nodes[row].scope);
 }
 

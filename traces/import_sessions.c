@@ -1,18 +1,12 @@
 /* From rows as a source tells them to a trace: turns of sessions in the order of time, prefixes
  * that an earlier turn left, then what of it was asked for. */
+#include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "traces/import.h"
 
 #define NONE IMPORT_NONE
 #define GONE (SIZE_MAX - 1) /* was there, and has been continued */
 #define MAX_TURNS 65535
-
-static uint64_t bits_of(double v)
-{
-    uint64_t b;
-    memcpy(&b, &v, sizeof b);
-    return b;
-}
 
 struct place {
     int64_t start_ns;
@@ -46,7 +40,7 @@ static size_t continued(const struct import *im, struct import_map *ends,
                         const struct import_row *r)
 {
     for (size_t k = r->n_blocks; k > 0; k--) {
-        uint64_t id = bits_of(im->blocks[r->block + k - 1]);
+        uint64_t id = hash_bits(im->blocks[r->block + k - 1]);
         size_t row = *import_map_at(ends, id);
         if (row < GONE) {
             /* A prompt is continued once: a second request with the same beginning starts a session
@@ -65,7 +59,7 @@ static uint64_t known_anywhere(const struct import *im, struct import_map *seen,
     uint64_t known = 0;
     bool leading = true;
     for (size_t k = 0; k < r->n_blocks; k++) {
-        uint64_t id = bits_of(im->blocks[r->block + k]);
+        uint64_t id = hash_bits(im->blocks[r->block + k]);
         bool is_new = *import_map_at(seen, id) == NONE;
         leading = leading && !is_new;
         known += leading ? im->block_tokens : 0;
@@ -121,7 +115,7 @@ static void remember(const struct import *im, struct import_map *turns, size_t i
     if (r->key != 0) {
         import_map_put(turns, r->key, i);
     } else if (im->options->link && r->n_blocks > 1) { /* the last block is not whole */
-        import_map_put(turns, bits_of(im->blocks[r->block + r->n_blocks - 2]), i);
+        import_map_put(turns, hash_bits(im->blocks[r->block + r->n_blocks - 2]), i);
     }
 }
 
@@ -171,7 +165,7 @@ static void share_blocks(struct import *im, const struct place *order, struct li
         struct link *l = &links[i];
         size_t same = 0;
         for (size_t b = 0; b < r->n_blocks && l->wanted; b++) {
-            uint64_t id = bits_of(im->blocks[r->block + b]);
+            uint64_t id = hash_bits(im->blocks[r->block + b]);
             size_t has = *import_map_at(&first, id);
             if (has == NONE) {
                 import_map_put(&first, id, i);

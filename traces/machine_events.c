@@ -216,13 +216,6 @@ void trace_copy_machine(struct trace *t, const struct trace *from)
     }
 }
 
-static uint64_t hash_number(uint64_t h, double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return hash_u64(h, bits);
-}
-
 uint64_t machine_events_hash(uint64_t h, const struct trace *t)
 {
     for (uint32_t i = 0; i < t->n_machine; i++) {
@@ -232,11 +225,11 @@ uint64_t machine_events_hash(uint64_t h, const struct trace *t)
         h = hash_u64(h, (uint64_t)v->until_ns);
         h = hash_u64(h, v->sets | (uint64_t)v->on_battery << 32 |
                             (uint64_t)v->background_window << 33);
-        h = hash_number(h, v->memory_bytes);
-        h = hash_number(h, v->power_limit_watts);
-        h = hash_number(h, v->frames_per_s);
-        h = hash_number(h, v->battery_j);
-        h = hash_number(h, v->battery_full_j);
+        h = hash_u64(h, hash_bits(v->memory_bytes));
+        h = hash_u64(h, hash_bits(v->power_limit_watts));
+        h = hash_u64(h, hash_bits(v->frames_per_s));
+        h = hash_u64(h, hash_bits(v->battery_j));
+        h = hash_u64(h, hash_bits(v->battery_full_j));
     }
     return h;
 }

@@ -45,20 +45,11 @@ static void add_session(struct draw *d, uint32_t first, int64_t start_ns)
 
 /* ---- groups of jobs ---- */
 
-static uint32_t root_of(uint32_t *up, uint32_t i)
-{
-    while (up[i] != i) {
-        up[i] = up[up[i]];
-        i = up[i];
-    }
-    return i;
-}
-
 static void join(uint32_t *up, uint32_t i, uint32_t k)
 {
     if (k != TRACE_NO_ROW) {
-        uint32_t a = root_of(up, i);
-        uint32_t b = root_of(up, k);
+        uint32_t a = trace_root_of(up, i);
+        uint32_t b = trace_root_of(up, k);
         up[a > b ? a : b] = a > b ? b : a; /* the lower row stays: it comes first */
     }
 }
@@ -90,7 +81,7 @@ static void find_groups(struct draw *d)
         }
     }
     for (uint32_t i = 0; i < t->n; i++) {
-        uint32_t root = d->group[i] = root_of(d->group, i);
+        uint32_t root = d->group[i] = trace_root_of(d->group, i);
         if (i != root) {
             d->next[last[root]] = i;
             last[root] = i;

@@ -110,7 +110,7 @@ static struct raw_edge *collect(const struct trace_builder *b, const struct plac
     return v;
 }
 
-static uint32_t root_of(uint32_t *up, uint32_t i)
+uint32_t trace_root_of(uint32_t *up, uint32_t i)
 {
     while (up[i] != i) {
         up[i] = up[up[i]];
@@ -130,13 +130,13 @@ static void number_jobs(struct trace_graph *g, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
             bool other = g->starts_job[g->edges[k].row];
-            uint32_t a = root_of(up, i);
-            uint32_t b = other ? a : root_of(up, g->edges[k].row);
+            uint32_t a = trace_root_of(up, i);
+            uint32_t b = other ? a : trace_root_of(up, g->edges[k].row);
             up[a > b ? a : b] = a > b ? b : a; /* the lower row stays */
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t root = root_of(up, i);
+        uint32_t root = trace_root_of(up, i);
         g->job[i] = root == i ? g->n_jobs++ : g->job[root];
     }
 }

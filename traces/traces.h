@@ -85,6 +85,8 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
  * by trace_graph_free. Cost O(n log n). */
 struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name, struct err *e);
 void trace_graph_free(struct trace_graph *g);
+/* The root of i in a forest where up[root] is root; shortens the way. */
+uint32_t trace_root_of(uint32_t *up, uint32_t i);
 /* The graph from its rows' side, one node a row: trace_graph_nodes_free. */
 struct trace_node *trace_graph_nodes(const struct trace *t);
 void trace_graph_nodes_free(struct trace_node *nodes, size_t n);

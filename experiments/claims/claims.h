@@ -135,6 +135,8 @@ int claims_run(struct claims *c, const struct quantities_options *o, struct err 
 /* Whether the row is the reading of its claim that counts: the one taken, or the first where that
  * was not asked for. */
 bool claims_counts(const struct claims *c, uint32_t at);
+/* The claim on the independent machine, which follows it; or NULL. */
+const struct claim *claims_independent(const struct claims *c, uint32_t at);
 
 /* Adds, behind the reading that counts of each claim whose file names an independent machine, the
  * same on that machine. Last before judging: what selects or changes claims comes first. */

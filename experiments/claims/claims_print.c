@@ -37,8 +37,7 @@ static struct frame_value published(const struct claim_check *k, struct document
                                                         : frame_value_text(shown);
 }
 
-/* The claim on the independent machine, which follows it; or NULL. */
-static const struct claim *independent_of(const struct claims *c, uint32_t at)
+const struct claim *claims_independent(const struct claims *c, uint32_t at)
 {
     return at + 1 < c->n && c->v[at + 1].independent ? &c->v[at + 1] : NULL;
 }
@@ -161,7 +160,7 @@ void claims_document(const struct claims *c, bool details, const char *name, str
         if (one->independent) {
             continue;
         }
-        const struct claim *other = independent_of(c, i);
+        const struct claim *other = claims_independent(c, i);
         bool in_sum = claims_counts(c, i);
         (details ? show_details : show_brief)(one, other, d);
         put_claim(one, other, in_sum, document_within(list, NULL));

@@ -46,12 +46,6 @@ uint32_t headline_range(const struct claim_check *file, const struct claim_check
     return n;
 }
 
-/* The claim that follows, where it is this one on the independent machine. */
-static const struct claim *other_of(const struct claims *c, uint32_t at)
-{
-    return at + 1 < c->n && c->v[at + 1].independent ? &c->v[at + 1] : NULL;
-}
-
 /* Verdicts on both machines; once where they are the same. */
 static const char *verdict_text(const struct claim_check *k, const struct claim_check *other,
                                 struct document *d)
@@ -143,7 +137,7 @@ void headlines_document(const struct claims *c, const struct claims *drawn, uint
     struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
     for (uint32_t i = 0; i < c->n; i++) {
         const struct claim *one = &c->v[i];
-        const struct claim *other = other_of(c, i);
+        const struct claim *other = claims_independent(c, i);
         for (uint32_t k = 0; k < one->n_checks && !one->independent; k++) {
             struct row r = {.claim = one,
                             .check = &one->checks[k],

@@ -11,6 +11,7 @@
 #include "policies/external/external.h"
 #include "policies/params.h"
 #include "sim/base/output.h"
+#include "sim/base/words.h"
 #include "traces/traces.h"
 
 #define MAX_CHECKS 16
@@ -134,25 +135,18 @@ static int run_load(void *ctx, FILE *out, struct err *e)
     return status;
 }
 
-static enum conformance_pair pair_of(const char *name)
-{
-    int which = CONFORMANCE_ALONE;
-    for (int i = 1; name != NULL && conformance_pairs[i] != NULL; i++) {
-        which = strcmp(conformance_pairs[i], name) == 0 ? i : which;
-    }
-    return (enum conformance_pair)which;
-}
-
 static int check_load(const struct options *o, const struct conformance *c, struct err *e)
 {
     SCOPED(trace_fini) struct trace t = {0};
-    struct one_load l = {.o = o,
-                         .c = c,
-                         .how = {.params = o->params,
-                                 .load = o->load,
-                                 .capable = o->capable,
-                                 .pair = pair_of(o->pair)},
-                         .trace = o->trace != NULL ? &t : NULL};
+    int pair = words_find(conformance_pairs, o->pair);
+    struct one_load l = {
+        .o = o,
+        .c = c,
+        .how = {.params = o->params,
+                .load = o->load,
+                .capable = o->capable,
+                .pair = pair > 0 ? (enum conformance_pair)pair : CONFORMANCE_ALONE},
+        .trace = o->trace != NULL ? &t : NULL};
     if (o->trace != NULL && trace_read(o->trace, &t, e) == 0) {
         trace_unpack(&t);
         for (size_t i = 0; i < t.n; i++) {

@@ -191,9 +191,7 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
             continue;
         }
         /* No setting says it, and a store must not take the run for one without it. */
-        uint64_t bits;
-        memcpy(&bits, &factor, sizeof bits);
-        c->hash = hash_u64(hash_u64(c->hash, i), bits);
+        c->hash = hash_u64(hash_u64(c->hash, i), hash_bits(factor));
         int d = m->factor[i].device;
         struct soc_runtime *r = (struct soc_runtime *)(uintptr_t)c->truth.runtime[d];
         if (m->factor[i].decode) {

@@ -5,6 +5,7 @@
 #include "experiments/run/runner.h"
 #include "policies/params.h"
 #include "sim/base/hash.h"
+#include "sim/base/portable.h"
 #include "sim/base/rng.h"
 
 #define SPREAD 8.0
@@ -65,9 +66,7 @@ static double value_at(const struct policy_param *p, const struct range *r, doub
     /* A parameter with a default above 0 is a scale: an eighth of it is as far away as eight times.
      */
     double x = r->log ? r->low * pow(r->high / r->low, u) : r->low + (r->high - r->low) * u;
-    char text[32];
-    (void)snprintf(text, sizeof text, "%.3g", x);
-    x = p->type == PARAM_INT ? (double)llround(x) : strtod(text, NULL);
+    x = p->type == PARAM_INT ? (double)llround(x) : portable_digits(x, 3);
     return fmin(fmax(x, r->low), r->high);
 }
 

@@ -1,6 +1,7 @@
 #include "experiments/falsify/space.h"
 
 #include "sim/base/json.h"
+#include "sim/base/portable.h"
 #include "traces/traces.h"
 
 #define NOMINAL_WITHIN 1e-12 /* a coordinate that is the nominal one */
@@ -246,13 +247,6 @@ struct space_point space_nominal(const struct space *s)
     return p;
 }
 
-static double two_digits(double x)
-{
-    char text[32];
-    (void)snprintf(text, sizeof text, "%.1e", x);
-    return strtod(text, NULL);
-}
-
 double space_value(const struct space *s, const struct space_point *p, uint32_t axis)
 {
     const struct space_axis *a = &s->axis[axis];
@@ -261,7 +255,7 @@ double space_value(const struct space *s, const struct space_point *p, uint32_t 
         return a->nominal;
     }
     double v = a->logarithmic ? a->low * pow(a->high / a->low, u) : a->low + u * (a->high - a->low);
-    v = a->whole ? floor(v + 0.5) : two_digits(v);
+    v = a->whole ? floor(v + 0.5) : portable_digits(v, 2);
     return fmin(fmax(v, a->low), a->high);
 }
 

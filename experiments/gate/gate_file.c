@@ -4,6 +4,7 @@
 #include "experiments/gate/gate.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
+#include "sim/base/portable.h"
 #include "sim/metrics/metric_table.h"
 
 #define MAX_REPLICATIONS 100000
@@ -290,24 +291,12 @@ void gate_cells_fini(struct gate_cells *c)
 
 /* ---- writing ---- */
 
-static cJSON *number(double x, bool rounded)
-{
-    if (!isfinite(x)) {
-        return cJSON_CreateNull();
-    }
-    if (rounded) {
-        char text[32];
-        (void)snprintf(text, sizeof text, "%.*g", FRESH_DIGITS, x);
-        x = strtod(text, NULL);
-    }
-    return cJSON_CreateNumber(x);
-}
-
 static cJSON *numbers(const double *x, uint32_t n, bool rounded)
 {
     cJSON *list = cJSON_CreateArray();
     for (uint32_t i = 0; i < n; i++) {
-        cJSON_AddItemToArray(list, number(x[i], rounded));
+        double v = rounded ? portable_digits(x[i], FRESH_DIGITS) : x[i];
+        cJSON_AddItemToArray(list, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
     }
     return list;
 }

@@ -3,6 +3,7 @@
 #include "experiments/run/config.h"
 #include "experiments/run/runner.h"
 #include "sim/base/hash.h"
+#include "sim/base/portable.h"
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
 #include "traces/traces.h"
@@ -75,15 +76,6 @@ static void covariates_of(const struct trace *t, double *out)
         *out++ = or_zero(k->output_p90);
         *out++ = or_zero(work_p90(t, c));
     }
-}
-
-/* To the 15 significant digits that JSON keeps, so that a value equals itself after a file or
- * another binary's output. */
-static double canonical(double x)
-{
-    char text[40];
-    (void)snprintf(text, sizeof text, "%.15g", x);
-    return isfinite(x) ? strtod(text, NULL) : METRIC_UNDEFINED;
 }
 
 /* A trace that cannot be made is empty here, and fails where it is run. */
@@ -204,8 +196,11 @@ static void take(struct gate_cell *c, const struct task *k, const struct study_o
     /* A run without power left is no better than one that is overloaded. */
     c->verdicts[verdict >= 0.0 ? (int)fmin(verdict, METRICS_OVERLOADED) : 0]++;
     for (uint32_t i = 0; i < c->n_metrics; i++) {
+        /* To the digits that JSON keeps, so that a value equals itself after a file or another
+         * binary's output. */
+        double x = portable_digits(study_value(o, c->names[i]), 15);
         c->values[(size_t)i * c->replications + k->replication] =
-            canonical(study_value(o, c->names[i]));
+            isfinite(x) ? x : METRIC_UNDEFINED;
     }
 }
 

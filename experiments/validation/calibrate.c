@@ -86,9 +86,7 @@ static bool same_model(const struct calibrate_row *a, const struct calibrate_row
 
 static bool same_source(const struct calibrate_row *a, const struct calibrate_row *b)
 {
-    size_t n = point_source_length(a->point);
-    return n == point_source_length(b->point) &&
-           strncmp(a->point->source, b->point->source, n) == 0;
+    return point_same_source(a->point->source, b->point->source);
 }
 
 static size_t leave_out(struct calibrate_set *s,

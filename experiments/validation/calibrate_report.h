@@ -5,6 +5,7 @@
 
 #include "experiments/shell/document.h"
 #include "experiments/validation/calibrate.h"
+#include "sim/base/portable.h"
 
 /* Errors of one kind of rows: |predicted / measured - 1|. */
 struct calibrate_error {
@@ -52,3 +53,8 @@ const struct soc_runtime *calibrate_entry_runtime(const struct calibrate_entry *
  * standard error as range, provenance, validity envelope, residuals. */
 void calibrate_entry_write(const struct calibrate_entry *e, const char *points_name,
                            cJSON *runtime);
+/* Four digits: more than any of these is known to. */
+static inline double calibrate_rounded(double v)
+{
+    return portable_digits(v, 4);
+}

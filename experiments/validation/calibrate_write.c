@@ -4,14 +4,6 @@
 #include "experiments/validation/calibrate_report.h"
 #include "sim/base/json.h"
 
-/* Four digits: more than any of these is known to. */
-static double rounded(double v)
-{
-    char text[32];
-    (void)snprintf(text, sizeof text, "%.4g", v);
-    return strtod(text, NULL);
-}
-
 /* A held parameter that an earlier calibration had fitted is assumed again. */
 static void write_param(const struct calibrate_entry *e, int k, const char *source, cJSON *runtime)
 {
@@ -25,13 +17,13 @@ static void write_param(const struct calibrate_entry *e, int k, const char *sour
     if (o == NULL) {
         return;
     }
-    double v = rounded(e->fit.value[k] / calibrate_file_unit[k]);
+    double v = calibrate_rounded(e->fit.value[k] / calibrate_file_unit[k]);
     bool held = e->fit.state[k] == CALIBRATE_HELD;
     if (held && strcmp(cJSON_GetObjectItemCaseSensitive(o, "kind")->valuestring, "fitted") != 0) {
         return;
     }
-    double low = held ? v / 2.0 : rounded(e->fit.low[k] / calibrate_file_unit[k]);
-    double high = held ? v * 2.0 : rounded(e->fit.high[k] / calibrate_file_unit[k]);
+    double low = held ? v / 2.0 : calibrate_rounded(e->fit.low[k] / calibrate_file_unit[k]);
+    double high = held ? v * 2.0 : calibrate_rounded(e->fit.high[k] / calibrate_file_unit[k]);
     char text[400];
     (void)snprintf(text, sizeof text, "%s; %s", source,
                    held ? "not determined by them: the value before, a factor of 2 either way"
@@ -48,8 +40,8 @@ static void write_param(const struct calibrate_entry *e, int k, const char *sour
 static void put_error(const char *key, const struct calibrate_error *e, struct document *fit)
 {
     if (e->n > 0) {
-        DOCUMENT_VALUES(document_within(fit, key), "median", rounded(e->median), "p90",
-                        rounded(e->p90));
+        DOCUMENT_VALUES(document_within(fit, key), "median", calibrate_rounded(e->median), "p90",
+                        calibrate_rounded(e->p90));
     }
 }
 
@@ -64,7 +56,7 @@ static void put_covariance(const struct calibrate_fit *f, struct document *fit)
             struct document *row = document_array(rows, NULL);
             for (int j = 0; j < CALIBRATE_N_PARAMS; j++) {
                 if (f->state[j] == CALIBRATE_FITTED) {
-                    DOCUMENT_VALUES(row, NULL, rounded(f->covariance[k][j]));
+                    DOCUMENT_VALUES(row, NULL, calibrate_rounded(f->covariance[k][j]));
                 }
             }
         }
@@ -75,15 +67,18 @@ static void put_fit(const struct calibrate_entry *e, const char *points_name, st
 {
     const struct soc_runtime s = calibrate_start(calibrate_entry_runtime(e));
     struct document *fit = document_within(d, "fit");
-    DOCUMENT_VALUES(document_within(fit, "start"), "rate", rounded(s.many.flop_per_s / 1e12),
-                    "bandwidth", rounded(s.many.bytes_per_s / 1e9), "launch",
-                    rounded(s.many.launch_s / 1e-6), "row_fill", rounded(s.fill_rows), "attention",
-                    rounded(s.attention_frac), "width_fill", rounded(s.width_fill),
-                    "one_row_bandwidth", rounded(s.one.bytes_per_s / 1e9), "one_row_launch",
-                    rounded(s.one.launch_s / 1e-6));
+    DOCUMENT_VALUES(
+        document_within(fit, "start"), "rate", calibrate_rounded(s.many.flop_per_s / 1e12),
+        "bandwidth", calibrate_rounded(s.many.bytes_per_s / 1e9), "launch",
+        calibrate_rounded(s.many.launch_s / 1e-6), "row_fill", calibrate_rounded(s.fill_rows),
+        "attention", calibrate_rounded(s.attention_frac), "width_fill",
+        calibrate_rounded(s.width_fill), "one_row_bandwidth",
+        calibrate_rounded(s.one.bytes_per_s / 1e9), "one_row_launch",
+        calibrate_rounded(s.one.launch_s / 1e-6));
     DOCUMENT_VALUES(fit, "points", points_name, "n", e->set.n, "models", e->fit.n_models,
-                    "sigma_prefill", FRAME_IF(isfinite(e->sigma[0]), rounded(e->sigma[0])),
-                    "sigma_decode", FRAME_IF(isfinite(e->sigma[1]), rounded(e->sigma[1])));
+                    "sigma_prefill",
+                    FRAME_IF(isfinite(e->sigma[0]), calibrate_rounded(e->sigma[0])), "sigma_decode",
+                    FRAME_IF(isfinite(e->sigma[1]), calibrate_rounded(e->sigma[1])));
     put_covariance(&e->fit, fit);
     put_error("unseen_prefill", &e->unseen[CALIBRATE_PREFILL], fit);
     put_error("unseen_decode", &e->unseen[CALIBRATE_DECODE], fit);

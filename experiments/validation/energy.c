@@ -222,21 +222,10 @@ double energy_factor(const struct energy_rows *r, const struct energy_watts *w,
 
 /* ---- leaving out ---- */
 
-static size_t source_length(const char *s)
-{
-    size_t n = strlen(s);
-    const char *remark = strstr(s, " (");
-    const char *revision = strstr(s, " @");
-    n = remark != NULL && (size_t)(remark - s) < n ? (size_t)(remark - s) : n;
-    return revision != NULL && (size_t)(revision - s) < n ? (size_t)(revision - s) : n;
-}
-
 /* Rows of one README are of one publication per machine. */
 static bool same_source(const struct energy_row *a, const struct energy_row *b)
 {
-    size_t n = source_length(a->p.source);
-    return n == source_length(b->p.source) && strncmp(a->p.source, b->p.source, n) == 0 &&
-           strcmp(a->p.soc, b->p.soc) == 0;
+    return point_same_source(a->p.source, b->p.source) && strcmp(a->p.soc, b->p.soc) == 0;
 }
 
 static bool same_model(const struct energy_row *a, const struct energy_row *b)

@@ -178,12 +178,6 @@ struct prediction predict_memory(const struct catalog *c, const struct point *p)
 
 /* ---- ranges ---- */
 
-static bool same_source(const struct point *a, const struct point *b)
-{
-    size_t n = point_source_length(a);
-    return n == point_source_length(b) && strncmp(a->source, b->source, n) == 0;
-}
-
 struct range {
     double low[NUMBERS], high[NUMBERS];
 };
@@ -212,7 +206,7 @@ void footprint_print(const struct catalog *c, const struct points *points, FILE 
         widen(&x, &all);
         for (size_t j = 0; j < r.n; j++) {
             for (size_t k = 0; k < r.n; k++) {
-                r.v[k].left_out = same_source(r.v[k].point, r.v[j].point);
+                r.v[k].left_out = point_same_source(r.v[k].point->source, r.v[j].point->source);
             }
             struct soc_memory without;
             if (same_toolchain(&r.v[j], &r.v[i]) && footprint_fit(&r, &r.v[i], &without)) {

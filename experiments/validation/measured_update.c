@@ -119,13 +119,6 @@ bool measured_has_rows(const struct update_row *rows, size_t n, uint32_t runtime
 
 /* ---- the file ---- */
 
-static double rounded(double v)
-{
-    char text[32];
-    (void)snprintf(text, sizeof text, "%.4g", v);
-    return strtod(text, NULL);
-}
-
 cJSON *measured_entry_tree(const struct measured_work *w, uint8_t device, uint32_t runtime)
 {
     cJSON *devices = cJSON_GetObjectItemCaseSensitive(w->tree, "devices");
@@ -155,10 +148,10 @@ static void write_number(const struct measured_work *w, const struct update *u, 
         value = fmin(value, u->soc->machine.ddr_peak_bytes_per_s);
         high = fmin(high, u->soc->machine.ddr_peak_bytes_per_s);
     }
-    struct quantity q = {.value = rounded(value / unit),
-                         .low =
-                             rounded(fmax(0.0, calibrate_x_of(v - NORMAL_95 * sd, offset)) / unit),
-                         .high = rounded(high / unit)};
+    struct quantity q = {
+        .value = calibrate_rounded(value / unit),
+        .low = calibrate_rounded(fmax(0.0, calibrate_x_of(v - NORMAL_95 * sd, offset)) / unit),
+        .high = calibrate_rounded(high / unit)};
     bool fitted = measured && sd * sd <= FITTED_SHARE * prior_sd * prior_sd;
     q.kind = fitted ? QUANTITY_FITTED : QUANTITY_ASSUMED;
     json_put_quantity(to, key, q, calibrate_unit_names[p->k], source);
@@ -189,7 +182,7 @@ static void write_fit(const struct measured_work *w, const struct update *u, uin
         for (size_t j = 0; j < u->n; j++) {
             if (u->params[j].runtime == runtime) {
                 double v = gsl_matrix_get(u->covariance, i, j);
-                cJSON_AddItemToArray(row, cJSON_CreateNumber(rounded(v)));
+                cJSON_AddItemToArray(row, cJSON_CreateNumber(calibrate_rounded(v)));
             }
         }
         cJSON_AddItemToArray(matrix, row);
@@ -198,7 +191,7 @@ static void write_fit(const struct measured_work *w, const struct update *u, uin
     for (int small = 0; small < 2; small++) {
         for (int phase = 0; phase < UPDATE_PHASES; phase++) {
             cJSON_AddNumberToObject(errors, soc_error_names[small][phase],
-                                    rounded(sd[small][phase]));
+                                    calibrate_rounded(sd[small][phase]));
         }
     }
 }

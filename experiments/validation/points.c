@@ -116,11 +116,17 @@ double point_value_of_seconds(const struct point *p, double seconds)
     return inverse ? scale / seconds : scale * seconds;
 }
 
-size_t point_source_length(const struct point *p)
+size_t point_source_length(const char *source)
 {
-    const char *revision = strstr(p->source, " @");
-    const char *remark = strstr(p->source, " (");
-    const char *end = p->source + strlen(p->source);
+    const char *revision = strstr(source, " @");
+    const char *remark = strstr(source, " (");
+    const char *end = source + strlen(source);
     end = revision != NULL ? revision : end;
-    return (size_t)((remark != NULL && remark < end ? remark : end) - p->source);
+    return (size_t)((remark != NULL && remark < end ? remark : end) - source);
+}
+
+bool point_same_source(const char *a, const char *b)
+{
+    size_t n = point_source_length(a);
+    return n == point_source_length(b) && strncmp(a, b, n) == 0;
 }

@@ -52,6 +52,8 @@ bool point_is_prefill(const struct point *p);
 double point_pass_seconds(const struct point *p);
 /* Length of the part of the source that names the publication: before the revision and the remark.
  */
-size_t point_source_length(const struct point *p);
+size_t point_source_length(const char *source);
+/* Are two rows of one publication? */
+bool point_same_source(const char *a, const char *b);
 /* The inverse: what the row would say if its pass took so long. */
 double point_value_of_seconds(const struct point *p, double seconds);

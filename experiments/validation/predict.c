@@ -154,7 +154,7 @@ enum conformal_phase predict_phase(const struct point *p)
 static bool known_source(const struct catalog *c, const struct point *p, const struct soc *soc,
                          enum device_kind kind)
 {
-    size_t n = point_source_length(p);
+    size_t n = point_source_length(p->source);
     for (size_t i = 0; i < c->residuals.n; i++) {
         const struct conformal_row *r = &c->residuals.v[i];
         if (r->left == CONFORMAL_MODEL && r->kind == kind && strlen(r->source) == n &&

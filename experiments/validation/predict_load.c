@@ -66,8 +66,7 @@ static bool together(const struct load *a, const struct load *b)
 
 static bool same_source(const struct point *a, const struct point *b)
 {
-    size_t n = point_source_length(a);
-    return n > 0 && n == point_source_length(b) && strncmp(a->source, b->source, n) == 0;
+    return point_source_length(a->source) > 0 && point_same_source(a->source, b->source);
 }
 
 /* Rows of a group that are not of the publication: ln of seconds per unit of amount. */

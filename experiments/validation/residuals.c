@@ -171,7 +171,8 @@ static void write_row(const struct fitted *f, const struct calibrate_row *r, con
                   device_kind_names()[soc->machine.devices[f->set.device].kind], p->runtime,
                   p->weight_bits > 0 ? p->weight_bits : r->k.llm.weight_bits, r->k.llm.name,
                   r->k.llm.body_weights + r->k.llm.head_weights, phase, p->input_tokens, p->batch,
-                  left_out, by, ln_error, of_model ? (int)point_source_length(p) : 0, p->source);
+                  left_out, by, ln_error, of_model ? (int)point_source_length(p->source) : 0,
+                  p->source);
 }
 
 static bool same_toolchain(const struct fitted *a, const struct fitted *b)
@@ -275,10 +276,8 @@ enum left { LEFT_MODEL, LEFT_SOURCE };
 
 static bool is_left(const struct footprint_row *a, const struct footprint_row *b, enum left left)
 {
-    size_t n = point_source_length(a->point);
     return left == LEFT_MODEL ? strcmp(a->k.llm.name, b->k.llm.name) == 0
-                              : n == point_source_length(b->point) &&
-                                    strncmp(a->point->source, b->point->source, n) == 0;
+                              : point_same_source(a->point->source, b->point->source);
 }
 
 static size_t put_memory(const struct footprint_row *r, const char *left, bool known,

@@ -9,6 +9,14 @@ uint64_t hash_string(uint64_t h, const char *s); /* includes the terminating NUL
 uint64_t hash_u64(uint64_t h, uint64_t x);       /* byte order independent */
 uint64_t hash_file(const char *path);            /* of what it holds; 0: cannot be read */
 
+/* The bits of a number, to be hashed or compared. */
+static inline uint64_t hash_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /* Effect of hash_u64 of a fixed sequence of numbers on any hash: one multiplication, with a table
  * of the effect of its low byte. */
 struct hash_tail {

@@ -4,14 +4,19 @@
 
 #include "sim/base/base.h"
 
-double portable_round(double x)
+double portable_digits(double x, int digits)
 {
     char text[40];
     if (!isfinite(x)) {
         return x;
     }
-    (void)snprintf(text, sizeof text, "%.*e", PORTABLE_DIGITS - 1, x);
+    (void)snprintf(text, sizeof text, "%.*e", digits - 1, x);
     return strtod(text, NULL);
+}
+
+double portable_round(double x)
+{
+    return portable_digits(x, PORTABLE_DIGITS);
 }
 
 double portable_exp(double x)

@@ -11,7 +11,9 @@
 
 #define PORTABLE_DIGITS 12
 
-/* x, rounded; what is not finite stays. O(1), a microsecond. */
+/* x, rounded to so many significant digits; what is not finite stays. O(1), a microsecond. */
+double portable_digits(double x, int digits);
+/* x, rounded to PORTABLE_DIGITS. */
 double portable_round(double x);
 /* exp(x), rounded. */
 double portable_exp(double x);

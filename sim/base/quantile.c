@@ -1,5 +1,7 @@
 #include "sim/base/quantile.h"
 
+#include "sim/base/hash.h"
+
 #include <float.h>
 #include <gsl/gsl_statistics_double.h>
 
@@ -39,18 +41,11 @@ static double of_bits(uint64_t bits)
     return x;
 }
 
-static uint64_t bits_of(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 /* The first value of the bucket after `bin`, which lies between the two bit patterns: near where
  * exp has it. */
 static double bound_between(uint64_t low, uint64_t high, size_t bin)
 {
-    uint64_t near = bits_of(SKETCH_LOW * exp((double)bin * SKETCH_LOG_RATIO));
+    uint64_t near = hash_bits(SKETCH_LOW * exp((double)bin * SKETCH_LOG_RATIO));
     uint64_t below = near - 64;
     uint64_t above = near + 64;
     low = below > low && below < high && bin_by_log(of_bits(below)) == bin ? below : low;
@@ -78,7 +73,7 @@ static void cell_fill(uint64_t i)
 /* The cell of a value, CELLS or more when it has none: negative numbers too. */
 static inline uint64_t cell_of(double x)
 {
-    return (bits_of(x) >> CELL_SHIFT) - (CELL_FIRST << 7);
+    return (hash_bits(x) >> CELL_SHIFT) - (CELL_FIRST << 7);
 }
 
 static inline size_t bin_in(const struct sketch_cell *c, double x)

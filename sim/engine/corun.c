@@ -1,6 +1,7 @@
 /* A launch that co-runs with one other job. A batch that decodes meets the same few kernels of
  * prompts again and again, so durations of co-running pieces of work are remembered. */
 #include "sim/engine/corun.h"
+#include "sim/base/hash.h"
 #include "sim/engine/vexec.h"
 
 /* A piece of work: a kernel moves its bytes, or it computes. */
@@ -28,13 +29,6 @@ void corun_init(struct engine *e)
 static inline uint32_t sort_of(const struct vexec *v, bool computes)
 {
     return v->kind * 4u + (v->k + 1 == v->kernels->n ? 2u : 0u) + computes;
-}
-
-static inline uint64_t bits_of(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
 }
 
 static inline void report(struct engine *e, struct piece *x)
@@ -84,7 +78,7 @@ static inline uint64_t go_on(struct engine *e, struct vexec *v, int64_t now_ns, 
     const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
     v->kernel_begin_ns = now_ns;
     v->compute_ns = c->t_ns - c->load_ns;
-    *bytes = bits_of(c->bytes);
+    *bytes = hash_bits(c->bytes);
     return (uint64_t)c->load_ns;
 }
 
@@ -108,7 +102,7 @@ void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passe
     const uint32_t others =
         other->exec == NULL ? SORTS : sort_of(other->exec, other->demand_bytes_per_s == 0.0);
     struct piece *pieces = e->coruns->pieces[i][others];
-    const uint64_t demand = bits_of(other->demand_bytes_per_s);
+    const uint64_t demand = hash_bits(other->demand_bytes_per_s);
     const uint64_t devices = ddr_pair_devices(e) << 1 | i;
     double left_ns = other->left_ns, rate = other->rate;
     int64_t updated_ns = other->updated_ns;

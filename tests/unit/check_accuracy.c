@@ -49,7 +49,7 @@ START_TEST(a_source_is_named_before_its_revision_and_remark)
     for (int i = 0; i < 4; i++) {
         struct point p = {.line = 1};
         (void)snprintf(p.source, sizeof p.source, "%s", want[i].source);
-        ck_assert_uint_eq(point_source_length(&p), want[i].n);
+        ck_assert_uint_eq(point_source_length(p.source), want[i].n);
     }
 }
 END_TEST
