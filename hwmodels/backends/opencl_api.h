@@ -83,7 +83,3 @@ struct opencl_api {
  * packages. */
 int opencl_api_load(struct opencl_api *a, const char *library, struct err *e);
 void opencl_api_unload(struct opencl_api *a);
-
-/* OpenCL C of all kernels (opencl_source.c). */
-#define OPENCL_SOURCES 2
-extern const char *const opencl_source[OPENCL_SOURCES];

@@ -3,9 +3,13 @@
 #include "hwmodels/backends/worker.h"
 #include "hwmodels/kernel_numbers.h"
 #include "sim/base/clock.h"
+#include "sim/base/datadir.h"
+#include "sim/base/input.h"
+#include "sim/base/scope.h"
 
 #define MAX_PLATFORMS 8
 #define MAX_PARTS 4 /* sub-devices of a CPU */
+#define MAX_SOURCE_BYTES 65536
 
 struct part {
     void *device; /* owned when it is a sub-device */
@@ -246,8 +250,13 @@ void *opencl_program_of(struct backend_device *d, uint32_t head_dim, double *com
         err_add(e, "backend opencl: more than %d head dimensions", OPENCL_MAX_PROGRAMS);
         return NULL;
     }
+    OWNED char *source =
+        input_text(datadir_path("hwmodels/backends/opencl.cl"), MAX_SOURCE_BYTES, e);
+    if (source == NULL) {
+        return NULL;
+    }
     int64_t start_ns = clock_now_ns();
-    void *p = a->clCreateProgramWithSource(d->context, OPENCL_SOURCES, opencl_source, NULL, &rc);
+    void *p = a->clCreateProgramWithSource(d->context, 1, (const char **)&source, NULL, &rc);
     (void)snprintf(options, sizeof options, "-cl-std=CL1.2 -DDIM=%u -DSTRIDED=%d", head_dim,
                    d->is_cpu ? 0 : 1);
     if (p == NULL || (rc = a->clBuildProgram(p, 1, &d->id, options, NULL, NULL)) != CL_SUCCESS) {
