@@ -1,9 +1,12 @@
 /* Rows that a user measured: keys of the command line, and the files of benchmarks, by hand. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/commands/measure_print.h"
+#include "experiments/shell/cli.h"
 #include "experiments/validation/measured.h"
 #include "tests/helpers/suite.h"
 
@@ -265,6 +268,87 @@ START_TEST(llama_bench_csv_and_json_are_read)
 }
 END_TEST
 
+/* Every reason that a row may state. Rows of other metrics are no times. */
+static const char *const flags[] = {"foreign_cpu",  "steal",      "lost_core", "spikes",
+                                    "few_samples",  "unscreened", "in_cache",  "deadline",
+                                    "not_prepared", "failed"};
+#define N_FLAGS (sizeof flags / sizeof flags[0])
+
+static void row(FILE *f, const char *metric, const char *partner, const char *flag)
+{
+    (void)fprintf(f, "m,cpu,sim,k,8,16,2,1,%s,1,s,cpu,gemm,2,100,100,%s,0,9,1,1,,,fit,%s\n", metric,
+                  partner, flag);
+}
+
+/* The exit status for so many trusted times, and what is printed. */
+static int summary(size_t trusted, const size_t n[N_FLAGS], char **text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    (void)fputs("# xpusim-kernels v1 memory_bytes=0\nsoc,device,runtime,model,weight_bits,act_bits,"
+                "input_tokens,batch,metric,value,source,kind,op,rows,flop,bytes,partner,repetition,"
+                "samples,p10,p90,foreign_frac,steal_frac,set,flag\n",
+                f);
+    for (size_t k = 0; k < N_FLAGS; k++) {
+        for (size_t i = 0; i < n[k]; i++) {
+            row(f, "kernel_ms", "", flags[k]);
+        }
+    }
+    for (size_t i = 0; i < trusted; i++) {
+        row(f, "kernel_ms", "", "");
+    }
+    row(f, "first_ms", "", "");
+    row(f, "compile_ms", "", "steal");
+    row(f, "busy_frac", "", "");
+    ck_assert_int_eq(fclose(f), 0);
+    size_t bytes;
+    FILE *out = open_memstream(text, &bytes);
+    int status = measure_summary(path, out, &err);
+    ck_assert_int_eq(fclose(out), 0);
+    return status;
+}
+
+static size_t count_before(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+    ck_assert_msg(at != NULL, "%s is not in %s", word, text);
+    while (at > text && at[-1] != '\n') {
+        at--;
+    }
+    return strtoul(at, NULL, 10);
+}
+
+START_TEST(a_summary_counts_each_time_under_its_reason)
+{
+    size_t n[N_FLAGS];
+    size_t sum = 0;
+    for (size_t k = 0; k < N_FLAGS; k++) {
+        n[k] = k + 1;
+        sum += n[k]; /* 55 */
+    }
+    char *text;
+    ck_assert_int_eq(summary(sum, n, &text), EXIT_OK); /* half of them is enough */
+    OWNED char *head = xformat("%s: %zu of %zu times can be trusted\n", path, sum, 2 * sum);
+    ck_assert_msg(strncmp(text, head, strlen(head)) == 0, "%s", text);
+    ck_assert_ptr_null(strstr(text, "too few"));
+    for (size_t k = 0; k < N_FLAGS; k++) {
+        ck_assert_uint_eq(count_before(text, flags[k]), n[k]);
+    }
+    free(text);
+    ck_assert_int_eq(summary(sum - 1, n, &text), EXIT_CHECK_FAILED);
+    ck_assert_ptr_nonnull(strstr(text, "too few"));
+    free(text);
+    memset(n, 0, sizeof n);
+    n[3] = 1;
+    ck_assert_int_eq(summary(2, n, &text), EXIT_OK); /* what did not happen has no line */
+    ck_assert_uint_eq(count_before(text, flags[3]), 1);
+    for (size_t k = 0; k < N_FLAGS; k++) {
+        ck_assert(k == 3 || strstr(text, flags[k]) == NULL);
+    }
+    free(text);
+}
+END_TEST
+
 static const struct suite_row tests[] = {
     CASE("measured rows", .setup = setup, .teardown = teardown),
     TEST(keys_make_a_row_for_each_time),
@@ -278,5 +362,6 @@ static const struct suite_row tests[] = {
     TEST(bad_reports_name_their_place),
     TEST(llama_bench_markdown_is_read),
     TEST(llama_bench_csv_and_json_are_read),
+    TEST(a_summary_counts_each_time_under_its_reason),
 };
 SUITE_MAIN("measured rows", tests)

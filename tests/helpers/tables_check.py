@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Tables that commands make of files and prices are worked out again: `list` from the shipped files, `characterize` from formulas
+and from itself, `compare --tune` from runs by themselves."""
+import collections
+import csv
+import io
+import json
+import math
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+from printed import moments
+from printed_check import reported
+
+XPUSIM, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
+BAD = []
+CHECKED = collections.Counter()
+
+
+def said(*words):
+    r = subprocess.run([XPUSIM, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600)
+    if r.returncode not in (0, 1):
+        sys.exit(f"FAILED: exit {r.returncode}: {' '.join(words)}\n{r.stderr[:400]}")
+    return r.stdout
+
+
+def document(*words):
+    return json.loads(said(*words, "--json"))
+
+
+def same(what, got, want, within=1e-9):
+    CHECKED[what.split()[0]] += 1
+    alike = got == want if isinstance(want, str) or got is None or want is None else abs(got - want) <= within * max(1e-12, abs(want))
+    if not alike:
+        BAD.append(f"{what}: {got}, worked out {want}")
+
+
+def rows_of(path):
+    return list(csv.DictReader(l for l in pathlib.Path(path).read_text().splitlines() if not l.startswith("#")))
+
+
+# ---- list
+
+def leaves(x, path):
+    """Every number of a file: path -> the number, or what it is with its unit."""
+    if isinstance(x, dict) and "value" in x and "unit" in x:
+        yield path, x
+    elif isinstance(x, dict):
+        for k, v in x.items():
+            if k not in ("fit", "format"):
+                yield from leaves(v, f"{path}.{k}")
+    elif isinstance(x, list):
+        names = [v.get("name") if isinstance(v, dict) else None for v in x]
+        kept = [f"{v['runtime']}/{v['weight_bits']}" if isinstance(v, dict) and "runtime" in v and "weight_bits" in v else n for v, n in zip(x, names)]
+        for i, v in enumerate(x):
+            yield from leaves(v, f"{path}.{kept[i] if kept[i] and kept.count(kept[i]) == 1 else i}")
+    elif isinstance(x, (int, float)) and not isinstance(x, bool):
+        yield path, x
+
+
+def listed():
+    for kind in ("soc", "llm"):
+        names = [d["name"] for d in document("list", kind)]
+        same(f"list {kind}: names", ",".join(names), ",".join(p[:-5] for p in sorted(p.name for p in pathlib.Path(f"hwmodels/{kind}").glob("*.json"))))
+    for d in document("list", "soc"):
+        tree, name = json.loads(pathlib.Path(f"hwmodels/soc/{d['name']}.json").read_text()), d["name"]
+        same(f"list soc {name}: DDR", d["ddr_gb_per_s"], tree["ddr"]["peak"]["value"])
+        same(f"list soc {name}: memory", d["memory_gb"], tree["memory"]["capacity"]["value"])
+        same(f"list soc {name}: calibrated", d["calibrated_runtimes"], sum("start" in r.get("fit", {}) for v in tree["devices"] for r in v["runtimes"]))
+        same(f"list soc {name}: devices", d["devices"], ", ".join(f"{v['name']} {v['peak']['value']:.3g}" for v in tree["devices"]))
+        same(f"list soc {name}: note", d["description"], tree.get("note", ""))
+    for d in document("list", "llm"):
+        tree, name = json.loads(pathlib.Path(f"hwmodels/llm/{d['name']}.json").read_text()), d["name"]
+        for key, of in (("layers", "layers"), ("hidden", "hidden"), ("weight_bits", "weight_bits")):
+            same(f"list llm {name}: {key}", d[key], tree[of])
+        if {"kv_heads", "head_dim", "kv_bytes_per_element"} <= set(tree) and not set(tree) & {"sliding", "windows", "kv_layers"}:
+            element = tree["kv_bytes_per_element"]["value"]
+            same(f"list llm {name}: KV", d["kv_kb_per_token"], 2 * tree["layers"] * tree["kv_heads"] * tree["head_dim"] * element / 1e3)
+    for d in document("list", "dataset"):
+        rows = [r for r in rows_of(f"traces/datasets/{d['name']}.csv")]
+        same(f"list dataset {d['name']}: rows", d["rows"], len(rows))
+        if "input_tokens" in rows[0]:
+            for key in ("input_tokens", "output_tokens"):
+                same(f"list dataset {d['name']}: {key}", d[key + "_mean"], statistics.fmean(float(r[key]) for r in rows), 1e-6)
+    for kind, name in (("soc", "core-ultra-5-125h"), ("soc", "snapdragon-8gen3"), ("llm", "qwen3-30b-a3b")):
+        tree = json.loads(pathlib.Path(f"hwmodels/{kind}/{name}.json").read_text())
+        got = {r["path"]: r for r in document("list", kind, name)}
+        want = dict(leaves(tree, kind))
+        missing, more = sorted(set(want) - set(got)), sorted(set(got) - set(want))
+        if missing or more:
+            BAD.append(f"list {kind} {name}: without {missing[:4]}, with {more[:4]}")
+        for path in set(want) & set(got):
+            q = want[path] if isinstance(want[path], dict) else {"value": want[path]}
+            same(f"list {kind} {name} {path}", got[path]["value"], q["value"])
+            for key in ("unit", "kind", "source"):
+                same(f"list {kind} {name} {path} {key}", got[path][key], q.get(key, ""))
+            for key in ("low", "high"):
+                same(f"list {kind} {name} {path} {key}", got[path][key], q.get(key))
+
+
+def kernels():
+    """Work of a dense model's operators by their shapes; the projection behind attention is a part of FFN."""
+    m = json.loads(pathlib.Path("hwmodels/llm/llama-3.2-3b.json").read_text())
+    h, kv, wide, vocab, ffn = m["hidden"], m["kv_heads"] * m["head_dim"], m["heads"] * m["head_dim"], m["vocab"], m["ffn_hidden"]
+    for k in document("list", "kernels", "--soc", "core-ultra-5-125h", "--llm", "llama-3.2-3b")["kernels"]:
+        name = f"kernels {k['device']} {k['op']} {k['work']}"
+        if k["bytes_per_s"] > 0:
+            same(name, k["flop_per_byte"], k["flop_per_s"] / k["bytes_per_s"])
+        same(name + ": bytes", k["memory_bytes"], k["bytes_per_s"] * k["time_s"], 1e-6)
+        rows = int(re.search(r"(?:prefill|decode) (\d+)", k["work"]).group(1))
+        work = {"QKV": 2 * rows * h * (wide + 2 * kv), "FFN": 2 * rows * h * (3 * ffn + wide), "HEAD": 2 * vocab * h * (1 if "prefill" in k["work"] else rows)}
+        if k["op"] in work and k["kernels"] == 1:
+            same(name + ": flop", k["flop_per_s"] * k["time_s"], work[k["op"]], 1e-6)
+
+
+# ---- characterize
+
+def study(name, *more):
+    rows = csv.DictReader(l for l in io.StringIO(said("characterize", name, "--csv", *more)) if not l.startswith("#"))
+    return {(r["device"], r["what"], float(r["x"]), r["metric"]): float(r["value"]) for r in rows}
+
+
+def shared(a, b, cap):
+    """Max-min shares of two demands."""
+    if a + b <= cap:
+        return a, b
+    if min(a, b) <= cap / 2:
+        return (a, cap - a) if a < b else (cap - b, b)
+    return cap / 2, cap / 2
+
+
+def characterised():
+    soc = json.loads(pathlib.Path("hwmodels/soc/core-ultra-5-125h.json").read_text())
+    layers = json.loads(pathlib.Path("hwmodels/llm/llama-3.2-3b.json").read_text())["layers"]
+    watts = {d["name"]: (d["decode_power"]["value"], d["prefill_power"]["value"]) for d in soc["devices"]}
+    batch, prompt, mixed, verify, affinity, chunk = (study(s) for s in ("batch", "prompt", "mixed", "verify", "affinity", "chunk"))
+    for device in watts:
+        for n in (32 * 2 ** k for k in range(9)):
+            same(f"prompt {device} {n}", prompt[device, "prefill", n, "throughput"], 1e3 * n / prompt[device, "prefill", n, "time"])
+        same(f"batch {device}", batch[device, "prefill of 512 tokens", 1, "time"], prompt[device, "prefill", 512, "time"])
+        for b in (1, 4, 16):
+            for rows in (128, 256, 512, 1024):
+                key = (device, f"{b} decoding sequences", rows)
+                same(f"mixed {key} decode", mixed[(*key, "decode_slowdown")], mixed[(*key, "time")] / batch[device, "decode step at 1024 tokens", b, "time"])
+                same(f"mixed {key} prefill", mixed[(*key, "prefill_slowdown")], mixed[(*key, "time")] / prompt[device, "prefill", rows, "time"])
+        for n in (0, 1, 2, 4, 8, 16, 32):
+            same(f"verify {device} {n}", verify[device, "verification", n, "time_per_token"], verify[device, "verification", n, "time"] / (n + 1))
+        same(f"verify {device} of none", verify[device, "verification", 0, "time"], batch[device, "decode step at 1024 tokens", 1, "time"], 1e-6)
+    for (device, op, rows, metric), value in affinity.items():
+        if metric == "efficiency":
+            same(f"affinity {device} {op} {rows}", value, affinity[device, op, rows, "rate"] / watts[device][rows > 1])
+        elif metric == "rate_with_compile" and rows > 1:
+            fixed, each = soc["compiler"]["fixed"], soc["compiler"]["per_token"]
+            scale = {"s": 1, "ms": 1e-3, "us": 1e-6}
+            compiled = fixed["value"] * scale[fixed["unit"]] + each["value"] * scale[each["unit"].split("/")[0]] * rows
+            flop = flop_of(rows)
+            seconds = flop / (affinity[device, op, rows, "rate"] * 1e12)
+            same(f"affinity {device} {op} {rows} compiled", value, flop * layers / (seconds * layers + compiled) / 1e12, 1e-3)
+    for rows in (32 * 2 ** k for k in range(6)):
+        key = ("npu", "prompt of 1024 tokens", rows)
+        same(f"chunk {rows} kernels", chunk[(*key, "kernels")], math.ceil(1024 / rows) * 2 * layers)
+        same(f"chunk {rows} throughput", chunk[(*key, "throughput")], 1024 / (chunk[(*key, "bound_request")] / 1e3), 1e-6)
+        if not chunk[(*key, "bound_kernel")] < chunk[(*key, "bound_layer")] < chunk[(*key, "bound_request")]:
+            BAD.append(f"chunk {rows}: bounds are not in order")
+    best = max(v for (_, what, _, metric), v in chunk.items() if metric == "throughput" and what.startswith("prompt"))
+    (share, knee), = [(x, v) for (_, what, x, _), v in chunk.items() if what == "knee"]
+    least = min(rows for rows in (32 * 2 ** k for k in range(6)) if chunk["npu", "prompt of 1024 tokens", rows, "throughput"] >= share * best)
+    same("chunk knee", least / 2 < knee <= least, True)
+    cap = soc["ddr"]["peak"]["value"] * soc["ddr"]["together"]["value"]
+    for model in ("max-min", "none"):
+        corun = study("corun", "--set", f"sim.contention={model}")
+        demand = {(d, what): x for (d, what, x, metric) in corun if metric == "slowdown"}
+        for (device, what), x in demand.items():
+            other = next(d for d, _ in demand if d != device)
+            y = demand[other, " beside ".join(reversed(what.split(" beside ")))]
+            got = shared(x, y, max(cap, x, y))[0] if model == "max-min" else x
+            same(f"corun {model} {device} {what}", corun[device, what, x, "slowdown"], x / got)
+        for (device, what, _, metric), value in corun.items():
+            if metric == "work_over_alone":
+                a, b = what.split(" and ")
+                slow = [corun[d, w, demand[d, w], "slowdown"] for d, w in (("npu", f"{a} beside {b}"), ("igpu", f"{b} beside {a}"))]
+                same(f"corun {model} {what}", value, sum(1 / s for s in slow))
+
+
+def flop_of(rows):
+    """Attention of a prompt of so many rows, causal: each row with itself and those before, keys and values."""
+    m = json.loads(pathlib.Path("hwmodels/llm/llama-3.2-3b.json").read_text())
+    return 4 * m["heads"] * m["head_dim"] * rows * (rows + 1) / 2
+
+
+# ---- compare --tune
+
+def tuned():
+    load = ["--workload", "mixed:reactive_per_min=20,proactive_per_min=20,duration_s=30,output_scale=0.3"]
+    d = document("compare", "--policy", "mlfq", "--policy", "edf", *load, "--replications", "3", "--tune", "3")
+    t = d["tuning"]
+
+    def values(policy, seeds):
+        return [document("run", "--policy", policy, "--seed", str(s), *load)["metrics"] for s in seeds]
+    for policy, x in t["policies"].items():
+        best = f"{policy}:{x['parameters']}"
+        for key, which in (("training_tuned", best), ("training_given", policy)):
+            same(f"tune {policy} {key}", x[key], statistics.fmean(v[t["metric"]] for v in values(which, t["training_seeds"])), 1e-6)
+        if not x["training_tuned"] <= x["training_given"]:
+            BAD.append(f"tune {policy}: {x['training_tuned']} is no better than {x['training_given']}")
+        mine, given = values(best, d["seeds"]), values(policy, d["seeds"])
+        for name, m in x["metrics"].items():
+            a, b = [v.get(name) for v in mine], [v.get(name) for v in given]
+            if None in a or None in b:
+                continue
+            same(f"tune {policy} {name} mean", m["mean"], statistics.fmean(a), 1e-6)
+            same(f"tune {policy} {name} given", m["given_mean"], statistics.fmean(b), 1e-6)
+            diff = [p - q for p, q in zip(a, b)]
+            mean, low, high = reported(diff)
+            scale = max(abs(v) for v in a + b) or 1.0
+            same(f"tune {policy} {name} diff", m["diff"] / scale, mean / scale, 1e-6)
+            if moments(diff)[2] > 0 and m["diff_low"] is not None and m.get("method") != "bootstrap-t":
+                CHECKED["tune"] += 2
+                if abs(m["diff_low"] - low) > 1e-6 * scale or abs(m["diff_high"] - high) > 1e-6 * scale:
+                    BAD.append(f"tune {policy} {name}: [{m['diff_low']}, {m['diff_high']}], worked out [{low}, {high}]")
+
+
+def main():
+    for part in (listed, kernels, characterised, tuned):
+        part()
+    print("\n".join(f"FAILED: {b}" for b in BAD[:40]))
+    print(f"{sum(CHECKED.values())} numbers and texts worked out again: {dict(CHECKED)}")
+    return 1 if BAD or sum(CHECKED.values()) < 3000 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
