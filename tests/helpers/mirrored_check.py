@@ -151,8 +151,21 @@ def mirrored_decisions():
     same("diff of one policy with itself", subprocess.run([XPUSIM, *f"diff --policy edf --b-policy edf {WORK}".split()], capture_output=True).returncode, 0)
 
 
+def ties():
+    """Of requests that arrive at the same instant the first row is the first to be served, and turned round the last."""
+    head = "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens"
+    rows = [f"{k},{k},0,reactive,1,,{20 + 7 * k},3,0" for k in range(12)]
+    for order in (rows, rows[::-1]):
+        path, out = FOLDER / "ties.csv", FOLDER / "ties-out.csv"
+        path.write_text("\n".join(["# xpusim-trace v1", head, *order]) + "\n")
+        said(f"run --policy fcfs --trace {path} --requests {out} -q")
+        done = [r for r in csv.DictReader(l for l in out.read_text().splitlines() if not l.startswith("#"))]
+        served = [r["request_id"] for r in sorted(done, key=lambda r: float(r["start_s"]))]
+        same("requests of one instant, in order of service", ",".join(served), ",".join(r.split(",")[0] for r in order))
+
+
 def main():
-    for part in (mirrored_comparison, against_itself, parts_of_a_trace, rows_by_machine, merged_stores, mirrored_decisions):
+    for part in (ties, mirrored_comparison, against_itself, parts_of_a_trace, rows_by_machine, merged_stores, mirrored_decisions):
         if not sys.argv[3:] or part.__name__ in sys.argv[3:]:
             part()
     print("\n".join(f"FAILED: {b}" for b in BAD[:40]))

@@ -52,6 +52,11 @@ TABLES = {
     "kernels, a fit": (table("hwmodels/measured/two-core-xeon-vm.csv"), "measure --fit {} --soc two-cores", 0.05, r".* no$|.*sharpness.*"),
     "rates, drawn": (text(RATES), "plot latency-rate {} -o {OUT} --format svg", 1e-9, None),
     "requests, drawn": (said("run --policy edf --workload w1:n=12 --requests {}"), "plot cdf {} -o {OUT} --format svg", 1e-9, None),
+    "turns of sessions": (said("trace gen --workload mixed:sessions=1,duration_s=200 --seed 2 -o {}"), "run --policy edf --trace {} --requests {OUT}", 1e-12, None),
+    "turns, counted": (said("trace gen --workload mixed:sessions=1,duration_s=200 --seed 2 -o {}"), "trace stats {}", 1e-9, None),
+    "jobs of a graph": (said("trace gen --workload coding-agent --seed 2 -o {}"), "run --policy critical-path --trace {} --requests {OUT}", 1e-12, None),
+    "jobs, counted": (said("trace gen --workload coding-agent --seed 2 -o {}"), "trace stats {}", 1e-9, None),
+    "a served run": (table("hwmodels/runs/vllm-rtx-4090-llama-3.1-8b.csv", rows=12), "validate --run {} --soc rtx-4090 --llm llama-3.1-8b-bf16 --policy vllm-v1", 1e-6, None),
     "requests of a log": (table("tests/fuzz/corpus/azure/three"), "trace import {} --format azure", 1e-9, r"(?<=^\d,)\d,"),
 }
 
