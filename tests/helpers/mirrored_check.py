@@ -52,6 +52,12 @@ def mirrored_comparison():
         same(f"compare {metric}.verdict", turned.get(words, words), y["verdict"].split()[0])
     if n < 100:
         BAD.append(f"compare: only {n} metrics have a difference")
+    for metric, best in a["uncertainty"]["best"].items():
+        shares = [v["best_frac"] for v in best.values()]
+        if abs(sum(shares) - 1) > 1e-9 or min(shares) < 0:
+            BAD.append(f"uncertainty {metric}: best on {shares} of the machines")
+        for policy, v in best.items():
+            same(f"uncertainty {metric}.best of {policy}", v["best_frac"], b["uncertainty"]["best"][metric][policy]["best_frac"])
     for metric, pairs in a["uncertainty"]["pairs"].items():
         x, y = pairs["fcfs"], b["uncertainty"]["pairs"][metric]["edf"]
         same(f"uncertainty {metric}.difference", x["difference"], -y["difference"])

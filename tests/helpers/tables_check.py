@@ -223,8 +223,41 @@ def tuned():
                     BAD.append(f"tune {policy} {name}: [{m['diff_low']}, {m['diff_high']}], worked out [{low}, {high}]")
 
 
+# ---- suites
+
+def plain(x):
+    """A result without what repeats the command line."""
+    if isinstance(x, dict):
+        return {k: plain(v) for k, v in x.items() if k not in ("about", "command", "point", "version")}
+    return [plain(v) for v in x] if isinstance(x, list) else x
+
+
+def suites():
+    """A point of a suite is the same command with the point's options by itself, with the suite's replications unless others are given."""
+    points = [("a", "core-ultra-7-258v", "llama-3.2-1b:bits=4", "w1:n=3", 5, {"sim.contention": "none"}), ("b", "core-ultra-5-125h", "llama-3.2-3b", "w1:n=4", 6, {}),
+              ("c", "core-ultra-5-125h", "qwen2.5-1.5b", "w1:n=2", 5, {"sim.kv_block_tokens": 32})]
+    path = FOLDER / "suite.json"
+    path.write_text(json.dumps({"name": "t", "suite": {"about": "t", "references": ["fcfs"]}, "replications": 3, "metrics": ["all.e2e_s.mean", "energy_j"],
+                                "rows": [{"point": n, "soc": soc, "llm": llm, "workload": w, "seed": seed, **more} for n, soc, llm, w, seed, more in points]}))
+    for words, more, replications in ((["compare", "--policy", "fcfs", "--policy", "edf"], [], 3), (["compare", "--policy", "fcfs", "--policy", "hpf"], ["--replications", "2"], 2),
+                                      (["ablate", "agent-xpu-v2"], [], 3), (["search", "--policy", "fcfs", "--slo", "all.e2e_s.mean<=1000", "--precision", "1", "--confidence", "0.5"], [], None)):
+        d = document(*words, "--suite", str(path), *more)
+        same(f"suite {words[0]}: points", ",".join(p["point"] for p in d["points"]), "a,b,c")
+        for got, (name, soc, llm, work, seed, sets) in zip(d["points"], points):
+            options = ["--soc", soc, "--llm", llm, "--workload", work, "--seed", str(seed)] + [w for k, v in sets.items() for w in ("--set", f"{k}={v}")]
+            metrics = [w for m in ("all.e2e_s.mean", "energy_j") for w in ("--metric", m)] if words[0] != "search" else []
+            alone = document(*words, *options, *metrics, *(["--replications", str(replications)] if replications else []))
+            if words[0] != "search":
+                same(f"suite {words[0]} {name}: replications", got["replications"], replications)
+            a, b = plain(got), plain(alone)
+            for key in sorted({*a, *b} - {"config_hash"}):
+                CHECKED["suite"] += 1
+                if a.get(key) != b.get(key):
+                    BAD.append(f"suite {words[0]}, point {name}: {key} is not that of the command by itself: {json.dumps(a.get(key))[:150]} / {json.dumps(b.get(key))[:150]}")
+
+
 def main():
-    for part in (listed, kernels, characterised, tuned):
+    for part in (listed, kernels, characterised, tuned, suites):
         part()
     print("\n".join(f"FAILED: {b}" for b in BAD[:40]))
     print(f"{sum(CHECKED.values())} numbers and texts worked out again: {dict(CHECKED)}")

@@ -180,6 +180,31 @@ def powers(path):
             same(f"powers, {n['meter']}: rows", n["rows"], sum(v for (m, _), v in kinds.items() if m == n["meter"]))
 
 
+def energies():
+    """Joules per token are a device's watts, and those of the idle machine but on a rail, times the predicted time of a token."""
+    head = next(l for l in pathlib.Path("hwmodels/points/reference.csv").read_text().split("\n") if l.startswith("soc,"))
+    cases = [("snapdragon-8gen3", "npu", "qnn", "bitnet-2b", 4, 16), ("core-ultra-5-125h", "igpu", "openvino-2025.0", "llama-3.2-3b", 4, 16),
+             ("ryzen-ai-xdna2", "npu", "fastflowlm-0.9.30", "llama-3.2-1b", 4, 16), ("core-ultra-7-258v", "igpu", "openvino-2025.4", "llama-3.1-8b", 4, 16)]
+    lines = [head]
+    for case in cases:
+        for batch in (1, 4):
+            for phase, metric in (("prefill", "ttft_ms"), ("decode", "tpot_ms")):
+                where = ",".join(map(str, case[4:])) + f",1024,{batch}"
+                lines += [",".join(case[:4]) + f",{where},{metric},9,t", ",".join(case[:3]) + f",{case[3]} {phase} per token,{where},energy_j,9,t"]
+    path = FOLDER / "energies.csv"
+    path.write_text("\n".join(lines) + "\n")
+    rows = json.loads(said("validate", "--points", str(path), "--rows", "--json"))["rows"]
+    for time, energy in zip(rows[::2], rows[1::2]):
+        soc = json.loads(pathlib.Path(f"hwmodels/soc/{time['soc']}.json").read_text())
+        device = next(d for d in soc["devices"] if d["name"] == time["device"])
+        prefill = time["metric"] == "ttft_ms"
+        watts = device["prefill_power" if prefill else "decode_power"]["value"] + (0 if device.get("meter") == "rail" else soc["idle_power"]["value"])
+        tokens = time["batch"] * (time["input_tokens"] if prefill else 1)
+        for key in ("predicted", "low", "high"):
+            name = f"energy of {energy['model']} on {time['soc']}, {time['batch']} sequences: {key}"
+            same(name, energy.get(key), watts * time[key] / 1e3 / tokens if time.get(key) is not None else None, 1e-6)
+
+
 # ---- co-runs
 
 def coruns(path, model):
@@ -246,6 +271,7 @@ def served(path, n):
 def main():
     points("hwmodels/points/reference.csv")
     powers("hwmodels/points/energy.csv")
+    energies()
     coruns("hwmodels/points/corun.csv", "latency")
     served("hwmodels/runs/vllm-rtx-4090-llama-3.1-8b.csv", 12)
     print("\n".join(f"FAILED: {b}" for b in BAD[:40]))
