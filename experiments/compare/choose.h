@@ -10,7 +10,7 @@ int choose_check(const struct config *c, const struct option_texts *asked, struc
 
 /* Matching names of a result, each once, in the order asked; names of a pattern have the result's
  * order. Nothing asked: the usual ones. 0, or -EINVAL with an error when one matches nothing or
- * more than CHOOSE_MAX match. texts_fini is needed in both cases. */
+ * more than CHOOSE_MAX match. The caller calls texts_fini in both cases. */
 #define CHOOSE_MAX 64
 int choose_metrics(const struct compare_result *r, const struct option_texts *asked,
                    struct texts *out, struct err *e);
