@@ -66,8 +66,9 @@ static double apart(double weights_a, double tokens_a, double weights_b, double 
     return fmax(w, t);
 }
 
-/* To the nearest row of the query's family, device and phase that a fit has kept: rows of a model,
- * or of a SoC, left out of scores are left out here too. rows: [n] to look at; NULL: all. */
+/* To the nearest row of the query's family, device and phase that a fit has kept. Rows of a model,
+ * or of a SoC, that scores leave out are left out here, too. The rows to look at are rows[n], or
+ * all where it is NULL. */
 static double distance_among(const struct conformal *c, const size_t *rows, size_t n,
                              const struct conformal_query *q)
 {
