@@ -59,7 +59,7 @@ static bool same_pair(const struct conformal_row *a, const struct conformal_row 
 
 static bool same_width(const struct conformal_row *a, const struct conformal_row *b)
 {
-    return same_pair(a, b) && a->weight_bits == b->weight_bits;
+    return a->weight_bits == b->weight_bits && same_pair(a, b);
 }
 
 static double robust_sd(double *v, size_t n)

@@ -8,6 +8,20 @@
 #define NORMAL_95 1.959964
 #define RATE_TO_FILE 1e-12
 
+/* A fit of an entry in which no left out machine has a row: that of the next machine, too. */
+struct entry_fit {
+    const struct soc *sibling;
+    uint8_t device;
+    uint32_t runtime;
+    bool fitted;
+    struct soc_runtime roofline;
+};
+
+struct entry_fits {
+    struct entry_fit *v; /* owned */
+    size_t n;
+};
+
 /* One machine, one sibling, one device. */
 struct pair {
     struct catalog *c;
@@ -25,6 +39,7 @@ struct pair {
     size_t n;
     uint32_t measured;
     struct leave_rows *out;
+    struct entry_fits *fits;
 };
 
 /* ---- the machine made of its sibling ---- */
@@ -41,6 +56,25 @@ static void table_without(struct pair *p)
     }
 }
 
+static const struct entry_fit *known_fit(const struct pair *p, uint32_t runtime)
+{
+    for (size_t i = 0; i < p->fits->n; i++) {
+        const struct entry_fit *f = &p->fits->v[i];
+        if (f->sibling == p->sibling && f->device == p->device && f->runtime == runtime) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+static void keep_fit(struct pair *p, uint32_t runtime, bool fitted)
+{
+    struct entry_fits *all = p->fits;
+    all->v = xgrow(all->v, all->n, sizeof *all->v);
+    all->v[all->n++] =
+        (struct entry_fit){p->sibling, p->device, runtime, fitted, p->roofline[runtime]};
+}
+
 /* Fits an entry of the sibling again where the machine's rows were in its fit. True where it has
  * rows of its own, and a fit. */
 static bool refit(struct pair *p, uint32_t runtime, cJSON *entry)
@@ -55,6 +89,12 @@ static bool refit(struct pair *p, uint32_t runtime, cJSON *entry)
         r->left_out = r->k.soc == p->truth;
         pooled = pooled || r->left_out;
     }
+    const struct entry_fit *known = pooled ? NULL : known_fit(p, runtime);
+    if (known != NULL) {
+        p->roofline[runtime] = known->roofline;
+        calibrate_set_fini(&x.set);
+        return known->fitted;
+    }
     SCOPED(err_fini) struct err e = ERR_INIT;
     bool fitted = own && calibrate_fit(&x.set, &x.fit, &e) == 0;
     if (fitted && pooled) {
@@ -64,6 +104,9 @@ static bool refit(struct pair *p, uint32_t runtime, cJSON *entry)
     x.set.roofline = true;
     fitted = fitted && calibrate_fit(&x.set, &x.fit, &e) == 0;
     p->roofline[runtime] = x.fit.params;
+    if (!pooled) {
+        keep_fit(p, runtime, fitted);
+    }
     calibrate_set_fini(&x.set);
     return fitted;
 }
@@ -333,7 +376,7 @@ static int try_all(struct pair *p, struct err *e)
 
 static int try_pair(struct catalog *c, const struct leave_points *points, const struct soc *truth,
                     const struct soc *sibling, uint8_t device, uint32_t measured,
-                    struct leave_rows *out, struct err *e)
+                    struct entry_fits *fits, struct leave_rows *out, struct err *e)
 {
     struct pair p = {.c = c,
                      .points = points->known,
@@ -342,7 +385,8 @@ static int try_pair(struct catalog *c, const struct leave_points *points, const 
                      .sibling = sibling,
                      .device = device,
                      .measured = measured,
-                     .out = out};
+                     .out = out,
+                     .fits = fits};
     table_without(&p);
     int rc = make(&p, e);
     if (rc == 0) {
@@ -400,6 +444,7 @@ int leave_machines(struct catalog *c, const struct leave_points *points, uint32_
 {
     bool apart = points->judged != points->known;
     *out = (struct leave_rows){0};
+    struct entry_fits fits = {0};
     int rc = 0;
     size_t n_socs = c->n_socs;
     for (size_t t = 0; t < n_socs; t++) {
@@ -410,12 +455,13 @@ int leave_machines(struct catalog *c, const struct leave_points *points, uint32_
                 enum device_kind kind = m->devices[d].kind;
                 if (apart ? judgeable(c, points->judged, c->socs[t], c->socs[s], kind)
                           : comparable(c, c->socs[t], c->socs[s], kind)) {
-                    rc = try_pair(c, points, c->socs[t], c->socs[s], d, measured, out, e);
+                    rc = try_pair(c, points, c->socs[t], c->socs[s], d, measured, &fits, out, e);
                 }
             }
         }
         out->machines += out->n > before;
     }
+    free(fits.v);
     return rc;
 }
 
