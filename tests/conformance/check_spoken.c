@@ -333,6 +333,7 @@ static void check_init(struct sched *s)
 {
     struct external_run *x = run_of(s);
     external_tell_init(s, x);
+    ck_assert_int_eq(x->line.p[0], '{');
     ck_assert_int_eq(x->line.p[x->line.n - 1], '\n');
     text_char(&x->line, '\0');
     char seed[40];
@@ -766,6 +767,7 @@ static int init(struct sched *s)
     struct external_run *x = run_of(s);
     x->process.to = x->process.from = -1; /* there is none */
     use(s);
+    text_string(&x->line, "what was written before");
     check_init(s);
     return wild.init(&mine.lines);
 }

@@ -220,6 +220,25 @@ static void work_of(const struct kernel_spec *s, double *flop, double *bytes)
     }
 }
 
+static void written_name(const struct kernel_spec *s, char name[KERNEL_NAME_BYTES])
+{
+    static const char *const ops[] = {"read", "copy", "knob", "gemv", "gemm", "prefill", "decode"};
+    if (kernel_op_is_product(s->op)) {
+        (void)snprintf(name, KERNEL_NAME_BYTES, "%s-w%u-m%u-n%u-k%u", ops[s->op], s->weight_bits,
+                       s->rows, s->n, s->k);
+    } else if (kernel_op_is_attention(s->op)) {
+        (void)snprintf(name, KERNEL_NAME_BYTES, "%s-kv%u-m%u-c%u-h%ux%u-d%u", ops[s->op],
+                       s->weight_bits, s->rows, s->context_tokens, s->heads, s->kv_heads,
+                       s->head_dim);
+    } else if (s->op == KERNEL_KNOB) {
+        (void)snprintf(name, KERNEL_NAME_BYTES, "knob-%u-%lluk", s->intensity_flop_per_byte,
+                       (unsigned long long)s->stream_bytes / 1024);
+    } else {
+        (void)snprintf(name, KERNEL_NAME_BYTES, "%s-%lluk", ops[s->op],
+                       (unsigned long long)s->stream_bytes / 1024);
+    }
+}
+
 START_TEST(a_row_says_what_its_kernel_is)
 {
     struct rng r;
@@ -234,6 +253,8 @@ START_TEST(a_row_says_what_its_kernel_is)
         kernel_row_set_spec(&row, &s);
         name_of(&s, name);
         work_of(&s, &flop, &bytes);
+        ck_assert_str_eq(row.model, name);
+        written_name(&s, name);
         ck_assert_str_eq(row.model, name);
         ck_assert_int_eq(row.op, s.op);
         ck_assert_uint_eq(row.weight_bits, s.weight_bits);
@@ -343,8 +364,14 @@ struct backend_kernel {
 static int64_t clock_ns;
 static int64_t waited_ns;
 
+static int64_t refuse_from; /* so many launches are taken; 0: all */
+static int fail_wait;
+
 static int64_t fake_submit(struct backend_kernel *k)
 {
+    if (refuse_from > 0 && k->device->submitted >= refuse_from) {
+        return -EAGAIN;
+    }
     return k->device->stays = ++k->device->submitted;
 }
 
@@ -354,7 +381,7 @@ static int fake_wait(struct backend_device *d, int64_t ticket, int64_t timeout_n
     waited_ns = timeout_ns;
     clock_ns = 1000000000;
     d->busy_ns = 250000000;
-    return 0;
+    return fail_wait;
 }
 
 static int fake_stamps(struct backend_device *d, int64_t ticket, struct backend_stamps *out)
@@ -469,6 +496,71 @@ static uint32_t samples_of(const struct backend_device *d, int64_t last,
     return n - left;
 }
 
+/* The share of its launches in which the worker had no core, between the ends of two that are
+ * known, while all run; -1: of some nobody knows. */
+static double idle_of(const struct backend_device *d, int64_t last,
+                      const struct backend_device *other, int64_t other_last)
+{
+    int64_t from = d->at[1].start_ns;
+    int64_t to = d->at[last].end_ns;
+    double span = 0.0;
+    double had = 0.0;
+    if (other != NULL) {
+        from = other->at[1].start_ns > from ? other->at[1].start_ns : from;
+        to = other->at[other_last].end_ns < to ? other->at[other_last].end_ns : to;
+    }
+    for (int64_t t = 2; t <= last; t++) {
+        if (!d->lost[t] && !d->lost[t - 1] && d->at[t - 1].end_ns >= from &&
+            d->at[t].end_ns <= to) {
+            if (d->at[t].cpu_ns < 0) {
+                return -1.0;
+            }
+            span += (double)(d->at[t].end_ns - d->at[t].start_ns);
+            had += (double)d->at[t].cpu_ns;
+        }
+    }
+    return span > 0.0 ? fmax(0.0, 1.0 - had / span) : -1.0;
+}
+
+/* What was queued is waited for; a device that does not answer is lost; a launch that was withdrawn
+ * is no failure. */
+START_TEST(a_window_that_fails_has_no_samples)
+{
+    static const struct {
+        int wait;
+        int64_t refuse;
+        int rc;
+        bool hung;
+    } cases[] = {{0, 2, -EIO, false},
+                 {-EIO, 0, -EIO, false},
+                 {-ETIMEDOUT, 0, -ETIMEDOUT, true},
+                 {-ECANCELED, 0, 0, false}};
+    static struct backend_device d;
+    static struct window_side side;
+    struct backend b = {.ops = &fake};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rng r;
+        struct backend_kernel k = {&d};
+        struct backend_host host = {0};
+        struct window_options o = {.backend = &b, .min_samples = 10, .deadline_s = 0.5};
+        rng_init(&r, rng_key(i, RNG_TEST, 104, 0));
+        draw_device(&d, &r, true, false);
+        refuse_from = cases[i].refuse;
+        fail_wait = cases[i].wait;
+        side = (struct window_side){.device = &d, .kernel = &k, .alone_s = 1e-6};
+        side.idle_frac = 7.0;
+        side.n = 7;
+        waited_ns = 0;
+        ck_assert_int_eq(window_run(&o, &side, 1, &host), cases[i].rc);
+        ck_assert_uint_eq(side.n, 0);
+        ck_assert_double_eq(side.idle_frac, -1.0);
+        ck_assert_int_eq(side.hung, cases[i].hung);
+        ck_assert_int_gt(waited_ns, 0);
+    }
+    refuse_from = fail_wait = 0;
+}
+END_TEST
+
 START_TEST(a_window_keeps_the_samples_of_undisturbed_launches)
 {
     static struct backend_device d[2];
@@ -518,6 +610,9 @@ START_TEST(a_window_keeps_the_samples_of_undisturbed_launches)
             }
             ck_assert_double_eq_tol(sides[s].spike_frac, spikes, 1e-12);
             ck_assert_double_eq_tol(sides[s].busy_frac, 0.25, 1e-12);
+            double idle = idle_of(&d[s], d[s].stays, n_sides > 1 ? &d[1 - s] : NULL,
+                                  n_sides > 1 ? d[1 - s].stays : 0);
+            ck_assert_double_eq_tol(sides[s].idle_frac, idle, 1e-9);
             seen += n;
             spikes_seen += spikes;
         }
@@ -533,6 +628,7 @@ static const struct suite_row suite[] = {
     LOOP(pairs_have_the_first_device_on_the_first_side, 3),
     TEST(a_row_says_what_its_kernel_is),
     TEST(rows_are_read_as_they_were_written),
+    TEST(a_window_that_fails_has_no_samples),
     TEST(a_window_keeps_the_samples_of_undisturbed_launches),
 };
 SUITE_MAIN("parts of a measurement", suite)
