@@ -331,6 +331,7 @@ static struct ended job_add(struct maker *m, const struct agents_job *j, struct 
         answers = after_add(m, j, &p, &t, id, &when);
     }
     m->too_many = m->too_many || talk->turn == UINT16_MAX;
+    SIM_ASSERT(t.number < turns || id == t.last_id + 1);
     free(when.parents);
     ended.answer = talk->answer;
     return ended;

@@ -234,6 +234,8 @@ static void link_turns(struct trace_builder *b, const char *name, struct err *e)
                       "column turn: session %u: turn %u has no turn %u before it", k->session_id,
                       k->turn, k->turn - 1);
         } else if (goes_on) {
+            SIM_ASSERT(b->rows[k->at].turn == b->rows[keys[i - 1].at].turn + 1);
+            SIM_ASSERT(b->rows[keys[i - 1].at].next == TRACE_NO_ROW);
             b->rows[keys[i - 1].at].next = k->at;
         }
         sum_ns =

@@ -30,6 +30,7 @@ double claim_ranked(const double *sorted, uint32_t n, double p)
 {
     double rank = fmin(fmax(p * (n + 1.0), 1.0), n);
     uint32_t below = (uint32_t)rank;
+    SIM_ASSERT(below >= 1 && below <= n && sorted[0] <= sorted[n - 1]);
     double left = sorted[below - 1];
     return below < n ? left + (rank - below) * (sorted[below] - left) : left;
 }

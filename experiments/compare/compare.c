@@ -121,6 +121,7 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
             note_member(plan, i, one);
         }
     }
+    SIM_ASSERT(out->replications * out->n_policies == o->n && out->n_failures <= o->n);
     as_sample(plan, out);
 }
 

@@ -114,6 +114,9 @@ static void narrow(struct search_result *r, struct search_bracket *b)
         b->from = b->to > b->met ? b->to : 0.0;
         b->to = b->from > 0.0 ? b->to : 0.0;
     }
+    SIM_ASSERT(b->missed == 0.0 || b->met < b->missed);
+    SIM_ASSERT(b->from <= b->to && (b->from == 0.0 || b->met < b->from));
+    SIM_ASSERT(b->to == 0.0 || b->missed == 0.0 || b->to < b->missed);
 }
 
 /* The next rate to try; 0 when the bracket is as narrow as asked. The wider gap goes first. */
@@ -183,6 +186,7 @@ static void test_rate(const struct search_options *o, search_measure *measure, v
                          * none. */
                         (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
         }
+        SIM_ASSERT(t->outcome == SEARCH_FAILED || t->replications == to);
         t->req_per_min = stats_mean(at->rates, t->replications, STATS_LEVEL_FRAC).mean;
     }
 }

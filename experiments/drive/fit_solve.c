@@ -224,12 +224,17 @@ void samples_table(struct samples *s, struct fit_table *t)
         }
     }
     t->n = kept;
+    double samples = 0.0;
     for (uint32_t k = 0; k < kept; k++) {
         double mean = sum[k] / n[k];
+        SIM_ASSERT(k == 0 || mean >= t->s[k - 1].value);
+        SIM_ASSERT(k == 0 || rows[k] / n[k] > t->rows[k - 1]);
+        samples += n[k];
         double sd = n[k] > 1.0 ? sqrt(fmax(0.0, squares[k] / n[k] - mean * mean) / n[k]) : 0.0;
         t->rows[k] = rows[k] / n[k];
         t->s[k] = (struct fit_number){mean, fmax(0.0, mean - Z95 * sd), mean + Z95 * sd};
     }
+    SIM_ASSERT(samples == (double)s->n); /* each in one lot */
 }
 
 void samples_table_fitted(struct samples *s, const struct fit_table *t)

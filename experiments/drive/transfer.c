@@ -98,6 +98,7 @@ static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t 
                 to->n += 1.0;
             }
         }
+        SIM_ASSERT(to->n > 0.0 && to->sum_s > 0.0 && to->n <= (double)(end - i));
         i = end;
     }
     return out;
@@ -210,6 +211,7 @@ static void minimise(struct problem *q, double x[TRANSFER_NUMBERS], int starts)
         }
         for (int i = 0; i < TRANSFER_NUMBERS; i++) {
             x[i] = value_of(q, i, gsl_vector_get(gsl_multimin_fminimizer_x(m), (size_t)i));
+            SIM_ASSERT(x[i] >= q->low[i] * (1.0 - 1e-9) && x[i] <= q->high[i] * (1.0 + 1e-9));
         }
     }
     gsl_multimin_fminimizer_free(m);
@@ -228,6 +230,7 @@ static void judge(struct problem *q, struct transfer_device *d)
     gsl_sort_index(order, error, 1, q->n);
     double sum = 0.0;
     for (size_t i = 0; i < q->n; i++) {
+        SIM_ASSERT(i == 0 || error[order[i]] >= error[order[i - 1]]);
         double before = sum;
         sum += q->v[order[i]].sum_s;
         d->median_frac = before < 0.5 * all ? error[order[i]] : d->median_frac;

@@ -99,6 +99,7 @@ static void learn(struct falsify *h, uint32_t n, bool first)
         h->mean[a] += weight * (mean - h->mean[a]);
         h->width[a] += weight * (sqrt(squares) - h->width[a]);
         h->width[a] = fmax(h->width[a], LEAST_WIDTH);
+        SIM_ASSERT(h->mean[a] >= 0.0 && h->mean[a] <= 1.0 && h->width[a] <= 0.5);
     }
 }
 
@@ -139,8 +140,10 @@ static void search(struct falsify *h)
         }
         qsort(h->w, n, sizeof *h->w, worse);
         worst = worse(&h->w[0], &worst) < 0 ? h->w[0] : worst;
+        SIM_ASSERT(isnan(h->w[n - 1].loss) || h->w[0].loss >= h->w[n - 1].loss);
         learn(h, n, first);
         out->n_tried += n;
+        SIM_ASSERT(out->n_out <= out->n_tried && out->n_tried <= h->o->budget);
     }
     out->worst = worst.p;
     out->worst_searched = worst.loss;
@@ -167,6 +170,7 @@ static uint32_t order_axes(const struct falsify *h, const struct space_point *p,
         }
         order[i] = a;
     }
+    SIM_ASSERT(n <= h->s->n);
     return n;
 }
 

@@ -465,6 +465,7 @@ void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
         out->counts[out->rows[i].verdict]++;
         out->alarms += out->rows[i].alarm;
     }
+    SIM_ASSERT(out->counts[GATE_OK] <= out->n && out->alarms <= out->n - out->counts[GATE_OK]);
 }
 
 void gate_report_fini(struct gate_report *r)

@@ -34,6 +34,7 @@ static void join(struct schedule *s, uint32_t device, uint32_t i, const struct l
     for (struct lane *o = open; o < open + SCHEDULE_OPEN; o++) {
         if (o->n > 0 && o->set == l->set && o->kind == l->kind &&
             l->start_ns - o->end_ns <= SCHEDULE_JOIN_NS) {
+            SIM_ASSERT(l->start_ns >= o->start_ns && l->end_ns >= l->start_ns);
             o->n++;
             o->end_ns = l->end_ns;
             o->busy_ns += l->busy_ns;

@@ -190,6 +190,7 @@ static uint64_t close_points(struct sweep *s)
             open += s->closed[p] ? 0 : 1;
         }
     }
+    SIM_ASSERT(open <= of_shard(s->opt, s->spec->n_points));
     return open;
 }
 

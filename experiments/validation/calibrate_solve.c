@@ -85,6 +85,7 @@ static int residuals(const gsl_vector *u, void *data, gsl_vector *f)
     for (size_t i = (size_t)s->n; i < u->size; i++) {
         gsl_vector_set(f, at++, gsl_vector_get(u, i));
     }
+    SIM_ASSERT(at == f->size);
     return GSL_SUCCESS;
 }
 
@@ -101,6 +102,7 @@ static void weigh(struct calibrate_problem *p, const gsl_vector *u)
             size[at++] = fabs(row->ln_error);
         }
     }
+    SIM_ASSERT(at == p->n_rows);
     gsl_sort(size, 1, at);
     p->sigma = fmax(SIGMA_MIN, gsl_stats_median_from_sorted_data(size, 1, at) / 0.6745);
     for (size_t i = 0; i < p->set->n; i++) {
@@ -135,6 +137,7 @@ void calibrate_solver_keep(const struct calibrate_solver *v, struct calibrate_pr
         double margin = 1e-3 * (s->high[k] - s->low[k]);
         double x = calibrate_v_at(s, v->u, i);
         p->at[k] = fmin(fmax(x, s->low[k] + margin), s->high[k] - margin);
+        SIM_ASSERT(s->low[k] < p->at[k] && p->at[k] < s->high[k]);
     }
     for (size_t i = (size_t)s->n; i < v->u->size; i++) {
         p->offset_at[i - (size_t)s->n] = gsl_vector_get(v->u, i);

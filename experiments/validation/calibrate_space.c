@@ -30,6 +30,7 @@ static void bound(struct calibrate_space *s, int k, double x, double low, double
     s->high[k] = calibrate_v_of(high, offset);
     double margin = 1e-3 * (s->high[k] - s->low[k]); /* the transform never reaches its ends */
     s->start[k] = fmin(fmax(calibrate_v_of(x, offset), s->low[k] + margin), s->high[k] - margin);
+    SIM_ASSERT(s->low[k] < s->start[k] && s->start[k] < s->high[k]);
     s->index[s->n++] = k;
 }
 

@@ -108,8 +108,10 @@ static void study_corun(const struct config *c, struct frame *out, struct err *e
                                     f[i].demand_bytes_per_s / 1e9};
                 double slow = f[i].demand_bytes_per_s / f[i].share_bytes_per_s;
                 add(out, row, "slowdown", "x", slow);
+                SIM_ASSERT(slow >= 1.0);
                 together += 1.0 / slow;
             }
+            SIM_ASSERT(together > 0.0 && together <= 2.0);
             char what[48];
             (void)snprintf(what, sizeof what, "%s and %s", names[a], names[b]);
             add(out, (struct point){"corun", "both", what, "pairs", 1}, "work_over_alone", "x",

@@ -179,6 +179,7 @@ struct energy_watts energy_fit(const struct energy_rows *r, uint32_t meter)
         w.idle = x[DEVICE_KIND_COUNT];
         w.joules_per_byte = 1e-9 * x[DEVICE_KIND_COUNT + 1];
         fill_kinds(&w, rows);
+        SIM_ASSERT(w.idle >= 0.0 && w.joules_per_byte >= 0.0 && w.device[0] >= 0.0);
     }
     free(a);
     return w;
@@ -284,6 +285,7 @@ static double half_of(const struct energy_rows *r, const struct energy_row *row,
             }
         }
         if (first) {
+            SIM_ASSERT(n > 0); /* it is of its own group */
             sum += squares / (double)n;
             groups++;
         }

@@ -38,6 +38,7 @@ static void solve(const double *a, const double *y, const double *w, size_t n, i
             for (int v = 0; v < n_used; v++) {
                 rest -= v == u ? 0.0 : g[k][used[v]] * x[used[v]];
             }
+            SIM_ASSERT(g[k][k] > 0.0);
             double to = fmax(0.0, rest / g[k][k]);
             moved = moved || to != x[k];
             x[k] = to;
@@ -64,6 +65,7 @@ void least_squares_fit(const double *a, const double *y, size_t n, int numbers, 
         double limit = HUBER * ROBUST_SD * fmax(sample_quantile_of(off, n, 0.5), 1e-3);
         for (size_t i = 0; i < n; i++) {
             w[i] = fmin(1.0, limit / fmax(w[i], 1e-9));
+            SIM_ASSERT(w[i] > 0.0);
         }
     }
 }

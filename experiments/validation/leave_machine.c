@@ -118,6 +118,7 @@ static void scale(const struct pair *p, uint8_t its_device, struct soc_runtime *
     const struct soc *b = p->truth;
     double rate = b->devices[its_device].peak_flop_per_s / a->devices[p->device].peak_flop_per_s;
     double bandwidth = b->machine.ddr_peak_bytes_per_s / a->machine.ddr_peak_bytes_per_s;
+    SIM_ASSERT(rate > 0.0 && bandwidth > 0.0 && a != b);
     r->many.flop_per_s *= rate;
     r->one.flop_per_s *= rate;
     r->many.bytes_per_s *= bandwidth;
@@ -311,6 +312,7 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
         struct update_prediction sheet = update_predict(prior, r);
         struct update_prediction updated = update_predict(posterior, r);
         struct leave_rows *out = p->out;
+        SIM_ASSERT(r->k.soc == p->made && strcmp(p->truth->machine.name, s->machine.name) != 0);
         out->v = xgrow(out->v, out->n, sizeof *out->v);
         out->v[out->n++] = (struct leave_row){
             .soc = p->truth->machine.name,

@@ -109,6 +109,7 @@ struct noise_floor noise_floor_of(const struct catalog *c, const struct points *
     OWNED double *scratch = xmalloc(room * sizeof *scratch);
     size_t n = collect(c, points, kind, phase, rows);
     out.twins = twins(rows, n, scratch, &out.twin_groups);
+    SIM_ASSERT(out.twins >= 2 * out.twin_groups && out.twins <= n);
     out.twin_median_frac = sample_quantile_of(scratch, out.twins, 0.5);
     out.twin_p90_frac = sample_quantile_of(scratch, out.twins, 0.9);
     out.versions = versions(rows, n, room, scratch);

@@ -89,6 +89,7 @@ static void fill(const struct table_of *t, bool latency, enum key key, struct po
             metric = p->metric_name;
         }
     }
+    SIM_ASSERT(inside <= with_interval && with_interval <= g->predicted && g->predicted <= g->n);
     g->inside_frac = with_interval > 0 ? (double)inside / (double)with_interval : (double)NAN;
     g->median = sample_quantile(&some, 0.5);
     g->p90 = sample_quantile(&some, 0.9);

@@ -95,6 +95,11 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
             gsl_matrix_set(u->covariance, i, j, rho * sd[i] * sd[j]);
         }
     }
+    for (size_t i = 0; i < u->n; i++) {
+        SIM_ASSERT(gsl_matrix_get(u->covariance, i, i) >= sd[i] * sd[i]);
+        SIM_ASSERT(fabs(gsl_matrix_get(u->covariance, i, 0) -
+                        gsl_matrix_get(u->covariance, 0, i)) <= 1e-12 * sd[i] * sd[0]);
+    }
 }
 
 void update_fini(struct update *u)
