@@ -44,7 +44,7 @@ static void read_files(struct claims *c, const struct claims_options *o, struct 
     }
 }
 
-static void list(const struct claims *c)
+static void list_as_text(const struct claims *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         if (c->v[i].why == NULL) {
@@ -55,6 +55,29 @@ static void list(const struct claims *c)
                          c->v[i].taken ? " (taken)" : "", c->v[i].why);
         }
     }
+}
+
+/* In another form a line of the list is a row. */
+static void list(const struct claims *c, const struct option_output *out)
+{
+    static const struct frame_column columns[] = {
+        {.name = "id", .kind = FRAME_TEXT},      {.name = "paper", .kind = FRAME_TEXT},
+        {.name = "where", .kind = FRAME_TEXT},   {.name = "statement", .kind = FRAME_TEXT},
+        {.name = "reading", .kind = FRAME_TEXT}, {.name = "taken", .kind = FRAME_FLAG},
+        {.name = "why", .kind = FRAME_TEXT}};
+    if (out->form == NULL) {
+        list_as_text(c);
+        return;
+    }
+    struct document *d = document_new();
+    struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct claim *k = &c->v[i];
+        bool reads = k->why != NULL;
+        FRAME_ROW(f, k->id, k->paper, k->where, k->statement, reads ? k->reading : "",
+                  reads && k->taken, reads ? k->why : "");
+    }
+    document_show(d, out);
 }
 
 static void show(const struct claims *c, const struct claims_options *o)
@@ -272,7 +295,7 @@ static int judge(void *values, struct err *e)
     }
     rc = rc == 0 ? choose(&c, o, &changed, tree, e) : rc;
     if (rc == 0 && o->list) {
-        list(&c);
+        list(&c, &o->output);
         status = EXIT_OK;
     } else if (rc == 0) {
         rc = o->profile == NULL ? claims_add_independent(&c, e) : 0; /* a profile is a machine */
