@@ -364,21 +364,61 @@ double conformal_draw(const struct conformal *c, const struct conformal_query *q
     return !isfinite(half) ? 0.0 : u < 0.5 ? -half : half;
 }
 
+/* What conformal_of says of a query that leaves out what `v` does; deviations: of its kind, NaN
+ * where they are not known yet. */
+static double half_of(const struct conformal *c, const struct variances *v,
+                      const struct conformal_query *q, double level_frac, double *known)
+{
+    int path[LEVELS];
+    path_of(q->left, q->kind, q->weights, path);
+    double sd = sd_of(v, path, SIZE_MAX);
+    if (isnan(sd)) {
+        return (double)INFINITY;
+    }
+    if (isnan(*known)) {
+        *known = deviations(v, q->kind, level_frac);
+    }
+    return log(exp(*known * sd * (1.0 + CONFORMAL_WIDEN * distance_of(c, q))));
+}
+
+/* Halves of the intervals of the rows of [n] that are chosen. Those that leave out the same model,
+ * or SoC, share their variances, which take most of the time. */
+static void cover(const struct conformal *c, bool *chosen, double level_frac, double *half,
+                  struct conformal_coverage *out)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (!chosen[i]) {
+            continue;
+        }
+        struct conformal_query first = conformal_query_of(&c->v[i]);
+        SCOPED(variances_fini) struct variances v = variances_of(c, &first);
+        double known[N_KINDS];
+        for (int k = 0; k < N_KINDS; k++) {
+            known[k] = (double)NAN;
+        }
+        for (size_t j = i; j < c->n; j++) {
+            const struct conformal_row *r = &c->v[j];
+            if (chosen[j] && r->left == c->v[i].left &&
+                strcmp(group_of(r), group_of(&c->v[i])) == 0) {
+                struct conformal_query q = conformal_query_of(r);
+                chosen[j] = false;
+                half[out->n] = half_of(c, &v, &q, level_frac, &known[q.kind]);
+                out->inside += fabs(r->ln_error) <= half[out->n++];
+            }
+        }
+    }
+}
+
 struct conformal_coverage conformal_cover(const struct conformal *c, enum conformal_left left,
                                           enum conformal_phase phase, double level_frac)
 {
     struct conformal_coverage out = {0};
     OWNED double *half = xmalloc((c->n + 1) * sizeof *half);
+    OWNED bool *chosen = xcalloc(c->n + 1, sizeof *chosen);
     for (size_t i = 0; i < c->n; i++) {
-        const struct conformal_row *r = &c->v[i];
-        if (r->left != left || r->phase != phase) {
-            continue;
-        }
-        struct conformal_query q = conformal_query_of(r);
-        struct conformal_interval x = conformal_of(c, &q, level_frac);
-        half[out.n++] = log(x.high_factor);
-        out.inside += fabs(r->ln_error) <= log(x.high_factor);
+        chosen[i] = c->v[i].left == left && c->v[i].phase == phase;
     }
+    cover(c, chosen, level_frac, half, &out);
     if (out.n > 0) {
         gsl_sort(half, 1, out.n);
         out.median_half = half[out.n / 2];
@@ -390,13 +430,12 @@ struct conformal_coverage conformal_cover_draws(const struct conformal *c, enum 
                                                 enum conformal_phase phase, double level_frac)
 {
     struct conformal_coverage out = {0};
+    OWNED double *half = xmalloc((c->n + 1) * sizeof *half);
+    OWNED bool *chosen = xcalloc(c->n + 1, sizeof *chosen);
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
-        if (r->left == CONFORMAL_MODEL && r->kind == kind && r->phase == phase) {
-            struct conformal_query q = conformal_query_of(r);
-            out.n++;
-            out.inside += fabs(r->ln_error) <= log(conformal_of(c, &q, level_frac).high_factor);
-        }
+        chosen[i] = r->left == CONFORMAL_MODEL && r->kind == kind && r->phase == phase;
     }
+    cover(c, chosen, level_frac, half, &out);
     return out;
 }

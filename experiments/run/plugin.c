@@ -36,6 +36,11 @@ size_t plugin_path_length(const char *spec)
     return 0;
 }
 
+bool plugin_is_code(const char *spec)
+{
+    return external_spec_length(spec) == 0 && plugin_path_length(spec) > 0;
+}
+
 static bool made_of(const char *text, const char *letters)
 {
     return text[0] != '\0' && text[strspn(text, letters)] == '\0';

@@ -9,6 +9,9 @@
  * "exec:COMMAND" or "python:FILE:CLASS"; 0 when it names a built-in policy instead. */
 size_t plugin_path_length(const char *spec);
 
+/* Whether it names a shared object: code that this process would run, if no jail does. */
+bool plugin_is_code(const char *spec);
+
 /* Loads the plug-in of such a specification and checks its exports: version, name, required hooks,
  * parameter table. NULL with an error that names the file. The object stays loaded until the
  * process ends, because results and worker processes still use its code and strings. Loading one

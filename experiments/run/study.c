@@ -1,9 +1,12 @@
 #include "experiments/run/study.h"
 
+#include "experiments/run/plugin.h"
 #include "experiments/run/pool.h"
 #include "experiments/run/study_impl.h"
 #include "experiments/shell/progress.h"
 #include "sim/base/memory.h"
+
+#define CELLS_PER_WORKER 40 /* what a cell's `load` allocates stays as long as its worker */
 
 struct running {
     const struct study_stream *study;
@@ -226,6 +229,19 @@ static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome 
     progress_show(&b->progress, ++b->done);
 }
 
+/* A fork costs as much as a run of a minute. Policies of this tree, and those that are a process of
+ * their own in each run, leave nothing behind; a shared object and an observer may. */
+static uint32_t cells_of_a_worker(const struct study_cell *cells, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (cells[i].observer != NULL ||
+            (cells[i].policy != NULL && plugin_is_code(cells[i].policy->label))) {
+            return 1;
+        }
+    }
+    return CELLS_PER_WORKER;
+}
+
 struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
                                 const struct study_how *how)
 {
@@ -239,6 +255,9 @@ struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
                              .done = done_of_batch};
     /* No more processes than cells: each would be started for nothing. */
     s.how.parallel = how->parallel < n ? how->parallel : n;
+    if (how->cells_per_worker == 0) {
+        s.how.cells_per_worker = cells_of_a_worker(cells, n);
+    }
     struct running running = {.study = &s, .reads = true};
     progress_start(&b.progress, how->progress, n);
     int rc = n > 0 ? stream(&running) : 0;

@@ -58,8 +58,9 @@ struct study_how {
     double cpu_limit_s;        /* of a run; 0: none */
     bool progress;             /* a bar on stderr */
     struct store *store;       /* what it holds is not run again; or NULL */
-    uint32_t cells_per_worker; /* of one process, then a fresh one; 0: 1. More costs less, where no
-                                  policy from outside can leave anything behind */
+    uint32_t cells_per_worker; /* of one process, then a fresh one. More costs less, where no policy
+                                  from outside can leave anything behind. 0: study_run looks whether
+                                  one could, and study_stream takes 1 */
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
 };
 

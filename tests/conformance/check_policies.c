@@ -29,6 +29,8 @@ static int n_checks(void)
     return n;
 }
 
+enum { LOADS_IN_PART = 16 }; /* whole: CONFORMANCE_LOADS */
+
 static int n_cases(void)
 {
     return n_checks() * (suite_policies() + (int)(sizeof variants / sizeof variants[0]));
@@ -46,7 +48,9 @@ START_TEST(every_check_holds_of_every_policy)
         .ops = ops,
         .label = ops->name,
         .params = own < 0 ? "" : variants[own].params,
-        .n_loads = more != NULL ? strtoull(more, NULL, 10) : CONFORMANCE_LOADS,
+        .n_loads = more != NULL    ? strtoull(more, NULL, 10)
+                   : suite_whole() ? CONFORMANCE_LOADS
+                                   : LOADS_IN_PART,
         .out = stderr,
     };
     char *why = conformance_applies(check, ops) ? check->fails(&c) : NULL;

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "experiments/compare/compare.h"
+#include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
+#include "policies/registry.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
@@ -93,6 +95,38 @@ START_TEST(results_do_not_depend_on_workers_or_order_of_policies)
     expect_same(&a, 1, &b, 0);
     compare_result_fini(&a);
     compare_result_fini(&b);
+}
+END_TEST
+
+/* Every policy of the tree, one run after the other in a process, and each in a process of its own:
+ * what one leaves behind would be seen. */
+START_TEST(a_process_that_has_run_others_runs_the_same)
+{
+    size_t n = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    struct config_policy *each = calloc(n, sizeof *each);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_int_eq(config_policy_parse(&each[i], all[i]->name, &err), 0);
+    }
+    struct compare_plan together = plan_of(each, (uint32_t)n, 1);
+    struct compare_plan apart = together;
+    apart.how.cells_per_worker = 1;
+    struct compare_result a;
+    struct compare_result b;
+    compare_run(&together, &a);
+    compare_run(&apart, &b);
+    ck_assert_uint_lt(a.n_failures, n); /* of 3 n: sd-npu needs another machine */
+    ck_assert_uint_eq(a.n_failures, b.n_failures);
+    for (uint32_t i = 0; i < n; i++) {
+        expect_same(&a, i, &b, i);
+    }
+    compare_result_fini(&a);
+    compare_result_fini(&b);
+    free(each);
+    /* A shared object shares no process: nobody knows what its code leaves. */
+    ck_assert(plugin_is_code("./mine.so") && plugin_is_code("mine.so:key=1"));
+    ck_assert(!plugin_is_code("edf") && !plugin_is_code("python:mine.py:Mine"));
+    ck_assert(!plugin_is_code("exec:./mine.so"));
 }
 END_TEST
 
@@ -333,6 +367,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("compare", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(results_do_not_depend_on_workers_or_order_of_policies),
+    TEST(a_process_that_has_run_others_runs_the_same),
     TEST(a_million_replications_have_a_million_seeds),
     TEST(policies_meet_the_same_requests_and_replications_differ),
     TEST(the_first_replication_is_a_plain_run_with_the_seed),

@@ -51,6 +51,12 @@ size_t plugin_path_length(const char *spec)
     return 0; /* policies of the program only */
 }
 
+bool plugin_is_code(const char *spec)
+{
+    (void)spec;
+    return false;
+}
+
 const struct arena_source *hosted_memory(const struct policy_ops *ops)
 {
     (void)ops;
