@@ -168,7 +168,7 @@ static bool turn(struct sched *s, struct hosted *h)
 {
     struct hosted_letter *l = hosted_letter_of(h->region);
     int64_t deadline_ns = 0;
-    hosted_together(h);
+    process_together(&h->process);
     hosted_give_turn(l, HOST_CHILD);
     while (!hosted_wait(l, HOST_PARENT)) {
         deadline_ns = deadline_ns == 0 ? process_deadline_ns(&h->process) : deadline_ns;
@@ -281,7 +281,6 @@ static void hosted_exit(struct sched *s)
 {
     struct hosted *h = own(s);
     h->begun = false;
-    hosted_apart(h);
     if (h->running) {
         (void)converse(s, &(struct hosted_message){.what = HOST_exit});
         process_end(&h->process);

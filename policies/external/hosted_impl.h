@@ -1,7 +1,6 @@
 /* Messages between a run and the process of its plug-in (hosted.h). */
 #pragma once
 
-#include <sched.h>
 #include <stdatomic.h>
 
 #include "policies/external/external_impl.h"
@@ -45,8 +44,6 @@ enum hosted_what {
 #define HOST_NEWS 64u
 /* After so long a side looks whether the other one is still there. */
 #define HOST_LOOK_NS 20000000
-/* For so many turns a processor stays. */
-#define HOST_STAY 1024u
 
 /* A call that nothing waits for: it is done with the next message, before it. */
 enum hosted_late_kind { HOST_LATE_TIMER, HOST_LATE_NOTE, HOST_LATE_LAUNCH };
@@ -117,8 +114,6 @@ struct hosted {
     bool begun; /* init has returned: devices are there */
     uint32_t n_news;
     const struct launch *launched; /* the last one of those that are late */
-    uint32_t turns;                /* since the scheduler chose the processor */
-    cpu_set_t home;                /* processors that this thread may use */
     /* For POLICY_F_SLEEPS: since the last call of schedule passes went to the host, and something
      * happened that it does not sleep through. It has asked for an instant. */
     bool sampled, awake, timers;
@@ -139,11 +134,6 @@ static inline struct hosted_letter *hosted_letter_of(char *region)
 /* True: it is my turn. */
 bool hosted_wait(struct hosted_letter *l, enum hosted_side me);
 void hosted_give_turn(struct hosted_letter *l, enum hosted_side to);
-/* Both sides on one processor: a switch there takes a third of one between two. Called before a
- * turn; from time to time the scheduler may choose another one. */
-void hosted_together(struct hosted *h);
-void hosted_apart(struct hosted *h);
-
 void hosted_hooks(struct policy_ops *o, uint32_t there);
 /* Makes the regions. */
 void hosted_region_open(struct hosted *h);

@@ -32,29 +32,3 @@ void hosted_give_turn(struct hosted_letter *l, enum hosted_side to)
         (void)syscall(SYS_futex, &l->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
     }
 }
-
-void hosted_together(struct hosted *h)
-{
-    cpu_set_t here;
-    int cpu = h->turns == 1 ? sched_getcpu() : -1;
-    if (h->turns == 0 && sched_getaffinity(0, sizeof h->home, &h->home) != 0) {
-        CPU_ZERO(&h->home);
-    }
-    if (cpu >= 0 && CPU_COUNT(&h->home) > 1) {
-        CPU_ZERO(&here);
-        CPU_SET((unsigned)cpu, &here);
-        (void)sched_setaffinity(0, sizeof here, &here);
-        (void)sched_setaffinity(h->process.pid, sizeof here, &here);
-    }
-    if (++h->turns > HOST_STAY) {
-        hosted_apart(h);
-    }
-}
-
-void hosted_apart(struct hosted *h)
-{
-    if (h->turns > 1 && CPU_COUNT(&h->home) > 1) {
-        (void)sched_setaffinity(0, sizeof h->home, &h->home);
-    }
-    h->turns = 0;
-}

@@ -14,6 +14,7 @@
 
 #define MAX_LINE_BYTES ((size_t)64 << 20)
 #define END_GRACE_MS 1000
+#define STAY_NS 20000000
 #define NOT_FOUND 127 /* the exit status that shells have for a program that is not there */
 #define NOT_CONFINED 125
 
@@ -78,6 +79,38 @@ static void no_longer_quiet(struct process *p)
         (void)pthread_sigmask(SIG_SETMASK, &p->before, NULL);
     }
     p->quiet = false;
+}
+
+static void apart(struct process *p)
+{
+    if (p->together) {
+        (void)sched_setaffinity(0, sizeof p->home, &p->home);
+    }
+    p->together = false;
+}
+
+void process_together(struct process *p)
+{
+    int64_t now = clock_now_ns();
+    if (now - p->chosen_ns > STAY_NS) {
+        apart(p);
+        p->chosen_ns = now;
+        return;
+    }
+    if (p->together || p->chosen_ns > now) {
+        return;
+    }
+    int cpu = sched_getcpu();
+    cpu_set_t here;
+    if (cpu >= 0 && sched_getaffinity(0, sizeof p->home, &p->home) == 0 &&
+        CPU_COUNT(&p->home) > 1) {
+        CPU_ZERO(&here);
+        CPU_SET((unsigned)cpu, &here);
+        p->together = sched_setaffinity(0, sizeof here, &here) == 0;
+        (void)sched_setaffinity(p->pid, sizeof here, &here);
+    } else {
+        p->chosen_ns = INT64_MAX; /* there is no choice */
+    }
 }
 
 /* Both pipes: ours[0] is written and ours[1] read; its[0] is what it reads. Closed in every other
@@ -252,6 +285,7 @@ static int64_t deadline_ms(const struct process *p)
 int process_send(struct process *p, const char *bytes, size_t n)
 {
     int64_t until_ms = 0;
+    process_together(p);
     while (n > 0) {
         ssize_t k = write(p->to, bytes, n);
         if (k > 0) {
@@ -340,6 +374,7 @@ size_t process_unasked(const struct process *p)
 
 void process_end(struct process *p)
 {
+    apart(p);
     if (p->to >= 0) {
         (void)close(p->to);
         p->to = -1;

@@ -1,6 +1,7 @@
 /* A child process that answers lines with lines, within a time limit. It ends with its parent. */
 #pragma once
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -18,6 +19,9 @@ struct process {
     sigset_t before;       /* signals that its thread blocked when it was started */
     bool quiet, broke;     /* SIGPIPE waits; one does, of this pipe */
     struct zygote *zygote; /* whose child it is; NULL: this process's */
+    cpu_set_t home;        /* processors that this thread may use */
+    bool together;         /* it uses one of them alone */
+    int64_t chosen_ns;     /* when the scheduler could last choose that one */
 };
 
 /* Starts argv (NULL-terminated, argv[0] searched in PATH) with its standard input and output on
@@ -38,6 +42,9 @@ int process_send(struct process *p, const char *bytes, size_t n);
 /* The next line, without its end, NUL-terminated; valid until the next call. NULL with `failure`:
  * it ended, gave none in time, or more than there is room for. */
 char *process_receive(struct process *p);
+/* Before it is given the turn: while turns are frequent, both are on one processor, since a switch
+ * between two takes three times as long. The scheduler chooses it anew every 20 ms. */
+void process_together(struct process *p);
 /* For a process that answers elsewhere, in shared memory, and holds its output open while it is
  * there. True with `failure`: it has ended, has written something, or it is later than
  * deadline_ns (process_deadline_ns, when its answer was awaited). */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from .policy import Launch, Machine, Param, Pass, Policy, Request, Segment
 
@@ -50,35 +50,48 @@ class Order:
 
     def __init__(self) -> None:
         self._heap: List[Tuple[Any, int, int]] = []
-        self._key: Dict[int, Any] = {}
-        self._request: Dict[int, Request] = {}
+        self._at: Dict[int, Tuple[Any, Request]] = {}
+        self._last: Dict[int, Any] = {}  # the key of the last entry that was made, while it is in the heap
 
     def __len__(self) -> int:
-        return len(self._key)
+        return len(self._at)
 
     def __contains__(self, r: Request) -> bool:
-        return r.id in self._key
+        return r.id in self._at
+
+    def __iter__(self) -> Iterator[Request]:
+        return (r for _, r in self._at.values())
 
     def push(self, r: Request, key: Any) -> None:
-        """Puts r in, or gives it another key."""
-        self._key[r.id] = key
-        self._request[r.id] = r
-        heapq.heappush(self._heap, (key, r.arrival_ns, r.id))
+        """Puts r in, or gives it another key. One that comes back with its key finds its old entry."""
+        i = r.id
+        self._at[i] = (key, r)
+        if self._last.get(i) != key:
+            self._last[i] = key
+            heapq.heappush(self._heap, (key, r.arrival_ns, i))
 
     def remove(self, r: Request) -> None:
-        if self._key.pop(r.id, None) is not None:
-            del self._request[r.id]
+        self._at.pop(r.id, None)
 
     def key(self, r: Request) -> Any:
-        return self._key[r.id]
+        return self._at[r.id][0]
+
+    def first(self) -> Optional[Tuple[Any, Request]]:
+        """The least, with its key."""
+        heap, at = self._heap, self._at
+        while heap:
+            key, _, i = heap[0]
+            x = at.get(i)
+            if x is not None and x[0] == key:
+                return x
+            heapq.heappop(heap)  # an old place of one that left or moved
+            if self._last[i] == key:
+                self._last[i] = None
+        return None
 
     def top(self) -> Optional[Request]:
-        while self._heap:
-            key, _, i = self._heap[0]
-            if i in self._key and self._key[i] == key:
-                return self._request[i]
-            heapq.heappop(self._heap)  # an old place of one that left or moved
-        return None
+        x = self.first()
+        return x[1] if x is not None else None
 
 
 class Hetero:
@@ -156,7 +169,8 @@ class Iterations(Policy):
 
     def init(self) -> None:
         self.device = place(self.machine, self.param["device"])
-        self.ready, self.elders, self.holders = Order(), Order(), Order()
+        self.ready = Order()
+        self.holders: Set[Request] = set()  # of those who are ready: with KV, which they may lose
         self.running: Optional[Pass] = None
         self.arrivals = 0
         self.classes = self.param["class"] == "rt_first"
@@ -170,15 +184,12 @@ class Iterations(Policy):
 
     def _wait(self, r: Request) -> None:
         self.ready.push(r, self._key(r))
-        at = self._place(r)
-        self.elders.push(r, at)
         if r.kv_tokens > 0 and not r.kv_swapped:
-            self.holders.push(r, (not at[0], -at[1]))
+            self.holders.add(r)
 
     def _take(self, r: Request) -> None:
         self.ready.remove(r)
-        self.elders.remove(r)
-        self.holders.remove(r)
+        self.holders.discard(r)
 
     def request_arrived(self, r: Request) -> None:
         self.arrivals += 1
@@ -198,26 +209,28 @@ class Iterations(Policy):
         self._wait(r)
 
     def _fill(self) -> List[Segment]:
+        ready = self.ready
         batch: List[Segment] = []
         others: List[Request] = []  # of other models than the first
         tokens = committed = 0
         most, budget = self.param["max_batch"], self.param["token_budget"]
         while len(batch) < most and tokens < budget:
-            r = self.ready.top()
-            if r is None:
+            x = ready.first()
+            if x is None:
                 break
+            r = x[1]
             key = self._key(r)
-            if key > self.ready.key(r):
-                self.ready.push(r, key)  # keys may grow while their owner waits
+            if key > x[0]:
+                ready.push(r, key)  # keys may grow while their owner waits
                 continue
             if batch and r.model != batch[0].request.model:
-                self.ready.remove(r)
+                ready.remove(r)
                 others.append(r)
                 continue
-            left = r.prefill_left
+            left = r.prefill_left if r.state == "queued" else 0
             if left > 0 and r.kv_tokens == 0 and batch and committed + left > self.kv_free_tokens:
                 break  # admitting it would only make the others evict it again
-            committed += max(left, 1)
+            committed += left or 1
             self._take(r)
             if r.kv_swapped:
                 self.kv(r, "memory")
@@ -227,17 +240,14 @@ class Iterations(Policy):
                 continue
             s = next_piece(r, budget - tokens)
             batch.append(s)
-            tokens += s.n_tokens
+            tokens += s[2]
         for r in others:
-            self.ready.push(r, self._key(r))
+            ready.push(r, self._key(r))
         return batch
 
     def _evict_after(self, first: Request) -> bool:
         """Takes KV from the last one in memory order that waits and comes after `first`."""
-        victim = self.holders.top()
-        while victim is not None and victim.kv_tokens == 0:
-            self.holders.remove(victim)
-            victim = self.holders.top()
+        victim = max((r for r in self.holders if r.kv_tokens > 0), key=self._place, default=None)
         if victim is None or self._before(victim) <= self._before(first):
             return False
         self.kv(victim, "nowhere")
@@ -274,7 +284,7 @@ class Iterations(Policy):
 
     def _first_alone(self) -> bool:
         """Nobody at the front of the order fits: the first in memory order does, alone."""
-        first = self.elders.top()
+        first = min(self.ready, key=self._place, default=None)
         if first is None:
             return True
         if first.kv_swapped:
