@@ -184,9 +184,11 @@ program=$(cd "${x%/*}" && pwd)/xpusim
 XPUSIM=$program sh "$dir/mine/test.sh" 1 >"$dir/tested" 2>&1 || fail "arena new: test.sh: $(cat "$dir/tested")"
 XPUSIM=$program SUITE=$dir/two.json sh "$dir/mine/score.sh" >"$dir/scored" 2>/dev/null || fail "arena new: score.sh"
 grep -q "my-policy\|MyPolicy" "$dir/scored" || fail "arena new: no score: $(cat "$dir/scored")"
-test "$(grep -c '^public' "$dir/mine/ledger.csv")" = 1 || fail "arena new: no ledger"
+XPUSIM=$program SUITE=$dir/two.json sh "$dir/mine/score.sh" >"$dir/again" 2>"$dir/err" || fail "arena new: score.sh again"
+grep -q ' 0 runs added' "$dir/err" && cmp "$dir/scored" "$dir/again" || fail "arena new: the reference is run again: $(cat "$dir/err")"
+test "$(grep -c '^public' "$dir/mine/ledger.csv")" = 2 || fail "arena new: no ledger"
 refuse "a folder with files" "File exists" $x arena new "$dir/mine"
-test "$(ls "$dir/mine" | wc -l)" = 5 || fail "arena new: $(ls "$dir/mine")"
+test "$(ls "$dir/mine" | wc -l)" = 6 || fail "arena new: $(ls "$dir/mine")"
 
 # The policy that was found here is better on the public split, and each of its rules decides something.
 v2=agent-xpu-v2

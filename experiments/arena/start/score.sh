@@ -6,6 +6,6 @@ cd "$(dirname "$0")"
 if [ "${1:-2}" = sealed ]; then
     set -- --sealed
 else
-    set -- --replications "${1:-2}"
+    set -- --replications "${1:-2}" --store reference.db
 fi
 exec "${XPUSIM:-xpusim}" arena judge python:policy.py:MyPolicy --suite "${SUITE:-laptop-2026.1}" --ledger ledger.csv "$@"
