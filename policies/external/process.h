@@ -43,7 +43,7 @@ int process_send(struct process *p, const char *bytes, size_t n);
  * it ended, gave none in time, or more than there is room for. */
 char *process_receive(struct process *p);
 /* Before it is given the turn: while turns are frequent, both are on one processor, since a switch
- * between two takes three times as long. The scheduler chooses it anew every 20 ms. */
+ * between two takes three times as long. Every 20 ms the scheduler may choose another. */
 void process_together(struct process *p);
 /* For a process that answers elsewhere, in shared memory, and holds its output open while it is
  * there. True with `failure`: it has ended, has written something, or it is later than
