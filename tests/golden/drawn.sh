@@ -1,0 +1,10 @@
+#!/bin/sh
+# The data of figures is worked out again from what they are drawn from: tests/helpers/drawn_check.py.
+set -eu
+cd "$(dirname "$0")/../.."
+command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }
+command -v gnuplot >/dev/null 2>&1 || { echo "skipped: gnuplot is not installed"; exit 0; }
+x=$(cd "${BUILD:-build}" && pwd)/xpusim
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+PYTHONDONTWRITEBYTECODE=1 python3 tests/helpers/drawn_check.py "$x" "$dir"
