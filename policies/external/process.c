@@ -102,11 +102,11 @@ void process_together(struct process *p)
     }
     int cpu = sched_getcpu();
     cpu_set_t here;
-    if (cpu >= 0 && sched_getaffinity(0, sizeof p->home, &p->home) == 0 &&
-        CPU_COUNT(&p->home) > 1) {
-        CPU_ZERO(&here);
-        CPU_SET((unsigned)cpu, &here);
-        p->together = sched_setaffinity(0, sizeof here, &here) == 0;
+    CPU_ZERO(&here);
+    CPU_SET((unsigned)cpu, &here); /* does nothing with -1 */
+    p->together = sched_getaffinity(0, sizeof p->home, &p->home) == 0 && CPU_COUNT(&p->home) > 1 &&
+                  sched_setaffinity(0, sizeof here, &here) == 0;
+    if (p->together) {
         (void)sched_setaffinity(p->pid, sizeof here, &here);
     } else {
         p->chosen_ns = INT64_MAX; /* there is no choice */
