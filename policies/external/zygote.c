@@ -114,6 +114,7 @@ pid_t zygote_wait(struct zygote *z, int *status, bool wait)
     long is = 0;
     if (z->control < 0 || send(z->control, word, strlen(word), MSG_NOSIGNAL) < 0 ||
         !hear(z, &pid, &is)) {
+        drop(z);
         *status = SIGKILL; /* the children of a zygote die with it */
         return -1;
     }

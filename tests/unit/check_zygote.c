@@ -13,9 +13,8 @@
 #include "policies/external/zygote.h"
 #include "tests/helpers/suite.h"
 
-/* Answers each request with the number of bytes of its text and 7, but for one that begins with
- * "fork": that with its descriptors. It writes the request to the second of them. After four it
- * ends. */
+/* Answers "look" with 4 and 7, "wait" with 5 and 7, and a request with descriptors by writing it to
+ * the second of them. After four requests it ends. */
 static const char answers[] =
     "import array, os, socket, sys\n"
     "line = sys.stdin.readline()\n"
@@ -32,7 +31,7 @@ static const char answers[] =
     "            os.close(fd)\n"
     "        s.send(b'1000000 0')\n"
     "    else:\n"
-    "        s.send(b'%d 7' % len(text))\n";
+    "        s.send(b'%d 7' % (len(text) + (text == b'wait')))\n";
 
 static char python[] = "/usr/bin/python3";
 static char option[] = "-c";
@@ -88,11 +87,10 @@ START_TEST(it_is_asked_and_answers)
         ck_assert_int_gt(read(pipes[0], got, sizeof got - 1), 0);
         ck_assert_str_eq(got, n == 2 ? "fork 2\n" : "fork 0x2000 4\n");
     }
-    /* "look" and "wait" have four letters. */
     ck_assert_int_eq(zygote_wait(&z, &status, false), 4);
     ck_assert_int_eq(status, 7);
     status = 0;
-    ck_assert_int_eq(zygote_wait(&z, &status, true), 4);
+    ck_assert_int_eq(zygote_wait(&z, &status, true), 5);
     ck_assert_int_eq(status, 7);
     /* It has gone: who asks hears so, and nobody asks again. */
     ck_assert_int_eq(zygote_wait(&z, &status, true), -1);
