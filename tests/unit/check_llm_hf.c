@@ -224,6 +224,77 @@ START_TEST(what_a_file_cannot_say_is_refused_by_key)
 }
 END_TEST
 
+/* What the classes of the transformers library take where a config.json says nothing: a line of
+ * each documentation page. 16 heads of a width of 1024; head_dim 64 is their quotient. */
+static const struct {
+    const char *type;
+    bool not_gated, tied;
+    uint32_t head_dim, kv_heads; /* 0: they must be stated */
+    const char *experts;         /* the key of their number; NULL: none */
+} defaults[] = {
+    {"cohere", .tied = true, .head_dim = 64, .kv_heads = 16},
+    {"gemma", .tied = true, .head_dim = 256},
+    {"gemma2", .tied = true, .head_dim = 256},
+    {"gemma3", .tied = true, .head_dim = 256, .kv_heads = 4},
+    {"gemma3_text", .tied = true, .head_dim = 256, .kv_heads = 4},
+    {"glm", .head_dim = 128},
+    {"glm4", .head_dim = 128},
+    {"gpt_neox", .not_gated = true, .head_dim = 64, .kv_heads = 16},
+    {"gpt_oss", .head_dim = 64, .experts = "num_local_experts"},
+    {"granite", .head_dim = 64, .kv_heads = 16},
+    {"granitemoe", .head_dim = 64, .kv_heads = 16, .experts = "num_local_experts"},
+    {"llama", .head_dim = 64, .kv_heads = 16},
+    {"mistral", .head_dim = 64, .kv_heads = 8},
+    {"mixtral", .head_dim = 64, .kv_heads = 8, .experts = "num_local_experts"},
+    {"olmo2", .head_dim = 64, .kv_heads = 16},
+    {"olmoe", .head_dim = 64, .kv_heads = 16, .experts = "num_experts"},
+    {"phi", .not_gated = true, .head_dim = 64, .kv_heads = 16},
+    {"phi3", .head_dim = 64, .kv_heads = 16},
+    {"phimoe", .head_dim = 64, .kv_heads = 8, .experts = "num_local_experts"},
+    {"qwen2", .head_dim = 64},
+    {"qwen3", .head_dim = 128},
+    {"qwen3_moe", .head_dim = 64, .experts = "num_experts"},
+    {"smollm3", .tied = true, .head_dim = 64},
+    {"stablelm", .head_dim = 64, .kv_heads = 16},
+    {"starcoder2", .not_gated = true, .tied = true, .head_dim = 64},
+};
+#define N_DEFAULTS (sizeof defaults / sizeof defaults[0])
+
+START_TEST(what_a_config_leaves_out_is_its_class_default)
+{
+    struct err e = ERR_INIT;
+    char config[1024];
+    char experts[64] = "";
+    const char *key = defaults[_i].experts;
+    bool own_width = strcmp(defaults[_i].type, "qwen3_moe") == 0;
+    if (key != NULL) {
+        (void)snprintf(experts, sizeof experts, ",\"%s\":8,\"num_experts_per_tok\":2", key);
+    }
+    const char *form =
+        "{\"model_type\":\"%s\",\"hidden_size\":1024,\"num_attention_heads\":16,"
+        "\"num_hidden_layers\":2,\"vocab_size\":1000,\"intermediate_size\":512%s%s%s}";
+    (void)snprintf(config, sizeof config, form, defaults[_i].type, experts,
+                   own_width ? ",\"moe_intermediate_size\":96" : "",
+                   defaults[_i].kv_heads == 0 ? ",\"num_key_value_heads\":2" : "");
+    struct llm m = model_of(config, 0);
+    ck_assert_uint_eq(m.heads, 16);
+    ck_assert_uint_eq(m.head_dim, defaults[_i].head_dim);
+    ck_assert_uint_eq(m.kv_heads, defaults[_i].kv_heads == 0 ? 2 : defaults[_i].kv_heads);
+    ck_assert_uint_eq(m.ffn_hidden, own_width ? 96 : 512);
+    ck_assert_int_eq(m.gated_ffn, !defaults[_i].not_gated);
+    ck_assert_int_eq(m.tied_head, defaults[_i].tied);
+    ck_assert_uint_eq(m.n_experts, key != NULL ? 8 : 0);
+    ck_assert_uint_eq(m.experts_per_token, key != NULL ? 2 : 0);
+    if (defaults[_i].kv_heads == 0) {
+        (void)snprintf(config, sizeof config, form, defaults[_i].type, experts,
+                       own_width ? ",\"moe_intermediate_size\":96" : "", "");
+        (void)read_of(config, 0, &e);
+        ck_assert(says(&e, "num_key_value_heads: is missing"));
+        err_fini(&e);
+    }
+}
+END_TEST
+
 START_TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name)
 {
     struct err e = ERR_INIT;
@@ -400,6 +471,7 @@ static const struct suite_row suite[] = {
     TEST(the_text_part_of_a_model_with_pictures_is_read),
     LOOP(bytes_are_those_of_the_way_the_weights_are_stored, sizeof stored / sizeof stored[0]),
     LOOP(what_a_file_cannot_say_is_refused_by_key, sizeof refused / sizeof refused[0]),
+    LOOP(what_a_config_leaves_out_is_its_class_default, N_DEFAULTS),
     TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name),
     TEST(a_width_and_its_bytes_go_together),
     TEST(a_model_is_called_by_the_end_of_a_long_path),
