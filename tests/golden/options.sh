@@ -129,6 +129,9 @@ points() { sed 's/.*"points"://' "$dir/state"; }
 points >"$dir/before"
 fit --over rate_of_mine --parameters "$dir/mine.json" --traces 2 --state "$dir/state" >/dev/null
 points | cmp -s - "$dir/before" || fail "claims --state: points that were there were simulated again"
+sed 's/"mean":\[/"mean":[1,/' "$dir/state" >"$dir/damaged"
+"$x" claims --fit B14 --budget 3 --replications 2 --over rate_of_mine --parameters "$dir/mine.json" --traces 2 --state "$dir/damaged" -q >/dev/null 2>"$dir/err"
+[ $? = 2 ] && grep -q 'a point is damaged' "$dir/err" || fail "claims --state: a damaged point: $(cat "$dir/err")"
 fit --over igpu_rate --traces 3 --state "$dir/three" >/dev/null
 [ "$(grep -o '"traces":[0-9]*' "$dir/three")" = '"traces":3' ] || fail "claims --traces: $(head -c 200 "$dir/three")"
 # --under: what no machine in the ranges has ends the search, what some have bounds it

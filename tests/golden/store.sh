@@ -152,6 +152,20 @@ metrics other energy_j
 refuse "$dir/first.db: comparison 1: no metric proactive.throughput_req_per_min; there are: " report --store "$dir/first.db" -o "$dir/none.html"
 refuse "$dir/other.db: comparison 1: policies.fcfs: has no reactive.e2e_s.mean" report --store "$dir/other.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of a comparison without its metric"
+# Runs that all failed have nothing to compare, and a number of a replication that nobody ran is damage.
+echo '{"axes": {"policy": ["fcfs", "edf"]}, "base": {"workload": "w1:n=2", "sim.kv_capacity_tokens": 16}, "metrics": ["energy_j"]}' >"$dir/failing.json"
+"$x" sweep "$dir/failing.json" -o "$dir/failing.db" -q 2>/dev/null && fail "a sweep of failures exits with 0"
+refuse "no run of it has a result" compare --store "$dir/failing.db"
+refuse "no run of it has a result" report --store "$dir/failing.db" -o "$dir/none.html"
+python3 - "$dir/first.db" <<'PY' || fail "the store is not damaged"
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+tables = [t for (t,) in db.execute("select name from sqlite_master where type = 'table'")]
+table = next(t for t in tables if "replication" in [c[1] for c in db.execute(f"pragma table_info({t})")])
+db.execute(f"update {table} set replication = 60000 where replication = (select max(replication) from {table})")
+db.commit()
+PY
+refuse "results, numbered up to 60001" compare --store "$dir/first.db"
 "$x" compare --store "$dir/load.db" --json >"$dir/read"
 python3 - "$dir/read" <<'PY' || fail "loads are not one comparison each"
 import json, sys
