@@ -404,7 +404,7 @@ static void table_parse(struct json_obj *o, struct soc_table *t)
         t->factor[i] = f.factor;
         /* Between two rows a factor is interpolated, which takes an order. */
         if (i > 0 && t->rows[i] <= t->rows[i - 1]) {
-            err_add(o->err, "%s: %s.table[%u].rows: must rise", o->file, o->path, i);
+            json_refuse(&p, "rows", "must rise");
         }
         json_done(&p);
     }
@@ -456,15 +456,15 @@ static void dvfs_parse(struct soc *soc, struct json_obj *o, struct soc_device *s
         json_fields_read(&s, &step_keys, &d->steps[i], soc->n_numbers);
         json_done(&s);
         if (i > 0 && d->steps[i].speed <= d->steps[i - 1].speed) {
-            err_add(o->err, "%s: %s.steps[%u].speed: must rise", o->file, from.path, i);
+            json_refuse(&s, "speed", "must rise");
         }
     }
     const struct soc_step *last = &d->steps[d->n > 0 ? d->n - 1 : 0];
     if (last->speed != 1.0 || last->power != 1.0) {
-        err_add(o->err, "%s: %s.steps: the highest has speed 1 and power 1", o->file, from.path);
+        json_refuse(&from, "steps", "the highest has speed 1 and power 1");
     }
     if (d->governor == 0 && d->period_ns == 0) {
-        err_add(o->err, "%s: %s.period: the rule utilisation needs one", o->file, from.path);
+        json_refuse(&from, "period", "the rule utilisation needs one");
     }
     json_done(&from);
 }

@@ -75,7 +75,7 @@ static void table_parse(struct json_obj *o, const char *key, struct soc_ops_tabl
         t->rows[i] = at.rows;
         t->s[i] = at.s;
         if (i > 0 && t->rows[i] <= t->rows[i - 1]) {
-            err_add(o->err, "%s: %s.%s[%u].rows: must rise", o->file, o->path, key, i);
+            json_refuse(&p, "rows", "must rise");
         }
         json_done(&p);
     }

@@ -111,8 +111,7 @@ static void read_costs(struct json_obj *root, struct speculation_constants *c)
     json_done(&o);
 }
 
-static void read_amortized(struct json_obj *root, struct speculation_data *out, const char *path,
-                           struct err *e)
+static void read_amortized(struct json_obj *root, struct speculation_data *out)
 {
     int n = json_get_array_size(root, "amortized", 1, SPECULATION_MAX_MODELS);
     for (int i = 0; i < n; i++) {
@@ -120,8 +119,7 @@ static void read_amortized(struct json_obj *root, struct speculation_data *out, 
         struct speculation_amortized *a = &out->amortized[i];
         const char *name = json_get_string(&o, "model");
         if (strlen(name) >= SPECULATION_NAME_BYTES) {
-            err_add(e, "%s: amortized[%d].model: more than %d characters", path, i,
-                    SPECULATION_NAME_BYTES - 1);
+            json_refuse(&o, "model", "more than %d characters", SPECULATION_NAME_BYTES - 1);
             name = "";
         }
         strcpy(a->model, name); /* fits: checked above */
@@ -150,7 +148,7 @@ int speculation_data_read(const char *dir, struct speculation_data *out, struct 
         struct json_obj root = json_root(tree, path, e);
         read_drafters(&root, &out->constants);
         read_costs(&root, &out->constants);
-        read_amortized(&root, out, path, e);
+        read_amortized(&root, out);
         json_done(&root);
         cJSON_Delete(tree);
     }

@@ -37,12 +37,6 @@ struct reader {
     const cJSON *shared_prompts;
 };
 
-static void refuse(const struct json_obj *o, const char *key, const char *what)
-{
-    (void)err_add(o->err, "%s: %s%s%s: %s", o->file, o->path, o->path[0] != '\0' ? "." : "", key,
-                  what);
-}
-
 static bool flag(struct json_obj *o, const char *key)
 {
     return json_has(o, key) && json_get_bool(o, key);
@@ -63,7 +57,7 @@ static void shared_prompt_read(const struct reader *r, struct json_obj *o, struc
             return;
         }
     }
-    refuse(o, "shared_prompt", "must be the name of one of shared_prompts");
+    json_refuse(o, "shared_prompt", "must be the name of one of shared_prompts");
 }
 
 static void on_turns_read(struct json_obj *o, struct agents_job *j)
@@ -77,7 +71,7 @@ static void on_turns_read(struct json_obj *o, struct agents_job *j)
     cJSON_ArrayForEach (c, j->on_turns) {
         if (!cJSON_IsNumber(c) || !(c->valuedouble >= 1.0 && c->valuedouble <= UINT16_MAX) ||
             c->valuedouble != floor(c->valuedouble)) {
-            refuse(o, "on_turns", "must be whole numbers from 1 on");
+            json_refuse(o, "on_turns", "must be whole numbers from 1 on");
             return;
         }
     }
@@ -92,15 +86,15 @@ static void numbers_read(const struct reader *r, struct json_obj *o, int of, str
         }
         j->v[i] = draw_read(o, &rows[i].rule, &r->a->columns);
         if ((rows[i].of & NEEDED) != 0 && j->v[i].kind == DRAW_NONE && o->err->n == before) {
-            refuse(o, rows[i].rule.key, "missing (a number or a distribution)");
+            json_refuse(o, rows[i].rule.key, "missing (a number or a distribution)");
         }
     }
     bool growth = j->v[AGENTS_GROWTH].kind != DRAW_NONE;
     bool added = j->v[AGENTS_NEW].kind != DRAW_NONE;
     if (o->err->n == before && growth && added) {
-        refuse(o, "growth_tokens", "excludes new_tokens");
+        json_refuse(o, "growth_tokens", "excludes new_tokens");
     } else if (o->err->n == before && j->v[AGENTS_TURNS].kind != DRAW_NONE && !growth && !added) {
-        refuse(o, "turns", "needs growth_tokens or new_tokens");
+        json_refuse(o, "turns", "needs growth_tokens or new_tokens");
     }
 }
 
@@ -115,7 +109,7 @@ static void job_read(const struct reader *r, struct json_obj *o, int of, struct 
         j->model = json_get_string(o, "model");
         j->model_key = xformat("%s.model", o->path);
         if (!trace_model_is_name(j->model)) {
-            refuse(o, "model", "must be a name of letters, digits and \"._-\"");
+            json_refuse(o, "model", "must be a name of letters, digits and \"._-\"");
         }
     }
     j->cls = json_has(o, "class") ? json_get_choice(o, "class", words_classes) : -1;
@@ -140,8 +134,8 @@ static void names_check(const struct json_obj *o, const char *key, const struct 
     for (uint32_t i = 0; i < n && o->err->n == 0; i++) {
         for (uint32_t k = 0; k < i; k++) {
             if (strcmp(jobs[i].name, jobs[k].name) == 0) {
-                (void)err_add(o->err, "%s: %s%s%s[%u].name: \"%s\" is there twice", o->file,
-                              o->path, o->path[0] != '\0' ? "." : "", key, i, jobs[i].name);
+                OWNED char *name = xformat("%s[%u].name", key, i);
+                json_refuse(o, name, "\"%s\" is there twice", jobs[i].name);
                 return;
             }
         }
@@ -162,13 +156,13 @@ static void subagent_read(const struct reader *r, struct json_obj *o, int depth,
     j->probability = json_has(o, "probability") ? json_get_number(o, "probability", 0.0, 1.0) : 1.0;
     on_turns_read(o, j);
     if (j->background && j->before) {
-        refuse(o, "before", "a turn cannot wait for a subagent in the background");
+        json_refuse(o, "before", "a turn cannot wait for a subagent in the background");
     }
     if (j->with_context && j->prefix_group > 0) {
-        refuse(o, "shared_prompt", "excludes with_context: a prompt begins with one text");
+        json_refuse(o, "shared_prompt", "excludes with_context: a prompt begins with one text");
     }
     if (j->ends_with_job && !j->background) {
-        refuse(o, "ends_with_job", "needs background: the job waits for other subagents");
+        json_refuse(o, "ends_with_job", "needs background: the job waits for other subagents");
     }
     subagents_read(r, o, depth + 1, j);
     json_done(o);
@@ -181,7 +175,7 @@ static void subagents_read(const struct reader *r, struct json_obj *o, int depth
         return;
     }
     if (depth >= MAX_DEPTH) {
-        refuse(o, "subagents", "more than 8 levels");
+        json_refuse(o, "subagents", "more than 8 levels");
         return;
     }
     int n = json_get_array_size(o, "subagents", 1, 1000);
@@ -203,25 +197,26 @@ static void client_read(const struct reader *r, struct json_obj *o, struct agent
     bool every = j->v[AGENTS_EVERY].kind != DRAW_NONE;
     bool jobs = j->v[AGENTS_JOBS].kind != DRAW_NONE;
     if (think && every) {
-        refuse(o, "think_s", "excludes every_s: a job starts after the last one, or by the clock");
+        json_refuse(o, "think_s",
+                    "excludes every_s: a job starts after the last one, or by the clock");
     }
     if ((think || every) && !jobs && isinf(r->a->duration_s)) {
-        refuse(o, "jobs", "missing (or duration_s at the top): the client would never stop");
+        json_refuse(o, "jobs", "missing (or duration_s at the top): the client would never stop");
     }
     if (jobs && !think && !every) {
-        refuse(o, "jobs", "needs think_s or every_s");
+        json_refuse(o, "jobs", "needs think_s or every_s");
     }
     if (j->same_session && !think) {
-        refuse(o, "same_session", "needs think_s");
+        json_refuse(o, "same_session", "needs think_s");
     }
     for (uint32_t i = 0; i < j->n_subagents && j->same_session; i++) {
         if (j->subagents[i].before) {
-            refuse(o, "same_session", "excludes subagents with before");
+            json_refuse(o, "same_session", "excludes subagents with before");
         }
     }
     enum draw_kind count = j->v[AGENTS_COUNT].kind;
     if (count != DRAW_NONE && count != DRAW_CONSTANT) {
-        refuse(o, "count", "must be a number: how many clients there are is not drawn");
+        json_refuse(o, "count", "must be a number: how many clients there are is not drawn");
     }
     json_done(o);
 }

@@ -52,7 +52,7 @@ static const struct draw_column *column_of(const struct json_obj *o, const char 
         c->next = *columns;
         *columns = c;
     } else {
-        (void)err_add(o->err, "%s: %s: %s", o->file, o->path, why.lines[0]);
+        json_refuse(o, NULL, "%s", why.lines[0]);
     }
     return c;
 }
@@ -94,7 +94,7 @@ static struct draw object_read(struct json_obj *o, const struct draw_rule *rule,
         d.max = json_get_number(o, "max", rule->min, rule->max);
     }
     if (o->err->n == before && d.min > d.max) {
-        (void)err_add(o->err, "%s: %s: min is above max", o->file, o->path);
+        json_refuse(o, NULL, "min is above max");
     }
     json_done(o);
     return d;

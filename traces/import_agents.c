@@ -5,11 +5,6 @@
 #include "traces/import_json.h"
 #include "traces/import_stream.h"
 
-static bool text_is(const cJSON *o, const char *key, const char *value)
-{
-    return strcmp(json_string(o, key), value) == 0;
-}
-
 /* ---- weka ---- */
 
 /* A subagent that its parent's next request may wait for. */
@@ -83,7 +78,7 @@ static void request_read(struct weka *w, const cJSON *o, int64_t base_ns, struct
     bool known = cJSON_IsNumber(import_get(o, "api_time"));
     int64_t end_ns = r.start_ns + (known ? seconds_of(w, o, "api_time") : 0);
     w->model = w->model == NULL ? json_string(o, "model") : w->model;
-    im->lost.other_model += !text_is(o, "model", w->model);
+    im->lost.other_model += !import_text_is(o, "model", w->model);
     int64_t from_ns = import_place(im, &s->requests, &r, origin, &node);
     node.gap_ns = r.start_ns - join(im, s, &node, r.start_ns, from_ns);
     import_stream_add(im, &s->requests, &r, &node, end_ns, known);
@@ -99,7 +94,7 @@ static struct import_sent stream_read(struct weka *w, const cJSON *requests, int
         if (w->p->e->n > 0 || depth > 16) {
             break;
         }
-        if (!text_is(o, "type", "subagent")) {
+        if (!import_text_is(o, "type", "subagent")) {
             request_read(w, o, base_ns, &s, origin);
             continue;
         }
@@ -112,7 +107,7 @@ static struct import_sent stream_read(struct weka *w, const cJSON *requests, int
         c.last = stream_read(w, import_get(o, "requests"), w->relative ? t_ns : base_ns,
                              spawn != NULL || origin != NULL ? &from : NULL, depth + 1);
         c.n = w->im->n - c.first;
-        c.waited = c.n == 0 || text_is(o, "status", "async_launched");
+        c.waited = c.n == 0 || import_text_is(o, "status", "async_launched");
         if (c.n > 0 && c.waited) {
             in_background(w->im, &c);
         }
@@ -151,7 +146,7 @@ static bool times_are_relative(const cJSON *requests)
 static void weka_session(struct import *im, const cJSON *o, const struct import_place *p)
 {
     uint32_t job = im->n > 0 ? im->nodes[im->n - 1].job + 1 : 0;
-    bool local = !text_is(o, "hash_id_scope", "global");
+    bool local = !import_text_is(o, "hash_id_scope", "global");
     size_t first = im->n;
     struct weka w = {im, p, NULL, job, local ? job + 1u : 0, 0, false};
     double rate = im->options->rate_per_min;
@@ -231,7 +226,7 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
             import_refuse(p, "dependencies.request_id", "must be a request above");
             return;
         }
-        if (!text_is(d, "trigger", "dispatch")) {
+        if (!import_text_is(d, "trigger", "dispatch")) {
             import_edge_add(node, parent, delay_ns);
             continue;
         }
@@ -308,7 +303,7 @@ static void agentic_line(struct import *im, const cJSON *o, const struct import_
     if (im->models == NULL) {
         im->models = xstrdup(json_string(o, "model"));
     }
-    im->lost.other_model += !text_is(o, "model", im->models);
+    im->lost.other_model += !import_text_is(o, "model", im->models);
     import_map_put(&im->names, name_key(o, o, "request_id"), im->n);
     import_map_put(&im->names, session, im->n);
     import_add_node(im, &r, &node);

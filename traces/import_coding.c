@@ -6,11 +6,6 @@
 #include "traces/import_json.h"
 #include "traces/import_records.h"
 
-static bool text_is(const cJSON *o, const char *key, const char *value)
-{
-    return strcmp(json_string(o, key), value) == 0;
-}
-
 static uint64_t tokens_or_none(const cJSON *usage, const char *key, const struct import_place *p)
 {
     const cJSON *c = import_get(usage, key);
@@ -40,7 +35,7 @@ static bool has_tool_result(const cJSON *message)
     const cJSON *c;
     const cJSON *content = import_get(message, "content"); /* a text, or parts */
     cJSON_ArrayForEach (c, content) {
-        if (text_is(c, "type", "tool_result")) {
+        if (import_text_is(c, "type", "tool_result")) {
             return true;
         }
     }
@@ -110,8 +105,8 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
                      .root = at != IMPORT_NONE ? t->lines[at].root : import_key(uuid),
                      .answer = IMPORT_NONE,
                      .tool = has_tool_result(message)};
-    bool answer = text_is(o, "type", "assistant") && import_get(message, "usage") != NULL;
-    bool made_up = text_is(message, "model", "<synthetic>") ||
+    bool answer = import_text_is(o, "type", "assistant") && import_get(message, "usage") != NULL;
+    bool made_up = import_text_is(message, "model", "<synthetic>") ||
                    cJSON_IsTrue(import_get(o, "isApiErrorMessage"));
     if (answer && made_up) {
         im->lost.failed++;
@@ -180,9 +175,9 @@ static void codex_item(struct rollout *r, const cJSON *item, int64_t at_ns)
 {
     const char *type = json_string(item, "type");
     bool input = ends_with(type, "_output") || strcmp(type, "user_message") == 0 ||
-                 (strcmp(type, "message") == 0 && !text_is(item, "role", "assistant"));
+                 (strcmp(type, "message") == 0 && !import_text_is(item, "role", "assistant"));
     bool answer = ends_with(type, "_call") || strcmp(type, "reasoning") == 0 ||
-                  (strcmp(type, "message") == 0 && text_is(item, "role", "assistant"));
+                  (strcmp(type, "message") == 0 && import_text_is(item, "role", "assistant"));
     if (at_ns >= 0 && answer && r->answer_ns < 0) {
         r->answer_ns = at_ns;
     } else if (at_ns >= 0 && input && r->answer_ns < 0) {
@@ -226,12 +221,12 @@ static void codex_line(struct import *im, const cJSON *o, const struct import_pl
     struct rollout *r = im->kept;
     const cJSON *payload = import_get(o, "payload");
     int64_t at_ns = import_timestamp_ns(json_string(o, "timestamp"));
-    if (text_is(o, "type", "session_meta")) {
+    if (import_text_is(o, "type", "session_meta")) {
         codex_thread(r, payload);
-    } else if (text_is(o, "type", "turn_context")) {
+    } else if (import_text_is(o, "type", "turn_context")) {
         free(r->model);
         r->model = xstrdup(json_string(payload, "model"));
-    } else if (text_is(payload, "type", "token_count")) {
+    } else if (import_text_is(payload, "type", "token_count")) {
         codex_count(im, r, import_get(payload, "info"), at_ns, p);
     } else {
         codex_item(r, payload, at_ns);

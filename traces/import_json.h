@@ -1,6 +1,7 @@
 /* Declarations shared by readers of JSON formats. */
 #pragma once
 
+#include "sim/base/json.h"
 #include "traces/import.h"
 
 #define IMPORT_MAX_NS 4e18 /* of clocks that count from 1970 */
@@ -16,6 +17,11 @@ struct import_place {
 static inline const cJSON *import_get(const cJSON *o, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+static inline bool import_text_is(const cJSON *o, const char *key, const char *value)
+{
+    return strcmp(json_string(o, key), value) == 0;
 }
 
 void import_refuse(const struct import_place *p, const char *key, const char *what);

@@ -16,11 +16,6 @@ static int64_t time_ns(struct json_obj *o, const char *key, double min)
     return units_ns_from_s(json_get_number(o, key, min, MAX_S));
 }
 
-static void refuse(const struct json_obj *o, const char *key, const char *what)
-{
-    (void)err_add(o->err, "%s: %s.%s: %s", o->file, o->path, key, what);
-}
-
 static void times_read(struct json_obj *o, struct machine_event *out)
 {
     out->at_ns = time_ns(o, "at_s", 0.0);
@@ -31,9 +26,9 @@ static void times_read(struct json_obj *o, struct machine_event *out)
     if (json_has(o, "until_s")) {
         out->until_ns = time_ns(o, "until_s", 0.0);
         if (out->every_ns == 0) {
-            refuse(o, "until_s", "needs every_s");
+            json_refuse(o, "until_s", "needs every_s");
         } else if (out->until_ns < out->at_ns) {
-            refuse(o, "until_s", "must not be before at_s");
+            json_refuse(o, "until_s", "must not be before at_s");
         }
     }
 }
@@ -67,12 +62,12 @@ static void battery_read(struct json_obj *o, struct machine_event *out)
     if (json_has(o, "battery_full_j")) {
         out->battery_full_j = json_get_number(o, "battery_full_j", 1e-3, 1e12);
         if (!known) {
-            refuse(o, "battery_full_j", "needs battery_j");
+            json_refuse(o, "battery_full_j", "needs battery_j");
         } else if (out->battery_full_j < out->battery_j) {
-            refuse(o, "battery_full_j", "must be at least battery_j");
+            json_refuse(o, "battery_full_j", "must be at least battery_j");
         }
     } else if (known && out->battery_j <= 0.0) {
-        refuse(o, "battery_j", "0 needs battery_full_j");
+        json_refuse(o, "battery_j", "0 needs battery_full_j");
     }
 }
 
@@ -86,9 +81,9 @@ static void event_read(struct json_obj *o, struct machine_event *out)
     out->background_window = set_choice(o, "window", windows, MACHINE_SETS_WINDOW, out);
     battery_read(o, out);
     if (out->sets == 0 && o->err->n == 0) {
-        refuse(o, "at_s",
-               "the event sets nothing; it needs memory_mib, power_w, frames_per_s, source, "
-               "battery_j or window");
+        json_refuse(o, "at_s",
+                    "the event sets nothing; it needs memory_mib, power_w, frames_per_s, source, "
+                    "battery_j or window");
     }
     json_done(o);
 }

@@ -48,14 +48,13 @@ static void read_check(struct json_obj *o, struct claim_check *k)
                 json_has(o, "below");
     /* A check that could be read in two ways would be judged in the kinder one. */
     if (forms != 1) {
-        (void)err_add(o->err,
-                      "%s: %s: must hold exactly one of published, published_low with "
-                      "published_high, above, below",
-                      o->file, o->path);
+        json_refuse(o, NULL,
+                    "must hold exactly one of published, published_low with "
+                    "published_high, above, below");
         return;
     }
     if (k->every_trace && !json_has(o, "above") && !json_has(o, "below")) {
-        (void)err_add(o->err, "%s: %s.every_trace: is for above and below only", o->file, o->path);
+        json_refuse(o, "every_trace", "is for above and below only");
         return;
     }
     if (json_has(o, "above") || json_has(o, "below")) {
@@ -81,8 +80,7 @@ static void read_claim(struct json_obj *o, struct claim *c)
     c->note = optional_string(o, "note");
     c->not_modellable = optional_string(o, "not_modellable");
     if (json_has(o, "checks") == (c->not_modellable != NULL)) {
-        (void)err_add(o->err, "%s: %s: must hold either checks or not_modellable", o->file,
-                      o->path);
+        json_refuse(o, NULL, "must hold either checks or not_modellable");
     } else if (c->not_modellable == NULL) {
         c->n_checks = (uint32_t)json_get_array_size(o, "checks", 1, CLAIMS_MAX_CHECKS);
         for (uint32_t i = 0; i < c->n_checks; i++) {
@@ -97,8 +95,7 @@ static void read_reading(struct claims *c, uint32_t stated, struct json_obj *all
                          const struct json_obj *o)
 {
     if (all->node == NULL || !json_has(all, name)) {
-        (void)err_add(o->err, "%s: %s.readings: the file has no reading \"%s\"", o->file, o->path,
-                      name);
+        json_refuse(o, "readings", "the file has no reading \"%s\"", name);
         return;
     }
     struct json_obj r = json_get_object(all, name);
@@ -130,8 +127,7 @@ static void read_readings(struct claims *c, uint32_t stated, struct json_obj *o,
         found = found || c->v[i].taken;
     }
     if (!found) {
-        (void)err_add(o->err, "%s: %s.take: \"%s\" is none of its readings", o->file, o->path,
-                      take);
+        json_refuse(o, "take", "\"%s\" is none of its readings", take);
     }
     json_done(o);
 }

@@ -27,8 +27,7 @@ static void read_one(struct fit_parameter *p, struct json_obj *o)
     read_range(p, o);
     setup_read(&p->changes, o);
     if (setup_is_empty(&p->changes)) {
-        (void)err_add(o->err, "%s: %s: must change something (set, policy, workload)", o->file,
-                      o->path);
+        json_refuse(o, NULL, "must change something (set, policy, workload)");
     }
     json_done(o);
 }

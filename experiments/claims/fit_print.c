@@ -71,35 +71,20 @@ static void put_points(const struct fit *f, const struct fit_findings *g, struct
     document_note(d, "%s", "");
 }
 
-static void put_conflicts(const struct fit *f, const struct fit_findings *g, struct document *d)
+static void put_conflicts(const struct claims *c, const uint32_t *sets, uint32_t n,
+                          const char *name, struct document *d)
 {
-    document_note(d, "\nSmallest sets that the emulators rule out in these ranges");
-    struct document *conflicts = document_array(d, "conflicts");
-    for (uint32_t i = 0; i < g->n_conflicts; i++) {
-        document_note(d, "    {%s}", set_text(&f->claims, g->conflicts[i], ", ", d));
-        put_set(&f->claims, g->conflicts[i], document_array(conflicts, NULL));
+    struct document *conflicts = document_array(d, name);
+    for (uint32_t i = 0; i < n; i++) {
+        document_note(d, "    {%s}", set_text(c, sets[i], ", ", d));
+        put_set(c, sets[i], document_array(conflicts, NULL));
     }
-    if (g->n_conflicts == 0) {
+    if (n == 0) {
         document_note(d, "    none of up to three claims");
     }
 }
 
 /* ---- constraints ---- */
-
-static void put_excluded(const struct fit *f, struct document *d)
-{
-    const struct fit_under *c = &f->under;
-    struct document *excluded = document_array(d, "constraints_exclude");
-    document_note(d, "No machine in the ranges has all of them. Smallest sets that hold nowhere, "
-                     "on the grid or by descent from its nearest points:");
-    for (uint32_t i = 0; i < c->n_conflicts; i++) {
-        document_note(d, "    {%s}", set_text(&c->stated, c->conflicts[i], ", ", d));
-        put_set(&c->stated, c->conflicts[i], document_array(excluded, NULL));
-    }
-    if (c->n_conflicts == 0) {
-        document_note(d, "    none of up to three claims");
-    }
-}
 
 /* Between which values the parameters that the constraints hang on stay. */
 static void put_pool(const struct fit *f, struct document *d)
@@ -136,7 +121,10 @@ static void put_under(const struct fit *f, struct document *d)
     if (c->n_pool > 0) {
         put_pool(f, d);
     } else {
-        put_excluded(f, d);
+        document_note(d,
+                      "No machine in the ranges has all of them. Smallest sets that hold nowhere, "
+                      "on the grid or by descent from its nearest points:");
+        put_conflicts(&c->stated, c->conflicts, c->n_conflicts, "constraints_exclude", d);
     }
     document_note(d, "%s", "");
 }
@@ -242,7 +230,8 @@ void fit_document(const struct fit *f, const struct fit_findings *g, struct docu
     if (f->o->n_under > 0) {
         claims_document(&g->under, true, "constraints", d);
     }
-    put_conflicts(f, g, d);
+    document_note(d, "\nSmallest sets that the emulators rule out in these ranges");
+    put_conflicts(&f->claims, g->conflicts, g->n_conflicts, "conflicts", d);
     put_ranges(f, g, d);
     put_measurements(f, g, d);
 }

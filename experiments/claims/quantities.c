@@ -18,7 +18,7 @@ struct quantity_place quantity_place_read(struct json_obj *o)
         const cJSON *s;
         cJSON_ArrayForEach (s, p.sets) {
             if (!cJSON_IsString(s)) {
-                (void)err_add(o->err, "%s: %s.set: must hold strings PATH=VALUE", o->file, o->path);
+                json_refuse(o, "set", "must hold strings PATH=VALUE");
                 p.sets = NULL;
                 return p;
             }
@@ -95,10 +95,9 @@ static void read_sustained(struct quantities *q, struct quantity_def *d, struct 
         c->rates[i] = cJSON_IsNumber(r) ? r->valuedouble : 0.0;
         if (!(c->rates[i] > (i == 0 ? 0.0 : c->rates[i - 1])) ||
             strstr(workload, QUANTITY_RATE_MARK) == NULL) {
-            (void)err_add(o->err,
-                          "%s: %s: must have a workload with " QUANTITY_RATE_MARK
-                          " in it and rising positive rates",
-                          o->file, o->path);
+            json_refuse(o, NULL,
+                        "must have a workload with " QUANTITY_RATE_MARK
+                        " in it and rising positive rates");
             return;
         }
     }
@@ -153,11 +152,9 @@ static void read_one(struct quantities *q, struct quantity_def *d, struct json_o
         }
         json_done(&in);
     } else if (!read_fixed(d, o)) {
-        (void)err_add(
-            o->err,
-            "%s: %s: must hold one of run, sustained, kernel, corun, machine, acceptance, "
-            "amortized, verification, graphs, lengths, drafts, texts",
-            o->file, o->path);
+        json_refuse(o, NULL,
+                    "must hold one of run, sustained, kernel, corun, machine, acceptance, "
+                    "amortized, verification, graphs, lengths, drafts, texts");
         return;
     }
     json_done(o);
@@ -178,7 +175,7 @@ int quantities_read(struct quantities *q, struct json_obj *o)
     size_t before = o->err->n;
     uint32_t n = (uint32_t)cJSON_GetArraySize(o->node);
     if (n > QUANTITIES_MAX) {
-        return err_add(o->err, "%s: %s: more than %d quantities", o->file, o->path, QUANTITIES_MAX);
+        return json_refuse(o, NULL, "more than %d quantities", QUANTITIES_MAX);
     }
     struct setup stated = {.set = {.n = 0}};
     (void)quantities_setup(q, &stated);

@@ -47,7 +47,7 @@ static const struct config *load(const struct quantity_place *p, const struct js
     int rc = quantity_options(p, &last.options, &e);
     rc = rc == 0 ? config_load(&last.config, &last.options, &e) : rc;
     if (rc != 0) {
-        (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.n > 0 ? e.lines[0] : "bad place");
+        json_refuse(o, NULL, "%s", e.n > 0 ? e.lines[0] : "bad place");
         forget();
     }
     return rc == 0 ? &last.config : NULL;
@@ -60,8 +60,7 @@ static int find_device(const struct machine *m, const char *name, const struct j
             return (int)i;
         }
     }
-    (void)err_add(o->err, "%s: %s.device: %s has no device called \"%s\"", o->file, o->path,
-                  m->name, name);
+    json_refuse(o, "device", "%s has no device called \"%s\"", m->name, name);
     return -1;
 }
 
@@ -86,10 +85,9 @@ static struct batch read_batch(struct json_obj *o)
     b.causal = !json_has(o, "causal") || json_get_bool(o, "causal");
     if (b.prefill_tokens * (uint64_t)b.prompts + b.sequences == 0 ||
         b.context_tokens < b.prefill_tokens || b.context_tokens == 0) {
-        (void)err_add(o->err,
-                      "%s: %s: must have prefill_tokens or sequences, and context_tokens of at "
-                      "least prefill_tokens",
-                      o->file, o->path);
+        json_refuse(o, NULL,
+                    "must have prefill_tokens or sequences, and context_tokens of at "
+                    "least prefill_tokens");
     }
     return b;
 }
@@ -250,11 +248,9 @@ static double machine_field(const struct machine *m, const char *field, const st
             }
         }
     }
-    (void)err_add(o->err,
-                  "%s: %s.field: must be DEVICE.decode_watts, DEVICE.prefill_watts, idle_watts, "
-                  "compile_watts, "
-                  "util_prefill_frac or util_decode_frac",
-                  o->file, o->path);
+    json_refuse(o, "field",
+                "must be DEVICE.decode_watts, DEVICE.prefill_watts, idle_watts, "
+                "compile_watts, util_prefill_frac or util_decode_frac");
     return (double)NAN;
 }
 
@@ -285,7 +281,7 @@ double quantity_lengths(struct json_obj *o)
     SCOPED(err_fini) struct err e = ERR_INIT;
     double v = (double)NAN;
     if (o->err->n == 0 && dataset_load(name, &d, &e) != 0) {
-        (void)err_add(o->err, "%s: %s.dataset: %s", o->file, o->path, e.lines[0]);
+        json_refuse(o, "dataset", "%s", e.lines[0]);
     } else if (d.n > 0) {
         OWNED double *x = xcalloc(d.n, sizeof *x);
         for (size_t i = 0; i < d.n; i++) {

@@ -15,7 +15,7 @@ static struct speculation_data *read_data(const struct json_obj *o)
     SCOPED(err_fini) struct err e = ERR_INIT;
     struct speculation_data *data = xmalloc(sizeof *data);
     if (speculation_data_read(datadir_path(SPECULATION_DIR), data, &e) != 0) {
-        (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.lines[0]);
+        json_refuse(o, NULL, "%s", e.lines[0]);
         free(data);
         data = NULL;
     }
@@ -36,7 +36,7 @@ struct speculation_model *quantity_acceptance(struct json_obj *o)
         m = xmalloc(sizeof *m);
         if (speculation_model_fit(data, dataset, model, (enum speculation_method)method, ours,
                                   SPECULATION_EXCLUSIVE, m, &e) != 0) {
-            (void)err_add(o->err, "%s: %s: %s", o->file, o->path, e.lines[0]);
+            json_refuse(o, NULL, "%s", e.lines[0]);
         }
     }
     return m;
@@ -67,7 +67,7 @@ double quantity_amortized(struct json_obj *o)
         }
     }
     if (data != NULL && isnan(ms)) {
-        (void)err_add(o->err, "%s: %s.model: no amortized account of %s", o->file, o->path, model);
+        json_refuse(o, "model", "no amortized account of %s", model);
     }
     return ms;
 }
@@ -150,7 +150,7 @@ static uint32_t read_times(struct json_obj *o, const char *key, int64_t *out)
         const cJSON *x = cJSON_GetArrayItem(list, (int)i);
         if (!cJSON_IsNumber(x) || x->valuedouble != floor(x->valuedouble) ||
             fabs(x->valuedouble) > (double)GRAPHS_MAX_TIME) {
-            (void)err_add(o->err, "%s: %s.%s: must hold whole numbers", o->file, o->path, key);
+            json_refuse(o, key, "must hold whole numbers");
             return 0;
         }
         out[i] = (int64_t)x->valuedouble;
@@ -169,10 +169,9 @@ double quantity_graphs(struct json_obj *o)
     const char *name = json_get_string(o, "strategy");
     const struct graphs_strategy *st = name != NULL ? graphs_strategy_find(name) : NULL;
     if (o->err->n == 0 && (n_d != g.n_blocks || n_s != g.n_blocks || st == NULL)) {
-        (void)err_add(o->err,
-                      "%s: %s: p, d and s must be of one length, and strategy one of `xpusim "
-                      "graphs --help`",
-                      o->file, o->path);
+        json_refuse(o, NULL,
+                    "p, d and s must be of one length, and strategy one of `xpusim "
+                    "graphs --help`");
     }
     if (o->err->n > 0 || graphs_instance_check(&g, o->path, o->err) != 0) {
         return (double)NAN;

@@ -16,8 +16,8 @@ static void texts_read(struct setup_texts *t, struct json_obj *o, const char *ke
     for (uint32_t i = 0; i < n; i++) {
         const cJSON *text = cJSON_GetArrayItem(list, (int)i);
         if (!cJSON_IsString(text) || strchr(text->valuestring, mark) == NULL) {
-            (void)err_add(o->err, "%s: %s.%s: must hold strings %s", o->file, o->path, key,
-                          mark == ':' ? "NAME:key=value" : "NAME=VALUE");
+            json_refuse(o, key, "must hold strings %s",
+                        mark == ':' ? "NAME:key=value" : "NAME=VALUE");
             return;
         }
         t->v[t->n++] = text->valuestring;

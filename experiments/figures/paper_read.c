@@ -88,8 +88,7 @@ static int place_of(const struct paper *p, enum paper_axis_kind kind, struct jso
         found = strcmp(p->axes[kind].v[i].title, name) == 0 ? (int)i : found;
     }
     if (found < 0) {
-        (void)err_add(o->err, "%s: %s.%s: no place of %s is called \"%s\"", o->file, o->path, key,
-                      paper_axis_keys[kind], name);
+        json_refuse(o, key, "no place of %s is called \"%s\"", paper_axis_keys[kind], name);
     }
     return found;
 }
@@ -111,12 +110,10 @@ static void read_mark(struct paper *p, struct paper_mark *m, struct json_obj *o)
         json_has(o, "crossing") ? json_get_number(o, "crossing", -1e15, 1e15) : (double)NAN;
     bool needs = !isnan(m->crossing) || (m->as != NULL && strstr(m->as, "of") != NULL);
     if (needs != (m->of >= 0)) {
-        (void)err_add(o->err, "%s: %s.of: goes with `crossing`, or with `of` in `as`", o->file,
-                      o->path);
+        json_refuse(o, "of", "goes with `crossing`, or with `of` in `as`");
     }
     if (m->of < 0 && (m->of_x >= 0 || m->ours != NULL)) {
-        (void)err_add(o->err, "%s: %s.%s: goes with `of`", o->file, o->path,
-                      m->ours != NULL ? "ours" : "of_x");
+        json_refuse(o, m->ours != NULL ? "ours" : "of_x", "goes with `of`");
     }
     m->read_off = json_get_choice(o, "from", sources) == 1;
     m->where = json_get_string(o, "where");

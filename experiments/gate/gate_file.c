@@ -68,7 +68,7 @@ static void read_group(struct json_obj *o, struct gate_baseline *b)
     g->soc = json_get_string(o, "soc");
     g->llm = json_get_string(o, "llm");
     if (json_has(o, "trace") == json_has(o, "workload")) {
-        (void)err_add(o->err, "%s: %s: must have either workload or trace", o->file, o->path);
+        json_refuse(o, NULL, "must have either workload or trace");
     }
     if (json_has(o, "trace")) {
         read_trace(o, g);
@@ -91,7 +91,7 @@ static void read_group(struct json_obj *o, struct gate_baseline *b)
     json_done(o);
     for (uint32_t i = 0; i + 1 < b->n_groups; i++) {
         if (strcmp(b->groups[i].name, g->name) == 0) {
-            (void)err_add(o->err, "%s: %s: group '%s' stands twice", o->file, o->path, g->name);
+            json_refuse(o, NULL, "group '%s' stands twice", g->name);
         }
     }
 }
@@ -103,14 +103,13 @@ static void read_values(const struct json_obj *o, const cJSON *list, const char 
                         double *out)
 {
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != n) {
-        (void)err_add(o->err, "%s: %s.%s: must be an array of %d numbers or nulls", o->file,
-                      o->path, name, n);
+        json_refuse(o, name, "must be an array of %d numbers or nulls", n);
         return;
     }
     const cJSON *v = NULL;
     cJSON_ArrayForEach (v, list) {
         if (!cJSON_IsNumber(v) && !cJSON_IsNull(v)) {
-            (void)err_add(o->err, "%s: %s.%s: must hold numbers or nulls", o->file, o->path, name);
+            json_refuse(o, name, "must hold numbers or nulls");
             return;
         }
         *out++ = cJSON_IsNumber(v) ? v->valuedouble : UNDEFINED;
@@ -154,7 +153,7 @@ static void read_hash(struct json_obj *o, struct gate_cell *c)
     errno = 0;
     c->trace_hash = strtoull(text, &end, 16);
     if (strlen(text) != 16 || *end != '\0' || errno != 0) {
-        (void)err_add(o->err, "%s: %s.traces: must be 16 hexadecimal digits", o->file, o->path);
+        json_refuse(o, "traces", "must be 16 hexadecimal digits");
     }
 }
 
@@ -179,8 +178,7 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
     /* Every replication ended in one of these ways; a result that was merged of two by hand shows
      * here, mostly. */
     if (c->verdicts[0] + c->verdicts[1] + c->verdicts[2] + c->failed != c->replications) {
-        (void)err_add(o->err, "%s: %s: verdicts and failed do not add up to replications", o->file,
-                      o->path);
+        json_refuse(o, NULL, "verdicts and failed do not add up to replications");
     }
     read_hash(o, c);
     read_result_metrics(o, c);
@@ -189,8 +187,7 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
     }
     json_done(o);
     if (gate_cell_find(all, c->group, c->policy) != NULL) {
-        (void)err_add(o->err, "%s: %s: '%s' of '%s' stands twice", o->file, o->path, c->policy,
-                      c->group);
+        json_refuse(o, NULL, "'%s' of '%s' stands twice", c->policy, c->group);
     }
     all->n++;
 }
@@ -203,7 +200,7 @@ static void read_parameters(struct json_obj *root, struct gate_cells *all)
         const char *policy = json_get_string(&o, "policy");
         const char *text = json_get_string(&o, "values");
         if (gate_parameters_find(all, policy) != NULL) {
-            (void)err_add(o.err, "%s: %s: '%s' stands twice", o.file, o.path, policy);
+            json_refuse(&o, NULL, "'%s' stands twice", policy);
         }
         gate_parameters_add(all, policy, text);
         json_done(&o);

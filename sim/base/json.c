@@ -111,10 +111,14 @@ static const cJSON *find(struct json_obj *o, const char *key)
     return NULL;
 }
 
-static void complain(struct json_obj *o, const char *key, const char *form)
+int json_refuse(const struct json_obj *o, const char *key, const char *fmt, ...)
 {
-    OWNED char *path = path_join(o->path, key);
-    err_add(o->err, "%s: %s: must be %s", o->file, path, form);
+    OWNED char *path = key != NULL ? path_join(o->path, key) : xstrdup(o->path);
+    va_list args;
+    va_start(args, fmt);
+    OWNED char *what = xvformat(fmt, args);
+    va_end(args);
+    return err_add(o->err, "%s: %s: %s", o->file, path, what);
 }
 
 /* What a child has to be instead of c; without one it is missing. An object that is missing itself
@@ -122,10 +126,9 @@ static void complain(struct json_obj *o, const char *key, const char *form)
 static void refuse(struct json_obj *o, const char *key, const cJSON *c, const char *form)
 {
     if (c != NULL) {
-        complain(o, key, form);
+        json_refuse(o, key, "must be %s", form);
     } else if (o->node != NULL) {
-        OWNED char *path = path_join(o->path, key);
-        err_add(o->err, "%s: %s: missing (%s)", o->file, path, form);
+        json_refuse(o, key, "missing (%s)", form);
     }
 }
 
@@ -213,16 +216,15 @@ struct quantity json_get_quantity(struct json_obj *o, const char *key, const cha
     size_t before_unit = o->err->n;
     const char *got = json_get_string(&sub, "unit");
     if (o->err->n == before_unit && strcmp(got, unit) != 0) {
-        OWNED char *form = xformat("\"%s\", not \"%s\"", unit, got);
-        complain(&sub, "unit", form);
+        json_refuse(&sub, "unit", "must be \"%s\", not \"%s\"", unit, got);
     }
     q.kind = (enum quantity_kind)json_get_choice(&sub, "kind", quantity_kinds);
     const char *source = json_get_string(&sub, "source");
     if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(sub.node, "source")) && source[0] == '\0') {
-        complain(&sub, "source", "text that says where the number comes from");
+        json_refuse(&sub, "source", "must be text that says where the number comes from");
     }
     if (o->err->n == before && (q.low > q.value || q.high < q.value)) {
-        complain(o, key, "a range: low <= value <= high");
+        json_refuse(o, key, "must be a range: low <= value <= high");
     }
     json_done(&sub);
     q.present = o->err->n == before;
@@ -274,14 +276,14 @@ uint32_t json_get_strings(struct json_obj *o, const char *key, int min, int max,
     uint32_t used = 0;
     for (int i = 0; i < n; i++) {
         const cJSON *s = cJSON_GetArrayItem(list, i);
+        OWNED char *element = xformat("%s[%d]", key, i);
         if (!cJSON_IsString(s) || s->valuestring[0] == '\0') {
-            (void)err_add(o->err, "%s: %s.%s[%d]: must be a string", o->file, o->path, key, i);
+            json_refuse(o, element, "must be a string");
             continue;
         }
         for (uint32_t k = 0; k < used; k++) {
             if (strcmp(out[k], s->valuestring) == 0) {
-                (void)err_add(o->err, "%s: %s.%s[%d]: '%s' is repeated", o->file, o->path, key, i,
-                              s->valuestring);
+                json_refuse(o, element, "'%s' is repeated", s->valuestring);
             }
         }
         out[used++] = s->valuestring;
@@ -297,7 +299,7 @@ struct json_obj json_array_object(struct json_obj *o, const char *key, int index
     const cJSON *c = o->node == NULL ? NULL : cJSON_GetObjectItemCaseSensitive(o->node, key);
     c = cJSON_GetArrayItem(c, index);
     if (c != NULL && !cJSON_IsObject(c)) {
-        complain(o, element, "an object {...}");
+        json_refuse(o, element, "must be an object {...}");
         c = NULL;
     }
     sub.node = c;
@@ -319,11 +321,10 @@ void json_done(struct json_obj *o)
     int index = 0;
     for (const cJSON *c = o->node->child; c != NULL; c = c->next, bit <<= 1, index++) {
         if (index >= 64) {
-            err_add(o->err, "%s: %s: more than 64 keys in one object", o->file, o->path);
+            json_refuse(o, NULL, "more than 64 keys in one object");
             return;
         }
         if ((o->seen & bit) == 0 && c->string != NULL) {
-            OWNED char *path = path_join(o->path, c->string);
             struct nearest near;
             nearest_init(&near, c->string);
             for (uint32_t i = 0; i < o->n_asked; i++) { /* one that is there is not meant */
@@ -331,7 +332,7 @@ void json_done(struct json_obj *o)
                     nearest_look(&near, o->asked[i]);
                 }
             }
-            err_add(o->err, "%s: %s: unknown key%s", o->file, path, nearest_hint(&near));
+            json_refuse(o, c->string, "unknown key%s", nearest_hint(&near));
         }
     }
 }

@@ -82,6 +82,10 @@ bool json_has(struct json_obj *o, const char *key);
 double json_number(const cJSON *o, const char *key);
 const char *json_string(const cJSON *o, const char *key);
 
+/* Adds the error "FILE: PATH.KEY: ..."; without a key it is of the object itself. Returns -EINVAL.
+ */
+int json_refuse(const struct json_obj *o, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Adds an error for every key nobody asked for, with the nearest that somebody did. Call once per
  * object, after the gets. */
 void json_done(struct json_obj *o);

@@ -10,14 +10,12 @@ static void read_text(struct json_obj *o, const struct json_field *f, char *out)
         return;
     }
     if (strlen(text) >= f->size) {
-        err_add(o->err, "%s: %s%s%s: longer than %zu bytes", o->file, o->path,
-                o->path[0] == '\0' ? "" : ".", f->key, f->size - 1);
+        json_refuse(o, f->key, "longer than %zu bytes", f->size - 1);
         text = "";
     }
     memcpy(out, text, strlen(text) + 1);
     if (strcmp(text_visible(out, ""), text) != 0) {
-        err_add(o->err, "%s: %s%s%s: must not hold control characters", o->file, o->path,
-                o->path[0] == '\0' ? "" : ".", f->key);
+        json_refuse(o, f->key, "must not hold control characters");
     }
 }
 

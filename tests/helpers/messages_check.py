@@ -12,7 +12,7 @@ import sys
 XPUSIM, FOLDER, SOURCES = sys.argv[1], pathlib.Path(sys.argv[2]), ("sim", "policies", "hwmodels", "traces", "plots", "experiments")
 UNTESTED = 29  # at most so many messages are in no row and no test
 LITERAL = r'"(?:\\.|[^"\\])*"'
-CALL = re.compile(r"\b(?:err_add|warnings_add|say_and_free)\(|\bfprintf\(stderr,\s*(?=\"xpusim: (?:warning|note))")
+CALL = re.compile(r"\b(?:err_add|warnings_add|say_and_free)\(|\bjson_refuse\([^,;]*,\s*(?:\"(\w+)\"|[^,;]*),|\bfprintf\(stderr,\s*(?=\"xpusim: (?:warning|note))")
 # Of these the text comes behind a column's name or a key; a core's refusals of actions have tests of their own.
 REFUSE = re.compile(r"\b(?:csvfile_|import_)?refuse\(")
 LOAD = "--workload mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60"
@@ -44,6 +44,10 @@ def files():
         return json.dumps({"paper": "p", "source": "s", "quantities": quantities or {"m": {"machine": {"field": "idle_watts"}}},
                            "claims": [{k: v for k, v in claim.items() if v is not None}]})
 
+    def client(**more):
+        step = {"prompt_tokens": 5, "answer_tokens": 1, "name": "s"}
+        return json.dumps({"duration_s": 9, "clients": [{**step, "think_s": 1, "same_session": True, "subagents": [{**step, **more}]}]})
+
     def paper(**more):
         tree = json.loads(pathlib.Path("experiments/figures/agent-xpu-v1-2.json").read_text())
         tree.update(more)
@@ -74,6 +78,9 @@ def files():
         "nofield.json": claims({"m": {"machine": {"field": "npu.idle"}}}, {"name": "a", "value": "m", "published": 1}),
         "request63.csv": trace("63,0,0,reactive,0,,20,20,0"),
         "request64.csv": trace("64,0,0,reactive,0,,20,20,0"),
+        "2claims.json": paper(claims=["A10", "A10"]),
+        "same.json": client(),
+        "samebefore.json": client(before=True),
         "noquantity.json": paper(quantities={}),
         "9quantities.json": paper(quantities={f"m{k}": machine["m"] for k in range(9)}),
         "gateset.json": gate(["sim.horizon_s"]),
@@ -269,6 +276,8 @@ def said_by_source():
         for call, texts in found:
             if texts:
                 whole = "".join(w[1:-1] for w in re.findall(LITERAL, max(texts, key=len)))
+                key = call.group(1) if call.re is CALL else None
+                whole = f"{key}: {whole}" if key else whole
                 yield str(path), text.count("\n", 0, call.start()) + 1, whole.replace('\\"', '"').replace("\\n", "")
 
 
