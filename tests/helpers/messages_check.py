@@ -199,6 +199,7 @@ def at_limits(trace, spec, claims, gate, header):
         "value": (json.dumps(figure), json.dumps({**figure, "value": "nonesuch"})),
         "crossing": (crossing(of="GEMM on the iGPU"), crossing()),
         "table": (table(1, 2), table(2, 2)),
+        "unit": tuple(table(1).replace('"unit": "GB/s"', f'"unit": "{unit}"', 1) for unit in ("GB/s", "MB/s")),
         "repeated": (gate([]), gate([]).replace('["fcfs"]', '["fcfs", "fcfs"]')),
         "points": (suite(32), suite(33)),
         "pair": (study + "corun,npu,GEMM beside GEMV,d,1,slowdown,1.1,x\ncorun,igpu,GEMV beside GEMM,d,1,slowdown,1.2,x\n", study + "corun,npu,GEMM,d,1,slowdown,1.1,x\n"),
