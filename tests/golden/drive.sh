@@ -130,7 +130,7 @@ $x drive --calibrate "$tmp/t.csv" --trace-only --clock cpu --llm random-256 -o "
 grep -q 'not measured: contention' "$tmp/fit" || fail "fit does not say what the clock hides: $(cat "$tmp/fit")"
 ! grep -q '"beside"' "$tmp/my.json" || fail "contention of kernels that ran one after another"
 # On the wall clock devices run at once, so pairs of kernels say what the memory gives to both.
-XPUSIM_PAIR_WINDOW_S=0.002 $x drive --calibrate "$tmp/t.csv" --llm random-256 --policy fcfs -o "$tmp/wall.json" >"$tmp/out" 2>"$tmp/err" || fail "wall: $(cat "$tmp/err")"
+XPUSIM_PAIR_WINDOW_S=0.001 $x drive --calibrate "$tmp/t.csv" --llm random-256 --policy fcfs -o "$tmp/wall.json" >"$tmp/out" 2>"$tmp/err" || fail "wall: $(cat "$tmp/err")"
 grep -Eq '^ddr.together: |both devices are on one processor' "$tmp/out" || fail "no pairs: $(cat "$tmp/out" "$tmp/err")"
 $x run --soc "$tmp/wall.json" --llm random-256 --policy fcfs --trace "$tmp/t.csv" >"$tmp/out" 2>&1 || fail "wall.json: $(cat "$tmp/out")"
 # The file runs as it was calibrated; another kernel-time model, or another LLM, is one sentence.
