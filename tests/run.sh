@@ -2,9 +2,10 @@
 # Runs the tests given and every script test, JOBS (default: processors and one) at once; ends with "N passed, N failed,
 # N skipped", and with what the failed ones printed last, since logs are cut at their beginning. A part that cannot run here
 # prints `skipped: REASON` and passes. More than MAX_SKIPPED of them fail (no limit by default); a reason counts once in
-# each test that passes. WHOLE=yes, as CI says: what is random or long is done whole, and not a part of it. SCRIPTS replaces the script tests. A test is a file of $BUILD/tests/check (tests/check.c) or a
-# Check program of its own; one that crashes or says nothing counts as one failure. Each line has the
-# seconds that the test took, and those of a processor that it and its processes had.
+# each test that passes. WHOLE=yes, as CI says: what is random or long is done whole, and not a part of it. SCRIPTS
+# replaces the script tests. A test is a file of $BUILD/tests/check (tests/check.c) or a Check program of its own; one that
+# crashes or says nothing counts as one failure. Each line has the seconds that the test took, and those of a processor
+# that it and its processes had.
 #
 #   run.sh TEST...        all of it
 #   run.sh --one TEST     one of them or a script: its line, and its output where that says something
@@ -67,24 +68,29 @@ if [ "${1:-}" = --one ]; then
 fi
 
 # The interpreter itself, where python3 is a script that looks for it (pyenv): tests start it hundreds of times.
-python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && [ -x "$python" ] && PATH=${python%/*}:$PATH
+python=$(python3 -S -c 'import sys; print(sys.executable)' 2>/dev/null) && [ -x "$python" ] && PATH=${python%/*}:$PATH
 
-# The long ones first, so that none is left alone at the end: those above two seconds of processor time, by what they
-# take, then scripts, which also wait. One more at once than there are processors, so that who waits leaves none idle.
+# The long ones first, so that none is left alone at the end: those above two seconds of processor time, by how long they
+# take with their waiting, then scripts, which also wait. One more at once than there are processors, so that who waits leaves none idle.
 # Each writes to a file of its own, so that lines of two tests do not mix.
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
 export lines
-first="tests/golden/drive.sh tests/golden/send_in.sh tests/golden/tutorial.sh tests/golden/python.sh tests/golden/stress.sh
-    tests/golden/uncertainty.sh tests/golden/options_twice.sh tests/unit/check_kernel_fit.c tests/golden/determinism.sh
-    tests/golden/accuracy.sh tests/golden/validate.sh tests/golden/measure.sh tests/conformance/check_drive_engines.c
-    tests/golden/measure_windows.sh tests/golden/schemas.sh tests/golden/messages.sh tests/golden/printed.sh
-    tests/golden/plots.sh tests/golden/demo.sh tests/oracle/check_coverage.c tests/golden/store.sh tests/golden/memory.sh
-    tests/golden/plugin.sh tests/golden/python_package.sh tests/golden/gate.sh tests/conformance/check_policies.c
-    tests/golden/selftest.sh tests/conformance/check_interleavings.c tests/conformance/check_npu.c tests/golden/sturdy.sh
-    tests/golden/report.sh tests/conformance/check_drive.c tests/unit/check_backends.c tests/conformance/check_fuzz.c
-    tests/golden/sweep.sh tests/oracle/check_run_fit.c tests/golden/install.sh tests/oracle/check_disciplines.c
-    tests/golden/golden.sh tests/conformance/check_collapse.c"
+first="tests/golden/send_in.sh tests/golden/tutorial.sh tests/golden/determinism.sh tests/golden/python.sh tests/golden/live.sh
+    tests/golden/options_twice.sh tests/golden/plugin.sh tests/unit/check_kernel_fit.c tests/golden/drive.sh
+    tests/golden/validate.sh tests/golden/measure_windows.sh tests/conformance/check_drive_engines.c
+    tests/golden/plots.sh tests/golden/measure.sh tests/golden/arena.sh tests/golden/options.sh
+    tests/golden/accuracy.sh tests/conformance/check_collapse.c tests/oracle/check_run_status.c
+    tests/golden/stress.sh tests/golden/uncertainty.sh tests/golden/figures.sh
+    tests/golden/demo.sh tests/golden/store.sh tests/golden/cheats.sh tests/golden/permuted.sh
+    tests/golden/selftest.sh tests/golden/printed.sh tests/oracle/check_coverage.c tests/golden/shuffled.sh
+    tests/golden/messages.sh tests/golden/truncated.sh tests/golden/skips.sh tests/golden/numbers.sh
+    tests/golden/schemas.sh tests/conformance/check_npu.c tests/golden/claims_verdicts.sh
+    tests/unit/check_uncertainty.c tests/golden/gate.sh tests/golden/memory.sh tests/golden/quoted.sh
+    tests/golden/mcp.sh tests/golden/sweep.sh tests/conformance/check_drive.c tests/golden/python_package.sh
+    tests/golden/sturdy.sh tests/golden/new_files.sh tests/golden/report.sh tests/conformance/check_observers.c
+    tests/conformance/check_policies.c tests/conformance/check_relations.c tests/unit/check_backends.c
+    tests/unit/check_leave_machine.c"
 
 # Under a sanitizer (SANITIZED) these are left out: they compare what a sanitized build prints as the usual one does, by
 # commands that other tests run too, or they run nothing that was built. What starts threads or processes stays.
