@@ -12,9 +12,9 @@ import sys
 
 import statuses_check as statuses
 
-# A text of these has pictures, or --markdown is the name of a file; Markdown of a figure is for a page that has
+# A text of these has pictures, --markdown is the name of a file, or they print as compare and take longer; Markdown of a figure is for a page that has
 # the picture, and a list of claims is a table in all forms but the text.
-LEFT_OUT = ("graphs", "view", "report", "gate")
+LEFT_OUT = ("graphs", "view", "report", "gate", "falsify", "ablate")
 NO_MARKDOWN = re.compile("figure|claims --list")
 MORE = {"explain": ["--policy agent-xpu-v2 --interference --workload mixed:reactive_per_min=20,proactive_per_min=20,duration_s=40,output_scale=0.3"],
         "compare": ["--policy mlfq --policy edf --replications 2 --workload w1:n=3 --tune 2", "--policy fcfs --policy edf --replications 2 --workload w1:n=3 --load 0.3,0.9",
