@@ -275,7 +275,12 @@ void report_write_again(const struct report_input *in, FILE *out)
         return;
     }
     (void)fputs("<details><summary>Seeds and configuration</summary><pre>", out);
-    OWNED char *seeds = json_text(report_member(tree, "seeds"), false);
+    SCOPED(json_drop) cJSON *list = cJSON_CreateArray();
+    const cJSON *seed;
+    cJSON_ArrayForEach (seed, report_member(tree, "seeds")) { /* as --seed takes them */
+        cJSON_AddItemToArray(list, json_exact(cJSON_GetNumberValue(seed)));
+    }
+    OWNED char *seeds = json_text(list, false);
     OWNED char *sim = json_text(report_member(report_member(tree, "config"), "sim"), true);
     markup_format(out, "%s\n%s", seeds, sim);
     (void)fputs("</pre></details>\n", out);

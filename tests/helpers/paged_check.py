@@ -77,7 +77,7 @@ def quantities(x, path=""):
 def main():
     load = ["--workload", "mixed:reactive_per_min=20,proactive_per_min=20,duration_s=40,output_scale=0.3"]
     path, page = FOLDER / "compared.json", FOLDER / "page.html"
-    path.write_text(said("compare", "--policy", "fcfs", "--policy", "edf", "--policy", "agent-xpu-v2", *load, "--replications", "3", "--json", "-q"))
+    path.write_text(said("compare", "--policy", "fcfs", "--policy", "edf", "--policy", "agent-xpu-v2", *load, "--replications", "5", "--json", "-q"))
     said("report", str(path), "--no-figures", "-o", str(page))
     d = json.loads(path.read_text())
     policies, seen = d["policies"], {"means": 0, "all": 0, "numbers": 0}
@@ -109,6 +109,8 @@ def main():
                 equal(f"page, {name}", (value, kind, source), (f"{q['value']:.6g} {q['unit']}", q["kind"], " ".join(q["source"].split())))
                 if "low" in q:
                     equal(f"page, {name}: range", span, f"{q['low']:.6g} to {q['high']:.6g}")
+    seeds = re.search(r"<summary>Seeds and configuration</summary><pre>\[([0-9,]*)\]", page.read_text())
+    equal("seeds of the page", seeds and seeds.group(1), ",".join(map(str, d["seeds"])))  # digits alone, as --seed takes them
     print("\n".join(f"FAILED: {b}" for b in BAD[:30]))
     print(f"{CHECKED} cells of a page worked out again: {seen}")
     return 1 if BAD or min(seen.values()) < 3 else 0
