@@ -1,9 +1,11 @@
 /* Which samples a window of a measurement keeps, by a second reading of its header, on a device
- * whose launches are drawn. */
+ * whose launches are drawn; and what others did to the processor meanwhile. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hwmodels/backends/window.h"
 #include "sim/base/rng.h"
@@ -281,7 +283,67 @@ START_TEST(a_window_keeps_the_samples_of_undisturbed_launches)
 }
 END_TEST
 
+/* ---- what others did to the processor ---- */
+
+static struct host_times times_of(const char *stat)
+{
+    char folder[] = "/tmp/check_measure.XXXXXX";
+    char path[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/stat", folder);
+    FILE *f = stat != NULL ? fopen(path, "w") : NULL;
+    if (f != NULL) {
+        (void)fputs(stat, f);
+        (void)fclose(f);
+    }
+    struct host_times t = host_times_read(folder);
+    (void)unlink(path);
+    (void)rmdir(folder);
+    return t;
+}
+
+/* user nice system idle iowait irq softirq steal: busy are 1 + 2 + 4 + 32 + 64, idle 8 + 16. */
+START_TEST(shares_of_a_host_are_of_all_its_time)
+{
+    struct host_times a = times_of("cpu 1 2 4 8 16 32 64 128 256 512\ncpu0 9 9 9 9\n");
+    ck_assert(a.valid);
+    ck_assert_double_eq(a.busy_ticks, 103.0);
+    ck_assert_double_eq(a.steal_ticks, 128.0);
+    ck_assert_double_eq(a.all_ticks, 255.0);
+    struct host_times old = times_of("cpu 1 2 4 8\n"); /* of an old system */
+    ck_assert(old.valid);
+    ck_assert_double_eq(old.busy_ticks, 7.0);
+    ck_assert_double_eq(old.all_ticks, 15.0);
+    ck_assert(!times_of("cpu 1 2 4\n").valid);
+    ck_assert(!times_of("intr 1 2 4 8\n").valid);
+    ck_assert(!times_of(NULL).valid);
+    /* 200 ticks: 60 busy, of which one's own are 20 and one proves nothing; 30 stolen. */
+    double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+    struct host_times b = {
+        .valid = true, .busy_ticks = 163.0, .steal_ticks = 158.0, .all_ticks = 455.0};
+    a.own_s = 1.0;
+    b.own_s = 1.0 + 20.0 * tick_s;
+    struct backend_host h = host_times_shares(&a, &b);
+    ck_assert_double_eq_tol(h.foreign_frac, 39.0 / 200.0, 1e-12);
+    ck_assert_double_eq_tol(h.steal_frac, 30.0 / 200.0, 1e-12);
+    b.own_s = 1.0 + 59.5 * tick_s; /* less than nothing is nothing */
+    ck_assert_double_eq(host_times_shares(&a, &b).foreign_frac, 0.0);
+    b.busy_ticks = 1e6; /* and more than all is all */
+    ck_assert_double_eq(host_times_shares(&a, &b).foreign_frac, 1.0);
+    b.steal_ticks = 1.0; /* a counter that went back */
+    ck_assert_double_eq(host_times_shares(&a, &b).steal_frac, 0.0);
+    b.all_ticks = a.all_ticks; /* no time went by */
+    ck_assert_double_eq(host_times_shares(&a, &b).foreign_frac, -1.0);
+    ck_assert_double_eq(host_times_shares(&a, &b).steal_frac, -1.0);
+    b = a;
+    b.all_ticks += 1.0;
+    a.valid = false;
+    ck_assert_double_eq(host_times_shares(&a, &b).foreign_frac, -1.0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(shares_of_a_host_are_of_all_its_time),
     TEST(a_window_that_fails_has_no_samples),
     TEST(a_window_keeps_the_samples_of_undisturbed_launches),
 };
