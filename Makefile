@@ -72,7 +72,7 @@ BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out $(wildcard tests/bench/ben
 LIB := $(BUILD)/libxpusim.$(if $(SHARED),so,a)
 
 all: $(BUILD)/xpusim $(ENGINES)
-tests: $(BUILD)/xpusim $(TESTS)
+tests: $(BUILD)/xpusim $(TESTS) $(BENCHES)
 
 $(BUILD)/xpusim: $(BUILD)/experiments/commands/main.o $(LIB) policies/plugin.list
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=policies/plugin.list -o $@ $(filter-out %.list,$^) $(LDLIBS)

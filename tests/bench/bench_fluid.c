@@ -1,11 +1,11 @@
 /* Four always-busy flows on one link, max-min: when one completes, its source starts the next, size
- * exponential. Through the engine's event queue, jobs and fluid solver. The reference of the
+ * exponential. Through the engine's jobs and fluid solver. The reference of the
  * recorded measurement is SimGrid's full stack, 0.49 M completions/s on another machine, so the
  * limit loop of this process stands beside it for scale. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/engine/engine.h"
+#include "sim/engine/ddr.h"
 #include "tests/bench/bench.h"
 #include "tests/helpers/queue.h"
 
@@ -29,29 +29,26 @@ static void engine_run(void *arg)
     struct engine *e = calloc(1, sizeof *e);
     e->core.setup = &setup;
     e->core.result = &result;
-    eventq_init(&e->queue);
+    e->ddr = calloc(1, sizeof *e->ddr);
     struct rng r;
     rng_init(&r, 1);
     struct job jobs[FLOWS];
     for (uint32_t i = 0; i < FLOWS; i++) {
-        jobs[i] = (struct job){
-            .event = EVENTQ_NONE, .rate = 1.0, .share_frac = 1.0, .device = (uint8_t)i};
+        jobs[i] = (struct job){.rate = 1.0, .speed = 1.0, .share_frac = 1.0, .device = (uint8_t)i};
         double ns = 1e6 * (0.001 + ziggurat_exponential(&zig, &r));
-        job_start(e, &jobs[i], ns, ns); /* alone it would take the whole link: 1 byte per ns */
         ddr_join(e, &jobs[i]);
+        job_start(e, &jobs[i], ns, ns); /* alone it would take the whole link: 1 byte per ns */
     }
     ddr_settle(e);
     for (uint32_t k = 0; k < COMPLETIONS; k++) {
-        struct eventq_event ev = eventq_pop(&e->queue);
-        e->now_ns = ev.time_ns;
-        struct job *j = &jobs[(ev.order >> 28) & 0xff];
-        j->event = EVENTQ_NONE;
+        struct job *j = ddr_first(e, e->n_jobs);
+        e->now_ns = j->end_ns;
         double ns = 1e6 * (0.001 + ziggurat_exponential(&zig, &r));
         job_start(e, j, ns, ns);
         ddr_settle(e);
     }
     sink += (double)e->now_ns;
-    eventq_fini(&e->queue);
+    free(e->ddr);
     free(e);
 }
 
