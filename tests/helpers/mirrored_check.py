@@ -46,6 +46,7 @@ def mirrored_comparison():
         same(f"compare {metric}.diff_low", x["diff_low"], None if y["diff_high"] is None else -y["diff_high"])
         same(f"compare {metric}.diff_high", x["diff_high"], None if y["diff_low"] is None else -y["diff_low"])
         same(f"compare {metric}.p", x["p"], y["p"], 1e-6)
+        same(f"compare {metric}.p_holm", x.get("p_holm"), y.get("p_holm"), 1e-6)
         if x["ratio"] and y["ratio"]:
             same(f"compare {metric}.ratio", x["ratio"] * y["ratio"], 1.0, 1e-6)
         words = x["verdict"].split()[0]

@@ -107,6 +107,15 @@ def points(path):
     same("points: groups", [(s["by"], s["group"]) for s in d["summary"]] == [w[:2] for w in want], True)
     for s, (by, name, members) in zip(d["summary"], want):
         group(f"points by {by}, {name}", members, s)
+    # the text has the numbers of the document, in percent
+    text = [l.split() for l in said("validate", "--points", path).split("\n")]
+    for s in d["summary"]:
+        cells = [str(s["n"]), str(s["predicted"])]
+        for key, scale, digits in (("median", 100, 1), ("p90", 100, 1), ("bias", 100, 1), ("pearson", 1, 3), ("median_with_unpredicted", 100, 1),
+                                   ("p90_with_unpredicted", 100, 1), ("inside_interval", 100, 1)):
+            cells += [f"{scale * s[key]:.{digits}f}"] if s[key] is not None else []
+        want = s["group"].split() + cells
+        same(f"points by {s['by']}, {s['group']}: its line of the text", want in text, True)
     # --max-median fails exactly where the median over rows with unpredicted ones is above it
     most = 100 * d["summary"][0]["median_with_unpredicted"]
     for limit, status in ((most * (1 + 1e-9), 0), (most * (1 - 1e-9), 1)):
