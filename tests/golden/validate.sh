@@ -87,7 +87,7 @@ calibrate() { # exit status, text, arguments...
         status=1
     fi
 }
-calibrate 0 "models left out" --points reference --soc core-ultra-7-155h -o "$tmp/my.json"
+calibrate 0 "models left out" --points reference --soc ryzen-ai-xdna2 -o "$tmp/my.json"
 "$x" run --soc "$tmp/my.json" --policy agent-xpu-v2 --workload mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60 >"$tmp/out" 2>&1 || {
     echo "a calibrated file does not run"
     status=1
