@@ -298,28 +298,32 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
     }
 }
 
-/* Share of machines on which each policy is best in each metric, by the mean of its runs. */
+/* Share of machines on which each policy is best in each metric, by the mean of its runs. Equal
+ * ones share a machine. */
 static void count_best(struct uncertainty *u)
 {
+    OWNED double *sum = xmalloc((u->n_policies + 1) * sizeof *sum);
     u->best_frac = xcalloc((size_t)u->n_metrics * u->n_policies + 1, sizeof *u->best_frac);
     for (uint32_t m = 0; m < u->n_metrics; m++) {
         double sign = metric_is_gain(u->metrics[m]) ? -1.0 : 1.0;
         uint32_t counted = 0;
         double *best = &u->best_frac[(size_t)m * u->n_policies];
         for (uint32_t i = 0; i < u->machines.n_draws; i++) {
-            uint32_t at = 0;
             double least = (double)INFINITY;
+            uint32_t n_least = 0;
             for (uint32_t p = 0; p < u->n_policies; p++) {
-                double sum = 0.0;
+                sum[p] = 0.0;
                 for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
-                    sum += sign * value_of(u, i, k, p, m);
+                    sum[p] += sign * value_of(u, i, k, p, m);
                 }
-                at = sum < least ? p : at;
-                least = fmin(least, sum);
+                n_least = sum[p] < least ? 1 : n_least + (sum[p] == least);
+                least = fmin(least, sum[p]);
             }
             bool ran = isfinite(least) != 0;
             counted += ran;
-            best[at] += ran ? 1.0 : 0.0;
+            for (uint32_t p = 0; ran && p < u->n_policies; p++) {
+                best[p] += sum[p] == least ? 1.0 / n_least : 0.0;
+            }
         }
         for (uint32_t p = 0; p < u->n_policies; p++) {
             best[p] = counted > 0 ? best[p] / counted : (double)NAN;

@@ -199,8 +199,9 @@ static struct uncertainty decided_by(uint32_t k, const char *metric)
     return u;
 }
 
-/* The chance that was found on 60 machines that all have the same difference, 0, and noise. */
-static double chance_of_noise(uint64_t set)
+/* The chance that was found on 60 machines that all have the same difference, 0, and so much noise.
+ */
+static double chance_of_noise(uint64_t set, double noise)
 {
     struct config_policy policies[2] = {{.label = "base"}, {.label = "other"}};
     double nominal[4] = {0.0, 0.0, 0.0, 0.0};
@@ -224,10 +225,14 @@ static double chance_of_noise(uint64_t set)
     rng_init(&g, rng_key(set, RNG_TEST, 0, 0));
     u.machines.n_draws = 60;
     for (uint32_t i = 0; i < 60 * UNCERTAINTY_REPEATS; i++) {
-        u.value[2 * i + 1] = rng_normal(&g);
+        u.value[2 * i + 1] = noise * rng_normal(&g);
     }
     uncertainty_analyse(&u);
     double chance = u.pairs[0].better_frac;
+    ck_assert_double_eq_tol(u.best_frac[0] + u.best_frac[1], 1.0, 1e-9);
+    if (noise == 0.0) { /* equal ones share each machine */
+        ck_assert_double_eq(u.best_frac[0], 0.5);
+    }
     u.machines = (struct machines){0};
     uncertainty_fini(&u);
     return chance;
@@ -240,10 +245,11 @@ START_TEST(noise_is_no_sure_order)
     draw("core-ultra-5-125h", N);
     uint32_t sure = 0;
     for (uint64_t set = 0; set < 200; set++) {
-        double chance = chance_of_noise(set);
+        double chance = chance_of_noise(set, 1.0);
         sure += chance < 0.025 || chance > 0.975;
     }
     ck_assert_uint_le(sure, 20); /* 10 expected; above 20: once in 2,000 */
+    ck_assert_double_eq(chance_of_noise(1, 0.0), 0.0);
 }
 END_TEST
 
