@@ -320,6 +320,7 @@ static double deviations(const struct variances *v, enum device_kind kind, doubl
             has[v->group[i]] = true;
         }
     }
+    SIM_ASSERT(n_own <= n && groups <= n_own && (groups == 0) == (n_own == 0));
     if (n == 0) {
         return gsl_cdf_ugaussian_Pinv(0.5 + 0.5 * level_frac);
     }

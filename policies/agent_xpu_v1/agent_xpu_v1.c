@@ -246,6 +246,7 @@ static void read_back(struct sched *s, struct v1 *v)
 static void v1_schedule(struct sched *s)
 {
     struct v1 *v = s->state;
+    SIM_ASSERT(v1_is_consistent(s, v));
     sched_again(s); /* a stage may make work for one before it: a call begins one fresh prefill */
     /* What runs now was launched at an earlier instant, so it has run since the last update; a
      * launch that ended at this instant was counted by its launch_done. */

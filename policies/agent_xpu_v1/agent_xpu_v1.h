@@ -8,6 +8,7 @@
  *   agent_xpu_v1_pressure.c  Algorithm 1: memory pressure
  *   agent_xpu_v1_decode.c    decode batches up to B_max
  *   agent_xpu_v1_guard.c     hung kernels, load shedding
+ *   agent_xpu_v1_consistent.c  what holds where a call begins
  *
  * A ReqContext is a live pass with its cursor: state stays in shared memory, so keeping and
  * resuming it costs nothing (ctx_switch_us adds a cost for sensitivity).
@@ -261,5 +262,7 @@ void v1_dispatch(struct sched *s, struct v1 *v);
 /* guard */
 void v1_watch(struct sched *s, struct v1 *v);
 void v1_shed(struct sched *s, struct v1 *v);
+/* consistent: what holds where schedule begins; O(requests). For SIM_ASSERT. */
+bool v1_is_consistent(const struct sched *s, const struct v1 *v);
 /* One timer at a time: earlier ones win. */
 void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns);

@@ -216,8 +216,26 @@ static void launch_all(struct sched *s, struct share *sh)
     }
 }
 
+/* What a member's pass and launch are of; and a device that takes so many has room for all. */
+static bool members_hold(const struct sched *s, const struct share *sh)
+{
+    const struct device *d = &s->machine->devices[sh->device];
+    for (uint32_t i = 0; i < sh->n; i++) {
+        const struct share_member *m = &sh->members[i];
+        if ((m->pass != NULL && m->pass->segments[0].request != m->request) ||
+            (m->launch != NULL &&
+             (m->launch->pass != m->pass || m->launch->device != sh->device)) ||
+            m->served_ns < 0 || (i > 0 && m->request == sh->members[i - 1].request)) {
+            return false;
+        }
+    }
+    return sh->n <= sh->limit && sh->limit <= MACHINE_MAX_SHARED &&
+           (sh->emulated || sh->limit <= d->max_shared);
+}
+
 void share_schedule(struct sched *s, struct share *sh)
 {
+    SIM_ASSERT(members_hold(s, sh));
     sched_again(s); /* who lost its KV to another member is formed in the next call */
     admit(s, sh);
     if (sh->emulated) {
@@ -225,4 +243,5 @@ void share_schedule(struct sched *s, struct share *sh)
     } else {
         launch_all(s, sh);
     }
+    SIM_ASSERT(members_hold(s, sh));
 }
