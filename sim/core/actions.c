@@ -93,6 +93,9 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
         return -EINVAL;
     }
     uint32_t all = op == OP_HEAD ? w->logit_rows : w->rows;
+    if (rows > all) {
+        return -EINVAL;
+    }
     if (rows == 0) {
         rows = all;
     }
