@@ -184,6 +184,56 @@ static void check_start(const struct fit_problem *f, int at, enum kernel_param p
     ck_assert_msg(near(is, wanted), "%s starts at %g, not %g", kernel_param_name(p), is, wanted);
 }
 
+/* The cap begins at the largest total that a pair reached: of both what they move alone, divided by
+ * the slowdown. A sensitivity is of each kind and width of product or decode that is beside
+ * another. */
+static void check_contention(const struct kernel_rows *rows, const struct fit_problem *f)
+{
+    double most = 0.0;
+    uint32_t sensitive = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct kernel_row *r = &rows->v[i];
+        if (!counts(r) || r->metric != KERNEL_METRIC_SLOWDOWN || r->held_out) {
+            continue;
+        }
+        struct kernel_cell slow;
+        double moved = 0.0;
+        int found = 0;
+        cell_of(rows, r, &slow);
+        for (size_t k = 0; k < rows->n && found < 3; k++) {
+            const struct kernel_row *x = &rows->v[k];
+            char name[KERNEL_PARTNER_BYTES];
+            (void)snprintf(name, sizeof name, "%s:%s", x->device, x->model);
+            bool own = strcmp(x->device, r->device) == 0 && strcmp(x->model, r->model) == 0;
+            int which = own ? 1 : strcmp(name, r->partner) == 0 ? 2 : 0;
+            if (counts(x) && x->metric == KERNEL_METRIC_MS && (which & ~found) != 0) {
+                struct kernel_cell alone;
+                cell_of(rows, x, &alone);
+                moved += x->bytes / exp(alone.log_mean);
+                found |= which;
+            }
+        }
+        most = found == 3 ? fmax(most, moved / exp(slow.log_mean)) : most;
+        bool is = r->op == KERNEL_GEMV || r->op == KERNEL_GEMM || r->op == KERNEL_DECODE;
+        for (size_t k = 0; k < i && is; k++) {
+            const struct kernel_row *x = &rows->v[k];
+            is = !counts(x) || x->metric != r->metric || x->held_out || x->op != r->op ||
+                 x->weight_bits != r->weight_bits;
+        }
+        sensitive += is;
+    }
+    uint32_t lambdas = 0;
+    for (uint32_t i = 0; i < f->fit->n_params; i++) {
+        lambdas += f->fit->params[i].param == KERNEL_PARAM_LAMBDA;
+    }
+    ck_assert_uint_eq(lambdas, sensitive);
+    ck_assert_int_ge(f->cap, 0);
+    ck_assert_int_eq(f->fit->params[f->cap].param, KERNEL_PARAM_CAP);
+    ck_assert_int_eq(f->fit->params[f->sharpness].param, KERNEL_PARAM_SHARPNESS);
+    double cap = fit_from_x(KERNEL_PARAM_CAP, f->x[f->cap]);
+    ck_assert_msg(near(cap / most, 1.0), "the cap begins at %g, not %g", cap, most);
+}
+
 START_TEST(cells_and_starting_values_are_those_of_the_rows)
 {
     struct rng r;
@@ -293,6 +343,7 @@ START_TEST(cells_and_starting_values_are_those_of_the_rows)
                     best_of(&rows, d, 0, KERNEL_KNOB, true, &n));
         check_start(&f, x->knob_knee, KERNEL_PARAM_KNOB_KNEE, d, 2.0);
     }
+    check_contention(&rows, &f);
     free(f.points);
     free(fit.cells);
     kernel_rows_fini(&rows);
@@ -337,18 +388,21 @@ static bool is_alone(const struct fit_point *p)
 }
 
 /* Over the points of one cell: how many, the mean of their logarithms, and of their variances. */
-static void over_cell(int cell, double *n, double *mean, double *var)
+struct over {
+    double n, mean, var;
+};
+
+static struct over over_cell(int cell)
 {
-    *n = *mean = *var = 0.0;
+    struct over o = {0.0, 0.0, 0.0};
     for (uint32_t i = 0; i < problem.n_points; i++) {
         if (some_points[i].cell == cell) {
-            *n += 1.0;
-            *mean += some_points[i].log_value;
-            *var += some_points[i].var;
+            o.n += 1.0;
+            o.mean += some_points[i].log_value;
+            o.var += some_points[i].var;
         }
     }
-    *mean /= *n;
-    *var /= *n;
+    return (struct over){o.n, o.mean / o.n, o.var / o.n};
 }
 
 /* What repetitions scatter: squares, the weighted ones, what samples explain, degrees of freedom.
@@ -357,22 +411,16 @@ static void scatter(bool alone, double out[4])
 {
     memset(out, 0, 4 * sizeof *out);
     for (int c = 0; c < CELLS; c++) {
-        double n;
-        double mean;
-        double var;
-        over_cell(c, &n, &mean, &var);
+        struct over o = over_cell(c);
         if ((some_cells[c].partner < 0) == alone) {
-            out[2] += var * (n - 1.0);
-            out[3] += n - 1.0;
+            out[2] += o.var * (o.n - 1.0);
+            out[3] += o.n - 1.0;
         }
     }
     for (uint32_t i = 0; i < problem.n_points; i++) {
-        double n;
-        double mean;
-        double var;
-        over_cell(some_points[i].cell, &n, &mean, &var);
+        struct over o = over_cell(some_points[i].cell);
         if (is_alone(&some_points[i]) == alone) {
-            double off = some_points[i].log_value - mean;
+            double off = some_points[i].log_value - o.mean;
             out[0] += off * off;
             out[1] += some_points[i].weight * some_points[i].weight * off * off;
         }
@@ -388,13 +436,10 @@ START_TEST(weights_are_of_samples_and_scatter)
     double wanted[POINTS];
     for (uint32_t i = 0; i < problem.n_points; i++) {
         double s[4];
-        double n;
-        double mean;
-        double var;
-        over_cell(some_points[i].cell, &n, &mean, &var);
+        struct over o = over_cell(some_points[i].cell);
         scatter(is_alone(&some_points[i]), s);
         double between = s[3] >= 1.0 ? fmax(0.0, (s[0] - s[2]) / s[3]) : 1e-4;
-        wanted[i] = 1.0 / sqrt(fmax(1e-10, var + between));
+        wanted[i] = 1.0 / sqrt(fmax(1e-10, o.var + between));
     }
     fit_weigh(&problem);
     for (uint32_t i = 0; i < problem.n_points; i++) {
@@ -416,11 +461,8 @@ START_TEST(a_slow_repetition_is_taken_out_of_times_alone)
     draw_points(&r, 0.1);
     for (uint32_t i = 0; i < problem.n_points; i++) {
         const struct fit_point *p = &some_points[i];
-        double n;
-        double mean;
-        double var;
-        over_cell(p->cell, &n, &mean, &var);
-        off[p->repetition] += is_alone(p) ? p->weight * p->weight * (p->log_value - mean) : 0.0;
+        struct over o = over_cell(p->cell);
+        off[p->repetition] += is_alone(p) ? p->weight * p->weight * (p->log_value - o.mean) : 0.0;
         weight[p->repetition] += is_alone(p) ? p->weight * p->weight : 0.0;
     }
     for (int k = 0; k < 8; k++) {
@@ -464,20 +506,17 @@ START_TEST(the_form_is_held_against_the_scatter)
         double cells = 0.0;
         scatter(alone == 1, s);
         for (int c = 0; c < CELLS; c++) {
-            double n;
-            double mean;
-            double var;
+            struct over o = over_cell(c);
             double w = 0.0;
-            over_cell(c, &n, &mean, &var);
             for (uint32_t i = 0; i < problem.n_points; i++) {
                 w = some_points[i].cell == c ? some_points[i].weight : w;
             }
-            double off = mean - log(some_cells[c].predicted);
+            double off = o.mean - log(some_cells[c].predicted);
             if ((some_cells[c].partner < 0) == (alone == 1)) {
-                misfit += n * off * off;
-                weighted += n * w * w * off * off;
+                misfit += o.n * off * off;
+                weighted += o.n * w * w * off * off;
                 chance += 1.0 / (w * w);
-                rows += n;
+                rows += o.n;
                 cells += 1.0;
             }
         }
