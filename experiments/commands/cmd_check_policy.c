@@ -9,6 +9,8 @@
 #include "experiments/run/plugin.h"
 #include "experiments/run/sandbox.h"
 #include "policies/external/external.h"
+#include "policies/external/hosted.h"
+#include "policies/external/jail.h"
 #include "policies/params.h"
 #include "sim/base/output.h"
 #include "sim/base/words.h"
@@ -67,7 +69,7 @@ static int check_all(const struct options *o, struct conformance *c)
     uint32_t n_held = 0;
     for (uint32_t i = 0; conformance_checks[i].name != NULL; i++) {
         SIM_REQUIRE(i < MAX_CHECKS, "more checks than there is room for");
-        if (conformance_applies(&conformance_checks[i], c->ops)) {
+        if (conformance_applies(&conformance_checks[i], c)) {
             applying[n++] = i;
         }
     }
@@ -193,14 +195,26 @@ static int run(void *values, struct err *e)
     OWNED char *with =
         hurry ? xformat("%s%slimit_s=" ANSWER_LIMIT_S, params, params[0] == '\0' ? "" : ",")
               : xstrdup(params);
-    struct conformance c = {
-        .ops = p.ops, .label = spec, .params = with, .n_loads = o->loads, .out = stderr};
+    const char *why = NULL;
+    bool two = plugin_is_code(spec) && hosted_memory(p.ops) == NULL && jail_works(&why);
+    if (o->pair != NULL && strcmp(o->pair, "confined") == 0 && !two) {
+        return err_add(e,
+                       "--pair confined: the policy is no shared object, or runs in a jail "
+                       "already, or there is none%s%s",
+                       why != NULL ? ": " : "", why != NULL ? why : "");
+    }
+    struct conformance c = {.ops = p.ops,
+                            .label = spec,
+                            .params = with,
+                            .n_loads = o->loads,
+                            .out = stderr,
+                            .confined = two ? plugin_load_confined : NULL};
     return o->one_load ? check_load(o, &c, e) : check_all(o, &c);
 }
 
 #define OPTIONS struct options
 
-static const char *const pairs[] = {"collapsed", "repeated", "hidden", NULL};
+static const char *const pairs[] = {"collapsed", "repeated", "hidden", "confined", NULL};
 static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, loads, "loads", "N", "40", 1, 1000000,
                  "number of random loads of each check"),
@@ -225,7 +239,8 @@ const struct command cmd_check_policy = {
     .about =
         "Runs a policy on random small loads of a toy machine, many of them with little memory. "
         "Every request must finish with all its tokens, equal runs must take equal decisions, and "
-        "no decision may depend on what a scheduler cannot know. The command shrinks a load that "
+        "no decision may depend on what a scheduler cannot know. A shared object must decide the "
+        "same in a jailed process of its own. The command shrinks a load that "
         "fails, and prints how to run it again. A program has " ANSWER_LIMIT_S
         " s for an answer, unless limit_s says otherwise. Exit 1 when a check fails.",
     .operands = {"POLICY", 1, 1, offsetof(OPTIONS, policies)},

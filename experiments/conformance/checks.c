@@ -12,13 +12,13 @@ struct trial {
     uint32_t n;
 };
 
-bool conformance_applies(const struct conformance_check *check, const struct policy_ops *ops)
+bool conformance_applies(const struct conformance_check *check, const struct conformance *c)
 {
     bool applies = check->param == NULL;
-    for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
+    for (const struct policy_param *p = c->ops->params; p != NULL && p->name != NULL; p++) {
         applies = applies || strcmp(p->name, check->param) == 0;
     }
-    return applies;
+    return applies && (!check->confined || c->confined != NULL);
 }
 
 /* Every device can do all that a policy may ask. */
@@ -57,6 +57,11 @@ uint32_t conformance_prepare(struct scenario *sc, struct scenario_request *q,
         make_alike(sc);
     }
     scenario_policy(sc, c->ops, how->params != NULL ? how->params : c->params);
+    if (how->pair == CONFORMANCE_CONFINED && c->confined != NULL) {
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        sc->confined = c->confined(c->label, &e);
+        SIM_REQUIRE(sc->confined != NULL, "%s", e.lines[0]);
+    }
     sc->setup.stall_ns = 60 * NS_PER_S; /* no kernel of these loads takes a second */
     return n;
 }
@@ -277,14 +282,26 @@ static char *hidden_alike(const struct conformance *c)
     return why;
 }
 
+/* What a policy promises (POLICY_F_LATE, POLICY_F_SLEEPS) spares messages there, and must be true.
+ */
+static char *confined_alike(const struct conformance *c)
+{
+    char *why = NULL;
+    for (uint64_t load = 1; why == NULL && load <= c->n_loads; load++) {
+        why = differ(c, load, CONFORMANCE_CONFINED);
+    }
+    return why;
+}
+
 const struct conformance_check conformance_checks[] = {
     {"every request finishes with all its tokens, and the audit is clean", NULL,
-     every_request_whole},
-    {"little memory stalls nobody", NULL, tight_memory},
-    {"every preemption mechanism keeps every request whole", "kv", preemption_axes},
-    {"no parameter leaves a request behind", NULL, any_parameters},
-    {"kernels one by one and as one give the same run", NULL, collapsed_alike},
-    {"the same run takes the same decisions", NULL, repeated_alike},
-    {"decisions do not depend on what is hidden", NULL, hidden_alike},
+     every_request_whole, false},
+    {"little memory stalls nobody", NULL, tight_memory, false},
+    {"every preemption mechanism keeps every request whole", "kv", preemption_axes, false},
+    {"no parameter leaves a request behind", NULL, any_parameters, false},
+    {"kernels one by one and as one give the same run", NULL, collapsed_alike, false},
+    {"the same run takes the same decisions", NULL, repeated_alike, false},
+    {"decisions do not depend on what is hidden", NULL, hidden_alike, false},
+    {"in a process of its own it decides the same", NULL, confined_alike, true},
     {.name = NULL},
 };

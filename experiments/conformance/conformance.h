@@ -21,6 +21,8 @@ struct conformance {
     const char *params; /* given with it; "" for none */
     uint64_t n_loads;
     FILE *out; /* where it is said what is left of a load that failed */
+    /* Loads the same policy in a jailed process of its own; NULL with an error. NULL: none is. */
+    const struct policy_ops *(*confined)(const char *label, struct err *e);
 };
 
 /* A check of the suite. */
@@ -28,11 +30,12 @@ struct conformance_check {
     const char *name;  /* a sentence; NULL ends the table */
     const char *param; /* only of policies with this parameter; NULL: of all */
     char *(*fails)(const struct conformance *c);
+    bool confined; /* only of policies that a process of their own can load */
 };
 extern const struct conformance_check conformance_checks[];
 
 /* Does the check apply to the policy? */
-bool conformance_applies(const struct conformance_check *check, const struct policy_ops *ops);
+bool conformance_applies(const struct conformance_check *check, const struct conformance *c);
 
 /* Two runs of a load that must be equal (pairs.c). */
 enum conformance_pair {
@@ -41,6 +44,7 @@ enum conformance_pair {
     CONFORMANCE_REPEATED,  /* the same run twice */
     CONFORMANCE_HIDDEN,    /* other outputs, gaps and arrivals after a third of the run: decisions
                               up to there */
+    CONFORMANCE_CONFINED,  /* here, and in a process of its own */
 };
 extern const char *const conformance_pairs[]; /* their names on the command line; NULL ends them */
 

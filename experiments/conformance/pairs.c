@@ -1,7 +1,8 @@
 /* Two runs of one load, compared. */
 #include "experiments/conformance/conformance.h"
+#include "policies/external/hosted.h"
 
-const char *const conformance_pairs[] = {"", "collapsed", "repeated", "hidden", NULL};
+const char *const conformance_pairs[] = {"", "collapsed", "repeated", "hidden", "confined", NULL};
 
 /* DDR bytes, exactly: intervals are summed as integers. */
 static uint64_t ddr_bytes;
@@ -120,7 +121,17 @@ const char *conformance_differ(struct scenario *sc, const struct trace *t,
     if (pair == CONFORMANCE_HIDDEN) {
         change_what_is_hidden(t, a.records, a.end_ns / 3, &changed);
     }
+    const struct policy_ops *here = sc->setup.policy;
+    struct core_memory memory;
+    if (pair == CONFORMANCE_CONFINED) {
+        const struct arena_source *own = hosted_memory(sc->confined);
+        memory = (struct core_memory){own[0], own[1]};
+        sc->setup.policy = sc->confined;
+        sc->setup.memory = &memory;
+    }
     see(sc, &changed, &b);
+    sc->setup.policy = here;
+    sc->setup.memory = NULL;
     const char *differ = compare(&a, &b, pair);
     sc->setup.collapse = collapse;
     if (pair == CONFORMANCE_HIDDEN) {

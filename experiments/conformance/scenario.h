@@ -56,6 +56,7 @@ struct scenario {
     bool gaps_are_tools; /* later turns follow a tool call, not a person */
     struct sim_setup setup;
     struct policy_params params;
+    const struct policy_ops *confined; /* the policy in a process of its own; NULL: it has none */
     struct sim_result result;
     struct observer observer;
     struct scenario_record records[SCENARIO_MAX_REQUESTS];

@@ -213,16 +213,27 @@ int plugin_host(int argc, char **argv)
     return EXIT_SUCCESS;
 }
 
+/* dlopen looks for a name without a slash in the system's folders, never in this one. */
+static char *path_of(const char *spec)
+{
+    int len = (int)plugin_path_length(spec);
+    const char *here = memchr(spec, '/', (size_t)len) == NULL ? "./" : "";
+    return xformat("%s%.*s", here, len, spec);
+}
+
 const struct policy_ops *plugin_load(const char *spec, struct err *e)
 {
     if (external_spec_length(spec) > 0) {
         return load_external(spec, e);
     }
-    int len = (int)plugin_path_length(spec);
-    /* dlopen looks for a name without a slash in the system's folders, never in this one. */
-    const char *here = memchr(spec, '/', (size_t)len) == NULL ? "./" : "";
-    OWNED char *path = xformat("%s%.*s", here, len, spec);
+    OWNED char *path = path_of(spec);
     return is_confined() ? load_hosted(path, e) : load_file(path, true, e);
+}
+
+const struct policy_ops *plugin_load_confined(const char *spec, struct err *e)
+{
+    OWNED char *path = path_of(spec);
+    return load_hosted(path, e);
 }
 
 uint64_t plugin_code_hash(const char *spec)

@@ -55,7 +55,7 @@ START_TEST(every_check_holds_of_every_policy)
                                                                           : LOADS_IN_PART,
         .out = stderr,
     };
-    char *why = conformance_applies(check, ops) ? check->fails(&c) : NULL;
+    char *why = conformance_applies(check, &c) ? check->fails(&c) : NULL;
     ck_assert_msg(why == NULL, "%s: %s", check->name, why);
 }
 END_TEST
