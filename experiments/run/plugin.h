@@ -21,7 +21,7 @@ const struct policy_ops *plugin_load(const char *spec, struct err *e);
 /* A hash of the file that such a specification names; 0 when there is none. */
 uint64_t plugin_code_hash(const char *spec);
 
-/* The same of a shared object in a jailed process of its own, whatever XPUSIM_JAIL says. */
+/* As plugin_load, of a shared object in a jailed process of its own, regardless of XPUSIM_JAIL. */
 const struct policy_ops *plugin_load_confined(const char *spec, struct err *e);
 
 /* From now on plug-ins are loaded by a process of their own in a jail (policies/external/hosted.h),
