@@ -237,7 +237,7 @@ static const struct command arena_judge = {
     .about =
         "Runs each candidate and the reference on every point of a suite, with the same requests. "
         "Prints the score: how many times better the candidate is, as a geometric mean over "
-        "points, metrics and replications, where no gain counts more than twice "
+        "points, metrics and replications, where a gain above a factor of 2 counts as 2 "
         "(docs/concepts/arena.md).",
     .operands = {"POLICY", 1, MAX_CANDIDATES, offsetof(OPTIONS, policies)},
     COMMAND_TAKES(OPTION_ROWS(NULL, judge_rows), OPTION_CHILD(select_option_table, select),

@@ -112,7 +112,7 @@ static const struct option_row rows[] = {
 };
 const struct command cmd_bisect = {
     .name = "bisect",
-    .summary = "find the smallest trace that shows such a difference",
+    .summary = "find the smallest trace on which two runs decide differently",
     .usage = "--policy P [options] [--b-OPTION ...] [--against BINARY] -o OUT.csv",
     .about = "Reduces the workload to a trace on which the two runs still decide differently. It "
              "leaves out sessions (delta debugging), then last turns, then halves lengths, as long "

@@ -114,8 +114,10 @@ static void print_axes(FILE *out)
 
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, policy, "policy", "A[:K=V,..]", NULL, "policy under test"),
-    OPTION_TEXT(OPTIONS, baseline, "baseline", "B[:K=V,..]", NULL, "policy to lose to"),
-    OPTION_TEXT(OPTIONS, falsify.metric, "metric", "NAME", METRIC_PRIMARY, "metric to lose by"),
+    OPTION_TEXT(OPTIONS, baseline, "baseline", "B[:K=V,..]", NULL,
+                "policy that A must lose against"),
+    OPTION_TEXT(OPTIONS, falsify.metric, "metric", "NAME", METRIC_PRIMARY,
+                "metric in which A must lose"),
     OPTION_TEXT(OPTIONS, over, "over", "WHAT", "workload,machine",
                 "parts that may vary: workload, machine, or both"),
     OPTION_COUNT(OPTIONS, falsify.budget, "budget", "N", "128", 8, 100000, "scenarios to try"),

@@ -214,14 +214,14 @@ static const struct option_row rows[] = {
     OPTION_FILE(OPTIONS, timeline, "timeline", "FILE.json[.gz]",
                 "write the schedule for ui.perfetto.dev (Chrome trace events)"),
     OPTION_NUMBER(OPTIONS, from_s, "from", "S", NULL, 0.0, 1e9,
-                  "start of the timeline's window, in seconds (default: the begin)"),
+                  "start of the timeline's window, in seconds (default: start of the run)"),
     OPTION_NUMBER(OPTIONS, to_s, "to", "S", NULL, 1e-9, 1e9,
-                  "end of the timeline's window, in seconds (default: the end)"),
+                  "end of the timeline's window, in seconds (default: end of the run)"),
     OPTION_CHOICE(
         OPTIONS, detail, "timeline-detail", "D", NULL, details,
         "detail of a device in the timeline (default: kernels where --to is given, else launches)"),
     OPTION_TEXT(OPTIONS, replay, "replay", "FILE", NULL,
-                "replay the decisions of such a file, instead of a policy"),
+                "replay a file of --decisions, instead of a policy"),
     OPTION_TEXT(OPTIONS, trouble, "trouble", "DIR", "xpusim-trouble",
                 "folder for a minimal reproducer, with decisions and timeline, if the policy "
                 "breaks the run; '' for none"),

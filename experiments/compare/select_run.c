@@ -28,7 +28,8 @@ static int take_indifference(void *target, const struct option_row *row, const c
 static const struct option_row rows[] = {
     OPTION_NUMBER(ASKED, confidence_frac, "select", "P", NULL, 0.5, 0.9999,
                   "find the best policy with probability P, in as few runs as that takes "
-                  "(docs/concepts/selection.md). With --tune: choose the configurations so"),
+                  "(docs/concepts/selection.md). With --tune: choose the configurations by the "
+                  "same procedure"),
     OPTION_OWN(take_indifference, "indifference", "PERCENT",
                "with --select: a difference that does not matter, as a share of the baseline's "
                "mean (default: 1)"),

@@ -53,10 +53,10 @@ static void put_rows(const struct uncertainty *u, struct document *d)
     if (m->n_rows > 0) {
         document_note(
             d,
-            "machine: from, to hold %g %% of the drawn machines and are no confidence "
-            "interval; of the %zu measured rows that kernel times are drawn from, %.0f %% "
-            "lie between such ends",
-            100.0 * MACHINES_LEVEL_FRAC, m->n_rows, 100.0 * inside);
+            "machine: from, to: the middle %g %% of the drawn machines, which is no confidence "
+            "interval. A check: %.0f %% of %zu measured rows lie in the ranges that kernel "
+            "times are drawn from",
+            100.0 * MACHINES_LEVEL_FRAC, 100.0 * inside, m->n_rows);
     }
 }
 
@@ -123,8 +123,8 @@ static void put_idle(const struct compare_plan *plan, const struct uncertainty *
         const struct uncertainty_pair *p = &u->pairs[i];
         if (p->metric == 0 && p->n_idle > 0) {
             document_note(d,
-                          "left out, for %s: %u numbers of such shares by chance, whose two ends "
-                          "give the same results",
+                          "not listed, for %s: %u numbers whose share is chance, because both ends "
+                          "of their ranges give the same results",
                           plan->policies[p->policy].label, p->n_idle);
         }
     }

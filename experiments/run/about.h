@@ -1,5 +1,5 @@
 /* The description at the beginning of a result: its kind, its run and its command. Figures and the
- * report page read it (plots/source.h), and name policy, model, machine and workload by it. */
+ * report page read it (plots/about.h), and name policy, model, machine and workload by it. */
 #pragma once
 
 #include "experiments/run/config.h"

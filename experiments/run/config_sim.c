@@ -50,7 +50,8 @@ static const struct setting table[] = {
           "copies of the weights in memory, one per device that cannot share them"),
     FLAG("prefix_reuse", prefix_reuse, true, "keep the KV of a finished turn for the next turn"),
     FLAG("collapse", collapse, true,
-         "let kernels end between instants; otherwise each end is one; same results"),
+         "pass the ends of kernels between the instants of a run; false: each end is an instant "
+         "(slower, same results)"),
     CHOICE("nonlinear", nonlinear, CONFIG_NONLINEAR_FUSED, nonlinear,
            "place of norms and activations: in the products before them, as launches of their own, "
            "or on another device"),

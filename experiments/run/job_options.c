@@ -13,10 +13,11 @@ static void init(void *target)
 }
 
 #define TIME_LIMIT                                                                                 \
-    OPTION_ROW(NUMBER, JOBS, how.cpu_limit_s, double, "time-limit", "S",                           \
-               "CPU seconds after which a run is stopped; one that waits (a sleep, a lock) may "   \
-               "take as long, but at most 60",                                                     \
-               .preset = "600", .min = 1.0, .max = 1e7, .aside = true)
+    OPTION_ROW(                                                                                    \
+        NUMBER, JOBS, how.cpu_limit_s, double, "time-limit", "S",                                  \
+        "CPU seconds after which a run is stopped. A run that only waits (a sleep, a lock) "       \
+        "is stopped after as many seconds of the clock, at most 60",                               \
+        .preset = "600", .min = 1.0, .max = 1e7, .aside = true)
 
 static const struct option_row rows[] = {
     OPTION_ROW(COUNT, JOBS, how.parallel, uint32_t, "jobs", "J",

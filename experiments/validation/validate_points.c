@@ -404,7 +404,7 @@ static const struct option_row option_rows[] = {
                 "soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric, "
                 "value; or a shipped table (hwmodels/points). With --soc only rows of this SoC; a "
                 "path to a .json file is used in place of the shipped file of the same name"),
-    OPTION_FLAG(OPTIONS, rows, "rows", "also every row"),
+    OPTION_FLAG(OPTIONS, rows, "rows", "print every row, too"),
     OPTION_NUMBER(OPTIONS, max_median_pct, "max-median", "PCT", NULL, 0.0, 1e9,
                   "exit 1 when the median |error| of the latency rows is above PCT, rows without a "
                   "prediction counting as 100 %"),

@@ -78,8 +78,8 @@ struct observer {
      *   pass_formed, launch_submitted, launch_started
      *   power, but not for its end, because the device is never idle between the passes
      * For all passes, this hook replaces the five hooks above, `tokens`, and `ddr` for their
-     * attention. An observer without this hook, but with one of those, with ddr or power, makes the
-     * executor report every pass. */
+     * attention. If an observer has no `repeated` but has one of the five, `tokens`, `ddr` or
+     * `power`, the executor reports every pass. */
     void (*repeated)(void *self, int64_t now_ns, const struct repeat_record *r);
     void (*preempt_asked)(void *self, int64_t now_ns, const struct launch *l);
     void (*kernel)(void *self, const struct kernel_record *k);

@@ -28,14 +28,14 @@
  * any device. r->pass is const: keep the struct pass * of sched_pass_form.
  * docs/recipes/preempt-and-resume.c is such a policy.
  *
- * Memory. KV is reserved when a pass is formed, and -ENOMEM means that there is none. No
- * hook announces it, nor that there is some again (pass_done and kv_moved bring it). A policy that
- * lets several requests hold KV must be able to take some back, or all of them wait for each other.
- * It does so by sched_kv_move of a request in no live pass; a stopped pass is cancelled first. A
- * policy that takes only from younger requests keeps the oldest going, and so all of them. One
- * request by itself always fits: one that cannot ends the run when it comes. docs/recipes/evict.c
- * is such a policy. Compiled kernels take no memory; graph blocks take theirs from KV. The number
- * of residents is not limited.
+ * Memory. KV is reserved when a pass is formed, and -ENOMEM means that too little is free. No
+ * hook says that KV became free; look again in `schedule` after pass_done or kv_moved. A policy
+ * that lets several requests hold KV must be able to take some back, or all of them wait for each
+ * other. It does so by sched_kv_move of a request in no live pass; a stopped pass is cancelled
+ * first. A policy that takes only from younger requests keeps the oldest going, and so all of them.
+ * One request by itself always fits: one that cannot ends the run when it comes.
+ * docs/recipes/evict.c is such a policy. Compiled kernels take no KV (a machine may state a budget
+ * of their own); graph blocks do. The number of residents is not limited.
  *
  * Models. A run may have several; request.model says which one a request asks for. A pass has
  * requests of one model: sched_pass_form refuses another (-EINVAL). Shipped policies follow one

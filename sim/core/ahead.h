@@ -11,7 +11,7 @@
 const char *ahead_fault(const struct segment *s);
 /* Makes it the only segment of a pass behind the others; 0, -EINVAL with *fault, or -ENOMEM. */
 int ahead_take(struct core *c, struct full_pass *p, const struct segment *want, const char **fault);
-/* The last pass of the list is not to be. */
+/* Removes the last pass of the list, which could not be formed. */
 void ahead_give_up(struct core *c, struct full_pass *p, struct full_request *r);
 /* Whether ops up to `end` need what passes with the tokens before have not done: attention their
  * keys (eq. 2), and the head all of them. Others need nothing of them (eq. 3). */

@@ -4,7 +4,7 @@
 #include "sim/api/hwmodel.h"
 #include "sim/base/base.h"
 
-/* The cost of a launch without contention: kernels of one op share on one device. */
+/* The kernels of a launch's share of one op, and what each costs in isolation. */
 struct kernel_run {
     uint32_t n;                    /* kernels, >= 1; the first n-1 are full */
     bool outside;                  /* any of them */

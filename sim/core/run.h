@@ -111,7 +111,8 @@ struct sim_setup {
     int64_t horizon_ns;     /* stop then; TIME_NEVER_NS drains. Set to the present by an observer
                              * that has seen enough, it ends the run after this instant */
     int64_t stall_ns;       /* watchdog: no token and no event that could bring one for so long */
-    bool collapse;          /* kernels end between instants; else each end is one. Same results */
+    bool collapse;          /* pass ends of kernels between instants; otherwise each is an
+                             * instant. Same results */
     struct sim_frames frames;
     struct sim_throttle throttle;
     struct sim_supply supply;

@@ -7,5 +7,5 @@
 
 /* Queue, jobs, devices, channels, frames, power. */
 bool engine_consistent(const struct engine *e);
-/* Are those the shares of the DDR, of the jobs that run? */
+/* Are the stored DDR shares those that the contention model gives the running jobs now? */
 bool ddr_consistent(const struct engine *e);

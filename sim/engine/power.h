@@ -51,9 +51,9 @@ void power_cap(struct engine *e, double watts);
 /* ---- limits (throttle.c) ---- */
 
 void throttle_init(struct engine *e);
-/* Part of what it draws above idle that something draws at the present speed. */
+/* The share of its power above idle that a device draws at the present speed. */
 double throttle_share(const struct engine *e);
-/* Watts at the present speed of something that draws full_watts at full speed. */
+/* Watts at the present speed of a device that draws full_watts at full speed. */
 static inline double throttle_watts(const struct engine *e, double idle_watts, double full_watts)
 {
     double share = e->throttle.speed < 1.0 ? throttle_share(e) : 1.0;
@@ -73,9 +73,9 @@ double battery_charge_j(const struct engine *e);
 double battery_frac(const void *exec);
 /* Closes the account of what was drawn so far, and takes what the event sets. */
 void battery_set(struct engine *e, const struct machine_event *event);
-/* Finds out when it is empty, if the watts stay. */
+/* Finds out when the battery is empty, if the watts stay. */
 void battery_follow(struct engine *e);
-/* It is. */
+/* The battery is empty: ends the run. */
 void battery_event(struct engine *e);
 /* An instant, at most before_ns, until which it lasts for sure while only that device decodes and
  * the host works for it. */

@@ -18,6 +18,7 @@ done
 "$x" list metric -q --csv | tail -n +2 | cut -d, -f1 | while read -r metric; do
     grep -qF "| $metric |" "$pages/reference/metric.md" || { echo "FAILED: no row of the metric $metric"; exit 1; }
 done || bad=1
+python3 tests/helpers/stale_check.py "$x" || bad=1
 # Lists need an empty line before them there, and a link to a source file has no page to lead to.
 grep -q "docs/concepts/comparison.md" "$pages/README.md" || fail "the overview lost its links"
 python3 -c 'import mkdocs' 2>/dev/null || {
