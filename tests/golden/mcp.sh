@@ -97,13 +97,13 @@ client=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim/mcp-2.3.0/bin/python # of .ci/setu
 [ -x "$client" ] || client=python3
 "$client" -c 'import mcp' 2>/dev/null || { echo "skipped: the Python package mcp is not installed, so its client was not tried"; exit $bad; }
 cat >"$dir/client.py" <<'END'
-import asyncio, sys
+import asyncio, os, sys
 import jsonschema
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 async def main(x, load):
-    async with stdio_client(StdioServerParameters(command=x, args=["mcp"])) as (read, write):
+    async with stdio_client(StdioServerParameters(command=x, args=["mcp"], env=dict(os.environ))) as (read, write):
         async with ClientSession(read, write) as session:
             hello = await session.initialize()
             assert hello.server_info.name == "xpusim", hello
