@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <gsl/gsl_qrng.h>
+
 #include "experiments/claims/fit.h"
 #include "tests/helpers/suite.h"
 
@@ -128,6 +130,46 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
     /* the compile power settles the first two claims, not the third */
     ck_assert_double_gt(g.settles_frac[0][0], 0.5);
     ck_assert_double_lt(g.settles_frac[2][0], 0.01);
+    /* The first wave is Sobol's, and later ones keep their distance within a wave. A point shows
+     * its own powers, without spread, as its set-up's text has them. */
+    gsl_qrng *sobol = gsl_qrng_alloc(gsl_qrng_sobol, 2);
+    for (uint32_t i = 0; i < f.n_points; i++) {
+        const struct fit_point *p = &f.points[i];
+        char text[64];
+        if (i < 8) {
+            double u[2];
+            ck_assert_int_eq(gsl_qrng_get(sobol, u), 0);
+            ck_assert(p->u[0] == u[0] && p->u[1] == u[1]);
+        }
+        for (uint32_t k = 0; k < i && (k >= 8 && (k - 8) / 24 == (i - 8) / 24); k++) {
+            ck_assert_double_ge(hypot(p->u[0] - f.points[k].u[0], p->u[1] - f.points[k].u[1]),
+                                0.12 * sqrt(2.0) - 1e-12);
+        }
+        (void)snprintf(text, sizeof text, "%.4g", 8.0 + 8.0 * p->u[0]);
+        ck_assert_double_eq_tol(p->mean[0], atof(text), 1e-9);
+        ck_assert_double_eq_tol(p->mean[1], atof(text), 1e-9);
+        (void)snprintf(text, sizeof text, "%.4g", 3.0 * pow(4.0, p->u[1]));
+        ck_assert_double_eq_tol(p->mean[2], atof(text), 1e-9);
+        ck_assert(p->sd[0] == 0.0 && p->sd[2] == 0.0);
+    }
+    gsl_qrng_free(sobol);
+    uint32_t looked[FIT_CONFIRMED];
+    ck_assert_uint_eq(fit_best_points(&f, looked), f.n_confirmed);
+    uint32_t chosen = 0;
+    for (uint32_t i = 0; i < f.n_confirmed;
+         i++) { /* the best is the first of those where most holds */
+        const struct fit_confirmed *c = f.confirmed;
+        double watts = f.points[looked[i]].mean[0];
+        double idle = f.points[looked[i]].mean[2];
+        uint32_t holds = (fabs(watts - 10.0) <= 0.1 * watts) |
+                         (fabs(watts - 14.0) <= 0.1 * watts) << 1 |
+                         (fabs(idle - 6.0) <= 0.1 * idle) << 2;
+        ck_assert_uint_eq(c[i].point, looked[i]);
+        ck_assert_uint_eq(c[i].holds, holds);
+        chosen = fit_set_size(holds) > fit_set_size(c[chosen].holds) ? i : chosen;
+    }
+    ck_assert_mem_eq(g.best.u, f.points[looked[chosen]].u, 2 * sizeof(double));
+    ck_assert_uint_eq(g.best.holds, f.confirmed[chosen].holds); /* nothing here is random */
     uint32_t n = f.n_points;
     double first = f.points[0].mean[0];
     fit_findings_fini(&g);
@@ -147,6 +189,20 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
     ck_assert_int_eq(fit_init(&f, &o, &err), 0);
     ck_assert_int_eq(claims_fit(&f), -EINVAL);
     fit_fini(&f);
+    /* two parameters have five terms: four points are too few, five are enough */
+    o.state = NULL;
+    for (o.budget = 4; o.budget <= 5; o.budget++) {
+        static const char *const over[] = {"compile", "idle"};
+        err_fini(&err);
+        err = (struct err)ERR_INIT;
+        f = (struct fit){.n_checks = 0};
+        ck_assert_int_eq(fit_parameters_read(&f.parameters, parameters_path, over, 2, &err), 0);
+        ck_assert_int_eq(fit_init(&f, &o, &err), 0);
+        ck_assert_int_eq(claims_fit(&f), o.budget == 4 ? -EINVAL : 0);
+        ck_assert_uint_eq(f.n_points, o.budget == 4 ? 0 : 5);
+        fit_findings_fini(&(struct fit_findings){.best = f.witness});
+        fit_fini(&f);
+    }
 }
 END_TEST
 
@@ -225,6 +281,7 @@ START_TEST(constraints_cost_no_run_and_find_the_machine_again)
     struct fit f;
     struct fit_options o;
     struct fit_findings g;
+    char buf[64];
     write_kernels("32.866", "32");
     ck_assert_msg(fit_under(&f, &o, under, 2, &g) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     ck_assert_uint_eq(f.under.stated.v[0].n_checks, 1); /* the run is left out */
@@ -236,6 +293,29 @@ START_TEST(constraints_cost_no_run_and_find_the_machine_again)
         bool holds = fabs(t - 32.866) <= 0.02 * t && t > 32.0;
         ck_assert_int_eq(f.under.seen[i].holds == 3u, holds);
     }
+    /* One active number has 64 places, both ends among them; the other stays in the middle. How far
+     * a time misses is a share of what it misses, and a thousandth more. */
+    ck_assert_uint_eq(f.under.n_grid, 64);
+    for (uint32_t i = 0; i < f.under.n_seen; i++) {
+        const struct fit_priced *p = &f.under.seen[i];
+        double t = 98.784 / atof(fit_parameter_value(&f.parameters.v[1], p->u[1], buf)) + 1.0;
+        bool near = fabs(t - 32.866) <= 0.02 * t;
+        ck_assert(i >= 64 || (p->u[0] == 0.5 && fabs(p->u[1] - i / 63.0) < 1e-12));
+        ck_assert_double_eq_tol(p->sum, 2.0 * t, 1e-3);
+        ck_assert_double_eq_tol(p->miss[0], near ? 0.0 : 1e-3 + fabs(t - 32.866) / 32.866, 1e-5);
+        ck_assert_double_eq_tol(p->miss[1], t > 32.0 ? 0.0 : 1e-3 + (32.0 - t) / 32.0, 1e-5);
+        ck_assert_uint_eq(p->holds, (uint32_t)near | (uint32_t)(t > 32.0) << 1);
+    }
+    uint32_t pooled = 0;
+    for (uint32_t i = 0; i < f.under.n_seen && pooled < f.under.n_pool;
+         i++) { /* all that hold, in their order */
+        if (f.under.seen[i].holds == 3u) {
+            ck_assert_mem_eq(&f.under.pool[pooled++], &f.under.seen[i], sizeof f.under.seen[i]);
+        }
+    }
+    ck_assert_uint_eq(pooled, f.under.n_pool);
+    ck_assert_uint_eq(f.under.n_seen,
+                      64 + 2048); /* it is grown by so many steps, or until it is full */
     double rate = 2.0 + 2.0 * g.best.u[1];
     ck_assert_double_ge(rate, 3.035);
     ck_assert_double_le(rate, 3.165);
