@@ -1,5 +1,10 @@
 # Range and tics of the axis axis_name ('x' or 'y') for data from axis_lo to axis_hi, logarithmic if axis_log: no decade
-# without data, no tic beyond it, no 100000 beside 1e+06. axis_values: these tics ('' for round ones).
+# without data, no tic beyond it, no 100000 beside 1e+06. axis_values: these tics ('' for round ones). A logarithmic axis
+# without a positive value has a decade of its own: a panel of runs that failed is empty.
+if (axis_log && !(axis_lo > 0)) {
+    axis_hi = axis_hi > 0 ? axis_hi : 1
+    axis_lo = axis_hi / 10.0
+}
 if (axis_log) {
     axis_from = axis_lo / 1.12
     axis_to = axis_hi * 1.12
