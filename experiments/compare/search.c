@@ -168,6 +168,29 @@ static struct search_test *begin_rate(const struct search_options *o,
     return NULL;
 }
 
+/* A rate that cannot be run ends a search. Below the workload's own it is one so low that a trace
+ * has no request: what was found of the rates above is worth more than that. */
+static void explain_failure(const struct search_result *r, double scale, const char *failure,
+                            char *message, size_t size)
+{
+    uint32_t missed = 0;
+    for (uint32_t i = 0; i + 1 < r->n_tests; i++) {
+        missed += r->tests[i].outcome == SEARCH_MISSED;
+    }
+    if (r->n_tests == 1) {
+        (void)snprintf(message, size, "%s", failure);
+    } else if (r->low < 0) {
+        (void)snprintf(message, size,
+                       "nothing is met down to %g times the workload's rate, %u missed and %u "
+                       "undecided; %g times it cannot be run: %s",
+                       r->tests[r->n_tests - 2].scale, missed, r->n_tests - 1 - missed, scale,
+                       failure);
+    } else {
+        (void)snprintf(message, size, "%g times the workload's rate cannot be run: %s", scale,
+                       failure);
+    }
+}
+
 /* Looks at one rate, with twice the replications each time, until a look decides. */
 static void test_rate(const struct search_options *o, search_measure *measure, void *ctx,
                       struct search_looked *at, struct search_test *t, struct search_result *out)
@@ -176,7 +199,7 @@ static void test_rate(const struct search_options *o, search_measure *measure, v
         uint32_t to = o->min_replications << look;
         const char *failure = measure(ctx, t->scale, t->replications, to, at);
         if (failure != NULL) {
-            (void)snprintf(out->message, sizeof out->message, "%s", failure);
+            explain_failure(out, t->scale, failure, out->message, sizeof out->message);
             t->outcome = SEARCH_FAILED;
         } else {
             t->replications = to;

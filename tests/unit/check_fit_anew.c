@@ -1,5 +1,6 @@
-/* History matching worked out again: emulators by Gaussian elimination, implausibilities, findings over the same samples, the
- * printed document by hand, and points of the first wave. Simulated values are made up. */
+/* History matching worked out again: emulators by Gaussian elimination, implausibilities, findings
+ * over the same samples, the printed document by hand, and points of the first wave. Simulated
+ * values are made up. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,8 +24,9 @@ static struct setup nothing;
 static struct err err;
 static char state_path[64];
 
-/* Two parameters, three claims: A has a number about a neutral value and a bound from below, B a number, C a bound from
- * above. What a point shows is a smooth function of it with a little waviness. */
+/* Two parameters, three claims: A has a number about a neutral value and a bound from below, B a
+ * number, C a bound from above. What a point shows is a smooth function of it with a little
+ * waviness. */
 static void make_claims(void)
 {
     memset(claims, 0, sizeof claims);
@@ -33,10 +35,14 @@ static void make_claims(void)
     claims[2].id = "C";
     claims[0].n_checks = 2;
     claims[1].n_checks = claims[2].n_checks = 1;
-    claims[0].checks[0] = (struct claim_check){.kind = CHECK_NUMBER, .low = 3.0, .high = 4.0, .neutral = 1.0};
-    claims[0].checks[1] = (struct claim_check){.kind = CHECK_ABOVE, .low = 5.0, .high = 5.0, .neutral = (double)NAN};
-    claims[1].checks[0] = (struct claim_check){.kind = CHECK_NUMBER, .low = 2.0, .high = 2.0, .neutral = (double)NAN};
-    claims[2].checks[0] = (struct claim_check){.kind = CHECK_BELOW, .low = 1.5, .high = 1.5, .neutral = (double)NAN};
+    claims[0].checks[0] =
+        (struct claim_check){.kind = CHECK_NUMBER, .low = 3.0, .high = 4.0, .neutral = 1.0};
+    claims[0].checks[1] =
+        (struct claim_check){.kind = CHECK_ABOVE, .low = 5.0, .high = 5.0, .neutral = (double)NAN};
+    claims[1].checks[0] =
+        (struct claim_check){.kind = CHECK_NUMBER, .low = 2.0, .high = 2.0, .neutral = (double)NAN};
+    claims[2].checks[0] =
+        (struct claim_check){.kind = CHECK_BELOW, .low = 1.5, .high = 1.5, .neutral = (double)NAN};
 }
 
 static void setup(void)
@@ -47,13 +53,19 @@ static void setup(void)
     nothing = (struct setup){.set = {.n = 0}};
     (void)snprintf(state_path, sizeof state_path, "fit-anew-%ld.tmp.json", (long)getpid());
     make_claims();
-    options = (struct fit_options){.run = {.replications = 3, .seed = 7}, .confirm = 9, .fixed = &nothing, .quiet = true};
+    options = (struct fit_options){
+        .run = {.replications = 3, .seed = 7}, .confirm = 9, .fixed = &nothing, .quiet = true};
     fit = (struct fit){.o = &options, .e = &err, .claims = {.v = claims, .n = 3}};
     fit.parameters.n = 2;
     fit.parameters.v[0] = (struct fit_parameter){
         .name = "width", .unit = "B", .what = "w", .measure = "a rod", .low = 10.0, .high = 20.0};
-    fit.parameters.v[1] = (struct fit_parameter){
-        .name = "rate", .unit = "1/s", .what = "r", .measure = "a clock", .low = 1.0, .high = 100.0, .log_scale = true};
+    fit.parameters.v[1] = (struct fit_parameter){.name = "rate",
+                                                 .unit = "1/s",
+                                                 .what = "r",
+                                                 .measure = "a clock",
+                                                 .low = 1.0,
+                                                 .high = 100.0,
+                                                 .log_scale = true};
     fit.parameters.v[0].changes.set = (struct setup_texts){.v = {"a={x}!"}, .n = 1};
     fit.parameters.v[1].changes.set = (struct setup_texts){.v = {"b={x}", "fixed"}, .n = 2};
     fit.n_checks = CHECKS;
@@ -62,7 +74,8 @@ static void setup(void)
         fit.checks[k] = (struct fit_check){of[k], &claims[of[k]].checks[at[k]]};
     }
     for (uint32_t i = 0; i < POINTS; i++) {
-        double u[FIT_MAX_PARAMETERS] = {fmod(0.31 + 0.618034 * i, 1.0), fmod(0.17 + 0.754878 * i, 1.0)};
+        double u[FIT_MAX_PARAMETERS] = {fmod(0.31 + 0.618034 * i, 1.0),
+                                        fmod(0.17 + 0.754878 * i, 1.0)};
         struct fit_point *p = fit_point_add(&fit, u);
         p->mean[0] = 1.0 + 4.0 * u[0] + sin(9.0 * u[1]);
         p->mean[1] = 3.0 + 5.0 * u[1] * u[1];
@@ -207,14 +220,16 @@ static void process_again(struct again *o, const double *left)
                 for (uint32_t i = 0; i < POINTS - 1; i++) {
                     const double *u = fit.points[i < out ? i : i + 1].u;
                     for (uint32_t j = 0; j < POINTS - 1; j++) {
-                        a[i * (POINTS - 1) + j] = covariance(u, fit.points[j < out ? j : j + 1].u, lengths[l]) +
-                                                  (i == j ? nuggets[r] : 0.0);
+                        a[i * (POINTS - 1) + j] =
+                            covariance(u, fit.points[j < out ? j : j + 1].u, lengths[l]) +
+                            (i == j ? nuggets[r] : 0.0);
                     }
                     b[i] = left[i < out ? i : i + 1];
                 }
                 eliminate(a, b, POINTS - 1, &log_det);
                 for (uint32_t i = 0; i < POINTS - 1; i++) {
-                    predicted += b[i] * covariance(fit.points[out].u, fit.points[i < out ? i : i + 1].u, lengths[l]);
+                    predicted += b[i] * covariance(fit.points[out].u,
+                                                   fit.points[i < out ? i : i + 1].u, lengths[l]);
                 }
                 o->error += (left[out] - predicted) * (left[out] - predicted) / POINTS;
             }
@@ -321,10 +336,11 @@ static double far_again(const struct claim_check *k, double mean, double sd, dou
     return far;
 }
 
-/* By hand: A's number at 2 with sd 0.3 and error 0.1 misses 3 by 1, of sqrt(0.09 + 0.01 + (0.05 x 2.5)^2) = 0.34004, which
- * is 2.9408; the mean is 1 above the neutral value, of sqrt(0.01 + 0.01) = 0.14142, so 2 - 7.07 is no more. A's bound at 5.2
- * is kept by 0.2, of the model's 0.25: 2 - 0.8 = 1.2. B's 2 at 2.3 misses 0.3, of sqrt(0.01 + 0.01) = 2.1213. C's bound at 1.6
- * is missed by 0.1 of 0.075: 3.3333. */
+/* By hand: A's number at 2 with sd 0.3 and error 0.1 misses 3 by 1, of sqrt(0.09 + 0.01 + (0.05
+ * x 2.5)^2) = 0.34004, which is 2.9408; the mean is 1 above the neutral value, of sqrt(0.01 + 0.01)
+ * = 0.14142, so 2 - 7.07 is no more. A's bound at 5.2 is kept by 0.2, of the model's 0.25: 2 - 0.8
+ * = 1.2. B's 2 at 2.3 misses 0.3, of sqrt(0.01 + 0.01) = 2.1213. C's bound at 1.6 is missed by 0.1
+ * of 0.075: 3.3333. */
 START_TEST(implausibility_is_a_distance_in_single_traces)
 {
     const double mean[CHECKS] = {2.0, 5.2, 2.3, 1.6};
@@ -373,7 +389,9 @@ START_TEST(points_are_ranked_by_claims_that_may_hold)
 {
     double far[3];
     fit_point_implausibility(&fit, &fit.points[3], far); /* no emulator: its own values */
-    ck_assert_double_eq_tol(far[1], far_again(&claims[1].checks[0], fit.points[3].mean[2], fit.points[3].sd[2], 0.0), 1e-12);
+    ck_assert_double_eq_tol(
+        far[1], far_again(&claims[1].checks[0], fit.points[3].mean[2], fit.points[3].sd[2], 0.0),
+        1e-12);
     fit_point_implausibility(&fit, &fit.points[4], far);
     ck_assert_double_eq(far[1], 10.0); /* what is not defined is far from holding */
     fit.emulator = fit_emulator_new(&fit);
@@ -421,7 +439,8 @@ static struct seen seen_from(const double *u, const double *far)
 
 static bool all_possible(const struct seen *s, uint32_t set)
 {
-    return ((set & 1u) == 0 || s->possible[0]) && ((set & 2u) == 0 || s->possible[1]) && ((set & 4u) == 0 || s->possible[2]);
+    return ((set & 1u) == 0 || s->possible[0]) && ((set & 2u) == 0 || s->possible[1]) &&
+           ((set & 4u) == 0 || s->possible[2]);
 }
 
 static struct seen *samples_again(void)
@@ -521,8 +540,8 @@ START_TEST(findings_are_shares_and_ranges_of_the_samples)
 }
 END_TEST
 
-/* Four claims on one number, which a sample may have within 0.3 of it. What cannot be alone is said once, and no larger set that
- * holds one that was said. */
+/* Four claims on one number, which a sample may have within 0.3 of it. What cannot be alone is said
+ * once, and no larger set that holds one that was said. */
 START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
 {
     static struct claim own[4];
@@ -534,8 +553,8 @@ START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
         static const double at[] = {0.5, 0.9, 9.0, 0.1};
         own[i].id = ids[i];
         own[i].n_checks = 1;
-        own[i].checks[0] =
-            (struct claim_check){.kind = CHECK_NUMBER, .low = at[i], .high = at[i], .neutral = (double)NAN};
+        own[i].checks[0] = (struct claim_check){
+            .kind = CHECK_NUMBER, .low = at[i], .high = at[i], .neutral = (double)NAN};
         checks[i] = (struct fit_check){i, &own[i].checks[0]};
     }
     struct fit alone = fit;
@@ -553,8 +572,8 @@ START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
     }
     alone.emulator = fit_emulator_new(&alone);
     ck_assert_int_eq(fit_conclude(&alone, &g), 0);
-    /* 0.5 and 0.9 have 0.7, two of the 0.1 away; so have 0.5 and 0.1. 0.1 and 0.9 are 0.8 apart, above twice 0.3; 9 is
-     * nowhere. P, Q and S together would need Q and S. */
+    /* 0.5 and 0.9 have 0.7, two of the 0.1 away; so have 0.5 and 0.1. 0.1 and 0.9 are 0.8 apart,
+     * above twice 0.3; 9 is nowhere. P, Q and S together would need Q and S. */
     ck_assert_uint_eq(g.n_conflicts, 2);
     ck_assert_uint_eq(g.conflicts[0], 4u);
     ck_assert_uint_eq(g.conflicts[1], 2u | 8u);
@@ -588,33 +607,37 @@ static const char printed[] =
     "    width              12.5 B\n"
     "    rate               10 1/s\n"
     "\n"
-    "0 claims: 0 reproduced, 0 calibrated, 0 compatible, not decided, 0 direction, 0 not reproduced, 0 not modellable\n"
+    "0 claims: 0 reproduced, 0 calibrated, 0 compatible, not decided, 0 direction, 0 not "
+    "reproduced, 0 not modellable\n"
     "\n"
     "Smallest sets that the emulators rule out in these ranges\n"
     "    {A, B}\n"
     "    {C}\n"
     "\n"
-    "What is left of the ranges: by each claim alone, and by the set together (share of the space)\n"
+    "What is left of the ranges: by each claim alone, and by the set together (share of the "
+    "space)\n"
     "    A         25.0 %   width 12..14 rate 3.162..10\n"
     "    B        100.0 %  \n"
     "    C         12.5 %   rate 10..100\n"
     "    together   6.2 %   width 11..19\n"
     "\n"
-    "What one measurement would settle: claims' doubt that knowing a number removes, summed over claims\n"
+    "What one measurement would settle: claims' doubt that knowing a number removes, summed over "
+    "claims\n"
     "    1.20  rate               a clock\n"
     "    0.60  width              a rod\n";
 
 static void findings_by_hand(struct fit_findings *g)
 {
-    *g = (struct fit_findings){.best = {.u = {0.25, 0.5}, .holds = 5, .compatible = 2},
-                               .conflicts = {3, 4},
-                               .n_conflicts = 2,
-                               .left_frac = {0.25, 1.0, 0.125, 0.0625},
-                               .plausible = {4, 7, 9},
-                               .low = {{0.2, 0.25}, {0.0, 0.0}, {0.05, 0.5}, {0.1, 1.0}},
-                               .high = {{0.4, 0.5}, {1.0, 1.0}, {0.95, 1.0}, {0.9, 0.0}},
-                               .together_frac = {{0.5, 0.25, 0.125}, {0.25, 0.75, 0.0625}, {0.125, 0.0625, 0.875}},
-                               .settles_frac = {{0.1, 0.2}, {0.2, 0.7}, {0.3, 0.3}}};
+    *g = (struct fit_findings){
+        .best = {.u = {0.25, 0.5}, .holds = 5, .compatible = 2},
+        .conflicts = {3, 4},
+        .n_conflicts = 2,
+        .left_frac = {0.25, 1.0, 0.125, 0.0625},
+        .plausible = {4, 7, 9},
+        .low = {{0.2, 0.25}, {0.0, 0.0}, {0.05, 0.5}, {0.1, 1.0}},
+        .high = {{0.4, 0.5}, {1.0, 1.0}, {0.95, 1.0}, {0.9, 0.0}},
+        .together_frac = {{0.5, 0.25, 0.125}, {0.25, 0.75, 0.0625}, {0.125, 0.0625, 0.875}},
+        .settles_frac = {{0.1, 0.2}, {0.2, 0.7}, {0.3, 0.3}}};
     fit.cpu_s = 41.2;
     fit.confirmed[0] = (struct fit_confirmed){5, 5, 2};
     fit.confirmed[1] = (struct fit_confirmed){11, 2, 0};
@@ -656,18 +679,25 @@ START_TEST(the_document_says_the_findings)
     is_tree(tree, "seed", "7");
     is_tree(tree, "claims", "[\"A\",\"B\",\"C\"]");
     is_tree(tree, "plausible", "{\"A\":4,\"B\":7,\"C\":9}");
-    is_tree(tree, "best_points", "[{\"point\":6,\"holds\":\"A C\",\"compatible\":\"B\"},{\"point\":12,\"holds\":\"B\",\"compatible\":\"\"}]");
+    is_tree(tree, "best_points",
+            "[{\"point\":6,\"holds\":\"A "
+            "C\",\"compatible\":\"B\"},{\"point\":12,\"holds\":\"B\",\"compatible\":\"\"}]");
     is_tree(tree, "compatible", "[\"B\"]");
     is_tree(tree, "conflicts", "[[\"A\",\"B\"],[\"C\"]]");
     is_tree(tree, "ranges.A", "{\"left_frac\":0.25,\"width\":[0.2,0.4],\"rate\":[0.25,0.5]}");
     is_tree(tree, "ranges.C", "{\"left_frac\":0.125,\"width\":[0.05,0.95],\"rate\":[0.5,1]}");
     is_tree(tree, "ranges.together", "{\"left_frac\":0.0625,\"width\":[0.1,0.9]}");
-    is_tree(tree, "settles", "{\"A\":{\"width\":0.1,\"rate\":0.2},\"B\":{\"width\":0.2,\"rate\":0.7},\"C\":{\"width\":0.3,\"rate\":0.3}}");
+    is_tree(tree, "settles",
+            "{\"A\":{\"width\":0.1,\"rate\":0.2},\"B\":{\"width\":0.2,\"rate\":0.7},\"C\":{"
+            "\"width\":0.3,\"rate\":0.3}}");
     is_tree(tree, "together.B", "{\"A\":0.25,\"B\":0.75,\"C\":0.0625}");
     is_tree(tree, "parameters.rate",
-            "{\"unit\":\"1/s\",\"low\":\"1\",\"high\":\"100\",\"witness\":\"10\",\"witness_at\":0.5,\"measure\":\"a clock\"}");
+            "{\"unit\":\"1/"
+            "s\",\"low\":\"1\",\"high\":\"100\",\"witness\":\"10\",\"witness_at\":0.5,\"measure\":"
+            "\"a clock\"}");
     is_tree(tree, "parameters.width",
-            "{\"unit\":\"B\",\"low\":\"10\",\"high\":\"20\",\"witness\":\"12.5\",\"witness_at\":0.25,\"measure\":\"a rod\"}");
+            "{\"unit\":\"B\",\"low\":\"10\",\"high\":\"20\",\"witness\":\"12.5\",\"witness_at\":0."
+            "25,\"measure\":\"a rod\"}");
     is_tree(tree, "profile.fitted_to", "[\"A\",\"B\",\"C\"]");
     is_tree(tree, "profile.holds", "[\"A\",\"C\"]");
     is_tree(tree, "profile.set", "[\"a=12.5!\",\"b=10\",\"fixed\"]");
@@ -681,7 +711,8 @@ static const char constraints[] =
     "\n";
 static const char excluded[] =
     "Constraints: A B, priced without runs on a grid of 3 machines; all hold on 1\n"
-    "No machine in the ranges has all of them. Smallest sets that hold nowhere, on the grid or by descent from its nearest "
+    "No machine in the ranges has all of them. Smallest sets that hold nowhere, on the grid or by "
+    "descent from its nearest "
     "points:\n"
     "    {A, B}\n"
     "\n";
@@ -728,7 +759,8 @@ START_TEST(constraints_are_said_and_kept_to)
                 with ? "{\"rate\":[\"3.162\",\"31.62\"]}" : "[[\"A\",\"B\"]]");
         cJSON_Delete(tree);
     }
-    /* A search takes the second number of a point of the pool: any, or the nearest. The first one is its own. */
+    /* A search takes the second number of a point of the pool: any, or the nearest. The first one
+     * is its own. */
     fit.under.n_pool = 3;
     struct rng r;
     bool drawn[3] = {false};
@@ -807,7 +839,9 @@ END_TEST
 /* Claim i under set-up s is row s n + i. */
 START_TEST(claims_are_spread_over_set_ups)
 {
-    struct setup setups[3] = {{.set = {.v = {"a=1"}, .n = 1}}, {.set = {.v = {"a=2"}, .n = 1}}, {.set = {.v = {"a=3"}, .n = 1}}};
+    struct setup setups[3] = {{.set = {.v = {"a=1"}, .n = 1}},
+                              {.set = {.v = {"a=2"}, .n = 1}},
+                              {.set = {.v = {"a=3"}, .n = 1}}};
     for (uint32_t n = 1; n <= 3; n++) {
         struct claims c = {.v = xcalloc(2, sizeof *c.v), .n = 2};
         c.v[0].id = "A";

@@ -14,6 +14,7 @@ struct machine_model {
     uint64_t seed;
     uint32_t calls;
     bool broken;
+    double below, above; /* rates that cannot be run; 0: none */
 };
 
 static const char *measure(void *ctx, double scale, uint32_t from, uint32_t to,
@@ -21,7 +22,7 @@ static const char *measure(void *ctx, double scale, uint32_t from, uint32_t to,
 {
     struct machine_model *m = ctx;
     m->calls++;
-    if (m->broken) {
+    if (m->broken || scale < m->below || (m->above > 0.0 && scale > m->above)) {
         return "it broke";
     }
     for (uint32_t k = from; k < to; k++) {
@@ -142,6 +143,39 @@ START_TEST(what_cannot_be_found_says_so)
     find(&o, &m);
     ck_assert_str_eq(result.message, "it broke");
     ck_assert_uint_eq(m.calls, 1);
+}
+END_TEST
+
+/* A latency of 1 / (1 - x / 8) misses 0.5 at 1 and at 0.5. Noise of 20 times itself decides nothing
+ * in the four looks at a rate, 10 to 80 replications. 4 is met at 1 and 2, and 4 times cannot be
+ * run. */
+START_TEST(a_rate_that_cannot_be_run_leaves_what_was_found)
+{
+    struct search_options o = options_of(0.5);
+    struct machine_model m = {.capacity = 8.0, .seed = 1, .below = 0.3};
+    find(&o, &m);
+    ck_assert_str_eq(
+        result.message,
+        "nothing is met down to 0.5 times the workload's rate, 2 missed and 0 undecided; 0.25 "
+        "times it cannot be run: it broke");
+    ck_assert_uint_eq(result.n_tests, 3);
+    ck_assert_int_eq(result.tests[2].outcome, SEARCH_FAILED);
+    ck_assert_uint_eq(m.calls, 3);
+    o = options_of(1.1);
+    m = (struct machine_model){.capacity = 8.0, .noise = 20.0, .seed = 1, .below = 0.3};
+    find(&o, &m);
+    ck_assert_str_eq(
+        result.message,
+        "nothing is met down to 0.5 times the workload's rate, 0 missed and 2 undecided; 0.25 "
+        "times it cannot be run: it broke");
+    ck_assert_uint_eq(m.calls, 9); /* four looks at each of the two */
+    ck_assert_uint_eq(result.tests[1].replications, 80);
+    o = options_of(4.0);
+    m = (struct machine_model){.capacity = 8.0, .seed = 1, .above = 3.0};
+    find(&o, &m);
+    ck_assert_str_eq(result.message, "4 times the workload's rate cannot be run: it broke");
+    ck_assert_int_eq(result.low, 1);
+    ck_assert_int_eq(result.high, -1);
 }
 END_TEST
 
@@ -274,6 +308,7 @@ static const struct suite_row suite[] = {
     TEST(overload_bounds_the_rate_when_the_slo_does_not),
     TEST(the_bracket_holds_the_truth_at_least_as_often_as_stated),
     TEST(what_cannot_be_found_says_so),
+    TEST(a_rate_that_cannot_be_run_leaves_what_was_found),
     TEST(one_look_follows_students_t),
     TEST(a_further_look_asks_for_further_replications),
     TEST(slos_are_read_strictly),
