@@ -47,6 +47,9 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
             "another %.0f %% of the arrival window, so latencies grow with the length of the "
             "trace; truncated.* shows what finished by the last arrival",
             100.0 * value_of(r, "backlog.drain_frac"));
+    } else if (r->verdict == METRICS_UNDECIDED && isnan(value_of(r, "backlog.drain_frac"))) {
+        warnings_add(list, "UNDECIDED: all requests arrived at one instant, which tells no stable "
+                           "load from an overload");
     } else if (r->verdict == METRICS_UNDECIDED) {
         warnings_add(
             list,

@@ -93,5 +93,18 @@ meters - --soc core-ultra-5-125h
 meters - --soc snapdragon-8gen3
 meters "energy counts the devices' own rails only" --soc ryzen-ai-xdna2
 meters "npu rail, igpu battery, cpu battery" --soc snapdragon-8gen3 --set soc.devices.npu.meter=rail
+# How long the work after the last arrival took, as a share of the time of arrivals: two requests a second apart, and one alone.
+for n in 1 2; do
+    { echo '# xpusim-trace v1'; echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens'
+      seq 0 $((n - 1)) | sed 's/.*/&,&,0,reactive,&,,100,10,0/'; } >"$dir/t$n.csv"
+    $x run --policy fcfs --trace "$dir/t$n.csv" --json -q --requests "$dir/r$n.csv" >"$dir/$n.json" || fail "$n requests"
+done
+python3 - "$dir" <<'EOF' || fail "the share of the arrival window"
+import csv, json, re, sys
+shown = [next(w for w in json.load(open(f"{sys.argv[1]}/{n}.json"))["warnings"] if w.startswith("UNDECIDED")) for n in (1, 2)]
+assert shown[0] == "UNDECIDED: all requests arrived at one instant, which tells no stable load from an overload", shown
+ends = [float(r["arrival_s"]) + float(r["e2e_s"]) for r in csv.DictReader(l for l in open(f"{sys.argv[1]}/r2.csv") if l[0] != "#")]
+assert f"took another {100 * (max(ends) - 1):.0f} % of the arrival window" in shown[1], (shown, ends)
+EOF
 [ "$bad" = 0 ] && echo "warnings: ok"
 exit "$bad"
