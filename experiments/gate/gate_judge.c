@@ -140,6 +140,8 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
     } else {
         struct largest x = find_largest(m->better, before, now, n);
         struct largest any = find_largest(METRIC_BETTER_NEITHER, before, now, n);
+        any.worse = m->better != METRIC_BETTER_NEITHER &&
+                    (any.change_frac > 0.0) == (m->better == METRIC_BETTER_LOWER);
         x = fabs(x.change_frac) > m->tolerance_frac ? x : any; /* the worse within: the better */
         bool small = m->better == METRIC_BETTER_NEITHER || fabs(x.change_frac) <= m->tolerance_frac;
         set(row,
