@@ -103,6 +103,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 async def main(x, load):
+    # By itself the client passes on six variables: a program with a shared library needs another
     async with stdio_client(StdioServerParameters(command=x, args=["mcp"], env=dict(os.environ))) as (read, write):
         async with ClientSession(read, write) as session:
             hello = await session.initialize()
