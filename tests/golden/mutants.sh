@@ -53,6 +53,8 @@ faults one '3: for (i = 0; i <= n; i++)
         x[i] = n - 1;
     if (a >= b)
         x += 10;
+    char name[32];
+    double v[8] = {0.0};
 END2
 faults stale '3: {}
 6-7: {}' <<'END2'
@@ -152,6 +154,13 @@ assert mutants.spans({5, 1, 2, 9, 6}) == [1, 2, 5, 6, 9, 9]
 entry = {"lines": {"a.c": [1, 2, 9, 9]}}
 assert [n for n in range(20) if mutants.runs(entry, "a.c", range(n, n + 1))] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 assert not mutants.stale(), mutants.stale()
+# No test was seen to run kv_b.c: who runs most of kv.c, which begins equally, and not who runs a line of it.
+known = {t: {"ok": t != "u", "s": 1, "lines": l} for t, l in {
+    "t": {"a/kv.c": [1, 8], "b/kv.c": [1, 99]}, "u": {"a/kv.c": [1, 40]}, "v": {"a/kv.c": [2, 2]}, "w": {"a/x.c": [1, 5]}}.items()}
+mutants.tests, mutants.source_of = lambda: sorted(known), lambda test: test
+assert mutants.order(known, {"file": "a/kv_b.c"}, [3]) == ["t"]
+assert mutants.order(known, {"file": "a/other.c"}, [3]) == ["t", "v", "w"]
+assert mutants.order(known, {"file": "a/x.c", "operator": "row"}, [3]) == ["w"]
 sys.path.insert(0, "experiments/gate")
 import regressions
 for kind in ("harmless", "regressions"):

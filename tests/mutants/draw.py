@@ -163,7 +163,9 @@ def one(s, i):
     found = s.replaced(i, r"(?<= )[<>]=?(?= )", lambda m: other[m.group()])
     found += s.replaced(i, r" [-+] 1[uUlL]*(?![\w.])", "")
     found += s.replaced(i, r"(?<= = )\d+(?=;)", lambda m: str(int(m.group()) + 1))
-    found += s.replaced(i, r"(?<=\[)\w+(?=\])", lambda m: m.group() + " + 1")
+    # An array that is declared one longer behaves as it did.
+    if not re.match(r"\s+(static |const |struct |unsigned )*\w+ \**\w+\[\w+\]( = \{0[.0]*\})?;", s.code[i]):
+        found += s.replaced(i, r"(?<=\[)\w+(?=\])", lambda m: m.group() + " + 1")
     return found
 
 
