@@ -199,11 +199,14 @@ struct backend_kernel *opencl_prepare(struct backend_device *d, const struct ker
     (void)shape_of(k, 2);
     OWNED float *data = xcalloc(k->x_bytes / sizeof(float) + 1, sizeof *data);
     k->x = a->clCreateBuffer(d->context, CL_MEM_READ_WRITE, (size_t)k->x_bytes, NULL, &rc);
-    k->y = a->clCreateBuffer(d->context, CL_MEM_READ_WRITE, (size_t)k->y_bytes, NULL, &rc);
-    bool ok = k->x != NULL && k->y != NULL &&
-              a->clEnqueueWriteBuffer(d->queue, k->x, CL_TRUE_VALUE, 0, (size_t)k->x_bytes, data, 0,
-                                      NULL, NULL) == CL_SUCCESS;
-    if (ok) {
+    if (k->x != NULL) {
+        k->y = a->clCreateBuffer(d->context, CL_MEM_READ_WRITE, (size_t)k->y_bytes, NULL, &rc);
+    }
+    if (k->y != NULL) {
+        rc = a->clEnqueueWriteBuffer(d->queue, k->x, CL_TRUE_VALUE, 0, (size_t)k->x_bytes, data, 0,
+                                     NULL, NULL);
+    }
+    if (k->y != NULL && rc == CL_SUCCESS) {
         const char *function = shape_of(k, choose_variant(k, program));
         k->kernel = a->clCreateKernel(program, function, &rc);
         (void)snprintf(out->note, sizeof out->note, "%s", function);
