@@ -1,5 +1,6 @@
-/* Parts of the backends alone: one worker's queue, a team, cores as devices over kernels that note what they are
- * given, simulated devices next to each other by hand, and the machine around them from files. */
+/* Parts of the backends alone: one worker's queue, a team, cores as devices over kernels that note
+ * what they are given, simulated devices next to each other by hand, and the machine around them
+ * from files. */
 #define _GNU_SOURCE /* affinity */
 #include <errno.h>
 #include <math.h>
@@ -94,7 +95,8 @@ START_TEST(what_is_withdrawn_does_not_run)
     ck_assert_int_eq(worker_wait(w, 1, 1000000), -ETIMEDOUT);
     ck_assert_int_eq(worker_stamps(w, 1, &at), -EINVAL);
     ck_assert_int_eq(worker_cancel(w, 4), 3);
-    ck_assert_int_eq(worker_cancel(w, 7), 6); /* there is none: all that there are stay as they are */
+    ck_assert_int_eq(worker_cancel(w, 7),
+                     6); /* there is none: all that there are stay as they are */
     ck_assert_int_eq(sem_post(&go_on), 0);
     ck_assert_int_eq(worker_wait(w, 3, minute_ns), 0);
     for (int i = 4; i <= 6; i++) {
@@ -291,7 +293,8 @@ static struct cpu_backend noting = {{.name = "noting",
                                      .attention = see_attention},
                                     .description = "kernels that note"};
 
-static struct backend noting_backend = {.options = {.pool_bytes = 5 * 4096 - 100}, .state = &noting};
+static struct backend noting_backend = {.options = {.pool_bytes = 5 * 4096 - 100},
+                                        .state = &noting};
 
 static void only_cores(uint32_t n)
 {
@@ -308,7 +311,8 @@ static void only_cores(uint32_t n)
     ck_assert_int_eq(sched_setaffinity(0, sizeof set, &set), 0);
 }
 
-/* One core is one device. Of several there is one more: all of them. A set has the widths that it has kernels of. */
+/* One core is one device. Of several there is one more: all of them. A set has the widths that it
+ * has kernels of. */
 START_TEST(cores_are_devices_and_so_are_all_of_them)
 {
     uint32_t cores[CPU_SETSIZE];
@@ -559,8 +563,8 @@ static bool about(int64_t a_ns, double b_s)
     return fabs((double)a_ns - 1e9 * b_s) < 2.0;
 }
 
-/* Two kernels that want all of the memory, and one more behind the first. Each other one's draw is what it
- * takes alone; the pace changes where a kernel ends. */
+/* Two kernels that want all of the memory, and one more behind the first. Each other one's draw is
+ * what it takes alone; the pace changes where a kernel ends. */
 START_TEST(devices_slow_each_other_while_both_run)
 {
     truth.contention.cap_bytes_per_s = 40e9;
@@ -607,7 +611,8 @@ START_TEST(devices_slow_each_other_while_both_run)
     for (uint32_t i = 0; i < 2; i++) {
         struct backend_counters c = {false, 0};
         backend_sim.counters(d[i], &c);
-        ck_assert(c.busy_valid && about(c.busy_ns, i == 0 ? 2.0 * first_s : 2.0 * first_s + rest_s));
+        ck_assert(c.busy_valid &&
+                  about(c.busy_ns, i == 0 ? 2.0 * first_s : 2.0 * first_s + rest_s));
     }
     /* A closed device takes part no more, and opens again. */
     backend_sim.release(k[1]);
@@ -642,7 +647,8 @@ START_TEST(a_wrong_contention_is_of_the_device_alone)
         double alone_s = simdev_alone_s(&truth, i, &heavy);
         ck_assert(about(backend_now_ns(b) - before_ns, alone_s * (i == 0 ? 1.15 : 1.30)));
         ck_assert_int_eq(backend_sim.wait(d[1 - i], last, minute_ns), 0);
-        backend_sim.release(k); /* the kernel that was made first, which is not the first of the list */
+        backend_sim.release(
+            k); /* the kernel that was made first, which is not the first of the list */
         backend_sim.release(other);
     }
     backend_sim.close(d[0]);
@@ -725,7 +731,7 @@ START_TEST(a_simulated_queue_is_withdrawn_and_as_long_as_it_says)
         ck_assert_int_eq(backend_sim.submit(k), i);
     }
     ck_assert_int_eq(backend_sim.submit(k), -EAGAIN);
-    ck_assert_int_eq(backend_sim.wait(d, 2, minute_ns), 0); /* 3 begins with the next step */
+    ck_assert_int_eq(backend_sim.wait(d, 2, minute_ns), 0);  /* 3 begins with the next step */
     ck_assert_int_eq(backend_sim.wait(d, 5, 1), -ETIMEDOUT); /* 3 runs */
     ck_assert_int_eq(backend_sim.cancel(d, 1), 3);
     ck_assert_int_eq(backend_sim.cancel(d, BACKEND_MAX_INFLIGHT + 9), BACKEND_MAX_INFLIGHT);
@@ -844,14 +850,17 @@ START_TEST(every_key_sets_its_own_number)
     ck_assert_int_eq(t.form, SIMDEV_STEPS);
     /* All that is wrong is said, and what is right is set. */
     size_t before = e.n;
-    ck_assert_int_eq(simdev_truth_set(&t, "noise,form=round,hue=1,drift=x,drift=,seed=3", &e), -EINVAL);
+    ck_assert_int_eq(simdev_truth_set(&t, "noise,form=round,hue=1,drift=x,drift=,seed=3", &e),
+                     -EINVAL);
     ck_assert_uint_eq(e.n, before + 5);
     ck_assert_str_eq(e.lines[before], "--sim noise: must be KEY=VALUE");
     ck_assert_str_eq(e.lines[before + 1],
                      "--sim form=round: must be model, fill, steps or private");
     ck_assert_ptr_nonnull(strstr(e.lines[before + 2], "--sim hue: not known; noise, drift,"));
-    ck_assert_ptr_nonnull(strstr(e.lines[before + 3], "--sim drift=x: must be a number from 0 to 0.5"));
-    ck_assert_ptr_nonnull(strstr(e.lines[before + 4], "--sim drift=: must be a number from 0 to 0.5"));
+    ck_assert_ptr_nonnull(
+        strstr(e.lines[before + 3], "--sim drift=x: must be a number from 0 to 0.5"));
+    ck_assert_ptr_nonnull(
+        strstr(e.lines[before + 4], "--sim drift=: must be a number from 0 to 0.5"));
     ck_assert_uint_eq(t.seed, 3);
     err_fini(&e);
 }
@@ -962,8 +971,9 @@ START_TEST(energy_is_the_sum_of_packages)
     ck_assert_uint_eq(h.n, 0);
     ck_assert_double_eq(host_energy_joules(&h), -1.0);
     char *text = host_energy_text(30.0, 4.0);
-    ck_assert_str_eq(text, "this machine's package drew 30.0 J in 4.00 s, 7.5 W in the mean (RAPL, all "
-                           "that ran on it)");
+    ck_assert_str_eq(text,
+                     "this machine's package drew 30.0 J in 4.00 s, 7.5 W in the mean (RAPL, all "
+                     "that ran on it)");
     free(text);
 }
 END_TEST
