@@ -147,6 +147,21 @@ START_TEST(least_energy_is_a_slow_step_a_fast_one_or_one_between)
 }
 END_TEST
 
+/* At rest the iGPU draws 6 W of the 30 and the NPU 1 W. With 4 W of platform a second of work takes
+ * (4 + 6 + 24 x power) / speed: 49.6, 39.2 and 34 J. By the NPU's watts, or none, the slow step
+ * would be the cheapest. */
+START_TEST(a_device_at_rest_is_part_of_the_cost)
+{
+    sc.machine.idle_watts = 4;
+    sc.machine.devices[IGPU].idle_watts = 6;
+    sc.machine.devices[NPU].idle_watts = 1;
+    sc.setup.dvfs[IGPU].rule = SIM_DVFS_ENERGY;
+    byhand_run(script_serve, one, 1);
+    finishes(0, 20);
+    ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 20 * (34 + 1), 1e-6);
+}
+END_TEST
+
 /* Decode draws 10 W: with 5 W of platform a second of it takes 24, 18 and 15 J. So the prompt is
  * computed at a quarter of the speed, 80 s, and the decode of 5 s at full speed. */
 START_TEST(each_phase_has_its_own_step)
@@ -285,6 +300,7 @@ static const struct suite_row suite[] = {
     LOOP(power_limits_come_on_top, 2),
     TEST(other_devices_keep_their_speed),
     LOOP(least_energy_is_a_slow_step_a_fast_one_or_one_between, 3),
+    TEST(a_device_at_rest_is_part_of_the_cost),
     TEST(each_phase_has_its_own_step),
     CASE("whole machines", .timeout_s = 60),
     LOOP(a_single_step_changes_nothing, 4),

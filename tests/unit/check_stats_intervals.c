@@ -63,6 +63,28 @@ START_TEST(bootstrap_bounds_depend_on_data_only)
 }
 END_TEST
 
+/* Wherever values are missing: what is left decides, in its order. */
+START_TEST(missing_values_are_no_part_of_it)
+{
+    const double x[] = {1, 5, 2, 9, 4, 30, 3, 3, 8, 6};
+    struct stats_interval want = stats_bootstrap(x, 10, 0.95);
+    for (size_t at = 0; at <= 10; at++) {
+        double y[12];
+        for (size_t i = 0; i < 12; i++) {
+            bool missing = i == at || i == at + 1;
+            y[i] = missing ? (i % 2 == 0 ? MISSING : (double)INFINITY) : x[i < at ? i : i - 2];
+        }
+        struct stats_interval s = stats_bootstrap(y, 12, 0.95);
+        ck_assert_uint_eq(s.n, 10);
+        ck_assert(s.mean == want.mean && s.low == want.low && s.high == want.high);
+        enum stats_method how[2];
+        s = stats_reported(y, 12, &how[0]);
+        struct stats_interval reported = stats_reported(x, 10, &how[1]);
+        ck_assert(how[0] == how[1] && s.low == reported.low && s.high == reported.high);
+    }
+}
+END_TEST
+
 START_TEST(bootstrap_moves_with_scale_and_place)
 {
     /* t values are the same for a + b x, so bounds map. */
@@ -244,6 +266,7 @@ static const struct suite_row suite[] = {
     TEST(a_bound_of_the_ratio_puts_zero_on_the_edge_of_the_difference),
     TEST(proportional_pairs_have_a_certain_ratio),
     TEST(bootstrap_bounds_depend_on_data_only),
+    TEST(missing_values_are_no_part_of_it),
     TEST(bootstrap_moves_with_scale_and_place),
     TEST(equal_values_have_no_bootstrap),
     TEST(steady_state_starts_after_the_transient),
