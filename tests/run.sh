@@ -67,14 +67,22 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 
-# The interpreter itself, where python3 is a script that looks for it (pyenv): tests start it hundreds of times.
-python=$(python3 -S -c 'import sys; print(sys.executable)' 2>/dev/null) && [ -x "$python" ] && PATH=${python%/*}:$PATH
+# The interpreter itself, where python3 is a script that looks for it (pyenv); Debian's own, where it is there: tests start it
+# hundreds of times, and what is installed for another one may begin with every start.
+tools=$(mktemp -d)
+trap 'rm -rf "$tools"' EXIT
+for python in /usr/bin/python3 "$(python3 -S -c 'import sys; print(sys.executable)' 2>/dev/null)"; do
+    "$python" -S -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || continue
+    ln -s "$python" "$tools/python3"
+    PATH=$tools:$PATH
+    break
+done
 
 # The long ones first, so that none is left alone at the end: those above two seconds of processor time, by how long they
 # take with their waiting, then scripts, which also wait. One more at once than there are processors, so that who waits leaves none idle.
 # Each writes to a file of its own, so that lines of two tests do not mix.
 lines=$(mktemp -d)
-trap 'rm -rf "$lines"' EXIT
+trap 'rm -rf "$lines" "$tools"' EXIT
 export lines
 first="tests/golden/send_in.sh tests/golden/tutorial.sh tests/golden/determinism.sh tests/golden/python.sh tests/golden/live.sh
     tests/golden/options_twice.sh tests/golden/plugin.sh tests/unit/check_kernel_fit.c tests/golden/drive.sh
