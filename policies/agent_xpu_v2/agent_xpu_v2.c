@@ -320,6 +320,7 @@ static void read_back(struct sched *s, struct axpu *a)
 static void axpu_schedule(struct sched *s)
 {
     struct axpu *a = s->state;
+    SIM_ASSERT(axpu_is_consistent(s, a));
     if (param_bool(s, AXPU_AGEING)) {
         promote(s, a);
     }
@@ -333,6 +334,7 @@ static void axpu_schedule(struct sched *s)
         sched_again(s);
     }
     axpu_warmup_schedule(s, a);
+    SIM_ASSERT(axpu_is_consistent(s, a) && axpu_has_decided(s, a));
 }
 
 static void axpu_dump(struct sched *s, FILE *out)

@@ -5,6 +5,7 @@
  *   agent_xpu_v2_decode.c   the decode loop: batch formation, yielding the iGPU to prefill
  *   agent_xpu_v2_warmup.c   on-the-fly compilation of NPU attention kernels
  *   agent_xpu_v2_speculate.c  decoding that verifies drafts, on the iGPU or on an idle NPU
+ *   agent_xpu_v2_consistent.c  what the others rely on, which test builds ask
  */
 #pragma once
 
@@ -270,3 +271,7 @@ void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key)
 bool axpu_warmup_has(const struct axpu *a, const struct request *r);
 /* True (and marks it used) when the attention kernel of this prompt is there. */
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r);
+/* What the policy relies on, where a call of schedule begins. */
+bool axpu_is_consistent(struct sched *s, const struct axpu *a);
+/* And what such a call has decided, where it ends. */
+bool axpu_has_decided(struct sched *s, const struct axpu *a);
