@@ -4,7 +4,7 @@
 
 #include "experiments/conformance/scenario.h"
 
-enum { TOLD_REQUESTS = 24, TOLD_CHANGES = 1 << 15 };
+enum { TOLD_REQUESTS = 24, TOLD_CHANGES = 1 << 16 };
 
 /* What is kept. Instants are ns; -1: never. */
 struct ran {

@@ -391,6 +391,18 @@ static int64_t quiet(int64_t at)
     return at;
 }
 
+/* One from there on at which a launch that was asked to stop still runs a kernel, or any. */
+static int64_t cuts_a_stop(int64_t at)
+{
+    for (uint32_t i = 0; i < kept.spans.n; i++) {
+        const struct changed *c = &kept.spans.v[i];
+        if (c->at >= at && (int64_t)c->a > c->at + 1 && strcmp(c->text, "ipreempt asked") == 0) {
+            return quiet(c->at + 1);
+        }
+    }
+    return quiet(at);
+}
+
 /* A run with a timeline of that window. */
 static void simulate(int which, uint64_t load, const char *path)
 {
@@ -405,14 +417,20 @@ static void simulate(int which, uint64_t load, const char *path)
         sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
         sc.machine.devices[IGPU].max_shared = 4;
     }
+    if (load == 3 && strcmp(runs[which].policy, "time-share") != 0) { /* it has slices enough */
+        sc.setup.frames =
+            (struct sim_frames){.per_s = 90, .device = IGPU, .device_ns = MS(2), .bytes = 1e6};
+    }
     for (int i = 0; i < 3 && load % 2 == 0; i++) {
         sc.events[sc.n_events++] = (struct machine_event){
             .at_ns = MS(20 + 60 * i),
             .until_ns = TRACE_LAST_NS,
             .sets = i == 0   ? MACHINE_SETS_WINDOW
                     : i == 1 ? MACHINE_SETS_BATTERY | MACHINE_SETS_SOURCE
-                             : MACHINE_SETS_WINDOW | MACHINE_SETS_SOURCE | MACHINE_SETS_POWER_LIMIT,
+                             : MACHINE_SETS_WINDOW | MACHINE_SETS_SOURCE |
+                                   MACHINE_SETS_POWER_LIMIT | MACHINE_SETS_MEMORY,
             .power_limit_watts = 25.5,
+            .memory_bytes = 1.5e9,
             .battery_j = 1e6,
             .battery_full_j = 4e6,
             .on_battery = i == 1,
@@ -437,8 +455,8 @@ START_TEST(each_event_is_drawn_as_the_head_says)
     const char *path = tempfile_make(".json");
     for (uint64_t load = 1; load <= LOADS; load++) {
         for (int part = 0; part < 2; part++) {
-            from = part == 0 ? 0 : quiet(kept.run_end * 3 / 10);
-            to = part == 0 ? INT64_MAX : quiet(kept.run_end * 6 / 10);
+            from = part == 0 ? 0 : cuts_a_stop(kept.run_end * 3 / 10);
+            to = part == 0 ? INT64_MAX : cuts_a_stop(later(from + 1, kept.run_end * 6 / 10));
             simulate(_i, load, path);
             draw_names();
             draw_launches();
