@@ -71,6 +71,20 @@ grep -q 'a fork' "$dir/err" && fail "forks in one process"
 value=$(sed -n 's/.*"value":[^0-9]*\([0-9.]*\).*/\1/p' "$dir/judged")
 [ -n "$value" ] && grep -qF "$value" "$dir/compared" || fail "forks score $value, which one process does not"
 
+# A policy that keeps both promises, so that its calls and the ends of its passes come late: the skeleton of `new-policy`. In a
+# process of its own it decides what fcfs decides here, also where requests are cancelled.
+skeleton=$dir/skeleton.so
+"${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -O1 -fPIC -shared -I. -o "$skeleton" policies/skeleton/skeleton.c ||
+    fail "the skeleton does not compile"
+for load in "$mixed,duration_s=120" leader-subagents; do
+    XPUSIM_JAIL=on "$x" run --policy "$skeleton" --workload "$load" --seed 2 --decisions "$dir/on.log" >/dev/null 2>"$dir/err" ||
+        { fail "skeleton, $load:"; cat "$dir/err"; }
+    "$x" run --policy fcfs --workload "$load" --seed 2 --decisions "$dir/off.log" >/dev/null 2>&1
+    head -n 1 "$dir/on.log" | grep -qx 'policy skeleton flags=12' || fail "the log begins with $(head -n 1 "$dir/on.log")"
+    sed 1d "$dir/on.log" >"$dir/on"
+    sed 1d "$dir/off.log" | cmp - "$dir/on" || fail "skeleton, $load: it decides other than fcfs"
+done
+
 both "it gives up" run --policy "$asks:tires=true" --workload "$mixed,duration_s=60" --trouble ''
 grep -q 'it has had enough' "$dir/on.err" || { fail "why it gave up is not told"; cat "$dir/on.err"; }
 for kind in 1 2 3 4 5 6 7 8 9; do
