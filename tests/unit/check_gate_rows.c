@@ -1,4 +1,5 @@
-/* The gate's rows to the last word and number: what happened, chances worked out again, the first decisions, the review. */
+/* The gate's rows to the last word and number: what happened, chances worked out again, the first
+ * decisions, the review. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,15 +97,35 @@ static const struct {
     {0, {10, 20}, {10, 19.9}, GATE_DRIFT, "replication 1 better by 0.5 %, tolerance 1 %"},
     /* at the tolerance it is within: 1 % of 100 */
     {0, {100, 100}, {101, 100}, GATE_DRIFT, "replication 0 worse by 1 %, tolerance 1 %"},
-    {0, {10, 20}, {10.3, 19}, GATE_REGRESSION, "mean improved; replication 0 worse by 3 %, tolerance 1 %"},
-    {0, {10, 100}, {9.8, 100.9}, GATE_GAIN, "mean is worse; replication 0 better by 2 %, tolerance 1 %"},
+    {0,
+     {10, 20},
+     {10.3, 19},
+     GATE_REGRESSION,
+     "mean improved; replication 0 worse by 3 %, tolerance 1 %"},
+    {0,
+     {10, 100},
+     {9.8, 100.9},
+     GATE_GAIN,
+     "mean is worse; replication 0 better by 2 %, tolerance 1 %"},
     {0, {10, 10}, {10.2, 10.4}, GATE_REGRESSION, "replication 1 worse by 4 %, tolerance 1 %"},
     {0, {10, 10}, {9.6, 9.8}, GATE_GAIN, "replication 0 better by 4 %, tolerance 1 %"},
     {0, {-10, 10}, {-9, 10}, GATE_REGRESSION, "replication 0 worse by 10 %, tolerance 1 %"},
-    {0, {0, 10}, {5e-5, 10}, GATE_REGRESSION, "replication 0 worse by 50 %, tolerance 1 %"}, /* of 1e-4 */
-    {0, {10, 20}, {12, 18}, GATE_REGRESSION, "replication 0 worse by 20 %, tolerance 1 %"}, /* the mean stays */
+    {0,
+     {0, 10},
+     {5e-5, 10},
+     GATE_REGRESSION,
+     "replication 0 worse by 50 %, tolerance 1 %"}, /* of 1e-4 */
+    {0,
+     {10, 20},
+     {12, 18},
+     GATE_REGRESSION,
+     "replication 0 worse by 20 %, tolerance 1 %"}, /* the mean stays */
     {1, {10, 20}, {10, 21}, GATE_GAIN, "replication 1 better by 5 %, tolerance 2 %"},
-    {1, {10, 20}, {9.7, 21}, GATE_REGRESSION, "mean improved; replication 0 worse by 3 %, tolerance 2 %"},
+    {1,
+     {10, 20},
+     {9.7, 21},
+     GATE_REGRESSION,
+     "mean improved; replication 0 worse by 3 %, tolerance 2 %"},
     {1, {10, 20}, {9.7, 20}, GATE_REGRESSION, "replication 0 worse by 3 %, tolerance 2 %"},
     {2, {10, 20}, {10, 16}, GATE_DRIFT, "replication 1: -20 %"},
     {2, {10, 20}, {12, 16}, GATE_DRIFT, "replication 0: +20 %"}, /* the first of equal ones */
@@ -121,7 +142,8 @@ START_TEST(an_exact_row_says_which_replication_changed_how_much)
     double a = (exact[_i].before[0] + exact[_i].before[1]) / 2.0;
     double b = (exact[_i].now[0] + exact[_i].now[1]) / 2.0;
     ck_assert(row->before == a && row->after == b && !row->fresh && isnan(row->p));
-    ck_assert(a == 0.0 ? isnan(row->change_frac) : fabs(row->change_frac - (b - a) / fabs(a)) < 1e-15);
+    ck_assert(a == 0.0 ? isnan(row->change_frac)
+                       : fabs(row->change_frac - (b - a) / fabs(a)) < 1e-15);
     ck_assert_int_eq(row->better, baseline.groups[0].metrics[m].better);
     ck_assert_uint_eq(report.n, 4);
     ck_assert_uint_eq(report.counts[GATE_OK], 3);
@@ -149,10 +171,11 @@ START_TEST(a_status_row_says_what_runs_did)
         uint32_t before[3], now[3];
         bool alarm;
         const char *detail;
-    } verdicts[] = {{{2, 0, 0}, {1, 1, 0}, true, "stable, undecided, overloaded: 1, 1, 0, were 2, 0, 0"},
-                    {{0, 2, 0}, {1, 0, 1}, false, "stable, undecided, overloaded: 1, 0, 1, were 0, 2, 0"},
-                    {{0, 2, 0}, {0, 1, 1}, true, "stable, undecided, overloaded: 0, 1, 1, were 0, 2, 0"},
-                    {{0, 0, 2}, {2, 0, 0}, false, "stable, undecided, overloaded: 2, 0, 0, were 0, 0, 2"}};
+    } verdicts[] = {
+        {{2, 0, 0}, {1, 1, 0}, true, "stable, undecided, overloaded: 1, 1, 0, were 2, 0, 0"},
+        {{0, 2, 0}, {1, 0, 1}, false, "stable, undecided, overloaded: 1, 0, 1, were 0, 2, 0"},
+        {{0, 2, 0}, {0, 1, 1}, true, "stable, undecided, overloaded: 0, 1, 1, were 0, 2, 0"},
+        {{0, 0, 2}, {2, 0, 0}, false, "stable, undecided, overloaded: 2, 0, 0, were 0, 0, 2"}};
     for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++) {
         memcpy(before.verdicts, verdicts[i].before, sizeof before.verdicts);
         memcpy(now.verdicts, verdicts[i].now, sizeof now.verdicts);
@@ -272,9 +295,10 @@ static double marked_or_more(int j, int k)
     double sum = 0.0;
     for (int now_marked = k; now_marked <= j + k && now_marked <= RUNS; now_marked++) {
         int rest = j + k - now_marked;
-        double ways = lgamma(RUNS + 1.0) - lgamma(now_marked + 1.0) - lgamma(RUNS - now_marked + 1.0) +
-                      lgamma(RUNS + 1.0) - lgamma(rest + 1.0) - lgamma(RUNS - rest + 1.0) -
-                      (lgamma(2.0 * RUNS + 1.0) - lgamma(j + k + 1.0) - lgamma(2.0 * RUNS - j - k + 1.0));
+        double ways =
+            lgamma(RUNS + 1.0) - lgamma(now_marked + 1.0) - lgamma(RUNS - now_marked + 1.0) +
+            lgamma(RUNS + 1.0) - lgamma(rest + 1.0) - lgamma(RUNS - rest + 1.0) -
+            (lgamma(2.0 * RUNS + 1.0) - lgamma(j + k + 1.0) - lgamma(2.0 * RUNS - j - k + 1.0));
         sum += rest <= RUNS ? exp(ways) : 0.0;
     }
     return k == 0 ? 1.0 : sum;
@@ -307,7 +331,8 @@ START_TEST(chances_of_a_fresh_group_are_those_of_its_tests)
             before_covariates[i * GATE_COVARIATES + 1] = i % 7;
             now_covariates[i * GATE_COVARIATES + 1] = i % 5;
             before_values[m * RUNS + i] = 10.0 + sin(3.0 * i + m) - away + 0.1 * (i % 7);
-            now_values[m * RUNS + i] = fresh[_i].scale[m] * (10.0 + sin(5.0 * i + m)) - away + 0.1 * (i % 5);
+            now_values[m * RUNS + i] =
+                fresh[_i].scale[m] * (10.0 + sin(5.0 * i + m)) - away + 0.1 * (i % 5);
             if (m == 0 && i < fresh[_i].vanished) {
                 now_values[i] = MISSING;
             }
@@ -332,8 +357,10 @@ START_TEST(chances_of_a_fresh_group_are_those_of_its_tests)
         }
         ck_assert(row->fresh);
         ck_assert_double_eq_tol(row->before, logs ? exp(s.base_mean) : s.base_mean, 1e-9);
-        ck_assert_double_eq_tol(row->after, logs ? exp(s.base_mean + s.shift) : s.base_mean + s.shift, 1e-9);
-        ck_assert_double_eq_tol(row->change_frac, logs ? exp(s.shift) - 1.0 : s.shift / fabs(s.base_mean), 1e-9);
+        ck_assert_double_eq_tol(row->after,
+                                logs ? exp(s.base_mean + s.shift) : s.base_mean + s.shift, 1e-9);
+        ck_assert_double_eq_tol(row->change_frac,
+                                logs ? exp(s.shift) - 1.0 : s.shift / fabs(s.base_mean), 1e-9);
     }
     c.any[3] = MISSING;
     c.worse[3] = marked_or_more(fresh[_i].overloaded_before, fresh[_i].overloaded_now);
@@ -349,7 +376,11 @@ START_TEST(chances_of_a_fresh_group_are_those_of_its_tests)
                               : better <= 0.01 ? status ? GATE_STATUS : GATE_GAIN
                               : any <= 0.01    ? GATE_DRIFT
                                                : GATE_OK;
-        double p = worse <= 0.01 ? worse : better <= 0.01 ? better : any <= 0.01 ? any : isnan(worse) ? any : worse;
+        double p = worse <= 0.01    ? worse
+                   : better <= 0.01 ? better
+                   : any <= 0.01    ? any
+                   : isnan(worse)   ? any
+                                    : worse;
         ck_assert_str_eq(gate_verdict_names[row->verdict], gate_verdict_names[v]);
         ck_assert_int_eq(row->alarm, worse <= 0.01);
         ck_assert_double_eq_tol(row->p, p, 1e-9);
@@ -365,8 +396,8 @@ START_TEST(a_fresh_value_that_no_run_has_is_told)
     before.covariates = before_covariates;
     now.covariates = now_covariates;
     for (int i = 0; i < RUNS; i++) {
-        now_values[i] = before_values[RUNS + i] = MISSING;                           /* latency, rate */
-        before_values[2 * RUNS + i] = now_values[2 * RUNS + i] = MISSING;            /* share */
+        now_values[i] = before_values[RUNS + i] = MISSING;                /* latency, rate */
+        before_values[2 * RUNS + i] = now_values[2 * RUNS + i] = MISSING; /* share */
     }
     judge(true);
     says("latency", GATE_STATUS, true, "not defined in any run");
@@ -392,10 +423,19 @@ START_TEST(the_first_rows_of_policies_that_changed_are_looked_at)
         {.group = "g", .policy = "b", .metric = "m", .verdict = GATE_REGRESSION, .alarm = true},
         {.group = "g", .policy = "a", .metric = "n", .verdict = GATE_REGRESSION, .alarm = true},
         {.group = "g", .policy = "b", .metric = "n", .verdict = GATE_REGRESSION, .alarm = true},
-        {.group = "h", .policy = "b", .metric = "m", .verdict = GATE_STATUS, .alarm = true, .quiet = true},
+        {.group = "h",
+         .policy = "b",
+         .metric = "m",
+         .verdict = GATE_STATUS,
+         .alarm = true,
+         .quiet = true},
         {.group = "h", .policy = "c", .metric = "m", .verdict = GATE_ADDED, .alarm = true},
         {.group = "h", .policy = "d", .metric = "m", .verdict = GATE_REMOVED, .alarm = true},
-        {.group = "p", .policy = "e", .metric = GATE_PARAMETERS, .verdict = GATE_STATUS, .alarm = true},
+        {.group = "p",
+         .policy = "e",
+         .metric = GATE_PARAMETERS,
+         .verdict = GATE_STATUS,
+         .alarm = true},
         {.group = "h", .policy = "f", .metric = "m", .verdict = GATE_OK},
         {.group = "h", .policy = "b", .metric = "n", .verdict = GATE_GAIN},
         {.group = "h", .policy = "a", .metric = "n", .verdict = GATE_GAIN},
@@ -448,23 +488,50 @@ START_TEST(what_happened_to_a_decision_is_a_sentence)
         {{.replications = 1, .message = "it broke"}, "it broke"},
         {{.replications = 4, .known = true},
          "every decision is the same in 4 replications; only what they cost has changed"},
-        {{.replications = 2, .known = true, .differs = true, .decision = 7, .now_s = 2.5, .old_s = 1.5, .now = "form 1", .old = "form 1", .seed = 9},
+        {{.replications = 2,
+          .known = true,
+          .differs = true,
+          .decision = 7,
+          .now_s = 2.5,
+          .old_s = 1.5,
+          .now = "form 1",
+          .old = "form 1",
+          .seed = 9},
          "decision 7 comes later: `form 1`, at 1.500000 s before, at 2.500000 s now (seed 9)"},
-        {{.replications = 2, .known = true, .differs = true, .decision = 7, .now_s = 0.5, .old_s = 1.5, .now = "form 1", .old = "form 1", .seed = 9},
+        {{.replications = 2,
+          .known = true,
+          .differs = true,
+          .decision = 7,
+          .now_s = 0.5,
+          .old_s = 1.5,
+          .now = "form 1",
+          .old = "form 1",
+          .seed = 9},
          "decision 7 comes sooner: `form 1`, at 1.500000 s before, at 0.500000 s now (seed 9)"},
-        {{.replications = 2, .known = true, .differs = true, .decision = 8, .now_s = 0.5, .old_s = 1.25, .now = "form 2", .old = "form 1", .seed = 10},
-         "decision 8 is another: `form 1` at 1.250000 s before, `form 2` at 0.500000 s now (seed 10)"}};
+        {{.replications = 2,
+          .known = true,
+          .differs = true,
+          .decision = 8,
+          .now_s = 0.5,
+          .old_s = 1.25,
+          .now = "form 2",
+          .old = "form 1",
+          .seed = 10},
+         "decision 8 is another: `form 1` at 1.250000 s before, `form 2` at 0.500000 s now (seed "
+         "10)"}};
     struct gate_firsts all = {.n = 0};
     char want[1024] = "";
     SCOPED(document_drop) struct document *d = document_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *text = gate_first_text(&cases[i].f, d);
-        ck_assert(cases[i].text == NULL ? text == NULL : text != NULL && strcmp(text, cases[i].text) == 0);
+        ck_assert(cases[i].text == NULL ? text == NULL
+                                        : text != NULL && strcmp(text, cases[i].text) == 0);
         if (i < GATE_MAX_FIRST) {
             all.v[all.n] = cases[i].f;
             all.v[all.n++].row = &moved;
             size_t n = strlen(want);
-            (void)snprintf(want + n, sizeof want - n, "%s%s%s", i > 0 ? "g, a,b: " : "", i > 0 ? text : "", i > 0 ? "\n" : "");
+            (void)snprintf(want + n, sizeof want - n, "%s%s%s", i > 0 ? "g, a,b: " : "",
+                           i > 0 ? text : "", i > 0 ? "\n" : "");
         }
     }
     gate_first_document(&all, d);
@@ -475,7 +542,8 @@ START_TEST(what_happened_to_a_decision_is_a_sentence)
     ck_assert_int_eq(cJSON_GetArraySize(rows), 4);
     OWNED char *third = json_text(cJSON_GetArrayItem(rows, 2), false);
     ck_assert_str_eq(strtok(third, "\n"),
-                     "{\"group\":\"g\",\"policy\":\"a,b\",\"seed\":\"9\",\"differs\":true,\"decision\":7,\"before_s\":1.5,"
+                     "{\"group\":\"g\",\"policy\":\"a,b\",\"seed\":\"9\",\"differs\":true,"
+                     "\"decision\":7,\"before_s\":1.5,"
                      "\"before\":\"form 1\",\"now_s\":2.5,\"now\":\"form 1\",\"message\":\"\"}");
     cJSON_Delete(tree);
 }
@@ -488,19 +556,24 @@ static const char reviewed[] =
     "\n"
     "| verdict | group | policy | metric | baseline | measured | change | what happened |\n"
     "|---|---|---|---|---|---|---|---|\n"
-    "| **REGRESSION** | g | a,b | `reactive.ttft_s.p90`: P90 reactive time to first token (s), lower is better | 2 | 3 | +50.00 % | a < b |\n"
+    "| **REGRESSION** | g | a,b | `reactive.ttft_s.p90`: P90 reactive time to first token (s), "
+    "lower is better | 2 | 3 | +50.00 % | a < b |\n"
     "| **STATUS** | h | c | `status`: run status | - | - | - | broke |\n"
-    "| DRIFT | h | c | `parameters`: values of the policy's parameters | 4 | 4.002 | +5.0e-02 % | |\n"
+    "| DRIFT | h | c | `parameters`: values of the policy's parameters | 4 | 4.002 | +5.0e-02 % | "
+    "|\n"
     "\n"
     "The first decision that is now another, of the policies that changed:\n"
     "\n"
-    "- g, a,b: decision 8 is another: `form 1` at 1.250000 s before, `form 2` at 0.500000 s now (seed 10)\n"
+    "- g, a,b: decision 8 is another: `form 1` at 1.250000 s before, `form 2` at 0.500000 s now "
+    "(seed 10)\n"
     "\n"
-    "      xpusim diff --policy a,b --soc s --llm 'l m' --workload w --set x=1 --set y=2 --seed 10 --against OLD/build/xpusim\n"
+    "      xpusim diff --policy a,b --soc s --llm 'l m' --workload w --set x=1 --set y=2 --seed 10 "
+    "--against OLD/build/xpusim\n"
     "\n"
     "- h, c\n"
     "\n"
-    "      xpusim diff --policy c --soc s2 --llm l2 --trace t.csv --seed 6 --against OLD/build/xpusim\n"
+    "      xpusim diff --policy c --soc s2 --llm l2 --trace t.csv --seed 6 --against "
+    "OLD/build/xpusim\n"
     "\n"
     "To accept these values, record and commit them:\n"
     "\n"
@@ -510,20 +583,58 @@ START_TEST(a_review_shows_alarms_first_with_commands)
 {
     double none = MISSING;
     struct gate_row rows[] = {
-        {.group = "h", .policy = "c", .metric = GATE_PARAMETERS, .verdict = GATE_DRIFT, .before = 4.0, .after = 4.002, .change_frac = 0.0005, .p = none},
+        {.group = "h",
+         .policy = "c",
+         .metric = GATE_PARAMETERS,
+         .verdict = GATE_DRIFT,
+         .before = 4.0,
+         .after = 4.002,
+         .change_frac = 0.0005,
+         .p = none},
         {.group = "h", .policy = "d", .metric = "m", .verdict = GATE_OK},
         moved,
-        {.group = "h", .policy = "e", .metric = "m", .verdict = GATE_ADDED, .alarm = true, .quiet = true},
-        {.group = "h", .policy = "c", .metric = "status", .verdict = GATE_STATUS, .alarm = true, .before = none, .after = none, .change_frac = none, .p = none, .detail = "broke"},
+        {.group = "h",
+         .policy = "e",
+         .metric = "m",
+         .verdict = GATE_ADDED,
+         .alarm = true,
+         .quiet = true},
+        {.group = "h",
+         .policy = "c",
+         .metric = "status",
+         .verdict = GATE_STATUS,
+         .alarm = true,
+         .before = none,
+         .after = none,
+         .change_frac = none,
+         .p = none,
+         .detail = "broke"},
     };
     struct gate_report r = {.rows = rows, .n = 5, .counts = {1, 1, 1, 0, 1, 1, 0}, .alarms = 3};
     struct gate_firsts firsts = {.n = 2};
-    firsts.v[0] = (struct gate_first){.row = &rows[2], .replications = 1, .known = true, .differs = true, .decision = 8, .now_s = 0.5, .old_s = 1.25, .now = "form 2", .old = "form 1", .seed = 10};
+    firsts.v[0] = (struct gate_first){.row = &rows[2],
+                                      .replications = 1,
+                                      .known = true,
+                                      .differs = true,
+                                      .decision = 8,
+                                      .now_s = 0.5,
+                                      .old_s = 1.25,
+                                      .now = "form 2",
+                                      .old = "form 1",
+                                      .seed = 10};
     firsts.v[1] = (struct gate_first){.row = &rows[4]};
     baseline.n_groups = 2;
-    baseline.groups[0] = (struct gate_group){.name = "g", .soc = "s", .llm = "l m", .workload = "w", .sets = {"x=1", "y=2"}, .n_sets = 2, .seed = 5};
-    baseline.groups[1] = (struct gate_group){.name = "h", .soc = "s2", .llm = "l2", .trace = "t.csv", .seed = 6};
-    struct gate_review v = {.report = &r, .baseline = &baseline, .firsts = &firsts, .path = "base.json"};
+    baseline.groups[0] = (struct gate_group){.name = "g",
+                                             .soc = "s",
+                                             .llm = "l m",
+                                             .workload = "w",
+                                             .sets = {"x=1", "y=2"},
+                                             .n_sets = 2,
+                                             .seed = 5};
+    baseline.groups[1] =
+        (struct gate_group){.name = "h", .soc = "s2", .llm = "l2", .trace = "t.csv", .seed = 6};
+    struct gate_review v = {
+        .report = &r, .baseline = &baseline, .firsts = &firsts, .path = "base.json"};
     SCOPED(document_drop) struct document *d = document_new();
     gate_review(&v, d);
     OWNED char *text = form_of(d, "markdown");
@@ -538,17 +649,24 @@ START_TEST(a_review_shows_alarms_first_with_commands)
     (void)fclose(f);
     const char *const lines[] = {
         "<p class=headline>5 rows: 1 OK, 1 REGRESSION, 1 DRIFT, 1 STATUS, 1 ADDED; FAILED</p>\n",
-        "<tr><td class=overloaded>REGRESSION<td>g<td>a,b<td>reactive.ttft_s.p90<br><small>P90 reactive time to first token (s), "
+        "<tr><td class=overloaded>REGRESSION<td>g<td>a,b<td>reactive.ttft_s.p90<br><small>P90 "
+        "reactive time to first token (s), "
         "lower is better</small><td>2<td>3<td>+50.00 %<td>a &lt; b\n"
-        "<tr><td class=overloaded>STATUS<td>h<td>c<td>status<br><small>run status</small><td>-<td>-<td>-<td>broke\n"
-        "<tr><td>DRIFT<td>h<td>c<td>parameters<br><small>values of the policy's parameters</small><td>4<td>4.002<td>+5.0e-02 "
+        "<tr><td class=overloaded>STATUS<td>h<td>c<td>status<br><small>run "
+        "status</small><td>-<td>-<td>-<td>broke\n"
+        "<tr><td>DRIFT<td>h<td>c<td>parameters<br><small>values of the policy's "
+        "parameters</small><td>4<td>4.002<td>+5.0e-02 "
         "%<td>\n</tbody>",
-        "<h3>g, a,b</h3>\n<p>decision 8 is another: `form 1` at 1.250000 s before, `form 2` at 0.500000 s now (seed 10).</p>\n<pre>"
-        "xpusim diff --policy a,b --soc s --llm 'l m' --workload w --set x=1 --set y=2 --seed 10 --against 'old program'</pre>\n"
-        "<h3>h, c</h3>\n<pre>xpusim diff --policy c --soc s2 --llm l2 --trace t.csv --seed 6 --against 'old program'</pre>\n",
+        "<h3>g, a,b</h3>\n<p>decision 8 is another: `form 1` at 1.250000 s before, `form 2` at "
+        "0.500000 s now (seed 10).</p>\n<pre>"
+        "xpusim diff --policy a,b --soc s --llm 'l m' --workload w --set x=1 --set y=2 --seed 10 "
+        "--against 'old program'</pre>\n"
+        "<h3>h, c</h3>\n<pre>xpusim diff --policy c --soc s2 --llm l2 --trace t.csv --seed 6 "
+        "--against 'old program'</pre>\n",
         "<h2>To accept these values</h2>\n<pre>xpusim gate --baseline base.json --update</pre>\n"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        ck_assert_msg(strstr(page, lines[i]) != NULL, "no %s in %s", lines[i], strstr(page, "<h1>"));
+        ck_assert_msg(strstr(page, lines[i]) != NULL, "no %s in %s", lines[i],
+                      strstr(page, "<h1>"));
     }
     free(page);
     /* Nothing changed. */
@@ -558,19 +676,22 @@ START_TEST(a_review_shows_alarms_first_with_commands)
     gate_review(&v, same);
     OWNED char *quiet = form_of(same, "markdown");
     ck_assert_msg(strstr(quiet, "### xpusim gate: 1 rows: 1 OK; passed\n") == quiet &&
-                      strstr(quiet, "Every value is as it was.\n") != NULL && strstr(quiet, "accept") == NULL,
+                      strstr(quiet, "Every value is as it was.\n") != NULL &&
+                      strstr(quiet, "accept") == NULL,
                   "%s", quiet);
     f = open_memstream(&page, &n);
     ck_assert_int_eq(gate_review_page(&v, f, &e), 0);
     (void)fclose(f);
-    ck_assert(strstr(page, "<p>Every value is as it was.</p>\n</html>\n") != NULL && strstr(page, "<tr>") == NULL);
+    ck_assert(strstr(page, "<p>Every value is as it was.</p>\n</html>\n") != NULL &&
+              strstr(page, "<tr>") == NULL);
     free(page);
 }
 END_TEST
 
 static const char table[] =
     "             group  policy  metric               baseline  measured     change        p\n"
-    "REGRESSION   g      a,b     reactive.ttft_s.p90         2         3   +50.00 %  <0.0001  a < b\n"
+    "REGRESSION   g      a,b     reactive.ttft_s.p90         2         3   +50.00 %  <0.0001  a < "
+    "b\n"
     "DRIFT        h      c       m                           4     4.002  +5.0e-02 %   0.0200\n"
     "\n"
     "3 rows: 1 OK, 1 REGRESSION, 1 DRIFT; FAILED\n";
@@ -579,8 +700,21 @@ START_TEST(a_table_leaves_out_what_is_ok)
 {
     struct gate_row rows[] = {
         moved,
-        {.group = "h", .policy = "c", .metric = "m", .verdict = GATE_DRIFT, .before = 4.0, .after = 4.002, .change_frac = 0.0005, .p = 0.02},
-        {.group = "h", .policy = "d", .metric = "m", .verdict = GATE_OK, .before = 1.0, .after = 1.0, .p = MISSING},
+        {.group = "h",
+         .policy = "c",
+         .metric = "m",
+         .verdict = GATE_DRIFT,
+         .before = 4.0,
+         .after = 4.002,
+         .change_frac = 0.0005,
+         .p = 0.02},
+        {.group = "h",
+         .policy = "d",
+         .metric = "m",
+         .verdict = GATE_OK,
+         .before = 1.0,
+         .after = 1.0,
+         .p = MISSING},
     };
     struct gate_report r = {.rows = rows, .n = 3, .counts = {1, 1, 1}, .alarms = 1};
     SCOPED(document_drop) struct document *d = document_new();
@@ -607,14 +741,17 @@ START_TEST(a_table_leaves_out_what_is_ok)
     ck_assert_int_eq(cJSON_GetArraySize(all), 3);
     OWNED char *first = json_text(cJSON_GetArrayItem(all, 0), false);
     ck_assert_str_eq(strtok(first, "\n"),
-                     "{\"verdict\":\"REGRESSION\",\"alarm\":true,\"group\":\"g\",\"policy\":\"a,b\",\"metric\":\"reactive.ttft_s.p90\","
-                     "\"test\":\"fresh\",\"baseline\":2,\"measured\":3,\"change_frac\":0.5,\"p\":1e-05,\"detail\":\"a < b\"}");
+                     "{\"verdict\":\"REGRESSION\",\"alarm\":true,\"group\":\"g\",\"policy\":\"a,"
+                     "b\",\"metric\":\"reactive.ttft_s.p90\","
+                     "\"test\":\"fresh\",\"baseline\":2,\"measured\":3,\"change_frac\":0.5,\"p\":"
+                     "1e-05,\"detail\":\"a < b\"}");
     OWNED char *counts = json_text(cJSON_GetObjectItem(tree, "counts"), false);
-    ck_assert_str_eq(strtok(counts, "\n"),
-                     "{\"OK\":1,\"REGRESSION\":1,\"DRIFT\":1,\"GAIN\":0,\"STATUS\":0,\"ADDED\":0,\"REMOVED\":0}");
+    ck_assert_str_eq(strtok(counts, "\n"), "{\"OK\":1,\"REGRESSION\":1,\"DRIFT\":1,\"GAIN\":0,"
+                                           "\"STATUS\":0,\"ADDED\":0,\"REMOVED\":0}");
     cJSON_Delete(tree);
     OWNED char *junit = form_of(d, "junit");
-    ck_assert_ptr_nonnull(strstr(junit, "REGRESSION: baseline 2, measured 3, change +50.00 % a &lt; b"));
+    ck_assert_ptr_nonnull(
+        strstr(junit, "REGRESSION: baseline 2, measured 3, change +50.00 % a &lt; b"));
 }
 END_TEST
 
