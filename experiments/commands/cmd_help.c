@@ -69,15 +69,15 @@ static void put_row(void *ctx, const struct option_child *child, const struct op
 static void put_command(const struct command *c, FILE *out)
 {
     (void)fputs(".SH SYNOPSIS\n", out);
-    for (const char *p = c->usage; p != NULL && *p != '\0';) {
+    const char *p = c->usage;
+    do { /* a command that takes nothing has a line, too */
         size_t line = strcspn(p, "\n");
         (void)fprintf(out, ".B xpusim %s\n", c->name);
-        char text[512];
-        (void)snprintf(text, sizeof text, "%.*s", (int)line, p);
+        OWNED char *text = xformat("%.*s", (int)line, p);
         put_roff(text, out);
         (void)fputs("\n.br\n", out);
         p += line + (p[line] == '\n');
-    }
+    } while (*p != '\0');
     if (c->about != NULL) {
         (void)fputs(".SH DESCRIPTION\n.nf\n.fi\n", out);
         put_roff(c->about, out);
