@@ -101,7 +101,9 @@ static struct job *jobs_of(const struct import *im, int64_t *zero_ns)
     }
     *zero_ns = im->rebase ? INT64_MAX : 0;
     for (uint32_t k = 0; k < n_jobs && im->rebase; k++) {
-        *zero_ns = jobs[k].start_ns < *zero_ns ? jobs[k].start_ns : *zero_ns;
+        /* Numbers of jobs are those of their first agents: that of a subagent is no job's. */
+        bool earlier = jobs[k].first != 0 && jobs[k].start_ns < *zero_ns;
+        *zero_ns = earlier ? jobs[k].start_ns : *zero_ns;
     }
     for (uint32_t k = 0; k < n_jobs; k++) {
         jobs[k].start_ns -= *zero_ns;
