@@ -305,15 +305,14 @@ def codex(r):
     threads = {}
     for x in requests:
         threads.setdefault(x.agent, []).append(x)
-    lines, unsent, untimed, free = [], 0, 0, {}
-    ordered = []
+    lines, ordered, free, unsent, untimed, total = [], [], {}, 0, 0, 0
     for agent, mine in threads.items():
         meta = {r.choice(["id", "session_id"]): agent}
         if mine[0].parent is not None:
             meta.update({"parent_thread_id": mine[0].parent} if r.random() < 0.5 else
                         {"source": {"subagent": {"thread_spawn": {"parent_thread_id": mine[0].parent}}}})
         lines.append({"type": "session_meta", "timestamp": stamp(0), "payload": meta})
-        total, last_total = 0, locals().get("total", 0)
+        last_total, total = total, 0
         for x in mine:
             x.start = max(x.start, free.get(agent, 0))
             x.end = x.start + r.randrange(2, 3000)
