@@ -1,4 +1,4 @@
-"""Agents of others, drawn: `trace import` of five logs of agents, worked out again by the rules of traces/README.md."""
+"""Agents of others, drawn: `trace import` of seven logs of agents, worked out again by the rules of traces/README.md."""
 import csv
 import json
 import os
@@ -51,6 +51,23 @@ def common(a, b):
     while n < min(len(a), len(b)) and a[n] == b[n]:
         n += 1
     return n
+
+
+def sources(order, block_tokens):
+    """What each prompt begins like: the turn before, or else the earliest request that has as much."""
+    owner = {}
+    for r in order:
+        known = 0
+        while known < len(r.blocks) and r.blocks[known] in owner:
+            known += 1
+        r.source = owner[r.blocks[known - 1]] if known else None
+        shared = common(r.source.blocks, r.blocks) if r.source else 0
+        if r.before and common(r.before.blocks, r.blocks) >= shared:
+            r.source, shared = r.before, common(r.before.blocks, r.blocks)
+        r.source = r.source if shared else None
+        r.served = min(shared * block_tokens, r.input, r.source.input) if shared else r.served
+        for b in r.blocks:
+            owner.setdefault(b, r)
 
 
 def graph(requests, block_tokens):
@@ -110,19 +127,8 @@ def graph(requests, block_tokens):
         r.turn = r.before.turn + 1 if r.before else 0
         r.first = r.before.first if r.before else r
         a.sent.append(r)
-    owner = {}
-    for r in order if block_tokens else []:
-        known = 0
-        while known < len(r.blocks) and r.blocks[known] in owner:
-            known += 1
-        r.source = owner[r.blocks[known - 1]] if known else None
-        shared = common(r.source.blocks, r.blocks) if r.source else 0
-        if r.before and common(r.before.blocks, r.blocks) >= shared:
-            r.source, shared = r.before, common(r.before.blocks, r.blocks)
-        r.source = r.source if shared else None
-        r.served = min(shared * block_tokens, r.input, r.source.input) if shared else r.served
-        for b in r.blocks:
-            owner.setdefault(b, r)
+    if block_tokens:
+        sources(order, block_tokens)
     zero = order[0].start
     out = {}
     for r in order:
@@ -151,7 +157,7 @@ def read(text):
         out[name[r["request_id"]]] = (
             first[r["session_id"]], int(r["turn"]), r["background"] == "1", ns / MS, int(r["input_tokens"]),
             int(r["prefix_tokens"]), name[r["prefix_of"]] if r.get("prefix_of") else None,
-            frozenset(name[p[0]] if len(p) == 1 else p for p in parents),
+            frozenset(name[p[0]] if len(p) == 1 else (name[p[0]], round(float(p[1]) * 1000)) for p in parents),
             jobs.setdefault(r["client_id"], len(jobs)), r.get("gap_kind") == "tool")
         if (r["class"] == "proactive") != (r["background"] == "1"):
             fail("class %s of background %s" % (r["class"], r["background"]))
@@ -164,6 +170,20 @@ def count(note, pattern):
 
 
 def check(name, text, requests, block_tokens=0, tools=False, failed=0, untimed=0, unsent=0):
+    want, lost = graph(requests, block_tokens)
+    if not tools:
+        want = {k: v[:9] + (False,) for k, v in want.items()}
+    compare(name, text, want, dict(lost, failed=failed, untimed=untimed, unsent=unsent))
+
+
+NOTES = {"empty": r"(\d+) answers without tokens", "other": r"(\d+) requests of another model",
+         "overlapping": r"(\d+) requests were sent while", "prefix": r"can serve (\d+) more",
+         "failed": r"(\d+) requests without output", "untimed": r"(\d+) requests without a time",
+         "unsent": r"(\d+) requests begin with their answer", "gaps": r"(\d+) gaps before",
+         "not before": r"(\d+) requests also wait for an instant"}
+
+
+def compare(name, text, want, lost):
     global checked
     path = os.path.join(DIR, "source")
     with open(path, "w", encoding="utf-8") as f:
@@ -172,9 +192,6 @@ def check(name, text, requests, block_tokens=0, tools=False, failed=0, untimed=0
     if p.returncode != 0:
         fail("%s: %s" % (name, p.stderr[:300]))
         return
-    want, lost = graph(requests, block_tokens)
-    if not tools:
-        want = {k: v[:9] + (False,) for k, v in want.items()}
     got = read(p.stdout)
     checked += 10 * len(want)
     if set(got) != set(want):
@@ -184,12 +201,8 @@ def check(name, text, requests, block_tokens=0, tools=False, failed=0, untimed=0
         if got[k] != want[k]:
             fail("%s: request of %d tokens: %s, not %s" % (name, k, got[k], want[k]))
             return
-    lost.update(failed=failed, untimed=untimed, unsent=unsent)
-    said = {"empty": count(p.stderr, r"(\d+) answers without tokens"), "other": count(p.stderr, r"(\d+) requests of another model"),
-            "overlapping": count(p.stderr, r"(\d+) requests were sent while"), "prefix": count(p.stderr, r"can serve (\d+) more"),
-            "failed": count(p.stderr, r"(\d+) requests without output"), "untimed": count(p.stderr, r"(\d+) requests without a time"),
-            "unsent": count(p.stderr, r"(\d+) requests begin with their answer")}
-    if said != lost:
+    said = {k: count(p.stderr, pattern) for k, pattern in NOTES.items()}
+    if said != {k: lost.get(k, 0) for k in NOTES}:
         fail("%s: notes say %s, not %s" % (name, said, lost))
 
 
@@ -221,13 +234,7 @@ def dynamo(r):
             x.agent = x.parent = None
         if r.random() < 0.05 and not any(y.output == 0 for y in requests):
             x.output = 0
-    known, fresh = [], iter(range(10, 10**6))
-    for x in sorted(requests, key=lambda x: x.start):
-        base = r.choice(known)[:r.randrange(1, 5)] if known and r.random() < 0.7 else []
-        if r.random() < 0.85:
-            x.blocks = base + [next(fresh) for _ in range(r.randrange(0 if base else 1, 3))]
-            x.input = max(1, (len(x.blocks) - 1) * 16 + r.randrange(1, 17))
-            known.append(x.blocks)
+    beginnings(r, [x for x in requests if r.random() < 0.85], 16)
     lines = []
     for x in requests:
         at = 10**9
@@ -389,6 +396,155 @@ def otel(r):
     check("otel", "\n".join(lines) + "\n", requests)
 
 
+def beginnings(r, requests, block_tokens):
+    """Prompts that begin as an earlier one does, or not; the last block is not whole."""
+    known, fresh = [], iter(range(10, 10**6))
+    for x in sorted(requests, key=lambda x: x.start):
+        base = r.choice(known)[:r.randrange(1, 5)] if known and r.random() < 0.7 else []
+        x.blocks = base + [next(fresh) for _ in range(r.randrange(0 if base else 1, 3))]
+        x.input = max(1, (len(x.blocks) - 1) * block_tokens + r.randrange(1, block_tokens + 1))
+        known.append(x.blocks)
+
+
+def weka(r):
+    """A session with nested subagents, which their agent waits for, or not, or never meant to."""
+    names, every, lost = iter(r.sample(range(2, 3000), 60)), [], {"overlapping": 0, "gaps": 0, "other": 0, "empty": 0}
+
+    def draw(begin, depth):
+        """Requests and subagents of an agent, as they stand there."""
+        at, things = begin, []
+        for _ in range(r.randrange(2, 6 - depth)):
+            at += r.randrange(1, 4000)
+            if depth < 2 and things and r.random() < 0.4:
+                things.append((at, r.choice(["async_launched", "done", None]), draw(at, depth + 1) if r.random() < 0.9 else []))
+                continue
+            known = r.random() < 0.85
+            x = Request(at, at + (r.randrange(1, 6000) if known else 0), next(names), None, None, known=known, model=r.choice("mmmn"))
+            every.append(x)
+            things.append(x)
+        return things
+
+    def text(things, base, relative):
+        out = []
+        for x in things:
+            if isinstance(x, tuple):
+                o = {"t": (x[0] - base) / 1000, "type": "subagent", "requests": text(x[2], x[0] if relative else base, relative)}
+                out.append(dict(o, status=x[1]) if x[1] else o)
+                continue
+            o = {"t": (x.start - base) / 1000, "type": r.choice("ns"), "model": x.model, "in": x.input, "out": x.output,
+                 "hash_ids": x.blocks}
+            out.append(dict(o, api_time=(x.end - x.start) / 1000) if x.known else o)
+        return out
+
+    def read_again(things, origin, rows):
+        sent, children = [], []
+        for x in things:
+            if isinstance(x, tuple):
+                mine = []
+                last = read_again(x[2], ended_last(sent, x[0]) or origin, mine)
+                rows += mine
+                apart = x[1] == "async_launched" or not mine
+                for y in mine if x[1] == "async_launched" else []:
+                    y.background = True
+                children.append([last, mine, apart])
+                continue
+            x.background, x.parents, x.before, x.continued, most = False, [], None, False, -1
+            for y in sent:
+                same = common(y.blocks, x.blocks)
+                if not y.continued and y.end <= x.start and same > 0 and (
+                        x.before is None or same > most or (same == most and y.end >= x.before.end)):
+                    x.before, most = y, same
+            lost["overlapping"] += x.before is None and bool(sent)
+            after = x.before or ended_last(sent, x.start) or origin
+            if x.before:
+                x.before.continued = True
+            elif after:
+                x.parents.append(after)
+            lost["gaps"] += after is not None and not after.known
+            from_ms = after.end if after else x.start
+            for c in children:
+                if not c[2] and c[0].end <= x.start:
+                    x.parents += [c[0]] if c[0] not in x.parents else []
+                    from_ms = max(from_ms, c[0].end)
+                elif not c[2]:
+                    for y in c[1]:
+                        y.background = True
+                c[2] = True
+            x.gap, x.served, x.source = x.start - from_ms, 0, None
+            x.turn, x.first = (x.before.turn + 1, x.before.first) if x.before else (0, x)
+            rows.append(x)
+            sent.append(x)
+        last = ended_last(sent, 10**15)
+        for c in children:
+            last = c[0] if not c[2] and (last is None or c[0].end > last.end) else last
+        return last
+
+    things = draw(0, 0)
+    relative = r.random() < 0.5 and any(isinstance(x, tuple) and x[2] and x[2][0].start - x[0] < x[0] for x in things)
+    beginnings(r, every, 64)
+    rows = []
+    read_again(things, None, rows)
+    sources(sorted(rows, key=lambda x: x.start), 64)
+    lost["other"] = sum(x.model != rows[0].model for x in rows)
+    o = {"id": "s", "models": ["m"], "block_size": 64, "hash_id_scope": r.choice(["local", "global"]),
+         "requests": text(things, 0, relative)}
+    want = {}
+    for x in rows:
+        waits, source = x.before is not None or bool(x.parents), x.source or x.before
+        want[x.output] = (x.first.output, x.turn, x.background, x.gap if waits else x.start, x.input,
+                          x.served if x.before or x.source else 0, source.output if source else None,
+                          frozenset(p.output for p in x.parents), 0, False)
+    compare("weka", json.dumps(o) + "\n", want, lost)
+
+
+def agentic_mooncake(r):
+    """What each request waits for, in all: so long after the ends of others, or after what another waits for."""
+    lines = [{"schema": "dynamo.agentic_mooncake", "version": 2, "block_size": 64, "hash_id_scope": "local"}]
+    names, done, want, sessions, jobs = iter(r.sample(range(2, 3000), 40)), [], {}, {}, {}
+    lost, known = {"not before": 0, "other": 0}, []
+    for i in range(24):
+        play, session = r.choice("pq"), r.choice("st")
+        x = Request(r.choice([0, 0, r.randrange(1, 5000)]), 0, next(names), None, None, model=r.choice("mmn"), play=play)
+        x.waits, x.id, x.priority, x.served, dependencies = {}, "r%d" % i, r.choice([0, 3]), 0, []
+        base = r.choice(known)[:r.randrange(1, 4)] if known and r.random() < 0.7 else []  # also of the other play
+        x.blocks = base + [100 * i + k for k in range(r.randrange(0 if base else 1, 3))]
+        x.input = max(1, (len(x.blocks) - 1) * 64 + r.randrange(1, 65))
+        known.append(x.blocks)
+        others = [y for y in done if y.play == play]
+        stated = x.start
+        for y in r.sample(others, min(len(others), r.randrange(3))):
+            delay, dispatch = r.randrange(500), r.random() < 0.3
+            dependencies.append({"request_id": y.id, "trigger": "dispatch" if dispatch else "completion", "delay_ms": delay})
+            for z, ms in (y.waits.items() if dispatch else [(y, 0)]):
+                x.waits[z] = max(x.waits.get(z, 0), ms + delay)
+            if dispatch and not y.waits:
+                x.start = y.start + delay
+        least = min(x.waits.values(), default=0)
+        last = sessions.get((play, session))
+        x.before = last if last is not None and x.waits.get(last) == least else None
+        x.turn, x.first = (x.before.turn + 1, x.before.first) if x.before else (0, x)
+        lost["not before"] += bool(x.waits) and x.start > 0
+        lost["other"] += bool(done) and x.model != done[0].model
+        arrival = x.start
+        x.start = max([x.start] + [y.start for y in x.waits])
+        lines.append({"request_id": x.id, "play_id": play, "session_id": session, "model": x.model, "not_before_ms": stated,
+                      r.choice(["input_length", "input_tokens"]): x.input, r.choice(["output_length", "output_tokens"]): x.output,
+                      "hash_ids": x.blocks, "priority": x.priority, "dependencies": dependencies})
+        x.arrival, x.least = arrival, least
+        sessions[play, session] = x
+        done.append(x)
+    for play in "pq":
+        sources(sorted((x for x in done if x.play == play), key=lambda x: x.start), 64)
+    for x in done:
+        parents = frozenset((y.output, ms - x.least) for y, ms in x.waits.items() if y is not x.before)
+        source = x.source or x.before
+        want[x.output] = (x.first.output, x.turn, False, x.least if x.waits else x.arrival, x.input,
+                          x.served if x.before or x.source else 0, source.output if source else None, parents,
+                          jobs.setdefault(x.play, len(jobs)), False)
+    compare("agentic-mooncake", "".join(json.dumps(o) + "\n" for o in lines),
+            {k: v[:7] + (frozenset(p if p[1] else p[0] for p in v[7]),) + v[8:] for k, v in want.items()}, lost)
+
+
 def tracelab(r):
     """Rounds of sessions: sent with the last input before the answer, over with the answer's last part."""
     global checked
@@ -430,7 +586,7 @@ def tracelab(r):
 
 
 for seed in range(8):
-    for make in (dynamo, claude_code, codex, otel, tracelab):
+    for make in (dynamo, claude_code, codex, otel, tracelab, weka, agentic_mooncake):
         make(random.Random("%s %d" % (make.__name__, seed)))
 if checked < 5000:
     fail("only %d numbers" % checked)
