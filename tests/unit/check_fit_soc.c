@@ -351,6 +351,20 @@ START_TEST(every_number_of_the_file_is_that_of_the_fit)
 }
 END_TEST
 
+START_TEST(each_estimate_is_found_by_what_it_is_of)
+{
+    draw_fit(1);
+    for (uint32_t i = 0; i < fit.n_params; i++) {
+        const struct kernel_estimate *q = &fit.params[i];
+        ck_assert_ptr_eq(kernel_fit_find(&fit, q->param, q->device, q->weight_bits), q);
+        ck_assert_ptr_null(kernel_fit_find(&fit, q->param, q->device, 4));
+        ck_assert_ptr_null(kernel_fit_find(&fit, q->param, "tpu0", q->weight_bits));
+    }
+    ck_assert_ptr_null(kernel_fit_find(&fit, KERNEL_PARAM_LAMBDA, "cpu0", 8));
+    kernel_rows_fini(&rows);
+}
+END_TEST
+
 /* What a rate or a bandwidth needs to be known; other numbers may stay unknown. */
 START_TEST(what_is_not_resolved_is_not_written)
 {
@@ -405,6 +419,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("soc"),
     LOOP(every_number_of_the_file_is_that_of_the_fit, 10),
+    TEST(each_estimate_is_found_by_what_it_is_of),
     TEST(what_is_not_resolved_is_not_written),
 };
 SUITE_MAIN("a fit as a SoC file", suite)

@@ -250,6 +250,29 @@ START_TEST(bad_instances_are_refused_with_one_line_each)
 }
 END_TEST
 
+/* Each time of a block from 0 to the most, by itself. */
+START_TEST(times_have_limits)
+{
+    static const char *const says[] = {"test: p of block 3 is", "test: d of block 3 is",
+                                       "test: s of block 3 is"};
+    for (int which = 0; which < 3; which++) {
+        for (int end = 0; end < 4; end++) {
+            static const int64_t values[] = {-1, 0, GRAPHS_MAX_TIME, GRAPHS_MAX_TIME + 1};
+            struct switch_instance x;
+            struct err e = ERR_INIT;
+            switch_uniform(&x, 3, 2, 0, GRAPHS_MAX_TIME, 20);
+            (which == 0 ? x.p : which == 1 ? x.d : x.s)[2] = values[end];
+            bool ordered = x.d[2] >= x.p[2]; /* else that is said, too */
+            bool bad = end == 0 || end == 3;
+            ck_assert_int_eq(graphs_instance_check(&x.g, "test", &e) == 0, !bad && ordered);
+            ck_assert_uint_eq(e.n, (bad ? 1u : 0u) + (ordered ? 0u : 1u));
+            ck_assert(!bad || strstr(e.lines[0], says[which]) != NULL);
+            err_fini(&e);
+        }
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("switching", .timeout_s = 120),
     LOOP(uniform_vectors_are_exact, (sizeof(VECTORS) / sizeof(VECTORS[0]))),
@@ -261,5 +284,6 @@ static const struct suite_row suite[] = {
     TEST(keeping_the_old_graph_hides_a_load_behind_its_own_block),
     TEST(loads_of_length_zero_switch_at_once),
     TEST(bad_instances_are_refused_with_one_line_each),
+    TEST(times_have_limits),
 };
 SUITE_MAIN("graphs", suite)

@@ -117,6 +117,44 @@ static void check_row(const struct speculation_acceptance *row, uint32_t index)
                   row->model, (int)row->method, row->ours, mean, error, row->accepted_tokens);
 }
 
+/* Each constant in its own place. */
+START_TEST(a_model_has_the_constants_of_the_file)
+{
+    struct speculation_constants *c = &data.constants;
+    c->sam_draft_tokens.value = 37;
+    c->pld_draft_tokens.value = 11;
+    c->sam_tokens_per_match.value = 3;
+    c->short_tokens.value = 5;
+    c->friendly_tokens.value = 17;
+    c->short_frac.value = 0.25;
+    c->unfriendly_frac.value = 0.75;
+    c->history_half_requests.value = 6.5;
+    c->eagle_accepted_tokens.value = 2.5;
+    static const enum speculation_method methods[] = {SPECULATION_PLD, SPECULATION_SAM,
+                                                      SPECULATION_EAGLE};
+    static const uint32_t most[] = {11, 37, 3};
+    for (int i = 0; i < 3; i++) {
+        struct speculation_model m;
+        struct err e = ERR_INIT;
+        (void)speculation_model_fit(&data, "summary", "qwen2.5-1.5b", methods[i], false,
+                                    SPECULATION_EXCLUSIVE, &m, &e);
+        err_fini(&e);
+        ck_assert_int_eq(m.length, SPECULATION_FIXED);
+        ck_assert_uint_eq(m.max_draft_tokens, most[i]);
+        ck_assert_uint_eq(m.tokens_per_match, 3);
+        ck_assert_uint_eq(m.short_tokens, 5);
+        ck_assert_uint_eq(m.friendly_tokens, 17);
+        ck_assert_double_eq(m.short_frac, 0.25);
+        ck_assert_double_eq(m.unfriendly_frac, 0.75);
+        ck_assert_double_eq(m.history_half_requests, 6.5);
+        ck_assert_double_eq(m.history_cold_frac, 1.0);
+        ck_assert_double_eq(m.reuse_frac, 0.0);
+        ck_assert_double_eq(m.fixed_accept, i == 2 ? 2.5 : 0.0);
+    }
+    read_data();
+}
+END_TEST
+
 /* PROP's drafts have 1 + t m tokens, m geometric: below the short length is the share that is said,
  * whatever t and the short length are. */
 START_TEST(short_drafts_are_as_many_as_stated)
@@ -267,6 +305,7 @@ static const struct suite_row suite[] = {
     TEST(tables_are_whole),
     LOOP(fitted_parameters_match_the_specification, N_FITTED),
     TEST(inclusive_reading_fits_one_token_less),
+    TEST(a_model_has_the_constants_of_the_file),
     TEST(short_drafts_are_as_many_as_stated),
     LOOP(table_4_is_reproduced_by_simulation, 4),
     TEST(reuse_of_a_quarter_of_rejections_explains_the_whole_gain),
