@@ -34,6 +34,7 @@ faults arguments '3: x = g(b, a, c);
     h(g(a, 0, 1), b);
     printf("%d", a);
     if (a) g(b, b);
+    x = fmax(a, xcalloc(1, b));
 END2
 faults neighbour '3: rec->first_ns = last_ns;
 4: rec->end_ns = last_ns;

@@ -12,6 +12,7 @@ import sys
 KEYWORDS = set("if for while switch return sizeof else do case break continue goto default const static "
                "struct union enum unsigned int char bool double float void long short true false NULL "
                "offsetof inline extern size_t".split())
+SYMMETRIC = set("calloc xcalloc fmin fmax".split())  # whatever the order of what they are given
 WORD = re.compile(r"[A-Za-z_]\w*")
 PRINTS = re.compile(r"printf|\btext_|xformat|_add\(|_say\(|_print\w*\(")
 
@@ -116,7 +117,7 @@ def arguments(s, i):
         return found
     for m in re.finditer(r"\b([A-Za-z_]\w*)\(", code):
         end, commas = closing(code, m.end() - 1)
-        if m.group(1) in KEYWORDS or end is None:
+        if m.group(1) in KEYWORDS or m.group(1) in SYMMETRIC or end is None:
             continue
         edges = [m.end() - 1] + commas + [end]
         parts = [(edges[k] + 1, edges[k + 1]) for k in range(len(edges) - 1)]
