@@ -1,4 +1,4 @@
-/* Keeps what an observer is told of a run, in lists, for the timeline that is drawn anew
+/* Keeps the calls of an observer's hooks in lists. A second timeline is drawn from them
  * (tests/oracle/check_timeline_anew.c). */
 #pragma once
 
@@ -6,7 +6,7 @@
 
 enum { TOLD_REQUESTS = 24, TOLD_CHANGES = 1 << 16 };
 
-/* What is kept. Instants are ns; -1: never. */
+/* Instants are ns; -1: never. */
 struct ran {
     uint32_t id, pass, request, sequences, rows, lane;
     uint8_t device;
