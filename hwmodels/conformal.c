@@ -135,7 +135,7 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
 {
     *out = (struct conformal){0};
     size_t before = e->n;
-    struct csvfile *f = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;
     }
@@ -145,7 +145,6 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
         out->v = xgrow(out->v, out->n, sizeof *out->v);
         csv_record_take(&record, &out->v[out->n++], e);
     }
-    csvfile_close(f);
     if (e->n > before) {
         conformal_fini(out);
         return -EINVAL;

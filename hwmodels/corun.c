@@ -38,7 +38,7 @@ int corun_read(const char *path, struct corun_points *out, struct err *e)
 {
     *out = (struct corun_points){0};
     size_t before = e->n;
-    struct csvfile *f = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;
     }
@@ -53,7 +53,6 @@ int corun_read(const char *path, struct corun_points *out, struct err *e)
             csvfile_refuse(f, csvfile_column(f, "culprit"), e, "must be one device");
         }
     }
-    csvfile_close(f);
     for (size_t i = 0; i < out->n; i++) {
         add_machine(out, out->v[i].machine);
     }

@@ -48,7 +48,7 @@ static const struct table {
 static void read_table(const struct table *t, const char *path, struct speculation_data *out,
                        struct err *e)
 {
-    struct csvfile *f = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return;
     }
@@ -67,7 +67,6 @@ static void read_table(const struct table *t, const char *path, struct speculati
     if (whole && *n == 0) {
         err_add(e, "%s: no rows", path);
     }
-    csvfile_close(f);
 }
 
 static void read_drafters(struct json_obj *root, struct speculation_constants *c)

@@ -106,7 +106,7 @@ static void put_kernel(const struct frame *f, uint32_t row, struct texts *ops,
 int figure_kernels(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     SCOPED(frame_drop) struct frame *f = figure_rows(&q->inputs[0], "kernels", e);
-    struct texts devices = {.n = 0};
+    SCOPED(texts_fini) struct texts devices = {.n = 0};
     struct texts ops = {.n = 0};
     if (f == NULL || frame_require(f, "device op time_s", e) != 0) {
         return -EINVAL;
@@ -128,7 +128,6 @@ int figure_kernels(const struct figure_request *q, struct figure_data *d, struct
     figure_texts_put(&ops, "rows", d);
     figure_slots_put((const char *const *)devices.v, devices.n, d);
     figure_var(d, "devices", (double)devices.n);
-    texts_fini(&devices);
     return e->n > 0 ? -EINVAL : 0;
 }
 

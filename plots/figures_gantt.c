@@ -327,7 +327,7 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
 {
     const struct figure_input *in = &q->inputs[0];
     SCOPED(frame_drop) struct frame *f = figure_rows(in, "strategies/{strategy}/intervals", e);
-    struct texts strategies = {.n = 0};
+    SCOPED(texts_fini) struct texts strategies = {.n = 0};
     struct texts rows = {.n = 0};
     if (f == NULL || frame_require(f, "kind start end block total", e) != 0) {
         return -EINVAL;
@@ -351,7 +351,6 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
             }
         }
     }
-    texts_fini(&strategies);
     figure_texts_put(&rows, "rows", d);
     return 0;
 }

@@ -42,12 +42,11 @@ int events_load(const char *name, struct events *out, struct err *e)
     *out = (struct events){0};
     size_t before = e->n;
     const char *path = datadir_named(name, "traces/datasets", ".csv");
-    struct csvfile *f = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;
     }
     double sum_s = gaps_read(f, out, e);
-    csvfile_close(f);
     if (e->n == before && sum_s <= 0.0) {
         err_add(e, "events \"%s\": needs two events at different times", name);
     }

@@ -125,7 +125,7 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
     }
     size_t before = e->n;
     const char *path = datadir_named(name, "traces/datasets", ".csv");
-    struct csvfile *f = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         SCOPED(text_fini) struct text all = {0};
         for (int i = 0; shipped[i] != NULL; i++) {
@@ -139,7 +139,6 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
     if (e->n == before) {
         rows_read(f, path, out, in, outp, e);
     }
-    csvfile_close(f);
     if (e->n == before && out->n == 0) {
         err_add(e, "%s: no rows", path);
     }

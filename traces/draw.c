@@ -14,6 +14,7 @@ static const char *const distributions[] = {"uniform", "exponential", "gamma", "
 static struct draw_column *column_load(const char *file, const char *name, struct err *e)
 {
     size_t before = e->n;
+    SCOPED(csvfile_drop)
     struct csvfile *f = csvfile_open(datadir_named(file, "traces/datasets", ".csv"), e);
     if (f == NULL) {
         return NULL;
@@ -24,7 +25,6 @@ static struct draw_column *column_load(const char *file, const char *name, struc
         c->v = xgrow(c->v, c->n, sizeof *c->v);
         c->v[c->n++] = csvfile_number(f, at, -1e15, 1e15, e);
     }
-    csvfile_close(f);
     if (e->n == before && c->n == 0) {
         (void)err_add(e, "dataset \"%s\": no rows", file);
     }

@@ -94,7 +94,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
                      const char *path, struct err *e)
 {
     const struct columns *c = format->source;
-    struct csvfile *f = csvfile_of(in, path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_of(in, path, e);
     if (f == NULL) {
         return;
     }
@@ -123,7 +123,6 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     }
     /* Dates and the seconds of a log begin anywhere; the first request is at zero then. */
     im->rebase = c->is_timestamp || elapsed >= 0;
-    csvfile_close(f);
 }
 
 /* A header that has the column. */

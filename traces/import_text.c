@@ -108,7 +108,7 @@ static void genai_perf_request(struct import *im, const cJSON *request,
 
 void import_genai_perf(struct import *im, FILE *in, const char *path, struct err *e)
 {
-    cJSON *o = import_document(in, path, e);
+    SCOPED(json_drop) cJSON *o = import_document(in, path, e);
     unsigned long long n = 0;
     const cJSON *experiment;
     const cJSON *request;
@@ -121,7 +121,6 @@ void import_genai_perf(struct import *im, FILE *in, const char *path, struct err
             }
         }
     }
-    cJSON_Delete(o);
 }
 
 /* One conversation: every answer is a turn, whose prompt is all that was said before. */
@@ -165,7 +164,7 @@ void import_sharegpt(struct import *im, FILE *in, const char *path, struct err *
         (void)fclose(in);
         return;
     }
-    cJSON *o = import_document(in, path, e);
+    SCOPED(json_drop) cJSON *o = import_document(in, path, e);
     struct rng r;
     rng_init(&r, rng_mix64(im->options->seed));
     double t_s = 0.0;
@@ -184,5 +183,4 @@ void import_sharegpt(struct import *im, FILE *in, const char *path, struct err *
         conversation(im, messages, units_ns_from_s(t_s), import_key(name), n);
     }
     im->history = im->lost.estimated = im->lost.no_times = true;
-    cJSON_Delete(o);
 }

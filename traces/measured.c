@@ -102,14 +102,13 @@ int measured_run_read(const char *name, struct measured_run *out, struct err *e)
     *out = (struct measured_run){0};
     const char *path = datadir_named(name, "hwmodels/runs", ".csv");
     size_t before = e->n;
-    struct csvfile *f = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;
     }
     struct reader r = {0};
     trace_builder_init(&r.b);
     rows_read(f, path, &r, e);
-    csvfile_close(f);
     int rc = e->n == before ? trace_build(&r.b, false, path, &out->trace, e) : -EINVAL;
     if (rc == 0) {
         in_trace_order(out, r.measured);

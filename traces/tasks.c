@@ -102,14 +102,13 @@ static uint32_t content_of(struct content *c, uint32_t i, struct trace_row *r)
 /* Every request gets a text of its own: that of its place in the order, after earlier answers. */
 static void content_after_answers(struct content *c, uint32_t n, uint32_t users)
 {
-    uint32_t *number = xmalloc(n * sizeof *number);
+    OWNED uint32_t *number = xmalloc(n * sizeof *number);
     for (uint32_t i = 0; i < n; i++) {
         number[i] = c->order[i % c->texts->n];
     }
     struct trace_texts *after = texts_after_answers(c->texts, number, n, users);
     texts_release(c->texts);
     free(c->order);
-    free(number);
     c->texts = after;
     c->order = NULL;
 }

@@ -377,7 +377,7 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     if (b->n > TRACE_MAX_ROWS) {
         return err_add(e, "%s: %zu requests, at most %u are taken", name, b->n, TRACE_MAX_ROWS);
     }
-    struct sort_key *keys = xmalloc(b->n * sizeof *keys);
+    OWNED struct sort_key *keys = xmalloc(b->n * sizeof *keys);
     size_t n_first = 0;
     for (size_t i = 0; i < b->n; i++) {
         const struct trace_row *r = &b->rows[i];
@@ -387,7 +387,6 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     }
     qsort(keys, b->n, sizeof *keys, by_place);
     permute(b, keys);
-    free(keys);
     if (renumber) {
         for (size_t i = 0; i < b->n; i++) {
             b->rows[i].request_id = (uint32_t)i;

@@ -222,7 +222,7 @@ int trace_read(const char *path, struct trace *out, struct err *e)
     *out = (struct trace){0};
     size_t before = e->n;
     struct err why = ERR_INIT;
-    struct csvfile *f = csvfile_open(path, &why);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, &why);
     if (f == NULL) {
         return refuse_header(path, true, &why, e);
     }
@@ -269,7 +269,6 @@ int trace_read(const char *path, struct trace *out, struct err *e)
     if (rc == 0 && machine != NULL) {
         rc = machine_events_of_text(machine + strlen(MACHINE), path, out, e);
     }
-    csvfile_close(f);
     return rc;
 }
 

@@ -205,7 +205,7 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
 {
     size_t before = e->n;
     uint32_t n = (uint32_t)b->n;
-    struct place *places = xmalloc((n + 1) * sizeof *places);
+    OWNED struct place *places = xmalloc((n + 1) * sizeof *places);
     for (uint32_t i = 0; i < n; i++) {
         places[i] = (struct place){b->rows[i].request_id, i};
     }
@@ -219,7 +219,6 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
     g->starts_job = xcalloc(n + 1, sizeof *g->starts_job);
     size_t n_edges = 0;
     OWNED struct raw_edge *v = collect(b, places, g, &n_edges, name, e);
-    free(places);
     g->edges = xmalloc((n_edges + 1) * sizeof *g->edges);
     for (size_t i = 0; i < n_edges; i++) {
         g->first[v[i].from + 1]++;

@@ -158,8 +158,8 @@ int fit_points_resume(struct fit *f, struct err *e)
     if (f->o->state == NULL || access(f->o->state, F_OK) != 0) {
         return 0;
     }
-    cJSON *root = json_read_file(f->o->state, e);
-    cJSON *mine = header(f);
+    SCOPED(json_drop) cJSON *root = json_read_file(f->o->state, e);
+    SCOPED(json_drop) cJSON *mine = header(f);
     int rc = root == NULL ? -EINVAL : 0;
     if (rc == 0 && !cJSON_Compare(cJSON_GetObjectItemCaseSensitive(root, "search"), mine, true)) {
         rc = err_add(
@@ -180,7 +180,5 @@ int fit_points_resume(struct fit *f, struct err *e)
     }
     const cJSON *cpu = rc == 0 ? cJSON_GetObjectItemCaseSensitive(root, "cpu_s") : NULL;
     f->cpu_s = cJSON_IsNumber(cpu) ? cpu->valuedouble : 0.0;
-    cJSON_Delete(mine);
-    cJSON_Delete(root);
     return rc;
 }

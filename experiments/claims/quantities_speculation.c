@@ -105,12 +105,11 @@ double quantity_drafts(struct json_obj *o)
 /* The texts in the order of their file, as one user's; takes the hold. */
 static struct trace_texts *after_answers(struct trace_texts *texts)
 {
-    uint32_t *number = xmalloc(texts->n * sizeof *number);
+    OWNED uint32_t *number = xmalloc(texts->n * sizeof *number);
     for (uint32_t i = 0; i < texts->n; i++) {
         number[i] = i;
     }
     struct trace_texts *after = texts_after_answers(texts, number, texts->n, 1);
-    free(number);
     texts_release(texts);
     return after;
 }

@@ -283,7 +283,7 @@ static int show_headlines(const struct claims *c, const struct claims_options *o
 static int judge(void *values, struct err *e)
 {
     struct claims_options *o = values;
-    struct claims c = {.n = 0};
+    SCOPED(claims_fini) struct claims c = {.n = 0};
     int status = EXIT_BAD_INPUT;
     SCOPED(json_drop) cJSON *tree = NULL;
     o->run.how = o->work.how;
@@ -306,7 +306,6 @@ static int judge(void *values, struct err *e)
             show(&c, o);
         }
     }
-    claims_fini(&c);
     return status;
 }
 

@@ -15,7 +15,7 @@ struct observe_values {
 
 static int replay(const struct observe_values *o, const struct trace *t, FILE *out, struct err *e)
 {
-    struct observe_row *rows = xcalloc(t->n, sizeof *rows);
+    OWNED struct observe_row *rows = xcalloc(t->n, sizeof *rows);
     uint32_t counts[OBSERVE_STATUS_COUNT] = {0};
     struct host_energy meter;
     host_energy_init(&meter, host_rapl_dir());
@@ -31,7 +31,6 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
         counts[rows[i].status]++;
         unknown += rows[i].status == OBSERVE_OK && rows[i].count == OBSERVE_COUNT_UNKNOWN;
     }
-    free(rows);
     if (rc != 0) {
         return rc;
     }

@@ -162,7 +162,7 @@ static void run_there(const struct two_runs_side *s, const struct trace *t,
     char dir[] = "/tmp/xpusim-XXXXXX";
     char trace[64];
     char log[64];
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     out->status = -EIO;
     if (mkdtemp(dir) == NULL) {
         (void)snprintf(out->message, sizeof out->message, "no temporary folder: %s",
@@ -186,7 +186,6 @@ static void run_there(const struct two_runs_side *s, const struct trace *t,
     (void)unlink(trace);
     (void)unlink(log);
     (void)rmdir(dir);
-    err_fini(&e);
 }
 
 void two_runs_run(const struct two_runs *r, int side, const struct trace *t,

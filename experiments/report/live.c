@@ -65,12 +65,11 @@ static void put_base64(FILE *out, const unsigned char *v, size_t n)
 static void put_packed(FILE *out, const void *bytes, size_t n)
 {
     uLongf packed = compressBound((uLong)n);
-    unsigned char *v = xmalloc(packed);
+    OWNED unsigned char *v = xmalloc(packed);
     int rc = compress2(v, &packed, bytes, (uLong)n, 9);
     SIM_REQUIRE(rc == Z_OK, "zlib");
     put_base64(out, v, packed);
     (void)fputs("</script>\n", out);
-    free(v);
 }
 
 void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree)

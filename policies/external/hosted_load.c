@@ -163,7 +163,7 @@ static uint32_t n_choices(const struct policy_ops *ops)
 
 void hosted_describe(const struct policy_ops *ops, const struct err *e, FILE *out)
 {
-    cJSON *o = cJSON_CreateObject();
+    SCOPED(json_drop) cJSON *o = cJSON_CreateObject();
     cJSON_AddNumberToObject(o, "protocol", EXTERNAL_PROTOCOL);
     if (ops == NULL) {
         cJSON_AddStringToObject(o, "error", e->n > 0 ? e->lines[0] : "it has no policy");
@@ -188,7 +188,6 @@ void hosted_describe(const struct policy_ops *ops, const struct err *e, FILE *ou
     char *line = json_text(o, false);
     (void)fprintf(out, "%s\n", line);
     cJSON_free(line);
-    cJSON_Delete(o);
 }
 
 void hosted_members(struct external *x, struct json_obj *o)

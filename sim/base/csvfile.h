@@ -17,6 +17,11 @@ struct csvfile *csvfile_open(const char *path, struct err *e);
 /* Reads an open stream, which is closed with it. Errors use `path`. */
 struct csvfile *csvfile_of(FILE *in, const char *path, struct err *e);
 void csvfile_close(struct csvfile *f);
+/* SCOPED(csvfile_drop) struct csvfile *: one of this scope, or NULL. */
+static inline void csvfile_drop(struct csvfile **f)
+{
+    csvfile_close(*f);
+}
 const char *csvfile_comment(const struct csvfile *f); /* first comment line, or "" */
 int csvfile_n_columns(const struct csvfile *f);
 const char *csvfile_column_name(const struct csvfile *f, int i);

@@ -41,7 +41,7 @@ static char *beside_program(void)
 const char *datadir_path(const char *relative)
 {
     const char *base = getenv("XPUSIM_DATA_DIR");
-    char *found = base == NULL ? beside_program() : NULL;
+    OWNED char *found = base == NULL ? beside_program() : NULL;
     if (base == NULL) {
         base = found;
     }
@@ -50,9 +50,7 @@ const char *datadir_path(const char *relative)
         base = XPUSIM_DATADIR;
     }
 #endif
-    const char *path = xkeep(xformat("%s/%s", base == NULL ? "." : base, relative));
-    free(found);
-    return path;
+    return xkeep(xformat("%s/%s", base == NULL ? "." : base, relative));
 }
 
 const char *datadir_built(const char *name)

@@ -32,7 +32,7 @@ static int read_rows(struct csvfile *in, struct frame *f, struct err *e)
 
 struct frame *frame_read_csv(const char *path, struct err *e)
 {
-    struct csvfile *in = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *in = csvfile_open(path, e);
     if (in == NULL) {
         return NULL;
     }
@@ -45,7 +45,6 @@ struct frame *frame_read_csv(const char *path, struct err *e)
         frame_free(f);
         f = NULL;
     }
-    csvfile_close(in);
     return f;
 }
 

@@ -32,7 +32,7 @@ static bool is_wait(const struct joins *j, const struct trace *t, uint32_t row, 
 /* From the last turn of each session to its first. */
 static void find_waits(struct joins *j, const struct trace *t)
 {
-    uint32_t *turns = xmalloc((t->n + 1) * sizeof *turns);
+    OWNED uint32_t *turns = xmalloc((t->n + 1) * sizeof *turns);
     for (uint32_t i = 0; i < t->n; i++) {
         uint32_t n = 0;
         for (uint32_t r = i; t->rows[i].turn == 0 && r != TRACE_NO_ROW; r = t->rows[r].next) {
@@ -46,7 +46,6 @@ static void find_waits(struct joins *j, const struct trace *t)
             j->rows[r].waited_for = found;
         }
     }
-    free(turns);
 }
 
 /* Agents that wait for the session of a row that arrives now. Cost: edges of the rows waited for.

@@ -33,7 +33,7 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
     if (p == NULL) {
         return true;
     }
-    uint32_t *n = holders_of(c);
+    OWNED uint32_t *n = holders_of(c);
     uint64_t free_nodes = 0;
     for (uint32_t s = 0; s < p->n_streams; s++) {
         for (const struct prefix_node *x = p->last[s]; x != NULL && x->stream == s; x = x->parent) {
@@ -48,7 +48,6 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
             free_nodes += prefix_held(x) == PREFIX_FREE;
         }
     }
-    free(n);
     const struct prefix_node *older = NULL;
     for (const struct prefix_node *x = p->oldest; x != NULL; x = x->newer) {
         SIM_ASSERT(x->older == older && prefix_held(x) == PREFIX_FREE && free_nodes > 0);

@@ -134,14 +134,13 @@ static void put_counts(const struct sim_result *r, FILE *out)
 
 const char *core_says(struct core *c, char buf[CORE_SAYS_BYTES])
 {
-    char *text = NULL;
+    OWNED char *text = NULL;
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
     CORE_HOOK(c, HOOK_DUMP, dump, c->sched, f);
     memory_stream_close(f, &text);
     int n = (int)strcspn(text, "\n");
     (void)snprintf(buf, CORE_SAYS_BYTES, "%s%.*s", n > 0 ? "; the policy says: " : "", n, text);
-    free(text);
     return buf;
 }
 
