@@ -11,7 +11,7 @@ void judge_document_suite(const struct suite *s, const char *split, uint32_t rep
         scored += s->points[i].scored ? 1 : 0;
     }
     DOCUMENT_VALUES(d, "suite", s->spec.name, "split", split, "hash",
-                    document_format(d, "%s", s->hash), "frozen", suite_is_frozen(s), "points",
+                    document_format("%s", s->hash), "frozen", suite_is_frozen(s), "points",
                     s->n_points, "scored_points", scored, "replications", replications, "reference",
                     s->references[0]);
     document_note(d,
@@ -62,7 +62,7 @@ static void put_regressions(const struct suite *s, const struct judge_result *r,
         if (!r->cells[i].regression) {
             continue;
         }
-        const char *name = document_format(d, "%s.%s", s->points[i / s->spec.n_patterns].name,
+        const char *name = document_format("%s.%s", s->points[i / s->spec.n_patterns].name,
                                            s->spec.patterns[i % s->spec.n_patterns]);
         double ratio = portable_exp(-r->cells[i].gain.mean);
         FRAME_ROW(f, name, ratio);

@@ -19,7 +19,7 @@ static const char *metric_at_worst(const struct words_of *w)
 
 /* ---- failures and refusals ---- */
 
-static const char *failure(const struct words_of *w, struct document *d)
+static const char *failure(const struct words_of *w)
 {
     if (w->result->failed == NULL) {
         return NULL;
@@ -27,12 +27,12 @@ static const char *failure(const struct words_of *w, struct document *d)
     uint32_t cell = w->result->failed_cell;
     uint32_t point = cell / w->runs->replications;
     struct study_cell c = suite_cell(w->suite, point, w->policy, cell % w->runs->replications);
-    return document_format(d, "%" PRIu32 " runs failed; the first at %s, seed %" PRIu64 ": %s",
+    return document_format("%" PRIu32 " runs failed; the first at %s, seed %" PRIu64 ": %s",
                            w->result->n_failed, point_name(w, point), c.seed,
                            w->result->failed->message);
 }
 
-static const char *refused(const struct words_of *w, struct document *d)
+static const char *refused(const struct words_of *w)
 {
     SCOPED(text_fini) struct text t = {0};
     for (int i = 0; i < COUNTER_COUNT; i++) {
@@ -47,7 +47,7 @@ static const char *refused(const struct words_of *w, struct document *d)
             text_format(&t, "%s%s %.0f times", t.n > 0 ? ", " : "", counter_names[i], times);
         }
     }
-    return t.n > 0 ? document_format(d, "actions refused as wrong: %s", text_end(&t)) : NULL;
+    return t.n > 0 ? document_format("actions refused as wrong: %s", text_end(&t)) : NULL;
 }
 
 /* ---- the worst pair: its request, and where the two parted ---- */
@@ -92,10 +92,10 @@ static void put_causes(struct text *t, const struct explanation *x)
 }
 
 static const char *request_text(const struct words_of *w, const struct falsify_reason *r,
-                                uint32_t point, struct document *d)
+                                uint32_t point)
 {
     if (!r->found) {
-        return r->message[0] != '\0' ? document_format(d, "%s", r->message) : NULL;
+        return r->message[0] != '\0' ? document_format("%s", r->message) : NULL;
     }
     const struct explanation *a = &r->request[FALSIFY_POLICY].x;
     const struct explanation *b = &r->request[FALSIFY_BASELINE].x;
@@ -116,11 +116,10 @@ static const char *request_text(const struct words_of *w, const struct falsify_r
                     x->request_id, x->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
                     units_s_from_ns(x->tail_ns + x->queue_ns + x->shared_ns));
     }
-    return document_format(d, "%s", text_end(&t));
+    return document_format("%s", text_end(&t));
 }
 
-static const char *difference(const struct words_of *w, uint32_t point, uint64_t seed,
-                              struct document *d)
+static const char *difference(const struct words_of *w, uint32_t point, uint64_t seed)
 {
     const struct suite_point *p = &w->suite->points[point];
     OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
@@ -143,7 +142,7 @@ static const char *difference(const struct words_of *w, uint32_t point, uint64_t
             diverge_find(l[0].log, l[1].log, &v);
         }
         if (v.differs) {
-            out = document_format(d, "%s, seed %" PRIu64 ", decision %" PRIu64 ": %s: %s; %s: %s",
+            out = document_format("%s, seed %" PRIu64 ", decision %" PRIu64 ": %s: %s; %s: %s",
                                   p->name, seed, v.line, w->policy->label, v.a, w->reference->label,
                                   v.b);
         }
@@ -156,7 +155,7 @@ static const char *difference(const struct words_of *w, uint32_t point, uint64_t
 
 /* ---- the worst scenario ---- */
 
-static const char *scenario(const struct words_of *w, uint32_t point, struct document *d)
+static const char *scenario(const struct words_of *w, uint32_t point)
 {
     const struct suite_point *p = &w->suite->points[point];
     SCOPED(err_fini) struct err e = ERR_INIT;
@@ -177,7 +176,7 @@ static const char *scenario(const struct words_of *w, uint32_t point, struct doc
         OWNED struct falsify_result *r = xcalloc(1, sizeof *r);
         falsify_run(&runs, &o, r);
         OWNED char *command = r->found ? space_command(space, &r->least) : NULL;
-        out = r->found ? document_format(d, "%s is %.3g times [%.3g, %.3g] the reference's with %s",
+        out = r->found ? document_format("%s is %.3g times [%.3g, %.3g] the reference's with %s",
                                          runs.metric, exp(r->least_confirmed.mean),
                                          exp(r->least_confirmed.low), exp(r->least_confirmed.high),
                                          command)
@@ -199,11 +198,11 @@ void words_document(const struct words_of *w, struct document *d)
     const struct {
         const char *name, *text;
     } rows[] = {
-        {"failure", failure(w, d)},
-        {"refused", refused(w, d)},
-        {"worst_request", request_text(w, &why, point, d)},
-        {"first_difference", difference(w, point, sides[0].seed, d)},
-        {"worst_scenario", scenario(w, point, d)},
+        {"failure", failure(w)},
+        {"refused", refused(w)},
+        {"worst_request", request_text(w, &why, point)},
+        {"first_difference", difference(w, point, sides[0].seed)},
+        {"worst_scenario", scenario(w, point)},
     };
     struct document *in = document_within(d, "artefacts");
     document_heading(in, "what to look at");

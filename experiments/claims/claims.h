@@ -165,5 +165,5 @@ void claim_judge(struct claim *c, uint32_t n);
 void claims_document(const struct claims *c, bool details, const char *name, struct document *d);
 
 /* A check as texts of a document: "1.6 to 6.8"; "3.9 [3.1, 4.7]", the mean with its interval. */
-const char *claim_published_text(const struct claim_check *k, struct document *d);
-const char *claim_simulated_text(const struct claim_check *k, struct document *d);
+const char *claim_published_text(const struct claim_check *k);
+const char *claim_simulated_text(const struct claim_check *k);

@@ -13,26 +13,26 @@ static void published_text(const struct claim_check *k, char *buf, size_t size)
     }
 }
 
-const char *claim_published_text(const struct claim_check *k, struct document *d)
+const char *claim_published_text(const struct claim_check *k)
 {
     char text[96];
     published_text(k, text, sizeof text);
-    return document_format(d, "%s", text);
+    return document_format("%s", text);
 }
 
 /* The worst trace where that decides; a value without spread as it is. */
-const char *claim_simulated_text(const struct claim_check *k, struct document *d)
+const char *claim_simulated_text(const struct claim_check *k)
 {
     return k->every_trace && k->mean.sd > 0.0
-               ? document_format(d, "%.4g at worst", claim_worst_trace(k))
-           : k->mean.sd > 0.0       ? document_interval(d, &k->mean)
-           : isfinite(k->mean.mean) ? document_format(d, "%.4g", k->mean.mean)
+               ? document_format("%.4g at worst", claim_worst_trace(k))
+           : k->mean.sd > 0.0       ? document_interval(&k->mean)
+           : isfinite(k->mean.mean) ? document_format("%.4g", k->mean.mean)
                                     : "-";
 }
 
-static struct frame_value published(const struct claim_check *k, struct document *d)
+static struct frame_value published(const struct claim_check *k)
 {
-    const char *shown = claim_published_text(k, d);
+    const char *shown = claim_published_text(k);
     return k->kind == CHECK_NUMBER && k->low == k->high ? frame_shown(k->low, shown)
                                                         : frame_value_text(shown);
 }
@@ -48,10 +48,10 @@ static const char *check_word(const struct claim_check *k)
 }
 
 /* What a check says on the independent machine: "26.6, not reproduced". */
-static const char *other_text(const struct claim *other, uint32_t check, struct document *d)
+static const char *other_text(const struct claim *other, uint32_t check)
 {
     const struct claim_check *k = &other->checks[check];
-    return document_format(d, "%s, %s", claim_simulated_text(k, d), check_word(k));
+    return document_format("%s, %s", claim_simulated_text(k), check_word(k));
 }
 
 static void show_details(const struct claim *c, const struct claim *other, struct document *d)
@@ -69,9 +69,9 @@ static void show_details(const struct claim *c, const struct claim *other, struc
     for (uint32_t i = 0; i < c->n_checks; i++) {
         const struct claim_check *k = &c->checks[i];
         bool among = isfinite(k->percentile) && k->mean.sd > 0.0;
-        FRAME_ROW(f, "", k->name, published(k, d), claim_simulated_text(k, d), k->unit,
-                  FRAME_IF(among, document_format(d, "%.0f", k->percentile)), check_word(k),
-                  other != NULL ? other_text(other, i, d) : "");
+        FRAME_ROW(f, "", k->name, published(k), claim_simulated_text(k), k->unit,
+                  FRAME_IF(among, document_format("%.0f", k->percentile)), check_word(k),
+                  other != NULL ? other_text(other, i) : "");
     }
     document_note(d, "    %s\n", c->reason);
 }
@@ -79,7 +79,7 @@ static void show_details(const struct claim *c, const struct claim *other, struc
 static void show_brief(const struct claim *c, const struct claim *other, struct document *d)
 {
     const char *reading =
-        c->why == NULL ? "" : document_format(d, " [%s%s]", c->reading, c->taken ? ", taken" : "");
+        c->why == NULL ? "" : document_format(" [%s%s]", c->reading, c->taken ? ", taken" : "");
     document_note(d, "%-4s %-23s %-23s  %s%s: %s", c->id, claim_verdict_names[c->verdict],
                   other != NULL ? claim_verdict_names[other->verdict] : "-", c->statement, reading,
                   c->reason);
@@ -110,7 +110,7 @@ static void put_checks(const struct claim *c, const struct claim *other, struct 
     for (uint32_t i = 0; i < c->n_checks; i++) {
         const struct claim_check *k = &c->checks[i];
         const struct claim_check *there = other != NULL ? &other->checks[i] : &absent;
-        FRAME_ROW(f, k->name, k->unit, published(k, d), k->neutral, k->mean.mean, k->mean.low,
+        FRAME_ROW(f, k->name, k->unit, published(k), k->neutral, k->mean.mean, k->mean.low,
                   k->mean.high, k->mean.n, k->least, k->most,
                   k->every_trace ? claim_worst_trace(k) : none, k->percentile, k->every_trace,
                   k->informative, k->ours, claim_verdict_names[k->verdict], there->mean.mean,
@@ -129,7 +129,7 @@ static void put_claim(const struct claim *c, const struct claim *other, bool in_
                     FRAME_IF(c->why != NULL, c->why), "setup",
                     FRAME_IF(c->text_setup != NULL, c->text_setup), "unit",
                     k != NULL ? frame_value_text(k->unit) : FRAME_ABSENT);
-    DOCUMENT_VALUES(d, "published", k != NULL ? published(k, d) : FRAME_NONE, "simulated",
+    DOCUMENT_VALUES(d, "published", k != NULL ? published(k) : FRAME_NONE, "simulated",
                     k != NULL ? k->mean.mean : none, "low", k != NULL ? k->mean.low : none, "high",
                     k != NULL ? k->mean.high : none, "verdict", claim_verdict_names[c->verdict],
                     "independent_verdict",
@@ -140,10 +140,10 @@ static void put_claim(const struct claim *c, const struct claim *other, bool in_
 
 static void show_count(const char *of, const uint32_t *count, uint32_t n, struct document *d)
 {
-    const char *line = document_format(d, "%s%u claims:", of, n);
+    const char *line = document_format("%s%u claims:", of, n);
     for (int v = 0; v < CLAIM_VERDICT_COUNT; v++) {
-        line = document_format(d, "%s%s %u %s", line, v > 0 ? "," : "", count[v],
-                               claim_verdict_names[v]);
+        line =
+            document_format("%s%s %u %s", line, v > 0 ? "," : "", count[v], claim_verdict_names[v]);
     }
     document_note(d, "%s", line);
 }

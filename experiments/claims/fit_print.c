@@ -4,13 +4,12 @@
 #include "experiments/claims/fit.h"
 
 /* "B6, B7" */
-static const char *set_text(const struct claims *c, uint32_t set, const char *between,
-                            struct document *d)
+static const char *set_text(const struct claims *c, uint32_t set, const char *between)
 {
     const char *text = "";
     for (uint32_t i = 0; i < c->n; i++) {
         if ((set >> i & 1u) != 0) {
-            text = document_format(d, "%s%s%s", text, text[0] != '\0' ? between : "", c->v[i].id);
+            text = document_format("%s%s%s", text, text[0] != '\0' ? between : "", c->v[i].id);
         }
     }
     return text;
@@ -25,24 +24,24 @@ static void put_set(const struct claims *c, uint32_t set, struct document *array
     }
 }
 
-static const char *value_text(const struct fit_parameter *p, double u, struct document *d)
+static const char *value_text(const struct fit_parameter *p, double u)
 {
     char text[64];
-    return document_format(d, "%s", fit_parameter_value(p, u, text));
+    return document_format("%s", fit_parameter_value(p, u, text));
 }
 
 static void put_witness(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
     document_note(
         d, "Largest set that holds together: %u of %u claims (%s), judged on %u fresh traces",
-        fit_set_size(g->best.holds), f->claims.n, set_text(&f->claims, g->best.holds, " ", d),
+        fit_set_size(g->best.holds), f->claims.n, set_text(&f->claims, g->best.holds, " "),
         f->o->confirm);
     document_note(d, "Compatible there, not decided: %u (%s)", fit_set_size(g->best.compatible),
-                  set_text(&f->claims, g->best.compatible, " ", d));
+                  set_text(&f->claims, g->best.compatible, " "));
     put_set(&f->claims, g->best.compatible, document_array(d, "compatible"));
     for (uint32_t i = 0; i < f->parameters.n; i++) {
         const struct fit_parameter *p = &f->parameters.v[i];
-        document_note(d, "    %-18s %s %s", p->name, value_text(p, g->best.u[i], d), p->unit);
+        document_note(d, "    %-18s %s %s", p->name, value_text(p, g->best.u[i]), p->unit);
     }
     document_note(d, "%s", "");
     claims_document(&g->best.judged, false, "judged", d);
@@ -54,7 +53,7 @@ static void put_points(const struct fit *f, const struct fit_findings *g, struct
     const char *line = "Points where a claim is plausible, of those simulated:";
     struct document *plausible = document_within(d, "plausible");
     for (uint32_t i = 0; i < f->claims.n; i++) {
-        line = document_format(d, "%s %s %u", line, f->claims.v[i].id, g->plausible[i]);
+        line = document_format("%s %s %u", line, f->claims.v[i].id, g->plausible[i]);
         DOCUMENT_VALUES(plausible, f->claims.v[i].id, g->plausible[i]);
     }
     document_note(d, "%s", line);
@@ -63,8 +62,8 @@ static void put_points(const struct fit *f, const struct fit_findings *g, struct
     struct frame *t = document_data(d, "best_points", 0, "point holds compatible");
     for (uint32_t i = 0; i < f->n_confirmed; i++) {
         const struct fit_confirmed *c = &f->confirmed[i];
-        const char *holds = set_text(&f->claims, c->holds, " ", d);
-        const char *compatible = set_text(&f->claims, c->compatible, " ", d);
+        const char *holds = set_text(&f->claims, c->holds, " ");
+        const char *compatible = set_text(&f->claims, c->compatible, " ");
         document_note(d, "    point %3u: %s; compatible: %s", c->point + 1, holds, compatible);
         FRAME_ROW(t, c->point + 1, holds, compatible);
     }
@@ -76,7 +75,7 @@ static void put_conflicts(const struct claims *c, const uint32_t *sets, uint32_t
 {
     struct document *conflicts = document_array(d, name);
     for (uint32_t i = 0; i < n; i++) {
-        document_note(d, "    {%s}", set_text(c, sets[i], ", ", d));
+        document_note(d, "    {%s}", set_text(c, sets[i], ", "));
         put_set(c, sets[i], document_array(conflicts, NULL));
     }
     if (n == 0) {
@@ -99,10 +98,10 @@ static void put_pool(const struct fit *f, struct document *d)
             low = fmin(low, c->pool[i].u[c->active[k]]);
             high = fmax(high, c->pool[i].u[c->active[k]]);
         }
-        document_note(d, "    %-18s %s to %s %s", p->name, value_text(p, low, d),
-                      value_text(p, high, d), p->unit);
-        DOCUMENT_VALUES(document_array(left, p->name), NULL, value_text(p, low, d), NULL,
-                        value_text(p, high, d));
+        document_note(d, "    %-18s %s to %s %s", p->name, value_text(p, low), value_text(p, high),
+                      p->unit);
+        DOCUMENT_VALUES(document_array(left, p->name), NULL, value_text(p, low), NULL,
+                        value_text(p, high));
     }
 }
 
@@ -115,7 +114,7 @@ static void put_under(const struct fit *f, struct document *d)
     }
     document_note(d,
                   "Constraints: %s, priced without runs on a grid of %u machines; all hold on %u",
-                  set_text(&c->stated, UINT32_MAX, " ", d), c->n_grid, all);
+                  set_text(&c->stated, UINT32_MAX, " "), c->n_grid, all);
     put_set(&c->stated, UINT32_MAX, document_array(d, "under"));
     DOCUMENT_VALUES(d, "grid", c->n_grid, "grid_holds", all, "priced", c->n_seen);
     if (c->n_pool > 0) {
@@ -136,7 +135,7 @@ static void put_range(const struct fit *f, const struct fit_findings *g, uint32_
                       struct document *ranges, struct document *d)
 {
     const char *id = row < f->claims.n ? f->claims.v[row].id : "together";
-    const char *line = document_format(d, "    %-8s %5.1f %%  ", id, 100.0 * g->left_frac[row]);
+    const char *line = document_format("    %-8s %5.1f %%  ", id, 100.0 * g->left_frac[row]);
     struct document *of = document_within(ranges, id);
     DOCUMENT_VALUES(of, "left_frac", g->left_frac[row]);
     bool any = true; /* a set without a point of the space has no ranges from there on */
@@ -149,8 +148,8 @@ static void put_range(const struct fit *f, const struct fit_findings *g, uint32_
             DOCUMENT_VALUES(document_array(of, p->name), NULL, low, NULL, high);
         }
         if (low <= high && (low > 0.05 || high < 0.95)) {
-            line = document_format(d, "%s %s %s..%s", line, p->name, value_text(p, low, d),
-                                   value_text(p, high, d));
+            line = document_format("%s %s %s..%s", line, p->name, value_text(p, low),
+                                   value_text(p, high));
         }
     }
     document_note(d, "%s", line);
@@ -205,8 +204,8 @@ static void put_measurements(const struct fit *f, const struct fit_findings *g, 
         document_data(d, "parameters", 1, "parameter unit low high witness witness_at measure");
     for (uint32_t k = 0; k < f->parameters.n; k++) {
         const struct fit_parameter *p = &f->parameters.v[k];
-        FRAME_ROW(t, p->name, p->unit, value_text(p, 0.0, d), value_text(p, 1.0, d),
-                  value_text(p, g->best.u[k], d), g->best.u[k], p->measure);
+        FRAME_ROW(t, p->name, p->unit, value_text(p, 0.0), value_text(p, 1.0),
+                  value_text(p, g->best.u[k]), g->best.u[k], p->measure);
     }
 }
 

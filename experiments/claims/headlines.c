@@ -47,12 +47,11 @@ uint32_t headline_range(const struct claim_check *file, const struct claim_check
 }
 
 /* Verdicts on both machines; once where they are the same. */
-static const char *verdict_text(const struct claim_check *k, const struct claim_check *other,
-                                struct document *d)
+static const char *verdict_text(const struct claim_check *k, const struct claim_check *other)
 {
     const char *here = claim_verdict_names[k->verdict];
     const char *there = other != NULL ? claim_verdict_names[other->verdict] : here;
-    return here == there ? here : document_format(d, "%s; independent: %s", here, there);
+    return here == there ? here : document_format("%s; independent: %s", here, there);
 }
 
 struct row {
@@ -61,24 +60,23 @@ struct row {
     uint32_t machines;
 };
 
-static void put_row(const struct row *r, struct frame *f, struct document *d)
+static void put_row(const struct row *r, struct frame *f)
 {
     const struct claim_check *k = r->check;
     double low = (double)NAN;
     double high = (double)NAN;
     uint32_t n = r->drawn != NULL ? headline_range(k, r->drawn, r->machines, &low, &high) : 0;
-    const char *here = claim_simulated_text(k, d);
-    const char *there = r->other != NULL ? claim_simulated_text(r->other, d) : here;
+    const char *here = claim_simulated_text(k);
+    const char *there = r->other != NULL ? claim_simulated_text(r->other) : here;
     const struct stats_interval none = {
         .mean = (double)NAN, .low = (double)NAN, .high = (double)NAN};
     const struct stats_interval *far = r->other != NULL ? &r->other->mean : &none;
-    const char *published = claim_published_text(k, d);
+    const char *published = claim_published_text(k);
     bool shown = n > 0;
     const struct frame_value texts[] = {FRAME_VALUES(
         r->claim->id, r->claim->paper, k->name, k->headline, k->unit,
-        document_format(d, "%s %s", published, k->unit), there, r->other != NULL ? here : "-",
-        FRAME_IF(shown, document_format(d, "%.3g to %.3g", low, high)),
-        verdict_text(k, r->other, d))};
+        document_format("%s %s", published, k->unit), there, r->other != NULL ? here : "-",
+        FRAME_IF(shown, document_format("%.3g to %.3g", low, high)), verdict_text(k, r->other))};
     const struct frame_value data[] = {FRAME_VALUES(
         frame_shown(0.5 * (k->low + k->high), published), k->mean.mean, k->mean.low, k->mean.high,
         far->mean, far->low, far->high, n, low, high, claim_verdict_names[k->verdict],
@@ -144,7 +142,7 @@ void headlines_document(const struct claims *c, const struct claims *drawn, uint
                             .other = other != NULL ? &other->checks[k] : NULL,
                             .drawn = drawn_of(drawn, one, k),
                             .machines = machines};
-            put_row(&r, f, d);
+            put_row(&r, f);
         }
     }
 }

@@ -175,7 +175,7 @@ static int to_slurm(const struct options *o, uint32_t n, struct err *e)
 
 static int print_all(struct options *o, const struct suite *s, uint32_t n, struct err *e)
 {
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     judge_document_suite(s, "all", n, d);
     int rc = judge_all(o, s, n, d, e);
     if (rc == 0) {
@@ -187,7 +187,7 @@ static int print_all(struct options *o, const struct suite *s, uint32_t n, struc
 static int archive(void *values, struct err *e)
 {
     struct options *o = values;
-    OWNED struct suite *s = xcalloc(1, sizeof *s);
+    struct suite *s = xkept(xcalloc(1, sizeof *s));
     int rc = suite_load(s, o->suite, e);
     if (rc == 0) {
         uint32_t n = o->replications > 0 ? o->replications : s->spec.replications;
@@ -198,7 +198,6 @@ static int archive(void *values, struct err *e)
              : o->slurm.shards > 1 ? run_shard(o, s, n, e)
                                    : print_all(o, s, n, e);
     }
-    suite_fini(s);
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 

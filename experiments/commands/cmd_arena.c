@@ -28,7 +28,7 @@ struct judging {
     bool certified;
     uint32_t replications;
     struct config_policy reference;
-    struct config_policy *candidates; /* owned: as many as were named */
+    struct config_policy *candidates; /* as many as were named */
     struct judge_runs reference_runs;
 };
 
@@ -123,7 +123,6 @@ static int open_suite(struct judging *j, struct err *e)
         if (sealed == NULL) {
             return err_add(e, "%s: the suite has no sealed split", j->suite.spec.file);
         }
-        suite_fini(&j->suite);
         rc = suite_load(&j->suite, sealed, e);
     }
     if (rc == 0) {
@@ -170,7 +169,7 @@ static int choose(struct judging *j, struct document *d, bool *decided, struct e
 static int judge(void *values, struct err *e)
 {
     struct options *o = values;
-    OWNED struct judging *j = xcalloc(1, sizeof *j);
+    struct judging *j = xkept(xcalloc(1, sizeof *j));
     j->o = o;
     bool decided = true;
     int rc = open_suite(j, e);
@@ -190,8 +189,6 @@ static int judge(void *values, struct err *e)
         document_show(d, &o->output);
         judge_runs_fini(&j->reference_runs);
     }
-    suite_fini(&j->suite);
-    free(j->candidates);
     return rc != 0 || e->n > 0 ? EXIT_BAD_INPUT : decided ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 

@@ -94,7 +94,7 @@ static int run(void *values, struct err *e)
         return err_add(e, "-o is missing: where the trace goes");
     }
     OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     int status = bisect(o, runs, d, e);
     if (status != EXIT_BAD_INPUT) {
         document_print(d, &o->shown, stdout);

@@ -52,20 +52,18 @@ static int load(const struct options *o, struct work *w, struct err *e)
     if (w->tree == NULL) {
         return -EINVAL;
     }
-    w->soc = xmalloc(sizeof *w->soc);
+    w->soc = xkept(xmalloc(sizeof *w->soc));
     rc = soc_parse(w->tree, path, w->soc, e);
-    if (rc != 0) {
-        free(w->soc);
-        return rc;
+    if (rc == 0) {
+        catalog_add_soc(&w->catalog, w->soc);
     }
-    catalog_add_soc(&w->catalog, w->soc);
-    return 0;
+    return rc;
 }
 
 /* Fits every entry that has rows. -EINVAL when nothing could be fitted. */
 static int fit(const struct options *o, struct work *w, struct err *e)
 {
-    w->entries = xcalloc(MAX_ENTRIES, sizeof *w->entries);
+    w->entries = xkept(xcalloc(MAX_ENTRIES, sizeof *w->entries));
     size_t fitted = 0;
     size_t rows = 0;
     for (uint8_t d = 0; d < w->soc->machine.n_devices; d++) {
@@ -148,8 +146,8 @@ static void print_coverage(const char *path, struct err *e)
 
 static int residuals(const struct options *o, struct err *e)
 {
-    SCOPED(points_fini) struct points points;
-    SCOPED(catalog_fini) struct catalog catalog = {0};
+    struct points points;
+    struct catalog catalog = {0};
     int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
     struct output *out = rc == 0 ? output_open(o->residuals, e) : NULL;
@@ -164,8 +162,8 @@ static int residuals(const struct options *o, struct err *e)
 
 static int memory(const struct options *o, struct err *e)
 {
-    SCOPED(points_fini) struct points points;
-    SCOPED(catalog_fini) struct catalog catalog = {0};
+    struct points points;
+    struct catalog catalog = {0};
     int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
     if (rc == 0) {
@@ -177,8 +175,8 @@ static int memory(const struct options *o, struct err *e)
 /* A few rows: an update instead of a fit. */
 static int update(const struct options *o, struct err *e)
 {
-    SCOPED(measured_fini) struct measured m = {0};
-    SCOPED(catalog_fini) struct catalog c = {0};
+    struct measured m = {0};
+    struct catalog c = {0};
     SCOPED(json_drop) cJSON *tree = json_read_file(soc_path(o->soc), e);
     for (uint32_t i = 0; tree != NULL && i < o->measured.n; i++) {
         (void)measured_read(o->measured.v[i], json_string(tree, "name"), &m, e);
@@ -190,8 +188,6 @@ static int update(const struct options *o, struct err *e)
     rc = rc == 0 && o->out != NULL ? write_tree(o->out, tree, e) : rc;
     if (rc == 0) {
         document_show(d, &o->output);
-    } else {
-        document_free(d);
     }
     return rc;
 }
@@ -223,13 +219,7 @@ static int run(void *values, struct err *e)
     if (rc == 0) {
         report(o, &w);
     }
-    for (size_t i = 0; i < w.n; i++) {
-        calibrate_entry_fini(&w.entries[i]);
-    }
-    free(w.entries);
     cJSON_Delete(w.tree);
-    catalog_fini(&w.catalog);
-    points_fini(&w.points);
     return rc;
 }
 

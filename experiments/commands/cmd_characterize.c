@@ -34,7 +34,7 @@ static int characterize(void *values, struct err *e)
 {
     struct options *o = values;
     SCOPED(config_fini) struct config c;
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     struct frame *rows = document_frame(d, "", 0);
     characterize_columns(rows);
     int rc = config_load(&c, &o->config, e);

@@ -268,13 +268,13 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
 /* ---- all of it ---- */
 
 /* What figures can be drawn of it. */
-static const char *kind_of(const struct compare_options *o, struct document *d)
+static const char *kind_of(const struct compare_options *o)
 {
     bool sd = false;
     for (uint32_t i = 0; i < o->policies.n; i++) {
         sd = sd || strncmp(o->policies.v[i], "sd-npu", 6) == 0;
     }
-    return document_format(d, "%s%s%s", o->loads.n > 0 ? "load" : "compare", sd ? " sd" : "",
+    return document_format("%s%s%s", o->loads.n > 0 ? "load" : "compare", sd ? " sd" : "",
                            o->uncertainty >= UNCERTAINTY_LIST_MIN ? " uncertainty" : "");
 }
 
@@ -282,7 +282,7 @@ static void describe(const struct compare_options *o, const struct compared *c, 
 {
     const struct config *config = &c->config;
     struct compare_head head = {.command = options_command(),
-                                .kind = kind_of(o, d),
+                                .kind = kind_of(o),
                                 .version = config_version(),
                                 .config_hash = config->hash,
                                 .config = config->tree,
@@ -295,7 +295,7 @@ static void describe(const struct compare_options *o, const struct compared *c, 
                                 .relevance_frac = c->plan.relevance_frac,
                                 .sample = recordings_sample(&o->config)};
     OWNED char *note = recordings_note(&o->config);
-    head.note = note != NULL ? document_format(d, "%s", note) : NULL;
+    head.note = note != NULL ? document_format("%s", note) : NULL;
     compare_head_document(&head, d);
 }
 
@@ -320,10 +320,10 @@ static int compare_one(struct compare_options *o, struct document *d, struct err
 /* Every point of a suite, with its replications and metrics unless others are given. */
 static int compare_suite(const struct compare_options *o, struct document *d, struct err *e)
 {
-    OWNED struct suite *s = xcalloc(1, sizeof *s);
+    struct suite *s = xkept(xcalloc(1, sizeof *s));
     struct document *points = document_array(d, "points");
     int status = suite_load(s, o->suite, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
-    DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format(d, "%s", s->hash));
+    DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format("%s", s->hash));
     for (uint32_t i = 0; i < s->n_points && status != EXIT_BAD_INPUT; i++) {
         struct compare_options own = *o;
         own.point = &s->points[i];
@@ -338,11 +338,7 @@ static int compare_suite(const struct compare_options *o, struct document *d, st
         int one = compare_one(&own, at, e);
         status = one > status ? one : status;
         document_print_so_far(d, &o->output, stdout);
-        if (o->metrics.n == 0) {
-            free(own.metrics.v);
-        }
     }
-    suite_fini(s);
     return status;
 }
 
@@ -351,9 +347,7 @@ static int compare(void *values, struct err *e)
     struct compare_options *o = values;
     struct document *d = document_new();
     int status = o->suite != NULL ? compare_suite(o, d, e) : compare_one(o, d, e);
-    if (status == EXIT_BAD_INPUT) {
-        document_free(d);
-    } else {
+    if (status != EXIT_BAD_INPUT) {
         document_show(d, &o->output);
     }
     return status;
@@ -377,7 +371,7 @@ static int compare_stored(const struct compare_options *o, struct err *e)
                                  .by = o->by,
                                  .relevance_frac = o->relevance_percent / 100.0,
                                  .every = output_is(&o->output, "json")};
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     int n = stored_compare(s, &how, document_array(d, ""), e);
     if (n == 0) {
         (void)err_add(e,
@@ -449,7 +443,6 @@ static int run_ablate(void *values, struct err *e)
     if (all.n > MAX_POLICIES) {
         (void)err_add(e, "%u policies and variants; at most %d", all.n, MAX_POLICIES);
     }
-    free(o->policies.v);
     o->policies = all;
     return e->n > 0 ? -EINVAL : run(o, e);
 }

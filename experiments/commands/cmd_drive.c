@@ -331,7 +331,7 @@ static int run_turn(const struct drive_values *o, const struct drive_options *d,
 static int drive_compare(const struct drive_values *o, const struct drive_options *d,
                          struct calibration *cal, const struct trace *t, struct err *e)
 {
-    OWNED struct against *a = xcalloc(1, sizeof *a);
+    struct against *a = xkept(xcalloc(1, sizeof *a));
     OWNED struct config *models = xcalloc(AGAINST_MAX_MODELS, sizeof *models);
     a->n_policies = o->policies.n;
     a->n_models = o->datasheet == NULL ? 1 : 2;
@@ -377,7 +377,6 @@ static int drive_compare(const struct drive_values *o, const struct drive_option
     for (uint32_t m = 1; m < a->n_models; m++) {
         config_fini(&models[m]);
     }
-    against_fini(a);
     return status;
 }
 
@@ -413,8 +412,6 @@ static int drive_probe(const struct drive_values *o, const struct llm *llm, stru
     failed = failed == 0 ? probe_device(&p, o->probe, llm, PROBE_ROWS, said, e) : failed;
     if (failed >= 0) {
         document_show(said, &o->output);
-    } else {
-        document_free(said);
     }
     probe_close(&p);
     return failed < 0 ? EXIT_BAD_INPUT : failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
@@ -477,20 +474,20 @@ static int run(void *values, struct err *e)
     } else if (check(o, e) == 0 && config_load(c, &o->config, e) == 0 &&
                real_devices(&o->real, &c->soc.machine, &d, e) == 0) {
         d.interrupt = &interrupt;
-        SCOPED(calibration_fini)
-        struct calibration cal = {.drive = &d,
-                                  .config = c,
-                                  .options = &o->config,
-                                  .traces = o->calibrate,
-                                  .policies = o->compare ? (struct option_texts){0} : o->policies,
-                                  .out = o->out,
-                                  .trace_only = o->trace_only};
-        fit_input_init(&cal.in, d.clock);
+        struct calibration *cal = xkept(xcalloc(1, sizeof *cal));
+        *cal = (struct calibration){.drive = &d,
+                                    .config = c,
+                                    .options = &o->config,
+                                    .traces = o->calibrate,
+                                    .policies = o->compare ? (struct option_texts){0} : o->policies,
+                                    .out = o->out,
+                                    .trace_only = o->trace_only};
+        fit_input_init(&cal->in, d.clock);
         if (o->calibrate.n > 0 && !o->compare) {
-            status = drive_calibrate(o, &cal, e);
+            status = drive_calibrate(o, cal, e);
         } else if (config_trace(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e) == 0 &&
                    shares_nothing(&t, o->config.trace, e) == 0) {
-            status = o->compare ? drive_compare(o, &d, &cal, &t, e) : drive_one(o, &d, c, &t, e);
+            status = o->compare ? drive_compare(o, &d, cal, &t, e) : drive_one(o, &d, c, &t, e);
         }
     }
     config_fini(c);

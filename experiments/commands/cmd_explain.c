@@ -47,9 +47,9 @@ static void put_whatif(const struct explain_whatif *w, double latency_s, struct 
     struct frame *f = document_table(d, 2, "lrl", NULL);
     for (int i = 0; i < (w->of_job ? 2 : 3); i++) {
         bool none = isnan(values[i]);
-        FRAME_ROW(f, names[i], none ? NULL : document_format(d, "%.6f s", values[i]),
+        FRAME_ROW(f, names[i], none ? NULL : document_format("%.6f s", values[i]),
                   none ? missing[i]
-                       : document_format(d, "%+.1f %%", 100.0 * (values[i] / latency_s - 1.0)));
+                       : document_format("%+.1f %%", 100.0 * (values[i] / latency_s - 1.0)));
     }
     struct document *data = document_within(d, "otherwise");
     DOCUMENT_VALUES(data, "alone_s", w->alone_s, "uncontended_s", w->uncontended_s);
@@ -81,8 +81,8 @@ static void put_causes(const struct explanation *x, double total_ns, struct docu
         DOCUMENT_VALUES(causes, explain_cause_names[k], x->ns[k]);
         if (x->ns[i] != 0) {
             FRAME_ROW(f, explain_cause_names[i],
-                      document_format(d, "%.6f s", units_s_from_ns(x->ns[i])),
-                      document_format(d, "%.1f %%", 100.0 * (double)x->ns[i] / total_ns),
+                      document_format("%.6f s", units_s_from_ns(x->ns[i])),
+                      document_format("%.1f %%", 100.0 * (double)x->ns[i] / total_ns),
                       explain_cause_texts[i]);
         }
     }
@@ -104,9 +104,9 @@ static void put_blockers(const struct explanation *x, struct document *d)
         if (i < 5) {
             const int64_t ns[] = {b->tail_ns + b->queue_ns + b->shared_ns, b->shared_ns,
                                   b->queue_ns, b->tail_ns};
-            FRAME_CELLS(people, document_format(d, "request %u", b->request_id));
+            FRAME_CELLS(people, document_format("request %u", b->request_id));
             for (int k = 0; k < 4; k++) {
-                FRAME_CELLS(people, document_format(d, "%.6f s", units_s_from_ns(ns[k])));
+                FRAME_CELLS(people, document_format("%.6f s", units_s_from_ns(ns[k])));
             }
         }
     }
@@ -270,7 +270,7 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
                                    false};
         OWNED char *fingerprint =
             config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
-        SCOPED(document_drop) struct document *d = document_new();
+        struct document *d = document_new();
         put_explanation(found, &w, fingerprint, until_first(k->o), d);
         put_warnings(k, d);
         document_print(d, &k->o->output, out);
@@ -288,7 +288,7 @@ static int explain_all(struct explain_case *k, FILE *out, struct err *e)
     struct interference m;
     interference_collect(x, k->trace, &m);
     OWNED char *fingerprint = config_fingerprint(k->config, k->policy, k->trace, k->o->config.seed);
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     about_document(
         &(struct about){"interference", k->config, k->policy, k->trace, k->o->config.seed, false},
         d);
@@ -357,7 +357,7 @@ static int explain_job(struct explain_case *k, FILE *out, struct err *e)
                       k->o->job);
         status = EXIT_BAD_INPUT;
     } else if (x != NULL) {
-        SCOPED(document_drop) struct document *d = document_new();
+        struct document *d = document_new();
         put_job(k, &p, d, e);
         document_print(d, &k->o->output, out);
         critical_fini(&p);

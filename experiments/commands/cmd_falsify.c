@@ -64,7 +64,7 @@ static int falsify(void *values, struct err *e)
         struct document *d = document_new();
         document_note(d, "%s, %s, %s; seed %" PRIu64 "\n", p->config.soc.machine.name,
                       p->config.models, p->config.workload, o->config.seed);
-        DOCUMENT_VALUES(d, "config_hash", document_format(d, "%016" PRIx64, p->config.hash),
+        DOCUMENT_VALUES(d, "config_hash", document_format("%016" PRIx64, p->config.hash),
                         "workload", p->config.workload, "seed", o->config.seed);
         struct document *ways = document_array(d, "searches");
         status = EXIT_OK;

@@ -70,7 +70,7 @@ static int list(const struct figure_options *o, struct err *e)
     static const struct frame_column others[] = {{.name = "paper", .kind = FRAME_TEXT},
                                                  {.name = "number", .kind = FRAME_TEXT},
                                                  {.name = "why", .kind = FRAME_TEXT}};
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     struct frame *f = DOCUMENT_FRAME(d, "figures", 0, columns);
     int rc = folder_each(datadir_path(PAPER_FOLDER), list_one, f, e);
     document_note(d, "\nNot made, since a simulator cannot:");

@@ -38,8 +38,8 @@ static int show(const struct gate_options *o, const struct gate_baseline *b,
     struct gate_firsts firsts;
     const char *old = o->old != NULL ? o->old : o->against;
     struct gate_review v = {r, b, &firsts, o->baseline, old};
-    SCOPED(document_drop) struct document *d = document_new();
-    SCOPED(document_drop) struct document *review = document_new();
+    struct document *d = document_new();
+    struct document *review = document_new();
     gate_first_find(b, r, old, &o->work.how, &firsts);
     gate_document(r, o->all, d);
     gate_first_document(&firsts, d);
@@ -95,7 +95,7 @@ static int check_other(const struct gate_options *o, const struct gate_cells *ot
 static int judge(const struct gate_options *o, const struct gate_baseline *b,
                  const struct gate_cells *before, const struct gate_cells *now, struct err *e)
 {
-    SCOPED(gate_report_fini) struct gate_report r;
+    struct gate_report r;
     gate_judge(b, before, now, o->against == NULL, &r);
     r.recorded = o->update;
     int status = EXIT_BAD_INPUT;
@@ -109,9 +109,9 @@ static int judge(const struct gate_options *o, const struct gate_baseline *b,
 static int gate(void *values, struct err *e)
 {
     const struct gate_options *o = values;
-    SCOPED(gate_baseline_fini) struct gate_baseline b;
-    SCOPED(gate_cells_fini) struct gate_cells now = {0};
-    SCOPED(gate_cells_fini) struct gate_cells other = {0};
+    struct gate_baseline b;
+    struct gate_cells now = {0};
+    struct gate_cells other = {0};
     int status = EXIT_BAD_INPUT;
     if (gate_baseline_read(o->baseline, &b, e) == 0) {
         struct gate_run run = {.baseline = &b,

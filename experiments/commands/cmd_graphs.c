@@ -117,7 +117,7 @@ static void put_row(const struct graphs_strategy *st, bool keep_old, const struc
     }
     document_note(d, "%-18s %10" PRId64 " %8s %10" PRId64 " %10" PRId64 " %8" PRId64 " %7" PRIu32,
                   graphs_strategy_title(st, keep_old), r->total,
-                  known ? document_format(d, "%.3f", (double)r->total / (double)best->total) : "-",
+                  known ? document_format("%.3f", (double)r->total / (double)best->total) : "-",
                   r->prefill_end, r->switch_end, r->stall, r->memory_peak_blocks);
 }
 

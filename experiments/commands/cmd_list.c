@@ -115,7 +115,7 @@ static int list_policies(const char *name, struct document *d, struct err *e)
     const struct policy_ops *const *all = policy_list(&n);
     struct document *list = document_array(d, "");
     struct frame *names = document_table(d, 0, "ll", NULL);
-    SCOPED(document_drop) struct document *unseen = document_new();
+    struct document *unseen = document_new();
     struct frame *params = document_table(unseen, 0, "llll", NULL);
     for (size_t i = 0; i < n; i++) {
         put_policy(all[i], params, document_within(list, NULL));
@@ -177,7 +177,7 @@ static void list_metrics(struct document *d)
 }
 
 /* "a|b|c" of choices, "true|false", or a range. */
-static const char *setting_range(const struct setting *s, struct document *d)
+static const char *setting_range(const struct setting *s)
 {
     switch (s->kind) {
     case SETTING_FLAG:
@@ -187,7 +187,7 @@ static const char *setting_range(const struct setting *s, struct document *d)
     case SETTING_CHOICE: {
         const char *all = s->choices[0];
         for (size_t k = 1; s->choices[k] != NULL; k++) {
-            all = document_format(d, "%s|%s", all, s->choices[k]);
+            all = document_format("%s|%s", all, s->choices[k]);
         }
         return all;
     }
@@ -195,10 +195,10 @@ static const char *setting_range(const struct setting *s, struct document *d)
     case SETTING_COUNT:
         break;
     }
-    return document_format(d, "%g..%g", s->min, s->max);
+    return document_format("%g..%g", s->min, s->max);
 }
 
-static const char *setting_default(const struct setting *s, struct document *d)
+static const char *setting_default(const struct setting *s)
 {
     switch (s->kind) {
     case SETTING_FLAG:
@@ -211,7 +211,7 @@ static const char *setting_default(const struct setting *s, struct document *d)
     case SETTING_COUNT:
         break;
     }
-    return document_format(d, "%.10g", s->preset);
+    return document_format("%.10g", s->preset);
 }
 
 /* What --set takes below `sim`. */
@@ -226,8 +226,8 @@ static void list_settings(struct document *d)
     const struct setting *v = config_sim_table(&n);
     struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
     for (size_t i = 0; i < n; i++) {
-        FRAME_ROW(f, document_format(d, "sim.%s", v[i].path), setting_default(&v[i], d),
-                  setting_range(&v[i], d), v[i].unit, v[i].help);
+        FRAME_ROW(f, document_format("sim.%s", v[i].path), setting_default(&v[i]),
+                  setting_range(&v[i]), v[i].unit, v[i].help);
     }
 }
 
@@ -238,24 +238,24 @@ struct keys {
     struct frame *f;
 };
 
-static const char *key_range(const struct json_field *k, struct document *d)
+static const char *key_range(const struct json_field *k)
 {
     if (k->choices != NULL) {
         const char *const *names = k->choices();
         const char *all = names[0];
         for (size_t i = 1; names[i] != NULL; i++) {
-            all = document_format(d, "%s|%s", all, names[i]);
+            all = document_format("%s|%s", all, names[i]);
         }
         return all;
     }
-    return k->max > 0.0 ? document_format(d, "%.10g..%.10g", k->min, k->max) : "";
+    return k->max > 0.0 ? document_format("%.10g..%.10g", k->min, k->max) : "";
 }
 
 static void put_key(void *to, const char *path, const struct json_field *k)
 {
     const struct keys *keys = to;
-    FRAME_ROW(keys->f, document_format(keys->d, "%s", path), json_field_kind_names[k->kind],
-              k->unit != NULL ? k->unit : "", key_range(k, keys->d), !k->optional, k->below != NULL,
+    FRAME_ROW(keys->f, document_format("%s", path), json_field_kind_names[k->kind],
+              k->unit != NULL ? k->unit : "", key_range(k), !k->optional, k->below != NULL,
               k->about);
 }
 
@@ -317,7 +317,7 @@ static int run(void *values, struct err *e)
         if (name != NULL && kinds[i].of_name == NULL) {
             return err_add(e, "%s: not an option", name);
         }
-        SCOPED(document_drop) struct document *d = document_new();
+        struct document *d = document_new();
         int rc = 0;
         if (kinds[i].of_name != NULL) {
             rc = kinds[i].of_name(name, d, e);

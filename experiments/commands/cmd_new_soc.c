@@ -63,8 +63,8 @@ static void tell(const char *path, const struct soc *soc, const struct conformal
 /* Updates the tree by the measured rows; the report goes into `d`. */
 static int take_measured(const struct options *o, cJSON *tree, struct document *d, struct err *e)
 {
-    SCOPED(measured_fini) struct measured m = {0};
-    SCOPED(catalog_fini) struct catalog c = {0};
+    struct measured m = {0};
+    struct catalog c = {0};
     for (uint32_t i = 0; i < o->measured.n; i++) {
         (void)measured_read(o->measured.v[i], o->names.v[0], &m, e);
     }
@@ -98,7 +98,7 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
         interval_table_read(&table, e) == 0) {
         tree = soc_sibling_tree(sibling, s, &table, e);
     }
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     int rc = tree == NULL ? -EINVAL : o->measured.n > 0 ? take_measured(o, tree, d, e) : 0;
     rc = rc == 0 ? take_pairs(o, tree, d, e) : rc;
     OWNED char *path = rc == 0 && soc_parse(tree, s->name, soc, e) == 0
@@ -114,7 +114,7 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
 /* From an owner's archive: measured there, so nothing of a similar chip is asked for. */
 static int from_archive(const struct options *o, struct err *e)
 {
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     int rc = new_file_name_check("new-soc", o->names.v[0], e) == 0
                  ? take_machine(o->from, o->names.v[0], o->output, d, e)
                  : -EINVAL;

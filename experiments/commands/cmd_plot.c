@@ -25,7 +25,7 @@ static void print_list(const struct option_output *o)
     };
     size_t n;
     const struct figure *v = figure_list(&n);
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     struct frame *f = DOCUMENT_FRAME(d, "figures", 0, columns);
     for (size_t i = 0; i < n; i++) {
         FRAME_ROW(f, v[i].name, v[i].title, v[i].reads, v[i].kinds, v[i].alone);

@@ -27,7 +27,7 @@ static cJSON *read_store(const char *path, struct err *e)
     }
     struct option_texts usual = {0};
     struct stored_options o = {.metrics = &usual, .relevance_frac = RELEVANCE_FRAC, .every = true};
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     int n = stored_compare(s, &o, document_array(d, ""), e);
     if (n == 0) {
         (void)err_add(e, "%s: holds no experiment", path);
@@ -64,17 +64,6 @@ static void stored_take(const char *store, struct stored_pages *out, struct figu
     }
 }
 
-static void stored_pages_fini(struct stored_pages *f)
-{
-    for (uint32_t i = 0; i < f->n; i++) {
-        free(f->said[i]);
-        free(f->name[i]);
-    }
-    free(f->said);
-    free(f->name);
-    *f = (struct stored_pages){.n = 0};
-}
-
 #define DEFAULT_WINDOW_S 60.0
 
 struct page {
@@ -91,7 +80,7 @@ struct page {
 
 static int write_page(const struct page *p, struct err *e)
 {
-    SCOPED(report_page_fini) struct report_page page;
+    struct report_page page;
     struct output *out =
         report_page_load(&page, &p->all, p->live, e) == 0 ? output_open(p->path, e) : NULL;
     int rc = -EINVAL;
@@ -122,7 +111,6 @@ static int make(struct page *p, struct err *e)
         p->in[p->n - p->stored.n + i].path = p->stored.name[i];
     }
     int rc = e->n > 0 ? -EINVAL : write_page(p, e);
-    report_figures_fini(&p->figures);
     return rc;
 }
 
@@ -145,7 +133,6 @@ static int run(void *values, struct err *e)
     }
     int rc = e->n > 0 ? EXIT_BAD_INPUT : make(p, e);
     figure_request_fini(&p->all);
-    stored_pages_fini(&p->stored);
     return rc;
 }
 

@@ -31,7 +31,7 @@ static int print_result(const struct run_options *o, const struct config *c,
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
     int status = r->sim.audit.clean ? EXIT_OK : EXIT_CHECK_FAILED;
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     runner_document(c, p, t, o->config.seed, r, d);
     if (steady != NULL && steady_document(steady, r->verdict == METRICS_OVERLOADED, d, &e) != 0) {
         status = EXIT_CHECK_FAILED;
@@ -112,7 +112,6 @@ static int simulate(const struct run_options *o, const struct config *c,
     if (output_close(decisions, !r.sim.refused, e) != 0) {
         status = EXIT_BAD_INPUT;
     }
-    steady_free(steady);
     return status;
 }
 

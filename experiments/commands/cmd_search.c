@@ -57,7 +57,7 @@ static void describe(const struct options *o, const struct prepared *c, struct d
 {
     document_note(d, "%s, %s, %s; seed %" PRIu64, c->config.soc.machine.name, c->config.models,
                   c->config.workload, o->config.seed);
-    DOCUMENT_VALUES(d, "config_hash", document_format(d, "%016" PRIx64, c->config.hash), "workload",
+    DOCUMENT_VALUES(d, "config_hash", document_format("%016" PRIx64, c->config.hash), "workload",
                     c->config.workload, "confidence_frac", o->search.confidence_frac);
     search_document(&o->search, &c->plan, c->results, d);
 }
@@ -83,10 +83,10 @@ static int search_one(const struct options *o, struct config_arrivals arrivals, 
 
 static int search_suite(const struct options *o, struct document *d, struct err *e)
 {
-    OWNED struct suite *s = xcalloc(1, sizeof *s);
+    struct suite *s = xkept(xcalloc(1, sizeof *s));
     struct document *points = document_array(d, "points");
     int status = suite_load(s, o->suite, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
-    DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format(d, "%s", s->hash));
+    DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format("%s", s->hash));
     for (uint32_t i = 0; i < s->n_points && status != EXIT_BAD_INPUT; i++) {
         struct options own = *o;
         own.config = s->points[i].settings.options;
@@ -97,7 +97,6 @@ static int search_suite(const struct options *o, struct document *d, struct err 
         status = one > status ? one : status;
         document_print_so_far(d, &o->output, stdout);
     }
-    suite_fini(s);
     return status;
 }
 
@@ -106,9 +105,7 @@ static int search(void *values, struct err *e)
     const struct options *o = values;
     struct document *d = document_new();
     int status = o->suite != NULL ? search_suite(o, d, e) : search_one(o, CONFIG_AS_WRITTEN, d, e);
-    if (status == EXIT_BAD_INPUT) {
-        document_free(d);
-    } else {
+    if (status != EXIT_BAD_INPUT) {
         document_show(d, &o->output);
     }
     return status;

@@ -135,7 +135,7 @@ static bool names_policies(const struct options *o, const struct spec *spec, str
 
 static int with_spec(struct options *o, struct err *e)
 {
-    OWNED struct spec *spec = xcalloc(1, sizeof *spec);
+    struct spec *spec = xkept(xcalloc(1, sizeof *spec));
     int status = EXIT_BAD_INPUT;
     if (spec_load_with(spec, o->spec, (const char *const *)o->policies.v, o->policies.n, o->yes,
                        e) == 0 &&
@@ -148,7 +148,6 @@ static int with_spec(struct options *o, struct err *e)
             status = sweep(o, spec, e);
         }
     }
-    spec_fini(spec);
     return status;
 }
 

@@ -25,7 +25,7 @@ static int emit(const struct trace *t, const char *output, struct err *e)
 static int gen(void *values, struct err *e)
 {
     const struct options *o = values;
-    struct trace t = {0};
+    SCOPED(trace_fini) struct trace t = {0};
     if (o->workload == NULL) {
         return err_add(e, "trace gen needs --workload");
     }
@@ -37,7 +37,6 @@ static int gen(void *values, struct err *e)
                       "xpusim: note: trace: a trace file has the lengths of texts, not their "
                       "tokens\n");
     }
-    trace_fini(&t);
     return rc;
 }
 
@@ -107,10 +106,9 @@ static int import(void *values, struct err *e)
 }
 
 /* "mean/p50/p90/p99/max" of a length, as people see it. */
-static const char *five(struct document *d, double mean, double p50, double p90, double p99,
-                        double max)
+static const char *five(double mean, double p50, double p90, double p99, double max)
 {
-    return document_format(d, "%.0f/%.0f/%.0f/%.0f/%.0f", mean, p50, p90, p99, max);
+    return document_format("%.0f/%.0f/%.0f/%.0f/%.0f", mean, p50, p90, p99, max);
 }
 
 static void graph_document(const struct trace *t, struct document *d)
@@ -166,12 +164,11 @@ static void stats_document(const struct trace_stats *s, struct document *d)
         if (c->n == 0) {
             continue;
         }
-        FRAME_ROW(
-            f, words_classes[i], document_format(d, "%zu", c->n),
-            document_format(d, "%.3f", c->rate_per_min), document_format(d, "%.2f", c->gap_cv),
-            five(d, c->input_mean, c->input_p50, c->input_p90, c->input_p99, c->input_max),
-            five(d, c->output_mean, c->output_p50, c->output_p90, c->output_p99, c->output_max),
-            document_format(d, "%.1f%%", 100.0 * c->prefix_frac));
+        FRAME_ROW(f, words_classes[i], document_format("%zu", c->n),
+                  document_format("%.3f", c->rate_per_min), document_format("%.2f", c->gap_cv),
+                  five(c->input_mean, c->input_p50, c->input_p90, c->input_p99, c->input_max),
+                  five(c->output_mean, c->output_p50, c->output_p90, c->output_p99, c->output_max),
+                  document_format("%.1f%%", 100.0 * c->prefix_frac));
     }
 }
 

@@ -41,7 +41,7 @@ struct one {
 static void write_run(const struct one *x, const struct runner_result *r, struct schedule *s)
 {
     uint64_t seed = x->o->config.seed;
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     DOCUMENT_VALUES(d, "policy", x->policy->label);
     about_document(&(struct about){"run", x->config, x->policy, x->trace, seed, false}, d);
     runner_document(x->config, x->policy, x->trace, seed, r, document_within(d, "result"));
@@ -74,7 +74,6 @@ static int run_one(void *ctx, FILE *out, struct err *e)
     }
     (void)fflush(x->log);
     runner_tell_printed(x->policy, r.printed_bytes);
-    schedule_free(s);
     return status;
 }
 
@@ -92,7 +91,7 @@ static void write_difference(struct one *x, uint32_t a, uint32_t b, FILE *out)
 {
     struct divergence v;
     diverge_find(x[a].log, x[b].log, &v);
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     DOCUMENT_VALUES(d, "run_a", a, "run_b", b, "differs", v.differs, "decision", v.line, "a", v.a,
                     "b", v.b);
     struct document *context = document_array(d, "context");
@@ -254,7 +253,7 @@ static int write_page(const struct view_options *o, const struct figure_request 
 {
     struct report_input in[FIGURE_MAX_INPUTS];
     struct report_figures none = {.n = 0};
-    SCOPED(report_page_fini) struct report_page page = {.html = NULL};
+    struct report_page page = {.html = NULL};
     size_t n = 0;
     for (size_t i = 0; i < all->n_inputs && e->n == 0; i++) {
         report_take(&all->inputs[i], i, in, &n, true, e);

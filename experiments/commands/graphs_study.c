@@ -68,12 +68,12 @@ static void put_ratios(const struct samples *x, size_t strategy, const char *tit
     DOCUMENT_VALUES(of, "mean", mean, "max", max);
     struct document *by = document_array(of, "mean_by_chunks");
     const char *line =
-        document_format(d, "%-18s %7.3f %7.3f %7.3f  %15s", title, mean,
+        document_format("%-18s %7.3f %7.3f %7.3f  %15s", title, mean,
                         gsl_stats_quantile_from_sorted_data(v[0], 1, x->n[0], 0.95), max, "");
     for (int c = 1; c <= MAX_CHUNKS; c++) {
         double m = x->n[c] > 0 ? gsl_stats_mean(v[c], 1, x->n[c]) : (double)NAN;
         DOCUMENT_VALUES(by, NULL, m);
-        line = document_format(d, x->n[c] > 0 ? "%s %6.3f" : "%s      -", line, m);
+        line = document_format(x->n[c] > 0 ? "%s %6.3f" : "%s      -", line, m);
     }
     document_note(d, "%s", line);
 }

@@ -38,16 +38,15 @@ static struct frame_value number_of(const cJSON *o, const char *key)
     return cJSON_IsNumber(c) ? FRAME_VALUE(c->valuedouble) : FRAME_NONE;
 }
 
-static void put_quantity(struct document *d, struct frame *f, const char *path, const cJSON *q)
+static void put_quantity(struct frame *f, const char *path, const cJSON *q)
 {
     const char *source = json_string(q, "source");
     const char *brief = strlen(source) <= SOURCE_WIDTH
                             ? source
-                            : document_format(d, "%.*s...", SOURCE_WIDTH - 3, source);
-    FRAME_ROW(f, path, number_of(q, "value"), document_format(d, "%s", json_string(q, "unit")),
+                            : document_format("%.*s...", SOURCE_WIDTH - 3, source);
+    FRAME_ROW(f, path, number_of(q, "value"), document_format("%s", json_string(q, "unit")),
               number_of(q, "low"), number_of(q, "high"),
-              document_format(d, "%s", json_string(q, "kind")), brief,
-              document_format(d, "%s", source));
+              document_format("%s", json_string(q, "kind")), brief, document_format("%s", source));
 }
 
 /* Quantities below node, depth first: an object with a value and a unit is one. */
@@ -57,16 +56,16 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
     const cJSON *c;
     cJSON_ArrayForEach (c, node) {
         OWNED char *label = json_label(c);
-        const char *below = document_format(d, "%s.%s", path,
+        const char *below = document_format("%s.%s", path,
                                             c->string != NULL ? c->string
                                             : label != NULL   ? label
-                                                              : document_format(d, "%d", index));
+                                                              : document_format("%d", index));
         bool quantity = cJSON_HasObjectItem(c, "value") && cJSON_HasObjectItem(c, "unit");
         /* of the file and of its fit, not of the machine */
         bool aside = c->string != NULL &&
                      (strcmp(c->string, "fit") == 0 || strcmp(c->string, "format") == 0);
         if (quantity) {
-            put_quantity(d, f, below, c);
+            put_quantity(f, below, c);
         } else if (cJSON_IsNumber(c) && !aside) {
             FRAME_ROW(f, below, c->valuedouble, "", FRAME_NONE, FRAME_NONE, "", "", "");
         } else if (!aside) {

@@ -4,13 +4,12 @@
 #define GB 1e-9
 #define NOTHING 0.01 /* a slowdown that nobody minds */
 
-static const char *interval(struct document *d, const struct pairs_mean *m, const char *format)
+static const char *interval(const struct pairs_mean *m, const char *format)
 {
-    const char *value = document_format(d, format, m->value);
-    return isnan(m->low)
-               ? value
-               : document_format(d, "%s [%s, %s]", value, document_format(d, format, m->low),
-                                 document_format(d, format, m->high));
+    const char *value = document_format(format, m->value);
+    return isnan(m->low) ? value
+                         : document_format("%s [%s, %s]", value, document_format(format, m->low),
+                                           document_format(format, m->high));
 }
 
 /* A reader wants the pairs in which somebody waits; data has all. */
@@ -45,7 +44,7 @@ static void put_cells(const struct pairs *p, struct document *d)
         double both = GB * (v->both_bytes_per_s + x->both_bytes_per_s);
         if (is_slowed(c)) {
             FRAME_ROW(shown, v->device, v->model, x->device, x->model,
-                      frame_shown(m->value, interval(d, m, "%.3f")), asked, both, c->above);
+                      frame_shown(m->value, interval(m, "%.3f")), asked, both, c->above);
         }
         others += !is_slowed(c);
         FRAME_ROW(all, v->device, v->model, x->device, x->model, m->value, m->low, m->high, m->n,
@@ -68,7 +67,7 @@ static void put_losses(const struct pairs *p, struct document *d)
     struct frame *f = DOCUMENT_FRAME(d, "losses", 0, columns);
     for (size_t i = 0; i < p->n_losses; i++) {
         const struct pairs_loss *l = &p->losses[i];
-        FRAME_ROW(f, l->device, l->model, frame_shown(l->frac.value, interval(d, &l->frac, "%.3f")),
+        FRAME_ROW(f, l->device, l->model, frame_shown(l->frac.value, interval(&l->frac, "%.3f")),
                   l->frac.low, l->frac.high, l->frac.n);
     }
 }
@@ -92,7 +91,7 @@ static void put_verdict(const struct pairs *p, struct document *d)
     }
     if (p->share.n > 0) {
         document_note(d, "Above the cap %s gets %s of it, in %u pairs that slow both.",
-                      p->devices[0], interval(d, &p->share, "%.2f"), p->share.n);
+                      p->devices[0], interval(&p->share, "%.2f"), p->share.n);
     } else if (p->saturated) {
         document_note(d, "No pair above the cap slows both devices: their weights do not show.");
     }

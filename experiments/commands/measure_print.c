@@ -172,7 +172,7 @@ static void put_forms(const struct kernel_fit *fit, struct document *d)
         FRAME_CELLS(shown, all ? "all" : kernel_op_name((enum kernel_op)op), n);
         for (int form = 0; form < KERNEL_FORM_COUNT; form++) {
             const struct kernel_form_error *s = all ? &fit->all[form] : &fit->errors[form][op];
-            FRAME_CELLS(shown, document_format(d, "%.1f %% (%.1f %%)", s->median_frac * 100.0,
+            FRAME_CELLS(shown, document_format("%.1f %% (%.1f %%)", s->median_frac * 100.0,
                                                s->worst_frac * 100.0));
         }
     }

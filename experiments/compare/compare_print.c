@@ -39,22 +39,21 @@ static double *holm_of_family(const struct compare_plan *plan, const struct comp
 
 /* The row of one policy and metric: interval, difference, ratio with Fieller's interval. */
 static void put_row(const struct compare_plan *plan, const struct compare_result *r,
-                    const char *metric, uint32_t policy, const double *family, struct frame *f,
-                    struct document *d)
+                    const char *metric, uint32_t policy, const double *family, struct frame *f)
 {
     uint32_t n = r->replications;
     const double *x = compare_values(r, policy, metric);
     const double *base = compare_values(r, plan->baseline, metric);
     enum stats_method method;
     struct stats_interval s = stats_reported(x, n, &method);
-    FRAME_CELLS(f, plan->policies[policy].label, metric,
-                frame_shown(s.mean, document_format(d, "%s%s", document_interval(d, &s),
-                                                    method_words[method])),
-                s.low, s.high, method_names[method], s.n);
+    FRAME_CELLS(
+        f, plan->policies[policy].label, metric,
+        frame_shown(s.mean, document_format("%s%s", document_interval(&s), method_words[method])),
+        s.low, s.high, method_names[method], s.n);
     struct stats_paired diff = stats_reported_paired(x, base, n);
     diff.relevance_frac = plan->relevance_frac;
     double p_holm = family != NULL ? family[policy] : METRIC_UNDEFINED;
-    const char *verdict = significance_text(d, &diff, p_holm);
+    const char *verdict = significance_text(&diff, p_holm);
     if (policy == plan->baseline) {
         frame_skip(f, 9);
     } else {
@@ -178,7 +177,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
             of_it = strcmp(metrics[k], name) == 0 ? family + (size_t)k * r->n_policies : of_it;
         }
         for (uint32_t p = 0; p < r->n_policies && compare_values(r, p, name) != NULL; p++) {
-            put_row(plan, r, name, p, of_it, f, d);
+            put_row(plan, r, name, p, of_it, f);
         }
     }
 }
@@ -188,8 +187,8 @@ void compare_head_document(const struct compare_head *h, struct document *d)
     DOCUMENT_VALUES(document_within(d, "about"), "kind", h->kind, "soc", h->soc, "llm", h->llm,
                     "workload", h->workload, "command", h->command, "version", h->version);
     DOCUMENT_VALUES(d, "version", h->version, "config_hash",
-                    document_format(d, "%016" PRIx64, h->config_hash), "workload", h->workload,
-                    "seed", h->seed);
+                    document_format("%016" PRIx64, h->config_hash), "workload", h->workload, "seed",
+                    h->seed);
     if (h->config != NULL) {
         document_tree(d, "config", h->config);
     }

@@ -130,7 +130,7 @@ static struct stats_interval distance(const double *x, const double *reference, 
 
 /* Cells of how far x is from a reference. Returns "+1.5 [1.2, 1.8], x2.1". */
 static const char *put_distance(struct frame *f, const double *x, const double *reference,
-                                uint32_t n, bool gain, struct document *d)
+                                uint32_t n, bool gain)
 {
     struct stats_interval s = distance(x, reference, n, gain);
     struct stats_interval ratio = stats_ratio(x, reference, n, STATS_LEVEL_FRAC);
@@ -139,16 +139,14 @@ static const char *put_distance(struct frame *f, const double *x, const double *
         FRAME_CELLS(f, v[i]);
     }
     FRAME_CELLS(f, s.n);
-    return isnan(s.mean) ? "-"
-                         : document_format(d, "%s, x%.3g", document_interval(d, &s), ratio.mean);
+    return isnan(s.mean) ? "-" : document_format("%s, x%.3g", document_interval(&s), ratio.mean);
 }
 
-static const char *put_reference(struct frame *f, const char *metric, const double *x, uint32_t n,
-                                 struct document *d)
+static const char *put_reference(struct frame *f, const char *metric, const double *x, uint32_t n)
 {
     struct stats_interval s = stats_reported(x, n, NULL);
     FRAME_ROW(f, metric, s.mean, s.low, s.high, s.n);
-    return document_interval(d, &s);
+    return document_interval(&s);
 }
 
 /* The frames that the regret of every metric goes into. */
@@ -170,8 +168,8 @@ static void put_metric(const struct compare_plan *plan, const struct compare_res
         t = document_table(d, 2, "llll", "", "mean", "regret vs oracle-lb",
                            "regret vs clairvoyant");
     }
-    const char *of_bound = put_reference(into->oracle, name, bound, n, d);
-    const char *of_best = put_reference(into->clairvoyant, name, best, n, d);
+    const char *of_bound = put_reference(into->oracle, name, bound, n);
+    const char *of_best = put_reference(into->clairvoyant, name, best, n);
     if (t != NULL) {
         FRAME_ROW(t, "oracle-lb", of_bound);
         FRAME_ROW(t, "clairvoyant", of_best);
@@ -181,10 +179,10 @@ static void put_metric(const struct compare_plan *plan, const struct compare_res
         bool gain = metric_is_gain(name);
         struct stats_interval s = stats_reported(x, n, NULL);
         FRAME_CELLS(into->policies, plan->policies[p].label, name);
-        of_bound = put_distance(into->policies, x, bound, n, gain, d);
-        of_best = put_distance(into->policies, x, best, n, gain, d);
+        of_bound = put_distance(into->policies, x, bound, n, gain);
+        of_best = put_distance(into->policies, x, best, n, gain);
         if (t != NULL) {
-            FRAME_ROW(t, plan->policies[p].label, document_interval(d, &s), of_bound, of_best);
+            FRAME_ROW(t, plan->policies[p].label, document_interval(&s), of_bound, of_best);
         }
     }
 }

@@ -11,20 +11,19 @@ static int binding_of(const struct search_result *r)
     return i >= 0 ? (int)r->tests[i].binding : -1;
 }
 
-static const char *slo_name(const struct search_options *o, uint32_t index, struct document *d)
+static const char *slo_name(const struct search_options *o, uint32_t index)
 {
     char text[128];
-    return document_format(d, "%s", search_slo_name(o, index, text, sizeof text));
+    return document_format("%s", search_slo_name(o, index, text, sizeof text));
 }
 
 /* Rate and value at one end of what is known, three cells. */
-static void show_end(struct frame *f, const struct search_result *r, int test, int binding,
-                     struct document *d)
+static void show_end(struct frame *f, const struct search_result *r, int test, int binding)
 {
     const struct search_test *t = test >= 0 ? &r->tests[test] : NULL;
-    FRAME_CELLS(f, t != NULL ? document_format(d, "%.3g", t->scale) : NULL,
-                t != NULL ? document_format(d, "%.4g", t->req_per_min) : NULL,
-                t != NULL ? document_interval(d, &t->values[binding].mean) : NULL);
+    FRAME_CELLS(f, t != NULL ? document_format("%.3g", t->scale) : NULL,
+                t != NULL ? document_format("%.4g", t->req_per_min) : NULL,
+                t != NULL ? document_interval(&t->values[binding].mean) : NULL);
 }
 
 static void put_test(const struct search_options *o, const struct search_test *t,
@@ -35,7 +34,7 @@ static void put_test(const struct search_options *o, const struct search_test *t
     struct frame *f = document_data(d, "slos", 1, "slo mean low high");
     for (uint32_t i = 0; i <= o->n_slos && t->outcome != SEARCH_FAILED; i++) {
         const struct stats_interval *s = &t->values[i].mean;
-        FRAME_ROW(f, slo_name(o, i, d), s->mean, s->low, s->high);
+        FRAME_ROW(f, slo_name(o, i), s->mean, s->low, s->high);
     }
 }
 
@@ -78,10 +77,10 @@ void search_document(const struct search_options *o, const struct compare_plan *
     for (uint32_t p = 0; p < plan->n_policies; p++) {
         const char *label = plan->policies[p].label;
         int slo = binding_of(&r[p]);
-        const char *binding = slo >= 0 ? slo_name(o, (uint32_t)slo, d) : NULL;
+        const char *binding = slo >= 0 ? slo_name(o, (uint32_t)slo) : NULL;
         FRAME_CELLS(f, label);
-        show_end(f, &r[p], r[p].low, slo, d);
-        show_end(f, &r[p], r[p].high, slo, d);
+        show_end(f, &r[p], r[p].low, slo);
+        show_end(f, &r[p], r[p].high, slo);
         FRAME_CELLS(f, binding);
         if (r[p].message[0] != '\0') {
             document_note(d, "%s: %s", label, r[p].message);

@@ -139,8 +139,8 @@ void select_document(const struct select_asked *o, const char *metric,
         bool other = i != r->best && !r->of[i].failed && best != NULL;
         b = other ? behind(r, i, sign) : b;
         FRAME_ROW(f, policies[i].label, state_of(r, i), r->of[i].n,
-                  frame_shown(s.mean, document_interval(d, &s)),
-                  frame_shown(b.mean, other ? document_interval(d, &b) : ""), s.low, s.high, b.low,
+                  frame_shown(s.mean, document_interval(&s)),
+                  frame_shown(b.mean, other ? document_interval(&b) : ""), s.low, s.high, b.low,
                   b.high);
     }
     if (best == NULL) {

@@ -25,12 +25,12 @@ enum stats_finding significance_judge(const struct stats_paired *p, double p_adj
     return lost ? STATS_NOT_SHOWN : f;
 }
 
-const char *significance_text(struct document *d, const struct stats_paired *p, double p_adjusted)
+const char *significance_text(const struct stats_paired *p, double p_adjusted)
 {
-    const char *text = document_verdict(d, p);
+    const char *text = document_verdict(p);
     if (significance_judge(p, p_adjusted) == stats_judge(p)) {
         return text;
     }
     int n = (int)strcspn(text, "("); /* "(significant)" is for what the correction leaves */
-    return document_format(d, "%.*s(not significant after Holm's correction)", n, text);
+    return document_format("%.*s(not significant after Holm's correction)", n, text);
 }

@@ -15,4 +15,4 @@ void significance_adjust(double *p, size_t n_first, size_t n_others);
 /* stats_judge after the correction: what it takes back is not shown. NaN: not corrected. */
 enum stats_finding significance_judge(const struct stats_paired *p, double p_adjusted);
 /* "lower by 12 % (significant)", "lower by 1.4 % (not significant after Holm's correction)" */
-const char *significance_text(struct document *d, const struct stats_paired *p, double p_adjusted);
+const char *significance_text(const struct stats_paired *p, double p_adjusted);

@@ -36,19 +36,9 @@ static void request_finished(void *self, int64_t now_ns, const struct request *r
 
 struct steady *steady_new(void)
 {
-    struct steady *s = xcalloc(1, sizeof *s);
+    struct steady *s = xkept(xcalloc(1, sizeof *s));
     s->observer = (struct observer){.self = s, .request_finished = request_finished};
     return s;
-}
-
-void steady_free(struct steady *s)
-{
-    if (s != NULL) {
-        for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
-            free(s->cls[c].v);
-        }
-        free(s);
-    }
 }
 
 struct observer *steady_observer(struct steady *s)
@@ -68,7 +58,7 @@ static int by_arrival(const void *a, const void *b)
 
 /* One class: its points in order of arrival. */
 static int put_class(const char *cls, const struct point *v, size_t n, bool overloaded,
-                     struct frame *f, struct document *d, struct err *e)
+                     struct frame *f, struct err *e)
 {
     OWNED double *x = xmalloc(n * sizeof *x);
     size_t before = e->n;
@@ -76,14 +66,14 @@ static int put_class(const char *cls, const struct point *v, size_t n, bool over
         for (size_t i = 0; i < n; i++) {
             x[i] = v[i].latency[k];
         }
-        const char *name = document_format(d, "%s.%s", cls, latency_names[k]);
+        const char *name = document_format("%s.%s", cls, latency_names[k]);
         struct stats_steady s;
         /* Latencies of one run follow one another, so their number is no number of independent
          * values; how many they are worth is printed beside the mean. */
         if (stats_steady(name, x, n, overloaded, STATS_LEVEL_FRAC, &s, e) == 0) {
-            FRAME_ROW(f, name, frame_shown(s.mean.mean, document_interval(d, &s.mean)), s.mean.low,
+            FRAME_ROW(f, name, frame_shown(s.mean.mean, document_interval(&s.mean)), s.mean.low,
                       s.mean.high, s.n, s.dropped, s.batches, s.correlation_length,
-                      document_format(d, "%zu values, worth %.0f independent ones", s.n - s.dropped,
+                      document_format("%zu values, worth %.0f independent ones", s.n - s.dropped,
                                       (double)(s.n - s.dropped) / s.correlation_length));
         }
     }
@@ -116,7 +106,7 @@ int steady_document(const struct steady *s, bool overloaded, struct document *d,
             }
             /* Batch means need the order in which the system was in: requests end in another. */
             qsort(v, n, sizeof *v, by_arrival);
-            int failed = put_class(words_classes[c], v, n, overloaded, f, d, e);
+            int failed = put_class(words_classes[c], v, n, overloaded, f, e);
             rc = failed != 0 ? failed : rc;
         }
     }

@@ -9,7 +9,6 @@
 struct steady; /* latencies of finished requests; O(requests) memory */
 
 struct steady *steady_new(void);
-void steady_free(struct steady *s);
 /* The observer to register; lives as long as s. */
 struct observer *steady_observer(struct steady *s);
 

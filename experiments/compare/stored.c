@@ -270,18 +270,18 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
                                 .kind = "compare",
                                 .relevance_frac = plan->relevance_frac,
                                 .sample = recordings_sample(&recordings),
-                                .note = note != NULL ? document_format(d, "%s", note) : NULL,
-                                .version = document_format(d, "xpusim %s", of->revision),
+                                .note = note != NULL ? document_format("%s", note) : NULL,
+                                .version = document_format("xpusim %s", of->revision),
                                 .config_hash = strtoull(of->config_hash, NULL, 16),
                                 .config = config,
-                                .soc = document_format(d, "%s", of->soc),
-                                .llm = document_format(d, "%s", of->llm),
-                                .workload = document_format(d, "%s", of->workload),
+                                .soc = document_format("%s", of->soc),
+                                .llm = document_format("%s", of->llm),
+                                .workload = document_format("%s", of->workload),
                                 .baseline =
-                                    document_format(d, "%s", plan->policies[plan->baseline].label),
+                                    document_format("%s", plan->policies[plan->baseline].label),
                                 .seed = of->seed,
                                 .replications = g->replications};
-    DOCUMENT_VALUES(d, "experiment", document_format(d, "%s", of->name));
+    DOCUMENT_VALUES(d, "experiment", document_format("%s", of->name));
     document_tree(d, "settings", shared);
     if (strcmp(g->first->shared, "{}") != 0) {
         document_heading(d, "==== %s: %s", of->name, g->first->shared);

@@ -25,8 +25,7 @@ struct tuned {
 
 /* adjusted: of this metric, [policy][2]; or NULL. False when there is no such metric. */
 static bool tuned_of(const struct compare_plan *plan, const struct tune *t, uint32_t policy,
-                     const char *metric, const double *adjusted, struct document *d,
-                     struct tuned *out)
+                     const char *metric, const double *adjusted, struct tuned *out)
 {
     const double *given = compare_values(t->given, policy, metric);
     const double *tuned = compare_values(&t->tuned, policy, metric);
@@ -45,16 +44,15 @@ static bool tuned_of(const struct compare_plan *plan, const struct tune *t, uint
         .base_p_holm = adjusted != NULL ? adjusted[2 * policy + 1] : METRIC_UNDEFINED,
     };
     out->diff.relevance_frac = out->base_diff.relevance_frac = plan->relevance_frac;
-    out->verdict = significance_text(d, &out->diff, out->p_holm);
-    out->base_verdict =
-        is_base ? "baseline" : significance_text(d, &out->base_diff, out->base_p_holm);
+    out->verdict = significance_text(&out->diff, out->p_holm);
+    out->base_verdict = is_base ? "baseline" : significance_text(&out->base_diff, out->base_p_holm);
     return true;
 }
 
 /* Adjusted p of all differences printed, as [metric][policy][2]: the tables of tuning are a
  * statement of their own, with the families of significance.h. */
 static double *adjust(const struct compare_plan *plan, const struct tune *t,
-                      const char *const *metrics, uint32_t n_metrics, struct document *d)
+                      const char *const *metrics, uint32_t n_metrics)
 {
     size_t n = 2 * (size_t)t->n_policies;
     double *p = xmalloc((n_metrics * n + 1) * sizeof *p);
@@ -62,7 +60,7 @@ static double *adjust(const struct compare_plan *plan, const struct tune *t,
         uint32_t policy = (uint32_t)(i % n / 2);
         struct tuned x;
         bool is_base = i % 2 != 0 && policy == plan->baseline;
-        bool there = !is_base && tuned_of(plan, t, policy, metrics[i / n], NULL, d, &x);
+        bool there = !is_base && tuned_of(plan, t, policy, metrics[i / n], NULL, &x);
         p[i] = there ? stats_p(i % 2 == 0 ? &x.diff : &x.base_diff) : METRIC_UNDEFINED;
     }
     if (n_metrics > 0) {
@@ -108,17 +106,17 @@ static void show_metric(const struct compare_plan *plan, const struct tune *t, c
     struct tuned x;
     struct frame *f = NULL;
     for (uint32_t i = 0; i < t->n_policies; i++) {
-        if (!tuned_of(plan, t, i, name, adjusted, d, &x)) {
+        if (!tuned_of(plan, t, i, name, adjusted, &x)) {
             return;
         }
         if (f == NULL) {
             document_heading(d, "%s", name);
             f = document_table(
                 d, 2, "lllll", "", "as given", "tuned", "tuned vs as given",
-                document_format(d, "tuned vs tuned %s", plan->policies[plan->baseline].ops->name));
+                document_format("tuned vs tuned %s", plan->policies[plan->baseline].ops->name));
         }
-        FRAME_ROW(f, plan->policies[i].label, document_interval(d, &x.given),
-                  document_interval(d, &x.tuned), x.verdict, x.base_verdict);
+        FRAME_ROW(f, plan->policies[i].label, document_interval(&x.given),
+                  document_interval(&x.tuned), x.verdict, x.base_verdict);
     }
 }
 
@@ -156,7 +154,7 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
     if (!asked) {
         named[n++] = t->options.metric;
     }
-    OWNED double *p = adjust(plan, t, named, n, d);
+    OWNED double *p = adjust(plan, t, named, n);
     struct document *policies = document_within(d, "policies");
     for (uint32_t i = 0; i < t->n_policies; i++) {
         const char *label = plan->policies[i].label;
@@ -170,7 +168,7 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
         for (size_t k = 0; k < t->tuned.n_plain; k++) {
             struct tuned x;
             const char *name = t->tuned.names[k].name;
-            if (tuned_of(plan, t, i, name, of_metric(p, t, named, n, name), d, &x)) {
+            if (tuned_of(plan, t, i, name, of_metric(p, t, named, n, name), &x)) {
                 put_metric(f, name, &x, i == plan->baseline);
             }
         }

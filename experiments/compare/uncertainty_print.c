@@ -2,12 +2,11 @@
 #include "experiments/compare/uncertainty.h"
 
 /* "npu rate", "igpu, prefill of an unseen model", "ddr.together". */
-static const char *factor_name(const struct compare_plan *plan, const struct machine_factor *f,
-                               struct document *d)
+static const char *factor_name(const struct compare_plan *plan, const struct machine_factor *f)
 {
     const char *device = f->device >= 0 ? plan->config->soc.machine.devices[f->device].name : "";
     bool residual = f->kind == MACHINE_RESIDUAL;
-    return document_format(d, "%s%s%s%s", device,
+    return document_format("%s%s%s%s", device,
                            residual         ? ", "
                            : f->device >= 0 ? " "
                                             : "",
@@ -108,8 +107,8 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
             const struct machine_factor *x = &u->machines.factor[s->factor];
             const double nan = (double)NAN;
             FRAME_ROW(f, u->metrics[p->metric], plan->policies[p->policy].label,
-                      factor_name(plan, x, d), x->path, s->share, s->low, s->high, x->nominal,
-                      x->low, x->high, s->flips ? s->holds_at : nan, s->flips ? s->turns_at : nan,
+                      factor_name(plan, x), x->path, s->share, s->low, s->high, x->nominal, x->low,
+                      x->high, s->flips ? s->holds_at : nan, s->flips ? s->turns_at : nan,
                       s->flips ? s->difference_holds : nan, s->flips ? s->difference_turns : nan,
                       s->difference_file, s->difference_low, s->difference_high, s->wrong_after);
         }
@@ -143,14 +142,13 @@ static void put_next(const struct compare_plan *plan, const struct uncertainty *
         const char *text;
         double wrong = fmin(p->better_frac, 1.0 - p->better_frac);
         if (p->next < 0) {
-            text = document_format(d, "nothing known alone makes the order surer (P(wrong) %.2f)",
-                                   wrong);
+            text =
+                document_format("nothing known alone makes the order surer (P(wrong) %.2f)", wrong);
         } else {
             const struct uncertainty_share *s = &p->top[p->next];
             const struct machine_factor *x = &u->machines.factor[s->factor];
-            text =
-                document_format(d, "%s: measure %s (P(wrong) %.2f, then %.2f)",
-                                factor_name(plan, x, d), x->number->measure, wrong, s->wrong_after);
+            text = document_format("%s: measure %s (P(wrong) %.2f, then %.2f)",
+                                   factor_name(plan, x), x->number->measure, wrong, s->wrong_after);
         }
         document_note(d, "measure next, for %s: %s", label, text);
         DOCUMENT_VALUES(list, label, text);

@@ -242,23 +242,3 @@ struct against_tau against_tau_real(const struct against *a, enum against_metric
 {
     return tau_against(a, NULL, m, cls);
 }
-
-void against_fini(struct against *a)
-{
-    for (uint32_t i = 0; i < a->n_policies; i++) {
-        struct against_policy *p = &a->policies[i];
-        for (uint32_t k = 0; k < p->n_real; k++) {
-            real_run_fini(&p->real[k]);
-        }
-        for (uint32_t m = 0; m < a->n_models; m++) {
-            request_times_fini(&p->simulated[m]);
-        }
-        for (uint32_t k = 0; k < p->n_real; k++) {
-            request_times_fini(&p->at_speed[k]);
-        }
-    }
-    for (uint32_t m = 0; m < AGAINST_MAX_MODELS; m++) {
-        free(a->labels[m]);
-    }
-    free(a->engines);
-}

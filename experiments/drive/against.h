@@ -71,4 +71,3 @@ struct against_tau against_tau_real(const struct against *a, enum against_metric
 
 /* Adds everything: tables of errors, means and the order, then the runs and requests. */
 void against_document(const struct against *a, struct document *d);
-void against_fini(struct against *a);

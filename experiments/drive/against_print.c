@@ -87,7 +87,7 @@ static void put_errors(const struct against *a, struct document *d)
             FRAME_ROW(
                 f, p->label, a->models[m], mape_simulated(p, m, AGAINST_TTFT),
                 mape_simulated(p, m, AGAINST_TPOT),
-                frame_shown(e2e.mean, document_format(d, "%.1f [%.1f, %.1f] %%", 100.0 * e2e.mean,
+                frame_shown(e2e.mean, document_format("%.1f [%.1f, %.1f] %%", 100.0 * e2e.mean,
                                                       100.0 * e2e.low, 100.0 * e2e.high)),
                 e2e.low, e2e.high, against_mape_of_means(&p->simulated[m], p, AGAINST_TTFT),
                 against_mape_of_means(&p->simulated[m], p, AGAINST_TPOT),
@@ -142,13 +142,12 @@ static void put_means(const struct against *a, struct document *d)
 
 /* ---- order ---- */
 
-static void put_tau(struct document *d, struct frame *f, int c, int m, const char *soc,
-                    struct against_tau t)
+static void put_tau(struct frame *f, int c, int m, const char *soc, struct against_tau t)
 {
     static const char *const titles[AGAINST_METRICS] = {"TTFT", "TPOT", "E2E"};
-    const char *title = document_format(d, "%s %s", words_classes[c], titles[m]);
-    const char *shown = document_format(d, "%.2f [%.2f, %.2f]", t.tau, t.low, t.high);
-    const char *ties = document_format(d, "%u of %u", t.tied, t.pairs);
+    const char *title = document_format("%s %s", words_classes[c], titles[m]);
+    const char *shown = document_format("%.2f [%.2f, %.2f]", t.tau, t.low, t.high);
+    const char *ties = document_format("%u of %u", t.tied, t.pairs);
     FRAME_ROW(f, title, words_classes[c], metric_keys[m], soc,
               isnan(t.tau) ? frame_value_number(t.tau) : frame_shown(t.tau, shown), t.low, t.high,
               t.pairs, frame_shown(t.tied, ties));
@@ -171,10 +170,10 @@ static void put_order(const struct against *a, struct document *d)
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         for (int m = 0; m < AGAINST_METRICS; m++) {
             for (uint32_t k = 0; k < a->n_models; k++) {
-                put_tau(d, f, c, m, a->models[k],
+                put_tau(f, c, m, a->models[k],
                         against_tau(a, k, (enum against_metric)m, (enum request_class)c));
             }
-            put_tau(d, f, c, m, "real",
+            put_tau(f, c, m, "real",
                     against_tau_real(a, (enum against_metric)m, (enum request_class)c));
         }
     }
@@ -194,7 +193,7 @@ static void put_policy(const struct against_policy *p, struct document *d)
         const struct real_run *r = &p->real[k];
         FRAME_ROW(runs, r->foreign_frac, r->steal_frac, r->load_before, real_disturbed(r),
                   r->report.realtime, r->end_s,
-                  document_format(d, "%016llx", (unsigned long long)r->report.token_hash));
+                  document_format("%016llx", (unsigned long long)r->report.token_hash));
     }
     struct frame *requests = document_data(d, "requests", 0,
                                            "class repeat real_ttft_s sim_ttft_s real_tpot_s "

@@ -100,15 +100,6 @@ void calibration_pairs(struct calibration *c)
     }
 }
 
-void calibration_fini(struct calibration *c)
-{
-    pairs_fini(&c->pairs);
-    if (c->said != NULL) {
-        document_free(c->said);
-    }
-    fit_input_fini(&c->in);
-}
-
 /* ---- what it says ---- */
 
 int calibration_write(struct calibration *c, struct fit *fit, struct err *e)

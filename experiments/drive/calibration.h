@@ -27,7 +27,6 @@ int calibration_round(struct calibration *c, struct err *e);
 /* Measures which kernels slow each other (pairs_here.h); calibration_write puts that into the file.
  */
 void calibration_pairs(struct calibration *c);
-void calibration_fini(struct calibration *c); /* what they allocated */
 /* Fits what ran so far and writes the SoC file. */
 int calibration_write(struct calibration *c, struct fit *fit, struct err *e);
 void calibration_print(const struct calibration *c, const struct fit *f, FILE *out);

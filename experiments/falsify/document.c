@@ -3,9 +3,9 @@
 #include "sim/base/portable.h"
 
 /* "2.31 times [1.9, 2.8]" */
-static const char *times(struct document *d, const struct stats_interval *s)
+static const char *times(const struct stats_interval *s)
 {
-    return document_format(d, "%.3g times [%.3g, %.3g], n=%" PRIu32, exp(s->mean), exp(s->low),
+    return document_format("%.3g times [%.3g, %.3g], n=%" PRIu32, exp(s->mean), exp(s->low),
                            exp(s->high), s->n);
 }
 
@@ -48,8 +48,7 @@ static void put_commands(const struct falsify_runs *runs, const struct falsify_r
     const char *a = runs->policy[FALSIFY_POLICY]->label;
     const char *b = runs->policy[FALSIFY_BASELINE]->label;
     const char *compare =
-        document_format(d,
-                        "xpusim compare --policy %s --policy %s --baseline %s --metric %s "
+        document_format("xpusim compare --policy %s --policy %s --baseline %s --metric %s "
                         "--seed %" PRIu64 " %s",
                         a, b, b, runs->metric, why->seed, scenario);
     DOCUMENT_VALUES(d, "compare_command", compare);
@@ -131,12 +130,12 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
     DOCUMENT_VALUES(d, "policy", a, "baseline", b, "metric", o->metric, "worlds", r->n_tried,
                     "worlds_out", r->n_out, "runs", runs->n_runs, "found", r->found);
     put_failures(runs, d);
-    document_note(d, "as given: %s the baseline's", times(d, &r->given));
+    document_note(d, "as given: %s the baseline's", times(&r->given));
     put_interval(d, "given", &r->given);
     if (isfinite(r->worst_searched)) {
         document_note(d,
                       "worst scenario of the search: %.3g times the baseline's; on fresh seeds %s",
-                      portable_exp(r->worst_searched), times(d, &r->worst_confirmed));
+                      portable_exp(r->worst_searched), times(&r->worst_confirmed));
         DOCUMENT_VALUES(d, "worst_searched_ratio", portable_exp(r->worst_searched));
         put_interval(d, "worst", &r->worst_confirmed);
     }
@@ -146,7 +145,7 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
         return;
     }
     document_note(d, "the smallest change that keeps half of it: %s the baseline's",
-                  times(d, &r->least_confirmed));
+                  times(&r->least_confirmed));
     put_interval(d, "least", &r->least_confirmed);
     put_space(runs->space, r, d);
     if (runs->reason.found) {

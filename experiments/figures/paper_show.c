@@ -9,43 +9,42 @@ static const char *title(const struct paper *p, const struct paper_point *point,
 
 /* "2.1", "2.0 to 2.4" in the paper's words; with `as` in ours, too. */
 static const char *published_text(const struct paper *p, const struct paper_mark *m,
-                                  const struct paper_point *point, struct document *d)
+                                  const struct paper_point *point)
 {
-    const char *said = m->low < m->high ? document_format(d, "%.4g to %.4g", m->low, m->high)
-                                        : document_format(d, "%.4g", m->low);
+    const char *said = m->low < m->high ? document_format("%.4g to %.4g", m->low, m->high)
+                                        : document_format("%.4g", m->low);
     struct paper_published v;
     if (m->as == NULL || !paper_published(p, m, point, &v)) {
         return said;
     }
-    return v.low < v.high ? document_format(d, "%s (drawn at %.3g to %.3g)", said, v.low, v.high)
-                          : document_format(d, "%s (drawn at %.3g)", said, v.low);
+    return v.low < v.high ? document_format("%s (drawn at %.3g to %.3g)", said, v.low, v.high)
+                          : document_format("%s (drawn at %.3g)", said, v.low);
 }
 
-static const char *simulated_text(const struct stats_interval *s, bool interval, struct document *d)
+static const char *simulated_text(const struct stats_interval *s, bool interval)
 {
     if (isnan(s->mean)) {
         return "-";
     }
     if (!interval || s->n < 2 || s->high - s->low < 1e-9 * fabs(s->mean)) {
-        return document_format(d, "%.4g", s->mean);
+        return document_format("%.4g", s->mean);
     }
     char buf[96];
-    return document_format(d, "%s", stats_format(s, buf, sizeof buf));
+    return document_format("%s", stats_format(s, buf, sizeof buf));
 }
 
 /* A value of the table, with what the paper has for it. */
-static const char *cell_text(const struct paper *p, const struct paper_point *point,
-                             struct document *d)
+static const char *cell_text(const struct paper *p, const struct paper_point *point)
 {
     bool wide = p->axes[PAPER_SERIES].n > 4;
-    const char *text = simulated_text(&point->mean, !wide, d);
+    const char *text = simulated_text(&point->mean, !wide);
     if (point->position != NULL) {
-        text = document_format(d, "%s at %.3g", text, point->x);
+        text = document_format("%s at %.3g", text, point->x);
     }
     for (uint32_t i = 0; i < p->n_marks; i++) {
         const struct paper_mark *m = &p->marks[i];
         if (m->at[PAPER_X] >= 0 && m->as == NULL && paper_mark_is_of(m, point)) {
-            text = document_format(d, "%s (%s)", text, published_text(p, m, point, d));
+            text = document_format("%s (%s)", text, published_text(p, m, point));
         }
     }
     return text;
@@ -75,7 +74,7 @@ static void add_panels(const struct paper *p, struct document *d)
         for (at[PAPER_X] = 0; at[PAPER_X] < p->axes[PAPER_X].n; at[PAPER_X]++) {
             FRAME_CELLS(f, p->axes[PAPER_X].v[at[PAPER_X]].title);
             for (at[PAPER_SERIES] = 0; at[PAPER_SERIES] < series->n; at[PAPER_SERIES]++) {
-                FRAME_CELLS(f, cell_text(p, paper_at(p, at), d));
+                FRAME_CELLS(f, cell_text(p, paper_at(p, at)));
             }
             at[PAPER_SERIES] = 0;
         }
@@ -84,11 +83,11 @@ static void add_panels(const struct paper *p, struct document *d)
 
 /* How many times further right the point's series reaches a height than the series `of`. */
 static const char *ratio_text(const struct paper *p, const struct paper_mark *m,
-                              const struct paper_point *point, struct document *d)
+                              const struct paper_point *point)
 {
     double x = paper_crossing(p, point->at[PAPER_SERIES], m->crossing, point);
     double of = paper_crossing(p, (uint32_t)m->of, m->crossing, point);
-    return isfinite(x / of) ? document_format(d, "%.3g", x / of) : "not within the axis";
+    return isfinite(x / of) ? document_format("%.3g", x / of) : "not within the axis";
 }
 
 static const struct frame_column published_columns[] = {
@@ -107,38 +106,37 @@ static const struct frame_column published_columns[] = {
     {.name = "drawn_x_high", .only_data = true},
     {.name = "read_off", .kind = FRAME_FLAG, .only_data = true}};
 
-static const char *panel_name(const char *row, const char *column, struct document *d)
+static const char *panel_name(const char *row, const char *column)
 {
-    return document_format(d, "%s%s%s", row, *row != '\0' && *column != '\0' ? ", " : "", column);
+    return document_format("%s%s%s", row, *row != '\0' && *column != '\0' ? ", " : "", column);
 }
 
-static const char *where_text(const struct paper_mark *m, struct document *d)
+static const char *where_text(const struct paper_mark *m)
 {
-    return document_format(d, "%s%s", m->where, m->read_off ? " (read off the drawing)" : "");
+    return document_format("%s%s", m->where, m->read_off ? " (read off the drawing)" : "");
 }
 
 /* What the paper says of one point, next to ours. */
 static void add_said(const struct paper *p, const struct paper_mark *m,
-                     const struct paper_point *pt, struct frame *f, struct document *d)
+                     const struct paper_point *pt, struct frame *f)
 {
     bool crossed = !isnan(m->crossing);
     struct paper_published v = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     (void)paper_published(p, m, pt, &v);
-    FRAME_ROW(f, panel_name(title(p, pt, PAPER_ROW), title(p, pt, PAPER_COLUMN), d),
+    FRAME_ROW(f, panel_name(title(p, pt, PAPER_ROW), title(p, pt, PAPER_COLUMN)),
               title(p, pt, PAPER_SERIES),
-              crossed ? document_format(d, "x of %g", m->crossing) : title(p, pt, PAPER_X),
-              published_text(p, m, pt, d),
-              crossed ? ratio_text(p, m, pt, d) : simulated_text(&pt->mean, true, d),
-              where_text(m, d), m->claim != NULL ? m->claim : "", m->low, m->high, v.low, v.high,
-              v.x_low, v.x_high, m->read_off);
+              crossed ? document_format("x of %g", m->crossing) : title(p, pt, PAPER_X),
+              published_text(p, m, pt),
+              crossed ? ratio_text(p, m, pt) : simulated_text(&pt->mean, true), where_text(m),
+              m->claim != NULL ? m->claim : "", m->low, m->high, v.low, v.high, v.x_low, v.x_high,
+              m->read_off);
     if (p->draw == PAPER_TABLE) {
         frame_hide_row(f); /* the table has it in parentheses */
     }
 }
 
 /* One row for all points of a mark: the range of our values, or of their ratios to `of`. */
-static void add_range(const struct paper *p, const struct paper_mark *m, struct frame *f,
-                      struct document *d)
+static void add_range(const struct paper *p, const struct paper_mark *m, struct frame *f)
 {
     double low = (double)INFINITY;
     double high = -(double)INFINITY;
@@ -154,15 +152,15 @@ static void add_range(const struct paper *p, const struct paper_mark *m, struct 
     for (int k = 0; k < PAPER_AXES; k++) {
         name[k] = m->at[k] >= 0 ? p->axes[k].v[m->at[k]].title : p->axes[k].n > 1 ? "all" : "";
     }
-    FRAME_ROW(f, panel_name(name[PAPER_ROW], name[PAPER_COLUMN], d),
-              m->of >= 0 ? document_format(d, "%s %s %s", name[PAPER_SERIES],
+    FRAME_ROW(f, panel_name(name[PAPER_ROW], name[PAPER_COLUMN]),
+              m->of >= 0 ? document_format("%s %s %s", name[PAPER_SERIES],
                                            m->ours != NULL ? "against" : "over",
                                            p->axes[PAPER_SERIES].v[m->of].title)
                          : name[PAPER_SERIES],
               name[PAPER_X],
-              m->low < m->high ? document_format(d, "%.4g to %.4g", m->low, m->high)
-                               : document_format(d, "%.4g", m->low),
-              document_format(d, "%.3g to %.3g", low, high), where_text(m, d),
+              m->low < m->high ? document_format("%.4g to %.4g", m->low, m->high)
+                               : document_format("%.4g", m->low),
+              document_format("%.3g to %.3g", low, high), where_text(m),
               m->claim != NULL ? m->claim : "");
 }
 
@@ -183,13 +181,13 @@ static void add_published(const struct paper *p, bool brief, struct document *d)
         const struct paper_mark *m = &p->marks[k];
         bool crossed = !isnan(m->crossing);
         if (brief && is_wide(p, m)) {
-            add_range(p, m, f, d);
+            add_range(p, m, f);
             continue;
         }
         for (uint32_t i = 0; i < p->n_points; i++) {
             const struct paper_point *pt = &p->points[i];
             if (paper_mark_is_of(m, pt) && (!crossed || pt->at[PAPER_X] == 0)) {
-                add_said(p, m, pt, f, d);
+                add_said(p, m, pt, f);
             }
         }
     }

@@ -73,7 +73,7 @@ struct gate_group {
 
 /* One policy in one group. Absent: never measured. */
 struct gate_cell {
-    char *group, *policy; /* owned */
+    char *group, *policy; /* kept */
     bool present;
     uint32_t replications, failed;
     uint32_t verdicts[3];             /* runs by enum metrics_verdict */
@@ -81,25 +81,25 @@ struct gate_cell {
     bool unknown_policy;              /* this binary has no such policy */
     uint64_t trace_hash;              /* of all its traces together */
     uint32_t n_metrics;
-    char (*names)[64];  /* owned */
-    double *values;     /* owned; [metric][replication], NaN where undefined */
-    double *covariates; /* owned; [replication][GATE_COVARIATES]; NULL for an exact group */
+    char (*names)[64];  /* kept */
+    double *values;     /* kept; [metric][replication], NaN where undefined */
+    double *covariates; /* kept; [replication][GATE_COVARIATES]; NULL for an exact group */
 };
 
 /* Every parameter of a policy with the value it has, its defaults included. */
 struct gate_parameters {
-    char *policy, *text; /* owned; "a=1,b=2" */
+    char *policy, *text; /* kept; "a=1,b=2" */
 };
 
 struct gate_cells {
-    struct gate_cell *v; /* owned */
+    struct gate_cell *v; /* kept */
     uint32_t n;
-    struct gate_parameters *parameters; /* owned; none of another binary's, nor in an old file */
+    struct gate_parameters *parameters; /* kept; none of another binary's, nor in an old file */
     uint32_t n_parameters;
 };
 
 struct gate_baseline {
-    cJSON *tree; /* owned */
+    cJSON *tree; /* kept */
     struct gate_group groups[GATE_MAX_GROUPS];
     uint32_t n_groups;
     struct gate_cells recorded;
@@ -107,9 +107,8 @@ struct gate_baseline {
 
 /* ---- the file (gate_file.c) ---- */
 
-/* 0, or -EINVAL with errors that name file and key. gate_baseline_fini is needed in both cases. */
+/* 0, or -EINVAL with errors that name file and key. Kept. */
 int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e);
-void gate_baseline_fini(struct gate_baseline *b);
 /* Writes the groups as they were read and these results, to a temporary name first. */
 int gate_baseline_write(const char *path, const struct gate_baseline *b,
                         const struct gate_cells *now, struct err *e);
@@ -124,7 +123,6 @@ void gate_parameters_add(struct gate_cells *c, const char *policy, const char *t
 const char *gate_parameters_changes(const char *was, const char *now, char *text, size_t size);
 /* Values of one metric over the replications, or NULL. */
 const double *gate_cell_values(const struct gate_cell *c, const char *metric);
-void gate_cells_fini(struct gate_cells *c);
 
 /* ---- measuring (gate_run.c) ---- */
 
@@ -138,7 +136,7 @@ struct gate_run {
 };
 
 /* Runs every policy of every group. Runs that fail, also those of unknown policies, are counted in
- * their cell. gate_cells_fini is needed in every case.
+ * their cell.
  *
  * It returns -EINVAL with errors when a group's machine, workload or metrics are not valid. Then
  * nothing has run. */
@@ -173,25 +171,23 @@ struct gate_row {
 };
 
 struct gate_report {
-    struct gate_row *rows; /* owned */
+    struct gate_row *rows; /* kept */
     uint32_t n;
     uint32_t counts[GATE_VERDICTS];
     uint32_t alarms;
     bool recorded; /* by --update: these values are the baseline from now on */
 };
 
-/* added_alarms: an ADDED row is an alarm (against a file). Both cell lists are borrowed until
- * gate_report_fini. */
+/* added_alarms: an ADDED row is an alarm (against a file). Both cell lists are borrowed. */
 void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
                 const struct gate_cells *now, bool added_alarms, struct gate_report *out);
-void gate_report_fini(struct gate_report *r);
 
 /* ---- showing (gate_print.c) ---- */
 
 /* Every row; people see those that are not OK (all: every one), then a line of counts. */
 void gate_document(const struct gate_report *r, bool all, struct document *d);
 /* "14 rows: 2 OK, 12 REGRESSION; FAILED", kept as long as the document. */
-const char *gate_counts(const struct gate_report *r, struct document *d);
+const char *gate_counts(const struct gate_report *r);
 
 /* ---- which decision changed first (gate_first.c) ---- */
 
@@ -221,7 +217,7 @@ struct gate_firsts {
 void gate_first_find(const struct gate_baseline *b, const struct gate_report *r, const char *old,
                      const struct study_how *how, struct gate_firsts *out);
 /* "decision 12 is another: ...", kept as long as the document; NULL where nothing is known. */
-const char *gate_first_text(const struct gate_first *f, struct document *d);
+const char *gate_first_text(const struct gate_first *f);
 /* As data, and a line each for people. */
 void gate_first_document(const struct gate_firsts *all, struct document *d);
 

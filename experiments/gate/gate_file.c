@@ -120,8 +120,8 @@ static void read_result_metrics(struct json_obj *o, struct gate_cell *c)
 {
     struct json_obj m = json_get_object(o, "metrics");
     int n = m.node != NULL ? cJSON_GetArraySize(m.node) : 0;
-    c->names = xcalloc((size_t)n + 1, sizeof *c->names);
-    c->values = xcalloc((size_t)n * c->replications + 1, sizeof *c->values);
+    c->names = xkept(xcalloc((size_t)n + 1, sizeof *c->names));
+    c->values = xkept(xcalloc((size_t)n * c->replications + 1, sizeof *c->values));
     const cJSON *list = m.node != NULL ? m.node->child : NULL;
     for (; list != NULL; list = list->next) {
         (void)snprintf(c->names[c->n_metrics], sizeof c->names[0], "%s", list->string);
@@ -133,7 +133,8 @@ static void read_result_metrics(struct json_obj *o, struct gate_cell *c)
 
 static void read_covariates(struct json_obj *o, struct gate_cell *c)
 {
-    c->covariates = xcalloc((size_t)c->replications * GATE_COVARIATES, sizeof *c->covariates);
+    c->covariates =
+        xkept(xcalloc((size_t)c->replications * GATE_COVARIATES, sizeof *c->covariates));
     if (json_get_array_size(o, "covariates", (int)c->replications, (int)c->replications) !=
         (int)c->replications) {
         return;
@@ -160,8 +161,8 @@ static void read_hash(struct json_obj *o, struct gate_cell *c)
 static void read_result(struct json_obj *o, struct gate_cells *all)
 {
     struct gate_cell *c = &all->v[all->n];
-    c->group = xstrdup(json_get_string(o, "group"));
-    c->policy = xstrdup(json_get_string(o, "policy"));
+    c->group = xkept(xstrdup(json_get_string(o, "group")));
+    c->policy = xkept(xstrdup(json_get_string(o, "policy")));
     c->present = true;
     c->replications = json_get_u32(o, "replications", 1, MAX_REPLICATIONS);
     c->failed = json_get_u32(o, "failed", 0, c->replications);
@@ -211,7 +212,7 @@ int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e)
 {
     memset(b, 0, sizeof *b);
     size_t before = e->n;
-    b->tree = json_read_file(path, e);
+    b->tree = xkept(json_read_file(path, e));
     if (b->tree == NULL) {
         return -EINVAL;
     }
@@ -224,7 +225,7 @@ int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e)
     }
     if (json_has(&root, "results")) {
         n = json_get_array_size(&root, "results", 0, GATE_MAX_GROUPS * GATE_MAX_POLICIES);
-        b->recorded.v = xcalloc((size_t)n + 1, sizeof *b->recorded.v);
+        b->recorded.v = xkept(xcalloc((size_t)n + 1, sizeof *b->recorded.v));
         for (int i = 0; i < n; i++) {
             struct json_obj r = json_array_object(&root, "results", i);
             read_result(&r, &b->recorded);
@@ -235,13 +236,6 @@ int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e)
     }
     json_done(&root);
     return e->n > before ? -EINVAL : 0;
-}
-
-void gate_baseline_fini(struct gate_baseline *b)
-{
-    gate_cells_fini(&b->recorded);
-    cJSON_Delete(b->tree);
-    memset(b, 0, sizeof *b);
 }
 
 /* ---- cells ---- */
@@ -265,25 +259,6 @@ const double *gate_cell_values(const struct gate_cell *c, const char *metric)
         }
     }
     return NULL;
-}
-
-void gate_cells_fini(struct gate_cells *c)
-{
-    /* Reading may have stopped inside a cell beyond the last counted one: calloc left it empty. */
-    for (uint32_t i = 0; i < c->n; i++) {
-        free(c->v[i].group);
-        free(c->v[i].policy);
-        free(c->v[i].names);
-        free(c->v[i].values);
-        free(c->v[i].covariates);
-    }
-    for (uint32_t i = 0; i < c->n_parameters; i++) {
-        free(c->parameters[i].policy);
-        free(c->parameters[i].text);
-    }
-    free(c->parameters);
-    free(c->v);
-    *c = (struct gate_cells){0};
 }
 
 /* ---- writing ---- */

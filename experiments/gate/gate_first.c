@@ -110,32 +110,31 @@ void gate_first_find(const struct gate_baseline *b, const struct gate_report *r,
 }
 
 /* What happened to the decision. */
-static const char *sentence(const struct gate_first *f, struct document *d)
+static const char *sentence(const struct gate_first *f)
 {
     if (!f->known) {
         return f->message[0] != '\0' ? f->message : NULL;
     }
     if (!f->differs) {
-        return document_format(d,
-                               "every decision is the same in %u replications; only what they "
+        return document_format("every decision is the same in %u replications; only what they "
                                "cost has changed",
                                f->replications);
     }
     if (strcmp(f->now, f->old) == 0) {
-        return document_format(d, "decision %llu comes %s: `%s`, at %.6f s before, at %.6f s now",
+        return document_format("decision %llu comes %s: `%s`, at %.6f s before, at %.6f s now",
                                (unsigned long long)f->decision,
                                f->now_s > f->old_s ? "later" : "sooner", f->now, f->old_s,
                                f->now_s);
     }
-    return document_format(d, "decision %llu is another: `%s` at %.6f s before, `%s` at %.6f s now",
+    return document_format("decision %llu is another: `%s` at %.6f s before, `%s` at %.6f s now",
                            (unsigned long long)f->decision, f->old, f->old_s, f->now, f->now_s);
 }
 
-const char *gate_first_text(const struct gate_first *f, struct document *d)
+const char *gate_first_text(const struct gate_first *f)
 {
-    const char *text = sentence(f, d);
+    const char *text = sentence(f);
     return text != NULL && f->differs
-               ? document_format(d, "%s (seed %llu)", text, (unsigned long long)f->seed)
+               ? document_format("%s (seed %llu)", text, (unsigned long long)f->seed)
                : text;
 }
 
@@ -154,10 +153,10 @@ void gate_first_document(const struct gate_firsts *all, struct document *d)
             continue;
         }
         FRAME_ROW(f, x->row->group, x->row->policy,
-                  document_format(d, "%llu", (unsigned long long)x->seed), x->differs,
+                  document_format("%llu", (unsigned long long)x->seed), x->differs,
                   (double)x->decision, x->old_s, x->old, x->now_s, x->now, x->message);
         frame_hide_row(f);
-        const char *text = gate_first_text(x, d);
+        const char *text = gate_first_text(x);
         document_note(d, "%s, %s: %s", x->row->group, x->row->policy, text != NULL ? text : "-");
     }
 }

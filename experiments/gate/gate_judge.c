@@ -446,7 +446,7 @@ void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
         most += 1 + GATE_MAX_METRICS;
     }
     most += now->n_parameters;
-    *out = (struct gate_report){.rows = xcalloc(most + 1, sizeof *out->rows)};
+    *out = (struct gate_report){.rows = xkept(xcalloc(most + 1, sizeof *out->rows))};
     for (uint32_t i = 0; i < now->n; i++) {
         const struct gate_cell *c = &now->v[i];
         struct pair p = {gate_group_find(b, c->group), gate_cell_find(before, c->group, c->policy),
@@ -468,10 +468,4 @@ void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
         out->alarms += out->rows[i].alarm;
     }
     SIM_ASSERT(out->counts[GATE_OK] <= out->n && out->alarms <= out->n - out->counts[GATE_OK]);
-}
-
-void gate_report_fini(struct gate_report *r)
-{
-    free(r->rows);
-    *r = (struct gate_report){0};
 }

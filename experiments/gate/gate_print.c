@@ -2,41 +2,41 @@
 #include "experiments/gate/gate.h"
 
 /* "+3.1 %"; as many digits as tell a drift from nothing. */
-static const char *change_text(const struct gate_row *row, struct document *d)
+static const char *change_text(const struct gate_row *row)
 {
     double percent = 100.0 * row->change_frac;
     bool small = percent != 0.0 && fabs(percent) < 0.1;
-    return isnan(percent) ? "-" : document_format(d, small ? "%+.1e %%" : "%+.2f %%", percent);
+    return isnan(percent) ? "-" : document_format(small ? "%+.1e %%" : "%+.2f %%", percent);
 }
 
-static const char *p_text(const struct gate_row *row, struct document *d)
+static const char *p_text(const struct gate_row *row)
 {
-    return isnan(row->p) ? "-" : row->p < 1e-4 ? "<0.0001" : document_format(d, "%.4f", row->p);
+    return isnan(row->p) ? "-" : row->p < 1e-4 ? "<0.0001" : document_format("%.4f", row->p);
 }
 
-const char *gate_counts(const struct gate_report *r, struct document *d)
+const char *gate_counts(const struct gate_report *r)
 {
-    const char *text = document_format(d, "%" PRIu32 " rows:", r->n);
+    const char *text = document_format("%" PRIu32 " rows:", r->n);
     const char *between = " ";
     for (int v = 0; v < GATE_VERDICTS; v++) {
         if (r->counts[v] > 0) {
-            text = document_format(d, "%s%s%" PRIu32 " %s", text, between, r->counts[v],
+            text = document_format("%s%s%" PRIu32 " %s", text, between, r->counts[v],
                                    gate_verdict_names[v]);
             between = ", ";
         }
     }
-    return document_format(d, "%s; %s", text,
+    return document_format("%s; %s", text,
                            r->recorded     ? "recorded"
                            : r->alarms > 0 ? "FAILED"
                                            : "passed");
 }
 
 /* What JUnit says of a row. */
-static const char *message_of(const struct gate_row *row, struct document *d)
+static const char *message_of(const struct gate_row *row)
 {
-    return document_format(d, "%s: baseline %.6g, measured %.6g, change %s %s",
+    return document_format("%s: baseline %.6g, measured %.6g, change %s %s",
                            gate_verdict_names[row->verdict], row->before, row->after,
-                           change_text(row, d), row->detail);
+                           change_text(row), row->detail);
 }
 
 static bool put_rows(const struct gate_report *r, bool all, struct document *d)
@@ -62,9 +62,8 @@ static bool put_rows(const struct gate_report *r, bool all, struct document *d)
         const char *verdict = gate_verdict_names[row->verdict];
         FRAME_ROW(f, verdict, row->alarm, row->group, row->policy, row->metric,
                   row->fresh ? "fresh" : "exact", row->before, row->after,
-                  frame_shown(row->change_frac, change_text(row, d)),
-                  frame_shown(row->p, p_text(row, d)), row->detail,
-                  FRAME_IF(row->verdict != GATE_OK, message_of(row, d)));
+                  frame_shown(row->change_frac, change_text(row)), frame_shown(row->p, p_text(row)),
+                  row->detail, FRAME_IF(row->verdict != GATE_OK, message_of(row)));
         bool shown = all || (row->verdict != GATE_OK && !row->quiet);
         any = any || shown;
         if (!shown) {
@@ -82,5 +81,5 @@ void gate_document(const struct gate_report *r, bool all, struct document *d)
         DOCUMENT_VALUES(counts, gate_verdict_names[v], r->counts[v]);
     }
     bool any = put_rows(r, all, d);
-    document_note(d, "%s%s", any ? "\n" : "", gate_counts(r, d));
+    document_note(d, "%s%s", any ? "\n" : "", gate_counts(r));
 }

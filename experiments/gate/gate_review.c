@@ -87,7 +87,7 @@ static void put_firsts(const struct gate_review *v, struct document *d)
     document_note(d, "\nThe first decision that is now another, of the policies that changed:");
     for (uint32_t i = 0; i < v->firsts->n; i++) {
         const struct gate_first *f = &v->firsts->v[i];
-        const char *text = gate_first_text(f, d);
+        const char *text = gate_first_text(f);
         OWNED char *command = diff_command(v, f);
         document_note(d, "\n- %s, %s%s%s\n\n      %s", f->row->group, f->row->policy,
                       text != NULL ? ": " : "", text != NULL ? text : "", command);
@@ -101,7 +101,7 @@ void gate_review(const struct gate_review *v, struct document *d)
         {.name = "policy", .kind = FRAME_TEXT},   {.name = "metric", .kind = FRAME_TEXT},
         {.name = "baseline", .kind = FRAME_TEXT}, {.name = "measured", .kind = FRAME_TEXT},
         {.name = "change", .kind = FRAME_TEXT},   {.name = "what happened", .kind = FRAME_TEXT}};
-    document_note(d, "### xpusim gate: %s\n", gate_counts(v->report, d));
+    document_note(d, "### xpusim gate: %s\n", gate_counts(v->report));
     struct frame *f = DOCUMENT_FRAME(d, "rows", 0, columns);
     for (int alarm = 1; alarm >= 0; alarm--) {
         for (uint32_t i = 0; i < v->report->n; i++) {
@@ -112,9 +112,9 @@ void gate_review(const struct gate_review *v, struct document *d)
             const char *verdict = gate_verdict_names[row->verdict];
             char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
                          change_text(row)};
-            FRAME_ROW(f, row->alarm ? document_format(d, "**%s**", verdict) : verdict, row->group,
-                      row->policy, document_format(d, "`%s`: %s", row->metric, t[0]), t[1], t[2],
-                      t[3], row->detail);
+            FRAME_ROW(f, row->alarm ? document_format("**%s**", verdict) : verdict, row->group,
+                      row->policy, document_format("`%s`: %s", row->metric, t[0]), t[1], t[2], t[3],
+                      row->detail);
             for (size_t k = 0; k < sizeof t / sizeof t[0]; k++) {
                 free(t[k]);
             }
@@ -133,11 +133,11 @@ void gate_review(const struct gate_review *v, struct document *d)
 
 /* ---- a page ---- */
 
-static void put_page_firsts(const struct gate_review *v, struct document *d, FILE *out)
+static void put_page_firsts(const struct gate_review *v, FILE *out)
 {
     for (uint32_t i = 0; i < v->firsts->n; i++) {
         const struct gate_first *f = &v->firsts->v[i];
-        const char *text = gate_first_text(f, d);
+        const char *text = gate_first_text(f);
         OWNED char *command = diff_command(v, f);
         markup_format(out, "<h3>%s, %s</h3>\n", f->row->group, f->row->policy);
         if (text != NULL) {
@@ -179,7 +179,6 @@ int gate_review_page(const struct gate_review *v, FILE *out, struct err *e)
     if (css == NULL) {
         return -EINVAL;
     }
-    SCOPED(document_drop) struct document *d = document_new();
     (void)fprintf(out,
                   "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
                   "content=\"width=device-width, initial-scale=1\">\n<meta "
@@ -187,14 +186,14 @@ int gate_review_page(const struct gate_review *v, FILE *out, struct err *e)
                   "'unsafe-inline'\">\n<title>xpusim gate</title>\n<style>\n%s</style>\n<h1>xpusim "
                   "gate</h1>\n",
                   css);
-    markup_format(out, "<p class=headline>%s</p>\n", gate_counts(v->report, d));
+    markup_format(out, "<p class=headline>%s</p>\n", gate_counts(v->report));
     bool any = v->report->counts[GATE_OK] < v->report->n;
     if (any) {
         put_page_rows(v, out);
         (void)fputs("<h2>Which decision changed first</h2>\n<p>For each policy that changed, the "
                     "decision where it is known, and a command that shows it:</p>\n",
                     out);
-        put_page_firsts(v, d, out);
+        put_page_firsts(v, out);
         markup_format(out,
                       "<h2>To accept these values</h2>\n<pre>xpusim gate --baseline %s "
                       "--update</pre>\n<p>Commit the file with the change that caused it.</p>\n",

@@ -156,23 +156,24 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
 
 static void cell_init(struct gate_cell *c, const struct gate_group *g, const char *policy)
 {
-    *c = (struct gate_cell){.group = xstrdup(g->name),
-                            .policy = xstrdup(policy),
+    *c = (struct gate_cell){.group = xkept(xstrdup(g->name)),
+                            .policy = xkept(xstrdup(policy)),
                             .present = true,
                             .replications = g->replications,
                             .n_metrics = g->n_metrics,
                             .trace_hash = HASH_INIT};
-    c->names = xcalloc(g->n_metrics, sizeof *c->names);
+    c->names = xkept(xcalloc(g->n_metrics, sizeof *c->names));
     for (uint32_t i = 0; i < g->n_metrics; i++) {
         (void)snprintf(c->names[i], sizeof c->names[i], "%s", g->metrics[i].name);
     }
     size_t n = (size_t)g->n_metrics * g->replications;
-    c->values = xmalloc(n * sizeof *c->values);
+    c->values = xkept(xmalloc(n * sizeof *c->values));
     for (size_t i = 0; i < n; i++) {
         c->values[i] = METRIC_UNDEFINED;
     }
     if (g->fresh) {
-        c->covariates = xcalloc((size_t)g->replications * GATE_COVARIATES, sizeof *c->covariates);
+        c->covariates =
+            xkept(xcalloc((size_t)g->replications * GATE_COVARIATES, sizeof *c->covariates));
     }
 }
 
@@ -266,10 +267,10 @@ static void lay_out(struct matrix *m, const struct gate_baseline *b, struct gate
         n += (size_t)b->groups[i].n_policies * b->groups[i].replications;
         out->n += b->groups[i].n_policies;
     }
-    m->tasks = xcalloc(n + 1, sizeof *m->tasks);
-    m->cells = xcalloc(n + 1, sizeof *m->cells);
-    out->v = xcalloc(out->n + 1, sizeof *out->v);
-    m->labels = xcalloc(out->n + 1, sizeof *m->labels);
+    m->tasks = xkept(xcalloc(n + 1, sizeof *m->tasks));
+    m->cells = xkept(xcalloc(n + 1, sizeof *m->cells));
+    out->v = xkept(xcalloc(out->n + 1, sizeof *out->v));
+    m->labels = xkept(xcalloc(out->n + 1, sizeof *m->labels));
     uint32_t cell = 0;
     for (uint32_t i = 0; i < b->n_groups; i++) {
         const struct gate_group *g = &b->groups[i];
@@ -306,24 +307,11 @@ static void take_parameters(const struct gate_baseline *b, struct gate_cells *ou
     }
 }
 
-static void matrix_fini(struct matrix *m)
-{
-    for (uint32_t i = 0; i < m->run->baseline->n_groups; i++) {
-        config_fini(&m->groups[i].config);
-        config_options_fini(&m->groups[i].options);
-    }
-    free(m->groups);
-    free(m->tasks);
-    free(m->cells);
-    free(m->labels);
-}
-
 int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e)
 {
     const struct gate_baseline *b = r->baseline;
     size_t before = e->n;
-    SCOPED(matrix_fini)
-    struct matrix m = {.run = r, .groups = xcalloc(b->n_groups + 1, sizeof *m.groups)};
+    struct matrix m = {.run = r, .groups = xkept(xcalloc(b->n_groups + 1, sizeof *m.groups))};
     *out = (struct gate_cells){0};
     for (uint32_t i = 0; i < b->n_groups; i++) {
         prepare(&m.groups[i], &b->groups[i], r, e);

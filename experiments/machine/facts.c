@@ -337,18 +337,6 @@ void facts_read(struct facts *f)
     read_devices(f);
 }
 
-void facts_fini(struct facts *f)
-{
-    for (size_t i = 0; i < f->n; i++) {
-        free(f->v[i].text);
-    }
-    for (size_t i = 0; i < sizeof f->words / sizeof f->words[0]; i++) {
-        free(f->words[i]);
-    }
-    free(f->v);
-    *f = (struct facts){0};
-}
-
 /* ---- out ---- */
 
 void facts_document(const struct facts *f, struct document *d)

@@ -24,7 +24,6 @@ struct facts {
 
 /* Reads those of the machine, and of every device that OpenVINO finds: none without the engine. */
 void facts_read(struct facts *f);
-void facts_fini(struct facts *f);
 /* "" where it is not known. */
 const char *facts_text(const struct facts *f, const char *name);
 /* A table "facts". */

@@ -112,9 +112,8 @@ static void put_cap(const struct pairs *p, const struct fits *f, cJSON *ddr, str
         document_note(d, "ddr.together: %.3f by %zu pairs", f->together[0], p->n);
         return;
     }
-    const char *why =
-        document_format(d, "no pair asks for more than %.1f GB/s, and %.1f are reached",
-                        GB * p->asked_bytes_per_s, GB * p->most_bytes_per_s);
+    const char *why = document_format("no pair asks for more than %.1f GB/s, and %.1f are reached",
+                                      GB * p->asked_bytes_per_s, GB * p->most_bytes_per_s);
     keep(ddr, "together", why);
     document_note(d, "ddr.together: not shown, since %s", why);
 }
@@ -134,9 +133,9 @@ static void put_strength(const struct pairs *p, const struct fits *f, cJSON *ddr
                       p->n);
         return;
     }
-    const char *why =
-        repeated ? document_format(d, "its fit is %.2f [%.2f, %.2f]", q.value, q.low, q.high)
-                 : "one repetition, so no interval";
+    const char *why = repeated
+                          ? document_format("its fit is %.2f [%.2f, %.2f]", q.value, q.low, q.high)
+                          : "one repetition, so no interval";
     keep(ddr, "queueing", why);
     document_note(d, "ddr.queueing: not shown, since %s", why);
 }

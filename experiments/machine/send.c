@@ -294,7 +294,7 @@ static void show_plan(struct sending *s)
         {.name = "holds", .kind = FRAME_TEXT},
         {.name = "minutes", .title = "about min", .format = "%.0f"},
         {.name = "command", .kind = FRAME_TEXT}};
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     document_heading(d, "%s would have:", s->o->out);
     struct frame *f = DOCUMENT_FRAME(d, "files", 0, columns);
     FRAME_ROW(f, "about.json", "the facts below, and which step took how long", 0.0);
@@ -320,7 +320,7 @@ static void show_plan(struct sending *s)
 
 static int make(struct sending *s)
 {
-    struct tar t = {0};
+    SCOPED(tar_fini) struct tar t = {0};
     if (open_folder(s) != 0) {
         return EXIT_BAD_INPUT;
     }
@@ -336,13 +336,12 @@ static int make(struct sending *s)
     for (size_t i = 0; i < s->n; i++) {
         status = status == EXIT_OK && s->steps[i].status != 0 ? EXIT_CHECK_FAILED : status;
     }
-    tar_fini(&t);
     return status;
 }
 
 int send_in(const struct send_options *o, struct err *e)
 {
-    OWNED struct sending *s = xcalloc(1, sizeof *s);
+    struct sending *s = xkept(xcalloc(1, sizeof *s));
     *s = (struct sending){.o = o,
                           .tiny = strcmp(o->size, "tiny") == 0,
                           .folder = xformat("%s.partial", o->out),
@@ -355,8 +354,5 @@ int send_in(const struct send_options *o, struct err *e)
     } else {
         status = make(s);
     }
-    facts_fini(&s->facts);
-    send_plan_fini(s);
-    free(s->folder);
     return status;
 }

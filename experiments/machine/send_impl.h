@@ -36,6 +36,5 @@ extern const char *const send_traces[SEND_TRACES];
 
 /* Finds devices and fills the steps. */
 void send_plan(struct sending *s);
-void send_plan_fini(struct sending *s);
 /* Adds the words of the devices to a step that drives, as the probes have left them. */
 void send_add_devices(const struct sending *s, struct step *t);

@@ -146,13 +146,3 @@ void send_plan(struct sending *s)
         plan_drive(s);
     }
 }
-
-void send_plan_fini(struct sending *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        for (size_t k = 0; k < s->steps[i].n_args; k++) {
-            free(s->steps[i].args[k]);
-        }
-    }
-    free(s->devices);
-}

@@ -11,12 +11,6 @@ void cells_init(struct cells *c, uint32_t n_signals)
     c->sum = xcalloc((size_t)CELLS_MAX * n_signals, sizeof *c->sum);
 }
 
-void cells_fini(struct cells *c)
-{
-    free(c->sum);
-    c->sum = NULL;
-}
-
 static double *at(const struct cells *c, uint32_t cell, uint32_t signal)
 {
     return &c->sum[(size_t)cell * c->n_signals + signal];

@@ -16,7 +16,6 @@ struct cells {
 };
 
 void cells_init(struct cells *c, uint32_t n_signals);
-void cells_fini(struct cells *c);
 /* The signal has been `value` from from_ns to to_ns. Precondition: 0 <= from_ns <= to_ns. Cost: the
  * cells in between, amortised O(CELLS_MAX) for a doubling. */
 void cells_add(struct cells *c, uint32_t signal, int64_t from_ns, int64_t to_ns, double value);

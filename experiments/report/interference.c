@@ -77,7 +77,7 @@ void interference_document(const struct interference *m, struct document *d)
         FRAME_CELLS(f, words_classes[v]);
         for (int a = 0; a < 2; a++) {
             int64_t tail = m->tail_ns[v][a];
-            FRAME_CELLS(f, document_format(d, "%.4f s (%.4f s)",
+            FRAME_CELLS(f, document_format("%.4f s (%.4f s)",
                                            per_request_s(tail + m->queue_ns[v][a], m->requests[v]),
                                            per_request_s(tail, m->requests[v])));
         }
@@ -86,8 +86,8 @@ void interference_document(const struct interference *m, struct document *d)
     f = document_table(d, 2, "lrr", "victim", "for reactive", "for proactive");
     for (int v = 0; v < 2; v++) {
         FRAME_ROW(f, words_classes[v],
-                  document_format(d, "%.4f s", per_request_s(m->shared_ns[v][0], m->requests[v])),
-                  document_format(d, "%.4f s", per_request_s(m->shared_ns[v][1], m->requests[v])));
+                  document_format("%.4f s", per_request_s(m->shared_ns[v][0], m->requests[v])),
+                  document_format("%.4f s", per_request_s(m->shared_ns[v][1], m->requests[v])));
     }
     put_data(m, document_within(d, "interference"));
 }

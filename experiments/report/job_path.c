@@ -5,9 +5,9 @@
 #define STEPS_SHOWN 16
 #define BLOCKERS_SHOWN 8
 
-static const char *seconds(int64_t ns, struct document *d)
+static const char *seconds(int64_t ns)
 {
-    return document_format(d, "%.6f s", units_s_from_ns(ns));
+    return document_format("%.6f s", units_s_from_ns(ns));
 }
 
 /* ---- the steps ---- */
@@ -25,14 +25,12 @@ static void put_steps(const struct critical_path *p, const struct trace *t, stru
         for (int c = 0; c < EXPLAIN_CAUSE_COUNT && r->why != NULL; c++) {
             longest = r->why->ns[c] > r->why->ns[longest] ? c : longest;
         }
-        FRAME_ROW(f, document_format(d, "%u", t->rows[r->row].request_id),
-                  gap_ns > 0
-                      ? document_format(d, "%s %s", seconds(gap_ns, d), critical_gap_names[kind])
-                      : "",
-                  seconds(r->end_ns - r->arrival_ns, d),
-                  r->why != NULL ? seconds(r->why->ns[longest], d) : "",
-                  r->why != NULL ? explain_cause_names[longest] : "never arrived",
-                  r->background ? "in the background" : "");
+        FRAME_ROW(
+            f, document_format("%u", t->rows[r->row].request_id),
+            gap_ns > 0 ? document_format("%s %s", seconds(gap_ns), critical_gap_names[kind]) : "",
+            seconds(r->end_ns - r->arrival_ns), r->why != NULL ? seconds(r->why->ns[longest]) : "",
+            r->why != NULL ? explain_cause_names[longest] : "never arrived",
+            r->background ? "in the background" : "");
     }
     if (p->n_steps > STEPS_SHOWN) {
         document_note(d, "  and %zu more steps", p->n_steps - STEPS_SHOWN);
@@ -73,8 +71,8 @@ static void put_causes(const struct critical_path *p, struct document *d)
     document_heading(d, "its time, by cause");
     struct frame *f = document_table(d, 2, "lrrl", NULL);
     for (size_t i = 0; i < n && v[i].ns > 0; i++) {
-        FRAME_ROW(f, v[i].name, seconds(v[i].ns, d),
-                  document_format(d, "%.1f %%", 100.0 * (double)v[i].ns / total_ns), v[i].text);
+        FRAME_ROW(f, v[i].name, seconds(v[i].ns),
+                  document_format("%.1f %%", 100.0 * (double)v[i].ns / total_ns), v[i].text);
     }
 }
 
@@ -131,10 +129,9 @@ static void put_waits(const struct wait *v, size_t n, const struct critical_path
         FRAME_ROW(data, v[i].victim, b->request_id, words_classes[b->cls], own, b->tail_ns,
                   b->queue_ns, b->shared_ns);
         if (i < BLOCKERS_SHOWN) {
-            FRAME_ROW(f, document_format(d, "%u", v[i].victim),
-                      document_format(d, "%u", b->request_id),
-                      own ? "of this job" : words_classes[b->cls], seconds(wait_ns(&v[i]), d),
-                      seconds(b->shared_ns, d), seconds(b->queue_ns, d), seconds(b->tail_ns, d));
+            FRAME_ROW(f, document_format("%u", v[i].victim), document_format("%u", b->request_id),
+                      own ? "of this job" : words_classes[b->cls], seconds(wait_ns(&v[i])),
+                      seconds(b->shared_ns), seconds(b->queue_ns), seconds(b->tail_ns));
         }
     }
 }
@@ -157,7 +154,7 @@ static void put_blockers(const struct critical_path *p, const struct trace *t, s
     }
     put_waits(v, n, p, t, d);
     if (own_ns > 0) {
-        document_note(d, "  the job was in its own way for %s", seconds(own_ns, d));
+        document_note(d, "  the job was in its own way for %s", seconds(own_ns));
     }
 }
 
@@ -208,7 +205,7 @@ void job_path_document(const struct critical_path *p, const struct trace *t, str
     document_note(d,
                   "job of %zu requests, %u in the foreground, %u that ended: %s from its first "
                   "arrival to the end of its last foreground request%s",
-                  p->n, foreground, left, seconds(p->end_ns - p->first_ns, d),
+                  p->n, foreground, left, seconds(p->end_ns - p->first_ns),
                   p->complete ? "" : " so far: it is not complete");
     put_steps(p, t, d);
     put_causes(p, d);

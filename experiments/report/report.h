@@ -23,18 +23,17 @@ void report_take(const struct figure_input *file, size_t index, struct report_in
 
 /* Skeleton, style and script of the page: plots/page.* of the data folder, and plots/live* of a
  * page that is alive, with the simulator where a file of the page has what it computes (view
- * --recompute). 0 or -EINVAL with errors; report_page_fini in both cases. */
+ * --recompute). 0 or -EINVAL with errors. */
 #define REPORT_PAGE_PARTS 6
 struct report_page {
     char *html;
-    char *css[REPORT_PAGE_PARTS], *js[REPORT_PAGE_PARTS]; /* owned; NULL: no further one */
+    char *css[REPORT_PAGE_PARTS], *js[REPORT_PAGE_PARTS]; /* kept; NULL: no further one */
     bool live;
-    unsigned char *simulator; /* owned: for a page that computes; NULL: it does not */
+    unsigned char *simulator; /* kept: for a page that computes; NULL: it does not */
     size_t simulator_bytes;
 };
 int report_page_load(struct report_page *p, const struct figure_request *all, bool live,
                      struct err *e);
-void report_page_fini(struct report_page *p);
 
 /* Writes the page. `all` has every file of the page, in whose order figures name their inputs. A
  * comparison's figures are in its section, others come after. A page that is alive begins with the

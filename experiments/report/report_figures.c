@@ -62,7 +62,7 @@ static void draw_all(const struct figure_request *all, const char *dir, struct r
             }
             char *svg = draw(&f[k], &q, dir, e);
             if (svg != NULL) {
-                out->v[out->n++] = (struct report_figure){&f[k], i, svg};
+                out->v[out->n++] = (struct report_figure){&f[k], i, xkept(svg)};
             }
         }
     }
@@ -83,12 +83,4 @@ int report_figures_draw(const struct figure_request *all, struct report_figures 
         (void)rmdir(dir);
     }
     return e->n > 0 ? -EINVAL : 0;
-}
-
-void report_figures_fini(struct report_figures *f)
-{
-    for (size_t i = 0; i < f->n; i++) {
-        free(f->v[i].svg);
-    }
-    f->n = 0;
 }

@@ -8,7 +8,7 @@
 struct report_figure {
     const struct figure *figure;
     size_t input; /* index in the request of the first file it is drawn from */
-    char *svg;    /* owned */
+    char *svg;    /* kept */
 };
 
 struct report_figures {
@@ -18,7 +18,6 @@ struct report_figures {
 
 /* Draws what applies to the inputs of `all` (window, labels as there): files of requests together
  * in one figure, every other file by itself. 0, or -EINVAL with errors: a figure that cannot be
- * drawn, no gnuplot. report_figures_fini in both cases. */
+ * drawn, no gnuplot. */
 int report_figures_draw(const struct figure_request *all, struct report_figures *out,
                         struct err *e);
-void report_figures_fini(struct report_figures *f);

@@ -10,7 +10,7 @@
 
 static char *read_data(const char *name, struct err *e)
 {
-    return input_text(datadir_path(name), MAX_BYTES, e);
+    return xkept(input_text(datadir_path(name), MAX_BYTES, e));
 }
 
 /* The simulator, where a file of the page has what it computes. */
@@ -18,7 +18,7 @@ static void load_simulator(struct report_page *p, const struct figure_request *a
 {
     for (size_t i = 0; i < all->n_inputs && p->simulator == NULL && e->n == 0; i++) {
         if (report_member(all->inputs[i].tree, "recompute") != NULL) {
-            p->simulator = live_simulator(&p->simulator_bytes, e);
+            p->simulator = xkept(live_simulator(&p->simulator_bytes, e));
         }
     }
 }
@@ -41,17 +41,6 @@ int report_page_load(struct report_page *p, const struct figure_request *all, bo
         load_simulator(p, all, e);
     }
     return e->n > 0 ? -EINVAL : 0;
-}
-
-void report_page_fini(struct report_page *p)
-{
-    free(p->simulator);
-    free(p->html);
-    for (size_t i = 0; i < REPORT_PAGE_PARTS; i++) {
-        free(p->css[i]);
-        free(p->js[i]);
-    }
-    *p = (struct report_page){.html = NULL};
 }
 
 void report_page_put(const struct report_page *p,

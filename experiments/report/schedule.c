@@ -215,7 +215,7 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
     static const char launches[] =
         "device lane gap_ns wait_ns busy_ns idle_ns launches kind outcome rows set "
         "outside_thousandths";
-    struct schedule *s = xcalloc(1, sizeof *s);
+    struct schedule *s = xkept(xcalloc(1, sizeof *s));
     s->machine = machine;
     s->trace = trace;
     s->o = *o;
@@ -252,23 +252,6 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
         .run_ended = on_ended,
     };
     return s;
-}
-
-void schedule_free(struct schedule *s)
-{
-    if (s == NULL) {
-        return;
-    }
-    explain_free(s->explain);
-    spool_fini(&s->launches);
-    spool_fini(&s->joined);
-    spool_fini(&s->kernels);
-    sets_fini(&s->sets);
-    idmap_fini(&s->kv);
-    idmap_fini(&s->left);
-    cells_fini(&s->cells);
-    free(s->ids);
-    free(s);
 }
 
 struct observer *schedule_observer(struct schedule *s)

@@ -24,11 +24,10 @@ struct schedule_options {
     struct metrics_range range[MACHINE_MAX_DEVICES];
 };
 
-/* Everything is borrowed until schedule_free; `price` may be NULL (explain_price). One object
+/* Everything is borrowed, and the schedule is kept; `price` may be NULL (explain_price). One object
  * observes one run. */
 struct schedule *schedule_new(const struct machine *machine, const struct trace *trace,
                               const struct hwmodel *price, const struct schedule_options *o);
-void schedule_free(struct schedule *s);
 /* The run has both. */
 struct observer *schedule_observer(struct schedule *s);
 struct observer *schedule_explainer(struct schedule *s);

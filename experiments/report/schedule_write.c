@@ -68,8 +68,6 @@ static void write_requests(const struct schedule *s, FILE *out)
     spool_write(&requests, "requests", out);
     (void)fputc(',', out);
     spool_write(&blockers, "blockers", out);
-    spool_fini(&requests);
-    spool_fini(&blockers);
 }
 
 static void write_members(const struct schedule *s, FILE *out)
@@ -83,7 +81,6 @@ static void write_members(const struct schedule *s, FILE *out)
     }
     (void)fputc(',', out);
     spool_write(&members, "members", out);
-    spool_fini(&members);
 }
 
 /* Means in whole units: MB/s, tokens, hundredths of a request, mW. */
@@ -112,7 +109,6 @@ static void write_cells(const struct schedule *s, FILE *out)
     }
     (void)fprintf(out, ",\"cell_ns\":%" PRId64 ",", s->cells.cell_ns);
     spool_write(&cells, "cells", out);
-    spool_fini(&cells);
 }
 
 void schedule_write(struct schedule *s, FILE *out)

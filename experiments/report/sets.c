@@ -10,14 +10,6 @@ void sets_init(struct sets *s)
     s->first[0] = 0;
 }
 
-void sets_fini(struct sets *s)
-{
-    free(s->ids);
-    free(s->first);
-    free(s->slots);
-    *s = (struct sets){.n = 0};
-}
-
 /* FNV-1a of the ids. */
 static uint32_t hash_of(const uint32_t *v, size_t n)
 {

@@ -15,6 +15,5 @@ struct sets {
 };
 
 void sets_init(struct sets *s);
-void sets_fini(struct sets *s);
 /* The number of a set; `v` in the order that makes it equal. O(n) expected. */
 uint32_t sets_number(struct sets *s, const uint32_t *v, size_t n);

@@ -10,14 +10,6 @@ void spool_init(struct spool *s, const char *columns)
     SIM_REQUIRE(s->width <= SPOOL_MAX_COLUMNS, "a spool of few columns");
 }
 
-void spool_fini(struct spool *s)
-{
-    if (s->file != NULL) {
-        (void)fclose(s->file);
-    }
-    *s = (struct spool){.file = NULL};
-}
-
 void spool_row(struct spool *s, const int64_t *v)
 {
     size_t n = fwrite(v, sizeof *v, s->width, s->file);

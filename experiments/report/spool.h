@@ -16,7 +16,6 @@ struct spool {
 
 /* Out of temporary files ends the process. */
 void spool_init(struct spool *s, const char *columns);
-void spool_fini(struct spool *s);
 /* `width` numbers. O(width). */
 void spool_row(struct spool *s, const int64_t *v);
 /* Writes "NAME": {"columns": [..], "rows": n, "delta": "0,1,.."}: column after column. A text,

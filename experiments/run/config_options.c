@@ -54,11 +54,6 @@ static int take_set(void *target, const struct option_row *row, const char *arg,
     return 0;
 }
 
-static void fini(void *target)
-{
-    config_options_fini(target);
-}
-
 /* Those that every run has come as they are; the most that there is room for is enough for people.
  */
 static bool add_number(double v[METRICS_MAX_ASKED], uint32_t *n, double x)
@@ -185,7 +180,7 @@ static const struct option_row rows[] = {
 };
 
 const struct option_table config_option_table = {
-    .title = "Machine and workload", .rows = rows, .n = sizeof rows / sizeof rows[0], .fini = fini};
+    .title = "Machine and workload", .rows = rows, .n = sizeof rows / sizeof rows[0]};
 
 void config_options_overlay(struct config_options *base, const struct config_options *over)
 {

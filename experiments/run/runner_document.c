@@ -9,12 +9,11 @@ static double value_of(const struct runner_result *r, const char *name)
 }
 
 /* A metric whose name is made of two parts; counts without decimals. */
-static struct frame_value shown(const struct runner_result *r, const char *who, const char *what,
-                                struct document *d)
+static struct frame_value shown(const struct runner_result *r, const char *who, const char *what)
 {
-    double x = value_of(r, document_format(d, "%s.%s", who, what));
+    double x = value_of(r, document_format("%s.%s", who, what));
     bool count = x == floor(x) && fabs(x) < 1e9;
-    return frame_shown(x, isnan(x) ? NULL : document_format(d, count ? "%.0f" : "%.4g", x));
+    return frame_shown(x, isnan(x) ? NULL : document_format(count ? "%.0f" : "%.4g", x));
 }
 
 /* What a reader of the result must know. */
@@ -99,20 +98,20 @@ static void show_latencies(const struct runner_result *r, const char *group, str
         {"decode pending s", "decode_pending_s"},
     };
     static const char *const stats[] = {"mean", "p50", "p90", "p95", "p99", "max"};
-    double arrived = value_of(r, document_format(d, "%s.arrived", group));
+    double arrived = value_of(r, document_format("%s.arrived", group));
     if (!(arrived > 0.0)) {
         return;
     }
     document_note(d, "\n%s: %.0f of %.0f requests finished, %.3g per minute", group,
-                  value_of(r, document_format(d, "%s.finished", group)), arrived,
-                  value_of(r, document_format(d, "%s.throughput_req_per_min", group)));
+                  value_of(r, document_format("%s.finished", group)), arrived,
+                  value_of(r, document_format("%s.throughput_req_per_min", group)));
     struct frame *f = document_table(d, 2, "lrrrrrr", "", stats[0], stats[1], stats[2], stats[3],
                                      stats[4], stats[5]);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         FRAME_CELLS(f, rows[i].label);
         for (size_t k = 0; k < sizeof stats / sizeof stats[0]; k++) {
-            const char *what = document_format(d, "%s.%s", rows[i].metric, stats[k]);
-            FRAME_CELLS(f, shown(r, group, what, d));
+            const char *what = document_format("%s.%s", rows[i].metric, stats[k]);
+            FRAME_CELLS(f, shown(r, group, what));
         }
     }
 }
@@ -169,10 +168,10 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
         const char *device = c->soc.machine.devices[i].name;
         FRAME_CELLS(f, device);
         for (size_t k = 0; k < 3; k++) {
-            double share = value_of(r, document_format(d, "%s.%s", device, shares[k]));
-            FRAME_CELLS(f, document_format(d, "%.1f %%", 100.0 * share));
+            double share = value_of(r, document_format("%s.%s", device, shares[k]));
+            FRAME_CELLS(f, document_format("%.1f %%", 100.0 * share));
         }
-        FRAME_CELLS(f, shown(r, device, "energy_j", d));
+        FRAME_CELLS(f, shown(r, device, "energy_j"));
     }
     show_energy(c, r, d);
     show_metered(c, r, d);
@@ -205,7 +204,7 @@ static void put_counters(const struct sim_result *s, struct document *d)
         DOCUMENT_VALUES(d, counter_names[i], s->counters[i]);
     }
     for (uint32_t i = 0; i < s->n_policy_counters; i++) {
-        DOCUMENT_VALUES(d, document_format(d, "policy.%s", s->policy_counter_names[i]),
+        DOCUMENT_VALUES(d, document_format("policy.%s", s->policy_counter_names[i]),
                         s->policy_counters[i]);
     }
 }

@@ -199,7 +199,7 @@ size_t controls_run(struct document *d)
                   c->predicted == UP     ? "up"
                   : c->predicted == DOWN ? "down"
                                          : "not down",
-                  ran ? significance_text(d, &difference[i], p[i]) : "failed", p[i],
+                  ran ? significance_text(&difference[i], p[i]) : "failed", p[i],
                   ok ? "ok" : "NOT AS PREDICTED", c->why);
     }
     return wrong;

@@ -7,29 +7,7 @@
 
 struct document *document_new(void)
 {
-    return xcalloc(1, sizeof(struct document));
-}
-
-void document_free(struct document *d)
-{
-    if (d == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < d->n; i++) {
-        struct document_entry *e = &d->v[i];
-        free(e->name);
-        free(e->text);
-        free(e->value.text);
-        cJSON_Delete(e->tree);
-        frame_free(e->frame);
-        document_free(e->within);
-    }
-    for (size_t i = 0; i < d->n_kept; i++) {
-        free(d->kept[i]);
-    }
-    free(d->kept);
-    free(d->v);
-    free(d);
+    return xkept(xcalloc(1, sizeof(struct document)));
 }
 
 static struct document_entry *add(struct document *d, enum document_kind kind, const char *name)
@@ -76,14 +54,13 @@ void document_heading(struct document *d, const char *fmt, ...)
     va_end(args);
 }
 
-const char *document_format(struct document *d, const char *fmt, ...)
+const char *document_format(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    d->kept = xgrow(d->kept, d->n_kept, sizeof *d->kept);
-    d->kept[d->n_kept] = xvformat(fmt, args);
+    const char *text = xkeep(xvformat(fmt, args));
     va_end(args);
-    return d->kept[d->n_kept++];
+    return text;
 }
 
 struct document *document_within(struct document *d, const char *name)

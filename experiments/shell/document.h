@@ -13,8 +13,8 @@
  *     document_print(d, output, stdout);
  *
  * An entry without a name is only printed for people; a named one is data; tables are both. A table
- * without rows is not printed. Everything is owned by the outermost document and freed with it;
- * texts are copied. Out of memory ends the process (sim/base/arena.h). */
+ * without rows is not printed. A document is kept until the process ends; texts are
+ * copied. Out of memory ends the process (sim/base/arena.h). */
 #pragma once
 
 #include "experiments/shell/options.h"
@@ -25,13 +25,8 @@ struct document;
 
 /* ---- documents ---- */
 
+/* Kept, as long as the process. */
 struct document *document_new(void);
-void document_free(struct document *d);
-/* SCOPED(document_drop) struct document *: one of this scope. */
-static inline void document_drop(struct document **d)
-{
-    document_free(*d);
-}
 
 /* DOCUMENT_VALUES(d, "name", value, "name", value, ...): data. Types as in frame_value.h. */
 #define DOCUMENT_VALUES(d, ...)                                                                    \
@@ -55,9 +50,8 @@ void document_heading(struct document *d, const char *fmt, ...)
 struct document *document_within(struct document *d, const char *name);
 /* An array: names of its entries are not used. With name "" the outer document is this array. */
 struct document *document_array(struct document *d, const char *name);
-/* A text by printf, of any length, kept as long as the document. */
-const char *document_format(struct document *d, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* A text by printf, of any length, kept. */
+const char *document_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- frames ---- */
 
@@ -91,7 +85,7 @@ void document_put(const struct document *d, const char *form, FILE *out);
 bool output_is(const struct option_output *o, const char *form);
 /* As the options ask. */
 void document_print(struct document *d, const struct option_output *o, FILE *out);
-/* Like document_print, to stdout, and frees it. */
+/* Like document_print, to stdout. */
 void document_show(struct document *d, const struct option_output *o);
 /* Prints the text that a long work has so far; nothing where data is asked for. It is not printed
  * again. */

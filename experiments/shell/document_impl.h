@@ -27,8 +27,6 @@ struct document {
     size_t n;
     size_t told; /* to people, as far as this */
     bool is_array;
-    char **kept; /* owned: texts of document_format */
-    size_t n_kept;
 };
 
 /* The first one that is data, or NULL. */

@@ -128,5 +128,4 @@ void document_print(struct document *d, const struct option_output *o, FILE *out
 void document_show(struct document *d, const struct option_output *o)
 {
     document_print(d, o, stdout);
-    document_free(d);
 }

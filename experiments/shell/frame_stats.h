@@ -5,6 +5,6 @@
 #include "sim/stats/stats.h"
 
 /* "5.27 [4.2, 6.3]" */
-const char *document_interval(struct document *d, const struct stats_interval *s);
+const char *document_interval(const struct stats_interval *s);
 /* "lower by 12 % (significant)" */
-const char *document_verdict(struct document *d, const struct stats_paired *p);
+const char *document_verdict(const struct stats_paired *p);

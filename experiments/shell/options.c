@@ -115,7 +115,7 @@ static int find(const struct command *c, const char *arg, struct found *out, con
 
 void options_text_add(struct option_texts *list, const char *text)
 {
-    list->v = xgrow(list->v, list->n, sizeof *list->v);
+    list->v = xkept_grow(list->v, list->n, sizeof *list->v);
     list->v[list->n++] = text;
 }
 
@@ -141,7 +141,7 @@ static int take_numbers(const struct option_row *row, const char *name, const ch
     for (const char *p = arg; *p != '\0'; p++) {
         most += *p == ',';
     }
-    list->v = xrealloc(list->v, most * sizeof *list->v);
+    list->v = xkept(xmalloc(most * sizeof *list->v));
     return cli_number_list(name, arg, row->min, row->max, list->v, (uint32_t)most, &list->n, e);
 }
 
@@ -354,31 +354,4 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
         }
     }
     return e->n > before ? -EINVAL : 0;
-}
-
-void options_fini(const struct command *c, void *values)
-{
-    for (const struct option_child *k = c->children; k != NULL && k->table != NULL; k++) {
-        char *base = (char *)values + k->offset;
-        for (size_t i = 0; i < k->table->n; i++) {
-            const struct option_row *row = &k->table->rows[i];
-            if (row->kind == OPTION_KIND_TEXTS) {
-                struct option_texts *list = (void *)(base + row->offset);
-                free(list->v);
-                *list = (struct option_texts){NULL, 0};
-            } else if (row->kind == OPTION_KIND_NUMBERS) {
-                struct option_numbers *list = (void *)(base + row->offset);
-                free(list->v);
-                *list = (struct option_numbers){NULL, 0};
-            }
-        }
-        if (k->table->fini != NULL) {
-            k->table->fini(base);
-        }
-    }
-    if (c->operands.max > 0) {
-        struct option_texts *list = (void *)((char *)values + c->operands.offset);
-        free(list->v);
-        *list = (struct option_texts){NULL, 0};
-    }
 }

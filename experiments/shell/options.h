@@ -33,12 +33,12 @@ enum option_kind {
 };
 
 struct option_texts {
-    const char **v; /* the list is owned by options_parse's struct, the texts are borrowed */
+    const char **v; /* the list is kept, the texts are borrowed */
     uint32_t n;
 };
 
 struct option_numbers {
-    double *v; /* owned */
+    double *v; /* kept */
     uint32_t n;
 };
 
@@ -68,7 +68,6 @@ struct option_table {
     const struct option_row *rows;
     size_t n;
     void (*init)(void *target); /* before presets; NULL: nothing */
-    void (*fini)(void *target); /* frees what own rows allocated; NULL: nothing */
 };
 
 /* A table at its place in the command's struct. With a prefix ("b-") every option is called
@@ -104,9 +103,8 @@ struct command {
 };
 
 /* Reads argv[1 ..] into values (command.bytes long, set up here). 0, 1 when --help was printed to
- * stdout, or -EINVAL. options_fini is needed in every case. Cost: rows x arguments. */
+ * stdout, or -EINVAL. Lists are kept. Cost: rows x arguments. */
 int options_parse(const struct command *c, int argc, char **argv, void *values, struct err *e);
-void options_fini(const struct command *c, void *values);
 
 /* "xpusim NAME ..." as a shell reads it: the last input of options_parse, without rows marked as
  * not part of it. Results use it to say how to get them again, so it does not depend on --jobs or

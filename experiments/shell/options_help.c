@@ -173,7 +173,7 @@ int command_main(const struct command *c, int argc, char **argv)
         status = EXIT_OK;
     }
     SCOPED(err_fini) struct err e = ERR_INIT;
-    OWNED void *values = xcalloc(1, c->bytes);
+    void *values = xkept(xcalloc(1, c->bytes));
     int rc = options_parse(c, argc, argv, values, &e);
     if (rc == 0) {
         status = c->run(values, &e);
@@ -182,6 +182,5 @@ int command_main(const struct command *c, int argc, char **argv)
         status = EXIT_BAD_INPUT;
     }
     err_print(&e, stderr);
-    options_fini(c, values);
     return status;
 }

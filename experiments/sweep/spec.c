@@ -60,7 +60,7 @@ static void axis_init(struct spec_axis *a, const char *key, const cJSON *list)
 {
     a->key = key;
     a->n = (uint32_t)cJSON_GetArraySize(list);
-    a->values = xcalloc(a->n + 1, sizeof *a->values);
+    a->values = xkept(xcalloc(a->n + 1, sizeof *a->values));
     uint32_t i = 0;
     for (const cJSON *v = list->child; v != NULL; v = v->next) {
         a->values[i++] = v;
@@ -74,7 +74,7 @@ static struct spec_dimension *add_dimension(struct spec *s, uint32_t n_axes, str
         return NULL;
     }
     struct spec_dimension *d = &s->dimensions[s->n_dimensions++];
-    d->axes = xcalloc(n_axes + 1, sizeof *d->axes);
+    d->axes = xkept(xcalloc(n_axes + 1, sizeof *d->axes));
     return d;
 }
 
@@ -254,7 +254,7 @@ static void read_metrics(struct spec *s, const cJSON *list, struct err *e)
     if (list != NULL && (!cJSON_IsArray(list) || list->child == NULL)) {
         (void)err_add(e, "%s: metrics: must be a list of names with at least one", s->file);
     }
-    s->kept = xcalloc(size, 1);
+    s->kept = xkept(xcalloc(size, 1));
     for (uint32_t i = 0; i < s->n_patterns; i++) {
         (void)strcat(s->kept, i > 0 ? "," : "");
         (void)strcat(s->kept, s->patterns[i]);
@@ -411,7 +411,7 @@ int spec_load_with(struct spec *s, const char *file, const char *const *policies
     memset(s, 0, sizeof *s);
     s->file = file;
     size_t before = e->n;
-    s->root = json_read_file(file, e);
+    s->root = xkept(json_read_file(file, e));
     if (s->root == NULL || add_policies(s, policies, n, e) != 0) {
         return -EINVAL;
     }
@@ -420,7 +420,7 @@ int spec_load_with(struct spec *s, const char *file, const char *const *policies
         return -EINVAL;
     }
     /* Before ranges are replaced by their lists: an experiment is known by what its file says. */
-    s->canonical = json_text(s->root, false);
+    s->canonical = xkept(json_text(s->root, false));
     s->base = child(&o, "base");
     s->suite = child(&o, "suite");
     if (s->base != NULL) {
@@ -440,20 +440,6 @@ int spec_load_with(struct spec *s, const char *file, const char *const *policies
         check_size(s, yes, e);
     }
     return e->n > before ? -EINVAL : 0;
-}
-
-void spec_fini(struct spec *s)
-{
-    for (uint32_t i = 0; i < s->n_dimensions; i++) {
-        for (uint32_t k = 0; k < s->dimensions[i].n_axes; k++) {
-            free(s->dimensions[i].axes[k].values);
-        }
-        free(s->dimensions[i].axes);
-    }
-    cJSON_free(s->canonical);
-    free(s->kept);
-    cJSON_Delete(s->root);
-    memset(s, 0, sizeof *s);
 }
 
 bool spec_keeps(const struct spec *s, const char *metric)

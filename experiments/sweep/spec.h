@@ -47,12 +47,12 @@
 struct spec_axis {
     const char *key;      /* borrowed from the tree */
     const char *path;     /* nobody frees it: "axes.policy", "zip[0].soc", "rows" */
-    const cJSON **values; /* owned array of borrowed values */
+    const cJSON **values; /* kept array of borrowed values */
     uint32_t n;
 };
 
 struct spec_dimension {
-    struct spec_axis *axes; /* owned; all of length n */
+    struct spec_axis *axes; /* kept; all of length n */
     uint32_t n_axes, n;
 };
 
@@ -63,8 +63,8 @@ struct spec_until {
 };
 
 struct spec {
-    cJSON *root;       /* owned */
-    char *canonical;   /* owned: the file without its blanks; two equal ones are one experiment */
+    cJSON *root;       /* kept */
+    char *canonical;   /* kept: the file without its blanks; two equal ones are one experiment */
     const char *file;  /* borrowed */
     const char *name;  /* borrowed */
     const cJSON *base; /* borrowed; NULL: none */
@@ -77,7 +77,7 @@ struct spec {
     bool has_horizon;
     const char *patterns[SPEC_MAX_PATTERNS]; /* of metrics to keep; none: all */
     uint32_t n_patterns;
-    char *kept; /* owned: the patterns joined by commas, "*" for all */
+    char *kept; /* kept: the patterns joined by commas, "*" for all */
     struct spec_until until[SPEC_MAX_UNTIL];
     uint32_t n_until;
 };
@@ -91,12 +91,11 @@ struct spec_point {
 
 /* Reads a file and checks its form and size: names of settings, types, empty lists, how many runs.
  * More than SPEC_CONFIRM_RUNS are refused unless `yes`. On failure errors name file, key path and
- * count, and -EINVAL is returned; spec_fini is needed in both cases. */
+ * count, and -EINVAL is returned. */
 int spec_load(struct spec *s, const char *file, bool yes, struct err *e);
 /* Like spec_load. The n policies become an axis of the experiment, as if the file had it. */
 int spec_load_with(struct spec *s, const char *file, const char *const *policies, uint32_t n,
                    bool yes, struct err *e);
-void spec_fini(struct spec *s);
 
 /* Reads what the settings name: policies, machines, workloads, paths. Every value is tried once,
  * with the first value of all other dimensions (of a long list, the first CHECK_VALUES and the

@@ -115,7 +115,7 @@ int suite_load(struct suite *s, const char *name, struct err *e)
         return err_add(e, "%s: %" PRIu64 " points; at most %d", file, s->spec.n_points,
                        SUITE_MAX_POINTS);
     }
-    s->points = xcalloc(s->spec.n_points + 1, sizeof *s->points);
+    s->points = xkept(xcalloc(s->spec.n_points + 1, sizeof *s->points));
     for (uint32_t i = 0; i < s->spec.n_points; i++, s->n_points++) {
         load_point(s, i, e);
     }
@@ -125,17 +125,6 @@ int suite_load(struct suite *s, const char *name, struct err *e)
         take_hash(s, e);
     }
     return e->n > before ? -EINVAL : 0;
-}
-
-void suite_fini(struct suite *s)
-{
-    for (uint32_t i = 0; i < s->n_points; i++) {
-        config_fini(&s->points[i].config);
-        spec_point_fini(&s->points[i].settings);
-    }
-    free(s->points);
-    spec_fini(&s->spec);
-    *s = (struct suite){.recorded = ""};
 }
 
 bool suite_is_frozen(const struct suite *s)

@@ -34,7 +34,7 @@ struct suite_point {
 
 struct suite {
     struct spec spec;
-    struct suite_point *points; /* owned; n_points of them */
+    struct suite_point *points; /* kept; n_points of them */
     uint32_t n_points;
     const char *references[SUITE_MAX_REFERENCES]; /* borrowed from the file */
     uint32_t n_references;
@@ -43,10 +43,9 @@ struct suite {
     char hash[24];        /* of what was loaded */
 };
 
-/* Reads a shipped suite by its name, or a file by its path. 0, or -EINVAL with errors; suite_fini
- * is needed in both cases. A hash that differs from the file's is no error (suite_is_frozen). */
+/* Reads a shipped suite by its name, or a file by its path. 0, or -EINVAL with errors. A
+ * hash that differs from the file's is no error (suite_is_frozen). */
 int suite_load(struct suite *s, const char *name, struct err *e);
-void suite_fini(struct suite *s);
 /* Whether configurations and traces are those that the file was frozen with. */
 bool suite_is_frozen(const struct suite *s);
 /* The cell of a policy at a point. The caller sets nothing more. */

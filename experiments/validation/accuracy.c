@@ -52,7 +52,7 @@ static void add_fitted(const struct catalog *c, const struct points *points, str
 /* Rows of memory by the numbers of their files. */
 static void add_memory(const struct catalog *c, const struct points *points, struct rows *out)
 {
-    SCOPED(footprint_rows_fini) struct footprint_rows r;
+    struct footprint_rows r;
     footprint_collect(c, points, &r);
     for (size_t i = 0; i < r.n; i++) {
         const struct point *p = r.v[i].point;
@@ -89,7 +89,7 @@ static void add_left_out(const struct conformal *c, struct rows *out)
 static int add_updated(struct catalog *c, const struct points *points, struct rows *out,
                        struct err *e)
 {
-    SCOPED(leave_rows_fini) struct leave_rows left;
+    struct leave_rows left;
     struct leave_points all = {points, points};
     int rc = leave_machines(c, &all, 1, &left, e);
     for (size_t i = 0; rc == 0 && i < left.n; i++) {

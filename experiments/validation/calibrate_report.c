@@ -89,11 +89,6 @@ void calibrate_entry_make(const struct catalog *c, const struct points *points,
     errors_of(&out->set, out->unseen);
 }
 
-void calibrate_entry_fini(struct calibrate_entry *e)
-{
-    calibrate_set_fini(&e->set);
-}
-
 /* ---- what it says ---- */
 
 const struct soc_runtime *calibrate_entry_runtime(const struct calibrate_entry *e)
@@ -102,18 +97,17 @@ const struct soc_runtime *calibrate_entry_runtime(const struct calibrate_entry *
 }
 
 /* The value, its error or its unit, and what to know of it. */
-static void show_param(const struct calibrate_fit *f, int k, struct frame *t, struct document *d)
+static void show_param(const struct calibrate_fit *f, int k, struct frame *t)
 {
     double unit = calibrate_file_unit[k];
     const char *name = calibrate_unit_names[k];
     bool fitted = f->state[k] == CALIBRATE_FITTED;
     FRAME_ROW(t, calibrate_param_names[k], f->value[k] / unit,
-              fitted ? document_format(d, "+- %.2g %s", f->se[k] / unit, name) : name,
+              fitted ? document_format("+- %.2g %s", f->se[k] / unit, name) : name,
               fitted ? ""
               : f->state[k] == CALIBRATE_HELD
                   ? "not determined: held at its start"
-                  : document_format(d,
-                                    "at its bound; the points allow %.4g to "
+                  : document_format("at its bound; the points allow %.4g to "
                                     "%.4g",
                                     f->low[k] / unit, f->high[k] / unit));
 }
@@ -129,7 +123,7 @@ static void put_params(const struct calibrate_fit *f, struct document *d)
             continue;
         }
         double unit = calibrate_file_unit[k];
-        show_param(f, k, shown, d);
+        show_param(f, k, shown);
         FRAME_ROW(params, calibrate_param_names[k], f->value[k] / unit,
                   FRAME_IF(f->state[k] == CALIBRATE_FITTED, f->se[k] / unit),
                   calibrate_unit_names[k], f->low[k] / unit, f->high[k] / unit,
@@ -218,7 +212,7 @@ void calibrate_entry_document(const struct calibrate_entry *e, struct document *
 {
     const struct soc_runtime *r = calibrate_entry_runtime(e);
     const char *device = e->set.soc->machine.devices[e->set.device].name;
-    const char *what = document_format(d, "%s, %s, %u bits: %zu points", device, r->runtime,
+    const char *what = document_format("%s, %s, %u bits: %zu points", device, r->runtime,
                                        r->weight_bits, e->set.n);
     DOCUMENT_VALUES(d, "device", device, "runtime", r->runtime, "weight_bits", r->weight_bits,
                     "points", e->set.n);

@@ -35,11 +35,10 @@ struct calibrate_entry {
 };
 
 /* Collects, fits, leaves models out, and sums up one runtime entry. Entries without rows have
- * set.n == 0. calibrate_entry_fini in every case. */
+ * set.n == 0. calibrate_set_fini frees out->set, in every case. */
 void calibrate_entry_make(const struct catalog *c, const struct points *points,
                           const struct soc *soc, uint8_t device, uint32_t runtime,
                           struct calibrate_entry *out);
-void calibrate_entry_fini(struct calibrate_entry *e);
 
 void calibrate_entry_document(const struct calibrate_entry *e, struct document *d);
 

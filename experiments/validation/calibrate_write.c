@@ -86,8 +86,8 @@ static void put_fit(const struct calibrate_entry *e, const char *points_name, st
 
 void calibrate_entry_write(const struct calibrate_entry *e, const char *points_name, cJSON *runtime)
 {
-    SCOPED(document_drop) struct document *d = document_new();
-    const char *source = document_format(d, "fit to %zu points of %zu models in %.120s", e->set.n,
+    struct document *d = document_new();
+    const char *source = document_format("fit to %zu points of %zu models in %.120s", e->set.n,
                                          e->fit.n_models, points_name);
     for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
         if (e->fit.state[k] != CALIBRATE_ABSENT) {

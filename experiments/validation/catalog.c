@@ -41,21 +41,20 @@ bool catalog_same(const char *a, const char *b)
 
 static void add_name(struct catalog *c, char *name, const struct llm *llm)
 {
-    c->names = xgrow(c->names, c->n_names, sizeof *c->names);
+    c->names = xkept_grow(c->names, c->n_names, sizeof *c->names);
     c->names[c->n_names++] = (struct catalog_llm){xkeep(name), llm};
 }
 
 static void add_llm(void *ctx, const char *path, const char *name, struct err *e)
 {
     struct catalog *c = ctx;
-    struct llm *m = xcalloc(1, sizeof *m);
+    struct llm *m = xkept(xcalloc(1, sizeof *m));
     SCOPED(json_drop) cJSON *root = json_read_file(path, e);
     (void)name;
     if (root == NULL || llm_parse(root, path, m, e) != 0) {
-        free(m);
         return;
     }
-    c->llms = xgrow(c->llms, c->n_llms, sizeof *c->llms);
+    c->llms = xkept_grow(c->llms, c->n_llms, sizeof *c->llms);
     c->llms[c->n_llms++] = m;
     add_name(c, xstrdup(m->name), m);
     for (const char *p = json_string(root, "aliases"); *p != '\0';) {
@@ -67,26 +66,24 @@ static void add_llm(void *ctx, const char *path, const char *name, struct err *e
 
 void catalog_add_soc(struct catalog *c, struct soc *soc)
 {
-    c->socs = xgrow(c->socs, c->n_socs, sizeof *c->socs);
+    c->socs = xkept_grow(c->socs, c->n_socs, sizeof *c->socs);
     c->socs[c->n_socs++] = soc;
 }
 
 static void add_soc(void *ctx, const char *path, const char *name, struct err *e)
 {
-    struct soc *soc = xmalloc(sizeof *soc);
+    struct soc *soc = xkept(xmalloc(sizeof *soc));
     SCOPED(json_drop) cJSON *root = json_read_file(path, e);
     (void)name;
     if (root != NULL && soc_parse(root, path, soc, e) == 0) {
         catalog_add_soc(ctx, soc);
-    } else {
-        free(soc);
     }
 }
 
 /* s weights at 4 bits with a 16-bit scale (and a 4-bit zero point) a group, the others at 8. */
 static void read_recipes(struct catalog *c, struct err *e)
 {
-    struct csvfile *f = csvfile_open(datadir_path(RECIPES), e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(datadir_path(RECIPES), e);
     if (f == NULL) {
         return;
     }
@@ -97,7 +94,7 @@ static void read_recipes(struct catalog *c, struct err *e)
     int zeros = csvfile_require(f, "zero_points", e);
     double eight = soc_format_of_width(8).body_bytes;
     while (e->n == before && csvfile_next(f, e) > 0) {
-        c->recipes = xgrow(c->recipes, c->n_recipes, sizeof *c->recipes);
+        c->recipes = xkept_grow(c->recipes, c->n_recipes, sizeof *c->recipes);
         struct catalog_recipe *r = &c->recipes[c->n_recipes++];
         r->name = xkeep(xstrdup(csvfile_text(f, model)));
         double s = csvfile_number(f, share, 0.0, 1.0, e);
@@ -105,7 +102,6 @@ static void read_recipes(struct catalog *c, struct err *e)
         double zero_bytes = 0.5 * csvfile_number(f, zeros, 0.0, 1.0, e);
         r->body_bytes = s * (0.5 + (2.0 + zero_bytes) / size) + (1.0 - s) * eight;
     }
-    csvfile_close(f);
 }
 
 double catalog_recipe_bytes(const struct catalog *c, const char *name)
@@ -135,26 +131,10 @@ int catalog_open(struct catalog *c, struct err *e)
     (void)folder_each(datadir_path("hwmodels/llm"), add_llm, c, e);
     read_recipes(c, e);
     (void)interval_table_read(&c->residuals, e);
+    (void)xkept(c->residuals.v);
     (void)points_read(datadir_path(REFERENCE), &c->reference, e);
     usual_contention(c, e);
     return e->n == before ? 0 : -EINVAL;
-}
-
-void catalog_fini(struct catalog *c)
-{
-    conformal_fini(&c->residuals);
-    points_fini(&c->reference);
-    for (size_t i = 0; i < c->n_socs; i++) {
-        free(c->socs[i]);
-    }
-    for (size_t i = 0; i < c->n_llms; i++) {
-        free(c->llms[i]);
-    }
-    free(c->socs);
-    free(c->llms);
-    free(c->names);
-    free(c->recipes);
-    memset(c, 0, sizeof *c);
 }
 
 const struct soc *catalog_soc(const struct catalog *c, const char *name)

@@ -18,28 +18,26 @@ struct catalog_recipe {
 };
 
 struct catalog {
-    struct soc **socs; /* owned */
+    struct soc **socs; /* kept */
     size_t n_socs;
-    struct llm **llms; /* owned */
+    struct llm **llms; /* kept */
     size_t n_llms;
-    struct catalog_llm *names; /* owned */
+    struct catalog_llm *names; /* kept */
     size_t n_names;
-    struct catalog_recipe *recipes; /* owned */
+    struct catalog_recipe *recipes; /* kept */
     size_t n_recipes;
-    struct conformal residuals; /* owned: what intervals rest on */
-    struct points reference;    /* owned: the shipped table, which predictions of loads rest on */
+    struct conformal residuals; /* kept: what intervals rest on */
+    struct points reference;    /* kept: the shipped table, which predictions of loads rest on */
     /* They share rows of several devices: those of a run without options, until replaced. */
     const struct contention_ops *contention;
     struct contention_params contention_params;
     bool contention_given; /* `contention` holds even where a SoC file states its own */
 };
 
-/* Reads every shipped file. 0 or -EINVAL with errors; catalog_fini is needed in both cases. */
+/* Reads every shipped file. 0 or -EINVAL with errors. The command keeps it. */
 int catalog_open(struct catalog *c, struct err *e);
-void catalog_fini(struct catalog *c);
 
-/* Adds one more machine; it replaces a shipped one of the same name. Owns the soc (from xmalloc).
- */
+/* Adds one more machine; it replaces a shipped one of the same name. Borrowed. */
 void catalog_add_soc(struct catalog *c, struct soc *soc);
 
 /* NULL when there is none. Case and punctuation do not matter. */

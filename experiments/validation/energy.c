@@ -38,14 +38,14 @@ static int read_points(const char *path, struct energy_rows *out, struct err *e)
         {"source", CSV_TEXT, OF(source), .min = 1},
     };
     size_t before = e->n;
-    struct csvfile *f = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;
     }
     struct csv_record r;
     bool columns_there = csv_record_init(&r, f, fields, sizeof fields / sizeof fields[0], e) == 0;
     while (columns_there && csvfile_next(f, e) > 0) {
-        out->v = xgrow(out->v, out->n, sizeof *out->v);
+        out->v = xkept_grow(out->v, out->n, sizeof *out->v);
         struct energy_row *row = &out->v[out->n++];
         *row = (struct energy_row){.p = {.idle_watts = -1.0, .line = csvfile_line(f)}};
         csv_record_take(&r, &row->p, e);
@@ -53,7 +53,6 @@ static int read_points(const char *path, struct energy_rows *out, struct err *e)
             csvfile_refuse(f, csvfile_column(f, "idle_watts"), e, "must be below watts");
         }
     }
-    csvfile_close(f);
     if (e->n == before && out->n == 0) {
         err_add(e, "%s: holds no powers", path);
     }
@@ -125,12 +124,6 @@ int energy_read(const struct catalog *c, const char *path, struct energy_rows *o
                                     : NULL;
     }
     return rc;
-}
-
-void energy_fini(struct energy_rows *r)
-{
-    free(r->v);
-    *r = (struct energy_rows){0};
 }
 
 /* ---- the model ---- */

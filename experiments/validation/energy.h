@@ -49,15 +49,13 @@ struct energy_row {
 };
 
 struct energy_rows {
-    struct energy_row *v; /* owned */
+    struct energy_row *v; /* kept */
     size_t n;
 };
 
 /* Reads a file and binds its rows to the catalogue's machines and models. A machine without a file
- * has no predicted rate. 0 or -EINVAL with errors that name file and line; energy_fini in both
- * cases. */
+ * has no predicted rate. 0 or -EINVAL with errors that name file and line. */
 int energy_read(const struct catalog *c, const char *path, struct energy_rows *out, struct err *e);
-void energy_fini(struct energy_rows *r);
 
 struct energy_watts {
     size_t n; /* rows it rests on; below 2 there is no model */

@@ -18,16 +18,10 @@ void footprint_collect(const struct catalog *c, const struct points *points,
         }
         predict_bind(c, r.point, &r.k);
         if (r.k.reason == NULL) {
-            out->v = xgrow(out->v, out->n, sizeof *out->v);
+            out->v = xkept_grow(out->v, out->n, sizeof *out->v);
             out->v[out->n++] = r;
         }
     }
-}
-
-void footprint_rows_fini(struct footprint_rows *r)
-{
-    free(r->v);
-    *r = (struct footprint_rows){0};
 }
 
 static enum device_kind kind_of(const struct footprint_row *r)
@@ -194,7 +188,7 @@ static void widen(struct range *x, const struct soc_memory *m)
 
 void footprint_print(const struct catalog *c, const struct points *points, FILE *out)
 {
-    SCOPED(footprint_rows_fini) struct footprint_rows r;
+    struct footprint_rows r;
     footprint_collect(c, points, &r);
     for (size_t i = 0; i < r.n; i++) {
         struct soc_memory all;

@@ -15,14 +15,13 @@ struct footprint_row {
 };
 
 struct footprint_rows {
-    struct footprint_row *v; /* owned */
+    struct footprint_row *v; /* kept */
     size_t n;
 };
 
 /* The memory rows that name a machine, a device and a model of the catalog. */
 void footprint_collect(const struct catalog *c, const struct points *points,
                        struct footprint_rows *out);
-void footprint_rows_fini(struct footprint_rows *r);
 
 /* Fits the toolchain and kind of device of row `like` to the rows that are not left out. False:
  * fewer are left than the four numbers. */

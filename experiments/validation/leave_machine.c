@@ -153,13 +153,8 @@ static int make(struct pair *p, struct err *e)
                               .peaks = &peak,
                               .n_peaks = 1};
     p->tree = soc_sibling_tree(sibling, &how, &p->table, e);
-    p->made = xmalloc(sizeof *p->made);
-    if (p->tree == NULL || soc_parse(p->tree, path, p->made, e) != 0) {
-        free(p->made);
-        p->made = NULL;
-        return -EINVAL;
-    }
-    return 0;
+    p->made = xkept(xmalloc(sizeof *p->made));
+    return p->tree != NULL ? soc_parse(p->tree, path, p->made, e) : -EINVAL;
 }
 
 /* ---- its rows ---- */
@@ -313,7 +308,7 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
         struct update_prediction updated = update_predict(posterior, r);
         struct leave_rows *out = p->out;
         SIM_ASSERT(r->k.soc == p->made && strcmp(p->truth->machine.name, s->machine.name) != 0);
-        out->v = xgrow(out->v, out->n, sizeof *out->v);
+        out->v = xkept_grow(out->v, out->n, sizeof *out->v);
         out->v[out->n++] = (struct leave_row){
             .soc = p->truth->machine.name,
             .by = s->machine.name,
@@ -395,7 +390,7 @@ static int try_pair(struct catalog *c, const struct leave_points *points, const 
         catalog_add_soc(c, p.made);
         collect(&p);
         rc = try_all(&p, e);
-        free(c->socs[--c->n_socs]);
+        c->n_socs--;
     }
     cJSON_Delete(p.tree);
     conformal_fini(&p.table);
@@ -467,8 +462,3 @@ int leave_machines(struct catalog *c, const struct leave_points *points, uint32_
     return rc;
 }
 
-void leave_rows_fini(struct leave_rows *r)
-{
-    free(r->v);
-    *r = (struct leave_rows){0};
-}

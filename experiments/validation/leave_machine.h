@@ -33,7 +33,7 @@ struct leave_row {
 };
 
 struct leave_rows {
-    struct leave_row *v; /* owned */
+    struct leave_row *v; /* kept */
     size_t n;
     size_t machines, pairs;
 };
@@ -49,7 +49,6 @@ struct leave_points {
  * cannot be read. Cost: some milliseconds for each sibling, choice and row. */
 int leave_machines(struct catalog *c, const struct leave_points *points, uint32_t measured,
                    struct leave_rows *out, struct err *e);
-void leave_rows_fini(struct leave_rows *r);
 
 /* The errors of `validate --leave-machine-out` as a table, by device, part and phase. */
 

@@ -20,8 +20,8 @@ void measured_text(char *to, size_t size, const char *from)
 void measured_add(struct measured *m, const struct measured_keys *k, const struct point *p,
                   const char *place)
 {
-    m->points.v = xgrow(m->points.v, m->points.n, sizeof *m->points.v);
-    m->place = xgrow(m->place, m->points.n, sizeof(const char *));
+    m->points.v = xkept_grow(m->points.v, m->points.n, sizeof *m->points.v);
+    m->place = xkept_grow(m->place, m->points.n, sizeof(const char *));
     m->place[m->points.n] = place;
     struct point *to = &m->points.v[m->points.n++];
     *to = *p;
@@ -171,9 +171,3 @@ int measured_read(const char *text, const char *soc, struct measured *out, struc
     return rc;
 }
 
-void measured_fini(struct measured *m)
-{
-    points_fini(&m->points);
-    free(m->place);
-    *m = (struct measured){0};
-}

@@ -17,12 +17,11 @@
 
 struct measured {
     struct points points; /* soc is the machine's name; runtime "": not stated */
-    const char **place; /* owned; of each point, for errors: "rows.csv:3"; nobody frees the texts */
+    const char **place; /* kept; of each point, for errors: "rows.csv:3"; nobody frees the texts */
 };
 
 /* Adds the rows of one text. 0 or -EINVAL with errors that name option or file and place. */
 int measured_read(const char *text, const char *soc, struct measured *out, struct err *e);
-void measured_fini(struct measured *m);
 
 /* Bits of weights in a format's name ("Q4_K_M", "OV_FP16-INT8_ASYM", "BF16"); 0: none. */
 uint32_t measured_bits(const char *format);

@@ -38,7 +38,6 @@ static int read_points(struct measured_sink *s)
             n++;
         }
     }
-    points_fini(&points);
     return n > 0 ? 0 : err_add(s->e, "%s: no row is about %s", s->path, s->keys->soc);
 }
 
@@ -195,14 +194,13 @@ static int read_json(struct measured_sink *s)
 
 static int read_csv(struct measured_sink *s)
 {
-    struct csvfile *f = csvfile_open(s->path, s->e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(s->path, s->e);
     if (f == NULL) {
         return -EINVAL;
     }
     bool llm_bench = csvfile_column(f, "1st_latency(ms)") >= 0;
     bool llama = csvfile_column(f, "avg_ts") >= 0;
     int rc = llm_bench ? read_llm_bench_csv(s, f) : llama ? measured_llama_csv(s, f) : 0;
-    csvfile_close(f);
     return llm_bench || llama ? rc : read_points(s);
 }
 

@@ -293,9 +293,8 @@ static int update_device(const struct measured_work *w, uint8_t device)
 int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct document *d,
                     struct err *e)
 {
-    struct soc *soc = xmalloc(sizeof *soc);
+    struct soc *soc = xkept(xmalloc(sizeof *soc));
     if (soc_parse(tree, json_string(tree, "name"), soc, e) != 0) { /* the rows' soc is its name */
-        free(soc);
         return -EINVAL;
     }
     catalog_add_soc(c, soc);

@@ -55,31 +55,21 @@ int points_read(const char *path, struct points *out, struct err *e)
 {
     memset(out, 0, sizeof *out);
     size_t before = e->n;
-    struct csvfile *f = csvfile_open(path, e);
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
     if (f == NULL) {
         return -EINVAL;
     }
     struct csv_record r;
     bool columns_there = csv_record_init(&r, f, fields, sizeof fields / sizeof fields[0], e) == 0;
     while (columns_there && csvfile_next(f, e) > 0) {
-        out->v = xgrow(out->v, out->n, sizeof *out->v);
+        out->v = xkept_grow(out->v, out->n, sizeof *out->v);
         row_read(&r, &out->v[out->n++], e);
     }
-    csvfile_close(f);
     if (e->n == before && out->n == 0) {
         err_add(e, "%s: holds no points", path);
     }
-    if (e->n > before) {
-        points_fini(out);
-        return -EINVAL;
-    }
-    return 0;
-}
-
-void points_fini(struct points *p)
-{
-    free(p->v);
-    memset(p, 0, sizeof *p);
+    out->n = e->n > before ? 0 : out->n;
+    return e->n > before ? -EINVAL : 0;
 }
 
 bool point_is_prefill(const struct point *p)

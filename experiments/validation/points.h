@@ -36,13 +36,12 @@ struct point {
 };
 
 struct points {
-    struct point *v; /* owned */
+    struct point *v; /* kept */
     size_t n;
 };
 
 /* Reads a file. 0, or -EINVAL with every malformed row named; *out is then empty. */
 int points_read(const char *path, struct points *out, struct err *e);
-void points_fini(struct points *p);
 
 /* Time of a prefill or of one token of a decode: the metrics a serving simulation rests on. */
 bool point_is_latency(const struct point *p);

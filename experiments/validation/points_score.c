@@ -123,7 +123,7 @@ static void add_groups(const struct table_of *t, bool latency, const char *by, e
         if (k < out->n) {
             continue;
         }
-        out->v = xgrow(out->v, out->n, sizeof *out->v);
+        out->v = xkept_grow(out->v, out->n, sizeof *out->v);
         out->v[out->n++] = (struct points_group){.by = by, .key = name};
     }
     if (out->n > first) {
@@ -149,8 +149,3 @@ void points_score(const struct points *points, const struct prediction *q,
     add_groups(&t, false, "other", KEY_METRIC, out);
 }
 
-void points_scores_fini(struct points_scores *s)
-{
-    free(s->v);
-    *s = (struct points_scores){0};
-}

@@ -20,7 +20,7 @@ struct points_group {
 };
 
 struct points_scores {
-    struct points_group *v; /* owned */
+    struct points_group *v; /* kept */
     size_t n;
 };
 
@@ -31,4 +31,3 @@ double points_error(const struct point *p, const struct prediction *q);
  * runtime's own or the default's); then the other rows by metric. q[i] belongs to points->v[i]. */
 void points_score(const struct points *points, const struct prediction *q,
                   struct points_scores *out);
-void points_scores_fini(struct points_scores *s);

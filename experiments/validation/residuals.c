@@ -294,7 +294,7 @@ static size_t put_memory(const struct footprint_row *r, const char *left, bool k
 
 static size_t memory_residuals(const struct catalog *c, const struct points *points, FILE *out)
 {
-    SCOPED(footprint_rows_fini) struct footprint_rows r;
+    struct footprint_rows r;
     footprint_collect(c, points, &r);
     size_t n = 0;
     struct soc_memory m;

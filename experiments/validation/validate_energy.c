@@ -268,8 +268,8 @@ static void put_rows(const struct energy_rows *r, struct document *d)
 int validate_energy(const struct validate_energy_options *o, const struct option_output *out,
                     struct err *e)
 {
-    SCOPED(catalog_fini) struct catalog c;
-    SCOPED(energy_fini) struct energy_rows r = {0};
+    struct catalog c;
+    struct energy_rows r = {0};
     int rc = catalog_open(&c, e);
     if (rc == 0) {
         rc = energy_read(&c, datadir_named(o->energy, "hwmodels/points", ".csv"), &r, e);

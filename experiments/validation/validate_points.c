@@ -21,11 +21,9 @@ static int take_soc(struct catalog *c, const char *text, const char **name, stru
 {
     size_t n = strlen(text);
     if (n > 5 && strcmp(text + n - 5, ".json") == 0) {
-        struct soc *soc = xmalloc(sizeof *soc);
+        struct soc *soc = xkept(xmalloc(sizeof *soc));
         SCOPED(json_drop) cJSON *root = json_read_file(soc_path(text), e);
-        int rc = root == NULL ? -EINVAL : soc_parse(root, text, soc, e);
-        if (rc != 0) {
-            free(soc);
+        if (root == NULL || soc_parse(root, text, soc, e) != 0) {
             return -EINVAL;
         }
         catalog_add_soc(c, soc);
@@ -95,18 +93,17 @@ static void put_groups(const struct points_scores *s, struct document *d)
         const struct points_group *g = &s->v[i];
         bool all = strcmp(g->by, "all") == 0;
         if (strcmp(by, g->by) != 0 && !all) {
-            FRAME_ROW(shown, document_format(d, "by %s", g->by));
+            FRAME_ROW(shown, document_format("by %s", g->by));
         }
         by = g->by;
         const double v[] = {g->median,     g->p90,     g->bias,       g->pearson,
                             g->median_all, g->p90_all, g->inside_frac};
-        FRAME_CELLS(shown, document_format(d, "%s%.40s", all ? "" : "  ", g->key), g->n,
-                    g->predicted);
+        FRAME_CELLS(shown, document_format("%s%.40s", all ? "" : "  ", g->key), g->n, g->predicted);
         FRAME_CELLS(f, g->by, g->key, g->n, g->predicted);
         for (int k = 0; k < 7; k++) {
             FRAME_CELLS(shown, isnan(v[k]) ? ""
-                               : k == 3    ? document_format(d, "%.3f", v[k])
-                                           : document_format(d, "%.1f", 100.0 * v[k]));
+                               : k == 3    ? document_format("%.3f", v[k])
+                                           : document_format("%.1f", 100.0 * v[k]));
             FRAME_CELLS(f, v[k]);
         }
     }
@@ -127,32 +124,30 @@ static int worst_first(const void *a, const void *b)
 }
 
 /* "openvino-2025/8", as paths of a SoC file name an entry. */
-static const char *entry_text(const struct prediction *q, struct document *d)
+static const char *entry_text(const struct prediction *q)
 {
-    return q->entry != NULL ? document_format(d, "%s/%u", q->entry->runtime, q->entry->weight_bits)
+    return q->entry != NULL ? document_format("%s/%u", q->entry->runtime, q->entry->weight_bits)
                             : "";
 }
 
-static void show_row(const struct point *p, const struct prediction *q, struct frame *f,
-                     struct document *d)
+static void show_row(const struct point *p, const struct prediction *q, struct frame *f)
 {
     bool known = q->reason == NULL;
-    FRAME_ROW(
-        f, p->line, document_format(d, "%s %s", p->soc, p->device),
-        document_format(d, "%.28s", p->runtime), document_format(d, "%.40s", p->model),
-        p->weight_bits, p->input_tokens, p->metric_name, p->value, FRAME_IF(known, q->value),
-        FRAME_IF(known && !isnan(q->low), document_format(d, "%.4g to %.4g", q->low, q->high)),
-        known ? document_format(
-                    d, "%+.1f %%%s%s%s", 100.0 * points_error(p, q),
-                    q->runtime_default
-                        ? document_format(d, ", by %s",
-                                          q->entry != NULL ? entry_text(q, d) : "another runtime's")
-                        : "",
-                    q->outside ? ", outside" : "",
-                    !isnan(q->low) && q->unseen == CONFORMAL_SOC      ? ", SoC unfitted"
-                    : !isnan(q->low) && q->unseen == CONFORMAL_SOURCE ? ", new source"
-                                                                      : "")
-              : q->reason);
+    FRAME_ROW(f, p->line, document_format("%s %s", p->soc, p->device),
+              document_format("%.28s", p->runtime), document_format("%.40s", p->model),
+              p->weight_bits, p->input_tokens, p->metric_name, p->value, FRAME_IF(known, q->value),
+              FRAME_IF(known && !isnan(q->low), document_format("%.4g to %.4g", q->low, q->high)),
+              known ? document_format(
+                          "%+.1f %%%s%s%s", 100.0 * points_error(p, q),
+                          q->runtime_default
+                              ? document_format(", by %s", q->entry != NULL ? entry_text(q)
+                                                                            : "another runtime's")
+                              : "",
+                          q->outside ? ", outside" : "",
+                          !isnan(q->low) && q->unseen == CONFORMAL_SOC      ? ", SoC unfitted"
+                          : !isnan(q->low) && q->unseen == CONFORMAL_SOURCE ? ", new source"
+                                                                            : "")
+                    : q->reason);
 }
 
 static struct frame *rows_table(struct document *d)
@@ -176,7 +171,7 @@ static void show_worst(const struct points *points, const struct prediction *q, 
     document_note(d, "\nworst latency rows");
     struct frame *f = rows_table(d);
     for (size_t i = 0; i < n && i < WORST_ROWS; i++) {
-        show_row(&points->v[r[i].i], &q[r[i].i], f, d);
+        show_row(&points->v[r[i].i], &q[r[i].i], f);
     }
 }
 
@@ -220,7 +215,7 @@ static void put_rows(const struct points *points, const struct prediction *q, st
                   FRAME_IF(known, points_error(p, &q[i])), FRAME_IF(known, q[i].runtime_default),
                   FRAME_IF(known, q[i].outside),
                   FRAME_IF(known && !isnan(q[i].low), conformal_left_names[q[i].unseen]),
-                  FRAME_IF(known && q[i].entry != NULL, entry_text(&q[i], d)));
+                  FRAME_IF(known && q[i].entry != NULL, entry_text(&q[i])));
     }
 }
 
@@ -286,7 +281,7 @@ static void put_all(const struct validate_points_options *o, const struct points
         document_note(d, "%s", "");
         struct frame *f = rows_table(d);
         for (size_t i = 0; i < points->n; i++) {
-            show_row(&points->v[i], &q[i], f, d);
+            show_row(&points->v[i], &q[i], f);
         }
     }
 }
@@ -317,8 +312,8 @@ static bool within(const struct validate_points_options *o, const struct points_
 static int leave_out(const struct validate_points_options *o, struct catalog *c,
                      const struct points *points, const struct option_output *out, struct err *e)
 {
-    SCOPED(leave_rows_fini) struct leave_rows rows = {0};
-    SCOPED(points_fini) struct points unseen = {0};
+    struct leave_rows rows = {0};
+    struct points unseen = {0};
     bool apart = o->unseen != NULL;
     int rc =
         apart ? points_read(datadir_named(o->unseen, "hwmodels/points", ".csv"), &unseen, e) : 0;
@@ -343,7 +338,6 @@ static int accuracy(const struct validate_points_options *o, struct catalog *c,
     struct document *d = document_new();
     int worse = accuracy_document(c, points, o->against, d, e);
     if (worse < 0) {
-        document_free(d);
         return EXIT_BAD_INPUT;
     }
     document_show(d, out);
@@ -354,8 +348,8 @@ int validate_points(const struct validate_points_options *o, const struct config
                     const struct option_output *out, struct err *e)
 {
     const char *path = datadir_named(o->points, "hwmodels/points", ".csv");
-    SCOPED(points_fini) struct points points = {0};
-    SCOPED(catalog_fini) struct catalog catalog = {0};
+    struct points points = {0};
+    struct catalog catalog = {0};
     const char *soc = NULL;
     int rc = points_read(path, &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
@@ -379,7 +373,7 @@ int validate_points(const struct validate_points_options *o, const struct config
         for (size_t i = 0; i < points.n; i++) {
             q[i] = predict_row(&catalog, &points.v[i]);
         }
-        SCOPED(points_scores_fini) struct points_scores scores;
+        struct points_scores scores;
         points_score(&points, q, &scores);
         struct document *d = document_new();
         put_all(o, &points, q, &scores, d);

@@ -64,11 +64,11 @@ static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
         bool outside = k->fitted < k->low || k->fitted > k->high;
         double moved = k->datasheet > 0.0 ? k->fitted / k->datasheet - 1.0 : (double)NAN;
         FRAME_ROW(
-            f, k->path, document_format(d, "%s %s", k->path, k->unit), k->unit, k->datasheet,
-            k->low, k->high, k->fitted, frame_shown(k->se, k->at_bound ? "at its bound" : NULL),
+            f, k->path, document_format("%s %s", k->path, k->unit), k->unit, k->datasheet, k->low,
+            k->high, k->fitted, frame_shown(k->se, k->at_bound ? "at its bound" : NULL),
             k->at_bound,
-            frame_shown(moved, k->datasheet > 0.0 ? NULL : document_format(d, "%+.5g", k->fitted)),
-            outside ? document_format(d, "outside the file's range %g..%g", k->low, k->high) : "");
+            frame_shown(moved, k->datasheet > 0.0 ? NULL : document_format("%+.5g", k->fitted)),
+            outside ? document_format("outside the file's range %g..%g", k->low, k->high) : "");
     }
     document_note(d, "%s", "");
 }
@@ -93,15 +93,14 @@ static void put_verdict(const struct validate_run_part *p, struct document *d)
     }
 }
 
-static void show_score(const char *label, const struct run_score *s, struct frame *f,
-                       struct document *d)
+static void show_score(const char *label, const struct run_score *s, struct frame *f)
 {
     FRAME_CELLS(f, label, s->n);
     for (int k = 0; k < RUN_METRIC_COUNT; k++) {
         const struct run_error *x = &s->metric[k];
         const double v[] = {x->mape, x->median, x->p90, x->bias};
         for (int i = 0; i < 4; i++) {
-            FRAME_CELLS(f, document_format(d, i == 3 ? "%+.2f" : "%.2f", 100.0 * v[i]));
+            FRAME_CELLS(f, document_format(i == 3 ? "%+.2f" : "%.2f", 100.0 * v[i]));
         }
     }
 }
@@ -114,7 +113,7 @@ static void put_score(const struct run_score *s, struct document *d)
         const struct run_error *x = &s->metric[k];
         const double v[] = {x->mape, x->median, x->p90, x->bias};
         for (int i = 0; i < 4; i++) {
-            DOCUMENT_VALUES(d, document_format(d, "%s_%s", run_metric_names[k], names[i]), v[i]);
+            DOCUMENT_VALUES(d, document_format("%s_%s", run_metric_names[k], names[i]), v[i]);
         }
     }
     DOCUMENT_VALUES(d, "e2e_pearson", s->e2e_pearson);
@@ -138,7 +137,7 @@ static void put_interval(const struct run_interval *x, struct document *d)
         "\n  nothing fitted: %.1f %% of %u machines that the true one may be (%u uncertain "
         "numbers of the file, left-out errors of the form) lie between%s",
         100.0 * x->level, x->n_machines, x->n_factors,
-        x->n_failed > 0 ? document_format(d, "; %u more could not run it", x->n_failed) : "");
+        x->n_failed > 0 ? document_format("; %u more could not run it", x->n_failed) : "");
     DOCUMENT_VALUES(document_within(d, "interval"), "machines", x->n_machines, "failed",
                     x->n_failed, "factors", x->n_factors, "level", x->level);
     struct frame *f = DOCUMENT_FRAME(d, "intervals", 0, columns);
@@ -170,7 +169,7 @@ static void put_head(const struct validate_run_result *r, struct document *d)
     }
     const struct measured_replicas *x = &r->run->replicas;
     const char *replicas =
-        x->n > 1 ? document_format(d, "%u replicas (%s) of ", x->n, queues[x->queue]) : "";
+        x->n > 1 ? document_format("%u replicas (%s) of ", x->n, queues[x->queue]) : "";
     DOCUMENT_VALUES(d, "replicas", x->n, "queue", queues[x->queue]);
     document_note(
         d, "%s on %s%s, %s\n%s: %zu measured requests, arrivals over %.4g s, %.4g s in all\n",
@@ -205,10 +204,10 @@ static void validate_run_document(const struct validate_run_result *r, struct do
     }
     struct document *parts = document_within(d, "parts");
     for (uint32_t i = 0; i < r->n_parts; i++) {
-        show_score(part_label(&r->parts[i]), &r->parts[i].score, f, d);
+        show_score(part_label(&r->parts[i]), &r->parts[i].score, f);
         put_score(&r->parts[i].score, document_within(parts, r->parts[i].name));
     }
-    show_score("roofline of the file", &r->roofline, f, d);
+    show_score("roofline of the file", &r->roofline, f);
     struct document *roofline = document_within(d, "roofline");
     DOCUMENT_VALUES(roofline, "label", "upper bound of speed: the file's numbers, nothing fitted");
     put_score(&r->roofline, roofline);

@@ -82,6 +82,29 @@ void *xgrow(void *v, size_t n, size_t element_bytes)
     return full ? xrealloc(v, (n > 0 ? 2 * n : 1) * element_bytes) : v;
 }
 
+/* Whoever looks for leaks finds it from here. */
+static struct kept {
+    struct kept *before;
+    void *memory;
+} * last_kept;
+
+void *xkept(void *memory)
+{
+    struct kept *k = xmalloc(sizeof *k);
+    *k = (struct kept){last_kept, memory};
+    last_kept = k;
+    return memory;
+}
+
+void *xkept_grow(void *v, size_t n, size_t element_bytes)
+{
+    if ((n & (n - 1)) != 0) {
+        return v;
+    }
+    void *larger = xkept(xmalloc((n > 0 ? 2 * n : 1) * element_bytes));
+    return n > 0 ? memcpy(larger, v, n * element_bytes) : larger;
+}
+
 char *xstrdup(const char *s)
 {
     size_t n = strlen(s) + 1;

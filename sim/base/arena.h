@@ -52,6 +52,12 @@ static inline void *xroom(void *v, size_t n, size_t *cap, size_t element_bytes)
     }
     return v;
 }
+/* Takes memory over that malloc gave, and returns it: the command has it until it ends, and nobody
+ * frees it. For what a command makes once. What is made again in each run of a loop has an owner.
+ */
+void *xkept(void *memory);
+/* As xgrow, for a list that is kept. */
+void *xkept_grow(void *v, size_t n, size_t element_bytes);
 char *xstrdup(const char *s);
 /* As snprintf, with the room it takes: what a user wrote is not cut. The caller frees it. */
 char *xformat(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

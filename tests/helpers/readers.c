@@ -237,7 +237,6 @@ static int read_points(const char *path, struct err *e)
 {
     struct points p;
     int rc = points_read(path, &p, e);
-    points_fini(&p);
     return rc;
 }
 
@@ -330,7 +329,6 @@ static int read_fit(const char *path, struct err *e)
 {
     static struct fit_parameters p;
     int rc = fit_parameters_read(&p, path, NULL, 0, e);
-    fit_parameters_fini(&p);
     return rc;
 }
 
@@ -346,7 +344,6 @@ static int read_spec(const char *path, struct err *e)
         err_fini(&own);
     }
     spec_point_fini(&p);
-    spec_fini(&s);
     return rc;
 }
 
@@ -357,9 +354,7 @@ static int read_gate(const char *path, struct err *e)
     int rc = gate_baseline_read(path, &b, e);
     if (rc == 0) { /* against what it holds itself */
         gate_judge(&b, &b.recorded, &b.recorded, true, &r);
-        gate_report_fini(&r);
     }
-    gate_baseline_fini(&b);
     return rc;
 }
 
@@ -379,7 +374,6 @@ static int read_store(const char *path, struct err *e)
     struct stored_options how = {.metrics = &usual, .every = true};
     struct document *d = document_new();
     (void)stored_compare(s, &how, document_array(d, ""), e);
-    document_free(d);
     memory_stream_close(out, &text);
     free(text);
     (void)store_close(s, e);
@@ -455,7 +449,6 @@ static int read_report(const char *path, struct err *e)
         struct report_page page;
         (void)report_page_load(&page, &none, true, e);
         report_write(&page, &in, 1, &none, &no_figures, out);
-        report_page_fini(&page);
         memory_stream_close(out, &text);
         free(text);
     }
@@ -482,7 +475,6 @@ static int read_arguments(char *text, struct err *e)
     }
     void *values = xcalloc(1, c->bytes);
     int rc = options_parse(c, argc, argv, values, e);
-    options_fini(c, values);
     free(values);
     if (rc > 0) { /* it printed help, whatever else was wrong */
         err_fini(e);

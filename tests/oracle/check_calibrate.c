@@ -43,7 +43,6 @@ static void setup(void)
 static void teardown(void)
 {
     free(points.v);
-    catalog_fini(&catalog);
     err_fini(&err);
 }
 
@@ -204,7 +203,7 @@ START_TEST(errors_are_counted_in_their_kind)
     ck_assert_uint_eq(e.seen[CALIBRATE_PREFILL].n, 18);
     ck_assert_uint_eq(e.seen[CALIBRATE_SHORT_PREFILL].n, 6);
     ck_assert_uint_eq(e.seen[CALIBRATE_DECODE].n, 18);
-    calibrate_entry_fini(&e);
+    calibrate_set_fini(&e.set);
 }
 END_TEST
 
@@ -237,7 +236,7 @@ START_TEST(a_calibrated_file_loads_and_calibrates_to_itself)
         } else {
             ck_assert_double_eq_tol(rate, first, 1e-6 * rate);
         }
-        calibrate_entry_fini(&e);
+        calibrate_set_fini(&e.set);
         catalog_add_soc(&catalog, again);
         soc = again;
     }
@@ -272,7 +271,7 @@ START_TEST(the_file_is_the_fit_whatever_is_not_determined)
         ck_assert_double_eq_tol(log(written / s.rows[i].seconds), s.rows[i].ln_error, 2e-3);
     }
     free(again);
-    calibrate_entry_fini(&e);
+    calibrate_set_fini(&e.set);
     calibrate_set_fini(&s);
     cJSON_Delete(tree);
 }

@@ -193,7 +193,6 @@ START_TEST(every_shipped_entry_has_one_price)
         }
     }
     ck_assert_uint_gt(entries, 80);
-    catalog_fini(&c);
     err_fini(&e);
 }
 END_TEST

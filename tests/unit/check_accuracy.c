@@ -87,7 +87,6 @@ START_TEST(another_runtime_stands_in)
     (void)snprintf(p.runtime, sizeof p.runtime, "rkllm");
     predict_bind_other(&c, &p, &other);
     ck_assert_str_eq(other.reason, "the device has no other runtime");
-    catalog_fini(&c);
     err_fini(&err);
 }
 END_TEST
@@ -156,7 +155,6 @@ START_TEST(a_product_is_priced_by_its_shape)
     double watts = m->idle_watts + m->devices[0].decode_watts;
     ck_assert_double_eq_tol(q.value, watts * tpot.value / 1e3, 1e-6 * q.value);
     ck_assert_double_eq_tol(q.low / q.value, tpot.low / tpot.value, 1e-9);
-    catalog_fini(&c);
     err_fini(&err);
 }
 END_TEST
@@ -199,7 +197,6 @@ START_TEST(a_load_is_predicted_by_those_of_other_sources)
                      "no other load under this toolchain on this kind of device");
     ck_assert_str_eq(load(&c, "igpu", "openvino-2025.1", "qwen3-8b graph build", "").reason,
                      "a phase of loading that only its name describes");
-    catalog_fini(&c);
     err_fini(&err);
 }
 END_TEST

@@ -246,7 +246,6 @@ START_TEST(json_holds_mean_interval_and_paired_difference)
     struct document *d = document_new();
     compare_document(&plan, &r, NULL, 0, true, d);
     cJSON *tree = document_json(d);
-    document_free(d);
     const cJSON *root = cJSON_GetObjectItem(tree, "policies");
     const cJSON *m = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "openvino-cb"), "m");
     ck_assert_double_eq(cJSON_GetObjectItem(m, "mean")->valuedouble, 4.0);
@@ -297,7 +296,6 @@ START_TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first)
     struct document *d = document_new();
     compare_document(&plan, &r, judged, 3, true, d);
     cJSON *tree = document_json(d);
-    document_free(d);
     double a = p_of(tree, "a");
     double b = p_of(tree, "b");
     double c = p_of(tree, "c");
@@ -343,7 +341,6 @@ START_TEST(nothing_is_found_where_nothing_is)
         struct document *d = document_new();
         compare_document(&plan, &r, judged, METRICS, false, d);
         cJSON *tree = document_json(d);
-        document_free(d);
         bool any = false;
         bool plain = false;
         for (int m = 0; m < METRICS; m++) {

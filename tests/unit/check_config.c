@@ -48,7 +48,6 @@ static int take(const char *name, const char *arg)
     struct config_options read;
     int rc = options_parse(&c, arg != NULL ? 3 : 2, argv, &read, &err);
     config_options_overlay(&options, &read);
-    options_fini(&c, &read);
     return rc;
 }
 

@@ -437,7 +437,6 @@ START_TEST(tau_counts_pairs_in_order)
     ck_assert_uint_eq(t.tied, 0);
     t = against_tau_real(&a, AGAINST_TTFT, REQUEST_CLASS_REACTIVE);
     ck_assert_double_eq_tol(t.tau, 1.0, 1e-12);
-    against_fini(&a);
 }
 END_TEST
 
@@ -450,7 +449,6 @@ START_TEST(errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in)
     ck_assert_double_eq_tol(against_mape_of_means(&p->simulated[0], p, AGAINST_E2E), 0.1, 1e-12);
     ck_assert_double_eq_tol(against_mape(&p->simulated[0], &p->real[0].times, AGAINST_E2E), 0.21,
                             1e-12);
-    against_fini(&a);
 }
 END_TEST
 
@@ -467,7 +465,6 @@ START_TEST(the_interval_of_tau_is_that_of_repeats_drawn_anew)
     ck_assert_double_eq_tol(t.tau, 1.0, 1e-12);
     ck_assert_double_eq_tol(t.low, 1.0 / 3.0, 1e-12);
     ck_assert_double_eq_tol(t.high, 1.0, 1e-12);
-    against_fini(&a);
 }
 END_TEST
 
@@ -481,7 +478,6 @@ START_TEST(pairs_within_the_noise_of_repeats_are_tied)
     ck_assert_double_eq_tol(t.tau, 1.0, 1e-12);
     ck_assert_uint_eq(t.tied, 1);
     ck_assert_uint_eq(t.pairs, 3);
-    against_fini(&a);
 }
 END_TEST
 
@@ -498,7 +494,6 @@ START_TEST(the_range_of_repeats_is_from_the_least_to_the_most)
     struct against_tau t = against_tau(&a, 0, AGAINST_TTFT, REQUEST_CLASS_REACTIVE);
     ck_assert_uint_eq(t.tied, 1);
     ck_assert_uint_eq(t.pairs, 3);
-    against_fini(&a);
 }
 END_TEST
 

@@ -133,8 +133,6 @@ START_TEST(the_shipped_table_binds)
         ck_assert(q->reason == NULL || strstr(q->reason, "several devices") != NULL);
     }
     ck_assert(seen);
-    energy_fini(&r);
-    catalog_fini(&c);
     err_fini(&err);
 }
 END_TEST
@@ -195,8 +193,6 @@ START_TEST(a_run_reads_what_the_fit_says)
                             joules / 400.0, 1e-9);
     metric_list_fini(&l);
     config_fini(&config);
-    energy_fini(&r);
-    catalog_fini(&c);
     err_fini(&err);
 }
 END_TEST
@@ -226,8 +222,6 @@ START_TEST(the_shared_numbers_are_the_fit)
         ck_assert_int_eq(metered_complete(&soc, &err), 0);
         ck_assert_int_eq(soc.metered.meter, SOC_METER_UNSTATED);
     }
-    energy_fini(&r);
-    catalog_fini(&c);
     err_fini(&err);
 }
 END_TEST

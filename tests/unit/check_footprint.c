@@ -93,9 +93,6 @@ START_TEST(a_fit_finds_the_numbers_again_despite_a_wrong_row)
         rows.v[i].left_out = true;
     }
     ck_assert(!footprint_fit(&rows, &rows.v[0], &m)); /* three rows do not give four numbers */
-    footprint_rows_fini(&rows);
-    points_fini(&points);
-    catalog_fini(&c);
     err_fini(&e);
 }
 END_TEST

@@ -30,7 +30,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    document_free(d);
 }
 
 static const char *shown(const char *form)
@@ -94,7 +93,6 @@ START_TEST(a_nameless_frame_is_the_document_and_cells_can_be_read)
     ck_assert_double_eq(frame_get(f, 0, "x"), 1.0 / 3.0);
     ck_assert(isnan(frame_get(f, 1, "x")));
     ck_assert(isnan(frame_get(f, 0, "y")));
-    document_free(d);
     d = alone;
     ck_assert_str_eq(shown("json"),
                      "[{\n\t\t\"x\":\t0.33333333333333331\n\t}, {\n\t\t\"x\":\tnull\n\t}]\n");
@@ -121,7 +119,6 @@ START_TEST(rows_stand_under_headings_numbers_may_be_shown_as_texts_dots_make_obj
     struct document *list = document_array(grouped, "list");
     DOCUMENT_VALUES(list, NULL, 1, NULL, "two");
     DOCUMENT_VALUES(document_within(list, NULL), "three", UINT64_C(3), "none", FRAME_ABSENT);
-    document_free(d);
     d = grouped;
     ck_assert_str_eq(shown("text"), "\nttft_s\n"
                                     "            mean  note\n"
@@ -170,7 +167,6 @@ START_TEST(csv_of_no_table_names_every_value)
     DOCUMENT_VALUES(d, "n", 2, "text", "a,b");
     DOCUMENT_VALUES(document_within(d, "in"), "flag", (bool)true, "none", (double)NAN);
     ck_assert_str_eq(shown("csv"), "name,value\nn,2\ntext,\"a,b\"\nin.flag,true\nin.none,\n");
-    document_free(d);
     d = own;
 }
 END_TEST

@@ -79,7 +79,6 @@ static enum gate_verdict judged(const char *metric, bool *alarm)
             *alarm = r.rows[i].alarm;
         }
     }
-    gate_report_fini(&r);
     return v;
 }
 
@@ -227,14 +226,11 @@ START_TEST(policies_without_partner_are_added_or_removed)
     ck_assert_uint_eq(r.n, 4);
     ck_assert_uint_eq(r.counts[GATE_ADDED], 4);
     ck_assert_uint_eq(r.alarms, 0);
-    gate_report_fini(&r);
     gate_judge(&baseline, &none, &one, true, &r);
     ck_assert_uint_eq(r.alarms, 4);
-    gate_report_fini(&r);
     gate_judge(&baseline, &one, &none, false, &r);
     ck_assert_uint_eq(r.counts[GATE_REMOVED], 4);
     ck_assert_uint_eq(r.alarms, 4);
-    gate_report_fini(&r);
 }
 END_TEST
 
@@ -255,7 +251,6 @@ static struct gate_row parameters_row(char *was, char *is, bool added_alarms)
         ck_assert_str_eq(row.policy, "p");
         ck_assert_str_eq(row.metric, "parameters");
     }
-    gate_report_fini(&r);
     return row;
 }
 
@@ -384,7 +379,6 @@ START_TEST(what_is_written_is_read_back)
     now.trace_hash = 0xfedcba9876543210ULL;
     struct gate_cells cells = {.v = &now, .n = 1};
     ck_assert_int_eq(gate_baseline_write(path, &b, &cells, &e), 0);
-    gate_baseline_fini(&b);
     ck_assert_int_eq(gate_baseline_read(path, &b, &e), 0);
     (void)unlink(path);
     const struct gate_cell *c = gate_cell_find(&b.recorded, "g", "p");
@@ -394,7 +388,6 @@ START_TEST(what_is_written_is_read_back)
     ck_assert_double_eq_tol(x[0], 0.3, 1e-15);
     ck_assert(isnan(x[1]));
     ck_assert_ptr_null(gate_cell_values(c, "rate"));
-    gate_baseline_fini(&b);
 }
 END_TEST
 
@@ -406,7 +399,6 @@ static void refuse(const char *text, const char *more, const char *want)
     ck_assert_int_ne(gate_baseline_read(path, &b, &e), 0);
     (void)unlink(path);
     ck_assert_msg(e.n > 0 && strstr(e.lines[0], want) != NULL, "%s", e.n > 0 ? e.lines[0] : "-");
-    gate_baseline_fini(&b);
     err_fini(&e);
 }
 
@@ -446,12 +438,10 @@ START_TEST(xml_of_odd_names_stays_xml)
     struct document *d = document_new();
     gate_document(&r, false, d);
     document_put(d, "junit", f);
-    document_free(d);
     (void)fclose(f);
     ck_assert_ptr_nonnull(strstr(text, "name=\"a&lt;b&gt;&amp;&quot;c&quot; status\""));
     ck_assert_ptr_nonnull(strstr(text, "tests=\"4\" failures=\"4\""));
     ck_assert_ptr_null(strstr(text, "<b>"));
-    gate_report_fini(&r);
 }
 END_TEST
 
@@ -469,11 +459,9 @@ START_TEST(rows_like_their_status_row_are_left_out_of_tables)
         struct document *d = document_new();
         gate_document(&r, all == 1, d);
         document_put(d, "text", f);
-        document_free(d);
         (void)fclose(f);
         ck_assert_ptr_nonnull(strstr(text, "status"));
         ck_assert((strstr(text, "latency") != NULL) == (all == 1));
-        gate_report_fini(&r);
     }
 }
 END_TEST

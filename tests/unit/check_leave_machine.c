@@ -37,9 +37,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    leave_rows_fini(&rows);
-    points_fini(&points);
-    catalog_fini(&catalog);
     err_fini(&err);
 }
 
@@ -87,7 +84,6 @@ START_TEST(a_machine_is_known_by_its_measured_rows_alone)
             ck_assert(a[LEAVE_UPDATED] - b[LEAVE_UPDATED] < log(2.0));
         }
     }
-    leave_rows_fini(&twice);
 }
 END_TEST
 
@@ -118,7 +114,6 @@ START_TEST(a_row_that_was_not_measured_moves_no_prediction)
             fabs(rows.v[i].ln_error[LEAVE_UPDATED] - moved.v[i].ln_error[LEAVE_UPDATED]) > 1e-9;
     }
     ck_assert_uint_eq(changed, 1);
-    leave_rows_fini(&moved);
 }
 END_TEST
 
@@ -150,9 +145,6 @@ START_TEST(a_table_apart_is_judged_alone)
         ck_assert_double_eq_tol(rows.v[i].ln_error[LEAVE_SHEET] - twice.v[i].ln_error[LEAVE_SHEET],
                                 log(2.0), 1e-9);
     }
-    leave_rows_fini(&twice);
-    points_fini(&known);
-    points_fini(&judged);
 }
 END_TEST
 

@@ -13,7 +13,7 @@
  * the third, which ends at 2.5 ms. */
 START_TEST(a_cell_has_the_mean_of_a_signal)
 {
-    struct cells c;
+    static struct cells c;
     cells_init(&c, 2);
     cells_add(&c, 1, MS / 2, 2 * MS, 10.0);
     cells_set(&c, 0, 0, 4.0);
@@ -24,7 +24,6 @@ START_TEST(a_cell_has_the_mean_of_a_signal)
     ck_assert_double_eq(cells_mean(&c, 1, 1, 5 * MS / 2), 10.0);
     ck_assert_double_eq(cells_mean(&c, 2, 1, 5 * MS / 2), 0.0);
     ck_assert_double_eq(cells_mean(&c, 2, 0, 5 * MS / 2), 4.0); /* over its half cell */
-    cells_fini(&c);
 }
 END_TEST
 
@@ -32,7 +31,7 @@ END_TEST
  * reach: 4 x 8192 ms need cells of 4 ms. Cell 0 has 3 ms of 8: 6. The last cell ends there. */
 START_TEST(cells_widen_and_keep_the_integral)
 {
-    struct cells c;
+    static struct cells c;
     cells_init(&c, 1);
     cells_add(&c, 0, 0, 3 * MS, 8.0);
     int64_t end = 4LL * CELLS_MAX * MS;
@@ -42,7 +41,6 @@ START_TEST(cells_widen_and_keep_the_integral)
     ck_assert_double_eq(cells_mean(&c, 0, 0, end), 6.0);
     ck_assert_double_eq(cells_mean(&c, 1, 0, end), 0.0);
     ck_assert_double_eq(cells_mean(&c, CELLS_MAX - 1, 0, end), 0.5);
-    cells_fini(&c);
 }
 END_TEST
 
@@ -50,7 +48,7 @@ END_TEST
  * its number. */
 START_TEST(equal_sets_have_one_number)
 {
-    struct sets s;
+    static struct sets s;
     uint32_t v[64];
     sets_init(&s);
     for (int round = 0; round < 2; round++) {
@@ -64,7 +62,6 @@ START_TEST(equal_sets_have_one_number)
     }
     ck_assert_uint_eq(s.n, 3000);
     ck_assert_uint_eq(s.ids[s.first[2]], 3); /* the third set begins with 3 */
-    sets_fini(&s);
 }
 END_TEST
 
@@ -84,7 +81,6 @@ START_TEST(rows_are_differences_to_the_row_above)
     memory_stream_close(out, &text);
     ck_assert_str_eq(text,
                      "\"t\":{\"columns\":[\"a\",\"b\"],\"rows\":3,\"delta\":\"5,2,-1,-1,0,101\"}");
-    spool_fini(&s);
     free(text);
 }
 END_TEST

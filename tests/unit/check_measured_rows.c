@@ -23,7 +23,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    measured_fini(&m);
     err_fini(&err);
     (void)remove(path);
 }

@@ -63,7 +63,6 @@ static int read_line(const char *line)
     static char words[256];
     char *argv[16] = {words};
     int argc = 1;
-    options_fini(&command, &v);
     err_fini(&err);
     (void)snprintf(words, sizeof words, "try %s", line);
     for (char *w = strtok(words, " "); (w = strtok(NULL, " ")) != NULL;) {
@@ -80,7 +79,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    options_fini(&command, &v);
     err_fini(&err);
 }
 

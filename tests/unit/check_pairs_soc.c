@@ -34,7 +34,6 @@ static void teardown(void)
     static struct soc soc;
     ck_assert_msg(soc_parse(tree, "f", &soc, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     cJSON_Delete(tree);
-    document_free(notes);
     err_fini(&err);
 }
 

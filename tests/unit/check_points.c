@@ -25,7 +25,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    points_fini(&points);
     err_fini(&err);
     (void)remove(path);
 }
@@ -101,7 +100,6 @@ START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
     (void)snprintf(p.runtime, sizeof p.runtime, "openvino-genai-2025.4");
     predict_bind(&catalog, &p, &k);
     ck_assert_double_eq_tol(k.llm.body_bytes_per_weight, 0.56, 1e-12);
-    catalog_fini(&catalog);
 }
 END_TEST
 
@@ -129,7 +127,6 @@ START_TEST(what_a_file_took_from_a_row_is_no_prediction_of_it)
                        .value = 1.64};
     q = predict_row(&catalog, &p);
     ck_assert(isnan(q.value) && strstr(q.reason, "comes from such rows") != NULL);
-    catalog_fini(&catalog);
 }
 END_TEST
 
@@ -163,7 +160,6 @@ START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
     ck_assert_double_eq_tol(fair, fmin(a, capacity / 2.0), 1e-9);
     double others = (capacity - fair) / capacity;
     ck_assert_double_eq_tol(by_latency, fair / (1.0 + soc->queueing_frac * others), 1e-9);
-    catalog_fini(&catalog);
 }
 END_TEST
 
@@ -193,7 +189,6 @@ START_TEST(what_no_form_can_know_is_in_the_rows_that_say_the_same)
     ck_assert_double_eq_tol(x.version_median, 1.25, 1e-9);
     ck_assert_uint_eq(noise_floor_of(&catalog, &points, DEVICE_KIND_IGPU, CONFORMAL_PREFILL).twins,
                       0);
-    catalog_fini(&catalog);
 }
 END_TEST
 
@@ -254,7 +249,6 @@ START_TEST(errors_are_those_of_hand_computation)
     ck_assert_double_eq_tol(s.v[0].bias, cbrt(1.1 * 0.8) - 1.0, 1e-12);
     ck_assert_double_eq_tol(s.v[0].median_all, 0.10, 1e-12);
     ck_assert_double_eq_tol(s.v[0].p90_all, 1.0, 1e-12);
-    points_scores_fini(&s);
 }
 END_TEST
 
@@ -271,7 +265,6 @@ START_TEST(bias_is_one_of_time_whatever_the_metric)
     points_score(&p, q, &s);
     ck_assert_double_eq_tol(s.v[0].bias, 0.25, 1e-12);
     ck_assert(isnan(s.v[0].pearson));
-    points_scores_fini(&s);
 }
 END_TEST
 

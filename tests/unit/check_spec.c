@@ -22,7 +22,6 @@ static void setup(void)
 static void teardown(void)
 {
     spec_point_fini(&point);
-    spec_fini(&spec);
     err_fini(&err);
     (void)remove(path);
 }
@@ -145,7 +144,6 @@ START_TEST(a_million_runs_need_a_word)
     ck_assert_int_ne(load(text, false), 0);
     ck_assert_ptr_nonnull(
         strstr(err.lines[0], "1000000 runs (axes.seed 1000 x replications 1000)"));
-    spec_fini(&spec);
     ck_assert_int_eq(load(text, true), 0);
     ck_assert_uint_eq(spec_runs(&spec, spec.replications), 1000000);
 }

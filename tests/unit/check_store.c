@@ -327,7 +327,6 @@ static void compared(struct store *s)
     struct document *d = document_new();
     (void)stored_compare(s, &o, document_array(d, ""), &err);
     cJSON_Delete(document_json(d));
-    document_free(d);
 }
 
 static void export_survives(const char *sql)

@@ -277,7 +277,6 @@ START_TEST(results_do_not_depend_on_how_many_run_at_once)
         cJSON *o = document_json(d);
         text[i] = cJSON_Print(o);
         cJSON_Delete(o);
-        document_free(d);
         end_tune(&t);
     }
     ck_assert_str_eq(text[0], text[1]);
@@ -322,7 +321,6 @@ START_TEST(what_is_printed_is_corrected_together)
     struct document *d = document_new();
     tune_document(&plan, &t, metrics, 1, d);
     cJSON *tree = document_json(d);
-    document_free(d);
     const cJSON *edf = cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "policies"), "edf");
     const cJSON *m = cJSON_GetObjectItem(cJSON_GetObjectItem(edf, "metrics"), "m");
     static const char lost[] = "(not significant after Holm's correction)";

@@ -62,7 +62,6 @@ static void start(const char *const *free_keys, double sd)
 static void teardown(void)
 {
     update_fini(&u);
-    catalog_fini(&catalog);
     cJSON_Delete(tree);
     err_fini(&err);
 }
