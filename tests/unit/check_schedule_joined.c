@@ -1,4 +1,5 @@
-/* Launches that follow each other on a device become one row where there are many: made-up launches whose rows are known. */
+/* Launches that follow each other on a device become one row where there are many: made-up launches
+ * whose rows are known. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,11 @@ static void teardown(void)
 static struct launch begin(uint8_t device, int pass, int64_t submit_ns, int64_t start_ns)
 {
     struct observer *o = schedule_observer(schedule);
-    struct launch l = {.id = ++launches, .pass = &passes[pass], .device = device, .rows = 10 + (uint32_t)pass, .submit_ns = submit_ns};
+    struct launch l = {.id = ++launches,
+                       .pass = &passes[pass],
+                       .device = device,
+                       .rows = 10 + (uint32_t)pass,
+                       .submit_ns = submit_ns};
     o->launch_started(o->self, start_ns, &l, 0);
     return l;
 }
@@ -65,7 +70,8 @@ static void run(uint8_t device, int pass, int64_t submit_ns, int64_t start_ns, i
     end(&l, end_ns, LAUNCH_OUTCOME_DONE);
 }
 
-/* The rows of `launches`, each as "device lane gap wait busy idle launches kind outcome rows set outside"; the caller frees. */
+/* The rows of `launches`, each as "device lane gap wait busy idle launches kind outcome rows set
+ * outside"; the caller frees. */
 static char *written(int64_t end_ns, bool *joined)
 {
     struct observer *o = schedule_observer(schedule);
@@ -107,7 +113,8 @@ static char *written(int64_t end_ns, bool *joined)
     return text;
 }
 
-/* Few launches are rows of their own. Two at once on a device have lanes, and a lane that is free is taken again. */
+/* Few launches are rows of their own. Two at once on a device have lanes, and a lane that is free
+ * is taken again. */
 START_TEST(few_launches_have_a_row_each)
 {
     bool joined;
@@ -130,8 +137,9 @@ START_TEST(few_launches_have_a_row_each)
 }
 END_TEST
 
-/* 30,000 times a prompt for 600 ns and a batch for 400 ns, in turn: two rows, which begin at 0 and 600, and are idle while the other
- * runs. A launch 200 ms behind the row still belongs to it, one that is a nanosecond later begins another. */
+/* 30,000 times a prompt for 600 ns and a batch for 400 ns, in turn: two rows, which begin at 0 and
+ * 600, and are idle while the other runs. A launch 200 ms behind the row still belongs to it, one
+ * that is a nanosecond later begins another. */
 START_TEST(many_launches_of_the_same_requests_are_one_row)
 {
     bool joined;
@@ -147,13 +155,15 @@ START_TEST(many_launches_of_the_same_requests_are_one_row)
     run(1, 1, late - 7, late, late + 50);
     OWNED char *text = written(late + 100, &joined);
     ck_assert(joined);
-    /* All are closed at the end, the one that was opened last first. A gap is from the end of the row before. */
+    /* All are closed at the end, the one that was opened last first. A gap is from the end of the
+     * row before. */
     OWNED char *want = xformat("1 0 %lld 7 50 0 1 1 0 11 1 0\n"
                                "1 0 %lld 0 %d %lld 30000 1 0 11 1 0\n"
                                "1 0 %lld 0 %d %lld 30001 0 0 10 0 0\n"
                                "3 rows\n",
-                               (long long)late, (long long)(600 - (late + 50)), 30000 * 400, (long long)(t - 600 - 30000 * 400),
-                               (long long)-t, 30000 * 600 + 100, (long long)(at + 100 - (30000 * 600 + 100)));
+                               (long long)late, (long long)(600 - (late + 50)), 30000 * 400,
+                               (long long)(t - 600 - 30000 * 400), (long long)-t, 30000 * 600 + 100,
+                               (long long)(at + 100 - (30000 * 600 + 100)));
     ck_assert_str_eq(text, want);
 }
 END_TEST
