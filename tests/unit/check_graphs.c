@@ -250,6 +250,38 @@ START_TEST(bad_instances_are_refused_with_one_line_each)
 }
 END_TEST
 
+/* Blocks from 1 to the most there is room for, and chunks as many as positions are left to. */
+START_TEST(blocks_and_chunks_have_limits)
+{
+    static const struct {
+        uint32_t blocks, chunks;
+        const char *says;
+    } rows[] = {
+        {0, 1, "test: 0 blocks, accepted are 1 to "},
+        {1, 1, NULL},
+        {GRAPHS_MAX_BLOCKS, 1, NULL},
+        {GRAPHS_MAX_BLOCKS + 1, 1, " blocks, accepted are 1 to "},
+        {3, 0, "test: 0 chunks, accepted are 1 to "},
+        {3, GRAPHS_MAX_POSITIONS / 3, NULL},
+        {3, GRAPHS_MAX_POSITIONS / 3 + 1, " chunks, accepted are 1 to "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct switch_instance x;
+        struct err e = ERR_INIT;
+        switch_uniform(&x, 3, 2, 1, 2, 3);
+        if (rows[i].blocks == GRAPHS_MAX_BLOCKS) {
+            switch_uniform(&x, GRAPHS_MAX_BLOCKS, 1, 1, 2, 3);
+        }
+        x.g.n_blocks = rows[i].blocks;
+        x.g.n_chunks = rows[i].chunks;
+        ck_assert_int_eq(graphs_instance_check(&x.g, "test", &e) == 0, rows[i].says == NULL);
+        ck_assert_uint_eq(e.n, rows[i].says != NULL ? 1u : 0u);
+        ck_assert(rows[i].says == NULL || strstr(e.lines[0], rows[i].says) != NULL);
+        err_fini(&e);
+    }
+}
+END_TEST
+
 /* Each time of a block from 0 to the most, by itself. */
 START_TEST(times_have_limits)
 {
@@ -284,6 +316,7 @@ static const struct suite_row suite[] = {
     TEST(keeping_the_old_graph_hides_a_load_behind_its_own_block),
     TEST(loads_of_length_zero_switch_at_once),
     TEST(bad_instances_are_refused_with_one_line_each),
+    TEST(blocks_and_chunks_have_limits),
     TEST(times_have_limits),
 };
 SUITE_MAIN("graphs", suite)
