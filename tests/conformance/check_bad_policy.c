@@ -225,9 +225,14 @@ static const struct scenario_request q[] = {
 
 static FILE *log_to; /* NULL: nowhere */
 
+static int resets = -1; /* the device that can be reset */
+
 static int run(struct policy_ops *p)
 {
     scenario_init(&sc);
+    for (int i = 0; i < (int)sc.machine.n_devices && resets >= 0; i++) {
+        sc.machine.devices[i].can_reset = i == resets;
+    }
     scenario_cost(&sc, -1, OP_QKV, 1, 0.01, 10);
     scenario_cost(&sc, -1, OP_FFN, 1, 0.02, 10);
     sc.setup.policy = p;
@@ -499,6 +504,20 @@ START_TEST(missing_hooks_needs_and_versions_are_refused)
 }
 END_TEST
 
+/* One device that can be reset is enough, whichever it is. */
+START_TEST(what_one_device_can_the_machine_can)
+{
+    struct policy_ops p = ops("resets", serve);
+    p.needs = CAP_RESET;
+    for (resets = 0; resets < 4; resets++) {
+        int rc = run(&p);
+        ck_assert_msg((rc == 0) == (resets < 3), "device %d: %s", resets,
+                      sc.result.message); /* there are three */
+    }
+    ck_assert_ptr_nonnull(strstr(sc.result.message, "device reset"));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(meddling_is_refused_counted_and_harmless),
     TEST(actions_from_notifications_are_refused),
@@ -514,5 +533,6 @@ static const struct suite_row suite[] = {
     TEST(waiting_for_ever_on_timers_ends_the_run),
     TEST(shedding_counts_as_shed_once),
     TEST(missing_hooks_needs_and_versions_are_refused),
+    TEST(what_one_device_can_the_machine_can),
 };
 SUITE_MAIN("bad policies", suite)

@@ -161,6 +161,7 @@ START_TEST(kernels_are_those_of_the_launches)
         kept[n++] = *k;
     }
     ck_assert_uint_eq(n, n_seen);
+    ck_assert_uint_eq(real.result.kernels, real_report.n_kernels);
     ck_assert_uint_gt(n, 100);
     every_row_once(kept);
     for (uint32_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
