@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hwmodels/backends/cpu.h"
@@ -153,11 +154,11 @@ START_TEST(a_queue_is_as_long_as_it_says)
     int64_t cpu_ns = 0;
     for (int i = 2; i <= BACKEND_MAX_INFLIGHT + 1; i++) {
         ck_assert_int_eq(worker_stamps(w, i, &at), 0);
-        ck_assert_int_gt(at.cpu_ns, 0);
+        ck_assert_int_ge(at.cpu_ns, 0);
         cpu_ns += at.cpu_ns;
     }
     /* The first one, whose stamps are gone, took some, too. */
-    ck_assert_int_gt(worker_busy_ns(w), cpu_ns);
+    ck_assert_int_ge(worker_busy_ns(w), cpu_ns);
     ck_assert_int_lt(worker_busy_ns(w) - cpu_ns, NS_PER_S);
     ck_assert_int_eq(on_core, (int)first_core());
     ck_assert_int_eq(allowed_cores, 1);
@@ -461,7 +462,7 @@ static void five(struct backend_device *d, const struct kernel_spec *s)
     }
     ck_assert_int_eq(cpu_wait(d, tickets, minute_ns), 0);
     cpu_counters(d, &c);
-    ck_assert(c.busy_valid && c.busy_ns > 0);
+    ck_assert(c.busy_valid && c.busy_ns >= 0);
     cpu_release(k);
 }
 
@@ -902,12 +903,14 @@ static void folder_teardown(void)
 START_TEST(processor_time_is_busy_stolen_or_neither)
 {
     put("stat", "cpu  1 20 300 4000 50000 600000 7000000 80000000 5 5\ncpu0 9 9 9 9 9 9 9 9\n");
+    double before_s = 1e-9 * (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     struct host_times t = host_times_read(dir);
     ck_assert(t.valid);
     ck_assert_double_eq(t.busy_ticks, 7600321.0);
     ck_assert_double_eq(t.steal_ticks, 80000000.0);
     ck_assert_double_eq(t.all_ticks, 87654321.0);
-    ck_assert_double_gt(t.own_s, 0.0);
+    ck_assert_double_ge(t.own_s, before_s);
+    ck_assert_double_le(t.own_s, 1e-9 * (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
     put("stat", "cpu 1 2 3 4\n"); /* as old kernels have it */
     t = host_times_read(dir);
     ck_assert(t.valid && t.busy_ticks == 6.0 && t.all_ticks == 10.0 && t.steal_ticks == 0.0);
