@@ -417,7 +417,8 @@ static void simulate(int which, uint64_t load, const char *path)
         sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
         sc.machine.devices[IGPU].max_shared = 4;
     }
-    if (load == 3 && strcmp(runs[which].policy, "time-share") != 0) { /* it has slices enough */
+    if (load == 3 &&
+        strcmp(runs[which].policy, "time-share") != 0) { /* frames take serial devices */
         sc.setup.frames =
             (struct sim_frames){.per_s = 90, .device = IGPU, .device_ns = MS(2), .bytes = 1e6};
     }
