@@ -141,6 +141,58 @@ START_TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads)
 }
 END_TEST
 
+/* What init declares: the graphs that the strategy uses, with their rows and blocks; the blocks
+ * that are there before the run; and what else holds weights: the CPU's own format of them, EAGLE's
+ * draft model (a layer and the head), calibration. Two blocks of 1 GB; rows of 300 and 24. */
+#define GRAPH_1 "0 0 graph version=1 rows=300 blocks=2 = 0\n"
+#define GRAPH_2 "0 0 graph version=2 rows=24 blocks=2 = 0\n"
+#define BLOCK(i, v) "0 0 map 1:" i ":" v " bytes=1000000000 = 0\n"
+static const struct {
+    const char *params, *declared;
+} inits[] = {
+    {"strategy=progressive", GRAPH_1 GRAPH_2 BLOCK("0", "1") BLOCK("1", "1")},
+    {"strategy=sync", GRAPH_1 GRAPH_2 BLOCK("0", "1") BLOCK("1", "1")},
+    {"strategy=naive-async", GRAPH_1 GRAPH_2 BLOCK("0", "1") BLOCK("1", "1")},
+    {"strategy=late-start", GRAPH_1 GRAPH_2 BLOCK("0", "1") BLOCK("1", "1")},
+    {"strategy=keep-both",
+     GRAPH_1 GRAPH_2 BLOCK("0", "1") BLOCK("0", "2") BLOCK("1", "1") BLOCK("1", "2")},
+    {"strategy=unified-g1", GRAPH_1 BLOCK("0", "1") BLOCK("1", "1")},
+    {"strategy=unified-g2", GRAPH_2 BLOCK("0", "2") BLOCK("1", "2")},
+    {"strategy=unified-g1,decode=cpu",
+     GRAPH_1 BLOCK("0", "1") BLOCK("1", "1") "0 0 map 1:0:3 bytes=2000000000 = 0\n"},
+    {"strategy=unified-g2,drafter=eagle,calibrate_mb=55",
+     GRAPH_2 BLOCK("0", "2") BLOCK("1", "2") "0 0 map 1:0:4 bytes=1400000000 = 0\n"
+                                             "0 0 map 1:0:5 bytes=55000000 = 0\n"},
+};
+
+START_TEST(init_declares_the_graphs_of_the_strategy)
+{
+    struct scenario_request q[] = {{RT, 0, 100, 2, 0, 0}};
+    char params[128];
+    char *log = NULL;
+    size_t size = 0;
+    scenario_init(&sc);
+    sc.machine.devices[NPU].static_attention = false;
+    sc.llm.n_layers = 2;
+    sc.llm.weight_bytes = 2e9;
+    sc.llm.body_weights = 2e9; /* half a byte each */
+    sc.llm.body_bytes_per_weight = 0.5;
+    sc.llm.head_weights = 9e8; /* a byte each: 1e9 / 2 + 9e8 is 1.4e9 */
+    sc.llm.head_bytes_per_weight = 1.0;
+    (void)snprintf(params, sizeof params, "blocks=2,g1=300,g2=24,speculate=false,%s",
+                   inits[_i].params);
+    scenario_policy(&sc, policy_find("sd-npu"), params);
+    sc.setup.decision_log = open_memstream(&log, &size);
+    ck_assert_msg(scenario_run(&sc, q, 1, false) == 0, "%s", sc.result.message);
+    (void)fclose(sc.setup.decision_log);
+    const char *first = strchr(log, '\n') + 1; /* after the policy's name */
+    size_t n = strlen(inits[_i].declared);
+    ck_assert_msg(strncmp(first, inits[_i].declared, n) == 0 && strncmp(first + n, "0 ", 2) != 0,
+                  "%s:\n%.500s", inits[_i].params, log);
+    free(log);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .teardown = teardown),
     TEST(sync_loads_after_the_prompt),
@@ -149,5 +201,6 @@ static const struct suite_row suite[] = {
     TEST(progressive_switches_the_last_block_that_others_hide),
     TEST(progressive_loads_at_the_tail_what_computes_no_more),
     TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads),
+    LOOP(init_declares_the_graphs_of_the_strategy, sizeof inits / sizeof inits[0]),
 };
 SUITE_MAIN("sd-npu switching", suite)

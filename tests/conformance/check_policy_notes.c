@@ -1,0 +1,115 @@
+/* What policies count (sched_note), by hand: nothing else of a run shows it. KV of sessions on the
+ * toy machine of tests/helpers/rules.h, and the graphs of sd-npu on that of check_sd_switching.c.
+ */
+#include <string.h>
+
+#include "policies/registry.h"
+#include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
+
+static struct scenario sc;
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+/* Of a counter that was never noted there is none. */
+static uint64_t noted(const char *counter)
+{
+    for (uint32_t i = 0; i < sc.result.n_policy_counters; i++) {
+        if (strcmp(sc.result.policy_counter_names[i], counter) == 0) {
+            return sc.result.policy_counters[i];
+        }
+    }
+    return 0;
+}
+
+/* Turn 0 (96 tokens) takes 4.88 ms, then its tool. What keeping, dropping and swapping waste is in
+ * check_tool_gaps.c: 2.44 ms of holding are worth computing again, and 2 ms a transfer at 96 GB/s.
+ */
+static const struct {
+    const char *params;
+    double gap_ms, swap_gb_per_s;
+    uint64_t kept, discarded, swapped;
+} gaps[] = {
+    {"gap_kv=cache", 10, 96, 0, 0, 0},
+    {"gap_kv=reactive", 10, 96, 0, 0, 0},
+    {"gap_kv=preserve", 10, 96, 1, 0, 0},
+    {"gap_kv=discard", 10, 96, 0, 1, 0},
+    {"gap_kv=swap", 10, 96, 0, 0, 1},
+    {"gap_kv=ttl,gap_s=0.009", 10, 96, 1, 1, 0},
+    {"gap_kv=ttl,gap_s=0.012", 10, 96, 1, 0, 0},
+    {"gap_kv=infercept", 2.4, 1, 1, 0, 0},
+    {"gap_kv=infercept", 2.5, 1, 1, 1, 0},
+    {"gap_kv=infercept", 1.9, 96, 1, 0, 0},
+    {"gap_kv=infercept", 10, 96, 1, 0, 1},
+    {"gap_kv=infercept,gap_s=1", 10, 1, 0, 1, 0},
+    {"gap_kv=infercept,gap_s=1", 10, 96, 0, 0, 1},
+};
+
+START_TEST(what_becomes_of_kv_is_counted)
+{
+    static const char *const policies[] = {"sjf-input", "edf"};
+    for (size_t i = 0; i < sizeof gaps / sizeof gaps[0]; i++) {
+        struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},
+                                       {RT, gaps[i].gap_ms / 1e3, 160, 1, 5, 96}};
+        scenario_init(&sc);
+        scenario_cost(&sc, -1, OP_QKV, 0, 0.01, 0);
+        scenario_cost(&sc, -1, OP_FFN, 0, 0.02, 0);
+        scenario_cost(&sc, -1, OP_MHA, 1, 0, 0);
+        scenario_cost(&sc, -1, OP_HEAD, 1, 0, 0);
+        scenario_cost(&sc, -1, OP_LAYER, 2, 0, 0);
+        sc.llm.kv_bytes_per_token = 1e6;
+        sc.setup.prefix_reuse = true;
+        sc.gaps_are_tools = true;
+        sc.machine.swap_bytes_per_s = gaps[i].swap_gb_per_s * 1e9;
+        sc.machine.swap_fixed_ns = 0;
+        scenario_policy(&sc, policy_find(policies[_i]), gaps[i].params);
+        scenario_check(&sc, q, 2);
+        ck_assert_msg(noted("gap_kept") == gaps[i].kept &&
+                          noted("gap_discarded") == gaps[i].discarded &&
+                          noted("gap_swapped") == gaps[i].swapped,
+                      "%s over %.1f ms: kept %u, discarded %u, swapped %u", gaps[i].params,
+                      gaps[i].gap_ms, (unsigned)noted("gap_kept"), (unsigned)noted("gap_discarded"),
+                      (unsigned)noted("gap_swapped"));
+        scenario_fini(&sc);
+    }
+    scenario_init(&sc);
+}
+END_TEST
+
+/* Three blocks, two chunks: the prompt ends at 6 ms. Under sync the first block of the step waits
+ * for the last of three loads, until 12. Under naive-async block 1 waits from 6.2125 to 8, and
+ * block 2 from 8.2125 to 10. Progressive over four blocks hides all loads of 2 ms. */
+static const struct {
+    const char *strategy;
+    uint32_t blocks;
+    uint64_t stall_us;
+} stalls[] = {{"sync", 3, 6000}, {"naive-async", 3, 2 * 1787}, {"progressive", 4, 0}};
+
+START_TEST(waiting_for_graphs_is_counted)
+{
+    struct scenario_request q[] = {{RT, 0, 512, 2, 0, 0}};
+    char params[128];
+    scenario_init(&sc);
+    sc.machine.devices[NPU].static_attention = false;
+    sc.llm.n_layers = stalls[_i].blocks;
+    sc.llm.weight_bytes = 2e6 * stalls[_i].blocks; /* 2 ms each at 1 GB/s */
+    scenario_cost(&sc, NPU, OP_QKV, 0.1, 0.9 / 256, 0);
+    (void)snprintf(params, sizeof params, "strategy=%s,blocks=%u,speculate=false",
+                   stalls[_i].strategy, stalls[_i].blocks);
+    scenario_policy(&sc, policy_find("sd-npu"), params);
+    scenario_check(&sc, q, 1);
+    uint64_t us = noted("graph_stall_us"); /* kernels of 1 ns are rounding here */
+    ck_assert_msg(us + 2 >= stalls[_i].stall_us && us <= stalls[_i].stall_us + 2, "%u us",
+                  (unsigned)us);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("policy notes", .teardown = teardown),
+    LOOP(what_becomes_of_kv_is_counted, 2),
+    LOOP(waiting_for_graphs_is_counted, 3),
+};
+SUITE_MAIN("policy_notes", suite)
