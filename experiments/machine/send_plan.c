@@ -111,7 +111,7 @@ static struct step *plan_measure(struct sending *s, const char *name, const char
     take_args(t, s->o->size);
     take_args(t, "-o");
     take_args(t, makes);
-    take_args(t, s->tiny ? "--window-s 0.01 --retries 0 --pool-mb 64" : "");
+    take_args(t, s->tiny ? "--repetitions 1 --retries 0 --pool-mb 64 --window-s" : "");
     return t;
 }
 
@@ -127,17 +127,20 @@ void send_plan(struct sending *s)
     }
     t = plan_measure(s, "measure", "rows.csv",
                      "times of single kernels, each device alone and in pairs", 10);
-    take_args(t, s->tiny ? "--repetitions 1" : "");
+    take_args(t, s->tiny ? "0.003" : "");
     if (s->openvino) {
         take_args(t, "--backend openvino --devices");
         take_args(t, s->devices);
     }
     t = plan_measure(s, "pairs", "pairs.csv",
                      "who slows whom: each kind of kernel next to each other", 5);
-    take_args(t, s->tiny ? "--pairs --repetitions 1" : "--pairs");
     /* Of three devices the two that share a laptop's work; of one, two cores of it. */
     bool chips = s->npu[0] != '\0' && s->gpu[0] != '\0';
-    if (chips || strchr(s->devices, ',') != NULL) {
+    bool two = chips || strchr(s->devices, ',') != NULL;
+    /* A pair needs five samples in which both ran: OpenVINO's take longer to begin. */
+    take_args(t, !s->tiny ? "" : two ? "0.02" : "0.005");
+    take_args(t, "--pairs");
+    if (two) {
         OWNED char *list = chips ? xformat("%s,%s", s->npu, s->gpu) : xstrdup(s->devices);
         take_args(t, "--backend openvino --devices");
         take_args(t, list);

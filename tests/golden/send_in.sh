@@ -175,26 +175,25 @@ if ! $x measure --list | grep -q '^  cpu .*OpenVINO'; then
     echo "skipped: engine openvino is not there (make engines)"
     exit $bad
 fi
-started() { # what the fake has, the file to wait for: a send-in that is killed when it is there
+started() { # what the fake has, file, text to wait for in it: a send-in that is killed when it is there
     XPUSIM_FAKE_NPU=$1 $x send-in --size tiny -o npu.tar.gz >"$tmp/out" 2>"$tmp/err" &
     pid=$!
     n=0
-    while [ ! -e "npu.tar.gz.partial/$2" ] && kill -0 $pid 2>/dev/null && [ $n -lt 6000 ]; do
+    while ! grep -q "$3" "npu.tar.gz.partial/$2" 2>/dev/null && kill -0 $pid 2>/dev/null && [ $n -lt 6000 ]; do
         n=$((n + 1))
         sleep 0.1
     done
     kill -9 $pid
     wait $pid 2>/dev/null
-    [ -e "npu.tar.gz.partial/$2" ] || fail "no $2: $(cat "$tmp/err")"
+    grep -q "$3" "npu.tar.gz.partial/$2" || fail "no $2: $(cat "$tmp/err")"
 }
 # An NPU that cannot compile: the reason is in the archive, and nothing is driven on it.
-started none rows.csv
+started none rows.csv.partial ',npu,openvino,.*,not_prepared$'
 grep -q "driver's compiler" npu.tar.gz.partial/probe-npu.json || fail "the probe's reason"
 grep -q '^probe-npu 1 ' npu.tar.gz.partial/done || fail "the probe's status"
-grep -q ',npu,openvino,.*,not_prepared$' npu.tar.gz.partial/rows.csv || fail "rows of an NPU that cannot compile"
 rm -r npu.tar.gz.partial
 # One that can: killed after the calibration, and continued.
-started driver soc.json
+started driver soc.json .
 XPUSIM_FAKE_NPU=driver $x send-in --size tiny -o npu.tar.gz >"$tmp/out" 2>"$tmp/err"
 [ $? -le 1 ] || fail "send-in with an NPU: $(cat "$tmp/err")"
 for step in probe-npu measure pairs calibrate; do
