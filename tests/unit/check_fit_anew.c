@@ -662,7 +662,7 @@ START_TEST(the_document_says_the_findings)
 {
     struct fit_findings g;
     findings_by_hand(&g);
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     fit_document(&fit, &g, d);
     char *text = NULL;
     size_t n;
@@ -738,7 +738,7 @@ START_TEST(constraints_are_said_and_kept_to)
                                    .pool = pool,
                                    .n_pool = 3};
     for (int with = 1; with >= 0; with--) {
-        SCOPED(document_drop) struct document *d = document_new();
+        struct document *d = document_new();
         char *text = NULL;
         size_t n;
         FILE *f = open_memstream(&text, &n);

@@ -50,16 +50,10 @@ static void setup(void)
     }
 }
 
-static void teardown(void)
-{
-    gate_report_fini(&report);
-}
-
 static void judge(bool added_alarms)
 {
     struct gate_cells a = {.v = &before, .n = 1};
     struct gate_cells b = {.v = &now, .n = 1};
-    gate_report_fini(&report);
     gate_judge(&baseline, &a, &b, added_alarms, &report);
 }
 
@@ -241,10 +235,8 @@ START_TEST(rows_without_a_partner_say_why)
     struct gate_cells none = {0};
     struct gate_cells one = {.v = &now, .n = 1};
     now.unknown_policy = true;
-    gate_report_fini(&report);
     gate_judge(&baseline, &none, &one, true, &report);
     says("status", GATE_STATUS, true, "this build has no such policy");
-    gate_report_fini(&report);
     gate_judge(&baseline, &one, &none, true, &report);
     says("status", GATE_REMOVED, true, "no longer asked for");
 }
@@ -521,9 +513,8 @@ START_TEST(what_happened_to_a_decision_is_a_sentence)
          "10)"}};
     struct gate_firsts all = {.n = 0};
     char want[1024] = "";
-    SCOPED(document_drop) struct document *d = document_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *text = gate_first_text(&cases[i].f, d);
+        const char *text = gate_first_text(&cases[i].f);
         ck_assert(cases[i].text == NULL ? text == NULL
                                         : text != NULL && strcmp(text, cases[i].text) == 0);
         if (i < GATE_MAX_FIRST) {
@@ -534,6 +525,7 @@ START_TEST(what_happened_to_a_decision_is_a_sentence)
                            i > 0 ? text : "", i > 0 ? "\n" : "");
         }
     }
+    struct document *d = document_new();
     gate_first_document(&all, d);
     OWNED char *text = form_of(d, "text");
     ck_assert_msg(strstr(text, want) != NULL, "%s\nnot\n%s", text, want);
@@ -635,7 +627,7 @@ START_TEST(a_review_shows_alarms_first_with_commands)
         (struct gate_group){.name = "h", .soc = "s2", .llm = "l2", .trace = "t.csv", .seed = 6};
     struct gate_review v = {
         .report = &r, .baseline = &baseline, .firsts = &firsts, .path = "base.json"};
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     gate_review(&v, d);
     OWNED char *text = form_of(d, "markdown");
     ck_assert_msg(strcmp(text, reviewed) == 0, "%s", text);
@@ -672,7 +664,7 @@ START_TEST(a_review_shows_alarms_first_with_commands)
     /* Nothing changed. */
     r = (struct gate_report){.rows = &rows[1], .n = 1, .counts = {1}};
     firsts.n = 0;
-    SCOPED(document_drop) struct document *same = document_new();
+    struct document *same = document_new();
     gate_review(&v, same);
     OWNED char *quiet = form_of(same, "markdown");
     ck_assert_msg(strstr(quiet, "### xpusim gate: 1 rows: 1 OK; passed\n") == quiet &&
@@ -717,7 +709,7 @@ START_TEST(a_table_leaves_out_what_is_ok)
          .p = MISSING},
     };
     struct gate_report r = {.rows = rows, .n = 3, .counts = {1, 1, 1}, .alarms = 1};
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     gate_document(&r, false, d);
     OWNED char *text = form_of(d, "text");
     OWNED char *packed = xcalloc(1, strlen(text) + 1);
@@ -756,7 +748,7 @@ START_TEST(a_table_leaves_out_what_is_ok)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("gate rows", .setup = setup, .teardown = teardown),
+    CASE("gate rows", .setup = setup),
     LOOP(an_exact_row_says_which_replication_changed_how_much, sizeof exact / sizeof exact[0]),
     TEST(a_status_row_says_what_runs_did),
     TEST(rows_without_a_partner_say_why),

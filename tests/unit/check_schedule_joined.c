@@ -41,7 +41,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    schedule_free(schedule);
     scenario_fini(&sc);
 }
 
