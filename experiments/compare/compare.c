@@ -156,6 +156,13 @@ void compare_result_fini(struct compare_result *r)
 
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric)
 {
+    /* Who prints every metric asks by the names that are here: without this, a sixth of a short
+     * comparison's time went to comparing texts. */
+    for (size_t k = 0; k < r->n_metrics; k++) {
+        if (r->names[k].name == metric) {
+            return values_at(r, policy, k);
+        }
+    }
     for (size_t k = 0; k < r->n_metrics; k++) {
         if (strcmp(r->names[k].name, metric) == 0) {
             return values_at(r, policy, k);
