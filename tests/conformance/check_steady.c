@@ -1,0 +1,121 @@
+/* Who promises that the next iteration is the same (sched_steady), and when. A promise that is
+ * missing costs time alone, and no result shows it; so what is counted here are the passes that the
+ * engine repeated by itself. Requests arrive at once and decode for 300 tokens. While all of them
+ * decode in one iteration nothing happens before the first has ended, so of those passes at most a
+ * few may be formed one by one; without the promise every one of them is. */
+#include <string.h>
+
+#include "policies/registry.h"
+#include "tests/helpers/scenario.h"
+#include "tests/helpers/suite.h"
+
+enum { TOKENS = 300, MOST = 6 };
+
+static struct scenario sc;
+static uint64_t n_repeated; /* before the first request has ended */
+static bool ended;
+
+static void on_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
+{
+    (void)self;
+    (void)now_ns;
+    n_repeated += ended ? 0 : r->n;
+}
+
+static void on_finished(void *self, int64_t now_ns, const struct request *r)
+{
+    (void)self;
+    (void)now_ns;
+    (void)r;
+    ended = true;
+}
+
+static void nothing(void *self, int64_t now_ns, const struct pass *p)
+{
+    (void)self;
+    (void)now_ns;
+    (void)p;
+}
+
+/* reactive and proactive requests; whether their iterations repeat. */
+static const struct {
+    const char *policy, *params;
+    uint32_t reactive, proactive;
+    bool repeats;
+} cases[] = {
+    {"vllm-v0", "", 2, 2, true},
+    {"vllm-v1", "", 2, 2, true},
+    {"vllm-priority", "", 2, 2, true},
+    {"sarathi", "", 2, 2, true},
+    {"sglang-lpm", "", 2, 2, true},
+    {"openvino-cb", "", 2, 2, true},
+    {"orca", "", 2, 2, true},
+    {"program-fcfs", "", 2, 2, true},
+    {"sjf-input", "", 2, 2, true},
+    {"edf", "", 2, 2, true},
+    {"llf", "", 2, 2, true},
+    {"srpt", "", 2, 2, true},
+    {"prema", "", 2, 2, true},
+    {"vtc", "", 2, 2, true},
+    {"critical-path", "", 2, 2, true},
+    {"pantheon", "max_batch=16,class=blind", 2, 2, true},
+    /* A stop compares keys of each iteration; keys that never change are the same in all. */
+    {"program-fcfs", "preempt=kernel", 2, 2, true},
+    {"sjf-input", "preempt=layer", 2, 2, true},
+    {"edf", "preempt=kernel", 2, 2, false},
+    {"srpt", "preempt=kernel", 2, 2, false},
+    /* Rules for tool gaps look at the clock. */
+    {"edf", "gap_kv=preserve", 2, 2, false},
+    {"edf", "gap_kv=reactive", 2, 2, false},
+    /* Orders that look at each iteration. */
+    {"mlfq", "", 2, 2, false},
+    {"andes", "", 2, 2, false},
+    {"autellix-like", "", 2, 2, false},
+    /* agent-xpu-v2: everybody decodes in the batch, or who is reactive fills it. */
+    {"agent-xpu-v2", "", 0, 4, true},
+    {"agent-xpu-v2", "", 4, 0, true},
+    {"agent-xpu-v2", "", 1, 2, true},
+    {"agent-xpu-v2", "", 3, 2, true},
+    {"agent-xpu-v2", "", 2, 2, false}, /* one of two proactive ones, by its length */
+    {"agent-xpu-v2", "b_rf=4", 2, 2, true},
+    {"agent-xpu-v2", "b_rf=0", 2, 2, true},
+    {"agent-xpu-v2", "max_batch=2", 0, 4, false},
+    {"agent-xpu-v2", "cap=slo", 1, 2, false},
+    {"agent-xpu-v2", "cap=slo", 0, 3, true},
+    {"agent-xpu-v2", "gap_kv=preserve", 0, 3, false},
+    {"agent-xpu-v2", "flash=always", 0, 3, false},
+    {"agent-xpu-v2", "speculate=igpu", 0, 3, false},
+};
+
+START_TEST(iterations_repeat_where_that_is_promised)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct scenario_request q[MOST];
+        uint32_t n = cases[i].reactive + cases[i].proactive;
+        for (uint32_t k = 0; k < n; k++) {
+            bool reactive = k < cases[i].reactive;
+            q[k] = (struct scenario_request){reactive ? RT : BE, 0, 40 + 3 * k, TOKENS, 0, 0};
+        }
+        scenario_init(&sc);
+        scenario_cost(&sc, -1, OP_QKV, 0.1, 0.01, 5);
+        scenario_cost(&sc, -1, OP_MHA, 1, 0, 5);
+        struct observer o = {
+            .pass_done = nothing, .repeated = on_repeated, .request_finished = on_finished};
+        sc.setup.observers[0] = &o; /* nobody else, who would watch each pass */
+        sc.setup.n_observers = 1;
+        scenario_policy(&sc, policy_find(cases[i].policy), cases[i].params);
+        n_repeated = 0;
+        ended = false;
+        ck_assert_msg(scenario_run(&sc, q, n, false) == 0, "%s", sc.result.message);
+        bool fine = cases[i].repeats ? n_repeated > TOKENS - 20 : n_repeated == 0;
+        ck_assert_msg(fine, "%s:%s, %u and %u: %u passes were repeated", cases[i].policy,
+                      cases[i].params, cases[i].reactive, cases[i].proactive, (unsigned)n_repeated);
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    TEST(iterations_repeat_where_that_is_promised),
+};
+SUITE_MAIN("steady", suite)
