@@ -1,4 +1,7 @@
 /* Clocks of this computer: they run forwards, and an instant from now on lies ahead. */
+#include <sys/resource.h>
+#include <time.h>
+
 #include "sim/base/clock.h"
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
@@ -32,8 +35,25 @@ START_TEST(now_never_goes_back_and_is_told_in_two_units)
 }
 END_TEST
 
+/* Between what the C library says before and after, which has hundredths of a second at worst. */
+START_TEST(processor_time_is_that_of_the_c_library)
+{
+    volatile double x = 1.0;
+    for (int i = 0; i < 3000000; i++) {
+        x *= 1.0000001;
+    }
+    double before = (double)clock() / CLOCKS_PER_SEC;
+    double s = clock_processor_s(RUSAGE_SELF);
+    double after = (double)clock() / CLOCKS_PER_SEC;
+    ck_assert_msg(s >= before - 0.01 && s <= after + 0.01, "%g, between %g and %g", s, before,
+                  after);
+    ck_assert(before > 0.0 && clock_processor_s(RUSAGE_CHILDREN) == 0.0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(an_instant_from_now_lies_ahead_by_what_is_asked),
     TEST(now_never_goes_back_and_is_told_in_two_units),
+    TEST(processor_time_is_that_of_the_c_library),
 };
 SUITE_MAIN("clock", suite)
