@@ -44,7 +44,8 @@ static void prepare(const char *policy, uint64_t seed)
     }
     m->schedule_ns = seed % 2 > 0 ? units_ns_from_us(3) : 0;
     m->sample_ns_per_token = seed % 4 >= 2 ? units_ns_from_us(40) : 0;
-    m->poll_watts = 2.5;
+    m->poll_watts = seed % 4 == 3 ? 2.5 : 0.0;
+    m->compile_watts = seed % 4 == 3 ? 12.0 : 0.0; /* else a device is never said to rest */
     scenario_policy(&sc, policy_find(policy), "");
 }
 
@@ -66,8 +67,7 @@ static struct metric_list run(const char *policy, uint64_t seed, bool repeats)
                                      .limit = {0.004, 0.01},
                                      .n_percents = 1,
                                      .n_limits = 2,
-                                     .reader = METRICS_READER};
-    o.asked.reader.tokens_per_s = 250.0;
+                                     .reader = {0.002, 250.0}};
     o.warmup_ns = seed % 3 == 0 ? MS(200) : 0;
     o.range[IGPU] =
         (struct metrics_range){.rows_max = 3}; /* of contexts the kernel model says it */
