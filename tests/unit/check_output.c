@@ -218,6 +218,56 @@ START_TEST(what_a_process_leaves_open_is_removed_but_not_by_its_child)
 }
 END_TEST
 
+/* Files are closed in any order, others are opened in between, and what is then still open is
+ * removed: nothing of it stays, and of the others nothing is gone. */
+START_TEST(any_order_of_closing_leaves_what_was_kept)
+{
+    enum { FILES = 6 };
+    static const int orders[][FILES] = {{0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}, {2, 0, 4, 1, 5, 3},
+                                        {4, 1, 3, 0, 2, 5}, {1, 3, 5, 0, 2, 4}, {3, 5, 0, 4, 1, 2}};
+    for (int k = 0; k < 6; k++) {
+        for (int n = 0; n <= FILES; n++) { /* so many are closed */
+            struct output *o[2 * FILES] = {NULL};
+            char name[2 * FILES][16];
+            for (int i = 0; i < FILES; i++) {
+                (void)snprintf(name[i], sizeof name[i], "f%d", i);
+                o[i] = output_open(name[i], &err);
+                ck_assert_int_ge(fputs(name[i], output_stream(o[i])), 0);
+            }
+            for (int i = 0; i < n; i++) {
+                ck_assert_int_eq(output_close(o[orders[k][i]], i % 3 != 2, &err), 0);
+                (void)snprintf(name[FILES + i], sizeof name[i], "g%d", i);
+                o[FILES + i] = output_open(name[FILES + i], &err); /* where the other was */
+            }
+            for (int i = 0; i < n; i += 2) {
+                ck_assert_int_ge(fputs("g", output_stream(o[FILES + i])), 0);
+                ck_assert_int_eq(output_close(o[FILES + i], true, &err), 0);
+            }
+            output_abandon_all();
+            for (int i = 0; i < n; i++) {
+                bool kept = i % 3 != 2;
+                const char *f = name[orders[k][i]];
+                ck_assert_int_eq(access(f, F_OK) == 0, kept);
+                ck_assert_int_eq(access(name[FILES + i], F_OK) == 0, i % 2 == 0);
+                if (kept) {
+                    expect(f, f);
+                }
+                (void)remove(f);
+                (void)remove(name[FILES + i]);
+            }
+            ck_assert(n < FILES || count() == 0);
+            for (int i = n; i < FILES; i++) {
+                (void)output_close(o[orders[k][i]], false, &err);
+            }
+            for (int i = 1; i < n; i += 2) {
+                (void)output_close(o[FILES + i], false, &err);
+            }
+        }
+    }
+    ck_assert_uint_eq(err.n, 0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("files", .setup = setup, .teardown = teardown),
     TEST(a_file_changes_only_when_it_is_complete),
@@ -232,5 +282,6 @@ static const struct suite_row suite[] = {
     TEST(an_open_descriptor_is_written_and_not_replaced),
     TEST(a_folder_or_no_folder_is_an_error_that_names_it),
     TEST(what_a_process_leaves_open_is_removed_but_not_by_its_child),
+    TEST(any_order_of_closing_leaves_what_was_kept),
 };
 SUITE_MAIN("output", suite)
