@@ -271,7 +271,7 @@ void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key)
 bool axpu_warmup_has(const struct axpu *a, const struct request *r);
 /* True (and marks it used) when the attention kernel of this prompt is there. */
 bool axpu_warmup_take(struct sched *s, struct axpu *a, const struct request *r);
-/* The state that the policy relies on where a call of schedule begins. */
+/* Does all hold that the policy relies on? Asked where a call of schedule begins and ends. */
 bool axpu_is_consistent(struct sched *s, const struct axpu *a);
-/* The decisions that such a call has made where it ends. */
+/* Has a call of schedule that ends now decided all that it had to? */
 bool axpu_has_decided(struct sched *s, const struct axpu *a);

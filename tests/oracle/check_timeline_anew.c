@@ -11,9 +11,9 @@
 #include "policies/registry.h"
 #include "sim/base/input.h"
 #include "sim/metrics/timeline.h"
+#include "tests/helpers/kept.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
-#include "tests/helpers/told.h"
 
 enum { LOADS = 5, LINE = 400 };
 
@@ -30,8 +30,8 @@ static const struct {
 
 static int64_t from, to; /* the window */
 static struct scenario sc;
-static struct scenario_request q[TOLD_REQUESTS];
-static char *want[TOLD_CHANGES], *got[TOLD_CHANGES];
+static struct scenario_request q[KEPT_REQUESTS];
+static char *want[KEPT_CHANGES], *got[KEPT_CHANGES];
 static uint32_t n_want, n_got;
 
 /* ---- drawing ---- */
@@ -43,7 +43,7 @@ __attribute__((format(printf, 1, 2))) static void draw(const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    ck_assert(n_want < TOLD_CHANGES);
+    ck_assert(n_want < KEPT_CHANGES);
     want[n_want++] = xstrdup(line);
 }
 
@@ -129,7 +129,7 @@ static void draw_launches(void)
         while (first < kept.n_computed && kept.computed[first].end < r->begin) {
             first++;
         }
-        uint32_t tid = told_track(r);
+        uint32_t tid = kept_track(r);
         draw("B 1 %u ts=%lld name=%s launch=%u pass=%u request=%u sequences=%u rows=%u class=%s "
              "lead_us=%.10g",
              tid, (long long)later(r->begin, from), r->name, r->id, r->pass, r->request,
@@ -173,7 +173,7 @@ static void draw_launches(void)
 
 static void draw_requests(void)
 {
-    for (uint32_t id = 0; id < TOLD_REQUESTS; id++) {
+    for (uint32_t id = 0; id < KEPT_REQUESTS; id++) {
         const struct came *c = &kept.came[id];
         if (!c->here || c->end < from || c->begin > to) {
             continue;
@@ -257,19 +257,19 @@ static void draw_counter(const struct list *l, uint32_t of, const char *name, co
 static void draw_counters(void)
 {
     static struct list steps;
-    steps.v = steps.v != NULL ? steps.v : xcalloc(TOLD_CHANGES, sizeof *steps.v);
+    steps.v = steps.v != NULL ? steps.v : xcalloc(KEPT_CHANGES, sizeof *steps.v);
     steps.n = 0;
     int64_t end = 0;
-    (void)told_keep(&steps, 0, 0, 0, 0);
+    (void)kept_add(&steps, 0, 0, 0, 0);
     for (uint32_t i = 0; i < kept.ddr.n && kept.ddr.v[i].at <= to; i++) { /* of: how long it took */
         int64_t begin = kept.ddr.v[i].at - kept.ddr.v[i].of;
         if (begin > end) {
-            (void)told_keep(&steps, 0, end, 0, 0);
+            (void)kept_add(&steps, 0, end, 0, 0);
         }
-        (void)told_keep(&steps, 0, begin, kept.ddr.v[i].a, kept.ddr.v[i].b);
+        (void)kept_add(&steps, 0, begin, kept.ddr.v[i].a, kept.ddr.v[i].b);
         end = kept.ddr.v[i].at;
     }
-    (void)told_keep(&steps, 0, end, 0, 0);
+    (void)kept_add(&steps, 0, end, 0, 0);
     draw_counter(&steps, 0, "DDR GB/s", "demand", "carried");
     draw_counter(&kept.live, 0, "live requests", "reactive", "proactive");
     for (uint32_t d = 0; d < OBSERVER_DOMAINS; d++) {
@@ -352,7 +352,7 @@ static void read_back(const char *path)
     cJSON_ArrayForEach (e, cJSON_GetObjectItem(root, "traceEvents")) {
         char line[LINE];
         (void)put(line, 0, e);
-        ck_assert(n_got < TOLD_CHANGES);
+        ck_assert(n_got < KEPT_CHANGES);
         got[n_got++] = xstrdup(line);
     }
     cJSON_Delete(root);
@@ -406,7 +406,7 @@ static int64_t cuts_a_stop(int64_t at)
 /* A run with a timeline of that window. */
 static void simulate(int which, uint64_t load, const char *path)
 {
-    uint32_t n = randomload_make(&sc, q, TOLD_REQUESTS, load);
+    uint32_t n = randomload_make(&sc, q, KEPT_REQUESTS, load);
     sc.machine.devices[IGPU].idle_watts = 1.5;
     if (strcmp(runs[which].policy, "sd-npu") == 0) {
         sc.machine.devices[NPU].static_attention = false;
@@ -438,8 +438,8 @@ static void simulate(int which, uint64_t load, const char *path)
             .background_window = i == 2};
     }
     scenario_policy(&sc, policy_find(runs[which].policy), runs[which].params);
-    told_forget(&sc.machine);
-    sc.setup.observers[sc.setup.n_observers++] = told_observer();
+    kept_forget(&sc.machine);
+    sc.setup.observers[sc.setup.n_observers++] = kept_observer();
     struct timeline_options options = {.from_ns = from, .to_ns = to == INT64_MAX ? 0 : to};
     struct err err = ERR_INIT;
     struct timeline *t = timeline_open(path, &sc.machine, &options, &err);

@@ -1,12 +1,12 @@
-/* Keeps the calls of an observer's hooks in lists. A second timeline is drawn from them
- * (tests/oracle/check_timeline_anew.c). */
+/* Keeps all that an observer receives of a run, in lists, for the timeline that
+ * tests/oracle/check_timeline_anew.c draws from them. */
 #pragma once
 
 #include "experiments/conformance/scenario.h"
 
-enum { TOLD_REQUESTS = 24, TOLD_CHANGES = 1 << 16 };
+enum { KEPT_REQUESTS = 24, KEPT_CHANGES = 1 << 16 };
 
-/* Instants are ns; -1: never. */
+/* Instants are ns; -1: never. A launch that began: */
 struct ran {
     uint32_t id, pass, request, sequences, rows, lane;
     uint8_t device;
@@ -45,24 +45,24 @@ struct list {
     uint32_t n;
 };
 
-extern struct told {
+extern struct kept {
     struct ran *ran; /* launches that began, in that order */
     struct computed *computed;
-    struct came came[TOLD_REQUESTS];
+    struct came came[KEPT_REQUESTS];
     struct list phases, marks, ddr, live, powers, conditions, spans;
     struct loaded waiting[2][64]; /* of the loader, of the compiler */
     uint32_t n_waiting[2], n_ran, n_computed;
     int64_t free_ns[2], frame_begin, run_end;
     double n_live[2];
-    int64_t instants[TOLD_CHANGES]; /* at which something happened */
+    int64_t instants[KEPT_CHANGES]; /* at which something happened */
     uint32_t n_instants;
 } kept;
 
 /* Begins again, for a run of this machine. */
-void told_forget(const struct machine *m);
+void kept_forget(const struct machine *m);
 /* The observer. It asks for every kernel. */
-struct observer *told_observer(void);
+struct observer *kept_observer(void);
 /* One more entry of a list. */
-struct changed *told_keep(struct list *l, uint32_t of, int64_t at, double a, double b);
+struct changed *kept_add(struct list *l, uint32_t of, int64_t at, double a, double b);
 /* The number of a launch's track. */
-uint32_t told_track(const struct ran *r);
+uint32_t kept_track(const struct ran *r);

@@ -1,15 +1,15 @@
-#include "tests/helpers/told.h"
+#include "tests/helpers/kept.h"
 
 #include <check.h>
 #include <string.h>
 
-struct told kept;
+struct kept kept;
 
 /* ---- keeping ---- */
 
-struct changed *told_keep(struct list *l, uint32_t of, int64_t at, double a, double b)
+struct changed *kept_add(struct list *l, uint32_t of, int64_t at, double a, double b)
 {
-    ck_assert(l->n < TOLD_CHANGES);
+    ck_assert(l->n < KEPT_CHANGES);
     struct changed *c = &l->v[l->n++];
     *c = (struct changed){.of = of, .at = at, .a = a, .b = b};
     return c;
@@ -18,7 +18,7 @@ struct changed *told_keep(struct list *l, uint32_t of, int64_t at, double a, dou
 static void now(int64_t now_ns)
 {
     if (kept.n_instants == 0 || kept.instants[kept.n_instants - 1] != now_ns) {
-        ck_assert(kept.n_instants < TOLD_CHANGES);
+        ck_assert(kept.n_instants < KEPT_CHANGES);
         kept.instants[kept.n_instants++] = now_ns;
     }
 }
@@ -30,9 +30,9 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     kept.came[r->id] = (struct came){
         true, r->cls, r->session_id, r->turn, r->input_tokens, r->reused_tokens, 0, now_ns, -1, -1,
         -1,   0};
-    (void)snprintf(told_keep(&kept.phases, r->id, now_ns, 0, 0)->text, 96, "queued");
+    (void)snprintf(kept_add(&kept.phases, r->id, now_ns, 0, 0)->text, 96, "queued");
     kept.n_live[r->cls]++;
-    (void)told_keep(&kept.live, 0, now_ns, kept.n_live[0], kept.n_live[1]);
+    (void)kept_add(&kept.live, 0, now_ns, kept.n_live[0], kept.n_live[1]);
 }
 
 static const char *phase_of(uint32_t id)
@@ -47,7 +47,7 @@ static const char *phase_of(uint32_t id)
 static void becomes(uint32_t id, int64_t now_ns, const char *phase)
 {
     if (strcmp(phase_of(id), phase) != 0) {
-        (void)snprintf(told_keep(&kept.phases, id, now_ns, 0, 0)->text, 96, "%s", phase);
+        (void)snprintf(kept_add(&kept.phases, id, now_ns, 0, 0)->text, 96, "%s", phase);
     }
 }
 
@@ -75,11 +75,11 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     (void)self;
     now(now_ns);
     if (r->state == REQUEST_STATE_SHED) {
-        (void)snprintf(told_keep(&kept.marks, r->id, now_ns, -1, 0)->text, 96, "shed");
+        (void)snprintf(kept_add(&kept.marks, r->id, now_ns, -1, 0)->text, 96, "shed");
     }
     kept.came[r->id].end = now_ns;
     kept.n_live[r->cls]--;
-    (void)told_keep(&kept.live, 0, now_ns, kept.n_live[0], kept.n_live[1]);
+    (void)kept_add(&kept.live, 0, now_ns, kept.n_live[0], kept.n_live[1]);
 }
 
 static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
@@ -87,7 +87,7 @@ static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_
     (void)self;
     now(now_ns);
     kept.came[r->id].preemptions = r->preemptions;
-    (void)snprintf(told_keep(&kept.marks, r->id, now_ns, (double)tokens, 0)->text, 96, "evicted");
+    (void)snprintf(kept_add(&kept.marks, r->id, now_ns, (double)tokens, 0)->text, 96, "evicted");
     if (strcmp(phase_of(r->id), "decode") == 0) {
         becomes(r->id, now_ns, "recompute");
     }
@@ -100,7 +100,7 @@ static void on_formed(void *self, int64_t now_ns, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->preemptions != kept.came[r->id].preemptions) {
-            (void)snprintf(told_keep(&kept.marks, r->id, now_ns, -1, 0)->text, 96, "swapped");
+            (void)snprintf(kept_add(&kept.marks, r->id, now_ns, -1, 0)->text, 96, "swapped");
         }
         kept.came[r->id].preemptions = r->preemptions;
     }
@@ -120,7 +120,7 @@ static void on_started(void *self, int64_t now_ns, const struct launch *l, int64
         }
     }
     uint32_t prompts = p->shape.prefill_rows;
-    ck_assert(kept.n_ran < TOLD_CHANGES);
+    ck_assert(kept.n_ran < KEPT_CHANGES);
     kept.ran[kept.n_ran++] = (struct ran){
         .id = l->id,
         .pass = p->id,
@@ -150,7 +150,7 @@ static struct ran *ran_of(const struct launch *l)
     return found;
 }
 
-uint32_t told_track(const struct ran *r)
+uint32_t kept_track(const struct ran *r)
 {
     return 1 + 16u * r->device + r->lane;
 }
@@ -158,7 +158,7 @@ uint32_t told_track(const struct ran *r)
 /* An instant of a launch is drawn when its kernel ends: `to` must not be before. */
 static void mark(const struct ran *r, int64_t at, int64_t drawn, const char *text)
 {
-    struct changed *c = told_keep(&kept.spans, told_track(r), at, (double)drawn, 0);
+    struct changed *c = kept_add(&kept.spans, kept_track(r), at, (double)drawn, 0);
     (void)snprintf(c->text, 96, "i%s", text);
 }
 
@@ -170,9 +170,8 @@ static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t
     now(now_ns);
     struct ran *r = ran_of(l);
     if (r == NULL) {
-        (void)snprintf(
-            told_keep(&kept.marks, l->pass->segments[0].request->id, now_ns, -1, 0)->text, 96,
-            "withdrawn");
+        (void)snprintf(kept_add(&kept.marks, l->pass->segments[0].request->id, now_ns, -1, 0)->text,
+                       96, "withdrawn");
         return;
     }
     r->end = now_ns;
@@ -200,7 +199,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
     (void)self;
     now(k->end_ns);
     struct ran *r = ran_of(k->launch);
-    ck_assert(kept.n_computed < TOLD_CHANGES);
+    ck_assert(kept.n_computed < KEPT_CHANGES);
     kept.computed[kept.n_computed++] = (struct computed){(uint32_t)(r - kept.ran),
                                                          (int)k->op,
                                                          k->layer,
@@ -219,7 +218,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
         if (c->first < 0) {
             c->first = k->end_ns;
             c->first_begin = k->begin_ns;
-            c->first_track = told_track(r);
+            c->first_track = kept_track(r);
         }
     }
 }
@@ -254,7 +253,7 @@ static void on_resident(void *self, int64_t now_ns, struct resident_key key, enu
     kept.free_ns[compiles] = now_ns;
     const char *outcome = is == RESIDENT_READY ? "ready" : "cancelled";
     struct changed *c =
-        told_keep(&kept.spans, 1 + 16u * MACHINE_MAX_DEVICES + compiles, begin, 0, 0);
+        kept_add(&kept.spans, 1 + 16u * MACHINE_MAX_DEVICES + compiles, begin, 0, 0);
     c->b = (double)now_ns;
     if (compiles) {
         (void)snprintf(c->text, 96, "Xattention length=%u outcome=%s", key.a, outcome);
@@ -271,7 +270,7 @@ static void on_ddr(void *self, int64_t now_ns, uint64_t n, int64_t t_ns, double 
     (void)self;
     ck_assert(n == 1);
     now(now_ns);
-    (void)told_keep(&kept.ddr, (uint32_t)t_ns, now_ns, demand / 1e9, share / 1e9);
+    (void)kept_add(&kept.ddr, (uint32_t)t_ns, now_ns, demand / 1e9, share / 1e9);
 }
 
 static void on_power(void *self, int64_t now_ns, uint8_t d, enum power_phase phase, double watts)
@@ -279,7 +278,7 @@ static void on_power(void *self, int64_t now_ns, uint8_t d, enum power_phase pha
     (void)self;
     (void)phase;
     now(now_ns);
-    (void)told_keep(&kept.powers, d, now_ns, watts, 0);
+    (void)kept_add(&kept.powers, d, now_ns, watts, 0);
 }
 
 static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state is, int64_t due)
@@ -289,12 +288,12 @@ static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_stat
     now(now_ns);
     uint32_t tid = 1 + 16u * MACHINE_MAX_DEVICES + 2;
     if (is == FRAME_MISSED) {
-        (void)snprintf(told_keep(&kept.spans, tid, now_ns, (double)now_ns, 0)->text, 96,
+        (void)snprintf(kept_add(&kept.spans, tid, now_ns, (double)now_ns, 0)->text, 96,
                        "imissed frame");
     } else {
         bool done = is == FRAME_DONE;
         struct changed *c =
-            told_keep(&kept.spans, tid, done ? kept.frame_begin : due, 0, (double)now_ns);
+            kept_add(&kept.spans, tid, done ? kept.frame_begin : due, 0, (double)now_ns);
         (void)snprintf(c->text, 96, done ? "Xframe" : "Xwaits for a kernel");
         kept.frame_begin = now_ns;
     }
@@ -318,7 +317,7 @@ static void on_conditions(void *self, int64_t now_ns, const struct machine_state
     (void)snprintf(text + n, 96 - (size_t)n, "%s", m->background_window ? "" : ", window closed");
     if (kept.conditions.n == 0 ||
         strcmp(kept.conditions.v[kept.conditions.n - 1].text, text) != 0) {
-        (void)snprintf(told_keep(&kept.conditions, 0, now_ns, 0, 0)->text, 96, "%s", text);
+        (void)snprintf(kept_add(&kept.conditions, 0, now_ns, 0, 0)->text, 96, "%s", text);
     }
 }
 
@@ -328,16 +327,16 @@ static void on_end(void *self, int64_t now_ns)
     kept.run_end = now_ns;
 }
 
-void told_forget(const struct machine *m)
+void kept_forget(const struct machine *m)
 {
-    struct ran *ran = kept.ran != NULL ? kept.ran : xcalloc(TOLD_CHANGES, sizeof *ran);
+    struct ran *ran = kept.ran != NULL ? kept.ran : xcalloc(KEPT_CHANGES, sizeof *ran);
     struct computed *computed =
-        kept.computed != NULL ? kept.computed : xcalloc(TOLD_CHANGES, sizeof *computed);
+        kept.computed != NULL ? kept.computed : xcalloc(KEPT_CHANGES, sizeof *computed);
     struct list *const lists[] = {&kept.phases, &kept.marks,      &kept.ddr,  &kept.live,
                                   &kept.powers, &kept.conditions, &kept.spans};
     struct changed *of[7];
     for (int i = 0; i < 7; i++) {
-        of[i] = lists[i]->v != NULL ? lists[i]->v : xcalloc(TOLD_CHANGES, sizeof *of[i]);
+        of[i] = lists[i]->v != NULL ? lists[i]->v : xcalloc(KEPT_CHANGES, sizeof *of[i]);
     }
     memset(&kept, 0, sizeof kept);
     kept.ran = ran;
@@ -345,14 +344,14 @@ void told_forget(const struct machine *m)
     for (int i = 0; i < 7; i++) {
         lists[i]->v = of[i];
     }
-    (void)told_keep(&kept.live, 0, 0, 0, 0);
+    (void)kept_add(&kept.live, 0, 0, 0, 0);
     for (uint32_t d = 0; d < OBSERVER_DOMAINS; d++) {
         double watts = d < m->n_devices ? m->devices[d].idle_watts : 0.0;
-        (void)told_keep(&kept.powers, d, 0, watts, 0);
+        (void)kept_add(&kept.powers, d, 0, watts, 0);
     }
 }
 
-struct observer *told_observer(void)
+struct observer *kept_observer(void)
 {
     static struct observer o = {.wants_kernels = true,
                                 .request_arrived = on_arrived,
