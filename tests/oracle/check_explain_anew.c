@@ -1,17 +1,16 @@
 /* Explanations computed anew: an observer of its own keeps, for random runs, what held between two
- * events, and all kernels. Once it is known which device serves a request, plain loops apply the
- * head of sim/metrics/explain.h to what was kept. All causes must be the same to the nanosecond,
- * but that compute, shared_pass and recompute are one sum here, and so must be who was in the way.
- */
+ * events, and all kernels (tests/helpers/explain_anew.h). Once it is known which device serves a
+ * request, plain loops apply the head of sim/metrics/explain.h to what was kept. All causes must be
+ * the same to the nanosecond, and so must be who was in the way. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/conformance/randomload.h"
 #include "policies/registry.h"
-#include "sim/metrics/explain.h"
+#include "tests/helpers/explain_anew.h"
 #include "tests/helpers/suite.h"
 
-enum { MOST = 24, LOADS = 10, BESIDE = 16, PENDING = 64 };
+enum { MOST = EXPLAIN_ANEW_MOST, LOADS = 10 };
 
 static const struct {
     const char *policy, *params;
@@ -26,559 +25,41 @@ static const struct {
             {"llm-npu", ""},
             {"vllm-v1", ""}};
 
-/* What holds on the machine from one event to the next. */
-struct held {
-    struct {
-        uint32_t id, first;
-        uint8_t device;
-        bool stopping, of[REQUEST_CLASS_COUNT];
-    } on[BESIDE]; /* launches, in the order in which they began */
-    struct resident_key pending[PENDING];
-    uint32_t n_on, n_pending, sampling, prompts_on;
-    bool frame[MACHINE_MAX_DEVICES];
-};
-
-/* And of a request. */
-struct stood {
-    bool in_pass, decodes, swapped, evicted, left_out;
-    uint32_t target;
-};
-
-/* A stretch of waiting, of which it is not known yet which device it was for. */
-struct stretch {
-    size_t held;
-    struct stood stood;
-    int64_t ns;
-};
-
-struct person {
-    const struct request *r;
-    bool here, served, sampled;
-    struct stood stood;
-    uint32_t preemptions;
-    struct stretch *waits;
-    size_t n_waits;
-    int64_t ns[EXPLAIN_CAUSE_COUNT], tail_ns[MOST], queue_ns[MOST];
-};
-
-/* A kernel, or what else a launch did. */
-struct piece {
-    int64_t begin, end, slow;
-    enum explain_cause cause, slowed;
-};
-
-struct begun {
-    uint32_t id;
-    uint64_t work;
-    uint8_t device;
-    bool runs;
-    int64_t begin, lead_end, end, last; /* last: what it has done up to then is in pieces */
-    struct piece *pieces;
-    size_t n_pieces;
-};
-
-/* A launch's time on a device, or that of a power limit. */
-struct span {
-    uint8_t device;
-    int64_t begin, end;
-};
-
-static struct held now_held, *helds;
-static size_t n_helds, n_begun, n_spans, n_slow;
-static struct person people[MOST];
-static struct begun *begun;
-static struct span *spans, *slow;
-static int64_t at_ns, frame_ns[MACHINE_MAX_DEVICES];
-static double speed, step[MACHINE_MAX_DEVICES];
-
 static struct scenario sc;
 static struct scenario_request q[MOST];
 static const char *what;
+static struct explain *x;
 
-/* ---- what holds between two events ---- */
-
-static void look(struct person *v)
-{
-    const struct request *r = v->r;
-    v->stood.in_pass = r->pass != NULL;
-    v->stood.decodes = r->state == REQUEST_STATE_DECODE;
-    v->stood.left_out = v->stood.left_out && r->pass == NULL;
-    v->stood.target = request_prefill_target(r);
-    v->stood.swapped = r->pass == NULL && (r->kv_swapped || r->preemptions != v->preemptions);
-    v->preemptions = r->pass != NULL ? r->preemptions : v->preemptions;
-}
-
-static void event(int64_t now_ns)
-{
-    if (now_ns > at_ns) {
-        helds = xgrow(helds, n_helds, sizeof *helds);
-        helds[n_helds++] = now_held;
-    }
-    for (int i = 0; i < MOST; i++) {
-        struct person *v = &people[i];
-        if (!v->here) {
-            continue;
-        }
-        if (now_ns > at_ns && v->sampled && !v->served) {
-            v->ns[EXPLAIN_HOST] += now_ns - at_ns;
-        } else if (now_ns > at_ns && !v->served) {
-            v->waits = xgrow(v->waits, v->n_waits, sizeof *v->waits);
-            v->waits[v->n_waits++] = (struct stretch){n_helds - 1, v->stood, now_ns - at_ns};
-        }
-        look(v);
-    }
-    at_ns = now_ns;
-}
-
-/* ---- waiting, once the device is known ---- */
-
-static bool compiles(const struct held *h, const struct stood *s)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < h->n_pending && !s->decodes; i++) {
-        any = any ||
-              (h->pending[i].kind == RESIDENT_COMPILED_ATTENTION && h->pending[i].a == s->target);
-    }
-    return any;
-}
-
-static bool loads(const struct held *h)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < h->n_pending; i++) {
-        any = any || h->pending[i].kind != RESIDENT_COMPILED_ATTENTION;
-    }
-    return any;
-}
-
-/* Another device that takes part in prompts is idle. */
-static bool another_is_idle(const struct held *h, uint8_t device)
-{
-    for (uint8_t d = 0; d < MACHINE_MAX_DEVICES; d++) {
-        bool idle = d != device && (h->prompts_on >> d & 1) != 0;
-        for (uint32_t i = 0; i < h->n_on; i++) {
-            idle = idle && h->on[i].device != d;
-        }
-        if (idle) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum explain_cause cause_of(struct person *v, const struct stretch *w, uint8_t device)
-{
-    const struct held *h = &helds[w->held];
-    const struct stood *s = &w->stood;
-    int in_way = -1;
-    bool stopping = false;
-    bool own_class = false;
-    for (uint32_t i = 0; i < h->n_on; i++) {
-        if (h->on[i].device == device) {
-            in_way = in_way < 0 || (h->on[i].stopping && !stopping) ? (int)i : in_way;
-            stopping = stopping || h->on[i].stopping;
-            own_class = own_class || h->on[i].of[v->r->cls];
-        }
-    }
-    if (s->evicted || s->swapped) {
-        return EXPLAIN_EVICTION;
-    }
-    if (compiles(h, s)) {
-        return EXPLAIN_COMPILE;
-    }
-    if (loads(h) && (s->in_pass || in_way < 0)) {
-        return EXPLAIN_GRAPH_LOAD;
-    }
-    if (in_way < 0) {
-        return h->frame[device] ? EXPLAIN_GRAPHICS : h->sampling > 0 ? EXPLAIN_HOST : EXPLAIN_HELD;
-    }
-    (stopping ? v->tail_ns : v->queue_ns)[h->on[in_way].first] += w->ns;
-    if (stopping) {
-        return EXPLAIN_KERNEL_TAIL;
-    }
-    if (s->decodes ? s->left_out : another_is_idle(h, device)) {
-        return EXPLAIN_HELD_BACK;
-    }
-    if (s->decodes && !s->in_pass) {
-        return EXPLAIN_BATCHING;
-    }
-    return own_class ? EXPLAIN_QUEUE_SAME : EXPLAIN_QUEUE_OTHER;
-}
-
-static void waited_for(struct person *v, uint8_t device)
-{
-    for (size_t i = 0; i < v->n_waits; i++) {
-        v->ns[cause_of(v, &v->waits[i], device)] += v->waits[i].ns;
-    }
-    free(v->waits);
-    v->waits = NULL;
-    v->n_waits = 0;
-}
-
-/* ---- served ---- */
-
-static struct begun *begun_of(uint32_t id)
-{
-    struct begun *found = NULL;
-    for (size_t i = 0; i < n_begun; i++) {
-        found = begun[i].id == id && begun[i].runs ? &begun[i] : found;
-    }
-    return found;
-}
-
-static void did(struct begun *g, int64_t end, int64_t slow_ns, enum explain_cause cause,
-                enum explain_cause slowed)
-{
-    if (end > g->last) {
-        g->pieces = xgrow(g->pieces, g->n_pieces, sizeof *g->pieces);
-        g->pieces[g->n_pieces++] = (struct piece){g->last, end, slow_ns, cause, slowed};
-        g->last = end;
-    }
-}
-
-/* While it runs no kernel: host work, and a frame that has the device once that is done. */
-static void idled(struct begun *g, int64_t now_ns)
-{
-    int64_t since = frame_ns[g->device];
-    if (since >= 0) {
-        since = since > g->lead_end ? since : g->lead_end;
-        did(g, since < now_ns ? since : now_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
-        did(g, now_ns, 0, EXPLAIN_GRAPHICS, EXPLAIN_GRAPHICS);
-    }
-}
-
-/* Does something of the list overlap (begin, end), other than the launch itself? */
-static bool overlaps(const struct span *v, size_t n, const struct begun *but, uint8_t device,
-                     int64_t begin, int64_t end)
-{
-    uint32_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        found += v[i].device == device && v[i].begin < end && v[i].end > begin;
-    }
-    return found > (but != NULL);
-}
-
-/* What it took from the last of a work's ends back to the first of its begins. */
-static void settle(uint64_t work, int64_t end, int64_t ns[EXPLAIN_CAUSE_COUNT])
-{
-    for (int64_t to = end;;) {
-        const struct begun *last = NULL;
-        for (size_t i = 0; i < n_begun; i++) {
-            const struct begun *g = &begun[i];
-            bool before = g->work == work && g->begin < to;
-            last = before && (last == NULL || g->end > last->end) ? g : last;
-        }
-        if (last == NULL) {
-            return;
-        }
-        for (size_t i = 0; i < last->n_pieces; i++) {
-            const struct piece *p = &last->pieces[i];
-            int64_t part = (p->end < to ? p->end : to) - p->begin;
-            if (part > 0) {
-                int64_t slow_ns =
-                    p->end <= to
-                        ? p->slow
-                        : (int64_t)((double)p->slow * ((double)part / (double)(p->end - p->begin)));
-                ns[p->slowed] += slow_ns;
-                ns[p->cause] += part - slow_ns;
-            }
-        }
-        to = last->begin;
-    }
-}
-
-static uint64_t work_of(const struct pass *p)
-{
-    return p->n_segments > 1 ? p->id : (uint64_t)(p->segments[0].request->id + 1) << 32;
-}
-
-/* ---- hooks ---- */
-
-static void on_arrived(void *self, int64_t now_ns, const struct request *r)
-{
-    (void)self;
-    event(now_ns);
-    people[r->id] = (struct person){.r = r, .here = true};
-    look(&people[r->id]);
-}
-
-static void compare(const struct explain *x, const struct person *v, uint32_t id)
+/* The other observer is called before, so that its explanation is there. */
+static void compare(uint32_t id, const struct explained *v)
 {
     const struct explanation *e = explain_find(x, id);
     ck_assert_ptr_nonnull(e);
     for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
-        int64_t got = e->ns[c];
-        if (c == EXPLAIN_COMPUTE) {
-            got += e->ns[EXPLAIN_SHARED_PASS] + e->ns[EXPLAIN_RECOMPUTE];
-        }
-        bool part = c == EXPLAIN_SHARED_PASS || c == EXPLAIN_RECOMPUTE;
-        ck_assert_msg(part || got == v->ns[c], "%s, request %u: %s %lld ns, not %lld", what, id,
-                      explain_cause_names[c], (long long)got, (long long)v->ns[c]);
+        ck_assert_msg(e->ns[c] == v->ns[c], "%s, request %u: %s %lld ns, not %lld", what, id,
+                      explain_cause_names[c], (long long)e->ns[c], (long long)v->ns[c]);
     }
     int64_t tail[MOST] = {0};
     int64_t queue[MOST] = {0};
+    int64_t shared[MOST] = {0};
     int64_t before = INT64_MAX;
     for (size_t i = 0; i < e->n_blockers; i++) {
         const struct explain_blocker *b = &e->blockers[i];
         tail[b->request_id] += b->tail_ns;
         queue[b->request_id] += b->queue_ns;
+        shared[b->request_id] += b->shared_ns;
         int64_t sum = b->tail_ns + b->queue_ns + b->shared_ns;
         ck_assert(sum > 0 && sum <= before && b->cls == q[b->request_id].cls);
         before = sum;
     }
     for (uint32_t i = 0; i < MOST; i++) {
+        ck_assert_msg(shared[i] == v->shared_ns[i],
+                      "%s, request %u: shares with %u %lld ns, not %lld", what, id, i,
+                      (long long)shared[i], (long long)v->shared_ns[i]);
         ck_assert_msg(tail[i] == v->tail_ns[i] && queue[i] == v->queue_ns[i],
                       "%s, request %u: request %u in its way %lld and %lld ns, not %lld and %lld",
                       what, id, i, (long long)tail[i], (long long)queue[i],
                       (long long)v->tail_ns[i], (long long)v->queue_ns[i]);
-    }
-}
-
-static void on_left(void *self, int64_t now_ns, const struct request *r)
-{
-    event(now_ns);
-    struct person *v = &people[r->id];
-    waited_for(v, 0);
-    v->here = false;
-    compare(self, v, r->id); /* the other observer was told before */
-}
-
-static void on_formed(void *self, int64_t now_ns, const struct pass *p)
-{
-    (void)self;
-    event(now_ns);
-    for (int i = 0; i < MOST && p->shape.prefill_rows < p->shape.rows; i++) {
-        struct stood *s = &people[i].stood;
-        s->left_out = s->decodes && !s->in_pass && !s->swapped;
-    }
-}
-
-static void on_done(void *self, int64_t now_ns, const struct pass *p)
-{
-    (void)self;
-    event(now_ns);
-    now_held.sampling -= now_held.sampling > 0 && p->shape.logit_rows > 0;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        people[p->segments[i].request->id].sampled = false;
-    }
-}
-
-static void on_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
-{
-    (void)self;
-    event(now_ns);
-    const struct pass *p = l->pass;
-    struct held *h = &now_held;
-    ck_assert_uint_lt(h->n_on, BESIDE);
-    h->prompts_on |= p->shape.prefill_rows > 0 ? 1u << l->device : 0;
-    h->on[h->n_on].id = l->id;
-    h->on[h->n_on].first = p->segments[0].request->id;
-    h->on[h->n_on].device = l->device;
-    h->on[h->n_on].stopping = false;
-    memset(h->on[h->n_on].of, 0, sizeof h->on[0].of);
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct person *v = &people[p->segments[i].request->id];
-        h->on[h->n_on].of[p->segments[i].request->cls] = true;
-        if (!v->served) {
-            waited_for(v, l->device);
-            v->served = true;
-            v->stood.evicted = false;
-        }
-    }
-    h->n_on++;
-    begun = xgrow(begun, n_begun, sizeof *begun);
-    begun[n_begun++] = (struct begun){.id = l->id,
-                                      .work = work_of(p),
-                                      .device = l->device,
-                                      .runs = true,
-                                      .begin = now_ns,
-                                      .lead_end = now_ns + lead_ns,
-                                      .last = now_ns};
-    spans = xgrow(spans, n_spans, sizeof *spans);
-    spans[n_spans++] = (struct span){l->device, now_ns, INT64_MAX};
-}
-
-static void on_kernel(void *self, const struct kernel_record *k)
-{
-    (void)self;
-    struct begun *g = begun_of(k->launch->id);
-    int64_t since = g->last; /* what held since its last kernel counts for this one */
-    did(g, k->begin_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
-    int64_t more = k->end_ns - k->begin_ns - k->solo_ns;
-    enum explain_cause slowed =
-        overlaps(spans, n_spans, g, g->device, since, k->end_ns)    ? EXPLAIN_DEVICE_SHARING
-        : overlaps(slow, n_slow, NULL, g->device, since, k->end_ns) ? EXPLAIN_THROTTLING
-                                                                    : EXPLAIN_DDR_SLOWDOWN;
-    did(g, k->end_ns, more > 0 ? more : 0, EXPLAIN_COMPUTE, slowed);
-}
-
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
-{
-    (void)self;
-    (void)solo;
-    (void)lost;
-    event(now_ns);
-    struct begun *g = begun_of(l->id);
-    if (g == NULL) {
-        return; /* it never began */
-    }
-    did(g, g->lead_end < now_ns ? g->lead_end : now_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
-    idled(g, now_ns);
-    enum explain_cause rest = l->outcome == LAUNCH_OUTCOME_DONE ? EXPLAIN_HOST : EXPLAIN_KILLED;
-    did(g, now_ns, 0, rest, rest);
-    g->end = now_ns;
-    g->runs = false;
-    for (size_t i = 0, ended = n_begun; i < n_spans && ended > 0; i++) {
-        bool it =
-            spans[i].device == l->device && spans[i].end == INT64_MAX && spans[i].begin == g->begin;
-        spans[i].end = it ? now_ns : spans[i].end;
-        ended = it ? 0 : ended;
-    }
-    struct held *h = &now_held;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < h->n_on; i++) {
-        if (h->on[i].id != l->id) {
-            h->on[n++] = h->on[i];
-        }
-    }
-    h->n_on = n;
-    const struct pass *p = l->pass;
-    for (size_t i = 0; i < n_begun; i++) {
-        if (begun[i].work == work_of(p) && begun[i].runs) {
-            return;
-        }
-    }
-    int64_t ns[EXPLAIN_CAUSE_COUNT] = {0};
-    settle(work_of(p), now_ns, ns);
-    bool sampled = p->op == p->n_ops && p->n_launches == 0 && p->shape.logit_rows > 0;
-    now_held.sampling += sampled;
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct person *v = &people[p->segments[i].request->id];
-        for (int c = 0; c < EXPLAIN_CAUSE_COUNT && v->here; c++) {
-            v->ns[c] += ns[c];
-        }
-        v->served = false;
-        v->sampled = sampled;
-    }
-    size_t left = 0;
-    for (size_t i = 0; i < n_begun; i++) {
-        if (begun[i].work == work_of(p)) {
-            free(begun[i].pieces);
-        } else {
-            begun[left++] = begun[i];
-        }
-    }
-    n_begun = left;
-}
-
-static void on_asked(void *self, int64_t now_ns, const struct launch *l)
-{
-    (void)self;
-    event(now_ns);
-    for (uint32_t i = 0; i < now_held.n_on; i++) {
-        now_held.on[i].stopping = now_held.on[i].stopping || now_held.on[i].id == l->id;
-    }
-}
-
-static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
-{
-    (void)self;
-    (void)tokens;
-    event(now_ns);
-    struct person *v = &people[r->id];
-    v->preemptions = r->preemptions;
-    v->stood.evicted = true;
-    look(v);
-}
-
-static void on_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to)
-{
-    (void)self;
-    event(now_ns);
-    struct held *h = &now_held;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < h->n_pending; i++) {
-        const struct resident_key *k = &h->pending[i];
-        if (k->kind != key.kind || k->a != key.a || k->b != key.b) {
-            h->pending[n++] = *k;
-        }
-    }
-    h->n_pending = n;
-    if (to == RESIDENT_PENDING) {
-        ck_assert_uint_lt(n, PENDING);
-        h->pending[h->n_pending++] = key;
-    }
-}
-
-static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due)
-{
-    (void)self;
-    (void)due;
-    if (to == FRAME_MISSED) {
-        return;
-    }
-    event(now_ns);
-    for (size_t i = 0; i < n_begun && to == FRAME_DONE; i++) {
-        if (begun[i].runs && begun[i].device == device) {
-            idled(&begun[i], now_ns);
-        }
-    }
-    now_held.frame[device] = to == FRAME_STARTED;
-    frame_ns[device] = to == FRAME_STARTED ? now_ns : -1;
-}
-
-/* Devices are slow from now on, or no longer. */
-static void slowness(int64_t now_ns)
-{
-    for (uint8_t d = 0; d < sc.machine.n_devices; d++) {
-        struct span *open = NULL;
-        for (size_t i = 0; i < n_slow; i++) {
-            open = slow[i].device == d && slow[i].end == INT64_MAX ? &slow[i] : open;
-        }
-        bool is = speed < 1.0 || step[d] < 1.0;
-        if (is && open == NULL) {
-            slow = xgrow(slow, n_slow, sizeof *slow);
-            slow[n_slow++] = (struct span){d, now_ns, INT64_MAX};
-        } else if (!is && open != NULL) {
-            open->end = now_ns;
-        }
-    }
-}
-
-static void on_speed(void *self, int64_t now_ns, double to)
-{
-    (void)self;
-    speed = to;
-    slowness(now_ns);
-}
-
-static void on_step(void *self, int64_t now_ns, uint8_t device, double to)
-{
-    (void)self;
-    step[device] = to;
-    slowness(now_ns);
-}
-
-static void forget(void)
-{
-    for (size_t i = 0; i < n_begun; i++) {
-        free(begun[i].pieces);
-    }
-    free(helds);
-    free(begun);
-    free(spans);
-    free(slow);
-    helds = NULL;
-    begun = NULL;
-    spans = slow = NULL;
-    n_helds = n_begun = n_spans = n_slow = 0;
-    memset(people, 0, sizeof people);
-    now_held = (struct held){.n_on = 0};
-    at_ns = 0;
-    speed = 1.0;
-    for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
-        step[d] = 1.0;
-        frame_ns[d] = -1;
     }
 }
 
@@ -604,32 +85,15 @@ START_TEST(causes_are_what_the_head_says)
             sc.machine.devices[IGPU].max_shared = 4;
         }
         scenario_policy(&sc, policy_find(runs[_i].policy), runs[_i].params);
-        struct explain *x = explain_new(&sc.machine, EXPLAIN_ALL);
-        explain_price(x, sc.setup.truth);
-        struct observer o = {.self = x,
-                             .wants_kernels = true,
-                             .request_arrived = on_arrived,
-                             .request_finished = on_left,
-                             .request_shed = on_left,
-                             .pass_formed = on_formed,
-                             .pass_done = on_done,
-                             .launch_started = on_started,
-                             .launch_ended = on_ended,
-                             .preempt_asked = on_asked,
-                             .kernel = on_kernel,
-                             .kv_lost = on_lost,
-                             .resident = on_resident,
-                             .frame = on_frame,
-                             .speed = on_speed,
-                             .step = on_step};
+        x = explain_new(&sc.machine, EXPLAIN_ALL);
+        explain_price(x, &sc.model);
         sc.setup.observers[sc.setup.n_observers++] = explain_observer(x);
-        sc.setup.observers[sc.setup.n_observers++] = &o;
-        forget();
+        sc.setup.observers[sc.setup.n_observers++] = explain_anew_observer(&sc, compare);
         ck_assert_msg(scenario_run(&sc, q, n, false) == 0, "%s: %s", what, sc.result.message);
         explain_free(x);
         scenario_fini(&sc);
     }
-    forget();
+    explain_anew_forget();
 }
 END_TEST
 
