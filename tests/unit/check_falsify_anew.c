@@ -1,5 +1,5 @@
-/* The search of falsify worked out again, ask by ask: generations, confirmation, shrinking. And its space: bounds, values, the
- * command of a point. */
+/* The search of falsify worked out again, ask by ask: generations, confirmation, shrinking. And its
+ * space: bounds, values, the command of a point. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +15,19 @@ static struct config_options options;
 static struct config config;
 static struct space space;
 
-static void open_space(const char *workload, const char *over)
+static void open_on(const char *soc, const char *workload, const char *over)
 {
     struct err e = ERR_INIT;
     options = config_options_default();
+    options.soc = soc != NULL ? soc : options.soc;
     options.workload = workload;
     ck_assert_int_eq(config_load(&config, &options, &e), 0);
     ck_assert_int_eq(space_init(&space, &options, &config, over, &e), 0);
+}
+
+static void open_space(const char *workload, const char *over)
+{
+    open_on(NULL, workload, over);
 }
 
 static void close_space(void)
@@ -92,7 +98,8 @@ static void next(struct again *g, const double *u, uint32_t first, uint32_t n)
 {
     ck_assert_uint_lt(g->at, n_asked);
     for (uint32_t a = 0; a < space.n; a++) {
-        ck_assert_msg(fabs(asked[g->at].u[a] - u[a]) < 1e-12, "ask %u, axis %u: %g, again %g", g->at, a, asked[g->at].u[a], u[a]);
+        ck_assert_msg(fabs(asked[g->at].u[a] - u[a]) < 1e-12, "ask %u, axis %u: %g, again %g",
+                      g->at, a, asked[g->at].u[a], u[a]);
     }
     ck_assert_uint_eq(asked[g->at].first, first);
     ck_assert_uint_eq(asked[g->at].n, n);
@@ -157,7 +164,8 @@ static void generations(struct again *g)
         for (; elite < wanted; elite++) {
             int top = -1;
             for (uint32_t i = 0; i < n; i++) {
-                top = !taken[i] && !isnan(loss[i]) && (top < 0 || loss[i] > loss[top]) ? (int)i : top;
+                top =
+                    !taken[i] && !isnan(loss[i]) && (top < 0 || loss[i] > loss[top]) ? (int)i : top;
             }
             if (top < 0) {
                 break;
@@ -182,7 +190,8 @@ static void generations(struct again *g)
     }
 }
 
-/* Whether the policy still loses enough at p with an axis moved to x: above the relevance, and half of what was confirmed. */
+/* Whether the policy still loses enough at p with an axis moved to x: above the relevance, and half
+ * of what was confirmed. */
 static bool kept(struct again *g, double *p, uint32_t a, double x)
 {
     double less[SPACE_MAX_AXES];
@@ -212,7 +221,8 @@ static uint32_t changed(const struct again *g, const double *p, uint32_t *order)
         int nearest = -1;
         for (uint32_t a = 0; a < space.n; a++) {
             if (!listed[a] && !space_is_nominal(&space, &at, a) &&
-                (nearest < 0 || fabs(p[a] - g->nominal[a]) < fabs(p[nearest] - g->nominal[nearest]))) {
+                (nearest < 0 ||
+                 fabs(p[a] - g->nominal[a]) < fabs(p[nearest] - g->nominal[nearest]))) {
                 nearest = (int)a;
             }
         }
@@ -245,11 +255,30 @@ static void shrunk(struct again *g, double *p)
     }
 }
 
-static const struct falsify_options searches[] = {
-    {.metric = "m", .budget = 100, .replications = 2, .confirm = 10, .relevance_frac = 0.01, .seed = 1},
-    {.metric = "m", .budget = 77, .replications = 1, .confirm = 5, .relevance_frac = 0.05, .seed = 2},
-    {.metric = "m", .budget = 5, .replications = 3, .confirm = 4, .relevance_frac = 0.9, .seed = 3}, /* nothing is found */
-    {.metric = "m", .budget = 60, .replications = 2, .confirm = 6, .relevance_frac = 0.02, .seed = 4}};
+static const struct falsify_options searches[] = {{.metric = "m",
+                                                   .budget = 100,
+                                                   .replications = 2,
+                                                   .confirm = 10,
+                                                   .relevance_frac = 0.01,
+                                                   .seed = 1},
+                                                  {.metric = "m",
+                                                   .budget = 77,
+                                                   .replications = 1,
+                                                   .confirm = 5,
+                                                   .relevance_frac = 0.05,
+                                                   .seed = 2},
+                                                  {.metric = "m",
+                                                   .budget = 5,
+                                                   .replications = 3,
+                                                   .confirm = 4,
+                                                   .relevance_frac = 0.9,
+                                                   .seed = 3}, /* nothing is found */
+                                                  {.metric = "m",
+                                                   .budget = 60,
+                                                   .replications = 2,
+                                                   .confirm = 6,
+                                                   .relevance_frac = 0.02,
+                                                   .seed = 4}};
 
 START_TEST(a_search_asks_what_a_second_one_would)
 {
@@ -283,7 +312,8 @@ START_TEST(a_search_asks_what_a_second_one_would)
             ck_assert_double_eq_tol(r.least.u[a], least[a], 1e-12);
         }
         next(&g, least, 300000, g.o->confirm);
-        ck_assert_double_eq_tol(r.least_confirmed.mean, mean_over(least, 300000, g.o->confirm), 1e-12);
+        ck_assert_double_eq_tol(r.least_confirmed.mean, mean_over(least, 300000, g.o->confirm),
+                                1e-12);
         ck_assert_uint_eq(r.least_first, 300000);
         for (uint32_t k = 0; k < g.o->confirm; k++) {
             ck_assert_double_eq_tol(r.least_loss[k], loss_of(least, 300000 + k), 1e-12);
@@ -316,7 +346,8 @@ static const struct {
 
 START_TEST(axes_have_their_bounds_and_values)
 {
-    open_space("mixed:proactive_per_min=50,cv=0.5,reactive_input_scale=0.1,duration_s=60", "workload,machine");
+    open_space("mixed:proactive_per_min=50,cv=0.5,reactive_input_scale=0.1,duration_s=60",
+               "workload,machine");
     ck_assert_uint_eq(space.n, sizeof wanted / sizeof wanted[0]);
     struct space_point nominal = space_nominal(&space);
     for (uint32_t i = 0; i < space.n; i++) {
@@ -325,18 +356,22 @@ START_TEST(axes_have_their_bounds_and_values)
         ck_assert_double_eq(a->low, wanted[i].low);
         ck_assert_double_eq(a->high, wanted[i].high);
         ck_assert_double_eq(a->nominal, wanted[i].nominal);
-        ck_assert(a->machine == wanted[i].machine && a->logarithmic == wanted[i].logarithmic && !a->agents);
+        ck_assert(a->machine == wanted[i].machine && a->logarithmic == wanted[i].logarithmic &&
+                  !a->agents);
         ck_assert(space_is_nominal(&space, &nominal, i));
         ck_assert_double_eq(space_value(&space, &nominal, i), wanted[i].nominal);
         for (int k = 0; k <= 10; k++) {
             struct space_point p = nominal;
             p.u[i] = k / 10.0;
-            double v = wanted[i].logarithmic ? exp(log(wanted[i].low) + k / 10.0 * (log(wanted[i].high) - log(wanted[i].low)))
-                                             : k / 10.0;
+            double v = wanted[i].logarithmic
+                           ? exp(log(wanted[i].low) +
+                                 k / 10.0 * (log(wanted[i].high) - log(wanted[i].low)))
+                           : k / 10.0;
             double step = pow(10.0, floor(log10(v > 0.0 ? v : 1.0)) - 1.0); /* two digits */
             double rounded = wanted[i].logarithmic ? round(v / step) * step : v >= 0.5 ? 1.0 : 0.0;
             double got = space_value(&space, &p, i);
-            ck_assert_msg(fabs(got - rounded) <= 1e-9 + (got == wanted[i].nominal ? step : 0.0), "%s at %d: %g, not %g", a->name, k, got, rounded);
+            ck_assert_msg(fabs(got - rounded) <= 1e-9 + (got == wanted[i].nominal ? step : 0.0),
+                          "%s at %d: %g, not %g", a->name, k, got, rounded);
             ck_assert_int_eq(space_is_nominal(&space, &p, i), got == wanted[i].nominal);
         }
     }
@@ -344,19 +379,23 @@ START_TEST(axes_have_their_bounds_and_values)
 }
 END_TEST
 
-/* Given keys come back, changed axes are added, and so is the share of time of bursts, rounded down. */
+/* Given keys come back, changed axes are added, and so is the share of time of bursts, rounded
+ * down. */
 START_TEST(a_point_is_a_command)
 {
     open_space("mixed:proactive_per_min=6,cv=0.5,duration_s=60", "workload");
     struct space_point p = space_nominal(&space);
     OWNED char *as_given = space_command(&space, &p);
-    ck_assert_str_eq(as_given, "--soc core-ultra-5-125h --llm llama-3.2-3b --workload mixed:cv=0.5,duration_s=60,proactive_per_min=6");
+    ck_assert_str_eq(as_given, "--soc core-ultra-5-125h --llm llama-3.2-3b --workload "
+                               "mixed:cv=0.5,duration_s=60,proactive_per_min=6");
     p.u[axis("burst")] = 1.0; /* 8, so an eighth */
     p.u[axis("sessions")] = 1.0;
     p.u[axis("proactive_per_min")] = 0.0;
     OWNED char *far = space_command(&space, &p);
-    ck_assert_str_eq(far, "--soc core-ultra-5-125h --llm llama-3.2-3b --workload "
-                          "mixed:cv=0.5,duration_s=60,proactive_per_min=0.25,burst=8,active_share=0.125,sessions=1");
+    ck_assert_str_eq(
+        far,
+        "--soc core-ultra-5-125h --llm llama-3.2-3b --workload "
+        "mixed:cv=0.5,duration_s=60,proactive_per_min=0.25,burst=8,active_share=0.125,sessions=1");
     p.u[axis("burst")] = log(3.0) / log(8.0);
     OWNED char *third = space_command(&space, &p);
     ck_assert_ptr_nonnull(strstr(third, ",burst=3,active_share=0.3333,"));
@@ -364,10 +403,12 @@ START_TEST(a_point_is_a_command)
 }
 END_TEST
 
-/* Every rate and bandwidth of the machine file, by an own walk over it, times the factor of its axis. */
+/* Every rate and bandwidth of the machine file, by an own walk over it, times the factor of its
+ * axis. */
 static uint32_t walked;
 
-static void walk(const cJSON *node, const char *path, const char *device, double npu, double igpu, double ddr, const char *command)
+static void walk(const cJSON *node, const char *path, const char *device, double npu, double igpu,
+                 double ddr, const char *command)
 {
     const cJSON *c;
     cJSON_ArrayForEach (c, node) {
@@ -375,7 +416,11 @@ static void walk(const cJSON *node, const char *path, const char *device, double
         const cJSON *v = cJSON_GetObjectItem(c, "value");
         bool rate = c->string != NULL && strcmp(c->string, "rate") == 0;
         bool bandwidth = c->string != NULL && strcmp(c->string, "bandwidth") == 0;
-        double by = bandwidth ? ddr : !rate ? 0.0 : strcmp(device, "npu") == 0 ? npu : strcmp(device, "igpu") == 0 ? igpu : 0.0;
+        double by = bandwidth                     ? ddr
+                    : !rate                       ? 0.0
+                    : strcmp(device, "npu") == 0  ? npu
+                    : strcmp(device, "igpu") == 0 ? igpu
+                                                  : 0.0;
         if (cJSON_IsNumber(v) && by > 0.0) {
             OWNED char *set = xformat(" --set %s=%.6g", at, v->valuedouble * by);
             ck_assert_msg(strstr(command, set) != NULL, "no%s in %s", set, command);
@@ -386,14 +431,27 @@ static void walk(const cJSON *node, const char *path, const char *device, double
     }
 }
 
+/* Machines, and which of the axes kv, ddr, npu_rate and igpu_rate nothing hangs on. */
+static const struct {
+    const char *soc;
+    bool npu, igpu;
+} machines[] = {{"core-ultra-5-125h", true, true},
+                {"apple-m2-10core", false, true},
+                {"rtx-4090", false, false}};
+
 START_TEST(factors_of_the_machine_reach_every_number)
 {
-    open_space("mixed:duration_s=60", "machine");
+    open_on(machines[_i].soc, "mixed:duration_s=60", "machine");
     struct space_point p = space_nominal(&space);
-    p.u[axis("npu_rate")] = 0.0;  /* a quarter */
-    p.u[axis("igpu_rate")] = 1.0; /* twice */
-    p.u[axis("ddr")] = 0.0;       /* half */
-    p.u[axis("kv")] = 0.0;        /* a tenth */
+    ck_assert_uint_eq(space.n, (machines[_i].npu ? 3u : 2u) + (machines[_i].igpu ? 1u : 0u));
+    if (machines[_i].npu) {
+        p.u[axis("npu_rate")] = 0.0; /* a quarter */
+    }
+    if (machines[_i].igpu) {
+        p.u[axis("igpu_rate")] = 1.0; /* twice */
+    }
+    p.u[axis("ddr")] = 0.0; /* half */
+    p.u[axis("kv")] = 0.0;  /* a tenth */
     OWNED char *command = space_command(&space, &p);
     const cJSON *soc = cJSON_GetObjectItem(config.tree, "soc");
     const cJSON *d;
@@ -404,17 +462,20 @@ START_TEST(factors_of_the_machine_reach_every_number)
         int k = 0;
         cJSON_ArrayForEach (r, cJSON_GetObjectItem(d, "runtimes")) {
             OWNED char *path = xformat("soc.devices.%s.runtimes.%d", name, k++);
-            walk(r, path, name, 0.25, 2.0, 0.5, command);
+            walk(r, path, name, 0.25, 2.0, 0.5, command); /* a gpu's rate has no axis */
         }
     }
-    double peak = cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(soc, "ddr"), "peak"), "value")->valuedouble;
+    double peak =
+        cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(soc, "ddr"), "peak"), "value")
+            ->valuedouble;
     OWNED char *ddr = xformat(" --set soc.ddr.peak=%.6g", peak / 2.0);
     ck_assert_ptr_nonnull(strstr(command, ddr));
     double left = config.soc.machine.memory_bytes * config.soc.machine.memory_usable_frac -
                   config.sim.weight_copies * config.llm.weight_bytes;
-    OWNED char *kv = xformat(" --set sim.kv_capacity_tokens=%.6g", floor(floor(left / config.llm.kv_bytes_per_token * 1e6) / 1e6 / 10.0));
+    OWNED char *kv = xformat(" --set sim.kv_capacity_tokens=%.6g",
+                             floor(floor(left / config.llm.kv_bytes_per_token * 1e6) / 1e6 / 10.0));
     ck_assert_msg(strstr(command, kv) != NULL, "no%s in %s", kv, command);
-    ck_assert_uint_gt(walked, 5);
+    ck_assert_uint_gt(walked, 0);
     uint32_t sets = 0;
     for (const char *at = command; (at = strstr(at, " --set ")) != NULL; at++) {
         sets++;
@@ -434,6 +495,6 @@ static const struct suite_row suite[] = {
     LOOP(a_search_asks_what_a_second_one_would, sizeof searches / sizeof searches[0]),
     TEST(axes_have_their_bounds_and_values),
     TEST(a_point_is_a_command),
-    TEST(factors_of_the_machine_reach_every_number),
+    LOOP(factors_of_the_machine_reach_every_number, sizeof machines / sizeof machines[0]),
 };
 SUITE_MAIN("falsify anew", suite)
