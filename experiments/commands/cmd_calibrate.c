@@ -127,12 +127,19 @@ static void print_coverage(const char *path, struct err *e)
         for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
             struct conformal_coverage x = conformal_cover(
                 &table, (enum conformal_left)soc, (enum conformal_phase)phase, CONFORMAL_LEVEL);
+            if (x.n == 0) {
+                continue;
+            }
             (void)printf("  %s left out, %s: %.1f %% of %zu rows; interval in the median x %.2f "
                          "either way\n",
                          out[soc], conformal_phase_names[phase],
                          100.0 * (double)x.inside / (double)x.n, x.n, exp(x.median_half));
             n += x.n;
             inside += x.inside;
+        }
+        if (n == 0) {
+            (void)printf("  %s left out: no rows\n", out[soc]);
+            continue;
         }
         (void)printf("  %s left out, all: %.1f %% of %zu rows\n", out[soc],
                      100.0 * (double)inside / (double)n, n);
