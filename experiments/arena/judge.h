@@ -40,7 +40,8 @@ struct judge_result {
     struct score_cell *cells; /* owned; by pair */
     double *means;            /* owned; of the policy over its replications, by pair */
     double *reference_means;
-    uint32_t worst; /* the scored pair with the lowest gain */
+    uint32_t
+        worst; /* the pair with the lowest gain, scored or not: a regression counts at any point */
     /* How far the means are from the best that the certificate knows: ln, over the scored pairs. 0
      * is as good; NaN without a certificate. */
     double headroom;

@@ -19,7 +19,7 @@ RUNS = 2
 METRICS = {"reactive.e2e_s.mean": False, "all.ttft_s.p90": False, "all.throughput_req_per_min": True}  # is more better?
 POINTS = {"a": ("core-ultra-5-125h", "mixed:reactive_per_min=20,proactive_per_min=20,duration_s=14,output_scale=0.3", True),
           "b": ("core-ultra-7-258v", "mixed:reactive_per_min=9,proactive_per_min=30,duration_s=14,output_scale=0.3", True),
-          "c": ("core-ultra-7-258v", "mixed:reactive_per_min=30,proactive_per_min=3,duration_s=14,output_scale=0.3", False)}
+          "c": ("core-ultra-7-258v", "mixed:reactive_per_min=30,proactive_per_min=6,duration_s=14,output_scale=0.3", False)}
 REFERENCES = ["fcfs", "srpt", "edf"]
 SHOWN = ["agent-xpu-v2", "srpt", "npu-serial", "edf"]
 
@@ -63,15 +63,14 @@ def causes(x):
 
 
 def words(policy, value, seeds):
-    """What is said of the scored pair in which most was lost, in the replication that lost most."""
+    """What is said of the pair in which most was lost, scored or not, in the replication that lost most."""
     tree = json.loads(said("arena", "judge", policy, "--suite", FOLDER / "small.json", "--words", "--json", "-q"))
     judged = tree["judgements"][0] if "judgements" in tree else tree
     text = judged["artefacts"]
     gain = {}
     for p in POINTS:
         for m, more in METRICS.items():
-            if POINTS[p][2]:
-                gain[p, m] = mean([math.log(value[policy, p, m, k] / value["fcfs", p, m, k]) * (1 if more else -1) for k in range(RUNS)])
+            gain[p, m] = mean([math.log(value[policy, p, m, k] / value["fcfs", p, m, k]) * (1 if more else -1) for k in range(RUNS)])
     p, m = min(gain, key=gain.get)
     sign = 1 if METRICS[m] else -1
     k = min(range(RUNS), key=lambda i: sign * math.log(value[policy, p, m, i] / value["fcfs", p, m, i]))
@@ -151,7 +150,7 @@ def main():
         same(f"leaderboard {q}: headroom", board[q]["headroom"], math.exp(mean(room)), 1e-8)
         same(f"leaderboard {q}: failed", board[q]["failed"], 0)
     same("leaderboard order", str(list(board)), str(sorted(SHOWN, key=lambda q: -scores[q])))
-    for q in ("edf", "npu-serial"):
+    for q in ("edf", "npu-serial"):  # the second one loses most at the point that is not scored
         judged = words(q, value, seeds)
         same(f"leaderboard {q}: score by judge", judged["score"], board[q]["score"])
         same(f"leaderboard {q}: regressions by judge", len(judged["significant_regressions"]), board[q]["regressions"])
