@@ -60,6 +60,13 @@ static void note_core(void *arg)
     on_core = sched_getcpu();
 }
 
+static void spin(void *arg)
+{
+    int64_t begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns < *(const int64_t *)arg) {
+    }
+}
+
 static void worker_setup(void)
 {
     n_ran = 0;
@@ -131,6 +138,26 @@ START_TEST(what_is_withdrawn_does_not_run)
     ck_assert_int_eq(sem_post(&go_on), 0);
     worker_stop(w);
     ck_assert_int_eq(n_ran, 5);
+}
+END_TEST
+
+/* A job's processor time is its own, and the worker's is their sum. */
+START_TEST(processor_time_is_that_of_the_jobs)
+{
+    static int64_t spans_ns[] = {2000000, 5000000};
+    struct worker *w = worker_new();
+    struct backend_stamps at[2];
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(worker_submit(w, spin, &spans_ns[i]), i + 1);
+    }
+    ck_assert_int_eq(worker_wait(w, 2, minute_ns), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(worker_stamps(w, i + 1, &at[i]), 0);
+        ck_assert_int_ge(at[i].cpu_ns, spans_ns[i]);
+        ck_assert_int_lt(at[i].cpu_ns, spans_ns[i] + 1000000); /* whatever else runs */
+    }
+    ck_assert_int_eq(worker_busy_ns(w), at[0].cpu_ns + at[1].cpu_ns);
+    worker_stop(w);
 }
 END_TEST
 
@@ -1016,6 +1043,7 @@ static const struct suite_row suite[] = {
     CASE("worker", .setup = worker_setup, .timeout_s = 60),
     TEST(what_is_withdrawn_does_not_run),
     TEST(a_queue_is_as_long_as_it_says),
+    TEST(processor_time_is_that_of_the_jobs),
     TEST(a_worker_has_a_core_that_is_there),
     TEST(cores_are_those_of_the_process),
     TEST(a_team_does_every_part_once),
