@@ -136,10 +136,102 @@ START_TEST(slow_drift_cancels_in_a_bracket)
 }
 END_TEST
 
+static uint32_t steps_told;
+
+static void told(void *ctx, uint32_t steps)
+{
+    ck_assert_ptr_eq(ctx, &steps_told);
+    ck_assert_uint_eq(steps, steps_told + options.steps_done + 1);
+    steps_told++;
+}
+
+/* What standard error got of it. The caller frees. */
+static char *measure_aloud(void)
+{
+    FILE *said = tmpfile();
+    int old = dup(STDERR_FILENO);
+    char *text = calloc(1, 1u << 20);
+    ck_assert(said != NULL && old >= 0 && text != NULL);
+    (void)fflush(stderr);
+    ck_assert_int_ge(dup2(fileno(said), STDERR_FILENO), 0);
+    measure();
+    (void)fflush(stderr);
+    ck_assert_int_ge(dup2(old, STDERR_FILENO), 0);
+    rewind(said);
+    (void)!fread(text, 1, (1u << 20) - 1, said);
+    ck_assert_int_eq(fclose(said), 0);
+    ck_assert_int_eq(close(old), 0);
+    return text;
+}
+
+/* A window for each kernel alone and five for each pair, in every repetition, with pauses between;
+ * the bar goes from the first step to the last, and is gone then. Only a real machine is looked at
+ * before. */
+START_TEST(what_is_announced_is_what_is_measured)
+{
+    struct backend_ops real = backend_sim;
+    char line[200];
+    real.host = NULL;
+    options.backend = &real;
+    options.proc_dir = "/nonexistent";
+    options.window_s = 0.001;
+    options.min_samples = 3;
+    options.repetitions = 3;
+    options.spread_s = 40.0;
+    options.announce = options.progress = true;
+    options.step = told;
+    options.step_ctx = &steps_told;
+    options.pairs_only = _i == 1;
+    options.alone_only = _i == 2;
+    steps_told = 0;
+    char *text = measure_aloud();
+    uint32_t n_alone = 0;
+    uint32_t n_pairs = 0;
+    for (size_t i = 0; i < rows.n; i++) {
+        n_alone += rows.v[i].metric == KERNEL_METRIC_MS;
+        n_pairs += rows.v[i].metric == KERNEL_METRIC_CO_MS;
+    }
+    n_pairs /= 2;
+    ck_assert((n_alone > 0) == (_i != 1) && (n_pairs > 0) == (_i != 2));
+    uint32_t windows = n_alone + 5 * n_pairs;
+    (void)snprintf(
+        line, sizeof line,
+        "xpusim: %u windows of 0.001 s: %.0f s at least, and as long again for each retry "
+        "of a disturbed one (--retries 0)\n"
+        "xpusim: nothing says who else uses the processors here\n",
+        windows, windows * 0.001 + 2 * 40.0);
+    ck_assert_msg(strncmp(text, line, strlen(line)) == 0, "%.200s, not %s", text, line);
+    ck_assert_uint_eq(steps_told, n_alone + n_pairs);
+    const char *at = text + strlen(line);
+    for (uint32_t k = 1; k <= steps_told; k++) {
+        char bar[31] = "..............................";
+        for (uint32_t i = 0; i < k * 30 / steps_told; i++) {
+            bar[i] = '#';
+        }
+        (void)snprintf(line, sizeof line, "\r[%s] %u of %u", bar, k, steps_told);
+        ck_assert_msg(strncmp(at, line, strlen(line)) == 0, "step %u: %.60s", k, at);
+        at += strlen(line);
+    }
+    (void)snprintf(line, sizeof line, "\r%*s\r", 70, "");
+    ck_assert_str_eq(at, line);
+    free(text);
+    /* A simulated machine is not this one. */
+    options.backend = &backend_sim;
+    options.progress = false;
+    kernel_rows_fini(&rows);
+    kernel_rows_init(&rows);
+    steps_told = 0;
+    text = measure_aloud();
+    ck_assert_str_eq(text, "");
+    free(text);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("windows", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(a_window_needs_three_samples),
     TEST(of_a_pair_both_have_their_samples),
     TEST(slow_drift_cancels_in_a_bracket),
+    LOOP(what_is_announced_is_what_is_measured, 3),
 };
 SUITE_MAIN("measuring windows", suite)
