@@ -69,6 +69,22 @@ static bool lpm_computes_a_shared_prefix_once(const char *extra)
     return rules_finishes(1, 16) && rules_finishes(3, 16) && rules_finishes(2, 19.2);
 }
 
+/* The same with request 4 between 1 and 2, which finds 96 of its 200 tokens cached, as it begins as
+ * request 0 does. It goes first with 104 rows, 1 has 200 and 3 has 100: 404 rows fill the
+ * step, 14.12 ms. Who stands between 1 and 2 does not matter to them. */
+static bool lpm_looks_at_each_that_shares(const char *extra)
+{
+    rules_machine(1);
+    rules_graph(HEADER "0,0,0,proactive,0,,100,1,96,9,,\n"
+                       "1,1,0,proactive,0.001,,200,1,160,7,,\n"
+                       "4,4,0,proactive,0.0015,,200,1,96,9,,\n"
+                       "2,2,0,proactive,0.002,,200,1,160,7,,\n"
+                       "3,3,0,proactive,0.003,,100,1,0,,,");
+    rules_run("sglang-lpm", "max_num_batched_tokens=404", extra, NULL, 0);
+    return rules_finishes(4, 19.12) && rules_finishes(1, 19.12) && rules_finishes(3, 19.12) &&
+           rules_finishes(2, 22.32);
+}
+
 /* ---- critical-path: one at a time, an answer is expected to take one decode, 3 ms ---- */
 
 #define ONE "max_batch=1,expected_output=1"
@@ -235,6 +251,8 @@ static const struct rule_row all[] = {
     RULE(lpm_computes_a_shared_prefix_once,
          "in_batch=false schedule_policy=fcfs in_batch_tokens=161",
          "in_batch=false schedule_policy=fcfs in_batch_tokens=161"),
+    RULE(lpm_looks_at_each_that_shares, "in_batch=false schedule_policy=fcfs",
+         "in_batch=false schedule_policy=fcfs"),
 };
 
 RULES_MAIN("agent orders", all)
