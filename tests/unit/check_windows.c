@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hwmodels/backends/measure.h"
+#include "hwmodels/backends/plan.h"
 #include "hwmodels/backends/simdev.h"
 #include "hwmodels/kernel_rows.h"
 #include "sim/base/datadir.h"
@@ -136,6 +137,151 @@ START_TEST(slow_drift_cancels_in_a_bracket)
 }
 END_TEST
 
+/* ---- every row ---- */
+
+static const struct kernel_row *the_row(uint32_t repetition, enum kernel_metric metric,
+                                        const char *device, const struct kernel_spec *s,
+                                        const char *partner)
+{
+    char name[KERNEL_NAME_BYTES];
+    const struct kernel_row *found = NULL;
+    (void)kernel_spec_name(s, name, sizeof name);
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kernel_row *r = &rows.v[i];
+        if (r->repetition == repetition && r->metric == metric && strcmp(r->device, device) == 0 &&
+            strcmp(r->model, name) == 0 && strcmp(r->partner, partner) == 0) {
+            ck_assert_msg(found == NULL, "%s of %s is there twice", name, device);
+            found = r;
+        }
+    }
+    return found;
+}
+
+/* What does not depend on how long it took. */
+static void is_of(const struct kernel_row *r, const struct backend_info *d,
+                  const struct kernel_spec *s, bool held_out)
+{
+    ck_assert_str_eq(r->soc, "a-soc");
+    ck_assert_str_eq(r->runtime, "sim");
+    ck_assert_str_eq(r->source, "a source");
+    ck_assert_str_eq(r->flag, "");
+    ck_assert_int_eq(r->kind, d->kind);
+    ck_assert_int_eq(r->op, s->op);
+    ck_assert(r->weight_bits == s->weight_bits && r->act_bits == s->act_bits &&
+              r->held_out == held_out);
+    bool attention = kernel_op_is_attention(s->op);
+    ck_assert_uint_eq(r->tokens, attention                     ? s->context_tokens
+                                 : kernel_op_is_product(s->op) ? s->rows
+                                                               : 0);
+    ck_assert_uint_eq(r->batch, s->op == KERNEL_DECODE ? s->rows : 1);
+    ck_assert(fabs(r->flop / kernel_spec_flop(s) - 1.0) < 1e-6 || kernel_spec_flop(s) == 0.0);
+    ck_assert(fabs(r->bytes / kernel_spec_bytes(s) - 1.0) < 1e-6);
+}
+
+#define WITHIN 5e-4 /* stamps are whole ns: of the shortest kernels, some us, so much */
+
+/* `least`: of a launch that began before the other device did, or ended after it. */
+static void takes(const struct kernel_row *r, double ms, double least)
+{
+    ck_assert_msg(r->samples >= 3, "%u samples", r->samples);
+    ck_assert_msg(fabs(r->value / ms - 1.0) < WITHIN, "%s on %s: %g, not %g", r->model, r->device,
+                  r->value, ms);
+    ck_assert(r->p10 > least * (1.0 - WITHIN) && r->p10 < ms * (1.0 + WITHIN));
+    ck_assert_double_eq_tol(r->p90 / ms, 1.0, WITHIN);
+    ck_assert(r->foreign_frac == 0.03 && r->steal_frac == 0.0);
+}
+
+static double alone_ms(uint32_t device, const struct kernel_spec *s)
+{
+    return 1e3 * simdev_alone_s(&truth, device, s);
+}
+
+static double slowed(uint32_t device, const struct kernel_spec *s, const struct kernel_spec *other)
+{
+    struct kernel_curve c;
+    simdev_curve(&truth, device, s, &c);
+    double others = kernel_spec_bytes(other) / simdev_alone_s(&truth, 1 - device, other);
+    return kernel_model_slowdown(&c, kernel_spec_flop(s), kernel_spec_bytes(s), others,
+                                 &truth.contention, truth.lambda[s->op]);
+}
+
+/* Of each shape of a device's plan a row in every repetition, with what it takes alone, and once
+ * what it took to compile and to call it first. Of each pair two rows of either side: next to the
+ * other, and how much longer that is. */
+START_TEST(rows_are_those_of_the_plan)
+{
+    static struct plan plans[2];
+    static struct plan_pairs pairs;
+    struct err e = ERR_INIT;
+    struct backend_info info[MACHINE_MAX_DEVICES];
+    truth.contention.cap_bytes_per_s = 60e9;
+    truth.lambda[KERNEL_GEMV] = 0.2;
+    truth.compile_s = 0.25;
+    truth.foreign_frac = 0.03;
+    options.soc = "a-soc";
+    options.source = "a source";
+    options.repetitions = 2;
+    options.window_s = 0.01;
+    options.size = _i == 2 ? PLAN_SMALL : PLAN_TINY;
+    options.pairs_only = _i == 1;
+    measure();
+    struct backend *b = backend_sim.start(&options.backend_options, &e);
+    ck_assert_uint_eq(backend_sim.enumerate(b, info, MACHINE_MAX_DEVICES), 2);
+    backend_sim.stop(b);
+    size_t n = 0;
+    for (uint32_t d = 0; d < 2 && !options.pairs_only; d++) {
+        plan_kernels(&info[d], options.size, &plans[d]);
+        for (uint32_t i = 0; i < plans[d].n; i++) {
+            const struct kernel_spec *s = &plans[d].kernels[i];
+            for (uint32_t k = 0; k < 2; k++) {
+                const struct kernel_row *r = the_row(k, KERNEL_METRIC_MS, info[d].name, s, "");
+                ck_assert_ptr_nonnull(r);
+                is_of(r, &info[d], s, s->held_out);
+                takes(r, alone_ms(d, s), alone_ms(d, s));
+                /* A simulated device worked all the time. */
+                const struct kernel_row *busy = the_row(k, KERNEL_METRIC_BUSY, info[d].name, s, "");
+                ck_assert(busy != NULL && fabs(busy->value - 1.0) < WITHIN);
+                n += 2;
+            }
+            const struct kernel_row *compiled =
+                the_row(0, KERNEL_METRIC_COMPILE_MS, info[d].name, s, "");
+            const struct kernel_row *first =
+                the_row(0, KERNEL_METRIC_FIRST_MS, info[d].name, s, "");
+            ck_assert(compiled != NULL && first != NULL && compiled->value == 250.0);
+            ck_assert_double_eq_tol(first->value / alone_ms(d, s), 1.0, WITHIN);
+            ck_assert(first->samples == 1 && first->foreign_frac == -1.0 &&
+                      first->steal_frac == -1.0);
+            n += 2;
+        }
+    }
+    (options.pairs_only ? plan_every_pair : plan_pairs)(&info[0], &info[1], options.size, &pairs);
+    ck_assert_uint_gt(pairs.n, 2);
+    for (uint32_t i = 0; i < pairs.n; i++) {
+        for (uint32_t side = 0; side < 2; side++) {
+            const struct kernel_spec *s = &pairs.pairs[i].side[side];
+            const struct kernel_spec *other = &pairs.pairs[i].side[1 - side];
+            char partner[KERNEL_PARTNER_BYTES];
+            char name[KERNEL_NAME_BYTES];
+            (void)snprintf(partner, sizeof partner, "%s:%s", info[1 - side].name,
+                           kernel_spec_name(other, name, sizeof name));
+            for (uint32_t k = 0; k < 2; k++) {
+                const struct kernel_row *together =
+                    the_row(k, KERNEL_METRIC_CO_MS, info[side].name, s, partner);
+                const struct kernel_row *ratio =
+                    the_row(k, KERNEL_METRIC_SLOWDOWN, info[side].name, s, partner);
+                ck_assert(together != NULL && ratio != NULL);
+                is_of(together, &info[side], s, pairs.pairs[i].held_out);
+                is_of(ratio, &info[side], s, pairs.pairs[i].held_out);
+                takes(together, alone_ms(side, s) * slowed(side, s, other), alone_ms(side, s));
+                takes(ratio, slowed(side, s, other), 1.0);
+                n += 2;
+            }
+        }
+    }
+    ck_assert_uint_eq(rows.n, n);
+}
+END_TEST
+
 static uint32_t steps_told;
 
 static void told(void *ctx, uint32_t steps)
@@ -232,6 +378,7 @@ static const struct suite_row suite[] = {
     TEST(a_window_needs_three_samples),
     TEST(of_a_pair_both_have_their_samples),
     TEST(slow_drift_cancels_in_a_bracket),
+    LOOP(rows_are_those_of_the_plan, 3),
     LOOP(what_is_announced_is_what_is_measured, 3),
 };
 SUITE_MAIN("measuring windows", suite)
