@@ -1,0 +1,225 @@
+/* Intervals of predictions, computed again from drawn tables by the text of hwmodels/conformal.h;
+ * by hand: check_conformal. */
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hwmodels/conformal.h"
+#include "sim/base/quantile.h"
+#include "sim/base/rng.h"
+#include "tests/helpers/suite.h"
+
+enum { MOST = 150, CLASSES = 4 };
+
+static struct conformal_row all[MOST];
+static const struct conformal_row *rows[MOST]; /* those that count */
+static size_t n_all, n;
+
+static void draw(struct rng *r, uint32_t n_models)
+{
+    static const char *const socs[] = {"a", "b", "c", "d", "e"};
+    static const char *const families[] = {"f", "g", "h"};
+    n_all = 1 + rng_below(r, MOST);
+    for (size_t i = 0; i < n_all; i++) {
+        struct conformal_row *x = &all[i];
+        memset(x, 0, sizeof *x);
+        (void)snprintf(x->soc, sizeof x->soc, "%s", socs[rng_below(r, 5)]);
+        (void)snprintf(x->by, sizeof x->by, "%s", socs[rng_below(r, 5)]);
+        (void)snprintf(x->family, sizeof x->family, "%s", families[rng_below(r, 3)]);
+        (void)snprintf(x->model, sizeof x->model, "m%u", rng_below(r, n_models));
+        x->kind = rng_below(r, 3) == 0 ? DEVICE_KIND_NPU : DEVICE_KIND_IGPU;
+        x->phase = rng_below(r, 5) == 0 ? CONFORMAL_DECODE : CONFORMAL_PREFILL;
+        x->left = (enum conformal_left)rng_below(r, 4);
+        x->weights = 1e9 * (1.0 + rng_below(r, 3));
+        x->tokens = 10.0 * (1.0 + rng_below(r, 200));
+        x->ln_error = 0.2 * rng_normal(r);
+        x->distance = rng_below(r, 2) * rng_uniform(r);
+    }
+}
+
+static const char *family_of(const struct conformal_query *q)
+{
+    return q->family[0] != '\0' ? q->family : q->soc;
+}
+
+static bool left_out(const struct conformal_row *x, const struct conformal_query *q)
+{
+    bool model = q->without_model != NULL && strcmp(q->without_model, x->model) == 0;
+    bool soc = q->without_soc != NULL &&
+               (strcmp(q->without_soc, x->soc) == 0 || strcmp(q->without_soc, x->by) == 0);
+    return model || soc;
+}
+
+/* From the nearest row of the family whose model a fit had not seen; 0 where there is none. */
+static double distance(const struct conformal_query *q)
+{
+    double least = -1.0;
+    for (size_t i = 0; i < n; i++) {
+        const struct conformal_row *x = rows[i];
+        if (x->left == CONFORMAL_MODEL && x->kind == q->kind &&
+            strcmp(x->family, family_of(q)) == 0) {
+            double d = fmax(fabs(log(q->weights) - log(x->weights)),
+                            fabs(log(q->tokens + 1.0) - log(x->tokens + 1.0)));
+            least = least < 0.0 ? d : fmin(least, d);
+        }
+    }
+    return fmax(least, 0.0);
+}
+
+/* Errors of one model, or of one machine, are of a group. */
+static bool same_group(const struct conformal_row *x, const struct conformal_row *y)
+{
+    return x->left == y->left && strcmp(x->left == CONFORMAL_MODEL ? x->model : x->soc,
+                                        y->left == CONFORMAL_MODEL ? y->model : y->soc) == 0;
+}
+
+/* All rows; those of what was left out; of the kind, too; of the size, too. */
+static bool in_class(int level, const struct conformal_row *x, enum conformal_left left,
+                     enum device_kind kind, double weights)
+{
+    return (level < 1 || x->left == left) && (level < 2 || x->kind == kind) &&
+           (level < 3 ||
+            (x->weights < CONFORMAL_SMALL_WEIGHTS) == (weights < CONFORMAL_SMALL_WEIGHTS));
+}
+
+static double error_of(const struct conformal_row *x)
+{
+    return x->ln_error / (1.0 + CONFORMAL_WIDEN * x->distance);
+}
+
+/* Between groups and within them, each class drawn to the one above; NaN without a group. */
+static double sd(enum conformal_left left, enum device_kind kind, double weights,
+                 const struct conformal_row *without)
+{
+    double variance = (double)NAN;
+    for (int level = 0; level < CLASSES; level++) {
+        double groups = 0.0;
+        double count = 0.0;
+        double between = 0.0;
+        double within = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            double sum = 0.0;
+            double members = 0.0;
+            bool first = true;
+            if (!in_class(level, rows[i], left, kind, weights) ||
+                (without != NULL && same_group(rows[i], without))) {
+                continue;
+            }
+            for (size_t k = 0; k < n; k++) {
+                if (in_class(level, rows[k], left, kind, weights) && same_group(rows[i], rows[k])) {
+                    first = first && k >= i;
+                    sum += error_of(rows[k]);
+                    members += 1.0;
+                }
+            }
+            double mean = sum / members;
+            count += 1.0;
+            within += (error_of(rows[i]) - mean) * (error_of(rows[i]) - mean);
+            groups += first;
+            between += first ? mean * mean : 0.0;
+        }
+        if (groups > 0.0) {
+            double own = between / groups + within / count;
+            variance = isnan(variance) ? own
+                                       : (groups * own + CONFORMAL_PRIOR_GROUPS * variance) /
+                                             (groups + CONFORMAL_PRIOR_GROUPS);
+        }
+    }
+    return sqrt(variance);
+}
+
+static double deviations(enum device_kind kind, double level)
+{
+    double of_all[MOST];
+    double of_kind[MOST];
+    size_t n_of = 0;
+    size_t n_kind = 0;
+    size_t groups = 0;
+    size_t kind_groups = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool first = true;
+        bool first_of_kind = true;
+        double by = sd(rows[i]->left, rows[i]->kind, rows[i]->weights, rows[i]);
+        for (size_t k = 0; k < i; k++) {
+            bool same = same_group(rows[i], rows[k]);
+            first = first && !same;
+            first_of_kind = first_of_kind && !(same && rows[k]->kind == kind);
+        }
+        groups += first;
+        if (by > 0.0) {
+            double ratio = fabs(error_of(rows[i])) / by;
+            of_all[n_of++] = ratio;
+            if (rows[i]->kind == kind) {
+                of_kind[n_kind++] = ratio;
+                kind_groups += first_of_kind;
+            }
+        }
+    }
+    if (n_of == 0) {
+        return gsl_cdf_ugaussian_Pinv((1.0 + level) / 2.0);
+    }
+    double one_more = fmin(1.0, level + level / (double)groups);
+    double most = sample_quantile_of(of_all, n_of, one_more);
+    return kind_groups < CONFORMAL_KIND_GROUPS
+               ? most
+               : fmax(most, sample_quantile_of(of_kind, n_kind, one_more));
+}
+
+START_TEST(an_interval_is_that_of_its_rows)
+{
+    struct rng r;
+    struct conformal table = {all, 0};
+    rng_init(&r, rng_key((uint64_t)_i, RNG_TEST, 321, 0));
+    draw(&r, _i % 2 == 0 ? 4 : 60);
+    table.n = n_all;
+    for (int k = 0; k < 6; k++) {
+        const struct conformal_row *like = &all[rng_below(&r, (uint32_t)n_all)];
+        struct conformal_query q = conformal_query_of(like);
+        q.weights *= 0.5 + rng_uniform(&r);
+        q.without_model = k % 3 == 0 ? like->model : NULL;
+        q.without_soc = k % 3 == 1 ? like->soc : NULL;
+        q.family = k == 5 ? "" : q.family;
+        q.kind = k == 4 ? DEVICE_KIND_CPU : q.kind;
+        n = 0;
+        for (size_t i = 0; i < n_all; i++) {
+            if (all[i].phase == q.phase && !left_out(&all[i], &q)) {
+                rows[n++] = &all[i];
+            }
+        }
+        struct conformal_interval is = conformal_of(&table, &q, 0.9);
+        double by = sd(q.left, q.kind, q.weights, NULL);
+        ck_assert_double_eq_tol(is.distance, distance(&q), 1e-9);
+        ck_assert_int_eq(is.left, q.left);
+        if (isnan(by)) {
+            ck_assert(is.low_factor == 0.0 && isinf(is.high_factor) && is.n == 0);
+            ck_assert_double_eq(conformal_draw(&table, &q, 0.9), 0.0);
+            continue;
+        }
+        double widen = 1.0 + CONFORMAL_WIDEN * distance(&q);
+        double half = deviations(q.kind, 0.9) * by * widen;
+        ck_assert_msg(fabs(log(is.high_factor) - half) < 1e-7 * fmax(1.0, half) &&
+                          fabs(log(is.low_factor) + half) < 1e-7 * fmax(1.0, half),
+                      "%zu rows: %g, not %g", n, log(is.high_factor), half);
+        ck_assert_double_eq_tol(conformal_draw(&table, &q, 0.95), half, 1e-7 * fmax(1.0, half));
+        ck_assert_double_eq_tol(conformal_draw(&table, &q, 0.05), -half, 1e-7 * fmax(1.0, half));
+        /* Of its class on its kind of device; else of its class; else of all. */
+        size_t counted[3] = {0, 0, 0};
+        for (size_t i = 0; i < n; i++) {
+            for (int level = 0; level < 3; level++) {
+                counted[level] += in_class(level, rows[i], q.left, q.kind, q.weights);
+            }
+        }
+        int level = counted[2] > 0 ? 2 : counted[1] > 0 ? 1 : 0;
+        ck_assert_uint_eq(is.n, counted[level]);
+        ck_assert_str_eq(is.pool, level < 2 ? "all" : q.kind == DEVICE_KIND_NPU ? "npu" : "igpu");
+    }
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("conformal"),
+    LOOP(an_interval_is_that_of_its_rows, 16),
+};
+SUITE_MAIN("intervals of predictions", suite)
