@@ -15,5 +15,5 @@ void driver_devices(uint32_t n, const struct fake_device *d);
 struct backend *driver_start(uint64_t pool_bytes, uint32_t variant);
 struct backend_device *driver_open(struct backend *b); /* the first one */
 struct backend_kernel *driver_prepare(struct backend_device *d, const struct kernel_spec *s);
-/* Asserts that whatever was made has been released once. */
+/* Asserts that all that was made has been released once. */
 void driver_nothing_lives(void);

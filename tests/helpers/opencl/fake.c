@@ -88,9 +88,7 @@ int32_t clGetDeviceInfo(void *device, uint32_t what, size_t size, void *out, siz
     CALL(FAILS);
     struct fake_object *o = device;
     const struct fake_device *d = o->device;
-    uint32_t units =
-        o == &whole[o - whole] && o >= whole && o < whole + FAKE_PLATFORMS * FAKE_DEVICES ? d->units
-                                                                                          : 1;
+    uint32_t units = o->part ? 1 : d->units;
     switch (what) {
     case 0x1000:
         return put(size, out, used, &d->type, sizeof d->type);
@@ -122,6 +120,7 @@ int32_t clCreateSubDevices(void *device, const intptr_t *how, uint32_t n, void *
     for (uint32_t i = 0; i < d->n_parts; i++) {
         struct fake_object *o = make(FAKE_DEVICE);
         o->device = d;
+        o->part = true;
         out[i] = o;
     }
     *count = d->n_parts;

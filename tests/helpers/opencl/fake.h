@@ -30,6 +30,7 @@ struct fake_device {
 struct fake_object {
     enum fake_kind kind;
     struct fake_device *device;
+    bool part;      /* a unit of a device */
     uint8_t *bytes; /* buffers */
     size_t size;
     char text[64]; /* kernels: name; programs: options of the build */
