@@ -200,6 +200,25 @@ static void pause_for(const struct fake_object *k, size_t workers)
     }
 }
 
+/* The kernel that is chosen of a fast product and a slow one. A busy machine may keep the fast one
+ * waiting: then again. */
+static struct backend_kernel *choose(struct backend_device *d, const char *fast,
+                                     const char *slow_one)
+{
+    slow = slow_one;
+    slow_once = fast;
+    for (int attempt = 0;; attempt++) {
+        was_slow = false;
+        driver->n_launches = 0;
+        struct backend_kernel *k = driver_prepare(d, &gemm);
+        ck_assert_uint_eq(driver->n_launches, 4); /* two of each */
+        if (attempt == 9 || strcmp(((const struct fake_object *)k->kernel)->text, fast) == 0) {
+            return k;
+        }
+        backend_opencl.release(k);
+    }
+}
+
 START_TEST(the_faster_product_is_taken_by_its_second_run)
 {
     static const char *const names[] = {"gemm_tiled", "gemm_blocked"};
@@ -207,12 +226,8 @@ START_TEST(the_faster_product_is_taken_by_its_second_run)
         driver_devices(1, &driver_gpu);
         struct backend *b = driver_start(1u << 20, 0);
         struct backend_device *d = driver_open(b);
-        slow = names[i];
-        slow_once = names[1 - i];
-        was_slow = false;
         driver->run = pause_for;
-        struct backend_kernel *k = driver_prepare(d, &gemm);
-        ck_assert_uint_eq(driver->n_launches, 4); /* two of each */
+        struct backend_kernel *k = choose(d, names[1 - i], names[i]);
         ck_assert_int_eq(driver->live[FAKE_KERNEL], 1);
         submit(k);
         ck_assert_str_eq(last()->name, names[1 - i]);
