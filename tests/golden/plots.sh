@@ -19,7 +19,7 @@ two="--policy fcfs --policy agent-xpu-v2"
 }
 "$x" list kernels --json >"$dir/k.json"
 "$x" characterize affinity batch chunk corun mixed prompt verify --csv >"$dir/study.csv"
-"$x" characterize schemes --replications 2 --csv >"$dir/schemes.csv"
+"$x" characterize schemes --llm llama-3.2-1b:bits=4 --replications 2 --csv >"$dir/schemes.csv"
 "$x" graphs --p 10,10 --d 11,11 --s 20,20 --chunks 2 --gantt --json >"$dir/g.json"
 cat >"$dir/spec.json" <<EOF
 {"name": "grid", "base": {"workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=30",
@@ -34,7 +34,7 @@ printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
 "$x" explain --job 3 --policy fcfs --workload leader-subagents --json --quiet >"$dir/j.json"
 
 # shellcheck disable=SC2086
-"$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 2 --uncertainty 64 --quiet --json >"$dir/u.json"
+"$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 2 --uncertainty 32 --quiet --json >"$dir/u.json"
 cat >"$dir/d.json" <<EOF
 {"about": {"kind": "drive"}, "means": [{"class": "reactive", "policy": "fcfs", "e2e_s": {"real": 1, "simulated": 1.1}},
   {"class": "proactive", "policy": "fcfs", "e2e_s": {"real": 2, "simulated": 1.9}}],

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A third of a thousand requests (WHOLE=yes: all of them) under every policy at half, nine tenths and one and a half times what one
+# A sixth of a thousand requests (WHOLE=yes: all of them) under every policy at half, nine tenths and one and a half times what one
 # request at a time on the iGPU can carry (about 9.3 a minute of this mix): each run drains and its
 # audit is clean, or xpusim says why and this fails. sd-npu needs another machine (fixed graphs).
 # Then conversations with long prefixes in little memory, where co-serving policies once went round
@@ -11,9 +11,10 @@ status=0
 . tests/helpers/policies.sh
 policies=$(policies)
 # Of the requests, one in so many. CI asks for all of them (WHOLE); a sanitizer costs ten times the time.
-part=3
-[ -z "${WHOLE:-}" ] || part=1
-[ -z "${SANITIZED:-}" ] || part=4
+part=6
+little=60 # seconds of conversations
+[ -z "${SANITIZED:-}" ] || part=4 little=45
+[ -z "${WHOLE:-}" ] || part=1 little=180
 for load in "1.55 3.1 12900" "2.8 5.6 7150" "4.65 9.3 4300"; do
     # shellcheck disable=SC2086
     set -- $load
@@ -26,7 +27,7 @@ for load in "1.55 3.1 12900" "2.8 5.6 7150" "4.65 9.3 4300"; do
         fi
     done
 done
-w=mixed:reactive_per_min=6,proactive_per_min=12,duration_s=$((180 / part)),sessions=1,reactive=mtrag,proactive=proactivebench
+w=mixed:reactive_per_min=6,proactive_per_min=12,duration_s=$little,sessions=1,reactive=mtrag,proactive=proactivebench
 for policy in $policies; do
     for where in "core-ultra-5-125h 4" "snapdragon-8gen3 17"; do
         # shellcheck disable=SC2086
