@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 XPUSIM, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
-LINES, BYTES = 6, 8  # cuts of each file
+WHOLE = os.environ.get("WHOLE") or os.environ.get("SANITIZED")
+LINES, BYTES = (6, 8) if WHOLE else (4, 4)  # cuts of each file
 CORPUS = "tests/fuzz/corpus/"
 SMALL = "--workload w1:n=2"
 RUN = f"run --policy agent-xpu-v2 {SMALL} --json"
