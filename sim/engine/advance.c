@@ -68,7 +68,7 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     struct job *j = &v->job;
     SIM_ASSERT(j->rate == 1.0 && j->speed == 1.0 && j->end_ns < before_ns && e->n_jobs == 1);
     int64_t from_ns = j->end_ns + v->compute_ns;
-    if (vexec_pass_alone(e, v, before_ns) || (from_ns >= before_ns && step(e))) {
+    if (from_ns >= before_ns && step(e)) {
         return;
     }
     ddr_report(e, 1, j->end_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);

@@ -52,15 +52,17 @@ __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, co
     memcpy(&bytes, &key[0], sizeof bytes);
     memcpy(&demand[1 - i], &key[2], sizeof demand[1 - i]);
     demand[i] = bytes > 0.0 ? bytes / units_s_from_ns((int64_t)key[1]) : 0.0; /* as vexec_demand */
-    const struct ddr_pair *p = ddr_pair(e, key[3] >> 1, demand);
-    double ns = (double)key[1] / p->rate[i];
+    struct ddr_sums sums;
+    double rate[2];
+    ddr_share_out(e, demand, &sums, rate);
+    double ns = (double)key[1] / rate[i];
     report(e, x);
     *x = (struct piece){.key = {key[0], key[1], key[2], key[3]},
                         .demand = demand[i],
-                        .demands = p->sums.demand,
-                        .shares = p->sums.share,
-                        .rate = p->rate[i],
-                        .others_rate = p->rate[1 - i],
+                        .demands = sums.demand,
+                        .shares = sums.share,
+                        .rate = rate[i],
+                        .others_rate = rate[1 - i],
                         .lasts_ns = ns < (double)TIME_LAST_NS ? units_ceil(ns) : TIME_LAST_NS};
 }
 
@@ -103,7 +105,7 @@ void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passe
         other->exec == NULL ? SORTS : sort_of(other->exec, other->demand_bytes_per_s == 0.0);
     struct piece *pieces = e->coruns->pieces[i][others];
     const uint64_t demand = hash_bits(other->demand_bytes_per_s);
-    const uint64_t devices = ddr_pair_devices(e) << 1 | i;
+    const uint64_t devices = (uint64_t)e->jobs[0]->device << 9 | e->jobs[1]->device << 1 | i;
     double left_ns = other->left_ns, rate = other->rate;
     int64_t updated_ns = other->updated_ns;
     int64_t now_ns = v->job.end_ns;

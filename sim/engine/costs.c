@@ -213,9 +213,8 @@ void costs_report(struct engine *e)
 /* Makes room for costs of another key. */
 static struct costs *reset(struct engine *e, struct costs *p)
 {
-    uint32_t generation = p->generation + 1;
     report(e, p);
-    *p = (struct costs){.generation = generation};
+    *p = (struct costs){.layers = 0};
     return p;
 }
 
@@ -273,32 +272,21 @@ static struct costs *find(struct engine *e, const struct launch *l, uint32_t row
 static void sum_up(const struct engine *e, const struct pass *pass, struct costs *p)
 {
     uint32_t layers = e->core.models[pass->shape.model].llm->n_layers;
+    int64_t layer_ns = 0;
     p->layers = layers;
     for (uint32_t i = 0; i < pass->layer.n; i++) {
         const struct kernel_run *r = &p->run[pass->layer.kind[i]];
         if (is_other(p, pass->layer.kind[i])) {
-            p->layer_ns += kernel_run_total_ns(r);
+            layer_ns += kernel_run_total_ns(r);
             p->others += (uint64_t)layers * r->n;
             p->others_outside += r->outside ? (uint64_t)layers * r->n : 0;
         }
     }
     const struct kernel_run *head = &p->run[OP_HEAD];
-    p->others_ns = layers * p->layer_ns + kernel_run_total_ns(head);
+    p->others_ns = layers * layer_ns + kernel_run_total_ns(head);
     p->others += head->n;
     p->others_outside += head->outside ? head->n : 0;
     p->whole = true;
-}
-
-/* A whole pass like one before: of its kernels only those of attention are asked for. */
-static void fill_again(struct engine *e, struct vexec *v, struct costs *known, double factor)
-{
-    const struct launch *l = v->l->pub;
-    const struct pass *p = l->pass;
-    enum op_kind op = costs_attention_op(p);
-    (void)cost_of(e, l, op, p->shape.rows, factor, known);
-    memcpy(v->run, known->run, sizeof v->run);
-    v->first = v->run[p->layer.kind[0]];
-    v->layer_ns = known->layer_ns + kernel_run_total_ns(&v->run[op]);
 }
 
 static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, double factor)
@@ -334,14 +322,9 @@ void costs_fill(struct engine *e, struct vexec *v)
     bool whole = vexec_whole_pass(v);
     struct costs *known = find(e, v->l->pub, v->l->pub->rows);
     v->layer_ns = 0;
-    if (whole && known->whole) {
-        fill_again(e, v, known, factor);
-    } else {
-        fill_ops(e, v, known, factor);
-        if (whole) {
-            sum_up(e, v->l->pub->pass, known);
-        }
+    fill_ops(e, v, known, factor);
+    if (whole && !known->whole) {
+        sum_up(e, v->l->pub->pass, known);
     }
     v->costs = whole ? known : NULL;
-    v->generation = known->generation;
 }

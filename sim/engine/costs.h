@@ -8,10 +8,9 @@
 struct costs {
     uint64_t key[4];
     bool known[OP_KIND_COUNT];
-    uint32_t generation; /* counts those that this place has had */
     /* All kernels of a whole pass but those of attention. */
     bool whole;                      /* they are known */
-    int64_t others_ns, layer_ns;     /* of the pass; of one layer */
+    int64_t others_ns;               /* of the pass */
     uint64_t others, others_outside; /* kernels; those outside the model's envelope */
     uint32_t layers;                 /* of its model */
     uint64_t passes;                 /* that ran alone, whose DDR bytes are not reported yet */
@@ -23,12 +22,6 @@ struct costs {
 void costs_init(struct engine *e);
 /* Fills the launch's kernel times and bytes. */
 void costs_fill(struct engine *e, struct vexec *v);
-/* Where the costs of a whole pass are kept, if they still are; else NULL. */
-static inline struct costs *costs_of_pass(const struct vexec *v)
-{
-    return v->costs != NULL && v->costs->generation == v->generation ? v->costs : NULL;
-}
-
 /* n whole passes ran alone: books their kernels but those of attention. */
 void costs_book(struct engine *e, struct costs *p, uint64_t n);
 /* Reports the DDR bytes that are not reported yet: at the end of a run. */

@@ -9,7 +9,6 @@
 
 void ddr_init(struct engine *e)
 {
-    e->ddr = arena_alloc(&e->core.arena, sizeof *e->ddr);
     e->ddr_unlimited = e->core.setup->contention->unlimited;
 }
 
@@ -109,9 +108,7 @@ static inline double job_speed(const struct engine *e, const struct job *j)
 
 /* ---- shares ---- */
 
-/* Of flows with these demands; rate: of each, at its share alone. */
-static void share_out(const struct engine *e, const double *demand, struct ddr_sums *r,
-                      double *rate)
+void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *r, double *rate)
 {
     const struct machine *m = e->core.setup->machine;
     struct flow flows[ENGINE_MAX_JOBS];
@@ -138,34 +135,9 @@ static void share_out(const struct engine *e, const double *demand, struct ddr_s
         rate[i] = f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
     }
     bool audited = !e->ddr_unlimited && !(e->n_jobs == 1 && e->jobs[0]->exec != NULL);
-    r->of_capacity =
-        audited ? r->share / (e->n_jobs > 1 ? capacity : m->ddr_peak_bytes_per_s) : 0.0;
-}
-
-static inline void audit(struct engine *e, const struct ddr_sums *r)
-{
+    double over = audited ? r->share / (e->n_jobs > 1 ? capacity : m->ddr_peak_bytes_per_s) : 0.0;
     double *most = &e->core.result->audit.ddr_max_over_capacity;
-    *most = r->of_capacity > *most ? r->of_capacity : *most;
-}
-
-void ddr_pair_fill(struct engine *e, struct ddr_pair *p, uint64_t devices, const double demand[2])
-{
-    share_out(e, demand, &p->sums, p->rate);
-    audit(e, &p->sums); /* once: nobody else is asked what it gets */
-    memcpy(p->of, demand, sizeof p->of);
-    p->devices = devices;
-}
-
-/* Is what is remembered of a pair what its flows get now? */
-static bool shares_are(const struct engine *e, const double *demand, const struct ddr_pair *p)
-{
-    struct ddr_sums now;
-    double rate[ENGINE_MAX_JOBS];
-    share_out(e, demand, &now, rate);
-    SIM_ASSERT(p->sums.demand == now.demand && p->sums.share == now.share);
-    SIM_ASSERT(p->sums.of_capacity == now.of_capacity);
-    SIM_ASSERT(p->rate[0] == rate[0] && p->rate[1] == rate[1]);
-    return true;
+    *most = over > *most ? over : *most;
 }
 
 void ddr_settle(struct engine *e)
@@ -179,22 +151,13 @@ void ddr_settle(struct engine *e)
     }
     struct ddr_sums sums;
     double demand[ENGINE_MAX_JOBS];
-    double own[ENGINE_MAX_JOBS];
-    const double *rate = own;
+    double rate[ENGINE_MAX_JOBS];
     e->ddr_dirty = false;
     for (uint32_t i = 0; i < e->n_jobs; i++) {
         const struct job *j = e->jobs[i];
         demand[i] = j->demand_bytes_per_s * j->share_frac * job_speed(e, j);
     }
-    if (e->n_jobs == 2) {
-        const struct ddr_pair *p = ddr_pair(e, ddr_pair_devices(e), demand);
-        SIM_ASSERT(shares_are(e, demand, p));
-        sums = p->sums;
-        rate = p->rate;
-    } else {
-        share_out(e, demand, &sums, own);
-        audit(e, &sums);
-    }
+    ddr_share_out(e, demand, &sums, rate);
     e->ddr_demand = sums.demand;
     e->ddr_share = sums.share;
     for (uint32_t i = 0; i < e->n_jobs; i++) {

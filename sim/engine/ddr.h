@@ -72,43 +72,13 @@ static inline int64_t job_end_ns(const struct job *j)
     return ns < (double)TIME_LAST_NS ? j->updated_ns + units_ceil(ns) : TIME_NEVER_NS;
 }
 
-/* ---- two flows ---- */
+/* ---- shares ---- */
 
 /* Sums over the flows that share the DDR. */
 struct ddr_sums {
     double demand, share;
-    double of_capacity; /* the share, to be audited; 0: there is no capacity */
 };
 
-/* Two flows meet again and again: what they get is remembered. */
-struct ddr_pair {
-    double of[2];     /* the demand of each */
-    uint64_t devices; /* of both, plus 1: 0 of none */
-    struct ddr_sums sums;
-    double rate[2]; /* of each, at its share alone */
-};
-
-#define DDR_PAIR_BITS 10
-struct ddr_memory {
-    struct ddr_pair pairs[1u << DDR_PAIR_BITS];
-};
-
-static inline uint64_t ddr_pair_devices(const struct engine *e)
-{
-    return ((uint64_t)e->jobs[0]->device << 8 | e->jobs[1]->device) + 1;
-}
-
-void ddr_pair_fill(struct engine *e, struct ddr_pair *p, uint64_t devices, const double demand[2]);
-/* The rates of two flows with these demands. Until the next call. */
-static inline const struct ddr_pair *ddr_pair(struct engine *e, uint64_t devices,
-                                              const double demand[2])
-{
-    uint64_t bits[2];
-    memcpy(bits, demand, sizeof bits);
-    uint64_t h = (bits[0] ^ bits[1] * 3) * 0x9e3779b97f4a7c15u;
-    struct ddr_pair *p = &e->ddr->pairs[h >> (64 - DDR_PAIR_BITS)];
-    if (memcmp(p->of, demand, sizeof p->of) != 0 || p->devices != devices) {
-        ddr_pair_fill(e, p, devices, demand);
-    }
-    return p;
-}
+/* Shares the DDR out to the jobs, whose demands these are: sums, and the rate of each at its share
+ * alone. */
+void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *sums, double *rate);

@@ -204,7 +204,7 @@ void device_end(struct engine *e, struct vexec *v)
     if (e->has_buffers) {
         buffers_release(e, v);
     }
-    power_ended(e, v->job.device);
+    power_device(e, v->job.device);
     /* A frame that waited for the kernel goes before launches that are queued. */
     if (d->n_running == 0) {
         (void)frames_take(e, v->job.device);

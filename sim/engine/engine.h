@@ -62,8 +62,7 @@ struct vexec {
     struct kernel_run first;              /* of op_begin, for l->rows rows */
     struct kernel_run run[OP_KIND_COUNT]; /* of later ops, whole */
     int64_t layer_ns;                     /* all ops of one layer */
-    struct costs *costs;                  /* where those of a whole pass are, or NULL, */
-    uint32_t generation;                  /* and which */
+    struct costs *costs;                  /* where those of a whole pass are, or NULL */
     uint32_t op, k;
     uint32_t place;                   /* of op in its layer, */
     enum op_kind kind;                /* its kind */
@@ -124,7 +123,6 @@ struct frames {
     struct job job;
 };
 
-#define POWER_NONE_ENDED UINT8_MAX
 struct power {
     double watts[OBSERVER_DOMAINS];
     enum power_phase phase[OBSERVER_DOMAINS];
@@ -135,10 +133,6 @@ struct power {
     uint32_t busy_devices, tails; /* reasons for host power */
     bool loads_weights;           /* another one */
     bool host_draws;              /* ever, on this machine */
-    /* A device that has ended its work at ended_ns is idle from then on, unless it begins other
-     * work at that instant: then it never was. POWER_NONE_ENDED: there is none. */
-    uint8_t ended;
-    int64_t ended_ns;
 };
 
 struct throttle {
@@ -204,7 +198,6 @@ struct engine {
     struct battery battery;
     /* Memories of the files of these names; from the core's arena. */
     struct repeat *repeat;
-    struct ddr_memory *ddr;
     struct coruns *coruns;
     struct cost_cache *costs;
     struct device_buffers *buffers; /* of each device */

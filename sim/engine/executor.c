@@ -83,27 +83,11 @@ static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
     return 0;
 }
 
-/* Nothing runs, begins or happens at this instant before an event that would be pushed for it. */
-static bool nothing_else_now(const struct engine *e)
-{
-    bool alone = e->n_jobs == 0 && engine_free_until_ns(e) > e->now_ns;
-    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
-        alone = alone && e->devices[i].n_queued == 0;
-    }
-    return alone;
-}
-
 static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 {
     struct engine *e = exec;
     SIM_ASSERT(duration_ns >= 0 && p->pub->op == p->pub->n_ops);
-    /* Also for no time: observers see the same changes with and without an event. */
     power_tail(e, 1);
-    if (duration_ns == 0 && nothing_else_now(e)) {
-        power_tail(e, -1);
-        core_pass_tail_done(&e->core, p);
-        return;
-    }
     (void)eventq_push(&e->queue, e->now_ns + duration_ns,
                       engine_order(e, EVENT_PASS_TAIL, p->pub->segments[0].request->id),
                       (uint64_t)(uintptr_t)p);

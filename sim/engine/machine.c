@@ -25,7 +25,6 @@ void machine_event(struct engine *e, uint32_t number)
         frames_set(e, event->frames_per_s);
     }
     if ((event->sets & (MACHINE_SETS_SOURCE | MACHINE_SETS_BATTERY)) != 0) {
-        power_settle(e);
         battery_set(e, event);
     }
     core_machine_event(&e->core, event);

@@ -9,7 +9,6 @@ void power_init(struct engine *e)
     struct power *p = &e->power;
     p->total_watts = m->idle_watts;
     p->host_draws = m->poll_watts > 0.0 || m->compile_watts > 0.0;
-    p->ended = POWER_NONE_ENDED;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         p->watts[i] = m->devices[i].idle_watts;
         p->total_watts += p->watts[i];
@@ -56,7 +55,6 @@ static inline void set(struct engine *e, uint8_t domain, enum power_phase phase,
 
 void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
-    power_settle(e);
     set(e, domain, phase, watts);
 }
 
@@ -128,7 +126,6 @@ static void limits_follow(struct engine *e)
     throttle_decide(e, above);
     for (uint8_t i = 0; i < n; i++) {
         enum power_phase phase = phase_of(e, i);
-        power_settle(e);
         set(e, i, phase, watts_of(e, i, phase));
     }
     throttle_watch(e);
@@ -152,7 +149,6 @@ void power_throttle_event(struct engine *e)
 
 void power_cap(struct engine *e, double watts)
 {
-    power_settle(e);
     throttle_set_cap(e, watts);
     limits_follow(e); /* also to full speed, where there is no limit any more */
     power_changed(e);
@@ -178,74 +174,14 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
     power_changed(e);
 }
 
-static void ended_now(struct engine *e, uint8_t device)
-{
-    SIM_ASSERT(e->power.ended == POWER_NONE_ENDED);
-    e->power.ended = device;
-    e->power.ended_ns = e->now_ns;
-}
-
-/* Another piece of work after one that ended at this instant: what was drawn so far is summed, as
- * it would have been had the device idled in between. */
-static bool begins_at_once(struct engine *e, uint8_t device, enum power_phase phase)
-{
-    struct power *p = &e->power;
-    bool at_once = p->ended == device && p->ended_ns == e->now_ns && phase != POWER_PHASE_IDLE;
-    if (at_once) {
-        double watts = watts_of(e, device, phase);
-        bool summed = p->since_ns[device] == e->now_ns && p->total_since_ns == e->now_ns;
-        p->ended = POWER_NONE_ENDED;
-        if (!summed || phase != p->phase[device] || watts != p->watts[device]) {
-            change(e, device, phase, watts);
-        }
-    }
-    return at_once;
-}
-
-static inline void begin_phase(struct engine *e, uint8_t device, enum power_phase phase)
-{
-    if (!begins_at_once(e, device, phase)) {
-        power_settle(e);
-        enter_phase(e, device, phase);
-    }
-}
-
-void power_ended_idles(struct engine *e)
-{
-    int64_t now_ns = e->now_ns;
-    uint8_t device = e->power.ended;
-    SIM_ASSERT(device < e->core.setup->machine->n_devices && e->power.ended_ns <= now_ns);
-    e->power.ended = POWER_NONE_ENDED;
-    e->now_ns = e->power.ended_ns;
-    enter_phase(e, device, POWER_PHASE_IDLE);
-    e->now_ns = now_ns;
-}
-
-/* No observer needs states without length, and nothing else follows from a device that idles. */
-static inline bool may_defer(const struct engine *e)
-{
-    return engine_may_repeat(e) && !e->power.host_draws && !e->battery.feeds;
-}
-
-void power_ended(struct engine *e, uint8_t device)
-{
-    if (!may_defer(e) || phase_of(e, device) != POWER_PHASE_IDLE) {
-        power_device(e, device);
-        return;
-    }
-    power_settle(e);
-    ended_now(e, device);
-}
-
 /* The state of a device follows from what runs on it: prefill draws more than decode. */
 void power_device(struct engine *e, uint8_t device)
 {
-    begin_phase(e, device, phase_of(e, device));
+    enter_phase(e, device, phase_of(e, device));
 }
 
 void power_compiler(struct engine *e, bool on)
 {
-    power_settle(e);
     set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
         on ? e->core.setup->machine->compile_watts : 0.0);
     power_changed(e);
@@ -254,7 +190,6 @@ void power_compiler(struct engine *e, bool on)
 void power_load(struct engine *e, bool weights)
 {
     if (weights != e->power.loads_weights) {
-        power_settle(e);
         e->power.loads_weights = weights;
         power_host(e);
         power_changed(e);
@@ -271,37 +206,9 @@ void power_tail(struct engine *e, int delta)
     power_changed(e);
 }
 
-/* Launches with nothing between them, which draw what the device draws already, maybe since before
- * the first. Summed in local variables, in the order of single launches: the same to the last bit.
- */
-static void repeat_without_rests(struct engine *e, const struct repeat_record *r)
-{
-    struct power *p = &e->power;
-    uint8_t d = r->launch->device;
-    SIM_ASSERT(!p->host_draws && r->gap_ns[0] == r->solo_ns[0]);
-    int64_t now_ns = e->now_ns + r->solo_ns[0];
-    double device_s = units_s_from_ns(now_ns - p->since_ns[d]);
-    double device_j = p->joules[d] + p->watts[d] * device_s;
-    double all_s = units_s_from_ns(now_ns - p->total_since_ns);
-    double all_j = p->total_joules + p->total_watts * all_s;
-    for (uint32_t k = 1; k < r->n; k++) {
-        double solo_s = units_s_from_ns(r->solo_ns[k]);
-        device_j += p->watts[d] * solo_s;
-        all_j += p->total_watts * solo_s;
-        now_ns += r->solo_ns[k];
-    }
-    p->joules[d] = device_j;
-    p->total_joules = all_j;
-    e->now_ns = now_ns;
-    p->since_ns[d] = now_ns;
-    p->total_since_ns = now_ns;
-    p->since_ns[OBSERVER_DOMAIN_HOST] = now_ns; /* it draws nothing */
-    ended_now(e, d);
-}
-
 /* Changes of state with nothing between them add nothing: a repetition has three states, of which
  * the first (the host's lead) draws what a machine at rest draws. */
-static void repeat_with_rests(struct engine *e, struct repeat_record *r)
+static void repeat_states(struct engine *e, struct repeat_record *r)
 {
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
@@ -352,14 +259,10 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
     e->now_ns = r->begin_ns + r->lead_ns;
-    begin_phase(e, d, POWER_PHASE_DECODE);
+    enter_phase(e, d, POWER_PHASE_DECODE);
     r->device_watts = p->watts[d];
     r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
-    if (r->lead_ns + r->sample_ns == 0 && may_defer(e)) {
-        repeat_without_rests(e, r);
-    } else {
-        repeat_with_rests(e, r);
-    }
+    repeat_states(e, r);
     power_changed(e);
 }
 
@@ -367,7 +270,6 @@ void power_finish(struct engine *e)
 {
     struct power *p = &e->power;
     struct sim_audit *a = &e->core.result->audit;
-    power_settle(e);
     if (e->governed) {
         governor_finish(e);
     }

@@ -5,17 +5,6 @@
 
 void power_init(struct engine *e);
 void power_device(struct engine *e, uint8_t device);
-/* The last launch of the device has ended. See struct power. */
-void power_ended(struct engine *e, uint8_t device);
-/* It begins nothing else at that instant: time moves. */
-void power_ended_idles(struct engine *e);
-static inline void power_settle(struct engine *e)
-{
-    if (e->power.ended != POWER_NONE_ENDED) {
-        power_ended_idles(e);
-    }
-}
-
 /* A domain is in that state from now on. */
 void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts);
 void power_compiler(struct engine *e, bool on);

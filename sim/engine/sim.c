@@ -258,9 +258,6 @@ static int run_instant(struct engine *e, struct next next)
         if (e->ddr_dirty) {
             ddr_settle(e);
         }
-        if (!moved) {
-            power_settle(e);
-        }
         handled = moved ? 0 : handled;
         if (handled > MAX_EVENTS_PER_INSTANT) {
             core_fail(c, -ELOOP, "%llu events at one instant", MAX_EVENTS_PER_INSTANT);

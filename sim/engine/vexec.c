@@ -224,33 +224,3 @@ int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns)
     } while (v->op > op && v->op < l->op_end);
     return ns;
 }
-
-bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns)
-{
-    struct costs *p = costs_of_pass(v);
-    struct job *j = &v->job;
-    bool begins = v->op == 0 && v->k == 0 && v->skip_ns == 0 &&
-                  v->kernel_begin_ns == e->ddr_since_ns &&
-                  j->end_ns == v->kernel_begin_ns + vexec_kernel(&v->first, 0)->load_ns;
-    if (p == NULL || !begins) {
-        return false;
-    }
-    /* A layer in one kernel is the first op; where there is one layer, it is nowhere else. */
-    const struct kernel_run *attention =
-        v->l->pub->pass->fused_layers ? &v->first : &v->run[OP_MHA];
-    SIM_ASSERT(attention->n > 0);
-    uint32_t layers = e->core.models[v->l->pub->pass->shape.model].llm->n_layers;
-    int64_t all_ns = p->others_ns + layers * kernel_run_total_ns(attention);
-    if (v->kernel_begin_ns + all_ns >= before_ns) {
-        return false;
-    }
-    costs_book(e, p, 1);
-    v->solo_ns += p->others_ns;
-    book(e, v, attention, 0, attention->n, layers);
-    v->op = v->l->pub->op_end;
-    v->compute_ns = 0;
-    j->end_ns = v->kernel_begin_ns + all_ns;
-    e->now_ns = j->end_ns;
-    e->ddr_since_ns = j->end_ns;
-    return true;
-}

@@ -114,6 +114,3 @@ bool vexec_kernel_ends(struct engine *e, struct vexec *v);
  * at full speed. Books them; returns how long they took. O(ops of a layer). */
 int64_t vexec_rest_ns(const struct vexec *v); /* all kernels after the present one, alone */
 int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns);
-/* A launch of a whole pass that has just begun, alone at full speed: puts it at its end and moves
- * time there, if that is before the given instant. O(1). */
-bool vexec_pass_alone(struct engine *e, struct vexec *v, int64_t before_ns);

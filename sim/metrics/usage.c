@@ -146,27 +146,10 @@ static void repeated_ddr(struct usage *u, const struct repeat_record *r)
     }
 }
 
-/* Launches with nothing between them: the device draws on, and was not told to have ended the first
- * one. Sums of doubles are made in local variables, here and below, in the order in which single
- * launches would have added: they are the same to the last bit only so. */
-static void repeated_without_rests(struct usage *u, const struct repeat_record *r, int64_t now_ns)
-{
-    uint8_t d = r->launch->device;
-    SIM_ASSERT(r->lead_ns + r->sample_ns == 0);
-    SIM_ASSERT(u->phase[d] == POWER_PHASE_DECODE && u->watts[d] == r->device_watts);
-    usage_power(u, r->begin_ns + r->solo_ns[0], d, POWER_PHASE_DECODE, u->watts[d]);
-    double busy = u->watt_ns[d][POWER_PHASE_DECODE];
-    for (uint32_t k = 1; k < r->n; k++) {
-        busy += r->device_watts * (double)r->solo_ns[k];
-    }
-    u->watt_ns[d][POWER_PHASE_DECODE] = busy;
-    u->phase_ns[d][POWER_PHASE_DECODE] += now_ns - u->now_ns;
-    u->since_ns[d] = now_ns;
-    u->now_ns = now_ns;
-}
-
-/* Between launches the device idles. busy_ns: of those from the second on. */
-static void repeated_with_rests(struct usage *u, const struct repeat_record *r, int64_t busy_ns)
+/* Between launches the device idles. busy_ns: of those from the second on. Sums of doubles are made
+ * in local variables, in the order in which single launches would have added: so they are the same
+ * to the last bit. */
+static void repeated_power(struct usage *u, const struct repeat_record *r, int64_t busy_ns)
 {
     uint8_t d = r->launch->device;
     double idle = u->watt_ns[d][POWER_PHASE_IDLE];
@@ -202,11 +185,7 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     int64_t all_ns = now_ns - r->begin_ns - (int64_t)r->n * (r->lead_ns + r->sample_ns);
     int64_t busy_ns = all_ns - r->solo_ns[0]; /* from the second on */
     SIM_ASSERT(r->n > 0);
-    if (u->phase[d] != POWER_PHASE_IDLE) {
-        repeated_without_rests(u, r, now_ns);
-    } else {
-        repeated_with_rests(u, r, busy_ns);
-    }
+    repeated_power(u, r, busy_ns);
     repeated_ddr(u, r);
     int64_t lead_ns = 0;
     (void)usage_leave(u, r->launch, r->begin_ns + r->lead_ns + r->solo_ns[0], &lead_ns);

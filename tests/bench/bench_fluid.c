@@ -29,7 +29,6 @@ static void engine_run(void *arg)
     struct engine *e = calloc(1, sizeof *e);
     e->core.setup = &setup;
     e->core.result = &result;
-    e->ddr = calloc(1, sizeof *e->ddr);
     struct rng r;
     rng_init(&r, 1);
     struct job jobs[FLOWS];
@@ -48,7 +47,6 @@ static void engine_run(void *arg)
         ddr_settle(e);
     }
     sink += (double)e->now_ns;
-    free(e->ddr);
     free(e);
 }
 
