@@ -170,17 +170,10 @@ struct lengths {
     double flop_per_s;
 };
 
-/* Without static shapes and a rate of decode's own. */
-static inline struct lengths even_lengths(const struct fixed *f, const struct work_shape *w)
-{
-    /* By way of signed numbers: in one instruction each. */
-    double keys = (double)(int64_t)w->kv_read_tokens;
-    return (struct lengths){(double)(int64_t)w->attn_pairs, keys, keys, f->pair_flop_per_s};
-}
-
 static struct lengths lengths_of(const struct fixed *f, const struct work_shape *w)
 {
-    struct lengths l = even_lengths(f, w);
+    double keys = (double)w->kv_read_tokens;
+    struct lengths l = {(double)w->attn_pairs, keys, keys, f->pair_flop_per_s};
     if (f->pad > 0 && w->sequences == 1) {
         l.padded_keys = ceil(l.keys / f->pad) * f->pad;
     } else if (f->pad > 0) {
@@ -192,48 +185,40 @@ static struct lengths lengths_of(const struct fixed *f, const struct work_shape 
     return l;
 }
 
-/* The two roofline terms of a kernel of a pass of so many sequences; l: of attention. A share of an
- * MHA's rows costs its share of the work; keys are read for the whole share. */
-static inline void terms_of(const struct fixed *f, bool attention, const struct lengths *l,
-                            uint32_t sequences, bool plain, struct terms *t)
+/* The two roofline terms of a kernel. A share of an MHA's rows costs its share of the work; keys
+ * are read for the whole share. */
+static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                       struct terms *t)
 {
-    t->compute_only_frac = f->compute_only_frac;
-    t->bytes_per_s = f->curve->bytes_per_s;
-    t->compute_s = f->compute_s;
-    t->bytes = f->bytes;
-    t->flop = f->flop;
-    double again = f->again_bytes;
-    double again_s = f->again_s;
-    if (attention) {
-        double attn_flop = f->pair_flop * l->pairs * f->share;
-        t->compute_s += attn_flop / l->flop_per_s;
+    struct fixed f = {.further = 0.0};
+    struct lengths l = {0};
+    fixed_fill(m, q, plain, &f);
+    t->compute_only_frac = f.compute_only_frac;
+    t->bytes_per_s = f.curve->bytes_per_s;
+    t->compute_s = f.compute_s;
+    t->bytes = f.bytes;
+    t->flop = f.flop;
+    double again = f.again_bytes;
+    double again_s = f.again_s;
+    if (f.attention) {
+        l = lengths_of(&f, q->shape);
+        double attn_flop = f.pair_flop * l.pairs * f.share;
+        t->compute_s += attn_flop / l.flop_per_s;
         t->flop += attn_flop;
-        t->bytes += f->key_bytes * l->padded_keys * f->share + f->attn_bytes;
+        t->bytes += f.key_bytes * l.padded_keys * f.share + f.attn_bytes;
     }
-    t->memory_s = t->bytes / f->curve->bytes_per_s * f->stretch;
+    t->memory_s = t->bytes / f.curve->bytes_per_s * f.stretch;
     if (plain) {
         return;
     }
-    if (f->key_again_bytes > 0.0) {
-        again += f->key_again_bytes * l->keys * f->further / sequences;
-        again_s = again / f->curve->bytes_per_s;
+    if (f.key_again_bytes > 0.0) {
+        again += f.key_again_bytes * l.keys * f.further / q->shape->sequences;
+        again_s = again / f.curve->bytes_per_s;
     }
     t->bytes += again;
     /* Its time stands beside the roofline, not inside: there it would vanish as soon as prompt rows
      * made the pass compute-bound, and a baseline would decode for free beside them. */
-    t->launch_s = f->launch_s + again_s;
-}
-
-static inline void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
-                              struct terms *t)
-{
-    struct fixed f;
-    struct lengths l = {0};
-    fixed_fill(m, q, plain, &f);
-    if (f.attention) {
-        l = lengths_of(&f, q->shape);
-    }
-    terms_of(&f, f.attention, &l, q->shape->sequences, plain, t);
+    t->launch_s = f.launch_s + again_s;
 }
 
 static double extended_s(const struct terms *t)
@@ -290,95 +275,6 @@ static void kernel_extended(const struct hwmodel *m, const struct kernel_query *
     struct terms t;
     terms_fill(m, q, false, &t);
     finish(m, q, &t, extended_s(&t), out);
-}
-
-/* With lengths that are looked at in each iteration. */
-__attribute__((noinline)) static void growing_unevenly(const struct fixed *f,
-                                                       const struct kernel_query *q, uint32_t n,
-                                                       struct kernel_cost *restrict out)
-{
-    bool many_rows = too_many_rows(f->runtime, q->rows);
-    uint32_t longest = longest_context(f->runtime);
-    struct work_shape w = *q->shape;
-    for (uint32_t i = 0; i < n; i++) {
-        struct terms t;
-        struct lengths l = {0};
-        if (f->attention) {
-            l = lengths_of(f, &w);
-        }
-        terms_of(f, f->attention, &l, w.sequences, false, &t);
-        cost_fill(&t, extended_s(&t), many_rows || w.max_context_tokens > longest, &out[i]);
-        w.attn_pairs += w.rows;
-        w.kv_read_tokens += w.rows;
-        w.max_context_tokens++;
-    }
-}
-
-/* Of one iteration. Apart: nothing has to be kept for the next one. */
-__attribute__((noinline)) static void even_one(const struct fixed *f, const struct kernel_query *q,
-                                               struct kernel_cost *restrict out)
-{
-    const struct work_shape *w = q->shape;
-    struct lengths l = even_lengths(f, w);
-    struct terms t;
-    terms_of(f, true, &l, w->sequences, false, &t);
-    cost_fill(&t, extended_s(&t), outside(f->runtime, q), out);
-}
-
-static void growing_extended(const struct hwmodel *m, const struct kernel_query *q,
-                             struct kernel_known *known, uint32_t n, struct kernel_cost *out);
-
-/* Apart, so that the usual way is short. */
-__attribute__((noinline)) static void growing_first(const struct hwmodel *m,
-                                                    const struct kernel_query *q,
-                                                    struct kernel_known *known, uint32_t n,
-                                                    struct kernel_cost *out)
-{
-    struct fixed f;
-    _Static_assert(sizeof f <= sizeof known->of_form, "what is fixed of a kernel has its place");
-    fixed_fill(m, q, false, &f);
-    memcpy(known->of_form, &f, sizeof f);
-    known->filled = true;
-    growing_extended(m, q, known, n, out);
-}
-
-/* Iterations of a run differ by their lengths only; what does not hang on these is worked out once.
- */
-static void growing_extended(const struct hwmodel *m, const struct kernel_query *q,
-                             struct kernel_known *known, uint32_t n,
-                             struct kernel_cost *restrict out)
-{
-    if (!known->filled) {
-        growing_first(m, q, known, n, out);
-        return;
-    }
-    /* Where it lies, as growing_first has put it there; nobody writes it: out is restrict. */
-    const struct fixed *f = (const void *)known->of_form;
-    if (!f->attention || f->own_rate || f->pad > 0) {
-        growing_unevenly(f, q, n, out);
-        return;
-    }
-    if (n == 1) {
-        even_one(f, q, out);
-        return;
-    }
-    const struct work_shape *w = q->shape;
-    uint64_t longest = longest_context(f->runtime);
-    uint64_t inside = longest + 1 - w->max_context_tokens; /* iterations until it is passed */
-    if (longest < w->max_context_tokens || too_many_rows(f->runtime, q->rows)) {
-        inside = 0;
-    }
-    struct lengths l = even_lengths(f, w);
-    double rows = w->rows;
-    for (uint32_t i = 0; i < n; i++) {
-        struct terms t;
-        terms_of(f, true, &l, w->sequences, false, &t);
-        cost_fill(&t, extended_s(&t), i >= inside, &out[i]);
-        /* Every row sees one key more than in the iteration before. Whole numbers: exact. */
-        l.pairs += rows;
-        l.keys += rows;
-        l.padded_keys = l.keys;
-    }
 }
 
 static void kernel_roofline(const struct hwmodel *m, const struct kernel_query *q,
@@ -522,7 +418,6 @@ static void floor_table(const struct hwmodel *m, uint8_t device, enum op_kind op
 
 static const struct hwmodel_ops extended = {.name = "extended",
                                             .kernel = kernel_extended,
-                                            .growing = growing_extended,
                                             .context_limit = context_limit,
                                             .ridge_flop_per_byte = ridge,
                                             .floor = floor_extended};

@@ -38,14 +38,6 @@ struct kernel_floor {
     double bytes_per_s; /* > 0; may be infinite */
 };
 
-/* Data that a model keeps for a kernel, valid for queries that differ in attn_pairs, kv_read_tokens
- * and max_context_tokens only. Zeroed: nothing yet. The memory is allocated, so a model may store
- * its own struct in it. */
-struct kernel_known {
-    bool filled;
-    double of_form[18];
-};
-
 struct hwmodel;
 
 struct hwmodel_ops {
@@ -55,11 +47,6 @@ struct hwmodel_ops {
     /* Ridge intensity I* = P_eff / B_eff of a device (agent-xpu-v2 App. B): below it a kernel is
      * memory-bound. */
     double (*ridge_flop_per_byte)(const struct hwmodel *m, uint8_t device);
-    /* Costs of a kernel in n passes after each other. Each pass has q->shape->rows more pairs and
-     * keys than the one before, and a context longer by one. The results are those of kernel().
-     * `known` is used, and filled when it is empty. NULL: ask kernel(). */
-    void (*growing)(const struct hwmodel *m, const struct kernel_query *q,
-                    struct kernel_known *known, uint32_t n, struct kernel_cost *out);
     /* The longest context inside the envelope. A model that has this function guarantees a property
      * of ops without attention. Their kernels depend on the shape only by its rows, prefill rows
      * and sequences, and on whether its context is longer than this limit. So a frequent caller may

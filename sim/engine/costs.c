@@ -108,40 +108,6 @@ static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, u
 
 /* ---- attention ---- */
 
-/* One by one, for a model that has no other way. */
-__attribute__((noinline)) static void attention_of_each(const struct hwmodel *m,
-                                                        const struct kernel_query *first,
-                                                        uint32_t n, struct kernel_cost *out)
-{
-    struct work_shape w = *first->shape;
-    struct kernel_query q = *first;
-    q.shape = &w;
-    for (uint32_t i = 0; i < n; i++) {
-        hwmodel_kernel(m, &q, &out[i]);
-        w.attn_pairs += w.rows;
-        w.kv_read_tokens += w.rows;
-        w.max_context_tokens++;
-    }
-}
-
-void costs_attention_ahead(const struct engine *e, const struct launch *l,
-                           const struct work_shape *w, struct costs *p, uint32_t n,
-                           struct kernel_cost *out)
-{
-    const struct hwmodel *m = e->core.models[w->model].truth;
-    struct kernel_query q = {.device = l->device,
-                             .graph = l->graph,
-                             .op = costs_attention_op(l->pass),
-                             .rows = w->rows,
-                             .padded_rows = w->rows,
-                             .shape = w};
-    if (m->ops->growing != NULL) {
-        m->ops->growing(m, &q, &p->any_context, n, out);
-    } else {
-        attention_of_each(m, &q, n, out);
-    }
-}
-
 /* The op is known, and costs the same in every context. */
 static inline bool is_other(const struct costs *p, enum op_kind op)
 {
@@ -160,16 +126,10 @@ __attribute__((noinline)) static void ask(struct engine *e, const struct launch 
 {
     const struct work_shape *w = &l->pass->shape;
     struct kernel_run *run = &p->run[op];
-    if (p->known[op] && rows == w->rows && l->graph == 0) { /* a graph's may be padded */
-        costs_attention_ahead(e, l, w, p, 1, &run->last);   /* the only one */
-        run->outside = run->last.outside;
-        audit_kernel(e, &run->last);
-    } else {
-        kernel_run_of_columns(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
-                              l->chunk_rows, l->columns, run);
-        run_finish(e, run, factor);
-        p->known[op] = true;
-    }
+    kernel_run_of_columns(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
+                          l->chunk_rows, l->columns, run);
+    run_finish(e, run, factor);
+    p->known[op] = true;
     p->attention = is_other(p, op) ? p->attention : *w;
 }
 

@@ -15,7 +15,6 @@ struct costs {
     uint32_t layers;                 /* of its model */
     uint64_t passes;                 /* that ran alone, whose DDR bytes are not reported yet */
     struct work_shape attention;     /* of the attention that is known: a key has one op with any */
-    struct kernel_known any_context; /* of that op */
     struct kernel_run run[OP_KIND_COUNT];
 };
 
@@ -32,10 +31,6 @@ static inline enum op_kind costs_attention_op(const struct pass *p)
     return p->fused_layers ? OP_LAYER : OP_MHA;
 }
 
-/* Fills the cost of attention in each of n iterations. The first has shape w. */
-void costs_attention_ahead(const struct engine *e, const struct launch *l,
-                           const struct work_shape *w, struct costs *p, uint32_t n,
-                           struct kernel_cost *out);
 static inline double costs_peak_bytes_per_ns(const struct engine *e)
 {
     return e->core.setup->machine->ddr_peak_bytes_per_s * 1e-9;

@@ -93,31 +93,17 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
            !l->stop_requested && v->l->pin == NULL;
 }
 
-/* Iterations that will be over in so long, if each takes that long; later ones take longer. */
-static uint32_t about(int64_t time_ns, int64_t gap_ns, uint32_t most)
+/* The cost of attention in an iteration of that shape. */
+static void attention_of(const struct engine *e, const struct launch *l, const struct work_shape *w,
+                         struct kernel_cost *out)
 {
-    double n = (double)time_ns / (double)gap_ns + 1.0; /* a guess; whole numbers divide slowly */
-    return n < most ? (uint32_t)n : most;
-}
-
-/* Does the model say so of attention n iterations from now, asked for that one alone? */
-static bool attention_is(const struct engine *e, const struct vexec *v, uint32_t n,
-                         const struct kernel_cost *is)
-{
-    const struct launch *l = v->l->pub;
-    struct work_shape w = l->pass->shape;
-    grow(&w, n);
     struct kernel_query q = {.device = l->device,
                              .graph = l->graph,
                              .op = costs_attention_op(l->pass),
-                             .rows = w.rows,
-                             .padded_rows = w.rows,
-                             .shape = &w};
-    struct kernel_cost cost;
-    hwmodel_kernel(e->core.models[w.model].truth, &q, &cost);
-    SIM_ASSERT(is->t_ns == cost.t_ns && is->bytes == cost.bytes && is->outside == cost.outside);
-    SIM_ASSERT(is->load_ns == cost.load_ns);
-    return true;
+                             .rows = w->rows,
+                             .padded_rows = w->rows,
+                             .shape = w};
+    hwmodel_kernel(e->core.models[w->model].truth, &q, out);
 }
 
 /* Counts kernels of attention; observers of repetitions see what they moved. */
@@ -128,19 +114,6 @@ static inline void book_attention(struct engine *e, const struct kernel_run *r, 
     if (r->outside) {
         res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += kernels;
     }
-}
-
-/* Prices of attention from the n-th iteration on, as many as may be needed; returns how many.
- * Apart: registers are few. */
-__attribute__((noinline)) static uint32_t price_ahead(struct engine *e, const struct vexec *v,
-                                                      struct costs *p, uint32_t n, uint32_t most,
-                                                      int64_t time_ns)
-{
-    uint32_t more = about(time_ns, e->repeat->gap_ns[n - 1], most - n);
-    struct work_shape then = v->l->pub->pass->shape;
-    grow(&then, n);
-    costs_attention_ahead(e, v->l->pub, &then, p, more, &e->repeat->attention[n]);
-    return more;
 }
 
 /* Instants of the iterations that end before the given one; returns how many. The price of the
@@ -159,15 +132,15 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     double over_capacity = *audited;
     double peak_bytes_per_ns = costs_peak_bytes_per_ns(e);
     uint32_t n = 0;
-    uint32_t known = 1;
+    struct work_shape w = v->l->pub->pass->shape;
     SIM_ASSERT(run->n == 1 && most <= REPEAT_MAX && around_ns >= 0);
     rep->attention[0] = run->last;
     for (; n < most; n++) {
-        if (n == known) {
-            known += price_ahead(e, v, p, n, most, before_ns - now_ns);
+        if (n > 0) {
+            grow(&w, 1);
+            attention_of(e, v->l->pub, &w, &rep->attention[n]);
         }
-        SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0 && n < known && known <= most);
-        SIM_ASSERT(attention_is(e, v, n, &a[n]));
+        SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);
         if (a[n].outside != outside) { /* the envelope's end makes all kernels new */
             break;
         }

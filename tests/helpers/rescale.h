@@ -8,6 +8,5 @@ struct rescale {
     bool faster;     /* a quarter less time */
     int64_t more_ns; /* this much more time in the end, at least 1 ns in all; 0: none */
 };
-/* The model has no `growing`, so that an executor asks it for every kernel. Borrows `of`. There is
- * one such model at a time. */
+/* Borrows `of`. There is one such model at a time. */
 const struct hwmodel *rescale_kernels(const struct hwmodel *of, struct rescale how);

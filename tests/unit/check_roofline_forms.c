@@ -315,45 +315,6 @@ static bool same_cost(const struct kernel_cost *x, const struct kernel_cost *y)
            x->flop == y->flop && x->outside == y->outside;
 }
 
-/* Pass k has k x rows more pairs and keys than the first, and a context k longer. Some contexts end
- * the envelope on the way. */
-START_TEST(growing_tells_what_kernel_tells_of_each_pass)
-{
-    enum { AHEAD = 8 };
-    struct model b;
-    model_init(&b, "llama-3.1-8b", "extended");
-    for (int d = 0; d < 3; d++) {
-        b.soc.devices[d].runtimes[0].valid_context_max = 4096;
-        b.r.compute_only_frac[d] = 0.4 * d;
-    }
-    struct rng r;
-    rng_init(&r, rng_key(1, RNG_TEST, 21, 0));
-    for (int i = 0; i < INSTANCES; i++) {
-        struct work_shape w;
-        struct kernel_query q = random_query(&r, &w);
-        struct kernel_cost ahead[AHEAD];
-        struct kernel_known *known = xcalloc(1, sizeof *known);
-        b.r.model.ops->growing(&b.r.model, &q, known, AHEAD / 2, ahead);
-        struct work_shape later = w;
-        later.attn_pairs += AHEAD / 2 * w.rows;
-        later.kv_read_tokens += AHEAD / 2 * w.rows;
-        later.max_context_tokens += AHEAD / 2;
-        q.shape = &later;
-        b.r.model.ops->growing(&b.r.model, &q, known, AHEAD / 2, ahead + AHEAD / 2);
-        q.shape = &w;
-        for (int k = 0; k < AHEAD; k++) {
-            struct kernel_cost one;
-            hwmodel_kernel(&b.r.model, &q, &one);
-            ck_assert(same_cost(&one, &ahead[k]));
-            w.attn_pairs += w.rows;
-            w.kv_read_tokens += w.rows;
-            w.max_context_tokens++;
-        }
-        free(known);
-    }
-}
-END_TEST
-
 /* What a form with context_limit vouches for, of every form: other keys, pairs and logits change
  * nothing of an op without attention, and neither does a context on the same side of the limit. */
 START_TEST(ops_without_attention_cost_the_same_whatever_the_context)
@@ -512,7 +473,6 @@ static const struct suite_row suite[] = {
     TEST(a_measured_kernel_draws_no_more_than_the_ddr_has),
     TEST(a_kernel_loads_first_and_no_faster_than_its_device_can),
     TEST(appendix_b_holds_in_the_roofline_form),
-    TEST(growing_tells_what_kernel_tells_of_each_pass),
     LOOP(no_kernel_is_below_its_floor_and_straight_ones_are_on_it, 8),
     TEST(ops_without_attention_cost_the_same_whatever_the_context),
     TEST(the_extended_form_without_its_terms_is_appendix_b),
