@@ -208,6 +208,7 @@ static void let_through(struct sched *s, struct disagg *d)
 void disagg_schedule(struct sched *s)
 {
     struct disagg *d = s->state;
+    SIM_ASSERT(disagg_is_consistent(d));
     prefill(s, d);
     bool has_work =
         d->iteration != NULL || !reqq_empty(&d->decoding) || !reqq_empty(&d->igpu_queue);
@@ -224,4 +225,5 @@ void disagg_schedule(struct sched *s)
     (void)hetero_launch(s, &d->prefill, d->igpu, false, UINT32_MAX, YIELD_PASS);
     iterate(s, d);
     let_through(s, d);
+    SIM_ASSERT(disagg_is_consistent(d));
 }

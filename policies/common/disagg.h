@@ -58,6 +58,8 @@ void disagg_request_cancelled(struct sched *s, const struct request *r);
 void disagg_launch_done(struct sched *s, const struct launch *l);
 void disagg_pass_done(struct sched *s, const struct pass *p);
 void disagg_schedule(struct sched *s);
+/* Does all hold that it relies on? (consistent.c) */
+bool disagg_is_consistent(const struct disagg *d);
 
 #define DISAGG_HOOKS                                                                               \
     .exit = disagg_exit, .request_arrived = disagg_request_arrived,                                \

@@ -402,6 +402,7 @@ static bool iter_resumes(struct sched *s, uint32_t *which)
 static void iter_refresh(struct sched *s)
 {
     struct iter *it = s->state;
+    SIM_ASSERT(iter_is_consistent(it));
     gap_schedule(s, &it->gap, iter_context_ns);
     if (it->gap.rule != GAP_CACHE) {
         sched_again(s); /* KV that a gap held may be what somebody waits for */

@@ -144,6 +144,9 @@ int iter_init(struct sched *s, const struct iter_order *order);
 void iter_exit(struct sched *s);
 void iter_kv_moved(struct sched *s, const struct request *r);
 
+/* Does all hold that it relies on? (consistent.c) */
+bool iter_is_consistent(const struct iter *it);
+
 /* A waiting request's key changed; the keys of all did, O(waiting). */
 void iter_rekey(struct sched *s, const struct request *r);
 void iter_rekey_all(struct sched *s);

@@ -407,6 +407,7 @@ static void npu(struct sched *s, struct priority *h, double bound)
 void priority_schedule(struct sched *s)
 {
     struct priority *h = s->state;
+    SIM_ASSERT(priority_is_consistent(h));
     sched_again(s); /* a launch that has begun may be in the way of one that is now due */
     /* HHPF: nobody behind the most urgent request that is ready anywhere works on any device. */
     double bound = h->system_wide ? fmin(prompt_key(h), decode_key(h)) : NOBODY;
@@ -419,4 +420,5 @@ void priority_schedule(struct sched *s)
         h->decode_ready_ns = s->now_ns;
     }
     igpu(s, h, bound);
+    SIM_ASSERT(priority_is_consistent(h));
 }

@@ -60,6 +60,8 @@ void priority_request_cancelled(struct sched *s, const struct request *r);
 void priority_launch_done(struct sched *s, const struct launch *l);
 void priority_pass_done(struct sched *s, const struct pass *p);
 void priority_schedule(struct sched *s);
+/* Does all hold that it relies on? (consistent.c) */
+bool priority_is_consistent(const struct priority *h);
 
 /* Members of policy_ops, all but name, summary and init. */
 #define PRIORITY_HOOKS                                                                             \

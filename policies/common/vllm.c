@@ -349,6 +349,7 @@ static uint32_t take_seats(struct vllm *v)
 static void vllm_compose(struct sched *s)
 {
     struct vllm *v = s->state;
+    SIM_ASSERT(vllm_is_consistent(v));
     batch_clear(&v->it.batch);
     if (v->rules.force_preempt) {
         force_preempt(s, v);

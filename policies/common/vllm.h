@@ -92,6 +92,8 @@ extern const char *const vllm_requeue_choices[];
 /* Reads the shared parameters; call it first in init. -ENODEV without the device. */
 int vllm_init(struct sched *s, struct vllm_rules rules);
 void vllm_exit(struct sched *s);
+/* Does all hold that it relies on, where an iteration is composed? (consistent.c) */
+bool vllm_is_consistent(const struct vllm *v);
 /* Without a device, for policies that place passes themselves. */
 void vllm_rule(struct sched *s, struct vllm_rules rules, uint32_t max_seqs, uint32_t budget);
 /* For policies that form passes of their own. */
