@@ -11,10 +11,13 @@ static const struct {
     const char *piece, *becomes;
 } pieces[] = {
     /* Numbers to a tenth; lines along an axis are steps; a polygon closes. */
-    {"<path stroke='red' d='M10.04,20.06 L10.04,30.26'/>", "<path stroke='red' d='M10 20.1v10.2'/>"},
+    {"<path stroke='red' d='M10.04,20.06 L10.04,30.26'/>",
+     "<path stroke='red' d='M10 20.1v10.2'/>"},
     {"<path stroke='red' d='M10,20 L5.5,20 L5.5,18'/>", "<path stroke='red' d='M10 20h-4.5v-2'/>"},
-    {"<path stroke='red' d='M10,20 L11,22 L13.26,-1'/>", "<path stroke='red' d='M10 20l1 2l2.3-23'/>"},
-    {"<path stroke='red' d='M0,0 L1,0 L3,0 L2,0 L2,1'/>", "<path stroke='red' d='M0 0h3h-1v1'/>"}, /* on the way; there and back */
+    {"<path stroke='red' d='M10,20 L11,22 L13.26,-1'/>",
+     "<path stroke='red' d='M10 20l1 2l2.3-23'/>"},
+    {"<path stroke='red' d='M0,0 L1,0 L3,0 L2,0 L2,1'/>",
+     "<path stroke='red' d='M0 0h3h-1v1'/>"}, /* on the way; there and back */
     {"<polygon fill='red' points='0,0 4,0 4,3'/>", "<path fill='red' d='M0 0h4v3z'/>"},
     {"<path stroke='red' d='M0,0 L4,0 L4,3 Z'/>", "<path stroke='red' d='M0 0h4v3z'/>"},
     {"<path stroke='red' d='M0,0 L1,1 M5,5 L6,5'/>", "<path stroke='red' d='M0 0l1 1M5 5h1'/>"},
@@ -22,63 +25,82 @@ static const struct {
     {"<path stroke='red' d='M3,4'/>", ""},
     {"<path stroke='red' d='M0,0 L0,0 M1,1 L2,1'/>", "<path stroke='red' d='M1 1h1'/>"},
     /* Curves stay as they are, to a tenth. */
-    {"<path stroke='red' d='M 0.04,0  C 1.06,2  3,4.99 5,6'/>", "<path stroke='red' d='M0,0 C1.1,2 3,5 5,6'/>"},
+    {"<path stroke='red' d='M 0.04,0  C 1.06,2  3,4.99 5,6'/>",
+     "<path stroke='red' d='M0,0 C1.1,2 3,5 5,6'/>"},
     /* Equal neighbours are one path; of other attributes they are not. */
-    {"<path stroke='red' d='M0,0 L1,0'/>\n<path stroke='red' d='M5,5 L5,6'/>", "<path stroke='red' d='M0 0h1M5 5v1'/>"},
+    {"<path stroke='red' d='M0,0 L1,0'/>\n<path stroke='red' d='M5,5 L5,6'/>",
+     "<path stroke='red' d='M0 0h1M5 5v1'/>"},
     {"<path stroke='red' d='M0,0 L1,0'/><path stroke='blue' d='M5,5 L5,6'/>",
      "<path stroke='red' d='M0 0h1'/><path stroke='blue' d='M5 5v1'/>"},
-    {"<path stroke='red' d='M0,0 L1,0'/><g><rect id='r' x='1' y='2'/></g><path stroke='red' d='M5,5 L5,6'/>",
-     "<path stroke='red' d='M0 0h1'/><g><rect id='r' x='1' y='2'/></g><path stroke='red' d='M5 5v1'/>"},
+    {"<path stroke='red' d='M0,0 L1,0'/><g><rect id='r' x='1' y='2'/></g><path stroke='red' "
+     "d='M5,5 L5,6'/>",
+     "<path stroke='red' d='M0 0h1'/><g><rect id='r' x='1' y='2'/></g><path stroke='red' d='M5 "
+     "5v1'/>"},
     /* A path with a name stays alone. */
     {"<path id='x' d='M1.26,2 L3,4'/>", "<path id='x' d='M1.3,2 3,4'/>"},
     /* Colours are short, where they can be. */
     {"<path stroke='rgb( 17 ,  34 , 255 )' d='M0,0 L1,0'/>", "<path stroke='#12f' d='M0 0h1'/>"},
     {"<path stroke='rgb( 16 ,  34 , 255 )' d='M0,0 L1,0'/>", "<path stroke='#1022ff' d='M0 0h1'/>"},
     /* What holds anyway is not said. */
-    {"<path stroke='red' stroke-linecap='butt' class='gridline' stroke-linejoin='miter' d='M0,0 L1,0'/>", "<path stroke='red' d='M0 0h1'/>"},
-    {"<path stroke='red' stroke-linecap='round' d='M0,0 L1,0'/>", "<path stroke='red' stroke-linecap='round' d='M0 0h1'/>"},
+    {"<path stroke='red' stroke-linecap='butt' class='gridline' stroke-linejoin='miter' d='M0,0 "
+     "L1,0'/>",
+     "<path stroke='red' d='M0 0h1'/>"},
+    {"<path stroke='red' stroke-linecap='round' d='M0,0 L1,0'/>",
+     "<path stroke='red' stroke-linecap='round' d='M0 0h1'/>"},
     /* A group that says nothing new; equal neighbours; an empty one. */
-    {"<g fill='none' color='black' stroke='currentColor' stroke-width='1.12'><use x='1'/></g>", "<g><use x='1'/></g>"},
-    {"<g stroke-width='2.24'><use x='1'/></g><g stroke-width='2.24'><use x='2'/></g>", "<g stroke-width='2.24'><use x='1'/><use x='2'/></g>"},
+    {"<g fill='none' color='black' stroke='currentColor' stroke-width='1.12'><use x='1'/></g>",
+     "<g><use x='1'/></g>"},
+    {"<g stroke-width='2.24'><use x='1'/></g><g stroke-width='2.24'><use x='2'/></g>",
+     "<g stroke-width='2.24'><use x='1'/><use x='2'/></g>"},
     {"<g stroke-width='2.24'><use x='1'/></g><g stroke-width='3'><use x='2'/></g>",
      "<g stroke-width='2.24'><use x='1'/></g><g stroke-width='3'><use x='2'/></g>"},
     {"<g stroke-width='2.24'>\n\t</g><use x='1'/>", "<use x='1'/>"},
     /* Inside a group that differs, an inherited value must be said again. */
-    {"<g fill='red'><g fill='none'><use x='1'/></g></g>", "<g fill='red'><g fill='none'><use x='1'/></g></g>"},
+    {"<g fill='red'><g fill='none'><use x='1'/></g></g>",
+     "<g fill='red'><g fill='none'><use x='1'/></g></g>"},
     {"<g id='gnuplot_plot_1'><use x='1'/></g>", "<g><use x='1'/></g>"},
     {"<g id='mine'><use x='1'/></g>", "<g id='mine'><use x='1'/></g>"},
     /* A group of one text is the text, at whole pixels. */
-    {"<g transform=\"translate(10.6,20.4)\" stroke=\"none\" fill=\"rgb(34,34,34)\" font-size=\"13.00\">\n\t<text><tspan>a</tspan></text>\n</g>",
+    {"<g transform=\"translate(10.6,20.4)\" stroke=\"none\" fill=\"rgb(34,34,34)\" "
+     "font-size=\"13.00\">\n\t<text><tspan>a</tspan></text>\n</g>",
      "<text x='11' y='20'><tspan>a</tspan></text>"},
-    {"<g transform=\"translate(1,2)\" fill=\"rgb(255,0,0)\" text-anchor=\"end\" font-size=\"10.00\"><text>it's</text></g>",
+    {"<g transform=\"translate(1,2)\" fill=\"rgb(255,0,0)\" text-anchor=\"end\" "
+     "font-size=\"10.00\"><text>it's</text></g>",
      "<text x='1' y='2' style='fill:#f00' text-anchor='end' font-size='10.00'>it's</text>"},
     {"<g transform=\"translate(1.26,2) rotate(-90)\" text-anchor=\"middle\"><text>b</text></g>",
      "<text transform='translate(1.3,2) rotate(-90)' text-anchor='middle'>b</text>"},
-    {"<g transform=\"translate(1,2)\"><text>b</text><text>c</text></g>", "<g transform='translate(1,2)'><text>b</text><text>c</text></g>"},
+    {"<g transform=\"translate(1,2)\"><text>b</text><text>c</text></g>",
+     "<g transform='translate(1,2)'><text>b</text><text>c</text></g>"},
     /* Comments, titles and descriptions go; text between tags stays, blanks do not. */
     {"<!-- a > b --><title>t</title><desc>d</desc><use x='1'/>", "<use x='1'/>"},
     {"<text>a  b</text>\n\n  <use x='1'/>", "<text>a  b</text><use x='1'/>"},
     /* An apostrophe in a value, and a '>' in quotes. */
     {"<use href=\"it's\" x='1.04'/>", "<use href='it&apos;s' x='1'/>"},
     {"<use href='a>b'/>", "<use href='a>b'/>"},
-    {"<rect width='5'/><use id='y'/>", "<rect width='5' stroke='none'/><use id='y'/>"}, /* the background has no name */
+    {"<rect width='5'/><use id='y'/>",
+     "<rect width='5' stroke='none'/><use id='y'/>"}, /* the background has no name */
     {"<use x='-0.04' y='0.05'/>", "<use x='0' y='0.1'/>"},
 };
 
-static const char head[] = "<svg font-family='sans-serif' font-size='13'><g id='canvas' fill='none' color='#000' stroke='currentColor' "
+static const char head[] = "<svg font-family='sans-serif' font-size='13'><g id='canvas' "
+                           "fill='none' color='#000' stroke='currentColor' "
                            "stroke-width='1.12'><style>text{fill:#222;stroke:none}</style>";
 
 START_TEST(a_piece_becomes_what_it_says)
 {
-    OWNED char *whole = xformat("<?xml version='1.0'?><svg><g id='canvas'>%s</g></svg>", pieces[_i].piece);
+    OWNED char *whole =
+        xformat("<?xml version='1.0'?><svg><g id='canvas'>%s</g></svg>", pieces[_i].piece);
     OWNED char *got = svg_compact(whole);
-    OWNED char *want = pieces[_i].becomes[0] != '\0' ? xformat("%s%s</g></svg>", head, pieces[_i].becomes)
-                                                     : xformat("%s</svg>", "<svg font-family='sans-serif' font-size='13'>");
+    OWNED char *want = pieces[_i].becomes[0] != '\0'
+                           ? xformat("%s%s</g></svg>", head, pieces[_i].becomes)
+                           : xformat("%s</svg>", "<svg font-family='sans-serif' font-size='13'>");
     if (pieces[_i].becomes[0] == '\0') { /* the canvas holds its style, so it stays */
         OWNED char *empty = xformat("%s</g></svg>", head);
-        ck_assert_msg(strcmp(got, empty) == 0 || strcmp(got, want) == 0, "%s\nbecomes\n%s", pieces[_i].piece, got);
+        ck_assert_msg(strcmp(got, empty) == 0 || strcmp(got, want) == 0, "%s\nbecomes\n%s",
+                      pieces[_i].piece, got);
     } else {
-        ck_assert_msg(strcmp(got, want) == 0, "%s\nbecomes\n%s\nnot\n%s", pieces[_i].piece, got, want);
+        ck_assert_msg(strcmp(got, want) == 0, "%s\nbecomes\n%s\nnot\n%s", pieces[_i].piece, got,
+                      want);
     }
 }
 END_TEST
@@ -86,8 +108,10 @@ END_TEST
 /* Shapes of points that nobody uses are left out, also those that only they use. */
 START_TEST(unused_points_are_dropped)
 {
-    OWNED char *got = svg_compact("<svg><defs>\n<circle id='gpDot' r='0.5'/>\n<path id='gpPt0' d='M-1,0 h2'/>\n<path id='gpPt1' d='M-1,-1'/>\n"
-                                  "<circle id='gpPt6' cx='0'/>\n<use xlink:href='#gpPt6' id='gpPt7' fill='currentColor'/>\n</defs>\n"
+    OWNED char *got = svg_compact("<svg><defs>\n<circle id='gpDot' r='0.5'/>\n<path id='gpPt0' "
+                                  "d='M-1,0 h2'/>\n<path id='gpPt1' d='M-1,-1'/>\n"
+                                  "<circle id='gpPt6' cx='0'/>\n<use xlink:href='#gpPt6' "
+                                  "id='gpPt7' fill='currentColor'/>\n</defs>\n"
                                   "<g><use xlink:href='#gpPt1' x='3'/></g></svg>");
     ck_assert_msg(strstr(got, "gpPt1'") != NULL && strstr(got, "id='gpPt1'") != NULL, "%s", got);
     ck_assert_ptr_null(strstr(got, "gpDot"));
