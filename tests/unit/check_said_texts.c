@@ -1,4 +1,5 @@
-/* Texts that an observer of a run makes: the state before a decision, what was refused, a steady state. Calls are made up. */
+/* Texts that an observer of a run makes: the state before a decision, what was refused, a steady
+ * state. Calls are made up. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +30,14 @@ static void setup(void)
     memset(launches, 0, sizeof launches);
     pass = (struct pass){.id = 7, .op = 2, .n_ops = 9};
     for (uint32_t i = 0; i < 3; i++) {
-        requests[i] = (struct request){.id = 10 + i,
-                                       .cls = i == 1 ? REQUEST_CLASS_REACTIVE : REQUEST_CLASS_PROACTIVE,
-                                       .input_tokens = 100 + i,
-                                       .kv_tokens = 20 + i,
-                                       .generated_tokens = 3 + i,
-                                       .preemptions = i,
-                                       .state = i == 2 ? REQUEST_STATE_QUEUED : REQUEST_STATE_DECODE};
+        requests[i] =
+            (struct request){.id = 10 + i,
+                             .cls = i == 1 ? REQUEST_CLASS_REACTIVE : REQUEST_CLASS_PROACTIVE,
+                             .input_tokens = 100 + i,
+                             .kv_tokens = 20 + i,
+                             .generated_tokens = 3 + i,
+                             .preemptions = i,
+                             .state = i == 2 ? REQUEST_STATE_QUEUED : REQUEST_STATE_DECODE};
     }
     requests[1].pass = &pass;
     for (uint32_t i = 0; i < 2; i++) {
@@ -59,17 +61,21 @@ static void teardown(void)
 
 static const char full[] =
     "request 10 (proactive, decode): prompt 100, kv 20, generated 3, preempted 0\n"
-    "request 11 (reactive, decode): prompt 101, kv 21, generated 4, preempted 1, in pass 7 at op 2 of 9\n"
+    "request 11 (reactive, decode): prompt 101, kv 21, generated 4, preempted 1, in pass 7 at op 2 "
+    "of 9\n"
     "request 12 (proactive, queued): prompt 102, kv 22, generated 5, preempted 2\n"
     "launch on igpu: pass 7, ops 2 to 5, rows 64, submitted at 1.500000000 s, running\n"
-    "launch on npu: pass 7, ops 3 to 6, rows 65, submitted at 1.500000001 s, waiting, asked to stop\n";
+    "launch on npu: pass 7, ops 3 to 6, rows 65, submitted at 1.500000001 s, waiting, asked to "
+    "stop\n";
 static const char fewer[] =
     "request 10 (proactive, decode): prompt 100, kv 20, generated 3, preempted 0\n"
-    "request 11 (reactive, decode): prompt 101, kv 21, generated 4, preempted 1, in pass 7 at op 2 of 9\n"
-    "launch on npu: pass 7, ops 3 to 6, rows 65, submitted at 1.500000001 s, waiting, asked to stop\n";
+    "request 11 (reactive, decode): prompt 101, kv 21, generated 4, preempted 1, in pass 7 at op 2 "
+    "of 9\n"
+    "launch on npu: pass 7, ops 3 to 6, rows 65, submitted at 1.500000001 s, waiting, asked to "
+    "stop\n";
 
-/* Decisions are lines of 10 bytes behind a heading of 8. Events happen between them; what is asked for is the state before the
- * decision at an offset. */
+/* Decisions are lines of 10 bytes behind a heading of 8. Events happen between them; what is asked
+ * for is the state before the decision at an offset. */
 static char *state_before(long offset, int64_t since_ns)
 {
     struct snapshot *s = snapshot_new(&sc.machine, decisions, offset, since_ns);
@@ -122,19 +128,38 @@ START_TEST(refusals_are_said_and_kept)
 {
     char text[RUNNER_REFUSAL_BYTES];
     struct sim_result r = {.n_refusals = 3};
-    r.refusals[0] = (struct sim_refusal){
-        .action = "launch", .hook = "schedule", .why = "the device is busy", .n = 1, .first_ns = 1250000000, .status = -EBUSY, .counter = COUNTER_LAUNCH_DEVICE_BUSY};
-    r.refusals[1] = (struct sim_refusal){
-        .action = "timer", .hook = "pass_done", .why = "it lies before now", .n = 12, .first_ns = 500000, .status = -EINVAL, .counter = COUNTER_TIMER_REFUSED};
-    r.refusals[2] = (struct sim_refusal){
-        .action = "form", .hook = "schedule", .why = "no room", .n = 2, .first_ns = 1, .status = -ENOMEM, .counter = COUNTER_PASS_NO_MEMORY};
-    ck_assert_str_eq(runner_refusal_text(&r.refusals[0], text), "launch 1 time, first at 1.25 s: the device is busy (EBUSY)");
-    ck_assert_str_eq(runner_refusal_text(&r.refusals[1], text), "timer 12 times in pass_done, first at 0.0005 s: it lies before now (EINVAL)");
-    ck_assert_str_eq(runner_refusal_text(&r.refusals[2], text), "form 2 times, first at 1e-09 s: no room (ENOMEM)");
+    r.refusals[0] = (struct sim_refusal){.action = "launch",
+                                         .hook = "schedule",
+                                         .why = "the device is busy",
+                                         .n = 1,
+                                         .first_ns = 1250000000,
+                                         .status = -EBUSY,
+                                         .counter = COUNTER_LAUNCH_DEVICE_BUSY};
+    r.refusals[1] = (struct sim_refusal){.action = "timer",
+                                         .hook = "pass_done",
+                                         .why = "it lies before now",
+                                         .n = 12,
+                                         .first_ns = 500000,
+                                         .status = -EINVAL,
+                                         .counter = COUNTER_TIMER_REFUSED};
+    r.refusals[2] = (struct sim_refusal){.action = "form",
+                                         .hook = "schedule",
+                                         .why = "no room",
+                                         .n = 2,
+                                         .first_ns = 1,
+                                         .status = -ENOMEM,
+                                         .counter = COUNTER_PASS_NO_MEMORY};
+    ck_assert_str_eq(runner_refusal_text(&r.refusals[0], text),
+                     "launch 1 time, first at 1.25 s: the device is busy (EBUSY)");
+    ck_assert_str_eq(runner_refusal_text(&r.refusals[1], text),
+                     "timer 12 times in pass_done, first at 0.0005 s: it lies before now (EINVAL)");
+    ck_assert_str_eq(runner_refusal_text(&r.refusals[2], text),
+                     "form 2 times, first at 1e-09 s: no room (ENOMEM)");
     static const struct {
         int status;
         const char *name;
-    } names[] = {{-ENOENT, "(ENOENT)"}, {-EALREADY, "(EALREADY)"}, {-EPERM, "(EPERM)"}, {-EIO, "(error)"}};
+    } names[] = {
+        {-ENOENT, "(ENOENT)"}, {-EALREADY, "(EALREADY)"}, {-EPERM, "(EPERM)"}, {-EIO, "(error)"}};
     for (int i = 0; i < 4; i++) {
         r.refusals[2].status = names[i].status;
         ck_assert_ptr_nonnull(strstr(runner_refusal_text(&r.refusals[2], text), names[i].name));
@@ -144,16 +169,19 @@ START_TEST(refusals_are_said_and_kept)
     runner_refusals(&r, d);
     cJSON *tree = document_json(d);
     OWNED char *all = json_text(cJSON_GetObjectItem(tree, "refused"), false);
-    ck_assert_str_eq(strtok(all, "\n"), "[{\"action\":\"launch\",\"hook\":\"schedule\",\"reason\":\"the device is busy\",\"error\":\"EBUSY\",\"count\":1,\"first_s\":1.25},"
-                                        "{\"action\":\"timer\",\"hook\":\"pass_done\",\"reason\":\"it lies before now\",\"error\":\"EINVAL\",\"count\":12,\"first_s\":0.0005}]");
+    ck_assert_str_eq(strtok(all, "\n"),
+                     "[{\"action\":\"launch\",\"hook\":\"schedule\",\"reason\":\"the device is "
+                     "busy\",\"error\":\"EBUSY\",\"count\":1,\"first_s\":1.25},"
+                     "{\"action\":\"timer\",\"hook\":\"pass_done\",\"reason\":\"it lies before "
+                     "now\",\"error\":\"EINVAL\",\"count\":12,\"first_s\":0.0005}]");
     cJSON_Delete(tree);
 }
 END_TEST
 
 /* ---- a steady state ---- */
 
-/* Requests end in an order of their own; latencies by arrival are 1 s and 2 s in turn for the first token, and twice that for the
- * end. The mean of any part with as many of each is 1.5 and 3. */
+/* Requests end in an order of their own; latencies by arrival are 1 s and 2 s in turn for the first
+ * token, and twice that for the end. The mean of any part with as many of each is 1.5 and 3. */
 START_TEST(a_steady_state_is_of_latencies_by_arrival)
 {
     struct steady *s = steady_new();
@@ -163,7 +191,10 @@ START_TEST(a_steady_state_is_of_latencies_by_arrival)
         uint32_t i = k % 2 == 0 ? k + 1 : k - 1; /* neighbours end in the other order */
         int64_t arrival = 1000000000LL * i;
         int64_t first = i % 2 == 0 ? 1000000000LL : 2000000000LL;
-        struct request r = {.id = i, .cls = REQUEST_CLASS_PROACTIVE, .arrival_ns = arrival, .first_token_ns = arrival + first};
+        struct request r = {.id = i,
+                            .cls = REQUEST_CLASS_PROACTIVE,
+                            .arrival_ns = arrival,
+                            .first_token_ns = arrival + first};
         o->request_finished(o->self, arrival + 2 * first, &r);
     }
     SCOPED(document_drop) struct document *d = document_new();
@@ -180,16 +211,21 @@ START_TEST(a_steady_state_is_of_latencies_by_arrival)
     (void)fclose(f);
     ck_assert_ptr_nonnull(strstr(text, "steady state, mean [95 % interval]"));
     for (int k = 0; k < 2; k++) {
-        const cJSON *row = cJSON_GetObjectItem(steady, k == 0 ? "proactive.ttft_s" : "proactive.e2e_s");
+        const cJSON *row =
+            cJSON_GetObjectItem(steady, k == 0 ? "proactive.ttft_s" : "proactive.e2e_s");
         ck_assert_ptr_nonnull(row);
         double n = cJSON_GetObjectItem(row, "n")->valuedouble;
         double dropped = cJSON_GetObjectItem(row, "dropped")->valuedouble;
         double length = cJSON_GetObjectItem(row, "correlation_length")->valuedouble;
         ck_assert_double_eq(n, N);
-        ck_assert_double_eq_tol(cJSON_GetObjectItem(row, "mean")->valuedouble, 1.5 * (k + 1), 0.002 * (k + 1));
-        ck_assert_double_le(cJSON_GetObjectItem(row, "low")->valuedouble, cJSON_GetObjectItem(row, "mean")->valuedouble);
-        ck_assert_double_ge(cJSON_GetObjectItem(row, "high")->valuedouble, cJSON_GetObjectItem(row, "mean")->valuedouble);
-        OWNED char *worth = xformat("%.0f values, worth %.0f independent ones", n - dropped, (n - dropped) / length);
+        ck_assert_double_eq_tol(cJSON_GetObjectItem(row, "mean")->valuedouble, 1.5 * (k + 1),
+                                0.002 * (k + 1));
+        ck_assert_double_le(cJSON_GetObjectItem(row, "low")->valuedouble,
+                            cJSON_GetObjectItem(row, "mean")->valuedouble);
+        ck_assert_double_ge(cJSON_GetObjectItem(row, "high")->valuedouble,
+                            cJSON_GetObjectItem(row, "mean")->valuedouble);
+        OWNED char *worth = xformat("%.0f values, worth %.0f independent ones", n - dropped,
+                                    (n - dropped) / length);
         ck_assert_msg(strstr(text, worth) != NULL, "no \"%s\" in %s", worth, text);
     }
     free(text);
