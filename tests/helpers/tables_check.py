@@ -258,8 +258,39 @@ def suites():
                     BAD.append(f"suite {words[0]}, point {name}: {key} is not that of the command by itself: {json.dumps(a.get(key))[:150]} / {json.dumps(b.get(key))[:150]}")
 
 
+# The suffix of a name is its unit; what ends otherwise is a count, a factor or a word.
+UNITS = {"_s": "s", "_frac": "1", "_tokens": "tokens", "_c": "C", "_j": "J", "_watts": "W", "_req_per_min": "requests/min", "_tokens_per_s": "tokens/s",
+         "_j_per_token": "J/token", "_j_per_job": "J/job", "_j_per_output_token": "J/output token"}
+
+
+def united(what, name, unit):
+    suffix = max((x for x in UNITS if name.endswith(x)), key=len, default=None)
+    if suffix and not (suffix == "_s" and "per" in name.split(".")[-1].split("_") and not name.split(".")[-1].startswith("norm")):
+        same(f"{what} {name}: unit", unit, UNITS[suffix])
+
+
+def named():
+    """Settings have the defaults of a run's configuration and the units of their names; metrics have theirs."""
+    sim = document("run", "--policy", "fcfs", "--workload", "mixed:duration_s=60", "-q")["config"]["sim"]
+    settings = document("list", "setting")
+    for r in settings:
+        at = sim
+        for k in r["path"].split(".")[1:]:
+            at = at[k]
+        number = isinstance(at, (int, float)) and not isinstance(at, bool)
+        same(f"settings {r['path']}: default", float(r["default"]) if number else r["default"], float(at) if number else str(at).lower() if isinstance(at, bool) else at)
+        united("settings", r["path"], r["unit"])
+        ends = [float(x) for x in r["range"].split("..")] if re.fullmatch(r"[-\d.e+]+\.\.[-\d.e+]+", r["range"]) else []
+        if number and ends and not ends[0] <= at <= ends[1]:
+            BAD.append(f"settings {r['path']}: {at} is not in {r['range']}")
+    leaves_of = lambda t, way: [x for k, v in t.items() for x in leaves_of(v, way + [k])] if isinstance(t, dict) else [".".join(way)]
+    same("settings: all that a configuration has", ", ".join(sorted(set(leaves_of(sim, ["sim"])) - {r["path"] for r in settings})), "")
+    for r in document("list", "metric"):
+        united("metrics", r["name"], r["unit"])
+
+
 def main():
-    for part in (listed, kernels, characterised, tuned, suites):
+    for part in (listed, kernels, characterised, tuned, suites, named):
         part()
     print("\n".join(f"FAILED: {b}" for b in BAD[:40]))
     print(f"{sum(CHECKED.values())} numbers and texts worked out again: {dict(CHECKED)}")
