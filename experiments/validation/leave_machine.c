@@ -461,4 +461,3 @@ int leave_machines(struct catalog *c, const struct leave_points *points, uint32_
     free(fits.v);
     return rc;
 }
-

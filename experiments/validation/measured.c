@@ -170,4 +170,3 @@ int measured_read(const char *text, const char *soc, struct measured *out, struc
     free(k.file);
     return rc;
 }
-

@@ -148,4 +148,3 @@ void points_score(const struct points *points, const struct prediction *q,
     add_groups(&t, true, "model", KEY_MODEL, out);
     add_groups(&t, false, "other", KEY_METRIC, out);
 }
-

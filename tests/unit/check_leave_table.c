@@ -30,7 +30,9 @@ static void make_rows(void)
                                      .small_measured = i % 5 == 2};
         for (int way = 0; way < LEAVE_WAYS; way++) {
             rows[i].ln_error[way] = 0.9 * sin(1.7 * i + way) / (1.0 + way);
-            rows[i].half[way] = way == LEAVE_SHEET || way == LEAVE_UPDATED ? 0.05 + 0.6 * fabs(cos(2.3 * i + way)) : (double)NAN;
+            rows[i].half[way] = way == LEAVE_SHEET || way == LEAVE_UPDATED
+                                    ? 0.05 + 0.6 * fabs(cos(2.3 * i + way))
+                                    : (double)NAN;
         }
     }
 }
@@ -38,15 +40,15 @@ static void make_rows(void)
 static bool is_of(const struct leave_row *r, const char *part)
 {
     bool usual = !r->small && !r->small_measured;
-    return strcmp(part, "all") == 0                                                   ? true
-           : strcmp(part, "width measured") == 0                                      ? r->width_measured
-           : strcmp(part, "width not measured") == 0                                  ? !r->width_measured
-           : strcmp(part, "sibling of the family") == 0                               ? r->same_family
-           : strcmp(part, "sibling of another family") == 0                           ? !r->same_family
-           : strcmp(part, "measured model is small") == 0                             ? r->small_measured
-           : strcmp(part, "predicted model is small") == 0                            ? r->small
-           : strcmp(part, "neither small, width measured") == 0                       ? usual && r->width_measured
-                                                                                      : usual && !r->width_measured;
+    return strcmp(part, "all") == 0                             ? true
+           : strcmp(part, "width measured") == 0                ? r->width_measured
+           : strcmp(part, "width not measured") == 0            ? !r->width_measured
+           : strcmp(part, "sibling of the family") == 0         ? r->same_family
+           : strcmp(part, "sibling of another family") == 0     ? !r->same_family
+           : strcmp(part, "measured model is small") == 0       ? r->small_measured
+           : strcmp(part, "predicted model is small") == 0      ? r->small
+           : strcmp(part, "neither small, width measured") == 0 ? usual && r->width_measured
+                                                                : usual && !r->width_measured;
 }
 
 static int by_size(const void *a, const void *b)
@@ -107,7 +109,7 @@ START_TEST(every_cell_is_of_its_rows)
 {
     make_rows();
     struct leave_rows all = {.v = rows, .n = ROWS, .machines = 3, .pairs = 6};
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     leave_machine_document(&all, 2, d);
     cJSON *tree = document_json(d);
     ck_assert_double_eq(number(tree, "measured_models"), 2);
@@ -122,8 +124,10 @@ START_TEST(every_cell_is_of_its_rows)
             cJSON_ArrayForEach (phase, part) {
                 bool chosen[ROWS];
                 for (uint32_t i = 0; i < ROWS; i++) {
-                    chosen[i] = strcmp(device->string, rows[i].kind == DEVICE_KIND_IGPU ? "igpu" : "npu") == 0 &&
-                                strcmp(phase->string, conformal_phase_names[rows[i].phase]) == 0 && is_of(&rows[i], part->string);
+                    chosen[i] = strcmp(device->string,
+                                       rows[i].kind == DEVICE_KIND_IGPU ? "igpu" : "npu") == 0 &&
+                                strcmp(phase->string, conformal_phase_names[rows[i].phase]) == 0 &&
+                                is_of(&rows[i], part->string);
                 }
                 compare(phase, chosen);
                 cells++;
@@ -142,7 +146,8 @@ START_TEST(every_cell_is_of_its_rows)
         }
         ck_assert_str_eq(cJSON_GetObjectItem(row, "soc")->valuestring, rows[15 * pair].soc);
         ck_assert_str_eq(cJSON_GetObjectItem(row, "by")->valuestring, rows[15 * pair].by);
-        ck_assert_str_eq(cJSON_GetObjectItem(row, "phase")->valuestring, conformal_phase_names[shown % 3]);
+        ck_assert_str_eq(cJSON_GetObjectItem(row, "phase")->valuestring,
+                         conformal_phase_names[shown % 3]);
         compare(row, chosen);
         shown++;
     }
@@ -153,7 +158,9 @@ START_TEST(every_cell_is_of_its_rows)
     FILE *f = open_memstream(&text, &size);
     document_put(d, "text", f);
     (void)fclose(f);
-    ck_assert_msg(strstr(text, "3 machines, each made from its siblings (6 pairs) and updated by 2 measured models\n") == text, "%s", text);
+    ck_assert_msg(strstr(text, "3 machines, each made from its siblings (6 pairs) and updated by 2 "
+                               "measured models\n") == text,
+                  "%s", text);
     free(text);
 }
 END_TEST

@@ -165,7 +165,7 @@ START_TEST(refusals_are_said_and_kept)
         ck_assert_ptr_nonnull(strstr(runner_refusal_text(&r.refusals[2], text), names[i].name));
     }
     /* For lack of KV is no fault, so it is not among the refused as data. */
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     runner_refusals(&r, d);
     cJSON *tree = document_json(d);
     OWNED char *all = json_text(cJSON_GetObjectItem(tree, "refused"), false);
@@ -197,10 +197,9 @@ START_TEST(a_steady_state_is_of_latencies_by_arrival)
                             .first_token_ns = arrival + first};
         o->request_finished(o->self, arrival + 2 * first, &r);
     }
-    SCOPED(document_drop) struct document *d = document_new();
+    struct document *d = document_new();
     struct err e = ERR_INIT;
     ck_assert_int_eq(steady_document(s, false, d, &e), 0);
-    steady_free(s);
     cJSON *tree = document_json(d);
     const cJSON *steady = cJSON_GetObjectItem(tree, "steady");
     ck_assert_int_eq(cJSON_GetArraySize(steady), 2);
