@@ -47,10 +47,8 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
             "trace; truncated.* shows what finished by the last arrival",
             100.0 * value_of(r, "backlog.drain_frac"));
     } else if (r->verdict == METRICS_UNDECIDED && isnan(value_of(r, "backlog.drain_frac"))) {
-        warnings_add(
-            list,
-            "UNDECIDED: all requests arrived at one instant, so that nothing separates a stable "
-            "load from an overload");
+        warnings_add(list, "UNDECIDED: all requests arrived at one instant, where a stable load "
+                           "and an overload look the same");
     } else if (r->verdict == METRICS_UNDECIDED) {
         warnings_add(
             list,

@@ -102,7 +102,7 @@ done
 python3 - "$dir" <<'EOF' || fail "the share of the arrival window"
 import csv, json, re, sys
 shown = [next(w for w in json.load(open(f"{sys.argv[1]}/{n}.json"))["warnings"] if w.startswith("UNDECIDED")) for n in (1, 2)]
-assert shown[0] == "UNDECIDED: all requests arrived at one instant, so that nothing separates a stable load from an overload", shown
+assert shown[0] == "UNDECIDED: all requests arrived at one instant, where a stable load and an overload look the same", shown
 ends = [float(r["arrival_s"]) + float(r["e2e_s"]) for r in csv.DictReader(l for l in open(f"{sys.argv[1]}/r2.csv") if l[0] != "#")]
 assert f"took another {100 * (max(ends) - 1):.0f} % of the arrival window" in shown[1], (shown, ends)
 EOF

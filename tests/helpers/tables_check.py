@@ -105,7 +105,26 @@ def kernels():
     """Work of a dense model's operators by their shapes; the projection behind attention is a part of FFN."""
     m = json.loads(pathlib.Path("hwmodels/llm/llama-3.2-3b.json").read_text())
     h, kv, wide, vocab, ffn = m["hidden"], m["kv_heads"] * m["head_dim"], m["heads"] * m["head_dim"], m["vocab"], m["ffn_hidden"]
-    for k in document("list", "kernels", "--soc", "core-ultra-5-125h", "--llm", "llama-3.2-3b")["kernels"]:
+    tree = document("list", "kernels", "--soc", "core-ultra-5-125h", "--llm", "llama-3.2-3b")
+    soc = json.loads(pathlib.Path("hwmodels/soc/core-ultra-5-125h.json").read_text())
+    devices = [d["name"] for d in soc["devices"]]
+    prompts = sorted({r["prompt_tokens"] for r in tree["longest"]})
+    same("kernels longest: rows", " ".join(f"{r['device']} {r['prompt_tokens']}" for r in tree["longest"]), " ".join(f"{d} {p}" for d in devices for p in prompts))
+    alone = {(k["device"], k["op"], k["work"]): k for k in tree["kernels"]}
+    for r in tree["longest"]:
+        name = f"kernels longest {r['device']} {r['prompt_tokens']}"
+        same(name, r["longest_ms"], max(r["chunk_ms"], r["mha_ms"]))
+        if r["mha_uncut_ms"] < r["mha_ms"] - 1e-9 or r["mha_ms"] <= 0 or r["chunk_ms"] <= 0:
+            BAD.append(f"{name}: {r}")
+        k = alone.get((r["device"], "MHA", f"prefill {r['prompt_tokens']}"))
+        if k and k["kernels"] == 1:
+            same(name + ": alone", r["mha_ms"], 1e3 * k["time_s"], 1e-6)
+    same("kernels roofs: devices", " ".join(r["device"] for r in tree["roofs"]), " ".join(devices))
+    for r, d in zip(tree["roofs"], soc["devices"]):
+        own = next(t for t in d["runtimes"] if t["runtime"] == r["runtime"])
+        same(f"kernels roofs {r['device']}: rate", r["flop_per_s"], own["rate"]["value"] * {"TFLOP/s": 1e12, "GFLOP/s": 1e9}[own["rate"]["unit"]])
+        same(f"kernels roofs {r['device']}: bandwidth", r["bytes_per_s"], own["bandwidth"]["value"] * {"GB/s": 1e9}[own["bandwidth"]["unit"]])
+    for k in tree["kernels"]:
         name = f"kernels {k['device']} {k['op']} {k['work']}"
         if k["bytes_per_s"] > 0:
             same(name, k["flop_per_byte"], k["flop_per_s"] / k["bytes_per_s"])
