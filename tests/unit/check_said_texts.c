@@ -1,12 +1,14 @@
 /* Texts that an observer of a run makes: the state before a decision, what was refused, a steady
  * state. Calls are made up. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/steady.h"
 #include "experiments/conformance/scenario.h"
 #include "experiments/diff/snapshot.h"
+#include "experiments/run/interval.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/document.h"
 #include "sim/base/json.h"
@@ -178,6 +180,118 @@ START_TEST(refusals_are_said_and_kept)
 }
 END_TEST
 
+/* ---- intervals ---- */
+
+START_TEST(an_interval_says_where_it_comes_from)
+{
+    struct conformal_interval x = {.n = 0};
+    OWNED char *none = interval_text(&x);
+    ck_assert_str_eq(none, "none: nothing like it was measured");
+    x = (struct conformal_interval){
+        .low_factor = 0.805, .high_factor = 1.242, .n = 7, .pool = CONFORMAL_MEASURED};
+    OWNED char *own = interval_text(&x);
+    ck_assert_str_eq(own, "x 0.81 to 1.24 (7 rows measured on this machine)");
+    x.pool = "igpu";
+    x.left = CONFORMAL_MODEL;
+    x.distance = log(1.5);
+    OWNED char *others = interval_text(&x);
+    ck_assert_str_eq(others, "x 0.81 to 1.24 (model not measured: 7 left-out rows of igpu; nearest "
+                             "measured x 1.5 away)");
+    /* An entry that rows of its machine updated: exp(-+1.959964 sd) of its phase and size. */
+    struct soc_runtime entry = {.measured_rows = 5};
+    entry.error_sd[0][CONFORMAL_PREFILL] = 0.1;
+    entry.error_sd[1][CONFORMAL_PREFILL] = 0.2;
+    ck_assert(interval_measured(&entry, 1e12, CONFORMAL_PREFILL, &x));
+    ck_assert_double_eq_tol(x.low_factor, exp(-0.1959964), 1e-9);
+    ck_assert_double_eq_tol(x.high_factor, exp(0.1959964), 1e-9);
+    ck_assert_uint_eq(x.n, 5);
+    ck_assert(interval_measured(&entry, 1.0, CONFORMAL_PREFILL, &x)); /* a small model */
+    ck_assert_double_eq_tol(x.high_factor, exp(0.3919928), 1e-9);
+    ck_assert(!interval_measured(&entry, 1.0, CONFORMAL_DECODE, &x));
+}
+END_TEST
+
+/* Made from x: rows of y were off by 10, 20 and 40 %, one of z by 50 %. Their median is 20 (the
+ * second of four), those of the pairs 20 and 50. In decode nothing was made from x; of all, w to y
+ * was off by 30 %. */
+START_TEST(a_machine_made_from_a_sibling_says_how_far_such_were_off)
+{
+    static struct conformal_row rows[] = {{.soc = "y",
+                                           .family = "f",
+                                           .by = "x",
+                                           .kind = DEVICE_KIND_IGPU,
+                                           .phase = CONFORMAL_PREFILL,
+                                           .left = CONFORMAL_SOC},
+                                          {.soc = "y",
+                                           .family = "f",
+                                           .by = "x",
+                                           .kind = DEVICE_KIND_IGPU,
+                                           .phase = CONFORMAL_PREFILL,
+                                           .left = CONFORMAL_SOC},
+                                          {.soc = "y",
+                                           .family = "f",
+                                           .by = "x",
+                                           .kind = DEVICE_KIND_IGPU,
+                                           .phase = CONFORMAL_PREFILL,
+                                           .left = CONFORMAL_SOC},
+                                          {.soc = "z",
+                                           .family = "g",
+                                           .by = "x",
+                                           .kind = DEVICE_KIND_IGPU,
+                                           .phase = CONFORMAL_PREFILL,
+                                           .left = CONFORMAL_SOC},
+                                          {.soc = "y",
+                                           .family = "f",
+                                           .by = "w",
+                                           .kind = DEVICE_KIND_IGPU,
+                                           .phase = CONFORMAL_PREFILL,
+                                           .left = CONFORMAL_SOC},
+                                          {.soc = "y",
+                                           .family = "f",
+                                           .by = "w",
+                                           .kind = DEVICE_KIND_IGPU,
+                                           .phase = CONFORMAL_DECODE,
+                                           .left = CONFORMAL_SOC},
+                                          {.soc = "y",
+                                           .family = "f",
+                                           .by = "y",
+                                           .kind = DEVICE_KIND_IGPU,
+                                           .phase = CONFORMAL_DECODE,
+                                           .left = CONFORMAL_MODEL},
+                                          {.soc = "y",
+                                           .family = "f",
+                                           .by = "x",
+                                           .kind = DEVICE_KIND_NPU,
+                                           .phase = CONFORMAL_DECODE,
+                                           .left = CONFORMAL_SOC}};
+    static const double off[] = {1.1, 0.8, 1.4, 1.5, 9.0, 1.3, 8.0, 7.0};
+    for (int i = 0; i < 8; i++) {
+        rows[i].ln_error = log(off[i]);
+    }
+    static struct soc soc;
+    soc.machine = sc.machine;
+    (void)snprintf(soc.like, sizeof soc.like, "x");
+    struct conformal t = {.v = rows, .n = 8};
+    OWNED char *text = interval_transfer_text(&t, &soc, 1);
+    ck_assert_str_eq(text, "igpu: made from x by data sheet; on measured machines such transfers "
+                           "were off by 20 % in the median in prefill (20 to 50 % by pair), "
+                           "30 % in the median in decode (30 to 30 % by pair)");
+    OWNED char *cpu = interval_transfer_text(&t, &soc, 2);
+    ck_assert_str_eq(
+        cpu,
+        "cpu: made from x by data sheet; no measured machines say how far off such transfers are");
+    ck_assert(interval_is_transfer(&soc, 1));
+    soc.devices[1].runtimes[0].measured_rows = 1;
+    ck_assert(!interval_is_transfer(&soc, 1));
+    soc.devices[1].runtimes[0].measured_rows = 0;
+    soc.devices[1].runtimes[0].start.given = true;
+    ck_assert(!interval_is_transfer(&soc, 1));
+    ck_assert(interval_is_transfer(&soc, 2));
+    soc.like[0] = '\0';
+    ck_assert(!interval_is_transfer(&soc, 2));
+}
+END_TEST
+
 /* ---- a steady state ---- */
 
 /* Requests end in an order of their own; latencies by arrival are 1 s and 2 s in turn for the first
@@ -237,6 +351,8 @@ static const struct suite_row suite[] = {
     CASE("said texts", .setup = setup, .teardown = teardown),
     TEST(a_state_is_that_before_its_decision),
     TEST(refusals_are_said_and_kept),
+    TEST(an_interval_says_where_it_comes_from),
+    TEST(a_machine_made_from_a_sibling_says_how_far_such_were_off),
     TEST(a_steady_state_is_of_latencies_by_arrival),
 };
 SUITE_MAIN("said texts", suite)
