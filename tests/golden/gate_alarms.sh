@@ -131,4 +131,35 @@ printf '#!/bin/sh\nexit 1\n' >"$dir/broken"
 chmod +x "$dir/broken"
 "$x" gate --baseline "$dir/small.json" --against "$dir/broken" >/dev/null 2>&1
 [ $? -eq 2 ] || fail "a binary that runs nothing lets everything pass"
+
+# What is recorded is what single runs are: of a recorded trace, with settings, on a machine and with a model of its own.
+"$x" trace gen --workload mixed:reactive_per_min=9,proactive_per_min=9,duration_s=40 --seed 4 -o "$dir/trace.csv" || fail "trace gen"
+cat >"$dir/own.json" <<END
+{"format": 1, "groups": [
+  {"name": "t", "soc": "core-ultra-7-258v", "llm": "llama-3.2-1b", "test": "exact", "seed": 7, "replications": 1, "trace": "$dir/trace.csv",
+   "set": ["soc.host.sync=100", "sim.contention=none"], "policies": ["edf:max_batch=4", "srpt"]},
+  {"name": "w", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b", "test": "exact", "seed": 9, "replications": 2,
+   "workload": "mixed:reactive_per_min=9,proactive_per_min=9,duration_s=40", "set": [], "policies": ["edf"]}]}
+END
+"$x" gate --baseline "$dir/own.json" --update -q >/dev/null 2>&1 || fail "recording runs of a trace"
+python3 - "$x" "$dir" <<'END' || fail "recorded values are not those of the runs"
+import json, subprocess, sys
+x, d = sys.argv[1:]
+tree, checked = json.load(open(f"{d}/own.json")), 0
+seeds = json.loads(subprocess.run([x, "compare", "--policy", "edf", "--policy", "fcfs", "--workload", "mixed:reactive_per_min=9,proactive_per_min=9,duration_s=40", "--seed", "9",
+                                   "--replications", "2", "--json", "-q"], capture_output=True, text=True).stdout)["seeds"]
+for cell in tree["results"]:
+    g = next(g for g in tree["groups"] if g["name"] == cell["group"])
+    for k in range(g["replications"]):
+        words = [x, "run", "--policy", cell["policy"], "--soc", g["soc"], "--llm", g["llm"], "--seed", str(g["seed"] if k == 0 else seeds[k]), "--json", "-q"]
+        words += ["--trace", g["trace"]] if "trace" in g else ["--workload", g["workload"]]
+        words += [w for s in g["set"] for w in ("--set", s)]
+        run = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+        for name, values in cell["metrics"].items():
+            want = run["metrics"][name]
+            checked += 1
+            assert (values[k] is None) == (want is None) and (want is None or abs(values[k] - want) <= 1e-12 * abs(want)), (cell["group"], cell["policy"], name, k, values[k], want)
+    assert sum(cell["verdicts"]) == g["replications"] and cell["failed"] == 0, cell
+assert len(tree["results"]) == 3 and checked >= 20, (len(tree["results"]), checked)
+END
 exit $bad
