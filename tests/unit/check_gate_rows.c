@@ -24,7 +24,7 @@ static struct gate_report report;
 static void setup(void)
 {
     memset(&baseline, 0, sizeof baseline);
-    memset(&report, 0, sizeof report);
+    gate_report_fini(&report); /* tests set up several times */
     memset(before_covariates, 0, sizeof before_covariates);
     memset(now_covariates, 0, sizeof now_covariates);
     baseline.n_groups = 1;
