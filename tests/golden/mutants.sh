@@ -162,6 +162,14 @@ mutants.tests, mutants.source_of = lambda: sorted(known), lambda test: test
 assert mutants.order(known, {"file": "a/kv_b.c"}, [3]) == ["t"]
 assert mutants.order(known, {"file": "a/other.c"}, [3]) == ["t", "v", "w"]
 assert mutants.order(known, {"file": "a/x.c", "operator": "row"}, [3]) == ["w"]
+# Lines 5 to 20 and 40 on were seen. Line 30 is reached from one of both; 21 is within three; behind the last is the last.
+far = {t: {"ok": True, "s": 1, "source": t, "digests": {"a/y.c": "d"}, "lines": {"a/y.c": l}} for t, l in {
+    "t": [1, 2, 5, 20], "u": [40, 44], "v": [1, 2]}.items()}
+mutants.digest = lambda path: "d"
+assert [list(mutants.widened(far, "a/y.c", [n]))[::len(range(20, 41)) - 1] for n in (21, 30)] == [[21], [20, 40]]
+assert list(mutants.widened(far, "a/y.c", [50])) == [44, 45, 46, 47, 48, 49, 50]
+known.clear(), known.update(far)
+assert [mutants.order(far, {"file": "a/y.c"}, [n]) for n in (22, 30, 50)] == [["t"], ["t", "u"], ["u"]]
 sys.path.insert(0, "experiments/gate")
 import regressions
 for kind in ("harmless", "regressions"):

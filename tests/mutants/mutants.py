@@ -373,8 +373,23 @@ def may_run(covered, test, path, lines):
     entry = covered[test]
     if not entry["ok"]:
         return False
-    same = entry.get("source") == source_of(test) and entry["digests"].get(path) == digest(path)
-    return runs(entry, path, lines) if same else path in entry["lines"]
+    return runs(entry, path, lines) if is_same(entry, test, path) else path in entry["lines"]
+
+
+def is_same(entry, test, path):
+    """Whether test and file are as they were when it was measured."""
+    return entry.get("source") == source_of(test) and entry["digests"].get(path) == digest(path)
+
+
+def widened(covered, path, lines):
+    """The lines; where no test was seen within three of them, from the last seen before to the first seen behind: what
+    is noted is where branches begin."""
+    seen = [e["lines"][path] for t, e in covered.items() if e["ok"] and path in e["lines"] and is_same(e, t, path)]
+    begins, ends = [b for s in seen for b in s[::2]], [x for s in seen for x in s[1::2]]
+    if any(b <= lines[-1] + 3 and x >= lines[0] - 3 for b, x in zip(begins, ends)):
+        return lines
+    first = max((x for x in ends if x < lines[0]), default=lines[0])
+    return range(first, min((b for b in begins if b > lines[-1]), default=lines[-1]) + 1)
 
 
 def running(covered, of, share):
@@ -390,7 +405,8 @@ def running(covered, of, share):
 def order(covered, r, lines):
     """Tests for a fault: quick ones first, as if those of its file's name took a fifth; recorded outputs last."""
     stem = os.path.basename(r["file"]).split(".")[0].replace("-", "_")
-    chosen = [t for t in tests() if may_run(covered, t, r["file"], lines)]
+    around = widened(covered, r["file"], lines)
+    chosen = [t for t in tests() if may_run(covered, t, r["file"], around)]
     # A row of a table has no lines that run: who runs its file. What no test was seen to run, as a process in a jail
     # shows nothing: who runs most of the files whose names begin equally, or of the folder.
     if r.get("operator") == "row" or not any(t in covered for t in chosen):

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hwmodels/kernel_fit_impl.h"
+#include "hwmodels/kernel_model.h"
 #include "tests/helpers/suite.h"
 
 static struct kernel_row rows[8];
@@ -99,6 +100,23 @@ START_TEST(anchors_are_of_the_family)
 }
 END_TEST
 
+/* 3e6 flop at 1 Gflop/s and 4e6 bytes at 1 GB/s, a knee of 2, launch 1 ms: 1 + sqrt(9 + 16) = 6 ms,
+ * so 2/3 GB/s are drawn. Of the cap, 8/9 GB/s of sharpness 2, that is 3/4, F = 5/4; with 7/12 of
+ * the cap by others 4/3, F = 5/3. The memory part is 4/3 as long, and 7/12 / (5/3) = 7/20 of the
+ * memory is kept busy: 1 + sqrt(9 + (16/3)^2) + 7/20 * 6 / 2 ms. */
+START_TEST(sharing_lengthens_as_the_formula_says)
+{
+    const struct kernel_curve c = {1e9, 1e9, 1e-3, 2.0};
+    const struct kernel_contention m = {8e9 / 9.0, 2.0};
+    double others = 7.0 / 12.0 * m.cap_bytes_per_s;
+    double together_ms = 1.0 + sqrt(9.0 + 256.0 / 9.0) + 0.35 * 3.0;
+    ck_assert_double_eq_tol(kernel_model_seconds(&c, 3e6, 4e6), 6e-3, 1e-15);
+    ck_assert_double_eq_tol(kernel_model_slowdown(&c, 3e6, 4e6, others, &m, 0.5), together_ms / 6.0,
+                            1e-12);
+    ck_assert_double_eq_tol(kernel_model_slowdown(&c, 3e6, 4e6, 0.0, &m, 0.5), 1.0, 1e-12);
+}
+END_TEST
+
 static void setup(void)
 {
     memset(&fit, 0, sizeof fit);
@@ -111,5 +129,6 @@ static const struct suite_row suite[] = {
     TEST(forms_are_judged_by_what_they_say_of_what_was_held_out),
     TEST(a_table_is_straight_in_logarithms_and_ends_where_it_ends),
     TEST(anchors_are_of_the_family),
+    TEST(sharing_lengthens_as_the_formula_says),
 };
 SUITE_MAIN("kernel forms", suite)

@@ -452,15 +452,16 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
 }
 END_TEST
 
-/* The name is that of the folder a file lies in, under however long a path. */
+/* The name is that of the folder a file lies in, under however long a path. What would end a name
+ * in a list of names is a dash. */
 START_TEST(a_model_is_called_by_the_end_of_a_long_path)
 {
     char file[400];
     struct err e = ERR_INIT;
     cJSON *root = cJSON_Parse(known[0].config);
-    (void)snprintf(file, sizeof file, "/%0300d/Some-Model/config.json", 0);
+    (void)snprintf(file, sizeof file, "/%0300d/Some-Model, v1:2/config.json", 0);
     cJSON *tree = llm_hf_tree(root, file, NULL, 0, &e);
-    ck_assert_str_eq(json_string(tree, "name"), "some-model");
+    ck_assert_str_eq(json_string(tree, "name"), "some-model--v1-2");
     cJSON_Delete(tree);
     cJSON_Delete(root);
 }

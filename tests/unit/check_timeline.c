@@ -327,6 +327,7 @@ START_TEST(requests_are_drawn_where_they_were)
     simulate("fcfs", "", path);
     read_back();
     int begun = 0;
+    double reused = 0.0;
     const cJSON *e;
     cJSON_ArrayForEach (e, events) {
         if (phase_of(e) != 'B' || number(e, "pid") != TIMELINE_PID_REQUESTS) {
@@ -343,7 +344,15 @@ START_TEST(requests_are_drawn_where_they_were)
         } else {
             ck_assert_int_eq(at, r->arrival_ns);
         }
+        const cJSON *args = cJSON_GetObjectItem(e, "args");
+        if (args != NULL) {
+            const struct scenario_request *asked = &load[(int)number(args, "request")];
+            reused += number(args, "reused_tokens");
+            ck_assert_double_eq(number(args, "input_tokens"), asked->input_tokens);
+            ck_assert((number(args, "session") == 7) == (asked->session_id == 7));
+        }
     }
+    ck_assert_double_eq(reused, 400);
     ck_assert_int_eq(begun, 4 * N_REQUESTS);
 }
 END_TEST
