@@ -352,6 +352,19 @@ static bool pd_margin_runs_on_the_igpu(const char *extra)
            kernel(0, IGPU, OP_QKV)->rows == 44;
 }
 
+/* BE0 decodes from 23 on. RT1 has a chunk and 44 rows: QKV on the NPU 24.5-28.5, its margin on the
+ * iGPU 25-25.6875. BE0's next passes begin at 25.6875 and 27.6875; the second stops at 28.6875,
+ * between its ops, for RT1's attention, until 38.6875. Its head has waited since then and goes
+ * before the margin of the FFN, which is ready at 38.6875: 39.6875-41.0625. */
+static bool pd_who_waited_longer_has_the_igpu(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 256, 20, 0, 0}, {RT, 0.0245, 300, 1, 0, 0}};
+    run("pd-static", "", extra, q, 2);
+    return at(kernel(1, IGPU, OP_MHA), 28.6875, 38.6875) &&
+           at(kernel(1, IGPU, OP_FFN), 39.6875, 41.0625);
+}
+
 /* Decode takes everyone: three requests, prefilled one after another, end up in one batch. */
 static bool pd_decode_batch_is_unlimited(const char *extra)
 {
@@ -379,6 +392,18 @@ static bool pd_mixed_takes_chunks(const char *extra)
     struct scenario_request q[] = {{BE, 0, 1024, 1, 0, 0}, {BE, 0.001, 1000, 1, 0, 0}};
     run("pd-mixed", "limit_tokens=1000", extra, q, 2);
     return kernel(1, IGPU, OP_QKV) != NULL && most_rows(IGPU) == 512;
+}
+
+/* 512 tokens are 300 of the second prompt on the iGPU and 212 of the third. */
+static bool pd_mixed_takes_what_a_prompt_leaves(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 1024, 1, 0, 0},
+                                   {BE, 0.001, 300, 1, 0, 0},
+                                   {BE, 0.002, 300, 1, 0, 0},
+                                   {BE, 0.002, 300, 1, 0, 0}};
+    run("pd-mixed", "limit_tokens=1000", extra, q, 4);
+    return most_rows(IGPU) == 512;
 }
 
 /* ---- hetero-split (E.11) ---- */
@@ -498,9 +523,11 @@ static const struct row rows[] = {
     ROW(pd_a_single_op_is_not_stopped, "yield=iteration margin=npu", "yield=iteration"),
     ROW(pd_prefill_is_in_arrival_order, PD, ""),
     ROW(pd_margin_runs_on_the_igpu, PD, "margin=npu"),
+    ROW(pd_who_waited_longer_has_the_igpu, PD, "yield=iteration margin=npu"),
     ROW(pd_decode_batch_is_unlimited, PD, "max_batch=1"),
     ROW(pd_mixed_borrows_the_igpu, "limit_tokens=2048", "limit_tokens=2048"),
     ROW(pd_mixed_takes_chunks, "mixed_tokens=2000", "mixed_tokens=2000"),
+    ROW(pd_mixed_takes_what_a_prompt_leaves, "mixed_tokens=2000", "mixed_tokens=2000"),
     ROW(split_balances_both_engines, SPLIT, "split=false"),
     ROW(split_does_not_react_to_decode, SPLIT, "split=false max_batch=1"),
     ROW(split_decode_is_the_solvers_choice, SPLIT, "decode=rows max_batch=1"),

@@ -29,12 +29,14 @@ faults arguments '3: x = g(b, a, c);
 3: x = g(a, c, b);
 4: h(b, g(a, 0, 1));
 4: h(g(0, a, 1), b);
-4: h(g(a, 1, 0), b);' <<'END2'
+4: h(g(a, 1, 0), b);
+8: x = strcmp(a, b) == 0 ? strcmp(b, a) : 0;' <<'END2'
     x = g(a, b, c);
     h(g(a, 0, 1), b);
     printf("%d", a);
     if (a) g(b, b);
     x = fmax(a, xcalloc(1, b));
+    x = strcmp(a, b) == 0 ? strcmp(a, b) : 0;
 END2
 faults neighbour '3: rec->first_ns = last_ns;
 4: rec->end_ns = last_ns;

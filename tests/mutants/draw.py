@@ -119,6 +119,8 @@ def arguments(s, i):
         end, commas = closing(code, m.end() - 1)
         if m.group(1) in KEYWORDS or m.group(1) in SYMMETRIC or end is None:
             continue
+        if m.group(1) == "strcmp" and re.match(r" [!=]= 0", code[end + 1:]):  # the same either way
+            continue
         edges = [m.end() - 1] + commas + [end]
         parts = [(edges[k] + 1, edges[k + 1]) for k in range(len(edges) - 1)]
         for (a, b), (c, d) in zip(parts, parts[1:]):

@@ -311,6 +311,8 @@ static void ask(struct sched *s, struct script *y)
         w.sequences = w.logit_rows = n;
         ck_assert_int_eq(sched_estimate(s, &w, OP_QKV, IGPU, n, &decode_says[n - 1]), 0);
     }
+    struct work_shape w = {.rows = 1, .logit_rows = 1, .sequences = 1};
+    ck_assert_int_eq(sched_estimate(s, &w, OP_KIND_COUNT, IGPU, 1, &prompt_says[1]), -EINVAL);
     y->stage = 1;
     script_serve(s, y);
 }
