@@ -418,6 +418,20 @@ START_TEST(the_kernel_unused_for_longest_gives_way)
 }
 END_TEST
 
+/* And 400 is gone: in second 5 it is compiled again, for which 500 gives way, and in second 7 500.
+ * With room for three nobody gives way. */
+START_TEST(a_kernel_that_gave_way_is_compiled_again)
+{
+    static const uint32_t lengths[] = {300, 400, 300, 500, 300, 400, 300, 500};
+    one_each_second("cache_entries=2", lengths, 8);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 5);
+    teardown();
+    setup();
+    one_each_second("cache_entries=3", lengths, 8);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 3);
+}
+END_TEST
+
 /* Kernels expire after 1.5 s without use: that of 300, used in seconds 0, 1 and 2, is there in
  * second 3; by second 5, in which nobody else wants it, it is gone. */
 START_TEST(a_kernel_that_is_used_does_not_expire)
@@ -521,6 +535,7 @@ static const struct suite_row suite[] = {
     TEST(an_aged_prompt_needs_a_buffer),
     TEST(three_suspended_prompts_go_on_in_turn),
     TEST(the_kernel_unused_for_longest_gives_way),
+    TEST(a_kernel_that_gave_way_is_compiled_again),
     TEST(a_kernel_that_is_used_does_not_expire),
     TEST(a_kernel_is_kept_for_a_prompt_that_waits),
     TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt),
