@@ -1,6 +1,7 @@
 /* `xpusim compare`: policies on common random numbers. */
 #include "experiments/commands/commands.h"
 #include "experiments/compare/ablate.h"
+#include "experiments/compare/capacity.h"
 #include "experiments/compare/choose.h"
 #include "experiments/compare/compare.h"
 #include "experiments/compare/regret.h"
@@ -17,8 +18,6 @@
 #define MAX_POLICIES 64
 #define MAX_TUNE_REPLICATIONS 1000
 #define MAX_TUNE 1000 /* configurations of a policy */
-#define CAPACITY_REPLICATIONS 3
-#define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
 
 struct compare_options {
     struct config_options config;
@@ -94,16 +93,6 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
     return e->n > 0 ? -EINVAL : 0;
 }
 
-static void report_failures(const struct compare_plan *plan, const struct compare_result *r)
-{
-    for (uint32_t i = 0; i < r->n_failures; i++) {
-        const struct compare_failure *f = &r->failures[i];
-        (void)fprintf(stderr, "xpusim: error: %s, replication %" PRIu32 " (seed %" PRIu64 "): %s\n",
-                      plan->policies[f->policy].label, f->replication,
-                      config_seed(plan->options->seed, f->replication), f->message);
-    }
-}
-
 static void add_regret(const struct compare_plan *plan, const struct compare_result *r,
                        struct document *d)
 {
@@ -119,7 +108,7 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
 {
     SCOPED(tune_fini) struct tune t;
     tune_run(&t, plan, &o->tune, r);
-    report_failures(plan, &t.tuned);
+    compare_report_failures(plan, &t.tuned);
     tune_document(plan, &t, metrics, n_metrics, document_within(d, "tuning"));
     return t.tuned.n_failures;
 }
@@ -168,7 +157,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     }
     SCOPED(compare_result_fini) struct compare_result r;
     compare_run(plan, &r);
-    report_failures(plan, &r);
+    compare_report_failures(plan, &r);
     uint32_t failed = r.n_failures;
     SCOPED(texts_fini) struct texts chosen;
     struct compare_plan rest = *plan; /* of runs that are no replications of what was asked for */
@@ -196,45 +185,11 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
 
 /* ---- loads ---- */
 
-struct capacity {
-    double req_per_min;         /* of the baseline when it never waits for work */
-    double offered_req_per_min; /* of the workload as it is */
-};
-
-/* Saturated runs of the baseline: its completions per minute over the busy period, and the rate at
- * which the workload asks, both averaged over a few replications. */
-static int measure_capacity(const struct compare_plan *plan, struct capacity *out, struct err *e)
-{
-    struct compare_plan p = compare_alone(plan, plan->baseline);
-    p.replications = CAPACITY_REPLICATIONS;
-    p.arrivals.compress = CAPACITY_COMPRESS;
-    SCOPED(compare_result_fini) struct compare_result r;
-    compare_run(&p, &r);
-    report_failures(&p, &r);
-    *out = (struct capacity){0.0, 0.0};
-    if (r.n_failures == 0) {
-        const double *done = compare_values(&r, 0, "all.throughput_req_per_min");
-        const double *arrived = compare_values(&r, 0, "all.arrived");
-        const double *window = compare_values(&r, 0, "arrival_window_s");
-        double n = CAPACITY_REPLICATIONS;
-        for (uint32_t i = 0; i < CAPACITY_REPLICATIONS; i++) {
-            out->req_per_min += done[i] / n;
-            out->offered_req_per_min +=
-                (arrived[i] - 1.0) / (window[i] * CAPACITY_COMPRESS) * 60.0 / n;
-        }
-    }
-    if (!(out->req_per_min > 0.0) || !(out->offered_req_per_min > 0.0)) {
-        return err_add(e, "--load: the capacity of %s could not be measured on this workload",
-                       plan->policies[plan->baseline].label);
-    }
-    return 0;
-}
-
 static int run_loads(const struct compare_options *o, const struct compare_plan *plan,
                      struct document *d, struct err *e)
 {
     struct capacity cap;
-    if (measure_capacity(plan, &cap, e) != 0) {
+    if (capacity_measure(plan, &cap, e) != 0) {
         return EXIT_CHECK_FAILED;
     }
     const char *baseline = plan->policies[plan->baseline].label;

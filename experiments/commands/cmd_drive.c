@@ -1,9 +1,7 @@
 /* `xpusim drive`: policies on real engines; calibration from what ran; simulation against it. */
-#include <signal.h>
-
 #include "experiments/commands/commands.h"
+#include "experiments/commands/drive.h"
 #include "experiments/drive/against.h"
-#include "experiments/drive/calibration.h"
 #include "experiments/drive/probe.h"
 #include "experiments/report/interference.h"
 #include "experiments/run/about.h"
@@ -12,27 +10,16 @@
 #include "sim/metrics/explain.h"
 #include "sim/metrics/timeline.h"
 
-struct drive_values {
-    struct config_options config;
-    struct real_options real;
-    struct option_output output;
-    struct option_texts policies, calibrate;
-    const char *kernels, *tokens, *topk, *requests, *decisions, *timeline, *out, *datasheet, *probe;
-    uint32_t repeat;
-    bool compare, explain, trace_only;
-};
-
 #define PROBE_ROWS 64 /* of the static kernel that --probe compiles */
 
 static const char *const engines[] = {"ggml", "openvino", "mixed", NULL};
 static const char *const clocks[] = {"wall", "cpu", NULL};
 
-/* The number of the signal that asks for an end. A second one ends the program at once. */
-static volatile sig_atomic_t interrupt;
+volatile sig_atomic_t drive_interrupt;
 
 static void ask_end(int number)
 {
-    interrupt = number;
+    drive_interrupt = number;
 }
 
 static void listen(void)
@@ -43,15 +30,14 @@ static void listen(void)
     (void)sigaction(SIGTERM, &action, NULL);
 }
 
-/* Says what of the work is in the results; the exit status. */
-static int interrupted(uint32_t n, const char *what)
+int drive_say_interrupted(uint32_t n, const char *what)
 {
     (void)fprintf(stderr, "xpusim: interrupted: the results are of %" PRIu32 " %s%s\n", n, what,
                   n == 1 ? "" : "s");
-    return EXIT_SIGNAL + (int)interrupt;
+    return EXIT_SIGNAL + (int)drive_interrupt;
 }
 
-static int failed(const struct real_run *r)
+int drive_failed(const struct real_run *r)
 {
     (void)fprintf(stderr, "xpusim: error: %s\n", r->message);
     return EXIT_CHECK_FAILED;
@@ -111,7 +97,7 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
                                              : NULL};
     int status = EXIT_OK;
     if (real_execute(d, c, p, t, o->config.seed, &opt, &result, &r, e) != 0) {
-        status = failed(&r);
+        status = drive_failed(&r);
     } else {
         struct document *said = document_new();
         SCOPED(json_drop) cJSON *executor = real_to_json(d, &c->soc.machine, &r);
@@ -128,7 +114,7 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
             real_print(&r, &c->soc.machine, stdout);
         }
         if (r.report.interrupted) {
-            status = interrupted((uint32_t)result.sim.audit.finished, "request");
+            status = drive_say_interrupted((uint32_t)result.sim.audit.finished, "request");
         }
     }
     files_close(&files, e);
@@ -167,229 +153,16 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
     return rc == 0 ? status : EXIT_BAD_INPUT;
 }
 
-/* ---- comparison ---- */
-
-/* The machine file for simulating, which states the models it was calibrated with. Kernels that ran
- * one after another are compared with kernels that do not slow each other, unless an option says
- * otherwise. */
-static int load_model(const struct drive_values *o, const char *soc, struct config *c,
-                      struct err *e)
-{
-    static char none[] = "sim.contention=none";
-    struct config_options with = o->config; /* borrows the settings: never freed */
-    with.soc = soc;
-    if (strcmp(o->real.clock, "cpu") == 0 && with.n_sets < CONFIG_MAX_SETS) {
-        memmove(&with.sets[1], &with.sets[0], with.n_sets * sizeof with.sets[0]);
-        with.sets[0] = none;
-        with.n_sets++;
-    }
-    return config_load(c, &with, e);
-}
-
-/* The same machine by the form that other models get (transfer.h), where the file has measured
- * tables of this one: its error is what predictions of other models rest on. */
-static int add_transferable(const struct drive_values *o, const char *soc, struct config *models,
-                            struct against *a, struct err *e)
-{
-    if (strcmp(models[0].sim.hwmodel, "per-op") != 0 || o->config.n_sets == CONFIG_MAX_SETS) {
-        return 0;
-    }
-    const struct soc_ops *ops = &models[0].truth.runtime[0]->ops;
-    if (strcmp(ops->model, models[0].llm.name) != 0) { /* the first one is it already */
-        a->labels[0] = xformat("%s, transferable", models[0].soc.machine.name);
-        return 0;
-    }
-    static char form[] = "sim.hwmodel=p-norm";
-    struct drive_values with = *o; /* borrows everything: never freed */
-    with.config.sets[with.config.n_sets++] = form;
-    struct config *c = &models[a->n_models];
-    if (load_model(&with, soc, c, e) != 0) {
-        config_fini(c);
-        return -EINVAL;
-    }
-    a->labels[a->n_models] = xformat("%s, transferable", c->soc.machine.name);
-    a->n_models++;
-    return 0;
-}
-
-static int simulate(const struct config *c, const struct config_policy *p, const struct trace *t,
-                    uint64_t seed, struct request_times *out, struct err *e)
-{
-    request_times_init(out, t->n);
-    struct runner_options opt = {.series = &out->observer};
-    SCOPED(runner_result_fini) struct runner_result r;
-    int rc = runner_run(c, p, t, seed, &opt, &r, e);
-    if (rc != 0) {
-        (void)fprintf(stderr, "xpusim: error: %s\n", r.sim.message);
-    }
-    return rc;
-}
-
-static int run_policies(const struct drive_values *o, const struct drive_options *d,
-                        const struct config *c, const struct trace *t, struct against *a,
-                        struct err *e)
-{
-    for (uint32_t i = 0; i < a->n_policies; i++) {
-        struct config_policy p;
-        struct against_policy *to = &a->policies[i];
-        struct runner_options opt = {0};
-        if (config_policy_parse(&p, o->policies.v[i], e) != 0) {
-            return EXIT_BAD_INPUT;
-        }
-        struct real_run *r = &to->real[to->n_real++];
-        (void)snprintf(to->label, sizeof to->label, "%s", p.label);
-        if (real_execute(d, c, &p, t, o->config.seed, &opt, NULL, r, e) != 0) {
-            return failed(r);
-        }
-        if (interrupt != 0) {
-            return EXIT_SIGNAL;
-        }
-        if (!o->output.quiet) {
-            (void)fprintf(stderr, "%s, repeat %u: %.1f s, others had %.1f %%\n", to->label,
-                          to->n_real, r->end_s, 100.0 * (r->foreign_frac + r->steal_frac));
-        }
-    }
-    return EXIT_OK;
-}
-
-/* The first machine with kernels as fast as each repeat's: what is left of the error is not that
- * the computer was faster or slower than when it was calibrated. */
-static int simulate_at_speed(const struct drive_values *o, const struct drive_options *d,
-                             struct config *model, const struct config_policy *p,
-                             const struct trace *t, struct against_policy *to, struct err *e)
-{
-    OWNED struct soc *kept = xcalloc(1, sizeof *kept);
-    *kept = model->soc;
-    int rc = 0;
-    for (uint32_t k = 0; k < to->n_real && rc == 0; k++) {
-        to->speed[k] = speed_of_run(&to->real[k].report, d->clock, model);
-        if (!isnan(to->speed[k].all)) {
-            speed_apply(model, &to->speed[k]);
-            rc = simulate(model, p, t, o->config.seed, &to->at_speed[k], e);
-            model->soc = *kept;
-        }
-    }
-    return rc;
-}
-
-static int simulate_all(const struct drive_values *o, const struct drive_options *d,
-                        struct config *models, const struct trace *t, struct against *a,
-                        struct err *e)
-{
-    for (uint32_t i = 0; i < a->n_policies; i++) {
-        struct config_policy p;
-        if (config_policy_parse(&p, o->policies.v[i], e) != 0) {
-            return EXIT_BAD_INPUT;
-        }
-        for (uint32_t m = 0; m < a->n_models; m++) {
-            if (simulate(&models[m], &p, t, o->config.seed, &a->policies[i].simulated[m], e) != 0) {
-                return EXIT_CHECK_FAILED;
-            }
-        }
-        if (simulate_at_speed(o, d, &models[0], &p, t, &a->policies[i], e) != 0) {
-            return EXIT_CHECK_FAILED;
-        }
-    }
-    return EXIT_OK;
-}
-
-/* What ran in a turn that came to no end would be of some policies only. */
-static void keep_turns(struct against *a, uint32_t whole)
-{
-    for (uint32_t i = 0; i < a->n_policies; i++) {
-        while (a->policies[i].n_real > whole) {
-            real_run_fini(&a->policies[i].real[--a->policies[i].n_real]);
-        }
-    }
-    a->repeats = whole;
-}
-
-/* A turn: the calibration's runs where they are asked for, then those of every policy. So drift
- * is equal for all, the calibration too. Policies get the calibration's results so far. */
-static int run_turn(const struct drive_values *o, const struct drive_options *d,
-                    struct calibration *cal, struct config *model, const struct trace *t,
-                    struct against *a, struct err *e)
-{
-    struct fit fit;
-    int status = EXIT_OK;
-    if (cal->traces.n > 0) {
-        status = calibration_round(cal, e);
-        status = status == EXIT_OK && interrupt != 0 ? EXIT_SIGNAL : status;
-        status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
-        if (status != EXIT_OK) {
-            return status; /* the turns before are simulated with the model that they had */
-        }
-        config_fini(model);
-        memset(model, 0, sizeof *model);
-        if (load_model(o, o->out, model, e) != 0) {
-            return EXIT_BAD_INPUT;
-        }
-    }
-    return run_policies(o, d, model, t, a, e);
-}
-
-static int drive_compare(const struct drive_values *o, const struct drive_options *d,
-                         struct calibration *cal, const struct trace *t, struct err *e)
-{
-    struct against *a = xkept(xcalloc(1, sizeof *a));
-    OWNED struct config *models = xcalloc(AGAINST_MAX_MODELS, sizeof *models);
-    a->n_policies = o->policies.n;
-    a->n_models = o->datasheet == NULL ? 1 : 2;
-    a->repeats = o->repeat;
-    a->clock = o->real.clock;
-    int status = EXIT_BAD_INPUT;
-    (void)load_model(o, o->config.soc, &models[0], e);
-    if (o->datasheet != NULL) {
-        (void)load_model(o, o->datasheet, &models[1], e);
-    }
-    if (e->n == 0) {
-        status = EXIT_OK;
-        a->engines = real_describe(d, &models[0].soc.machine);
-        uint32_t whole = 0;
-        for (; whole < o->repeat && status == EXIT_OK; whole += status == EXIT_OK) {
-            status = run_turn(o, d, cal, &models[0], t, a, e);
-        }
-        int end = EXIT_OK;
-        if (interrupt != 0 && (status == EXIT_OK || status == EXIT_SIGNAL)) {
-            keep_turns(a, whole);
-            end = interrupted(whole, "turn");
-            status = whole > 0 ? EXIT_OK : end;
-        }
-        a->trace = models[0].workload; /* a turn that calibrates loads the model again */
-        const char *soc = cal->traces.n > 0 ? o->out : o->config.soc;
-        if (status == EXIT_OK && add_transferable(o, soc, models, a, e) != 0) {
-            status = EXIT_BAD_INPUT;
-        }
-        status = status == EXIT_OK ? simulate_all(o, d, models, t, a, e) : status;
-        for (uint32_t m = 0; m < a->n_models; m++) {
-            a->models[m] = a->labels[m] != NULL ? a->labels[m] : models[m].soc.machine.name;
-        }
-        if (status == EXIT_OK) {
-            struct document *said = document_new();
-            about_document(&(struct about){.kind = "drive", .config = &models[0], .workload = true},
-                           said);
-            against_document(a, said);
-            document_show(said, &o->output);
-            status = end;
-        }
-    }
-    config_fini(&models[0]);
-    for (uint32_t m = 1; m < a->n_models; m++) {
-        config_fini(&models[m]);
-    }
-    return status;
-}
-
 static int drive_calibrate(const struct drive_values *o, struct calibration *cal, struct err *e)
 {
     struct fit fit;
     int status = EXIT_OK;
-    for (uint32_t k = 0; k < o->repeat && status == EXIT_OK && interrupt == 0; k++) {
+    for (uint32_t k = 0; k < o->repeat && status == EXIT_OK && drive_interrupt == 0; k++) {
         status = calibration_round(cal, e);
     }
     int end = EXIT_OK;
-    if (status == EXIT_OK && interrupt != 0) {
-        end = interrupted(cal->n_whole, "run");
+    if (status == EXIT_OK && drive_interrupt != 0) {
+        end = drive_say_interrupted(cal->n_whole, "run");
         status = cal->n_whole > 0 ? EXIT_OK : end;
     } else if (status == EXIT_OK && !cal->trace_only) {
         calibration_pairs(cal);
@@ -473,7 +246,7 @@ static int run(void *values, struct err *e)
         status = config_load(c, &o->config, e) == 0 ? drive_probe(o, &c->llm, e) : status;
     } else if (check(o, e) == 0 && config_load(c, &o->config, e) == 0 &&
                real_devices(&o->real, &c->soc.machine, &d, e) == 0) {
-        d.interrupt = &interrupt;
+        d.interrupt = &drive_interrupt;
         struct calibration *cal = xkept(xcalloc(1, sizeof *cal));
         *cal = (struct calibration){.drive = &d,
                                     .config = c,

@@ -184,3 +184,13 @@ struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_
     }
     return x;
 }
+
+void compare_report_failures(const struct compare_plan *plan, const struct compare_result *r)
+{
+    for (uint32_t i = 0; i < r->n_failures; i++) {
+        const struct compare_failure *f = &r->failures[i];
+        (void)fprintf(stderr, "xpusim: error: %s, replication %" PRIu32 " (seed %" PRIu64 "): %s\n",
+                      plan->policies[f->policy].label, f->replication,
+                      config_seed(plan->options->seed, f->replication), f->message);
+    }
+}

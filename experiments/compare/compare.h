@@ -51,6 +51,8 @@ void compare_run(const struct compare_plan *plan, struct compare_result *out);
 void compare_take(const struct compare_plan *plan, const struct study_outcomes *runs,
                   struct compare_result *out);
 void compare_result_fini(struct compare_result *r);
+/* Prints each failed run to stderr. */
+void compare_report_failures(const struct compare_plan *plan, const struct compare_result *r);
 
 /* The cell of one of its policies in one replication, counted from plan->first. */
 struct study_cell compare_cell(const struct compare_plan *plan, uint32_t policy,

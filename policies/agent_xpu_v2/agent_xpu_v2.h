@@ -1,7 +1,8 @@
 /* agent-xpu-v2: the parts of the policy and what they share (clauses.md B).
  *
  *   agent_xpu_v2.c          parameters, hooks, the schedule call
- *   agent_xpu_v2_prefill.c  the prefill loop: order, preemption, placement, elastic split, ageing
+ *   agent_xpu_v2_choose.c   which prompt is prefilled next: order, preemption, ageing
+ *   agent_xpu_v2_prefill.c  the prefill loop: placement, elastic split
  *   agent_xpu_v2_decode.c   the decode loop: batch formation, yielding the iGPU to prefill
  *   agent_xpu_v2_warmup.c   on-the-fly compilation of NPU attention kernels
  *   agent_xpu_v2_speculate.c  decoding that verifies drafts, on the iGPU or on an idle NPU
@@ -241,6 +242,13 @@ void axpu_forget(struct axpu *a, const struct request *r);
 int64_t axpu_context_ns(struct sched *s, uint32_t tokens);
 /* A sequence that waits to decode loses its KV, to flash or for good; true when it did. */
 bool axpu_give_up(struct sched *s, struct axpu *a, const struct request *r);
+/* choose */
+bool axpu_reactive_decodes(const struct axpu *a);
+void axpu_prefill_choose(struct sched *s, struct axpu *a);
+static inline void axpu_prefill_clear(struct axpu_prefill *f)
+{
+    *f = (struct axpu_prefill){.best_chunks = {-1, -1}};
+}
 /* prefill */
 void axpu_prefill_schedule(struct sched *s, struct axpu *a);
 /* A prefill op is ready for the iGPU now (and only the iGPU is missing). */
