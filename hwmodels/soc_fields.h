@@ -4,7 +4,7 @@
 #include "hwmodels/soc.h"
 #include "sim/base/json_fields.h"
 
-/* What a row of a runtime's table is read into. */
+/* A row of a runtime's table, as it is read. */
 struct soc_table_row {
     uint32_t rows;
     double factor;

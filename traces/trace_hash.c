@@ -1,4 +1,4 @@
-/* The hash of a trace: equal requests have an equal one, whatever read or made them. */
+/* The hash of a trace: equal requests have an equal one, regardless of what read or made them. */
 #include "sim/base/hash.h"
 #include "traces/machine_events.h"
 #include "traces/texts.h"
@@ -44,7 +44,7 @@ static uint64_t hash_extra(uint64_t h, const struct trace_extra *x)
     return x->text > 0 ? hash_u64(h, x->text) : h;
 }
 
-/* Requests that differ in arrival and place alone end alike. */
+/* Requests that differ in arrival and place alone have the same end. */
 static uint64_t hash_packed(const struct trace *t)
 {
     uint64_t x[LIKE_WORDS];

@@ -160,7 +160,7 @@ static void preempt_current(struct sched *s, struct axpu *a)
     axpu_prefill_clear(f);
 }
 
-/* B.8: beside a reactive prefill, the oldest aged proactive one gets the iGPU. It needs the one
+/* B.8: next to a reactive prefill, the oldest aged proactive one gets the iGPU. It needs the one
  * proactive activation buffer, so a suspended prefill comes before any other. */
 static void choose_aged(struct sched *s, struct axpu *a)
 {

@@ -52,8 +52,9 @@ static inline void *xroom(void *v, size_t n, size_t *cap, size_t element_bytes)
     }
     return v;
 }
-/* Takes memory over that malloc gave, and returns it. The command has it until it ends, and nobody
- * frees it. It is for data that a command makes once; data of each run of a loop has an owner. */
+/* Takes memory over that malloc gave, and returns it: the command has it until it ends, and nobody
+ * frees it. It is for what a command makes once. Each run of a loop owns what it makes.
+ */
 void *xkept(void *memory);
 /* As xgrow, for a list that is kept. */
 void *xkept_grow(void *v, size_t n, size_t element_bytes);
