@@ -114,7 +114,7 @@ key() { grep -v "^#" "$1" | cut -d, -f2,4,9,17,18 | sort; }
 pid=$!
 n=0
 rows=0
-while [ "${rows:-0}" -lt 20 ] && [ ! -e "$dir/again.csv" ] && [ $n -lt 6000 ]; do
+while [ "${rows:-0}" -lt 20 ] && [ ! -e "$dir/again.csv" ] && kill -0 $pid 2>/dev/null && [ $n -lt 6000 ]; do
     n=$((n + 1))
     sleep 0.02
     rows=$(grep -c kernel_ms "$dir/again.csv.partial" 2>/dev/null)
@@ -144,9 +144,10 @@ cmp -s "$dir/keys1" "$dir/keys2" && [ ! -e "$dir/again.csv.partial" ] && [ ! -e 
 if nm "$x" | grep -q __asan_init; then
     echo "skipped: backend openvino cannot be loaded under the address sanitizer"
 elif [ -e "${BUILD:-build}/engines/openvino.so" ]; then
-    timeout 900 "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.005 --retries 0 \
+    # With WHOLE=yes: its 56 kernels compile for two seconds, and measure_windows.sh measures them with another program, too.
+    [ -z "${WHOLE:-}" ] || timeout 900 "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.005 --retries 0 \
         --pool-mb 16 --foreign-limit 1 -o "$dir/ov.csv" >"$dir/out" 2>&1
-    [ $? -le 1 ] && [ "$(grep -c ",cpu,openvino,.*,kernel_ms," "$dir/ov.csv")" -gt 40 ] || {
+    [ $? -le 1 ] && { [ -z "${WHOLE:-}" ] || [ "$(grep -c ",cpu,openvino,.*,kernel_ms," "$dir/ov.csv")" -gt 40 ]; } || {
         echo "openvino: $(cat "$dir/out")"
         status=1
     }

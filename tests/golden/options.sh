@@ -135,9 +135,11 @@ sed 's/"mean":\[/"mean":[1,/' "$dir/state" >"$dir/damaged"
 fit --over igpu_rate --traces 3 --state "$dir/three" >/dev/null
 [ "$(grep -o '"traces":[0-9]*' "$dir/three")" = '"traces":3' ] || fail "claims --traces: $(head -c 200 "$dir/three")"
 # --under: what no machine in the ranges has ends the search, what some have bounds it
-fit --over igpu_rate --under B26 >"$dir/none"
 fit --over igpu_rate --under B20 >"$dir/some"
-grep -q '{B26}' "$dir/none" && ! grep -q 'fresh traces' "$dir/none" || fail "claims --under B26: $(cat "$dir/none")"
+if [ -n "${WHOLE:-}${SANITIZED:-}" ]; then # a second and a half; check_claims_fit has one that excludes all, too
+    fit --over igpu_rate --under B26 >"$dir/none"
+    grep -q '{B26}' "$dir/none" && ! grep -q 'fresh traces' "$dir/none" || fail "claims --under B26: $(cat "$dir/none")"
+fi
 grep -q 'all hold on [1-9]' "$dir/some" && grep -q 'fresh traces' "$dir/some" || fail "claims --under B20: $(cat "$dir/some")"
 # plot --y: the other column that varies
 printf 'policy,rate,n,m\nedf,1,1,3\nedf,2,1,4\nfcfs,1,2,5\nfcfs,2,2,6\n' >"$dir/map.csv"
