@@ -8,6 +8,7 @@ build=${BUILD:-build}
 x=$build/xpusim
 dir=$build/demo
 w=mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900
+traces=${DEMO_TRACES:-20}
 mkdir -p "$dir"
 rm -f "$dir/runs.db"
 for model in llama-3.2-3b llama-3.1-8b; do
@@ -15,7 +16,7 @@ for model in llama-3.2-3b llama-3.1-8b; do
     echo "### $model"
     set -- --soc core-ultra-5-125h --llm $model --workload $w \
         --policy openvino-cb --policy openvino-cb:variant=whole --policy openvino-cb:variant=vllm \
-        --policy fcfs --policy agent-xpu-v2 --baseline openvino-cb --replications 20 --seed 1
+        --policy fcfs --policy agent-xpu-v2 --baseline openvino-cb --replications "$traces" --seed 1
     "$x" compare "$@" --store "$dir/runs.db"
     "$x" compare "$@" --store "$dir/runs.db" --json --quiet >"$dir/$model.json" # read back, not run again
 done
@@ -24,7 +25,7 @@ if ! command -v gnuplot >/dev/null 2>&1; then
     exit 0
 fi
 "$x" compare --policy openvino-cb --policy agent-xpu-v1 --policy agent-xpu-v2 --baseline openvino-cb --workload $w \
-    --load 0.3,0.6,0.9,1.2 --replications 6 --json --quiet >"$dir/load.json"
+    --load 0.3,0.6,0.9,1.2 --replications $((traces * 3 / 10)) --json --quiet >"$dir/load.json"
 for p in openvino-cb agent-xpu-v2; do
     "$x" run --policy $p --workload $w --requests "$dir/$p.csv" --timeline "$dir/timeline.json.gz" --quiet >/dev/null
 done

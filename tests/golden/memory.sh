@@ -11,7 +11,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
-step=${MEMORY_STEP:-$([ -n "${WHOLE:-}" ] && echo 149 || echo 397)} # WHOLE: as CI says
+step=${MEMORY_STEP:-$([ -n "${WHOLE:-}" ] && echo 149 || echo 797)} # WHOLE: as CI says
 max=${MEMORY_MAX:-20000}
 if nm "$x" | grep -q __asan_init; then
     echo "skipped: the address sanitizer has its own malloc"
