@@ -24,7 +24,6 @@ static struct gate_report report;
 static void setup(void)
 {
     memset(&baseline, 0, sizeof baseline);
-    gate_report_fini(&report); /* tests set up several times */
     memset(before_covariates, 0, sizeof before_covariates);
     memset(now_covariates, 0, sizeof now_covariates);
     baseline.n_groups = 1;
