@@ -276,6 +276,16 @@ START_TEST(an_aged_prefill_keeps_its_compiled_kernel)
 }
 END_TEST
 
+/* RT0 (2048) has the NPU for its QKV until 32, and the iGPU idles. BE1, there since 1, is of age at
+ * 6: it has the iGPU then, when nothing else happens. */
+START_TEST(who_waits_begins_when_it_comes_of_age)
+{
+    static const struct scenario_request q[] = {{RT, 0, 2048, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    run("elastic=off,warmup=false,t_age_s=0.005", q, 2);
+    runs(1, IGPU, OP_QKV, 0, 6, 10);
+}
+END_TEST
+
 /* ---- B.10: memory is short ---- */
 
 /* 80 blocks of 16 tokens = 1280. BE0 (512 tokens) prefills and is preempted at 4 by RT1 (1024
@@ -529,6 +539,7 @@ static const struct suite_row suite[] = {
     TEST(an_igpu_share_as_long_as_its_counterpart_does_not_end_before_it),
     TEST(decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel),
     TEST(an_aged_prefill_keeps_its_compiled_kernel),
+    TEST(who_waits_begins_when_it_comes_of_age),
     TEST(a_cancelled_prefill_that_gives_up_its_memory_is_gone),
     TEST(a_share_between_two_chunks_goes_to_the_npu),
     TEST(an_aged_prompt_does_not_pass_an_older_suspended_one),

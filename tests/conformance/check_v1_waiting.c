@@ -69,6 +69,16 @@ START_TEST(a_preemption_makes_nobody_young)
 }
 END_TEST
 
+/* RT0 (2048) has the NPU for its QKV until 32, and the iGPU idles. BE1, there since 1 and not
+ * begun, is of age at 6: it has the iGPU then, when nothing else happens. */
+START_TEST(who_waits_begins_when_it_comes_of_age)
+{
+    static const struct scenario_request q[] = {{RT, 0, 2048, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    run("inter_backfill=false,elastic=false,t_age_s=0.005", q, 2);
+    ck_assert_int_eq(sc.records[1].start_ns, MS(6));
+}
+END_TEST
+
 /* RT0 (1024) runs; BE1 (4096) is of age at 6 and works beside it on the iGPU. When RT0 is
  * through BE1 goes on, although BE2 (256) would take less: BE2 begins when BE1 has its token. */
 START_TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through)
@@ -121,6 +131,7 @@ static const struct suite_row suite[] = {
     TEST(a_stopped_prefill_is_pending_since_its_kernel_ended),
     TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then),
     TEST(a_preemption_makes_nobody_young),
+    TEST(who_waits_begins_when_it_comes_of_age),
     TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through),
     TEST(who_lost_its_kv_hides_nobody_that_starves),
     TEST(who_lost_its_prefix_has_more_to_do),
