@@ -101,6 +101,59 @@ START_TEST(bootstrap_moves_with_scale_and_place)
 }
 END_TEST
 
+static bool same_interval(struct stats_interval a, struct stats_interval b)
+{
+    double x[] = {a.mean, a.sd, a.low, a.high};
+    double y[] = {b.mean, b.sd, b.low, b.high};
+    bool same = a.n == b.n;
+    for (int i = 0; i < 4; i++) {
+        same = same && (x[i] == y[i] || (isnan(x[i]) && isnan(y[i])));
+    }
+    return same;
+}
+
+/* Values that are not finite are dropped, wherever they are: at the begin, the end, next to each
+ * other. Of pairs the whole pair is. Skewed values, so that the bootstrap is what is reported. */
+START_TEST(values_that_are_not_finite_are_as_if_they_were_not_there)
+{
+    enum { N = 10, MOST = 14 };
+    static const double finite[N] = {1, 2, 1.5, 30, 2.5, 1.25, 9, 3, 2, 1.75};
+    static const double base[N] = {2, 1, 2.5, 20, 3.5, 2.25, 8, 1, 4, 0.5};
+    static const double odd[] = {NAN, INFINITY, -INFINITY, NAN};
+    for (uint32_t places = 1; places < 1u << N; places += 37) { /* before which values */
+        double x[MOST];
+        double y[MOST];
+        size_t n = 0;
+        uint32_t k = 0;
+        for (uint32_t i = 0; i <= N; i++) {
+            bool here = i == N ? k < 4 && places % 2 > 0 : (places >> i & 1) != 0 && k < 3;
+            if (here) {
+                x[n] = places % 3 == 0 ? 5.0 : odd[k]; /* of a pair one is enough */
+                y[n++] = places % 3 == 0 ? odd[k] : 7.0;
+                k++;
+            }
+            if (i < N) {
+                x[n] = finite[i];
+                y[n++] = base[i];
+            }
+        }
+        if (places % 3 != 0) {
+            ck_assert(same_interval(stats_mean(x, n, 0.9), stats_mean(finite, N, 0.9)));
+            ck_assert(same_interval(stats_bootstrap(x, n, 0.9), stats_bootstrap(finite, N, 0.9)));
+            enum stats_method method = STATS_STUDENT;
+            ck_assert(
+                same_interval(stats_reported(x, n, &method), stats_reported(finite, N, NULL)));
+            ck_assert(method == STATS_BOOTSTRAP);
+        }
+        ck_assert(same_interval(stats_ratio(x, y, n, 0.9), stats_ratio(finite, base, N, 0.9)));
+        ck_assert(same_interval(stats_paired(x, y, n, 0.9).diff,
+                                stats_paired(finite, base, N, 0.9).diff));
+        ck_assert(same_interval(stats_reported_paired(x, y, n).diff,
+                                stats_reported_paired(finite, base, N).diff));
+    }
+}
+END_TEST
+
 START_TEST(equal_values_have_no_bootstrap)
 {
     const double x[] = {3, 3, 3, 3};
@@ -268,6 +321,7 @@ static const struct suite_row suite[] = {
     TEST(bootstrap_bounds_depend_on_data_only),
     TEST(missing_values_are_no_part_of_it),
     TEST(bootstrap_moves_with_scale_and_place),
+    TEST(values_that_are_not_finite_are_as_if_they_were_not_there),
     TEST(equal_values_have_no_bootstrap),
     TEST(steady_state_starts_after_the_transient),
     TEST(values_that_stay_on_one_side_are_worth_less),
