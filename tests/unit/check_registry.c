@@ -148,6 +148,15 @@ END_TEST
 /* Each is a policy with legal parameters, and what is given goes before what it stands for. */
 START_TEST(aliases_stand_for_policies)
 {
+    /* Each has a page or a source of its own in docs and policies/README.md. */
+    static const char *const names[] = {"reef", "agent-xpu-flows", "guarded-xpu", "warm-xpu",
+                                        "balanced-xpu"};
+    const struct policy_alias *all_of_them = policy_alias_find(NULL);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        ck_assert_ptr_eq(policy_alias_find(names[i]), &all_of_them[i]);
+        ck_assert_str_eq(all_of_them[i].name, names[i]);
+    }
+    ck_assert_ptr_null(all_of_them[sizeof names / sizeof names[0]].name);
     for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
         struct err e = ERR_INIT;
         struct policy_params params;
