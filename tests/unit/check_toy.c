@@ -156,26 +156,30 @@ enum {
 };
 
 /* All of a device's costs follow its slowness and its bandwidth. */
-static void device_holds(int d)
+static void see_costs(struct seen *s)
 {
     const struct machine *m = &sc.machine;
-    const struct toy_cost *c = sc.cost[d];
-    double slow = c[OP_FFN].fixed_ms / 0.8;
-    double gb = c[OP_HEAD].gb_per_s;
-    const struct toy_cost want[] = {[OP_QKV] = {0.5 * slow, 0.01 * slow, 0.1 * gb},
-                                    [OP_MHA] = {0.3 * slow, 0.002 * slow, 0.7 * gb},
-                                    [OP_FFN] = {0.8 * slow, 0.02 * slow, 0.2 * gb},
-                                    [OP_HEAD] = {0.4 * slow, 0.0, gb},
-                                    [OP_LAYER] = {1.6 * slow, 0.0, gb}};
-    for (int op = OP_QKV; op <= OP_LAYER; op++) {
-        ck_assert_double_eq_tol(c[op].fixed_ms, want[op].fixed_ms, 1e-12);
-        ck_assert_double_eq_tol(c[op].per_row_ms, want[op].per_row_ms, 1e-12);
-        ck_assert_double_eq_tol(c[op].gb_per_s, want[op].gb_per_s, 1e-9);
+    for (int d = 0; d < 3; d++) {
+        const struct toy_cost *c = sc.cost[d];
+        double slow = c[OP_FFN].fixed_ms / 0.8;
+        double gb = c[OP_HEAD].gb_per_s;
+        see(&s[SLOW], c[OP_FFN].fixed_ms);
+        see(&s[BYTES], gb);
+        const struct toy_cost want[] = {[OP_QKV] = {0.5 * slow, 0.01 * slow, 0.1 * gb},
+                                        [OP_MHA] = {0.3 * slow, 0.002 * slow, 0.7 * gb},
+                                        [OP_FFN] = {0.8 * slow, 0.02 * slow, 0.2 * gb},
+                                        [OP_HEAD] = {0.4 * slow, 0.0, gb},
+                                        [OP_LAYER] = {1.6 * slow, 0.0, gb}};
+        for (int op = OP_QKV; op <= OP_LAYER; op++) {
+            ck_assert_double_eq_tol(c[op].fixed_ms, want[op].fixed_ms, 1e-12);
+            ck_assert_double_eq_tol(c[op].per_row_ms, want[op].per_row_ms, 1e-12);
+            ck_assert_double_eq_tol(c[op].gb_per_s, want[op].gb_per_s, 1e-9);
+        }
+        ck_assert(m->devices[d].can_suspend == m->devices[d].can_withdraw &&
+                  m->devices[d].reset_ns == 50000);
+        ck_assert(m->devices[d].submit_ns == (m->sync_ns > 0 ? 10000 : 0) &&
+                  m->devices[d].completion_ns == (m->sync_ns > 0 ? 5000 : 0));
     }
-    ck_assert(m->devices[d].can_suspend == m->devices[d].can_withdraw &&
-              m->devices[d].reset_ns == 50000);
-    ck_assert(m->devices[d].submit_ns == (m->sync_ns > 0 ? 10000 : 0) &&
-              m->devices[d].completion_ns == (m->sync_ns > 0 ? 5000 : 0));
 }
 
 START_TEST(random_loads_reach_their_ranges)
@@ -234,11 +238,7 @@ START_TEST(random_loads_reach_their_ranges)
             flags[0] += later;
             flags[1] += q[i].cls == REQUEST_CLASS_REACTIVE && !later;
         }
-        for (int d = 0; d < 3; d++) {
-            see(&s[SLOW], sc.cost[d][OP_FFN].fixed_ms);
-            see(&s[BYTES], sc.cost[d][OP_HEAD].gb_per_s);
-            device_holds(d);
-        }
+        see_costs(s);
         static const char *const names[] = {"max-min", "none", "proportional", "weighted"};
         for (int k = 0; k < 4; k++) {
             forms[k] += sc.setup.contention == contention_find(names[k]);
