@@ -445,6 +445,25 @@ START_TEST(idle_weights_give_way_to_kv)
 }
 END_TEST
 
+/* Memory for the weights of both, 1 GB each, and 1 GB more. Request 0 needs 1.4 GB for all its
+ * tokens, so the second model is not used beside it, though at 1 s its tokens are 0.3 GB: its
+ * weights give way later. Request 1 waits until request 0 has left, and another second for 1 GB at
+ * 1 GB/s. */
+START_TEST(who_is_in_keeps_room_for_all_tokens)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1301},
+        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1}};
+    sc.machine.memory_bytes = 3e9;
+    memset(told_ns, 0, sizeof told_ns);
+    run(q, (const uint8_t[]){0, 1}, NULL, 2, serve);
+    int64_t left_ns = MS(4) + 3 + 1300 * (MS(4) + 1);
+    ck_assert_int_eq(sc.records[0].finish_ns, left_ns);
+    ck_assert_int_eq(told_ns[1], left_ns + MS(1000) + 1);
+    ck_assert_uint_eq(sc.result.model_evictions, 1);
+}
+END_TEST
+
 /* A user who gives up while weights are loaded leaves at once, and the policy never knew. */
 static void tell_nothing(struct sched *s, struct script *y)
 {
@@ -552,6 +571,7 @@ static const struct suite_row suite[] = {
     TEST(idle_weights_give_way_and_come_back),
     TEST(weights_in_use_stay_and_later_requests_wait),
     TEST(idle_weights_give_way_to_kv),
+    TEST(who_is_in_keeps_room_for_all_tokens),
     TEST(who_gives_up_while_weights_are_loaded_was_never_there),
     CASE("policies", .timeout_s = 120),
     LOOP_OVER(every_policy_runs_two_models, suite_policies),
