@@ -105,7 +105,8 @@ void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passe
         other->exec == NULL ? SORTS : sort_of(other->exec, other->demand_bytes_per_s == 0.0);
     struct piece *pieces = e->coruns->pieces[i][others];
     const uint64_t demand = hash_bits(other->demand_bytes_per_s);
-    const uint64_t devices = (uint64_t)e->jobs[0]->device << 9 | e->jobs[1]->device << 1 | i;
+    const uint64_t devices =
+        (uint64_t)e->jobs[0]->device << 9 | (uint64_t)e->jobs[1]->device << 1 | i;
     double left_ns = other->left_ns, rate = other->rate;
     int64_t updated_ns = other->updated_ns;
     int64_t now_ns = v->job.end_ns;
