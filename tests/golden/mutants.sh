@@ -51,13 +51,16 @@ faults one '3: for (i = 0; i <= n; i++)
 3: for (i = 1; i < n; i++)
 4: x[i] = n;
 4: x[i + 1] = n - 1;
-5: if (a > b)' <<'END2'
+5: if (a > b)
+10: x = a <= b ? a : 0;' <<'END2'
     for (i = 0; i < n; i++)
         x[i] = n - 1;
     if (a >= b)
         x += 10;
     char name[32];
     double v[8] = {0.0};
+    x = a->b < c ? c : a->b;
+    x = a < b ? a : 0;
 END2
 faults stale '3: {}
 6-7: {}' <<'END2'

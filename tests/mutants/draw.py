@@ -163,7 +163,10 @@ def one(s, i):
     if not s.is_code(i):
         return []
     other = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-    found = s.replaced(i, r"(?<= )[<>]=?(?= )", lambda m: other[m.group()])
+    # The lesser or greater of two is the same at equality.
+    same = [m.span() for m in re.finditer(r"([\w.>\[\]-]+) [<>]=? ([\w.>\[\]-]+) \? (?:\1 : \2|\2 : \1)(?![\w.\[>-])", s.code[i])]
+    found = s.replaced(i, r"(?<= )[<>]=?(?= )",
+                       lambda m: None if any(a <= m.start() < b for a, b in same) else other[m.group()])
     found += s.replaced(i, r" [-+] 1[uUlL]*(?![\w.])", "")
     found += s.replaced(i, r"(?<= = )\d+(?=;)", lambda m: str(int(m.group()) + 1))
     # An array that is declared one longer behaves as it did.
