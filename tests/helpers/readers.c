@@ -473,9 +473,7 @@ static int read_arguments(char *text, struct err *e)
     if (c == NULL || c->run == NULL) {
         return e->n > 0 ? -1 : 0;
     }
-    void *values = xcalloc(1, c->bytes);
-    int rc = options_parse(c, argc, argv, values, e);
-    free(values);
+    int rc = options_parse(c, argc, argv, xkept(xcalloc(1, c->bytes)), e);
     if (rc > 0) { /* it printed help, whatever else was wrong */
         err_fini(e);
     }

@@ -45,7 +45,7 @@ static int take(const char *name, const char *arg)
     char option[64];
     (void)snprintf(option, sizeof option, "--%s", name);
     char *argv[] = {(char *)(uintptr_t) "test", option, (char *)(uintptr_t)arg, NULL};
-    struct config_options read;
+    SCOPED(config_options_fini) struct config_options read = {0};
     int rc = options_parse(&c, arg != NULL ? 3 : 2, argv, &read, &err);
     config_options_overlay(&options, &read);
     return rc;
