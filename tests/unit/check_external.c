@@ -261,7 +261,8 @@ START_TEST(a_program_sees_what_its_command_names)
     char option[] = "-c";
     OWNED char *line = xformat("exec %s --in='%s' / /proc/self /no/such", path[0], path[1]);
     char *argv[] = {sh, option, line, NULL};
-    struct jail j = external_jail(argv, false);
+    static struct jail j; /* its lists live as long as the process */
+    j = external_jail(argv, false);
     ck_assert(j.forks && j.folder == NULL);
     ck_assert(has(j.reads, path[0]) && has(j.reads, path[1]) && has(j.reads, path[2]));
     ck_assert(!has(j.reads, path[3]) && !has(j.reads, "/") && !has(j.reads, dir));
@@ -269,7 +270,8 @@ START_TEST(a_program_sees_what_its_command_names)
         ck_assert(strncmp(*p, "/proc", 5) != 0);
     }
     const char *const asked[] = {path[1], "/no/such", path[3], NULL};
-    const char *const *reads = external_reads(asked);
+    static const char *const *reads;
+    reads = external_reads(asked);
     ck_assert(has(reads, path[1]) && has(reads, path[2]) && has(reads, path[3]));
     ck_assert(reads[3] == NULL && !has(reads, path[0]));
     for (int i = 0; i < 4; i++) {
