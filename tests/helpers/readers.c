@@ -329,6 +329,7 @@ static int read_fit(const char *path, struct err *e)
 {
     static struct fit_parameters p;
     int rc = fit_parameters_read(&p, path, NULL, 0, e);
+    fit_parameters_fini(&p);
     return rc;
 }
 
