@@ -1,13 +1,10 @@
 /* The jail of policies in processes of their own, from inside: a child enters it and writes down
- * what it can still do. And its filter of system calls, by an interpreter of its instructions. */
+ * what it can still do. check_jail_filter.c has its filter of system calls. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,7 +21,6 @@
 #include <unistd.h>
 
 #include "policies/external/jail.h"
-#include "policies/external/jail_filter.h"
 #include "tests/helpers/suite.h"
 
 /* ---- from inside ---- */
@@ -308,224 +304,11 @@ START_TEST(an_environment_has_what_finds_programs)
 }
 END_TEST
 
-/* ---- the filter, instruction by instruction ---- */
-
-enum { MOST = 1024, ME = 4321, ANOTHER = 99 };
-
-static struct sock_filter code[MOST];
-static size_t n_code;
-
-static void read_code(void)
-{
-    char *text = jail_filter_text();
-    n_code = strlen(text) / 16;
-    ck_assert(n_code > 0 && n_code < MOST && strlen(text) % 16 == 0);
-    for (size_t i = 0; i < strlen(text); i += 2) {
-        char digits[3] = {text[i], text[i + 1], '\0'};
-        ((uint8_t *)(void *)code)[i / 2] = (uint8_t)strtoul(digits, NULL, 16);
-    }
-    for (size_t i = 0; i < n_code; i++) {
-        code[i].k = code[i].k == JAIL_MY_PID ? ME : code[i].k;
-    }
-    free(text);
-}
-
-/* What a call is answered with: SECCOMP_RET_ALLOW, or ..._ERRNO with the error. */
-static uint32_t answer(uint32_t arch, uint32_t nr, uint64_t first, uint64_t second)
-{
-    struct seccomp_data d = {.nr = (int)nr, .arch = arch, .args = {first, second}};
-    uint32_t a = 0;
-    for (size_t at = 0; at < n_code; at++) {
-        const struct sock_filter *c = &code[at];
-        bool yes = false;
-        switch (c->code) {
-        case BPF_LD | BPF_W | BPF_ABS:
-            memcpy(&a, (const char *)&d + c->k, sizeof a);
-            continue;
-        case BPF_RET | BPF_K:
-            return c->k;
-        case BPF_JMP | BPF_JEQ | BPF_K:
-            yes = a == c->k;
-            break;
-        case BPF_JMP | BPF_JGE | BPF_K:
-            yes = a >= c->k;
-            break;
-        case BPF_JMP | BPF_JSET | BPF_K:
-            yes = (a & c->k) != 0;
-            break;
-        default:
-            ck_abort_msg("instruction %zu is %x", at, c->code);
-        }
-        at += yes ? c->jt : c->jf;
-    }
-    ck_abort_msg("call %u has no answer", nr);
-}
-
-#if defined __x86_64__
-#define HERE AUDIT_ARCH_X86_64
-#elif defined __aarch64__
-#define HERE AUDIT_ARCH_AARCH64
-#else
-#define HERE AUDIT_ARCH_RISCV64
-#endif
-#define NO(error) ((uint32_t)(SECCOMP_RET_ERRNO | (error)))
-#define YES SECCOMP_RET_ALLOW
-
-/* What jail.h says that there is not. */
-static const uint32_t never[] = {
-    /* another process: neither traced, read, signalled, nor moved */
-    SYS_ptrace,
-    SYS_process_vm_readv,
-    SYS_process_vm_writev,
-    SYS_pidfd_open,
-    SYS_pidfd_getfd,
-    SYS_pidfd_send_signal,
-    SYS_kcmp,
-    SYS_rt_sigqueueinfo,
-    SYS_rt_tgsigqueueinfo,
-    SYS_tkill,
-    SYS_setpriority,
-    SYS_setpgid,
-    SYS_setsid,
-    SYS_sched_setscheduler,
-    SYS_sched_setparam,
-    SYS_move_pages,
-    SYS_migrate_pages,
-    SYS_get_robust_list,
-    SYS_ioprio_set,
-    SYS_process_madvise,
-    /* sockets, shared memory, queues, semaphores, keys, counters */
-    SYS_socket,
-    SYS_connect,
-    SYS_bind,
-    SYS_listen,
-    SYS_shmget,
-    SYS_shmat,
-    SYS_shmctl,
-    SYS_msgget,
-    SYS_msgsnd,
-    SYS_msgrcv,
-    SYS_msgctl,
-    SYS_semget,
-    SYS_semop,
-    SYS_semctl,
-    SYS_mq_open,
-    SYS_mq_unlink,
-    SYS_add_key,
-    SYS_request_key,
-    SYS_keyctl,
-    SYS_perf_event_open,
-    /* the kernel and its clocks */
-    SYS_bpf,
-    SYS_userfaultfd,
-    SYS_io_uring_setup,
-    SYS_io_uring_enter,
-    SYS_io_uring_register,
-    SYS_syslog,
-    SYS_init_module,
-    SYS_finit_module,
-    SYS_delete_module,
-    SYS_kexec_load,
-    SYS_reboot,
-    SYS_swapon,
-    SYS_swapoff,
-    SYS_acct,
-    SYS_quotactl,
-    SYS_settimeofday,
-    SYS_clock_settime,
-    SYS_clock_adjtime,
-    SYS_adjtimex,
-    SYS_sethostname,
-    SYS_setdomainname,
-    SYS_personality,
-    /* what is mounted, watched, or belongs to whom */
-    SYS_mount,
-    SYS_umount2,
-    SYS_pivot_root,
-    SYS_chroot,
-    SYS_unshare,
-    SYS_setns,
-    SYS_open_tree,
-    SYS_move_mount,
-    SYS_fsopen,
-    SYS_fsconfig,
-    SYS_fsmount,
-    SYS_fspick,
-    SYS_name_to_handle_at,
-    SYS_open_by_handle_at,
-    SYS_fanotify_init,
-    SYS_inotify_init1,
-    SYS_fchmod,
-    SYS_fchmodat,
-    SYS_fchown,
-    SYS_fchownat,
-    SYS_utimensat,
-    SYS_setxattr,
-    SYS_lsetxattr,
-    SYS_fsetxattr,
-    SYS_removexattr,
-    SYS_lremovexattr,
-    SYS_fremovexattr,
-#ifdef SYS_chmod
-    SYS_chmod,
-    SYS_chown,
-    SYS_lchown,
-    SYS_utime,
-    SYS_utimes,
-    SYS_futimesat,
-    SYS_inotify_init,
-#endif
-};
-
-START_TEST(the_filter_refuses_what_the_head_says)
-{
-    read_code();
-    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
-        ck_assert_msg(answer(HERE, never[i], 0, 0) == NO(EPERM), "call %u", never[i]);
-    }
-    /* Calls of another table end the process. */
-    ck_assert_uint_eq(answer(AUDIT_ARCH_I386, SYS_read, 0, 0), SECCOMP_RET_KILL_PROCESS);
-#ifdef __x86_64__
-    ck_assert_uint_eq(answer(HERE, 0x40000000u, 0, 0), SECCOMP_RET_KILL_PROCESS);
-    ck_assert_uint_eq(answer(HERE, 0x3fffffffu, 0, 0), YES);
-#endif
-    static const uint32_t always[] = {SYS_read,   SYS_write, SYS_openat, SYS_mmap, SYS_futex,
-                                      SYS_execve, SYS_close, SYS_brk,    SYS_exit, SYS_getpid};
-    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
-        ck_assert_uint_eq(answer(HERE, always[i], ANOTHER, ANOTHER), YES);
-    }
-    /* Itself, as its number or as 0; but 0 is a whole group for kill. */
-    static const uint32_t itself[] = {SYS_tgkill, SYS_prlimit64, SYS_sched_setattr,
-                                      SYS_sched_setaffinity};
-    for (size_t i = 0; i < sizeof itself / sizeof itself[0]; i++) {
-        ck_assert_uint_eq(answer(HERE, itself[i], ME, 0), YES);
-        ck_assert_uint_eq(answer(HERE, itself[i], 0, 0), YES);
-        ck_assert_uint_eq(answer(HERE, itself[i], ANOTHER, 0), NO(EPERM));
-    }
-    ck_assert_uint_eq(answer(HERE, SYS_kill, ME, 0), YES);
-    ck_assert_uint_eq(answer(HERE, SYS_kill, 0, 0), NO(EPERM));
-    ck_assert_uint_eq(answer(HERE, SYS_kill, ANOTHER, 0), NO(EPERM));
-    /* Threads, and no processes. */
-    ck_assert_uint_eq(answer(HERE, SYS_clone3, 0, 0), NO(ENOSYS));
-    ck_assert_uint_eq(answer(HERE, SYS_clone, CLONE_THREAD | CLONE_VM, 0), YES);
-    ck_assert_uint_eq(answer(HERE, SYS_clone, SIGCHLD, 0), NO(EPERM));
-#ifdef SYS_fork
-    ck_assert_uint_eq(answer(HERE, SYS_fork, 0, 0), NO(EPERM));
-    ck_assert_uint_eq(answer(HERE, SYS_vfork, 0, 0), NO(EPERM));
-#endif
-    /* Nobody types for the user. */
-    ck_assert_uint_eq(answer(HERE, SYS_ioctl, 0, TIOCSTI), NO(EPERM));
-    ck_assert_uint_eq(answer(HERE, SYS_ioctl, 0, TIOCLINUX), NO(EPERM));
-    ck_assert_uint_eq(answer(HERE, SYS_ioctl, 0, TIOCGWINSZ), YES);
-}
-END_TEST
-
 static const struct suite_row suite[] = {
     CASE("jail"),
     TEST(inside_there_is_what_was_given_and_no_more),
     TEST(a_jail_of_nothing_is_one_too),
     TEST(it_can_be_turned_off),
     TEST(an_environment_has_what_finds_programs),
-    TEST(the_filter_refuses_what_the_head_says),
 };
 SUITE_MAIN("jail", suite)
