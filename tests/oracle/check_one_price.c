@@ -182,7 +182,7 @@ START_TEST(every_shipped_entry_has_one_price)
     struct err e = ERR_INIT;
     ck_assert_int_eq(catalog_open(&c, &e), 0);
     uint32_t entries = 0;
-    (void)snprintf(path, sizeof path, "one-price-%ld.tmp.json", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-one-price-%ld.tmp.json", (long)getpid());
     for (size_t i = 0; i < c.n_socs; i++) {
         const struct soc *s = c.socs[i];
         for (uint8_t d = 0; d < s->machine.n_devices; d++) {

@@ -18,7 +18,7 @@ static void setup(void)
 {
     err = (struct err)ERR_INIT;
     claims = (struct claims){0};
-    (void)snprintf(path, sizeof path, "claims-%ld.tmp.json", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-claims-%ld.tmp.json", (long)getpid());
 }
 
 static void teardown(void)

@@ -15,7 +15,7 @@ static char path[64];
 static void setup(void)
 {
     err = (struct err)ERR_INIT;
-    (void)snprintf(path, sizeof path, "conformal-%ld.tmp.csv", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-conformal-%ld.tmp.csv", (long)getpid());
 }
 
 static void teardown(void)

@@ -69,7 +69,7 @@ static void write_rows(const char *path, const struct catalog *c)
 START_TEST(a_fit_finds_the_numbers_again_despite_a_wrong_row)
 {
     char path[64];
-    (void)snprintf(path, sizeof path, "footprint-%ld.tmp.csv", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-footprint-%ld.tmp.csv", (long)getpid());
     struct err e = ERR_INIT;
     struct catalog c;
     ck_assert_int_eq(catalog_open(&c, &e), 0);

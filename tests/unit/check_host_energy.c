@@ -22,7 +22,7 @@ static void write_number(const char *name, const char *text)
 
 static void setup(void)
 {
-    (void)snprintf(dir, sizeof dir, "rapl-%ld.tmp", (long)getpid());
+    (void)snprintf(dir, sizeof dir, "/tmp/xpusim-rapl-%ld.tmp", (long)getpid());
     char *zone = xformat("%s/intel-rapl:0", dir);
     ck_assert_int_eq(mkdir(dir, 0700), 0);
     ck_assert_int_eq(mkdir(zone, 0700), 0);

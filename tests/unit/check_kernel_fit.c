@@ -15,13 +15,11 @@
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
-/* WHOLE=yes tries a hundred times and tells 95 % from 94; a part of twenty, of which two may miss,
- * finds what is off by more. Sanitizers make a trial ten times slower and look for something else:
- * fewer there. */
+/* Sanitizers make a trial ten times slower and look for something else: fewer there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(SANITIZED)
-enum { PART = 10, PART_NEEDED = 8, ALL = 10, ALL_NEEDED = 8 };
+enum { TRIALS = 10, NEEDED = 8 };
 #else
-enum { PART = 20, PART_NEEDED = 18, ALL = 100, ALL_NEEDED = 95 };
+enum { TRIALS = 100, NEEDED = 95 };
 #endif
 #define REPETITIONS 12
 
@@ -166,9 +164,7 @@ START_TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_perce
     uint32_t covered = 0;
     uint32_t far = 0;
     uint32_t false_alarms = 0;
-    uint32_t trials = suite_whole() ? ALL : PART;
-    uint32_t needed = suite_whole() ? ALL_NEEDED : PART_NEEDED;
-    for (uint64_t trial = 0; trial < trials; trial++) {
+    for (uint64_t trial = 0; trial < TRIALS; trial++) {
         struct simdev_truth t;
         struct kernel_rows rows;
         struct kernel_fit fit;
@@ -197,8 +193,8 @@ START_TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_perce
     }
     (void)printf("oracle: %u of %u trials covered at once, %u estimates beyond 3 %%, %u false "
                  "alarms\n",
-                 covered, trials, far, false_alarms);
-    ck_assert_uint_ge(covered, needed);
+                 covered, TRIALS, far, false_alarms);
+    ck_assert_uint_ge(covered, NEEDED);
     ck_assert_uint_eq(far, 0);
     ck_assert_uint_eq(false_alarms, 0);
 }

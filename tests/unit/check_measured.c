@@ -17,7 +17,7 @@ static void setup(void)
 {
     err = (struct err)ERR_INIT;
     memset(&run, 0, sizeof run);
-    (void)snprintf(path, sizeof path, "check_measured.%ld.csv", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-check_measured.%ld.csv", (long)getpid());
 }
 
 static void teardown(void)

@@ -18,7 +18,7 @@ static void setup(void)
 {
     err = (struct err)ERR_INIT;
     memset(&m, 0, sizeof m);
-    (void)snprintf(path, sizeof path, "measured-%ld.tmp", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-measured-%ld.tmp", (long)getpid());
 }
 
 static void teardown(void)

@@ -21,7 +21,7 @@ static void setup(void)
 {
     err = (struct err)ERR_INIT;
     paper = (struct paper){.n_points = 0};
-    (void)snprintf(path, sizeof path, "paper-%ld.tmp.json", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-paper-%ld.tmp.json", (long)getpid());
 }
 
 static void teardown(void)

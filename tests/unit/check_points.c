@@ -20,7 +20,7 @@ static void setup(void)
 {
     err = (struct err)ERR_INIT;
     memset(&points, 0, sizeof points);
-    (void)snprintf(path, sizeof path, "points-%ld.tmp.csv", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-points-%ld.tmp.csv", (long)getpid());
 }
 
 static void teardown(void)

@@ -142,7 +142,7 @@ END_TEST
 START_TEST(the_ledger_counts_candidates_once)
 {
     char path[64];
-    (void)snprintf(path, sizeof path, "ledger-%ld.csv", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-ledger-%ld.csv", (long)getpid());
     struct err e = ERR_INIT;
     struct ledger_entry a = {.suite = "1", .policy = "edf:max_batch=1,x=\"2\"", .code = 7};
     struct ledger_entry b = {.suite = "1", .policy = "edf", .code = 0};

@@ -13,7 +13,7 @@ static struct err err;
 
 static void setup(void)
 {
-    (void)snprintf(path, sizeof path, "spec-%ld.json", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-spec-%ld.json", (long)getpid());
     err = (struct err)ERR_INIT;
     memset(&spec, 0, sizeof spec);
     memset(&point, 0, sizeof point);

@@ -24,7 +24,7 @@ static void remove_stores(void)
 {
     for (int i = 0; i < 3; i++) {
         char side[256];
-        (void)snprintf(paths[i], sizeof paths[i], "store-%d-%ld.db", i, (long)getpid());
+        (void)snprintf(paths[i], sizeof paths[i], "/tmp/xpusim-store-%d-%ld.db", i, (long)getpid());
         (void)remove(paths[i]);
         (void)snprintf(side, sizeof side, "%s-wal", paths[i]);
         (void)remove(side);

@@ -28,7 +28,7 @@ START_TEST(an_opening_waits_for_who_writes)
 {
     sqlite3 *db = NULL;
     pthread_t t;
-    (void)snprintf(path, sizeof path, "store-shared-%ld.db", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/xpusim-store-shared-%ld.db", (long)getpid());
     open_and_close(); /* whose last user leaves it with a journal, not with a log */
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
