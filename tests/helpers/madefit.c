@@ -40,7 +40,8 @@ void madefit_setup(void)
     static const uint32_t at[MADEFIT_CHECKS] = {0, 1, 0, 0};
     madefit_err = (struct err)ERR_INIT;
     nothing = (struct setup){.set = {.n = 0}};
-    (void)snprintf(madefit_path, sizeof madefit_path, "/tmp/xpusim-fit-anew-%ld.tmp.json", (long)getpid());
+    (void)snprintf(madefit_path, sizeof madefit_path, "/tmp/xpusim-fit-anew-%ld.tmp.json",
+                   (long)getpid());
     make_claims();
     madefit_options = (struct fit_options){
         .run = {.replications = 3, .seed = 7}, .confirm = 9, .fixed = &nothing, .quiet = true};

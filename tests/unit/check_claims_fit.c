@@ -27,10 +27,12 @@ static void setup(void)
 {
     err = (struct err)ERR_INIT;
     nothing = (struct setup){.set = {.n = 0}};
-    (void)snprintf(claims_path, sizeof claims_path, "/tmp/xpusim-fit-claims-%ld.tmp.json", (long)getpid());
+    (void)snprintf(claims_path, sizeof claims_path, "/tmp/xpusim-fit-claims-%ld.tmp.json",
+                   (long)getpid());
     (void)snprintf(parameters_path, sizeof parameters_path, "fit-open-%ld.tmp.json",
                    (long)getpid());
-    (void)snprintf(state_path, sizeof state_path, "/tmp/xpusim-fit-state-%ld.tmp.json", (long)getpid());
+    (void)snprintf(state_path, sizeof state_path, "/tmp/xpusim-fit-state-%ld.tmp.json",
+                   (long)getpid());
     write_file(claims_path,
                "{\"paper\":\"p\",\"source\":\"s\",\"quantities\":{"
                "\"c\":{\"machine\":{\"field\":\"compile_watts\"}},"
