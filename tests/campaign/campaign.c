@@ -3,6 +3,7 @@
  * as a command and a trace.
  *
  *   campaign HOURS FOLDER [FIRST]
+ *   campaign write N FOLDER FIRST     the commands and traces of N runs alone, for against.py
  *
  * Exit 1 with findings. One process, beside its one worker. */
 #include <errno.h>
@@ -152,6 +153,43 @@ static void write_case(struct randomrun *run, uint64_t number, const char *folde
     err_fini(&e);
 }
 
+/* Writes FOLDER/NUMBER.csv, and prints its command, of each run whose parts go together. */
+static int write_commands(uint64_t n, const char *folder, uint64_t first)
+{
+    static struct randomrun run;
+    static struct config c;
+    static struct config_policy p;
+    static char text[RANDOMRUN_TEXT_BYTES];
+    int rc = 0;
+    for (uint64_t i = 0; i < n && rc == 0; i++) {
+        struct trace packed;
+        struct trace t = {0};
+        struct err e = ERR_INIT;
+        char csv[512];
+        randomrun_make(&run, first + i);
+        if (!randomrun_load(&run, &c, &p, &packed)) {
+            continue;
+        }
+        bool *keep = xmalloc(packed.n_first + 1);
+        memset(keep, true, packed.n_first + 1);
+        (void)snprintf(csv, sizeof csv, "%s/%llu.csv", folder, (unsigned long long)(first + i));
+        run.trace = csv;
+        rc = subset(&packed, keep, &t) != 0 ? -1 : trace_write(csv, &t, &e);
+        if (rc == 0) {
+            puts(randomrun_text(&run, text));
+        } else {
+            err_print(&e, stderr);
+        }
+        run.trace = NULL;
+        free(keep);
+        trace_fini(&t);
+        trace_fini(&packed);
+        config_fini(&c);
+        err_fini(&e);
+    }
+    return rc == 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* ---- why runs fail ---- */
 
 struct cause {
@@ -226,6 +264,9 @@ int main(int argc, char **argv)
     static struct randomrun runs[BATCH];
     static struct trial trials[BATCH];
     uint64_t count[TRIAL_OUTCOMES] = {0};
+    if (argc == 5 && strcmp(argv[1], "write") == 0) {
+        return write_commands(strtoull(argv[2], NULL, 10), argv[3], strtoull(argv[4], NULL, 10));
+    }
     double hours = argc > 2 ? strtod(argv[1], NULL) : 0.0;
     if (!(hours > 0.0) || (mkdir(argv[2], 0755) != 0 && errno != EEXIST)) {
         (void)fprintf(stderr, "usage: campaign HOURS FOLDER [FIRST]\n");
