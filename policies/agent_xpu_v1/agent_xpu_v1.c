@@ -86,8 +86,10 @@ static const struct policy_param params[] = {
                                       "least gain in finish time for that, share (A.8 [S])"),
     [V1_IGPU_CAP] =
         POLICY_NUMBER("igpu_cap", 1, 0, 1,
-                      "busy share of the iGPU over about 5 s above which it takes no balanced "
-                      "kernels (A.0 [S]: off)"),
+                      "busy share of the iGPU above which it takes no balanced kernels (A.0 [S]: "
+                      "off)"),
+    [V1_IGPU_CAP_S] = POLICY_NUMBER("igpu_cap_s", 5, 0.001, 1e6,
+                                    "time over which that share is averaged, s (A.0)"),
     [V1_HANG_S] =
         POLICY_NUMBER("hang_s", 1, 0, 1e6,
                       "least time after which a kernel counts as hung, s (A.8 [S]); 0: never"),
@@ -135,10 +137,10 @@ static void v1_exit(struct sched *s)
     }
 }
 
-/* Busy share of the iGPU, an exponential average over five seconds (A.8). */
+/* Busy share of the iGPU, an exponential average over igpu_cap_s (A.8). */
 static void update_busy(const struct sched *s, struct v1 *v, bool was_busy)
 {
-    double f = exp(-units_s_from_ns(s->now_ns - v->igpu_busy_ns) / 5.0);
+    double f = exp(-units_s_from_ns(s->now_ns - v->igpu_busy_ns) / param_number(s, V1_IGPU_CAP_S));
     v->igpu_busy_frac = v->igpu_busy_frac * f + (was_busy ? 1.0 - f : 0.0);
     v->igpu_busy_ns = s->now_ns;
 }

@@ -53,6 +53,7 @@ enum v1_param {
     V1_BALANCE,
     V1_BALANCE_GAIN,
     V1_IGPU_CAP,
+    V1_IGPU_CAP_S,
     V1_HANG_S,
     V1_HANG_FACTOR,
     V1_SHED,
@@ -143,7 +144,7 @@ struct v1 {
 
     struct v1_active active[MACHINE_MAX_DEVICES];
     uint32_t last_pass[MACHINE_MAX_DEVICES]; /* id of the pass whose kernel ended there last */
-    double igpu_busy_frac;                   /* exponential average over five seconds */
+    double igpu_busy_frac;                   /* exponential average over igpu_cap_s */
     int64_t igpu_busy_ns;                    /* when it was brought up to date */
 
     uint64_t short_epoch; /* instant at which KV was last short: no proactive prefill begins then */

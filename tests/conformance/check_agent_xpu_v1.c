@@ -549,7 +549,8 @@ static const struct row rows[] = {
     ROW(a_starved_deferred_kernel_pairs_all_the_same, "-t_starve_s=30"),
     ROW(aged_proactive_prefill_gets_the_igpu, "-ageing=false"),
     ROW(a_saturated_npu_sheds_work_to_the_igpu,
-        "-balance=false -balance_gain=0.2 -igpu_cap=0 elastic=false"),
+        "-balance=false -balance_gain=0.2 -igpu_cap=0 elastic=false -igpu_cap=0.0001 "
+        "igpu_cap=0.0001,igpu_cap_s=1e6 -igpu_cap=0.5,igpu_cap_s=0.001"),
     ROW(a_hung_kernel_is_dispatched_elsewhere, "-hang_s=0 -hang_s=1"),
     ROW(the_newest_are_shed, "-shed=false -shed=true,shed_queue=2"),
     ROW(a_long_predicted_wait_sheds, "-shed=false -shed=true,shed_wait_s=0.05"),
@@ -566,7 +567,7 @@ END_TEST
 
 START_TEST(disabling_a_clause_fails_exactly_its_scenarios)
 {
-    char list[128];
+    char list[192];
     (void)snprintf(list, sizeof list, "%s", rows[_i].switches);
     for (char *save = NULL, *p = strtok_r(list, " ", &save); p != NULL;
          p = strtok_r(NULL, " ", &save)) {
