@@ -3,6 +3,7 @@
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>
 
+#include "hwmodels/conformal_rows.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/quantile.h"
 
@@ -36,60 +37,6 @@ enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
                                              : CONFORMAL_PREFILL;
 }
 
-enum { N_PHASES = sizeof conformal_phase_names / sizeof conformal_phase_names[0] - 1 };
-
-/* ---- rows that count ---- */
-
-static const char *family_of(const struct conformal_query *q)
-{
-    return q->family != NULL && q->family[0] != '\0' ? q->family : q->soc;
-}
-
-/* Of the phase, and of no model or SoC that the query leaves out. What such a SoC predicted of
- * others goes with what others predicted of it: of a pair of machines the one error is about the
- * other's, turned round. */
-static bool counts(const struct conformal_row *r, const struct conformal_query *q)
-{
-    return r->phase == q->phase &&
-           (q->without_model == NULL || strcmp(r->model, q->without_model) != 0) &&
-           (q->without_soc == NULL ||
-            (strcmp(r->soc, q->without_soc) != 0 && strcmp(r->by, q->without_soc) != 0));
-}
-
-/* ---- distances ---- */
-
-/* Natural logarithms apart, of weights and of tokens; the larger of the two. */
-static double apart(double weights_a, double tokens_a, double weights_b, double tokens_b)
-{
-    double w = fabs(log(weights_a / weights_b));
-    double t = fabs(log((tokens_a + 1.0) / (tokens_b + 1.0)));
-    return fmax(w, t);
-}
-
-/* To the nearest row of the query's family, device and phase that a fit has kept. Rows of a model,
- * or of a SoC, that scores leave out are left out here, too. The rows to look at are rows[n], or
- * all where it is NULL. */
-static double distance_among(const struct conformal *c, const size_t *rows, size_t n,
-                             const struct conformal_query *q)
-{
-    double least = (double)INFINITY;
-    for (size_t i = 0; i < n; i++) {
-        const struct conformal_row *r = &c->v[rows != NULL ? rows[i] : i];
-        /* What is measured stands once among the rows whose model was left out; rows whose SoC was
-         * left out repeat it for each SoC that predicted it. */
-        if (r->left == CONFORMAL_MODEL && r->kind == q->kind &&
-            strcmp(r->family, family_of(q)) == 0 && counts(r, q)) {
-            least = fmin(least, apart(q->weights, q->tokens, r->weights, r->tokens));
-        }
-    }
-    return isfinite(least) ? least : 0.0; /* a family of its own: its pool is another's */
-}
-
-static double distance_of(const struct conformal *c, const struct conformal_query *q)
-{
-    return distance_among(c, NULL, c->n, q);
-}
-
 struct conformal_query conformal_query_of(const struct conformal_row *r)
 {
     return (struct conformal_query){.soc = r->soc,
@@ -101,32 +48,6 @@ struct conformal_query conformal_query_of(const struct conformal_row *r)
                                     .left = r->left,
                                     .without_model = r->left == CONFORMAL_MODEL ? r->model : NULL,
                                     .without_soc = r->left == CONFORMAL_MODEL ? NULL : r->soc};
-}
-
-/* Of every row. Each looks at those of its phase and kind whose model was left out, and not at all:
- * that would be most of the time of a command that reads the table. */
-static void measure_distances(struct conformal *c)
-{
-    OWNED size_t *rows = xmalloc((c->n + 1) * sizeof *rows);
-    for (int phase = 0; phase < N_PHASES; phase++) {
-        for (int kind = 0; kind < DEVICE_KIND_COUNT; kind++) {
-            size_t n = 0;
-            for (size_t i = 0; i < c->n; i++) {
-                const struct conformal_row *r = &c->v[i];
-                if (r->left == CONFORMAL_MODEL && (int)r->phase == phase && (int)r->kind == kind) {
-                    rows[n++] = i;
-                }
-            }
-            for (size_t i = 0; i < c->n; i++) {
-                if ((int)c->v[i].phase == phase && (int)c->v[i].kind == kind) {
-                    /* The model's own rows at other lengths do not count where the model was left
-                     * out, nor the SoC's own where the SoC was: a fit has not seen them either. */
-                    struct conformal_query q = conformal_query_of(&c->v[i]);
-                    c->v[i].distance = distance_among(c, rows, n, &q);
-                }
-            }
-        }
-    }
 }
 
 /* ---- reading ---- */
@@ -149,12 +70,16 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
         conformal_fini(out);
         return -EINVAL;
     }
-    measure_distances(out);
+    conformal_rows_measure(out);
     return 0;
 }
 
 void conformal_fini(struct conformal *c)
 {
+    if (c->rows != NULL) {
+        conformal_rows_fini(c->rows);
+    }
+    free(c->rows);
     free(c->v);
     *c = (struct conformal){0};
 }
@@ -184,6 +109,7 @@ struct variances {
     size_t *group;                    /* [n]; owned */
     size_t n, n_groups;
     struct cell *cell; /* [n_groups][N_NODES]; owned */
+    double *others;    /* [n_groups][N_NODES] sd_of without the group; NaN: not asked yet; owned */
     struct node node[N_NODES];
 };
 
@@ -198,25 +124,6 @@ static void path_of(enum conformal_left left, enum device_kind kind, double weig
     out[3] = 1 + N_LEFT + N_LEFT * N_KINDS + 2 * of_kind + (weights < CONFORMAL_SMALL_WEIGHTS);
 }
 
-/* What is left out together is off together: a shape of matrices that suits a kernel less, or a
- * clock that the data sheet does not state. */
-static const char *group_of(const struct conformal_row *r)
-{
-    return r->left == CONFORMAL_MODEL ? r->model : r->soc;
-}
-
-static size_t group_index(const struct variances *v, const struct conformal_row *r,
-                          const size_t *first)
-{
-    for (size_t g = v->n_groups; g-- > 0;) { /* rows of a group follow each other */
-        const struct conformal_row *a = v->row[first[g]];
-        if (a->left == r->left && strcmp(group_of(a), group_of(r)) == 0) {
-            return g;
-        }
-    }
-    return v->n_groups;
-}
-
 static void node_add(struct node *node, const struct cell *c, double sign)
 {
     if (c->n > 0.0) {
@@ -228,22 +135,25 @@ static void node_add(struct node *node, const struct cell *c, double sign)
     }
 }
 
-static struct variances variances_of(const struct conformal *c, const struct conformal_query *q)
+static struct variances variances_of(const struct conformal_rows *rows,
+                                     const struct conformal_query *q)
 {
-    struct variances v = {.row = xmalloc((c->n + 1) * sizeof(const struct conformal_row *)),
-                          .error = xmalloc((c->n + 1) * sizeof *v.error),
-                          .group = xmalloc((c->n + 1) * sizeof *v.group)};
-    OWNED size_t *first = xmalloc((c->n + 1) * sizeof *first);
-    for (size_t i = 0; i < c->n; i++) {
-        const struct conformal_row *r = &c->v[i];
-        if (counts(r, q)) {
+    size_t most = rows->n + 1;
+    struct variances v = {.row = xmalloc(most * sizeof(const struct conformal_row *)),
+                          .error = xmalloc(most * sizeof *v.error),
+                          .group = xmalloc(most * sizeof *v.group)};
+    struct conformal_left_out out = conformal_rows_left_out(rows, q);
+    OWNED size_t *group_of_key = xcalloc(N_LEFT * rows->n_texts + 1, sizeof *group_of_key);
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct conformal_row *r = &rows->row[i];
+        if (conformal_rows_counts(rows, i, &out)) {
+            size_t *group = &group_of_key[r->left * rows->n_texts + rows->v[i].group];
+            if (*group == 0) {
+                *group = ++v.n_groups;
+            }
             v.row[v.n] = r;
             v.error[v.n] = r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
-            v.group[v.n] = group_index(&v, r, first);
-            if (v.group[v.n] == v.n_groups) {
-                first[v.n_groups++] = v.n;
-            }
-            v.n++;
+            v.group[v.n++] = *group - 1;
         }
     }
     v.cell = xcalloc(v.n_groups * N_NODES + 1, sizeof *v.cell);
@@ -257,8 +167,10 @@ static struct variances variances_of(const struct conformal *c, const struct con
             cell->square += v.error[i] * v.error[i];
         }
     }
+    v.others = xmalloc((v.n_groups * N_NODES + 1) * sizeof *v.others);
     for (size_t i = 0; i < v.n_groups * N_NODES; i++) {
         node_add(&v.node[i % N_NODES], &v.cell[i], 1.0);
+        v.others[i] = (double)NAN;
     }
     return v;
 }
@@ -269,6 +181,7 @@ static void variances_fini(struct variances *v)
     free(v->error);
     free(v->group);
     free(v->cell);
+    free(v->others);
 }
 
 /* The standard deviation at the end of a path, between and within groups together; each node is
@@ -308,7 +221,9 @@ static double deviations(const struct variances *v, enum device_kind kind, doubl
     for (size_t i = 0; i < v->n; i++) {
         int path[LEVELS];
         path_of(v->row[i]->left, v->row[i]->kind, v->row[i]->weights, path);
-        double sd = sd_of(v, path, v->group[i]);
+        /* Rows of a group and class share it, and are many. */
+        double *known = &v->others[v->group[i] * N_NODES + (size_t)path[LEVELS - 1]];
+        double sd = *known = isnan(*known) ? sd_of(v, path, v->group[i]) : *known;
         if (!(sd > 0.0)) {
             continue;
         }
@@ -333,12 +248,14 @@ static double deviations(const struct variances *v, enum device_kind kind, doubl
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
                                        double level_frac)
 {
+    SCOPED(conformal_rows_fini) struct conformal_rows own;
+    const struct conformal_rows *rows = conformal_rows_of(c, &own);
     struct conformal_interval out = {.low_factor = 0.0,
                                      .high_factor = (double)INFINITY,
                                      .left = q->left,
-                                     .distance = distance_of(c, q),
+                                     .distance = conformal_rows_distance(rows, q),
                                      .pool = "all"};
-    SCOPED(variances_fini) struct variances v = variances_of(c, q);
+    SCOPED(variances_fini) struct variances v = variances_of(rows, q);
     int path[LEVELS];
     path_of(q->left, q->kind, q->weights, path);
     double sd = sd_of(&v, path, SIZE_MAX);
@@ -366,7 +283,7 @@ double conformal_draw(const struct conformal *c, const struct conformal_query *q
 
 /* What conformal_of says of a query that leaves out what `v` does; deviations: of its kind, NaN
  * where they are not known yet. */
-static double half_of(const struct conformal *c, const struct variances *v,
+static double half_of(const struct conformal_rows *rows, const struct variances *v,
                       const struct conformal_query *q, double level_frac, double *known)
 {
     int path[LEVELS];
@@ -378,7 +295,7 @@ static double half_of(const struct conformal *c, const struct variances *v,
     if (isnan(*known)) {
         *known = deviations(v, q->kind, level_frac);
     }
-    return log(exp(*known * sd * (1.0 + CONFORMAL_WIDEN * distance_of(c, q))));
+    return log(exp(*known * sd * (1.0 + CONFORMAL_WIDEN * conformal_rows_distance(rows, q))));
 }
 
 /* Halves of the intervals of the rows of [n] that are chosen. Those that leave out the same model,
@@ -386,23 +303,24 @@ static double half_of(const struct conformal *c, const struct variances *v,
 static void cover(const struct conformal *c, bool *chosen, double level_frac, double *half,
                   struct conformal_coverage *out)
 {
+    SCOPED(conformal_rows_fini) struct conformal_rows own;
+    const struct conformal_rows *rows = conformal_rows_of(c, &own);
     for (size_t i = 0; i < c->n; i++) {
         if (!chosen[i]) {
             continue;
         }
         struct conformal_query first = conformal_query_of(&c->v[i]);
-        SCOPED(variances_fini) struct variances v = variances_of(c, &first);
+        SCOPED(variances_fini) struct variances v = variances_of(rows, &first);
         double known[N_KINDS];
         for (int k = 0; k < N_KINDS; k++) {
             known[k] = (double)NAN;
         }
         for (size_t j = i; j < c->n; j++) {
             const struct conformal_row *r = &c->v[j];
-            if (chosen[j] && r->left == c->v[i].left &&
-                strcmp(group_of(r), group_of(&c->v[i])) == 0) {
+            if (chosen[j] && r->left == c->v[i].left && rows->v[j].group == rows->v[i].group) {
                 struct conformal_query q = conformal_query_of(r);
                 chosen[j] = false;
-                half[out->n] = half_of(c, &v, &q, level_frac, &known[q.kind]);
+                half[out->n] = half_of(rows, &v, &q, level_frac, &known[q.kind]);
                 out->inside += fabs(r->ln_error) <= half[out->n++];
             }
         }

@@ -64,6 +64,7 @@ struct conformal_row {
 struct conformal {
     struct conformal_row *v; /* owned */
     size_t n;
+    struct conformal_rows *rows; /* of a table that was read; owned; NULL is only slower */
 };
 
 /* A prediction to be made. */

@@ -170,7 +170,7 @@ static double deviations(enum device_kind kind, double level)
 START_TEST(an_interval_is_that_of_its_rows)
 {
     struct rng r;
-    struct conformal table = {all, 0};
+    struct conformal table = {.v = all};
     rng_init(&r, rng_key((uint64_t)_i, RNG_TEST, 321, 0));
     draw(&r, _i % 2 == 0 ? 4 : 60);
     table.n = n_all;

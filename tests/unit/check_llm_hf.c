@@ -353,7 +353,7 @@ static void three_transfers(struct conformal *t, struct conformal_row rows[9])
                                          .left = CONFORMAL_SOC,
                                          .ln_error = errors[i % 3]};
     }
-    *t = (struct conformal){rows, 9};
+    *t = (struct conformal){.v = rows, .n = 9};
 }
 
 static double at(const cJSON *root, const char *path, const char *member)

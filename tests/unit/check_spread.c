@@ -157,7 +157,7 @@ START_TEST(a_spread_is_that_of_its_rows)
     struct rng r;
     rng_init(&r, rng_key((uint64_t)_i, RNG_TEST, 320, 0));
     draw(&r);
-    struct conformal table = {all, n_all};
+    struct conformal table = {.v = all, .n = n_all};
     for (int form = 0; form < 24; form++) {
         enum device_kind kind = form % 2 == 0 ? DEVICE_KIND_IGPU : DEVICE_KIND_NPU;
         enum conformal_phase phase = form / 2 % 2 == 0 ? CONFORMAL_PREFILL : CONFORMAL_DECODE;
