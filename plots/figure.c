@@ -320,7 +320,11 @@ void figure_row_end(struct figure_data *d)
 
 void figure_var(struct figure_data *d, const char *name, double v)
 {
-    (void)fprintf(d->vars, "%s = %.12g\n", name, v);
+    if (isfinite(v)) {
+        (void)fprintf(d->vars, "%s = %.12g\n", name, v);
+    } else { /* "nan" would be the name of a variable to gnuplot */
+        (void)fprintf(d->vars, "%s = NaN\n", name);
+    }
 }
 
 void figure_var_text(struct figure_data *d, const char *name, const char *text)

@@ -14,38 +14,45 @@ static bool are_near(const struct frame *f, uint32_t a, uint32_t b)
            fabs(log(frame_get(f, a, "flop_per_s") / frame_get(f, b, "flop_per_s"))) < NEAR_LOG;
 }
 
-/* "QKV FFN" where points of one device lie on each other: the first of them has all names, the
- * others have none. */
-static void put_names(const struct frame *f, uint32_t k, const char *device, char *text,
-                      size_t size)
+/* A point near an earlier one that has a name is named there. The row of the one that has its name,
+ * by row; the caller frees them. */
+static uint32_t *named_at(const struct frame *f)
 {
-    text[0] = '\0';
-    for (uint32_t i = 0; i < frame_rows(f); i++) {
-        if (!frame_is(f, i, "device", device) || !are_near(f, i, k)) {
-            continue;
+    uint32_t *at = xcalloc((size_t)frame_rows(f) + 1, sizeof *at);
+    for (uint32_t k = 0; k < frame_rows(f); k++) {
+        at[k] = k;
+        for (uint32_t i = 0; i < k && at[k] == k; i++) {
+            bool same = frame_is(f, i, "device", frame_text(f, k, "device"));
+            at[k] = at[i] == i && same && are_near(f, i, k) ? i : k;
         }
-        if (i < k) {
-            text[0] = '\0';
-            return;
-        }
+    }
+    return at;
+}
+
+/* "QKV FFN" where points of one device lie on each other. */
+static void put_names(const struct frame *f, const uint32_t *at, uint32_t k, struct text *text)
+{
+    SCOPED(texts_fini) struct texts known = {.n = 0};
+    for (uint32_t i = k; i < frame_rows(f); i++) {
         const char *op = frame_text(f, i, "op");
-        size_t n = strlen(text);
-        if (strstr(text, op) == NULL) {
-            (void)snprintf(text + n, size - n, "%s%s", n > 0 ? " " : "", op);
+        if (at[i] == k && texts_find(&known, op) == known.n) {
+            texts_add(&known, op);
+            text_item(text, " ", op);
         }
     }
 }
 
 /* The kernels of a device: intensity, flop/s, names, whether it is one of decode. */
-static void put_dots(const struct frame *kernels, const char *device, struct figure_data *d)
+static void put_dots(const struct frame *kernels, const uint32_t *at, const char *device,
+                     struct figure_data *d)
 {
     figure_block(d, "%s", device);
     for (uint32_t k = 0; k < frame_rows(kernels); k++) {
         if (frame_is(kernels, k, "device", device)) {
-            char names[96];
-            put_names(kernels, k, device, names, sizeof names);
+            SCOPED(text_fini) struct text names = {0};
+            put_names(kernels, at, k, &names);
             FIGURE_ROW(d, frame_get(kernels, k, "flop_per_byte"),
-                       frame_get(kernels, k, "flop_per_s") / 1e12, names,
+                       frame_get(kernels, k, "flop_per_s") / 1e12, text_end(&names),
                        strncmp(frame_text(kernels, k, "work"), "decode", 6) == 0 ? 1.0 : 0.0);
         }
     }
@@ -72,8 +79,9 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
             FIGURE_ROW(d, at[k], fmin(flop, bytes * at[k]) / 1e12);
         }
     }
+    OWNED uint32_t *at = e->n == 0 ? named_at(kernels) : NULL;
     for (size_t i = 0; i < devices.n; i++) {
-        put_dots(kernels, devices.v[i], d);
+        put_dots(kernels, at, devices.v[i], d);
     }
     figure_slots_put((const char *const *)devices.v, devices.n, d);
     figure_var(d, "devices", (double)devices.n);

@@ -111,7 +111,7 @@ static size_t put_front(const struct pair *v, size_t n, struct figure_data *d)
     }
 }
 
-/* Where a series has its name: at its last point. */
+/* Where a series has its name: at its last point that is drawn. */
 static void put_name(size_t k, const struct pair *p, struct figure_data *d)
 {
     char name[32];
@@ -121,6 +121,16 @@ static void put_name(size_t k, const struct pair *p, struct figure_data *d)
     figure_var(d, name, p->b.mean);
 }
 
+/* A metric in the unit of its title. False when the point does not have it. */
+static bool value_at(const struct results *r, size_t i, const char *metric,
+                     struct results_value *out)
+{
+    double scale = metric_scale(metric);
+    bool has = results_metric(r, i, metric, out);
+    *out = (struct results_value){scale * out->mean, scale * out->low, scale * out->high};
+    return has;
+}
+
 /* The series' points, and of all of them. */
 static size_t put_points(const struct series *s, const char *const *metrics, struct pair *all,
                          struct figure_data *d)
@@ -128,19 +138,21 @@ static size_t put_points(const struct series *s, const char *const *metrics, str
     size_t n = 0;
     size_t overloads = 0;
     for (size_t k = 0; k < s->names.n; k++) {
-        struct pair p = {.a = {.mean = (double)NAN}, .b = {.mean = (double)NAN}};
+        struct pair last = {.a = {.mean = (double)NAN}, .b = {.mean = (double)NAN}};
         figure_block(d, "%s", s->names.v[k]);
         for (size_t i = 0; i < s->n_points; i++) {
             size_t at = s->order[i];
-            if (s->of[at] == k && results_metric(s->results, at, metrics[0], &p.a) &&
-                results_metric(s->results, at, metrics[1], &p.b)) {
+            struct pair p;
+            if (s->of[at] == k && value_at(s->results, at, metrics[0], &p.a) &&
+                value_at(s->results, at, metrics[1], &p.b)) {
                 p.overloaded = results_overload(s->results, at).overloaded;
                 overloads += p.overloaded > 0;
                 put_pair(d, &p);
                 all[n++] = p;
+                last = p;
             }
         }
-        put_name(k, &p, d);
+        put_name(k, &last, d);
     }
     figure_var(d, "overloads", (double)overloads);
     return n;

@@ -21,12 +21,14 @@ void results_put_axis(struct results *r, const char *name, struct frame_value v)
     frame_set(r->points, name, v);
 }
 
-void results_begin_point(struct results *r)
+void results_begin_point(struct results *r, const struct figure_input *in)
 {
     uint32_t n = frame_rows(r->points);
     frame_begin_row(r->points);
     r->load = xgrow(r->load, n, sizeof *r->load);
     r->load[n] = (struct results_load){0, 0};
+    r->input = xgrow(r->input, n, sizeof *r->input);
+    r->input[n] = in->label;
 }
 
 /* ---- compare --json ---- */
@@ -52,7 +54,7 @@ static struct results_load load_of(const struct frame *f, uint32_t row,
 static void add_policy(struct results *r, const struct figure_input *in, const struct frame *f,
                        uint32_t row, const struct frame *verdicts)
 {
-    results_begin_point(r);
+    results_begin_point(r, in);
     double load = frame_get(f, row, "load");
     double offered = load * frame_get(f, row, "capacity_req_per_min");
     results_put_axis(r, "policy", frame_value_text(frame_text(f, row, "policy")));
@@ -101,6 +103,7 @@ void results_fini(struct results *r)
     frame_free(r->points);
     texts_fini(&r->axes);
     free(r->load);
+    free(r->input);
     *r = (struct results){.points = NULL};
 }
 
@@ -218,7 +221,7 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
                               plain ? "" : " ", text);
     }
     if (buf[0] == '\0') {
-        (void)snprintf(buf, size, "%s", r->request->inputs[0].label);
+        (void)snprintf(buf, size, "%s", r->input[i]);
     }
     return buf;
 }

@@ -18,6 +18,7 @@ struct results {
     struct frame *points;      /* owned: a row each; axes, and NAME.mean .low .high of metrics */
     struct texts axes;         /* columns of points that are axes */
     struct results_load *load; /* owned, of each point */
+    const char **input;        /* owned: the label of each point's input */
     const struct figure_request *request; /* borrowed */
 };
 
@@ -41,7 +42,8 @@ const char *results_pick_axis(const struct results *r, const char *asked,
                               const char *const *candidates, const char *not_this, const char *what,
                               struct err *e);
 #define RESULTS_LABEL_BYTES 4096
-/* Names the point by every axis in which points differ, but x and y. Returns buf. */
+/* Names the point by every axis in which points differ, but x and y; without one by its input.
+ * Returns buf. */
 const char *results_label(const struct results *r, size_t i, const char *x, const char *y,
                           char *buf, size_t size);
 

@@ -11,6 +11,9 @@ static const char *const sweep_facts[] = {
     "llm",        "workload",    "policy",      "params",      "seed",    "rate_scale",
     "verdict",    "config_hash", "trace_hash",  "fingerprint", NULL};
 
+/* The same of a table of somebody else. */
+static const char *const table_facts[] = {"replication", "seed", "verdict", NULL};
+
 static const char *axis_name(const char *column)
 {
     return strncmp(column, "set.", 4) == 0 ? column + 4 : column;
@@ -41,7 +44,7 @@ static enum column kind_of(const struct frame *f, size_t c, const struct figure_
                : words_find(sweep_facts, name) >= 0 ? COLUMN_NOTHING
                                                     : COLUMN_METRIC;
     }
-    if (strcmp(name, "replication") == 0 || strcmp(name, "seed") == 0) {
+    if (words_find(table_facts, name) >= 0) {
         return COLUMN_NOTHING;
     }
     bool rate = strcmp(name, "load") == 0 || strcmp(name, "rate") == 0 ||
@@ -84,10 +87,10 @@ static void put_metric(struct results *r, const struct frame *f, size_t column,
     FRAME_SET(r->points, name[2], given && isfinite(high) ? high : s.high);
 }
 
-static void add_rows(struct results *r, const struct frame *f, const enum column *kind,
-                     const uint32_t *rows, uint32_t n)
+static void add_rows(struct results *r, const struct figure_input *in, const struct frame *f,
+                     const enum column *kind, const uint32_t *rows, uint32_t n)
 {
-    results_begin_point(r);
+    results_begin_point(r, in);
     struct results_load *load = &r->load[frame_rows(r->points) - 1];
     for (size_t c = 0; c < frame_width(f); c++) {
         if (kind[c] == COLUMN_METRIC) {
@@ -146,7 +149,7 @@ int results_add_csv(struct results *r, const struct figure_input *in, struct err
             }
         }
         if (n > 0) {
-            add_rows(r, f, kind, rows, n);
+            add_rows(r, in, f, kind, rows, n);
         }
     }
     free(kind);
