@@ -55,9 +55,17 @@ static double filling(double row_fill, double width_fill)
     return (1.0 + row_fill / USUAL_ROWS) * (1.0 + width_fill / USUAL_COLUMNS);
 }
 
-double soc_resized_rate(double row_fill, double width_fill, double ratio)
+struct soc_resize soc_resize(double row_fill, double width_fill, double peak, double cores)
 {
-    return ratio * filling(row_fill * ratio, width_fill * ratio) / filling(row_fill, width_fill);
+    struct soc_resize x = {.row_fill = peak / cores, .width_fill = peak};
+    x.rate = peak * filling(row_fill * x.row_fill, width_fill * x.width_fill) /
+             filling(row_fill, width_fill);
+    return x;
+}
+
+double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b)
+{
+    return a->cores > 0 && b->cores > 0 ? (double)b->cores / a->cores : 1.0;
 }
 
 /* A runtime's name in parts: "x-2026.1dev-static" is version 2026.1 of toolchain "x" in the build

@@ -14,6 +14,7 @@
 #include "sim/base/json_fields.h"
 
 #define SOC_MAX_RUNTIMES 24
+#define SOC_MAX_CORES 65536
 
 /* Rates of one kind of kernel. */
 struct soc_curve {
@@ -150,6 +151,7 @@ struct soc_device {
     struct soc_dvfs dvfs;
     int meter;              /* enum soc_meter */
     double peak_flop_per_s; /* datasheet, for reports */
+    uint32_t cores;         /* datasheet, for machines made from it; 0: not stated */
     /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of
      * the contention form `beside`. 0: not measured. */
     double beside_frac;
@@ -207,11 +209,21 @@ void soc_reserve(struct soc_device *d, double time_frac, double rate_frac);
  * Errors name the file. */
 void soc_partition(struct soc *soc, const char *file, struct err *e);
 
-/* Scaling an entry to a device of `ratio` times the peak. The rows and columns that fill an engine
- * follow its size, so row_fill and width_fill are multiplied by `ratio`. The rate that a usual
- * prompt reaches follows the peak: 1024 rows of a model 4096 wide. Returns the factor of the rate
- * for that; without fills it is `ratio`. */
-double soc_resized_rate(double row_fill, double width_fill, double ratio);
+/* How an entry scales to a device of `peak` times the peak and `cores` times the cores.
+ *
+ * What row_fill costs is work for each weight, however few the rows are: 4 or 8 bits become 16, and
+ * a tile is set up. Each core does its share of it, with a wider matrix engine no sooner. So its
+ * time follows the cores, and in rows of the new rate it is peak / cores times as many. Columns
+ * fill the engines of all cores together, so width_fill follows the peak. The rate that a usual
+ * prompt reaches follows the peak, too: 1024 rows of a model 4096 wide. Without fills the rate's
+ * factor is `peak`. */
+struct soc_resize {
+    double rate, row_fill, width_fill;
+};
+struct soc_resize soc_resize(double row_fill, double width_fill, double peak, double cores);
+
+/* Cores of `b` over those of `a`; 1 where a data sheet states none. */
+double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b);
 
 /* The model as another width and format make it. */
 void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,

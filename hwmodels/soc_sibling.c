@@ -31,7 +31,8 @@ static struct conformal_interval transfer_of(const struct conformal *t, const ch
 enum scale {
     SCALE_NONE,
     SCALE_RATE,
-    SCALE_SIZE,
+    SCALE_ROWS,
+    SCALE_COLUMNS,
     SCALE_DDR,
     SCALE_SHARE /* a share of the rate whose product with it follows the peak */
 };
@@ -43,8 +44,8 @@ static const struct {
     {"rate", CONFORMAL_PREFILL, SCALE_RATE},
     {"bandwidth", CONFORMAL_DECODE, SCALE_DDR},
     {"launch", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
-    {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_SIZE},
-    {"width_fill", CONFORMAL_PREFILL, SCALE_SIZE},
+    {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_ROWS},
+    {"width_fill", CONFORMAL_PREFILL, SCALE_COLUMNS},
     {"attention", CONFORMAL_PREFILL, SCALE_SHARE},
     {"decode_attention", CONFORMAL_DECODE, SCALE_SHARE},
 };
@@ -54,8 +55,8 @@ struct copy {
     const struct soc_sibling *o;
     const struct conformal *table;
     const char *family, *name; /* of the sibling */
-    double ddr_ratio, peak_ratio, ddr_peak_gbs;
-    double rate_ratio; /* of the runtime entry (soc_resized_rate) */
+    double ddr_ratio, peak_ratio, cores_ratio, ddr_peak_gbs;
+    struct soc_resize resize; /* of the runtime entry */
     enum device_kind kind;
 };
 
@@ -105,10 +106,11 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
 {
     struct conformal_interval t = transfer_of(c->table, c->family, c->kind, carried[i].phase);
     const double ratios[] = {[SCALE_NONE] = 1.0,
-                             [SCALE_RATE] = c->rate_ratio,
-                             [SCALE_SIZE] = c->peak_ratio,
+                             [SCALE_RATE] = c->resize.rate,
+                             [SCALE_ROWS] = c->resize.row_fill,
+                             [SCALE_COLUMNS] = c->resize.width_fill,
                              [SCALE_DDR] = c->ddr_ratio,
-                             [SCALE_SHARE] = c->peak_ratio / c->rate_ratio};
+                             [SCALE_SHARE] = c->peak_ratio / c->resize.rate};
     double ratio = ratios[carried[i].scale];
     /* Where no transfer was ever measured a factor of two stands, a guess. */
     double factor = t.n > 0 ? t.high_factor : 2.0;
@@ -129,7 +131,7 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     if (ratio != 1.0) {
         (void)snprintf(scaled, sizeof scaled, ", x %.4g as its %s", ratio,
                        carried[i].scale == SCALE_DDR     ? "memory"
-                       : carried[i].scale == SCALE_SIZE  ? "size"
+                       : carried[i].scale == SCALE_ROWS  ? "peak per core"
                        : carried[i].scale == SCALE_SHARE ? "peak over its rate"
                                                          : "peak");
     }
@@ -172,8 +174,8 @@ static void copy_runtimes(cJSON *device, struct copy *c)
 {
     cJSON *r;
     cJSON_ArrayForEach (r, cJSON_GetObjectItemCaseSensitive(device, "runtimes")) {
-        c->rate_ratio =
-            soc_resized_rate(value_of(r, "row_fill"), value_of(r, "width_fill"), c->peak_ratio);
+        c->resize = soc_resize(value_of(r, "row_fill"), value_of(r, "width_fill"), c->peak_ratio,
+                               c->cores_ratio);
         copy_numbers(r, c, true);
     }
 }
@@ -199,19 +201,27 @@ static void copy_device(cJSON *device, struct copy *c, bool *used)
 {
     double peak = json_number(member(device, "peak"), "value");
     double own = 0.0;
+    double cores = json_number(device, "cores");
+    double own_cores = 0.0;
     for (uint32_t i = 0; i < c->o->n_peaks; i++) {
         if (strcmp(c->o->peaks[i].device, json_string(device, "name")) == 0) {
             own = c->o->peaks[i].tflop_per_s;
+            own_cores = c->o->peaks[i].cores;
             used[i] = true;
         }
     }
     c->kind = (enum device_kind)words_find(device_kind_names(), json_string(device, "kind"));
     c->peak_ratio = own > 0.0 && peak > 0.0 ? own / peak : 1.0;
+    c->cores_ratio = own_cores > 0.0 && cores > 0.0 ? own_cores / cores : 1.0;
     drop_fits(device);
     copy_numbers(device, c, false);
     copy_runtimes(device, c);
     if (own > 0.0) {
         given(device, "peak", own, "TFLOP/s");
+    }
+    if (own_cores > 0.0) {
+        (void)cJSON_DeleteItemFromObjectCaseSensitive(device, "cores");
+        (void)cJSON_AddNumberToObject(device, "cores", own_cores);
     }
 }
 

@@ -7,7 +7,8 @@
  *   bandwidths            that of decoding
  *   launch and fill       that of short prompts
  * Datasheet numbers that the caller knows replace the similar chip's. Bandwidths follow the
- * memory's. Rates, fills and the rate of attention follow the device's peak (soc_resized_rate). */
+ * memory's. Rates, fills and the rate of attention follow the device's peak, and the rows of a fill
+ * its cores (soc_resize). */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -17,6 +18,7 @@
 struct soc_sibling_peak {
     const char *device; /* name in the file, borrowed */
     double tflop_per_s;
+    uint32_t cores; /* 0: as many as the sibling has */
 };
 
 struct soc_sibling {

@@ -13,10 +13,12 @@ static void curve_share(struct soc_curve *c, double share, double rate)
 
 static void runtime_share(struct soc_runtime *r, double share)
 {
-    curve_share(&r->many, share, soc_resized_rate(r->fill_rows, r->width_fill, share));
+    /* As if each tile were narrower, not as if there were fewer: nothing measures tiles apart. */
+    struct soc_resize x = soc_resize(r->fill_rows, r->width_fill, share, 1.0);
+    curve_share(&r->many, share, x.rate);
     curve_share(&r->one, share, share);
-    r->fill_rows *= share;
-    r->width_fill *= share;
+    r->fill_rows *= x.row_fill;
+    r->width_fill *= x.width_fill;
 }
 
 static void device_share(struct device *d, struct soc_device *sd, double share)

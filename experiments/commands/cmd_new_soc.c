@@ -23,7 +23,7 @@ struct options {
     double ddr_peak_gbs, memory_gb;
 };
 
-/* "igpu=9.2" into a copy of the name (owned by the caller) and a number. */
+/* "igpu=61.4:12" into a copy of the name (owned by the caller) and two numbers. */
 static void take_peaks(const struct options *o, struct soc_sibling_peak *out, char **texts,
                        struct err *e)
 {
@@ -31,10 +31,15 @@ static void take_peaks(const struct options *o, struct soc_sibling_peak *out, ch
         texts[i] = xstrdup(o->peaks.v[i]);
         char *equals = strchr(texts[i], '=');
         if (equals == NULL) {
-            (void)err_add(e, "--peak %s: must be DEVICE=TFLOP/s", o->peaks.v[i]);
+            (void)err_add(e, "--peak %s: must be DEVICE=TFLOP/s[:CORES]", o->peaks.v[i]);
             continue;
         }
         *equals = '\0';
+        char *colon = strchr(equals + 1, ':');
+        if (colon != NULL) {
+            *colon = '\0';
+            (void)cli_count("peak", colon + 1, 1, SOC_MAX_CORES, &out[i].cores, e);
+        }
         out[i].device = texts[i];
         (void)cli_number("peak", equals + 1, 1e-3, 1e5, &out[i].tflop_per_s, e);
     }
@@ -130,7 +135,7 @@ static int run(void *values, struct err *e)
     if (o->from != NULL) {
         return from_archive(o, e);
     }
-    struct soc_sibling_peak peaks[MAX_PEAKS] = {{NULL, 0.0}};
+    struct soc_sibling_peak peaks[MAX_PEAKS] = {{NULL, 0.0, 0}};
     char *texts[MAX_PEAKS] = {NULL};
     struct soc_sibling s = {.name = o->names.v[0],
                             .like = o->like,
@@ -158,8 +163,9 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, memory_gb, "memory", "GB", NULL, 0.01, 1e6,
                   "memory (default: the similar chip's)"),
     OPTION_TEXTS(
-        OPTIONS, peaks, "peak", "DEVICE=TFLOP/s", MAX_PEAKS,
-        "datasheet rate of a device; its rates follow it; repeated (default: the similar chip's)"),
+        OPTIONS, peaks, "peak", "DEVICE=TFLOP/s[:CORES]", MAX_PEAKS,
+        "datasheet rate of a device, and how many cores it has; its rates follow the one, short "
+        "prompts both; repeated (default: the similar chip's)"),
     OPTION_TEXTS(OPTIONS, measured, "measured", "ROWS", MAX_MEASURED,
                  "what was measured on it: 'model=M,bits=B,runtime=R,ttft_ms@1024=..,"
                  "tpot_ms@1024=..', a table of points, or a file of llm_bench or llama-bench; "
@@ -176,9 +182,10 @@ static const struct option_row rows[] = {
 const struct command cmd_new_soc = {
     .name = "new-soc",
     .summary = "write a machine file to start from, made from a similar chip's",
-    .usage = "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s ...] "
-             "[--measured ROWS ...] [--pairs FILE.csv] [-o FILE]\n"
-             "NAME --from my-machine.tar.gz [-o FILE]",
+    .usage =
+        "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s[:CORES] ...] "
+        "[--measured ROWS ...] [--pairs FILE.csv] [-o FILE]\n"
+        "NAME --from my-machine.tar.gz [-o FILE]",
     .about =
         "Writes a SoC file that runs: every number of a similar chip, marked assumed, with its "
         "source. Rates, bandwidths and launches get the range of the errors of predictions from "

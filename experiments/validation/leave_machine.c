@@ -145,7 +145,8 @@ static int make(struct pair *p, struct err *e)
         scale(p, (uint8_t)its, &p->roofline[r]);
     }
     struct soc_sibling_peak peak = {p->sibling->machine.devices[p->device].name,
-                                    p->truth->devices[its].peak_flop_per_s * RATE_TO_FILE};
+                                    p->truth->devices[its].peak_flop_per_s * RATE_TO_FILE,
+                                    p->truth->devices[its].cores};
     struct soc_sibling how = {.name = p->truth->machine.name,
                               .like = p->sibling->machine.name,
                               .ddr_peak_gbs = p->truth->machine.ddr_peak_bytes_per_s / 1e9,

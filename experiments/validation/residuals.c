@@ -218,15 +218,17 @@ static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
         b->devices[to->set.device].peak_flop_per_s / a->devices[from->set.device].peak_flop_per_s;
     double bandwidth = b->machine.ddr_peak_bytes_per_s / a->machine.ddr_peak_bytes_per_s;
     struct soc_runtime scaled = fit.params;
-    scaled.fill_rows *= rate;
-    scaled.width_fill *= rate;
-    double resized = soc_resized_rate(fit.params.fill_rows, fit.params.width_fill, rate);
-    scaled.attention_frac *= rate / resized;
+    struct soc_resize x =
+        soc_resize(scaled.fill_rows, scaled.width_fill, rate,
+                   soc_cores_ratio(&a->devices[from->set.device], &b->devices[to->set.device]));
+    scaled.fill_rows *= x.row_fill;
+    scaled.width_fill *= x.width_fill;
+    scaled.attention_frac *= rate / x.rate;
     size_t n = 0;
     for (size_t i = 0; i < to->set.n; i++) {
         struct calibrate_row r = to->set.rows[i];
         if (is_own(to, &r)) {
-            r.rate_scale = resized;
+            r.rate_scale = x.rate;
             r.bandwidth_scale = bandwidth;
             write_row(to, &r, "soc", a->machine.name, calibrate_error(&r, &scaled), out);
             n++;

@@ -49,6 +49,12 @@ done
 # 1024 rows take half the time: the rate is 2 (1 + 60.54 / 1024) / (1 + 30.27 / 1024) = 2.0574 times the sibling's
 awk -v a="$(value core-ultra-7-155h rate)" -v b="$(value f.json rate)" 'BEGIN { exit !(b / a > 2.056 && b / a < 2.059) }' ||
     fail "the rate does not follow the peak at 1024 rows"
+# of twice the cores, which are the sibling's: as many rows fill one, and all takes half the time
+"$x" new-soc wide --peak igpu=18.44:16 -o w.json >said || fail "cores"
+for number in row_fill rate; do
+    awk -v a="$(value core-ultra-7-155h $number)" -v b="$(value w.json $number)" -v x="$(test $number = rate && echo 2 || echo 1)" \
+        'BEGIN { exit !(b > 0 && b / a > 0.999 * x && b / a < 1.001 * x) }' || fail "$number does not follow the cores"
+done
 refuse "is there already" "$x" new-soc fast -o f.json
 # one measured model: the machine is slower than its sibling, its intervals are narrower, and it runs
 rows='model=llama-3-8b,bits=4,runtime=openvino-2025.3,ttft_ms@32=120,ttft_ms@1024=700,tpot_ms@1024=61.5'
@@ -77,6 +83,7 @@ refuse "'bla' is none of" "$x" new-soc other --measured 'model=phi-2,bits=4,bla=
 refuse "nonesuch.csv" "$x" new-soc other --measured nonesuch.csv
 refuse "has no such device; it has npu, igpu, cpu" "$x" new-soc other --peak tpu=3
 refuse "DEVICE=TFLOP/s" "$x" new-soc other --peak igpu
+refuse "must be a whole number" "$x" new-soc other --peak igpu=9.2:0
 refuse "not a shipped name" "$x" new-soc other --like nope
 refuse "letters, digits" "$x" new-soc "a b"
 refuse "ending in .json" "$x" new-soc other -o other

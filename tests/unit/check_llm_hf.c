@@ -386,7 +386,7 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
     static struct soc soc;
     three_transfers(&table, errors);
     cJSON *from = json_read_file(soc_path("core-ultra-7-155h"), &e);
-    struct soc_sibling_peak peak = {"igpu", 18.44}; /* twice 9.22 */
+    struct soc_sibling_peak peak = {"igpu", 18.44, 0}; /* twice 9.22 */
     struct soc_sibling o = {"new", "core-ultra-7-155h", 112.0, 16.0, &peak, 1};
     cJSON *to = soc_sibling_tree(from, &o, &table, &e);
     ck_assert_msg(to != NULL && soc_parse(to, "new", &soc, &e) == 0, "%s",

@@ -63,17 +63,17 @@ static struct conformal_interval transfer(enum device_kind kind, enum conformal_
 
 /* A number of a runtime entry that takes the error of transfers over; false: it takes none. */
 static bool expect_carried(const cJSON *is, const cJSON *was, enum device_kind kind, double ratio,
-                           double rate_ratio)
+                           double cores_ratio, double rate_ratio)
 {
     static const struct {
         const char *key, *as;
         enum conformal_phase phase;
     } keys[] = {{"rate", "peak", CONFORMAL_PREFILL},
                 {"attention", "peak over its rate", CONFORMAL_PREFILL},
-                {"width_fill", "size", CONFORMAL_PREFILL},
+                {"width_fill", "peak", CONFORMAL_PREFILL},
                 {"bandwidth", "memory", CONFORMAL_DECODE},
                 {"decode_attention", "peak over its rate", CONFORMAL_DECODE},
-                {"row_fill", "size", CONFORMAL_SHORT_PREFILL},
+                {"row_fill", "peak per core", CONFORMAL_SHORT_PREFILL},
                 {"launch", "", CONFORMAL_SHORT_PREFILL}};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (strcmp(was->string, keys[i].key) != 0) {
@@ -81,8 +81,9 @@ static bool expect_carried(const cJSON *is, const cJSON *was, enum device_kind k
         }
         bool memory = strcmp(keys[i].as, "memory") == 0;
         double x = memory                                          ? memory_ratio
-                   : strcmp(keys[i].as, "peak") == 0               ? rate_ratio
-                   : strcmp(keys[i].as, "size") == 0               ? ratio
+                   : strcmp(keys[i].key, "rate") == 0              ? rate_ratio
+                   : strcmp(keys[i].as, "peak") == 0               ? ratio
+                   : strcmp(keys[i].as, "peak per core") == 0      ? ratio / cores_ratio
                    : strcmp(keys[i].as, "peak over its rate") == 0 ? ratio / rate_ratio
                                                                    : 1.0;
         struct conformal_interval t = transfer(kind, keys[i].phase);
@@ -108,7 +109,7 @@ static bool expect_carried(const cJSON *is, const cJSON *was, enum device_kind k
 
 /* Everything below `was` is below `is`; `device`: that of an entry, or NULL. */
 static void expect_like(const cJSON *is, const cJSON *was, const cJSON *device, double ratio,
-                        double rate_ratio)
+                        double cores_ratio, double rate_ratio)
 {
     const cJSON *c;
     int index = 0;
@@ -133,18 +134,20 @@ static void expect_like(const cJSON *is, const cJSON *was, const cJSON *device, 
                        !expect_carried(
                            to, c,
                            (enum device_kind)words_find(device_kind_names(), text(device, "kind")),
-                           ratio, rate_ratio)) {
+                           ratio, cores_ratio, rate_ratio)) {
                 char *source = xformat("taken from %s; there: %s", sibling_name, text(c, "source"));
                 expect(to, number(c, "value"), number(c, "low"), number(c, "high"), source);
                 free(source);
             }
         } else if (cJSON_IsObject(c) || cJSON_IsArray(c)) {
             bool entry = device != NULL && c->string == NULL;
-            double scaled = entry
-                                ? soc_resized_rate(number(member(c, "row_fill"), "value"),
-                                                   number(member(c, "width_fill"), "value"), ratio)
-                                : rate_ratio;
-            expect_like(to, c, runtimes ? was : device, ratio, scaled);
+            /* what 1024 rows of a model 4096 wide take follows the peak */
+            double rows = number(member(c, "row_fill"), "value") / 1024.0;
+            double columns = number(member(c, "width_fill"), "value") / 4096.0;
+            double scaled = entry ? ratio * (1.0 + rows * ratio / cores_ratio) *
+                                        (1.0 + columns * ratio) / ((1.0 + rows) * (1.0 + columns))
+                                  : rate_ratio;
+            expect_like(to, c, runtimes ? was : device, ratio, cores_ratio, scaled);
         }
     }
 }
@@ -157,6 +160,17 @@ static double ratio_of(const char *device, double was)
         }
     }
     return 1.0;
+}
+
+/* 0: none are given. */
+static double cores_of(const char *device)
+{
+    for (uint32_t i = 0; i < how->n_peaks; i++) {
+        if (strcmp(how->peaks[i].device, device) == 0) {
+            return how->peaks[i].cores;
+        }
+    }
+    return 0.0;
 }
 
 static void expect_given(const cJSON *q, double value)
@@ -183,7 +197,8 @@ START_TEST(every_number_is_its_siblings_or_scaled)
     for (int i = 0; i < 2; i++) {
         const cJSON *d = cJSON_GetArrayItem(devices, n - 1 - i);
         peaks[i] = (struct soc_sibling_peak){
-            text(d, "name"), (i == 0 ? 1.7 : 0.6) * number(member(d, "peak"), "value")};
+            text(d, "name"), (i == 0 ? 1.7 : 0.6) * number(member(d, "peak"), "value"),
+            i == 0 ? 0 : 10};
     }
     struct soc_sibling o = {.name = "new-one", .like = files[_i / 2]};
     if (_i % 2 == 1) {
@@ -211,14 +226,17 @@ START_TEST(every_number_is_its_siblings_or_scaled)
     const cJSON *c;
     cJSON_ArrayForEach (c, from) { /* outside of devices nothing is scaled */
         if (cJSON_IsObject(c) && strcmp(c->string, "metered") != 0 && member(c, "unit") == NULL) {
-            expect_like(member(to, c->string), c, NULL, 1.0, 1.0);
+            expect_like(member(to, c->string), c, NULL, 1.0, 1.0, 1.0);
         }
     }
     for (int i = 0; i < n; i++) {
         const cJSON *was = cJSON_GetArrayItem(devices, i);
         const cJSON *is = cJSON_GetArrayItem(member(to, "devices"), i);
         double ratio = ratio_of(text(was, "name"), number(member(was, "peak"), "value"));
-        expect_like(is, was, NULL, ratio, 1.0);
+        double given = cores_of(text(was, "name"));
+        double cores = number(was, "cores");
+        expect_like(is, was, NULL, ratio, given > 0.0 && cores > 0.0 ? given / cores : 1.0, 1.0);
+        ck_assert_double_eq(number(is, "cores"), given > 0.0 ? given : cores);
         if (ratio != 1.0) {
             expect_given(member(is, "peak"), ratio * number(member(was, "peak"), "value"));
         }
