@@ -422,8 +422,10 @@ class Meter:
 
     def copies(self, device, spec):
         size = weight_bytes(spec)
-        if self.devices.kind(device) != "cpu" or self.args.size == "tiny":
+        if self.devices.kind(device) != "cpu":
             return 2
+        if self.args.size == "tiny":  # no number of them leaves a processor's cache, and each is compiled
+            return 1
         return int(max(2, min(MAX_COPIES, -(-MIN_POOL // max(size, 1)))))
 
     def row(self, device, spec, metric, value, repetition, p10=None, p90=None, samples=1, foreign=-1.0, flag="",

@@ -127,7 +127,7 @@ void send_plan(struct sending *s)
     }
     t = plan_measure(s, "measure", "rows.csv",
                      "times of single kernels, each device alone and in pairs", 10);
-    take_args(t, s->tiny ? "0.003" : "");
+    take_args(t, s->tiny ? "0.002" : "");
     if (s->openvino) {
         take_args(t, "--backend openvino --devices");
         take_args(t, s->devices);
@@ -138,7 +138,7 @@ void send_plan(struct sending *s)
     bool chips = s->npu[0] != '\0' && s->gpu[0] != '\0';
     bool two = chips || strchr(s->devices, ',') != NULL;
     /* A pair needs five samples in which both ran: OpenVINO's take longer to begin. */
-    take_args(t, !s->tiny ? "" : two ? "0.02" : "0.005");
+    take_args(t, !s->tiny ? "" : two ? "0.02" : "0.002");
     take_args(t, "--pairs");
     if (two) {
         OWNED char *list = chips ? xformat("%s,%s", s->npu, s->gpu) : xstrdup(s->devices);

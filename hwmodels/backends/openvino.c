@@ -133,8 +133,8 @@ static uint32_t copies_of(const struct backend_device *d, const struct kernel_sp
      * backends: copies take its place. */
     double want = fmax(2.0, ceil(CACHE_FACTOR * cache / bytes));
     bool enough = want <= room;
-    *cached = !enough && room * bytes < cache; /* then more copies would only take time */
-    return (uint32_t)fmax(1.0, enough ? want : *cached ? fmin(2.0, room) : room);
+    *cached = !enough && room * bytes < cache; /* then a second copy would only take time */
+    return (uint32_t)fmax(1.0, enough ? want : *cached ? 1.0 : room);
 }
 
 static struct backend_kernel *make(struct backend_device *d, const struct kernel_spec *s,

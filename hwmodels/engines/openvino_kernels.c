@@ -106,14 +106,17 @@ static int no_shape(const struct engine_kernel *k, char *why)
     return -EINVAL;
 }
 
+/* Both halves of a head turn by the same angles, and a frequency is that of a column. */
 static void angles(const struct engine_kernel *k, uint32_t dim, float *cosines, float *sines)
 {
-    for (uint32_t i = 0; i < k->padded_rows; i++) {
-        for (uint32_t j = 0; j < dim; j++) {
-            double f = pow(ROPE_BASE, -2.0 * (j % (dim / 2)) / dim);
+    const uint32_t half = dim / 2;
+    for (uint32_t j = 0; j < half; j++) {
+        double f = pow(ROPE_BASE, -2.0 * j / dim);
+        for (uint32_t i = 0; i < k->padded_rows; i++) {
             double a = (double)k->pass->pos[k->row0 + i] * f;
-            *cosines++ = (float)cos(a);
-            *sines++ = (float)sin(a);
+            size_t at = (size_t)i * dim + j;
+            cosines[at] = cosines[at + half] = (float)cos(a);
+            sines[at] = sines[at + half] = (float)sin(a);
         }
     }
 }

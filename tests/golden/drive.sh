@@ -21,6 +21,11 @@ fail() { echo "drive: $*"; exit 1; }
 awk -F, -v OFS=, '/^#/ || /^request/ { next } { $1 = $2 = n++; print }' "$tmp/rows" >"$tmp/body"
 { echo '# xpusim-trace v1'; grep '^request' "$tmp/rows"; cat "$tmp/body"; } >"$tmp/t.csv"
 
+# A model of one small layer: what is compared here are tokens, books and files, and no times.
+sed 's/"random-256"/"small"/; s/"layers": 2/"layers": 1/; s/"hidden": 256/"hidden": 64/; s/"heads": 4/"heads": 1/; s/"kv_heads": 2/"kv_heads": 1/
+    s/"ffn_hidden": 704/"ffn_hidden": 128/; s/"vocab": 1000/"vocab": 128/' hwmodels/llm/random-256.json >"$tmp/small.json"
+[ "$(diff hwmodels/llm/random-256.json "$tmp/small.json" | grep -c '^>')" -eq 7 ] || fail "the small model: $(cat "$tmp/small.json")"
+
 # 1. No engine, no such engine, no policy: exit 2 and one sentence.
 status=0
 XPUSIM_ENGINES=$tmp $x drive --policy fcfs --trace "$tmp/t.csv" >"$tmp/out" 2>"$tmp/err" || status=$?
@@ -51,7 +56,7 @@ echo 262143328850 >"$tmp/rapl/intel-rapl:0/max_energy_range_uj"
 XPUSIM_RAPL_DIR=$tmp/rapl $x drive --policy fcfs --clock cpu --llm random-256 --trace "$tmp/t.csv" --json >"$tmp/out"
 grep -q '"package_j":.*0' "$tmp/out" || fail "package_j: $(cat "$tmp/out")"
 
-usual="--clock cpu --llm random-256 --trace $tmp/t.csv"
+usual="--clock cpu --llm $tmp/small.json --trace $tmp/t.csv"
 
 # 2. Two policies, one machine of two devices: the same tokens, clean books, and no energy.
 for p in fcfs agent-xpu-v2; do
@@ -79,7 +84,7 @@ for o in lines:
     assert [e[0][0] for e in next_[n - 1:]] == o["output"]
     for e in next_:
         p = [x[1] for x in e]
-        assert len(e) == 8 and p == sorted(p, reverse=True) and 8 / 1000 < sum(p) < 1
+        assert len(e) == 8 and p == sorted(p, reverse=True) and 8 / 128 < sum(p) < 1
 EOF
 $x run --soc snapdragon-8gen2 --llm qwen2.5-1.5b --workload "texts:file=$tmp/topk.jsonl,gap_s=5" \
     --policy sd-npu:drafter=calibrated -q >/dev/null || fail "topk: not read"
@@ -104,47 +109,47 @@ drive_wall() { # exit status, text, options...
     wanted=$1 text=$2
     shift 2
     status=0
-    $x drive --policy fcfs --clock wall --llm random-1024 --json "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
+    $x drive --policy fcfs --clock wall --json "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
     [ $status -eq "$wanted" ] && cat "$tmp/out" "$tmp/err" | grep -q -- "$text" || fail "$*: $(cat "$tmp/out" "$tmp/err")"
 }
-{ head -n 2 "$tmp/t.csv"; echo '0,0,0,reactive,0,,64,2,0'; } >"$tmp/short-1024.csv"
+{ head -n 2 "$tmp/t.csv"; echo '0,0,0,reactive,0,,64,2,0'; } >"$tmp/one.csv"
 { head -n 2 "$tmp/t.csv"; echo '0,0,0,reactive,0,,4096,2,0'; } >"$tmp/longer.csv"
-drive_wall 2 'there are processors 0 to' --cores 9999 --trace "$tmp/short-1024.csv"
-drive_wall 0 '"clean":.*true' --cores 0 --trace "$tmp/short-1024.csv"
+drive_wall 2 'there are processors 0 to' --cores 9999 --llm random-256 --trace "$tmp/one.csv"
+drive_wall 0 '"clean":.*true' --cores 0 --llm random-256 --trace "$tmp/one.csv"
 grep -q '"realtime":.*false' "$tmp/out" || fail "realtime that nobody asked for: $(cat "$tmp/out")"
-drive_wall 1 'its work does not come back' --hang 0.01 --trace "$tmp/longer.csv"
-drive_wall 0 '"realtime":.*true\|real-time priority was not permitted' --realtime --trace "$tmp/short-1024.csv"
+drive_wall 1 'its work does not come back' --hang 0.01 --llm random-1024 --trace "$tmp/longer.csv"
+drive_wall 0 '"realtime":.*true\|real-time priority was not permitted' --realtime --llm random-256 --trace "$tmp/one.csv"
 [ ! -e "$BUILD/engines/openvino.so" ] || nm "$x" | grep -q __asan_init ||
     for _ in 1 2 3 4 5; do # the thread goes on while the process ends
-        drive_wall 1 'opening it does not come back' --engine openvino --compile-limit 0.01 --trace "$tmp/short-1024.csv"
+        drive_wall 1 'opening it does not come back' --engine openvino --compile-limit 0.01 --llm random-1024 --trace "$tmp/one.csv"
     done
 
 # 4. Calibration writes a machine that simulates; the comparison of two policies is whole.
 # shellcheck disable=SC2086
-$x drive --calibrate "$tmp/t.csv" --clock cpu --llm random-256 -o "$tmp/my.json" >"$tmp/fit" 2>"$tmp/fit.err"
+$x drive --calibrate "$tmp/t.csv" --clock cpu --llm "$tmp/small.json" -o "$tmp/my.json" >"$tmp/fit" 2>"$tmp/fit.err"
 grep -q 'mha decode' "$tmp/fit" || fail "fit: $(cat "$tmp/fit")"
 grep -q '^bench on npu: ' "$tmp/fit.err" || fail "calibration without a bench: $(cat "$tmp/fit.err")"
 # shellcheck disable=SC2086
-$x drive --calibrate "$tmp/t.csv" --trace-only --clock cpu --llm random-256 -o "$tmp/only.json" >/dev/null 2>"$tmp/err" || :
+$x drive --calibrate "$tmp/t.csv" --trace-only --clock cpu --llm "$tmp/small.json" -o "$tmp/only.json" >/dev/null 2>"$tmp/err" || :
 ! grep -q '^bench' "$tmp/err" && grep -q ' kernels in ' "$tmp/err" || fail "--trace-only: $(cat "$tmp/err")"
 grep -q 'not measured: contention' "$tmp/fit" || fail "fit does not say what the clock hides: $(cat "$tmp/fit")"
 ! grep -q '"beside"' "$tmp/my.json" || fail "contention of kernels that ran one after another"
 # On the wall clock devices run at once, so pairs of kernels say what the memory gives to both.
-XPUSIM_PAIR_WINDOW_S=0.001 $x drive --calibrate "$tmp/t.csv" --llm random-256 --policy fcfs -o "$tmp/wall.json" >"$tmp/out" 2>"$tmp/err" || fail "wall: $(cat "$tmp/err")"
+XPUSIM_PAIR_WINDOW_S=0.001 $x drive --calibrate "$tmp/t.csv" --llm "$tmp/small.json" --policy fcfs -o "$tmp/wall.json" >"$tmp/out" 2>"$tmp/err" || fail "wall: $(cat "$tmp/err")"
 grep -Eq '^ddr.together: |both devices are on one processor' "$tmp/out" || fail "no pairs: $(cat "$tmp/out" "$tmp/err")"
-$x run --soc "$tmp/wall.json" --llm random-256 --policy fcfs --trace "$tmp/t.csv" >"$tmp/out" 2>&1 || fail "wall.json: $(cat "$tmp/out")"
+$x run --soc "$tmp/wall.json" --llm "$tmp/small.json" --policy fcfs --trace "$tmp/t.csv" >"$tmp/out" 2>&1 || fail "wall.json: $(cat "$tmp/out")"
 # The file runs as it was calibrated; another kernel-time model, or another LLM, is one sentence.
 mine="run --soc $tmp/my.json --policy fcfs --trace $tmp/t.csv"
 # shellcheck disable=SC2086
 {
-    $x $mine --llm random-256 >"$tmp/itself" 2>"$tmp/err" || fail "the calibrated machine does not run"
-    $x $mine --llm random-256 --set sim.hwmodel=per-op >"$tmp/per-op" 2>&1
+    $x $mine --llm "$tmp/small.json" >"$tmp/itself" 2>"$tmp/err" || fail "the calibrated machine does not run"
+    $x $mine --llm "$tmp/small.json" --set sim.hwmodel=per-op >"$tmp/per-op" 2>&1
     [ ! -s "$tmp/err" ] || fail "warning for the calibrated machine as it is: $(cat "$tmp/err")"
     [ "$(grep 'E2E s' "$tmp/itself")" = "$(grep 'E2E s' "$tmp/per-op")" ] || fail "the calibrated kernels are not used"
-    $x $mine --llm random-256 --set sim.hwmodel=extended >"$tmp/extended" 2>"$tmp/err"
+    $x $mine --llm "$tmp/small.json" --set sim.hwmodel=extended >"$tmp/extended" 2>"$tmp/err"
     [ "$(grep -c 'were fitted with sim.hwmodel=per-op; this run uses extended' "$tmp/err")" -eq 1 ] || fail "other model: $(cat "$tmp/err")"
     $x $mine --llm random-1024 --json >"$tmp/other.json" 2>"$tmp/err"
-    [ "$(grep -c 'has measured kernels of random-256, none of random-1024' "$tmp/err")" -eq 1 ] || fail "other LLM: $(cat "$tmp/err")"
+    [ "$(grep -c 'has measured kernels of small, none of random-1024' "$tmp/err")" -eq 1 ] || fail "other LLM: $(cat "$tmp/err")"
     grep -q 'none of random-1024' "$tmp/other.json" || fail "other LLM, JSON"
 }
 # shellcheck disable=SC2086
@@ -168,7 +173,7 @@ interrupted() { # exit status, signal, options...
     want=$1
     signal=$2
     shift 2
-    $x drive --llm random-256 --limit 5000 "$@" >"$tmp/out" 2>"$tmp/err" &
+    $x drive --llm "$tmp/small.json" --limit 5000 "$@" >"$tmp/out" 2>"$tmp/err" &
     pid=$!
     for _ in $(seq 6000); do
         [ "$(ls /proc/$pid/task 2>/dev/null | wc -l)" -lt 5 ] || break
@@ -196,5 +201,5 @@ grep -q 'of 0 runs' "$tmp/err" || fail "interrupted: $(cat "$tmp/err")"
 ${CC:-gcc} -O1 -shared -fPIC -o "$tmp/back.so" tests/golden/clock_back.c
 head -n 4 "$tmp/t.csv" >"$tmp/short.csv"
 env ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" LD_PRELOAD="$tmp/back.so" \
-    $x drive --policy fcfs --llm random-256 --trace "$tmp/short.csv" >"$tmp/out" 2>&1 || fail "clock back: $(cat "$tmp/out")"
+    $x drive --policy fcfs --llm "$tmp/small.json" --trace "$tmp/short.csv" >"$tmp/out" 2>&1 || fail "clock back: $(cat "$tmp/out")"
 echo "drive: fine"
