@@ -148,8 +148,8 @@ void drawn_near(const char *figure, const char *tsv, const char *vars)
 
 void drawn_refused(const char *figure, const char *errors)
 {
-    ck_assert_int_eq(
-        figure_prepare(figure_find(figure), &drawn_request, &drawn_data, &drawn_err), -EINVAL);
+    ck_assert_int_eq(figure_prepare(figure_find(figure), &drawn_request, &drawn_data, &drawn_err),
+                     -EINVAL);
     figure_request_fini(&drawn_request);
     drawn_request = (struct figure_request){0};
     ck_assert_str_eq(drawn_errors(), errors);

@@ -13,16 +13,20 @@
  * runs were overloaded. */
 START_TEST(a_bar_has_its_ends_and_its_mark)
 {
-    drawn_input(
-        "", "c.json",
-        "{\"about\":{\"kind\":\"compare\",\"llm\":\"it's L\",\"policy\":\"not said twice\"},\"policies\":{"
-        "\"fcfs\":{\"m\":{\"mean\":5,\"low\":4,\"high\":7},\"memory_peak_bytes\":{\"mean\":1e9,\"low\":1e9,\"high\":1e9}},"
-        "\"edf\":{\"m\":{\"mean\":21,\"low\":20,\"high\":22},\"memory_peak_bytes\":{\"mean\":2e9,\"low\":null,\"high\":null}},"
-        "\"sjf\":{\"m\":{\"mean\":null},\"memory_peak_bytes\":{\"mean\":2.5e9,\"low\":2e9,\"high\":2.6e9}},"
-        "\"vllm-v1:chunk=256\":{\"m\":{\"mean\":2,\"low\":1,\"high\":3},\"memory_peak_bytes\":{\"mean\":0}}},"
-        "\"verdicts\":{\"fcfs\":{\"stable\":3,\"undecided\":0,\"overloaded\":0},"
-        "\"edf\":{\"stable\":1,\"undecided\":1,\"overloaded\":1},"
-        "\"vllm-v1:chunk=256\":{\"stable\":0,\"undecided\":0,\"overloaded\":2}}}");
+    drawn_input("", "c.json",
+                "{\"about\":{\"kind\":\"compare\",\"llm\":\"it's L\",\"policy\":\"not said "
+                "twice\"},\"policies\":{"
+                "\"fcfs\":{\"m\":{\"mean\":5,\"low\":4,\"high\":7},\"memory_peak_bytes\":{\"mean\":"
+                "1e9,\"low\":1e9,\"high\":1e9}},"
+                "\"edf\":{\"m\":{\"mean\":21,\"low\":20,\"high\":22},\"memory_peak_bytes\":{"
+                "\"mean\":2e9,\"low\":null,\"high\":null}},"
+                "\"sjf\":{\"m\":{\"mean\":null},\"memory_peak_bytes\":{\"mean\":2.5e9,\"low\":2e9,"
+                "\"high\":2.6e9}},"
+                "\"vllm-v1:chunk=256\":{\"m\":{\"mean\":2,\"low\":1,\"high\":3},\"memory_peak_"
+                "bytes\":{\"mean\":0}}},"
+                "\"verdicts\":{\"fcfs\":{\"stable\":3,\"undecided\":0,\"overloaded\":0},"
+                "\"edf\":{\"stable\":1,\"undecided\":1,\"overloaded\":1},"
+                "\"vllm-v1:chunk=256\":{\"stable\":0,\"undecided\":0,\"overloaded\":2}}}");
     drawn_request.metrics[0] = "m";
     drawn_request.metrics[1] = "memory_peak_bytes";
     drawn_request.n_metrics = 2;
@@ -40,7 +44,8 @@ START_TEST(a_bar_has_its_ends_and_its_mark)
              "array marks[5]\nmarks[1] = ''\nmarks[2] = 'overloaded in 1 of 3 runs'\n"
              "marks[3] = ''\nmarks[4] = 'overloaded in 2 of 2 runs'\nn_marks = 4\n"
              "marked = 1\ntitle1 = 'm'\ntitle2 = 'peak memory (GB)'\n");
-    ck_assert_str_eq(strstr(drawn_vars(), "subject"), "subject = 'not said twice  \u00b7  it''s L'\n");
+    ck_assert_str_eq(strstr(drawn_vars(), "subject"),
+                     "subject = 'not said twice  \u00b7  it''s L'\n");
 }
 END_TEST
 
@@ -48,8 +53,9 @@ END_TEST
  * What is asked for must be there. */
 START_TEST(a_panel_that_nobody_asked_for_may_be_missing)
 {
-    static const char text[] = "{\"about\":{\"kind\":\"compare\"},\"policies\":{"
-                               "\"fcfs\":{\"energy_j_per_token\":{\"mean\":3,\"low\":2,\"high\":4}}}}";
+    static const char text[] =
+        "{\"about\":{\"kind\":\"compare\"},\"policies\":{"
+        "\"fcfs\":{\"energy_j_per_token\":{\"mean\":3,\"low\":2,\"high\":4}}}}";
     drawn_input("", "c.json", text);
     drawn_is("utilisation", "energy (J/token)\nfcfs\t3\t2\t4\t4\n",
              "panels = 1\narray slot[2]\nslot[1] = 6\nlongest = 4\n"
@@ -59,8 +65,9 @@ START_TEST(a_panel_that_nobody_asked_for_may_be_missing)
     drawn_request.metrics[0] = "energy_j_per_token";
     drawn_request.metrics[1] = "igpu.weighted_util_frac";
     drawn_request.n_metrics = 2;
-    drawn_refused("utilisation",
-                  "c.json: no metric igpu.weighted_util_frac; there are: energy_j_per_token, ...\n");
+    drawn_refused(
+        "utilisation",
+        "c.json: no metric igpu.weighted_util_frac; there are: energy_j_per_token, ...\n");
     drawn_input("", "d.json",
                 "{\"about\":{\"kind\":\"compare\"},\"policies\":{\"fcfs\":{\"m\":{\"mean\":3}}}}");
     drawn_refused("utilisation",
@@ -77,10 +84,12 @@ START_TEST(parts_of_a_latency_add_up)
     drawn_input(
         "", "c.json",
         "{\"about\":{\"kind\":\"compare\"},\"policies\":{"
-        "\"fcfs\":{\"reactive.prefill_pending_s.mean\":{\"mean\":1},\"reactive.prefill_suspended_s.mean\":{\"mean\":2},"
+        "\"fcfs\":{\"reactive.prefill_pending_s.mean\":{\"mean\":1},\"reactive.prefill_suspended_s."
+        "mean\":{\"mean\":2},"
         "\"reactive.ttft_s.mean\":{\"mean\":8},\"reactive.decode_pending_s.mean\":{\"mean\":3},"
         "\"reactive.e2e_s.mean\":{\"mean\":20,\"low\":19,\"high\":23}},"
-        "\"edf\":{\"reactive.prefill_pending_s.mean\":{\"mean\":1.5},\"reactive.prefill_suspended_s.mean\":{\"mean\":1},"
+        "\"edf\":{\"reactive.prefill_pending_s.mean\":{\"mean\":1.5},\"reactive.prefill_suspended_"
+        "s.mean\":{\"mean\":1},"
         "\"reactive.ttft_s.mean\":{\"mean\":2},\"reactive.decode_pending_s.mean\":{\"mean\":3},"
         "\"reactive.e2e_s.mean\":{\"mean\":4,\"low\":3,\"high\":5},"
         "\"proactive.ttft_s.mean\":{\"mean\":6},\"proactive.e2e_s.mean\":{\"mean\":10}}},"
@@ -96,14 +105,16 @@ START_TEST(parts_of_a_latency_add_up)
              "array rows[3]\nrows[1] = 'fcfs'\nrows[2] = 'edf'\nn_rows = 2\n"
              "array marks[3]\nmarks[1] = ''\nmarks[2] = 'overloaded in 1 of 3 runs'\nn_marks = 2\n"
              "marked = 1\n");
-    drawn_input("", "d.json",
-                "{\"about\":{\"kind\":\"compare\"},\"policies\":{\"fcfs\":{\"reactive.ttft_s.mean\":{"
-                "\"mean\":1}}}}");
+    drawn_input(
+        "", "d.json",
+        "{\"about\":{\"kind\":\"compare\"},\"policies\":{\"fcfs\":{\"reactive.ttft_s.mean\":{"
+        "\"mean\":1}}}}");
     drawn_refused("breakdown",
                   "d.json: no metric reactive.e2e_s.mean; there are: reactive.ttft_s.mean, ...\n");
-    drawn_input("", "d.json",
-                "{\"about\":{\"kind\":\"compare\"},\"policies\":{\"fcfs\":{\"reactive.e2e_s.mean\":{"
-                "\"mean\":1}}}}");
+    drawn_input(
+        "", "d.json",
+        "{\"about\":{\"kind\":\"compare\"},\"policies\":{\"fcfs\":{\"reactive.e2e_s.mean\":{"
+        "\"mean\":1}}}}");
     drawn_is("breakdown",
              "reactive\nfcfs\t0\t0\t0\t0\t0\t1\tNaN\tNaN\t1.05\n\n\n"
              "proactive\nfcfs\t0\t0\t0\t0\t0\t0\tNaN\tNaN\t0\n",
@@ -122,17 +133,17 @@ static const struct {
     {{0}, {0}, 0, 0.0},
     {{3}, {NAN}, 1, 3.15},
     {{3}, {4}, 1, 4},
-    {{3}, {6.5}, 1, 6},            /* at most twice */
-    {{3}, {2}, 1, 3.15},           /* an interval below its mean: 5 % */
-    {{NAN}, {9}, 1, 0.0},          /* no bar, no interval */
-    {{1, 4}, {NAN, NAN}, 2, 4.2},  /* four times is not over four times */
+    {{3}, {6.5}, 1, 6},           /* at most twice */
+    {{3}, {2}, 1, 3.15},          /* an interval below its mean: 5 % */
+    {{NAN}, {9}, 1, 0.0},         /* no bar, no interval */
+    {{1, 4}, {NAN, NAN}, 2, 4.2}, /* four times is not over four times */
     {{1, 4.1}, {NAN, NAN}, 2, 1.05},
     {{1, 4.1}, {NAN, 9}, 2, 1.05}, /* the interval of a bar that is cut says nothing */
     {{1, 4.1}, {1.5, 9}, 2, 1.5},
-    {{1, 5, 6}, {NAN, NAN, NAN}, 3, 6.3},    /* the far one is in the smaller half */
+    {{1, 5, 6}, {NAN, NAN, NAN}, 3, 6.3}, /* the far one is in the smaller half */
     {{6, 1, 5, 21, 200}, {NAN, NAN, NAN, NAN, NAN}, 5, 22.05},
     {{1, 2, 9, 10, NAN}, {NAN, NAN, NAN, NAN, NAN}, 5, 2.1},
-    {{0, 0, 5}, {NAN, NAN, NAN}, 3, 5.25},   /* nothing is no neighbour to be far from */
+    {{0, 0, 5}, {NAN, NAN, NAN}, 3, 5.25}, /* nothing is no neighbour to be far from */
     {{2, 2, 2}, {2, 3, 4}, 3, 4},
 };
 
@@ -150,9 +161,9 @@ END_TEST
 START_TEST(every_cause_is_in_one_part)
 {
     static const char *const order[] = {
-        "compute",    "shared_pass", "host",       "ddr_slowdown", "device_sharing", "throttling",
-        "graphics",   "recompute",   "killed",     "compile",      "graph_load",     "kernel_tail",
-        "queue_same", "batching",    "queue_other", "held",        "held_back",      "eviction"};
+        "compute",    "shared_pass", "host",        "ddr_slowdown", "device_sharing", "throttling",
+        "graphics",   "recompute",   "killed",      "compile",      "graph_load",     "kernel_tail",
+        "queue_same", "batching",    "queue_other", "held",         "held_back",      "eviction"};
     SCOPED(text_fini) struct text causes = {0};
     for (int i = 0; i < 18; i++) {
         text_format(&causes, "%s\"%s\":%d", i > 0 ? "," : "", order[i], 4 << i);
@@ -222,30 +233,38 @@ END_TEST
 START_TEST(a_tornado_goes_from_the_largest_effect)
 {
     static const char one[] =
-        "{\"about\":{\"kind\":\"uncertainty\"},\"baseline\":\"fcfs\",\"uncertainty\":{\"machines\":64,"
+        "{\"about\":{\"kind\":\"uncertainty\"},\"baseline\":\"fcfs\",\"uncertainty\":{\"machines\":"
+        "64,"
         "\"factors\":{\"reactive.e2e_s.mean\":{\"edf\":{"
-        "\"ddr\":{\"low\":0.5,\"high\":1.25,\"difference_file\":1,\"difference_low\":0,\"difference_high\":-2},"
-        "\"cores\":{\"low\":2,\"high\":4096.4,\"difference_file\":5,\"difference_low\":0,\"difference_high\":-1},"
-        "\"watts\":{\"low\":1,\"high\":2,\"difference_file\":3,\"difference_low\":3,\"difference_high\":3},"
-        "\"flash\":{\"low\":1,\"high\":2,\"difference_file\":0,\"difference_low\":-1,\"difference_high\":2}%s}},"
+        "\"ddr\":{\"low\":0.5,\"high\":1.25,\"difference_file\":1,\"difference_low\":0,"
+        "\"difference_high\":-2},"
+        "\"cores\":{\"low\":2,\"high\":4096.4,\"difference_file\":5,\"difference_low\":0,"
+        "\"difference_high\":-1},"
+        "\"watts\":{\"low\":1,\"high\":2,\"difference_file\":3,\"difference_low\":3,\"difference_"
+        "high\":3},"
+        "\"flash\":{\"low\":1,\"high\":2,\"difference_file\":0,\"difference_low\":-1,\"difference_"
+        "high\":2}%s}},"
         "\"m\":{\"edf\":{\"ddr\":{\"low\":1,\"high\":2,\"difference_file\":1,\"difference_low\":0,"
         "\"difference_high\":9}}}},"
-        "\"best\":{\"reactive.e2e_s.mean\":{\"fcfs\":{\"best_frac\":0.25},\"edf\":{\"best_frac\":0.75}},"
+        "\"best\":{\"reactive.e2e_s.mean\":{\"fcfs\":{\"best_frac\":0.25},\"edf\":{\"best_frac\":0."
+        "75}},"
         "\"m\":{\"prema\":{\"best_frac\":1}}}}}";
     OWNED char *text = xformat(one, "");
     drawn_input("", "u.json", text);
-    drawn_is("tornado",
-             "factors\n0\t5\t0\t-1\n1\t1\t0\t-2\n2\t0\t-1\t2\n\n\n"
-             "best\n0\t0.25\tfcfs\n1\t0.75\tedf\n",
-             "unmoved = 1\nfactor_rows = 3\n"
-             "array slot[3]\nslot[1] = 6\nslot[2] = 3\nlongest = 4\npolicies = 2\n"
-             "array best_names[3]\nbest_names[1] = 'fcfs'\nbest_names[2] = 'edf'\nn_best_names = 2\n"
-             "baseline = 'fcfs'\nmachines = 64\ntitle1 = 'mean reactive latency (s)'\n"
-             "array rows[4]\nrows[1] = 'cores, 2 to 4.1e+03'\nrows[2] = 'ddr, 0.5 to 1.25'\n"
-             "rows[3] = 'flash, 1 to 2'\nn_rows = 3\n");
+    drawn_is(
+        "tornado",
+        "factors\n0\t5\t0\t-1\n1\t1\t0\t-2\n2\t0\t-1\t2\n\n\n"
+        "best\n0\t0.25\tfcfs\n1\t0.75\tedf\n",
+        "unmoved = 1\nfactor_rows = 3\n"
+        "array slot[3]\nslot[1] = 6\nslot[2] = 3\nlongest = 4\npolicies = 2\n"
+        "array best_names[3]\nbest_names[1] = 'fcfs'\nbest_names[2] = 'edf'\nn_best_names = 2\n"
+        "baseline = 'fcfs'\nmachines = 64\ntitle1 = 'mean reactive latency (s)'\n"
+        "array rows[4]\nrows[1] = 'cores, 2 to 4.1e+03'\nrows[2] = 'ddr, 0.5 to 1.25'\n"
+        "rows[3] = 'flash, 1 to 2'\nn_rows = 3\n");
     /* Two policies: a row says which it is of. */
-    OWNED char *two = xformat(one, "},\"my, own\":{\"ddr\":{\"low\":1,\"high\":2,\"difference_file\":"
-                                   "0,\"difference_low\":0,\"difference_high\":9}");
+    OWNED char *two =
+        xformat(one, "},\"my, own\":{\"ddr\":{\"low\":1,\"high\":2,\"difference_file\":"
+                     "0,\"difference_low\":0,\"difference_high\":9}");
     drawn_input("", "u.json", two);
     drawn_is("tornado",
              "factors\n0\t0\t0\t9\n1\t5\t0\t-1\n2\t1\t0\t-2\n3\t0\t-1\t2\n\n\n"

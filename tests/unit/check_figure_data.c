@@ -98,10 +98,9 @@ START_TEST(a_figure_takes_its_kinds_alone)
     drawn_input("", "a.json", "{\"about\":{\"kind\":\"graphs job\"}}");
     drawn_input("", "b.csv", "a\n1\n");
     drawn_input("", "c.json", "{}");
-    drawn_refused("job",
-                  "b.csv: of the kind \"table\"; job reads: explain --job --json\n"
-                  "c.json: of the kind \"json\"; job reads: explain --job --json\n"
-                  "job takes one input, not 3\n");
+    drawn_refused("job", "b.csv: of the kind \"table\"; job reads: explain --job --json\n"
+                         "c.json: of the kind \"json\"; job reads: explain --job --json\n"
+                         "job takes one input, not 3\n");
 }
 END_TEST
 
@@ -112,12 +111,14 @@ END_TEST
 START_TEST(a_policy_is_renamed_wherever_it_is)
 {
     drawn_input("", "a.json",
-                "{\"about\":{\"kind\":\"compare\",\"policy\":\"edf:k=1\"},\"policies\":{\"edf:k=1\":{\"m\":{\"mean\":1}},"
+                "{\"about\":{\"kind\":\"compare\",\"policy\":\"edf:k=1\"},\"policies\":{\"edf:k="
+                "1\":{\"m\":{\"mean\":1}},"
                 "\"edf\":{\"m\":{\"mean\":2}}},\"list\":[\"edf:k=1\",\"edf:k=12\"]}");
     drawn_input("", "b.csv", "# policy: edf:k=1\na\n1\n");
     ck_assert_int_eq(figure_rename(&drawn_request, "edf:k=1=Ours", &drawn_err), 0);
     OWNED char *text = cJSON_PrintUnformatted(drawn_request.inputs[0].tree);
-    ck_assert_str_eq(text, "{\"about\":{\"kind\":\"compare\",\"policy\":\"Ours\"},\"policies\":{\"Ours\":{\"m\":{\"mean\":1}},"
+    ck_assert_str_eq(text, "{\"about\":{\"kind\":\"compare\",\"policy\":\"Ours\"},\"policies\":{"
+                           "\"Ours\":{\"m\":{\"mean\":1}},"
                            "\"edf\":{\"m\":{\"mean\":2}}},\"list\":[\"Ours\",\"edf:k=12\"]}");
     ck_assert_str_eq(drawn_request.inputs[0].label, "Ours");
     ck_assert_str_eq(drawn_request.inputs[1].label, "Ours");
@@ -145,16 +146,38 @@ START_TEST(slots_are_given_in_order)
         const char *name;
         unsigned slot;
     } asked[] = {
-        {"openvino-cb", 0}, {"igpu", 0},        {"agent-xpu-v2", 1}, {"npu", 1},   {"agent-xpu-v1", 2},
-        {"cpu", 2},         {"edf", 3},         {"dsp", 3},          {"vllm-v1", 5}, {"fcfs", 6},
-        {"one", 4},         {"two", 7},         {"three", 8},        {"one", 4},   {"four", 9},
-        {"one:k=1", 12},    {"one, k 2", 20},   {"fcfs:k=1", 14},    {"fcfs:k=2", 22},
-        {"fcfs:k=1", 14},   {"edfx", 10},       {"ed", 11},          {"openvino-cb, x", 16},
-        {"new:k=1", 13},    {"new", 21},        {"a: whole name", 15}, {"a: b", 17}, {"", 18},
+        {"openvino-cb", 0},
+        {"igpu", 0},
+        {"agent-xpu-v2", 1},
+        {"npu", 1},
+        {"agent-xpu-v1", 2},
+        {"cpu", 2},
+        {"edf", 3},
+        {"dsp", 3},
+        {"vllm-v1", 5},
+        {"fcfs", 6},
+        {"one", 4},
+        {"two", 7},
+        {"three", 8},
+        {"one", 4},
+        {"four", 9},
+        {"one:k=1", 12},
+        {"one, k 2", 20},
+        {"fcfs:k=1", 14},
+        {"fcfs:k=2", 22},
+        {"fcfs:k=1", 14},
+        {"edfx", 10},
+        {"ed", 11},
+        {"openvino-cb, x", 16},
+        {"new:k=1", 13},
+        {"new", 21},
+        {"a: whole name", 15},
+        {"a: b", 17},
+        {"", 18},
     };
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
-        ck_assert_msg(palette_slot(asked[i].name) == asked[i].slot, "%s has %u, not %u", asked[i].name,
-                      palette_slot(asked[i].name), asked[i].slot);
+        ck_assert_msg(palette_slot(asked[i].name) == asked[i].slot, "%s has %u, not %u",
+                      asked[i].name, palette_slot(asked[i].name), asked[i].slot);
     }
     palette_rename("edf", "Theirs");
     palette_rename("one", "Theirs too");
@@ -283,20 +306,34 @@ static const struct {
     const char *name, *kinds;
     bool alone;
 } takes[] = {
-    {"affinity", "affinity table", true},   {"batch", "batch table", true},
-    {"breakdown", "compare", false},        {"causes", "interference", false},
-    {"cdf", "requests table", false},       {"chunk", "chunk sweep table", false},
-    {"corun", "corun table", true},         {"ddr", "timeline", true},
-    {"draft", "verify table", true},        {"drive", "drive", true},
-    {"gantt", "timeline", false},           {"graphs", "graphs", true},
-    {"headline", "compare", false},         {"heatmap", "sweep table", false},
-    {"interference", "interference", false}, {"job", "job", true},
-    {"kernels", "kernels table", true},     {"latency-rate", "load sweep table", false},
-    {"lengths", "requests table", false},   {"mixed", "mixed table", true},
-    {"pareto", "compare load sweep table", false}, {"prompt", "prompt table", true},
-    {"queue", "timeline", true},            {"roofline", "kernels", true},
-    {"schemes", "schemes table", true},     {"sd", "compare sd", false},
-    {"throughput-rate", "load sweep table", false}, {"tornado", "uncertainty", true},
+    {"affinity", "affinity table", true},
+    {"batch", "batch table", true},
+    {"breakdown", "compare", false},
+    {"causes", "interference", false},
+    {"cdf", "requests table", false},
+    {"chunk", "chunk sweep table", false},
+    {"corun", "corun table", true},
+    {"ddr", "timeline", true},
+    {"draft", "verify table", true},
+    {"drive", "drive", true},
+    {"gantt", "timeline", false},
+    {"graphs", "graphs", true},
+    {"headline", "compare", false},
+    {"heatmap", "sweep table", false},
+    {"interference", "interference", false},
+    {"job", "job", true},
+    {"kernels", "kernels table", true},
+    {"latency-rate", "load sweep table", false},
+    {"lengths", "requests table", false},
+    {"mixed", "mixed table", true},
+    {"pareto", "compare load sweep table", false},
+    {"prompt", "prompt table", true},
+    {"queue", "timeline", true},
+    {"roofline", "kernels", true},
+    {"schemes", "schemes table", true},
+    {"sd", "compare sd", false},
+    {"throughput-rate", "load sweep table", false},
+    {"tornado", "uncertainty", true},
     {"utilisation", "compare", false},
 };
 
@@ -330,7 +367,8 @@ static const struct {
     {" \n\t\r{\"about\":{\"policy\":\"edf\",\"kind\":\"job\"}}", "job", "edf", true},
     {"{\"about\":[1],\"kind\":\"job\"}", "json", "", true},
     {"{\"policy\":\"edf\"}", "json", "", true},
-    {"{\"otherData\":{\"policy\":\"edf\",\"kind\":\"mine\"},\"traceEvents\":[\n]}\n", "mine", "edf", false},
+    {"{\"otherData\":{\"policy\":\"edf\",\"kind\":\"mine\"},\"traceEvents\":[\n]}\n", "mine", "edf",
+     false},
     {"{\"otherData\":{\"policy\":\"edf\"},\"traceEvents\":[\n]}\n", "timeline", "edf", false},
     {"{\"traceEvents\":[\n{\"otherData\":{\"policy\":\"edf\"}},\n]}\n", "timeline", "", false},
     {"{\"otherData\":oops,\"traceEvents\":[\n]}\n", "timeline", "", false},
@@ -357,8 +395,8 @@ START_TEST(a_kind_is_a_list_of_words)
         const char *own, *kinds;
         bool is;
     } words[] = {
-        {"a b", "c b", true}, {"a b", "b", true},   {"a", "c a", true},   {"a b", "a", true},
-        {"ab", "a b", false}, {"a", "ab", false},   {"", "a", false},     {"a", "", false},
+        {"a b", "c b", true}, {"a b", "b", true},     {"a", "c a", true},   {"a b", "a", true},
+        {"ab", "a b", false}, {"a", "ab", false},     {"", "a", false},     {"a", "", false},
         {"a  b", "b", true},  {"ab cd", "bc", false}, {"aa", "a aa", true}, {"b", "a", false},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {

@@ -31,17 +31,17 @@ START_TEST(replications_of_a_point_are_a_mean_and_an_interval)
                 "edf,2,1,7,OVERLOADED,3\n");
     metrics("m", NULL);
     drawn_near("latency-rate",
-             "fcfs\n"
-             "1\t3\t-9.70620473617\t15.7062047362\t2\t0\n"
-             "2\t6\t-19.4124094723\t31.4124094723\t2\t1\n\n\n"
-             "edf\n"
-             "1\t1\t1\t1\t1\t0\n"
-             "2\t3\t3\t3\t1\t1\n",
-             "overloads = 2\n"
-             "array slot[3]\nslot[1] = 6\nslot[2] = 3\nlongest = 4\n"
-             "panels = 1\nseries = 2\n"
-             "xlabel_text = 'arrival rate (times the workload''s)'\n"
-             "title1 = 'm'\n");
+               "fcfs\n"
+               "1\t3\t-9.70620473617\t15.7062047362\t2\t0\n"
+               "2\t6\t-19.4124094723\t31.4124094723\t2\t1\n\n\n"
+               "edf\n"
+               "1\t1\t1\t1\t1\t0\n"
+               "2\t3\t3\t3\t1\t1\n",
+               "overloads = 2\n"
+               "array slot[3]\nslot[1] = 6\nslot[2] = 3\nlongest = 4\n"
+               "panels = 1\nseries = 2\n"
+               "xlabel_text = 'arrival rate (times the workload''s)'\n"
+               "title1 = 'm'\n");
 }
 END_TEST
 
@@ -131,11 +131,21 @@ END_TEST
 static const struct {
     const char *header, *rows[3], *picked;
 } axes[] = {
-    {"load,rate,policy,m", {"1,5,a,1", "2,6,a,2", "3,7,a,3"}, "arrival rate (times the workload''s)"},
-    {"load,rate,policy,m", {"1,5,a,1", "2,5,a,2", "3,5,a,3"}, "load (share of the baseline''s capacity)"},
-    {"load,rate,policy,m", {"1,5,a,1", "2,6,a,2", "3,,a,3"}, "load (share of the baseline''s capacity)"},
-    {"rate,offered_req_per_min,policy,m", {"1,5,a,1", "2,6,a,2", "3,6,a,3"}, "offered rate (requests per minute)"},
-    {"experiment,fingerprint,set.rate_scale,m", {"e,f,1,1", "e,f,2,2", "e,f,3,3"}, "arrival rate (times the workload''s)"},
+    {"load,rate,policy,m",
+     {"1,5,a,1", "2,6,a,2", "3,7,a,3"},
+     "arrival rate (times the workload''s)"},
+    {"load,rate,policy,m",
+     {"1,5,a,1", "2,5,a,2", "3,5,a,3"},
+     "load (share of the baseline''s capacity)"},
+    {"load,rate,policy,m",
+     {"1,5,a,1", "2,6,a,2", "3,,a,3"},
+     "load (share of the baseline''s capacity)"},
+    {"rate,offered_req_per_min,policy,m",
+     {"1,5,a,1", "2,6,a,2", "3,6,a,3"},
+     "offered rate (requests per minute)"},
+    {"experiment,fingerprint,set.rate_scale,m",
+     {"e,f,1,1", "e,f,2,2", "e,f,3,3"},
+     "arrival rate (times the workload''s)"},
     {"experiment,fingerprint,set.policy,set.k,m", {"e,f,1,1,1", "e,f,1,2,2", "e,f,1,3,3"}, "k"},
 };
 
@@ -206,8 +216,7 @@ START_TEST(a_comparison_of_loads_is_drawn_over_the_offered_rate)
              "overloads = 5\narray slot[3]\nslot[1] = 6\nslot[2] = 3\nlongest = 4\n"
              "panels = 2\nseries = 2\nxlabel_text = 'offered rate (requests per minute)'\n"
              "title1 = 'a'\ntitle2 = 'b'\n");
-    ck_assert_str_eq(strstr(drawn_vars(), "subject"),
-                     "subject = 'L  \u00b7  S  \u00b7  W'\n");
+    ck_assert_str_eq(strstr(drawn_vars(), "subject"), "subject = 'L  \u00b7  S  \u00b7  W'\n");
 }
 END_TEST
 
@@ -240,8 +249,7 @@ START_TEST(an_axis_or_a_metric_that_is_not_there_is_refused)
     drawn_input("", "b.csv", "rate,a,b,c,d,e,f,g,h,i,j,verdict\n1,,2,3,4,5,6,7,8,9,10,STABLE\n");
     drawn_request.x = "rate";
     metrics("zz", NULL); /* eight at most */
-    drawn_refused("latency-rate",
-                  "b.csv: no metric zz; there are: a, b, c, d, e, f, g, h, ...\n");
+    drawn_refused("latency-rate", "b.csv: no metric zz; there are: a, b, c, d, e, f, g, h, ...\n");
     drawn_input("", "c.csv", "rate,status,m\n1,failed,1\n2,failed,1\n");
     metrics("m", NULL);
     drawn_refused("latency-rate", "c.csv: no run of it succeeded\n");
@@ -349,13 +357,11 @@ START_TEST(a_pareto_figure_has_its_own_pair)
                  "title2 = 'mean reactive latency (s)'\n");
     }
     drawn_input("", "b.csv", "policy,reactive.e2e_s.mean\nfcfs,4\n");
-    drawn_refused("pareto",
-                  "b.csv: no metric proactive.throughput_req_per_min; there are: "
-                  "reactive.e2e_s.mean, ...\n");
+    drawn_refused("pareto", "b.csv: no metric proactive.throughput_req_per_min; there are: "
+                            "reactive.e2e_s.mean, ...\n");
     drawn_input("", "b.csv", "policy,proactive.throughput_req_per_min\nfcfs,4\n");
-    drawn_refused("pareto",
-                  "b.csv: no metric reactive.e2e_s.mean; there are: "
-                  "proactive.throughput_req_per_min, ...\n");
+    drawn_refused("pareto", "b.csv: no metric reactive.e2e_s.mean; there are: "
+                            "proactive.throughput_req_per_min, ...\n");
 }
 END_TEST
 
@@ -459,8 +465,8 @@ START_TEST(an_overload_is_said_in_runs)
     drawn_input("", "l.json", loads);
     struct results r;
     ck_assert_int_eq(results_load(&r, &drawn_request, &drawn_err), 0);
-    static const char *const marks[] = {"", "overloaded in 3 of 5 runs", "overloaded in 5 of 5 runs",
-                                        "overloaded in 3 of 4 runs"};
+    static const char *const marks[] = {"", "overloaded in 3 of 5 runs",
+                                        "overloaded in 5 of 5 runs", "overloaded in 3 of 4 runs"};
     for (size_t i = 0; i < 4; i++) {
         char text[64];
         ck_assert_str_eq(results_mark(&r, i, text, sizeof text), marks[i]);

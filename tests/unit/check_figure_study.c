@@ -13,41 +13,55 @@
     "\"roofs\":[{\"device\":\"npu\",\"flop_per_s\":2e12,\"bytes_per_s\":1e11},"                    \
     "{\"device\":\"igpu\",\"flop_per_s\":4e14,\"bytes_per_s\":1e11}]}"
 #define KERNEL(device, op, work, intensity, rate)                                                  \
-    "{\"device\":\"" device "\",\"op\":\"" op "\",\"work\":\"" work "\",\"flop_per_byte\":" #intensity     \
-    ",\"flop_per_s\":" #rate "}"
+    "{\"device\":\"" device "\",\"op\":\"" op "\",\"work\":\"" work                                \
+    "\",\"flop_per_byte\":" #intensity ",\"flop_per_s\":" #rate "}"
 
 /* Points of a device that are within e^0.15 = 1.16 of the first in both have their names there:
  * ffn at qkv's. 1.17 apart in one they are two, though both are near ffn, which has no name of its
  * own; and so are those of two devices. */
 START_TEST(names_of_near_points_are_one)
 {
-    drawn_input("", "k.json", "{\"about\":{\"kind\":\"kernels\"},\"kernels\":["
-        KERNEL("npu", "qkv", "prefill 256", 10, 1e12) "," KERNEL("npu", "ffn", "decode 4", 11.6, 1.16e12) ","
-        KERNEL("npu", "mha", "decode 1", 11.7, 1e12) "," KERNEL("npu", "head", "prefill 1", 10, 1.17e12) ","
-        KERNEL("igpu", "qkv", "re-decode", 10, 5e12) "," KERNEL("igpu", "qkv", "decode", 10, 5e12) ","
-        KERNEL("cpu", "qkv", "decode", 10, 5e12) "]," ROOFS);
+    drawn_input(
+        "", "k.json",
+        "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[" KERNEL("npu", "qkv", "prefill 256", 10, 1e12) "," KERNEL(
+            "npu", "ffn", "decode 4", 11.6,
+            1.16e12) "," KERNEL("npu", "mha", "decode 1", 11.7,
+                                1e12) "," KERNEL("npu", "head", "prefill 1", 10,
+                                                 1.17e12) "," KERNEL("igpu", "qkv", "re-decode", 10,
+                                                                     5e12) "," KERNEL("igpu", "qkv",
+                                                                                      "decode", 10,
+                                                                                      5e12) "," KERNEL("cpu",
+                                                                                                       "qkv",
+                                                                                                       "decode",
+                                                                                                       10,
+                                                                                                       5e12) "]," ROOFS);
     drawn_is("roofline",
              "npu\n0.3\t0.03\n20\t2\n3000\t2\n\n\n"
              "igpu\n0.3\t0.03\n4000\t400\n3000\t300\n\n\n"
              "npu\n10\t1\tqkv ffn\t0\n11.6\t1.16\t-\t1\n11.7\t1\tmha\t1\n10\t1.17\thead\t0\n\n\n"
              "igpu\n10\t5\tqkv\t0\n10\t5\t-\t1\n",
              "array slot[3]\nslot[1] = 1\nslot[2] = 0\nlongest = 4\ndevices = 2\n");
-    drawn_input("", "k.json", "{\"about\":{\"kind\":\"kernels\"},\"kernels\":["
-        KERNEL("npu", "qkv", "prefill", 10, 1e12) "," KERNEL("npu", "mha", "prefill", 11.7, 1e12) ","
-        KERNEL("npu", "ffn", "prefill", 10, 1.17e12) "]," ROOFS);
+    drawn_input(
+        "", "k.json",
+        "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[" KERNEL(
+            "npu", "qkv", "prefill", 10, 1e12) "," KERNEL("npu", "mha", "prefill", 11.7,
+                                                          1e12) "," KERNEL("npu", "ffn", "prefill",
+                                                                           10, 1.17e12) "]," ROOFS);
     drawn_is("roofline",
              "npu\n0.3\t0.03\n20\t2\n3000\t2\n\n\n"
              "igpu\n0.3\t0.03\n4000\t400\n3000\t300\n\n\n"
              "npu\n10\t1\tqkv\t0\n11.7\t1\tmha\t0\n10\t1.17\tffn\t0\n\n\nigpu\n",
              NULL);
-    drawn_input("", "k.json", "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[{\"device\":\"npu\"}],"
-                              "\"roofs\":[{\"device\":\"npu\",\"flop_per_s\":1}]}");
+    drawn_input("", "k.json",
+                "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[{\"device\":\"npu\"}],"
+                "\"roofs\":[{\"device\":\"npu\",\"flop_per_s\":1}]}");
     drawn_refused("roofline", "k.json: no column op; there are: device\n"
                               "k.json: no column work; there are: device\n"
                               "k.json: no column flop_per_byte; there are: device\n"
                               "k.json: no column flop_per_s; there are: device\n"
                               "k.json: no column bytes_per_s; there are: device, flop_per_s\n");
-    drawn_input("", "k.json", "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[{\"device\":\"npu\"}]}");
+    drawn_input("", "k.json",
+                "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[{\"device\":\"npu\"}]}");
     drawn_refused("roofline", "k.json: no roofs; `xpusim plot list` says what figures read\n");
 }
 END_TEST
@@ -58,18 +72,22 @@ END_TEST
  * times watts: 0.5 s at 8 W are 4 J. */
 START_TEST(a_kernel_has_its_row_on_every_device)
 {
-    drawn_input("", "k.json",
+    drawn_input(
+        "", "k.json",
         "{\"about\":{\"kind\":\"kernels\"},\"kernels\":["
         "{\"device\":\"igpu\",\"op\":\"qkv\",\"work\":\"decode 1\",\"time_s\":0.5,\"watts\":8},"
-        "{\"device\":\"npu\",\"op\":\"ffn\",\"work\":\"decode 1\",\"time_s\":0.25,\"watts\":2,\"low\":0.2,\"high\":0.5},"
+        "{\"device\":\"npu\",\"op\":\"ffn\",\"work\":\"decode "
+        "1\",\"time_s\":0.25,\"watts\":2,\"low\":0.2,\"high\":0.5},"
         "{\"device\":\"npu\",\"op\":\"qkv\",\"work\":\"decode 1\",\"time_s\":0.125},"
         "{\"device\":\"igpu\",\"op\":\"qkv\",\"work\":\"\",\"time_s\":2,\"watts\":1}]}");
-    drawn_is("kernels",
-             "igpu\nqkv, decode 1\t0\t500\tNaN\tNaN\t4\nqkv\t2\t2000\tNaN\tNaN\t2\n\n\n"
-             "npu\nffn, decode 1\t1\t250\t200\t500\t0.5\nqkv, decode 1\t0\t125\tNaN\tNaN\tNaN\n",
-             "array rows[4]\nrows[1] = 'qkv, decode 1'\nrows[2] = 'ffn, decode 1'\nrows[3] = 'qkv'\n"
-             "n_rows = 3\narray slot[3]\nslot[1] = 0\nslot[2] = 1\nlongest = 4\ndevices = 2\n");
-    drawn_input("", "k.csv", "device,op,time_s,low,high,energy_j,watts\ncpu,qkv,1,0.5,,7,9\ncpu,ffn,2,,4,,9\n");
+    drawn_is(
+        "kernels",
+        "igpu\nqkv, decode 1\t0\t500\tNaN\tNaN\t4\nqkv\t2\t2000\tNaN\tNaN\t2\n\n\n"
+        "npu\nffn, decode 1\t1\t250\t200\t500\t0.5\nqkv, decode 1\t0\t125\tNaN\tNaN\tNaN\n",
+        "array rows[4]\nrows[1] = 'qkv, decode 1'\nrows[2] = 'ffn, decode 1'\nrows[3] = 'qkv'\n"
+        "n_rows = 3\narray slot[3]\nslot[1] = 0\nslot[2] = 1\nlongest = 4\ndevices = 2\n");
+    drawn_input("", "k.csv",
+                "device,op,time_s,low,high,energy_j,watts\ncpu,qkv,1,0.5,,7,9\ncpu,ffn,2,,4,,9\n");
     drawn_is("kernels", "cpu\nqkv\t0\t1000\t500\tNaN\t7\nffn\t1\t2000\tNaN\t4000\tNaN\n",
              "array rows[3]\nrows[1] = 'qkv'\nrows[2] = 'ffn'\nn_rows = 2\n"
              "array slot[2]\nslot[1] = 2\nlongest = 3\ndevices = 1\n");
@@ -135,19 +153,19 @@ END_TEST
  * Other studies and metrics in the file are passed over. */
 START_TEST(a_study_has_a_panel_per_metric_and_subject)
 {
-    drawn_input("", "s.csv", STUDY
-        "prompt,npu,prefill_7B,tokens,256,time,2,s\n"
-        "prompt,npu,prefill_7B,tokens,256,time.half_width,0.5,s\n"
-        "prompt,npu,prefill_7B,tokens,512,time,4,s\n"
-        "prompt,igpu,prefill_7B,tokens,512,time,3,s\n"
-        "prompt,igpu,prefill_7B,tokens,512,time.half_width,0.25,s\n"
-        "prompt,npu,once,tokens,256,time,9,s\n"
-        "prompt,igpu,small,tokens,256,time,1,s\n"
-        "prompt,igpu,small,tokens,1024,time,1.5,s\n"
-        "prompt,npu,prefill_7B,tokens,256,throughput,100,tokens/s\n"
-        "prompt,npu,prefill_7B,tokens,512,throughput,128,tokens/s\n"
-        "prompt,npu,prefill_7B,tokens,512,another,1,1\n"
-        "batch,dsp,prefill_7B,tokens,2048,time,7,s\n");
+    drawn_input("", "s.csv",
+                STUDY "prompt,npu,prefill_7B,tokens,256,time,2,s\n"
+                      "prompt,npu,prefill_7B,tokens,256,time.half_width,0.5,s\n"
+                      "prompt,npu,prefill_7B,tokens,512,time,4,s\n"
+                      "prompt,igpu,prefill_7B,tokens,512,time,3,s\n"
+                      "prompt,igpu,prefill_7B,tokens,512,time.half_width,0.25,s\n"
+                      "prompt,npu,once,tokens,256,time,9,s\n"
+                      "prompt,igpu,small,tokens,256,time,1,s\n"
+                      "prompt,igpu,small,tokens,1024,time,1.5,s\n"
+                      "prompt,npu,prefill_7B,tokens,256,throughput,100,tokens/s\n"
+                      "prompt,npu,prefill_7B,tokens,512,throughput,128,tokens/s\n"
+                      "prompt,npu,prefill_7B,tokens,512,another,1,1\n"
+                      "batch,dsp,prefill_7B,tokens,2048,time,7,s\n");
     drawn_is("prompt",
              "npu\n256\t2\t1.5\t2.5\t0\t0\n512\t4\t4\t4\t0\t0\n\n\n"
              "igpu\n512\t3\t2.75\t3.25\t0\t0\n\n\n"
@@ -166,7 +184,9 @@ END_TEST
  * own. Schemes have a line per scheme, in one panel per metric, called as everywhere. */
 START_TEST(a_study_has_its_own_axis)
 {
-    drawn_input("", "s.csv", STUDY
+    drawn_input(
+        "", "s.csv",
+        STUDY
         "affinity,npu,GEMM,rows,1,intensity,0.5,flop/B\naffinity,npu,GEMM,rows,1,rate,10,Gflop/s\n"
         "affinity,npu,GEMM,rows,8,rate,40,Gflop/s\naffinity,npu,GEMM,rows,8,intensity,4,flop/B\n"
         "affinity,npu,GEMV,rows,8,intensity,77,flop/B\n"
@@ -177,11 +197,14 @@ START_TEST(a_study_has_its_own_axis)
              "title1 = 'GEMM: rate (Gflop/s)'\ntitle2 = 'GEMM: efficiency'\n"
              "xvalues = ''\narray slot[2]\nslot[1] = 1\nlongest = 3\npanels = 2\nseries = 1\n"
              "logx = 1\npoints = 1\nxlabel_text = 'intensity (flop per byte of DDR)'\n");
-    drawn_input("", "s.csv", STUDY
-        "schemes,all,a: one,rate,1,reactive.e2e_s.mean,2,s\nschemes,all,a: one,rate,2,reactive.e2e_s.mean,3,s\n"
-        "schemes,all,b: two,rate,1,reactive.e2e_s.mean,4,s\nschemes,all,b: two,rate,2,reactive.e2e_s.mean,5,s\n"
-        "schemes,all,b: two,rate,2,truncated.all.throughput_req_per_min,6,requests/min\n"
-        "schemes,all,b: two,rate,4,truncated.all.throughput_req_per_min,7,requests/min\n");
+    drawn_input("", "s.csv",
+                STUDY
+                "schemes,all,a: one,rate,1,reactive.e2e_s.mean,2,s\nschemes,all,a: "
+                "one,rate,2,reactive.e2e_s.mean,3,s\n"
+                "schemes,all,b: two,rate,1,reactive.e2e_s.mean,4,s\nschemes,all,b: "
+                "two,rate,2,reactive.e2e_s.mean,5,s\n"
+                "schemes,all,b: two,rate,2,truncated.all.throughput_req_per_min,6,requests/min\n"
+                "schemes,all,b: two,rate,4,truncated.all.throughput_req_per_min,7,requests/min\n");
     drawn_is("schemes",
              "a: one\n1\t2\t2\t2\t0\t0\n2\t3\t3\t3\t0\t0\n\n\n"
              "b: two\n1\t4\t4\t4\t0\t0\n2\t5\t5\t5\t0\t0\n\n\n"
@@ -197,12 +220,25 @@ END_TEST
 static const struct {
     const char *figure, *study, *metrics[5], *titles[5], *rest;
 } studies[] = {
-    {"batch", "batch", {"time"}, {"time"}, "logx = 1\npoints = 0\nxlabel_text = 'batch (sequences)'\n"},
-    {"chunk", "chunk", {"throughput", "bound_kernel", "bound_layer", "activations"},
-     {"throughput", "bound kernel", "bound layer", "activations"}, "logx = 1\npoints = 0\nxlabel_text = 'chunk (rows)'\n"},
-    {"mixed", "mixed", {"time", "decode_slowdown"}, {"time", "decode slowdown"},
+    {"batch",
+     "batch",
+     {"time"},
+     {"time"},
+     "logx = 1\npoints = 0\nxlabel_text = 'batch (sequences)'\n"},
+    {"chunk",
+     "chunk",
+     {"throughput", "bound_kernel", "bound_layer", "activations"},
+     {"throughput", "bound kernel", "bound layer", "activations"},
+     "logx = 1\npoints = 0\nxlabel_text = 'chunk (rows)'\n"},
+    {"mixed",
+     "mixed",
+     {"time", "decode_slowdown"},
+     {"time", "decode slowdown"},
      "logx = 1\npoints = 0\nxlabel_text = 'prefill in the batch (tokens)'\n"},
-    {"draft", "verify", {"time", "time_per_token"}, {"time", "time per token"},
+    {"draft",
+     "verify",
+     {"time", "time_per_token"},
+     {"time", "time per token"},
      "logx = 0\npoints = 0\nxlabel_text = 'draft length (tokens)'\n"},
 };
 
@@ -215,13 +251,16 @@ START_TEST(each_study_has_its_panels)
     int n = 0;
     for (; studies[_i].metrics[n] != NULL; n++) {
         text_format(&in, "%s,cpu,w,x,1,%s,%d,1\n%s,cpu,w,x,2,%s,%d,1\n", studies[_i].study,
-                    studies[_i].metrics[n], n + 3, studies[_i].study, studies[_i].metrics[n], n + 4);
+                    studies[_i].metrics[n], n + 3, studies[_i].study, studies[_i].metrics[n],
+                    n + 4);
         text_format(&rows, "%scpu\n1\t%d\t%d\t%d\t0\t0\n2\t%d\t%d\t%d\t0\t0\n", n > 0 ? "\n\n" : "",
                     n + 3, n + 3, n + 3, n + 4, n + 4, n + 4);
         text_format(&vars, "title%d = 'w: %s'\n", n + 1, studies[_i].titles[n]);
     }
-    text_format(&vars, "xvalues = '1 2'\narray slot[2]\nslot[1] = 2\nlongest = 3\npanels = %d\n"
-                       "series = 1\n%s", n, studies[_i].rest);
+    text_format(&vars,
+                "xvalues = '1 2'\narray slot[2]\nslot[1] = 2\nlongest = 3\npanels = %d\n"
+                "series = 1\n%s",
+                n, studies[_i].rest);
     drawn_input("", "s.csv", text_end(&in));
     drawn_is(studies[_i].figure, text_end(&rows), text_end(&vars));
 }
@@ -238,7 +277,8 @@ START_TEST(a_study_is_drawn_as_far_as_there_is_room)
         }
     }
     drawn_input("", "s.csv", text_end(&t));
-    ck_assert_int_eq(figure_prepare(figure_find("batch"), &drawn_request, &drawn_data, &drawn_err), 0);
+    ck_assert_int_eq(figure_prepare(figure_find("batch"), &drawn_request, &drawn_data, &drawn_err),
+                     0);
     const char *vars = drawn_vars();
     ck_assert_uint_eq(drawn_data.blocks, 12 * 8);
     ck_assert_ptr_nonnull(strstr(vars, "title12 = 'what 11: time (s)'\n"));
@@ -270,18 +310,24 @@ END_TEST
 /* The aggressor runs on the other one of two engines. */
 START_TEST(pairs_are_of_two_engines)
 {
-    drawn_input("", "s.csv", STUDY
+    drawn_input(
+        "", "s.csv",
+        STUDY
         "corun,igpu,GEMM beside copy,n,1,slowdown,1.5,1\ncorun,igpu,GEMM alone,n,1,slowdown,9,1\n"
         "prompt,igpu,GEMM beside x,n,1,slowdown,9,1\ncorun,cpu,GEMM beside x,n,1,time,9,s\n"
-        "corun,npu,GEMV beside copy,n,1,slowdown,2,1\ncorun,npu,GEMM beside copy,n,1,slowdown,2.5,1\n");
-    drawn_is("corun",
-             "slowdown\n0\t0\t1.5\tNaN\tNaN\tcopy, npu\tGEMM, igpu\n"
-             "1\t1\t2\tNaN\tNaN\tcopy, igpu\tGEMV, npu\n1\t2\t2.5\tNaN\tNaN\tcopy, igpu\tGEMM, npu\n",
-             "rows = 3\ncolumns = 2\n");
+        "corun,npu,GEMV beside copy,n,1,slowdown,2,1\ncorun,npu,GEMM beside "
+        "copy,n,1,slowdown,2.5,1\n");
+    drawn_is(
+        "corun",
+        "slowdown\n0\t0\t1.5\tNaN\tNaN\tcopy, npu\tGEMM, igpu\n"
+        "1\t1\t2\tNaN\tNaN\tcopy, igpu\tGEMV, npu\n1\t2\t2.5\tNaN\tNaN\tcopy, igpu\tGEMM, npu\n",
+        "rows = 3\ncolumns = 2\n");
     drawn_input("", "s.csv", STUDY "corun,igpu,a beside b,n,1,slowdown,1.5,1\n");
     drawn_refused("corun", "s.csv: no slowdowns of a pair of engines\n");
-    drawn_input("", "s.csv", STUDY "corun,igpu,a beside b,n,1,slowdown,1.5,1\n"
-        "corun,npu,a beside b,n,1,slowdown,1.5,1\ncorun,cpu,a beside b,n,1,slowdown,1.5,1\n");
+    drawn_input(
+        "", "s.csv",
+        STUDY "corun,igpu,a beside b,n,1,slowdown,1.5,1\n"
+              "corun,npu,a beside b,n,1,slowdown,1.5,1\ncorun,cpu,a beside b,n,1,slowdown,1.5,1\n");
     drawn_refused("corun", "s.csv: no slowdowns of a pair of engines\n");
     drawn_input("", "s.csv", STUDY "batch,igpu,a beside b,n,1,slowdown,1.5,1\n");
     drawn_refused("corun", "s.csv: no rows of the study corun: expected what `xpusim characterize "
@@ -295,14 +341,17 @@ END_TEST
  * without a number has an empty curve. */
 START_TEST(twins_are_drawn_once)
 {
-    drawn_input("", "a.csv", "class,input_tokens,output_tokens,x\nreactive,5,1,0\nproactive,7,,0\n");
-    drawn_input("", "b.csv", "class,input_tokens,output_tokens,x\nreactive,5,1,9\nproactive,7,,9\n");
+    drawn_input("", "a.csv",
+                "class,input_tokens,output_tokens,x\nreactive,5,1,0\nproactive,7,,0\n");
+    drawn_input("", "b.csv",
+                "class,input_tokens,output_tokens,x\nreactive,5,1,9\nproactive,7,,9\n");
     drawn_is("lengths", "reactive\n5\t1\n\n\nproactive\n7\t1\n\n\nreactive\n1\t1\n\n\nproactive\n",
              "inputs = 1\narray slot[2]\nslot[1] = 4\nlongest = 1\n");
     for (int column = 0; column < 2; column++) {
         drawn_input("", "a.csv", "class,input_tokens,output_tokens\nreactive,5,1\nreactive,4,2\n");
-        drawn_input("edf=", "b.csv", column == 0 ? "class,input_tokens,output_tokens\nreactive,5,1\nreactive,3,2\n"
-                                              : "class,input_tokens,output_tokens\nreactive,5,1\nreactive,4,3\n");
+        drawn_input("edf=", "b.csv",
+                    column == 0 ? "class,input_tokens,output_tokens\nreactive,5,1\nreactive,3,2\n"
+                                : "class,input_tokens,output_tokens\nreactive,5,1\nreactive,4,3\n");
         drawn_is("lengths",
                  column == 0 ? "a, reactive\n4\t0.5\n5\t1\n\n\na, proactive\n\n\n"
                                "edf, reactive\n3\t0.5\n5\t1\n\n\nedf, proactive\n\n\n"
@@ -316,9 +365,11 @@ START_TEST(twins_are_drawn_once)
     }
     drawn_input("", "a.csv", "class,input_tokens,output_tokens\nreactive,5,1\n");
     drawn_input("", "b.csv", "class,input_tokens,output_tokens\nreactive,5,1\nreactive,5,1\n");
-    drawn_is("lengths", "a, reactive\n5\t1\n\n\na, proactive\n\n\nb, reactive\n5\t0.5\n5\t1\n\n\nb, proactive\n\n\n"
-                        "a, reactive\n1\t1\n\n\na, proactive\n\n\nb, reactive\n1\t0.5\n1\t1\n\n\nb, proactive\n",
-             NULL);
+    drawn_is(
+        "lengths",
+        "a, reactive\n5\t1\n\n\na, proactive\n\n\nb, reactive\n5\t0.5\n5\t1\n\n\nb, proactive\n\n\n"
+        "a, reactive\n1\t1\n\n\na, proactive\n\n\nb, reactive\n1\t0.5\n1\t1\n\n\nb, proactive\n",
+        NULL);
     drawn_input("", "a.csv", "class,input_tokens,output_tokens\nreactive,,\nother,1,1\n");
     drawn_refused("lengths", "a.csv: no request has a number in column input_tokens\n");
     drawn_input("", "a.csv", "class,input_tokens\nreactive,1\n");

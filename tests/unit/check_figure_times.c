@@ -31,16 +31,18 @@
  * end of the file ends with it. */
 START_TEST(bars_are_of_their_kind_and_cut_at_the_window)
 {
-    drawn_input("", "t.json", HEAD TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "loader")
-        TRACK(3, "compiler") TRACK(4, "conditions")
-        BEGIN(0, 0, "prefill 1", "reactive", 1) FINISH(0, 1000) /* ends where the window begins */
-        BEGIN(0, 500, "prefill 1", "reactive", 1) FINISH(0, 2000)
-        BEGIN(0, 3000, "decode", "reactive", 2) FINISH(0, 3259) /* too short for a number */
-        BEGIN(0, 4000, "decode", "proactive", 3) FINISH(0, 4270)
-        BEGIN(1, 5000, "prefill 4", "proactive", 4) FINISH(1, 12000)
-        WHOLE_X(2, 6000, 500, "load") WHOLE_X(4, 0, 7000, "it's \\\"hot\\\"")
-        WHOLE_X(4, 11000, 100, "late") WHOLE_X(0, 6000, 500, "no launch")
-        BEGIN(1, 10000, "decode 9", "proactive", 9) END);
+    drawn_input("", "t.json",
+                HEAD TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "loader") TRACK(3, "compiler")
+                    TRACK(4, "conditions") BEGIN(0, 0, "prefill 1", "reactive", 1)
+                        FINISH(0, 1000) /* ends where the window begins */
+                BEGIN(0, 500, "prefill 1", "reactive", 1) FINISH(0, 2000)
+                    BEGIN(0, 3000, "decode", "reactive", 2)
+                        FINISH(0, 3259) /* too short for a number */
+                BEGIN(0, 4000, "decode", "proactive", 3) FINISH(0, 4270)
+                    BEGIN(1, 5000, "prefill 4", "proactive", 4) FINISH(1, 12000)
+                        WHOLE_X(2, 6000, 500, "load") WHOLE_X(4, 0, 7000, "it's \\\"hot\\\"")
+                            WHOLE_X(4, 11000, 100, "late") WHOLE_X(0, 6000, 500, "no launch")
+                                BEGIN(1, 10000, "decode 9", "proactive", 9) END);
     drawn_request.from_s = 1;
     drawn_is("gantt",
              "reactive prefill\n0\t1\t2\n\n\n"
@@ -62,20 +64,26 @@ END_TEST
  * between. A mark is drawn once in three pixels. */
 START_TEST(bars_less_than_a_pixel_apart_are_one)
 {
-    drawn_input("", "t.json", HEAD TRACK(7, "npu")
-        BEGIN(7, 0, "decode", "reactive", 5) FINISH(7, 100)
-        BEGIN(7, 100, "decode", "reactive", 5) FINISH(7, 200)
-        BEGIN(7, 200, "decode", "reactive", 6) FINISH(7, 300)
-        BEGIN(7, 301, "decode", "reactive", 7) FINISH(7, 350)
-        BEGIN(7, 350, "decode", "proactive", 8) FINISH(7, 351)
-        "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":351500,\"name\":\"decode\",\"args\":{\"class\":\"reactive\"}},\n"
-        FINISH(7, 352)
-        "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":352000,\"name\":\"prefill\",\"args\":{\"class\":\"reactive\"}},\n"
-        "{\"ph\":\"E\",\"pid\":1,\"tid\":7,\"ts\":352400},\n"
-        BEGIN(7, 352, "decode", "reactive", 9) FINISH(7, 500)
-        ASKED(7, 600) ASKED(7, 602) ASKED(7, 604) ASKED(7, 606) ASKED(7, 1001)
-        "{\"ph\":\"i\",\"pid\":1,\"tid\":7,\"ts\":700000,\"name\":\"another\"},\n"
-        "{\"ph\":\"i\",\"pid\":2,\"tid\":7,\"ts\":700000,\"name\":\"preempt asked\"},\n" END);
+    drawn_input(
+        "", "t.json",
+        HEAD TRACK(7, "npu") BEGIN(7, 0, "decode", "reactive", 5) FINISH(7, 100) BEGIN(
+            7, 100, "decode", "reactive", 5) FINISH(7, 200) BEGIN(7, 200, "decode", "reactive", 6)
+            FINISH(7, 300) BEGIN(7, 301, "decode", "reactive",
+                                 7) FINISH(7, 350) BEGIN(7, 350, "decode", "proactive", 8)
+                FINISH(7, 351) "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":351500,\"name\":"
+                               "\"decode\",\"args\":{\"class\":\"reactive\"}},\n" FINISH(
+                                   7,
+                                   352) "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":352000,\"name\":"
+                                        "\"prefill\",\"args\":{\"class\":\"reactive\"}},\n"
+                                        "{\"ph\":\"E\",\"pid\":1,\"tid\":7,\"ts\":352400},\n" BEGIN(
+                                            7, 352, "decode", "reactive",
+                                            9) FINISH(7, 500) ASKED(7, 600) ASKED(7, 602)
+                                            ASKED(7, 604) ASKED(7, 606) ASKED(
+                                                7,
+                                                1001) "{\"ph\":\"i\",\"pid\":1,\"tid\":7,\"ts\":"
+                                                      "700000,\"name\":\"another\"},\n"
+                                                      "{\"ph\":\"i\",\"pid\":2,\"tid\":7,\"ts\":"
+                                                      "700000,\"name\":\"preempt asked\"},\n" END);
     drawn_request.to_s = 1;
     drawn_is("gantt",
              "reactive prefill\n0\t0.352\t0.3524\n\n\n"
@@ -91,12 +99,13 @@ END_TEST
  * one uses. */
 START_TEST(two_schedules_have_the_same_rows)
 {
-    drawn_input("A=", "t.json", HEAD TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "compiler")
-        BEGIN(0, 0, "decode 1", "reactive", 1) FINISH(0, 5000) END);
+    drawn_input("A=", "t.json",
+                HEAD TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "compiler")
+                    BEGIN(0, 0, "decode 1", "reactive", 1) FINISH(0, 5000) END);
     drawn_input("", "u.json",
-        "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"policy\":\"edf\",\"llm\":\"L\"},\"traceEvents\":[\n"
-        TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "compiler")
-        WHOLE_X(2, 1000, 1000, "compile") ASKED(1, 3000) END);
+                "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"policy\":\"edf\",\"llm\":\"L\"},"
+                "\"traceEvents\":[\n" TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "compiler")
+                    WHOLE_X(2, 1000, 1000, "compile") ASKED(1, 3000) END);
     drawn_request.to_s = 10;
     drawn_is("gantt",
              "reactive prefill\n\n\nreactive decode\n0\t0\t5\n\n\nproactive prefill\n\n\n"
@@ -113,17 +122,20 @@ END_TEST
  * processes, and an end without a begin are passed over. */
 START_TEST(what_is_no_launch_of_the_machine_is_passed_over)
 {
-    drawn_input("", "t.json", HEAD TRACK(0, "npu") TRACK(255, "igpu") TRACK(256, "far")
-        FINISH(0, 10)
-        BEGIN(0, 1000, "prefill 1", "reactive", 1) BEGIN(0, 2000, "decode 2", "proactive", 2)
-        BEGIN(0, 3000, "decode 3", "reactive", 3) BEGIN(0, 4000, "prefill 4", "proactive", 4)
-        BEGIN(0, 4500, "too deep", "proactive", 5)
-        FINISH(0, 5000) FINISH(0, 6000) FINISH(0, 7000) FINISH(0, 8000) FINISH(0, 9000)
-        BEGIN(255, 1000, "decode 6", "reactive", 6) FINISH(255, 2000)
-        BEGIN(256, 1000, "decode 7", "reactive", 7) FINISH(256, 2000)
-        "{\"ph\":\"B\",\"pid\":2,\"tid\":0,\"ts\":1000000,\"name\":\"decode 8\",\"args\":{\"class\":\"reactive\"}},\n"
-        "{\"ph\":\"E\",\"pid\":2,\"tid\":0,\"ts\":2000000},\n"
-        "{\"ph\":\"B\",\"pid\":1,\"tid\":-1,\"ts\":1000000,\"name\":\"decode 8\",\"args\":{}},\n" END);
+    drawn_input(
+        "", "t.json",
+        HEAD TRACK(0, "npu") TRACK(255, "igpu") TRACK(256, "far") FINISH(0, 10) BEGIN(
+            0, 1000, "prefill 1", "reactive", 1) BEGIN(0, 2000, "decode 2", "proactive",
+                                                       2) BEGIN(0, 3000, "decode 3", "reactive", 3)
+            BEGIN(0, 4000, "prefill 4", "proactive", 4) BEGIN(0, 4500, "too deep", "proactive", 5)
+                FINISH(0, 5000) FINISH(0, 6000) FINISH(0, 7000) FINISH(0, 8000) FINISH(0, 9000)
+                    BEGIN(255, 1000, "decode 6", "reactive", 6) FINISH(255, 2000)
+                        BEGIN(256, 1000, "decode 7", "reactive", 7) FINISH(
+                            256, 2000) "{\"ph\":\"B\",\"pid\":2,\"tid\":0,\"ts\":1000000,\"name\":"
+                                       "\"decode 8\",\"args\":{\"class\":\"reactive\"}},\n"
+                                       "{\"ph\":\"E\",\"pid\":2,\"tid\":0,\"ts\":2000000},\n"
+                                       "{\"ph\":\"B\",\"pid\":1,\"tid\":-1,\"ts\":1000000,\"name\":"
+                                       "\"decode 8\",\"args\":{}},\n" END);
     drawn_is("gantt",
              "reactive prefill\n0\t1\t8\n\n\nreactive decode\n0\t3\t6\n1\t1\t2\n\n\n"
              "proactive prefill\n0\t4\t5\n\n\nproactive decode\n0\t2\t7\n\n\n"
@@ -135,14 +147,14 @@ END_TEST
 
 START_TEST(a_window_without_a_launch_is_refused)
 {
-    static const char text[] = HEAD TRACK(0, "npu") BEGIN(0, 0, "decode 1", "reactive", 1)
-        FINISH(0, 5000) END;
+    static const char text[] =
+        HEAD TRACK(0, "npu") BEGIN(0, 0, "decode 1", "reactive", 1) FINISH(0, 5000) END;
     drawn_input("", "t.json", text);
     drawn_request.from_s = 5;
-    drawn_refused("gantt", "t.json: nothing ran between 5 and 15 s (--from, --to); it ends at 5 s\n");
-    drawn_input("", "t.json", HEAD "x" END);
     drawn_refused("gantt",
-                  "t.json: no timeline: expected what `xpusim run --timeline` writes\n");
+                  "t.json: nothing ran between 5 and 15 s (--from, --to); it ends at 5 s\n");
+    drawn_input("", "t.json", HEAD "x" END);
+    drawn_refused("gantt", "t.json: no timeline: expected what `xpusim run --timeline` writes\n");
     drawn_input("", "t.json", HEAD TRACK(0, "npu") "{\"ph\":\"B\",\"pid\n" END);
     drawn_refused("gantt", "t.json:3: not an event\n");
     drawn_input("", "t.json", HEAD TRACK(0, "npu") TRACK(1, "igpu"));
@@ -163,8 +175,10 @@ START_TEST(a_window_of_too_many_bars_is_refused)
         SCOPED(text_fini) struct text t = {0};
         text_string(&t, HEAD TRACK(0, "npu"));
         for (int i = 0; i < 20000 + more; i++) {
-            text_format(&t, "{\"ph\":\"B\",\"pid\":1,\"tid\":0,\"ts\":%d}\n"
-                            "{\"ph\":\"E\",\"pid\":1,\"tid\":0,\"ts\":%d}\n", 2 * i, 2 * i + 1);
+            text_format(&t,
+                        "{\"ph\":\"B\",\"pid\":1,\"tid\":0,\"ts\":%d}\n"
+                        "{\"ph\":\"E\",\"pid\":1,\"tid\":0,\"ts\":%d}\n",
+                        2 * i, 2 * i + 1);
         }
         text_string(&t, END);
         drawn_input("", "t.json", text_end(&t));
@@ -172,8 +186,8 @@ START_TEST(a_window_of_too_many_bars_is_refused)
             drawn_refused("gantt", "t.json: more than 20000 launches between 0 and 10 s: choose a "
                                    "shorter window\n");
         } else {
-            ck_assert_int_eq(figure_prepare(figure_find("gantt"), &drawn_request, &drawn_data,
-                                            &drawn_err), 0);
+            ck_assert_int_eq(
+                figure_prepare(figure_find("gantt"), &drawn_request, &drawn_data, &drawn_err), 0);
             figure_request_fini(&drawn_request);
         }
     }
@@ -213,11 +227,10 @@ START_TEST(bandwidth_is_a_mean_over_bins)
 {
     drawn_input("", "t.json",
                 HEAD "{\"ph\":\"M\",\"pid\":1,\"name\":\"machine\",\"args\":{\"ddr_peak_gb_per_s\":"
-                     "89.6}},\n"
-                COUNT(1000, "DDR GB/s", "carried", 10, "demand", 12)
-                COUNT(1000, "another", "carried", 99, "demand", 99)
-                COUNT(4010, "DDR GB/s", "carried", 30, "demand", 52)
-                COUNT(10000, "live requests", "reactive", 0, "proactive", 0) END);
+                     "89.6}},\n" COUNT(1000, "DDR GB/s", "carried", 10, "demand", 12)
+                         COUNT(1000, "another", "carried", 99, "demand", 99)
+                             COUNT(4010, "DDR GB/s", "carried", 30, "demand", 52)
+                                 COUNT(10000, "live requests", "reactive", 0, "proactive", 0) END);
     drawn_request.from_s = 2;
     prepare("ddr");
     ck_assert_ptr_eq(strstr(drawn_data.tsv_text, "carried\n2.02\t10\n2.06\t10\n"),
@@ -243,16 +256,17 @@ END_TEST
  * which decodes, the mean is over that half. */
 START_TEST(sequences_are_those_of_all_devices)
 {
-    drawn_input("", "t.json", HEAD
-                COUNT(2000, "live requests", "reactive", 1, "proactive", 0)
-                COUNT(2000, "others", "reactive", 50, "proactive", 50)
-                BEGIN(0, 1000, "decode", "reactive", 4) BEGIN(3, 3000, "decode", "proactive", 6)
-                COUNT(3010, "live requests", "reactive", 1, "proactive", 5)
-                BEGIN(0, 5000, "prefill 9", "reactive", 9) FINISH(0, 6000)
-                BEGIN(256, 6000, "decode", "reactive", 100)
-                "{\"ph\":\"B\",\"pid\":2,\"tid\":1,\"ts\":6000000,\"name\":\"decode\",\"args\":{\"sequences\":50}},\n"
-                FINISH(3, 7010)
-                COUNT(20000, "live requests", "reactive", 0, "proactive", 0) END);
+    drawn_input("", "t.json",
+                HEAD COUNT(2000, "live requests", "reactive", 1, "proactive",
+                           0) COUNT(2000, "others", "reactive", 50, "proactive", 50)
+                    BEGIN(0, 1000, "decode", "reactive", 4) BEGIN(3, 3000, "decode", "proactive", 6)
+                        COUNT(3010, "live requests", "reactive", 1, "proactive",
+                              5) BEGIN(0, 5000, "prefill 9", "reactive", 9) FINISH(0, 6000)
+                            BEGIN(256, 6000, "decode", "reactive",
+                                  100) "{\"ph\":\"B\",\"pid\":2,\"tid\":1,\"ts\":6000000,\"name\":"
+                                       "\"decode\",\"args\":{\"sequences\":50}},\n" FINISH(3, 7010)
+                                           COUNT(20000, "live requests", "reactive", 0, "proactive",
+                                                 0) END);
     drawn_request.to_s = 4; /* bins of 20 ms */
     prepare("queue");
     ck_assert_double_eq_tol(value_at("reactive", 1.99), 0, 1e-9);
@@ -292,17 +306,20 @@ START_TEST(strategies_have_lanes)
 {
     drawn_input("", "g.json",
                 "{\"about\":{\"kind\":\"graphs\"},\"strategies\":{"
-                "\"whole\":{\"total\":7.5,\"intervals\":[{\"kind\":\"compute_g1\",\"start\":0,\"end\":2,\"block\":1},"
+                "\"whole\":{\"total\":7.5,\"intervals\":[{\"kind\":\"compute_g1\",\"start\":0,"
+                "\"end\":2,\"block\":1},"
                 "{\"kind\":\"load_g2\",\"start\":2,\"end\":5,\"block\":0},"
                 "{\"kind\":\"another\",\"start\":2,\"end\":5,\"block\":0}]},"
-                "\"parts\":{\"total\":6,\"intervals\":[{\"kind\":\"compute_g2\",\"start\":3,\"end\":6,\"block\":2},"
+                "\"parts\":{\"total\":6,\"intervals\":[{\"kind\":\"compute_g2\",\"start\":3,"
+                "\"end\":6,\"block\":2},"
                 "{\"kind\":\"load_g2\",\"start\":1,\"end\":3,\"block\":3}]}}}");
     drawn_is("graphs",
              "compute with G1\n0\t0\t0\t2\t1\n\n\ncompute with G2\n1\t0\t3\t6\t2\n\n\n"
              "load G2\n0\t1\t2\t5\t0\n1\t1\t1\t3\t3\n",
              "array rows[3]\nrows[1] = 'whole (7.5)'\nrows[2] = 'parts (6)'\nn_rows = 2\n");
-    drawn_input("", "g.json", "{\"about\":{\"kind\":\"graphs\"},\"strategies\":{\"a\":{\"total\":1,"
-                              "\"intervals\":[{\"kind\":\"load_g2\"}]}}}");
+    drawn_input("", "g.json",
+                "{\"about\":{\"kind\":\"graphs\"},\"strategies\":{\"a\":{\"total\":1,"
+                "\"intervals\":[{\"kind\":\"load_g2\"}]}}}");
     drawn_refused("graphs", "g.json: no column start; there are: strategy, total, kind\n"
                             "g.json: no column end; there are: strategy, total, kind\n"
                             "g.json: no column block; there are: strategy, total, kind\n");
@@ -316,12 +333,20 @@ END_TEST
  * was never served: it waits to its end. */
 START_TEST(requests_of_a_job_begin_at_its_first)
 {
-    drawn_input("", "j.json",
+    drawn_input(
+        "", "j.json",
         "{\"about\":{\"kind\":\"job\"},\"requests\":["
-        "{\"request_id\":8,\"class\":\"proactive\",\"background\":true,\"on_path\":false,\"arrival_ns\":4000000000,\"first_service_ns\":4500000000,\"first_token_ns\":null,\"end_ns\":6000000000},"
-        "{\"request_id\":5,\"class\":\"reactive\",\"background\":false,\"on_path\":true,\"arrival_ns\":1000000000,\"first_service_ns\":1500000000,\"first_token_ns\":2000000000,\"end_ns\":3000000000},"
-        "{\"request_id\":3,\"class\":\"proactive\",\"background\":false,\"on_path\":false,\"arrival_ns\":1000000000,\"first_service_ns\":1000000000,\"first_token_ns\":1250000000,\"end_ns\":1750000000},"
-        "{\"request_id\":9,\"class\":\"reactive\",\"background\":false,\"on_path\":true,\"arrival_ns\":5000000000,\"first_service_ns\":null,\"first_token_ns\":null,\"end_ns\":7000000000}],"
+        "{\"request_id\":8,\"class\":\"proactive\",\"background\":true,\"on_path\":false,\"arrival_"
+        "ns\":4000000000,\"first_service_ns\":4500000000,\"first_token_ns\":null,\"end_ns\":"
+        "6000000000},"
+        "{\"request_id\":5,\"class\":\"reactive\",\"background\":false,\"on_path\":true,\"arrival_"
+        "ns\":1000000000,\"first_service_ns\":1500000000,\"first_token_ns\":2000000000,\"end_ns\":"
+        "3000000000},"
+        "{\"request_id\":3,\"class\":\"proactive\",\"background\":false,\"on_path\":false,"
+        "\"arrival_ns\":1000000000,\"first_service_ns\":1000000000,\"first_token_ns\":1250000000,"
+        "\"end_ns\":1750000000},"
+        "{\"request_id\":9,\"class\":\"reactive\",\"background\":false,\"on_path\":true,\"arrival_"
+        "ns\":5000000000,\"first_service_ns\":null,\"first_token_ns\":null,\"end_ns\":7000000000}],"
         "\"edges\":[{\"from\":5,\"to\":9,\"on_path\":true},{\"from\":3,\"to\":8,\"on_path\":false},"
         "{\"from\":5,\"to\":77,\"on_path\":false},{\"from\":77,\"to\":5,\"on_path\":true}]}");
     drawn_is("job",
@@ -344,9 +369,11 @@ START_TEST(a_job_of_too_many_requests_is_refused)
         SCOPED(text_fini) struct text t = {0};
         text_string(&t, "{\"about\":{\"kind\":\"job\"},\"requests\":[");
         for (int i = 0; i < n; i++) {
-            text_format(&t, "%s{\"request_id\":%d,\"class\":\"reactive\",\"background\":false,"
-                            "\"on_path\":false,\"arrival_ns\":%d,\"first_service_ns\":null,"
-                            "\"first_token_ns\":null,\"end_ns\":%d}", i > 0 ? "," : "", i, i, i + 1);
+            text_format(&t,
+                        "%s{\"request_id\":%d,\"class\":\"reactive\",\"background\":false,"
+                        "\"on_path\":false,\"arrival_ns\":%d,\"first_service_ns\":null,"
+                        "\"first_token_ns\":null,\"end_ns\":%d}",
+                        i > 0 ? "," : "", i, i, i + 1);
         }
         text_string(&t, "]}");
         drawn_input("", "j.json", text_end(&t));
@@ -371,26 +398,30 @@ END_TEST
  * of the policies in each class. */
 START_TEST(dots_are_real_against_simulated)
 {
-    drawn_input("", "d.json",
+    drawn_input(
+        "", "d.json",
         "{\"about\":{\"kind\":\"drive\"},\"drive\":["
         "{\"policy\":\"fcfs\",\"requests\":["
-        "{\"class\":\"reactive\",\"real_ttft_s\":1,\"sim_ttft_s\":2,\"real_e2e_s\":3,\"sim_e2e_s\":4},"
-        "{\"class\":\"proactive\",\"real_ttft_s\":5,\"sim_ttft_s\":null,\"real_e2e_s\":7,\"sim_e2e_s\":8}]},"
+        "{\"class\":\"reactive\",\"real_ttft_s\":1,\"sim_ttft_s\":2,\"real_e2e_s\":3,\"sim_e2e_s\":"
+        "4},"
+        "{\"class\":\"proactive\",\"real_ttft_s\":5,\"sim_ttft_s\":null,\"real_e2e_s\":7,\"sim_e2e_"
+        "s\":8}]},"
         "{\"policy\":\"it's edf\",\"requests\":["
-        "{\"class\":\"reactive\",\"real_ttft_s\":1.5,\"sim_ttft_s\":2.5,\"real_e2e_s\":3.5,\"sim_e2e_s\":4.5}]}],"
+        "{\"class\":\"reactive\",\"real_ttft_s\":1.5,\"sim_ttft_s\":2.5,\"real_e2e_s\":3.5,\"sim_"
+        "e2e_s\":4.5}]}],"
         "\"means\":["
         "{\"policy\":\"fcfs\",\"class\":\"reactive\",\"e2e_s\":{\"real\":10,\"simulated\":11}},"
         "{\"policy\":\"fcfs\",\"class\":\"proactive\",\"e2e_s\":{\"real\":12,\"simulated\":13}},"
-        "{\"policy\":\"it's edf\",\"class\":\"reactive\",\"e2e_s\":{\"real\":14,\"simulated\":15}}]}");
+        "{\"policy\":\"it's "
+        "edf\",\"class\":\"reactive\",\"e2e_s\":{\"real\":14,\"simulated\":15}}]}");
     drawn_is("drive",
              "reactive\n1\t2\n1.5\t2.5\n\n\nproactive\n5\tNaN\n\n\n"
              "reactive\n3\t4\n3.5\t4.5\n\n\nproactive\n7\t8\n\n\n"
              "reactive\n0\t10\t11\n1\t14\t15\n\n\nproactive\n0\t12\t13\n",
              "policies = 2\narray rows[3]\nrows[1] = 'fcfs'\nrows[2] = 'it''s edf'\nn_rows = 2\n");
     drawn_input("", "d.json", "{\"about\":{\"kind\":\"drive\"},\"drive\":[{\"policy\":\"a\"}]}");
-    drawn_refused("drive",
-                  "d.json: no drive/requests; `xpusim plot list` says what figures read\n"
-                  "d.json: no means; `xpusim plot list` says what figures read\n");
+    drawn_refused("drive", "d.json: no drive/requests; `xpusim plot list` says what figures read\n"
+                           "d.json: no means; `xpusim plot list` says what figures read\n");
 }
 END_TEST
 
@@ -410,13 +441,14 @@ static void note(void *ctx, const cJSON *o)
  * text nor a number that no double holds is a number. */
 START_TEST(events_of_other_phases_are_passed_over)
 {
-    const char *path = drawn_file("t.json", HEAD
-        "{\"ph\":\"B\",\"name\":\"a\",\"ts\":1,\"args\":{\"class\":\"x\",\"n\":2}},\n"
-        "{\"ph\":\"E\",\"name\":\"b\",\"ts\":3}},\n"
-        "{\"ph\":\"X\",\"name\":5,\"ts\":\"7\",\"args\":{\"class\":6,\"n\":1e999}},\n"
-        "{\"name\":\"c\",\"ph\":\"B\"},\n"
-        "{\"ph\":\"\n"
-        "{\"ph\":\"C\",\"name\":\"d\"},\n" END);
+    const char *path =
+        drawn_file("t.json", HEAD
+                   "{\"ph\":\"B\",\"name\":\"a\",\"ts\":1,\"args\":{\"class\":\"x\",\"n\":2}},\n"
+                   "{\"ph\":\"E\",\"name\":\"b\",\"ts\":3}},\n"
+                   "{\"ph\":\"X\",\"name\":5,\"ts\":\"7\",\"args\":{\"class\":6,\"n\":1e999}},\n"
+                   "{\"name\":\"c\",\"ph\":\"B\"},\n"
+                   "{\"ph\":\"\n"
+                   "{\"ph\":\"C\",\"name\":\"d\"},\n" END);
     ck_assert_int_eq(timeline_read(path, "BX", note, NULL, &drawn_err), 0);
     ck_assert_str_eq(seen, "a 1 x 2; 0  0;");
     seen[0] = '\0';

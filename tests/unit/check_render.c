@@ -122,8 +122,8 @@ static const char *said(void)
     static char text[2048];
     const char *all = drawn_errors();
     const char *at = strstr(all, folder);
-    (void)snprintf(text, sizeof text, "%.*s%s", at != NULL ? (int)(at - all) : (int)strlen(all), all,
-                   at != NULL ? at + strlen(folder) + 1 : "");
+    (void)snprintf(text, sizeof text, "%.*s%s", at != NULL ? (int)(at - all) : (int)strlen(all),
+                   all, at != NULL ? at + strlen(folder) + 1 : "");
     return text;
 }
 
@@ -166,9 +166,10 @@ END_TEST
 START_TEST(a_script_has_all_that_gnuplot_needs)
 {
     static const char *const shared[][2] = {
-        {"functions", "functions"}, {"style", "style"}, {"lines", "lines"}, {"bars_gp", "bars"},
-        {"ytics", "ytics"}, {"no_rows", "no_rows"}, {"axes", "axes"}, {"stacked", "stacked"},
-        {"distributions", "distributions"}, {"legend", "legend"}};
+        {"functions", "functions"}, {"style", "style"},     {"lines", "lines"},
+        {"bars_gp", "bars"},        {"ytics", "ytics"},     {"no_rows", "no_rows"},
+        {"axes", "axes"},           {"stacked", "stacked"}, {"distributions", "distributions"},
+        {"legend", "legend"}};
     gnuplot("echo >\"$out\"");
     ck_assert_int_eq(render("f", "out", RENDER_PDF), 0);
     SCOPED(text_fini) struct text want = {0};
@@ -185,9 +186,10 @@ START_TEST(a_script_has_all_that_gnuplot_needs)
                   "%s", rest);
     char random[7] = "";
     (void)snprintf(random, sizeof random, "%s", rest + 8 + strlen(own));
-    OWNED char *tail = xformat("data = '%s%s/f.tsv'\nout = '%s%s/f.pdf'\nformat = 'pdf'\nblocks = 2\n"
-                               "a = 1.5\nb = 'it''s'\nscript = '%s'\nload functions\nload script\n",
-                               own, random, own, random, datadir_path("plots/headline.gp"));
+    OWNED char *tail =
+        xformat("data = '%s%s/f.tsv'\nout = '%s%s/f.pdf'\nformat = 'pdf'\nblocks = 2\n"
+                "a = 1.5\nb = 'it''s'\nscript = '%s'\nload functions\nload script\n",
+                own, random, own, random, datadir_path("plots/headline.gp"));
     ck_assert_str_eq(rest, tail);
 }
 END_TEST
@@ -199,8 +201,9 @@ START_TEST(a_picture_is_made_small)
     ck_assert_int_eq(render("f", "out", RENDER_PNG), 0);
     OWNED char *png = text_of("out/f.png");
     ck_assert_str_eq(png, "one\n1\t2\n\n\ntwo\n3\t4\n");
-    static const char svg[] = "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 9 9\">\n<g id=\"gnuplot_canvas\">\n"
-                              "<path stroke='red' d='M1.04,2.00 L3.06,4.00'/>\n</g>\n</svg>\n";
+    static const char svg[] =
+        "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 9 9\">\n<g id=\"gnuplot_canvas\">\n"
+        "<path stroke='red' d='M1.04,2.00 L3.06,4.00'/>\n</g>\n</svg>\n";
     put("big.svg", svg, 0600);
     OWNED char *copy = xformat("cp '%s/big.svg' \"$out\"", folder);
     gnuplot(copy);
@@ -260,15 +263,17 @@ START_TEST(a_folder_may_have_any_name_but_a_broken_one)
     OWNED char *files = listed("it's");
     ck_assert_str_eq(files, "f.png");
     ck_assert_int_eq(chdir(folder), 0);
-    ck_assert_msg(render_figure(figure_find("headline"), &drawn_data, "-d", RENDER_PNG, &drawn_err) == 0,
-                  "%s", drawn_errors());
+    ck_assert_msg(
+        render_figure(figure_find("headline"), &drawn_data, "-d", RENDER_PNG, &drawn_err) == 0,
+        "%s", drawn_errors());
     OWNED char *dashed = listed("-d");
     ck_assert_str_eq(dashed, "headline.png");
     OWNED char *driver = text_of("png.gp");
     ck_assert_ptr_nonnull(strstr(driver, "\nout = './-d/.headline-"));
     ck_assert_int_eq(render("f", "a\nb", RENDER_PNG), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(drawn_errors(), ": a line break or another control character in the name of a file, which "
-                                                 "gnuplot cannot take\n"));
+    ck_assert_ptr_nonnull(strstr(
+        drawn_errors(), ": a line break or another control character in the name of a file, which "
+                        "gnuplot cannot take\n"));
     OWNED char *broken = listed("a\nb");
     ck_assert_str_eq(broken, "");
     err_fini(&drawn_err);
@@ -287,8 +292,11 @@ START_TEST(gnuplot_is_looked_for)
     static const struct {
         const char *first, *second;
         bool there;
-    } paths[] = {{"%s", "/nonesuch", true}, {"/nonesuch", "%s", true}, {"", "%s", true},
-                 {"/nonesuch", "", false},  {"/nonesuch", "%s/sub", false}};
+    } paths[] = {{"%s", "/nonesuch", true},
+                 {"/nonesuch", "%s", true},
+                 {"", "%s", true},
+                 {"/nonesuch", "", false},
+                 {"/nonesuch", "%s/sub", false}};
     put("gnuplot", "", 0700);
     OWNED char *sub = in_folder("sub");
     ck_assert_int_eq(mkdir(sub, 0700), 0);
