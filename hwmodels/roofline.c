@@ -35,26 +35,6 @@ struct terms {
     double compute_only_frac, bytes_per_s; /* when its bytes move: first, and how fast at most */
 };
 
-/* What of a kernel's terms does not depend on how long its sequences are. */
-struct fixed {
-    const struct soc_runtime *runtime;
-    const struct soc_curve *curve;
-    double compute_only_frac;
-    double flop, compute_s, bytes;
-    bool attention;
-    bool own_rate;     /* of rows of decoding sequences: attention_frac of each pass */
-    uint32_t pad;      /* keys come in multiples of it; 0: as they are */
-    double share;      /* of the pass's rows */
-    double attn_bytes; /* of queries and outputs */
-    double pair_flop, pair_flop_per_s; /* the latter without a rate of decode's own */
-    double key_bytes, key_again_bytes; /* the latter: gathered, by all further sequences */
-    double launch_s;                   /* with those of further sequences */
-    double again_bytes;                /* weights read again for further sequences */
-    double again_s;                    /* what that takes */
-    double stretch;                    /* of the memory time, where only sequences decode */
-    double further;                    /* sequences in this share, beyond the first */
-};
-
 static bool has_attention(enum op_kind op)
 {
     return op == OP_MHA || op == OP_LAYER;
@@ -81,25 +61,6 @@ static inline double weights_frac(const struct kernel_query *q)
     return q->columns > 0 ? (double)q->columns / LAUNCH_COLUMNS : 1.0;
 }
 
-/* What each further sequence costs by itself, in mixed passes too: attention's own launch and the
- * gathering of its KV; and of products of few rows, the share of the weights read again. */
-static void batch_fixed(const struct roofline *r, const struct kernel_query *q, struct fixed *f)
-{
-    const struct soc_runtime *p = f->runtime;
-    const struct work_shape *w = q->shape;
-    f->again_bytes =
-        p->decode_batch_frac * further_decodes(w) * r->ops[q->op].weight_bytes * weights_frac(q);
-    f->again_s = f->again_bytes / f->curve->bytes_per_s;
-    f->key_again_bytes = 0.0;
-    f->stretch = w->prefill_rows == 0 ? 1.0 + p->decode_stretch_frac * further_decodes(w) : 1.0;
-    if (f->attention) { /* a share of the rows holds that share of the sequences */
-        double sequences = w->sequences * (double)q->rows / w->rows;
-        f->further = fmax(0.0, sequences - 1.0);
-        f->key_again_bytes = p->kv_gather_frac * r->kv_bytes_per_key;
-        f->launch_s += p->attention_launches * f->further * f->curve->launch_s;
-    }
-}
-
 /* What several cards exchange for one layer's rows: after the output projection and after the FFN.
  */
 static double exchange_s(const struct roofline *r, const struct kernel_query *q)
@@ -113,112 +74,100 @@ static double exchange_s(const struct roofline *r, const struct kernel_query *q)
     return 2.0 * (x->latency_s + sent * q->padded_rows / x->bytes_per_s);
 }
 
-/* `plain` drops what Appendix B does not have. */
-static inline void fixed_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
-                              struct fixed *f)
+/* Keys that are read. Where attention is padded, they come in multiples of a chunk. */
+static inline double padded_keys(const struct work_shape *w, const struct soc_runtime *p,
+                                 uint32_t chunk)
+{
+    double keys = (double)w->kv_read_tokens;
+    if (!p->pad_attention || chunk == 0) {
+        return keys;
+    }
+    /* No single lengths are known of several sequences: the mean. */
+    return w->sequences == 1 ? ceil(keys / chunk) * chunk : keys + 0.5 * chunk * w->sequences;
+}
+
+/* A share of an MHA's rows costs its share of the work; keys are read for the whole share. */
+static inline void attention_add(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                                 double flop_per_s, struct terms *t)
+{
+    const struct roofline *r = m->params;
+    const struct soc_runtime *p = r->runtime[q->device];
+    const struct work_shape *w = q->shape;
+    double share = (double)q->rows / (double)w->rows;
+    double flop = r->attn_flop_per_pair * (double)w->attn_pairs * share;
+    double keys = padded_keys(w, p, m->machine->devices[q->device].chunk_rows);
+    t->compute_s += flop / (flop_per_s * (plain ? 1.0 : attention_frac(p, w)));
+    t->flop += flop;
+    t->bytes += r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
+}
+
+/* Launches, and what each further sequence costs by itself, in mixed passes too: attention's own
+ * launch and the gathering of its KV; and of products of few rows, the share of the weights read
+ * again. */
+static inline void batch_add(const struct roofline *r, const struct kernel_query *q, double part,
+                             const struct soc_curve *c, struct terms *t)
+{
+    const struct soc_runtime *p = r->runtime[q->device];
+    const struct roofline_op *op = &r->ops[q->op];
+    const struct work_shape *w = q->shape;
+    double decodes = further_decodes(w);
+    double again = p->decode_batch_frac * decodes * op->weight_bytes * part;
+    t->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s + exchange_s(r, q);
+    if (w->prefill_rows == 0) {
+        t->memory_s *= 1.0 + p->decode_stretch_frac * decodes;
+    }
+    if (has_attention(q->op)) { /* a share of the rows holds that share of the sequences */
+        double sequences = w->sequences * (double)q->rows / w->rows;
+        double further = sequences > 1.0 ? sequences - 1.0 : 0.0;
+        t->launch_s += p->attention_launches * further * c->launch_s;
+        again += p->kv_gather_frac * r->kv_bytes_per_key * (double)w->kv_read_tokens * further /
+                 w->sequences;
+    }
+    /* Its time stands beside the roofline, not inside: there it would vanish as soon as prompt rows
+     * made the pass compute-bound, and a baseline would decode for free beside them. */
+    t->bytes += again;
+    t->launch_s += again / c->bytes_per_s;
+}
+
+/* Both sides of the roofline of a kernel, and what comes besides. `plain` drops what Appendix B
+ * does not have. */
+static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                       struct terms *t)
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];
     const struct roofline_op *op = &r->ops[q->op];
-    uint32_t chunk = m->machine->devices[q->device].chunk_rows;
     bool many = q->padded_rows > 1;
     const struct soc_curve *c = many ? &p->many : &p->one;
+    double part = weights_frac(q);
     /* A static kernel computes its padding. */
     double rows = q->padded_rows;
-    /* Systolic arrays fill with rows: below their height fewer rows take no less time (32 on the
-     * NPU of the Snapdragon 8 Gen 3, HeteroInfer). */
-    if (many && rows < p->min_rows && !plain) {
-        rows = p->min_rows;
+    double fill = 1.0; /* filling costs time but is no work, so it is not in flop */
+    if (many && !plain) {
+        /* Systolic arrays fill with rows: below their height fewer rows take no less time (32 on
+         * the NPU of the Snapdragon 8 Gen 3, HeteroInfer). */
+        rows = rows < p->min_rows ? p->min_rows : rows;
+        fill = 1.0 + p->fill_rows / rows;
+        fill *= p->width_fill > 0.0 ? 1.0 + p->width_fill / m->llm->hidden : 1.0;
     }
-    double fill = many && !plain ? 1.0 + p->fill_rows / rows : 1.0;
-    if (many && !plain && p->width_fill > 0.0) {
-        fill *= 1.0 + p->width_fill / m->llm->hidden;
-    }
-    f->runtime = p;
-    f->curve = c;
-    f->compute_only_frac = r->compute_only_frac[q->device];
-    f->attention = has_attention(q->op);
-    double part = weights_frac(q);
-    f->flop = op->flop_per_row * rows * part;
-    /* Filling costs time but is no work, so it is not in flop. */
-    f->compute_s = f->flop / c->flop_per_s * fill;
+    t->compute_only_frac = r->compute_only_frac[q->device];
+    t->bytes_per_s = c->bytes_per_s;
+    t->launch_s = 0.0;
+    t->flop = op->flop_per_row * rows * part;
+    t->compute_s = t->flop / c->flop_per_s * fill;
     /* Each share of the weights reads all inputs; outputs are counted whole, too. */
-    f->bytes = op->weight_bytes * part + op->io_bytes_per_row * q->padded_rows;
-    f->stretch = 1.0;
+    t->bytes = op->weight_bytes * part + op->io_bytes_per_row * q->padded_rows;
     if (op->expert_bytes > 0.0) {
         /* By the rows that were asked for: padding is routed to no expert. */
-        f->bytes += op->expert_bytes * experts_touched(m->llm, q->rows) * part;
+        t->bytes += op->expert_bytes * experts_touched(m->llm, q->rows) * part;
     }
-    if (f->attention) {
-        f->share = (double)q->rows / (double)q->shape->rows;
-        f->pad = p->pad_attention ? chunk : 0;
-        f->attn_bytes = r->attn_io_bytes_per_row * q->rows;
-        f->own_rate = !plain && p->decode_attention_frac != 0.0;
-        f->pair_flop = r->attn_flop_per_pair;
-        f->pair_flop_per_s = c->flop_per_s * (plain ? 1.0 : p->attention_frac);
-        f->key_bytes = r->kv_bytes_per_key;
+    if (has_attention(q->op)) {
+        attention_add(m, q, plain, c->flop_per_s, t);
     }
+    t->memory_s = t->bytes / c->bytes_per_s;
     if (!plain) {
-        f->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s + exchange_s(r, q);
-        batch_fixed(r, q, f);
+        batch_add(r, q, part, c, t);
     }
-}
-
-/* What of attention hangs on how long the sequences of a pass are. */
-struct lengths {
-    double pairs, keys, padded_keys;
-    double flop_per_s;
-};
-
-static struct lengths lengths_of(const struct fixed *f, const struct work_shape *w)
-{
-    double keys = (double)w->kv_read_tokens;
-    struct lengths l = {(double)w->attn_pairs, keys, keys, f->pair_flop_per_s};
-    if (f->pad > 0 && w->sequences == 1) {
-        l.padded_keys = ceil(l.keys / f->pad) * f->pad;
-    } else if (f->pad > 0) {
-        l.padded_keys += 0.5 * f->pad * w->sequences; /* no single lengths are known: the mean */
-    }
-    if (f->own_rate) {
-        l.flop_per_s = f->curve->flop_per_s * attention_frac(f->runtime, w);
-    }
-    return l;
-}
-
-/* The two roofline terms of a kernel. A share of an MHA's rows costs its share of the work; keys
- * are read for the whole share. */
-static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
-                       struct terms *t)
-{
-    struct fixed f = {.further = 0.0};
-    struct lengths l = {0};
-    fixed_fill(m, q, plain, &f);
-    t->compute_only_frac = f.compute_only_frac;
-    t->bytes_per_s = f.curve->bytes_per_s;
-    t->compute_s = f.compute_s;
-    t->bytes = f.bytes;
-    t->flop = f.flop;
-    double again = f.again_bytes;
-    double again_s = f.again_s;
-    if (f.attention) {
-        l = lengths_of(&f, q->shape);
-        double attn_flop = f.pair_flop * l.pairs * f.share;
-        t->compute_s += attn_flop / l.flop_per_s;
-        t->flop += attn_flop;
-        t->bytes += f.key_bytes * l.padded_keys * f.share + f.attn_bytes;
-    }
-    t->memory_s = t->bytes / f.curve->bytes_per_s * f.stretch;
-    if (plain) {
-        return;
-    }
-    if (f.key_again_bytes > 0.0) {
-        again += f.key_again_bytes * l.keys * f.further / q->shape->sequences;
-        again_s = again / f.curve->bytes_per_s;
-    }
-    t->bytes += again;
-    /* Its time stands beside the roofline, not inside: there it would vanish as soon as prompt rows
-     * made the pass compute-bound, and a baseline would decode for free beside them. */
-    t->launch_s = f.launch_s + again_s;
 }
 
 static double extended_s(const struct terms *t)
