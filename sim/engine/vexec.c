@@ -192,35 +192,43 @@ static int64_t over_kernels(struct engine *e, struct vexec *v, int64_t left_ns)
     return ns;
 }
 
-/* Moves over n layers from the present op on, which is not the launch's first one. */
-static void over_layers(struct engine *e, struct vexec *v, uint32_t n)
+/* Moves over whole ops of layers that end within left_ns, from the present one on, which is not the
+ * launch's first one. Returns how long they took. */
+static int64_t over_ops(struct engine *e, struct vexec *v, int64_t left_ns)
 {
-    const struct layer_ops *layer = &v->l->pub->pass->layer;
+    const struct launch *l = v->l->pub;
+    const struct layer_ops *layer = &l->pass->layer;
+    const uint32_t end = l->op_end - vexec_has_head(l);
+    /* By division: any ops in a row that are as many as a layer's take as long as it. */
+    uint32_t layers = (end - v->op) / layer->n;
+    int64_t fit = layers > 0 ? left_ns / v->layer_ns : 0;
+    layers = fit < layers ? (uint32_t)fit : layers;
+    int64_t ns = layers * v->layer_ns;
+    uint32_t op = v->op + layers * layer->n;
+    uint32_t more = 0; /* ops, fewer than a layer's */
     for (uint32_t i = 0; i < layer->n; i++) {
-        const struct kernel_run *r = &v->run[layer->kind[i]];
-        book(e, v, r, 0, r->n, n);
+        const struct kernel_run *r = &v->run[layer->kind[(v->place + i) % layer->n]];
+        if (more == i && op < end && ns + kernel_run_total_ns(r) <= left_ns) {
+            ns += kernel_run_total_ns(r);
+            op++;
+            more++;
+        }
+        book(e, v, r, 0, r->n, layers + (more > i));
     }
-    vexec_enter(v, v->op + n * layer->n, v->place);
+    vexec_enter(v, op, (v->place + more) % layer->n);
+    return ns;
 }
 
 int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns)
 {
     const struct launch *l = v->l->pub;
-    const uint32_t layers_end = l->op_end - vexec_has_head(l);
     int64_t ns = 0;
-    uint32_t op;
     SIM_ASSERT(v->op < l->op_end && left_ns >= 0);
-    do {
-        op = v->op;
-        /* By division: any ops in a row that are as many as a layer's take as long as it. */
-        if (op > l->op_begin && v->k == 0 && op + l->pass->layer.n <= layers_end) {
-            int64_t n = (left_ns - ns) / v->layer_ns;
-            int64_t most = (layers_end - op) / l->pass->layer.n;
-            n = n < most ? n : most;
-            over_layers(e, v, (uint32_t)n);
-            ns += n * v->layer_ns;
-        }
-        ns += v->op < l->op_end ? over_kernels(e, v, left_ns - ns) : 0;
-    } while (v->op > op && v->op < l->op_end);
-    return ns;
+    if (v->op == l->op_begin || v->k > 0) {
+        ns = over_kernels(e, v, left_ns);
+    }
+    if (v->op > l->op_begin && v->k == 0 && v->op < l->op_end) {
+        ns += over_ops(e, v, left_ns - ns);
+    }
+    return ns + (v->op < l->op_end ? over_kernels(e, v, left_ns - ns) : 0);
 }
