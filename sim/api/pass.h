@@ -89,9 +89,6 @@ struct pass {
     uint32_t n_launches;      /* live launches */
     void *policy_data;        /* the pass_spec's value; the core never reads it */
     struct layer_ops layer;   /* the model's, or LAYER when fused */
-    /* The first segments, if they are all requests that decode after a pass whose tokens came out
-     * at this instant, in its order, with one token each; else 0. For observers. */
-    uint32_t n_followed;
     bool overlaps; /* other live passes have tokens of its prompt, or had (SEGMENT_AHEAD) */
     uint64_t core; /* of no use to a policy */
 };

@@ -90,7 +90,7 @@ bool pass_shape_adds_up(const struct full_pass *p)
 
 static void check_segments(const struct core *c, const struct full_pass *p)
 {
-    struct decodes d = {.least_left = UINT32_MAX};
+    uint32_t decodes = 0;
     bool reactive = false;
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         const struct segment *s = &p->segments[i];
@@ -110,15 +110,13 @@ static void check_segments(const struct core *c, const struct full_pass *p)
         SIM_ASSERT(!prefill || end <= request_prefill_target(r->pub));
         if (s->role == SEGMENT_DECODE) {
             SIM_ASSERT(s->n_tokens == 1);
-            core_decodes_add(&d, r);
+            decodes++;
         }
         reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
     }
-    SIM_ASSERT(p->decodes.n == d.n && p->decodes.keys == d.keys);
-    SIM_ASSERT(p->decodes.longest == d.longest && p->decodes.least_left == d.least_left);
     SIM_ASSERT(p->pub->has_reactive == reactive);
-    SIM_ASSERT(!p->steady || d.n == p->pub->n_segments);
-    SIM_ASSERT(!p->pub->fused_layers || (d.n == 1 && p->pub->n_segments == 1));
+    SIM_ASSERT(!p->steady || decodes == p->pub->n_segments);
+    SIM_ASSERT(!p->pub->fused_layers || (decodes == 1 && p->pub->n_segments == 1));
 }
 
 static void check_cursor(const struct full_pass *p)
@@ -173,7 +171,6 @@ bool pass_consistent(const struct core *c, const struct full_pass *p)
     SIM_ASSERT(p->pub->id > 0 && p->pub->id <= c->next_pass_id);
     SIM_ASSERT(p->pub->segments == p->segments);
     SIM_ASSERT(p->pub->n_segments > 0 && p->pub->n_segments <= p->capacity);
-    SIM_ASSERT(p->pub->n_followed <= p->pub->n_segments);
     SIM_ASSERT(p->pub->layer.n > 0 && p->pub->layer.n <= LAYER_MAX_OPS);
     SIM_ASSERT(p->formed_ns <= c->sched->now_ns);
     check_segments(c, p);

@@ -71,7 +71,6 @@ void core_resident_done(struct core *c, struct resident *r)
 /* Objects of the instant that ended can be reused now: the policy has seen them. */
 static void bury_dead(struct core *c)
 {
-    c->done = NULL;
     while (c->dead_launches != NULL) {
         struct full_launch *l = c->dead_launches;
         SIM_ASSERT(l->pub->state == LAUNCH_STATE_ENDED);

@@ -131,7 +131,6 @@ struct core {
     uint32_t actions;        /* accepted in the current schedule call */
     int64_t steady_until_ns; /* sched_steady, */
     uint64_t steady_without; /* and how many live requests stay out of the pass */
-    struct full_pass *done;  /* the last pass whose tokens came out in this instant, or NULL */
     /* A steady pass that ended in this instant, which the policy is to form again; NULL: none, or
      * it has. Only in runs that check it. */
     const struct full_pass *expected;
@@ -242,25 +241,12 @@ static inline int64_t core_launch_lead_ns(const struct core *c, const struct lau
     return others != 0 ? lead + m->sync_ns : lead;
 }
 
-/* One more decode segment of one token, of r. */
-static inline void core_decodes_add(struct decodes *d, const struct full_request *r)
-{
-    uint32_t end = r->pub->kv_tokens + 1;
-    uint32_t left = r->output_tokens - r->pub->generated_tokens;
-    d->n++;
-    d->keys += end;
-    d->longest = end > d->longest ? end : d->longest;
-    d->least_left = left < d->least_left ? left : d->least_left;
-    d->reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
-}
-
 /* Passes and launches (form.c, pass.c, launch.c): the actions behind struct sched_api. */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);
 int core_pass_cancel(struct core *c, struct pass *p);
 void core_member_back(struct core *c, struct full_pass *p, struct full_request *r);
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);
 int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how);
-void core_pass_add_decodes(struct full_pass *p, const struct decodes *d); /* to its shape */
 void core_pass_complete(struct core *c, struct full_pass *p);
 void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);

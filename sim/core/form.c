@@ -22,7 +22,6 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
             cap *= 2;
         }
         p->segments = arena_alloc(&c->shown, cap * sizeof *p->segments);
-        p->going = arena_alloc(&c->arena, cap * sizeof *p->going);
         p->capacity = cap; /* what it had before is the arena's until the run is over */
     }
     struct pass *pub = p->pub; /* the rest is said when its segments are known */
@@ -34,7 +33,6 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     pub->rows_active = 0;
     pub->last_op_devices = 0;
     pub->n_launches = 0;
-    pub->n_followed = 0;
     p->before = NULL;
     p->after = NULL;
     pub->overlaps = false;
@@ -42,7 +40,6 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     p->columns_todo = 0;
     p->columns_active = 0;
     p->served = false;
-    p->loses = false;
     p->begun_on = 0;
     p->exec = NULL;
     return p;
@@ -163,19 +160,6 @@ static void pass_undo(struct core *c, struct full_pass *p)
     c->free_passes = p;
 }
 
-void core_pass_add_decodes(struct full_pass *p, const struct decodes *d)
-{
-    struct work_shape *w = &p->pub->shape;
-    w->rows += d->n;
-    w->sequences += d->n;
-    w->logit_rows += d->n;
-    w->attn_pairs += d->keys;
-    w->kv_read_tokens += d->keys;
-    w->max_context_tokens = d->longest > w->max_context_tokens ? d->longest : w->max_context_tokens;
-    p->pub->has_reactive |= d->reactive;
-    p->decodes = *d;
-}
-
 /* The model that a segment goes through; 0 too where nobody drafts. */
 static inline uint32_t model_of(const struct core *c, const struct segment *s)
 {
@@ -210,7 +194,7 @@ __attribute__((noinline)) static int take_ahead(struct core *c, struct full_pass
 
 /* Appends a segment to a pass that has room for it; 0, -EINVAL with *fault, or -ENOMEM. */
 static inline int segment_take(struct core *c, struct full_pass *p, const struct segment *want,
-                               struct decodes *d, const char **fault)
+                               const char **fault)
 {
     *fault = segment_fault(want);
     if (*fault != NULL) {
@@ -239,77 +223,9 @@ static inline int segment_take(struct core *c, struct full_pass *p, const struct
     if (drafts) {
         draft_take(r, s);
     }
-    if (s->role == SEGMENT_DECODE) {
-        core_decodes_add(d, r);
-    } else {
-        p->pub->has_reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
-        shape_add(&p->pub->shape, s, s->n_tokens == request_prefill_left(r->pub));
-    }
+    p->pub->has_reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
+    shape_add(&p->pub->shape, s, s->n_tokens == request_prefill_left(r->pub));
     return 0;
-}
-
-/* Are those who go on as they were when their pass ended? */
-static bool going_holds(const struct core *c, const struct full_pass *before)
-{
-    struct decodes d = {.least_left = UINT32_MAX};
-    uint32_t full = 0; /* without room for one more token */
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < before->pub->n_segments; i++) {
-        const struct full_request *r = core_member(&before->segments[i]);
-        if (r->alive && r->pub->state == REQUEST_STATE_DECODE) {
-            const struct segment *g = &before->going[n++];
-            SIM_ASSERT(r->pub->pass == NULL && !r->pub->kv_swapped && !r->kv_moving);
-            SIM_ASSERT(g->request == r->pub && g->first_token == r->pub->kv_tokens);
-            SIM_ASSERT(g->role == SEGMENT_DECODE && g->n_tokens == 1);
-            core_decodes_add(&d, r);
-            full += !kv_has_room(c, r, 1);
-        }
-    }
-    SIM_ASSERT(before->next.n == d.n);
-    SIM_ASSERT(before->next.keys == d.keys && before->next.longest == d.longest);
-    SIM_ASSERT(before->next.least_left == d.least_left && before->next.reactive == d.reactive);
-    SIM_ASSERT(before->kv_blocks_next == full);
-    return true;
-}
-
-/* Whether the first segments that are wanted are all requests that go on after the pass that ended
- * just now, in its order, and neither it nor they have changed since. Its pass, or NULL. */
-static const struct full_pass *followed(const struct core *c, const struct pass_spec *spec)
-{
-    const struct full_pass *before = c->done;
-    if (before == NULL || before->done_events != c->result->events ||
-        before->done_decisions != c->result->decisions || spec->n_segments < before->next.n) {
-        return NULL;
-    }
-    for (uint32_t i = 0; i < before->next.n; i++) {
-        const struct segment *want = &spec->segments[i];
-        if (want->request != before->going[i].request || want->role != SEGMENT_DECODE ||
-            want->n_tokens != 1) {
-            return NULL;
-        }
-    }
-    return before;
-}
-
-/* Takes the segments that were prepared when the pass before ended (pass.c). Only KV is to be had;
- * -ENOMEM: for *n of them. */
-static int follow(struct core *c, struct full_pass *p, const struct full_pass *before)
-{
-    struct segment *s = p->segments;
-    uint32_t n = before->next.n;
-    SIM_ASSERT(n <= p->capacity && p->pub->n_segments == 0 && going_holds(c, before));
-    memcpy(s, before->going, n * sizeof *s);
-    uint32_t got = before->kv_blocks_next == 0 ? n : 0;
-    /* Room for all before the first is taken in: who is in the pass has what it needs. */
-    while (got < n && kv_reserve(c, core_member(&s[got]), 1) == 0) {
-        got++;
-    }
-    for (uint32_t i = 0; i < got; i++) {
-        core_member(&s[i])->pub->pass = p->pub;
-    }
-    p->pub->n_segments = got;
-    p->pub->n_followed = got;
-    return got < n ? -ENOMEM : 0;
 }
 
 /* The first request decides. */
@@ -323,26 +239,20 @@ static uint32_t first_model(const struct core *c, const struct pass_spec *spec)
 /* All segments of the pass. */
 static int segments_take(struct core *c, struct full_pass *p, const struct pass_spec *spec)
 {
-    struct decodes d = {.least_left = UINT32_MAX};
     const char *fault = NULL;
     if (c->n_models > 1) {
         p->pub->shape.model = first_model(c, spec);
     }
-    const struct full_pass *before = followed(c, spec);
-    int rc = before != NULL ? follow(c, p, before) : 0;
-    uint32_t i = p->pub->n_segments;
-    if (before != NULL) {
-        d = before->next;
-        i += rc != 0; /* the one that found no room */
-        fault = NO_ROOM;
-    }
+    uint32_t decodes = 0;
+    uint32_t i = 0;
+    int rc = 0;
     for (; i < spec->n_segments && rc == 0; i++) {
-        rc = segment_take(c, p, &spec->segments[i], &d, &fault);
+        decodes += spec->segments[i].role == SEGMENT_DECODE;
+        rc = segment_take(c, p, &spec->segments[i], &fault);
     }
-    core_pass_add_decodes(p, &d); /* also of one that is refused: nobody looks at it again */
-    p->steady = c->steady_until_ns > c->sched->now_ns && d.n == p->pub->n_segments &&
-                d.n + c->steady_without == c->n_live;
-    bool one_decode = p->pub->n_segments == 1 && d.n == 1;
+    p->steady = c->steady_until_ns > c->sched->now_ns && decodes == p->pub->n_segments &&
+                decodes + c->steady_without == c->n_live;
+    bool one_decode = p->pub->n_segments == 1 && decodes == 1;
     bool mixed = p->before != NULL && p->pub->n_segments > 1;
     if (rc == 0 && (p->pub->n_segments == 0 || mixed || (spec->fused_layers && !one_decode))) {
         rc = -EINVAL;
@@ -366,7 +276,6 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, "a pass without segments");
     }
     struct full_pass *p = pass_new(c, spec->n_segments);
-    SIM_ASSERT(p != c->done);
     prefixes_used(c, spec);
     int rc = segments_take(c, p, spec);
     if (rc != 0) {

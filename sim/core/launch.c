@@ -285,8 +285,7 @@ void core_first_kernel_started(struct core *c, const struct full_launch *l)
     struct full_pass *p = core_pass(l->pub->pass);
     p->served = true;
     SIM_ASSERT(l->pub->state == LAUNCH_STATE_RUNNING);
-    /* Those who follow were served by the pass before, and were told of then. */
-    for (uint32_t i = p->pub->n_followed; i < p->pub->n_segments; i++) {
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct full_request *r = core_member(&p->segments[i]);
         SIM_ASSERT(r->alive && (r->pub->pass == p->pub || p->before != NULL));
         if (r->pub->first_service_ns == TIME_NEVER_NS) {

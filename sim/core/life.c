@@ -206,9 +206,7 @@ void core_request_cancel(struct core *c, struct full_request *r)
     if (r->pub->pass != NULL || r->kv_moving) {
         r->cancel_pending = true;
         if (r->pub->pass != NULL) {
-            struct full_pass *p = core_pass(r->pub->pass);
-            p->steady = false; /* a request is to leave */
-            p->loses = true;
+            core_pass(r->pub->pass)->steady = false; /* a request is to leave */
         }
         return;
     }

@@ -46,14 +46,6 @@ static inline struct full_request *core_member(const struct segment *s)
     return (struct full_request *)(s->request->core ^ core_way);
 }
 
-/* Decode segments of one token add this to the shape of their pass. */
-struct decodes {
-    uint32_t n, longest;
-    uint64_t keys;
-    uint32_t least_left; /* tokens until the first of them has all; UINT32_MAX: no segment */
-    bool reactive;
-};
-
 struct full_pass {
     struct pass *pub; /* as that of a request */
     struct full_pass *next_free;
@@ -63,18 +55,11 @@ struct full_pass {
     uint32_t op_devices; /* devices that ran shares of the current op */
     /* Columns of an op that is split by them: those that no launch has, and those of launches. */
     uint32_t columns_todo, columns_active;
-    bool served;            /* a kernel has started */
-    bool steady;            /* its policy would form it again (sched_steady) */
-    struct decodes decodes; /* of its decode segments */
-    bool loses;             /* somebody cancelled one of its requests */
+    bool served; /* a kernel has started */
+    bool steady; /* its policy would form it again (sched_steady) */
     int64_t formed_ns;
-    uint64_t formed_events, done_events, done_decisions;
-    /* When it is done: a decode segment of each request that decodes then, and their sums. */
-    struct segment *going; /* owned, of the same capacity */
-    struct decodes next;
-    uint32_t n_left;         /* requests that left with it */
-    uint32_t kv_blocks_next; /* free blocks that one more token of each in `going` takes */
-    uint32_t begun_on;       /* bit set of devices that suspended a launch in a kernel: */
+    uint64_t formed_events;
+    uint32_t begun_on; /* bit set of devices that suspended a launch in a kernel: */
     struct begun {
         double frac; /* done of the next kernel of that op with so many rows left */
         uint32_t op, rows;

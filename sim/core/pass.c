@@ -108,23 +108,6 @@ static inline void segment_complete(struct core *c, struct segment *s, const str
     }
 }
 
-/* Who is left of a pass whose tokens are out, counted request by request. */
-struct rest {
-    struct segment *going; /* the pass's, of those so far */
-    uint32_t left, blocks;
-    struct decodes on;
-};
-
-/* The same requests so many tokens later, all of them still there. */
-static inline struct decodes decodes_later(struct decodes d, uint32_t tokens)
-{
-    SIM_ASSERT(d.least_left > tokens);
-    d.longest += tokens;
-    d.keys += (uint64_t)tokens * d.n;
-    d.least_left -= tokens;
-    return d;
-}
-
 /* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled and is in
  * no other pass. */
 static inline bool leaves(const struct full_request *r)
@@ -133,49 +116,15 @@ static inline bool leaves(const struct full_request *r)
            (r->cancel_pending && r->pub->pass == NULL);
 }
 
-/* Tokens that its blocks hold, which were reserved when its pass was formed. */
-static inline uint64_t room_of(const struct full_request *r, uint32_t block_tokens)
+/* Those who have all their tokens leave, and those who were cancelled in the pass. Only now:
+ * observers are told of the tokens of all before the first of them is gone. */
+static inline void leave_with(struct core *c, struct full_pass *p)
 {
-    uint64_t room = (uint64_t)r->kv_blocks * block_tokens;
-    SIM_REQUIRE(r->pub->kv_tokens <= room, "request %u: %u KV tokens in %u blocks", r->pub->id,
-                r->pub->kv_tokens, r->kv_blocks);
-    return room;
-}
-
-/* It decodes on; `on` is counted by the caller. */
-static inline void rest_goes_on(struct rest *n, const struct full_request *r, uint64_t room)
-{
-    n->blocks += r->pub->kv_tokens == room;
-    *n->going++ = (struct segment){r->pub, SEGMENT_DECODE, r->pub->kv_tokens, 1, 0, 0};
-}
-
-static inline void rest_add(struct rest *n, const struct full_request *r, uint32_t block_tokens)
-{
-    uint64_t room = room_of(r, block_tokens);
-    if (leaves(r)) {
-        n->left++;
-    } else if (r->pub->state == REQUEST_STATE_DECODE) {
-        rest_goes_on(n, r, room);
-        core_decodes_add(&n->on, r);
-    }
-}
-
-/* Those who have all their tokens leave, and those who were cancelled in the pass. */
-static inline void leave_with(struct core *c, struct full_pass *p, struct rest n)
-{
-    p->n_left = n.left;
-    p->kv_blocks_next = n.blocks;
-    p->next = n.on;
-    SIM_ASSERT(n.left + n.on.n <= p->pub->n_segments && n.blocks <= n.on.n);
-    SIM_ASSERT(n.going == p->going + n.on.n);
-    /* Only now: observers are told of the tokens of all before the first of them is gone. */
-    for (uint32_t i = 0, left = n.left; left > 0; i++) {
-        SIM_ASSERT(i < p->pub->n_segments);
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct full_request *r = core_member(&p->segments[i]);
-        bool finished = r->pub->generated_tokens == r->output_tokens;
         if (leaves(r)) {
+            bool finished = r->pub->generated_tokens == r->output_tokens;
             core_request_leave(c, r, finished ? REQUEST_STATE_FINISHED : REQUEST_STATE_SHED);
-            left--;
         }
     }
 }
@@ -198,61 +147,28 @@ void core_launch_over(struct core *c, struct full_launch *l)
     c->dead_launches = l;
 }
 
+/* Has the ledger room for one more token of each of its requests? */
+static bool may_go_on(const struct core *c, const struct full_pass *p)
+{
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
+        blocks += kv_blocks_lacking(c, core_member(&p->segments[i]), 1);
+    }
+    return blocks * c->models[p->pub->shape.model].kv_units <= kv_blocks_spare(c);
+}
+
 static void pass_notify(struct core *c, struct full_pass *p)
 {
     c->result->events++;
-    c->done = p;
-    p->done_events =
-        c->result->events; /* with its own end: what comes after is news to who follows it */
-    p->done_decisions = c->result->decisions;
     /* Its launch and itself have ended since it was formed, and nothing else happened. */
-    bool alone = c->result->events == p->formed_events + 2 && p->n_left == 0;
+    bool alone = c->result->events == p->formed_events + 2;
     if (p->steady && alone && c->sched->now_ns < c->steady_until_ns && !core_believes(c) &&
-        (uint64_t)p->kv_blocks_next * c->models[p->pub->shape.model].kv_units <=
-            kv_blocks_spare(c)) {
+        may_go_on(c, p)) {
         c->expected = p;
     }
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, c->sched, p->pub);
     p->next_free = c->dead_passes;
     c->dead_passes = p;
-}
-
-/* Credits a decode segment whose request goes on. */
-static inline void decode_complete(struct rest *n, struct segment *s, int64_t now,
-                                   uint32_t block_tokens)
-{
-    struct full_request *r = part_from(s, NULL);
-    SIM_ASSERT(!leaves(r) && r->pub->state == REQUEST_STATE_DECODE);
-    r->pub->kv_tokens++;
-    r->pub->generated_tokens++;
-    SIM_ASSERT(!leaves(r));
-    s->emitted_tokens = 1;
-    s->gap_ns = now - r->pub->last_token_ns;
-    r->pub->last_token_ns = now;
-    rest_goes_on(n, r, room_of(r, block_tokens));
-}
-
-/* Credits all segments, and counts who is left. */
-static inline struct rest segments_complete(struct core *c, struct full_pass *p)
-{
-    const int64_t now = c->sched->now_ns;
-    const uint32_t block_tokens = c->setup->kv_block_tokens;
-    struct rest n = {.going = p->going, .on = {.least_left = UINT32_MAX}};
-    /* Mostly all of those who followed go on, and what they add is known. */
-    struct segment *s = p->segments;
-    struct segment *end = s + p->pub->n_segments;
-    const struct pass *next = p->after != NULL ? p->after->pub : NULL;
-    if (p->decodes.n == p->pub->n_followed && p->decodes.least_left > 1 && !p->loses) {
-        n.on = decodes_later(p->decodes, p->decodes.n > 0 ? 1 : 0);
-        for (; s < p->segments + p->pub->n_followed; s++) {
-            decode_complete(&n, s, now, block_tokens);
-        }
-    }
-    for (; s < end; s++) {
-        segment_complete(c, s, next, now);
-        rest_add(&n, core_member(s), block_tokens);
-    }
-    return n;
 }
 
 void core_pass_tail_done(struct core *c, struct full_pass *p)
@@ -262,15 +178,18 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
     SIM_ASSERT(pass_may_become(p->pub->state, PASS_STATE_DONE));
     p->pub->state = PASS_STATE_DONE;
     core_progress(c);
-    struct rest rest = segments_complete(c, p);
+    const struct pass *next = p->after != NULL ? p->after->pub : NULL;
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
+        segment_complete(c, &p->segments[i], next, c->sched->now_ns);
+    }
     CORE_OBSERVE(c, tokens, c->sched->now_ns, p->pub);
-    leave_with(c, p, rest);
+    leave_with(c, p);
     CORE_OBSERVE(c, pass_done, c->sched->now_ns, p->pub);
     pass_notify(c, p);
     if (p->after != NULL) {
-        struct full_pass *next = ahead_goes_first(p);
-        if (next != NULL) {
-            core_pass_complete(c, next);
+        struct full_pass *first = ahead_goes_first(p);
+        if (first != NULL) {
+            core_pass_complete(c, first);
         }
     }
 }
@@ -321,14 +240,12 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
                 p->pub->id);
     CORE_OBSERVE(c, repeated, c->sched->now_ns, r);
     core_progress(c);
-    struct rest rest = {.going = p->going, .on = {.least_left = UINT32_MAX}};
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct full_request *q = core_member(&p->segments[i]);
         credit_many(c, &p->segments[i], r);
         q->pub->pass = NULL;
-        rest_add(&rest, q, c->setup->kv_block_tokens);
     }
-    leave_with(c, p, rest);
+    leave_with(c, p);
     count_decisions(c, r, r->n - 1);
     p->pub->id = r->n > 1 ? c->next_pass_id : p->pub->id;
     p->pub->op = p->pub->n_ops;
@@ -351,8 +268,6 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
 static void submit_again(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
     struct full_pass *p = core_pass(l->pub->pass);
-    /* For observers it is the next pass, which all of its requests come to from the one before. */
-    p->pub->n_followed = p->pub->n_segments;
     count_decisions(c, r, r->n);
     p->pub->id = c->next_pass_id;
     p->formed_ns = c->sched->now_ns;
@@ -385,6 +300,5 @@ void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repea
         SIM_REQUIRE(rc == 0 && q->pub->generated_tokens < q->output_tokens,
                     "request %u cannot go on", q->pub->id);
     }
-    p->decodes = decodes_later(p->decodes, r->n);
     submit_again(c, l, r);
 }

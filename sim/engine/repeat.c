@@ -47,8 +47,12 @@ void repeat_init(struct engine *e)
 static uint32_t most_iterations(const struct engine *e, const struct full_pass *p)
 {
     const struct core *c = &e->core;
-    uint32_t left = p->decodes.least_left;
-    uint32_t most = left < REPEAT_MAX ? left : REPEAT_MAX;
+    uint32_t most = REPEAT_MAX;
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
+        const struct full_request *r = core_member(&p->segments[i]);
+        uint32_t left = r->output_tokens - r->pub->generated_tokens;
+        most = left < most ? left : most;
+    }
     SIM_ASSERT(most > 0); /* who has all tokens is in no pass */
     for (; most > 0; most /= 2) {
         uint32_t units = c->models[p->pub->shape.model].kv_units;

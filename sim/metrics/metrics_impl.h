@@ -261,19 +261,3 @@ void qoe_repeated(struct metrics *m, const struct repeat_record *r);
 /* The quality of a request that has all its tokens: 1 as expected, towards 0 the later they came.
  */
 double qoe_of(const struct metrics *m, const struct live *v);
-
-/* n tokens of each of some segments of a pass came out: counts by class whose gaps are measured. */
-static inline void metrics_tokens(struct metrics *m, const struct pass *p, uint32_t from,
-                                  uint32_t to, uint32_t n, uint32_t measured[])
-{
-    if (m->totals[REQUEST_CLASS_PROACTIVE].arrived == 0 && m->opt.warmup_ns <= 0) {
-        m->totals[REQUEST_CLASS_REACTIVE].output_tokens += (uint64_t)n * (to - from);
-        measured[REQUEST_CLASS_REACTIVE] += to - from;
-        return;
-    }
-    for (uint32_t i = from; i < to; i++) {
-        const struct request *r = p->segments[i].request;
-        m->totals[r->cls].output_tokens += n;
-        measured[r->cls] += metrics_measured(m, r->arrival_ns);
-    }
-}

@@ -33,8 +33,7 @@ void qoe_tokens(struct metrics *m, int64_t now_ns, const struct pass *p)
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         struct live *v = metrics_live(m, s->request);
-        uint32_t n = i < p->n_followed ? 1 : s->emitted_tokens;
-        for (uint32_t k = 0; v != NULL && k < n; k++) {
+        for (uint32_t k = 0; v != NULL && k < s->emitted_tokens; k++) {
             read_token(&v->reading, s->request->arrival_ns, now_ns, ttft_ns, each_ns);
         }
     }

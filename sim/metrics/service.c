@@ -102,9 +102,7 @@ void service_launch_started(void *self, int64_t now_ns, const struct launch *l, 
     const struct pass *p = l->pass;
     bool first = !usage_runs(&m->usage, p);
     usage_launch_started(&m->usage, l, lead_ns);
-    /* Those who go on from the pass before had their tokens at one instant. */
-    bool at_once = p->n_followed > 0 && p->segments[0].request->last_token_ns == now_ns;
-    for (uint32_t i = at_once ? p->n_followed : 0; i < p->n_segments && first; i++) {
+    for (uint32_t i = 0; i < p->n_segments && first; i++) {
         struct live *v = metrics_live(m, p->segments[i].request);
         if (v != NULL && v->served && metrics_since_ns(v) != now_ns) {
             close_wait(v, now_ns);
@@ -170,15 +168,10 @@ static inline void tokens_of(struct metrics *m, const struct segment *s)
 void service_tokens(void *self, int64_t now_ns, const struct pass *p)
 {
     struct metrics *m = self;
-    uint32_t measured[REQUEST_CLASS_COUNT] = {0};
     if (metrics_has_reader(m)) {
         qoe_tokens(m, now_ns, p);
     }
-    metrics_tokens(m, p, 0, p->n_followed, 1, measured);
-    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
-        metrics_gap(m, (enum request_class)c, p->segments[0].gap_ns, measured[c]);
-    }
-    for (uint32_t i = p->n_followed; i < p->n_segments; i++) {
+    for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         if (s->emitted_tokens > 0) {
             tokens_of(m, s);
@@ -193,12 +186,6 @@ void service_tokens(void *self, int64_t now_ns, const struct pass *p)
     }
 }
 
-/* When those who go on had the token before. */
-static int64_t followed_ns(const struct pass *p)
-{
-    return p->n_followed > 0 ? p->segments[0].request->last_token_ns : 0;
-}
-
 void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
 {
     struct metrics *m = self;
@@ -208,15 +195,14 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
     if (metrics_has_reader(m)) {
         qoe_repeated(m, r);
     }
-    metrics_tokens(m, p, 0, p->n_followed, r->n, measured);
-    for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
-        metrics_gap(m, (enum request_class)c, first_ns - followed_ns(p), measured[c]);
-    }
-    for (uint32_t i = p->n_followed; i < p->n_segments; i++) { /* a first gap of its own */
+    for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *q = p->segments[i].request;
-        metrics_gap(m, q->cls, first_ns - q->last_token_ns, metrics_measured(m, q->arrival_ns));
+        m->totals[q->cls].output_tokens += r->n;
+        if (metrics_measured(m, q->arrival_ns)) {
+            metrics_gap(m, q->cls, first_ns - q->last_token_ns, 1); /* each has its own first */
+            measured[q->cls]++;
+        }
     }
-    metrics_tokens(m, p, p->n_followed, p->n_segments, r->n, measured);
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         for (uint32_t k = 1; k < r->n && measured[c] > 0; k++) {
             metrics_gap(m, (enum request_class)c, r->gap_ns[k], measured[c]);
