@@ -28,17 +28,15 @@ const char *ahead_fault(const struct segment *s)
                : NULL;
 }
 
-int ahead_take(struct core *c, struct full_pass *p, const struct segment *want, const char **fault)
+const char *ahead_take(struct core *c, struct full_pass *p, const struct segment *want)
 {
     struct full_request *r = core_member(want);
     struct full_pass *last = last_pass(r);
     if (p->pub->n_segments > 0) {
-        *fault = AHEAD_ALONE;
-        return -EINVAL;
+        return AHEAD_ALONE;
     }
     if (kv_reserve(c, r, end_of(last) - r->pub->kv_tokens + want->n_tokens) != 0) {
-        *fault = "not enough free KV";
-        return -ENOMEM;
+        return core_no_room;
     }
     p->segments[0] = (struct segment){.request = want->request,
                                       .role = SEGMENT_PREFILL,
@@ -49,7 +47,7 @@ int ahead_take(struct core *c, struct full_pass *p, const struct segment *want, 
     last->after = p;
     p->pub->overlaps = true;
     last->pub->overlaps = true;
-    return 0;
+    return NULL;
 }
 
 void ahead_give_up(struct core *c, struct full_pass *p, struct full_request *r)

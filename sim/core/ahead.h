@@ -9,8 +9,8 @@
 
 /* Why there cannot be such a segment ahead; NULL: there can. */
 const char *ahead_fault(const struct segment *s);
-/* Makes it the only segment of a pass behind the others; 0, -EINVAL with *fault, or -ENOMEM. */
-int ahead_take(struct core *c, struct full_pass *p, const struct segment *want, const char **fault);
+/* Makes it the only segment of a pass behind the others. NULL, or why it cannot. */
+const char *ahead_take(struct core *c, struct full_pass *p, const struct segment *want);
 /* Removes the last pass of the list, which could not be formed. */
 void ahead_give_up(struct core *c, struct full_pass *p, struct full_request *r);
 /* Whether ops up to `end` need what passes with the tokens before have not done: attention their

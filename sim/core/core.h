@@ -242,6 +242,7 @@ static inline int64_t core_launch_lead_ns(const struct core *c, const struct lau
 }
 
 /* Passes and launches (form.c, pass.c, launch.c): the actions behind struct sched_api. */
+extern const char core_no_room[]; /* the one fault of a segment that is -ENOMEM */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);
 int core_pass_cancel(struct core *c, struct pass *p);
 void core_member_back(struct core *c, struct full_pass *p, struct full_request *r);

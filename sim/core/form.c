@@ -3,7 +3,7 @@
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 
-#define NO_ROOM "not enough free KV"
+const char core_no_room[] = "not enough free KV";
 #define TWO_MODELS "a pass has requests of one model, and this one asks for another"
 
 static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
@@ -46,14 +46,8 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
 }
 
 /* Why a pass cannot have such a segment; NULL: it can. */
-static inline const char *segment_fault(const struct segment *s)
+static inline const char *segment_fault(const struct segment *s, const struct full_request *r)
 {
-    const struct full_request *r = core_request(s->request);
-    if (s->role == SEGMENT_DECODE && s->n_tokens == 1 && r != NULL && r->alive &&
-        r->pub->state == REQUEST_STATE_DECODE && r->pub->pass == NULL && !r->pub->kv_swapped &&
-        !r->kv_moving) {
-        return NULL; /* the usual one, told by few comparisons */
-    }
     if (r == NULL || !r->alive) {
         return "the request has left, or there is none";
     }
@@ -89,29 +83,30 @@ static inline const char *segment_fault(const struct segment *s)
 
 static bool segment_ok(const struct segment *s)
 {
-    return segment_fault(s) == NULL;
+    return segment_fault(s, core_request(s->request)) == NULL;
 }
 
 /* Adds one segment to the shape of its pass. */
-static inline void shape_add(struct work_shape *w, const struct segment *s, bool completes)
+static inline void shape_add(struct pass *p, const struct segment *s)
 {
-    uint64_t first = s->first_token;
-    uint64_t n = s->n_tokens;
-    uint64_t end = first + n;
+    struct work_shape *w = &p->shape;
+    const uint64_t n = s->n_tokens;
+    const uint64_t end = s->first_token + n;
     SIM_ASSERT(n > 0 && end <= UINT32_MAX);
     w->rows += s->n_tokens;
     w->sequences++;
-    w->attn_pairs += n == 1 ? end : n * first + n * (n + 1) / 2;
+    w->attn_pairs += n * s->first_token + n * (n + 1) / 2;
     w->kv_read_tokens += end;
     if (s->role == SEGMENT_PREFILL) {
         w->prefill_rows += s->n_tokens;
-        w->logit_rows += completes ? 1 : 0;
+        w->logit_rows += end == request_prefill_target(s->request);
     } else {
         w->logit_rows += s->role == SEGMENT_DRAFT ? 1 : s->n_tokens;
     }
     if (end > w->max_context_tokens) {
         w->max_context_tokens = (uint32_t)end;
     }
+    p->has_reactive |= s->request->cls == REQUEST_CLASS_REACTIVE;
 }
 
 /* Prefixes of all requests of the pass are in use from here on: making room for one segment must
@@ -163,7 +158,7 @@ static void pass_undo(struct core *c, struct full_pass *p)
 /* The model that a segment goes through; 0 too where nobody drafts. */
 static inline uint32_t model_of(const struct core *c, const struct segment *s)
 {
-    return s->role == SEGMENT_DRAFT ? c->sched->draft_model : core_request(s->request)->pub->model;
+    return s->role == SEGMENT_DRAFT ? c->sched->draft_model : s->request->model;
 }
 
 /* The draft model reads what it has not read, or its own last token. Tokens that it drafted before
@@ -178,101 +173,78 @@ static void draft_take(struct full_request *r, struct segment *s)
     s->n_tokens = r->drafted_tokens < known ? known - r->drafted_tokens : 1;
 }
 
-/* The same as below for tokens ahead, apart, because few policies have any. */
-__attribute__((noinline)) static int take_ahead(struct core *c, struct full_pass *p,
-                                                const struct segment *want, const char **fault)
+/* Appends a segment to a pass that has room for it. NULL, or why it cannot. */
+static inline const char *segment_take(struct core *c, struct full_pass *p,
+                                       const struct segment *want)
 {
-    int rc = ahead_take(c, p, want, fault);
-    if (rc == 0) {
-        const struct segment *s = &p->segments[0];
-        const struct request *r = s->request;
-        p->pub->has_reactive = r->cls == REQUEST_CLASS_REACTIVE;
-        shape_add(&p->pub->shape, s, s->first_token + s->n_tokens == request_prefill_target(r));
-    }
-    return rc;
-}
-
-/* Appends a segment to a pass that has room for it; 0, -EINVAL with *fault, or -ENOMEM. */
-static inline int segment_take(struct core *c, struct full_pass *p, const struct segment *want,
-                               const char **fault)
-{
-    *fault = segment_fault(want);
-    if (*fault != NULL) {
-        return -EINVAL;
-    }
     struct full_request *r = core_request(want->request);
+    struct pass *pub = p->pub;
+    const char *fault = segment_fault(want, r);
+    if (fault != NULL) {
+        return fault;
+    }
     bool drafts = want->role == SEGMENT_DRAFT;
-    if (model_of(c, want) != p->pub->shape.model || (drafts && c->sched->draft_model == 0)) {
-        *fault = drafts ? "no model of the run drafts, or not for this pass" : TWO_MODELS;
-        return -EINVAL;
+    if (model_of(c, want) != pub->shape.model || (drafts && c->sched->draft_model == 0)) {
+        return drafts ? "no model of the run drafts, or not for this pass" : TWO_MODELS;
     }
+    struct segment *s = &p->segments[pub->n_segments];
+    SIM_ASSERT(pub->n_segments < p->capacity);
     if (want->role == SEGMENT_AHEAD) {
-        return take_ahead(c, p, want, fault);
+        fault = ahead_take(c, p, want);
+        if (fault != NULL) {
+            return fault;
+        }
+    } else if (drafts || kv_reserve(c, r, want->n_tokens) == 0) {
+        SIM_ASSERT(!r->prefix_idle);
+        *s = (struct segment){r->pub, want->role, r->pub->kv_tokens, want->n_tokens, 0, 0};
+        r->pub->pass = pub;
+        pub->n_segments++;
+    } else {
+        return core_no_room;
     }
-    if (!drafts && kv_reserve(c, r, want->n_tokens) != 0) {
-        *fault = NO_ROOM;
-        return -ENOMEM;
-    }
-    SIM_ASSERT(p->pub->n_segments < p->capacity && !r->prefix_idle);
-    struct segment *s = &p->segments[p->pub->n_segments++];
-    *s = *want;
-    s->first_token = r->pub->kv_tokens;
-    s->emitted_tokens = 0;
-    s->gap_ns = 0;
-    r->pub->pass = p->pub;
     if (drafts) {
         draft_take(r, s);
     }
-    p->pub->has_reactive |= r->pub->cls == REQUEST_CLASS_REACTIVE;
-    shape_add(&p->pub->shape, s, s->n_tokens == request_prefill_left(r->pub));
-    return 0;
-}
-
-/* The first request decides. */
-static uint32_t first_model(const struct core *c, const struct pass_spec *spec)
-{
-    const struct full_request *r =
-        spec->n_segments > 0 ? core_request(spec->segments[0].request) : NULL;
-    return r != NULL && r->alive ? model_of(c, &spec->segments[0]) : 0;
+    shape_add(pub, s);
+    return NULL;
 }
 
 /* All segments of the pass. */
 static int segments_take(struct core *c, struct full_pass *p, const struct pass_spec *spec)
 {
-    const char *fault = NULL;
-    if (c->n_models > 1) {
-        p->pub->shape.model = first_model(c, spec);
+    const struct segment *want = spec->segments;
+    const struct segment *end = want + spec->n_segments;
+    const struct full_request *first = core_request(want->request);
+    if (c->n_models > 1 && first != NULL && first->alive) {
+        p->pub->shape.model = model_of(c, want); /* the first request decides */
     }
+    const char *fault = NULL;
     uint32_t decodes = 0;
-    uint32_t i = 0;
-    int rc = 0;
-    for (; i < spec->n_segments && rc == 0; i++) {
-        decodes += spec->segments[i].role == SEGMENT_DECODE;
-        rc = segment_take(c, p, &spec->segments[i], &fault);
+    for (; want < end && fault == NULL; want++) {
+        fault = segment_take(c, p, want);
+        decodes += want->role == SEGMENT_DECODE;
     }
     p->steady = c->steady_until_ns > c->sched->now_ns && decodes == p->pub->n_segments &&
                 decodes + c->steady_without == c->n_live;
     bool one_decode = p->pub->n_segments == 1 && decodes == 1;
-    bool mixed = p->before != NULL && p->pub->n_segments > 1;
-    if (rc == 0 && (p->pub->n_segments == 0 || mixed || (spec->fused_layers && !one_decode))) {
-        rc = -EINVAL;
-        fault = p->pub->n_segments == 0 ? "a pass without segments"
-                : mixed                 ? AHEAD_ALONE
-                                        : "fused layers are for one decode segment alone";
+    if (fault == NULL && p->before != NULL && p->pub->n_segments > 1) {
+        fault = AHEAD_ALONE;
+    } else if (fault == NULL && spec->fused_layers && !one_decode) {
+        fault = "fused layers are for one decode segment alone";
     }
-    if (rc != 0) {
+    if (fault != NULL) {
         pass_undo(c, p);
         /* The one that found no room is none of those that the pass had, but was in use too. */
-        prefixes_rest(c, spec, rc == -ENOMEM && i > 0 ? i - 1 : i);
-        enum counter which = rc == -EINVAL ? COUNTER_PASS_BAD_SEGMENT : COUNTER_PASS_NO_MEMORY;
-        return core_refuse(c, which, rc, fault);
+        prefixes_rest(c, spec, (uint32_t)(want - spec->segments) - (fault == core_no_room));
+        return fault == core_no_room ? core_refuse(c, COUNTER_PASS_NO_MEMORY, -ENOMEM, fault)
+                                : core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, fault);
     }
     return 0;
 }
 
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out)
 {
-    if (spec->n_segments > 0 && spec->segments == NULL) {
+    if (spec->n_segments == 0 || spec->segments == NULL) {
         return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, "a pass without segments");
     }
     struct full_pass *p = pass_new(c, spec->n_segments);

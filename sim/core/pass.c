@@ -77,37 +77,6 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
     return emit < left ? emit : left;
 }
 
-/* The request of a segment whose pass is over, which is then in the pass with its next tokens. */
-static inline struct full_request *part_from(const struct segment *s, const struct pass *next)
-{
-    struct full_request *r = core_member(s);
-    SIM_REQUIRE(r->alive && (s->first_token == r->pub->kv_tokens || s->role == SEGMENT_DRAFT),
-                "request %u: rows from %u, KV of %u", r->pub->id, s->first_token,
-                r->pub->kv_tokens);
-    r->pub->pass = next;
-    return r;
-}
-
-/* Credits one segment of a finished pass: KV, tokens, state. */
-static inline void segment_complete(struct core *c, struct segment *s, const struct pass *next,
-                                    int64_t now)
-{
-    struct full_request *r = part_from(s, next);
-    uint32_t emit = rows_complete(c, r, s);
-    SIM_ASSERT(r->pub->generated_tokens + emit <= r->output_tokens);
-    if (emit > 0) {
-        int64_t since = r->pub->last_token_ns;
-        if (since == TIME_NEVER_NS) { /* its first */
-            since = r->pub->arrival_ns;
-            r->pub->first_token_ns = now;
-        }
-        r->pub->generated_tokens += emit;
-        r->pub->last_token_ns = now;
-        s->emitted_tokens = emit;
-        s->gap_ns = now - since;
-    }
-}
-
 /* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled and is in
  * no other pass. */
 static inline bool leaves(const struct full_request *r)
@@ -116,9 +85,37 @@ static inline bool leaves(const struct full_request *r)
            (r->cancel_pending && r->pub->pass == NULL);
 }
 
+/* Credits one segment of a finished pass: KV, tokens, state. Its request is then in the pass with
+ * its next tokens, if there is one. Returns whether it leaves. */
+static inline bool segment_complete(struct core *c, struct segment *s, const struct pass *next,
+                                    int64_t now)
+{
+    struct full_request *r = core_member(s);
+    struct request *pub = r->pub;
+    SIM_REQUIRE(r->alive && (s->first_token == pub->kv_tokens || s->role == SEGMENT_DRAFT),
+                "request %u: rows from %u, KV of %u", pub->id, s->first_token, pub->kv_tokens);
+    pub->pass = next;
+    uint32_t emit = rows_complete(c, r, s);
+    SIM_REQUIRE(kv_has_room(c, r, 0), "request %u: %u KV tokens in %u blocks", pub->id,
+                pub->kv_tokens, r->kv_blocks);
+    SIM_ASSERT(pub->generated_tokens + emit <= r->output_tokens);
+    if (emit > 0) {
+        int64_t since = pub->last_token_ns;
+        if (since == TIME_NEVER_NS) { /* its first */
+            since = pub->arrival_ns;
+            pub->first_token_ns = now;
+        }
+        pub->generated_tokens += emit;
+        pub->last_token_ns = now;
+        s->emitted_tokens = emit;
+        s->gap_ns = now - since;
+    }
+    return leaves(r);
+}
+
 /* Those who have all their tokens leave, and those who were cancelled in the pass. Only now:
  * observers are told of the tokens of all before the first of them is gone. */
-static inline void leave_with(struct core *c, struct full_pass *p)
+static void leave_with(struct core *c, const struct full_pass *p)
 {
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct full_request *r = core_member(&p->segments[i]);
@@ -179,11 +176,15 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
     p->pub->state = PASS_STATE_DONE;
     core_progress(c);
     const struct pass *next = p->after != NULL ? p->after->pub : NULL;
-    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-        segment_complete(c, &p->segments[i], next, c->sched->now_ns);
+    const struct segment *end = p->segments + p->pub->n_segments;
+    bool some_leave = false;
+    for (struct segment *s = p->segments; s < end; s++) {
+        some_leave |= segment_complete(c, s, next, c->sched->now_ns);
     }
     CORE_OBSERVE(c, tokens, c->sched->now_ns, p->pub);
-    leave_with(c, p);
+    if (some_leave) {
+        leave_with(c, p);
+    }
     CORE_OBSERVE(c, pass_done, c->sched->now_ns, p->pub);
     pass_notify(c, p);
     if (p->after != NULL) {

@@ -103,7 +103,8 @@ void service_launch_started(void *self, int64_t now_ns, const struct launch *l, 
     bool first = !usage_runs(&m->usage, p);
     usage_launch_started(&m->usage, l, lead_ns);
     for (uint32_t i = 0; i < p->n_segments && first; i++) {
-        struct live *v = metrics_live(m, p->segments[i].request);
+        const struct request *r = p->segments[i].request;
+        struct live *v = r->last_token_ns != now_ns ? metrics_live(m, r) : NULL;
         if (v != NULL && v->served && metrics_since_ns(v) != now_ns) {
             close_wait(v, now_ns);
         }
@@ -150,14 +151,15 @@ static inline void tokens_of(struct metrics *m, const struct segment *s)
     struct class_totals *t = &m->totals[r->cls];
     uint32_t n = s->emitted_tokens;
     SIM_ASSERT(n > 0 && n <= r->generated_tokens && s->gap_ns >= 0);
+    bool measured = metrics_measured(m, r->arrival_ns);
     t->output_tokens += n;
     if (r->generated_tokens == n) { /* the first token's gap is the TTFT */
         SIM_ASSERT(s->gap_ns == r->first_token_ns - r->arrival_ns);
         t->input_tokens += r->input_tokens;
-    } else if (metrics_measured(m, r->arrival_ns)) {
+    } else if (measured) {
         metrics_gap(m, r->cls, s->gap_ns, 1);
     }
-    t->zero_gaps += metrics_measured(m, r->arrival_ns) ? n - 1 : 0;
+    t->zero_gaps += measured ? n - 1 : 0;
     if (s->role == SEGMENT_VERIFY) {
         m->verifies++;
         m->drafted_tokens += s->n_tokens - 1;
