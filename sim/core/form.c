@@ -237,7 +237,7 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
         /* The one that found no room is none of those that the pass had, but was in use too. */
         prefixes_rest(c, spec, (uint32_t)(want - spec->segments) - (fault == core_no_room));
         return fault == core_no_room ? core_refuse(c, COUNTER_PASS_NO_MEMORY, -ENOMEM, fault)
-                                : core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, fault);
+                                     : core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, fault);
     }
     return 0;
 }
