@@ -68,12 +68,11 @@ START_TEST(bars_less_than_a_pixel_apart_are_one)
         "", "t.json",
         HEAD TRACK(7, "npu") BEGIN(7, 0, "decode", "reactive", 5) FINISH(7, 100) BEGIN(
             7, 100, "decode", "reactive", 5) FINISH(7, 200) BEGIN(7, 200, "decode", "reactive", 6)
-            FINISH(7, 300) BEGIN(7, 301, "decode", "reactive",
-                                 7) FINISH(7, 350) BEGIN(7, 350, "decode", "proactive", 8)
-                FINISH(7, 351) "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":351500,\"name\":"
-                               "\"decode\",\"args\":{\"class\":\"reactive\"}},\n" FINISH(
-                                   7,
-                                   352) "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":352000,\"name\":"
+            FINISH(7, 300) BEGIN(7, 301, "decode", "reactive", 7) FINISH(7, 350)
+                BEGIN(7, 350, "decode", "proactive", 8) FINISH(
+                    7, 351) "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":351500,\"name\":"
+                            "\"decode\",\"args\":{\"class\":\"reactive\"}},\n" FINISH(
+                                7, 352) "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":352000,\"name\":"
                                         "\"prefill\",\"args\":{\"class\":\"reactive\"}},\n"
                                         "{\"ph\":\"E\",\"pid\":1,\"tid\":7,\"ts\":352400},\n" BEGIN(
                                             7, 352, "decode", "reactive",

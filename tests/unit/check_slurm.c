@@ -41,9 +41,10 @@ static char *said(void)
 
 static void teardown(void)
 {
-    static const char *const names[] = {"sbatch", "asked", "s.db.slurm/array.sh", "s.db.slurm/merge.sh",
-                                        "s.db.slurm", "said", "it's.db.slurm/array.sh",
-                                        "it's.db.slurm/merge.sh", "it's.db.slurm", "file.slurm"};
+    static const char *const names[] = {
+        "sbatch",        "asked",     "s.db.slurm/array.sh",    "s.db.slurm/merge.sh",
+        "s.db.slurm",    "said",      "it's.db.slurm/array.sh", "it's.db.slurm/merge.sh",
+        "it's.db.slurm", "file.slurm"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         (void)remove(names[i]);
     }
@@ -81,33 +82,36 @@ static struct slurm_command command(void)
  * is absolute, and quoted for the shell; the log's is a line of Slurm, with %a for the task. */
 START_TEST(scripts_have_every_word)
 {
-    struct slurm_options o = {.tasks = 3, .n_options = 2, .options = {"--mem=2G", "-p long"},
-                              .scripts_only = true};
+    struct slurm_options o = {
+        .tasks = 3, .n_options = 2, .options = {"--mem=2G", "-p long"}, .scripts_only = true};
     struct slurm_command c = command();
     ck_assert_uint_eq(c.n_words, 2);
     ck_assert_int_eq(sweep_slurm("it's.db", &o, &c, &err), 0);
     OWNED char *array = text_of("it's.db.slurm/array.sh");
-    OWNED char *want = xformat("#!/bin/sh\n#SBATCH --job-name=xpusim\n#SBATCH --array=0-2\n"
-                               "#SBATCH --cpus-per-task=5\n"
-                               "#SBATCH --output=\"%s/it's.db.slurm/shard-%%a.log\"\n"
-                               "#SBATCH --mem=2G\n#SBATCH -p long\n"
-                               "cd '%s/.' || exit 2\n"
-                               "exec '%s' 'sweep' 'a b'\\''s.json' \\\n"
-                               "    --store '%s/it'\\''s.db.slurm'/shard-\"$SLURM_ARRAY_TASK_ID\".db"
-                               " --shard \"$SLURM_ARRAY_TASK_ID\"/3 --jobs 5\n",
-                               folder, folder, program, folder);
+    OWNED char *want =
+        xformat("#!/bin/sh\n#SBATCH --job-name=xpusim\n#SBATCH --array=0-2\n"
+                "#SBATCH --cpus-per-task=5\n"
+                "#SBATCH --output=\"%s/it's.db.slurm/shard-%%a.log\"\n"
+                "#SBATCH --mem=2G\n#SBATCH -p long\n"
+                "cd '%s/.' || exit 2\n"
+                "exec '%s' 'sweep' 'a b'\\''s.json' \\\n"
+                "    --store '%s/it'\\''s.db.slurm'/shard-\"$SLURM_ARRAY_TASK_ID\".db"
+                " --shard \"$SLURM_ARRAY_TASK_ID\"/3 --jobs 5\n",
+                folder, folder, program, folder);
     ck_assert_str_eq(array, want);
     OWNED char *merge = text_of("it's.db.slurm/merge.sh");
     OWNED char *shards = xformat(" \\\n    '%s/it'\\''s.db.slurm'/shard-0.db \\\n"
                                  "    '%s/it'\\''s.db.slurm'/shard-1.db \\\n"
-                                 "    '%s/it'\\''s.db.slurm'/shard-2.db\n", folder, folder, folder);
+                                 "    '%s/it'\\''s.db.slurm'/shard-2.db\n",
+                                 folder, folder, folder);
     OWNED char *want_merge = xformat("#!/bin/sh\n#SBATCH --job-name=xpusim-merge\n"
                                      "#SBATCH --output=\"%s/it's.db.slurm/merge.log\"\n"
                                      "#SBATCH --mem=2G\n#SBATCH -p long\n"
                                      "exec '%s' merge -o '%s/it'\\''s.db'%s",
                                      folder, program, folder, shards);
     ck_assert_str_eq(merge, want_merge);
-    /* A merge that knows its runs checks that all are there; a store of another folder stays there. */
+    /* A merge that knows its runs checks that all are there; a store of another folder stays there.
+     */
     c.complete = true;
     o.n_options = 0;
     o.tasks = 1;
@@ -141,9 +145,11 @@ START_TEST(the_merge_waits_for_the_array)
                                folder, folder);
     ck_assert_str_eq(asked, want);
     OWNED char *told = said();
-    OWNED char *line = xformat("xpusim: array job 4711 (2 tasks), merge job 4712; logs in "
-                               "%s/s.db.slurm\nxpusim: when a task fails: sbatch --array=TASK array.sh there, then "
-                               "sbatch merge.sh; or the same command again. Finished runs are not repeated.\n", folder);
+    OWNED char *line = xformat(
+        "xpusim: array job 4711 (2 tasks), merge job 4712; logs in "
+        "%s/s.db.slurm\nxpusim: when a task fails: sbatch --array=TASK array.sh there, then "
+        "sbatch merge.sh; or the same command again. Finished runs are not repeated.\n",
+        folder);
     ck_assert_str_eq(told, line);
 }
 END_TEST
@@ -170,8 +176,8 @@ START_TEST(a_refusal_of_sbatch_is_said)
         ck_assert_int_eq(setenv("PATH", "/nonesuch", 1), 0);
     }
     ck_assert_int_eq(sweep_slurm("s.db", &o, &c, &err), -EINVAL);
-    OWNED char *want = xformat("sbatch did not take %s/s.db.slurm/%s%s", folder, refusals[_i].script,
-                               refusals[_i].why);
+    OWNED char *want = xformat("sbatch did not take %s/s.db.slurm/%s%s", folder,
+                               refusals[_i].script, refusals[_i].why);
     ck_assert_uint_eq(err.n, 1);
     ck_assert_str_eq(err.lines[0], want);
 }
@@ -215,10 +221,12 @@ START_TEST(a_shard_is_one_of_so_many)
     static const struct {
         const char *arg;
         uint32_t shard, shards;
-    } good[] = {{"0/4", 0, 4}, {"3/4", 3, 4}, {"4/4", 0, 4}, {"1/1", 0, 1}, {"0/1", 0, 1},
-                {"1000000/1000000", 0, 1000000}, {"007/8", 7, 8}};
-    static const char *const bad[] = {"5/4", "-1/4", "+1/4", " 1/4", "1/0", "1/-4", "1/ 4", "1", "1/",
-                                      "/4", "", "1/4x", "1x/4", "1/1000001", "1//4"};
+    } good[] = {{"0/4", 0, 4},  {"3/4", 3, 4}, {"4/4", 0, 4},
+                {"1/1", 0, 1},  {"0/1", 0, 1}, {"1000000/1000000", 0, 1000000},
+                {"007/8", 7, 8}};
+    static const char *const bad[] = {"5/4",  "-1/4", "+1/4", " 1/4",      "1/0",
+                                      "1/-4", "1/ 4", "1",    "1/",        "/4",
+                                      "",     "1/4x", "1x/4", "1/1000001", "1//4"};
     struct slurm_options o;
     slurm_option_table.init(&o);
     ck_assert_uint_eq(o.shards, 1);
@@ -229,7 +237,8 @@ START_TEST(a_shard_is_one_of_so_many)
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ck_assert_msg(take(0, &o, bad[i]) == -EINVAL, "%s", bad[i]);
-        OWNED char *want = xformat("--shard %s: must be I/N with I from 0 to N - 1, as in 0/4", bad[i]);
+        OWNED char *want =
+            xformat("--shard %s: must be I/N with I from 0 to N - 1, as in 0/4", bad[i]);
         ck_assert_str_eq(err.lines[i], want);
     }
     ck_assert_uint_eq(o.shard, 7);
@@ -248,7 +257,8 @@ START_TEST(an_option_of_sbatch_begins_with_a_dash)
     o.n_options = 0;
     ck_assert_int_eq(take(2, &o, "mem"), -EINVAL);
     ck_assert_int_eq(take(2, &o, "--a\nb"), -EINVAL);
-    ck_assert_str_eq(err.lines[0], "--slurm-option --mem=2G: must be an option of sbatch; at most 32");
+    ck_assert_str_eq(err.lines[0],
+                     "--slurm-option --mem=2G: must be an option of sbatch; at most 32");
     ck_assert_str_eq(err.lines[1], "--slurm-option mem: must be an option of sbatch; at most 32");
     ck_assert_uint_eq(o.n_options, 0);
 }
