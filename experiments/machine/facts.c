@@ -158,6 +158,16 @@ static void each(struct facts *f, const char *folder,
 
 /* ---- what is read ---- */
 
+/* The longest first: a name that is part of another would leave the rest of it. */
+static int longest_first(const void *a, const void *b)
+{
+    const char *const *x = a;
+    const char *const *y = b;
+    size_t n = *x == NULL ? 0 : strlen(*x);
+    size_t m = *y == NULL ? 0 : strlen(*y);
+    return (n < m) - (n > m);
+}
+
 static void read_names(struct facts *f)
 {
     const char *home = getenv("HOME");
@@ -174,6 +184,7 @@ static void read_names(struct facts *f)
             f->words[i] = NULL;
         }
     }
+    qsort(f->words, sizeof f->words / sizeof f->words[0], sizeof f->words[0], longest_first);
 }
 
 static const struct {

@@ -63,17 +63,43 @@ static struct kernel_fit fit;
 
 static void make_fit(void)
 {
-    cells[0] = (struct kernel_cell){.row = &rows[0], .partner = -1, .n = 3, .log_mean = log(0.002),
-                                    .low = 0.001, .high = 0.004, .predicted = 0.0025};
-    cells[1] = (struct kernel_cell){.row = &rows[1], .partner = 2, .n = 2, .log_mean = log(1.5),
-                                    .low = 1.25, .high = 1.75, .predicted = 1.625};
-    cells[2] = (struct kernel_cell){.row = &rows[2], .partner = -1, .n = 1, .log_mean = log(0.5),
-                                    .low = 0.25, .high = 1, .predicted = 0.75, .held_out = true};
-    cells[3] = (struct kernel_cell){.row = &rows[3], .partner = 0, .n = 4, .log_mean = log(2),
-                                    .low = 1.5, .high = 2.5, .predicted = 3, .held_out = true};
+    cells[0] = (struct kernel_cell){.row = &rows[0],
+                                    .partner = -1,
+                                    .n = 3,
+                                    .log_mean = log(0.002),
+                                    .low = 0.001,
+                                    .high = 0.004,
+                                    .predicted = 0.0025};
+    cells[1] = (struct kernel_cell){.row = &rows[1],
+                                    .partner = 2,
+                                    .n = 2,
+                                    .log_mean = log(1.5),
+                                    .low = 1.25,
+                                    .high = 1.75,
+                                    .predicted = 1.625};
+    cells[2] = (struct kernel_cell){.row = &rows[2],
+                                    .partner = -1,
+                                    .n = 1,
+                                    .log_mean = log(0.5),
+                                    .low = 0.25,
+                                    .high = 1,
+                                    .predicted = 0.75,
+                                    .held_out = true};
+    cells[3] = (struct kernel_cell){.row = &rows[3],
+                                    .partner = 0,
+                                    .n = 4,
+                                    .log_mean = log(2),
+                                    .low = 1.5,
+                                    .high = 2.5,
+                                    .predicted = 3,
+                                    .held_out = true};
     cells[4] = (struct kernel_cell){.row = &rows[3], .partner = 0};
-    fit = (struct kernel_fit){.cells = cells, .n_cells = 5, .n_points = 17, .n_flagged = 3,
-                              .n_repetitions = 6, .drift_frac = 0.0125};
+    fit = (struct kernel_fit){.cells = cells,
+                              .n_cells = 5,
+                              .n_points = 17,
+                              .n_flagged = 3,
+                              .n_repetitions = 6,
+                              .drift_frac = 0.0125};
 }
 
 /* Rates in 1e9 a second, launches in us, the rest as it is; the op of a sensitivity alone. */
@@ -101,10 +127,16 @@ START_TEST(a_parameter_has_its_unit)
     make_fit();
     ck_assert_uint_eq(KERNEL_PARAM_COUNT, sizeof all / sizeof all[0]);
     for (uint32_t i = 0; i < KERNEL_PARAM_COUNT; i++) {
-        fit.params[fit.n_params++] = (struct kernel_estimate){
-            .param = all[i].param, .device = "npu", .runtime = "ov", .weight_bits = 4 + i,
-            .op = KERNEL_COPY, .value = all[i].value, .low = all[i].value / 2,
-            .high = i == 3 ? (double)INFINITY : 2 * all[i].value, .resolved = i % 2 == 0};
+        fit.params[fit.n_params++] =
+            (struct kernel_estimate){.param = all[i].param,
+                                     .device = "npu",
+                                     .runtime = "ov",
+                                     .weight_bits = 4 + i,
+                                     .op = KERNEL_COPY,
+                                     .value = all[i].value,
+                                     .low = all[i].value / 2,
+                                     .high = i == 3 ? (double)INFINITY : 2 * all[i].value,
+                                     .resolved = i % 2 == 0};
     }
     struct document *d = document_new();
     measure_document(&fit, d);
@@ -119,8 +151,9 @@ START_TEST(a_parameter_has_its_unit)
             "{\"parameter\":\"%s\",\"device\":\"npu\",\"runtime\":\"ov\",\"weight_bits\":%u,%s"
             "\"unit\":\"%s\",\"value\":%s,\"low\":%.10g,\"high\":%s,\"resolved\":%s}",
             kernel_param_name(all[n].param), 4 + n,
-            all[n].param == KERNEL_PARAM_LAMBDA ? "\"op\":\"copy\"," : "", all[n].unit, all[n].shown,
-            atof(all[n].shown) / 2, n == 3 ? "null" : high, n % 2 == 0 ? "true" : "false");
+            all[n].param == KERNEL_PARAM_LAMBDA ? "\"op\":\"copy\"," : "", all[n].unit,
+            all[n].shown, atof(all[n].shown) / 2, n == 3 ? "null" : high,
+            n % 2 == 0 ? "true" : "false");
         ck_assert_str_eq(is, want);
         n++;
     }
@@ -139,10 +172,14 @@ END_TEST
 START_TEST(a_form_holds_or_does_not)
 {
     make_fit();
-    fit.alone = (struct kernel_lack_of_fit){.tested = true, .f = 1.25, .p = 0.375,
-                                            .misfit_frac = 0.0125, .noise_frac = 0.03};
-    fit.together = (struct kernel_lack_of_fit){.tested = true, .f = 12.5, .p = 0.0005,
-                                               .misfit_frac = 0.25, .noise_frac = 0.04, .wrong = true};
+    fit.alone = (struct kernel_lack_of_fit){
+        .tested = true, .f = 1.25, .p = 0.375, .misfit_frac = 0.0125, .noise_frac = 0.03};
+    fit.together = (struct kernel_lack_of_fit){.tested = true,
+                                               .f = 12.5,
+                                               .p = 0.0005,
+                                               .misfit_frac = 0.25,
+                                               .noise_frac = 0.04,
+                                               .wrong = true};
     struct document *d = document_new();
     measure_document(&fit, d);
     OWNED char *text = text_of(d);
@@ -150,10 +187,12 @@ START_TEST(a_form_holds_or_does_not)
     has(text, "\nalone noise 3.00 %, misfit 1.25 %, F = 1.25, p = 0.38: the form holds\n"
               "together noise 4.00 %, misfit 25.00 %, F = 12.5, p = 0.0005: WRONG FORM, do not "
               "trust the intervals\n");
-    is_json(d, "alone", "{\"tested\":true,\"noise_frac\":0.03,\"misfit_frac\":0.0125,\"f\":1.25,"
-                        "\"p\":0.375,\"wrong_form\":false}");
-    is_json(d, "together", "{\"tested\":true,\"noise_frac\":0.04,\"misfit_frac\":0.25,\"f\":12.5,"
-                           "\"p\":0.0005,\"wrong_form\":true}");
+    is_json(d, "alone",
+            "{\"tested\":true,\"noise_frac\":0.03,\"misfit_frac\":0.0125,\"f\":1.25,"
+            "\"p\":0.375,\"wrong_form\":false}");
+    is_json(d, "together",
+            "{\"tested\":true,\"noise_frac\":0.04,\"misfit_frac\":0.25,\"f\":12.5,"
+            "\"p\":0.0005,\"wrong_form\":true}");
     is_json(d, "rows", "17");
     is_json(d, "flagged", "3");
     is_json(d, "repetitions", "6");
@@ -172,8 +211,10 @@ START_TEST(forms_are_next_to_each_other)
 {
     make_fit();
     for (int form = 0; form < KERNEL_FORM_COUNT; form++) {
-        fit.errors[form][KERNEL_COPY] = (struct kernel_form_error){5, 0.01 * (form + 1), 0.1 * (form + 1)};
-        fit.errors[form][KERNEL_GEMV] = (struct kernel_form_error){2, 0.02 * (form + 1), 0.2 * (form + 1)};
+        fit.errors[form][KERNEL_COPY] =
+            (struct kernel_form_error){5, 0.01 * (form + 1), 0.1 * (form + 1)};
+        fit.errors[form][KERNEL_GEMV] =
+            (struct kernel_form_error){2, 0.02 * (form + 1), 0.2 * (form + 1)};
         fit.all[form] = (struct kernel_form_error){7, 0.015 * (form + 1), 0.2 * (form + 1)};
     }
     struct document *d = document_new();
@@ -197,8 +238,10 @@ START_TEST(forms_are_next_to_each_other)
             const cJSON *o = cJSON_GetArrayItem(of, i);
             ck_assert_str_eq(o->string, ops[i]);
             ck_assert_double_eq(cJSON_GetObjectItem(o, "n")->valuedouble, n[i]);
-            ck_assert_double_eq_tol(cJSON_GetObjectItem(o, "median_frac")->valuedouble, median[i] * (form + 1), 1e-12);
-            ck_assert_double_eq_tol(cJSON_GetObjectItem(o, "worst_frac")->valuedouble, worst[i] * (form + 1), 1e-12);
+            ck_assert_double_eq_tol(cJSON_GetObjectItem(o, "median_frac")->valuedouble,
+                                    median[i] * (form + 1), 1e-12);
+            ck_assert_double_eq_tol(cJSON_GetObjectItem(o, "worst_frac")->valuedouble,
+                                    worst[i] * (form + 1), 1e-12);
         }
     }
     cJSON_Delete(tree);
@@ -229,7 +272,8 @@ START_TEST(kernels_are_measured_and_predicted)
         for (int k = 0; k < 4; k++) {
             ck_assert_str_eq(cJSON_GetObjectItem(row, texts[k])->valuestring, want[k]);
         }
-        static const char *const numbers[] = {"repetitions", "measured", "low", "high", "predicted"};
+        static const char *const numbers[] = {"repetitions", "measured", "low", "high",
+                                              "predicted"};
         const double is[] = {all[n].n, all[n].measured, all[n].low, all[n].high, all[n].predicted};
         for (int k = 0; k < 5; k++) {
             ck_assert_double_eq_tol(cJSON_GetObjectItem(row, numbers[k])->valuedouble, is[k], 1e-9);
@@ -258,45 +302,65 @@ END_TEST
 START_TEST(pairs_in_which_somebody_waits_are_shown)
 {
     struct pairs_cell pair[4] = {
-        {.victim = {"npu", "read 5", 20e9, 15e9}, .culprit = {"igpu", "copy 3", 40e9, 30e9},
-         .slowdown = {1.25, 1.125, 1.375, 3}, .above = true},
-        {.victim = {"igpu", "gemm", 1e9, 1e9}, .culprit = {"npu", "gemv", 2e9, 2e9},
+        {.victim = {"npu", "read 5", 20e9, 15e9},
+         .culprit = {"igpu", "copy 3", 40e9, 30e9},
+         .slowdown = {1.25, 1.125, 1.375, 3},
+         .above = true},
+        {.victim = {"igpu", "gemm", 1e9, 1e9},
+         .culprit = {"npu", "gemv", 2e9, 2e9},
          .slowdown = {1.5, 1.0101, 2, 2}},
-        {.victim = {"igpu", "copy", 1e9, 1e9}, .culprit = {"npu", "gemv", 2e9, 2e9},
+        {.victim = {"igpu", "copy", 1e9, 1e9},
+         .culprit = {"npu", "gemv", 2e9, 2e9},
          .slowdown = {1.5, 1.0099, 2, 2}},
-        {.victim = {"igpu", "knob", 3e9, 2e9}, .culprit = {"npu", "read", 4e9, 4e9},
-         .slowdown = {1, (double)NAN, (double)NAN, 1}, .above = true},
+        {.victim = {"igpu", "knob", 3e9, 2e9},
+         .culprit = {"npu", "read", 4e9, 4e9},
+         .slowdown = {1, (double)NAN, (double)NAN, 1},
+         .above = true},
     };
     struct pairs_loss loss[2] = {{"npu", "read 5", {0.125, 0.0625, 0.25, 4}},
                                  {"igpu", "gemm", {0.5, (double)NAN, (double)NAN, 1}}};
-    struct pairs p = {.cells = pair, .n = 4, .losses = loss, .n_losses = 2, .most_bytes_per_s = 45e9,
-                      .asked_bytes_per_s = 60e9, .saturated = true, .devices = {"igpu", "npu"},
-                      .share = {0.625, 0.5, 0.75, 2}, .rows = 20, .left_out = 3};
+    struct pairs p = {.cells = pair,
+                      .n = 4,
+                      .losses = loss,
+                      .n_losses = 2,
+                      .most_bytes_per_s = 45e9,
+                      .asked_bytes_per_s = 60e9,
+                      .saturated = true,
+                      .devices = {"igpu", "npu"},
+                      .share = {0.625, 0.5, 0.75, 2},
+                      .rows = 20,
+                      .left_out = 3};
     struct document *d = document_new();
     measure_pairs_document(&p, d);
     OWNED char *text = text_of(d);
-    ck_assert_str_eq(text,
-                     "victim next to takes times as long both ask, GB/s both get above the cap\n"
-                     "npu read 5 igpu copy 3 1.250 [1.125, 1.375] 60.0 45.0 yes\n"
-                     "igpu gemm npu gemv 1.500 [1.010, 2.000] 3.0 3.0 no\n"
-                     "igpu knob npu read 1.000 7.0 6.0 yes\n"
-                     "1 other pairs: below the cap, and not slowed by more than 1 % for sure\n\n"
-                     "victim below the cap loss pairs measured\n"
-                     "npu read 5 0.125 [0.062, 0.250] 4\n"
-                     "igpu gemm 0.500 1\n\n"
-                     "ddr.peak: 45.0 GB/s reach these two devices together; the pair that asks for most "
-                     "would take 60.0.\n"
-                     "Above the cap igpu gets 0.62 [0.50, 0.75] of it, in 2 pairs that slow both.\n"
-                     "3 of 20 observations had fewer than 5 samples in which both kernels ran.\n");
-    is_json(d, "losses", "[{\"device\":\"npu\",\"kernel\":\"read 5\",\"loss\":0.125,\"low\":0.0625,\"high\":0.25,\"n\":4},"
-                         "{\"device\":\"igpu\",\"kernel\":\"gemm\",\"loss\":0.5,\"low\":null,\"high\":null,\"n\":1}]");
+    ck_assert_str_eq(
+        text, "victim next to takes times as long both ask, GB/s both get above the cap\n"
+              "npu read 5 igpu copy 3 1.250 [1.125, 1.375] 60.0 45.0 yes\n"
+              "igpu gemm npu gemv 1.500 [1.010, 2.000] 3.0 3.0 no\n"
+              "igpu knob npu read 1.000 7.0 6.0 yes\n"
+              "1 other pairs: below the cap, and not slowed by more than 1 % for sure\n\n"
+              "victim below the cap loss pairs measured\n"
+              "npu read 5 0.125 [0.062, 0.250] 4\n"
+              "igpu gemm 0.500 1\n\n"
+              "ddr.peak: 45.0 GB/s reach these two devices together; the pair that asks for most "
+              "would take 60.0.\n"
+              "Above the cap igpu gets 0.62 [0.50, 0.75] of it, in 2 pairs that slow both.\n"
+              "3 of 20 observations had fewer than 5 samples in which both kernels ran.\n");
+    is_json(d, "losses",
+            "[{\"device\":\"npu\",\"kernel\":\"read "
+            "5\",\"loss\":0.125,\"low\":0.0625,\"high\":0.25,\"n\":4},"
+            "{\"device\":\"igpu\",\"kernel\":\"gemm\",\"loss\":0.5,\"low\":null,\"high\":null,"
+            "\"n\":1}]");
     cJSON *tree = document_json(d);
     ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "pairs")), 4);
     ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "slowed")), 3);
     const cJSON *second = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "pairs"), 2);
     OWNED char *row = cJSON_PrintUnformatted(second);
-    ck_assert_str_eq(row, "{\"device\":\"igpu\",\"kernel\":\"copy\",\"culprit_device\":\"npu\",\"culprit\":\"gemv\","
-                          "\"slowdown\":1.5,\"low\":1.0099,\"high\":2,\"n\":2,\"asked_gbs\":3,\"both_gbs\":3,\"above\":false}");
+    ck_assert_str_eq(
+        row,
+        "{\"device\":\"igpu\",\"kernel\":\"copy\",\"culprit_device\":\"npu\",\"culprit\":\"gemv\","
+        "\"slowdown\":1.5,\"low\":1.0099,\"high\":2,\"n\":2,\"asked_gbs\":3,\"both_gbs\":3,"
+        "\"above\":false}");
     cJSON_Delete(tree);
     is_json(d, "most_gbs", "45");
     is_json(d, "asked_gbs", "60");
@@ -330,9 +394,21 @@ static void write_rows(const char *const *flags)
     ck_assert_int_ge(fd, 0);
     FILE *f = fdopen(fd, "wb");
     kernel_rows_write_head(f, 0, NULL, 0);
-    struct kernel_row r = {.soc = "s", .device = "npu", .runtime = "ov", .kind = DEVICE_KIND_NPU,
-                           .model = "read 5", .source = "x", .value = 1, .p10 = 1, .p90 = 1,
-                           .weight_bits = 4, .act_bits = 16, .rows = 1, .batch = 1, .samples = 9, .bytes = 1e6};
+    struct kernel_row r = {.soc = "s",
+                           .device = "npu",
+                           .runtime = "ov",
+                           .kind = DEVICE_KIND_NPU,
+                           .model = "read 5",
+                           .source = "x",
+                           .value = 1,
+                           .p10 = 1,
+                           .p90 = 1,
+                           .weight_bits = 4,
+                           .act_bits = 16,
+                           .rows = 1,
+                           .batch = 1,
+                           .samples = 9,
+                           .bytes = 1e6};
     for (size_t i = 0; flags[i] != NULL; i++) {
         r.metric = i % 2 == 0 ? KERNEL_METRIC_MS : KERNEL_METRIC_CO_MS;
         (void)snprintf(r.partner, sizeof r.partner, "%s", i % 2 == 0 ? "" : "igpu:copy 3");
@@ -370,23 +446,28 @@ START_TEST(times_are_trusted_or_not)
     ck_assert_int_eq(summary(&text), EXIT_OK);
     OWNED char *want = xformat("%s: 3 of 6 times can be trusted\n"
                                "      1 foreign_cpu  others used the processor\n"
-                               "      2 steal        the hypervisor took the processor away\n", path);
+                               "      2 steal        the hypervisor took the processor away\n",
+                               path);
     ck_assert_str_eq(text, want);
-    static const char *const all[] = {"lost_core", "spikes", "few_samples", "unscreened", "in_cache", "deadline",
-                                      "not_prepared", "failed", "", NULL};
+    static const char *const all[] = {"lost_core", "spikes",   "few_samples",  "unscreened",
+                                      "in_cache",  "deadline", "not_prepared", "failed",
+                                      "",          NULL};
     OWNED char *few = NULL;
     write_rows(all);
     ck_assert_int_eq(summary(&few), EXIT_CHECK_FAILED);
-    OWNED char *said = xformat("%s: 1 of 9 times can be trusted\n"
-                               "      1 lost_core    the kernel's thread did not have its core\n"
-                               "      1 spikes       two speeds in one window\n"
-                               "      1 few_samples  too slow for the window: a larger --window-s\n"
-                               "      1 unscreened   nothing says who else used the processor, or the window is too short\n"
-                               "      1 in_cache     weights stay in the processor's cache: a larger --size\n"
-                               "      1 deadline     not finished by the deadline\n"
-                               "      1 not_prepared the device refused the kernel\n"
-                               "      1 failed       the kernel failed\n"
-                               "too few for a fit to rely on: measure again on an idle machine\n", path);
+    OWNED char *said =
+        xformat("%s: 1 of 9 times can be trusted\n"
+                "      1 lost_core    the kernel's thread did not have its core\n"
+                "      1 spikes       two speeds in one window\n"
+                "      1 few_samples  too slow for the window: a larger --window-s\n"
+                "      1 unscreened   nothing says who else used the processor, or the window is "
+                "too short\n"
+                "      1 in_cache     weights stay in the processor's cache: a larger --size\n"
+                "      1 deadline     not finished by the deadline\n"
+                "      1 not_prepared the device refused the kernel\n"
+                "      1 failed       the kernel failed\n"
+                "too few for a fit to rely on: measure again on an idle machine\n",
+                path);
     ck_assert_str_eq(few, said);
     OWNED char *none = NULL; /* a file that is not there, or no file */
     ck_assert_int_eq(summary(&none), EXIT_OK);
