@@ -100,10 +100,11 @@ START_TEST(each_file_has_its_fact)
     put("/sys/module/intel_vpu/version", "1.0\x07\n"); /* a control character */
     put("/proc/meminfo", "MemFree: 5 kB\nMemTotal:   1000 kB\n");
     OWNED char *text = all();
-    ck_assert_str_eq(text, "processor=Ultra 5\nkernel=6.1.0\ndistribution=Debian 12\nvendor=V\n"
-                           "product=P\nboard=B\nbios_version=1.2\ngovernor=powersave\n"
-                           "frequency_driver=intel_pstate\nenergy_preference=balance\n"
-                           "platform_profile=quiet\nnpu_module_version=1.0?\nmemory_bytes:1024000\n");
+    ck_assert_str_eq(text,
+                     "processor=Ultra 5\nkernel=6.1.0\ndistribution=Debian 12\nvendor=V\n"
+                     "product=P\nboard=B\nbios_version=1.2\ngovernor=powersave\n"
+                     "frequency_driver=intel_pstate\nenergy_preference=balance\n"
+                     "platform_profile=quiet\nnpu_module_version=1.0?\nmemory_bytes:1024000\n");
     ck_assert_str_eq(facts_text(&facts, "product"), "P");
     ck_assert_str_eq(facts_text(&facts, "bios_date"), "");
     cJSON *o = facts_json(&facts);
@@ -116,8 +117,10 @@ START_TEST(each_file_has_its_fact)
     o = document_json(d);
     const cJSON *rows = cJSON_GetObjectItem(o, "facts");
     ck_assert_int_eq(cJSON_GetArraySize(rows), (int)facts.n);
-    ck_assert_str_eq(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 2), "fact")->valuestring, "distribution");
-    ck_assert_str_eq(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 2), "value")->valuestring, "Debian 12");
+    ck_assert_str_eq(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 2), "fact")->valuestring,
+                     "distribution");
+    ck_assert_str_eq(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 2), "value")->valuestring,
+                     "Debian 12");
     cJSON_Delete(o);
 }
 END_TEST
@@ -216,12 +219,15 @@ END_TEST
 START_TEST(names_are_removed)
 {
     put("/proc/sys/kernel/hostname", "planted-host\n");
-    put("/sys/class/dmi/id/sys_vendor", "GRETE's planted-host, planted-hosts; gretel gl Grete-Home_grete\n");
+    put("/sys/class/dmi/id/sys_vendor",
+        "GRETE's planted-host, planted-hosts; gretel gl Grete-Home_grete\n");
     OWNED char *text = all();
     ck_assert_str_eq(text, "vendor=removed's removed, planted-hosts; gretel gl removed_removed\n");
-    OWNED char *scrubbed = facts_scrub(&facts, "# by grete on planted-host\ngrete,/home/Grete-Home/x:/home/Grete-Home\n"
-                                               "\n#/home/grete-home\n grete# grete");
-    ck_assert_str_eq(scrubbed, "# by removed on removed\ngrete,~/x:~\n\n#/home/removed\n grete# grete");
+    OWNED char *scrubbed = facts_scrub(
+        &facts, "# by grete on planted-host\ngrete,/home/Grete-Home/x:/home/Grete-Home\n"
+                "\n#/home/grete-home\n grete# grete");
+    ck_assert_str_eq(scrubbed,
+                     "# by removed on removed\ngrete,~/x:~\n\n#/home/removed\n grete# grete");
     OWNED char *none = facts_scrub(&facts, "");
     ck_assert_str_eq(none, "");
     ck_assert_int_eq(setenv("HOME", "/", 1), 0); /* no folder of anybody */

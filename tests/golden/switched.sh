@@ -1,0 +1,7 @@
+#!/bin/sh
+# Strategies of switching graphs, their schedules and texts are worked out again: tests/helpers/switched_check.py.
+set -eu
+cd "$(dirname "$0")/../.."
+command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }
+x=$(cd "${BUILD:-build}" && pwd)/xpusim
+PYTHONDONTWRITEBYTECODE=1 python3 tests/helpers/switched_check.py "$x"
