@@ -63,6 +63,11 @@ struct soc_resize soc_resize(double row_fill, double width_fill, double peak, do
     return x;
 }
 
+double soc_resize_bandwidth(enum device_kind kind, double ddr)
+{
+    return kind == DEVICE_KIND_NPU ? 1.0 : ddr;
+}
+
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b)
 {
     return a->cores > 0 && b->cores > 0 ? (double)b->cores / a->cores : 1.0;

@@ -222,6 +222,11 @@ struct soc_resize {
 };
 struct soc_resize soc_resize(double row_fill, double width_fill, double peak, double cores);
 
+/* What of `ddr`, the ratio of two memories' peaks, a device's bandwidth follows: all of it, but
+ * that an NPU reads through a port of its own, which no wider memory widens. Of Snapdragon parts
+ * one has 42 GB/s of 68, and one 36 of 135. */
+double soc_resize_bandwidth(enum device_kind kind, double ddr);
+
 /* Cores of `b` over those of `a`; 1 where a data sheet states none. */
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b);
 

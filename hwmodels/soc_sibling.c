@@ -109,7 +109,7 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
                              [SCALE_RATE] = c->resize.rate,
                              [SCALE_ROWS] = c->resize.row_fill,
                              [SCALE_COLUMNS] = c->resize.width_fill,
-                             [SCALE_DDR] = c->ddr_ratio,
+                             [SCALE_DDR] = soc_resize_bandwidth(c->kind, c->ddr_ratio),
                              [SCALE_SHARE] = c->peak_ratio / c->resize.rate};
     double ratio = ratios[carried[i].scale];
     /* Where no transfer was ever measured a factor of two stands, a guess. */

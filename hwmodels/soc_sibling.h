@@ -7,8 +7,8 @@
  *   bandwidths            that of decoding
  *   launch and fill       that of short prompts
  * Datasheet numbers that the caller knows replace the similar chip's. Bandwidths follow the
- * memory's. Rates, fills and the rate of attention follow the device's peak, and the rows of a fill
- * its cores (soc_resize). */
+ * memory's, but for NPUs (soc_resize_bandwidth). Rates, fills and the rate of attention follow the
+ * device's peak, and the rows of a fill its cores (soc_resize). */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -159,7 +159,8 @@ static const struct option_row rows[] = {
                 "similar chip: a shipped name or a file"),
     OPTION_NUMBER(
         OPTIONS, ddr_peak_gbs, "ddr-peak", "GB/s", NULL, 0.1, 1e5,
-        "datasheet bandwidth of the memory; bandwidths follow it (default: the similar chip's)"),
+        "datasheet bandwidth of the memory; bandwidths follow it, but for NPUs (default: the "
+        "similar chip's)"),
     OPTION_NUMBER(OPTIONS, memory_gb, "memory", "GB", NULL, 0.01, 1e6,
                   "memory (default: the similar chip's)"),
     OPTION_TEXTS(

@@ -603,6 +603,8 @@ START_TEST(more_cores_do_all_sooner_and_faster_ones_the_rows)
     struct soc_device a = {.cores = 8};
     struct soc_device b = {.cores = 12};
     struct soc_device unsaid = {.cores = 0};
+    ck_assert_double_eq(soc_resize_bandwidth(DEVICE_KIND_NPU, 2.0), 1.0);
+    ck_assert_double_eq(soc_resize_bandwidth(DEVICE_KIND_IGPU, 2.0), 2.0);
     ck_assert_double_eq_tol(soc_cores_ratio(&a, &b), 1.5, 1e-12);
     ck_assert_double_eq(soc_cores_ratio(&a, &unsaid), 1.0);
     ck_assert_double_eq(soc_cores_ratio(&unsaid, &b), 1.0);

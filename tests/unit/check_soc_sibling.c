@@ -80,7 +80,8 @@ static bool expect_carried(const cJSON *is, const cJSON *was, enum device_kind k
             continue;
         }
         bool memory = strcmp(keys[i].as, "memory") == 0;
-        double x = memory                                          ? memory_ratio
+        double x = memory && kind == DEVICE_KIND_NPU               ? 1.0
+                   : memory                                        ? memory_ratio
                    : strcmp(keys[i].key, "rate") == 0              ? rate_ratio
                    : strcmp(keys[i].as, "peak") == 0               ? ratio
                    : strcmp(keys[i].as, "peak per core") == 0      ? ratio / cores_ratio
