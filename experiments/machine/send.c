@@ -43,7 +43,7 @@ static void put_file(const struct sending *s, const char *name, const char *text
     (void)output_bytes(path, text, strlen(text), s->e);
 }
 
-/* A rehearsal compares the beginning of a trace only. */
+/* A rehearsal runs the beginning of a trace only. */
 static void cut_trace(char *text)
 {
     char *at = text;
@@ -76,7 +76,7 @@ static int open_folder(struct sending *s)
         OWNED char *relative = xformat("traces/drive/%s", send_traces[i]);
         OWNED char *text = input_text(datadir_path(relative), MAX_MEMBER, s->e);
         if (text != NULL) {
-            if (s->tiny && i > 0) { /* the first one calibrates */
+            if (s->tiny) {
                 cut_trace(text);
             }
             put_file(s, send_traces[i], text);

@@ -125,12 +125,15 @@ void csv_record_write_head(FILE *out, const struct csv_field *fields, size_t n)
 
 static void write_text(FILE *out, const char *text, bool quoted)
 {
-    (void)fputs(quoted ? "\"" : "", out);
-    for (; *text != '\0'; text++) {
-        (void)fputs(quoted && *text == '"' ? "\"" : "", out);
-        (void)fputc(*text, out);
+    if (!quoted) {
+        (void)fputs(text, out);
+        return;
     }
-    (void)fputs(quoted ? "\"" : "", out);
+    (void)fputc('"', out);
+    for (const char *end; (end = strchr(text, '"')) != NULL; text = end + 1) {
+        (void)fprintf(out, "%.*s\"\"", (int)(end - text), text);
+    }
+    (void)fprintf(out, "%s\"", text);
 }
 
 /* Exact, without trailing zeros. */

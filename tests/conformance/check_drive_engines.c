@@ -14,8 +14,11 @@
 static void narrow_model(void)
 {
     realrun_ggml_model();
-    real.llm.hidden = 128;
-    real.llm.ffn_hidden = 256;
+    real.llm.hidden = 64;
+    real.llm.ffn_hidden = 128;
+    real.llm.heads = 2;
+    real.llm.kv_heads = 1;
+    real.llm.vocab = 128;
 }
 
 /* Attention's tiles depend on how many rows of a sequence come together, so policies that cut
@@ -161,7 +164,7 @@ END_TEST
 
 /* sd-npu: blocks of graphs exported to files before the run, imported and dropped during it.
  * Prompts run in kernels of 32 rows and tokens in kernels of 8, so numbers round as static kernels
- * do. Twelve requests, since a load takes a tenth of a second (check_drive: all, on both clocks).
+ * do. Eight requests, since a load takes 25 ms of a processor (check_drive: all, on both clocks).
  */
 START_TEST(openvino_loads_and_drops_graph_blocks)
 {
@@ -172,7 +175,7 @@ START_TEST(openvino_loads_and_drops_graph_blocks)
     struct tokens t;
     struct tokens kept;
     realrun_requests_make(90);
-    real_n = 12;
+    real_n = 8;
     openvino_machine_make(openvino, IGPU);
     ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &kept), 0);
     openvino_machine_make(openvino, NPU);
@@ -193,7 +196,7 @@ START_TEST(openvino_loads_and_drops_graph_blocks)
            (unsigned long long)n[DRIVE_LOAD], ms[DRIVE_LOAD] / (double)n[DRIVE_LOAD],
            (unsigned long long)n[DRIVE_EVICT], ms[DRIVE_EVICT] / (double)n[DRIVE_EVICT],
            realrun_alike(&kept, &t), real_n, realrun_alike_at_first(&kept, &t));
-    ck_assert_uint_ge(realrun_alike_at_first(&kept, &t), 11);
+    ck_assert_uint_ge(realrun_alike_at_first(&kept, &t), 7);
 }
 END_TEST
 
