@@ -22,6 +22,7 @@ enum { TRIALS = 10, NEEDED = 8 };
 enum { TRIALS = 100, NEEDED = 95 };
 #endif
 #define REPETITIONS 12
+#define FEW 3 /* where nothing varies, or nothing is fitted */
 
 /* Two devices with one width each, and numbers of their own. */
 static void truth_init(struct simdev_truth *t, uint64_t seed)
@@ -67,7 +68,8 @@ static void disturb(struct simdev_truth *t)
 }
 
 /* Measures, writes and reads: what a user's two commands do. */
-static void measure_rows(const struct simdev_truth *t, struct kernel_rows *rows)
+static void measure_rows(const struct simdev_truth *t, uint32_t repetitions,
+                         struct kernel_rows *rows)
 {
     struct measure_options o;
     struct err e = ERR_INIT;
@@ -81,7 +83,7 @@ static void measure_rows(const struct simdev_truth *t, struct kernel_rows *rows)
     o.size = PLAN_FULL;
     o.window_s = 0.1;
     o.min_samples = 60;
-    o.repetitions = REPETITIONS;
+    o.repetitions = repetitions;
     o.seed = t->seed;
     ck_assert_int_eq(measure_run(&o, out, &e), 0);
     ck_assert_int_eq(fclose(out), 0);
@@ -138,7 +140,7 @@ START_TEST(without_noise_every_parameter_comes_back)
     struct kernel_fit fit;
     struct err e = ERR_INIT;
     truth_init(&t, 7);
-    measure_rows(&t, &rows);
+    measure_rows(&t, FEW, &rows);
     ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
     /* per device P, B, p, t, one-row B, attention, read, copy, knob rate and knee; machine C, q;
      * sensitivities of gemv, gemm, decode */
@@ -172,7 +174,7 @@ START_TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_perce
         bool all = true;
         truth_init(&t, 1000 + trial);
         disturb(&t);
-        measure_rows(&t, &rows);
+        measure_rows(&t, REPETITIONS, &rows);
         ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
         for (uint32_t i = 0; i < fit.n_params; i++) {
             const struct kernel_estimate *q = &fit.params[i];
@@ -208,7 +210,7 @@ static void fit_form(enum simdev_form form, uint64_t seed, struct kernel_fit *fi
     truth_init(&t, seed);
     disturb(&t);
     t.form = form;
-    measure_rows(&t, &rows);
+    measure_rows(&t, REPETITIONS, &rows);
     ck_assert_int_eq(kernel_fit_run(fit, &rows, &e), 0);
     fit->cells[0].row = NULL; /* the rows go */
     kernel_rows_fini(&rows);
@@ -250,7 +252,7 @@ START_TEST(flagged_rows_do_not_take_part)
     struct err e = ERR_INIT;
     truth_init(&t, 3);
     disturb(&t);
-    measure_rows(&t, &rows);
+    measure_rows(&t, REPETITIONS, &rows);
     ck_assert_int_eq(kernel_fit_run(&clean, &rows, &e), 0);
     size_t n = rows.n;
     for (size_t i = 0; i < n; i += 7) { /* the same kernels once more, ten times slower */
@@ -308,7 +310,7 @@ START_TEST(too_few_rows_are_an_error_that_says_so)
     struct kernel_fit fit;
     struct err e = ERR_INIT;
     truth_init(&t, 3);
-    measure_rows(&t, &rows);
+    measure_rows(&t, FEW, &rows);
     rows.n = 12;
     ck_assert_int_ne(kernel_fit_run(&fit, &rows, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.lines[0], "measure more repetitions"));
@@ -331,7 +333,7 @@ START_TEST(a_written_soc_file_parses_and_simulates_what_was_measured)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(close(fd), 0);
     truth_init(&t, 11);
-    measure_rows(&t, &rows);
+    measure_rows(&t, FEW, &rows);
     ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
     struct kernel_soc_options o = {.name = "measured", .ddr_peak_bytes_per_s = 120e9};
     ck_assert_int_eq(kernel_fit_write_soc(&fit, &rows, &o, path, &e), 0);
@@ -374,7 +376,7 @@ START_TEST(a_peak_below_what_the_rows_show_is_refused)
     struct kernel_fit fit;
     struct err e = ERR_INIT;
     truth_init(&t, 11);
-    measure_rows(&t, &rows);
+    measure_rows(&t, FEW, &rows);
     ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
     struct kernel_soc_options o = {.name = "measured", .ddr_peak_bytes_per_s = 10e9};
     ck_assert_int_ne(kernel_fit_write_soc(&fit, &rows, &o, "/nonexistent/x.json", &e), 0);
@@ -417,7 +419,7 @@ START_TEST(between_anchors_the_fitted_form_beats_the_two_anchor_roofline)
     t.soc.devices[0].runtimes[0].knee = 1.0;
     t.soc.devices[1].runtimes[0].knee = 1.0;
     disturb(&t);
-    measure_rows(&t, &rows);
+    measure_rows(&t, REPETITIONS, &rows);
     ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
     const struct kernel_form_error *anchors = &fit.errors[KERNEL_FORM_TWO_ANCHOR][KERNEL_GEMM];
     const struct kernel_form_error *pnorm = &fit.errors[KERNEL_FORM_PNORM][KERNEL_GEMM];
@@ -447,7 +449,7 @@ START_TEST(of_rooflines_two_anchors_say_everything)
         r->many.launch_s = 1e-9;
         r->one = r->many;
     }
-    measure_rows(&t, &rows);
+    measure_rows(&t, FEW, &rows);
     ck_assert_int_eq(kernel_fit_run(&fit, &rows, &e), 0);
     const struct kernel_form_error *anchors = &fit.errors[KERNEL_FORM_TWO_ANCHOR][KERNEL_GEMM];
     ck_assert_uint_eq(anchors->n, 2 * 6);
@@ -464,8 +466,8 @@ START_TEST(the_same_seed_gives_the_same_rows)
     struct kernel_rows b;
     truth_init(&t, 21);
     disturb(&t);
-    measure_rows(&t, &a);
-    measure_rows(&t, &b);
+    measure_rows(&t, FEW, &a);
+    measure_rows(&t, FEW, &b);
     ck_assert_uint_eq(a.n, b.n);
     for (size_t i = 0; i < a.n; i++) {
         ck_assert_double_eq(a.v[i].value, b.v[i].value);
