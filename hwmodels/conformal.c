@@ -275,12 +275,6 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
     return out;
 }
 
-double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u)
-{
-    double half = log(conformal_of(c, q, fabs(2.0 * u - 1.0)).high_factor);
-    return !isfinite(half) ? 0.0 : u < 0.5 ? -half : half;
-}
-
 /* What conformal_of says of a query that leaves out what `v` does; deviations: of its kind, NaN
  * where they are not known yet. */
 static double half_of(const struct conformal_rows *rows, const struct variances *v,
@@ -296,6 +290,26 @@ static double half_of(const struct conformal_rows *rows, const struct variances 
         *known = deviations(v, q->kind, level_frac);
     }
     return log(exp(*known * sd * (1.0 + CONFORMAL_WIDEN * conformal_rows_distance(rows, q))));
+}
+
+void conformal_draws(const struct conformal *c, const struct conformal_query *q, const double *u,
+                     size_t n, double *out)
+{
+    SCOPED(conformal_rows_fini) struct conformal_rows own;
+    const struct conformal_rows *rows = conformal_rows_of(c, &own);
+    SCOPED(variances_fini) struct variances v = variances_of(rows, q);
+    for (size_t i = 0; i < n; i++) {
+        double known = (double)NAN;
+        double half = half_of(rows, &v, q, fabs(2.0 * u[i] - 1.0), &known);
+        out[i] = !isfinite(half) ? 0.0 : u[i] < 0.5 ? -half : half;
+    }
+}
+
+double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u)
+{
+    double x;
+    conformal_draws(c, q, &u, 1, &x);
+    return x;
 }
 
 /* Halves of the intervals of the rows of [n] that are chosen. Those that leave out the same model,

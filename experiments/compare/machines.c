@@ -113,12 +113,20 @@ static void draw_residual(const struct config *c, const struct conformal *table,
                                 .phase = x->decode ? CONFORMAL_DECODE : CONFORMAL_PREFILL,
                                 .weights = c->llm.body_weights + c->llm.head_weights,
                                 .tokens = RESIDUAL_TOKENS};
-    for (uint32_t i = 0; i < m->n_draws; i++) {
-        double u = gsl_cdf_ugaussian_P(m->z[(size_t)i * m->n_factors + k]);
-        m->value[(size_t)i * m->n_factors + k] = portable_exp(conformal_draw(table, &q, u));
+    const uint32_t n = m->n_draws;
+    OWNED double *u = xmalloc(((size_t)n + 2) * sizeof *u);
+    OWNED double *error = xmalloc(((size_t)n + 2) * sizeof *error);
+    for (uint32_t i = 0; i < n; i++) {
+        u[i] = gsl_cdf_ugaussian_P(m->z[(size_t)i * m->n_factors + k]);
     }
-    x->low = portable_exp(conformal_draw(table, &q, (1.0 - MACHINES_LEVEL_FRAC) / 2.0));
-    x->high = portable_exp(conformal_draw(table, &q, (1.0 + MACHINES_LEVEL_FRAC) / 2.0));
+    u[n] = (1.0 - MACHINES_LEVEL_FRAC) / 2.0;
+    u[n + 1] = (1.0 + MACHINES_LEVEL_FRAC) / 2.0;
+    conformal_draws(table, &q, u, n + 2, error);
+    for (uint32_t i = 0; i < n; i++) {
+        m->value[(size_t)i * m->n_factors + k] = portable_exp(error[i]);
+    }
+    x->low = portable_exp(error[n]);
+    x->high = portable_exp(error[n + 1]);
     struct conformal_coverage rows =
         conformal_cover_draws(table, q.kind, q.phase, MACHINES_LEVEL_FRAC);
     m->n_rows += rows.n;
