@@ -44,7 +44,7 @@ RESULTS = {
         for p, b in (("fcfs", "edf"), ("edf", "edf"))]),
     "gate": ("xpusim gate --json", [["gate", "--baseline", "GATE", "--all"], ["gate", "--baseline", "GATE"]]),
     "claims-headline": ("xpusim claims --headline --json", [["claims", "B15", "D1", "--headline", "--replications", "2", *more] for more in ([], ["--uncertainty", "2"])]),
-    "claims": ("xpusim claims --json", [["claims", "A2", "B15", "D1", "--replications", "2"], ["claims", "B15", "--replications", "2", "--brief"]]),
+    "claims": ("xpusim claims --json", [["claims", "A2", "B15", "D1", "--replications", "2"], ["claims", "B17", "D22"], ["claims", "B15", "--replications", "2", "--brief"]]),
     "explain": ("xpusim explain --json", [["explain", "--request", "1", "--policy", "fcfs", *SMALL]]),
     "explain-job": ("xpusim explain --job --json", [["explain", "--job", "1", "--policy", "fcfs", "--workload", "coding-agent"], ["explain", "--job", "0", "--policy", "fcfs", *SMALL]]),
     "interference": ("xpusim explain --interference --json", [["explain", "--interference", "--policy", "fcfs", *SMALL]]),

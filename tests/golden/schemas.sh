@@ -87,7 +87,7 @@ as compare-store compare --store "$dir/e.db"
 as compare-store compare --store "$dir/e.db" --by llm
 as search search --policy edf --slo 'reactive.ttft_s.mean<=1' --slo 'all.throughput_req_per_min>=1' --replications 2 --precision 1 --workload "$w"
 as falsify falsify --policy edf --baseline vtc --budget 8 --replications 1 --confirm 3 --both --workload "$w"
-as claims claims A5 B11 --replications 2
+as claims claims B11 B12 B17 D9 D22 --replications 2 # six verdicts of seven
 as explain explain --request 1 --policy agent-xpu-v2 --workload "$w"
 as explain-job explain --job 20 --policy agent-xpu-v2 --workload leader-subagents
 as interference explain --interference --policy agent-xpu-v2 --workload "$w"
