@@ -50,7 +50,8 @@ two="--policy fcfs --policy agent-xpu-v2 --workload $small --replications 5"
     alike tune compare $two --tune 4 --tune-replications 2
     alike uncertainty compare $two --uncertainty 16
     alike load compare $two --load 0.5,1.2
-    alike regret compare --policy fcfs --policy agent-xpu-v2 --workload $small --replications 2 --regret
+    # With nine requests or fewer every order is tried: seconds. A minute has more.
+    alike regret compare --policy fcfs --policy agent-xpu-v2 --workload $(echo $small | sed s/duration_s=40/duration_s=60/) --replications 2 --regret
     alike search search --policy fcfs --workload "$small" --slo 'reactive.e2e_s.p90<=20' --replications 3 --precision 0.5
     alike falsify falsify --policy fcfs --baseline edf --workload "$small" --budget 8 --replications 1 --confirm 3
     alike claims claims B15 --replications 2 --reading taken

@@ -14,7 +14,7 @@ COMMANDS = {  # and the option that is given several times
     "compare --regret": ("compare --replications 2 --regret ", "--metric"),
     "compare --uncertainty": ("compare --replications 2 --uncertainty 16 ", "--metric"),
     "compare --tune": ("compare --replications 2 --tune 3 --tune-replications 2 ", "--metric"),
-    "search": ("search --replications 2 --precision 0.9 ", "--slo"),
+    "search": ("search --replications 2 --precision 3 ", "--slo"),
 }
 
 
