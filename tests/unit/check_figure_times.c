@@ -7,22 +7,64 @@
 
 #define HEAD "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
 #define END "]}\n"
-#define TRACK(id, name)                                                                            \
-    "{\"ph\":\"M\",\"pid\":1,\"tid\":" #id ",\"name\":\"thread_name\",\"args\":{\"name\":\"" name  \
-    "\"}},\n"
-/* Times in ms. */
-#define BEGIN(id, ms, name, cls, request)                                                          \
-    "{\"ph\":\"B\",\"pid\":1,\"tid\":" #id ",\"ts\":" #ms "000,\"name\":\"" name                   \
-    "\",\"args\":{\"class\":\"" cls "\",\"request\":" #request ",\"sequences\":" #request "}},\n"
-#define FINISH(id, ms) "{\"ph\":\"E\",\"pid\":1,\"tid\":" #id ",\"ts\":" #ms "000},\n"
-#define WHOLE_X(id, ms, dur_ms, name)                                                              \
-    "{\"ph\":\"X\",\"pid\":1,\"tid\":" #id ",\"ts\":" #ms "000,\"dur\":" #dur_ms                   \
-    "000,\"name\":\"" name "\"},\n"
-#define ASKED(id, ms)                                                                              \
-    "{\"ph\":\"i\",\"pid\":1,\"tid\":" #id ",\"ts\":" #ms "000,\"name\":\"preempt asked\"},\n"
-#define COUNT(ms, name, a, x, b, y)                                                                \
-    "{\"ph\":\"C\",\"pid\":1,\"tid\":0,\"ts\":" #ms "000,\"name\":\"" name "\",\"args\":{\"" a     \
-    "\":" #x ",\"" b "\":" #y "}},\n"
+
+static struct text in; /* a timeline as it is written; times in ms */
+
+static void track(int id, const char *name)
+{
+    text_format(&in,
+                "{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%"
+                "s\"}},\n",
+                id, name);
+}
+
+static void begin(int id, double ms, const char *name, const char *cls, int request)
+{
+    text_format(&in,
+                "{\"ph\":\"B\",\"pid\":1,\"tid\":%d,\"ts\":%.10g,\"name\":\"%s\",\"args\":{"
+                "\"class\":\"%s\",\"request\":%d,\"sequences\":%d}},\n",
+                id, 1e3 * ms, name, cls, request, request);
+}
+
+static void finish(int id, double ms)
+{
+    text_format(&in, "{\"ph\":\"E\",\"pid\":1,\"tid\":%d,\"ts\":%.10g},\n", id, 1e3 * ms);
+}
+
+static void bar(int id, double ms, double until_ms, const char *name, const char *cls, int request)
+{
+    begin(id, ms, name, cls, request);
+    finish(id, until_ms);
+}
+
+static void whole(int id, double ms, double dur_ms, const char *name)
+{
+    text_format(&in,
+                "{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.10g,\"dur\":%.10g,\"name\":\"%s\"},\n",
+                id, 1e3 * ms, 1e3 * dur_ms, name);
+}
+
+static void instant(int pid, int id, double ms, const char *name)
+{
+    text_format(&in, "{\"ph\":\"i\",\"pid\":%d,\"tid\":%d,\"ts\":%.10g,\"name\":\"%s\"},\n", pid,
+                id, 1e3 * ms, name);
+}
+
+static void count(double ms, const char *name, const char *a, double x, const char *b, double y)
+{
+    text_format(&in,
+                "{\"ph\":\"C\",\"pid\":1,\"tid\":0,\"ts\":%.10g,\"name\":\"%s\",\"args\":{\"%s\":%"
+                "g,\"%s\":%g}},\n",
+                1e3 * ms, name, a, x, b, y);
+}
+
+/* The timeline so far is an input; the next one begins. */
+static void input(const char *label, const char *name, const char *head)
+{
+    OWNED char *text = xformat("%s%s" END, head, text_end(&in));
+    drawn_input(label, name, text);
+    text_fini(&in);
+}
 
 /* ---- gantt ---- */
 
@@ -31,18 +73,22 @@
  * end of the file ends with it. */
 START_TEST(bars_are_of_their_kind_and_cut_at_the_window)
 {
-    drawn_input("", "t.json",
-                HEAD TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "loader") TRACK(3, "compiler")
-                    TRACK(4, "conditions") BEGIN(0, 0, "prefill 1", "reactive", 1)
-                        FINISH(0, 1000) /* ends where the window begins */
-                BEGIN(0, 500, "prefill 1", "reactive", 1) FINISH(0, 2000)
-                    BEGIN(0, 3000, "decode", "reactive", 2)
-                        FINISH(0, 3259) /* too short for a number */
-                BEGIN(0, 4000, "decode", "proactive", 3) FINISH(0, 4270)
-                    BEGIN(1, 5000, "prefill 4", "proactive", 4) FINISH(1, 12000)
-                        WHOLE_X(2, 6000, 500, "load") WHOLE_X(4, 0, 7000, "it's \\\"hot\\\"")
-                            WHOLE_X(4, 11000, 100, "late") WHOLE_X(0, 6000, 500, "no launch")
-                                BEGIN(1, 10000, "decode 9", "proactive", 9) END);
+    track(0, "igpu");
+    track(1, "npu");
+    track(2, "loader");
+    track(3, "compiler");
+    track(4, "conditions");
+    bar(0, 0, 1000, "prefill 1", "reactive", 1); /* ends where the window begins */
+    bar(0, 500, 2000, "prefill 1", "reactive", 1);
+    bar(0, 3000, 3259, "decode", "reactive", 2); /* too short for a number */
+    bar(0, 4000, 4270, "decode", "proactive", 3);
+    bar(1, 5000, 12000, "prefill 4", "proactive", 4);
+    whole(2, 6000, 500, "load");
+    whole(4, 0, 7000, "it's \\\"hot\\\"");
+    whole(4, 11000, 100, "late");
+    whole(0, 6000, 500, "no launch");
+    begin(1, 10000, "decode 9", "proactive", 9);
+    input("", "t.json", HEAD);
     drawn_request.from_s = 1;
     drawn_is("gantt",
              "reactive prefill\n0\t1\t2\n\n\n"
@@ -61,36 +107,40 @@ END_TEST
 
 /* Bars of a kind less than a pixel apart, 1 ms of 1 s, are one, without a number where they are of
  * several requests; a pixel apart they are two, and so are two with half a pixel of another kind
- * between. A mark is drawn once in three pixels. */
+ * between. A mark is drawn once in three pixels. It is the same wherever the window begins. */
 START_TEST(bars_less_than_a_pixel_apart_are_one)
 {
-    drawn_input(
-        "", "t.json",
-        HEAD TRACK(7, "npu") BEGIN(7, 0, "decode", "reactive", 5) FINISH(7, 100) BEGIN(
-            7, 100, "decode", "reactive", 5) FINISH(7, 200) BEGIN(7, 200, "decode", "reactive", 6)
-            FINISH(7, 300) BEGIN(7, 301, "decode", "reactive", 7) FINISH(7, 350)
-                BEGIN(7, 350, "decode", "proactive", 8) FINISH(
-                    7, 351) "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":351500,\"name\":"
-                            "\"decode\",\"args\":{\"class\":\"reactive\"}},\n" FINISH(
-                                7, 352) "{\"ph\":\"B\",\"pid\":1,\"tid\":7,\"ts\":352000,\"name\":"
-                                        "\"prefill\",\"args\":{\"class\":\"reactive\"}},\n"
-                                        "{\"ph\":\"E\",\"pid\":1,\"tid\":7,\"ts\":352400},\n" BEGIN(
-                                            7, 352, "decode", "reactive",
-                                            9) FINISH(7, 500) ASKED(7, 600) ASKED(7, 602)
-                                            ASKED(7, 604) ASKED(7, 606) ASKED(
-                                                7,
-                                                1001) "{\"ph\":\"i\",\"pid\":1,\"tid\":7,\"ts\":"
-                                                      "700000,\"name\":\"another\"},\n"
-                                                      "{\"ph\":\"i\",\"pid\":2,\"tid\":7,\"ts\":"
-                                                      "700000,\"name\":\"preempt asked\"},\n" END);
-    drawn_request.to_s = 1;
-    drawn_is("gantt",
-             "reactive prefill\n0\t0.352\t0.3524\n\n\n"
-             "reactive decode\n0\t0\t0.3\n0\t0.301\t0.35\n0\t0.3515\t0.5\n\n\n"
-             "proactive prefill\n\n\nproactive decode\n0\t0.35\t0.351\n\n\n"
-             "load or compile\n\n\nconditions\n\n\n"
-             "preemption asked\n0\t0.6\n0\t0.604\n\n\nwhat holds\n\n\nrequests\n0\t0.3255\t7\n",
-             "array rows[2]\nrows[1] = 'npu'\nn_rows = 1\ninputs = 1\nbegin = 0\nend = 1\n");
+    double t = _i * 64000.0;
+    track(7, "npu");
+    bar(7, t, t + 100, "decode", "reactive", 5);
+    bar(7, t + 100, t + 200, "decode", "reactive", 5);
+    bar(7, t + 200, t + 300, "decode", "reactive", 6);
+    bar(7, t + 301.25, t + 350, "decode", "reactive", 7);
+    bar(7, t + 350, t + 351, "decode", "proactive", 8);
+    bar(7, t + 351.5, t + 352, "decode", "reactive", 9);
+    bar(7, t + 352, t + 352.375, "prefill", "reactive", 9);
+    bar(7, t + 352.5, t + 500, "decode", "reactive", 10);
+    static const double asked[] = {600, 602, 603.25, 604, 605, 1001};
+    for (size_t i = 0; i < 6; i++) {
+        instant(1, 7, t + asked[i], "preempt asked");
+    }
+    instant(1, 7, t + 700, "another");
+    instant(2, 7, t + 700, "preempt asked");
+    input("", "t.json", HEAD);
+    drawn_request.from_s = t / 1e3;
+    drawn_request.to_s = t / 1e3 + 1;
+    double s = t / 1e3;
+    OWNED char *want =
+        xformat("reactive prefill\n0\t%.12g\t%.12g\n\n\n"
+                "reactive decode\n0\t%.12g\t%.12g\n0\t%.12g\t%.12g\n0\t%.12g\t%.12g\n\n\n"
+                "proactive prefill\n\n\nproactive decode\n0\t%.12g\t%.12g\n\n\n"
+                "load or compile\n\n\nconditions\n\n\n"
+                "preemption asked\n0\t%.12g\n0\t%.12g\n\n\nwhat holds\n\n\nrequests\n0\t%.12g\t7\n",
+                s + 0.352, s + 0.352375, s, s + 0.3, s + 0.30125, s + 0.35, s + 0.3515, s + 0.5,
+                s + 0.35, s + 0.351, s + 0.6, s + 0.60325, s + 0.325625);
+    OWNED char *vars = xformat(
+        "array rows[2]\nrows[1] = 'npu'\nn_rows = 1\ninputs = 1\nbegin = %g\nend = %g\n", s, s + 1);
+    drawn_near("gantt", want, vars);
 }
 END_TEST
 
@@ -98,13 +148,19 @@ END_TEST
  * one uses. */
 START_TEST(two_schedules_have_the_same_rows)
 {
-    drawn_input("A=", "t.json",
-                HEAD TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "compiler")
-                    BEGIN(0, 0, "decode 1", "reactive", 1) FINISH(0, 5000) END);
-    drawn_input("", "u.json",
-                "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"policy\":\"edf\",\"llm\":\"L\"},"
-                "\"traceEvents\":[\n" TRACK(0, "igpu") TRACK(1, "npu") TRACK(2, "compiler")
-                    WHOLE_X(2, 1000, 1000, "compile") ASKED(1, 3000) END);
+    track(0, "igpu");
+    track(1, "npu");
+    track(2, "compiler");
+    bar(0, 0, 5000, "decode 1", "reactive", 1);
+    input("A=", "t.json", HEAD);
+    track(0, "igpu");
+    track(1, "npu");
+    track(2, "compiler");
+    whole(2, 1000, 1000, "compile");
+    instant(1, 1, 3000, "preempt asked");
+    input("", "u.json",
+          "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"policy\":\"edf\",\"llm\":\"L\"},"
+          "\"traceEvents\":[\n");
     drawn_request.to_s = 10;
     drawn_is("gantt",
              "reactive prefill\n\n\nreactive decode\n0\t0\t5\n\n\nproactive prefill\n\n\n"
@@ -121,20 +177,24 @@ END_TEST
  * processes, and an end without a begin are passed over. */
 START_TEST(what_is_no_launch_of_the_machine_is_passed_over)
 {
-    drawn_input(
-        "", "t.json",
-        HEAD TRACK(0, "npu") TRACK(255, "igpu") TRACK(256, "far") FINISH(0, 10) BEGIN(
-            0, 1000, "prefill 1", "reactive", 1) BEGIN(0, 2000, "decode 2", "proactive",
-                                                       2) BEGIN(0, 3000, "decode 3", "reactive", 3)
-            BEGIN(0, 4000, "prefill 4", "proactive", 4) BEGIN(0, 4500, "too deep", "proactive", 5)
-                FINISH(0, 5000) FINISH(0, 6000) FINISH(0, 7000) FINISH(0, 8000) FINISH(0, 9000)
-                    BEGIN(255, 1000, "decode 6", "reactive", 6) FINISH(255, 2000)
-                        BEGIN(256, 1000, "decode 7", "reactive", 7) FINISH(
-                            256, 2000) "{\"ph\":\"B\",\"pid\":2,\"tid\":0,\"ts\":1000000,\"name\":"
-                                       "\"decode 8\",\"args\":{\"class\":\"reactive\"}},\n"
-                                       "{\"ph\":\"E\",\"pid\":2,\"tid\":0,\"ts\":2000000},\n"
-                                       "{\"ph\":\"B\",\"pid\":1,\"tid\":-1,\"ts\":1000000,\"name\":"
-                                       "\"decode 8\",\"args\":{}},\n" END);
+    track(0, "npu");
+    track(255, "igpu");
+    track(256, "far");
+    finish(0, 10);
+    begin(0, 1000, "prefill 1", "reactive", 1);
+    begin(0, 2000, "decode 2", "proactive", 2);
+    begin(0, 3000, "decode 3", "reactive", 3);
+    begin(0, 4000, "prefill 4", "proactive", 4);
+    begin(0, 4500, "too deep", "proactive", 5);
+    for (int i = 5; i < 10; i++) {
+        finish(0, 1e3 * i);
+    }
+    bar(255, 1000, 2000, "decode 6", "reactive", 6);
+    bar(256, 1000, 2000, "decode 7", "reactive", 7);
+    begin(-1, 1000, "decode 8", "reactive", 8);
+    text_string(&in, "{\"ph\":\"B\",\"pid\":2,\"tid\":0,\"ts\":1000000,\"name\":\"decode 8\"},\n"
+                     "{\"ph\":\"E\",\"pid\":2,\"tid\":0,\"ts\":2000000},\n");
+    input("", "t.json", HEAD);
     drawn_is("gantt",
              "reactive prefill\n0\t1\t8\n\n\nreactive decode\n0\t3\t6\n1\t1\t2\n\n\n"
              "proactive prefill\n0\t4\t5\n\n\nproactive decode\n0\t2\t7\n\n\n"
@@ -146,22 +206,22 @@ END_TEST
 
 START_TEST(a_window_without_a_launch_is_refused)
 {
-    static const char text[] =
-        HEAD TRACK(0, "npu") BEGIN(0, 0, "decode 1", "reactive", 1) FINISH(0, 5000) END;
-    drawn_input("", "t.json", text);
+    track(0, "npu");
+    bar(0, 0, 5000, "decode 1", "reactive", 1);
+    input("", "t.json", HEAD);
     drawn_request.from_s = 5;
     drawn_refused("gantt",
                   "t.json: nothing ran between 5 and 15 s (--from, --to); it ends at 5 s\n");
     drawn_input("", "t.json", HEAD "x" END);
     drawn_refused("gantt", "t.json: no timeline: expected what `xpusim run --timeline` writes\n");
-    drawn_input("", "t.json", HEAD TRACK(0, "npu") "{\"ph\":\"B\",\"pid\n" END);
+    drawn_input("", "t.json", HEAD "{\"ph\":\"C\"}\n{\"ph\":\"B\",\"pid\n" END);
     drawn_refused("gantt", "t.json:3: not an event\n");
-    drawn_input("", "t.json", HEAD TRACK(0, "npu") TRACK(1, "igpu"));
+    drawn_input("", "t.json", HEAD "{\"ph\":\"C\"}\n{\"ph\":\"C\"}\n");
     drawn_refused("queue", "t.json:3: the timeline is cut short: no ]} at its end\n");
     drawn_input("", "t.csv", "# kind: timeline\na,b\n");
     drawn_refused("gantt", "t.csv: no timeline: expected what `xpusim run --timeline` writes\n");
-    drawn_input("", "t.json", text);
-    drawn_input("", "u.json", text);
+    drawn_input("", "t.json", HEAD END);
+    drawn_input("", "u.json", HEAD END);
     drawn_refused("queue", "queue takes one input, not 2\n");
     drawn_refused("queue", "queue takes one input, not 0\n");
 }
@@ -171,16 +231,12 @@ END_TEST
 START_TEST(a_window_of_too_many_bars_is_refused)
 {
     for (int more = 0; more < 2; more++) {
-        SCOPED(text_fini) struct text t = {0};
-        text_string(&t, HEAD TRACK(0, "npu"));
+        track(0, "npu");
         for (int i = 0; i < 20000 + more; i++) {
-            text_format(&t,
-                        "{\"ph\":\"B\",\"pid\":1,\"tid\":0,\"ts\":%d}\n"
-                        "{\"ph\":\"E\",\"pid\":1,\"tid\":0,\"ts\":%d}\n",
-                        2 * i, 2 * i + 1);
+            begin(0, 2e-3 * i, "", "", 0);
+            finish(0, 2e-3 * i + 1e-3);
         }
-        text_string(&t, END);
-        drawn_input("", "t.json", text_end(&t));
+        input("", "t.json", HEAD);
         if (more == 1) {
             drawn_refused("gantt", "t.json: more than 20000 launches between 0 and 10 s: choose a "
                                    "shorter window\n");
@@ -224,12 +280,14 @@ static void prepare(const char *figure)
  * value lasts to the end. */
 START_TEST(bandwidth_is_a_mean_over_bins)
 {
-    drawn_input("", "t.json",
-                HEAD "{\"ph\":\"M\",\"pid\":1,\"name\":\"machine\",\"args\":{\"ddr_peak_gb_per_s\":"
-                     "89.6}},\n" COUNT(1000, "DDR GB/s", "carried", 10, "demand", 12)
-                         COUNT(1000, "another", "carried", 99, "demand", 99)
-                             COUNT(4010, "DDR GB/s", "carried", 30, "demand", 52)
-                                 COUNT(10000, "live requests", "reactive", 0, "proactive", 0) END);
+    text_string(
+        &in,
+        "{\"ph\":\"M\",\"pid\":1,\"name\":\"machine\",\"args\":{\"ddr_peak_gb_per_s\":89.6}},\n");
+    count(1000, "DDR GB/s", "carried", 10, "demand", 12);
+    count(1000, "another", "carried", 99, "demand", 99);
+    count(4010, "DDR GB/s", "carried", 30, "demand", 52);
+    count(10000, "live requests", "reactive", 0, "proactive", 0);
+    input("", "t.json", HEAD);
     drawn_request.from_s = 2;
     prepare("ddr");
     ck_assert_ptr_eq(strstr(drawn_data.tsv_text, "carried\n2.02\t10\n2.06\t10\n"),
@@ -255,17 +313,18 @@ END_TEST
  * which decodes, the mean is over that half. */
 START_TEST(sequences_are_those_of_all_devices)
 {
-    drawn_input("", "t.json",
-                HEAD COUNT(2000, "live requests", "reactive", 1, "proactive",
-                           0) COUNT(2000, "others", "reactive", 50, "proactive", 50)
-                    BEGIN(0, 1000, "decode", "reactive", 4) BEGIN(3, 3000, "decode", "proactive", 6)
-                        COUNT(3010, "live requests", "reactive", 1, "proactive",
-                              5) BEGIN(0, 5000, "prefill 9", "reactive", 9) FINISH(0, 6000)
-                            BEGIN(256, 6000, "decode", "reactive",
-                                  100) "{\"ph\":\"B\",\"pid\":2,\"tid\":1,\"ts\":6000000,\"name\":"
-                                       "\"decode\",\"args\":{\"sequences\":50}},\n" FINISH(3, 7010)
-                                           COUNT(20000, "live requests", "reactive", 0, "proactive",
-                                                 0) END);
+    count(2000, "live requests", "reactive", 1, "proactive", 0);
+    count(2000, "others", "reactive", 50, "proactive", 50);
+    begin(0, 1000, "decode", "reactive", 4);
+    begin(3, 3000, "decode", "proactive", 6);
+    count(3010, "live requests", "reactive", 1, "proactive", 5);
+    bar(0, 5000, 6000, "prefill 9", "reactive", 9);
+    begin(256, 6000, "decode", "reactive", 100);
+    text_string(&in, "{\"ph\":\"B\",\"pid\":2,\"tid\":1,\"ts\":6000000,\"name\":\"decode\","
+                     "\"args\":{\"sequences\":50}},\n");
+    finish(3, 7010);
+    count(20000, "live requests", "reactive", 0, "proactive", 0);
+    input("", "t.json", HEAD);
     drawn_request.to_s = 4; /* bins of 20 ms */
     prepare("queue");
     ck_assert_double_eq_tol(value_at("reactive", 1.99), 0, 1e-9);
@@ -290,7 +349,8 @@ START_TEST(sequences_are_those_of_all_devices)
     drawn_request.from_s = 20;
     drawn_request.to_s = 0;
     drawn_refused("queue", "t.json: nothing between 20 and 20 s; it ends at 20 s\n");
-    drawn_input("", "u.json", HEAD COUNT(20000, "x", "a", 0, "b", 0) END);
+    count(20000, "x", "a", 0, "b", 0);
+    input("", "u.json", HEAD);
     drawn_request.from_s = 20;
     drawn_request.to_s = 30;
     drawn_refused("ddr", "u.json: nothing between 20 and 30 s; it ends at 20 s\n");
@@ -468,7 +528,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = drawn_setup, .teardown = drawn_teardown),
     TEST(bars_are_of_their_kind_and_cut_at_the_window),
-    TEST(bars_less_than_a_pixel_apart_are_one),
+    LOOP(bars_less_than_a_pixel_apart_are_one, 2),
     TEST(two_schedules_have_the_same_rows),
     TEST(what_is_no_launch_of_the_machine_is_passed_over),
     TEST(a_window_without_a_launch_is_refused),

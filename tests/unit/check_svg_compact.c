@@ -79,6 +79,26 @@ static const struct {
     {"<use href='a>b'/>", "<use href='a>b'/>"},
     {"<rect width='5'/><use id='y'/>",
      "<rect width='5' stroke='none'/><use id='y'/>"}, /* the background has no name */
+    /* A value without quotes is none; neither is a name without a value. */
+    {"<use y='1' x=2/>", "<use y='1'/>"},
+    {"<use y='1' x/>", "<use y='1'/>"},
+    {"<use y = \"1\"\n\tx='2' />", "<use y='1' x='2'/>"},
+    /* What was dropped before does not show in what follows. */
+    {"<path stroke='red' data='a long value that is dropped with its path' d='M3,4'/>"
+     "<g transform=\"translate(1,2)\" fill=\"rgb(255,0,0)\"><text>a</text></g>",
+     "<text x='1' y='2' style='fill:#f00'>a</text>"},
+    /* A label is at a place: not turned, and of one text alone. */
+    {"<g transform='translate(1.5 2.5)'><text>a</text></g>",
+     "<text transform='translate(1.5 2.5)'>a</text>"},
+    {"<g transform='rotate(1,2)'><text>a</text></g>", "<text transform='rotate(1,2)'>a</text>"},
+    {"<g transform='translate(-0.6,99.5)'><text>a</text></g>", "<text x='-1' y='100'>a</text>"},
+    {"<g transform='translate(1,2)'><use x='1'/></g>",
+     "<g transform='translate(1,2)'><use x='1'/></g>"},
+    {"<g fill='red' transform='translate(1,2)'><text>a</text></g>",
+     "<g fill='red' transform='translate(1,2)'><text>a</text></g>"},
+    {"<g transform='translate(1,2)' fill='#222'><text></text></g>", "<text x='1' y='2'></text>"},
+    {"<g transform='translate(1,2)' fill='none'><text>a</text></g>",
+     "<text x='1' y='2' style='fill:none'>a</text>"},
     {"<use x='-0.04' y='0.05'/>", "<use x='0' y='0.1'/>"},
 };
 
