@@ -313,11 +313,21 @@ def measure_coverage(only, jobs=2):
         list(pool.map(one, sorted(chosen, key=lambda t: -known.get(t, {}).get("s", 0.0))))
 
 
+def place_here(path):
+    """The source of this tree that a compiler's path means. A cache may give an object of another tree, made of equal text: the end
+    of its path is what counts then."""
+    parts = path.split("/")
+    for i in range(1, len(parts)):
+        if os.path.isfile(os.path.join(TOP, *parts[i:])):
+            return "/".join(parts[i:])
+    return ".." + path
+
+
 def blocks_of(library):
     """Address behind a call that notes a block (cover.c) -> the lines of the block, as (file, line)."""
     found = collections.defaultdict(set)
     block, ahead, where, called = None, set(), None, False
-    path_of = functools.lru_cache(None)(lambda path: os.path.relpath(path, "/tree" + TOP))
+    path_of = functools.lru_cache(None)(place_here)
     p = subprocess.Popen(["objdump", "-dl", "--no-show-raw-insn", library], stdout=subprocess.PIPE, text=True)
     for text in p.stdout:
         if text[0] == " ":
@@ -458,8 +468,6 @@ class Workshop:
             os.makedirs(os.path.join(TOP, os.path.dirname(obj)), exist_ok=True)
             words = [w for w in self.commands[source] if w not in ("-MMD", "-MP")]
             words[words.index("-o") + 1] = obj
-            # The tree's path is part of the command, so that a cache of objects gives none of another tree, whose
-            # lines would be of no source here.
             status, out = run(words[:-1] + ["-g1", "-fsanitize-coverage=trace-pc", "-ffile-prefix-map=%s=/tree%s" % (TOP, TOP)] +
                               words[-1:])
             return obj if status == 0 else sys.exit(out)
