@@ -104,11 +104,13 @@ START_TEST(an_archive_says_what_it_is_of)
 {
     add_about("\"processor\":\"U\\u0007ltra\",\"memory_bytes\":34359738368,\"ratio\":0.1");
     add_soc();
-    add("compare-b.json", "{\"trace\":\"b.csv\",\"errors\":[{\"policy\":\"fcfs\",\"soc\":\"m\","
-                          "\"mape\":{\"ttft_s\":0.1,\"tpot_s\":0.2,\"e2e_s\":0.3},"
-                          "\"real_mape\":{\"ttft_s\":9,\"e2e_s\":0.05}},{\"policy\":\"edf\",\"soc\":\"n\"}]}");
-    add("compare-a.json", "{\"trace\":\"a.csv\",\"errors\":[{\"policy\":\"edf\",\"soc\":\"m\","
-                          "\"mape\":{\"ttft_s\":1,\"tpot_s\":2,\"e2e_s\":3},\"real_mape\":{\"e2e_s\":4}}]}");
+    add("compare-b.json",
+        "{\"trace\":\"b.csv\",\"errors\":[{\"policy\":\"fcfs\",\"soc\":\"m\","
+        "\"mape\":{\"ttft_s\":0.1,\"tpot_s\":0.2,\"e2e_s\":0.3},"
+        "\"real_mape\":{\"ttft_s\":9,\"e2e_s\":0.05}},{\"policy\":\"edf\",\"soc\":\"n\"}]}");
+    add("compare-a.json",
+        "{\"trace\":\"a.csv\",\"errors\":[{\"policy\":\"edf\",\"soc\":\"m\","
+        "\"mape\":{\"ttft_s\":1,\"tpot_s\":2,\"e2e_s\":3},\"real_mape\":{\"e2e_s\":4}}]}");
     add("compared.json", "{\"trace\":\"c.csv\",\"errors\":[{\"policy\":\"no\"}]}");
     ck_assert_msg(take() == 0, "%s", err.n > 0 ? err.lines[0] : "");
     OWNED char *facts = json_of("facts");
@@ -118,10 +120,12 @@ START_TEST(an_archive_says_what_it_is_of)
     OWNED char *made = json_of("made_by");
     ck_assert_str_eq(made, "\"xpusim 9\"");
     OWNED char *errors = json_of("errors");
-    ck_assert_str_eq(errors,
-                     "[{\"trace\":\"b.csv\",\"policy\":\"fcfs\",\"soc\":\"m\",\"ttft_s\":0.1,\"tpot_s\":0.2,\"e2e_s\":0.3,\"real_e2e_s\":0.05},"
-                     "{\"trace\":\"b.csv\",\"policy\":\"edf\",\"soc\":\"n\",\"ttft_s\":null,\"tpot_s\":null,\"e2e_s\":null,\"real_e2e_s\":null},"
-                     "{\"trace\":\"a.csv\",\"policy\":\"edf\",\"soc\":\"m\",\"ttft_s\":1,\"tpot_s\":2,\"e2e_s\":3,\"real_e2e_s\":4}]");
+    ck_assert_str_eq(errors, "[{\"trace\":\"b.csv\",\"policy\":\"fcfs\",\"soc\":\"m\",\"ttft_s\":0."
+                             "1,\"tpot_s\":0.2,\"e2e_s\":0.3,\"real_e2e_s\":0.05},"
+                             "{\"trace\":\"b.csv\",\"policy\":\"edf\",\"soc\":\"n\",\"ttft_s\":"
+                             "null,\"tpot_s\":null,\"e2e_s\":null,\"real_e2e_s\":null},"
+                             "{\"trace\":\"a.csv\",\"policy\":\"edf\",\"soc\":\"m\",\"ttft_s\":1,"
+                             "\"tpot_s\":2,\"e2e_s\":3,\"real_e2e_s\":4}]");
     has("\nMean |error| per request, real runs of the machine against simulated ones:\n");
     OWNED char *last = xformat("\n%s\n", machine);
     has(last);
@@ -137,7 +141,9 @@ END_TEST
  * is else the one of the archive. */
 START_TEST(the_machine_has_its_name_and_peak)
 {
-    add_about(_i == 0 ? "\"memory_peak_bytes_per_s\":120e9" : _i == 1 ? "" : "\"memory_peak_bytes_per_s\":-1");
+    add_about(_i == 0   ? "\"memory_peak_bytes_per_s\":120e9"
+              : _i == 1 ? ""
+                        : "\"memory_peak_bytes_per_s\":-1");
     add_soc();
     ck_assert_msg(take() == 0, "%s", err.n > 0 ? err.lines[0] : "");
     SCOPED(json_drop) cJSON *is = json_read_file(machine, &err);
@@ -147,10 +153,14 @@ START_TEST(the_machine_has_its_name_and_peak)
     if (_i == 0) {
         ck_assert_double_eq(json_number(peak, "value"), 120);
         OWNED char *text = cJSON_PrintUnformatted(peak);
-        ck_assert_msg(strstr(text, "width and speed of the memory modules, by their firmware") != NULL, "%s", text);
-        ck_assert_msg(strstr(text, "\"GB/s\"") != NULL && strstr(text, "datasheet") != NULL, "%s", text);
-        cJSON_ReplaceItemInObject(cJSON_GetObjectItem(is, "ddr"), "peak",
-                                  cJSON_Duplicate(cJSON_GetObjectItem(cJSON_GetObjectItem(was, "ddr"), "peak"), true));
+        ck_assert_msg(strstr(text, "width and speed of the memory modules, by their firmware") !=
+                          NULL,
+                      "%s", text);
+        ck_assert_msg(strstr(text, "\"GB/s\"") != NULL && strstr(text, "datasheet") != NULL, "%s",
+                      text);
+        cJSON_ReplaceItemInObject(
+            cJSON_GetObjectItem(is, "ddr"), "peak",
+            cJSON_Duplicate(cJSON_GetObjectItem(cJSON_GetObjectItem(was, "ddr"), "peak"), true));
     }
     cJSON_ReplaceItemInObject(is, "name", cJSON_Duplicate(cJSON_GetObjectItem(was, "name"), true));
     ck_assert(cJSON_Compare(is, was, true));
@@ -162,12 +172,15 @@ static const struct {
 } refusals[] = {
     {NULL, NULL, "x", "y", ": has no about.json: it is no archive of `xpusim send-in`"},
     {"{\"format\":2,\"facts\":{}}", NULL, NULL, NULL, ":about.json: format: must be 1"},
-    {"{\"format\":1,\"facts\":[]}", NULL, NULL, NULL, ":about.json: facts: must be an object {...}"},
+    {"{\"format\":1,\"facts\":[]}", NULL, NULL, NULL,
+     ":about.json: facts: must be an object {...}"},
     {"{\"format\":1}", NULL, NULL, NULL, ":about.json: facts: must be an object {...}"},
     {"{", NULL, NULL, NULL, ":about.json:1: malformed JSON"},
-    {"{\"format\":1,\"facts\":{}}", NULL, NULL, NULL, ": has neither soc.json nor rows.csv: nothing was measured"},
+    {"{\"format\":1,\"facts\":{}}", NULL, NULL, NULL,
+     ": has neither soc.json nor rows.csv: nothing was measured"},
     {"{\"format\":1,\"facts\":{}}", "{", NULL, NULL, ":soc.json:1: malformed JSON"},
-    {"{\"format\":1,\"facts\":{}}", NULL, "compare-a.json", "[", ":compare-a.json:1: malformed JSON"},
+    {"{\"format\":1,\"facts\":{}}", NULL, "compare-a.json", "[",
+     ":compare-a.json:1: malformed JSON"},
 };
 
 START_TEST(what_an_archive_lacks_is_said)
@@ -228,14 +241,25 @@ END_TEST
 /* ---- rows ---- */
 
 /* A pair: bytes in ms, times as long as alone. */
-static void side(FILE *f, const char *device, const char *model, double bytes, double ms, double slowdown, uint32_t samples)
+static void side(FILE *f, const char *device, const char *model, double bytes, double ms,
+                 double slowdown, uint32_t samples)
 {
-    struct kernel_row r = {.soc = "s", .runtime = "ov", .source = "x", .p10 = 1, .p90 = 1, .weight_bits = 4,
-                           .act_bits = 16, .rows = 1, .batch = 1, .bytes = bytes, .samples = samples};
+    struct kernel_row r = {.soc = "s",
+                           .runtime = "ov",
+                           .source = "x",
+                           .p10 = 1,
+                           .p90 = 1,
+                           .weight_bits = 4,
+                           .act_bits = 16,
+                           .rows = 1,
+                           .batch = 1,
+                           .bytes = bytes,
+                           .samples = samples};
     r.kind = strcmp(device, "npu") == 0 ? DEVICE_KIND_NPU : DEVICE_KIND_IGPU;
     (void)snprintf(r.device, sizeof r.device, "%s", device);
     (void)snprintf(r.model, sizeof r.model, "%s", model);
-    (void)snprintf(r.partner, sizeof r.partner, "%s", strcmp(device, "npu") == 0 ? "igpu:read 2" : "npu:read 1");
+    (void)snprintf(r.partner, sizeof r.partner, "%s",
+                   strcmp(device, "npu") == 0 ? "igpu:read 2" : "npu:read 1");
     for (int k = 0; k < 2; k++) {
         r.metric = k == 0 ? KERNEL_METRIC_CO_MS : KERNEL_METRIC_SLOWDOWN;
         r.value = k == 0 ? ms : slowdown;
@@ -263,7 +287,8 @@ START_TEST(the_worst_pair_is_named)
     add_soc();
     add_pairs(20, 1.25, 30, 1.5, 20);
     ck_assert_msg(take() == 0, "%s", err.n > 0 ? err.lines[0] : "");
-    has("pairs: 2; at worst read 2 on igpu takes 1.50 times as long next to read 1 on npu; two kernels reach "
+    has("pairs: 2; at worst read 2 on igpu takes 1.50 times as long next to read 1 on npu; two "
+        "kernels reach "
         "36.0 GB/s together\n");
 }
 END_TEST
@@ -275,7 +300,8 @@ START_TEST(a_cap_that_does_not_show_is_at_least_that)
     add_soc();
     add_pairs(3, 1.25, 4, 1, 20);
     ck_assert_msg(take() == 0, "%s", err.n > 0 ? err.lines[0] : "");
-    has("pairs: 2; at worst read 1 on npu takes 1.25 times as long next to read 2 on igpu; two kernels reach at "
+    has("pairs: 2; at worst read 1 on npu takes 1.25 times as long next to read 2 on igpu; two "
+        "kernels reach at "
         "least 6.4 GB/s together\n");
 }
 END_TEST
@@ -295,7 +321,8 @@ START_TEST(rows_of_no_use_are_noted)
     tar_add(&tar, "rows.csv", rows, size);
     ck_assert_msg(take() == 0, "%s", err.n > 0 ? err.lines[0] : "");
     has("pairs: not used (no pair of kernels has 5 samples or more (1 pairs in all))\n");
-    has("\nsingle kernels: not fitted (read 1 beside igpu:read 2: no row says what the partner is)\n");
+    has("\nsingle kernels: not fitted (read 1 beside igpu:read 2: no row says what the partner "
+        "is)\n");
     ck_assert_int_eq(access(machine, F_OK), 0);
 }
 END_TEST
