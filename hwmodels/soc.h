@@ -174,6 +174,7 @@ struct soc {
     struct metered metered; /* what a meter reads of a run */
     double package_pl1_watts, package_pl2_watts, package_tau_s; /* 0: no package budget */
     struct soc_supply supply;
+    double ddr_likely_bytes_per_s; /* of the memory that its numbers were measured with */
     char family[32]; /* SoCs of one family share silicon: calibration pools their points; "" none */
     char like[48];   /* SoC whose file this one was made from by data sheet; "" none */
     char hwmodel[16];      /* kernel-time model its numbers were fitted with; "": the usual one */

@@ -302,6 +302,11 @@ static const struct json_fields memory_keys = JSON_FIELDS(memory_rows, NULL);
 static const struct json_field ddr_rows[] = {
     {JSON_QUANTITY(M, machine.ddr_peak_bytes_per_s, "peak", "GB/s", 0.1, 1e5, 1e9,
                    "Peak bandwidth.")},
+    {JSON_NUMBER(M, ddr_likely_bytes_per_s, "likely", 0.1, 1e5, 1e9,
+                 "Peak in GB/s of the memory that the file's numbers were measured with, where no "
+                 "source states it: the geometric mean of the slowest and the fastest that the "
+                 "data sheet allows. For machines made from this one; no run reads it."),
+     JSON_DEFAULT(0.0)},
     {JSON_QUANTITY(M, machine.ddr_cap_frac, "together", "1", 0.1, 1.0, 1.0,
                    "Share of the peak that several devices reach together.")},
     {JSON_QUANTITY(M, queueing_frac, "queueing", "1", 0.0, 10.0, 1.0,

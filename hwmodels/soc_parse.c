@@ -205,6 +205,9 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
         device_parse(out, &d);
     }
     json_done(&o);
+    if (out->ddr_likely_bytes_per_s == 0.0) {
+        out->ddr_likely_bytes_per_s = out->machine.ddr_peak_bytes_per_s;
+    }
     /* A missing number reads 0: checking the file against itself would report it a second time. */
     if (e->n == before) {
         check(out, file, e);

@@ -238,7 +238,9 @@ static void copy_machine(cJSON *root, struct copy *c)
         }
     }
     if (c->o->ddr_peak_gbs > 0.0) {
-        given(cJSON_GetObjectItemCaseSensitive(root, "ddr"), "peak", c->o->ddr_peak_gbs, "GB/s");
+        cJSON *ddr = cJSON_GetObjectItemCaseSensitive(root, "ddr");
+        given(ddr, "peak", c->o->ddr_peak_gbs, "GB/s");
+        cJSON_DeleteItemFromObjectCaseSensitive(ddr, "likely");
     }
     if (c->o->memory_gb > 0.0) {
         given(cJSON_GetObjectItemCaseSensitive(root, "memory"), "capacity", c->o->memory_gb, "GB");
@@ -272,12 +274,14 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
     bool used[MAX_PEAKS] = {false};
     cJSON *root = cJSON_Duplicate(sibling, true);
     double peak_gbs = json_number(member(member(sibling, "ddr"), "peak"), "value");
+    const cJSON *likely = member(member(sibling, "ddr"), "likely");
+    double measured_gbs = likely != NULL ? likely->valuedouble : peak_gbs;
     SIM_REQUIRE(o->n_peaks <= MAX_PEAKS, "as many peaks as a machine has devices");
     struct copy c = {.o = o,
                      .table = t,
                      .family = json_string(sibling, "family"),
                      .name = json_string(sibling, "name"),
-                     .ddr_ratio = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs / peak_gbs : 1.0,
+                     .ddr_ratio = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs / measured_gbs : 1.0,
                      .ddr_peak_gbs = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs : peak_gbs};
     OWNED char *note =
         xformat("Nothing measured here: every number is taken from %s (xpusim new-soc). "

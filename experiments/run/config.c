@@ -136,10 +136,11 @@ static uint64_t tree_hash(const cJSON *tree)
     return hash_string(HASH_INIT, text);
 }
 
-/* No run reads how many cores a device has: a configuration of such a file is that of the file
- * without them. */
-static void drop_cores(cJSON *soc)
+/* No run reads how many cores a device has, nor which memory was likely measured: a configuration
+ * of such a file is that of the file without them. */
+static void drop_unread(cJSON *soc)
 {
+    cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(soc, "ddr"), "likely");
     cJSON *device;
     cJSON_ArrayForEach (device, cJSON_GetObjectItemCaseSensitive(soc, "devices")) {
         cJSON_DeleteItemFromObjectCaseSensitive(device, "cores");
@@ -163,7 +164,7 @@ static void parse(struct config *c, const char *soc_file, const char *llm_file, 
     if (e->n == before) {
         models_price(c);
     }
-    drop_cores(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"));
+    drop_unread(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"));
     c->hash = tree_hash(c->tree);
 }
 

@@ -117,7 +117,7 @@ static void scale(const struct pair *p, uint8_t its_device, struct soc_runtime *
     const struct soc *a = p->sibling;
     const struct soc *b = p->truth;
     double rate = b->devices[its_device].peak_flop_per_s / a->devices[p->device].peak_flop_per_s;
-    double bandwidth = b->machine.ddr_peak_bytes_per_s / a->machine.ddr_peak_bytes_per_s;
+    double bandwidth = b->ddr_likely_bytes_per_s / a->ddr_likely_bytes_per_s;
     SIM_ASSERT(rate > 0.0 && bandwidth > 0.0 && a != b);
     r->many.flop_per_s *= rate;
     r->one.flop_per_s *= rate;
@@ -149,7 +149,7 @@ static int make(struct pair *p, struct err *e)
                                     p->truth->devices[its].cores};
     struct soc_sibling how = {.name = p->truth->machine.name,
                               .like = p->sibling->machine.name,
-                              .ddr_peak_gbs = p->truth->machine.ddr_peak_bytes_per_s / 1e9,
+                              .ddr_peak_gbs = p->truth->ddr_likely_bytes_per_s / 1e9,
                               .memory_gb = p->truth->machine.memory_bytes / 1e9,
                               .peaks = &peak,
                               .n_peaks = 1};

@@ -216,9 +216,8 @@ static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
     const struct soc *b = to->set.soc;
     double rate =
         b->devices[to->set.device].peak_flop_per_s / a->devices[from->set.device].peak_flop_per_s;
-    double bandwidth =
-        soc_resize_bandwidth(a->machine.devices[from->set.device].kind,
-                             b->machine.ddr_peak_bytes_per_s / a->machine.ddr_peak_bytes_per_s);
+    double bandwidth = soc_resize_bandwidth(a->machine.devices[from->set.device].kind,
+                                            b->ddr_likely_bytes_per_s / a->ddr_likely_bytes_per_s);
     struct soc_runtime scaled = fit.params;
     struct soc_resize x =
         soc_resize(scaled.fill_rows, scaled.width_fill, rate,

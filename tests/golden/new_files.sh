@@ -38,9 +38,9 @@ done
 # shellcheck disable=SC2086
 "$x" run --soc of-core-ultra-7-155h.json $small >set || fail "a new machine does not run"
 grep -q "openvino-cb on of-core-ultra-7-155h" set || fail "the run does not name the machine"
-"$x" new-soc fast --ddr-peak 179.2 --memory 64 --peak igpu=18.44 --peak npu=11.5 -o f.json >said || fail "data sheet numbers"
-"$x" list soc f.json | grep -q "ddr.peak  *179.2 " || fail "the memory's peak"
-# twice the sibling's, to four digits
+"$x" new-soc fast --ddr-peak 207 --memory 64 --peak igpu=18.44 --peak npu=11.5 -o f.json >said || fail "data sheet numbers"
+"$x" list soc f.json | grep -q "ddr.peak  *207 " || fail "the memory's peak"
+# twice the sibling's, to four digits: its memory was likely one of 103.5 GB/s
 value() { "$x" list soc "$1" | awk -v p="soc.devices.igpu.runtimes.openvino-2025/8.$2" '$1 == p { print $2 }'; }
 for number in row_fill bandwidth; do
     awk -v a="$(value core-ultra-7-155h $number)" -v b="$(value f.json $number)" 'BEGIN { exit !(b > 0 && b / a > 1.999 && b / a < 2.001) }' ||

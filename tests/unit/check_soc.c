@@ -348,6 +348,7 @@ static const char *const optional[] = {"note",
                                        "fused_launches",
                                        "queueing",
                                        "cores",
+                                       "likely",
                                        NULL};
 
 static void must_fail(const cJSON *root, int (*load)(const cJSON *, struct err *), const char *key,
