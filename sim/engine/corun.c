@@ -44,7 +44,8 @@ void corun_report(struct engine *e)
     }
 }
 
-/* Not inline, because registers are few in the loop that calls it. */
+/* Equal demands have equal shares. Not inline, because registers are few in the loop that calls it.
+ */
 __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, const uint64_t key[4])
 {
     const uint32_t i = key[3] & 1;
@@ -52,18 +53,21 @@ __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, co
     memcpy(&bytes, &key[0], sizeof bytes);
     memcpy(&demand[1 - i], &key[2], sizeof demand[1 - i]);
     demand[i] = bytes > 0.0 ? bytes / units_s_from_ns((int64_t)key[1]) : 0.0; /* as vexec_demand */
-    struct ddr_sums sums;
-    double rate[2];
-    ddr_share_out(e, demand, &sums, rate);
-    double ns = (double)key[1] / rate[i];
     report(e, x);
-    *x = (struct piece){.key = {key[0], key[1], key[2], key[3]},
-                        .demand = demand[i],
-                        .demands = sums.demand,
-                        .shares = sums.share,
-                        .rate = rate[i],
-                        .others_rate = rate[1 - i],
-                        .lasts_ns = ns < (double)TIME_LAST_NS ? units_ceil(ns) : TIME_LAST_NS};
+    if (demand[i] != x->demand || x->key[2] != key[2] || x->key[3] != key[3]) {
+        struct ddr_sums sums;
+        double rate[2];
+        ddr_share_out(e, demand, &sums, rate);
+        *x = (struct piece){.demand = demand[i],
+                            .demands = sums.demand,
+                            .shares = sums.share,
+                            .rate = rate[i],
+                            .others_rate = rate[1 - i]};
+    }
+    SIM_ASSERT(x->rate > 0.0);
+    double ns = (double)key[1] / x->rate;
+    memcpy(x->key, key, sizeof x->key);
+    x->lasts_ns = ns < (double)TIME_LAST_NS ? units_ceil(ns) : TIME_LAST_NS;
 }
 
 /* The launch's kernel computes, or it ends and the next one begins. Returns the new piece's ns. */
