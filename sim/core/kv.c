@@ -58,11 +58,8 @@ static uint64_t held_units(const struct core *c)
 
 uint64_t kv_held_tokens(const struct core *c)
 {
-    uint64_t units = held_units(c);
-    if (c->n_models > 1) {
-        units = (units + c->kv_units_most - 1) / c->kv_units_most;
-    }
-    return units * c->setup->kv_block_tokens;
+    uint64_t most = c->kv_units_most;
+    return (held_units(c) + most - 1) / most * c->setup->kv_block_tokens;
 }
 
 double kv_held_bytes(const struct core *c)

@@ -26,7 +26,7 @@ uint64_t kv_free_tokens(const struct core *c)
 uint64_t kv_most_tokens(const struct core *c)
 {
     uint64_t units = c->kv_blocks_total - c->kv_blocks_mapped;
-    return (c->n_models > 1 ? units / c->kv_units_most : units) * c->setup->kv_block_tokens;
+    return units / c->kv_units_most * c->setup->kv_block_tokens;
 }
 
 uint64_t kv_most_tokens_of(const struct core *c, uint32_t model)

@@ -15,38 +15,36 @@ static struct channel_item *item_new(struct engine *e, struct channel *ch)
     return it;
 }
 
-static void loader_begin(struct engine *e)
+/* The head begins. The loader stays among the jobs from item to item: it never stops using the DDR
+ * between them. */
+static void begin(struct engine *e, struct channel *ch)
 {
-    struct channel *ch = &e->loader;
-    SIM_ASSERT(ch->head != NULL);
-    const struct resident *r = ch->head->resident;
+    const struct channel_item *it = ch->head;
+    SIM_ASSERT(it != NULL && ch->event == EVENTQ_NONE);
+    if (ch == &e->compiler) {
+        ch->event = eventq_push(&e->queue, engine_after(e, it->solo_ns),
+                                engine_order(e, EVENT_COMPILE, 0), 0);
+        power_compiler(e, true);
+        return;
+    }
     advance_notice(e);
-    job_start(e, &ch->job, ch->head->solo_ns, ch->head->bytes);
-    power_load(e, r != NULL && r->key.kind == RESIDENT_WEIGHTS);
-    /* From item to item it stays among the jobs: it never stops using the DDR between them. */
+    job_start(e, &ch->job, it->solo_ns, it->bytes);
+    power_load(e, it->resident != NULL && it->resident->key.kind == RESIDENT_WEIGHTS);
     if (!ch->job.active) {
         ddr_join(e, &ch->job);
     }
 }
 
-static void compiler_begin(struct engine *e)
-{
-    struct channel *ch = &e->compiler;
-    SIM_ASSERT(ch->head != NULL && ch->event == EVENTQ_NONE);
-    ch->event = eventq_push(&e->queue, engine_after(e, ch->head->solo_ns),
-                            engine_order(e, EVENT_COMPILE, 0), 0);
-}
-
-static void append(struct channel *ch, struct channel_item *it)
+static void append(struct engine *e, struct channel *ch, struct channel_item *it)
 {
     SIM_ASSERT(it->next == NULL && (ch->head == NULL) == (ch->tail == NULL));
     SIM_ASSERT(it->solo_ns >= 0.0 && it->bytes >= 0.0);
-    if (ch->tail == NULL) {
-        ch->head = it;
-    } else {
-        ch->tail->next = it;
-    }
+    bool idle = ch->tail == NULL;
+    *(idle ? &ch->head : &ch->tail->next) = it;
     ch->tail = it;
+    if (idle) {
+        begin(e, ch);
+    }
 }
 
 static struct channel_item *take_head(struct channel *ch)
@@ -60,25 +58,6 @@ static struct channel_item *take_head(struct channel *ch)
     return it;
 }
 
-static void loader_append(struct engine *e, struct channel_item *it)
-{
-    bool idle = e->loader.head == NULL;
-    append(&e->loader, it);
-    if (idle) {
-        loader_begin(e);
-    }
-}
-
-static void compiler_append(struct engine *e, struct channel_item *it)
-{
-    bool idle = e->compiler.head == NULL;
-    append(&e->compiler, it);
-    if (idle) {
-        compiler_begin(e);
-        power_compiler(e, true);
-    }
-}
-
 void channel_load(struct engine *e, struct resident *r, double bytes)
 {
     const struct machine *m = e->core.setup->machine;
@@ -88,7 +67,7 @@ void channel_load(struct engine *e, struct resident *r, double bytes)
     if (bytes > 0.0) {
         it->solo_ns = (double)m->loader_fixed_ns + ceil(bytes / m->loader_bytes_per_s * 1e9);
     }
-    loader_append(e, it);
+    append(e, &e->loader, it);
 }
 
 static void move_kv(struct engine *e, struct channel_item what, double bytes)
@@ -98,7 +77,7 @@ static void move_kv(struct engine *e, struct channel_item what, double bytes)
     const struct machine *m = e->core.setup->machine;
     what.solo_ns = (double)m->swap_fixed_ns + ceil(bytes / m->swap_bytes_per_s * 1e9);
     *it = what;
-    loader_append(e, it);
+    append(e, &e->loader, it);
 }
 
 void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in)
@@ -116,7 +95,7 @@ void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns)
     struct channel_item *it = item_new(e, &e->compiler);
     it->resident = r;
     it->solo_ns = (double)duration_ns;
-    compiler_append(e, it);
+    append(e, &e->compiler, it);
 }
 
 void channel_evicted(struct engine *e, struct resident_key key)
@@ -127,14 +106,11 @@ void channel_evicted(struct engine *e, struct resident_key key)
     if (ns == 0) {
         return; /* an event more at this instant would be one for nothing */
     }
-    struct channel_item *it = item_new(e, graph ? &e->loader : &e->compiler);
+    struct channel *ch = graph ? &e->loader : &e->compiler;
+    struct channel_item *it = item_new(e, ch);
     it->cold = KV_NO_COLD;
     it->solo_ns = (double)ns;
-    if (graph) {
-        loader_append(e, it);
-    } else {
-        compiler_append(e, it);
-    }
+    append(e, ch, it);
 }
 
 static void recycle(struct channel *ch, struct channel_item *it)
@@ -143,33 +119,27 @@ static void recycle(struct channel *ch, struct channel_item *it)
     ch->free_items = it;
 }
 
-static void loader_next(struct engine *e)
+static void next(struct engine *e, struct channel *ch)
 {
-    if (e->loader.head != NULL) {
-        loader_begin(e);
+    if (ch->head != NULL) {
+        begin(e, ch);
+    } else if (ch == &e->compiler) {
+        power_compiler(e, false);
     } else {
-        ddr_leave(e, &e->loader.job);
+        ddr_leave(e, &ch->job);
         power_load(e, false);
     }
 }
 
-static void compiler_next(struct engine *e)
+void channel_event(struct engine *e, struct channel *ch)
 {
-    if (e->compiler.head != NULL) {
-        compiler_begin(e);
-    } else {
-        power_compiler(e, false);
-    }
-}
-
-void channel_loader_event(struct engine *e)
-{
-    SIM_ASSERT(e->loader.head != NULL && e->loader.job.active);
+    SIM_ASSERT(ch->head != NULL && (ch == &e->compiler || ch->job.active));
     /* A copy, and the next item begins before the core hears of this one: what the core does now
      * may append, and finds the channel as it is then. */
-    struct channel_item it = *e->loader.head;
-    recycle(&e->loader, take_head(&e->loader));
-    loader_next(e);
+    struct channel_item it = *ch->head;
+    ch->event = EVENTQ_NONE;
+    recycle(ch, take_head(ch));
+    next(e, ch);
     if (it.resident != NULL) {
         core_resident_done(&e->core, it.resident);
     } else if (it.request != NULL) {
@@ -177,18 +147,6 @@ void channel_loader_event(struct engine *e)
         core_kv_moved(&e->core, it.request, it.in);
     } else if (it.cold != KV_NO_COLD) {
         core_cold_moved(&e->core, it.cold, it.generation);
-    }
-}
-
-void channel_compiler_event(struct engine *e)
-{
-    e->compiler.event = EVENTQ_NONE;
-    SIM_ASSERT(e->compiler.head != NULL);
-    struct resident *r = e->compiler.head->resident;
-    recycle(&e->compiler, take_head(&e->compiler));
-    compiler_next(e);
-    if (r != NULL) {
-        core_resident_done(&e->core, r);
     }
 }
 
@@ -214,10 +172,8 @@ static bool cancel_in(struct engine *e, struct channel *ch, const struct residen
         }
         recycle(ch, it);
         /* The head was under way: what comes behind it begins now, for all of its time. */
-        if (prev == NULL && ch == &e->loader) {
-            loader_next(e);
-        } else if (prev == NULL) {
-            compiler_next(e);
+        if (prev == NULL) {
+            next(e, ch);
         }
         return true;
     }

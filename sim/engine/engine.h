@@ -251,5 +251,5 @@ void channel_cold_move(struct engine *e, uint32_t cold, uint32_t generation, dou
 void channel_cancel(struct engine *e, struct resident *r);
 /* Giving back what it took keeps its channel busy, where the machine says how long. */
 void channel_evicted(struct engine *e, struct resident_key key);
-void channel_loader_event(struct engine *e);
-void channel_compiler_event(struct engine *e);
+/* The item in progress is done. */
+void channel_event(struct engine *e, struct channel *ch);

@@ -53,11 +53,6 @@ static inline void set(struct engine *e, uint8_t domain, enum power_phase phase,
     }
 }
 
-void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
-{
-    set(e, domain, phase, watts);
-}
-
 /* A busy-polling coordinator draws power while work is on a device; sampling occupies one CPU
  * thread, and so does reading the weights of a model. The machine states the watts of single-thread
  * CPU work (compile_watts). */
@@ -182,9 +177,11 @@ void power_device(struct engine *e, uint8_t device)
 
 void power_compiler(struct engine *e, bool on)
 {
-    set(e, OBSERVER_DOMAIN_COMPILER, on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE,
-        on ? e->core.setup->machine->compile_watts : 0.0);
-    power_changed(e);
+    enum power_phase phase = on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE;
+    if (phase != e->power.phase[OBSERVER_DOMAIN_COMPILER]) {
+        set(e, OBSERVER_DOMAIN_COMPILER, phase, on ? e->core.setup->machine->compile_watts : 0.0);
+        power_changed(e);
+    }
 }
 
 void power_load(struct engine *e, bool weights)

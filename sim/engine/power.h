@@ -5,8 +5,6 @@
 
 void power_init(struct engine *e);
 void power_device(struct engine *e, uint8_t device);
-/* A domain is in that state from now on. */
-void power_set(struct engine *e, uint8_t domain, enum power_phase phase, double watts);
 void power_compiler(struct engine *e, bool on);
 void power_tail(struct engine *e, int delta);
 /* Whether the loader reads the weights of a model. */

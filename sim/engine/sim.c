@@ -108,7 +108,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     case EVENT_LOAD: /* jobs */
         break;
     case EVENT_COMPILE:
-        channel_compiler_event(e);
+        channel_event(e, &e->compiler);
         break;
     case EVENT_PASS_TAIL: {
         struct full_pass *p = (struct full_pass *)(uintptr_t)ev->payload;
@@ -189,7 +189,7 @@ static void handle_job(struct engine *e, struct job *j)
         (void)(e->core.fruitless > MAX_FRUITLESS && stalled(e));
         break;
     case EVENT_LOAD:
-        channel_loader_event(e);
+        channel_event(e, &e->loader);
         break;
     case EVENT_FRAME:
         if (!stalled(e)) {
