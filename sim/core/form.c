@@ -24,24 +24,9 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
         p->segments = arena_alloc(&c->shown, cap * sizeof *p->segments);
         p->capacity = cap; /* what it had before is the arena's until the run is over */
     }
-    struct pass *pub = p->pub; /* the rest is said when its segments are known */
-    pub->segments = p->segments;
-    pub->n_segments = 0;
-    pub->shape = (struct work_shape){0};
-    pub->has_reactive = false;
-    pub->op = 0;
-    pub->rows_active = 0;
-    pub->last_op_devices = 0;
-    pub->n_launches = 0;
-    p->before = NULL;
-    p->after = NULL;
-    pub->overlaps = false;
-    p->op_devices = 0;
-    p->columns_todo = 0;
-    p->columns_active = 0;
-    p->served = false;
-    p->begun_on = 0;
-    p->exec = NULL;
+    struct pass *pub = p->pub;
+    *pub = (struct pass){.segments = p->segments, .core = pub->core};
+    *p = (struct full_pass){.pub = pub, .segments = p->segments, .capacity = p->capacity};
     return p;
 }
 

@@ -241,11 +241,7 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         .rows = rows,
         .chunk_rows = spec->chunk_rows,
         .state = LAUNCH_STATE_QUEUED,
-        .outcome = LAUNCH_OUTCOME_DONE,
-        .stop_requested = false,
         .submit_ns = c->sched->now_ns,
-        .start_ns = 0,
-        .end_ns = 0,
         .core = (uintptr_t)l ^ core_way,
         .columns = spec->columns,
     };

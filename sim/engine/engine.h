@@ -130,9 +130,9 @@ struct power {
     double joules[OBSERVER_DOMAINS];
     double total_watts, total_joules;
     int64_t total_since_ns;
-    uint32_t busy_devices, tails; /* reasons for host power */
-    bool loads_weights;           /* another one */
-    bool host_draws;              /* ever, on this machine */
+    uint32_t tails;     /* reasons for host power, */
+    bool loads_weights; /* another one */
+    bool host_draws;    /* ever, on this machine */
 };
 
 struct throttle {

@@ -61,7 +61,11 @@ static void power_host(struct engine *e)
     const struct sim_setup *s = e->core.setup;
     double threads = e->power.tails + (e->power.loads_weights ? 1.0 : 0.0);
     double watts = threads * s->machine->compile_watts;
-    if ((s->policy->flags & POLICY_F_BUSY_POLL) != 0 && e->power.busy_devices > 0) {
+    bool busy = false;
+    for (uint32_t i = 0; i < s->machine->n_devices; i++) {
+        busy = busy || e->power.phase[i] != POWER_PHASE_IDLE;
+    }
+    if ((s->policy->flags & POLICY_F_BUSY_POLL) != 0 && busy) {
         watts += s->machine->poll_watts;
     }
     set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
@@ -151,20 +155,12 @@ void power_cap(struct engine *e, double watts)
 
 static inline void enter_phase(struct engine *e, uint8_t device, enum power_phase phase)
 {
-    struct power *p = &e->power;
-    bool was_busy = p->phase[device] != POWER_PHASE_IDLE;
-    bool is_busy = phase != POWER_PHASE_IDLE;
     if (e->governed) {
         governor_phase(e, device, phase);
     }
     set(e, device, phase, watts_of(e, device, phase));
-    if (was_busy != is_busy) {
-        SIM_ASSERT(is_busy || p->busy_devices > 0);
-        p->busy_devices += is_busy ? 1u : -1u;
-        bool only_one = p->busy_devices == is_busy; /* else the host polls for others too */
-        if (only_one && p->host_draws) {
-            power_host(e);
-        }
+    if (e->power.host_draws) {
+        power_host(e);
     }
     power_changed(e);
 }

@@ -110,16 +110,6 @@ static void attention_of(const struct engine *e, const struct launch *l, const s
     hwmodel_kernel(e->core.models[w->model].truth, &q, out);
 }
 
-/* Counts kernels of attention; observers of repetitions see what they moved. */
-static inline void book_attention(struct engine *e, const struct kernel_run *r, uint64_t kernels)
-{
-    struct sim_result *res = e->core.result;
-    res->kernels += kernels;
-    if (r->outside) {
-        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += kernels;
-    }
-}
-
 /* Instants of the iterations that end before the given one; returns how many. The price of the
  * pass's attention is that of the one after them then, unless *last. */
 static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *p, uint32_t most,
@@ -162,19 +152,12 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     *last = n < most && a[n].outside != outside;
     SIM_ASSERT(n > 0 || !*last);
     const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
-    book_attention(e, run, (uint64_t)n * (uint64_t)layers);
+    uint64_t kernels = (uint64_t)n * (uint64_t)layers; /* of attention */
+    e->core.result->kernels += kernels;
+    e->core.result->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += outside ? kernels : 0;
     costs_book(e, p, n);
     run->last = *next;
     return n;
-}
-
-static int64_t lasts_ns(const struct repeat_record *r)
-{
-    int64_t ns = 0;
-    for (uint32_t i = 0; i < r->n; i++) {
-        ns += r->gap_ns[i];
-    }
-    return ns;
 }
 
 /* Runs iterations that end before that instant; false: none does. */
@@ -209,7 +192,7 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     e->fresh = NULL;
     ddr_leave(e, &v->job);
     power_repeat(e, &r);
-    SIM_ASSERT(e->now_ns == r.begin_ns + lasts_ns(&r) && e->now_ns < before_ns);
+    SIM_ASSERT(e->now_ns > r.begin_ns && e->now_ns < before_ns);
     core_advance(c, e->now_ns);
     e->ddr_since_ns = e->now_ns;
     /* The last one is told as ended, with its own shape; else the one after it has begun. */

@@ -47,31 +47,30 @@ static void push_next_arrival(struct engine *e)
         struct trace_row r = trace_row_at(t, row);
         SIM_ASSERT(r.arrival_ns >= e->now_ns); /* traces are in order of arrival */
         (void)eventq_push(&e->queue, r.arrival_ns, engine_order(e, EVENT_ARRIVAL, r.request_id),
-                          row);
+                          (uint64_t)KV_NO_COLD << 32 | row); /* first turns find no KV */
     }
+}
+
+/* Is a launch under way, or does the host sample? */
+static bool passes_run(const struct engine *e)
+{
+    bool run = e->power.tails > 0;
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        run = run || e->devices[i].n_running > 0;
+    }
+    return run;
 }
 
 /* Nothing more can happen to any request: what is left are timers and compilations for nobody. */
 static bool drained(const struct engine *e)
 {
-    if (e->core.n_live > 0 || e->arrivals_pending > 0 || e->power.tails > 0) {
-        return false;
-    }
-    bool idle = true;
-    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
-        idle = idle && e->devices[i].n_running == 0;
-    }
-    return idle;
+    return e->core.n_live == 0 && e->arrivals_pending == 0 && !passes_run(e);
 }
 
-/* Work is under way if a device, the loader or the compiler will bring an event. */
+/* Will a device, the loader or the compiler bring an event? */
 static bool work_in_progress(const struct engine *e)
 {
-    bool busy = e->loader.head != NULL || e->compiler.head != NULL || e->power.tails > 0;
-    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
-        busy = busy || e->devices[i].n_running > 0;
-    }
-    return busy;
+    return e->loader.head != NULL || e->compiler.head != NULL || passes_run(e);
 }
 
 /* Clocks tick on whatever the policy does, and so do launches that it stops before they have done
@@ -116,18 +115,15 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         core_pass_tail_done(c, p);
         break;
     }
+    case EVENT_ARRIVAL:
+        push_next_arrival(e);
+        /* fall through */
     case EVENT_TURN:
         SIM_ASSERT(e->arrivals_pending > 0);
         e->arrivals_pending--;
         /* Patience begins with work: a pause of all sessions is no stall. */
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
         core_request_arrives(c, (uint32_t)ev->payload, (uint32_t)(ev->payload >> 32));
-        break;
-    case EVENT_ARRIVAL:
-        e->arrivals_pending--;
-        c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
-        push_next_arrival(e); /* first turns find no KV of their session */
-        core_request_arrives(c, (uint32_t)ev->payload, KV_NO_COLD);
         break;
     case EVENT_CANCEL: {
         /* Its user may give up on what has ended. */
