@@ -1,7 +1,5 @@
 #include "sim/base/quantile.h"
 
-#include "sim/base/hash.h"
-
 #include <float.h>
 #include <gsl/gsl_statistics_double.h>
 
@@ -12,93 +10,14 @@
 #define SKETCH_BINS 4170
 #define SKETCH_LOG_RATIO 0.00995033085316808 /* ln 1.01 */
 
-/* The bucket of a value, by its logarithm. */
-static size_t bin_by_log(double x)
+/* The bucket of a value. */
+static size_t bin_of(double x)
 {
     if (!(x > SKETCH_LOW)) {
         return 0;
     }
     double b = log(x / SKETCH_LOW) / SKETCH_LOG_RATIO;
     return b >= SKETCH_BINS - 2 ? SKETCH_BINS - 1 : (size_t)b + 1;
-}
-
-/* The same without a logarithm. Doubles with the same exponent and the same first bits of their
- * mantissa are a cell; its values differ by less than 1 %, so a cell has one bound of buckets
- * inside at most: below it is one bucket, from it on the next. */
-#define CELL_SHIFT 45       /* 7 bits of the mantissa: 1 / 128 */
-#define CELL_FIRST 0x3e0ULL /* the exponent of 2^-31, below SKETCH_LOW */
-#define CELLS (63u << 7)    /* up to 2^32 */
-
-static struct sketch_cell {
-    double bound;  /* below it the bucket is the one before `next` */
-    uint32_t next; /* 0 while nobody asked */
-} cells[CELLS];
-
-static double of_bits(uint64_t bits)
-{
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* The first value of the bucket after `bin`, which lies between the two bit patterns: near where
- * exp has it. */
-static double bound_between(uint64_t low, uint64_t high, size_t bin)
-{
-    uint64_t near = hash_bits(SKETCH_LOW * exp((double)bin * SKETCH_LOG_RATIO));
-    uint64_t below = near - 64;
-    uint64_t above = near + 64;
-    low = below > low && below < high && bin_by_log(of_bits(below)) == bin ? below : low;
-    high = above > low && above < high && bin_by_log(of_bits(above)) != bin ? above : high;
-    while (high - low > 1) {
-        uint64_t mid = low + (high - low) / 2;
-        *(bin_by_log(of_bits(mid)) == bin ? &low : &high) = mid;
-    }
-    SIM_ASSERT(bin_by_log(of_bits(low)) == bin && bin_by_log(of_bits(high)) == bin + 1);
-    return of_bits(high);
-}
-
-/* Most samples are alike, so a cell is filled when a value first falls into it. */
-static void cell_fill(uint64_t i)
-{
-    uint64_t low = ((CELL_FIRST << 7) + i) << CELL_SHIFT;
-    uint64_t high = low + (1ULL << CELL_SHIFT); /* one past */
-    struct sketch_cell *c = &cells[i];
-    size_t bin = bin_by_log(of_bits(low));
-    bool whole = bin_by_log(of_bits(high - 1)) == bin;
-    c->bound = whole ? (double)INFINITY : bound_between(low, high, bin);
-    c->next = (uint32_t)bin + 1;
-}
-
-/* The cell of a value, CELLS or more when it has none: negative numbers too. */
-static inline uint64_t cell_of(double x)
-{
-    return (hash_bits(x) >> CELL_SHIFT) - (CELL_FIRST << 7);
-}
-
-static inline size_t bin_in(const struct sketch_cell *c, double x)
-{
-    return (size_t)c->next - 1 + (x >= c->bound ? 1 : 0);
-}
-
-/* Where nobody asked before, or there is no cell; many are zero: nothing was waited for. Apart, so
- * that the usual way is short. */
-__attribute__((noinline)) static size_t bin_first(double x)
-{
-    uint64_t i = cell_of(x);
-    if (i >= CELLS) {
-        return x == 0.0 ? 0 : bin_by_log(x);
-    }
-    cell_fill(i);
-    return bin_in(&cells[i], x);
-}
-
-static inline size_t bin_of(double x)
-{
-    uint64_t i = cell_of(x);
-    size_t bin = i < CELLS && cells[i].next != 0 ? bin_in(&cells[i], x) : bin_first(x);
-    SIM_ASSERT(bin == bin_by_log(x));
-    return bin;
 }
 
 void sample_init(struct sample *s, bool sketch)
@@ -164,42 +83,6 @@ void sample_add_n(struct sample *s, double x, uint32_t count)
 void sample_add(struct sample *s, double x)
 {
     sample_add_n(s, x, 1);
-}
-
-/* Of a sketch: in a copy that nobody else sees, whose sums stay in registers. */
-static inline void sketch_all(struct sample *s, const double *x, const uint32_t *count, size_t n)
-{
-    struct sample t = *s;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t times = count != NULL ? count[i] : 1;
-        note(&t, x[i], times);
-        t.bins[bin_of(x[i])] += times;
-        t.n += times;
-    }
-    s->n = t.n;
-    s->comp = t.comp;
-    s->max = t.max;
-    s->sum = t.sum;
-    s->min = t.min;
-}
-
-void sample_add_all(struct sample *s, const double *x, const uint32_t *count, size_t n)
-{
-    if (!s->sketch) {
-        for (size_t i = 0; i < n; i++) {
-            sample_add_n(s, x[i], count != NULL ? count[i] : 1);
-        }
-        return;
-    }
-    if (n == 0) {
-        return; /* no bins for a sample that may stay empty */
-    }
-    bins_make(s);
-    if (count != NULL) {
-        sketch_all(s, x, count, n);
-    } else {
-        sketch_all(s, x, NULL, n);
-    }
 }
 
 void sample_merge(struct sample *s, const struct sample *o)

@@ -29,9 +29,6 @@ void sample_fini(struct sample *s);
 void sample_add(struct sample *s, double x);
 /* Adds x, count times (one token gap shared by a whole batch). */
 void sample_add_n(struct sample *s, double x, uint32_t count);
-/* Adds n values in their order, each count[i] times, or once where count is NULL. Equal to adding
- * one by one, to the last bit, in less time. */
-void sample_add_all(struct sample *s, const double *x, const uint32_t *count, size_t n);
 /* Adds every value of another one. Both exact, or both sketches. */
 void sample_merge(struct sample *s, const struct sample *o);
 /* Makes an empty sample what another of the same kind is. */

@@ -59,11 +59,8 @@ uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, u
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint64_t tokens = (uint64_t)r->pub->kv_tokens + new_tokens;
-    uint32_t need = r->kv_blocks + 1; /* mostly one more, found without a division */
-    if (tokens > (uint64_t)need * c->setup->kv_block_tokens) {
-        need = kv_blocks_for(c, tokens);
-    }
-    SIM_ASSERT(need == kv_blocks_for(c, tokens) && !kv_has_room(c, r, new_tokens));
+    uint32_t need = kv_blocks_for(c, tokens);
+    SIM_ASSERT(!kv_has_room(c, r, new_tokens));
     uint64_t extra = kv_units(c, r, need - r->kv_blocks);
     if (c->kv_blocks_owed > 0) { /* others were promised them first */
         kv_collect(c, r);

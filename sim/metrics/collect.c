@@ -267,12 +267,11 @@ static void close_sessions(struct metrics *m)
 static void close_class(struct metrics *m, enum request_class cls)
 {
     metrics_gaps_flush(m, cls);
-    metrics_ended_flush(m, cls, m->ended[cls].n_before);
     for (int k = 0; k < TRUNCATED_COUNT; k++) {
         const struct series *whole = metrics_whole(m, (enum truncated_id)k);
         sample_copy(&m->truncated[k].of[cls], &whole->of[cls]);
     }
-    metrics_ended_flush(m, cls, m->ended[cls].n);
+    metrics_ended_flush(m, cls);
 }
 
 /* All values into their distributions: once, a list may be made twice. */

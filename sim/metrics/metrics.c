@@ -38,7 +38,7 @@ static void settle_ended(struct metrics *m)
 {
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         m->totals[c].truncated = m->totals[c].finished;
-        m->ended[c].n_before = m->ended[c].n;
+        metrics_ended_flush(m, (enum request_class)c);
     }
 }
 
@@ -113,9 +113,11 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 
 void metrics_gaps_flush(struct metrics *m, enum request_class cls)
 {
-    struct gap_runs *g = &m->gaps[cls];
-    sample_add_all(&m->series[SERIES_TBT_STEP].of[cls], g->gap_s, g->count, g->n);
-    g->n = 0;
+    struct gap_run *g = &m->gaps[cls];
+    if (g->count > 0) {
+        series_add_n(&m->series[SERIES_TBT_STEP], cls, units_s_from_ns(g->gap_ns), g->count);
+        g->count = 0;
+    }
 }
 
 static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
@@ -194,29 +196,7 @@ static inline void client_leave(struct metrics *m, const struct request *r, uint
     }
 }
 
-#define ENDED_ROWS 64
-
-/* One column of some rows. Often nobody waited for something: zeros that are all alike. */
-static void ended_column(const struct ended *e, int k, size_t from, size_t to, struct sample *s)
-{
-    double x[ENDED_ROWS];
-    double most = 0.0;
-    size_t n = 0;
-    for (size_t i = from; i < to; i++) {
-        double v = e->rows[i][k];
-        SIM_ASSERT(!(v < 0.0));
-        x[n] = v;
-        n += isnan(v) ? 0 : 1;
-        most = v > most ? v : most;
-    }
-    if (most > 0.0) {
-        sample_add_all(s, x, NULL, n);
-    } else if (n > 0) {
-        sample_add_n(s, 0.0, (uint32_t)n);
-    }
-}
-
-void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n)
+void metrics_ended_flush(struct metrics *m, enum request_class cls)
 {
     static const enum series_id series[ENDED_COUNT] = {
 #define FINISHED(id, ...) [ENDED_##id] = SERIES_##id,
@@ -226,30 +206,23 @@ void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n)
         [ENDED_TURN] = SERIES_TURN,
     };
     struct ended *e = &m->ended[cls];
-    for (size_t from = 0; from < n; from += ENDED_ROWS) {
-        size_t to = from + ENDED_ROWS < n ? from + ENDED_ROWS : n;
+    for (size_t i = 0; i < e->n; i++) {
         for (int k = 0; k < ENDED_COUNT; k++) {
-            ended_column(e, k, from, to, &m->series[series[k]].of[cls]);
+            double x = e->rows[i][k];
+            SIM_ASSERT(!(x < 0.0));
+            if (!isnan(x)) {
+                series_add(&m->series[series[k]], cls, x);
+            }
         }
     }
-    e->n -= n;
-    e->n_before -= n < e->n_before ? n : e->n_before;
-    if (e->n > 0) {
-        memmove(e->rows, e->rows + n, e->n * sizeof *e->rows);
-    }
+    e->n = 0;
 }
 
 /* Room for one more. */
 static double *ended_push(struct metrics *m, enum request_class cls)
 {
     struct ended *e = &m->ended[cls];
-    if (e->n == e->cap && e->n_before > e->cap / 2) {
-        metrics_ended_flush(m, cls, e->n_before);
-    }
-    if (e->n == e->cap) {
-        e->cap = e->cap == 0 ? ENDED_ROWS : 2 * e->cap;
-        e->rows = xrealloc(e->rows, e->cap * sizeof *e->rows);
-    }
+    e->rows = xroom(e->rows, e->n + 1, &e->cap, sizeof *e->rows);
     return e->rows[e->n++];
 }
 

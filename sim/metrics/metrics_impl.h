@@ -90,14 +90,11 @@ enum ended_id {
     ENDED_COUNT
 };
 
-/* Finished requests of a class whose values are in no distribution yet. They go there many at once,
- * one distribution after the other, since each is a table of its own that caches would not keep
- * from one request to the next. Those that finished after the last arrival wait for one more, or
- * the end of the run: truncated distributions are what the others are before they come. */
+/* Requests of a class that finished after the last arrival. Their values are in no distribution
+ * until one more arrives, or the run ends: truncated distributions are what the others are then. */
 struct ended {
     double (*rows)[ENDED_COUNT]; /* owned; NaN: has none */
     size_t n, cap;
-    size_t n_before; /* the first of them finished before the last arrival */
 };
 
 struct request_record {
@@ -118,14 +115,11 @@ struct waiters {
     size_t n;
 };
 
-/* Gaps before tokens of one class that are in no distribution yet. Equal gaps that follow each
- * other are kept together, because they are of a batch. */
-#define GAP_RUNS 64
-struct gap_runs {
-    double gap_s[GAP_RUNS];
-    uint32_t count[GAP_RUNS];
-    uint32_t n;
-    int64_t last_ns; /* the gap of the last of them */
+/* Equal gaps before tokens of one class that followed each other, because they are of a batch. They
+ * are in no distribution yet. */
+struct gap_run {
+    int64_t gap_ns;
+    uint32_t count;
 };
 
 struct metrics {
@@ -134,7 +128,7 @@ struct metrics {
     struct observer observer;
     struct series series[SERIES_COUNT];
     struct series truncated[TRUNCATED_COUNT];
-    struct gap_runs gaps[REQUEST_CLASS_COUNT];
+    struct gap_run gaps[REQUEST_CLASS_COUNT];
     struct class_totals totals[REQUEST_CLASS_COUNT];
     struct live *live; /* owned, by slot */
     uint32_t live_cap;
@@ -197,24 +191,16 @@ void metrics_gaps_flush(struct metrics *m, enum request_class cls);
 static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_t gap_ns,
                                uint32_t count)
 {
-    struct gap_runs *g = &m->gaps[cls];
-    if (count == 0) {
-        return;
-    }
-    if (g->n > 0 && g->last_ns == gap_ns) {
-        g->count[g->n - 1] += count;
-        return;
-    }
-    if (g->n == GAP_RUNS) {
+    struct gap_run *g = &m->gaps[cls];
+    if (g->gap_ns != gap_ns) {
         metrics_gaps_flush(m, cls);
+        g->gap_ns = gap_ns;
     }
-    g->last_ns = gap_ns;
-    g->gap_s[g->n] = units_s_from_ns(gap_ns);
-    g->count[g->n++] = count;
+    g->count += count;
 }
 
-/* Puts the first n finished requests of a class that wait into their distributions. */
-void metrics_ended_flush(struct metrics *m, enum request_class cls, size_t n);
+/* Puts the finished requests of a class that wait into their distributions. */
+void metrics_ended_flush(struct metrics *m, enum request_class cls);
 
 /* Observer hooks of service.c, and its part of an arrival. */
 void service_arrived(struct metrics *m, struct live *v, const struct request *r);

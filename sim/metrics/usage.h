@@ -71,14 +71,6 @@ static inline int usage_tier(const struct usage *u, double demand_bytes_per_s)
                                                        : 0;
 }
 
-/* A product of whole numbers that are not negative, exact. */
-static inline units_sum usage_product(uint64_t n, int64_t x)
-{
-    __extension__ typedef unsigned __int128 whole; /* one multiplication, where signs take three */
-    SIM_ASSERT(x >= 0);
-    return (units_sum)((whole)n * (uint64_t)x);
-}
-
 static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns,
                              double demand_bytes_per_s, double share_bytes_per_s)
 {
@@ -86,11 +78,11 @@ static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_n
     SIM_ASSERT(share_bytes_per_s <= demand_bytes_per_s * (1.0 + 1e-9));
     double duration_s = units_s_from_ns(duration_ns);
     int64_t demand_bytes = units_round(demand_bytes_per_s * duration_s);
-    u->ddr_demand_bytes += usage_product(count, demand_bytes);
-    u->tier_ns[usage_tier(u, demand_bytes_per_s)] += usage_product(count, duration_ns);
+    u->ddr_demand_bytes += (units_sum)count * demand_bytes;
+    u->tier_ns[usage_tier(u, demand_bytes_per_s)] += (units_sum)count * duration_ns;
     if (share_bytes_per_s != demand_bytes_per_s) {
         int64_t bytes = units_round(share_bytes_per_s * duration_s);
-        u->ddr_denied_bytes += usage_product(count, demand_bytes) - usage_product(count, bytes);
+        u->ddr_denied_bytes += (units_sum)count * demand_bytes - (units_sum)count * bytes;
     }
 }
 

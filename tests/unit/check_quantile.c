@@ -71,8 +71,7 @@ START_TEST(an_empty_sample_has_no_mean_and_no_quantile)
     ck_assert_uint_eq(s.n, 0);
     struct sample sketch;
     sample_init(&sketch, true);
-    sample_add_all(&sketch, NULL, NULL, 0); /* no room is taken for what may never come */
-    ck_assert_ptr_null(sketch.bins);
+    ck_assert_ptr_null(sketch.bins); /* no room is taken for what may never come */
     ck_assert(isnan(sample_mean(&sketch)) && isnan(sample_quantile(&sketch, 0.5)));
     sample_fini(&sketch);
 }
@@ -310,36 +309,9 @@ START_TEST(a_merged_sketch_has_the_quantiles_of_all)
 }
 END_TEST
 
-/* Many at once are one by one, to the last bit. */
-START_TEST(many_values_at_once_are_one_by_one)
-{
-    for (uint64_t k = 0; k < 400; k++) {
-        struct sample at_once, by_one;
-        sample_init(&at_once, k % 2 == 0);
-        sample_init(&by_one, k % 2 == 0);
-        bool counted = k % 5 < 2;
-        for (uint64_t round = 0; round < 3; round++) {
-            double x[64];
-            uint32_t count[64];
-            size_t n = rng_mix64(k * 10 + round) % 64;
-            for (size_t i = 0; i < n; i++) {
-                x[i] = any_value(k * 1000 + round * 100 + i);
-                count[i] = 1 + (uint32_t)(rng_mix64(~(k * 1000 + i)) % 9);
-                sample_add_n(&by_one, x[i], counted ? count[i] : 1);
-            }
-            sample_add_all(&at_once, x, counted ? count : NULL, n);
-        }
-        expect_same(&at_once, &by_one);
-        sample_fini(&at_once);
-        sample_fini(&by_one);
-    }
-}
-END_TEST
-
 static const struct suite_row suite[] = {
     CASE("quantile", .setup = setup, .teardown = teardown),
     TEST(a_copy_is_what_the_sample_was),
-    TEST(many_values_at_once_are_one_by_one),
     TEST(a_merged_sketch_has_the_quantiles_of_all),
     TEST(values_up_to_a_limit_are_counted),
     TEST(quantiles_use_the_nearest_rank),
