@@ -24,7 +24,8 @@ static void put(struct request_times *t, double factor, bool real, uint32_t repe
     for (uint32_t i = 0; i < REQUESTS; i++) {
         double x = factor * (1.0 + 0.1 * sin(3.0 * i + repeat));
         t->v[i] = (struct request_time){.finished = real ? i != 6 || repeat == 1 : i != 4,
-                                        .cls = i % 3 == 1 ? REQUEST_CLASS_PROACTIVE : REQUEST_CLASS_REACTIVE,
+                                        .cls = i % 3 == 1 ? REQUEST_CLASS_PROACTIVE
+                                                          : REQUEST_CLASS_REACTIVE,
                                         .ttft_s = x * (i + 1),
                                         .tpot_s = i == 5 ? (double)NAN : 0.1 * x * (i + 2),
                                         .e2e_s = 3.0 * x * (i + 1)};
@@ -36,8 +37,13 @@ static void setup(void)
     /* Policies a and b are 1 and 1.05 times as fast, within the spread of their repeats; c is 3. */
     static const double real[] = {1.0, 1.05, 3.0};
     static const double simulated[] = {1.2, 1.0, 2.5};
-    against = (struct against){.n_policies = POLICIES, .n_models = MODELS, .repeats = REPEATS,
-                               .models = {"m1", "m2"}, .trace = "t.csv", .engines = xstrdup("an engine"), .clock = "cpu"};
+    against = (struct against){.n_policies = POLICIES,
+                               .n_models = MODELS,
+                               .repeats = REPEATS,
+                               .models = {"m1", "m2"},
+                               .trace = "t.csv",
+                               .engines = xstrdup("an engine"),
+                               .clock = "cpu"};
     for (uint32_t p = 0; p < POLICIES; p++) {
         struct against_policy *q = &against.policies[p];
         (void)snprintf(q->label, sizeof q->label, "%c", (char)('a' + p));
@@ -116,8 +122,8 @@ static double class_mean(const struct request_times *t, int cls, int m)
 
 static void near(const cJSON *o, double want, const char *what)
 {
-    ck_assert_msg(cJSON_IsNumber(o) && fabs(o->valuedouble - want) <= 1e-9 * fabs(want), "%s: %g, worked out %g",
-                  what, o != NULL ? o->valuedouble : (double)NAN, want);
+    ck_assert_msg(cJSON_IsNumber(o) && fabs(o->valuedouble - want) <= 1e-9 * fabs(want),
+                  "%s: %g, worked out %g", what, o != NULL ? o->valuedouble : (double)NAN, want);
 }
 
 static const cJSON *at(const cJSON *o, const char *a, const char *b)
@@ -159,7 +165,8 @@ START_TEST(errors_are_means_over_repeats)
             }
             near(at(row, "mape_of_means", keys[m]), sum / n, "mape_of_means");
             double real = (error_of(&p->real[0].times, &p->real[1].times, m) +
-                           error_of(&p->real[1].times, &p->real[0].times, m)) / 2.0;
+                           error_of(&p->real[1].times, &p->real[0].times, m)) /
+                          2.0;
             near(at(row, "real_mape", keys[m]), real, "real_mape");
             const cJSON *s = at(row, "mape_at_speed", keys[m]);
             if (r % MODELS == 0) {
@@ -173,13 +180,15 @@ START_TEST(errors_are_means_over_repeats)
         double high = at(row, "high", "e2e_s")->valuedouble;
         double mean = at(row, "mape", "e2e_s")->valuedouble;
         ck_assert(low < mean && mean < high);
-        near(at(row, "foreign_frac", NULL), 0.11 + 0.001 * (r / MODELS), "the highest of the repeats");
+        near(at(row, "foreign_frac", NULL), 0.11 + 0.001 * (r / MODELS),
+             "the highest of the repeats");
         near(at(row, "disturbed_runs", NULL), 1, "above 10 %");
         if (r % MODELS == 0) {
             near(at(row, "kernels", NULL), 2.0 + r / MODELS, "kernels");
             near(at(row, "outside_frac", NULL), 0.1875, "outside");
         } else {
-            ck_assert(cJSON_IsNull(at(row, "kernels", NULL)) && cJSON_IsNull(at(row, "outside_frac", NULL)));
+            ck_assert(cJSON_IsNull(at(row, "kernels", NULL)) &&
+                      cJSON_IsNull(at(row, "outside_frac", NULL)));
         }
     }
 }
@@ -196,7 +205,9 @@ START_TEST(means_are_of_each_class)
         ck_assert_str_eq(at(row, "class", NULL)->valuestring, words_classes[cls]);
         ck_assert_str_eq(at(row, "policy", NULL)->valuestring, p->label);
         for (int m = 0; m < 3; m++) {
-            double real = (class_mean(&p->real[0].times, cls, m) + class_mean(&p->real[1].times, cls, m)) / 2.0;
+            double real =
+                (class_mean(&p->real[0].times, cls, m) + class_mean(&p->real[1].times, cls, m)) /
+                2.0;
             near(at(row, keys[m], "real"), real, "real");
             near(at(row, keys[m], "simulated"), class_mean(&p->simulated[0], cls, m), "simulated");
         }
@@ -258,10 +269,11 @@ START_TEST(runs_and_requests_are_all_there)
         ck_assert_str_eq(at(o, "policy", NULL)->valuestring, q->label);
         for (int k = 0; k < REPEATS; k++) {
             OWNED char *is = cJSON_PrintUnformatted(cJSON_GetArrayItem(at(o, "runs", NULL), k));
-            OWNED char *want = xformat("{\"foreign_frac\":%.10g,\"steal_frac\":0.02,\"load_before\":%g,\"disturbed\":%s,"
-                                       "\"realtime\":%s,\"duration_s\":%d,\"tokens\":\"000000000000abc%d\"}",
-                                       q->real[k].foreign_frac, 0.5 + k, k == 1 ? "true" : "false",
-                                       k == 1 ? "true" : "false", 60 + k, k);
+            OWNED char *want = xformat(
+                "{\"foreign_frac\":%.10g,\"steal_frac\":0.02,\"load_before\":%g,\"disturbed\":%s,"
+                "\"realtime\":%s,\"duration_s\":%d,\"tokens\":\"000000000000abc%d\"}",
+                q->real[k].foreign_frac, 0.5 + k, k == 1 ? "true" : "false",
+                k == 1 ? "true" : "false", 60 + k, k);
             ck_assert_str_eq(is, want);
         }
         int n = 0;
@@ -271,13 +283,15 @@ START_TEST(runs_and_requests_are_all_there)
                     continue;
                 }
                 const cJSON *row = cJSON_GetArrayItem(at(o, "requests", NULL), n++);
-                ck_assert_str_eq(at(row, "class", NULL)->valuestring, i % 3 == 1 ? "proactive" : "reactive");
+                ck_assert_str_eq(at(row, "class", NULL)->valuestring,
+                                 i % 3 == 1 ? "proactive" : "reactive");
                 ck_assert_double_eq(at(row, "repeat", NULL)->valuedouble, k);
                 for (int m = 0; m < 3; m++) {
                     OWNED char *real = xformat("real_%s", keys[m]);
                     OWNED char *sim = xformat("sim_%s", keys[m]);
                     if (m == 1 && i == 5) {
-                        ck_assert(cJSON_IsNull(at(row, real, NULL)) && cJSON_IsNull(at(row, sim, NULL)));
+                        ck_assert(cJSON_IsNull(at(row, real, NULL)) &&
+                                  cJSON_IsNull(at(row, sim, NULL)));
                     } else {
                         near(at(row, real, NULL), of(&q->real[k].times, (uint32_t)i, m), real);
                         near(at(row, sim, NULL), of(&q->simulated[0], (uint32_t)i, m), sim);
@@ -299,8 +313,10 @@ START_TEST(people_see_the_same_numbers)
     (void)fclose(f);
     ck_assert_ptr_eq(strstr(text, "t.csv, clock cpu, 2 repeats; an engine\n\n"), text);
     const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "errors"), 0);
-    OWNED char *e2e = xformat(" %.1f [%.1f, %.1f] %% ", 100.0 * at(row, "mape", "e2e_s")->valuedouble,
-                              100.0 * at(row, "low", "e2e_s")->valuedouble, 100.0 * at(row, "high", "e2e_s")->valuedouble);
+    OWNED char *e2e =
+        xformat(" %.1f [%.1f, %.1f] %% ", 100.0 * at(row, "mape", "e2e_s")->valuedouble,
+                100.0 * at(row, "low", "e2e_s")->valuedouble,
+                100.0 * at(row, "high", "e2e_s")->valuedouble);
     ck_assert_msg(strstr(text, e2e) != NULL, "no%sin\n%s", e2e, text);
     ck_assert_ptr_nonnull(strstr(text, "\nreactive TTFT   "));
     ck_assert_ptr_nonnull(strstr(text, "\nproactive E2E   "));
