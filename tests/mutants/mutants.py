@@ -316,7 +316,7 @@ def measure_coverage(only, jobs=2):
 def place_here(path):
     """The source of this tree that a compiler's path means. A cache may give an object of another tree, made of equal text: the end
     of its path is what counts then."""
-    parts = path.split("/")
+    parts = os.path.normpath(path).split("/")
     for i in range(1, len(parts)):
         if os.path.isfile(os.path.join(TOP, *parts[i:])):
             return "/".join(parts[i:])
