@@ -74,6 +74,16 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
     return 0;
 }
 
+void conformal_keep(const struct conformal *c)
+{
+    if (c->rows != NULL) {
+        (void)xkept(c->rows->v);
+        (void)xkept(c->rows->text);
+    }
+    (void)xkept(c->rows);
+    (void)xkept(c->v);
+}
+
 void conformal_fini(struct conformal *c)
 {
     if (c->rows != NULL) {

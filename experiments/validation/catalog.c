@@ -131,7 +131,7 @@ int catalog_open(struct catalog *c, struct err *e)
     (void)folder_each(datadir_path("hwmodels/llm"), add_llm, c, e);
     read_recipes(c, e);
     (void)interval_table_read(&c->residuals, e);
-    (void)xkept(c->residuals.v);
+    conformal_keep(&c->residuals);
     (void)points_read(datadir_path(REFERENCE), &c->reference, e);
     usual_contention(c, e);
     return e->n == before ? 0 : -EINVAL;
