@@ -101,9 +101,12 @@ first="tests/golden/determinism.sh tests/golden/python.sh tests/golden/send_in.s
     tests/oracle/check_run_status.c tests/oracle/check_coverage.c"
 
 # Under a sanitizer (SANITIZED) these are left out: they compare what a sanitized build prints as the usual one does, by
-# commands that other tests run too, or they run nothing that was built. What starts threads or processes stays.
+# commands that other tests run too (claims of six verdicts are in schemas.sh), or they run nothing that was built. What starts
+# threads or processes stays. Others do less with a sanitizer, and say why: it finds a fault in the first run of a line, and
+# what more runs are compared for the usual build finds, with WHOLE=yes in CI.
 same="tests/golden/tutorial.sh tests/golden/quoted.sh tests/golden/accuracy.sh tests/golden/uncertainty.sh
-    tests/golden/options_twice.sh tests/golden/printed.sh tests/golden/permuted.sh tests/golden/determinism.sh"
+    tests/golden/options_twice.sh tests/golden/printed.sh tests/golden/permuted.sh tests/golden/determinism.sh
+    tests/golden/claims_verdicts.sh"
 unbuilt="tests/golden/prose.sh tests/golden/mutants.sh tests/golden/skips.sh"
 leave_out() { # reason, scripts...: those of $all go, and are counted as skipped
     reason=$1

@@ -31,7 +31,7 @@ static int n_checks(void)
 
 /* Whole: CONFORMANCE_LOADS. An oracle always has them, since it must be seen to use what it knows.
  */
-enum { LOADS_IN_PART = 12 };
+enum { LOADS_IN_PART = 12, LOADS_SANITIZED = 6 };
 
 static int n_cases(void)
 {
@@ -52,6 +52,7 @@ START_TEST(every_check_holds_of_every_policy)
         .params = own < 0 ? "" : variants[own].params,
         .n_loads = more != NULL                                           ? strtoull(more, NULL, 10)
                    : suite_whole() || (ops->flags & POLICY_F_ORACLE) != 0 ? CONFORMANCE_LOADS
+                   : suite_sanitized()                                    ? LOADS_SANITIZED
                                                                           : LOADS_IN_PART,
         .out = stderr,
     };

@@ -8,7 +8,7 @@ x=$build/xpusim
 . tests/helpers/policies.sh
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-load="--workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=$([ -n "${WHOLE:-}${SANITIZED:-}" ] && echo 120 || echo 60) --seed 11"
+load="--workload mixed:reactive_per_min=6,proactive_per_min=12,duration_s=$([ -n "${WHOLE:-}" ] && echo 120 || echo 60) --seed 11"
 
 outputs() { # binary, folder
     for p in $(policies); do

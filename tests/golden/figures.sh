@@ -14,7 +14,7 @@ fail() {
 for f in experiments/figures/*-*.json; do
     name=$(basename "$f" .json)
     # Two take a second each, and are of the form of others: with WHOLE=yes.
-    case $name in agent-xpu-v1-6 | agent-xpu-v2-8) [ -n "${WHOLE:-}${SANITIZED:-}" ] || continue ;; esac
+    case $name in agent-xpu-v1-6 | agent-xpu-v2-8) [ -n "${WHOLE:-}" ] || continue ;; esac
     small=""
     grep -q '"duration": 900' "$f" && small="--put duration=60 --seed 4" # its first minute has requests at every rate
     grep -q '"n": 10' "$f" && small="--put n=2"
@@ -35,7 +35,7 @@ sed 's/"draw": "bars"/"draw": "pie"/' experiments/figures/agent-xpu-v2-9.json >"
 python3 - "$dir" <<'END' || bad=1
 import glob, json, math, os, re, sys
 folder = sys.argv[1]
-whole = os.environ.get("WHOLE") or os.environ.get("SANITIZED")
+whole = os.environ.get("WHOLE")
 specs = {os.path.basename(f)[:-5]: json.load(open(f)) for f in glob.glob("experiments/figures/*-*.json")}
 listed = json.load(open(f"{folder}/list.json"))
 assert {f"{r['paper']}-{r['number']}" for r in listed["figures"]} == set(specs), "the list has other figures than there are files"

@@ -15,7 +15,12 @@ fail() {
     bad=1
 }
 
-"$x" gate --baseline $matrix || fail "this build does not pass $matrix (make golden-update records changes)"
+# Under a sanitizer not: numbers are those of the usual build, and a small matrix of its own is below.
+if [ -n "${SANITIZED:-}" ]; then
+    echo "skipped: under a sanitizer: the recorded matrix, whose numbers the usual build compares"
+else
+    "$x" gate --baseline $matrix || fail "this build does not pass $matrix (make golden-update records changes)"
+fi
 for p in $(policies); do
     grep -q "\"policy\":[[:space:]]*\"$p\"" $matrix || fail "$p has no row in $matrix: add it to its groups, then make golden-update"
 done

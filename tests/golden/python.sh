@@ -470,7 +470,7 @@ cp "$dir/out" "$dir/explained"
 must "$x" explain --request 3 --policy fcfs --workload "$load"
 sed 's/fcfs-py/fcfs/' "$dir/explained" | grep -v '^xpusim ' >"$dir/a"
 grep -v '^xpusim ' "$dir/out" | cmp - "$dir/a" || fail "explain differs from the twin's"
-whole=${WHOLE:-}${SANITIZED:-} # the two commands that start Python most often
+whole=${WHOLE:-} # the two commands that start Python most often
 if [ -n "$whole" ]; then
     must "$x" compare --policy fcfs --policy "python:$examples/fcfs.py:Fcfs" --tune 3 --replications 2 --workload "$load" \
         --metric all.e2e_s.mean --quiet

@@ -26,10 +26,17 @@ expect() { # exit status, text that must appear on either stream, arguments...
     fi
 }
 numbers=rate,bandwidth
-[ -z "${WHOLE:-}${SANITIZED:-}" ] || numbers=rate,bandwidth,submit
+[ -z "${WHOLE:-}" ] || numbers=rate,bandwidth,submit
 # shellcheck disable=SC2086
 {
-    expect 0 "unseen" $run $machine $policy --fit $numbers --max-e2e-mape 1.9 --max-ttft-mape 10.8
+    # A fit is some hundred replays of the run. A sanitizer sees the same lines in its first requests, with wide bounds.
+    if [ -n "${SANITIZED:-}" ]; then
+        grep -v '^#' hwmodels/runs/vllm-rtx-pro-6000-llama-3.1-8b.csv | head -n 41 >"$tmp/first.csv"
+        expect 0 "unseen" --run "$tmp/first.csv" $machine $policy --fit $numbers --max-e2e-mape 100 --max-ttft-mape 100
+        echo "skipped: under a sanitizer: how well a fit predicts the whole run, which the usual build compares"
+    else
+        expect 0 "unseen" $run $machine $policy --fit $numbers --max-e2e-mape 1.9 --max-ttft-mape 10.8
+    fi
     # nothing fitted: an interval that holds the truth, on three runs; one card and two, memory free and full
     for unfitted in "$run $machine $policy" \
         "--run vllm-rtx-4090-llama-3.1-8b --soc rtx-4090 --llm llama-3.1-8b-bf16 --set sim.kv_capacity_tokens=41408

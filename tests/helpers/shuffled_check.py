@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 XPUSIM, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
-WHOLE = bool(os.environ.get("WHOLE") or os.environ.get("SANITIZED"))  # their own order, mixed and, whole, from the last to the first
+WHOLE = bool(os.environ.get("WHOLE"))  # their own order, mixed and, whole, from the last to the first
 RATES = ("policy,load,reactive.e2e_s.mean,reactive.e2e_s.p90,proactive.e2e_s.mean,proactive.e2e_s.p90\n" +
          "".join(f"{p},{load},{k + load},{2 * k + load * 3},{k + load * 5},{k + 7 * load}\n"
                  for k, p in enumerate(("fcfs", "edf", "llf")) for load in (0.3, 0.6, 0.9, 1.2)))

@@ -65,6 +65,12 @@ bool suite_whole(void)
     return s != NULL && s[0] != '\0';
 }
 
+bool suite_sanitized(void)
+{
+    const char *s = getenv("SANITIZED");
+    return s != NULL && s[0] != '\0';
+}
+
 uint32_t suite_runs(uint32_t part, uint32_t whole)
 {
     const char *s = getenv("XPUSIM_RUNS");

@@ -53,6 +53,9 @@ struct suite_row {
 int suite_policies(void);
 /* WHOLE=yes, as CI says: what is random or long is done whole. `make check` does a part of it. */
 bool suite_whole(void);
+/* Does the environment say so (SANITIZED)? Runs then take ten times as long, and what repeats a
+ * line with other numbers is for the usual build. */
+bool suite_sanitized(void);
 /* Random runs to try: XPUSIM_RUNS, else one of these. */
 uint32_t suite_runs(uint32_t part, uint32_t whole);
 

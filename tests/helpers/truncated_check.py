@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 XPUSIM, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
-WHOLE = os.environ.get("WHOLE") or os.environ.get("SANITIZED")
+WHOLE = os.environ.get("WHOLE")
 LINES, BYTES = (6, 8) if WHOLE else (4, 4)  # cuts of each file
 CORPUS = "tests/fuzz/corpus/"
 SMALL = "--workload w1:n=2"
