@@ -1,0 +1,190 @@
+/* Output of llama-bench in its three forms, by hand: phases, models, widths, backends. */
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/validation/measured.h"
+#include "sim/base/scope.h"
+#include "sim/base/text.h"
+#include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
+
+static struct err err;
+static struct measured m;
+static const char *path;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    memset(&m, 0, sizeof m);
+    path = tempfile_make("");
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+    tempfile_remove();
+}
+
+static int read_text(const char *text)
+{
+    tempfile_put(text);
+    return measured_read(path, "mine", &m, &err);
+}
+
+/* Prompt, generated, context behind: a test of one phase is a row at so many tokens. */
+static const struct {
+    int prompt, gen, depth;
+    const char *metric; /* NULL: of no phase, or of two */
+    uint32_t tokens;
+} tests[] = {
+    {512, 0, 0, "prefill_tok_s", 512}, {0, 128, 0, "decode_tok_s", 0},
+    {0, 128, 4096, "decode_tok_s", 4096}, {512, 0, 4096, NULL, 0}, {512, 128, 0, NULL, 0},
+    {512, 128, 64, NULL, 0}, {0, 0, 0, NULL, 0}, {0, 0, 64, NULL, 0},
+};
+enum { TESTS = sizeof tests / sizeof tests[0] };
+
+/* The rows in order, with rates 100, 101, ..; a file of a single test that is none is refused. */
+static void compare(const char *form)
+{
+    size_t n = 0;
+    for (int i = 0; i < TESTS; i++) {
+        if (tests[i].metric != NULL) {
+            ck_assert_msg(n < m.points.n, "%s: no row of test %d", form, i);
+            const struct point *p = &m.points.v[n++];
+            ck_assert_str_eq(p->metric_name, tests[i].metric);
+            ck_assert_uint_eq(p->input_tokens, tests[i].tokens);
+            ck_assert_double_eq(p->value, 100 + i);
+            ck_assert_str_eq(p->model, "llama-2-7b");
+            ck_assert_uint_eq(p->weight_bits, 4);
+            ck_assert_str_eq(p->runtime, "llama.cpp-vulkan");
+            ck_assert_str_eq(p->device, "igpu");
+            ck_assert_str_eq(p->soc, "mine");
+            ck_assert_uint_eq(p->batch, 1);
+        }
+    }
+    ck_assert_msg(n == m.points.n, "%s: %zu rows", form, m.points.n);
+}
+
+START_TEST(a_test_is_of_one_phase)
+{
+    SCOPED(text_fini) struct text csv = {0};
+    SCOPED(text_fini) struct text json = {0};
+    text_string(&csv, "backends,model_filename,model_type,n_prompt,n_gen,n_depth,avg_ts\n");
+    for (int i = 0; i < TESTS; i++) {
+        text_format(&csv, "Vulkan,dir.Q8_0/llama-2-7b.Q4_0.gguf,llama 7B Q4_0,%d,%d,%d,%d\n", tests[i].prompt,
+                    tests[i].gen, tests[i].depth, 100 + i);
+        text_format(&json, "%s{\"backends\":\"Vulkan\",\"model_filename\":\"llama-2-7b-Q4_0.gguf\","
+                           "\"model_type\":\"llama 7B Q4_0\",\"n_prompt\":%d,\"n_gen\":%d,\"n_depth\":%d,\"avg_ts\":%d}",
+                    i > 0 ? "," : "[", tests[i].prompt, tests[i].gen, tests[i].depth, 100 + i);
+    }
+    text_string(&json, "]");
+    ck_assert_msg(read_text(text_end(&csv)) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    compare("CSV");
+    memset(&m, 0, sizeof m);
+    ck_assert_msg(read_text(text_end(&json)) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    compare("JSON");
+}
+END_TEST
+
+START_TEST(a_table_names_its_tests)
+{
+    static const struct {
+        const char *test, *metric;
+        uint32_t tokens;
+    } names[] = {{"pp512", "prefill_tok_s", 512}, {"tg128", "decode_tok_s", 0}, {"tg128 @ d4096", "decode_tok_s", 4096},
+                 {"pp512 @ d4096", NULL, 0}, {"pp512+tg128", NULL, 0}, {"pp0", NULL, 0}, {"tg", NULL, 0},
+                 {"xx512", NULL, 0}, {"tg128 @ d4x", NULL, 0}, {"pp16", "prefill_tok_s", 16}};
+    enum { N = sizeof names / sizeof names[0] };
+    SCOPED(text_fini) struct text t = {0};
+    text_string(&t, "a line before\n| model | size | backend | test | t/s |\n| --- | ---: | :-- | --: | --: |\n");
+    for (int i = 0; i < N; i++) {
+        text_format(&t, "  |llama 7B Q4_K - Medium | 4 GiB |\tCPU | %s | %d.5 \u00b1 0.25 |\n", names[i].test, 100 + i);
+    }
+    ck_assert_msg(read_text(text_end(&t)) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    size_t n = 0;
+    for (int i = 0; i < N; i++) {
+        if (names[i].metric != NULL) {
+            ck_assert_uint_lt(n, m.points.n);
+            const struct point *p = &m.points.v[n++];
+            ck_assert_str_eq(p->metric_name, names[i].metric);
+            ck_assert_uint_eq(p->input_tokens, names[i].tokens);
+            ck_assert_double_eq(p->value, 100.5 + i);
+            ck_assert_uint_eq(p->weight_bits, 4);
+            ck_assert_str_eq(p->device, "cpu");
+            ck_assert_str_eq(p->runtime, "llama.cpp");
+            ck_assert_str_eq(p->model, "llama 7B");
+        }
+    }
+    ck_assert_uint_eq(n, m.points.n);
+}
+END_TEST
+
+/* The first backend decides; a processor's is llama.cpp alone. The format is the last part of the
+ * file's name, or else of the type. */
+START_TEST(files_say_model_width_and_backend)
+{
+    static const struct {
+        const char *backends, *file, *type, *runtime, *device, *model;
+        uint32_t bits;
+    } rows[] = {
+        {"Vulkan", "a/b/phi-2.Q8_0.gguf", "phi2 3B Q8_0", "llama.cpp-vulkan", "igpu", "phi-2", 8},
+        {"\"Metal,BLAS\"", "phi-2-Q4_K_M.gguf", "phi2 3B Q4_K - Medium", "llama.cpp-metal", "igpu", "phi-2", 4},
+        {"CPU", "phi-2.gguf", "phi2 3B F16", "llama.cpp", "cpu", "phi-2", 16},
+        {"BLAS", "phi-2-F16", "phi2 3B F16", "llama.cpp", "cpu", "phi-2", 16},
+        {"\"\"", "llama-3.2-1b.BF16.gguf", "llama 1B BF16", "llama.cpp", "cpu", "llama-3.2-1b", 16},
+        {"SYCL", "x.gguf", "llama 1B Q6_K", "llama.cpp-sycl", "igpu", "x", 6},
+    };
+    enum { N = sizeof rows / sizeof rows[0] };
+    SCOPED(text_fini) struct text t = {0};
+    text_string(&t, "model_type,model_filename,avg_ts,n_gen,n_prompt,backends\n"); /* no depth */
+    for (int i = 0; i < N; i++) {
+        text_format(&t, "%s,%s,%d,128,0,%s\n", rows[i].type, rows[i].file, 10 + i, rows[i].backends);
+    }
+    ck_assert_msg(read_text(text_end(&t)) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    ck_assert_uint_eq(m.points.n, N);
+    for (int i = 0; i < N; i++) {
+        const struct point *p = &m.points.v[i];
+        ck_assert_str_eq(p->runtime, rows[i].runtime);
+        ck_assert_str_eq(p->device, rows[i].device);
+        ck_assert_str_eq(p->model, rows[i].model);
+        ck_assert_uint_eq(p->weight_bits, rows[i].bits);
+        ck_assert_double_eq(p->value, 10 + i);
+        ck_assert_uint_eq(p->input_tokens, 0);
+        OWNED char *place = xformat("%s:%d", path, i + 2);
+        ck_assert_str_eq(m.place[i], place);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text, *why;
+} refusals[] = {
+    {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends\nm,f,5,0,0,CPU\n", ": holds no test of one phase"},
+    {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends\nm,f,0,128,0,CPU\n", ":2: "},
+    {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends\nm,f,5,1e9,0,CPU\n", ":2: "},
+    {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":512,\"n_gen\":1,\"avg_ts\":1}]", ": holds no test of one phase"},
+    {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":512,\"n_gen\":0,\"avg_ts\":0}]", ": [0].avg_ts: "},
+    {"| model | backend | test | t/s |\n| a | CPU | pp1 | fast |\n", ":2: column t/s: 'fast' is not a rate"},
+    {"| model | backend | test | t/s |\n| a | CPU | pp1 | 0.0 |\n", ":2: column t/s: '0.0' is not a rate"},
+    {"| model | backend | test | t/s |\n| a | CPU | pp1 |\n", ":2: 3 cells where the head has 4"},
+    {"| model | backend | test | rate |\n| a | CPU | pp1 | 1 |\n", ":1: no column 't/s': not a table of llama-bench"},
+    {"| model | backend | test | t/s |\n| a | CPU | other | 1 |\n", ": holds no test of one phase"},
+};
+
+START_TEST(what_is_no_test_is_refused_with_its_place)
+{
+    ck_assert_int_eq(read_text(refusals[_i].text), -EINVAL);
+    ck_assert_uint_ge(err.n, 1);
+    OWNED char *want = xformat("%s%s", path, refusals[_i].why);
+    ck_assert_msg(strncmp(err.lines[0], want, strlen(want)) == 0, "%s", err.lines[0]);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("llama-bench", .setup = setup, .teardown = teardown),
+    TEST(a_test_is_of_one_phase),
+    TEST(a_table_names_its_tests),
+    TEST(files_say_model_width_and_backend),
+    LOOP(what_is_no_test_is_refused_with_its_place, sizeof refusals / sizeof refusals[0]),
+};
+SUITE_MAIN("llama-bench", suite)
