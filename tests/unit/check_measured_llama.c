@@ -37,9 +37,14 @@ static const struct {
     const char *metric; /* NULL: of no phase, or of two */
     uint32_t tokens;
 } tests[] = {
-    {512, 0, 0, "prefill_tok_s", 512}, {0, 128, 0, "decode_tok_s", 0},
-    {0, 128, 4096, "decode_tok_s", 4096}, {512, 0, 4096, NULL, 0}, {512, 128, 0, NULL, 0},
-    {512, 128, 64, NULL, 0}, {0, 0, 0, NULL, 0}, {0, 0, 64, NULL, 0},
+    {512, 0, 0, "prefill_tok_s", 512},
+    {0, 128, 0, "decode_tok_s", 0},
+    {0, 128, 4096, "decode_tok_s", 4096},
+    {512, 0, 4096, NULL, 0},
+    {512, 128, 0, NULL, 0},
+    {512, 128, 64, NULL, 0},
+    {0, 0, 0, NULL, 0},
+    {0, 0, 64, NULL, 0},
 };
 enum { TESTS = sizeof tests / sizeof tests[0] };
 
@@ -71,10 +76,12 @@ START_TEST(a_test_is_of_one_phase)
     SCOPED(text_fini) struct text json = {0};
     text_string(&csv, "backends,model_filename,model_type,n_prompt,n_gen,n_depth,avg_ts\n");
     for (int i = 0; i < TESTS; i++) {
-        text_format(&csv, "Vulkan,dir.Q8_0/llama-2-7b.Q4_0.gguf,llama 7B Q4_0,%d,%d,%d,%d\n", tests[i].prompt,
-                    tests[i].gen, tests[i].depth, 100 + i);
-        text_format(&json, "%s{\"backends\":\"Vulkan\",\"model_filename\":\"llama-2-7b-Q4_0.gguf\","
-                           "\"model_type\":\"llama 7B Q4_0\",\"n_prompt\":%d,\"n_gen\":%d,\"n_depth\":%d,\"avg_ts\":%d}",
+        text_format(&csv, "Vulkan,dir.Q8_0/llama-2-7b.Q4_0.gguf,llama 7B Q4_0,%d,%d,%d,%d\n",
+                    tests[i].prompt, tests[i].gen, tests[i].depth, 100 + i);
+        text_format(&json,
+                    "%s{\"backends\":\"Vulkan\",\"model_filename\":\"llama-2-7b-Q4_0.gguf\","
+                    "\"model_type\":\"llama 7B "
+                    "Q4_0\",\"n_prompt\":%d,\"n_gen\":%d,\"n_depth\":%d,\"avg_ts\":%d}",
                     i > 0 ? "," : "[", tests[i].prompt, tests[i].gen, tests[i].depth, 100 + i);
     }
     text_string(&json, "]");
@@ -91,14 +98,23 @@ START_TEST(a_table_names_its_tests)
     static const struct {
         const char *test, *metric;
         uint32_t tokens;
-    } names[] = {{"pp512", "prefill_tok_s", 512}, {"tg128", "decode_tok_s", 0}, {"tg128 @ d4096", "decode_tok_s", 4096},
-                 {"pp512 @ d4096", NULL, 0}, {"pp512+tg128", NULL, 0}, {"pp0", NULL, 0}, {"tg", NULL, 0},
-                 {"xx512", NULL, 0}, {"tg128 @ d4x", NULL, 0}, {"pp16", "prefill_tok_s", 16}};
+    } names[] = {{"pp512", "prefill_tok_s", 512},
+                 {"tg128", "decode_tok_s", 0},
+                 {"tg128 @ d4096", "decode_tok_s", 4096},
+                 {"pp512 @ d4096", NULL, 0},
+                 {"pp512+tg128", NULL, 0},
+                 {"pp0", NULL, 0},
+                 {"tg", NULL, 0},
+                 {"xx512", NULL, 0},
+                 {"tg128 @ d4x", NULL, 0},
+                 {"pp16", "prefill_tok_s", 16}};
     enum { N = sizeof names / sizeof names[0] };
     SCOPED(text_fini) struct text t = {0};
-    text_string(&t, "a line before\n| model | size | backend | test | t/s |\n| --- | ---: | :-- | --: | --: |\n");
+    text_string(&t, "a line before\n| model | size | backend | test | t/s |\n| --- | ---: | :-- | "
+                    "--: | --: |\n");
     for (int i = 0; i < N; i++) {
-        text_format(&t, "  |llama 7B Q4_K - Medium | 4 GiB |\tCPU | %s | %d.5 \u00b1 0.25 |\n", names[i].test, 100 + i);
+        text_format(&t, "  |llama 7B Q4_K - Medium | 4 GiB |\tCPU | %s | %d.5 \u00b1 0.25 |\n",
+                    names[i].test, 100 + i);
     }
     ck_assert_msg(read_text(text_end(&t)) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     size_t n = 0;
@@ -128,7 +144,8 @@ START_TEST(files_say_model_width_and_backend)
         uint32_t bits;
     } rows[] = {
         {"Vulkan", "a/b/phi-2.Q8_0.gguf", "phi2 3B Q8_0", "llama.cpp-vulkan", "igpu", "phi-2", 8},
-        {"\"Metal,BLAS\"", "phi-2-Q4_K_M.gguf", "phi2 3B Q4_K - Medium", "llama.cpp-metal", "igpu", "phi-2", 4},
+        {"\"Metal,BLAS\"", "phi-2-Q4_K_M.gguf", "phi2 3B Q4_K - Medium", "llama.cpp-metal", "igpu",
+         "phi-2", 4},
         {"CPU", "phi-2.gguf", "phi2 3B F16", "llama.cpp", "cpu", "phi-2", 16},
         {"BLAS", "phi-2-F16", "phi2 3B F16", "llama.cpp", "cpu", "phi-2", 16},
         {"\"\"", "llama-3.2-1b.BF16.gguf", "llama 1B BF16", "llama.cpp", "cpu", "llama-3.2-1b", 16},
@@ -138,7 +155,8 @@ START_TEST(files_say_model_width_and_backend)
     SCOPED(text_fini) struct text t = {0};
     text_string(&t, "model_type,model_filename,avg_ts,n_gen,n_prompt,backends\n"); /* no depth */
     for (int i = 0; i < N; i++) {
-        text_format(&t, "%s,%s,%d,128,0,%s\n", rows[i].type, rows[i].file, 10 + i, rows[i].backends);
+        text_format(&t, "%s,%s,%d,128,0,%s\n", rows[i].type, rows[i].file, 10 + i,
+                    rows[i].backends);
     }
     ck_assert_msg(read_text(text_end(&t)) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     ck_assert_uint_eq(m.points.n, N);
@@ -159,15 +177,23 @@ END_TEST
 static const struct {
     const char *text, *why;
 } refusals[] = {
-    {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends\nm,f,5,0,0,CPU\n", ": holds no test of one phase"},
+    {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends\nm,f,5,0,0,CPU\n",
+     ": holds no test of one phase"},
     {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends\nm,f,0,128,0,CPU\n", ":2: "},
     {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends\nm,f,5,1e9,0,CPU\n", ":2: "},
-    {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":512,\"n_gen\":1,\"avg_ts\":1}]", ": holds no test of one phase"},
-    {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":512,\"n_gen\":0,\"avg_ts\":0}]", ": [0].avg_ts: "},
-    {"| model | backend | test | t/s |\n| a | CPU | pp1 | fast |\n", ":2: column t/s: 'fast' is not a rate"},
-    {"| model | backend | test | t/s |\n| a | CPU | pp1 | 0.0 |\n", ":2: column t/s: '0.0' is not a rate"},
+    {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":512,\"n_"
+     "gen\":1,\"avg_ts\":1}]",
+     ": holds no test of one phase"},
+    {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":512,\"n_"
+     "gen\":0,\"avg_ts\":0}]",
+     ": [0].avg_ts: "},
+    {"| model | backend | test | t/s |\n| a | CPU | pp1 | fast |\n",
+     ":2: column t/s: 'fast' is not a rate"},
+    {"| model | backend | test | t/s |\n| a | CPU | pp1 | 0.0 |\n",
+     ":2: column t/s: '0.0' is not a rate"},
     {"| model | backend | test | t/s |\n| a | CPU | pp1 |\n", ":2: 3 cells where the head has 4"},
-    {"| model | backend | test | rate |\n| a | CPU | pp1 | 1 |\n", ":1: no column 't/s': not a table of llama-bench"},
+    {"| model | backend | test | rate |\n| a | CPU | pp1 | 1 |\n",
+     ":1: no column 't/s': not a table of llama-bench"},
     {"| model | backend | test | t/s |\n| a | CPU | other | 1 |\n", ": holds no test of one phase"},
 };
 

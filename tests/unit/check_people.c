@@ -1,0 +1,174 @@
+/* Tables as people see them: cells, widths, headings, Markdown, and terminals too narrow, by hand. */
+#define _GNU_SOURCE /* pseudo-terminals */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "experiments/shell/document.h"
+#include "experiments/shell/term.h"
+#include "tests/helpers/suite.h"
+
+static struct document *d;
+
+static void setup(void)
+{
+    d = document_new();
+}
+
+static void is(const char *form, const char *want)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    document_put(d, form, f);
+    (void)fclose(f);
+    ck_assert_str_eq(text, want);
+    free(text);
+}
+
+/* A column is as wide as its widest cell or title, two blanks apart; numbers stand to the right,
+ * texts to the left, and no line ends with blanks. */
+START_TEST(columns_are_as_wide_as_their_cells)
+{
+    static const struct frame_column columns[] = {
+        {.name = "policy", .kind = FRAME_TEXT},
+        {.name = "share", .title = "of all, %", .scale = 100.0, .format = "%.1f"},
+        {.name = "n"},
+        {.name = "hidden", .only_data = true},
+        {.name = "ok", .title = "", .kind = FRAME_FLAG},
+        {.name = "note", .kind = FRAME_TEXT, .missing = "none"},
+    };
+    struct frame *f = DOCUMENT_FRAME(d, "rows", 0, columns);
+    FRAME_ROW(f, "fcfs", 0.5, 7, 9, true, "a|b\x07");
+    FRAME_ROW(f, "agent-xpu", 0.12345, 123456, 9, false, FRAME_NONE);
+    FRAME_ROW(f, "x", FRAME_NONE, FRAME_ABSENT, 9, FRAME_ABSENT, FRAME_ABSENT);
+    is("text", "policy     of all, %          n       note\n"
+               "fcfs            50.0          7  yes  a|b?\n"
+               "agent-xpu       12.3  1.235e+05  no   none\n"
+               "x                  -\n");
+    is("markdown", "| policy | of all, % | n | | note |\n"
+                   "|---|---:|---:|---|---|\n"
+                   "| fcfs | 50.0 | 7 | yes | a\\|b? |\n"
+                   "| agent-xpu | 12.3 | 1.235e+05 | no | none |\n"
+                   "| x | - | | | |\n");
+}
+END_TEST
+
+/* Rows of one heading are a table with its own widths, wherever the heading's column is; rows that
+ * are hidden are no rows; a table without a row or a column for people is nothing. */
+START_TEST(rows_stand_under_their_heading)
+{
+    static const struct frame_column columns[] = {
+        {.name = "class", .kind = FRAME_TEXT, .heading = true},
+        {.name = "policy", .title = "", .kind = FRAME_TEXT},
+        {.name = "mean", .title = ""},
+    };
+    struct frame *f = DOCUMENT_FRAME(d, "rows", 0, columns);
+    frame_indent(f, 3);
+    FRAME_ROW(f, "reac\x1btive", "fcfs", 1);
+    FRAME_ROW(f, "reac\x1btive", "long-name", 10);
+    FRAME_ROW(f, "proactive", "edf", 5);
+    FRAME_ROW(f, "proactive", "gone", 6);
+    frame_hide_row(f);
+    FRAME_ROW(f, "reactive", "z", 2);
+    is("text", "\nreac?tive\n   fcfs        1\n   long-name  10\n\nproactive\n   edf  5\n\nreactive\n   z  2\n");
+    is("markdown", "\n## reac?tive\n\n| | |\n|---|---:|\n| fcfs | 1 |\n| long-name | 10 |\n"
+                   "\n## proactive\n\n| | |\n|---|---:|\n| edf | 5 |\n"
+                   "\n## reactive\n\n| | |\n|---|---:|\n| z | 2 |\n");
+}
+END_TEST
+
+START_TEST(a_table_of_nothing_is_nothing)
+{
+    static const struct frame_column columns[] = {{.name = "a"}, {.name = "b", .only_text = true}};
+    static const struct frame_column data[] = {{.name = "a", .only_data = true}};
+    (void)DOCUMENT_FRAME(d, "empty", 0, columns);
+    struct frame *f = DOCUMENT_FRAME(d, "gone", 0, columns);
+    FRAME_ROW(f, 1, 2);
+    frame_hide_row(f);
+    struct frame *g = DOCUMENT_FRAME(d, "data", 0, data);
+    FRAME_ROW(g, 1);
+    document_note(d, "%s", "");
+    document_heading(d, "A %s", "heading");
+    document_note(document_within(d, "inner"), "inside");
+    is("text", "\n\nA heading\ninside\n");
+    is("markdown", "\n\n## A heading\n\ninside\n");
+}
+END_TEST
+
+/* ---- terminals ---- */
+
+/* What a terminal of so many columns gets of the document. */
+static char *on_terminal(unsigned short columns)
+{
+    struct termios raw;
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(master, 0);
+    ck_assert_int_eq(grantpt(master), 0);
+    ck_assert_int_eq(unlockpt(master), 0);
+    FILE *f = fopen(ptsname(master), "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(tcgetattr(fileno(f), &raw), 0);
+    raw.c_oflag &= ~(tcflag_t)OPOST;
+    ck_assert_int_eq(tcsetattr(fileno(f), TCSANOW, &raw), 0);
+    struct winsize w = {.ws_col = columns, .ws_row = 24};
+    ck_assert_int_eq(ioctl(master, TIOCSWINSZ, &w), 0);
+    ck_assert_int_eq(term_width(f), columns);
+    document_put(d, "text", f);
+    (void)fflush(f);
+    static char text[4096];
+    ssize_t n = read(master, text, sizeof text - 1);
+    ck_assert_int_gt((int)n, 0);
+    text[n] = '\0';
+    (void)fclose(f);
+    (void)close(master);
+    return text;
+}
+
+/* The table is 24 + 2 + 4 + 2 + 20 = 52 wide. On 52 it is whole. On 44 the first column gives 8 and
+ * ends with three dots. On 34 it gives no more than to 16, and the last one, which has 34 - 24 = 10,
+ * is left to wrap. */
+START_TEST(a_terminal_too_narrow_cuts_texts)
+{
+    struct frame *f = document_table(d, 0, "lrl", "label", "n", "what");
+    FRAME_ROW(f, "abcdefghijklmnopqrstuvwx", 1234, "12345678901234567890");
+    FRAME_ROW(f, "short", 5, "x");
+    ck_assert_str_eq(on_terminal(52), "label                        n  what\n"
+                                      "abcdefghijklmnopqrstuvwx  1234  12345678901234567890\n"
+                                      "short                        5  x\n");
+    ck_assert_str_eq(on_terminal(44), "label                n  what\n"
+                                      "abcdefghijklm...  1234  12345678901234567890\n"
+                                      "short                5  x\n");
+    ck_assert_str_eq(on_terminal(40), "label                n  what\n"
+                                      "abcdefghijklm...  1234  1234567890123...\n"
+                                      "short                5  x\n");
+    ck_assert_str_eq(on_terminal(34), "label                n  what\n"
+                                      "abcdefghijklm...  1234  12345678901234567890\n"
+                                      "short                5  x\n");
+}
+END_TEST
+
+/* Labels that would be alike are not cut, and numbers never are. */
+START_TEST(labels_stay_different)
+{
+    struct frame *f = document_table(d, 2, "lr", "", "number");
+    FRAME_ROW(f, "abcdefghijklmnopqrstuvwx-1", 0.25);
+    FRAME_ROW(f, "abcdefghijklmnopqrstuvwx-2", 0.5);
+    ck_assert_str_eq(on_terminal(20), "                              number\n"
+                                      "  abcdefghijklmnopqrstuvwx-1    0.25\n"
+                                      "  abcdefghijklmnopqrstuvwx-2     0.5\n");
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("for people", .setup = setup),
+    TEST(columns_are_as_wide_as_their_cells),
+    TEST(rows_stand_under_their_heading),
+    TEST(a_table_of_nothing_is_nothing),
+    TEST(a_terminal_too_narrow_cuts_texts),
+    TEST(labels_stay_different),
+};
+SUITE_MAIN("tables for people", suite)
