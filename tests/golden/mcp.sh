@@ -95,7 +95,7 @@ python3 "$dir/calls.py" "$x" "$load" || fail "tools/call"
 # The official client, where it is installed: pip install --require-hashes -r tests/mcp.txt
 client=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim/mcp-2.3.0/bin/python # of .ci/setup.sh all
 [ -x "$client" ] || client=python3
-"$client" -c 'import mcp' 2>/dev/null || { echo "skipped: the Python package mcp is not installed, so its client was not tried"; exit $bad; }
+"$client" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("mcp") is None)' 2>/dev/null || { echo "skipped: the Python package mcp is not installed, so its client was not tried"; exit $bad; }
 cat >"$dir/client.py" <<'END'
 import asyncio, os, sys
 import jsonschema

@@ -12,7 +12,12 @@ bad=0
 fail() { echo "FAILED: $*"; bad=1; }
 engine=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim/openvino-2026.4.1
 export PYTHONPATH="$engine/python" PYTHONDONTWRITEBYTECODE=1
-if ! python3 -c 'import openvino' 2>/dev/null; then
+# What is compiled for this Python, and numpy: the import itself is a quarter of a second.
+if ! python3 -c 'import importlib.util as u, os, sys, sysconfig
+openvino = u.find_spec("openvino")
+suffix = sysconfig.get_config_var("EXT_SUFFIX")
+sys.exit(openvino is None or u.find_spec("numpy") is None or
+         not os.path.exists(os.path.join(openvino.submodule_search_locations[0], "_pyopenvino" + suffix)))'; then
     echo "skipped: the Python package openvino is not there (make engines, with Python 3.11)"
     exit 0
 fi
