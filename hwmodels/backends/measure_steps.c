@@ -127,7 +127,7 @@ static void fill_row(struct kernel_row *r, struct window_side *s, const struct b
     r->foreign_frac = host->foreign_frac > 1.0 ? 1.0 : host->foreign_frac;
     r->steal_frac = host->steal_frac > 1.0 ? 1.0 : host->steal_frac;
     if (s->n > 0) {
-        r->value = window_quantile(s, 0.5) * 1e3;
+        r->value = s->median_s * 1e3;
         r->p10 = window_quantile(s, 0.1) * 1e3;
         r->p90 = window_quantile(s, 0.9) * 1e3;
     }
@@ -273,7 +273,7 @@ static double bracket(struct measure *m, struct measure_target *t, uint32_t side
         m->sides[0] = m->sides[1];
     }
     const char *one = run_window(m, &t, 1, &host, &rc);
-    double median_s = m->sides[0].n > 0 ? window_quantile(&m->sides[0], 0.5) : 0.0;
+    double median_s = m->sides[0].n > 0 ? m->sides[0].median_s : 0.0;
     if (side == 1) {
         m->sides[1] = m->sides[0];
         m->sides[0] = keep;

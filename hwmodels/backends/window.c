@@ -82,13 +82,15 @@ static bool overlap(const struct backend_ops *ops, struct window_side *sides, ui
 static void drop_spikes(struct window_side *s)
 {
     uint32_t all = s->n;
-    double limit_s = all > 0 ? SPIKE * window_quantile(s, 0.5) : 0.0;
+    s->median_s = all > 0 ? window_quantile(s, 0.5) : 0.0;
+    double limit_s = SPIKE * s->median_s;
     s->n = 0;
     for (uint32_t i = 0; i < all; i++) {
         if (s->samples[i] <= limit_s) {
             s->samples[s->n++] = s->samples[i];
         }
     }
+    s->median_s = s->n < all ? window_quantile(s, 0.5) : s->median_s;
     s->spike_frac = all > 0 ? (double)(all - s->n) / all : 0.0;
 }
 

@@ -18,6 +18,7 @@ struct window_side {
     bool hung;      /* out: did not answer by the deadline; the device is lost */
     double samples[BACKEND_MAX_INFLIGHT]; /* out, seconds, in any order */
     uint32_t n;                           /* out */
+    double median_s;                      /* out: of the samples, where there are any */
     double spike_frac; /* out: share of samples left out because they took over twice the median */
     double
         idle_frac; /* out: share of the time that the worker did not have its core; < 0 unknown */
