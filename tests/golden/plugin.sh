@@ -145,12 +145,22 @@ plugin nothing 's/return &ops;/return NULL;/'
 refuse "returned no policy" $run "$dir/nothing.so"
 # What a plug-in does to itself is told, by name, and costs its own run only; what a failed run leaves
 # behind is the smallest trace, and the command that it prints shows the same again.
-elsewhere() { # plug-in, what must be told: the commands that run policies one by one tell it as run does
+elsewhere() { # plug-in, what must be told: the commands that run policies one by one tell it as run does; at once, as some wait
+    n=0
     for how in "explain --request 0" "explain --interference" "diff --b-policy fcfs" "bisect --b-policy fcfs --max-tests 1 -o $dir/$1.small"; do
+        n=$((n + 1))
+        echo "$how" >"$dir/how$n"
         # shellcheck disable=SC2086
-        "$x" $how --policy "$dir/$1.so" --workload "$load" --time-limit 2 --json >"$dir/out" 2>"$dir/err"
-        [ $? -eq 1 ] || [ "${how%% *}" = bisect ] || fail "$1 under $how: exit status"
-        grep -q "policy [^ ]*$1.so: the run did not end: .*$2" "$dir/out" "$dir/err" || { fail "$1 under $how: not told:"; cat "$dir/out" "$dir/err"; }
+        {
+            "$x" $how --policy "$dir/$1.so" --workload "$load" --time-limit 2 --json >"$dir/out$n" 2>"$dir/err$n"
+            echo $? >"$dir/status$n"
+        } &
+    done
+    wait
+    for n in 1 2 3 4; do
+        how=$(cat "$dir/how$n")
+        [ "$(cat "$dir/status$n")" = 1 ] || [ "${how%% *}" = bisect ] || fail "$1 under $how: exit status"
+        grep -q "policy [^ ]*$1.so: the run did not end: .*$2" "$dir/out$n" "$dir/err$n" || { fail "$1 under $how: not told:"; cat "$dir/out$n" "$dir/err$n"; }
     done
 }
 breaks() { # name, what the message must say, what schedule does after 5 s, then what is left

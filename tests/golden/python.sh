@@ -171,6 +171,25 @@ chmod +x "$dir/python"
 python=$dir/python
 export XPUSIM_PYTHON="$python"
 
+# What hangs is tried again with less patience, for a bounded time: a small trace, and a command that shows it again. That is half
+# a minute of waiting, so it goes on beside what follows.
+cat >"$dir/hang.py" <<'END'
+import time
+from my_loop import Loop
+
+class Hang(Loop):
+    """Hangs from the tenth call on."""
+    calls = 0
+    def schedule(self):
+        self.calls += 1
+        if self.calls > 9:
+            time.sleep(600)  # a loop without end would take a processor for all the time that is waited for it
+        super().schedule()
+END
+sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' | sed 's/class MyPolicy/class Loop/' >"$dir/my_loop.py"
+"$x" run --policy "python:$dir/hang.py:Hang:limit_s=4" --workload mixed:duration_s=60 --trouble "$dir/hung" >"$dir/hung.out" 2>"$dir/hung.err" &
+hanging=$!
+
 # A program is told every number of the machine: here no two are the same.
 "$python" - hwmodels/soc/core-ultra-5-125h.json "$dir/odd.json" "$dir/told" <<'END'
 import json, sys
@@ -300,8 +319,6 @@ n=$(sed -n 's/.*"all.finished":[[:space:]]*\([0-9]*\).*/\1/p' "$dir/out")
 [ "$(grep -c '^ended: yielded' "$dir/err")" -eq "${n:-0}" ] || fail "$n requests were stopped otherwise than once each"
 grep -q "\"policy.stopped\":[[:space:]]*$((3 * ${n:-1}))\b" "$dir/out" || fail "three for each of $n stops do not add up"
 
-sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$dir/example.py"
-
 # What a program may do wrong.
 cat >"$dir/wrong.py" <<'END'
 import os, random, signal, sys, time
@@ -420,25 +437,6 @@ for how in ask sync timer; do
         timeout 300 "$x" run --policy "python:$dir/restless.py:Restless:how=$how" --workload "$load" --trouble ''
 done
 
-# What hangs is tried again with less patience, for a bounded time: a small trace, and a command that shows it again.
-cat >"$dir/hang.py" <<'END'
-import time
-from my_loop import Loop
-
-class Hang(Loop):
-    """Hangs from the tenth call on."""
-    calls = 0
-    def schedule(self):
-        self.calls += 1
-        if self.calls > 9:
-            time.sleep(600)  # a loop without end would take a processor for all the time that is waited for it
-        super().schedule()
-END
-sed 's/class MyPolicy/class Loop/' "$dir/example.py" >"$dir/my_loop.py"
-"$x" run --policy "python:$dir/hang.py:Hang:limit_s=4" --workload mixed:duration_s=60 --trouble "$dir/hung" >"$dir/out" 2>"$dir/err"
-grep -q '^Looking for a smaller trace .* at most 20 s' "$dir/err" || fail "shrinking is not announced: $(cat "$dir/err")"
-grep -q '^Enough to show it: [1-9] of ' "$dir/err" || fail "no small trace that hangs: $(cat "$dir/err")"
-
 # The child ends with its parent, however that ends.
 cat >"$dir/sleeper.py" <<'END'
 import os, sys, time
@@ -535,4 +533,8 @@ END
 XPUSIM_JAIL=off PYTHONPATH=$examples "$x" compare --policy "python:$dir/edited.py:Edited" --replications 3 --jobs 1 --workload "$load" -q >"$dir/out" 2>"$dir/err"
 [ $? = 1 ] && [ "$(grep -c "its file was changed after this command began" "$dir/err")" = 2 ] && [ "$(grep -c "^# another" "$dir/edited.py")" = 1 ] ||
     fail "an edited file: $(cat "$dir/out" "$dir/err" "$dir/edited.py")"
+# What hung since the begin.
+wait "$hanging"
+grep -q '^Looking for a smaller trace .* at most 20 s' "$dir/hung.err" || fail "shrinking is not announced: $(cat "$dir/hung.err")"
+grep -q '^Enough to show it: [1-9] of ' "$dir/hung.err" || fail "no small trace that hangs: $(cat "$dir/hung.err")"
 exit $bad
