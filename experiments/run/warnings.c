@@ -168,10 +168,12 @@ char *extrapolated_text(const struct extrapolated *x)
         if (x->of[i].frac < LEAST_SHOWN_FRAC) {
             continue;
         }
-        char *text = xformat("%s%s%s %.3g %% of its kernel time (%s%s%s)", all != NULL ? all : "",
-                             all != NULL ? ", " : "", x->of[i].device, 100.0 * x->of[i].frac,
-                             context ? "longer contexts" : "", rows && context ? ", " : "",
-                             rows ? "more rows" : "");
+        const char *why = rows && context ? " (longer contexts, more rows)"
+                          : context       ? " (longer contexts)"
+                          : rows          ? " (more rows)"
+                                          : ""; /* each part is too small to be shown */
+        char *text = xformat("%s%s%s %.3g %% of its kernel time%s", all != NULL ? all : "",
+                             all != NULL ? ", " : "", x->of[i].device, 100.0 * x->of[i].frac, why);
         free(all);
         all = text;
     }

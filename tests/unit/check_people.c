@@ -1,4 +1,5 @@
-/* Tables as people see them: cells, widths, headings, Markdown, and terminals too narrow, by hand. */
+/* Tables as people see them: cells, widths, headings, Markdown, and terminals too narrow, by hand.
+ */
 #define _GNU_SOURCE /* pseudo-terminals */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -74,7 +75,8 @@ START_TEST(rows_stand_under_their_heading)
     FRAME_ROW(f, "proactive", "gone", 6);
     frame_hide_row(f);
     FRAME_ROW(f, "reactive", "z", 2);
-    is("text", "\nreac?tive\n   fcfs        1\n   long-name  10\n\nproactive\n   edf  5\n\nreactive\n   z  2\n");
+    is("text", "\nreac?tive\n   fcfs        1\n   long-name  10\n\nproactive\n   edf  "
+               "5\n\nreactive\n   z  2\n");
     is("markdown", "\n## reac?tive\n\n| | |\n|---|---:|\n| fcfs | 1 |\n| long-name | 10 |\n"
                    "\n## proactive\n\n| | |\n|---|---:|\n| edf | 5 |\n"
                    "\n## reactive\n\n| | |\n|---|---:|\n| z | 2 |\n");
@@ -129,8 +131,8 @@ static char *on_terminal(unsigned short columns)
 }
 
 /* The table is 24 + 2 + 4 + 2 + 20 = 52 wide. On 52 it is whole. On 44 the first column gives 8 and
- * ends with three dots. On 34 it gives no more than to 16, and the last one, which has 34 - 24 = 10,
- * is left to wrap. */
+ * ends with three dots. On 34 it gives no more than to 16, and the last one, which has 34 - 24 =
+ * 10, is left to wrap. */
 START_TEST(a_terminal_too_narrow_cuts_texts)
 {
     struct frame *f = document_table(d, 0, "lrl", "label", "n", "what");
@@ -164,11 +166,8 @@ START_TEST(labels_stay_different)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("for people", .setup = setup),
-    TEST(columns_are_as_wide_as_their_cells),
-    TEST(rows_stand_under_their_heading),
-    TEST(a_table_of_nothing_is_nothing),
-    TEST(a_terminal_too_narrow_cuts_texts),
-    TEST(labels_stay_different),
+    CASE("for people", .setup = setup),     TEST(columns_are_as_wide_as_their_cells),
+    TEST(rows_stand_under_their_heading),   TEST(a_table_of_nothing_is_nothing),
+    TEST(a_terminal_too_narrow_cuts_texts), TEST(labels_stay_different),
 };
 SUITE_MAIN("tables for people", suite)

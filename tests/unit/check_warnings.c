@@ -1,0 +1,199 @@
+/* Warnings of a result: which devices, shares, reasons and meters they name, by hand. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/run/warnings.h"
+#include "sim/base/json.h"
+#include "tests/helpers/suite.h"
+
+static struct config c;
+static struct document *d;
+static struct document *list;
+
+static void setup(void)
+{
+    memset(&c, 0, sizeof c);
+    d = document_new();
+    list = warnings_of(d);
+}
+
+/* The warnings as data, and that people see each as a line of its own. */
+static void are(const char *json)
+{
+    cJSON *tree = document_json(d);
+    const cJSON *all = cJSON_GetObjectItem(tree, "warnings");
+    OWNED char *is = cJSON_PrintUnformatted(all);
+    ck_assert_str_eq(is, json);
+    SCOPED(text_fini) struct text want = {0};
+    const cJSON *one;
+    cJSON_ArrayForEach (one, all) {
+        text_format(&want, "\nwarning: %s\n", one->valuestring);
+    }
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    document_put(d, "text", f);
+    (void)fclose(f);
+    ck_assert_str_eq(text, text_end(&want));
+    free(text);
+    cJSON_Delete(tree);
+}
+
+static void device(uint32_t i, const char *name, double decode, double prefill, int meter)
+{
+    struct device *o = &c.soc.machine.devices[i];
+    (void)snprintf(o->name, sizeof o->name, "%s", name);
+    o->decode_watts = decode;
+    o->prefill_watts = prefill;
+    c.soc.devices[i].meter = meter;
+    c.soc.machine.n_devices = i + 1;
+}
+
+/* ---- outside the calibrated range ---- */
+
+static const struct {
+    struct {
+        const char *metric;
+        double value;
+    } of[8];
+    const char *text; /* NULL: nothing is outside */
+} ranges[] = {
+    {{{"npu.extrapolated_frac", 0.25}}, "npu 25 % of its kernel time"},
+    {{{"npu.extrapolated_frac", 0.25}, {"npu.extrapolated_rows_frac", 0.1}}, "npu 25 % of its kernel time (more rows)"},
+    {{{"npu.extrapolated_context_frac", 0.2}, {"npu.extrapolated_frac", 0.12345}},
+     "npu 12.3 % of its kernel time (longer contexts)"},
+    {{{"igpu.extrapolated_frac", 1}, {"igpu.extrapolated_rows_frac", 0.5}, {"igpu.extrapolated_context_frac", 0.75}},
+     "igpu 100 % of its kernel time (longer contexts, more rows)"},
+    /* each device with its own; one below 0.05 % is inside, and so is such a part */
+    {{{"npu.extrapolated_frac", 0.0004}, {"npu.extrapolated_rows_frac", 0.0004}, {"igpu.extrapolated_frac", 0.0005},
+      {"igpu.extrapolated_rows_frac", 0.0004}, {"igpu.extrapolated_context_frac", 0.0005}, {"cpu.extrapolated_frac", 0.5},
+      {"cpu.extrapolated_rows_frac", 0.5}}, "igpu 0.05 % of its kernel time (longer contexts), cpu 50 % of its kernel time (more rows)"},
+    {{{"npu.extrapolated_frac", 0}, {"npu.extrapolated_rows_frac", 0}}, NULL},
+    /* what is none of these */
+    {{{"npu.extrapolated_fraction", 1}, {"npu.busy_frac", 1}, {"extrapolated_frac", 1},
+      {"a-device-with-17.extrapolated_frac", 1}}, NULL},
+    {{{"npu.extrapolated_frac", 0.25}, {"npu.extrapolated_frac", NAN}}, "npu 25 % of its kernel time"},
+    {{{"np.extrapolated_frac", 0.25}, {"npu.extrapolated_frac", 0.5}},
+     "np 25 % of its kernel time, npu 50 % of its kernel time"},
+    {{{NULL, 0}}, NULL},
+};
+
+START_TEST(shares_outside_the_range_are_named)
+{
+    struct extrapolated x = {.n = 0};
+    for (int i = 0; i < 8 && ranges[_i].of[i].metric != NULL; i++) {
+        extrapolated_add(&x, ranges[_i].of[i].metric, ranges[_i].of[i].value);
+    }
+    OWNED char *text = extrapolated_text(&x);
+    ck_assert((text == NULL) == (ranges[_i].text == NULL));
+    if (text != NULL) {
+        ck_assert_str_eq(text, ranges[_i].text);
+    }
+}
+END_TEST
+
+/* One warning for all: those that are outside, by their labels. */
+START_TEST(a_range_is_one_warning)
+{
+    struct extrapolated x[3] = {{.n = 0}};
+    extrapolated_add(&x[0], "npu.extrapolated_frac", 0.5);
+    extrapolated_add(&x[1], "npu.extrapolated_frac", 0);
+    extrapolated_add(&x[2], "igpu.extrapolated_frac", 0.25);
+    warnings_range(&x[1], NULL, 1, list);
+    are("[]");
+    warnings_range(x, (const char *const[]){"fcfs", "edf", "sjf"}, 3, list);
+    warnings_range(&x[2], NULL, 1, list);
+    are("[\"outside the calibrated range, where times are extrapolated: fcfs: npu 50 % of its kernel time; "
+        "sjf: igpu 25 % of its kernel time\","
+        "\"outside the calibrated range, where times are extrapolated: igpu 25 % of its kernel time\"]");
+}
+END_TEST
+
+/* More devices than a machine has are not kept. */
+START_TEST(devices_beyond_a_machine_are_dropped)
+{
+    struct extrapolated x = {.n = 0};
+    for (int i = 0; i < MACHINE_MAX_DEVICES + 2; i++) {
+        OWNED char *metric = xformat("d%d.extrapolated_frac", i);
+        extrapolated_add(&x, metric, 0.5);
+    }
+    ck_assert_uint_eq(x.n, MACHINE_MAX_DEVICES);
+    extrapolated_add(&x, "d0.extrapolated_frac", 0.25);
+    ck_assert_double_eq(x.of[0].frac, 0.25);
+    ck_assert_double_eq(x.of[MACHINE_MAX_DEVICES - 1].frac, 0.5);
+}
+END_TEST
+
+/* ---- meters ---- */
+
+static void meter_is(const char *want)
+{
+    OWNED char *is = warnings_meter(&c);
+    ck_assert_str_eq(is, want);
+}
+
+/* Devices without powers have no meter. */
+START_TEST(meters_are_those_of_devices_with_powers)
+{
+    meter_is(soc_meter_names()[0]);
+    device(0, "igpu", 0, 0, SOC_METER_PACKAGE);
+    device(1, "npu", 0, 5, SOC_METER_RAIL);
+    device(2, "cpu", 0, 0, SOC_METER_WALL);
+    meter_is("rail");
+    warnings_energy(&c, list);
+    are("[\"energy counts the devices' own rails only: what the memory and the rest of the chip draw for them is missing\"]");
+    device(0, "igpu", 3, 0, SOC_METER_RAIL);
+    c.soc.machine.n_devices = 3;
+    meter_is("rail");
+    device(2, "cpu", 1, 1, SOC_METER_WALL);
+    meter_is("different (igpu rail, npu rail, cpu wall)");
+    setup();
+    device(0, "igpu", 3, 0, SOC_METER_PACKAGE);
+    device(1, "npu", 2, 0, SOC_METER_PACKAGE);
+    meter_is("package");
+    warnings_energy(&c, list);
+    are("[]");
+    device(1, "npu", 2, 0, SOC_METER_RAIL);
+    meter_is("different (igpu package, npu rail)");
+    warnings_energy(&c, list);
+    are("[\"energy compares devices whose powers come from different meters (igpu package, npu rail): which device takes "
+        "less energy is not known\"]");
+}
+END_TEST
+
+/* ---- machines ---- */
+
+START_TEST(numbers_of_other_parts_are_said)
+{
+    device(0, "igpu", 0, 0, 0);
+    device(1, "npu", 0, 0, 0);
+    (void)snprintf(c.soc.machine.name, sizeof c.soc.machine.name, "m");
+    c.llm.weight_bits = 4;
+    warnings_sketch(false, list);
+    warnings_sketch(true, list);
+    c.truth.fallback[1] = true;
+    c.soc.extrapolated_npu = true;
+    warnings_machine(&c, list);
+    cJSON *tree = document_json(d);
+    const cJSON *all = cJSON_GetObjectItem(tree, "warnings");
+    static const char *const want[] = {
+        "quantiles are from a sketch, within 0.5 % (--exact keeps every sample)",
+        "npu has no parameters for 4-bit weights: those of its default runtime are used",
+        "the NPU numbers of m are extrapolated from other parts (hwmodels/README.md)"};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(cJSON_GetArrayItem(all, i)->valuestring, want[i]);
+    }
+    cJSON_Delete(tree);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("warnings", .setup = setup),
+    LOOP(shares_outside_the_range_are_named, sizeof ranges / sizeof ranges[0]),
+    TEST(a_range_is_one_warning),
+    TEST(devices_beyond_a_machine_are_dropped),
+    TEST(meters_are_those_of_devices_with_powers),
+    TEST(numbers_of_other_parts_are_said),
+};
+SUITE_MAIN("warnings", suite)
