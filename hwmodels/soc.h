@@ -212,20 +212,20 @@ void soc_partition(struct soc *soc, const char *file, struct err *e);
 
 /* How an entry scales to a device of `peak` times the peak and `cores` times the cores.
  *
- * What row_fill costs is work for each weight, however few the rows are: 4 or 8 bits become 16, and
- * a tile is set up. Each core does its share of it, with a wider matrix engine no sooner. So its
- * time follows the cores, and in rows of the new rate it is peak / cores times as many. Columns
- * fill the engines of all cores together, so width_fill follows the peak. The rate that a usual
- * prompt reaches follows the peak, too: 1024 rows of a model 4096 wide. Without fills the rate's
- * factor is `peak`. */
+ * Filling with rows is work for each weight, however few the rows are: 4 or 8 bits become 16, and a
+ * tile is set up. Each core does its share of it, with a wider matrix engine no sooner. So its time
+ * follows the cores, and in rows of the new rate it is peak / cores times as many. Columns fill the
+ * engines of all cores together, so width_fill follows the peak. The rate that a usual prompt
+ * reaches follows the peak, too: 1024 rows of a model 4096 wide. Without fills the rate's factor is
+ * `peak`. */
 struct soc_resize {
     double rate, row_fill, width_fill;
 };
 struct soc_resize soc_resize(double row_fill, double width_fill, double peak, double cores);
 
-/* What of `ddr`, the ratio of two memories' peaks, a device's bandwidth follows: all of it, but
- * that an NPU reads through a port of its own, which no wider memory widens. Of Snapdragon parts
- * one has 42 GB/s of 68, and one 36 of 135. */
+/* A device's bandwidth follows `ddr`, the ratio of two memories' peaks. An NPU reads through a port
+ * of its own, which no wider memory widens: one Snapdragon part has 42 GB/s of 68, and one 36 of
+ * 135. Its factor is 1. */
 double soc_resize_bandwidth(enum device_kind kind, double ddr);
 
 /* Cores of `b` over those of `a`; 1 where a data sheet states none. */

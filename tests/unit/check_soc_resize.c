@@ -1,0 +1,55 @@
+/* How a machine's numbers scale to another one: rates, fills and bandwidths, by hand. */
+#include "hwmodels/soc.h"
+#include "tests/helpers/suite.h"
+
+/* Twice the peak and fills of 1024 rows and 4096 columns: a usual prompt takes (1 + 1)(1 + 1) = 4
+ * times its work before, (1 + 2)(1 + 2) = 9 times after, so that half the time needs 2 x 9/4 of the
+ * rate. */
+START_TEST(a_larger_engine_takes_more_rows_to_fill)
+{
+    ck_assert_double_eq_tol(soc_resize(1024.0, 4096.0, 2.0, 1.0).rate, 4.5, 1e-12);
+    ck_assert_double_eq_tol(soc_resize(0.0, 0.0, 2.0, 1.0).rate, 2.0, 1e-12);
+    ck_assert_double_eq_tol(soc_resize(300.0, 5000.0, 1.0, 1.0).rate, 1.0, 1e-12);
+}
+END_TEST
+
+/* A product of `rows` rows, `columns` wide, in rows of the old rate that it takes. */
+static double work(double rows, double columns, double row_fill, double width_fill, double rate)
+{
+    return (rows + row_fill) * (1.0 + width_fill / columns) / rate;
+}
+
+/* Of the same cores twice as many do all in half the time, rows and weights alike. With as many
+ * cores of twice the rate the rows take half the time, and what the weights cost stays. Wide
+ * products, where no columns are missing. */
+START_TEST(more_cores_do_all_sooner_and_faster_ones_the_rows)
+{
+    static const double rows[] = {1.0, 32.0, 1024.0};
+    const double wide = 1e12;
+    struct soc_resize more = soc_resize(100.0, 0.0, 2.0, 2.0);
+    struct soc_resize fast = soc_resize(100.0, 0.0, 2.0, 1.0);
+    for (size_t i = 0; i < 3; i++) {
+        double was = work(rows[i], wide, 100.0, 0.0, 1.0);
+        ck_assert_double_eq_tol(work(rows[i], wide, 100.0 * more.row_fill, 0.0, more.rate),
+                                0.5 * was, 1e-12);
+        /* but that 1024 rows follow the peak */
+        double of_1024 = work(1024.0, wide, 200.0, 0.0, 2.0) / work(1024.0, wide, 100.0, 0.0, 1.0);
+        ck_assert_double_eq_tol(work(rows[i], wide, 100.0 * fast.row_fill, 0.0, fast.rate),
+                                (0.5 * rows[i] + 100.0) * 0.5 / of_1024, 1e-9);
+    }
+    struct soc_device a = {.cores = 8};
+    struct soc_device b = {.cores = 12};
+    struct soc_device unsaid = {.cores = 0};
+    ck_assert_double_eq(soc_resize_bandwidth(DEVICE_KIND_NPU, 2.0), 1.0);
+    ck_assert_double_eq(soc_resize_bandwidth(DEVICE_KIND_IGPU, 2.0), 2.0);
+    ck_assert_double_eq_tol(soc_cores_ratio(&a, &b), 1.5, 1e-12);
+    ck_assert_double_eq(soc_cores_ratio(&a, &unsaid), 1.0);
+    ck_assert_double_eq(soc_cores_ratio(&unsaid, &b), 1.0);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    TEST(a_larger_engine_takes_more_rows_to_fill),
+    TEST(more_cores_do_all_sooner_and_faster_ones_the_rows),
+};
+SUITE_MAIN("resizing", suite)
