@@ -278,12 +278,6 @@ static inline bool core_believes(const struct core *c)
     return c->setup->collapse && c->setup->decision_log == NULL;
 }
 
-/* Did anything happen that the policy has not seen? */
-static inline bool core_news(const struct core *c)
-{
-    return c->result->events != c->events_seen;
-}
-
 static inline void core_count(struct core *c, enum counter which)
 {
     c->result->counters[which]++;

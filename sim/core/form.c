@@ -242,7 +242,6 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->id = ++c->next_pass_id; /* only now: refused ones leave no gap */
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
-    p->formed_ns = c->sched->now_ns;
     p->formed_events = c->result->events;
     pub->policy_data = spec->policy_data;
     static const struct layer_ops fused = {1, {OP_LAYER}};

@@ -51,7 +51,6 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
     r->pub->depth = t->turn;
     r->pub->model = trace_graph_model(c->setup->trace->graph, row);
     SIM_ASSERT(r->pub->model < c->n_models);
-    r->kv_units = c->models[r->pub->model].kv_units;
     r->pub->first_service_ns = TIME_NEVER_NS;
     r->pub->first_token_ns = TIME_NEVER_NS;
     r->pub->last_token_ns = TIME_NEVER_NS;

@@ -16,7 +16,6 @@ struct full_request {
     uint32_t row; /* of the trace */
     uint32_t output_tokens;
     uint32_t kv_blocks;         /* held, reserved and shared ones included */
-    uint32_t kv_units;          /* of the ledger that a block is */
     uint32_t kv_rank;           /* of what it leaves in the cache (sched_kv_rank) */
     struct prefix_node *prefix; /* where the shared ones end; NULL: all are its own */
     bool alive;
@@ -57,7 +56,6 @@ struct full_pass {
     uint32_t columns_todo, columns_active;
     bool served; /* a kernel has started */
     bool steady; /* its policy would form it again (sched_steady) */
-    int64_t formed_ns;
     uint64_t formed_events;
     uint32_t begun_on; /* bit set of devices that suspended a launch in a kernel: */
     struct begun {

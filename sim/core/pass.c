@@ -271,7 +271,6 @@ static void submit_again(struct core *c, struct full_launch *l, const struct rep
     struct full_pass *p = core_pass(l->pub->pass);
     count_decisions(c, r, r->n);
     p->pub->id = c->next_pass_id;
-    p->formed_ns = c->sched->now_ns;
     p->formed_events = c->events_seen = c->result->events;
     l->pub->id = c->next_launch_id;
     l->pub->submit_ns = c->sched->now_ns;

@@ -89,8 +89,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
     }
     return engine_may_repeat(e) && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
            vexec_whole_pass(v) && p->pub->shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
-           p->formed_ns == e->now_ns && e->core.result->events == p->formed_events &&
-           !l->stop_requested && v->l->pin == NULL;
+           e->core.result->events == p->formed_events && !l->stop_requested && v->l->pin == NULL;
 }
 
 /* The cost of attention in an iteration of that shape. */

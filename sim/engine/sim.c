@@ -246,7 +246,7 @@ static int run_instant(struct engine *e, struct next next)
     do {
         handled += handle_all(e, next);
         SIM_ASSERT(e->fresh == NULL); /* hooks launch nothing */
-        if (c->result->status == 0 && core_news(c) && !e->battery.empty) {
+        if (c->result->status == 0 && !e->battery.empty) {
             (void)core_schedule(c);
         }
         moved = c->result->status == 0 && e->fresh != NULL && repeat_run(e);
