@@ -60,20 +60,32 @@ static const struct {
     const char *text; /* NULL: nothing is outside */
 } ranges[] = {
     {{{"npu.extrapolated_frac", 0.25}}, "npu 25 % of its kernel time"},
-    {{{"npu.extrapolated_frac", 0.25}, {"npu.extrapolated_rows_frac", 0.1}}, "npu 25 % of its kernel time (more rows)"},
+    {{{"npu.extrapolated_frac", 0.25}, {"npu.extrapolated_rows_frac", 0.1}},
+     "npu 25 % of its kernel time (more rows)"},
     {{{"npu.extrapolated_context_frac", 0.2}, {"npu.extrapolated_frac", 0.12345}},
      "npu 12.3 % of its kernel time (longer contexts)"},
-    {{{"igpu.extrapolated_frac", 1}, {"igpu.extrapolated_rows_frac", 0.5}, {"igpu.extrapolated_context_frac", 0.75}},
+    {{{"igpu.extrapolated_frac", 1},
+      {"igpu.extrapolated_rows_frac", 0.5},
+      {"igpu.extrapolated_context_frac", 0.75}},
      "igpu 100 % of its kernel time (longer contexts, more rows)"},
     /* each device with its own; one below 0.05 % is inside, and so is such a part */
-    {{{"npu.extrapolated_frac", 0.0004}, {"npu.extrapolated_rows_frac", 0.0004}, {"igpu.extrapolated_frac", 0.0005},
-      {"igpu.extrapolated_rows_frac", 0.0004}, {"igpu.extrapolated_context_frac", 0.0005}, {"cpu.extrapolated_frac", 0.5},
-      {"cpu.extrapolated_rows_frac", 0.5}}, "igpu 0.05 % of its kernel time (longer contexts), cpu 50 % of its kernel time (more rows)"},
+    {{{"npu.extrapolated_frac", 0.0004},
+      {"npu.extrapolated_rows_frac", 0.0004},
+      {"igpu.extrapolated_frac", 0.0005},
+      {"igpu.extrapolated_rows_frac", 0.0004},
+      {"igpu.extrapolated_context_frac", 0.0005},
+      {"cpu.extrapolated_frac", 0.5},
+      {"cpu.extrapolated_rows_frac", 0.5}},
+     "igpu 0.05 % of its kernel time (longer contexts), cpu 50 % of its kernel time (more rows)"},
     {{{"npu.extrapolated_frac", 0}, {"npu.extrapolated_rows_frac", 0}}, NULL},
     /* what is none of these */
-    {{{"npu.extrapolated_fraction", 1}, {"npu.busy_frac", 1}, {"extrapolated_frac", 1},
-      {"a-device-with-17.extrapolated_frac", 1}}, NULL},
-    {{{"npu.extrapolated_frac", 0.25}, {"npu.extrapolated_frac", NAN}}, "npu 25 % of its kernel time"},
+    {{{"npu.extrapolated_fraction", 1},
+      {"npu.busy_frac", 1},
+      {"extrapolated_frac", 1},
+      {"a-device-with-17.extrapolated_frac", 1}},
+     NULL},
+    {{{"npu.extrapolated_frac", 0.25}, {"npu.extrapolated_frac", NAN}},
+     "npu 25 % of its kernel time"},
     {{{"np.extrapolated_frac", 0.25}, {"npu.extrapolated_frac", 0.5}},
      "np 25 % of its kernel time, npu 50 % of its kernel time"},
     {{{NULL, 0}}, NULL},
@@ -104,9 +116,11 @@ START_TEST(a_range_is_one_warning)
     are("[]");
     warnings_range(x, (const char *const[]){"fcfs", "edf", "sjf"}, 3, list);
     warnings_range(&x[2], NULL, 1, list);
-    are("[\"outside the calibrated range, where times are extrapolated: fcfs: npu 50 % of its kernel time; "
+    are("[\"outside the calibrated range, where times are extrapolated: fcfs: npu 50 % of its "
+        "kernel time; "
         "sjf: igpu 25 % of its kernel time\","
-        "\"outside the calibrated range, where times are extrapolated: igpu 25 % of its kernel time\"]");
+        "\"outside the calibrated range, where times are extrapolated: igpu 25 % of its kernel "
+        "time\"]");
 }
 END_TEST
 
@@ -142,7 +156,8 @@ START_TEST(meters_are_those_of_devices_with_powers)
     device(2, "cpu", 0, 0, SOC_METER_WALL);
     meter_is("rail");
     warnings_energy(&c, list);
-    are("[\"energy counts the devices' own rails only: what the memory and the rest of the chip draw for them is missing\"]");
+    are("[\"energy counts the devices' own rails only: what the memory and the rest of the chip "
+        "draw for them is missing\"]");
     device(0, "igpu", 3, 0, SOC_METER_RAIL);
     c.soc.machine.n_devices = 3;
     meter_is("rail");
@@ -157,7 +172,8 @@ START_TEST(meters_are_those_of_devices_with_powers)
     device(1, "npu", 2, 0, SOC_METER_RAIL);
     meter_is("different (igpu package, npu rail)");
     warnings_energy(&c, list);
-    are("[\"energy compares devices whose powers come from different meters (igpu package, npu rail): which device takes "
+    are("[\"energy compares devices whose powers come from different meters (igpu package, npu "
+        "rail): which device takes "
         "less energy is not known\"]");
 }
 END_TEST
