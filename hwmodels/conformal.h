@@ -105,7 +105,8 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
 /* The u-quantile (0 to 1) of ln(measured / predicted): the end of the interval of level |2u - 1|.
  */
 double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u);
-/* Of each of u[n]. The variances of the table take most of the time, and are made once. */
+/* The same for each of u[n]. The variances of the table take most of the time, and are made once.
+ */
 void conformal_draws(const struct conformal *c, const struct conformal_query *q, const double *u,
                      size_t n, double *out);
 

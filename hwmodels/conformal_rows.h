@@ -21,14 +21,14 @@ struct conformal_rows {
     uint32_t n_texts;
 };
 
-/* What a query leaves out, in numbers. */
+/* The parts that a query leaves out, in numbers. */
 struct conformal_left_out {
     enum conformal_phase phase;
     uint32_t model, soc;
 };
 
-/* Of a table that was not read from a file, and has none: `own`, which conformal_rows_fini frees.
- * Cost then: some comparisons of texts a row. */
+/* Returns the table's numbers. A table that was not read from a file has none: then they are made
+ * in `own`, which conformal_rows_fini frees, at the cost of some comparisons of texts a row. */
 const struct conformal_rows *conformal_rows_of(const struct conformal *c,
                                                struct conformal_rows *own);
 void conformal_rows_fini(struct conformal_rows *rows);
@@ -36,9 +36,9 @@ void conformal_rows_fini(struct conformal_rows *rows);
 struct conformal_left_out conformal_rows_left_out(const struct conformal_rows *rows,
                                                   const struct conformal_query *q);
 
-/* Row i is of the phase, and of no model or SoC that is left out. What such a SoC predicted of
- * others goes with what others predicted of it: of a pair of machines the one error is about the
- * other's, turned round. */
+/* Row i is of the phase, and of no model or SoC that is left out. Predictions by such a SoC are
+ * left out with those for it: of a pair of machines the one error is about the other's, turned
+ * round. */
 static inline bool conformal_rows_counts(const struct conformal_rows *rows, size_t i,
                                          const struct conformal_left_out *out)
 {

@@ -1,4 +1,4 @@
-/* What the kernels of a launch cost (costs.c). */
+/* Costs of the kernels of a launch (costs.c). */
 #pragma once
 
 #include "sim/engine/engine.h"

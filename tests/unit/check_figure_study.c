@@ -21,20 +21,23 @@
  * own; and so are those of two devices. */
 START_TEST(names_of_near_points_are_one)
 {
-    drawn_input(
-        "", "k.json",
-        "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[" KERNEL("npu", "qkv", "prefill 256", 10, 1e12) "," KERNEL(
-            "npu", "ffn", "decode 4", 11.6,
-            1.16e12) "," KERNEL("npu", "mha", "decode 1", 11.7,
-                                1e12) "," KERNEL("npu", "head", "prefill 1", 10,
-                                                 1.17e12) "," KERNEL("igpu", "qkv", "re-decode", 10,
-                                                                     5e12) "," KERNEL("igpu", "qkv",
-                                                                                      "decode", 10,
-                                                                                      5e12) "," KERNEL("cpu",
-                                                                                                       "qkv",
-                                                                                                       "decode",
-                                                                                                       10,
-                                                                                                       5e12) "]," ROOFS);
+    static const char *const kernels[] = {
+        KERNEL("npu", "qkv", "prefill 256", 10, 1e12),
+        KERNEL("npu", "ffn", "decode 4", 11.6, 1.16e12),
+        KERNEL("npu", "mha", "decode 1", 11.7, 1e12),
+        KERNEL("npu", "head", "prefill 1", 10, 1.17e12),
+        KERNEL("igpu", "qkv", "re-decode", 10, 5e12),
+        KERNEL("igpu", "qkv", "decode", 10, 5e12),
+        KERNEL("cpu", "qkv", "decode", 10, 5e12),
+    };
+    char text[2048] = "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[";
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        size_t n = strlen(text);
+        (void)snprintf(text + n, sizeof text - n, "%s%s", i > 0 ? "," : "", kernels[i]);
+    }
+    size_t n = strlen(text);
+    (void)snprintf(text + n, sizeof text - n, "],%s", ROOFS);
+    drawn_input("", "k.json", text);
     drawn_is("roofline",
              "npu\n0.3\t0.03\n20\t2\n3000\t2\n\n\n"
              "igpu\n0.3\t0.03\n4000\t400\n3000\t300\n\n\n"
