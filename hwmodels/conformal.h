@@ -64,7 +64,6 @@ struct conformal_row {
 struct conformal {
     struct conformal_row *v; /* owned */
     size_t n;
-    struct conformal_rows *rows; /* of a table that was read; owned; NULL is only slower */
 };
 
 /* A prediction to be made. */
@@ -93,8 +92,6 @@ struct conformal_interval {
  */
 int conformal_read(const char *path, struct conformal *out, struct err *e);
 void conformal_fini(struct conformal *c);
-/* Instead: the command has the table until it ends (xkept). */
-void conformal_keep(const struct conformal *c);
 
 /* The query that leaves out what was left out of the row's prediction. Borrows the row. */
 struct conformal_query conformal_query_of(const struct conformal_row *r);
@@ -105,7 +102,7 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
 /* The u-quantile (0 to 1) of ln(measured / predicted): the end of the interval of level |2u - 1|.
  */
 double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u);
-/* The same for each of u[n]. The variances of the table take most of the time, and are made once.
+/* conformal_draw for each of u[n]. The table's variances take most of the time: it makes them once.
  */
 void conformal_draws(const struct conformal *c, const struct conformal_query *q, const double *u,
                      size_t n, double *out);

@@ -53,7 +53,7 @@ static inline int64_t units_ns_from_s(double t_s)
     return (int64_t)llround(t_s * 1e9);
 }
 
-/* units_ns_from_s of a time that is not negative, and is at most half as long; inline. */
+/* units_ns_from_s, inline; precondition 0 <= t_s < 4.6e9. */
 static inline int64_t units_ns_from_clock_s(double t_s)
 {
     return units_round(t_s * 1e9);
