@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests given and every script test, JOBS (default: processors and two) at once; ends with "N passed, N failed,
+# Runs the tests given and every script test, JOBS (default: processors and three) at once; ends with "N passed, N failed,
 # N skipped", and with what the failed ones printed last, since logs are cut at their beginning. A part that cannot run here
 # prints `skipped: REASON` and passes. More than MAX_SKIPPED of them fail (no limit by default); a reason counts once in
 # each test that passes. WHOLE=yes, as CI says: what is random or long is done whole, and not a part of it. SCRIPTS
@@ -79,24 +79,24 @@ for python in /usr/bin/python3 "$(python3 -S -c 'import sys; print(sys.executabl
 done
 
 # The long ones first, so that none is left alone at the end: what may build another tree, those above two seconds of
-# processor time, by how long they take with their waiting, then scripts, which also wait. Two more at once than there are
+# processor time, by how long they take with their waiting, then scripts, which also wait. Three more at once than there are
 # processors: several wait for seconds at the same time, and each leaves a processor idle.
 # Each writes to a file of its own, so that lines of two tests do not mix.
 lines=$(mktemp -d)
 trap 'rm -rf "$lines" "$tools"' EXIT
 export lines
 first="tests/golden/determinism.sh tests/golden/python.sh tests/golden/send_in.sh tests/golden/plugin.sh tests/golden/tutorial.sh
-    tests/golden/live.sh tests/conformance/check_npu.c tests/golden/options_twice.sh tests/golden/drive.sh
+    tests/golden/wasm.sh tests/golden/live.sh tests/conformance/check_npu.c tests/golden/options_twice.sh tests/golden/drive.sh
     tests/golden/validate.sh tests/conformance/check_drive.c tests/golden/measure_windows.sh
     tests/conformance/check_drive_engines.c tests/golden/cheats.sh tests/golden/plots.sh
-    tests/golden/measure.sh tests/golden/arena.sh tests/golden/options.sh tests/conformance/check_collapse.c
-    tests/golden/stress.sh tests/unit/check_kernel_fit.c tests/golden/uncertainty.sh tests/golden/figures.sh
+    tests/golden/measure.sh tests/unit/check_kernel_fit.c tests/golden/arena.sh tests/golden/options.sh
+    tests/golden/report.sh tests/conformance/check_collapse.c tests/golden/stress.sh tests/golden/uncertainty.sh tests/golden/figures.sh
     tests/golden/demo.sh tests/golden/store.sh tests/golden/permuted.sh tests/golden/selftest.sh
     tests/golden/printed.sh tests/golden/shuffled.sh tests/golden/messages.sh tests/golden/truncated.sh
     tests/golden/skips.sh tests/golden/numbers.sh tests/golden/schemas.sh tests/golden/claims_verdicts.sh
     tests/unit/check_uncertainty.c tests/golden/gate.sh tests/golden/memory.sh tests/golden/quoted.sh
     tests/golden/mcp.sh tests/golden/accuracy.sh tests/golden/sweep.sh tests/golden/python_package.sh
-    tests/golden/sturdy.sh tests/golden/new_files.sh tests/golden/report.sh tests/conformance/check_policies.c
+    tests/golden/sturdy.sh tests/golden/new_files.sh tests/unit/check_claims_fit.c tests/conformance/check_policies.c
     tests/conformance/check_relations.c tests/unit/check_backends.c tests/unit/check_leave_machine.c
     tests/oracle/check_run_status.c tests/oracle/check_coverage.c"
 
@@ -131,7 +131,7 @@ fi
     for t in $first; do echo "$all" | grep -xF "$t"; done
     echo "$all"
 } | awk '!seen[$0]++' |
-    xargs -P "${JOBS:-$(($(nproc 2>/dev/null || echo 2) + 2))}" -I{} sh -c '
+    xargs -P "${JOBS:-$(($(nproc 2>/dev/null || echo 2) + 3))}" -I{} sh -c '
         file=$lines/$(echo "$1" | tr / _)
         sh tests/run.sh --one "$1" >"$file" 2>&1
         [ -s "$file" ] || echo "$1: nothing was printed" >"$file"
