@@ -109,7 +109,7 @@ static double distance_among(const struct conformal_rows *rows, const size_t *wh
             fabs(p->ln_tokens - a->ln_tokens) > least + LN_SLACK) {
             continue;
         }
-        /* A measurement is once among the rows whose model was left out; rows whose SoC was
+        /* What is measured is once among the rows whose model was left out; rows whose SoC was
          * left out repeat it for each SoC that predicted it. */
         if (r->left == CONFORMAL_MODEL && r->kind == p->kind &&
             conformal_rows_counts(rows, i, &p->out)) {

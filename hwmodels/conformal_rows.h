@@ -21,14 +21,14 @@ struct conformal_rows {
     uint32_t n_texts;
 };
 
-/* The parts that a query leaves out, in numbers. */
+/* The model and the SoC that a query leaves out. */
 struct conformal_left_out {
     enum conformal_phase phase;
     uint32_t model, soc;
 };
 
-/* Returns the table's numbers. A table that was not read from a file has none: then they are made
- * in `own`, which conformal_rows_fini frees, at the cost of some comparisons of texts a row. */
+/* A table that was read has them. Others get `own`, which conformal_rows_fini frees. Cost then:
+ * some comparisons of texts a row. */
 const struct conformal_rows *conformal_rows_of(const struct conformal *c,
                                                struct conformal_rows *own);
 void conformal_rows_fini(struct conformal_rows *rows);
@@ -36,9 +36,9 @@ void conformal_rows_fini(struct conformal_rows *rows);
 struct conformal_left_out conformal_rows_left_out(const struct conformal_rows *rows,
                                                   const struct conformal_query *q);
 
-/* Row i is of the phase, and of no model or SoC that is left out. Predictions by such a SoC are
- * left out with those for it: of a pair of machines the one error is about the other's, turned
- * round. */
+/* Row i is of the phase, and of no model or SoC that is left out. Errors that such a SoC made
+ * go with those that others made about it: the one error of a pair of machines is about the
+ * other's, turned round. */
 static inline bool conformal_rows_counts(const struct conformal_rows *rows, size_t i,
                                          const struct conformal_left_out *out)
 {

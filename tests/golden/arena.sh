@@ -28,16 +28,14 @@ for s in $(cd experiments/suites && ls | sed -n "s/\.json$//p" | grep -v archive
 done
 test "${1:-}" != --update || exit $bad
 
-# The archive in the tree is of these suites, and of this program: rows of it are computed again, another one of each suite
-# or, with WHOLE=yes, both. Not under a sanitizer: those are two hundred runs whose scores the usual build compares, and every
+# The archive in the tree is of these suites, and of this program: a row of each is computed again, and with WHOLE=yes one of a
+# policy that uses the NPU. Not under a sanitizer: these are some hundred runs whose scores the usual build compares, and every
 # line of them is run by the suites below.
-set -- llm-npu edf
 [ -z "${SANITIZED:-}" ] || echo "skipped: under a sanitizer: rows of the shipped archives, which the usual build computes again"
 for f in experiments/suites/*.archive.json; do
     [ -z "${SANITIZED:-}" ] || continue
     s=$(basename "$f" .archive.json)
-    again=$1
-    [ $# -eq 1 ] || shift
+    again=edf
     [ -z "${WHOLE:-}" ] || again="edf llm-npu"
     # shellcheck disable=SC2086
     $x arena judge $again --suite "$s" --ledger "$dir/ledger" --json -q >"$dir/again" 2>/dev/null || fail "$s: $again"
