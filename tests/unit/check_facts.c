@@ -18,7 +18,7 @@ static void setup(void)
     memcpy(root + sizeof root - 7, "XXXXXX", 6);
     ck_assert_ptr_nonnull(mkdtemp(root));
     ck_assert_int_eq(setenv("XPUSIM_ROOT", root, 1), 0);
-    ck_assert_int_eq(setenv("HOME", "/home/Grete-Home", 1), 0);
+    ck_assert_int_eq(setenv("HOME", "/srv/Grete-Home", 1), 0);
     ck_assert_int_eq(setenv("USER", "grete", 1), 0);
     ck_assert_int_eq(setenv("LOGNAME", "gl", 1), 0); /* too short to be looked for */
 }
@@ -223,11 +223,11 @@ START_TEST(names_are_removed)
         "GRETE's planted-host, planted-hosts; gretel gl Grete-Home_grete\n");
     OWNED char *text = all();
     ck_assert_str_eq(text, "vendor=removed's removed, planted-hosts; gretel gl removed_removed\n");
-    OWNED char *scrubbed = facts_scrub(
-        &facts, "# by grete on planted-host\ngrete,/home/Grete-Home/x:/home/Grete-Home\n"
-                "\n#/home/grete-home\n grete# grete");
+    OWNED char *scrubbed =
+        facts_scrub(&facts, "# by grete on planted-host\ngrete,/srv/Grete-Home/x:/srv/Grete-Home\n"
+                            "\n#/srv/grete-home\n grete# grete");
     ck_assert_str_eq(scrubbed,
-                     "# by removed on removed\ngrete,~/x:~\n\n#/home/removed\n grete# grete");
+                     "# by removed on removed\ngrete,~/x:~\n\n#/srv/removed\n grete# grete");
     OWNED char *none = facts_scrub(&facts, "");
     ck_assert_str_eq(none, "");
     ck_assert_int_eq(setenv("HOME", "/", 1), 0); /* no folder of anybody */

@@ -12,44 +12,48 @@
 #define ROOFS                                                                                      \
     "\"roofs\":[{\"device\":\"npu\",\"flop_per_s\":2e12,\"bytes_per_s\":1e11},"                    \
     "{\"device\":\"igpu\",\"flop_per_s\":4e14,\"bytes_per_s\":1e11}]}"
-#define KERNEL(device, op, work, intensity, rate)                                                  \
-    "{\"device\":\"" device "\",\"op\":\"" op "\",\"work\":\"" work                                \
-    "\",\"flop_per_byte\":" #intensity ",\"flop_per_s\":" #rate "}"
+
+struct dot {
+    const char *device, *op, *work;
+    double flop_per_byte, flop_per_s;
+};
+
+static void dots(const struct dot *v, size_t n)
+{
+    SCOPED(text_fini) struct text t = {0};
+    text_string(&t, "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[");
+    for (size_t i = 0; i < n; i++) {
+        text_format(&t,
+                    "%s{\"device\":\"%s\",\"op\":\"%s\",\"work\":\"%s\",\"flop_per_byte\":%g,"
+                    "\"flop_per_s\":%g}",
+                    i > 0 ? "," : "", v[i].device, v[i].op, v[i].work, v[i].flop_per_byte,
+                    v[i].flop_per_s);
+    }
+    text_string(&t, "]," ROOFS);
+    drawn_input("", "k.json", text_end(&t));
+}
 
 /* Points of a device that are within e^0.15 = 1.16 of the first in both have their names there:
  * ffn at qkv's. 1.17 apart in one they are two, though both are near ffn, which has no name of its
  * own; and so are those of two devices. */
 START_TEST(names_of_near_points_are_one)
 {
-    static const char *const kernels[] = {
-        KERNEL("npu", "qkv", "prefill 256", 10, 1e12),
-        KERNEL("npu", "ffn", "decode 4", 11.6, 1.16e12),
-        KERNEL("npu", "mha", "decode 1", 11.7, 1e12),
-        KERNEL("npu", "head", "prefill 1", 10, 1.17e12),
-        KERNEL("igpu", "qkv", "re-decode", 10, 5e12),
-        KERNEL("igpu", "qkv", "decode", 10, 5e12),
-        KERNEL("cpu", "qkv", "decode", 10, 5e12),
-    };
-    char text[2048] = "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[";
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
-        size_t n = strlen(text);
-        (void)snprintf(text + n, sizeof text - n, "%s%s", i > 0 ? "," : "", kernels[i]);
-    }
-    size_t n = strlen(text);
-    (void)snprintf(text + n, sizeof text - n, "],%s", ROOFS);
-    drawn_input("", "k.json", text);
+    static const struct dot near[] = {
+        {"npu", "qkv", "prefill 256", 10, 1e12}, {"npu", "ffn", "decode 4", 11.6, 1.16e12},
+        {"npu", "mha", "decode 1", 11.7, 1e12},  {"npu", "head", "prefill 1", 10, 1.17e12},
+        {"igpu", "qkv", "re-decode", 10, 5e12},  {"igpu", "qkv", "decode", 10, 5e12},
+        {"cpu", "qkv", "decode", 10, 5e12}};
+    dots(near, sizeof near / sizeof near[0]);
     drawn_is("roofline",
              "npu\n0.3\t0.03\n20\t2\n3000\t2\n\n\n"
              "igpu\n0.3\t0.03\n4000\t400\n3000\t300\n\n\n"
              "npu\n10\t1\tqkv ffn\t0\n11.6\t1.16\t-\t1\n11.7\t1\tmha\t1\n10\t1.17\thead\t0\n\n\n"
              "igpu\n10\t5\tqkv\t0\n10\t5\t-\t1\n",
              "array slot[3]\nslot[1] = 1\nslot[2] = 0\nlongest = 4\ndevices = 2\n");
-    drawn_input(
-        "", "k.json",
-        "{\"about\":{\"kind\":\"kernels\"},\"kernels\":[" KERNEL(
-            "npu", "qkv", "prefill", 10, 1e12) "," KERNEL("npu", "mha", "prefill", 11.7,
-                                                          1e12) "," KERNEL("npu", "ffn", "prefill",
-                                                                           10, 1.17e12) "]," ROOFS);
+    static const struct dot far[] = {{"npu", "qkv", "prefill", 10, 1e12},
+                                     {"npu", "mha", "prefill", 11.7, 1e12},
+                                     {"npu", "ffn", "prefill", 10, 1.17e12}};
+    dots(far, sizeof far / sizeof far[0]);
     drawn_is("roofline",
              "npu\n0.3\t0.03\n20\t2\n3000\t2\n\n\n"
              "igpu\n0.3\t0.03\n4000\t400\n3000\t300\n\n\n"
