@@ -20,6 +20,7 @@ static cJSON *tree;
 static void put(struct request_times *t, double factor, bool real, uint32_t repeat)
 {
     t->n = REQUESTS;
+    free(t->v);
     t->v = xcalloc(REQUESTS, sizeof *t->v);
     for (uint32_t i = 0; i < REQUESTS; i++) {
         double x = factor * (1.0 + 0.1 * sin(3.0 * i + repeat));

@@ -18,6 +18,7 @@ static void setup(void)
     memcpy(root + sizeof root - 7, "XXXXXX", 6);
     ck_assert_ptr_nonnull(mkdtemp(root));
     ck_assert_int_eq(setenv("XPUSIM_ROOT", root, 1), 0);
+    ck_assert_int_eq(setenv("XPUSIM_ENGINES", root, 1), 0); /* none: no devices of an engine */
     ck_assert_int_eq(setenv("HOME", "/srv/Grete-Home", 1), 0);
     ck_assert_int_eq(setenv("USER", "grete", 1), 0);
     ck_assert_int_eq(setenv("LOGNAME", "gl", 1), 0); /* too short to be looked for */
@@ -64,7 +65,7 @@ static void put(const char *path, const char *text)
     ck_assert_int_eq(fclose(f), 0);
 }
 
-/* Facts but the number of processors and those of engines, "name=text" each. */
+/* Facts but the number of processors, "name=text" each. */
 static char *all(void)
 {
     struct text t = {0};
@@ -73,7 +74,7 @@ static char *all(void)
         const char *name = facts.v[i].name;
         if (strcmp(name, "processors") == 0) {
             ck_assert_double_eq(atof(facts.v[i].text), (double)sysconf(_SC_NPROCESSORS_ONLN));
-        } else if (strcmp(name, "openvino") != 0 && strchr(name, '.') == NULL) {
+        } else {
             text_format(&t, "%s%s%s\n", name, facts.v[i].number ? ":" : "=", facts.v[i].text);
         }
     }
