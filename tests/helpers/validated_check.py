@@ -116,11 +116,14 @@ def points(path):
             cells += [f"{scale * s[key]:.{digits}f}"] if s[key] is not None else []
         want = s["group"].split() + cells
         same(f"points by {s['by']}, {s['group']}: its line of the text", want in text, True)
-    # --max-median fails exactly where the median over rows with unpredicted ones is above it
-    most = 100 * d["summary"][0]["median_with_unpredicted"]
-    for limit, status in ((most * (1 + 1e-9), 0), (most * (1 - 1e-9), 1)):
-        r = subprocess.run([XPUSIM, "validate", "--points", path, "--max-median", f"{limit:.15g}"], capture_output=True)
-        same(f"--max-median {limit:.15g}: exit", r.returncode, status)
+    # a limit fails exactly where the number over rows with unpredicted ones is above it, and says so
+    for option, key, name in (("--max-median", "median_with_unpredicted", "median"), ("--max-p90", "p90_with_unpredicted", "P90")):
+        most = 100 * d["summary"][0][key]
+        for limit, status in ((most, 0), (most * (1 + 1e-9), 0), (most * (1 - 1e-9), 1)):
+            r = subprocess.run([XPUSIM, "validate", "--points", path, option, repr(limit), "-q"], capture_output=True, text=True)
+            same(f"{option} {limit!r}: exit", r.returncode, status)
+            said_so = f"{name} error {most:.2f} % is above {limit:.4g} %\n"
+            same(f"{option} {limit!r}: message", said_so in r.stderr, status == 1)
 
 
 # ---- powers
