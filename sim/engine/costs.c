@@ -1,4 +1,4 @@
-/* What the kernels of a launch cost. */
+/* Costs of the kernels of a launch. */
 #include <string.h>
 
 #include "sim/base/rng.h"
