@@ -64,6 +64,7 @@ struct conformal_row {
 struct conformal {
     struct conformal_row *v; /* owned */
     size_t n;
+    struct conformal_rows *rows; /* of a table that was read; owned; NULL is only slower */
 };
 
 /* A prediction to be made. */
@@ -92,6 +93,8 @@ struct conformal_interval {
  */
 int conformal_read(const char *path, struct conformal *out, struct err *e);
 void conformal_fini(struct conformal *c);
+/* Instead: the command has the table until it ends (xkept). */
+void conformal_keep(const struct conformal *c);
 
 /* The query that leaves out what was left out of the row's prediction. Borrows the row. */
 struct conformal_query conformal_query_of(const struct conformal_row *r);
