@@ -61,6 +61,35 @@ def leaves(x, path):
         yield path, x
 
 
+def quantities(x, path):
+    """Numbers of a file in its order: a quantity with all that it says, a plain number alone. Members of lists go by name, by runtime
+    and width, or by their place."""
+    for i, (key, v) in enumerate(x.items() if isinstance(x, dict) else ((None, v) for v in x)):
+        label = key
+        if key is None and isinstance(v, dict):
+            label = v["name"] if isinstance(v.get("name"), str) else f"{v['runtime']}/{v['weight_bits']:g}" if isinstance(v.get("runtime"), str) and "weight_bits" in v else None
+        below = f"{path}.{i if label is None else label}"
+        if isinstance(v, dict) and "value" in v and "unit" in v:
+            yield [below, v["value"], v["unit"], v.get("low"), v.get("high"), v.get("kind", ""), v.get("source", "")]
+        elif key in ("fit", "format"):
+            continue
+        elif isinstance(v, (int, float)) and not isinstance(v, bool):
+            yield [below, v, "", None, None, "", ""]
+        elif isinstance(v, (dict, list)):
+            yield from quantities(v, below)
+
+
+def numbers_listed():
+    """`list soc NAME` has each number of the file, in its order."""
+    for path in sorted(pathlib.Path("hwmodels/soc").glob("*.json"))[::5]:
+        got = [[r[k] for k in ("path", "value", "unit", "low", "high", "kind", "source")] for r in document("list", "soc", path.stem)]
+        want = list(quantities(json.loads(path.read_text()), "soc"))
+        same(f"list soc {path.stem}: how many numbers", len(got), len(want))
+        for g, w in zip(got, want):
+            for k, (a, b) in enumerate(zip(g, w)):
+                same(f"list soc {path.stem}: {w[0]}, cell {k}", a, b)
+
+
 def listed():
     for kind in ("soc", "llm"):
         names = [d["name"] for d in document("list", kind)]
@@ -309,7 +338,7 @@ def named():
 
 
 def main():
-    for part in (listed, kernels, characterised, tuned, suites, named):
+    for part in (numbers_listed, listed, kernels, characterised, tuned, suites, named):
         part()
     print("\n".join(f"FAILED: {b}" for b in BAD[:40]))
     print(f"{sum(CHECKED.values())} numbers and texts worked out again: {dict(CHECKED)}")
