@@ -118,11 +118,7 @@ static void put_label(struct figure_input *in)
     const char *base = slash != NULL ? slash + 1 : in->path;
     const char *dot = strrchr(base, '.');
     int len = dot == NULL || dot == base ? (int)strlen(base) : (int)(dot - base);
-    if (policy[0] != '\0') {
-        (void)snprintf(in->label, sizeof in->label, "%s", policy);
-    } else {
-        (void)snprintf(in->label, sizeof in->label, "%.*s", len, base);
-    }
+    in->label = policy[0] != '\0' ? xstrdup(policy) : xformat("%.*s", len, base);
 }
 
 static struct figure_input *next_input(struct figure_request *r, const char *text, struct err *e)
@@ -148,7 +144,7 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
     in->path = labelled ? eq + 1 : text;
     in->about = about_read(in->path, &in->tree, e);
     if (labelled) {
-        (void)snprintf(in->label, sizeof in->label, "%.*s", (int)(eq - text), text);
+        in->label = xformat("%.*s", (int)(eq - text), text);
     } else {
         put_label(in);
     }
@@ -174,6 +170,7 @@ void figure_request_fini(struct figure_request *r)
     for (size_t i = 0; i < r->n_inputs; i++) {
         cJSON_Delete(r->inputs[i].about);
         cJSON_Delete(r->inputs[i].tree);
+        free(r->inputs[i].label);
     }
     r->n_inputs = 0;
 }

@@ -15,7 +15,7 @@
 
 struct figure_input {
     const char *path; /* borrowed */
-    char label[96];   /* what LABEL=FILE says, else its policy, else the file's name alone */
+    char *label;      /* owned: what LABEL=FILE says, else its policy, else the file's name alone */
     cJSON *about;     /* owned: what the file says of itself */
     cJSON *tree;      /* owned: a JSON file, but a timeline; else NULL */
 };

@@ -169,9 +169,8 @@ static void rows_of(const struct window *w, size_t n, const struct figure_reques
             }
             row[k][t] = used ? (int)rows.n : -1;
             if (used) {
-                char text[160];
-                (void)snprintf(text, sizeof text, "%s%s%s", n > 1 ? q->inputs[k].label : "",
-                               n > 1 ? ": " : "", name);
+                OWNED char *text =
+                    xformat("%s%s%s", n > 1 ? q->inputs[k].label : "", n > 1 ? ": " : "", name);
                 texts_add(&rows, text);
             }
         }

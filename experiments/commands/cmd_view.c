@@ -240,10 +240,9 @@ static int simulate(const struct view_options *o, struct figure_request *all, st
     char *text = status == EXIT_OK ? input_text_of(f, "the runs", MAX_TEXT_BYTES, e) : NULL;
     (void)fclose(f);
     if (text != NULL) {
-        struct figure_input *in = &all->inputs[all->n_inputs++];
-        *in = (struct figure_input){.path = "these runs", .tree = cJSON_Parse(text)};
-        SIM_REQUIRE(in->tree != NULL, "a document of this program is JSON");
-        in->about = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(in->tree, "about"), true);
+        cJSON *tree = cJSON_Parse(text);
+        SIM_REQUIRE(tree != NULL, "a document of this program is JSON");
+        (void)figure_input_take(all, "these runs", tree, e);
         free(text);
     }
     return e->n > 0 ? EXIT_BAD_INPUT : status;

@@ -33,6 +33,25 @@ START_TEST(an_input_has_a_label)
 }
 END_TEST
 
+/* A name of any length is whole, wherever it comes from. */
+START_TEST(a_long_label_is_whole)
+{
+    char name[301];
+    memset(name, 'x', sizeof name - 1);
+    name[300] = '\0';
+    OWNED char *label = xformat("%s=", name);
+    OWNED char *policy = xformat("# policy: %s\na\n1\n", name);
+    drawn_input(label, "a.csv", "a\n1\n");
+    drawn_input("", "b.csv", policy);
+    drawn_input("short=", "c.csv", "a\n1\n");
+    OWNED char *rename = xformat("short=%s", name);
+    ck_assert_int_eq(figure_rename(&drawn_request, rename, &drawn_err), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(drawn_request.inputs[i].label, name);
+    }
+}
+END_TEST
+
 START_TEST(an_input_that_cannot_be_read_is_refused)
 {
     struct figure_request *q = &drawn_request;
@@ -413,6 +432,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = drawn_setup, .teardown = drawn_teardown),
     LOOP(an_input_has_a_label, sizeof labels / sizeof labels[0]),
+    TEST(a_long_label_is_whole),
     TEST(an_input_that_cannot_be_read_is_refused),
     TEST(there_are_at_most_64_inputs),
     TEST(a_figure_says_what_it_is_of),
