@@ -296,6 +296,12 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     out->bytes = measured && out->bytes > most ? most : out->bytes;
 }
 
+static uint32_t context_limit(const struct hwmodel *m, uint8_t device)
+{
+    const struct roofline *r = m->params;
+    return longest_context(r->runtime[device]);
+}
+
 static double ridge(const struct hwmodel *m, uint8_t device)
 {
     const struct roofline *r = m->params;
@@ -361,20 +367,28 @@ static void floor_table(const struct hwmodel *m, uint8_t device, enum op_kind op
 
 static const struct hwmodel_ops extended = {.name = "extended",
                                             .kernel = kernel_extended,
+                                            .context_limit = context_limit,
                                             .ridge_flop_per_byte = ridge,
                                             .floor = floor_extended};
 static const struct hwmodel_ops roofline = {.name = "roofline",
                                             .kernel = kernel_roofline,
+                                            .context_limit = context_limit,
                                             .ridge_flop_per_byte = ridge,
                                             .floor = floor_roofline};
 static const struct hwmodel_ops pnorm = {.name = "p-norm",
                                          .kernel = kernel_pnorm,
+                                         .context_limit = context_limit,
                                          .ridge_flop_per_byte = ridge,
                                          .floor = floor_extended};
-static const struct hwmodel_ops table = {
-    .name = "table", .kernel = kernel_table, .ridge_flop_per_byte = ridge, .floor = floor_table};
-static const struct hwmodel_ops per_op = {
-    .name = "per-op", .kernel = kernel_per_op, .ridge_flop_per_byte = ridge};
+static const struct hwmodel_ops table = {.name = "table",
+                                         .kernel = kernel_table,
+                                         .context_limit = context_limit,
+                                         .ridge_flop_per_byte = ridge,
+                                         .floor = floor_table};
+static const struct hwmodel_ops per_op = {.name = "per-op",
+                                          .kernel = kernel_per_op,
+                                          .context_limit = context_limit,
+                                          .ridge_flop_per_byte = ridge};
 static const struct hwmodel_ops *const forms[] = {&extended, &pnorm, &per_op, &roofline, &table};
 static const char *const names[] = {"extended", "p-norm", "per-op", "roofline", "table", NULL};
 

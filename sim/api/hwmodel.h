@@ -42,13 +42,16 @@ struct hwmodel;
 
 struct hwmodel_ops {
     const char *name;
-    /* Cost of one kernel. Precondition: device index valid, rows >= 1. O(1). Ops without attention
-     * depend on the shape only by its rows, prefill rows and sequences, and on whether its context
-     * is outside the envelope: the engine relies on it where iterations repeat. */
+    /* Cost of one kernel. Precondition: device index valid, rows >= 1. O(1). */
     void (*kernel)(const struct hwmodel *m, const struct kernel_query *q, struct kernel_cost *out);
     /* Ridge intensity I* = P_eff / B_eff of a device (agent-xpu-v2 App. B): below it a kernel is
      * memory-bound. */
     double (*ridge_flop_per_byte)(const struct hwmodel *m, uint8_t device);
+    /* The longest context inside the envelope. A model that has this function guarantees a property
+     * of ops without attention. Their kernels depend on the shape only by its rows, prefill rows
+     * and sequences, and on whether its context is longer than this limit. So a frequent caller may
+     * keep their costs. May be NULL. */
+    uint32_t (*context_limit)(const struct hwmodel *m, uint8_t device);
     /* The floor of kernels that pay one row, or more than one. NULL: the model has no floor but 0.
      */
     void (*floor)(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,

@@ -1,10 +1,36 @@
-/* Costs of the kernels of a launch. */
+/* Costs of kernels, remembered. Ops without attention cost the same in every pass of as many rows,
+ * logits and sequences, so a run has a few hundred of them. Attention in another context is asked
+ * for again. The DDR bytes of whole passes alone are reported many passes at once. */
 #include <string.h>
 
 #include "sim/base/rng.h"
 #include "sim/core/kernels.h"
 #include "sim/engine/costs.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
+
+#define COST_BITS 10
+struct cost_cache {
+    struct costs entries[1u << COST_BITS], unkept;
+    bool keeps; /* the kernel-time model's times are known again */
+    /* Of each of the run's models, beyond which they are others. */
+    uint32_t context_limit[SIM_MAX_MODELS][MACHINE_MAX_DEVICES];
+};
+
+void costs_init(struct engine *e)
+{
+    const struct sim_setup *s = e->core.setup;
+    struct cost_cache *c = e->costs = arena_alloc(&e->core.arena, sizeof *e->costs);
+    c->keeps = s->truth->ops->context_limit != NULL && !sim_setup_is_random(s);
+    for (uint32_t i = 0; c->keeps && i < e->core.n_models; i++) {
+        const struct hwmodel *m = e->core.models[i].truth;
+        for (uint8_t d = 0; d < s->machine->n_devices; d++) {
+            c->context_limit[i][d] = m->ops->context_limit(m, d);
+        }
+    }
+}
+
+/* ---- one op ---- */
 
 /* Noise does not move bytes faster than the DDR can. */
 static void make_noisy(const struct engine *e, struct kernel_cost *c, double factor)
@@ -22,13 +48,8 @@ static inline void audit_kernel(struct engine *e, const struct kernel_cost *c)
     *over = costs_over_capacity(*over, costs_peak_bytes_per_ns(e), c->load_ns, c->bytes);
 }
 
-/* Kernels of one op of a launch. */
-static void ask(struct engine *e, const struct launch *l, enum op_kind op, uint32_t rows,
-                double factor, struct kernel_run *r)
+static void run_finish(struct engine *e, struct kernel_run *r, double factor)
 {
-    const struct work_shape *w = &l->pass->shape;
-    kernel_run_of_columns(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
-                          l->chunk_rows, l->columns, r);
     if (factor != 1.0) {
         make_noisy(e, &r->full, factor);
         make_noisy(e, &r->last, factor);
@@ -69,27 +90,191 @@ static inline double truth_factor(const struct engine *e, const struct launch *l
     return s->hang_frac > 0.0 && hangs(s, l) ? factor * s->hang_factor : factor;
 }
 
-void costs_fill(struct engine *e, struct vexec *v)
+/* Is a remembered cost what the model says now? */
+static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, uint32_t rows,
+                    const struct kernel_run *run)
+{
+    struct kernel_run now;
+    kernel_run_of_columns(e->core.models[l->pass->shape.model].truth, &l->pass->shape, op,
+                          l->device, l->graph, rows, l->chunk_rows, l->columns, &now);
+    run_finish(e, &now, truth_factor(e, l));
+    SIM_ASSERT(run->n == now.n && run->outside == now.outside);
+    SIM_ASSERT(run->last.t_ns == now.last.t_ns && run->last.bytes == now.last.bytes);
+    SIM_ASSERT(run->full.t_ns == now.full.t_ns && run->full.bytes == now.full.bytes);
+    SIM_ASSERT(run->full.load_ns == now.full.load_ns && run->last.load_ns == now.last.load_ns);
+    return true;
+}
+
+/* ---- attention ---- */
+
+/* The op is known, and costs the same in every context. */
+static inline bool is_other(const struct costs *p, enum op_kind op)
+{
+    return p->known[op] && op != OP_MHA && op != OP_LAYER;
+}
+
+static inline bool same_context(const struct work_shape *x, const struct work_shape *y)
+{
+    return x->attn_pairs == y->attn_pairs && x->kv_read_tokens == y->kv_read_tokens &&
+           x->max_context_tokens == y->max_context_tokens;
+}
+
+/* Asks the model for kernels of one op. */
+__attribute__((noinline)) static void ask(struct engine *e, const struct launch *l, enum op_kind op,
+                                          uint32_t rows, double factor, struct costs *p)
+{
+    const struct work_shape *w = &l->pass->shape;
+    struct kernel_run *run = &p->run[op];
+    kernel_run_of_columns(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
+                          l->chunk_rows, l->columns, run);
+    run_finish(e, run, factor);
+    p->known[op] = true;
+    p->attention = is_other(p, op) ? p->attention : *w;
+}
+
+/* Kernels of one op; p: where their costs are kept. Those of attention hold for one context. */
+static inline const struct kernel_run *cost_of(struct engine *e, const struct launch *l,
+                                               enum op_kind op, uint32_t rows, double factor,
+                                               struct costs *p)
+{
+    if (!is_other(p, op) && !(p->known[op] && same_context(&p->attention, &l->pass->shape))) {
+        ask(e, l, op, rows, factor, p);
+    }
+    SIM_ASSERT(cost_is(e, l, op, rows, &p->run[op]));
+    return &p->run[op];
+}
+
+/* ---- the cache ---- */
+
+static void report(struct engine *e, struct costs *p)
+{
+    for (enum op_kind op = 0; op < OP_KIND_COUNT && p->passes > 0; op++) {
+        const struct kernel_run *r = &p->run[op];
+        uint64_t n = p->passes * (op == OP_HEAD ? 1 : p->layers);
+        if (is_other(p, op)) {
+            double full = vexec_demand(&r->full);
+            double last = vexec_demand(&r->last);
+            ddr_report(e, n * (r->n - 1), r->full.load_ns, full, full);
+            ddr_report(e, n, r->last.load_ns, last, last);
+        }
+    }
+    p->passes = 0;
+}
+
+void costs_report(struct engine *e)
+{
+    for (uint32_t i = 0; i < 1u << COST_BITS; i++) {
+        report(e, &e->costs->entries[i]);
+    }
+    report(e, &e->costs->unkept);
+}
+
+/* Makes room for costs of another key. */
+static struct costs *reset(struct engine *e, struct costs *p)
+{
+    report(e, p);
+    *p = (struct costs){.layers = 0};
+    return p;
+}
+
+void costs_book(struct engine *e, struct costs *p, uint64_t n)
+{
+    struct sim_result *res = e->core.result;
+    SIM_ASSERT(p->whole);
+    res->kernels += n * p->others;
+    res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += n * p->others_outside;
+    p->passes += n;
+}
+
+#define MIX 0x9e3779b97f4a7c15u
+
+/* Where costs of the launch's kernels of so many rows are, or belong. Until the next call. */
+static struct costs *find(struct engine *e, const struct launch *l, uint32_t rows)
+{
+    struct cost_cache *cache = e->costs;
+    const struct work_shape *w = &l->pass->shape;
+    SIM_ASSERT(rows > 0 && rows <= w->rows);
+    /* With noise, or of a model that vouches for nothing, every cost is new: one place is enough.
+     */
+    if (!cache->keeps) {
+        return reset(e, &cache->unkept);
+    }
+    /* Beyond it kernels count as outside the model's envelope, though their times be the same. */
+    bool beyond = w->max_context_tokens > cache->context_limit[w->model][l->device];
+    uint64_t a = (uint64_t)rows << 32 | w->rows;
+    uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
+    uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)w->model << 24 |
+                 (uint64_t)l->graph << 16 | (uint64_t)l->device << 8 |
+                 (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
+    /* Logits: of the head. */
+    uint64_t key[4] = {a, b, c, (uint64_t)l->columns << 32 | w->logit_rows};
+    /* A polynomial, whose products do not wait for each other. */
+    uint64_t h =
+        a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + key[3] * MIX;
+    struct costs *p = &cache->entries[((h ^ h >> 32) * MIX) >> (64 - COST_BITS)];
+    if (memcmp(p->key, key, sizeof key) != 0) {
+        memcpy(reset(e, p)->key, key, sizeof key); /* no key is all zeros: rows > 0 */
+    }
+    return p;
+}
+
+/* Sums up the kernels of a whole pass but those of attention. */
+static void sum_up(const struct engine *e, const struct pass *pass, struct costs *p)
+{
+    uint32_t layers = e->core.models[pass->shape.model].llm->n_layers;
+    int64_t layer_ns = 0;
+    p->layers = layers;
+    for (uint32_t i = 0; i < pass->layer.n; i++) {
+        const struct kernel_run *r = &p->run[pass->layer.kind[i]];
+        if (is_other(p, pass->layer.kind[i])) {
+            layer_ns += kernel_run_total_ns(r);
+            p->others += (uint64_t)layers * r->n;
+            p->others_outside += r->outside ? (uint64_t)layers * r->n : 0;
+        }
+    }
+    const struct kernel_run *head = &p->run[OP_HEAD];
+    p->others_ns = layers * layer_ns + kernel_run_total_ns(head);
+    p->others += head->n;
+    p->others_outside += head->outside ? head->n : 0;
+    p->whole = true;
+}
+
+static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, double factor)
 {
     const struct launch *l = v->l->pub;
     const struct pass *p = l->pass;
-    const enum op_kind begin = pass_op_kind(p, l->op_begin);
-    double factor = truth_factor(e, l);
-    ask(e, l, begin, l->rows, factor, &v->first);
-    v->layer_ns = 0;
-    /* A share of its first op has its rows, what follows has those of the pass. */
+    v->first = *cost_of(e, l, pass_op_kind(p, l->op_begin), l->rows, factor, known);
+    if (l->op_end - l->op_begin == 1) {
+        return;
+    }
+    /* A share of its first op is asked for by its rows, what follows by those of the pass. The
+     * first place is copied from already: the second may be the same one, emptied. */
+    if (l->rows != p->shape.rows) {
+        known = find(e, l, p->shape.rows);
+    }
     uint32_t end = l->op_begin + p->layer.n + 1;
     end = l->op_end < end ? l->op_end : end;
     for (uint32_t op = l->op_begin + 1; op < end; op++) {
         enum op_kind kind = pass_op_kind(p, op);
-        if (kind == begin && l->rows == p->shape.rows) {
-            v->run[kind] = v->first;
-        } else if (kind != OP_HEAD) {
-            ask(e, l, kind, p->shape.rows, factor, &v->run[kind]);
+        if (kind != OP_HEAD) {
+            v->run[kind] = *cost_of(e, l, kind, p->shape.rows, factor, known);
+            v->layer_ns += kernel_run_total_ns(&v->run[kind]);
         }
-        v->layer_ns += kind != OP_HEAD ? kernel_run_total_ns(&v->run[kind]) : 0;
     }
-    if (l->op_end - l->op_begin > 1 && vexec_has_head(l)) {
-        ask(e, l, OP_HEAD, p->shape.logit_rows, factor, &v->run[OP_HEAD]);
+    if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
+        v->run[OP_HEAD] = *cost_of(e, l, OP_HEAD, p->shape.logit_rows, factor, known);
     }
+}
+
+void costs_fill(struct engine *e, struct vexec *v)
+{
+    double factor = truth_factor(e, v->l->pub);
+    bool whole = vexec_whole_pass(v);
+    struct costs *known = find(e, v->l->pub, v->l->pub->rows);
+    v->layer_ns = 0;
+    fill_ops(e, v, known, factor);
+    if (whole && !known->whole) {
+        sum_up(e, v->l->pub->pass, known);
+    }
+    v->costs = whole ? known : NULL;
 }

@@ -62,6 +62,7 @@ struct vexec {
     struct kernel_run first;              /* of op_begin, for l->rows rows */
     struct kernel_run run[OP_KIND_COUNT]; /* of later ops, whole */
     int64_t layer_ns;                     /* all ops of one layer */
+    struct costs *costs;                  /* where those of a whole pass are, or NULL */
     uint32_t op, k;
     uint32_t place;                   /* of op in its layer, */
     enum op_kind kind;                /* its kind */
@@ -198,6 +199,7 @@ struct engine {
     /* Memories of the files of these names; from the core's arena. */
     struct repeat *repeat;
     struct coruns *coruns;
+    struct cost_cache *costs;
     struct device_buffers *buffers; /* of each device */
     struct kernel_buffer *free_buffers;
     size_t next_first;         /* next first turn of the trace */

@@ -105,63 +105,17 @@ static void attention_of(const struct engine *e, const struct launch *l, const s
     hwmodel_kernel(e->core.models[w->model].truth, &q, out);
 }
 
-/* Kernels of place i in the layers of the pass, the head behind them; NULL: they are attention. */
-static const struct kernel_run *other(const struct vexec *v, uint32_t i, uint64_t *times)
-{
-    const struct pass *p = v->l->pub->pass;
-    bool head = i == p->layer.n;
-    *times = head ? 1 : (p->n_ops - 1) / p->layer.n;
-    if (!head && p->layer.kind[i] == costs_attention_op(p)) {
-        return NULL;
-    }
-    return head ? &v->run[OP_HEAD] : vexec_run(v, i);
-}
-
-static int64_t others_ns(const struct vexec *v)
-{
-    int64_t ns = 0;
-    uint64_t times;
-    for (uint32_t i = 0; i <= v->l->pub->pass->layer.n; i++) {
-        const struct kernel_run *r = other(v, i, &times);
-        ns += r != NULL ? (int64_t)times * kernel_run_total_ns(r) : 0;
-    }
-    return ns;
-}
-
-/* Books all kernels of n passes but those of attention. */
-static void book_others(struct engine *e, const struct vexec *v, uint64_t n)
-{
-    struct sim_result *res = e->core.result;
-    uint64_t times;
-    for (uint32_t i = 0; i <= v->l->pub->pass->layer.n; i++) {
-        const struct kernel_run *r = other(v, i, &times);
-        if (r != NULL) {
-            double full = vexec_demand(&r->full);
-            double last = vexec_demand(&r->last);
-            ddr_report(e, n * times * (r->n - 1), r->full.load_ns, full, full);
-            ddr_report(e, n * times, r->last.load_ns, last, last);
-            res->kernels += n * times * r->n;
-            res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += r->outside ? n * times * r->n : 0;
-        }
-    }
-}
-
-/* Instants of the iterations that end before the given one; returns how many. *last: the one after
- * them is of other kernels. */
-static uint32_t run_iterations(struct engine *e, const struct vexec *v, uint32_t most,
+/* Instants of the iterations that end before the given one; returns how many. The price of the
+ * pass's attention is that of the one after them then, unless *last. */
+static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *p, uint32_t most,
                                int64_t before_ns, int64_t around_ns, bool *last)
 {
     struct repeat *rep = e->repeat;
     const struct kernel_cost *a = rep->attention;
-    const struct pass *p = v->l->pub->pass;
-    uint32_t at = 0; /* of attention in a layer */
-    while (p->layer.kind[at] != costs_attention_op(p)) {
-        at++;
-    }
-    const struct kernel_run *run = vexec_run(v, at);
+    struct kernel_run *run = &p->run[costs_attention_op(v->l->pub->pass)];
     const bool outside = run->outside;
     const int64_t layers = e->core.models[v->l->pub->pass->shape.model].llm->n_layers;
-    const int64_t rest_ns = others_ns(v) + around_ns;
+    const int64_t others_ns = p->others_ns + around_ns;
     int64_t now_ns = e->now_ns;
     double *audited = &e->core.result->audit.ddr_max_over_capacity;
     double over_capacity = *audited;
@@ -179,7 +133,7 @@ static uint32_t run_iterations(struct engine *e, const struct vexec *v, uint32_t
         if (a[n].outside != outside) { /* the envelope's end makes all kernels new */
             break;
         }
-        int64_t gap_ns = rest_ns + layers * a[n].t_ns;
+        int64_t gap_ns = others_ns + layers * a[n].t_ns;
         over_capacity =
             costs_over_capacity(over_capacity, peak_bytes_per_ns, a[n].load_ns, a[n].bytes);
         if (now_ns + gap_ns >= before_ns) {
@@ -192,9 +146,12 @@ static uint32_t run_iterations(struct engine *e, const struct vexec *v, uint32_t
     *audited = over_capacity; /* by those that ran, and one that begins */
     *last = n < most && a[n].outside != outside;
     SIM_ASSERT(n > 0 || !*last);
+    const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
     uint64_t kernels = (uint64_t)n * (uint64_t)layers; /* of attention */
     e->core.result->kernels += kernels;
     e->core.result->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += outside ? kernels : 0;
+    costs_book(e, p, n);
+    run->last = *next;
     return n;
 }
 
@@ -204,6 +161,7 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     struct core *c = &e->core;
     struct full_launch *l = v->l;
     const struct full_pass *p = core_pass(l->pub->pass);
+    struct costs *prices = v->costs; /* found in this round */
     before_ns = c->steady_until_ns < before_ns ? c->steady_until_ns : before_ns;
     struct repeat_record r = {.launch = l->pub,
                               .n = 0,
@@ -221,7 +179,7 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     uint32_t most = most_iterations(e, p);
     bool last = false;
     if (most > 0) {
-        r.n = run_iterations(e, v, most, before_ns, r.lead_ns + r.sample_ns, &last);
+        r.n = run_iterations(e, v, prices, most, before_ns, r.lead_ns + r.sample_ns, &last);
     }
     if (r.n == 0) {
         return false;
@@ -229,13 +187,13 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     e->fresh = NULL;
     ddr_leave(e, &v->job);
     power_repeat(e, &r);
-    book_others(e, v, r.n);
     SIM_ASSERT(e->now_ns > r.begin_ns && e->now_ns < before_ns);
     core_advance(c, e->now_ns);
     e->ddr_since_ns = e->now_ns;
     /* The last one is told as ended, with its own shape; else the one after it has begun. */
     bool over = r.n == most || last;
     grow(&l->pub->pass->shape, over ? r.n - 1 : r.n);
+    prices->attention = l->pub->pass->shape; /* whose price run_iterations left */
     if (!over) {
         core_pass_goes_on(c, l, &r);
         device_restart(e, v, r.lead_ns);

@@ -11,6 +11,7 @@
 #include "sim/engine/buffers.h"
 #include "sim/engine/consistent.h"
 #include "sim/engine/corun.h"
+#include "sim/engine/costs.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/governor.h"
 #include "sim/engine/power.h"
@@ -288,6 +289,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     throttle_init(e);
     governor_init(e);
     frames_init(e);
+    costs_init(e);
     buffers_init(e);
     repeat_init(e);
 }
@@ -350,6 +352,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         run_loop(e);
         result->end_ns = e->now_ns;
         battery_finish(e);
+        costs_report(e);
         corun_report(e);
         power_finish(e); /* before the audit, which compares what it sums */
         core_audit(&e->core, e->now_ns);

@@ -32,14 +32,23 @@ static double changed_ridge(const struct hwmodel *m, uint8_t device)
     return ldexp(truth->ops->ridge_flop_per_byte(truth, device), -by.bytes);
 }
 
+static uint32_t same_limit(const struct hwmodel *m, uint8_t device)
+{
+    (void)m;
+    return truth->ops->context_limit(truth, device);
+}
+
 const struct hwmodel *rescale_kernels(const struct hwmodel *of, struct rescale how)
 {
     static struct hwmodel_ops ops;
     static struct hwmodel changed;
     truth = of;
     by = how;
-    ops = (struct hwmodel_ops){
-        .name = truth->ops->name, .kernel = changed_kernel, .ridge_flop_per_byte = changed_ridge};
+    ops = (struct hwmodel_ops){.name = truth->ops->name,
+                               .kernel = changed_kernel,
+                               .ridge_flop_per_byte = changed_ridge,
+                               .context_limit =
+                                   truth->ops->context_limit == NULL ? NULL : same_limit};
     changed = *truth;
     changed.ops = &ops;
     return &changed;

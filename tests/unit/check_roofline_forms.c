@@ -315,13 +315,14 @@ static bool same_cost(const struct kernel_cost *x, const struct kernel_cost *y)
            x->flop == y->flop && x->outside == y->outside;
 }
 
-/* What hwmodel_ops asks of every form: other keys, pairs and logits change
+/* What a form with context_limit vouches for, of every form: other keys, pairs and logits change
  * nothing of an op without attention, and neither does a context on the same side of the limit. */
 START_TEST(ops_without_attention_cost_the_same_whatever_the_context)
 {
     for (const char *const *name = hwmodel_names(); *name != NULL; name++) {
         struct model b;
         model_init(&b, "llama-3.1-8b", *name);
+        ck_assert(b.r.model.ops->context_limit != NULL);
         struct rng r;
         rng_init(&r, rng_key(1, RNG_TEST, 22, 0));
         for (int i = 0; i < INSTANCES; i++) {
@@ -332,8 +333,7 @@ START_TEST(ops_without_attention_cost_the_same_whatever_the_context)
             }
             struct kernel_cost x;
             struct kernel_cost y;
-            uint32_t valid = b.r.runtime[q.device]->valid_context_max;
-            uint32_t limit = valid > 0 ? valid : UINT32_MAX;
+            uint32_t limit = b.r.model.ops->context_limit(&b.r.model, q.device);
             hwmodel_kernel(&b.r.model, &q, &x);
             w.max_context_tokens = w.max_context_tokens > limit ? UINT32_MAX : 1;
             w.attn_pairs = 7 * w.attn_pairs + 3;
