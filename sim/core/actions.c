@@ -49,10 +49,16 @@ static int tell(struct core *c, const char *action, int rc)
 }
 
 /* Of an action that schedule may be called again after. */
-static int acted(struct core *c, const char *action, int rc)
+static inline int acted(struct core *c, const char *action, int rc)
 {
-    c->actions += rc == 0;
-    c->result->decisions += rc == 0;
+    if (rc == 0) {
+        c->actions++;
+        c->result->decisions++;
+    }
+    if (rc == 0 && c->setup->decision_log == NULL) { /* the usual one, in few instructions */
+        c->last[0] = (struct core_decision){action, c->sched->now_ns};
+        return 0;
+    }
     return tell(c, action, rc);
 }
 

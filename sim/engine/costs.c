@@ -12,7 +12,8 @@
 #define COST_BITS 10
 struct cost_cache {
     struct costs entries[1u << COST_BITS], unkept;
-    bool keeps; /* the kernel-time model's times are known again */
+    bool second[1u << (COST_BITS - 1)]; /* of the two at a place, used last */
+    bool keeps;                         /* the kernel-time model's times are known again */
     /* Of each of the run's models, beyond which they are others. */
     uint32_t context_limit[SIM_MAX_MODELS][MACHINE_MAX_DEVICES];
 };
@@ -188,6 +189,11 @@ void costs_book(struct engine *e, struct costs *p, uint64_t n)
 
 #define MIX 0x9e3779b97f4a7c15u
 
+static inline bool same_key(const struct costs *p, const uint64_t key[4])
+{
+    return p->key[0] == key[0] && p->key[1] == key[1] && p->key[2] == key[2] && p->key[3] == key[3];
+}
+
 /* Where costs of the launch's kernels of so many rows are, or belong. Until the next call. */
 static struct costs *find(struct engine *e, const struct launch *l, uint32_t rows)
 {
@@ -211,11 +217,15 @@ static struct costs *find(struct engine *e, const struct launch *l, uint32_t row
     /* A polynomial, whose products do not wait for each other. */
     uint64_t h =
         a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + key[3] * MIX;
-    struct costs *p = &cache->entries[((h ^ h >> 32) * MIX) >> (64 - COST_BITS)];
-    if (memcmp(p->key, key, sizeof key) != 0) {
-        memcpy(reset(e, p)->key, key, sizeof key); /* no key is all zeros: rows > 0 */
+    uint64_t at = ((h ^ h >> 32) * MIX) >> (65 - COST_BITS); /* each place has two entries */
+    struct costs *two = &cache->entries[2 * at];
+    bool second = !same_key(&two[0], key);
+    if (second && !same_key(&two[1], key)) {
+        second = !cache->second[at];                          /* the other one was used last */
+        memcpy(reset(e, &two[second])->key, key, sizeof key); /* no key is all zeros: rows > 0 */
     }
-    return p;
+    cache->second[at] = second;
+    return &two[second];
 }
 
 /* Sums up the kernels of a whole pass but those of attention. */

@@ -142,6 +142,13 @@ void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *r, d
 
 void ddr_settle(struct engine *e)
 {
+    if (e->n_jobs == 1 && e->jobs[0]->exec != NULL && job_speed(e, e->jobs[0]) == 1.0 &&
+        e->jobs[0]->share_frac == 1.0) { /* the usual one */
+        e->ddr_dirty = false;
+        e->ddr_demand = e->ddr_share = e->jobs[0]->demand_bytes_per_s;
+        job_set_rate(e, e->jobs[0], 1.0, 1.0);
+        return;
+    }
     struct ddr_sums sums;
     double demand[ENGINE_MAX_JOBS];
     double rate[ENGINE_MAX_JOBS];

@@ -56,7 +56,11 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     SIM_ASSERT(most > 0); /* who has all tokens is in no pass */
     for (; most > 0; most /= 2) {
         uint32_t units = c->models[p->pub->shape.model].kv_units;
-        uint64_t need = 0;
+        uint64_t need = (uint64_t)p->pub->n_segments * (most / c->setup->kv_block_tokens + 1);
+        if (need * units <= kv_blocks_spare(c)) { /* whatever they have of their last blocks */
+            break;
+        }
+        need = 0;
         for (uint32_t i = 0; i < p->pub->n_segments; i++) {
             need += kv_blocks_lacking(c, core_member(&p->segments[i]), most);
         }

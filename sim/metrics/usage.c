@@ -1,5 +1,21 @@
 #include "sim/metrics/usage.h"
 
+/* The lowest demand that is at least that part of the peak, as the division rounds it. */
+static double demand_from(double frac, double peak_bytes_per_s)
+{
+    double x = frac * peak_bytes_per_s;
+    if (frac <= 0.0 || !isfinite(x)) {
+        return x;
+    }
+    while (x / peak_bytes_per_s >= frac) {
+        x = nextafter(x, 0.0);
+    }
+    while (x / peak_bytes_per_s < frac) {
+        x = nextafter(x, HUGE_VAL);
+    }
+    return x;
+}
+
 void usage_init(struct usage *u, const struct machine *machine, double tier_medium_frac,
                 double tier_high_frac, const struct metrics_range *range)
 {
@@ -7,8 +23,8 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     u->machine = machine;
     u->npu = machine_find(machine, DEVICE_KIND_NPU);
     u->igpu = machine_find(machine, DEVICE_KIND_IGPU);
-    u->tier_medium_frac = tier_medium_frac;
-    u->tier_high_frac = tier_high_frac;
+    u->tier_medium_from = demand_from(tier_medium_frac, machine->ddr_peak_bytes_per_s);
+    u->tier_high_from = demand_from(tier_high_frac, machine->ddr_peak_bytes_per_s);
     u->speed = u->speed_least = 1.0;
     for (uint32_t i = 0; i < machine->n_devices; i++) {
         u->watts[i] = machine->devices[i].idle_watts;

@@ -46,8 +46,8 @@ struct usage {
     int64_t overlap_ns; /* NPU and iGPU busy at once */
     /* Asked for, and of it not had: whole bytes per interval, so that collapsing is invisible. */
     units_sum ddr_demand_bytes, ddr_denied_bytes;
-    units_sum tier_ns[USAGE_TIERS];          /* time with traffic, by its demand: */
-    double tier_medium_frac, tier_high_frac; /* parts of the peak where the upper two begin */
+    units_sum tier_ns[USAGE_TIERS];          /* time with traffic, by its demand */
+    double tier_medium_from, tier_high_from; /* the lowest demands of these tiers */
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
     struct usage_reactive reactive[MACHINE_MAX_DEVICES];
@@ -66,8 +66,9 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
 /* The tier of the DDR's pressure at that demand: 0, 1 or 2. */
 static inline int usage_tier(const struct usage *u, double demand_bytes_per_s)
 {
-    double frac = demand_bytes_per_s / u->machine->ddr_peak_bytes_per_s;
-    return frac >= u->tier_high_frac ? 2 : frac >= u->tier_medium_frac ? 1 : 0;
+    return demand_bytes_per_s >= u->tier_high_from     ? 2
+           : demand_bytes_per_s >= u->tier_medium_from ? 1
+                                                       : 0;
 }
 
 static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_ns,
