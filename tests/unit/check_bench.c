@@ -138,7 +138,7 @@ START_TEST(what_the_library_computes_is_supported)
 END_TEST
 
 /* Copies of 1 MiB for one and a half caches of the processor, two at least and 16 at most, as far
- * as the pool has room. Where there is not enough room to be out of the cache, two are enough, and
+ * as the pool has room. Where there is not enough room to be out of the cache, one is enough, and
  * the times say nothing of memory. */
 START_TEST(weights_are_there_often_enough_to_come_from_memory)
 {
@@ -159,7 +159,7 @@ START_TEST(weights_are_there_often_enough_to_come_from_memory)
                 want += 1.0;
             }
             bool cached = want > room && room * 1048576.0 < own;
-            double n = want <= room ? want : cached && room > 2.0 ? 2.0 : room;
+            double n = want <= room ? want : cached ? 1.0 : room;
             n = n < 1.0 ? 1.0 : n;
             char note[32];
             (void)snprintf(note, sizeof note, "%.0f copies", n);
