@@ -16,10 +16,14 @@ export BUILD
 
 LASTS=30 # lines of a failed test that are printed again
 begun=$(date +%s)
-result() { # name, passed, failed
+result() { # name, passed, failed. Few processes, since it is called some 300 times
     times >"$out.times" # of this shell and what it waited for: no subshell has these
-    cpu=$(tr 'ms' '  ' <"$out.times" | awk '{ for (i = 1; i < NF; i += 2) s += 60 * $i + $(i + 1) } END { printf "%.1f", s }')
-    printf '%-56s %4d passed %4d failed %5d s %7s s of processor\n' "$1" "$2" "$3" $(($(date +%s) - begun)) "$cpu"
+    awk -v name="$1" -v passed="$2" -v failed="$3" -v begun="$begun" '
+        { gsub(/[ms]/, " "); for (i = 1; i < NF; i += 2) s += 60 * $i + $(i + 1) }
+        END {
+            srand() # from the clock
+            printf "%-56s %4d passed %4d failed %5d s %7.1f s of processor\n", name, passed, failed, srand() - begun, s
+        }' "$out.times"
 }
 
 one_script() {
@@ -39,10 +43,10 @@ one_program() { # name, command
     CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-5} "$@" >"$out" 2>&1
     status=$?
     # Check prints "NN%: Checks: C, Failures: F, Errors: E"
-    line=$(grep -E '^[0-9]+%: Checks: ' "$out" | tail -n 1)
-    checks=$(echo "$line" | sed -n 's/.*Checks: \([0-9]*\),.*/\1/p')
-    bad=$(echo "$line" | sed -n 's/.*Failures: \([0-9]*\), Errors: \([0-9]*\).*/\1 \2/p' | awk '{print $1 + $2}')
-    if [ -z "$checks" ] || [ "$checks" -eq 0 ]; then
+    read -r checks bad <<END
+$(awk -F '[:, ]+' '/^[0-9]+%: Checks: / { checks = $3; bad = $5 + $7 } END { print checks + 0, bad + 0 }' "$out")
+END
+    if [ "$checks" -eq 0 ]; then
         checks=1
         bad=1
     elif [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
@@ -52,7 +56,7 @@ one_program() { # name, command
     if [ "$bad" -gt 0 ]; then
         cat "$out"
     else
-        grep -E '^(oracle|note|skipped): ' "$out" | awk '!seen[$0]++'
+        awk '/^(oracle|note|skipped): / && !seen[$0]++' "$out"
     fi
 }
 
@@ -127,12 +131,15 @@ if [ -n "${SANITIZED:-}" ]; then
     leave_out "under a sanitizer: it compares what the usual build prints, too" $same
     leave_out "under a sanitizer: it runs nothing that is built" $unbuilt
 fi
-{
-    for t in $first; do echo "$all" | grep -xF "$t"; done
-    echo "$all"
-} | awk '!seen[$0]++' |
+# shellcheck disable=SC2086
+printf '%s\n' "$all" "" $first |
+    awk '
+        !early && /./ && !(left[$0]++) { test[++n] = $0 }
+        early && left[$0] { print; left[$0] = 0 }
+        !/./ { early = 1 }
+        END { for (i = 1; i <= n; i++) if (left[test[i]]) print test[i] }' |
     xargs -P "${JOBS:-$(($(nproc 2>/dev/null || echo 2) + 3))}" -I{} sh -c '
-        file=$lines/$(echo "$1" | tr / _)
+        file=$lines/$$
         sh tests/run.sh --one "$1" >"$file" 2>&1
         [ -s "$file" ] || echo "$1: nothing was printed" >"$file"
         sed "" "$file"' run {} # not cat, which copies past the place of others that write to the same file
