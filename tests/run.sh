@@ -139,9 +139,13 @@ printf '%s\n' "$all" "" $first |
         !/./ { early = 1 }
         END { for (i = 1; i <= n; i++) if (left[test[i]]) print test[i] }' |
     xargs -P "${JOBS:-$(($(nproc 2>/dev/null || echo 2) + 3))}" -I{} sh -c '
-        file=$lines/$$
-        sh tests/run.sh --one "$1" >"$file" 2>&1
-        [ -s "$file" ] || echo "$1: nothing was printed" >"$file"
+        test=$1
+        IFS=/ # the name of the file: that of the test, with _ for /
+        set -- $1
+        IFS=_
+        file=$lines/$*
+        sh tests/run.sh --one "$test" >"$file" 2>&1
+        [ -s "$file" ] || echo "$test: nothing was printed" >"$file"
         sed "" "$file"' run {} # not cat, which copies past the place of others that write to the same file
 # Counts are in the first line of each file alone: what a failed test printed may have such lines, and parts that it skipped.
 awk -v most="${MAX_SKIPPED:-}" '
