@@ -375,5 +375,6 @@ FORCE:
 .SECONDARY:
 .PHONY: all tests statistics unseen archive docs wasm generate mutants engines claims-report fits headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
 
+-include $(BUILD)/tests/campaign/campaign.d $(BUILD)/tests/fuzz/fuzz.d
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \
          $(BUILD)/experiments/commands/main.d

@@ -6,8 +6,8 @@
 OLD and NEW are programs (build/xpusim), N the number of runs. The runs are those of `make campaign`, from number FIRST
 on: machine, model, policy, parameters, memory, contention, noise and trace are random. Compared are the exit status, the
 JSON, the messages, the requests and the decisions. A run has 10 s of a processor; of one that is too long only that is
-compared. Text that is known to differ is taken out of both: --ignore REGEX, repeatable. Exit 1 where two runs differ; the
-trace and both outputs are kept.
+compared. Text that is known to differ is taken out of both: --ignore REGEX, repeatable. Exit 1 where two runs differ, of
+which the trace and both outputs are kept, and where no run succeeded.
 """
 import argparse
 import os
@@ -80,7 +80,7 @@ def main():
             drawn += block
     print(f"{o.n} random runs from {o.first} on: " + ", ".join(f"{v} {k}" for k, v in count.items()) +
           f", {o.n - sum(count.values())} do not go together")
-    return 1 if count["different"] else 0
+    return 1 if count["different"] or count["equal"] == 0 else 0
 
 
 raise SystemExit(main())
