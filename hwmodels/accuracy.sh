@@ -34,7 +34,7 @@ cat <<'TEXT'
 
 ## A machine that no fit has seen
 
-The Core Ultra X7 358H has 444 published times and 222 peaks of memory (`hwmodels/points/unseen.csv`). `new-soc --like core-ultra-7-258v` made its file from the data sheet before any row was compared, and no fit takes them. Intervals are those of a runtime that the file lacks, because the table is of OpenVINO 2026.0.
+The Core Ultra X7 358H has 444 published times and 222 peaks of memory (`hwmodels/points/unseen.csv`). `new-soc --like core-ultra-7-258v` makes its file from the data sheet, and no fit takes them. Their errors in short prompts led to the rule of `row_fill`, so of that rule they are no unseen test. Intervals are those of a runtime that the file lacks, because the table is of OpenVINO 2026.0.
 
 TEXT
 echo '```'
