@@ -110,7 +110,7 @@ static void start_queued(struct state *s)
                 continue;
             }
             l->state = JOB_RUNNING;
-            l->stamps.start_ns = units_ns_from_clock_s(s->now_s);
+            l->stamps.start_ns = units_ns_from_s(s->now_s);
             l->left_s = draw_s(s, d, l->kernel);
         }
     }
@@ -147,7 +147,7 @@ static bool step(struct state *s, double until_s)
     struct backend_device *d = &s->devices[first];
     struct job *l = job_of(d, d->started);
     l->state = JOB_DONE;
-    l->stamps.end_ns = units_ns_from_clock_s(s->now_s);
+    l->stamps.end_ns = units_ns_from_s(s->now_s);
     l->stamps.cpu_ns = -1;
     d->busy_ns += l->stamps.end_ns - l->stamps.start_ns;
     d->ended = d->started;
@@ -278,7 +278,7 @@ static int64_t sim_submit(struct backend_kernel *k)
     }
     int64_t ticket = ++d->last_ticket;
     *job_of(d, ticket) = (struct job){.kernel = k, .state = JOB_QUEUED};
-    job_of(d, ticket)->stamps.submit_ns = units_ns_from_clock_s(s->now_s);
+    job_of(d, ticket)->stamps.submit_ns = units_ns_from_s(s->now_s);
     return ticket;
 }
 
@@ -321,7 +321,7 @@ static void sim_counters(struct backend_device *d, struct backend_counters *out)
 
 static int64_t sim_now_ns(struct backend *b)
 {
-    return units_ns_from_clock_s(((const struct state *)b->state)->now_s);
+    return units_ns_from_s(((const struct state *)b->state)->now_s);
 }
 
 static void sim_idle(struct backend *b, int64_t span_ns)

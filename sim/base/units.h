@@ -53,12 +53,6 @@ static inline int64_t units_ns_from_s(double t_s)
     return (int64_t)llround(t_s * 1e9);
 }
 
-/* units_ns_from_s, inline; precondition 0 <= t_s < 4.6e9. */
-static inline int64_t units_ns_from_clock_s(double t_s)
-{
-    return units_round(t_s * 1e9);
-}
-
 static inline int64_t units_ns_from_ms(double t_ms)
 {
     return (int64_t)llround(t_ms * 1e6);
