@@ -352,7 +352,7 @@ live.makers.push(function () {
     var k = run.kernels;
     for (var i = 0; i < k.n; i++) {
       if (k.device[i] === hit.lane.device && k.begin_ns[i] <= hit.at && hit.at < k.end_ns[i]) {
-        return '. Kernel: ' + ['QKV', 'MHA', 'FFN', 'HEAD', 'LAYER'][k.op[i]] + ' of layer ' + k.layer[i] + ', ' + ((k.end_ns[i] - k.begin_ns[i]) / 1e6).toFixed(3) + ' ms, isolated ' + (k.solo_ns[i] / 1e6).toFixed(3) + ' ms';
+        return '. Kernel: ' + ['QKV', 'MHA', 'FFN', 'HEAD', 'LAYER'][k.op[i]] + ' of layer ' + k.layer[i] + ', ' + ((k.end_ns[i] - k.begin_ns[i]) / 1e6).toFixed(3) + ' ms, isolated ' + (k.isolated_ns[i] / 1e6).toFixed(3) + ' ms';
       }
     }
     return '';

@@ -72,8 +72,8 @@ static double key_of(struct sched *s, const struct request *r)
     }
     int64_t left = sched_oracle_output_tokens(s, r) - r->generated_tokens;
     uint8_t d = p->decode_device;
-    /* Shortest remaining solo time minimises the mean on one machine that can be interrupted; here
-     * it is a good start for the search of plans, no optimum. */
+    /* Shortest remaining isolated time minimises the mean on one machine that can be interrupted;
+     * here it is a good start for the search of plans, no optimum. */
     return second + (double)(iter_prefill_ns(s, r, d) + iter_decode_ns(s, r, d, (uint64_t)left));
 }
 

@@ -17,7 +17,7 @@
 
 struct clairvoyant_plan {
     const uint32_t *order; /* borrowed; request ids, the first goes first; NULL: shortest remaining
-                              solo time first, which knows the output lengths */
+                              isolated time first, which knows the output lengths */
     uint32_t n_order;      /* few: looked up one by one. Requests not in it go last */
     bool reactive_first;   /* before the order */
     uint8_t prefill_device, decode_device;

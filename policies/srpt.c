@@ -1,7 +1,7 @@
-/* srpt: shortest remaining solo time first (clauses.md E.6): the rest of the prefill plus the rest
- * of the output. sigma = 0 knows the output length (an oracle); sigma > 0 knows O exp(sigma Z -
- * sigma^2/2). With limit < 1 a request that has produced that share of its predicted output cannot
- * be displaced any more (TRAIL's limited preemption). Work done inside a pass counts: with
+/* srpt: shortest remaining isolated time first (clauses.md E.6): the rest of the prefill plus the
+ * rest of the output. sigma = 0 knows the output length (an oracle); sigma > 0 knows O exp(sigma Z
+ * - sigma^2/2). With limit < 1 a request that has produced that share of its predicted output
+ * cannot be displaced any more (TRAIL's limited preemption). Work done inside a pass counts: with
  * preempt=layer, kernel or reset a running request is compared by what it has left at that moment.
  */
 #include "policies/common/iter.h"
@@ -56,7 +56,7 @@ static int srpt_init(struct sched *s)
 
 const struct policy_ops policy_srpt_ops = {
     .name = "srpt",
-    .summary = "shortest remaining solo time, oracle or predicted",
+    .summary = "shortest remaining isolated time, oracle or predicted",
     .contract = POLICY_CONTRACT,
     .flags = POLICY_F_ORACLE,
     .params = params,

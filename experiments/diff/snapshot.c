@@ -134,11 +134,11 @@ static void launch_submitted(void *self, int64_t now_ns, const struct launch *l)
     action(s, now_ns);
 }
 
-static void launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+static void launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                          int64_t lost_ns)
 {
     struct snapshot *s = self;
-    (void)solo_ns;
+    (void)isolated_ns;
     (void)lost_ns;
     live_remove(&s->launches, l);
     event(s, now_ns);

@@ -80,11 +80,11 @@ static void on_launch_started(void *self, int64_t now_ns, const struct launch *l
     };
 }
 
-static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                             int64_t lost_ns)
 {
     struct schedule *s = self;
-    (void)solo_ns;
+    (void)isolated_ns;
     (void)lost_ns;
     for (uint32_t i = 0; i < MACHINE_MAX_SHARED; i++) {
         struct lane *x = &s->lanes[l->device][i];
@@ -110,7 +110,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
     struct schedule *s = self;
     if (k->begin_ns >= s->o.from_ns && k->begin_ns < s->o.to_ns) {
         spool_row(&s->kernels, (const int64_t[]){k->launch->device, k->op, k->layer, k->begin_ns,
-                                                 k->end_ns, k->solo_ns});
+                                                 k->end_ns, k->isolated_ns});
     }
 }
 
@@ -228,7 +228,7 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
     }
     spool_init(&s->launches, launches);
     spool_init(&s->joined, launches);
-    spool_init(&s->kernels, "device op layer begin_ns end_ns solo_ns");
+    spool_init(&s->kernels, "device op layer begin_ns end_ns isolated_ns");
     sets_init(&s->sets);
     idmap_init(&s->kv, sizeof(uint32_t));
     idmap_init(&s->left, sizeof(struct left));

@@ -58,7 +58,7 @@ static uint32_t engines_of(const struct soc *soc, const char *text, uint8_t *out
 }
 
 /* What one engine draws alone, by the runtime's rows or the default's. */
-static double solo_bytes_per_s(const struct soc *soc, uint8_t device, const struct point *p)
+static double isolated_bytes_per_s(const struct soc *soc, uint8_t device, const struct point *p)
 {
     enum soc_match match;
     const struct soc_device *d = &soc->devices[device];
@@ -93,7 +93,7 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
     }
     bool corun = strstr(p->model, "corun") != NULL;
     if (n == 1 && !corun) {
-        return of_file(solo_bytes_per_s(soc, engines[0], p) / 1e9, p);
+        return of_file(isolated_bytes_per_s(soc, engines[0], p) / 1e9, p);
     }
     bool one = n == 1;
     if (one) {
@@ -107,7 +107,7 @@ static struct prediction bandwidth(const struct catalog *c, const struct soc *so
     struct flow f[MAX_ENGINES];
     double most = cap;
     for (uint32_t i = 0; i < n; i++) {
-        f[i] = (struct flow){solo_bytes_per_s(soc, engines[i], p),
+        f[i] = (struct flow){isolated_bytes_per_s(soc, engines[i], p),
                              soc->machine.devices[engines[i]].ddr_weight, engines[i], 0.0};
         most = fmax(most, f[i].demand_bytes_per_s);
     }

@@ -22,7 +22,7 @@ struct kernel_record {
     uint32_t layer;
     uint32_t index; /* kernel number within (launch, op) */
     int64_t begin_ns, end_ns;
-    int64_t solo_ns; /* without contention or time sharing */
+    int64_t isolated_ns; /* without contention or time sharing */
     double bytes;
 };
 
@@ -37,7 +37,7 @@ struct repeat_record {
     int64_t begin_ns;                    /* of the first */
     int64_t lead_ns;                     /* of the host, before each */
     int64_t sample_ns;                   /* of the host, after each */
-    const int64_t *solo_ns;              /* what the launch of each took */
+    const int64_t *isolated_ns;          /* what the launch of each took */
     const int64_t *gap_ns;               /* from the begin of each to its tokens */
     const struct kernel_cost *attention; /* of a layer, in each; `ddr` does not report it */
     uint32_t layers;
@@ -70,9 +70,9 @@ struct observer {
     void (*pass_done)(void *self, int64_t now_ns, const struct pass *p);
     void (*launch_submitted)(void *self, int64_t now_ns, const struct launch *l);
     void (*launch_started)(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
-    /* solo_ns: isolated time of its kernels, at the speed that power limits left them; lost_ns:
+    /* isolated_ns: isolated time of its kernels, at the speed that power limits left them; lost_ns:
      * killed work (reset). */
-    void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+    void (*launch_ended)(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                          int64_t lost_ns);
     /* Several equal passes. For the first, these hooks are called:
      *   pass_formed, launch_submitted, launch_started

@@ -185,7 +185,7 @@ static inline void core_kernel_started(struct core *c, const struct full_launch 
 
 /* ops_done: ops of the span completed; rows_done: rows of the next one. */
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
-                       uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns);
+                       uint32_t ops_done, uint32_t rows_done, int64_t isolated_ns, int64_t lost_ns);
 void core_pass_tail_done(struct core *c, struct full_pass *p);
 /* Instead of core_launch_ended and core_pass_tail_done: the steady pass of a launch that has
  * started, and n - 1 like it that followed, ran whole; their tokens are out, and requests that have

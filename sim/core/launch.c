@@ -335,12 +335,12 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
 }
 
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
-                       uint32_t ops_done, uint32_t rows_done, int64_t solo_ns, int64_t lost_ns)
+                       uint32_t ops_done, uint32_t rows_done, int64_t isolated_ns, int64_t lost_ns)
 {
     struct full_pass *p = core_pass(l->pub->pass);
     SIM_REQUIRE(l->pub->state != LAUNCH_STATE_ENDED, "launch %u ends twice", l->pub->id);
     SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_ENDED));
-    SIM_ASSERT(solo_ns >= 0 && lost_ns >= 0);
+    SIM_ASSERT(isolated_ns >= 0 && lost_ns >= 0);
     SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE || l->pub->op_begin + ops_done == l->pub->op_end);
     SIM_ASSERT(outcome != LAUNCH_OUTCOME_WITHDRAWN || (ops_done == 0 && rows_done == 0));
     SIM_ASSERT(outcome == LAUNCH_OUTCOME_RESET || lost_ns == 0);
@@ -348,7 +348,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     l->pub->state = LAUNCH_STATE_ENDED;
     l->pub->outcome = outcome;
     l->pub->end_ns = c->sched->now_ns;
-    if (outcome == LAUNCH_OUTCOME_DONE || ops_done > 0 || rows_done > 0 || solo_ns > 0) {
+    if (outcome == LAUNCH_OUTCOME_DONE || ops_done > 0 || rows_done > 0 || isolated_ns > 0) {
         core_progress(c);
     } else {
         c->fruitless++;
@@ -369,7 +369,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
         SIM_ASSERT(pass_may_become(p->pub->state, PASS_STATE_READY));
         p->pub->state = PASS_STATE_READY;
     }
-    CORE_OBSERVE(c, launch_ended, c->sched->now_ns, l->pub, solo_ns, lost_ns);
+    CORE_OBSERVE(c, launch_ended, c->sched->now_ns, l->pub, isolated_ns, lost_ns);
     core_launch_over(c, l);
     /* After the policy was told of the launch: launch_done comes before pass_done. */
     if (p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 && p->before == NULL) {

@@ -77,7 +77,7 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
     d->core.result->kernels += r->n_log;
     uint8_t device = l->pub->device;
     launch_free(d, r);
-    core_launch_ended(&d->core, l, r->outcome, ops_done, rows_done, r->solo_ns, r->lost_ns);
+    core_launch_ended(&d->core, l, r->outcome, ops_done, rows_done, r->isolated_ns, r->lost_ns);
     if (i == 0 && v->n_live > 0 && v->live[0]->l->pub->state == LAUNCH_STATE_QUEUED &&
         !v->live[0]->over) {
         if (d->wall) {

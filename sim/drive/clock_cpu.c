@@ -81,8 +81,8 @@ static void undo_kernel(struct drive *d, struct real_launch *r)
     } else {
         r->rows_done -= r->kernel_rows;
     }
-    r->solo_ns -= r->end_ns;
-    SIM_ASSERT(r->solo_ns >= 0 && r->op >= r->l->pub->op_begin && r->n_log > 0);
+    r->isolated_ns -= r->end_ns;
+    SIM_ASSERT(r->isolated_ns >= 0 && r->op >= r->l->pub->op_begin && r->n_log > 0);
     r->lost_ns = d->now_ns - r->kernel_begin_ns;
     r->log[r->n_log - 1].stopped = true;
 }

@@ -124,7 +124,7 @@ struct real_launch {
     _Atomic int stop, kill;                   /* yield; reset */
     uint32_t op, at_span, in_span, rows_done; /* position: rows_done of op `op` */
     uint32_t kernel_rows;                     /* of the kernel in progress */
-    int64_t submit_ns, kernel_begin_ns, begin_ns, end_ns, solo_ns, lost_ns, asked_ns;
+    int64_t submit_ns, kernel_begin_ns, begin_ns, end_ns, isolated_ns, lost_ns, asked_ns;
     struct preempt_spec how;
     enum launch_outcome outcome;
     bool on_idle;             /* its device had nothing else when it came */

@@ -232,7 +232,7 @@ int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
     log_kernel(r, &k, now_ns, *took_ns, rc != 0);
     if (rc == 0) {
         r->kernel_rows = k.rows;
-        r->solo_ns += *took_ns;
+        r->isolated_ns += *took_ns;
         move_on(r, k.rows);
     } else if (rc != -ECANCELED) {
         char why[ENGINE_MESSAGE_BYTES];

@@ -41,7 +41,7 @@ static void observe_kernel(struct drive *d, const struct launch *l, const struct
                                 .index = index,
                                 .begin_ns = k->begin_ns,
                                 .end_ns = k->begin_ns + k->ns,
-                                .solo_ns = k->ns};
+                                .isolated_ns = k->ns};
     if (!k->stopped) {
         CORE_OBSERVE(&d->core, kernel, &rec);
     }

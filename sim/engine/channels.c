@@ -22,13 +22,13 @@ static void begin(struct engine *e, struct channel *ch)
     const struct channel_item *it = ch->head;
     SIM_ASSERT(it != NULL && ch->event == EVENTQ_NONE);
     if (ch == &e->compiler) {
-        ch->event = eventq_push(&e->queue, engine_after(e, it->solo_ns),
+        ch->event = eventq_push(&e->queue, engine_after(e, it->isolated_ns),
                                 engine_order(e, EVENT_COMPILE, 0), 0);
         power_compiler(e, true);
         return;
     }
     advance_notice(e);
-    job_start(e, &ch->job, it->solo_ns, it->bytes);
+    job_start(e, &ch->job, it->isolated_ns, it->bytes);
     power_load(e, it->resident != NULL && it->resident->key.kind == RESIDENT_WEIGHTS);
     if (!ch->job.active) {
         ddr_join(e, &ch->job);
@@ -38,7 +38,7 @@ static void begin(struct engine *e, struct channel *ch)
 static void append(struct engine *e, struct channel *ch, struct channel_item *it)
 {
     SIM_ASSERT(it->next == NULL && (ch->head == NULL) == (ch->tail == NULL));
-    SIM_ASSERT(it->solo_ns >= 0.0 && it->bytes >= 0.0);
+    SIM_ASSERT(it->isolated_ns >= 0.0 && it->bytes >= 0.0);
     bool idle = ch->tail == NULL;
     *(idle ? &ch->head : &ch->tail->next) = it;
     ch->tail = it;
@@ -65,7 +65,7 @@ void channel_load(struct engine *e, struct resident *r, double bytes)
     it->resident = r;
     it->bytes = bytes;
     if (bytes > 0.0) {
-        it->solo_ns = (double)m->loader_fixed_ns + ceil(bytes / m->loader_bytes_per_s * 1e9);
+        it->isolated_ns = (double)m->loader_fixed_ns + ceil(bytes / m->loader_bytes_per_s * 1e9);
     }
     append(e, &e->loader, it);
 }
@@ -75,7 +75,7 @@ static void move_kv(struct engine *e, struct channel_item what, double bytes)
     struct channel_item *it = item_new(e, &e->loader);
     what.bytes = bytes;
     const struct machine *m = e->core.setup->machine;
-    what.solo_ns = (double)m->swap_fixed_ns + ceil(bytes / m->swap_bytes_per_s * 1e9);
+    what.isolated_ns = (double)m->swap_fixed_ns + ceil(bytes / m->swap_bytes_per_s * 1e9);
     *it = what;
     append(e, &e->loader, it);
 }
@@ -94,7 +94,7 @@ void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns)
 {
     struct channel_item *it = item_new(e, &e->compiler);
     it->resident = r;
-    it->solo_ns = (double)duration_ns;
+    it->isolated_ns = (double)duration_ns;
     append(e, &e->compiler, it);
 }
 
@@ -109,7 +109,7 @@ void channel_evicted(struct engine *e, struct resident_key key)
     struct channel *ch = graph ? &e->loader : &e->compiler;
     struct channel_item *it = item_new(e, ch);
     it->cold = KV_NO_COLD;
-    it->solo_ns = (double)ns;
+    it->isolated_ns = (double)ns;
     append(e, ch, it);
 }
 

@@ -182,7 +182,7 @@ static void check_channels(const struct engine *e)
     for (int i = 0; i < 2; i++) {
         const struct channel_item *last = NULL;
         for (const struct channel_item *it = channels[i]->head; it != NULL; it = it->next) {
-            SIM_ASSERT(it->solo_ns >= 0.0 && it->bytes >= 0.0);
+            SIM_ASSERT(it->isolated_ns >= 0.0 && it->bytes >= 0.0);
             SIM_ASSERT(it->resident == NULL || it->resident->state == RESIDENT_PENDING);
             SIM_ASSERT(it->request == NULL || it->request->kv_moving);
             last = it;

@@ -67,14 +67,14 @@ void job_wait_over(struct engine *e, struct job *j)
     j->end_ns = TIME_NEVER_NS;
 }
 
-void job_start(struct engine *e, struct job *j, double solo_ns, double bytes)
+void job_start(struct engine *e, struct job *j, double isolated_ns, double bytes)
 {
-    job_start_at(e, j, solo_ns, solo_ns > 0.0 ? bytes / (solo_ns / 1e9) : 0.0);
+    job_start_at(e, j, isolated_ns, isolated_ns > 0.0 ? bytes / (isolated_ns / 1e9) : 0.0);
 }
 
-void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s)
+void job_start_at(struct engine *e, struct job *j, double isolated_ns, double demand_bytes_per_s)
 {
-    j->left_ns = solo_ns;
+    j->left_ns = isolated_ns;
     j->updated_ns = e->now_ns;
     j->demand_bytes_per_s = demand_bytes_per_s;
     j->end_ns = TIME_NEVER_NS;

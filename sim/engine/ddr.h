@@ -47,8 +47,8 @@ static inline void ddr_touch(struct engine *e)
 /* Recomputes all rates and ends; called before time moves. */
 void ddr_settle(struct engine *e);
 /* Sets the progress of a job's current piece of work. */
-void job_start(struct engine *e, struct job *j, double solo_ns, double bytes);
-void job_start_at(struct engine *e, struct job *j, double solo_ns, double demand_bytes_per_s);
+void job_start(struct engine *e, struct job *j, double isolated_ns, double bytes);
+void job_start_at(struct engine *e, struct job *j, double isolated_ns, double demand_bytes_per_s);
 /* Brings what is left of a job up to now, at the rate it has had. */
 static inline void job_progress(struct engine *e, struct job *j)
 {

@@ -78,7 +78,7 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
 {
     SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD) || v->phase == VEXEC_LEAD);
     SIM_ASSERT(lead_ns >= 0 && !v->job.waits && !v->job.active);
-    v->solo_ns = 0;
+    v->isolated_ns = 0;
     v->phase = VEXEC_LEAD;
     v->begin_ns = e->now_ns + lead_ns;
     core_launch_started(&e->core, v->l, lead_ns);
@@ -126,7 +126,7 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     vexec_place(v, l->pub->op_begin, 0);
     v->in_flight_left = 0;
     v->compute_ns = 0;
-    v->solo_ns = 0;
+    v->isolated_ns = 0;
     v->slowed_ns = 0.0;
     v->lost_ns = 0;
     v->skip_ns = 0;
@@ -210,7 +210,7 @@ void device_end(struct engine *e, struct vexec *v)
         (void)frames_take(e, v->job.device);
     }
     core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done,
-                      v->solo_ns + units_round(v->slowed_ns), v->lost_ns);
+                      v->isolated_ns + units_round(v->slowed_ns), v->lost_ns);
     /* Last: the core has heard of the end before the next one's start is told. */
     for (uint32_t i = 0; d->n_running == 0 && i < d->n_queued; i++) {
         struct vexec *next = d->queue[i];
@@ -324,7 +324,8 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     const struct device *desc = e->devices[v->job.device].desc;
     if (how.now && how.discard) {
         v->lost_ns = paused ? 0 : e->now_ns - v->kernel_begin_ns;
-        v->solo_ns += vexec_skip_ns(v); /* booked by the launch that did it: lost with the kernel */
+        v->isolated_ns +=
+            vexec_skip_ns(v); /* booked by the launch that did it: lost with the kernel */
         end_at(e, v, LAUNCH_OUTCOME_RESET, e->now_ns + desc->reset_ns);
     } else if (how.now) {
         vexec_suspend(e, v);

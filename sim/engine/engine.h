@@ -70,9 +70,9 @@ struct vexec {
     int64_t begin_ns;                 /* while it leads: when its first kernel begins */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
-    int64_t compute_ns; /* left of the kernel when its bytes have moved; 0: they have */
-    int64_t solo_ns;    /* of completed kernels */
-    double slowed_ns;   /* of them, by power limits */
+    int64_t compute_ns;  /* left of the kernel when its bytes have moved; 0: they have */
+    int64_t isolated_ns; /* of completed kernels */
+    double slowed_ns;    /* of them, by power limits */
     int64_t lost_ns;
     int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
     struct kernel_buffer *buffers[OP_KIND_COUNT]; /* that it holds (buffers.c) */
@@ -100,7 +100,7 @@ struct channel_item {
     uint32_t cold, generation;    /* KV of a session between turns, to flash; KV_NO_COLD: memory
                                      is given back */
     bool in;
-    double solo_ns;
+    double isolated_ns;
     double bytes;
 };
 

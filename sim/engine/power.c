@@ -206,7 +206,7 @@ static void repeat_states(struct engine *e, struct repeat_record *r)
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
     double busy_watts = p->total_watts;
-    e->now_ns += r->solo_ns[0];
+    e->now_ns += r->isolated_ns[0];
     enter_phase(e, d, POWER_PHASE_IDLE);
     power_tail(e, 1);
     r->tail_watts = p->watts[OBSERVER_DOMAIN_HOST];
@@ -223,13 +223,13 @@ static void repeat_states(struct engine *e, struct repeat_record *r)
     double host_j = p->joules[OBSERVER_DOMAIN_HOST];
     double all_j = p->total_joules;
     for (uint32_t k = 1; k < r->n; k++) {
-        double solo_s = units_s_from_ns(r->solo_ns[k]);
+        double isolated_s = units_s_from_ns(r->isolated_ns[k]);
         device_j += idle_j;
         all_j += all_idle_j;
-        device_j += r->device_watts * solo_s;
-        all_j += busy_watts * solo_s;
+        device_j += r->device_watts * isolated_s;
+        all_j += busy_watts * isolated_s;
         if (p->host_draws) {
-            host_j += r->host_watts * solo_s;
+            host_j += r->host_watts * isolated_s;
         }
         if (tail) {
             host_j += r->tail_watts * sample_s;

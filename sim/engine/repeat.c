@@ -16,7 +16,7 @@
 #define REPEAT_MAX 512
 
 struct repeat {
-    int64_t solo_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
+    int64_t isolated_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
     int64_t gap_ns[REPEAT_MAX];
     struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
 };
@@ -145,7 +145,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
         }
         now_ns += gap_ns;
         rep->gap_ns[n] = gap_ns;
-        rep->solo_ns[n] = gap_ns - around_ns;
+        rep->isolated_ns[n] = gap_ns - around_ns;
     }
     *audited = over_capacity; /* by those that ran, and one that begins */
     *last = n < most && a[n].outside != outside;
@@ -173,7 +173,7 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .lead_ns = v->begin_ns - e->now_ns,
                               .sample_ns = c->setup->machine->sample_ns_per_token *
                                            (int64_t)l->pub->pass->shape.logit_rows,
-                              .solo_ns = e->repeat->solo_ns,
+                              .isolated_ns = e->repeat->isolated_ns,
                               .gap_ns = e->repeat->gap_ns,
                               .layers = c->models[p->pub->shape.model].llm->n_layers,
                               .attention = e->repeat->attention,

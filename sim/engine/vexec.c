@@ -53,7 +53,7 @@ static void report_kernel(struct engine *e, const struct vexec *v)
         .index = v->k,
         .begin_ns = v->kernel_begin_ns,
         .end_ns = e->now_ns,
-        .solo_ns = c->t_ns - vexec_skip_ns(v),
+        .isolated_ns = c->t_ns - vexec_skip_ns(v),
         .bytes = c->bytes,
     };
     CORE_OBSERVE(&e->core, kernel, &rec);
@@ -92,19 +92,19 @@ static uint32_t rows_left(const struct vexec *v)
 void vexec_suspend(struct engine *e, struct vexec *v)
 {
     struct job *j = &v->job;
-    int64_t solo_ns = vexec_kernel(vexec_run(v, v->op), v->k)->t_ns;
-    double left = (double)(solo_ns - vexec_skip_ns(v));
+    int64_t isolated_ns = vexec_kernel(vexec_run(v, v->op), v->k)->t_ns;
+    double left = (double)(isolated_ns - vexec_skip_ns(v));
     if (v->phase != VEXEC_PAUSED) {
         job_progress(e, j);
         left = j->left_ns + (double)v->compute_ns;
     }
-    SIM_ASSERT(left >= 0.0 && left <= (double)solo_ns);
-    double done = 1.0 - left / (double)solo_ns;
+    SIM_ASSERT(left >= 0.0 && left <= (double)isolated_ns);
+    double done = 1.0 - left / (double)isolated_ns;
     struct full_pass *p = core_pass(v->l->pub->pass);
     struct begun *b = &p->begun[v->job.device];
     p->begun_on |= 1u << v->job.device;
     *b = (struct begun){done < 0.0 ? 0.0 : done, v->op, rows_left(v)};
-    v->solo_ns += units_round(b->frac * (double)solo_ns); /* the skip was taken off */
+    v->isolated_ns += units_round(b->frac * (double)isolated_ns); /* the skip was taken off */
     v->slowed_ns += v->job.slowed_ns;
     v->skip_ns = 0;
 }
@@ -117,15 +117,16 @@ void vexec_continue(struct vexec *v)
     bool same = (p->begun_on & on) != 0 && b->op == v->op && b->rows == rows_left(v);
     p->begun_on &= ~on; /* gone on with: nobody else may */
     v->skip_ns = 0;
-    v->solo_ns = 0;
+    v->isolated_ns = 0;
     if (!same) {
         return;
     }
-    int64_t solo_ns = vexec_kernel(&v->first, 0)->t_ns;
-    v->skip_ns = units_round(b->frac * (double)solo_ns);
-    v->skip_ns = v->skip_ns < solo_ns ? v->skip_ns : solo_ns - 1; /* something is left to do */
+    int64_t isolated_ns = vexec_kernel(&v->first, 0)->t_ns;
+    v->skip_ns = units_round(b->frac * (double)isolated_ns);
+    v->skip_ns =
+        v->skip_ns < isolated_ns ? v->skip_ns : isolated_ns - 1; /* something is left to do */
     SIM_ASSERT(v->skip_ns >= 0 && b->frac >= 0.0 && b->frac <= 1.0);
-    v->solo_ns = -v->skip_ns; /* booked by the launch that did it */
+    v->isolated_ns = -v->skip_ns; /* booked by the launch that did it */
 }
 
 /* ---- many kernels at once ---- */

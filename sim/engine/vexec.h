@@ -28,7 +28,7 @@ static inline void vexec_book(struct engine *e, struct vexec *v, const struct ke
                               uint32_t k, uint64_t c)
 {
     struct sim_result *res = e->core.result;
-    v->solo_ns += (int64_t)c * vexec_kernel(r, k)->t_ns;
+    v->isolated_ns += (int64_t)c * vexec_kernel(r, k)->t_ns;
     v->slowed_ns += v->job.slowed_ns;
     v->job.slowed_ns = 0.0;
     res->kernels += c;

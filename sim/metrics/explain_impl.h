@@ -105,7 +105,7 @@ void explain_share_charge(struct explain_live *v, const struct pass *p, uint32_t
 
 /* explain_pass.c */
 void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
-void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                           int64_t lost_ns);
 void explain_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns);
 void explain_speed(void *self, int64_t now_ns, double speed);

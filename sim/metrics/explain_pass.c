@@ -98,7 +98,7 @@ void explain_kernel(void *self, const struct kernel_record *k)
     }
     SIM_ASSERT(k->end_ns >= k->begin_ns);
     piece_add(g, k->begin_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
-    int64_t slow_ns = k->end_ns - k->begin_ns - k->solo_ns;
+    int64_t slow_ns = k->end_ns - k->begin_ns - k->isolated_ns;
     size_t before = g->n;
     piece_add(g, k->end_ns, slow_ns > 0 ? slow_ns : 0, EXPLAIN_COMPUTE,
               g->shared      ? EXPLAIN_DEVICE_SHARING
@@ -300,11 +300,11 @@ static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
     forget_work(x, work_id_of(p));
 }
 
-void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                           int64_t lost_ns)
 {
     struct explain *x = self;
-    (void)solo_ns;
+    (void)isolated_ns;
     (void)lost_ns;
     explain_advance(x, now_ns);
     struct explain_launch *g = launch_find(x, l->id);

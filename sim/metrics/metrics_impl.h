@@ -207,7 +207,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
 void service_first_service(void *self, int64_t now_ns, const struct request *r,
                            const struct launch *l);
 void service_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
-void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                           int64_t lost_ns);
 bool service_runs(const struct metrics *m, const struct request *r);
 void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l);

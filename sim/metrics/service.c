@@ -111,14 +111,14 @@ void service_launch_started(void *self, int64_t now_ns, const struct launch *l, 
     }
 }
 
-void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                           int64_t lost_ns)
 {
     struct metrics *m = self;
-    if (!usage_launch_ended(&m->usage, l, solo_ns, lost_ns)) {
+    if (!usage_launch_ended(&m->usage, l, isolated_ns, lost_ns)) {
         return;
     }
-    *(l->pass->shape.prefill_rows > 0 ? &m->prefill_ns : &m->decode_ns) += solo_ns;
+    *(l->pass->shape.prefill_rows > 0 ? &m->prefill_ns : &m->decode_ns) += isolated_ns;
     struct waiters *w = &m->waiting[l->device];
     for (size_t i = 0; i < w->n; i++) {
         struct live *v = &m->live[w->v[i].slot];

@@ -8,7 +8,7 @@
  *   device   a slice per launch, "prefill", "decode" or "mixed" (args: launch, pass, request = the
  *            first segment's, sequences, rows, class, lead_us = host work before the first
  *            kernel), in it "lead" and one per kernel (args: layer, index where it is not 0,
- *            solo_us where others on the machine made it longer), and "killed" for what a reset
+ *            isolated_us where others on the machine made it longer), and "killed" for what a reset
  *            lost. Launches in the queue of a device are not drawn. Instants: "preempt asked",
  *            "yield", "reset"
  *   loader, compiler   a slice per graph block or attention kernel, from its turn in the channel

@@ -75,7 +75,7 @@ void timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, int64_t no
 
 /* timeline_machine.c */
 void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);
-void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                            int64_t lost_ns);
 void timeline_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,

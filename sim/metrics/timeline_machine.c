@@ -184,8 +184,8 @@ static void draw_kernel(struct timeline *t, const struct kernel_record *k, uint3
     if (k->index > 0) {
         trace_number(w, "index", k->index);
     }
-    if (k->solo_ns != k->end_ns - k->begin_ns) {
-        trace_decimal(w, "solo_us", (double)k->solo_ns / 1e3);
+    if (k->isolated_ns != k->end_ns - k->begin_ns) {
+        trace_decimal(w, "isolated_us", (double)k->isolated_ns / 1e3);
     }
     trace_event_end(w);
 }
@@ -254,11 +254,11 @@ static void lane_close(struct timeline *t, uint8_t device, uint32_t i, int64_t n
     trace_event_end(&t->out);
 }
 
-void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                            int64_t lost_ns)
 {
     struct timeline *t = timeline_at(self, now_ns);
-    (void)solo_ns;
+    (void)isolated_ns;
     (void)lost_ns;
     uint32_t i = lane_of(t, l);
     if (i == TIMELINE_LANES) { /* withdrawn from the queue: no slice of its own */

@@ -161,9 +161,9 @@ static void repeated_power(struct usage *u, const struct repeat_record *r, int64
     bool host_draws = r->host_watts > 0.0 || tail > 0.0;
     for (uint32_t k = 1; k < r->n; k++) {
         idle += rest;
-        busy += r->device_watts * (double)r->solo_ns[k];
+        busy += r->device_watts * (double)r->isolated_ns[k];
         if (host_draws) {
-            host += r->host_watts * (double)r->solo_ns[k];
+            host += r->host_watts * (double)r->isolated_ns[k];
             host += tail;
         }
     }
@@ -183,15 +183,15 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
 {
     uint8_t d = r->launch->device;
     int64_t all_ns = now_ns - r->begin_ns - (int64_t)r->n * (r->lead_ns + r->sample_ns);
-    int64_t busy_ns = all_ns - r->solo_ns[0]; /* from the second on */
+    int64_t busy_ns = all_ns - r->isolated_ns[0]; /* from the second on */
     SIM_ASSERT(r->n > 0);
     repeated_power(u, r, busy_ns);
     repeated_ddr(u, r);
     int64_t lead_ns = 0;
-    (void)usage_leave(u, r->launch, r->begin_ns + r->lead_ns + r->solo_ns[0], &lead_ns);
+    (void)usage_leave(u, r->launch, r->begin_ns + r->lead_ns + r->isolated_ns[0], &lead_ns);
     u->reactive[d].sum_ns += r->launch->pass->has_reactive ? (r->n - 1) * r->lead_ns + busy_ns : 0;
     u->actual_ns += all_ns;
-    u->solo_ns += all_ns;
+    u->isolated_ns += all_ns;
     /* All are inside or all outside; one that is outside with so few rows is so by its context. */
     struct usage_range *x = &u->range[d];
     bool rows = r->launch->pass->n_segments > x->limit.rows_max;

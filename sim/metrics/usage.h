@@ -51,7 +51,7 @@ struct usage {
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
     struct usage_reactive reactive[MACHINE_MAX_DEVICES];
-    units_sum actual_ns, solo_ns, killed_ns;  /* of ended launches */
+    units_sum actual_ns, isolated_ns, killed_ns; /* of ended launches */
     double speed, speed_lost_ns, speed_least; /* by power limits; integral of 1 - speed; lowest */
     int64_t speed_since_ns;
     uint64_t frames, frames_missed; /* of the graphics user: begun, never begun */
@@ -186,21 +186,21 @@ static inline bool usage_context_outside(const struct metrics_range *limit, cons
 }
 
 /* False when the launch had never started (it was withdrawn). */
-static inline bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t solo_ns,
+static inline bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t isolated_ns,
                                       int64_t lost_ns)
 {
     int64_t lead_ns = 0;
     if (!usage_leave(u, l, l->end_ns, &lead_ns)) {
         return false;
     }
-    SIM_ASSERT(solo_ns >= 0 && lost_ns >= 0 && l->end_ns >= l->start_ns);
+    SIM_ASSERT(isolated_ns >= 0 && lost_ns >= 0 && l->end_ns >= l->start_ns);
     int64_t actual_ns = l->end_ns - l->start_ns - lead_ns - lost_ns;
     if (actual_ns > 0) { /* killed during its lead: no kernel ran */
         u->actual_ns += actual_ns;
-        u->solo_ns += solo_ns;
+        u->isolated_ns += isolated_ns;
         struct usage_range *x = &u->range[l->device];
         usage_range_add(x, usage_rows_outside(&x->limit, l), usage_context_outside(&x->limit, l),
-                        solo_ns);
+                        isolated_ns);
     }
     u->killed_ns += lost_ns;
     return true;

@@ -44,7 +44,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
                        .layer = k->layer,
                        .begin_ns = k->begin_ns,
                        .ns = k->end_ns - k->begin_ns};
-    ck_assert_int_eq(k->solo_ns, s->ns);
+    ck_assert_int_eq(k->isolated_ns, s->ns);
     ck_assert_uint_le(p->n_segments, MOST_PARTS);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         s->parts[s->n_parts].rows = p->segments[i].n_tokens;
@@ -64,13 +64,13 @@ static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phas
 }
 
 /* A launch that did something had its device until now: devices take one after the other. */
-static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                             int64_t lost_ns)
 {
     (void)self, (void)now_ns, (void)lost_ns;
     enum power_phase want =
         l->pass->shape.prefill_rows > 0 ? POWER_PHASE_PREFILL : POWER_PHASE_DECODE;
-    ck_assert(solo_ns == 0 || phase[l->device] == want);
+    ck_assert(isolated_ns == 0 || phase[l->device] == want);
 }
 
 static bool same_op(const struct seen *a, const struct seen *b)

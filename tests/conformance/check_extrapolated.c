@@ -30,7 +30,7 @@ static void note(void *self, const struct kernel_record *k)
     uint8_t d = k->launch->device;
     bool rows = rows_of(k) > ROWS_MAX;
     bool context = k->launch->pass->shape.max_context_tokens > CONTEXT_MAX;
-    double ns = (double)k->solo_ns;
+    double ns = (double)k->isolated_ns;
     s->all_ns[d] += ns;
     s->rows_ns[d] += rows ? ns : 0.0;
     s->context_ns[d] += context ? ns : 0.0;

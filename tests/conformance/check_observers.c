@@ -108,11 +108,11 @@ static void on_started(void *self, int64_t now_ns, const struct launch *l, int64
     c->started++;
 }
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                      int64_t lost_ns)
 {
     struct counted *c = self;
-    (void)solo_ns;
+    (void)isolated_ns;
     (void)lost_ns;
     at(c, now_ns);
     c->ended++;

@@ -315,7 +315,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
     struct begun *g = begun_of(k->launch->id);
     int64_t since = g->last; /* what held since its last kernel counts for this one */
     did(g, k->begin_ns, EXPLAIN_HOST);
-    int64_t more = k->end_ns - k->begin_ns - k->solo_ns;
+    int64_t more = k->end_ns - k->begin_ns - k->isolated_ns;
     enum explain_cause slowed =
         overlaps(spans, n_spans, g, g->device, since, k->end_ns)    ? EXPLAIN_DEVICE_SHARING
         : overlaps(slow, n_slow, NULL, g->device, since, k->end_ns) ? EXPLAIN_THROTTLING
@@ -323,10 +323,11 @@ static void on_kernel(void *self, const struct kernel_record *k)
     did_op(g, k->end_ns, more > 0 ? more : 0, EXPLAIN_COMPUTE, slowed, k->op);
 }
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated,
+                     int64_t lost)
 {
     (void)self;
-    (void)solo;
+    (void)isolated;
     (void)lost;
     event(now_ns);
     struct begun *g = begun_of(l->id);

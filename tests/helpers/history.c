@@ -44,10 +44,10 @@ static void on_started(void *self, int64_t now_ns, const struct launch *l, int64
     add(self, now_ns, STARTED, l->device, ((uint64_t)lead_ns << 20) ^ l->op_end);
 }
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                      int64_t lost_ns)
 {
-    add(self, now_ns, ENDED, l->device, (uint64_t)solo_ns ^ ((uint64_t)lost_ns << 1));
+    add(self, now_ns, ENDED, l->device, (uint64_t)isolated_ns ^ ((uint64_t)lost_ns << 1));
 }
 
 static void on_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to)

@@ -162,10 +162,11 @@ static void mark(const struct ran *r, int64_t at, int64_t drawn, const char *tex
     (void)snprintf(c->text, 96, "i%s", text);
 }
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated,
+                     int64_t lost)
 {
     (void)self;
-    (void)solo;
+    (void)isolated;
     (void)lost;
     now(now_ns);
     struct ran *r = ran_of(l);
@@ -206,7 +207,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
                                                          k->index,
                                                          k->begin_ns,
                                                          k->end_ns,
-                                                         k->solo_ns};
+                                                         k->isolated_ns};
     r->last = k->end_ns;
     if (r->asked >= 0) {
         mark(r, r->asked, k->end_ns, "preempt asked");

@@ -19,7 +19,7 @@ struct computed {
     uint32_t launch; /* place among those that ran */
     int op;
     uint32_t layer, index;
-    int64_t begin, end, solo;
+    int64_t begin, end, isolated;
 };
 struct came {
     bool here;

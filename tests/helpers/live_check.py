@@ -147,9 +147,9 @@ def kernels(b):
     at = b.js("(live.runs()[0].kernels.begin_ns[3] + live.runs()[0].kernels.end_ns[3]) / 2e9")
     b.mouse("mouseMoved", box["left"] + 58 + (at - 8.27) / 0.1 * (box["width"] - 58), box["top"] + 12 + 74 + 32 + 13)
     settle(b)
-    solo = b.js("(live.runs()[0].kernels.solo_ns[3] / 1e6).toFixed(3)")
+    isolated = b.js("(live.runs()[0].kernels.isolated_ns[3] / 1e6).toFixed(3)")
     said = b.js("document.querySelector('.say').textContent")
-    check("the kernel under the pointer", "Kernel: " in said and f"isolated {solo} ms" in said, said)
+    check("the kernel under the pointer", "Kernel: " in said and f"isolated {isolated} ms" in said, said)
 
 
 def agents(b):

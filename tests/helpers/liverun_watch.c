@@ -111,13 +111,13 @@ static void check_order(struct livewatch *w, int64_t now_ns, const struct launch
     w->ended_device = l->device;
 }
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo_ns,
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                      int64_t lost_ns)
 {
     struct livewatch *w = self;
     at(w, now_ns, 7 + (uint64_t)l->outcome, l->id);
     check_order(w, now_ns, l);
-    w->history = hash_u64(hash_u64(w->history, (uint64_t)solo_ns), (uint64_t)lost_ns);
+    w->history = hash_u64(hash_u64(w->history, (uint64_t)isolated_ns), (uint64_t)lost_ns);
     uint8_t *state = &w->launches[l->id % LIVEWATCH_LAUNCHES];
     if (l->outcome == LAUNCH_OUTCOME_WITHDRAWN) {
         step(state, 1, 3, "launch", l->id);

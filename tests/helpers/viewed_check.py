@@ -162,7 +162,7 @@ def kernels(name, policy, load, lanes, metrics):
                 BAD.append(f"kernels {name}: {begin} to {end} of device {d} is in no launch")
                 break
     for r in rows:
-        if not (0 < r["solo_ns"] <= r["end_ns"] - r["begin_ns"] + 1) or r["op"] not in range(8) or r["layer"] < 0:
+        if not (0 < r["isolated_ns"] <= r["end_ns"] - r["begin_ns"] + 1) or r["op"] not in range(8) or r["layer"] < 0:
             BAD.append(f"kernels {name}: {r}")
             break
     middle = rows[len(rows) // 2]["begin_ns"] / 1e9

@@ -9,23 +9,24 @@
 
 #include "tests/helpers/byhand.h"
 
-static int64_t solo_sum_ns;
+static int64_t isolated_sum_ns;
 static const struct scenario_request one[] = {{RT, 0, 512, 1, 0, 0}};
 static const struct scenario_request two[] = {{RT, 0, 512, 1, 0, 0}, {RT, 0, 512, 1, 0, 0}};
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated,
+                     int64_t lost)
 {
     (void)self;
     (void)now_ns;
     (void)l;
     (void)lost;
-    solo_sum_ns += solo;
+    isolated_sum_ns += isolated;
 }
 
 static void setup(void)
 {
     byhand_setup();
-    solo_sum_ns = 0;
+    isolated_sum_ns = 0;
     sc.observer.launch_ended = on_ended;
     byhand_toy(5);
 }
@@ -57,7 +58,7 @@ START_TEST(a_launch_ends_when_another_begins_at_its_end)
         byhand_run(on_both_devices, two, 2);
         ck_assert_int_eq(x.ends[0].at_ns, MS(37));
         ck_assert_int_eq(x.ends[1].at_ns, MS(98));
-        ck_assert_int_eq(solo_sum_ns, MS(98));
+        ck_assert_int_eq(isolated_sum_ns, MS(98));
         byhand_teardown();
     }
 }

@@ -458,7 +458,7 @@ static int64_t alone_ns, taken_ns;
 static void on_record(void *self, const struct kernel_record *k)
 {
     (void)self;
-    alone_ns += k->solo_ns;
+    alone_ns += k->isolated_ns;
     taken_ns += k->end_ns - k->begin_ns;
 }
 

@@ -11,15 +11,16 @@
 
 #include "tests/helpers/byhand.h"
 
-static int64_t lost_ns, solo_sum_ns, lead_ns[SCRIPT_MAX], start_ns[SCRIPT_MAX];
+static int64_t lost_ns, isolated_sum_ns, lead_ns[SCRIPT_MAX], start_ns[SCRIPT_MAX];
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated,
+                     int64_t lost)
 {
     (void)self;
     (void)now_ns;
     (void)l;
     lost_ns += lost;
-    solo_sum_ns += solo;
+    isolated_sum_ns += isolated;
 }
 
 static void on_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead)
@@ -33,7 +34,7 @@ static void setup(void)
 {
     byhand_setup();
     lost_ns = 0;
-    solo_sum_ns = 0;
+    isolated_sum_ns = 0;
     sc.observer.launch_ended = on_ended;
     sc.observer.launch_started = on_started;
     byhand_toy(5);
@@ -318,7 +319,7 @@ START_TEST(a_suspended_kernel_goes_on_where_it_stopped)
             ended(1, 61.5, LAUNCH_OUTCOME_DONE, 7, 0);
         }
         ck_assert_int_eq(lost_ns, 0);
-        ck_assert_int_eq(solo_sum_ns, MS(61));
+        ck_assert_int_eq(isolated_sum_ns, MS(61));
         ck_assert_uint_eq(sc.result.kernels, 11);
         byhand_teardown();
     }

@@ -106,13 +106,14 @@ END_TEST
 
 static int64_t alone_ns;
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated,
+                     int64_t lost)
 {
     (void)self;
     (void)now_ns;
     (void)l;
     (void)lost;
-    alone_ns += solo;
+    alone_ns += isolated;
 }
 
 /* One launch, alone: 23.3968 s under the limit is what it takes alone there, so that nothing of it

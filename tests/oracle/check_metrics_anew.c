@@ -112,10 +112,11 @@ static void on_started(void *self, int64_t now_ns, const struct launch *l, int64
     }
 }
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated,
+                     int64_t lost)
 {
     (void)self;
-    (void)solo;
+    (void)isolated;
     (void)lost;
     if (l->outcome == LAUNCH_OUTCOME_WITHDRAWN) {
         return;

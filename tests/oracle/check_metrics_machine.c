@@ -28,7 +28,7 @@ struct ran {
     uint32_t id;
     uint8_t device;
     bool reactive, over;
-    int64_t begin_ns, end_ns, lead_ns, solo_ns, lost_ns;
+    int64_t begin_ns, end_ns, lead_ns, isolated_ns, lost_ns;
 };
 struct came {
     bool here, served, preempts[MACHINE_MAX_DEVICES];
@@ -101,14 +101,15 @@ static void on_started(void *self, int64_t now_ns, const struct launch *l, int64
                                           .lead_ns = lead_ns};
 }
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t solo, int64_t lost)
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated,
+                     int64_t lost)
 {
     (void)self;
     for (uint32_t i = 0; i < n_launches; i++) {
         if (launches[i].id == l->id && !launches[i].over) {
             launches[i].over = true;
             launches[i].end_ns = now_ns;
-            launches[i].solo_ns = solo;
+            launches[i].isolated_ns = isolated;
             launches[i].lost_ns = lost;
         }
     }
@@ -259,15 +260,15 @@ static void domains(void)
 
 static void launched(void)
 {
-    double actual = 0.0, solo = 0.0, killed = 0.0;
+    double actual = 0.0, isolated = 0.0, killed = 0.0;
     for (uint32_t i = 0; i < n_launches; i++) {
         const struct ran *v = &launches[i];
         int64_t kept_ns = v->end_ns - v->begin_ns - v->lead_ns - v->lost_ns;
         actual += kept_ns > 0 ? (double)kept_ns : 0.0; /* else stopped before its first kernel */
-        solo += kept_ns > 0 ? (double)v->solo_ns : 0.0;
+        isolated += kept_ns > 0 ? (double)v->isolated_ns : 0.0;
         killed += (double)v->lost_ns;
     }
-    same("contention_loss_frac", solo > 0.0 ? (actual - solo) / solo : (double)NAN);
+    same("contention_loss_frac", isolated > 0.0 ? (actual - isolated) / isolated : (double)NAN);
     same("killed_kernel_s", killed / 1e9);
     same("ddr.demand_frac",
          demand_bytes / (sc.machine.ddr_peak_bytes_per_s * (double)end_ns / 1e9));

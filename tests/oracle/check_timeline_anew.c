@@ -143,16 +143,17 @@ static void draw_launches(void)
                 continue;
             }
             char index[32] = "";
-            char solo[48] = "";
+            char isolated[48] = "";
             if (c->index > 0) {
                 (void)snprintf(index, sizeof index, " index=%u", c->index);
             }
-            if (c->solo != c->end - c->begin) {
-                (void)snprintf(solo, sizeof solo, " solo_us=%.10g", (double)c->solo / 1e3);
+            if (c->isolated != c->end - c->begin) {
+                (void)snprintf(isolated, sizeof isolated, " isolated_us=%.10g",
+                               (double)c->isolated / 1e3);
             }
             draw("X 1 %u ts=%lld dur=%lld name=%s cat=kernel layer=%u%s%s", tid,
                  (long long)later(c->begin, from), (long long)(c->end - later(c->begin, from)),
-                 ops[c->op], c->layer, index, solo);
+                 ops[c->op], c->layer, index, isolated);
             last = later(last, c->end);
         }
         if (r->end > to) {

@@ -85,13 +85,13 @@ static void work_start(struct observer *o, struct work *w, double t_s, uint32_t 
     }
 }
 
-static void work_stop(struct observer *o, struct work *w, double t_s, bool complete, double solo_s,
-                      double lost_s)
+static void work_stop(struct observer *o, struct work *w, double t_s, bool complete,
+                      double isolated_s, double lost_s)
 {
     w->launch.end_ns = S(t_s);
     w->pass.op = complete ? N_OPS : 1;
     w->pass.n_launches = 0;
-    o->launch_ended(o->self, S(t_s), &w->launch, S(solo_s), S(lost_s));
+    o->launch_ended(o->self, S(t_s), &w->launch, S(isolated_s), S(lost_s));
 }
 
 /* n tokens of each request of a pass come out. */
@@ -125,7 +125,7 @@ static void power(struct observer *o, double t_s, uint8_t domain, enum power_pha
  * session. P: 100 in, 3 out; R: 50 in, 2 out; Q: 10 in, 1 out; D is shed, U never finishes.
  *
  *   0    P arrives; its prefill starts on the iGPU (lead 0.5)
- *   2    R arrives           3  P's launch yields, solo 2.0     4  R's prefill starts
+ *   2    R arrives           3  P's launch yields, isolated 2.0     4  R's prefill starts
  *   6    R's last op; the host samples until 6.5: R's first token.  P's prefill goes on
  *   8    P's first token.  Decode pass {R, P} starts on the iGPU
  *   9    second tokens; R finishes; P loses the KV of 101 tokens
@@ -456,8 +456,8 @@ START_TEST(ddr_traffic_and_contention_add_up)
     EXPECT("ddr.tier_low_frac", 13.0 / 16.0);
     EXPECT("ddr.tier_medium_frac", 2.0 / 16.0);
     EXPECT("ddr.tier_high_frac", 1.0 / 16.0);
-    /* Launches, actual/solo: 2.5/2 (0.5 lead), 2/2, 2/2, 1/1, 2/2, 1/0.8; the killed one counts as
-     * lost work only: (10.5 - 9.8) / 9.8. */
+    /* Launches, actual/isolated: 2.5/2 (0.5 lead), 2/2, 2/2, 1/1, 2/2, 1/0.8; the killed one counts
+     * as lost work only: (10.5 - 9.8) / 9.8. */
     EXPECT("contention_loss_frac", 0.7 / 9.8);
     EXPECT("killed_kernel_s", 1.0);
 }
