@@ -144,7 +144,7 @@ static void check_runtimes(const struct soc *soc, uint32_t device, const char *f
         for (uint32_t q = 0; q < r; q++) {
             const struct soc_runtime *b = &sd->runtimes[q];
             if (a->weight_bits == b->weight_bits && strcmp(a->runtime, b->runtime) == 0) {
-                err_add(e, "%s: devices[%u].runtimes[%u]: \"%s\" with %u bits stands twice", file,
+                err_add(e, "%s: devices[%u].runtimes[%u]: \"%s\" with %u bits is given twice", file,
                         device, r, a->runtime, a->weight_bits);
             }
         }
@@ -167,7 +167,7 @@ static void check(const struct soc *soc, const char *file, struct err *e)
         }
         for (uint32_t j = 0; j < i; j++) {
             if (strcmp(d->name, m->devices[j].name) == 0) {
-                err_add(e, "%s: devices[%u].name: \"%s\" stands twice", file, i, d->name);
+                err_add(e, "%s: devices[%u].name: \"%s\" is given twice", file, i, d->name);
             }
         }
         check_runtimes(soc, i, file, e);

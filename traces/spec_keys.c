@@ -43,7 +43,7 @@ void spec_keys_set(struct spec_keys *k, const char *spec, const char *key, const
     }
     /* The later of two would win in silence, and a reader of the spec takes the first. */
     if ((k->seen & 1ULL << i) != 0) {
-        err_add(e, "workload \"%s\": %s stands twice", spec, key);
+        err_add(e, "workload \"%s\": %s is given twice", spec, key);
     }
     k->seen |= 1ULL << i;
     if (i >= (int)k->n_numbers) {

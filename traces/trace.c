@@ -227,7 +227,7 @@ static void link_turns(struct trace_builder *b, const char *name, struct err *e)
             row_error(b, name, k->at, e,
                       "column turn: session %u starts twice (two rows with turn 0)", k->session_id);
         } else if (goes_on && keys[i - 1].turn == k->turn) {
-            row_error(b, name, k->at, e, "column turn: session %u: turn %u stands twice",
+            row_error(b, name, k->at, e, "column turn: session %u: turn %u is given twice",
                       k->session_id, k->turn);
         } else if (k->turn != (goes_on ? keys[i - 1].turn + 1 : 0)) {
             row_error(b, name, k->at, e,
@@ -267,7 +267,7 @@ static void check_ids(const struct trace_builder *b, const char *name, struct er
     qsort(ids, b->n, sizeof *ids, by_id);
     for (size_t i = 1; i < b->n && e->n < ERR_MAX_LINES; i++) {
         if (ids[i] >> 32 == ids[i - 1] >> 32) {
-            row_error(b, name, ids[i] & UINT32_MAX, e, "column request_id: %u stands twice",
+            row_error(b, name, ids[i] & UINT32_MAX, e, "column request_id: %u is given twice",
                       (uint32_t)(ids[i] >> 32));
         }
     }

@@ -46,7 +46,7 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
                                   : tolerance_frac;
         for (uint32_t k = 0; k + 1 < g->n_metrics; k++) {
             if (strcmp(g->metrics[k].name, out->name) == 0) {
-                (void)err_add(o->err, "%s: %s: metric '%s' stands twice", o->file, m.path,
+                (void)err_add(o->err, "%s: %s: metric '%s' is given twice", o->file, m.path,
                               out->name);
             }
         }
@@ -91,7 +91,7 @@ static void read_group(struct json_obj *o, struct gate_baseline *b)
     json_done(o);
     for (uint32_t i = 0; i + 1 < b->n_groups; i++) {
         if (strcmp(b->groups[i].name, g->name) == 0) {
-            json_refuse(o, NULL, "group '%s' stands twice", g->name);
+            json_refuse(o, NULL, "group '%s' is given twice", g->name);
         }
     }
 }
@@ -188,7 +188,7 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
     }
     json_done(o);
     if (gate_cell_find(all, c->group, c->policy) != NULL) {
-        json_refuse(o, NULL, "'%s' of '%s' stands twice", c->policy, c->group);
+        json_refuse(o, NULL, "'%s' of '%s' is given twice", c->policy, c->group);
     }
     all->n++;
 }
@@ -201,7 +201,7 @@ static void read_parameters(struct json_obj *root, struct gate_cells *all)
         const char *policy = json_get_string(&o, "policy");
         const char *text = json_get_string(&o, "values");
         if (gate_parameters_find(all, policy) != NULL) {
-            json_refuse(&o, NULL, "'%s' stands twice", policy);
+            json_refuse(&o, NULL, "'%s' is given twice", policy);
         }
         gate_parameters_add(all, policy, text);
         json_done(&o);

@@ -93,7 +93,7 @@ int run_fit_keys(const struct config *c, const char *text, struct run_fit *fit, 
         }
         for (uint32_t i = 0; i < fit->n_keys; i++) {
             if (strcmp(fit->key[i].path, key->path) == 0) {
-                return err_add(e, "--fit %s: %.*s stands twice", text, (int)len, p);
+                return err_add(e, "--fit %s: %.*s is given twice", text, (int)len, p);
             }
         }
         fit->n_keys++;

@@ -187,7 +187,7 @@ static int open_target(struct measure *m, const struct backend_info *infos, uint
     char known[256];
     for (uint32_t i = 0; i < m->n_targets; i++) {
         if (strcasecmp(m->targets[i].info.name, name) == 0) {
-            return err_add(m->err, "--devices: %s stands twice", name);
+            return err_add(m->err, "--devices: %s is given twice", name);
         }
     }
     for (uint32_t i = 0; i < n; i++) {

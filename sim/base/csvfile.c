@@ -150,7 +150,7 @@ struct csvfile *csvfile_of(FILE *in, const char *path, struct err *e)
     for (int i = 0; i < f->names.n; i++) {
         for (int j = 0; j < i; j++) {
             if (strcmp(field(&f->names, i), field(&f->names, j)) == 0) {
-                err_add(e, "%s:%llu: column \"%s\" stands twice", path,
+                err_add(e, "%s:%llu: column \"%s\" is given twice", path,
                         (unsigned long long)f->row_line, field(&f->names, i));
                 csvfile_close(f);
                 return NULL;

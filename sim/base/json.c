@@ -47,7 +47,7 @@ static void check_tree(const cJSON *node, struct text *path, const char *file, s
         }
         for (const cJSON *d = c->next; d != NULL && c->string != NULL; d = d->next) {
             if (d->string != NULL && strcmp(c->string, d->string) == 0) {
-                err_add(e, "%s: %s: stands twice in one object", file, text_end(path));
+                err_add(e, "%s: %s: is given twice in one object", file, text_end(path));
             }
         }
         check_tree(c, path, file, e);

@@ -147,7 +147,7 @@ refuse "t.csv" $run
 row "0,0,1,reactive,,3,5,5,0"
 refuse "session 0" $run
 printf '# xpusim-trace v1\n%s\n0,0,0,reactive,0,,5,5,0\n0,1,0,reactive,0,,5,5,0\n' "$head" >"$dir/t.csv"
-refuse "stands twice" $run
+refuse "is given twice" $run
 printf '{"format":1,' >"$dir/s.json"
 refuse "s.json:1" $x run --policy fcfs --soc "$dir/s.json"
 printf '{"format":1,\n"name":"x","name":"y"}' >"$dir/s.json"

@@ -83,8 +83,8 @@ END_TEST
 
 START_TEST(a_key_may_stand_once_in_an_object)
 {
-    refused("{\"a\": 1, \"b\": 2, \"a\": 3}", ": a: stands twice");
-    refused("{\"o\": {\"l\": [{}, {\"x\": 1, \"x\": 1}]}}", ": o.l[1].x: stands twice");
+    refused("{\"a\": 1, \"b\": 2, \"a\": 3}", ": a: is given twice");
+    refused("{\"o\": {\"l\": [{}, {\"x\": 1, \"x\": 1}]}}", ": o.l[1].x: is given twice");
     struct err e = ERR_INIT; /* the same key in two objects is fine */
     cJSON *root = read_text("{\"o\": {\"a\": 1}, \"a\": [1, 1]}", &e);
     ck_assert_ptr_nonnull(root);

@@ -100,7 +100,7 @@ START_TEST(malformed_rows_are_refused_with_their_line)
         {"0,0,10,5,,0.2", ":3: column ttft_s"},
         {"0,0,10,5,0.1,inf", ":3: column e2e_s"},
         {"0,0,10,5,0.3,0.2", ":3: column e2e_s: 0.2 is before the first token"},
-        {"1,0,10,5,0.1,0.2", ":3: column request_id: 1 stands twice"},
+        {"1,0,10,5,0.1,0.2", ":3: column request_id: 1 is given twice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[256];

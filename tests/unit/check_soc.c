@@ -446,10 +446,10 @@ START_TEST(values_without_meaning_are_refused)
         {"loader.swap_bandwidth", "90", "loader: a bandwidth above ddr.peak"},
         {"devices.igpu.runtimes.0.bandwidth", "90",
          "devices[1].runtimes[0].bandwidth: above ddr.peak"}, /* 90 > 89.6 */
-        {"devices.cpu.name", "npu", "devices[2].name: \"npu\" stands twice"},
+        {"devices.cpu.name", "npu", "devices[2].name: \"npu\" is given twice"},
         {"devices.npu.kind", "cpu", "devices[1].kind: a igpu comes before a cpu"},
         {"devices.igpu.runtimes.1.weight_bits", "8",
-         "devices[1].runtimes[1]: \"openvino-2025\" with 8 bits stands twice"},
+         "devices[1].runtimes[1]: \"openvino-2025\" with 8 bits is given twice"},
         {"devices.igpu.runtimes.0.default", "false",
          "devices[1].runtimes: 0 entries say \"default\": true, must be 1"},
         {"package.pl1", "120", "package.pl2: must be at least package.pl1"}, /* pl2 115 */

@@ -330,7 +330,7 @@ static const struct bad BAD[] = {
     {"# xpusim-trace v3\n" HEADER "\n" GOOD, 1, {"xpusim-trace v3", "v1"}},
     {"# xpusim-trace v10\n" HEADER "\n" GOOD, 1, {"xpusim-trace v10"}},
     {HEADER ",colour\n1,1,0,reactive,0,,10,5,0,red\n", 1, {"unknown column \"colour\""}},
-    {HEADER ",turn\n1,1,0,reactive,0,,10,5,0,0\n", 1, {":1:", "\"turn\" stands twice"}},
+    {HEADER ",turn\n1,1,0,reactive,0,,10,5,0,0\n", 1, {":1:", "\"turn\" is given twice"}},
     /* required columns, removed */
     {"session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens\n",
      1,
@@ -395,14 +395,14 @@ static const struct bad BAD[] = {
     /* what only the whole file shows */
     {HEADER "\n" GOOD "1,2,0,reactive,0,,10,5,0\n",
      1,
-     {":3:", "column request_id: 1 stands twice"}},
+     {":3:", "column request_id: 1 is given twice"}},
     {HEADER "\n" GOOD "2,1,0,reactive,3,,10,5,0\n", 1, {"session 1 starts twice"}},
     {HEADER "\n" GOOD "2,2,1,reactive,,1,10,5,0\n", 1, {":3:", "session 2: turn 1 has no turn 0"}},
     {HEADER "\n" GOOD "2,1,2,reactive,,1,10,5,0\n", 1, {":3:", "session 1: turn 2 has no turn 1"}},
     {HEADER "\n2,1,1,reactive,,1,10,5,0\n", 1, {":2:", "session 1: turn 1 has no turn 0"}},
     {HEADER "\n" GOOD "2,1,1,reactive,,1,10,5,0\n3,1,1,reactive,,1,10,5,0\n",
      1,
-     {":4:", "session 1: turn 1 stands twice"}},
+     {":4:", "session 1: turn 1 is given twice"}},
     /* all of a file's errors come at once: lines 2, 3 (two), 5 */
     {HEADER "\nx,1,0,reactive,0,,10,5,0\n2,2,0,neither,,,10,5,0\n3,3,0,reactive,0,,10,5,0\n"
             "4,4,0,reactive,0,,10,5,0.5\n",
