@@ -16,14 +16,14 @@ def tool(runtime):
 
 cases = {}
 for row in lines(sys.argv[1] if len(sys.argv) > 1 else "hwmodels/points/batched-decode.csv"):
-    key = tuple(row[k] for k in ("machine", "engine", "runtime", "model", "weight_bits"))
+    key = tuple(row[k] for k in ("machine", "engine", "runtime", "model", "weight_bits", "prompt_tokens"))
     cases.setdefault(key, {})[int(row["batch"])] = float(row["seconds"])
 share = {}  # of a case, over its batches
-print("machine          engine  runtime              model         bits  batch: a further sequence over the first")
+print("machine          engine  runtime              model         bits  context  batch: a further sequence over the first")
 for key, seconds in cases.items():
     of = {n: (s / seconds[1] - 1) / (n - 1) for n, s in seconds.items() if n > 1}
     share[key] = statistics.mean(of.values())
-    print("%-16s %-7s %-20s %-13s %4s  %s" % (*key, ", ".join("%d: %.2f" % b for b in of.items())))
+    print("%-16s %-7s %-20s %-13s %4s %8s  %s" % (*key, ", ".join("%d: %.2f" % b for b in of.items())))
 
 
 def predicted(key, like):

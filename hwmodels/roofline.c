@@ -147,7 +147,10 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
         /* Systolic arrays fill with rows: below their height fewer rows take no less time (32 on
          * the NPU of the Snapdragon 8 Gen 3, HeteroInfer). */
         rows = rows < p->min_rows ? p->min_rows : rows;
-        fill = 1.0 + p->fill_rows / rows;
+        /* The fill is fitted to prompts, the shortest of 32 rows. Runtimes have other kernels for
+         * the few rows of a decode batch. */
+        double share = q->shape->prefill_rows == 0 ? p->batch_fill_frac : 1.0;
+        fill = 1.0 + share * p->fill_rows / rows;
         fill *= p->width_fill > 0.0 ? 1.0 + p->width_fill / m->llm->hidden : 1.0;
     }
     t->compute_only_frac = r->compute_only_frac[q->device];

@@ -118,7 +118,11 @@ cat <<'TEXT'
 
 Seconds at the batch over seconds at batch 1, minus 1, per further sequence: 0 when it is free, 1 when it costs as much as the
 first. No two machines have the same runtime, so no file has a share of its runtime (`decode_batch_inefficiency`). Its range is
-0 to 1, and `compare --uncertainty` carries it. The second table predicts each case by the others.
+0 to 1, and `compare --uncertainty` carries it. It also draws `batch_fill`: how much of what a short prompt costs a decode batch
+pays, 0 to 1. The second table predicts each case by the others.
+
+Rows of one sequence tell the same of matrix products, but not of attention: under OpenVINO 2026.4 the 255H's is slower from two rows
+on. Its two contexts leave 95.3 ms for three rows over 75.7 ms for one where there is no context, 1.26 times.
 
 TEXT
 echo '```'

@@ -33,6 +33,7 @@ static const struct machine_number numbers[] = {
     {.name = ".fused_launches", .measure = SHORTEST, .offset = 1.0},
     {.name = ".together", .measure = "streams on NPU and iGPU at once"},
     {.name = ".queueing", .measure = "streams on NPU and iGPU at once"},
+    {.name = ".batch_fill", .measure = BATCH},
     {.name = ".decode_batch_inefficiency", .measure = BATCH},
     {.name = ".kv_gather", .measure = BATCH},
     {.name = ".compiler.fixed", .measure = COMPILING},
@@ -89,6 +90,24 @@ static void add_range(struct finder *f, const cJSON *q, const char *path)
         x->low = fmin(low, x->nominal);
         x->high = fmax(high, x->nominal);
         x->unit = xkeep(xstrdup(json_string(q, "unit")));
+    }
+}
+
+/* What a decode batch pays of the fill is a number of its own that no file has to state: short
+ * prompts say no more than that it lies between nothing and all. */
+static void add_batch_fill(struct finder *f, const cJSON *entry, const char *path)
+{
+    const cJSON *fill = cJSON_GetObjectItemCaseSensitive(entry, "row_fill");
+    if (json_number(fill, "value") <= 0.0 || cJSON_HasObjectItem(entry, "batch_fill")) {
+        return;
+    }
+    OWNED char *at = xformat("%s.batch_fill", path);
+    struct machine_factor *x = add(f, at);
+    if (x != NULL) {
+        x->kind = MACHINE_RANGE;
+        x->nominal = 1.0;
+        x->high = 1.0;
+        x->unit = xkeep(xstrdup("1"));
     }
 }
 
@@ -204,6 +223,7 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
         add_object(f, device, own, NULL, "");
         f->prefix = strlen(path) + 1;
         add_object(f, r, path, r, "");
+        add_batch_fill(f, r, path);
         add_fit(f, r, path);
         add_residuals(f, &c->soc.machine.devices[d]);
     }

@@ -2,8 +2,11 @@
 
 #include "experiments/run/config_notes.h"
 #include "experiments/run/interval.h"
+#include "experiments/run/price.h"
 
 #define LEAST_SHOWN_FRAC 0.0005 /* prints as 0.1 % */
+#define BATCH_CONTEXT 1024
+#define DEAR_BATCH 1.3 /* times one sequence's time: from here on two are said */
 
 struct document *warnings_of(struct document *d)
 {
@@ -36,6 +39,30 @@ static void transfer(const struct config *c, struct document *list)
     }
 }
 
+/* What a decode batch costs comes from short prompts where no file states it. Whether a policy
+ * should batch hangs on it, so a batch that is dear by that rule is said. */
+static void batches(const struct config *c, struct document *list)
+{
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        const struct soc_runtime *r = c->truth.runtime[i];
+        if (r == NULL || r->fill_rows <= 0.0 || r->batch_fill_own || r->ops.given ||
+            c->soc.machine.devices[i].chunk_rows > 0) {
+            continue;
+        }
+        struct work_shape one = price_decode_shape(BATCH_CONTEXT, 1);
+        struct work_shape two = price_decode_shape(BATCH_CONTEXT, 2);
+        double times = price_pass(&c->truth, (uint8_t)i, &two).seconds /
+                       price_pass(&c->truth, (uint8_t)i, &one).seconds;
+        if (times >= DEAR_BATCH) {
+            warnings_add(list,
+                         "%s: two sequences decode in %.2f times the time of one. That is a short "
+                         "prompt's cost; no batch of %s is measured (batch_fill, "
+                         "hwmodels/README.md)",
+                         c->soc.machine.devices[i].name, times, r->runtime);
+        }
+    }
+}
+
 static void add_data(void *list, const char *text)
 {
     DOCUMENT_VALUES(list, NULL, text);
@@ -57,6 +84,7 @@ void warnings_machine(const struct config *c, struct document *list)
                      c->soc.machine.name);
     }
     transfer(c, list);
+    batches(c, list);
     config_notes(c, add_data, list);
 }
 

@@ -357,6 +357,40 @@ START_TEST(a_further_decode_stretches_what_a_pass_of_decodes_reads)
 }
 END_TEST
 
+/* Fill of a decode batch: with no memory time and no launches, r rows of 1 flop/B products take
+ * (r + s m0) rows' time without a prompt row, and (r + m0) with one. */
+START_TEST(a_batch_of_decodes_pays_its_share_of_the_fill)
+{
+    struct model b;
+    model_init(&b, "llama-3.2-3b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_IGPU].runtimes[0];
+    *p = (struct soc_runtime){.many = {1e12, 1e15, 0.0},
+                              .one = {1e12, 1e15, 0.0},
+                              .fill_rows = 60.0,
+                              .batch_fill_frac = 1.0,
+                              .attention_frac = 1.0,
+                              .min_rows = 1,
+                              .fused_launch_frac = 1.0};
+    struct work_shape decodes = model_decode(4, 500);
+    struct work_shape one = model_decode(1, 500);
+    struct work_shape mixed = model_prefill(3);
+    mixed.rows++;
+    mixed.sequences++;
+    double row_ns = (double)model_cost(&b, MODEL_IGPU, OP_QKV, &one, 1, 1).t_ns;
+    static const double shares[] = {1.0, 0.25, 0.0};
+    static const double rows[] = {64.0, 19.0, 4.0};
+    for (int i = 0; i < 3; i++) {
+        p->batch_fill_frac = shares[i];
+        struct kernel_cost c = model_cost(&b, MODEL_IGPU, OP_QKV, &decodes, 4, 4);
+        model_near((double)c.t_ns, rows[i] * row_ns, 1e-4);
+        model_near(c.flop, 4.0 * row_ns * 1e3, 1e-4); /* the fill is no work */
+        c = model_cost(&b, MODEL_IGPU, OP_QKV, &mixed, 4, 4);
+        model_near((double)c.t_ns, 64.0 * row_ns, 1e-4);
+        ck_assert_int_eq(model_cost(&b, MODEL_IGPU, OP_QKV, &one, 1, 1).t_ns, (int64_t)row_ns);
+    }
+}
+END_TEST
+
 START_TEST(attention_runs_once_per_sequence_and_gathers_its_keys)
 {
     struct model b;
@@ -533,6 +567,7 @@ static const struct suite_row suite[] = {
     TEST(few_rows_pay_the_row_floor),
     TEST(a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes_too),
     TEST(a_further_decode_stretches_what_a_pass_of_decodes_reads),
+    TEST(a_batch_of_decodes_pays_its_share_of_the_fill),
     TEST(attention_runs_once_per_sequence_and_gathers_its_keys),
     TEST(the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own),
     TEST(a_layer_in_one_kernel_pays_its_share_of_the_launches),

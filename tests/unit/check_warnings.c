@@ -204,6 +204,64 @@ START_TEST(numbers_of_other_parts_are_said)
 }
 END_TEST
 
+/* Two sequences on a 258V whose iGPU computes at 1 TFLOP/s and fills with 50 rows: compute alone
+ * decides, and a step of two takes 52 rows' time. One row is bound by its bytes. So the layers take
+ * 104 flop a weight at 1 TFLOP/s for 2 rows, and B/w bytes a weight at 50 GB/s for one. */
+START_TEST(a_dear_batch_that_nobody_measured_is_said)
+{
+    static const char *const own = "soc.devices.igpu.runtimes.openvino-2025/4.";
+    static const struct {
+        double fill; /* rows */
+        const char *more;
+        bool said;
+    } cases[] = {{50.0, NULL, true},
+                 {50.0, "batch_fill=1", false}, /* stated, whatever it says */
+                 {0.0, NULL, false},
+                 {50.0, "rate=1000", false}}; /* as fast as one */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct config k;
+        struct config_options o;
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        o = config_options_default();
+        o.soc = "core-ultra-7-258v";
+        o.llm = "qwen3-4b:bits=4";
+        o.sets[o.n_sets++] = xformat("%srate=1", own);
+        o.sets[o.n_sets++] = xformat("%sbandwidth=50", own);
+        o.sets[o.n_sets++] = xformat("%slaunch=0", own);
+        o.sets[o.n_sets++] = xformat("%swidth_fill=0", own);
+        o.sets[o.n_sets++] = xformat("%srow_fill=%g", own, cases[i].fill);
+        if (cases[i].more != NULL) {
+            o.sets[o.n_sets++] = xformat("%s%s", own, cases[i].more);
+        }
+        ck_assert_msg(config_load(&k, &o, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+        struct document *all = document_new();
+        warnings_machine(&k, warnings_of(all));
+        cJSON *tree = document_json(all);
+        const char *text = NULL;
+        const cJSON *one;
+        cJSON_ArrayForEach (one, cJSON_GetObjectItem(tree, "warnings")) {
+            if (strstr(one->valuestring, "two sequences") != NULL) {
+                text = one->valuestring;
+            }
+        }
+        ck_assert_int_eq(text != NULL, cases[i].said);
+        if (text != NULL) {
+            double times;
+            ck_assert_int_eq(sscanf(text, "igpu: two sequences decode in %lf times", &times), 1);
+            const struct soc_format *f = &k.truth.runtime[1]->format;
+            double layer_s = 104.0 / 1e12;
+            double bytes_s = f->body_bytes / 50e9;
+            /* heads, attention and sampling are a few per cent of either */
+            ck_assert_double_eq_tol(times / (layer_s / bytes_s), 1.0, 0.12);
+            ck_assert_ptr_nonnull(strstr(text, "no batch of openvino-2025 is measured"));
+        }
+        cJSON_Delete(tree);
+        config_fini(&k);
+        config_options_fini(&o);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("warnings", .setup = setup),
     LOOP(shares_outside_the_range_are_named, sizeof ranges / sizeof ranges[0]),
@@ -211,5 +269,6 @@ static const struct suite_row suite[] = {
     TEST(devices_beyond_a_machine_are_dropped),
     TEST(meters_are_those_of_devices_with_powers),
     TEST(numbers_of_other_parts_are_said),
+    TEST(a_dear_batch_that_nobody_measured_is_said),
 };
 SUITE_MAIN("warnings", suite)
