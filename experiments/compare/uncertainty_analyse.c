@@ -87,32 +87,60 @@ static double baseline_on(const struct work *w, const struct uncertainty_pair *p
 }
 
 /* What the requests of a run do to the difference on the file's machine, less the mean: a control
- * variate. Its coefficient comes from the pairs of runs on one machine. */
+ * variate. Its coefficient comes from the pairs of runs on one machine: the one with the smallest
+ * sum of absolute errors, which is a weighted median of ratios. */
 static double control(const struct work *w, const struct uncertainty_pair *p)
 {
     const struct compare_plan *plan = w->u->plan;
-    double xy = 0.0;
-    double xx = 0.0;
-    for (uint32_t i = 0; i < w->u->machines.n_draws; i++) {
+    const uint32_t n = w->u->machines.n_draws;
+    OWNED double *ratio = xmalloc((n + 1) * sizeof *ratio);
+    OWNED double *weight = xmalloc((n + 1) * sizeof *weight);
+    double all = 0.0;
+    size_t k = 0;
+    for (uint32_t i = 0; i < n; i++) {
         double y = run_of(w, p, plan->baseline, i, 1) - run_of(w, p, plan->baseline, i, 0);
         double x = w->trace[uncertainty_replication(plan, i, 1)] -
                    w->trace[uncertainty_replication(plan, i, 0)];
-        if (isfinite(x * y)) {
-            xy += x * y;
-            xx += x * x;
+        if (isfinite(x * y) && x != 0.0) {
+            ratio[k] = y / x;
+            weight[k++] = fabs(x);
+            all += fabs(x);
         }
     }
-    return xx > 0.0 ? xy / xx : 0.0;
+    gsl_sort2(ratio, 1, weight, 1, k);
+    double below = 0.0;
+    for (size_t i = 0; i < k; i++) {
+        below += weight[i];
+        if (below >= all / 2.0) {
+            return ratio[i];
+        }
+    }
+    return 0.0;
 }
 
-/* Differences, and what is left of them without the noise within machines. */
+/* The variance of a normal sample whose middle 80 % are as far apart. A tenth of the machines on
+ * either side may differ by any amount, and a group that is larger counts. */
+static double middle_variance(const double *sorted, size_t n)
+{
+    double wide = gsl_stats_quantile_from_sorted_data(sorted, 1, n, 0.9) -
+                  gsl_stats_quantile_from_sorted_data(sorted, 1, n, 0.1);
+    return n > 1 ? pow(wide / (2.0 * gsl_cdf_ugaussian_Pinv(0.9)), 2.0) : 0.0;
+}
+
+/* Differences, and what is left of them without the noise within machines. Machines that the load
+ * overwhelms differ by many times what the others do, and in their two runs too. With means and
+ * variances they would pull all other machines over to their side of 0. So the centre is the median
+ * and scales are robust. */
 static double differences(struct work *w, const struct uncertainty_pair *p)
 {
     const struct compare_plan *plan = w->u->plan;
-    double within = 0.0;
+    const uint32_t n_draws = w->u->machines.n_draws;
+    OWNED double *noise = xmalloc(((size_t)n_draws * UNCERTAINTY_REPEATS + 1) * sizeof *noise);
+    OWNED double *sorted = xmalloc((n_draws + 1) * sizeof *sorted);
+    size_t n_noise = 0;
     double beta = control(w, p);
     w->n = 0;
-    for (uint32_t i = 0; i < w->u->machines.n_draws; i++) {
+    for (uint32_t i = 0; i < n_draws; i++) {
         double d[UNCERTAINTY_REPEATS];
         double mean = 0.0;
         for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
@@ -124,22 +152,28 @@ static double differences(struct work *w, const struct uncertainty_pair *p)
             continue;
         }
         for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
-            within += (d[k] - mean) * (d[k] - mean) / (UNCERTAINTY_REPEATS - 1);
+            noise[n_noise++] = fabs(d[k] - mean);
         }
         w->machine[w->n] = i;
+        sorted[w->n] = mean;
         w->d[w->n++] = mean;
     }
-    within = w->n > 0 ? within / w->n : 0.0; /* variance of one run */
-    double all = w->n > 1 ? gsl_stats_variance(w->d, 1, w->n) : 0.0;
+    gsl_sort(sorted, 1, w->n);
+    gsl_sort(noise, 1, n_noise);
+    double centre = gsl_stats_median_from_sorted_data(sorted, 1, w->n);
+    double typical = gsl_stats_median_from_sorted_data(noise, 1, n_noise) /
+                     gsl_cdf_ugaussian_Pinv(0.75); /* a normal's standard deviation */
+    /* About the mean of R repeats lies (R - 1) / R of the variance of one run. */
+    double within = typical * typical * UNCERTAINTY_REPEATS / (UNCERTAINTY_REPEATS - 1.0);
+    double all = middle_variance(sorted, w->n);
     /* The mean of the repeats still holds that part of the noise of one run. */
     double model = fmax(0.0, all - within / UNCERTAINTY_REPEATS);
     w->kept_frac = all > 0.0 ? model / all : 0.0;
-    double mean = w->n > 0 ? gsl_stats_mean(w->d, 1, w->n) : 0.0;
-    /* Shrunk to the variance that is the model's, and that of the mean: it is known no better than
-     * the noise of all runs allows. The order of machines stays. */
-    double shrunk = sqrt(w->kept_frac + (1.0 - w->kept_frac) / fmax(w->n, 1.0));
+    /* Shrunk to the variance that is the model's, and that of the median, pi/2 of the mean's: it is
+     * known no better than the noise of all runs allows. The order of machines stays. */
+    double shrunk = sqrt(w->kept_frac + (1.0 - w->kept_frac) * M_PI_2 / fmax(w->n, M_PI_2));
     for (uint32_t i = 0; i < w->n; i++) {
-        w->m[i] = mean + shrunk * (w->d[i] - mean);
+        w->m[i] = centre + shrunk * (w->d[i] - centre);
     }
     return model + within > 0.0 ? model / (model + within) : 0.0;
 }

@@ -199,9 +199,22 @@ static struct uncertainty decided_by(uint32_t k, const char *metric)
     return u;
 }
 
-/* The chance that was found on 60 machines that all have the same difference, 0, and so much noise.
- */
-static double chance_of_noise(uint64_t set, double noise)
+/* What 60 machines truly are: the first n_far are overwhelmed, the next n_worse are worse by 1. */
+struct truth {
+    double others; /* difference of all others */
+    double noise;  /* of a run */
+    uint32_t n_far, n_worse;
+};
+
+static double drawn_difference(const struct truth *t, uint32_t machine, struct rng *g)
+{
+    bool far = machine < t->n_far;
+    double mean = far ? -300.0 : machine < t->n_far + t->n_worse ? 1.0 : t->others;
+    return mean + (far ? 100.0 : t->noise) * rng_normal(g);
+}
+
+/* The chance that was found on them to be better. */
+static double chance_of(uint64_t set, struct truth t)
 {
     struct config_policy policies[2] = {{.label = "base"}, {.label = "other"}};
     double nominal[4] = {0.0, 0.0, 0.0, 0.0};
@@ -225,12 +238,12 @@ static double chance_of_noise(uint64_t set, double noise)
     rng_init(&g, rng_key(set, RNG_TEST, 0, 0));
     u.machines.n_draws = 60;
     for (uint32_t i = 0; i < 60 * UNCERTAINTY_REPEATS; i++) {
-        u.value[2 * i + 1] = noise * rng_normal(&g);
+        u.value[2 * i + 1] = drawn_difference(&t, i / UNCERTAINTY_REPEATS, &g);
     }
     uncertainty_analyse(&u);
     double chance = u.pairs[0].better_frac;
     ck_assert_double_eq_tol(u.best_frac[0] + u.best_frac[1], 1.0, 1e-9);
-    if (noise == 0.0) { /* equal ones share each machine */
+    if (t.noise == 0.0) { /* equal ones share each machine */
         ck_assert_double_eq(u.best_frac[0], 0.5);
     }
     u.machines = (struct machines){0};
@@ -245,11 +258,25 @@ START_TEST(noise_is_no_sure_order)
     draw("core-ultra-5-125h", N);
     uint32_t sure = 0;
     for (uint64_t set = 0; set < 200; set++) {
-        double chance = chance_of_noise(set, 1.0);
+        double chance = chance_of(set, (struct truth){.noise = 1.0});
         sure += chance < 0.025 || chance > 0.975;
     }
     ck_assert_uint_le(sure, 20); /* 10 expected; above 20: once in 2,000 */
-    ck_assert_double_eq(chance_of_noise(1, 0.0), 0.0);
+    ck_assert_double_eq(chance_of(1, (struct truth){0}), 0.0);
+}
+END_TEST
+
+/* Six of 60 machines are overwhelmed, with differences of -300 and noise of 100. Of the others nine
+ * are worse by 1, and the rest are better by 1, known to 0.3. So 51 of 60 are better, whatever the
+ * six do: the mean of -31 is nobody's, and their noise is not the others'. */
+START_TEST(overwhelmed_machines_do_not_decide_for_the_others)
+{
+    draw("core-ultra-5-125h", N);
+    for (uint64_t set = 0; set < 50; set++) {
+        double chance =
+            chance_of(set, (struct truth){.others = -1.0, .noise = 0.3, .n_far = 6, .n_worse = 9});
+        ck_assert_double_eq_tol(chance, 51.0 / 60.0, 1e-9);
+    }
 }
 END_TEST
 
@@ -350,6 +377,7 @@ static const struct suite_row suite[] = {
     TEST(residuals_are_factors_of_time),
     TEST(first_order_indices_of_a_known_sum),
     TEST(noise_is_no_sure_order),
+    TEST(overwhelmed_machines_do_not_decide_for_the_others),
     TEST(a_known_order_is_found_with_its_cause),
     TEST(more_is_better_in_some_metrics),
     TEST(numbers_that_change_nothing_are_left_out),
