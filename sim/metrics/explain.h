@@ -12,8 +12,9 @@
  *      recompute       like compute, of tokens whose KV it had before and lost
  *      device_sharing  actual - isolated of a kernel beside which another launch ran on the same,
  *                      time-shared device, whatever part of it the DDR had
- *      throttling      actual - isolated of a kernel during which a power limit held the devices
- * back, whatever part of it the DDR had ddr_slowdown    actual - isolated of every other kernel
+ *      throttling      actual - isolated of a kernel that a power limit held back, whatever
+ *                      part of it the DDR had
+ *      ddr_slowdown    actual - isolated of every other kernel
  *      graphics        between two kernels, while a frame of the graphics user had the device
  *      killed          work a reset threw away, and the reset itself
  *    When parts of the pass run at once, the last to finish counts: from the end backwards, the
