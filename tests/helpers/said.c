@@ -1,0 +1,46 @@
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
+#include "tests/helpers/said.h"
+
+#include <check.h>
+#include <cjson/cJSON.h>
+
+#include "sim/base/base.h"
+
+char *said_text(const struct document *d)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    document_put(d, "text", f);
+    (void)fclose(f);
+    char *to = text;
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == ' ' && (to == text || to[-1] == ' ' || to[-1] == '\n')) {
+            continue;
+        }
+        to -= *p == '\n' && to > text && to[-1] == ' ';
+        *to++ = *p;
+    }
+    *to = '\0';
+    return text;
+}
+
+char *said_json(const struct document *d)
+{
+    cJSON *tree = document_json(d);
+    char *text = cJSON_PrintUnformatted(tree);
+    cJSON_Delete(tree);
+    return text;
+}
+
+void said_is(const struct document *d, const char *text, const char *json)
+{
+    if (text != NULL) {
+        OWNED char *is = said_text(d);
+        ck_assert_str_eq(is, text);
+    }
+    if (json != NULL) {
+        OWNED char *is = said_json(d);
+        ck_assert_str_eq(is, json);
+    }
+}

@@ -1,0 +1,11 @@
+/* What a document says, whole: to be compared with texts that a test works out. */
+#pragma once
+
+#include "experiments/shell/document.h"
+
+/* For people: blanks that follow one another, lead a line or end it are one or none. Owned. */
+char *said_text(const struct document *d);
+/* As data, without blanks. Owned. */
+char *said_json(const struct document *d);
+/* Fails the test unless both are these; NULL: not asked. */
+void said_is(const struct document *d, const char *text, const char *json);
