@@ -1,0 +1,728 @@
+/* Predictions of rows of every metric, on made-up tables and machines: each number by its formula,
+ * each reason, and the class and the query that an interval rests on. */
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/validation/predict_impl.h"
+#include "sim/api/contention.h"
+#include "tests/helpers/suite.h"
+
+static struct catalog c;
+static struct soc *soc; /* "here": an NPU, an iGPU and a CPU */
+static struct err err;
+
+static struct soc *copy_of(const char *name, const char *as)
+{
+    struct soc *s = xkept(xmalloc(sizeof *s));
+    *s = *catalog_soc(&c, name);
+    (void)snprintf(s->machine.name, sizeof s->machine.name, "%s", as);
+    s->family[0] = '\0';
+    return s;
+}
+
+static void once(void)
+{
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(catalog_open(&c, &err), 0);
+    soc = copy_of("core-ultra-5-125h", "here");
+    catalog_add_soc(&c, soc);
+}
+
+static double near(double is, double want)
+{
+    ck_assert_double_eq_tol(is, want, 1e-9 * fabs(want));
+    return want;
+}
+
+static struct point row(const char *device, const char *runtime, const char *model,
+                        enum point_metric metric)
+{
+    struct point p = {.soc = "here", .batch = 1, .metric = metric, .value = 1e9};
+    (void)snprintf(p.device, sizeof p.device, "%s", device);
+    (void)snprintf(p.runtime, sizeof p.runtime, "%s", runtime);
+    (void)snprintf(p.model, sizeof p.model, "%s", model);
+    return p;
+}
+
+/* ---- loads ---- */
+
+static struct point reference[16];
+
+static void add(const char *device, const char *runtime, const char *model, double ms,
+                const char *source)
+{
+    struct point *p = &reference[c.reference.n++];
+    *p = row(device, runtime, model, POINT_LOAD_MS);
+    p->value = ms;
+    (void)snprintf(p->source, sizeof p->source, "%s", source);
+}
+
+/* The table, in which the first and the last row are of groups with others. Llama 3.2 3B has 28
+ * layers, Llama 2 7B 32, TinyLlama 22. */
+static void make_reference(void)
+{
+    c.reference = (struct points){.v = reference};
+    add("igpu", "ov-2024.1", "llama-3.2-3b", 2800, "a @1");
+    add("igpu", "ov-2025", "llama-2-7b compile", 6400, "b (x)");
+    add("npu", "ov-2025", "llama-2-7b", 32000, "b");
+    add("npu", "blobber", "blob-import-2.5GB", 2500, "c");
+    add("npu", "ov-2025", "llama-2-7b graph build", 1, "d");
+    add("npu", "ov-2025", "unheard-of-9b", 1, "d");
+    add("igpu", "other-2025", "llama-3.2-3b", 1, "d");
+    reference[c.reference.n] = row("igpu", "ov-2025", "llama-3.2-3b", POINT_TTFT_MS);
+    reference[c.reference.n++].value = 1;
+    add("npu", "ov-2026", "llama-3.2-3b", 7000, "d");
+    add("cpu", "reader", "context binary read 0.5 GB", 1000, "e");
+    add("igpu", "ov-2", "tinyllama-1.1b", 4400, "");
+}
+
+static struct prediction load(const char *device, const char *runtime, const char *model,
+                              const char *source)
+{
+    struct point p = row(device, runtime, model, POINT_LOAD_MS);
+    (void)snprintf(p.soc, sizeof p.soc, "nobody's");
+    (void)snprintf(p.source, sizeof p.source, "%s", source);
+    return predict_other(&c, &p);
+}
+
+/* The mean of ln of n values, and the sum of squares around it. */
+static double spread(const double *x, int n, double *mean)
+{
+    *mean = 0.0;
+    double squares = 0.0;
+    for (int i = 0; i < n; i++) {
+        *mean += log(x[i]) / n;
+    }
+    for (int i = 0; i < n; i++) {
+        squares += (log(x[i]) - *mean) * (log(x[i]) - *mean);
+    }
+    return squares;
+}
+
+START_TEST(a_load_is_the_mean_of_its_group)
+{
+    make_reference();
+    /* ms a layer: 100, 200, 200 on iGPUs; 1000, 250 on the NPU; ms a GB: 1000, 2000 */
+    static const double igpu[] = {100, 200, 200};
+    static const double npu[] = {1000, 250};
+    static const double read[] = {1000, 2000};
+    static const double alone[] = {1};
+    double mean[3];
+    double squares =
+        spread(igpu, 3, &mean[0]) + spread(npu, 2, &mean[1]) + spread(read, 2, &mean[2]);
+    double df = 2 + 1 + 1;
+    double t = gsl_cdf_tdist_Pinv(0.975, df);
+    struct prediction q = load("igpu", "ov-2030", "llama-2-7b", "");
+    near(q.value, 32 * exp(mean[0]));
+    near(log(q.high / q.value), t * sqrt(squares / df * (1.0 + 1.0 / 3.0)));
+    near(log(q.value / q.low), t * sqrt(squares / df * (1.0 + 1.0 / 3.0)));
+    ck_assert(q.reason == NULL && q.unseen == CONFORMAL_SOURCE);
+    q = load("npu", "ov-9", "llama-3.2-3b compile", "nowhere");
+    near(q.value, 28 * exp(mean[1]));
+    near(log(q.high / q.value), t * sqrt(squares / df * 1.5));
+    q = load("gpu", "whatever", "a blob of 4 GB", "");
+    near(q.value, 4 * exp(mean[2]));
+    /* one of its own group is left: the interval is that of the others */
+    (void)alone;
+    q = load("npu", "ov-9", "llama-3.2-3b", "d (again)");
+    near(q.value, 28 * 1000);
+    double less = spread(igpu, 3, &mean[0]) + spread(read, 2, &mean[2]);
+    near(log(q.high / q.value), gsl_cdf_tdist_Pinv(0.975, 3) * sqrt(less / 3 * 2.0));
+    /* without the first: 200 and 200, and b has a row of the NPU as well */
+    q = load("igpu", "ov-9", "llama-3.2-3b", "a");
+    near(q.value, 28 * 200);
+    /* the last has no source, and so is left out of nothing */
+    q = load("igpu", "ov-9", "llama-3.2-3b", "b");
+    near(q.value, 28 * sqrt(100 * 200));
+}
+END_TEST
+
+START_TEST(a_load_has_its_reason)
+{
+    make_reference();
+    ck_assert_str_eq(load("npu", "ov-1", "no-such-model", "").reason, "no file for this model");
+    ck_assert_str_eq(load("npu", "ov-1", "llama-2-7b of a phase", "").reason,
+                     "a phase of loading that only its name describes");
+    ck_assert_str_eq(load("cpu", "ov-1", "llama-2-7b", "").reason,
+                     "no other load under this toolchain on this kind of device");
+    ck_assert_str_eq(load("igpu", "ov2-1", "llama-2-7b", "").reason,
+                     "no other load under this toolchain on this kind of device");
+    ck_assert_str_eq(load("npu", "x", "3 GB of it", "").reason,
+                     "a phase of loading that only its name describes");
+    /* two groups of one row each say nothing of a spread */
+    c.reference.n = 0;
+    add("npu", "ov-2025", "llama-2-7b", 32000, "b");
+    add("igpu", "ov-2025", "llama-2-7b", 32000, "b");
+    struct prediction q = load("npu", "ov-1", "llama-2-7b", "");
+    near(q.value, 32000);
+    ck_assert(isnan(q.low) && isnan(q.high));
+}
+END_TEST
+
+/* ---- devices ---- */
+
+START_TEST(a_device_is_found_by_name_then_kind)
+{
+    struct soc *s = copy_of("core-ultra-5-125h", "named");
+    int igpu = machine_find(&s->machine, DEVICE_KIND_IGPU);
+    int npu = machine_find(&s->machine, DEVICE_KIND_NPU);
+    int cpu = machine_find(&s->machine, DEVICE_KIND_CPU);
+    ck_assert(igpu >= 0 && npu >= 0 && cpu >= 0);
+    ck_assert_int_eq(predict_device(s, "npu"), npu);
+    ck_assert_int_eq(predict_device(s, "igpu"), igpu);
+    ck_assert_int_eq(predict_device(s, "gpu"), igpu);
+    ck_assert_int_eq(predict_device(s, "cpu"), cpu);
+    ck_assert_int_eq(predict_device(s, "dsp"), -1);
+    (void)snprintf(s->machine.devices[cpu].name, sizeof s->machine.devices[cpu].name, "npu");
+    (void)snprintf(s->machine.devices[npu].name, sizeof s->machine.devices[npu].name, "ane");
+    ck_assert_int_eq(predict_device(s, "npu"), cpu < npu || true ? cpu : npu);
+    ck_assert_int_eq(predict_device(s, "ane"), npu);
+    ck_assert_int_eq(predict_device(s, "cpu"), cpu);
+    s->machine.devices[igpu].kind = DEVICE_KIND_GPU;
+    (void)snprintf(s->machine.devices[igpu].name, sizeof s->machine.devices[igpu].name, "card");
+    ck_assert_int_eq(predict_device(s, "gpu"), igpu);
+    ck_assert_int_eq(predict_device(s, "igpu"), -1);
+}
+END_TEST
+
+/* ---- bandwidths, powers, products ---- */
+
+static double demand(int device)
+{
+    const struct soc_device *d = &soc->devices[device];
+    return d->runtimes[d->fallback].many.bytes_per_s;
+}
+
+/* The shares of devices, each at its default entry's bandwidth, at the machine's cap. */
+static double shared(const int *devices, uint32_t n, uint32_t count,
+                     const struct contention_ops *model)
+{
+    struct contention_params params = c.contention_params;
+    struct flow f[4];
+    double cap = soc->machine.ddr_peak_bytes_per_s * soc->machine.ddr_cap_frac;
+    params.latency = soc->queueing_frac;
+    for (uint32_t i = 0; i < n; i++) {
+        f[i] = (struct flow){demand(devices[i]), soc->machine.devices[devices[i]].ddr_weight,
+                             (uint8_t)devices[i], 0.0};
+        cap = fmax(cap, f[i].demand_bytes_per_s);
+        params.beside[devices[i]] = soc->devices[devices[i]].beside_frac;
+        params.ceiling_bytes_per_s[devices[i]] = demand(devices[i]);
+    }
+    model->share(f, n, cap, &params);
+    double sum = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += f[i].share_bytes_per_s / 1e9;
+    }
+    return sum;
+}
+
+static struct prediction rate(const char *device, const char *model)
+{
+    struct point p = row(device, "nobody's runtime", model, POINT_BANDWIDTH_GBS);
+    return predict_other(&c, &p);
+}
+
+START_TEST(bandwidths_are_shared)
+{
+    int npu = machine_find(&soc->machine, DEVICE_KIND_NPU);
+    int igpu = machine_find(&soc->machine, DEVICE_KIND_IGPU);
+    int cpu = machine_find(&soc->machine, DEVICE_KIND_CPU);
+    soc->machine.devices[npu].ddr_weight = 1.5;
+    soc->machine.devices[igpu].ddr_weight = 0.75;
+    soc->queueing_frac = 0.2;
+    soc->devices[npu].beside_frac = 0.1;
+    soc->devices[igpu].beside_frac = 0.3;
+    static const char *const models[] = {"weighted", "max-min", "latency", "beside"};
+    for (int stated = 0; stated < 2; stated++) {
+        for (int i = 0; i < 4; i++) {
+            const struct contention_ops *ops = contention_find(models[i]);
+            /* the catalog's model holds, unless the file states its own and no user did */
+            c.contention = stated ? contention_find("proportional") : ops;
+            (void)snprintf(soc->contention, sizeof soc->contention, "%s", stated ? models[i] : "");
+            const int pair[] = {igpu, npu};
+            const int turned[] = {npu, igpu};
+            const int all[] = {0, 1, 2};
+            near(rate("gpu+npu", "stream").value, shared(pair, 2, 2, ops));
+            near(rate("npu+igpu", "corun stream").value, shared(turned, 2, 2, ops));
+            near(rate("all", "").value, shared(all, 3, 3, ops));
+            near(rate("npu", "corun").value, shared(turned, 2, 1, ops));
+            near(rate("igpu", "a corun of two").value, shared(pair, 2, 1, ops));
+            const int with_npu[] = {cpu, npu};
+            near(rate("cpu", "corun").value, shared(with_npu, 2, 1, ops));
+            c.contention_given = stated;
+            if (stated) { /* then it holds even so */
+                near(rate("npu", "corun").value,
+                     shared(turned, 2, 1, contention_find("proportional")));
+            }
+            c.contention_given = false;
+        }
+    }
+    near(rate("npu", "stream").value, demand(npu) / 1e9);
+    near(rate("cpu", "solo").value, demand(cpu) / 1e9);
+    ck_assert(isnan(rate("cpu", "solo").low) && isnan(rate("gpu+npu", "").high));
+    static const char *const none[] = {"dsp", "gpu+", "+gpu", "gpu+dsp", "gpu++npu", ""};
+    for (int i = 0; i < 6; i++) {
+        bool tail = strcmp(none[i], "gpu+") == 0; /* names one */
+        const char *why = rate(none[i], "stream").reason;
+        ck_assert_msg(tail ? why == NULL
+                           : why != NULL && strcmp(why, "the SoC file has no such device") == 0,
+                      "%s: %s", none[i], why != NULL ? why : "predicted");
+    }
+    ck_assert_ptr_null(rate("gpu+npu+cpu+npu", "stream").reason); /* four are not too many */
+}
+END_TEST
+
+START_TEST(a_pair_needs_its_other_engine)
+{
+    struct soc *s = copy_of("core-ultra-5-125h", "no npu");
+    int npu = machine_find(&s->machine, DEVICE_KIND_NPU);
+    s->machine.devices[npu].kind = DEVICE_KIND_CPU;
+    (void)snprintf(s->machine.devices[npu].name, sizeof s->machine.devices[npu].name, "cores");
+    catalog_add_soc(&c, s);
+    struct point p = row("igpu", "x", "corun", POINT_BANDWIDTH_GBS);
+    (void)snprintf(p.soc, sizeof p.soc, "No_NPU");
+    ck_assert_str_eq(predict_other(&c, &p).reason,
+                     "a co-run whose other engine is not on the machine");
+}
+END_TEST
+
+/* What a file took from the row: equal within a thousandth. */
+START_TEST(what_was_read_from_a_row_predicts_nothing)
+{
+    int npu = machine_find(&soc->machine, DEVICE_KIND_NPU);
+    const struct soc_device *d = &soc->devices[npu];
+    double tflops = d->runtimes[d->fallback].many.flop_per_s / 1e12;
+    static const char why[] = "the SoC file took this number from the row: nothing is predicted";
+    for (int i = 0; i < 2; i++) {
+        double number = i == 0 ? tflops : demand(npu) / 1e9;
+        struct point p =
+            row("npu", "nobody's runtime", "x", i == 0 ? POINT_GEMM_TFLOPS : POINT_BANDWIDTH_GBS);
+        static const double off[] = {1.0, 1.0009, 0.9991, 1.0011, 0.9989};
+        for (int k = 0; k < 5; k++) {
+            p.value = number / off[k];
+            struct prediction q = predict_other(&c, &p);
+            if (k < 3) {
+                ck_assert_str_eq(q.reason, why);
+                ck_assert(isnan(q.value) && isnan(q.low) && isnan(q.high));
+            } else {
+                near(q.value, number);
+                ck_assert_ptr_null(q.reason);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(every_metric_has_its_reason)
+{
+    static const struct {
+        enum point_metric metric;
+        const char *soc, *device, *why;
+    } all[] = {
+        {POINT_POWER_W, "here", "npu",
+         "the SoC file's power comes from such rows: nothing is predicted"},
+        {POINT_OTHER, "here", "npu", "this metric is not modelled"},
+        {POINT_GEMM_TFLOPS, "here", "dsp", "the SoC file has no such device"},
+        {POINT_KERNEL_MS, "here", "npu", "a kernel that only its name describes"},
+        {POINT_ENERGY_J, "here", "npu", "energy of work that only its name describes"},
+        {POINT_BANDWIDTH_GBS, "nowhere", "npu", "no file for this SoC"},
+        {POINT_MEMORY_MIB, "nowhere", "npu", "no file for this SoC"},
+        {POINT_TTFT_MS, "nowhere", "npu", "no file for this SoC"},
+        {POINT_TTFT_MS, "here", "dsp", "the SoC file has no such device"},
+        {POINT_TPOT_MS, "here", "npu", "no file for this model"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct point p = row(all[i].device, "ov", "no-such-model", all[i].metric);
+        (void)snprintf(p.soc, sizeof p.soc, "%s", all[i].soc);
+        struct prediction q = predict_row(&c, &p);
+        ck_assert_str_eq(q.reason, all[i].why);
+        ck_assert(isnan(q.value) && isnan(q.low) && isnan(q.high) && q.entry == NULL);
+    }
+    struct point p = row("igpu", "ov", "llama-2-7b", POINT_TTFT_MS);
+    ck_assert_str_eq(predict_row(&c, &p).reason, "the prompt's length is not stated");
+    p.metric = POINT_TPOT_MS;
+    ck_assert_ptr_null(predict_row(&c, &p).reason); /* a decode may begin with nothing */
+    struct point kernel = row("dsp", "ov", "gemv 8x4", POINT_KERNEL_MS);
+    ck_assert_str_eq(predict_other(&c, &kernel).reason, "the SoC file has no such device");
+}
+END_TEST
+
+/* Weights and KV together, up to the usable share and not beyond. */
+START_TEST(memory_holds_weights_and_keys)
+{
+    struct point p = row("igpu", "ov", "llama-2-7b", POINT_TPOT_MS);
+    p.weight_bits = 8;
+    p.input_tokens = 1000;
+    p.batch = 3;
+    struct predict_case k;
+    predict_bind(&c, &p, &k);
+    double need = k.llm.weight_bytes + 3000.0 * k.llm.kv_bytes_per_token;
+    soc->machine.memory_usable_frac = 0.5;
+    soc->machine.memory_bytes = 2.0 * need * (1.0 + 1e-9);
+    predict_bind(&c, &p, &k);
+    ck_assert_ptr_null(k.reason);
+    soc->machine.memory_bytes = 2.0 * need * (1.0 - 1e-9);
+    predict_bind(&c, &p, &k);
+    ck_assert_str_eq(k.reason, "weights and KV exceed the usable share of memory");
+}
+END_TEST
+
+static void same_interval(const struct prediction *q, const struct conformal_query *asked,
+                          double value)
+{
+    struct conformal_interval x = conformal_of(&c.residuals, asked, 0.95);
+    near(q->low, value * x.low_factor);
+    near(q->high, value * x.high_factor);
+}
+
+/* launch + max(flop / P, bytes / B), with what an entry's fill adds where there are several rows.
+ * Widths that a row does not state are 16 bits. */
+START_TEST(a_product_has_a_formula_and_an_interval)
+{
+    struct soc_device *d = &soc->devices[machine_find(&soc->machine, DEVICE_KIND_NPU)];
+    struct soc_runtime *r = &d->runtimes[d->fallback];
+    r->many = (struct soc_curve){.flop_per_s = 3e12, .bytes_per_s = 60e9, .launch_s = 1e-4};
+    r->one = (struct soc_curve){.flop_per_s = 2e12, .bytes_per_s = 50e9, .launch_s = 2e-4};
+    r->fill_rows = 7;
+    r->width_fill = 11;
+    static const struct {
+        const char *text;
+        double rows, k, n;
+        uint32_t act;
+    } all[] = {{"matmul 64x2048x8192", 64, 2048, 8192, 8},
+               {"matmul 4x512x1024", 4, 512, 1024, 0},
+               {"gemv 8192x2048", 1, 2048, 8192, 32},
+               {"matmul 1x2048x8192", 1, 2048, 8192, 16},
+               {"matmul 200x4096x4096", 200, 4096, 4096, 16}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct point p = row("npu", "nobody's runtime", all[i].text, POINT_KERNEL_MS);
+        p.act_bits = all[i].act;
+        struct prediction q = predict_other(&c, &p);
+        bool one = all[i].rows == 1;
+        double weights = all[i].k * all[i].n;
+        double act_bytes = (all[i].act > 0 ? all[i].act : 16) / 8.0;
+        double fill = one ? 1.0 : (1.0 + 7.0 / all[i].rows) * (1.0 + 11.0 / all[i].k);
+        double compute = 2.0 * all[i].rows * weights * fill / (one ? 2e12 : 3e12);
+        double memory =
+            (2.0 * weights + act_bytes * all[i].rows * (all[i].k + all[i].n)) / (one ? 50e9 : 60e9);
+        double ms = 1e3 * ((one ? 2e-4 : 1e-4) + fmax(compute, memory));
+        near(q.value, ms);
+        ck_assert(q.runtime_default && q.unseen == CONFORMAL_RUNTIME && q.reason == NULL);
+        struct conformal_query asked = {.soc = "here",
+                                        .family = "",
+                                        .kind = DEVICE_KIND_NPU,
+                                        .phase = one                 ? CONFORMAL_DECODE
+                                                 : all[i].rows < 100 ? CONFORMAL_SHORT_PREFILL
+                                                                     : CONFORMAL_PREFILL,
+                                        .weights = weights,
+                                        .tokens = all[i].rows,
+                                        .left = CONFORMAL_RUNTIME};
+        same_interval(&q, &asked, ms);
+        /* by its own entry, which has been fitted or not */
+        (void)snprintf(p.runtime, sizeof p.runtime, "%s", r->runtime);
+        p.weight_bits = r->weight_bits;
+        for (int fitted = 0; fitted < 2; fitted++) {
+            r->start.given = fitted;
+            q = predict_other(&c, &p);
+            asked.left = fitted ? CONFORMAL_MODEL : CONFORMAL_SOC;
+            ck_assert(!q.runtime_default && q.unseen == asked.left);
+            same_interval(&q, &asked, q.value);
+        }
+    }
+    static const char *const none[] = {"matmul 64x2048", "matmul 0x8x8",  "gemv 8x0",  "gemv 0x8",
+                                       "gemv 8",         "matmul 8x8x8x", "gemv 8x8 ", "llama"};
+    for (int i = 0; i < 8; i++) {
+        struct point p = row("npu", "x", none[i], POINT_KERNEL_MS);
+        bool blank = i == 6; /* a blank at the end is no word */
+        ck_assert_msg((predict_other(&c, &p).reason == NULL) == blank, "%s", none[i]);
+    }
+}
+END_TEST
+
+/* ---- the class of an interval ---- */
+
+/* Its own entry, fitted or not; of a publication that the fits know or do not; of another runtime.
+ */
+START_TEST(an_interval_is_of_the_class_that_was_not_seen)
+{
+    struct soc_device *d = &soc->devices[machine_find(&soc->machine, DEVICE_KIND_IGPU)];
+    struct soc_runtime *r = &d->runtimes[d->fallback];
+    memset(r->error_sd, 0, sizeof r->error_sd);
+    static struct conformal_row known[3];
+    known[0] = (struct conformal_row){.soc = "here", .kind = DEVICE_KIND_IGPU, .source = "paper"};
+    known[1] = (struct conformal_row){
+        .soc = "here", .kind = DEVICE_KIND_IGPU, .source = "other", .left = CONFORMAL_SOURCE};
+    known[2] = (struct conformal_row){.soc = "here", .kind = DEVICE_KIND_IGPU, .source = "last"};
+    static const struct {
+        const char *source;
+        bool exact, fitted, table;
+        enum conformal_left left;
+    } all[] = {
+        {"paper @2", true, true, true, CONFORMAL_MODEL},
+        {"last", true, true, true, CONFORMAL_MODEL},
+        {"", true, true, true, CONFORMAL_MODEL},
+        {"", true, true, false, CONFORMAL_MODEL},
+        {"pape", true, true, true, CONFORMAL_SOURCE},
+        {"papers", true, true, true, CONFORMAL_SOURCE},
+        {"other", true, true, true, CONFORMAL_SOURCE},
+        {"paper", true, false, true, CONFORMAL_SOC},
+        {"paper", false, true, true, CONFORMAL_RUNTIME},
+        {"paper", false, false, true, CONFORMAL_RUNTIME},
+    };
+    struct conformal real = c.residuals;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct point p = row("igpu", all[i].exact ? r->runtime : "nobody's runtime", "llama-2-7b",
+                             POINT_TPOT_MS);
+        p.weight_bits = r->weight_bits;
+        p.input_tokens = 512;
+        (void)snprintf(p.source, sizeof p.source, "%s", all[i].source);
+        r->start.given = all[i].fitted;
+        c.residuals = all[i].table ? (struct conformal){.v = known, .n = 3} : (struct conformal){0};
+        struct prediction q = predict_row(&c, &p);
+        ck_assert_msg(q.unseen == all[i].left, "%zu: %s", i, conformal_left_names[q.unseen]);
+        ck_assert(q.runtime_default != all[i].exact);
+        c.residuals = real;
+    }
+    /* another SoC's row, or another device's, makes nobody known */
+    r->start.given = true;
+    c.residuals = (struct conformal){.v = known, .n = 3};
+    struct point p = row("igpu", r->runtime, "llama-2-7b", POINT_TPOT_MS);
+    p.weight_bits = r->weight_bits;
+    (void)snprintf(p.source, sizeof p.source, "paper");
+    (void)snprintf(known[0].soc, sizeof known[0].soc, "there");
+    ck_assert_int_eq(predict_row(&c, &p).unseen, CONFORMAL_SOURCE);
+    (void)snprintf(known[0].soc, sizeof known[0].soc, "here");
+    known[0].kind = DEVICE_KIND_NPU;
+    ck_assert_int_eq(predict_row(&c, &p).unseen, CONFORMAL_SOURCE);
+    c.residuals = real;
+}
+END_TEST
+
+/* Times and rates: the ends change places. What the entry's own rows say comes first, where the
+ * entry is the row's. */
+START_TEST(an_interval_is_of_the_passs_time)
+{
+    struct soc_device *d = &soc->devices[machine_find(&soc->machine, DEVICE_KIND_IGPU)];
+    struct soc_runtime *r = &d->runtimes[d->fallback];
+    static const enum point_metric metrics[] = {POINT_TTFT_MS, POINT_TPOT_MS, POINT_PREFILL_TOK_S,
+                                                POINT_DECODE_TOK_S};
+    static const struct {
+        uint32_t tokens;
+        enum conformal_phase prefill, decode;
+    } lengths[] = {{64, CONFORMAL_SHORT_PREFILL, CONFORMAL_DECODE},
+                   {1024, CONFORMAL_PREFILL, CONFORMAL_DECODE}};
+    int told = 0;
+    r->measured_rows = 9;
+    r->start.given = true;
+    for (int own = 0; own < 2; own++) {
+        for (int small = 0; small < 2; small++) {
+            for (int phase = 0; phase < 3; phase++) {
+                r->error_sd[small][phase] = own ? 0.1 + 0.2 * small + 0.05 * phase : 0.0;
+            }
+        }
+        for (int i = 0; i < 32; i++) {
+            const uint32_t batch = 1 + (uint32_t)(i / 8 % 2);
+            const char *name = i / 16 == 0 ? "llama-2-7b" : "tinyllama-1.1b";
+            const bool exact = i % 3 != 2;
+            struct point p =
+                row("igpu", exact ? r->runtime : "nobody's runtime", name, metrics[i % 4]);
+            p.weight_bits = r->weight_bits;
+            p.input_tokens = lengths[i / 4 % 2].tokens;
+            p.batch = batch;
+            struct predict_case k;
+            predict_bind(&c, &p, &k);
+            ck_assert_ptr_null(k.reason);
+            double s = predict_price(&k, &p, NULL).seconds;
+            double per = i % 4 == 2 ? p.input_tokens * (double)batch : i % 4 == 3 ? batch : 1e3;
+            double scale[3] = {1.0};
+            enum conformal_phase phase =
+                i % 2 == 0 ? lengths[i / 4 % 2].prefill : lengths[i / 4 % 2].decode;
+            struct conformal_query asked = {.soc = "here",
+                                            .family = "",
+                                            .kind = DEVICE_KIND_IGPU,
+                                            .phase = phase,
+                                            .weights = k.llm.body_weights + k.llm.head_weights,
+                                            .tokens = p.input_tokens,
+                                            .left = exact ? CONFORMAL_MODEL : CONFORMAL_RUNTIME,
+                                            .without_model = k.llm.name};
+            if (own && exact) {
+                double sd = 0.1 + 0.2 * (i / 16) + 0.05 * phase;
+                scale[1] = exp(-1.959964 * sd);
+                scale[2] = exp(1.959964 * sd);
+            } else {
+                struct conformal_interval x = conformal_of(&c.residuals, &asked, 0.95);
+                scale[1] = x.n > 0 ? x.low_factor : (double)NAN;
+                scale[2] = x.n > 0 ? x.high_factor : (double)NAN;
+            }
+            double v[3];
+            for (int e = 0; e < 3; e++) {
+                v[e] = i % 4 < 2 ? per * s * scale[e] : per / (s * scale[e]);
+            }
+            struct prediction q = predict_row(&c, &p);
+            ck_assert_double_eq_tol(q.value, v[0], 1e-9 * v[0]);
+            if (isnan(scale[1])) { /* no row of the table says anything */
+                ck_assert(isnan(q.low) && isnan(q.high));
+            } else {
+                ck_assert_double_eq_tol(q.low, fmin(v[1], v[2]), 1e-6 * v[0]);
+                ck_assert_double_eq_tol(q.high, fmax(v[1], v[2]), 1e-6 * v[0]);
+                told++;
+            }
+            ck_assert(q.entry == &d->runtimes[k.runtime]);
+        }
+    }
+    ck_assert_int_ge(told, 48);
+}
+END_TEST
+
+/* Watts of the device, and beyond a rail those of the idle machine, over the time of a token. */
+START_TEST(a_tokens_energy_is_watts_over_its_time)
+{
+    int igpu = machine_find(&soc->machine, DEVICE_KIND_IGPU);
+    struct device *d = &soc->machine.devices[igpu];
+    d->prefill_watts = 30;
+    d->decode_watts = 20;
+    soc->machine.idle_watts = 5;
+    for (int i = 0; i < 8; i++) {
+        bool prefill = i % 2 == 0;
+        bool rail = i / 2 % 2 == 0;
+        uint32_t batch = 1 + 3 * (uint32_t)(i / 4);
+        soc->devices[igpu].meter = rail ? SOC_METER_RAIL : SOC_METER_BATTERY;
+        struct point p = row("igpu", "nobody's runtime",
+                             prefill ? "llama-2-7b prefill per token (x)"
+                                     : "llama-2-7b at 512, decode per token",
+                             POINT_ENERGY_J);
+        p.weight_bits = 8;
+        p.input_tokens = 512;
+        p.batch = batch;
+        struct point time = p;
+        (void)snprintf(time.model, sizeof time.model, "llama-2-7b");
+        time.metric = prefill ? POINT_TTFT_MS : POINT_TPOT_MS;
+        struct prediction t = predict_row(&c, &time);
+        double per = (prefill ? 30.0 : 20.0) + (rail ? 0.0 : 5.0);
+        per /= 1e3 * batch * (prefill ? 512.0 : 1.0);
+        struct prediction q = predict_other(&c, &p);
+        near(q.value, per * t.value);
+        near(q.low, per * t.low);
+        near(q.high, per * t.high);
+        ck_assert(q.unseen == t.unseen && q.runtime_default && q.reason == NULL);
+    }
+    struct point p = row("igpu", "x", "no-such-model decode per token", POINT_ENERGY_J);
+    ck_assert_str_eq(predict_other(&c, &p).reason, "no file for this model");
+}
+END_TEST
+
+/* ---- entries ---- */
+
+/* Of a device with entries a-1 (4 and 8 bits, the default at 4) and b-1 (8), a row of a-1 is
+ * predicted by b-1 if a-1 were not there, in whatever order they are. */
+START_TEST(the_entry_without_ones_own)
+{
+    struct soc_device *d = &soc->devices[machine_find(&soc->machine, DEVICE_KIND_IGPU)];
+    struct soc_runtime base = d->runtimes[0];
+    static const char *const names[] = {"a-1", "b-1", "a-1", "c-1"};
+    static const uint32_t bits[] = {4, 8, 8, 16};
+    d->n_runtimes = 4;
+    for (uint32_t i = 0; i < 4; i++) {
+        d->runtimes[i] = base;
+        (void)snprintf(d->runtimes[i].runtime, sizeof d->runtimes[i].runtime, "%s", names[i]);
+        d->runtimes[i].weight_bits = bits[i];
+    }
+    d->fallback = 1;
+    struct point p = row("igpu", "a-1", "llama-2-7b", POINT_TPOT_MS);
+    p.weight_bits = 8;
+    struct predict_case k;
+    predict_bind(&c, &p, &k);
+    ck_assert(k.runtime == 2 && k.match == SOC_MATCH_EXACT);
+    predict_bind_other(&c, &p, &k);
+    ck_assert(k.runtime == 1 && k.match != SOC_MATCH_EXACT && k.reason == NULL);
+    d->fallback = 3;
+    p.weight_bits = 4;
+    predict_bind_other(&c, &p, &k);
+    ck_assert_msg(k.runtime == 3 && k.match == SOC_MATCH_OTHER, "%u %d %s", k.runtime, k.match,
+                  k.reason);
+    (void)snprintf(p.runtime, sizeof p.runtime, "z-1"); /* none of its own: as it is */
+    predict_bind_other(&c, &p, &k);
+    ck_assert(k.runtime == 0 && k.match == SOC_MATCH_OTHER);
+    d->n_runtimes = 1;
+    d->fallback = 0;
+    (void)snprintf(p.runtime, sizeof p.runtime, "a-1");
+    predict_bind_other(&c, &p, &k);
+    ck_assert_str_eq(k.reason, "the device has no other runtime");
+}
+END_TEST
+
+/* 4-bit files of OpenVINO's own tables have recipes: s weights at 4 bits with a scale, and perhaps
+ * a zero point, in each group, the others at 8. Other widths and tools have none. */
+START_TEST(a_recipe_decides_a_tables_weights)
+{
+    static struct catalog_recipe recipe = {"Llama 2-7B", 0.75};
+    c.recipes = &recipe;
+    c.n_recipes = 1;
+    near(catalog_recipe_bytes(&c, "llama-2-7b"), 0.75);
+    ck_assert_double_eq(catalog_recipe_bytes(&c, "llama-2-13b"), 0.0);
+    struct point p = row("igpu", "openvino-2025.4", "llama-2-7b", POINT_TPOT_MS);
+    struct predict_case with;
+    struct predict_case without;
+    for (int i = 0; i < 3; i++) { /* the table's; another tool's; another width */
+        p.weight_bits = i == 2 ? 8 : 4;
+        (void)snprintf(p.runtime, sizeof p.runtime, i == 1 ? "openvino-x" : "openvino-2025.4");
+        c.n_recipes = 1;
+        predict_bind(&c, &p, &with);
+        c.n_recipes = 0;
+        predict_bind(&c, &p, &without);
+        double extra = with.llm.weight_bytes - without.llm.weight_bytes;
+        double usual = soc_format_of_width(4).body_bytes;
+        const struct soc_runtime *r = &soc->devices[with.device].runtimes[with.runtime];
+        usual = r->weight_bits == 4 ? r->format.body_bytes : usual;
+        if (i == 0) {
+            near(extra, (0.75 - usual) * with.llm.body_weights);
+        } else {
+            ck_assert_double_eq(extra, 0.0);
+        }
+    }
+}
+END_TEST
+
+/* The last machine of a name is the one that counts; names are the same in spite of case and signs.
+ */
+START_TEST(names_are_found_without_what_does_not_count)
+{
+    ck_assert_ptr_eq(catalog_soc(&c, "He re"), soc);
+    struct soc *again = copy_of("core-ultra-5-125h", "HERE");
+    catalog_add_soc(&c, again);
+    ck_assert_ptr_eq(catalog_soc(&c, "here"), again);
+    ck_assert_ptr_null(catalog_soc(&c, "heres"));
+    ck_assert_ptr_null(catalog_soc(&c, "her"));
+    const struct llm *m = catalog_llm(&c, "llama-2-7b");
+    ck_assert_ptr_nonnull(m);
+    static const char *const same[] = {"Llama_2_7B_chat", "llama-2-7b-chat", "llama 2/7b",
+                                       "llama-2-7b-instruct-gptq"};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_msg(catalog_llm(&c, same[i]) == m, "%s", same[i]);
+    }
+    ck_assert_ptr_null(catalog_llm(&c, "llama-2-7b-unheard"));
+    ck_assert_ptr_null(catalog_llm(&c, "chat"));
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("predictions", .once = once),
+    TEST(a_load_is_the_mean_of_its_group),
+    TEST(a_load_has_its_reason),
+    TEST(a_device_is_found_by_name_then_kind),
+    TEST(bandwidths_are_shared),
+    TEST(a_pair_needs_its_other_engine),
+    TEST(what_was_read_from_a_row_predicts_nothing),
+    TEST(every_metric_has_its_reason),
+    TEST(memory_holds_weights_and_keys),
+    TEST(a_product_has_a_formula_and_an_interval),
+    TEST(an_interval_is_of_the_class_that_was_not_seen),
+    TEST(an_interval_is_of_the_passs_time),
+    TEST(a_tokens_energy_is_watts_over_its_time),
+    TEST(the_entry_without_ones_own),
+    TEST(a_recipe_decides_a_tables_weights),
+    TEST(names_are_found_without_what_does_not_count),
+};
+SUITE_MAIN("predictions", suite)
