@@ -76,8 +76,17 @@ void *xrealloc(void *old, size_t bytes)
     return p;
 }
 
+/* Length and size of a list change places easily, as both are numbers. Then the first elements
+ * would have no list, or no size. */
+static void require_list(const void *v, size_t n, size_t element_bytes)
+{
+    SIM_REQUIRE(element_bytes > 0 && (n == 0 || v != NULL), "a list of %zu x %zu bytes is nowhere",
+                n, element_bytes);
+}
+
 void *xgrow(void *v, size_t n, size_t element_bytes)
 {
+    require_list(v, n, element_bytes);
     bool full = (n & (n - 1)) == 0; /* 0, 1, 2, 4, 8, ... */
     return full ? xrealloc(v, (n > 0 ? 2 * n : 1) * element_bytes) : v;
 }
@@ -98,6 +107,7 @@ void *xkept(void *memory)
 
 void *xkept_grow(void *v, size_t n, size_t element_bytes)
 {
+    require_list(v, n, element_bytes);
     if ((n & (n - 1)) != 0) {
         return v;
     }

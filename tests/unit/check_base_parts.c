@@ -1,9 +1,11 @@
 /* Parts of sim/base that others use and that have no test of their own: arenas, lists that grow,
  * maps, nearest names, lists of words, lines of input, errors. Each against a plain second way, or
  * at both sides of its limits. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -145,6 +147,30 @@ START_TEST(lists_grow_by_doubling)
         ck_assert_int_eq(((char *)lines)[i], 0);
     }
     free(lines);
+}
+END_TEST
+
+/* Length and size that changed places: nothing is there yet, and one is asked for more. The process
+ * that does so ends. */
+START_TEST(a_list_of_some_is_somewhere)
+{
+    double one = 1.0;
+    for (int i = 0; i < 5; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            (void)close(2);
+            static const struct {
+                size_t n, bytes;
+            } asked[] = {{8, 0}, {3, 0}, {3, 8}, {4, 8}, {0, 0}};
+            void *v = i == 1 ? &one : NULL;
+            v = i % 2 == 0 ? xkept_grow(v, asked[i].n, asked[i].bytes)
+                           : xgrow(v, asked[i].n, asked[i].bytes);
+            _exit(v == NULL ? 1 : 0);
+        }
+        int status;
+        ck_assert(waitpid(child, &status, 0) == child);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
 }
 END_TEST
 
@@ -544,6 +570,7 @@ static const struct suite_row suite[] = {
     TEST(what_an_arena_gives_is_nobody_elses),
     TEST(blocks_double_and_large_pieces_have_their_own),
     TEST(lists_grow_by_doubling),
+    TEST(a_list_of_some_is_somewhere),
     TEST(texts_are_whole_and_kept_once),
     TEST(a_map_is_an_array),
     TEST(the_nearest_name_is_the_one_with_least_edits),
