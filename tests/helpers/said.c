@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <cjson/cJSON.h>
+#include <unistd.h>
 
 #include "sim/base/base.h"
 
@@ -42,5 +43,37 @@ void said_is(const struct document *d, const char *text, const char *json)
     if (json != NULL) {
         OWNED char *is = said_json(d);
         ck_assert_str_eq(is, json);
+    }
+}
+
+static FILE *caught[2];
+static int kept[2];
+
+void said_catch(void)
+{
+    (void)fflush(NULL);
+    for (int i = 0; i < 2; i++) {
+        caught[i] = tmpfile();
+        ck_assert_ptr_nonnull(caught[i]);
+        kept[i] = dup(1 + i);
+        ck_assert(dup2(fileno(caught[i]), 1 + i) == 1 + i);
+    }
+}
+
+void said_caught(char **out, char **err)
+{
+    (void)fflush(NULL);
+    char **const to[] = {out, err};
+    for (int i = 0; i < 2; i++) {
+        (void)dup2(kept[i], 1 + i);
+        (void)close(kept[i]);
+        (void)fseek(caught[i], 0, SEEK_END);
+        size_t n = (size_t)ftell(caught[i]);
+        rewind(caught[i]);
+        if (to[i] != NULL) {
+            *to[i] = xcalloc(n + 1, 1);
+            ck_assert_uint_eq(fread(*to[i], 1, n, caught[i]), n);
+        }
+        (void)fclose(caught[i]);
     }
 }
