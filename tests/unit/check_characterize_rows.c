@@ -82,8 +82,7 @@ START_TEST(affinity)
     static const char *const ops[] = {"QKV", "MHA", "FFN"};
     for (uint8_t d = 0; d < m->n_devices; d++) {
         for (uint32_t n = 1; n <= 4096; n *= 2) {
-            struct work_shape w =
-                n == 1 ? price_decode_shape(1023, 1) : price_prefill_shape(n, 1);
+            struct work_shape w = n == 1 ? price_decode_shape(1023, 1) : price_prefill_shape(n, 1);
             for (int op = 0; op < 3; op++) {
                 struct price_op k = price_op(&config.truth, d,
                                              op == 0   ? OP_QKV
@@ -296,9 +295,8 @@ START_TEST(interval)
     for (uint8_t d = 0; d < config.soc.machine.n_devices; d++) {
         for (uint32_t n = 32; n <= 8192; n *= 4) {
             for (int decode = 0; decode < 2; decode++) {
-                struct conformal_interval x =
-                    interval_of(&t, &config.soc, d, config.truth.runtime[d], &config.llm,
-                                decode == 0, n);
+                struct conformal_interval x = interval_of(
+                    &t, &config.soc, d, config.truth.runtime[d], &config.llm, decode == 0, n);
                 const char *name = config.soc.machine.devices[d].name;
                 const char *phase = decode == 0 ? "prefill" : "decode";
                 is("interval", name, phase, "tokens", n, "low", "x", x.low_factor);

@@ -123,8 +123,23 @@ START_TEST(a_peak_that_is_exceeded_is_raised)
 }
 END_TEST
 
+/* A file that is none leaves no pairs, whatever the list held before. */
+START_TEST(a_file_that_is_none_leaves_no_pairs)
+{
+    struct pairs p;
+    memset(&p, 0x5a, sizeof p);
+    struct err e = ERR_INIT;
+    ck_assert_int_ne(pairs_soc_read("/nowhere/rows.csv", &p, &e), 0);
+    ck_assert_uint_gt(e.n, 0);
+    ck_assert(p.n == 0 && p.cells == NULL && p.losses == NULL && p.n_losses == 0);
+    pairs_fini(&p);
+    err_fini(&e);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("file", .setup = setup, .teardown = teardown),
+    TEST(a_file_that_is_none_leaves_no_pairs),
     TEST(a_cap_and_a_strength_come_back),
     TEST(what_pairs_do_not_show_stays),
     TEST(a_peak_that_is_exceeded_is_raised),

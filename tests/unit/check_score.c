@@ -1,12 +1,18 @@
 /* The score of a suite, by hand, and how often luck passes. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "experiments/arena/ledger.h"
 #include "experiments/arena/score.h"
+#include "sim/base/input.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 
 #define N 3
 static const bool served[10] = {false};
@@ -168,6 +174,86 @@ START_TEST(the_ledger_counts_candidates_once)
 }
 END_TEST
 
+/* The file line by line, and what is said of one that cannot be read or written. */
+START_TEST(the_ledger_is_written_whole)
+{
+    const char *path = tempfile_make(".csv");
+    struct err e = ERR_INIT;
+    struct ledger_entry a = {.suite = "00ff",
+                             .policy = "edf:max_batch=1,x=\"2\"",
+                             .code = 0x1234,
+                             .score = 1.0625,
+                             .p = 0.03125,
+                             .regressions = 2};
+    ck_assert_int_eq(ledger_append(path, &a, &e), 0);
+    a.sealed = a.passes = true;
+    a.policy = "";
+    a.code = UINT64_MAX;
+    a.regressions = 0;
+    ck_assert_int_eq(ledger_append(path, &a, &e), 0);
+    OWNED char *text = input_text(path, 1 << 16, &e);
+    ck_assert_str_eq(
+        text, "split,suite,policy,code,score,p,regressions,passes\n"
+              "public,00ff,\"edf:max_batch=1,x=\"\"2\"\"\",0000000000001234h,1.0625,0.03125,2,no\n"
+              "sealed,00ff,\"\",ffffffffffffffffh,1.0625,0.03125,0,yes\n");
+    struct ledger_count n;
+    memset(&n, 0xff, sizeof n);
+    tempfile_put("split,suite,policy\npublic,1,edf\n");
+    ck_assert_int_eq(ledger_read(path, &a, &n, &e), -EINVAL);
+    ck_assert(n.candidates == 0 && n.sealed == 0 && !n.seen && !n.seen_sealed);
+    ck_assert_uint_eq(e.n, 1);
+    OWNED char *lacks = xformat("%s: ", path);
+    ck_assert(strncmp(e.lines[0], lacks, strlen(lacks)) == 0 && strstr(e.lines[0], "code") != NULL);
+    tempfile_remove();
+    ck_assert_int_eq(mkdir(path, 0700), 0); /* a folder */
+    ck_assert_int_eq(ledger_append(path, &a, &e), -EINVAL);
+    OWNED char *folder = xformat("%s: cannot write: %s", path, strerror(EISDIR));
+    ck_assert_str_eq(e.lines[1], folder);
+    (void)rmdir(path);
+    ck_assert_int_eq(ledger_append("/dev/full", &a, &e), -EINVAL);
+    OWNED char *full = xformat("/dev/full: cannot write: %s", strerror(ENOSPC));
+    ck_assert_str_eq(e.lines[2], full);
+    err_fini(&e);
+}
+END_TEST
+
+/* Who was looked at: by policy and code together, on this suite where the sealed split was asked.
+ * The first line counts as any other. */
+START_TEST(the_ledger_knows_whom_it_saw)
+{
+    const char *path = tempfile_make(".csv");
+    struct err e = ERR_INIT;
+    static const struct {
+        const char *suite, *policy;
+        uint64_t code;
+        bool seen, seen_sealed;
+    } all[] = {
+        {"1", "edf", 5, true, true},   {"2", "edf", 5, true, false}, {"1", "edf", 6, true, false},
+        {"1", "fcfs", 5, true, false}, {"2", "fcfs", 5, true, true}, {"1", "srpt", 5, false, false},
+        {"1", "edf", 7, false, false},
+    };
+    static const struct ledger_entry lines[] = {
+        {.sealed = true, .suite = "1", .policy = "edf", .code = 5},
+        {.suite = "1", .policy = "edf", .code = 6},
+        {.sealed = true, .suite = "2", .policy = "fcfs", .code = 5},
+        {.suite = "1", .policy = "edf", .code = 5},
+    };
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(ledger_append(path, &lines[i], &e), 0);
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct ledger_entry asked = {
+            .suite = all[i].suite, .policy = all[i].policy, .code = all[i].code};
+        struct ledger_count n;
+        ck_assert_int_eq(ledger_read(path, &asked, &n, &e), 0);
+        ck_assert(n.candidates == 3 && n.sealed == 2);
+        ck_assert_msg(n.seen == all[i].seen && n.seen_sealed == all[i].seen_sealed, "%zu", i);
+    }
+    tempfile_remove();
+    err_fini(&e);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(a_mean_gain_has_students_interval),
     TEST(no_gain_counts_more_than_twice),
@@ -178,5 +264,7 @@ static const struct suite_row suite[] = {
     TEST(a_loss_within_the_relevance_is_none),
     TEST(of_a_thousand_neutral_candidates_none_or_one_passes),
     TEST(the_ledger_counts_candidates_once),
+    TEST(the_ledger_is_written_whole),
+    TEST(the_ledger_knows_whom_it_saw),
 };
 SUITE_MAIN("score", suite)
