@@ -1,0 +1,622 @@
+/* Analyses of published points, computed a second time: what no form can know, groups by length,
+ * powers and memory with their rows left out in turn. */
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/validation/energy.h"
+#include "experiments/validation/footprint_fit.h"
+#include "experiments/validation/noise_floor.h"
+#include "experiments/validation/points_score.h"
+#include "experiments/validation/predict_impl.h"
+#include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
+
+static struct catalog c;
+static struct err err;
+
+static void once(void)
+{
+    err = (struct err)ERR_INIT;
+    ck_assert_int_eq(catalog_open(&c, &err), 0);
+}
+
+static void near(double is, double want)
+{
+    ck_assert_msg(isnan(want) ? isnan(is) : fabs(is - want) <= 1e-9 * fabs(want) + 1e-15,
+                  "%.12g, worked out %.12g", is, want);
+}
+
+/* ---- twins and versions ---- */
+
+static struct point point_of(const char *model, double ms)
+{
+    struct point p = {.soc = "core-ultra-7-155h",
+                      .device = "igpu",
+                      .runtime = "openvino-2025.0",
+                      .weight_bits = 8,
+                      .act_bits = 16,
+                      .input_tokens = 1000,
+                      .batch = 1,
+                      .metric = POINT_TPOT_MS,
+                      .value = ms};
+    (void)snprintf(p.model, sizeof p.model, "%s", model);
+    return p;
+}
+
+static struct llm models[2];
+static struct catalog_llm names[2] = {{"one", &models[0]}, {"two", &models[1]}};
+
+static struct noise_floor floor_of(struct point *p, size_t n, enum conformal_phase phase)
+{
+    struct points points = {p, n};
+    return noise_floor_of(&c, &points, DEVICE_KIND_IGPU, phase);
+}
+
+/* Two rows that are the same but for one thing: twins only where it does not matter, in either
+ * order. */
+START_TEST(twins_are_the_same_in_everything_that_counts)
+{
+    static const struct {
+        const char *what;
+        bool twins, versions;
+    } all[] = {
+        {"nothing", true, false},      {"layers", false, false},     {"hidden", false, false},
+        {"heads", false, false},       {"kv", false, false},         {"head_dim", false, false},
+        {"ffn", false, false},         {"gated", false, false},      {"experts", false, false},
+        {"vocab 1.09", true, false},   {"vocab 1.11", false, false}, {"bits", false, false},
+        {"act", false, false},         {"batch", false, false},      {"tokens 1019", true, false},
+        {"tokens 1021", false, false}, {"version", false, true},     {"toolchain", false, false},
+        {"longer", false, false},      {"soc", false, false},        {"device", false, false},
+        {"metric", true, false},       {"phase", false, false},      {"model", true, false},
+    };
+    c.names = names;
+    c.n_names = 2;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        for (int turn = 0; turn < 2; turn++) {
+            const char *w = all[i].what;
+            struct llm base = {.n_layers = 32,
+                               .hidden = 4096,
+                               .heads = 32,
+                               .kv_heads = 8,
+                               .head_dim = 128,
+                               .ffn_hidden = 11008,
+                               .gated_ffn = true,
+                               .n_experts = 0,
+                               .vocab = 10000,
+                               .weight_bits = 8,
+                               .act_bits = 16};
+            models[0] = models[1] = base;
+            (void)snprintf(models[0].name, sizeof models[0].name, "one");
+            (void)snprintf(models[1].name, sizeof models[1].name, "%s",
+                           strcmp(w, "model") == 0 ? "two" : "one");
+            struct llm *m = &models[1];
+            struct point p[2] = {point_of("one", 100), point_of("two", 121)};
+            struct point *q = &p[1];
+            m->n_layers += strcmp(w, "layers") == 0;
+            m->hidden += strcmp(w, "hidden") == 0;
+            m->heads += strcmp(w, "heads") == 0;
+            m->kv_heads += strcmp(w, "kv") == 0;
+            m->head_dim += strcmp(w, "head_dim") == 0;
+            m->ffn_hidden += strcmp(w, "ffn") == 0;
+            m->gated_ffn = strcmp(w, "gated") != 0;
+            m->n_experts += strcmp(w, "experts") == 0 ? 4 : 0;
+            m->vocab = strcmp(w, "vocab 1.09") == 0   ? 10900
+                       : strcmp(w, "vocab 1.11") == 0 ? 11100
+                                                      : 10000;
+            q->weight_bits = strcmp(w, "bits") == 0 ? 4 : 8;
+            q->act_bits = strcmp(w, "act") == 0 ? 8 : 16;
+            q->batch = strcmp(w, "batch") == 0 ? 2 : 1;
+            q->input_tokens = strcmp(w, "tokens 1019") == 0   ? 1020
+                              : strcmp(w, "tokens 1021") == 0 ? 1022
+                                                              : 1000;
+            (void)snprintf(q->runtime, sizeof q->runtime, "%s",
+                           strcmp(w, "version") == 0     ? "openvino-2024.1"
+                           : strcmp(w, "toolchain") == 0 ? "ipex-2025.0"
+                           : strcmp(w, "longer") == 0    ? "openvinos-2025.0"
+                                                         : "openvino-2025.0");
+            (void)snprintf(q->soc, sizeof q->soc, "%s",
+                           strcmp(w, "soc") == 0 ? "core-ultra-5-125h" : "core-ultra-7-155h");
+            (void)snprintf(q->device, sizeof q->device, "%s",
+                           strcmp(w, "device") == 0 ? "npu" : "igpu");
+            if (strcmp(w, "metric") == 0) { /* one step of one stream: 1000 / 121 a second */
+                q->metric = POINT_DECODE_TOK_S;
+                q->value = 1000.0 / 121;
+            } else if (strcmp(w, "phase") == 0) {
+                q->metric = POINT_TTFT_MS;
+            }
+            if (turn == 1) {
+                struct point first = p[0];
+                p[0] = p[1];
+                p[1] = first;
+            }
+            struct noise_floor x = floor_of(p, 2, CONFORMAL_DECODE);
+            ck_assert_msg(x.twins == (all[i].twins ? 2 : 0), "%s: %zu twins", w, x.twins);
+            ck_assert_msg(x.twin_groups == all[i].twins, "%s: groups", w);
+            ck_assert_msg(x.versions == (size_t)all[i].versions, "%s: versions", w);
+            /* 100 and 121 around 110 */
+            near(x.twin_median_frac, all[i].twins ? 1.0 / 11 : (double)NAN);
+            near(x.twin_p90_frac, all[i].twins ? 0.1 : (double)NAN);
+            near(x.version_median, all[i].versions ? 1.21 : (double)NAN);
+            near(x.version_p90, all[i].versions ? 1.21 : (double)NAN);
+        }
+    }
+}
+END_TEST
+
+/* Twins of three and of two, alone, and versions of each pair; rows of another phase, kind, model
+ * or metric have no part, wherever they are. */
+START_TEST(the_floor_is_of_all_groups)
+{
+    struct point p[12];
+    size_t n = 0;
+    p[n++] = point_of("llama-2-7b", 1000); /* no decode of the phase that is asked for */
+    p[n - 1].metric = POINT_TTFT_MS;
+    p[n++] = point_of("llama-2-7b", 100);
+    p[n++] = point_of("no-such-model", 5);
+    p[n++] = point_of("llama-2-7b", 125);
+    p[n++] = point_of("phi-2", 30);
+    p[n++] = point_of("llama-2-7b", 80);
+    p[n++] = point_of("llama-2-7b", 5);
+    p[n - 1].metric = POINT_BANDWIDTH_GBS;
+    p[n++] = point_of("phi-2", 40);
+    (void)snprintf(p[n - 1].runtime, 64, "openvino-2024.6");
+    p[n++] = point_of("phi-2", 90);
+    (void)snprintf(p[n - 1].runtime, 64, "openvino-2023.6");
+    p[n++] = point_of("llama-2-7b", 64);
+    (void)snprintf(p[n - 1].device, 16, "npu");
+    p[n++] = point_of("phi-2", 50);
+    (void)snprintf(p[n - 1].runtime, 64, "openvino-2024.6");
+    struct noise_floor x = floor_of(p, n, CONFORMAL_DECODE);
+    /* 100, 125, 80 around 100: 0, 0.25, 0.2; 40 and 50 around sqrt 2000 */
+    double middle = sqrt(2000);
+    double e[5] = {0, 40 / middle - 1, 0.2, 50 / middle - 1, 0.25};
+    e[1] = fabs(e[1]);
+    ck_assert(x.twins == 5 && x.twin_groups == 2);
+    near(x.twin_median_frac, fabs(e[3])); /* 0 .1056 .1180 .2 .25: the third */
+    near(x.twin_p90_frac, 0.25);
+    /* pairs of 30, 40, 90, 50 of three versions, 40 and 50 of one: 4/3 3 5/3 9/4 9/5 */
+    ck_assert_uint_eq(x.versions, 5);
+    near(x.version_median, 1.8);
+    near(x.version_p90, 3);
+    x = floor_of(p, n, CONFORMAL_SHORT_PREFILL);
+    ck_assert(x.twins == 0 && x.versions == 0);
+}
+END_TEST
+
+/* ---- groups by length ---- */
+
+START_TEST(prompts_are_grouped_at_their_limits)
+{
+    static const struct {
+        uint32_t tokens;
+        const char *group;
+    } all[] = {{0, "not stated"},         {1, "1 to 64 tokens"},       {64, "1 to 64 tokens"},
+               {65, "65 to 1500 tokens"}, {1500, "65 to 1500 tokens"}, {1501, "over 1500 tokens"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct point p = point_of("llama-2-7b", 100);
+        p.input_tokens = all[i].tokens;
+        (void)snprintf(p.metric_name, sizeof p.metric_name, "tpot_ms");
+        struct points points = {&p, 1};
+        struct prediction q = predict_known(110);
+        struct points_scores s;
+        points_score(&points, &q, &s);
+        static const char *const by[] = {"all",    "soc",        "device", "metric",
+                                         "prompt", "parameters", "model"};
+        const char *const keys[] = {"latency rows", "core-ultra-7-155h", "igpu",      "tpot_ms",
+                                    all[i].group,   "the runtime's own", "llama-2-7b"};
+        ck_assert_uint_eq(s.n, 7);
+        for (int k = 0; k < 7; k++) {
+            ck_assert_str_eq(s.v[k].by, by[k]);
+            ck_assert_str_eq(s.v[k].key, keys[k]);
+            near(s.v[k].median, 0.1);
+            near(s.v[k].bias, 0.1);
+            ck_assert(s.v[k].n == 1 && s.v[k].predicted == 1 && isnan(s.v[k].pearson));
+        }
+    }
+}
+END_TEST
+
+/* ---- powers ---- */
+
+enum { POWERS = 24 };
+static struct energy_row powers[POWERS];
+static struct energy_rows rows = {powers, POWERS};
+
+/* Machines with several publications, meters, toolchains and models; one has no prediction. */
+static void make_powers(void)
+{
+    for (int i = 0; i < POWERS; i++) {
+        static const char *const runtimes[] = {"ov-2025", "ov.2024", "ipex", "ovx-1"};
+        struct energy_row *r = &powers[i];
+        *r = (struct energy_row){.kind = i % 3 == 0   ? DEVICE_KIND_NPU
+                                         : i % 3 == 1 ? DEVICE_KIND_IGPU
+                                                      : DEVICE_KIND_CPU,
+                                 .gbs = 10.0 + 7 * (i % 5),
+                                 .rate_tok_s = i % 7 == 3 ? (double)NAN : 8.0 + i % 4,
+                                 .rate_gbs = i % 7 == 3 ? (double)NAN : 12.0 + 5 * (i % 6),
+                                 .rate_half = i % 7 == 3 ? (double)NAN : 0.1 + 0.01 * (i % 5),
+                                 .reason = i == 5 || i == 12 ? "no file for this model" : NULL};
+        r->p.meter = i % 8 == 7 ? SOC_METER_BOARD : i == 3 ? SOC_METER_WALL : SOC_METER_PACKAGE;
+        r->p.idle_watts = i % 4 == 0 ? 2.5 : -1.0;
+        r->p.watts = 9.0 + (i % 3) * 4.0 + 0.15 * r->gbs + 0.7 * (i * 7 % 11);
+        r->p.tok_s = 5.0 + i % 9;
+        (void)snprintf(r->p.soc, sizeof r->p.soc, "soc-%d", i % 5);
+        (void)snprintf(r->p.source, sizeof r->p.source, "source %d @%d", i % 6, i);
+        (void)snprintf(r->p.model, sizeof r->p.model, "m%d", i % 4);
+        (void)snprintf(r->p.runtime, sizeof r->p.runtime, "%s", runtimes[i % 4]);
+    }
+}
+
+static double plain(const struct energy_watts *w, const struct energy_row *r, double gbs)
+{
+    return (r->p.idle_watts < 0 ? w->idle : r->p.idle_watts) + w->device[r->kind] +
+           1e9 * w->joules_per_byte * gbs;
+}
+
+static bool one_name(const char *a, const char *b)
+{
+    char x[64];
+    char y[64];
+    (void)snprintf(x, sizeof x, "%s", a);
+    (void)snprintf(y, sizeof y, "%s", b);
+    x[strcspn(x, "-.")] = y[strcspn(y, "-.")] = '\0';
+    return strcmp(x, y) == 0;
+}
+
+static double of_own(const struct energy_watts *w, const struct energy_row *of, double gbs)
+{
+    for (int exact = 1; exact >= 0; exact--) {
+        double sum = 0;
+        double n = 0;
+        for (int i = 0; i < POWERS; i++) {
+            const struct energy_row *q = &powers[i];
+            if (q->reason == NULL && !q->left_out && q->p.meter == of->p.meter &&
+                q->kind == of->kind && strcmp(q->p.soc, of->p.soc) == 0 &&
+                (!exact || one_name(q->p.runtime, of->p.runtime))) {
+                sum += log(q->p.watts / plain(w, q, q->gbs));
+                n++;
+            }
+        }
+        if (n > 0 || !exact) {
+            return plain(w, of, gbs) * exp(sum / (n + 1));
+        }
+    }
+    return 0;
+}
+
+static bool same_source(int i, int k)
+{
+    return i % 6 == k % 6 && i % 5 == k % 5;
+}
+
+static bool same_group(int i, int k, int left)
+{
+    return left == ENERGY_SOURCE ? same_source(i, k) : i % 5 == k % 5;
+}
+
+START_TEST(each_power_is_predicted_without_its_own)
+{
+    make_powers();
+    double watts[ENERGY_LEFTS][POWERS];
+    double joules[ENERGY_LEFTS][POWERS];
+    for (int left = 0; left < ENERGY_LEFTS; left++) {
+        for (int i = 0; i < POWERS; i++) {
+            struct energy_row *r = &powers[i];
+            for (int k = 0; k < POWERS; k++) {
+                powers[k].left_out =
+                    left == ENERGY_SOURCE ? same_source(i, k) : i % 5 == k % 5 && i % 4 == k % 4;
+            }
+            struct energy_watts w = energy_fit(&rows, r->p.meter);
+            if (w.n < 2) { /* a meter without rows has a package's numbers */
+                w = energy_fit(&rows, SOC_METER_PACKAGE);
+            }
+            bool known = r->reason == NULL;
+            watts[left][i] = known ? of_own(&w, r, r->gbs) : (double)NAN;
+            joules[left][i] = known ? of_own(&w, r, r->rate_gbs) / r->rate_tok_s : (double)NAN;
+        }
+    }
+    for (int k = 0; k < POWERS; k++) {
+        powers[k].left_out = false;
+    }
+    energy_leave_out(&rows);
+    for (int left = 0; left < ENERGY_LEFTS; left++) {
+        for (int i = 0; i < POWERS; i++) {
+            near(powers[i].left[left].watts, watts[left][i]);
+            near(powers[i].left[left].joules, joules[left][i]);
+            double sum = 0;
+            double groups = 0;
+            for (int k = 0; k < POWERS; k++) {
+                if (same_group(i, k, left) || isnan(watts[left][k])) {
+                    continue;
+                }
+                double squares = 0;
+                double n = 0;
+                bool first = true;
+                for (int j = 0; j < POWERS; j++) {
+                    if (same_group(j, k, left) && !isnan(watts[left][j])) {
+                        first = first && j >= k;
+                        squares += pow(log(watts[left][j] / powers[j].p.watts), 2);
+                        n++;
+                    }
+                }
+                sum += first ? squares / n : 0;
+                groups += first;
+            }
+            double half = gsl_cdf_tdist_Pinv(0.975, groups - 1) * sqrt(sum / groups);
+            near(powers[i].left[left].watts_half, half);
+            near(powers[i].left[left].joules_half,
+                 sqrt(half * half + powers[i].rate_half * powers[i].rate_half));
+        }
+    }
+    for (int i = 0; i < POWERS; i++) {
+        ck_assert(!powers[i].left_out);
+        struct energy_watts w = energy_fit(&rows, SOC_METER_PACKAGE);
+        if (powers[i].p.meter == SOC_METER_PACKAGE) {
+            near(energy_factor(&rows, &w, &powers[i]),
+                 of_own(&w, &powers[i], 3.0) / plain(&w, &powers[i], 3.0));
+        }
+    }
+}
+END_TEST
+
+#define HEAD                                                                                       \
+    "soc,device,runtime,model,weight_bits,input_tokens,phase,meter,idle_watts,watts,tok_s,"        \
+    "source\n"
+
+/* Why a row is not predicted, and whose idle watts it has: those of its machine's file from a
+ * package on, but not at the wall. */
+START_TEST(a_power_is_bound_to_its_machine)
+{
+    const struct soc *soc = catalog_soc(&c, "core-ultra-7-155h");
+    const struct {
+        const char *row, *why;
+        double idle;
+        enum device_kind kind;
+    } all[] = {
+        {"core-ultra-7-155h,igpu,ov-1,llama-2-7b,8,100,decode,package,,20,5,s", NULL,
+         soc->machine.idle_watts, DEVICE_KIND_IGPU},
+        {"core-ultra-7-155h,npu,ov-1,llama-2-7b,8,100,decode,package,0,20,5,s", NULL, 0,
+         DEVICE_KIND_NPU},
+        {"core-ultra-7-155h,cpu,ov-1,llama-2-7b,8,100,decode,rail,,20,5,s", NULL, -1,
+         DEVICE_KIND_CPU},
+        {"core-ultra-7-155h,cpu,ov-1,llama-2-7b,8,100,decode,wall,,20,5,s", NULL, -1,
+         DEVICE_KIND_CPU},
+        {"core-ultra-7-155h,igpu,ov-1,llama-2-7b,8,100,decode,battery,,90,5,s", NULL,
+         soc->machine.idle_watts, DEVICE_KIND_IGPU},
+        {"core-ultra-7-155h,cpu+npu,ov-1,llama-2-7b,8,100,decode,package,1,20,5,s",
+         "the work of several devices", 1, DEVICE_KIND_IGPU},
+        {"core-ultra-7-155h,igpu,ov-1,no-such-model,8,100,decode,package,1,20,5,s",
+         "no file for this model", 1, DEVICE_KIND_IGPU},
+        {"nobody's,igpu,ov-1,llama-2-7b,8,100,prefill,package,,20,5,s",
+         "a prefill whose machine has no file", -1, DEVICE_KIND_IGPU},
+        {"nobody's,igpu,ov-1,llama-2-7b,8,100,decode,package,,20,5,s", NULL, -1, DEVICE_KIND_IGPU},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const char *path = tempfile_make(".csv");
+        OWNED char *text = xformat("%s%s\n", HEAD, all[i].row);
+        tempfile_put(text);
+        struct energy_rows r;
+        ck_assert_msg(energy_read(&c, path, &r, &err) == 0, "%s: %s", all[i].row,
+                      err.n > 0 ? err.lines[0] : "");
+        tempfile_remove();
+        ck_assert_uint_eq(r.n, 1);
+        ck_assert_pstr_eq(r.v[0].reason, all[i].why);
+        ck_assert_int_eq(r.v[0].kind, all[i].kind);
+        ck_assert_double_eq(r.v[0].p.idle_watts, all[i].idle);
+        ck_assert_uint_eq(r.v[0].p.line, 2);
+        if (all[i].why == NULL) {
+            /* a step of one stream moves its bytes as often as it makes a token */
+            struct point p = point_of("llama-2-7b", 1);
+            (void)snprintf(p.soc, sizeof p.soc, "w1-reference");
+            (void)snprintf(p.device, sizeof p.device, "%s",
+                           catalog_soc(&c, "w1-reference")->machine.devices[0].name);
+            p.input_tokens = 100;
+            struct predict_case k;
+            (void)snprintf(p.runtime, sizeof p.runtime, "ov-1");
+            p.metric = POINT_DECODE_TOK_S;
+            p.value = 5;
+            predict_bind(&c, &p, &k);
+            double bytes = predict_price(&k, &p, NULL).bytes;
+            near(r.v[0].gbs, bytes * 5 / 1e9);
+            bool file = strncmp(all[i].row, "core", 4) == 0;
+            ck_assert(isnan(r.v[0].rate_tok_s) == !file);
+            if (file) {
+                (void)snprintf(p.soc, sizeof p.soc, "core-ultra-7-155h");
+                (void)snprintf(p.device, sizeof p.device, "%s", r.v[0].p.device);
+                struct prediction q = predict_row(&c, &p);
+                near(r.v[0].rate_tok_s, q.value);
+                near(r.v[0].rate_gbs, q.value * bytes / 1e9);
+                near(r.v[0].rate_half, log(q.high / q.low) / 2);
+            }
+        }
+    }
+}
+END_TEST
+
+/* ---- memory ---- */
+
+static struct point memory_points[64];
+static struct points memory = {memory_points, 0};
+
+/* Rows of three toolchains, made from numbers of theirs with an error that each row has its own. */
+static void make_memory(void)
+{
+    static const char *const names_of[] = {"llama-2-7b", "phi-2",    "gemma-2b",
+                                           "qwen2-0.5b", "qwen2-7b", "tiny-llama-1.1b"};
+    static const struct {
+        const char *runtime, *device;
+        double fixed, frac;
+    } tools[] = {{"openvino-2025.0", "igpu", 1.5e9, 0.9},
+                 {"ipex-2.1", "igpu", 0.5e9, 1.2},
+                 {"openvino-2025.1", "cpu", 1e9, 1.0}};
+    memory.n = 0;
+    for (int i = 0; i < 36; i++) {
+        struct point *p = &memory_points[memory.n++];
+        *p = point_of(names_of[i / 3 % 6], 1);
+        p->metric = POINT_MEMORY_MIB;
+        p->input_tokens = i < 18 ? 32 : 2048;
+        (void)snprintf(p->runtime, sizeof p->runtime, "%s", tools[i % 3].runtime);
+        (void)snprintf(p->device, sizeof p->device, "%s", tools[i % 3].device);
+        (void)snprintf(p->source, sizeof p->source, "table %d (x)", i / 3 % 3);
+        struct footprint_row r = {.point = p};
+        predict_bind(&c, p, &r.k);
+        ck_assert_ptr_null(r.k.reason);
+        struct soc_memory m = {.fixed_bytes = tools[i % 3].fixed,
+                               .weights_frac = tools[i % 3].frac,
+                               .tokenizer_bytes = 2e3,
+                               .activation_bytes = 100};
+        p->value = footprint_row_bytes(&r, &m) / 1048576 * (1 + 0.01 * (i * 7 % 5 - 2));
+    }
+    memory_points[memory.n] = memory_points[0]; /* not of this metric */
+    memory_points[memory.n++].metric = POINT_TPOT_MS;
+}
+
+/* Of a toolchain that nobody measured: the mean of the others, number by number. The table names
+ * each once, in the order of its first row, with the range of the fits that lack a source. */
+START_TEST(memory_of_toolchains_is_their_mean_and_range)
+{
+    make_memory();
+    struct footprint_rows r;
+    footprint_collect(&c, &memory, &r);
+    ck_assert_uint_eq(r.n, 36);
+    struct soc_memory fits[3];
+    for (int t = 0; t < 3; t++) {
+        ck_assert(footprint_fit(&r, &r.v[t], &fits[t]));
+    }
+    ck_assert_str_eq(fits[0].runtime, "openvino-2025");
+    ck_assert_str_eq(fits[1].runtime, "ipex-2");
+    for (int t = 0; t < 3; t++) {
+        const struct soc_memory *a = &fits[(t + 1) % 3];
+        const struct soc_memory *b = &fits[(t + 2) % 3];
+        struct soc_memory m;
+        memset(&m, 0x55, sizeof m);
+        ck_assert(footprint_fit_others(&r, &r.v[t + 30], &m));
+        near(m.fixed_bytes, (a->fixed_bytes + b->fixed_bytes) / 2);
+        near(m.weights_frac, (a->weights_frac + b->weights_frac) / 2);
+        near(m.tokenizer_bytes, (a->tokenizer_bytes + b->tokenizer_bytes) / 2);
+        near(m.activation_bytes, (a->activation_bytes + b->activation_bytes) / 2);
+        ck_assert_str_eq(m.runtime, "other");
+    }
+    SCOPED(text_fini) struct text want = {0};
+    for (int t = 0; t < 3; t++) {
+        double low[4];
+        double high[4];
+        for (int s = -1; s < 3; s++) { /* all, then without one source */
+            for (size_t k = 0; k < r.n; k++) {
+                r.v[k].left_out = s >= 0 && (int)k / 3 % 3 == s;
+            }
+            struct soc_memory m;
+            ck_assert(footprint_fit(&r, &r.v[t], &m));
+            const double v[4] = {m.fixed_bytes / 1e9, m.weights_frac, m.tokenizer_bytes / 1e3,
+                                 m.activation_bytes};
+            for (int k = 0; k < 4; k++) {
+                low[k] = s < 0 || v[k] < low[k] ? v[k] : low[k];
+                high[k] = s < 0 || v[k] > high[k] ? v[k] : high[k];
+            }
+        }
+        text_format(&want,
+                    "%-16s %-4s  fixed %.3f [%.3f, %.3f] GB  weights %.3f [%.3f, %.3f]  tokenizer "
+                    "%.2f [%.2f, %.2f] kB  activations %.0f [%.0f, %.0f] B\n",
+                    fits[t].runtime, t == 2 ? "cpu" : "igpu", fits[t].fixed_bytes / 1e9, low[0],
+                    high[0], fits[t].weights_frac, low[1], high[1], fits[t].tokenizer_bytes / 1e3,
+                    low[2], high[2], fits[t].activation_bytes, low[3], high[3]);
+    }
+    const char *path = tempfile_make(".txt");
+    FILE *f = fopen(path, "w+");
+    footprint_print(&c, &memory, f);
+    long n = ftell(f);
+    rewind(f);
+    OWNED char *is = xcalloc((size_t)n + 1, 1);
+    ck_assert_uint_eq(fread(is, 1, (size_t)n, f), (size_t)n);
+    (void)fclose(f);
+    tempfile_remove();
+    ck_assert_str_eq(is, text_end(&want));
+}
+END_TEST
+
+/* By the numbers of the machine's file where they are of the row's toolchain; else by the mean of
+ * what files state, each toolchain once. */
+START_TEST(memory_of_a_row_is_by_its_file_or_the_mean)
+{
+    static struct soc machines[3];
+    static struct soc *list[3];
+    for (int i = 0; i < 3; i++) {
+        machines[i] = *catalog_soc(&c, "core-ultra-7-155h");
+        (void)snprintf(machines[i].machine.name, sizeof machines[i].machine.name, "m%d", i);
+        for (int d = 0; d < 3; d++) {
+            machines[i].devices[d].memory = (struct soc_memory){.runtime = ""};
+        }
+        list[i] = &machines[i];
+    }
+    c.socs = list;
+    c.n_socs = 3;
+    int igpu = machine_find(&machines[0].machine, DEVICE_KIND_IGPU);
+    struct soc_memory a = {.runtime = "tool-1",
+                           .fixed_bytes = 1e9,
+                           .weights_frac = 1,
+                           .tokenizer_bytes = 1000,
+                           .activation_bytes = 10};
+    struct soc_memory b = {.runtime = "else",
+                           .fixed_bytes = 3e9,
+                           .weights_frac = 2,
+                           .tokenizer_bytes = 3000,
+                           .activation_bytes = 30};
+    machines[0].devices[igpu].memory = a;
+    machines[1].devices[(igpu + 1) % 3].memory = b;
+    machines[1].devices[(igpu + 2) % 3].memory = a; /* the same toolchain again counts once */
+    machines[2].devices[(igpu + 1) % 3].memory = (struct soc_memory){.runtime = "other",
+                                                                     .fixed_bytes = 9e9,
+                                                                     .weights_frac = 9,
+                                                                     .tokenizer_bytes = 9,
+                                                                     .activation_bytes = 9};
+    struct soc_memory mean = {.runtime = "",
+                              .fixed_bytes = 2e9,
+                              .weights_frac = 1.5,
+                              .tokenizer_bytes = 2000,
+                              .activation_bytes = 20};
+    static const struct {
+        const char *soc, *runtime;
+        bool exact;
+    } all[] = {{"m0", "tool-1.5", true},   {"m0", "tool-1-x", true}, {"m0", "tool-1", true},
+               {"m0", "tool-12.1", false}, {"m0", "tool", false},    {"m1", "tool-1.5", false},
+               {"m2", "other.1", false}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct point p = point_of("llama-2-7b", 1);
+        p.metric = POINT_MEMORY_MIB;
+        (void)snprintf(p.soc, sizeof p.soc, "%s", all[i].soc);
+        (void)snprintf(p.runtime, sizeof p.runtime, "%s", all[i].runtime);
+        struct footprint_row r = {.point = &p};
+        predict_bind(&c, &p, &r.k);
+        struct prediction q = predict_memory(&c, &p);
+        ck_assert_msg(q.runtime_default == !all[i].exact, "%s", all[i].runtime);
+        near(q.value, footprint_row_bytes(&r, all[i].exact ? &a : &mean) / 1048576);
+        struct prediction x = {.value = 1};
+        r.k.match = all[i].exact ? SOC_MATCH_EXACT : SOC_MATCH_OTHER;
+        predict_interval(&c, &p, &r.k, 1.0, &x);
+        near(q.low, x.low * q.value);
+        near(q.high, x.high * q.value);
+        ck_assert(q.unseen == x.unseen);
+    }
+    machines[0].devices[igpu].memory = machines[1].devices[(igpu + 1) % 3].memory =
+        machines[1].devices[(igpu + 2) % 3].memory = (struct soc_memory){.runtime = ""};
+    struct point p = point_of("llama-2-7b", 1);
+    p.metric = POINT_MEMORY_MIB;
+    (void)snprintf(p.soc, sizeof p.soc, "m0");
+    ck_assert_str_eq(predict_memory(&c, &p).reason,
+                     "no SoC file states what its runtime needs next to the weights");
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("validation anew", .once = once),
+    TEST(twins_are_the_same_in_everything_that_counts),
+    TEST(the_floor_is_of_all_groups),
+    TEST(prompts_are_grouped_at_their_limits),
+    TEST(each_power_is_predicted_without_its_own),
+    TEST(a_power_is_bound_to_its_machine),
+    TEST(memory_of_toolchains_is_their_mean_and_range),
+    TEST(memory_of_a_row_is_by_its_file_or_the_mean),
+};
+SUITE_MAIN("validation anew", suite)
