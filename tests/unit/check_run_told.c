@@ -352,7 +352,7 @@ START_TEST(a_fit_is_told_whole)
     static const struct {
         const char *on;
         int n;
-    } all[] = {{"first:0.45", 4}};
+    } all[] = {{"first:0.5", 5}};
     for (int i = 0; i < 1; i++) {
         const char *rows = NULL;
         OWNED char *file = xformat("%s.rows", path);
