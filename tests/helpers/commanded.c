@@ -1,0 +1,121 @@
+#define _XOPEN_SOURCE 700 /* nftw */
+#include "tests/helpers/commanded.h"
+
+#include <check.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/base/input.h"
+#include "sim/base/text.h"
+
+#define MOST_BYTES ((size_t)64 << 20)
+#define MOST_WORDS 64
+
+static char *text_of(FILE *f)
+{
+    struct err e = ERR_INIT;
+    rewind(f);
+    char *text = input_text_of(f, "what was printed", MOST_BYTES, &e);
+    ck_assert_msg(text != NULL, "%s", e.n > 0 ? e.lines[0] : "");
+    (void)fclose(f);
+    return text;
+}
+
+struct said commanded(const struct command *c, const char *const *words)
+{
+    char *argv[MOST_WORDS] = {xstrdup(c->name)};
+    int argc = 1;
+    for (; words[argc - 1] != NULL; argc++) {
+        ck_assert_int_lt(argc, MOST_WORDS - 1);
+        argv[argc] = xstrdup(words[argc - 1]);
+    }
+    FILE *streams[] = {stdout, stderr};
+    FILE *files[2];
+    int kept[2];
+    for (int i = 0; i < 2; i++) {
+        (void)fflush(streams[i]);
+        kept[i] = dup(1 + i);
+        files[i] = tmpfile();
+        ck_assert(kept[i] >= 0 && files[i] != NULL && dup2(fileno(files[i]), 1 + i) >= 0);
+    }
+    struct said s = {.status = command_main(c, argc, argv)};
+    for (int i = 0; i < 2; i++) {
+        (void)fflush(streams[i]);
+        ck_assert(dup2(kept[i], 1 + i) >= 0 && close(kept[i]) == 0);
+    }
+    s.out = text_of(files[0]);
+    s.err = text_of(files[1]);
+    while (argc > 0) {
+        free(argv[--argc]);
+    }
+    return s;
+}
+
+void said_fini(struct said *s)
+{
+    free(s->out);
+    free(s->err);
+}
+
+void said_is(const struct said *s, int status, const char *out, const char *err)
+{
+    if (err != NULL) {
+        ck_assert_str_eq(s->err, err);
+    }
+    if (out != NULL) {
+        ck_assert_str_eq(s->out, out);
+    }
+    ck_assert_msg(s->status == status, "%d, not %d: %s", s->status, status, s->err);
+}
+
+void said_refused(const struct said *s, const char *why)
+{
+    OWNED char *line = xformat("xpusim: error: %s\n", why);
+    said_is(s, EXIT_BAD_INPUT, "", line);
+}
+
+static char folder[] = "/tmp/xpusim-check-XXXXXX";
+
+void folder_enter(void)
+{
+    memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+const char *folder_path(void)
+{
+    return folder;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+void folder_leave(void)
+{
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_int_eq(nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+void folder_put(const char *name, const char *text)
+{
+    FILE *f = fopen(name, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+char *folder_text(const char *name)
+{
+    struct err e = ERR_INIT;
+    char *text = input_text(name, MOST_BYTES, &e);
+    ck_assert_msg(text != NULL, "%s", e.n > 0 ? e.lines[0] : "");
+    return text;
+}

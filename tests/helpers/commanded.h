@@ -1,0 +1,26 @@
+/* A command, run in the process of a test as the program runs it, and what it printed. */
+#pragma once
+
+#include "experiments/commands/commands.h"
+
+struct said {
+    int status;
+    char *out, *err; /* owned */
+};
+
+/* Words follow the command's name and end with NULL. */
+struct said commanded(const struct command *c, const char *const *words);
+#define COMMANDED(command_, ...) commanded(&(command_), (const char *const[]){__VA_ARGS__, NULL})
+void said_fini(struct said *s);
+
+/* It ended so, and printed these texts alone. NULL: whatever it was. */
+void said_is(const struct said *s, int status, const char *out, const char *err);
+/* A refusal of one line, "xpusim: error: " before it, with nothing printed. */
+void said_refused(const struct said *s, const char *why);
+
+/* A folder of the test's own, which is the working folder until it is left and removed. */
+void folder_enter(void);
+const char *folder_path(void);
+void folder_leave(void);
+void folder_put(const char *name, const char *text);
+char *folder_text(const char *name); /* owned */
