@@ -47,8 +47,8 @@ static int open_rows(struct measure_resume *r, struct err *e)
                        r->rows, what);
     }
     r->out = fopen(r->rows, there ? "r+" : "w");
-    if (there && (r->out == NULL || ftruncate(fileno(r->out), bytes) != 0 ||
-                  fseek(r->out, 0, SEEK_END) != 0 || ftell(r->out) != bytes)) {
+    if (there && (r->out == NULL || fseek(r->out, 0, SEEK_END) != 0 || ftell(r->out) < bytes ||
+                  ftruncate(fileno(r->out), bytes) != 0 || fseek(r->out, bytes, SEEK_SET) != 0)) {
         return err_add(e, "%s: does not hold what %s says: remove both", r->rows, r->state);
     }
     r->steps = there ? r->steps : 0;

@@ -23,6 +23,28 @@ static char *text_of(FILE *f)
     return text;
 }
 
+void hearing_begin(struct hearing *h)
+{
+    (void)fflush(NULL);
+    for (int i = 0; i < 2; i++) {
+        h->kept[i] = dup(1 + i);
+        h->files[i] = tmpfile();
+        ck_assert(h->kept[i] >= 0 && h->files[i] != NULL && dup2(fileno(h->files[i]), 1 + i) >= 0);
+    }
+}
+
+struct said hearing_end(struct hearing *h)
+{
+    (void)fflush(stdout);
+    (void)fflush(stderr);
+    for (int i = 0; i < 2; i++) {
+        ck_assert(dup2(h->kept[i], 1 + i) >= 0 && close(h->kept[i]) == 0);
+    }
+    struct said s = {.out = text_of(h->files[0])};
+    s.err = text_of(h->files[1]);
+    return s;
+}
+
 struct said commanded(const struct command *c, const char *const *words)
 {
     char *argv[MOST_WORDS] = {xstrdup(c->name)};
@@ -31,22 +53,11 @@ struct said commanded(const struct command *c, const char *const *words)
         ck_assert_int_lt(argc, MOST_WORDS - 1);
         argv[argc] = xstrdup(words[argc - 1]);
     }
-    FILE *streams[] = {stdout, stderr};
-    FILE *files[2];
-    int kept[2];
-    for (int i = 0; i < 2; i++) {
-        (void)fflush(streams[i]);
-        kept[i] = dup(1 + i);
-        files[i] = tmpfile();
-        ck_assert(kept[i] >= 0 && files[i] != NULL && dup2(fileno(files[i]), 1 + i) >= 0);
-    }
-    struct said s = {.status = command_main(c, argc, argv)};
-    for (int i = 0; i < 2; i++) {
-        (void)fflush(streams[i]);
-        ck_assert(dup2(kept[i], 1 + i) >= 0 && close(kept[i]) == 0);
-    }
-    s.out = text_of(files[0]);
-    s.err = text_of(files[1]);
+    struct hearing h;
+    hearing_begin(&h);
+    int status = command_main(c, argc, argv);
+    struct said s = hearing_end(&h);
+    s.status = status;
     while (argc > 0) {
         free(argv[--argc]);
     }
