@@ -405,13 +405,14 @@ int spec_check(const struct spec *s, struct err *e)
             free(path);
         }
     }
-    for (uint32_t k = 0; k < s->n_patterns && e->n == before; k++) {
+    bool tried = e->n == before; /* else a point may lack what it would have */
+    for (uint32_t k = 0; k < s->n_patterns && tried; k++) {
         if (!f.pattern[k]) {
             (void)err_add(e, "%s: metrics[%" PRIu32 "]: no metric is called %s", s->file, k,
                           s->patterns[k]);
         }
     }
-    for (uint32_t k = 0; k < s->n_until && e->n == before; k++) {
+    for (uint32_t k = 0; k < s->n_until && tried; k++) {
         if (!f.until[k]) {
             (void)err_add(e, "%s: until.%s: no metric is called so", s->file, s->until[k].metric);
         }
