@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/shell/document.h"
 #include "sim/base/input.h"
 #include "sim/base/text.h"
 
@@ -85,6 +86,33 @@ void said_refused(const struct said *s, const char *why)
 {
     OWNED char *line = xformat("xpusim: error: %s\n", why);
     said_is(s, EXIT_BAD_INPUT, "", line);
+}
+
+char *squeezed(const char *text)
+{
+    char *all = xcalloc(strlen(text) + 1, 1);
+    char *to = all;
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == ' ' && (to == all || to[-1] == ' ' || to[-1] == '\n')) {
+            continue;
+        }
+        to -= *p == '\n' && to > all && to[-1] == ' ';
+        *to++ = *p;
+    }
+    *to = '\0';
+    return all;
+}
+
+char *shown_text(const struct document *d, const char *form)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    document_put(d, form, f);
+    (void)fclose(f);
+    char *all = squeezed(text);
+    free(text);
+    return all;
 }
 
 static char folder[] = "/tmp/xpusim-check-XXXXXX";

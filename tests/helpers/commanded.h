@@ -26,6 +26,11 @@ void said_is(const struct said *s, int status, const char *out, const char *err)
 /* A refusal of one line, "xpusim: error: " before it, with nothing printed. */
 void said_refused(const struct said *s, const char *why);
 
+/* A text with blanks once, and none at the ends of lines; as people see a document. Owned. */
+char *squeezed(const char *text);
+struct document;
+char *shown_text(const struct document *d, const char *form);
+
 /* A folder of the test's own, which is the working folder until it is left and removed. */
 void folder_enter(void);
 const char *folder_path(void);

@@ -41,16 +41,7 @@ static char *shown(const char *kind, const char *name)
     struct said s =
         name != NULL ? COMMANDED(cmd_list, kind, name) : COMMANDED(cmd_list, "--", kind);
     said_is(&s, EXIT_OK, NULL, "");
-    char *text = xcalloc(strlen(s.out) + 1, 1);
-    char *to = text;
-    for (const char *p = s.out; *p != '\0'; p++) {
-        if (*p == ' ' && (to == text || to[-1] == ' ' || to[-1] == '\n')) {
-            continue;
-        }
-        to -= *p == '\n' && to > text && to[-1] == ' ';
-        *to++ = *p;
-    }
-    return text;
+    return squeezed(s.out);
 }
 
 /* ---- settings ---- */
