@@ -1,0 +1,336 @@
+/* A paper's figure as people and programs see it: made-up values on a grid of two panels, two
+ * series and two places on x, every cell by hand. And a schedule, whose commands are a function of
+ * this test. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "experiments/figures/paper.h"
+#include "plots/render.h"
+#include "sim/base/json.h"
+#include "tests/helpers/commanded.h"
+#include "tests/helpers/suite.h"
+
+static struct paper p;
+static struct paper_point points[8];
+
+/* By panel, series and x. The first panel's series cross 15 at 1.5 and at 1.25. */
+static const double means[8] = {10, 20, 10, 30, 40, 50, 60, 70};
+
+static void setup(void)
+{
+    p = (struct paper){.file = "f.json",
+                       .paper = "a-paper",
+                       .number = "7",
+                       .draw = PAPER_LINES,
+                       .y_title = "seconds",
+                       .points = points,
+                       .n_points = 8,
+                       .axes = {[PAPER_ROW] = {.title = "", .n = 2},
+                                [PAPER_COLUMN] = {.title = "", .n = 1},
+                                [PAPER_SERIES] = {.title = "", .n = 2},
+                                [PAPER_X] = {.title = "rate", .n = 2}}};
+    static const char *const titles[PAPER_AXES][2] = {
+        {"R0", "R1"}, {"", ""}, {"s", "t"}, {"one", "two"}};
+    for (int k = 0; k < PAPER_AXES; k++) {
+        for (int i = 0; i < 2; i++) {
+            p.axes[k].v[i] = (struct paper_place){.title = titles[k][i], .number = (double)NAN};
+        }
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        points[i] = (struct paper_point){
+            .at = {[PAPER_ROW] = i / 4, [PAPER_SERIES] = i / 2 % 2, [PAPER_X] = i % 2},
+            .mean = {.mean = means[i], .low = means[i] - 1, .high = means[i] + 2, .n = 1},
+            .x = 1 + i % 2};
+    }
+    p.n_marks = 3;
+    /* One value of one place, of a claim and from a drawing. */
+    p.marks[0] = (struct paper_mark){.at = {0, 0, 0, 1},
+                                     .low = 9,
+                                     .high = 9,
+                                     .of = -1,
+                                     .of_x = -1,
+                                     .crossing = (double)NAN,
+                                     .read_off = true,
+                                     .where = "4.1",
+                                     .claim = "C1"};
+    /* Two to three times the other series, everywhere. */
+    p.marks[1] = (struct paper_mark){.at = {-1, -1, 1, -1},
+                                     .low = 2,
+                                     .high = 3,
+                                     .as = "of * value",
+                                     .of = 0,
+                                     .of_x = -1,
+                                     .crossing = (double)NAN,
+                                     .where = "5"};
+    /* 1.1 times as far right as the other, where 15 is reached. */
+    p.marks[2] = (struct paper_mark){.at = {0, 0, 0, -1},
+                                     .low = 1.1,
+                                     .high = 1.1,
+                                     .of = 1,
+                                     .of_x = -1,
+                                     .crossing = 15,
+                                     .where = "6"};
+}
+
+static struct document *shown(bool brief)
+{
+    struct document *d = document_new();
+    paper_document(&p, brief, d);
+    return d;
+}
+
+#define POINT(row_, series_, at_, x_, mean_, low_, high_)                                          \
+    "{\"row\":\"" row_ "\",\"column\":\"\",\"series\":\"" series_ "\",\"at\":\"" at_               \
+    "\",\"x\":" x_ ",\"value\":" mean_ ",\"low\":" low_ ",\"high\":" high_ ",\"n\":1}"
+#define SAID(panel_, series_, x_, where_, claim_, low_, high_, drawn_, read_off_)                  \
+    "{\"panel\":\"" panel_ "\",\"series\":\"" series_ "\",\"x\":\"" x_ "\",\"where\":\"" where_    \
+    "\",\"claim\":\"" claim_ "\",\"published_low\":" low_ ",\"published_high\":" high_ "," drawn_  \
+    ",\"read_off\":" read_off_ "}"
+#define DRAWN(low_, high_, x_)                                                                     \
+    "\"drawn_low\":" low_ ",\"drawn_high\":" high_ ",\"drawn_x_low\":" x_ ",\"drawn_x_high\":" x_
+#define POINTS                                                                                                                  \
+    "{\"points\":[" POINT("R0", "s", "one", "1", "10", "9", "12") "," POINT("R0", "s", "two", "2", "20", "19", "22") "," POINT( \
+        "R0", "t", "one", "1", "10", "9",                                                                                       \
+        "12") "," POINT("R0", "t", "two", "2", "30", "29",                                                                      \
+                        "32") "," POINT("R1", "s", "one", "1", "40", "39",                                                      \
+                                        "42") "," POINT("R1", "s", "two", "2", "50", "49",                                      \
+                                                        "52") "," POINT("R1", "t", "one", "1",                                  \
+                                                                        "60", "59",                                             \
+                                                                        "62") "," POINT("R1", "t",                              \
+                                                                                        "two",                                  \
+                                                                                        "2", "70",                              \
+                                                                                        "69",                                   \
+                                                                                        "72") "]"
+
+START_TEST(a_grid_is_data)
+{
+    SCOPED(json_drop) cJSON *tree = document_json(shown(false));
+    OWNED char *is = cJSON_PrintUnformatted(tree);
+    ck_assert_str_eq(
+        is, POINTS
+        ",\"published\":[" SAID("R0", "s", "two", "4.1 (read off the drawing)", "C1", "9", "9", DRAWN("9", "9", "2"), "true") "," SAID(
+            "R0", "t", "one", "5", "", "2", "3", DRAWN("20", "30", "1"),
+            "false") "," SAID("R0", "t", "two", "5", "", "2", "3", DRAWN("40", "60", "2"),
+                              "false") "," SAID("R1", "t", "one", "5", "", "2", "3",
+                                                DRAWN("80", "120", "1"),
+                                                "false") "," SAID("R1", "t", "two", "5", "", "2",
+                                                                  "3", DRAWN("100", "150", "2"),
+                                                                  "false") "," SAID("R0", "s",
+                                                                                    "x of 15", "6",
+                                                                                    "", "1.1",
+                                                                                    "1.1",
+                                                                                    DRAWN("15",
+                                                                                          "15",
+                                                                                          "1.375"),
+                                                                                    "false") "]}");
+}
+END_TEST
+
+START_TEST(a_grid_is_shown_panel_by_panel)
+{
+    OWNED char *text = shown_text(shown(false), "text");
+    ck_assert_str_eq(text, "\nR0: seconds\n\nrate s t\none 10 10\ntwo 20 (9) 30\n"
+                           "\nR1: seconds\n\nrate s t\none 40 60\ntwo 50 70\n\n"
+                           "panel series x published simulated where claim\n"
+                           "R0 s two 9 20 4.1 (read off the drawing) C1\n"
+                           "R0 t one 2 to 3 (drawn at 20 to 30) 10 5\n"
+                           "R0 t two 2 to 3 (drawn at 40 to 60) 30 5\n"
+                           "R1 t one 2 to 3 (drawn at 80 to 120) 60 5\n"
+                           "R1 t two 2 to 3 (drawn at 100 to 150) 70 5\n"
+                           "R0 s x of 15 1.1 1.2 6\n");
+    /* In short: no panels, and one row for a mark of many points, with the range of our ratios, 1
+     * to 1.5. */
+    OWNED char *brief = shown_text(shown(true), "text");
+    ck_assert_str_eq(brief, "\npanel series x published simulated where claim\n"
+                            "R0 s two 9 20 4.1 (read off the drawing) C1\n"
+                            "all t over s all 2 to 3 1 to 1.5 5\nR0 s x of 15 1.1 1.2 6\n");
+    /* A mark in the paper's own unit. */
+    p.marks[1].ours = "100 * (value / of - 1)";
+    OWNED char *ours = shown_text(shown(true), "text");
+    ck_assert_ptr_nonnull(strstr(ours, "\nall t against s all 2 to 3 0 to 50 5\n"));
+}
+END_TEST
+
+/* With intervals (in digits of their half width, 1.5), undefined values, positions, and a curve
+ * that does not reach a height. */
+START_TEST(values_are_shown_with_what_is_known)
+{
+    p.n_marks = 0;
+    points[0].mean.n = 5;
+    points[1].mean.mean = (double)NAN;
+    points[2].position = "v";
+    points[2].x = 1.25;
+    points[3].mean = (struct stats_interval){.mean = 30, .low = 30, .high = 30, .n = 9};
+    OWNED char *text = shown_text(shown(false), "text");
+    ck_assert_str_eq(text, "\nR0: seconds\n\nrate s t\none 10.0 [9.0, 12.0] 10 at 1.25\ntwo - 30\n"
+                           "\nR1: seconds\n\nrate s t\none 40 60\ntwo 50 70\n\n"
+                           "The text states no value of this figure.\n");
+    p.n_marks = 1;
+    p.marks[0] = p.marks[2];
+    p.marks[0].crossing = 31;
+    OWNED char *never = shown_text(shown(false), "text");
+    ck_assert_ptr_nonnull(strstr(never, "\nR0 s x of 31 1.1 not within the axis 6\n"));
+    /* A table has published values in parentheses, and no further rows of them. */
+    setup();
+    p.draw = PAPER_TABLE;
+    OWNED char *table = shown_text(shown(true), "text");
+    ck_assert_ptr_nonnull(strstr(table, "\ntwo 20 (9) 30\n"));
+    ck_assert_ptr_null(strstr(table, "read off"));
+    /* Panels of both axes, of one, and of a series without a name. */
+    p.axes[PAPER_COLUMN].v[0].title = "C";
+    p.axes[PAPER_SERIES].v[0].title = "";
+    p.axes[PAPER_X].title = "";
+    OWNED char *named = shown_text(shown(false), "text");
+    ck_assert_ptr_nonnull(strstr(named, "\nR0, C: seconds\n\n- value t\n"));
+    p.axes[PAPER_ROW].v[0].title = "";
+    OWNED char *column = shown_text(shown(false), "text");
+    ck_assert_ptr_nonnull(strstr(column, "\nC: seconds\n"));
+}
+END_TEST
+
+/* ---- a schedule ---- */
+
+static struct err err;
+
+static void enter(void)
+{
+    err = (struct err)ERR_INIT;
+    folder_enter();
+    folder_put("gnuplot", "#!/bin/sh\n[ \"$1\" = --version ] && echo 'gnuplot 6.0 patchlevel 0'\n"
+                          "exit 0\n");
+    ck_assert_int_eq(chmod("gnuplot", 0700), 0);
+    OWNED char *path = xformat("%s:%s", folder_path(), getenv("PATH"));
+    ck_assert_int_eq(setenv("PATH", path, 1), 0);
+    ck_assert_int_eq(setenv("TMPDIR", folder_path(), 1), 0);
+}
+
+static void leave(void)
+{
+    paper_fini(&p);
+    err_fini(&err);
+    folder_leave();
+}
+
+/* Says its words, and ends with the number that the last one is. */
+static int say(int argc, char **argv)
+{
+    FILE *f = fopen("said", "a");
+    for (int i = 0; i < argc; i++) {
+        (void)fprintf(f, "%s%s", i > 0 ? " " : "", argv[i]);
+        (void)printf("%s;", argv[i]);
+    }
+    (void)fprintf(f, "\n");
+    (void)fclose(f);
+    return atoi(argv[argc - 1]);
+}
+
+static int scheduled(const char *commands, const char *plot)
+{
+    OWNED char *text = xformat("{\"paper\": \"a\", \"number\": \"1\", \"title\": \"t\", \"says\": "
+                               "\"s\", \"claims\": [], \"put\": {\"seed\": 5, \"load\": \"w:{seed}"
+                               "\"}, \"commands\": [%s], \"plot\": \"%s\"}",
+                               commands, plot);
+    folder_put("f.json", text);
+    ck_assert_msg(paper_read(&p, "f.json", NULL, 0, &err) == 0, "%s",
+                  err.n > 0 ? err.lines[0] : "");
+    return paper_schedule(&p, say, "out", RENDER_SVG, &err);
+}
+
+static bool is_empty_but(const char *const *names)
+{
+    OWNED char *line = xstrdup("ls -A");
+    FILE *f = popen(line, "r");
+    char name[256];
+    bool fine = true;
+    while (fgets(name, sizeof name, f) != NULL) {
+        name[strcspn(name, "\n")] = '\0';
+        bool known = false;
+        for (const char *const *n = names; *n != NULL; n++) {
+            known = known || strcmp(*n, name) == 0;
+        }
+        fine = fine && known;
+    }
+    (void)pclose(f);
+    return fine;
+}
+
+/* Commands run in their order, with all that is put; each one's output is where it is to go. The
+ * folder of results goes, whatever happened. */
+START_TEST(commands_of_a_schedule_run_in_turn)
+{
+    static const char *const left[] = {"gnuplot", "f.json", "said", "copy", NULL};
+    ck_assert_int_eq(scheduled("{\"run\": \"run --workload {load} --seed {seed} 0\", \"to\": "
+                               "\"copy\"}, {\"run\": \"two {data} 0\"}, {\"run\": \"three 3\"}, "
+                               "{\"run\": \"four 0\"}",
+                               "gantt copy"),
+                     -EINVAL);
+    ck_assert_uint_eq(err.n, 1);
+    ck_assert_str_eq(err.lines[0], "f.json: commands[2].run: \"three 3\" ended with status 3");
+    OWNED char *said = folder_text("said");
+    OWNED char *want = xformat("xpusim run --workload w:5 --seed 5 0\nxpusim two %s 0\n"
+                               "xpusim three 3\n",
+                               cJSON_GetObjectItem(p.put, "data")->valuestring);
+    ck_assert_str_eq(said, want);
+    OWNED char *copy = folder_text("copy");
+    ck_assert_str_eq(copy, "xpusim;run;--workload;w:5;--seed;5;0;");
+    ck_assert(is_empty_but(left));
+}
+END_TEST
+
+START_TEST(a_schedule_names_a_figure_there_is)
+{
+    ck_assert_int_eq(scheduled("{\"run\": \"one 0\", \"to\": \"{dir}/x\"}", "no-such {dir}/x"),
+                     -EINVAL);
+    ck_assert_str_eq(err.lines[0], "f.json: plot: no figure is called no-such");
+    ck_assert_ptr_nonnull(
+        strstr(cJSON_GetObjectItem(p.put, "dir")->valuestring, "/xpusim-figure-"));
+    ck_assert_int_ne(access(cJSON_GetObjectItem(p.put, "dir")->valuestring, F_OK), 0);
+    err_fini(&err);
+    paper_fini(&p);
+    ck_assert_int_eq(scheduled("{\"run\": \"one 0\"}", ""), -EINVAL);
+    ck_assert_str_eq(err.lines[0], "f.json: plot: no figure is called \"\"");
+    err_fini(&err);
+    paper_fini(&p);
+    ck_assert_int_eq(scheduled("{\"run\": \"one {nothing}\"}", "gantt x"), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "nothing puts {nothing}"));
+}
+END_TEST
+
+/* "KEY=VALUE": a number where it is one, and only a key that there is. */
+START_TEST(puts_replace_what_is_put)
+{
+    static const char *const puts[] = {"seed=7", "load=x", "none=1", "seed", "load="};
+    folder_put("f.json",
+               "{\"paper\": \"a\", \"number\": \"1\", \"title\": \"t\", \"says\": \"s\", "
+               "\"claims\": [], \"put\": {\"seed\": 5, \"load\": \"w\"}, \"commands\": [{\"run\": "
+               "\"x\"}], \"plot\": \"p\"}");
+    ck_assert_int_eq(paper_read(&p, "f.json", puts, 5, &err), -EINVAL);
+    ck_assert_uint_eq(err.n, 2);
+    static const char *const keys[] = {"{\"seed\":7,\"load\":\"x\"}",
+                                       "{\"seed\":7,\"load\":\"x\"}"};
+    for (int i = 0; i < 2; i++) {
+        OWNED char *want =
+            xformat("--put %s: must be KEY=VALUE with a key of f.json: put, which is %s",
+                    puts[2 + i], keys[i]);
+        ck_assert_str_eq(err.lines[i], want);
+    }
+    ck_assert_double_eq(json_number(p.put, "seed"), 7);
+    ck_assert_str_eq(json_string(p.put, "load"), "");
+    ck_assert(cJSON_IsString(cJSON_GetObjectItem(p.put, "load")));
+}
+END_TEST
+
+static const struct suite_row rows[] = {
+    CASE("a grid", .setup = setup),
+    TEST(a_grid_is_data),
+    TEST(a_grid_is_shown_panel_by_panel),
+    TEST(values_are_shown_with_what_is_known),
+    CASE("a schedule", .setup = enter, .teardown = leave),
+    TEST(commands_of_a_schedule_run_in_turn),
+    TEST(a_schedule_names_a_figure_there_is),
+    TEST(puts_replace_what_is_put),
+};
+SUITE_MAIN("a paper's figure as it is printed", rows)
