@@ -1,0 +1,247 @@
+/* Options that do not go together, of every command, word for word: each alone, and beside it the
+ * nearest line that is not refused so, but for another reason. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "sim/base/text.h"
+#include "tests/helpers/commanded.h"
+#include "tests/helpers/suite.h"
+
+struct line {
+    const struct command *command;
+    const char *words; /* between blanks */
+    const char *says;  /* NULL: an error with 2, whichever */
+};
+
+#define POLICY "--policy is missing (`xpusim list policy` shows the names)"
+#define STORED                                                                                     \
+    "without --policy, compare shows what is in the store; options of runs (--workload, --set, "   \
+    "--load, ...) belong to --policy"
+#define RESAMPLE "--resample: takes one recorded trace (--trace FILE)"
+#define RESAMPLED                                                                                  \
+    "--resample: does not go with --store, --tune, --regret and --uncertainty, which need a "      \
+    "sample of its own"
+#define SELECT                                                                                     \
+    "--select: takes one metric, and does not go with --resample, --regret and --uncertainty"
+#define EXPLAIN "--policy, and either --request, --job or --interference, are needed"
+#define TOGETHER "--points, --corun, --energy and --run exclude each other"
+#define SLURM "--slurm excludes --shard and --export"
+#define RANDOM "graphs: --random goes with --seed, --keep-old and --json only"
+#define FEW "--uncertainty: needs --replications 2 or more"
+
+static const struct line lines[] = {
+    {&cmd_run, "--seed 1", POLICY},
+    {&cmd_run, "--policy nobody --from 2 --to 2", "--to 2: not after --from 2"},
+    {&cmd_run, "--policy fcfs --from 3 --to 2.5", "--to 2.5: not after --from 3"},
+    {&cmd_run, "--policy fcfs --from 2 --to 2.5 --soc no-such", NULL},
+    {&cmd_run, "--policy fcfs --from 2 --soc no-such", NULL},
+
+    {&cmd_compare, "--seed 1", POLICY},
+    {&cmd_compare, "--store no.db --load 0.5", STORED},
+    {&cmd_compare, "--store no.db --regret", STORED},
+    {&cmd_compare, "--store no.db --tune 4", STORED},
+    {&cmd_compare, "--store no.db --uncertainty 16", STORED},
+    {&cmd_compare, "--store no.db --workload w1", STORED},
+    {&cmd_compare, "--store no.db --trace t.csv", STORED},
+    {&cmd_compare, "--store no.db --set sim.stall_s=1", STORED},
+    {&cmd_compare, "--policy nobody --resample sessions", RESAMPLE},
+    {&cmd_compare, "--policy nobody --resample sessions --trace t.csv --trace u.csv", RESAMPLE},
+    {&cmd_compare, "--policy nobody --resample sessions --trace t.csv --regret", RESAMPLED},
+    {&cmd_compare, "--policy nobody --resample sessions --trace t.csv --tune 4", RESAMPLED},
+    {&cmd_compare, "--policy nobody --resample sessions --trace t.csv --uncertainty 16", RESAMPLED},
+    {&cmd_compare, "--policy nobody --resample sessions --trace t.csv --store s.db", RESAMPLED},
+    {&cmd_compare, "--policy nobody --select 0.9 --resample sessions --trace t.csv", SELECT},
+    {&cmd_compare, "--policy nobody --select 0.9 --regret", SELECT},
+    {&cmd_compare, "--policy nobody --select 0.9 --uncertainty 16", SELECT},
+    {&cmd_compare, "--policy nobody --select 0.9 --metric energy_j --metric all.shed", SELECT},
+    {&cmd_compare, "--policy nobody --by soc", "--by belongs to --store without --policy"},
+    {&cmd_compare, "--policy nobody --tune-metric energy_j",
+     "--tune-metric and --tune-replications belong to --tune N"},
+    {&cmd_compare, "--policy nobody --tune-replications 2",
+     "--tune-metric and --tune-replications belong to --tune N"},
+
+    {&cmd_explain, "--request 0", EXPLAIN},
+    {&cmd_explain, "--policy nobody", EXPLAIN},
+    {&cmd_explain, "--policy nobody --request 0 --job 0", EXPLAIN},
+    {&cmd_explain, "--policy nobody --request 0 --interference", EXPLAIN},
+    {&cmd_explain, "--policy nobody --job 0 --interference", EXPLAIN},
+    {&cmd_explain, "--policy nobody --job 0 --until first-token",
+     "--until first-token: a job ends with the last token of a request"},
+    {&cmd_explain, "--policy nobody --request 0 --until first-token", NULL},
+    {&cmd_explain, "--policy nobody --interference --until first-token", NULL},
+
+    {&cmd_search, "--slo energy_j<=1", POLICY},
+    {&cmd_search, "--policy nobody", "--slo is missing, as in --slo 'reactive.e2e_s.p90<=20'"},
+
+    {&cmd_gate, "--update", "--baseline is missing"},
+    {&cmd_gate, "--baseline no.json --against /bin/true --update",
+     "--against and --update exclude each other"},
+    {&cmd_gate, "--baseline no.json --against no-such",
+     "--against no-such: not a program: No such file or directory"},
+    {&cmd_gate, "--baseline no.json --old t.csv", "--old t.csv: not a program: Permission denied"},
+    {&cmd_gate, "--baseline no.json --old /bin/true", NULL},
+
+    {&cmd_bisect, "--policy nobody", "-o is missing: where the trace goes"},
+    {&cmd_diff, "a", "two decision logs are compared, or two runs"},
+    {&cmd_diff, "a b --policy fcfs", "decision logs and --policy exclude each other"},
+    {&cmd_diff, "--seed 1", POLICY},
+    {&cmd_diff, "--policy fcfs --against no-such",
+     "--against no-such: not a program: No such file or directory"},
+
+    {&cmd_falsify, "--policy nobody",
+     "--policy and --baseline are needed (`xpusim list policy` shows the names)"},
+    {&cmd_falsify, "--baseline nobody",
+     "--policy and --baseline are needed (`xpusim list policy` shows the names)"},
+    {&cmd_falsify, "--policy nobody --baseline nobody --trace t.csv",
+     "--trace: a loss is confirmed on fresh traces, and a recording gives none; use --workload"},
+
+    {&cmd_validate, "--seed 1",
+     "say what to validate: --points FILE, --corun FILE, --energy FILE or --run FILE"},
+    {&cmd_validate, "--points a --corun b", TOGETHER},
+    {&cmd_validate, "--points a --energy b", TOGETHER},
+    {&cmd_validate, "--points a --run b", TOGETHER},
+    {&cmd_validate, "--corun a --energy b", TOGETHER},
+    {&cmd_validate, "--corun a --run b", TOGETHER},
+    {&cmd_validate, "--energy a --run b", TOGETHER},
+
+    {&cmd_merge, "a.db", "usage: xpusim merge -o OUT.db A.db B.db ..."},
+    {&cmd_sweep, "-o s.db", "the experiment file is missing; `xpusim sweep --help`"},
+    {&cmd_sweep, "s.json", "-o STORE.db is missing: where results go"},
+    {&cmd_sweep, "--export csv", "-o STORE.db is missing: where results go"},
+    {&cmd_sweep, "s.json -o s.db --slurm 2 --shard 0/2", SLURM},
+    {&cmd_sweep, "s.json -o s.db --slurm 2 --export csv", SLURM},
+
+    {&cmd_observe, "--url http://127.0.0.1:1/v1", "--url and --trace are needed"},
+    {&cmd_observe, "--trace t.csv", "--url and --trace are needed"},
+    {&cmd_observe, "--url http://127.0.0.1:1/v1 --trace cancels.csv",
+     "--trace cancels.csv: requests that cancel others are not replayed on a server"},
+
+    {&cmd_report, "a.json --to 1 --from 1", NULL},
+    {&cmd_figure, "no-such 3", "no-such 3: no such figure; `xpusim figure` lists them"},
+
+    {&cmd_claims, "--uncertainty 16", "--uncertainty: is for --headline"},
+    {&cmd_claims, "--headline --uncertainty 16 --replications 1", FEW},
+    {&cmd_claims, "--headline --fit C1", "--headline: excludes --fit, --list and --brief"},
+    {&cmd_claims, "--headline --list", "--headline: excludes --fit, --list and --brief"},
+    {&cmd_claims, "--headline --brief", "--headline: excludes --fit, --list and --brief"},
+    {&cmd_claims, "--list --set a", "--set a: must be PATH=VALUE"},
+    {&cmd_claims, "--list --policy a", "--policy a: must be NAME:key=value"},
+    {&cmd_claims, "--list --scale a", "--scale a: must be KIND:key=value"},
+
+    {&cmd_drive, "--policy fcfs --calibrate t.csv", "--calibrate needs -o FILE.json"},
+    {&cmd_drive, "--policy fcfs --explain --timeline a.json",
+     "--explain and --timeline: one of them a run"},
+    {&cmd_drive, "--compare --policy fcfs", "--compare needs at least two --policy"},
+    {&cmd_drive, "--trace t.csv", "one --policy is needed (several with --compare)"},
+    {&cmd_drive, "--policy fcfs --policy edf", "one --policy is needed (several with --compare)"},
+
+    {&cmd_measure, "--backend sim", "measure: -o FILE.csv is needed (or --fit, or --list)"},
+    {&cmd_measure, "-o a.csv --pairs --alone", "measure: --pairs and --alone: one of them"},
+    {&cmd_measure, "-o a.csv --json", "measure: --json goes with --fit"},
+    {&cmd_measure, "-o a.csv --backend no-such",
+     "--backend no-such: no such backend; `xpusim measure --list` shows them"},
+    {&cmd_measure, "-o a.csv --backend native --sim noise=0", "--sim goes with --backend sim"},
+    {&cmd_measure, "-o a.csv --backend sim --name a/b",
+     "--name a/b: letters, digits and . _ - + only, at most 63"},
+
+    {&cmd_graphs, "--p 1", "graphs: --p, --d, --s and --chunks are needed (or --random)"},
+    {&cmd_graphs, "--d 1 --s 1 --chunks 1",
+     "graphs: --p, --d, --s and --chunks are needed (or --random)"},
+    {&cmd_graphs, "--p 1 --s 1 --chunks 1",
+     "graphs: --p, --d, --s and --chunks are needed (or --random)"},
+    {&cmd_graphs, "--p 1 --d 1 --chunks 1",
+     "graphs: --p, --d, --s and --chunks are needed (or --random)"},
+    {&cmd_graphs, "--p 1 --d 1 --s 1",
+     "graphs: --p, --d, --s and --chunks are needed (or --random)"},
+    {&cmd_graphs, "--p 1,2 --d 1 --s 1,2 --chunks 1",
+     "graphs: --p, --d and --s hold 2, 1 and 2 values; one per block is needed in each"},
+    {&cmd_graphs, "--p 1,2 --d 1,2 --s 1,2,3 --chunks 1",
+     "graphs: --p, --d and --s hold 2, 2 and 3 values; one per block is needed in each"},
+    {&cmd_graphs, "--p 1 --d 1 --s 1 --chunks 1 --seed 2", "graphs: --seed goes with --random"},
+    {&cmd_graphs, "--p 1 --d 1 --s 1 --chunks 1 --strategy x",
+     "--strategy: no strategy \"x\", see xpusim graphs --help"},
+    {&cmd_graphs, "--random 2 --p 1", RANDOM},
+    {&cmd_graphs, "--random 2 --d 1", RANDOM},
+    {&cmd_graphs, "--random 2 --s 1", RANDOM},
+    {&cmd_graphs, "--random 2 --chunks 1", RANDOM},
+    {&cmd_graphs, "--random 2 --strategy all", RANDOM},
+    {&cmd_graphs, "--random 2 --gantt", RANDOM},
+    {&cmd_graphs, "--random 2 --nodes 5", RANDOM},
+    {&cmd_graphs, "--p 1,x --d 1 --s 1 --chunks 1",
+     "--p: \"1,x\" is not a list of integers such as 10,12,8"},
+    {&cmd_graphs, "--p 1 --d 1, --s 1 --chunks 1",
+     "--d: \"1,\" is not a list of integers such as 10,12,8"},
+    {&cmd_graphs, "--p 1 --d 1 --s -1 --chunks 1",
+     "--s: \"-1\" is not a list of integers such as 10,12,8"},
+    {&cmd_graphs, "--p 1 --d 1 --s 1;2 --chunks 1",
+     "--s: \"1;2\" is not a list of integers such as 10,12,8"},
+
+    {&cmd_calibrate, "--points a", NULL},
+    {&cmd_calibrate, "--soc a", NULL},
+    {&cmd_send_in, "-o .tar.gz", "-o '.tar.gz': must be a path ending in .tar.gz"},
+    {&cmd_send_in, "-o a.tar.gx", "-o 'a.tar.gx': must be a path ending in .tar.gz"},
+
+    {&cmd_check_policy, "fcfs --capable",
+     "--capable, --params, --pair, --trace and --decisions need --load"},
+    {&cmd_check_policy, "fcfs --params device=npu",
+     "--capable, --params, --pair, --trace and --decisions need --load"},
+    {&cmd_check_policy, "fcfs --pair collapsed",
+     "--capable, --params, --pair, --trace and --decisions need --load"},
+    {&cmd_check_policy, "fcfs --trace t.csv",
+     "--capable, --params, --pair, --trace and --decisions need --load"},
+    {&cmd_check_policy, "fcfs --decisions d",
+     "--capable, --params, --pair, --trace and --decisions need --load"},
+
+    {&cmd_trace, "gen --seed 1", "trace gen needs --workload"},
+    {&cmd_arena, "judge fcfs --sealed",
+     "--sealed: needs --ledger FILE, which counts the candidates that were looked at"},
+    {&cmd_arena, "judge fcfs --select 0.9 --words",
+     "--select: chooses on the public split, and explains nothing"},
+    {&cmd_arena, "judge fcfs --select 0.9 --sealed --ledger l.csv",
+     "--select: chooses on the public split, and explains nothing"},
+    {&cmd_arena, "archive --slurm 2", "--slurm and --shard need --store FILE.db, where runs go"},
+    {&cmd_arena, "archive --shard 1/2", "--slurm and --shard need --store FILE.db, where runs go"},
+
+    {&cmd_plot, "no-such a.json", NULL},
+    {&cmd_plot, "gantt", NULL},
+};
+
+static void setup(void)
+{
+    folder_enter();
+    folder_put("t.csv", "");
+    folder_put("u.csv", "");
+    folder_put("cancels.csv",
+               "# xpusim-trace v2\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"
+               "output_tokens,prefix_tokens,parent_ids,ends_with\n"
+               "0,0,0,proactive,0,,40,4,0,,1\n1,1,0,reactive,0.5,,40,4,0,,\n");
+}
+
+START_TEST(options_that_do_not_go_together)
+{
+    const struct line *l = &lines[_i];
+    OWNED char *text = xstrdup(l->words);
+    const char *words[32] = {NULL};
+    char *save = NULL;
+    uint32_t n = 0;
+    for (char *w = strtok_r(text, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save)) {
+        words[n++] = w;
+    }
+    SCOPED(said_fini) struct said s = commanded(l->command, words);
+    if (l->says != NULL) {
+        said_refused(&s, l->says);
+    } else {
+        ck_assert_msg(s.status == EXIT_BAD_INPUT && strncmp(s.err, "xpusim: error: ", 15) == 0,
+                      "%s %s: %d, %s", l->command->name, l->words, s.status, s.err);
+        ck_assert_msg(strstr(s.err, "not after") == NULL || l->command == &cmd_report, "%s", s.err);
+        ck_assert_str_eq(s.out, "");
+    }
+}
+END_TEST
+
+static const struct suite_row rows[] = {
+    CASE("options", .setup = setup, .teardown = folder_leave),
+    LOOP(options_that_do_not_go_together, sizeof lines / sizeof lines[0]),
+};
+SUITE_MAIN("refused", rows)
