@@ -6,6 +6,7 @@
 #include "experiments/compare/bound.h"
 #include "experiments/conformance/randomload.h"
 #include "experiments/run/runner.h"
+#include "hwmodels/speculation.h"
 #include "policies/registry.h"
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
@@ -269,6 +270,44 @@ START_TEST(every_token_passes_the_head)
 }
 END_TEST
 
+/* Up to 3 tokens a pass: the 6 tokens after the first are 6 rows in 2 passes, behind 1001 and 1002
+ * keys. 2 layers * (0.03 ms * 1006 rows + 0.1 us * (500500 + 2003 pairs)) = 160.8606 ms, and 3
+ * passes of the head: 162.3606 ms each. */
+START_TEST(drafted_tokens_are_rows_of_fewer_passes)
+{
+    one_device();
+    scenario_cost(&sc, 0, OP_HEAD, 4, 0.5, 1);
+    struct bound b;
+    ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+    ck_assert_uint_eq(b.tokens_per_pass, 1);
+    b.tokens_per_pass = 3;
+    struct bound_workload w = workload_of(&b, 10, 1000, 7, 0);
+    ck_assert_str_eq(bound_by_names[w.by], "compute");
+    near(w.makespan_s, 1.623606);
+}
+END_TEST
+
+/* A drafter that drafts nothing leaves a token a pass; of two lengths the longer counts. */
+START_TEST(the_longest_draft_of_a_run_counts)
+{
+    struct speculation_model models[2] = {{.max_draft_tokens = 0}, {.max_draft_tokens = 4}};
+    struct speculation_run run = {.by_class = {&models[0], NULL}};
+    struct bound b;
+    one_device();
+    sc.setup.draft = speculation_run_draft;
+    sc.setup.speculation_params = &run;
+    ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+    ck_assert_uint_eq(b.tokens_per_pass, 1);
+    run.by_class[1] = &models[1];
+    ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+    ck_assert_uint_eq(b.tokens_per_pass, 5);
+    run.by_class[0] = &models[1];
+    run.by_class[1] = &models[0];
+    ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+    ck_assert_uint_eq(b.tokens_per_pass, 5);
+}
+END_TEST
+
 /* Kernels that move bytes only, at 40 GB/s, one-row kernels at 30 GB/s. */
 static void moving_floor(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
                          struct kernel_floor *out)
@@ -313,6 +352,26 @@ START_TEST(more_traffic_than_bandwidth_is_bounded_by_memory)
         ck_assert_str_eq(bound_by_names[w.by], "memory");
         near(w.makespan_s, cases[i].want_s);
     }
+}
+END_TEST
+
+/* As above, with 7 tokens of which 3 are drafted a pass: 6e5 bytes in 2 layers for each of 1006
+ * rows, 2 * 1e4 for each of 1000 + 1001 + 1002 keys, and the same 3 passes: 18.75 + 12.072 + 0.6006
+ * GB. */
+START_TEST(drafted_tokens_move_bytes_by_rows)
+{
+    one_device();
+    struct hwmodel_ops ops = *sc.model.ops;
+    ops.floor = moving_floor;
+    sc.model.ops = &ops;
+    sc.machine.ddr_peak_bytes_per_s = 35e9;
+    sc.setup.contention = contention_find("max-min");
+    struct bound b;
+    ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+    b.tokens_per_pass = 3;
+    struct bound_workload w = workload_of(&b, 10, 1000, 7, 0);
+    ck_assert_str_eq(bound_by_names[w.by], "memory");
+    near(w.makespan_s, 31.4226 / 40);
 }
 END_TEST
 
@@ -456,7 +515,10 @@ static const struct suite_row suite[] = {
     TEST(a_session_takes_its_turns_and_gaps),
     TEST(more_work_than_time_is_bounded_by_compute),
     TEST(every_token_passes_the_head),
+    TEST(drafted_tokens_are_rows_of_fewer_passes),
+    TEST(the_longest_draft_of_a_run_counts),
     TEST(more_traffic_than_bandwidth_is_bounded_by_memory),
+    TEST(drafted_tokens_move_bytes_by_rows),
     TEST(random_kernel_times_have_no_bound),
     CASE("all policies", .timeout_s = 120),
     LOOP_OVER(no_policy_beats_it_on_random_toy_machines, suite_policies),

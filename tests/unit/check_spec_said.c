@@ -315,6 +315,11 @@ START_TEST(other_keys_are_refused_word_for_word)
             " 25}}}");
     says("{\"replications\": 100000, \"axes\": {\"seed\": {\"from\": 1, \"to\": 10001}}}",
          "1000100000 runs (axes.seed 10001 x replications 100000); at most 1000000000");
+    folder_put("s.json", "{\"replications\": 100000, \"axes\": {\"seed\": {\"from\": 1, \"to\":"
+                         " 10000}}}");
+    ck_assert_int_eq(spec_load(&spec, "s.json", true, &err), 0);
+    ck_assert_uint_eq(spec_runs(&spec, spec.replications), 1000000000);
+    is_fine("{\"replications\": 1000, \"axes\": {\"seed\": {\"from\": 1, \"to\": 100}}}");
 }
 END_TEST
 
@@ -634,7 +639,7 @@ START_TEST(metrics_are_those_of_some_point)
 END_TEST
 
 static const struct suite_row rows[] = {
-    CASE("files", .setup = setup, .teardown = teardown),
+    CASE("files", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(every_setting_has_its_place),
     TEST(every_setting_is_near_its_slips),
     TEST(values_have_their_type_and_range),
