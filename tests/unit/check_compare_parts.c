@@ -1,0 +1,400 @@
+/* Parts of a comparison, on made-up runs: whose values stand where, who failed, what is kept in a
+ * store; machines that are drawn evenly in every number; and steady states of two classes. */
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/compare/compare.h"
+#include "experiments/compare/machines.h"
+#include "experiments/compare/steady.h"
+#include "experiments/store/store.h"
+#include "sim/base/json.h"
+#include "tests/helpers/commanded.h"
+#include "tests/helpers/suite.h"
+
+static struct err err;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    folder_enter();
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+    folder_leave();
+}
+
+/* ---- runs ---- */
+
+/* Two kinds of runs: those of policy 1 have one more counter, and their metrics in another order.
+ */
+static const char *texts[2][7] = {{"a.s", "npu.extrapolated_frac", "npu.extrapolated_rows_frac",
+                                   "backlog.verdict", "counters.x", NULL},
+                                  {"npu.extrapolated_rows_frac", "counters.y", "backlog.verdict",
+                                   "counters.x", "npu.extrapolated_frac", "a.s", NULL}};
+static struct study_names names[2];
+static struct study_outcome outcomes[6];
+static double values[6][6];
+static const struct config_policy policies[] = {{.label = "p"}, {.label = "q"}};
+static struct config_options options;
+
+/* Number i is of policy i % 2 in replication i / 2. Its values are 100 i and the place of the name
+ * in the first list (counters.y: 9); number 3 failed. */
+static struct study_outcomes made(void)
+{
+    for (int k = 0; k < 2; k++) {
+        names[k] = (struct study_names){.next = k == 0 ? &names[1] : NULL, .v = texts[k]};
+        while (texts[k][names[k].n] != NULL) {
+            names[k].n++;
+        }
+    }
+    for (int i = 0; i < 6; i++) {
+        outcomes[i] =
+            (struct study_outcome){.names = &names[i % 2], .values = values[i], .run = 70 + i};
+        for (size_t k = 0; k < names[i % 2].n; k++) {
+            double at = 9;
+            for (int j = 0; j < 5; j++) {
+                at = strcmp(texts[0][j], texts[i % 2][k]) == 0 ? j : at;
+            }
+            values[i][k] = 100 * i + at;
+        }
+    }
+    outcomes[3] = (struct study_outcome){.status = -EIO, .message = "it fell"};
+    return (struct study_outcomes){.v = outcomes, .n = 6, .names = &names[0]};
+}
+
+static struct compare_plan plan_of(void)
+{
+    options = (struct config_options){.seed = 7};
+    return (struct compare_plan){
+        .options = &options, .policies = policies, .n_policies = 2, .replications = 3};
+}
+
+static void are(const struct compare_result *r, uint32_t policy, const char *metric, double a,
+                double b, double c)
+{
+    const double want[] = {a, b, c};
+    const double *x = compare_values(r, policy, metric);
+    ck_assert_msg(x != NULL, "%s", metric);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_msg(isnan(want[i]) ? isnan(x[i]) : fabs(x[i] - want[i]) < 1e-9,
+                      "%s %d: %g, not %g", metric, i, x[i], want[i]);
+    }
+}
+
+START_TEST(values_stand_by_policy_metric_and_replication)
+{
+    struct study_outcomes o = made();
+    struct compare_plan plan = plan_of();
+    SCOPED(compare_result_fini) struct compare_result r;
+    compare_take(&plan, &o, &r);
+    static const char *const want[] = {"a.s",
+                                       "npu.extrapolated_frac",
+                                       "npu.extrapolated_rows_frac",
+                                       "backlog.verdict",
+                                       "counters.x",
+                                       "counters.y"};
+    ck_assert_uint_eq(r.n_metrics, 6);
+    ck_assert_uint_eq(r.n_plain, 4);
+    ck_assert_uint_eq(r.n_policies, 2);
+    ck_assert_uint_eq(r.replications, 3);
+    for (int k = 0; k < 6; k++) {
+        ck_assert_str_eq(r.names[k].name, want[k]);
+        /* Asked by a text, and by the very name that is here. */
+        OWNED char *copy = xstrdup(want[k]);
+        ck_assert_ptr_eq(compare_values(&r, 1, copy), compare_values(&r, 1, r.names[k].name));
+    }
+    for (int k = 0; k < 5; k++) {
+        are(&r, 0, want[k], k, 200 + k, 400 + k);
+        are(&r, 1, want[k], 100 + k, (double)NAN, 500 + k);
+    }
+    are(&r, 0, "counters.y", (double)NAN, (double)NAN, (double)NAN);
+    are(&r, 1, "counters.y", 109, (double)NAN, 509);
+    ck_assert_ptr_null(compare_values(&r, 0, "counters.z"));
+    ck_assert_uint_eq(r.n_failures, 1);
+    ck_assert_uint_eq(r.failures[0].policy, 1);
+    ck_assert_uint_eq(r.failures[0].replication, 1);
+    ck_assert_str_eq(r.failures[0].message, "it fell");
+    static const double verdicts[] = {3, 203, 403, 103, NAN, 503};
+    for (int i = 0; i < 6; i++) {
+        ck_assert(isnan(verdicts[i]) ? isnan(r.verdicts[i]) : r.verdicts[i] == verdicts[i]);
+    }
+    struct extrapolated x = compare_extrapolated(&r, 1);
+    ck_assert_uint_eq(x.n, 1);
+    ck_assert_str_eq(x.of[0].device, "npu");
+    ck_assert_double_eq(x.of[0].frac, 301);
+    ck_assert_double_eq(x.of[0].rows_frac, 302);
+    struct hearing h;
+    hearing_begin(&h);
+    compare_report_failures(&plan, &r);
+    SCOPED(said_fini) struct said s = hearing_end(&h);
+    OWNED char *line =
+        xformat("xpusim: error: q, replication 1 (seed %" PRIu64 "): it fell\n", config_seed(7, 1));
+    said_is(&s, 0, "", line);
+    struct compare_plan one = compare_alone(&plan, 1);
+    ck_assert_uint_eq(one.n_policies, 1);
+    ck_assert_str_eq(one.policies[0].label, "q");
+    ck_assert_uint_eq(one.replications, 3);
+}
+END_TEST
+
+/* Draws of one recording are moved from their mean by the square root of how many there are; the
+ * verdicts stay. 0, 200 and 400 about 200; of the other policy two are left, 100 and 500 about
+ * 300. */
+START_TEST(draws_of_a_recording_are_one_sample)
+{
+    struct study_outcomes o = made();
+    struct compare_plan plan = plan_of();
+    options.resample = true;
+    SCOPED(compare_result_fini) struct compare_result r;
+    compare_take(&plan, &o, &r);
+    are(&r, 0, "a.s", 200 - 200 * sqrt(3), 200, 200 + 200 * sqrt(3));
+    are(&r, 1, "a.s", 300 - 200 * sqrt(2), (double)NAN, 300 + 200 * sqrt(2));
+    are(&r, 0, "backlog.verdict", 203 - 200 * sqrt(3), 203, 203 + 200 * sqrt(3));
+    ck_assert(r.verdicts[0] == 3 && r.verdicts[2] == 403);
+}
+END_TEST
+
+START_TEST(no_metrics_are_left_where_all_failed)
+{
+    struct study_outcomes o = made();
+    for (int i = 0; i < 6; i++) {
+        outcomes[i] = (struct study_outcome){.status = -EIO, .message = "it fell"};
+    }
+    struct compare_plan plan = plan_of();
+    SCOPED(compare_result_fini) struct compare_result r;
+    compare_take(&plan, &o, &r);
+    ck_assert_uint_eq(r.n_metrics, 0);
+    ck_assert_uint_eq(r.n_plain, 0);
+    ck_assert_uint_eq(r.n_failures, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        ck_assert_uint_eq(r.failures[i].policy, i % 2);
+        ck_assert_uint_eq(r.failures[i].replication, i / 2);
+    }
+    ck_assert_double_nan(r.verdicts[0]);
+}
+END_TEST
+
+struct member {
+    uint64_t point;
+    uint32_t replication;
+    bool failed;
+};
+static struct member members[8];
+static uint32_t n_members;
+
+static void keep(void *ctx, const struct store_replication *r)
+{
+    (void)ctx;
+    ck_assert_uint_lt(n_members, 8);
+    members[n_members++] = (struct member){r->point, r->replication, r->run == 0};
+}
+
+/* From the fifth replication on and the tenth point: by point, then by replication. */
+START_TEST(runs_are_replications_of_their_points)
+{
+    struct study_outcomes o = made();
+    struct compare_plan plan = plan_of();
+    plan.first = 5;
+    plan.first_point = 10;
+    struct store *s = plan.how.store = store_open("s.db", STORE_USE_CREATE, &err);
+    plan.experiment = store_experiment(s, "e", "r", "{}");
+    static const char *const names_of[] = {"a.s"};
+    for (int i = 0; i < 6; i++) {
+        OWNED char *print = xformat("run %d", i);
+        struct store_run run = {.fingerprint = print,
+                                .soc = "s",
+                                .llm = "m",
+                                .workload = "w",
+                                .policy = "p",
+                                .params = "",
+                                .verdict = "STABLE"};
+        double v = i;
+        outcomes[i].run = store_put(s, &run, "*", names_of, &v, 1);
+    }
+    store_point(s, plan.experiment, 10, "{}");
+    store_point(s, plan.experiment, 11, "{}");
+    SCOPED(compare_result_fini) struct compare_result r;
+    compare_take(&plan, &o, &r);
+    store_replications(s, keep, NULL);
+    ck_assert_uint_eq(n_members, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        ck_assert_uint_eq(members[i].point, 10 + i / 3);
+        ck_assert_uint_eq(members[i].replication, 5 + i % 3);
+        ck_assert_int_eq(members[i].failed, i == 4);
+    }
+    double v[3];
+    store_values(s, plan.experiment, 11, "a.s", v, 3); /* replications 0 to 2: none */
+    ck_assert_double_nan(v[0]);
+    double w[8];
+    store_values(s, plan.experiment, 11, "a.s", w, 8);
+    ck_assert(w[5] == 1 && isnan(w[6]) && w[7] == 5);
+    ck_assert_int_eq(store_close(s, &err), 0);
+}
+END_TEST
+
+/* ---- machines ---- */
+
+/* Of n machines each number comes once from each n-th of its distribution, in an order of its own;
+ * a range has half of them below its value, evenly in the logarithm. */
+START_TEST(every_number_is_drawn_evenly)
+{
+    enum { N = 24 };
+    options = config_options_default();
+    OWNED struct config *c = xcalloc(1, sizeof *c);
+    OWNED struct machines *m = xcalloc(1, sizeof *m);
+    ck_assert_int_eq(config_load(c, &options, &err), 0);
+    ck_assert_int_eq(machines_draw(c, &options, N, m, &err), 0);
+    ck_assert_uint_eq(m->n_draws, N);
+    uint32_t orders[2][N];
+    uint32_t ranges = 0;
+    for (uint32_t k = 0; k < m->n_factors; k++) {
+        const struct machine_factor *f = &m->factor[k];
+        bool seen[N] = {false};
+        uint32_t below = 0;
+        for (uint32_t i = 0; i < N; i++) {
+            size_t at = (size_t)i * m->n_factors + k;
+            double u = gsl_cdf_ugaussian_P(m->z[at]);
+            uint32_t part = (uint32_t)(u * N);
+            ck_assert_msg(part < N && !seen[part], "%s: part %u twice", f->path, part);
+            seen[part] = true;
+            orders[k % 2][i] = part;
+            double v = m->value[at];
+            if (f->kind == MACHINE_RANGE) {
+                bool lower = u < 0.5;
+                double from = lower ? f->low : f->nominal;
+                double to = lower ? f->nominal : f->high;
+                double share = lower ? 2 * u : 2 * u - 1;
+                double want = from > 0 ? exp(log(from) + share * (log(to) - log(from)))
+                                       : from + share * (to - from);
+                ck_assert_msg(fabs(v - want) <= 1e-6 * fabs(want) + 1e-12, "%s: %g, not %g",
+                              f->path, v, want);
+                below += lower;
+            } else {
+                ck_assert_msg(v > 0.0 || f->number->offset > 0.0, "%s", f->path);
+            }
+        }
+        if (f->kind == MACHINE_RANGE) {
+            ck_assert_uint_eq(below, N / 2);
+            ranges++;
+        }
+        ck_assert(k == 0 || memcmp(orders[0], orders[1], sizeof orders[0]) != 0);
+    }
+    ck_assert_uint_gt(ranges, 3);
+    machines_fini(m);
+    config_fini(c);
+}
+END_TEST
+
+/* A drawn machine has every number that was drawn, and what is capped by the memory no more than
+ * it; alone, the file's but for one. */
+START_TEST(a_drawn_machine_has_its_numbers)
+{
+    enum { N = 16 };
+    options = config_options_default();
+    options.sets[options.n_sets++] = xstrdup("sim.stall_s=9");
+    OWNED struct config *c = xcalloc(1, sizeof *c);
+    OWNED struct config *drawn = xcalloc(1, sizeof *drawn);
+    OWNED struct machines *m = xcalloc(1, sizeof *m);
+    ck_assert_int_eq(config_load(c, &options, &err), 0);
+    ck_assert_int_eq(machines_draw(c, &options, N, m, &err), 0);
+    for (uint32_t i = 0; i < N; i += 5) {
+        ck_assert_int_eq(machines_load(m, &options, i, 0, 0.0, drawn, &err), 0);
+        ck_assert(drawn->sim.stall_s == 9.0);
+        const char *bad;
+        const cJSON *q = json_find_path(drawn->tree, "soc.ddr.peak", &bad);
+        double peak = json_number(q, "value");
+        for (uint32_t k = 0; k < m->n_factors; k++) {
+            const struct machine_factor *f = &m->factor[k];
+            if (f->kind != MACHINE_RESIDUAL) {
+                double v = m->value[(size_t)i * m->n_factors + k];
+                q = json_find_path(drawn->tree, f->path, &bad);
+                double want = f->number->capped ? fmin(v, peak) : v;
+                ck_assert_msg(json_number(q, "value") == want, "%s: %g, not %g", f->path,
+                              json_number(q, "value"), want);
+            }
+        }
+        ck_assert(drawn->hash != c->hash);
+        config_fini(drawn);
+    }
+    for (uint32_t k = 0; k < m->n_factors; k++) {
+        const struct machine_factor *f = &m->factor[k];
+        double x = f->kind == MACHINE_RESIDUAL ? 1.0 : f->high;
+        ck_assert_int_eq(machines_load(m, &options, UINT32_MAX, k, x, drawn, &err), 0);
+        for (uint32_t j = 0; j < m->n_factors; j++) {
+            const char *bad;
+            const cJSON *q = m->factor[j].kind == MACHINE_RESIDUAL
+                                 ? NULL
+                                 : json_find_path(drawn->tree, m->factor[j].path, &bad);
+            bool capped = m->factor[j].number->capped;
+            ck_assert_msg(q == NULL || capped ||
+                              json_number(q, "value") == (j == k ? x : m->factor[j].nominal),
+                          "%s with %s", m->factor[j].path, f->path);
+        }
+        /* A factor of 1 is no other machine. */
+        ck_assert_int_eq(drawn->hash == c->hash, x == f->nominal);
+        config_fini(drawn);
+    }
+    machines_fini(m);
+    config_fini(c);
+    config_options_fini(&options);
+}
+END_TEST
+
+/* ---- steady states ---- */
+
+static void finish(struct steady *s, enum request_class cls, uint32_t n)
+{
+    struct observer *o = steady_observer(s);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t at = 1000000000LL * i;
+        struct request r = {
+            .id = i, .cls = cls, .arrival_ns = at, .first_token_ns = at + 1000000 * (i % 2 + 1)};
+        o->request_finished(o->self, at + 2000000 * (i % 2 + 1), &r);
+    }
+}
+
+/* A class that has too few requests fails the whole, before or behind one that has enough, whose
+ * rows are still there. */
+START_TEST(each_class_has_its_steady_state)
+{
+    for (int few = -1; few < 2; few++) {
+        struct steady *s = steady_new();
+        finish(s, REQUEST_CLASS_REACTIVE, few == 0 ? 3 : 2000);
+        finish(s, REQUEST_CLASS_PROACTIVE, few == 1 ? 3 : 2000);
+        struct document *d = document_new();
+        struct err e = ERR_INIT;
+        ck_assert_int_eq(steady_document(s, false, d, &e), few < 0 ? 0 : -EINVAL);
+        SCOPED(json_drop) cJSON *tree = document_json(d);
+        const cJSON *rows = cJSON_GetObjectItem(tree, "steady");
+        ck_assert_int_eq(cJSON_GetArraySize(rows), few < 0 ? 4 : 2);
+        ck_assert_int_eq(cJSON_HasObjectItem(rows, "reactive.ttft_s"), few != 0);
+        ck_assert_int_eq(cJSON_HasObjectItem(rows, "reactive.e2e_s"), few != 0);
+        ck_assert_int_eq(cJSON_HasObjectItem(rows, "proactive.ttft_s"), few != 1);
+        ck_assert_int_eq(cJSON_HasObjectItem(rows, "proactive.e2e_s"), few != 1);
+        ck_assert_uint_eq(e.n, few < 0 ? 0 : 2);
+        err_fini(&e);
+    }
+    struct steady *none = steady_new();
+    struct document *d = document_new();
+    ck_assert_int_eq(steady_document(none, false, d, &err), 0);
+    OWNED char *text = shown_text(d, "text");
+    ck_assert_str_eq(text, "");
+}
+END_TEST
+
+static const struct suite_row rows[] = {
+    CASE("runs", .setup = setup, .teardown = teardown),
+    TEST(values_stand_by_policy_metric_and_replication),
+    TEST(draws_of_a_recording_are_one_sample),
+    TEST(no_metrics_are_left_where_all_failed),
+    TEST(runs_are_replications_of_their_points),
+    CASE("machines", .setup = setup, .teardown = teardown, .timeout_s = 60),
+    TEST(every_number_is_drawn_evenly),
+    TEST(a_drawn_machine_has_its_numbers),
+    TEST(each_class_has_its_steady_state),
+};
+SUITE_MAIN("parts of a comparison", rows)
