@@ -40,6 +40,12 @@ endif
 ALL_CPPFLAGS = -I. -D_POSIX_C_SOURCE=200809L $(CPPFLAGS)
 ALL_CFLAGS   = -std=c17 $(OPT) -g -ffp-contract=off $(WARN) $(WERROR) $(CFLAGS) $(XCFLAGS)
 LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3 zlib) -lcsv -lpthread -ldl -lm
+# A third of the time of a short command is the loader's, for shared libraries and for addresses that differ from start to
+# start. So programs have Debian's static libraries (cJSON has none) and fixed addresses. LINK=shared: neither, for packages.
+STATIC_LIBS  = -Wl,-Bstatic -lgsl -lgslcblas -lsqlite3 -lcsv -lz -Wl,-Bdynamic -lcjson -lpthread -ldl -lm
+LINK        ?= $(if $(SHARED)$(findstring -fsanitize,$(XCFLAGS))$(filter-out /%,$(shell for l in gsl gslcblas sqlite3 csv z; do \
+               $(CC) -print-file-name=lib$$l.a; done)),shared)
+PROGRAM_LIBS = $(if $(filter shared,$(LINK)),$(LDLIBS),-no-pie $(STATIC_LIBS))
 # Why an assertion's mark is ours: tests/helpers/suite.c.
 CHECK_LIBS   = -Wl,--wrap=_mark_point $$(pkg-config --libs check)
 
@@ -75,7 +81,7 @@ all: $(BUILD)/xpusim $(ENGINES)
 tests: $(BUILD)/xpusim $(TESTS) $(BENCHES)
 
 $(BUILD)/xpusim: $(BUILD)/experiments/commands/main.o $(LIB) policies/plugin.list
-	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=policies/plugin.list -o $@ $(filter-out %.list,$^) $(LDLIBS)
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=policies/plugin.list -o $@ $(filter-out %.list,$^) $(PROGRAM_LIBS)
 
 engines: $(BUILD)/setup.stamp
 	@sh .ci/setup.sh engines
@@ -135,7 +141,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/setup.stamp
 $(BUILD)/tests/check: $(CHECK_OBJ)
 $(CHECK_OBJ:.o=): $(BUILD)/tests/check.o
 $(CHECK_OBJ:.o=) $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(HELP_OBJ) $(LIB)
-	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(CHECK_LIBS) $(LDLIBS)
+	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(CHECK_LIBS) $(PROGRAM_LIBS)
 
 $(BENCHES): $(BUILD)/%: $(BUILD)/%.o $(BENCH_OBJ) $(HELP_OBJ) $(BUILD)/libxpusim.a
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LDLIBS)
@@ -355,12 +361,11 @@ deb: $(BUILD)/setup.stamp
 # A wheel for pip with program, data and Python package. Debian's static libraries are in the program, cJSON, which has
 # none, is next to it; so a machine needs glibc alone.
 WHEEL := $(BUILD)/wheel
-WHEEL_LIBS = -Wl,-Bstatic -lgsl -lgslcblas -lsqlite3 -lcsv -lz -Wl,-Bdynamic -lcjson -lpthread -ldl -lm
 wheel: $(BUILD)/xpusim
 	@rm -rf $(WHEEL) && mkdir -p $(WHEEL)/prefix/lib/xpusim
 	@$(MAKE) -s --no-print-directory install-built PREFIX= DESTDIR=$(WHEEL)/prefix ENGINES=
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -s -Wl,-rpath,'$$ORIGIN/../lib/xpusim' -Wl,--dynamic-list=policies/plugin.list \
-	    -o $(WHEEL)/prefix/bin/xpusim $(BUILD)/experiments/commands/main.o $(LIB) $(WHEEL_LIBS)
+	    -o $(WHEEL)/prefix/bin/xpusim $(BUILD)/experiments/commands/main.o $(LIB) $(STATIC_LIBS)
 	@cp -L "$$(ldd $(BUILD)/xpusim | sed -n 's/.*libcjson.* => \([^ ]*\) .*/\1/p')" $(WHEEL)/prefix/lib/xpusim/libcjson.so.1
 	@python3 .ci/wheel.py $(WHEEL)/prefix $(WHEEL)
 	@BUILD=$(BUILD) sh tests/wheel.sh
