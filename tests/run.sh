@@ -79,8 +79,11 @@ for python in /usr/bin/python3 "$(python3 -S -c 'import sys; print(sys.executabl
     "$python" -S -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || continue
     ln -s "$python" "$tools/python3"
     PATH=$tools:$PATH
+    # Compiled once: where PYTHONDONTWRITEBYTECODE is set, every start of a policy would do it again.
+    env -u PYTHONDONTWRITEBYTECODE "$python" -S -m compileall -q policies/python tests/helpers
     break
 done
+export PYTHONNOUSERSITE=1 # nor what this user has for every start
 
 # The long ones first, so that none is left alone at the end: what may build another tree, those above two seconds of
 # processor time, by how long they take with their waiting, then scripts, which also wait. Three more at once than there are

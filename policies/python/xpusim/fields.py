@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional, Sequence, Tuple
+from .plain import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple, Optional, Sequence, Tuple
+else:
+    from .plain import NamedTuple
 
 
 class Device(NamedTuple):

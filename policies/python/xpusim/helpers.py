@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+try:
+    from _heapq import heappop, heappush  # heapq has them in Python first
+except ImportError:
+    from heapq import heappop, heappush
 
+from .plain import TYPE_CHECKING
 from .policy import Launch, Machine, Param, Pass, Policy, Request, Segment
+
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 PLACES = ("auto", "npu", "igpu", "cpu", "gpu")
 
@@ -68,7 +74,7 @@ class Order:
         self._at[i] = (key, r)
         if self._last.get(i) != key:
             self._last[i] = key
-            heapq.heappush(self._heap, (key, r.arrival_ns, i))
+            heappush(self._heap, (key, r.arrival_ns, i))
 
     def remove(self, r: Request) -> None:
         self._at.pop(r.id, None)
@@ -84,7 +90,7 @@ class Order:
             x = at.get(i)
             if x is not None and x[0] == key:
                 return x
-            heapq.heappop(heap)  # an old place of one that left or moved
+            heappop(heap)  # an old place of one that left or moved
             if self._last[i] == key:
                 self._last[i] = None
         return None
