@@ -15,12 +15,20 @@
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
-/* Sanitizers make a trial ten times slower and look for something else: fewer there. */
+/* Trials of the promise of 95 %, and how many must be covered. WHOLE=yes: a hundred, all but five.
+ * Else a half: of a true 95 %, fewer than 46 come in 10 of 100 such halves. It sees the inserted
+ * faults that the whole sees (hwmodels:5, second:20). Sanitizers make a trial ten times slower and
+ * look for something else: fewer there. */
+static uint32_t trials(uint32_t *needed)
+{
 #if defined(__SANITIZE_ADDRESS__) || defined(SANITIZED)
-enum { TRIALS = 10, NEEDED = 8 };
+    *needed = 8;
+    return 10;
 #else
-enum { TRIALS = 100, NEEDED = 95 };
+    *needed = suite_whole() ? 95 : 46;
+    return suite_whole() ? 100 : 50;
 #endif
+}
 #define REPETITIONS 12
 #define FEW 3 /* where nothing varies, or nothing is fitted */
 
@@ -161,12 +169,14 @@ START_TEST(without_noise_every_parameter_comes_back)
 END_TEST
 
 /* Every true value inside its interval, at once: the intervals promise 95 % of that. */
-START_TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_percent)
+START_TEST(simultaneous_intervals_cover_in_95_percent_of_noisy_trials_within_3_percent)
 {
     uint32_t covered = 0;
     uint32_t far = 0;
     uint32_t false_alarms = 0;
-    for (uint64_t trial = 0; trial < TRIALS; trial++) {
+    uint32_t needed;
+    const uint32_t n = trials(&needed);
+    for (uint64_t trial = 0; trial < n; trial++) {
         struct simdev_truth t;
         struct kernel_rows rows;
         struct kernel_fit fit;
@@ -195,8 +205,8 @@ START_TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_perce
     }
     (void)printf("oracle: %u of %u trials covered at once, %u estimates beyond 3 %%, %u false "
                  "alarms\n",
-                 covered, TRIALS, far, false_alarms);
-    ck_assert_uint_ge(covered, NEEDED);
+                 covered, n, far, false_alarms);
+    ck_assert_uint_ge(covered, needed);
     ck_assert_uint_eq(far, 0);
     ck_assert_uint_eq(false_alarms, 0);
 }
@@ -530,7 +540,7 @@ static const struct suite_row suite[] = {
     TEST(intervals_of_two_numbers_hold_together),
     CASE("pipeline", .timeout_s = 300),
     TEST(without_noise_every_parameter_comes_back),
-    TEST(simultaneous_intervals_cover_in_95_of_100_noisy_trials_within_3_percent),
+    TEST(simultaneous_intervals_cover_in_95_percent_of_noisy_trials_within_3_percent),
     TEST(a_wrong_form_of_times_is_flagged),
     TEST(a_wrong_form_of_contention_is_flagged_and_leaves_the_times_alone),
     TEST(flagged_rows_do_not_take_part),
