@@ -137,8 +137,9 @@ void send_plan(struct sending *s)
     /* Of three devices the two that share a laptop's work; of one, two cores of it. */
     bool chips = s->npu[0] != '\0' && s->gpu[0] != '\0';
     bool two = chips || strchr(s->devices, ',') != NULL;
-    /* A pair needs five samples in which both ran: OpenVINO's take longer to begin. */
-    take_args(t, !s->tiny ? "" : two ? "0.02" : "0.002");
+    /* A pair needs five samples in which both ran: OpenVINO's take longer to begin. A window is
+     * longer by itself where its kernels are slow. */
+    take_args(t, !s->tiny ? "" : two ? "0.005" : "0.002");
     take_args(t, "--pairs");
     if (two) {
         OWNED char *list = chips ? xformat("%s,%s", s->npu, s->gpu) : xstrdup(s->devices);
