@@ -2,7 +2,8 @@
 # Every command of docs/tutorial.md and of the pages of concepts runs, page by page in a folder of its own, and prints what
 # stands below it.
 #   tutorial.sh                     compares; with WHOLE=yes also the examples that take seconds: on tens of machines, of
-#                                   a search for a rate, and of retrieval at three loads
+#                                   a search for a rate or a worst scenario, of retrieval at three loads, and the second of
+#                                   two comparisons of the same policy in Python
 #   tutorial.sh --update [PAGE...]  writes what is printed into the pages (of all, or of these)
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -20,7 +21,8 @@ update=no
 
 long() { # command: only CI runs it, and --update
     [ -z "${WHOLE:-}" ] && [ $update = no ] || return 1
-    case $1 in *' --uncertainty '[3-9][0-9]' '* | *'xpusim search '* | *' rag-pipeline --load '*) ;; *) return 1 ;; esac
+    case $1 in *' --uncertainty '[3-9][0-9]' '* | *'xpusim search '* | *' rag-pipeline --load '* | *' falsify '*' --confirm '* | \
+        *':ByModel --soc '*' --replications 5 '*) ;; *) return 1 ;; esac
 }
 
 # A page as it should be, into $out.
