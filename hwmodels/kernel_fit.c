@@ -151,13 +151,7 @@ static int residuals(const gsl_vector *v, void *data, gsl_vector *out)
     return residuals_at(s, x, out);
 }
 
-static int by_cell(const void *a, const void *b)
-{
-    const struct fit_point *x = a;
-    const struct fit_point *y = b;
-    return x->cell != y->cell ? (x->cell > y->cell) - (x->cell < y->cell)
-                              : (x->repetition > y->repetition) - (x->repetition < y->repetition);
-}
+SORT_BY(by_cell, struct fit_point, SORT_UP(cell), SORT_UP(repetition))
 
 /* Keeps the optimum and its covariance, scaled by the residuals. */
 static void take_optimum(struct fit_problem *f, const struct stage *s,

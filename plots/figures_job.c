@@ -9,13 +9,7 @@ struct job_row {
     double arrival_ns, id;
 };
 
-static int earliest_first(const void *a, const void *b)
-{
-    const struct job_row *x = a;
-    const struct job_row *y = b;
-    int by_time = (x->arrival_ns > y->arrival_ns) - (x->arrival_ns < y->arrival_ns);
-    return by_time != 0 ? by_time : (x->id > y->id) - (x->id < y->id);
-}
+SORT_BY(earliest_first, struct job_row, SORT_UP(arrival_ns), SORT_UP(id))
 
 static struct job_row *rows_of(const struct frame *requests, struct figure_data *d)
 {

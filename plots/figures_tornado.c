@@ -10,13 +10,7 @@ struct factor {
     double effect;
 };
 
-static int by_effect(const void *a, const void *b)
-{
-    const struct factor *x = a;
-    const struct factor *y = b;
-    return x->effect != y->effect ? (x->effect < y->effect) - (x->effect > y->effect)
-                                  : (x->row > y->row) - (x->row < y->row);
-}
+SORT_BY(by_effect, struct factor, SORT_DOWN(effect), SORT_UP(row))
 
 /* Numbers of a metric that move the difference, the largest effect first. The caller frees them. */
 static struct factor *factors_of(const struct frame *f, const char *metric, size_t *n)

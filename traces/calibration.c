@@ -19,12 +19,7 @@ struct calibration {
     uint32_t n;
 };
 
-static int by_token(const void *a, const void *b)
-{
-    uint32_t x = ((const struct node *)a)->token;
-    uint32_t y = ((const struct node *)b)->token;
-    return (x > y) - (x < y);
-}
+SORT_BY(by_token, struct node, SORT_UP(token))
 
 static const struct node *find(const struct calibration *c, uint32_t token)
 {

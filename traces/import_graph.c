@@ -31,13 +31,7 @@ struct start {
     size_t row;
 };
 
-static int by_start(const void *x, const void *y)
-{
-    const struct start *a = x;
-    const struct start *b = y;
-    return a->ns != b->ns ? (a->ns > b->ns) - (a->ns < b->ns)
-                          : (a->row > b->row) - (a->row < b->row);
-}
+SORT_BY(by_start, struct start, SORT_UP(ns), SORT_UP(row))
 
 static void source_set(struct import *im, struct import_map *seen, size_t row)
 {

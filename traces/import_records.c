@@ -27,15 +27,7 @@ void import_records_fini(struct import_records *d)
     free(d->model);
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const struct import_record *x = a;
-    const struct import_record *y = b;
-    if (x->row.start_ns != y->row.start_ns) {
-        return x->row.start_ns < y->row.start_ns ? -1 : 1;
-    }
-    return (x->row.line > y->row.line) - (x->row.line < y->row.line);
-}
+SORT_BY(by_start, struct import_record, SORT_UP(row.start_ns), SORT_UP(row.line))
 
 /* The agents, in the order of their first requests. A request without a trajectory is an agent of
  * its own. `of` gets the agent of every record. The caller frees. */

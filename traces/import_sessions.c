@@ -13,13 +13,7 @@ struct place {
     size_t row;
 };
 
-static int by_time(const void *a, const void *b)
-{
-    const struct place *p = a;
-    const struct place *q = b;
-    return p->start_ns != q->start_ns ? (p->start_ns > q->start_ns) - (p->start_ns < q->start_ns)
-                                      : (p->row > q->row) - (p->row < q->row);
-}
+SORT_BY(by_time, struct place, SORT_UP(start_ns), SORT_UP(row))
 
 /* Tokens of leading blocks that both prompts have. */
 static uint64_t shared_tokens(const struct import *im, const struct import_row *a,

@@ -6,12 +6,7 @@ struct named {
     uint32_t name, is;
 };
 
-static int by_name(const void *x, const void *y)
-{
-    const struct named *a = x;
-    const struct named *b = y;
-    return (a->name > b->name) - (a->name < b->name);
-}
+SORT_BY(by_name, struct named, SORT_UP(name))
 
 static uint32_t find(const struct named *v, size_t n, uint32_t name)
 {

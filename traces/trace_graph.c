@@ -22,12 +22,7 @@ struct place {
     uint32_t id, row;
 };
 
-static int by_id(const void *x, const void *y)
-{
-    const struct place *a = x;
-    const struct place *b = y;
-    return (a->id > b->id) - (a->id < b->id);
-}
+SORT_BY(by_id, struct place, SORT_UP(id))
 
 static uint32_t row_of(const struct place *places, size_t n, uint32_t id)
 {
@@ -51,15 +46,7 @@ struct raw_edge {
     int64_t gap_ns;
 };
 
-static int by_parent(const void *x, const void *y)
-{
-    const struct raw_edge *a = x;
-    const struct raw_edge *b = y;
-    if (a->from != b->from) {
-        return a->from < b->from ? -1 : 1;
-    }
-    return (a->to > b->to) - (a->to < b->to);
-}
+SORT_BY(by_parent, struct raw_edge, SORT_UP(from), SORT_UP(to))
 
 /* All edges, sorted by parent; the turn before is a parent without a gap. The caller frees. */
 static struct raw_edge *collect(const struct trace_builder *b, const struct place *places,
@@ -332,15 +319,7 @@ struct job_level {
     uint32_t job, level;
 };
 
-static int by_job(const void *x, const void *y)
-{
-    const struct job_level *a = x;
-    const struct job_level *b = y;
-    if (a->job != b->job) {
-        return a->job < b->job ? -1 : 1;
-    }
-    return (a->level > b->level) - (a->level < b->level);
-}
+SORT_BY(by_job, struct job_level, SORT_UP(job), SORT_UP(level))
 
 void trace_graph_stats(const struct trace *t, struct trace_graph_stats *out)
 {

@@ -178,13 +178,7 @@ struct ranked {
     double sum; /* claims that hold there, less a little for every doubt */
 };
 
-static int by_sum(const void *a, const void *b)
-{
-    const struct ranked *x = a;
-    const struct ranked *y = b;
-    int order = (x->sum < y->sum) - (x->sum > y->sum);
-    return order != 0 ? order : (x->point > y->point) - (x->point < y->point);
-}
+SORT_BY(by_sum, struct ranked, SORT_DOWN(sum), SORT_UP(point))
 
 /* The simulated points where most claims hold, by what their few traces showed. */
 static void rank(const struct fit *f, struct ranked *r)

@@ -34,12 +34,7 @@ static double simulated_promise(const struct fit *f, const struct fit_point *p)
     return promise(f, far);
 }
 
-static int by_promise(const void *a, const void *b)
-{
-    const struct candidate *x = a;
-    const struct candidate *y = b;
-    return (x->promise < y->promise) - (x->promise > y->promise);
-}
+SORT_BY(by_promise, struct candidate, SORT_DOWN(promise))
 
 /* The most promising simulated points so far, best first; at most n. */
 static uint32_t parents(const struct fit *f, uint32_t *index, uint32_t n)

@@ -38,12 +38,7 @@ static void take_gains(const struct suite *s, const struct judge_result *r, stru
     }
 }
 
-static int by_score(const void *x, const void *y)
-{
-    double a = ((const struct standing *)x)->score.gain.mean;
-    double b = ((const struct standing *)y)->score.gain.mean;
-    return (a < b) - (a > b);
-}
+SORT_BY(by_score, struct standing, SORT_DOWN(score.gain.mean))
 
 /* Every registered policy with its defaults, and every alias. */
 static void add_shipped(struct option_texts *list)

@@ -100,12 +100,7 @@ static double all_bandwidth(const struct bound *b)
 
 /* ---- what is released from an instant on ---- */
 
-static int by_release(const void *x, const void *y)
-{
-    double a = ((const struct released *)x)->at_s;
-    double b = ((const struct released *)y)->at_s;
-    return (a > b) - (a < b);
-}
+SORT_BY(by_release, struct released, SORT_UP(at_s))
 
 static double compute_end_s(const struct bound *b, const struct released *r, size_t n)
 {

@@ -46,15 +46,7 @@ struct observer *steady_observer(struct steady *s)
     return &s->observer;
 }
 
-static int by_arrival(const void *a, const void *b)
-{
-    const struct point *x = a;
-    const struct point *y = b;
-    if (x->arrival_ns != y->arrival_ns) {
-        return x->arrival_ns < y->arrival_ns ? -1 : 1;
-    }
-    return (x->id > y->id) - (x->id < y->id);
-}
+SORT_BY(by_arrival, struct point, SORT_UP(arrival_ns), SORT_UP(id))
 
 /* One class: its points in order of arrival. */
 static int put_class(const char *cls, const struct point *v, size_t n, bool overloaded,

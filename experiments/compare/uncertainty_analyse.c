@@ -246,13 +246,7 @@ static double wrong_when_known(const struct work *w, double share, double zero)
     return sum;
 }
 
-static int larger_share(const void *a, const void *b)
-{
-    const struct uncertainty_share *x = a;
-    const struct uncertainty_share *y = b;
-    return x->share != y->share ? (x->share < y->share ? 1 : -1)
-                                : (x->factor > y->factor) - (x->factor < y->factor);
-}
+SORT_BY(larger_share, struct uncertainty_share, SORT_DOWN(share), SORT_UP(factor))
 
 /* A power bears on powers and energies, and where power is limited on every time too. */
 static bool bears_on(const struct uncertainty *u, const struct machine_factor *f,

@@ -48,21 +48,9 @@ struct problem {
 
 /* ---- kernels ---- */
 
-static int by_work(const void *a, const void *b)
-{
-    const struct drive_kernel *x = a;
-    const struct drive_kernel *y = b;
-    const uint64_t p[] = {x->device,       x->op,    x->rows, x->padded_rows, x->shape_rows,
-                          x->prefill_rows, x->pairs, x->keys, x->sequences};
-    const uint64_t q[] = {y->device,       y->op,    y->rows, y->padded_rows, y->shape_rows,
-                          y->prefill_rows, y->pairs, y->keys, y->sequences};
-    for (size_t i = 0; i < sizeof p / sizeof p[0]; i++) {
-        if (p[i] != q[i]) {
-            return p[i] < q[i] ? -1 : 1;
-        }
-    }
-    return (x->ns > y->ns) - (x->ns < y->ns);
-}
+SORT_BY(by_work, struct drive_kernel, SORT_UP(device), SORT_UP(op), SORT_UP(rows),
+        SORT_UP(padded_rows), SORT_UP(shape_rows), SORT_UP(prefill_rows), SORT_UP(pairs),
+        SORT_UP(keys), SORT_UP(sequences), SORT_UP(ns))
 
 /* Kinds of one device, without kernels that lost their core. The caller frees. */
 static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t *n)

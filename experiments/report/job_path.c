@@ -44,12 +44,7 @@ struct cause {
     int64_t ns;
 };
 
-static int longest_first(const void *a, const void *b)
-{
-    int64_t x = ((const struct cause *)a)->ns;
-    int64_t y = ((const struct cause *)b)->ns;
-    return (x < y) - (x > y);
-}
+SORT_BY(longest_first, struct cause, SORT_DOWN(ns))
 
 static void put_causes(const struct critical_path *p, struct document *d)
 {
@@ -89,18 +84,8 @@ static int64_t wait_ns(const struct wait *w)
 }
 
 /* Equal ones by victim, then by who was in the way. */
-static int longest_wait_first(const void *a, const void *b)
-{
-    const struct wait *x = a;
-    const struct wait *y = b;
-    if (wait_ns(x) != wait_ns(y)) {
-        return wait_ns(x) < wait_ns(y) ? 1 : -1;
-    }
-    if (x->victim != y->victim) {
-        return x->victim < y->victim ? -1 : 1;
-    }
-    return (x->by->request_id > y->by->request_id) - (x->by->request_id < y->by->request_id);
-}
+SORT_BY(longest_wait_first, struct wait, (wait_ns(a) < wait_ns(b)) - (wait_ns(a) > wait_ns(b)),
+        SORT_UP(victim), SORT_UP(by->request_id))
 
 static bool of_job(const struct critical_path *p, const struct trace *t, uint32_t request_id)
 {

@@ -112,16 +112,9 @@ static int unseen_rank(const char *unseen)
 }
 
 /* From what was fitted to what was least known, by device and phase, then by machine. */
-static int in_order(const void *a, const void *b)
-{
-    const struct accuracy_row *x = a;
-    const struct accuracy_row *y = b;
-    int by = unseen_rank(x->unseen) - unseen_rank(y->unseen);
-    by = by != 0 ? by : (int)x->kind - (int)y->kind;
-    by = by != 0 ? by : (int)x->phase - (int)y->phase;
-    by = by != 0 ? by : strcmp(x->soc, y->soc);
-    return by != 0 ? by : strcmp(x->runtime, y->runtime); /* equal rows are of one class */
-}
+SORT_BY(in_order, struct accuracy_row, unseen_rank(a->unseen) - unseen_rank(b->unseen),
+        SORT_UP(kind), SORT_UP(phase), SORT_TEXT(soc),
+        SORT_TEXT(runtime)) /* equal rows are of one class */
 
 /* ---- classes ---- */
 

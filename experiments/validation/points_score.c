@@ -100,10 +100,7 @@ static void fill(const struct table_of *t, bool latency, enum key key, struct po
                                                 : (double)NAN;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct points_group *)a)->key, ((const struct points_group *)b)->key);
-}
+SORT_BY(by_name, struct points_group, SORT_TEXT(key))
 
 /* Every value of a key, in the order of its text. */
 static void add_groups(const struct table_of *t, bool latency, const char *by, enum key key,

@@ -15,12 +15,7 @@ struct counted {
     size_t n;
 };
 
-static int most_first(const void *a, const void *b)
-{
-    const struct counted *x = a;
-    const struct counted *y = b;
-    return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->model, y->model);
-}
+SORT_BY(most_first, struct counted, SORT_DOWN(n), SORT_TEXT(model))
 
 /* Models of a size by their published rows of time; how many. */
 static size_t count_models(const struct conformal *c, bool small, struct counted *out)

@@ -18,5 +18,6 @@
 #include "sim/base/arena.h"
 #include "sim/base/err.h"
 #include "sim/base/scope.h"
+#include "sim/base/sort.h"
 #include "sim/base/text.h"
 #include "sim/base/units.h"

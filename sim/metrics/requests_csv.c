@@ -72,12 +72,7 @@ static void put_record(FILE *f, const struct request_record *r)
                   r->recomputed_tokens);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    uint32_t x = ((const struct request_record *)a)->request_id;
-    uint32_t y = ((const struct request_record *)b)->request_id;
-    return (x > y) - (x < y);
-}
+SORT_BY(by_id, struct request_record, SORT_UP(request_id))
 
 int metrics_requests_write(struct metrics *m, const char *path, const char *about, struct err *e)
 {
@@ -88,7 +83,7 @@ int metrics_requests_write(struct metrics *m, const char *path, const char *abou
     }
     FILE *f = output_stream(out);
     if (m->n_records > 0) {
-        qsort(m->records, m->n_records, sizeof *m->records, compare_ids);
+        qsort(m->records, m->n_records, sizeof *m->records, by_id);
     }
     if (about != NULL) {
         (void)fputs(about, f);

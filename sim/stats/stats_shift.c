@@ -135,15 +135,7 @@ struct ranked {
     size_t index;
 };
 
-static int by_p(const void *a, const void *b)
-{
-    const struct ranked *x = a;
-    const struct ranked *y = b;
-    if (x->p != y->p) {
-        return x->p < y->p ? -1 : 1;
-    }
-    return (x->index > y->index) - (x->index < y->index);
-}
+SORT_BY(by_p, struct ranked, SORT_UP(p), SORT_UP(index))
 
 void stats_holm(const double *p, size_t n, double *adjusted)
 {
