@@ -56,9 +56,8 @@ int fit_parameters_read(struct fit_parameters *p, const char *path, const char *
 void fit_parameters_fini(struct fit_parameters *p);
 /* The value at u in [0, 1], as a text; buf of 64 bytes. */
 const char *fit_parameter_value(const struct fit_parameter *p, double u, char *buf);
-/* The set-up at a point of the unit cube. Its texts are owned by it: fit_setup_fini. */
+/* The set-up at a point of the unit cube. */
 void fit_setup(const struct fit_parameters *p, const double *u, struct setup *out);
-void fit_setup_fini(struct setup *s);
 
 /* ---- points ---- */
 

@@ -95,12 +95,10 @@ static void put(struct setup_texts *to, const struct setup_texts *from, const ch
 {
     for (uint32_t i = 0; i < from->n && to->n < SETUP_MAX_TEXTS; i++) {
         const char *mark = strstr(from->v[i], "{x}");
-        size_t size = strlen(from->v[i]) + strlen(value) + 1;
-        char *text = xmalloc(size);
-        int before = mark != NULL ? (int)(mark - from->v[i]) : (int)strlen(from->v[i]);
-        (void)snprintf(text, size, "%.*s%s%s", before, from->v[i], mark != NULL ? value : "",
-                       mark != NULL ? mark + 3 : "");
-        to->v[to->n++] = text;
+        to->v[to->n++] =
+            mark == NULL
+                ? from->v[i]
+                : xkeep(xformat("%.*s%s%s", (int)(mark - from->v[i]), from->v[i], value, mark + 3));
     }
 }
 
@@ -113,15 +111,5 @@ void fit_setup(const struct fit_parameters *p, const double *u, struct setup *ou
         for (int k = 0; k < SETUP_LISTS; k++) {
             put(&out->list[k], &p->v[i].changes.list[k], value);
         }
-    }
-}
-
-void fit_setup_fini(struct setup *s)
-{
-    for (int k = 0; k < SETUP_LISTS; k++) {
-        for (uint32_t i = 0; i < s->list[k].n; i++) {
-            free((char *)(uintptr_t)s->list[k].v[i]);
-        }
-        s->list[k].n = 0;
     }
 }

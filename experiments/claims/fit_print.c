@@ -248,7 +248,7 @@ static void add_set(cJSON *a, const struct claims *c, uint32_t set)
 
 cJSON *fit_profile(const struct fit *f, const struct fit_findings *g)
 {
-    SCOPED(fit_setup_fini) struct setup s;
+    struct setup s;
     fit_setup(&f->parameters, g->best.u, &s);
     struct setup all = s;
     SCOPED(err_fini) struct err ignored = ERR_INIT;

@@ -59,9 +59,6 @@ static int run_batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint3
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         take(f, fit_point_add(f, u[i]), &claims.v[i * f->claims.n]);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        fit_setup_fini(&setups[i]);
-    }
     rc = rc == 0 ? fit_points_keep(f, f->e) : rc;
     if (rc == 0 && !f->o->quiet) {
         (void)fprintf(stderr, "fit: %u points, %.0f s of processor time\n", f->n_points, f->cpu_s);
@@ -84,7 +81,7 @@ int fit_points_run(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_
 static int judge_point(const struct fit *f, const double *u, uint32_t set, uint32_t traces,
                        struct fit_witness *out)
 {
-    SCOPED(fit_setup_fini) struct setup setup;
+    struct setup setup;
     struct quantities_options options = f->o->run;
     options.replications = traces;
     options.seed += 1000000ull * set;
@@ -95,7 +92,6 @@ static int judge_point(const struct fit *f, const double *u, uint32_t set, uint3
     rc = rc == 0 ? claims_change(&out->judged, &setup, f->e) : rc;
     rc = rc == 0 ? claims_run(&out->judged, &options, f->e) : rc;
     for (uint32_t i = 0; i < out->judged.n; i++) {
-        out->judged.v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
         out->holds |= claim_verdict_holds(out->judged.v[i].verdict) ? 1u << i : 0;
         out->compatible |= out->judged.v[i].verdict == CLAIM_COMPATIBLE ? 1u << i : 0;
     }

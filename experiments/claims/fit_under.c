@@ -59,17 +59,13 @@ static double miss(const struct claim_check *k)
 
 int fit_under_judge(const struct fit *f, const double *u, struct claims *out, struct err *e)
 {
-    SCOPED(fit_setup_fini) struct setup setup;
+    struct setup setup;
     struct quantities_options run = f->o->run;
     run.replications = 1;
     fit_setup(&f->parameters, u, &setup);
     int rc = under_read(f->o, out, e);
     rc = rc == 0 ? claims_change(out, &setup, e) : rc;
-    rc = rc == 0 ? claims_run(out, &run, e) : rc;
-    for (uint32_t i = 0; i < out->n; i++) {
-        out->v[i].setup = (struct setup){.set = {.n = 0}}; /* its texts go with the set-up */
-    }
-    return rc;
+    return rc == 0 ? claims_run(out, &run, e) : rc;
 }
 
 static void take(struct fit_priced *p, const struct claim *c, uint32_t n)
@@ -103,9 +99,6 @@ static int price(struct fit_under *c, struct fit *f, struct fit_priced *p, uint3
         take(&p[i], &claims.v[i * c->n_claims], c->n_claims);
         c->seen = xgrow(c->seen, c->n_seen, sizeof *c->seen);
         c->seen[c->n_seen++] = p[i];
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        fit_setup_fini(&setups[i]);
     }
     return rc;
 }

@@ -37,7 +37,7 @@ int quantity_options(const struct quantity_place *p, struct config_options *out,
         if (strchr(s->valuestring, '=') == NULL || out->n_sets == CONFIG_MAX_SETS) {
             return err_add(e, "set %s: must be PATH=VALUE", s->valuestring);
         }
-        out->sets[out->n_sets++] = xstrdup(s->valuestring);
+        out->sets[out->n_sets++] = s->valuestring;
     }
     return 0;
 }
@@ -196,7 +196,6 @@ void quantities_fini(struct quantities *q)
         OWNED struct quantity_cell *c = q->cells[i];
         if (c->used) {
             config_fini(&c->config);
-            config_options_fini(&c->options);
         }
         metric_list_fini(&c->names);
         machines_fini(&c->drawn);

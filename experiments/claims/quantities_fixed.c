@@ -19,7 +19,6 @@ static void forget(void)
 {
     if (last.key != NULL) {
         config_fini(&last.config);
-        config_options_fini(&last.options);
         free(last.key);
         last.key = NULL;
     }

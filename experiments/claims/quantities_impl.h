@@ -57,6 +57,5 @@ double quantity_acceptance_draw(const struct speculation_model *m, uint64_t seed
 /* The keys soc, llm, set, with the defaults of the command line. */
 struct quantity_place quantity_place_read(struct json_obj *o);
 
-/* Options of a place; 0 or -EINVAL with the error at `o`'s path. config_options_fini in every case.
- */
+/* Options of a place; 0 or -EINVAL with the error at `o`'s path. */
 int quantity_options(const struct quantity_place *p, struct config_options *out, struct err *e);

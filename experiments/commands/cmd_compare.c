@@ -248,9 +248,8 @@ static void describe(const struct compare_options *o, const struct compared *c, 
                                 .seed = o->config.seed,
                                 .replications = c->plan.replications,
                                 .relevance_frac = c->plan.relevance_frac,
-                                .sample = recordings_sample(&o->config)};
-    OWNED char *note = recordings_note(&o->config);
-    head.note = note != NULL ? document_format("%s", note) : NULL;
+                                .sample = recordings_sample(&o->config),
+                                .note = recordings_note(&o->config)};
     compare_head_document(&head, d);
 }
 

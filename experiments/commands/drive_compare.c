@@ -10,12 +10,11 @@
 static int load_model(const struct drive_values *o, const char *soc, struct config *c,
                       struct err *e)
 {
-    static char none[] = "sim.contention=none";
-    struct config_options with = o->config; /* borrows the settings: never freed */
+    struct config_options with = o->config;
     with.soc = soc;
     if (strcmp(o->real.clock, "cpu") == 0 && with.n_sets < CONFIG_MAX_SETS) {
         memmove(&with.sets[1], &with.sets[0], with.n_sets * sizeof with.sets[0]);
-        with.sets[0] = none;
+        with.sets[0] = "sim.contention=none";
         with.n_sets++;
     }
     return config_load(c, &with, e);
@@ -34,9 +33,8 @@ static int add_transferable(const struct drive_values *o, const char *soc, struc
         a->labels[0] = xformat("%s, transferable", models[0].soc.machine.name);
         return 0;
     }
-    static char form[] = "sim.hwmodel=p-norm";
-    struct drive_values with = *o; /* borrows everything: never freed */
-    with.config.sets[with.config.n_sets++] = form;
+    struct drive_values with = *o;
+    with.config.sets[with.config.n_sets++] = "sim.hwmodel=p-norm";
     struct config *c = &models[a->n_models];
     if (load_model(&with, soc, c, e) != 0) {
         config_fini(c);

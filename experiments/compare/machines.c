@@ -221,7 +221,6 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
                   uint32_t k, double x, struct config *c, struct err *e)
 {
     struct config_options with = *o;
-    const uint32_t given = with.n_sets;
     double peak = m->ddr_peak; /* nothing draws more than the DDR has */
     for (uint32_t i = 0; i < m->n_factors; i++) {
         if (strcmp(m->factor[i].path, "soc.ddr.peak") == 0) {
@@ -237,14 +236,11 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
         }
         SIM_ASSERT(with.n_sets < CONFIG_MAX_SETS); /* machines_draw counted */
         with.sets[with.n_sets++] =
-            xformat("%s=%.17g", f->path, f->number->capped ? fmin(v, peak) : v);
+            xkeep(xformat("%s=%.17g", f->path, f->number->capped ? fmin(v, peak) : v));
     }
     int rc = config_load(c, &with, e);
     if (rc == 0) {
         slow_down(m, draw, k, x, c);
-    }
-    while (with.n_sets > given) {
-        free(with.sets[--with.n_sets]);
     }
     return rc;
 }

@@ -265,12 +265,11 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
     SCOPED(json_drop) cJSON *shared = cJSON_Parse(g->first->shared);
     const struct config_options recordings = {
         .trace = is_recorded(g, s, shared) ? of->workload : NULL, .n_recordings = g->replications};
-    OWNED char *note = recordings_note(&recordings);
     struct compare_head head = {.command = "xpusim compare --store FILE.db",
                                 .kind = "compare",
                                 .relevance_frac = plan->relevance_frac,
                                 .sample = recordings_sample(&recordings),
-                                .note = note != NULL ? document_format("%s", note) : NULL,
+                                .note = recordings_note(&recordings),
                                 .version = document_format("xpusim %s", of->revision),
                                 .config_hash = strtoull(of->config_hash, NULL, 16),
                                 .config = config,

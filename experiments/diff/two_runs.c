@@ -67,7 +67,6 @@ void two_runs_fini(struct two_runs *r)
 {
     for (int i = 0; i < 2; i++) {
         config_fini(&r->side[i].config);
-        config_options_fini(&r->side[i].options);
     }
 }
 

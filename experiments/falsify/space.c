@@ -264,7 +264,7 @@ bool space_is_nominal(const struct space *s, const struct space_point *p, uint32
     return space_value(s, p, axis) == s->axis[axis].nominal;
 }
 
-static char *workload_text(const struct space *s, const struct space_point *p)
+static const char *workload_text(const struct space *s, const struct space_point *p)
 {
     SCOPED(text_fini) struct text t = {0};
     text_string(&t, s->keys);
@@ -281,13 +281,13 @@ static char *workload_text(const struct space *s, const struct space_point *p)
             text_format(&t, ",active_share=%g", floor(1e4 / v) / 1e4);
         }
     }
-    return xformat("%s%s%s", s->head, t.n > 0 ? ":" : "", text_end(&t));
+    return xkeep(xformat("%s%s%s", s->head, t.n > 0 ? ":" : "", text_end(&t)));
 }
 
 static void add_set(struct config_options *o, const char *path, double value)
 {
     SIM_REQUIRE(o->n_sets < CONFIG_MAX_SETS, "%s: more settings than space_init counted", path);
-    o->sets[o->n_sets++] = xformat("%s=%.6g", path, value);
+    o->sets[o->n_sets++] = xkeep(xformat("%s=%.6g", path, value));
 }
 
 void space_options(const struct space *s, const struct space_point *p, struct config_options *out)
@@ -311,17 +311,6 @@ void space_options(const struct space *s, const struct space_point *p, struct co
     }
 }
 
-void space_options_fini(const struct space *s, struct config_options *o)
-{
-    while (o->n_sets > s->options->n_sets) {
-        free(o->sets[--o->n_sets]);
-    }
-    if (o->workload != s->options->workload) {
-        free((char *)(uintptr_t)o->workload);
-        o->workload = s->options->workload;
-    }
-}
-
 char *space_command(const struct space *s, const struct space_point *p)
 {
     struct config_options o;
@@ -334,6 +323,5 @@ char *space_command(const struct space *s, const struct space_point *p)
     for (uint32_t i = 0; i < o.n_sets; i++) {
         text_format(&t, " --set %s", o.sets[i]);
     }
-    space_options_fini(s, &o);
     return text_end(&t);
 }

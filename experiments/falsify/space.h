@@ -58,9 +58,7 @@ struct space_point space_nominal(const struct space *s);
 double space_value(const struct space *s, const struct space_point *p, uint32_t axis);
 bool space_is_nominal(const struct space *s, const struct space_point *p, uint32_t axis);
 
-/* The options of a point: the space's own, a workload and more settings, which space_options_fini
- * frees. */
+/* The options of a point: the space's own, a workload and more settings. */
 void space_options(const struct space *s, const struct space_point *p, struct config_options *out);
-void space_options_fini(const struct space *s, struct config_options *o);
 /* "--workload ... --set ..." as a shell takes it, in full. The caller frees it. */
 char *space_command(const struct space *s, const struct space_point *p);

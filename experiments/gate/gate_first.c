@@ -80,7 +80,7 @@ static void find(const struct gate_baseline *b, const char *old, const struct st
                                  .policy = f->row->policy,
                                  .against = old};
     for (uint32_t i = 0; i < g->n_sets; i++) {
-        o.both.sets[i] = xstrdup(g->sets[i]);
+        o.both.sets[i] = g->sets[i];
     }
     bool found = false;
     for (uint32_t k = 0; k < g->replications && k < GATE_FIRST_REPLICATIONS && !found; k++) {
@@ -96,7 +96,6 @@ static void find(const struct gate_baseline *b, const char *old, const struct st
         }
         two_runs_fini(runs);
     }
-    config_options_fini(&o.both);
 }
 
 void gate_first_find(const struct gate_baseline *b, const struct gate_report *r, const char *old,

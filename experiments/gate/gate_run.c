@@ -135,7 +135,7 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
         if (equals == NULL || equals == g->sets[i] || equals - g->sets[i] >= 190) {
             (void)err_add(e, "group '%s': set '%s': must be PATH=VALUE", g->name, g->sets[i]);
         } else {
-            p->options.sets[p->options.n_sets++] = xstrdup(g->sets[i]);
+            p->options.sets[p->options.n_sets++] = g->sets[i];
         }
     }
     if (g->fresh && r->fresh_seeds) {

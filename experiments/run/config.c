@@ -208,9 +208,9 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     }
     (void)config_speculation_fit(&c->sim.drafts, &c->speculation, e);
     const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
-    c->workload = o->n_recordings > 1
-                      ? xformat("%s and %u more recordings", o->trace, o->n_recordings - 1)
-                      : xstrdup(o->trace != NULL ? o->trace : workload);
+    c->workload = xkeep(o->n_recordings > 1
+                            ? xformat("%s and %u more recordings", o->trace, o->n_recordings - 1)
+                            : xstrdup(o->trace != NULL ? o->trace : workload));
     if (e->n == before) {
         config_notes_print(c);
     }
@@ -222,7 +222,7 @@ int config_of_text(struct config *c, const char *tree, struct err *e)
     size_t before = e->n;
     memset(c, 0, sizeof *c);
     c->tree = cJSON_Parse(tree);
-    c->workload = xstrdup("");
+    c->workload = "";
     parse(c, "a kept machine", "a kept model", e);
     return e->n > before ? -EINVAL : 0;
 }
@@ -230,10 +230,8 @@ int config_of_text(struct config *c, const char *tree, struct err *e)
 void config_fini(struct config *c)
 {
     cJSON_Delete(c->tree);
-    free(c->workload);
     free(c->more);
     free(c->setup_more);
-    free(c->models);
     memset(c, 0, sizeof *c);
 }
 

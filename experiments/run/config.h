@@ -22,14 +22,15 @@
 #define CONFIG_DEFAULT_LLM "llama-3.2-3b"
 #define CONFIG_DEFAULT_WORKLOAD "mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900"
 
-/* The user's options. Strings are borrowed (argv). */
+/* The user's options: a value, to be copied as it is. Its texts are argv's or the process's
+ * (xkeep), and nobody frees them. */
 struct config_options {
     const char *soc;              /* shipped name or path ending in .json */
     const char *llm;              /* so, for each model of the run (models.h) */
-    char *llm_given;              /* owned; `llm` of the command line, or NULL */
+    bool llm_given;               /* on the command line */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
     const char *machine;          /* events of the machine: path; NULL: those of the workload */
-    char **recordings;            /* owned: every --trace, `trace` the first (recordings.h) */
+    const char **recordings;      /* kept: every --trace, `trace` the first (recordings.h) */
     uint32_t n_recordings;
     bool several;       /* the command replicates, so it takes several recordings */
     bool resample;      /* sessions of the recording are redrawn for every seed */
@@ -38,7 +39,7 @@ struct config_options {
     bool seed_given;               /* on the command line */
     double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */
     struct metrics_asked asked;
-    char *sets[CONFIG_MAX_SETS]; /* owned "path=value", in order */
+    const char *sets[CONFIG_MAX_SETS]; /* "path=value", in order */
     uint32_t n_sets;
 };
 
@@ -96,14 +97,14 @@ struct config {
     uint32_t n_more;
     bool weights_at_start; /* of several models */
     uint32_t draft_model;  /* the one called "draft"; 0: none, or the default one */
-    char *models;          /* owned; all of them, for people */
+    const char *models;    /* all of them, for people */
     struct config_sim sim;
     struct config_speculation speculation;
     const struct contention_ops *contention;
     struct contention_params contention_params;
     struct metrics_asked asked; /* of the options */
     uint64_t hash;              /* of the tree */
-    char *workload;             /* owned; what the requests come from, for people */
+    const char *workload;       /* what the requests come from, for people */
 };
 
 struct config_policy {
@@ -116,15 +117,14 @@ struct config_policy {
 /* ---- options, shared by every command that simulates ---- */
 
 extern const struct option_table config_option_table; /* of struct config_options */
-/* Options given to `over` replace those of base; settings are added. Texts stay borrowed, settings
- * are copied. For the second side of a comparison: over is read without defaults. */
+/* Options given to `over` replace those of base; settings are added. For the second side of a
+ * comparison: over is read without defaults. */
 void config_options_overlay(struct config_options *base, const struct config_options *over);
 
 /* Where a metric's name asks for a quantile, a share or a quality of experience that is not
  * computed anyway, adds it (before config_load). Cost: what is there. */
 void config_options_metric(struct config_options *o, const char *metric);
 struct config_options config_options_default(void);
-void config_options_fini(struct config_options *o);
 
 /* ---- loading ---- */
 

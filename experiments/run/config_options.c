@@ -9,17 +9,6 @@ struct config_options config_options_default(void)
     return (struct config_options){.soc = CONFIG_DEFAULT_SOC, .llm = CONFIG_DEFAULT_LLM, .seed = 1};
 }
 
-void config_options_fini(struct config_options *o)
-{
-    for (uint32_t i = 0; i < o->n_sets; i++) {
-        free(o->sets[i]);
-    }
-    o->n_sets = 0;
-    free(o->llm_given);
-    o->llm_given = NULL;
-    recordings_fini(o);
-}
-
 static int take_trace(void *target, const struct option_row *row, const char *arg, struct err *e)
 {
     (void)row;
@@ -30,12 +19,8 @@ static int take_llm(void *target, const struct option_row *row, const char *arg,
 {
     struct config_options *o = target;
     (void)e;
-    if (arg == row->preset) { /* nothing is given yet */
-        o->llm = arg;
-        return 0;
-    }
-    o->llm_given = models_add(o->llm_given, arg);
-    o->llm = o->llm_given;
+    o->llm = o->llm_given ? xkeep(xformat("%s,%s", o->llm, arg)) : arg;
+    o->llm_given = arg != row->preset;
     return 0;
 }
 
@@ -50,7 +35,7 @@ static int take_set(void *target, const struct option_row *row, const char *arg,
     if (o->n_sets == CONFIG_MAX_SETS) {
         return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
     }
-    o->sets[o->n_sets++] = xstrdup(arg);
+    o->sets[o->n_sets++] = arg;
     return 0;
 }
 
@@ -185,19 +170,13 @@ const struct option_table config_option_table = {
 void config_options_overlay(struct config_options *base, const struct config_options *over)
 {
     base->soc = over->soc != NULL ? over->soc : base->soc;
-    if (over->llm != NULL) {
-        free(base->llm_given);
-        base->llm = base->llm_given = xstrdup(over->llm);
-    }
+    base->llm = over->llm != NULL ? over->llm : base->llm;
+    base->llm_given = base->llm_given || over->llm != NULL;
     if (over->trace != NULL || over->workload != NULL) { /* one way to say what runs */
-        recordings_fini(base);
         base->trace = over->trace;
         base->workload = over->workload;
-        for (uint32_t i = 0; i < over->n_recordings; i++) {
-            base->recordings = xgrow(base->recordings, i, sizeof *base->recordings);
-            base->recordings[base->n_recordings++] = xstrdup(over->recordings[i]);
-            base->trace = base->recordings[0];
-        }
+        base->recordings = over->recordings;
+        base->n_recordings = over->n_recordings;
     }
     base->machine = over->machine != NULL ? over->machine : base->machine;
     base->seed = over->seed_given ? over->seed : base->seed;
@@ -212,6 +191,6 @@ void config_options_overlay(struct config_options *base, const struct config_opt
     base->asked.reader =
         over->asked.reader.tokens_per_s > 0.0 ? over->asked.reader : base->asked.reader;
     for (uint32_t i = 0; i < over->n_sets && base->n_sets < CONFIG_MAX_SETS; i++) {
-        base->sets[base->n_sets++] = xstrdup(over->sets[i]);
+        base->sets[base->n_sets++] = over->sets[i];
     }
 }

@@ -14,15 +14,8 @@
 #define AT_START "at_start" /* weights are in memory from the beginning */
 #define MORE "more"         /* the others by name */
 
-char *models_add(char *list, const char *arg)
-{
-    char *more = list == NULL ? xstrdup(arg) : xformat("%s,%s", list, arg);
-    free(list);
-    return more;
-}
-
-/* What a file is called: no folder, no ending. The caller frees. */
-static char *name_of(const char *model)
+/* What a file is called: no folder, no ending. */
+static const char *name_of(const char *model)
 {
     const char *slash = strrchr(model, '/');
     char *name = xstrdup(slash != NULL ? slash + 1 : model);
@@ -30,7 +23,7 @@ static char *name_of(const char *model)
     if (end != NULL && end[strlen(".json")] == '\0') {
         *end = '\0';
     }
-    return name;
+    return xkeep(name);
 }
 
 static struct model_option option_of(const char *part)
@@ -39,12 +32,12 @@ static struct model_option option_of(const char *part)
     const char *equals = strchr(part, '=');
     OWNED char *name = equals != NULL ? xformat("%.*s", (int)(equals - part), part) : xstrdup("");
     bool named = trace_model_is_name(name); /* not the = of a width, nor one of a path */
-    m.text = xstrdup(named ? equals + 1 : part);
+    m.text = xkeep(xstrdup(named ? equals + 1 : part));
     m.bits = strstr(m.text, WIDTH);
-    m.model =
-        xformat("%.*s", (int)(m.bits != NULL ? m.bits - m.text : (long)strlen(m.text)), m.text);
+    size_t n = m.bits != NULL ? (size_t)(m.bits - m.text) : strlen(m.text);
+    m.model = xkeep(xformat("%.*s", (int)n, m.text));
     m.bits = m.bits != NULL ? m.bits + strlen(WIDTH) : NULL;
-    m.name = named ? xstrdup(name) : name_of(m.model);
+    m.name = named ? xkeep(xstrdup(name)) : name_of(m.model);
     return m;
 }
 
@@ -73,16 +66,6 @@ int models_parse(const char *llm, struct model_option **out, uint32_t *n, struct
         (void)err_add(e, "--llm: %u models, a run has at most %d", *n, SIM_MAX_MODELS);
     }
     return e->n == before ? 0 : -EINVAL;
-}
-
-void models_free(struct model_option *m, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        free(m[i].name);
-        free(m[i].model);
-        free(m[i].text);
-    }
-    free(m);
 }
 
 static bool is_one(const struct config_options *o)
@@ -120,7 +103,7 @@ int models_bind(const struct config_options *o, struct trace *t, struct err *e)
             bind_one(m, n, &t->graph->models[i], e);
         }
     }
-    models_free(m, n);
+    free(m);
     return e->n == before ? 0 : -EINVAL;
 }
 
@@ -172,7 +155,7 @@ char *models_add_files(cJSON *tree, const char *llm, struct err *e)
         }
         first = i == 0 ? xstrdup(path) : first; /* path may be the name itself, which goes */
     }
-    models_free(m, n);
+    free(m);
     return first;
 }
 
@@ -216,6 +199,5 @@ void models_read(struct config *c, struct err *e)
         bool same = strcmp(m->string, llm->name) == 0;
         text_format(&all, ",%s%s%s", same ? "" : m->string, same ? "" : "=", llm->name);
     }
-    c->models = xstrdup(text_end(&all));
-    text_fini(&all);
+    c->models = xkeep(text_end(&all));
 }

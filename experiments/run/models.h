@@ -14,18 +14,15 @@ struct config;
 struct config_options;
 
 struct model_option {
-    char *name;  /* owned; that requests use */
-    char *model; /* owned; shipped name or path */
-    char *text;  /* owned; as given, without the name: "qwen3-4b:bits=4" */
-    char *bits;  /* in `text`; NULL: the file's */
+    const char *name;  /* that requests use */
+    const char *model; /* shipped name or path */
+    const char *text;  /* as given, without the name: "qwen3-4b:bits=4" */
+    const char *bits;  /* in `text`; NULL: the file's */
 };
 
-/* The list's models into *out, which the caller frees with models_free, also after an error. An
- * error names a model that is there twice, or more than SIM_MAX_MODELS. */
+/* The list's models into *out, which the caller frees, also after an error. An error names a model
+ * that is there twice, or more than SIM_MAX_MODELS. */
 int models_parse(const char *llm, struct model_option **out, uint32_t *n, struct err *e);
-void models_free(struct model_option *m, uint32_t n);
-/* Adds what one --llm says to a list (NULL: none). Returns the new list, and frees the old one. */
-char *models_add(char *list, const char *arg);
 
 /* Reads the models' files into a configuration's tree: the first as `llm`, others under
  * `models.more` by their names. Returns the path of the first, for errors,

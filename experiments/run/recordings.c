@@ -5,8 +5,8 @@
 
 static void add(struct config_options *o, const char *path)
 {
-    o->recordings = xgrow(o->recordings, o->n_recordings, sizeof *o->recordings);
-    o->recordings[o->n_recordings++] = xstrdup(path);
+    o->recordings = xkept_grow(o->recordings, o->n_recordings, sizeof *o->recordings);
+    o->recordings[o->n_recordings++] = xkeep(xstrdup(path));
     o->trace = o->recordings[0];
 }
 
@@ -33,16 +33,6 @@ int recordings_add(struct config_options *o, const char *arg, struct err *e)
                              folder ? "the folder has no .csv file" : "no file matches");
 }
 
-void recordings_fini(struct config_options *o)
-{
-    for (uint32_t i = 0; i < o->n_recordings; i++) {
-        free(o->recordings[i]);
-    }
-    free(o->recordings);
-    o->recordings = NULL;
-    o->n_recordings = 0;
-}
-
 uint32_t recordings_replications(const struct config_options *o, uint32_t asked)
 {
     const bool bounded = o->trace != NULL && !o->resample;
@@ -59,22 +49,22 @@ const char *recordings_sample(const struct config_options *o)
                                  : "one recording";
 }
 
-char *recordings_note(const struct config_options *o)
+const char *recordings_note(const struct config_options *o)
 {
     if (o->trace == NULL) {
         return NULL;
     }
     if (o->resample) {
-        return xformat("%s redrawn from one recording (block bootstrap): intervals are as "
-                       "good as the recording is typical",
-                       o->resample_jobs ? "jobs" : "sessions");
+        return xkeep(xformat("%s redrawn from one recording (block bootstrap): intervals are as "
+                             "good as the recording is typical",
+                             o->resample_jobs ? "jobs" : "sessions"));
     }
     if (o->n_recordings > 1) {
-        return xformat("%u recordings, one per replication", o->n_recordings);
+        return xkeep(xformat("%u recordings, one per replication", o->n_recordings));
     }
-    return xformat("one recorded trace: one run per policy, and the result holds for this trace. "
-                   "Give several (--trace repeated, a folder, a pattern), or redraw its sessions "
-                   "(compare --resample sessions)");
+    return "one recorded trace: one run per policy, and the result holds for this trace. Give "
+           "several (--trace repeated, a folder, a pattern), or redraw its sessions (compare "
+           "--resample sessions)";
 }
 
 /* Of a replication its own; of another seed, for instance of tuning, any of them. */

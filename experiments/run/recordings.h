@@ -13,14 +13,13 @@
 /* Adds what one --trace names: a file, the *.csv files of a folder, or the files that a pattern
  * matches (glob), in the order of their names. 0, or -EINVAL with an error. */
 int recordings_add(struct config_options *o, const char *arg, struct err *e);
-void recordings_fini(struct config_options *o);
 
 /* How many replications the recordings allow, of `asked`: all of a generated workload, or of
  * redrawn sessions. */
 uint32_t recordings_replications(const struct config_options *o, uint32_t asked);
 
-/* A sentence on what the results hold for; NULL of a generated workload. The caller frees it. */
-char *recordings_note(const struct config_options *o);
+/* A sentence on what the results hold for; NULL of a generated workload. */
+const char *recordings_note(const struct config_options *o);
 /* "generated", "one recording", "recordings", "redrawn sessions" or "redrawn jobs". */
 const char *recordings_sample(const struct config_options *o);
 

@@ -104,7 +104,7 @@ static int load(struct study_cell *out, struct err *e)
     *o = config_options_default();
     o->llm = "llama-3.1-8b";
     for (int i = 0; of != NULL && i < SETS_MAX && of->sets[i] != NULL; i++) {
-        o->sets[o->n_sets++] = xstrdup(of->sets[i]);
+        o->sets[o->n_sets++] = of->sets[i];
     }
     out->config = c;
     out->options = o;

@@ -84,8 +84,8 @@ struct spec {
 
 /* The settings of one point. */
 struct spec_point {
-    struct config_options options; /* owns its sets; borrows the strings below */
-    char *policy, *soc, *llm, *workload, *trace, *machine; /* owned; trace, machine "": none */
+    struct config_options options;
+    const char *policy, *soc, *llm, *workload, *trace, *machine; /* trace, machine "": none */
     struct config_arrivals arrivals;
 };
 
@@ -102,10 +102,8 @@ int spec_load_with(struct spec *s, const char *file, const char *const *policies
  * last); errors name its key path. Also the names in `metrics` and `until`. 0 or -EINVAL. */
 int spec_check(const struct spec *s, struct err *e);
 
-/* The settings of one point, 0 <= point < n_points. 0 or -EINVAL; spec_point_fini frees in both
- * cases. */
+/* The settings of one point, 0 <= point < n_points. 0 or -EINVAL. */
 int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, struct err *e);
-void spec_point_fini(struct spec_point *p);
 /* The settings in which points differ, of this one: {"policy": "fcfs", "rate": 2}, in the order of
  * the file. The caller owns it. */
 cJSON *spec_point_settings(const struct spec *s, uint64_t point);

@@ -118,7 +118,7 @@ static const char *value_text(const cJSON *v, char number[static 32])
 }
 
 /* Puts key=value into "NAME" or "NAME:key=value,...", in the place of that key where it stands. */
-static void set_key(char **text, const char *key, const char *value)
+static void set_key(const char **text, const char *key, const char *value)
 {
     size_t head = plugin_path_length(*text);
     head = head > 0 ? head : strcspn(*text, ":");
@@ -136,8 +136,7 @@ static void set_key(char **text, const char *key, const char *value)
         p += n + (p[n] == ',');
     }
     text_format(&t, "%s%s=%s", separator, key, value);
-    free(*text);
-    *text = text_end(&t);
+    *text = xkeep(text_end(&t));
 }
 
 static int add_set(struct config_options *o, const char *path, const char *value, struct err *e)
@@ -145,31 +144,24 @@ static int add_set(struct config_options *o, const char *path, const char *value
     if (o->n_sets == CONFIG_MAX_SETS) {
         return err_add(e, "%s: more than %d paths at one point", path, CONFIG_MAX_SETS);
     }
-    o->sets[o->n_sets++] = xformat("%s=%s", path, value);
+    o->sets[o->n_sets++] = xkeep(xformat("%s=%s", path, value));
     return 0;
-}
-
-static void set_text(char **text, const char *value)
-{
-    free(*text);
-    *text = xstrdup(value);
 }
 
 /* Plain settings first, so that keys of a policy or workload meet the one that the point has. */
 static void apply_plain(const cJSON *v, const char *key, struct spec_point *p)
 {
     struct {
-        const char *key;
-        char **text;
+        const char *key, **text;
     } const texts[] = {{"policy", &p->policy},     {"soc", &p->soc},     {"llm", &p->llm},
                        {"workload", &p->workload}, {"trace", &p->trace}, {"machine", &p->machine}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strcmp(key, texts[i].key) == 0) {
-            set_text(texts[i].text, v->valuestring);
+            *texts[i].text = v->valuestring;
         }
     }
     if (strcmp(key, "workload") == 0) {
-        set_text(&p->trace, "");
+        p->trace = "";
     }
     if (strcmp(key, "rate") == 0) {
         p->arrivals.rate_scale = v->valuedouble;
@@ -257,12 +249,10 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
         config_options_metric(&out->options, s->until[i].metric);
     }
     out->arrivals = CONFIG_AS_WRITTEN;
-    out->policy = xstrdup("");
-    out->trace = xstrdup("");
-    out->machine = xstrdup("");
-    out->soc = xstrdup(CONFIG_DEFAULT_SOC);
-    out->llm = xstrdup(CONFIG_DEFAULT_LLM);
-    out->workload = xstrdup(CONFIG_DEFAULT_WORKLOAD);
+    out->policy = out->trace = out->machine = "";
+    out->soc = CONFIG_DEFAULT_SOC;
+    out->llm = CONFIG_DEFAULT_LLM;
+    out->workload = CONFIG_DEFAULT_WORKLOAD;
     struct pointing t = {out, e};
     (void)each_setting(s, point, false, take_plain, &t);
     if (out->policy[0] == '\0' && s->suite == NULL) {
@@ -285,16 +275,6 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
     out->options.machine = out->machine[0] != '\0' ? out->machine : NULL;
     out->options.workload = out->trace[0] != '\0' ? NULL : out->workload;
     return rc == 0 ? 0 : -EINVAL;
-}
-
-void spec_point_fini(struct spec_point *p)
-{
-    config_options_fini(&p->options);
-    char *const texts[] = {p->policy, p->soc, p->llm, p->workload, p->trace, p->machine};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        free(texts[i]);
-    }
-    *p = (struct spec_point){.policy = NULL};
 }
 
 static int take_setting(void *ctx, const char *key, const cJSON *v)
@@ -342,7 +322,6 @@ static void try_point(const struct spec *s, uint64_t point, struct found *f, str
         }
         config_fini(c);
     }
-    spec_point_fini(p);
 }
 
 static bool told(const struct err *e, const char *line)

@@ -5,20 +5,18 @@
 #include "sim/base/datadir.h"
 
 /* The same text with the folder of the experiment file before the path that begins at `at`. */
-static void insert_folder(const char *file, char **text, size_t at)
+static void insert_folder(const char *file, const char **text, size_t at)
 {
     const char *slash = strrchr(file, '/');
     if ((*text)[at] != '/' && (*text)[at] != '\0' && slash != NULL) {
-        char *with =
-            xformat("%.*s%.*s%s", (int)at, *text, (int)(slash + 1 - file), file, *text + at);
-        free(*text);
-        *text = with;
+        *text =
+            xkeep(xformat("%.*s%.*s%s", (int)at, *text, (int)(slash + 1 - file), file, *text + at));
     }
 }
 
 /* "PATH.so", "python:FILE:CLASS", "exec:./PROGRAM ..." (a program without a slash is the system's).
  */
-static void policy_path(const char *file, char **text)
+static void policy_path(const char *file, const char **text)
 {
     if (plugin_path_length(*text) == 0) {
         return;
@@ -32,7 +30,7 @@ static void policy_path(const char *file, char **text)
 
 /* Lengths from a CSV file: reactive=FILE and proactive=FILE of a generator; shipped names have
  * neither slash nor dot. */
-static void workload_paths(const char *file, char **text)
+static void workload_paths(const char *file, const char **text)
 {
     static const char *const keys[] = {"reactive=", "proactive="};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {

@@ -147,8 +147,8 @@ struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct
 
 int suite_refuse_options(const struct config_options *o, struct err *e)
 {
-    SCOPED(config_options_fini) struct config_options usual = config_options_default();
-    bool same = (o->soc == NULL || strcmp(o->soc, usual.soc) == 0) && o->llm_given == NULL &&
+    const struct config_options usual = config_options_default();
+    bool same = (o->soc == NULL || strcmp(o->soc, usual.soc) == 0) && !o->llm_given &&
                 o->trace == NULL && o->workload == NULL && o->machine == NULL && o->n_sets == 0 &&
                 !o->seed_given;
     return same ? 0

@@ -54,11 +54,9 @@ static int load_point(struct loaded *l, const struct spec *spec, uint64_t point,
     }
     if (l->valid) {
         config_fini(&l->config);
-        spec_point_fini(&l->settings);
         l->valid = false;
     }
     if (spec_point(spec, point, &l->settings, e) != 0) {
-        spec_point_fini(&l->settings);
         return -EINVAL;
     }
     l->point = point;

@@ -133,13 +133,9 @@ int run_fit_load(const struct config_options *o, const struct run_fit *fit, stru
         return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
     }
     for (uint32_t i = 0; i < fit->n_keys; i++) {
-        with.sets[with.n_sets++] = xformat("%s=%.17g", fit->key[i].path, fit->key[i].fitted);
+        with.sets[with.n_sets++] = xkeep(xformat("%s=%.17g", fit->key[i].path, fit->key[i].fitted));
     }
-    int rc = config_load(c, &with, e);
-    while (with.n_sets > o->n_sets) {
-        free(with.sets[--with.n_sets]);
-    }
-    return rc;
+    return config_load(c, &with, e);
 }
 
 /* A coordinate of the simplex is in first steps, so that all are of one size. */

@@ -60,7 +60,7 @@ static int take_settings(struct catalog *c, const struct config_options *o, stru
                            o->sets[i]);
         }
     }
-    SCOPED(config_options_fini) struct config_options with = config_options_default();
+    struct config_options with = config_options_default();
     SCOPED(config_fini) struct config config;
     config_options_overlay(&with, o);
     with.soc = CONFIG_DEFAULT_SOC;

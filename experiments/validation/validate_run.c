@@ -270,12 +270,11 @@ static int fit_part(const char *text, size_t n, size_t *out, struct err *e)
 static int upper_bound(const struct config_policy *p, const struct measured_run *run,
                        const struct validate_run_options *o, struct run_score *out, struct err *e)
 {
-    char set[] = "sim.hwmodel=roofline";
     struct config_options with = o->config;
     if (with.n_sets == CONFIG_MAX_SETS) {
         return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS - 1);
     }
-    with.sets[with.n_sets++] = set;
+    with.sets[with.n_sets++] = "sim.hwmodel=roofline";
     SCOPED(config_fini) struct config c;
     OWNED struct measured_latency *simulated = xmalloc(run->trace.n * sizeof *simulated);
     int rc = config_load(&c, &with, e);

@@ -278,7 +278,7 @@ bool randomrun_load(const struct randomrun *run, struct config *c, struct config
     o.workload = run->workload[0] == '\0' ? NULL : run->workload;
     o.seed = run->seed;
     for (uint32_t i = 0; i < run->n_sets; i++) {
-        o.sets[o.n_sets++] = (char *)(uintptr_t)run->sets[i]; /* read only; not given to _fini */
+        o.sets[o.n_sets++] = run->sets[i];
     }
     bool ok = config_load(c, &o, &e) == 0;
     ok = ok && config_policy_parse(p, run->policy, &e) == 0;

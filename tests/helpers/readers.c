@@ -344,7 +344,6 @@ static int read_spec(const char *path, struct err *e)
         cJSON_Delete(spec_point_settings(&s, s.n_points - 1));
         err_fini(&own);
     }
-    spec_point_fini(&p);
     return rc;
 }
 

@@ -485,7 +485,6 @@ static void run_machine(size_t k, const struct policy_ops *ops, uint32_t *runs)
     runner_result_fini(&r);
     trace_fini(&t);
     config_fini(&c);
-    config_options_fini(&o);
     err_fini(&e);
 }
 

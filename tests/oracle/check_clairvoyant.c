@@ -30,7 +30,6 @@ static void teardown(void)
 {
     trace_fini(&trace);
     config_fini(&config);
-    config_options_fini(&options);
     err_fini(&err);
 }
 

@@ -119,7 +119,6 @@ static void load(const struct soc *soc, uint32_t device, uint32_t entry)
     ck_assert_ptr_eq(config.truth.runtime[device], &config.soc.devices[device].runtimes[entry]);
     config.sim.annotation = (struct annotation_options){0};
     o.n_sets = 0;
-    config_options_fini(&o);
     err_fini(&e);
     (void)remove(path);
 }
@@ -217,7 +216,6 @@ START_TEST(a_runtimes_static_shape_holds_in_a_run)
                             price_op(&config.truth, 0, OP_FFN, &many).seconds, 1e-9);
     config_fini(&config);
     o.n_sets = 0;
-    config_options_fini(&o);
     err_fini(&e);
 }
 END_TEST
@@ -304,7 +302,6 @@ START_TEST(a_pass_costs_the_same_after_one_of_fused_layers)
     ck_assert_int_eq(last_took_ns(true), last_took_ns(false));
     ck_assert_int_lt(took_ns[2], took_ns[4]); /* a key less */
     config_fini(&config);
-    config_options_fini(&o);
     err_fini(&e);
 }
 END_TEST

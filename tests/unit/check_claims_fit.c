@@ -77,7 +77,6 @@ START_TEST(a_point_of_the_cube_is_a_set_up)
     ck_assert_uint_eq(s.set.n, 3);
     ck_assert_str_eq(s.set.v[0], "soc.compiler.power=10");
     ck_assert_str_eq(s.set.v[2], "sim.contention=none");
-    fit_setup_fini(&s);
     fit_parameters_fini(&p);
     const char *over[] = {"idle", "nonesuch"};
     ck_assert_int_eq(fit_parameters_read(&p, parameters_path, over, 2, &err), -EINVAL);

@@ -31,7 +31,6 @@ static void setup(void)
 static void teardown(void)
 {
     config_fini(&config);
-    config_options_fini(&options);
     err_fini(&err);
     tempfile_remove();
 }
@@ -45,7 +44,7 @@ static int take(const char *name, const char *arg)
     char option[64];
     (void)snprintf(option, sizeof option, "--%s", name);
     char *argv[] = {(char *)(uintptr_t) "test", option, (char *)(uintptr_t)arg, NULL};
-    SCOPED(config_options_fini) struct config_options read = {0};
+    struct config_options read = {0};
     int rc = options_parse(&c, arg != NULL ? 3 : 2, argv, &read, &err);
     config_options_overlay(&options, &read);
     return rc;

@@ -159,7 +159,6 @@ static void one_request(const char *soc, struct config *c, struct metric_list *o
     }
     runner_result_fini(&r);
     trace_fini(&t);
-    config_options_fini(&o);
     tempfile_remove();
     err_fini(&err);
 }

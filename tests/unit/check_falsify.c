@@ -27,7 +27,6 @@ static void open_space(const char *workload, const char *over)
 static void close_space(void)
 {
     config_fini(&config);
-    config_options_fini(&options);
 }
 
 static uint32_t axis(const char *name)
@@ -263,7 +262,6 @@ START_TEST(what_is_not_changed_is_run_as_it_was_given)
     space_options(&space, &p, &o);
     ck_assert_uint_eq(o.n_sets, 0);
     ck_assert_str_eq(o.workload, "mixed:duration_s=60,arrival=gamma,reactive_per_min=5");
-    space_options_fini(&space, &o);
     /* u = 1 of the NPU's axis: four times the rate of each of its entries, and nothing else. */
     p.u[axis("npu_rate")] = 1.0;
     space_options(&space, &p, &o);
@@ -272,7 +270,6 @@ START_TEST(what_is_not_changed_is_run_as_it_was_given)
         ck_assert_ptr_nonnull(strstr(o.sets[i], "soc.devices.npu.runtimes."));
         ck_assert_ptr_nonnull(strstr(o.sets[i], "rate="));
     }
-    space_options_fini(&space, &o);
     close_space();
 }
 END_TEST
@@ -290,7 +287,6 @@ START_TEST(agents_vary_by_factors_on_their_numbers)
     struct config_options o;
     space_options(&space, &p, &o);
     ck_assert_str_eq(o.workload, "coding-agent:gap=2");
-    space_options_fini(&space, &o);
     p.u[axis("prompt")] = 1.0;
     p.u[axis("gap")] = 0.0;
     space_options(&space, &p, &o);
@@ -299,7 +295,6 @@ START_TEST(agents_vary_by_factors_on_their_numbers)
     struct err e = ERR_INIT;
     ck_assert_int_eq(config_load(&c, &o, &e), 0);
     config_fini(&c);
-    space_options_fini(&space, &o);
     close_space();
 }
 END_TEST
@@ -339,7 +334,6 @@ START_TEST(a_workload_of_any_length_is_run_whole)
     struct space_point p = space_nominal(&space);
     space_options(&space, &p, &o);
     ck_assert_str_eq(o.workload, text);
-    space_options_fini(&space, &o);
     close_space();
 }
 END_TEST

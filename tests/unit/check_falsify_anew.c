@@ -33,7 +33,6 @@ static void open_space(const char *workload, const char *over)
 static void close_space(void)
 {
     config_fini(&config);
-    config_options_fini(&options);
 }
 
 static uint32_t axis(const char *name)

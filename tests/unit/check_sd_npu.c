@@ -23,7 +23,7 @@ static void open_with(const char *workload, const char *const *sets, uint32_t n)
     options.llm = "qwen2.5-1.5b";
     options.workload = workload;
     for (uint32_t i = 0; i < n; i++) {
-        options.sets[options.n_sets++] = xstrdup(sets[i]);
+        options.sets[options.n_sets++] = sets[i];
     }
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
     ck_assert_int_eq(config_trace(&options, 3, CONFIG_AS_WRITTEN, &trace, &err), 0);
@@ -38,7 +38,6 @@ static void teardown(void)
 {
     trace_fini(&trace);
     config_fini(&config);
-    config_options_fini(&options);
     err_fini(&err);
 }
 

@@ -21,7 +21,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    spec_point_fini(&point);
     err_fini(&err);
     (void)remove(path);
 }
@@ -42,7 +41,6 @@ static void load_good(const char *text)
 
 static void go_to(uint64_t p)
 {
-    spec_point_fini(&point);
     ck_assert_msg(spec_point(&spec, p, &point, &err) == 0, "%s", err.lines[0]);
 }
 

@@ -33,7 +33,6 @@ static void teardown(void)
 {
     machines_fini(&machines);
     config_fini(&config);
-    config_options_fini(&options);
     err_fini(&err);
 }
 
