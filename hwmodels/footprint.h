@@ -2,10 +2,13 @@
  *
  *   bytes = fixed + weights x weight bytes + tokenizer x vocabulary
  *           + (activations x width of the model + KV bytes) x tokens
+ *           + scores x heads x tokens^2
  *
- * The four numbers are a device's (`footprint` in its SoC file), of the runtime that they name.
- * They were fitted to published peaks of the resident set (`xpusim calibrate --points reference
- * --memory`). The resident set has the interpreter, compiled kernels and their blobs in it. */
+ * The numbers are a device's (`footprint` in its SoC file), of the runtime that they name. The
+ * first four were fitted to published peaks of the resident set (`xpusim calibrate --points
+ * reference --memory`). The resident set has the interpreter, compiled kernels and their blobs in
+ * it. `scores` is the device's own and is not fitted: 2 bytes where attention is not fused, so that
+ * one layer's matrix of scores is there as a whole, and 0 where it is. */
 #pragma once
 
 #include "hwmodels/soc.h"

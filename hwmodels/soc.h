@@ -117,6 +117,7 @@ struct soc_memory {
     double weights_frac;     /* resident bytes per byte of weights */
     double tokenizer_bytes;  /* per entry of the vocabulary */
     double activation_bytes; /* per token of the prompt and column of the model's width */
+    double score_bytes;      /* per head and pair of tokens; 0: fused attention keeps no scores */
 };
 
 /* Memory of a device's kernels besides weights. */

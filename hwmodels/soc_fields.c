@@ -142,6 +142,10 @@ static const struct json_field footprint_rows[] = {
                    "Bytes per entry of the vocabulary.")},
     {JSON_QUANTITY(X, memory.activation_bytes, "activations", "B", 0.0, 1e5, 1.0,
                    "Bytes per token of a prompt and column of the model's width.")},
+    {JSON_QUANTITY(X, memory.score_bytes, "scores", "B", 0.0, 64.0, 1.0,
+                   "Bytes per head and pair of tokens of a prompt, of attention scores kept whole; "
+                   "0: fused attention keeps none."),
+     JSON_DEFAULT(0.0)},
 };
 static const struct json_fields footprint_keys = JSON_FIELDS(footprint_rows, NULL);
 

@@ -42,7 +42,15 @@ static bool same_toolchain(const struct footprint_row *a, const struct footprint
            strncmp(a->point->runtime, b->point->runtime, n) == 0;
 }
 
-/* Relative to what was measured: 1 = sum over k of number k times column k, plus KV. */
+/* Attention's scores are the device's, whatever runtime the other numbers are of. */
+static struct soc_memory on_device(const struct footprint_row *r, const struct soc_memory *m)
+{
+    struct soc_memory own = *m;
+    own.score_bytes = r->k.soc->devices[r->k.device].memory.score_bytes;
+    return own;
+}
+
+/* Relative to what was measured: 1 = sum over k of number k times column k, plus KV and scores. */
 static double columns(const struct footprint_row *r, double out[NUMBERS])
 {
     const struct llm *m = &r->k.llm;
@@ -51,7 +59,9 @@ static double columns(const struct footprint_row *r, double out[NUMBERS])
     out[1] = m->weight_bytes / bytes;
     out[2] = 1e3 * m->vocab / bytes;
     out[3] = (double)m->hidden * r->point->input_tokens / bytes;
-    return 1.0 - m->kv_bytes_per_token * r->point->input_tokens / bytes;
+    const struct soc_memory none = {0};
+    struct soc_memory known = on_device(r, &none);
+    return 1.0 - footprint_bytes(&known, m, r->point->input_tokens) / bytes;
 }
 
 bool footprint_fit(const struct footprint_rows *r, const struct footprint_row *like,
@@ -117,7 +127,8 @@ bool footprint_fit_others(const struct footprint_rows *r, const struct footprint
 
 double footprint_row_bytes(const struct footprint_row *r, const struct soc_memory *m)
 {
-    return footprint_bytes(m, &r->k.llm, r->point->input_tokens);
+    struct soc_memory own = on_device(r, m);
+    return footprint_bytes(&own, &r->k.llm, r->point->input_tokens);
 }
 
 /* The mean over the runtimes of the shipped files, each counted once. */

@@ -24,6 +24,26 @@ START_TEST(a_process_holds_weights_kv_and_what_the_runtime_adds)
 }
 END_TEST
 
+/* Scores of one layer, whatever the layers: 3 heads, 10 tokens, 2 bytes: 3 x 10 x 10 x 2 = 600
+ * bytes more, in the process and beyond the ledger. Twice the tokens take four times that, and of
+ * activations and KV 10 x (100 x 100 + 50) = 100500 more. */
+START_TEST(scores_kept_whole_grow_with_the_square_of_the_prompt)
+{
+    struct llm m = {.weight_bytes = 1e10,
+                    .vocab = 1000,
+                    .hidden = 100,
+                    .kv_bytes_per_token = 50,
+                    .heads = 3,
+                    .n_layers = 7};
+    struct soc_memory whole = known;
+    whole.score_bytes = 2.0;
+    ck_assert_double_eq_tol(footprint_bytes(&whole, &m, 10.0), 10502100500.0 + 600.0, 1e-3);
+    ck_assert_double_eq_tol(footprint_extra_bytes(&whole, &m, 10.0), 502100000.0 + 600.0, 1e-3);
+    ck_assert_double_eq_tol(footprint_bytes(&whole, &m, 20.0), 10502100500.0 + 100500.0 + 2400.0,
+                            1e-3);
+}
+END_TEST
+
 /* Weights that are mapped and not touched make the process smaller than the ledger; the ledger is
  * never made smaller by it: 1e6 + (0.5 - 1) x 1e9 is below 0. */
 START_TEST(a_runtime_never_takes_memory_away)
@@ -100,6 +120,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("footprint"),
     TEST(a_process_holds_weights_kv_and_what_the_runtime_adds),
+    TEST(scores_kept_whole_grow_with_the_square_of_the_prompt),
     TEST(a_runtime_never_takes_memory_away),
     TEST(a_fit_finds_the_numbers_again_despite_a_wrong_row),
 };
