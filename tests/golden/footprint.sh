@@ -45,8 +45,12 @@ b, hb = llm["body_bytes_per_weight"]["value"], llm["head_bytes_per_weight"]["val
 weights = body * b + head * hb * (1 if llm["tied_head"] else 2)
 rows = list(csv.DictReader(l for l in open(f"{d}/trace") if not l.startswith("#")))
 longest = max(int(r["input_tokens"]) for r in rows)
-v = {k: f[k]["value"] for k in ("fixed", "weights", "tokenizer", "activations")}
+v = {k: f[k]["value"] for k in ("fixed", "weights", "tokenizer", "activations", "scores")}
 extra = v["fixed"] * 1e9 + (v["weights"] - 1) * weights + v["tokenizer"] * 1e3 * llm["vocab"] + v["activations"] * h * longest
+extra += v["scores"] * llm["heads"] * longest**2
+if v["scores"] * llm["heads"] * longest**2 < 1e6:
+    print("FAILED: scores take less than a megabyte, so the sum does not test them")
+    sys.exit(1)
 got = peak("on") - peak("off")
 if abs(got / extra - 1) > 1e-6:
     print(f"FAILED: the peak grew by {got:.0f} bytes, by hand {extra:.0f}")

@@ -44,6 +44,41 @@ START_TEST(scores_kept_whole_grow_with_the_square_of_the_prompt)
 }
 END_TEST
 
+/* Two machines alike but for scores, one row each of 2048 tokens and 32 heads: the difference of
+ * their predictions is 2 x 32 x 2048^2 = 268435456 bytes, 256 MiB, by any numbers of a runtime. */
+START_TEST(scores_are_of_the_device_not_of_the_fit)
+{
+    struct err e = ERR_INIT;
+    struct catalog c;
+    ck_assert_int_eq(catalog_open(&c, &e), 0);
+    struct footprint_row r[2];
+    struct point p[2];
+    static const char *const socs[] = {"core-ultra-7-165h", "core-ultra-7-258v"};
+    for (int i = 0; i < 2; i++) {
+        p[i] = (struct point){.metric = POINT_MEMORY_MIB,
+                              .device = "igpu",
+                              .runtime = "openvino-2025.3",
+                              .model = "llama-2-7b",
+                              .weight_bits = 8,
+                              .act_bits = 16,
+                              .input_tokens = 2048,
+                              .batch = 1,
+                              .value = 9000.0};
+        (void)snprintf(p[i].soc, sizeof p[i].soc, "%s", socs[i]);
+        r[i] = (struct footprint_row){.point = &p[i]};
+        predict_bind(&c, &p[i], &r[i].k);
+        ck_assert_ptr_null(r[i].k.reason);
+        ck_assert_uint_eq(r[i].k.llm.heads, 32);
+    }
+    double more = footprint_row_bytes(&r[0], &known) - footprint_row_bytes(&r[1], &known);
+    ck_assert_double_eq_tol(more, 268435456.0, 1e-3);
+    struct prediction with = predict_memory(&c, &p[0]);
+    struct prediction without = predict_memory(&c, &p[1]);
+    ck_assert_double_eq_tol(with.value - without.value, 256.0, 1e-6);
+    err_fini(&e);
+}
+END_TEST
+
 /* Weights that are mapped and not touched make the process smaller than the ledger; the ledger is
  * never made smaller by it: 1e6 + (0.5 - 1) x 1e9 is below 0. */
 START_TEST(a_runtime_never_takes_memory_away)
@@ -121,6 +156,7 @@ static const struct suite_row suite[] = {
     CASE("footprint"),
     TEST(a_process_holds_weights_kv_and_what_the_runtime_adds),
     TEST(scores_kept_whole_grow_with_the_square_of_the_prompt),
+    TEST(scores_are_of_the_device_not_of_the_fit),
     TEST(a_runtime_never_takes_memory_away),
     TEST(a_fit_finds_the_numbers_again_despite_a_wrong_row),
 };
