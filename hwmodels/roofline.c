@@ -78,12 +78,18 @@ static double exchange_s(const struct roofline *r, const struct kernel_query *q)
 static inline double padded_keys(const struct work_shape *w, const struct soc_runtime *p,
                                  uint32_t chunk)
 {
-    double keys = (double)w->kv_read_tokens;
+    double keys = fmax((double)w->kv_read_tokens, (double)p->window * w->sequences);
     if (!p->pad_attention || chunk == 0) {
         return keys;
     }
     /* No single lengths are known of several sequences: the mean. */
     return w->sequences == 1 ? ceil(keys / chunk) * chunk : keys + 0.5 * chunk * w->sequences;
+}
+
+/* Pairs of a query and a key. A static graph computes what it then masks. */
+static inline double all_pairs(const struct work_shape *w, const struct soc_runtime *p)
+{
+    return fmax((double)w->attn_pairs, (double)p->window * w->rows);
 }
 
 /* A share of an MHA's rows costs its share of the work; keys are read for the whole share. */
@@ -94,7 +100,7 @@ static inline void attention_add(const struct hwmodel *m, const struct kernel_qu
     const struct soc_runtime *p = r->runtime[q->device];
     const struct work_shape *w = q->shape;
     double share = (double)q->rows / (double)w->rows;
-    double flop = r->attn_flop_per_pair * (double)w->attn_pairs * share;
+    double flop = r->attn_flop_per_pair * all_pairs(w, p) * share;
     double keys = padded_keys(w, p, m->machine->devices[q->device].chunk_rows);
     t->compute_s += flop / (flop_per_s * (plain ? 1.0 : attention_frac(p, w)));
     t->flop += flop;

@@ -76,6 +76,7 @@ struct soc_runtime {
     double fused_launch_frac;   /* of a layer's launches, what a layer in one kernel pays */
     uint32_t min_rows;          /* rows a many-row kernel pays at least (systolic height) */
     bool pad_attention;         /* attention reads the KV padded to the static chunk */
+    uint32_t window;            /* keys that every row attends to, masked or not; 0: its own */
     struct soc_start start;
     /* Standard deviations of ln(measured / predicted) where the machine was measured by a few rows:
      * of models of usual size and of small ones, by phase (hwmodels/conformal.h). 0: not stated. */

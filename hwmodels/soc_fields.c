@@ -98,6 +98,10 @@ static const struct json_field runtime_rows[] = {
      JSON_DEFAULT(1.0)},
     {JSON_BOOL(R, pad_attention, "pad_attention", "Attention reads KV padded to the static chunk."),
      JSON_DEFAULT(0.0)},
+    {JSON_COUNT(R, window, "window", 0, 1u << 24,
+                "Keys of the context that static graphs are compiled for: every row attends to all "
+                "of them, masked or not; 0: rows attend to their own keys."),
+     JSON_DEFAULT(0.0)},
     {JSON_OBJECT("valid", &valid_keys, "Range of the calibration."), JSON_DEFAULT(0.0)},
     {JSON_ARRAY("table", &soc_table_keys, 1, SOC_MAX_TABLE,
                 "Factors by rows, of the model `table`."),

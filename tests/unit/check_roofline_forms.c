@@ -190,6 +190,39 @@ END_TEST
 
 /* Factors 2 at 16 rows and 1 at 256: at 64 rows, half way in ln rows, 1.5; at 1 and at 4096 rows
  * the ends' factors. */
+/* Llama 3.1 8B, 8-bit KV: a pair is 4 x 32 x 128 = 16384 flop, a key 2 x 8 x 128 = 2048 B, a row's
+ * queries and outputs 2 x 2 x 4096 = 16384 B. With a window of 4096 keys 128 rows of a prompt have
+ * 128 x 4096 pairs = 8.589934592 GFLOP instead of 128 x 129 / 2 = 8256 pairs, and read 4096 keys,
+ * 8388608 B. Three sequences that decode have 3 x 4096 pairs and read as many keys. A context
+ * beyond the window is what it is. */
+START_TEST(a_window_is_attended_to_whole)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    struct soc_runtime whole = *b.r.runtime[MODEL_NPU];
+    whole.pad_attention = false;
+    struct soc_runtime own = whole;
+    whole.window = 4096;
+    struct work_shape prompt = model_prefill(128);
+    struct work_shape decode = model_decode(3, 200);
+    struct work_shape beyond = model_decode(1, 5000);
+    roofline_set_runtime(&b.r, MODEL_NPU, &own);
+    struct kernel_cost c = model_cost(&b, MODEL_NPU, OP_MHA, &prompt, 128, 128);
+    struct kernel_cost long_one = model_cost(&b, MODEL_NPU, OP_MHA, &beyond, 1, 1);
+    model_near(c.flop, 8256.0 * 16384.0, 1e-12);
+    roofline_set_runtime(&b.r, MODEL_NPU, &whole);
+    c = model_cost(&b, MODEL_NPU, OP_MHA, &prompt, 128, 128);
+    model_near(c.flop, 8589934592.0, 1e-12);
+    model_near(c.bytes, 8388608.0 + 128.0 * 16384.0, 1e-12);
+    c = model_cost(&b, MODEL_NPU, OP_MHA, &decode, 3, 3);
+    model_near(c.flop, 3.0 * 4096.0 * 16384.0, 1e-12);
+    model_near(c.bytes, 3.0 * 8388608.0 + 3.0 * 16384.0, 1e-12);
+    c = model_cost(&b, MODEL_NPU, OP_MHA, &beyond, 1, 1);
+    ck_assert_int_eq(c.t_ns, long_one.t_ns);
+    model_near(c.bytes, 5000.0 * 2048.0 + 16384.0, 1e-12);
+}
+END_TEST
+
 START_TEST(a_table_scales_by_interpolated_factors)
 {
     struct model plain;
@@ -482,6 +515,7 @@ static const struct suite_row suite[] = {
     LOOP(an_op_in_chunks_costs_its_chunks, 2),
     TEST(a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute),
     TEST(a_width_fill_costs_matrix_products_in_proportion),
+    TEST(a_window_is_attended_to_whole),
     TEST(a_table_scales_by_interpolated_factors),
     TEST(nonlinear_ops_apart_cost_launches_bytes_and_barriers),
     TEST(forms_are_found_by_name),
