@@ -11,6 +11,7 @@
 
 #define PATH_BYTES 4096
 #define RECIPES "hwmodels/points/int4-recipes.csv"
+#define WINDOWS "hwmodels/points/windows.csv"
 #define REFERENCE "hwmodels/points/reference.csv"
 
 /* Words at the end of a model's name that leave its architecture alone. */
@@ -104,6 +105,36 @@ static void read_recipes(struct catalog *c, struct err *e)
     }
 }
 
+static void read_windows(struct catalog *c, struct err *e)
+{
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(datadir_path(WINDOWS), e);
+    if (f == NULL) {
+        return;
+    }
+    size_t before = e->n;
+    int runtime = csvfile_require(f, "runtime", e);
+    int model = csvfile_require(f, "model", e);
+    int window = csvfile_require(f, "window", e);
+    while (e->n == before && csvfile_next(f, e) > 0) {
+        c->windows = xkept_grow(c->windows, c->n_windows, sizeof *c->windows);
+        c->windows[c->n_windows++] = (struct catalog_window){
+            xkeep(xstrdup(csvfile_text(f, runtime))), xkeep(xstrdup(csvfile_text(f, model))),
+            (uint32_t)csvfile_number(f, window, 1.0, 1u << 24, e)};
+    }
+}
+
+uint32_t catalog_window(const struct catalog *c, const char *runtime, const char *model)
+{
+    for (size_t i = 0; i < c->n_windows; i++) {
+        const struct catalog_window *w = &c->windows[i];
+        if (strncmp(runtime, w->runtime, strlen(w->runtime)) == 0 &&
+            catalog_same(w->model, model)) {
+            return w->window;
+        }
+    }
+    return 0;
+}
+
 double catalog_recipe_bytes(const struct catalog *c, const char *name)
 {
     for (size_t i = 0; i < c->n_recipes; i++) {
@@ -130,6 +161,7 @@ int catalog_open(struct catalog *c, struct err *e)
     (void)folder_each(datadir_path("hwmodels/soc"), add_soc, c, e);
     (void)folder_each(datadir_path("hwmodels/llm"), add_llm, c, e);
     read_recipes(c, e);
+    read_windows(c, e);
     (void)interval_table_read(&c->residuals, e);
     conformal_keep(&c->residuals);
     (void)points_read(datadir_path(REFERENCE), &c->reference, e);

@@ -17,6 +17,12 @@ struct catalog_recipe {
     double body_bytes; /* per weight, scales and layers left at 8 bits included */
 };
 
+/* The context that a model's graphs were compiled for (hwmodels/points/windows.csv). */
+struct catalog_window {
+    const char *runtime, *model; /* the beginning of a runtime's name; nobody frees them */
+    uint32_t window;             /* keys */
+};
+
 struct catalog {
     struct soc **socs; /* kept */
     size_t n_socs;
@@ -26,6 +32,8 @@ struct catalog {
     size_t n_names;
     struct catalog_recipe *recipes; /* kept */
     size_t n_recipes;
+    struct catalog_window *windows; /* kept */
+    size_t n_windows;
     struct conformal residuals; /* kept: what intervals rest on */
     struct points reference;    /* kept: the shipped table, which predictions of loads rest on */
     /* They share rows of several devices: those of a run without options, until replaced. */
@@ -48,6 +56,9 @@ const struct llm *catalog_llm(const struct catalog *c, const char *name);
 /* Bytes per body weight of OpenVINO's 4-bit file of a model, by the name in its tables; 0: no
  * recipe. */
 double catalog_recipe_bytes(const struct catalog *c, const char *name);
+
+/* The window of a model's graphs under a runtime, where it is not the SoC file's; 0: it is. */
+uint32_t catalog_window(const struct catalog *c, const char *runtime, const char *model);
 
 /* Whether two names are one: case, and what is neither letter nor digit, do not matter. */
 bool catalog_same(const char *a, const char *b);

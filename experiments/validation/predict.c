@@ -79,6 +79,7 @@ static void bind_model(const struct catalog *c, const struct point *p, struct pr
     double recipe = table ? catalog_recipe_bytes(c, p->model) : 0.0;
     format.body_bytes = recipe > 0.0 ? recipe : format.body_bytes;
     llm_requantise(&out->llm, bits, act, &format);
+    out->window = catalog_window(c, p->runtime, m->name);
 }
 
 /* Beyond the usable share of memory a machine swaps, and no roofline holds. */
@@ -129,6 +130,12 @@ void predict_model(const struct predict_case *k, struct roofline *out)
 struct price predict_by_model(struct roofline *r, const struct predict_case *k,
                               const struct point *p, const struct soc_runtime *params)
 {
+    struct soc_runtime own;
+    if (k->window > 0 && params->window > 0) {
+        own = *params;
+        own.window = k->window;
+        params = &own;
+    }
     roofline_set_runtime(r, k->device, params);
     struct work_shape w = point_is_prefill(p) ? price_prefill_shape(p->input_tokens, p->batch)
                                               : price_decode_shape(p->input_tokens, p->batch);

@@ -13,6 +13,7 @@ struct predict_case {
     enum soc_match match; /* of the entry with the row's runtime and width */
     struct llm llm;       /* at the row's width, in the runtime's format */
     bool has_llm;
+    uint32_t window; /* of the model's graphs, where the entry has one; 0: the entry's */
     const char *reason;
 };
 

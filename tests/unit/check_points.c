@@ -103,6 +103,44 @@ START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
 }
 END_TEST
 
+/* Jais 6.7B: 32 layers, 32 KV heads of 128, 8 bits: 8192 B for a key and layer. Genie's file states
+ * a window of 4096 keys; Jais' graphs have 2048. A token reads 32 x 2048 x 8192 B = 536870912 B
+ * less. Without a window in the entry none counts. */
+START_TEST(a_rows_graphs_have_the_window_that_they_were_compiled_for)
+{
+    struct catalog catalog;
+    ck_assert_int_eq(catalog_open(&catalog, &err), 0);
+    ck_assert_uint_eq(catalog_window(&catalog, "genie-2024.10", "llama-2-7b"), 1024);
+    ck_assert_uint_eq(catalog_window(&catalog, "genie", "llama-3-8b"), 0);
+    ck_assert_uint_eq(catalog_window(&catalog, "qnn-2024.07", "llama-2-7b"), 0);
+    struct point p = {.soc = "snapdragon-8elite",
+                      .device = "npu",
+                      .runtime = "genie",
+                      .model = "jais-6.7b",
+                      .weight_bits = 4,
+                      .act_bits = 16,
+                      .input_tokens = 128,
+                      .batch = 1,
+                      .metric = POINT_DECODE_TOK_S,
+                      .value = 13};
+    struct predict_case k;
+    predict_bind(&catalog, &p, &k);
+    ck_assert_ptr_null(k.reason);
+    ck_assert_uint_eq(k.window, 2048);
+    struct soc_runtime entry = k.soc->devices[k.device].runtimes[k.runtime];
+    ck_assert_uint_eq(entry.window, 4096);
+    struct price own = predict_price(&k, &p, &entry);
+    k.window = 0;
+    struct price file = predict_price(&k, &p, &entry);
+    ck_assert_double_eq_tol(file.bytes - own.bytes, 536870912.0, 1.0);
+    entry.window = 0;
+    struct price none = predict_price(&k, &p, &entry);
+    k.window = 2048;
+    ck_assert_double_eq(predict_price(&k, &p, &entry).seconds, none.seconds);
+    ck_assert_double_gt(own.bytes, none.bytes);
+}
+END_TEST
+
 /* The file's powers are means of such rows, and its 43.3 GB/s are the row itself. A row that
  * differs from the file is a prediction, good or bad. */
 START_TEST(what_a_file_took_from_a_row_is_no_prediction_of_it)
@@ -286,6 +324,7 @@ static const struct suite_row suite[] = {
     TEST(a_row_is_read_with_its_line_and_empty_widths),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
     TEST(a_tables_4_bit_file_weighs_what_its_recipe_says),
+    TEST(a_rows_graphs_have_the_window_that_they_were_compiled_for),
     TEST(what_a_file_took_from_a_row_is_no_prediction_of_it),
     TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for),
     TEST(what_no_form_can_know_is_in_the_rows_that_say_the_same),
