@@ -474,16 +474,14 @@ START_TEST(a_plan_is_of_the_devices_that_there_are)
                                                                               "--llm random-1024"));
     /* the first of each kind; a card is no iGPU */
     is_plan("GPU.1 NPU.0 GPU.0 NPU.1", "full",
-            PROBE("npu", "NPU.0")
-                PROBE("gpu", "GPU.1")
-                    ROWS("full", "10") " --backend openvino --devices "
-                                       "GPU.1,NPU.0,GPU.0,NPU.1\n" TWO(
-                                           "full",
-                                           "5") " --pairs --backend openvino --devices "
-                                                "NPU.0,GPU.1\n" DRIVES("2", MORE, "2",
-                                                                       "--engine openvino "
-                                                                       "--devices NPU.0,GPU.1 "
-                                                                       "--llm random-1024"));
+            PROBE("npu", "NPU.0") PROBE("gpu", "GPU.1")
+                ROWS("full", "10") " --backend openvino --devices "
+                                   "GPU.1,NPU.0,GPU.0,NPU.1\n" TWO(
+                                       "full", "5") " --pairs --backend openvino --devices "
+                                                    "NPU.0,GPU.1\n" DRIVES("2", MORE, "2",
+                                                                           "--engine openvino "
+                                                                           "--devices NPU.0,GPU.1 "
+                                                                           "--llm random-1024"));
     is_plan("CPU D", "tiny",
             ROWS("tiny", "1") TINY "0.002 --backend openvino --devices CPU,D\n" TWO("tiny", "1")
                 TINY "0.02 --pairs --backend openvino --devices CPU,D\n" DRIVES(

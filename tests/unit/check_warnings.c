@@ -257,7 +257,6 @@ START_TEST(a_dear_batch_that_nobody_measured_is_said)
         }
         cJSON_Delete(tree);
         config_fini(&k);
-        config_options_fini(&o);
     }
 }
 END_TEST
