@@ -297,7 +297,7 @@ START_TEST(a_judgement_is_told_whole)
                     exp(a.gain[i].mean - a.gain[i].half), exp(a.gain[i].mean + a.gain[i].half),
                     1 + i, a.holm[i]);
     }
-    said_is(d, text_end(&want), NULL);
+    shown_is(d, text_end(&want), NULL);
     cJSON *tree = document_json(d);
     near(cJSON_GetObjectItem(tree, "score")->valuedouble, exp(a.score.mean));
     near(cJSON_GetObjectItem(tree, "p_better")->valuedouble, p);
@@ -361,18 +361,18 @@ START_TEST(a_suite_is_told_whole)
 {
     struct document *d = document_new();
     judge_document_suite(&suite, "public", 7, d);
-    said_is(d, "made up [00ff], public split: 3 points, 2 scored; 7 replications; reference edf\n",
-            "{\"suite\":\"made up\",\"split\":\"public\",\"hash\":\"00ff\",\"frozen\":true,"
-            "\"points\":3,\"scored_points\":2,\"replications\":7,\"reference\":\"edf\"}");
+    shown_is(d, "made up [00ff], public split: 3 points, 2 scored; 7 replications; reference edf\n",
+             "{\"suite\":\"made up\",\"split\":\"public\",\"hash\":\"00ff\",\"frozen\":true,"
+             "\"points\":3,\"scored_points\":2,\"replications\":7,\"reference\":\"edf\"}");
     suite.recorded = "ff00";
     struct document *other = document_new();
     judge_document_suite(&suite, "sealed", 1, other);
-    said_is(other,
-            "made up [00ff], sealed split: 3 points, 2 scored; 1 replications; reference edf\n"
-            "warning: the suite was frozen as [ff00]: machines, models or generators are others "
-            "now, and scores do not compare with the archive's\n",
-            "{\"suite\":\"made up\",\"split\":\"sealed\",\"hash\":\"00ff\",\"frozen\":false,"
-            "\"points\":3,\"scored_points\":2,\"replications\":1,\"reference\":\"edf\"}");
+    shown_is(other,
+             "made up [00ff], sealed split: 3 points, 2 scored; 1 replications; reference edf\n"
+             "warning: the suite was frozen as [ff00]: machines, models or generators are others "
+             "now, and scores do not compare with the archive's\n",
+             "{\"suite\":\"made up\",\"split\":\"sealed\",\"hash\":\"00ff\",\"frozen\":false,"
+             "\"points\":3,\"scored_points\":2,\"replications\":1,\"reference\":\"edf\"}");
 }
 END_TEST
 
@@ -433,7 +433,7 @@ START_TEST(a_certificate_is_told_and_read_back)
     struct document *d = document_new();
     DOCUMENT_VALUES(d, "hash", "00ff");
     certificate_document(&suite, &c, d);
-    said_is(d, text_end(&want), text_end(&json));
+    shown_is(d, text_end(&want), text_end(&json));
     /* The archive lies next to the suite's file. */
     static struct certificate read;
     const char *path = tempfile_make(".archive.json");

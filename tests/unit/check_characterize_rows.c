@@ -30,7 +30,6 @@ static void teardown(void)
 {
     frame_free(rows);
     config_fini(&config);
-    config_options_fini(&options);
     err_fini(&err);
 }
 

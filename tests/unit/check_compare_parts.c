@@ -313,8 +313,9 @@ START_TEST(a_drawn_machine_has_its_numbers)
                 double v = m->value[(size_t)i * m->n_factors + k];
                 q = json_find_path(drawn->tree, f->path, &bad);
                 double want = f->number->capped ? fmin(v, peak) : v;
-                ck_assert_msg(json_number(q, "value") == want, "%s: %g, not %g", f->path,
-                              json_number(q, "value"), want);
+                /* A key that the file lacks stays so at its default. */
+                double is = q != NULL ? json_number(q, "value") : f->nominal;
+                ck_assert_msg(is == want, "%s: %g, not %g", f->path, is, want);
             }
         }
         ck_assert(drawn->hash != c->hash);
@@ -340,7 +341,6 @@ START_TEST(a_drawn_machine_has_its_numbers)
     }
     machines_fini(m);
     config_fini(c);
-    config_options_fini(&options);
 }
 END_TEST
 

@@ -467,6 +467,7 @@ static const struct {
     {".bandwidth", "one-row kernels (decode, GEMV)", 0, true},
     {".rate", "matrix products of a chunk of rows (prefill, GEMM)", 0, false},
     {".row_fill", "matrix products of a chunk of rows (prefill, GEMM)", 1, false},
+    {".batch_fill", "decode of several sequences at once", 0, false},
     {".width_fill", "it", 100, false},
     {".together", "streams on NPU and iGPU at once", 0, false},
     {".queueing", "streams on NPU and iGPU at once", 0, false},

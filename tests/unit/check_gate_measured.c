@@ -177,7 +177,6 @@ static void is_measured(const struct gate_cells *out, uint64_t fresh_seed)
         }
         ck_assert(c->trace_hash == hash);
         config_fini(&config);
-        config_options_fini(&o);
     }
     /* every policy that there is, once */
     ck_assert_uint_eq(out->n_parameters, 3);
@@ -363,34 +362,34 @@ START_TEST(first_decisions_are_told)
     f.n = 5;
     struct document *d = document_new();
     gate_first_document(&f, d);
-    said_is(d,
-            "g, a: decision 12 is another: `form 2` at 0.250000 s before, `form 1` at 1.500000 s "
-            "now (seed 18446744073709551615)\n"
-            "g, b: decision 12 comes later: `form 1`, at 0.250000 s before, at 1.500000 s now "
-            "(seed 18446744073709551615)\n"
-            "g, b: decision 12 comes sooner: `form 1`, at 0.250000 s before, at 0.125000 s now "
-            "(seed 18446744073709551615)\n"
-            "h, c: every decision is the same in 4 replications; only what they cost has changed\n"
-            "h, d: broke\n",
-            "{\"first_decisions\":["
-            "{\"group\":\"g\",\"policy\":\"a\",\"seed\":\"18446744073709551615\",\"differs\":true,"
-            "\"decision\":12,\"before_s\":0.25,\"before\":\"form 2\",\"now_s\":1.5,"
-            "\"now\":\"form 1\",\"message\":\"\"},"
-            "{\"group\":\"g\",\"policy\":\"b\",\"seed\":\"18446744073709551615\",\"differs\":true,"
-            "\"decision\":12,\"before_s\":0.25,\"before\":\"form 1\",\"now_s\":1.5,"
-            "\"now\":\"form 1\",\"message\":\"\"},"
-            "{\"group\":\"g\",\"policy\":\"b\",\"seed\":\"18446744073709551615\",\"differs\":true,"
-            "\"decision\":12,\"before_s\":0.25,\"before\":\"form 1\",\"now_s\":0.125,"
-            "\"now\":\"form 1\",\"message\":\"\"},"
-            "{\"group\":\"h\",\"policy\":\"c\",\"seed\":\"5\",\"differs\":false,\"decision\":0,"
-            "\"before_s\":0,\"before\":\"\",\"now_s\":0,\"now\":\"\",\"message\":\"\"},"
-            "{\"group\":\"h\",\"policy\":\"d\",\"seed\":\"6\",\"differs\":false,\"decision\":0,"
-            "\"before_s\":0,\"before\":\"\",\"now_s\":0,\"now\":\"\",\"message\":\"broke\"}]}");
+    shown_is(d,
+             "g, a: decision 12 is another: `form 2` at 0.250000 s before, `form 1` at 1.500000 s "
+             "now (seed 18446744073709551615)\n"
+             "g, b: decision 12 comes later: `form 1`, at 0.250000 s before, at 1.500000 s now "
+             "(seed 18446744073709551615)\n"
+             "g, b: decision 12 comes sooner: `form 1`, at 0.250000 s before, at 0.125000 s now "
+             "(seed 18446744073709551615)\n"
+             "h, c: every decision is the same in 4 replications; only what they cost has changed\n"
+             "h, d: broke\n",
+             "{\"first_decisions\":["
+             "{\"group\":\"g\",\"policy\":\"a\",\"seed\":\"18446744073709551615\",\"differs\":true,"
+             "\"decision\":12,\"before_s\":0.25,\"before\":\"form 2\",\"now_s\":1.5,"
+             "\"now\":\"form 1\",\"message\":\"\"},"
+             "{\"group\":\"g\",\"policy\":\"b\",\"seed\":\"18446744073709551615\",\"differs\":true,"
+             "\"decision\":12,\"before_s\":0.25,\"before\":\"form 1\",\"now_s\":1.5,"
+             "\"now\":\"form 1\",\"message\":\"\"},"
+             "{\"group\":\"g\",\"policy\":\"b\",\"seed\":\"18446744073709551615\",\"differs\":true,"
+             "\"decision\":12,\"before_s\":0.25,\"before\":\"form 1\",\"now_s\":0.125,"
+             "\"now\":\"form 1\",\"message\":\"\"},"
+             "{\"group\":\"h\",\"policy\":\"c\",\"seed\":\"5\",\"differs\":false,\"decision\":0,"
+             "\"before_s\":0,\"before\":\"\",\"now_s\":0,\"now\":\"\",\"message\":\"\"},"
+             "{\"group\":\"h\",\"policy\":\"d\",\"seed\":\"6\",\"differs\":false,\"decision\":0,"
+             "\"before_s\":0,\"before\":\"\",\"now_s\":0,\"now\":\"\",\"message\":\"broke\"}]}");
     f.v[0].replications = 0; /* nothing was compared: no row */
     f.n = 1;
     struct document *none = document_new();
     gate_first_document(&f, none);
-    said_is(none, "", "{\"first_decisions\":[]}");
+    shown_is(none, "", "{\"first_decisions\":[]}");
 }
 END_TEST
 

@@ -60,7 +60,6 @@ static void teardown(void)
 {
     measured_run_fini(&run);
     config_fini(&config);
-    config_options_fini(&options.config);
     err_fini(&err);
     (void)remove(path);
     free(path);

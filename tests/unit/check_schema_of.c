@@ -137,12 +137,12 @@ START_TEST(keys_are_maps)
     FRAME_ROW(DOCUMENT_FRAME(d, "cells", 2, pairs), "k", "l", "m");
     FRAME_ROW(DOCUMENT_FRAME(d, "rows", 1, two), "k", 1.0, (bool)true);
     FRAME_ROW(DOCUMENT_FRAME(d, NULL, 0, two), "k", 1.0, (bool)true); /* for people */
-    schema_is(d, OBJECT("\"cells\",\"rows\"",
-                        "\"cells\":" MAP(MAP(
-                            "{\"type\":[\"string\",\"null\"],"
-                            "\"title\":\"t\"}")) ",\"rows\":" MAP(ROW("\"x\":" NUMBER
-                                                                      ",\"y\":{\"type\":["
-                                                                      "\"boolean\",\"null\"]}"))));
+    schema_is(
+        d, OBJECT("\"cells\",\"rows\"",
+                  "\"cells\":" MAP(MAP(
+                      "{\"type\":[\"string\",\"null\"],"
+                      "\"title\":\"t\"}")) ",\"rows\":" MAP(ROW("\"x\":" NUMBER ",\"y\":{\"type\":["
+                                                                "\"boolean\",\"null\"]}"))));
 }
 END_TEST
 

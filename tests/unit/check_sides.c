@@ -31,7 +31,6 @@ static void setup(void)
 static void teardown(void)
 {
     config_fini(&config);
-    config_options_fini(&options);
     err_fini(&err);
 }
 
@@ -149,7 +148,6 @@ START_TEST(losses_are_of_their_own_runs)
             ck_assert_double_eq_tol(loss[i], m == 0 ? log(x / y) : log(y / x), 1e-12);
             study_outcomes_fini(&out);
             config_fini(&own);
-            space_options_fini(&space, &o);
         }
     }
 }

@@ -210,7 +210,7 @@ START_TEST(options_of_points_are_refused)
         said_refused(&s, "--suite: its points say machine, model, workload, settings and seed; "
                          "these options do not go with it");
     }
-    SCOPED(config_options_fini) struct config_options usual = config_options_default();
+    struct config_options usual = config_options_default();
     ck_assert_int_eq(suite_refuse_options(&usual, &err), 0);
     usual.soc = NULL;
     ck_assert_int_eq(suite_refuse_options(&usual, &err), 0);

@@ -75,7 +75,6 @@ static void teardown(void)
 {
     trace_fini(&whole);
     config_fini(&config);
-    config_options_fini(&options);
     err_fini(&err);
     folder_leave();
 }
