@@ -1,4 +1,4 @@
-/* What a document says, whole: to be compared with texts that a test works out. */
+/* A document as whole texts, to be compared with those that a test works out. */
 #pragma once
 
 #include "experiments/shell/document.h"
@@ -10,7 +10,7 @@ char *said_json(const struct document *d);
 /* Fails the test unless both are these; NULL: not asked. */
 void shown_is(const struct document *d, const char *text, const char *json);
 
-/* What is written to stdout and stderr between the two calls, also by children. Both texts are
+/* Catches all that is written to stdout and stderr between the two calls, also by children. Both texts are
  * owned; NULL: not wanted. */
 void said_catch(void);
 void said_caught(char **out, char **err);

@@ -461,7 +461,7 @@ START_TEST(a_plan_is_of_the_devices_that_there_are)
     is_plan("CPU GPU NPU", "tiny",
             PROBE("npu", "NPU") PROBE("gpu", "GPU") ROWS("tiny", "1") TINY
             "0.002 --backend openvino --devices CPU,GPU,NPU\n" TWO("tiny", "1") TINY
-            "0.02 --pairs --backend openvino --devices NPU,GPU\n" DRIVES(
+            "0.005 --pairs --backend openvino --devices NPU,GPU\n" DRIVES(
                 "1", "", "1", "--engine openvino --devices NPU,GPU --llm random-256 --clock cpu"));
     is_plan(
         "CPU GPU NPU", "small",
@@ -484,7 +484,7 @@ START_TEST(a_plan_is_of_the_devices_that_there_are)
                                                                            "--llm random-1024"));
     is_plan("CPU D", "tiny",
             ROWS("tiny", "1") TINY "0.002 --backend openvino --devices CPU,D\n" TWO("tiny", "1")
-                TINY "0.02 --pairs --backend openvino --devices CPU,D\n" DRIVES(
+                TINY "0.005 --pairs --backend openvino --devices CPU,D\n" DRIVES(
                     "1", "", "1", "--engine openvino --llm random-256 --clock cpu"));
     is_plan(
         "CPU", "tiny",
