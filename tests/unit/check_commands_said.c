@@ -234,6 +234,52 @@ START_TEST(a_policy_runs_one_load)
 }
 END_TEST
 
+static const char idle[] =
+    "read -r hello\n"
+    "echo '{\"protocol\":1,\"name\":\"idle\",\"summary\":\"does nothing\"}'\n"
+    "read -r init || exit 0\necho '[\"do\",[]]'\n"
+    "while read -r line; do echo '[\"do\",[]]'; done\n";
+
+/* A program that serves nobody fails every check: why, then what is left of the load, indented. */
+START_TEST(a_policy_that_fails_is_told)
+{
+    folder_put("idle.sh", idle);
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_check_policy, "exec:sh ./idle.sh", "--loads", "1");
+    ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);
+    uint32_t n = 0;
+    const char *at = s.out;
+    for (const struct conformance_check *k = conformance_checks; k->name != NULL; k++) {
+        OWNED char *head = xformat("FAILED  %s\n        exec:sh ./idle.sh", k->name);
+        if (strncmp(at, head, strlen(head)) != 0) {
+            continue; /* it does not apply */
+        }
+        const char *left = strstr(at, "\n        exec:sh ./idle.sh, load ");
+        const char *enough = strstr(at, ": enough to show it: 1 of ");
+        const char *command =
+            strstr(at, "\n          xpusim check-policy 'exec:sh ./idle.sh' --load ");
+        ck_assert(left != NULL && enough != NULL && command != NULL && left < enough &&
+                  enough < command);
+        const char *next = strstr(at + 1, "\nFAILED  ");
+        at = next != NULL ? next + 1 : strstr(command + 1, "\n") + 1;
+        n++;
+    }
+    ck_assert_uint_eq(n, 6);
+    ck_assert_str_eq(at, "exec:sh ./idle.sh: 0 of 6 checks hold\n");
+    SCOPED(said_fini)
+    struct said one = COMMANDED(cmd_check_policy, "exec:sh ./idle.sh", "--load", "1");
+    ck_assert_int_eq(one.status, EXIT_CHECK_FAILED);
+    ck_assert_msg(strncmp(one.out, "0 of 9 requests finished\npolicy idle, seed ", 43) == 0, "%s",
+                  one.out);
+    has(one.out, "stalled: 7 requests live");
+    has(one.out, "\n  requests: 7 live: ");
+    SCOPED(said_fini)
+    struct said pair =
+        COMMANDED(cmd_check_policy, "exec:sh ./idle.sh", "--load", "1", "--pair", "repeated");
+    said_is(&pair, EXIT_CHECK_FAILED, "a run fails\n", NULL);
+}
+END_TEST
+
 /* ---- measure ---- */
 
 /* Simulated devices: every row has the machine's name, the shape and the source; the summary counts
@@ -589,6 +635,7 @@ static const struct suite_row rows[] = {
     TEST(a_trace_is_imported_with_what_is_lost),
     TEST(a_policy_is_checked),
     TEST(a_policy_runs_one_load),
+    TEST(a_policy_that_fails_is_told),
     TEST(simulated_devices_are_measured),
     TEST(pairs_are_measured_alone),
     TEST(a_sweep_counts_its_runs),

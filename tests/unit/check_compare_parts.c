@@ -8,6 +8,7 @@
 #include "experiments/compare/compare.h"
 #include "experiments/compare/machines.h"
 #include "experiments/compare/steady.h"
+#include "experiments/compare/uncertainty.h"
 #include "experiments/store/store.h"
 #include "sim/base/json.h"
 #include "tests/helpers/commanded.h"
@@ -344,6 +345,113 @@ START_TEST(a_drawn_machine_has_its_numbers)
 }
 END_TEST
 
+/* The difference of two policies with one number at x and all others the file's, over the first
+ * three replications. */
+static double difference_at(const struct machines *m, const struct compare_plan *plan, uint32_t k,
+                            double x, const char *metric)
+{
+    OWNED struct config *c = xcalloc(1, sizeof *c);
+    ck_assert_int_eq(machines_load(m, plan->options, UINT32_MAX, k, x, c, &err), 0);
+    struct compare_plan own = *plan;
+    own.config = c;
+    own.replications = UNCERTAINTY_FLIP_RUNS;
+    SCOPED(compare_result_fini) struct compare_result r;
+    compare_run(&own, &r);
+    const double *a = compare_values(&r, 1, metric);
+    const double *b = compare_values(&r, 0, metric);
+    double sum = 0.0;
+    for (uint32_t i = 0; i < UNCERTAINTY_FLIP_RUNS; i++) {
+        sum += a[i] - b[i];
+    }
+    config_fini(c);
+    return sum / UNCERTAINTY_FLIP_RUNS;
+}
+
+/* Two numbers of the machine, of which one may only be higher: what is found of each is what runs
+ * with that number alone give, at the file's value and at both ends of its range. */
+START_TEST(ends_of_a_range_are_run)
+{
+    enum { N = UNCERTAINTY_LIST_MIN };
+    static const char metric[] = "reactive.e2e_s.mean";
+    static const char *const metrics[] = {metric};
+    options = config_options_default();
+    options.workload = "mixed:reactive_per_min=60,proactive_per_min=60,duration_s=3";
+    OWNED struct config *c = xcalloc(1, sizeof *c);
+    OWNED struct uncertainty *u = xcalloc(1, sizeof *u);
+    OWNED struct machines *all = xcalloc(1, sizeof *all);
+    struct config_policy two[2];
+    ck_assert_int_eq(config_load(c, &options, &err), 0);
+    ck_assert_int_eq(config_policy_parse(&two[0], "fcfs:device=igpu", &err), 0);
+    ck_assert_int_eq(config_policy_parse(&two[1], "fcfs:device=cpu", &err), 0);
+    ck_assert_int_eq(machines_find(c, all, &err), 0);
+    u->machines = (struct machines){.n_draws = N, .ddr_peak = all->ddr_peak};
+    for (uint32_t k = 0; k < all->n_factors; k++) {
+        bool mine = strcmp(all->factor[k].path, "soc.devices.igpu.runtimes.0.rate") == 0 ||
+                    strcmp(all->factor[k].path, "soc.devices.cpu.runtimes.0.rate") == 0;
+        if (mine) {
+            struct machine_factor *f = &u->machines.factor[u->machines.n_factors++];
+            *f = all->factor[k];
+            f->kind = MACHINE_RANGE;
+            f->low = f->device == 2 ? f->nominal : 0.05 * f->nominal;
+            f->high = 3.0 * f->nominal;
+        }
+    }
+    const uint32_t n = u->machines.n_factors;
+    ck_assert_uint_eq(n, 2);
+    u->machines.value = xcalloc(N * n, sizeof(double));
+    u->machines.z = xcalloc(N * n, sizeof(double));
+    for (uint32_t i = 0; i < N * n; i++) {
+        /* One from each part of N, and the other in steps of 5. */
+        uint32_t part = i % n == 0 ? i / n : i / n * 5 % N;
+        u->machines.z[i] = gsl_cdf_ugaussian_Pinv((part + 0.5) / N);
+        u->machines.value[i] = u->machines.factor[i % n].nominal * (1.0 + 0.1 * u->machines.z[i]);
+    }
+    struct compare_plan plan = {.config = c,
+                                .options = &options,
+                                .policies = two,
+                                .n_policies = 2,
+                                .replications = 4,
+                                .how.parallel = 2,
+                                .how.cpu_limit_s = 60.0,
+                                .arrivals = CONFIG_AS_WRITTEN};
+    SCOPED(compare_result_fini) struct compare_result nominal;
+    compare_run(&plan, &nominal);
+    u->plan = &plan;
+    u->nominal = &nominal;
+    u->metrics = metrics;
+    u->n_metrics = 1;
+    uncertainty_run(u);
+    ck_assert_uint_eq(u->n_failed, 0);
+    ck_assert_uint_eq(u->n_pairs, 1);
+    const struct uncertainty_pair *p = &u->pairs[0];
+    ck_assert_uint_ge(p->n_top + p->n_idle, 1);
+    for (uint32_t i = 0; i < p->n_top; i++) {
+        const struct uncertainty_share *s = &p->top[i];
+        const struct machine_factor *f = &u->machines.factor[s->factor];
+        double at[3];
+        const double x[] = {f->nominal, f->low, f->high};
+        for (int k = 0; k < 3; k++) {
+            at[k] = difference_at(&u->machines, &plan, s->factor, x[k], metric);
+        }
+        ck_assert_double_eq_tol(s->difference_file, at[0], 1e-9);
+        ck_assert_double_eq_tol(s->difference_low, at[1], 1e-9);
+        ck_assert_double_eq_tol(s->difference_high, at[2], 1e-9);
+        ck_assert_int_eq(s->flips, at[0] * at[1] < 0 || at[0] * at[2] < 0);
+        if (s->flips) { /* both sides of where it turns are runs, too */
+            ck_assert_double_eq_tol(
+                s->difference_holds,
+                difference_at(&u->machines, &plan, s->factor, s->holds_at, metric), 1e-9);
+            ck_assert_double_eq_tol(
+                s->difference_turns,
+                difference_at(&u->machines, &plan, s->factor, s->turns_at, metric), 1e-9);
+            ck_assert(s->difference_holds * at[0] > 0 && s->difference_turns * at[0] < 0);
+        }
+    }
+    uncertainty_fini(u);
+    config_fini(c);
+}
+END_TEST
+
 /* ---- steady states ---- */
 
 static void finish(struct steady *s, enum request_class cls, uint32_t n)
@@ -395,6 +503,7 @@ static const struct suite_row rows[] = {
     CASE("machines", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(every_number_is_drawn_evenly),
     TEST(a_drawn_machine_has_its_numbers),
+    TEST(ends_of_a_range_are_run),
     TEST(each_class_has_its_steady_state),
 };
 SUITE_MAIN("parts of a comparison", rows)
