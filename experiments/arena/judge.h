@@ -60,7 +60,7 @@ void judge_result_fini(struct judge_result *r);
 
 /* Adds {suite, split, hash, frozen, points, scored_points, replications, reference}. */
 void judge_document_suite(const struct suite *s, const char *split, uint32_t replications,
-                          struct document *d);
+                          const char *reference, struct document *d);
 /* Adds {policy, score, interval: {low, high}, p_better, headroom_left, failed_runs,
  * significant_regressions: [{name, ratio}], cells: {point: {metric: {value, reference, gain,
  * gain_low, gain_high, best, p_worse, p_holm, scored, lost}}}}. Gains are ratios, above 1 better;

@@ -4,7 +4,7 @@
 #include "sim/base/portable.h"
 
 void judge_document_suite(const struct suite *s, const char *split, uint32_t replications,
-                          struct document *d)
+                          const char *reference, struct document *d)
 {
     uint32_t scored = 0;
     for (uint32_t i = 0; i < s->n_points; i++) {
@@ -13,12 +13,11 @@ void judge_document_suite(const struct suite *s, const char *split, uint32_t rep
     DOCUMENT_VALUES(d, "suite", s->spec.name, "split", split, "hash",
                     document_format("%s", s->hash), "frozen", suite_is_frozen(s), "points",
                     s->n_points, "scored_points", scored, "replications", replications, "reference",
-                    s->references[0]);
+                    reference);
     document_note(d,
                   "%s [%s], %s split: %" PRIu32 " points, %" PRIu32 " scored; %" PRIu32
                   " replications; reference %s",
-                  s->spec.name, s->hash, split, s->n_points, scored, replications,
-                  s->references[0]);
+                  s->spec.name, s->hash, split, s->n_points, scored, replications, reference);
     if (!suite_is_frozen(s)) {
         document_note(d,
                       "warning: the suite was frozen as [%s]: machines, models or generators "

@@ -115,6 +115,11 @@ static int judge_one(struct judging *j, const struct config_policy *p, struct do
 
 /* ---- a judgement ---- */
 
+static const char *reference_name(const struct judging *j)
+{
+    return j->o->reference != NULL ? j->o->reference : j->suite.references[0];
+}
+
 static int open_suite(struct judging *j, struct err *e)
 {
     int rc = suite_load(&j->suite, j->o->suite, e);
@@ -128,7 +133,7 @@ static int open_suite(struct judging *j, struct err *e)
     if (rc == 0) {
         j->certified = certificate_read(&j->suite, &j->certificate);
         j->replications = j->o->replications > 0 ? j->o->replications : j->suite.spec.replications;
-        const char *reference = j->o->reference != NULL ? j->o->reference : j->suite.references[0];
+        const char *reference = reference_name(j);
         rc = confine(reference, e);
         rc = rc == 0 ? config_policy_parse(&j->reference, reference, e) : rc;
     }
@@ -175,13 +180,14 @@ static int judge(void *values, struct err *e)
     int rc = open_suite(j, e);
     if (rc == 0 && o->select.confidence_frac > 0.0) {
         struct document *d = document_new();
-        judge_document_suite(&j->suite, "public", SELECT_FIRST_MIN, d);
+        judge_document_suite(&j->suite, "public", SELECT_FIRST_MIN, reference_name(j), d);
         rc = choose(j, d, &decided, e);
         document_show(d, &o->output);
     } else if (rc == 0 && read_candidates(j, e) == 0) {
         judge_run(&j->suite, &j->reference, j->replications, &o->work.how, &j->reference_runs);
         struct document *d = document_new();
-        judge_document_suite(&j->suite, o->sealed ? "sealed" : "public", j->replications, d);
+        judge_document_suite(&j->suite, o->sealed ? "sealed" : "public", j->replications,
+                             reference_name(j), d);
         struct document *all = o->policies.n > 1 ? document_array(d, "judgements") : NULL;
         for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
             rc = judge_one(j, &j->candidates[i], all != NULL ? document_within(all, NULL) : d, e);
