@@ -337,6 +337,7 @@ START_TEST(recordings_are_files_folders_and_patterns)
     v.config.trace = "d/b.csv"; /* not of the command line */
     ck_assert_uint_eq(read_by(&v.config, 9), 22);
     v.config.n_recordings = 5;
+    config_options_fini(&v.config);
     ck_assert_int_eq(mkdir("empty", 0777), 0);
     ck_assert_int_eq(PARSE("--trace", "empty"), -EINVAL);
     ck_assert_str_eq(err.lines[0], "--trace empty: the folder has no .csv file");
