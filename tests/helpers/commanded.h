@@ -13,7 +13,7 @@ struct said commanded(const struct command *c, const char *const *words);
 #define COMMANDED(command_, ...) commanded(&(command_), (const char *const[]){__VA_ARGS__, NULL})
 void said_fini(struct said *s);
 
-/* Hears all that is printed from the first to the second; the status is 0. */
+/* All that is printed between the two calls; the status is 0. */
 struct hearing {
     FILE *files[2];
     int kept[2];
@@ -21,7 +21,7 @@ struct hearing {
 void hearing_begin(struct hearing *h);
 struct said hearing_end(struct hearing *h);
 
-/* It ended so, and printed these texts alone. NULL: not asked. */
+/* It ended so, and printed these texts alone. NULL: any text. */
 void said_is(const struct said *s, int status, const char *out, const char *err);
 /* A refusal of one line, "xpusim: error: " before it, with nothing printed. */
 void said_refused(const struct said *s, const char *why);

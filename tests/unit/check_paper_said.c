@@ -82,50 +82,48 @@ static struct document *shown(bool brief)
     return d;
 }
 
-#define POINT(row_, series_, at_, x_, mean_, low_, high_)                                          \
-    "{\"row\":\"" row_ "\",\"column\":\"\",\"series\":\"" series_ "\",\"at\":\"" at_               \
-    "\",\"x\":" x_ ",\"value\":" mean_ ",\"low\":" low_ ",\"high\":" high_ ",\"n\":1}"
-#define SAID(panel_, series_, x_, where_, claim_, low_, high_, drawn_, read_off_)                  \
-    "{\"panel\":\"" panel_ "\",\"series\":\"" series_ "\",\"x\":\"" x_ "\",\"where\":\"" where_    \
-    "\",\"claim\":\"" claim_ "\",\"published_low\":" low_ ",\"published_high\":" high_ "," drawn_  \
-    ",\"read_off\":" read_off_ "}"
-#define DRAWN(low_, high_, x_)                                                                     \
-    "\"drawn_low\":" low_ ",\"drawn_high\":" high_ ",\"drawn_x_low\":" x_ ",\"drawn_x_high\":" x_
-#define POINTS                                                                                                                  \
-    "{\"points\":[" POINT("R0", "s", "one", "1", "10", "9", "12") "," POINT("R0", "s", "two", "2", "20", "19", "22") "," POINT( \
-        "R0", "t", "one", "1", "10", "9",                                                                                       \
-        "12") "," POINT("R0", "t", "two", "2", "30", "29",                                                                      \
-                        "32") "," POINT("R1", "s", "one", "1", "40", "39",                                                      \
-                                        "42") "," POINT("R1", "s", "two", "2", "50", "49",                                      \
-                                                        "52") "," POINT("R1", "t", "one", "1",                                  \
-                                                                        "60", "59",                                             \
-                                                                        "62") "," POINT("R1", "t",                              \
-                                                                                        "two",                                  \
-                                                                                        "2", "70",                              \
-                                                                                        "69",                                   \
-                                                                                        "72") "]"
-
 START_TEST(a_grid_is_data)
 {
+    static const char *const at[8][3] = {{"R0", "s", "one"}, {"R0", "s", "two"}, {"R0", "t", "one"},
+                                         {"R0", "t", "two"}, {"R1", "s", "one"}, {"R1", "s", "two"},
+                                         {"R1", "t", "one"}, {"R1", "t", "two"}};
+    static const struct {
+        const char *panel, *series, *x, *where, *claim;
+        double low, high, drawn_low, drawn_high, drawn_x;
+        bool read_off;
+    } published[] = {
+        {"R0", "s", "two", "4.1 (read off the drawing)", "C1", 9, 9, 9, 9, 2, true},
+        {"R0", "t", "one", "5", "", 2, 3, 20, 30, 1, false},
+        {"R0", "t", "two", "5", "", 2, 3, 40, 60, 2, false},
+        {"R1", "t", "one", "5", "", 2, 3, 80, 120, 1, false},
+        {"R1", "t", "two", "5", "", 2, 3, 100, 150, 2, false},
+        {"R0", "s", "x of 15", "6", "", 1.1, 1.1, 15, 15, 1.375, false},
+    };
+    SCOPED(text_fini) struct text want = {0};
+    for (uint32_t i = 0; i < 8; i++) {
+        text_format(&want,
+                    "%s{\"row\":\"%s\",\"column\":\"\",\"series\":\"%s\",\"at\":\"%s\","
+                    "\"x\":%u,\"value\":%g,\"low\":%g,\"high\":%g,\"n\":1}",
+                    i == 0 ? "{\"points\":[" : ",", at[i][0], at[i][1], at[i][2], 1 + i % 2,
+                    means[i], means[i] - 1, means[i] + 2);
+    }
+    for (uint32_t i = 0; i < sizeof published / sizeof *published; i++) {
+        text_format(&want,
+                    "%s{\"panel\":\"%s\",\"series\":\"%s\",\"x\":\"%s\",\"where\":\"%s\","
+                    "\"claim\":\"%s\",\"published_low\":%g,\"published_high\":%g,",
+                    i == 0 ? "],\"published\":[" : ",", published[i].panel, published[i].series,
+                    published[i].x, published[i].where, published[i].claim, published[i].low,
+                    published[i].high);
+        text_format(&want,
+                    "\"drawn_low\":%g,\"drawn_high\":%g,\"drawn_x_low\":%g,\"drawn_x_high\":%g,"
+                    "\"read_off\":%s}",
+                    published[i].drawn_low, published[i].drawn_high, published[i].drawn_x,
+                    published[i].drawn_x, published[i].read_off ? "true" : "false");
+    }
+    text_format(&want, "]}");
     SCOPED(json_drop) cJSON *tree = document_json(shown(false));
     OWNED char *is = cJSON_PrintUnformatted(tree);
-    ck_assert_str_eq(
-        is, POINTS
-        ",\"published\":[" SAID("R0", "s", "two", "4.1 (read off the drawing)", "C1", "9", "9", DRAWN("9", "9", "2"), "true") "," SAID(
-            "R0", "t", "one", "5", "", "2", "3", DRAWN("20", "30", "1"),
-            "false") "," SAID("R0", "t", "two", "5", "", "2", "3", DRAWN("40", "60", "2"),
-                              "false") "," SAID("R1", "t", "one", "5", "", "2", "3",
-                                                DRAWN("80", "120", "1"),
-                                                "false") "," SAID("R1", "t", "two", "5", "", "2",
-                                                                  "3", DRAWN("100", "150", "2"),
-                                                                  "false") "," SAID("R0", "s",
-                                                                                    "x of 15", "6",
-                                                                                    "", "1.1",
-                                                                                    "1.1",
-                                                                                    DRAWN("15",
-                                                                                          "15",
-                                                                                          "1.375"),
-                                                                                    "false") "]}");
+    ck_assert_str_eq(is, text_end(&want));
 }
 END_TEST
 

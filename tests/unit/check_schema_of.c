@@ -125,6 +125,11 @@ START_TEST(tables_are_arrays_of_rows)
 }
 END_TEST
 
+#define FLAG_CELL "{\"type\":[\"boolean\",\"null\"]}"
+#define TITLED "{\"type\":[\"string\",\"null\"],\"title\":\"t\"}"
+#define CELLS "\"cells\":" MAP(MAP(TITLED))
+#define ROWS "\"rows\":" MAP(ROW("\"x\":" NUMBER ",\"y\":" FLAG_CELL))
+
 /* Keys name objects; a row of one column without a name is its cell. */
 START_TEST(keys_are_maps)
 {
@@ -137,12 +142,7 @@ START_TEST(keys_are_maps)
     FRAME_ROW(DOCUMENT_FRAME(d, "cells", 2, pairs), "k", "l", "m");
     FRAME_ROW(DOCUMENT_FRAME(d, "rows", 1, two), "k", 1.0, (bool)true);
     FRAME_ROW(DOCUMENT_FRAME(d, NULL, 0, two), "k", 1.0, (bool)true); /* for people */
-    schema_is(
-        d, OBJECT("\"cells\",\"rows\"",
-                  "\"cells\":" MAP(MAP(
-                      "{\"type\":[\"string\",\"null\"],"
-                      "\"title\":\"t\"}")) ",\"rows\":" MAP(ROW("\"x\":" NUMBER ",\"y\":{\"type\":["
-                                                                "\"boolean\",\"null\"]}"))));
+    schema_is(d, OBJECT("\"cells\",\"rows\"", CELLS "," ROWS));
 }
 END_TEST
 
