@@ -13,6 +13,7 @@
 #include "sim/base/json.h"
 #include "sim/base/tar.h"
 #include "sim/base/version.h"
+#include "tests/helpers/madeengines.h"
 #include "tests/helpers/said.h"
 #include "tests/helpers/suite.h"
 
@@ -363,47 +364,6 @@ END_TEST
 
 /* ---- machines with engines ---- */
 
-/* Shared objects made for the test: "openvino" with the devices that it is told of, and "ggml",
- * which is only there. */
-static const char engine[] =
-    "#include <stdlib.h>\n#include <string.h>\n#include \"hwmodels/engines/bench.h\"\n"
-    "static void *open_it(uint32_t n, const char *c, char *why)"
-    "{ static int it; (void)c; (void)why; return n == 1 ? &it : NULL; }\n"
-    "static void close_it(void *b) { (void)b; }\n"
-    "static uint32_t devices(void *b, struct engine_bench_device *out, uint32_t cap)\n"
-    "{ (void)b; uint32_t n = 0; char list[256]; strcpy(list, getenv(\"CHECK_DEVICES\"));\n"
-    "  for (char *w = strtok(list, \" \"); w != NULL && n < cap; w = strtok(NULL, \" \"), n++) {\n"
-    "    memset(&out[n], 0, sizeof out[n]); strcpy(out[n].name, w);\n"
-    "    out[n].kind = w[0] == 'N' ? DEVICE_KIND_NPU : w[0] == 'G' ? DEVICE_KIND_IGPU\n"
-    "                : w[0] == 'D' ? DEVICE_KIND_GPU : DEVICE_KIND_CPU; }\n"
-    "  return n; }\n"
-    "static uint32_t facts(void *b, const char *d, struct engine_fact *o, uint32_t cap)\n"
-    "{ (void)b; (void)d; (void)o; (void)cap; return 0; }\n"
-    "static const struct engine_bench_ops bench = {.abi = ENGINE_BENCH_ABI, .version = \"1\",\n"
-    "  .open = open_it, .close = close_it, .devices = devices, .facts = facts};\n"
-    "const struct engine_bench_ops *xpusim_engine_bench(void) { return &bench; }\n"
-    "static const struct engine_ops ops = {.abi = ENGINE_ABI, .name = \"ggml\", .version = "
-    "\"1\"};\n"
-    "const struct engine_ops *xpusim_engine(void) { return &ops; }\n";
-
-static bool make_engines(bool openvino, bool ggml)
-{
-    write_file(in("e.c"), engine);
-    OWNED char *command =
-        xformat("cc -shared -fPIC -w -I. -o %s %s 2>%s", in("e.so"), in("e.c"), in("e.log"));
-    if (system(command) != 0) {
-        (void)printf("skipped: no compiler makes an engine here\n");
-        return false;
-    }
-    if (openvino) {
-        ck_assert_int_eq(link(in("e.so"), in("engines/openvino.so")), 0);
-    }
-    if (ggml) {
-        ck_assert_int_eq(link(in("e.so"), in("engines/ggml.so")), 0);
-    }
-    return true;
-}
-
 /* The plan of these devices: steps as "NAME>FILE: words", those of the devices after a bar. */
 static void is_plan(const char *devices, const char *size, const char *want)
 {
@@ -454,7 +414,7 @@ static void is_plan(const char *devices, const char *size, const char *want)
 
 START_TEST(a_plan_is_of_the_devices_that_there_are)
 {
-    if (!make_engines(true, false)) {
+    if (!madeengines_make(in("engines"), true, false)) {
         return;
     }
     /* an NPU and an iGPU work together, whoever else is there */
@@ -508,7 +468,7 @@ END_TEST
 
 START_TEST(ggml_alone_drives_without_saying_so)
 {
-    if (!make_engines(false, true)) {
+    if (!madeengines_make(in("engines"), false, true)) {
         return;
     }
     is_plan("CPU GPU NPU", "small",
@@ -521,7 +481,7 @@ END_TEST
  * calibration go to a file of their own, which is not sent. */
 START_TEST(a_device_that_fails_its_probe_is_not_driven)
 {
-    if (!make_engines(true, true)) {
+    if (!madeengines_make(in("engines"), true, true)) {
         return;
     }
     (void)setenv("CHECK_DEVICES", "CPU GPU NPU", 1);

@@ -1,0 +1,10 @@
+/* Engines made for a test: shared objects that are found as "openvino" and "ggml", and run nothing.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/* Compiles them into a folder. "openvino" has the devices that the environment's CHECK_DEVICES
+ * names, by blanks: NPU.., GPU.. (integrated), D.. (a card), else processors. False: there is no
+ * compiler, which is said. */
+bool madeengines_make(const char *folder, bool openvino, bool ggml);
