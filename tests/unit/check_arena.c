@@ -463,9 +463,9 @@ static const char small_suite[] =
     "{\"name\": \"small\", \"suite\": {\"about\": \"a test\", \"references\": [\"fcfs\", \"edf\"]},"
     "\"base\": {\"seed\": 11},"
     "\"rows\": [{\"point\": \"p\", \"workload\": "
-    "\"mixed:reactive_per_min=60,proactive_per_min=60,duration_s=10\"},"
+    "\"mixed:reactive_per_min=60,proactive_per_min=60,duration_s=6\"},"
     "{\"point\": \"q\", \"seed\": 3, \"workload\": "
-    "\"mixed:reactive_per_min=60,proactive_per_min=50,duration_s=10\"}],"
+    "\"mixed:reactive_per_min=60,proactive_per_min=70,duration_s=6\"}],"
     "\"replications\": 2, \"metrics\": [\"reactive.e2e_s.mean\", \"all.throughput_req_per_min\", "
     "\"energy_j\"]}";
 

@@ -20,7 +20,7 @@ enum { REQUESTS = 9 };
 static const uint32_t ids[REQUESTS] = {7, 3, 9, 12, 1, 20, 21, 22, 23};
 static const double arrivals[REQUESTS] = {0.5, 1.25, 1.5, 1.75, 2, 2.25, 4, 4.5, 6};
 static const uint32_t inputs[REQUESTS] = {100, 400, 60, 900, 30, 200, 50, 640, 80};
-static const uint32_t outputs[REQUESTS] = {10, 1, 20, 4, 2, 30, 1, 8, 16};
+static const uint32_t outputs[REQUESTS] = {5, 1, 8, 4, 2, 9, 1, 6, 7};
 static const double ttft[REQUESTS] = {0.9, 1.5, 2, 1.1, 0.7, 1.3, 0.4, 2.2, 0.6};
 static const double e2e[REQUESTS] = {2, 1.5, 4, 2.5, 0.7, 5, 0.4, 3.5, 2.25};
 

@@ -177,6 +177,13 @@ static void is_packed(const char *members, const char *steps)
     facts_read(&facts);
     SCOPED(json_drop) cJSON *want = facts_json(&facts);
     ck_assert(cJSON_Compare(cJSON_GetObjectItem(about, "facts"), want, true));
+    for (size_t i = 0; i < facts.n; i++) {
+        free(facts.v[i].text);
+    }
+    free(facts.v);
+    for (size_t i = 0; i < sizeof facts.words / sizeof facts.words[0]; i++) {
+        free(facts.words[i]);
+    }
     SCOPED(text_fini) struct text ends = {0};
     const cJSON *s;
     cJSON_ArrayForEach (s, cJSON_GetObjectItem(about, "steps")) {
