@@ -365,6 +365,40 @@ END_TEST
     "soc,device,runtime,model,weight_bits,input_tokens,phase,meter,idle_watts,watts,tok_s,"        \
     "source\n"
 
+/* Kinds without rows have the mean of those with some, whichever these are. */
+START_TEST(kinds_that_nobody_measured_have_the_mean)
+{
+    for (unsigned set = 1; set < 1u << DEVICE_KIND_COUNT; set++) {
+        size_t n = 0;
+        for (int i = 0; i < POWERS; i++) {
+            int kind = i % DEVICE_KIND_COUNT;
+            if ((set >> kind & 1u) != 0) {
+                powers[n] = (struct energy_row){.kind = (enum device_kind)kind, .gbs = 5.0 + i};
+                powers[n].p.meter = SOC_METER_PACKAGE;
+                powers[n].p.idle_watts = 1.0;
+                powers[n++].p.watts = 1.0 + 4.0 * (kind + 1) + 0.25 * (5.0 + i);
+            }
+        }
+        struct energy_rows some = {powers, n};
+        struct energy_watts w = energy_fit(&some, SOC_METER_PACKAGE);
+        double sum = 0;
+        double kinds = 0;
+        for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
+            if ((set >> k & 1u) != 0) {
+                ck_assert_double_eq_tol(w.device[k], 4.0 * (k + 1), 1e-3);
+                sum += w.device[k];
+                kinds++;
+            }
+        }
+        for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
+            if ((set >> k & 1u) == 0) {
+                near(w.device[k], sum / kinds);
+            }
+        }
+    }
+}
+END_TEST
+
 /* Why a row is not predicted, and whose idle watts it has: those of its machine's file from a
  * package on, but not at the wall. */
 START_TEST(a_power_is_bound_to_its_machine)
@@ -615,6 +649,7 @@ static const struct suite_row suite[] = {
     TEST(the_floor_is_of_all_groups),
     TEST(prompts_are_grouped_at_their_limits),
     TEST(each_power_is_predicted_without_its_own),
+    TEST(kinds_that_nobody_measured_have_the_mean),
     TEST(a_power_is_bound_to_its_machine),
     TEST(memory_of_toolchains_is_their_mean_and_range),
     TEST(memory_of_a_row_is_by_its_file_or_the_mean),
