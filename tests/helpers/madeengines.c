@@ -7,7 +7,8 @@
 #include "sim/base/base.h"
 
 static const char engine[] =
-    "#include <stdlib.h>\n#include <string.h>\n#include \"hwmodels/engines/bench.h\"\n"
+    "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include "
+    "\"hwmodels/engines/bench.h\"\n"
     "static void *open_it(uint32_t n, const char *c, char *why)"
     "{ static int it; (void)c; (void)why; return n == 1 ? &it : NULL; }\n"
     "static void close_it(void *b) { (void)b; }\n"
@@ -19,7 +20,9 @@ static const char engine[] =
     "                : w[0] == 'D' ? DEVICE_KIND_GPU : DEVICE_KIND_CPU; }\n"
     "  return n; }\n"
     "static uint32_t facts(void *b, const char *d, struct engine_fact *o, uint32_t cap)\n"
-    "{ (void)b; (void)d; (void)o; (void)cap; return 0; }\n"
+    "{ (void)b; uint32_t n = 0; for (; d[0] == 'N' && n < 2 && n < cap; n++) {\n"
+    "    sprintf(o[n].name, \"F%u\", n); sprintf(o[n].value, \"%s says %u\", d, n); }\n"
+    "  return n; }\n"
     "static const struct engine_bench_ops bench = {.abi = ENGINE_BENCH_ABI, .version = \"1\",\n"
     "  .open = open_it, .close = close_it, .devices = devices, .facts = facts};\n"
     "const struct engine_bench_ops *xpusim_engine_bench(void) { return &bench; }\n"

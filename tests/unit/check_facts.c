@@ -7,6 +7,7 @@
 #include "experiments/machine/facts.h"
 #include "sim/base/scope.h"
 #include "sim/base/text.h"
+#include "tests/helpers/madeengines.h"
 #include "tests/helpers/suite.h"
 
 static char root[] = "/tmp/xpusim-check-facts-XXXXXX";
@@ -240,8 +241,24 @@ START_TEST(names_are_removed)
 }
 END_TEST
 
+/* What an engine says of each of its devices, under the device's name. */
+START_TEST(an_engine_says_more_of_its_devices)
+{
+    if (!madeengines_make(root, true, false)) {
+        return;
+    }
+    ck_assert_int_eq(setenv("CHECK_DEVICES", "CPU NPU.1 GPU NPU.0", 1), 0);
+    OWNED char *text = all();
+    ck_assert_str_eq(text, "openvino=1\nNPU.1.F0=NPU.1 says 0\nNPU.1.F1=NPU.1 says 1\n"
+                           "NPU.0.F0=NPU.0 says 0\nNPU.0.F1=NPU.0 says 1\n");
+    OWNED char *path = xformat("%s/openvino.so", root);
+    (void)remove(path);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("facts", .setup = setup, .teardown = teardown),
+    TEST(an_engine_says_more_of_its_devices),
     TEST(each_file_has_its_fact),
     TEST(nothing_is_known_of_an_empty_machine),
     TEST(memory_is_as_wide_as_its_modules),
