@@ -225,18 +225,23 @@ END_TEST
  * fit had set it; keys that the file has not are not made. */
 START_TEST(a_calibration_is_written_whole)
 {
-#define Q(kind)                                                                                    \
-    "{\"value\":1,\"unit\":\"x\",\"low\":1,\"high\":1,\"kind\":\"" kind "\",\"source\":\"s\"}"
-    cJSON *
-        r = cJSON_Parse("{\"runtime\":\"ov-2025\",\"rate\":" Q("datasheet") ",\"bandwidth\":" Q("fi"
-                                                                                                "tt"
-                                                                                                "e"
-                                                                                                "d") ",\"launch\":" Q(
-            "fitted") ",\"row_fill\":" Q("assumed") ",\"attention\":" Q("assumed") ",\"one_row\":{"
-                                                                                   "\"bandwidth\""
-                                                                                   ":" Q("assumed") "},\"fit\":{\"old\":1},"
-                                                                                                    "\"valid\":{\"rows_max\":1}}");
-    ck_assert_ptr_nonnull(r);
+    cJSON *r = cJSON_CreateObject();
+    cJSON *one = cJSON_CreateObject();
+    static const struct {
+        const char *key, *kind;
+    } had[] = {{"rate", "datasheet"},   {"bandwidth", "fitted"},  {"launch", "fitted"},
+               {"row_fill", "assumed"}, {"attention", "assumed"}, {"bandwidth", "assumed"}};
+    for (int i = 0; i < 6; i++) {
+        cJSON *q = cJSON_CreateObject();
+        (void)cJSON_AddNumberToObject(q, "value", 1);
+        (void)cJSON_AddStringToObject(q, "unit", "x");
+        (void)cJSON_AddStringToObject(q, "kind", had[i].kind);
+        (void)cJSON_AddItemToObject(i < 5 ? r : one, had[i].key, q);
+    }
+    (void)cJSON_AddItemToObject(r, "one_row", one);
+    (void)cJSON_AddStringToObject(r, "runtime", "ov-2025");
+    (void)cJSON_AddStringToObject(r, "fit", "old");
+    (void)cJSON_AddStringToObject(r, "valid", "old");
     calibrate_entry_write(&entry, "table.csv", r);
     static const struct {
         int k;

@@ -20,11 +20,16 @@ static void teardown(void)
     cJSON_Delete(tree);
 }
 
+/* Quotes may be apostrophes. */
 static void of(const char *text)
 {
+    OWNED char *json = xstrdup(text);
+    for (char *c = json; (c = strchr(c, '\'')) != NULL;) {
+        *c = '"';
+    }
     cJSON_Delete(tree);
-    tree = cJSON_Parse(text);
-    ck_assert_msg(tree != NULL, "%s", text);
+    tree = cJSON_Parse(json);
+    ck_assert_msg(tree != NULL, "%s", json);
 }
 
 static char *written(void (*write)(const cJSON *t, FILE *out), const cJSON *t)
@@ -113,44 +118,49 @@ END_TEST
 
 /* ---- what a section says first ---- */
 
-#define M(mean, low, high) "{\"mean\":" mean ",\"low\":" low ",\"high\":" high "}"
-#define V(mean, low, high, verdict, diff, from, to)                                                \
-    "{\"mean\":" mean ",\"low\":" low ",\"high\":" high ",\"verdict\":\"" verdict                  \
-    "\",\"diff\":" diff ",\"diff_low\":" from ",\"diff_high\":" to "}"
-
 /* w is best by the primary metric, x meets its interval at its end, y does not. Against the
  * baseline y, w has a longer first token and fewer requests a minute, which it pays, no more
  * energy, and a difference of proactive requests that is not shown. x is first by energy, y by the
  * first token; by the others nobody is for sure. */
-#define ALL(w_name, failed)                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           \
-    "{\"baseline\":\"y\",\"relevance_frac\":0.01,\"failed_runs\":" failed ",\"policies\":{"                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           \
-    "\"" w_name "\":{\"reactive.e2e_s.mean\":" V("2.0", "1.0", "3.0", "lower", "-2", "-3", "-1") ",\"reactive.ttft_s.mean\":" V(                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      \
-        "2.0", "1.5", "2.5", "higher", "1", "0.5",                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    \
-        "1.5") ",\"proactive.e2e_s.mean\":" V("9.0", "8.0", "10.0", "no difference", "1", "-1",                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       \
-                                              "3") ",\"all.throughput_req_per_"                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       \
-                                                   "min\":" V("4.0", "3.0", "5.0", "lower", "-1",                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     \
-                                                              "-1.5", "-0.5") ",\"energy_j_"                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          \
-                                                                              "per_"                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  \
-                                                                              "token\":" V(                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           \
-                                                                                  "1.0", "0.9",                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       \
-                                                                                  "1.1",                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              \
-                                                                                  "lower", "-1", "-1.25", "-0.75") "},"                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               \
-                                                                                                                   "\"x\":{\"reactive.e2e_s.mean\":" V("4.0",                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         \
-                                                                                                                                                       "3.0", "5.0", "no", "0", "-1", "1") ",\"reactive.ttft_s.mean\":" M("1.5", "1.0", "2.0") ",\"proactive.e2e_s.mean\":" M("8.5", "8.0", "9.0") ",\"all.throughput_req_per_min\":" M("4.5",                                                                                                                                                                                                                                                                                                                                        \
-                                                                                                                                                                                                                                                                                                                                        "4.0",                                                                                                                                                                                                                                                                                                                                        \
-                                                                                                                                                                                                                                                                                                                                        "5.0") ",\"energy_j_per_token\":" M("0.5",                                                                                                                                                                                                                                                                                                    \
-                                                                                                                                                                                                                                                                                                                                                                            "0.4", "0.6") "},"                                                                                                                                                                                                                                                                                        \
-                                                                                                                                                                                                                                                                                                                                                                                          "\"y\":{\"reactive.e2e_s.mean\":" M("4.0", "3.1", "4.9") ",\"reactive.ttft_s.mean\":" M("1.0",                                                                                                                                                                                              \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "0.8",                                                                                                                                                                                              \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "1.2") ",\"proactive.e2e_s.mean\":" M("8.0",                                                                                                                                                        \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "7.0",                                                                                                                                                        \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "9.0") ",\"all.throughput_req_per_min\":" M("5.0",                                                                                                            \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "4.0",                                                                                                            \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "6.0") ",\"energy_j_per_token\":" M("2.0",                                                                        \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "1.5",                                                                        \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "2.5") "}},"                                                                  \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "\"verdicts\":{\"x\":{\"stable\":3,\"undecided\":0,\"overloaded\":2}," \
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "\"y\":{\"stable\":1,\"undecided\":0,\"overloaded\":4}}}"
+static const char three[] =
+    "{'baseline':'y','relevance_frac':0.01,'failed_runs':3,'policies':{'w<':{"
+    "'reactive.e2e_s.mean':"
+    "{'mean':2.0,'low':1.0,'high':3.0,'verdict':'lower','diff':-2,'diff_low':-3,'diff_high':-1},"
+    "'reactive.ttft_s.mean':"
+    "{'mean':2.0,'low':1.5,'high':2.5,'verdict':'higher','diff':1,'diff_low':0.5,'diff_high':1.5},"
+    "'proactive.e2e_s.mean':"
+    "{'mean':9.0,'low':8.0,'high':10.0,'verdict':'no "
+    "difference','diff':1,'diff_low':-1,'diff_high':3},"
+    "'all.throughput_req_per_min':"
+    "{'mean':4.0,'low':3.0,'high':5.0,'verdict':'lower','diff':-1,'diff_low':-1.5,'diff_high':-0.5}"
+    ","
+    "'energy_j_per_token':"
+    "{'mean':1.0,'low':0.9,'high':1.1,'verdict':'lower','diff':-1,'diff_low':-1.25,'diff_high':-0."
+    "75}},"
+    "'x':{"
+    "'reactive.e2e_s.mean':"
+    "{'mean':4.0,'low':3.0,'high':5.0,'verdict':'no','diff':0,'diff_low':-1,'diff_high':1},"
+    "'reactive.ttft_s.mean':"
+    "{'mean':1.5,'low':1.0,'high':2.0},"
+    "'proactive.e2e_s.mean':"
+    "{'mean':8.5,'low':8.0,'high':9.0},"
+    "'all.throughput_req_per_min':"
+    "{'mean':4.5,'low':4.0,'high':5.0},"
+    "'energy_j_per_token':"
+    "{'mean':0.5,'low':0.4,'high':0.6}},"
+    "'y':{"
+    "'reactive.e2e_s.mean':"
+    "{'mean':4.0,'low':3.1,'high':4.9},"
+    "'reactive.ttft_s.mean':"
+    "{'mean':1.0,'low':0.8,'high':1.2},"
+    "'proactive.e2e_s.mean':"
+    "{'mean':8.0,'low':7.0,'high':9.0},"
+    "'all.throughput_req_per_min':"
+    "{'mean':5.0,'low':4.0,'high':6.0},"
+    "'energy_j_per_token':"
+    "{'mean':2.0,'low':1.5,'high':2.5}}},"
+    "'verdicts':{'x':{'stable':3,'undecided':0,'overloaded':2},"
+    "'y':{'stable':1,'undecided':0,'overloaded':4}}}";
 
 START_TEST(the_winner_is_told_with_its_price)
 {
@@ -160,7 +170,7 @@ START_TEST(the_winner_is_told_with_its_price)
     const char *ttft = metric_title("reactive.ttft_s.mean", title, sizeof title);
     (void)metric_title("all.throughput_req_per_min", rate, sizeof rate);
     (void)metric_title("energy_j_per_token", energy, sizeof energy);
-    of(ALL("w<", "3"));
+    of(three);
     OWNED char *want = xformat(
         "<p class=headline><b>w&lt;</b> answers reactive requests soonest: 2.0 [1.0, 3.0] s to the "
         "last token, against 4.00 [3.10, 4.90] s of <b>y</b> (-50 [-75, -25] %%). Energy per "
@@ -179,17 +189,21 @@ END_TEST
 
 START_TEST(a_baseline_that_wins_pays_nothing)
 {
-    of("{\"baseline\":\"a\",\"policies\":{\"b\":{\"reactive.e2e_s.mean\":" M(
-        "5", "4", "6") "},"
-                       "\"a\":{\"reactive.e2e_s.mean\":" M(
-                           "2", "1", "3") "},"
-                                          "\"c\":{\"reactive.e2e_s.mean\":" M(
-                                              "null", "0", "9") "}},\"failed_runs\":0}");
+    of("{\"baseline\":\"a\",\"policies\":{\"b\":{\"reactive.e2e_s.mean\":"
+       "{'mean':5,'low':4,'high':6}"
+       "},"
+       "\"a\":{\"reactive.e2e_s.mean\":"
+       "{'mean':2,'low':1,'high':3}"
+       "},"
+       "\"c\":{\"reactive.e2e_s.mean\":"
+       "{'mean':null,'low':0,'high':9}"
+       "}},\"failed_runs\":0}");
     is(report_write_headline, "<p class=headline><b>a</b>, the baseline, answers reactive requests "
                               "soonest: 2.0 [1.0, 3.0] s. Intervals that meet its own: c (&ndash; "
                               "s).</p>\n");
-    of("{\"baseline\":\"a\",\"policies\":{\"a\":{\"reactive.e2e_s.mean\":" M("null", "null",
-                                                                             "null") "}}}");
+    of("{\"baseline\":\"a\",\"policies\":{\"a\":{\"reactive.e2e_s.mean\":"
+       "{'mean':null,'low':null,'high':null}"
+       "}}}");
     is(report_write_headline,
        "<p class=headline>No reactive request finished under any policy.</p>\n");
 }
@@ -199,7 +213,7 @@ END_TEST
 
 START_TEST(means_are_a_row_of_each_policy)
 {
-    of(ALL("w", "0"));
+    of(three);
     OWNED char *text = written(report_write_headline_table, tree);
     SCOPED(text_fini) struct text want = {0};
     text_string(&want, "<div class=wide><table class=means><thead><tr><th>policy");
@@ -208,13 +222,13 @@ START_TEST(means_are_a_row_of_each_policy)
         text_format(&want, "<th>%s", metric_title(*m, title, sizeof title));
     }
     text_string(&want, "</thead><tbody>\n");
-    static const char *const names[] = {"w", "x", "y"};
+    static const char *const names[] = {"w<", "x", "y"};
     static const char *const notes[] = {
         "", "<br><small class=overloaded>overloaded in 2 of 5</small>",
         "<br><small>baseline</small><br><small class=overloaded>overloaded in 4 of 5</small>"};
     for (int p = 0; p < 3; p++) {
         const cJSON *of_p = report_member(report_member(tree, "policies"), names[p]);
-        text_format(&want, "<tr><td>%s%s", names[p], notes[p]);
+        text_format(&want, "<tr><td>%s%s", p == 0 ? "w&lt;" : names[p], notes[p]);
         for (const char *const *m = metric_usual; *m != NULL; m++) {
             const cJSON *x = report_member(of_p, *m);
             OWNED char *number = written(mean, x);
@@ -236,28 +250,12 @@ END_TEST
 /* Left out: what nobody has, and what truncated repeats for everybody. */
 START_TEST(all_metrics_are_those_that_say_something)
 {
-    of("{\"policies\":{\"a\":{\"m\":" M("1", "1", "1") ",\"none\":" M(
-        "null", "0",
-        "0") ",\"truncated.m\":" M("1", "1",
-                                   "1") ",\"truncated.k\":" M("2", "2",
-                                                              "2") ",\"k\":" M("2", "2",
-                                                                               "2") ",\"one\""
-                                                                                    ":" M(
-                                                                                        "nul"
-                                                                                        "l",
-                                                                                        "0",
-                                                                                        "0") "},"
-                                                                                             "\"b\""
-                                                                                             ":{"
-                                                                                             "\"m\""
-                                                                                             ":" M("3", "2", "4") ",\"none\":" M("null", "0", "0") ",\"truncated.m\":" M("3", "2", "4") ",\"truncated.k\":" M(
-                                                                                                 "5",
-                                                                                                 "5",
-                                                                                                 "5") ",\"k\":" M("2",
-                                                                                                                  "2",
-                                                                                                                  "2") ",\"one\":" M("8",
-                                                                                                                                     "7",
-                                                                                                                                     "9") "}}}");
+    of("{'policies':{'a':{'m':{'mean':1,'low':1,'high':1},'none':{'mean':null,'low':0,'high':0},"
+       "'truncated.m':{'mean':1,'low':1,'high':1},'truncated.k':{'mean':2,'low':2,'high':2},"
+       "'k':{'mean':2,'low':2,'high':2},'one':{'mean':null,'low':0,'high':0}},"
+       "'b':{'m':{'mean':3,'low':2,'high':4},'none':{'mean':null,'low':0,'high':0},"
+       "'truncated.m':{'mean':3,'low':2,'high':4},'truncated.k':{'mean':5,'low':5,'high':5},"
+       "'k':{'mean':2,'low':2,'high':2},'one':{'mean':8,'low':7,'high':9}}}}");
     is(report_write_all_metrics,
        "<details><summary>All metrics</summary><p class=soft>What each is: <code>xpusim list "
        "metric</code>. Left out: what no policy has a number of, and what "
