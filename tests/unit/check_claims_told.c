@@ -1,5 +1,5 @@
-/* Claims as they are read and as they are told: every member of a file, and made-up results in each
- * form, against texts that are put together by hand. */
+/* Claims as they are told: made-up results in each form, against texts that are put together by
+ * hand. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "sim/base/arena.h"
 #include "tests/helpers/said.h"
 #include "tests/helpers/suite.h"
-#include "tests/helpers/tempfile.h"
 
 static struct claims claims;
 static struct claim rows[8];
@@ -190,238 +189,239 @@ END_TEST
     "\"independent_simulated\":" a ",\"independent_low\":" b ",\"independent_high\":" c d "}"
 #define NO_OTHER OTHERS("null", "null", "null", "")
 
+static const char as_data[] =
+    "{\"claims\":["
+    "{" A1 "\"reading\":\"stated\",\"taken\":false,\"counts\":false,\"unit\":\"s\","
+    "\"published\":5,\"simulated\":9,\"low\":8.5,\"high\":9.5,\"verdict\":\"not "
+    "reproduced\","
+    "\"reason\":\"far off\",\"checks\":["
+    "{\"name\":\"time\",\"unit\":\"s\",\"published\":5,\"neutral\":null,\"simulated\":9,"
+    "\"low\":8.5,\"high\":9.5,\"n\":7,\"least\":8,\"most\":10,\"worst\":null,"
+    "\"percentile\":2.5,\"every_trace\":false,\"informative\":false,\"ours\":false,"
+    "\"verdict\":\"not reproduced\"," NO_OTHER "]},"
+    "{" A1 "\"reading\":\"tight\",\"taken\":true,\"counts\":true,"
+    "\"why\":\"the text leaves it open\",\"setup\":\"one machine\",\"unit\":\"s\","
+    "\"published\":5,\"simulated\":6,\"low\":5.75,\"high\":6.25,\"verdict\":\"direction\","
+    "\"independent_verdict\":\"compatible, not decided\",\"reason\":\"nearer\",\"checks\":["
+    "{\"name\":\"time\",\"unit\":\"s\",\"published\":5,\"neutral\":0,\"simulated\":6,"
+    "\"low\":5.75,\"high\":6.25,\"n\":7,\"least\":5.5,\"most\":6.5,\"worst\":null,"
+    "\"percentile\":40,\"every_trace\":false,\"informative\":false,\"ours\":false,"
+    "\"verdict\":\"direction\"," OTHERS(
+        "7", "6.25", "7.75",
+        ",\"independent_verdict\":\"compatible, not "
+        "decided\"") ","
+                     "{\"name\":\"ratio\",\"unit\":\"x\","
+                     "\"published\":\"1.5 to "
+                     "2.5\",\"neutral\":null,"
+                     "\"simulated\":2,\"low\":2,\"high\":2,"
+                     "\"n\":7,\"least\":1.8,\"most\":2.2,"
+                     "\"worst\":null,\"percentile\":50,"
+                     "\"every_trace\":false,"
+                     "\"informative\":true,"
+                     "\"ours\":true,\"verdict\":"
+                     "\"reproduced\"," OTHERS(
+                         "2.25", "2", "2",
+                         ",\"independent_verdict\":"
+                         "\"reproduced\"") ","
+                                           "{\"name\":"
+                                           "\"most\","
+                                           "\"unit\":\"s\","
+                                           "\"published\":"
+                                           "\"below "
+                                           "4\","
+                                           "\"neutral\":"
+                                           "null,"
+                                           "\"simulated\":"
+                                           "3,\"low\":2."
+                                           "875,\"high\":3."
+                                           "125,\"n\":7,"
+                                           "\"least\":0,"
+                                           "\"most\":0,"
+                                           "\"worst\":3.75,"
+                                           "\"percentile\":"
+                                           "null,\"every_"
+                                           "trace\":true,"
+                                           "\"informative\""
+                                           ":false,"
+                                           "\"ours\":false,"
+                                           "\"verdict\":"
+                                           "\"reproduced\""
+                                           "," OTHERS(
+                                               "3", "2.875", "3.125",
+                                               ",\"independ"
+                                               "ent_"
+                                               "verdict\":"
+                                               "\"reproduce"
+                                               "d\"") ","
+                                                      "{\"n"
+                                                      "ame"
+                                                      "\":"
+                                                      "\"le"
+                                                      "ast"
+                                                      "\","
+                                                      "\"un"
+                                                      "it\""
+                                                      ":\"s"
+                                                      "\","
+                                                      "\"pu"
+                                                      "blis"
+                                                      "hed"
+                                                      "\":"
+                                                      "\"ab"
+                                                      "ove "
+                                                      "1\","
+                                                      "\"ne"
+                                                      "utra"
+                                                      "l\":"
+                                                      "null"
+                                                      ","
+                                                      "\"si"
+                                                      "mula"
+                                                      "ted"
+                                                      "\":"
+                                                      "3,"
+                                                      "\"lo"
+                                                      "w\":"
+                                                      "2."
+                                                      "875,"
+                                                      "\"hi"
+                                                      "gh\""
+                                                      ":3."
+                                                      "125,"
+                                                      "\"n"
+                                                      "\":"
+                                                      "6,"
+                                                      "\"le"
+                                                      "ast"
+                                                      "\":"
+                                                      "0,"
+                                                      "\"mo"
+                                                      "st\""
+                                                      ":0,"
+                                                      "\"wo"
+                                                      "rst"
+                                                      "\":"
+                                                      "null"
+                                                      ",\"p"
+                                                      "erce"
+                                                      "ntil"
+                                                      "e\":"
+                                                      "null"
+                                                      ",\"e"
+                                                      "very"
+                                                      "_tra"
+                                                      "ce\""
+                                                      ":fal"
+                                                      "se,"
+                                                      "\"in"
+                                                      "form"
+                                                      "ativ"
+                                                      "e\":"
+                                                      "fals"
+                                                      "e,"
+                                                      "\"ou"
+                                                      "rs\""
+                                                      ":fal"
+                                                      "se,"
+                                                      "\"ve"
+                                                      "rdic"
+                                                      "t\":"
+                                                      "\"re"
+                                                      "prod"
+                                                      "uced"
+                                                      "\""
+                                                      "," OTHERS(
+                                                          "3", "2.875", "3.125",
+                                                          ",\"independent_verdict\":"
+                                                          "\"direction\"") "]},"
+                                                                           "{\"id\":\"B2\","
+                                                                           "\"paper\":"
+                                                                           "\"Paper\","
+                                                                           "\"where\":\"Fig. "
+                                                                           "1\",\"statement\":"
+                                                                           "\"It is so.\","
+                                                                           "\"reading\":"
+                                                                           "\"stated\","
+                                                                           "\"taken\":true,"
+                                                                           "\"counts\":true,"
+                                                                           "\"published\":null,"
+                                                                           "\"simulated\":null,"
+                                                                           "\"low\":null,"
+                                                                           "\"high\":null,"
+                                                                           "\"verdict\":\"not "
+                                                                           "modellable\","
+                                                                           "\"reason\":"
+                                                                           "\"nobody "
+                                                                           "knows\",\"checks\":"
+                                                                           "[]},"
+                                                                           "{\"id\":\"C3\","
+                                                                           "\"paper\":"
+                                                                           "\"Paper\","
+                                                                           "\"where\":\"Fig. "
+                                                                           "1\",\"statement\":"
+                                                                           "\"It is so.\","
+                                                                           "\"reading\":"
+                                                                           "\"stated\","
+                                                                           "\"taken\":true,"
+                                                                           "\"counts\":true,"
+                                                                           "\"unit\":\"s\","
+                                                                           "\"published\":5,"
+                                                                           "\"simulated\":null,"
+                                                                           "\"low\":null,"
+                                                                           "\"high\":null,"
+                                                                           "\"verdict\":"
+                                                                           "\"calibrated\","
+                                                                           "\"set_by\":\"set "
+                                                                           "by "
+                                                                           "it\",\"reason\":"
+                                                                           "\"not a test: set "
+                                                                           "by "
+                                                                           "it\",\"checks\":["
+                                                                           "{\"name\":\"load\","
+                                                                           "\"unit\":\"s\","
+                                                                           "\"published\":5,"
+                                                                           "\"neutral\":null,"
+                                                                           "\"simulated\":null,"
+                                                                           "\"low\":null,"
+                                                                           "\"high\":null,"
+                                                                           "\"n\":0,\"least\":"
+                                                                           "0,\"most\":0,"
+                                                                           "\"worst\":null,"
+                                                                           "\"percentile\":"
+                                                                           "null,\"every_"
+                                                                           "trace\":false,"
+                                                                           "\"informative\":"
+                                                                           "false,\"ours\":"
+                                                                           "false,"
+                                                                           "\"verdict\":"
+                                                                           "\"calibrated\""
+                                                                           "," NO_OTHER ","
+                                                                           "{\"name\":\"load "
+                                                                           "too\",\"unit\":"
+                                                                           "\"\",\"published\":"
+                                                                           "7,\"neutral\":null,"
+                                                                           "\"simulated\":7.5,"
+                                                                           "\"low\":7.5,"
+                                                                           "\"high\":7.5,\"n\":"
+                                                                           "1,\"least\":0,"
+                                                                           "\"most\":0,"
+                                                                           "\"worst\":null,"
+                                                                           "\"percentile\":"
+                                                                           "null,\"every_"
+                                                                           "trace\":false,"
+                                                                           "\"informative\":"
+                                                                           "false,"
+                                                                           "\"ours\":false,"
+                                                                           "\"verdict\":"
+                                                                           "\"calibrated\""
+                                                                           "," NO_OTHER "]}]}";
+
 START_TEST(claims_are_told_as_data)
 {
     make();
     struct document *d = document_new();
     claims_document(&claims, true, "claims", d);
-    said_is(
-        d, NULL,
-        "{\"claims\":["
-        "{" A1 "\"reading\":\"stated\",\"taken\":false,\"counts\":false,\"unit\":\"s\","
-        "\"published\":5,\"simulated\":9,\"low\":8.5,\"high\":9.5,\"verdict\":\"not "
-        "reproduced\","
-        "\"reason\":\"far off\",\"checks\":["
-        "{\"name\":\"time\",\"unit\":\"s\",\"published\":5,\"neutral\":null,\"simulated\":9,"
-        "\"low\":8.5,\"high\":9.5,\"n\":7,\"least\":8,\"most\":10,\"worst\":null,"
-        "\"percentile\":2.5,\"every_trace\":false,\"informative\":false,\"ours\":false,"
-        "\"verdict\":\"not reproduced\"," NO_OTHER "]},"
-        "{" A1 "\"reading\":\"tight\",\"taken\":true,\"counts\":true,"
-        "\"why\":\"the text leaves it open\",\"setup\":\"one machine\",\"unit\":\"s\","
-        "\"published\":5,\"simulated\":6,\"low\":5.75,\"high\":6.25,\"verdict\":\"direction\","
-        "\"independent_verdict\":\"compatible, not decided\",\"reason\":\"nearer\",\"checks\":["
-        "{\"name\":\"time\",\"unit\":\"s\",\"published\":5,\"neutral\":0,\"simulated\":6,"
-        "\"low\":5.75,\"high\":6.25,\"n\":7,\"least\":5.5,\"most\":6.5,\"worst\":null,"
-        "\"percentile\":40,\"every_trace\":false,\"informative\":false,\"ours\":false,"
-        "\"verdict\":\"direction\"," OTHERS(
-            "7", "6.25", "7.75",
-            ",\"independent_verdict\":\"compatible, not "
-            "decided\"") ","
-                         "{\"name\":\"ratio\",\"unit\":\"x\","
-                         "\"published\":\"1.5 to "
-                         "2.5\",\"neutral\":null,"
-                         "\"simulated\":2,\"low\":2,\"high\":2,"
-                         "\"n\":7,\"least\":1.8,\"most\":2.2,"
-                         "\"worst\":null,\"percentile\":50,"
-                         "\"every_trace\":false,"
-                         "\"informative\":true,"
-                         "\"ours\":true,\"verdict\":"
-                         "\"reproduced\"," OTHERS(
-                             "2.25", "2", "2",
-                             ",\"independent_verdict\":"
-                             "\"reproduced\"") ","
-                                               "{\"name\":"
-                                               "\"most\","
-                                               "\"unit\":\"s\","
-                                               "\"published\":"
-                                               "\"below "
-                                               "4\","
-                                               "\"neutral\":"
-                                               "null,"
-                                               "\"simulated\":"
-                                               "3,\"low\":2."
-                                               "875,\"high\":3."
-                                               "125,\"n\":7,"
-                                               "\"least\":0,"
-                                               "\"most\":0,"
-                                               "\"worst\":3.75,"
-                                               "\"percentile\":"
-                                               "null,\"every_"
-                                               "trace\":true,"
-                                               "\"informative\""
-                                               ":false,"
-                                               "\"ours\":false,"
-                                               "\"verdict\":"
-                                               "\"reproduced\""
-                                               "," OTHERS(
-                                                   "3", "2.875", "3.125",
-                                                   ",\"independ"
-                                                   "ent_"
-                                                   "verdict\":"
-                                                   "\"reproduce"
-                                                   "d\"") ","
-                                                          "{\"n"
-                                                          "ame"
-                                                          "\":"
-                                                          "\"le"
-                                                          "ast"
-                                                          "\","
-                                                          "\"un"
-                                                          "it\""
-                                                          ":\"s"
-                                                          "\","
-                                                          "\"pu"
-                                                          "blis"
-                                                          "hed"
-                                                          "\":"
-                                                          "\"ab"
-                                                          "ove "
-                                                          "1\","
-                                                          "\"ne"
-                                                          "utra"
-                                                          "l\":"
-                                                          "null"
-                                                          ","
-                                                          "\"si"
-                                                          "mula"
-                                                          "ted"
-                                                          "\":"
-                                                          "3,"
-                                                          "\"lo"
-                                                          "w\":"
-                                                          "2."
-                                                          "875,"
-                                                          "\"hi"
-                                                          "gh\""
-                                                          ":3."
-                                                          "125,"
-                                                          "\"n"
-                                                          "\":"
-                                                          "6,"
-                                                          "\"le"
-                                                          "ast"
-                                                          "\":"
-                                                          "0,"
-                                                          "\"mo"
-                                                          "st\""
-                                                          ":0,"
-                                                          "\"wo"
-                                                          "rst"
-                                                          "\":"
-                                                          "null"
-                                                          ",\"p"
-                                                          "erce"
-                                                          "ntil"
-                                                          "e\":"
-                                                          "null"
-                                                          ",\"e"
-                                                          "very"
-                                                          "_tra"
-                                                          "ce\""
-                                                          ":fal"
-                                                          "se,"
-                                                          "\"in"
-                                                          "form"
-                                                          "ativ"
-                                                          "e\":"
-                                                          "fals"
-                                                          "e,"
-                                                          "\"ou"
-                                                          "rs\""
-                                                          ":fal"
-                                                          "se,"
-                                                          "\"ve"
-                                                          "rdic"
-                                                          "t\":"
-                                                          "\"re"
-                                                          "prod"
-                                                          "uced"
-                                                          "\""
-                                                          "," OTHERS(
-                                                              "3", "2.875", "3.125",
-                                                              ",\"independent_verdict\":"
-                                                              "\"direction\"") "]},"
-                                                                               "{\"id\":\"B2\","
-                                                                               "\"paper\":"
-                                                                               "\"Paper\","
-                                                                               "\"where\":\"Fig. "
-                                                                               "1\",\"statement\":"
-                                                                               "\"It is so.\","
-                                                                               "\"reading\":"
-                                                                               "\"stated\","
-                                                                               "\"taken\":true,"
-                                                                               "\"counts\":true,"
-                                                                               "\"published\":null,"
-                                                                               "\"simulated\":null,"
-                                                                               "\"low\":null,"
-                                                                               "\"high\":null,"
-                                                                               "\"verdict\":\"not "
-                                                                               "modellable\","
-                                                                               "\"reason\":"
-                                                                               "\"nobody "
-                                                                               "knows\",\"checks\":"
-                                                                               "[]},"
-                                                                               "{\"id\":\"C3\","
-                                                                               "\"paper\":"
-                                                                               "\"Paper\","
-                                                                               "\"where\":\"Fig. "
-                                                                               "1\",\"statement\":"
-                                                                               "\"It is so.\","
-                                                                               "\"reading\":"
-                                                                               "\"stated\","
-                                                                               "\"taken\":true,"
-                                                                               "\"counts\":true,"
-                                                                               "\"unit\":\"s\","
-                                                                               "\"published\":5,"
-                                                                               "\"simulated\":null,"
-                                                                               "\"low\":null,"
-                                                                               "\"high\":null,"
-                                                                               "\"verdict\":"
-                                                                               "\"calibrated\","
-                                                                               "\"set_by\":\"set "
-                                                                               "by "
-                                                                               "it\",\"reason\":"
-                                                                               "\"not a test: set "
-                                                                               "by "
-                                                                               "it\",\"checks\":["
-                                                                               "{\"name\":\"load\","
-                                                                               "\"unit\":\"s\","
-                                                                               "\"published\":5,"
-                                                                               "\"neutral\":null,"
-                                                                               "\"simulated\":null,"
-                                                                               "\"low\":null,"
-                                                                               "\"high\":null,"
-                                                                               "\"n\":0,\"least\":"
-                                                                               "0,\"most\":0,"
-                                                                               "\"worst\":null,"
-                                                                               "\"percentile\":"
-                                                                               "null,\"every_"
-                                                                               "trace\":false,"
-                                                                               "\"informative\":"
-                                                                               "false,\"ours\":"
-                                                                               "false,"
-                                                                               "\"verdict\":"
-                                                                               "\"calibrated\""
-                                                                               "," NO_OTHER ","
-                                                                               "{\"name\":\"load "
-                                                                               "too\",\"unit\":"
-                                                                               "\"\",\"published\":"
-                                                                               "7,\"neutral\":null,"
-                                                                               "\"simulated\":7.5,"
-                                                                               "\"low\":7.5,"
-                                                                               "\"high\":7.5,\"n\":"
-                                                                               "1,\"least\":0,"
-                                                                               "\"most\":0,"
-                                                                               "\"worst\":null,"
-                                                                               "\"percentile\":"
-                                                                               "null,\"every_"
-                                                                               "trace\":false,"
-                                                                               "\"informative\":"
-                                                                               "false,"
-                                                                               "\"ours\":false,"
-                                                                               "\"verdict\":"
-                                                                               "\"calibrated\""
-                                                                               "," NO_OTHER "]}]}");
+    said_is(d, NULL, as_data);
 }
 END_TEST
 
@@ -563,140 +563,6 @@ START_TEST(claims_without_a_headline_are_none)
 }
 END_TEST
 
-/* ---- files ---- */
-
-static const char file[] =
-    "{\"paper\": \"The paper\", \"source\": \"s\","
-    " \"quantities\": {\"q\": {\"run\": {\"policy\": \"fcfs\", \"soc\": \"w1-reference\","
-    " \"workload\": \"w1:n=1\"}}},"
-    " \"readings\": {\"one\": {\"why\": \"because\", \"workload\": [\"w1:n=2\"]},"
-    " \"two\": {\"why\": \"also\", \"workload\": [\"w1:n=3\"]}},"
-    " \"claims\": ["
-    "{\"id\": \"X1\", \"where\": \"here\", \"statement\": \"so\", \"setup\": \"as told\","
-    " \"set_by\": \"me\", \"note\": \"a note\", \"readings\": [\"one\", \"two\"], \"take\": "
-    "\"two\","
-    " \"checks\": [{\"name\": \"a\", \"unit\": \"J\", \"value\": \"1\", \"published\": 3,"
-    " \"neutral\": 0.5, \"informative\": true, \"tolerance_frac\": 0.25,"
-    " \"headline\": {\"says\": \"S\", \"decides\": \"D\", \"takes\": \"T\"}},"
-    " {\"name\": \"b\", \"value\": \"2\", \"published_low\": 3, \"published_high\": 4,"
-    " \"ours\": true},"
-    " {\"name\": \"c\", \"value\": \"3\", \"above\": 5, \"every_trace\": true},"
-    " {\"name\": \"d\", \"value\": \"4\", \"below\": 6}]},"
-    "{\"id\": \"X2\", \"where\": \"there\", \"statement\": \"thus\","
-    " \"not_modellable\": \"no way\"}]}";
-
-static void read_text(struct claims *c, const char *text)
-{
-    const char *path = tempfile_make(".json");
-    tempfile_put(text);
-    (void)claims_read(c, path, &err);
-    tempfile_remove();
-}
-
-START_TEST(every_member_of_a_file_is_read)
-{
-    struct claims c = {0};
-    read_text(&c, file);
-    ck_assert_msg(err.n == 0, "%s", err.n > 0 ? err.lines[0] : "");
-    ck_assert_uint_eq(c.n, 4);
-    static const char *const readings[] = {"stated", "one", "two", "stated"};
-    static const char *const whys[] = {NULL, "because", "also", NULL};
-    static const bool taken[] = {false, false, true, true};
-    for (int i = 0; i < 4; i++) {
-        const struct claim *x = &c.v[i];
-        ck_assert_str_eq(x->paper, "The paper");
-        ck_assert_str_eq(x->id, i < 3 ? "X1" : "X2");
-        ck_assert_str_eq(x->where, i < 3 ? "here" : "there");
-        ck_assert_str_eq(x->statement, i < 3 ? "so" : "thus");
-        ck_assert_pstr_eq(x->text_setup, i < 3 ? "as told" : NULL);
-        ck_assert_pstr_eq(x->set_by, i < 3 ? "me" : NULL);
-        ck_assert_pstr_eq(x->note, i < 3 ? "a note" : NULL);
-        ck_assert_pstr_eq(x->not_modellable, i < 3 ? NULL : "no way");
-        ck_assert_str_eq(x->reading, readings[i]);
-        ck_assert_pstr_eq(x->why, whys[i]);
-        ck_assert(x->taken == taken[i] && !x->independent);
-        ck_assert_uint_eq(x->n_checks, i < 3 ? 4 : 0);
-        ck_assert(claims_counts(&c, (uint32_t)i) == taken[i]);
-        static const struct {
-            const char *name, *unit, *value, *headline, *decides, *takes;
-            enum check_kind kind;
-            double low, high, neutral, tolerance;
-            bool informative, ours, every_trace;
-        } want[] = {
-            {"a", "J", "1", "S", "D", "T", CHECK_NUMBER, 3, 3, 0.5, 0.25, true, false, false},
-            {"b", "", "2", NULL, NULL, NULL, CHECK_NUMBER, 3, 4, (double)NAN, 0.1, false, true,
-             false},
-            {"c", "", "3", NULL, NULL, NULL, CHECK_ABOVE, 5, 5, (double)NAN, 0.1, false, false,
-             true},
-            {"d", "", "4", NULL, NULL, NULL, CHECK_BELOW, 6, 6, (double)NAN, 0.1, false, false,
-             false},
-        };
-        for (uint32_t k = 0; k < x->n_checks; k++) {
-            const struct claim_check *is = &x->checks[k];
-            ck_assert_str_eq(is->name, want[k].name);
-            ck_assert_str_eq(is->unit, want[k].unit);
-            ck_assert_str_eq(is->value, want[k].value);
-            ck_assert_pstr_eq(is->headline, want[k].headline);
-            ck_assert_pstr_eq(is->decides, want[k].decides);
-            ck_assert_pstr_eq(is->takes, want[k].takes);
-            ck_assert(is->kind == want[k].kind && is->low == want[k].low &&
-                      is->high == want[k].high && is->tolerance_frac == want[k].tolerance &&
-                      is->informative == want[k].informative && is->ours == want[k].ours &&
-                      is->every_trace == want[k].every_trace);
-            ck_assert(isnan(want[k].neutral) ? isnan(is->neutral) : is->neutral == want[k].neutral);
-        }
-    }
-    /* an expression that cannot be: of which check, in which reading */
-    c.v[1].checks[2].value = "1 +";
-    c.v[2].checks[3].value = "nobody";
-    struct quantities_options o = {.replications = 1, .how.parallel = 1};
-    ck_assert_int_eq(claims_run(&c, &o, &err), -EINVAL);
-    ck_assert_uint_eq(err.n, 2);
-    ck_assert_ptr_nonnull(strstr(err.lines[0], ".json: claim X1 (one), check \"c\": "));
-    ck_assert_ptr_nonnull(strstr(err.lines[1], ".json: claim X1 (two), check \"d\": "));
-    claims_fini(&c);
-    ck_assert(c.v == NULL && c.n == 0 && c.n_books == 0);
-}
-END_TEST
-
-/* What is chosen keeps its order; what nobody has is named. */
-START_TEST(claims_are_chosen_by_id_and_reading)
-{
-    struct claims c = {0};
-    read_text(&c, file);
-    static const struct {
-        const char *id, *reading;
-        uint32_t n;
-        const char *first, *last;
-    } all[] = {
-        {"X1", "all", 3, "stated", "two"},       {"X1", "taken", 1, "two", "two"},
-        {"X1", "one", 1, "one", "one"},          {"X2", "all", 1, "stated", "stated"},
-        {"X1", "stated", 1, "stated", "stated"}, {NULL, "taken", 2, "two", "stated"},
-        {NULL, "stated", 2, "stated", "stated"}, {NULL, "all", 4, "stated", "stated"},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct claim kept[4];
-        memcpy(kept, c.v, 4 * sizeof *kept);
-        struct claims some = c;
-        some.v = kept;
-        ck_assert_int_eq(claims_select(&some, &all[i].id, all[i].id != NULL ? 1 : 0, &err), 0);
-        ck_assert_int_eq(claims_choose(&some, all[i].reading, &err), 0);
-        ck_assert_uint_eq(some.n, all[i].n);
-        ck_assert_str_eq(kept[0].reading, all[i].first);
-        ck_assert_str_eq(kept[some.n - 1].reading, all[i].last);
-    }
-    static const char *const unknown[] = {"X1", "X9", "X8"};
-    ck_assert_int_eq(claims_select(&c, unknown, 3, &err), -EINVAL);
-    ck_assert_uint_eq(err.n, 2);
-    ck_assert_str_eq(err.lines[0], "X9: no claim has this id; `xpusim claims --list` shows all");
-    ck_assert_int_eq(claims_choose(&c, "tree", &err), -EINVAL);
-    ck_assert_str_eq(err.lines[2],
-                     "--reading tree: no claim has this reading; `xpusim claims --list` shows all");
-    claims_set_by(&c, "X2", "it");
-    claims_fini(&c);
-}
-END_TEST
-
 /* Set by hand where the file says nothing: of one claim, or of all. */
 START_TEST(a_claim_that_set_a_number_says_so)
 {
@@ -713,96 +579,6 @@ START_TEST(a_claim_that_set_a_number_says_so)
 }
 END_TEST
 
-/* ---- judging ---- */
-
-/* Values that differ by rounding only have no spread, whatever the interval of their mean says. */
-START_TEST(rounding_is_no_spread)
-{
-    static double x[] = {4.0, 4.0 * (1 + 2e-13), (double)NAN, 4.0 * (1 - 2e-13)};
-    struct claim c = {.id = "X"};
-    struct claim_check *k = check(&c, "time", 4.3, 4.3, CLAIM_REPRODUCED);
-    k->x = x;
-    k->tolerance_frac = 0.05;
-    claim_judge(&c, 4);
-    ck_assert(k->mean.sd == 0.0 && k->mean.low == k->mean.mean && k->mean.high == k->mean.mean);
-    ck_assert_double_eq_tol(k->least, 3.8, 1e-9);
-    ck_assert_double_eq_tol(k->most, 4.2, 1e-9);
-    ck_assert_int_eq(c.verdict, CLAIM_NOT_REPRODUCED);
-    ck_assert_str_eq(c.reason, "time: 4 where 4.3 is published");
-    k->tolerance_frac = 0.1;
-    claim_judge(&c, 4);
-    ck_assert_int_eq(c.verdict, CLAIM_REPRODUCED);
-    ck_assert_str_eq(c.reason, "as published");
-    /* the first value alone is undefined: the others count */
-    static double y[] = {(double)NAN, 1.0, 2.0, 3.0};
-    k->x = y;
-    claim_judge(&c, 4);
-    ck_assert(k->lowest == 1.0 && k->highest == 3.0 && k->least == 1.0 && k->most == 3.0);
-    ck_assert_double_eq(k->percentile, 100.0);
-    k->low = k->high = 2.0; /* ties count by half */
-    claim_judge(&c, 4);
-    ck_assert_double_eq(k->percentile, 50.0);
-}
-END_TEST
-
-/* Every reason there is, each by its numbers, with a note behind it. */
-START_TEST(a_verdict_has_its_reason)
-{
-    static double spread_out[] = {8, 9, 10, 11, 12};
-    static double same[] = {3.25, 3.25, 3.25, 3.25, 3.25};
-    static double nothing[] = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
-    static const struct {
-        double *x;
-        enum check_kind kind;
-        double low, high, neutral;
-        bool every;
-        enum claim_verdict verdict;
-        const char *reason;
-    } all[] = {
-        {nothing, CHECK_NUMBER, 1, 1, (double)NAN, false, CLAIM_NOT_REPRODUCED,
-         "t: not defined in these runs"},
-        {spread_out, CHECK_NUMBER, 11, 11, (double)NAN, false, CLAIM_REPRODUCED, "as published"},
-        {spread_out, CHECK_NUMBER, 11, 11, 7.5, false, CLAIM_COMPATIBLE,
-         "t: single traces show 8 to 12, too wide to say"},
-        {spread_out, CHECK_NUMBER, 20, 20, 8, false, CLAIM_DIRECTION,
-         "t: single traces show 8 to 12"},
-        {same, CHECK_NUMBER, 4, 5, (double)NAN, false, CLAIM_NOT_REPRODUCED,
-         "t: 3.25 where 4.5 is published"},
-        {spread_out, CHECK_ABOVE, 9, 9, (double)NAN, true, CLAIM_NOT_REPRODUCED,
-         "t: 8 in the worst of 5 traces, not above 9"},
-        {spread_out, CHECK_BELOW, 11.5, 11.5, (double)NAN, true, CLAIM_NOT_REPRODUCED,
-         "t: 12 in the worst of 5 traces, not below 11.5"},
-        {spread_out, CHECK_ABOVE, 8, 8, (double)NAN, true, CLAIM_NOT_REPRODUCED,
-         "t: 8 in the worst of 5 traces, not above 8"},
-        {spread_out, CHECK_ABOVE, 7.9, 7.9, (double)NAN, true, CLAIM_REPRODUCED, "as published"},
-        {same, CHECK_ABOVE, 3.25, 3.25, (double)NAN, false, CLAIM_NOT_REPRODUCED,
-         "t: 3.25, not above 3.25"},
-        {same, CHECK_BELOW, 3.2, 3.2, (double)NAN, false, CLAIM_NOT_REPRODUCED,
-         "t: 3.25, not below 3.2"},
-        {spread_out, CHECK_ABOVE, 9, 9, (double)NAN, false, CLAIM_DIRECTION,
-         "t: 10 [8.04, 12], not above 9"},
-        {spread_out, CHECK_BELOW, 10, 10, (double)NAN, false, CLAIM_NOT_REPRODUCED,
-         "t: 10 [8.04, 12], not below 10"},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct claim c = {.id = "X", .n_checks = 1, .note = i % 2 == 0 ? NULL : "as it is"};
-        c.checks[0] = (struct claim_check){.name = "t",
-                                           .unit = "s",
-                                           .kind = all[i].kind,
-                                           .low = all[i].low,
-                                           .high = all[i].high,
-                                           .neutral = all[i].neutral,
-                                           .every_trace = all[i].every,
-                                           .tolerance_frac = 0.1,
-                                           .x = all[i].x};
-        claim_judge(&c, 5);
-        OWNED char *want = xformat("%s%s", all[i].reason, c.note != NULL ? "; as it is" : "");
-        ck_assert_str_eq(c.reason, want);
-        ck_assert_int_eq(c.verdict, all[i].verdict);
-    }
-}
-END_TEST
-
 static const struct suite_row suite[] = {
     CASE("claims told", .setup = setup, .teardown = teardown),
     TEST(claims_are_told_in_a_line_each),
@@ -811,10 +587,6 @@ static const struct suite_row suite[] = {
     TEST(the_deciding_check_is_the_worst),
     TEST(headlines_are_rows_of_one_table),
     TEST(claims_without_a_headline_are_none),
-    TEST(every_member_of_a_file_is_read),
-    TEST(claims_are_chosen_by_id_and_reading),
     TEST(a_claim_that_set_a_number_says_so),
-    TEST(rounding_is_no_spread),
-    TEST(a_verdict_has_its_reason),
 };
 SUITE_MAIN("claims told", suite)
