@@ -61,16 +61,18 @@ input_of() {
     esac
 }
 
-# Every figure of the list has a script and draws; every script belongs to one.
+# Every figure of the list has a script and draws; every script belongs to one. Both formats come from the same script: PNG of
+# four, of a bar, a map, a schedule and a line, and of all with WHOLE=yes.
 names=$("$x" plot list | awk '{print $1}')
 [ "$(echo "$names" | wc -l)" -ge 20 ] || fail "a short list: $names"
 for name in $names; do
     [ -f "plots/$name.gp" ] || fail "$name has no script"
-    if ! "$x" plot "$name" -o "$dir/fig" --to 60 "$dir/$(input_of "$name")" 2>"$dir/err"; then
+    case ${WHOLE:-$name} in yes | headline | heatmap | gantt | latency-rate) format=both ;; *) format=svg ;; esac
+    if ! "$x" plot "$name" -o "$dir/fig" --format $format --to 60 "$dir/$(input_of "$name")" 2>"$dir/err"; then
         fail "$name: $(cat "$dir/err")"
     fi
     grep -q '</svg>' "$dir/fig/$name.svg" || fail "$name: no picture"
-    [ "$(head -c 4 "$dir/fig/$name.png" | tail -c 3)" = PNG ] || fail "$name: no PNG"
+    [ $format = svg ] || [ "$(head -c 4 "$dir/fig/$name.png" | tail -c 3)" = PNG ] || fail "$name: no PNG"
     [ -s "$dir/fig/$name.tsv" ] || fail "$name: no data"
 done
 # Between whole numbers of seconds too, a decode batch is as long as it was so; a key is not cut off below.
