@@ -34,7 +34,7 @@ static uint64_t make(struct randomrun *r, uint64_t *next)
 /* The second time with random events of the machine. */
 START_TEST(collapsing_changes_no_random_run)
 {
-    uint32_t n = suite_runs(100, 300);
+    uint32_t n = suite_runs(70, 300);
     struct randomrun *runs = xcalloc(n, sizeof *runs);
     struct trial *trials = xcalloc(n, sizeof *trials);
     uint64_t *numbers = xcalloc(n, sizeof *numbers);
@@ -68,7 +68,7 @@ END_TEST
 
 /* Every value of every parameter that is a choice, the others at their defaults, under bursts: what
  * a mechanism compares may be what collapsing has not brought up to date. All defaults are one run
- * of a policy, and a load is 20 s of the minute that it has with WHOLE=yes; 10 s under a sanitizer,
+ * of a policy, and a load is 14 s of the minute that it has with WHOLE=yes; 10 s under a sanitizer,
  * as each choice is made with the first requests. */
 START_TEST(collapsing_changes_no_choice_of_a_policy)
 {
@@ -97,7 +97,7 @@ START_TEST(collapsing_changes_no_choice_of_a_policy)
                                "arrival=gamma,cv=2,output_scale=0.2",
                                suite_whole()       ? "60"
                                : suite_sanitized() ? "10"
-                                                   : "20");
+                                                   : "14");
                 (void)snprintf(r->policy, sizeof r->policy, "%s:%s=%s", all[p]->name, of[i].name,
                                of[i].choices[k]);
             }

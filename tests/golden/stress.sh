@@ -1,5 +1,5 @@
 #!/bin/sh
-# An eighth of a thousand requests (WHOLE=yes: all of them) under every policy at half, nine tenths and one and a half times what one
+# A twelfth of a thousand requests (WHOLE=yes: all of them) under every policy at half, nine tenths and one and a half times what one
 # request at a time on the iGPU can carry (about 9.3 a minute of this mix): each run drains and its
 # audit is clean, or xpusim says why and this fails. sd-npu needs another machine (fixed graphs).
 # Then conversations with long prefixes in little memory, where co-serving policies once went round
@@ -12,8 +12,8 @@ status=0
 policies=$(policies)
 # Of the requests, one in so many. CI asks for all of them (WHOLE) of the usual build. A sanitizer costs fifteen times the time,
 # and a policy has been through its lines after some twenty requests.
-part=8
-little=60 # seconds of conversations
+part=12
+little=40 # seconds of conversations
 [ -z "${SANITIZED:-}" ] || part=16 little=20
 [ -z "${WHOLE:-}" ] || part=1 little=180
 for load in "1.55 3.1 12900" "2.8 5.6 7150" "4.65 9.3 4300"; do

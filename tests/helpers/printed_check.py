@@ -239,13 +239,13 @@ def main():
     compare(x, "compare", ["compare"], ["--policy", "openvino-cb", "--policy", "agent-xpu-v2", "--policy", "fcfs", "--workload", WORK,
                                         "--replications", "4"])
     compare(x, "compare of 10", ["compare"], ["--policy", "edf", "--policy", "agent-xpu-v2", "--workload", WORK, "--replications", "10"])
-    compare(x, "ablate", ["ablate", "agent-xpu-v2"], ["--workload", WORK, "--replications", "3"])
+    compare(x, "ablate", ["ablate", "agent-xpu-v2"], ["--workload", WORK, "--replications", "2"])
     slos = [("reactive.e2e_s.p90", "<=", 150.0), ("reactive.slo_attainment_frac", ">=", 0.5)]
     targets = ["--ttft-slo", "60", "--tpot-slo", "0.5"]
-    search(x, ["--policy", "fcfs", "--policy", "openvino-cb", "--workload", "mixed:reactive_per_min=2,proactive_per_min=2,duration_s=300",
+    search(x, ["--policy", "fcfs", "--policy", "openvino-cb", "--workload", "mixed:reactive_per_min=2,proactive_per_min=2,duration_s=150",
                *targets, "--confidence", "0.6", "--replications", "4", "--precision", "0.5"] +
            [w for s in slos for w in ("--slo", f"{s[0]}{s[1]}{s[2]:g}")], slos,
-           lambda f: ["--workload", f"mixed:reactive_per_min={2 * f!r},proactive_per_min={2 * f!r},duration_s=300", *targets])
+           lambda f: ["--workload", f"mixed:reactive_per_min={2 * f!r},proactive_per_min={2 * f!r},duration_s=150", *targets])
     more.explain(x, 9, "agent-xpu-v2", WORK, 3)
     more.explain(x, 5, "edf", WORK, 3)
     more.interference(x, "agent-xpu-v2", WORK, 3)
