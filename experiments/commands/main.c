@@ -7,6 +7,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/memory.h"
 #include "sim/base/version.h"
+#include "sim/drive/host.h"
 
 /* Runs the command and returns the exit status. */
 static int dispatch(int argc, char **argv)
@@ -44,7 +45,8 @@ int main(int argc, char **argv)
     int status = dispatch(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         perror("xpusim: error: cannot write results");
-        return status == EXIT_OK ? EXIT_CHECK_FAILED : status;
+        status = status == EXIT_OK ? EXIT_CHECK_FAILED : status;
     }
+    drive_host_leave(status);
     return status;
 }

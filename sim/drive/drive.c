@@ -284,12 +284,15 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
                                struct drive_report *report)
 {
     struct drive *d = xcalloc(1, sizeof *d);
-    d->options = o;
+    d->own.options = *o;
+    d->own.machine = *setup->machine;
+    d->own.llm = *setup->llm;
+    d->options = &d->own.options;
     d->host = o->host != NULL ? o->host : &drive_host_posix;
     d->scratch = o->scratch != NULL ? o->scratch : "/tmp";
     d->report = report;
-    d->machine = setup->machine;
-    d->llm = setup->llm;
+    d->machine = &d->own.machine;
+    d->llm = &d->own.llm;
     d->wall = o->clock == DRIVE_CLOCK_WALL;
     d->hang_ns = units_ns_from_s(o->hang_s > 0.0 ? o->hang_s : DEFAULT_HANG_S);
     d->compile_ns = units_ns_from_s(o->compile_s > 0.0 ? o->compile_s : DEFAULT_COMPILE_S);

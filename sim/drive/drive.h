@@ -111,6 +111,7 @@ struct drive_options {
     double hang_s;  /* a kernel or a move that takes longer has hung; 0: 60 */
     double
         compile_s; /* one compilation, or opening an engine, that takes longer has hung; 0: 600 */
+    /* Both as long as the process, since a thread that hangs keeps them. */
     const char *scratch; /* folder of the swap file and of graphs; NULL: /tmp */
     const char *cache;   /* folder of compiled kernels for the next run; NULL: none */
     /* Called while a device opens: `done` of its n kernels are compiled. NULL: nobody asks. */

@@ -176,6 +176,12 @@ struct service_job {
 
 struct drive {
     struct core core;
+    /* What threads use, copied: one that hangs outlives the caller, who frees what it gave. */
+    struct {
+        struct drive_options options;
+        struct machine machine;
+        struct llm llm;
+    } own;
     const struct drive_options *options;
     const struct drive_host *host;
     struct drive_report *report;

@@ -34,6 +34,8 @@ static int swap_open(const char *folder)
     return fd;
 }
 
+static bool detached; /* some thread, by the host's */
+
 static void leave(int status, void *nothing)
 {
     (void)nothing;
@@ -42,14 +44,22 @@ static void leave(int status, void *nothing)
 }
 
 /* A thread that hangs continues while the process ends. Libraries that clean up at the end take
- * away what it works on, so then the process ends without them. */
+ * away what it works on, so then the process ends without them. Whoever calls exit is covered
+ * unless the thread registers more clean-up meanwhile; main calls drive_host_leave. */
 static int thread_detach(pthread_t t)
 {
-    static bool known;
-    if (!known) {
-        known = on_exit(leave, NULL) == 0;
+    if (!detached) {
+        detached = true;
+        (void)on_exit(leave, NULL);
     }
     return pthread_detach(t);
+}
+
+void drive_host_leave(int status)
+{
+    if (detached) {
+        leave(status, NULL);
+    }
 }
 
 const struct drive_host drive_host_posix = {

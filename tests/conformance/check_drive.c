@@ -1,11 +1,16 @@
 /* Real execution: every policy on real kernels gives every request the same tokens, and the books
  * add up. On plain loops, where equal means equal bits (check_drive_engines: on engines). */
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "policies/registry.h"
 #include "sim/base/arena.h"
 #include "sim/drive/drive.h"
+#include "sim/drive/host.h"
 #include "sim/metrics/explain.h"
 #include "tests/helpers/plain_engine.h"
 #include "tests/helpers/realrun.h"
@@ -128,6 +133,101 @@ START_TEST(a_hanging_kernel_ends_the_run)
     plain_faults.hang_kernel = 40;
     ck_assert_int_eq(realrun_run(policy_find("agent-xpu-v2"), "", &t), -ETIMEDOUT);
     ck_assert_ptr_nonnull(strstr(real.result.message, "come back"));
+}
+END_TEST
+
+/* A device that opens when the run is over and its caller has cleared all that he gave. */
+static struct {
+    sem_t go, done;
+    const struct llm *llm;
+    uint32_t hidden;
+    char device[16], said[80];
+} late;
+
+static int late_open(const struct engine_options *o, void **engine, char *why)
+{
+    late.llm = o->llm;
+    return plain_engine.open(o, engine, why);
+}
+
+static int late_device_open(void *engine, const struct engine_device_options *o, void **device,
+                            char *why)
+{
+    (void)engine, (void)device, (void)why;
+    (void)sem_wait(&late.go);
+    late.hidden = late.llm->hidden;
+    (void)snprintf(late.device, sizeof late.device, "%s", o->name);
+    o->compiled(o->self, 1, 2);
+    (void)sem_post(&late.done);
+    while (pause() != 0) { /* the thread ends with this test's process */
+    }
+    return 0;
+}
+
+static void late_compiled(const char *device, uint32_t done, uint32_t n)
+{
+    (void)snprintf(late.said, sizeof late.said, "%s %u/%u", device, done, n);
+}
+
+START_TEST(a_thread_that_hangs_keeps_what_the_caller_frees)
+{
+    struct engine_ops ops = plain_engine;
+    struct tokens t;
+    ops.open = late_open;
+    ops.device_open = late_device_open;
+    (void)sem_init(&late.go, 0, 0);
+    (void)sem_init(&late.done, 0, 0);
+    faulty(DRIVE_CLOCK_WALL);
+    real_options.compile_s = 1.5;
+    real_options.compiled = late_compiled;
+    for (int d = 0; d < 3; d++) {
+        real_options.devices[d].engine = &ops;
+    }
+    const uint32_t hidden = real.llm.hidden;
+    OWNED char *said = xformat("%s 1/2", real.machine.devices[0].name);
+    ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &t), -ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(real.result.message, "opening it does not come back"));
+    memset(&real.machine, 0, sizeof real.machine);
+    memset(&real.llm, 0, sizeof real.llm);
+    memset(&real_options, 0, sizeof real_options);
+    (void)sem_post(&late.go);
+    (void)sem_wait(&late.done);
+    ck_assert_uint_eq(late.hidden, hidden);
+    ck_assert_str_eq(late.device, "CPU");
+    ck_assert_str_eq(late.said, said);
+}
+END_TEST
+
+static void *sleep_on(void *nothing)
+{
+    (void)pause();
+    return nothing;
+}
+
+static void clean_up(void)
+{
+    _exit(7); /* a library's, registered after the thread was detached */
+}
+
+START_TEST(a_process_with_a_detached_thread_ends_without_clean_up)
+{
+    for (int hangs = 0; hangs < 2; hangs++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            pthread_t thread;
+            if (hangs == 1 && pthread_create(&thread, NULL, sleep_on, NULL) == 0) {
+                (void)drive_host_posix.thread_detach(thread);
+            }
+            (void)atexit(clean_up);
+            drive_host_leave(3);
+            exit(5);
+        }
+        int status;
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert(WIFEXITED(status));
+        ck_assert_int_eq(WEXITSTATUS(status), hangs == 1 ? 3 : 7);
+    }
 }
 END_TEST
 
@@ -495,5 +595,7 @@ static const struct suite_row suite[] = {
     CASE("hang"),
     /* apart: its threads end with its processes */
     LOOP(a_hanging_kernel_ends_the_run, 2),
+    TEST(a_thread_that_hangs_keeps_what_the_caller_frees),
+    TEST(a_process_with_a_detached_thread_ends_without_clean_up),
 };
 SUITE_MAIN("drive", suite)
