@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/base/hash.h"
+
 /* Logarithms of two numbers differ from that of their quotient by less. */
 #define LN_SLACK 1e-9
 
@@ -18,32 +20,64 @@ static uint32_t number_find(const struct conformal_rows *rows, const char *text)
     return CONFORMAL_NO_TEXT;
 }
 
+/* Numbers of texts by their hash: a table has thousands of rows and hundreds of texts. */
+struct numbering {
+    uint32_t *slot; /* [size] number + 1, 0: free; owned */
+    size_t size;    /* a power of two, more than twice the texts */
+};
+
+static uint32_t *slot_of(const struct numbering *x, const struct conformal_rows *rows,
+                         const char *text)
+{
+    size_t i = (size_t)hash_string(HASH_INIT, text) & (x->size - 1);
+    while (x->slot[i] != 0 && strcmp(rows->text[x->slot[i] - 1], text) != 0) {
+        i = (i + 1) & (x->size - 1);
+    }
+    return &x->slot[i];
+}
+
+static void make_room(struct numbering *x, const struct conformal_rows *rows)
+{
+    if (2 * ((size_t)rows->n_texts + 1) < x->size) {
+        return;
+    }
+    free(x->slot);
+    x->size = x->size == 0 ? 32 : 2 * x->size;
+    x->slot = xcalloc(x->size, sizeof *x->slot);
+    for (uint32_t k = 0; k < rows->n_texts; k++) {
+        *slot_of(x, rows, rows->text[k]) = k + 1;
+    }
+}
+
 /* `before`: the number of the row before, which most often has the same text. */
-static uint32_t number_of(struct conformal_rows *rows, const char *text, uint32_t before)
+static uint32_t number_of(struct conformal_rows *rows, struct numbering *x, const char *text,
+                          uint32_t before)
 {
     if (before < rows->n_texts && strcmp(rows->text[before], text) == 0) {
         return before;
     }
-    uint32_t k = number_find(rows, text);
-    if (k != CONFORMAL_NO_TEXT) {
-        return k;
+    make_room(x, rows);
+    uint32_t *slot = slot_of(x, rows, text);
+    if (*slot == 0) {
+        rows->text = xgrow(rows->text, rows->n_texts, sizeof(const char *));
+        rows->text[rows->n_texts] = text;
+        *slot = ++rows->n_texts;
     }
-    rows->text = xgrow(rows->text, rows->n_texts, sizeof(const char *));
-    rows->text[rows->n_texts] = text;
-    return rows->n_texts++;
+    return *slot - 1;
 }
 
 static struct conformal_rows rows_of(const struct conformal *c)
 {
     struct conformal_rows out = {.row = c->v, .v = xmalloc((c->n + 1) * sizeof *out.v), .n = c->n};
     struct conformal_row_numbers n = {0};
+    struct numbering x = {0};
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
         n.phase = r->phase;
-        n.soc = number_of(&out, r->soc, n.soc);
-        n.by = number_of(&out, r->by, n.by);
-        n.family = number_of(&out, r->family, n.family);
-        n.model = number_of(&out, r->model, n.model);
+        n.soc = number_of(&out, &x, r->soc, n.soc);
+        n.by = number_of(&out, &x, r->by, n.by);
+        n.family = number_of(&out, &x, r->family, n.family);
+        n.model = number_of(&out, &x, r->model, n.model);
         /* What is left out together is off together: a shape of matrices that suits a kernel less,
          * or a clock that the data sheet does not state. */
         n.group = r->left == CONFORMAL_MODEL ? n.model : n.soc;
@@ -51,6 +85,7 @@ static struct conformal_rows rows_of(const struct conformal *c)
         n.ln_tokens = log(r->tokens + 1.0);
         out.v[i] = n;
     }
+    free(x.slot);
     return out;
 }
 

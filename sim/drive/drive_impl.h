@@ -176,7 +176,7 @@ struct service_job {
 
 struct drive {
     struct core core;
-    /* What threads use, copied: one that hangs outlives the caller, who frees what it gave. */
+    /* Copies, for threads: one that hangs outlives the caller, who frees what it gave. */
     struct {
         struct drive_options options;
         struct machine machine;

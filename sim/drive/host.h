@@ -31,7 +31,7 @@ struct drive_host {
 
 extern const struct drive_host drive_host_posix;
 
-/* Ends the process with that status where one of its threads was detached because it hangs; else
- * it returns. exit() runs first what the libraries of that thread registered last: their clean-up
- * would take away what the thread works on. */
+/* Ends the process with that status where one of its threads was detached because it hangs. Else
+ * it returns. exit() begins with the clean-up that was registered last, by libraries of that
+ * thread: it would take away what the thread works on. */
 void drive_host_leave(int status);

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 x=$PWD/${BUILD:-build}/xpusim
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-work=mixed:reactive_per_min=20,proactive_per_min=20,duration_s=18,output_scale=0.3
+work=mixed:reactive_per_min=20,proactive_per_min=20,duration_s=12,output_scale=0.3
 $x trace gen --workload $work,reactive=mtrag,sessions=1,think_s=1 --seed 3 -o "$dir/a.csv"
 $x trace gen --workload $work --seed 4 -o "$dir/b.csv"
 $x trace gen --workload mixed:duration_s=20,output_scale=0.02 --seed 4 -o "$dir/tiny.csv"

@@ -12,7 +12,7 @@ import sys
 import threading
 
 XPUSIM, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
-WORK = "mixed:reactive_per_min=20,proactive_per_min=20,duration_s=18,output_scale=0.3"
+WORK = "mixed:reactive_per_min=20,proactive_per_min=20,duration_s=12,output_scale=0.3"
 DIFFERS, SAME, TEXT, DATA, FILE = "differs", "same", "differs in its text", "differs in its JSON", "writes a file"
 
 # The machine, the workload and what is measured: options that many commands share. Of each, two ways to give it.
