@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
+#include "sim/base/input.h"
 #include "sim/base/json.h"
 
 #define OPERANDS "operands" /* the argument with words that belong to no option */
@@ -217,20 +218,6 @@ static char *command_line(const char *command, const cJSON *arguments, struct wo
 
 /* ---- running it ---- */
 
-static char *all_of(FILE *f)
-{
-    struct text t = {.p = NULL};
-    rewind(f);
-    for (size_t n = 1; n > 0; t.n += n) {
-        text_room(&t, 65536);
-        n = fread(t.p + t.n, 1, t.cap - t.n, f);
-    }
-    text_room(&t, 1);
-    t.p[t.n] = '\0';
-    (void)fclose(f);
-    return t.p;
-}
-
 static void add_text(cJSON *content, const char *text)
 {
     if (text[0] != '\0') {
@@ -275,8 +262,8 @@ static cJSON *start(const struct words *w)
     while (rc == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     (void)posix_spawn_file_actions_destroy(&files);
-    OWNED char *said = all_of(out);
-    OWNED char *complaint = all_of(err);
+    OWNED char *said = input_said(out);
+    OWNED char *complaint = input_said(err);
     return result_of(status, said, rc == 0 ? complaint : strerror(rc));
 }
 

@@ -3,28 +3,10 @@
 #include <unistd.h>
 
 #include "experiments/run/jobs.h"
+#include "sim/base/input.h"
 
 #define FIXED_ARGUMENTS 20
-#define READ_BYTES 65536
 #define COMPLAINT "xpusim: error: "
-
-/* The stream's whole text, owned. */
-static char *read_all(FILE *f, size_t *n)
-{
-    size_t cap = READ_BYTES;
-    char *text = xmalloc(cap + 1);
-    *n = 0;
-    for (size_t got = 1; got > 0;) {
-        if (*n == cap) {
-            cap *= 2;
-            text = xrealloc(text, cap + 1);
-        }
-        got = fread(text + *n, 1, cap - *n, f);
-        *n += got;
-    }
-    text[*n] = '\0';
-    return text;
-}
 
 /* A run of another binary, and where its two streams go. */
 struct other_run {
@@ -83,34 +65,24 @@ static void become(void *ctx, uint32_t index, struct job_result *r)
     _exit(127);
 }
 
-/* The first line of what it said, without the program's name. False when it said nothing. */
-static bool take_complaint(FILE *err, char *message, size_t size)
-{
-    char line[1024] = "";
-    rewind(err);
-    if (fgets(line, sizeof line, err) == NULL) {
-        return false;
-    }
-    line[strcspn(line, "\n")] = '\0';
-    size_t skip = strncmp(line, COMPLAINT, strlen(COMPLAINT)) == 0 ? strlen(COMPLAINT) : 0;
-    (void)snprintf(message, size, "%s", line + skip);
-    return true;
-}
-
-/* Runs it. NULL with a message when it failed. */
+/* Runs it. NULL with a message when it failed: the first line of what it said, without the
+ * program's name, if it said anything. */
 static cJSON *result_of(struct other_run *l, char *message, size_t size)
 {
     struct job_result r;
     struct jobs j = {.n = 1, .parallel = 1, .ctx = l, .run = become};
     jobs_run(&j, &r);
     free(r.data);
-    size_t n = 0;
-    rewind(l->out);
-    OWNED char *text = read_all(l->out, &n);
+    OWNED char *text = input_said(l->out);
+    OWNED char *complaint = input_said(l->err);
     cJSON *tree = r.exit_status == 0 ? cJSON_Parse(text) : NULL;
-    if (tree == NULL && r.exit_status == 0 && n > 0) {
+    size_t skip = strncmp(complaint, COMPLAINT, strlen(COMPLAINT)) == 0 ? strlen(COMPLAINT) : 0;
+    if (tree == NULL && r.exit_status == 0 && text[0] != '\0') {
         (void)snprintf(message, size, "its result is not JSON");
-    } else if (tree == NULL && !take_complaint(l->err, message, size)) {
+    } else if (tree == NULL && complaint[0] != '\0') {
+        (void)snprintf(message, size, "%.*s", (int)strcspn(complaint + skip, "\n"),
+                       complaint + skip);
+    } else if (tree == NULL) {
         (void)snprintf(message, size, "%s", r.message);
     }
     return tree;
@@ -122,18 +94,10 @@ cJSON *other_binary_run(const char *binary, const struct config_options *o, cons
     char seed_text[32];
     (void)snprintf(seed_text, sizeof seed_text, "%" PRIu64, seed);
     struct other_run l = {binary, o, policy, seed_text, decisions, tmpfile(), tmpfile()};
-    cJSON *tree = NULL;
     message[0] = '\0';
-    if (l.out != NULL && l.err != NULL) {
-        tree = result_of(&l, message, size);
-    } else {
+    if (l.out == NULL || l.err == NULL) {
         (void)snprintf(message, size, "no temporary file: %s", strerror(errno));
+        return NULL;
     }
-    if (l.out != NULL) {
-        (void)fclose(l.out);
-    }
-    if (l.err != NULL) {
-        (void)fclose(l.err);
-    }
-    return tree;
+    return result_of(&l, message, size);
 }

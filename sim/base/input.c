@@ -89,6 +89,18 @@ char *input_text(const char *path, size_t max_bytes, struct err *e)
     return text;
 }
 
+char *input_said(FILE *f)
+{
+    struct text t = {0};
+    rewind(f);
+    for (size_t n = 1; n > 0; t.n += n) {
+        text_room(&t, BUFSIZ);
+        n = fread(t.p + t.n, 1, BUFSIZ, f);
+    }
+    (void)fclose(f);
+    return text_end(&t);
+}
+
 char *input_text_of(FILE *f, const char *path, size_t max_bytes, struct err *e)
 {
     char *text = NULL;
