@@ -33,8 +33,8 @@ enum {
 /* A client, or a subagent. Texts belong to the tree of the file. */
 struct agents_job {
     const char *name;
-    const char *model; /* NULL: of a client the default one, of a subagent its parent's */
-    char *model_key;   /* owned; where it says so: "clients[0].model" */
+    const char *model;     /* NULL: of a client the default one, of a subagent its parent's */
+    const char *model_key; /* where it says so: "clients[0].model" */
     struct draw v[AGENTS_NUMBERS];
     int cls; /* enum request_class; -1: as its parent's, or proactive in the background */
     bool after_tool;

@@ -107,7 +107,7 @@ static void job_read(const struct reader *r, struct json_obj *o, int of, struct 
     }
     if (json_has(o, "model")) {
         j->model = json_get_string(o, "model");
-        j->model_key = xformat("%s.model", o->path);
+        j->model_key = xkeep(xformat("%s.model", o->path));
         if (!trace_model_is_name(j->model)) {
             json_refuse(o, "model", "must be a name of letters, digits and \"._-\"");
         }
@@ -122,7 +122,6 @@ static void jobs_free(struct agents_job *jobs, uint32_t n)
 {
     for (uint32_t i = 0; jobs != NULL && i < n; i++) {
         jobs_free(jobs[i].subagents, jobs[i].n_subagents);
-        free(jobs[i].model_key);
     }
     free(jobs);
 }

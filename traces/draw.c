@@ -28,8 +28,8 @@ static struct draw_column *column_load(const char *file, const char *name, struc
     if (e->n == before && c->n == 0) {
         (void)err_add(e, "dataset \"%s\": no rows", file);
     }
-    c->file = xstrdup(file);
-    c->name = xstrdup(name);
+    c->file = xkeep(xstrdup(file));
+    c->name = xkeep(xstrdup(name));
     if (e->n > before) {
         draw_columns_free(c);
         return NULL;
@@ -61,8 +61,6 @@ void draw_columns_free(struct draw_column *columns)
 {
     while (columns != NULL) {
         struct draw_column *next = columns->next;
-        free(columns->file);
-        free(columns->name);
         free(columns->v);
         free(columns);
         columns = next;

@@ -19,8 +19,8 @@ enum draw_kind {
 
 /* The values of one column; a list of them. */
 struct draw_column {
-    char *file, *name; /* owned */
-    double *v;         /* owned */
+    const char *file, *name;
+    double *v; /* owned */
     size_t n;
     struct draw_column *next; /* owned */
 };

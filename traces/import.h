@@ -47,7 +47,7 @@ struct import {
     /* Rows and jobs by names, and the first model, while agentic mooncake is read; owned. */
     struct import_map names;
     uint32_t n_jobs;
-    char *models;
+    const char *models;
     struct trace_import_losses lost;
 };
 

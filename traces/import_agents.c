@@ -301,7 +301,7 @@ static void agentic_line(struct import *im, const cJSON *o, const struct import_
     int64_t turn_ns = node.before != IMPORT_NONE ? im->rows[node.before].start_ns : 0;
     r.start_ns = turn_ns > r.start_ns ? turn_ns : r.start_ns;
     if (im->models == NULL) {
-        im->models = xstrdup(json_string(o, "model"));
+        im->models = xkeep(xstrdup(json_string(o, "model")));
     }
     im->lost.other_model += !import_text_is(o, "model", im->models);
     import_map_put(&im->names, name_key(o, o, "request_id"), im->n);
@@ -316,6 +316,4 @@ void import_agentic_mooncake(struct import *im, FILE *in, const char *path, stru
         import_sources(im, 0);
     }
     import_map_fini(&im->names);
-    free(im->models);
-    im->models = NULL;
 }

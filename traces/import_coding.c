@@ -142,7 +142,7 @@ void import_claude_code(struct import *im, FILE *in, const char *path, struct er
 struct rollout {
     struct import_records records;
     uint64_t thread, parent;
-    char *model;         /* owned */
+    const char *model;
     int64_t sent_ns;     /* last input of the request in progress; -1: none */
     int64_t answer_ns;   /* first part of its answer; -1: none yet */
     double total_tokens; /* of the thread at the last count; -1: none */
@@ -224,8 +224,7 @@ static void codex_line(struct import *im, const cJSON *o, const struct import_pl
     if (import_text_is(o, "type", "session_meta")) {
         codex_thread(r, payload);
     } else if (import_text_is(o, "type", "turn_context")) {
-        free(r->model);
-        r->model = xstrdup(json_string(payload, "model"));
+        r->model = xkeep(xstrdup(json_string(payload, "model")));
     } else if (import_text_is(payload, "type", "token_count")) {
         codex_count(im, r, import_get(payload, "info"), at_ns, p);
     } else {
@@ -245,5 +244,4 @@ void import_codex(struct import *im, FILE *in, const char *path, struct err *e)
         (void)err_add(e, "%s: no answer says how many tokens it took (token_count)", path);
     }
     import_records_fini(&r.records);
-    free(r.model);
 }

@@ -15,7 +15,7 @@ struct agent {
 
 void import_record_add(struct import_records *d, const struct import_record *x, const char *model)
 {
-    d->model = d->model == NULL ? xstrdup(model) : d->model;
+    d->model = d->model == NULL ? xkeep(xstrdup(model)) : d->model;
     d->v = xgrow(d->v, d->n, sizeof *d->v);
     d->v[d->n] = *x;
     d->v[d->n++].other_model = strcmp(model, d->model) != 0;
@@ -24,7 +24,6 @@ void import_record_add(struct import_records *d, const struct import_record *x, 
 void import_records_fini(struct import_records *d)
 {
     free(d->v);
-    free(d->model);
 }
 
 SORT_BY(by_start, struct import_record, SORT_UP(row.start_ns), SORT_UP(row.line))

@@ -13,7 +13,7 @@ struct import_record {
 struct import_records {
     struct import_record *v; /* owned */
     size_t n;
-    char *model; /* owned: of the first request */
+    const char *model; /* of the first request */
 };
 
 void import_record_add(struct import_records *d, const struct import_record *x, const char *model);

@@ -10,7 +10,7 @@ struct span {
     bool agent;
     bool request;
     struct import_row row; /* of a request */
-    char *model;           /* owned */
+    const char *model;
 };
 
 struct spans {
@@ -79,7 +79,6 @@ static void span_read(struct spans *all, const cJSON *span, const struct import_
 {
     all->v = xgrow(all->v, all->n, sizeof *all->v);
     struct span *s = &all->v[all->n];
-    const char *model = attribute_text(span, "gen_ai.request.model");
     *s = (struct span){
         .id = key_of(json_string(span, "spanId")),
         .parent = key_of(json_string(span, "parentSpanId")),
@@ -88,9 +87,7 @@ static void span_read(struct spans *all, const cJSON *span, const struct import_
         .agent = strcmp(attribute_text(span, "gen_ai.operation.name"), "invoke_agent") == 0,
     };
     request_read(s, span, p);
-    if (s->request) {
-        s->model = xstrdup(model);
-    }
+    s->model = xkeep(xstrdup(attribute_text(span, "gen_ai.request.model")));
     if (s->id != 0) {
         import_map_put(&all->places, s->id, all->n);
     }
@@ -198,9 +195,6 @@ void import_otel(struct import *im, FILE *in, const char *path, struct err *e)
         as_graph(im, &all);
     } else if (e->n == 0) {
         as_sessions(im, &all);
-    }
-    for (size_t i = 0; i < all.n; i++) {
-        free(all.v[i].model);
     }
     import_map_fini(&all.places);
     import_map_fini(&all.named);

@@ -38,7 +38,7 @@ void trace_builder_fini(struct trace_builder *b)
     for (size_t i = 0; b->nodes != NULL && i < b->n; i++) {
         free(b->nodes[i].parents);
     }
-    trace_models_free(b->models, b->n_models);
+    free(b->models);
     free(b->nodes);
     free(b->rows);
     free(b->extras);

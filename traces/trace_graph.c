@@ -13,7 +13,7 @@ void trace_graph_free(struct trace_graph *g)
         free(g->starts_job);
         free(g->source);
         free(g->model);
-        trace_models_free(g->models, g->n_models);
+        free(g->models);
         free(g);
     }
 }

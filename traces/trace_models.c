@@ -25,30 +25,19 @@ uint32_t trace_builder_model(struct trace_builder *b, const char *name, const ch
         return 0;
     }
     b->models = xgrow(b->models, b->n_models, sizeof *b->models);
-    b->models[b->n_models] =
-        (struct trace_model){.name = xstrdup(name),
-                             .where = line > 0 ? xformat("%s:%" PRIu64 ": column model", file, line)
-                                               : xformat("%s: %s", file, key)};
+    b->models[b->n_models] = (struct trace_model){
+        .name = xkeep(xstrdup(name)),
+        .where = xkeep(line > 0 ? xformat("%s:%" PRIu64 ": column model", file, line)
+                                : xformat("%s: %s", file, key))};
     return ++b->n_models;
 }
 
 void trace_builder_models_copy(struct trace_builder *b, const struct trace *t)
 {
     for (uint32_t i = 0; t->graph != NULL && i < t->graph->n_models; i++) {
-        const struct trace_model *m = &t->graph->models[i];
         b->models = xgrow(b->models, i, sizeof *b->models);
-        b->models[i] = (struct trace_model){xstrdup(m->name), xstrdup(m->where), m->is};
-        b->n_models = i + 1;
+        b->models[b->n_models++] = t->graph->models[i];
     }
-}
-
-void trace_models_free(struct trace_model *models, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        free(models[i].name);
-        free(models[i].where);
-    }
-    free(models);
 }
 
 void trace_models_build(struct trace_builder *b, struct trace_graph *g, const char *name,

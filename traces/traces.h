@@ -62,7 +62,6 @@ void trace_builder_models_copy(struct trace_builder *b, const struct trace *t);
 /* Fills the graph's models; takes them from the builder. An error names a session of two. */
 void trace_models_build(struct trace_builder *b, struct trace_graph *g, const char *name,
                         struct err *e);
-void trace_models_free(struct trace_model *models, uint32_t n);
 /* Adds the names of the models of all rows, where there are any. */
 uint64_t trace_models_hash(uint64_t h, const struct trace *t);
 /* An extra without anything set. */

@@ -85,9 +85,9 @@ struct trace_edge {
 };
 /* A model that rows name. A run binds it to one of its own (experiments/run/models.h). */
 struct trace_model {
-    char *name;  /* owned */
-    char *where; /* owned; the place that named it first, for errors */
-    uint8_t is;  /* of the run's models; 0: the default one */
+    const char *name;
+    const char *where; /* the place that named it first, for errors */
+    uint8_t is;        /* of the run's models; 0: the default one */
 };
 struct trace_graph {
     uint32_t *first; /* owned, n + 1: children of row i are edges[first[i] .. first[i + 1]) */
