@@ -176,42 +176,30 @@ static void list_metrics(struct document *d)
     }
 }
 
-/* "a|b|c" of choices, "true|false", or a range. */
-static const char *setting_range(const struct setting *s)
+/* "a|b|c" */
+static const char *joined(const char *const *words)
 {
-    switch (s->kind) {
-    case SETTING_FLAG:
-        return "true|false";
-    case SETTING_TEXT:
-        return "";
-    case SETTING_CHOICE: {
-        const char *all = s->choices[0];
-        for (size_t k = 1; s->choices[k] != NULL; k++) {
-            all = document_format("%s|%s", all, s->choices[k]);
-        }
-        return all;
+    const char *all = words[0];
+    for (size_t k = 1; words[k] != NULL; k++) {
+        all = document_format("%s|%s", all, words[k]);
     }
-    case SETTING_NUMBER:
-    case SETTING_COUNT:
-        break;
-    }
-    return document_format("%g..%g", s->min, s->max);
+    return all;
 }
 
-static const char *setting_default(const struct setting *s)
+static void put_setting(void *to, const char *path, const struct json_field *k)
 {
-    switch (s->kind) {
-    case SETTING_FLAG:
-        return s->preset != 0.0 ? "true" : "false";
-    case SETTING_TEXT:
-        return s->text;
-    case SETTING_CHOICE:
-        return s->choices[(size_t)s->preset];
-    case SETTING_NUMBER:
-    case SETTING_COUNT:
-        break;
+    const char *const *words = json_field_words(k);
+    const char *range = words != NULL                ? joined(words)
+                        : k->kind == JSON_FIELD_BOOL ? "true|false"
+                        : k->kind == JSON_FIELD_WORD ? ""
+                                                     : document_format("%g..%g", k->min, k->max);
+    const char *preset = words != NULL                ? words[(size_t)k->otherwise]
+                         : k->kind == JSON_FIELD_BOOL ? (k->otherwise != 0.0 ? "true" : "false")
+                         : k->kind == JSON_FIELD_WORD ? k->text
+                                                      : document_format("%.10g", k->otherwise);
+    if (k->below == NULL) {
+        FRAME_ROW(to, document_format("sim.%s", path), preset, range, k->unit, k->about);
     }
-    return document_format("%.10g", s->preset);
 }
 
 /* What --set takes below `sim`. */
@@ -222,41 +210,19 @@ static void list_settings(struct document *d)
         {.name = "range", .kind = FRAME_TEXT}, {.name = "unit", .kind = FRAME_TEXT},
         {.name = "help", .kind = FRAME_TEXT},
     };
-    size_t n = 0;
-    const struct setting *v = config_sim_table(&n);
-    struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
-    for (size_t i = 0; i < n; i++) {
-        FRAME_ROW(f, document_format("sim.%s", v[i].path), setting_default(&v[i]),
-                  setting_range(&v[i]), v[i].unit, v[i].help);
-    }
+    json_fields_each(&config_sim_fields, put_setting, DOCUMENT_FRAME(d, "", 0, columns));
 }
 
 /* ---- keys of files ---- */
 
-struct keys {
-    struct document *d;
-    struct frame *f;
-};
-
-static const char *key_range(const struct json_field *k)
-{
-    if (k->choices != NULL) {
-        const char *const *names = k->choices();
-        const char *all = names[0];
-        for (size_t i = 1; names[i] != NULL; i++) {
-            all = document_format("%s|%s", all, names[i]);
-        }
-        return all;
-    }
-    return k->max > 0.0 ? document_format("%.10g..%.10g", k->min, k->max) : "";
-}
-
 static void put_key(void *to, const char *path, const struct json_field *k)
 {
-    const struct keys *keys = to;
-    FRAME_ROW(keys->f, document_format("%s", path), json_field_kind_names[k->kind],
-              k->unit != NULL ? k->unit : "", key_range(k), !k->optional, k->below != NULL,
-              k->about);
+    const char *const *words = json_field_words(k);
+    const char *range = words != NULL  ? joined(words)
+                        : k->max > 0.0 ? document_format("%.10g..%.10g", k->min, k->max)
+                                       : "";
+    FRAME_ROW(to, document_format("%s", path), json_field_kind_names[k->kind],
+              k->unit != NULL ? k->unit : "", range, !k->optional, k->below != NULL, k->about);
 }
 
 static void list_keys(const struct json_fields *t, struct document *d)
@@ -270,8 +236,7 @@ static void list_keys(const struct json_fields *t, struct document *d)
         {.name = "checked", .kind = FRAME_FLAG, .only_data = true},
         {.name = "about", .kind = FRAME_TEXT},
     };
-    struct keys keys = {d, DOCUMENT_FRAME(d, "", 0, columns)};
-    json_fields_each(t, put_key, &keys);
+    json_fields_each(t, put_key, DOCUMENT_FRAME(d, "", 0, columns));
 }
 
 static void list_soc_keys(struct document *d)

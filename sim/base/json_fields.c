@@ -1,7 +1,7 @@
 #include "sim/base/json_fields.h"
 
-const char *const json_field_kind_names[] = {"quantity", "quantity", "number", "count", "boolean",
-                                             "text",     "choice",   "object", "array"};
+const char *const json_field_kind_names[] = {"quantity", "quantity", "number", "count",  "boolean",
+                                             "text",     "text",     "choice", "object", "array"};
 
 static void read_text(struct json_obj *o, const struct json_field *f, char *out)
 {
@@ -52,8 +52,11 @@ static void read_present(struct json_obj *o, const struct json_field *f, char *t
     case JSON_FIELD_TEXT:
         read_text(o, f, to);
         return;
+    case JSON_FIELD_WORD:
+        *(const char **)to = json_get_string(o, f->key);
+        return;
     case JSON_FIELD_CHOICE:
-        *(int *)to = json_get_choice(o, f->key, f->choices());
+        *(int *)to = json_get_choice(o, f->key, json_field_words(f));
         return;
     case JSON_FIELD_OBJECT:
         if (f->size > 0) {
@@ -130,17 +133,31 @@ static void add_default(cJSON *to, const struct json_field *f)
         (void)cJSON_AddNumberToObject(to, f->key, f->otherwise);
         return;
     case JSON_FIELD_BOOL:
-        (void)cJSON_AddFalseToObject(to, f->key);
+        (void)cJSON_AddBoolToObject(to, f->key, f->otherwise != 0.0);
         return;
     case JSON_FIELD_TEXT:
+    case JSON_FIELD_WORD:
+        (void)cJSON_AddStringToObject(to, f->key, f->text != NULL ? f->text : "");
+        return;
     case JSON_FIELD_CHOICE:
-        (void)cJSON_AddStringToObject(to, f->key, "");
+        (void)cJSON_AddStringToObject(to, f->key, json_field_words(f)[(size_t)f->otherwise]);
         return;
     case JSON_FIELD_OBJECT:
         (void)cJSON_AddObjectToObject(to, f->key);
         return;
     case JSON_FIELD_ARRAY:
         return;
+    }
+}
+
+void json_fields_defaults(const struct json_fields *t, cJSON *to)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct json_field *f = &t->rows[i];
+        add_default(to, f);
+        if (f->kind == JSON_FIELD_OBJECT) {
+            json_fields_defaults(f->below, cJSON_GetObjectItemCaseSensitive(to, f->key));
+        }
     }
 }
 

@@ -15,7 +15,8 @@ enum json_field_kind {
     JSON_FIELD_COUNT,    /* uint32_t */
     JSON_FIELD_BOOL,     /* bool */
     JSON_FIELD_TEXT,     /* char[size] */
-    JSON_FIELD_CHOICE,   /* an enum: the index among choices() */
+    JSON_FIELD_WORD,     /* const char *, borrowed from the tree */
+    JSON_FIELD_CHOICE,   /* an enum: the index among its words */
     JSON_FIELD_OBJECT,   /* an object of the table `below`; NULL: of keys that nobody checks */
     JSON_FIELD_ARRAY     /* an array of such objects */
 };
@@ -26,9 +27,12 @@ struct json_field {
     const char *key, *unit; /* NULL: no quantity */
     const char *about;      /* a sentence for people */
     double min, max, scale; /* the range is in the file's unit; an array's is of its length */
-    double otherwise;       /* the member's value where an optional number is missing */
+    double otherwise;       /* the member's value where an optional number is missing; in a tree of
+                               defaults that of every number, flag and choice */
+    const char *text;       /* and that of a word */
     size_t offset, size;    /* of the member in the struct that json_fields_read fills */
-    const char *const *(*choices)(void);
+    const char *const *(*choices)(void); /* of a choice, or */
+    const char *const *words;
     const struct json_fields *below;
     enum json_field_kind kind;
     bool optional;
@@ -56,6 +60,7 @@ struct json_fields {
     JSON_ROW_(name, text, COUNT), JSON_RANGE_(low, high, 1.0), JSON_INTO_(S, member)
 #define JSON_BOOL(S, member, name, text) JSON_ROW_(name, text, BOOL), JSON_INTO_(S, member)
 #define JSON_TEXT(S, member, name, text) JSON_ROW_(name, text, TEXT), JSON_INTO_(S, member)
+#define JSON_WORD(S, member, name, text) JSON_ROW_(name, text, WORD), JSON_INTO_(S, member)
 #define JSON_CHOICE(S, member, name, names, text)                                                  \
     JSON_ROW_(name, text, CHOICE), .choices = (names), JSON_INTO_(S, member)
 #define JSON_OBJECT(name, table, text) JSON_ROW_(name, text, OBJECT), .below = (table), .size = 1
@@ -76,6 +81,15 @@ void json_fields_read(struct json_obj *o, const struct json_fields *t, void *tar
 /* Adds the optional key of a path such as "devices.igpu.beside" to the tree, with its default,
  * where the tree lacks it; objects on the way too. Does nothing where no row allows the key. */
 void json_fields_complete(const struct json_fields *t, cJSON *root, const char *path);
+
+/* Adds every key of the table with its default, also of objects below. */
+void json_fields_defaults(const struct json_fields *t, cJSON *to);
+
+/* What a choice may be. NULL of other kinds. */
+static inline const char *const *json_field_words(const struct json_field *f)
+{
+    return f->choices != NULL ? f->choices() : f->words;
+}
 
 /* Calls each(key path, row) for every row, depth first; elements of arrays are called "[]". */
 void json_fields_each(const struct json_fields *t,
