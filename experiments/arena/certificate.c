@@ -77,7 +77,7 @@ static void run_hindsight(struct making *m, uint32_t point, const struct config_
                                 .arrivals = p->settings.arrivals};
     SCOPED(err_fini) struct err e = ERR_INIT;
     bool known = regret_check(&plan, &e) == 0;
-    SCOPED(regret_fini) struct regret g = {.replications = 0};
+    struct regret g = {.replications = 0};
     if (known) {
         regret_run(&g, &plan);
     }

@@ -54,9 +54,9 @@ bool judge_lost(const struct judge_runs *policy, const struct judge_runs *refere
 
 /* Values of all pairs of both, and the pairs that point to them. */
 struct values {
-    double *policy, *reference; /* owned */
-    bool *lost;                 /* owned; by cell */
-    struct score_pair *pairs;   /* owned */
+    double *policy, *reference; /* kept, as all of these */
+    bool *lost;                 /* by cell */
+    struct score_pair *pairs;
 };
 
 static struct values values_of(const struct suite *s, const struct judge_runs *policy,
@@ -65,10 +65,10 @@ static struct values values_of(const struct suite *s, const struct judge_runs *p
     const uint32_t n = policy->replications;
     const uint32_t metrics = s->spec.n_patterns;
     const size_t all = (size_t)s->n_points * metrics * n;
-    struct values v = {.policy = xmalloc((all + 1) * sizeof *v.policy),
-                       .reference = xmalloc((all + 1) * sizeof *v.reference),
-                       .lost = xcalloc((size_t)s->n_points * n + 1, sizeof *v.lost),
-                       .pairs = xcalloc((size_t)s->n_points * metrics + 1, sizeof *v.pairs)};
+    struct values v = {.policy = xkept(xmalloc((all + 1) * sizeof *v.policy)),
+                       .reference = xkept(xmalloc((all + 1) * sizeof *v.reference)),
+                       .lost = xkept(xcalloc((size_t)s->n_points * n + 1, sizeof *v.lost)),
+                       .pairs = xkept(xcalloc((size_t)s->n_points * metrics + 1, sizeof *v.pairs))};
     for (uint32_t p = 0; p < s->n_points; p++) {
         for (uint32_t k = 0; k < n; k++) {
             v.lost[p * n + k] = judge_lost(policy, reference, p, k);
@@ -88,18 +88,10 @@ static struct values values_of(const struct suite *s, const struct judge_runs *p
     return v;
 }
 
-static void values_fini(struct values *v)
-{
-    free(v->policy);
-    free(v->reference);
-    free(v->lost);
-    free(v->pairs);
-}
-
 void judge_gains(const struct suite *s, const struct judge_runs *policy,
                  const struct judge_runs *reference, double *into)
 {
-    SCOPED(values_fini) struct values v = values_of(s, policy, reference);
+    struct values v = values_of(s, policy, reference);
     const uint32_t n = policy->replications;
     score_gains(v.pairs, s->n_points * s->spec.n_patterns, n, into);
     for (uint32_t i = 0; i < s->n_points * n; i++) {
@@ -138,11 +130,11 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
 {
     const uint32_t n_pairs = s->n_points * s->spec.n_patterns;
     const uint32_t n = policy->replications;
-    SCOPED(values_fini) struct values v = values_of(s, policy, reference);
+    struct values v = values_of(s, policy, reference);
     *out = (struct judge_result){
-        .cells = xcalloc((size_t)n_pairs + 1, sizeof *out->cells),
-        .means = xcalloc((size_t)n_pairs + 1, sizeof *out->means),
-        .reference_means = xcalloc((size_t)n_pairs + 1, sizeof *out->reference_means),
+        .cells = xkept(xcalloc((size_t)n_pairs + 1, sizeof *out->cells)),
+        .means = xkept(xcalloc((size_t)n_pairs + 1, sizeof *out->means)),
+        .reference_means = xkept(xcalloc((size_t)n_pairs + 1, sizeof *out->reference_means)),
     };
     out->score = score_of(v.pairs, n_pairs, n, out->cells);
     double least = (double)INFINITY;
@@ -156,12 +148,4 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
     }
     out->headroom = headroom_of(v.pairs, n_pairs, out->means, c);
     note_failures(policy, out);
-}
-
-void judge_result_fini(struct judge_result *r)
-{
-    free(r->cells);
-    free(r->means);
-    free(r->reference_means);
-    *r = (struct judge_result){.n_failed = 0};
 }

@@ -37,8 +37,8 @@ bool judge_lost(const struct judge_runs *policy, const struct judge_runs *refere
 
 struct judge_result {
     struct score score;
-    struct score_cell *cells; /* owned; by pair */
-    double *means;            /* owned; of the policy over its replications, by pair */
+    struct score_cell *cells; /* kept; by pair */
+    double *means;            /* kept; of the policy over its replications, by pair */
     double *reference_means;
     uint32_t
         worst; /* the pair with the lowest gain, scored or not: a regression counts at any point */
@@ -54,7 +54,6 @@ struct judge_result {
 void judge_result_of(const struct suite *s, const struct judge_runs *policy,
                      const struct judge_runs *reference, const struct certificate *c,
                      struct judge_result *out);
-void judge_result_fini(struct judge_result *r);
 
 /* A judgement as a document. */
 

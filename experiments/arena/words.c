@@ -122,7 +122,7 @@ static const char *request_text(const struct words_of *w, const struct falsify_r
 static const char *difference(const struct words_of *w, uint32_t point, uint64_t seed)
 {
     const struct suite_point *p = &w->suite->points[point];
-    OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
+    struct two_runs *runs = xkept(xcalloc(1, sizeof *runs));
     struct two_runs_options o = {.both = p->settings.options,
                                  .policy = w->policy->label,
                                  .b_policy = w->reference->label,
@@ -149,7 +149,6 @@ static const char *difference(const struct words_of *w, uint32_t point, uint64_t
         two_runs_log_fini(&l[0]);
         two_runs_log_fini(&l[1]);
     }
-    two_runs_fini(runs);
     return out;
 }
 

@@ -110,7 +110,6 @@ static int judge_all(const struct options *o, const struct suite *s, uint32_t n,
             x[i] = (struct standing){
                 .policy = p.label, .score = r.score, .failed = r.n_failed, .headroom = r.headroom};
             take_gains(s, &r, &x[i]);
-            judge_result_fini(&r);
             judge_runs_fini(&runs);
         }
     }

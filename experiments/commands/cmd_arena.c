@@ -85,7 +85,7 @@ static int judge_one(struct judging *j, const struct config_policy *p, struct do
     struct study_how how = j->o->work.how;
     how.store = NULL; /* a candidate's runs are of no use to anybody else */
     SCOPED(judge_runs_fini) struct judge_runs runs;
-    SCOPED(judge_result_fini) struct judge_result r;
+    struct judge_result r;
     const struct certificate *c = j->certified ? &j->certificate : NULL;
     judge_run(&j->suite, p, j->replications, &how, &runs);
     judge_result_of(&j->suite, &runs, &j->reference_runs, c, &r);

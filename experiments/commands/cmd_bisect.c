@@ -93,13 +93,12 @@ static int run(void *values, struct err *e)
     if (o->output == NULL) {
         return err_add(e, "-o is missing: where the trace goes");
     }
-    OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
+    struct two_runs *runs = xkept(xcalloc(1, sizeof *runs));
     struct document *d = document_new();
     int status = bisect(o, runs, d, e);
     if (status != EXIT_BAD_INPUT) {
         document_print(d, &o->shown, stdout);
     }
-    two_runs_fini(runs);
     return status;
 }
 

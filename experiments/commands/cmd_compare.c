@@ -96,7 +96,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
 static void add_regret(const struct compare_plan *plan, const struct compare_result *r,
                        struct document *d)
 {
-    SCOPED(regret_fini) struct regret g;
+    struct regret g;
     regret_run(&g, plan);
     regret_document(plan, r, &g, document_within(d, "regret"));
 }

@@ -15,7 +15,7 @@ struct options {
 /* What there is to say. */
 struct report {
     struct divergence d;
-    char *state[2];                      /* owned; NULL where there is none */
+    const char *state[2];                /* NULL where there is none */
     char message[2][JOBS_MESSAGE_BYTES]; /* of runs that failed */
     bool failed;
 };
@@ -71,7 +71,6 @@ static int diff_runs(const struct options *o, struct two_runs *runs, struct repo
         for (int i = 0; i < 2 && r->d.differs; i++) { /* once more, for the state */
             two_runs_run(runs, i, &t[i], &r->d, &l[i]);
             r->state[i] = l[i].state;
-            l[i].state = NULL;
             two_runs_log_fini(&l[i]);
         }
     }
@@ -169,7 +168,7 @@ static int run(void *values, struct err *e)
     if (o->logs.n == 2 && o->given.policy != NULL) {
         return err_add(e, "decision logs and --policy exclude each other");
     }
-    OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
+    struct two_runs *runs = xkept(xcalloc(1, sizeof *runs));
     OWNED struct report *r = xcalloc(1, sizeof *r);
     int rc = o->logs.n == 2 ? diff_logs(o, r, e) : diff_runs(o, runs, r, e);
     int status = rc;
@@ -179,9 +178,6 @@ static int run(void *values, struct err *e)
         document_show(d, &o->output);
         status = r->d.differs || r->failed ? EXIT_CHECK_FAILED : EXIT_OK;
     }
-    two_runs_fini(runs);
-    free(r->state[0]);
-    free(r->state[1]);
     return status;
 }
 

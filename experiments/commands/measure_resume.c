@@ -68,10 +68,9 @@ static int open_rows(struct measure_resume *r, struct err *e)
 struct measure_resume *measure_resume_open(const char *path, const char *what, struct err *e)
 {
     struct stat st;
-    struct measure_resume *r = xcalloc(1, sizeof *r);
+    struct measure_resume *r = xkept(xcalloc(1, sizeof *r));
     if (strlen(path) >= sizeof r->path) {
         (void)err_add(e, "-o: a path this long is not taken");
-        free(r);
         return NULL;
     }
     if (strlen(what) >= sizeof r->what) {
@@ -79,7 +78,6 @@ struct measure_resume *measure_resume_open(const char *path, const char *what, s
                       "--devices and --name: together longer than %zu bytes: two measurements "
                       "with equal beginnings would pass for one",
                       sizeof r->what - 128);
-        free(r);
         return NULL;
     }
     (void)snprintf(r->path, sizeof r->path, "%s", path);
@@ -89,17 +87,12 @@ struct measure_resume *measure_resume_open(const char *path, const char *what, s
     if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         r->through = output_open(path, e);
         r->out = r->through == NULL ? NULL : output_stream(r->through);
-        if (r->through == NULL) {
-            free(r);
-            return NULL;
-        }
-        return r;
+        return r->through == NULL ? NULL : r;
     }
     if (open_rows(r, e) != 0) {
         if (r->out != NULL) {
             (void)fclose(r->out);
         }
-        free(r);
         return NULL;
     }
     return r;
@@ -134,9 +127,7 @@ int measure_resume_close(struct measure_resume *r, bool complete, struct err *e)
 {
     int rc = 0;
     if (r->through != NULL) {
-        rc = output_close(r->through, complete, e);
-        free(r);
-        return rc;
+        return output_close(r->through, complete, e);
     }
     bool failed = ferror(r->out) != 0;
     failed = fclose(r->out) != 0 || failed;
@@ -148,7 +139,5 @@ int measure_resume_close(struct measure_resume *r, bool complete, struct err *e)
         (void)unlink(r->rows);
         (void)unlink(r->state);
     }
-    rc = failed ? cannot(e, r->path) : rc;
-    free(r);
-    return rc;
+    return failed ? cannot(e, r->path) : rc;
 }

@@ -90,17 +90,10 @@ void regret_run(struct regret *g, const struct compare_plan *plan)
 {
     uint32_t n = plan->replications;
     *g = (struct regret){.replications = n,
-                         .bound = xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->bound),
-                         .best = xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->best)};
+                         .bound = xkept(xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->bound)),
+                         .best = xkept(xcalloc((size_t)CLAIRVOYANT_METRICS * n, sizeof *g->best))};
     bound_all(plan, g);
     run_references(plan, g);
-}
-
-void regret_fini(struct regret *r)
-{
-    free(r->bound);
-    free(r->best);
-    *r = (struct regret){0};
 }
 
 /* ---- distances ---- */

@@ -19,10 +19,8 @@ struct regret {
  * may be cancelled. 0 or -EINVAL. */
 int regret_check(const struct compare_plan *plan, struct err *e);
 
-/* Computes the bound and runs the reference of a plan that regret_check passed. regret_fini frees.
- */
+/* Computes the bound and runs the reference of a plan that regret_check passed. Kept. */
 void regret_run(struct regret *r, const struct compare_plan *plan);
-void regret_fini(struct regret *r);
 
 /* Adds a block per metric: both references, then every policy with its distances. Data: {class,
  * exhaustive_replications, replications, schedules, oracle_lb: {metric: {mean, low, high, n}},

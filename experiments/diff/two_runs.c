@@ -63,13 +63,6 @@ int two_runs_load(struct two_runs *r, const struct two_runs_options *o, struct e
     return 0;
 }
 
-void two_runs_fini(struct two_runs *r)
-{
-    for (int i = 0; i < 2; i++) {
-        config_fini(&r->side[i].config);
-    }
-}
-
 /* ---- running ---- */
 
 /* In this process. The state before a decision, where one is asked for, is the caller's. */
@@ -87,7 +80,7 @@ static void run_here(const struct two_runs_side *s, const struct trace *t,
     out->status = runner_run(&s->config, &s->parsed, t, s->options.seed, &opt, &result, &e);
     (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1,
                    out->status != 0 ? result.sim.message : "");
-    out->state = shot != NULL ? xstrdup(snapshot_text(shot)) : NULL;
+    out->state = shot != NULL ? xkeep(xstrdup(snapshot_text(shot))) : NULL;
     runner_tell_printed(&s->parsed, result.printed_bytes);
     snapshot_free(shot);
 }
@@ -120,7 +113,6 @@ static void run_in_worker(void *ctx, uint32_t index, struct job_result *r)
     if (text > 0) {
         memcpy(said->state, l.state, text);
     }
-    free(l.state);
     r->data = said;
     r->size = sizeof *said + text;
 }
@@ -149,7 +141,7 @@ static void run_safely(const struct two_runs *runs, int side, const struct trace
         did_not_end(x.side, &r, out->message);
     } else {
         (void)snprintf(out->message, sizeof out->message, "%s", said->message);
-        out->state = r.size > sizeof *said ? xstrdup(said->state) : NULL;
+        out->state = r.size > sizeof *said ? xkeep(xstrdup(said->state)) : NULL;
     }
     free(r.data);
 }
@@ -208,7 +200,6 @@ void two_runs_log_fini(struct two_runs_log *l)
     if (l->log != NULL) {
         (void)fclose(l->log);
     }
-    free(l->state);
     *l = (struct two_runs_log){0};
 }
 

@@ -43,12 +43,11 @@ struct two_runs_log {
     FILE *log;  /* owned; rewound; NULL when there is none */
     int status; /* 0, or the run's failure */
     char message[JOBS_MESSAGE_BYTES];
-    char *state; /* owned; just before the decision asked for; NULL when nobody knows it */
+    const char *state; /* kept; just before the decision asked for; NULL when nobody knows it */
 };
 
-/* Loads both sides. 0 or -EINVAL. two_runs_fini is needed in every case. */
+/* Loads both sides. 0 or -EINVAL. Kept, each time. */
 int two_runs_load(struct two_runs *r, const struct two_runs_options *o, struct err *e);
-void two_runs_fini(struct two_runs *r);
 
 /* ---- running ---- */
 

@@ -85,7 +85,7 @@ static void find(const struct gate_baseline *b, const char *old, const struct st
     bool found = false;
     for (uint32_t k = 0; k < g->replications && k < GATE_FIRST_REPLICATIONS && !found; k++) {
         SCOPED(err_fini) struct err e = ERR_INIT;
-        OWNED struct two_runs *runs = xcalloc(1, sizeof *runs);
+        struct two_runs *runs = xkept(xcalloc(1, sizeof *runs));
         f->seed = o.both.seed = config_seed(g->seed, k);
         f->replications = k + 1;
         if (two_runs_load(runs, &o, &e) == 0) {
@@ -94,7 +94,6 @@ static void find(const struct gate_baseline *b, const char *old, const struct st
             found = true;
             (void)snprintf(f->message, sizeof f->message, "%s", e.lines[0]);
         }
-        two_runs_fini(runs);
     }
 }
 

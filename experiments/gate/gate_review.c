@@ -15,7 +15,7 @@ static bool is_shown(const struct gate_row *row)
 }
 
 /* "reactive time to first token, P90 (s), lower is better". The caller frees it. */
-static char *metric_text(const struct gate_row *row)
+static const char *metric_text(const struct gate_row *row)
 {
     static const char *const directions[] = {
         [METRIC_BETTER_LOWER] = ", lower is better",
@@ -24,24 +24,25 @@ static char *metric_text(const struct gate_row *row)
     };
     char title[160];
     if (strcmp(row->metric, "status") == 0) {
-        return xstrdup("run status");
+        return "run status";
     }
     if (strcmp(row->metric, GATE_PARAMETERS) == 0) {
-        return xstrdup("values of the policy's parameters");
+        return "values of the policy's parameters";
     }
-    return xformat("%s%s", metric_title(row->metric, title, sizeof title), directions[row->better]);
+    return xkeep(
+        xformat("%s%s", metric_title(row->metric, title, sizeof title), directions[row->better]));
 }
 
-static char *number_text(double v)
+static const char *number_text(double v)
 {
-    return isnan(v) ? xstrdup("-") : xformat("%.6g", v);
+    return isnan(v) ? "-" : xkeep(xformat("%.6g", v));
 }
 
-static char *change_text(const struct gate_row *row)
+static const char *change_text(const struct gate_row *row)
 {
     double percent = 100.0 * row->change_frac;
     bool small = percent != 0.0 && fabs(percent) < 0.1;
-    return isnan(percent) ? xstrdup("-") : xformat(small ? "%+.1e %%" : "%+.2f %%", percent);
+    return isnan(percent) ? "-" : xkeep(xformat(small ? "%+.1e %%" : "%+.2f %%", percent));
 }
 
 static void put_option(FILE *out, const char *name, const char *value)
@@ -110,14 +111,11 @@ void gate_review(const struct gate_review *v, struct document *d)
                 continue;
             }
             const char *verdict = gate_verdict_names[row->verdict];
-            char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
-                         change_text(row)};
+            const char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
+                               change_text(row)};
             FRAME_ROW(f, row->alarm ? document_format("**%s**", verdict) : verdict, row->group,
                       row->policy, document_format("`%s`: %s", row->metric, t[0]), t[1], t[2], t[3],
                       row->detail);
-            for (size_t k = 0; k < sizeof t / sizeof t[0]; k++) {
-                free(t[k]);
-            }
         }
     }
     if (frame_rows(f) == 0) {
@@ -158,16 +156,13 @@ static void put_page_rows(const struct gate_review *v, FILE *out)
             if (!is_shown(row) || row->alarm != (alarm == 1)) {
                 continue;
             }
-            char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
-                         change_text(row)};
+            const char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
+                               change_text(row)};
             markup_format(out, row->alarm ? "<tr><td class=overloaded>%s" : "<tr><td>%s",
                           gate_verdict_names[row->verdict]);
             markup_format(out, "<td>%s<td>%s<td>%s<br><small>%s</small>", row->group, row->policy,
                           row->metric, t[0]);
             markup_format(out, "<td>%s<td>%s<td>%s<td>%s\n", t[1], t[2], t[3], row->detail);
-            for (size_t k = 0; k < sizeof t / sizeof t[0]; k++) {
-                free(t[k]);
-            }
         }
     }
     (void)fputs("</tbody></table></div>\n", out);

@@ -369,11 +369,11 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
     }
     r.multi = r.curl.multi_init();
     r.headers = r.curl.slist_append(NULL, "Content-Type: application/json");
-    r.due = xcalloc(t->n + 1, sizeof *r.due);
+    r.due = xkept(xcalloc(t->n + 1, sizeof *r.due));
     prompts_init(&r.prompts, t);
     if (t->graph != NULL) {
-        r.parents = xmalloc((t->n + 1) * sizeof *r.parents);
-        r.ready_ns = xcalloc(t->n + 1, sizeof *r.ready_ns);
+        r.parents = xkept(xmalloc((t->n + 1) * sizeof *r.parents));
+        r.ready_ns = xkept(xcalloc(t->n + 1, sizeof *r.ready_ns));
         memcpy(r.parents, t->graph->n_parents, t->n * sizeof *r.parents);
     }
     probe(&r);
@@ -386,10 +386,6 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
         due_add(&r, r.epoch_ns + (int64_t)((double)t->rows[i].arrival_ns * o->scale), (uint32_t)i);
     }
     loop(&r);
-    free(r.due);
-    free(r.parents);
-    free(r.ready_ns);
-    prompts_fini(&r.prompts);
     r.curl.slist_free_all(r.headers);
     (void)r.curl.multi_cleanup(r.multi);
     r.curl.global_cleanup();

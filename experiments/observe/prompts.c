@@ -16,8 +16,8 @@ struct prompt {
 void prompts_init(struct prompts *p, const struct trace *t)
 {
     *p = (struct prompts){.t = t, .per_word = 1.0};
-    p->sent = xcalloc(t->n + 1, sizeof *p->sent);
-    p->last_turn = xmalloc((t->n + 1) * sizeof *p->last_turn);
+    p->sent = xkept(xcalloc(t->n + 1, sizeof *p->sent));
+    p->last_turn = xkept(xmalloc((t->n + 1) * sizeof *p->last_turn));
     for (size_t i = 0; i < t->n; i++) {
         p->last_turn[i] = TRACE_NO_ROW;
     }
@@ -26,17 +26,6 @@ void prompts_init(struct prompts *p, const struct trace *t)
             p->last_turn[t->rows[i].next] = (uint32_t)i;
         }
     }
-}
-
-void prompts_fini(struct prompts *p)
-{
-    for (size_t i = 0; p->sent != NULL && i < p->t->n; i++) {
-        free(p->sent[i].text);
-        text_fini(&p->sent[i].answer);
-    }
-    free(p->sent);
-    free(p->last_turn);
-    *p = (struct prompts){.t = NULL};
 }
 
 /* Short usual words: one token each in usual vocabularies, and up to four where there are no words.

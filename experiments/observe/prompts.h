@@ -9,12 +9,11 @@ struct prompts {
     const struct trace *t;
     /* Tokens of a prompt of n words: fixed + per_word n. The server's, or one a word. */
     double fixed, per_word;
-    struct prompt *sent; /* owned: by row */
-    uint32_t *last_turn; /* owned: row of the session's turn before; TRACE_NO_ROW */
+    struct prompt *sent; /* kept: by row */
+    uint32_t *last_turn; /* kept: row of the session's turn before; TRACE_NO_ROW */
 };
 
 void prompts_init(struct prompts *p, const struct trace *t);
-void prompts_fini(struct prompts *p);
 
 /* Words in a pattern of eight letters that id chooses. The caller frees. */
 char *prompts_words(uint32_t words, uint32_t id);

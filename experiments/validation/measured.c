@@ -111,8 +111,7 @@ static bool take_key(const char *key, const char *value, struct measured_keys *k
     } else if (strcmp(key, "batch") == 0) {
         (void)cli_count("measured batch", value, 1, MAX_BATCH, &k->batch, e);
     } else if (strcmp(key, "file") == 0) {
-        free(k->file);
-        k->file = xstrdup(value);
+        k->file = xkeep(xstrdup(value));
     } else {
         return false;
     }
@@ -167,6 +166,5 @@ int measured_read(const char *text, const char *soc, struct measured *out, struc
             rc = err_add(e, "--measured '%s': states no time, as ttft_ms@1024=812", text);
         }
     }
-    free(k.file);
     return rc;
 }

@@ -65,7 +65,7 @@ static void add_iteration(struct prompts *p, double iteration, const struct prom
         i++;
     }
     if (i == p->n) {
-        p->v = xgrow(p->v, p->n, sizeof *p->v);
+        p->v = xkept_grow(p->v, p->n, sizeof *p->v);
         p->v[p->n++] = *x;
         p->v[i].n = iteration > 0.0; /* a warm-up is replaced by the next one */
     } else if (p->v[i].n == 0) {
@@ -88,7 +88,6 @@ static void put_prompts(struct measured_sink *s, struct prompts *p)
             measured_put(s, &p->row, POINT_TPOT_MS, x->tokens, x->next_ms / n, x->place);
         }
     }
-    free(p->v);
 }
 
 /* "GPU" and "GPU.0" are the integrated one. */
@@ -129,11 +128,10 @@ static int read_llm_bench_json(struct measured_sink *s, const cJSON *root)
         x.place = xkeep(xformat("%s: perfdata.results[%d]", s->path, i));
         add_iteration(&p, json_get_number(&r, "iteration", 0, 1e9), &x);
     }
-    if (s->e->n == before) {
-        put_prompts(s, &p);
-    } else {
-        free(p.v);
+    if (s->e->n > before) {
+        return -EINVAL;
     }
+    put_prompts(s, &p);
     return s->e->n > before ? -EINVAL : 0;
 }
 
@@ -172,11 +170,10 @@ static int read_llm_bench_csv(struct measured_sink *s, struct csvfile *f)
         check_beams(s, csvfile_number(f, at[BEAMS], 1, 1000, s->e), x.place);
         add_iteration(&p, csvfile_number(f, at[ITERATION], 0, 1e9, s->e), &x);
     }
-    if (s->e->n == before) {
-        put_prompts(s, &p);
-    } else {
-        free(p.v);
+    if (s->e->n > before) {
+        return -EINVAL;
     }
+    put_prompts(s, &p);
     return s->e->n > before ? -EINVAL : 0;
 }
 

@@ -8,7 +8,7 @@
 
 /* Keys of the command line; what is not given is empty or 0. */
 struct measured_keys {
-    char *file; /* owned */
+    const char *file;
     char device[16], runtime[64], model[POINT_TEXT_BYTES];
     uint32_t bits, batch;
     const char *soc; /* borrowed */
