@@ -37,11 +37,6 @@ struct reader {
     const cJSON *shared_prompts;
 };
 
-static bool flag(struct json_obj *o, const char *key)
-{
-    return json_has(o, key) && json_get_bool(o, key);
-}
-
 /* Place of a shared prompt from 1 on, and its length; 0 where the job has none. */
 static void shared_prompt_read(const struct reader *r, struct json_obj *o, struct agents_job *j)
 {
@@ -102,9 +97,7 @@ static void numbers_read(const struct reader *r, struct json_obj *o, int of, str
 static void job_read(const struct reader *r, struct json_obj *o, int of, struct agents_job *j)
 {
     j->name = json_get_string(o, "name");
-    if (json_has(o, "description")) {
-        (void)json_get_string(o, "description");
-    }
+    (void)json_string_or(o, "description", "");
     if (json_has(o, "model")) {
         j->model = json_get_string(o, "model");
         j->model_key = xkeep(xformat("%s.model", o->path));
@@ -148,11 +141,11 @@ static void subagent_read(const struct reader *r, struct json_obj *o, int depth,
                           struct agents_job *j)
 {
     job_read(r, o, OF_SUBAGENT, j);
-    j->background = flag(o, "background");
-    j->before = flag(o, "before");
-    j->with_context = flag(o, "with_context");
-    j->ends_with_job = flag(o, "ends_with_job");
-    j->probability = json_has(o, "probability") ? json_get_number(o, "probability", 0.0, 1.0) : 1.0;
+    j->background = json_flag(o, "background");
+    j->before = json_flag(o, "before");
+    j->with_context = json_flag(o, "with_context");
+    j->ends_with_job = json_flag(o, "ends_with_job");
+    j->probability = json_number_or(o, "probability", 0.0, 1.0, 1.0);
     on_turns_read(o, j);
     if (j->background && j->before) {
         json_refuse(o, "before", "a turn cannot wait for a subagent in the background");
@@ -190,7 +183,7 @@ static void client_read(const struct reader *r, struct json_obj *o, struct agent
 {
     job_read(r, o, OF_CLIENT, j);
     j->probability = 1.0;
-    j->same_session = flag(o, "same_session");
+    j->same_session = json_flag(o, "same_session");
     subagents_read(r, o, 0, j);
     bool think = j->v[AGENTS_THINK].kind != DRAW_NONE;
     bool every = j->v[AGENTS_EVERY].kind != DRAW_NONE;
@@ -234,19 +227,15 @@ static void shared_prompts_read(struct reader *r, struct json_obj *o)
 
 int agents_read(cJSON *tree, const char *path, struct agents *out, struct err *e)
 {
-    *out = (struct agents){.tree = tree, .path = path, .duration_s = (double)INFINITY};
+    *out = (struct agents){.tree = tree, .path = path};
     for (int i = 0; i < AGENTS_NUMBERS; i++) {
         out->factor[i] = 1.0;
     }
     size_t before = e->n;
     struct reader r = {.a = out};
     struct json_obj o = json_root(tree, path, e);
-    if (json_has(&o, "description")) {
-        (void)json_get_string(&o, "description");
-    }
-    if (json_has(&o, "duration_s")) {
-        out->duration_s = json_get_number(&o, "duration_s", 1e-3, MAX_S);
-    }
+    (void)json_string_or(&o, "description", "");
+    out->duration_s = json_number_or(&o, "duration_s", 1e-3, MAX_S, (double)INFINITY);
     shared_prompts_read(&r, &o);
     if (e->n == before) {
         int n = json_get_array_size(&o, "clients", 1, 1000);

@@ -10,16 +10,6 @@
 
 /* ---- reading ---- */
 
-static const char *optional_string(struct json_obj *o, const char *key)
-{
-    return json_has(o, key) ? json_get_string(o, key) : NULL;
-}
-
-static double optional_number(struct json_obj *o, const char *key, double otherwise)
-{
-    return json_has(o, key) ? json_get_number(o, key, -1e15, 1e15) : otherwise;
-}
-
 static void read_headline(struct json_obj *o, struct claim_check *k)
 {
     k->headline = json_get_string(o, "says");
@@ -35,15 +25,13 @@ static void read_check(struct json_obj *o, struct claim_check *k)
         read_headline(&headline, k);
     }
     k->name = json_get_string(o, "name");
-    k->unit = json_has(o, "unit") ? json_get_string(o, "unit") : "";
+    k->unit = json_string_or(o, "unit", "");
     k->value = json_get_string(o, "value");
-    k->neutral = optional_number(o, "neutral", (double)NAN);
-    k->informative = json_has(o, "informative") && json_get_bool(o, "informative");
-    k->ours = json_has(o, "ours") && json_get_bool(o, "ours");
-    k->every_trace = json_has(o, "every_trace") && json_get_bool(o, "every_trace");
-    k->tolerance_frac = json_has(o, "tolerance_frac")
-                            ? json_get_number(o, "tolerance_frac", 0.0, 1.0)
-                            : DEFAULT_TOLERANCE_FRAC;
+    k->neutral = json_number_or(o, "neutral", -1e15, 1e15, (double)NAN);
+    k->informative = json_flag(o, "informative");
+    k->ours = json_flag(o, "ours");
+    k->every_trace = json_flag(o, "every_trace");
+    k->tolerance_frac = json_number_or(o, "tolerance_frac", 0.0, 1.0, DEFAULT_TOLERANCE_FRAC);
     int forms = json_has(o, "published") + json_has(o, "published_low") + json_has(o, "above") +
                 json_has(o, "below");
     /* A check that could be read in two ways would be judged in the kinder one. */
@@ -59,11 +47,12 @@ static void read_check(struct json_obj *o, struct claim_check *k)
     }
     if (json_has(o, "above") || json_has(o, "below")) {
         k->kind = json_has(o, "above") ? CHECK_ABOVE : CHECK_BELOW;
-        k->low = k->high = optional_number(o, k->kind == CHECK_ABOVE ? "above" : "below", 0.0);
+        k->low = k->high =
+            json_get_number(o, k->kind == CHECK_ABOVE ? "above" : "below", -1e15, 1e15);
     } else if (json_has(o, "published")) {
-        k->low = k->high = optional_number(o, "published", 0.0);
+        k->low = k->high = json_get_number(o, "published", -1e15, 1e15);
     } else {
-        k->low = optional_number(o, "published_low", 0.0);
+        k->low = json_get_number(o, "published_low", -1e15, 1e15);
         k->high = json_get_number(o, "published_high", k->low, 1e15);
     }
     json_done(o);
@@ -75,10 +64,10 @@ static void read_claim(struct json_obj *o, struct claim *c)
     c->id = json_get_string(o, "id");
     c->where = json_get_string(o, "where");
     c->statement = json_get_string(o, "statement");
-    c->text_setup = optional_string(o, "setup");
-    c->set_by = optional_string(o, "set_by");
-    c->note = optional_string(o, "note");
-    c->not_modellable = optional_string(o, "not_modellable");
+    c->text_setup = json_string_or(o, "setup", NULL);
+    c->set_by = json_string_or(o, "set_by", NULL);
+    c->note = json_string_or(o, "note", NULL);
+    c->not_modellable = json_string_or(o, "not_modellable", NULL);
     if (json_has(o, "checks") == (c->not_modellable != NULL)) {
         json_refuse(o, NULL, "must hold either checks or not_modellable");
     } else if (c->not_modellable == NULL) {
@@ -120,7 +109,7 @@ static void read_readings(struct claims *c, uint32_t stated, struct json_obj *o,
         const cJSON *name = cJSON_GetArrayItem(list, (int)i);
         read_reading(c, stated, all, cJSON_IsString(name) ? name->valuestring : "", o);
     }
-    const char *take = json_has(o, "take") ? json_get_string(o, "take") : READING_STATED;
+    const char *take = json_string_or(o, "take", READING_STATED);
     bool found = false;
     for (uint32_t i = stated; i < c->n; i++) {
         c->v[i].taken = strcmp(c->v[i].reading, take) == 0;

@@ -9,9 +9,9 @@
 
 struct quantity_place quantity_place_read(struct json_obj *o)
 {
-    struct quantity_place p = {CONFIG_DEFAULT_SOC, CONFIG_DEFAULT_LLM, NULL};
-    p.soc = json_has(o, "soc") ? json_get_string(o, "soc") : p.soc;
-    p.llm = json_has(o, "llm") ? json_get_string(o, "llm") : p.llm;
+    struct quantity_place p = {.sets = NULL};
+    p.soc = json_string_or(o, "soc", CONFIG_DEFAULT_SOC);
+    p.llm = json_string_or(o, "llm", CONFIG_DEFAULT_LLM);
     if (json_has(o, "set")) {
         (void)json_get_array_size(o, "set", 0, CONFIG_MAX_SETS);
         p.sets = cJSON_GetObjectItemCaseSensitive(o->node, "set");

@@ -70,17 +70,12 @@ struct batch {
     bool causal;
 };
 
-static uint32_t optional_u32(struct json_obj *o, const char *key, uint32_t otherwise)
-{
-    return json_has(o, key) ? json_get_u32(o, key, 0, 1000000) : otherwise;
-}
-
 static struct batch read_batch(struct json_obj *o)
 {
-    struct batch b = {.prefill_tokens = optional_u32(o, "prefill_tokens", 0)};
-    b.prompts = optional_u32(o, "prompts", b.prefill_tokens > 0 ? 1 : 0);
-    b.sequences = optional_u32(o, "sequences", 0);
-    b.context_tokens = optional_u32(o, "context_tokens", b.prefill_tokens);
+    struct batch b = {.prefill_tokens = json_u32_or(o, "prefill_tokens", 0, 1000000, 0)};
+    b.prompts = json_u32_or(o, "prompts", 0, 1000000, b.prefill_tokens > 0 ? 1 : 0);
+    b.sequences = json_u32_or(o, "sequences", 0, 1000000, 0);
+    b.context_tokens = json_u32_or(o, "context_tokens", 0, 1000000, b.prefill_tokens);
     b.causal = !json_has(o, "causal") || json_get_bool(o, "causal");
     if (b.prefill_tokens * (uint64_t)b.prompts + b.sequences == 0 ||
         b.context_tokens < b.prefill_tokens || b.context_tokens == 0) {

@@ -28,7 +28,7 @@ struct speculation_model *quantity_acceptance(struct json_obj *o)
     const char *dataset = json_get_string(o, "dataset");
     const char *model = json_get_string(o, "model");
     int method = json_get_choice(o, "method", methods);
-    bool ours = json_has(o, "ours") && json_get_bool(o, "ours");
+    bool ours = json_flag(o, "ours");
     OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     struct speculation_model *m = NULL;
     SCOPED(err_fini) struct err e = ERR_INIT;
@@ -123,7 +123,7 @@ double quantity_texts(struct json_obj *o)
     struct drafter d = {.kind = (enum trace_drafter)json_get_choice(o, "drafter", drafters),
                         .proactive = true};
     int field = json_get_choice(o, "field", fields);
-    bool history = json_has(o, "history") && json_get_u32(o, "history", 0, 1) == 1;
+    bool history = json_u32_or(o, "history", 0, 1, 0) == 1;
     OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     struct trace_texts *texts = data != NULL ? texts_read(file, o->err) : NULL;
     texts = history && texts != NULL ? after_answers(texts) : texts;

@@ -12,11 +12,6 @@ char *paper_path(const char *paper, const char *number)
     return xstrdup(datadir_path(relative));
 }
 
-static const char *optional(struct json_obj *o, const char *key)
-{
-    return json_has(o, key) ? json_get_string(o, key) : NULL;
-}
-
 /* ---- axes ---- */
 
 /* A number or a text as a place: what it is called, and what it puts as `key`. */
@@ -58,11 +53,10 @@ static void read_axis(struct paper *p, enum paper_axis_kind kind, struct json_ob
         return;
     }
     struct json_obj o = json_get_object(root, paper_axis_keys[kind]);
-    const char *title = optional(&o, "title");
-    a->title = title != NULL ? title : "";
-    const char *key = optional(&o, "key");
-    a->value = kind == PAPER_X ? optional(&o, "value") : NULL;
-    a->log = kind == PAPER_X && json_has(&o, "log") && json_get_bool(&o, "log");
+    a->title = json_string_or(&o, "title", "");
+    const char *key = json_string_or(&o, "key", NULL);
+    a->value = kind == PAPER_X ? json_string_or(&o, "value", NULL) : NULL;
+    a->log = kind == PAPER_X && json_flag(&o, "log");
     a->n = (uint32_t)json_get_array_size(&o, "values", 1, PAPER_MAX_PLACES);
     for (uint32_t i = 0; i < a->n; i++) {
         read_place(p, &a->v[i], &o, (int)i, key);
@@ -102,12 +96,11 @@ static void read_mark(struct paper *p, struct paper_mark *m, struct json_obj *o)
     bool one = json_has(o, "value");
     m->low = json_get_number(o, one ? "value" : "low", -1e15, 1e15);
     m->high = one ? m->low : json_get_number(o, "high", m->low, 1e15);
-    m->as = optional(o, "as");
-    m->ours = optional(o, "ours");
+    m->as = json_string_or(o, "as", NULL);
+    m->ours = json_string_or(o, "ours", NULL);
     m->of = place_of(p, PAPER_SERIES, o, "of");
     m->of_x = place_of(p, PAPER_X, o, "of_x");
-    m->crossing =
-        json_has(o, "crossing") ? json_get_number(o, "crossing", -1e15, 1e15) : (double)NAN;
+    m->crossing = json_number_or(o, "crossing", -1e15, 1e15, (double)NAN);
     bool needs = !isnan(m->crossing) || (m->as != NULL && strstr(m->as, "of") != NULL);
     if (needs != (m->of >= 0)) {
         json_refuse(o, "of", "goes with `crossing`, or with `of` in `as`");
@@ -117,7 +110,7 @@ static void read_mark(struct paper *p, struct paper_mark *m, struct json_obj *o)
     }
     m->read_off = json_get_choice(o, "from", sources) == 1;
     m->where = json_get_string(o, "where");
-    m->claim = optional(o, "claim");
+    m->claim = json_string_or(o, "claim", NULL);
     json_done(o);
 }
 
@@ -148,7 +141,7 @@ static void read_grid(struct paper *p, struct json_obj *root)
     if (json_has(root, "y")) {
         struct json_obj y = json_get_object(root, "y");
         p->y_title = json_get_string(&y, "title");
-        p->y_log = json_has(&y, "log") && json_get_bool(&y, "log");
+        p->y_log = json_flag(&y, "log");
         json_done(&y);
     }
     read_lines(p, root);
@@ -171,7 +164,8 @@ static void read_schedule(struct paper *p, struct json_obj *root)
     p->n_commands = (uint32_t)json_get_array_size(root, "commands", 1, PAPER_MAX_COMMANDS);
     for (uint32_t i = 0; i < p->n_commands; i++) {
         struct json_obj o = json_array_object(root, "commands", (int)i);
-        p->commands[i] = (struct paper_command){json_get_string(&o, "run"), optional(&o, "to")};
+        p->commands[i] =
+            (struct paper_command){json_get_string(&o, "run"), json_string_or(&o, "to", NULL)};
         json_done(&o);
     }
     p->plot = json_get_string(root, "plot");
@@ -208,7 +202,7 @@ int paper_read(struct paper *p, const char *file, const char *const *puts, uint3
     p->number = json_get_string(&root, "number");
     p->title = json_get_string(&root, "title");
     p->says = json_get_string(&root, "says");
-    p->setup = optional(&root, "setup");
+    p->setup = json_string_or(&root, "setup", NULL);
     p->n_claims = json_get_strings(&root, "claims", 0, PAPER_MAX_CLAIMS, p->claims);
     if (json_has(&root, "put")) {
         p->put =

@@ -41,9 +41,7 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
         out->better = json_has(&m, "better")
                           ? (enum metric_better)json_get_choice(&m, "better", metric_better_names)
                           : metric_better(out->name != NULL ? out->name : "");
-        out->tolerance_frac = json_has(&m, "tolerance_frac")
-                                  ? json_get_number(&m, "tolerance_frac", 0.0, 1.0)
-                                  : tolerance_frac;
+        out->tolerance_frac = json_number_or(&m, "tolerance_frac", 0.0, 1.0, tolerance_frac);
         for (uint32_t k = 0; k + 1 < g->n_metrics; k++) {
             if (strcmp(g->metrics[k].name, out->name) == 0) {
                 (void)err_add(o->err, "%s: %s: metric '%s' is given twice", o->file, m.path,

@@ -17,7 +17,7 @@ static cJSON *range_values(const cJSON *range, const char *file, const char *pat
     o.path = path;
     double from = json_get_number(&o, "from", -1e15, 1e15);
     double to = json_get_number(&o, "to", -1e15, 1e15);
-    double step = json_has(&o, "step") ? json_get_number(&o, "step", -1e15, 1e15) : 1.0;
+    double step = json_number_or(&o, "step", -1e15, 1e15, 1.0);
     json_done(&o);
     if (e->n > before) {
         return NULL;
@@ -288,19 +288,13 @@ static void read_until(struct spec *s, struct json_obj *root, struct err *e)
     }
 }
 
-static uint32_t optional_count(struct json_obj *o, const char *key, uint32_t otherwise,
-                               uint32_t min)
-{
-    return json_has(o, key) ? json_get_u32(o, key, min, SPEC_MAX_REPLICATIONS - 1) : otherwise;
-}
-
 static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
 {
-    s->name = json_has(o, "name") ? json_get_string(o, "name") : "";
-    s->replications = optional_count(o, "replications", 1, 1);
-    s->warmup_s = json_has(o, "warmup_s") ? json_get_number(o, "warmup_s", 0.0, 1e9) : 0.0;
+    s->name = json_string_or(o, "name", "");
+    s->replications = json_u32_or(o, "replications", 1, SPEC_MAX_REPLICATIONS - 1, 1);
+    s->warmup_s = json_number_or(o, "warmup_s", 0.0, 1e9, 0.0);
     s->has_horizon = json_has(o, "horizon_s");
-    s->horizon_s = s->has_horizon ? json_get_number(o, "horizon_s", 0.0, 1e9) : 0.0;
+    s->horizon_s = json_number_or(o, "horizon_s", 0.0, 1e9, 0.0);
     if (s->has_horizon && s->horizon_s > 0.0 && s->horizon_s <= s->warmup_s) {
         (void)err_add(e, "%s: horizon_s: %g does not lie beyond warmup_s %g", s->file, s->horizon_s,
                       s->warmup_s);
@@ -309,8 +303,8 @@ static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
         read_until(s, o, e);
         /* A search for precision has an end: twenty times the replications that it begins with,
          * where the file does not say. */
-        s->max_replications =
-            optional_count(o, "max_replications", 20 * s->replications, s->replications);
+        s->max_replications = json_u32_or(o, "max_replications", s->replications,
+                                          SPEC_MAX_REPLICATIONS - 1, 20 * s->replications);
         if (s->replications < 2) {
             (void)err_add(e,
                           "%s: replications: must be at least 2 with until: one run has no "

@@ -43,7 +43,7 @@ static void read_object(struct suite *s, struct err *e)
     read_unscored(s, &o, e);
     s->sealed =
         json_has(&o, "sealed") ? sealed_path(s->spec.file, json_get_string(&o, "sealed")) : NULL;
-    s->recorded = json_has(&o, "hash") ? json_get_string(&o, "hash") : "";
+    s->recorded = json_string_or(&o, "hash", "");
     json_done(&o);
 }
 

@@ -89,9 +89,7 @@ int measured_llama_json(struct measured_sink *s, const cJSON *root)
         set_backend(&p, json_get_string(&o, "backends"));
         struct llama_test t = {.n_prompt = json_get_number(&o, "n_prompt", 0, MAX_TOKENS),
                                .n_gen = json_get_number(&o, "n_gen", 0, MAX_TOKENS),
-                               .n_depth = json_has(&o, "n_depth")
-                                              ? json_get_number(&o, "n_depth", 0, MAX_TOKENS)
-                                              : 0.0,
+                               .n_depth = json_number_or(&o, "n_depth", 0, MAX_TOKENS, 0.0),
                                .tokens_per_s = json_get_number(&o, "avg_ts", 1e-6, MAX_RATE)};
         if (s->e->n == before) {
             (void)put_test(s, &p, &t, xkeep(xformat("%s: [%d]", s->path, i)));

@@ -159,7 +159,7 @@ static void param_of(struct policy_param *p, struct json_obj *o)
     static const char *const types[] = {"number", "int", "bool", "choice", NULL};
     p->name = xstrdup(json_get_string(o, "name"));
     p->type = (enum param_type)json_get_choice(o, "type", types);
-    p->help = xstrdup(json_has(o, "help") ? json_get_string(o, "help") : "");
+    p->help = xstrdup(json_string_or(o, "help", ""));
     switch (p->type) {
     case PARAM_CHOICE:
         choices_of(p, o);
@@ -217,12 +217,8 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
         (void)json_get_array_size(&o, "needs", 0, 32);
         x->ops.needs = bits_of(x, list, need_names, true, e);
     }
-    if (json_has(&o, "sleeps")) {
-        x->sleeps = json_get_bool(&o, "sleeps");
-    }
-    if (json_has(&o, "steady")) {
-        x->steady = json_get_bool(&o, "steady");
-    }
+    x->sleeps = json_flag(&o, "sleeps");
+    x->steady = json_flag(&o, "steady");
     if (json_has(&o, "ablations")) {
         uint32_t n = json_get_strings(&o, "ablations", 1, MAX_PARAMS, x->ablations);
         for (uint32_t i = 0; i < n; i++) {
@@ -230,9 +226,7 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
         }
         x->ops.ablations = x->ablations;
     }
-    if (json_has(&o, "limit_s")) {
-        x->limit_s = json_get_number(&o, "limit_s", 1e-3, 1e6);
-    }
+    x->limit_s = json_number_or(&o, "limit_s", 1e-3, 1e6, x->limit_s);
     if (x->hosted) {
         hosted_members(x, &o);
     }

@@ -78,6 +78,26 @@ struct json_obj json_array_object(struct json_obj *o, const char *key, int index
 uint32_t json_get_strings(struct json_obj *o, const char *key, int min, int max, const char **out);
 bool json_has(struct json_obj *o, const char *key);
 
+/* The same for a key that may be missing. */
+static inline const char *json_string_or(struct json_obj *o, const char *key, const char *otherwise)
+{
+    return json_has(o, key) ? json_get_string(o, key) : otherwise;
+}
+static inline double json_number_or(struct json_obj *o, const char *key, double min, double max,
+                                    double otherwise)
+{
+    return json_has(o, key) ? json_get_number(o, key, min, max) : otherwise;
+}
+static inline uint32_t json_u32_or(struct json_obj *o, const char *key, uint32_t min, uint32_t max,
+                                   uint32_t otherwise)
+{
+    return json_has(o, key) ? json_get_u32(o, key, min, max) : otherwise;
+}
+static inline bool json_flag(struct json_obj *o, const char *key) /* false where missing */
+{
+    return json_has(o, key) && json_get_bool(o, key);
+}
+
 /* The number of a member of a raw tree, NaN when it has none; its text, or "". */
 double json_number(const cJSON *o, const char *key);
 const char *json_string(const cJSON *o, const char *key);
