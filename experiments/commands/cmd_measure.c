@@ -330,8 +330,7 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, ddr_peak_gbs, "ddr-peak", "GB/s", NULL, 0.1, 1e5,
                   "--fit: datasheet bandwidth of the memory"),
 };
-static const struct option_table own = {
-    .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
+static const struct option_table own = OPTION_TABLE_INIT(NULL, rows, init);
 const struct command cmd_measure = {
     .name = "measure",
     .summary = "measure kernels on real devices, and fit a machine file",

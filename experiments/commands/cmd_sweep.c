@@ -212,8 +212,7 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, dry_run, "dry-run",
                 "check the file and print its number of runs, without running them"),
 };
-static const struct option_table own = {
-    .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
+static const struct option_table own = OPTION_TABLE_INIT(NULL, rows, init);
 const struct command cmd_sweep = {
     .name = "sweep",
     .summary = "run an experiment file: many runs into a store, resumable, in shards",

@@ -37,8 +37,7 @@ static const struct option_row rows[] = {
                "with --select: runs of a policy after which it ends undecided", .preset = "1000",
                .min = SELECT_FIRST_MIN, .max = 1000000),
 };
-const struct option_table select_option_table = {
-    .title = "Selection", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
+const struct option_table select_option_table = OPTION_TABLE_INIT("Selection", rows, init);
 
 int select_asked_check(const struct select_asked *o, struct err *e)
 {

@@ -164,8 +164,7 @@ static const struct option_row rows[] = {
         "may be repeated. `xpusim list setting` names those of sim"),
 };
 
-const struct option_table config_option_table = {
-    .title = "Machine and workload", .rows = rows, .n = sizeof rows / sizeof rows[0]};
+const struct option_table config_option_table = OPTION_TABLE("Machine and workload", rows);
 
 void config_options_overlay(struct config_options *base, const struct config_options *over)
 {

@@ -31,8 +31,7 @@ static const struct option_row rows[] = {
 
 static const struct option_row time_limit_rows[] = {TIME_LIMIT};
 
-const struct option_table job_option_table = {
-    .title = "Work", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
+const struct option_table job_option_table = OPTION_TABLE_INIT("Work", rows, init);
 const struct option_table time_limit_option_table = OPTION_TABLE(NULL, time_limit_rows);
 
 #define SAMPLES struct sample_options

@@ -190,10 +190,11 @@ void options_text_add(struct option_texts *list, const char *text);
 /* The children of a command and the size of its struct OPTIONS. */
 #define COMMAND_TAKES(...)                                                                         \
     .children = (const struct option_child[]){__VA_ARGS__, {0}}, .bytes = sizeof(OPTIONS)
-#define OPTION_TABLE(title_, rows_)                                                                \
+#define OPTION_TABLE_INIT(title_, rows_, init_)                                                    \
     {                                                                                              \
-        .title = (title_), .rows = (rows_), .n = sizeof(rows_) / sizeof(rows_)[0]                  \
+        .title = (title_), .rows = (rows_), .n = sizeof(rows_) / sizeof(rows_)[0], .init = (init_) \
     }
+#define OPTION_TABLE(title_, rows_) OPTION_TABLE_INIT(title_, rows_, NULL)
 
 /* ---- rows that many commands share ---- */
 

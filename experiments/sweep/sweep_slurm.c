@@ -232,5 +232,4 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, scripts_only, "slurm-scripts",
                 "with --slurm: write the scripts (STORE.db.slurm/) without submitting"),
 };
-const struct option_table slurm_option_table = {
-    .title = "Several machines", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
+const struct option_table slurm_option_table = OPTION_TABLE_INIT("Several machines", rows, init);

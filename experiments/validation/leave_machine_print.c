@@ -1,6 +1,6 @@
 #include "experiments/validation/leave_machine.h"
 
-#include "sim/base/quantile.h"
+#include "experiments/validation/accuracy.h"
 
 enum part {
     PART_ALL,
@@ -49,30 +49,14 @@ static bool is_of(const struct leave_row *r, enum part part)
     return true;
 }
 
-/* Of one way of predicting: |predicted / measured - 1|, and intervals. */
-struct score {
-    double median_frac, p90_frac;
-    double inside_frac, half; /* NaN: the way has no intervals; half: median, as a factor of time */
-};
-
-static struct score score_of(struct leave_row *const *row, size_t n, int way)
+static struct accuracy_class score_of(struct leave_row *const *row, size_t n, int way)
 {
-    OWNED double *x = xmalloc((n + 1) * sizeof *x);
-    struct score s;
-    size_t inside = 0;
+    OWNED struct accuracy_row *x = xcalloc(n + 1, sizeof *x);
     for (size_t i = 0; i < n; i++) {
-        x[i] = fabs(expm1(row[i]->ln_error[way]));
-        inside += fabs(row[i]->ln_error[way]) <= row[i]->half[way];
+        x[i].ln_error = row[i]->ln_error[way];
+        x[i].half = row[i]->half[way];
     }
-    s.median_frac = sample_quantile_of(x, n, 0.5);
-    s.p90_frac = sample_quantile_of(x, n, 0.9);
-    for (size_t i = 0; i < n; i++) {
-        x[i] = row[i]->half[way];
-    }
-    bool has = !isnan(x[0]);
-    s.inside_frac = has ? (double)inside / (double)n : (double)NAN;
-    s.half = has ? exp(sample_quantile_of(x, n, 0.5)) : (double)NAN;
-    return s;
+    return accuracy_class_of(x, n);
 }
 
 #define PERCENT .scale = 100.0, .format = "%.1f"
@@ -107,7 +91,7 @@ static const struct frame_column pair_columns[] = {
 /* Of the rows that `row` holds: the cells from the phase on. */
 static void put_scores(struct leave_row *const *row, size_t n, struct frame *f)
 {
-    struct score s[LEAVE_WAYS];
+    struct accuracy_class s[LEAVE_WAYS];
     FRAME_CELLS(f, conformal_phase_names[row[0]->phase], n);
     for (int way = 0; way < LEAVE_WAYS; way++) {
         s[way] = score_of(row, n, way);

@@ -154,7 +154,5 @@ static const struct option_row option_rows[] = {
                 "compare the contention models with measured co-runs; a shipped table: corun. With "
                 "--set sim.contention=M one model and every row"),
 };
-const struct option_table validate_corun_option_table = {.title = "Published co-runs",
-                                                         .rows = option_rows,
-                                                         .n = sizeof option_rows /
-                                                              sizeof option_rows[0]};
+const struct option_table validate_corun_option_table =
+    OPTION_TABLE("Published co-runs", option_rows);

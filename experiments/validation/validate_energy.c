@@ -300,7 +300,5 @@ static const struct option_row option_rows[] = {
                 "fit a watt model for each meter to published powers, and predict each row "
                 "without its source; a shipped table: energy"),
 };
-const struct option_table validate_energy_option_table = {.title = "Published powers",
-                                                          .rows = option_rows,
-                                                          .n = sizeof option_rows /
-                                                               sizeof option_rows[0]};
+const struct option_table validate_energy_option_table =
+    OPTION_TABLE("Published powers", option_rows);

@@ -417,8 +417,5 @@ static const struct option_row option_rows[] = {
                 "with --accuracy: exit 1 when a class of 30 rows or more is worse than in an "
                 "earlier result of --json (the median by a tenth, or coverage below 93 %)"),
 };
-const struct option_table validate_points_option_table = {.title = "Published points",
-                                                          .rows = option_rows,
-                                                          .n = sizeof option_rows /
-                                                               sizeof option_rows[0],
-                                                          .init = init};
+const struct option_table validate_points_option_table =
+    OPTION_TABLE_INIT("Published points", option_rows, init);

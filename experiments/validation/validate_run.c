@@ -445,5 +445,5 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, max_mape_pct[RUN_METRIC_TTFT], "max-ttft-mape", "PCT", NULL, 0.0, 1e6,
                   "the same for TTFT"),
 };
-const struct option_table validate_run_option_table = {
-    .title = "A measured run", .rows = rows, .n = sizeof rows / sizeof rows[0], .init = init};
+const struct option_table validate_run_option_table =
+    OPTION_TABLE_INIT("A measured run", rows, init);
