@@ -208,7 +208,7 @@ static const struct json_field numbers_rows[] = {
                    "Peak rate of the data sheet, for reports.")},
     {JSON_COUNT(X, cores, "cores", 1, SOC_MAX_CORES,
                 "Cores of the data sheet, for machines made from this one; no run reads them."),
-     JSON_DEFAULT(0.0)},
+     JSON_DEFAULT(0.0), .unread = true},
     {JSON_QUANTITY(X, beside_frac, "beside", "1", 0.0, 10.0, 1.0,
                    "Measured slowdown of a memory-bound kernel while another device works."),
      JSON_DEFAULT(0.0)},
@@ -317,7 +317,7 @@ static const struct json_field ddr_rows[] = {
                  "Peak in GB/s of the memory that the file's numbers were measured with, where no "
                  "source states it: the geometric mean of the slowest and the fastest that the "
                  "data sheet allows. For machines made from this one; no run reads it."),
-     JSON_DEFAULT(0.0)},
+     JSON_DEFAULT(0.0), .unread = true},
     {JSON_QUANTITY(M, machine.ddr_cap_frac, "together", "1", 0.1, 1.0, 1.0,
                    "Share of the peak that several devices reach together.")},
     {JSON_QUANTITY(M, queueing_frac, "queueing", "1", 0.0, 10.0, 1.0,

@@ -136,17 +136,6 @@ static uint64_t tree_hash(const cJSON *tree)
     return hash_string(HASH_INIT, text);
 }
 
-/* No run reads how many cores a device has, nor which memory was likely measured: a configuration
- * of such a file is that of the file without them. */
-static void drop_unread(cJSON *soc)
-{
-    cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(soc, "ddr"), "likely");
-    cJSON *device;
-    cJSON_ArrayForEach (device, cJSON_GetObjectItemCaseSensitive(soc, "devices")) {
-        cJSON_DeleteItemFromObjectCaseSensitive(device, "cores");
-    }
-}
-
 /* From the tree to what it means. */
 static void parse(struct config *c, const char *soc_file, const char *llm_file, struct err *e)
 {
@@ -164,7 +153,8 @@ static void parse(struct config *c, const char *soc_file, const char *llm_file, 
     if (e->n == before) {
         models_price(c);
     }
-    drop_unread(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"));
+    /* A configuration is that of the file without them. */
+    json_fields_drop_unread(&soc_fields, cJSON_GetObjectItemCaseSensitive(c->tree, "soc"));
     c->hash = tree_hash(c->tree);
 }
 

@@ -39,7 +39,7 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e);
 /* All of a file as text, or NULL with an error: more than max_bytes, unreadable, a NUL byte in it.
  * The caller frees it. */
 char *input_text(const char *path, size_t max_bytes, struct err *e);
-/* What a child wrote into a temporary file, up to a NUL byte; never NULL. Closes the file. */
+/* Reads what a child wrote into a temporary file, up to a NUL byte; never NULL. Closes the file. */
 char *input_said(FILE *f);
 /* Reads an open stream, which stays open. Errors use `name`. */
 char *input_text_of(FILE *f, const char *name, size_t max_bytes, struct err *e);

@@ -78,7 +78,7 @@ struct json_obj json_array_object(struct json_obj *o, const char *key, int index
 uint32_t json_get_strings(struct json_obj *o, const char *key, int min, int max, const char **out);
 bool json_has(struct json_obj *o, const char *key);
 
-/* The same for a key that may be missing. */
+/* Where a key may be missing. */
 static inline const char *json_string_or(struct json_obj *o, const char *key, const char *otherwise)
 {
     return json_has(o, key) ? json_get_string(o, key) : otherwise;

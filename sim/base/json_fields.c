@@ -184,6 +184,27 @@ void json_fields_complete(const struct json_fields *t, cJSON *root, const char *
     }
 }
 
+void json_fields_drop_unread(const struct json_fields *t, cJSON *object)
+{
+    for (uint32_t i = 0; t != NULL && i < t->n; i++) {
+        const struct json_field *f = &t->rows[i];
+        cJSON *value = cJSON_GetObjectItemCaseSensitive(object, f->key);
+        if (f->unread) {
+            cJSON_DeleteItemFromObjectCaseSensitive(object, f->key);
+        } else if (f->kind == JSON_FIELD_ARRAY) {
+            cJSON *element;
+            cJSON_ArrayForEach (element, value) {
+                json_fields_drop_unread(f->below, element);
+            }
+        } else {
+            json_fields_drop_unread(f->below, value);
+        }
+    }
+    if (t != NULL) {
+        json_fields_drop_unread(t->also, object);
+    }
+}
+
 static void walk(const struct json_fields *t, struct text *path,
                  void (*each)(void *to, const char *path, const struct json_field *f), void *to)
 {

@@ -36,6 +36,7 @@ struct json_field {
     const struct json_fields *below;
     enum json_field_kind kind;
     bool optional;
+    bool unread; /* for makers of files: no run reads it */
 };
 
 struct json_fields {
@@ -85,7 +86,10 @@ void json_fields_complete(const struct json_fields *t, cJSON *root, const char *
 /* Adds every key of the table with its default, also of objects below. */
 void json_fields_defaults(const struct json_fields *t, cJSON *to);
 
-/* What a choice may be. NULL of other kinds. */
+/* Removes the keys that no run reads. */
+void json_fields_drop_unread(const struct json_fields *t, cJSON *object);
+
+/* Words that a choice has; NULL of other kinds. */
 static inline const char *const *json_field_words(const struct json_field *f)
 {
     return f->choices != NULL ? f->choices() : f->words;

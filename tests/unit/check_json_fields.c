@@ -175,6 +175,29 @@ static void note_path(void *to, const char *path, const struct json_field *f)
     (void)snprintf(all + n, 200 - n, "%s%s ", path, f->optional ? "?" : "");
 }
 
+START_TEST(a_key_that_no_run_reads_goes_from_objects_arrays_and_further_tables)
+{
+    static const struct json_field unread_rows[] = {
+        {JSON_COUNT(struct part, rows, "rows", 1, 64, "Rows.")},
+        {JSON_COUNT(struct part, spare, "spare", 0, 9, "Spare."), .unread = true},
+    };
+    static const struct json_fields part = JSON_FIELDS(unread_rows, NULL);
+    static const struct json_field whole_rows[] = {
+        {JSON_OBJECT("inner", &part, "Inner.")},
+        {JSON_ARRAY("parts", &part, 1, 2, "Parts.")},
+    };
+    static const struct json_fields whole = JSON_FIELDS(whole_rows, &part);
+    static const char with[] = "{\"inner\":{\"rows\":1,\"spare\":2},\"rows\":3,"
+                               "\"parts\":[{\"rows\":4},{\"spare\":5}],\"spare\":6}";
+    cJSON *root = cJSON_Parse(with);
+    json_fields_drop_unread(&whole, root);
+    char *left = cJSON_PrintUnformatted(root);
+    ck_assert_str_eq(left, "{\"inner\":{\"rows\":1},\"rows\":3,\"parts\":[{\"rows\":4},{}]}");
+    free(left);
+    cJSON_Delete(root);
+}
+END_TEST
+
 START_TEST(every_row_is_visited_with_its_path)
 {
     char all[200] = "";
@@ -190,5 +213,6 @@ static const struct suite_row suite[] = {
     TEST(a_missing_optional_key_is_its_default),
     TEST(an_override_adds_the_key_that_a_file_leaves_out),
     TEST(every_row_is_visited_with_its_path),
+    TEST(a_key_that_no_run_reads_goes_from_objects_arrays_and_further_tables),
 };
 SUITE_MAIN("json_fields", suite)
