@@ -8,7 +8,7 @@ char *said_text(const struct document *d);
 /* As data, without blanks. Owned. */
 char *said_json(const struct document *d);
 /* Fails the test unless both are these; NULL: not asked. */
-void said_is(const struct document *d, const char *text, const char *json);
+void shown_is(const struct document *d, const char *text, const char *json);
 
 /* Catch stdout and stderr between the two calls, also of children. Both texts are owned; NULL: not
  * wanted. */

@@ -97,7 +97,6 @@ START_TEST(a_certificate_holds_the_best_of_each_run)
             near(row->hindsight, (x[0] + x[1]) / 2.0);
             near(row->bound, (g.bound[2 * c_of] + g.bound[2 * c_of + 1]) / 2.0);
         }
-        regret_fini(&g);
     }
     /* from the second replication on is the second replication */
     struct judge_runs later;
@@ -277,7 +276,6 @@ START_TEST(words_say_what_each_part_finds)
     two_runs_log_fini(&l[0]);
     two_runs_log_fini(&l[1]);
     trace_fini(&trace);
-    two_runs_fini(logs);
     free(logs);
     /* the worst scenario: the same search by hand */
     struct space *space = xcalloc(1, sizeof *space);

@@ -114,11 +114,11 @@ START_TEST(a_calibration_is_told_whole)
 {
     struct document *d = document_new();
     calibrate_entry_document(&entry, d);
-    said_is(d,
-            "igpu, ov-2025, 4 bits: 5 points of 4 models, 6 rounds\n" NUMBERS
-            "a under r1: rate x 1.500, bandwidth x 0.750 of the pool's, counted in\n"
-            "b under r2: rate x 2.000, bandwidth x 1.250 of the pool's\n" REST REFUSED "\n",
-            NULL);
+    shown_is(d,
+             "igpu, ov-2025, 4 bits: 5 points of 4 models, 6 rounds\n" NUMBERS
+             "a under r1: rate x 1.500, bandwidth x 0.750 of the pool's, counted in\n"
+             "b under r2: rate x 2.000, bandwidth x 1.250 of the pool's\n" REST REFUSED "\n",
+             NULL);
     cJSON *tree = document_json(d);
     ck_assert_str_eq(json_string(tree, "device"), "igpu");
     ck_assert_str_eq(json_string(tree, "runtime"), "ov-2025");
@@ -202,7 +202,7 @@ START_TEST(an_interval_is_of_the_middle_model)
                                "interval of an unseen model's prefill: %s\n95 %% interval of an "
                                "unseen model's decode: %s\n\n",
                                NUMBERS, REST, a, b);
-    said_is(d, want, NULL);
+    shown_is(d, want, NULL);
     conformal_fini(&table);
 }
 END_TEST
@@ -213,11 +213,11 @@ START_TEST(a_refusal_is_told)
     (void)snprintf(entry.refusal, sizeof entry.refusal, "too few models");
     struct document *d = document_new();
     calibrate_entry_document(&entry, d);
-    said_is(d,
-            "igpu, ov-2025, 4 bits: 5 points; not fitted, the file's values stay\ntoo few "
-            "models\n\n",
-            "{\"device\":\"igpu\",\"runtime\":\"ov-2025\",\"weight_bits\":4,\"points\":5,"
-            "\"not_fitted\":\"too few models\"}");
+    shown_is(d,
+             "igpu, ov-2025, 4 bits: 5 points; not fitted, the file's values stay\ntoo few "
+             "models\n\n",
+             "{\"device\":\"igpu\",\"runtime\":\"ov-2025\",\"weight_bits\":4,\"points\":5,"
+             "\"not_fitted\":\"too few models\"}");
 }
 END_TEST
 

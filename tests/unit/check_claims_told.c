@@ -131,27 +131,27 @@ START_TEST(claims_are_told_in_a_line_each)
     make();
     struct document *d = document_new();
     claims_document(&claims, false, "claims", d);
-    said_is(d,
-            "A1 not reproduced - It is so.: far off\n"
-            "A1 direction compatible, not decided It is so. [tight, taken]: nearer\n"
-            "B2 not modellable - It is so.: nobody knows\n"
-            "C3 calibrated - It is so.: not a test: set by it\n" COUNTS,
-            NULL);
+    shown_is(d,
+             "A1 not reproduced - It is so.: far off\n"
+             "A1 direction compatible, not decided It is so. [tight, taken]: nearer\n"
+             "B2 not modellable - It is so.: nobody knows\n"
+             "C3 calibrated - It is so.: not a test: set by it\n" COUNTS,
+             NULL);
     rows[1].taken = false; /* then the first counts, and one reading is nobody's */
     rows[2].independent = false;
     rows[2].id = "D4";
     rows[2].why = NULL;
     struct document *other = document_new();
     claims_document(&claims, false, "claims", other);
-    said_is(other,
-            "A1 not reproduced - It is so.: far off\n"
-            "A1 direction - It is so. [tight]: nearer\n"
-            "D4 compatible, not decided - It is so.: nearer\n"
-            "B2 not modellable - It is so.: nobody knows\n"
-            "C3 calibrated - It is so.: not a test: set by it\n"
-            "4 claims: 0 reproduced, 1 calibrated, 1 compatible, not decided, 0 direction, 1 not "
-            "reproduced, 1 not modellable\n",
-            NULL);
+    shown_is(other,
+             "A1 not reproduced - It is so.: far off\n"
+             "A1 direction - It is so. [tight]: nearer\n"
+             "D4 compatible, not decided - It is so.: nearer\n"
+             "B2 not modellable - It is so.: nobody knows\n"
+             "C3 calibrated - It is so.: not a test: set by it\n"
+             "4 claims: 0 reproduced, 1 calibrated, 1 compatible, not decided, 0 direction, 1 not "
+             "reproduced, 1 not modellable\n",
+             NULL);
 }
 END_TEST
 
@@ -160,27 +160,27 @@ START_TEST(claims_are_told_check_by_check)
     make();
     struct document *d = document_new();
     claims_document(&claims, true, "claims", d);
-    said_is(d,
-            "A1 not reproduced\nPaper, Fig. 1. It is so.\n"
-            "published simulated percentile\n"
-            "time 5 9.00 [8.50, 9.50] s 2 not reproduced\n"
-            "far off\n\n"
-            "A1 direction; on the independent machine: compatible, not decided\n"
-            "Paper, Fig. 1. It is so.\n"
-            "Reading \"tight\", the one to take: the text leaves it open\n"
-            "published simulated percentile independent\n"
-            "time 5 6.00 [5.75, 6.25] s 40 direction 7.00 [6.25, 7.75], compatible, not decided\n"
-            "ratio 1.5 to 2.5 2 x for information 2.25, for information\n"
-            "most below 4 3.75 at worst s reproduced 3.75 at worst, reproduced\n"
-            "least above 1 3.00 [2.88, 3.12] s reproduced 3.00 [2.88, 3.12], direction\n"
-            "nearer\n\n"
-            "B2 not modellable\nPaper, Fig. 1. It is so.\nnobody knows\n\n"
-            "C3 calibrated\nPaper, Fig. 1. It is so.\n"
-            "published simulated percentile\n"
-            "load 5 - s calibrated\n"
-            "load too 7 7.5 calibrated\n"
-            "not a test: set by it\n\n" COUNTS,
-            NULL);
+    shown_is(d,
+             "A1 not reproduced\nPaper, Fig. 1. It is so.\n"
+             "published simulated percentile\n"
+             "time 5 9.00 [8.50, 9.50] s 2 not reproduced\n"
+             "far off\n\n"
+             "A1 direction; on the independent machine: compatible, not decided\n"
+             "Paper, Fig. 1. It is so.\n"
+             "Reading \"tight\", the one to take: the text leaves it open\n"
+             "published simulated percentile independent\n"
+             "time 5 6.00 [5.75, 6.25] s 40 direction 7.00 [6.25, 7.75], compatible, not decided\n"
+             "ratio 1.5 to 2.5 2 x for information 2.25, for information\n"
+             "most below 4 3.75 at worst s reproduced 3.75 at worst, reproduced\n"
+             "least above 1 3.00 [2.88, 3.12] s reproduced 3.00 [2.88, 3.12], direction\n"
+             "nearer\n\n"
+             "B2 not modellable\nPaper, Fig. 1. It is so.\nnobody knows\n\n"
+             "C3 calibrated\nPaper, Fig. 1. It is so.\n"
+             "published simulated percentile\n"
+             "load 5 - s calibrated\n"
+             "load too 7 7.5 calibrated\n"
+             "not a test: set by it\n\n" COUNTS,
+             NULL);
 }
 END_TEST
 
@@ -421,7 +421,7 @@ START_TEST(claims_are_told_as_data)
     make();
     struct document *d = document_new();
     claims_document(&claims, true, "claims", d);
-    said_is(d, NULL, as_data);
+    shown_is(d, NULL, as_data);
 }
 END_TEST
 
@@ -509,49 +509,49 @@ START_TEST(headlines_are_rows_of_one_table)
     make_headlines(&drawn, &of);
     struct document *d = document_new();
     headlines_document(&claims, &drawn, 3, false, d);
-    said_is(d,
-            "claim paper headline published independent machine anchored machine drawn machines "
-            "verdict\n"
-            "A1 Paper H0 5 s 9.00 [8.50, 9.50] - not reproduced\n"
-            "A1 Paper H1 5 s 7.00 [6.25, 7.75] 6.00 [5.75, 6.25] 6.5 to 7.5 direction; "
-            "independent: compatible, not decided\n"
-            "A1 Paper H2 above 1 s 3.00 [2.88, 3.12] 3.00 [2.88, 3.12] reproduced; independent: "
-            "direction\n"
-            "C3 Paper H3 7 7.5 - calibrated\n",
-            "[{\"id\":\"A1\",\"paper\":\"Paper\",\"check\":\"time\",\"headline\":\"H0\","
-            "\"unit\":\"s\",\"published\":5,\"simulated\":9,\"low\":8.5,\"high\":9.5,"
-            "\"independent_simulated\":null,\"independent_low\":null,\"independent_high\":null,"
-            "\"machines\":0,\"machines_low\":null,\"machines_high\":null,"
-            "\"verdict\":\"not reproduced\",\"decides\":null,\"takes\":null},"
-            "{\"id\":\"A1\",\"paper\":\"Paper\",\"check\":\"time\",\"headline\":\"H1\","
-            "\"unit\":\"s\",\"published\":5,\"simulated\":6,\"low\":5.75,\"high\":6.25,"
-            "\"independent_simulated\":7,\"independent_low\":6.25,\"independent_high\":7.75,"
-            "\"machines\":3,\"machines_low\":6.5,\"machines_high\":7.5,"
-            "\"verdict\":\"direction\",\"independent_verdict\":\"compatible, not decided\","
-            "\"decides\":\"D1\",\"takes\":\"T1\"},"
-            "{\"id\":\"A1\",\"paper\":\"Paper\",\"check\":\"least\",\"headline\":\"H2\","
-            "\"unit\":\"s\",\"published\":1,\"simulated\":3,\"low\":2.875,\"high\":3.125,"
-            "\"independent_simulated\":3,\"independent_low\":2.875,\"independent_high\":3.125,"
-            "\"machines\":0,\"machines_low\":null,\"machines_high\":null,"
-            "\"verdict\":\"reproduced\",\"independent_verdict\":\"direction\","
-            "\"decides\":\"D2\",\"takes\":\"T2\"},"
-            "{\"id\":\"C3\",\"paper\":\"Paper\",\"check\":\"load too\",\"headline\":\"H3\","
-            "\"unit\":\"\",\"published\":7,\"simulated\":7.5,\"low\":7.5,\"high\":7.5,"
-            "\"independent_simulated\":null,\"independent_low\":null,\"independent_high\":null,"
-            "\"machines\":0,\"machines_low\":null,\"machines_high\":null,"
-            "\"verdict\":\"calibrated\",\"decides\":\"D3\",\"takes\":\"T3\"}]");
+    shown_is(d,
+             "claim paper headline published independent machine anchored machine drawn machines "
+             "verdict\n"
+             "A1 Paper H0 5 s 9.00 [8.50, 9.50] - not reproduced\n"
+             "A1 Paper H1 5 s 7.00 [6.25, 7.75] 6.00 [5.75, 6.25] 6.5 to 7.5 direction; "
+             "independent: compatible, not decided\n"
+             "A1 Paper H2 above 1 s 3.00 [2.88, 3.12] 3.00 [2.88, 3.12] reproduced; independent: "
+             "direction\n"
+             "C3 Paper H3 7 7.5 - calibrated\n",
+             "[{\"id\":\"A1\",\"paper\":\"Paper\",\"check\":\"time\",\"headline\":\"H0\","
+             "\"unit\":\"s\",\"published\":5,\"simulated\":9,\"low\":8.5,\"high\":9.5,"
+             "\"independent_simulated\":null,\"independent_low\":null,\"independent_high\":null,"
+             "\"machines\":0,\"machines_low\":null,\"machines_high\":null,"
+             "\"verdict\":\"not reproduced\",\"decides\":null,\"takes\":null},"
+             "{\"id\":\"A1\",\"paper\":\"Paper\",\"check\":\"time\",\"headline\":\"H1\","
+             "\"unit\":\"s\",\"published\":5,\"simulated\":6,\"low\":5.75,\"high\":6.25,"
+             "\"independent_simulated\":7,\"independent_low\":6.25,\"independent_high\":7.75,"
+             "\"machines\":3,\"machines_low\":6.5,\"machines_high\":7.5,"
+             "\"verdict\":\"direction\",\"independent_verdict\":\"compatible, not decided\","
+             "\"decides\":\"D1\",\"takes\":\"T1\"},"
+             "{\"id\":\"A1\",\"paper\":\"Paper\",\"check\":\"least\",\"headline\":\"H2\","
+             "\"unit\":\"s\",\"published\":1,\"simulated\":3,\"low\":2.875,\"high\":3.125,"
+             "\"independent_simulated\":3,\"independent_low\":2.875,\"independent_high\":3.125,"
+             "\"machines\":0,\"machines_low\":null,\"machines_high\":null,"
+             "\"verdict\":\"reproduced\",\"independent_verdict\":\"direction\","
+             "\"decides\":\"D2\",\"takes\":\"T2\"},"
+             "{\"id\":\"C3\",\"paper\":\"Paper\",\"check\":\"load too\",\"headline\":\"H3\","
+             "\"unit\":\"\",\"published\":7,\"simulated\":7.5,\"low\":7.5,\"high\":7.5,"
+             "\"independent_simulated\":null,\"independent_low\":null,\"independent_high\":null,"
+             "\"machines\":0,\"machines_low\":null,\"machines_high\":null,"
+             "\"verdict\":\"calibrated\",\"decides\":\"D3\",\"takes\":\"T3\"}]");
     struct document *why = document_new();
     headlines_document(&claims, NULL, 0, true, why);
-    said_is(why,
-            "claim paper headline published independent machine anchored machine drawn machines "
-            "verdict what decides what it would take\n"
-            "A1 Paper H0 5 s 9.00 [8.50, 9.50] - not reproduced - -\n"
-            "A1 Paper H1 5 s 7.00 [6.25, 7.75] 6.00 [5.75, 6.25] direction; independent: "
-            "compatible, not decided D1 T1\n"
-            "A1 Paper H2 above 1 s 3.00 [2.88, 3.12] 3.00 [2.88, 3.12] reproduced; independent: "
-            "direction D2 T2\n"
-            "C3 Paper H3 7 7.5 - calibrated D3 T3\n",
-            NULL);
+    shown_is(why,
+             "claim paper headline published independent machine anchored machine drawn machines "
+             "verdict what decides what it would take\n"
+             "A1 Paper H0 5 s 9.00 [8.50, 9.50] - not reproduced - -\n"
+             "A1 Paper H1 5 s 7.00 [6.25, 7.75] 6.00 [5.75, 6.25] direction; independent: "
+             "compatible, not decided D1 T1\n"
+             "A1 Paper H2 above 1 s 3.00 [2.88, 3.12] 3.00 [2.88, 3.12] reproduced; independent: "
+             "direction D2 T2\n"
+             "C3 Paper H3 7 7.5 - calibrated D3 T3\n",
+             NULL);
 }
 END_TEST
 

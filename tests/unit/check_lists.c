@@ -55,40 +55,67 @@ static char *joined(const char *const *names, const char *between)
     return text_end(&t);
 }
 
+enum { MOST_SETTINGS = 256 };
+static struct {
+    char path[96];
+    const struct json_field *f;
+} settings[MOST_SETTINGS];
+static size_t n_settings;
+
+static void add_setting(void *to, const char *path, const struct json_field *f)
+{
+    (void)to;
+    if (f->kind != JSON_FIELD_OBJECT) {
+        ck_assert_uint_lt(n_settings, MOST_SETTINGS);
+        (void)snprintf(settings[n_settings].path, sizeof settings[0].path, "%s", path);
+        settings[n_settings++].f = f;
+    }
+}
+
+static void find_settings(void)
+{
+    n_settings = 0;
+    json_fields_each(&config_sim_fields, add_setting, NULL);
+    ck_assert_uint_gt(n_settings, 40);
+}
+
 START_TEST(every_setting_is_listed)
 {
-    size_t n = 0;
-    const struct setting *v = config_sim_table(&n);
+    find_settings();
     SCOPED(json_drop) cJSON *want = cJSON_CreateArray();
-    uint32_t of_kind[5] = {0};
-    for (size_t i = 0; i < n; i++) {
+    uint32_t of_kind[JSON_FIELD_ARRAY + 1] = {0};
+    for (size_t i = 0; i < n_settings; i++) {
+        const struct json_field *v = settings[i].f;
         cJSON *row = cJSON_CreateObject();
-        OWNED char *path = xformat("sim.%s", v[i].path);
+        OWNED char *path = xformat("sim.%s", settings[i].path);
         OWNED char *usual = NULL;
         OWNED char *range = NULL;
-        of_kind[v[i].kind]++;
-        if (v[i].kind == SETTING_NUMBER || v[i].kind == SETTING_COUNT) {
-            usual = xformat("%.10g", v[i].preset);
-            range = xformat("%g..%g", v[i].min, v[i].max);
-        } else if (v[i].kind == SETTING_FLAG) {
-            usual = xstrdup(v[i].preset == 0.0 ? "false" : "true");
+        of_kind[v->kind]++;
+        if (v->kind == JSON_FIELD_NUMBER || v->kind == JSON_FIELD_COUNT) {
+            usual = xformat("%.10g", v->otherwise);
+            range = xformat("%g..%g", v->min, v->max);
+        } else if (v->kind == JSON_FIELD_BOOL) {
+            usual = xstrdup(v->otherwise == 0.0 ? "false" : "true");
             range = xstrdup("true|false");
-        } else if (v[i].kind == SETTING_TEXT) {
-            usual = xstrdup(v[i].text);
+        } else if (v->kind == JSON_FIELD_WORD) {
+            usual = xstrdup(v->text);
             range = xstrdup("");
         } else {
-            usual = xstrdup(v[i].choices[(int)v[i].preset]);
-            range = joined(v[i].choices, "|");
+            ck_assert_int_eq(v->kind, JSON_FIELD_CHOICE);
+            usual = xstrdup(v->words[(int)v->otherwise]);
+            range = joined(v->words, "|");
         }
         cJSON_AddStringToObject(row, "path", path);
         cJSON_AddStringToObject(row, "default", usual);
         cJSON_AddStringToObject(row, "range", range);
-        cJSON_AddStringToObject(row, "unit", v[i].unit);
-        cJSON_AddStringToObject(row, "help", v[i].help);
+        cJSON_AddStringToObject(row, "unit", v->unit);
+        cJSON_AddStringToObject(row, "help", v->about);
         cJSON_AddItemToArray(want, row);
     }
+    static const int kinds[] = {JSON_FIELD_NUMBER, JSON_FIELD_COUNT, JSON_FIELD_BOOL,
+                                JSON_FIELD_WORD, JSON_FIELD_CHOICE};
     for (int k = 0; k < 5; k++) {
-        ck_assert_uint_gt(of_kind[k], 1);
+        ck_assert_uint_gt(of_kind[kinds[k]], 1);
     }
     SCOPED(json_drop) cJSON *is = listed("setting", NULL);
     same(is, want);
@@ -98,42 +125,36 @@ END_TEST
 /* A tree of defaults has every setting once, at its path, and reads back as what the table says. */
 START_TEST(defaults_are_a_tree)
 {
-    size_t n = 0;
-    const struct setting *v = config_sim_table(&n);
+    find_settings();
     SCOPED(json_drop) cJSON *tree = config_sim_to_json();
     struct config_sim sim;
     struct err e = ERR_INIT;
     memset(&sim, 0xa5, sizeof sim);
     config_sim_parse(json_root(tree, "defaults", &e), &sim);
     ck_assert_msg(e.n == 0, "%s", e.n > 0 ? e.lines[0] : "");
-    for (size_t i = 0; i < n; i++) {
-        const char *at = (const char *)&sim + v[i].offset;
+    for (size_t i = 0; i < n_settings; i++) {
+        const struct json_field *v = settings[i].f;
+        const char *at = (const char *)&sim + v->offset;
         const cJSON *c = tree;
-        for (const char *p = v[i].path; p != NULL;) {
+        for (const char *p = settings[i].path; p != NULL;) {
             OWNED char *key = xformat("%.*s", (int)strcspn(p, "."), p);
             c = cJSON_GetObjectItemCaseSensitive(c, key);
-            ck_assert_msg(c != NULL, "%s", v[i].path);
+            ck_assert_msg(c != NULL, "%s", settings[i].path);
             p = strchr(p, '.') != NULL ? strchr(p, '.') + 1 : NULL;
         }
-        switch (v[i].kind) {
-        case SETTING_NUMBER:
-            ck_assert(c->valuedouble == v[i].preset && *(const double *)at == v[i].preset);
-            break;
-        case SETTING_COUNT:
-            ck_assert(c->valuedouble == v[i].preset && *(const uint32_t *)at == v[i].preset);
-            break;
-        case SETTING_FLAG:
-            ck_assert(cJSON_IsTrue(c) == (v[i].preset != 0.0) &&
-                      *(const bool *)at == (v[i].preset != 0.0));
-            break;
-        case SETTING_TEXT:
-            ck_assert_str_eq(c->valuestring, v[i].text);
-            ck_assert_str_eq(*(const char *const *)at, v[i].text);
-            break;
-        case SETTING_CHOICE:
-            ck_assert_str_eq(c->valuestring, v[i].choices[(int)v[i].preset]);
-            ck_assert_int_eq(*(const int *)at, (int)v[i].preset);
-            break;
+        if (v->kind == JSON_FIELD_NUMBER) {
+            ck_assert(c->valuedouble == v->otherwise && *(const double *)at == v->otherwise);
+        } else if (v->kind == JSON_FIELD_COUNT) {
+            ck_assert(c->valuedouble == v->otherwise && *(const uint32_t *)at == v->otherwise);
+        } else if (v->kind == JSON_FIELD_BOOL) {
+            ck_assert(cJSON_IsTrue(c) == (v->otherwise != 0.0) &&
+                      *(const bool *)at == (v->otherwise != 0.0));
+        } else if (v->kind == JSON_FIELD_WORD) {
+            ck_assert_str_eq(c->valuestring, v->text);
+            ck_assert_str_eq(*(const char *const *)at, v->text);
+        } else {
+            ck_assert_str_eq(c->valuestring, v->words[(int)v->otherwise]);
+            ck_assert_int_eq(*(const int *)at, (int)v->otherwise);
         }
     }
 }

@@ -68,7 +68,6 @@ START_TEST(a_point_has_all_settings)
         ck_assert_str_eq(p.options.sets[i], sets[i]);
     }
     ck_assert(strtod(p.options.sets[3] + 6, NULL) == 1e300);
-    spec_point_fini(&p);
     SCOPED(json_drop) cJSON *settings = spec_point_settings(&spec, at);
     OWNED char *text = cJSON_PrintUnformatted(settings);
     ck_assert_str_eq(text, "{\"policy\":\"r:x=1,y=2\",\"params.x\":4,\"llm\":\"k\","
@@ -78,7 +77,6 @@ START_TEST(a_point_has_all_settings)
     ck_assert_uint_eq(p.options.seed, 6);
     ck_assert_str_eq(p.options.llm, "b");
     ck_assert_uint_eq(p.options.n_sets, 3);
-    spec_point_fini(&p);
 }
 END_TEST
 
@@ -94,15 +92,12 @@ START_TEST(a_point_of_no_settings_has_the_usual_ones)
     ck_assert(p.arrivals.rate_scale == CONFIG_AS_WRITTEN.rate_scale);
     ck_assert_uint_eq(p.options.seed, 1);
     ck_assert_uint_eq(p.options.n_sets, 0);
-    spec_point_fini(&p);
     is_fine("{\"base\": {\"policy\": \"p\"}, \"horizon_s\": 0}");
     ck_assert_int_eq(spec_point(&spec, 0, &p, &err), 0);
     ck_assert_uint_eq(p.options.n_sets, 1);
     ck_assert_str_eq(p.options.sets[0], "sim.horizon_s=0");
-    spec_point_fini(&p);
     is_fine("{}");
     ck_assert_int_eq(spec_point(&spec, 0, &p, &err), -EINVAL);
-    spec_point_fini(&p);
     ck_assert_str_eq(err.lines[0], "policy: missing: neither in base nor varied");
 }
 END_TEST
@@ -116,17 +111,14 @@ START_TEST(a_trace_is_a_workload)
     ck_assert_int_eq(spec_point(&spec, 0, &p, &err), 0);
     ck_assert_str_eq(p.options.trace, "/t.csv");
     ck_assert_ptr_null(p.options.workload);
-    spec_point_fini(&p);
     is_fine("{\"base\": {\"policy\": \"p\", \"trace\": \"/t.csv\"}, \"axes\": {\"workload\": "
             "[\"w1\"]}}");
     ck_assert_int_eq(spec_point(&spec, 0, &p, &err), 0);
     ck_assert_ptr_null(p.options.trace);
     ck_assert_str_eq(p.options.workload, "w1");
-    spec_point_fini(&p);
     is_fine("{\"base\": {\"policy\": \"p\", \"trace\": \"/t.csv\", \"workload.cv\": 1},"
             " \"replications\": 2}");
     ck_assert_int_eq(spec_point(&spec, 0, &p, &err), -EINVAL);
-    spec_point_fini(&p);
     ck_assert_uint_eq(err.n, 2);
     ck_assert_str_eq(err.lines[0], "workload.cv: the workload is a trace file; it has no keys");
     ck_assert_str_eq(err.lines[1],
@@ -151,7 +143,6 @@ START_TEST(paths_of_a_point_have_an_end)
         ck_assert_uint_eq(p.options.n_sets, CONFIG_MAX_SETS);
         OWNED char *last = xformat("sim.k%d=%d", CONFIG_MAX_SETS - 1, CONFIG_MAX_SETS - 1);
         ck_assert_str_eq(p.options.sets[CONFIG_MAX_SETS - 1], last);
-        spec_point_fini(&p);
     }
     OWNED char *why =
         xformat("sim.k%d: more than %d paths at one point", CONFIG_MAX_SETS, CONFIG_MAX_SETS);
@@ -181,7 +172,6 @@ START_TEST(numbers_of_a_point_read_back_the_same)
             ck_assert_str_eq(p.options.sets[0], want);
         }
         ck_assert(strtod(p.options.sets[0] + 6, NULL) == strtod(all[i].in, NULL));
-        spec_point_fini(&p);
     }
 }
 END_TEST
@@ -214,7 +204,6 @@ START_TEST(paths_are_relative_to_the_file)
                                      "reactive=f/g/d/e,proactive=/c.csv");
         ck_assert_str_eq(p.trace, "f/g/t.csv");
         ck_assert_str_eq(p.machine, "f/g/m.json");
-        spec_point_fini(&p);
     }
     struct spec_point here = {.policy = xstrdup("p.so"),
                               .soc = xstrdup("core-ultra-5-125h"),
@@ -227,7 +216,6 @@ START_TEST(paths_are_relative_to_the_file)
     ck_assert_str_eq(here.llm, "f/m.json");
     ck_assert_str_eq(here.workload, "xreactive=a.csv");
     ck_assert(here.trace[0] == '\0' && here.machine[0] == '\0');
-    spec_point_fini(&here);
 }
 END_TEST
 

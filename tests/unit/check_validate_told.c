@@ -503,7 +503,6 @@ START_TEST(points_that_cannot_be_asked_for_are_refused)
         size_t m = strlen(all[i].want);
         ck_assert_msg(n >= m && strcmp(is + n - m, all[i].want) == 0, "%s", is);
         err_fini(&err);
-        config_options_fini(&config);
     }
 }
 END_TEST
