@@ -219,7 +219,8 @@ static double sd_of(const struct variances *v, const int path[LEVELS], size_t wi
 /* How many standard deviations `level_frac` of the phase's rows are off at most, each by the
  * variances of the other groups: their form need not be normal. Errors on one kind of device may
  * have longer tails than those on all: its own quantile counts where it is larger, and of enough
- * groups. */
+ * groups. A kind with more than half of the rows has its own in any case: it knows it better than
+ * all do, and the others' tails are not its. */
 static double deviations(const struct variances *v, enum device_kind kind, double level_frac)
 {
     OWNED double *all = xmalloc((v->n + 1) * sizeof *all);
@@ -251,8 +252,8 @@ static double deviations(const struct variances *v, enum device_kind kind, doubl
     /* The new group is one more, and may be further off than all others. */
     double level = fmin(1.0, level_frac * (1.0 + 1.0 / (double)v->n_groups));
     double most = sample_quantile_of(all, n, level);
-    return groups < CONFORMAL_KIND_GROUPS ? most
-                                          : fmax(most, sample_quantile_of(own, n_own, level));
+    double its = groups < CONFORMAL_KIND_GROUPS ? most : sample_quantile_of(own, n_own, level);
+    return 2 * n_own > n ? its : fmax(most, its);
 }
 
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,

@@ -162,9 +162,12 @@ static double deviations(enum device_kind kind, double level)
     }
     double one_more = fmin(1.0, level + level / (double)groups);
     double most = sample_quantile_of(of_all, n_of, one_more);
-    return kind_groups < CONFORMAL_KIND_GROUPS
-               ? most
-               : fmax(most, sample_quantile_of(of_kind, n_kind, one_more));
+    if (kind_groups < CONFORMAL_KIND_GROUPS) {
+        return most;
+    }
+    double its = sample_quantile_of(of_kind, n_kind, one_more);
+    bool has_most_rows = n_kind > n_of - n_kind;
+    return has_most_rows || its > most ? its : most;
 }
 
 START_TEST(an_interval_is_that_of_its_rows)
