@@ -112,7 +112,8 @@ START_TEST(a_rows_graphs_have_the_window_that_they_were_compiled_for)
     ck_assert_int_eq(catalog_open(&catalog, &err), 0);
     ck_assert_uint_eq(catalog_window(&catalog, "genie-2024.10", "llama-2-7b"), 1024);
     ck_assert_uint_eq(catalog_window(&catalog, "genie", "llama-3-8b"), 0);
-    ck_assert_uint_eq(catalog_window(&catalog, "qnn-2024.07", "llama-2-7b"), 0);
+    ck_assert_uint_eq(catalog_window(&catalog, "qnn-2024.07", "baichuan2-7b"), 1024);
+    ck_assert_uint_eq(catalog_window(&catalog, "mllm-qnn", "llama-2-7b"), 0);
     struct point p = {.soc = "snapdragon-8elite",
                       .device = "npu",
                       .runtime = "genie",
