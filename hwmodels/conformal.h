@@ -13,8 +13,8 @@
  * had that one's. Each row's error is then divided by the standard deviation that the other groups
  * give its class. q is the `level` quantile of these ratios over the phase, 1.96 if they were
  * normal. Where at least CONFORMAL_KIND_GROUPS groups have rows of the query's kind of device, q is
- * at least the quantile over these rows: errors on NPUs have longer tails. A kind that has more than
- * half of the rows has the quantile over its own.
+ * at least the quantile over these rows: errors on NPUs have longer tails. A kind that has more
+ * than half of the rows has the quantile over its own.
  *
  * The interval of a new prediction is its time times exp(+- q sd (1 + CONFORMAL_WIDEN d)). Draws
  * have the same distribution. docs/accuracy.md says how many rows of each class it holds. */
