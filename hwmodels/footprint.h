@@ -7,8 +7,8 @@
  * The numbers are a device's (`footprint` in its SoC file), of the runtime that they name. The
  * first four were fitted to published peaks of the resident set (`xpusim calibrate --points
  * reference --memory`). The resident set has the interpreter, compiled kernels and their blobs in
- * it. `scores` is the device's own and is not fitted: 2 bytes where attention is not fused, so that
- * one layer's matrix of scores is there as a whole, and 0 where it is. */
+ * it. `scores` is the device's own and is not fitted. It is 2 bytes where attention is not fused:
+ * one layer's matrix of scores is whole there. Elsewhere it is 0. */
 #pragma once
 
 #include "hwmodels/soc.h"

@@ -42,7 +42,7 @@ static bool same_toolchain(const struct footprint_row *a, const struct footprint
            strncmp(a->point->runtime, b->point->runtime, n) == 0;
 }
 
-/* Attention's scores are the device's, whatever runtime the other numbers are of. */
+/* Attention's scores are the device's; the other numbers are a runtime's. */
 static struct soc_memory on_device(const struct footprint_row *r, const struct soc_memory *m)
 {
     struct soc_memory own = *m;
