@@ -318,9 +318,15 @@ static char *given(const char *const *words)
  * in 13 pixels; of both 7 inches. */
 START_TEST(a_figure_has_the_look_that_is_asked_for)
 {
-    gnuplot();
     SCOPED(said_fini) struct said k = COMMANDED(cmd_list, "kernels", "--json");
     folder_put("k.json", k.out);
+    OWNED char *path = xstrdup(getenv("PATH"));
+    ck_assert_int_eq(setenv("PATH", "/nowhere:", 1), 0);
+    SCOPED(said_fini) struct said none = COMMANDED(cmd_plot, "roofline", "k.json");
+    said_refused(&none, "gnuplot is not installed: it draws the figures (Debian package "
+                        "gnuplot-nox)");
+    ck_assert_int_eq(setenv("PATH", path, 1), 0);
+    gnuplot();
     static const struct {
         const char *words[8], *lines[3], *formats;
     } looks[] = {

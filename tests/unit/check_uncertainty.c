@@ -1,7 +1,10 @@
 /* Machines that the true one may be, and what runs on them allow to say. */
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_multifit.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/compare/uncertainty_impl.h"
@@ -307,6 +310,84 @@ START_TEST(a_known_order_is_found_with_its_cause)
 }
 END_TEST
 
+/* Least squares of y on 1, x and x^2, at every x. */
+static void quadratic(const double *x, const double *y, double *fit)
+{
+    gsl_matrix *a = gsl_matrix_alloc(N, 3);
+    gsl_matrix *cov = gsl_matrix_alloc(3, 3);
+    gsl_vector *c = gsl_vector_alloc(3);
+    gsl_vector_const_view v = gsl_vector_const_view_array(y, N);
+    double square;
+    for (size_t i = 0; i < N; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            gsl_matrix_set(a, i, k, k == 0 ? 1.0 : k == 1 ? x[i] : x[i] * x[i]);
+        }
+    }
+    gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(N, 3);
+    ck_assert_int_eq(gsl_multifit_linear(a, &v.vector, c, cov, &square, work), 0);
+    for (size_t i = 0; i < N; i++) {
+        fit[i] = gsl_vector_get(c, 0) + x[i] * (gsl_vector_get(c, 1) + x[i] * gsl_vector_get(c, 2));
+    }
+    gsl_multifit_linear_free(work);
+    gsl_vector_free(c);
+    gsl_matrix_free(cov);
+    gsl_matrix_free(a);
+}
+
+/* The difference is 2 (a^2 - 1) + 2 b - 1 of two factors' scores. Who knows one knows the rank's
+ * score y to within the rest of its variance, and errs where the order is on the less likely side.
+ * Neither half of a^2 is as the other, so the sides are told apart. */
+START_TEST(knowing_a_cause_leaves_the_chance_of_the_rest)
+{
+    draw("core-ultra-5-125h", N);
+    const uint32_t of[2] = {factor("soc.devices.igpu.runtimes.0.rate"), factor("soc.ddr.queueing")};
+    static double m[N], y[N], x[2][N], fit[N];
+    struct uncertainty u = decided_by(of[0], "reactive.e2e_s.mean");
+    uint32_t below = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        const double *z = &machines.z[(size_t)i * machines.n_factors];
+        for (int k = 0; k < 2; k++) {
+            ck_assert_int_eq(machines.factor[of[k]].kind, MACHINE_RANGE);
+            x[k][i] = z[of[k]];
+        }
+        m[i] = 2.0 * (x[0][i] * x[0][i] - 1.0) + 2.0 * x[1][i] - 1.0;
+        below += m[i] < 0.0;
+        for (uint32_t j = 0; j < UNCERTAINTY_REPEATS; j++) {
+            u.value[(i * UNCERTAINTY_REPEATS + j) * 2 + 1] = 20.0 + m[i];
+        }
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t rank = 0;
+        for (uint32_t j = 0; j < N; j++) {
+            rank += m[j] < m[i];
+        }
+        y[i] = gsl_cdf_ugaussian_Pinv((rank + 0.5) / N);
+    }
+    double zero = gsl_cdf_ugaussian_Pinv((double)below / N);
+    free(u.pairs);
+    free(u.best_frac);
+    u.n_pairs = 0;
+    uncertainty_analyse(&u);
+    const struct uncertainty_pair *p = &u.pairs[0];
+    for (int k = 0; k < 2; k++) {
+        const struct uncertainty_share *s = &p->top[0];
+        while (s < p->top + p->n_top && s->factor != of[k]) {
+            s++;
+        }
+        ck_assert(s < p->top + p->n_top);
+        quadratic(x[k], y, fit);
+        double sd = sqrt(gsl_stats_variance(y, 1, N) * (1.0 - s->share));
+        double wrong = 0.0;
+        for (uint32_t i = 0; i < N; i++) {
+            double better = gsl_cdf_ugaussian_P((zero - fit[i]) / sd);
+            wrong += (better < 0.5 ? better : 1.0 - better) / N;
+        }
+        ck_assert_double_eq_tol(s->wrong_after, wrong, 1e-9);
+    }
+    close_uncertainty(&u);
+}
+END_TEST
+
 /* Where more is better: better where z > -0.1, and not worse by more than 5 % of 20 where z >=
  * -0.6. */
 START_TEST(more_is_better_in_some_metrics)
@@ -378,6 +459,7 @@ static const struct suite_row suite[] = {
     TEST(noise_is_no_sure_order),
     TEST(overwhelmed_machines_do_not_decide_for_the_others),
     TEST(a_known_order_is_found_with_its_cause),
+    TEST(knowing_a_cause_leaves_the_chance_of_the_rest),
     TEST(more_is_better_in_some_metrics),
     TEST(numbers_that_change_nothing_are_left_out),
     TEST(a_power_is_a_cause_where_it_bears_on_the_metric),
