@@ -1,0 +1,182 @@
+/* `explain` on a few requests: what people see is what the data hold, and a latency otherwise is
+ * that of a run which is so. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/json.h"
+#include "sim/metrics/explain.h"
+#include "tests/helpers/commanded.h"
+#include "tests/helpers/suite.h"
+
+/* Seven requests before the eighth, which has a further turn. */
+#define HEAD                                                                                       \
+    "# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"            \
+    "output_tokens,prefix_tokens\n"
+#define OTHERS                                                                                     \
+    "0,0,0,proactive,0,,50,10,0\n1,1,0,proactive,0.01,,100,11,0\n"                                 \
+    "2,2,0,proactive,0.02,,200,12,0\n3,3,0,reactive,0.03,,300,13,0\n"                              \
+    "4,4,0,proactive,0.04,,400,14,0\n5,5,0,proactive,0.05,,500,15,0\n"                             \
+    "6,6,0,proactive,0.06,,600,16,0\n"
+#define FIRST_TURN "7,7,0,reactive,0.1,,200,10,0\n"
+#define SECOND_TURN "8,7,1,reactive,,0.5,260,6,0\n"
+
+/* A request graph: 4 joins 1 and 2, which begin when 0 has ended, and its prompt begins as that of
+ * 5 does. 3 and 6 are others'. */
+#define GRAPH_HEAD                                                                                 \
+    "# xpusim-trace v2\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"            \
+    "output_tokens,prefix_tokens,prefix_group,prefix_of,parent_ids\n"
+#define JOB                                                                                        \
+    "0,0,0,reactive,1,,200,20,0,,,\n1,1,0,reactive,,0.5,90,30,0,,,0\n"                             \
+    "2,2,0,reactive,,0.5,140,20,0,,,0\n4,4,0,reactive,,0.1,280,25,100,,5,1;2\n"
+
+static const char *const rules[] = {"fcfs", "agent-xpu-v2"};
+
+static cJSON *explained(const char *policy, const char *trace, const char *what, const char *id,
+                        const char *more, const char *value)
+{
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_explain, "--policy", policy, "--trace", trace, "--json", what, id,
+                              more, value);
+    ck_assert_msg(s.status == EXIT_OK, "%s", s.err);
+    cJSON *tree = cJSON_Parse(s.out);
+    ck_assert_ptr_nonnull(tree);
+    return tree;
+}
+
+static double number(const cJSON *tree, const char *within, const char *key)
+{
+    const cJSON *in = within != NULL ? cJSON_GetObjectItem(tree, within) : tree;
+    const cJSON *v = cJSON_GetObjectItem(in, key);
+    ck_assert_msg(cJSON_IsNumber(v), "%s", key);
+    return v->valuedouble;
+}
+
+static void otherwise(struct text *t, const char *name, double s, double latency_ns)
+{
+    text_format(t, "%s %.6f s %+.1f %%\n", name, s, 100.0 * (1e9 * s / latency_ns - 1.0));
+}
+
+/* All that people see, from the data: causes that are not 0, the longest first; five that were in
+ * the way of at most seven. Tokens are those until then. */
+static char *for_people(const cJSON *tree, int tokens)
+{
+    SCOPED(text_fini) struct text t = {0};
+    double latency = number(tree, NULL, "latency_ns");
+    text_format(
+        &t, "request 7 (reactive), 200 prompt and %d output tokens: %.6f s from arrival to %s\n\n",
+        tokens, latency / 1e9,
+        cJSON_GetObjectItem(tree, "until")->valuestring[0] == 'f' ? "first token" : "last token");
+    bool told[EXPLAIN_CAUSE_COUNT] = {false};
+    double sum = 0.0;
+    for (;;) {
+        int most = -1;
+        for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
+            double ns = number(tree, "causes_ns", explain_cause_names[i]);
+            if (!told[i] && ns > 0.0 &&
+                (most < 0 || ns > number(tree, "causes_ns", explain_cause_names[most]))) {
+                most = i;
+            }
+        }
+        if (most < 0) {
+            break;
+        }
+        double ns = number(tree, "causes_ns", explain_cause_names[most]);
+        text_format(&t, "%s %.6f s %.1f %% %s\n", explain_cause_names[most], ns / 1e9,
+                    100.0 * ns / latency, explain_cause_texts[most]);
+        told[most] = true;
+        sum += ns;
+    }
+    ck_assert_double_eq(sum, latency);
+    const cJSON *blockers = cJSON_GetObjectItem(tree, "blockers");
+    for (int i = 0; i < cJSON_GetArraySize(blockers); i++) {
+        const cJSON *b = cJSON_GetArrayItem(blockers, i);
+        double tail = number(b, NULL, "tail_ns");
+        double queue = number(b, NULL, "queue_ns");
+        double shared = number(b, NULL, "shared_ns");
+        if (i == 0) {
+            text_format(&t, "\nwho was in the way\n"
+                            "in all in its passes before it rest of a kernel\n");
+        }
+        if (i < 5) {
+            text_format(&t, "request %.0f %.6f s %.6f s %.6f s %.6f s\n",
+                        number(b, NULL, "request_id"), (tail + queue + shared) / 1e9, shared / 1e9,
+                        queue / 1e9, tail / 1e9);
+        }
+    }
+    text_format(&t, "\notherwise\n");
+    otherwise(&t, "DDR shared at no loss", number(tree, "otherwise", "uncontended_s"), latency);
+    otherwise(&t, "alone, same policy", number(tree, "otherwise", "alone_s"), latency);
+    otherwise(&t, "alone, no policy below", number(tree, "otherwise", "bound_s"), latency);
+    text_format(&t, "\nwarning: %s\n",
+                cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "warnings"), 0)->valuestring);
+    return xstrdup(text_end(&t));
+}
+
+START_TEST(people_see_what_the_data_hold)
+{
+    static const char *const until[] = {"last-token", "first-token"};
+    folder_put("t.csv", HEAD OTHERS FIRST_TURN SECOND_TURN);
+    for (int i = 0; i < 4; i++) {
+        const char *policy = rules[i / 2];
+        const char *end = until[i % 2];
+        SCOPED(json_drop)
+        cJSON *tree = explained(policy, "t.csv", "--request", "7", "--until", end);
+        ck_assert_str_eq(cJSON_GetObjectItem(tree, "until")->valuestring, end);
+        ck_assert_str_eq(cJSON_GetObjectItem(tree, "class")->valuestring, "reactive");
+        ck_assert_uint_eq((unsigned)number(tree, NULL, "request_id"), 7);
+        OWNED char *want = for_people(tree, i % 2 == 0 ? 10 : 1);
+        SCOPED(said_fini)
+        struct said s = COMMANDED(cmd_explain, "--policy", policy, "--trace", "t.csv", "--request",
+                                  "7", "--until", end);
+        OWNED char *is = squeezed(s.out);
+        ck_assert_str_eq(is, want);
+        ck_assert_str_eq(s.err, "");
+        ck_assert_int_eq(s.status, EXIT_OK);
+    }
+    SCOPED(said_fini)
+    struct said random = COMMANDED(cmd_explain, "--policy", "fcfs", "--trace", "t.csv", "--request",
+                                   "7", "--set", "sim.truth_sigma=0.1");
+    OWNED char *said = squeezed(random.out);
+    ck_assert_ptr_nonnull(strstr(said, "\nalone, no policy below - no bound when kernel times are "
+                                       "random\n"));
+    SCOPED(json_drop) cJSON *all = explained("fcfs", "t.csv", "--request", "7", NULL, NULL);
+    ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(all, "blockers")), 7);
+}
+END_TEST
+
+START_TEST(latencies_otherwise_are_those_of_runs)
+{
+    folder_put("t.csv", HEAD OTHERS FIRST_TURN SECOND_TURN);
+    folder_put("own.csv", HEAD FIRST_TURN SECOND_TURN);
+    folder_put("graph.csv",
+               GRAPH_HEAD "3,3,0,proactive,0.9,,600,40,0,,,\n" JOB "5,5,0,reactive,1,,100,10,0,,,\n"
+                          "6,6,0,proactive,0,,400,40,0,,,\n");
+    folder_put("job.csv", GRAPH_HEAD JOB "5,5,0,reactive,1,,100,10,0,,,\n");
+    static const char *const cases[][4] = {{"--request", "8", "t.csv", "own.csv"},
+                                           {"--request", "7", "t.csv", "own.csv"},
+                                           {"--request", "4", "graph.csv", "job.csv"},
+                                           {"--job", "2", "graph.csv", "job.csv"}};
+    for (int i = 0; i < 8; i++) {
+        const char *policy = rules[i / 4];
+        const char *const *c = cases[i % 4];
+        SCOPED(json_drop) cJSON *tree = explained(policy, c[2], c[0], c[1], NULL, NULL);
+        SCOPED(json_drop) cJSON *own = explained(policy, c[3], c[0], c[1], NULL, NULL);
+        SCOPED(json_drop)
+        cJSON *none = explained(policy, c[2], c[0], c[1], "--set", "sim.contention=none");
+        ck_assert_double_eq_tol(number(tree, "otherwise", "alone_s"),
+                                number(own, NULL, "latency_ns") / 1e9, 1e-12);
+        ck_assert_double_eq_tol(number(tree, "otherwise", "uncontended_s"),
+                                number(none, NULL, "latency_ns") / 1e9, 1e-12);
+        ck_assert(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "otherwise"), "bound_s") == NULL ||
+                  i % 4 != 3);
+    }
+}
+END_TEST
+
+static const struct suite_row rows[] = {
+    CASE("explain", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
+    TEST(people_see_what_the_data_hold),
+    TEST(latencies_otherwise_are_those_of_runs),
+};
+SUITE_MAIN("explain", rows)
