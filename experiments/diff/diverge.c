@@ -2,7 +2,7 @@
 
 #define HEADING "policy "
 
-/* One line without its newline, of any length; false at the end. */
+/* One line without its newline, of any length; false at the end of the decisions. */
 static bool next_line(FILE *f, char **line, size_t *cap, size_t *n)
 {
     ssize_t got = getline(line, cap, f);
@@ -11,7 +11,7 @@ static bool next_line(FILE *f, char **line, size_t *cap, size_t *n)
     }
     *n = (size_t)got - ((*line)[got - 1] == '\n');
     (*line)[*n] = '\0';
-    return true;
+    return strcmp(*line, DIVERGE_NOTES) != 0;
 }
 
 static void keep(struct divergence *d, const char *line)

@@ -3,6 +3,7 @@
 
 #include "sim/base/base.h"
 
+#define DIVERGE_NOTES "dump:"  /* line before what a policy says of itself, where a run failed */
 #define DIVERGE_CONTEXT 4      /* common lines kept before the first difference */
 #define DIVERGE_LINE_BYTES 512 /* longer lines are compared whole and shown cut */
 
@@ -17,5 +18,6 @@ struct divergence {
 };
 
 /* Reads both from their start. The heading line (policy and flags) is not a decision and may
- * differ. O(length up to the difference). */
+ * differ, and so may what a policy says of itself where a run failed.
+ * O(length up to the difference). */
 void diverge_find(FILE *a, FILE *b, struct divergence *out);

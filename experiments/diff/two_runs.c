@@ -210,7 +210,7 @@ struct parting {
 
 /* What a worker of a pair says of its run. */
 struct hashed {
-    uint64_t log; /* without its heading, and with how the run ended */
+    uint64_t log; /* decisions, and whether the run failed */
     two_runs_end end;
 };
 
@@ -231,7 +231,8 @@ static void hash_one(void *ctx, uint32_t index, struct job_result *out)
     h->log = hash_u64(HASH_INIT, l.status != 0);
     char line[4096];
     bool first = true;
-    while (l.log != NULL && fgets(line, sizeof line, l.log) != NULL) {
+    while (l.log != NULL && fgets(line, sizeof line, l.log) != NULL &&
+           strcmp(line, DIVERGE_NOTES "\n") != 0) {
         bool heading = first && strncmp(line, "policy ", 7) == 0;
         h->log = heading ? h->log : hash_string(h->log, line);
         first = false;

@@ -57,6 +57,23 @@ START_TEST(a_log_that_ends_early_differs_there)
 }
 END_TEST
 
+/* The notes of a policy whose run failed are no decisions. */
+START_TEST(a_log_ends_before_the_notes)
+{
+    struct divergence d = between("policy x\n1 1 a\ndump:\n3 requests\n", "policy x\n1 1 a\n");
+    ck_assert(!d.differs);
+    ck_assert_uint_eq(d.line, 1);
+    d = between("policy x\n1 1 a\n2 2 b\n", "policy x\n1 1 a\ndump:\n2 2 b\n");
+    ck_assert(d.differs);
+    ck_assert_uint_eq(d.line, 2);
+    ck_assert_str_eq(d.a, "2 2 b");
+    ck_assert_str_eq(d.b, "");
+    d = between("policy x\n1 1 a\ndump:\n3 requests\n", "policy x\n1 1 a\ndump:\n4 requests\n");
+    ck_assert(!d.differs);
+    ck_assert_uint_eq(d.line, 1);
+}
+END_TEST
+
 START_TEST(the_last_lines_before_are_kept_and_long_ones_compared_whole)
 {
     char a[4096] = "policy x\n1 1 a\n2 2 b\n3 3 c\n4 4 d\n5 5 e\n";
@@ -160,6 +177,7 @@ static const struct suite_row suite[] = {
     TEST(equal_logs_do_not_differ_whatever_their_heading),
     TEST(the_first_differing_line_is_found_with_what_came_before),
     TEST(a_log_that_ends_early_differs_there),
+    TEST(a_log_ends_before_the_notes),
     TEST(the_last_lines_before_are_kept_and_long_ones_compared_whole),
     TEST(exactly_what_is_needed_is_left),
     TEST(one_of_two_ways_is_left_and_nothing_more),

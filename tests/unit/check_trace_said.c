@@ -1,4 +1,4 @@
-/* `trace`, `check-policy` and `bisect` on small inputs: what each prints, to which stream, with
+/* `trace` and `check-policy` on small inputs: what each prints, to which stream, with
  * which status, and what it writes. */
 #include <math.h>
 #include <stdlib.h>
@@ -270,30 +270,6 @@ START_TEST(a_policy_that_fails_is_told)
 }
 END_TEST
 
-/* ---- bisect ---- */
-
-/* Which of both runs failed. */
-START_TEST(a_failed_side_is_named)
-{
-    static const char *const policies[2] = {"exec:sh ./idle.sh", "fcfs"};
-    folder_put("idle.sh", idle);
-    folder_put("t.csv",
-               "# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"
-               "output_tokens,prefix_tokens\n0,0,0,proactive,0,,40,10,0\n");
-    for (int bad = 0; bad < 2; bad++) {
-        SCOPED(said_fini)
-        struct said s =
-            COMMANDED(cmd_bisect, "--policy", policies[bad], "--b-policy", policies[1 - bad],
-                      "--trace", "t.csv", "--max-tests", "1", "-o", "least.csv", "-q");
-        ck_assert_int_eq(s.status, EXIT_OK);
-        has(s.out,
-            bad == 0 ? "run A failed: policy idle, seed " : "run B failed: policy idle, seed ");
-        ck_assert_ptr_null(strstr(s.out, bad == 0 ? "run B failed" : "run A failed"));
-        has(s.out, "\n1 of 1 requests show the difference (");
-    }
-}
-END_TEST
-
 static const struct suite_row rows[] = {
     CASE("traces and checks", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(a_trace_is_generated),
@@ -302,6 +278,5 @@ static const struct suite_row rows[] = {
     TEST(a_policy_is_checked),
     TEST(a_policy_runs_one_load),
     TEST(a_policy_that_fails_is_told),
-    TEST(a_failed_side_is_named),
 };
 SUITE_MAIN("traces and checks", rows)
