@@ -188,6 +188,19 @@ START_TEST(no_coefficient_is_negative)
         near(c[1 - none].value, scale * wx / w);
         free(s.v);
     }
+    /* the most negative goes first, and what is negative without it goes then: one term is left,
+     * scaled to the sum of times. t = 10 - 4 y - 3 z; without y the others' normal equations give z
+     * the coefficient (1/7 + 1/3) / (1/49 + 1/9) - (1/10 + 1/6) / (1/100 + 1/36), -3.4 */
+    setup();
+    add(10, 1, 0, 0);
+    add(6, 1, 1, 0);
+    add(7, 1, 0, 1);
+    add(3, 1, 1, 1);
+    struct fit_number left[3];
+    samples_regress(&s, 3, left);
+    near(left[0].value, 26.0 / 4);
+    ck_assert(left[1].value == 0 && left[2].value == 0 && left[2].high == 0);
+    free(s.v);
     setup(); /* fewer kernels than terms: nothing is known, and nothing is predicted */
     add(1, 1, 2, 0);
     add(2, 1, 3, 0);
