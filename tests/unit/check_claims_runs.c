@@ -1,0 +1,82 @@
+/* Which trace and which machine a replication of a quantity has: arrivals tell the trace, times the
+ * machine. */
+#include <string.h>
+
+#include "experiments/claims/claims.h"
+#include "sim/base/arena.h"
+#include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
+
+#define RUNS 4
+
+static const char file[] =
+    "{\"paper\": \"P\", \"source\": \"s\", \"quantities\": {\"q\": {\"run\": {\"policy\": \"fcfs\","
+    " \"workload\": "
+    "\"mixed:reactive_per_min=20,proactive_per_min=1,duration_s=20,output_scale=0.2\", \"llm\":"
+    " \"qwen2.5-0.5b\"}}},"
+    " \"claims\": [{\"id\": \"X\", \"where\": \"w\", \"statement\": \"t\", \"checks\": ["
+    "{\"name\": \"arrived\", \"value\": \"q:reactive.arrived\", \"above\": 0},"
+    "{\"name\": \"time\", \"value\": \"q:reactive.ttft_s.mean\", \"above\": 0}]}]}";
+
+struct found {
+    double arrived[RUNS], time[RUNS];
+};
+
+static void find(struct found *f, uint32_t n, uint64_t seed, uint32_t machines)
+{
+    SCOPED(err_fini) struct err err = ERR_INIT;
+    struct claims c = {0};
+    const char *path = tempfile_make(".json");
+    tempfile_put(file);
+    (void)claims_read(&c, path, &err);
+    tempfile_remove();
+    struct quantities_options o = {.replications = n,
+                                   .seed = seed,
+                                   .machines = machines,
+                                   .how = {.parallel = 1, .cpu_limit_s = 60}};
+    (void)claims_run(&c, &o, &err);
+    ck_assert_msg(err.n == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    memcpy(f->arrived, c.v[0].checks[0].x, n * sizeof(double));
+    memcpy(f->time, c.v[0].checks[1].x, n * sizeof(double));
+    claims_fini(&c);
+}
+
+/* Replication k is the one run of k's seed; no two are the same. */
+START_TEST(every_replication_has_a_trace_of_its_own)
+{
+    struct found all;
+    find(&all, RUNS, 5, 0);
+    for (uint32_t k = 0; k < RUNS; k++) {
+        struct found one;
+        find(&one, 1, config_seed(5, k), 0);
+        ck_assert_double_eq(all.arrived[k], one.arrived[0]);
+        ck_assert_double_eq(all.time[k], one.time[0]);
+        for (uint32_t l = 0; l < k; l++) {
+            ck_assert_double_ne(all.time[k], all.time[l]);
+        }
+    }
+}
+END_TEST
+
+/* Two traces on each of two machines, the traces those of the file's machine. */
+START_TEST(drawn_machines_have_the_same_traces)
+{
+    struct found file_s;
+    struct found drawn;
+    find(&file_s, 2, 5, 0);
+    find(&drawn, 4, 5, 2);
+    for (int k = 0; k < 4; k++) {
+        ck_assert_double_eq(drawn.arrived[k], file_s.arrived[k % 2]);
+        ck_assert_double_ne(drawn.time[k], file_s.time[k % 2]);
+    }
+    ck_assert_double_ne(drawn.time[0], drawn.time[2]);
+    ck_assert_double_ne(drawn.time[1], drawn.time[3]);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("claims' runs", .timeout_s = 60),
+    TEST(every_replication_has_a_trace_of_its_own),
+    TEST(drawn_machines_have_the_same_traces),
+};
+SUITE_MAIN("claims' runs", suite)
