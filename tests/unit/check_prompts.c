@@ -193,6 +193,34 @@ START_TEST(lengths_follow_the_servers_line)
 }
 END_TEST
 
+/* A prefix is as many words as its tokens are: the fixed ones are not of it. */
+START_TEST(a_prefix_is_words_of_the_servers_line)
+{
+    static const struct {
+        double fixed, per_word;
+        uint32_t prefix, words;
+    } all[] = {{0, 1, 8, 8}, {3, 1, 8, 5}, {2, 2, 8, 3}, {0, 0.5, 4, 8}, {6, 1, 5, 0}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        setup();
+        rows[0].next = 1;
+        prompts_init(&prompts, &trace);
+        OWNED char *first = words(10, 100);
+        is_text(0, first, 10);
+        prompts.fixed = all[i].fixed;
+        prompts.per_word = all[i].per_word;
+        rows[1].prefix_tokens = all[i].prefix;
+        rows[1].input_tokens = (uint32_t)(all[i].fixed + 12 * all[i].per_word);
+        uint32_t said;
+        const char *text = prompts_text(&prompts, 1, &said);
+        OWNED char *own = words(12 - all[i].words, 101);
+        OWNED char *want = xformat("%.*s%s", (int)(2 * all[i].words), first, own);
+        ck_assert_str_eq(text, want);
+        ck_assert_uint_eq(said, rows[1].input_tokens);
+        prompts_fini(&prompts);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("prompts", .setup = setup),
     TEST(words_are_letters_of_the_request),
@@ -201,5 +229,6 @@ static const struct suite_row suite[] = {
     TEST(a_character_stays_whole),
     TEST(a_stream_is_a_row_or_a_group),
     TEST(lengths_follow_the_servers_line),
+    TEST(a_prefix_is_words_of_the_servers_line),
 };
 SUITE_MAIN("prompts", suite)
