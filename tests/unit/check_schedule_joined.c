@@ -13,7 +13,8 @@ static struct scenario sc;
 static struct schedule *schedule;
 static struct request requests[3];
 static struct segment segments[4];
-static struct pass passes[3]; /* of request 1, a prompt; of 2, decodes; of 0 and 1, mixed */
+/* Of request 1, a prompt; of 2, decodes; of 0 and 1, mixed; of 0, decodes; of 2, a prompt. */
+static struct pass passes[5];
 static uint32_t launches;
 
 static void setup(void)
@@ -32,9 +33,13 @@ static void setup(void)
         passes[i].segments = &segments[i];
         passes[i].n_segments = i < 2 ? 1 : 2;
     }
+    passes[3] = (struct pass){.segments = &segments[2], .n_segments = 1};
+    passes[4] = (struct pass){.segments = &segments[1], .n_segments = 1};
     passes[0].shape = (struct work_shape){.rows = 8, .prefill_rows = 8};
     passes[1].shape = (struct work_shape){.rows = 4, .prefill_rows = 0};
     passes[2].shape = (struct work_shape){.rows = 4, .prefill_rows = 3};
+    passes[3].shape = passes[1].shape;
+    passes[4].shape = passes[0].shape;
     schedule = schedule_new(&sc.machine, &sc.trace, NULL, &o);
     launches = 0;
 }
@@ -184,10 +189,31 @@ START_TEST(the_limit_of_launches_is_exact)
 }
 END_TEST
 
+/* Decodes of another request begin a row of their own, and so does a prompt of the same one. */
+START_TEST(a_row_is_of_one_set_and_one_kind)
+{
+    bool joined;
+    run(1, 1, 0, 0, 10);
+    run(1, 3, 10, 10, 20);
+    run(1, 4, 20, 20, 30);
+    run(1, 1, 30, 30, 40);
+    for (int i = 0; i <= SCHEDULE_MAX_LAUNCHES; i++) { /* so many that rows are joined */
+        run(2, 0, i, i, i + 1);
+    }
+    OWNED char *text = written(SCHEDULE_MAX_LAUNCHES + 10, &joined);
+    ck_assert_str_eq(text, "1 0 20 0 10 0 1 0 0 14 0 0\n"
+                           "1 0 -20 0 10 0 1 1 0 13 1 0\n"
+                           "1 0 -20 0 20 20 2 1 0 11 0 0\n"
+                           "2 0 0 0 60001 0 60001 0 0 10 2 0\n"
+                           "4 rows\n");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("schedule", .setup = setup, .teardown = teardown),
     TEST(few_launches_have_a_row_each),
     TEST(many_launches_of_the_same_requests_are_one_row),
+    TEST(a_row_is_of_one_set_and_one_kind),
     TEST(the_limit_of_launches_is_exact),
 };
 SUITE_MAIN("schedule", suite)

@@ -109,6 +109,21 @@ START_TEST(a_regression_survives_holms_correction)
 }
 END_TEST
 
+/* Two runs have a chance, with one degree of freedom: P(T > t) = 1/2 - atan(t) / pi. Losses 0.4 and
+ * 0.6 lie 0.5 - ln 1.01 beyond, their error is 0.1. A single run has none. */
+START_TEST(two_runs_are_enough_for_a_chance)
+{
+    double x[2] = {exp(0.4), exp(0.6)};
+    struct score_pair p = pair_of(x);
+    struct score_cell c;
+    struct score s = score_of(&p, 1, 2, &c);
+    ck_assert_double_eq_tol(c.p_worse, 0.5 - atan((0.5 - log(1.01)) / 0.1) / acos(-1.0), 1e-9);
+    ck_assert_double_eq_tol(s.p_better, 0.5 + atan(5.0) / acos(-1.0), 1e-9);
+    s = score_of(&p, 1, 1, &c);
+    ck_assert(isnan(c.p_worse) && isnan(s.p_better));
+}
+END_TEST
+
 START_TEST(a_loss_within_the_relevance_is_none)
 {
     double x[N] = {1.009, 1.009, 1.009};
@@ -261,6 +276,7 @@ static const struct suite_row suite[] = {
     TEST(who_leaves_requests_has_the_worst_gain_there),
     TEST(unscored_points_count_for_regressions_alone),
     TEST(a_regression_survives_holms_correction),
+    TEST(two_runs_are_enough_for_a_chance),
     TEST(a_loss_within_the_relevance_is_none),
     TEST(of_a_thousand_neutral_candidates_none_or_one_passes),
     TEST(the_ledger_counts_candidates_once),
