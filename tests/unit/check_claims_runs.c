@@ -1,11 +1,14 @@
 /* Which trace and which machine a replication of a quantity has: arrivals tell the trace, times the
- * machine. */
+ * machine. And quantities of drafts on texts. */
 #include <string.h>
 
 #include "experiments/claims/claims.h"
+#include "experiments/claims/quantities_impl.h"
+#include "hwmodels/drafters.h"
 #include "sim/base/arena.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
+#include "traces/texts.h"
 
 #define RUNS 4
 
@@ -74,9 +77,48 @@ START_TEST(drawn_machines_have_the_same_traces)
 }
 END_TEST
 
+/* Drafted and accepted tokens are of a verification, causes percent of what was rejected: of every
+ * text, with as many tokens as the published constants say. */
+START_TEST(drafts_on_texts_are_shares)
+{
+    static const char *const drafters[] = {"lookup", "suffix"};
+    static const struct drafter as[] = {
+        {.kind = TRACE_LOOKUP, .max_draft_tokens = 10, .proactive = true},
+        {.kind = TRACE_SUFFIX, .max_draft_tokens = 40, .proactive = true}};
+    static const char *const fields[] = {"drafted", "accepted", "missing", "synonym", "redundant"};
+    SCOPED(err_fini) struct err err = ERR_INIT;
+    struct trace_texts *texts = texts_read("change_texts", &err);
+    ck_assert_ptr_nonnull(texts);
+    for (int d = 0; d < 2; d++) {
+        struct drafter_account a = {0};
+        for (uint32_t i = 0; i < texts->n; i++) {
+            drafter_count(&as[d], &texts->texts[i], &a);
+        }
+        double rejected = (double)a.rejected;
+        double per = (double)a.verifications;
+        const double want[] = {(double)a.drafted / per, (double)a.accepted / per,
+                               100.0 * (double)a.missing / rejected,
+                               100.0 * (double)a.synonym / rejected,
+                               100.0 - 100.0 * (double)(a.missing + a.synonym) / rejected};
+        for (int f = 0; f < (d == 0 ? 1 : 5); f++) {
+            OWNED char *text =
+                xformat("{\"file\": \"change_texts\", \"drafter\": \"%s\", \"field\": \"%s\"%s}",
+                        drafters[d], fields[f], f % 2 == 0 ? ", \"history\": 0" : "");
+            cJSON *tree = cJSON_Parse(text);
+            struct json_obj o = json_root(tree, "f", &err);
+            ck_assert_double_eq_tol(quantity_texts(&o), want[f], 1e-9);
+            ck_assert_uint_eq(err.n, 0);
+            cJSON_Delete(tree);
+        }
+    }
+    texts_release(texts);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("claims' runs", .timeout_s = 60),
     TEST(every_replication_has_a_trace_of_its_own),
     TEST(drawn_machines_have_the_same_traces),
+    TEST(drafts_on_texts_are_shares),
 };
 SUITE_MAIN("claims' runs", suite)
