@@ -10,66 +10,80 @@
 #   run.sh TEST...        all of it
 #   run.sh --one TEST     one of them or a script: its line, and its output where that says something
 set -u
-cd "$(dirname "$0")/.." || exit 2
+case $0 in */*) cd "${0%/*}/.." || exit 2 ;; *) cd .. || exit 2 ;; esac
 BUILD=${BUILD:-build}
 export BUILD
 
 LASTS=30 # lines of a failed test that are printed again
-begun=$(date +%s)
-result() { # name, passed, failed. Few processes, since it is called some 300 times
+# What follows is called for each of 340 tests. A process takes a millisecond, so it is the shell's own words and one awk.
+begun=
+{ read -r begun _ </proc/uptime; } 2>/dev/null || begun=$(date +%s)
+# Name, kind and status of a test, without one where it was left out. Prints its line, and what is to be seen of its output $out
+# where it passed. Returns 1 where it failed.
+result() {
     times >"$out.times" # of this shell and what it waited for: no subshell has these
-    awk -v name="$1" -v passed="$2" -v failed="$3" -v begun="$begun" '
-        { gsub(/[ms]/, " "); for (i = 1; i < NF; i += 2) s += 60 * $i + $(i + 1) }
+    awk -v name="$1" -v kind="$2" -v status="$3" -v begun="$begun" '
+        FILENAME ~ /[.]times$/ { gsub(/[ms]/, " "); for (i = 1; i < NF; i += 2) s += 60 * $i + $(i + 1); next }
+        # Check prints "NN%: Checks: C, Failures: F, Errors: E"
+        kind == "program" && /^[0-9]+%: Checks: / { split($0, word, /[:, ]+/); checks = word[3]; bad = word[5] + word[7] }
+        (/^skipped: / || (kind == "program" && /^(oracle|note): /)) && !seen[$0]++ { said[++n] = $0 }
         END {
-            srand() # from the clock
-            printf "%-56s %4d passed %4d failed %5d s %7.1f s of processor\n", name, passed, failed, srand() - begun, s
-        }' "$out.times"
+            if ((getline now <"/proc/uptime") > 0) split(now, word, " ")
+            else {
+                srand() # from the clock
+                word[1] = srand()
+            }
+            if (kind == "script") checks = status != ""
+            if (kind == "program" && checks == 0) checks = bad = 1
+            if (!bad && status != "" && status != 0) bad = 1
+            printf "%-56s %4d passed %4d failed %5d s %7.1f s of processor\n", name, checks - bad, bad, word[1] - begun, s
+            for (i = 1; i <= n && !bad; i++) print said[i]
+            exit bad > 0
+        }' "$out.times" "$out"
 }
 
-one_script() {
-    if sh "$1" >"$out" 2>&1; then
-        result "$1" 1 0
-        grep '^skipped: ' "$out" | sort -u
-    else
-        result "$1" 0 1
-        cat "$out"
-    fi
+one() { # test: its line, and its output where that says something
+    case $1 in
+    *.sh)
+        sh "$1" >"$out" 2>&1
+        result "$1" script $? || cat "$out"
+        ;;
+    *)
+        name=${1#"$BUILD"/}
+        case $1 in *.c) set -- "$BUILD/tests/check" "$1" ;; esac
+        # Limits of time are for what hangs, and those in the sources are for a machine that does nothing else.
+        CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-5} "$@" >"$out" 2>&1
+        result "${name%.c}" program $? || cat "$out"
+        ;;
+    esac
 }
 
-one_program() { # name, command
-    name=$1
-    shift
-    # Limits of time are for what hangs, and those in the sources are for a machine that does nothing else.
-    CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-5} "$@" >"$out" 2>&1
-    status=$?
-    # Check prints "NN%: Checks: C, Failures: F, Errors: E"
-    read -r checks bad <<END
-$(awk -F '[:, ]+' '/^[0-9]+%: Checks: / { checks = $3; bad = $5 + $7 } END { print checks + 0, bad + 0 }' "$out")
-END
-    if [ "$checks" -eq 0 ]; then
-        checks=1
-        bad=1
-    elif [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
-        bad=1
-    fi
-    result "$name" $((checks - bad)) "$bad"
-    if [ "$bad" -gt 0 ]; then
-        cat "$out"
-    else
-        awk '/^(oracle|note|skipped): / && !seen[$0]++' "$out"
-    fi
+file_of() { # test, folder: sets $file, the name with _ for /
+    folder=$2
+    IFS=/
+    # shellcheck disable=SC2086
+    set -- $1
+    IFS=_
+    file=$folder/$*
+    unset IFS
 }
 
-if [ "${1:-}" = --one ]; then
+case ${1:-} in
+--one)
     out=$(mktemp)
     trap 'rm -f "$out" "$out.times"' EXIT
-    case $2 in
-    *.sh) one_script "$2" ;;
-    *.c) one_program "${2%.c}" "$BUILD/tests/check" "$2" ;;
-    *) one_program "${2#"$BUILD"/}" "$2" ;;
-    esac
+    one "$2"
     exit 0
-fi
+    ;;
+--into) # test: of the whole, whose folder is $lines
+    file_of "$2" "$lines"
+    out=$lines/.$$
+    text=$(one "$2" 2>&1)
+    printf '%s\n' "$text" >"$file"
+    printf '%s\n' "$text" # not cat, which copies past the place of others that write to the same file
+    exit 0
+    ;;
+esac
 
 # The interpreter itself, where python3 is a script that looks for it (pyenv); Debian's own, where it is there: tests start it
 # hundreds of times, and what is installed for another one may begin with every start.
@@ -121,9 +135,10 @@ leave_out() { # reason, scripts...: those of $all go, and are counted as skipped
     for t in "$@"; do
         echo "$all" | grep -qxF "$t" || continue
         all=$(echo "$all" | grep -vxF "$t")
-        file=$lines/$(echo "$t" | tr / _)
-        result "$t" 0 0 >"$file"
-        echo "skipped: $reason" | tee -a "$file" | sed "s|^|$t: |"
+        file_of "$t" "$lines"
+        echo "skipped: $reason" >"$out"
+        result "$t" script "" >"$file"
+        echo "$t: skipped: $reason"
     done
 }
 # shellcheck disable=SC2086
@@ -141,15 +156,12 @@ printf '%s\n' "$all" "" $first |
         early && left[$0] { print; left[$0] = 0 }
         !/./ { early = 1 }
         END { for (i = 1; i <= n; i++) if (left[test[i]]) print test[i] }' |
-    xargs -P "${JOBS:-$(($(nproc 2>/dev/null || echo 2) + 3))}" -I{} sh -c '
-        test=$1
-        IFS=/ # the name of the file: that of the test, with _ for /
-        set -- $1
-        IFS=_
-        file=$lines/$*
-        sh tests/run.sh --one "$test" >"$file" 2>&1
-        [ -s "$file" ] || echo "$test: nothing was printed" >"$file"
-        sed "" "$file"' run {} # not cat, which copies past the place of others that write to the same file
+    while read -r test; do
+        file_of "$test" "$lines"
+        echo "$test: nothing was printed" >"$file" # until it is
+        echo "$test"
+    done |
+    xargs -P "${JOBS:-$(($(nproc 2>/dev/null || echo 2) + 3))}" -I{} sh tests/run.sh --into {}
 # Counts are in the first line of each file alone: what a failed test printed may have such lines, and parts that it skipped.
 awk -v most="${MAX_SKIPPED:-}" '
     FNR == 1 { file[++n] = FILENAME; bad = !/ passed +[0-9]+ failed +[0-9]+ s +[0-9.]+ s of processor$/ }
