@@ -97,7 +97,7 @@ static void openvino_machine_make(const struct engine_ops *openvino, int device)
 /* Its static and dynamic kernels round differently, and its int8 rows are not ggml's blocks of 32:
  * tokens may part after the first ones. All on it by the processor's clock, and by the wall clock
  * as the NPU beside ggml, with attention compiled for each prompt and kernels of 16 rows and of
- * one. */
+ * one. Half of the requests (WHOLE=yes: all), since a compilation takes 40 ms of a processor. */
 START_TEST(openvino_runs_alone_and_beside_ggml)
 {
     bool mixed = _i == 1;
@@ -111,6 +111,7 @@ START_TEST(openvino_runs_alone_and_beside_ggml)
     struct tokens reference;
     struct tokens t;
     realrun_requests_make(90);
+    real_n = suite_whole() ? N_REQUESTS : N_REQUESTS / 2;
     realrun_machine_make(ggml, DRIVE_CLOCK_CPU);
     realrun_ggml_model();
     ck_assert_msg(realrun_run(policy_find("fcfs"), "", &reference) == 0, "%s", real.result.message);
@@ -126,10 +127,10 @@ START_TEST(openvino_runs_alone_and_beside_ggml)
     ck_assert_uint_ge(real_report.n_residents,
                       real.result.counters[COUNTER_COMPILES] -
                           real.result.counters[COUNTER_COMPILES_CANCELLED]);
-    printf("note: openvino %s%s: %u first tokens of 28 are ggml's, %u requests whole\n",
+    printf("note: openvino %s%s: %u first tokens of %u are ggml's, %u requests whole\n",
            openvino->version, mixed ? " as the NPU" : "", realrun_alike_at_first(&reference, &t),
-           realrun_alike(&reference, &t));
-    ck_assert_uint_ge(realrun_alike_at_first(&reference, &t), 25);
+           real_n, realrun_alike(&reference, &t));
+    ck_assert_uint_ge(28 * realrun_alike_at_first(&reference, &t), 25 * real_n);
 }
 END_TEST
 
