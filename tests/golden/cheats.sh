@@ -139,7 +139,7 @@ END
         XPUSIM_JAIL=off "$x" arena judge "$policy" --replications 2 >"$dir/out" 2>"$dir/err"
         [ $? -eq 2 ] && grep -q 'cannot be confined' "$dir/err" || fail "arena judges $policy without a jail: $(cat "$dir/err")"
     done
-    "$x" arena judge "$dir/policy/cheats.so" --replications 2 --json >"$dir/out" 2>"$dir/err"
+    "$x" arena judge "$dir/policy/cheats.so" --suite agents-2026.1 --replications 2 --json >"$dir/out" 2>"$dir/err"
     gots "$dir/err" "$dir/out" >"$dir/got"
     [ ! -s "$dir/got" ] || fail "the arena lets a plug-in look: $(head -3 "$dir/got")"
     grep -q 'own_maps: nothing' "$dir/err" "$dir/out" || fail "the arena does not run the plug-in: $(head -3 "$dir/err")"

@@ -12,7 +12,7 @@ fail() { echo "FAILED: $*"; bad=1; }
 ln -s "$build/xpusim" "$dir/xpusim"
 DEMO_TRACES=${WHOLE:+20}
 [ -z "${SANITIZED:-}" ] || DEMO_TRACES=4 # the least; each is as the others, and takes ten times as long
-export DEMO_TRACES="${DEMO_TRACES:-7}" # 20 traces with WHOLE=yes, as users have
+export DEMO_TRACES="${DEMO_TRACES:-5}" # 20 traces with WHOLE=yes, as users have
 XPUSIM_DATA_DIR=$PWD BUILD=$dir sh experiments/demo.sh >"$dir/out" 2>"$dir/err" || { fail "make demo"; cat "$dir/err"; }
 for model in llama-3.2-3b llama-3.1-8b; do
     grep -q "^### $model" "$dir/out" || fail "no comparison of $model"
