@@ -41,11 +41,12 @@ ALL_CPPFLAGS = -I. -D_POSIX_C_SOURCE=200809L $(CPPFLAGS)
 ALL_CFLAGS   = -std=c17 $(OPT) -g -ffp-contract=off $(WARN) $(WERROR) $(CFLAGS) $(XCFLAGS)
 LDLIBS       = $$(pkg-config --libs gsl libcjson sqlite3 zlib) -lcsv -lpthread -ldl -lm
 # A third of the time of a short command is the loader's, for shared libraries and for addresses that differ from start to
-# start. So programs have Debian's static libraries (cJSON has none) and fixed addresses. LINK=shared: neither, for packages.
-STATIC_LIBS  = -Wl,-Bstatic -lgsl -lgslcblas -lsqlite3 -lcsv -lz -Wl,-Bdynamic -lcjson -lpthread -ldl -lm
-LINK        ?= $(if $(SHARED)$(findstring -fsanitize,$(XCFLAGS))$(filter-out /%,$(shell for l in gsl gslcblas sqlite3 csv z; do \
+# start. So programs have Debian's static libraries where it has them, and fixed addresses. GSL stays shared: a plug-in that
+# uses it may take the program's. LINK=shared: nothing of that, for packages.
+LINK        ?= $(if $(SHARED)$(findstring -fsanitize,$(XCFLAGS))$(filter-out /%,$(shell for l in sqlite3 csv z; do \
                $(CC) -print-file-name=lib$$l.a; done)),shared)
-PROGRAM_LIBS = $(if $(filter shared,$(LINK)),$(LDLIBS),-no-pie $(STATIC_LIBS))
+PROGRAM_LIBS = $(if $(filter shared,$(LINK)),$(LDLIBS),-no-pie -lgsl -lgslcblas -Wl,-Bstatic -lsqlite3 -lcsv -lz \
+               -Wl,-Bdynamic -lcjson -lpthread -ldl -lm)
 # Why an assertion's mark is ours: tests/helpers/suite.c.
 CHECK_LIBS   = -Wl,--wrap=_mark_point $$(pkg-config --libs check)
 
@@ -361,11 +362,12 @@ deb: $(BUILD)/setup.stamp
 # A wheel for pip with program, data and Python package. Debian's static libraries are in the program, cJSON, which has
 # none, is next to it; so a machine needs glibc alone.
 WHEEL := $(BUILD)/wheel
+WHEEL_LIBS = -Wl,-Bstatic -lgsl -lgslcblas -lsqlite3 -lcsv -lz -Wl,-Bdynamic -lcjson -lpthread -ldl -lm
 wheel: $(BUILD)/xpusim
 	@rm -rf $(WHEEL) && mkdir -p $(WHEEL)/prefix/lib/xpusim
 	@$(MAKE) -s --no-print-directory install-built PREFIX= DESTDIR=$(WHEEL)/prefix ENGINES=
 	@$(CC) $(ALL_CFLAGS) $(LDFLAGS) -s -Wl,-rpath,'$$ORIGIN/../lib/xpusim' -Wl,--dynamic-list=policies/plugin.list \
-	    -o $(WHEEL)/prefix/bin/xpusim $(BUILD)/experiments/commands/main.o $(LIB) $(STATIC_LIBS)
+	    -o $(WHEEL)/prefix/bin/xpusim $(BUILD)/experiments/commands/main.o $(LIB) $(WHEEL_LIBS)
 	@cp -L "$$(ldd $(BUILD)/xpusim | sed -n 's/.*libcjson.* => \([^ ]*\) .*/\1/p')" $(WHEEL)/prefix/lib/xpusim/libcjson.so.1
 	@python3 .ci/wheel.py $(WHEEL)/prefix $(WHEEL)
 	@BUILD=$(BUILD) sh tests/wheel.sh
