@@ -1,19 +1,7 @@
 /* A document as CSV: its first table, or every value with its name. */
 #include "experiments/shell/document_impl.h"
+#include "sim/base/csv_record.h"
 #include "sim/base/json.h"
-
-static void put_csv_text(const char *text, FILE *out)
-{
-    if (strpbrk(text, ",\"\n\r") == NULL) {
-        (void)fputs(text, out);
-        return;
-    }
-    (void)fputc('"', out);
-    for (; *text != '\0'; text++) {
-        (void)fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, out);
-    }
-    (void)fputc('"', out);
-}
 
 /* In as few digits as read back the same, 15 or 17, as in JSON. */
 static void put_csv_number(double x, FILE *out)
@@ -29,7 +17,7 @@ static void put_csv_number(double x, FILE *out)
 static void put_cell_csv(const struct frame_cell *v, FILE *out)
 {
     if (v->kind == FRAME_VALUE_TEXT) {
-        put_csv_text(v->text, out);
+        csv_write_text(out, v->text, false);
     } else if (v->kind == FRAME_VALUE_FLAG) {
         (void)fputs(v->number != 0.0 ? "true" : "false", out);
     } else if (v->kind == FRAME_VALUE_NUMBER) {
@@ -43,7 +31,7 @@ static void put_frame_csv(const struct frame *f, FILE *out)
     for (size_t i = 0; i < f->n_columns; i++) {
         if (!f->columns[i].only_text) {
             (void)fputs(comma, out);
-            put_csv_text(f->columns[i].name, out);
+            csv_write_text(out, f->columns[i].name, false);
             comma = ",";
         }
     }
@@ -78,12 +66,12 @@ static void put_leaves(const cJSON *at, const char *path, FILE *out)
     if (cJSON_IsObject(at) || cJSON_IsArray(at)) {
         return;
     }
-    put_csv_text(path, out);
+    csv_write_text(out, path, false);
     (void)fputc(',', out);
     if (cJSON_IsNumber(at)) {
         put_csv_number(at->valuedouble, out);
     } else if (cJSON_IsString(at)) {
-        put_csv_text(at->valuestring, out);
+        csv_write_text(out, at->valuestring, false);
     } else if (cJSON_IsBool(at)) {
         (void)fputs(cJSON_IsTrue(at) ? "true" : "false", out);
     }

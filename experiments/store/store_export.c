@@ -1,5 +1,6 @@
 /* A store as CSV and as JSON. */
 #include "experiments/store/store_impl.h"
+#include "sim/base/csv_record.h"
 #include "sim/base/json.h"
 
 static const char rows_sql[] =
@@ -140,15 +141,7 @@ static void load_values(struct export *x, int64_t run)
 
 static void put_text(const char *text, FILE *out)
 {
-    if (text == NULL || strpbrk(text, ",\"\n\r") == NULL) {
-        (void)fputs(text != NULL ? text : "", out);
-        return;
-    }
-    (void)fputc('"', out);
-    for (const char *p = text; *p != '\0'; p++) {
-        (void)fprintf(out, "%s%c", *p == '"' ? "\"" : "", *p);
-    }
-    (void)fputc('"', out);
+    csv_write_text(out, text != NULL ? text : "", false);
 }
 
 /* The shortest decimal that reads back to the same bits. */

@@ -123,9 +123,9 @@ void csv_record_write_head(FILE *out, const struct csv_field *fields, size_t n)
     }
 }
 
-static void write_text(FILE *out, const char *text, bool quoted)
+void csv_write_text(FILE *out, const char *text, bool quoted)
 {
-    if (!quoted) {
+    if (!quoted && strpbrk(text, ",\"\n\r") == NULL) {
         (void)fputs(text, out);
         return;
     }
@@ -157,7 +157,7 @@ static void write_cell(FILE *out, const struct csv_field *c, const void *member)
     int32_t whole = 0;
     switch (c->kind) {
     case CSV_TEXT:
-        write_text(out, member, c->quoted);
+        csv_write_text(out, member, c->quoted);
         break;
     case CSV_NUMBER:
         memcpy(&number, member, sizeof number);

@@ -32,7 +32,7 @@ struct csv_field {
     bool or_empty;      /* an empty cell leaves the member as it is; a number below 0 is one */
     bool or_missing;    /* the same, and the whole column may be missing */
     const char *format; /* of a number that is written, one double: "%.9g" when NULL */
-    bool quoted;        /* a text that may hold commas and quotes */
+    bool quoted;        /* a text that is in quotes even where it need not be */
 };
 #define CSV_MEMBER(type, member) .at = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
@@ -50,6 +50,9 @@ int csv_record_init(struct csv_record *r, struct csvfile *f, const struct csv_fi
 /* Sets the members of *out from the current row, with an error for each cell that is wrong. */
 void csv_record_take(const struct csv_record *r, void *out, struct err *e);
 
+/* Writes a text as a cell: in quotes where it has commas, quotes or ends of lines, or is `quoted`.
+ */
+void csv_write_text(FILE *out, const char *text, bool quoted);
 /* Some columns' names, and their cells of a row; neither ends the line. */
 void csv_record_write_head(FILE *out, const struct csv_field *fields, size_t n);
 void csv_record_write(FILE *out, const struct csv_field *fields, size_t n, const void *row);
