@@ -5,7 +5,8 @@
  * averaged over its two runs, is D_i = M_i + noise. The spread within a machine is sampling; the
  * rest of the spread between machines is the model's. The effect of a run's requests on the file's
  * machine, known from the plain comparison, is removed first (a control variate). M_i is D_i shrunk
- * towards the mean until the variance of the noise is gone.
+ * towards the median until the variance of the noise is gone. Scales are of the middle of the
+ * machines, so a few overwhelmed ones do not move the others.
  *
  *   probability  share of machines on which A is better, with its standard error
  *   intervals    of the difference on the file's machine over R replications (sampling only), and

@@ -216,7 +216,6 @@ START_TEST(a_prefix_is_words_of_the_servers_line)
         OWNED char *want = xformat("%.*s%s", (int)(2 * all[i].words), first, own);
         ck_assert_str_eq(text, want);
         ck_assert_uint_eq(said, rows[1].input_tokens);
-        prompts_fini(&prompts);
     }
 }
 END_TEST

@@ -200,7 +200,7 @@ START_TEST(every_replication_has_its_own_references)
                                      .how.parallel = 1,
                                      .how.cpu_limit_s = 60.0,
                                      .arrivals = CONFIG_AS_WRITTEN};
-    SCOPED(regret_fini) struct regret g;
+    struct regret g;
     regret_run(&g, &own);
     struct clairvoyant_best want[2];
     clairvoyant_run(&own, want);
@@ -226,7 +226,6 @@ START_TEST(every_replication_has_its_own_references)
     }
     ck_assert_uint_gt(differ, 0);
     config_fini(c);
-    config_options_fini(&o);
 }
 END_TEST
 

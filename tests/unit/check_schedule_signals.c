@@ -179,7 +179,7 @@ START_TEST(kernels_of_the_window_are_kept)
                                   .layer = 7 + (uint32_t)i,
                                   .begin_ns = begins[i],
                                   .end_ns = 300 + i,
-                                  .solo_ns = 60 + i};
+                                  .isolated_ns = 60 + i};
         o->kernel(o->self, &k);
     }
     cJSON *tree = written(400);
@@ -188,7 +188,7 @@ START_TEST(kernels_of_the_window_are_kept)
     HAS("kernels", "layer", 8, 9, 10);
     HAS("kernels", "begin_ns", 100, 150, 199);
     HAS("kernels", "end_ns", 301, 302, 303);
-    HAS("kernels", "solo_ns", 61, 62, 63);
+    HAS("kernels", "isolated_ns", 61, 62, 63);
     ck_assert_int_eq(cJSON_GetObjectItem(tree, "kernels_from_ns")->valueint, 100);
     ck_assert_int_eq(cJSON_GetObjectItem(tree, "kernels_to_ns")->valueint, 200);
     cJSON_Delete(tree);

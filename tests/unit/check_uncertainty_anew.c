@@ -212,39 +212,57 @@ static void pair_is(const struct uncertainty_pair *p, uint32_t policy, uint32_t 
     is(p->nominal, mean);
     is(p->sampling_low, mean - half);
     is(p->sampling_high, mean + half);
-    /* The coefficient of the requests, of both runs of a machine. */
-    double run[M][REPEATS], sum_xy = 0.0, sum_xx = 0.0;
+    /* The coefficient of the requests, of both runs of a machine: that with the smallest absolute
+     * errors, which is one of the ratios. */
+    double run[M][REPEATS], dx[M], dy[M], beta = 0.0, least = (double)INFINITY;
     for (uint32_t i = 0; i < M; i++) {
         for (uint32_t j = 0; j < REPEATS; j++) {
             run[i][j] = *at(i, j, policy, metric) - *at(i, j, BASE, metric);
         }
-        double dx = trace[replication(i, 1)] - trace[replication(i, 0)];
-        sum_xy += failed(i) ? 0.0 : dx * (run[i][1] - run[i][0]);
-        sum_xx += failed(i) ? 0.0 : dx * dx;
+        dx[i] = trace[replication(i, 1)] - trace[replication(i, 0)];
+        dy[i] = run[i][1] - run[i][0];
     }
-    double d[M], within = 0.0;
+    for (uint32_t c = 0; c < M; c++) {
+        double errors = 0.0;
+        for (uint32_t i = 0; i < M; i++) {
+            errors += failed(i) ? 0.0 : fabs(dy[i] - dy[c] / dx[c] * dx[i]);
+        }
+        if (!failed(c) && errors < least) {
+            least = errors;
+            beta = dy[c] / dx[c];
+        }
+    }
+    double d[M], sorted[M], off[M];
     uint32_t machine[M], n = 0;
     for (uint32_t i = 0; i < M; i++) {
         if (failed(i)) {
             continue;
         }
         for (uint32_t j = 0; j < REPEATS; j++) {
-            run[i][j] -= sum_xy / sum_xx * (trace[replication(i, j)] - mean);
+            run[i][j] -= beta * (trace[replication(i, j)] - mean);
         }
-        within += variance_of(run[i], REPEATS) / (M - 2);
+        off[n] = fabs(run[i][1] - run[i][0]) / 2.0; /* each run from the mean of both */
         machine[n] = i;
-        d[n++] = mean_of(run[i], REPEATS);
+        sorted[n] = d[n] = mean_of(run[i], REPEATS);
+        n++;
     }
-    double all = variance_of(d, n);
+    qsort(off, n, sizeof *off, ascending);
+    qsort(sorted, n, sizeof *sorted, ascending);
+    /* Half of normal numbers are within 0.6745 deviations, four fifths within 1.2816. The runs are
+     * as often apart as their mean: half the variance of a run. */
+    double within = 2.0 * pow(quantile(off, n, 0.5) / 0.67448975019608174, 2.0);
+    double all =
+        pow((quantile(sorted, n, 0.9) - quantile(sorted, n, 0.1)) / 2.0 / 1.2815515655446004, 2.0);
     double model = all - within / 2.0;
     ck_assert(model > 0.2 * all);
     is(p->model_var_frac, model / (model + within));
     double kept = model / all;
-    double middle = mean_of(d, n);
-    double m[M], sorted[M];
+    double middle = quantile(sorted, n, 0.5);
+    double m[M];
     uint32_t better = 0, not_worse = 0;
     for (uint32_t i = 0; i < n; i++) {
-        m[i] = sorted[i] = middle + sqrt(kept + (1.0 - kept) / n) * (d[i] - middle);
+        m[i] = middle + sqrt(kept + (1.0 - kept) * acos(0.0) / n) * (d[i] - middle);
+        sorted[i] = m[i];
         double loss = metric == 1 ? -m[i] : m[i];
         double base = (*at(machine[i], 0, BASE, metric) + *at(machine[i], 1, BASE, metric)) / 2.0;
         better += loss < 0.0;
