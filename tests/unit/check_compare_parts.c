@@ -9,7 +9,11 @@
 #include "experiments/compare/machines.h"
 #include "experiments/compare/steady.h"
 #include "experiments/compare/uncertainty.h"
+#include "experiments/run/folder.h"
 #include "experiments/store/store.h"
+#include "experiments/validation/calibrate_report.h"
+#include "experiments/validation/calibrate_space.h"
+#include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "tests/helpers/commanded.h"
 #include "tests/helpers/suite.h"
@@ -453,6 +457,41 @@ START_TEST(ends_of_a_range_are_run)
 }
 END_TEST
 
+/* Numbers that a calibration fitted are drawn as it fitted them: the logarithm of a number that may
+ * be 0 is of the number and the same offset. */
+static void offsets_are_the_fits(void *seen, const char *path, const char *name, struct err *e)
+{
+    (void)path;
+    options = config_options_default();
+    options.soc = name;
+    OWNED struct config *c = xcalloc(1, sizeof *c);
+    OWNED struct machines *m = xcalloc(1, sizeof *m);
+    ck_assert_int_eq(config_load(c, &options, e), 0);
+    ck_assert_int_eq(machines_find(c, m, e), 0);
+    for (uint32_t k = 0; k < m->n_factors; k++) {
+        const struct machine_factor *f = &m->factor[k];
+        const char *key = strrchr(f->path, '.') + 1;
+        for (int i = 0; i < CALIBRATE_N_PARAMS && f->kind == MACHINE_FIT; i++) {
+            if (strcmp(calibrate_param_names[i], key) == 0) {
+                ck_assert_double_eq_tol(f->number->offset,
+                                        calibrate_offsets[i] / calibrate_file_unit[i], 1e-9);
+                ((bool *)seen)[i] = true;
+            }
+        }
+    }
+    config_fini(c);
+}
+
+START_TEST(fitted_numbers_are_drawn_as_they_were_fitted)
+{
+    bool seen[CALIBRATE_N_PARAMS] = {false};
+    ck_assert_int_eq(folder_each(datadir_path("hwmodels/soc"), offsets_are_the_fits, seen, &err),
+                     0);
+    ck_assert(seen[CALIBRATE_RATE] && seen[CALIBRATE_BANDWIDTH] && seen[CALIBRATE_LAUNCH] &&
+              seen[CALIBRATE_FILL] && seen[CALIBRATE_WIDTH]);
+}
+END_TEST
+
 /* ---- steady states ---- */
 
 static void finish(struct steady *s, enum request_class cls, uint32_t n)
@@ -505,6 +544,7 @@ static const struct suite_row rows[] = {
     TEST(every_number_is_drawn_evenly),
     TEST(a_drawn_machine_has_its_numbers),
     TEST(ends_of_a_range_are_run),
+    TEST(fitted_numbers_are_drawn_as_they_were_fitted),
     TEST(each_class_has_its_steady_state),
 };
 SUITE_MAIN("parts of a comparison", rows)
