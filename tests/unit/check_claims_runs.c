@@ -115,10 +115,31 @@ START_TEST(drafts_on_texts_are_shares)
 }
 END_TEST
 
+/* Every draft is in one of two ranges that meet, and ranges are those of the lengths drawn. */
+START_TEST(drafts_of_a_length_are_shares)
+{
+    static const uint32_t ranges[][2] = {{0, 1}, {1, 3}, {3, SPECULATION_MAX_DRAFT + 1}, {0, 3}};
+    double share[4];
+    SCOPED(err_fini) struct err err = ERR_INIT;
+    for (int i = 0; i < 4; i++) {
+        OWNED char *text = xformat("{\"dataset\": \"summary\", \"model\": \"qwen2.5-1.5b\", "
+                                   "\"method\": \"sam\", \"from\": %u, \"below\": %u}",
+                                   ranges[i][0], ranges[i][1]);
+        cJSON *tree = cJSON_Parse(text);
+        struct json_obj o = json_root(tree, "f", &err);
+        share[i] = quantity_drafts(&o);
+        ck_assert_msg(err.n == 0, "%s", err.n > 0 ? err.lines[0] : "");
+        cJSON_Delete(tree);
+    }
+    ck_assert_double_eq_tol(share[0] + share[1] + share[2], 100.0, 1e-9);
+    ck_assert_double_eq_tol(share[0] + share[1], share[3], 1e-9);
+    ck_assert(share[1] > 0.0 && share[2] > 0.0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
-    CASE("claims' runs", .timeout_s = 60),
-    TEST(every_replication_has_a_trace_of_its_own),
-    TEST(drawn_machines_have_the_same_traces),
-    TEST(drafts_on_texts_are_shares),
+    CASE("claims' runs", .timeout_s = 60),     TEST(every_replication_has_a_trace_of_its_own),
+    TEST(drawn_machines_have_the_same_traces), TEST(drafts_on_texts_are_shares),
+    TEST(drafts_of_a_length_are_shares),
 };
 SUITE_MAIN("claims' runs", suite)
