@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "experiments/claims/claims.h"
+#include "experiments/claims/fit.h"
 #include "sim/base/arena.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
@@ -155,6 +156,53 @@ START_TEST(claims_are_chosen_by_id_and_reading)
 }
 END_TEST
 
+/* For a fit the claims as stated, without the checks that inform only: first, last or between. */
+START_TEST(a_fit_reads_what_counts)
+{
+    static const char text[] =
+        "{\"paper\": \"P\", \"source\": \"s\", \"quantities\": {},"
+        " \"readings\": {\"one\": {\"why\": \"w\", \"set\": [\"a=1\"]}}, \"claims\": ["
+        "{\"id\": \"A\", \"where\": \"h\", \"statement\": \"t\", \"readings\": [\"one\"],"
+        " \"take\": \"one\", \"checks\": ["
+        "{\"name\": \"i\", \"value\": \"1\", \"above\": 1, \"informative\": true},"
+        "{\"name\": \"a\", \"value\": \"2\", \"above\": 1},"
+        "{\"name\": \"j\", \"value\": \"1\", \"above\": 1, \"informative\": true},"
+        "{\"name\": \"b\", \"value\": \"2\", \"above\": 1},"
+        "{\"name\": \"k\", \"value\": \"1\", \"above\": 1, \"informative\": true}]},"
+        "{\"id\": \"B\", \"where\": \"h\", \"statement\": \"t\", \"checks\": ["
+        "{\"name\": \"c\", \"value\": \"2\", \"above\": 1}]},"
+        "{\"id\": \"C\", \"where\": \"h\", \"statement\": \"t\", \"checks\": ["
+        "{\"name\": \"d\", \"value\": \"2\", \"above\": 1},"
+        "{\"name\": \"l\", \"value\": \"2\", \"above\": 1, \"informative\": true}]}]}";
+    static const char *const ids[] = {"A", "C"};
+    const char *path = tempfile_make(".json");
+    tempfile_put(text);
+    struct setup fixed = {.set = {.n = 0}};
+    struct fit_options o = {.files = &path, .n_files = 1, .ids = ids, .n_ids = 2, .fixed = &fixed};
+    struct claims c;
+    ck_assert_int_eq(fit_claims_read(&o, &c, &err), 0);
+    ck_assert_uint_eq(c.n, 2);
+    ck_assert_str_eq(c.v[0].id, "A");
+    ck_assert_str_eq(c.v[0].reading, "stated");
+    ck_assert_uint_eq(c.v[0].n_checks, 2);
+    ck_assert_str_eq(c.v[0].checks[0].name, "a");
+    ck_assert_str_eq(c.v[0].checks[1].name, "b");
+    ck_assert_str_eq(c.v[1].id, "C");
+    ck_assert_uint_eq(c.v[1].n_checks, 1);
+    ck_assert_str_eq(c.v[1].checks[0].name, "d");
+    for (int i = 0; i < 2; i++) {
+        ck_assert_str_eq(c.v[i].set_by, "the point was searched for so that the claim holds");
+    }
+    claims_fini(&c);
+    static const char *const unknown[] = {"A", "D"};
+    o.ids = unknown;
+    ck_assert_int_eq(fit_claims_read(&o, &c, &err), -EINVAL);
+    ck_assert_uint_eq(err.n, 1);
+    claims_fini(&c);
+    tempfile_remove();
+}
+END_TEST
+
 /* ---- judging ---- */
 
 /* Values that differ by rounding only have no spread, whatever the interval of their mean says. */
@@ -250,6 +298,7 @@ static const struct suite_row suite[] = {
     CASE("claims read", .setup = setup, .teardown = teardown),
     TEST(every_member_of_a_file_is_read),
     TEST(claims_are_chosen_by_id_and_reading),
+    TEST(a_fit_reads_what_counts),
     TEST(rounding_is_no_spread),
     TEST(a_verdict_has_its_reason),
 };

@@ -1,7 +1,9 @@
 /* The measured form of kernel times, attention's two paths, and a fit that finds where they part.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "experiments/drive/fit.h"
 #include "sim/base/arena.h"
@@ -199,6 +201,41 @@ START_TEST(a_fit_finds_the_rows_at_which_an_engine_changes_over)
 }
 END_TEST
 
+/* Eight kernels are enough for a part, seven are not, and the part is named. */
+START_TEST(a_part_of_few_kernels_is_named)
+{
+    static const struct {
+        uint32_t from, n;
+        const char *name;
+    } all[] = {{72, 1, "qkv"},
+               {73, 1, "ffn"},
+               {74, 1, "head"},
+               {75, 1, "mha decode"},
+               {5, 65, "mha prefill"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        static struct fit fit;
+        struct fit_input in;
+        struct machine m = {.n_devices = 1};
+        struct err e = ERR_INIT;
+        report = (struct drive_report){0};
+        make_kernels();
+        report.n_kernels -= all[i].n;
+        memmove(&report.kernels[all[i].from], &report.kernels[all[i].from + all[i].n],
+                (report.n_kernels - all[i].from) * sizeof *report.kernels);
+        fit_input_init(&in, DRIVE_CLOCK_CPU);
+        fit_input_add(&in, &report, 1.0, false);
+        ck_assert_int_eq(fit_make(&in, &m, &fit, &e), -EINVAL);
+        OWNED char *want =
+            xformat("only 7 kernels of %s ran: a longer trace is needed", all[i].name);
+        ck_assert_uint_eq(e.n, 1);
+        ck_assert_str_eq(e.lines[0], want);
+        err_fini(&e);
+        fit_input_fini(&in);
+        drive_report_fini(&report);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(a_table_is_straight_between_its_points),
     TEST(attention_has_a_rate_for_prompts_and_one_for_batches),
@@ -206,5 +243,6 @@ static const struct suite_row suite[] = {
     TEST(pairs_come_in_tiles_of_rows_and_of_keys),
     TEST(the_rows_of_a_sequence_decide_on_the_path),
     TEST(a_fit_finds_the_rows_at_which_an_engine_changes_over),
+    TEST(a_part_of_few_kernels_is_named),
 };
 SUITE_MAIN("drive prompts", suite)
