@@ -542,11 +542,10 @@ static void on_asked(void *self, int64_t now_ns, const struct launch *l)
     asked_ns[l->id] = now_ns;
 }
 
-static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated,
-                     int64_t lost)
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t ns, int64_t lost)
 {
     (void)self;
-    (void)isolated;
+    (void)ns;
     (void)lost;
     if (l->outcome == LAUNCH_OUTCOME_RESET) {
         ck_assert_int_eq(now_ns - asked_ns[l->id], MS(5));
