@@ -16,8 +16,9 @@
 #include "tests/helpers/suite.h"
 
 /* Trials of the promise of 95 %, and how many must be covered. WHOLE=yes: a hundred, all but five.
- * Else a half: of a true 95 %, fewer than 46 come in 10 of 100 such halves. It sees the inserted
- * faults that the whole sees (hwmodels:5, second:20). Sanitizers make a trial ten times slower and
+ * Else a half: of a true 95 %, fewer than 46 come in 10 of 100 such halves. It sees two of the
+ * inserted faults that the whole sees (hwmodels:5, second:20). The third, one-sided intervals, the
+ * test of a knee below sees. Sanitizers make a trial ten times slower and
  * look for something else: fewer there. */
 static uint32_t trials(uint32_t *needed)
 {
