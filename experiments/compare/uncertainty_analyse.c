@@ -160,8 +160,8 @@ static double differences(struct work *w, const struct uncertainty_pair *p)
     }
     gsl_sort(sorted, 1, w->n);
     gsl_sort(noise, 1, n_noise);
-    double centre = gsl_stats_median_from_sorted_data(sorted, 1, w->n);
-    double typical = gsl_stats_median_from_sorted_data(noise, 1, n_noise) /
+    double centre = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.5);
+    double typical = gsl_stats_quantile_from_sorted_data(noise, 1, n_noise, 0.5) /
                      gsl_cdf_ugaussian_Pinv(0.75); /* a normal's standard deviation */
     /* About the mean of R repeats lies (R - 1) / R of the variance of one run. */
     double within = typical * typical * UNCERTAINTY_REPEATS / (UNCERTAINTY_REPEATS - 1.0);
