@@ -456,7 +456,7 @@ static void run_machine(size_t k, const struct policy_ops *ops, uint32_t *runs)
     o.llm = machines[k].llm;
     o.workload = "mixed:reactive_per_min=20,proactive_per_min=30,duration_s=15,output_scale=0.3";
     for (int i = 0; i < 3 && machines[k].sets[i] != NULL; i++) {
-        o.sets[o.n_sets++] = strdup(machines[k].sets[i]);
+        o.sets[o.n_sets++] = machines[k].sets[i];
     }
     struct err e = ERR_INIT;
     static struct config c;

@@ -95,7 +95,7 @@ static void is_measured(const struct gate_cells *out, uint64_t fresh_seed)
         o.workload = g->workload;
         o.seed = g->seed;
         for (uint32_t k = 0; k < g->n_sets; k++) {
-            o.sets[o.n_sets++] = xstrdup(g->sets[k]);
+            o.sets[o.n_sets++] = g->sets[k];
         }
         config_options_metric(&o, "reactive.e2e_s.p37");
         ck_assert_int_eq(config_load(&config, &o, &err), 0);

@@ -189,13 +189,14 @@ START_TEST(paths_are_relative_to_the_file)
                     {"exec:./prog x", "exec:f/g/./prog x"},
                     {"exec:prog ./x", "exec:prog ./x"}};
     for (size_t i = 0; i < COUNT_OF(policies); i++) {
-        struct spec_point p = {.policy = xstrdup(policies[i].policy),
-                               .soc = xstrdup("s.json"),
-                               .llm = xstrdup("llama-3.2-3b"),
-                               .workload = xstrdup("mixed:reactive=a.csv,proactive=name,x=b.csv,"
-                                                   "reactive=d/e,proactive=/c.csv"),
-                               .trace = xstrdup("t.csv"),
-                               .machine = xstrdup("m.json")};
+        struct spec_point p = {.policy = xkeep(xstrdup(policies[i].policy)),
+                               .soc = xkeep(xstrdup("s.json")),
+                               .llm = xkeep(xstrdup("llama-3.2-3b")),
+                               .workload =
+                                   xkeep(xstrdup("mixed:reactive=a.csv,proactive=name,x=b.csv,"
+                                                 "reactive=d/e,proactive=/c.csv")),
+                               .trace = xkeep(xstrdup("t.csv")),
+                               .machine = xkeep(xstrdup("m.json"))};
         spec_paths("f/g/s.json", &p);
         ck_assert_str_eq(p.policy, policies[i].want);
         ck_assert_str_eq(p.soc, "f/g/s.json");
@@ -205,12 +206,12 @@ START_TEST(paths_are_relative_to_the_file)
         ck_assert_str_eq(p.trace, "f/g/t.csv");
         ck_assert_str_eq(p.machine, "f/g/m.json");
     }
-    struct spec_point here = {.policy = xstrdup("p.so"),
-                              .soc = xstrdup("core-ultra-5-125h"),
-                              .llm = xstrdup("m.json"),
-                              .workload = xstrdup("xreactive=a.csv"),
-                              .trace = xstrdup(""),
-                              .machine = xstrdup("")};
+    struct spec_point here = {.policy = xkeep(xstrdup("p.so")),
+                              .soc = xkeep(xstrdup("core-ultra-5-125h")),
+                              .llm = xkeep(xstrdup("m.json")),
+                              .workload = xkeep(xstrdup("xreactive=a.csv")),
+                              .trace = xkeep(xstrdup("")),
+                              .machine = xkeep(xstrdup(""))};
     spec_paths("f/s.json", &here);
     ck_assert_str_eq(here.soc, "core-ultra-5-125h");
     ck_assert_str_eq(here.llm, "f/m.json");

@@ -493,7 +493,7 @@ START_TEST(points_that_cannot_be_asked_for_are_refused)
         struct config_options config = config_options_default();
         config.soc = all[i].soc;
         if (all[i].set != NULL) {
-            config.sets[config.n_sets++] = xstrdup(all[i].set);
+            config.sets[config.n_sets++] = all[i].set;
         }
         setup();
         ck_assert_int_eq(validate_points(&all[i].o, &config, &out, &err), 2);

@@ -225,13 +225,13 @@ START_TEST(a_dear_batch_that_nobody_measured_is_said)
         o = config_options_default();
         o.soc = "core-ultra-7-258v";
         o.llm = "qwen3-4b:bits=4";
-        o.sets[o.n_sets++] = xformat("%srate=1", own);
-        o.sets[o.n_sets++] = xformat("%sbandwidth=50", own);
-        o.sets[o.n_sets++] = xformat("%slaunch=0", own);
-        o.sets[o.n_sets++] = xformat("%swidth_fill=0", own);
-        o.sets[o.n_sets++] = xformat("%srow_fill=%g", own, cases[i].fill);
+        o.sets[o.n_sets++] = xkeep(xformat("%srate=1", own));
+        o.sets[o.n_sets++] = xkeep(xformat("%sbandwidth=50", own));
+        o.sets[o.n_sets++] = xkeep(xformat("%slaunch=0", own));
+        o.sets[o.n_sets++] = xkeep(xformat("%swidth_fill=0", own));
+        o.sets[o.n_sets++] = xkeep(xformat("%srow_fill=%g", own, cases[i].fill));
         if (cases[i].more != NULL) {
-            o.sets[o.n_sets++] = xformat("%s%s", own, cases[i].more);
+            o.sets[o.n_sets++] = xkeep(xformat("%s%s", own, cases[i].more));
         }
         ck_assert_msg(config_load(&k, &o, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
         struct document *all = document_new();
