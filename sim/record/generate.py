@@ -116,8 +116,7 @@ def object_class(name, struct, lists, defaults=None):
 
 def python():
     out = ['"""Members of the structs of sim/api. Written by `make generate`; do not edit."""', "",
-           "from __future__ import annotations", "", "from .plain import TYPE_CHECKING", "", "if TYPE_CHECKING:",
-           "    from typing import Any, NamedTuple, Optional, Sequence, Tuple", "else:", "    from .plain import NamedTuple"]
+           "from __future__ import annotations", "", "from typing import Any, NamedTuple, Optional, Sequence, Tuple"]
     out += tuple_class("Device", "device", listed("DEVICE"), ["index: int"])
     out += tuple_class("MachineFields", "machine", [("name", None)] + listed("MACHINE"), ["devices: Tuple[Device, ...]"])
     out += tuple_class("Llm", "llm", listed("LLM"), ["layer: Tuple[str, ...]  # " + ", ".join(WORDS["ops"])])

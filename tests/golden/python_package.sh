@@ -117,43 +117,6 @@ except XpusimError as e:
     assert "no policy is called 'no-such-policy'" in str(e)
 END
 must env -u PYTHONPATH XPUSIM="$x" PYTHONPATH="$site" "$python" "$dir/read.py" "$dir" "$load"
-# the package's own tuples do what typing's do, its JSON what json's does, and neither module is loaded for a run
-cat >"$dir/plain.py" <<'END'
-import sys
-from xpusim import Device, Estimate, Machine, Param, wire
-assert not {"typing", "json", "re", "enum"} & set(sys.modules), "a start that loads what no run needs"
-import json, pickle, typing
-from xpusim.plain import NamedTuple
-bodies = {"a": 3, "b": (), "__annotations__": {"x": "int", "y": "Any", "a": "int", "b": "tuple"}, "__module__": __name__,
-          "twice": lambda self: 2 * self.x}
-made = [type(base)("Made", (base,), dict(bodies)) if base is NamedTuple else
-        typing.NamedTupleMeta("Made", (typing._NamedTuple,), dict(bodies)) for base in (NamedTuple, typing.NamedTuple)]
-def said(f, cls):
-    try:
-        return repr(f(cls))
-    except (TypeError, ValueError, AttributeError, IndexError) as e:
-        return type(e).__name__
-for f in (lambda c: c(1, 2), lambda c: c(1, y=2, b=5), lambda c: c(1), lambda c: c(1, 2, 3, 4, 5), lambda c: c(1, 2, z=3), lambda c: c(1, 2).b,
-          lambda c: c(1, 2).c, lambda c: c(1, 2)._replace(y=7), lambda c: c(1, 2)._replace(z=7), lambda c: c._make([1, 2, 3, 4]),
-          lambda c: c._make([1, 2]), lambda c: c(1, 2)._asdict(), lambda c: c._fields, lambda c: c._field_defaults, lambda c: c.__match_args__,
-          lambda c: c(1, 2).twice(), lambda c: c(1, 2) == (1, 2, 3, ()), lambda c: hash(c(1, 2)), lambda c: setattr(c(1, 2), "x", 2),
-          lambda c: setattr(c(1, 2), "z", 2), lambda c: len(c(1, 2)), lambda c: c(1, 2)[2], lambda c: issubclass(c, tuple), lambda c: c.__name__):
-    a, b = (said(f, c) for c in made)
-    assert a == b, (a, b)
-assert pickle.loads(pickle.dumps(Param("n", 2))) == Param("n", 2) and Param("n", 2).max == 1e9
-assert Machine._fields[-1] == "devices" and Machine.__mro__[1]._fields == Machine._fields and Machine(*range(17)).devices == 16
-assert repr(Estimate(1, 2, *[0] * (len(Estimate._fields) - 2))).startswith("Estimate(t_ns=1, ") and Device.__doc__ is None
-for value in ([], {}, [1, -2.5, 1e300, "é\n\"", None, True, [{"a": [0.1]}]], ("do", [("launch", 1, 2, {"yield": "kernel"})]), 2 ** 70):
-    assert wire._encode(value) == json.dumps(value, separators=(",", ":"))
-    assert wire._decode(wire._encode(value), 0)[0] == json.loads(json.dumps(value))
-for wrong in ("{", "[1,", "nope"):
-    try:
-        wire._decode(wrong, 0)
-        raise SystemExit("damaged JSON is read: " + wrong)
-    except (ValueError, StopIteration):
-        pass
-END
-must env PYTHONPATH="$site" "$python" -S "$dir/plain.py"
 # with pandas they are tables: any module of that name will do
 mkdir "$dir/pandas"
 echo 'class DataFrame(list): columns = ()' >"$dir/pandas/pandas.py"

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from .plain import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Any, NamedTuple, Optional, Sequence, Tuple
-else:
-    from .plain import NamedTuple
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 
 class Device(NamedTuple):

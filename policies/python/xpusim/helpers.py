@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-try:
-    from _heapq import heappop, heappush  # heapq has them in Python first
-except ImportError:
-    from heapq import heappop, heappush
+import heapq
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from .plain import TYPE_CHECKING
 from .policy import Launch, Machine, Param, Pass, Policy, Request, Segment
-
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 PLACES = ("auto", "npu", "igpu", "cpu", "gpu")
 
@@ -74,7 +68,7 @@ class Order:
         self._at[i] = (key, r)
         if self._last.get(i) != key:
             self._last[i] = key
-            heappush(self._heap, (key, r.arrival_ns, i))
+            heapq.heappush(self._heap, (key, r.arrival_ns, i))
 
     def remove(self, r: Request) -> None:
         self._at.pop(r.id, None)
@@ -90,7 +84,7 @@ class Order:
             x = at.get(i)
             if x is not None and x[0] == key:
                 return x
-            heappop(heap)  # an old place of one that left or moved
+            heapq.heappop(heap)  # an old place of one that left or moved
             if self._last[i] == key:
                 self._last[i] = None
         return None

@@ -11,14 +11,10 @@ objects is taken back. A policy that must know before it goes on calls `sync`.""
 
 from __future__ import annotations
 
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
 from .fields import (PREEMPT_OPTIONS, Device, Estimate, LaunchFields, Llm, MachineFields, MachineState, PassFields,
                      RequestFields, Shape)
-from .plain import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
-else:
-    from .plain import NamedTuple
 
 NEVER_NS = None  # what an instant is that does not come
 

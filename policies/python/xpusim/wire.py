@@ -4,28 +4,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from typing import Any, Callable, List, Optional, Type
 
-from .plain import TYPE_CHECKING, json_in_c
 from .policy import Device, Launch, Llm, Machine, Param, Pass, Policy, Refused, Request, Shape
-
-if TYPE_CHECKING:
-    from typing import Any, Callable, List, Optional, Tuple, Type
 
 PROTOCOL = 1
 
-def _json() -> Tuple[Callable[[str, int], Any], Callable[[Any], str]]:
-    """json's own reader and writer in C; `JSONEncoder.encode` would make it anew for every line."""
-    in_c = json_in_c()
-    if in_c is None:
-        import json
-        return json.JSONDecoder().scan_once, json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-    scan, pieces = in_c
-    return scan, lambda what: "".join(pieces(what, 0))
+_decode = json.JSONDecoder().scan_once
 
 
-_decode, _encode = _json()
+def _encoder() -> Callable[[Any], str]:
+    """json's own encoder in C; `JSONEncoder.encode` would make it anew for every line."""
+    e = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+    make = json.encoder.c_make_encoder
+    if make is None:
+        return e.encode
+    once = make(None, e.default, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True)
+    return lambda what: "".join(once(what, 0))
+
+
+_encode = _encoder()
 
 
 class _NoOutput:
@@ -272,16 +273,12 @@ def serve(cls: Type[Policy]) -> None:
 
 def load(path: str, name: str, code: Any = None) -> Type[Policy]:
     """The class of that name in a file; code: of the file, where it has been compiled."""
-    try:  # importlib.util takes its functions from there, and a sixth of an interpreter's start
-        from _frozen_importlib import module_from_spec
-        from _frozen_importlib_external import spec_from_file_location
-    except ImportError:
-        from importlib.util import module_from_spec, spec_from_file_location
+    import importlib.util
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec = spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
     if spec is None or spec.loader is None:
         raise ImportError(path + " is not a Python file (*.py)")
-    module = module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     if code is None:
         spec.loader.exec_module(module)
