@@ -98,7 +98,8 @@ static void add_range(struct finder *f, const cJSON *q, const char *path)
 static void add_batch_fill(struct finder *f, const cJSON *entry, const char *path)
 {
     const cJSON *fill = cJSON_GetObjectItemCaseSensitive(entry, "row_fill");
-    if (json_number(fill, "value") <= 0.0 || cJSON_HasObjectItem(entry, "batch_fill")) {
+    if (json_number(fill, "value") <= 0.0 ||
+        cJSON_GetObjectItemCaseSensitive(entry, "batch_fill") != NULL) {
         return;
     }
     OWNED char *at = xformat("%s.batch_fill", path);
