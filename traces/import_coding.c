@@ -6,12 +6,6 @@
 #include "traces/import_json.h"
 #include "traces/import_records.h"
 
-static uint64_t tokens_or_none(const cJSON *usage, const char *key, const struct import_place *p)
-{
-    const cJSON *c = import_get(usage, key);
-    return c == NULL || cJSON_IsNull(c) ? 0 : import_tokens(c, key, 0.0, p);
-}
-
 /* ---- claude code ---- */
 
 /* A line that others name as their parent. */
@@ -67,7 +61,7 @@ static void claude_answer(struct import *im, const cJSON *o, const struct line *
     claude_agent(o, l, &x);
     uint64_t name = rng_mix64(import_key(json_string(message, "id"))) ^
                     import_key(json_string(o, "requestId")) ^ x.agent;
-    uint64_t output = tokens_or_none(usage, "output_tokens", p);
+    uint64_t output = import_tokens_or_none(usage, "output_tokens", p);
     size_t at = *import_map_at(&t->answers, name);
     if (at != IMPORT_NONE) {
         struct import_row *r = &t->records.v[at].row;
@@ -81,9 +75,9 @@ static void claude_answer(struct import *im, const cJSON *o, const struct line *
     x.row.start_ns = sent ? parent->at_ns : l->at_ns;
     x.row.end_ns = l->at_ns;
     x.row.after_tool = parent != NULL && parent->tool;
-    x.row.prefix = tokens_or_none(usage, "cache_read_input_tokens", p);
-    x.row.input = x.row.prefix + tokens_or_none(usage, "input_tokens", p) +
-                  tokens_or_none(usage, "cache_creation_input_tokens", p);
+    x.row.prefix = import_tokens_or_none(usage, "cache_read_input_tokens", p);
+    x.row.input = x.row.prefix + import_tokens_or_none(usage, "input_tokens", p) +
+                  import_tokens_or_none(usage, "cache_creation_input_tokens", p);
     x.row.input += x.row.input == 0;
     x.row.output = output;
     l->answer = t->records.n;
@@ -204,10 +198,10 @@ static void codex_count(struct import *im, struct rollout *r, const cJSON *info,
     struct import_record x = {.row = {.line = (uint32_t)p->number, .end_ns = at_ns},
                               .agent = r->thread,
                               .parent = r->parent};
-    x.row.input = tokens_or_none(usage, "input_tokens", p);
+    x.row.input = import_tokens_or_none(usage, "input_tokens", p);
     x.row.input += x.row.input == 0;
-    x.row.prefix = tokens_or_none(usage, "cached_input_tokens", p);
-    x.row.output = tokens_or_none(usage, "output_tokens", p);
+    x.row.prefix = import_tokens_or_none(usage, "cached_input_tokens", p);
+    x.row.output = import_tokens_or_none(usage, "output_tokens", p);
     int64_t sent_ns = r->sent_ns >= 0 ? r->sent_ns : r->answer_ns >= 0 ? r->answer_ns : at_ns;
     im->lost.unsent += r->sent_ns < 0;
     x.row.start_ns = sent_ns < at_ns ? sent_ns : at_ns;

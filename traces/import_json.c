@@ -32,6 +32,12 @@ uint64_t import_tokens(const cJSON *c, const char *key, double min, const struct
     return (uint64_t)v;
 }
 
+uint64_t import_tokens_or_none(const cJSON *o, const char *key, const struct import_place *p)
+{
+    const cJSON *c = import_get(o, key);
+    return c == NULL || cJSON_IsNull(c) ? 0 : import_tokens(c, key, 0.0, p);
+}
+
 /* OTLP writes whole numbers of 64 bits as texts. */
 uint64_t import_integer(const cJSON *c, const char *key, double min, double max,
                         const struct import_place *p)
@@ -285,6 +291,8 @@ static const struct source tracelab = {.keys = {"input_tokens_total", "newly_app
                                        .rebase = true};
 static const struct source claude_code = {
     .keys = {"\"isSidechain\""}, .opens = '{', .document = import_claude_code, .rebase = true};
+static const struct source copilot = {
+    .keys = {"\"llm_calls\""}, .opens = '{', .document = import_copilot, .rebase = true};
 static const struct source codex = {
     .keys = {"\"session_meta\""}, .opens = '{', .document = import_codex, .rebase = true};
 static const struct source weka = {
@@ -309,6 +317,7 @@ const struct import_format import_json_formats[] = {
     {"bailian", json_is, json_read, &bailian},
     {"claude-code", json_is, json_read, &claude_code},
     {"codex", json_is, json_read, &codex},
+    {"copilot", json_is, json_read, &copilot},
     {"dynamo", json_is, json_read, &dynamo},
     {"genai-perf", json_is, json_read, &genai_perf},
     {"mooncake", json_is, json_read, &mooncake},

@@ -29,6 +29,8 @@ void import_refuse(const struct import_place *p, const char *key, const char *wh
 double import_number(const cJSON *c, const char *key, double min, double max,
                      const struct import_place *p);
 uint64_t import_tokens(const cJSON *c, const char *key, double min, const struct import_place *p);
+/* 0 where o has no such key, or null. */
+uint64_t import_tokens_or_none(const cJSON *o, const char *key, const struct import_place *p);
 /* A whole number, also as a text of digits. */
 uint64_t import_integer(const cJSON *c, const char *key, double min, double max,
                         const struct import_place *p);
@@ -44,9 +46,10 @@ void import_values(struct import *im, FILE *in, const char *path, import_line_fn
 
 /* Formats that say who waits for whom (import_agents.c). They read and close `in`. */
 void import_weka(struct import *im, FILE *in, const char *path, struct err *e);
-/* Dynamo's request traces, and TraceLab's rounds (import_logs.c). */
+/* Dynamo's request traces, TraceLab's rounds, and GitHub Copilot's sessions (import_logs.c). */
 void import_dynamo(struct import *im, FILE *in, const char *path, struct err *e);
 void import_tracelab_line(struct import *im, const cJSON *o, const struct import_place *p);
+void import_copilot(struct import *im, FILE *in, const char *path, struct err *e);
 void import_agentic_mooncake(struct import *im, FILE *in, const char *path, struct err *e);
 /* OTLP JSON of GenAI spans (import_spans.c); logs that coding agents leave on a disk
  * (import_coding.c). They read and close `in`. */

@@ -1,5 +1,5 @@
-/* Logs of agents, a request a line: Dynamo's request trace, whose trajectories name their parents,
- * and TraceLab's rounds of coding sessions. */
+/* Logs of agents: Dynamo's request trace, whose trajectories name their parents, TraceLab's rounds
+ * of coding sessions, and Azure's sessions of GitHub Copilot. */
 #include "sim/base/json.h"
 #include "sim/base/words.h"
 #include "traces/import_json.h"
@@ -98,4 +98,57 @@ void import_tracelab_line(struct import *im, const cJSON *o, const struct import
                                json_string(o, "session_file"), json_string(o, "session_id"));
     r.after = r.key = import_key(name);
     import_add(im, &r);
+}
+
+/* ---- copilot ---- */
+
+/* A call's timestamp is its end. The data set does not say so, and its own loader adds the
+ * duration; but only so do calls of a session follow each other, and not overlap. */
+static void copilot_call(struct import *im, const cJSON *o, uint64_t session,
+                         const struct import_place *p)
+{
+    const cJSON *tokens = import_get(o, "tokens");
+    int64_t end_ns = import_timestamp_ns(json_string(o, "timestamp"));
+    struct import_record x = {.row = {.line = (uint32_t)p->number, .end_ns = end_ns},
+                              .agent = session};
+    x.row.input = import_tokens_or_none(tokens, "prompt", p);
+    if (x.row.input == 0) { /* of helpers no tokens are counted */
+        im->lost.failed++;
+        return;
+    }
+    if (end_ns < 0) {
+        im->lost.untimed++;
+        return;
+    }
+    bool timed = cJSON_IsNumber(import_get(o, "duration_ms"));
+    im->lost.unsent += !timed;
+    x.row.start_ns = end_ns - (timed ? ms_ns(o, "duration_ms", p) : 0);
+    x.row.output = import_tokens_or_none(tokens, "completion", p);
+    x.row.prefix = import_tokens_or_none(tokens, "cached", p);
+    x.row.after_tool = import_text_is(o, "initiator_type", "agent");
+    import_record_add(im->kept, &x, json_string(o, "model"));
+}
+
+static void copilot_session(struct import *im, const cJSON *o, const struct import_place *p)
+{
+    const cJSON *turn;
+    const cJSON *call;
+    cJSON_ArrayForEach (turn, import_get(o, "turns")) {
+        cJSON_ArrayForEach (call, import_get(turn, "llm_calls")) {
+            copilot_call(im, call, import_key(json_string(o, "session_id")), p);
+        }
+    }
+}
+
+void import_copilot(struct import *im, FILE *in, const char *path, struct err *e)
+{
+    SCOPED(import_records_fini) struct import_records all = {0};
+    im->kept = &all;
+    import_values(im, in, path, copilot_session, e);
+    im->kept = NULL;
+    if (e->n == 0 && all.n > 0) {
+        import_records_build(im, &all);
+    } else if (e->n == 0) {
+        (void)err_add(e, "%s: no call says how many tokens it took (tokens.prompt)", path);
+    }
 }

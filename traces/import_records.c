@@ -90,12 +90,13 @@ static int64_t wait_for(struct import *im, const struct import_records *d, struc
     return end_ns;
 }
 
-/* A cache of the turn before serves at most its prompt and answer. The rest was another session's.
- */
+/* A cache of the turn before serves at most its prompt and answer, and no more than there is. The
+ * rest was another session's. */
 static void keep_prefix(struct import *im, struct import_row *r, const struct import_node *node)
 {
     const struct import_row *before = node->before != IMPORT_NONE ? &im->rows[node->before] : NULL;
     uint64_t most = before != NULL ? before->input + before->output : 0;
+    most = most < r->input ? most : r->input;
     uint64_t served = r->prefix < most ? r->prefix : most;
     im->lost.prefix_tokens += r->prefix - served;
     r->prefix = served;

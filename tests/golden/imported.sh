@@ -1,5 +1,5 @@
 #!/bin/sh
-# `trace import`: drawn files of fifteen formats, read again by scripts of their own from the formats' descriptions:
+# `trace import`: drawn files of sixteen formats, read again by scripts of their own from the formats' descriptions:
 # sessions, times, prefixes, windows, who waits for whom among agents, and what the notes count.
 set -u
 cd "$(dirname "$0")/../.." || exit 2

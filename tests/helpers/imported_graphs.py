@@ -1,4 +1,4 @@
-"""Agents of others, drawn: `trace import` of seven logs of agents, worked out again by the rules of traces/README.md."""
+"""Agents of others, drawn: `trace import` of eight logs of agents, worked out again by the rules of traces/README.md."""
 import csv
 import json
 import os
@@ -121,7 +121,7 @@ def graph(requests, block_tokens):
                     for x in c.sent:
                         x.background = True
         r.gap = r.start - from_ms
-        most = r.before.input + max(1, r.before.output) if r.before else 0
+        most = min(r.input, r.before.input + max(1, r.before.output)) if r.before else 0
         lost["prefix"] += max(0, r.prefix - most)
         r.served, r.source = min(r.prefix, most), None
         r.turn = r.before.turn + 1 if r.before else 0
@@ -545,6 +545,38 @@ def agentic_mooncake(r):
             {k: v[:7] + (frozenset(p if p[1] else p[0] for p in v[7]),) + v[8:] for k, v in want.items()}, lost)
 
 
+def copilot(r):
+    """Sessions of calls that say when they ended and how long they took; helpers have no tokens."""
+    requests = drawn(r, 24, r.random() < 0.5, nested=False)
+    sessions, failed, untimed, unsent = {}, 0, 0, 0
+    for x in requests:
+        x.prefix, x.tool = r.randrange(900), r.random() < 0.5
+        tokens = {"prompt": x.input, "completion": x.output, "cached": x.prefix}
+        if x.prefix < 100:
+            x.prefix = 0
+            tokens["cached"] = None
+        call = {"timestamp": stamp(x.end), "duration_ms": float(x.end - x.start), "model": x.model,
+                "initiator_type": "agent" if x.tool else "user", "tokens": tokens}
+        if r.random() < 0.1:
+            x.start, unsent = x.end, unsent + 1
+            call["duration_ms"] = None
+        calls = [call]
+        if r.random() < 0.2:
+            failed += 1
+            calls.append(dict(call, tokens=r.choice([{}, {"prompt": None, "completion": None}, {"prompt": 0, "completion": 3}])))
+        if r.random() < 0.1:
+            untimed += 1
+            calls.insert(0, dict(call, timestamp=r.choice(["", "noon", None])))
+        turns = sessions.setdefault(x.agent, [[]])
+        if r.random() < 0.3:
+            turns.append([])
+        turns[-1] += calls
+    lines = [{"session_id": k, "date": "2026-06-01", "turns": [{"turn_id": "t", "llm_calls": t, "tool_batches": None} for t in v]}
+             for k, v in sessions.items()]
+    order = [x for k in sessions for x in requests if x.agent == k]
+    check("copilot", "".join(json.dumps(o) + "\n" for o in lines), order, 0, True, failed, untimed, unsent)
+
+
 def tracelab(r):
     """Rounds of sessions: sent with the last input before the answer, over with the answer's last part."""
     global checked
@@ -586,7 +618,7 @@ def tracelab(r):
 
 
 for seed in range(8):
-    for make in (dynamo, claude_code, codex, otel, tracelab, weka, agentic_mooncake):
+    for make in (dynamo, claude_code, codex, copilot, otel, tracelab, weka, agentic_mooncake):
         make(random.Random("%s %d" % (make.__name__, seed)))
 if checked < 5000:
     fail("only %d numbers" % checked)

@@ -73,6 +73,7 @@ IMPORTER(bailian, "bailian")
 IMPORTER(burstgpt, "burstgpt")
 IMPORTER(claude_code, "claude-code")
 IMPORTER(codex, "codex")
+IMPORTER(copilot, "copilot")
 IMPORTER(dynamo, "dynamo")
 IMPORTER(tracelab, "tracelab")
 IMPORTER(genai_perf, "genai-perf")
@@ -493,6 +494,7 @@ const struct reader readers[] = {
     {"claims", NULL, 3000, read_claims, NULL},
     {"claude-code", NULL, 2000, read_claude_code, NULL},
     {"codex", NULL, 2000, read_codex, NULL},
+    {"copilot", NULL, 2000, read_copilot, NULL},
     {"constants", "hwmodels/speculation/constants.json", 8000, read_constants, NULL},
     {"dataset", NULL, 2000, read_dataset, NULL},
     {"decisions", NULL, 4000, read_decisions, NULL},

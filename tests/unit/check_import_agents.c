@@ -305,6 +305,32 @@ START_TEST(codex_threads_are_subagents)
 }
 END_TEST
 
+/* The first call ends at 2 s and took 2 s, so the session begins at 0. The next one begins at 6 s,
+ * 4 s after that end: a helper's call without tokens, and the tools, are in that gap. The third is
+ * a new turn of the user, at 119 s, and says more cached than it has. The other session's call says
+ * nothing of its time but the end. */
+START_TEST(sessions_of_copilot_are_chains_of_calls_that_end_at_their_time)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 5000, 40, 0, NOBODY, 0, ALONE},
+        {1, 0, 1, 4000, 6000, 30, 5000, NOBODY, 0, ALONE},
+        {2, 2, 0, 30000, 900, 1, 0, NOBODY, 1, ALONE},
+        {3, 0, 2, 111750, 2000, 7, 2000, NOBODY, 0, ALONE},
+    };
+    import_file("tests/fuzz/corpus/copilot/sample");
+    check(want, sizeof want / sizeof want[0]);
+    check_tools((const bool[]){false, true, false, false});
+    ck_assert_str_eq(lost.format, "copilot");
+    ck_assert_uint_eq(lost.failed, 1);
+    ck_assert_uint_eq(lost.untimed, 1);
+    ck_assert_uint_eq(lost.unsent, 1);
+    ck_assert_uint_eq(lost.empty, 1);
+    ck_assert_uint_eq(lost.other_model, 1);
+    ck_assert_uint_eq(lost.prefix_tokens, 3500);
+    ck_assert_uint_eq(lost.overlapping, 0);
+}
+END_TEST
+
 /* The leader's tool invokes a worker, whose own tokens are those of its two requests. Its second
  * one ends at 5.5, 1 s before the leader goes on. */
 START_TEST(spans_of_agents_are_a_graph)
@@ -355,6 +381,11 @@ START_TEST(what_is_wrong_is_refused_with_line_and_key)
          "T10:00:00Z\",\"payload\":{\"type\":\"token_count\",\"info\":{\"last_token_usage\":{"
          "\"output_tokens\":\"x\"}}}}\n",
          ":2: output_tokens: must be a number"},
+        {"{\"session_id\":\"s\",\"turns\":[{\"llm_calls\":[{\"tokens\":{}}]}]}\n",
+         "no call says how many tokens"},
+        {"{\"session_id\":\"s\",\"turns\":[{\"llm_calls\":[{\"timestamp\":\"2026-06-01T10:00:00Z\","
+         "\"duration_ms\":-1,\"tokens\":{\"prompt\":1}}]}]}\n",
+         ":1: duration_ms: must be a number"},
         {HEADER ROW(""), ":2: not_before_ms: must be a number"},
         {HEADER ROW(",\"not_before_ms\":0,\"input_length\":0"), ":2: input_length: must be"},
         {HEADER ROW(",\"not_before_ms\":0,\"input_length\":1,\"output_length\":1,\"dependencies\":"
@@ -382,6 +413,7 @@ static const struct suite_row suite[] = {
     TEST(tracelab_rounds_are_turns),
     TEST(claude_code_side_chains_are_subagents),
     TEST(codex_threads_are_subagents),
+    TEST(sessions_of_copilot_are_chains_of_calls_that_end_at_their_time),
     TEST(spans_of_agents_are_a_graph),
     TEST(what_is_wrong_is_refused_with_line_and_key),
 };
