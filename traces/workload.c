@@ -13,7 +13,8 @@
 #include "traces/traces.h"
 
 #define SHIPPED                                                                                    \
-    "coding-agent, coding-sessions, desktop-assistant, leader-subagents, rag-pipeline, flows"
+    "coding-agent, coding-sessions, copilot-sessions, desktop-assistant, leader-subagents, "       \
+    "rag-pipeline, flows"
 
 /* Rates and duration: the mixed load of the Agent.xpu papers. Think and tool times, activity: no
  * recording shows them for a personal device (the annotators' gaps of MTRAG include editing), so

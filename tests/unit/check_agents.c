@@ -382,8 +382,13 @@ END_TEST
 
 /* ---- files ---- */
 
-static const char *const shipped[] = {"coding-agent",     "coding-sessions", "desktop-assistant",
-                                      "leader-subagents", "rag-pipeline",    "flows"};
+static const char *const shipped[] = {"coding-agent",
+                                      "coding-sessions",
+                                      "copilot-sessions",
+                                      "desktop-assistant",
+                                      "leader-subagents",
+                                      "rag-pipeline",
+                                      "flows"};
 #define N_SHIPPED (sizeof shipped / sizeof shipped[0])
 
 /* Written as a trace file and read again it is the same, ids and graph included. */
