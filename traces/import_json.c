@@ -303,8 +303,10 @@ static const struct source mooncake = {
     .keys = {"timestamp", "input_length"}, .line = mooncake_line, .block_tokens = 512};
 static const struct source genai_perf = {
     .keys = {"\"experiments\""}, .opens = '{', .document = import_genai_perf, .rebase = true};
-static const struct source otel = {
-    .keys = {"\"resourceSpans\""}, .opens = '{', .document = import_otel, .rebase = true};
+static const struct source otel = {.keys = {"\"resourceSpans\"", "\"instrumentationScope\""},
+                                   .opens = '{',
+                                   .document = import_otel,
+                                   .rebase = true};
 static const struct source sharegpt = {
     .keys = {"\"conversations\"", "\"messages\""}, .opens = '[', .document = import_sharegpt};
 static const struct source vllm = {

@@ -1,6 +1,8 @@
-/* OTLP JSON of spans as the GenAI conventions have them. A span that says how many tokens it had is
- * a request. Where spans say which agent invoked which (gen_ai.operation.name is invoke_agent), the
- * agents become a request graph; without any, requests are turns of gen_ai.conversation.id. */
+/* Spans as the GenAI conventions have them: OTLP JSON, or a span a line as OpenTelemetry's
+ * JavaScript SDK has it in memory, which is what VS Code's agent writes to a file. A span that says
+ * how many tokens it had is a request. Where spans say which agent invoked which
+ * (gen_ai.operation.name is invoke_agent), the agents become a request graph; without any, requests
+ * are turns of gen_ai.conversation.id. */
 #include "sim/base/json.h"
 #include "traces/import_json.h"
 #include "traces/import_records.h"
@@ -23,8 +25,12 @@ struct spans {
 
 static const cJSON *attribute(const cJSON *span, const char *key)
 {
+    const cJSON *all = import_get(span, "attributes");
+    if (cJSON_IsObject(all)) { /* of the SDK */
+        return import_get(all, key);
+    }
     const cJSON *a;
-    cJSON_ArrayForEach (a, import_get(span, "attributes")) {
+    cJSON_ArrayForEach (a, all) {
         if (strcmp(json_string(a, "key"), key) == 0) {
             const cJSON *value = import_get(a, "value");
             return value == NULL ? NULL : value->child; /* {"intValue": "7"} */
@@ -50,6 +56,20 @@ static uint64_t key_of(const char *name)
     return name[0] != '\0' ? import_key(name) : 0;
 }
 
+/* An instant of OTLP, or of the SDK: [s, ns]. */
+static int64_t instant(const cJSON *span, const char *otlp, const char *sdk,
+                       const struct import_place *p)
+{
+    const cJSON *pair = import_get(span, sdk);
+    if (pair == NULL) {
+        return import_ns(import_get(span, otlp), otlp, p);
+    }
+    return (int64_t)import_integer(cJSON_GetArrayItem(pair, 0), sdk, 0.0, IMPORT_MAX_NS / NS_PER_S,
+                                   p) *
+               NS_PER_S +
+           (int64_t)import_integer(cJSON_GetArrayItem(pair, 1), sdk, 0.0, NS_PER_S, p);
+}
+
 /* Tokens and times. A span of an agent adds up those of its requests, and is none itself. */
 static void request_read(struct span *s, const cJSON *span, const struct import_place *p)
 {
@@ -64,8 +84,8 @@ static void request_read(struct span *s, const cJSON *span, const struct import_
     }
     struct import_row *r = &s->row;
     r->line = (uint32_t)p->number;
-    r->start_ns = import_ns(import_get(span, "startTimeUnixNano"), "startTimeUnixNano", p);
-    r->end_ns = import_ns(import_get(span, "endTimeUnixNano"), "endTimeUnixNano", p);
+    r->start_ns = instant(span, "startTimeUnixNano", "startTime", p);
+    r->end_ns = instant(span, "endTimeUnixNano", "endTime", p);
     r->input = import_integer(input, "gen_ai.usage.input_tokens", 1.0, IMPORT_MAX_TOKENS, p);
     r->output = output == NULL ? 0
                                : import_integer(output, "gen_ai.usage.output_tokens", 0.0,
@@ -109,6 +129,9 @@ static void otel_line(struct import *im, const cJSON *o, const struct import_pla
                 span_read(im->kept, span, p);
             }
         }
+    }
+    if (import_get(o, "startTime") != NULL) { /* else a metric or an event */
+        span_read(im->kept, o, p);
     }
 }
 

@@ -350,6 +350,20 @@ START_TEST(spans_of_agents_are_a_graph)
 }
 END_TEST
 
+/* Of VS Code: an instant is [s, ns], attributes are an object, metrics stand between the spans. The
+ * second call begins 2 s after the first has ended. */
+START_TEST(spans_of_the_sdk_are_read_as_those_of_otlp)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 50, 5, 0, NOBODY, 0, ALONE},
+        {1, 0, 1, 2000, 90, 7, 40, NOBODY, 0, ALONE},
+    };
+    import_file("tests/fuzz/corpus/otel/sdk");
+    check(want, sizeof want / sizeof want[0]);
+    ck_assert_str_eq(lost.format, "otel");
+}
+END_TEST
+
 #define HEADER                                                                                     \
     "{\"schema\":\"dynamo.agentic_mooncake\",\"version\":2,\"block_size\":64,"                     \
     "\"hash_id_scope\":\"local\"}\n"
@@ -415,6 +429,7 @@ static const struct suite_row suite[] = {
     TEST(codex_threads_are_subagents),
     TEST(sessions_of_copilot_are_chains_of_calls_that_end_at_their_time),
     TEST(spans_of_agents_are_a_graph),
+    TEST(spans_of_the_sdk_are_read_as_those_of_otlp),
     TEST(what_is_wrong_is_refused_with_line_and_key),
 };
 SUITE_MAIN("import_agents", suite)
