@@ -148,7 +148,8 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     double part = weights_frac(q);
     /* A static kernel computes its padding. */
     double rows = q->padded_rows;
-    double fill = 1.0; /* filling costs time but is no work, so it is not in flop */
+    double fill = 1.0;   /* filling costs time but is no work, so it is not in flop */
+    double slower = 0.0; /* flop per row that slower kernels cost beyond their own */
     if (many && !plain) {
         /* Systolic arrays fill with rows: below their height fewer rows take no less time (32 on
          * the NPU of the Snapdragon 8 Gen 3, HeteroInfer). */
@@ -158,12 +159,15 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
         double share = q->shape->prefill_rows == 0 ? p->batch_fill_frac : 1.0;
         fill = 1.0 + share * p->fill_rows / rows;
         fill *= p->width_fill > 0.0 ? 1.0 + p->width_fill / m->llm->hidden : 1.0;
+        if (op->expert_flop_per_row > 0.0) {
+            slower = op->expert_flop_per_row * p->expert_fill / m->llm->ffn_hidden;
+        }
     }
     t->compute_only_frac = r->compute_only_frac[q->device];
     t->bytes_per_s = c->bytes_per_s;
     t->launch_s = 0.0;
     t->flop = op->flop_per_row * rows * part;
-    t->compute_s = t->flop / c->flop_per_s * fill;
+    t->compute_s = (t->flop + slower * rows * part) / c->flop_per_s * fill;
     /* Each share of the weights reads all inputs; outputs are counted whole, too. */
     t->bytes = op->weight_bytes * part + op->io_bytes_per_row * q->padded_rows;
     if (op->expert_bytes > 0.0) {

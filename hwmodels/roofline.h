@@ -30,6 +30,7 @@ struct roofline_op {
     double flop_per_row;
     double weight_bytes;
     double expert_bytes; /* of all experts of a mixture; those that rows touch are read */
+    double expert_flop_per_row;
     double io_bytes_per_row;
     double prims;
     double sync_s; /* nonlinear ops on another engine: barriers, roofline_unfuse */

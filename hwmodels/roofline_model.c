@@ -21,6 +21,7 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     add_matrix(&r->ops[OP_QKV], h, q + 2.0 * kv, m->body_bytes_per_weight, 1.0);
     add_matrix(&r->ops[OP_FFN], q, h, m->body_bytes_per_weight, 1.0);
     double dense_bytes = r->ops[OP_FFN].weight_bytes;
+    double dense_flop = r->ops[OP_FFN].flop_per_row;
     for (int i = 0; i < (m->gated_ffn ? 2 : 1); i++) {
         add_matrix(&r->ops[OP_FFN], h, m->ffn_hidden, m->body_bytes_per_weight, used);
     }
@@ -29,6 +30,7 @@ static void ops_fill(struct roofline *r, const struct llm *m)
         double read_bytes = r->ops[OP_FFN].weight_bytes - dense_bytes;
         r->ops[OP_FFN].expert_bytes = read_bytes / used * m->n_experts;
         r->ops[OP_FFN].weight_bytes = dense_bytes;
+        r->ops[OP_FFN].expert_flop_per_row = r->ops[OP_FFN].flop_per_row - dense_flop;
     }
     add_matrix(&r->ops[OP_HEAD], h, m->vocab, m->head_bytes_per_weight, 1.0);
     r->ops[OP_MHA].prims = 1.0;
@@ -38,6 +40,7 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     layer->flop_per_row = r->ops[OP_QKV].flop_per_row + r->ops[OP_FFN].flop_per_row;
     layer->weight_bytes = r->ops[OP_QKV].weight_bytes + r->ops[OP_FFN].weight_bytes;
     layer->expert_bytes = r->ops[OP_FFN].expert_bytes;
+    layer->expert_flop_per_row = r->ops[OP_FFN].expert_flop_per_row;
     layer->io_bytes_per_row = r->ops[OP_QKV].io_bytes_per_row + r->ops[OP_FFN].io_bytes_per_row;
     layer->prims = r->ops[OP_QKV].prims + r->ops[OP_FFN].prims + 1.0;
     r->attn_flop_per_pair = 4.0 * q; /* QK^T and PV, 2 flop each */

@@ -60,6 +60,7 @@ struct soc_runtime {
     double fill_rows;         /* m0: rows that filling the engine costs */
     double batch_fill_frac;   /* of m0, what a pass without prompt rows pays */
     bool batch_fill_own;      /* the file states it */
+    double expert_fill;       /* as width_fill, of the products of one of a mixture's experts */
     double width_fill;        /* n0: columns that filling the engine costs, of the model's width */
     bool width_fill_own;      /* the file states it */
     bool is_default;          /* the device's entry for widths without one of their own */

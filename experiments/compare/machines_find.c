@@ -34,6 +34,7 @@ static const struct machine_number numbers[] = {
     {.name = ".together", .measure = "streams on NPU and iGPU at once"},
     {.name = ".queueing", .measure = "streams on NPU and iGPU at once"},
     {.name = ".batch_fill", .measure = BATCH},
+    {.name = ".expert_fill", .measure = "a prompt of a mixture of experts"},
     {.name = ".decode_batch_inefficiency", .measure = BATCH},
     {.name = ".kv_gather", .measure = BATCH},
     {.name = ".compiler.fixed", .measure = COMPILING},
@@ -93,22 +94,35 @@ static void add_range(struct finder *f, const cJSON *q, const char *path)
     }
 }
 
-/* What a decode batch pays of the fill is a number of its own that no file has to state: short
- * prompts say no more than that it lies between nothing and all. */
-static void add_batch_fill(struct finder *f, const cJSON *entry, const char *path)
+/* A number that no file has to state, with the range of its default. */
+static void add_unstated(struct finder *f, const cJSON *entry, const char *path, const char *key,
+                         const struct machine_factor *range)
 {
-    const cJSON *fill = cJSON_GetObjectItemCaseSensitive(entry, "row_fill");
-    if (json_number(fill, "value") <= 0.0 ||
-        cJSON_GetObjectItemCaseSensitive(entry, "batch_fill") != NULL) {
-        return;
-    }
-    OWNED char *at = xformat("%s.batch_fill", path);
-    struct machine_factor *x = add(f, at);
+    OWNED char *at = xformat("%s.%s", path, key);
+    struct machine_factor *x =
+        cJSON_GetObjectItemCaseSensitive(entry, key) == NULL ? add(f, at) : NULL;
     if (x != NULL) {
         x->kind = MACHINE_RANGE;
-        x->nominal = 1.0;
-        x->high = 1.0;
-        x->unit = xkeep(xstrdup("1"));
+        x->nominal = range->nominal;
+        x->low = range->low;
+        x->high = range->high;
+        x->unit = xkeep(xstrdup(range->unit));
+    }
+}
+
+/* Short prompts say of a decode batch's fill no more than that it lies between nothing and all. The
+ * fill of experts has the range of two models on two machines (hwmodels/README.md). */
+static void add_fills(struct finder *f, const struct llm *llm, const cJSON *entry, const char *path)
+{
+    static const struct machine_factor batch = {.nominal = 1.0, .high = 1.0, .unit = "1"};
+    static const struct machine_factor experts = {
+        .nominal = 2700.0, .low = 1400.0, .high = 4200.0, .unit = "columns"};
+    const cJSON *fill = cJSON_GetObjectItemCaseSensitive(entry, "row_fill");
+    if (json_number(fill, "value") > 0.0) {
+        add_unstated(f, entry, path, "batch_fill", &batch);
+    }
+    if (llm->n_experts > 0) {
+        add_unstated(f, entry, path, "expert_fill", &experts);
     }
 }
 
@@ -224,7 +238,7 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
         add_object(f, device, own, NULL, "");
         f->prefix = strlen(path) + 1;
         add_object(f, r, path, r, "");
-        add_batch_fill(f, r, path);
+        add_fills(f, &c->llm, r, path);
         add_fit(f, r, path);
         add_residuals(f, &c->soc.machine.devices[d]);
     }
