@@ -38,9 +38,12 @@ static const struct json_field file_rows[] = {
 };
 static const struct json_fields file_fields = JSON_FIELDS(file_rows, NULL);
 
-static void apply_sets(cJSON *tree, const struct config_options *o, struct err *e)
+static void apply_sets(cJSON *tree, const struct config_options *o, const char *of, struct err *e)
 {
     for (uint32_t i = 0; i < o->n_sets; i++) {
+        if (strncmp(o->sets[i], of, strlen(of)) != 0) {
+            continue;
+        }
         OWNED char *path = xstrdup(o->sets[i]); /* of any length: files hold settings too */
         char *equals = strchr(path, '=');
         *equals = '\0';
@@ -184,7 +187,11 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     add_numbers(c->tree, "limits", o->asked.limit, o->asked.n_limits);
     const double reader[] = {o->asked.reader.ttft_s, o->asked.reader.tokens_per_s};
     add_numbers(c->tree, "reader", reader, reader[1] > 0.0 ? 2 : 0);
-    apply_sets(c->tree, o, e);
+    apply_sets(c->tree, o, "soc.", e);
+    if (e->n == before) {
+        config_store_models(c->tree, e);
+        apply_sets(c->tree, o, "", e); /* what is asked of a model is stronger than an entry */
+    }
     if (o->n_recordings > 1 && !o->several) {
         (void)err_add(e, "--trace: %u recordings; this command takes one (`compare` takes several)",
                       o->n_recordings);

@@ -6,6 +6,7 @@
 
 #include "experiments/run/folder.h"
 #include "hwmodels/llm_hf.h"
+#include "hwmodels/soc.h"
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
 
@@ -55,5 +56,85 @@ void config_set_width(cJSON *llm, const char *what, const char *width, struct er
         llm_tree_width(llm, (uint32_t)bits);
         OWNED char *own = xformat("%s:bits=%lu", json_string(llm, "name"), bits);
         (void)cJSON_ReplaceItemInObjectCaseSensitive(llm, "name", cJSON_CreateString(own));
+    }
+}
+
+/* ---- how a runtime stores a model ---- */
+
+static const struct {
+    const char *entry, *model; /* keys of quantities */
+} stored[] = {
+    {"body_bytes", "body_bytes_per_weight"},
+    {"head_bytes", "head_bytes_per_weight"},
+    {"kv_bytes", "kv_bytes_per_element"},
+};
+enum { N_STORED = sizeof stored / sizeof stored[0] };
+
+static bool states_any(const cJSON *soc)
+{
+    const cJSON *device;
+    const cJSON *entry;
+    cJSON_ArrayForEach (device, cJSON_GetObjectItemCaseSensitive(soc, "devices")) {
+        cJSON_ArrayForEach (entry, cJSON_GetObjectItemCaseSensitive(device, "runtimes")) {
+            for (uint32_t i = 0; i < N_STORED; i++) {
+                if (cJSON_GetObjectItemCaseSensitive(entry, stored[i].entry) != NULL) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* The tree of a device's entry for a width; NULL: it has none of its own. */
+static const cJSON *entry_of(const cJSON *soc, const struct soc_device *d, uint32_t bits)
+{
+    enum soc_match match;
+    uint32_t k = soc_runtime_find(d, NULL, bits, &match);
+    const cJSON *device =
+        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(soc, "devices"), (int)d->entry);
+    const cJSON *entries = cJSON_GetObjectItemCaseSensitive(device, "runtimes");
+    return d->runtimes[k].weight_bits == bits ? cJSON_GetArrayItem(entries, (int)k) : NULL;
+}
+
+static void store_as(cJSON *llm, const cJSON *tree, const struct soc *soc, struct err *e)
+{
+    uint32_t bits = (uint32_t)json_number(llm, "weight_bits");
+    for (uint32_t i = 0; i < N_STORED; i++) {
+        const cJSON *first = NULL;
+        for (uint32_t d = 0; d < soc->machine.n_devices; d++) {
+            const cJSON *q = cJSON_GetObjectItemCaseSensitive(
+                entry_of(tree, &soc->devices[d], bits), stored[i].entry);
+            if (q != NULL && first != NULL &&
+                json_number(q, "value") != json_number(first, "value")) {
+                (void)err_add(e,
+                              "%s: devices store %s with %g and %g bytes (%s of their runtimes); a "
+                              "run has one copy of it",
+                              soc->machine.name, json_string(llm, "name"),
+                              json_number(first, "value"), json_number(q, "value"),
+                              stored[i].entry);
+            }
+            first = first == NULL ? q : first;
+        }
+        if (first != NULL) {
+            (void)cJSON_ReplaceItemInObjectCaseSensitive(llm, stored[i].model,
+                                                         cJSON_Duplicate(first, true));
+        }
+    }
+}
+
+void config_store_models(cJSON *tree, struct err *e)
+{
+    SCOPED(err_fini) struct err reported = ERR_INIT; /* when the machine is read for the run */
+    OWNED struct soc *soc = xcalloc(1, sizeof *soc);
+    const cJSON *machine = cJSON_GetObjectItemCaseSensitive(tree, "soc");
+    const cJSON *models = cJSON_GetObjectItemCaseSensitive(tree, "models");
+    cJSON *more = cJSON_GetObjectItemCaseSensitive(models, "more");
+    if (!states_any(machine) || soc_parse(machine, "", soc, &reported) != 0) {
+        return;
+    }
+    store_as(cJSON_GetObjectItemCaseSensitive(tree, "llm"), machine, soc, e);
+    for (cJSON *llm = more != NULL ? more->child : NULL; llm != NULL; llm = llm->next) {
+        store_as(llm, machine, soc, e);
     }
 }

@@ -12,3 +12,7 @@ void config_add_file(cJSON *tree, const char *key, const char *what, const char 
 /* Another width of the weights, a text; `what` is the option in errors. The model is called so from
  * then on: "NAME:bits=N". llm NULL: only the text is checked. */
 void config_set_width(cJSON *llm, const char *what, const char *width, struct err *e);
+/* Bytes of weights and KV as the machine's entries for the models' widths state them, for all
+ * models of a configuration. Two devices that state different ones are an error: a run has one
+ * copy. */
+void config_store_models(cJSON *tree, struct err *e);

@@ -122,8 +122,10 @@ cJSON *json_find_path(cJSON *root, const char *path, const char **bad);
 cJSON *json_find_element(cJSON *array, const char **path);
 
 /* Overrides the value at a path: a quantity takes the new number as its `value` (low
- * and high widen to contain it; kind becomes assumed). `text` is parsed as number, true/false, else
- * string. The path must exist and the type must match. */
+ * and high widen to contain it, and become it where the source is JSON_LEFT_OUT; kind becomes
+ * assumed). `text` is parsed as number, true/false, else string. The path must exist and the type
+ * must match. */
+#define JSON_LEFT_OUT "the default"
 int json_set_path(cJSON *root, const char *path, const char *text, struct err *e);
 
 /* The tree as a file, as output.h writes it. 0 or -EINVAL with an error that names the file. */

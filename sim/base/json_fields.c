@@ -126,7 +126,7 @@ static void add_default(cJSON *to, const struct json_field *f)
                                             .low = f->otherwise / f->scale,
                                             .high = f->otherwise / f->scale,
                                             .kind = QUANTITY_ASSUMED},
-                          f->unit, "the default");
+                          f->unit, JSON_LEFT_OUT);
         return;
     case JSON_FIELD_NUMBER:
     case JSON_FIELD_COUNT:

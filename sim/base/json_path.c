@@ -53,7 +53,8 @@ cJSON *json_find_element(cJSON *array, const char **path)
     return c;
 }
 
-/* A quantity takes the number as its value; its range grows to hold it; it is now an assumption. */
+/* A quantity takes the number as its value; its range grows to hold it; it is now an assumption.
+ * One that the file left out had no range: it is the number. */
 static cJSON *quantity_value(cJSON *node, double v)
 {
     cJSON *value = cJSON_GetObjectItemCaseSensitive(node, "value");
@@ -62,10 +63,11 @@ static cJSON *quantity_value(cJSON *node, double v)
     }
     cJSON *low = cJSON_GetObjectItemCaseSensitive(node, "low");
     cJSON *high = cJSON_GetObjectItemCaseSensitive(node, "high");
-    if (cJSON_IsNumber(low) && v < low->valuedouble) {
+    bool left_out = strcmp(json_string(node, "source"), JSON_LEFT_OUT) == 0;
+    if (cJSON_IsNumber(low) && (left_out || v < low->valuedouble)) {
         cJSON_SetNumberValue(low, v);
     }
-    if (cJSON_IsNumber(high) && v > high->valuedouble) {
+    if (cJSON_IsNumber(high) && (left_out || v > high->valuedouble)) {
         cJSON_SetNumberValue(high, v);
     }
     cJSON *kind = cJSON_GetObjectItemCaseSensitive(node, "kind");

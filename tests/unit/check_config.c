@@ -446,6 +446,62 @@ START_TEST(a_model_takes_another_width_of_weights)
 }
 END_TEST
 
+#define IGPU "soc.devices.igpu.runtimes."
+#define NPU "soc.devices.npu.runtimes."
+
+/* An entry for the model's width says how its runtime stores weights and KV; one for another width,
+ * or of another runtime than the run's, says nothing. What is set of the model is stronger. */
+START_TEST(a_runtime_stores_the_model_as_its_entry_says)
+{
+    const double kv_elements = 2.0 * 28.0 * 1024.0;
+    static const struct {
+        const char *llm, *set[3];
+        double kv_bytes;
+    } rows[] = {
+        {"llama-3.2-3b", {IGPU "openvino-2025/8.kv_bytes=2"}, 2.0},
+        {"llama-3.2-3b", {IGPU "openvino-2025/4.kv_bytes=2"}, 1.0},
+        {"llama-3.2-3b:bits=4", {IGPU "openvino-2025/4.kv_bytes=2"}, 2.0},
+        {"llama-3.2-3b", {IGPU "openvino-2025/8.kv_bytes=2", "llm.kv_bytes_per_element=1.5"}, 1.5},
+        {"llama-3.2-3b", {"llm.kv_bytes_per_element=1.5", IGPU "openvino-2025/8.kv_bytes=2"}, 1.5},
+        {"llama-3.2-3b:bits=4", {IGPU "openvino-2025/4.kv_bytes=2", NPU "0.kv_bytes=2"}, 2.0},
+        {"llama-3.2-3b", {IGPU "openvino-2025/8.kv_bytes=2", NPU "0.kv_bytes=1"}, 2.0},
+        {"a=llama-3.2-3b,b=llama-3.2-3b", {IGPU "openvino-2025/8.kv_bytes=2"}, 2.0},
+    };
+    options.soc = "core-ultra-7-258v";
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        options.llm = rows[i].llm;
+        options.n_sets = 0;
+        for (int k = 0; k < 3 && rows[i].set[k] != NULL; k++) {
+            options.sets[options.n_sets++] = rows[i].set[k];
+        }
+        ck_assert_msg(config_load(&config, &options, &err) == 0, "%zu: %s", i,
+                      err.n > 0 ? err.lines[0] : "");
+        ck_assert_double_eq_tol(config.llm.kv_bytes_per_token, kv_elements * rows[i].kv_bytes,
+                                1e-6);
+        for (uint32_t k = 0; k < config.n_more; k++) {
+            ck_assert_double_eq_tol(config.more[k].llm.kv_bytes_per_token,
+                                    kv_elements * rows[i].kv_bytes, 1e-6);
+        }
+        config_fini(&config);
+    }
+    options.llm = "llama-3.2-3b";
+    options.sets[0] = IGPU "openvino-2025/8.body_bytes=1.05";
+    options.sets[1] = IGPU "openvino-2025/8.head_bytes=1.25";
+    options.n_sets = 2;
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    double body = 28.0 * 3072.0 * (2.0 * 3072.0 + 2.0 * 1024.0 + 3.0 * 8192.0);
+    ck_assert_double_eq_tol(config.llm.weight_bytes, 1.05 * body + 1.25 * 3072.0 * 128256.0, 1.0);
+    config_fini(&config);
+    options.llm = "llama-3.2-3b:bits=4";
+    options.sets[0] = IGPU "openvino-2025/4.kv_bytes=2";
+    options.sets[1] = NPU "0.kv_bytes=1";
+    ck_assert_int_eq(config_load(&config, &options, &err), -EINVAL);
+    ck_assert_str_eq(err.lines[0], "core-ultra-7-258v: devices store llama-3.2-3b:bits=4 with 1 "
+                                   "and 2 bytes (kv_bytes of their runtimes); a run has one copy "
+                                   "of it");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("config", .setup = setup, .teardown = teardown),
     TEST(defaults_are_the_documented_ones),
@@ -462,5 +518,6 @@ static const struct suite_row suite[] = {
     TEST(numbers_on_the_command_line_are_strict),
     TEST(every_setting_takes_its_range_and_no_more),
     TEST(a_model_takes_another_width_of_weights),
+    TEST(a_runtime_stores_the_model_as_its_entry_says),
 };
 SUITE_MAIN("config", suite)
