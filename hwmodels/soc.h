@@ -46,7 +46,7 @@ struct soc_table {
 struct soc_start {
     bool given;
     double flop_per_s, bytes_per_s, launch_s, fill_rows, attention_frac, width_fill;
-    double one_bytes_per_s, one_launch_s;
+    double one_bytes_per_s, one_launch_s, enqueue_s;
 };
 
 struct soc_runtime {
@@ -61,6 +61,8 @@ struct soc_runtime {
     double batch_fill_frac;   /* of m0, what a pass without prompt rows pays */
     bool batch_fill_own;      /* the file states it */
     double expert_fill;       /* as width_fill, of the products of one of a mixture's experts */
+    double enqueue_s;         /* host time per op, hidden behind the work of the ops before it */
+    bool enqueue_own;         /* the file states it */
     double width_fill;        /* n0: columns that filling the engine costs, of the model's width */
     bool width_fill_own;      /* the file states it */
     bool is_default;          /* the device's entry for widths without one of their own */

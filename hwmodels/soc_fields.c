@@ -25,6 +25,7 @@ static const struct json_field start_rows[] = {
     {JSON_NUMBER(R, start.width_fill, "width_fill", 0.0, 1e6, 1.0, "Columns.")},
     {JSON_NUMBER(R, start.one_bytes_per_s, "one_row_bandwidth", 1e-3, 1e5, 1e9, "GB/s.")},
     {JSON_NUMBER(R, start.one_launch_s, "one_row_launch", 0.0, 1e6, 1e-6, "us.")},
+    {JSON_NUMBER(R, start.enqueue_s, "enqueue", 0.0, 1e6, 1e-6, "us."), JSON_DEFAULT(0.0)},
 };
 const struct json_fields soc_start_keys = JSON_FIELDS(start_rows, NULL);
 
@@ -59,6 +60,9 @@ static const struct json_field runtime_rows[] = {
      JSON_DEFAULT(0.0)},
     CURVE(many),
     {JSON_OBJECT("one_row", &one_row_keys, "The same for kernels of one row."), JSON_DEFAULT(0.0)},
+    {JSON_QUANTITY(R, enqueue_s, "enqueue", "us", 0.0, 1e6, 1e-6,
+                   "Host time of preparing an op, which work of the ops before it hides."),
+     JSON_DEFAULT(0.0)},
     {JSON_QUANTITY(R, fill_rows, "row_fill", "rows", 0.0, 1e6, 1.0,
                    "Rows that filling the engine costs.")},
     {JSON_QUANTITY(R, batch_fill_frac, "batch_fill", "1", 0.0, 1.0, 1.0,

@@ -70,6 +70,7 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     r->one = r->one_row_own ? r->one : r->many;
     r->batch_fill_own = json_has(o, "batch_fill");
     r->width_fill_own = json_has(o, "width_fill");
+    r->enqueue_own = json_has(o, "enqueue");
     if (json_has(o, "table")) {
         table_parse(o, &r->table);
     }

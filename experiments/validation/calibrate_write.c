@@ -67,14 +67,18 @@ static void put_fit(const struct calibrate_entry *e, const char *points_name, st
 {
     const struct soc_runtime s = calibrate_start(calibrate_entry_runtime(e));
     struct document *fit = document_within(d, "fit");
-    DOCUMENT_VALUES(
-        document_within(fit, "start"), "rate", calibrate_rounded(s.many.flop_per_s / 1e12),
-        "bandwidth", calibrate_rounded(s.many.bytes_per_s / 1e9), "launch",
-        calibrate_rounded(s.many.launch_s / 1e-6), "row_fill", calibrate_rounded(s.fill_rows),
-        "attention", calibrate_rounded(s.attention_frac), "width_fill",
-        calibrate_rounded(s.width_fill), "one_row_bandwidth",
-        calibrate_rounded(s.one.bytes_per_s / 1e9), "one_row_launch",
-        calibrate_rounded(s.one.launch_s / 1e-6));
+    struct document *start = document_within(fit, "start");
+    DOCUMENT_VALUES(start, "rate", calibrate_rounded(s.many.flop_per_s / 1e12), "bandwidth",
+                    calibrate_rounded(s.many.bytes_per_s / 1e9), "launch",
+                    calibrate_rounded(s.many.launch_s / 1e-6), "row_fill",
+                    calibrate_rounded(s.fill_rows), "attention",
+                    calibrate_rounded(s.attention_frac), "width_fill",
+                    calibrate_rounded(s.width_fill), "one_row_bandwidth",
+                    calibrate_rounded(s.one.bytes_per_s / 1e9), "one_row_launch",
+                    calibrate_rounded(s.one.launch_s / 1e-6));
+    if (s.enqueue_own) {
+        DOCUMENT_VALUES(start, "enqueue", calibrate_rounded(s.enqueue_s / 1e-6));
+    }
     DOCUMENT_VALUES(fit, "points", points_name, "n", e->set.n, "models", e->fit.n_models,
                     "sigma_prefill",
                     FRAME_IF(isfinite(e->sigma[0]), calibrate_rounded(e->sigma[0])), "sigma_decode",

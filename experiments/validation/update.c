@@ -24,6 +24,7 @@ static enum conformal_phase phase_of_param(int k)
         return CONFORMAL_DECODE;
     case CALIBRATE_LAUNCH:
     case CALIBRATE_ONE_LAUNCH:
+    case CALIBRATE_ENQUEUE:
     case CALIBRATE_FILL:
         return CONFORMAL_SHORT_PREFILL;
     default:

@@ -132,6 +132,7 @@ double simdev_alone_s(const struct simdev_truth *t, uint32_t device, const struc
     /* The truth has one form at a time, so that a fit with another can be seen to fail its test. */
     r.fill_rows = t->form == SIMDEV_FILL ? FILL_ROWS : 0.0;
     r.min_rows = 1;
+    r.enqueue_s = 0.0;  /* of a layer's ops in a row */
     r.width_fill = 0.0; /* by the width of a model, and a kernel of its own is of none */
     r.decode_batch_frac = r.attention_launches = r.kv_gather_frac = 0.0;
     r.fused_launch_frac = 1.0;

@@ -188,6 +188,60 @@ START_TEST(a_width_fill_costs_matrix_products_in_proportion)
 }
 END_TEST
 
+/* A layer of Llama 3.2 3B has six ops: QKV, attention, the output projection and the three matrices
+ * of its gated FFN. Where preparing one op takes a third of what the layer's products do, preparing
+ * all takes twice as long as the products. So the layer waits as long as they take. The wait is
+ * shared by ops, at any context. Where it takes a twelfth nothing waits, and the form of Appendix B
+ * never does. */
+START_TEST(a_device_waits_for_a_host_that_is_slower_than_a_layer)
+{
+    const char *forms[] = {"extended", "table", "roofline"};
+    for (int form = 0; form < 3; form++) {
+        struct model plain;
+        struct model slow;
+        model_init(&plain, "llama-3.2-3b", forms[form]);
+        model_init(&slow, "llama-3.2-3b", forms[form]);
+        struct soc_device *dev = &slow.soc.devices[MODEL_IGPU];
+        struct soc_device *ref = &plain.soc.devices[MODEL_IGPU];
+        for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+            dev->runtimes[i].many.launch_s = ref->runtimes[i].many.launch_s = 0.0;
+            dev->runtimes[i].one = dev->runtimes[i].many;
+            ref->runtimes[i].one = ref->runtimes[i].many;
+        }
+        struct work_shape d = model_decode(1, 512);
+        struct work_shape longer = model_decode(1, 8192);
+        int64_t qkv = model_cost(&plain, MODEL_IGPU, OP_QKV, &d, 1, 1).t_ns;
+        int64_t ffn = model_cost(&plain, MODEL_IGPU, OP_FFN, &d, 1, 1).t_ns;
+        int64_t products = qkv + ffn; /* both wait for memory, so a layer takes their sum */
+        bool waits = form < 2;
+        for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+            dev->runtimes[i].enqueue_s = 2e-9 * (double)products / 6.0;
+        }
+        const struct {
+            enum op_kind op;
+            int prims;
+        } ops[] = {{OP_QKV, 1}, {OP_MHA, 1}, {OP_FFN, 4}, {OP_LAYER, 6}};
+        for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++) {
+            for (int at = 0; at < 2; at++) {
+                const struct work_shape *w = at == 0 ? &d : &longer;
+                int64_t a = model_cost(&plain, MODEL_IGPU, ops[k].op, w, 1, 1).t_ns;
+                int64_t b = model_cost(&slow, MODEL_IGPU, ops[k].op, w, 1, 1).t_ns;
+                double wait = waits ? (double)products * ops[k].prims / 6.0 : 0.0;
+                ck_assert_double_le(fabs((double)(b - a) - wait), 4.0);
+            }
+        }
+        /* The head is an op of its own, longer here than one op is prepared. */
+        ck_assert_int_eq(model_cost(&plain, MODEL_IGPU, OP_HEAD, &d, 1, 1).t_ns,
+                         model_cost(&slow, MODEL_IGPU, OP_HEAD, &d, 1, 1).t_ns);
+        for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+            dev->runtimes[i].enqueue_s = 0.5e-9 * (double)products / 6.0;
+        }
+        ck_assert_int_eq(model_cost(&plain, MODEL_IGPU, OP_LAYER, &d, 1, 1).t_ns,
+                         model_cost(&slow, MODEL_IGPU, OP_LAYER, &d, 1, 1).t_ns);
+    }
+}
+END_TEST
+
 /* Factors 2 at 16 rows and 1 at 256: at 64 rows, half way in ln rows, 1.5; at 1 and at 4096 rows
  * the ends' factors. */
 /* Llama 3.1 8B, 8-bit KV: a pair is 4 x 32 x 128 = 16384 flop, a key 2 x 8 x 128 = 2048 B, a row's
@@ -515,6 +569,7 @@ static const struct suite_row suite[] = {
     LOOP(an_op_in_chunks_costs_its_chunks, 2),
     TEST(a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute),
     TEST(a_width_fill_costs_matrix_products_in_proportion),
+    TEST(a_device_waits_for_a_host_that_is_slower_than_a_layer),
     TEST(a_window_is_attended_to_whole),
     TEST(a_table_scales_by_interpolated_factors),
     TEST(nonlinear_ops_apart_cost_launches_bytes_and_barriers),

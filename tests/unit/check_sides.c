@@ -216,6 +216,7 @@ START_TEST(a_fit_begins_where_the_file_says)
                             .fill_rows = 7,
                             .attention_frac = 8,
                             .width_fill = 9,
+                            .enqueue_s = 20,
                             .knee = 10,
                             .start = {.flop_per_s = 11,
                                       .bytes_per_s = 12,
@@ -224,9 +225,11 @@ START_TEST(a_fit_begins_where_the_file_says)
                                       .attention_frac = 15,
                                       .width_fill = 16,
                                       .one_bytes_per_s = 17,
-                                      .one_launch_s = 18}};
+                                      .one_launch_s = 18,
+                                      .enqueue_s = 19}};
     struct soc_runtime b = calibrate_start(&r);
-    ck_assert(b.many.flop_per_s == 1 && b.one.launch_s == 6 && b.width_fill == 9);
+    ck_assert(b.many.flop_per_s == 1 && b.one.launch_s == 6 && b.width_fill == 9 &&
+              b.enqueue_s == 20);
     r.start.given = true;
     b = calibrate_start(&r);
     ck_assert_double_eq(b.many.flop_per_s, 11);
@@ -238,6 +241,7 @@ START_TEST(a_fit_begins_where_the_file_says)
     ck_assert_double_eq(b.fill_rows, 14);
     ck_assert_double_eq(b.attention_frac, 15);
     ck_assert_double_eq(b.width_fill, 16);
+    ck_assert_double_eq(b.enqueue_s, 19);
     ck_assert_double_eq(b.knee, 10);
     ck_assert(b.weight_bits == 8 && b.start.given && strcmp(b.runtime, "ov-2025") == 0);
 }
