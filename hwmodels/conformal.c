@@ -54,44 +54,19 @@ struct conformal_query conformal_query_of(const struct conformal_row *r)
 
 int conformal_read(const char *path, struct conformal *out, struct err *e)
 {
+    static const struct conformal_row blank = {.runtime = "", .source = ""};
+    static const struct csv_table table = {.fields = fields,
+                                           .n_fields = sizeof fields / sizeof fields[0],
+                                           .row_bytes = sizeof blank,
+                                           .blank = &blank};
     *out = (struct conformal){0};
-    size_t before = e->n;
-    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
-    if (f == NULL) {
+    out->v = csv_table_read(&table, path, &out->n, e);
+    if (out->v == NULL) {
         return -EINVAL;
     }
-    struct csv_record record;
-    (void)csv_record_init(&record, f, fields, sizeof fields / sizeof fields[0], e);
-    while (e->n == before && csvfile_next(f, e) > 0) {
-        out->v = xgrow(out->v, out->n, sizeof *out->v);
-        csv_record_take(&record, &out->v[out->n++], e);
-    }
-    if (e->n > before) {
-        conformal_fini(out);
-        return -EINVAL;
-    }
+    conformal_prepare(out);
     conformal_rows_measure(out);
     return 0;
-}
-
-void conformal_keep(const struct conformal *c)
-{
-    if (c->rows != NULL) {
-        (void)xkept(c->rows->v);
-        (void)xkept(c->rows->text);
-    }
-    (void)xkept(c->rows);
-    (void)xkept(c->v);
-}
-
-void conformal_fini(struct conformal *c)
-{
-    if (c->rows != NULL) {
-        conformal_rows_fini(c->rows);
-    }
-    free(c->rows);
-    free(c->v);
-    *c = (struct conformal){0};
 }
 
 /* ---- two variances ---- */
@@ -145,19 +120,18 @@ static void node_add(struct node *node, const struct cell *c, double sign)
     }
 }
 
-static struct variances variances_of(const struct conformal_rows *rows,
-                                     const struct conformal_query *q)
+static struct variances variances_of(const struct conformal *c, const struct conformal_query *q)
 {
-    size_t most = rows->n + 1;
+    size_t most = c->n + 1;
     struct variances v = {.row = xmalloc(most * sizeof(const struct conformal_row *)),
                           .error = xmalloc(most * sizeof *v.error),
                           .group = xmalloc(most * sizeof *v.group)};
-    struct conformal_left_out out = conformal_rows_left_out(rows, q);
-    OWNED size_t *group_of_key = xcalloc(N_LEFT * rows->n_texts + 1, sizeof *group_of_key);
-    for (size_t i = 0; i < rows->n; i++) {
-        const struct conformal_row *r = &rows->row[i];
-        if (conformal_rows_counts(rows, i, &out)) {
-            size_t *group = &group_of_key[r->left * rows->n_texts + rows->v[i].group];
+    struct conformal_left_out out = conformal_rows_left_out(q);
+    OWNED size_t *numbers = xcalloc(c->n_groups + 1, sizeof *numbers);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct conformal_row *r = &c->v[i];
+        if (conformal_rows_counts(r, &out)) {
+            size_t *group = &numbers[r->group];
             if (*group == 0) {
                 *group = ++v.n_groups;
             }
@@ -259,14 +233,12 @@ static double deviations(const struct variances *v, enum device_kind kind, doubl
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
                                        double level_frac)
 {
-    SCOPED(conformal_rows_fini) struct conformal_rows own;
-    const struct conformal_rows *rows = conformal_rows_of(c, &own);
     struct conformal_interval out = {.low_factor = 0.0,
                                      .high_factor = (double)INFINITY,
                                      .left = q->left,
-                                     .distance = conformal_rows_distance(rows, q),
+                                     .distance = conformal_rows_distance(c, q),
                                      .pool = "all"};
-    SCOPED(variances_fini) struct variances v = variances_of(rows, q);
+    SCOPED(variances_fini) struct variances v = variances_of(c, q);
     int path[LEVELS];
     path_of(q->left, q->kind, q->weights, path);
     double sd = sd_of(&v, path, SIZE_MAX);
@@ -288,7 +260,7 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
 
 /* What conformal_of says of a query that leaves out what `v` does; deviations: of its kind, NaN
  * where they are not known yet. */
-static double half_of(const struct conformal_rows *rows, const struct variances *v,
+static double half_of(const struct conformal *c, const struct variances *v,
                       const struct conformal_query *q, double level_frac, double *known)
 {
     int path[LEVELS];
@@ -300,18 +272,16 @@ static double half_of(const struct conformal_rows *rows, const struct variances 
     if (isnan(*known)) {
         *known = deviations(v, q->kind, level_frac);
     }
-    return log(exp(*known * sd * (1.0 + CONFORMAL_WIDEN * conformal_rows_distance(rows, q))));
+    return log(exp(*known * sd * (1.0 + CONFORMAL_WIDEN * conformal_rows_distance(c, q))));
 }
 
 void conformal_draws(const struct conformal *c, const struct conformal_query *q, const double *u,
                      size_t n, double *out)
 {
-    SCOPED(conformal_rows_fini) struct conformal_rows own;
-    const struct conformal_rows *rows = conformal_rows_of(c, &own);
-    SCOPED(variances_fini) struct variances v = variances_of(rows, q);
+    SCOPED(variances_fini) struct variances v = variances_of(c, q);
     for (size_t i = 0; i < n; i++) {
         double known = (double)NAN;
-        double half = half_of(rows, &v, q, fabs(2.0 * u[i] - 1.0), &known);
+        double half = half_of(c, &v, q, fabs(2.0 * u[i] - 1.0), &known);
         out[i] = !isfinite(half) ? 0.0 : u[i] < 0.5 ? -half : half;
     }
 }
@@ -328,24 +298,22 @@ double conformal_draw(const struct conformal *c, const struct conformal_query *q
 static void cover(const struct conformal *c, bool *chosen, double level_frac, double *half,
                   struct conformal_coverage *out)
 {
-    SCOPED(conformal_rows_fini) struct conformal_rows own;
-    const struct conformal_rows *rows = conformal_rows_of(c, &own);
     for (size_t i = 0; i < c->n; i++) {
         if (!chosen[i]) {
             continue;
         }
         struct conformal_query first = conformal_query_of(&c->v[i]);
-        SCOPED(variances_fini) struct variances v = variances_of(rows, &first);
+        SCOPED(variances_fini) struct variances v = variances_of(c, &first);
         double known[N_KINDS];
         for (int k = 0; k < N_KINDS; k++) {
             known[k] = (double)NAN;
         }
         for (size_t j = i; j < c->n; j++) {
             const struct conformal_row *r = &c->v[j];
-            if (chosen[j] && r->left == c->v[i].left && rows->v[j].group == rows->v[i].group) {
+            if (chosen[j] && r->group == c->v[i].group) {
                 struct conformal_query q = conformal_query_of(r);
                 chosen[j] = false;
-                half[out->n] = half_of(rows, &v, &q, level_frac, &known[q.kind]);
+                half[out->n] = half_of(c, &v, &q, level_frac, &known[q.kind]);
                 out->inside += fabs(r->ln_error) <= half[out->n++];
             }
         }

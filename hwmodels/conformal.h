@@ -49,23 +49,27 @@ enum conformal_left {
 extern const char *const conformal_left_names[];
 
 struct conformal_row {
-    char soc[48], family[48], runtime[64], model[64];
+    const char *soc, *family, *runtime, *model;
     enum device_kind kind;
     enum conformal_phase phase;
     double weights, tokens;
     uint32_t weight_bits;
     enum conformal_left left;
-    char source[128]; /* of a row whose model was left out: its publication; else "" */
-    char by[48]; /* the SoC whose entry predicted the row; another one where its own was left out */
+    const char *source; /* of a row whose model was left out: its publication; else "" */
+    const char
+        *by; /* the SoC whose entry predicted the row; another one where its own was left out */
     double ln_error; /* ln(predicted / measured) */
     double distance; /* to the nearest row of its family of another model; where the SoC was left
                       * out, of another SoC; 0 where there is none */
+    /* conformal_prepare fills these in. */
+    double ln_weights, ln_tokens; /* of tokens + 1 */
+    uint32_t group;               /* below n_groups: what its error has in common with others */
 };
 
 struct conformal {
-    struct conformal_row *v; /* owned */
+    struct conformal_row *v; /* kept */
     size_t n;
-    struct conformal_rows *rows; /* of a table that was read; owned; NULL is only slower */
+    uint32_t n_groups;
 };
 
 /* A prediction to be made. */
@@ -90,12 +94,10 @@ struct conformal_interval {
 /* An entry's own errors, where rows of its machine are stated with it: pool "measured". */
 #define CONFORMAL_MEASURED "measured"
 
-/* Reads the table and works out distances. 0 or -EINVAL with errors. conformal_fini in every case.
- */
+/* Reads the table, prepares it and works out distances. 0 or -EINVAL with errors. */
 int conformal_read(const char *path, struct conformal *out, struct err *e);
-void conformal_fini(struct conformal *c);
-/* Instead: the command has the table until it ends (xkept). */
-void conformal_keep(const struct conformal *c);
+/* For rows that were not read: keeps their texts, of which equal ones are one pointer then. */
+void conformal_prepare(struct conformal *c);
 
 /* The query that leaves out what was left out of the row's prediction. Borrows the row. */
 struct conformal_query conformal_query_of(const struct conformal_row *r);

@@ -23,6 +23,13 @@ static const struct csv_field fields[] = {
     {"source", CSV_TEXT, OF(source), .min = 1},
 };
 
+static void row_check(void *row, const struct csvfile *f, struct err *e)
+{
+    if (((const struct corun_point *)row)->culprit == CORUN_BOTH) {
+        csvfile_refuse(f, csvfile_column(f, "culprit"), e, "must be one device");
+    }
+}
+
 static void add_machine(struct corun_points *p, const char *name)
 {
     for (size_t i = 0; i < p->n_machines; i++) {
@@ -30,43 +37,23 @@ static void add_machine(struct corun_points *p, const char *name)
             return;
         }
     }
-    p->machines = xgrow(p->machines, p->n_machines, sizeof *p->machines);
+    p->machines = xkept_grow(p->machines, p->n_machines, sizeof *p->machines);
     p->machines[p->n_machines++] = name;
 }
 
 int corun_read(const char *path, struct corun_points *out, struct err *e)
 {
+    static const struct csv_table table = {.fields = fields,
+                                           .n_fields = sizeof fields / sizeof fields[0],
+                                           .row_bytes = sizeof *out->v,
+                                           .check = row_check,
+                                           .holds = "co-runs"};
     *out = (struct corun_points){0};
-    size_t before = e->n;
-    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
-    if (f == NULL) {
-        return -EINVAL;
-    }
-    struct csv_record r;
-    bool columns_there = csv_record_init(&r, f, fields, sizeof fields / sizeof fields[0], e) == 0;
-    while (columns_there && csvfile_next(f, e) > 0) {
-        out->v = xgrow(out->v, out->n, sizeof *out->v);
-        struct corun_point *p = &out->v[out->n++];
-        *p = (struct corun_point){0};
-        csv_record_take(&r, p, e);
-        if (p->culprit == CORUN_BOTH) {
-            csvfile_refuse(f, csvfile_column(f, "culprit"), e, "must be one device");
-        }
-    }
+    out->v = csv_table_read(&table, path, &out->n, e);
     for (size_t i = 0; i < out->n; i++) {
         add_machine(out, out->v[i].machine);
     }
-    if (e->n == before && out->n == 0) {
-        err_add(e, "%s: holds no co-runs", path);
-    }
-    return e->n == before ? 0 : -EINVAL;
-}
-
-void corun_fini(struct corun_points *p)
-{
-    free(p->v);
-    free(p->machines);
-    *p = (struct corun_points){0};
+    return out->v != NULL ? 0 : -EINVAL;
 }
 
 /* ---- predicting ---- */

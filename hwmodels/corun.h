@@ -14,8 +14,8 @@
 enum corun_victim { CORUN_NPU, CORUN_GPU, CORUN_CPU, CORUN_BOTH };
 
 struct corun_point {
-    char machine[64], what[128], demands[16], source[320];
-    double peak_gbs;             /* data sheet */
+    const char *machine, *what, *demands, *source; /* nobody frees them */
+    double peak_gbs;                               /* data sheet */
     double victim_gbs, most_gbs; /* isolated: of this kernel, and at most of its device */
     double culprit_gbs;
     double slowdown; /* measured; of `both`, isolated traffic over traffic together */
@@ -23,15 +23,14 @@ struct corun_point {
 };
 
 struct corun_points {
-    struct corun_point *v; /* owned */
+    struct corun_point *v; /* kept */
     size_t n;
-    const char **machines; /* owned; borrowed texts, each name once, in the file's order */
+    const char **machines; /* kept; each name once, in the file's order */
     size_t n_machines;
 };
 
-/* 0 or -EINVAL with errors that name file and line. corun_fini in both cases. */
+/* 0 or -EINVAL with errors that name file and line. */
 int corun_read(const char *path, struct corun_points *out, struct err *e);
-void corun_fini(struct corun_points *p);
 
 /* The numbers that a fit may move. Weight is an NPU's or a CPU's over a GPU's. */
 enum corun_knob {

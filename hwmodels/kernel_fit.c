@@ -328,16 +328,7 @@ int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struc
     }
     free(f->points);
     free(f->covariance);
-    if (rc != 0) {
-        kernel_fit_fini(fit);
-    }
     return rc;
-}
-
-void kernel_fit_fini(struct kernel_fit *fit)
-{
-    free(fit->cells);
-    memset(fit, 0, sizeof *fit);
 }
 
 const struct kernel_estimate *kernel_fit_find(const struct kernel_fit *fit, enum kernel_param p,

@@ -42,7 +42,7 @@ enum kernel_param {
 
 struct kernel_estimate {
     enum kernel_param param;
-    char device[16], runtime[32]; /* "" for the machine */
+    const char *device, *runtime; /* the rows'; "" for the machine */
     uint32_t weight_bits;         /* 0 where it does not matter */
     enum kernel_op op;            /* LAMBDA */
     double value, low, high;      /* interval; its ends may be infinite */
@@ -87,7 +87,7 @@ struct kernel_form_error {
 struct kernel_fit {
     struct kernel_estimate params[KERNEL_FIT_MAX_PARAMS];
     uint32_t n_params;
-    struct kernel_cell *cells; /* owned */
+    struct kernel_cell *cells; /* kept */
     uint32_t n_cells;
     struct kernel_lack_of_fit alone, together;
     struct kernel_form_error errors[KERNEL_FORM_COUNT][KERNEL_OP_COUNT]; /* held-out, by op */
@@ -102,7 +102,6 @@ const char *kernel_form_name(enum kernel_form f);
 /* Fits. rows must outlive the fit. 0; -EINVAL with errors: too few trusted rows, or no
  * convergence; *fit is then empty. Cost: seconds for some thousand rows. */
 int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struct err *e);
-void kernel_fit_fini(struct kernel_fit *fit);
 
 /* NULL when there is none. weight_bits 0 where it does not matter. */
 const struct kernel_estimate *kernel_fit_find(const struct kernel_fit *fit, enum kernel_param p,

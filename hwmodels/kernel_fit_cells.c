@@ -32,7 +32,7 @@ static int find_partner(struct kernel_fit *fit, const struct kernel_rows *rows, 
 
 static int new_cell(struct kernel_fit *fit, const struct kernel_row *row, int partner)
 {
-    fit->cells = xgrow(fit->cells, fit->n_cells, sizeof *fit->cells);
+    fit->cells = xkept_grow(fit->cells, fit->n_cells, sizeof *fit->cells);
     struct kernel_cell *c = &fit->cells[fit->n_cells];
     memset(c, 0, sizeof *c);
     c->row = row;
@@ -143,12 +143,10 @@ static int add_param(struct fit_problem *f, enum kernel_param p, const struct ke
     struct kernel_fit *fit = f->fit;
     SIM_REQUIRE(fit->n_params < KERNEL_FIT_MAX_PARAMS, "room for every parameter");
     struct kernel_estimate *q = &fit->params[fit->n_params];
-    memset(q, 0, sizeof *q);
-    q->param = p;
-    q->weight_bits = bits;
+    *q = (struct kernel_estimate){.param = p, .device = "", .runtime = "", .weight_bits = bits};
     if (row != NULL) {
-        memcpy(q->device, row->device, sizeof q->device);
-        memcpy(q->runtime, row->runtime, sizeof q->runtime);
+        q->device = row->device;
+        q->runtime = row->runtime;
         q->op = row->op;
     }
     f->x[fit->n_params] = fit_to_x(p, start);
@@ -366,8 +364,7 @@ static void contention_params(struct fit_problem *f)
             int at = add_param(f, KERNEL_PARAM_LAMBDA, c->row, c->row->weight_bits, 0.02);
             /* add_param names the device of the row; a sensitivity is of a kernel and width,
              * whichever device runs it. */
-            memset(f->fit->params[at].device, 0, sizeof f->fit->params[at].device);
-            memset(f->fit->params[at].runtime, 0, sizeof f->fit->params[at].runtime);
+            f->fit->params[at].device = f->fit->params[at].runtime = "";
         }
     }
     if (f->cap >= 0) {

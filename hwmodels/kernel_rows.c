@@ -41,28 +41,23 @@ static const struct csv_field fields[] = {
 };
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
-void kernel_rows_init(struct kernel_rows *r)
-{
-    memset(r, 0, sizeof *r);
-}
-
-void kernel_rows_fini(struct kernel_rows *r)
-{
-    free(r->v);
-    memset(r, 0, sizeof *r);
-}
-
 struct kernel_row *kernel_rows_add(struct kernel_rows *r)
 {
-    r->v = xgrow(r->v, r->n, sizeof *r->v);
-    struct kernel_row *row = &r->v[r->n++];
-    memset(row, 0, sizeof *row);
-    return row;
+    static const struct kernel_row blank = {.soc = "",
+                                            .device = "",
+                                            .runtime = "",
+                                            .model = "",
+                                            .partner = "",
+                                            .source = "",
+                                            .flag = ""};
+    r->v = xkept_grow(r->v, r->n, sizeof *r->v);
+    r->v[r->n] = blank;
+    return &r->v[r->n++];
 }
 
 void kernel_row_set_spec(struct kernel_row *row, const struct kernel_spec *s)
 {
-    (void)kernel_spec_name(s, row->model, sizeof row->model);
+    row->model = kernel_spec_name(s);
     row->op = s->op;
     row->weight_bits = s->weight_bits;
     row->act_bits = s->act_bits;

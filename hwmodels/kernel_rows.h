@@ -9,8 +9,6 @@
 #include "hwmodels/kernel_spec.h"
 #include "sim/api/device.h"
 
-#define KERNEL_PARTNER_BYTES 128
-
 enum kernel_metric {
     KERNEL_METRIC_MS,       /* kernel_ms: one kernel, alone; median of a window */
     KERNEL_METRIC_CO_MS,    /* co_kernel_ms: next to `partner` */
@@ -23,13 +21,13 @@ enum kernel_metric {
 };
 
 struct kernel_row {
-    char soc[64], device[16], runtime[32];
+    const char *soc, *device, *runtime; /* nobody frees them, as the texts below */
     enum device_kind kind;
-    char model[KERNEL_NAME_BYTES]; /* kernel_spec_name */
-    char
-        partner[KERNEL_PARTNER_BYTES]; /* "device:model" of the co-running kernel; "" if isolated */
-    char source[160];
-    char flag[32]; /* "" trusted; else why not: foreign_cpu, steal, few_samples, unscreened, ... */
+    const char *model;   /* kernel_spec_name */
+    const char *partner; /* "device:model" of the co-running kernel; "" if isolated */
+    const char *source;
+    const char
+        *flag; /* "" trusted; else why not: foreign_cpu, steal, few_samples, unscreened, ... */
     enum kernel_op op;
     enum kernel_metric metric;
     uint32_t weight_bits, act_bits;
@@ -45,14 +43,12 @@ struct kernel_row {
 };
 
 struct kernel_rows {
-    struct kernel_row *v; /* owned */
+    struct kernel_row *v; /* kept */
     size_t n;
     double memory_bytes; /* of the machine; 0 unknown */
 };
 
-void kernel_rows_init(struct kernel_rows *r);
-void kernel_rows_fini(struct kernel_rows *r);
-/* A zeroed new row; valid until the next call. */
+/* A new row of zeros and empty texts; valid until the next call. */
 struct kernel_row *kernel_rows_add(struct kernel_rows *r);
 /* Sets what follows from the spec. */
 void kernel_row_set_spec(struct kernel_row *row, const struct kernel_spec *s);

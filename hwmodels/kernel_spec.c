@@ -80,29 +80,23 @@ double kernel_spec_bytes(const struct kernel_spec *s)
     }
 }
 
-const char *kernel_spec_name(const struct kernel_spec *s, char *buf, size_t size)
+const char *kernel_spec_name(const struct kernel_spec *s)
 {
     const char *op = kernel_op_name(s->op);
     switch (s->op) {
     case KERNEL_GEMV:
     case KERNEL_GEMM:
-        (void)snprintf(buf, size, "%s-w%" PRIu32 "-m%" PRIu32 "-n%" PRIu32 "-k%" PRIu32, op,
-                       s->weight_bits, s->rows, s->n, s->k);
-        break;
+        return xkeep(xformat("%s-w%" PRIu32 "-m%" PRIu32 "-n%" PRIu32 "-k%" PRIu32, op,
+                             s->weight_bits, s->rows, s->n, s->k));
     case KERNEL_PREFILL:
     case KERNEL_DECODE:
-        (void)snprintf(
-            buf, size,
+        return xkeep(xformat(
             "%s-kv%" PRIu32 "-m%" PRIu32 "-c%" PRIu32 "-h%" PRIu32 "x%" PRIu32 "-d%" PRIu32, op,
-            s->weight_bits, s->rows, s->context_tokens, s->heads, s->kv_heads, s->head_dim);
-        break;
+            s->weight_bits, s->rows, s->context_tokens, s->heads, s->kv_heads, s->head_dim));
     case KERNEL_KNOB:
-        (void)snprintf(buf, size, "%s-%" PRIu32 "-%" PRIu64 "k", op, s->intensity_flop_per_byte,
-                       s->stream_bytes / 1024);
-        break;
+        return xkeep(xformat("%s-%" PRIu32 "-%" PRIu64 "k", op, s->intensity_flop_per_byte,
+                             s->stream_bytes / 1024));
     default:
-        (void)snprintf(buf, size, "%s-%" PRIu64 "k", op, s->stream_bytes / 1024);
-        break;
+        return xkeep(xformat("%s-%" PRIu64 "k", op, s->stream_bytes / 1024));
     }
-    return buf;
 }

@@ -7,8 +7,6 @@
 
 #include "sim/base/base.h"
 
-#define KERNEL_NAME_BYTES 64
-
 enum kernel_op {
     KERNEL_READ,    /* stream through memory */
     KERNEL_COPY,    /* memory to memory */
@@ -46,5 +44,5 @@ double kernel_spec_bytes(const struct kernel_spec *s);
 /* The part of the traffic a measurement must not find in a cache: weights, KV, the stream. */
 uint64_t kernel_spec_weight_bytes(const struct kernel_spec *s);
 
-/* "gemm-w16-m64-n4096-k4096"; unique among specs with different work. Returns buf. */
-const char *kernel_spec_name(const struct kernel_spec *s, char *buf, size_t size);
+/* "gemm-w16-m64-n4096-k4096"; unique among specs with different work. Nobody frees it. */
+const char *kernel_spec_name(const struct kernel_spec *s);

@@ -81,17 +81,13 @@ static size_t cell_find(struct collection *c, const struct kernel_row *v,
             return i;
         }
     }
-    p->cells = xgrow(p->cells, p->n, sizeof *p->cells);
+    p->cells = xkept_grow(p->cells, p->n, sizeof *p->cells);
     c->slowdowns = xgrow(c->slowdowns, p->n, sizeof *c->slowdowns);
     c->rates = xgrow(c->rates, p->n, sizeof *c->rates);
-    struct pairs_cell *cell = &p->cells[p->n];
-    memset(cell, 0, sizeof *cell);
+    p->cells[p->n] = (struct pairs_cell){.victim = {.device = v->device, .model = v->model},
+                                         .culprit = {.device = x->device, .model = x->model}};
     memset(&c->slowdowns[p->n], 0, sizeof *c->slowdowns);
     memset(&c->rates[p->n], 0, sizeof *c->rates);
-    (void)snprintf(cell->victim.device, sizeof cell->victim.device, "%s", v->device);
-    (void)snprintf(cell->victim.model, sizeof cell->victim.model, "%s", v->model);
-    (void)snprintf(cell->culprit.device, sizeof cell->culprit.device, "%s", x->device);
-    (void)snprintf(cell->culprit.model, sizeof cell->culprit.model, "%s", x->model);
     return p->n++;
 }
 
@@ -182,12 +178,8 @@ static void find_losses(struct pairs *p, const struct sums *slowdowns)
             }
         }
         if (s.n > 0.0) {
-            p->losses = xgrow(p->losses, p->n_losses, sizeof *p->losses);
-            struct pairs_loss *l = &p->losses[p->n_losses++];
-            memset(l, 0, sizeof *l);
-            memcpy(l->device, v->device, sizeof l->device);
-            memcpy(l->model, v->model, sizeof l->model);
-            l->frac = mean_of(&s);
+            p->losses = xkept_grow(p->losses, p->n_losses, sizeof *p->losses);
+            p->losses[p->n_losses++] = (struct pairs_loss){v->device, v->model, mean_of(&s)};
         }
     }
 }
@@ -206,8 +198,8 @@ int pairs_make(struct pairs *out, const struct kernel_rows *rows, struct err *e)
         cell->culprit.both_bytes_per_s = mean_of(&c.rates[i][3]).value;
     }
     if (out->n > 0) {
-        memcpy(out->devices[0], out->cells[0].victim.device, sizeof out->devices[0]);
-        memcpy(out->devices[1], out->cells[0].culprit.device, sizeof out->devices[1]);
+        out->devices[0] = out->cells[0].victim.device;
+        out->devices[1] = out->cells[0].culprit.device;
         find_cap(out);
         find_share(out);
         find_losses(out, c.slowdowns);
@@ -217,11 +209,4 @@ int pairs_make(struct pairs *out, const struct kernel_rows *rows, struct err *e)
     return out->n > 0 ? 0
                       : err_add(e, "no pair of kernels has %d samples or more (%zu pairs in all)",
                                 PAIRS_MIN_SAMPLES, out->rows);
-}
-
-void pairs_fini(struct pairs *p)
-{
-    free(p->cells);
-    free(p->losses);
-    *p = (struct pairs){.n = 0};
 }

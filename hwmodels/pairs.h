@@ -22,8 +22,7 @@ struct pairs_mean {
 
 /* A kind of kernel on a device. */
 struct pairs_side {
-    char device[16];
-    char model[KERNEL_NAME_BYTES];
+    const char *device, *model;                 /* the rows' texts */
     double alone_bytes_per_s, both_bytes_per_s; /* of DDR, isolated and in this pair */
 };
 
@@ -34,25 +33,22 @@ struct pairs_cell {
 };
 
 struct pairs_loss {
-    char device[16];
-    char model[KERNEL_NAME_BYTES];
-    struct pairs_mean frac; /* below the cap, over culprits and repetitions */
+    const char *device, *model; /* the rows' texts */
+    struct pairs_mean frac;     /* below the cap, over culprits and repetitions */
 };
 
 struct pairs {
-    struct pairs_cell *cells; /* owned */
+    struct pairs_cell *cells; /* kept */
     size_t n;
-    struct pairs_loss *losses; /* owned; of victims that met a culprit below the cap */
+    struct pairs_loss *losses; /* kept; of victims that met a culprit below the cap */
     size_t n_losses;
     double most_bytes_per_s;  /* reached together */
     double asked_bytes_per_s; /* by the pair that asks for most */
     bool saturated;           /* most is the cap */
-    char devices[2][16];
+    const char *devices[2];
     struct pairs_mean share; /* of the first device in pairs above the cap; n 0: there is none */
     size_t rows, left_out;   /* observations; those with too few samples */
 };
 
-/* From the rows of one machine. 0, or -EINVAL with an error: there is no pair. pairs_fini in both
- * cases. */
+/* From the rows of one machine. 0, or -EINVAL with an error: there is no pair. */
 int pairs_make(struct pairs *out, const struct kernel_rows *rows, struct err *e);
-void pairs_fini(struct pairs *p);

@@ -15,58 +15,42 @@ static const struct csv_field acceptance[] = {
     {"method", CSV_CHOICE, OF(acceptance, method), .choices = METHODS},
     {"ours", CSV_WHOLE, OF(acceptance, ours), .max = 1},
     {"accepted_tokens", CSV_NUMBER, OF(acceptance, accepted_tokens), .max = MAX_TOKENS},
+    {"source", CSV_TEXT, OF(acceptance, source)},
 };
 static const struct csv_field ablation[] = {
     {"model", CSV_TEXT, OF(ablation, model), .min = 1},
     {"system", CSV_CHOICE, OF(ablation, system), .choices = SYSTEMS},
     {"latency_ms", CSV_NUMBER, OF(ablation, latency_ms), .max = MAX_MS},
+    {"source", CSV_TEXT, OF(ablation, source)},
 };
 static const struct csv_field causes[] = {
     {"cause", CSV_TEXT, OF(cause, name), .min = 1},
     {"share_frac", CSV_NUMBER, OF(cause, share_frac), .max = 1},
     {"reusable", CSV_WHOLE, OF(cause, reusable), .max = 1},
+    {"source", CSV_TEXT, OF(cause, source)},
 };
 
-/* A file, and where its rows go. */
-#define TABLE(file, rows, most)                                                                    \
-    {                                                                                              \
-        file, rows, sizeof rows / sizeof rows[0], sizeof *((struct speculation_data *)0)->rows,    \
-            offsetof(struct speculation_data, rows), offsetof(struct speculation_data, n_##rows),  \
-            most                                                                                   \
-    }
-static const struct table {
-    const char *name;
-    const struct csv_field *fields;
-    size_t n_fields, row_bytes, rows, n; /* the last two: offsets in struct speculation_data */
-    uint32_t max_rows;
-} TABLES[] = {
-    TABLE("acceptance.csv", acceptance, SPECULATION_MAX_ROWS),
-    TABLE("ablation.csv", ablation, SPECULATION_MAX_ROWS),
-    TABLE("rejection_causes.csv", causes, SPECULATION_MAX_MODELS),
-};
-
-static void read_table(const struct table *t, const char *path, struct speculation_data *out,
-                       struct err *e)
+static void *read_table(const char *dir, const char *name, const struct csv_table *t, size_t *n,
+                        struct err *e)
 {
-    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
-    if (f == NULL) {
-        return;
-    }
-    struct csv_record record;
-    /* No published number without where it stands; the column is required and not read. */
-    bool whole = csvfile_require(f, "source", e) >= 0;
-    whole = csv_record_init(&record, f, t->fields, t->n_fields, e) == 0 && whole;
-    uint32_t *n = (uint32_t *)(void *)((char *)out + t->n);
-    while (whole && csvfile_next(f, e) == 1) {
-        if (*n == t->max_rows) {
-            err_add(e, "%s: more than %u rows", path, t->max_rows);
-            break;
-        }
-        csv_record_take(&record, (char *)out + t->rows + (*n)++ * t->row_bytes, e);
-    }
-    if (whole && *n == 0) {
-        err_add(e, "%s: no rows", path);
-    }
+    OWNED char *path = xformat("%s/%s", dir, name);
+    return csv_table_read(t, path, n, e);
+}
+
+#define TABLE(rows)                                                                                \
+    static const struct csv_table rows##_table = {.fields = rows,                                  \
+                                                  .n_fields = sizeof rows / sizeof rows[0],        \
+                                                  .row_bytes = sizeof *out->rows,                  \
+                                                  .holds = "rows"}
+
+static void read_tables(const char *dir, struct speculation_data *out, struct err *e)
+{
+    TABLE(acceptance);
+    TABLE(ablation);
+    TABLE(causes);
+    out->acceptance = read_table(dir, "acceptance.csv", &acceptance_table, &out->n_acceptance, e);
+    out->ablation = read_table(dir, "ablation.csv", &ablation_table, &out->n_ablation, e);
+    out->causes = read_table(dir, "rejection_causes.csv", &causes_table, &out->n_causes, e);
 }
 
 static void read_drafters(struct json_obj *root, struct speculation_constants *c)
@@ -116,12 +100,7 @@ static void read_amortized(struct json_obj *root, struct speculation_data *out)
     for (int i = 0; i < n; i++) {
         struct json_obj o = json_array_object(root, "amortized", i);
         struct speculation_amortized *a = &out->amortized[i];
-        const char *name = json_get_string(&o, "model");
-        if (strlen(name) >= SPECULATION_NAME_BYTES) {
-            json_refuse(&o, "model", "more than %d characters", SPECULATION_NAME_BYTES - 1);
-            name = "";
-        }
-        strcpy(a->model, name); /* fits: checked above */
+        a->model = xkeep(xstrdup(json_get_string(&o, "model")));
         a->prefill_ms = json_get_quantity(&o, "prefill_ms", "ms", 0, MAX_MS);
         a->prefill_graph_ms = json_get_quantity(&o, "prefill_graph_ms", "ms", 0, MAX_MS);
         a->pass_ms = json_get_quantity(&o, "pass_ms", "ms", 0, MAX_MS);
@@ -137,10 +116,7 @@ int speculation_data_read(const char *dir, struct speculation_data *out, struct 
 {
     size_t before = e->n;
     memset(out, 0, sizeof(*out));
-    for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
-        OWNED char *path = xformat("%s/%s", dir, TABLES[i].name);
-        read_table(&TABLES[i], path, out, e);
-    }
+    read_tables(dir, out, e);
     OWNED char *path = xformat("%s/constants.json", dir);
     cJSON *tree = json_read_file(path, e);
     if (tree != NULL) {

@@ -9,9 +9,7 @@
 #include "sim/base/json.h"
 
 #define SPECULATION_DIR "hwmodels/speculation" /* for datadir_path (sim/base/datadir.h) */
-#define SPECULATION_MAX_ROWS 128
 #define SPECULATION_MAX_MODELS 16
-#define SPECULATION_NAME_BYTES 24
 
 enum speculation_method {
     SPECULATION_PLD,
@@ -33,28 +31,29 @@ enum speculation_system {
     SPECULATION_SYSTEM_COUNT
 };
 
+/* Nobody frees the texts of these. No published number is without a source. */
 struct speculation_acceptance {
-    char dataset[SPECULATION_NAME_BYTES], model[SPECULATION_NAME_BYTES];
+    const char *dataset, *model, *source;
     enum speculation_method method;
     bool ours;
     double accepted_tokens;
 };
 
 struct speculation_ablation {
-    char model[SPECULATION_NAME_BYTES];
+    const char *model, *source;
     enum speculation_system system;
     double latency_ms; /* published, per output token */
 };
 
 struct speculation_cause {
-    char name[SPECULATION_NAME_BYTES];
+    const char *name, *source;
     double share_frac;
     bool reusable;
 };
 
 /* Free values of the amortized account of one model. */
 struct speculation_amortized {
-    char model[SPECULATION_NAME_BYTES];
+    const char *model;
     struct quantity prefill_ms, prefill_graph_ms; /* prefill and switch per output token, without
                                                      and with graph switching */
     struct quantity pass_ms;                      /* one pass of the decode graph */
@@ -74,11 +73,12 @@ struct speculation_constants {
 };
 
 struct speculation_data {
-    struct speculation_acceptance acceptance[SPECULATION_MAX_ROWS];
-    struct speculation_ablation ablation[SPECULATION_MAX_ROWS];
-    struct speculation_cause causes[SPECULATION_MAX_MODELS];
+    struct speculation_acceptance *acceptance; /* kept, as these */
+    struct speculation_ablation *ablation;
+    struct speculation_cause *causes;
+    size_t n_acceptance, n_ablation, n_causes;
     struct speculation_amortized amortized[SPECULATION_MAX_MODELS];
-    uint32_t n_acceptance, n_ablation, n_causes, n_amortized;
+    uint32_t n_amortized;
     struct speculation_constants constants;
 };
 

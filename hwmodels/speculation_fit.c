@@ -49,7 +49,7 @@ static double solve_alpha(struct ratio *x)
 static double row_of(const struct speculation_data *data, const char *dataset, const char *model,
                      enum speculation_method method, bool ours)
 {
-    for (uint32_t i = 0; i < data->n_acceptance; i++) {
+    for (size_t i = 0; i < data->n_acceptance; i++) {
         const struct speculation_acceptance *r = &data->acceptance[i];
         if (strcmp(r->dataset, dataset) == 0 && strcmp(r->model, model) == 0 &&
             r->method == method && r->ours == ours) {

@@ -148,7 +148,6 @@ static void print_coverage(const char *path, struct err *e)
     left_out_table_print(&table, stdout);
     (void)fputc('\n', stdout);
     transfer_table_print(&table, stdout);
-    conformal_fini(&table);
 }
 
 static int residuals(const struct options *o, struct err *e)

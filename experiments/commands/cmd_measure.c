@@ -14,6 +14,7 @@
 #include "sim/base/version.h"
 
 #define MAX_FITS 64
+#define MAX_NAME 63 /* of a machine */
 
 struct options {
     struct measure_options m;
@@ -25,12 +26,12 @@ struct options {
     bool list;
 };
 
-static void check_name(const char *option, const char *name, size_t max, struct err *e)
+static void check_name(const char *name, struct err *e)
 {
     size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "._-+");
-    if (name[0] == '\0' || name[good] != '\0' || good >= max) {
-        err_add(e, "--%s %s: letters, digits and . _ - + only, at most %zu", option, name, max - 1);
+    if (name[0] == '\0' || name[good] != '\0' || good > MAX_NAME) {
+        err_add(e, "--name %s: letters, digits and . _ - + only, at most %d", name, MAX_NAME);
     }
 }
 
@@ -150,9 +151,8 @@ static int measure_on(struct options *o, struct err *e)
 
 static int pairs(const struct options *o, const char *const *files, uint32_t n, struct err *e)
 {
-    SCOPED(kernel_rows_fini) struct kernel_rows rows;
-    SCOPED(pairs_fini) struct pairs p = {.n = 0};
-    kernel_rows_init(&rows);
+    struct kernel_rows rows = {.n = 0};
+    struct pairs p = {.n = 0};
     for (uint32_t i = 0; i < n; i++) {
         (void)kernel_rows_read(&rows, files[i], e);
     }
@@ -191,9 +191,8 @@ static int measure(struct options *o, struct err *e)
 
 static int fit(const struct options *o, struct err *e)
 {
-    SCOPED(kernel_rows_fini) struct kernel_rows rows;
+    struct kernel_rows rows = {.n = 0};
     struct kernel_fit result;
-    kernel_rows_init(&rows);
     for (uint32_t i = 0; i < o->fits.n; i++) {
         (void)kernel_rows_read(&rows, o->fits.v[i], e);
     }
@@ -209,7 +208,6 @@ static int fit(const struct options *o, struct err *e)
         }
         bool wrong = result.alone.wrong || result.together.wrong;
         status = e->n > 0 ? EXIT_BAD_INPUT : wrong ? EXIT_CHECK_FAILED : EXIT_OK;
-        kernel_fit_fini(&result);
     }
     return status;
 }
@@ -269,7 +267,7 @@ static int run(void *values, struct err *e)
     if (output_is(&o->shown, "json") && o->fits.n == 0 && !o->m.pairs_only) {
         (void)err_add(e, "measure: --json goes with --fit");
     }
-    check_name("name", o->name, sizeof((struct kernel_row *)0)->soc, e);
+    check_name(o->name, e);
     if (e->n > 0) {
         return EXIT_BAD_INPUT;
     }

@@ -80,7 +80,7 @@ static int take_measured(const struct options *o, cJSON *tree, struct document *
 /* What co-running kernels showed, if they were measured. */
 static int take_pairs(const struct options *o, cJSON *tree, struct document *d, struct err *e)
 {
-    SCOPED(pairs_fini) struct pairs p = {.n = 0};
+    struct pairs p = {.n = 0};
     int rc = o->pairs != NULL ? pairs_soc_read(o->pairs, &p, e) : 0;
     if (p.n > 0) {
         pairs_soc_put(&p, tree, d);
@@ -90,7 +90,7 @@ static int take_pairs(const struct options *o, cJSON *tree, struct document *d, 
 
 static int write_soc(const struct options *o, const struct soc_sibling *s, struct err *e)
 {
-    SCOPED(conformal_fini) struct conformal table = {0};
+    const struct conformal *table = NULL;
     OWNED struct soc *soc = xcalloc(1, sizeof *soc);
     const char *like = soc_path(o->like);
     if (access(like, R_OK) != 0) {
@@ -100,8 +100,8 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
     SCOPED(json_drop) cJSON *sibling = e->n > 0 ? NULL : json_read_file(like, e);
     SCOPED(json_drop) cJSON *tree = NULL;
     if (sibling != NULL && soc_parse(sibling, like, soc, e) == 0 &&
-        interval_table_read(&table, e) == 0) {
-        tree = soc_sibling_tree(sibling, s, &table, e);
+        (table = interval_table(e)) != NULL) {
+        tree = soc_sibling_tree(sibling, s, table, e);
     }
     struct document *d = document_new();
     int rc = tree == NULL ? -EINVAL : o->measured.n > 0 ? take_measured(o, tree, d, e) : 0;
@@ -111,7 +111,7 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
                            : NULL;
     if (path != NULL) {
         document_put(d, "text", stdout);
-        tell(path, soc, &table);
+        tell(path, soc, table);
     }
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }

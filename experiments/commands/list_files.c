@@ -79,12 +79,15 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
 static int put_transfers(const cJSON *root, const char *path, struct document *d, struct err *e)
 {
     OWNED struct soc *soc = xmalloc(sizeof *soc);
-    SCOPED(conformal_fini) struct conformal t = {0};
+    const struct conformal *t = NULL;
     int rc = soc_parse(root, path, soc, e);
-    rc = rc == 0 && soc->like[0] != '\0' ? interval_table_read(&t, e) : rc;
-    for (uint32_t i = 0; rc == 0 && i < soc->machine.n_devices; i++) {
+    if (rc == 0 && soc->like[0] != '\0') {
+        t = interval_table(e);
+        rc = t != NULL ? 0 : -EINVAL;
+    }
+    for (uint32_t i = 0; t != NULL && i < soc->machine.n_devices; i++) {
         if (interval_is_transfer(soc, (uint8_t)i)) {
-            OWNED char *text = interval_transfer_text(&t, soc, (uint8_t)i);
+            OWNED char *text = interval_transfer_text(t, soc, (uint8_t)i);
             document_note(d, "%s", text);
         }
     }

@@ -117,10 +117,10 @@ static void put_intervals(const struct config *c, const struct conformal *t, str
 int list_kernels(const struct config_options *o, struct document *d, struct err *e)
 {
     SCOPED(config_fini) struct config c;
-    SCOPED(conformal_fini) struct conformal residuals = {0};
+    const struct conformal *residuals = NULL;
     int rc = -EINVAL;
     if (config_load(&c, o, e) == 0 && models_refuse_several(o, "list kernels", e) == 0 &&
-        interval_table_read(&residuals, e) == 0) {
+        (residuals = interval_table(e)) != NULL) {
         about_document(&(struct about){.kind = "kernels", .config = &c}, d);
         document_note(d, "One layer of %s on %s, alone on the machine\n", c.llm.name,
                       c.soc.machine.name);
@@ -132,7 +132,7 @@ int list_kernels(const struct config_options *o, struct document *d, struct err 
         put_longest(&c, d);
         put_roofs(&c, d);
         document_note(d, "\n95 %% intervals of these times, from errors on what was left out\n");
-        put_intervals(&c, &residuals, d);
+        put_intervals(&c, residuals, d);
         rc = 0;
     }
     return rc;

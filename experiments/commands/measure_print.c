@@ -28,16 +28,14 @@ static const struct {
 int measure_summary(const char *path, FILE *out, struct err *e)
 {
     struct stat st;
-    struct kernel_rows rows;
+    struct kernel_rows rows = {.n = 0};
     size_t n[N_REASONS] = {0};
     size_t timed = 0;
     size_t trusted = 0;
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) {
         return EXIT_OK;
     }
-    kernel_rows_init(&rows);
     if (kernel_rows_read(&rows, path, e) != 0) {
-        kernel_rows_fini(&rows);
         return EXIT_CHECK_FAILED;
     }
     for (size_t i = 0; i < rows.n; i++) {
@@ -51,7 +49,6 @@ int measure_summary(const char *path, FILE *out, struct err *e)
             n[k] += strcmp(reasons[k].flag, r->flag) == 0;
         }
     }
-    kernel_rows_fini(&rows);
     (void)fprintf(out, "%s: %zu of %zu times can be trusted\n", path, trusted, timed);
     for (size_t k = 0; k < N_REASONS; k++) {
         if (n[k] > 0) {

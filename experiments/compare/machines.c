@@ -4,15 +4,13 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>
 
-#include "hwmodels/conformal.h"
-#include "sim/base/datadir.h"
+#include "experiments/run/interval.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/portable.h"
 #include "sim/base/rng.h"
 #include "sim/base/scope_gsl.h"
 
-#define PATH_BYTES 4096
 #define RESIDUAL_TOKENS 1024 /* what residuals are asked about: an ordinary prompt or context */
 #define MAX_SD 1.5           /* of a fitted logarithm: a prior's, at most */
 
@@ -137,8 +135,8 @@ int machines_draw(const struct config *c, const struct config_options *o, uint32
                   struct machines *out, struct err *e)
 {
     *out = (struct machines){.n_draws = n};
-    struct conformal table;
-    if (conformal_read(datadir_path(CONFORMAL_TABLE), &table, e) != 0) {
+    const struct conformal *table = interval_table(e);
+    if (table == NULL) {
         return -EINVAL;
     }
     size_t before = e->n;
@@ -156,7 +154,7 @@ int machines_draw(const struct config *c, const struct config_options *o, uint32
     for (uint32_t k = 0; k < out->n_factors && e->n == before; k++) {
         const struct machine_factor *x = &out->factor[k];
         if (x->kind == MACHINE_RESIDUAL) {
-            draw_residual(c, &table, out, k);
+            draw_residual(c, table, out, k);
         } else if (x->kind == MACHINE_FIT && x->group == k) {
             draw_fit(c, out, k);
         }
@@ -165,7 +163,6 @@ int machines_draw(const struct config *c, const struct config_options *o, uint32
             out->value[at] = of_range(x, out->z[at]);
         }
     }
-    conformal_fini(&table);
     return e->n == before ? 0 : -EINVAL;
 }
 

@@ -51,7 +51,7 @@ int pairs_here(const struct drive_options *d, const struct machine *m, struct pa
         return -EINVAL;
     }
     struct measure_options o;
-    SCOPED(kernel_rows_fini) struct kernel_rows rows;
+    struct kernel_rows rows = {.n = 0};
     char devices[64];
     OWNED char *text = NULL;
     size_t n = 0;
@@ -68,15 +68,11 @@ int pairs_here(const struct drive_options *d, const struct machine *m, struct pa
     FILE *to = memory_stream(&text, &n);
     int rc = measure_run(&o, to, why);
     memory_stream_close(to, &text);
-    kernel_rows_init(&rows);
     FILE *in = rc != -EINVAL ? fmemopen(text, n, "r") : NULL;
     rc = in != NULL ? kernel_rows_read_stream(&rows, in, "pairs", why) : -EINVAL;
     rc = rc == 0 ? pairs_make(out, &rows, why) : rc;
     for (uint32_t i = 0; rc == 0 && i < 2; i++) {
-        (void)snprintf(out->devices[i], sizeof out->devices[i], "%.15s", m->devices[i].name);
-    }
-    if (rc != 0) {
-        pairs_fini(out);
+        out->devices[i] = xkeep(xstrdup(m->devices[i].name));
     }
     return rc == 0 ? 0 : -EINVAL;
 }

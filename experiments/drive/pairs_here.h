@@ -8,8 +8,8 @@
 #include "hwmodels/pairs.h"
 #include "sim/drive/drive.h"
 
-/* Measures the first two devices, two repetitions. 0: pairs_fini frees *out, whose devices have the
- * machine's names. -EINVAL: `why` says what prevents it: the processor-time clock, a device that is
+/* Measures the first two devices, two repetitions. 0: *out has the machine's names of devices.
+ * -EINVAL: `why` says what prevents it: the processor-time clock, a device that is
  * no processor of its own, or rows without a pair. */
 int pairs_here(const struct drive_options *d, const struct machine *m, struct pairs *out,
                struct err *why);

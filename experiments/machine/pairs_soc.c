@@ -12,9 +12,8 @@
 
 int pairs_soc_read(const char *path, struct pairs *out, struct err *e)
 {
-    SCOPED(kernel_rows_fini) struct kernel_rows rows;
+    struct kernel_rows rows = {.n = 0};
     *out = (struct pairs){.n = 0};
-    kernel_rows_init(&rows);
     int rc = kernel_rows_read(&rows, path, e);
     return rc == 0 ? pairs_make(out, &rows, e) : rc;
 }
@@ -52,13 +51,13 @@ static struct corun_points points_of(const struct pairs *p, double peak_gbs, int
         if (c->victim.alone_bytes_per_s * GB < LEAST_GBS || slowdown <= 0.0) {
             continue; /* nothing of it waits for the memory */
         }
-        struct corun_point *x = &out.v[out.n++];
-        (void)snprintf(x->machine, sizeof x->machine, "%s", only[0]);
-        x->peak_gbs = peak_gbs;
-        x->victim_gbs = GB * c->victim.alone_bytes_per_s;
-        x->most_gbs = most_of(p, c->victim.device);
-        x->culprit_gbs = fmax(GB * c->culprit.alone_bytes_per_s, LEAST_GBS);
-        x->slowdown = slowdown;
+        out.v[out.n++] =
+            (struct corun_point){.machine = only[0],
+                                 .peak_gbs = peak_gbs,
+                                 .victim_gbs = GB * c->victim.alone_bytes_per_s,
+                                 .most_gbs = most_of(p, c->victim.device),
+                                 .culprit_gbs = fmax(GB * c->culprit.alone_bytes_per_s, LEAST_GBS),
+                                 .slowdown = slowdown};
     }
     return out;
 }

@@ -13,7 +13,7 @@
 #include "experiments/shell/document.h"
 #include "hwmodels/pairs.h"
 
-/* Reads rows of `measure --pairs`; *out: pairs_fini in both cases. 0 or -EINVAL with errors. */
+/* Reads rows of `measure --pairs`. 0 or -EINVAL with errors. */
 int pairs_soc_read(const char *path, struct pairs *out, struct err *e);
 
 /* tree: a SoC file that loads, and loads afterwards. `d` gets a note for each number. */

@@ -92,14 +92,13 @@ static int rows_of(const struct taking *t, const char *file, struct kernel_rows 
 /* The fit of the rows: their machine, where no calibrated one is there, and their validation. */
 static int take_rows(struct taking *t, bool write)
 {
-    struct kernel_rows rows;
+    struct kernel_rows rows = {.n = 0};
     struct kernel_fit fit;
     if (tar_find(&t->tar, "rows.csv") == NULL) {
         return write ? err_add(t->e, "%s: has neither soc.json nor rows.csv: nothing was measured",
                                t->archive)
                      : 0;
     }
-    kernel_rows_init(&rows);
     int rc = rows_of(t, "rows.csv", &rows);
     SCOPED(err_fini) struct err why = ERR_INIT;
     /* A calibrated machine does not need them: rows of a busy hour are a note then. */
@@ -117,25 +116,22 @@ static int take_rows(struct taking *t, bool write)
                       "shapes the fit is off by %.1f %% in the median",
                       fit.n_points, fit.n_flagged, held->n, 100.0 * held->median_frac);
         rc = rc == 0 && (fit.alone.wrong || fit.together.wrong) ? 1 : rc;
-        kernel_fit_fini(&fit);
     } else if (rc == 0) {
         document_note(t->d, "single kernels: not fitted (%s)",
                       why.n > 0 ? why.lines[0] : "too few rows");
     }
-    kernel_rows_fini(&rows);
     return t->e->n > 0 ? -EINVAL : rc;
 }
 
 /* What co-running kernels do to each other; none where they were not measured. */
 static int take_pairs(struct taking *t, struct pairs *p)
 {
-    struct kernel_rows rows;
+    struct kernel_rows rows = {.n = 0};
     const struct pairs_cell *worst = NULL;
     *p = (struct pairs){.n = 0};
     if (tar_find(&t->tar, "pairs.csv") == NULL) {
         return 0;
     }
-    kernel_rows_init(&rows);
     SCOPED(err_fini) struct err none = ERR_INIT;
     if (rows_of(t, "pairs.csv", &rows) == 0 && pairs_make(p, &rows, &none) == 0) {
         for (size_t i = 0; i < p->n; i++) {
@@ -152,7 +148,6 @@ static int take_pairs(struct taking *t, struct pairs *p)
     } else if (t->e->n == 0) {
         document_note(t->d, "pairs: not used (%s)", none.n > 0 ? none.lines[0] : "none");
     }
-    kernel_rows_fini(&rows);
     return t->e->n == 0 ? 0 : -EINVAL;
 }
 
@@ -237,7 +232,7 @@ int take_machine(const char *archive, const char *name, const char *output, stru
     int rc = e->n == 0 && tar_read(&t.tar, archive, MAX_ARCHIVE, e) == 0 ? read_about(&t) : -EINVAL;
     if (rc == 0) {
         bool calibrated = tar_find(&t.tar, "soc.json") != NULL;
-        SCOPED(pairs_fini) struct pairs pairs;
+        struct pairs pairs;
         int paired = take_pairs(&t, &pairs);
         put_validation(&t);
         /* The file comes last: an archive that is damaged anywhere leaves none. */

@@ -6,9 +6,12 @@
 
 #define NORMAL_95 1.959964
 
-int interval_table_read(struct conformal *out, struct err *e)
+const struct conformal *interval_table(struct err *e)
 {
-    return conformal_read(datadir_path(CONFORMAL_TABLE), out, e);
+    static struct conformal shipped;
+    bool there =
+        shipped.v != NULL || conformal_read(datadir_path(CONFORMAL_TABLE), &shipped, e) == 0;
+    return there ? &shipped : NULL;
 }
 
 bool interval_measured(const struct soc_runtime *entry, double weights, enum conformal_phase phase,

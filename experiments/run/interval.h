@@ -10,8 +10,8 @@
 bool interval_measured(const struct soc_runtime *entry, double weights, enum conformal_phase phase,
                        struct conformal_interval *out);
 
-/* The shipped table. 0 or -EINVAL with errors; conformal_fini in every case. */
-int interval_table_read(struct conformal *out, struct err *e);
+/* The shipped table, read once a process; NULL with errors. */
+const struct conformal *interval_table(struct err *e);
 
 /* 95 % interval of the time of a prefill of `tokens`, or of a token of decode behind as many, on
  * one device. An entry that no calibration has fitted gets what transfers between SoCs are off by.

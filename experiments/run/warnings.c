@@ -26,16 +26,13 @@ void warnings_add(struct document *list, const char *fmt, ...)
 /* A machine that nobody measured says how far machines like it were off. */
 static void transfer(const struct config *c, struct document *list)
 {
-    struct conformal t;
     SCOPED(err_fini) struct err e = ERR_INIT;
-    if (c->soc.like[0] != '\0' && interval_table_read(&t, &e) == 0) {
-        for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-            if (interval_is_transfer(&c->soc, (uint8_t)i)) {
-                OWNED char *text = interval_transfer_text(&t, &c->soc, (uint8_t)i);
-                warnings_add(list, "%s", text);
-            }
+    const struct conformal *t = c->soc.like[0] != '\0' ? interval_table(&e) : NULL;
+    for (uint32_t i = 0; t != NULL && i < c->soc.machine.n_devices; i++) {
+        if (interval_is_transfer(&c->soc, (uint8_t)i)) {
+            OWNED char *text = interval_transfer_text(t, &c->soc, (uint8_t)i);
+            warnings_add(list, "%s", text);
         }
-        conformal_fini(&t);
     }
 }
 

@@ -5,11 +5,10 @@
 #include "experiments/run/config_sim.h"
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
-#include "sim/base/csvfile.h"
+#include "sim/base/csv_record.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 
-#define PATH_BYTES 4096
 #define RECIPES "hwmodels/points/int4-recipes.csv"
 #define WINDOWS "hwmodels/points/windows.csv"
 #define REFERENCE "hwmodels/points/reference.csv"
@@ -81,46 +80,32 @@ static void add_soc(void *ctx, const char *path, const char *name, struct err *e
     }
 }
 
-/* s weights at 4 bits with a 16-bit scale (and a 4-bit zero point) a group, the others at 8. */
-static void read_recipes(struct catalog *c, struct err *e)
-{
-    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(datadir_path(RECIPES), e);
-    if (f == NULL) {
-        return;
-    }
-    size_t before = e->n;
-    int model = csvfile_require(f, "model", e);
-    int share = csvfile_require(f, "share_4bit", e);
-    int group = csvfile_require(f, "group", e);
-    int zeros = csvfile_require(f, "zero_points", e);
-    double eight = soc_format_of_width(8).body_bytes;
-    while (e->n == before && csvfile_next(f, e) > 0) {
-        c->recipes = xkept_grow(c->recipes, c->n_recipes, sizeof *c->recipes);
-        struct catalog_recipe *r = &c->recipes[c->n_recipes++];
-        r->name = xkeep(xstrdup(csvfile_text(f, model)));
-        double s = csvfile_number(f, share, 0.0, 1.0, e);
-        double size = csvfile_number(f, group, 1.0, 1e6, e);
-        double zero_bytes = 0.5 * csvfile_number(f, zeros, 0.0, 1.0, e);
-        r->body_bytes = s * (0.5 + (2.0 + zero_bytes) / size) + (1.0 - s) * eight;
-    }
-}
+#define RECIPE(member) CSV_MEMBER(struct catalog_recipe, member)
+static const struct csv_field recipe_fields[] = {
+    {"model", CSV_TEXT, RECIPE(name)},
+    {"share_4bit", CSV_NUMBER, RECIPE(share), .max = 1.0},
+    {"group", CSV_NUMBER, RECIPE(group), .min = 1.0, .max = 1e6},
+    {"zero_points", CSV_NUMBER, RECIPE(zero_points), .max = 1.0},
+};
+#define WINDOW(member) CSV_MEMBER(struct catalog_window, member)
+static const struct csv_field window_fields[] = {
+    {"runtime", CSV_TEXT, WINDOW(runtime)},
+    {"model", CSV_TEXT, WINDOW(model)},
+    {"window", CSV_WHOLE, WINDOW(window), .min = 1.0, .max = 1u << 24},
+};
 
-static void read_windows(struct catalog *c, struct err *e)
+static void read_tables(struct catalog *c, struct err *e)
 {
-    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(datadir_path(WINDOWS), e);
-    if (f == NULL) {
-        return;
-    }
-    size_t before = e->n;
-    int runtime = csvfile_require(f, "runtime", e);
-    int model = csvfile_require(f, "model", e);
-    int window = csvfile_require(f, "window", e);
-    while (e->n == before && csvfile_next(f, e) > 0) {
-        c->windows = xkept_grow(c->windows, c->n_windows, sizeof *c->windows);
-        c->windows[c->n_windows++] = (struct catalog_window){
-            xkeep(xstrdup(csvfile_text(f, runtime))), xkeep(xstrdup(csvfile_text(f, model))),
-            (uint32_t)csvfile_number(f, window, 1.0, 1u << 24, e)};
-    }
+    static const struct csv_table recipes = {.fields = recipe_fields,
+                                             .n_fields =
+                                                 sizeof recipe_fields / sizeof recipe_fields[0],
+                                             .row_bytes = sizeof *c->recipes};
+    static const struct csv_table windows = {.fields = window_fields,
+                                             .n_fields =
+                                                 sizeof window_fields / sizeof window_fields[0],
+                                             .row_bytes = sizeof *c->windows};
+    c->recipes = csv_table_read(&recipes, datadir_path(RECIPES), &c->n_recipes, e);
+    c->windows = csv_table_read(&windows, datadir_path(WINDOWS), &c->n_windows, e);
 }
 
 uint32_t catalog_window(const struct catalog *c, const char *runtime, const char *model)
@@ -138,8 +123,10 @@ uint32_t catalog_window(const struct catalog *c, const char *runtime, const char
 double catalog_recipe_bytes(const struct catalog *c, const char *name)
 {
     for (size_t i = 0; i < c->n_recipes; i++) {
-        if (catalog_same(c->recipes[i].name, name)) {
-            return c->recipes[i].body_bytes;
+        const struct catalog_recipe *r = &c->recipes[i];
+        if (catalog_same(r->name, name)) {
+            double four = 0.5 + (2.0 + 0.5 * r->zero_points) / r->group;
+            return r->share * four + (1.0 - r->share) * soc_format_of_width(8).body_bytes;
         }
     }
     return 0.0;
@@ -160,10 +147,9 @@ int catalog_open(struct catalog *c, struct err *e)
     size_t before = e->n;
     (void)folder_each(datadir_path("hwmodels/soc"), add_soc, c, e);
     (void)folder_each(datadir_path("hwmodels/llm"), add_llm, c, e);
-    read_recipes(c, e);
-    read_windows(c, e);
-    (void)interval_table_read(&c->residuals, e);
-    conformal_keep(&c->residuals);
+    read_tables(c, e);
+    const struct conformal *residuals = interval_table(e);
+    c->residuals = residuals != NULL ? *residuals : (struct conformal){0};
     (void)points_read(datadir_path(REFERENCE), &c->reference, e);
     usual_contention(c, e);
     return e->n == before ? 0 : -EINVAL;

@@ -11,10 +11,12 @@ struct catalog_llm {
     const struct llm *llm;
 };
 
-/* How a table's 4-bit file of a model was made (hwmodels/points/int4-recipes.csv). */
+/* How a table's 4-bit file of a model was made (hwmodels/points/int4-recipes.csv). A share of its
+ * weights has 4 bits, with a scale of 16 bits and perhaps a zero point of 4 bits in each group. The
+ * others have 8. */
 struct catalog_recipe {
-    const char *name;  /* in the table; nobody frees it */
-    double body_bytes; /* per weight, scales and layers left at 8 bits included */
+    const char *name; /* in the table; nobody frees it */
+    double share, group, zero_points;
 };
 
 /* The context that a model's graphs were compiled for (hwmodels/points/windows.csv). */

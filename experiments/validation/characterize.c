@@ -303,15 +303,12 @@ static void study_schemes(const struct characterize *k, struct frame *rows, stru
 static void study_interval(const struct config *c, struct frame *out, struct err *e)
 {
     static const char *const phases[] = {"prefill", "decode"};
-    struct conformal t;
-    if (interval_table_read(&t, e) != 0) {
-        return;
-    }
-    for (uint8_t d = 0; d < c->soc.machine.n_devices; d++) {
+    const struct conformal *t = interval_table(e);
+    for (uint8_t d = 0; t != NULL && d < c->soc.machine.n_devices; d++) {
         for (uint32_t tokens = 32; tokens <= 8192; tokens *= 4) {
             for (int i = 0; i < 2; i++) {
                 struct conformal_interval x =
-                    interval_of(&t, &c->soc, d, c->truth.runtime[d], &c->llm, i == 0, tokens);
+                    interval_of(t, &c->soc, d, c->truth.runtime[d], &c->llm, i == 0, tokens);
                 struct point row = {"interval", c->soc.machine.devices[d].name, phases[i], "tokens",
                                     tokens};
                 add(out, row, "low", "x", x.low_factor);
@@ -320,7 +317,6 @@ static void study_interval(const struct config *c, struct frame *out, struct err
             }
         }
     }
-    conformal_fini(&t);
 }
 
 static const struct {

@@ -19,8 +19,18 @@ const char *const energy_left_names[] = {"source", "model"};
 
 static const char *const phases[] = {"decode", "prefill", NULL};
 
-#define OF(member) CSV_MEMBER(struct energy_point, member)
+#define OF(member) CSV_MEMBER(struct energy_row, p.member)
 #define POSITIVE(member, most) CSV_NUMBER, OF(member), .min = 1e-6, .max = (most)
+
+static void row_check(void *row, const struct csvfile *f, struct err *e)
+{
+    struct energy_point *p = &((struct energy_row *)row)->p;
+    p->line = csvfile_line(f);
+    if (p->idle_watts >= p->watts) {
+        csvfile_refuse(f, csvfile_column(f, "idle_watts"), e, "must be below watts");
+    }
+}
+
 static int read_points(const char *path, struct energy_rows *out, struct err *e)
 {
     const struct csv_field fields[] = {
@@ -37,53 +47,40 @@ static int read_points(const char *path, struct energy_rows *out, struct err *e)
         {"tok_s", POSITIVE(tok_s, 1e7)},
         {"source", CSV_TEXT, OF(source), .min = 1},
     };
-    size_t before = e->n;
-    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
-    if (f == NULL) {
-        return -EINVAL;
-    }
-    struct csv_record r;
-    bool columns_there = csv_record_init(&r, f, fields, sizeof fields / sizeof fields[0], e) == 0;
-    while (columns_there && csvfile_next(f, e) > 0) {
-        out->v = xkept_grow(out->v, out->n, sizeof *out->v);
-        struct energy_row *row = &out->v[out->n++];
-        *row = (struct energy_row){.p = {.idle_watts = -1.0, .line = csvfile_line(f)}};
-        csv_record_take(&r, &row->p, e);
-        if (row->p.idle_watts >= row->p.watts) {
-            csvfile_refuse(f, csvfile_column(f, "idle_watts"), e, "must be below watts");
-        }
-    }
-    if (e->n == before && out->n == 0) {
-        err_add(e, "%s: holds no powers", path);
-    }
-    return e->n == before ? 0 : -EINVAL;
+    static const struct energy_row blank = {.p = {.idle_watts = -1.0}};
+    const struct csv_table table = {.fields = fields,
+                                    .n_fields = sizeof fields / sizeof fields[0],
+                                    .row_bytes = sizeof blank,
+                                    .blank = &blank,
+                                    .check = row_check,
+                                    .holds = "powers"};
+    out->v = csv_table_read(&table, path, &out->n, e);
+    return out->v != NULL ? 0 : -EINVAL;
 }
 
 /* ---- what a row's pass moves, and how fast a file says it is ---- */
 
 static struct point as_point(const struct energy_point *p, bool prefill)
 {
-    struct point out = {.weight_bits = p->weight_bits,
-                        .act_bits = 16,
-                        .input_tokens = p->input_tokens,
-                        .batch = 1,
-                        .metric = prefill ? POINT_PREFILL_TOK_S : POINT_DECODE_TOK_S,
-                        .value = p->tok_s};
-    (void)snprintf(out.soc, sizeof out.soc, "%s", p->soc);
-    (void)snprintf(out.device, sizeof out.device, "%s", p->device);
-    (void)snprintf(out.runtime, sizeof out.runtime, "%s", p->runtime);
-    (void)snprintf(out.model, sizeof out.model, "%s", p->model);
-    return out;
+    return (struct point){.soc = p->soc,
+                          .device = p->device,
+                          .runtime = p->runtime,
+                          .model = p->model,
+                          .source = "",
+                          .weight_bits = p->weight_bits,
+                          .act_bits = 16,
+                          .input_tokens = p->input_tokens,
+                          .batch = 1,
+                          .metric = prefill ? POINT_PREFILL_TOK_S : POINT_DECODE_TOK_S,
+                          .value = p->tok_s};
 }
 
 /* Bytes of a token of decode; 0: nobody knows the model. */
 static double token_bytes(const struct catalog *c, const struct energy_point *p)
 {
-    struct energy_point q = *p;
-    (void)snprintf(q.soc, sizeof q.soc, "%s", PRICED_BY);
-    const struct soc *soc = catalog_soc(c, PRICED_BY);
-    (void)snprintf(q.device, sizeof q.device, "%s", soc->machine.devices[0].name);
-    struct point as = as_point(&q, false);
+    struct point as = as_point(p, false);
+    as.soc = PRICED_BY;
+    as.device = catalog_soc(c, PRICED_BY)->machine.devices[0].name;
     struct predict_case k;
     predict_bind(c, &as, &k);
     return k.has_llm ? predict_price(&k, &as, NULL).bytes : 0.0;

@@ -22,7 +22,7 @@
 
 struct energy_point {
     uint64_t line;
-    char soc[64], device[16], runtime[64], model[64], source[400];
+    const char *soc, *device, *runtime, *model, *source; /* nobody frees them */
     uint32_t weight_bits, input_tokens;
     uint32_t prefill, meter; /* enum soc_meter */
     double idle_watts;       /* below 0: not stated */

@@ -31,7 +31,7 @@ struct pair {
     uint8_t device;               /* of the sibling, and of what is made of it */
     bool valid[SOC_MAX_RUNTIMES]; /* entries that the sibling measured */
     struct soc_runtime roofline[SOC_MAX_RUNTIMES];
-    struct conformal table;  /* owned: without the machine */
+    struct conformal table;  /* without the machine; v is owned */
     struct soc *made;        /* the catalogue's */
     cJSON *tree;             /* owned: its file */
     struct update_row *rows; /* owned: of the machine */
@@ -48,7 +48,8 @@ static void table_without(struct pair *p)
 {
     const struct conformal *all = &p->c->residuals;
     const char *name = p->truth->machine.name;
-    p->table.v = xmalloc((all->n + 1) * sizeof *p->table.v);
+    p->table = (struct conformal){.v = xmalloc((all->n + 1) * sizeof *p->table.v),
+                                  .n_groups = all->n_groups};
     for (size_t i = 0; i < all->n; i++) {
         if (strcmp(all->v[i].soc, name) != 0 && strcmp(all->v[i].by, name) != 0) {
             p->table.v[p->table.n++] = all->v[i];
@@ -394,7 +395,7 @@ static int try_pair(struct catalog *c, const struct leave_points *points, const 
         c->n_socs--;
     }
     cJSON_Delete(p.tree);
-    conformal_fini(&p.table);
+    free(p.table.v);
     free(p.rows);
     free(p.sheet_half);
     return rc;

@@ -10,11 +10,9 @@
 #define MAX_VALUE 1e12
 #define DEFAULT_DEVICE "igpu"
 
-void measured_text(char *to, size_t size, const char *from)
+static const char *first_of(const char *a, const char *b, const char *c)
 {
-    size_t n = strlen(from) < size - 1 ? strlen(from) : size - 1;
-    memcpy(to, from, n);
-    to[n] = '\0';
+    return a != NULL ? a : b != NULL ? b : c;
 }
 
 void measured_add(struct measured *m, const struct measured_keys *k, const struct point *p,
@@ -25,19 +23,11 @@ void measured_add(struct measured *m, const struct measured_keys *k, const struc
     m->place[m->points.n] = place;
     struct point *to = &m->points.v[m->points.n++];
     *to = *p;
-    measured_text(to->soc, sizeof to->soc, k->soc);
-    const char *device = k->device[0] != '\0'   ? k->device
-                         : p->device[0] != '\0' ? p->device
-                                                : DEFAULT_DEVICE;
-    char copy[sizeof to->device];
-    measured_text(copy, sizeof copy, device);
-    memcpy(to->device, copy, sizeof copy);
-    if (k->runtime[0] != '\0') {
-        memcpy(to->runtime, k->runtime, sizeof to->runtime);
-    }
-    if (k->model[0] != '\0') {
-        memcpy(to->model, k->model, sizeof to->model);
-    }
+    to->soc = k->soc;
+    to->source = first_of(p->source, "", NULL);
+    to->device = first_of(k->device, p->device, DEFAULT_DEVICE);
+    to->runtime = first_of(k->runtime, p->runtime, "");
+    to->model = first_of(k->model, p->model, "");
     to->weight_bits = k->bits > 0 ? k->bits : p->weight_bits;
     to->batch = k->batch > 0 ? k->batch : p->batch > 0 ? p->batch : 1;
 }
@@ -84,8 +74,7 @@ static bool take_metric(const char *key, const char *value, struct point *p, str
         if (strlen(metrics[i].name) != n || strncmp(metrics[i].name, key, n) != 0) {
             continue;
         }
-        *p = (struct point){.metric = metrics[i].metric};
-        measured_text(p->metric_name, sizeof p->metric_name, metrics[i].name);
+        *p = (struct point){.metric = metrics[i].metric, .metric_name = metrics[i].name};
         if (key[n] != '@') {
             (void)err_add(e, "--measured: %s: needs the number of tokens, %s@1024", key, key);
             return true;
@@ -100,18 +89,20 @@ static bool take_metric(const char *key, const char *value, struct point *p, str
 
 static bool take_key(const char *key, const char *value, struct measured_keys *k, struct err *e)
 {
-    if (strcmp(key, "model") == 0) {
-        measured_text(k->model, sizeof k->model, value);
-    } else if (strcmp(key, "runtime") == 0) {
-        measured_text(k->runtime, sizeof k->runtime, value);
-    } else if (strcmp(key, "device") == 0) {
-        measured_text(k->device, sizeof k->device, value);
-    } else if (strcmp(key, "bits") == 0) {
+    const struct {
+        const char *key, **to;
+    } texts[] = {
+        {"model", &k->model}, {"runtime", &k->runtime}, {"device", &k->device}, {"file", &k->file}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (strcmp(key, texts[i].key) == 0) {
+            *texts[i].to = value[0] != '\0' ? xkeep(xstrdup(value)) : NULL;
+            return true;
+        }
+    }
+    if (strcmp(key, "bits") == 0) {
         (void)cli_count("measured bits", value, 1, 32, &k->bits, e);
     } else if (strcmp(key, "batch") == 0) {
         (void)cli_count("measured batch", value, 1, MAX_BATCH, &k->batch, e);
-    } else if (strcmp(key, "file") == 0) {
-        k->file = xkeep(xstrdup(value));
     } else {
         return false;
     }
@@ -160,7 +151,7 @@ int measured_read(const char *text, const char *soc, struct measured *out, struc
         rc = measured_read_file(k.file, &k, out, e);
     } else if (rc == 0) {
         rc = take_list(text, &k, out, true, e);
-        if (k.model[0] == '\0' || k.bits == 0) {
+        if (k.model == NULL || k.bits == 0) {
             rc = err_add(e, "--measured '%s': needs model and bits", text);
         } else if (out->points.n == n) {
             rc = err_add(e, "--measured '%s': states no time, as ttft_ms@1024=812", text);

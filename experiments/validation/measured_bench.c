@@ -16,7 +16,7 @@ void measured_put(struct measured_sink *s, struct point *p, enum point_metric me
                                         [POINT_PREFILL_TOK_S] = "prefill_tok_s",
                                         [POINT_DECODE_TOK_S] = "decode_tok_s"};
     p->metric = metric;
-    measured_text(p->metric_name, sizeof p->metric_name, names[metric]);
+    p->metric_name = names[metric];
     p->input_tokens = (uint32_t)tokens;
     p->value = value;
     measured_add(s->out, s->keys, p, place);
@@ -93,10 +93,9 @@ static void put_prompts(struct measured_sink *s, struct prompts *p)
 /* "GPU" and "GPU.0" are the integrated one. */
 static void set_device(struct point *p, const char *device)
 {
-    const char *name = strncmp(device, "NPU", 3) == 0   ? "npu"
-                       : strncmp(device, "CPU", 3) == 0 ? "cpu"
-                                                        : "igpu";
-    measured_text(p->device, sizeof p->device, name);
+    p->device = strncmp(device, "NPU", 3) == 0   ? "npu"
+                : strncmp(device, "CPU", 3) == 0 ? "cpu"
+                                                 : "igpu";
 }
 
 static void check_beams(struct measured_sink *s, double beams, const char *place)
@@ -113,7 +112,7 @@ static int read_llm_bench_json(struct measured_sink *s, const cJSON *root)
     struct json_obj meta = json_get_object(&o, "metadata");
     struct json_obj perf = json_get_object(&o, "perfdata");
     struct prompts p = {0};
-    measured_text(p.row.model, sizeof p.row.model, json_get_string(&meta, "model"));
+    p.row.model = xkeep(xstrdup(json_get_string(&meta, "model")));
     set_device(&p.row, json_get_string(&meta, "device"));
     p.row.weight_bits = measured_bits(json_get_string(&meta, "precision"));
     p.row.batch = json_get_u32(&meta, "batch_size", 1, 65536);
@@ -163,7 +162,7 @@ static int read_llm_bench_csv(struct measured_sink *s, struct csvfile *f)
             x.next_ms = csvfile_number(f, at[NEXT], 1e-6, MAX_MS, s->e);
         }
         x.place = xkeep(xformat("%s:%llu", s->path, (unsigned long long)csvfile_line(f)));
-        measured_text(p.row.model, sizeof p.row.model, csvfile_text(f, at[MODEL]));
+        p.row.model = xkeep(xstrdup(csvfile_text(f, at[MODEL])));
         set_device(&p.row, csvfile_text(f, at[DEVICE]));
         p.row.weight_bits = measured_bits(csvfile_text(f, at[PRECISION]));
         p.row.batch = (uint32_t)csvfile_u64(f, at[BATCH], 1, 65536, s->e);

@@ -11,27 +11,25 @@
 /* "Vulkan" is llama.cpp-vulkan; of "Metal,BLAS" the first decides; CPU is llama.cpp alone. */
 static void set_backend(struct point *p, const char *backends)
 {
-    char name[32];
-    size_t n = 0;
-    for (; backends[n] != '\0' && backends[n] != ',' && n + 1 < sizeof name; n++) {
-        name[n] = (char)tolower((unsigned char)backends[n]);
+    char *name = xformat("%.*s", (int)strcspn(backends, ","), backends);
+    for (char *q = name; *q != '\0'; q++) {
+        *q = (char)tolower((unsigned char)*q);
     }
-    name[n] = '\0';
-    bool cpu = n == 0 || strcmp(name, "cpu") == 0 || strcmp(name, "blas") == 0;
-    (void)snprintf(p->runtime, sizeof p->runtime, "llama.cpp%s%s", cpu ? "" : "-", cpu ? "" : name);
-    measured_text(p->device, sizeof p->device, cpu ? "cpu" : "igpu");
+    bool cpu = *name == '\0' || strcmp(name, "cpu") == 0 || strcmp(name, "blas") == 0;
+    p->runtime = cpu ? "llama.cpp" : xkeep(xformat("llama.cpp-%s", name));
+    p->device = cpu ? "cpu" : "igpu";
+    free(name);
 }
 
 /* "llama 7B Q4_K - Medium" is llama-7b at 4 bits: the format is the last word with a width. */
 static void set_type(struct point *p, const char *type)
 {
-    measured_text(p->model, sizeof p->model, type);
-    for (char *q = p->model + strlen(p->model); q-- > p->model && p->weight_bits == 0;) {
+    size_t n = strlen(type);
+    for (const char *q = type + n; q-- > type && p->weight_bits == 0;) {
         p->weight_bits = *q == ' ' ? measured_bits(q) : 0;
-        if (p->weight_bits > 0) {
-            *q = '\0';
-        }
+        n = p->weight_bits > 0 ? (size_t)(q - type) : n;
     }
+    p->model = xkeep(xformat("%.*s", (int)n, type));
 }
 
 /* "dir/llama-2-7b.Q4_0.gguf" is llama-2-7b: a file's name says more than the type. */
@@ -39,17 +37,15 @@ static void set_file(struct point *p, const char *path)
 {
     const char *base = strrchr(path, '/');
     base = base != NULL ? base + 1 : path;
-    measured_text(p->model, sizeof p->model, base);
-    char *end = strstr(p->model, ".gguf");
-    if (end != NULL) {
-        *end = '\0';
-    }
-    for (char *q = p->model + strlen(p->model); q-- > p->model;) {
+    const char *end = strstr(base, ".gguf");
+    char *name = xformat("%.*s", (int)(end != NULL ? (size_t)(end - base) : strlen(base)), base);
+    for (char *q = name + strlen(name); q-- > name;) {
         if ((*q == '.' || *q == '-') && measured_bits(q) > 0 && !isdigit((unsigned char)q[1])) {
             *q = '\0';
-            return;
+            break;
         }
     }
+    p->model = xkeep(name);
 }
 
 struct llama_test {

@@ -35,7 +35,7 @@ static void complete(const struct measured_work *w, struct point *p)
         const struct soc_device *d = &w->soc->devices[device];
         enum soc_match match;
         uint32_t entry = soc_runtime_find(d, NULL, p->weight_bits, &match);
-        (void)snprintf(p->runtime, sizeof p->runtime, "%s", d->runtimes[entry].runtime);
+        p->runtime = d->runtimes[entry].runtime;
     }
 }
 

@@ -36,40 +36,31 @@ static const struct csv_field fields[] = {
     {"source", CSV_TEXT, OF(source), .or_missing = true},
 };
 
-static void row_read(const struct csv_record *r, struct point *p, struct err *e)
+static void row_check(void *row, const struct csvfile *f, struct err *e)
 {
-    size_t before = e->n;
-    *p = (struct point){.line = csvfile_line(r->f), .metric = POINT_OTHER};
-    csv_record_take(r, p, e);
+    struct point *p = row;
+    p->line = csvfile_line(f);
     for (int i = 0; i < POINT_OTHER; i++) {
         if (strcmp(p->metric_name, metric_names[i]) == 0) {
             p->metric = (enum point_metric)i;
         }
     }
-    if (e->n == before && !(p->value > 0.0)) {
-        csvfile_refuse(r->f, csvfile_column(r->f, "value"), e, "must be above 0");
+    if (!(p->value > 0.0)) {
+        csvfile_refuse(f, csvfile_column(f, "value"), e, "must be above 0");
     }
 }
 
 int points_read(const char *path, struct points *out, struct err *e)
 {
-    memset(out, 0, sizeof *out);
-    size_t before = e->n;
-    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
-    if (f == NULL) {
-        return -EINVAL;
-    }
-    struct csv_record r;
-    bool columns_there = csv_record_init(&r, f, fields, sizeof fields / sizeof fields[0], e) == 0;
-    while (columns_there && csvfile_next(f, e) > 0) {
-        out->v = xkept_grow(out->v, out->n, sizeof *out->v);
-        row_read(&r, &out->v[out->n++], e);
-    }
-    if (e->n == before && out->n == 0) {
-        err_add(e, "%s: holds no points", path);
-    }
-    out->n = e->n > before ? 0 : out->n;
-    return e->n > before ? -EINVAL : 0;
+    static const struct point blank = {.metric = POINT_OTHER, .source = ""};
+    static const struct csv_table table = {.fields = fields,
+                                           .n_fields = sizeof fields / sizeof fields[0],
+                                           .row_bytes = sizeof blank,
+                                           .blank = &blank,
+                                           .check = row_check,
+                                           .holds = "points"};
+    out->v = csv_table_read(&table, path, &out->n, e);
+    return out->v != NULL ? 0 : -EINVAL;
 }
 
 bool point_is_prefill(const struct point *p)

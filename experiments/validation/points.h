@@ -23,12 +23,10 @@ enum point_metric {
     POINT_OTHER       /* kept, never predicted */
 };
 
-#define POINT_TEXT_BYTES 128
-
 struct point {
     uint64_t line;
-    char soc[64], device[16], runtime[64], model[POINT_TEXT_BYTES], metric_name[32];
-    char source[256];               /* publication; "" where the table has no such column */
+    const char *soc, *device, *runtime, *model, *metric_name; /* nobody frees them, as of source */
+    const char *source;             /* publication; "" where the table has no such column */
     uint32_t weight_bits, act_bits; /* 0: empty */
     uint32_t input_tokens, batch;
     enum point_metric metric;

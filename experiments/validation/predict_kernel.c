@@ -84,7 +84,7 @@ static void bind_named(const struct catalog *c, const struct point *p, enum poin
 {
     *as = *p;
     as->metric = metric;
-    as->model[strcspn(as->model, " ")] = '\0';
+    as->model = xkeep(xformat("%.*s", (int)strcspn(p->model, " "), p->model));
     predict_bind(c, as, k);
 }
 

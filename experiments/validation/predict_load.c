@@ -41,8 +41,7 @@ static struct load load_of(const struct catalog *c, const struct point *p)
     if (out.amount > 0.0) {
         return out;
     }
-    char name[sizeof p->model];
-    (void)snprintf(name, sizeof name, "%s", p->model);
+    OWNED char *name = xstrdup(p->model);
     size_t n = strlen(name);
     size_t cut = strlen(COMPILE);
     if (n > cut && strcmp(name + n - cut, COMPILE) == 0) {

@@ -45,16 +45,17 @@ static size_t count_models(const struct conformal *c, bool small, struct counted
 static struct point point_of(const struct update *u, const struct soc_runtime *entry,
                              const char *model, enum conformal_phase phase)
 {
-    struct point p = {.weight_bits = entry->weight_bits,
-                      .batch = 1,
-                      .input_tokens = phase == CONFORMAL_SHORT_PREFILL ? SHORT_TOKENS : LONG_TOKENS,
-                      .metric = phase == CONFORMAL_DECODE ? POINT_TPOT_MS : POINT_TTFT_MS,
-                      .value = 1.0};
-    (void)snprintf(p.soc, sizeof p.soc, "%s", u->soc->machine.name);
-    (void)snprintf(p.device, sizeof p.device, "%s", u->soc->machine.devices[u->device].name);
-    (void)snprintf(p.runtime, sizeof p.runtime, "%s", entry->runtime);
-    (void)snprintf(p.model, sizeof p.model, "%s", model);
-    return p;
+    return (struct point){.soc = u->soc->machine.name,
+                          .device = u->soc->machine.devices[u->device].name,
+                          .runtime = entry->runtime,
+                          .model = model,
+                          .source = "",
+                          .weight_bits = entry->weight_bits,
+                          .batch = 1,
+                          .input_tokens =
+                              phase == CONFORMAL_SHORT_PREFILL ? SHORT_TOKENS : LONG_TOKENS,
+                          .metric = phase == CONFORMAL_DECODE ? POINT_TPOT_MS : POINT_TTFT_MS,
+                          .value = 1.0};
 }
 
 static void add(const struct update *u, const struct catalog *c, const struct soc_runtime *entry,

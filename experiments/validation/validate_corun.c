@@ -115,7 +115,7 @@ static void put_rows(const struct contention_ops *model, const struct corun_poin
 int validate_corun(const struct validate_corun_options *o, const char *model,
                    const struct option_output *out, struct err *e)
 {
-    SCOPED(corun_fini) struct corun_points p;
+    struct corun_points p;
     int rc = corun_read(datadir_named(o->corun, "hwmodels/points", ".csv"), &p, e);
     if (rc == 0 && p.n_machines < 2) {
         rc = err_add(e, "%s: co-runs of one machine; a fit leaves one out", o->corun);

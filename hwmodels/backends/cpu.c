@@ -198,16 +198,15 @@ static void slice_init(struct slice *p, const struct kernel_spec *s, uint32_t i,
 struct backend_kernel *cpu_prepare(struct backend_device *d, const struct kernel_spec *s,
                                    struct backend_prep *out, struct err *e)
 {
-    char name[KERNEL_NAME_BYTES];
     uint64_t need = kernel_spec_weight_bytes(s) * (s->op == KERNEL_COPY ? 2 : 1);
     memset(out, 0, sizeof *out);
     if (!cpu_supports(d, s)) {
-        err_add(e, "%s: not supported by this backend", kernel_spec_name(s, name, sizeof name));
+        err_add(e, "%s: not supported by this backend", kernel_spec_name(s));
         return NULL;
     }
     if (need > d->pool_bytes) {
-        err_add(e, "%s: needs %llu MB of weights: use a larger --pool-mb",
-                kernel_spec_name(s, name, sizeof name), (unsigned long long)(need >> 20) + 1);
+        err_add(e, "%s: needs %llu MB of weights: use a larger --pool-mb", kernel_spec_name(s),
+                (unsigned long long)(need >> 20) + 1);
         return NULL;
     }
     struct backend_kernel *k = xcalloc(1, sizeof *k);

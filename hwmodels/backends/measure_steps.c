@@ -32,18 +32,18 @@ static void show_progress(struct measure *m)
 static struct kernel_row new_row(const struct measure *m, const struct measure_target *t,
                                  const struct kernel_spec *s, enum kernel_metric metric)
 {
-    struct kernel_row r;
-    memset(&r, 0, sizeof r);
+    struct kernel_row r = {.soc = m->o->soc,
+                           .device = t->info.name,
+                           .runtime = m->o->backend->name,
+                           .kind = t->info.kind,
+                           .partner = "",
+                           .source = m->o->source,
+                           .flag = "",
+                           .metric = metric,
+                           .repetition = m->repetition,
+                           .foreign_frac = -1.0,
+                           .steal_frac = -1.0};
     kernel_row_set_spec(&r, s);
-    (void)snprintf(r.soc, sizeof r.soc, "%s", m->o->soc);
-    (void)snprintf(r.device, sizeof r.device, "%s", t->info.name);
-    (void)snprintf(r.runtime, sizeof r.runtime, "%s", m->o->backend->name);
-    r.kind = t->info.kind;
-    (void)snprintf(r.source, sizeof r.source, "%s", m->o->source);
-    r.metric = metric;
-    r.repetition = m->repetition;
-    r.foreign_frac = -1.0;
-    r.steal_frac = -1.0;
     return r;
 }
 
@@ -68,7 +68,7 @@ static void emit_flag(const struct measure *m, const struct measure_target *t,
                       const struct kernel_spec *s, const char *flag)
 {
     struct kernel_row r = new_row(m, t, s, KERNEL_METRIC_MS);
-    (void)snprintf(r.flag, sizeof r.flag, "%s", flag);
+    r.flag = flag;
     emit(m, &r);
 }
 
@@ -122,7 +122,7 @@ static bool passing(const char *flag)
 static void fill_row(struct kernel_row *r, struct window_side *s, const struct backend_host *host,
                      const char *flag)
 {
-    (void)snprintf(r->flag, sizeof r->flag, "%s", flag);
+    r->flag = flag;
     r->samples = s->n;
     r->foreign_frac = host->foreign_frac > 1.0 ? 1.0 : host->foreign_frac;
     r->steal_frac = host->steal_frac > 1.0 ? 1.0 : host->steal_frac;
@@ -182,13 +182,11 @@ static bool prepare(struct measure *m, struct measure_target *t, const struct ke
     const struct backend_ops *ops = m->o->backend;
     struct backend_prep prep;
     struct backend_stamps st;
-    char name[KERNEL_NAME_BYTES];
     double times_s[2] = {0.0, 0.0};
     if (t->hung || !ops->supports(t->device, s)) {
         return false;
     }
-    (void)kernel_spec_name(s, name, sizeof name);
-    watchdog_kick(m->watchdog, name);
+    watchdog_kick(m->watchdog, kernel_spec_name(s));
     struct err why = ERR_INIT;
     side->device = t->device;
     side->kernel = ops->prepare(t->device, s, &prep, &why);
@@ -286,10 +284,8 @@ static void emit_pair(struct measure *m, struct measure_target *const *t, const 
                       double alone_s[2][2], const struct backend_host *host, const char *flag)
 {
     for (uint32_t k = 0; k < 2; k++) {
-        char other[KERNEL_NAME_BYTES];
         struct kernel_row r = new_row(m, t[k], &p->side[k], KERNEL_METRIC_CO_MS);
-        (void)snprintf(r.partner, sizeof r.partner, "%s:%s", t[1 - k]->info.name,
-                       kernel_spec_name(&p->side[1 - k], other, sizeof other));
+        r.partner = xkeep(xformat("%s:%s", t[1 - k]->info.name, kernel_spec_name(&p->side[1 - k])));
         r.held_out = p->held_out;
         fill_row(&r, &m->sides[k], host, flag);
         emit(m, &r);

@@ -177,13 +177,12 @@ struct backend_kernel *opencl_prepare(struct backend_device *d, const struct ker
                                       struct backend_prep *out, struct err *e)
 {
     const struct opencl_api *a = d->api;
-    char name[KERNEL_NAME_BYTES];
     int32_t rc = 0;
     memset(out, 0, sizeof *out);
     uint64_t need = kernel_spec_weight_bytes(s) * (s->op == KERNEL_COPY ? 2 : 1);
     if (!opencl_supports(d, s) || need > d->pool_bytes) {
-        err_add(e, "%s: not supported, or larger than the pool of %llu MB",
-                kernel_spec_name(s, name, sizeof name), (unsigned long long)(d->pool_bytes >> 20));
+        err_add(e, "%s: not supported, or larger than the pool of %llu MB", kernel_spec_name(s),
+                (unsigned long long)(d->pool_bytes >> 20));
         return NULL;
     }
     void *program =
@@ -212,8 +211,7 @@ struct backend_kernel *opencl_prepare(struct backend_device *d, const struct ker
         (void)snprintf(out->note, sizeof out->note, "%s", function);
     }
     if (k->kernel == NULL) {
-        err_add(e, "%s: the driver refuses it (OpenCL error %d)",
-                kernel_spec_name(s, name, sizeof name), rc);
+        err_add(e, "%s: the driver refuses it (OpenCL error %d)", kernel_spec_name(s), rc);
         opencl_release(k);
         return NULL;
     }

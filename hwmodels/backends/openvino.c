@@ -142,13 +142,11 @@ static struct backend_kernel *make(struct backend_device *d, const struct kernel
                                    struct err *e)
 {
     char why[ENGINE_MESSAGE_BYTES] = "";
-    char name[KERNEL_NAME_BYTES];
     const struct state *state = d->state;
     void *kernel = state->ops->prepare(state->bench, state->devices[d->index].name, s, copies,
                                        weights, compile_s, why);
     if (kernel == NULL) {
-        (void)err_add(e, "%s on %s: %s", kernel_spec_name(s, name, sizeof name),
-                      state->devices[d->index].name, why);
+        (void)err_add(e, "%s on %s: %s", kernel_spec_name(s), state->devices[d->index].name, why);
         return NULL;
     }
     struct backend_kernel *k = xcalloc(1, sizeof *k);

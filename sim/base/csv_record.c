@@ -15,18 +15,13 @@ int csv_record_init(struct csv_record *r, struct csvfile *f, const struct csv_fi
 
 /* ---- reading ---- */
 
-static void take_text(struct csvfile *f, int column, const struct csv_field *c, char *out,
-                      struct err *e)
+static const char *text_of(struct csvfile *f, int column, const struct csv_field *c, struct err *e)
 {
     const char *text = csvfile_text(f, column);
-    size_t n = strlen(text);
-    if ((double)n < c->min || n >= c->size) {
-        csvfile_refuse(f, column, e, "\"%.64s\" must be a text of %g to %zu bytes", text, c->min,
-                       c->size - 1);
-        n = 0;
+    if ((double)strlen(text) < c->min) {
+        csvfile_refuse(f, column, e, "\"%s\" must be a text of %g bytes at least", text, c->min);
     }
-    memcpy(out, text, n);
-    out[n] = '\0';
+    return xkeep(xstrdup(text));
 }
 
 static int32_t signed_of(struct csvfile *f, int column, const struct csv_field *c, struct err *e)
@@ -91,7 +86,7 @@ void csv_record_take(const struct csv_record *r, void *out, struct err *e)
         }
         switch (c->kind) {
         case CSV_TEXT:
-            take_text(r->f, col, c, member, e);
+            memcpy(member, &(const char *){text_of(r->f, col, c, e)}, c->size);
             break;
         case CSV_NUMBER:
             memcpy(member, &(double){csvfile_number(r->f, col, c->min, c->max, e)}, c->size);
@@ -112,6 +107,37 @@ void csv_record_take(const struct csv_record *r, void *out, struct err *e)
             break;
         }
     }
+}
+
+void *csv_table_read(const struct csv_table *t, const char *path, size_t *n, struct err *e)
+{
+    *n = 0;
+    size_t before = e->n;
+    SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(path, e);
+    struct csv_record r;
+    if (f == NULL || csv_record_init(&r, f, t->fields, t->n_fields, e) != 0) {
+        return NULL;
+    }
+    char *rows = xkept_grow(NULL, 0, t->row_bytes);
+    while (csvfile_next(f, e) > 0) {
+        rows = xkept_grow(rows, *n, t->row_bytes);
+        char *row = rows + (*n)++ * t->row_bytes;
+        if (t->blank != NULL) {
+            memcpy(row, t->blank, t->row_bytes);
+        } else {
+            memset(row, 0, t->row_bytes);
+        }
+        size_t errors = e->n;
+        csv_record_take(&r, row, e);
+        if (t->check != NULL && e->n == errors) {
+            t->check(row, f, e);
+        }
+    }
+    if (e->n == before && *n == 0 && t->holds != NULL) {
+        (void)err_add(e, "%s: holds no %s", path, t->holds);
+    }
+    *n = e->n == before ? *n : 0;
+    return e->n == before ? rows : NULL;
 }
 
 /* ---- writing ---- */
@@ -152,12 +178,14 @@ static void write_time(FILE *out, const struct csv_field *c, int64_t t_ns)
 
 static void write_cell(FILE *out, const struct csv_field *c, const void *member)
 {
+    const char *text = NULL;
     double number = 0.0;
     int64_t t_ns = 0;
     int32_t whole = 0;
     switch (c->kind) {
     case CSV_TEXT:
-        csv_write_text(out, member, c->quoted);
+        memcpy(&text, member, sizeof text);
+        csv_write_text(out, text, c->quoted);
         break;
     case CSV_NUMBER:
         memcpy(&number, member, sizeof number);

@@ -14,7 +14,7 @@
 #define CSV_MAX_FIELDS 32
 
 enum csv_kind {
-    CSV_TEXT,    /* char[]: of `min` bytes at least, and as many as it holds */
+    CSV_TEXT,    /* const char *, kept (xkeep): of `min` bytes at least */
     CSV_NUMBER,  /* double */
     CSV_WHOLE,   /* bool or an unsigned integer of up to 32 bits */
     CSV_SIGNED,  /* int32_t */
@@ -49,6 +49,18 @@ int csv_record_init(struct csv_record *r, struct csvfile *f, const struct csv_fi
                     size_t n, struct err *e);
 /* Sets the members of *out from the current row, with an error for each cell that is wrong. */
 void csv_record_take(const struct csv_record *r, void *out, struct err *e);
+
+/* A whole file of rows. */
+struct csv_table {
+    const struct csv_field *fields;
+    size_t n_fields, row_bytes;
+    const void *blank; /* a row before its cells are read; NULL: zeros */
+    /* Refuses a row whose cells are right but do not go together, or NULL. */
+    void (*check)(void *row, const struct csvfile *f, struct err *e);
+    const char *holds; /* "points": to have none is an error; NULL: it is none */
+};
+/* Returns all n rows, which are kept (xkept); NULL with errors, which name every wrong cell. */
+void *csv_table_read(const struct csv_table *t, const char *path, size_t *n, struct err *e);
 
 /* Writes a text as a cell: in quotes where it has commas, quotes or ends of lines, or is `quoted`.
  */

@@ -252,9 +252,8 @@ static int read_measured_run(const char *path, struct err *e)
 static int read_kernel_rows(const char *path, struct err *e)
 {
     struct kernel_rows r;
-    kernel_rows_init(&r);
+    r = (struct kernel_rows){.n = 0};
     int rc = kernel_rows_read(&r, path, e);
-    kernel_rows_fini(&r);
     return rc;
 }
 
@@ -262,7 +261,6 @@ static int read_residuals(const char *path, struct err *e)
 {
     struct conformal c;
     int rc = conformal_read(path, &c, e);
-    conformal_fini(&c);
     return rc;
 }
 

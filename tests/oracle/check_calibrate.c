@@ -61,9 +61,8 @@ static void add(const char *model, uint32_t tokens, enum point_metric metric, do
                         .batch = 1,
                         .metric = metric,
                         .value = 1.0};
-    (void)snprintf(p->model, sizeof p->model, "%s", model);
-    (void)snprintf(p->metric_name, sizeof p->metric_name, "%s",
-                   metric == POINT_TTFT_MS ? "ttft_ms" : "tpot_ms");
+    p->model = xkeep(xstrdup(model));
+    p->metric_name = xkeep(xformat("%s", metric == POINT_TTFT_MS ? "ttft_ms" : "tpot_ms"));
     struct predict_case k;
     predict_bind(&catalog, p, &k);
     ck_assert_msg(k.reason == NULL, "%s: %s", model, k.reason);
@@ -310,8 +309,8 @@ START_TEST(versions_of_a_runtime_keep_a_pace_of_their_own)
     truth.one = truth.many;
     add_all(0.02, true);
     for (size_t i = n; i < points.n; i++) {
-        (void)snprintf(points.v[i].soc, sizeof points.v[i].soc, "core-ultra-7-165h");
-        (void)snprintf(points.v[i].runtime, sizeof points.v[i].runtime, "openvino-2025.3");
+        points.v[i].soc = "core-ultra-7-165h";
+        points.v[i].runtime = "openvino-2025.3";
     }
     struct calibrate_set s;
     struct calibrate_fit fit;

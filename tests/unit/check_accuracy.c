@@ -47,8 +47,8 @@ START_TEST(a_source_is_named_before_its_revision_and_remark)
         size_t n;
     } want[] = {{"a/b table.csv @123 (x)", 13}, {"a/b (x @1)", 3}, {"a/b", 3}, {"", 0}};
     for (int i = 0; i < 4; i++) {
-        struct point p = {.line = 1};
-        (void)snprintf(p.source, sizeof p.source, "%s", want[i].source);
+        struct point p = {.source = "", .line = 1};
+        p.source = xkeep(xstrdup(want[i].source));
         ck_assert_uint_eq(point_source_length(p.source), want[i].n);
     }
 }
@@ -61,7 +61,8 @@ START_TEST(another_runtime_stands_in)
     struct err err = ERR_INIT;
     struct catalog c;
     ck_assert_int_eq(catalog_open(&c, &err), 0);
-    struct point p = {.soc = "core-ultra-7-258v",
+    struct point p = {.source = "",
+                      .soc = "core-ultra-7-258v",
                       .device = "igpu",
                       .runtime = "openvino-2025.4",
                       .model = "llama-2-7b",
@@ -82,9 +83,9 @@ START_TEST(another_runtime_stands_in)
     ck_assert_str_eq(r[own.runtime].runtime, "openvino-2025");
     ck_assert_str_eq(r[other.runtime].runtime, "openvino-2024");
     ck_assert_uint_eq(r[other.runtime].weight_bits, 8);
-    (void)snprintf(p.soc, sizeof p.soc, "rk3588");
-    (void)snprintf(p.device, sizeof p.device, "npu");
-    (void)snprintf(p.runtime, sizeof p.runtime, "rkllm");
+    p.soc = "rk3588";
+    p.device = "npu";
+    p.runtime = "rkllm";
     predict_bind_other(&c, &p, &other);
     ck_assert_str_eq(other.reason, "the device has no other runtime");
     err_fini(&err);
@@ -99,7 +100,8 @@ START_TEST(a_product_is_priced_by_its_shape)
     struct err err = ERR_INIT;
     struct catalog c;
     ck_assert_int_eq(catalog_open(&c, &err), 0);
-    struct point p = {.soc = "snapdragon-8gen3",
+    struct point p = {.source = "",
+                      .soc = "snapdragon-8gen3",
                       .device = "npu",
                       .runtime = "qnn",
                       .model = "matmul 64x2048x8192",
@@ -119,22 +121,22 @@ START_TEST(a_product_is_priced_by_its_shape)
     ck_assert_double_eq_tol(q.value, 1e3 * (r->many.launch_s + fmax(compute, memory)),
                             1e-3 * q.value);
     ck_assert(q.low < q.value && q.value < q.high);
-    (void)snprintf(p.model, sizeof p.model, "gemv 8192x2048");
+    p.model = "gemv 8192x2048";
     memory = (2048.0 * 8192.0 + 2.0 * (2048.0 + 8192.0)) / r->one.bytes_per_s;
     compute = 2.0 * 2048.0 * 8192.0 / r->one.flop_per_s;
     q = predict_other(&c, &p);
     ck_assert_double_eq_tol(q.value, 1e3 * (r->one.launch_s + fmax(compute, memory)),
                             1e-3 * q.value);
-    (void)snprintf(p.model, sizeof p.model, "matmul 64x2048");
+    p.model = "matmul 64x2048";
     ck_assert_ptr_nonnull(predict_other(&c, &p).reason);
     /* that NPU has entries of 4 and 8 bits: FP16 is no width of theirs */
-    (void)snprintf(p.model, sizeof p.model, "matmul 64x2048x8192");
+    p.model = "matmul 64x2048x8192";
     p.weight_bits = 16;
     ck_assert_str_eq(predict_other(&c, &p).reason,
                      "a product of a width that no entry of the device has");
     p.weight_bits = 8;
     ck_assert_ptr_null(predict_other(&c, &p).reason);
-    (void)snprintf(p.model, sizeof p.model, "llama-2-7b");
+    p.model = "llama-2-7b";
     p.weight_bits = 4;
     struct point latency = p;
     latency.metric = POINT_TPOT_MS;
@@ -143,7 +145,7 @@ START_TEST(a_product_is_priced_by_its_shape)
     const struct machine *m = &k.soc->machine;
     /* a token's energy at a battery meter: the idle machine's and the device's watts over its time
      */
-    (void)snprintf(p.model, sizeof p.model, "llama-2-7b decode per token");
+    p.model = "llama-2-7b decode per token";
     p.metric = POINT_ENERGY_J;
     p.input_tokens = latency.input_tokens = 1024;
     p.batch = latency.batch = 1;
@@ -162,11 +164,12 @@ END_TEST
 static struct prediction load(const struct catalog *c, const char *device, const char *runtime,
                               const char *model, const char *source)
 {
-    struct point p = {.soc = "nobody's", .batch = 1, .metric = POINT_LOAD_MS, .value = 1.0};
-    (void)snprintf(p.device, sizeof p.device, "%s", device);
-    (void)snprintf(p.runtime, sizeof p.runtime, "%s", runtime);
-    (void)snprintf(p.model, sizeof p.model, "%s", model);
-    (void)snprintf(p.source, sizeof p.source, "%s", source);
+    struct point p = {
+        .source = "", .soc = "nobody's", .batch = 1, .metric = POINT_LOAD_MS, .value = 1.0};
+    p.device = xkeep(xstrdup(device));
+    p.runtime = xkeep(xstrdup(runtime));
+    p.model = xkeep(xstrdup(model));
+    p.source = xkeep(xstrdup(source));
     return predict_other(c, &p);
 }
 

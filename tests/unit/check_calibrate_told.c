@@ -54,8 +54,8 @@ static void setup(void)
                                    .metric = i % 2 == 0 ? POINT_TTFT_MS : POINT_TPOT_MS,
                                    .input_tokens = tokens[i],
                                    .batch = 1};
-        (void)snprintf(points[i].metric_name, sizeof points[i].metric_name, "%s", metrics[i]);
-        (void)snprintf(points[i].soc, sizeof points[i].soc, "soc-%d", i);
+        points[i].metric_name = xkeep(xstrdup(metrics[i]));
+        points[i].soc = xkeep(xformat("soc-%d", i));
         rows[i] = (struct calibrate_row){.point = &points[i], .ln_error = 0.125 * i};
         rows[i].k.llm.weight_bytes = 1e9 * (i * 2 % 5);
         rows[i].k.llm.body_weights = 1e9 * (i * 2 % 5);
@@ -186,15 +186,15 @@ END_TEST
 START_TEST(an_interval_is_of_the_middle_model)
 {
     struct err e = ERR_INIT;
-    struct conformal table;
-    ck_assert_int_eq(interval_table_read(&table, &e), 0);
-    entry.residuals = &table;
+    const struct conformal *table = interval_table(&e);
+    ck_assert_ptr_nonnull(table);
+    entry.residuals = table;
     entry.set.n_groups = 1;
     entry.leave_refused = 0;
     struct soc_runtime r = soc.devices[1].runtimes[2];
     struct llm m = {.weight_bytes = 2e9, .body_weights = 2e9};
-    struct conformal_interval prefill = interval_of(&table, &soc, 1, &r, &m, true, 1024);
-    struct conformal_interval decode = interval_of(&table, &soc, 1, &r, &m, false, 1024);
+    struct conformal_interval prefill = interval_of(table, &soc, 1, &r, &m, true, 1024);
+    struct conformal_interval decode = interval_of(table, &soc, 1, &r, &m, false, 1024);
     OWNED char *a = interval_text(&prefill);
     OWNED char *b = interval_text(&decode);
     struct document *d = document_new();
@@ -204,7 +204,6 @@ START_TEST(an_interval_is_of_the_middle_model)
                                "unseen model's decode: %s\n\n",
                                NUMBERS, REST, a, b);
     shown_is(d, want, NULL);
-    conformal_fini(&table);
 }
 END_TEST
 

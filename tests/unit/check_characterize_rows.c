@@ -289,13 +289,13 @@ START_TEST(interval)
 {
     load(machines[_i]);
     run("interval");
-    struct conformal t;
-    ck_assert_int_eq(interval_table_read(&t, &err), 0);
+    const struct conformal *t = interval_table(&err);
+    ck_assert_ptr_nonnull(t);
     for (uint8_t d = 0; d < config.soc.machine.n_devices; d++) {
         for (uint32_t n = 32; n <= 8192; n *= 4) {
             for (int decode = 0; decode < 2; decode++) {
                 struct conformal_interval x = interval_of(
-                    &t, &config.soc, d, config.truth.runtime[d], &config.llm, decode == 0, n);
+                    t, &config.soc, d, config.truth.runtime[d], &config.llm, decode == 0, n);
                 const char *name = config.soc.machine.devices[d].name;
                 const char *phase = decode == 0 ? "prefill" : "decode";
                 is("interval", name, phase, "tokens", n, "low", "x", x.low_factor);
@@ -305,7 +305,6 @@ START_TEST(interval)
         }
     }
     end();
-    conformal_fini(&t);
 }
 END_TEST
 

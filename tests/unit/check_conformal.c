@@ -20,7 +20,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    conformal_fini(&table);
     err_fini(&err);
     (void)remove(path);
 }
@@ -276,7 +275,6 @@ START_TEST(coverage_leaves_each_model_out)
     ck_assert_uint_eq(x.inside, 4);
     ck_assert_double_eq_tol(x.median_half, 1.959964 * sqrt(0.1), 1e-6); /* the upper one */
     ck_assert_uint_eq(conformal_cover(&table, CONFORMAL_SOC, CONFORMAL_DECODE, 0.95).n, 0);
-    conformal_fini(&table);
     WRITE_ROWS(OF_MODEL("a", "0.1"), OF_MODEL("a", "0.3"), OF_MODEL("b", "-0.2"),
                OF_MODEL("b", "-0.4"), OF_MODEL("c", "1.0"));
     x = conformal_cover(&table, CONFORMAL_MODEL, CONFORMAL_DECODE, 0.95);

@@ -25,10 +25,10 @@ static void draw(struct rng *r, uint32_t n_models)
     for (size_t i = 0; i < n_all; i++) {
         struct conformal_row *x = &all[i];
         memset(x, 0, sizeof *x);
-        (void)snprintf(x->soc, sizeof x->soc, "%s", socs[rng_below(r, 5)]);
-        (void)snprintf(x->by, sizeof x->by, "%s", socs[rng_below(r, 5)]);
-        (void)snprintf(x->family, sizeof x->family, "%s", families[rng_below(r, 3)]);
-        (void)snprintf(x->model, sizeof x->model, "m%u", rng_below(r, n_models));
+        x->soc = xkeep(xstrdup(socs[rng_below(r, 5)]));
+        x->by = xkeep(xstrdup(socs[rng_below(r, 5)]));
+        x->family = xkeep(xstrdup(families[rng_below(r, 3)]));
+        x->model = xkeep(xformat("m%u", rng_below(r, n_models)));
         x->kind = rng_below(r, 3) == 0 ? DEVICE_KIND_NPU : DEVICE_KIND_IGPU;
         x->phase = rng_below(r, 5) == 0 ? CONFORMAL_DECODE : CONFORMAL_PREFILL;
         x->left = (enum conformal_left)rng_below(r, 4);
@@ -177,6 +177,7 @@ START_TEST(an_interval_is_that_of_its_rows)
     rng_init(&r, rng_key((uint64_t)_i, RNG_TEST, 321, 0));
     draw(&r, _i % 2 == 0 ? 4 : 60);
     table.n = n_all;
+    conformal_prepare(&table);
     for (int k = 0; k < 6; k++) {
         const struct conformal_row *like = &all[rng_below(&r, (uint32_t)n_all)];
         struct conformal_query q = conformal_query_of(like);

@@ -21,7 +21,7 @@ static struct corun_point row(const char *machine, uint32_t victim, double x, do
                             .culprit = culprit,
                             .culprit_gbs = y,
                             .slowdown = slowdown};
-    (void)snprintf(p.machine, sizeof p.machine, "%s", machine);
+    p.machine = xkeep(xstrdup(machine));
     return p;
 }
 
@@ -192,7 +192,6 @@ START_TEST(no_point_of_a_grid_is_better_and_the_order_of_rows_means_nothing)
         }
     }
     free(turned);
-    corun_fini(&p);
 }
 END_TEST
 
@@ -205,7 +204,6 @@ START_TEST(shipped_rows_repeat_the_traffic_that_they_come_from)
     /* GPU 52.10 alone, 26.3 together; NPU 54.09 and 49.8 (the source's table) */
     ck_assert_double_eq_tol(p.v[0].victim_gbs / p.v[0].slowdown, 26.3, 0.01);
     ck_assert_double_eq_tol(p.v[1].victim_gbs / p.v[1].slowdown, 49.8, 0.01);
-    corun_fini(&p);
 }
 END_TEST
 

@@ -15,7 +15,6 @@ static int read_corun(const char *path, struct err *e)
 {
     struct corun_points p;
     int rc = corun_read(path, &p, e);
-    corun_fini(&p);
     return rc;
 }
 

@@ -18,10 +18,10 @@ static struct energy_row row(const char *soc, const char *source, enum device_ki
     struct energy_row r = {.kind = kind, .gbs = gbs, .rate_tok_s = (double)NAN};
     r.p = (struct energy_point){
         .meter = SOC_METER_PACKAGE, .idle_watts = idle, .watts = watts, .tok_s = 10.0};
-    (void)snprintf(r.p.soc, sizeof r.p.soc, "%s", soc);
-    (void)snprintf(r.p.source, sizeof r.p.source, "%s", source);
-    (void)snprintf(r.p.model, sizeof r.p.model, "m%g", gbs);
-    (void)snprintf(r.p.runtime, sizeof r.p.runtime, "r");
+    r.p.soc = xkeep(xstrdup(soc));
+    r.p.source = xkeep(xstrdup(source));
+    r.p.model = xkeep(xformat("m%g", gbs));
+    r.p.runtime = "r";
     return r;
 }
 
@@ -85,8 +85,8 @@ START_TEST(a_publication_is_not_one_whose_name_it_begins)
 {
     struct energy_row v[15];
     struct energy_rows r = {v, make(v)};
-    (void)snprintf(v[1].p.source, sizeof v[1].p.source, "one");
-    (void)snprintf(v[2].p.source, sizeof v[2].p.source, "one more");
+    v[1].p.source = "one";
+    v[2].p.source = "one more";
     v[1].p.watts *= 2.0;
     energy_leave_out(&r);
     ck_assert_double_eq_tol(v[2].left[ENERGY_SOURCE].watts, sqrt(2.0) * v[2].p.watts,

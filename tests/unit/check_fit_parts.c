@@ -28,15 +28,15 @@ static struct kernel_row *new_row(struct kernel_rows *rows, struct rng *r, int d
 {
     struct kernel_row *row = kernel_rows_add(rows);
     kernel_row_set_spec(row, s);
-    (void)snprintf(row->device, sizeof row->device, "%s", devices[device]);
-    (void)snprintf(row->runtime, sizeof row->runtime, "rt");
+    row->device = xkeep(xstrdup(devices[device]));
+    row->runtime = "rt";
     row->repetition = repetition;
     row->metric = KERNEL_METRIC_MS;
     row->samples = rng_below(r, 40);
     row->value = 0.5 + rng_uniform(r);
     row->p10 = row->value * 0.9;
     row->p90 = row->value * (rng_below(r, 8) == 0 ? 0.9 : 1.1);
-    (void)snprintf(row->flag, sizeof row->flag, "%s", rng_below(r, 9) == 0 ? "steal" : "");
+    row->flag = xkeep(xstrdup(rng_below(r, 9) == 0 ? "steal" : ""));
     return row;
 }
 
@@ -86,7 +86,7 @@ static void draw_rows(struct kernel_rows *rows, struct rng *r, uint32_t most_gem
                                         .stream_bytes = 4096,
                                         .intensity_flop_per_byte = 1u << k};
     }
-    kernel_rows_init(rows);
+    *rows = (struct kernel_rows){.n = 0};
     for (uint32_t repetition = 0; repetition < REPETITIONS; repetition++) {
         for (uint32_t i = 0; i < 2 * n; i++) {
             (void)new_row(rows, r, (int)(i % 2), &all[i / 2], repetition);
@@ -94,11 +94,9 @@ static void draw_rows(struct kernel_rows *rows, struct rng *r, uint32_t most_gem
         for (uint32_t i = 0; i < 12; i++) {
             const struct kernel_spec *other = &all[rng_below(r, n)];
             struct kernel_row *row = new_row(rows, r, 0, &all[i * (n - 1) / 11], repetition);
-            char name[KERNEL_NAME_BYTES];
             row->metric = KERNEL_METRIC_SLOWDOWN;
             row->value += 1.0;
-            (void)snprintf(row->partner, sizeof row->partner, "gpu0:%s",
-                           kernel_spec_name(other, name, sizeof name));
+            row->partner = xkeep(xformat("gpu0:%s", kernel_spec_name(other)));
         }
         struct kernel_row *power =
             new_row(rows, r, 0, &all[0], 50); /* of no time: no part of a fit */
@@ -202,8 +200,7 @@ static void check_contention(const struct kernel_rows *rows, const struct fit_pr
         cell_of(rows, r, &slow);
         for (size_t k = 0; k < rows->n && found < 3; k++) {
             const struct kernel_row *x = &rows->v[k];
-            char name[KERNEL_PARTNER_BYTES];
-            (void)snprintf(name, sizeof name, "%s:%s", x->device, x->model);
+            const char *name = xkeep(xformat("%s:%s", x->device, x->model));
             bool own = strcmp(x->device, r->device) == 0 && strcmp(x->model, r->model) == 0;
             int which = own ? 1 : strcmp(name, r->partner) == 0 ? 2 : 0;
             if (counts(x) && x->metric == KERNEL_METRIC_MS && (which & ~found) != 0) {
@@ -282,8 +279,7 @@ START_TEST(cells_and_starting_values_are_those_of_the_rows)
         ck_assert_int_eq(c->partner >= 0, row->metric == KERNEL_METRIC_SLOWDOWN);
         if (c->partner >= 0) {
             const struct kernel_row *p = fit.cells[c->partner].row;
-            char name[KERNEL_PARTNER_BYTES];
-            (void)snprintf(name, sizeof name, "%s:%s", p->device, p->model);
+            const char *name = xkeep(xformat("%s:%s", p->device, p->model));
             ck_assert_str_eq(name, row->partner);
             ck_assert_int_eq(fit.cells[c->partner].partner, -1);
         } else {
@@ -346,7 +342,6 @@ START_TEST(cells_and_starting_values_are_those_of_the_rows)
     check_contention(&rows, &f);
     free(f.points);
     free(fit.cells);
-    kernel_rows_fini(&rows);
     err_fini(&e);
 }
 END_TEST

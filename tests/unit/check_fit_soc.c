@@ -38,8 +38,8 @@ static void estimate(enum kernel_param p, const char *device, uint32_t bits, dou
         (struct kernel_estimate){.param = p, .weight_bits = bits, .value = value, .resolved = true};
     q->low = value * draw(0.8, 0.97);
     q->high = value * draw(1.02, 1.1);
-    (void)snprintf(q->device, sizeof q->device, "%s", device);
-    (void)snprintf(q->runtime, sizeof q->runtime, "%s", device[0] != '\0' ? "some-runtime" : "");
+    q->device = xkeep(xstrdup(device));
+    q->runtime = xkeep(xstrdup(device[0] != '\0' ? "some-runtime" : ""));
 }
 
 static void row(int device, enum kernel_op op, uint32_t bits, uint32_t n_rows, uint32_t tokens,
@@ -54,8 +54,8 @@ static void row(int device, enum kernel_op op, uint32_t bits, uint32_t n_rows, u
     r->metric = metric;
     r->value = value;
     r->held_out = held_out;
-    (void)snprintf(r->device, sizeof r->device, "%s", names[device]);
-    (void)snprintf(r->source, sizeof r->source, "drawn");
+    r->device = xkeep(xstrdup(names[device]));
+    r->source = "drawn";
 }
 
 /* One device has no launch, no one-row bandwidth and no attention of its own; the CPU has power
@@ -66,7 +66,7 @@ static void draw_fit(uint64_t seed)
                                          KERNEL_READ};
     rng_init(&rng, rng_key(seed, RNG_TEST, 310, 0));
     memset(&fit, 0, sizeof fit);
-    kernel_rows_init(&rows);
+    rows = (struct kernel_rows){.n = 0};
     rows.memory_bytes = seed % 3 == 0 ? 0.0 : 24e9;
     for (int d = 0; d < DEVICES; d++) {
         for (int w = 0; w < WIDTHS; w++) {
@@ -347,7 +347,6 @@ START_TEST(every_number_of_the_file_is_that_of_the_fit)
         expect_device(cJSON_GetArrayItem(at(root, "devices"), i), order[i], peak);
     }
     tempfile_remove();
-    kernel_rows_fini(&rows);
 }
 END_TEST
 
@@ -361,7 +360,6 @@ START_TEST(each_estimate_is_found_by_what_it_is_of)
         ck_assert_ptr_null(kernel_fit_find(&fit, q->param, "tpu0", q->weight_bits));
     }
     ck_assert_ptr_null(kernel_fit_find(&fit, KERNEL_PARAM_LAMBDA, "cpu0", 8));
-    kernel_rows_fini(&rows);
 }
 END_TEST
 
@@ -411,7 +409,6 @@ START_TEST(what_is_not_resolved_is_not_written)
             ck_assert_ptr_null(fopen(path, "r"));
         }
         err_fini(&e);
-        kernel_rows_fini(&rows);
     }
 }
 END_TEST

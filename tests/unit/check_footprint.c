@@ -55,7 +55,8 @@ START_TEST(scores_are_of_the_device_not_of_the_fit)
     struct point p[2];
     static const char *const socs[] = {"core-ultra-7-165h", "core-ultra-7-258v"};
     for (int i = 0; i < 2; i++) {
-        p[i] = (struct point){.metric = POINT_MEMORY_MIB,
+        p[i] = (struct point){.source = "",
+                              .metric = POINT_MEMORY_MIB,
                               .device = "igpu",
                               .runtime = "openvino-2025.3",
                               .model = "llama-2-7b",
@@ -64,7 +65,7 @@ START_TEST(scores_are_of_the_device_not_of_the_fit)
                               .input_tokens = 2048,
                               .batch = 1,
                               .value = 9000.0};
-        (void)snprintf(p[i].soc, sizeof p[i].soc, "%s", socs[i]);
+        p[i].soc = xkeep(xstrdup(socs[i]));
         r[i] = (struct footprint_row){.point = &p[i]};
         predict_bind(&c, &p[i], &r[i].k);
         ck_assert_ptr_null(r[i].k.reason);
@@ -101,7 +102,8 @@ static void write_rows(const char *path, const struct catalog *c)
     ck_assert_ptr_nonnull(f);
     (void)fputs(HEAD, f);
     for (int i = 0; i < 12; i++) {
-        struct point p = {.metric = POINT_MEMORY_MIB,
+        struct point p = {.source = "",
+                          .metric = POINT_MEMORY_MIB,
                           .soc = "core-ultra-7-155h",
                           .device = "igpu",
                           .runtime = "openvino-2025.0",
@@ -110,7 +112,7 @@ static void write_rows(const char *path, const struct catalog *c)
                           .input_tokens = i % 2 == 0 ? 32 : 2048,
                           .batch = 1,
                           .value = 1.0};
-        (void)snprintf(p.model, sizeof p.model, "%s", models[i / 2]);
+        p.model = xkeep(xstrdup(models[i / 2]));
         struct footprint_row r = {.point = &p};
         predict_bind(c, &p, &r.k);
         ck_assert_ptr_null(r.k.reason);

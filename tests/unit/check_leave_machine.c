@@ -128,8 +128,7 @@ START_TEST(a_table_apart_is_judged_alone)
         struct points *its = strcmp(points.v[i].soc, "core-ultra-7-165h") == 0 ? &judged : &known;
         struct point *p = &its->v[its->n++];
         *p = points.v[i];
-        (void)snprintf(p->runtime, sizeof p->runtime, "%s",
-                       its == &judged ? "openvino-2099.1" : points.v[i].runtime);
+        p->runtime = xkeep(xformat("%s", its == &judged ? "openvino-2099.1" : points.v[i].runtime));
     }
     const struct leave_points apart = {&known, &judged};
     struct leave_rows twice;

@@ -38,11 +38,6 @@ static uint32_t count(const struct plan *p, enum kernel_op op, int held_out)
     return n;
 }
 
-static void name_of(const struct kernel_spec *s, char name[KERNEL_NAME_BYTES])
-{
-    (void)kernel_spec_name(s, name, KERNEL_NAME_BYTES);
-}
-
 /* By the header: rows double from 2 to 64, 256 or 512 (6, 8 or 9 of them, every other one held
  * out), two tiny products and two of other widths. Six products of one row, two of them held out.
  * Eight of attention, three held out. Two streams of each kind, one held out. Intensities 1 to 128,
@@ -72,13 +67,10 @@ START_TEST(a_plan_has_every_shape_once)
     uint32_t whole = 0; /* bits of the rows of products of the first width that are fitted */
     for (uint32_t i = 0; i < p.n; i++) {
         const struct kernel_spec *s = &p.kernels[i];
-        char name[KERNEL_NAME_BYTES];
-        name_of(s, name);
+        const char *name = kernel_spec_name(s);
         ck_assert_msg(is_of(s, d), "%s", name);
         for (uint32_t k = 0; k < i; k++) {
-            char other[KERNEL_NAME_BYTES];
-            name_of(&p.kernels[k], other);
-            ck_assert_str_ne(name, other);
+            ck_assert_str_ne(name, kernel_spec_name(&p.kernels[k]));
         }
         if (s->op == KERNEL_KNOB) {
             ck_assert_uint_eq(s->intensity_flop_per_byte, intensity);
@@ -126,15 +118,13 @@ static void check_sides(const struct plan_pairs *p, const struct backend_info *a
                         const struct backend_info *b)
 {
     for (uint32_t i = 0; i < p->n; i++) {
-        char x[2][KERNEL_NAME_BYTES];
-        char y[2][KERNEL_NAME_BYTES];
-        name_of(&p->pairs[i].side[0], x[0]);
-        name_of(&p->pairs[i].side[1], x[1]);
+        const char *x[2] = {kernel_spec_name(&p->pairs[i].side[0]),
+                            kernel_spec_name(&p->pairs[i].side[1])};
         ck_assert_msg(is_of(&p->pairs[i].side[0], a) && is_of(&p->pairs[i].side[1], b),
                       "%s beside %s", x[0], x[1]);
         for (uint32_t k = 0; k < i; k++) {
-            name_of(&p->pairs[k].side[0], y[0]);
-            name_of(&p->pairs[k].side[1], y[1]);
+            const char *y[2] = {kernel_spec_name(&p->pairs[k].side[0]),
+                                kernel_spec_name(&p->pairs[k].side[1])};
             ck_assert_msg(strcmp(x[0], y[0]) != 0 || strcmp(x[1], y[1]) != 0, "twice: %s beside %s",
                           x[0], x[1]);
         }
@@ -218,23 +208,19 @@ static void work_of(const struct kernel_spec *s, double *flop, double *bytes)
     }
 }
 
-static void written_name(const struct kernel_spec *s, char name[KERNEL_NAME_BYTES])
+static char *written_name(const struct kernel_spec *s)
 {
     static const char *const ops[] = {"read", "copy", "knob", "gemv", "gemm", "prefill", "decode"};
     if (kernel_op_is_product(s->op)) {
-        (void)snprintf(name, KERNEL_NAME_BYTES, "%s-w%u-m%u-n%u-k%u", ops[s->op], s->weight_bits,
-                       s->rows, s->n, s->k);
-    } else if (kernel_op_is_attention(s->op)) {
-        (void)snprintf(name, KERNEL_NAME_BYTES, "%s-kv%u-m%u-c%u-h%ux%u-d%u", ops[s->op],
-                       s->weight_bits, s->rows, s->context_tokens, s->heads, s->kv_heads,
-                       s->head_dim);
-    } else if (s->op == KERNEL_KNOB) {
-        (void)snprintf(name, KERNEL_NAME_BYTES, "knob-%u-%lluk", s->intensity_flop_per_byte,
-                       (unsigned long long)s->stream_bytes / 1024);
-    } else {
-        (void)snprintf(name, KERNEL_NAME_BYTES, "%s-%lluk", ops[s->op],
-                       (unsigned long long)s->stream_bytes / 1024);
+        return xformat("%s-w%u-m%u-n%u-k%u", ops[s->op], s->weight_bits, s->rows, s->n, s->k);
     }
+    if (kernel_op_is_attention(s->op)) {
+        return xformat("%s-kv%u-m%u-c%u-h%ux%u-d%u", ops[s->op], s->weight_bits, s->rows,
+                       s->context_tokens, s->heads, s->kv_heads, s->head_dim);
+    }
+    unsigned long long kib = s->stream_bytes / 1024;
+    return s->op == KERNEL_KNOB ? xformat("knob-%u-%lluk", s->intensity_flop_per_byte, kib)
+                                : xformat("%s-%lluk", ops[s->op], kib);
 }
 
 START_TEST(a_row_says_what_its_kernel_is)
@@ -244,15 +230,12 @@ START_TEST(a_row_says_what_its_kernel_is)
     for (int i = 0; i < 500; i++) {
         struct kernel_spec s = random_spec(&r);
         struct kernel_row row;
-        char name[KERNEL_NAME_BYTES];
         double flop = 0.0;
         double bytes = 0.0;
         memset(&row, 0, sizeof row);
         kernel_row_set_spec(&row, &s);
-        name_of(&s, name);
+        OWNED char *name = written_name(&s);
         work_of(&s, &flop, &bytes);
-        ck_assert_str_eq(row.model, name);
-        written_name(&s, name);
         ck_assert_str_eq(row.model, name);
         ck_assert_int_eq(row.op, s.op);
         ck_assert_uint_eq(row.weight_bits, s.weight_bits);
@@ -287,14 +270,14 @@ START_TEST(rows_are_read_as_they_were_written)
         struct kernel_spec s = random_spec(&r);
         struct kernel_row *w = &wrote[i];
         kernel_row_set_spec(w, &s);
-        (void)snprintf(w->soc, sizeof w->soc, "soc-%u", rng_below(&r, 9));
-        (void)snprintf(w->device, sizeof w->device, "dev%u", rng_below(&r, 9));
-        (void)snprintf(w->runtime, sizeof w->runtime, "run%u", rng_below(&r, 9));
-        (void)snprintf(w->source, sizeof w->source, "from, \"%u\"", rng_below(&r, 9));
+        w->soc = xkeep(xformat("soc-%u", rng_below(&r, 9)));
+        w->device = xkeep(xformat("dev%u", rng_below(&r, 9)));
+        w->runtime = xkeep(xformat("run%u", rng_below(&r, 9)));
+        w->source = xkeep(xformat("from, \"%u\"", rng_below(&r, 9)));
         w->kind = (enum device_kind)rng_below(&r, 3);
         w->metric = (enum kernel_metric)rng_below(&r, KERNEL_METRIC_COUNT);
-        (void)snprintf(w->partner, sizeof w->partner, "dev:%u", rng_below(&r, 9));
-        (void)snprintf(w->flag, sizeof w->flag, "%s", i % 3 == 0 ? "steal" : "");
+        w->partner = xkeep(xformat("dev:%u", rng_below(&r, 9)));
+        w->flag = xkeep(xstrdup(i % 3 == 0 ? "steal" : ""));
         w->repetition = i % REPETITIONS;
         w->samples = rng_below(&r, 1000);
         w->value = 0.5 + rng_below(&r, 1000);
@@ -305,7 +288,7 @@ START_TEST(rows_are_read_as_they_were_written)
         kernel_row_write(out, w);
     }
     ck_assert_int_eq(fclose(out), 0);
-    kernel_rows_init(&rows);
+    rows = (struct kernel_rows){.n = 0};
     for (int again = 0; again < 2; again++) {
         ck_assert_int_eq(kernel_rows_read_stream(&rows, fmemopen(text, size, "r"), "rows", &e), 0);
     }
@@ -340,7 +323,6 @@ START_TEST(rows_are_read_as_they_were_written)
         ck_assert_double_eq(x->foreign_frac, w->foreign_frac);
         ck_assert_double_eq(x->steal_frac, w->steal_frac);
     }
-    kernel_rows_fini(&rows);
     free(text);
     err_fini(&e);
 }

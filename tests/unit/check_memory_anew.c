@@ -26,7 +26,8 @@ static void near(double is, double want)
 
 static struct point point_of(const char *model, double ms)
 {
-    struct point p = {.soc = "core-ultra-7-155h",
+    struct point p = {.source = "",
+                      .soc = "core-ultra-7-155h",
                       .device = "igpu",
                       .runtime = "openvino-2025.0",
                       .weight_bits = 8,
@@ -35,7 +36,7 @@ static struct point point_of(const char *model, double ms)
                       .batch = 1,
                       .metric = POINT_TPOT_MS,
                       .value = ms};
-    (void)snprintf(p.model, sizeof p.model, "%s", model);
+    p.model = xkeep(xstrdup(model));
     return p;
 }
 
@@ -59,9 +60,9 @@ static void make_memory(void)
         *p = point_of(names_of[i / 3 % 6], 1);
         p->metric = POINT_MEMORY_MIB;
         p->input_tokens = i < 18 ? 32 : 2048;
-        (void)snprintf(p->runtime, sizeof p->runtime, "%s", tools[i % 3].runtime);
-        (void)snprintf(p->device, sizeof p->device, "%s", tools[i % 3].device);
-        (void)snprintf(p->source, sizeof p->source, "table %d (x)", i / 3 % 3);
+        p->runtime = xkeep(xstrdup(tools[i % 3].runtime));
+        p->device = xkeep(xstrdup(tools[i % 3].device));
+        p->source = xkeep(xformat("table %d (x)", i / 3 % 3));
         struct footprint_row r = {.point = p};
         predict_bind(&c, p, &r.k);
         ck_assert_ptr_null(r.k.reason);
@@ -187,8 +188,8 @@ START_TEST(memory_of_a_row_is_by_its_file_or_the_mean)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct point p = point_of("llama-2-7b", 1);
         p.metric = POINT_MEMORY_MIB;
-        (void)snprintf(p.soc, sizeof p.soc, "%s", all[i].soc);
-        (void)snprintf(p.runtime, sizeof p.runtime, "%s", all[i].runtime);
+        p.soc = xkeep(xstrdup(all[i].soc));
+        p.runtime = xkeep(xstrdup(all[i].runtime));
         struct footprint_row r = {.point = &p};
         predict_bind(&c, &p, &r.k);
         struct prediction q = predict_memory(&c, &p);
@@ -205,7 +206,7 @@ START_TEST(memory_of_a_row_is_by_its_file_or_the_mean)
         machines[1].devices[(igpu + 2) % 3].memory = (struct soc_memory){.runtime = ""};
     struct point p = point_of("llama-2-7b", 1);
     p.metric = POINT_MEMORY_MIB;
-    (void)snprintf(p.soc, sizeof p.soc, "m0");
+    p.soc = "m0";
     ck_assert_str_eq(predict_memory(&c, &p).reason,
                      "no SoC file states what its runtime needs next to the weights");
 }

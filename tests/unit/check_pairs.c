@@ -17,8 +17,8 @@ static void side(uint32_t repetition, const char *device, const char *model, dou
 {
     for (int k = 0; k < 2; k++) {
         struct kernel_row *r = kernel_rows_add(&rows);
-        (void)snprintf(r->device, sizeof r->device, "%s", device);
-        (void)snprintf(r->model, sizeof r->model, "%s", model);
+        r->device = xkeep(xstrdup(device));
+        r->model = xkeep(xstrdup(model));
         r->metric = k == 0 ? KERNEL_METRIC_CO_MS : KERNEL_METRIC_SLOWDOWN;
         r->repetition = repetition;
         r->samples = 20;
@@ -61,7 +61,7 @@ START_TEST(a_cap_its_shares_and_losses_below_it)
 {
     struct pairs p;
     struct err e = ERR_INIT;
-    kernel_rows_init(&rows);
+    rows = (struct kernel_rows){.n = 0};
     streams(0);
     streams(1);
     products();
@@ -76,8 +76,6 @@ START_TEST(a_cap_its_shares_and_losses_below_it)
     ck_assert_double_eq_tol(m->value, 0.06, 1e-12);
     ck_assert_double_eq_tol(m->high - m->value, 0.12706, 1e-4);
     ck_assert_double_eq_tol(loss_of(&p, "gemm")->frac.value, 0.0, 1e-12);
-    pairs_fini(&p);
-    kernel_rows_fini(&rows);
 }
 END_TEST
 
@@ -86,19 +84,16 @@ START_TEST(a_pair_that_never_saturates_shows_no_cap)
 {
     struct pairs p;
     struct err e = ERR_INIT;
-    kernel_rows_init(&rows);
+    rows = (struct kernel_rows){.n = 0};
     products();
     ck_assert_int_eq(pairs_make(&p, &rows, &e), 0);
     ck_assert(!p.saturated);
     ck_assert_uint_eq(p.share.n, 0);
-    pairs_fini(&p);
     for (size_t i = 0; i < rows.n; i++) {
         rows.v[i].samples = PAIRS_MIN_SAMPLES - 1;
     }
     ck_assert_int_ne(pairs_make(&p, &rows, &e), 0);
     ck_assert_uint_eq(p.left_out, 2);
-    pairs_fini(&p);
-    kernel_rows_fini(&rows);
     err_fini(&e);
 }
 END_TEST

@@ -22,8 +22,8 @@ static void setup(void)
 {
     err = (struct err)ERR_INIT;
     pairs = (struct pairs){.cells = cells};
-    (void)strcpy(pairs.devices[0], "npu");
-    (void)strcpy(pairs.devices[1], "igpu");
+    pairs.devices[0] = "npu";
+    pairs.devices[1] = "igpu";
     tree = json_read_file(soc_path("core-ultra-5-125h"), &err);
     ck_assert_ptr_nonnull(tree);
     notes = document_new();
@@ -39,8 +39,8 @@ static void teardown(void)
 
 static void side(struct pairs_side *s, const char *device, double alone, double slowdown)
 {
-    (void)snprintf(s->device, sizeof s->device, "%s", device);
-    (void)snprintf(s->model, sizeof s->model, "read");
+    s->device = xkeep(xstrdup(device));
+    s->model = "read";
     s->alone_bytes_per_s = alone * 1e9;
     s->both_bytes_per_s = alone * 1e9 / slowdown;
 }
@@ -132,7 +132,6 @@ START_TEST(a_file_that_is_none_leaves_no_pairs)
     ck_assert_int_ne(pairs_soc_read("/nowhere/rows.csv", &p, &e), 0);
     ck_assert_uint_gt(e.n, 0);
     ck_assert(p.n == 0 && p.cells == NULL && p.losses == NULL && p.n_losses == 0);
-    pairs_fini(&p);
     err_fini(&e);
 }
 END_TEST

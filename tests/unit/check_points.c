@@ -57,7 +57,8 @@ END_TEST
  * together take 0.1 s a step. */
 START_TEST(rates_are_turned_into_the_time_of_a_pass_and_back)
 {
-    struct point p = {.metric = POINT_TTFT_MS, .value = 500, .input_tokens = 1024, .batch = 1};
+    struct point p = {
+        .source = "", .metric = POINT_TTFT_MS, .value = 500, .input_tokens = 1024, .batch = 1};
     ck_assert_double_eq_tol(point_pass_seconds(&p), 0.5, 1e-12);
     p.metric = POINT_PREFILL_TOK_S;
     p.value = 2048;
@@ -80,7 +81,8 @@ START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
     ck_assert_double_eq_tol(catalog_recipe_bytes(&catalog, "qwen-7b-chat"), 0.713375, 1e-12);
     ck_assert_double_eq_tol(catalog_recipe_bytes(&catalog, "ChatGLM3-6B"), 0.51953125, 1e-12);
     ck_assert_double_eq(catalog_recipe_bytes(&catalog, "nonesuch"), 0.0);
-    struct point p = {.soc = "core-ultra-7-155h",
+    struct point p = {.source = "",
+                      .soc = "core-ultra-7-155h",
                       .device = "igpu",
                       .runtime = "openvino-2025.0",
                       .model = "qwen-7b-chat",
@@ -97,7 +99,7 @@ START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
     predict_bind(&catalog, &p, &k);
     ck_assert_double_eq_tol(k.llm.body_bytes_per_weight, 1.01, 1e-12);
     p.weight_bits = 4;
-    (void)snprintf(p.runtime, sizeof p.runtime, "openvino-genai-2025.4");
+    p.runtime = "openvino-genai-2025.4";
     predict_bind(&catalog, &p, &k);
     ck_assert_double_eq_tol(k.llm.body_bytes_per_weight, 0.56, 1e-12);
 }
@@ -114,7 +116,8 @@ START_TEST(a_rows_graphs_have_the_window_that_they_were_compiled_for)
     ck_assert_uint_eq(catalog_window(&catalog, "genie", "llama-3-8b"), 0);
     ck_assert_uint_eq(catalog_window(&catalog, "qnn-2024.07", "baichuan2-7b"), 1024);
     ck_assert_uint_eq(catalog_window(&catalog, "mllm-qnn", "llama-2-7b"), 0);
-    struct point p = {.soc = "snapdragon-8elite",
+    struct point p = {.source = "",
+                      .soc = "snapdragon-8elite",
                       .device = "npu",
                       .runtime = "genie",
                       .model = "jais-6.7b",
@@ -148,7 +151,8 @@ START_TEST(what_a_file_took_from_a_row_is_no_prediction_of_it)
 {
     struct catalog catalog;
     ck_assert_int_eq(catalog_open(&catalog, &err), 0);
-    struct point p = {.soc = "snapdragon-8gen3",
+    struct point p = {.source = "",
+                      .soc = "snapdragon-8gen3",
                       .device = "gpu",
                       .runtime = "microbench",
                       .model = "decode stream solo",
@@ -158,7 +162,8 @@ START_TEST(what_a_file_took_from_a_row_is_no_prediction_of_it)
     ck_assert(isnan(q.value) && strstr(q.reason, "took this number from the row") != NULL);
     p.value = 50.0;
     ck_assert_double_eq_tol(predict_row(&catalog, &p).value, 43.3, 1e-9);
-    p = (struct point){.soc = "ryzen-ai-xdna2",
+    p = (struct point){.source = "",
+                       .soc = "ryzen-ai-xdna2",
                        .device = "npu",
                        .runtime = "fastflowlm",
                        .model = "llama-3.2-1b decode",
@@ -176,7 +181,8 @@ START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
 {
     struct catalog catalog;
     ck_assert_int_eq(catalog_open(&catalog, &err), 0);
-    struct point p = {.soc = "snapdragon-8-elite-gen5",
+    struct point p = {.source = "",
+                      .soc = "snapdragon-8-elite-gen5",
                       .device = "gpu",
                       .runtime = "microbench",
                       .model = "add-u8 corun",
@@ -189,11 +195,11 @@ START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
     double by_latency = predict_row(&catalog, &p).value;
     catalog.contention = contention_find("none");
     double a = predict_row(&catalog, &p).value;
-    (void)snprintf(p.device, sizeof p.device, "npu");
+    p.device = "npu";
     double b = predict_row(&catalog, &p).value;
     ck_assert_double_gt(a + b, capacity * 1.01);
     ck_assert_double_gt(b, capacity / 2.0);
-    (void)snprintf(p.device, sizeof p.device, "gpu");
+    p.device = "gpu";
     catalog.contention = contention_find("max-min");
     double fair = predict_row(&catalog, &p).value;
     ck_assert_double_eq_tol(fair, fmin(a, capacity / 2.0), 1e-9);
@@ -269,7 +275,8 @@ START_TEST(errors_are_those_of_hand_computation)
     struct point v[4];
     struct prediction q[4] = {{.value = 110}, {.value = 80}, {.value = 100}, {.reason = "no"}};
     for (int i = 0; i < 4; i++) {
-        v[i] = (struct point){.soc = "s",
+        v[i] = (struct point){.source = "",
+                              .soc = "s",
                               .device = "igpu",
                               .model = "m",
                               .metric_name = "tpot_ms",
@@ -295,9 +302,20 @@ END_TEST
  * 1.25 times as long. Milliseconds do not correlate with tokens per second. */
 START_TEST(bias_is_one_of_time_whatever_the_metric)
 {
-    struct point v[2] = {
-        {.metric_name = "tpot_ms", .metric = POINT_TPOT_MS, .batch = 1, .value = 100},
-        {.metric_name = "decode_tok_s", .metric = POINT_DECODE_TOK_S, .batch = 1, .value = 10}};
+    struct point v[2] = {{.soc = "s",
+                          .device = "d",
+                          .model = "m",
+                          .metric_name = "tpot_ms",
+                          .metric = POINT_TPOT_MS,
+                          .batch = 1,
+                          .value = 100},
+                         {.soc = "s",
+                          .device = "d",
+                          .model = "m",
+                          .metric_name = "decode_tok_s",
+                          .metric = POINT_DECODE_TOK_S,
+                          .batch = 1,
+                          .value = 10}};
     struct prediction q[2] = {{.value = 125}, {.value = 8}};
     struct points p = {v, 2};
     struct points_scores s;

@@ -39,10 +39,10 @@ static double near(double is, double want)
 static struct point row(const char *device, const char *runtime, const char *model,
                         enum point_metric metric)
 {
-    struct point p = {.soc = "here", .batch = 1, .metric = metric, .value = 1e9};
-    (void)snprintf(p.device, sizeof p.device, "%s", device);
-    (void)snprintf(p.runtime, sizeof p.runtime, "%s", runtime);
-    (void)snprintf(p.model, sizeof p.model, "%s", model);
+    struct point p = {.soc = "here", .source = "", .batch = 1, .metric = metric, .value = 1e9};
+    p.device = xkeep(xstrdup(device));
+    p.runtime = xkeep(xstrdup(runtime));
+    p.model = xkeep(xstrdup(model));
     return p;
 }
 
@@ -56,7 +56,7 @@ static void add(const char *device, const char *runtime, const char *model, doub
     struct point *p = &reference[c.reference.n++];
     *p = row(device, runtime, model, POINT_LOAD_MS);
     p->value = ms;
-    (void)snprintf(p->source, sizeof p->source, "%s", source);
+    p->source = xkeep(xstrdup(source));
 }
 
 /* The table, in which the first and the last row are of groups with others. Llama 3.2 3B has 28
@@ -82,8 +82,8 @@ static struct prediction load(const char *device, const char *runtime, const cha
                               const char *source)
 {
     struct point p = row(device, runtime, model, POINT_LOAD_MS);
-    (void)snprintf(p.soc, sizeof p.soc, "nobody's");
-    (void)snprintf(p.source, sizeof p.source, "%s", source);
+    p.soc = "nobody's";
+    p.source = xkeep(xstrdup(source));
     return predict_other(&c, &p);
 }
 
@@ -282,7 +282,7 @@ START_TEST(a_pair_needs_its_other_engine)
     (void)snprintf(s->machine.devices[npu].name, sizeof s->machine.devices[npu].name, "cores");
     catalog_add_soc(&c, s);
     struct point p = row("igpu", "x", "corun", POINT_BANDWIDTH_GBS);
-    (void)snprintf(p.soc, sizeof p.soc, "No_NPU");
+    p.soc = "No_NPU";
     ck_assert_str_eq(predict_other(&c, &p).reason,
                      "a co-run whose other engine is not on the machine");
 }
@@ -335,7 +335,7 @@ START_TEST(every_metric_has_its_reason)
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct point p = row(all[i].device, "ov", "no-such-model", all[i].metric);
-        (void)snprintf(p.soc, sizeof p.soc, "%s", all[i].soc);
+        p.soc = xkeep(xstrdup(all[i].soc));
         struct prediction q = predict_row(&c, &p);
         ck_assert_str_eq(q.reason, all[i].why);
         ck_assert(isnan(q.value) && isnan(q.low) && isnan(q.high) && q.entry == NULL);
@@ -421,7 +421,7 @@ START_TEST(a_product_has_a_formula_and_an_interval)
                                         .left = CONFORMAL_RUNTIME};
         same_interval(&q, &asked, ms);
         /* by its own entry, which has been fitted or not */
-        (void)snprintf(p.runtime, sizeof p.runtime, "%s", r->runtime);
+        p.runtime = xkeep(xstrdup(r->runtime));
         p.weight_bits = r->weight_bits;
         for (int fitted = 0; fitted < 2; fitted++) {
             r->start.given = fitted;
@@ -470,12 +470,12 @@ START_TEST(the_entry_without_ones_own)
     predict_bind_other(&c, &p, &k);
     ck_assert_msg(k.runtime == 3 && k.match == SOC_MATCH_OTHER, "%u %d %s", k.runtime, k.match,
                   k.reason);
-    (void)snprintf(p.runtime, sizeof p.runtime, "z-1"); /* none of its own: as it is */
+    p.runtime = "z-1"; /* none of its own: as it is */
     predict_bind_other(&c, &p, &k);
     ck_assert(k.runtime == 0 && k.match == SOC_MATCH_OTHER);
     d->n_runtimes = 1;
     d->fallback = 0;
-    (void)snprintf(p.runtime, sizeof p.runtime, "a-1");
+    p.runtime = "a-1";
     predict_bind_other(&c, &p, &k);
     ck_assert_str_eq(k.reason, "the device has no other runtime");
 }
@@ -485,7 +485,8 @@ END_TEST
  * a zero point, in each group, the others at 8. Other widths and tools have none. */
 START_TEST(a_recipe_decides_a_tables_weights)
 {
-    static struct catalog_recipe recipe = {"Llama 2-7B", 0.75};
+    static struct catalog_recipe recipe = {"Llama 2-7B", 1.0, 8.0,
+                                           0.0}; /* 4 bits and 16 of 8 weights */
     c.recipes = &recipe;
     c.n_recipes = 1;
     near(catalog_recipe_bytes(&c, "llama-2-7b"), 0.75);
@@ -495,7 +496,7 @@ START_TEST(a_recipe_decides_a_tables_weights)
     struct predict_case without;
     for (int i = 0; i < 3; i++) { /* the table's; another tool's; another width */
         p.weight_bits = i == 2 ? 8 : 4;
-        (void)snprintf(p.runtime, sizeof p.runtime, i == 1 ? "openvino-x" : "openvino-2025.4");
+        p.runtime = i == 1 ? "openvino-x" : "openvino-2025.4";
         c.n_recipes = 1;
         predict_bind(&c, &p, &with);
         c.n_recipes = 0;

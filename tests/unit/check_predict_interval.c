@@ -37,10 +37,10 @@ static double near(double is, double want)
 static struct point row(const char *device, const char *runtime, const char *model,
                         enum point_metric metric)
 {
-    struct point p = {.soc = "here", .batch = 1, .metric = metric, .value = 1e9};
-    (void)snprintf(p.device, sizeof p.device, "%s", device);
-    (void)snprintf(p.runtime, sizeof p.runtime, "%s", runtime);
-    (void)snprintf(p.model, sizeof p.model, "%s", model);
+    struct point p = {.source = "", .soc = "here", .batch = 1, .metric = metric, .value = 1e9};
+    p.device = xkeep(xstrdup(device));
+    p.runtime = xkeep(xstrdup(runtime));
+    p.model = xkeep(xstrdup(model));
     return p;
 }
 
@@ -80,7 +80,7 @@ START_TEST(an_interval_is_of_the_class_that_was_not_seen)
                              POINT_TPOT_MS);
         p.weight_bits = r->weight_bits;
         p.input_tokens = 512;
-        (void)snprintf(p.source, sizeof p.source, "%s", all[i].source);
+        p.source = xkeep(xstrdup(all[i].source));
         r->start.given = all[i].fitted;
         c.residuals = all[i].table ? (struct conformal){.v = known, .n = 3} : (struct conformal){0};
         struct prediction q = predict_row(&c, &p);
@@ -93,10 +93,10 @@ START_TEST(an_interval_is_of_the_class_that_was_not_seen)
     c.residuals = (struct conformal){.v = known, .n = 3};
     struct point p = row("igpu", r->runtime, "llama-2-7b", POINT_TPOT_MS);
     p.weight_bits = r->weight_bits;
-    (void)snprintf(p.source, sizeof p.source, "paper");
-    (void)snprintf(known[0].soc, sizeof known[0].soc, "there");
+    p.source = "paper";
+    known[0].soc = "there";
     ck_assert_int_eq(predict_row(&c, &p).unseen, CONFORMAL_SOURCE);
-    (void)snprintf(known[0].soc, sizeof known[0].soc, "here");
+    known[0].soc = "here";
     known[0].kind = DEVICE_KIND_NPU;
     ck_assert_int_eq(predict_row(&c, &p).unseen, CONFORMAL_SOURCE);
     c.residuals = real;
@@ -200,7 +200,7 @@ START_TEST(a_tokens_energy_is_watts_over_its_time)
         p.input_tokens = 512;
         p.batch = batch;
         struct point time = p;
-        (void)snprintf(time.model, sizeof time.model, "llama-2-7b");
+        time.model = "llama-2-7b";
         time.metric = prefill ? POINT_TTFT_MS : POINT_TPOT_MS;
         struct prediction t = predict_row(&c, &time);
         double per = (prefill ? 30.0 : 20.0) + (rail ? 0.0 : 5.0);

@@ -255,7 +255,6 @@ START_TEST(every_number_is_its_siblings_or_scaled)
     ck_assert_ptr_null(member(to, "metered"));
     cJSON_Delete(to);
     cJSON_Delete(from);
-    conformal_fini(&table);
 }
 END_TEST
 

@@ -24,9 +24,9 @@ static void draw(struct rng *r)
     for (size_t i = 0; i < n_all; i++) {
         struct conformal_row *x = &all[i];
         memset(x, 0, sizeof *x);
-        (void)snprintf(x->soc, sizeof x->soc, "%s", socs[rng_below(r, 4)]);
-        (void)snprintf(x->by, sizeof x->by, "%s", socs[rng_below(r, 4)]);
-        (void)snprintf(x->model, sizeof x->model, "%s", models[rng_below(r, 3)]);
+        x->soc = xkeep(xstrdup(socs[rng_below(r, 4)]));
+        x->by = xkeep(xstrdup(socs[rng_below(r, 4)]));
+        x->model = xkeep(xstrdup(models[rng_below(r, 3)]));
         x->kind = rng_below(r, 4) == 0 ? DEVICE_KIND_NPU : DEVICE_KIND_IGPU;
         x->phase = rng_below(r, 4) == 0 ? CONFORMAL_DECODE : CONFORMAL_PREFILL;
         x->left = rng_below(r, 2) == 0 ? CONFORMAL_MODEL : CONFORMAL_SOC;

@@ -244,7 +244,8 @@ END_TEST
 static void side(FILE *f, const char *device, const char *model, double bytes, double ms,
                  double slowdown, uint32_t samples)
 {
-    struct kernel_row r = {.soc = "s",
+    struct kernel_row r = {.flag = "",
+                           .soc = "s",
                            .runtime = "ov",
                            .source = "x",
                            .p10 = 1,
@@ -256,10 +257,9 @@ static void side(FILE *f, const char *device, const char *model, double bytes, d
                            .bytes = bytes,
                            .samples = samples};
     r.kind = strcmp(device, "npu") == 0 ? DEVICE_KIND_NPU : DEVICE_KIND_IGPU;
-    (void)snprintf(r.device, sizeof r.device, "%s", device);
-    (void)snprintf(r.model, sizeof r.model, "%s", model);
-    (void)snprintf(r.partner, sizeof r.partner, "%s",
-                   strcmp(device, "npu") == 0 ? "igpu:read 2" : "npu:read 1");
+    r.device = xkeep(xstrdup(device));
+    r.model = xkeep(xstrdup(model));
+    r.partner = xkeep(xformat("%s", strcmp(device, "npu") == 0 ? "igpu:read 2" : "npu:read 1"));
     for (int k = 0; k < 2; k++) {
         r.metric = k == 0 ? KERNEL_METRIC_CO_MS : KERNEL_METRIC_SLOWDOWN;
         r.value = k == 0 ? ms : slowdown;

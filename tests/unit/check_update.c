@@ -74,10 +74,10 @@ static void row(int i, const char *model, uint32_t tokens, bool prefill, double 
                                .input_tokens = tokens,
                                .metric = prefill ? POINT_TTFT_MS : POINT_TPOT_MS,
                                .value = 1e3 * seconds};
-    (void)snprintf(points[i].soc, sizeof points[i].soc, "core-ultra-5-125h");
-    (void)snprintf(points[i].device, sizeof points[i].device, "igpu");
-    (void)snprintf(points[i].runtime, sizeof points[i].runtime, "openvino-2025");
-    (void)snprintf(points[i].model, sizeof points[i].model, "%s", model);
+    points[i].soc = "core-ultra-5-125h";
+    points[i].device = "igpu";
+    points[i].runtime = "openvino-2025";
+    points[i].model = xkeep(xstrdup(model));
     rows[i].point = &points[i];
     predict_bind(&catalog, &points[i], &rows[i].k);
     ck_assert_ptr_null(rows[i].k.reason);

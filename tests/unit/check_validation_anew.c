@@ -40,7 +40,7 @@ static struct point point_of(const char *model, double ms)
                       .batch = 1,
                       .metric = POINT_TPOT_MS,
                       .value = ms};
-    (void)snprintf(p.model, sizeof p.model, "%s", model);
+    p.model = xkeep(xstrdup(model));
     return p;
 }
 
@@ -110,15 +110,13 @@ START_TEST(twins_are_the_same_in_everything_that_counts)
             q->input_tokens = strcmp(w, "tokens 1019") == 0   ? 1020
                               : strcmp(w, "tokens 1021") == 0 ? 1022
                                                               : 1000;
-            (void)snprintf(q->runtime, sizeof q->runtime, "%s",
-                           strcmp(w, "version") == 0     ? "openvino-2024.1"
-                           : strcmp(w, "toolchain") == 0 ? "ipex-2025.0"
-                           : strcmp(w, "longer") == 0    ? "openvinos-2025.0"
-                                                         : "openvino-2025.0");
-            (void)snprintf(q->soc, sizeof q->soc, "%s",
-                           strcmp(w, "soc") == 0 ? "core-ultra-5-125h" : "core-ultra-7-155h");
-            (void)snprintf(q->device, sizeof q->device, "%s",
-                           strcmp(w, "device") == 0 ? "npu" : "igpu");
+            q->runtime = xkeep(xformat("%s", strcmp(w, "version") == 0     ? "openvino-2024.1"
+                                             : strcmp(w, "toolchain") == 0 ? "ipex-2025.0"
+                                             : strcmp(w, "longer") == 0    ? "openvinos-2025.0"
+                                                                           : "openvino-2025.0"));
+            q->soc = xkeep(
+                xformat("%s", strcmp(w, "soc") == 0 ? "core-ultra-5-125h" : "core-ultra-7-155h"));
+            q->device = xkeep(xformat("%s", strcmp(w, "device") == 0 ? "npu" : "igpu"));
             if (strcmp(w, "metric") == 0) { /* one step of one stream: 1000 / 121 a second */
                 q->metric = POINT_DECODE_TOK_S;
                 q->value = 1000.0 / 121;
@@ -160,13 +158,13 @@ START_TEST(the_floor_is_of_all_groups)
     p[n++] = point_of("llama-2-7b", 5);
     p[n - 1].metric = POINT_BANDWIDTH_GBS;
     p[n++] = point_of("phi-2", 40);
-    (void)snprintf(p[n - 1].runtime, 64, "openvino-2024.6");
+    p[n - 1].runtime = "openvino-2024.6";
     p[n++] = point_of("phi-2", 90);
-    (void)snprintf(p[n - 1].runtime, 64, "openvino-2023.6");
+    p[n - 1].runtime = "openvino-2023.6";
     p[n++] = point_of("llama-2-7b", 64);
-    (void)snprintf(p[n - 1].device, 16, "npu");
+    p[n - 1].device = "npu";
     p[n++] = point_of("phi-2", 50);
-    (void)snprintf(p[n - 1].runtime, 64, "openvino-2024.6");
+    p[n - 1].runtime = "openvino-2024.6";
     struct noise_floor x = floor_of(p, n, CONFORMAL_DECODE);
     /* 100, 125, 80 around 100: 0, 0.25, 0.2; 40 and 50 around sqrt 2000 */
     double middle = sqrt(2000);
@@ -196,7 +194,7 @@ START_TEST(prompts_are_grouped_at_their_limits)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct point p = point_of("llama-2-7b", 100);
         p.input_tokens = all[i].tokens;
-        (void)snprintf(p.metric_name, sizeof p.metric_name, "tpot_ms");
+        p.metric_name = "tpot_ms";
         struct points points = {&p, 1};
         struct prediction q = predict_known(110);
         struct points_scores s;
@@ -241,10 +239,10 @@ static void make_powers(void)
         r->p.idle_watts = i % 4 == 0 ? 2.5 : -1.0;
         r->p.watts = 9.0 + (i % 3) * 4.0 + 0.15 * r->gbs + 0.7 * (i * 7 % 11);
         r->p.tok_s = 5.0 + i % 9;
-        (void)snprintf(r->p.soc, sizeof r->p.soc, "soc-%d", i % 5);
-        (void)snprintf(r->p.source, sizeof r->p.source, "source %d @%d", i % 6, i);
-        (void)snprintf(r->p.model, sizeof r->p.model, "m%d", i % 4);
-        (void)snprintf(r->p.runtime, sizeof r->p.runtime, "%s", runtimes[i % 4]);
+        r->p.soc = xkeep(xformat("soc-%d", i % 5));
+        r->p.source = xkeep(xformat("source %d @%d", i % 6, i));
+        r->p.model = xkeep(xformat("m%d", i % 4));
+        r->p.runtime = xkeep(xstrdup(runtimes[i % 4]));
     }
 }
 
@@ -442,12 +440,12 @@ START_TEST(a_power_is_bound_to_its_machine)
         if (all[i].why == NULL) {
             /* a step of one stream moves its bytes as often as it makes a token */
             struct point p = point_of("llama-2-7b", 1);
-            (void)snprintf(p.soc, sizeof p.soc, "w1-reference");
-            (void)snprintf(p.device, sizeof p.device, "%s",
-                           catalog_soc(&c, "w1-reference")->machine.devices[0].name);
+            p.soc = "w1-reference";
+            p.device =
+                xkeep(xformat("%s", catalog_soc(&c, "w1-reference")->machine.devices[0].name));
             p.input_tokens = 100;
             struct predict_case k;
-            (void)snprintf(p.runtime, sizeof p.runtime, "ov-1");
+            p.runtime = "ov-1";
             p.metric = POINT_DECODE_TOK_S;
             p.value = 5;
             predict_bind(&c, &p, &k);
@@ -456,8 +454,8 @@ START_TEST(a_power_is_bound_to_its_machine)
             bool file = strncmp(all[i].row, "core", 4) == 0;
             ck_assert(isnan(r.v[0].rate_tok_s) == !file);
             if (file) {
-                (void)snprintf(p.soc, sizeof p.soc, "core-ultra-7-155h");
-                (void)snprintf(p.device, sizeof p.device, "%s", r.v[0].p.device);
+                p.soc = "core-ultra-7-155h";
+                p.device = xkeep(xstrdup(r.v[0].p.device));
                 struct prediction q = predict_row(&c, &p);
                 near(r.v[0].rate_tok_s, q.value);
                 near(r.v[0].rate_gbs, q.value * bytes / 1e9);

@@ -34,12 +34,11 @@ static void setup(void)
     options.backend_options.truth = &truth;
     options.repetitions = 1;
     options.retries = 0;
-    kernel_rows_init(&rows);
+    rows = (struct kernel_rows){.n = 0};
 }
 
 static void teardown(void)
 {
-    kernel_rows_fini(&rows);
 }
 
 static void measure(void)
@@ -75,8 +74,7 @@ START_TEST(a_window_needs_three_samples)
             }
         }
         ck_assert_uint_gt(n, 20);
-        kernel_rows_fini(&rows);
-        kernel_rows_init(&rows);
+        rows = (struct kernel_rows){.n = 0};
     }
 }
 END_TEST
@@ -143,9 +141,8 @@ static const struct kernel_row *the_row(uint32_t repetition, enum kernel_metric 
                                         const char *device, const struct kernel_spec *s,
                                         const char *partner)
 {
-    char name[KERNEL_NAME_BYTES];
+    const char *name = kernel_spec_name(s);
     const struct kernel_row *found = NULL;
-    (void)kernel_spec_name(s, name, sizeof name);
     for (size_t i = 0; i < rows.n; i++) {
         const struct kernel_row *r = &rows.v[i];
         if (r->repetition == repetition && r->metric == metric && strcmp(r->device, device) == 0 &&
@@ -260,10 +257,8 @@ START_TEST(rows_are_those_of_the_plan)
         for (uint32_t side = 0; side < 2; side++) {
             const struct kernel_spec *s = &pairs.pairs[i].side[side];
             const struct kernel_spec *other = &pairs.pairs[i].side[1 - side];
-            char partner[KERNEL_PARTNER_BYTES];
-            char name[KERNEL_NAME_BYTES];
-            (void)snprintf(partner, sizeof partner, "%s:%s", info[1 - side].name,
-                           kernel_spec_name(other, name, sizeof name));
+            const char *partner =
+                xkeep(xformat("%s:%s", info[1 - side].name, kernel_spec_name(other)));
             for (uint32_t k = 0; k < 2; k++) {
                 const struct kernel_row *together =
                     the_row(k, KERNEL_METRIC_CO_MS, info[side].name, s, partner);
@@ -364,8 +359,7 @@ START_TEST(what_is_announced_is_what_is_measured)
     /* A simulated machine is not this one. */
     options.backend = &backend_sim;
     options.progress = false;
-    kernel_rows_fini(&rows);
-    kernel_rows_init(&rows);
+    rows = (struct kernel_rows){.n = 0};
     steps_told = 0;
     text = measure_aloud();
     ck_assert_str_eq(text, "");
