@@ -316,18 +316,17 @@ static double largest_gbs(const struct writer *w)
 }
 
 /* The numbers of the file that have no key in it, in words. */
-static void write_note(const struct writer *w, char *buf, size_t size)
+static const char *note_of(const struct writer *w)
 {
+    static const char form[] = "Kernels measured by xpusim measure; times follow form p-norm. ";
     const struct kernel_estimate *cap = find(w, KERNEL_PARAM_CAP, "", 0);
     const struct kernel_estimate *q = find(w, KERNEL_PARAM_SHARPNESS, "", 0);
-    int n = snprintf(buf, size, "Kernels measured by xpusim measure; times follow form p-norm. ");
-    if (n > 0 && (size_t)n < size && cap != NULL && q != NULL) {
-        (void)snprintf(buf + n, size - (size_t)n,
-                       "Contention: cap %.3g GB/s%s, sharpness %.3g. %s%s", cap->value / 1e9,
-                       cap->resolved ? "" : " (not resolved)", q->value,
-                       w->fit->alone.wrong ? "Lack of fit alone. " : "",
-                       w->fit->together.wrong ? "Lack of fit together." : "");
-    }
+    return cap == NULL || q == NULL
+               ? form
+               : xkeep(xformat("%sContention: cap %.3g GB/s%s, sharpness %.3g. %s%s", form,
+                               cap->value / 1e9, cap->resolved ? "" : " (not resolved)", q->value,
+                               w->fit->alone.wrong ? "Lack of fit alone. " : "",
+                               w->fit->together.wrong ? "Lack of fit together." : ""));
 }
 
 /* What a rate or bandwidth needs to be resolved; NULL: it is neither, or no file has it. */
@@ -395,12 +394,10 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
     w.peak_gbs = fmax(w.peak_gbs, top);
     (void)snprintf(w.source, sizeof w.source, "%.120s; low and high: simultaneous 95 %% interval",
                    rows->v[0].source);
-    char note[256];
-    write_note(&w, note, sizeof note);
     SCOPED(json_drop) cJSON *root = cJSON_CreateObject();
     (void)cJSON_AddNumberToObject(root, "format", 1);
     (void)cJSON_AddStringToObject(root, "name", o->name);
-    (void)cJSON_AddStringToObject(root, "note", note);
+    (void)cJSON_AddStringToObject(root, "note", note_of(&w));
     (void)cJSON_AddStringToObject(root, "hwmodel", "p-norm"); /* what was fitted */
     add_machine(&w, root, o);
     cJSON *devices = cJSON_AddArrayToObject(root, "devices");

@@ -341,8 +341,7 @@ void figure_texts_put(struct texts *l, const char *name, struct figure_data *d)
     /* One more than there are: gnuplot has no array of none. */
     (void)fprintf(d->vars, "array %s[%zu]\n", name, l->n + 1);
     for (size_t i = 0; i < l->n; i++) {
-        char at[64];
-        (void)snprintf(at, sizeof at, "%s[%zu]", name, i + 1);
+        OWNED char *at = xformat("%s[%zu]", name, i + 1);
         figure_var_text(d, at, l->v[i]);
     }
     (void)fprintf(d->vars, "n_%s = %zu\n", name, l->n);

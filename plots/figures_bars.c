@@ -10,10 +10,9 @@ static void put_rows(const struct results *r, struct figure_data *d)
     struct texts marks = {.n = 0};
     bool marked = false;
     for (size_t i = 0; i < results_n(r); i++) {
-        char label[RESULTS_LABEL_BYTES];
-        char mark[64];
-        texts_add(&rows, results_label(r, i, NULL, NULL, label, sizeof label));
-        texts_add(&marks, results_mark(r, i, mark, sizeof mark));
+        const char *mark = results_mark(r, i);
+        texts_add(&rows, results_label(r, i, NULL, NULL));
+        texts_add(&marks, mark);
         marked = marked || mark[0] != '\0';
     }
     figure_slots_put((const char *const *)rows.v, rows.n, d);
@@ -25,7 +24,6 @@ static void put_rows(const struct results *r, struct figure_data *d)
 /* One panel and block per metric: a row per point with name, mean, low, high, end of the axis. */
 static void put_panel(const struct results *r, const char *metric, struct figure_data *d)
 {
-    char title[160];
     double scale = metric_scale(metric);
     size_t n = results_n(r);
     OWNED struct results_value *v = xcalloc(n + 1, sizeof *v);
@@ -36,11 +34,9 @@ static void put_panel(const struct results *r, const char *metric, struct figure
         mean[n + i] = scale * v[i].high;
     }
     double end = figure_bars_end(mean, mean + n, n);
-    figure_block(d, "%s", metric_title(metric, title, sizeof title));
+    figure_block(d, "%s", metric_title(metric));
     for (size_t i = 0; i < n; i++) {
-        char label[RESULTS_LABEL_BYTES];
-        FIGURE_ROW(d, results_label(r, i, NULL, NULL, label, sizeof label), mean[i],
-                   scale * v[i].low, mean[n + i], end);
+        FIGURE_ROW(d, results_label(r, i, NULL, NULL), mean[i], scale * v[i].low, mean[n + i], end);
     }
 }
 
@@ -84,8 +80,7 @@ static void edges_of(const struct results *r, size_t i, const char *cls, double 
                                         "decode_pending_s", "e2e_s"};
     struct results_value v[5];
     for (int k = 0; k < 5; k++) {
-        char name[96];
-        (void)snprintf(name, sizeof name, "%s.%s.mean", cls, names[k]);
+        OWNED char *name = xformat("%s.%s.mean", cls, names[k]);
         (void)results_metric(r, i, name, &v[k]);
         v[k].mean = isfinite(v[k].mean) ? v[k].mean : 0.0;
     }
@@ -113,8 +108,7 @@ static void put_parts(const struct results *r, const char *cls, struct figure_da
     double end = figure_bars_end(length, length + n, n);
     figure_block(d, "%s", cls);
     for (size_t i = 0; i < n; i++) {
-        char label[RESULTS_LABEL_BYTES];
-        FIGURE_CELLS(d, results_label(r, i, NULL, NULL, label, sizeof label));
+        FIGURE_CELLS(d, results_label(r, i, NULL, NULL));
         for (int k = 0; k <= N_PARTS; k++) {
             FIGURE_CELLS(d, edge[i][k]);
         }

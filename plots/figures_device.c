@@ -91,21 +91,19 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
 /* ---- kernels: operators by device ---- */
 
 /* "GEMM, decode 1" of `list kernels`; a table may have operators alone. */
-static const char *op_of(const struct frame *f, uint32_t row, char *buf, size_t size)
+static const char *op_of(const struct frame *f, uint32_t row)
 {
     const char *work = frame_text(f, row, "work");
-    (void)snprintf(buf, size, "%s%s%s", frame_text(f, row, "op"), work[0] != '\0' ? ", " : "",
-                   work);
-    return buf;
+    return xkeep(xformat("%s%s%s", frame_text(f, row, "op"), work[0] != '\0' ? ", " : "", work));
 }
 
 static void put_kernel(const struct frame *f, uint32_t row, struct texts *ops,
                        struct figure_data *d)
 {
-    char op[96];
+    const char *op = op_of(f, row);
     double time_s = frame_get(f, row, "time_s");
     bool energy = frame_find(f, "energy_j") >= 0;
-    size_t at = texts_index(ops, op_of(f, row, op, sizeof op));
+    size_t at = texts_index(ops, op);
     FIGURE_ROW(d, op, at, time_s * 1e3, frame_get(f, row, "low") * 1e3,
                frame_get(f, row, "high") * 1e3,
                energy ? frame_get(f, row, "energy_j") : time_s * frame_get(f, row, "watts"));
@@ -120,9 +118,8 @@ int figure_kernels(const struct figure_request *q, struct figure_data *d, struct
         return -EINVAL;
     }
     for (uint32_t row = 0; row < frame_rows(f) && e->n == 0; row++) {
-        char op[96];
         (void)texts_index(&devices, frame_text(f, row, "device"));
-        (void)texts_index(&ops, op_of(f, row, op, sizeof op));
+        (void)texts_index(&ops, op_of(f, row));
         (void)frame_require_number(f, row, "time_s", e);
     }
     for (size_t k = 0; k < devices.n && e->n == 0; k++) {

@@ -6,10 +6,8 @@
 static void dots(const struct frame *requests, const char *cls, const char *metric,
                  struct figure_data *d)
 {
-    char real[32];
-    char simulated[32];
-    (void)snprintf(real, sizeof real, "real_%s", metric);
-    (void)snprintf(simulated, sizeof simulated, "sim_%s", metric);
+    OWNED char *real = xformat("real_%s", metric);
+    OWNED char *simulated = xformat("sim_%s", metric);
     figure_block(d, "%s", cls);
     for (uint32_t i = 0; i < frame_rows(requests); i++) {
         if (frame_is(requests, i, "class", cls)) {

@@ -36,8 +36,7 @@ static void put_matrix(const char *label, const struct frame *f, struct figure_d
     figure_block(d, "%s", label);
     for (int v = 0; v < 2; v++) {
         for (int a = 0; a < 2; a++) {
-            char wait[64];
-            (void)snprintf(wait, sizeof wait, "by.%s.wait_s", words_classes[a]);
+            OWNED char *wait = xformat("by.%s.wait_s", words_classes[a]);
             FIGURE_ROW(d, a, v, per_request(f, words_classes[v], wait), words_classes[a],
                        words_classes[v]);
         }
@@ -83,8 +82,7 @@ static void edges_of(const struct frame *f, const char *cls, double *edge)
     for (size_t k = 0; k < N_PARTS; k++) {
         edge[k + 1] = edge[k];
         for (size_t i = 0; parts[k][i] != NULL; i++) {
-            char cause[64];
-            (void)snprintf(cause, sizeof cause, "causes_s.%s", parts[k][i]);
+            OWNED char *cause = xformat("causes_s.%s", parts[k][i]);
             edge[k + 1] += per_request(f, cls, cause);
         }
     }

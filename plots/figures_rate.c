@@ -114,11 +114,8 @@ static size_t put_front(const struct pair *v, size_t n, struct figure_data *d)
 /* Where a series has its name: at its last point that is drawn. */
 static void put_name(size_t k, const struct pair *p, struct figure_data *d)
 {
-    char name[32];
-    (void)snprintf(name, sizeof name, "at_x%zu", k + 1);
-    figure_var(d, name, p->a.mean);
-    (void)snprintf(name, sizeof name, "at_y%zu", k + 1);
-    figure_var(d, name, p->b.mean);
+    figure_var(d, xkeep(xformat("at_x%zu", k + 1)), p->a.mean);
+    figure_var(d, xkeep(xformat("at_y%zu", k + 1)), p->b.mean);
 }
 
 /* A metric in the unit of its title. False when the point does not have it. */
@@ -192,8 +189,7 @@ static struct texts values_of(const struct results *r, const char *axis)
 {
     struct texts l = {.n = 0};
     for (size_t i = 0; i < results_n(r); i++) {
-        char number[64];
-        const char *text = results_axis(r, i, axis, number, sizeof number);
+        const char *text = results_axis(r, i, axis);
         if (text == NULL || texts_find(&l, text) < l.n) {
             continue;
         }
@@ -212,8 +208,7 @@ static struct texts values_of(const struct results *r, const char *axis)
 
 static bool is_at(const struct results *r, size_t i, const char *axis, const char *value)
 {
-    char number[64];
-    const char *text = results_axis(r, i, axis, number, sizeof number);
+    const char *text = results_axis(r, i, axis);
     return text != NULL && strcmp(text, value) == 0;
 }
 
@@ -239,8 +234,7 @@ static void put_map(const struct series *s, size_t k, const char *const *axes, c
 static const char *map_axis(const struct results *r, const char *asked, const char *not_this,
                             const char *what, struct err *e)
 {
-    char number[64];
-    if (asked != NULL && results_axis(r, 0, asked, number, sizeof number) != NULL) {
+    if (asked != NULL && results_axis(r, 0, asked) != NULL) {
         return asked;
     }
     return results_pick_axis(r, asked, no_axes, not_this, what, e);
@@ -265,9 +259,7 @@ int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct
     series_init(&s, &r, axes[0], axes[1]);
     struct texts v[2] = {values_of(&r, axes[0]), values_of(&r, axes[1])};
     for (size_t k = 0; k < s.names.n; k++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "name%zu", k + 1);
-        figure_var_text(d, name, s.names.v[k]);
+        figure_var_text(d, xkeep(xformat("name%zu", k + 1)), s.names.v[k]);
         put_map(&s, k, axes, metric, v, d);
     }
     double ignored;

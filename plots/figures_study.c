@@ -4,7 +4,6 @@
 
 #define MAX_PANELS 12
 #define MAX_SERIES 8
-#define NAME_BYTES 96
 
 /* How a study becomes a figure. */
 struct study_form {
@@ -154,8 +153,7 @@ static void put_line(const struct frame *t, const struct study_form *f, const st
                      const char *series, struct figure_data *d)
 {
     bool any = false;
-    char half_name[NAME_BYTES];
-    (void)snprintf(half_name, sizeof half_name, "%s.half_width", p->metric);
+    OWNED char *half_name = xformat("%s.half_width", p->metric);
     figure_block(d, "%s", series);
     for (uint32_t row = 0; row < frame_rows(t); row++) {
         if (!in_panel(t, row, p) || !frame_is(t, row, f->by_what ? "what" : "device", series)) {
@@ -180,23 +178,16 @@ static void put_line(const struct frame *t, const struct study_form *f, const st
 static void put_title(const struct study_form *f, const struct panel *p, size_t at,
                       struct figure_data *d)
 {
-    char name[32];
-    char title[3 * NAME_BYTES]; /* 60 of what, the metric, the unit */
-    char metric[160];
-    const char *unit = strcmp(p->unit, "1") == 0 ? "" : p->unit;
-    (void)snprintf(name, sizeof name, "title%zu", at + 1);
-    if (metric_describe(p->metric) != NULL) {
-        (void)metric_title(p->metric, metric, sizeof metric);
-        unit = "";
-    } else {
-        (void)snprintf(metric, sizeof metric, "%s", p->metric);
-        for (char *c = metric; *c != '\0'; c++) {
-            *c = *c == '_' ? ' ' : *c;
-        }
+    bool of_runs = metric_describe(p->metric) != NULL;
+    const char *unit = of_runs || strcmp(p->unit, "1") == 0 ? "" : p->unit;
+    OWNED char *metric = xstrdup(of_runs ? metric_title(p->metric) : p->metric);
+    for (char *c = metric; *c != '\0' && !of_runs; c++) {
+        *c = *c == '_' ? ' ' : *c;
     }
-    (void)snprintf(title, sizeof title, "%.60s%s%s%s%s%s", f->by_what ? "" : p->what,
-                   f->by_what ? "" : ": ", metric, *unit != '\0' ? " (" : "", unit,
-                   *unit != '\0' ? ")" : "");
+    OWNED char *name = xformat("title%zu", at + 1);
+    OWNED char *title =
+        xformat("%.60s%s%s%s%s%s", f->by_what ? "" : p->what, f->by_what ? "" : ": ", metric,
+                *unit != '\0' ? " (" : "", unit, *unit != '\0' ? ")" : "");
     figure_var_text(d, name, title);
 }
 
@@ -274,10 +265,8 @@ int figure_corun_study(const struct figure_request *q, struct figure_data *d, st
         }
         const char *device = frame_text(t, row, "device");
         const char *other = engines.v[strcmp(engines.v[0], device) == 0];
-        char victim[NAME_BYTES];
-        char aggressor[NAME_BYTES];
-        (void)snprintf(victim, sizeof victim, "%.*s, %.40s", (int)(sep - what), what, device);
-        (void)snprintf(aggressor, sizeof aggressor, "%.40s, %.40s", sep + 8, other);
+        OWNED char *victim = xformat("%.*s, %.40s", (int)(sep - what), what, device);
+        OWNED char *aggressor = xformat("%.40s, %.40s", sep + 8, other);
         FIGURE_ROW(d, texts_index(&aggressors, aggressor), texts_index(&victims, victim),
                    frame_get(t, row, "value"), (double)NAN, (double)NAN, aggressor, victim);
     }

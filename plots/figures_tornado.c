@@ -49,12 +49,10 @@ static size_t put_factors(const struct frame *f, const char *metric, struct figu
     bool one = policies.n < 2;
     figure_block(d, "factors");
     for (size_t i = 0; i < n; i++) {
-        char name[160];
         uint32_t row = v[i].row;
-        (void)snprintf(name, sizeof name, "%.60s%s%.40s, %.3g to %.3g",
-                       frame_text(f, row, "factor"), one ? "" : ", ",
-                       one ? "" : frame_text(f, row, "policy"), frame_get(f, row, "low"),
-                       frame_get(f, row, "high"));
+        OWNED char *name = xformat("%.60s%s%.40s, %.3g to %.3g", frame_text(f, row, "factor"),
+                                   one ? "" : ", ", one ? "" : frame_text(f, row, "policy"),
+                                   frame_get(f, row, "low"), frame_get(f, row, "high"));
         FIGURE_ROW(d, rows->n, frame_get(f, row, "difference_file"),
                    frame_get(f, row, "difference_low"), frame_get(f, row, "difference_high"));
         texts_add(rows, name);

@@ -114,13 +114,11 @@ size_t results_n(const struct results *r)
 
 /* ---- axes ---- */
 
-const char *results_axis(const struct results *r, size_t i, const char *axis, char *buf,
-                         size_t size)
+const char *results_axis(const struct results *r, size_t i, const char *axis)
 {
     double x = 0.0;
     if (results_axis_number(r, i, axis, &x)) {
-        (void)snprintf(buf, size, "%g", x);
-        return buf;
+        return xkeep(xformat("%g", x));
     }
     const char *text = is_axis(r, axis) ? frame_text(r->points, (uint32_t)i, axis) : "";
     return text[0] != '\0' ? text : NULL;
@@ -136,11 +134,9 @@ bool results_axis_number(const struct results *r, size_t i, const char *axis, do
 /* True when at least two points differ in it. */
 static bool axis_varies(const struct results *r, const char *axis)
 {
-    char a[64];
-    char b[64];
-    const char *first = results_axis(r, 0, axis, a, sizeof a);
+    const char *first = results_axis(r, 0, axis);
     for (size_t i = 1; i < results_n(r); i++) {
-        const char *other = results_axis(r, i, axis, b, sizeof b);
+        const char *other = results_axis(r, i, axis);
         if ((first == NULL) != (other == NULL) || (first != NULL && strcmp(first, other) != 0)) {
             return true;
         }
@@ -200,30 +196,28 @@ static bool says_the_same(const char *a, const char *b)
     return strcmp(a, b) == 0 || both == 2;
 }
 
-const char *results_label(const struct results *r, size_t i, const char *x, const char *y,
-                          char *buf, size_t size)
+const char *results_label(const struct results *r, size_t i, const char *x, const char *y)
 {
-    char number[64];
-    size_t n = 0;
-    buf[0] = '\0';
+    struct text label = {0};
     for (size_t k = 0; k < r->axes.n; k++) {
         const char *a = r->axes.v[k];
-        const char *text = results_axis(r, i, a, number, sizeof number);
+        const char *text = results_axis(r, i, a);
+        double number;
         bool policy = strcmp(a, "policy") == 0;
         if (text == NULL || says_the_same(a, x) || says_the_same(a, y) ||
             /* The policy is always said; of the others what differs, as the rest stands above the
              * figure. */
-            !(policy || axis_varies(r, a)) || n >= size) {
+            !(policy || axis_varies(r, a))) {
             continue;
         }
-        bool plain = policy || text != number;
-        n += (size_t)snprintf(buf + n, size - n, "%s%s%s%s", n > 0 ? ", " : "", plain ? "" : a,
-                              plain ? "" : " ", text);
+        bool plain = policy || !results_axis_number(r, i, a, &number);
+        text_format(&label, "%s%s%s%s", label.n > 0 ? ", " : "", plain ? "" : a, plain ? "" : " ",
+                    text);
     }
-    if (buf[0] == '\0') {
-        (void)snprintf(buf, size, "%s", r->input[i]);
+    if (label.n == 0) {
+        text_string(&label, r->input[i]);
     }
-    return buf;
+    return xkeep(text_end(&label));
 }
 
 /* ---- metrics ---- */
@@ -234,8 +228,7 @@ bool results_metric(const struct results *r, size_t i, const char *metric,
     static const char *const parts[] = {"mean", "low", "high"};
     double v[3];
     for (int k = 0; k < 3; k++) {
-        char name[RESULTS_NAME_BYTES];
-        (void)snprintf(name, sizeof name, "%s.%s", metric, parts[k]);
+        OWNED char *name = xformat("%s.%s", metric, parts[k]);
         v[k] = frame_get(r->points, (uint32_t)i, name);
     }
     *out = (struct results_value){v[0], v[1], v[2]};
@@ -247,33 +240,27 @@ struct results_load results_overload(const struct results *r, size_t i)
     return r->load[i];
 }
 
-const char *results_mark(const struct results *r, size_t i, char *buf, size_t size)
+const char *results_mark(const struct results *r, size_t i)
 {
     struct results_load l = results_overload(r, i);
-    buf[0] = '\0';
-    if (l.overloaded > 0) {
-        (void)snprintf(buf, size, "overloaded in %u of %u runs", l.overloaded, l.runs);
-    }
-    return buf;
+    return l.overloaded == 0 ? ""
+                             : xkeep(xformat("overloaded in %u of %u runs", l.overloaded, l.runs));
 }
 
 /* Names of the first point's metrics that share this one's first or last part. */
-static void similar(const struct results *r, const char *metric, char *buf, size_t size)
+static void similar(const struct results *r, const char *metric, struct text *names)
 {
     const char *dot = strchr(metric, '.');
     size_t prefix = dot == NULL ? 3 : (size_t)(dot - metric) + 4;
-    size_t n = 0;
     int shown = 0;
-    buf[0] = '\0';
     for (int pass = 0; pass < 2 && shown == 0; pass++) {
-        for (size_t c = 0; c < frame_width(r->points) && shown < 8 && n < size; c++) {
+        for (size_t c = 0; c < frame_width(r->points) && shown < 8; c++) {
             const char *name = frame_name(r->points, c);
             size_t len = strlen(name) > 5 ? strlen(name) - 5 : 0;
             bool like = pass == 1 || strncmp(name, metric, prefix) == 0;
             if (like && strcmp(name + len, ".mean") == 0 &&
                 frame_at(r->points, 0, c).kind != FRAME_VALUE_ABSENT) {
-                n += (size_t)snprintf(buf + n, size - n, "%s%.*s", shown > 0 ? ", " : "", (int)len,
-                                      name);
+                text_format(names, "%s%.*s", shown > 0 ? ", " : "", (int)len, name);
                 shown++;
             }
         }
@@ -295,8 +282,8 @@ int results_require(const struct results *r, const char *metric, struct err *e)
     if (results_has(r, metric)) {
         return 0;
     }
-    char have[400];
-    similar(r, metric, have, sizeof have);
+    SCOPED(text_fini) struct text have = {0};
+    similar(r, metric, &have);
     return err_add(e, "%s: no metric %s; there are: %s, ...", r->request->inputs[0].path, metric,
-                   have);
+                   text_end(&have));
 }

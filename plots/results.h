@@ -31,9 +31,8 @@ int results_load(struct results *r, const struct figure_request *request, struct
 void results_fini(struct results *r);
 size_t results_n(const struct results *r);
 
-/* NULL when the point has no such axis. buf holds numbers. */
-const char *results_axis(const struct results *r, size_t i, const char *axis, char *buf,
-                         size_t size);
+/* NULL when the point has no such axis. */
+const char *results_axis(const struct results *r, size_t i, const char *axis);
 /* False, and *out as it was, when it has none. */
 bool results_axis_number(const struct results *r, size_t i, const char *axis, double *out);
 /* The numeric axis to draw against: what was asked for, else the first of the NULL-ended list that
@@ -41,18 +40,16 @@ bool results_axis_number(const struct results *r, size_t i, const char *axis, do
 const char *results_pick_axis(const struct results *r, const char *asked,
                               const char *const *candidates, const char *not_this, const char *what,
                               struct err *e);
-#define RESULTS_LABEL_BYTES 4096
 /* Names the point by every axis in which points differ, but x and y; without one by its input.
- * Returns buf. */
-const char *results_label(const struct results *r, size_t i, const char *x, const char *y,
-                          char *buf, size_t size);
+ * Nobody frees it. */
+const char *results_label(const struct results *r, size_t i, const char *x, const char *y);
 
 /* False, and NaN, when the point does not have it. */
 bool results_metric(const struct results *r, size_t i, const char *metric,
                     struct results_value *out);
 struct results_load results_overload(const struct results *r, size_t i);
-/* "overloaded in 5 of 20 runs", "" of none. Returns buf. */
-const char *results_mark(const struct results *r, size_t i, char *buf, size_t size);
+/* "overloaded in 5 of 20 runs", "" of none. Nobody frees it. */
+const char *results_mark(const struct results *r, size_t i);
 /* Has some point the metric? */
 bool results_has(const struct results *r, const char *metric);
 /* An error that names similar ones when no point has the metric. */

@@ -68,7 +68,7 @@ static bool same_axes(const struct frame *f, const enum column *kind, uint32_t a
 static void put_metric(struct results *r, const struct frame *f, size_t column,
                        const uint32_t *rows, size_t n)
 {
-    char name[3][RESULTS_NAME_BYTES];
+    const char *name[3];
     static const char *const parts[] = {"mean", "low", "high"};
     OWNED double *x = xcalloc(n, sizeof *x);
     for (size_t i = 0; i < n; i++) {
@@ -77,7 +77,7 @@ static void put_metric(struct results *r, const struct frame *f, size_t column,
     }
     struct stats_interval s = stats_reported(x, n, NULL);
     for (int k = 0; k < 3; k++) {
-        (void)snprintf(name[k], RESULTS_NAME_BYTES, "%s.%s", frame_name(f, column), parts[k]);
+        name[k] = xkeep(xformat("%s.%s", frame_name(f, column), parts[k]));
     }
     double low = frame_get(f, rows[0], name[1]);
     double high = frame_get(f, rows[0], name[2]);

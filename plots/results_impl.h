@@ -3,8 +3,6 @@
 
 #include "plots/results.h"
 
-#define RESULTS_NAME_BYTES 512 /* of a metric, with .mean behind it */
-
 /* A point of this input without anything; what follows is of it. */
 void results_begin_point(struct results *r, const struct figure_input *in);
 /* An axis of the last point, unless the value is absent or an empty text. */

@@ -33,9 +33,7 @@ void series_init(struct series *s, const struct results *r, const char *x, const
                          .of = xcalloc(n + 1, sizeof *s->of),
                          .order = xcalloc(n + 1, sizeof *s->order)};
     for (size_t i = 0; i < n; i++) {
-        char label[RESULTS_LABEL_BYTES];
-        (void)results_label(r, i, x, y, label, sizeof label);
-        s->of[i] = texts_index(&s->names, label);
+        s->of[i] = texts_index(&s->names, results_label(r, i, x, y));
     }
     sort_points(s);
 }
@@ -76,9 +74,6 @@ size_t series_lines(const struct series *s, const char *metric, struct figure_da
 void series_titles(const char *const *metrics, size_t n, struct figure_data *d)
 {
     for (size_t i = 0; i < n; i++) {
-        char name[32];
-        char title[160];
-        (void)snprintf(name, sizeof name, "title%zu", i + 1);
-        figure_var_text(d, name, metric_title(metrics[i], title, sizeof title));
+        figure_var_text(d, xkeep(xformat("title%zu", i + 1)), metric_title(metrics[i]));
     }
 }

@@ -91,9 +91,7 @@ static void put_numbers(struct compact *c, const char *v, size_t n)
             char *end = NULL;
             /* A tenth of a pixel is less than any screen or printer shows of a line. */
             double x = round(10.0 * strtod(v + i, &end)) / 10.0;
-            char text[32];
-            (void)snprintf(text, sizeof text, "%.10g", x == 0.0 ? 0.0 : x);
-            text_string(&c->out, text);
+            text_format(&c->out, "%.10g", x == 0.0 ? 0.0 : x);
             i = end > v + i ? (size_t)(end - v) : i + 1;
             blank = false;
         } else if (v[i] == 'L') { /* what follows a point of a path is a line anyway */
@@ -125,11 +123,9 @@ static void put_attribute(struct compact *c, const struct attribute *a)
     text_string(&c->out, "='");
     if (strncmp(a->value, "rgb(", 4) == 0 &&
         sscanf(a->value, "rgb(%u , %u , %u", &r, &g, &b) == 3) {
-        char text[16];
         bool shorter = r % 17 == 0 && g % 17 == 0 && b % 17 == 0;
-        (void)snprintf(text, sizeof text, shorter ? "#%x%x%x" : "#%02x%02x%02x",
-                       shorter ? r / 17 : r, shorter ? g / 17 : g, shorter ? b / 17 : b);
-        text_string(&c->out, text);
+        text_format(&c->out, shorter ? "#%x%x%x" : "#%02x%02x%02x", shorter ? r / 17 : r,
+                    shorter ? g / 17 : g, shorter ? b / 17 : b);
     } else if (is(a->name, a->name_n, "d") || is(a->name, a->name_n, "points") ||
                is(a->name, a->name_n, "x") || is(a->name, a->name_n, "y") ||
                is(a->name, a->name_n, "transform")) {
@@ -309,10 +305,8 @@ enum { N_POINTS = 15 };
 static void drop_unused(char *svg)
 {
     for (int i = N_POINTS; i >= 0; i--) { /* the dot first */
-        char id[32];
-        char use[32];
-        (void)snprintf(id, sizeof id, i < N_POINTS ? " id='gpPt%d'" : " id='gpDot'", i);
-        (void)snprintf(use, sizeof use, i < N_POINTS ? "'#gpPt%d'" : "'#gpDot'", i);
+        OWNED char *id = xformat(i < N_POINTS ? " id='gpPt%d'" : " id='gpDot'", i);
+        OWNED char *use = xformat(i < N_POINTS ? "'#gpPt%d'" : "'#gpDot'", i);
         char *at = strstr(svg, id);
         if (at != NULL && strstr(svg, use) == NULL) {
             char *begin = at;
@@ -349,10 +343,8 @@ static const char *put_label(struct compact *c, const char *p)
         const char *comma = memchr(a.value, ',', a.value_n);
         if (place && comma != NULL && memchr(a.value, ' ', a.value_n) == NULL &&
             strncmp(a.value, "translate(", 10) == 0) {
-            char at_pixel[64];
-            (void)snprintf(at_pixel, sizeof at_pixel, " x='%.0f' y='%.0f'",
-                           strtod(a.value + 10, NULL), strtod(comma + 1, NULL));
-            text_string(&c->out, at_pixel);
+            text_format(&c->out, " x='%.0f' y='%.0f'", strtod(a.value + 10, NULL),
+                        strtod(comma + 1, NULL));
         } else if (is(a.name, a.name_n, "fill")) {
             size_t begin = c->out.n;
             a.name = "style";
@@ -361,9 +353,8 @@ static const char *put_label(struct compact *c, const char *p)
             if (is(c->out.p + begin, c->out.n - begin, " style='#222'")) {
                 c->out.n = begin;
             } else {
-                char colour[32];
-                (void)snprintf(colour, sizeof colour, "%.*s", (int)(c->out.n - begin - 8),
-                               c->out.p + begin + 8);
+                OWNED char *colour =
+                    xformat("%.*s", (int)(c->out.n - begin - 8), c->out.p + begin + 8);
                 c->out.n = begin + 8;
                 text_string(&c->out, "fill:");
                 text_string(&c->out, colour);

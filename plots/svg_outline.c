@@ -32,10 +32,8 @@ static void add(struct points *p, struct point at)
 /* "12.3-4": a sign separates by itself. */
 static void put_pair(struct text *out, char letter, long x, long y)
 {
-    char t[64];
-    (void)snprintf(t, sizeof t, "%c%.10g%s%.10g", letter, (double)x / 10.0, y < 0 ? "" : " ",
-                   (double)y / 10.0);
-    text_string(out, t);
+    text_format(out, "%c%.10g%s%.10g", letter, (double)x / 10.0, y < 0 ? "" : " ",
+                (double)y / 10.0);
 }
 
 /* What has been drawn so far; a point alone is nothing. */
@@ -51,9 +49,7 @@ static void put_all(struct text *out, struct points *p, bool closes)
         } else if (x != 0 && y != 0) {
             put_pair(out, 'l', x, y);
         } else if (x != 0 || y != 0) {
-            char t[32];
-            (void)snprintf(t, sizeof t, "%c%.10g", x != 0 ? 'h' : 'v', (double)(x + y) / 10.0);
-            text_string(out, t);
+            text_format(out, "%c%.10g", x != 0 ? 'h' : 'v', (double)(x + y) / 10.0);
         }
         at = p->v[i];
     }

@@ -15,8 +15,7 @@ double import_number(const cJSON *c, const char *key, double min, double max,
                      const struct import_place *p)
 {
     if (!cJSON_IsNumber(c) || !(c->valuedouble >= min && c->valuedouble <= max)) {
-        char range[96];
-        (void)snprintf(range, sizeof range, "must be a number from %g to %g", min, max);
+        OWNED char *range = xformat("must be a number from %g to %g", min, max);
         import_refuse(p, key, range);
         return min;
     }
@@ -97,9 +96,8 @@ static void mooncake_line(struct import *im, const cJSON *o, const struct import
 
 static uint64_t chat_key(const cJSON *c, const char *key, const struct import_place *p)
 {
-    char name[32];
     double id = import_number(c, key, -1.0, 9e15, p);
-    (void)snprintf(name, sizeof name, "%.0f", id);
+    OWNED char *name = xformat("%.0f", id);
     return id < 0.0 ? 0 : import_key(name);
 }
 

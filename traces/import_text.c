@@ -173,8 +173,7 @@ void import_sharegpt(struct import *im, FILE *in, const char *path, struct err *
     cJSON_ArrayForEach (c, o) {
         const cJSON *messages = import_get(c, "conversations");
         messages = messages == NULL ? import_get(c, "messages") : messages;
-        char name[32];
-        (void)snprintf(name, sizeof name, "%llu", n++);
+        OWNED char *name = xformat("%llu", n++);
         t_s += rng_exponential(&r, 60.0 / im->options->rate_per_min);
         if (t_s > IMPORT_MAX_S) {
             (void)err_add(e, "%s: conversation %s begins after %g s", path, name, IMPORT_MAX_S);

@@ -15,8 +15,7 @@ static bool is_same(const struct frame *f, uint32_t a, uint32_t b)
 
 static bool is_about(const struct frame *f, uint32_t row, const struct ledger_entry *l)
 {
-    char code[24];
-    (void)snprintf(code, sizeof code, "%016" PRIx64 "h", l->code);
+    OWNED char *code = xformat("%016" PRIx64 "h", l->code);
     return frame_is(f, row, "policy", l->policy) && frame_is(f, row, "code", code);
 }
 

@@ -36,8 +36,7 @@ static const char *refused(const struct words_of *w)
 {
     SCOPED(text_fini) struct text t = {0};
     for (int i = 0; i < COUNTER_COUNT; i++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "counters.%s", counter_names[i]);
+        OWNED char *name = xformat("counters.%s", counter_names[i]);
         double times = 0.0;
         for (uint32_t k = 0; k < w->runs->outcomes.n && counter_is_refusal((enum counter)i); k++) {
             double x = study_value(&w->runs->outcomes.v[k], name);

@@ -1,23 +1,14 @@
 /* Claims as a document. */
 #include "experiments/claims/claims.h"
-#include "experiments/shell/frame_stats.h"
-
-static void published_text(const struct claim_check *k, char *buf, size_t size)
-{
-    if (k->kind != CHECK_NUMBER) {
-        (void)snprintf(buf, size, "%s %g", k->kind == CHECK_ABOVE ? "above" : "below", k->low);
-    } else if (k->low == k->high) {
-        (void)snprintf(buf, size, "%g", k->low);
-    } else {
-        (void)snprintf(buf, size, "%g to %g", k->low, k->high);
-    }
-}
+#include "sim/stats/stats.h"
 
 const char *claim_published_text(const struct claim_check *k)
 {
-    char text[96];
-    published_text(k, text, sizeof text);
-    return document_format("%s", text);
+    if (k->kind != CHECK_NUMBER) {
+        return document_format("%s %g", k->kind == CHECK_ABOVE ? "above" : "below", k->low);
+    }
+    return k->low == k->high ? document_format("%g", k->low)
+                             : document_format("%g to %g", k->low, k->high);
 }
 
 /* The worst trace where that decides; a value without spread as it is. */
@@ -25,7 +16,7 @@ const char *claim_simulated_text(const struct claim_check *k)
 {
     return k->every_trace && k->mean.sd > 0.0
                ? document_format("%.4g at worst", claim_worst_trace(k))
-           : k->mean.sd > 0.0       ? document_interval(&k->mean)
+           : k->mean.sd > 0.0       ? stats_format(&k->mean)
            : isfinite(k->mean.mean) ? document_format("%.4g", k->mean.mean)
                                     : "-";
 }

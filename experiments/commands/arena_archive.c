@@ -149,8 +149,7 @@ static int run_shard(const struct options *o, const struct suite *s, uint32_t n,
 
 static int to_slurm(const struct options *o, uint32_t n, struct err *e)
 {
-    char replications[32];
-    (void)snprintf(replications, sizeof replications, "%" PRIu32, n);
+    OWNED char *replications = xformat("%" PRIu32, n);
     struct slurm_command c = {.jobs = 1};
     slurm_word(&c, "arena");
     slurm_word(&c, "archive");

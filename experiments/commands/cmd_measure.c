@@ -102,11 +102,10 @@ static int list(struct options *o, struct err *e)
 }
 
 /* Real times belong to the day they were measured on; simulated ones to none. */
-static void write_source(const struct options *o, char *buf, size_t size)
+static const char *source_of(const struct options *o)
 {
     if (o->m.backend == &backend_sim) {
-        (void)snprintf(buf, size, "xpusim measure %s, simulated %.40s", XPUSIM_VERSION, o->soc);
-        return;
+        return document_format("xpusim measure %s, simulated %.40s", XPUSIM_VERSION, o->soc);
     }
     char day[32] = "";
     time_t now = time(NULL);
@@ -114,8 +113,8 @@ static void write_source(const struct options *o, char *buf, size_t size)
     if (gmtime_r(&now, &tm) != NULL) {
         (void)strftime(day, sizeof day, "%Y-%m-%dT%H:%MZ", &tm);
     }
-    (void)snprintf(buf, size, "xpusim measure %s, backend %s, %s", XPUSIM_VERSION,
-                   o->m.backend->name, day);
+    return document_format("xpusim measure %s, backend %s, %s", XPUSIM_VERSION, o->m.backend->name,
+                           day);
 }
 
 /* Simulated devices: all of it at once. */
@@ -167,12 +166,10 @@ static int pairs(const struct options *o, const char *const *files, uint32_t n, 
 static int measure(struct options *o, struct err *e)
 {
     struct simdev_truth truth;
-    char source[160];
     if (choose_backend(o, &truth, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    write_source(o, source, sizeof source);
-    o->m.source = source;
+    o->m.source = source_of(o);
     o->m.announce = !o->shown.quiet;
     o->m.progress = !o->shown.quiet && isatty(STDERR_FILENO) != 0;
     int rc = o->m.backend->virtual_time ? measure_whole(o, e) : measure_on(o, e);

@@ -57,8 +57,7 @@ static void put_text(FILE *f, const char *text, const struct skeleton *k)
 /* "x" refuses a file that is there, so none is ever overwritten, nor removed by undo. */
 static int write_file(struct skeleton *k, const char *source, struct err *e)
 {
-    char relative[64];
-    (void)snprintf(relative, sizeof relative, "policies/skeleton/%s", source);
+    OWNED char *relative = xformat("policies/skeleton/%s", source);
     OWNED char *text = input_text(datadir_path(relative), MAX_TEXT_BYTES, e);
     if (text == NULL) {
         return -EINVAL;

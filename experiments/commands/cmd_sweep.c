@@ -83,10 +83,8 @@ static int sweep(struct options *o, const struct spec *spec, struct err *e)
 
 static int to_slurm(const struct options *o, struct err *e)
 {
-    char limit[32];
-    char memory[32];
-    (void)snprintf(limit, sizeof limit, "%.17g", o->sweep.how.cpu_limit_s);
-    (void)snprintf(memory, sizeof memory, "%" PRIu32, o->memory_limit_mb);
+    OWNED char *limit = xformat("%.17g", o->sweep.how.cpu_limit_s);
+    OWNED char *memory = xformat("%" PRIu32, o->memory_limit_mb);
     struct slurm_command c = {.jobs = o->jobs_given ? o->work.how.parallel : 1, .complete = true};
     slurm_word(&c, "sweep");
     slurm_word(&c, o->spec);

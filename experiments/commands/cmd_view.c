@@ -137,8 +137,7 @@ static cJSON *arguments_of(const struct view_options *v)
 {
     const struct config_options *o = &v->config;
     cJSON *list = cJSON_CreateArray();
-    char seed[24];
-    (void)snprintf(seed, sizeof seed, "%" PRIu64, o->seed);
+    OWNED char *seed = xformat("%" PRIu64, o->seed);
     for (uint32_t i = 0; i < v->policies.n; i++) {
         add_word(list, "--policy", v->policies.v[i]);
     }

@@ -1,7 +1,7 @@
 /* A comparison as a document. */
 #include "experiments/compare/compare.h"
 #include "experiments/compare/significance.h"
-#include "experiments/shell/frame_stats.h"
+#include "sim/stats/stats.h"
 #include "sim/stats/stats_intervals.h"
 
 /* Behind an interval in a table, and as data; by enum stats_method (COVERAGE.md). */
@@ -48,8 +48,8 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
     struct stats_interval s = stats_reported(x, n, &method);
     FRAME_CELLS(
         f, plan->policies[policy].label, metric,
-        frame_shown(s.mean, document_format("%s%s", document_interval(&s), method_words[method])),
-        s.low, s.high, method_names[method], s.n);
+        frame_shown(s.mean, document_format("%s%s", stats_format(&s), method_words[method])), s.low,
+        s.high, method_names[method], s.n);
     struct stats_paired diff = stats_reported_paired(x, base, n);
     diff.relevance_frac = plan->relevance_frac;
     double p_holm = family != NULL ? family[policy] : METRIC_UNDEFINED;

@@ -1,8 +1,8 @@
 #include "experiments/compare/regret.h"
 
 #include "experiments/compare/bound.h"
-#include "experiments/shell/frame_stats.h"
 #include "sim/metrics/metric_table.h"
+#include "sim/stats/stats.h"
 #include "sim/stats/stats_intervals.h"
 
 static const char class_text[] = "list schedules: any order of the requests, any pair of a prefill "
@@ -132,14 +132,14 @@ static const char *put_distance(struct frame *f, const double *x, const double *
         FRAME_CELLS(f, v[i]);
     }
     FRAME_CELLS(f, s.n);
-    return isnan(s.mean) ? "-" : document_format("%s, x%.3g", document_interval(&s), ratio.mean);
+    return isnan(s.mean) ? "-" : document_format("%s, x%.3g", stats_format(&s), ratio.mean);
 }
 
 static const char *put_reference(struct frame *f, const char *metric, const double *x, uint32_t n)
 {
     struct stats_interval s = stats_reported(x, n, NULL);
     FRAME_ROW(f, metric, s.mean, s.low, s.high, s.n);
-    return document_interval(&s);
+    return stats_format(&s);
 }
 
 /* The frames that the regret of every metric goes into. */
@@ -175,7 +175,7 @@ static void put_metric(const struct compare_plan *plan, const struct compare_res
         of_bound = put_distance(into->policies, x, bound, n, gain);
         of_best = put_distance(into->policies, x, best, n, gain);
         if (t != NULL) {
-            FRAME_ROW(t, plan->policies[p].label, document_interval(&s), of_bound, of_best);
+            FRAME_ROW(t, plan->policies[p].label, stats_format(&s), of_bound, of_best);
         }
     }
 }

@@ -26,15 +26,12 @@ int search_slo_parse(const char *text, struct search_slo *out, struct err *e)
     return 0;
 }
 
-const char *search_slo_name(const struct search_options *o, uint32_t index, char *buf, size_t size)
+const char *search_slo_name(const struct search_options *o, uint32_t index)
 {
-    if (index >= o->n_slos) {
-        (void)snprintf(buf, size, "overloaded runs <= half");
-    } else {
-        const struct search_slo *s = &o->slos[index];
-        (void)snprintf(buf, size, "%s%s%g", s->metric, s->at_most ? "<=" : ">=", s->limit);
-    }
-    return buf;
+    const struct search_slo *s = &o->slos[index];
+    return index >= o->n_slos
+               ? "overloaded runs <= half"
+               : xkeep(xformat("%s%s%g", s->metric, s->at_most ? "<=" : ">=", s->limit));
 }
 
 /* ---- one rate ---- */

@@ -78,8 +78,9 @@ void search_by(const struct search_options *o, search_measure *measure, void *ct
 void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
                 struct search_result *out);
 
-/* The name of an SLO as the user writes it; index n_slos: the overload rule. Returns buf. */
-const char *search_slo_name(const struct search_options *o, uint32_t index, char *buf, size_t size);
+/* The name of an SLO as the user writes it; index n_slos: the overload rule. Nobody frees
+ * it. */
+const char *search_slo_name(const struct search_options *o, uint32_t index);
 
 /* Adds a line per policy: rate, requests per minute, the binding SLO and its value on both sides;
  * as data "policies" with every test. */

@@ -1,6 +1,6 @@
 /* A search's capacity table as a document. */
 #include "experiments/compare/search.h"
-#include "experiments/shell/frame_stats.h"
+#include "sim/stats/stats.h"
 
 static const char *const outcome_names[] = {"met", "missed", "undecided", "failed"};
 
@@ -11,19 +11,13 @@ static int binding_of(const struct search_result *r)
     return i >= 0 ? (int)r->tests[i].binding : -1;
 }
 
-static const char *slo_name(const struct search_options *o, uint32_t index)
-{
-    char text[128];
-    return document_format("%s", search_slo_name(o, index, text, sizeof text));
-}
-
 /* Rate and value at one end of what is known, three cells. */
 static void show_end(struct frame *f, const struct search_result *r, int test, int binding)
 {
     const struct search_test *t = test >= 0 ? &r->tests[test] : NULL;
     FRAME_CELLS(f, t != NULL ? document_format("%.3g", t->scale) : NULL,
                 t != NULL ? document_format("%.4g", t->req_per_min) : NULL,
-                t != NULL ? document_interval(&t->values[binding].mean) : NULL);
+                t != NULL ? stats_format(&t->values[binding].mean) : NULL);
 }
 
 static void put_test(const struct search_options *o, const struct search_test *t,
@@ -34,7 +28,7 @@ static void put_test(const struct search_options *o, const struct search_test *t
     struct frame *f = document_data(d, "slos", 1, "slo mean low high");
     for (uint32_t i = 0; i <= o->n_slos && t->outcome != SEARCH_FAILED; i++) {
         const struct stats_interval *s = &t->values[i].mean;
-        FRAME_ROW(f, slo_name(o, i), s->mean, s->low, s->high);
+        FRAME_ROW(f, search_slo_name(o, i), s->mean, s->low, s->high);
     }
 }
 
@@ -77,7 +71,7 @@ void search_document(const struct search_options *o, const struct compare_plan *
     for (uint32_t p = 0; p < plan->n_policies; p++) {
         const char *label = plan->policies[p].label;
         int slo = binding_of(&r[p]);
-        const char *binding = slo >= 0 ? slo_name(o, (uint32_t)slo) : NULL;
+        const char *binding = slo >= 0 ? search_slo_name(o, (uint32_t)slo) : NULL;
         FRAME_CELLS(f, label);
         show_end(f, &r[p], r[p].low, slo);
         show_end(f, &r[p], r[p].high, slo);

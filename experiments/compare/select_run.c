@@ -1,7 +1,7 @@
 /* Selection among policies, and what it found as a document. */
 #include "experiments/compare/select.h"
-#include "experiments/shell/frame_stats.h"
 #include "sim/metrics/metric_table.h"
+#include "sim/stats/stats.h"
 
 /* ---- options ---- */
 
@@ -138,9 +138,8 @@ void select_document(const struct select_asked *o, const char *metric,
         bool other = i != r->best && !r->of[i].failed && best != NULL;
         b = other ? behind(r, i, sign) : b;
         FRAME_ROW(f, policies[i].label, state_of(r, i), r->of[i].n,
-                  frame_shown(s.mean, document_interval(&s)),
-                  frame_shown(b.mean, other ? document_interval(&b) : ""), s.low, s.high, b.low,
-                  b.high);
+                  frame_shown(s.mean, stats_format(&s)),
+                  frame_shown(b.mean, other ? stats_format(&b) : ""), s.low, s.high, b.low, b.high);
     }
     if (best == NULL) {
         document_note(d, "\nno policy served all requests");

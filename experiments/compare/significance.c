@@ -1,6 +1,6 @@
 #include "experiments/compare/significance.h"
 
-#include "experiments/shell/frame_stats.h"
+#include "sim/stats/stats.h"
 #include "sim/stats/stats_shift.h"
 
 void significance_adjust(double *p, size_t n_first, size_t n_others)
@@ -27,7 +27,7 @@ enum stats_finding significance_judge(const struct stats_paired *p, double p_adj
 
 const char *significance_text(const struct stats_paired *p, double p_adjusted)
 {
-    const char *text = document_verdict(p);
+    const char *text = stats_verdict(p);
     if (significance_judge(p, p_adjusted) == stats_judge(p)) {
         return text;
     }

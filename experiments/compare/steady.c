@@ -1,7 +1,7 @@
 #include "experiments/compare/steady.h"
 
-#include "experiments/shell/frame_stats.h"
 #include "sim/base/words.h"
+#include "sim/stats/stats.h"
 #include "sim/stats/stats_intervals.h"
 
 #define LATENCIES 2
@@ -63,7 +63,7 @@ static int put_class(const char *cls, const struct point *v, size_t n, bool over
         /* Latencies of one run follow one another, so their number is no number of independent
          * values; how many they are worth is printed beside the mean. */
         if (stats_steady(name, x, n, overloaded, STATS_LEVEL_FRAC, &s, e) == 0) {
-            FRAME_ROW(f, name, frame_shown(s.mean.mean, document_interval(&s.mean)), s.mean.low,
+            FRAME_ROW(f, name, frame_shown(s.mean.mean, stats_format(&s.mean)), s.mean.low,
                       s.mean.high, s.n, s.dropped, s.batches, s.correlation_length,
                       document_format("%zu values, worth %.0f independent ones", s.n - s.dropped,
                                       (double)(s.n - s.dropped) / s.correlation_length));

@@ -1,7 +1,7 @@
 /* Tuning as a document. */
 #include "experiments/compare/significance.h"
 #include "experiments/compare/tune.h"
-#include "experiments/shell/frame_stats.h"
+#include "sim/stats/stats.h"
 #include "sim/stats/stats_intervals.h"
 
 /* What was tried and chosen, as data and for people; the metrics of each policy follow it. */
@@ -115,8 +115,8 @@ static void show_metric(const struct compare_plan *plan, const struct tune *t, c
                 d, 2, "lllll", "", "as given", "tuned", "tuned vs as given",
                 document_format("tuned vs tuned %s", plan->policies[plan->baseline].ops->name));
         }
-        FRAME_ROW(f, plan->policies[i].label, document_interval(&x.given),
-                  document_interval(&x.tuned), x.verdict, x.base_verdict);
+        FRAME_ROW(f, plan->policies[i].label, stats_format(&x.given), stats_format(&x.tuned),
+                  x.verdict, x.base_verdict);
     }
 }
 

@@ -170,10 +170,9 @@ static char *preemption_axes(const struct conformance *c)
     static const char *const kv[] = {"checkpoint", "recompute", "swap"};
     char *why = NULL;
     for (uint64_t i = 1; why == NULL && i <= c->n_loads * 9; i++) {
-        char params[128];
-        (void)snprintf(params, sizeof params, "preempt=%s,kv=%s,level=%s,inflight=%u,gap_kv=%s",
-                       preempt[i % 4], kv[i / 4 % 3], level[i / 12 % 4],
-                       1 + (unsigned)(i / 7 % 2) * 3, gap[i / 2 % 6]);
+        OWNED char *params = xformat("preempt=%s,kv=%s,level=%s,inflight=%u,gap_kv=%s",
+                                     preempt[i % 4], kv[i / 4 % 3], level[i / 12 % 4],
+                                     1 + (unsigned)(i / 7 % 2) * 3, gap[i / 2 % 6]);
         why = run_whole(c, (struct conformance_case){
                                .params = params, .load = i % c->n_loads + 1, .capable = true});
     }

@@ -29,8 +29,7 @@ static const char *simulated_text(const struct stats_interval *s, bool interval)
     if (!interval || s->n < 2 || s->high - s->low < 1e-9 * fabs(s->mean)) {
         return document_format("%.4g", s->mean);
     }
-    char buf[96];
-    return document_format("%s", stats_format(s, buf, sizeof buf));
+    return stats_format(s);
 }
 
 /* A value of the table, with what the paper has for it. */

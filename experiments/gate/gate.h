@@ -119,8 +119,8 @@ const struct gate_cell *gate_cell_find(const struct gate_cells *c, const char *g
 const char *gate_parameters_find(const struct gate_cells *c, const char *policy);
 /* Copies them, unless there are some of that policy. */
 void gate_parameters_add(struct gate_cells *c, const char *policy, const char *text);
-/* "a=1, was 2, b=3 is new" in text, or "c=4 is gone" where there is nothing else. Returns text. */
-const char *gate_parameters_changes(const char *was, const char *now, char *text, size_t size);
+/* "a=1, was 2, b=3 is new", or "c=4 is gone" where there is nothing else. Nobody frees it. */
+const char *gate_parameters_changes(const char *was, const char *now);
 /* Values of one metric over the replications, or NULL. */
 const double *gate_cell_values(const struct gate_cell *c, const char *metric);
 

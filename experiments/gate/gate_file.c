@@ -281,8 +281,7 @@ static cJSON *cell_to_json(const struct gate_cell *c)
     cJSON_AddStringToObject(o, "message", c->message);
     double verdicts[3] = {c->verdicts[0], c->verdicts[1], c->verdicts[2]};
     cJSON_AddItemToObject(o, "verdicts", numbers(verdicts, 3, false));
-    char text[32];
-    (void)snprintf(text, sizeof text, "%016" PRIx64, c->trace_hash);
+    OWNED char *text = xformat("%016" PRIx64, c->trace_hash);
     cJSON_AddStringToObject(o, "traces", text);
     bool fresh = c->covariates != NULL;
     cJSON *metrics = cJSON_AddObjectToObject(o, "metrics");

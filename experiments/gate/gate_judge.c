@@ -419,9 +419,7 @@ static void judge_parameters(const struct gate_cells *before, const struct gate_
     if (was == NULL) {
         set(row, GATE_ADDED, added_alarms, "no baseline");
     } else if (strcmp(was, now->text) != 0) {
-        char text[sizeof row->detail];
-        set(row, GATE_STATUS, true, "%s",
-            gate_parameters_changes(was, now->text, text, sizeof text));
+        set(row, GATE_STATUS, true, "%s", gate_parameters_changes(was, now->text));
     }
 }
 

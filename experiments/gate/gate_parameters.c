@@ -37,31 +37,29 @@ static const char *value_of(const char *text, const char *item, size_t *length)
 }
 
 /* Appends the parameters of x that y has not, or has otherwise. */
-static void put_changes(const char *x, const char *y, const char *lacking, char *to, size_t size)
+static void put_changes(const char *x, const char *y, const char *lacking, struct text *to)
 {
     while (*x != '\0') {
         size_t n = strcspn(x, ",");
         size_t value = strcspn(x, "=") + 1;
         size_t length = 0;
         const char *other = value_of(y, x, &length);
-        size_t used = strlen(to);
-        const char *between = used > 0 ? ", " : "";
+        const char *between = to->n > 0 ? ", " : "";
         if (other == NULL) {
-            (void)snprintf(to + used, size - used, "%s%.*s %s", between, (int)n, x, lacking);
+            text_format(to, "%s%.*s %s", between, (int)n, x, lacking);
         } else if (length != n - value || strncmp(other, x + value, length) != 0) {
-            (void)snprintf(to + used, size - used, "%s%.*s, was %.*s", between, (int)n, x,
-                           (int)length, other);
+            text_format(to, "%s%.*s, was %.*s", between, (int)n, x, (int)length, other);
         }
         x += n + (x[n] == ',');
     }
 }
 
-const char *gate_parameters_changes(const char *was, const char *now, char *text, size_t size)
+const char *gate_parameters_changes(const char *was, const char *now)
 {
-    text[0] = '\0';
-    put_changes(now, was, "is new", text, size);
-    if (text[0] == '\0') {
-        put_changes(was, now, "is gone", text, size);
+    struct text changes = {0};
+    put_changes(now, was, "is new", &changes);
+    if (changes.n == 0) {
+        put_changes(was, now, "is gone", &changes);
     }
-    return text;
+    return xkeep(text_end(&changes));
 }

@@ -22,15 +22,13 @@ static const char *metric_text(const struct gate_row *row)
         [METRIC_BETTER_HIGHER] = ", higher is better",
         [METRIC_BETTER_NEITHER] = "",
     };
-    char title[160];
     if (strcmp(row->metric, "status") == 0) {
         return "run status";
     }
     if (strcmp(row->metric, GATE_PARAMETERS) == 0) {
         return "values of the policy's parameters";
     }
-    return xkeep(
-        xformat("%s%s", metric_title(row->metric, title, sizeof title), directions[row->better]));
+    return xkeep(xformat("%s%s", metric_title(row->metric), directions[row->better]));
 }
 
 static const char *number_text(double v)

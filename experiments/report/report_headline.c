@@ -94,15 +94,13 @@ static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
         report_member(report_member(tree, "policies"), json_string(tree, "baseline"));
     double relevance = json_number(tree, "relevance_frac");
     bool any = false;
-    char title[160];
     for (const char *const *name = others; *name != NULL && best != base; name++) {
         const cJSON *m = report_member(best, *name);
         const char *verdict = json_string(m, "verdict");
         bool higher = strncmp(verdict, "higher", 6) == 0;
         bool lower = strncmp(verdict, "lower", 5) == 0;
         if (metric_is_gain(*name) ? lower : higher) {
-            (void)fprintf(out, "%s%s: ", any ? "; " : " <b>It pays with</b> ",
-                          metric_title(*name, title, sizeof title));
+            (void)fprintf(out, "%s%s: ", any ? "; " : " <b>It pays with</b> ", metric_title(*name));
             report_put_change(out, m, report_member(base, *name), relevance);
             any = true;
         }
@@ -114,7 +112,6 @@ static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
 static void write_other_firsts(const cJSON *policies, const cJSON *best, FILE *out)
 {
     bool any = false;
-    char title[160];
     for (const char *const *name = others; *name != NULL; name++) {
         const cJSON *first = best_of(policies, *name);
         const cJSON *a = report_member(first, *name);
@@ -123,7 +120,7 @@ static void write_other_firsts(const cJSON *policies, const cJSON *best, FILE *o
                      json_number(b, "high") < json_number(a, "low");
         if (first != best && apart) {
             (void)fputs(any ? ", " : " First by other means: ", out);
-            markup_format(out, "%s (%s)", first->string, metric_title(*name, title, sizeof title));
+            markup_format(out, "%s (%s)", first->string, metric_title(*name));
             any = true;
         }
     }

@@ -30,10 +30,9 @@ bool report_put_runs(const struct figure_request *all, FILE *out)
 static void write_runs(const cJSON *runs, FILE *out)
 {
     const cJSON *run = NULL;
-    char title[160];
     (void)fputs("<div class=wide><table><thead><tr><th>policy<th>run status", out);
     for (const char *const *name = metric_usual; *name != NULL; name++) {
-        (void)fprintf(out, "<th>%s", metric_title(*name, title, sizeof title));
+        (void)fprintf(out, "<th>%s", metric_title(*name));
     }
     (void)fputs("</thead><tbody>\n", out);
     cJSON_ArrayForEach (run, runs) {

@@ -10,9 +10,8 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     const cJSON *base = report_member(policies, json_string(tree, "baseline"));
     double relevance = json_number(tree, "relevance_frac");
     (void)fputs("<div class=wide><table class=means><thead><tr><th>policy", out);
-    char title[160];
     for (const char *const *name = metric_usual; *name != NULL; name++) {
-        (void)fprintf(out, "<th>%s", metric_title(*name, title, sizeof title));
+        (void)fprintf(out, "<th>%s", metric_title(*name));
     }
     (void)fputs("</thead><tbody>\n", out);
     const cJSON *p;
@@ -90,10 +89,9 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
 
 static void write_pair(const cJSON *pair, const char *metric, FILE *out)
 {
-    char title[160];
     markup_format(
         out, "<tr><td>%s<td>%s<td>%.2f &plusmn; %.2f<td>%.4g<td>%.4g to %.4g<td>%.4g to %.4g\n",
-        metric_title(metric, title, sizeof title), pair->string, json_number(pair, "better_frac"),
+        metric_title(metric), pair->string, json_number(pair, "better_frac"),
         json_number(pair, "better_se"), json_number(pair, "difference"),
         json_number(pair, "sampling_low"), json_number(pair, "sampling_high"),
         json_number(pair, "model_low"), json_number(pair, "model_high"));

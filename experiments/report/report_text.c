@@ -18,29 +18,26 @@ static struct stats_interval interval_of(const cJSON *m)
 
 void report_put_mean(FILE *out, const cJSON *m)
 {
-    char text[96];
     struct stats_interval s = interval_of(m);
-    (void)fputs(s.n > 0 ? stats_format(&s, text, sizeof text) : "&ndash;", out);
+    (void)fputs(s.n > 0 ? stats_format(&s) : "&ndash;", out);
 }
 
 void report_put_short(FILE *out, const cJSON *m)
 {
-    char text[96];
     struct stats_interval s = interval_of(m);
     double half = (s.high - s.low) / 2.0;
     if (s.n == 0) {
         (void)fputs("&ndash;", out);
         return;
     }
-    (void)stats_format(&s, text, sizeof text);
-    char *bracket = strchr(text, '[');
-    if (bracket == NULL) {
-        (void)fputs(text, out);
-        return;
+    const char *text = stats_format(&s);
+    const char *bracket = strchr(text, '[');
+    int n = bracket != NULL ? (int)(bracket - text) - 1 : (int)strlen(text);
+    (void)fprintf(out, "%.*s", n, text);
+    if (bracket != NULL) {
+        const char *point = memchr(text, '.', (size_t)n);
+        (void)fprintf(out, "&pm;%.*f", point != NULL ? n - (int)(point - text) - 1 : 0, half);
     }
-    bracket[-1] = '\0';
-    const char *point = strchr(text, '.');
-    (void)fprintf(out, "%s&pm;%.*f", text, point != NULL ? (int)strlen(point + 1) : 0, half);
 }
 
 void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double relevance_frac)
@@ -56,8 +53,7 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
         markup_put(out, verdict);
         return;
     }
-    char text[96];
-    (void)fprintf(out, "%s%s %%", s.mean > 0.0 ? "+" : "", stats_format(&s, text, sizeof text));
+    (void)fprintf(out, "%s%s %%", s.mean > 0.0 ? "+" : "", stats_format(&s));
     if (fabs(s.mean) < 100.0 * relevance_frac) {
         (void)fprintf(out, ": shown, but below the %g %% that matter", 100.0 * relevance_frac);
     }

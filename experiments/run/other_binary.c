@@ -91,8 +91,7 @@ static cJSON *result_of(struct other_run *l, char *message, size_t size)
 cJSON *other_binary_run(const char *binary, const struct config_options *o, const char *policy,
                         uint64_t seed, const char *decisions, char *message, size_t size)
 {
-    char seed_text[32];
-    (void)snprintf(seed_text, sizeof seed_text, "%" PRIu64, seed);
+    OWNED char *seed_text = xformat("%" PRIu64, seed);
     struct other_run l = {binary, o, policy, seed_text, decisions, tmpfile(), tmpfile()};
     message[0] = '\0';
     if (l.out == NULL || l.err == NULL) {

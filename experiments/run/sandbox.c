@@ -78,10 +78,9 @@ int sandbox_run(const struct sandbox *s, int *died, struct err *e)
     if (plugin_path_length(s->policy) > 0) {
         return run_outside(s, died);
     }
-    char message[200];
-    (void)snprintf(message, sizeof message,
-                   "policy %s: the run was given up after %g s of CPU time (--time-limit)",
-                   s->policy, s->time_limit_s);
+    OWNED char *message =
+        xformat("policy %s: the run was given up after %g s of CPU time (--time-limit)", s->policy,
+                s->time_limit_s);
     worker_limit_self(s->time_limit_s, message);
     return s->work(s->ctx, stdout, e);
 }

@@ -55,8 +55,7 @@ static void put_leaves(const cJSON *at, const char *path, FILE *out)
     const cJSON *child;
     int i = 0;
     cJSON_ArrayForEach (child, at) {
-        char number[16];
-        (void)snprintf(number, sizeof number, "%d", i++);
+        OWNED char *number = xformat("%d", i++);
         const char *name = child->string != NULL ? child->string : number;
         size_t size = strlen(path) + strlen(name) + 2;
         OWNED char *below = xmalloc(size);

@@ -19,8 +19,7 @@ void markup_put(FILE *out, const char *text)
 /* One conversion, as it is written. */
 static void put_one(FILE *out, const char *one, size_t n, va_list *values)
 {
-    char spec[16];
-    (void)snprintf(spec, sizeof spec, "%.*s", (int)n, one);
+    OWNED char *spec = xformat("%.*s", (int)n, one);
     if (spec[n - 1] == 's') {
         markup_put(out, va_arg(*values, const char *));
     } else if (spec[n - 1] == 'u') {

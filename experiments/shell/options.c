@@ -290,8 +290,7 @@ static int take_argument(const struct command *c, int left, char **argv, void *v
         return used;
     }
     if (!f.row->aside) {
-        char option[NAME_BYTES + 2];
-        (void)snprintf(option, sizeof option, "--%s", name);
+        OWNED char *option = xformat("--%s", name);
         command_add(option);
         if (arg != NULL) {
             command_add(arg);

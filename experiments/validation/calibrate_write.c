@@ -24,11 +24,11 @@ static void write_param(const struct calibrate_entry *e, int k, const char *sour
     }
     double low = held ? v / 2.0 : calibrate_rounded(e->fit.low[k] / calibrate_file_unit[k]);
     double high = held ? v * 2.0 : calibrate_rounded(e->fit.high[k] / calibrate_file_unit[k]);
-    char text[400];
-    (void)snprintf(text, sizeof text, "%s; %s", source,
-                   held ? "not determined by them: the value before, a factor of 2 either way"
-                   : e->fit.state[k] == CALIBRATE_BOUND ? "at its physical bound; range: profile"
-                                                        : "range: 2 standard errors");
+    OWNED char *text =
+        xformat("%s; %s", source,
+                held ? "not determined by them: the value before, a factor of 2 either way"
+                : e->fit.state[k] == CALIBRATE_BOUND ? "at its physical bound; range: profile"
+                                                     : "range: 2 standard errors");
     json_put_quantity(to, key,
                       (struct quantity){.value = v,
                                         .low = low,

@@ -112,8 +112,7 @@ static void study_corun(const struct config *c, struct frame *out, struct err *e
                 together += 1.0 / slow;
             }
             SIM_ASSERT(together > 0.0 && together <= 2.0);
-            char what[48];
-            (void)snprintf(what, sizeof what, "%s and %s", names[a], names[b]);
+            OWNED char *what = xformat("%s and %s", names[a], names[b]);
             add(out, (struct point){"corun", "both", what, "pairs", 1}, "work_over_alone", "x",
                 together);
         }
@@ -164,8 +163,7 @@ static void mixed_of(const struct config *c, uint8_t d, struct frame *out)
             w.attn_pairs += p.attn_pairs;
             w.kv_read_tokens += p.kv_read_tokens;
             double mixed_s = price_pass(&c->truth, d, &w).seconds;
-            char what[48];
-            (void)snprintf(what, sizeof what, "%u decoding sequences", b);
+            OWNED char *what = xformat("%u decoding sequences", b);
             struct point row = {"mixed", c->soc.machine.devices[d].name, what, "prefill_tokens",
                                 chunk};
             add(out, row, "time", "ms", 1e3 * mixed_s);
@@ -275,10 +273,8 @@ static void study_schemes(const struct characterize *k, struct frame *rows, stru
         (void)config_policy_parse(&policies[i], schemes[i].policy, e);
     }
     for (uint32_t rate = 1; rate <= MOST_RATE; rate++) {
-        char workload[96];
-        (void)snprintf(workload, sizeof workload,
-                       "mixed:reactive_per_min=%u,proactive_per_min=%u,duration_s=900", rate * 2,
-                       rate * 4);
+        OWNED char *workload = xformat(
+            "mixed:reactive_per_min=%u,proactive_per_min=%u,duration_s=900", rate * 2, rate * 4);
         struct config_options at = *k->options;
         at.workload = workload;
         struct compare_plan plan = {.config = k->config,

@@ -172,19 +172,9 @@ static void measure_all(struct measure *m)
 
 /* ---- devices ---- */
 
-static void describe_devices(const struct backend_info *infos, uint32_t n, char *buf, size_t size)
-{
-    size_t used = 0;
-    buf[0] = '\0';
-    for (uint32_t i = 0; i < n && used < size; i++) {
-        used += (size_t)snprintf(buf + used, size - used, "%s%s", i > 0 ? ", " : "", infos[i].name);
-    }
-}
-
 static int open_target(struct measure *m, const struct backend_info *infos, uint32_t n,
                        const char *name)
 {
-    char known[256];
     for (uint32_t i = 0; i < m->n_targets; i++) {
         if (strcasecmp(m->targets[i].info.name, name) == 0) {
             return err_add(m->err, "--devices: %s is given twice", name);
@@ -208,9 +198,12 @@ static int open_target(struct measure *m, const struct backend_info *infos, uint
         m->n_targets++;
         return 0;
     }
-    describe_devices(infos, n, known, sizeof known);
+    SCOPED(text_fini) struct text known = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        text_item(&known, ", ", infos[i].name);
+    }
     return err_add(m->err, "--devices: backend %s has no device %s; it has %s", m->o->backend->name,
-                   name, known);
+                   name, text_end(&known));
 }
 
 static int open_targets(struct measure *m)

@@ -171,39 +171,33 @@ double metric_scale(const char *name)
 }
 
 /* "device.busy_frac" is a device's, "reactive.e2e_s" a group's; "all" goes without saying. */
-static void put_who(const struct parts *p, char *buf, size_t size)
+static const char *who_of(const struct parts *p)
 {
     if (p->who_length == 0 || (p->who_length == 3 && memcmp(p->who, "all", 3) == 0)) {
-        buf[0] = '\0';
-    } else if (p->who_length == 4 && memcmp(p->who, "igpu", 4) == 0) {
-        (void)snprintf(buf, size, "iGPU ");
-    } else {
-        (void)snprintf(buf, size, "%.*s ", (int)p->who_length, p->who);
+        return "";
     }
+    return p->who_length == 4 && memcmp(p->who, "igpu", 4) == 0
+               ? "iGPU "
+               : xkeep(xformat("%.*s ", (int)p->who_length, p->who));
 }
 
-const char *metric_title(const char *name, char *buf, size_t size)
+const char *metric_title(const char *name)
 {
     struct parts p;
-    char who[64];
     take_apart(name, &p);
     if (p.row == NULL) {
-        (void)snprintf(buf, size, "%s", name);
-        return buf;
+        return xkeep(xstrdup(name));
     }
-    put_who(&p, who, sizeof who);
-    char quantile[32] = "";
-    if (p.percent > 0.0) {
-        (void)snprintf(quantile, sizeof quantile, p.percent == 50.0 ? "median" : "P%g", p.percent);
-    }
-    const char *statistic = p.statistic >= 0 ? statistic_titles[p.statistic] : quantile;
+    const char *who = who_of(&p);
     if (!isnan(p.limit)) {
-        (void)snprintf(buf, size, "%s%s, share up to %g %s", who, p.row->title, p.limit,
-                       p.row->unit);
-        return buf;
+        return xkeep(xformat("%s%s, share up to %g %s", who, p.row->title, p.limit, p.row->unit));
     }
+    const char *quantile = p.percent == 50.0 ? "median"
+                           : p.percent > 0.0 ? xkeep(xformat("P%g", p.percent))
+                                             : "";
+    const char *statistic = p.statistic >= 0 ? statistic_titles[p.statistic] : quantile;
     bool share = strcmp(p.row->unit, "1") == 0;
-    (void)snprintf(buf, size, "%s%s%s%s%s%s%s", statistic, statistic[0] != '\0' ? " " : "", who,
-                   p.row->title, share ? "" : " (", share ? "" : p.row->unit, share ? "" : ")");
-    return buf;
+    return xkeep(xformat("%s%s%s%s%s%s%s", statistic, statistic[0] != '\0' ? " " : "", who,
+                         p.row->title, share ? "" : " (", share ? "" : p.row->unit,
+                         share ? "" : ")"));
 }

@@ -39,8 +39,9 @@ double metric_quantile(const char *name);
 double metric_limit(const char *name);
 /* The factor that brings a value to the unit of its row; 1 without a row, and of a share. */
 double metric_scale(const char *name);
-/* "reactive time to first token, P90 (s)"; the name itself when it has no row. Returns buf. */
-const char *metric_title(const char *name, char *buf, size_t size);
+/* "reactive time to first token, P90 (s)"; the name itself when it has no row. Nobody frees it.
+ */
+const char *metric_title(const char *name);
 
 /* The metric that decides a comparison unless its user names another. */
 #define METRIC_PRIMARY "reactive.e2e_s.mean"

@@ -98,12 +98,11 @@ double stats_p(const struct stats_paired *p)
 }
 
 /* "12 %" or, against a baseline of 0, the plain difference. */
-static void format_size(const struct stats_paired *p, char *buf, size_t size)
+static const char *size_text(const struct stats_paired *p)
 {
     double d = fabs(p->diff.mean);
     if (p->base_mean == 0.0) {
-        (void)snprintf(buf, size, "%.3g", d);
-        return;
+        return xkeep(xformat("%.3g", d));
     }
     double percent = 100.0 * d / fabs(p->base_mean);
     percent = percent >= 1000.0 ? 10.0 * round(percent / 10.0) : percent; /* three digits */
@@ -111,36 +110,29 @@ static void format_size(const struct stats_paired *p, char *buf, size_t size)
     int decimals = percent < 0.1                                           ? 3
                    : percent < 10.0 || (percent > 90.0 && percent < 100.0) ? 1
                                                                            : 0;
-    (void)snprintf(buf, size, "%.*f %%", decimals, percent);
+    return xkeep(xformat("%.*f %%", decimals, percent));
 }
 
-const char *stats_verdict(const struct stats_paired *p, char *buf, size_t size)
+const char *stats_verdict(const struct stats_paired *p)
 {
-    char by[48];
-    format_size(p, by, sizeof by);
+    const char *by = size_text(p);
     const char *way = p->diff.mean < 0.0 ? "lower" : "higher";
     switch (stats_judge(p)) {
-    case STATS_UNDEFINED:
-        (void)snprintf(buf, size, "not defined");
-        break;
     case STATS_IDENTICAL:
-        (void)snprintf(buf, size, "identical at n=%u", p->diff.n);
-        break;
+        return xkeep(xformat("identical at n=%u", p->diff.n));
     case STATS_NO_INTERVAL:
-        (void)snprintf(buf, size, "%s by %s (n=1, no interval)", way, by);
-        break;
+        return xkeep(xformat("%s by %s (n=1, no interval)", way, by));
     case STATS_EQUAL:
-        (void)snprintf(buf, size, "equal within %g %%", 100.0 * p->relevance_frac);
-        break;
+        return xkeep(xformat("equal within %g %%", 100.0 * p->relevance_frac));
     case STATS_NOT_SHOWN:
-        (void)snprintf(buf, size, "no difference shown at n=%u", p->diff.n);
-        break;
+        return xkeep(xformat("no difference shown at n=%u", p->diff.n));
     case STATS_LOWER:
     case STATS_HIGHER:
-        (void)snprintf(buf, size, "%s by %s (significant)", way, by);
+        return xkeep(xformat("%s by %s (significant)", way, by));
+    case STATS_UNDEFINED:
         break;
     }
-    return buf;
+    return "not defined";
 }
 
 /* Decimals that show two significant digits of x. */
@@ -153,20 +145,17 @@ static int decimals_for(double x)
     return d < 0 ? 0 : d > MAX_DECIMALS ? MAX_DECIMALS : d;
 }
 
-const char *stats_format(const struct stats_interval *s, char *buf, size_t size)
+const char *stats_format(const struct stats_interval *s)
 {
     if (s->n == 0) {
-        (void)snprintf(buf, size, "-");
-        return buf;
+        return "-";
     }
     double half = stats_half_width(s);
     if (!(half > 0.0)) { /* one value, or all equal: four digits */
         int d = decimals_for(fabs(s->mean));
         d = s->mean == floor(s->mean) && fabs(s->mean) < 1e6 ? 0 : d + 2;
-        (void)snprintf(buf, size, "%.*f", d > MAX_DECIMALS ? MAX_DECIMALS : d, s->mean);
-        return buf;
+        return xkeep(xformat("%.*f", d > MAX_DECIMALS ? MAX_DECIMALS : d, s->mean));
     }
     int d = decimals_for(half);
-    (void)snprintf(buf, size, "%.*f [%.*f, %.*f]", d, s->mean, d, s->low, d, s->high);
-    return buf;
+    return xkeep(xformat("%.*f [%.*f, %.*f]", d, s->mean, d, s->low, d, s->high));
 }

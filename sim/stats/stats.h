@@ -49,9 +49,10 @@ double stats_p(const struct stats_paired *p);
 
 /* In words: "lower by 12 % (significant)", "equal within 1 %", "no difference shown at n=10",
  * "identical at n=10", "higher by 3.1 % (n=1, no interval)", "not defined". Relative to the
- * baseline's mean; absolute when that is 0. Returns buf. */
-const char *stats_verdict(const struct stats_paired *p, char *buf, size_t size);
+ * baseline's mean; absolute when that is 0. Nobody frees it. */
+const char *stats_verdict(const struct stats_paired *p);
 
 /* "12.35 [11.95, 12.75]": as many decimals as show two digits of the interval's half-width (of the
- * value, where there is no interval), the same for all three. NaN prints as "-". Returns buf. */
-const char *stats_format(const struct stats_interval *s, char *buf, size_t size);
+ * value, where there is no interval), the same for all three. NaN prints as "-". Nobody frees it.
+ */
+const char *stats_format(const struct stats_interval *s);

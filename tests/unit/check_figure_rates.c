@@ -439,18 +439,17 @@ START_TEST(inputs_are_read_one_after_the_other)
     ck_assert_int_eq(results_load(&r, &drawn_request, &drawn_err), 0);
     ck_assert_uint_eq(results_n(&r), 3);
     ck_assert_uint_eq(r.axes.n, 2);
-    char text[RESULTS_LABEL_BYTES];
-    ck_assert_str_eq(results_axis(&r, 0, "policy", text, sizeof text), "fcfs");
-    ck_assert_ptr_null(results_axis(&r, 1, "policy", text, sizeof text));
-    ck_assert_ptr_null(results_axis(&r, 1, "m", text, sizeof text)); /* no axis, though a column */
-    ck_assert_str_eq(results_axis(&r, 1, "rate", text, sizeof text), "2");
+    ck_assert_str_eq(results_axis(&r, 0, "policy"), "fcfs");
+    ck_assert_ptr_null(results_axis(&r, 1, "policy"));
+    ck_assert_ptr_null(results_axis(&r, 1, "m")); /* no axis, though a column */
+    ck_assert_str_eq(results_axis(&r, 1, "rate"), "2");
     double x = 9.0;
     ck_assert(!results_axis_number(&r, 0, "policy", &x) && x == 9.0);
     ck_assert(results_axis_number(&r, 2, "rate", &x) && x == 1.0);
-    ck_assert_str_eq(results_label(&r, 0, "rate", NULL, text, sizeof text), "fcfs");
-    ck_assert_str_eq(results_label(&r, 1, "rate", NULL, text, sizeof text), "edf");
-    ck_assert_str_eq(results_label(&r, 1, NULL, NULL, text, sizeof text), "rate 2");
-    ck_assert_str_eq(results_label(&r, 0, NULL, "rate_scale", text, sizeof text), "fcfs");
+    ck_assert_str_eq(results_label(&r, 0, "rate", NULL), "fcfs");
+    ck_assert_str_eq(results_label(&r, 1, "rate", NULL), "edf");
+    ck_assert_str_eq(results_label(&r, 1, NULL, NULL), "rate 2");
+    ck_assert_str_eq(results_label(&r, 0, NULL, "rate_scale"), "fcfs");
     struct results_value v;
     ck_assert(results_metric(&r, 2, "m", &v) && v.mean == 7.0 && isnan(v.low));
     ck_assert(!results_metric(&r, 2, "k2", &v) && isnan(v.mean));
@@ -468,8 +467,7 @@ START_TEST(an_overload_is_said_in_runs)
     static const char *const marks[] = {"", "overloaded in 3 of 5 runs",
                                         "overloaded in 5 of 5 runs", "overloaded in 3 of 4 runs"};
     for (size_t i = 0; i < 4; i++) {
-        char text[64];
-        ck_assert_str_eq(results_mark(&r, i, text, sizeof text), marks[i]);
+        ck_assert_str_eq(results_mark(&r, i), marks[i]);
     }
     struct series s;
     series_init(&s, &r, "load", NULL);

@@ -5,12 +5,6 @@
 #include "sim/metrics/metric_table.h"
 #include "tests/helpers/suite.h"
 
-static const char *title(const char *name)
-{
-    static char buf[160];
-    return metric_title(name, buf, sizeof buf);
-}
-
 START_TEST(a_name_is_found_by_its_part_whoever_and_whatever_statistic)
 {
     ck_assert_str_eq(metric_describe("reactive.e2e_s.p90")->part, "e2e_s");
@@ -41,9 +35,9 @@ END_TEST
 
 START_TEST(a_title_says_statistic_who_what_and_unit)
 {
-    ck_assert_str_eq(title("reactive.e2e_s.p90"), "P90 reactive latency (s)");
-    ck_assert_str_eq(title("reactive.e2e_s.p50"), "median reactive latency (s)");
-    ck_assert_str_eq(title("reactive.e2e_s.p97.5"), "P97.5 reactive latency (s)");
+    ck_assert_str_eq(metric_title("reactive.e2e_s.p90"), "P90 reactive latency (s)");
+    ck_assert_str_eq(metric_title("reactive.e2e_s.p50"), "median reactive latency (s)");
+    ck_assert_str_eq(metric_title("reactive.e2e_s.p97.5"), "P97.5 reactive latency (s)");
     ck_assert_double_eq(metric_quantile("reactive.e2e_s.p97.5"), 97.5);
     ck_assert_double_eq(metric_quantile("reactive.*.p95"), 95.0);
     ck_assert_double_eq(metric_quantile("reactive.e2e_s.p100"), 0.0);
@@ -51,7 +45,7 @@ START_TEST(a_title_says_statistic_who_what_and_unit)
     ck_assert_double_eq(metric_quantile("reactive.e2e_s.p9x"), 0.0);
     ck_assert_double_eq(metric_quantile("reactive.e2e_s.mean"), 0.0);
     ck_assert_double_eq(metric_quantile("counters.passes"), 0.0);
-    ck_assert_str_eq(title("reactive.ttft_s.below:0.5"),
+    ck_assert_str_eq(metric_title("reactive.ttft_s.below:0.5"),
                      "reactive time to first token, share up to 0.5 s");
     ck_assert_double_eq(metric_limit("reactive.ttft_s.below:0.5"), 0.5);
     ck_assert_double_eq(metric_limit("reactive.*.below:1e-3"), 1e-3);
@@ -62,11 +56,11 @@ START_TEST(a_title_says_statistic_who_what_and_unit)
     ck_assert_double_nan(metric_limit("reactive.ttft_s.below:2s"));
     ck_assert_double_nan(metric_limit("reactive.ttft_s.below:1e999"));
     ck_assert_double_nan(metric_limit("reactive.ttft_s.p90"));
-    ck_assert_str_eq(title("all.ttft_s.mean"), "mean time to first token (s)");
-    ck_assert_str_eq(title("igpu.weighted_util_frac"), "iGPU utilisation");
-    ck_assert_str_eq(title("memory_peak_bytes"), "peak memory (GB)");
+    ck_assert_str_eq(metric_title("all.ttft_s.mean"), "mean time to first token (s)");
+    ck_assert_str_eq(metric_title("igpu.weighted_util_frac"), "iGPU utilisation");
+    ck_assert_str_eq(metric_title("memory_peak_bytes"), "peak memory (GB)");
     ck_assert_double_eq(metric_scale("memory_peak_bytes"), 1e-9);
-    ck_assert_str_eq(title("nonesuch"), "nonesuch");
+    ck_assert_str_eq(metric_title("nonesuch"), "nonesuch");
 }
 END_TEST
 

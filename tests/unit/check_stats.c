@@ -38,8 +38,8 @@ START_TEST(paired_interval_agrees_with_students_sleep_data)
     ck_assert_double_eq_tol(p.base_mean, 2.33, 1e-12);
     ck_assert_double_eq_tol(stats_p(&p), 0.002833, 5e-7); /* published with the data */
     ck_assert_int_eq(stats_judge(&p), STATS_LOWER);
-    char buf[80]; /* 1.58 / 2.33 = 67.8 % */
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "lower by 68 % (significant)");
+    /* 1.58 / 2.33 = 67.8 % */
+    ck_assert_str_eq(stats_verdict(&p), "lower by 68 % (significant)");
 }
 END_TEST
 
@@ -62,11 +62,10 @@ START_TEST(a_difference_too_small_to_matter_is_equality_and_not_significance)
     const double x[] = {701, 902, 1101, 1302};
     struct stats_paired p = stats_paired(x, base, 4, 0.95);
     ck_assert_int_eq(stats_judge(&p), STATS_EQUAL);
-    char buf[80];
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "equal within 1 %");
+    ck_assert_str_eq(stats_verdict(&p), "equal within 1 %");
     p.relevance_frac = 0.002; /* 2: the interval reaches to 2.4187 */
     ck_assert_int_eq(stats_judge(&p), STATS_HIGHER);
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "higher by 0.1 % (significant)");
+    ck_assert_str_eq(stats_verdict(&p), "higher by 0.1 % (significant)");
     p.relevance_frac = 0.0024187; /* just */
     ck_assert_int_eq(stats_judge(&p), STATS_EQUAL);
     /* An interval around 0 that reaches beyond 1 % shows neither. */
@@ -100,51 +99,48 @@ END_TEST
 
 START_TEST(verdicts_say_no_more_than_the_data)
 {
-    char buf[80];
     const double base[] = {10, 10, 10, 10};
     const double noisy[] = {8, 12, 9, 12}; /* differences -2 2 -1 2: interval holds 0 */
     struct stats_paired p = stats_paired(noisy, base, 4, 0.95);
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "no difference shown at n=4");
+    ck_assert_str_eq(stats_verdict(&p), "no difference shown at n=4");
     p = stats_paired(base, base, 4, 0.95);
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "identical at n=4");
+    ck_assert_str_eq(stats_verdict(&p), "identical at n=4");
     p = stats_paired(base, base, 1, 0.95);
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "identical at n=1");
+    ck_assert_str_eq(stats_verdict(&p), "identical at n=1");
     p = stats_paired(noisy, base, 1, 0.95); /* 8 against 10 */
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "lower by 20 % (n=1, no interval)");
+    ck_assert_str_eq(stats_verdict(&p), "lower by 20 % (n=1, no interval)");
     const double none[] = {MISSING, MISSING};
     p = stats_paired(none, base, 2, 0.95);
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "not defined");
+    ck_assert_str_eq(stats_verdict(&p), "not defined");
     const double zero[] = {0, 0, 0};
     const double some[] = {2, 3, 4}; /* baseline 0: no percentage. 3 +- 4.303/sqrt 3 = 2.48 */
     p = stats_paired(some, zero, 3, 0.95);
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "higher by 3 (significant)");
+    ck_assert_str_eq(stats_verdict(&p), "higher by 3 (significant)");
     const double large[] = {250, 250, 250, 250}; /* 25 times the baseline */
     p = stats_paired(large, base, 4, 0.95);
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "higher by 2400 % (significant)");
+    ck_assert_str_eq(stats_verdict(&p), "higher by 2400 % (significant)");
     const double tiny[] = {0.5, 0.5, 0.5, 0.5}; /* 95 % lower */
     p = stats_paired(tiny, base, 4, 0.95);
-    ck_assert_str_eq(stats_verdict(&p, buf, sizeof buf), "lower by 95.0 % (significant)");
+    ck_assert_str_eq(stats_verdict(&p), "lower by 95.0 % (significant)");
 }
 END_TEST
 
 START_TEST(digits_follow_the_width_of_the_interval)
 {
-    char buf[80];
     struct stats_interval s = {.mean = 12.3456, .low = 11.9456, .high = 12.7456, .n = 5};
-    ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "12.35 [11.95, 12.75]"); /* half 0.40 */
+    ck_assert_str_eq(stats_format(&s), "12.35 [11.95, 12.75]"); /* half 0.40 */
     s = (struct stats_interval){.mean = 1234.25, .low = 1200.0, .high = 1269.0, .n = 5};
-    ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "1234 [1200, 1269]"); /* half 34.5 */
+    ck_assert_str_eq(stats_format(&s), "1234 [1200, 1269]"); /* half 34.5 */
     s = (struct stats_interval){.mean = 1.234, .low = 1.174, .high = 1.294, .n = 5};
-    ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "1.234 [1.174, 1.294]"); /* half 0.060 */
+    ck_assert_str_eq(stats_format(&s), "1.234 [1.174, 1.294]"); /* half 0.060 */
     s = (struct stats_interval){.mean = 0.01234, .low = 0.0121, .high = 0.0126, .n = 5};
-    ck_assert_str_eq(stats_format(&s, buf, sizeof buf),
-                     "0.01234 [0.01210, 0.01260]"); /* half 0.00025 */
+    ck_assert_str_eq(stats_format(&s), "0.01234 [0.01210, 0.01260]"); /* half 0.00025 */
     s = (struct stats_interval){.mean = 7.0, .low = MISSING, .high = MISSING, .n = 1};
-    ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "7");
+    ck_assert_str_eq(stats_format(&s), "7");
     s = (struct stats_interval){.mean = 0.123456, .low = MISSING, .high = MISSING, .n = 1};
-    ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "0.1235");
+    ck_assert_str_eq(stats_format(&s), "0.1235");
     s = (struct stats_interval){.n = 0};
-    ck_assert_str_eq(stats_format(&s, buf, sizeof buf), "-");
+    ck_assert_str_eq(stats_format(&s), "-");
 }
 END_TEST
 
