@@ -35,6 +35,8 @@ static const char configurations[] =
 
 static void store_fail(struct store *s)
 {
+    /* Else the message would be "not an error". */
+    SIM_ASSERT(sqlite3_errcode(s->db) != SQLITE_OK && sqlite3_errcode(s->db) < SQLITE_ROW);
     /* The first error is the one that says why; those that follow are its consequences. */
     if (s->error[0] == '\0') {
         (void)snprintf(s->error, sizeof s->error, "%s: %s", s->path, sqlite3_errmsg(s->db));
@@ -46,12 +48,34 @@ bool store_ok(const struct store *s)
     return s->error[0] == '\0';
 }
 
+static bool are_at_rest(const struct store *s)
+{
+    return !sqlite3_stmt_busy(s->find) && !sqlite3_stmt_busy(s->put) &&
+           !sqlite3_stmt_busy(s->metrics) && !sqlite3_stmt_busy(s->member) &&
+           !sqlite3_stmt_busy(s->unfail) && !sqlite3_stmt_busy(s->unmember) &&
+           !sqlite3_stmt_busy(s->failure) && !sqlite3_stmt_busy(s->point) &&
+           !sqlite3_stmt_busy(s->has_point);
+}
+
+bool store_is_sound(const struct store *s)
+{
+    if (!store_ok(s)) { /* SQLite may have rolled back by itself */
+        return true;
+    }
+    return s->in_transaction == (sqlite3_get_autocommit(s->db) == 0) &&
+           !(s->reads && s->in_transaction) && are_at_rest(s) &&
+           (s->metrics == NULL ||
+            (size_t)sqlite3_bind_parameter_count(s->metrics) == s->n_columns + 1);
+}
+
 sqlite3_stmt *store_prepare(struct store *s, const char *sql)
 {
     sqlite3_stmt *q = NULL;
-    if (store_ok(s) && sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
+    const char *rest = NULL;
+    if (store_ok(s) && sqlite3_prepare_v2(s->db, sql, -1, &q, &rest) != SQLITE_OK) {
         store_fail(s);
     }
+    SIM_ASSERT(q == NULL || *rest == '\0'); /* a second statement would never run */
     return q;
 }
 
@@ -60,6 +84,8 @@ bool store_step(struct store *s, sqlite3_stmt *q)
     if (!store_ok(s)) {
         return false;
     }
+    SIM_ASSERT(sqlite3_db_handle(q) ==
+               s->db); /* of this store, not of one that it is merged with */
     int rc = sqlite3_step(q);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
         store_fail(s);
@@ -69,6 +95,7 @@ bool store_step(struct store *s, sqlite3_stmt *q)
 
 const char *store_text(sqlite3_stmt *q, int column)
 {
+    SIM_ASSERT(column < sqlite3_data_count(q)); /* without a current row there is none */
     const char *text = (const char *)sqlite3_column_text(q, column);
     return text != NULL ? text : "";
 }
@@ -82,6 +109,10 @@ void store_exec(struct store *s, const char *sql)
 
 void store_bind(sqlite3_stmt *q, const char *kinds, ...)
 {
+    /* A place that nothing is bound to is NULL; what is bound to a statement that runs is dropped.
+     */
+    SIM_ASSERT(q == NULL || (size_t)sqlite3_bind_parameter_count(q) == strlen(kinds));
+    SIM_ASSERT(!sqlite3_stmt_busy(q));
     va_list values;
     va_start(values, kinds);
     for (int at = 1; q != NULL && kinds[at - 1] != '\0'; at++) {
@@ -99,11 +130,13 @@ void store_bind(sqlite3_stmt *q, const char *kinds, ...)
 
 void store_once(struct store *s, sqlite3_stmt *q)
 {
+    SIM_ASSERT(sqlite3_column_count(q) == 0); /* or its results would be lost */
     (void)store_number(s, q, 0);
 }
 
 int64_t store_number(struct store *s, sqlite3_stmt *q, int64_t none)
 {
+    SIM_ASSERT(!sqlite3_stmt_busy(q)); /* else the row would not be the first */
     int64_t v = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : none;
     (void)sqlite3_reset(q);
     return v;
@@ -118,6 +151,7 @@ int64_t store_ask(struct store *s, sqlite3_stmt *q, int64_t none)
 
 void store_write(struct store *s)
 {
+    SIM_ASSERT(store_is_sound(s));
     if (!s->in_transaction && store_ok(s)) {
         store_exec(s, "BEGIN IMMEDIATE");
         /* Many runs share a transaction: a commit for each would wait for the disk thousands of
@@ -125,14 +159,17 @@ void store_write(struct store *s)
         s->in_transaction = store_ok(s);
         s->since_s = clock_now_s();
     }
+    SIM_ASSERT(store_is_sound(s));
 }
 
 void store_commit(struct store *s, bool now)
 {
+    SIM_ASSERT(!s->in_transaction || clock_now_s() >= s->since_s);
     if (s->in_transaction && (now || clock_now_s() - s->since_s >= COMMIT_S)) {
         store_exec(s, "COMMIT");
         s->in_transaction = false;
     }
+    SIM_ASSERT(store_is_sound(s));
 }
 
 /* ---- life ---- */
@@ -163,6 +200,7 @@ static void check_format(struct store *s)
                        "%s: a database, but not a store of results of format %d", s->path,
                        STORE_FORMAT);
     }
+    SIM_ASSERT(!store_ok(s) || sqlite3_get_autocommit(s->db)); /* its transaction is over */
 }
 
 static void prepare_all(struct store *s)
@@ -249,6 +287,8 @@ static void guard_memory(void)
  * hold: it fails at once where another process writes, as one does that opens the same file. */
 static void log_writes(struct store *s)
 {
+    /* Within a transaction SQLite would leave the mode as it is. */
+    SIM_ASSERT(!store_ok(s) || (sqlite3_get_autocommit(s->db) && !s->reads));
     double until_s = clock_now_s() + BUSY_MS / 1e3;
     int rc = SQLITE_OK;
     while (store_ok(s) &&
@@ -293,6 +333,9 @@ struct store *store_open(const char *path, enum store_use use, struct err *e)
         (void)store_close(s, e);
         return NULL;
     }
+    /* Who only reads could not write, and who writes is not refused later. */
+    SIM_ASSERT(s->reads == (sqlite3_db_readonly(s->db, "main") == 1));
+    SIM_ASSERT(store_is_sound(s) && !s->in_transaction);
     return s;
 }
 
@@ -307,6 +350,7 @@ int store_close(struct store *s, struct err *e)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         (void)sqlite3_finalize(all[i]);
     }
+    SIM_ASSERT(sqlite3_next_stmt(s->db, NULL) == NULL); /* or the file would stay open */
     int rc = store_ok(s) ? 0 : -EIO;
     if (rc != 0) {
         (void)err_add(e, "%s", s->error);

@@ -4,6 +4,7 @@
 
 static int64_t find_experiment(struct store *s, const char *key)
 {
+    SIM_ASSERT(strlen(key) == 33 && key[16] == '-'); /* two hashes; a shorter key finds nothing */
     sqlite3_stmt *q = store_prepare(s, "SELECT id FROM experiments WHERE key=?1");
     store_bind(q, "t", key);
     return store_ask(s, q, 0);
@@ -27,6 +28,8 @@ int64_t store_experiment(struct store *s, const char *name, const char *revision
     (void)sqlite3_finalize(q);
     id = find_experiment(s, key);
     store_commit(s, true);
+    /* Other shards see it before the first of its runs. */
+    SIM_ASSERT(!store_ok(s) || (id > 0 && !s->in_transaction));
     return id;
 }
 
@@ -38,6 +41,7 @@ bool store_has_point(struct store *s, int64_t experiment, uint64_t point)
 
 void store_point(struct store *s, int64_t experiment, uint64_t point, const char *settings)
 {
+    SIM_ASSERT(experiment > 0 && settings[0] == '{'); /* an object, as the export reads it */
     store_write(s);
     STORE_ONCE(s, s->point, "iit", experiment, (int64_t)point, settings);
 }
@@ -51,6 +55,7 @@ uint64_t store_count(struct store *s, int64_t experiment)
 
 void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_t shards)
 {
+    SIM_ASSERT(experiment > 0 && shard < shards);
     sqlite3_stmt *q = store_prepare(s, "INSERT OR IGNORE INTO finished VALUES(?1,?2,?3)");
     store_write(s);
     STORE_ONCE(s, q, "iii", experiment, (int64_t)shards, (int64_t)shard);
@@ -77,25 +82,48 @@ int store_check_complete(struct store *s, struct err *e)
 
 /* ---- replications ---- */
 
+bool store_has_one_state(const struct store *s, int64_t experiment, uint64_t point,
+                         uint32_t replication)
+{
+    sqlite3_stmt *q = NULL;
+    bool both = false;
+    if (sqlite3_prepare_v2(s->db,
+                           "SELECT 1 FROM main.members JOIN main.failures"
+                           " USING(experiment_id, point, replication) WHERE ?1=0 OR"
+                           " (experiment_id=?1 AND point=?2 AND replication=?3)",
+                           -1, &q, NULL) == SQLITE_OK) {
+        store_bind(q, "iii", experiment, (int64_t)point, (int64_t)replication);
+        both = sqlite3_step(q) == SQLITE_ROW;
+    }
+    (void)sqlite3_finalize(q);
+    return !both;
+}
+
 void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
                   int64_t run)
 {
     int64_t at = (int64_t)point;
+    SIM_ASSERT(experiment > 0 && replication < STORE_MAX_REPLICATIONS);
+    SIM_ASSERT(run > 0 || !store_ok(s)); /* 0 would be a result that nobody finds */
     store_write(s);
     STORE_ONCE(s, s->member, "iiii", experiment, at, (int64_t)replication, run);
     /* A replication that failed once and succeeds now has not failed. */
     STORE_ONCE(s, s->unfail, "iii", experiment, at, (int64_t)replication);
+    SIM_ASSERT(!store_ok(s) || store_has_one_state(s, experiment, point, replication));
 }
 
 void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
                    const char *message)
 {
     int64_t at = (int64_t)point;
+    SIM_ASSERT(experiment > 0 && replication < STORE_MAX_REPLICATIONS);
+    SIM_ASSERT(message[0] != '\0'); /* an export's only word of why */
     store_write(s);
     STORE_ONCE(s, s->failure, "iiit", experiment, at, (int64_t)replication, message);
     /* And one that fails now, of the same revision, must not be averaged with what it gave before.
      */
     STORE_ONCE(s, s->unmember, "iii", experiment, at, (int64_t)replication);
+    SIM_ASSERT(!store_ok(s) || store_has_one_state(s, experiment, point, replication));
 }
 
 void store_values(struct store *s, int64_t experiment, uint64_t point, const char *metric,
@@ -104,6 +132,7 @@ void store_values(struct store *s, int64_t experiment, uint64_t point, const cha
     for (uint32_t i = 0; i < n; i++) {
         out[i] = METRIC_UNDEFINED;
     }
+    SIM_ASSERT(n <= STORE_MAX_REPLICATIONS); /* the most that a point can have */
     if (!store_has_column(s, metric)) {
         return;
     }

@@ -35,6 +35,21 @@ struct export
     sqlite3_stmt *metrics_of;
 };
 
+static bool are_in_order(const struct texts *l)
+{
+    bool in_order = true;
+    for (size_t i = 1; i < l->n; i++) {
+        in_order = in_order && strcmp(l->v[i - 1], l->v[i]) < 0;
+    }
+    return in_order;
+}
+
+/* Its statement has a column for each metric, behind one that is always there. */
+static bool export_is_sound(const struct export *x)
+{
+    return x->metrics_of == NULL || (size_t)sqlite3_column_count(x->metrics_of) == x->metrics.n + 1;
+}
+
 /* ---- names of columns ---- */
 
 static void learn_settings(struct export *x)
@@ -50,6 +65,7 @@ static void learn_settings(struct export *x)
     }
     (void)sqlite3_finalize(q);
     texts_sort(&x->settings);
+    SIM_ASSERT(are_in_order(&x->settings)); /* of points in any order, each once */
 }
 
 /* Columns with a value in some run of the export; other experiments must not show. */
@@ -83,6 +99,7 @@ static void learn_metrics(struct export *x)
     (void)sqlite3_finalize(q);
     sqlite3_free(text);
     texts_fini(&all);
+    SIM_ASSERT(are_in_order(&x->metrics)); /* whatever order stores got their columns in */
 }
 
 /* The statement that gives x->metrics of a run. */
@@ -97,6 +114,7 @@ static void prepare_metrics_of(struct export *x)
     char *text = sqlite3_str_finish(sql);
     x->metrics_of = x->metrics.n > 0 ? store_prepare(x->store, text) : NULL;
     sqlite3_free(text);
+    SIM_ASSERT(export_is_sound(x));
 }
 
 static void export_init(struct export *x, struct store *s, int64_t experiment)
@@ -126,6 +144,7 @@ static void load_values(struct export *x, int64_t run)
     if (x->metrics_of == NULL) {
         return;
     }
+    SIM_ASSERT(export_is_sound(x) && !sqlite3_stmt_busy(x->metrics_of));
     (void)sqlite3_bind_int64(x->metrics_of, 1, run);
     if (store_step(x->store, x->metrics_of)) {
         for (size_t i = 0; i < x->metrics.n; i++) {
@@ -154,6 +173,7 @@ static void put_number(double v, FILE *out)
             break;
         }
     }
+    SIM_ASSERT(strtod(text, NULL) == v); /* 17 digits are enough; NaN is NULL in a store */
     (void)fputs(text, out);
 }
 
@@ -260,6 +280,20 @@ static cJSON *row_to_json(struct export *x, sqlite3_stmt *q)
 
 /* ---- both ---- */
 
+/* The columns of rows_sql are where the enum has them. */
+static bool are_rows(sqlite3_stmt *q)
+{
+    static const char *const names[] = {
+        [ROW_EXPERIMENT] = "name", [ROW_POINT] = "point",       [ROW_REPLICATION] = "replication",
+        [ROW_MESSAGE] = "message", [ROW_SETTINGS] = "settings", [ROW_RUN_ID] = "id",
+        [ROW_OF_RUN] = "soc"};
+    bool all = true;
+    for (int i = 0; i <= ROW_OF_RUN; i++) {
+        all = all && strcmp(sqlite3_column_name(q, i), names[i]) == 0;
+    }
+    return all;
+}
+
 const char *const store_forms[] = {"csv", "json", NULL};
 
 void store_export(struct store *s, int64_t experiment, const char *form, FILE *out)
@@ -272,6 +306,8 @@ void store_export(struct store *s, int64_t experiment, const char *form, FILE *o
     export_init(&x, s, experiment);
     sqlite3_stmt *q = store_prepare(s, rows_sql);
     store_bind(q, "i", experiment);
+    SIM_ASSERT(q == NULL || are_rows(q));
+    SIM_ASSERT(!s->in_transaction); /* of what is in the file, not of what is gathered */
     json ? (void)fputc('[', out) : put_header(&x, q, out);
     for (const char *before = ""; q != NULL && store_step(s, q); before = ",") {
         if (!json) {

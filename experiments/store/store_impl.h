@@ -24,7 +24,15 @@ struct store {
     size_t n_columns;
 };
 
-/* Prepares a statement; NULL and the error kept when that fails. */
+/* For assertions, between any two calls: the open transaction is the one that SQLite has open, a
+ * reader has none, the statement of metrics has a place per column, and all statements are at rest.
+ */
+bool store_is_sound(const struct store *s);
+/* For assertions: no replication of an experiment both failed and has a run. 0: of any. */
+bool store_has_one_state(const struct store *s, int64_t experiment, uint64_t point,
+                         uint32_t replication);
+
+/* Prepares one statement; NULL and the error kept when that fails. */
 sqlite3_stmt *store_prepare(struct store *s, const char *sql);
 /* One step: true on a row. Errors are kept. */
 bool store_step(struct store *s, sqlite3_stmt *q);

@@ -55,6 +55,7 @@ struct columns {
 /* The other's metrics; this store gets a column for each. */
 static struct columns share_columns(struct store *s)
 {
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* columns go with a merge that is refused */
     sqlite3_str *bare = sqlite3_str_new(s->db);
     sqlite3_str *qualified = sqlite3_str_new(s->db);
     /* Also where no run is here yet: the other's columns are added to it one by one. */
@@ -70,6 +71,7 @@ static struct columns share_columns(struct store *s)
     (void)sqlite3_finalize(q);
     char *b = sqlite3_str_finish(bare);
     char *m = sqlite3_str_finish(qualified);
+    SIM_ASSERT((b == NULL) == (m == NULL)); /* the same columns, once with their table */
     return (struct columns){b, m};
 }
 
@@ -86,6 +88,7 @@ static int refuse_unlike(struct store *s, const char *sql, const char *path, str
 
 static bool other_has(struct store *s, const char *table)
 {
+    SIM_ASSERT(!store_ok(s) || sqlite3_db_readonly(s->db, "other") == 1); /* it is left as it is */
     sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM other.sqlite_master WHERE name=?1");
     store_bind(q, "t", table);
     return store_ask(s, q, 0) != 0;
@@ -119,6 +122,7 @@ static int take_over(struct store *s, const char *path, struct err *e)
     }
     if (rc == 0) {
         store_exec(s, "DROP TABLE temp.fresh");
+        SIM_ASSERT(!store_ok(s) || store_has_one_state(s, 0, 0, 0));
     }
     sqlite3_free(c.bare);
     sqlite3_free(c.qualified);
@@ -143,5 +147,8 @@ int store_merge(struct store *s, const char *path, struct err *e)
         s->in_transaction = false;
     }
     store_exec(s, "DETACH other");
+    SIM_ASSERT(store_is_sound(s) && !s->in_transaction);
+    SIM_ASSERT(!store_ok(s) ||
+               sqlite3_db_readonly(s->db, "other") == -1); /* the next has its name */
     return rc != 0 ? rc : store_ok(s) ? 0 : -EIO;
 }

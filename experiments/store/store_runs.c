@@ -3,6 +3,7 @@
 
 static int64_t look(struct store *s, const char *fingerprint, const char *kept)
 {
+    SIM_ASSERT(fingerprint[0] != '\0' && kept[0] != '\0'); /* a run without a key is never kept */
     store_bind(s->find, "tt", fingerprint, kept);
     return store_number(s, s->find, 0);
 }
@@ -36,6 +37,7 @@ bool store_has_column(struct store *s, const char *name)
 /* Makes the table with all columns at once, which is quicker than adding each. */
 static void create_columns(struct store *s, const char *const *names, size_t n)
 {
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* no other sweep makes it in between */
     sqlite3_str *sql = sqlite3_str_new(s->db);
     sqlite3_str_appendall(sql, "CREATE TABLE metrics(run_id INTEGER PRIMARY KEY");
     for (size_t i = 0; i < n; i++) {
@@ -49,6 +51,7 @@ static void create_columns(struct store *s, const char *const *names, size_t n)
 
 void store_add_column(struct store *s, const char *name)
 {
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* nor adds the same column */
     if (!store_has_column(s, name)) {
         char *text = sqlite3_mprintf("ALTER TABLE metrics ADD COLUMN \"%w\" REAL", name);
         store_exec(s, text);
@@ -62,6 +65,17 @@ void store_forget_columns(struct store *s)
         free(s->columns[i]);
     }
     s->n_columns = 0;
+}
+
+static bool are_unlike(char *const *names, size_t n)
+{
+    bool unlike = true;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            unlike = unlike && strcmp(names[i], names[j]) != 0;
+        }
+    }
+    return unlike;
 }
 
 /* Learns which columns there are, and prepares the statement that fills them. */
@@ -87,6 +101,7 @@ static void prepare_metrics(struct store *s)
     (void)sqlite3_finalize(s->metrics);
     s->metrics = store_prepare(s, text);
     sqlite3_free(text);
+    SIM_ASSERT(store_is_sound(s) && are_unlike(s->columns, s->n_columns));
 }
 
 /* The column of this name, looked for from there on and then from the first; SIZE_MAX: none. Runs
@@ -106,6 +121,7 @@ static size_t column_of(const struct store *s, const char *name, size_t from)
 static bool bind_metrics(struct store *s, const char *const *names, const double *values, size_t n)
 {
     /* A metric that this run does not have would else keep the value of the run before. */
+    SIM_ASSERT(store_is_sound(s)); /* the place of column i is i + 2 */
     (void)sqlite3_clear_bindings(s->metrics);
     size_t at = 0;
     for (size_t i = 0; i < n; i++, at++) {
@@ -115,6 +131,7 @@ static bool bind_metrics(struct store *s, const char *const *names, const double
         }
         (void)sqlite3_bind_double(s->metrics, (int)at + 2, values[i]);
     }
+    SIM_ASSERT(n <= s->n_columns); /* a run's metrics have unlike names */
     return true;
 }
 
@@ -135,16 +152,19 @@ static void need_columns(struct store *s, const char *const *names, size_t n)
     if (!all) {
         prepare_metrics(s);
     }
+    SIM_ASSERT(!store_ok(s) || n == 0 || column_of(s, names[n - 1], n - 1) != SIZE_MAX);
 }
 
 static void put_metrics(struct store *s, int64_t id, const char *const *names, const double *values,
                         size_t n)
 {
+    SIM_ASSERT(id > 0 && s->in_transaction); /* a run without its metrics is never committed */
     bool bound = s->metrics != NULL && bind_metrics(s, names, values, n);
     if (!bound) {
         need_columns(s, names, n);
         bound = s->metrics != NULL && bind_metrics(s, names, values, n);
     }
+    SIM_ASSERT(bound || !store_ok(s));
     if (bound) {
         (void)sqlite3_bind_int64(s->metrics, 1, id);
         store_once(s, s->metrics);
@@ -169,6 +189,8 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
     id = sqlite3_last_insert_rowid(s->db);
     s->added++;
     put_metrics(s, id, names, values, n);
+    SIM_ASSERT(!store_ok(s) ||
+               look(s, run->fingerprint, kept) == id); /* as the next to ask finds */
     return id;
 }
 
@@ -176,6 +198,7 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
 
 bool store_has_configuration(struct store *s, const char *hash)
 {
+    SIM_ASSERT(strlen(hash) == 16);
     sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM configurations WHERE hash=?1");
     store_bind(q, "t", hash);
     return store_ask(s, q, 0) != 0;
@@ -183,6 +206,7 @@ bool store_has_configuration(struct store *s, const char *hash)
 
 void store_configuration(struct store *s, const char *hash, const char *tree)
 {
+    SIM_ASSERT(strlen(hash) == 16 && tree[0] == '{'); /* what runs say, and what a reader parses */
     sqlite3_stmt *q = store_prepare(s, "INSERT OR IGNORE INTO configurations VALUES(?1, ?2)");
     store_write(s);
     STORE_ONCE(s, q, "tt", hash, tree);

@@ -550,7 +550,7 @@ START_TEST(a_division_given_up_does_not_make_another_incomplete)
     ck_assert_msg(strstr(err.lines[0], "1 of 2 shards have finished") != NULL, "%s", err.lines[0]);
     err_fini(&err);
     err = (struct err)ERR_INIT;
-    store_finished(s, x, 2, 2);
+    store_finished(s, x, 0, 2);
     ck_assert_int_eq(store_check_complete(s, &err), 0);
     close_good(s);
 }
