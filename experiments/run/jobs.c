@@ -14,6 +14,7 @@ struct batch {
 static bool next(void *ctx, uint64_t *job)
 {
     struct batch *b = ctx;
+    SIM_ASSERT(b->done <= b->next); /* what ended was handed out */
     *job = b->next;
     return b->next++ < b->jobs->n;
 }
@@ -28,6 +29,7 @@ static void work(void *ctx, uint64_t job, struct pool_worker *w, struct job_resu
 static void done(void *ctx, uint64_t job, const struct job_result *r)
 {
     struct batch *b = ctx;
+    SIM_ASSERT(job < b->next && job < b->jobs->n && !b->ended[job]);
     struct job_result *out = &b->results[job];
     *out = *r;
     out->data = r->size > 0 ? xmalloc(r->size) : NULL;
@@ -55,6 +57,7 @@ void jobs_run(const struct jobs *j, struct job_result *results)
                         .done = done};
     int rc = pool_run(&pool);
     progress_end(&b.progress);
+    SIM_ASSERT(rc != 0 || b.done == j->n);
     if (rc == -ENOMEM) { /* the machine's fault, not the job's: no result without it */
         out_of_memory(0);
     }

@@ -42,6 +42,13 @@ struct place {
     bool timed_out;
 };
 
+/* For assertions: only a process has a job, and none has had more than it may. */
+static bool place_is_sound(const struct pool *p, const struct place *w)
+{
+    return !(w->busy && w->pid == 0) && w->n_jobs <= p->jobs_per_worker &&
+           !(w->busy && w->n_jobs == 0);
+}
+
 static bool send_all(int fd, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -83,6 +90,7 @@ static bool read_all(int fd, void *data, size_t n)
 bool pool_wanted(struct pool_worker *w, const char *key)
 {
     struct head h = {.kind = MESSAGE_ASK, .size = strlen(key) + 1};
+    SIM_ASSERT(h.size <= MAX_MESSAGE_BYTES); /* the parent would take it for a death */
     uint8_t answer = 0;
     if (!send_all(w->fd, &h, sizeof h) || !send_all(w->fd, key, h.size) ||
         !read_all(w->fd, &answer, sizeof answer)) {
@@ -109,6 +117,7 @@ static _Noreturn void work(const struct pool *p, int fd)
         struct job_result r;
         memset(&r, 0, sizeof r);
         p->work(p->ctx, job, &w, &r);
+        SIM_ASSERT(r.size <= MAX_MESSAGE_BYTES && (r.size == 0 || r.data != NULL));
         struct head h = {.kind = MESSAGE_DONE, .status = r.status};
         h.size = r.data != NULL ? r.size : 0;
         memcpy(h.message, r.message, sizeof h.message);
@@ -124,6 +133,7 @@ static _Noreturn void work(const struct pool *p, int fd)
 
 static int start(const struct pool *p, struct place *places, uint32_t at)
 {
+    SIM_ASSERT(places[at].pid == 0 && !places[at].busy); /* else its process is lost */
     int fds[2];
     /* A process and not a thread: policies may be plug-ins that crash, loop or leak, and a run must
      * not take the others with it. */
@@ -156,6 +166,7 @@ static int start(const struct pool *p, struct place *places, uint32_t at)
 static int reap(struct place *w)
 {
     int wait_status = 0;
+    SIM_ASSERT(w->pid > 0); /* 0 and less mean any of the program's processes */
     while (waitpid(w->pid, &wait_status, 0) < 0 && errno == EINTR) {
     }
     (void)close(w->fd);
@@ -179,6 +190,7 @@ static double wait_limit_s(const struct pool *p)
  * memory that nobody limited: no property of the job, which is not reported. */
 static int lost(const struct pool *p, struct place *w)
 {
+    SIM_ASSERT(place_is_sound(p, w));
     int wait_status = reap(w);
     if (!w->busy) {
         return 0;
@@ -207,6 +219,7 @@ static int lost(const struct pool *p, struct place *w)
 /* Gives the worker a job if there is one; false when there is none. */
 static bool feed(const struct pool *p, struct place *w)
 {
+    SIM_ASSERT(w->pid > 0 && !w->busy && w->n_jobs < p->jobs_per_worker);
     if (!p->next(p->ctx, &w->job)) {
         return false;
     }
@@ -263,7 +276,9 @@ static int hand_out(const struct pool *p, struct place *places)
             more = feed(p, w);
         }
         busy += w->busy ? 1 : 0;
+        SIM_ASSERT(place_is_sound(p, w));
     }
+    SIM_ASSERT(!more || (uint32_t)busy == p->parallel); /* nobody idles while there are jobs */
     return busy;
 }
 
@@ -272,6 +287,7 @@ static int hand_out(const struct pool *p, struct place *places)
 static void look(struct place *w, double now_s)
 {
     double since_s = now_s - w->looked_s;
+    SIM_ASSERT(since_s >= 0.0 && w->waited_s <= w->looked_s - w->since_s + 1e-6);
     w->looked_s = now_s;
     if (worker_waits(w->pid)) {
         w->waited_s += fmin(since_s, 2e-3 * TICK_MS);
@@ -288,6 +304,8 @@ static void end_late(const struct pool *p, struct place *places)
         }
         /* First it is asked, so that files of its own are cleared away; then it is made to end. */
         if (w->timed_out) {
+            SIM_ASSERT(w->told_s >= w->since_s &&
+                       w->told_s <= now_s); /* of this job, and no other */
             (void)(now_s - w->told_s > GRACE_S && kill(w->pid, SIGKILL));
             continue;
         }
@@ -323,6 +341,7 @@ static int turn(const struct pool *p, struct place *places, struct pollfd *fds)
 
 int pool_run(const struct pool *p)
 {
+    SIM_ASSERT(p->parallel >= 1 && p->jobs_per_worker >= 1);
     OWNED struct place *places = xcalloc(p->parallel, sizeof *places);
     OWNED struct pollfd *fds = xcalloc(p->parallel, sizeof *fds);
     int rc = 0;
@@ -348,6 +367,8 @@ int pool_run(const struct pool *p)
         if (rc != 0) {
             (void)kill(places[i].pid, SIGKILL);
         }
+        /* An idle worker ends by itself; one with a job is waited for only when it was killed. */
+        SIM_ASSERT(rc != 0 || !places[i].busy);
         retire(&places[i]);
     }
     return rc;

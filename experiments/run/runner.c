@@ -13,6 +13,7 @@ static double battery_j(const struct config *c, const struct sim_result *s,
     if (energy == NULL || supply.efficiency_frac == 0.0) {
         return METRIC_UNDEFINED;
     }
+    SIM_ASSERT(supply.efficiency_frac > 0.0 && supply.efficiency_frac <= 1.0);
     return energy->value / supply.efficiency_frac + supply.rest_watts * units_s_from_ns(s->end_ns);
 }
 
@@ -52,6 +53,8 @@ static void add_run_metrics(const struct config *c, const struct sim_result *s,
         metric_list_put(out, k->peak_bytes, "kernels.peak_bytes");
     }
     if (changes_frequency(c)) {
+        SIM_ASSERT(s->dvfs.speed_ns <=
+                   (double)s->dvfs.busy_ns * (1.0 + 1e-9)); /* 1 is full speed */
         metric_list_put(out, s->dvfs.speed_ns / (double)s->dvfs.busy_ns, "dvfs.speed_frac");
         metric_list_put(out, (double)s->dvfs.changes, "dvfs.changes");
     }
@@ -61,6 +64,7 @@ static void add_run_metrics(const struct config *c, const struct sim_result *s,
     metric_list_put(out, (double)s->kernels, "kernels");
     metric_list_put(out, (double)s->decisions, "decisions");
     metric_list_put(out, battery_j(c, s, out), "battery.energy_j");
+    SIM_ASSERT(s->kv_peak_tokens <= s->kv_capacity_tokens);
     bool known = s->battery.known;
     metric_list_put(out, known ? s->battery.end_frac : METRIC_UNDEFINED, "battery.end_frac");
     metric_list_put(out, known ? s->battery.drawn_j : METRIC_UNDEFINED, "battery.drawn_j");
@@ -78,10 +82,29 @@ static void tell_refusals(struct sim_result *s)
         }
     }
     if (most != NULL) {
+        SIM_ASSERT(most->n > 0 && s->message[0] != '\0'); /* "before" what is said first */
         size_t n = strlen(s->message);
         (void)snprintf(s->message + n, sizeof s->message - n, "; refused before: %s",
                        runner_refusal_text(most, text));
     }
+}
+
+/* For assertions: every request that arrived is in exactly one state. */
+static bool adds_up(const struct sim_audit *a)
+{
+    return a->arrived == a->finished + a->shed + a->running + a->queued;
+}
+
+/* For assertions: refusals are in the order of their first, each of a kind that was refused. */
+static bool are_in_order(const struct sim_result *s)
+{
+    bool in_order = true;
+    for (uint32_t i = 0; i < s->n_refusals; i++) {
+        const struct sim_refusal *x = &s->refusals[i];
+        in_order = in_order && x->n > 0 && x->n <= s->counters[x->counter] &&
+                   (i == 0 || s->refusals[i - 1].first_ns <= x->first_ns);
+    }
+    return in_order;
 }
 
 void runner_ranges(const struct config *c, struct metrics_range out[MACHINE_MAX_DEVICES])
@@ -99,6 +122,7 @@ struct metrics_meter runner_meter(const struct config *c)
     if (m->meter == SOC_METER_UNSTATED) {
         return out;
     }
+    SIM_ASSERT(m->factor > 0.0); /* 0 says that there is no meter */
     out.factor = m->factor;
     out.idle_watts = m->idle_watts >= 0.0 ? m->idle_watts : c->soc.machine.idle_watts;
     out.joules_per_byte = m->joules_per_byte;
@@ -145,10 +169,13 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     if (opt->series != NULL) {
         setup.observers[setup.n_observers++] = opt->series;
     }
+    SIM_ASSERT(setup.n_observers <= sizeof setup.observers / sizeof setup.observers[0]);
     setup.decision_log = opt->decision_log;
     uint64_t printed_bytes = worker_stdout_bytes();
     int rc = opt->execute == NULL ? sim_run(&setup, &out->sim)
                                   : opt->execute(opt->execute_self, &setup, &out->sim);
+    SIM_ASSERT(rc != 0 || adds_up(&out->sim.audit));
+    SIM_ASSERT(are_in_order(&out->sim));
     if (rc == 0 && out->sim.battery.empty) {
         metrics_battery_empty(m);
     }
@@ -160,6 +187,8 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
             rc = metrics_requests_write(m, opt->requests_csv, opt->requests_about, e);
         }
     }
+    SIM_ASSERT((out->metrics.n > 0) == (out->sim.status == 0)); /* numbers, or why there are none */
+    SIM_ASSERT(worker_stdout_bytes() >= printed_bytes);
     out->printed_bytes = worker_stdout_bytes() - printed_bytes;
     tell_refusals(&out->sim);
     metrics_free(m);
@@ -191,6 +220,8 @@ void runner_metric_names(const struct config *c, struct metric_list *out)
     metrics_collect(m, out);
     add_run_metrics(c, &nothing, out);
     metrics_free(m);
+    SIM_ASSERT(metric_list_find(out, "events") !=
+               NULL); /* of the run, too, not of its metrics alone */
 }
 
 int runner_check_metric(const struct config *c, const char *option, const char *name, struct err *e)

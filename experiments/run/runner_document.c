@@ -100,6 +100,7 @@ static void show_latencies(const struct runner_result *r, const char *group, str
     if (!(arrived > 0.0)) {
         return;
     }
+    SIM_ASSERT(!(value_of(r, document_format("%s.finished", group)) > arrived));
     document_note(d, "\n%s: %.0f of %.0f requests finished, %.3g per minute", group,
                   value_of(r, document_format("%s.finished", group)), arrived,
                   value_of(r, document_format("%s.throughput_req_per_min", group)));
@@ -145,6 +146,7 @@ static void show_metered(const struct config *c, const struct runner_result *r, 
     }
     const char *meter = soc_meter_names()[m->meter];
     double joules = value_of(r, "metered.energy_j");
+    SIM_ASSERT(!(m->spread_factor < 1.0)); /* or the interval would not hold its reading */
     DOCUMENT_VALUES(d, "metered_meter", meter, "metered_spread", m->spread_factor);
     if (!isnan(joules)) {
         document_note(d,
@@ -167,6 +169,7 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
         FRAME_CELLS(f, device);
         for (size_t k = 0; k < 3; k++) {
             double share = value_of(r, document_format("%s.%s", device, shares[k]));
+            SIM_ASSERT(!(share < 0.0) && !(share > 1.0 + 1e-9)); /* of a device's time */
             FRAME_CELLS(f, document_format("%.1f %%", 100.0 * share));
         }
         FRAME_CELLS(f, shown(r, device, "energy_j"));

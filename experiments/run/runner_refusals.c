@@ -18,6 +18,7 @@ static const char *errno_name(int status)
 
 const char *runner_refusal_text(const struct sim_refusal *x, char text[RUNNER_REFUSAL_BYTES])
 {
+    SIM_ASSERT(x->n > 0 && x->first_ns >= 0 && x->status < 0); /* a row is made by its first */
     bool in_hook = strcmp(x->hook, "schedule") != 0;
     (void)snprintf(text, RUNNER_REFUSAL_BYTES,
                    "%s %" PRIu64 " time%s%s%s, first at %.6g s: %s (%s)", x->action, x->n,

@@ -14,6 +14,17 @@ struct running {
     bool reads;                /* found runs come with their values */
 };
 
+/* For assertions: a run failed and says why, or is in the store, or has its values; no two of them
+ * contradict each other. */
+static bool outcome_is_sound(const struct study_outcome *o)
+{
+    bool failed = o->status != 0;
+    return failed == (o->message[0] != '\0') && (o->values == NULL) == (o->names == NULL) &&
+           !(failed && (o->values != NULL || o->run != 0 || o->found)) &&
+           !(o->found && o->run <= 0) && (failed || o->run != 0 || o->values != NULL) &&
+           (o->observed_bytes == 0 || o->observed != NULL);
+}
+
 /* ---- in the parent ---- */
 
 static bool next_cell(void *ctx, uint64_t *job)
@@ -30,6 +41,7 @@ static const struct study_names *intern(struct study_names **names, const char *
      * numbers. */
     for (const struct study_names *i = *names; i != NULL; i = i->next) {
         if (i->size == size && (size == 0 || memcmp(i->text, text, size) == 0)) {
+            SIM_ASSERT(i->n == n); /* equal texts hold equally many names */
             return i;
         }
     }
@@ -44,6 +56,7 @@ static const struct study_names *intern(struct study_names **names, const char *
     for (size_t i = 0; i < n; i++, at += strlen(at) + 1) {
         new->v[i] = at;
     }
+    SIM_ASSERT(at == new->text + size); /* n names are the whole text */
     *names = new;
     return new;
 }
@@ -58,6 +71,7 @@ struct reading {
 static void take_value(void *ctx, const char *name, double value)
 {
     struct reading *r = ctx;
+    SIM_ASSERT(name[0] != '\0'); /* its zero alone would be taken for the end of the one before */
     (void)fwrite(name, 1, strlen(name) + 1, r->names);
     r->values = xgrow(r->values, r->n, sizeof *r->values);
     r->values[r->n++] = value;
@@ -66,6 +80,7 @@ static void take_value(void *ctx, const char *name, double value)
 /* Fills names and values of a run of the store. */
 static void read_values(struct store *s, struct study_outcome *o, struct study_names **names)
 {
+    SIM_ASSERT(o->found && o->run > 0 && o->values == NULL); /* or those would be lost */
     OWNED char *text = NULL;
     size_t size = 0;
     struct reading r = {.names = memory_stream(&text, &size)};
@@ -73,6 +88,7 @@ static void read_values(struct store *s, struct study_outcome *o, struct study_n
     memory_stream_close(r.names, &text);
     o->names = intern(names, text, size, r.n);
     o->values = xrealloc(r.values, (r.n + 1) * sizeof *r.values);
+    SIM_ASSERT(outcome_is_sound(o));
 }
 
 /* Asked by workers: is a run to be made, is a configuration to be sent? */
@@ -80,6 +96,7 @@ static bool is_wanted(void *ctx, uint64_t job, const char *key)
 {
     struct running *running = ctx;
     const struct study_stream *s = running->study;
+    SIM_ASSERT(s->how.store != NULL); /* without one every run is made, and no worker asks */
     if (strncmp(key, STUDY_ASKS_CONFIGURATION, strlen(STUDY_ASKS_CONFIGURATION)) == 0) {
         return !store_has_configuration(s->how.store, key + strlen(STUDY_ASKS_CONFIGURATION));
     }
@@ -89,6 +106,7 @@ static bool is_wanted(void *ctx, uint64_t job, const char *key)
         read_values(s->how.store, &o, &running->names);
     }
     if (o.run != 0) {
+        SIM_ASSERT(outcome_is_sound(&o));
         s->done(s->ctx, job, &o);
     }
     free(o.values);
@@ -106,6 +124,14 @@ static void free_names(struct study_names *names)
     }
 }
 
+/* For assertions: the configuration of a record's hash is kept, now or earlier. */
+static bool store_has_its_configuration(struct store *s, const struct study_record *record)
+{
+    char hash[24];
+    (void)snprintf(hash, sizeof hash, "%016" PRIx64, record->run.config_hash);
+    return store_has_configuration(s, hash);
+}
+
 /* Keeps a run; the same run may have come in from elsewhere meanwhile. */
 static int64_t keep(const struct study_stream *s, const struct study_record *record,
                     const struct study_names *names, const double *values)
@@ -116,6 +142,7 @@ static int64_t keep(const struct study_stream *s, const struct study_record *rec
         /* Before the run that names it: a store that was cut off never names what is not there. */
         store_configuration(s->how.store, hash, record->tree);
     }
+    SIM_ASSERT(!store_ok(s->how.store) || store_has_its_configuration(s->how.store, record));
     return store_put(s->how.store, &record->run, s->kept, names->v, values, names->n);
 }
 
@@ -124,6 +151,7 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
     struct running *running = ctx;
     const struct study_stream *s = running->study;
     if (r->status == 0 && r->data == NULL) { /* found: told when it was asked for */
+        SIM_ASSERT(s->how.store != NULL);
         return;
     }
     struct study_outcome o = {.status = r->status};
@@ -139,6 +167,7 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
             o.run = keep(s, &record, o.names, o.values);
         }
     }
+    SIM_ASSERT(outcome_is_sound(&o));
     s->done(s->ctx, job, &o);
 }
 
@@ -172,6 +201,7 @@ static int stream(struct running *r)
                         .work = work,
                         .done = take,
                         .go_on = goes_on};
+    SIM_ASSERT(pool.parallel >= 1); /* or nobody would run the cells, and all would be well */
     int rc = pool_run(&pool);
     if (s->how.store != NULL) {
         store_commit(s->how.store, true);
@@ -197,17 +227,35 @@ struct batch {
     struct progress progress;
 };
 
+/* For assertions: a cell ends once, and after it was handed out. */
+static bool batch_is_sound(const struct batch *b)
+{
+    return b->done <= b->next && b->done <= b->out.n;
+}
+
 static bool next_of_batch(void *ctx, uint64_t *index)
 {
     struct batch *b = ctx;
+    SIM_ASSERT(batch_is_sound(b));
     *index = b->next;
     return b->next++ < b->out.n;
 }
 
 static int cell_of_batch(void *ctx, uint64_t index, struct study_cell *out, struct err *e)
 {
+    SIM_ASSERT(index < ((const struct batch *)ctx)->out.n);
     *out = ((const struct batch *)ctx)->cells[index];
     return out->load != NULL ? out->load(out, e) : 0;
+}
+
+/* For assertions. */
+static bool all_are_sound(const struct study_outcomes *o)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < o->n; i++) {
+        all = all && outcome_is_sound(&o->v[i]);
+    }
+    return all;
 }
 
 static void *copy(const void *data, size_t bytes)
@@ -220,6 +268,7 @@ static void *copy(const void *data, size_t bytes)
 static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome *o)
 {
     struct batch *b = ctx;
+    SIM_ASSERT(index < b->next && !b->ended[index]); /* handed out, and told once */
     struct study_outcome *out = &b->out.v[index];
     *out = *o;
     /* The outcome is the stream's, valid for this call only. */
@@ -227,6 +276,7 @@ static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome 
     out->observed = o->observed_bytes > 0 ? copy(o->observed, o->observed_bytes) : NULL;
     b->ended[index] = true;
     progress_show(&b->progress, ++b->done);
+    SIM_ASSERT(batch_is_sound(b));
 }
 
 /* A fork costs as much as a run of a minute. Policies of this tree, and those that are a process of
@@ -262,6 +312,7 @@ struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
     progress_start(&b.progress, how->progress, n);
     int rc = n > 0 ? stream(&running) : 0;
     progress_end(&b.progress);
+    SIM_ASSERT(rc != 0 || b.done == n); /* all are told, or none could be started */
     if (rc == -ENOMEM) { /* the machine's fault, not the cell's: no result without it */
         out_of_memory(0);
     }
@@ -272,6 +323,7 @@ struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
                            strerror(-rc));
         }
     }
+    SIM_ASSERT(rc == -ENOMEM || all_are_sound(&b.out)); /* also where nothing could be started */
     b.out.names = running.names;
     free(b.ended);
     return b.out;
@@ -284,6 +336,7 @@ void study_outcomes_open(struct study_outcomes *o, uint32_t n)
 
 void study_outcomes_read(struct study_outcomes *o, uint32_t index, struct store *s, int64_t run)
 {
+    SIM_ASSERT(index < o->n && o->v[index].values == NULL); /* read once */
     o->v[index] = (struct study_outcome){.run = run, .found = true};
     read_values(s, &o->v[index], &o->names);
 }

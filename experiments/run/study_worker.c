@@ -10,6 +10,7 @@
 
 static void fail(struct job_result *out, const char *message)
 {
+    SIM_ASSERT(message[0] != '\0' && out->data == NULL); /* a failure says why, and nothing else */
     out->status = -1;
     (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1, message);
 }
@@ -26,7 +27,7 @@ struct head {
 struct values {
     double *v;   /* owned */
     char *names; /* owned: one after the other */
-    size_t n, names_bytes;
+    size_t n, most, names_bytes;
     FILE *texts;    /* fills names */
     char *observed; /* owned; NULL: nothing */
     size_t observed_bytes;
@@ -34,7 +35,7 @@ struct values {
 
 static void values_open(struct values *x, size_t most)
 {
-    *x = (struct values){.v = xmalloc((most + 1) * sizeof *x->v)};
+    *x = (struct values){.v = xmalloc((most + 1) * sizeof *x->v), .most = most};
     x->texts = memory_stream(&x->names, &x->names_bytes);
 }
 
@@ -42,16 +43,28 @@ static void values_add(struct values *x, const struct study_stream *s, const cha
                        double value)
 {
     if (s->keeps == NULL || s->keeps(s->ctx, name)) {
-        x->v[x->n++] = value + 0.0; /* -0 is 0: a store has one zero */
+        SIM_ASSERT(x->n < x->most && name[0] != '\0'); /* as many as were announced */
+        x->v[x->n++] = value + 0.0;                    /* -0 is 0: a store has one zero */
         (void)fputs(name, x->texts);
         (void)fputc('\0', x->texts);
     }
+}
+
+/* For assertions: texts, each with its zero, in so many bytes. */
+static size_t texts_in(const char *texts, size_t bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        n += texts[i] == '\0' ? 1 : 0;
+    }
+    return n;
 }
 
 static void send(struct values *x, const struct store_run *run, const char *tree,
                  struct job_result *out)
 {
     memory_stream_close(x->texts, &x->names);
+    SIM_ASSERT(texts_in(x->names, x->names_bytes) == x->n); /* a name for each value */
     struct head h = {.n = x->n,
                      .names_bytes = x->names_bytes,
                      .observed_bytes = x->observed_bytes,
@@ -84,6 +97,8 @@ void study_record_read(void *data, size_t size, struct study_record *out)
 {
     struct head h;
     char *at = data;
+    SIM_ASSERT(size >= sizeof h &&
+               (uintptr_t)data % sizeof(double) == 0); /* values are read there */
     memcpy(&h, at, sizeof h);
     *out = (struct study_record){
         .n = h.n, .names_bytes = h.names_bytes, .observed_bytes = h.observed_bytes};
@@ -119,6 +134,8 @@ void study_record_read(void *data, size_t size, struct study_record *out)
 /* What makes a run what it is: the fingerprint, and what that leaves out. */
 static void put_key(const struct study_cell *c, const struct trace *t, struct text *key)
 {
+    /* A run that was told something is another run, and one that was not has no such text. */
+    SIM_ASSERT(key->n == 0 && (c->policy_context == NULL) == (c->context_key == NULL));
     OWNED char *fingerprint = config_fingerprint(c->config, c->policy, t, c->seed);
     text_string(key, fingerprint);
     uint64_t code = plugin_code_hash(c->policy->label);
@@ -139,6 +156,7 @@ static void put_key(const struct study_cell *c, const struct trace *t, struct te
 static void put_counters(struct values *x, const struct study_stream *s, const struct sim_result *r)
 {
     char name[sizeof((struct metric *)0)->name];
+    SIM_ASSERT(r->n_policy_counters <= SIM_MAX_POLICY_COUNTERS);
     for (int i = 0; i < COUNTER_COUNT; i++) {
         (void)snprintf(name, sizeof name, "counters.%s", counter_names[i]);
         values_add(x, s, name, (double)r->counters[i]);
@@ -153,6 +171,7 @@ static void pack(const struct study_stream *s, const struct study_cell *c, const
                  const struct runner_result *r, const char *key, struct pool_worker *w,
                  struct job_result *out)
 {
+    SIM_ASSERT(r->sim.status == 0 && r->metrics.n > 0); /* a run that failed has no numbers */
     struct values x;
     values_open(&x, r->metrics.n + COUNTER_COUNT + r->sim.n_policy_counters);
     for (size_t i = 0; i < r->metrics.n; i++) {
@@ -190,6 +209,8 @@ static void simulate(const struct study_stream *s, const struct study_cell *c,
                      const struct trace *t, const char *key, struct pool_worker *w,
                      struct job_result *out)
 {
+    /* A store that has the run would have no observer's data. */
+    SIM_ASSERT(key[0] == '\0' || c->observer_write == NULL);
     SCOPED(err_fini) struct err e = ERR_INIT;
     struct runner_options opt = {.samples = c->samples,
                                  .warmup_s = c->warmup_s,
@@ -238,6 +259,7 @@ static void simulate_there(const struct study_stream *s, const struct study_cell
 
 static void leave_first(struct trace *t)
 {
+    SIM_ASSERT(t->n == 0 || t->n_first > 0); /* the first row follows on no other */
     t->n = t->n_first = t->n > 0 ? 1 : 0;
     trace_graph_free(t->graph);
     t->graph = NULL;
@@ -250,6 +272,7 @@ static void leave_first(struct trace *t)
 void study_work(const struct study_stream *s, uint64_t index, struct pool_worker *w,
                 struct job_result *out)
 {
+    SIM_ASSERT(out->status == 0 && out->data == NULL); /* untouched means: it was found */
     struct study_cell c = {0};
     SCOPED(err_fini) struct err e = ERR_INIT;
     SCOPED(trace_fini) struct trace t = {0};
@@ -271,4 +294,6 @@ void study_work(const struct study_stream *s, uint64_t index, struct pool_worker
             simulate(s, &c, &t, text_end(&key), w, out);
         }
     }
+    SIM_ASSERT(out->status == 0 || out->data == NULL);
+    SIM_ASSERT(out->status != 0 || out->data != NULL || s->how.store != NULL);
 }

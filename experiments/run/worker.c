@@ -20,6 +20,7 @@ void worker_limit_cpu(double limit_s)
     }
     /* The kernel's limit counts from the start of the process and in whole seconds. */
     rlim_t until = (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + (rlim_t)ceil(limit_s);
+    SIM_ASSERT(until > (rlim_t)used.ru_utime.tv_sec); /* 0 s would end a job that has not begun */
     limit.rlim_cur =
         limit.rlim_max == RLIM_INFINITY || until < limit.rlim_max ? until : limit.rlim_max;
     (void)setrlimit(RLIMIT_CPU, &limit);
@@ -27,6 +28,7 @@ void worker_limit_cpu(double limit_s)
 
 void worker_become(pid_t parent)
 {
+    SIM_ASSERT(getpid() != parent); /* in the child */
     /* A crash of a policy is told in words; a core file a run would fill the disk. */
     struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
@@ -79,6 +81,7 @@ static void clean_up_when_it_dies(void)
 
 void worker_isolate(void)
 {
+    SIM_ASSERT(stdout_bytes == 0); /* once in a process: a second one would pass on to itself */
     clean_up_when_it_dies();
     cookie_io_functions_t only_write = {.write = pass_on};
     FILE *f = fopencookie(NULL, "w", only_write);
@@ -112,6 +115,7 @@ static const char *glance(const char *path, char *text, size_t size)
 
 bool worker_waits(pid_t pid)
 {
+    SIM_ASSERT(pid > 0);
     char path[64];
     char text[512];
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -127,6 +131,7 @@ bool worker_waits(pid_t pid)
 
 void worker_describe_death(int wait_status, double cpu_limit_s, struct job_result *r)
 {
+    SIM_ASSERT(WIFSIGNALED(wait_status) || WIFEXITED(wait_status)); /* dead, and not only stopped */
     r->status = -EIO;
     r->exit_status =
         WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
@@ -162,6 +167,7 @@ static void limit_reached(int sig)
 void worker_limit_self(double cpu_limit_s, const char *message)
 {
     (void)snprintf(limit_message, sizeof limit_message, "xpusim: error: %s\n", message);
+    SIM_ASSERT(strchr(limit_message, '\n') != NULL); /* whole, with the end of its line */
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = limit_reached;

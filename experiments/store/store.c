@@ -136,7 +136,8 @@ void store_once(struct store *s, sqlite3_stmt *q)
 
 int64_t store_number(struct store *s, sqlite3_stmt *q, int64_t none)
 {
-    SIM_ASSERT(!sqlite3_stmt_busy(q)); /* else the row would not be the first */
+    /* Else the row would not be the first, or its number not the one. */
+    SIM_ASSERT(!sqlite3_stmt_busy(q) && sqlite3_column_count(q) <= 1);
     int64_t v = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : none;
     (void)sqlite3_reset(q);
     return v;
@@ -219,6 +220,9 @@ static void prepare_all(struct store *s)
     s->failure = store_prepare(s, "INSERT OR REPLACE INTO failures VALUES(?1,?2,?3,?4)");
     s->point = store_prepare(s, "INSERT OR IGNORE INTO points VALUES(?1,?2,?3)");
     s->has_point = store_prepare(s, "SELECT 1 FROM points WHERE experiment_id=?1 AND point=?2");
+    /* Looking waits for no other writer. */
+    SIM_ASSERT(!store_ok(s) ||
+               (sqlite3_stmt_readonly(s->find) && sqlite3_stmt_readonly(s->has_point)));
 }
 
 /* Whose format says that writes are logged beside it, where nothing is logged: nobody has it open,
@@ -360,7 +364,8 @@ int store_close(struct store *s, struct err *e)
         (void)sqlite3_busy_timeout(s->db, 0);
         (void)sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     }
-    (void)sqlite3_close(s->db);
+    int closed = sqlite3_close(s->db);
+    SIM_ASSERT(closed == SQLITE_OK); /* else it would hold its locks until the process ends */
     store_forget_columns(s);
     free(s->columns);
     free(s->path);

@@ -35,6 +35,7 @@ int64_t store_experiment(struct store *s, const char *name, const char *revision
 
 bool store_has_point(struct store *s, int64_t experiment, uint64_t point)
 {
+    SIM_ASSERT(experiment > 0); /* 0 is no experiment, of a store that is only read */
     store_bind(s->has_point, "ii", experiment, (int64_t)point);
     return store_number(s, s->has_point, 0) != 0;
 }

@@ -123,6 +123,7 @@ static void export_init(struct export *x, struct store *s, int64_t experiment)
     store_commit(s, true);
     learn_settings(x);
     learn_metrics(x);
+    SIM_ASSERT(!s->in_transaction); /* of what is in the file, not of what is gathered */
     x->values = xcalloc(x->metrics.n + 1, sizeof *x->values);
     prepare_metrics_of(x);
 }
@@ -204,6 +205,7 @@ static void put_settings(const struct export *x, const char *settings, FILE *out
 
 static void put_header(const struct export *x, sqlite3_stmt *q, FILE *out)
 {
+    SIM_ASSERT(sqlite3_column_count(q) == ROW_OF_RUN + 11); /* soc ... fingerprint (store.h) */
     (void)fputs("experiment,point,replication,status,message", out);
     for (size_t i = 0; i < x->settings.n; i++) {
         (void)fputs(",set.", out);
@@ -307,7 +309,6 @@ void store_export(struct store *s, int64_t experiment, const char *form, FILE *o
     sqlite3_stmt *q = store_prepare(s, rows_sql);
     store_bind(q, "i", experiment);
     SIM_ASSERT(q == NULL || are_rows(q));
-    SIM_ASSERT(!s->in_transaction); /* of what is in the file, not of what is gathered */
     json ? (void)fputc('[', out) : put_header(&x, q, out);
     for (const char *before = ""; q != NULL && store_step(s, q); before = ",") {
         if (!json) {

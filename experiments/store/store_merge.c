@@ -97,6 +97,7 @@ static bool other_has(struct store *s, const char *table)
 /* Everything within the transaction. 0 or -errno. */
 static int take_over(struct store *s, const char *path, struct err *e)
 {
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* whole, or nothing of it */
     bool has_metrics = other_has(s, "metrics");
     /* Checked before anything is copied: the same run with other numbers means another program, and
      * neither may win silently. */

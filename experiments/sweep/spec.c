@@ -34,6 +34,7 @@ static cJSON *range_values(const cJSON *range, const char *file, const char *pat
     for (double i = 0.0; i <= steps; i += 1.0) {
         cJSON_AddItemToArray(list, cJSON_CreateNumber(from + i * step));
     }
+    SIM_ASSERT(cJSON_GetArraySize(list) == (int)steps + 1); /* both ends */
     return list;
 }
 
@@ -65,6 +66,7 @@ static void axis_init(struct spec_axis *a, const char *key, const cJSON *list)
     for (const cJSON *v = list->child; v != NULL; v = v->next) {
         a->values[i++] = v;
     }
+    SIM_ASSERT(i == a->n);
 }
 
 static struct spec_dimension *add_dimension(struct spec *s, uint32_t n_axes, struct err *e)
@@ -74,6 +76,7 @@ static struct spec_dimension *add_dimension(struct spec *s, uint32_t n_axes, str
         return NULL;
     }
     struct spec_dimension *d = &s->dimensions[s->n_dimensions++];
+    SIM_ASSERT(d->n_axes == 0 && d->n == 0); /* the struct was emptied */
     d->axes = xkept(xcalloc(n_axes + 1, sizeof *d->axes));
     return d;
 }
@@ -83,6 +86,7 @@ static void add_axis(const struct spec *s, struct spec_dimension *d, const char 
                      const cJSON *list, struct err *e)
 {
     struct spec_axis *a = &d->axes[d->n_axes];
+    SIM_ASSERT(a->values == NULL && list->string != NULL); /* lists are an object's members */
     a->path = xkeep(xformat("%s.%s", path, list->string));
     if (!cJSON_IsArray(list)) {
         if (!cJSON_IsObject(list)) { /* a bad range has said so already */
@@ -206,6 +210,7 @@ static bool dimension_sets(const struct spec_dimension *d, const char *key)
 {
     for (uint32_t i = 0; i < d->n_axes; i++) {
         const struct spec_axis *a = &d->axes[i];
+        SIM_ASSERT(a->key != NULL || d->n_axes == 1); /* rows are alone in their dimension */
         if (a->key != NULL && strcmp(a->key, key) == 0) {
             return true;
         }
@@ -262,6 +267,7 @@ static void read_metrics(struct spec *s, const cJSON *list, struct err *e)
     if (s->n_patterns == 0) {
         (void)strcat(s->kept, "*");
     }
+    SIM_ASSERT(strlen(s->kept) < size);
 }
 
 static void read_until(struct spec *s, struct json_obj *root, struct err *e)
@@ -318,6 +324,24 @@ static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
     if (s->max_replications < s->replications) {
         s->max_replications = s->replications;
     }
+    SIM_ASSERT(s->replications >= 1 &&
+               s->max_replications < SPEC_MAX_REPLICATIONS); /* as a job has */
+}
+
+bool spec_is_sound(const struct spec *s)
+{
+    uint64_t points = 1;
+    bool even = true;
+    for (uint32_t i = 0; i < s->n_dimensions; i++) {
+        const struct spec_dimension *d = &s->dimensions[i];
+        points *= d->n;
+        even = even && d->n > 0 && d->n_axes > 0;
+        for (uint32_t k = 0; k < d->n_axes; k++) {
+            even = even && d->axes[k].n == d->n && (d->axes[k].key != NULL || d->n_axes == 1);
+        }
+    }
+    return even && points == s->n_points && s->replications <= s->max_replications &&
+           points * s->max_replications <= SPEC_MAX_RUNS;
 }
 
 /* How many runs there are, and whether that is meant. */
@@ -433,6 +457,7 @@ int spec_load_with(struct spec *s, const char *file, const char *const *policies
     if (e->n == before) {
         check_size(s, yes, e);
     }
+    SIM_ASSERT(e->n > before || spec_is_sound(s));
     return e->n > before ? -EINVAL : 0;
 }
 
@@ -449,5 +474,6 @@ bool spec_keeps(const struct spec *s, const char *metric)
 
 uint64_t spec_runs(const struct spec *s, uint32_t replications)
 {
+    SIM_ASSERT(replications <= s->max_replications);
     return s->n_points * replications;
 }

@@ -97,6 +97,10 @@ int spec_load(struct spec *s, const char *file, bool yes, struct err *e);
 int spec_load_with(struct spec *s, const char *file, const char *const *policies, uint32_t n,
                    bool yes, struct err *e);
 
+/* For assertions: all axes of a dimension are equally long, rows are one alone, and the points are
+ * the product. */
+bool spec_is_sound(const struct spec *s);
+
 /* Reads what the settings name: policies, machines, workloads, paths. Every value is tried once,
  * with the first value of all other dimensions (of a long list, the first CHECK_VALUES and the
  * last); errors name its key path. Also the names in `metrics` and `until`. 0 or -EINVAL. */

@@ -94,6 +94,7 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
             "soc.X, llm.X, sim.X",
             file, path, key, near_setting(&near, key));
     }
+    SIM_ASSERT(spec_is_setting(key)); /* both know the same names */
     return 0;
 }
 
@@ -114,6 +115,8 @@ static const char *value_text(const cJSON *v, char number[static 32])
             break;
         }
     }
+    SIM_ASSERT(strtod(number, NULL) ==
+               v->valuedouble); /* what the run gets is what the file says */
     return number;
 }
 
@@ -122,6 +125,7 @@ static void set_key(const char **text, const char *key, const char *value)
 {
     size_t head = plugin_path_length(*text);
     head = head > 0 ? head : strcspn(*text, ":");
+    SIM_ASSERT((*text)[head] == ':' || (*text)[head] == '\0'); /* a name ends before its keys */
     size_t key_len = strlen(key);
     const char *separator = ":";
     struct text t = {0};
@@ -157,6 +161,7 @@ static void apply_plain(const cJSON *v, const char *key, struct spec_point *p)
                        {"workload", &p->workload}, {"trace", &p->trace}, {"machine", &p->machine}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strcmp(key, texts[i].key) == 0) {
+            SIM_ASSERT(cJSON_IsString(v)); /* as was checked when the file was read */
             *texts[i].text = v->valuestring;
         }
     }
@@ -189,6 +194,7 @@ static int apply_path(const cJSON *v, const char *key, struct spec_point *p, str
         set_key(&p->workload, rest, text);
         return 0;
     }
+    SIM_ASSERT(spec_is_setting(key)); /* as was checked when the file was read */
     return is_path(key) ? add_set(&p->options, key, text, e) : 0;
 }
 
@@ -196,6 +202,7 @@ static int apply_path(const cJSON *v, const char *key, struct spec_point *p, str
 static int each_setting(const struct spec *s, uint64_t point, bool varied,
                         int (*take)(void *ctx, const char *key, const cJSON *v), void *ctx)
 {
+    SIM_ASSERT(point < s->n_points);
     int rc = 0;
     for (const cJSON *c = s->base != NULL && !varied ? s->base->child : NULL; c != NULL;
          c = c->next) {
@@ -217,6 +224,7 @@ static int each_setting(const struct spec *s, uint64_t point, bool varied,
             }
         }
     }
+    SIM_ASSERT(below == 1); /* the last dimension is the fastest */
     return rc;
 }
 
@@ -274,11 +282,13 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
     out->options.trace = out->trace[0] != '\0' ? out->trace : NULL;
     out->options.machine = out->machine[0] != '\0' ? out->machine : NULL;
     out->options.workload = out->trace[0] != '\0' ? NULL : out->workload;
+    SIM_ASSERT((out->options.trace == NULL) != (out->options.workload == NULL)); /* one of both */
     return rc == 0 ? 0 : -EINVAL;
 }
 
 static int take_setting(void *ctx, const char *key, const cJSON *v)
 {
+    SIM_ASSERT(cJSON_GetObjectItemCaseSensitive(ctx, key) == NULL); /* it varies in one place */
     cJSON_AddItemToObject(ctx, key, cJSON_Duplicate(v, true));
     return 0;
 }
@@ -379,6 +389,7 @@ int spec_check(const struct spec *s, struct err *e)
             if (k >= CHECK_VALUES && k + 1 < d->n) {
                 k = d->n - 1;
             }
+            SIM_ASSERT(k * below < s->n_points); /* the first of all other dimensions */
             path = xformat("%s[%" PRIu32 "]", d->axes[0].path, k);
             try_at(s, k * below, path, &f, e);
             free(path);

@@ -7,6 +7,7 @@
 /* The same text with the folder of the experiment file before the path that begins at `at`. */
 static void insert_folder(const char *file, const char **text, size_t at)
 {
+    SIM_ASSERT(at <= strlen(*text));
     const char *slash = strrchr(file, '/');
     if ((*text)[at] != '/' && (*text)[at] != '\0' && slash != NULL) {
         *text =
@@ -22,6 +23,7 @@ static void policy_path(const char *file, const char **text)
         return;
     }
     size_t at = external_spec_length(*text) > 0 ? strcspn(*text, ":") + 1 : 0;
+    SIM_ASSERT(at <= plugin_path_length(*text)); /* the path lies before the parameters */
     OWNED char *own = at > 0 ? external_file(*text) : NULL;
     if (at == 0 || own != NULL) {
         insert_folder(file, text, at);

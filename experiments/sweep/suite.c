@@ -52,6 +52,7 @@ static void read_object(struct suite *s, struct err *e)
 static void load_point(struct suite *s, uint32_t i, struct err *e)
 {
     struct suite_point *p = &s->points[i];
+    SIM_ASSERT(i == s->n_points && i < s->spec.n_points); /* points before it have their names */
     SCOPED(json_drop) cJSON *settings = spec_point_settings(&s->spec, i);
     p->scored = true;
     p->name = xkeep(xstrdup(json_string(settings, "point")));
@@ -87,6 +88,7 @@ static void take_hash(struct suite *s, struct err *e)
     text_format(&t, "%" PRIu32 " %s %s", s->spec.replications, s->spec.kept,
                 s->n_references > 0 ? s->references[0] : "");
     (void)snprintf(s->hash, sizeof s->hash, "%016" PRIx64, hash_string(HASH_INIT, text_end(&t)));
+    SIM_ASSERT(strlen(s->hash) == 16); /* as files record it */
 }
 
 static void check_metrics(struct suite *s, struct err *e)
@@ -120,6 +122,7 @@ int suite_load(struct suite *s, const char *name, struct err *e)
         load_point(s, i, e);
     }
     read_object(s, e);
+    SIM_ASSERT(s->n_points == s->spec.n_points);
     if (e->n == before) {
         check_metrics(s, e);
         take_hash(s, e);
@@ -135,6 +138,7 @@ bool suite_is_frozen(const struct suite *s)
 struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct config_policy *p,
                              uint32_t replication)
 {
+    SIM_ASSERT(point < s->n_points && replication < SPEC_MAX_REPLICATIONS);
     const struct suite_point *of = &s->points[point];
     return (struct study_cell){
         .config = &of->config,

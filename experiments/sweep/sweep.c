@@ -59,6 +59,7 @@ static int load_point(struct loaded *l, const struct spec *spec, uint64_t point,
     if (spec_point(spec, point, &l->settings, e) != 0) {
         return -EINVAL;
     }
+    SIM_ASSERT(!l->valid); /* what it held is freed */
     l->point = point;
     l->valid = true; /* even if not: to be freed */
     bool ok = config_load(&l->config, &l->settings.options, e) == 0 &&
@@ -86,6 +87,21 @@ static int cell(void *ctx, uint64_t job, struct study_cell *out, struct err *e)
     return 0;
 }
 
+/* For assertions: a job is a replication of the round, of a point that there is. */
+static bool is_of_round(const struct sweep *s, uint64_t job)
+{
+    uint32_t replication = (uint32_t)(job & (SPEC_MAX_REPLICATIONS - 1));
+    return job >> REPLICATION_BITS < s->spec->n_points && replication >= s->first &&
+           replication < s->until;
+}
+
+/* For assertions: each run of the rounds so far is told at most once. */
+static bool counts_are_sound(const struct sweep *s)
+{
+    const struct sweep_result *r = s->result;
+    return r->done + r->found + r->failed <= s->progress.total;
+}
+
 static bool keeps(void *ctx, const char *name)
 {
     return spec_keeps(((const struct sweep *)ctx)->spec, name);
@@ -97,6 +113,7 @@ static bool next_cell(void *ctx, uint64_t *job)
 {
     struct sweep *s = ctx;
     const struct sweep_options *o = s->opt;
+    SIM_ASSERT(s->next_replication >= s->first && s->next_replication <= s->until);
     for (; s->next_point < s->spec->n_points; s->next_point++, s->next_replication = s->first) {
         if (s->closed != NULL &&
             (s->next_point % o->shards != o->shard || s->closed[s->next_point])) {
@@ -109,6 +126,7 @@ static bool next_cell(void *ctx, uint64_t *job)
             uint64_t number = s->next_point * s->until + s->next_replication;
             if (s->closed != NULL || number % o->shards == o->shard) {
                 *job = s->next_point << REPLICATION_BITS | s->next_replication++;
+                SIM_ASSERT(is_of_round(s, *job));
                 return true;
             }
         }
@@ -125,6 +143,7 @@ static void note_point(struct sweep *s, uint64_t point)
         store_point(s->store, s->result->experiment, point, text);
     }
     s->noted = point;
+    SIM_ASSERT(!store_ok(s->store) || store_has_point(s->store, s->result->experiment, point));
 }
 
 static void done(void *ctx, uint64_t job, const struct study_outcome *o)
@@ -132,6 +151,7 @@ static void done(void *ctx, uint64_t job, const struct study_outcome *o)
     struct sweep *s = ctx;
     uint64_t point = job >> REPLICATION_BITS;
     uint32_t replication = (uint32_t)(job & (SPEC_MAX_REPLICATIONS - 1));
+    SIM_ASSERT(is_of_round(s, job) && (s->closed == NULL || !s->closed[point]));
     note_point(s, point);
     if (o->status == 0) {
         store_member(s->store, s->result->experiment, point, replication, o->run);
@@ -150,6 +170,7 @@ static void done(void *ctx, uint64_t job, const struct study_outcome *o)
 static bool go_on(void *ctx)
 {
     struct sweep *s = ctx;
+    SIM_ASSERT(counts_are_sound(s));
     progress_show(&s->progress, s->result->done + s->result->found + s->result->failed);
     return stop_asked == 0 && store_ok(s->store) && !(s->opt->fail_fast && s->result->failed > 0);
 }
@@ -159,6 +180,7 @@ static bool go_on(void *ctx)
 /* How many of n numbers are this shard's. */
 static uint64_t of_shard(const struct sweep_options *o, uint64_t n)
 {
+    SIM_ASSERT(o->shard < o->shards); /* or the parts would be more or less than the whole */
     return (n + o->shards - 1 - o->shard) / o->shards;
 }
 
@@ -214,7 +236,11 @@ static int run_round(struct sweep *s, uint64_t open)
     stream.how.store = s->store;
     stream.how.cells_per_worker = JOBS_PER_WORKER;
     stream.how.memory_limit_bytes = s->opt->memory_limit_bytes;
-    return study_stream(&stream);
+    SIM_ASSERT(s->first < s->until); /* a round without runs would not end the rounds */
+    int rc = study_stream(&stream);
+    SIM_ASSERT(rc != 0 ||
+               s->result->done + s->result->found + s->result->failed == s->progress.total);
+    return rc;
 }
 
 /* Rounds of replications, until every interval is narrow enough. */
@@ -225,6 +251,7 @@ static int run_rounds(struct sweep *s)
     while (rc == 0 && s->closed != NULL) {
         open = close_points(s);
         if (open == 0 || s->until == s->spec->max_replications) {
+            SIM_ASSERT(open <= of_shard(s->opt, s->spec->n_points) && s->result->points_open == 0);
             s->result->points_open = open;
             break;
         }
@@ -235,6 +262,8 @@ static int run_rounds(struct sweep *s)
 
 int64_t sweep_experiment(const struct spec *spec, struct store *store)
 {
+    SIM_ASSERT(spec->canonical[0] ==
+               '{'); /* as it was read, before lists took the place of ranges */
     return store_experiment(store, spec->name, XPUSIM_VERSION " " XPUSIM_REVISION, spec->canonical);
 }
 
@@ -291,6 +320,7 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     (void)sigaction(SIGINT, &old_int, NULL);
     (void)sigaction(SIGTERM, &old_term, NULL);
     progress_end(&s->progress);
+    SIM_ASSERT(rc != 0 || out->experiment > 0 || !store_ok(store));
     out->interrupted = rc == -EINTR;
     if (rc == 0) {
         /* Only when all of the shard is there: merge --complete goes by it. */

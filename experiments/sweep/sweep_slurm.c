@@ -37,6 +37,7 @@ static int find_places(const char *store, struct places *p, struct err *e)
         return err_add(e, "cannot find this program's own path: %s", strerror(errno));
     }
     p->program[n] = '\0';
+    SIM_ASSERT(p->program[0] == '/'); /* a task starts in another folder */
     if (absolute(".", p->here, e) != 0 || absolute(store, p->store, e) != 0) {
         return -EINVAL;
     }
@@ -69,13 +70,16 @@ static void put_words(const struct slurm_command *c, FILE *f)
 {
     for (uint32_t i = 0; i < c->n_words; i++) {
         OWNED char *q = xmalloc(4 * strlen(c->words[i]) + 3);
-        (void)fprintf(f, " %s", cli_word(c->words[i], false, q));
+        const char *word = cli_word(c->words[i], false, q);
+        SIM_ASSERT(strlen(word) <= 4 * strlen(c->words[i]) + 2);
+        (void)fprintf(f, " %s", word);
     }
 }
 
 static int write_array(const struct places *p, const struct slurm_options *o,
                        const struct slurm_command *c, struct err *e)
 {
+    SIM_ASSERT(o->tasks > 0 && o->shards <= 1); /* its tasks are the shards */
     char q[QUOTED_BYTES];
     struct output *out = create_script(p, "array.sh", e);
     if (out == NULL) {
@@ -127,6 +131,7 @@ static int submit(const struct places *p, const char *options, const char *scrip
     char command[QUOTED_BYTES + 256];
     (void)snprintf(command, sizeof command, "sbatch --parsable %s %s/%s", options,
                    cli_word(p->folder, false, q), script);
+    SIM_ASSERT(strlen(command) < sizeof command - 1); /* whole */
     (void)fflush(NULL);
     FILE *f = popen(command, "r");
     if (f == NULL) {
@@ -198,6 +203,7 @@ static int take_shard(void *target, const struct option_row *row, const char *ar
     }
     o->shard = (uint32_t)(i % n);
     o->shards = (uint32_t)n;
+    SIM_ASSERT(o->shard < o->shards);
     return 0;
 }
 
