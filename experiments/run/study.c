@@ -268,7 +268,7 @@ static void *copy(const void *data, size_t bytes)
 static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome *o)
 {
     struct batch *b = ctx;
-    SIM_ASSERT(index < b->next && !b->ended[index]); /* handed out, and told once */
+    SIM_ASSERT(index < b->next && !b->ended[index]); /* handed out, and reported once */
     struct study_outcome *out = &b->out.v[index];
     *out = *o;
     /* The outcome is the stream's, valid for this call only. */
@@ -312,7 +312,7 @@ struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
     progress_start(&b.progress, how->progress, n);
     int rc = n > 0 ? stream(&running) : 0;
     progress_end(&b.progress);
-    SIM_ASSERT(rc != 0 || b.done == n); /* all are told, or none could be started */
+    SIM_ASSERT(rc != 0 || b.done == n); /* all are reported, or none could be started */
     if (rc == -ENOMEM) { /* the machine's fault, not the cell's: no result without it */
         out_of_memory(0);
     }

@@ -134,7 +134,7 @@ void study_record_read(void *data, size_t size, struct study_record *out)
 /* What makes a run what it is: the fingerprint, and what that leaves out. */
 static void put_key(const struct study_cell *c, const struct trace *t, struct text *key)
 {
-    /* A run that was told something is another run, and one that was not has no such text. */
+    /* A run with a context is another run, and one without has no such text. */
     SIM_ASSERT(key->n == 0 && (c->policy_context == NULL) == (c->context_key == NULL));
     OWNED char *fingerprint = config_fingerprint(c->config, c->policy, t, c->seed);
     text_string(key, fingerprint);

@@ -99,7 +99,7 @@ static void learn_metrics(struct export *x)
     (void)sqlite3_finalize(q);
     sqlite3_free(text);
     texts_fini(&all);
-    SIM_ASSERT(are_in_order(&x->metrics)); /* whatever order stores got their columns in */
+    SIM_ASSERT(are_in_order(&x->metrics)); /* regardless of the order in the store */
 }
 
 /* The statement that gives x->metrics of a run. */

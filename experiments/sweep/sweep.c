@@ -95,7 +95,7 @@ static bool is_of_round(const struct sweep *s, uint64_t job)
            replication < s->until;
 }
 
-/* For assertions: each run of the rounds so far is told at most once. */
+/* For assertions: each run of the rounds so far is reported at most once. */
 static bool counts_are_sound(const struct sweep *s)
 {
     const struct sweep_result *r = s->result;
