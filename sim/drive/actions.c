@@ -48,7 +48,11 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
         return 0;
     }
     r->how = how;
-    r->asked_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
+    /* The first one of its kind counts. The launch may have ended by it already, unseen. */
+    int64_t *asked_ns = how.now ? &r->asked_now_ns : &r->asked_ns;
+    if (*asked_ns == 0) {
+        *asked_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
+    }
     if (d->wall) {
         wallclock_stop(d, v, r);
     } else {

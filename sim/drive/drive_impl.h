@@ -124,7 +124,8 @@ struct real_launch {
     _Atomic int stop, kill;                   /* yield; reset */
     uint32_t op, at_span, in_span, rows_done; /* position: rows_done of op `op` */
     uint32_t kernel_rows;                     /* of the kernel in progress */
-    int64_t submit_ns, kernel_begin_ns, begin_ns, end_ns, isolated_ns, lost_ns, asked_ns;
+    int64_t submit_ns, kernel_begin_ns, begin_ns, end_ns, isolated_ns, lost_ns;
+    int64_t asked_ns, asked_now_ns; /* to yield, to reset; 0: not */
     struct preempt_spec how;
     enum launch_outcome outcome;
     bool on_idle;             /* its device had nothing else when it came */

@@ -86,9 +86,11 @@ void report_launch(struct drive *d, const struct real_launch *r)
     if (r->n_log > 0 && r->on_idle && d->wall) {
         drive_times_add(&out->submit, r->begin_ns - r->submit_ns);
     }
-    if (r->asked_ns > 0 && !r->over && r->outcome != LAUNCH_OUTCOME_DONE) {
-        drive_times_add(r->outcome == LAUNCH_OUTCOME_RESET ? &out->reset : &out->stop[l->yield],
-                        (d->wall ? r->end_ns : d->now_ns) - r->asked_ns);
+    bool reset = r->outcome == LAUNCH_OUTCOME_RESET;
+    int64_t asked_ns = reset ? r->asked_now_ns : r->asked_ns;
+    if (asked_ns > 0 && !r->over && r->outcome != LAUNCH_OUTCOME_DONE) {
+        drive_times_add(reset ? &out->reset : &out->stop[l->yield],
+                        (d->wall ? r->end_ns : d->now_ns) - asked_ns);
     }
     out->kernels =
         xroom(out->kernels, out->n_kernels + r->n_log, &out->cap_kernels, sizeof *out->kernels);

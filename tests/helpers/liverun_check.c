@@ -153,6 +153,19 @@ static void check_whole(void)
     }
 }
 
+/* Below an octave of 2 ns there is nothing here but what went back. */
+static void check_durations(void)
+{
+    const struct drive_report *r = &now.report;
+    const struct drive_times *all[] = {&r->schedule, &r->submit, &r->completion, &r->tail,
+                                       &r->reset,    r->stop,    r->stop + 1,    r->stop + 2};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i]->octave[0].sum_ns < 0.0) {
+            liverun_finding("duration %zu of the report is negative", i);
+        }
+    }
+}
+
 static bool says(const char *text)
 {
     return strstr(now.scenario.result.message, text) != NULL;
@@ -205,6 +218,7 @@ void liverun_check(void)
     const struct draw *d = &now.draw;
     enum virtual_kind kind = d->engine.kind;
     check_engine();
+    check_durations();
     bool closing = kind == VIRTUAL_DEVICE_CLOSE;
     switch (now.out->happened || d->fault >= LIVE_LIMIT ? d->fault : LIVE_NONE) {
     case LIVE_FAILS:
