@@ -98,7 +98,7 @@ bool wallclock_wait(struct drive *d)
             at = eventq_peek(&d->queue)->time_ns;
         }
         struct timespec until = d->host->after(at - now);
-        (void)d->host->cond_timedwait(&d->ended, &d->mutex, &until);
+        drive_wait(d, &d->ended, &until);
     }
     drive_unlock(d);
     d->now_ns = drive_wall_ns(d); /* after the ends of all that this instant is about */

@@ -290,6 +290,7 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
     d->options = &d->own.options;
     d->host = o->host != NULL ? o->host : &drive_host_posix;
     d->scratch = o->scratch != NULL ? o->scratch : "/tmp";
+    d->main = d->host->thread_self();
     d->report = report;
     d->machine = &d->own.machine;
     d->llm = &d->own.llm;

@@ -55,6 +55,10 @@ int lane_call(struct lane *w, struct job *j, int64_t limit_ns);
 const char *lane_why(const struct job *j, int rc);
 /* The first lane whose job has run longer than hang_s (the compiler's: compile_s), or NULL. */
 struct lane *lane_hung(struct drive *d);
+/* For assertions: both ends are of one list. Under the mutex, where others have the list too. */
+bool lane_list_ok(const struct job_list *l);
+/* For assertions: the calling thread is the lane's, and works on that job. */
+bool lane_runs(const struct lane *w, const struct job *j);
 
 /* ---- the real side of requests, KV and passes (state.c) ---- */
 
@@ -107,6 +111,10 @@ void state_pass_drop(struct drive *d, struct full_pass *p);
 void state_sample(struct drive *d, struct full_pass *p);
 /* Moves `tokens` of a slot to or from the file; returns 0 or -errno. On a lane. */
 int state_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in);
+/* For assertions: tokens and their room; zero where the request has not arrived. */
+bool state_request_ok(const struct drive *d, const struct real_request *q);
+/* For assertions: all that was taken for requests and passes is back. */
+bool state_all_back(const struct drive *d);
 /* The slot's memory goes back to the system. */
 void state_release(struct drive *d, uint32_t slot);
 uint64_t state_token_hash(const struct drive *d);
@@ -142,6 +150,11 @@ void launch_free(struct drive *d, struct real_launch *r);
  * clock's, for the log; took_ns: by which the clock measures. */
 int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns);
 bool launch_done(const struct real_launch *r);
+/* For assertions, by whoever owns the position: its members say the same place in the rows it
+ * holds. Not after a kernel was undone: then only op and rows_done say it. */
+bool launch_position_ok(const struct real_launch *r);
+/* For assertions: places of rows are those that the core counts as nobody's. */
+bool launch_rows_ok(const struct real_pass *p, const struct pass *pub);
 /* Between kernels: a stop takes effect here. */
 bool launch_may_yield(const struct real_launch *r);
 
@@ -193,7 +206,9 @@ struct drive {
     int64_t epoch_ns; /* wall: instant 0 */
     int64_t now_ns;   /* of the instant in progress */
 
+    pthread_t main;        /* the host thread */
     pthread_mutex_t mutex; /* lanes and done */
+    bool locked;           /* somebody has the mutex: for assertions */
     pthread_cond_t ended;  /* a job: it is in done */
     struct job_list done;
     struct job_list instant; /* wall: what the instant in progress is about */
@@ -248,10 +263,29 @@ bool drive_interrupted(struct drive *d);
 static inline void drive_lock(struct drive *d)
 {
     (void)d->host->mutex_lock(&d->mutex);
+    SIM_ASSERT(!d->locked);
+    d->locked = true;
 }
 static inline void drive_unlock(struct drive *d)
 {
+    SIM_ASSERT(d->locked);
+    d->locked = false;
     (void)d->host->mutex_unlock(&d->mutex);
+}
+/* Waits under the mutex, which others have meanwhile. until: NULL: without end. */
+static inline void drive_wait(struct drive *d, pthread_cond_t *c, const struct timespec *until)
+{
+    SIM_ASSERT(d->locked);
+    d->locked = false;
+    (void)(until == NULL ? d->host->cond_wait(c, &d->mutex)
+                         : d->host->cond_timedwait(c, &d->mutex, until));
+    SIM_ASSERT(!d->locked);
+    d->locked = true;
+}
+/* For assertions: the calling thread is the host's, who owns the core. */
+static inline bool drive_on_host(const struct drive *d)
+{
+    return pthread_equal(d->host->thread_self(), d->main) != 0;
 }
 
 /* devices.c */
@@ -262,6 +296,10 @@ void devices_kill(struct drive *d);
 /* Ends all threads, and closes devices and engines. False: a thread hangs, and what it uses must
  * stay. */
 bool devices_stop(struct drive *d);
+
+/* For assertions: a device's launches are its own, in the order of their submission. The first one
+ * may run, and all others wait. */
+bool device_ok(const struct drive *d, const struct real_device *v);
 
 /* actions.c: what the core asks for. */
 extern const struct executor_ops drive_ops;

@@ -25,6 +25,7 @@ static int swap_open(const char *folder)
         (void)unlink(path);
     }
     if (fd < 0) {
+        SIM_ASSERT(direct < 0); /* errno of mkstemp */
         return direct;
     }
     if (direct >= 0) {
@@ -66,6 +67,7 @@ const struct drive_host drive_host_posix = {
     .thread_create = pthread_create,
     .thread_join = pthread_join,
     .thread_detach = thread_detach,
+    .thread_self = pthread_self,
     .mutex_lock = pthread_mutex_lock,
     .mutex_unlock = pthread_mutex_unlock,
     .cond_wait = pthread_cond_wait,

@@ -12,6 +12,7 @@ struct drive_host {
     int (*thread_create)(pthread_t *t, const pthread_attr_t *a, void *(*main)(void *), void *arg);
     int (*thread_join)(pthread_t t, void **result);
     int (*thread_detach)(pthread_t t);
+    pthread_t (*thread_self)(void);
     int (*mutex_lock)(pthread_mutex_t *m);
     int (*mutex_unlock)(pthread_mutex_t *m);
     int (*cond_wait)(pthread_cond_t *c, pthread_mutex_t *m);

@@ -11,8 +11,15 @@
 #define GRACE_NS (NS_PER_S / 2) /* after a signal, for work in progress */
 #define DEVICE_PRIORITY 5       /* SCHED_FIFO; below the host thread's, which must get in between */
 
+bool lane_list_ok(const struct job_list *l)
+{
+    return (l->head == NULL) == (l->tail == NULL) && (l->tail == NULL || l->tail->next == NULL);
+}
+
+/* A job is in one list at most: its link leads to the next of one. */
 static void list_append(struct job_list *l, struct job *j)
 {
+    SIM_ASSERT(lane_list_ok(l) && l->tail != j && l->head != j);
     j->next = NULL;
     if (l->tail == NULL) {
         l->head = j;
@@ -20,6 +27,7 @@ static void list_append(struct job_list *l, struct job *j)
         l->tail->next = j;
     }
     l->tail = j;
+    SIM_ASSERT(lane_list_ok(l));
 }
 
 static struct job *list_take(struct job_list *l)
@@ -29,6 +37,7 @@ static struct job *list_take(struct job_list *l)
         l->head = j->next;
         l->tail = l->head == NULL ? NULL : l->tail;
     }
+    SIM_ASSERT(lane_list_ok(l));
     return j;
 }
 
@@ -39,6 +48,7 @@ static bool list_remove(struct job_list *l, const struct job *j)
         if (i == j) {
             *(before == NULL ? &l->head : &before->next) = i->next;
             l->tail = l->tail == i ? before : l->tail;
+            SIM_ASSERT(lane_list_ok(l));
             return true;
         }
     }
@@ -54,6 +64,7 @@ static void settle(struct lane *w)
         (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set); /* else it floats */
     }
     struct sched_param p = {.sched_priority = DEVICE_PRIORITY};
+    SIM_ASSERT(w->running == NULL && !w->granted); /* the host reads it after the first job */
     w->granted = w->realtime && pthread_setschedparam(pthread_self(), SCHED_FIFO, &p) == 0;
 }
 
@@ -66,15 +77,19 @@ static void *lane_main(void *arg)
     while (!w->quit) {
         struct job *j = list_take(&w->queue);
         if (j == NULL) {
-            (void)d->host->cond_wait(&w->wake, &d->mutex);
+            drive_wait(d, &w->wake, NULL);
             continue;
         }
-        SIM_ASSERT(w->running == NULL && j->lane == w);
+        SIM_ASSERT(w->running == NULL && j->lane == w && j->status == 0);
         w->running = j;
-        w->began_ns = d->host->now_ns();
+        int64_t now_ns = d->host->now_ns();
+        SIM_ASSERT(now_ns >= w->began_ns); /* each sign of life is later than the one before */
+        w->began_ns = now_ns;
         drive_unlock(d);
         j->run(j);
         drive_lock(d);
+        SIM_ASSERT(w->running == j && j->lane == w); /* nobody takes back what has begun */
+        SIM_ASSERT(j->status <= 0);
         w->running = NULL;
         list_append(&d->done, j);
         (void)d->host->cond_broadcast(&d->ended);
@@ -83,8 +98,15 @@ static void *lane_main(void *arg)
     return NULL;
 }
 
+bool lane_runs(const struct lane *w, const struct job *j)
+{
+    return pthread_equal(w->drive->host->thread_self(), w->thread) != 0 && w->running == j &&
+           j->lane == w;
+}
+
 int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool realtime)
 {
+    SIM_ASSERT(drive_on_host(d) && !w->started && w->queue.head == NULL); /* once */
     *w = (struct lane){.drive = d, .name = name, .core = core, .realtime = realtime};
     pthread_cond_init(&w->wake, NULL);
     int rc = -d->host->thread_create(&w->thread, NULL, lane_main, w);
@@ -97,6 +119,7 @@ int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool
 static void lane_wait(struct lane *w, int64_t since_ns, int64_t limit_ns)
 {
     struct drive *d = w->drive;
+    SIM_ASSERT(d->locked && drive_on_host(d) && w->started && !w->hung);
     bool interrupted = drive_interrupted(d);
     int64_t now_ns = d->host->now_ns();
     int64_t left_ns = (w->began_ns > since_ns ? w->began_ns : since_ns) + limit_ns - now_ns;
@@ -107,13 +130,14 @@ static void lane_wait(struct lane *w, int64_t since_ns, int64_t limit_ns)
     w->hung = left_ns <= 0;
     if (!w->hung) {
         struct timespec until = d->host->after(left_ns < DRIVE_LOOK_NS ? left_ns : DRIVE_LOOK_NS);
-        (void)d->host->cond_timedwait(&d->ended, &d->mutex, &until);
+        drive_wait(d, &d->ended, &until);
     }
 }
 
 static int64_t limit_of(const struct lane *w)
 {
     const struct drive *d = w->drive;
+    SIM_ASSERT(d->hang_ns > 0 && d->compile_ns > 0); /* 0 would be a lane that always hangs */
     return w == &d->compiler ? d->compile_ns : d->hang_ns;
 }
 
@@ -124,6 +148,7 @@ void lane_stop(struct lane *w)
     }
     struct drive *d = w->drive;
     drive_lock(d);
+    SIM_ASSERT(!w->quit && (w->running == NULL || w->running->lane == w));
     w->quit = true;
     (void)d->host->cond_signal(&w->wake);
     while (w->running != NULL && !w->hung) {
@@ -134,6 +159,7 @@ void lane_stop(struct lane *w)
         (void)d->host->thread_detach(w->thread);
     } else {
         (void)d->host->thread_join(w->thread, NULL);
+        SIM_ASSERT(w->running == NULL && lane_list_ok(&w->queue)); /* some may be left in it */
         pthread_cond_destroy(&w->wake);
     }
 }
@@ -141,7 +167,8 @@ void lane_stop(struct lane *w)
 void lane_post(struct lane *w, struct job *j)
 {
     struct drive *d = w->drive;
-    SIM_ASSERT(w->started && j->run != NULL);
+    /* To a lane that hangs, too: a run that fails continues to the end of its instant. */
+    SIM_ASSERT(drive_on_host(d) && w->started && !w->quit && j->run != NULL);
     j->lane = w;
     j->status = 0;
     j->why[0] = '\0';
@@ -153,8 +180,10 @@ void lane_post(struct lane *w, struct job *j)
 
 bool lane_withdraw(struct lane *w, struct job *j)
 {
+    SIM_ASSERT(drive_on_host(w->drive) && j->lane == w);
     drive_lock(w->drive);
     bool waited = list_remove(&w->queue, j);
+    SIM_ASSERT(!waited || w->running != j); /* it waits, it runs or it has ended */
     drive_unlock(w->drive);
     return waited;
 }
@@ -169,12 +198,15 @@ int lane_call(struct lane *w, struct job *j, int64_t limit_ns)
         lane_wait(w, posted_ns, limit_ns);
     }
     bool hung = w->hung;
+    SIM_ASSERT(hung || (w->running != j && w->queue.tail != j));
     drive_unlock(d);
     return !hung ? j->status : d->interrupted_ns > 0 ? -EINTR : -ETIMEDOUT;
 }
 
 const char *lane_why(const struct job *j, int rc)
 {
+    /* A job that hangs is its thread's: nobody looks at its status. */
+    SIM_ASSERT(rc == -ETIMEDOUT || rc == -EINTR || (rc < 0 && rc == j->status));
     return rc == -ETIMEDOUT ? "its work does not come back"
            : rc == -EINTR   ? "its work does not end after a signal"
                             : j->why;
@@ -182,12 +214,14 @@ const char *lane_why(const struct job *j, int rc)
 
 static bool hung(struct lane *w, int64_t now_ns)
 {
+    SIM_ASSERT(w->started && w->drive->locked); /* those of devices, and of both services */
     w->hung = w->hung || (w->started && w->running != NULL && now_ns - w->began_ns > limit_of(w));
     return w->hung;
 }
 
 struct lane *lane_hung(struct drive *d)
 {
+    SIM_ASSERT(d->locked && drive_on_host(d));
     int64_t now_ns = d->host->now_ns();
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
         if (hung(&d->devices[i].lane, now_ns)) {
