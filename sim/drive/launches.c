@@ -5,9 +5,11 @@
 
 /* ---- rows ---- */
 
-/* Rows of an op that a launch starts on belong to nobody yet. */
+/* Rows of an op that a launch starts on belong to nobody yet. Ops are begun in their order, and
+ * perhaps not by a launch of their own: spans run through. */
 static void pass_begin_op(struct real_pass *p, const struct pass *pub, uint32_t op)
 {
+    SIM_ASSERT(op == pub->op && op < pub->n_ops && (p->op == UINT32_MAX || p->op <= op));
     if (p->op != op) {
         p->op = op;
         p->n_free = 1;
@@ -26,6 +28,25 @@ static bool holes_fit(const struct real_pass *p, const struct pass *pub)
     return end <= pass_op_rows(pub, p->op);
 }
 
+bool launch_rows_ok(const struct real_pass *p, const struct pass *pub)
+{
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < p->n_free; i++) {
+        rows += p->free[i].n;
+    }
+    return p->op != pub->op || (holes_fit(p, pub) && rows == pub->rows_todo);
+}
+
+static uint32_t rows_held(const struct real_launch *r)
+{
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < r->n_spans; i++) { /* rising: the lowest hole is taken first */
+        SIM_ASSERT(i == 0 || r->span[i].row0 > r->span[i - 1].row0 + r->span[i - 1].n);
+        rows += r->span[i].n;
+    }
+    return rows;
+}
+
 static void claim(struct real_launch *r)
 {
     struct real_pass *p = r->pass;
@@ -42,7 +63,8 @@ static void claim(struct real_launch *r)
             memmove(p->free, p->free + 1, --p->n_free * sizeof *s);
         }
     }
-    SIM_ASSERT(r->n_spans > 0 && r->n_spans <= MAX_SPANS && holes_fit(p, r->l->pub->pass));
+    SIM_ASSERT(r->n_spans > 0 && r->n_spans <= MAX_SPANS && rows_held(r) == r->l->pub->rows);
+    SIM_ASSERT(launch_rows_ok(p, r->l->pub->pass)); /* the core has taken them from it, too */
 }
 
 /* Puts rows back in order, joined with their neighbours. */
@@ -73,7 +95,9 @@ static void give_back_rest(const struct real_launch *r)
 {
     struct real_pass *p = r->pass;
     const struct launch *l = r->l->pub;
+    SIM_ASSERT(r->op < l->op_end && r->rows_done < (r->op > l->op_begin ? UINT32_MAX : l->rows));
     if (r->op > l->op_begin) { /* later ops run whole, from row 0 on */
+        SIM_ASSERT(l->pass->n_launches == 1 && r->rows_done < pass_op_rows(l->pass, r->op));
         p->op = r->op;
         p->n_free = 1;
         p->free[0] = (struct span){r->rows_done, pass_op_rows(l->pass, r->op) - r->rows_done};
@@ -88,6 +112,7 @@ static void give_back_rest(const struct real_launch *r)
             give_back(p, (struct span){s.row0 + gone, s.n - gone});
         }
     }
+    SIM_ASSERT(done == 0 && p->n_free > 0 && holes_fit(p, l->pass));
 }
 
 /* ---- life ---- */
@@ -103,6 +128,7 @@ static void log_room(struct drive *d, struct real_launch *r)
         r->cap_log = 2 * most;
         r->log = arena_alloc(&d->core.arena, r->cap_log * sizeof *r->log);
     }
+    SIM_ASSERT(r->n_log == 0 && r->cap_log >= r->n_spans + l->op_end - l->op_begin);
 }
 
 struct real_launch *launch_new(struct drive *d, struct full_launch *l)
@@ -118,6 +144,8 @@ struct real_launch *launch_new(struct drive *d, struct full_launch *l)
         r->log = log;
         r->cap_log = cap_log;
     }
+    SIM_ASSERT(drive_on_host(d) && l->exec == NULL && l->pub->state == LAUNCH_STATE_QUEUED);
+    SIM_ASSERT(r->n_spans == 0 && !r->over && r->stop == 0 && r->kill == 0); /* nothing is left */
     r->drive = d;
     r->l = l;
     r->event = EVENTQ_NONE;
@@ -126,11 +154,14 @@ struct real_launch *launch_new(struct drive *d, struct full_launch *l)
     l->exec = r;
     claim(r);
     log_room(d, r);
+    SIM_ASSERT(launch_position_ok(r));
     return r;
 }
 
 void launch_free(struct drive *d, struct real_launch *r)
 {
+    /* No event and no list leads to it any more. */
+    SIM_ASSERT(drive_on_host(d) && r->event == EVENTQ_NONE && r != d->free_launches);
     if (r->op < r->l->pub->op_end) {
         give_back_rest(r);
     }
@@ -143,8 +174,21 @@ void launch_free(struct drive *d, struct real_launch *r)
 static struct span present_span(const struct real_launch *r)
 {
     const struct launch *l = r->l->pub;
+    SIM_ASSERT(r->op < l->op_end && r->at_span < (r->op == l->op_begin ? r->n_spans : 1));
     return r->op == l->op_begin ? r->span[r->at_span]
                                 : (struct span){0, pass_op_rows(l->pass, r->op)};
+}
+
+bool launch_position_ok(const struct real_launch *r)
+{
+    const struct launch *l = r->l->pub;
+    uint32_t before = 0; /* rows of the spans before */
+    for (uint32_t i = 0; r->op == l->op_begin && i < r->at_span; i++) {
+        before += r->span[i].n;
+    }
+    return r->op >= l->op_begin && r->rows_done == before + r->in_span &&
+           (r->op == l->op_end ? r->rows_done == 0 && r->at_span == 0
+                               : r->in_span < present_span(r).n);
 }
 
 /* The rule of kernel_run_fill: attention is never cut into chunks, and one row has its own kernel;
@@ -154,6 +198,7 @@ static uint32_t chunk_of(const struct real_launch *r)
     const struct launch *l = r->l->pub;
     uint32_t rows = r->op == l->op_begin ? l->rows : pass_op_rows(l->pass, r->op);
     bool chunked = pass_op_kind(l->pass, r->op) != OP_MHA && (rows > 1 || l->graph > 0);
+    SIM_ASSERT(l->graph == 0 || l->chunk_rows > 0); /* graphs have a shape */
     return chunked ? l->chunk_rows : 0;
 }
 
@@ -166,6 +211,10 @@ static struct engine_kernel next_kernel(const struct real_launch *r)
     uint32_t rows = chunk > 0 && left > chunk ? chunk : left;
     enum op_kind op = pass_op_kind(l->pass, r->op);
     bool compiled = op == OP_MHA && r->l->pin != NULL && l->graph == 0;
+    SIM_ASSERT(rows > 0 && s.row0 + r->in_span + rows <= pass_op_rows(l->pass, r->op));
+    /* A padded kernel writes beyond the pass, but in its room. */
+    SIM_ASSERT(s.row0 + r->in_span + (chunk > 0 ? chunk : rows) <= r->pass->engine.room);
+    SIM_ASSERT(chunk == 0 || rows <= chunk);
     return (struct engine_kernel){
         .pass = &r->pass->engine,
         .op = op,
@@ -186,6 +235,7 @@ static void move_on(struct real_launch *r, uint32_t rows)
     r->in_span += rows;
     r->rows_done += rows;
     if (r->in_span < present_span(r).n) {
+        SIM_ASSERT(launch_position_ok(r));
         return;
     }
     r->in_span = 0;
@@ -195,6 +245,7 @@ static void move_on(struct real_launch *r, uint32_t rows)
         r->at_span = 0;
         r->rows_done = 0;
     }
+    SIM_ASSERT(launch_position_ok(r));
 }
 
 static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int64_t begin_ns,
@@ -203,6 +254,9 @@ static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int
     const struct work_shape *w = &r->l->pub->pass->shape;
     SIM_REQUIRE(r->n_log < r->cap_log, "launch %u: more kernels than %u", r->l->pub->id,
                 r->cap_log);
+    /* In order, one after another, and one that was stopped is the last. */
+    SIM_ASSERT(r->n_log == 0 || begin_ns >= r->log[r->n_log - 1].begin_ns);
+    SIM_ASSERT(r->n_log == 0 || !r->log[r->n_log - 1].stopped);
     r->log[r->n_log++] = (struct drive_kernel){.launch = r->l->pub->id,
                                                .row0 = k->row0,
                                                .rows = k->rows,
@@ -224,11 +278,13 @@ int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
 {
     struct drive *d = r->drive;
     const struct real_device *v = &d->devices[r->l->pub->device];
+    SIM_ASSERT(lane_runs(&v->lane, &r->job) && launch_position_ok(r));
     struct engine_kernel k = next_kernel(r);
     int64_t began = drive_meter_ns(d);
     int rc = v->engine->kernel(v->handle, &k, r->job.why);
     *took_ns = drive_meter_ns(d) - began;
     *took_ns = *took_ns < 1 ? 1 : *took_ns;
+    SIM_ASSERT(rc <= 0 && (rc != -ECANCELED || r->kill != 0)); /* none stops by itself */
     log_kernel(r, &k, now_ns, *took_ns, rc != 0);
     if (rc == 0) {
         r->kernel_rows = k.rows;
@@ -252,6 +308,7 @@ bool launch_may_yield(const struct real_launch *r)
 {
     bool between_ops = r->at_span == 0 && r->in_span == 0;
     const struct pass *p = r->l->pub->pass;
+    SIM_ASSERT(!launch_done(r) && r->n_log > 0 && between_ops == (r->rows_done == 0));
     switch (r->l->pub->yield) {
     case YIELD_KERNEL:
         return true;
