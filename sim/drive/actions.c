@@ -1,18 +1,33 @@
 /* What the core asks of the real executor. The two clocks differ in how a launch runs and stops;
  * everything else is the same. */
+#include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 
 uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,
                      uint64_t payload)
 {
     uint64_t order = ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (d->next_order++ & 0xfffffff);
+    SIM_ASSERT(drive_on_host(d) && (order >> 60) == (uint64_t)kind && at_ns >= 0);
     return eventq_push(&d->queue, at_ns < d->now_ns ? d->now_ns : at_ns, order, payload);
+}
+
+bool device_ok(const struct drive *d, const struct real_device *v)
+{
+    bool ok = v->n_live <= d->machine->devices[v->index].inflight_depth;
+    for (uint32_t i = 0; i < v->n_live && ok; i++) {
+        const struct real_launch *r = v->live[i];
+        ok = r->l->exec == r && r->l->pub->device == v->index &&
+             (i == 0 || (r->l->pub->id > v->live[i - 1]->l->pub->id &&
+                         r->l->pub->state == LAUNCH_STATE_QUEUED));
+    }
+    return ok;
 }
 
 /* What a device does, for the shares of its time; nobody knows its watts. */
 static void observe_device(struct drive *d, uint8_t device)
 {
     const struct real_device *v = &d->devices[device];
+    SIM_ASSERT(device_ok(d, v));
     enum power_phase phase = v->n_live == 0 ? POWER_PHASE_IDLE
                              : v->live[0]->l->pub->pass->shape.prefill_rows > 0
                                  ? POWER_PHASE_PREFILL
@@ -27,6 +42,7 @@ static void exec_launch(void *exec, struct full_launch *l)
     struct real_launch *r = launch_new(d, l);
     r->submit_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
     SIM_ASSERT(v->n_live < d->machine->devices[l->pub->device].inflight_depth);
+    SIM_ASSERT(v->n_live == 0 || v->live[v->n_live - 1]->submit_ns <= r->submit_ns);
     v->live[v->n_live++] = r;
     if (d->wall) {
         wallclock_launch(d, v, r);
@@ -34,6 +50,7 @@ static void exec_launch(void *exec, struct full_launch *l)
         cpuclock_start(d, v);
     }
     r->on_idle = v->n_live == 1;
+    SIM_ASSERT(r->on_idle == (l->pub->state == LAUNCH_STATE_RUNNING)); /* the first one begins */
     if (v->n_live == 1) {
         observe_device(d, l->pub->device);
     }
@@ -44,6 +61,8 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     struct drive *d = exec;
     struct real_device *v = &d->devices[l->pub->device];
     struct real_launch *r = l->exec;
+    SIM_ASSERT(r->l == l && device_ok(d, v));
+    SIM_ASSERT(!how.now || how.discard); /* nothing suspends here */
     if (r->over) {
         return 0;
     }
@@ -67,7 +86,9 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
     uint32_t i = 0;
     while (v->live[i] != r) {
         i++;
+        SIM_ASSERT(i < v->n_live);
     }
+    SIM_ASSERT(device_ok(d, v) && (i == 0 || r->over)); /* only a stop ends one that waits */
     for (uint32_t k = i; k + 1 < v->n_live; k++) {
         v->live[k] = v->live[k + 1];
     }
@@ -80,8 +101,13 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
     uint32_t rows_done = r->rows_done;
     d->core.result->kernels += r->n_log;
     uint8_t device = l->pub->device;
+    struct full_pass *p = core_pass(l->pub->pass);
+    const struct real_pass *real = p->exec;
+    SIM_ASSERT(real == r->pass && l->pub->pass->n_launches > 0);
     launch_free(d, r);
     core_launch_ended(&d->core, l, r->outcome, ops_done, rows_done, r->isolated_ns, r->lost_ns);
+    SIM_ASSERT(l->pub->state == LAUNCH_STATE_ENDED);
+    SIM_ASSERT(p->exec == NULL || launch_rows_ok(real, p->pub));
     if (i == 0 && v->n_live > 0 && v->live[0]->l->pub->state == LAUNCH_STATE_QUEUED &&
         !v->live[0]->over) {
         if (d->wall) {
@@ -99,6 +125,7 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
     const struct drive *d = exec;
     uint32_t depth = d->machine->devices[device].inflight_depth;
     uint32_t live = d->devices[device].n_live;
+    SIM_ASSERT(device < d->machine->n_devices && live <= depth);
     return live < depth ? depth - live : 0;
 }
 
@@ -106,34 +133,41 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
 static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
     (void)duration_ns;
+    SIM_ASSERT(r->state == RESIDENT_PENDING && r->exec == NULL);
     service_compile(exec, r);
 }
 
 static void exec_load(void *exec, struct resident *r, double bytes)
 {
+    SIM_ASSERT(r->state == RESIDENT_PENDING && r->exec == NULL && r->bytes == bytes);
     service_load(exec, r, bytes);
 }
 
 static void exec_resident_cancel(void *exec, struct resident *r)
 {
     (void)exec;
+    SIM_ASSERT(r->state == RESIDENT_PENDING && r->pins == 0);
     service_cancel(r);
 }
 
 static void exec_resident_evicted(void *exec, struct resident_key key)
 {
+    /* The core has forgotten it, so that it may be made again while it is dropped here. */
+    SIM_ASSERT(resident_find(&((struct drive *)exec)->core, key) == NULL);
     service_evicted(exec, key);
 }
 
 static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool in)
 {
     (void)bytes;
+    SIM_ASSERT(r->kv_moving && r->pub->pass == NULL && r->pub->kv_swapped == in);
     service_kv(exec, r, in);
 }
 
 static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
 {
     (void)bytes;
+    SIM_ASSERT(((struct drive *)exec)->core.cold[cold].generation == generation);
     service_cold(exec, cold, generation);
 }
 
@@ -146,9 +180,11 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 {
     (void)duration_ns;
     struct drive *d = exec;
+    SIM_ASSERT(p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 && p->exec != NULL);
     int64_t began = drive_meter_ns(d);
     state_sample(d, p);
     int64_t took = drive_meter_ns(d) - began;
+    SIM_ASSERT(took >= 0);
     drive_times_add(&d->report->tail, took);
     d->tails++;
     (void)drive_later(d, d->now_ns + (d->wall ? 0 : took), DRIVE_EVENT_TAIL,
@@ -158,6 +194,7 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
 {
     struct drive *d = exec;
+    SIM_ASSERT(row < d->core.setup->trace->n && d->requests[row].tokens == NULL);
     d->arrivals_pending++;
     (void)drive_later(d, at_ns, DRIVE_EVENT_TURN, d->core.setup->trace->rows[row].request_id,
                       ((uint64_t)cold << 32) | row);
@@ -165,11 +202,13 @@ static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t 
 
 static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
 {
+    SIM_ASSERT(r->alive && r->exec == NULL); /* it is arriving */
     (void)drive_later(exec, at_ns, DRIVE_EVENT_CANCEL, r->pub->id, r->pub->id);
 }
 
 static void exec_pass_cancelled(void *exec, struct full_pass *p)
 {
+    SIM_ASSERT(p->pub->state == PASS_STATE_CANCELLED && p->pub->n_launches == 0);
     state_pass_drop(exec, p);
 }
 

@@ -5,6 +5,7 @@
 static void run_one(struct job *j)
 {
     struct real_launch *r = (struct real_launch *)j;
+    SIM_ASSERT(!r->drive->wall && r->begin_ns >= 0 && r->kernel_begin_ns >= r->begin_ns);
     j->status = launch_kernel(r, r->kernel_begin_ns, &r->end_ns);
 }
 
@@ -24,6 +25,7 @@ static void begin_kernel(struct drive *d, struct real_launch *r)
         }
         return;
     }
+    SIM_ASSERT(r->end_ns > 0 && r->n_log > 0 && r->log[r->n_log - 1].ns == r->end_ns);
     r->event = drive_later(d, d->now_ns + r->end_ns, DRIVE_EVENT_STEP, r->l->pub->device,
                            (uint64_t)(uintptr_t)r);
 }
@@ -35,6 +37,7 @@ void cpuclock_start(struct drive *d, struct real_device *v)
     r->job.run = run_one;
     int64_t ready = r->l->pub->submit_ns + core_launch_lead_ns(&d->core, r->l->pub);
     int64_t begin = ready > d->now_ns ? ready : d->now_ns;
+    SIM_ASSERT(r->n_log == 0 && r->event == EVENTQ_NONE && r->l->pub->submit_ns <= d->now_ns);
     core_launch_started(&d->core, r->l, begin - d->now_ns);
     r->begin_ns = -1;
     r->event = drive_later(d, begin, DRIVE_EVENT_STEP, r->l->pub->device, (uint64_t)(uintptr_t)r);
@@ -43,6 +46,7 @@ void cpuclock_start(struct drive *d, struct real_device *v)
 static void end_at(struct drive *d, struct real_launch *r, enum launch_outcome outcome,
                    int64_t at_ns)
 {
+    SIM_ASSERT(!r->over && at_ns >= d->now_ns && outcome != LAUNCH_OUTCOME_DONE);
     if (r->event != EVENTQ_NONE) {
         eventq_cancel(&d->queue, r->event);
     }
@@ -53,6 +57,10 @@ static void end_at(struct drive *d, struct real_launch *r, enum launch_outcome o
 
 void cpuclock_step(struct drive *d, struct real_launch *r)
 {
+    /* Its event has come. Only the first launch of a device runs; others end as they were asked. */
+    SIM_ASSERT(r->event != EVENTQ_NONE && r->l->exec == r);
+    SIM_ASSERT(r->over || d->devices[r->l->pub->device].live[0] == r);
+    SIM_ASSERT(r->over || r->begin_ns < 0 || r->n_log > 0);
     r->event = EVENTQ_NONE;
     if (r->over) {
         drive_launch_ended(d, r);
@@ -73,6 +81,9 @@ void cpuclock_step(struct drive *d, struct real_launch *r)
 /* Undoes the kernel whose virtual end has not come: it wrote nothing that it reads. */
 static void undo_kernel(struct drive *d, struct real_launch *r)
 {
+    SIM_ASSERT(r->n_log > 0 && r->kernel_rows > 0 && r->event != EVENTQ_NONE);
+    SIM_ASSERT(r->log[r->n_log - 1].begin_ns == r->kernel_begin_ns &&
+               r->log[r->n_log - 1].ns == r->end_ns && !r->log[r->n_log - 1].stopped);
     if (r->in_span == 0 && r->at_span == 0) {
         r->op--;
         const struct launch *l = r->l->pub;
@@ -84,12 +95,16 @@ static void undo_kernel(struct drive *d, struct real_launch *r)
     r->isolated_ns -= r->end_ns;
     SIM_ASSERT(r->isolated_ns >= 0 && r->op >= r->l->pub->op_begin && r->n_log > 0);
     r->lost_ns = d->now_ns - r->kernel_begin_ns;
+    SIM_ASSERT(r->lost_ns >= 0 && r->lost_ns <= r->end_ns && !launch_done(r));
     r->log[r->n_log - 1].stopped = true;
 }
 
 void cpuclock_stop(struct drive *d, struct real_device *v, struct real_launch *r)
 {
+    /* Each kind is asked for once: the core refuses the second, or the launch is over. */
+    SIM_ASSERT(!r->over && (r->how.now ? r->asked_now_ns : r->asked_ns) == d->now_ns);
     if (r != v->live[0]) {
+        SIM_ASSERT(r->n_log == 0 && r->event == EVENTQ_NONE); /* it waits, and no event of it */
         end_at(d, r, LAUNCH_OUTCOME_WITHDRAWN, d->now_ns);
     } else if (r->begin_ns < 0) {
         end_at(d, r, LAUNCH_OUTCOME_YIELDED, d->now_ns);

@@ -8,11 +8,13 @@ static void run_launch(struct job *j)
 {
     struct real_launch *r = (struct real_launch *)j;
     struct drive *d = r->drive;
+    SIM_ASSERT(d->wall && r->n_log == 0 && !r->over && launch_position_ok(r));
     r->begin_ns = drive_wall_ns(d);
     r->outcome = LAUNCH_OUTCOME_DONE;
     while (!launch_done(r)) {
         int64_t took;
         int64_t now = drive_wall_ns(d);
+        SIM_ASSERT(now >= r->begin_ns);
         d->devices[r->l->pub->device].lane.began_ns = now + d->epoch_ns;
         j->status = launch_kernel(r, now, &took);
         if (j->status == -ECANCELED) {
@@ -34,11 +36,14 @@ static void run_launch(struct job *j)
         }
     }
     r->end_ns = drive_wall_ns(d);
+    SIM_ASSERT(r->end_ns >= r->begin_ns);
+    SIM_ASSERT(j->status != 0 || launch_done(r) == (r->outcome == LAUNCH_OUTCOME_DONE));
 }
 
 void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch *r)
 {
     r->job.run = run_launch;
+    SIM_ASSERT(drive_on_host(d) && v->live[v->n_live - 1] == r); /* the newest waits last */
     if (v->n_live == 1) {
         core_launch_started(&d->core, r->l, 0);
         core_kernel_started(&d->core, r->l);
@@ -48,6 +53,7 @@ void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch
 
 static void end_now(struct drive *d, struct real_launch *r, enum launch_outcome outcome)
 {
+    SIM_ASSERT(!r->over && r->n_log == 0 && r->rows_done == 0); /* its thread never saw it */
     r->over = true;
     r->outcome = outcome;
     r->begin_ns = r->end_ns = drive_wall_ns(d);
@@ -55,11 +61,14 @@ static void end_now(struct drive *d, struct real_launch *r, enum launch_outcome 
     r->job.next = d->done.head; /* the host itself looks next */
     d->done.head = &r->job;
     d->done.tail = d->done.tail == NULL ? &r->job : d->done.tail;
+    SIM_ASSERT(lane_list_ok(&d->done));
     drive_unlock(d);
 }
 
 void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *r)
 {
+    SIM_ASSERT(drive_on_host(d) && r->l->pub->stop_requested);
+    SIM_ASSERT((r->how.now ? r->asked_now_ns : r->asked_ns) >= r->submit_ns);
     if (lane_withdraw(&v->lane, &r->job)) {
         bool queued = r->l->pub->state == LAUNCH_STATE_QUEUED;
         end_now(d, r, queued ? LAUNCH_OUTCOME_WITHDRAWN : LAUNCH_OUTCOME_YIELDED);
@@ -76,6 +85,8 @@ void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *
 bool wallclock_wait(struct drive *d)
 {
     struct core *c = &d->core;
+    SIM_ASSERT(drive_on_host(d) && d->instant.head == NULL); /* the last one handled all of its */
+    int64_t before_ns = d->now_ns;
     drive_lock(d);
     for (;;) {
         int64_t now = drive_wall_ns(d);
@@ -89,6 +100,7 @@ bool wallclock_wait(struct drive *d)
                       units_s_from_ns(d->limit_ns));
         }
         if (c->result->status != 0 || due || d->done.head != NULL || drive_interrupted(d)) {
+            SIM_ASSERT(lane_list_ok(&d->done));
             d->instant = d->done;
             d->done = (struct job_list){NULL, NULL};
             break;
@@ -102,6 +114,7 @@ bool wallclock_wait(struct drive *d)
     }
     drive_unlock(d);
     d->now_ns = drive_wall_ns(d); /* after the ends of all that this instant is about */
+    SIM_ASSERT(d->now_ns >= before_ns);
     return c->result->status == 0;
 }
 
@@ -113,6 +126,8 @@ static void ended(struct drive *d, struct job *j)
         service_done(d, (struct service_job *)j);
     } else {
         struct real_launch *r = (struct real_launch *)j;
+        SIM_ASSERT(r->l->exec == r && r->begin_ns <= r->end_ns && r->end_ns <= d->now_ns);
+        SIM_ASSERT(r->over || r == d->devices[r->l->pub->device].live[0]); /* in their order */
         if (!r->over) {
             drive_times_add(&d->report->completion, drive_wall_ns(d) - r->end_ns);
         }
@@ -146,4 +161,6 @@ void wallclock_instant(struct drive *d)
             ended(d, j);
         }
     }
+    /* Each job was of one of these lanes. */
+    SIM_ASSERT(d->instant.head == NULL || d->core.result->status != 0);
 }

@@ -6,9 +6,11 @@ static void open_engine(struct job *j)
 {
     struct opened *e = (struct opened *)j;
     const struct drive *d = j->lane->drive;
+    SIM_ASSERT(lane_runs(&d->compiler, j) && e->handle == NULL);
     const struct engine_options o = {
         .llm = d->llm, .kv = &d->kv.view, .scratch = d->scratch, .cache = d->options->cache};
     j->status = e->ops->open(&o, &e->handle, j->why);
+    SIM_ASSERT(j->status <= 0 && (j->status != 0 || e->handle != NULL));
 }
 
 static const char *why_not_open(const struct job *j, int rc)
@@ -25,6 +27,8 @@ static int engine_handle(struct drive *d, const struct engine_ops *ops, void **h
             return 0;
         }
     }
+    /* Each device names one engine, and all before it are open. */
+    SIM_ASSERT(d->n_engines < d->machine->n_devices && d->compiler.started);
     struct opened *e = &d->engines[d->n_engines];
     *e = (struct opened){.job.run = open_engine, .ops = ops};
     int rc = lane_call(&d->compiler, &e->job, d->compile_ns);
@@ -41,6 +45,7 @@ static void kernel_compiled(void *self, uint32_t done, uint32_t n)
 {
     struct lane *w = self;
     struct drive *d = w->drive;
+    SIM_ASSERT(lane_runs(w, w->running) && done <= n);
     w->began_ns = d->host->now_ns();
     if (d->options->compiled != NULL) {
         d->options->compiled(w->name, done, n);
@@ -51,6 +56,7 @@ static void open_device(struct job *j)
 {
     struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
     const struct device *desc = &j->lane->drive->machine->devices[v->index];
+    SIM_ASSERT(lane_runs(&v->lane, j) && v->handle == NULL); /* its kernels' thread, too */
     const struct engine_device_options o = {.name = v->options->name,
                                             .index = v->index,
                                             .static_rows = desc->chunk_rows,
@@ -58,11 +64,13 @@ static void open_device(struct job *j)
                                             .compiled = kernel_compiled,
                                             .self = j->lane};
     j->status = v->engine->device_open(v->engine_handle, &o, &v->handle, j->why);
+    SIM_ASSERT(j->status <= 0 && (j->status != 0 || v->handle != NULL)); /* else it never closes */
 }
 
 static void close_device(struct job *j)
 {
     struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
+    SIM_ASSERT(lane_runs(&v->lane, j));
     v->engine->device_close(v->handle);
 }
 
@@ -70,6 +78,7 @@ int device_start(struct drive *d, uint32_t i)
 {
     struct real_device *v = &d->devices[i];
     const struct drive_device *o = &d->options->devices[i];
+    SIM_ASSERT(drive_on_host(d) && i < d->machine->n_devices && v->live == NULL);
     v->options = o;
     v->engine = o->engine;
     v->index = i;
@@ -85,6 +94,7 @@ int device_start(struct drive *d, uint32_t i)
         return core_fail(&d->core, rc, "no thread for device %s", d->machine->devices[i].name);
     }
     v->job.run = open_device;
+    SIM_ASSERT(v->n_live == 0 && d->n_engines > 0 && d->n_engines <= i + 1);
     /* Compiling may take minutes where kernels take milliseconds: its limit is another one. */
     rc = lane_call(&v->lane, &v->job, d->compile_ns);
     return rc == 0 ? 0
@@ -97,6 +107,7 @@ void devices_kill(struct drive *d)
 {
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
         struct real_device *v = &d->devices[i];
+        SIM_ASSERT(drive_on_host(d) && (v->n_live == 0 || v->handle != NULL));
         for (uint32_t k = 0; k < v->n_live; k++) {
             atomic_store(&v->live[k]->kill, 1);
             atomic_store(&v->live[k]->stop, 1);
@@ -121,7 +132,9 @@ bool devices_stop(struct drive *d)
         }
         lane_stop(&v->lane);
         whole = whole && !v->lane.hung;
+        SIM_ASSERT(!whole || v->lane.running == NULL);
     }
+    SIM_ASSERT(!whole || (d->loader.running == NULL && d->compiler.running == NULL && !d->locked));
     for (uint32_t i = 0; whole && i < d->n_engines; i++) {
         d->engines[i].ops->close(d->engines[i].handle);
     }
