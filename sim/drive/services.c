@@ -3,6 +3,18 @@
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 
+/* On the host, who owns a job but while its lane runs it. Attention is the compiler's, all else the
+ * loader's. A resident that is waited for waits for this one. */
+static bool job_ok(const struct drive *d, const struct service_job *j)
+{
+    bool compiles = j->work == DRIVE_COMPILE || j->work == DRIVE_EVICT_ATTENTION;
+    bool makes = j->work == DRIVE_COMPILE || j->work == DRIVE_LOAD;
+    return drive_on_host(d) && j->drive == d && j->work < DRIVE_WORKS &&
+           (j->job.lane == NULL || j->job.lane == (compiles ? &d->compiler : &d->loader)) &&
+           (j->resident == NULL || (makes && j->resident->exec == j)) &&
+           (j->request == NULL || j->work == DRIVE_SWAP_IN || j->work == DRIVE_SWAP_OUT);
+}
+
 static struct service_job *job_new(struct drive *d)
 {
     struct service_job *j = d->free_jobs;
@@ -15,11 +27,13 @@ static struct service_job *job_new(struct drive *d)
     j->job.run = service_run;
     j->drive = d;
     j->event = EVENTQ_NONE;
+    SIM_ASSERT(j->resident == NULL && j->request == NULL && j->next == NULL && job_ok(d, j));
     return j;
 }
 
 static void job_free(struct drive *d, struct service_job *j)
 {
+    SIM_ASSERT(drive_on_host(d) && j->event == EVENTQ_NONE && j != d->free_jobs && j != d->makes);
     j->next = d->free_jobs;
     d->free_jobs = j;
 }
@@ -31,12 +45,15 @@ uint32_t service_device(const struct machine *m)
     for (uint32_t i = m->n_devices; i-- > 0;) {
         found = m->devices[i].static_attention ? i : found;
     }
+    SIM_ASSERT(found < m->n_devices);
     return found;
 }
 
 static struct real_device *compiled_device(struct drive *d)
 {
-    return &d->devices[service_device(d->machine)];
+    struct real_device *v = &d->devices[service_device(d->machine)];
+    SIM_ASSERT(v->engine != NULL); /* services begin after devices are open */
+    return v;
 }
 
 /* What a graph block is, as the policy said it; NULL: it said nothing of it. What else takes the
@@ -45,6 +62,7 @@ static const struct graph_shape *graph_of(const struct drive *d, struct resident
 {
     bool graph = key.kind == RESIDENT_GRAPH_BLOCK && key.b <= GRAPH_VERSIONS;
     const struct graph_shape *g = &d->core.graphs[graph ? key.b : 0];
+    SIM_ASSERT(d->core.graphs[0].n_blocks == 0 && g->n_blocks <= d->llm->n_layers);
     return key.a < g->n_blocks ? g : NULL;
 }
 
@@ -59,6 +77,8 @@ static struct engine_resident engine_resident(const struct drive *d, struct resi
         r.n_layers = end - r.layer0;
         r.head = end == d->llm->n_layers;
         r.rows = g->rows;
+        SIM_ASSERT(r.n_layers > 0 && end <= d->llm->n_layers && r.rows > 0);
+        SIM_ASSERT(r.head == (key.a + 1 == g->n_blocks)); /* the last block has it */
     }
     return r;
 }
@@ -67,6 +87,7 @@ void service_run(struct job *job)
 {
     struct service_job *j = (struct service_job *)job;
     struct drive *d = j->drive;
+    SIM_ASSERT(lane_runs(job->lane, job)); /* so the job is this thread's */
     int64_t began = d->host->now_ns();
     if (j->work == DRIVE_SWAP_OUT || j->work == DRIVE_SWAP_IN) {
         job->status = state_swap(d, j->slot, j->tokens, j->work == DRIVE_SWAP_IN);
@@ -79,12 +100,15 @@ void service_run(struct job *job)
         job->status = v->engine->resident(v->handle, &r, j->step, job->why);
     }
     j->took_ns = d->host->now_ns() - began;
+    SIM_ASSERT(j->took_ns >= 0);
 }
 
 /* On the cpu clock the work is done at once, and has taken its real time when the channel was free.
  */
 static void begin(struct drive *d, struct lane *w, struct service_job *j, int64_t *free_ns)
 {
+    SIM_ASSERT(job_ok(d, j) && j->event == EVENTQ_NONE);
+    SIM_ASSERT(free_ns == (w == &d->compiler ? &d->compiler_free_ns : &d->loader_free_ns));
     if (d->wall) {
         lane_post(w, &j->job);
         return;
@@ -95,6 +119,7 @@ static void begin(struct drive *d, struct lane *w, struct service_job *j, int64_
         return;
     }
     int64_t from = *free_ns > d->now_ns ? *free_ns : d->now_ns;
+    SIM_ASSERT(job_ok(d, j) && from + j->took_ns >= *free_ns); /* one after another */
     *free_ns = from + j->took_ns;
     enum drive_event kind = w == &d->compiler ? DRIVE_EVENT_COMPILED : DRIVE_EVENT_MOVED;
     j->event = drive_later(d, *free_ns, kind, 0, (uint64_t)(uintptr_t)j);
@@ -109,8 +134,10 @@ static struct service_job *make_new(struct drive *d, struct resident *r, enum dr
         if (j->resident == NULL && memcmp(&j->key, &r->key, sizeof j->key) == 0) {
             j->resident = r;
             r->exec = j;
+            SIM_ASSERT(job_ok(d, j) && j->work == work);
             return NULL;
         }
+        SIM_ASSERT(job_ok(d, j) && memcmp(&j->key, &r->key, sizeof j->key) != 0);
     }
     struct service_job *j = job_new(d);
     j->work = work;
@@ -121,6 +148,7 @@ static struct service_job *make_new(struct drive *d, struct resident *r, enum dr
     r->exec = j;
     j->next = d->makes;
     d->makes = j;
+    SIM_ASSERT(job_ok(d, j) && r->state == RESIDENT_PENDING);
     return j;
 }
 
@@ -128,6 +156,7 @@ static void make_over(struct drive *d, const struct service_job *j)
 {
     struct service_job **at = &d->makes;
     while (*at != j) {
+        SIM_ASSERT(*at != NULL); /* it is there until now */
         at = &(*at)->next;
     }
     *at = j->next;
@@ -135,6 +164,7 @@ static void make_over(struct drive *d, const struct service_job *j)
 
 void service_compile(struct drive *d, struct resident *r)
 {
+    SIM_ASSERT(r->key.kind == RESIDENT_COMPILED_ATTENTION);
     struct service_job *j = make_new(d, r, DRIVE_COMPILE, r->key.a);
     if (j == NULL) {
         return;
@@ -148,6 +178,7 @@ void service_compile(struct drive *d, struct resident *r)
 
 void service_load(struct drive *d, struct resident *r, double bytes)
 {
+    SIM_ASSERT(r->key.kind == RESIDENT_GRAPH_BLOCK && bytes > 0.0 && d->loader.started);
     if (graph_of(d, r->key) == NULL) {
         core_fail(&d->core, -EINVAL,
                   "graph version %u of block %u, %.0f bytes: the policy has not said what it is "
@@ -170,6 +201,7 @@ static void drop(struct drive *d, struct resident_key key)
     if (graph ? g == NULL : (compiled_device(d)->engine->has & ENGINE_COMPILES) == 0) {
         return;
     }
+    SIM_ASSERT(graph || key.kind == RESIDENT_COMPILED_ATTENTION); /* weights stay */
     struct service_job *j = job_new(d);
     j->work = graph ? DRIVE_EVICT : DRIVE_EVICT_ATTENTION;
     j->step = ENGINE_STEP_DROP;
@@ -186,6 +218,7 @@ static int graph_step(struct drive *d, struct resident_key key, enum engine_step
     j->work = DRIVE_LOAD;
     j->step = step;
     j->key = key;
+    SIM_ASSERT(job_ok(d, j) && d->now_ns == 0 && d->makes == NULL && step != ENGINE_STEP_DROP);
     int64_t limit_ns = step == ENGINE_STEP_PREPARE ? d->compile_ns : d->hang_ns;
     int rc = lane_call(&d->loader, &j->job, limit_ns);
     if (rc != 0) {
@@ -200,6 +233,7 @@ static int graph_step(struct drive *d, struct resident_key key, enum engine_step
 int service_graphs(struct drive *d)
 {
     struct core *c = &d->core;
+    SIM_ASSERT(d->loader.started && c->n_live == 0);
     int rc = 0;
     struct resident_key each = {RESIDENT_GRAPH_BLOCK, 0, 1};
     for (; each.b <= GRAPH_VERSIONS; each.b++) {
@@ -218,7 +252,7 @@ int service_graphs(struct drive *d)
 void service_cancel(struct resident *r)
 {
     struct service_job *j = r->exec;
-    SIM_ASSERT(j->resident == r);
+    SIM_ASSERT(j->resident == r && job_ok(j->drive, j));
     j->resident = NULL; /* when it comes, it goes */
 }
 
@@ -234,6 +268,7 @@ void service_kv(struct drive *d, struct full_request *r, bool in)
     j->request = r;
     j->slot = state_request(r->pub)->slot;
     j->tokens = r->pub->kv_tokens;
+    SIM_ASSERT(j->tokens > 0 && j->tokens <= state_request(r->pub)->n);
     j->size = (double)j->tokens * 2.0 * d->llm->n_layers * d->kv.view.kv_dim * sizeof(uint16_t);
     begin(d, &d->loader, j, &d->loader_free_ns);
 }
@@ -241,6 +276,8 @@ void service_kv(struct drive *d, struct full_request *r, bool in)
 void service_cold(struct drive *d, uint32_t cold, uint32_t generation)
 {
     const struct cold_kv *k = &d->core.cold[cold];
+    SIM_ASSERT(k->state == COLD_MOVING && d->turns[k->row].tokens != NULL);
+    SIM_ASSERT(k->tokens > 0 && k->tokens <= d->turns[k->row].n);
     struct service_job *j = job_new(d);
     j->work = DRIVE_SWAP_OUT;
     j->cold = cold;
@@ -254,7 +291,8 @@ void service_cold(struct drive *d, uint32_t cold, uint32_t generation)
 void service_done(struct drive *d, struct service_job *j)
 {
     struct core *c = &d->core;
-    SIM_ASSERT(j->resident == NULL || j->resident->exec == j);
+    SIM_ASSERT(job_ok(d, j) && j->job.status == 0 && j->event == EVENTQ_NONE);
+    SIM_ASSERT(j->resident == NULL || j->resident->state == RESIDENT_PENDING);
     SIM_ASSERT(j->request == NULL || j->request->kv_moving);
     report_resident(d, j);
     if (j->work == DRIVE_COMPILE || j->work == DRIVE_LOAD) {

@@ -28,8 +28,9 @@ static uint32_t slot_unit(uint32_t kv_dim)
 {
     uint32_t unit = SLOT_UNIT;
     while (unit * kv_dim * sizeof(uint16_t) % PAGE != 0) {
-        unit *= 2; /* at most to PAGE / 2 tokens */
+        unit *= 2;
     }
+    SIM_ASSERT(unit == SLOT_UNIT || unit <= PAGE / 2); /* one number is 2 bytes */
     return unit;
 }
 
@@ -47,6 +48,7 @@ static int kv_open(struct drive *d)
 {
     struct real_kv *kv = &d->kv;
     const struct trace *t = d->core.setup->trace;
+    SIM_ASSERT(kv->file < 0 && kv->holders == NULL && kv->n_slots == 0);
     kv->view.kv_dim = d->llm->kv_heads * d->llm->head_dim;
     uint32_t unit = slot_unit(kv->view.kv_dim);
     kv->slot_tokens = (longest_sequence(t) + unit - 1) / unit * unit;
@@ -55,6 +57,7 @@ static int kv_open(struct drive *d)
     }
     kv->n_slots = kv->n_slots == 0 ? 1 : kv->n_slots;
     kv->view.n_cells = (size_t)kv->n_slots * kv->slot_tokens + 1;
+    SIM_ASSERT(kv->n_slots <= MAX_SLOTS && kv->slot_tokens >= longest_sequence(t));
     kv->bytes = kv->view.n_cells * kv->view.kv_dim * sizeof(uint16_t);
     kv->k = xcalloc(d->llm->n_layers, sizeof *kv->k);
     kv->v = xcalloc(d->llm->n_layers, sizeof *kv->v);
@@ -75,10 +78,32 @@ static int kv_open(struct drive *d)
                                      strerror(-kv->file));
 }
 
+bool state_request_ok(const struct drive *d, const struct real_request *q)
+{
+    return q->input <= q->n && q->n <= q->room && (q->tokens == NULL) == (q->room == 0) &&
+           (q->tokens == NULL || (q->slot < d->kv.n_slots && q->n < d->kv.slot_tokens + 1));
+}
+
+/* A slot is one session's: a live request has it, or the next turn that is still to come. */
+static uint32_t owners(const struct drive *d, uint32_t slot)
+{
+    uint32_t n = 0;
+    for (const struct full_request *f = d->core.live_head; f != NULL; f = f->next_live) {
+        const struct real_request *q = f->exec;
+        n += q != NULL && f->alive && q->slot == slot;
+    }
+    for (size_t i = 0; i < d->core.setup->trace->n; i++) {
+        const struct real_turn *t = &d->turns[i];
+        n += t->tokens != NULL && t->slot == slot && d->requests[i].tokens == NULL;
+    }
+    return n;
+}
+
 static uint32_t slot_take(struct drive *d)
 {
     for (uint32_t i = 0; i < d->kv.n_slots; i++) {
         if (d->kv.holders[i] == 0) {
+            SIM_ASSERT(owners(d, i) == 0);
             d->kv.holders[i] = 1;
             return i;
         }
@@ -90,12 +115,15 @@ static uint32_t slot_take(struct drive *d)
 
 static size_t slot_bytes(const struct drive *d)
 {
-    return (size_t)d->kv.slot_tokens * d->kv.view.kv_dim * sizeof(uint16_t);
+    size_t bytes = (size_t)d->kv.slot_tokens * d->kv.view.kv_dim * sizeof(uint16_t);
+    SIM_ASSERT(bytes > 0 && bytes % PAGE == 0); /* a neighbour's KV is on no page of it */
+    return bytes;
 }
 
 void state_release(struct drive *d, uint32_t slot)
 {
     size_t bytes = slot_bytes(d);
+    SIM_ASSERT(drive_on_host(d) && slot < d->kv.n_slots && owners(d, slot) == 1);
     for (uint32_t l = 0; l < d->llm->n_layers; l++) {
         (void)madvise((char *)d->kv.k[l] + slot * bytes, bytes, MADV_DONTNEED);
         (void)madvise((char *)d->kv.v[l] + slot * bytes, bytes, MADV_DONTNEED);
@@ -106,6 +134,7 @@ void state_release(struct drive *d, uint32_t slot)
 static int transfer(const struct drive *d, off_t at, char *data, size_t bytes, char *buffer,
                     bool in)
 {
+    SIM_ASSERT(at % PAGE == 0 && (uintptr_t)buffer % PAGE == 0); /* for O_DIRECT */
     for (size_t done = 0; done < bytes; done += IO_BYTES) {
         size_t n = bytes - done < IO_BYTES ? bytes - done : IO_BYTES;
         size_t whole = (n + PAGE - 1) / PAGE * PAGE;
@@ -130,6 +159,9 @@ int state_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in)
     size_t place = slot_bytes(d);
     size_t bytes = (size_t)tokens * d->kv.view.kv_dim * sizeof(uint16_t);
     size_t room = bytes < IO_BYTES ? (bytes + PAGE - 1) / PAGE * PAGE : IO_BYTES;
+    /* On the loader. Each slot has its own place in the file, of which whole pages are written. */
+    SIM_ASSERT(pthread_equal(d->host->thread_self(), d->loader.thread) != 0);
+    SIM_ASSERT(slot < d->kv.n_slots && tokens > 0 && (bytes + PAGE - 1) / PAGE * PAGE <= place);
     void *buffer = NULL;
     if (posix_memalign(&buffer, PAGE, room) != 0) {
         return -ENOMEM;
@@ -159,6 +191,8 @@ static int32_t prompt_token(const struct drive *d, uint32_t id, uint32_t pos)
 
 struct real_request *state_request(const struct request *r)
 {
+    const struct real_request *q = core_request(r)->exec;
+    SIM_ASSERT(q->id == r->id && q->tokens != NULL && q->input == r->input_tokens);
     return core_request(r)->exec;
 }
 
@@ -172,6 +206,9 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     struct real_turn *before = &d->turns[f->row];
     struct real_request *q = &d->requests[f->row];
     uint32_t shared = t->prefix_tokens < before->n ? t->prefix_tokens : before->n;
+    SIM_ASSERT(q->tokens == NULL && f->exec == NULL && r->input_tokens == t->input_tokens);
+    /* KV that it need not compute is its own session's: no other slot has any for it. */
+    SIM_ASSERT(r->reused_tokens <= shared && (before->tokens != NULL || shared == 0));
     *q = (struct real_request){.id = r->id,
                                .n = r->input_tokens,
                                .input = r->input_tokens,
@@ -182,6 +219,8 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     }
     q->slot = before->tokens != NULL ? before->slot : slot_take(d);
     f->exec = q;
+    SIM_ASSERT(state_request_ok(d, q) && d->kv.holders[q->slot] == 1 && q->n < q->room);
+    SIM_ASSERT(owners(d, q->slot) == 1 || d->core.result->status != 0);
 }
 
 static void on_left(void *self, int64_t now_ns, const struct request *r)
@@ -191,10 +230,13 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     const struct full_request *f = core_request(r);
     const struct trace_row *t = &d->core.setup->trace->rows[f->row];
     const struct real_request *q = f->exec;
+    SIM_ASSERT(state_request_ok(d, q) && d->kv.holders[q->slot] == 1 && !f->alive);
+    SIM_ASSERT(q->n - q->input == r->generated_tokens); /* the core's count */
     if (t->next == TRACE_NO_ROW) {
         d->kv.holders[q->slot] = 0;
     } else {
         struct real_turn *next = &d->turns[t->next];
+        SIM_ASSERT(next->tokens == NULL && d->requests[t->next].tokens == NULL);
         *next = (struct real_turn){
             .tokens = xmalloc(q->n * sizeof *q->tokens), .n = q->n, .slot = q->slot};
         memcpy(next->tokens, q->tokens, q->n * sizeof *q->tokens);
@@ -226,6 +268,7 @@ static void *grown(void *old, size_t n, size_t size)
 static void pass_room(struct drive *d, struct real_pass *p, const struct pass *pub, uint32_t room)
 {
     struct engine_pass *e = &p->engine;
+    SIM_ASSERT(room >= pub->shape.rows && pub->shape.logit_rows <= pub->shape.rows);
     if (p->cap_rows < room) {
         size_t q = (size_t)d->llm->heads * d->llm->head_dim;
         for (int i = 0; i < 2; i++) {
@@ -246,11 +289,14 @@ static void pass_room(struct drive *d, struct real_pass *p, const struct pass *p
         p->logit_rows = grown(p->logit_rows, pub->shape.logit_rows, sizeof *p->logit_rows);
         p->cap_logits = pub->shape.logit_rows;
     }
+    SIM_ASSERT(p->cap_rows >= room && p->cap_segments >= pub->n_segments &&
+               p->cap_logits >= pub->shape.logit_rows);
 }
 
 /* Whether the last row of a segment, or all of them, give a token. */
 static bool completes(const struct segment *s)
 {
+    SIM_ASSERT(s->n_tokens > 0 && s->first_token + s->n_tokens <= request_length(s->request));
     return s->role != SEGMENT_PREFILL ||
            s->first_token + s->n_tokens == request_prefill_target(s->request);
 }
@@ -260,6 +306,9 @@ static void fill_segment(struct drive *d, struct real_pass *p, const struct segm
 {
     const struct real_request *q = state_request(s->request);
     struct engine_pass *e = &p->engine;
+    /* Its cells are of its slot, and no pass of another session writes them. */
+    SIM_ASSERT(s->first_token + s->n_tokens <= d->kv.slot_tokens && d->kv.holders[q->slot] == 1);
+    SIM_ASSERT(row + s->n_tokens <= p->cap_rows && s->request->kv_tokens <= s->first_token);
     *out = (struct engine_segment){.cell0 = (size_t)q->slot * d->kv.slot_tokens,
                                    .first_token = s->first_token,
                                    .row = row,
@@ -277,9 +326,28 @@ static void fill_segment(struct drive *d, struct real_pass *p, const struct segm
     }
 }
 
+/* What engines may read and write is there, and segments follow one another through its rows. */
+static bool pass_ok(const struct real_pass *p, const struct pass *pub)
+{
+    const struct engine_pass *e = &p->engine;
+    uint32_t row = 0;
+    bool ok = e->rows == pub->shape.rows && e->room <= p->cap_rows && e->rows <= e->room &&
+              e->n_segments == pub->n_segments && e->segments == p->segments;
+    for (uint32_t i = 0; i < e->n_segments && ok; i++) {
+        ok = e->segments[i].row == row && e->segments[i].n_rows == pub->segments[i].n_tokens;
+        row += e->segments[i].n_rows;
+    }
+    for (uint32_t i = 1; i < pub->shape.logit_rows && ok; i++) { /* topk_take counts on it */
+        ok = p->logit_rows[i] > p->logit_rows[i - 1];
+    }
+    return ok && row == e->rows;
+}
+
 struct real_pass *state_pass(struct drive *d, struct full_pass *full)
 {
+    SIM_ASSERT(drive_on_host(d) && full->pub->n_launches > 0);
     if (full->exec != NULL) {
+        SIM_ASSERT(pass_ok(full->exec, full->pub));
         return full->exec;
     }
     const struct pass *pub = full->pub;
@@ -313,13 +381,16 @@ struct real_pass *state_pass(struct drive *d, struct full_pass *full)
     p->engine.segments = p->segments;
     p->engine.logit_rows = p->logit_rows;
     full->exec = p;
+    SIM_ASSERT(pass_ok(p, pub));
     return p;
 }
 
 void state_pass_drop(struct drive *d, struct full_pass *full)
 {
     struct real_pass *p = full->exec;
+    SIM_ASSERT(full->pub->n_launches == 0); /* no kernel has its rows */
     if (p != NULL) {
+        SIM_ASSERT(p != d->free_passes);
         p->next_free = d->free_passes;
         d->free_passes = p;
         full->exec = NULL;
@@ -339,6 +410,7 @@ void state_sample(struct drive *d, struct full_pass *full)
 {
     const struct real_pass *p = full->exec;
     const float *logits = p->engine.logits;
+    SIM_ASSERT(drive_on_host(d) && pass_ok(p, full->pub));
     if (d->options->topk != NULL) {
         topk_take(d, full);
     }
@@ -350,9 +422,13 @@ void state_sample(struct drive *d, struct full_pass *full)
         }
         SIM_REQUIRE(s->first_token + s->n_tokens == q->n, "request %u: %u tokens, %u in its pass",
                     q->id, q->n, s->first_token + s->n_tokens);
+        SIM_ASSERT(q->n < q->room && q->n - q->input == s->request->generated_tokens);
         q->tokens[q->n++] = likeliest(logits, d->llm->vocab);
         logits += d->llm->vocab;
+        SIM_ASSERT(state_request_ok(d, q));
     }
+    /* Each row of logits gave one token. */
+    SIM_ASSERT(logits == p->engine.logits + (size_t)full->pub->shape.logit_rows * d->llm->vocab);
 }
 
 uint64_t state_token_hash(const struct drive *d)
@@ -360,7 +436,9 @@ uint64_t state_token_hash(const struct drive *d)
     uint64_t h = HASH_INIT;
     for (size_t i = 0; i < d->core.setup->trace->n; i++) {
         const struct real_request *q = &d->requests[i];
+        SIM_ASSERT(state_request_ok(d, q));
         for (uint32_t k = q->input; k < q->n; k++) {
+            SIM_ASSERT(q->tokens[k] >= 0 && (uint32_t)q->tokens[k] < d->llm->vocab);
             h = hash_u64(h, ((uint64_t)q->id << 32) | (uint32_t)q->tokens[k]);
         }
     }
@@ -369,9 +447,25 @@ uint64_t state_token_hash(const struct drive *d)
 
 /* ---- all ---- */
 
+bool state_all_back(const struct drive *d)
+{
+    uint32_t passes = 0;
+    for (const struct real_pass *p = d->passes; p != NULL; p = p->next) {
+        passes++;
+    }
+    for (const struct real_pass *p = d->free_passes; p != NULL; p = p->next_free) {
+        passes--;
+    }
+    for (uint32_t i = 0; i < d->kv.n_slots; i++) {
+        SIM_ASSERT(d->kv.holders[i] == owners(d, i));
+    }
+    return passes == 0;
+}
+
 int state_init(struct drive *d)
 {
     size_t n = d->core.setup->trace->n;
+    SIM_ASSERT(n > 0 && d->requests == NULL && d->core.n_live == 0);
     d->requests = xcalloc(n, sizeof *d->requests);
     d->turns = xcalloc(n, sizeof *d->turns);
     d->observer = (struct observer){.self = d,
@@ -383,6 +477,7 @@ int state_init(struct drive *d)
 
 void state_fini(struct drive *d)
 {
+    SIM_ASSERT(drive_on_host(d) && !d->locked); /* and no thread is left */
     topk_fini(d);
     for (size_t i = 0; d->requests != NULL && i < d->core.setup->trace->n; i++) {
         free(d->requests[i].tokens);
