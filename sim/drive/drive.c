@@ -26,6 +26,7 @@ int64_t drive_wall_ns(const struct drive *d)
 bool drive_interrupted(struct drive *d)
 {
     const volatile sig_atomic_t *asked = d->options->interrupt;
+    SIM_ASSERT(drive_on_host(d));
     if (d->interrupted_ns == 0 && asked != NULL && *asked != 0) {
         d->interrupted_ns = d->host->now_ns();
         devices_kill(d);
@@ -37,6 +38,7 @@ bool drive_interrupted(struct drive *d)
 
 static int refuse(struct drive *d, const char *what)
 {
+    SIM_ASSERT(!d->compiler.started && d->n_engines == 0); /* before anything is opened */
     return core_fail(&d->core, -EINVAL, "real execution has no %s", what);
 }
 
@@ -44,6 +46,7 @@ static int check_setup(struct drive *d)
 {
     const struct sim_setup *s = d->core.setup;
     const struct machine *m = d->machine;
+    SIM_ASSERT(m->n_devices > 0 && m->n_devices <= MACHINE_MAX_DEVICES && d->now_ns == 0);
     for (uint32_t i = 0; i < m->n_devices; i++) {
         if (m->devices[i].sharing != DEVICE_SERIAL) {
             return core_fail(&d->core, -EINVAL, "device %s is time-shared; a real one is serial",
@@ -86,6 +89,7 @@ static uint32_t largest_kernel(const struct drive *d)
 
 static int service_start(struct drive *d, struct lane *w, const char *name)
 {
+    SIM_ASSERT(w == &d->loader || w == &d->compiler);
     int rc = lane_start(w, d, name, -1, false);
     return rc == 0 ? 0 : core_fail(&d->core, rc, "no thread for the %s", name);
 }
@@ -100,6 +104,8 @@ static int start(struct drive *d)
         rc = device_start(d, i);
     }
     rc = rc != 0 ? rc : service_start(d, &d->loader, "loader");
+    SIM_ASSERT((rc == 0) == (d->core.result->status == 0)); /* whoever failed has said so */
+    SIM_ASSERT(rc != 0 || (d->n_engines > 0 && d->n_engines <= d->machine->n_devices));
     return rc == 0 ? service_graphs(d) : rc;
 }
 
@@ -110,6 +116,7 @@ static void push_next_arrival(struct drive *d)
     const struct trace *t = d->core.setup->trace;
     if (d->next_first < t->n_first) {
         uint32_t row = (uint32_t)d->next_first++;
+        SIM_ASSERT(row == 0 || t->rows[row].arrival_ns >= t->rows[row - 1].arrival_ns);
         d->arrivals_pending++;
         (void)drive_later(d, t->rows[row].arrival_ns, DRIVE_EVENT_ARRIVAL, t->rows[row].request_id,
                           row);
@@ -119,6 +126,7 @@ static void push_next_arrival(struct drive *d)
 static void arrive(struct drive *d, uint32_t row, uint32_t cold)
 {
     struct core *c = &d->core;
+    SIM_ASSERT(d->arrivals_pending > 0 && row < c->setup->trace->n);
     d->arrivals_pending--;
     c->last_progress_ns = c->n_live == 0 ? d->now_ns : c->last_progress_ns;
     core_request_arrives(c, row, cold);
@@ -126,6 +134,8 @@ static void arrive(struct drive *d, uint32_t row, uint32_t cold)
 
 static void service_event(struct drive *d, struct service_job *j)
 {
+    /* On the wall clock only work that there is none of ends by an event. */
+    SIM_ASSERT(j->event != EVENTQ_NONE && (!d->wall || j->job.lane == NULL));
     j->event = EVENTQ_NONE;
     service_done(d, j);
 }
@@ -134,9 +144,11 @@ static void handle(struct drive *d, const struct eventq_event *ev)
 {
     struct core *c = &d->core;
     void *object = (void *)(uintptr_t)ev->payload;
+    SIM_ASSERT(ev->time_ns <= d->now_ns && (d->wall || ev->time_ns == d->now_ns));
     c->result->events++;
     switch ((enum drive_event)(ev->order >> 60)) {
     case DRIVE_EVENT_STEP:
+        SIM_ASSERT(!d->wall);
         cpuclock_step(d, object);
         break;
     case DRIVE_EVENT_MOVED:
@@ -144,6 +156,7 @@ static void handle(struct drive *d, const struct eventq_event *ev)
         service_event(d, object);
         break;
     case DRIVE_EVENT_TAIL:
+        SIM_ASSERT(d->tails > 0);
         d->tails--;
         core_pass_tail_done(c, object);
         state_pass_drop(d, object);
@@ -174,6 +187,7 @@ static bool drained(const struct drive *d)
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
         idle = idle && d->devices[i].n_live == 0;
     }
+    SIM_ASSERT(!idle || d->next_first == d->core.setup->trace->n_first); /* one is always pending */
     return idle;
 }
 
@@ -185,6 +199,7 @@ static bool due(const struct drive *d)
 static void instant(struct drive *d)
 {
     struct core *c = &d->core;
+    SIM_ASSERT(drive_on_host(d) && c->hook == HOOK_NONE);
     core_advance(c, d->now_ns);
     if (d->wall) {
         wallclock_instant(d);
@@ -195,6 +210,7 @@ static void instant(struct drive *d)
     }
     int64_t began = d->host->now_ns();
     if (c->result->status == 0) {
+        SIM_ASSERT(!due(d) && c->sched->now_ns == d->now_ns); /* it sees all of the instant */
         (void)core_schedule(c);
     }
     if (d->wall) {
@@ -205,6 +221,7 @@ static void instant(struct drive *d)
 static void loop(struct drive *d)
 {
     struct core *c = &d->core;
+    SIM_ASSERT(d->now_ns == 0 && eventq_empty(&d->queue) && c->n_live == 0);
     push_next_arrival(d);
     while (c->result->status == 0 && !drained(d)) {
         bool more = d->wall ? wallclock_wait(d) : cpuclock_wait(d);
@@ -228,6 +245,7 @@ static void loop(struct drive *d)
         }
         instant(d);
     }
+    SIM_ASSERT(c->result->status != 0 || !drained(d) || state_all_back(d));
 }
 
 static void write_tokens(const struct drive *d)
@@ -236,6 +254,7 @@ static void write_tokens(const struct drive *d)
     const struct trace *t = d->core.setup->trace;
     for (size_t i = 0; out != NULL && i < t->n; i++) {
         const struct real_request *q = &d->requests[i]; /* zero, where it has not arrived */
+        SIM_ASSERT(state_request_ok(d, q) && (q->tokens == NULL || q->id == t->rows[i].request_id));
         (void)fprintf(out, "%u", t->rows[i].request_id);
         for (uint32_t k = q->input; k < q->n; k++) {
             (void)fprintf(out, " %d", q->tokens[k]);
@@ -250,6 +269,7 @@ static void host_priority(struct drive *d, bool on)
     struct sched_param p = {.sched_priority = on ? HOST_PRIORITY : 0};
     bool granted = true;
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        SIM_ASSERT(d->devices[i].handle != NULL); /* its thread has said whether it was granted */
         granted = granted && d->devices[i].lane.granted;
     }
     if (d->wall && d->options->realtime) {
@@ -260,6 +280,7 @@ static void host_priority(struct drive *d, bool on)
 
 static void run(struct drive *d)
 {
+    SIM_ASSERT(d->core.result->status == 0 && d->compiler.started && d->loader.started);
     host_priority(d, true);
     d->epoch_ns = d->host->now_ns();
     loop(d);
@@ -277,7 +298,9 @@ static void run(struct drive *d)
 
 static bool loads_graphs(const struct drive_options *o, const struct machine *m)
 {
-    return (o->devices[service_device(m)].engine->has & ENGINE_LOADS) != 0;
+    const struct engine_ops *engine = o->devices[service_device(m)].engine;
+    SIM_ASSERT((engine->has & (ENGINE_LOADS | ENGINE_COMPILES)) == 0 || engine->resident != NULL);
+    return (engine->has & ENGINE_LOADS) != 0;
 }
 
 static struct drive *drive_new(const struct drive_options *o, const struct sim_setup *setup,
@@ -306,6 +329,7 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
     pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
     pthread_cond_init(&d->ended, &a);
     pthread_condattr_destroy(&a);
+    SIM_ASSERT(d->hang_ns > 0 && d->compile_ns > 0 && d->limit_ns > 0);
     return d;
 }
 

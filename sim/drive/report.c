@@ -1,8 +1,23 @@
 /* What a real run says about itself. */
 #include "sim/drive/drive_impl.h"
 
+/* Octaves are parts of the whole: of its number, and within rounding of its sums. */
+static bool times_ok(const struct drive_times *t)
+{
+    uint64_t n = 0;
+    double sum_ns = 0.0;
+    for (int i = 0; i < DRIVE_OCTAVES; i++) {
+        n += t->octave[i].n;
+        sum_ns += t->octave[i].sum_ns;
+    }
+    return n == t->n && fabs(sum_ns - t->sum_ns) <= 1e-9 * t->sum_ns &&
+           t->max_ns <= t->sum_ns * (1.0 + 1e-9) &&
+           t->sum_sq <= t->max_ns * t->sum_ns * (1.0 + 1e-9);
+}
+
 void drive_times_add(struct drive_times *t, int64_t ns)
 {
+    SIM_ASSERT(ns >= 0);
     double x = (double)ns;
     t->n++;
     t->sum_ns += x;
@@ -13,10 +28,14 @@ void drive_times_add(struct drive_times *t, int64_t ns)
     t->octave[i].n++;
     t->octave[i].sum_ns += x;
     t->octave[i].sum_sq += x * x;
+    SIM_ASSERT(i == 0 || x >= ldexp(1.0, i));
+    SIM_ASSERT(x < ldexp(2.0, i) || i + 1 == DRIVE_OCTAVES);
+    SIM_ASSERT(times_ok(t));
 }
 
 struct drive_times drive_times_screened(const struct drive_times *t)
 {
+    SIM_ASSERT(times_ok(t));
     struct drive_times out = {0};
     uint64_t below = 0;
     int last = DRIVE_OCTAVES;
@@ -27,6 +46,7 @@ struct drive_times drive_times_screened(const struct drive_times *t)
         below += t->octave[i].n;
         last = last == DRIVE_OCTAVES && 2 * below > t->n ? i + 3 : last;
     }
+    SIM_ASSERT(out.n <= t->n && 2 * out.n >= t->n); /* at least those up to the median */
     return out;
 }
 
@@ -35,6 +55,7 @@ struct drive_times drive_times_screened(const struct drive_times *t)
 static void observe_kernel(struct drive *d, const struct launch *l, const struct drive_kernel *k,
                            uint32_t index)
 {
+    SIM_ASSERT(k->launch == l->id && k->ns > 0 && k->device == l->device);
     struct kernel_record rec = {.launch = l,
                                 .op = (enum op_kind)k->op,
                                 .layer = k->layer,
@@ -55,6 +76,7 @@ static void name_segments(struct drive_report *out, const struct pass *p, struct
     }
     for (size_t i = out->n_kernels; i-- > 0 && out->kernels[i].launch == k->launch;) {
         const struct drive_kernel *like = &out->kernels[i];
+        SIM_ASSERT(like->shape_rows == p->shape.rows);
         if (like->n_segments > 0 && like->row0 == k->row0 && like->rows == k->rows) {
             k->segment0 = like->segment0;
             k->n_segments = like->n_segments;
@@ -64,6 +86,7 @@ static void name_segments(struct drive_report *out, const struct pass *p, struct
     out->segments = xroom(out->segments, out->n_segments + p->n_segments, &out->cap_segments,
                           sizeof *out->segments);
     k->segment0 = (uint32_t)out->n_segments;
+    uint32_t rows = 0;
     uint32_t row = 0;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
@@ -73,16 +96,30 @@ static void name_segments(struct drive_report *out, const struct pass *p, struct
         if (to > from) {
             out->segments[out->n_segments++] = (struct drive_segment){
                 to - from, s->first_token + (to - row), s->role == SEGMENT_PREFILL};
+            rows += to - from;
         }
         row = end;
     }
     k->n_segments = (uint32_t)out->n_segments - k->segment0;
+    SIM_ASSERT(row == p->shape.rows && rows == k->rows); /* each row is of one sequence */
+}
+
+/* What a launch took by itself is what its kernels took, but for one that was stopped. */
+static bool log_ok(const struct real_launch *r)
+{
+    int64_t isolated_ns = 0;
+    for (uint32_t i = 0; i < r->n_log; i++) {
+        SIM_ASSERT(!r->log[i].stopped || i + 1 == r->n_log);
+        isolated_ns += r->log[i].stopped ? 0 : r->log[i].ns;
+    }
+    return isolated_ns == r->isolated_ns && r->n_log <= r->cap_log;
 }
 
 void report_launch(struct drive *d, const struct real_launch *r)
 {
     struct drive_report *out = d->report;
     const struct launch *l = r->l->pub;
+    SIM_ASSERT(drive_on_host(d) && log_ok(r) && r->lost_ns >= 0);
     if (r->n_log > 0 && r->on_idle && d->wall) {
         drive_times_add(&out->submit, r->begin_ns - r->submit_ns);
     }
@@ -105,6 +142,7 @@ void report_launch(struct drive *d, const struct real_launch *r)
 void report_resident(struct drive *d, const struct service_job *j)
 {
     struct drive_report *out = d->report;
+    SIM_ASSERT(j->took_ns >= 0 && j->size > 0.0);
     out->residents = xgrow(out->residents, out->n_residents, sizeof *out->residents);
     out->residents[out->n_residents++] =
         (struct drive_resident_time){.work = j->work, .size = j->size, .ns = j->took_ns};

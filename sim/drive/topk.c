@@ -4,6 +4,19 @@
 
 #define NORM_EPSILON 1e-5f /* sim/api/engine.h */
 
+/* The likeliest comes first, and each is a token of its own. */
+static bool topk_ok(const struct topk *t, uint32_t vocab)
+{
+    bool ok = t->n == (vocab < TOPK ? vocab : TOPK);
+    for (uint32_t i = 0; i < t->n && ok; i++) {
+        ok = t->token[i] >= 0 && (uint32_t)t->token[i] < vocab && t->probability[i] <= 1.0f;
+        for (uint32_t k = 0; k < i && ok; k++) {
+            ok = t->token[k] != t->token[i] && t->probability[k] >= t->probability[i];
+        }
+    }
+    return ok;
+}
+
 void topk_fill(const float *logits, uint32_t vocab, struct topk *out)
 {
     double sum = 0.0;
@@ -29,12 +42,14 @@ void topk_fill(const float *logits, uint32_t vocab, struct topk *out)
     for (uint32_t k = 0; k < out->n; k++) {
         out->probability[k] = (float)(exp((double)logits[out->token[k]] - most) / sum);
     }
+    SIM_ASSERT(topk_ok(out, vocab) && sum >= 1.0); /* the likeliest one is exp(0) */
 }
 
 /* The model's head, and room for one row of logits. Made when the first prompt needs it. */
 static void head_open(struct drive *d)
 {
     const struct llm *m = d->llm;
+    SIM_ASSERT(d->options->topk != NULL && d->head_logits == NULL); /* nobody else pays for it */
     d->head = xcalloc((size_t)m->vocab * m->hidden, sizeof *d->head);
     d->head_logits = xcalloc(m->vocab, sizeof *d->head_logits);
     for (uint32_t i = 0; i < m->vocab; i++) {
@@ -44,6 +59,7 @@ static void head_open(struct drive *d)
 
 static const float *head_of(struct drive *d, const float *x)
 {
+    SIM_ASSERT(d->head != NULL && d->head_logits != NULL);
     uint32_t n = d->llm->hidden;
     float sum = 0.0f;
     for (uint32_t i = 0; i < n; i++) {
@@ -71,6 +87,7 @@ void topk_take(struct drive *d, const struct full_pass *full)
     for (uint32_t i = 0; i < full->pub->n_segments; i++) {
         const struct segment *s = &full->pub->segments[i];
         struct real_request *q = core_request(s->request)->exec;
+        SIM_ASSERT(state_request_ok(d, q) && s->first_token + s->n_tokens <= q->n);
         if (q->next == NULL) {
             q->next = xcalloc(q->room, sizeof *q->next);
         }
@@ -88,6 +105,7 @@ void topk_take(struct drive *d, const struct full_pass *full)
             }
         }
     }
+    SIM_ASSERT(row == e->rows && n_logits == full->pub->shape.logit_rows); /* all had their turn */
 }
 
 static void write_numbers(FILE *out, const char *key, const int32_t *tokens, uint32_t n)
@@ -104,6 +122,7 @@ void topk_write(const struct drive *d)
     FILE *out = d->options->topk;
     for (size_t i = 0; out != NULL && i < d->core.setup->trace->n; i++) {
         const struct real_request *q = &d->requests[i];
+        SIM_ASSERT(state_request_ok(d, q));
         if (q->next == NULL || q->n == q->input) {
             continue;
         }
@@ -113,6 +132,7 @@ void topk_write(const struct drive *d)
         (void)fputs("\"next\":[", out);
         for (uint32_t k = 0; k + 1 < q->n; k++) {
             (void)fputs(k > 0 ? ",[" : "[", out);
+            SIM_ASSERT(q->next[k].n == 0 || topk_ok(&q->next[k], d->llm->vocab));
             for (uint32_t j = 0; j < q->next[k].n; j++) {
                 (void)fprintf(out, "%s[%d,%.6g]", j > 0 ? "," : "", q->next[k].token[j],
                               (double)q->next[k].probability[j]);
