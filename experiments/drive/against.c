@@ -3,8 +3,10 @@
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
 
+/* A request that finished has waited for its first token, and then for the others. */
 static double value_of(const struct request_time *t, enum against_metric m)
 {
+    SIM_ASSERT(!t->finished || (t->ttft_s >= 0.0 && t->e2e_s >= t->ttft_s && !(t->tpot_s < 0.0)));
     return m == AGAINST_TTFT ? t->ttft_s : m == AGAINST_TPOT ? t->tpot_s : t->e2e_s;
 }
 
@@ -23,6 +25,7 @@ double against_mape(const struct request_times *x, const struct request_times *y
             n++;
         }
     }
+    SIM_ASSERT(x->n == y->n && n <= x->n && isfinite(sum)); /* two runs of one trace */
     return n > 0 ? sum / n : (double)NAN;
 }
 
@@ -32,7 +35,9 @@ static double request_error(const struct request_times *x, const struct against_
 {
     double sum = 0.0;
     uint32_t n = 0;
+    SIM_ASSERT(i < x->n && p->n_real <= AGAINST_MAX_REPEATS);
     for (uint32_t k = 0; k < p->n_real && x->v[i].finished; k++) {
+        SIM_ASSERT(i < p->real[k].times.n);
         const struct request_time *y = &p->real[k].times.v[i];
         double error = fabs(value_of(&x->v[i], m) / value_of(y, m) - 1.0);
         if (y->finished && isfinite(error)) {
@@ -58,6 +63,7 @@ struct against_error against_error(const struct request_times *x, const struct a
     }
     for (size_t i = 0; i < x->n; i++) {
         double error = request_error(x, p, i, m);
+        SIM_ASSERT(isnan(error) || error >= 0.0);
         errors[n] = error;
         n += isfinite(error) ? 1 : 0;
     }
@@ -73,6 +79,7 @@ struct against_error against_error(const struct request_times *x, const struct a
     if (n > 0) {
         out.low = sample_quantile(&draws, 0.025);
         out.high = sample_quantile(&draws, 0.975);
+        SIM_ASSERT(out.low >= 0.0 && out.low <= out.high);
     }
     return out;
 }
@@ -85,6 +92,7 @@ double against_mape_of_means(const struct request_times *x, const struct against
     for (size_t i = 0; i < x->n; i++) {
         double real = 0.0;
         uint32_t repeats = 0;
+        SIM_ASSERT(p->n_real == 0 || p->real[0].times.n == x->n);
         for (uint32_t k = 0; k < p->n_real; k++) {
             const struct request_time *t = &p->real[k].times.v[i];
             double v = value_of(t, m);
@@ -94,6 +102,7 @@ double against_mape_of_means(const struct request_times *x, const struct against
             }
         }
         double a = value_of(&x->v[i], m);
+        SIM_ASSERT(repeats <= p->n_real && (repeats > 0 || real == 0.0));
         if (x->v[i].finished && isfinite(a) && real > 0.0) {
             sum += fabs(a * repeats / real - 1.0);
             n++;
@@ -106,6 +115,7 @@ double against_mean(const struct request_times *t, enum against_metric m, enum r
 {
     double sum = 0.0;
     uint32_t n = 0;
+    SIM_ASSERT((int)m < AGAINST_METRICS && (int)cls <= REQUEST_CLASS_COUNT);
     for (size_t i = 0; i < t->n; i++) {
         double v = value_of(&t->v[i], m);
         if (t->v[i].finished && isfinite(v) && (cls == REQUEST_CLASS_COUNT || t->v[i].cls == cls)) {
@@ -142,6 +152,8 @@ static struct seen see(const struct against_policy *p, enum against_metric m,
         }
     }
     out.mean = n > 0 ? out.mean / n : (double)NAN;
+    SIM_ASSERT(n == 0 ||
+               (out.low <= out.mean * (1.0 + 1e-12) && out.mean <= out.high * (1.0 + 1e-12)));
     return out;
 }
 
@@ -175,6 +187,8 @@ static double tau_of(const struct seen *x, const double *y, uint32_t n, struct a
             used++;
         }
     }
+    SIM_ASSERT(counts->pairs == counts->tied + used && counts->pairs <= n * (n - 1) / 2);
+    SIM_ASSERT((uint32_t)abs(agree) <= used); /* so that it is from -1 to 1 */
     return used > 0 ? agree / (double)used : (double)NAN;
 }
 
@@ -186,6 +200,7 @@ static void take_interval(const struct against *a, const double *other, enum aga
     struct rng r;
     SCOPED(sample_fini) struct sample draws;
     struct against_tau unused;
+    SIM_ASSERT(a->n_policies <= AGAINST_MAX_POLICIES);
     /* A fixed key: the same runs give the same interval. */
     rng_init(&r, rng_key(1, RNG_BOOTSTRAP, m, cls));
     sample_init(&draws, false);
@@ -205,6 +220,7 @@ static void take_interval(const struct against *a, const double *other, enum aga
     t->high = sample_quantile(&draws, 0.975);
     /* Of reality against itself there is no other value than that of redrawing it. */
     t->tau = other != NULL ? t->tau : sample_mean(&draws);
+    SIM_ASSERT(!(t->low > t->high) && !(t->low < -1.0) && !(t->high > 1.0));
 }
 
 static struct against_tau tau_against(const struct against *a, const double *other,
@@ -224,6 +240,7 @@ static struct against_tau tau_against(const struct against *a, const double *oth
     if (other != NULL || a->repeats > 1) {
         take_interval(a, other, m, cls, &out);
     }
+    SIM_ASSERT(!(fabs(out.tau) > 1.0) && out.tied <= out.pairs);
     return out;
 }
 
@@ -231,6 +248,7 @@ struct against_tau against_tau(const struct against *a, uint32_t model, enum aga
                                enum request_class cls)
 {
     double simulated[AGAINST_MAX_POLICIES];
+    SIM_ASSERT(model < a->n_models && a->n_models <= AGAINST_MAX_MODELS);
     for (uint32_t i = 0; i < a->n_policies; i++) {
         simulated[i] = against_mean(&a->policies[i].simulated[model], m, cls);
     }

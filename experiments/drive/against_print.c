@@ -5,7 +5,9 @@ static const char *const metric_keys[AGAINST_METRICS] = {"ttft_s", "tpot_s", "e2
 
 static double mape_simulated(const struct against_policy *p, uint32_t model, enum against_metric m)
 {
-    return against_error(&p->simulated[model], p, m).mean;
+    const struct against_error e = against_error(&p->simulated[model], p, m);
+    SIM_ASSERT(!(e.mean < 0.0));
+    return e.mean;
 }
 
 /* Mean over repeats, with kernels as fast as they were in each. */
@@ -13,6 +15,8 @@ static double mape_at_speed(const struct against_policy *p, enum against_metric 
 {
     double sum = 0.0;
     for (uint32_t k = 0; k < p->n_real; k++) {
+        /* No measured times: nothing was simulated at that speed. */
+        SIM_ASSERT(p->at_speed[k].v != NULL || p->at_speed[k].n == 0);
         sum += against_mape(&p->at_speed[k], &p->real[k].times, m);
     }
     return p->n_real > 0 ? sum / p->n_real : (double)NAN;
@@ -25,6 +29,7 @@ static struct speed mean_speed(const struct against_policy *p)
         mean.all += p->speed[k].all / p->n_real;
         mean.outside_frac += p->speed[k].outside_frac / p->n_real;
     }
+    SIM_ASSERT(!(mean.outside_frac > 1.0 + 1e-9) && !(mean.outside_frac < 0.0));
     return mean;
 }
 
@@ -77,6 +82,7 @@ static void put_errors(const struct against *a, struct document *d)
         const struct against_policy *p = &a->policies[i];
         double foreign = -1.0;
         uint32_t disturbed = 0;
+        SIM_ASSERT(p->n_real <= a->repeats && a->n_models > 0);
         for (uint32_t k = 0; k < p->n_real; k++) {
             foreign = fmax(foreign, p->real[k].foreign_frac + p->real[k].steal_frac);
             disturbed += real_disturbed(&p->real[k]);
@@ -130,6 +136,7 @@ static void put_means(const struct against *a, struct document *d)
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         for (uint32_t i = 0; i < a->n_policies; i++) {
             const struct against_policy *p = &a->policies[i];
+            SIM_ASSERT(p->simulated[0].v != NULL || p->simulated[0].n == 0);
             FRAME_CELLS(f, words_classes[c], p->label);
             for (int m = 0; m < AGAINST_METRICS; m++) {
                 FRAME_CELLS(
@@ -148,6 +155,7 @@ static void put_tau(struct frame *f, int c, int m, const char *soc, struct again
     const char *title = document_format("%s %s", words_classes[c], titles[m]);
     const char *shown = document_format("%.2f [%.2f, %.2f]", t.tau, t.low, t.high);
     const char *ties = document_format("%u of %u", t.tied, t.pairs);
+    SIM_ASSERT(t.tied <= t.pairs && (isnan(t.tau) || t.pairs > 0));
     FRAME_ROW(f, title, words_classes[c], metric_keys[m], soc,
               isnan(t.tau) ? frame_value_number(t.tau) : frame_shown(t.tau, shown), t.low, t.high,
               t.pairs, frame_shown(t.tied, ties));
@@ -202,6 +210,8 @@ static void put_policy(const struct against_policy *p, struct document *d)
         const struct request_time *s = &p->simulated[0].v[i];
         for (uint32_t k = 0; k < p->n_real; k++) {
             const struct request_time *r = &p->real[k].times.v[i];
+            SIM_ASSERT(i < p->real[k].times.n &&
+                       (!s->finished || !r->finished || s->cls == r->cls));
             if (s->finished && r->finished) {
                 FRAME_ROW(requests, words_classes[r->cls], k, r->ttft_s, s->ttft_s, r->tpot_s,
                           s->tpot_s, r->e2e_s, s->e2e_s);
@@ -212,6 +222,7 @@ static void put_policy(const struct against_policy *p, struct document *d)
 
 void against_document(const struct against *a, struct document *d)
 {
+    SIM_ASSERT(a->n_policies <= AGAINST_MAX_POLICIES && a->repeats <= AGAINST_MAX_REPEATS);
     document_note(d, "%s, clock %s, %u repeats; %s", a->trace, a->clock, a->repeats, a->engines);
     document_note(d, "%s", "");
     DOCUMENT_VALUES(d, "trace", a->trace, "clock", a->clock, "engines", a->engines, "repeats",

@@ -35,19 +35,23 @@ struct bench {
 static void arrived(struct sched *s, const struct request *r)
 {
     struct bench *b = s->state;
+    SIM_ASSERT(b->n < REQUESTS &&
+               r->id == b->n); /* in the order of the trace: tables count on it */
     b->requests[b->n++] = r;
 }
 
 static void pass_done(struct sched *s, const struct pass *p)
 {
-    (void)p;
-    ((struct bench *)s->state)->running = false;
+    struct bench *b = s->state;
+    SIM_ASSERT(b->running && p->n_launches == 0 && p->n_segments > 0); /* one pass at a time */
+    b->running = false;
 }
 
 /* The segments of a step; how many there are. */
 static uint32_t step_segments(const struct bench *b, struct segment *out, bool *fused)
 {
     const uint32_t prefills = N(pieces) + N(prompts);
+    SIM_ASSERT(b->n == REQUESTS && b->step < prefills + N(batches));
     *fused = false;
     if (b->step < prefills) {
         uint32_t of = b->step < N(pieces) ? 0 : b->step - (uint32_t)N(pieces) + 1;
@@ -58,7 +62,9 @@ static uint32_t step_segments(const struct bench *b, struct segment *out, bool *
     }
     const struct batch *x = &batches[b->step - prefills];
     *fused = x->fused;
+    SIM_ASSERT(x->first + x->n <= (int)REQUESTS && (!x->fused || x->n == 1));
     for (uint32_t i = 0; i < x->n; i++) {
+        SIM_ASSERT(b->requests[x->first + i]->state == REQUEST_STATE_DECODE);
         out[i] = (struct segment){
             .request = b->requests[x->first + i], .role = SEGMENT_DECODE, .n_tokens = 1};
     }
@@ -82,7 +88,8 @@ static void schedule(struct sched *s)
     struct launch_spec l = sched_launch_rest(s, p, (uint8_t)param_int(s, 0), YIELD_PASS);
     b->running = true;
     b->step++;
-    (void)sched_launch(s, &l, NULL);
+    int rc = sched_launch(s, &l, NULL);
+    SIM_ASSERT(rc == 0); /* the device has nothing else */
 }
 
 static const struct policy_param params[] = {
@@ -105,6 +112,7 @@ static const struct policy_ops bench_ops = {
 
 static uint32_t tokens_of(uint32_t request)
 {
+    SIM_ASSERT(request < REQUESTS);
     uint32_t n = request > 0 ? prompts[request - 1] : 0;
     for (size_t i = 0; request == 0 && i < N(pieces); i++) {
         n += pieces[i];
@@ -119,6 +127,17 @@ static uint32_t answers_of(uint32_t request)
     for (size_t i = 0; i < N(batches); i++) {
         n += request >= batches[i].first && request < (uint32_t)batches[i].first + batches[i].n;
     }
+    SIM_ASSERT(n > 1 && n <= 1 + N(batches)); /* every request decodes */
+    return n;
+}
+
+/* For assertions: one of each prompt, and one of each row of a batch. */
+static size_t tokens_by_batch(void)
+{
+    size_t n = REQUESTS;
+    for (size_t i = 0; i < N(batches); i++) {
+        n += batches[i].n;
+    }
     return n;
 }
 
@@ -128,6 +147,7 @@ double bench_tokens(void)
     for (uint32_t i = 0; i < REQUESTS; i++) {
         n += answers_of(i);
     }
+    SIM_ASSERT(n == (double)tokens_by_batch());
     return n;
 }
 
@@ -136,6 +156,7 @@ static void trace_fill(struct trace *t)
     *t = (struct trace){.rows = xcalloc(REQUESTS, sizeof *t->rows), .n = REQUESTS};
     t->n_first = t->n;
     for (uint32_t i = 0; i < REQUESTS; i++) {
+        SIM_ASSERT(tokens_of(i) > 0);
         t->rows[i] = (struct trace_row){.request_id = i,
                                         .session_id = i,
                                         .input_tokens = tokens_of(i),
@@ -162,5 +183,7 @@ int bench_execute(const struct drive_options *o, const struct config *c, uint8_t
     first->llm.n_layers = c->llm.n_layers < BENCH_LAYERS ? c->llm.n_layers : BENCH_LAYERS;
     p.params = (struct policy_params){.n = 1, .v = {device}};
     trace_fill(&t);
+    SIM_ASSERT(bench_suits(&c->soc.machine, device) && device < c->soc.machine.n_devices);
+    SIM_ASSERT(first->llm.n_layers > 0 && first->llm.n_layers <= c->llm.n_layers);
     return real_execute(o, first, &p, &t, 1, &opt, NULL, out, e);
 }

@@ -16,7 +16,31 @@ static double output_tokens(const struct trace *t)
     for (size_t i = 0; i < t->n; i++) {
         n += t->rows[i].output_tokens;
     }
+    SIM_ASSERT(n >= (double)t->n); /* each request answers */
     return n;
+}
+
+/* What a fit counts on, of each kernel: it took time, its rows are some of its launch's, and rows
+ * of attention are of its sequences, each once. */
+static bool kernels_ok(const struct drive_report *r)
+{
+    for (size_t i = 0; i < r->n_kernels; i++) {
+        const struct drive_kernel *k = &r->kernels[i];
+        uint32_t rows = 0;
+        uint64_t keys = 0;
+        SIM_ASSERT(k->ns > 0 && k->rows > 0 && k->rows <= k->padded_rows);
+        SIM_ASSERT(k->rows <= k->shape_rows && k->prefill_rows <= k->shape_rows);
+        SIM_ASSERT(k->sequences > 0 && k->sequences <= k->shape_rows && k->keys <= k->pairs);
+        for (uint32_t s = 0; s < k->n_segments; s++) {
+            const struct drive_segment *x = &r->segments[k->segment0 + s];
+            SIM_ASSERT(k->segment0 + s < r->n_segments && x->rows > 0 && x->keys >= x->rows);
+            rows += x->rows;
+            keys += x->keys;
+        }
+        bool attention = k->op == OP_MHA || k->op == OP_LAYER;
+        SIM_ASSERT(attention ? rows == k->rows && keys <= k->keys : k->n_segments == 0);
+    }
+    return true;
 }
 
 /* Takes what ran and frees it; an exit status. */
@@ -24,6 +48,7 @@ static int take(struct calibration *c, const char *policy, const char *on, doubl
                 struct real_run *r)
 {
     int status = r->status == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
+    SIM_ASSERT(kernels_ok(&r->report) && tokens > 0.0);
     if (r->status != 0) {
         (void)fprintf(stderr, "xpusim: error: %s\n", r->message);
     } else if (!r->report.interrupted) {
@@ -48,6 +73,7 @@ static int run_one(struct calibration *c, const char *policy, const char *name,
     uint32_t before = c->in.fit.n_runs;
     int status = take(c, policy, name, output_tokens(t), &r);
     c->n_whole += c->in.fit.n_runs - before;
+    SIM_ASSERT(c->n_whole <= c->in.fit.n_runs && c->in.fit.n_runs - before <= 1);
     return status;
 }
 
@@ -67,6 +93,7 @@ static int run_benches(struct calibration *c, struct err *e)
             status = take(c, "bench", m->devices[d].name, bench_tokens(), &r);
         }
     }
+    SIM_ASSERT(status != EXIT_BAD_INPUT); /* the bench is the program's own */
     return status;
 }
 
@@ -75,6 +102,7 @@ int calibration_round(struct calibration *c, struct err *e)
     static const char *usual[] = {"openvino-cb", "agent-xpu-v2"};
     const struct option_texts some = {usual, 2};
     const struct option_texts *policies = c->policies.n > 0 ? &c->policies : &some;
+    SIM_ASSERT(c->in.one_by_one == (c->drive->clock == DRIVE_CLOCK_CPU));
     int status = c->trace_only ? EXIT_OK : run_benches(c, e);
     for (uint32_t i = 0; i < c->traces.n && status == EXIT_OK && !is_interrupted(c); i++) {
         struct config_options with = *c->options;
@@ -93,6 +121,7 @@ int calibration_round(struct calibration *c, struct err *e)
 void calibration_pairs(struct calibration *c)
 {
     SCOPED(err_fini) struct err why = ERR_INIT;
+    SIM_ASSERT(c->said == NULL && c->pairs.n == 0); /* once */
     c->said = document_new();
     if (pairs_here(c->drive, &c->config->soc.machine, &c->pairs, &why) != 0) {
         document_note(c->said, "pairs of kernels were not measured: %s",
@@ -105,6 +134,7 @@ void calibration_pairs(struct calibration *c)
 int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
 {
     const struct machine *m = &c->config->soc.machine;
+    SIM_ASSERT(c->n_whole <= c->in.fit.n_runs && (c->pairs.n == 0 || c->said != NULL));
     if (fit_make(&c->in, m, fit, e) != 0) {
         return EXIT_BAD_INPUT;
     }
@@ -144,6 +174,7 @@ static void print_unseen(const struct calibration *c, FILE *out)
 void calibration_print(const struct calibration *c, const struct fit *f, FILE *out)
 {
     const struct machine *m = &c->config->soc.machine;
+    SIM_ASSERT(f->n_devices == m->n_devices && f->n_runs == c->in.fit.n_runs); /* of these runs */
     (void)fprintf(out, "%u runs, %u of them disturbed\n", f->n_runs, f->n_disturbed);
     for (uint32_t i = 0; i < f->n_parts; i++) {
         const struct fit_part *p = &f->parts[i];

@@ -10,6 +10,22 @@ void fit_input_init(struct fit_input *in, enum drive_clock clock)
     *in = (struct fit_input){.one_by_one = clock == DRIVE_CLOCK_CPU};
 }
 
+/* Runs are numbered from 1 in their order, and kernels of one run follow one another. */
+static bool input_ok(const struct fit_input *in)
+{
+    return in->n == 0 || (in->run[0] >= 1 && in->run[in->n - 1] <= in->fit.n_runs &&
+                          in->run[0] <= in->run[in->n - 1]);
+}
+
+static bool times_ok(const struct drive_times *t)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < DRIVE_OCTAVES; i++) {
+        n += t->octave[i].n;
+    }
+    return n == t->n && t->max_ns <= t->sum_ns * (1.0 + 1e-9);
+}
+
 void fit_input_fini(struct fit_input *in)
 {
     free(in->kernels);
@@ -29,6 +45,7 @@ static void times_merge(struct drive_times *to, const struct drive_times *from)
         to->octave[i].sum_ns += from->octave[i].sum_ns;
         to->octave[i].sum_sq += from->octave[i].sum_sq;
     }
+    SIM_ASSERT(times_ok(to));
 }
 
 static void add_residents(struct fit *f, const struct drive_report *r)
@@ -37,12 +54,14 @@ static void add_residents(struct fit *f, const struct drive_report *r)
         const struct drive_resident_time *t = &r->residents[i];
         double s = (double)t->ns / 1e9;
         struct fit_line *l = &f->residents[t->work];
+        SIM_ASSERT(t->work < DRIVE_WORKS && t->ns >= 0 && t->size > 0.0);
         l->n += 1.0;
         l->x += t->size;
         l->y += s;
         l->xx += t->size * t->size;
         l->xy += t->size * s;
         l->max_s = fmax(l->max_s, s);
+        SIM_ASSERT(l->x * l->x <= l->n * l->xx * (1.0 + 1e-9)); /* Cauchy and Schwarz */
     }
 }
 
@@ -52,6 +71,7 @@ void fit_line_solve(struct fit_line *l)
         return;
     }
     double spread = l->n * l->xx - l->x * l->x;
+    SIM_ASSERT(l->x > 0.0 && l->y >= 0.0);
     /* Sizes that are all alike give no slope; then all of the time counts as fixed. */
     l->slope_s = spread > 1e-9 * l->n * l->xx ? (l->n * l->xy - l->x * l->y) / spread : 0.0;
     l->slope_s = fmax(0.0, l->slope_s);
@@ -61,12 +81,16 @@ void fit_line_solve(struct fit_line *l)
         l->fixed_s = 0.0;
         l->slope_s = l->y / l->x;
     }
+    /* Through the mean in every case: the sum of times is kept. */
+    SIM_ASSERT(l->fixed_s >= 0.0 && l->slope_s >= 0.0);
+    SIM_ASSERT(fabs(l->n * l->fixed_s + l->slope_s * l->x - l->y) <= 1e-9 * l->y);
 }
 
 void fit_input_add(struct fit_input *in, const struct drive_report *r, double tail_tokens,
                    bool disturbed)
 {
     struct fit *f = &in->fit;
+    SIM_ASSERT(input_ok(in) && f->n_parts == 0 && tail_tokens >= 0.0);
     f->n_runs++;
     f->n_disturbed += disturbed;
     times_merge(&f->schedule, &r->schedule);
@@ -81,12 +105,15 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
         in->run = xgrow(in->run, in->n, sizeof *in->run);
         in->run[in->n] = f->n_runs;
         in->kernels[in->n] = r->kernels[i];
+        /* Segments are copied below, so numbers of the report's move by those that are here. */
+        SIM_ASSERT(r->kernels[i].segment0 + r->kernels[i].n_segments <= r->n_segments);
         in->kernels[in->n++].segment0 += (uint32_t)in->n_segments;
     }
     for (size_t i = 0; i < r->n_segments; i++) {
         in->segments = xgrow(in->segments, in->n_segments, sizeof *in->segments);
         in->segments[in->n_segments++] = r->segments[i];
     }
+    SIM_ASSERT(input_ok(in) && f->n_disturbed <= f->n_runs);
 }
 
 /* ---- parts ---- */
@@ -110,6 +137,7 @@ static const enum op_kind part_ops[N_PARTS] = {OP_QKV, OP_FFN, OP_HEAD, OP_MHA,
 
 struct work_shape fit_shape(const struct drive_kernel *k)
 {
+    SIM_ASSERT(k->stopped || (k->prefill_rows <= k->shape_rows && k->rows <= k->shape_rows));
     return (struct work_shape){.rows = k->shape_rows,
                                .sequences = k->sequences,
                                .prefill_rows = k->prefill_rows,
@@ -126,6 +154,7 @@ static bool regressors(const struct fit_input *in, const struct drive_kernel *k,
     if (k->stopped || k->op != (uint8_t)part_ops[part]) {
         return false;
     }
+    SIM_ASSERT(share > 0.0 && share <= 1.0 && k->prefill_rows <= k->shape_rows);
     memset(x, 0, SAMPLE_TERMS * sizeof *x);
     x[0] = 1.0;
     switch (part) {
@@ -140,6 +169,7 @@ static bool regressors(const struct fit_input *in, const struct drive_kernel *k,
         fit_prompt_terms(in, k, split, x);
         x[4] = fit_decode_keys(in, k);
         x[5] = k->rows - x[1] - x[3];
+        SIM_ASSERT(x[5] >= 0.0); /* its prompts' rows are some of its rows */
         return k->prefill_rows > 0 && k->prefill_rows < k->shape_rows;
     case PART_LAYER:
         x[1] = (double)k->keys;
@@ -163,6 +193,7 @@ static void collect(const struct fit_input *in, const double *overlap, const str
         }
         double slow =
             fit_is_one_row(k) ? 1.0 + d[k->device].beside.value * fmin(1.0, overlap[i]) : 1.0;
+        SIM_ASSERT(slow >= 1.0 && overlap[i] >= 0.0 && k->ns > 0);
         struct sample *to = samples_add(s);
         to->t_s = (double)k->ns / 1e9 / slow;
         memcpy(to->x, x, sizeof x);
@@ -172,6 +203,7 @@ static void collect(const struct fit_input *in, const double *overlap, const str
 
 static uint32_t part_params(enum part part, const struct fit_device *d)
 {
+    SIM_ASSERT(part < N_PARTS && d->token[part_ops[part]].n <= SOC_OPS_MAX_POINTS);
     switch (part) {
     case PART_PREFILL:
         return FIT_PROMPT_TERMS - (d->split.few_below == 0 ? 2 : 0);
@@ -198,7 +230,20 @@ static struct fit_number *part_line(enum part part, struct fit_device *d)
 /* Terms of the line; those that no kernel has are 0. */
 static uint32_t part_terms(enum part part, const struct fit_device *d)
 {
-    return part == PART_PREFILL ? FIT_PROMPT_TERMS : part_params(part, d);
+    uint32_t terms = part == PART_PREFILL ? FIT_PROMPT_TERMS : part_params(part, d);
+    SIM_ASSERT(terms >= part_params(part, d) && (terms <= SAMPLE_TERMS || part < PART_PREFILL));
+    return terms;
+}
+
+/* For assertions: a line takes as long in all as the kernels that it was made from. */
+static bool keeps_sum(const struct samples *s)
+{
+    double sum = 0.0, fitted = 0.0;
+    for (size_t i = 0; i < s->n; i++) {
+        sum += s->v[i].t_s;
+        fitted += s->v[i].fitted_s;
+    }
+    return fabs(fitted - sum) <= 1e-9 * sum;
 }
 
 static void part_fit(struct samples *s, enum part part, struct fit_device *d)
@@ -208,6 +253,7 @@ static void part_fit(struct samples *s, enum part part, struct fit_device *d)
     case PART_DECODE:
     case PART_LAYER:
         samples_regress(s, part_terms(part, d), part_line(part, d));
+        SIM_ASSERT(keeps_sum(s));
         break;
     case PART_MIXED:
         for (size_t i = 0; i < s->n; i++) {
@@ -243,6 +289,7 @@ static struct fit_split split_make(const struct fit_input *in, const double *ove
                                    const struct fit_device *devices, uint32_t device)
 {
     struct prompts p = {in, overlap, devices, (int)device};
+    SIM_ASSERT(devices[device].split.few_below == 0 && devices[device].rows_max == 0); /* once */
     struct samples s = {0};
     collect_prompts(&p, (struct fit_split){0}, &s);
     p.device = samples_kinds(&s) < KINDS_PER_TERM * FIT_PROMPT_TERMS ? -1 : p.device;
@@ -253,6 +300,7 @@ static struct fit_split split_make(const struct fit_input *in, const double *ove
 /* Where its kernels end; those of all devices where it had none. */
 static void range_make(const struct fit_input *in, uint32_t device, struct fit_device *d)
 {
+    SIM_ASSERT(d->rows_max == 0 && d->keys_max == 0);
     for (int all = 0; all < 2 && d->rows_max == 0; all++) {
         for (size_t i = 0; i < in->n; i++) {
             const struct drive_kernel *k = &in->kernels[i];
@@ -272,6 +320,7 @@ static void make_part(const struct fit_input *in, const double *overlap, struct 
 {
     struct samples s = {0};
     struct fit_device *d = &out->devices[device];
+    SIM_ASSERT(out->n_parts < FIT_MAX_PARTS && device < out->n_devices);
     struct fit_part *to = &out->parts[out->n_parts];
     collect(in, overlap, out->devices, (int)device, part, d->split, &s);
     *to = (struct fit_part){.name = part_names[part], .device = (uint8_t)device};
@@ -283,6 +332,7 @@ static void make_part(const struct fit_input *in, const double *overlap, struct 
         collect(in, overlap, out->devices, -1, part, d->split, &all);
         part_fit(&all, part, d);
         samples_scale(&s, part_terms(part, d), line);
+        SIM_ASSERT(keeps_sum(&s) && all.n >= s.n); /* this device's are some of all */
         samples_judge(&s, params, to);
         to->borrowed_form = true;
         out->n_parts++;
@@ -308,6 +358,7 @@ static void make_part(const struct fit_input *in, const double *overlap, struct 
 
 int fit_make(const struct fit_input *in, const struct machine *m, struct fit *out, struct err *e)
 {
+    SIM_ASSERT(input_ok(in) && in->fit.n_parts == 0 && m->n_devices <= MACHINE_MAX_DEVICES);
     *out = in->fit;
     out->n_devices = m->n_devices;
     for (int w = 0; w < DRIVE_WORKS; w++) {
@@ -320,6 +371,7 @@ int fit_make(const struct fit_input *in, const struct machine *m, struct fit *ou
     for (uint32_t d = 0; d < m->n_devices; d++) {
         /* First, because the times of the parts are taken with the slowdown divided out. */
         fit_beside(in, overlap, d, &out->devices[d]);
+        SIM_ASSERT(fit_number_ok(out->devices[d].beside) && out->devices[d].beside.low >= 0.0);
     }
     for (uint32_t d = 0; d < m->n_devices && e->n == 0; d++) {
         out->devices[d].split = split_make(in, overlap, out->devices, d);
@@ -327,6 +379,10 @@ int fit_make(const struct fit_input *in, const struct machine *m, struct fit *ou
         for (int p = 0; p < N_PARTS; p++) {
             make_part(in, overlap, out, d, (enum part)p, e);
         }
+    }
+    /* A fit of every device has attention, so that its range of both is known. */
+    for (uint32_t d = 0; d < m->n_devices && e->n == 0; d++) {
+        SIM_ASSERT(out->devices[d].rows_max > 0 && out->devices[d].keys_max > 0);
     }
     return e->n == 0 ? 0 : -EINVAL;
 }

@@ -16,6 +16,13 @@ struct fit_number {
     double value, low, high; /* 95 % */
 };
 
+/* For assertions: the value is within its interval, but for rounding. */
+static inline bool fit_number_ok(struct fit_number x)
+{
+    double slack = 1e-9 * fabs(x.value);
+    return x.low <= x.value + slack && x.high >= x.value - slack;
+}
+
 /* How well one part fits. */
 struct fit_part {
     const char *name; /* "qkv", "mha prefill", ... */

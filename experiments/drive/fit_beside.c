@@ -29,6 +29,7 @@ double fit_overlap(const struct fit_input *in, size_t at)
             o->begin_ns + o->ns < k->begin_ns + k->ns ? o->begin_ns + o->ns : k->begin_ns + k->ns;
         covered += end > begin ? end - begin : 0;
     }
+    SIM_ASSERT(covered >= 0 && k->ns > 0); /* with several others, perhaps more than all of it */
     return (double)covered / (double)k->ns;
 }
 
@@ -50,6 +51,7 @@ void fit_beside(const struct fit_input *in, const double *overlap, uint32_t devi
                 (!both && overlap[i] > OVERLAP_LEAST)) {
                 continue;
             }
+            SIM_ASSERT(overlap[i] >= 0.0 && !(in->one_by_one && both)); /* none met */
             n[both] += 1.0;
             sum[both] += (double)k->ns;
             squares[both] += (double)k->ns * (double)k->ns;
@@ -64,6 +66,7 @@ void fit_beside(const struct fit_input *in, const double *overlap, uint32_t devi
             mean[b] = sum[b] / n[b];
             /* Of the logarithm of a mean: the variances of a ratio's two sides add up. */
             relative += (squares[b] / n[b] / (mean[b] * mean[b]) - 1.0) / n[b];
+            SIM_ASSERT(squares[b] * n[b] >= sum[b] * sum[b] * (1.0 - 1e-9)); /* a variance */
         }
         ratio += mean[1] / mean[0];
         variance += relative;
@@ -75,5 +78,6 @@ void fit_beside(const struct fit_input *in, const double *overlap, uint32_t devi
         double sd = sqrt(variance) / ops;
         out->beside = (struct fit_number){fmax(0.0, value), fmax(0.0, value - Z95 * sd),
                                           fmax(0.0, value + Z95 * sd)};
+        SIM_ASSERT(out->n_beside >= MIN_BESIDE && fit_number_ok(out->beside));
     }
 }

@@ -35,6 +35,8 @@ struct samples {
 };
 
 struct sample *samples_add(struct samples *s);
+/* For assertions: in the order of their work, as samples_screen leaves them. */
+bool samples_sorted(const struct samples *s);
 /* Kinds of work among screened samples. */
 uint32_t samples_kinds(const struct samples *s);
 /* Sorts by work; drops those that lost their core, where three or more like them tell. */

@@ -14,14 +14,18 @@ void fit_prompt_terms(const struct fit_input *in, const struct drive_kernel *k,
                       struct fit_split split, double x[4])
 {
     memset(x, 0, 4 * sizeof *x);
+    SIM_ASSERT(k->segment0 + k->n_segments <= in->n_segments);
     for (uint32_t i = 0; i < k->n_segments; i++) {
         const struct drive_segment *s = &in->segments[k->segment0 + i];
         bool few = s->rows < split.few_below;
+        SIM_ASSERT(s->rows > 0 && s->keys >= s->rows); /* it sees itself and those before it */
         if (s->prefill) {
             x[few ? 0 : 2] += soc_ops_pairs(s->rows, s->keys, few ? 0 : split.tile);
             x[few ? 1 : 3] += s->rows;
         }
     }
+    SIM_ASSERT(x[0] >= x[1] && x[2] >= x[3]); /* a row has a pair, with itself */
+    SIM_ASSERT(split.few_below > 0 || x[1] == 0.0);
 }
 
 double fit_decode_keys(const struct fit_input *in, const struct drive_kernel *k)
@@ -30,6 +34,7 @@ double fit_decode_keys(const struct fit_input *in, const struct drive_kernel *k)
     for (uint32_t i = 0; i < k->n_segments; i++) {
         const struct drive_segment *s = &in->segments[k->segment0 + i];
         keys += s->prefill ? 0.0 : s->keys;
+        SIM_ASSERT(s->prefill || s->rows == 1); /* a decode has one row: its keys are its pairs */
     }
     return keys;
 }
@@ -41,12 +46,14 @@ uint32_t fit_longest(const struct fit_input *in, const struct drive_kernel *k)
         uint32_t own = in->segments[k->segment0 + i].keys;
         keys = own > keys ? own : keys;
     }
+    SIM_ASSERT(k->n_segments == 0 || keys > 0);
     return keys;
 }
 
 /* Kinds of work on one path alone. */
 static uint32_t kinds_on(const struct samples *s, bool few)
 {
+    SIM_ASSERT(samples_sorted(s)); /* like work is side by side */
     uint32_t kinds = 0;
     for (size_t i = 0; i < s->n; i++) {
         bool is = s->v[i].x[few ? 2 : 4] > 0.0 && s->v[i].x[few ? 4 : 2] == 0.0;
@@ -61,6 +68,7 @@ static double mean_square(struct samples *s)
     struct fit_number c[SAMPLE_TERMS];
     samples_regress(s, FIT_PROMPT_TERMS, c);
     double sum = 0.0;
+    SIM_ASSERT(s->n > FIT_PROMPT_TERMS);
     for (size_t i = 0; i < s->n; i++) {
         double error = log(s->v[i].fitted_s / s->v[i].t_s);
         sum += error * error;
@@ -88,5 +96,8 @@ struct fit_split fit_prompt_split(fit_collect *collect, void *self)
             free(s.v);
         }
     }
+    /* The plain form is tried first, so it is no better than the best. */
+    SIM_ASSERT(least == HUGE_VAL || plain >= least);
+    SIM_ASSERT(least == HUGE_VAL || best.few_below > 0 || best.tile > 0 || plain == least);
     return least < WORTH * plain ? best : (struct fit_split){0};
 }

@@ -5,6 +5,7 @@
 static void quantity(cJSON *to, const char *key, struct fit_number q, const char *unit,
                      const char *source)
 {
+    SIM_ASSERT(to != NULL && fit_number_ok(q) && q.value >= 0.0 && isfinite(q.high));
     struct quantity put = {
         .value = q.value, .low = q.low, .high = q.high, .kind = QUANTITY_MEASURED};
     json_put_quantity(to, key, put, unit, source);
@@ -18,6 +19,7 @@ static struct fit_number mean_us(const struct drive_times *all)
     double mean = drive_mean_ns(&t) / 1e3;
     double n = t.n > 0 ? (double)t.n : 1.0;
     double sd = sqrt(fmax(0.0, t.sum_sq / n / 1e6 - mean * mean) / n);
+    SIM_ASSERT(t.n > 0 && mean <= all->max_ns / 1e3 * (1.0 + 1e-9)); /* whoever asks has some */
     return (struct fit_number){mean, fmax(0.0, mean - 1.96 * sd), mean + 1.96 * sd};
 }
 
@@ -36,6 +38,7 @@ static struct fit_line both_ways(const struct fit_line *l)
     both.xx += l[DRIVE_SWAP_IN].xx;
     both.xy += l[DRIVE_SWAP_IN].xy;
     fit_line_solve(&both);
+    SIM_ASSERT(both.n == l[DRIVE_SWAP_OUT].n + l[DRIVE_SWAP_IN].n);
     return both;
 }
 
@@ -43,7 +46,9 @@ static struct fit_line both_ways(const struct fit_line *l)
 static void line(cJSON *to, const struct fit_line *l, const char *fixed, const char *bandwidth,
                  double most, const char *source)
 {
+    SIM_ASSERT(most > 0.0);
     if (l->n > 0.0) {
+        SIM_ASSERT(l->slope_s > 0.0 || l->fixed_s > 0.0); /* solved, and something took time */
         double gbs = l->slope_s > 0.0 ? 1e-9 / l->slope_s : most;
         quantity(to, fixed, exactly(l->fixed_s), "s", source);
         quantity(to, bandwidth, exactly(fmax(1e-3, fmin(gbs, most))), "GB/s", source);
@@ -54,6 +59,7 @@ static void line(cJSON *to, const struct fit_line *l, const char *fixed, const c
 static void evictions(cJSON *to, const struct fit_line *l, const char *source)
 {
     if (l->n > 0.0) {
+        SIM_ASSERT(l->y > 0.0 && l->n >= 1.0);
         quantity(to, "evict_fixed", exactly(l->y / l->n), "s", source);
     }
 }
@@ -64,6 +70,7 @@ static void lines(const struct fit_line *l, cJSON *root, const char *source)
     double most = cJSON_GetObjectItem(peak, "value")->valuedouble;
     cJSON *loader = cJSON_GetObjectItem(root, "loader");
     cJSON *compiler = cJSON_GetObjectItem(root, "compiler");
+    SIM_ASSERT(loader != NULL && compiler != NULL && loader != compiler); /* of every SoC file */
     struct fit_line swap = both_ways(l);
     line(loader, &l[DRIVE_LOAD], "fixed", "bandwidth", most, source);
     line(loader, &swap, "swap_fixed", "swap_bandwidth", most, source);
@@ -84,6 +91,7 @@ static void host(const struct fit *f, cJSON *root, const char *source)
     }
     if (f->tail_tokens > 0.0) {
         double us = f->tail.sum_ns / f->tail_tokens / 1e3;
+        SIM_ASSERT((double)f->tail.n <= f->tail_tokens || f->n_runs == 0); /* a pass gives one */
         quantity(h, "sample", (struct fit_number){us, us, us}, "us/token", source);
     }
     lines(f->residents, root, source);
@@ -94,6 +102,8 @@ static cJSON *table(const struct fit_table *t)
     cJSON *list = cJSON_CreateArray();
     for (uint32_t i = 0; i < t->n; i++) {
         cJSON *o = cJSON_CreateObject();
+        SIM_ASSERT(fit_number_ok(t->s[i]));
+        SIM_ASSERT(i == 0 || (t->rows[i] > t->rows[i - 1] && t->s[i].value >= t->s[i - 1].value));
         cJSON_AddNumberToObject(o, "rows", t->rows[i]);
         cJSON_AddNumberToObject(o, "us", 1e6 * t->s[i].value);
         cJSON_AddNumberToObject(o, "low", 1e6 * t->s[i].low);
@@ -106,6 +116,7 @@ static cJSON *table(const struct fit_table *t)
 static cJSON *rates(const struct fit_number *c, const char *per)
 {
     cJSON *o = cJSON_CreateObject();
+    SIM_ASSERT(c[0].value >= 0.0 && c[1].value >= 0.0); /* times rise with work */
     cJSON_AddNumberToObject(o, "fixed_us", 1e6 * c[0].value);
     cJSON_AddNumberToObject(o, per, 1e9 * c[1].value);
     return o;
@@ -115,6 +126,9 @@ static cJSON *prompts(const struct fit_device *d)
 {
     const struct fit_number *few = &d->prefill[FIT_PROMPT_FEW];
     const struct fit_number *many = &d->prefill[FIT_PROMPT_MANY];
+    for (int i = 0; i < FIT_PROMPT_TERMS; i++) {
+        SIM_ASSERT(d->prefill[i].value >= 0.0); /* what is not written is nothing */
+    }
     cJSON *o = cJSON_CreateObject();
     cJSON_AddNumberToObject(o, "fixed_us", 1e6 * d->prefill[FIT_PROMPT_FIXED].value);
     cJSON_AddNumberToObject(o, "pair_ns", 1e9 * many[0].value);
@@ -171,6 +185,9 @@ cJSON *fit_to_soc(const struct fit *f, const struct transfer *t, const cJSON *so
     state(root, "hwmodel", "per-op");
     host(f, root, source);
     cJSON *devices = cJSON_GetObjectItem(root, "devices");
+    SIM_ASSERT(cJSON_GetArraySize(devices) == (int)f->n_devices); /* the machine that ran */
+    SIM_ASSERT((t == NULL || t->n_devices == f->n_devices) &&
+               (f->submit.n > 0) == (f->completion.n > 0));
     for (uint32_t i = 0; i < f->n_devices; i++) {
         cJSON *d = cJSON_GetArrayItem(devices, (int)i);
         if (f->submit.n > 0) {

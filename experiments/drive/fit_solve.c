@@ -26,9 +26,23 @@ static int by_work(const void *a, const void *b)
     return (p->t_s > q->t_s) - (p->t_s < q->t_s);
 }
 
+/* Bytes are compared for numbers: none is -0 or no number, so that the order says the same. */
 static bool same_work(const struct sample *a, const struct sample *b)
 {
+    for (int i = 0; i < SAMPLE_TERMS; i++) {
+        SIM_ASSERT((a->x[i] == b->x[i]) == (memcmp(&a->x[i], &b->x[i], sizeof a->x[i]) == 0));
+    }
     return memcmp(a->x, b->x, sizeof a->x) == 0;
+}
+
+bool samples_sorted(const struct samples *s)
+{
+    for (size_t i = 1; i < s->n; i++) {
+        if (by_work(&s->v[i - 1], &s->v[i]) > 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void samples_screen(struct samples *s)
@@ -37,6 +51,7 @@ void samples_screen(struct samples *s)
         qsort(s->v, s->n, sizeof *s->v, by_work);
     }
     size_t kept = 0;
+    SIM_ASSERT(samples_sorted(s) && s->lost == 0); /* once */
     for (size_t i = 0; i < s->n;) {
         size_t end = i;
         while (end < s->n && same_work(&s->v[i], &s->v[end])) {
@@ -55,12 +70,14 @@ void samples_screen(struct samples *s)
         }
         i = end;
     }
+    SIM_ASSERT(kept + s->lost == s->n && 2 * (size_t)s->lost <= s->n); /* never the median */
     s->n = kept;
 }
 
 uint32_t samples_kinds(const struct samples *s)
 {
     uint32_t kinds = 0;
+    SIM_ASSERT(samples_sorted(s)); /* like work is side by side */
     for (size_t i = 0; i < s->n; i++) {
         kinds += i == 0 || !same_work(&s->v[i - 1], &s->v[i]);
     }
@@ -72,10 +89,12 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
     OWNED double *error = xcalloc(s->n, sizeof *error);
     double lack = 0.0, pure = 0.0;
     size_t groups = 0;
+    SIM_ASSERT(s->n > 0 && samples_sorted(s));
     for (size_t i = 0; i < s->n;) {
         size_t end = i;
         double mean = 0.0;
         while (end < s->n && same_work(&s->v[i], &s->v[end])) {
+            SIM_ASSERT(s->v[end].fitted_s > 0.0 && s->v[end].t_s > 0.0);
             mean += s->v[end].t_s / s->v[end].fitted_s - 1.0;
             end++;
         }
@@ -101,6 +120,8 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
     part->lack_of_fit_p = df1 > 0.0 && df2 > 0.0 && pure > 0.0
                               ? gsl_cdf_fdist_Q(lack / df1 / (pure / df2), df1, df2)
                               : (double)NAN;
+    SIM_ASSERT(groups == samples_kinds(s) && part->median_frac <= part->p90_frac);
+    SIM_ASSERT(!(part->lack_of_fit_p < 0.0) && !(part->lack_of_fit_p > 1.0));
 }
 
 /* ---- regression with coefficients that are not negative ---- */
@@ -108,6 +129,7 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
 void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
 {
     bool used[SAMPLE_TERMS] = {false};
+    SIM_ASSERT(p > 0 && p <= SAMPLE_TERMS);
     for (uint32_t i = 0; i < p; i++) { /* a regressor that never varies from 0 says nothing */
         for (size_t k = 0; k < s->n; k++) {
             used[i] = used[i] || s->v[k].x[i] != 0.0;
@@ -160,6 +182,9 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
         }
         gsl_multifit_linear_free(w);
     }
+    for (uint32_t i = 0; i < p; i++) {
+        SIM_ASSERT(c[i].value >= 0.0 && (used[i] || c[i].value == 0.0) && fit_number_ok(c[i]));
+    }
     /* Least squares of relative errors come out low: what is predicted too short is off by 1 at
      * most, what is predicted too long without limit. So the whole is scaled to the time taken in
      * all. */
@@ -178,6 +203,7 @@ void samples_scale(struct samples *s, uint32_t p, struct fit_number *c)
         fitted += s->v[k].fitted_s;
     }
     double scale = fitted > 0.0 ? sum / fitted : 1.0;
+    SIM_ASSERT(scale > 0.0 && isfinite(scale));
     for (uint32_t i = 0; i < p; i++) {
         c[i] = (struct fit_number){c[i].value * scale, c[i].low * scale, c[i].high * scale};
     }
@@ -195,6 +221,7 @@ void samples_table(struct samples *s, struct fit_table *t)
     double sum[SOC_OPS_MAX_POINTS] = {0}, squares[SOC_OPS_MAX_POINTS] = {0};
     double rows[SOC_OPS_MAX_POINTS] = {0};
     int lot = -1;
+    SIM_ASSERT(samples_sorted(s) && (s->n == 0 || s->v[0].x[0] >= 1.0)); /* rows, rising */
     for (size_t i = 0; i < s->n; i++) {
         int l = (int)ceil(log2(s->v[i].x[0]) - 1e-9);
         if (l != lot && t->n < SOC_OPS_MAX_POINTS) {
@@ -202,6 +229,7 @@ void samples_table(struct samples *s, struct fit_table *t)
             lot = l;
         }
         uint32_t k = t->n - 1;
+        SIM_ASSERT(l >= lot); /* more only where there was no room for another lot */
         n[k] += 1.0;
         rows[k] += s->v[i].x[0];
         sum[k] += s->v[i].t_s;
@@ -241,12 +269,15 @@ void samples_table_fitted(struct samples *s, const struct fit_table *t)
 {
     struct soc_ops ops = {.given = true};
     ops.qkv.n = t->n;
+    SIM_ASSERT(t->n > 0 && t->n <= SOC_OPS_MAX_POINTS);
     for (uint32_t k = 0; k < t->n; k++) {
+        SIM_ASSERT(fit_number_ok(t->s[k]) && t->s[k].value > 0.0);
         ops.qkv.rows[k] = t->rows[k];
         ops.qkv.s[k] = t->s[k].value;
     }
     for (size_t i = 0; i < s->n; i++) {
         struct kernel_query q = {.op = OP_QKV, .padded_rows = (uint32_t)s->v[i].x[0]};
         s->v[i].fitted_s = soc_ops_seconds(&ops, &q);
+        SIM_ASSERT(s->v[i].fitted_s > 0.0);
     }
 }

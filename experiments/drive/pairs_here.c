@@ -18,6 +18,7 @@ static void set_window(struct measure_options *o)
     double s = set != NULL ? strtod(set, NULL) : 0.0;
     bool shorter = s >= LEAST_S && s < WINDOW_S;
     o->window_s = shorter ? s : WINDOW_S;
+    SIM_ASSERT(o->pairs_only == false && o->backend_options.pool_bytes == 0); /* set once */
     o->retries = shorter ? 0 : o->retries;
     o->backend_options.pool_bytes = shorter ? TEST_POOL_BYTES : measure_pool_bytes(o);
 }
@@ -53,6 +54,9 @@ int pairs_here(const struct drive_options *d, const struct machine *m, struct pa
     struct measure_options o;
     struct kernel_rows rows = {.n = 0};
     char devices[64];
+    /* Two processors, one of each device: kernels on one of them would only take turns. */
+    SIM_ASSERT(d->devices[0].core >= 0 && d->devices[1].core >= 0 &&
+               d->devices[0].core != d->devices[1].core);
     OWNED char *text = NULL;
     size_t n = 0;
     (void)snprintf(devices, sizeof devices, "cpu%d,cpu%d", d->devices[0].core, d->devices[1].core);
@@ -74,5 +78,6 @@ int pairs_here(const struct drive_options *d, const struct machine *m, struct pa
     for (uint32_t i = 0; rc == 0 && i < 2; i++) {
         out->devices[i] = xkeep(xstrdup(m->devices[i].name));
     }
+    SIM_ASSERT(rc != 0 || out->n > 0);
     return rc == 0 ? 0 : -EINVAL;
 }

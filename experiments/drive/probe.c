@@ -21,12 +21,14 @@ int probe_open(struct probe *p, struct err *e)
     if (p->ops != NULL && p->bench == NULL) {
         (void)err_add(e, "engine openvino: %s", why);
     }
+    SIM_ASSERT(p->bench == NULL || p->ops != NULL); /* probe_close asks for no more */
     return p->bench == NULL ? -EINVAL : 0;
 }
 
 void probe_close(struct probe *p)
 {
     if (p->bench != NULL) {
+        SIM_ASSERT(p->ops != NULL);
         p->ops->close(p->bench);
     }
 }
@@ -77,6 +79,7 @@ int probe_device(struct probe *p, const char *device, const struct llm *llm, uin
     DOCUMENT_VALUES(d, "device", (const char *)found.name, "openvino", p->ops->version);
     struct frame *said = DOCUMENT_FRAME(d, "facts", 0, facts);
     uint32_t n = p->ops->facts(p->bench, found.name, fact, MAX_FACTS);
+    SIM_ASSERT(n <= MAX_FACTS && strcasecmp(found.name, device) == 0);
     for (uint32_t i = 0; i < n; i++) {
         FRAME_ROW(said, (const char *)fact[i].name, (const char *)fact[i].value);
     }
@@ -95,5 +98,6 @@ int probe_device(struct probe *p, const char *device, const struct llm *llm, uin
                   k.again_s, k.off_frac, k.ok ? NULL : (const char *)k.why);
     }
     watchdog_stop(w);
+    SIM_ASSERT(failed <= ENGINE_PROBE_STEPS);
     return failed;
 }

@@ -23,6 +23,8 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     uint32_t row = core_request(r)->row;
     double first = seconds(r->first_token_ns - r->arrival_ns);
     double all = seconds(now_ns - r->arrival_ns);
+    SIM_ASSERT(row < t->n && !t->v[row].finished && r->generated_tokens > 0);
+    SIM_ASSERT(first >= 0.0 && all >= first && now_ns == r->last_token_ns);
     t->v[row] = (struct request_time){
         .finished = true,
         .cls = r->cls,
@@ -55,6 +57,7 @@ static char *list_item(const char *list, uint32_t i)
         at += *at == ',';
     }
     size_t n = strcspn(at, ",");
+    SIM_ASSERT(i == 0 || *at == '\0'); /* at that item, or behind the last one */
     return n > 0 ? xformat("%.*s", (int)n, at) : NULL;
 }
 
@@ -91,6 +94,7 @@ static bool has_kind(const char *name)
 
 static bool is_of(const char *name, enum device_kind kind)
 {
+    SIM_ASSERT(has_kind(name)); /* others are any device's */
     return begins(name, "NPU") ? kind == DEVICE_KIND_NPU
                                : kind == DEVICE_KIND_IGPU || kind == DEVICE_KIND_GPU;
 }
@@ -100,6 +104,7 @@ static void name_by_kind(const char *name, const char *list, const struct machin
                          struct drive_options *out, struct err *e)
 {
     SCOPED(text_fini) struct text has = {0};
+    SIM_ASSERT(has_kind(name) && strlen(name) < sizeof out->devices[0].name);
     for (uint32_t i = 0; i < m->n_devices; i++) {
         if (out->devices[i].name[0] == '\0' && is_of(name, m->devices[i].kind)) {
             (void)snprintf(out->devices[i].name, sizeof out->devices[i].name, "%s", name);
@@ -156,6 +161,7 @@ static void name_devices(const char *list, const struct machine *m, struct drive
                           "is not named",
                           list, m->devices[i].name, m->name);
         }
+        SIM_ASSERT(d->engine != NULL && (other == NULL || !has_kind(other)));
         (void)snprintf(d->name, sizeof d->name, "%.15s", other != NULL ? other : "CPU");
     }
 }
@@ -165,6 +171,7 @@ static void tell_compiled(const char *device, uint32_t done, uint32_t n)
 {
     static double last_s;
     double now_s = clock_now_s();
+    SIM_ASSERT(now_s >= last_s && done <= n);
     if (done > 0 && now_s - last_s < TELL_EVERY_S) {
         return;
     }
@@ -198,6 +205,10 @@ int real_devices(const struct real_options *o, const struct machine *m, struct d
     if (e->n == before) {
         name_devices(o->devices, m, out, e);
     }
+    for (uint32_t i = 0; i < m->n_devices && e->n == before; i++) {
+        SIM_ASSERT(out->devices[i].engine != NULL && out->devices[i].name[0] != '\0' &&
+                   out->devices[i].core >= 0);
+    }
     return e->n == before ? 0 : -EINVAL;
 }
 
@@ -206,6 +217,7 @@ char *real_describe(const struct drive_options *o, const struct machine *m)
     struct text t = {0};
     for (uint32_t i = 0; i < m->n_devices; i++) {
         const struct drive_device *d = &o->devices[i];
+        SIM_ASSERT(d->engine != NULL && d->name[0] != '\0'); /* real_devices resolved it */
         text_item(&t, "; ", m->devices[i].name);
         text_format(&t, " = %s %s, %s, core %d", d->engine->name, d->engine->version, d->name,
                     d->core);
@@ -223,6 +235,7 @@ struct execution {
 static int execute(void *self, const struct sim_setup *setup, struct sim_result *result)
 {
     const struct execution *x = self;
+    SIM_ASSERT(x->report->n_kernels == 0 && x->report->n_residents == 0); /* it runs once */
     return drive_run(x->options, setup, result, x->report);
 }
 
@@ -259,6 +272,7 @@ int real_execute(const struct drive_options *o, const struct config *c,
                  struct err *e)
 {
     *out = (struct real_run){.load_before = load_average()};
+    SIM_ASSERT(opt->series == NULL && opt->execute == NULL); /* they are set here */
     request_times_init(&out->times, t->n);
     struct execution x = {o, &out->report};
     opt->execute = execute;
@@ -280,6 +294,8 @@ int real_execute(const struct drive_options *o, const struct config *c,
     struct backend_host shares = host_times_shares(&from, &to);
     out->foreign_frac = shares.foreign_frac;
     out->steal_frac = shares.steal_frac;
+    SIM_ASSERT(out->wall_s >= 0.0 && out->foreign_frac <= 1.0 && out->steal_frac <= 1.0);
+    SIM_ASSERT(out->status != 0 || out->report.interrupted || r->sim.end_ns >= 0);
     out->sim = r->sim;
     out->end_s = seconds(r->sim.end_ns);
     if (o->realtime && o->clock == DRIVE_CLOCK_WALL && !out->report.realtime) {
@@ -291,6 +307,7 @@ int real_execute(const struct drive_options *o, const struct config *c,
     if (result == NULL) {
         runner_result_fini(&own);
     }
+    SIM_ASSERT(out->times.n == t->n && (out->status == 0) == (out->sim.status == 0));
     return out->status;
 }
 

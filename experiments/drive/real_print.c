@@ -17,6 +17,8 @@ void real_print_times(FILE *out, const char *what, const struct drive_times *t)
 {
     if (t->n > 0) {
         struct drive_times most = drive_times_screened(t);
+        SIM_ASSERT(most.n > 0 && drive_mean_ns(&most) <= drive_mean_ns(t) * (1.0 + 1e-9));
+        SIM_ASSERT(drive_mean_ns(t) <= t->max_ns * (1.0 + 1e-9));
         (void)fprintf(out, "  %-34s %9.1f us mean, %9.1f us worst of %llu", what,
                       drive_mean_ns(t) / 1e3, t->max_ns / 1e3, (unsigned long long)t->n);
         if (most.n < t->n) {
@@ -48,6 +50,7 @@ _Static_assert(DRIVE_YIELDS == 4, "a row for every way to stop");
 
 static const struct drive_times *times_of(const struct drive_report *r, size_t i)
 {
+    SIM_ASSERT(i < N_TIMES && times[i].at + sizeof(struct drive_times) <= sizeof *r);
     return (const struct drive_times *)(const void *)((const char *)r + times[i].at);
 }
 
@@ -58,6 +61,7 @@ void real_print(const struct real_run *r, const struct machine *m, FILE *out)
                   real_disturbed(r) ? " (disturbed)" : "", r->load_before,
                   r->report.realtime ? "SCHED_FIFO" : "usual priority");
     for (uint32_t i = 0; i < m->n_devices; i++) {
+        SIM_ASSERT(r->report.busy_ns[i] >= 0);
         (void)fprintf(out, "  %s busy %.1f %%\n", m->devices[i].name,
                       r->end_s > 0.0 ? (double)r->report.busy_ns[i] / 1e7 / r->end_s : 0.0);
     }
@@ -66,6 +70,7 @@ void real_print(const struct real_run *r, const struct machine *m, FILE *out)
     }
     for (size_t i = 0; i < r->report.n_residents && i < 8; i++) {
         const struct drive_resident_time *t = &r->report.residents[i];
+        SIM_ASSERT(t->work < DRIVE_WORKS && t->ns >= 0);
         (void)fprintf(out, "  %s of %.0f %s: %.2f ms\n", real_works[t->work].name, t->size,
                       real_works[t->work].unit, (double)t->ns / 1e6);
     }
@@ -77,6 +82,7 @@ void real_print(const struct real_run *r, const struct machine *m, FILE *out)
 static cJSON *times_to_json(const struct drive_times *t)
 {
     cJSON *o = cJSON_CreateObject();
+    SIM_ASSERT(t->n > 0 || (t->sum_ns == 0.0 && t->max_ns == 0.0));
     cJSON_AddNumberToObject(o, "n", (double)t->n);
     cJSON_AddNumberToObject(o, "mean_us", drive_mean_ns(t) / 1e3);
     cJSON_AddNumberToObject(o, "max_us", t->max_ns / 1e3);
@@ -112,6 +118,7 @@ static void write_segments(FILE *f, const struct drive_report *r, const struct d
 {
     for (uint32_t i = 0; i < k->n_segments; i++) {
         const struct drive_segment *s = &r->segments[k->segment0 + i];
+        SIM_ASSERT(k->segment0 + i < r->n_segments && s->keys >= s->rows);
         (void)fprintf(f, "%s%c%u:%u", i > 0 ? " " : "", s->prefill ? 'p' : 'd', s->rows, s->keys);
     }
 }
@@ -128,6 +135,7 @@ int real_write_kernels(const char *path, const struct drive_report *r, const str
                      "pairs,keys,begin_s,us,stopped,segments\n");
     for (size_t i = 0; i < r->n_kernels; i++) {
         const struct drive_kernel *k = &r->kernels[i];
+        SIM_ASSERT(k->device < m->n_devices && k->op < OP_KIND_COUNT && k->ns > 0);
         (void)fprintf(f, "%u,%s,%s,%u,%u,%u,%u,%u,%u,%llu,%llu,%.9f,%.3f,%d,", k->launch,
                       m->devices[k->device].name, words_ops[k->op], k->layer, k->rows,
                       k->padded_rows, k->sequences, k->shape_rows, k->prefill_rows,

@@ -5,6 +5,7 @@
 static double predicted_s(const struct config *c, const struct drive_kernel *k, double overlap)
 {
     struct work_shape w = fit_shape(k);
+    SIM_ASSERT(overlap >= 0.0 && overlap <= 1.0 && c->truth.runtime[k->device]->ops.given);
     struct kernel_query q = {
         .op = (enum op_kind)k->op, .rows = k->rows, .padded_rows = k->padded_rows, .shape = &w};
     double slow = fit_is_one_row(k) ? 1.0 + c->soc.devices[k->device].beside_frac * overlap : 1.0;
@@ -16,6 +17,7 @@ static bool is_outside(const struct config *c, const struct fit_input *in,
                        const struct drive_kernel *k)
 {
     const struct soc_runtime *r = c->truth.runtime[k->device];
+    SIM_ASSERT(k->device < c->soc.machine.n_devices && !k->stopped);
     return (r->valid_rows_max > 0 && k->rows > r->valid_rows_max) ||
            (r->valid_context_max > 0 && fit_longest(in, k) > r->valid_context_max);
 }
@@ -55,11 +57,13 @@ struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
      * mostly noise, hardly. */
     out.all = predicted_sum / real_sum;
     out.outside_frac = outside / real_sum;
+    SIM_ASSERT(!(out.outside_frac > 1.0 + 1e-9) && !(out.outside_frac < 0.0));
     return out;
 }
 
 static void scale_table(struct soc_ops_table *t, double by)
 {
+    SIM_ASSERT(by > 0.0 && isfinite(by) && t->n <= SOC_OPS_MAX_POINTS);
     for (uint32_t i = 0; i < t->n; i++) {
         t->s[i] *= by;
     }
@@ -70,12 +74,14 @@ void speed_apply(struct config *c, const struct speed *s)
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         struct soc_device *v = &c->soc.devices[d];
         double by = 1.0 / s->device[d];
+        SIM_ASSERT(s->device[d] > 0.0); /* where nothing ran, it is 1 */
         for (uint32_t i = 0; i < v->n_runtimes; i++) {
             struct soc_ops *o = &v->runtimes[i].ops;
             /* The entry that this model runs with is the one that was measured. */
             if (&v->runtimes[i] != c->truth.runtime[d]) {
                 continue;
             }
+            SIM_ASSERT(o->given);
             scale_table(&o->qkv, by);
             scale_table(&o->ffn, by);
             scale_table(&o->head, by);

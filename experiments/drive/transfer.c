@@ -66,6 +66,7 @@ static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t 
         qsort(k, kernels, sizeof *k, by_work);
     }
     struct kind *out = xmalloc((kernels + 1) * sizeof *out);
+    SIM_ASSERT(kernels <= in->n);
     *n = 0;
     for (size_t i = 0; i < kernels;) {
         size_t end = i;
@@ -87,8 +88,10 @@ static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t 
             }
         }
         SIM_ASSERT(to->n > 0.0 && to->sum_s > 0.0 && to->n <= (double)(end - i));
+        SIM_ASSERT(*n == 1 || by_work(&out[*n - 2].k, &to->k) < 0); /* each kind once */
         i = end;
     }
+    SIM_ASSERT(*n <= kernels);
     return out;
 }
 
@@ -103,6 +106,7 @@ static void cost_of(struct problem *q, const struct kind *k, struct kernel_cost 
                                  .padded_rows = k->k.padded_rows,
                                  .shape = &w};
     hwmodel_kernel(&q->model.model, &query, cost);
+    SIM_ASSERT(q->device == k->k.device && cost->t_ns > 0 && cost->flop >= 0.0);
 }
 
 static double predicted_s(struct problem *q, const struct kind *k)
@@ -114,18 +118,24 @@ static double predicted_s(struct problem *q, const struct kind *k)
 
 static double log_of(int i, double x)
 {
+    SIM_ASSERT(x + numbers[i].offset > 0.0); /* so that each number has a logarithm */
     return log(x + numbers[i].offset);
 }
 
 static double value_of(const struct problem *q, int i, double v)
 {
     double x = exp(v) - numbers[i].offset;
+    SIM_ASSERT(q->low[i] <= q->high[i] && q->low[i] + numbers[i].offset > 0.0);
     return fmin(fmax(x, q->low[i]), q->high[i]);
 }
 
 static void take(struct problem *q, const double x[TRANSFER_NUMBERS])
 {
     struct soc_runtime *r = &q->params;
+    for (int i = 0; i < TRANSFER_NUMBERS; i++) {
+        SIM_ASSERT(x[i] >= q->low[i] * (1.0 - 1e-9) && x[i] <= q->high[i] * (1.0 + 1e-9));
+    }
+    SIM_ASSERT(q->model.runtime[q->device] == r); /* what the model reads */
     r->many.flop_per_s = 1e12 * x[TRANSFER_RATE];
     r->many.bytes_per_s = 1e9 * x[TRANSFER_BANDWIDTH];
     r->many.launch_s = 1e-6 * x[TRANSFER_LAUNCH];
@@ -155,10 +165,12 @@ static double objective(const gsl_vector *v, void *ctx)
         if (q->fold < 0 || i % FOLDS != (size_t)q->fold) {
             double error = log(predicted_s(q, &q->v[i]) * q->v[i].n / q->v[i].sum_s);
             double w = sqrt(q->v[i].sum_s); /* else prompts alone would count */
+            SIM_ASSERT(isfinite(error));
             sum += w * error * error;
             weight += w;
         }
     }
+    SIM_ASSERT(weight > 0.0 && sum >= 0.0 && q->fold < FOLDS); /* no fold is all of the kinds */
     return sum / weight + outside;
 }
 
@@ -176,11 +188,13 @@ static void reached(struct problem *q, double x[TRANSFER_NUMBERS])
             x[TRANSFER_BANDWIDTH] = fmax(x[TRANSFER_BANDWIDTH], cost.bytes / s / 1e9);
         }
     }
+    SIM_ASSERT(x[TRANSFER_RATE] > 0.0 && isfinite(x[TRANSFER_RATE]));
 }
 
 /* Starts from x, and leaves the best there. */
 static void minimise(struct problem *q, double x[TRANSFER_NUMBERS], int starts)
 {
+    SIM_ASSERT(starts > 0 && q->n >= FOLDS);
     SCOPED(vector_drop) gsl_vector *v = gsl_vector_alloc(TRANSFER_NUMBERS);
     SCOPED(vector_drop) gsl_vector *step = gsl_vector_alloc(TRANSFER_NUMBERS);
     gsl_multimin_fminimizer *m =
@@ -224,6 +238,7 @@ static void judge(struct problem *q, struct transfer_device *d)
         d->median_frac = before < 0.5 * all ? error[order[i]] : d->median_frac;
         d->p90_frac = before < 0.9 * all ? error[order[i]] : d->p90_frac;
     }
+    SIM_ASSERT(d->median_frac <= d->p90_frac && fabs(sum - all) <= 1e-9 * all);
 }
 
 /* The spread of fits without a tenth each, in logarithms. */
@@ -231,6 +246,7 @@ static void jackknife(struct problem *q, const double x[TRANSFER_NUMBERS],
                       struct transfer_device *d)
 {
     double v[FOLDS][TRANSFER_NUMBERS];
+    SIM_ASSERT(q->fold == -1); /* x is of all kinds */
     for (q->fold = 0; q->fold < FOLDS; q->fold++) {
         double y[TRANSFER_NUMBERS];
         memcpy(y, x, sizeof y);
@@ -253,6 +269,7 @@ static void jackknife(struct problem *q, const double x[TRANSFER_NUMBERS],
         double at = log_of(i, x[i]);
         d->number[i] =
             (struct fit_number){x[i], value_of(q, i, at - Z95 * sd), value_of(q, i, at + Z95 * sd)};
+        SIM_ASSERT(fit_number_ok(d->number[i]));
     }
 }
 
@@ -291,6 +308,7 @@ static void fit_device(const struct fit_input *in, const struct fit *fit, const 
         for (size_t i = 0; i < q.n; i++) {
             d->kernels += (uint32_t)q.v[i].n;
         }
+        SIM_ASSERT(d->kernels >= d->kinds && d->kernels <= in->n);
         judge(&q, d);
     }
 }
@@ -299,6 +317,7 @@ void transfer_fit(const struct fit_input *in, const struct fit *fit, const struc
                   const struct llm *llm, struct transfer *out)
 {
     out->n_devices = soc->machine.n_devices;
+    SIM_ASSERT(out->n_devices == fit->n_devices);
     for (uint32_t i = 0; i < out->n_devices; i++) {
         fit_device(in, fit, soc, llm, (uint8_t)i, &out->devices[i]);
     }
@@ -310,6 +329,7 @@ static void put(cJSON *to, const struct transfer_device *d, int i, const char *k
                 const char *source)
 {
     const struct fit_number *x = &d->number[i];
+    SIM_ASSERT(d->kinds > 0 && x->value >= 0.0); /* what nothing ran of is not written */
     json_put_quantity(
         to, key,
         (struct quantity){
