@@ -12,6 +12,7 @@
  *   stopping inside a kernel and continuing there, kernels in flight beyond the running one
  *   shares of memory bandwidth, time-shared devices, graphics frames, power limits
  *   graph blocks where the NPU's backend has none, drafts of speculation
+ *   static kernels of more rows than those of the machine and its graphs
  * There is no energy: it is absent, not zero.
  *
  * A kernel that fails, hangs or cannot be compiled ends the run with an error that names it. After

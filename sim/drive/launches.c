@@ -274,11 +274,28 @@ static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int
                                                .stopped = stopped};
 }
 
+/* 0, or -EINVAL: activations have no room for it beyond the pass, and no backend has compiled it.
+ */
+static int larger_than_any(struct real_launch *r)
+{
+    if (chunk_of(r) <= r->drive->padding_rows) {
+        return 0;
+    }
+    (void)snprintf(r->job.why, sizeof r->job.why,
+                   "a static kernel of %u rows (chunk_rows); those of this machine and its graphs "
+                   "have at most %u",
+                   chunk_of(r), r->drive->padding_rows);
+    return -EINVAL;
+}
+
 int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
 {
     struct drive *d = r->drive;
     const struct real_device *v = &d->devices[r->l->pub->device];
     SIM_ASSERT(lane_runs(&v->lane, &r->job) && launch_position_ok(r));
+    if (larger_than_any(r) != 0) {
+        return -EINVAL;
+    }
     struct engine_kernel k = next_kernel(r);
     int64_t began = drive_meter_ns(d);
     int rc = v->engine->kernel(v->handle, &k, r->job.why);
