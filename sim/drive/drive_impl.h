@@ -60,7 +60,7 @@ bool lane_list_ok(const struct job_list *l);
 /* For assertions: the calling thread is the lane's, and works on that job. */
 bool lane_runs(const struct lane *w, const struct job *j);
 
-/* ---- the real side of requests, KV and passes (state.c) ---- */
+/* ---- the real side of requests and passes (state.c) ---- */
 
 struct real_request {
     int32_t *tokens;   /* prompt and generated: owned */
@@ -109,15 +109,26 @@ struct real_pass *state_pass(struct drive *d, struct full_pass *p);
 void state_pass_drop(struct drive *d, struct full_pass *p);
 /* Greedy sampling of every row that yields a token. */
 void state_sample(struct drive *d, struct full_pass *p);
-/* Moves `tokens` of a slot to or from the file; returns 0 or -errno. On a lane. */
-int state_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in);
 /* For assertions: tokens and their room; zero where the request has not arrived. */
 bool state_request_ok(const struct drive *d, const struct real_request *q);
 /* For assertions: all that was taken for requests and passes is back. */
 bool state_all_back(const struct drive *d);
-/* The slot's memory goes back to the system. */
-void state_release(struct drive *d, uint32_t slot);
 uint64_t state_token_hash(const struct drive *d);
+
+/* ---- slots of KV (slots.c) ---- */
+
+/* 0, or the run has failed. slots_close in every case. */
+int slots_open(struct drive *d);
+void slots_close(struct drive *d);
+/* A free one, for a session; where there is none the run has failed. */
+uint32_t slot_take(struct drive *d);
+/* For assertions. A slot is one session's: a live request has it, or the next turn that is still to
+ * come. */
+uint32_t slot_owners(const struct drive *d, uint32_t slot);
+/* Moves `tokens` of a slot to or from the file; returns 0 or -errno. On the loader. */
+int slot_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in);
+/* The slot's memory goes back to the system. */
+void slot_release(struct drive *d, uint32_t slot);
 
 /* ---- launches (launches.c) ---- */
 

@@ -90,7 +90,7 @@ void service_run(struct job *job)
     SIM_ASSERT(lane_runs(job->lane, job)); /* so the job is this thread's */
     int64_t began = d->host->now_ns();
     if (j->work == DRIVE_SWAP_OUT || j->work == DRIVE_SWAP_IN) {
-        job->status = state_swap(d, j->slot, j->tokens, j->work == DRIVE_SWAP_IN);
+        job->status = slot_swap(d, j->slot, j->tokens, j->work == DRIVE_SWAP_IN);
         if (job->status != 0) {
             (void)snprintf(job->why, sizeof job->why, "swap file: %s", strerror(-job->status));
         }
@@ -304,13 +304,13 @@ void service_done(struct drive *d, struct service_job *j)
         }
     } else if (j->request != NULL) {
         if (j->work == DRIVE_SWAP_OUT) {
-            state_release(d, j->slot);
+            slot_release(d, j->slot);
         }
         core_kv_moved(c, j->request, j->work == DRIVE_SWAP_IN);
     } else if (j->work == DRIVE_SWAP_OUT) { /* of a session between turns */
         const struct cold_kv *k = &c->cold[j->cold];
         if (k->generation == j->generation && k->state == COLD_MOVING) {
-            state_release(d, j->slot);
+            slot_release(d, j->slot);
         }
         core_cold_moved(c, j->cold, j->generation);
     }
