@@ -185,7 +185,7 @@ static bool drained(const struct drive *d)
 {
     bool idle = d->core.n_live == 0 && d->arrivals_pending == 0 && d->tails == 0;
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
-        idle = idle && d->devices[i].n_live == 0;
+        SIM_ASSERT(!idle || d->devices[i].n_live == 0); /* a launch is of requests that live */
     }
     SIM_ASSERT(!idle || d->next_first == d->core.setup->trace->n_first); /* one is always pending */
     return idle;
@@ -352,6 +352,7 @@ int drive_run(const struct drive_options *o, const struct sim_setup *setup0,
     }
     bool whole = devices_stop(d);
     report->interrupted = report->interrupted || result->status == -EINTR;
+    SIM_ASSERT(!report->interrupted || (o->interrupt != NULL && *o->interrupt != 0));
     if (whole) { /* else a thread that hangs still uses it */
         state_fini(d);
         eventq_fini(&d->queue);

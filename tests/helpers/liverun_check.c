@@ -12,6 +12,7 @@
 #define KNOWS_NS (50 * NS_PER_MS) /* until the host knows of an end, or a lane of a launch */
 #define KNOWS_HANG_NS ((int64_t)((HANG_S + 0.5) * 1e9))
 #define KNOWS_OPEN_NS ((int64_t)((COMPILE_S + 0.5) * 1e9))
+#define RESETS_NS (150 * NS_PER_MS) /* engines that look do so after 100 ms at most */
 #define MOST_CALLS 3                /* devices of the largest machine drawn; engines are fewer */
 #define STOPS_NS (1100 * NS_PER_MS) /* "within a second" (drive.h), and how long threads pause */
 
@@ -163,6 +164,9 @@ static void check_durations(void)
         if (all[i]->octave[0].sum_ns < 0.0) {
             liverun_finding("duration %zu of the report is negative", i);
         }
+    }
+    if (now.draw.wall && now.draw.host.jump_ns == 0 && r->reset.max_ns > (double)RESETS_NS) {
+        liverun_finding("a kernel is stopped %.0f ns after it was asked to", r->reset.max_ns);
     }
 }
 
