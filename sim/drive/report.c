@@ -134,6 +134,8 @@ void report_launch(struct drive *d, const struct real_launch *r)
     for (uint32_t i = 0; i < r->n_log; i++) {
         out->busy_ns[l->device] += r->log[i].ns;
         name_segments(out, l->pass, &r->log[i]);
+        bool attends = r->log[i].op == OP_MHA || r->log[i].op == OP_LAYER;
+        SIM_ASSERT(attends == (r->log[i].n_segments > 0));
         out->kernels[out->n_kernels++] = r->log[i];
         observe_kernel(d, l, &r->log[i], i);
     }
