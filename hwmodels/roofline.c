@@ -135,8 +135,8 @@ static inline void batch_add(const struct roofline *r, const struct kernel_query
     t->launch_s += again / c->bytes_per_s;
 }
 
-/* Both sides of the roofline of a kernel's matrix products. `plain` drops what Appendix B does not
- * have. */
+/* Work and bytes of a kernel's matrix products, and the time of the work. `plain` drops what
+ * Appendix B does not have. */
 static void matrices_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
                           struct terms *t)
 {
@@ -174,7 +174,6 @@ static void matrices_fill(const struct hwmodel *m, const struct kernel_query *q,
         /* By the rows that were asked for: padding is routed to no expert. */
         t->bytes += op->expert_bytes * experts_touched(m->llm, q->rows) * part;
     }
-    t->memory_s = t->bytes / c->bytes_per_s;
 }
 
 /* What the device waits for a host that prepares each op while those before it run: what preparing
@@ -189,11 +188,12 @@ static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q)
     struct terms t;
     matrices_fill(m, &whole, false, &t);
     double prims = r->ops[whole.op].prims;
-    double lacking_s = prims * r->runtime[q->device]->enqueue_s - fmax(t.compute_s, t.memory_s);
+    double lacking_s =
+        prims * r->runtime[q->device]->enqueue_s - fmax(t.compute_s, t.bytes / t.bytes_per_s);
     return lacking_s > 0.0 ? lacking_s * r->ops[q->op].prims / prims : 0.0;
 }
 
-/* The same of the whole kernel, and what comes besides. */
+/* Both sides of the roofline of a whole kernel, and what comes besides. */
 static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
                        struct terms *t)
 {
@@ -203,8 +203,8 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     matrices_fill(m, q, plain, t);
     if (has_attention(q->op)) {
         attention_add(m, q, plain, c->flop_per_s, t);
-        t->memory_s = t->bytes / c->bytes_per_s;
     }
+    t->memory_s = t->bytes / c->bytes_per_s;
     if (!plain) {
         batch_add(r, q, weights_frac(q), c, t);
         t->launch_s += p->enqueue_s > 0.0 ? host_wait_s(m, q) : 0.0;
