@@ -117,9 +117,22 @@ cat <<'TEXT'
 ## What a further sequence costs in a decode batch (`hwmodels/points/batched-decode.csv`)
 
 Seconds at the batch over seconds at batch 1, minus 1, per further sequence: 0 when it is free, 1 when it costs as much as the
-first. No two machines have the same runtime, so no file has a share of its runtime (`decode_batch_inefficiency`). Its range is
-0 to 1, and `compare --uncertainty` carries it. It also draws `batch_fill`: how much of what a short prompt costs a decode batch
-pays, 0 to 1. The second table predicts each case by the others.
+first. One runtime has two machines, llama.cpp's Vulkan backend, and they differ by 0.2. So no file has a share of its runtime
+(`decode_batch_inefficiency`). Its range is 0 to 1, and `compare --uncertainty` carries it. It also draws `batch_fill`: how much
+of what a short prompt costs a decode batch pays, 0 to 1. The second table predicts each case by the others.
+
+Two machines with files of their own have such rows, the 258V under vLLM and the 255H under OpenVINO. Their entries are of OpenVINO
+2025. They predict how much longer a step of 5 (3) sequences takes than one's with these errors, in %, median and largest
+(Qwen3.5 has the shape of Qwen3 of its size):
+
+| batch_fill | 15 rows | Qwen3 8B, 258V | Qwen3.5, 258V | a mixture of experts, 258V | Qwen3.5 9B, 255H |
+|---|---|---|---|---|---|
+| 0 | 15 / 48 | 3 / 9 | 10 / 17 | 43 / 48 | 18 / 18 |
+| 0.5 | 11 / 48 | 3 / 9 | 11 / 16 | 43 / 48 | 13 / 14 |
+| 1, the default | 30 / 63 | 29 / 39 | 25 / 63 | 47 / 52 | 26 / 38 |
+
+The default is too dear on both. It stays, because neither is the runtime of a file's entry on two machines, and no part without
+matrix units has a row.
 
 Rows of one sequence tell the same of matrix products, but not of attention: under OpenVINO 2026.4 the 255H's is slower from two rows
 on. Its two contexts leave 95.3 ms for three rows over 75.7 ms for one where there is no context, 1.26 times.
