@@ -463,6 +463,7 @@ static const struct {
     {".decode_attention", "attention kernels over long prompts", 0, false},
     {".attention", "attention kernels over long prompts", 0, false},
     {".fused_launches", "the shortest kernels, one after the other", 1, false},
+    {".enqueue", "the shortest kernels, one after the other", 1, false},
     {".launch", "the shortest kernels, one after the other", 1, false},
     {".bandwidth", "one-row kernels (decode, GEMV)", 0, true},
     {".rate", "matrix products of a chunk of rows (prefill, GEMM)", 0, false},
