@@ -286,13 +286,6 @@ void conformal_draws(const struct conformal *c, const struct conformal_query *q,
     }
 }
 
-double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u)
-{
-    double x;
-    conformal_draws(c, q, &u, 1, &x);
-    return x;
-}
-
 /* Halves of the intervals of the rows of [n] that are chosen. Those that leave out the same model,
  * or SoC, share their variances, which take most of the time. */
 static void cover(const struct conformal *c, bool *chosen, double level_frac, double *half,

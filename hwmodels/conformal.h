@@ -105,11 +105,8 @@ struct conformal_query conformal_query_of(const struct conformal_row *r);
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
                                        double level_frac);
 
-/* The u-quantile (0 to 1) of ln(measured / predicted): the end of the interval of level |2u - 1|.
- */
-double conformal_draw(const struct conformal *c, const struct conformal_query *q, double u);
-/* conformal_draw for each of u[n]. The table's variances take most of the time: it makes them once.
- */
+/* For each of u[n] (0 to 1), the u-quantile of ln(measured / predicted): the end of the interval of
+ * level |2u - 1|. */
 void conformal_draws(const struct conformal *c, const struct conformal_query *q, const double *u,
                      size_t n, double *out);
 

@@ -266,36 +266,3 @@ int scenario_run(struct scenario *sc, const struct scenario_request *requests, u
     sc->trace.n_machine = sc->n_events;
     return scenario_again(sc);
 }
-
-const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, uint32_t from,
-                                                   uint32_t request, int device, enum op_kind op)
-{
-    for (uint32_t i = from; i < sc->n_kernels; i++) {
-        const struct scenario_kernel *k = &sc->kernels[i];
-        if (k->request == request && (device < 0 || k->device == device) && k->op == op) {
-            return k;
-        }
-    }
-    return NULL;
-}
-
-void scenario_print(const struct scenario *sc, FILE *out)
-{
-    static const char *const ops[] = {"qkv", "mha", "ffn", "head", "layer"};
-    for (uint32_t i = 0; i < sc->trace.n; i++) {
-        const struct scenario_record *r = &sc->records[i];
-        fprintf(out, "request %u: arrival %.3f start %.3f first %.3f finish %.3f ms, %u tokens\n",
-                i, units_ms_from_ns(r->arrival_ns), units_ms_from_ns(r->start_ns),
-                units_ms_from_ns(r->first_token_ns), units_ms_from_ns(r->finish_ns), r->generated);
-    }
-    for (uint32_t i = 0; i < sc->n_kernels; i++) {
-        const struct scenario_kernel *k = &sc->kernels[i];
-        fprintf(out, "%10.3f..%10.3f ms %s pass %u request %u %s layer %u rows %u\n",
-                units_ms_from_ns(k->begin_ns), units_ms_from_ns(k->end_ns),
-                sc->machine.devices[k->device].name, k->pass, k->request, ops[k->op], k->layer,
-                k->rows);
-    }
-    if (sc->result.status != 0) {
-        fprintf(out, "error: %s\n", sc->result.message);
-    }
-}

@@ -84,10 +84,5 @@ int scenario_run(struct scenario *sc, const struct scenario_request *requests, u
                  bool kernels);
 /* Runs it on its trace, as it is set up. */
 int scenario_again(struct scenario *sc);
-/* A kernel that ran: first match of (request, device, op, layer) from index `from` on, or NULL. */
-const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, uint32_t from,
-                                                   uint32_t request, int device, enum op_kind op);
-/* Prints records and kernels: for reading a failed scenario. */
-void scenario_print(const struct scenario *sc, FILE *out);
 
 enum { NPU = 0, IGPU = 1, CPU = 2 };

@@ -8,3 +8,8 @@
 void scenario_check(struct scenario *sc, const struct scenario_request *requests, uint32_t n);
 /* Asserts a request's tokens: these, to the nanosecond. */
 void scenario_tokens_at(const struct scenario *sc, uint32_t request, uint32_t n, const double *ms);
+/* A kernel that ran: first match of (request, device, op, layer) from index `from` on, or NULL. */
+const struct scenario_kernel *scenario_kernel_find(const struct scenario *sc, uint32_t from,
+                                                   uint32_t request, int device, enum op_kind op);
+/* Prints records and kernels: for reading a failed scenario. */
+void scenario_print(const struct scenario *sc, FILE *out);
