@@ -129,9 +129,8 @@ static void validity(const struct writer *w, cJSON *to, const struct kernel_esti
             context_max = fmax(context_max, c->row->tokens);
         }
     }
-    cJSON *v = cJSON_AddObjectToObject(to, "valid");
-    (void)cJSON_AddNumberToObject(v, "rows_max", rows_max);
-    (void)cJSON_AddNumberToObject(v, "context_max", context_max);
+    JSON_MEMBERS(cJSON_AddObjectToObject(to, "valid"), "rows_max", rows_max, "context_max",
+                 context_max);
 }
 
 static const struct kernel_estimate *find(const struct writer *w, enum kernel_param p,
@@ -172,13 +171,9 @@ static void add_runtime(const struct writer *w, cJSON *to, const struct kernel_e
     const char *device = rate->device;
     uint32_t bits = rate->weight_bits;
     double top = w->peak_gbs;
-    cJSON *r = cJSON_CreateObject();
+    cJSON *r = JSON_MEMBERS(cJSON_CreateObject(), "runtime", rate->runtime, "weight_bits", bits,
+                            "default", FRAME_IF(is_default, is_default));
     (void)cJSON_AddItemToArray(to, r);
-    (void)cJSON_AddStringToObject(r, "runtime", rate->runtime);
-    (void)cJSON_AddNumberToObject(r, "weight_bits", bits);
-    if (is_default) {
-        (void)cJSON_AddTrueToObject(r, "default");
-    }
     fitted(w, r, "rate", rate, 1e-12, 1e-4, 1e5, "TFLOP/s");
     fitted(w, r, "bandwidth", find(w, KERNEL_PARAM_BANDWIDTH, device, bits), 1e-9, 1e-3, top,
            "GB/s");
@@ -212,19 +207,13 @@ static uint32_t default_bits(const struct writer *w, const char *device)
 
 static void add_device(const struct writer *w, cJSON *to, const char *name)
 {
-    cJSON *d = cJSON_CreateObject();
+    cJSON *d = JSON_MEMBERS(cJSON_CreateObject(), "name", name, "kind",
+                            device_kind_names()[first_row(w, name)->kind], "sharing", "serial",
+                            "inflight_depth", 1, "max_shared", 1);
     (void)cJSON_AddItemToArray(to, d);
-    (void)cJSON_AddStringToObject(d, "name", name);
-    (void)cJSON_AddStringToObject(d, "kind", device_kind_names()[first_row(w, name)->kind]);
-    (void)cJSON_AddStringToObject(d, "sharing", "serial");
-    (void)cJSON_AddNumberToObject(d, "inflight_depth", 1);
-    (void)cJSON_AddNumberToObject(d, "max_shared", 1);
     assumed(d, "shared_efficiency", 1.0, "1");
-    (void)cJSON_AddNumberToObject(d, "chunk_rows", 0);
-    (void)cJSON_AddFalseToObject(d, "static_attention");
-    (void)cJSON_AddFalseToObject(d, "can_withdraw");
-    (void)cJSON_AddFalseToObject(d, "can_reset");
-    (void)cJSON_AddFalseToObject(d, "can_suspend");
+    JSON_MEMBERS(d, "chunk_rows", 0, "static_attention", (bool)false, "can_withdraw", (bool)false,
+                 "can_reset", (bool)false, "can_suspend", (bool)false);
     assumed(d, "submit", 0.0, "us"); /* part of the fitted launch cost */
     assumed(d, "completion", 0.0, "us");
     assumed(d, "reset", 0.0, "us");
@@ -394,11 +383,9 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
     w.peak_gbs = fmax(w.peak_gbs, top);
     (void)snprintf(w.source, sizeof w.source, "%.120s; low and high: simultaneous 95 %% interval",
                    rows->v[0].source);
-    SCOPED(json_drop) cJSON *root = cJSON_CreateObject();
-    (void)cJSON_AddNumberToObject(root, "format", 1);
-    (void)cJSON_AddStringToObject(root, "name", o->name);
-    (void)cJSON_AddStringToObject(root, "note", note_of(&w));
-    (void)cJSON_AddStringToObject(root, "hwmodel", "p-norm"); /* what was fitted */
+    SCOPED(json_drop)
+    cJSON *root = JSON_MEMBERS(cJSON_CreateObject(), "format", 1, "name", o->name, "note",
+                               note_of(&w), "hwmodel", "p-norm"); /* what was fitted */
     add_machine(&w, root, o);
     cJSON *devices = cJSON_AddArrayToObject(root, "devices");
     for (uint32_t i = 0; i < n; i++) {

@@ -348,18 +348,14 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
     /* A model with pictures keeps it outside of its text part. */
     const cJSON *tied = member(r->model, "tie_word_embeddings");
     tied = tied == NULL ? member(root, "tie_word_embeddings") : tied;
-    (void)cJSON_AddNumberToObject(to, "layers", count(r, "num_hidden_layers", 0));
-    (void)cJSON_AddNumberToObject(to, "hidden", hidden);
-    (void)cJSON_AddNumberToObject(to, "heads", heads);
-    (void)cJSON_AddNumberToObject(to, "kv_heads", kv);
-    (void)cJSON_AddNumberToObject(to, "head_dim", count(r, "head_dim", usual > 0 ? usual : 1));
-    (void)cJSON_AddNumberToObject(to, "ffn_hidden", count(r, a->ffn, 0));
-    (void)cJSON_AddNumberToObject(to, "vocab", count(r, "vocab_size", (uint32_t)a->vocab));
-    (void)cJSON_AddBoolToObject(to, "gated_ffn", a->gated);
-    (void)cJSON_AddBoolToObject(to, "tied_head", tied == NULL ? a->tied : cJSON_IsTrue(tied));
+    JSON_MEMBERS(to, "layers", count(r, "num_hidden_layers", 0), "hidden", hidden, "heads", heads,
+                 "kv_heads", kv, "head_dim", count(r, "head_dim", usual > 0 ? usual : 1),
+                 "ffn_hidden", count(r, a->ffn, 0), "vocab",
+                 count(r, "vocab_size", (uint32_t)a->vocab), "gated_ffn", (bool)a->gated,
+                 "tied_head", (bool)(tied == NULL ? a->tied : cJSON_IsTrue(tied)));
     if (a->experts != NULL) {
-        (void)cJSON_AddNumberToObject(to, "experts", count(r, a->experts, 0));
-        (void)cJSON_AddNumberToObject(to, "experts_per_token", count(r, "num_experts_per_tok", 0));
+        JSON_MEMBERS(to, "experts", count(r, a->experts, 0), "experts_per_token",
+                     count(r, "num_experts_per_tok", 0));
     }
 }
 
@@ -377,8 +373,7 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
     refuse_what_is_beyond(&r, a);
     OWNED char *own = name_of(root, file);
     cJSON *to = cJSON_CreateObject();
-    (void)cJSON_AddNumberToObject(to, "format", 1);
-    (void)cJSON_AddStringToObject(to, "name", name != NULL ? name : own);
+    JSON_MEMBERS(to, "format", 1, "name", name != NULL ? name : own);
     put_source(to, &r, root);
     put_shape(to, &r, root, a);
     struct storage s;

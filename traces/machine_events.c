@@ -149,37 +149,25 @@ int machine_events_of_text(const char *text, const char *path, struct trace *t, 
     return rc;
 }
 
+static bool sets(const struct machine_event *v, uint32_t what)
+{
+    return (v->sets & what) != 0;
+}
+
 static void add_event(cJSON *list, const struct machine_event *v)
 {
-    cJSON *o = cJSON_CreateObject();
+    bool ends = v->every_ns > 0 && v->until_ns < TRACE_LAST_NS;
+    cJSON *o = JSON_MEMBERS(cJSON_CreateObject(), "at_s", units_s_from_ns(v->at_ns), "every_s",
+                            FRAME_IF(v->every_ns > 0, units_s_from_ns(v->every_ns)), "until_s",
+                            FRAME_IF(ends, units_s_from_ns(v->until_ns)));
     cJSON_AddItemToArray(list, o);
-    (void)cJSON_AddNumberToObject(o, "at_s", units_s_from_ns(v->at_ns));
-    if (v->every_ns > 0) {
-        (void)cJSON_AddNumberToObject(o, "every_s", units_s_from_ns(v->every_ns));
-        if (v->until_ns < TRACE_LAST_NS) {
-            (void)cJSON_AddNumberToObject(o, "until_s", units_s_from_ns(v->until_ns));
-        }
-    }
-    const struct {
-        uint32_t bit;
-        const char *key;
-        double value;
-    } numbers[] = {{MACHINE_SETS_MEMORY, "memory_mib", v->memory_bytes / MIB},
-                   {MACHINE_SETS_POWER_LIMIT, "power_w", v->power_limit_watts},
-                   {MACHINE_SETS_FRAMES, "frames_per_s", v->frames_per_s},
-                   {MACHINE_SETS_BATTERY, "battery_j", v->battery_j},
-                   {MACHINE_SETS_BATTERY, "battery_full_j", v->battery_full_j}};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if ((v->sets & numbers[i].bit) != 0) {
-            (void)cJSON_AddNumberToObject(o, numbers[i].key, numbers[i].value);
-        }
-    }
-    if ((v->sets & MACHINE_SETS_SOURCE) != 0) {
-        (void)cJSON_AddStringToObject(o, "source", sources[v->on_battery]);
-    }
-    if ((v->sets & MACHINE_SETS_WINDOW) != 0) {
-        (void)cJSON_AddStringToObject(o, "window", windows[v->background_window]);
-    }
+    JSON_MEMBERS(o, "memory_mib", FRAME_IF(sets(v, MACHINE_SETS_MEMORY), v->memory_bytes / MIB),
+                 "power_w", FRAME_IF(sets(v, MACHINE_SETS_POWER_LIMIT), v->power_limit_watts),
+                 "frames_per_s", FRAME_IF(sets(v, MACHINE_SETS_FRAMES), v->frames_per_s),
+                 "battery_j", FRAME_IF(sets(v, MACHINE_SETS_BATTERY), v->battery_j),
+                 "battery_full_j", FRAME_IF(sets(v, MACHINE_SETS_BATTERY), v->battery_full_j),
+                 "source", FRAME_IF(sets(v, MACHINE_SETS_SOURCE), sources[v->on_battery]), "window",
+                 FRAME_IF(sets(v, MACHINE_SETS_WINDOW), windows[v->background_window]));
 }
 
 char *machine_events_text(const struct trace *t)

@@ -105,9 +105,8 @@ static cJSON *header(const struct fit *f)
     for (uint32_t i = 0; i < f->parameters.n; i++) {
         cJSON_AddItemToArray(over, cJSON_CreateString(f->parameters.v[i].name));
     }
-    cJSON_AddNumberToObject(o, "checks", f->n_checks);
-    cJSON_AddNumberToObject(o, "traces", f->o->run.replications);
-    cJSON_AddItemToObject(o, "seed", json_exact((double)f->o->run.seed));
+    JSON_MEMBERS(o, "checks", f->n_checks, "traces", f->o->run.replications, "seed",
+                 f->o->run.seed);
     return o;
 }
 

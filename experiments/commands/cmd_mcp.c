@@ -34,9 +34,7 @@ static void answer(const cJSON *id, cJSON *result, enum rpc_error error, const c
     if (result != NULL) {
         cJSON_AddItemToObject(o, "result", result);
     } else {
-        cJSON *e = cJSON_AddObjectToObject(o, "error");
-        cJSON_AddNumberToObject(e, "code", error);
-        cJSON_AddStringToObject(e, "message", why);
+        JSON_MEMBERS(cJSON_AddObjectToObject(o, "error"), "code", error, "message", why);
     }
     OWNED char *line = json_text(o, false);
     (void)printf("%s\n", line);
@@ -54,9 +52,8 @@ static cJSON *initialize(const cJSON *params)
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "protocolVersion", revisions[known > 0 ? known : 0]);
     cJSON_AddObjectToObject(cJSON_AddObjectToObject(o, "capabilities"), "tools");
-    cJSON *info = cJSON_AddObjectToObject(o, "serverInfo");
-    cJSON_AddStringToObject(info, "name", "xpusim");
-    cJSON_AddStringToObject(info, "version", XPUSIM_VERSION);
+    JSON_MEMBERS(cJSON_AddObjectToObject(o, "serverInfo"), "name", "xpusim", "version",
+                 XPUSIM_VERSION);
     cJSON_AddStringToObject(o, "instructions", instructions);
     return o;
 }

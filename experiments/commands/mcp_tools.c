@@ -33,9 +33,7 @@ static const struct command *command_of(const char *full)
 
 static cJSON *of_type(const char *type)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "type", type);
-    return o;
+    return JSON_MEMBERS(cJSON_CreateObject(), "type", type);
 }
 
 static cJSON *list_of(const char *type)
@@ -47,11 +45,9 @@ static cJSON *list_of(const char *type)
 
 static cJSON *within(cJSON *o, const struct option_row *row)
 {
-    if (row->max > row->min) {
-        cJSON_AddNumberToObject(o, "minimum", row->min);
-        cJSON_AddNumberToObject(o, "maximum", row->max);
-    }
-    return o;
+    bool bounded = row->max > row->min;
+    return JSON_MEMBERS(o, "minimum", FRAME_IF(bounded, row->min), "maximum",
+                        FRAME_IF(bounded, row->max));
 }
 
 static cJSON *schema_of(const struct option_row *row)
@@ -94,26 +90,21 @@ static void add_property(void *properties, const struct option_child *child,
         child->table == &option_json_table || child->table == &option_quiet_table) {
         return;
     }
-    cJSON *o = schema_of(row);
-    cJSON_AddStringToObject(o, "description", row->help);
-    cJSON_AddItemToObject(properties, name, o);
+    cJSON_AddItemToObject(properties, name, JSON_MEMBERS(schema_of(row), "description", row->help));
 }
 
 static cJSON *tool_of(size_t i)
 {
     const struct command *c = command_of(tools[i].command);
-    cJSON *tool = cJSON_CreateObject();
     OWNED char *text = xformat("%s. %s\nUsage: %s %s", c->summary, c->about, c->name, c->usage);
-    cJSON_AddStringToObject(tool, "name", tools[i].name);
-    cJSON_AddStringToObject(tool, "description", text);
+    cJSON *tool = JSON_MEMBERS(cJSON_CreateObject(), "name", tools[i].name, "description", text);
     cJSON *schema = of_type("object");
     cJSON_AddItemToObject(tool, "inputSchema", schema);
     cJSON *properties = cJSON_AddObjectToObject(schema, "properties");
     options_visit(c, add_property, properties);
     if (c->operands.max > 0) {
-        cJSON *o = list_of("string");
-        cJSON_AddStringToObject(o, "description", c->operands.name);
-        cJSON_AddItemToObject(properties, OPERANDS, o);
+        cJSON_AddItemToObject(properties, OPERANDS,
+                              JSON_MEMBERS(list_of("string"), "description", c->operands.name));
     }
     if (c->operands.min > 0) {
         cJSON *required = cJSON_AddArrayToObject(schema, "required");
@@ -221,9 +212,7 @@ static char *command_line(const char *command, const cJSON *arguments, struct wo
 static void add_text(cJSON *content, const char *text)
 {
     if (text[0] != '\0') {
-        cJSON *item = of_type("text");
-        cJSON_AddStringToObject(item, "text", text);
-        cJSON_AddItemToArray(content, item);
+        cJSON_AddItemToArray(content, JSON_MEMBERS(of_type("text"), "text", text));
     }
 }
 

@@ -20,20 +20,11 @@ static cJSON *texts_of(const struct compare_plan *plan)
 static cJSON *base_of(const struct compare_plan *plan)
 {
     const struct config_options *o = plan->options;
-    cJSON *base = cJSON_CreateObject();
-    cJSON_AddStringToObject(base, "soc", o->soc);
-    cJSON_AddStringToObject(base, "llm", o->llm);
-    cJSON_AddStringToObject(base, o->trace != NULL ? "trace" : "workload", plan->config->workload);
-    cJSON_AddItemToObject(base, "seed", json_exact((double)o->seed));
-    if (o->machine != NULL) {
-        cJSON_AddStringToObject(base, "machine", o->machine);
-    }
-    if (o->ttft_slo_s > 0.0) {
-        cJSON_AddNumberToObject(base, "ttft_slo_s", o->ttft_slo_s);
-    }
-    if (o->tpot_slo_s > 0.0) {
-        cJSON_AddNumberToObject(base, "tpot_slo_s", o->tpot_slo_s);
-    }
+    cJSON *base = JSON_MEMBERS(cJSON_CreateObject(), "soc", o->soc, "llm", o->llm,
+                               o->trace != NULL ? "trace" : "workload", plan->config->workload,
+                               "seed", o->seed, "machine", FRAME_IF(o->machine != NULL, o->machine),
+                               "ttft_slo_s", FRAME_IF(o->ttft_slo_s > 0.0, o->ttft_slo_s),
+                               "tpot_slo_s", FRAME_IF(o->tpot_slo_s > 0.0, o->tpot_slo_s));
     for (uint32_t i = 0; i < o->n_sets; i++) {
         const char *value = strchr(o->sets[i], '=') + 1;
         OWNED char *path = xformat("%.*s", (int)(value - 1 - o->sets[i]), o->sets[i]);
@@ -62,11 +53,10 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
     plan->experiment = store_experiment(plan->how.store, "compare", version, text);
     cJSON_free(text);
     for (uint32_t i = 0; i < (n_rates > 0 ? n_rates : 1) * plan->n_policies; i++) {
-        SCOPED(json_drop) cJSON *settings = cJSON_CreateObject();
-        if (n_rates > 0) {
-            cJSON_AddNumberToObject(settings, "rate", rates[i / plan->n_policies]);
-        }
-        cJSON_AddStringToObject(settings, "policy", plan->policies[i % plan->n_policies].label);
+        double rate = n_rates > 0 ? rates[i / plan->n_policies] : 0.0;
+        SCOPED(json_drop)
+        cJSON *settings = JSON_MEMBERS(cJSON_CreateObject(), "rate", FRAME_IF(n_rates > 0, rate),
+                                       "policy", plan->policies[i % plan->n_policies].label);
         text = json_text(settings, false);
         store_point(plan->how.store, plan->experiment, i, text);
         cJSON_free(text);

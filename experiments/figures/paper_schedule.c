@@ -117,8 +117,7 @@ int paper_schedule(struct paper *p, int (*run)(int argc, char **argv), const cha
         return err_add(e, "%s: cannot make the folder: %s", folder, strerror(errno));
     }
     p->put = p->put != NULL ? p->put : cJSON_AddObjectToObject(p->tree, "put");
-    cJSON_AddStringToObject(p->put, "dir", folder);
-    cJSON_AddStringToObject(p->put, "data", datadir_path(PAPER_FOLDER));
+    JSON_MEMBERS(p->put, "dir", folder, "data", datadir_path(PAPER_FOLDER));
     OWNED char *name = xformat("%s-%s", p->paper, p->number);
     int rc = run_all(p, run, e);
     OWNED char *text = rc == 0 ? paper_put(p, NULL, p->plot, e) : NULL;

@@ -273,12 +273,9 @@ static cJSON *numbers(const double *x, uint32_t n, bool rounded)
 
 static cJSON *cell_to_json(const struct gate_cell *c)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "group", c->group);
-    cJSON_AddStringToObject(o, "policy", c->policy);
-    cJSON_AddNumberToObject(o, "replications", c->replications);
-    cJSON_AddNumberToObject(o, "failed", c->failed);
-    cJSON_AddStringToObject(o, "message", c->message);
+    cJSON *o =
+        JSON_MEMBERS(cJSON_CreateObject(), "group", c->group, "policy", c->policy, "replications",
+                     c->replications, "failed", c->failed, "message", c->message);
     double verdicts[3] = {c->verdicts[0], c->verdicts[1], c->verdicts[2]};
     cJSON_AddItemToObject(o, "verdicts", numbers(verdicts, 3, false));
     OWNED char *text = xformat("%016" PRIx64, c->trace_hash);
@@ -309,10 +306,9 @@ int gate_baseline_write(const char *path, const struct gate_baseline *b,
     cJSON_DeleteItemFromObjectCaseSensitive(tree, GATE_PARAMETERS);
     cJSON *parameters = cJSON_AddArrayToObject(tree, GATE_PARAMETERS);
     for (uint32_t i = 0; i < now->n_parameters; i++) {
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "policy", now->parameters[i].policy);
-        cJSON_AddStringToObject(o, "values", now->parameters[i].text);
-        cJSON_AddItemToArray(parameters, o);
+        const struct gate_parameters *p = &now->parameters[i];
+        cJSON_AddItemToArray(
+            parameters, JSON_MEMBERS(cJSON_CreateObject(), "policy", p->policy, "values", p->text));
     }
     cJSON *results = cJSON_AddArrayToObject(tree, "results");
     for (uint32_t i = 0; i < now->n; i++) {

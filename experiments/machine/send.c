@@ -252,17 +252,14 @@ static void add_text(struct sending *s, struct tar *t, const char *name, const c
 
 static void add_about(struct sending *s, struct tar *t)
 {
-    SCOPED(json_drop) cJSON *root = cJSON_CreateObject();
-    (void)cJSON_AddNumberToObject(root, "format", SEND_FORMAT);
-    (void)cJSON_AddStringToObject(root, "made_by", "xpusim send-in " XPUSIM_VERSION);
-    (void)cJSON_AddStringToObject(root, "size", s->o->size);
+    SCOPED(json_drop)
+    cJSON *root = JSON_MEMBERS(cJSON_CreateObject(), "format", SEND_FORMAT, "made_by",
+                               "xpusim send-in " XPUSIM_VERSION, "size", s->o->size);
     (void)cJSON_AddItemToObject(root, "facts", facts_json(&s->facts));
     cJSON *steps = cJSON_AddArrayToObject(root, "steps");
     for (size_t i = 0; i < s->n; i++) {
-        cJSON *o = cJSON_CreateObject();
-        (void)cJSON_AddStringToObject(o, "step", s->steps[i].name);
-        (void)cJSON_AddNumberToObject(o, "exit", s->steps[i].status);
-        (void)cJSON_AddNumberToObject(o, "seconds", s->steps[i].seconds);
+        cJSON *o = JSON_MEMBERS(cJSON_CreateObject(), "step", s->steps[i].name, "exit",
+                                s->steps[i].status, "seconds", s->steps[i].seconds);
         (void)cJSON_AddItemToArray(steps, o);
     }
     OWNED char *text = json_text(root, true);

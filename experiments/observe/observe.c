@@ -69,20 +69,15 @@ static void due_add(struct replay *r, int64_t at_ns, uint32_t row)
 static char *body_text(const struct observe_options *o, const char *model, const char *prompt,
                        uint32_t max_tokens, bool stream)
 {
-    SCOPED(json_drop) cJSON *b = cJSON_CreateObject();
-    cJSON_AddStringToObject(b, "model", model);
+    SCOPED(json_drop)
+    cJSON *b =
+        JSON_MEMBERS(cJSON_CreateObject(), "model", model, "prompt", FRAME_IF(!o->chat, prompt));
     if (o->chat) {
-        cJSON *message = cJSON_CreateObject();
-        cJSON_AddStringToObject(message, "role", "user");
-        cJSON_AddStringToObject(message, "content", prompt);
+        cJSON *message = JSON_MEMBERS(cJSON_CreateObject(), "role", "user", "content", prompt);
         cJSON_AddItemToArray(cJSON_AddArrayToObject(b, "messages"), message);
-    } else {
-        cJSON_AddStringToObject(b, "prompt", prompt);
     }
-    cJSON_AddNumberToObject(b, "max_tokens", max_tokens);
-    cJSON_AddNumberToObject(b, "temperature", 0);
-    cJSON_AddBoolToObject(b, "stream", stream);
-    cJSON_AddBoolToObject(b, "ignore_eos", true); /* servers that do not know it ignore it */
+    JSON_MEMBERS(b, "max_tokens", max_tokens, "temperature", 0, "stream", stream, "ignore_eos",
+                 (bool)true); /* servers that do not know it ignore it */
     if (stream) {
         cJSON_AddBoolToObject(cJSON_AddObjectToObject(b, "stream_options"), "include_usage", true);
     }
@@ -240,11 +235,9 @@ static uint32_t ask_tokenizer(const struct replay *r, const char *prompt)
 {
     size_t n = strlen(r->o->url);
     bool versioned = n > 3 && strcmp(r->o->url + n - 3, "/v1") == 0;
-    SCOPED(json_drop) cJSON *b = cJSON_CreateObject();
-    cJSON_AddStringToObject(b, "model", r->o->model);
-    cJSON_AddStringToObject(b, "content", prompt);
-    cJSON_AddStringToObject(b, "prompt", prompt);
-    cJSON_AddBoolToObject(b, "add_special", true); /* as a completion begins */
+    SCOPED(json_drop)
+    cJSON *b = JSON_MEMBERS(cJSON_CreateObject(), "model", r->o->model, "content", prompt, "prompt",
+                            prompt, "add_special", (bool)true); /* as a completion begins */
     OWNED char *body = json_text(b, false);
     char *url = xformat("%.*s/tokenize", (int)(versioned ? n - 3 : n), r->o->url);
     SCOPED(json_drop) cJSON *event = ask(r, url, body);

@@ -78,13 +78,9 @@ static cJSON *metrics_tree(void)
     const struct metric_descriptor *m = metric_table(&n);
     cJSON *list = cJSON_CreateArray();
     for (size_t i = 0; i < n; i++) {
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "part", m[i].part);
-        cJSON_AddStringToObject(row, "title", m[i].title);
-        cJSON_AddStringToObject(row, "unit", m[i].unit);
-        cJSON_AddNumberToObject(row, "scale", m[i].scale);
-        cJSON_AddStringToObject(row, "better", metric_better_names[m[i].better]);
-        cJSON_AddStringToObject(row, "definition", m[i].definition);
+        cJSON *row = JSON_MEMBERS(cJSON_CreateObject(), "part", m[i].part, "title", m[i].title,
+                                  "unit", m[i].unit, "scale", m[i].scale, "better",
+                                  metric_better_names[m[i].better], "definition", m[i].definition);
         cJSON_AddItemToArray(list, row);
     }
     return list;

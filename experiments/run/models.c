@@ -138,8 +138,7 @@ char *models_add_files(cJSON *tree, const char *llm, struct err *e)
     (void)models_parse(llm, &m, &n, e);
     if (n > 1) {
         cJSON *models = cJSON_AddObjectToObject(tree, MODELS);
-        (void)cJSON_AddStringToObject(models, DEFAULT, m[0].name);
-        (void)cJSON_AddBoolToObject(models, AT_START, true);
+        JSON_MEMBERS(models, DEFAULT, m[0].name, AT_START, (bool)true);
         more = cJSON_AddObjectToObject(models, MORE);
     }
     for (uint32_t i = 0; i < n; i++) {

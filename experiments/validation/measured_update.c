@@ -169,8 +169,7 @@ static void write_fit(const struct measured_work *w, const struct update *u, uin
         cJSON_DeleteItemFromObjectCaseSensitive(fit, old[i]);
     }
     cJSON *measured = cJSON_AddObjectToObject(fit, "measured");
-    cJSON_AddNumberToObject(measured, "rows", (double)rows);
-    cJSON_AddNumberToObject(measured, "models", (double)models);
+    JSON_MEMBERS(measured, "rows", (double)rows, "models", (double)models);
     cJSON *names = cJSON_AddArrayToObject(fit, "parameters");
     cJSON *matrix = cJSON_AddArrayToObject(fit, "ln_covariance");
     for (size_t i = 0; i < u->n; i++) {

@@ -125,8 +125,8 @@ void external_tell_init(struct sched *s, struct external_run *x)
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
     cJSON_AddItemToObject(o, "seed", cJSON_CreateRaw(seed)); /* all 64 bits of it */
-    cJSON_AddNumberToObject(o, "kv_block_tokens", s->kv_block_tokens);
-    cJSON_AddNumberToObject(o, "kv_capacity_tokens", (double)sched_kv_capacity_tokens(s));
+    JSON_MEMBERS(o, "kv_block_tokens", s->kv_block_tokens, "kv_capacity_tokens",
+                 (double)sched_kv_capacity_tokens(s));
     add_machine(o, s->machine);
     add_llm(cJSON_AddObjectToObject(o, "llm"), s->llm);
     cJSON *models = s->n_models > 1 ? cJSON_AddArrayToObject(o, "models") : NULL;

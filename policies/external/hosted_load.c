@@ -134,20 +134,16 @@ static void add_texts(cJSON *o, const char *name, const char *const *texts, uint
 static void add_param(cJSON *list, const struct policy_param *p)
 {
     static const char *const types[] = {"number", "int", "bool", "choice"};
-    cJSON *o = cJSON_CreateObject();
+    cJSON *o = JSON_MEMBERS(cJSON_CreateObject(), "name", p->name, "type", types[p->type], "help",
+                            p->help);
     cJSON_AddItemToArray(list, o);
-    cJSON_AddStringToObject(o, "name", p->name);
-    cJSON_AddStringToObject(o, "type", types[p->type]);
-    cJSON_AddStringToObject(o, "help", p->help);
     if (p->type == PARAM_CHOICE) {
         cJSON_AddStringToObject(o, "default", p->choices[(uint32_t)p->def]);
         add_texts(o, "choices", p->choices, 0);
     } else if (p->type == PARAM_BOOL) {
         cJSON_AddBoolToObject(o, "default", p->def != 0.0);
     } else {
-        cJSON_AddNumberToObject(o, "default", p->def);
-        cJSON_AddNumberToObject(o, "min", p->min);
-        cJSON_AddNumberToObject(o, "max", p->max);
+        JSON_MEMBERS(o, "default", p->def, "min", p->min, "max", p->max);
     }
 }
 
@@ -171,13 +167,10 @@ void hosted_describe(const struct policy_ops *ops, const struct err *e, FILE *ou
         uint32_t hooks = 0;
 #define HAS(name) hooks |= ops->name != NULL ? 1u << HOST_##name : 0;
         HOST_HOOKS(HAS)
-        cJSON_AddStringToObject(o, "name", ops->name);
-        cJSON_AddStringToObject(o, "summary", ops->summary);
-        cJSON_AddNumberToObject(o, "flag_bits", ops->flags);
-        cJSON_AddNumberToObject(o, "need_bits", ops->needs);
-        cJSON_AddNumberToObject(o, "hooks", hooks);
-        cJSON_AddNumberToObject(o, "state_bytes", (double)ops->state_size_bytes);
-        cJSON_AddNumberToObject(o, "request_state_bytes", (double)ops->request_state_size_bytes);
+        JSON_MEMBERS(o, "name", ops->name, "summary", ops->summary, "flag_bits", ops->flags,
+                     "need_bits", ops->needs, "hooks", hooks, "state_bytes",
+                     (double)ops->state_size_bytes, "request_state_bytes",
+                     (double)ops->request_state_size_bytes);
         add_texts(o, "ablations", ops->ablations, 0);
         add_texts(o, "presets", ops->presets, n_choices(ops));
         cJSON *params = cJSON_AddArrayToObject(o, "params");

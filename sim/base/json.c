@@ -363,6 +363,23 @@ cJSON *json_exact(double x)
     return cJSON_CreateRaw(digits);
 }
 
+cJSON *json_members(cJSON *o, const struct json_member *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct frame_value *x = &v[i].value;
+        cJSON *item = x->kind == FRAME_VALUE_NUMBER ? json_exact(x->number)
+                      : x->kind == FRAME_VALUE_TEXT ? cJSON_CreateString(x->text)
+                      : x->kind == FRAME_VALUE_FLAG ? cJSON_CreateBool(x->number != 0.0)
+                                                    : cJSON_CreateNull();
+        if (x->kind != FRAME_VALUE_ABSENT) {
+            cJSON_AddItemToObject(o, v[i].name, item);
+        } else {
+            cJSON_Delete(item);
+        }
+    }
+    return o;
+}
+
 char *json_text(const cJSON *tree, bool spaced)
 {
     char *text = tree == NULL ? cJSON_malloc(1)

@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "sim/base/base.h"
+#include "sim/base/frame_value.h"
 
 /* Datasheet: what a maker or a standard states of the part. */
 enum quantity_kind {
@@ -128,6 +128,16 @@ cJSON *json_find_element(cJSON *array, const char **path);
 #define JSON_LEFT_OUT "the default"
 int json_set_path(cJSON *root, const char *path, const char *text, struct err *e);
 
+/* JSON_MEMBERS(o, "name", value, "name", value, ...) adds members of any type of frame_value.h. One
+ * that is absent is left out. Returns the object. */
+#define JSON_MEMBERS(o, ...)                                                                       \
+    json_members((o), (const struct json_member[]){FRAME_PAIRS(__VA_ARGS__)},                      \
+                 FRAME_COUNT(__VA_ARGS__) / 2)
+struct json_member {
+    const char *name;
+    struct frame_value value;
+};
+cJSON *json_members(cJSON *o, const struct json_member *v, size_t n);
 /* The tree as a file, as output.h writes it. 0 or -EINVAL with an error that names the file. */
 int json_write_file(const char *path, const cJSON *tree, struct err *e);
 /* A number with all digits of a whole one, up to 2^53. cJSON prints 15 where these are near enough,
