@@ -1,6 +1,8 @@
 /* Objects of files as tables: a row reads its key into its member, in its unit and range, gives the
  * default of a missing optional key, and lets an override add the key that the file leaves out. */
 #include "sim/base/json_fields.h"
+
+#include "hwmodels/soc.h"
 #include "tests/helpers/suite.h"
 
 #include <errno.h>
@@ -207,7 +209,44 @@ START_TEST(every_row_is_visited_with_its_path)
 }
 END_TEST
 
+/* Members are in base units, so what a unit is worth is known without the table. */
+static void is_worth(void *seen, const char *path, const struct json_field *f)
+{
+    static const struct {
+        const char *unit;
+        double worth;
+    } units[] = {{"1", 1.0},        {"B", 1.0},         {"kB", 1e3},       {"MB", 1e6},
+                 {"GB", 1e9},       {"GB/s", 1e9},      {"TFLOP/s", 1e12}, {"us", 1e-6},
+                 {"ms", 1e-3},      {"s", 1.0},         {"rows", 1.0},     {"columns", 1.0},
+                 {"W", 1.0},        {"pJ/B", 1e-12},    {"Wh", 3600.0},
+                 {"us/token", 1e-6}, /* a span: seconds, as JSON_SPAN takes it */
+                 {"ms/token", 1e6}}; /* a number of nanoseconds */
+    size_t i = 0;
+    if (f->unit == NULL) {
+        return;
+    }
+    while (i < sizeof units / sizeof units[0] && strcmp(units[i].unit, f->unit) != 0) {
+        i++;
+    }
+    ck_assert_msg(i < sizeof units / sizeof units[0], "%s: what is a %s?", path, f->unit);
+    ck_assert_msg(f->scale == units[i].worth, "%s: a %s is %g, not %g", path, f->unit,
+                  units[i].worth, f->scale);
+    (*(int *)seen)++;
+}
+
+START_TEST(a_unit_is_worth_what_it_says)
+{
+    const struct json_fields *const tables[] = {&soc_fields, &llm_fields};
+    int seen = 0;
+    for (int i = 0; i < 2; i++) {
+        json_fields_each(tables[i], is_worth, &seen);
+    }
+    ck_assert_int_gt(seen, 60);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(a_unit_is_worth_what_it_says),
     TEST(every_kind_of_key_reaches_its_member_in_its_unit),
     TEST(what_is_missing_or_out_of_range_is_one_line_each),
     TEST(a_missing_optional_key_is_its_default),
