@@ -328,7 +328,7 @@ from xpusim.helpers import form, next_piece
 class Wrong(Policy):
     """Serves one request after the other, until something goes wrong at the tenth call."""
     params = (Param("how", "none", choices=("none", "segv", "exit", "hang", "print", "raw", "raise", "shape", "action",
-                                            "number", "two", "gone", "busy", "device", "init", "random")),)
+                                            "number", "object", "two", "gone", "busy", "device", "init", "random")),)
     def init(self):
         self.calls, self.waiting = 0, []
         if self.param["how"] == "init":
@@ -351,9 +351,10 @@ class Wrong(Policy):
     def do_exit(self): os._exit(3)
     def do_hang(self): time.sleep(600)
     def do_print(self): print("hello from the policy")
-    def do_raw(self): os.write(1, b"hello from below\n")
+    def do_raw(self): os.write(1, b"hello from below\n"); time.sleep(600)
     def do_raise(self): return {}["nothing"]
-    def do_shape(self): os.write(1, b'["maybe"]\n')
+    def do_shape(self): os.write(1, b'["maybe"]\n'); time.sleep(600)
+    def do_object(self): os.write(1, b'{"do": []}\n'); time.sleep(600)
     def do_action(self): self._out.append(("fly", 1))
     def do_number(self): self._out.append(("timer", "soon"))
     def do_two(self): os.write(1, b'["do",[]]\n["do",[]]\n')
@@ -372,12 +373,12 @@ END
 # No least trace is looked for (plugin.sh has that): each try would start Python again.
 wrong=python:$dir/wrong.py:Wrong
 must "$x" run --policy "$wrong" --workload "$load"
-while IFS='|' read -r how want; do
+while IFS='|' read -r how says; do # not `want`, which refuse sets
     limit=120 # Python starts within it, however busy the machine
     [ "$how" = hang ] && limit=5
     refuse 1 "policy wrong, seed 1" "$x" run --policy "$wrong:how=$how,limit_s=$limit" --workload "$load" --trouble ''
-    grep -qF -- "$want" "$dir/err" || {
-        fail "how=$how is not told as: $want"
+    grep -qF -- "$says" "$dir/err" || {
+        fail "how=$how is not reported as: $says"
         cat "$dir/err"
     }
 done <<'END'
@@ -386,10 +387,11 @@ exit|its process ended with status 3
 hang|gave no answer within 5 s (limit_s)
 print|wrote to standard output, which carries the protocol (print to standard error): hello from the policy (wrong.py:
 raw|wrote to standard output, which carries the protocol (print to standard error): hello from below
-raise|KeyError: 'nothing' (wrong.py:34, do_raise)
+raise|KeyError: 'nothing' (wrong.py:32, do_raise)
 shape|answered nonsense: a line is ["do", ...]
-action|answered nonsense: no such action: ["do",[["fly",1]]]
-number|answered nonsense: when: ["do",[["timer","soon"]]]
+object|answered nonsense: a line is ["do", ...]
+action|answered nonsense: no such action: ["do",[["fly",1],["form",
+number|answered nonsense: when: ["do",[["timer","soon"],["form",
 two|wrote more than one line where one answers
 device|answered nonsense: there is no such device
 END

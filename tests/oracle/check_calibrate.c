@@ -206,6 +206,33 @@ START_TEST(errors_are_counted_in_their_kind)
 }
 END_TEST
 
+/* Nothing is left of what the struct held: without points it is empty, with them the validity is
+ * that of the points. */
+START_TEST(an_entry_is_of_its_points_alone)
+{
+    static struct calibrate_entry e;
+    memset(&e, 0xff, sizeof e);
+    calibrate_entry_make(&catalog, &points, soc, igpu, entry, &e);
+    ck_assert_uint_eq(e.set.n, 0);
+    ck_assert(!e.fitted);
+    ck_assert_str_eq(e.refusal, "");
+    ck_assert(e.leave_refused == 0 && e.rows_max == 0 && e.context_max == 0);
+    ck_assert(e.sigma[0] == 0.0 && e.sigma[1] == 0.0);
+    for (int k = 0; k < CALIBRATE_N_KINDS; k++) {
+        ck_assert(e.seen[k].n == 0 && e.unseen[k].n == 0);
+    }
+    calibrate_set_fini(&e.set);
+    memset(&e, 0xff, sizeof e);
+    add_all(0.0, true);
+    calibrate_entry_make(&catalog, &points, soc, igpu, entry, &e);
+    ck_assert(e.fitted);
+    ck_assert_str_eq(e.refusal, "");
+    ck_assert_uint_eq(e.rows_max, 2048);
+    ck_assert_uint_eq(e.context_max, 2049);
+    calibrate_set_fini(&e.set);
+}
+END_TEST
+
 static cJSON *runtime_of(cJSON *tree)
 {
     cJSON *device = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "devices"), igpu);
@@ -378,6 +405,7 @@ static const struct suite_row suite[] = {
     TEST(a_parameter_at_its_bound_has_a_range),
     TEST(versions_of_a_runtime_keep_a_pace_of_their_own),
     TEST(errors_are_counted_in_their_kind),
+    TEST(an_entry_is_of_its_points_alone),
     TEST(a_calibrated_file_loads_and_calibrates_to_itself),
     TEST(shipped_files_are_the_fits_they_claim_to_be),
 };

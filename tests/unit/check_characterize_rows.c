@@ -6,6 +6,7 @@
 #include "experiments/run/chunks.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
+#include "experiments/run/runner.h"
 #include "experiments/validation/characterize.h"
 #include "sim/api/contention.h"
 #include "tests/helpers/suite.h"
@@ -308,6 +309,74 @@ START_TEST(interval)
 }
 END_TEST
 
+/* The three metrics of one run of its own, of a minute. */
+static void one_run(const char *policy, const char *workload, uint32_t replication, double out[3])
+{
+    static const char *const metrics[] = {"reactive.e2e_s.mean", "proactive.e2e_s.mean",
+                                          "truncated.all.throughput_req_per_min"};
+    struct config_options of = options;
+    struct config_policy p = {0};
+    struct trace t;
+    struct runner_options o = {.samples = RUNNER_SAMPLES_AUTO};
+    static struct runner_result r;
+    uint64_t seed = config_seed(options.seed, replication);
+    of.workload = workload;
+    ck_assert_int_eq(config_policy_parse(&p, policy, &err), 0);
+    ck_assert_int_eq(config_trace(&of, seed, CONFIG_AS_WRITTEN, &t, &err), 0);
+    ck_assert_int_eq(runner_run(&config, &p, &t, seed, &o, &r, &err), 0);
+    for (int k = 0; k < 3; k++) {
+        out[k] = metric_list_find(&r.metrics, metrics[k])->value;
+    }
+    runner_result_fini(&r);
+    trace_fini(&t);
+}
+
+/* At 6, 12, 18 and 24 requests per minute, of which a third are reactive. Student's quantile of two
+ * replications is 12.7062, and half of their distance is both s / sqrt(2) and what it multiplies.
+ */
+START_TEST(schemes)
+{
+    static const char *const names[][2] = {{"a: preemption, recompute", "recompute-preempt"},
+                                           {"b: time sharing", "time-share"},
+                                           {"c: continuous batching", "orca"},
+                                           {"d: Agent.xpu v1", "agent-xpu-v1"},
+                                           {"d: Agent.xpu v2", "agent-xpu-v2"}};
+    static const char *const metrics[][3] = {
+        {"reactive.e2e_s.mean", "reactive.e2e_s.mean.half_width", "s"},
+        {"proactive.e2e_s.mean", "proactive.e2e_s.mean.half_width", "s"},
+        {"truncated.all.throughput_req_per_min", "truncated.all.throughput_req_per_min.half_width",
+         "1/min"}};
+    load("core-ultra-5-125h");
+    config.sim.horizon_s = 60.0;
+    struct characterize k = {.study = "schemes",
+                             .config = &config,
+                             .options = &options,
+                             .replications = 2,
+                             .how = {.parallel = 1, .cpu_limit_s = 60.0}};
+    characterize_run(&k, rows, &err);
+    ck_assert_msg(err.n == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    at = 0;
+    for (int rate = 1; rate <= 4; rate++) {
+        OWNED char *workload = xformat(
+            "mixed:reactive_per_min=%d,proactive_per_min=%d,duration_s=900", 2 * rate, 4 * rate);
+        for (int i = 0; i < 5; i++) {
+            double a[3];
+            double b[3];
+            one_run(names[i][1], workload, 0, a);
+            one_run(names[i][1], workload, 1, b);
+            for (int m = 0; m < 3; m++) {
+                const char *const *of = metrics[m];
+                is("schemes", names[i][1], names[i][0], "requests_per_min", 6 * rate, of[0], of[2],
+                   (a[m] + b[m]) / 2.0);
+                is("schemes", names[i][1], names[i][0], "requests_per_min", 6 * rate, of[1], of[2],
+                   12.706204736174694 * fabs(a[m] - b[m]) / 2.0);
+            }
+        }
+    }
+    end();
+}
+END_TEST
+
 /* What cannot be asked of a machine is refused by name, and adds no row. */
 START_TEST(refusals)
 {
@@ -346,6 +415,7 @@ static const struct suite_row suite[] = {
     LOOP(mixed, 3),
     LOOP(chunk, 3),
     LOOP(interval, 3),
+    TEST(schemes),
     TEST(refusals),
 };
 SUITE_MAIN("rows of characterize", suite)

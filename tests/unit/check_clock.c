@@ -1,4 +1,7 @@
+#define _GNU_SOURCE /* RTLD_NEXT */
 /* Clocks of this computer: they run forwards, and an instant from now on lies ahead. */
+#include <dlfcn.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -19,6 +22,48 @@ START_TEST(an_instant_from_now_lies_ahead_by_what_is_asked)
         ck_assert_int_ge(ns, before + ahead);
         ck_assert_int_le(ns, after + ahead);
     }
+}
+END_TEST
+
+/* What the computer's clock shows in a test that sets it; 0: the time. */
+static int64_t shown_ns;
+
+/* In place of the C library's, for the whole program. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    static int (*real)(clockid_t clock, struct timespec * t);
+    if (shown_ns != 0 && clock == CLOCK_MONOTONIC) {
+        *t = (struct timespec){shown_ns / NS_PER_S, shown_ns % NS_PER_S};
+        return 0;
+    }
+    if (real == NULL) {
+        void *found = dlsym(RTLD_NEXT, "clock_gettime");
+        memcpy(&real, &found, sizeof real);
+    }
+    return real(clock, t);
+}
+
+static int64_t now_at(int64_t ns)
+{
+    shown_ns = ns;
+    int64_t now = clock_now_ns();
+    shown_ns = 0;
+    return now;
+}
+
+/* Processors whose clocks differ by less than a millisecond take no step: a reading is the clock's
+ * again as soon as that is ahead. Beyond a millisecond the clock was set: time continues. */
+START_TEST(a_clock_that_was_set_back_continues)
+{
+    int64_t base = (clock_now_ns() / NS_PER_S + 1000) * NS_PER_S;
+    ck_assert_int_eq(now_at(base), base);
+    ck_assert_int_eq(now_at(base - 500000), base);
+    ck_assert_int_eq(now_at(base - 1000000), base);
+    ck_assert_int_eq(now_at(base + 1000), base + 1000);
+    ck_assert_int_eq(now_at(base + 1000 - 1000001), base + 1000);
+    ck_assert_int_eq(now_at(base + 1000 - 1000001 + 7), base + 1000 + 7);
+    ck_assert_int_eq(now_at(base - 60 * NS_PER_S), base + 1000 + 7);
+    ck_assert_int_eq(now_at(base - 60 * NS_PER_S + 3), base + 1000 + 7 + 3);
 }
 END_TEST
 
@@ -54,6 +99,7 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(an_instant_from_now_lies_ahead_by_what_is_asked),
     TEST(now_never_goes_back_and_is_told_in_two_units),
+    TEST(a_clock_that_was_set_back_continues),
     TEST(processor_time_is_that_of_the_c_library),
 };
 SUITE_MAIN("clock", suite)

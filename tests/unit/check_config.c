@@ -13,6 +13,7 @@
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
+#include "traces/traces.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=120"
 
@@ -327,6 +328,31 @@ START_TEST(compressed_arrivals_are_the_same_requests_sooner)
 }
 END_TEST
 
+/* Every request has the other class, the first and the last too, and nothing else changes. */
+START_TEST(swapped_classes_are_those_of_all_requests)
+{
+    struct trace t;
+    struct trace u;
+    ck_assert_int_eq(config_trace(&options, 5, CONFIG_AS_WRITTEN, &t, &err), 0);
+    ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){1.0, 1.0, true}, &u, &err),
+                     0);
+    ck_assert_uint_gt(t.n, 5);
+    ck_assert_uint_eq(t.n, u.n);
+    trace_unpack(&t);
+    for (size_t i = 0; i < t.n; i++) {
+        bool reactive = t.rows[i].cls == REQUEST_CLASS_REACTIVE;
+        ck_assert_int_eq(u.rows[i].cls,
+                         reactive ? REQUEST_CLASS_PROACTIVE : REQUEST_CLASS_REACTIVE);
+        ck_assert_uint_eq(u.rows[i].input_tokens, t.rows[i].input_tokens);
+        ck_assert_uint_eq(u.rows[i].output_tokens, t.rows[i].output_tokens);
+        ck_assert_int_eq(u.rows[i].arrival_ns, t.rows[i].arrival_ns);
+    }
+    ck_assert_uint_ne(t.hash, u.hash);
+    trace_fini(&t);
+    trace_fini(&u);
+}
+END_TEST
+
 START_TEST(numbers_on_the_command_line_are_strict)
 {
     double x = 0.0;
@@ -515,6 +541,7 @@ static const struct suite_row suite[] = {
     TEST(labels_and_parameters_of_any_length_are_kept_whole),
     TEST(fingerprints_differ_where_configuration_trace_or_parameters_do),
     TEST(compressed_arrivals_are_the_same_requests_sooner),
+    TEST(swapped_classes_are_those_of_all_requests),
     TEST(numbers_on_the_command_line_are_strict),
     TEST(every_setting_takes_its_range_and_no_more),
     TEST(a_model_takes_another_width_of_weights),

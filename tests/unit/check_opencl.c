@@ -95,6 +95,22 @@ START_TEST(every_device_has_its_name_kind_and_description)
 }
 END_TEST
 
+/* Memory in common with the host has who says so: of a driver that does not know the question, a
+ * GPU is a card. */
+START_TEST(what_a_driver_does_not_say_is_not_so)
+{
+    static const struct fake_device silent = {
+        .type = 4, .units = 3, .unified = FAKE_UNSAID, .name = "A card", .driver = "9"};
+    struct backend_info info[BACKEND_MAX_DEVICES];
+    driver_devices(1, &silent);
+    struct backend *b = driver_start(1u << 20, 0);
+    ck_assert_uint_eq(backend_opencl.enumerate(b, info, BACKEND_MAX_DEVICES), 1);
+    ck_assert_int_eq(info[0].kind, DEVICE_KIND_GPU);
+    backend_opencl.stop(b);
+    driver_nothing_lives();
+}
+END_TEST
+
 /* 16 devices have room: of five CPUs of four parts the last one's are released again. */
 START_TEST(more_devices_than_there_is_room_for_are_left_out)
 {
@@ -393,6 +409,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("opencl", .once = driver_build, .timeout_s = 30),
     TEST(every_device_has_its_name_kind_and_description),
+    TEST(what_a_driver_does_not_say_is_not_so),
     TEST(more_devices_than_there_is_room_for_are_left_out),
     TEST(without_a_device_a_driver_is_asked_for),
     TEST(the_pool_is_filled_whole),

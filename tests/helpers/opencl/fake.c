@@ -103,6 +103,9 @@ int32_t clGetDeviceInfo(void *device, uint32_t what, size_t size, void *out, siz
     case 0x102D:
         return put(size, out, used, d->driver, strlen(d->driver) + 1);
     case 0x1035:
+        if (d->unified == FAKE_UNSAID) {
+            return FAILS;
+        }
         return put(size, out, used, &d->unified, sizeof d->unified);
     default:
         return FAILS;

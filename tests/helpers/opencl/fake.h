@@ -19,6 +19,8 @@ enum fake_kind {
     FAKE_EVENT
 };
 
+#define FAKE_UNSAID 0xFFFFFFFFu /* of `unified`: the driver does not know the question */
+
 struct fake_device {
     uint64_t type; /* 2 CPU, 4 GPU, 8 accelerator */
     uint32_t units, unified, n_parts;
