@@ -335,6 +335,40 @@ START_TEST(memory_that_is_taken_forces_one_eviction)
 }
 END_TEST
 
+/* A queue of three has room for so many: three, two, one and none, and one again when the first has
+ * ended, at 32 ms. */
+static void note_room(struct sched *s, struct script *y)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct request *r = y->request[i];
+        if (r != NULL && r->pass == NULL && r->state != REQUEST_STATE_DECODE) {
+            y->rc[y->stage++] = (int)sched_device_free_slots(s, IGPU);
+            y->pass[i] = script_form(s, r);
+            y->rc[16 + i] = script_launch(s, y->pass[i], IGPU, YIELD_PASS, &y->launch[i]);
+        }
+    }
+    if (y->n_ends == 1 && y->rc[8]++ == 0) {
+        y->rc[9] = (int)sched_device_free_slots(s, IGPU);
+    }
+    script_serve(s, y);
+}
+
+START_TEST(a_queue_has_the_room_that_is_left)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 32, 1, 0, 0}, {BE, 0, 32, 1, 0, 0}, {BE, 0, 32, 1, 0, 0}, {BE, 0, 32, 1, 0, 0}};
+    small_memory();
+    sc.machine.devices[IGPU].inflight_depth = 3;
+    byhand_run(note_room, q, 4);
+    ck_assert_uint_eq(x.stage, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(x.rc[i], 3 - i);
+        ck_assert_int_eq(x.rc[16 + i], i < 3 ? 0 : -EBUSY);
+    }
+    ck_assert_int_eq(x.rc[9], 1);
+}
+END_TEST
+
 static void take_from_the_youngest(struct sched *s, struct script *y)
 {
     script_serve(s, y);
@@ -530,6 +564,7 @@ static const struct suite_row suite[] = {
     TEST(a_policy_sees_windows_open_again_and_again),
     TEST(background_work_waits_for_a_window),
     CASE("memory", .setup = setup, .teardown = byhand_teardown),
+    TEST(a_queue_has_the_room_that_is_left),
     LOOP(memory_that_is_taken_forces_one_eviction, 3),
     LOOP(cached_prefixes_give_way_before_requests, 2),
     TEST(what_cannot_fit_any_more_is_shed),

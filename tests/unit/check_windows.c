@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hwmodels/backends/measure.h"
@@ -277,6 +278,98 @@ START_TEST(rows_are_those_of_the_plan)
 }
 END_TEST
 
+/* ---- an NPU whose system counts how long it worked ---- */
+
+static char counter_path[200];
+static int64_t counter_us, counter_step_us;
+
+static FILE *counter; /* in place: some file systems wait for the disk when a file begins anew */
+
+static void counter_write(void)
+{
+    rewind(counter);
+    (void)fprintf(counter, "%20" PRId64 "\n", counter_us);
+    ck_assert_int_eq(fflush(counter), 0);
+}
+
+static struct backend_ops counted;
+
+static struct backend *start_counted(const struct backend_options *o, struct err *e)
+{
+    struct backend *b = backend_sim.start(o, e);
+    b->ops = &counted; /* windows ask it, too */
+    return b;
+}
+
+static int64_t submit_and_count(struct backend_kernel *k)
+{
+    int64_t ticket = backend_sim.submit(k);
+    counter_us += counter_step_us;
+    return ticket;
+}
+
+/* Whoever reads the counter has waited for what he launched. */
+static int wait_and_show(struct backend_device *d, int64_t ticket, int64_t timeout_ns)
+{
+    counter_write();
+    return backend_sim.wait(d, ticket, timeout_ns);
+}
+
+/* As on a real machine, whose counter of the NPU grows by 700 us with every launch of any device.
+ * All n launches of a window take alone ms each, so the NPU was busy for n 700 us of n alone ms.
+ * Other devices have what their backend says, and so has an NPU whose counter began again: all the
+ * time. */
+START_TEST(a_counter_of_the_npu_is_its_busy_time)
+{
+    char folder[] = "/tmp/check_windows.XXXXXX";
+    char path[2][100];
+    struct backend_info info[MACHINE_MAX_DEVICES];
+    struct err e = ERR_INIT;
+    counted = backend_sim;
+    counted.host = NULL;
+    counted.start = start_counted;
+    counted.submit = submit_and_count;
+    counted.wait = wait_and_show;
+    options.backend = &counted;
+    options.proc_dir = options.rapl_dir = "/nonexistent";
+    options.window_s = 0.01;
+    options.alone_only = true;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path[0], sizeof path[0], "%s/accel0", folder);
+    (void)snprintf(path[1], sizeof path[1], "%.60s/device", path[0]);
+    (void)snprintf(counter_path, sizeof counter_path, "%s/npu_busy_time_us", path[1]);
+    ck_assert(mkdir(path[0], 0700) == 0 && mkdir(path[1], 0700) == 0);
+    options.accel_dir = folder;
+    counter_us = 1000000000;
+    counter_step_us = _i == 0 ? 700 : -700;
+    counter = fopen(counter_path, "w");
+    ck_assert_ptr_nonnull(counter);
+    counter_write();
+    measure();
+    ck_assert_int_eq(fclose(counter), 0);
+    struct backend *b = backend_sim.start(&options.backend_options, &e);
+    ck_assert_uint_eq(backend_sim.enumerate(b, info, MACHINE_MAX_DEVICES), 2);
+    backend_sim.stop(b);
+    ck_assert(info[0].kind == DEVICE_KIND_NPU && info[1].kind != DEVICE_KIND_NPU);
+    uint32_t seen = 0;
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kernel_row *r = &rows.v[i];
+        if (r->metric == KERNEL_METRIC_MS) {
+            bool npu = strcmp(r->device, info[0].name) == 0;
+            const struct kernel_row *busy = &rows.v[i + 1];
+            ck_assert(i + 1 < rows.n && busy->metric == KERNEL_METRIC_BUSY);
+            double want = npu && _i == 0 ? 0.7 / r->value : 1.0;
+            ck_assert_msg(fabs(busy->value / want - 1.0) < WITHIN, "%s: %g, worked out %g",
+                          r->device, busy->value, want);
+            seen += npu ? 1 : 0;
+        }
+    }
+    ck_assert_uint_gt(seen, 10);
+    ck_assert(unlink(counter_path) == 0 && rmdir(path[1]) == 0 && rmdir(path[0]) == 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 static uint32_t steps_told;
 
 static void told(void *ctx, uint32_t steps)
@@ -373,6 +466,7 @@ static const struct suite_row suite[] = {
     TEST(of_a_pair_both_have_their_samples),
     TEST(slow_drift_cancels_in_a_bracket),
     LOOP(rows_are_those_of_the_plan, 3),
+    LOOP(a_counter_of_the_npu_is_its_busy_time, 2),
     LOOP(what_is_announced_is_what_is_measured, 3),
 };
 SUITE_MAIN("measuring windows", suite)
