@@ -3,6 +3,7 @@
  * engine repeated by itself. Requests arrive at once and decode for 300 tokens. While all of them
  * decode in one iteration nothing happens before the first has ended, so of those passes at most a
  * few may be formed one by one; without the promise every one of them is. */
+#include <malloc.h>
 #include <string.h>
 
 #include "policies/registry.h"
@@ -115,7 +116,68 @@ START_TEST(iterations_repeat_where_that_is_promised)
 }
 END_TEST
 
+/* ---- a policy that looks at each of its passes ---- */
+
+static const struct policy_ops *orca;
+static uint32_t n_over;
+static size_t allocated[1024];
+
+static void over(struct sched *s, const struct pass *p)
+{
+    ck_assert_uint_eq(p->op, p->n_ops);
+    ck_assert_uint_eq(p->rows_todo, 0);
+    ck_assert_uint_eq(p->rows_active, 0);
+    ck_assert_uint_eq(p->n_launches, 0);
+    ck_assert_int_eq(p->state, PASS_STATE_DONE);
+    ck_assert_uint_lt(n_over, 1024);
+    allocated[n_over++] = mallinfo2().uordblks;
+    orca->pass_done(s, p);
+}
+
+/* Under orca, one request of so many tokens, alone. */
+static void run_alone(uint32_t tokens)
+{
+    struct scenario_request q = {BE, 0, 32, tokens, 0, 0};
+    struct policy_ops looks = *(orca = policy_find("orca"));
+    looks.pass_done = over;
+    scenario_init(&sc);
+    scenario_cost(&sc, -1, OP_QKV, 0.1, 0.01, 5);
+    scenario_cost(&sc, -1, OP_MHA, 1, 0, 5);
+    sc.machine.memory_bytes = 1e15;
+    struct observer o = {
+        .pass_done = nothing, .repeated = on_repeated, .request_finished = on_finished};
+    sc.setup.observers[0] = &o;
+    sc.setup.n_observers = 1;
+    scenario_policy(&sc, &looks, "");
+    n_over = 0;
+    n_repeated = 0;
+    ended = false;
+    ck_assert_msg(scenario_run(&sc, &q, 1, false) == 0, "%s", sc.result.message);
+    scenario_fini(&sc);
+}
+
+/* Hundreds of iterations are one end for the policy, and that pass is over as any other. */
+START_TEST(a_repeated_pass_is_over_as_any_other)
+{
+    run_alone(TOKENS);
+    ck_assert_uint_gt(n_repeated, TOKENS - 20);
+    ck_assert_uint_lt(n_over, 20);
+}
+END_TEST
+
+/* A run takes no more memory for its thousandth repetition than for its first: of each, what it had
+ * is used again. */
+START_TEST(repetitions_take_no_memory)
+{
+    run_alone(500000);
+    ck_assert_uint_gt(n_over, 900);
+    ck_assert_uint_eq(allocated[n_over - 1], allocated[10]);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(a_repeated_pass_is_over_as_any_other),
+    TEST(repetitions_take_no_memory),
     TEST(iterations_repeat_where_that_is_promised),
 };
 SUITE_MAIN("steady", suite)
