@@ -1,0 +1,67 @@
+/* With which chance a subagent of a workload of agents starts, to the last bit. */
+#include <math.h>
+#include <stdio.h>
+
+#include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
+#include "traces/traces.h"
+
+static struct err err;
+static const char *path;
+
+static void setup(void)
+{
+    err = (struct err)ERR_INIT;
+    path = tempfile_make(".json");
+}
+
+static void teardown(void)
+{
+    err_fini(&err);
+    tempfile_remove();
+}
+
+static bool has_subagent(double probability, uint64_t seed)
+{
+    char text[400];
+    (void)snprintf(text, sizeof text,
+                   "{\"clients\": [{\"name\": \"a\", \"turns\": 2, \"prompt_tokens\": 1,"
+                   " \"new_tokens\": 1, \"answer_tokens\": 1, \"subagents\": [{\"name\": \"b\","
+                   " \"probability\": %.17g, \"prompt_tokens\": 5, \"answer_tokens\": 1}]}]}",
+                   probability);
+    struct trace x;
+    tempfile_put(text);
+    ck_assert_int_eq(trace_generate(path, seed, 1.0, &x, &err), 0);
+    bool has = x.n > 2;
+    ck_assert_uint_le(x.n, 3);
+    trace_fini(&x);
+    return has;
+}
+
+/* A chance p is that of a number below p, of whole multiples of 2^-53 from 0 on: exactly p 2^53 of
+ * them. So the least p with which a subagent starts is the next number behind such a multiple. It
+ * is found by halves; below 1/2 there are numbers between two multiples. */
+START_TEST(a_chance_is_that_of_a_number_below_it)
+{
+    uint64_t seed = 1;
+    while (!has_subagent(0.25, seed)) {
+        seed++;
+    }
+    double without = 0.0;
+    double with = 0.25;
+    for (int i = 0; i < 120 && nextafter(without, 1.0) < with; i++) {
+        double p = without + (with - without) / 2.0;
+        *(has_subagent(p, seed) ? &with : &without) = p;
+    }
+    ck_assert_double_eq(nextafter(without, 1.0), with);
+    ck_assert_double_eq(ldexp(without, 53), floor(ldexp(without, 53)));
+    ck_assert_double_ne(ldexp(with, 53), floor(ldexp(with, 53)));
+    ck_assert(!has_subagent(0.0, 1) && has_subagent(1.0, 1));
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("chances", .setup = setup, .teardown = teardown),
+    TEST(a_chance_is_that_of_a_number_below_it),
+};
+SUITE_MAIN("chances of agents", suite)
