@@ -163,8 +163,12 @@ static bool pass_ok(const struct real_pass *p, const struct pass *pub)
     bool ok = e->rows == pub->shape.rows && e->room <= p->cap_rows && e->rows <= e->room &&
               e->n_segments == pub->n_segments && e->segments == p->segments;
     for (uint32_t i = 0; i < e->n_segments && ok; i++) {
-        ok = e->segments[i].row == row && e->segments[i].n_rows == pub->segments[i].n_tokens;
-        row += e->segments[i].n_rows;
+        const struct engine_segment *s = &e->segments[i];
+        ok = s->row == row && s->n_rows == pub->segments[i].n_tokens;
+        for (uint32_t k = 0; k < s->n_rows && ok; k++, row++) { /* in consecutive cells */
+            ok = e->pos[row] == (int32_t)(s->first_token + k) &&
+                 e->cell[row] == (int64_t)(s->cell0 + s->first_token + k);
+        }
     }
     for (uint32_t i = 1; i < pub->shape.logit_rows && ok; i++) { /* topk_take counts on it */
         ok = p->logit_rows[i] > p->logit_rows[i - 1];
