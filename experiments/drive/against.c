@@ -108,6 +108,7 @@ double against_mape_of_means(const struct request_times *x, const struct against
             n++;
         }
     }
+    SIM_ASSERT(isfinite(sum) && n <= x->n); /* a request that no repeat finished is no error */
     return n > 0 ? sum / n : (double)NAN;
 }
 

@@ -452,6 +452,23 @@ START_TEST(errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in)
 }
 END_TEST
 
+/* The first of two requests finished in no repeat: the error is that of the second. */
+START_TEST(what_no_repeat_finished_is_no_error)
+{
+    struct request_time v[3][2] = {
+        {{true, REQUEST_CLASS_REACTIVE, 1.0, (double)NAN, 1.0},
+         {true, REQUEST_CLASS_REACTIVE, 1.5, (double)NAN, 1.5}},
+        {{.finished = false}, {true, REQUEST_CLASS_REACTIVE, 1.0, (double)NAN, 1.0}},
+        {{.finished = false}, {true, REQUEST_CLASS_REACTIVE, 1.4, (double)NAN, 1.4}}};
+    static struct against_policy p;
+    p.n_real = 2;
+    p.simulated[0] = (struct request_times){.v = v[0], .n = 2};
+    p.real[0].times = (struct request_times){.v = v[1], .n = 2};
+    p.real[1].times = (struct request_times){.v = v[2], .n = 2};
+    ck_assert_double_eq_tol(against_mape_of_means(&p.simulated[0], &p, AGAINST_E2E), 0.25, 1e-12);
+}
+END_TEST
+
 /* Repeats 1 and 3 of the first policy, 2 both times of the second, 4 of the third; simulated
  * second, first, third. As they are, the first two are tied and tau of the two other pairs is 1.
  * Drawn anew, the first is 1 both times in a quarter of the draws: below the second, where
@@ -526,6 +543,7 @@ static const struct suite_row suite[] = {
     TEST(moves_out_and_in_make_one_line),
     TEST(tau_counts_pairs_in_order),
     TEST(errors_against_the_mean_of_repeats_leave_out_what_repeats_differ_in),
+    TEST(what_no_repeat_finished_is_no_error),
     TEST(the_interval_of_tau_is_that_of_repeats_drawn_anew),
     TEST(pairs_within_the_noise_of_repeats_are_tied),
     TEST(the_range_of_repeats_is_from_the_least_to_the_most),
