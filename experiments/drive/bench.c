@@ -58,6 +58,9 @@ static uint32_t step_segments(const struct bench *b, struct segment *out, bool *
         out[0] = (struct segment){.request = b->requests[of],
                                   .role = SEGMENT_PREFILL,
                                   .n_tokens = of == 0 ? pieces[b->step] : prompts[of - 1]};
+        /* The last piece ends its prompt, and every other prompt is one piece. */
+        SIM_ASSERT((out[0].n_tokens == request_prefill_left(b->requests[of])) ==
+                   (b->step + 1 >= N(pieces)));
         return 1;
     }
     const struct batch *x = &batches[b->step - prefills];

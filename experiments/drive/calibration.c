@@ -82,9 +82,19 @@ static bool is_interrupted(const struct calibration *c)
     return c->drive->interrupt != NULL && *c->drive->interrupt != 0;
 }
 
+static uint32_t benches_of(const struct machine *m)
+{
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < m->n_devices; d++) {
+        n += bench_suits(m, (uint8_t)d);
+    }
+    return n;
+}
+
 static int run_benches(struct calibration *c, struct err *e)
 {
     const struct machine *m = &c->config->soc.machine;
+    uint32_t before = c->in.fit.n_runs;
     int status = EXIT_OK;
     for (uint32_t d = 0; d < m->n_devices && status == EXIT_OK && !is_interrupted(c); d++) {
         struct real_run r;
@@ -94,6 +104,8 @@ static int run_benches(struct calibration *c, struct err *e)
         }
     }
     SIM_ASSERT(status != EXIT_BAD_INPUT); /* the bench is the program's own */
+    SIM_ASSERT(status != EXIT_OK || is_interrupted(c) ||
+               c->in.fit.n_runs - before == benches_of(m));
     return status;
 }
 
