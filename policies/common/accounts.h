@@ -21,9 +21,31 @@ struct accounts {
     uint32_t n, n_heap;
 };
 
+/* Who has requests queued is in the heap, with a key that service has caught up with or passed. */
+static inline bool account_ok(const struct account *x)
+{
+    return (x->in_heap || x->queued == 0) && (!x->in_heap || x->key <= x->service);
+}
+
+/* Place i of the heap: an account whose key is not above the two below it. */
+static inline bool accounts_placed(const struct accounts *all, uint32_t i)
+{
+    const struct account *x = all->heap[i];
+    return x->in_heap && account_ok(x) &&
+           (2 * i + 1 >= all->n_heap || all->heap[2 * i + 1]->key >= x->key) &&
+           (2 * i + 2 >= all->n_heap || all->heap[2 * i + 2]->key >= x->key);
+}
+
+static inline bool accounts_ok(const struct accounts *all)
+{
+    return all->n == all->index.n && all->n_heap <= all->n &&
+           (all->n_heap == 0 || accounts_placed(all, 0));
+}
+
 /* The account of a client, new and zero when it has none. Valid until accounts_fini. */
 static inline struct account *accounts_get(struct accounts *all, uint32_t client)
 {
+    SIM_ASSERT(accounts_ok(all));
     uint32_t known = all->index.n;
     struct table_entry *e = table_get(&all->index, client);
     if (all->index.n > known) {
@@ -32,11 +54,13 @@ static inline struct account *accounts_get(struct accounts *all, uint32_t client
         e->value[0] = all->n;
         all->a[all->n++] = xcalloc(1, sizeof(struct account));
     }
+    SIM_ASSERT(e->value[0] < all->n && account_ok(all->a[(uint32_t)e->value[0]]));
     return all->a[(uint32_t)e->value[0]];
 }
 
 static inline void accounts_sift_down(struct accounts *all, uint32_t i)
 {
+    SIM_ASSERT(i < all->n_heap);
     struct account *x = all->heap[i];
     for (uint32_t child; (child = 2 * i + 1) < all->n_heap; i = child) {
         child += child + 1 < all->n_heap && all->heap[child + 1]->key < all->heap[child]->key;
@@ -46,15 +70,18 @@ static inline void accounts_sift_down(struct accounts *all, uint32_t i)
         all->heap[i] = all->heap[child];
     }
     all->heap[i] = x;
+    SIM_ASSERT(accounts_placed(all, i));
 }
 
 /* Another request of this client is queued. */
 static inline void accounts_enter(struct accounts *all, struct account *x)
 {
+    SIM_ASSERT(account_ok(x));
     x->queued++;
     if (x->in_heap) {
         return;
     }
+    SIM_ASSERT(x->queued == 1 && all->n_heap < all->n); /* accounts_get made room for everybody */
     uint32_t i = all->n_heap++;
     x->in_heap = true;
     x->key = x->service;
@@ -62,6 +89,7 @@ static inline void accounts_enter(struct accounts *all, struct account *x)
         all->heap[i] = all->heap[(i - 1) / 2];
     }
     all->heap[i] = x;
+    SIM_ASSERT(accounts_placed(all, i) && accounts_ok(all));
 }
 
 /* Smallest service of those with requests queued; -1 when there is none. */
@@ -69,6 +97,7 @@ static inline double accounts_least(struct accounts *all)
 {
     while (all->n_heap > 0) {
         struct account *x = all->heap[0];
+        SIM_ASSERT(accounts_placed(all, 0)); /* so nobody has a smaller key, nor less service */
         if (x->queued > 0 && x->key >= x->service) {
             return x->service;
         }
@@ -87,6 +116,7 @@ static inline double accounts_least(struct accounts *all)
 
 static inline void accounts_fini(struct accounts *all)
 {
+    SIM_ASSERT(all->n == all->index.n && all->n_heap <= all->n);
     for (uint32_t i = 0; i < all->n; i++) {
         free(all->a[i]);
     }

@@ -29,6 +29,7 @@ static inline struct heap_node *heap_node(const struct request *r)
 
 static inline struct heap_node *heap_node_in(const struct heap *h, const struct request *r)
 {
+    SIM_ASSERT(h->at % sizeof(void *) == 0); /* offsetof a node */
     return (struct heap_node *)(void *)((char *)r->own + h->at);
 }
 
@@ -37,7 +38,33 @@ static inline bool heap_before(const struct heap *h, const struct request *x,
 {
     double kx = heap_node_in(h, x)->key;
     double ky = heap_node_in(h, y)->key;
+    SIM_ASSERT(!isnan(kx) && !isnan(ky)); /* it would go before nobody, wherever it is */
     return kx != ky ? kx < ky : request_before(x, y);
+}
+
+/* Member i has its place, and goes not before the one above it. */
+static inline bool heap_above_ok(const struct heap *h, uint32_t i)
+{
+    return i < h->n && heap_node_in(h, h->a[i])->index == i + 1 &&
+           (i == 0 || !heap_before(h, h->a[i], h->a[(i - 1) / 2]));
+}
+
+/* Neither of the two below member i goes before it. */
+static inline bool heap_below_ok(const struct heap *h, uint32_t i)
+{
+    return i < h->n && (2 * i + 1 >= h->n || !heap_before(h, h->a[2 * i + 1], h->a[i])) &&
+           (2 * i + 2 >= h->n || !heap_before(h, h->a[2 * i + 2], h->a[i]));
+}
+
+static inline bool heap_placed(const struct heap *h, uint32_t i)
+{
+    return heap_above_ok(h, i) && heap_below_ok(h, i);
+}
+
+/* The first and the last, between whom every change happens, are where they belong. */
+static inline bool heap_ok(const struct heap *h)
+{
+    return h->n <= h->cap && (h->n == 0 || (heap_placed(h, 0) && heap_placed(h, h->n - 1)));
 }
 
 static inline void heap_put(struct heap *h, uint32_t i, const struct request *r)
@@ -55,6 +82,7 @@ static inline void heap_up(struct heap *h, uint32_t i)
         i = (i - 1) / 2;
     }
     heap_put(h, i, r);
+    SIM_ASSERT(heap_above_ok(h, i));
 }
 
 static inline void heap_down(struct heap *h, uint32_t i)
@@ -75,15 +103,17 @@ static inline void heap_down(struct heap *h, uint32_t i)
         i = child;
     }
     heap_put(h, i, r);
+    SIM_ASSERT(heap_below_ok(h, i)); /* not above: iter_rekey_all builds from the bottom */
 }
 
 static inline void heap_push(struct heap *h, const struct request *r, double key)
 {
-    SIM_ASSERT(heap_node_in(h, r)->index == 0 && key == key);
+    SIM_ASSERT(heap_node_in(h, r)->index == 0);
     h->a = xroom(h->a, h->n + 1, &h->cap, sizeof *h->a);
     heap_node_in(h, r)->key = key;
     h->a[h->n] = r;
     heap_up(h, h->n++);
+    SIM_ASSERT(heap_placed(h, heap_node_in(h, r)->index - 1) && heap_ok(h));
 }
 
 static inline bool heap_contains(const struct request *r)
@@ -91,9 +121,12 @@ static inline bool heap_contains(const struct request *r)
     return heap_node(r)->index != 0;
 }
 
+/* The node is this heap's alone. */
 static inline bool heap_has(const struct heap *h, const struct request *r)
 {
-    return heap_node_in(h, r)->index != 0;
+    uint32_t i = heap_node_in(h, r)->index;
+    SIM_ASSERT(i == 0 || (i <= h->n && h->a[i - 1] == r));
+    return i != 0;
 }
 
 static inline void heap_remove(struct heap *h, const struct request *r)
@@ -111,11 +144,14 @@ static inline void heap_remove(struct heap *h, const struct request *r)
         heap_node_in(h, last)->index = i + 1;
         heap_up(h, i);
         heap_down(h, heap_node_in(h, last)->index - 1);
+        SIM_ASSERT(heap_placed(h, heap_node_in(h, last)->index - 1));
     }
+    SIM_ASSERT(heap_ok(h));
 }
 
 static inline const struct request *heap_top(const struct heap *h)
 {
+    SIM_ASSERT(heap_ok(h)); /* whoever changed a key in place has moved its owner */
     return h->n == 0 ? NULL : h->a[0];
 }
 
@@ -124,6 +160,7 @@ static inline const struct request *heap_pop(struct heap *h)
     const struct request *r = heap_top(h);
     if (r != NULL) {
         heap_remove(h, r);
+        SIM_ASSERT(h->n == 0 || heap_before(h, r, h->a[0]));
     }
     return r;
 }
@@ -131,10 +168,11 @@ static inline const struct request *heap_pop(struct heap *h)
 /* The key of a member changed. */
 static inline void heap_rekey(struct heap *h, const struct request *r, double key)
 {
-    SIM_ASSERT(heap_has(h, r) && key == key);
+    SIM_ASSERT(heap_has(h, r));
     heap_node_in(h, r)->key = key;
     heap_up(h, heap_node_in(h, r)->index - 1);
     heap_down(h, heap_node_in(h, r)->index - 1);
+    SIM_ASSERT(heap_placed(h, heap_node_in(h, r)->index - 1));
 }
 
 static inline void heap_fini(struct heap *h)

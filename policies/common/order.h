@@ -20,6 +20,7 @@ struct order_node {
 
 static inline struct order_node *order_node(const struct order *o, const struct request *r)
 {
+    SIM_ASSERT(o->at % sizeof(void *) == 0); /* offsetof a node */
     return (struct order_node *)(void *)((char *)r->own + o->at);
 }
 
@@ -28,7 +29,24 @@ static inline bool order_less(const struct order *o, const struct request *x,
 {
     double kx = order_node(o, x)->key;
     double ky = order_node(o, y)->key;
+    SIM_ASSERT(!isnan(kx) && !isnan(ky)); /* a search would lose its way */
     return kx != ky ? kx < ky : request_before(x, y);
+}
+
+/* A subtree's root is between its children in the order, and above them by the random numbers. */
+static inline bool order_root_ok(const struct order *o, const struct request *r)
+{
+    const struct order_node *x = order_node(o, r);
+    return x->of == o &&
+           (x->left == NULL ||
+            (order_less(o, x->left, r) && rng_mix64(x->left->id) <= rng_mix64(r->id))) &&
+           (x->right == NULL ||
+            (order_less(o, r, x->right) && rng_mix64(x->right->id) <= rng_mix64(r->id)));
+}
+
+static inline bool order_ok(const struct order *o)
+{
+    return o->root == NULL ? o->n == 0 : o->n > 0 && order_root_ok(o, o->root);
 }
 
 /* All of x come before all of y. The root has the greatest of numbers that look random, so that the
@@ -39,18 +57,22 @@ static inline const struct request *order_merge(struct order *o, const struct re
     if (x == NULL || y == NULL) {
         return x == NULL ? y : x;
     }
+    SIM_ASSERT(order_less(o, x, y));
     if (rng_mix64(x->id) > rng_mix64(y->id)) {
         order_node(o, x)->right = order_merge(o, order_node(o, x)->right, y);
+        SIM_ASSERT(order_root_ok(o, x));
         return x;
     }
     order_node(o, y)->left = order_merge(o, x, order_node(o, y)->left);
+    SIM_ASSERT(order_root_ok(o, y));
     return y;
 }
 
-/* Cuts a tree into what comes before r, and after. */
+/* Cuts a tree into what comes before r, which is not in it, and after. */
 static inline void order_split(struct order *o, const struct request *tree, const struct request *r,
                                const struct request **before, const struct request **after)
 {
+    SIM_ASSERT(tree != r);
     if (tree == NULL) {
         *before = *after = NULL;
     } else if (order_less(o, tree, r)) {
@@ -60,16 +82,20 @@ static inline void order_split(struct order *o, const struct request *tree, cons
         order_split(o, order_node(o, tree)->left, r, before, &order_node(o, tree)->left);
         *after = tree;
     }
+    SIM_ASSERT(*before == NULL || order_less(o, *before, r));
+    SIM_ASSERT(*after == NULL || order_less(o, r, *after));
 }
 
 static inline void order_add(struct order *o, const struct request *r, double key)
 {
     const struct request *before;
     const struct request *after;
+    SIM_ASSERT(order_node(o, r)->of == NULL && order_ok(o));
     *order_node(o, r) = (struct order_node){.of = o, .key = key};
     order_split(o, o->root, r, &before, &after);
     o->root = order_merge(o, order_merge(o, before, r), after);
     o->n++;
+    SIM_ASSERT(order_ok(o) && order_root_ok(o, r));
 }
 
 /* Takes r out of the order that a node says, or does nothing. */
@@ -79,18 +105,22 @@ static inline void order_remove(struct order_node *node, const struct request *r
     if (o == NULL) {
         return;
     }
+    SIM_ASSERT(order_node(o, r) == node && order_ok(o));
     const struct request **link = &o->root;
     while (*link != r) {
+        SIM_ASSERT(*link != NULL); /* its key has not changed since it was added */
         struct order_node *t = order_node(o, *link);
         link = order_less(o, r, *link) ? &t->left : &t->right;
     }
     *link = order_merge(o, node->left, node->right);
     *node = (struct order_node){0};
     o->n--;
+    SIM_ASSERT(order_ok(o));
 }
 
 static inline const struct request *order_first(const struct order *o)
 {
+    SIM_ASSERT(order_ok(o));
     const struct request *r = o->root;
     while (r != NULL && order_node(o, r)->left != NULL) {
         r = order_node(o, r)->left;
@@ -100,6 +130,7 @@ static inline const struct request *order_first(const struct order *o)
 
 static inline const struct request *order_last(const struct order *o)
 {
+    SIM_ASSERT(order_ok(o));
     const struct request *r = o->root;
     while (r != NULL && order_node(o, r)->right != NULL) {
         r = order_node(o, r)->right;
@@ -110,23 +141,27 @@ static inline const struct request *order_last(const struct order *o)
 /* The one after a member, or NULL. */
 static inline const struct request *order_next(const struct order *o, const struct request *r)
 {
+    SIM_ASSERT(order_node(o, r)->of == o);
     const struct request *next = NULL;
     for (const struct request *t = o->root; t != NULL;) {
         bool later = order_less(o, r, t);
         next = later ? t : next;
         t = later ? order_node(o, t)->left : order_node(o, t)->right;
     }
+    SIM_ASSERT((next == NULL) == (r == order_last(o)));
     return next;
 }
 
 /* The one before a member, or NULL. */
 static inline const struct request *order_prev(const struct order *o, const struct request *r)
 {
+    SIM_ASSERT(order_node(o, r)->of == o);
     const struct request *prev = NULL;
     for (const struct request *t = o->root; t != NULL;) {
         bool earlier = order_less(o, t, r);
         prev = earlier ? t : prev;
         t = earlier ? order_node(o, t)->right : order_node(o, t)->left;
     }
+    SIM_ASSERT((prev == NULL) == (r == order_first(o)));
     return prev;
 }

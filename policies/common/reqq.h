@@ -21,24 +21,54 @@ static inline struct reqq_node *reqq_node(const struct request *r)
     return r->own;
 }
 
+/* Both ends are members; nobody is before the head or behind the tail. */
+static inline bool reqq_ok(const struct reqq *q)
+{
+    if (q->n == 0 || q->head == NULL || q->tail == NULL) {
+        return q->n == 0 && q->head == NULL && q->tail == NULL;
+    }
+    const struct reqq_node *head = reqq_node(q->head);
+    const struct reqq_node *tail = reqq_node(q->tail);
+    return (q->head == q->tail) == (q->n == 1) && head->queue == q && head->prev == NULL &&
+           tail->queue == q && tail->next == NULL;
+}
+
+/* A member's neighbours are in its queue and have it as theirs; who is in no queue has none. */
+static inline bool reqq_links_ok(const struct request *r)
+{
+    const struct reqq_node *x = reqq_node(r);
+    const struct reqq_node *prev = x->prev == NULL ? NULL : reqq_node(x->prev);
+    const struct reqq_node *next = x->next == NULL ? NULL : reqq_node(x->next);
+    if (x->queue == NULL) {
+        return prev == NULL && next == NULL;
+    }
+    return (prev == NULL ? x->queue->head == r : prev->queue == x->queue && prev->next == r) &&
+           (next == NULL ? x->queue->tail == r : next->queue == x->queue && next->prev == r);
+}
+
 static inline bool reqq_empty(const struct reqq *q)
 {
+    SIM_ASSERT(reqq_ok(q));
     return q->head == NULL;
 }
 
 /* The queue that holds it, or NULL. */
 static inline const struct reqq *reqq_of(const struct request *r)
 {
+    SIM_ASSERT(reqq_links_ok(r));
     return reqq_node(r)->queue;
 }
 
+/* Of a member: a walk on one who has left would end early, and nobody would see it. */
 static inline const struct request *reqq_next(const struct request *r)
 {
+    SIM_ASSERT(reqq_of(r) != NULL);
     return reqq_node(r)->next;
 }
 
 static inline const struct request *reqq_prev(const struct request *r)
 {
+    SIM_ASSERT(reqq_of(r) != NULL);
     return reqq_node(r)->prev;
 }
 
@@ -46,22 +76,26 @@ static inline const struct request *reqq_prev(const struct request *r)
 static inline void reqq_insert_after(struct reqq *q, const struct request *before,
                                      const struct request *r)
 {
+    SIM_ASSERT(reqq_ok(q));
     SIM_ASSERT(reqq_of(r) == NULL && (before == NULL || reqq_of(before) == q));
     const struct request *next = before == NULL ? q->head : reqq_next(before);
     *reqq_node(r) = (struct reqq_node){q, before, next};
     *(before == NULL ? &q->head : &reqq_node(before)->next) = r;
     *(next == NULL ? &q->tail : &reqq_node(next)->prev) = r;
     q->n++;
+    SIM_ASSERT(reqq_ok(q) && reqq_links_ok(r));
 }
 
 static inline void reqq_push(struct reqq *q, const struct request *r)
 {
     reqq_insert_after(q, q->tail, r);
+    SIM_ASSERT(q->tail == r); /* admissions are taken back from here */
 }
 
 static inline void reqq_push_front(struct reqq *q, const struct request *r)
 {
     reqq_insert_after(q, NULL, r);
+    SIM_ASSERT(q->head == r);
 }
 
 /* Takes r out of the queue that holds it; nothing when none does. */
@@ -71,11 +105,12 @@ static inline void reqq_remove(const struct request *r)
     if (n.queue == NULL) {
         return;
     }
-    SIM_ASSERT(n.queue->n > 0 && (n.prev != NULL || n.queue->head == r));
+    SIM_ASSERT(reqq_ok(n.queue) && reqq_links_ok(r));
     *(n.prev == NULL ? &n.queue->head : &reqq_node(n.prev)->next) = n.next;
     *(n.next == NULL ? &n.queue->tail : &reqq_node(n.next)->prev) = n.prev;
     n.queue->n--;
     *reqq_node(r) = (struct reqq_node){0};
+    SIM_ASSERT(reqq_ok(n.queue) && (n.next == NULL || reqq_links_ok(n.next)));
 }
 
 static inline const struct request *reqq_pop(struct reqq *q)
@@ -83,6 +118,7 @@ static inline const struct request *reqq_pop(struct reqq *q)
     const struct request *r = q->head;
     if (r != NULL) {
         reqq_remove(r);
+        SIM_ASSERT(reqq_of(r) == NULL); /* its next owner may queue it at once */
     }
     return r;
 }
@@ -90,6 +126,7 @@ static inline const struct request *reqq_pop(struct reqq *q)
 /* (arrival, id): the tie-break of every FIFO order. */
 static inline bool request_before(const struct request *a, const struct request *b)
 {
+    SIM_ASSERT(a == b || a->id != b->id); /* no two are equal, so every order has one result */
     return a->arrival_ns != b->arrival_ns ? a->arrival_ns < b->arrival_ns : a->id < b->id;
 }
 
@@ -101,4 +138,6 @@ static inline void reqq_insert_by_arrival(struct reqq *q, const struct request *
         at = reqq_prev(at);
     }
     reqq_insert_after(q, at, r);
+    SIM_ASSERT(at == NULL || request_before(at, r));
+    SIM_ASSERT(reqq_next(r) == NULL || request_before(r, reqq_next(r)));
 }

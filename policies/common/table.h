@@ -16,8 +16,16 @@ struct table {
     uint32_t cap, n;       /* cap a power of two */
 };
 
+/* At most half full, so every search ends soon at a free place. */
+static inline bool table_ok(const struct table *t)
+{
+    return t->cap == 0 ? t->n == 0 && t->e == NULL
+                       : (t->cap & (t->cap - 1)) == 0 && t->n * 2 <= t->cap;
+}
+
 static inline struct table_entry *table_slot(const struct table *t, uint32_t id)
 {
+    SIM_ASSERT(t->cap > 0 && table_ok(t));
     uint32_t i = (id * 2654435761u) & (t->cap - 1); /* Knuth's multiplicative hash */
     while (t->e[i].used && t->e[i].id != id) {
         i = (i + 1) & (t->cap - 1);
@@ -38,13 +46,16 @@ static inline struct table_entry *table_get(struct table *t, uint32_t id)
         }
         free(t->e);
         *t = bigger;
+        SIM_ASSERT(table_ok(t));
     }
     struct table_entry *e = table_slot(t, id);
     if (!e->used) {
+        SIM_ASSERT(e->live == 0 && e->value[0] == 0.0 && e->value[1] == 0.0); /* none is deleted */
         e->used = true;
         e->id = id;
         t->n++;
     }
+    SIM_ASSERT(table_slot(t, id) == e);
     return e;
 }
 
