@@ -12,9 +12,48 @@ struct batch {
     uint32_t tokens; /* rows so far */
 };
 
+/* Every member has rows, and one model is that of all. `tokens` may exceed their sum: an owner adds
+ * what else the budget pays for, and whoever leaves last may leave its own there. */
+static inline bool batch_ok(const struct batch *b)
+{
+    return b->n <= b->cap && b->n <= b->tokens &&
+           (b->n == 0 || b->segments[b->n - 1].request->model == b->segments[0].request->model);
+}
+
+/* A segment is a piece of the work that its request has next, and may be in a pass now. */
+static inline bool batch_may_run(const struct request *r, enum segment_role role, uint32_t n_tokens)
+{
+    bool fits = role == SEGMENT_PREFILL
+                    ? r->state == REQUEST_STATE_QUEUED && n_tokens <= request_prefill_left(r)
+                    : r->state == REQUEST_STATE_DECODE && (role != SEGMENT_DECODE || n_tokens == 1);
+    /* How many tokens a draft reads is the core's to say. */
+    return fits && (n_tokens > 0) == (role != SEGMENT_DRAFT) && r->pass == NULL && !r->kv_swapped;
+}
+
+/* What a pass can be formed of: nobody is twice in it, and no more rows than were counted. A draft
+ * that an owner adds to a decode is not counted (agent-xpu-v2). */
+static inline bool batch_may_form(const struct batch *b)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct segment *seg = &b->segments[i];
+        rows += seg->role == SEGMENT_VERIFY ? 1 : seg->n_tokens;
+        for (uint32_t j = 0; j < i; j++) {
+            if (b->segments[j].request == seg->request) {
+                return false;
+            }
+        }
+        if (!batch_may_run(seg->request, seg->role, seg->n_tokens)) {
+            return false;
+        }
+    }
+    return rows <= b->tokens;
+}
+
 /* Whether a request may join: a pass has requests of one model, and the first decides which. */
 static inline bool batch_takes(const struct batch *b, const struct request *r)
 {
+    SIM_ASSERT(batch_ok(b));
     return b->n == 0 || r->model == b->segments[0].request->model;
 }
 
@@ -34,12 +73,14 @@ static inline void batch_fini(struct batch *b)
 static inline void batch_put(struct batch *b, const struct request *r, enum segment_role role,
                              uint32_t n_tokens)
 {
-    SIM_ASSERT(batch_takes(b, r) && n_tokens > 0);
+    SIM_ASSERT(batch_takes(b, r) && batch_may_run(r, role, n_tokens));
+    SIM_ASSERT(b->n == 0 || b->segments[b->n - 1].request != r);
     if (b->n == b->cap) {
         b->segments = xroom(b->segments, b->n + 1, &b->cap, sizeof *b->segments);
     }
     b->segments[b->n++] = (struct segment){.request = r, .role = role, .n_tokens = n_tokens};
     b->tokens += n_tokens;
+    SIM_ASSERT(batch_ok(b));
 }
 
 /* Nothing where the batch does not take it: the request waits for another pass. */
@@ -54,6 +95,7 @@ static inline void batch_add(struct batch *b, const struct request *r, enum segm
 /* Adds the next piece of work of a request: one decode token, or up to max_tokens of its prompt. */
 static inline void batch_add_next(struct batch *b, const struct request *r, uint32_t max_tokens)
 {
+    SIM_ASSERT(max_tokens > 0); /* who has no budget left asks for nobody's next piece */
     if (r->state == REQUEST_STATE_DECODE) {
         batch_add(b, r, SEGMENT_DECODE, 1);
         return;
@@ -74,6 +116,7 @@ static inline const struct request *batch_first(const struct batch *b, const str
         const struct request *r = h->a[i];
         first = batch_takes(b, r) && (first == NULL || heap_before(h, r, first)) ? r : first;
     }
+    SIM_ASSERT(first == NULL || heap_before(h, h->a[0], first)); /* the top has another model */
     return first;
 }
 
@@ -81,10 +124,13 @@ static inline const struct request *batch_first(const struct batch *b, const str
 static inline int batch_form_layers(struct sched *s, const struct batch *b, bool fused,
                                     struct pass **out)
 {
+    SIM_ASSERT(batch_ok(b) && batch_may_form(b));
     bool alone = b->n == 1 && b->segments[0].role == SEGMENT_DECODE;
     struct pass_spec spec = {
         .segments = b->segments, .n_segments = b->n, .fused_layers = alone && fused};
-    return sched_pass_form(s, &spec, out);
+    int rc = sched_pass_form(s, &spec, out);
+    SIM_ASSERT(rc == 0 || rc == -ENOMEM || b->n == 0); /* only memory is ever short */
+    return rc;
 }
 
 static inline int batch_form(struct sched *s, const struct batch *b, struct pass **out)

@@ -3,15 +3,19 @@
 #pragma once
 
 #include "sim/api/policy.h"
+#include "sim/base/base.h"
 
 static inline uint64_t blocks_of(const struct sched *s, uint64_t tokens)
 {
-    return (tokens + s->kv_block_tokens - 1) / s->kv_block_tokens;
+    uint64_t n = (tokens + s->kv_block_tokens - 1) / s->kv_block_tokens;
+    SIM_ASSERT(n * s->kv_block_tokens - tokens < s->kv_block_tokens); /* none is empty */
+    return n;
 }
 
 /* Blocks nobody works with: free ones, and caches of prefixes. */
 static inline uint64_t blocks_free(struct sched *s)
 {
+    SIM_ASSERT(sched_kv_free_tokens(s) % s->kv_block_tokens == 0);
     return sched_kv_free_tokens(s) / s->kv_block_tokens;
 }
 
@@ -19,6 +23,7 @@ static inline uint64_t blocks_free(struct sched *s)
  * counts as free. */
 static inline bool blocks_only_cached(const struct request *r)
 {
+    SIM_ASSERT(r->pass == NULL && !r->kv_swapped); /* a pass has taken it out of the cache */
     return r->generated_tokens == 0 && r->kv_tokens > 0 && r->kv_tokens == r->reused_tokens;
 }
 
@@ -36,5 +41,7 @@ static inline uint64_t blocks_needed(const struct sched *s, const struct request
     }
     uint32_t in_last = r->kv_tokens % s->kv_block_tokens;
     uint32_t room = in_last == 0 ? 0 : s->kv_block_tokens - in_last;
-    return n <= room ? 0 : blocks_of(s, n - room);
+    uint64_t needed = n <= room ? 0 : blocks_of(s, n - room);
+    SIM_ASSERT(blocks_held(s, r) + needed == blocks_of(s, r->kv_tokens + n));
+    return needed;
 }

@@ -3,6 +3,15 @@
 #pragma once
 
 #include "sim/api/policy.h"
+#include "sim/base/base.h"
+
+/* Every sequence has a row, and every row a key of its own and those before it. */
+static inline bool cost_shape_ok(const struct work_shape *w)
+{
+    return w->sequences <= w->rows && w->prefill_rows <= w->rows && w->logit_rows <= w->rows &&
+           (w->sequences == 0) == (w->rows == 0) && w->rows <= w->kv_read_tokens &&
+           w->max_context_tokens <= w->kv_read_tokens && w->kv_read_tokens <= w->attn_pairs;
+}
 
 /* Adds the next `tokens` rows of a request: one of a decode, or a piece of its prompt. */
 static inline void cost_shape_add(struct work_shape *w, const struct request *r, uint32_t tokens)
@@ -10,6 +19,7 @@ static inline void cost_shape_add(struct work_shape *w, const struct request *r,
     uint64_t n = tokens;
     uint32_t context = r->kv_tokens + tokens;
     bool prompt = r->state == REQUEST_STATE_QUEUED;
+    SIM_ASSERT(cost_shape_ok(w) && (w->rows == 0 || w->model == r->model));
     w->rows += tokens;
     w->logit_rows += !prompt || tokens == request_prefill_left(r);
     w->sequences++;
@@ -18,6 +28,7 @@ static inline void cost_shape_add(struct work_shape *w, const struct request *r,
     w->kv_read_tokens += context;
     w->max_context_tokens = context > w->max_context_tokens ? context : w->max_context_tokens;
     w->model = r->model;
+    SIM_ASSERT(cost_shape_ok(w));
 }
 
 /* Annotation of an op for so many rows; all zero for no rows. */
@@ -28,6 +39,7 @@ static inline struct estimate cost_estimate(struct sched *s, const struct work_s
     if (rows > 0) {
         (void)sched_estimate(s, w, op, (uint8_t)device, rows, &e);
     }
+    SIM_ASSERT(e.t_ns >= 0 && e.bytes_per_s >= 0.0); /* zero too where the device cannot */
     return e;
 }
 
@@ -46,6 +58,8 @@ static inline int64_t cost_context_ns(struct sched *s, uint32_t tokens, uint8_t 
                            .attn_pairs = n * (n + 1) / 2,
                            .kv_read_tokens = n,
                            .max_context_tokens = tokens};
+    SIM_ASSERT(tokens > 0 && cost_shape_ok(&w));
+    SIM_ASSERT(chunked <= tokens && tokens - chunked < (chunk > 0 ? chunk : 1));
     struct estimate e;
     int64_t layer = 0;
     for (uint32_t i = 0; i < ops->n; i++) {
@@ -67,6 +81,7 @@ static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape
     const struct layer_ops *ops = &llm->layer;
     struct estimate e;
     int64_t layer = 0;
+    SIM_ASSERT(cost_shape_ok(w));
     if (w->rows == 0) {
         return 0;
     }
@@ -81,5 +96,6 @@ static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape
     if (w->logit_rows > 0) {
         head = sched_estimate(s, w, OP_HEAD, device, 0, &e) == 0 ? e.t_ns : 0;
     }
+    SIM_ASSERT(layer >= 0 && head >= 0);
     return layer * llm->n_layers + head;
 }

@@ -24,6 +24,7 @@ static inline int64_t deadline_ns(const struct sched *s, const struct request *r
                    ? r->deadline_ns
                    : r->arrival_ns + units_ns_from_s(param_number(s, DEADLINE_PROACTIVE));
     }
+    SIM_ASSERT(r->arrival_ns <= s->now_ns);
     if (r->first_token_ns == TIME_NEVER_NS) {
         int64_t slo = r->ttft_slo_ns != TIME_NEVER_NS
                           ? r->ttft_slo_ns
@@ -32,5 +33,7 @@ static inline int64_t deadline_ns(const struct sched *s, const struct request *r
     }
     int64_t slo = r->tbt_slo_ns != TIME_NEVER_NS ? r->tbt_slo_ns
                                                  : units_ns_from_s(param_number(s, DEADLINE_TBT));
+    /* The clock of tokens starts again at each: the last is the newest, and never in the future. */
+    SIM_ASSERT(slo >= 0 && r->first_token_ns <= r->last_token_ns && r->last_token_ns <= s->now_ns);
     return r->last_token_ns + slo;
 }

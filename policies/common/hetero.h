@@ -22,14 +22,33 @@ struct hetero {
     uint32_t inflight; /* kernels handed over ahead; one, until set after hetero_begin */
 };
 
+/* Its launches are two of its own pass. Only the cursor's op has rows planned, no more than nobody
+ * holds. An owner takes a plan back by planned_op = 0 alone (agent-xpu-v1), so rows say nothing
+ * then. Not between the end of a launch and hetero_ended. */
+static inline bool hetero_ok(const struct hetero *h)
+{
+    const struct pass *p = h->pass;
+    if (p == NULL) {
+        return h->planned_op == 0 && h->npu_rows == 0 && h->igpu_rows == 0 && h->on_npu == NULL &&
+               h->on_igpu == NULL;
+    }
+    uint64_t rows = (uint64_t)h->npu_rows + h->igpu_rows;
+    return (h->on_npu == NULL || (h->on_npu->pass == p && h->on_npu != h->on_igpu)) &&
+           (h->on_igpu == NULL || h->on_igpu->pass == p) && h->planned_op <= p->op + 1 &&
+           (h->planned_op == 0 || rows <= (h->planned_op == p->op + 1 ? p->rows_todo : 0));
+}
+
+/* Nothing of it is on a device any more. */
 static inline void hetero_clear(struct hetero *h)
 {
+    SIM_ASSERT(h->on_npu == NULL && h->on_igpu == NULL);
     *h = (struct hetero){0};
 }
 
 static inline void hetero_begin(struct hetero *h, struct pass *p)
 {
-    SIM_ASSERT(p != NULL && p->state == PASS_STATE_READY);
+    SIM_ASSERT(p != NULL && p->state == PASS_STATE_READY && p->op < p->n_ops);
+    SIM_ASSERT(h->pass == NULL && hetero_ok(h)); /* one at a time */
     *h = (struct hetero){.pass = p, .inflight = 1};
 }
 
@@ -37,12 +56,14 @@ static inline void hetero_begin(struct hetero *h, struct pass *p)
 static inline bool hetero_at_boundary(const struct hetero *h)
 {
     const struct pass *p = h->pass;
+    SIM_ASSERT(hetero_ok(h));
     return p != NULL && p->op < p->n_ops && p->n_launches == 0 && h->planned_op != p->op + 1;
 }
 
 /* QKV and FFN can run in static chunks; attention and the head cannot (agent-xpu-v1 5.2). */
 static inline bool hetero_is_token_level(const struct pass *p)
 {
+    SIM_ASSERT(p->op < p->n_ops); /* beyond the last op a kind would be made up */
     enum op_kind op = pass_op_kind(p, p->op);
     return op == OP_QKV || op == OP_FFN;
 }
@@ -56,17 +77,19 @@ static inline uint32_t hetero_default_rows(const struct hetero *h, uint32_t chun
     if (!hetero_is_token_level(p)) {
         return 0;
     }
+    SIM_ASSERT(chunk > 0 && p->shape.prefill_rows == p->shape.rows); /* decodes have no margin */
     return margin_on_npu ? p->rows_todo : p->rows_todo / chunk * chunk;
 }
 
 /* Splits what is left of the cursor's op. Precondition: npu_rows <= rows_todo. */
 static inline void hetero_plan(const struct sched *s, struct hetero *h, uint32_t npu_rows)
 {
-    SIM_ASSERT(npu_rows <= h->pass->rows_todo && h->pass->n_launches == 0);
+    SIM_ASSERT(npu_rows <= h->pass->rows_todo && hetero_at_boundary(h));
     h->planned_op = h->pass->op + 1;
     h->npu_rows = npu_rows;
     h->igpu_rows = h->pass->rows_todo - npu_rows;
     h->ready_ns = s->now_ns;
+    SIM_ASSERT(hetero_ok(h));
 }
 
 /* Launches up to `rows` of a planned share on its device; false when there is nothing to launch or
@@ -84,10 +107,12 @@ static inline bool hetero_launch(struct sched *s, struct hetero *h, int device, 
     spec.n_ops = 1;
     spec.rows = n;
     spec.inflight = h->inflight;
+    SIM_ASSERT(h->planned_op == h->pass->op + 1 && n <= h->pass->rows_todo);
     if (sched_launch(s, &spec, on) != 0) {
         return false;
     }
     *planned -= n;
+    SIM_ASSERT(hetero_ok(h));
     return true;
 }
 
@@ -96,6 +121,9 @@ static inline void hetero_launch_both(struct sched *s, struct hetero *h, int npu
 {
     (void)hetero_launch(s, h, npu, true, UINT32_MAX, YIELD_PASS);
     (void)hetero_launch(s, h, igpu, false, UINT32_MAX, YIELD_PASS);
+    /* The barrier at the op's end waits for both, so what is not on its device has rows planned. */
+    SIM_ASSERT(h->pass == NULL || h->planned_op != h->pass->op + 1 ||
+               h->npu_rows + h->igpu_rows == h->pass->rows_todo);
 }
 
 /* A launch ended. True when it was one of this prefill's. Rows left by a stopped one are planned
@@ -114,5 +142,6 @@ static inline bool hetero_ended(struct hetero *h, const struct launch *l)
         h->npu_rows = 0;
         h->igpu_rows = 0;
     }
+    SIM_ASSERT(l->state == LAUNCH_STATE_ENDED && l->pass == h->pass && hetero_ok(h));
     return true;
 }

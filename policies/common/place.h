@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "sim/api/policy.h"
+#include "sim/base/base.h"
 
 /* Choices of a `device` parameter, in the order of place_device. */
 static const char *const place_choices[] = {"auto", DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
@@ -13,6 +14,7 @@ static const char *const place_choices[] = {"auto", DEVICE_KINDS(DEVICE_KIND_NAM
  * attention of one prompt length, so that no decode could ever run there. */
 static inline int place_device(const struct machine *m, int64_t choice)
 {
+    SIM_ASSERT(choice >= 0 && choice + 1 < (int64_t)(sizeof place_choices / sizeof *place_choices));
     int d = machine_find(m, choice == 0 ? DEVICE_KIND_IGPU : (enum device_kind)(choice - 1));
     for (uint32_t i = 0; choice == 0 && d < 0 && i < m->n_devices; i++) {
         d = m->devices[i].static_attention ? -1 : (int)i;
@@ -20,6 +22,7 @@ static inline int place_device(const struct machine *m, int64_t choice)
     if (d < 0) {
         return -ENODEV;
     }
+    SIM_ASSERT(choice == 0 || m->devices[d].kind == (enum device_kind)(choice - 1));
     return m->devices[d].static_attention ? -EPERM : d;
 }
 
@@ -27,6 +30,7 @@ static inline int place_device(const struct machine *m, int64_t choice)
 static inline int place_whole(struct sched *s, struct pass *p, uint8_t device,
                               enum yield_point yield)
 {
+    SIM_ASSERT(p->n_launches == 0 && p->op < p->n_ops); /* all that is left, and somebody's to do */
     struct launch_spec spec = sched_launch_rest(s, p, device, yield);
     return sched_launch(s, &spec, NULL);
 }

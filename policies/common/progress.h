@@ -12,6 +12,7 @@ static inline int64_t progress_ops_ns(struct sched *s, const struct pass *p, uin
     uint32_t layers = pass_op_layer(p, n_ops < p->n_ops ? n_ops : p->n_ops - 1);
     uint32_t per_layer = p->layer.n;
     uint32_t more = n_ops - layers * per_layer; /* ops of the layer begun, or the head */
+    SIM_ASSERT(n_ops <= p->n_ops && more <= per_layer);
     struct estimate e;
     int64_t t = 0;
     for (uint32_t i = 0; i < per_layer && layers > 0; i++) {
@@ -33,6 +34,7 @@ static inline int64_t progress_bounded_ns(struct sched *s, const struct pass *p,
 {
     int64_t least = progress_ops_ns(s, p, p->op, device);
     int64_t most = progress_ops_ns(s, p, op_end, device);
+    SIM_ASSERT(p->op <= op_end && 0 <= least && least <= most);
     return ran_ns < least ? least : ran_ns > most ? most : ran_ns;
 }
 
@@ -42,6 +44,7 @@ static inline int64_t progress_segment_ns(struct sched *s, const struct segment 
 {
     const struct request *r = seg->request;
     struct work_shape w = {0};
+    SIM_ASSERT(seg->first_token == r->kv_tokens); /* its KV counts when the pass is done */
     cost_shape_add(&w, r, seg->n_tokens);
     return cost_iteration_ns(s, &w, device);
 }

@@ -14,6 +14,7 @@ static inline const struct request *room_evict_last(struct sched *s, const struc
     for (const struct request *r = q->tail; r != NULL; r = reqq_prev(r)) {
         if (r != keep && r->pass == NULL && r->kv_tokens > 0 &&
             sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
+            SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->kv_tokens == 0 && reqq_of(r) == q);
             return r;
         }
     }

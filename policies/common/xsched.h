@@ -8,6 +8,7 @@
 #pragma once
 
 #include "sim/api/policy.h"
+#include "sim/base/base.h"
 
 enum xsched_level { XSCHED_LEVEL_DEVICE, XSCHED_LEVEL_1, XSCHED_LEVEL_2, XSCHED_LEVEL_3 };
 
@@ -18,6 +19,7 @@ enum xsched_level { XSCHED_LEVEL_DEVICE, XSCHED_LEVEL_1, XSCHED_LEVEL_2, XSCHED_
 
 static inline bool xsched_can(const struct device *d, int64_t level)
 {
+    SIM_ASSERT(level >= XSCHED_LEVEL_DEVICE && level <= XSCHED_LEVEL_3);
     return (level != XSCHED_LEVEL_2 || d->can_withdraw) &&
            (level != XSCHED_LEVEL_3 || d->can_suspend);
 }
