@@ -7,7 +7,7 @@ void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted)
     if (drafted == 0 || emitted == 0) {
         return;
     }
-    SIM_ASSERT(emitted <= drafted + 1);
+    SIM_ASSERT(emitted <= drafted + 1 && speculate_ok(e));
     uint32_t accepted = emitted - 1;
     e->steps += 1.0;
     if (accepted == 0) {
@@ -18,13 +18,16 @@ void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted)
     e->right += accepted - 1;
     /* The one that ended the run was looked at too; a draft accepted whole has none. */
     e->tried += accepted - 1 + (accepted < drafted ? 1 : 0);
+    SIM_ASSERT(speculate_ok(e) && e->hits > 0.0);
 }
 
 void speculate_observe_pass(struct speculate *e, const struct pass *p)
 {
+    SIM_ASSERT(p->state == PASS_STATE_DONE); /* before that nothing is emitted */
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         if (s->role == SEGMENT_VERIFY && s->request->state == REQUEST_STATE_DECODE) {
+            SIM_ASSERT(s->emitted_tokens > 0); /* the token that needs no draft, at least */
             /* The segment holds the request's own last token and the draft. */
             speculate_observe(e, s->n_tokens - 1, s->emitted_tokens);
         }
@@ -43,12 +46,14 @@ double speculate_emitted(const struct speculate *e, uint32_t drafted)
         sum += term;
         term *= alpha;
     }
+    SIM_ASSERT(sum <= drafted); /* no token twice */
     return 1.0 + sum;
 }
 
 /* Next length to look at: whole passes, then what is offered. */
 static uint32_t next_length(uint32_t length, uint32_t stride, uint32_t offered)
 {
+    SIM_ASSERT(length <= offered && stride > 0);
     uint32_t next = length + stride;
     /* What is offered is looked at last, although it fills no whole pass; the length after it ends
      * the loop. */
@@ -60,12 +65,13 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
 {
     /* The request's own token takes a row of the graph: one pass verifies stride - 1 drafted ones.
      */
-    SIM_ASSERT(stride > 0);
+    SIM_ASSERT(stride > 0 && speculate_ok(e));
     uint32_t first = stride - 1 < offered ? stride - 1 : offered;
     uint32_t best = first;
     double best_rate = -1.0;
     for (uint32_t l = first; l <= offered; l = next_length(l, stride, offered)) {
         double rate = speculate_emitted(e, l) / cost(ctx, l);
+        SIM_ASSERT(rate > 0.0); /* infinite where the cost is unknown, and 0: the first is best */
         /* Of equal rates the shorter draft: it wastes less when it is wrong. */
         if (rate > best_rate) {
             best_rate = rate;
@@ -73,11 +79,12 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
         }
     }
     e->idle = best > 0 ? 0 : e->idle + 1;
-    /* One token is enough to learn whether drafts hit again. */
-    if (e->idle == SPECULATE_RETRY_STEPS && offered > 0) {
+    /* One token is enough to learn whether drafts hit again. It waits for an offer. */
+    if (e->idle >= SPECULATE_RETRY_STEPS && offered > 0) {
         e->idle = 0;
         return 1;
     }
+    SIM_ASSERT(best <= offered);
     return best;
 }
 
@@ -85,6 +92,7 @@ static double op_ns(struct sched *s, const struct work_shape *w, enum op_kind op
                     uint32_t chunk_rows)
 {
     struct estimate e;
+    SIM_ASSERT(w->logit_rows <= w->rows);
     uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
     if (rows == 0) {
         return 0.0;
@@ -102,6 +110,8 @@ double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t to
     /* Only a device that holds the static graph runs its head and attention in that graph, too. */
     uint32_t rest_chunk = token_level == rest ? chunk_rows : 0;
     double layer = 0.0;
+    SIM_ASSERT(w->prefill_rows == 0 &&
+               w->sequences > 0); /* who verifies has its prompt behind it */
     for (uint32_t i = 0; i < ops->n; i++) {
         layer += ops->kind[i] == OP_MHA ? op_ns(s, w, OP_MHA, rest, rest_chunk)
                                         : op_ns(s, w, ops->kind[i], token_level, chunk_rows);

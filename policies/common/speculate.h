@@ -24,6 +24,12 @@ struct speculate {
     uint32_t idle;       /* choices of no draft since the last draft */
 };
 
+/* The fractions are those of some among all. */
+static inline bool speculate_ok(const struct speculate *e)
+{
+    return 0.0 <= e->hits && e->hits <= e->steps && 0.0 <= e->right && e->right <= e->tried;
+}
+
 /* A verification of `drafted` tokens emitted `emitted` (accepted + 1). Drafts of no token say
  * nothing. */
 void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted);

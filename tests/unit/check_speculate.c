@@ -120,11 +120,25 @@ START_TEST(a_length_that_never_pays_is_tried_once_in_a_while)
 }
 END_TEST
 
+START_TEST(a_trial_that_is_due_waits_for_an_offer)
+{
+    /* It is due at the 32nd choice of no draft. Nothing is offered then, nor at the next one. */
+    struct speculate e = {0};
+    double each = 1.0;
+    for (int i = 0; i < SPECULATE_RETRY_STEPS + 1; i++) {
+        ck_assert_uint_eq(speculate_length(&e, 0, 1, token_cost, &each), 0);
+    }
+    ck_assert_uint_eq(speculate_length(&e, 8, 1, token_cost, &each), 1);
+    ck_assert_uint_eq(speculate_length(&e, 8, 1, token_cost, &each), 0); /* the next is far */
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(without_observations_the_prior_speaks),
     TEST(counts_are_those_of_a_hit_and_a_run),
     TEST(the_estimate_finds_the_process_it_watches),
     TEST(the_chosen_length_is_as_good_as_the_best_with_full_knowledge),
     TEST(a_length_that_never_pays_is_tried_once_in_a_while),
+    TEST(a_trial_that_is_due_waits_for_an_offer),
 };
 SUITE_MAIN("speculate", suite)
