@@ -6,18 +6,20 @@ const char *const flash_choices[] = {"off", "cheaper", "always", NULL};
 static int64_t transfers_ns(const struct sched *s, const struct request *r)
 {
     double bytes = (double)r->kv_tokens * sched_model(s, r->model)->kv_bytes_per_token;
+    SIM_ASSERT(bytes > 0.0); /* who holds none makes no room, and is no victim */
     return 2 * (s->machine->swap_fixed_ns + (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9));
 }
 
 bool flash_takes(struct sched *s, struct flash *f, const struct request *r, gap_prefill_ns *prefill)
 {
-    SIM_ASSERT(!flash_writes(f) && r->pass == NULL);
+    SIM_ASSERT(!flash_writes(f) && r->pass == NULL && !r->kv_swapped);
     bool wanted = f->rule == FLASH_ALWAYS ||
                   (f->rule == FLASH_CHEAPER && transfers_ns(s, r) < prefill(s, r->kv_tokens));
     if (!wanted || sched_kv_move(s, kv_of(r), KV_FLASH) != 0) {
         return false;
     }
     f->out = r;
+    SIM_ASSERT(flash_writes(f) && !r->kv_swapped); /* until it is out, which flash_moved sees */
     return true;
 }
 
@@ -30,15 +32,18 @@ static bool goes_before(const struct request *x, const struct request *y)
 bool flash_moved(struct flash *f, const struct request *r)
 {
     if (!r->kv_swapped) {
+        SIM_ASSERT(f->out != r && reqq_of(r) == NULL); /* the policy may queue it */
         return true;
     }
-    SIM_ASSERT(f->out == r);
+    SIM_ASSERT(f->out == r && reqq_of(r) == NULL); /* it has left the policy's queues meanwhile */
     f->out = NULL;
     const struct request *at = f->there.tail;
     while (at != NULL && goes_before(r, at)) {
         at = reqq_prev(at);
     }
     reqq_insert_after(&f->there, at, r);
+    SIM_ASSERT(reqq_next(r) == NULL || goes_before(r, reqq_next(r)));
+    SIM_ASSERT(!flash_writes(f));
     return false;
 }
 
@@ -46,6 +51,7 @@ void flash_back(struct sched *s, struct flash *f, uint64_t spare_tokens, bool al
 {
     while (!flash_writes(f) && flash_waits(f)) {
         const struct request *r = f->there.head;
+        SIM_ASSERT(r->kv_swapped && (reqq_next(r) == NULL || goes_before(r, reqq_next(r))));
         bool room = r->kv_tokens + spare_tokens <= sched_kv_free_tokens(s);
         if ((!room && !alone) || sched_kv_move(s, kv_of(r), KV_MEMORY) != 0) {
             return;

@@ -33,6 +33,16 @@ struct flash {
     struct reqq there;         /* KV on flash */
 };
 
+/* Whose KV is being written has it in memory until then, and no pass takes it; the others have
+ * theirs on flash. */
+static inline bool flash_ok(const struct flash *f)
+{
+    const struct request *head = f->there.head;
+    return (f->rule != FLASH_OFF || (f->out == NULL && head == NULL)) &&
+           (f->out == NULL || (f->out->kv_tokens > 0 && f->out->pass == NULL)) &&
+           (head == NULL || (head->kv_swapped && head->pass == NULL));
+}
+
 /* Takes the KV of a request that is in no live pass, which the policy then takes out of its queues.
  * False: it is to be dropped instead. Call only while none is being written. */
 bool flash_takes(struct sched *s, struct flash *f, const struct request *r,
@@ -46,11 +56,13 @@ void flash_back(struct sched *s, struct flash *f, uint64_t spare_tokens, bool al
 /* Somebody's KV is being written: who needs memory waits for it. */
 static inline bool flash_writes(const struct flash *f)
 {
+    SIM_ASSERT(flash_ok(f));
     return f->out != NULL;
 }
 
 /* Whether requests wait for room to come back. They came before any prompt that has not begun. */
 static inline bool flash_waits(const struct flash *f)
 {
+    SIM_ASSERT(flash_ok(f));
     return !reqq_empty(&f->there);
 }

@@ -7,6 +7,25 @@ void gap_init(struct sched *s, struct gap *g, uint32_t kv, uint32_t expected_s)
 {
     g->rule = (enum gap_kv)param_int(s, kv);
     g->expected_ns = units_ns_from_s(param_number(s, expected_s));
+    SIM_ASSERT(g->n == 0 && g->n_fresh == 0 && gap_ok(g)); /* state begins as zeros */
+}
+
+/* Decided once, and then kept or given up for good: never both. A session's call is remembered
+ * when its answer ends. */
+static bool session_ok(const struct sched *s, const struct gap_session *x)
+{
+    return !(x->kept && x->done) && x->since_ns <= s->now_ns && x->next_ns >= x->since_ns &&
+           x->tokens > 0 && x->model < s->n_models;
+}
+
+/* The one of this session, or `n`. */
+static uint32_t place_of(const struct gap *g, uint32_t session_id)
+{
+    uint32_t i = 0;
+    while (i < g->n && g->at[i].session_id != session_id) {
+        i++;
+    }
+    return i;
 }
 
 void gap_fini(struct gap *g)
@@ -22,6 +41,8 @@ void gap_finished(struct sched *s, struct gap *g, const struct request *r)
     if (g->rule == GAP_CACHE || g->rule == GAP_REACTIVE || !r->calls_tool) {
         return;
     }
+    SIM_ASSERT(r->state == REQUEST_STATE_FINISHED); /* before that nobody knows of the call */
+    SIM_ASSERT(place_of(g, r->session_id) == g->n); /* one turn at a time: it was forgotten */
     /* The cache is what the core does anyway; only the other rules need to know of a call. */
     g->at = xgrow(g->at, g->n, sizeof *g->at);
     g->at[g->n++] = (struct gap_session){.session_id = r->session_id,
@@ -29,10 +50,12 @@ void gap_finished(struct sched *s, struct gap *g, const struct request *r)
                                          .model = r->model,
                                          .since_ns = s->now_ns,
                                          .next_ns = s->now_ns};
+    SIM_ASSERT(session_ok(s, &g->at[g->n - 1]) && gap_ok(g));
 }
 
 void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
 {
+    SIM_ASSERT(r->arrival_ns <= s->now_ns && gap_ok(g));
     if (g->rule == GAP_REACTIVE && r->cls == REQUEST_CLASS_REACTIVE) {
         g->fresh = xgrow(g->fresh, g->n_fresh, sizeof *g->fresh);
         g->fresh[g->n_fresh++] = r;
@@ -41,8 +64,10 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
         if (g->at[i].session_id == r->session_id) {
             /* The gap as the scheduler sees it, from answer to next turn, whatever the trace calls
              * it. The last 64, so that a time to live follows tools that change. */
+            SIM_ASSERT(session_ok(s, &g->at[i]));
             g->history_ns[g->n_history++ % GAP_HISTORY] = s->now_ns - g->at[i].since_ns;
             g->at[i] = g->at[--g->n];
+            SIM_ASSERT(place_of(g, r->session_id) == g->n);
             return;
         }
     }
@@ -51,6 +76,7 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
 bool gap_holds(struct gap *g, const struct request *r)
 {
     if (r->kv_swapped) {
+        SIM_ASSERT(r->turn > 0 && r->generated_tokens == 0); /* its session's, not its own */
         reqq_push(&g->back, r);
     }
     return r->kv_swapped;
@@ -60,30 +86,35 @@ bool gap_holds(struct gap *g, const struct request *r)
 
 static void keep(struct sched *s, struct gap_session *x)
 {
+    SIM_ASSERT(!x->done && session_ok(s, x));
     if (!x->kept) {
         x->kept = sched_kv_move(s, kv_of_session(x->session_id), KV_MEMORY) == 0;
         x->done = !x->kept; /* it gave way before it could be kept */
         (void)sched_note(s, "gap_kept", x->kept);
     }
+    SIM_ASSERT(x->kept != x->done); /* it is decided, one way or the other */
 }
 
 static void discard(struct sched *s, struct gap_session *x)
 {
+    SIM_ASSERT(!x->done && session_ok(s, x));
     (void)sched_note(s, "gap_discarded",
                      sched_kv_move(s, kv_of_session(x->session_id), KV_NOWHERE) == 0);
     x->done = true;
     x->kept = false;
+    SIM_ASSERT(session_ok(s, x));
 }
 
 static int64_t transfer_ns(const struct sched *s, const struct gap_session *x)
 {
     double bytes = (double)x->tokens * sched_model(s, x->model)->kv_bytes_per_token;
+    SIM_ASSERT(bytes > 0.0 && s->machine->swap_bytes_per_s > 0.0);
     return s->machine->swap_fixed_ns + (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9);
 }
 
 static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
 {
-    SIM_ASSERT(!x->done);
+    SIM_ASSERT(!x->done && session_ok(s, x));
     bool ok = sched_kv_move(s, kv_of_session(x->session_id), KV_FLASH) == 0;
     (void)sched_note(s, "gap_swapped", ok);
     if (ok) {
@@ -91,6 +122,7 @@ static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
     }
     x->done = true;
     x->kept = false;
+    SIM_ASSERT(session_ok(s, x) && gap_ok(g));
 }
 
 /* ---- infercept ---- */
@@ -98,6 +130,7 @@ static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
 /* Held by others than sessions whose tool runs, tokens. */
 static double others_tokens(struct sched *s, const struct gap *g)
 {
+    SIM_ASSERT(sched_kv_free_tokens(s) <= sched_kv_capacity_tokens(s));
     double held = (double)(sched_kv_capacity_tokens(s) - sched_kv_free_tokens(s));
     for (uint32_t i = 0; i < g->n; i++) {
         held -= g->at[i].kept ? g->at[i].tokens : 0;
@@ -113,11 +146,12 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
                              double others, gap_prefill_ns *prefill)
 {
     int64_t elapsed = s->now_ns - x->since_ns;
-    SIM_ASSERT(elapsed >= 0);
+    SIM_ASSERT(session_ok(s, x) && others >= 0.0);
     /* Of a call that has outlasted its estimate, or has none, as much again is expected as it has
      * taken (E.16: InferCept). */
     int64_t left = g->expected_ns > elapsed ? g->expected_ns - elapsed : elapsed;
     double again = (double)prefill(s, x->tokens);
+    SIM_ASSERT(left >= 0 && again > 0.0); /* so no waste is below zero, and none is infinite */
     return (struct waste){.preserve = (double)left * x->tokens,
                           .discard = again * (0.5 * x->tokens + others),
                           .swap = 2.0 * (double)transfer_ns(s, x) * x->tokens};
@@ -132,6 +166,7 @@ static int64_t break_even_ns(const struct gap *g, const struct gap_session *x,
     /* Before the expected end the estimate itself shrinks, and no later look could turn out worse
      * than this one. */
     elapsed = elapsed > g->expected_ns ? elapsed : g->expected_ns + 1;
+    SIM_ASSERT(out >= 0.0 && elapsed > 0); /* later than the call: a timer that is ahead of it */
     return x->since_ns + elapsed;
 }
 
@@ -152,6 +187,7 @@ static struct gap_session *most_wasteful(struct sched *s, struct gap *g, double 
             worst = least > worst ? least : worst;
         }
     }
+    SIM_ASSERT((most == NULL) == (worst < 0.0)); /* nobody is due only where nothing was weighed */
     return most;
 }
 
@@ -182,7 +218,9 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
             if (x->next_ns <= s->now_ns) {
                 x->next_ns = g->swap_until_ns; /* only the budget is missing */
             }
+            SIM_ASSERT(x->done || x->next_ns > s->now_ns); /* else it would be due for ever */
         }
+        SIM_ASSERT(session_ok(s, x));
     }
 }
 
@@ -199,7 +237,7 @@ static int64_t time_to_live_ns(const struct gap *g, int64_t again)
     }
     /* The expected cost is least at one of the times seen, or at zero: between two of them only the
      * time held grows. */
-    SIM_ASSERT(again >= 0);
+    SIM_ASSERT(again > 0 && n <= GAP_HISTORY);
     int64_t best = 0;
     double least = (double)again * n;
     for (uint32_t i = 0; i < n; i++) {
@@ -214,11 +252,13 @@ static int64_t time_to_live_ns(const struct gap *g, int64_t again)
             best = t;
         }
     }
+    SIM_ASSERT(best >= 0 && least <= (double)again * n); /* no worse than dropping all at once */
     return best;
 }
 
 static void live(struct sched *s, struct gap *g, struct gap_session *x, gap_prefill_ns *prefill)
 {
+    SIM_ASSERT(!x->done && session_ok(s, x));
     if (!x->kept) {
         /* one more ns: a tool that takes as long as it lives is still in time */
         x->next_ns = x->since_ns + time_to_live_ns(g, prefill(s, x->tokens)) + 1;
@@ -232,6 +272,7 @@ static void live(struct sched *s, struct gap *g, struct gap_session *x, gap_pref
 
 void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
 {
+    SIM_ASSERT(gap_ok(g));
     /* Where memory is short the first waits, and the others behind it. */
     while (!reqq_empty(&g->back) && sched_kv_move(s, kv_of(g->back.head), KV_MEMORY) == 0) {
         (void)reqq_pop(&g->back);
@@ -266,6 +307,7 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
                 break;
             }
         }
+        SIM_ASSERT(x->kept != x->done && session_ok(s, x)); /* nobody is left undecided */
         next = !x->done && x->next_ns < next ? x->next_ns : next;
     }
     /* A timer that is set already would only wake the policy twice. */
@@ -289,5 +331,6 @@ bool gap_yield(struct sched *s, struct gap *g)
     }
     oldest->kept = false;
     oldest->done = true;
+    SIM_ASSERT(session_ok(s, oldest)); /* done: no rule pins it again */
     return sched_kv_move(s, kv_of_session(oldest->session_id), KV_CACHE) == 0;
 }

@@ -71,6 +71,15 @@ struct gap {
     uint32_t n_fresh;
 };
 
+/* Only rules of tool calls remember sessions, and only the ranks' rule has arrivals to rank. */
+static inline bool gap_ok(const struct gap *g)
+{
+    bool by_memory = g->rule == GAP_CACHE || g->rule == GAP_REACTIVE;
+    return (g->n == 0 || !by_memory) && (g->n_fresh == 0 || g->rule == GAP_REACTIVE) &&
+           (g->swap_until_ns == 0 || g->rule == GAP_SWAP || g->rule == GAP_INFERCEPT) &&
+           (g->back.head == NULL || g->back.head->kv_swapped);
+}
+
 /* Time to prefill that many tokens from nothing, chunk by chunk, ns. */
 typedef int64_t gap_prefill_ns(struct sched *s, uint32_t tokens);
 
