@@ -4,6 +4,8 @@ int iteration_init(struct sched *s, const struct iteration_rules *rules, int64_t
 {
     struct iteration *it = s->state;
     int d = place_device(s->machine, device);
+    SIM_ASSERT(rules->joins != NULL && rules->leaves != NULL && rules->compose != NULL);
+    SIM_ASSERT(it->batch.n == 0 && iteration_ok(s, it)); /* state begins as zeros */
     it->rules = rules;
     it->device = (uint8_t)d;
     return d < 0 ? d : 0;
@@ -22,12 +24,14 @@ void iteration_exit(struct sched *s)
 void iteration_request_arrived(struct sched *s, const struct request *r)
 {
     struct iteration *it = s->state;
+    SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->generated_tokens == 0 && r->pass == NULL);
     it->rules->joins(s, r);
 }
 
 void iteration_request_cancelled(struct sched *s, const struct request *r)
 {
     struct iteration *it = s->state;
+    SIM_ASSERT(r->state == REQUEST_STATE_SHED && r->pass == NULL); /* in nobody's pass or batch */
     it->rules->leaves(s, r);
 }
 
@@ -36,8 +40,10 @@ void iteration_part(struct sched *s, const struct pass *p)
     const struct iteration *it = s->state;
     const struct iteration_rules *rules = it->rules;
     const struct segment *end = p->segments + p->n_segments;
+    SIM_ASSERT(p->state == PASS_STATE_DONE || p->state == PASS_STATE_CANCELLED);
     for (const struct segment *seg = p->segments; seg < end; seg++) {
         const struct request *r = seg->request;
+        SIM_ASSERT(r->pass == NULL); /* so that it may be in the next one */
         if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
             rules->leaves(s, r);
         } else if (rules->returns != NULL) {
@@ -49,7 +55,8 @@ void iteration_part(struct sched *s, const struct pass *p)
 void iteration_pass_done(struct sched *s, const struct pass *p)
 {
     struct iteration *it = s->state;
-    SIM_ASSERT(it->running.pass == p && it->running.began_ns <= s->now_ns);
+    SIM_ASSERT(it->running.pass == p && it->running.launch == NULL); /* its end came first */
+    SIM_ASSERT(it->running.began_ns <= s->now_ns && p->state == PASS_STATE_DONE);
     int64_t elapsed = s->now_ns - it->running.began_ns;
     const struct iteration_rules *rules = it->rules;
     it->running = (struct iteration_pass){0};
@@ -65,7 +72,7 @@ void iteration_launch_done(struct sched *s, const struct launch *l)
     if (it->running.launch != l) {
         return;
     }
-    SIM_ASSERT(it->running.pass == l->pass);
+    SIM_ASSERT(it->running.pass == l->pass && l->state == LAUNCH_STATE_ENDED);
     it->running.launch = NULL;
     if (it->rules->stopped != NULL) {
         it->rules->stopped(s, l);
@@ -76,11 +83,12 @@ void iteration_launch_done(struct sched *s, const struct launch *l)
 
 static bool form_batch(struct sched *s, struct iteration *it)
 {
+    SIM_ASSERT(it->running.pass == NULL && iteration_ok(s, it));
     while (it->batch.n > 0) {
         struct pass *p;
         int rc = batch_form(s, &it->batch, &p);
         if (rc == 0) {
-            SIM_ASSERT(it->running.pass == NULL && p->n_segments == it->batch.n);
+            SIM_ASSERT(p->n_segments == it->batch.n && p->state == PASS_STATE_READY);
             /* From forming, not from the device: what a rule is told as served includes the host's
              * sampling, as a scheduler sees it that reads a clock around a step. */
             it->running = (struct iteration_pass){.pass = p, .began_ns = s->now_ns};
@@ -99,6 +107,7 @@ static bool form_batch(struct sched *s, struct iteration *it)
 static void form(struct sched *s, struct iteration *it)
 {
     do {
+        SIM_ASSERT(it->running.pass == NULL);
         it->rules->compose(s);
     } while (!form_batch(s, it) && it->rules->again != NULL && it->rules->again(s));
 }
@@ -108,7 +117,8 @@ static void form(struct sched *s, struct iteration *it)
 static void maybe_stop(struct sched *s, struct iteration *it)
 {
     struct iteration_pass *run = &it->running;
-    SIM_ASSERT(run->pass != NULL && run->launch != NULL);
+    SIM_ASSERT(run->pass->state == PASS_STATE_RUNNING &&
+               !run->launch->stop_requested == !run->stopping);
     if (run->stopping || run->finish || it->n_paused == ITERATION_MAX_PAUSED ||
         it->rules->outranked == NULL || !it->rules->outranked(s)) {
         return;
@@ -128,6 +138,7 @@ static void put_aside(struct sched *s, struct iteration *it)
     it->running = (struct iteration_pass){0};
     if (!it->loses || sched_pass_cancel(s, run.pass) != 0) {
         it->paused[it->n_paused++] = run;
+        SIM_ASSERT(it->rules->resumes != NULL && iteration_ok(s, it)); /* somebody takes it back */
         return;
     }
     iteration_part(s, run.pass);
@@ -138,7 +149,7 @@ static void put_aside(struct sched *s, struct iteration *it)
 
 static void resume(const struct sched *s, struct iteration *it, uint32_t i)
 {
-    SIM_ASSERT(i < it->n_paused && it->running.pass == NULL);
+    SIM_ASSERT(i < it->n_paused && it->running.pass == NULL && iteration_ok(s, it));
     it->running = it->paused[i];
     it->running.began_ns += s->now_ns - it->running.aside_ns; /* nobody served it meanwhile */
     it->n_paused--;
@@ -146,6 +157,7 @@ static void resume(const struct sched *s, struct iteration *it, uint32_t i)
     for (; i < it->n_paused; i++) {
         it->paused[i] = it->paused[i + 1];
     }
+    SIM_ASSERT(it->running.pass->state == PASS_STATE_READY && iteration_ok(s, it));
 }
 
 /* The most urgent of: the stopped passes, a new iteration. A running pass is stopped for a request
@@ -164,6 +176,8 @@ static void choose(struct sched *s, struct iteration *it)
         resume(s, it, which); /* no memory for new work: finish the old */
         it->running.finish = true;
     }
+    SIM_ASSERT(it->running.pass != NULL ||
+               it->n_paused == 0); /* the device never waits for those */
 }
 
 void iteration_schedule(struct sched *s)
@@ -187,7 +201,7 @@ void iteration_schedule(struct sched *s)
     if (run->pass == NULL || run->pass->state != PASS_STATE_READY) {
         return;
     }
-    SIM_ASSERT(run->launch == NULL);
+    SIM_ASSERT(run->launch == NULL && !run->stopping && iteration_ok(s, it));
     struct launch_spec spec = sched_launch_rest(s, run->pass, it->device, YIELD_PASS);
     if (it->rules->launch != NULL) {
         it->rules->launch(s, &spec);

@@ -69,6 +69,27 @@ struct iteration {
     uint8_t device;
 };
 
+/* A pass is on the device, or aside in order of its stop, or awaits its turn; and in one place. */
+static inline bool iteration_ok(const struct sched *s, const struct iteration *it)
+{
+    const struct iteration_pass *run = &it->running;
+    if (it->n_paused > ITERATION_MAX_PAUSED || run->began_ns > s->now_ns ||
+        (run->pass == NULL && (run->launch != NULL || run->stopping || run->finish)) ||
+        (run->launch != NULL &&
+         (run->launch->pass != run->pass || run->launch->device != it->device))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < it->n_paused; i++) {
+        const struct iteration_pass *p = &it->paused[i];
+        if (p->pass == NULL || p->pass == run->pass || p->pass->state != PASS_STATE_READY ||
+            p->launch != NULL || p->stopping || p->began_ns > p->aside_ns ||
+            p->aside_ns > s->now_ns || (i > 0 && p->aside_ns < it->paused[i - 1].aside_ns)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* device: the parameter's value. -ENODEV without it. */
 int iteration_init(struct sched *s, const struct iteration_rules *rules, int64_t device);
 void iteration_exit(struct sched *s);

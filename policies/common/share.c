@@ -1,5 +1,42 @@
 #include "policies/common/share.h"
 
+/* Members have passes and launches of their own requests, on the one device. A device that takes
+ * so many at once has room for all. */
+static bool share_ok(const struct sched *s, const struct share *sh)
+{
+    const struct device *d = &s->machine->devices[sh->device];
+    uint32_t launches = 0;
+    SIM_ASSERT(sh->n <= sh->limit && sh->limit <= MACHINE_MAX_SHARED);
+    SIM_ASSERT(sh->emulated || sh->limit <= d->max_shared);
+    SIM_ASSERT(reqq_empty(&sh->waiting) || sh->waiting.head->pass == NULL);
+    for (uint32_t i = 0; i < sh->n; i++) {
+        const struct share_member *m = &sh->members[i];
+        for (uint32_t j = 0; j < i; j++) {
+            SIM_ASSERT(m->request != sh->members[j].request);
+        }
+        SIM_ASSERT(reqq_of(m->request) == NULL); /* in service, so it does not wait */
+        SIM_ASSERT(m->pass == m->request->pass);
+        SIM_ASSERT(m->pass == NULL || m->pass->n_segments == 1);
+        SIM_ASSERT(m->launch == NULL ||
+                   (m->launch->pass == m->pass && m->launch->device == sh->device));
+        SIM_ASSERT(m->served_ns >= 0);
+        launches += m->launch != NULL;
+    }
+    SIM_ASSERT(!sh->emulated || launches <= 1); /* the others wait for their turn */
+    SIM_ASSERT(!sh->open_ended || launches == 1 || !sh->emulated);
+    return true;
+}
+
+/* The member that serves a request, or `n`. */
+static uint32_t place_of(const struct share *sh, const struct request *r)
+{
+    uint32_t i = 0;
+    while (i < sh->n && sh->members[i].request != r) {
+        i++;
+    }
+    return i;
+}
+
 void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limit,
                 int64_t quantum_ns, double efficiency_frac)
 {
@@ -13,6 +50,9 @@ void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limi
         /* More than it takes would hold KV and be refused at every launch. */
         sh->limit = d->max_shared;
     }
+    SIM_ASSERT(sh->limit > 0 && quantum_ns >= 0);
+    SIM_ASSERT(efficiency_frac > 0.0 && efficiency_frac <= 1.0); /* a rest is never negative */
+    SIM_ASSERT(share_ok(s, sh));
 }
 
 /* ---- membership ---- */
@@ -24,6 +64,7 @@ static int64_t least_served_ns(const struct sched *s, const struct share *sh)
     for (uint32_t i = 0; i < sh->n; i++) {
         const struct share_member *m = &sh->members[i];
         bool runs = m->launch != NULL && m->launch->state == LAUNCH_STATE_RUNNING;
+        SIM_ASSERT(!runs || m->launch->start_ns <= s->now_ns);
         int64_t served = m->served_ns + (runs ? s->now_ns - m->launch->start_ns : 0);
         least = served < least ? served : least;
     }
@@ -34,15 +75,16 @@ static void join(const struct sched *s, struct share *sh, const struct request *
 {
     /* From zero a newcomer would have the device alone until it had caught up with those that were
      * there. */
-    SIM_ASSERT(sh->n < sh->limit && reqq_of(r) == NULL);
+    SIM_ASSERT(sh->n < sh->limit && reqq_of(r) == NULL && place_of(sh, r) == sh->n);
     int64_t from = least_served_ns(s, sh);
     sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
+    SIM_ASSERT(least_served_ns(s, sh) == from); /* it is owed nothing, and owes nothing */
 }
 
 /* The others keep their order: the last is the youngest, which make_room takes first. */
 static void leave(struct share *sh, uint32_t i)
 {
-    SIM_ASSERT(i < sh->n);
+    SIM_ASSERT(i < sh->n && sh->members[i].launch == NULL); /* its end would find nobody */
     for (sh->n--; i < sh->n; i++) {
         sh->members[i] = sh->members[i + 1];
     }
@@ -56,13 +98,14 @@ void share_launch_done(struct share *sh, const struct launch *l)
             continue;
         }
         int64_t took = l->end_ns - l->start_ns;
-        SIM_ASSERT(took >= 0);
+        SIM_ASSERT(took >= 0 && l->state == LAUNCH_STATE_ENDED && l->pass == m->pass);
         m->launch = NULL;
         m->served_ns += took;
         sh->open_ended = false;
         if (sh->emulated && sh->n > 1 && sh->efficiency_frac < 1.0) {
             /* A turn of t and a rest of t (1/e - 1) give a rate of e. */
             double rest = (double)took * (1.0 / sh->efficiency_frac - 1.0);
+            SIM_ASSERT(rest >= 0.0 && sh->rest_until_ns <= l->start_ns); /* no turn in a rest */
             sh->rest_until_ns = l->end_ns + (int64_t)llround(rest);
         }
     }
@@ -73,6 +116,7 @@ void share_pass_done(struct share *sh, const struct pass *p)
     for (uint32_t i = 0; i < sh->n; i++) {
         const struct request *r = sh->members[i].request;
         if (sh->members[i].pass == p) {
+            SIM_ASSERT(p->segments[0].request == r && sh->members[i].launch == NULL);
             sh->members[i].pass = NULL;
             if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
                 leave(sh, i);
@@ -84,6 +128,7 @@ void share_pass_done(struct share *sh, const struct pass *p)
 
 void share_request_cancelled(struct share *sh, const struct request *r)
 {
+    SIM_ASSERT(reqq_of(r) == NULL ? place_of(sh, r) < sh->n : reqq_of(r) == &sh->waiting);
     reqq_remove(r);
     for (uint32_t i = 0; i < sh->n; i++) {
         if (sh->members[i].request == r) {
@@ -91,12 +136,14 @@ void share_request_cancelled(struct share *sh, const struct request *r)
             return;
         }
     }
+    SIM_ASSERT(place_of(sh, r) == sh->n);
 }
 
 /* KV is full: the youngest member starts over later. Only one that joined after `keep` gives way,
  * so the oldest always gets on. */
 static bool make_room(struct sched *s, struct share *sh, const struct request *keep)
 {
+    SIM_ASSERT(place_of(sh, keep) < sh->n); /* so the walk ends before who is older */
     for (uint32_t i = sh->n; i-- > 0;) {
         struct share_member *m = &sh->members[i];
         const struct request *r = m->request;
@@ -115,6 +162,7 @@ static bool make_room(struct sched *s, struct share *sh, const struct request *k
         if (r->kv_tokens > 0) {
             (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
         }
+        SIM_ASSERT(r->kv_tokens == 0 && r->state == REQUEST_STATE_QUEUED);
         reqq_push_front(&sh->waiting, r);
         return true;
     }
@@ -129,10 +177,12 @@ static void form(struct sched *s, struct share *sh, const struct request *r)
                           .n_tokens = decode ? 1 : request_prefill_left(r)};
     struct pass_spec spec = {.segments = &seg, .n_segments = 1, .fused_layers = decode};
     struct pass *p = NULL;
+    SIM_ASSERT(r->pass == NULL && place_of(sh, r) < sh->n);
     int rc = sched_pass_form(s, &spec, &p);
     while (rc == -ENOMEM && make_room(s, sh, r)) {
         rc = sched_pass_form(s, &spec, &p);
     }
+    SIM_ASSERT(rc == 0 || rc == -ENOMEM); /* only memory is ever short */
     for (uint32_t i = 0; i < sh->n && rc == 0; i++) {
         if (sh->members[i].request == r) {
             sh->members[i].pass = p;
@@ -150,6 +200,7 @@ static void admit(struct sched *s, struct share *sh)
             form(s, sh, sh->members[i].request);
         }
     }
+    SIM_ASSERT(share_ok(s, sh));
 }
 
 /* ---- turns ---- */
@@ -167,13 +218,14 @@ static uint32_t turn_ops(struct sched *s, const struct share *sh, const struct p
         sum += e.t_ns;
         n++;
     }
+    SIM_ASSERT(n > 0 && p->op + n <= p->n_ops); /* a turn of no op would be the last */
     return n;
 }
 
 static void give_turn(struct sched *s, struct share *sh)
 {
     struct share_member *next = NULL;
-    SIM_ASSERT(sh->n <= sh->limit);
+    SIM_ASSERT(sh->emulated);
     for (uint32_t i = 0; i < sh->n; i++) {
         struct share_member *m = &sh->members[i];
         if (m->launch != NULL) {
@@ -199,6 +251,7 @@ static void give_turn(struct sched *s, struct share *sh)
     }
     /* One alone has nobody to share with: it is given all of its pass, and stopped at the next op
      * when another joins. */
+    SIM_ASSERT(next->served_ns >= 0 && next->pass->n_launches == 0);
     sh->open_ended = sh->n == 1;
     struct launch_spec spec = sched_launch_rest(s, next->pass, sh->device, YIELD_OP);
     spec.n_ops = sh->open_ended ? spec.n_ops : turn_ops(s, sh, next->pass);
@@ -207,6 +260,7 @@ static void give_turn(struct sched *s, struct share *sh)
 
 static void launch_all(struct sched *s, struct share *sh)
 {
+    SIM_ASSERT(!sh->emulated && !sh->open_ended);
     for (uint32_t i = 0; i < sh->n; i++) {
         struct share_member *m = &sh->members[i];
         if (m->pass != NULL && m->launch == NULL && m->pass->state == PASS_STATE_READY) {
@@ -216,26 +270,9 @@ static void launch_all(struct sched *s, struct share *sh)
     }
 }
 
-/* What a member's pass and launch are of; and a device that takes so many has room for all. */
-static bool members_hold(const struct sched *s, const struct share *sh)
-{
-    const struct device *d = &s->machine->devices[sh->device];
-    for (uint32_t i = 0; i < sh->n; i++) {
-        const struct share_member *m = &sh->members[i];
-        if ((m->pass != NULL && m->pass->segments[0].request != m->request) ||
-            (m->launch != NULL &&
-             (m->launch->pass != m->pass || m->launch->device != sh->device)) ||
-            m->served_ns < 0 || (i > 0 && m->request == sh->members[i - 1].request)) {
-            return false;
-        }
-    }
-    return sh->n <= sh->limit && sh->limit <= MACHINE_MAX_SHARED &&
-           (sh->emulated || sh->limit <= d->max_shared);
-}
-
 void share_schedule(struct sched *s, struct share *sh)
 {
-    SIM_ASSERT(members_hold(s, sh));
+    SIM_ASSERT(share_ok(s, sh));
     sched_again(s); /* who lost its KV to another member is formed in the next call */
     admit(s, sh);
     if (sh->emulated) {
@@ -243,5 +280,5 @@ void share_schedule(struct sched *s, struct share *sh)
     } else {
         launch_all(s, sh);
     }
-    SIM_ASSERT(members_hold(s, sh));
+    SIM_ASSERT(share_ok(s, sh));
 }
