@@ -9,12 +9,19 @@ const char *const iter_level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
 
 /* Added to the key of proactive requests under rt_first: larger than any key an order gives. */
 #define CLASS_STEP 1e15
+/* Greater keys are one: deadlines in more than 16 years, which a trace or a parameter may state. */
+#define KEY_MOST 5e14
 
 static double full_key(struct sched *s, const struct iter *it, const struct request *r)
 {
-    double key = it->order->key(s, r);
+    double own = it->order->key(s, r);
+    SIM_ASSERT(!isnan(own));
+    double key = fmin(own, KEY_MOST);
     bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
-    return behind ? key + CLASS_STEP : key;
+    key += behind ? CLASS_STEP : 0.0;
+    /* No waiting reactive request is behind a proactive one; both who run may be before (vtc). */
+    SIM_ASSERT(behind ? key > KEY_MOST || key < 0.0 : key <= KEY_MOST);
+    return key;
 }
 
 /* Who keeps memory when it is short: a fixed order (class under rt_first, then as they came),
@@ -23,6 +30,7 @@ static double full_key(struct sched *s, const struct iter *it, const struct requ
 static double memory_place(struct sched *s, const struct request *r)
 {
     const struct iter_request *own = r->own; /* exact up to 2^50 requests */
+    SIM_ASSERT(own->arrived > 0 && own->arrived < UINT64_C(1) << 50);
     bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
     return (double)own->arrived + (behind ? 0x1p50 : 0.0);
 }
@@ -30,12 +38,15 @@ static double memory_place(struct sched *s, const struct request *r)
 /* By the number that orders the heaps: arrival_ns may order requests of two models otherwise. */
 static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
 {
+    SIM_ASSERT(x == y || memory_place(s, x) != memory_place(s, y)); /* of two, one gives way */
     return memory_place(s, x) < memory_place(s, y);
 }
 
 /* Among those who wait. */
 static void enqueue(struct sched *s, struct iter *it, const struct request *r)
 {
+    SIM_ASSERT(r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE);
+    SIM_ASSERT(r->pass == NULL && !heap_has(&it->holders, r));
     heap_push(&it->ready, r, full_key(s, it, r));
     heap_push(&it->elders, r, memory_place(s, r));
     if (r->kv_tokens > 0 && !r->kv_swapped) {
@@ -43,6 +54,7 @@ static void enqueue(struct sched *s, struct iter *it, const struct request *r)
          * is the first to lose it. */
         heap_push(&it->holders, r, -memory_place(s, r));
     }
+    SIM_ASSERT(iter_ok(it));
 }
 
 static void iter_joins(struct sched *s, const struct request *r)
@@ -55,10 +67,13 @@ static void iter_joins(struct sched *s, const struct request *r)
     own->arrived = ++it->arrivals;
     gap_arrived(s, &it->gap, r);
     enqueue(s, it, r);
+    /* It has at most what others left in the cache, and no pass has had it. */
+    SIM_ASSERT(r->kv_tokens == r->reused_tokens && own->losses == 0);
 }
 
 static void iter_returns(struct sched *s, const struct request *r)
 {
+    SIM_ASSERT(!heap_contains(r)); /* a pass took it, and it joined nobody since */
     enqueue(s, s->state, r);
 }
 
@@ -66,12 +81,14 @@ static void iter_returns(struct sched *s, const struct request *r)
 void iter_kv_moved(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
+    SIM_ASSERT(!heap_contains(r) && r->kv_tokens > 0); /* on flash or in memory, it has it again */
     enqueue(s, it, r);
 }
 
 void iter_rekey(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
+    SIM_ASSERT(heap_contains(r) == heap_has(&it->elders, r));
     if (heap_contains(r)) {
         heap_rekey(&it->ready, r, full_key(s, it, r));
     }
@@ -86,6 +103,9 @@ void iter_rekey_all(struct sched *s)
     for (uint32_t i = it->ready.n / 2; i-- > 0;) {
         heap_down(&it->ready, i);
     }
+    for (uint32_t i = 0; i < it->ready.n; i++) {
+        SIM_ASSERT(heap_placed(&it->ready, i));
+    }
 }
 
 /* Out of those who wait. */
@@ -94,12 +114,12 @@ static void dequeue(struct iter *it, const struct request *r)
     heap_remove(&it->ready, r);
     heap_remove(&it->elders, r);
     heap_remove(&it->holders, r);
-    /* Who waits is in both orders, and who may lose KV is among them. */
-    SIM_ASSERT(it->ready.n == it->elders.n && it->holders.n <= it->elders.n);
+    SIM_ASSERT(iter_ok(it));
 }
 
 static void take(struct sched *s, struct iter *it, const struct request *r)
 {
+    SIM_ASSERT(heap_has(&it->ready, r) && heap_has(&it->elders, r));
     dequeue(it, r);
     if (it->order->taken != NULL) {
         it->order->taken(s, r);
@@ -109,6 +129,7 @@ static void take(struct sched *s, struct iter *it, const struct request *r)
 static void iter_leaves(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
+    SIM_ASSERT(r->state == REQUEST_STATE_SHED || !heap_contains(r)); /* in its pass to the end */
     gap_finished(s, &it->gap, r);
     dequeue(it, r);
     if (it->order->left != NULL) {
@@ -119,6 +140,8 @@ static void iter_leaves(struct sched *s, const struct request *r)
 static void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed_ns)
 {
     const struct iter *it = s->state;
+    SIM_ASSERT(elapsed_ns >= 0 &&
+               !heap_contains(seg->request)); /* its new key is asked after this */
     if (it->order->served != NULL) {
         it->order->served(s, seg->request, seg, elapsed_ns);
     }
@@ -129,13 +152,14 @@ static void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed
 /* Takes a waiting request's KV, to nowhere or to flash. */
 static bool evict(struct sched *s, struct iter *it, const struct request *r, bool swap)
 {
-    SIM_ASSERT(r->kv_tokens > 0);
+    SIM_ASSERT(r->kv_tokens > 0 && !r->kv_swapped && r->pass == NULL && heap_has(&it->ready, r));
     if (sched_kv_move(s, kv_of(r), swap ? KV_FLASH : KV_NOWHERE) != 0) {
         return false;
     }
     if (swap) {
         take(s, it, r);
     } else {
+        SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->kv_tokens == 0); /* hence another key */
         iter_rekey(s, r);
     }
     return true;
@@ -154,6 +178,7 @@ static bool evict_after(struct sched *s, struct iter *it, const struct request *
         return false;
     }
     heap_remove(&it->holders, victim);
+    SIM_ASSERT(victim != first && iter_ok(it)); /* it waits on, with nothing more to lose */
     return true;
 }
 
@@ -161,7 +186,7 @@ static bool evict_after(struct sched *s, struct iter *it, const struct request *
  * victim, so everybody's turn comes. */
 static bool evict_last(struct sched *s, struct iter *it)
 {
-    SIM_ASSERT(it->it.batch.n > 0);
+    SIM_ASSERT(it->it.batch.n > 0 && !heap_contains(it->it.batch.segments[0].request));
     const struct request *first = it->it.batch.segments[0].request;
     for (uint32_t i = 1; i < it->it.batch.n; i++) {
         const struct request *r = it->it.batch.segments[i].request;
@@ -174,6 +199,7 @@ static bool evict_last(struct sched *s, struct iter *it)
 static bool iter_make_room(struct sched *s)
 {
     struct iter *it = s->state;
+    SIM_ASSERT(it->it.batch.n > 0 && it->it.running.pass == NULL);
     if (!evict_last(s, it)) {
         enqueue(s, it, it->it.batch.segments[--it->it.batch.n].request);
     }
@@ -199,6 +225,7 @@ static bool is_held(struct sched *s, const struct request *r)
  * instead and wait outside the heap for kv_moved. */
 static void fill(struct sched *s, struct iter *it, uint32_t most)
 {
+    SIM_ASSERT(most > 0 && iter_ok(it));
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     batch_clear(&it->it.batch);
     uint64_t free_tokens = sched_kv_free_tokens(s);
@@ -207,6 +234,10 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
     while (it->it.batch.n < most && it->it.batch.tokens < budget &&
            (r = batch_first(&it->it.batch, &it->ready)) != NULL) {
         double now_key = full_key(s, it, r);
+        /* A key that shrank while its owner waited would hold it back: whoever changed it has moved
+         * it (iter_rekey). Nobody is notified where the core drops a prefix that a prompt has not
+         * used yet, so a key by remaining work may then be an old one until its turn comes. */
+        SIM_ASSERT(now_key >= heap_node(r)->key || r->first_service_ns == TIME_NEVER_NS);
         if (now_key > heap_node(r)->key) {
             heap_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */
             continue;
@@ -231,6 +262,7 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
             continue;
         }
         batch_add_next(&it->it.batch, r, budget - it->it.batch.tokens);
+        SIM_ASSERT(it->it.batch.n <= most && it->it.batch.tokens <= budget && !heap_contains(r));
     }
 }
 
@@ -238,6 +270,7 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
 static void compose_first(struct sched *s, struct iter *it)
 {
     const struct request *first = heap_top(&it->elders);
+    SIM_ASSERT(it->alone && iter_ok(it));
     batch_clear(&it->it.batch);
     if (first == NULL || is_held(s, first)) {
         it->stuck = false;
@@ -256,11 +289,13 @@ static void compose_first(struct sched *s, struct iter *it)
     }
     take(s, it, first);
     batch_add_next(&it->it.batch, first, (uint32_t)param_int(s, ITER_TOKEN_BUDGET));
+    SIM_ASSERT(it->it.batch.n == 1 && it->stuck); /* until its pass is formed nobody got on */
 }
 
 static void iter_compose(struct sched *s)
 {
     struct iter *it = s->state;
+    SIM_ASSERT(it->it.running.pass == NULL && iter_ok(it));
     it->stuck = true;
     if (it->alone) {
         compose_first(s, it);
@@ -275,6 +310,7 @@ static void iter_formed(struct sched *s)
     /* Members were taken in order, so the first has the best key; the pass is stopped only for
      * somebody who goes before all of them. */
     SIM_ASSERT(it->it.running.pass != NULL && it->it.batch.n > 0);
+    SIM_ASSERT(!it->alone || it->it.batch.n == 1);
     it->it.running.key = heap_node(it->it.batch.segments[0].request)->key;
     it->it.running.finish = it->alone; /* were it stopped and its work lost, nobody would get on */
     it->alone = false;
@@ -285,6 +321,7 @@ static void iter_formed(struct sched *s)
 static bool iter_again(struct sched *s)
 {
     struct iter *it = s->state;
+    SIM_ASSERT(it->it.running.pass == NULL);
     /* A stopped pass holds KV, and its end gives that back: it goes on before anybody else's is
      * taken. */
     if (it->it.n_paused > 0) {
@@ -301,9 +338,15 @@ static struct iter_request *own(const struct request *r)
     return r->own;
 }
 
+static const struct iter *it_of(const struct sched *s)
+{
+    return s->state;
+}
+
 /* Not when the urgent one would find no memory; and where stopping destroys work, not for ever. */
 static bool worth_stopping(struct sched *s, const struct pass *p, const struct request *top)
 {
+    SIM_ASSERT(heap_has(&it_of(s)->ready, top) && p->state == PASS_STATE_RUNNING);
     uint32_t left = request_prefill_left(top);
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     uint64_t need = top->kv_swapped ? top->kv_tokens
@@ -334,6 +377,7 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
         done_ns += s->now_ns - ip->launch->start_ns;
         done_ns = progress_bounded_ns(s, p, ip->launch->op_end, done_ns, it->it.device);
     }
+    SIM_ASSERT(0 <= done_ns && done_ns <= all_ns); /* it has come between none and all of its way */
     double best = (double)INFINITY;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *seg = &p->segments[i];
@@ -342,6 +386,7 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
             heap_node(seg->request)->key + per_ns * own_ns * ((double)done_ns / (double)all_ns);
         best = key < best ? key : best;
     }
+    SIM_ASSERT(isfinite(best));
     return best;
 }
 
@@ -349,6 +394,7 @@ static bool iter_outranked(struct sched *s)
 {
     const struct iter *it = s->state;
     const struct request *top = heap_top(&it->ready);
+    SIM_ASSERT(it->it.running.launch != NULL && !it->it.running.finish);
     return param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION && top != NULL &&
            heap_node(top)->key < pass_key(s, it, &it->it.running) &&
            worth_stopping(s, it->it.running.pass, top);
@@ -359,17 +405,20 @@ static void iter_stopped(struct sched *s, const struct launch *l)
     struct iter *it = s->state;
     struct iteration_pass *run = &it->it.running;
     const struct pass *p = run->pass;
+    SIM_ASSERT(p == l->pass && run->launch == NULL); /* so pass_key counts this launch once */
     if (it->order->key_per_done_ns != 0.0 && p->op < p->n_ops) {
         bool lost = l->outcome == LAUNCH_OUTCOME_RESET; /* the kernel that ran will be redone */
         run->ran_ns += lost || l->start_ns == TIME_NEVER_NS ? 0 : l->end_ns - l->start_ns;
         run->ran_ns =
             progress_bounded_ns(s, p, lost ? p->op : p->op + 1, run->ran_ns, it->it.device);
+        SIM_ASSERT(run->ran_ns >= 0);
     }
 }
 
 /* What the kv axis says. */
 static void iter_lost(struct sched *s, const struct request *r)
 {
+    SIM_ASSERT(it_of(s)->it.loses && own(r)->losses < ITER_MAX_LOSSES); /* worth_stopping asked */
     own(r)->losses++;
     if (r->state != REQUEST_STATE_SHED && r->kv_tokens > 0) {
         (void)evict(s, s->state, r, param_int(s, ITER_KV) == ITER_KV_SWAP);
@@ -392,6 +441,7 @@ static bool iter_resumes(struct sched *s, uint32_t *which)
             least = key;
         }
     }
+    SIM_ASSERT(*which < it->it.n_paused);
     const struct request *top = heap_top(&it->ready);
     /* At equal keys the stopped pass: it was begun, and a new one would only take turns with it. */
     return top == NULL || heap_node(top)->key >= least;
@@ -402,7 +452,7 @@ static bool iter_resumes(struct sched *s, uint32_t *which)
 static void iter_refresh(struct sched *s)
 {
     struct iter *it = s->state;
-    SIM_ASSERT(iter_is_consistent(it));
+    SIM_ASSERT(iter_is_consistent(it) && gap_ok(&it->gap));
     gap_schedule(s, &it->gap, iter_context_ns);
     if (it->gap.rule != GAP_CACHE) {
         sched_again(s); /* KV that a gap held may be what somebody waits for */
@@ -410,11 +460,13 @@ static void iter_refresh(struct sched *s)
     if (it->order->refresh != NULL) {
         it->order->refresh(s);
     }
+    SIM_ASSERT(iter_ok(it)); /* orders change keys, and nobody's place among those who wait */
 }
 
 static void iter_launch(struct sched *s, struct launch_spec *spec)
 {
     static const enum yield_point yields[] = {YIELD_PASS, YIELD_LAYER, YIELD_KERNEL, YIELD_KERNEL};
+    SIM_ASSERT((size_t)param_int(s, ITER_PREEMPT) < sizeof yields / sizeof *yields);
     spec->yield = yields[param_int(s, ITER_PREEMPT)];
     spec->inflight = (uint32_t)param_int(s, ITER_INFLIGHT);
 }
@@ -444,6 +496,7 @@ int iter_init(struct sched *s, const struct iter_order *order)
     it->order = order;
     it->elders.at = offsetof(struct iter_request, elder);
     it->holders.at = offsetof(struct iter_request, holder);
+    SIM_ASSERT(order->key != NULL && iter_ok(it));
     gap_init(s, &it->gap, ITER_GAP_KV, ITER_GAP_S);
     bool reset = param_int(s, ITER_PREEMPT) == ITER_PREEMPT_RESET;
     it->it.stop = reset ? (struct preempt_spec){.now = true, .discard = true}

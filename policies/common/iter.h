@@ -88,7 +88,7 @@ struct iter;
 struct iter_order {
     /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
      * it is about to be taken: a key may grow while its owner waits, at no cost; one that shrinks
-     * needs iter_rekey. Below 1e15; for proactive requests, which are set behind by that much,
+     * needs iter_rekey. All above 5e14 are one. Proactive requests are set behind by 1e15, where
      * differences below 0.1 may be lost, so time counts in us or ns. */
     double (*key)(struct sched *s, const struct request *r);
     /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
@@ -138,6 +138,14 @@ struct iter {
     bool stuck; /* nothing could be done for anybody: not even KV is on its way back */
     bool alone; /* the batch under construction is of the first in memory order alone */
 };
+
+/* Who waits is in both orders of all, and who may lose KV is among them. */
+static inline bool iter_ok(const struct iter *it)
+{
+    return it->ready.n == it->elders.n && it->holders.n <= it->elders.n &&
+           it->elders.n <= it->arrivals && it->elders.at == offsetof(struct iter_request, elder) &&
+           it->holders.at == offsetof(struct iter_request, holder);
+}
 
 /* Hooks an order puts into its policy_ops (init calls iter_init with its order). */
 int iter_init(struct sched *s, const struct iter_order *order);

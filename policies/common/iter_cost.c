@@ -1,5 +1,6 @@
 /* What work takes alone, by annotations: for keys that are times, and for what a tool call may
  * cost. */
+#include "policies/common/cost.h"
 #include "policies/common/iter.h"
 
 static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t device, bool fused)
@@ -8,6 +9,7 @@ static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t devi
     const struct layer_ops *ops = &llm->layer;
     struct estimate e;
     int64_t layer = 0;
+    SIM_ASSERT(cost_shape_ok(w) && (!fused || w->prefill_rows == 0));
     if (fused) {
         layer = sched_estimate(s, w, OP_LAYER, device, 0, &e) == 0 ? e.t_ns : 0;
     }
@@ -22,7 +24,7 @@ static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t devi
 /* n rows of a prompt after `before` tokens of context. */
 static struct work_shape chunk_shape(uint32_t before, uint32_t n, bool last)
 {
-    SIM_ASSERT(n > 0);
+    SIM_ASSERT(n > 0 && (uint64_t)before + n <= UINT32_MAX);
     return (struct work_shape){.rows = n,
                                .logit_rows = last ? 1 : 0,
                                .sequences = 1,
@@ -38,6 +40,7 @@ int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device
     if (n == 0) {
         return 0;
     }
+    SIM_ASSERT(r->kv_tokens + n == request_prefill_target(r));
     /* As one pass, however the budget will cut it: keys are only compared with each other. */
     struct work_shape w = chunk_shape(r->kv_tokens, (uint32_t)n, true);
     w.model = r->model;
@@ -55,6 +58,8 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                            .kv_read_tokens = context,
                            .max_context_tokens = context,
                            .model = r->model};
+    /* The token that is fed has no KV yet, so the context is longer by one than what is there. */
+    SIM_ASSERT(r->kv_tokens < context);
     /* At its present length: one estimate and not one a token. A few hundred tokens of context are
      * little beside the weights that a decode reads. */
     return (int64_t)out_tokens * pass_ns(s, &w, device, true);
@@ -72,6 +77,7 @@ int64_t iter_context_ns(struct sched *s, uint32_t tokens)
         struct work_shape w = chunk_shape(done, n, done + n == tokens);
         t += pass_ns(s, &w, it->it.device, false);
         done += n;
+        SIM_ASSERT(n > 0 && done <= tokens); /* a budget of at least one, so it ends */
     }
     return t;
 }

@@ -227,12 +227,24 @@ static bool pantheon_serves_reactive_requests_alone(const char *extra)
     return rules_finishes(0, 11) && rules_starts(1, 11);
 }
 
+/* One layer: a prompt of 100 takes 5. RT2 is due in 31 years, and goes before BE1 that came first:
+ * no key is so great that it reaches those of the background. */
+static bool pantheon_puts_no_deadline_behind_the_background(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {RT, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {RT, 0.002, 100, 1, 0, 0}};
+    rules_run("pantheon", "deadline_s=1e9", extra, q, 3);
+    return rules_starts(2, 5) && rules_starts(1, 10);
+}
+
 static const struct rule_row all[] = {
     RULE(pantheon_preempts_a_reactive_request_by_deadline, "preempt=iteration preempt=kernel",
          "preempt=iteration preempt=kernel"),
     RULE(pantheon_leaves_the_earlier_deadline, "policy=sjf-input", ""),
     RULE(pantheon_has_one_deadline_for_the_answer, "preempt=iteration", "preempt=iteration"),
     RULE(pantheon_serves_reactive_requests_alone, "class=rt_first", "class=rt_first"),
+    RULE(pantheon_puts_no_deadline_behind_the_background, "class=blind", "class=blind"),
     RULE(andes_serves_who_has_nothing_to_read, "read_tokens_per_s=1000 per_token=false",
          "read_tokens_per_s=1000"),
     RULE(andes_lets_who_expects_nothing_yet_wait, "ttft_s=0 horizon_s=1", "ttft_s=0 horizon_s=1"),
