@@ -7,6 +7,7 @@ enum { ONLINE = REQUEST_CLASS_REACTIVE, OFFLINE = REQUEST_CLASS_PROACTIVE };
 static void coserve_joins(struct sched *s, const struct request *r)
 {
     struct coserve *c = s->state;
+    SIM_ASSERT(reqq_of(r) == NULL && r->cls < REQUEST_CLASS_COUNT);
     reqq_push(&c->waiting[r->cls], r);
     c->online_came = c->online_came || r->cls == REQUEST_CLASS_REACTIVE;
 }
@@ -14,6 +15,7 @@ static void coserve_joins(struct sched *s, const struct request *r)
 static void coserve_leaves(struct sched *s, const struct request *r)
 {
     (void)s;
+    SIM_ASSERT(reqq_of(r) != NULL); /* it waits or runs, whatever comes */
     reqq_remove(r);
 }
 
@@ -24,6 +26,7 @@ static bool fits(struct sched *s, const struct coserve *c, const struct request 
 {
     struct work_shape w = c->shape;
     cost_shape_add(&w, r, n);
+    SIM_ASSERT(c->rules.predict_ns(s, &w) >= 0 && n > 0);
     return c->rules.predict_ns(s, &w) <= budget_ns;
 }
 
@@ -52,15 +55,17 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
             high = mid;
         }
     }
+    SIM_ASSERT(low == 0 || fits(s, c, r, low, budget_ns));
     return low;
 }
 
 static void take(struct coserve *c, const struct request *r, uint32_t n)
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
-    SIM_ASSERT(n > 0 && (!decode || n == 1));
+    SIM_ASSERT(batch_takes(&c->it.batch, r)); /* piece_of has asked, so batch and shape agree */
     batch_add(&c->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
     cost_shape_add(&c->shape, r, n);
+    SIM_ASSERT(c->shape.rows == c->it.batch.tokens && c->shape.sequences == c->it.batch.n);
 }
 
 /* Members of running in the given state. */
@@ -69,6 +74,7 @@ static void add_running(struct sched *s, struct coserve *c, int cls, enum reques
 {
     for (const struct request *r = c->running[cls].head; r != NULL; r = reqq_next(r)) {
         uint32_t n = r->state == state ? piece_of(s, c, r, budget_ns) : 0;
+        SIM_ASSERT((int)r->cls == cls && r->pass == NULL);
         if (n > 0) {
             take(c, r, n);
         }
@@ -83,6 +89,7 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
         const struct request *r = cls == OFFLINE && c->rules.next_offline != NULL
                                       ? c->rules.next_offline(s, c)
                                       : c->waiting[cls].head;
+        SIM_ASSERT(reqq_of(r) == &c->waiting[cls] && r->state == REQUEST_STATE_QUEUED);
         uint32_t n = piece_of(s, c, r, budget_ns);
         /* An online request is admitted even where its KV lacks room: coserve_make_room then takes
          * from offline ones. One that is alone always fits. */
@@ -97,6 +104,7 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
         take(c, r, n);
         c->admitted[cls]++;
         c->admissions[cls]++;
+        SIM_ASSERT(coserve_ok(c) && c->admitted[cls] <= c->running[cls].n);
     }
 }
 
@@ -107,6 +115,7 @@ static bool unadmit(struct coserve *c, int cls)
     for (; c->admitted[cls] > 0; c->admitted[cls]--) {
         /* The last admitted was put at the tail and is not in a pass yet, so nothing is lost. */
         const struct request *r = c->running[cls].tail;
+        SIM_ASSERT(r->pass == NULL && r->state == REQUEST_STATE_QUEUED && c->admissions[cls] > 0);
         reqq_remove(r);
         reqq_push_front(&c->waiting[cls], r);
         c->admissions[cls]--;
@@ -129,6 +138,7 @@ static void fill(struct sched *s, struct coserve *c)
         return;
     }
     int64_t budget = rule == COSERVE_OFFLINE_ALWAYS ? TIME_NEVER_NS : c->rules.budget_ns(s, c);
+    SIM_ASSERT(coserve_ok(c) && c->shape.sequences == c->it.batch.n);
     add_running(s, c, OFFLINE, REQUEST_STATE_DECODE, budget);
     add_running(s, c, OFFLINE, REQUEST_STATE_QUEUED, budget);
     admit(s, c, OFFLINE, budget, c->most[OFFLINE]);
@@ -141,15 +151,19 @@ static void fill(struct sched *s, struct coserve *c)
         add_running(s, c, OFFLINE, REQUEST_STATE_QUEUED, TIME_NEVER_NS);
         admit(s, c, OFFLINE, TIME_NEVER_NS, c->most[OFFLINE] > 0 ? 1 : 0);
     }
+    SIM_ASSERT(coserve_ok(c) && c->admitted[ONLINE] <= c->most[ONLINE] &&
+               c->admitted[OFFLINE] <= c->most[OFFLINE]);
 }
 
 /* The last one of a class loses its KV and waits again. */
 static bool preempt_last(struct sched *s, struct coserve *c, int cls)
 {
     const struct request *r = c->running[cls].tail;
+    SIM_ASSERT(c->admitted[cls] == 0 && (r == NULL || r->pass == NULL)); /* it has run, and rests */
     if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
         return false;
     }
+    SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->kv_tokens == 0);
     reqq_remove(r);
     reqq_push_front(&c->waiting[cls], r);
     return true;
@@ -161,6 +175,7 @@ static bool coserve_make_room(struct sched *s)
     struct coserve *c = s->state;
     for (int cls = OFFLINE; cls >= ONLINE; cls--) {
         uint32_t n = c->admitted[cls];
+        SIM_ASSERT(n <= c->most[cls]);
         uint32_t others = c->running[ONLINE].n + c->running[OFFLINE].n;
         if (unadmit(c, cls)) {
             /* fill is run again from the start with one admission less: pieces were cut to what the
@@ -181,6 +196,7 @@ static bool coserve_make_room(struct sched *s)
 static void coserve_compose(struct sched *s)
 {
     struct coserve *c = s->state;
+    SIM_ASSERT(c->it.running.pass == NULL && coserve_ok(c));
     /* The iteration takes what it can of those who came; who does not fit has waited for it and
      * does not stop it. */
     c->online_came = false;
@@ -193,12 +209,15 @@ static void coserve_compose(struct sched *s)
 
 static bool can_stop(const struct coserve *c)
 {
+    SIM_ASSERT(c->it.running.pass != NULL); /* asked of an iteration that is there */
     return c->rules.safepoint && !c->it.running.pass->has_reactive;
 }
 
 static bool coserve_outranked(struct sched *s)
 {
     const struct coserve *c = s->state;
+    /* Who has come since waits: running ones are taken by compose alone. */
+    SIM_ASSERT(c->running[ONLINE].n <= c->max_seqs && reqq_ok(&c->waiting[ONLINE]));
     return can_stop(c) && c->online_came;
 }
 
@@ -224,5 +243,6 @@ int coserve_init(struct sched *s, struct coserve_rules rules)
     c->it.loses = true;
     c->max_seqs = (uint32_t)param_int(s, COSERVE_MAX_SEQS);
     c->tokens = (uint32_t)param_int(s, COSERVE_TOKENS);
+    SIM_ASSERT(c->max_seqs > 0 && c->tokens > 0 && coserve_ok(c));
     return iteration_init(s, &iteration, param_int(s, COSERVE_DEVICE));
 }

@@ -74,5 +74,15 @@ struct coserve {
                          it */
 };
 
+/* The batch, or the last one, has the shape that its cost is asked of. What was admitted counts
+ * only until its pass is formed. */
+static inline bool coserve_ok(const struct coserve *c)
+{
+    const struct reqq *on = &c->running[REQUEST_CLASS_REACTIVE];
+    const struct reqq *off = &c->running[REQUEST_CLASS_PROACTIVE];
+    return on->n + off->n <= c->max_seqs && c->shape.rows == c->it.batch.tokens &&
+           c->it.batch.n <= c->shape.sequences;
+}
+
 /* Reads the shared parameters. -ENODEV without the device. */
 int coserve_init(struct sched *s, struct coserve_rules rules);

@@ -23,11 +23,15 @@ static double key_of(const struct request *r)
 
 static const struct request *first_waiting(const struct vllm *v)
 {
-    return v->rules.by_priority ? heap_top(&v->by_key) : v->waiting.head;
+    const struct request *r = v->rules.by_priority ? heap_top(&v->by_key) : v->waiting.head;
+    SIM_ASSERT(r == NULL || (r->state == REQUEST_STATE_QUEUED && r->pass == NULL));
+    return r;
 }
 
 static void wait_in_turn(struct vllm *v, const struct request *r, bool front)
 {
+    /* It has lost all that it had computed, so it has a prompt to do, whatever it was before. */
+    SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->pass == NULL && reqq_of(r) == NULL);
     if (v->rules.by_priority) {
         heap_push(&v->by_key, r, key_of(r));
     } else if (front) {
@@ -43,16 +47,19 @@ static void wait_no_more(struct vllm *v, const struct request *r)
         heap_remove(&v->by_key, r);
     }
     reqq_remove(r);
+    SIM_ASSERT(reqq_of(r) == NULL && (!v->rules.by_priority || !heap_contains(r))); /* nor ran */
 }
 
 static void vllm_joins(struct sched *s, const struct request *r)
 {
     wait_in_turn(s->state, r, false);
+    SIM_ASSERT(vllm_ok(s->state));
 }
 
 static void vllm_leaves(struct sched *s, const struct request *r)
 {
     wait_no_more(s->state, r);
+    SIM_ASSERT(vllm_ok(s->state)); /* nobody leaves between an admission and its pass */
 }
 
 static const struct request *victim(const struct vllm *v)
@@ -61,16 +68,19 @@ static const struct request *victim(const struct vllm *v)
     for (const struct request *r = v->running.head; v->rules.by_priority && r != NULL;
          r = reqq_next(r)) {
         worst = key_before(worst, r) ? r : worst;
+        SIM_ASSERT(key_of(r) <= key_of(worst)); /* the queue's order and the heap's are one */
     }
+    SIM_ASSERT(worst == NULL || reqq_of(worst) == &v->running);
     return worst;
 }
 
 static bool preempt(struct sched *s, struct vllm *v, const struct request *r)
 {
+    SIM_ASSERT(r == NULL || r->pass == NULL); /* between iterations: nobody's KV is in use */
     if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
         return false;
     }
-    SIM_ASSERT(r->kv_tokens == 0 && reqq_of(r) == &v->running);
+    SIM_ASSERT(r->kv_tokens == 0 && r->state == REQUEST_STATE_QUEUED);
     reqq_remove(r);
     wait_in_turn(v, r, !v->requeue_back);
     return true;
@@ -78,6 +88,7 @@ static bool preempt(struct sched *s, struct vllm *v, const struct request *r)
 
 bool vllm_preempt(struct sched *s, struct vllm *v)
 {
+    SIM_ASSERT(v->admitted == 0); /* the tail has run before: admissions are given back first */
     return preempt(s, v, victim(v));
 }
 
@@ -95,7 +106,9 @@ static uint32_t room_for(const struct vllm *v, const struct request *r)
         uint32_t stage = r->kv_tokens / per_stage;
         stage = stage < stages ? stage : stages - 1;
         uint32_t drop = v->rules.chunk_high - v->rules.chunk_low;
+        SIM_ASSERT(stage < stages && v->rules.chunk_low <= v->rules.chunk_high);
         budget = v->rules.chunk_high - drop * stage / (stages - 1);
+        SIM_ASSERT(v->rules.chunk_low <= budget && budget <= v->rules.chunk_high);
         budget = (budget + 31) / 32 * 32;
     }
     return budget > v->it.batch.tokens ? budget - v->it.batch.tokens : 0;
@@ -106,6 +119,7 @@ static uint32_t chunk_of(const struct vllm *v, const struct request *r)
 {
     uint32_t left = request_prefill_left(r);
     uint32_t room = room_for(v, r);
+    SIM_ASSERT(left > 0); /* asked of prompts: 0 would say that the budget is gone */
     if (!v->rules.chunked) {
         bool alone = v->it.batch.n == 0 && left > v->budget;
         return left <= room || alone ? left : 0;
@@ -125,6 +139,7 @@ void vllm_add_prompts(struct vllm *v)
             batch_add(&v->it.batch, r, SEGMENT_PREFILL, n);
         }
     }
+    SIM_ASSERT(v->it.batch.n <= v->running.n); /* each at most once */
 }
 
 static void add_decodes(struct vllm *v, uint32_t budget)
@@ -135,16 +150,19 @@ static void add_decodes(struct vllm *v, uint32_t budget)
             batch_add(&v->it.batch, r, SEGMENT_DECODE, 1);
         }
     }
+    SIM_ASSERT(v->it.batch.n <= v->running.n); /* prompts that are in it already are others */
 }
 
 /* Not in this iteration: it is for those whom the last one was stopped for. */
 static bool stands_back(const struct vllm *v, const struct request *r)
 {
+    SIM_ASSERT(v->rules.interrupt || !v->urgent);
     return v->urgent && r->cls != REQUEST_CLASS_REACTIVE;
 }
 
 static uint64_t free_left(struct sched *s, const struct vllm *v)
 {
+    SIM_ASSERT(v->planned_blocks <= blocks_free(s)); /* nothing is planned that finds no room */
     return blocks_free(s) - v->planned_blocks;
 }
 
@@ -153,6 +171,7 @@ static void plan(struct sched *s, struct vllm *v, const struct request *r, uint3
     bool decode = r->state == REQUEST_STATE_DECODE;
     v->planned_blocks += blocks_needed(s, r, n);
     batch_put(&v->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+    SIM_ASSERT(reqq_of(r) == &v->running && v->it.batch.n <= v->running.n);
 }
 
 /* A victim that is in the batch already leaves it. */
@@ -172,6 +191,7 @@ static void unplan(struct sched *s, struct vllm *v, const struct request *r)
     for (b->n--; i < b->n; i++) {
         b->segments[i] = b->segments[i + 1];
     }
+    SIM_ASSERT(batch_ok(b) && (b->n > 0 || v->planned_blocks == 0));
 }
 
 /* Running requests in list order. One that finds no KV takes it from the victim, whoever that is;
@@ -179,6 +199,7 @@ static void unplan(struct sched *s, struct vllm *v, const struct request *r)
 static void add_in_order(struct sched *s, struct vllm *v)
 {
     const bool several = s->n_models > 1;
+    SIM_ASSERT(v->it.batch.n == 0 && v->planned_blocks == 0 && v->admitted == 0);
     v->preempted = false;
     for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < v->budget;
          r = reqq_next(r)) {
@@ -189,6 +210,7 @@ static void add_in_order(struct sched *s, struct vllm *v)
             const struct request *out = victim(v);
             unplan(s, v, out);
             v->preempted = true;
+            SIM_ASSERT(out != NULL && out->pass == NULL); /* r runs, so there is one */
             if (!preempt(s, v, out) || out == r) {
                 return;
             }
@@ -209,6 +231,7 @@ static uint64_t promised(const struct vllm *v)
     }
     for (uint32_t i = 0; v->rules.whole_kv && i < v->it.batch.n; i++) {
         bool prompt = v->it.batch.segments[i].role == SEGMENT_PREFILL;
+        SIM_ASSERT(!prompt || n >= v->it.batch.segments[i].n_tokens);
         n -= prompt ? v->it.batch.segments[i].n_tokens : 0; /* counted twice */
     }
     return n;
@@ -220,6 +243,7 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
     if (reqq_empty(&v->running)) {
         return true; /* every request fits alone */
     }
+    SIM_ASSERT(chunk <= request_prefill_left(r) && reqq_of(r) != &v->running);
     if (v->rules.order == VLLM_RUNNING_FIRST) {
         uint32_t need = v->rules.prompt_fits ? request_prefill_left(r) : chunk;
         return blocks_needed(s, r, need) <= free_left(s, v);
@@ -242,19 +266,20 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
             return;
         }
         wait_no_more(v, r);
-        SIM_ASSERT(v->running.n < v->max_seqs);
         reqq_push(&v->running, r);
         plan(s, v, r, n);
         v->admitted++;
+        SIM_ASSERT(vllm_ok(v) && v->admitted <= v->it.batch.n);
     }
 }
 
 /* What was admitted goes back where it was. */
 void vllm_unadmit(struct vllm *v)
 {
-    SIM_ASSERT(v->admitted <= v->running.n);
+    SIM_ASSERT(vllm_ok(v));
     for (; v->admitted > 0; v->admitted--) {
         const struct request *r = v->running.tail;
+        SIM_ASSERT(r->pass == NULL); /* it has not begun, so nothing is lost */
         reqq_remove(r);
         wait_in_turn(v, r, true);
     }
@@ -298,6 +323,8 @@ static void fill_once(struct sched *s, struct vllm *v)
         }
         break;
     }
+    SIM_ASSERT(v->it.batch.n <= v->running.n && v->admitted <= v->it.batch.n &&
+               v->admitted <= v->most);
 }
 
 static void fill(struct sched *s, struct vllm *v)
@@ -305,6 +332,7 @@ static void fill(struct sched *s, struct vllm *v)
     do { /* an empty iteration takes no time */
         fill_once(s, v);
         v->urgent = v->urgent && v->it.batch.n > 0;
+        SIM_ASSERT(!v->preempted || v->rules.order == VLLM_RUNNING_FIRST);
     } while (v->it.batch.n == 0 && v->preempted);
 }
 
@@ -312,6 +340,8 @@ static void fill(struct sched *s, struct vllm *v)
 static void force_preempt(struct sched *s, struct vllm *v)
 {
     const struct request *head;
+    SIM_ASSERT(v->rules.by_priority &&
+               v->it.batch.n == 0); /* else nobody is worse than who waits */
     while ((head = first_waiting(v)) != NULL && !reqq_empty(&v->running)) {
         bool admissible =
             v->running.n < v->max_seqs && kv_fits(s, v, head, request_prefill_left(head));
@@ -338,6 +368,7 @@ static void decide_ahead(struct vllm *v)
  */
 static uint32_t take_seats(struct vllm *v)
 {
+    SIM_ASSERT(vllm_ok(v) && (v->seats == UINT32_MAX || v->seats <= v->max_seqs));
     bool none = v->seats == 0 || v->seats == UINT32_MAX;
     bool idle = reqq_empty(&v->running) && none;
     uint32_t seats = idle ? UINT32_MAX : v->seats;
@@ -350,6 +381,7 @@ static void vllm_compose(struct sched *s)
 {
     struct vllm *v = s->state;
     SIM_ASSERT(vllm_is_consistent(v));
+    SIM_ASSERT(v->admitted == 0 && v->it.running.pass == NULL); /* every one has run or went back */
     batch_clear(&v->it.batch);
     if (v->rules.force_preempt) {
         force_preempt(s, v);
@@ -365,6 +397,7 @@ static void vllm_compose(struct sched *s)
     }
     v->most = take_seats(v);
     fill(s, v);
+    SIM_ASSERT(vllm_ok(v));
 }
 
 static void vllm_launch(struct sched *s, struct launch_spec *spec)
@@ -383,6 +416,7 @@ static bool vllm_outranked(struct sched *s)
         return false;
     }
     const struct pass *p = v->it.running.pass;
+    SIM_ASSERT(p->n_launches == 1 && v->admitted == 0 && reqq_of(head) != &v->running);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         if (p->segments[i].request->cls <= head->cls) {
             return false;
@@ -398,6 +432,7 @@ static bool vllm_outranked(struct sched *s)
 static void vllm_lost(struct sched *s, const struct request *r)
 {
     struct vllm *v = s->state;
+    SIM_ASSERT(r->pass == NULL && (reqq_of(r) == &v->running || r->state == REQUEST_STATE_SHED));
     if (v->rules.order == VLLM_PROMPTS_ONLY && !v->rules.chunked &&
         r->state == REQUEST_STATE_QUEUED) {
         reqq_remove(r);
@@ -408,7 +443,7 @@ static void vllm_lost(struct sched *s, const struct request *r)
 static void vllm_formed(struct sched *s)
 {
     struct vllm *v = s->state;
-    SIM_ASSERT(v->admitted <= v->running.n && v->running.n <= v->max_seqs);
+    SIM_ASSERT(vllm_ok(v) && v->it.running.pass->n_segments <= v->running.n);
     v->admitted = 0;
     v->urgent = false;
     decide_ahead(v);
@@ -418,6 +453,7 @@ static void vllm_formed(struct sched *s)
 static bool vllm_make_room(struct sched *s)
 {
     struct vllm *v = s->state;
+    SIM_ASSERT(v->it.batch.n > 0 && vllm_ok(v));
     /* A new prompt never takes KV from a running request. */
     if (v->admitted > 0) {
         v->most = v->admitted - 1;
@@ -449,6 +485,9 @@ void vllm_rule(struct sched *s, struct vllm_rules rules, uint32_t max_seqs, uint
     v->max_seqs = max_seqs;
     v->budget = budget;
     v->seats = UINT32_MAX;
+    SIM_ASSERT(max_seqs > 0 && budget > 0); /* or nobody would ever run */
+    SIM_ASSERT(!rules.force_preempt || rules.by_priority);
+    SIM_ASSERT(vllm_ok(v));
 }
 
 int vllm_init(struct sched *s, struct vllm_rules rules)

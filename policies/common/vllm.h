@@ -73,6 +73,15 @@ struct vllm {
                                     iteration was composed (async) */
 };
 
+/* Who waits is in the one structure that the rules say; the last admitted are the tail of those who
+ * run. */
+static inline bool vllm_ok(const struct vllm *v)
+{
+    return v->running.n <= v->max_seqs && v->admitted <= v->running.n &&
+           (v->rules.by_priority ? v->waiting.n == 0 : v->by_key.n == 0) &&
+           (v->rules.async || v->seats == UINT32_MAX) && (v->rules.interrupt || !v->urgent);
+}
+
 enum vllm_param { VLLM_DEVICE, VLLM_MAX_SEQS, VLLM_BUDGET, VLLM_REQUEUE, VLLM_PARAM_COUNT };
 
 extern const char *const vllm_requeue_choices[];
