@@ -1,5 +1,6 @@
 /* What the shared parts of policies rely on where their schedule begins and ends. Only test builds
  * ask (SIM_ASSERT). */
+#include "policies/common/blocks.h"
 #include "policies/common/disagg.h"
 #include "policies/common/iter.h"
 #include "policies/common/priority.h"
@@ -7,7 +8,7 @@
 
 static bool is_on(const struct launch *l, const struct pass *p, int device)
 {
-    return l == NULL || (l->pass == p && l->device == device);
+    return l == NULL || (l->pass == p && l->device == device && l->state != LAUNCH_STATE_ENDED);
 }
 
 /* A prefill has the launches that it says, and a plan for all rows that are left of its op. */
@@ -15,20 +16,21 @@ static bool hetero_holds(const struct hetero *h, int npu, int igpu)
 {
     const struct pass *p = h->pass;
     uint32_t n = (h->on_npu != NULL ? 1u : 0u) + (h->on_igpu != NULL ? 1u : 0u);
-    if (p == NULL) {
-        return n == 0 && h->planned_op == 0 && h->npu_rows + h->igpu_rows == 0;
+    SIM_ASSERT(hetero_ok(h));
+    if (p != NULL) {
+        SIM_ASSERT(p->n_launches == n);
+        SIM_ASSERT(is_on(h->on_npu, p, npu) && is_on(h->on_igpu, p, igpu));
+        SIM_ASSERT(h->planned_op <= p->op || h->npu_rows + h->igpu_rows == p->rows_todo);
     }
-    return p->n_launches == n && is_on(h->on_npu, p, npu) && is_on(h->on_igpu, p, igpu) &&
-           h->planned_op <= p->op + 1 &&
-           (h->planned_op <= p->op || h->npu_rows + h->igpu_rows == p->rows_todo);
+    return true;
 }
 
 /* A prompt's pass, or none; and nobody who waits. */
 static bool is_prompt_of(const struct pass *p, const struct request *r)
 {
     return r == NULL ? p == NULL
-                     : p != NULL && p->n_segments == 1 && p->segments[0].request == r &&
-                           p->segments[0].role == SEGMENT_PREFILL;
+                     : p != NULL && p == r->pass && p->n_segments == 1 &&
+                           p->segments[0].request == r && p->segments[0].role == SEGMENT_PREFILL;
 }
 
 static bool waits(const struct request *r, enum request_state state, const struct pass *pass)
@@ -36,14 +38,23 @@ static bool waits(const struct request *r, enum request_state state, const struc
     return r->state == state && r->pass == pass;
 }
 
-/* ---- priority.h ---- */
-
-/* A member of a heap is at its place, and not before the one above it. */
-static bool is_placed(const struct heap *h, uint32_t i)
+static bool is_live(const struct request *r)
 {
-    const struct request *r = h->a[i];
-    return heap_node_in(h, r)->index == i + 1 && (i == 0 || !heap_before(h, r, h->a[(i - 1) / 2]));
+    return r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE;
 }
+
+/* Members of a queue are as many as it counts, each linked with the next. */
+static bool queue_holds(const struct reqq *q)
+{
+    uint32_t n = 0;
+    for (const struct request *r = q->head; r != NULL; r = reqq_next(r), n++) {
+        SIM_ASSERT(reqq_of(r) == q && is_live(r));
+    }
+    SIM_ASSERT(n == q->n);
+    return true;
+}
+
+/* ---- priority.h ---- */
 
 static bool group_holds(const struct priority_group *g, bool paused)
 {
@@ -51,11 +62,12 @@ static bool group_holds(const struct priority_group *g, bool paused)
     for (uint32_t i = 0; p != NULL && i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         double key = r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? 1e10 : 0.0);
-        if (key != g->key || p->segments[i].role != SEGMENT_DECODE) {
-            return false;
-        }
+        SIM_ASSERT(key == g->key); /* or it could not be stopped for one of them */
+        SIM_ASSERT(p->segments[i].role == SEGMENT_DECODE && heap_node(r)->index == 0);
     }
-    return paused ? p != NULL && p->state == PASS_STATE_READY : p != NULL || g->key == 0.0;
+    SIM_ASSERT(p != NULL || (!paused && g->key == 0.0));
+    SIM_ASSERT(!paused || p->state == PASS_STATE_READY);
+    return true;
 }
 
 bool priority_is_consistent(const struct priority *h)
@@ -63,55 +75,51 @@ bool priority_is_consistent(const struct priority *h)
     for (uint32_t i = 0; i < h->waiting.n; i++) {
         const struct request *r = h->waiting.a[i];
         const struct pass *p = ((const struct priority_request *)r->own)->suspended;
-        if (!is_placed(&h->waiting, i) || !waits(r, REQUEST_STATE_QUEUED, p) ||
-            (p != NULL && (!is_prompt_of(p, r) || p->state != PASS_STATE_READY))) {
-            return false;
-        }
+        SIM_ASSERT(heap_placed(&h->waiting, i));
+        SIM_ASSERT(waits(r, REQUEST_STATE_QUEUED, p));
+        SIM_ASSERT(p == NULL || (is_prompt_of(p, r) && p->state == PASS_STATE_READY));
     }
     for (uint32_t i = 0; i < h->decoding.n; i++) {
-        if (!is_placed(&h->decoding, i) || !waits(h->decoding.a[i], REQUEST_STATE_DECODE, NULL)) {
-            return false;
-        }
+        SIM_ASSERT(heap_placed(&h->decoding, i));
+        SIM_ASSERT(waits(h->decoding.a[i], REQUEST_STATE_DECODE, NULL));
     }
     for (uint32_t i = 0; i < h->n_paused; i++) {
-        if (!group_holds(&h->paused[i], true) ||
-            (i > 0 && h->paused[i].key > h->paused[i - 1].key)) {
-            return false;
-        }
+        (void)group_holds(&h->paused[i], true);
+        SIM_ASSERT(i == 0 || h->paused[i].key <= h->paused[i - 1].key);
     }
-    return h->n_paused <= PRIORITY_MAX_PAUSED && group_holds(&h->iteration, false) &&
-           (h->current == NULL || heap_node(h->current)->index == 0) &&
-           is_prompt_of(h->prefill.pass, h->current) &&
-           hetero_holds(&h->prefill, h->npu, h->igpu) &&
-           (h->on_igpu == NULL || is_on(h->on_igpu, h->iteration.pass, h->igpu));
+    SIM_ASSERT(priority_ok(h));
+    (void)group_holds(&h->iteration, false);
+    SIM_ASSERT(h->current == NULL || heap_node(h->current)->index == 0);
+    SIM_ASSERT(is_prompt_of(h->prefill.pass, h->current));
+    SIM_ASSERT(hetero_holds(&h->prefill, h->npu, h->igpu));
+    SIM_ASSERT(is_on(h->on_igpu, h->iteration.pass, h->igpu));
+    return true;
 }
 
 /* ---- disagg.h ---- */
 
 bool disagg_is_consistent(const struct disagg *d)
 {
-    uint32_t n = 0;
-    for (const struct request *r = d->npu_queue.head; r != NULL; r = reqq_next(r), n++) {
-        if (!waits(r, REQUEST_STATE_QUEUED, NULL)) {
-            return false;
-        }
+    SIM_ASSERT(queue_holds(&d->npu_queue));
+    SIM_ASSERT(queue_holds(&d->igpu_queue) && queue_holds(&d->decoding));
+    for (const struct request *r = d->npu_queue.head; r != NULL; r = reqq_next(r)) {
+        SIM_ASSERT(waits(r, REQUEST_STATE_QUEUED, NULL));
     }
-    for (const struct request *r = d->igpu_queue.head; r != NULL; r = reqq_next(r), n++) {
-        if (r->state != REQUEST_STATE_QUEUED || (r->pass != NULL && r->pass != d->iteration)) {
-            return false;
-        }
+    for (const struct request *r = d->igpu_queue.head; r != NULL; r = reqq_next(r)) {
+        SIM_ASSERT(r->state == REQUEST_STATE_QUEUED);
+        SIM_ASSERT(r->pass == NULL || r->pass == d->iteration);
     }
-    for (const struct request *r = d->decoding.head; r != NULL; r = reqq_next(r), n++) {
-        if (r->state != REQUEST_STATE_DECODE || (r->pass != NULL && r->pass != d->iteration)) {
-            return false;
-        }
+    for (const struct request *r = d->decoding.head; r != NULL; r = reqq_next(r)) {
+        SIM_ASSERT(r->state == REQUEST_STATE_DECODE);
+        SIM_ASSERT(r->pass == NULL || r->pass == d->iteration);
     }
-    return n == d->npu_queue.n + d->igpu_queue.n + d->decoding.n &&
-           (d->current == NULL || reqq_of(d->current) == NULL) &&
-           is_prompt_of(d->prefill.pass, d->current) &&
-           hetero_holds(&d->prefill, d->npu, d->igpu) &&
-           (d->on_igpu == NULL ||
-            (d->iteration != NULL && is_on(d->on_igpu, d->iteration, d->igpu)));
+    SIM_ASSERT(d->igpu_queue.n == 0 || d->limit_tokens != UINT64_MAX);
+    SIM_ASSERT(d->current == NULL || reqq_of(d->current) == NULL);
+    SIM_ASSERT(is_prompt_of(d->prefill.pass, d->current));
+    SIM_ASSERT(hetero_holds(&d->prefill, d->npu, d->igpu));
+    SIM_ASSERT(d->on_igpu == NULL || d->iteration != NULL);
+    SIM_ASSERT(is_on(d->on_igpu, d->iteration, d->igpu));
+    return true;
 }
 
 /* ---- iter.h ---- */
@@ -120,35 +128,29 @@ bool disagg_is_consistent(const struct disagg *d)
  */
 bool iter_is_consistent(const struct iter *it)
 {
+    SIM_ASSERT(iter_ok(it));
     for (uint32_t i = 0; i < it->ready.n; i++) {
         const struct request *r = it->ready.a[i];
         const struct iter_request *own = r->own;
-        bool live = r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE;
-        if (!is_placed(&it->ready, i) || !live || r->pass != NULL || !heap_has(&it->elders, r) ||
-            own->arrived == 0 || own->arrived > it->arrivals ||
-            (heap_has(&it->holders, r) && own->holder.key != -own->elder.key)) {
-            return false;
-        }
+        SIM_ASSERT(heap_placed(&it->ready, i));
+        SIM_ASSERT(is_live(r) && r->pass == NULL);
+        SIM_ASSERT(heap_has(&it->elders, r));
+        SIM_ASSERT(own->arrived > 0 && own->arrived <= it->arrivals);
+        SIM_ASSERT(own->losses <= ITER_MAX_LOSSES);
+        SIM_ASSERT(!heap_has(&it->holders, r) || own->holder.key == -own->elder.key);
+        /* The others have nothing to lose: none, or on flash, or a prefix that a look-up has found
+         * since they came, which is cache until they run. */
+        SIM_ASSERT(heap_has(&it->holders, r) || r->kv_swapped || r->kv_tokens == 0 ||
+                   blocks_only_cached(r));
+        SIM_ASSERT(!r->kv_swapped || !heap_has(&it->holders, r));
     }
     for (uint32_t i = 0; i < it->elders.n; i++) {
-        if (!is_placed(&it->elders, i)) {
-            return false;
-        }
+        SIM_ASSERT(heap_placed(&it->elders, i) && heap_has(&it->ready, it->elders.a[i]));
     }
     for (uint32_t i = 0; i < it->holders.n; i++) {
-        if (!is_placed(&it->holders, i)) {
-            return false;
-        }
+        SIM_ASSERT(heap_placed(&it->holders, i) && heap_has(&it->ready, it->holders.a[i]));
     }
-    for (uint32_t i = 0; i < it->it.n_paused; i++) {
-        const struct iteration_pass *p = &it->it.paused[i];
-        if (p->pass == NULL || p->launch != NULL || p->pass->state != PASS_STATE_READY) {
-            return false;
-        }
-    }
-    const struct iteration_pass *run = &it->it.running;
-    return it->elders.n == it->ready.n && it->holders.n <= it->ready.n &&
-           is_on(run->launch, run->pass, it->it.device) && it->it.n_paused <= ITERATION_MAX_PAUSED;
+    return true;
 }
 
 /* ---- vllm.h ---- */
@@ -156,26 +158,20 @@ bool iter_is_consistent(const struct iter *it)
 /* No more run than may, and all are live and in one queue. */
 bool vllm_is_consistent(const struct vllm *v)
 {
-    uint32_t n = 0;
-    for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r), n++) {
-        bool live = r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE;
-        if (!live || (r->pass != NULL && r->pass != v->it.running.pass) ||
-            (v->rules.by_priority && heap_node(r)->index != 0)) {
-            return false;
-        }
+    SIM_ASSERT(vllm_ok(v));
+    SIM_ASSERT(queue_holds(&v->running) && queue_holds(&v->waiting));
+    for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r)) {
+        SIM_ASSERT(r->pass == NULL || r->pass == v->it.running.pass);
+        SIM_ASSERT(!v->rules.by_priority || heap_node(r)->index == 0);
     }
-    for (const struct request *r = v->waiting.head; r != NULL; r = reqq_next(r), n++) {
-        if (!waits(r, REQUEST_STATE_QUEUED, NULL) && r->state != REQUEST_STATE_DECODE) {
-            return false;
-        }
+    for (const struct request *r = v->waiting.head; r != NULL; r = reqq_next(r)) {
+        SIM_ASSERT(waits(r, REQUEST_STATE_QUEUED, NULL));
     }
     for (uint32_t i = 0; i < v->by_key.n; i++) {
-        if (!is_placed(&v->by_key, i) || v->by_key.a[i]->pass != NULL) {
-            return false;
-        }
+        SIM_ASSERT(heap_placed(&v->by_key, i));
+        SIM_ASSERT(waits(v->by_key.a[i], REQUEST_STATE_QUEUED, NULL));
     }
     const struct iteration_pass *run = &v->it.running;
-    return n == v->running.n + v->waiting.n && v->running.n <= v->max_seqs &&
-           (v->rules.by_priority ? v->waiting.n == 0 : v->by_key.n == 0) &&
-           is_on(run->launch, run->pass, v->it.device);
+    SIM_ASSERT(is_on(run->launch, run->pass, v->it.device));
+    return true;
 }

@@ -18,6 +18,7 @@ int disagg_init(struct sched *s, uint64_t limit_tokens, uint32_t mixed_tokens)
                          .npu = machine_find(s->machine, DEVICE_KIND_NPU),
                          .igpu = machine_find(s->machine, DEVICE_KIND_IGPU)};
     d->chunk = s->machine->devices[d->npu].chunk_rows;
+    SIM_ASSERT(d->max_batch > 0 && (limit_tokens == UINT64_MAX || mixed_tokens > 0));
     return d->chunk == 0 ? -EINVAL : 0;
 }
 
@@ -33,6 +34,7 @@ void disagg_exit(struct sched *s)
 static uint64_t npu_pending_tokens(const struct disagg *d)
 {
     uint64_t n = d->current == NULL ? 0 : request_prefill_left(d->current);
+    SIM_ASSERT((n > 0) == (d->current != NULL)); /* whose prompt is done is current no more */
     for (const struct request *r = d->npu_queue.head; r != NULL; r = reqq_next(r)) {
         n += request_prefill_left(r);
     }
@@ -45,12 +47,16 @@ void disagg_request_arrived(struct sched *s, const struct request *r)
     /* Splitwise decides at arrival, too: a prompt stays where it was sent, however the queues move
      * later. */
     bool mixed = d->limit_tokens != UINT64_MAX && npu_pending_tokens(d) > d->limit_tokens;
+    SIM_ASSERT(!mixed || d->current != NULL ||
+               d->npu_queue.n > 0); /* the first is never sent away */
     reqq_push(mixed ? &d->igpu_queue : &d->npu_queue, r);
 }
 
 void disagg_request_cancelled(struct sched *s, const struct request *r)
 {
-    (void)s;
+    const struct disagg *d = s->state;
+    SIM_ASSERT(r != d->current && reqq_of(r) != NULL); /* in no live pass, so it waits */
+    (void)d;
     reqq_remove(r);
 }
 
@@ -58,7 +64,7 @@ void disagg_launch_done(struct sched *s, const struct launch *l)
 {
     struct disagg *d = s->state;
     if (!hetero_ended(&d->prefill, l)) {
-        SIM_ASSERT(d->on_igpu == l);
+        SIM_ASSERT(d->on_igpu == l && l->pass == d->iteration);
         d->on_igpu = NULL;
         d->iteration_ready_ns = s->now_ns; /* what is left of it waits from now on */
     }
@@ -68,6 +74,7 @@ void disagg_pass_done(struct sched *s, const struct pass *p)
 {
     struct disagg *d = s->state;
     if (p == d->prefill.pass) {
+        SIM_ASSERT(p->segments[0].request == d->current && reqq_of(d->current) == NULL);
         hetero_clear(&d->prefill);
         d->current = NULL;
     } else {
@@ -76,7 +83,9 @@ void disagg_pass_done(struct sched *s, const struct pass *p)
     }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
+        SIM_ASSERT(r->pass == NULL);
         if (r->state == REQUEST_STATE_QUEUED) {
+            SIM_ASSERT(reqq_of(r) == &d->igpu_queue);
             continue; /* a chunk of the mixed iGPU: it stays where it is */
         }
         if (r->state != REQUEST_STATE_DECODE) {
@@ -102,6 +111,7 @@ static void start_prefill(struct sched *s, struct disagg *d)
         reqq_remove(r);
         d->current = r;
         hetero_begin(&d->prefill, p);
+        SIM_ASSERT(p->shape.logit_rows == 1); /* whole: its end is its first token */
     }
 }
 
@@ -112,6 +122,7 @@ static void prefill(struct sched *s, struct disagg *d)
     }
     if (hetero_at_boundary(&d->prefill)) {
         hetero_plan(s, &d->prefill, hetero_default_rows(&d->prefill, d->chunk, d->margin_on_npu));
+        SIM_ASSERT(hetero_is_token_level(d->prefill.pass) || d->prefill.npu_rows == 0);
     }
     (void)hetero_launch(s, &d->prefill, d->npu, true, UINT32_MAX, YIELD_PASS);
 }
@@ -132,8 +143,10 @@ static void fill(struct disagg *d)
     for (const struct request *r = d->igpu_queue.head; r != NULL && left > 0; r = reqq_next(r)) {
         uint32_t before = d->batch.tokens;
         batch_add_next(&d->batch, r, left);
+        SIM_ASSERT(d->batch.tokens - before <= left); /* a prompt's piece is cut to what is left */
         left -= d->batch.tokens - before;
     }
+    SIM_ASSERT(d->batch.n <= d->decoding.n + d->igpu_queue.n);
 }
 
 /* KV is full: the youngest that decodes goes back to the NPU's queue, else a prompt half done on
@@ -141,6 +154,7 @@ static void fill(struct disagg *d)
 static bool give_way(struct sched *s, struct disagg *d)
 {
     const struct request *r = room_evict_last(s, &d->decoding, d->decoding.head);
+    SIM_ASSERT(r == NULL || (r != d->decoding.head && r->pass == NULL));
     if (r != NULL) {
         reqq_remove(r);
         reqq_push_front(&d->npu_queue, r);
@@ -151,10 +165,12 @@ static bool give_way(struct sched *s, struct disagg *d)
 
 static void form(struct sched *s, struct disagg *d)
 {
+    SIM_ASSERT(d->iteration == NULL && d->on_igpu == NULL);
     fill(d);
     while (d->batch.n > 0) {
         int rc = batch_form(s, &d->batch, &d->iteration);
         if (rc == 0) {
+            SIM_ASSERT(d->iteration != d->prefill.pass && d->iteration->n_segments == d->batch.n);
             return;
         }
         d->iteration = NULL;
@@ -173,6 +189,7 @@ static void form(struct sched *s, struct disagg *d)
 
 static bool prefill_waits(const struct disagg *d)
 {
+    SIM_ASSERT(hetero_ok(&d->prefill));
     return d->prefill.igpu_rows > 0 && d->prefill.on_igpu == NULL;
 }
 
@@ -187,7 +204,7 @@ static void iterate(struct sched *s, struct disagg *d)
     if (d->iteration == NULL || d->iteration->state != PASS_STATE_READY) {
         return;
     }
-    SIM_ASSERT(d->on_igpu == NULL);
+    SIM_ASSERT(d->iteration->n_launches == 0 && d->iteration->op < d->iteration->n_ops);
     bool one_op = !d->yield_iteration && prefill_waits(d); /* then it is the other's turn */
     struct launch_spec spec = sched_launch_rest(s, d->iteration, (uint8_t)d->igpu,
                                                 d->yield_iteration ? YIELD_PASS : YIELD_KERNEL);
@@ -200,6 +217,7 @@ static void let_through(struct sched *s, struct disagg *d)
 {
     const struct launch *l = d->on_igpu;
     bool whole = l != NULL && l->op_end - l->op_begin > 1;
+    SIM_ASSERT(l == NULL || l->pass == d->iteration);
     if (prefill_waits(d) && !d->yield_iteration && whole && !l->stop_requested) {
         (void)sched_preempt(s, l, (struct preempt_spec){0});
     }

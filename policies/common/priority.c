@@ -19,9 +19,17 @@ const struct policy_param priority_params[] = {
 
 static double key_of(const struct request *r)
 {
+    SIM_ASSERT(fabs((double)r->priority) < CLASS_STEP / 2); /* so the classes do not overlap */
     /* Arrival is no part of the key: requests of one key are batched, and the heap breaks ties by
      * arrival. */
     return r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? CLASS_STEP : 0.0);
+}
+
+static bool is_suspended(const struct request *r)
+{
+    const struct pass *p = ((const struct priority_request *)r->own)->suspended;
+    SIM_ASSERT(p == NULL || (p == r->pass && p->n_launches == 0));
+    return p != NULL;
 }
 
 int priority_init(struct sched *s, bool system_wide)
@@ -34,6 +42,7 @@ int priority_init(struct sched *s, bool system_wide)
                            .igpu = machine_find(m, DEVICE_KIND_IGPU)};
     h->chunk = m->devices[h->npu].chunk_rows;
     int64_t level = param_int(s, PRIORITY_LEVEL);
+    SIM_ASSERT(h->npu >= 0 && h->igpu >= 0 && h->npu != h->igpu); /* CAP_NPU, CAP_IGPU */
     bool can = xsched_can(&m->devices[h->npu], level) && xsched_can(&m->devices[h->igpu], level);
     return h->chunk == 0 ? -EINVAL : can ? 0 : -EPERM;
 }
@@ -51,6 +60,7 @@ void priority_exit(struct sched *s)
 void priority_request_arrived(struct sched *s, const struct request *r)
 {
     struct priority *h = s->state;
+    SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && !is_suspended(r));
     heap_push(&h->waiting, r, key_of(r));
 }
 
@@ -61,6 +71,8 @@ void priority_request_cancelled(struct sched *s, const struct request *r)
     /* A request has one place number for either heap; it is in the one that has it at that place.
      */
     bool waits = i > 0 && i <= h->waiting.n && h->waiting.a[i - 1] == r;
+    /* In no live pass, so its prompt is neither current nor suspended. */
+    SIM_ASSERT(i > 0 && r != h->current && !is_suspended(r));
     heap_remove(waits ? &h->waiting : &h->decoding, r);
 }
 
@@ -69,7 +81,7 @@ void priority_launch_done(struct sched *s, const struct launch *l)
     struct priority *h = s->state;
     h->no_memory = false;
     if (!hetero_ended(&h->prefill, l)) {
-        SIM_ASSERT(h->on_igpu == l);
+        SIM_ASSERT(h->on_igpu == l && l->pass == h->iteration.pass);
         h->on_igpu = NULL;
         h->decode_ready_ns = s->now_ns; /* what is left of it waits from now on */
     }
@@ -80,6 +92,7 @@ static void return_members(struct priority *h, const struct pass *p)
 {
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
+        SIM_ASSERT(r->pass == NULL && heap_node(r)->index == 0);
         if (r->state == REQUEST_STATE_DECODE) {
             heap_push(&h->decoding, r, key_of(r));
         } else if (r->state == REQUEST_STATE_QUEUED) {
@@ -93,6 +106,7 @@ void priority_pass_done(struct sched *s, const struct pass *p)
     struct priority *h = s->state;
     h->no_memory = false;
     if (p == h->prefill.pass) {
+        SIM_ASSERT(p->segments[0].request == h->current);
         hetero_clear(&h->prefill);
         h->current = NULL;
     } else {
@@ -100,10 +114,12 @@ void priority_pass_done(struct sched *s, const struct pass *p)
         h->iteration = (struct priority_group){0};
     }
     return_members(h, p);
+    SIM_ASSERT(priority_ok(h));
 }
 
 static void stop(struct sched *s, const struct launch *l)
 {
+    SIM_ASSERT(l == NULL || l->state != LAUNCH_STATE_ENDED); /* its end would have cleared it */
     if (l != NULL && !l->stop_requested) {
         (void)sched_preempt(s, l, xsched_stop(param_int(s, PRIORITY_LEVEL)));
     }
@@ -122,12 +138,8 @@ static const struct request *last_after(const struct heap *in, const struct requ
             last = r;
         }
     }
+    SIM_ASSERT(last == NULL || (last != first && last->pass == NULL) || is_suspended(last));
     return last;
-}
-
-static bool is_suspended(const struct request *r)
-{
-    return ((const struct priority_request *)r->own)->suspended != NULL;
 }
 
 static bool holds_kv(const struct request *r)
@@ -138,6 +150,7 @@ static bool holds_kv(const struct request *r)
 static bool cancel_group(struct sched *s, struct priority *h, struct priority_group *g)
 {
     struct pass *p = g->pass;
+    SIM_ASSERT(p->n_launches == 0 && (g != &h->iteration || h->on_igpu == NULL));
     if (sched_pass_cancel(s, p) != 0) {
         return false;
     }
@@ -152,7 +165,7 @@ static bool cancel_prompt(struct sched *s, struct priority *h, const struct requ
     struct priority_request *own = r->own;
     bool is_current = r == h->current;
     struct pass *p = is_current ? h->prefill.pass : own->suspended;
-    SIM_ASSERT(p != NULL);
+    SIM_ASSERT(p == r->pass && p->n_segments == 1 && is_current == !is_suspended(r));
     if (p->state != PASS_STATE_READY || sched_pass_cancel(s, p) != 0) {
         return false;
     }
@@ -164,6 +177,7 @@ static bool cancel_prompt(struct sched *s, struct priority *h, const struct requ
         heap_remove(&h->waiting, r);
     }
     return_members(h, p);
+    SIM_ASSERT(r->pass == NULL && !is_suspended(r) && priority_ok(h));
     return true;
 }
 
@@ -172,12 +186,14 @@ static bool cancel_prompt(struct sched *s, struct priority *h, const struct requ
 static bool make_room(struct sched *s, struct priority *h, const struct request *first)
 {
     double key = key_of(first);
+    SIM_ASSERT(priority_ok(h));
     /* The bottom of the stack is the least urgent. */
     if (h->n_paused > 0 && h->paused[0].key > key && cancel_group(s, h, &h->paused[0])) {
         h->n_paused--;
         for (uint32_t i = 0; i < h->n_paused; i++) {
             h->paused[i] = h->paused[i + 1];
         }
+        SIM_ASSERT(priority_ok(h));
         return true;
     }
     if (h->iteration.pass != NULL && h->iteration.key > key &&
@@ -210,7 +226,7 @@ static void begin_prompt(struct sched *s, struct priority *h, const struct reque
     struct priority_request *own = r->own;
     /* A prompt that was displaced goes on with the pass that it had; that needs no new KV. */
     struct pass *p = own->suspended;
-    SIM_ASSERT(h->current == NULL && h->prefill.pass == NULL);
+    SIM_ASSERT(h->current == NULL && priority_ok(h) && (p == NULL || p == r->pass));
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
     struct pass_spec spec = {.segments = &seg, .n_segments = 1};
@@ -225,6 +241,7 @@ static void begin_prompt(struct sched *s, struct priority *h, const struct reque
     h->current = r;
     hetero_begin(&h->prefill, p);
     h->prefill.inflight = (uint32_t)param_int(s, PRIORITY_INFLIGHT);
+    SIM_ASSERT(p->segments[0].request == r && heap_node(r)->index == 0 && priority_ok(h));
 }
 
 /* The most urgent prompt has the NPU; the one it displaces keeps its pass. */
@@ -243,6 +260,7 @@ static void choose_prompt(struct sched *s, struct priority *h, double bound)
             return;
         }
         struct priority_request *own = h->current->own;
+        SIM_ASSERT(own->suspended == NULL && h->current->pass == h->prefill.pass);
         own->suspended = h->prefill.pass;
         heap_push(&h->waiting, h->current, key_of(h->current));
         h->current = NULL;
@@ -261,6 +279,7 @@ static void form(struct sched *s, struct priority *h)
     uint32_t most = (uint32_t)param_int(s, PRIORITY_MAX_BATCH);
     const struct request *top = heap_top(&h->decoding);
     double key = top == NULL ? 0.0 : key_of(top);
+    SIM_ASSERT(h->iteration.pass == NULL && h->on_igpu == NULL);
     batch_clear(&h->batch);
     /* Never two priorities in one batch: it could not be suspended for one of them (E.4). */
     while (top != NULL && key_of(top) == key && h->batch.n < most) {
@@ -273,6 +292,7 @@ static void form(struct sched *s, struct priority *h)
         int rc = batch_form(s, &h->batch, &p);
         if (rc == 0) {
             h->iteration = (struct priority_group){p, key};
+            SIM_ASSERT(key_of(h->batch.segments[h->batch.n - 1].request) == key);
             return;
         }
         if (rc != -ENOMEM || !make_room(s, h, h->batch.segments[0].request)) {
@@ -296,6 +316,7 @@ static void choose_group(struct sched *s, struct priority *h)
          * lost, nothing else. */
         /* A stack: who was stopped last is the most urgent. */
         SIM_ASSERT(h->n_paused == 0 || h->paused[h->n_paused - 1].key >= g->key);
+        SIM_ASSERT(g->pass->n_launches == 0 && h->on_igpu == NULL);
         if (h->n_paused < PRIORITY_MAX_PAUSED) {
             h->paused[h->n_paused++] = *g;
             *g = (struct priority_group){0};
@@ -311,6 +332,7 @@ static void choose_group(struct sched *s, struct priority *h)
     } else {
         form(s, h);
     }
+    SIM_ASSERT(priority_ok(h));
 }
 
 /* Of those ready to decode: nobody while the host samples. */
@@ -325,6 +347,7 @@ static double decode_key(const struct priority *h)
         key = fmin(key, h->paused[h->n_paused - 1].key);
     }
     const struct request *top = heap_top(&h->decoding);
+    SIM_ASSERT(top == NULL || (top->state == REQUEST_STATE_DECODE && key_of(top) < NOBODY));
     return top != NULL ? fmin(key, key_of(top)) : key;
 }
 
@@ -332,6 +355,7 @@ static double prompt_key(const struct priority *h)
 {
     double key = h->current != NULL ? key_of(h->current) : NOBODY;
     const struct request *top = heap_top(&h->waiting);
+    SIM_ASSERT(top == NULL || (top->state == REQUEST_STATE_QUEUED && key_of(top) < NOBODY));
     return top != NULL ? fmin(key, key_of(top)) : key;
 }
 
@@ -344,6 +368,7 @@ static bool iterate(struct sched *s, struct priority *h, bool one_op)
     if (h->iteration.pass == NULL || h->iteration.pass->state != PASS_STATE_READY) {
         return false;
     }
+    SIM_ASSERT(h->on_igpu == NULL && h->iteration.pass->op < h->iteration.pass->n_ops);
     struct launch_spec spec =
         sched_launch_rest(s, h->iteration.pass, (uint8_t)h->igpu, YIELD_KERNEL);
     spec.n_ops = one_op ? 1 : spec.n_ops;
@@ -358,7 +383,7 @@ static bool iterate(struct sched *s, struct priority *h, bool one_op)
 static void igpu(struct sched *s, struct priority *h, double bound)
 {
     bool waits = h->prefill.igpu_rows > 0 && h->prefill.on_igpu == NULL;
-    SIM_ASSERT(h->current != NULL || h->prefill.pass == NULL);
+    SIM_ASSERT(priority_ok(h));
     double prompt = waits ? key_of(h->current) : NOBODY;
     double decode = decode_key(h);
     if (h->on_igpu != NULL) {
@@ -396,6 +421,7 @@ static void npu(struct sched *s, struct priority *h, double bound)
     }
     if (hetero_at_boundary(&h->prefill)) {
         hetero_plan(s, &h->prefill, hetero_default_rows(&h->prefill, h->chunk, false));
+        SIM_ASSERT(h->prefill.npu_rows % h->chunk == 0); /* whole chunks: nothing is padded */
     }
     if (key_of(h->current) > bound) {
         stop(s, h->prefill.on_npu);

@@ -52,6 +52,18 @@ struct priority {
     int npu, igpu;
 };
 
+/* Whoever has the NPU has its pass, and no launch outlives the pass that it is of. The stack has a
+ * group above another only where it is more urgent. */
+static inline bool priority_ok(const struct priority *h)
+{
+    const struct priority_group *top = &h->paused[h->n_paused == 0 ? 0 : h->n_paused - 1];
+    return (h->current == NULL) == (h->prefill.pass == NULL) && hetero_ok(&h->prefill) &&
+           h->n_paused <= PRIORITY_MAX_PAUSED &&
+           (h->n_paused == 0 || (top->pass != NULL && top->key <= h->paused[0].key)) &&
+           (h->on_igpu == NULL || h->on_igpu->pass == h->iteration.pass) &&
+           (h->on_igpu == NULL || h->prefill.on_igpu == NULL || h->on_igpu != h->prefill.on_igpu);
+}
+
 /* -EINVAL when the NPU has no static chunk, -EPERM when a device lacks the level asked for. */
 int priority_init(struct sched *s, bool system_wide);
 void priority_exit(struct sched *s);
