@@ -21,7 +21,7 @@ struct accounts {
     uint32_t n, n_heap;
 };
 
-/* Who has requests queued is in the heap, with a key that service has caught up with or passed. */
+/* An account with requests queued is in the heap, with a key that service has caught up with. */
 static inline bool account_ok(const struct account *x)
 {
     return (x->in_heap || x->queued == 0) && (!x->in_heap || x->key <= x->service);

@@ -30,7 +30,7 @@ static inline bool batch_may_run(const struct request *r, enum segment_role role
     return fits && (n_tokens > 0) == (role != SEGMENT_DRAFT) && r->pass == NULL && !r->kv_swapped;
 }
 
-/* What a pass can be formed of: nobody is twice in it, and no more rows than were counted. A draft
+/* A pass can be formed of it: nobody is twice in it, and no more rows than were counted. A draft
  * that an owner adds to a decode is not counted (agent-xpu-v2). */
 static inline bool batch_may_form(const struct batch *b)
 {

@@ -15,7 +15,7 @@ static void coserve_joins(struct sched *s, const struct request *r)
 static void coserve_leaves(struct sched *s, const struct request *r)
 {
     (void)s;
-    SIM_ASSERT(reqq_of(r) != NULL); /* it waits or runs, whatever comes */
+    SIM_ASSERT(reqq_of(r) != NULL); /* it waits or runs */
     reqq_remove(r);
 }
 

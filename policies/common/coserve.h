@@ -74,8 +74,8 @@ struct coserve {
                          it */
 };
 
-/* The batch, or the last one, has the shape that its cost is asked of. What was admitted counts
- * only until its pass is formed. */
+/* The batch, or the last one, has the shape that its cost is asked of. Admissions count only
+ * until the pass is formed. */
 static inline bool coserve_ok(const struct coserve *c)
 {
     const struct reqq *on = &c->running[REQUEST_CLASS_REACTIVE];

@@ -33,8 +33,8 @@ struct flash {
     struct reqq there;         /* KV on flash */
 };
 
-/* Whose KV is being written has it in memory until then, and no pass takes it; the others have
- * theirs on flash. */
+/* The one whose KV is being written has it in memory until then, and no pass takes it. The others
+ * have theirs on flash. */
 static inline bool flash_ok(const struct flash *f)
 {
     const struct request *head = f->there.head;

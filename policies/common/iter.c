@@ -19,7 +19,8 @@ static double full_key(struct sched *s, const struct iter *it, const struct requ
     double key = fmin(own, KEY_MOST);
     bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
     key += behind ? CLASS_STEP : 0.0;
-    /* No waiting reactive request is behind a proactive one; both who run may be before (vtc). */
+    /* Waiting reactive requests are before proactive ones; sequences that run may be before all
+     * (vtc). */
     SIM_ASSERT(behind ? key > KEY_MOST || key < 0.0 : key <= KEY_MOST);
     return key;
 }
@@ -460,7 +461,7 @@ static void iter_refresh(struct sched *s)
     if (it->order->refresh != NULL) {
         it->order->refresh(s);
     }
-    SIM_ASSERT(iter_ok(it)); /* orders change keys, and nobody's place among those who wait */
+    SIM_ASSERT(iter_ok(it)); /* orders change keys, and nobody's membership */
 }
 
 static void iter_launch(struct sched *s, struct launch_spec *spec)

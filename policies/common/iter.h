@@ -139,7 +139,7 @@ struct iter {
     bool alone; /* the batch under construction is of the first in memory order alone */
 };
 
-/* Who waits is in both orders of all, and who may lose KV is among them. */
+/* Waiting requests are in both orders, and those that may lose KV are among them. */
 static inline bool iter_ok(const struct iter *it)
 {
     return it->ready.n == it->elders.n && it->holders.n <= it->elders.n &&

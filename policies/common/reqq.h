@@ -59,7 +59,7 @@ static inline const struct reqq *reqq_of(const struct request *r)
     return reqq_node(r)->queue;
 }
 
-/* Of a member: a walk on one who has left would end early, and nobody would see it. */
+/* The one after a member. A walk on one that has left would end early, and nobody would see it. */
 static inline const struct request *reqq_next(const struct request *r)
 {
     SIM_ASSERT(reqq_of(r) != NULL);

@@ -30,7 +30,7 @@ static const struct request *first_waiting(const struct vllm *v)
 
 static void wait_in_turn(struct vllm *v, const struct request *r, bool front)
 {
-    /* It has lost all that it had computed, so it has a prompt to do, whatever it was before. */
+    /* It has lost all that it had computed, so it has a prompt to do. */
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->pass == NULL && reqq_of(r) == NULL);
     if (v->rules.by_priority) {
         heap_push(&v->by_key, r, key_of(r));

@@ -73,8 +73,8 @@ struct vllm {
                                     iteration was composed (async) */
 };
 
-/* Who waits is in the one structure that the rules say; the last admitted are the tail of those who
- * run. */
+/* Waiting requests are in the one structure that the rules say; the last admitted are the tail of
+ * the running ones. */
 static inline bool vllm_ok(const struct vllm *v)
 {
     return v->running.n <= v->max_seqs && v->admitted <= v->running.n &&
