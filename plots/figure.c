@@ -118,7 +118,7 @@ static void put_label(struct figure_input *in)
     const char *base = slash != NULL ? slash + 1 : in->path;
     const char *dot = strrchr(base, '.');
     int len = dot == NULL || dot == base ? (int)strlen(base) : (int)(dot - base);
-    in->label = policy[0] != '\0' ? xstrdup(policy) : xformat("%.*s", len, base);
+    in->label = xkeep(policy[0] != '\0' ? xstrdup(policy) : xformat("%.*s", len, base));
 }
 
 static struct figure_input *next_input(struct figure_request *r, const char *text, struct err *e)
@@ -142,9 +142,10 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
     /* LABEL=FILE; behind a slash the sign belongs to a folder's name. */
     bool labelled = eq != NULL && eq > text && (slash == NULL || eq < slash);
     in->path = labelled ? eq + 1 : text;
-    in->about = about_read(in->path, &in->tree, e);
+    in->about = xkept(about_read(in->path, &in->tree, e));
+    (void)xkept(in->tree);
     if (labelled) {
-        in->label = xformat("%.*s", (int)(eq - text), text);
+        in->label = xkeep(xformat("%.*s", (int)(eq - text), text));
     } else {
         put_label(in);
     }
@@ -159,20 +160,10 @@ int figure_input_take(struct figure_request *r, const char *name, cJSON *tree, s
         return -EINVAL;
     }
     in->path = name;
-    in->tree = tree;
-    in->about = about_of(tree);
+    in->tree = xkept(tree);
+    in->about = xkept(about_of(tree));
     put_label(in);
     return 0;
-}
-
-void figure_request_fini(struct figure_request *r)
-{
-    for (size_t i = 0; i < r->n_inputs; i++) {
-        cJSON_Delete(r->inputs[i].about);
-        cJSON_Delete(r->inputs[i].tree);
-        free(r->inputs[i].label);
-    }
-    r->n_inputs = 0;
 }
 
 struct frame *figure_rows(const struct figure_input *in, const char *at, struct err *e)

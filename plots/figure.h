@@ -14,13 +14,13 @@
 #define FIGURE_MAX_METRICS 8
 
 struct figure_input {
-    const char *path; /* borrowed */
-    char *label;      /* owned: what LABEL=FILE says, else its policy, else the file's name alone */
-    cJSON *about;     /* owned: what the file says of itself */
-    cJSON *tree;      /* owned: a JSON file, but a timeline; else NULL */
+    const char *path;  /* borrowed */
+    const char *label; /* what LABEL=FILE says, else its policy, else the file's name alone */
+    cJSON *about;      /* what the file says of itself */
+    cJSON *tree;       /* a JSON file, but a timeline; else NULL */
 };
 
-/* The user's request. Strings are borrowed; NULL: the figure's default. */
+/* The user's request. Its inputs are kept, strings are borrowed; NULL: the figure's default. */
 struct figure_request {
     struct figure_input inputs[FIGURE_MAX_INPUTS];
     size_t n_inputs;
@@ -32,14 +32,13 @@ struct figure_request {
 
 /* "LABEL=FILE" or "FILE". -EINVAL with an error when there are too many, or it cannot be read. */
 int figure_input_add(struct figure_request *r, const char *text, struct err *e);
-/* A tree that is in no file, which the request owns from here on. `name` (borrowed) is what a file
+/* A tree that is in no file, which is kept from here on. `name` (borrowed) is what a file
  * of it would be called. -EINVAL with an error when there are too many. */
 int figure_input_take(struct figure_request *r, const char *name, cJSON *tree, struct err *e);
 /* "POLICY=NAME": the policy has this name in all inputs added so far, and keeps its colour. Columns
  * of CSV files keep what they say. -EINVAL with an error when it is malformed, or no input knows
  * the policy. */
 int figure_rename(struct figure_request *r, const char *text, struct err *e);
-void figure_request_fini(struct figure_request *r);
 /* The rows of an input that figures ask columns of: of JSON those at the end of the way `at`
  * (frame_of_json), of CSV all. NULL with an error when there are none. The caller frees it. */
 struct frame *figure_rows(const struct figure_input *in, const char *at, struct err *e);

@@ -42,8 +42,8 @@ static void put_panel(const struct results *r, const char *metric, struct figure
 
 int figure_bars(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    SCOPED(results_fini) struct results r;
-    int rc = results_load(&r, q, e);
+    const struct results *r = results_load(q, e);
+    int rc = r != NULL ? 0 : -EINVAL;
     size_t n;
     const char *const *metrics = figure_metrics(q, d, &n);
     const char *shown[FIGURE_MAX_METRICS];
@@ -51,18 +51,18 @@ int figure_bars(const struct figure_request *q, struct figure_data *d, struct er
     for (size_t i = 0; rc == 0 && i < n && n_shown < FIGURE_MAX_METRICS; i++) {
         bool asked = q->n_metrics > 0 || (i + 1 == n && n_shown == 0);
         if (asked) { /* of those that nobody asked for a workload need not have all */
-            rc = results_require(&r, metrics[i], e);
+            rc = results_require(r, metrics[i], e);
         }
-        if (rc == 0 && (asked || results_has(&r, metrics[i]))) {
+        if (rc == 0 && (asked || results_has(r, metrics[i]))) {
             shown[n_shown++] = metrics[i];
         }
     }
     if (rc == 0) {
         for (size_t i = 0; i < n_shown; i++) {
-            put_panel(&r, shown[i], d);
+            put_panel(r, shown[i], d);
         }
         figure_var(d, "panels", (double)n_shown);
-        put_rows(&r, d);
+        put_rows(r, d);
         series_titles(shown, n_shown, d);
     }
     return rc;
@@ -119,15 +119,15 @@ static void put_parts(const struct results *r, const char *cls, struct figure_da
 
 int figure_breakdown(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    SCOPED(results_fini) struct results r;
-    int rc = results_load(&r, q, e);
-    if (rc == 0 && !results_has(&r, "proactive.e2e_s.mean")) {
-        rc = results_require(&r, "reactive.e2e_s.mean", e);
+    const struct results *r = results_load(q, e);
+    int rc = r != NULL ? 0 : -EINVAL;
+    if (rc == 0 && !results_has(r, "proactive.e2e_s.mean")) {
+        rc = results_require(r, "reactive.e2e_s.mean", e);
     }
     if (rc == 0) {
-        put_parts(&r, "reactive", d);
-        put_parts(&r, "proactive", d);
-        put_rows(&r, d);
+        put_parts(r, "reactive", d);
+        put_parts(r, "proactive", d);
+        put_rows(r, d);
     }
     return rc;
 }

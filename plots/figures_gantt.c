@@ -36,23 +36,23 @@ struct window {
     char names[MAX_TRACKS][32]; /* of the machine's tracks */
     struct bar open[MAX_TRACKS][MAX_DEPTH];
     int depth[MAX_TRACKS];
-    struct bar *bars; /* owned */
+    struct bar *bars;
     size_t n;
     struct asked {
         int track;
         double at_s;
-    } * asked; /* owned: preemptions */
+    } * asked; /* preemptions */
     size_t n_asked;
     struct says {
         int track;
         double at_s;
         char *text;
-    } * says; /* owned: what bars of conditions say */
+    } * says; /* what bars of conditions say */
     size_t n_says;
     struct number {
         int row;
         double at_s, request;
-    } * numbers; /* owned: written in bars */
+    } * numbers; /* written in bars */
     size_t n_numbers;
 };
 
@@ -298,21 +298,12 @@ static void read_window(struct window *w, const struct figure_request *q, size_t
 
 int figure_gantt(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    OWNED struct window *w = xcalloc(q->n_inputs, sizeof *w);
+    struct window *w = xkept(xcalloc(q->n_inputs, sizeof *w));
     for (size_t i = 0; i < q->n_inputs; i++) {
         read_window(&w[i], q, i, e);
     }
     if (e->n == 0) {
         put_windows(w, q->n_inputs, q, d);
-    }
-    for (size_t i = 0; i < q->n_inputs; i++) {
-        free(w[i].bars);
-        free(w[i].asked);
-        free(w[i].numbers);
-        for (size_t k = 0; k < w[i].n_says; k++) {
-            free(w[i].says[k].text);
-        }
-        free(w[i].says);
     }
     return e->n > 0 ? -EINVAL : 0;
 }
@@ -332,10 +323,9 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
         return -EINVAL;
     }
     for (uint32_t i = 0; i < frame_rows(f); i++) {
-        char name[96];
         const char *strategy = frame_text(f, i, "strategy");
         if (texts_index(&strategies, strategy) == rows.n) {
-            (void)snprintf(name, sizeof name, "%s (%g)", strategy, frame_get(f, i, "total"));
+            OWNED char *name = xformat("%s (%g)", strategy, frame_get(f, i, "total"));
             texts_add(&rows, name);
         }
     }

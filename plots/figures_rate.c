@@ -29,29 +29,28 @@ static const char *axis_title(const char *axis)
 static int lines(const struct figure_request *q, const char *const *candidates, const char *what,
                  struct figure_data *d, struct err *e)
 {
-    SCOPED(results_fini) struct results r;
+    const struct results *r = results_load(q, e);
     const char *x = NULL;
     size_t n;
     const char *const *metrics = figure_metrics(q, d, &n);
-    if (results_load(&r, q, e) == 0) {
-        x = results_pick_axis(&r, q->x, candidates, NULL, what, e);
+    if (r != NULL) {
+        x = results_pick_axis(r, q->x, candidates, NULL, what, e);
     }
     for (size_t i = 0; x != NULL && i < n; i++) {
-        (void)results_require(&r, metrics[i], e);
+        (void)results_require(r, metrics[i], e);
     }
     if (e->n > 0) {
         return -EINVAL;
     }
-    SCOPED(series_fini) struct series s;
-    series_init(&s, &r, x, NULL);
+    const struct series *s = series_of(r, x, NULL);
     size_t overloads = 0;
     for (size_t i = 0; i < n; i++) {
-        overloads += series_lines(&s, metrics[i], d);
+        overloads += series_lines(s, metrics[i], d);
     }
     figure_var(d, "overloads", (double)overloads);
-    figure_slots_put((const char *const *)s.names.v, s.names.n, d);
+    figure_slots_put((const char *const *)s->names.v, s->names.n, d);
     figure_var(d, "panels", (double)n);
-    figure_var(d, "series", (double)s.names.n);
+    figure_var(d, "series", (double)s->names.n);
     figure_var_text(d, "xlabel_text", axis_title(x));
     series_titles(metrics, n, d);
     return 0;
@@ -158,26 +157,25 @@ static size_t put_points(const struct series *s, const char *const *metrics, str
 int figure_pareto(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     const char *const *metrics = q->n_metrics == 2 ? q->metrics : d->figure->metrics;
-    SCOPED(results_fini) struct results r;
-    if (results_load(&r, q, e) != 0 || results_require(&r, metrics[0], e) != 0 ||
-        results_require(&r, metrics[1], e) != 0) {
+    const struct results *r = results_load(q, e);
+    if (r == NULL || results_require(r, metrics[0], e) != 0 ||
+        results_require(r, metrics[1], e) != 0) {
         return -EINVAL;
     }
     SCOPED(err_fini) struct err quiet = ERR_INIT; /* without an axis every series is one point */
-    const char *x = results_pick_axis(&r, q->x, rate_axes, NULL, "nothing", &quiet);
-    SCOPED(series_fini) struct series s;
-    series_init(&s, &r, x, NULL);
-    OWNED struct pair *all = xcalloc(results_n(&r) + 1, sizeof *all);
-    size_t n = put_points(&s, metrics, all, d);
+    const char *x = results_pick_axis(r, q->x, rate_axes, NULL, "nothing", &quiet);
+    const struct series *s = series_of(r, x, NULL);
+    OWNED struct pair *all = xcalloc(results_n(r) + 1, sizeof *all);
+    size_t n = put_points(s, metrics, all, d);
     size_t front = put_front(all, x == NULL ? n : 0, d);
     figure_var(d, "front", front > 1 ? 1.0 : 0.0); /* one policy alone is no line */
     struct texts names = {.n = 0};
-    for (size_t k = 0; k < s.names.n; k++) {
-        texts_add(&names, s.names.v[k]);
+    for (size_t k = 0; k < s->names.n; k++) {
+        texts_add(&names, s->names.v[k]);
     }
     figure_texts_put(&names, "names", d);
-    figure_var(d, "series", (double)s.names.n);
-    figure_slots_put((const char *const *)s.names.v, s.names.n, d);
+    figure_var(d, "series", (double)s->names.n);
+    figure_slots_put((const char *const *)s->names.v, s->names.n, d);
     series_titles(metrics, 2, d);
     return 0;
 }
@@ -244,27 +242,26 @@ int figure_heatmap(const struct figure_request *q, struct figure_data *d, struct
 {
     size_t n;
     const char *metric = figure_metrics(q, d, &n)[0];
-    SCOPED(results_fini) struct results r;
+    const struct results *r = results_load(q, e);
     const char *axes[2] = {NULL, NULL};
-    if (results_load(&r, q, e) == 0) {
-        axes[0] = map_axis(&r, q->x, q->y, "no number", e);
+    if (r != NULL) {
+        axes[0] = map_axis(r, q->x, q->y, "no number", e);
     }
     if (axes[0] != NULL) {
-        axes[1] = map_axis(&r, q->y, axes[0], "no second number", e);
+        axes[1] = map_axis(r, q->y, axes[0], "no second number", e);
     }
-    if (axes[1] == NULL || results_require(&r, metric, e) != 0) {
+    if (axes[1] == NULL || results_require(r, metric, e) != 0) {
         return -EINVAL;
     }
-    SCOPED(series_fini) struct series s;
-    series_init(&s, &r, axes[0], axes[1]);
-    struct texts v[2] = {values_of(&r, axes[0]), values_of(&r, axes[1])};
-    for (size_t k = 0; k < s.names.n; k++) {
-        figure_var_text(d, xkeep(xformat("name%zu", k + 1)), s.names.v[k]);
-        put_map(&s, k, axes, metric, v, d);
+    const struct series *s = series_of(r, axes[0], axes[1]);
+    struct texts v[2] = {values_of(r, axes[0]), values_of(r, axes[1])};
+    for (size_t k = 0; k < s->names.n; k++) {
+        figure_var_text(d, xkeep(xformat("name%zu", k + 1)), s->names.v[k]);
+        put_map(s, k, axes, metric, v, d);
     }
     double ignored;
-    figure_var(d, "y_is_text", results_axis_number(&r, 0, axes[1], &ignored) ? 0.0 : 1.0);
-    figure_var(d, "series", (double)s.names.n);
+    figure_var(d, "y_is_text", results_axis_number(r, 0, axes[1], &ignored) ? 0.0 : 1.0);
+    figure_var(d, "series", (double)s->names.n);
     figure_var_text(d, "xlabel_text", axis_title(axes[0]));
     figure_var_text(d, "ylabel_text", axis_title(axes[1]));
     figure_texts_put(&v[0], "xnames", d);

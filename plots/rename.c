@@ -43,8 +43,7 @@ int figure_rename(struct figure_request *r, const char *text, struct err *e)
         struct figure_input *in = &r->inputs[i];
         n += rename_tree(in->tree, from, eq + 1) + rename_tree(in->about, from, eq + 1);
         if (strcmp(in->label, from) == 0) {
-            free(in->label);
-            in->label = xstrdup(eq + 1);
+            in->label = eq + 1;
             n++;
         }
     }

@@ -87,24 +87,16 @@ static int add_compare(struct results *r, const struct figure_input *in, struct 
                          in->path);
 }
 
-int results_load(struct results *r, const struct figure_request *request, struct err *e)
+const struct results *results_load(const struct figure_request *request, struct err *e)
 {
+    struct results *r = xkept(xcalloc(1, sizeof *r));
     *r = (struct results){.points = frame_new(), .request = request};
     int rc = 0;
     for (size_t i = 0; i < request->n_inputs && rc == 0; i++) {
         const struct figure_input *in = &request->inputs[i];
         rc = (in->tree != NULL ? add_compare : results_add_csv)(r, in, e);
     }
-    return rc;
-}
-
-void results_fini(struct results *r)
-{
-    frame_free(r->points);
-    texts_fini(&r->axes);
-    free(r->load);
-    free(r->input);
-    *r = (struct results){.points = NULL};
+    return rc == 0 ? r : NULL;
 }
 
 size_t results_n(const struct results *r)

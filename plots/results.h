@@ -15,10 +15,10 @@ struct results_load {
 };
 
 struct results {
-    struct frame *points;      /* owned: a row each; axes, and NAME.mean .low .high of metrics */
+    struct frame *points;      /* a row each; axes, and NAME.mean .low .high of metrics */
     struct texts axes;         /* columns of points that are axes */
-    struct results_load *load; /* owned, of each point */
-    const char **input;        /* owned: the label of each point's input */
+    struct results_load *load; /* of each point */
+    const char **input;        /* the label of each point's input */
     const struct figure_request *request; /* borrowed */
 };
 
@@ -26,9 +26,8 @@ struct results_value {
     double mean, low, high; /* NaN where not defined */
 };
 
-/* All inputs of the request together. 0 or -EINVAL with errors; results_fini in both cases. */
-int results_load(struct results *r, const struct figure_request *request, struct err *e);
-void results_fini(struct results *r);
+/* All inputs of the request together, which are kept. NULL with errors. */
+const struct results *results_load(const struct figure_request *request, struct err *e);
 size_t results_n(const struct results *r);
 
 /* NULL when the point has no such axis. */

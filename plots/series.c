@@ -24,9 +24,10 @@ static void sort_points(struct series *s)
     }
 }
 
-void series_init(struct series *s, const struct results *r, const char *x, const char *y)
+const struct series *series_of(const struct results *r, const char *x, const char *y)
 {
     size_t n = results_n(r);
+    struct series *s = xkept(xcalloc(1, sizeof *s));
     *s = (struct series){.results = r,
                          .x = x,
                          .n_points = n,
@@ -36,14 +37,7 @@ void series_init(struct series *s, const struct results *r, const char *x, const
         s->of[i] = texts_index(&s->names, results_label(r, i, x, y));
     }
     sort_points(s);
-}
-
-void series_fini(struct series *s)
-{
-    texts_fini(&s->names);
-    free(s->of);
-    free(s->order);
-    *s = (struct series){0};
+    return s;
 }
 
 size_t series_lines(const struct series *s, const char *metric, struct figure_data *d)

@@ -8,13 +8,12 @@ struct series {
     const char *x;                 /* borrowed; may be NULL */
     struct texts names;
     size_t n_points;
-    size_t *of;    /* owned: the series of each point */
-    size_t *order; /* owned: points by x */
+    size_t *of;    /* the series of each point */
+    size_t *order; /* points by x */
 };
 
-/* x and y, which may be NULL, do not name a series. */
-void series_init(struct series *s, const struct results *r, const char *x, const char *y);
-void series_fini(struct series *s);
+/* x and y, which may be NULL, do not name a series. Kept. */
+const struct series *series_of(const struct results *r, const char *x, const char *y);
 /* A block per series: x, mean, low, high, runs, overloaded runs; points by x. Returns how many
  * points have overloaded runs. */
 size_t series_lines(const struct series *s, const char *metric, struct figure_data *d);

@@ -45,15 +45,13 @@ struct fit_parameter {
 };
 
 struct fit_parameters {
-    cJSON *tree; /* owned */
     struct fit_parameter v[FIT_MAX_PARAMETERS];
     uint32_t n;
 };
 
-/* Reads a file of open parameters. over: their names, or NULL for all. fini in every case. */
+/* Reads a file of open parameters. over: their names, or NULL for all. */
 int fit_parameters_read(struct fit_parameters *p, const char *path, const char *const *over,
                         uint32_t n_over, struct err *e);
-void fit_parameters_fini(struct fit_parameters *p);
 /* The value at u in [0, 1], as a text; buf of 64 bytes. */
 const char *fit_parameter_value(const struct fit_parameter *p, double u, char *buf);
 /* The set-up at a point of the unit cube. */
@@ -69,7 +67,7 @@ struct fit_check {
 
 struct fit_point {
     double u[FIT_MAX_PARAMETERS];
-    double *mean, *sd; /* owned; per check, of single traces; NaN: not defined */
+    double *mean, *sd; /* per check, of single traces; NaN: not defined */
 };
 
 struct fit_options {
@@ -99,12 +97,12 @@ struct fit_priced {
 };
 
 struct fit_under {
-    struct claims stated; /* owned */
+    struct claims stated;
     uint32_t n_claims;
     uint32_t active[FIT_MAX_PARAMETERS], n_active; /* parameters that they hang on */
-    struct fit_priced *seen;                       /* owned; all that were priced */
+    struct fit_priced *seen;                       /* all that were priced */
     uint32_t n_seen, n_grid;                       /* the first n_grid of them are the grid */
-    struct fit_priced *pool;                       /* owned; where all hold */
+    struct fit_priced *pool;                       /* where all hold */
     uint32_t n_pool;
     uint32_t conflicts[FIT_MAX_CONFLICTS], n_conflicts; /* sought only where the pool is empty */
 };
@@ -118,11 +116,12 @@ struct fit_confirmed {
 /* A point judged on fresh traces. */
 struct fit_witness {
     double u[FIT_MAX_PARAMETERS];
-    struct claims judged; /* owned */
-    uint32_t holds;       /* set of claims, a bit each */
-    uint32_t compatible;  /* those that are not decided */
+    struct claims judged;
+    uint32_t holds;      /* set of claims, a bit each */
+    uint32_t compatible; /* those that are not decided */
 };
 
+/* A search with all that it found. A command has one, until it ends. */
 struct fit {
     const struct fit_options *o;
     struct fit_parameters parameters;
@@ -137,11 +136,10 @@ struct fit {
     struct err *e; /* of fit_init */
     struct fit_confirmed confirmed[FIT_CONFIRMED];
     uint32_t n_confirmed;
-    struct fit_witness witness; /* its claims owned, until fit_conclude */
+    struct fit_witness witness; /* until fit_conclude */
 };
 
 int fit_init(struct fit *f, const struct fit_options *o, struct err *e);
-void fit_fini(struct fit *f);
 
 /* The claims to fit, as the files state them. */
 int fit_claims_read(const struct fit_options *o, struct claims *c, struct err *e);
@@ -159,7 +157,6 @@ int fit_spread(struct claims *c, const struct setup *setups, uint32_t n, struct 
 /* Prices the constraints on a grid, and finds points where all hold, or the sets that hold nowhere.
  * 0 either way; f->under.n_pool has how many. Nothing to do without constraints. */
 int fit_under_find(struct fit *f);
-void fit_under_fini(struct fit_under *c);
 /* The constraints as any claim is judged, at u. claims_fini in every case. */
 int fit_under_judge(const struct fit *f, const double *u, struct claims *out, struct err *e);
 /* Puts into u what the constraints hang on, of any point where all hold, or of the nearest. u stays
@@ -202,7 +199,7 @@ uint32_t fit_best_points(const struct fit *f, uint32_t *points);
 
 struct fit_findings {
     struct fit_witness best;
-    struct claims under;                   /* owned; the constraints at the witness */
+    struct claims under;                   /* the constraints at the witness */
     uint32_t conflicts[FIT_MAX_CONFLICTS]; /* smallest sets ruled out, a bit each */
     uint32_t n_conflicts;
     /* Share of the space left, and range of each parameter (u), by each claim alone, then by the
@@ -218,9 +215,8 @@ struct fit_findings {
 
 /* How many claims a set has. */
 uint32_t fit_set_size(uint32_t set);
-/* Draws the conclusions, once all is simulated. fit_findings_fini frees, in every case. */
+/* Draws the conclusions, once all is simulated. */
 int fit_conclude(struct fit *f, struct fit_findings *out);
-void fit_findings_fini(struct fit_findings *g);
 
 void fit_document(const struct fit *f, const struct fit_findings *g, struct document *d);
 /* The witness as a profile: what `xpusim claims --profile FILE` reads. Caller owns. */

@@ -236,9 +236,3 @@ int fit_conclude(struct fit *f, struct fit_findings *out)
     }
     return 0;
 }
-
-void fit_findings_fini(struct fit_findings *g)
-{
-    claims_fini(&g->under);
-    claims_fini(&g->best.judged);
-}

@@ -45,11 +45,12 @@ static bool wanted(const char *name, const char *const *over, uint32_t n)
 int fit_parameters_read(struct fit_parameters *p, const char *path, const char *const *over,
                         uint32_t n_over, struct err *e)
 {
-    *p = (struct fit_parameters){.tree = json_read_file(path, e)};
-    if (p->tree == NULL) {
+    *p = (struct fit_parameters){.n = 0};
+    const cJSON *tree = xkept(json_read_file(path, e));
+    if (tree == NULL) {
         return -EINVAL;
     }
-    struct json_obj root = json_root(p->tree, path, e);
+    struct json_obj root = json_root(tree, path, e);
     (void)json_get_string(&root, "about");
     struct json_obj all = json_get_object(&root, "parameters");
     for (const cJSON *c = all.node != NULL ? all.node->child : NULL; c != NULL; c = c->next) {
@@ -70,12 +71,6 @@ int fit_parameters_read(struct fit_parameters *p, const char *path, const char *
         }
     }
     return e->n > 0 ? -EINVAL : 0;
-}
-
-void fit_parameters_fini(struct fit_parameters *p)
-{
-    cJSON_Delete(p->tree);
-    *p = (struct fit_parameters){.n = 0};
 }
 
 const char *fit_parameter_value(const struct fit_parameter *p, double u, char *buf)

@@ -56,25 +56,6 @@ int fit_init(struct fit *f, const struct fit_options *o, struct err *e)
     return 0;
 }
 
-static void point_free(struct fit_point *p)
-{
-    free(p->mean);
-    free(p->sd);
-}
-
-void fit_fini(struct fit *f)
-{
-    for (uint32_t i = 0; i < f->n_points; i++) {
-        point_free(&f->points[i]);
-    }
-    fit_emulator_free(f->emulator);
-    fit_under_fini(&f->under);
-    free(f->points);
-    free(f->checks);
-    claims_fini(&f->claims);
-    fit_parameters_fini(&f->parameters);
-}
-
 struct fit_point *fit_point_add(struct fit *f, const double *u)
 {
     f->points = xgrow(f->points, f->n_points, sizeof *f->points);

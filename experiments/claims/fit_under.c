@@ -327,14 +327,6 @@ int fit_under_find(struct fit *f)
     return rc == 0 && c->n_pool == 0 ? conflicts(c, f, &r) : rc;
 }
 
-void fit_under_fini(struct fit_under *c)
-{
-    claims_fini(&c->stated);
-    free(c->seen);
-    free(c->pool);
-    *c = (struct fit_under){.n_claims = 0};
-}
-
 /* ---- for the search ---- */
 
 static void put(const struct fit_under *c, const struct fit_priced *p, double *u)

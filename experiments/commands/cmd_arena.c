@@ -163,7 +163,7 @@ static int choose(struct judging *j, struct document *d, bool *decided, struct e
         rc = config_policy_parse(&p[i], o->policies.v[i], e);
     }
     if (rc == 0) {
-        SCOPED(select_fini) struct select_result r;
+        struct select_result r;
         choose_best(&j->suite, p, o->policies.n, &j->reference, &o->select, &o->work.how, &r);
         *decided = r.decided;
         select_document(&o->select, "gain", p, &r, document_within(d, "selection"));

@@ -174,19 +174,19 @@ static uint32_t names_of(char *text, const char *option, const char **names, uin
 static int fit_run(const struct claims_options *o, const struct fit_options *fo, const char *path,
                    const char *const *over, uint32_t n_over, struct err *e)
 {
-    SCOPED(fit_fini) struct fit f = {.n_checks = 0};
-    SCOPED(fit_findings_fini) struct fit_findings found = {.n_conflicts = 0};
-    int rc = fit_parameters_read(&f.parameters, path, over, n_over, e);
-    rc = rc == 0 ? fit_init(&f, fo, e) : rc;
-    rc = rc == 0 ? claims_fit(&f) : rc;
-    rc = rc == 0 ? fit_conclude(&f, &found) : rc;
+    struct fit *f = xkept(xcalloc(1, sizeof *f));
+    struct fit_findings *found = xkept(xcalloc(1, sizeof *found));
+    int rc = fit_parameters_read(&f->parameters, path, over, n_over, e);
+    rc = rc == 0 ? fit_init(f, fo, e) : rc;
+    rc = rc == 0 ? claims_fit(f) : rc;
+    rc = rc == 0 ? fit_conclude(f, found) : rc;
     if (rc == 0) {
         struct document *d = document_new();
-        fit_document(&f, &found, d);
+        fit_document(f, found, d);
         document_show(d, &o->output);
     }
-    if (rc == 0 && o->witness != NULL && f.n_points > 0) {
-        rc = write_json(o->witness, fit_profile(&f, &found), e);
+    if (rc == 0 && o->witness != NULL && f->n_points > 0) {
+        rc = write_json(o->witness, fit_profile(f, found), e);
     }
     return rc;
 }

@@ -106,11 +106,11 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
                            const struct compare_result *r, const char *const *metrics,
                            uint32_t n_metrics, struct document *d)
 {
-    SCOPED(tune_fini) struct tune t;
-    tune_run(&t, plan, &o->tune, r);
-    compare_report_failures(plan, &t.tuned);
-    tune_document(plan, &t, metrics, n_metrics, document_within(d, "tuning"));
-    return t.tuned.n_failures;
+    struct tune *t = xkept(xcalloc(1, sizeof *t));
+    tune_run(t, plan, &o->tune, r);
+    compare_report_failures(plan, &t->tuned);
+    tune_document(plan, t, metrics, n_metrics, document_within(d, "tuning"));
+    return t->tuned.n_failures;
 }
 
 /* Runs on the machines that were drawn, and says what the order hangs on. */
@@ -134,7 +134,7 @@ static int run_selection(const struct compare_options *o, const struct compare_p
     if (runner_check_metric(plan->config, "metric", metric, e) != 0) {
         return EXIT_BAD_INPUT;
     }
-    SCOPED(select_fini) struct select_result r;
+    struct select_result r;
     struct compare_plan alone = *plan;
     alone.experiment = 0; /* policies have different replications, so they are no experiment */
     select_run(&alone, &o->select, metric, &r);
@@ -149,10 +149,10 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     if (o->select.confidence_frac > 0.0 && o->tune.budget == 0) {
         return run_selection(o, plan, d, e);
     }
-    SCOPED(uncertainty_fini) struct uncertainty u = {0};
+    struct uncertainty *u = xkept(xcalloc(1, sizeof *u));
     /* First: what cannot be drawn is known before anything has run. */
     if (o->uncertainty > 0 &&
-        machines_draw(plan->config, plan->options, o->uncertainty, &u.machines, e) != 0) {
+        machines_draw(plan->config, plan->options, o->uncertainty, &u->machines, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     SCOPED(compare_result_fini) struct compare_result r;
@@ -177,7 +177,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
         failed += add_tuning(o, &rest, &r, metrics, n_metrics, d);
     }
     if (o->uncertainty > 0 && r.n_failures == 0) {
-        add_uncertainty(&u, &rest, &r, metrics, n_metrics, d);
+        add_uncertainty(u, &rest, &r, metrics, n_metrics, d);
     }
     document_print_so_far(d, &o->output, stdout);
     return failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;

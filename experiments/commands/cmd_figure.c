@@ -27,19 +27,18 @@ struct figure_options {
 static void list_one(void *ctx, const char *path, const char *name, struct err *e)
 {
     struct frame *f = ctx;
-    struct paper p = {.n_points = 0};
+    struct paper *p = xkept(xcalloc(1, sizeof *p));
     if (strcmp(name, CANNOT) == 0 || strstr(path, ".json") == NULL) {
         return; /* a trace that a figure uses */
     }
-    if (paper_read(&p, path, NULL, 0, e) == 0) {
+    if (paper_read(p, path, NULL, 0, e) == 0) {
         char claims[PAPER_MAX_CLAIMS * 8] = "";
-        for (uint32_t i = 0; i < p.n_claims; i++) {
+        for (uint32_t i = 0; i < p->n_claims; i++) {
             (void)strncat(claims, i > 0 ? " " : "", sizeof claims - strlen(claims) - 1);
-            (void)strncat(claims, p.claims[i], sizeof claims - strlen(claims) - 1);
+            (void)strncat(claims, p->claims[i], sizeof claims - strlen(claims) - 1);
         }
-        FRAME_ROW(f, p.paper, p.number, p.says, claims);
+        FRAME_ROW(f, p->paper, p->number, p->says, claims);
     }
-    paper_fini(&p);
 }
 
 static int list_cannot(struct frame *f, struct err *e)
@@ -155,15 +154,15 @@ static int make(void *values, struct err *e)
         return list(o, e);
     }
     OWNED char *file = file_of(&o->words);
-    SCOPED(paper_fini) struct paper p = {.n_points = 0};
+    struct paper *p = xkept(xcalloc(1, sizeof *p));
     int rc = 0;
     if (o->words.n == 2 && access(file, R_OK) != 0) {
         rc = err_add(e, "%s %s: no such figure; `xpusim figure` lists them", o->words.v[0],
                      o->words.v[1]);
     } else {
-        rc = paper_read(&p, file, o->puts.v, o->puts.n, e);
+        rc = paper_read(p, file, o->puts.v, o->puts.n, e);
     }
-    rc = rc != 0 ? rc : p.n_commands > 0 ? make_schedule(&p, o, e) : make_grid(&p, o, e);
+    rc = rc != 0 ? rc : p->n_commands > 0 ? make_schedule(p, o, e) : make_grid(p, o, e);
     return rc == 0 ? EXIT_OK : rc == -EIO ? EXIT_CHECK_FAILED : EXIT_BAD_INPUT;
 }
 

@@ -119,9 +119,7 @@ static int run(void *values, struct err *e)
     if (o->request.to_s > 0.0 && o->request.to_s <= o->request.from_s) {
         (void)err_add(e, "--to %g: not after --from %g", o->request.to_s, o->request.from_s);
     }
-    int status = e->n > 0 ? EXIT_BAD_INPUT : plot(o, e);
-    figure_request_fini(&o->request);
-    return status;
+    return e->n > 0 ? EXIT_BAD_INPUT : plot(o, e);
 }
 
 static const char *const formats[] = {"svg", "png", "pdf", "both", NULL};

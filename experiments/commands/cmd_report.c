@@ -131,9 +131,7 @@ static int run(void *values, struct err *e)
     if (p->all.to_s <= p->all.from_s) {
         (void)err_add(e, "--to %g: not after --from %g", p->all.to_s, p->all.from_s);
     }
-    int rc = e->n > 0 ? EXIT_BAD_INPUT : make(p, e);
-    figure_request_fini(&p->all);
-    return rc;
+    return e->n > 0 ? EXIT_BAD_INPUT : make(p, e);
 }
 
 #define OPTIONS struct page

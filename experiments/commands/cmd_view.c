@@ -267,7 +267,7 @@ static int write_page(const struct view_options *o, const struct figure_request 
 
 static int view(const struct view_options *o, struct err *e)
 {
-    SCOPED(figure_request_fini) struct figure_request all = {.n_inputs = 0};
+    struct figure_request all = {.n_inputs = 0};
     int status = o->policies.n > 0 ? simulate(o, &all, e) : EXIT_OK;
     for (uint32_t i = 0; i < o->files.n && status == EXIT_OK; i++) {
         (void)figure_input_add(&all, o->files.v[i], e);

@@ -142,7 +142,8 @@ static double delta_of(const struct selecting *s)
 void select_by(const struct select_options *o, uint32_t k, select_measure *measure, void *ctx,
                struct select_result *out)
 {
-    *out = (struct select_result){.of = xcalloc(k + 1, sizeof *out->of), .k = k, .gain = o->gain};
+    *out = (struct select_result){.k = k, .gain = o->gain};
+    out->of = xkept(xcalloc(k + 1, sizeof *out->of));
     struct selecting s = {o, out, k > 1 ? (1.0 - o->confidence_frac) / (k - 1.0) : 1.0};
     OWNED bool *left = xcalloc(k + 1, sizeof *left);
     SIM_REQUIRE((o->delta > 0.0 || o->delta_frac > 0.0) && o->first >= SELECT_FIRST_MIN,
@@ -169,13 +170,4 @@ double select_mean(const struct select_result *r, uint32_t i)
 {
     const struct select_one *x = &r->of[i];
     return x->failed ? (double)NAN : stats_mean(x->values, x->n, STATS_LEVEL_FRAC).mean;
-}
-
-void select_fini(struct select_result *r)
-{
-    for (uint32_t i = 0; i < r->k; i++) {
-        free(r->of[i].values);
-    }
-    free(r->of);
-    *r = (struct select_result){.k = 0};
 }

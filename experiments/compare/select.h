@@ -29,14 +29,14 @@ struct select_options {
 
 /* One alternative. */
 struct select_one {
-    double *values; /* owned; `n` of them */
+    double *values; /* `n` of them */
     uint32_t n;     /* replications run */
     bool left;      /* not shown to be behind */
     bool failed;    /* it was out at once */
 };
 
 struct select_result {
-    struct select_one *of; /* owned; k of them */
+    struct select_one *of; /* k of them */
     uint32_t k, best;      /* best: the first of those ahead; k where all failed */
     uint32_t replications; /* of those left */
     double delta;          /* as used */
@@ -55,7 +55,6 @@ typedef void select_measure(void *ctx, const bool *left, uint32_t from, uint32_t
                             double *const *values);
 void select_by(const struct select_options *o, uint32_t k, select_measure *measure, void *ctx,
                struct select_result *out);
-void select_fini(struct select_result *r);
 /* Mean of an alternative over its replications; NaN where it failed. */
 double select_mean(const struct select_result *r, uint32_t i);
 

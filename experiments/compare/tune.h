@@ -41,12 +41,13 @@ struct tune_policy {
     double given_value, tuned_value; /* of the objective, training mean; NaN: out */
 };
 
+/* A command has it until it ends. */
 struct tune {
     const struct compare_plan *plan; /* borrowed */
     struct tune_options options;
     uint64_t seed; /* of the training replications: config_seed(seed, k) */
     uint32_t n_policies;
-    struct tune_policy *of;             /* owned; by policy of the plan */
+    struct tune_policy *of;             /* by policy of the plan */
     const struct compare_result *given; /* borrowed: on the plan's test seeds, as they are */
     struct compare_result tuned;        /* on the same */
 };
@@ -64,7 +65,6 @@ int tune_check(const struct compare_plan *plan, const struct tune_options *o, st
  * are. */
 void tune_run(struct tune *out, const struct compare_plan *plan, const struct tune_options *o,
               const struct compare_result *given);
-void tune_fini(struct tune *t);
 
 /* Adds the chosen configurations, then a block per metric named: given, tuned, their paired
  * difference, and that of the tuned policy and the tuned baseline. Data, for all metrics: {metric,

@@ -155,7 +155,7 @@ static void select_among(const struct tune *t, const struct compare_plan *all, u
     struct compare_plan plan = *all;
     plan.policies = &all->policies[first];
     plan.n_policies = n;
-    SCOPED(select_fini) struct select_result r;
+    struct select_result r;
     select_run(&plan, &t->options.select, t->options.metric, &r);
     out->n_tried = n;
     for (uint32_t i = 0; i < n; i++) {
@@ -236,11 +236,4 @@ void tune_run(struct tune *out, const struct compare_plan *plan, const struct tu
     for (uint32_t i = 0; i < plan->n_policies; i++) {
         free(probes[i].draws);
     }
-}
-
-void tune_fini(struct tune *t)
-{
-    compare_result_fini(&t->tuned);
-    free(t->of);
-    *t = (struct tune){0};
 }

@@ -237,12 +237,3 @@ void uncertainty_run(struct uncertainty *u)
         uncertainty_conclude(&u->pairs[i]);
     }
 }
-
-void uncertainty_fini(struct uncertainty *u)
-{
-    machines_fini(&u->machines);
-    free(u->value);
-    free(u->pairs);
-    free(u->best_frac);
-    *u = (struct uncertainty){0};
-}

@@ -62,24 +62,24 @@ struct uncertainty_pair { /* a policy against the baseline in one metric */
     int next; /* index in top; -1: nothing that is known of helps */
 };
 
+/* A command has it until it ends. */
 struct uncertainty {
     /* The question; borrowed. */
     const struct compare_plan *plan;
     const struct compare_result *nominal; /* the plain comparison, which has run */
     const char *const *metrics;
     uint32_t n_metrics;
-    struct machines machines; /* owned: drawn for the plan's configuration */
+    struct machines machines; /* drawn for the plan's configuration */
     /* The results. */
     uint32_t n_policies, n_failed, runs;
-    double *value;                  /* owned; [machine][repeat][policy][metric] */
-    struct uncertainty_pair *pairs; /* owned; policy by policy, metric by metric */
+    double *value;                  /* [machine][repeat][policy][metric] */
+    struct uncertainty_pair *pairs; /* policy by policy, metric by metric */
     uint32_t n_pairs;
-    double *best_frac; /* owned; [metric][policy]: share of machines on which it is best */
+    double *best_frac; /* [metric][policy]: share of machines on which it is best */
 };
 
 /* Runs the machines, then looks for the flip points of the first metric. */
 void uncertainty_run(struct uncertainty *u);
-void uncertainty_fini(struct uncertainty *u);
 
 /* Adds the results to a document of the caller's. */
 void uncertainty_document(const struct compare_plan *plan, const struct uncertainty *u,

@@ -67,9 +67,10 @@ struct paper_command {
     const char *run, *to; /* to: NULL without a file */
 };
 
+/* A command has it until it ends. */
 struct paper {
-    cJSON *tree; /* owned */
-    cJSON *made; /* owned: an array of puts, and the object of the book's quantities */
+    cJSON *tree;
+    cJSON *made; /* an array of puts, and the object of the book's quantities */
     const char *file, *paper, *number, *title, *says, *setup;
     const char *claims[PAPER_MAX_CLAIMS];
     uint32_t n_claims;
@@ -83,7 +84,7 @@ struct paper {
     uint32_t n_lines;
     struct paper_mark marks[PAPER_MAX_MARKS];
     uint32_t n_marks;
-    struct paper_point *points; /* owned; x runs fastest, then series, column, row */
+    struct paper_point *points; /* x runs fastest, then series, column, row */
     uint32_t n_points;
     struct quantities book;
     /* or a schedule; n_commands 0: a grid */
@@ -93,10 +94,9 @@ struct paper {
 };
 
 /* Reads a specification, and applies puts "KEY=VALUE" (numbers where they are one). Runs nothing.
- * -EINVAL with errors that name file and key path; paper_fini in every case. */
+ * -EINVAL with errors that name file and key path. */
 int paper_read(struct paper *p, const char *file, const char *const *puts, uint32_t n_puts,
                struct err *e);
-void paper_fini(struct paper *p);
 /* Path of the file of a figure, which need not exist; the caller frees it. */
 char *paper_path(const char *paper, const char *number);
 

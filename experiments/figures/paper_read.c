@@ -220,15 +220,6 @@ int paper_read(struct paper *p, const char *file, const char *const *puts, uint3
     return e->n > 0 ? -EINVAL : 0;
 }
 
-void paper_fini(struct paper *p)
-{
-    quantities_fini(&p->book);
-    free(p->points);
-    cJSON_Delete(p->made);
-    cJSON_Delete(p->tree);
-    *p = (struct paper){.n_points = 0};
-}
-
 /* ---- places and what they put ---- */
 
 struct paper_point *paper_at(const struct paper *p, const uint32_t at[PAPER_AXES])

@@ -55,7 +55,7 @@ static int plot(const struct paper *p, char *text, const char *name, const char 
     if (f == NULL) {
         return err_add(e, "%s: plot: no figure is called %s", p->file, n > 0 ? words[0] : "\"\"");
     }
-    SCOPED(figure_request_fini) struct figure_request r = {.n_inputs = 0};
+    struct figure_request r = {.n_inputs = 0};
     for (int i = 1; i < n; i++) {
         if (strcmp(words[i], "--from") == 0 && i + 1 < n) {
             r.from_s = atof(words[++i]);

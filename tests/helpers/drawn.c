@@ -36,7 +36,6 @@ void drawn_setup(void)
 
 void drawn_teardown(void)
 {
-    figure_request_fini(&drawn_request);
     figure_data_fini(&drawn_data);
     err_fini(&drawn_err);
     for (size_t i = 0; i < n_kept; i++) {
@@ -113,7 +112,6 @@ static void drawn(const char *figure, const char *tsv, const char *vars,
     figure_data_init(&drawn_data);
     int rc = figure_prepare(figure_find(figure), &drawn_request, &drawn_data, &drawn_err);
     ck_assert_msg(rc == 0, "%s", drawn_errors());
-    figure_request_fini(&drawn_request);
     drawn_request = (struct figure_request){0};
     memory_stream_flush(drawn_data.tsv);
     compare(drawn_data.tsv_text, tsv);
@@ -150,7 +148,6 @@ void drawn_refused(const char *figure, const char *errors)
 {
     ck_assert_int_eq(figure_prepare(figure_find(figure), &drawn_request, &drawn_data, &drawn_err),
                      -EINVAL);
-    figure_request_fini(&drawn_request);
     drawn_request = (struct figure_request){0};
     ck_assert_str_eq(drawn_errors(), errors);
     err_fini(&drawn_err);

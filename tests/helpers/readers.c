@@ -328,7 +328,6 @@ static int read_fit(const char *path, struct err *e)
 {
     static struct fit_parameters p;
     int rc = fit_parameters_read(&p, path, NULL, 0, e);
-    fit_parameters_fini(&p);
     return rc;
 }
 
@@ -425,7 +424,6 @@ static int read_figure(const char *path, struct err *e)
         figure_data_init(&d);
         rc = figure_prepare(figure, &q, &d, e);
         figure_data_fini(&d);
-        figure_request_fini(&q);
     }
     (void)unlink(rest);
     return rc;

@@ -167,8 +167,6 @@ START_TEST(the_best_is_chosen_by_mean_gains)
         near(select_mean(&r, i), select_mean(&again, i));
         ck_assert(r.of[i].n == again.of[i].n && r.of[i].left == again.of[i].left);
     }
-    select_fini(&r);
-    select_fini(&again);
 }
 END_TEST
 

@@ -77,10 +77,8 @@ START_TEST(a_point_of_the_cube_is_a_set_up)
     ck_assert_uint_eq(s.set.n, 3);
     ck_assert_str_eq(s.set.v[0], "soc.compiler.power=10");
     ck_assert_str_eq(s.set.v[2], "sim.contention=none");
-    fit_parameters_fini(&p);
     const char *over[] = {"idle", "nonesuch"};
     ck_assert_int_eq(fit_parameters_read(&p, parameters_path, over, 2, &err), -EINVAL);
-    fit_parameters_fini(&p);
 }
 END_TEST
 
@@ -112,8 +110,8 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
         .state = state_path,
         .fixed = &nothing,
         .quiet = true};
-    struct fit f;
-    struct fit_findings g;
+    static struct fit f;
+    static struct fit_findings g;
     fit_all(&f, &o, &g);
     ck_assert((g.best.holds & 4u) != 0);             /* I6, a calibrated claim: it holds too */
     for (uint32_t i = 0; i < g.best.judged.n; i++) { /* a fitted claim is no test */
@@ -173,23 +171,18 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
     ck_assert_uint_eq(g.best.holds, f.confirmed[chosen].holds); /* nothing here is random */
     uint32_t n = f.n_points;
     double first = f.points[0].mean[0];
-    fit_findings_fini(&g);
-    fit_fini(&f);
     /* again from its state: no further point, the same answer */
     o.budget = n;
     fit_all(&f, &o, &g);
     ck_assert_uint_eq(f.n_points, n);
     ck_assert_double_eq(f.points[0].mean[0], first);
     ck_assert_uint_eq(g.conflicts[0], 3);
-    fit_findings_fini(&g);
-    fit_fini(&f);
     /* a state of another search is refused */
     o.run.seed = 2;
     f = (struct fit){.n_checks = 0};
     ck_assert_int_eq(fit_parameters_read(&f.parameters, parameters_path, NULL, 0, &err), 0);
     ck_assert_int_eq(fit_init(&f, &o, &err), 0);
     ck_assert_int_eq(claims_fit(&f), -EINVAL);
-    fit_fini(&f);
     /* two parameters have five terms: four points are too few, five are enough */
     o.state = NULL;
     for (o.budget = 4; o.budget <= 5; o.budget++) {
@@ -201,8 +194,6 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
         ck_assert_int_eq(fit_init(&f, &o, &err), 0);
         ck_assert_int_eq(claims_fit(&f), o.budget == 4 ? -EINVAL : 0);
         ck_assert_uint_eq(f.n_points, o.budget == 4 ? 0 : 5);
-        fit_findings_fini(&(struct fit_findings){.best = f.witness});
-        fit_fini(&f);
     }
 }
 END_TEST
@@ -279,9 +270,9 @@ static int fit_under(struct fit *f, struct fit_options *o, const char *const *un
 START_TEST(constraints_cost_no_run_and_find_the_machine_again)
 {
     static const char *const under[] = {"K", "L"};
-    struct fit f;
+    static struct fit f;
     struct fit_options o;
-    struct fit_findings g;
+    static struct fit_findings g;
     char buf[64];
     write_kernels("32.866", "32");
     ck_assert_msg(fit_under(&f, &o, under, 2, &g) == 0, "%s", err.n > 0 ? err.lines[0] : "");
@@ -326,8 +317,6 @@ START_TEST(constraints_cost_no_run_and_find_the_machine_again)
         double at = 2.0 + 2.0 * f.points[i].u[1];
         ck_assert_msg(at > 3.035 && at < 3.165, "point %u has %g TFLOP/s", i, at);
     }
-    fit_findings_fini(&g);
-    fit_fini(&f);
 }
 END_TEST
 
@@ -336,21 +325,18 @@ START_TEST(constraints_that_exclude_each_other_are_told_and_nothing_is_run)
 {
     static const char *const under[] = {"K", "L"};
     static const char *const runs[] = {"R"};
-    struct fit f;
+    static struct fit f;
     struct fit_options o;
-    struct fit_findings g;
+    static struct fit_findings g;
     write_kernels("32.866", "40");
     ck_assert_int_eq(fit_under(&f, &o, under, 2, &g), 0);
     ck_assert_uint_eq(f.under.n_pool, 0);
     ck_assert_uint_eq(f.n_points, 0);
     ck_assert_uint_eq(f.under.n_conflicts, 1);
     ck_assert_uint_eq(f.under.conflicts[0], 3); /* the pair, neither alone */
-    fit_findings_fini(&g);
-    fit_fini(&f);
     /* a claim that needs runs is no constraint */
     ck_assert_int_eq(fit_under(&f, &o, runs, 1, &g), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.lines[0], "R has no check that needs no run"));
-    fit_fini(&f);
 }
 END_TEST
 
@@ -359,9 +345,9 @@ END_TEST
 START_TEST(a_number_that_counts_with_one_level_alone_is_found)
 {
     static const char *const under[] = {"S"};
-    struct fit f;
+    static struct fit f;
     struct fit_options o;
-    struct fit_findings g;
+    static struct fit_findings g;
     write_kernels("32.866", "32");
     write_file(parameters_path,
                "{\"about\":\"a\",\"parameters\":{"
@@ -376,8 +362,6 @@ START_TEST(a_number_that_counts_with_one_level_alone_is_found)
     ck_assert_uint_eq(f.under.n_active, 2);
     ck_assert_uint_eq(f.under.active[0], 1);
     ck_assert_uint_eq(f.under.active[1], 2);
-    fit_findings_fini(&g);
-    fit_fini(&f);
 }
 END_TEST
 

@@ -371,7 +371,7 @@ START_TEST(figures_of_papers_are_listed)
     const cJSON *row;
     cJSON_ArrayForEach (row, cJSON_GetObjectItem(tree, "figures")) {
         struct err e = ERR_INIT;
-        SCOPED(paper_fini) struct paper p;
+        static struct paper p;
         OWNED char *path = paper_path(json_string(row, "paper"), json_string(row, "number"));
         ck_assert_int_eq(paper_read(&p, path, NULL, 0, &e), 0);
         ck_assert_str_eq(json_string(row, "shows"), p.says);

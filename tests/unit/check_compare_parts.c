@@ -381,7 +381,7 @@ START_TEST(ends_of_a_range_are_run)
     options = config_options_default();
     options.workload = "mixed:reactive_per_min=60,proactive_per_min=60,duration_s=3";
     OWNED struct config *c = xcalloc(1, sizeof *c);
-    OWNED struct uncertainty *u = xcalloc(1, sizeof *u);
+    struct uncertainty *u = xkept(xcalloc(1, sizeof *u));
     OWNED struct machines *all = xcalloc(1, sizeof *all);
     struct config_policy two[2];
     ck_assert_int_eq(config_load(c, &options, &err), 0);
@@ -452,7 +452,6 @@ START_TEST(ends_of_a_range_are_run)
             ck_assert(s->difference_holds * at[0] > 0 && s->difference_turns * at[0] < 0);
         }
     }
-    uncertainty_fini(u);
     config_fini(c);
 }
 END_TEST

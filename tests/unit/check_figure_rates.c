@@ -435,26 +435,25 @@ START_TEST(inputs_are_read_one_after_the_other)
     drawn_input("", "a.csv", "policy,rate,m\nfcfs,1,5\n");
     drawn_input("", "b.csv", "# policy: edf\n# llm: L\nrate,m,k\n2,6,1\n1,7,1\n");
     metrics("m", NULL);
-    struct results r;
-    ck_assert_int_eq(results_load(&r, &drawn_request, &drawn_err), 0);
-    ck_assert_uint_eq(results_n(&r), 3);
-    ck_assert_uint_eq(r.axes.n, 2);
-    ck_assert_str_eq(results_axis(&r, 0, "policy"), "fcfs");
-    ck_assert_ptr_null(results_axis(&r, 1, "policy"));
-    ck_assert_ptr_null(results_axis(&r, 1, "m")); /* no axis, though a column */
-    ck_assert_str_eq(results_axis(&r, 1, "rate"), "2");
+    const struct results *r = results_load(&drawn_request, &drawn_err);
+    ck_assert_ptr_nonnull(r);
+    ck_assert_uint_eq(results_n(r), 3);
+    ck_assert_uint_eq(r->axes.n, 2);
+    ck_assert_str_eq(results_axis(r, 0, "policy"), "fcfs");
+    ck_assert_ptr_null(results_axis(r, 1, "policy"));
+    ck_assert_ptr_null(results_axis(r, 1, "m")); /* no axis, though a column */
+    ck_assert_str_eq(results_axis(r, 1, "rate"), "2");
     double x = 9.0;
-    ck_assert(!results_axis_number(&r, 0, "policy", &x) && x == 9.0);
-    ck_assert(results_axis_number(&r, 2, "rate", &x) && x == 1.0);
-    ck_assert_str_eq(results_label(&r, 0, "rate", NULL), "fcfs");
-    ck_assert_str_eq(results_label(&r, 1, "rate", NULL), "edf");
-    ck_assert_str_eq(results_label(&r, 1, NULL, NULL), "rate 2");
-    ck_assert_str_eq(results_label(&r, 0, NULL, "rate_scale"), "fcfs");
+    ck_assert(!results_axis_number(r, 0, "policy", &x) && x == 9.0);
+    ck_assert(results_axis_number(r, 2, "rate", &x) && x == 1.0);
+    ck_assert_str_eq(results_label(r, 0, "rate", NULL), "fcfs");
+    ck_assert_str_eq(results_label(r, 1, "rate", NULL), "edf");
+    ck_assert_str_eq(results_label(r, 1, NULL, NULL), "rate 2");
+    ck_assert_str_eq(results_label(r, 0, NULL, "rate_scale"), "fcfs");
     struct results_value v;
-    ck_assert(results_metric(&r, 2, "m", &v) && v.mean == 7.0 && isnan(v.low));
-    ck_assert(!results_metric(&r, 2, "k2", &v) && isnan(v.mean));
-    ck_assert(!results_metric(&r, 0, "k", &v) && results_has(&r, "k") && !results_has(&r, "rate"));
-    results_fini(&r);
+    ck_assert(results_metric(r, 2, "m", &v) && v.mean == 7.0 && isnan(v.low));
+    ck_assert(!results_metric(r, 2, "k2", &v) && isnan(v.mean));
+    ck_assert(!results_metric(r, 0, "k", &v) && results_has(r, "k") && !results_has(r, "rate"));
 }
 END_TEST
 
@@ -462,22 +461,19 @@ END_TEST
 START_TEST(an_overload_is_said_in_runs)
 {
     drawn_input("", "l.json", loads);
-    struct results r;
-    ck_assert_int_eq(results_load(&r, &drawn_request, &drawn_err), 0);
+    const struct results *r = results_load(&drawn_request, &drawn_err);
+    ck_assert_ptr_nonnull(r);
     static const char *const marks[] = {"", "overloaded in 3 of 5 runs",
                                         "overloaded in 5 of 5 runs", "overloaded in 3 of 4 runs"};
     for (size_t i = 0; i < 4; i++) {
-        ck_assert_str_eq(results_mark(&r, i), marks[i]);
+        ck_assert_str_eq(results_mark(r, i), marks[i]);
     }
-    struct series s;
-    series_init(&s, &r, "load", NULL);
-    ck_assert_uint_eq(s.names.n, 2);
+    const struct series *s = series_of(r, "load", NULL);
+    ck_assert_uint_eq(s->names.n, 2);
     static const size_t order[] = {0, 1, 2, 3};
     static const size_t of[] = {0, 1, 0, 1};
-    ck_assert_mem_eq(s.order, order, sizeof order);
-    ck_assert_mem_eq(s.of, of, sizeof of);
-    series_fini(&s);
-    results_fini(&r);
+    ck_assert_mem_eq(s->order, order, sizeof order);
+    ck_assert_mem_eq(s->of, of, sizeof of);
 }
 END_TEST
 

@@ -243,7 +243,7 @@ START_TEST(a_window_of_too_many_bars_is_refused)
         } else {
             ck_assert_int_eq(
                 figure_prepare(figure_find("gantt"), &drawn_request, &drawn_data, &drawn_err), 0);
-            figure_request_fini(&drawn_request);
+            drawn_request.n_inputs = 0;
         }
     }
 }
@@ -441,7 +441,6 @@ START_TEST(a_job_of_too_many_requests_is_refused)
         } else {
             prepare("job");
             ck_assert_ptr_nonnull(strstr(drawn_vars(), "n_rows = 200\n"));
-            figure_request_fini(&drawn_request);
             drawn_request = (struct figure_request){0};
         }
     }

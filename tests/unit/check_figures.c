@@ -44,7 +44,6 @@ static const char *drawn(const char *figure, struct figure_request q)
 {
     ck_assert_int_eq(figure_input_add(&q, path, &err), 0);
     int rc = figure_prepare(figure_find(figure), &q, &data, &err);
-    figure_request_fini(&q);
     ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
     (void)fflush(data.tsv);
     return data.tsv_text;

@@ -408,7 +408,7 @@ static double settled_again(const struct seen *s, int claim, int parameter)
 
 START_TEST(findings_are_shares_and_ranges_of_the_samples)
 {
-    struct fit_findings g;
+    static struct fit_findings g;
     madefit.emulator = fit_emulator_new(&madefit);
     madefit.witness = (struct fit_witness){.u = {0.25, 0.5}, .holds = 5, .compatible = 2};
     ck_assert_int_eq(fit_conclude(&madefit, &g), 0);
@@ -454,7 +454,6 @@ START_TEST(findings_are_shares_and_ranges_of_the_samples)
             ck_assert_double_eq_tol(g.settles_frac[a][k], settled_again(s, a, k), 1e-9);
         }
     }
-    fit_findings_fini(&g);
 }
 END_TEST
 
@@ -464,7 +463,7 @@ START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
 {
     static struct claim own[4];
     static struct fit_check checks[4];
-    struct fit_findings g;
+    static struct fit_findings g;
     memset(own, 0, sizeof own);
     for (uint32_t i = 0; i < 4; i++) {
         static const char *const ids[] = {"P", "Q", "R", "S"};
@@ -499,7 +498,6 @@ START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
     ck_assert_double_gt(g.low[2][0], g.high[2][0]); /* nothing is left */
     ck_assert_double_eq(g.left_frac[2], 0.0);
     ck_assert_double_eq(g.settles_frac[2][0], 0.0);
-    fit_findings_fini(&g);
     for (uint32_t i = 0; i < POINTS; i++) {
         free(alone.points[i].mean);
         free(alone.points[i].sd);

@@ -26,7 +26,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    paper_fini(&paper);
     err_fini(&err);
     (void)remove(path);
 }

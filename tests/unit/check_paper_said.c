@@ -207,7 +207,6 @@ static void enter(void)
 
 static void leave(void)
 {
-    paper_fini(&p);
     err_fini(&err);
     folder_leave();
 }
@@ -287,11 +286,9 @@ START_TEST(a_schedule_names_a_figure_there_is)
         strstr(cJSON_GetObjectItem(p.put, "dir")->valuestring, "/xpusim-figure-"));
     ck_assert_int_ne(access(cJSON_GetObjectItem(p.put, "dir")->valuestring, F_OK), 0);
     err_fini(&err);
-    paper_fini(&p);
     ck_assert_int_eq(scheduled("{\"run\": \"one 0\"}", ""), -EINVAL);
     ck_assert_str_eq(err.lines[0], "f.json: plot: no figure is called \"\"");
     err_fini(&err);
-    paper_fini(&p);
     ck_assert_int_eq(scheduled("{\"run\": \"one {nothing}\"}", "gantt x"), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.lines[0], "nothing puts {nothing}"));
 }

@@ -66,12 +66,10 @@ START_TEST(the_limit_is_that_of_the_closed_form)
     ck_assert(r.decided && r.best == 0 && r.of[0].left && !r.of[1].left);
     ck_assert_uint_eq(r.runs, 20);
     ck_assert_uint_eq(r.equal_runs, 20); /* nobody left before the end */
-    select_fini(&r);
     lead = 0.417;
     select_by(&o, 2, alternate, &lead, &r);
     ck_assert_uint_eq(r.replications, 12); /* the next look: 10 + 1 + 10 / 10 */
     ck_assert(r.decided && r.best == 0);
-    select_fini(&r);
     /* The fixed number for the same guarantee: z(0.05) = 1.64485, and over r replications the
      * variance is r / (r - 1). n = 2.70554 * 40 / 39 / 0.09 = 30.8, so 31 of each. */
     o.delta = 0.3;
@@ -79,14 +77,12 @@ START_TEST(the_limit_is_that_of_the_closed_form)
     select_by(&o, 2, alternate, &lead, &r);
     ck_assert_uint_ge(r.replications, 40);
     ck_assert_uint_eq(r.equal_runs, 62);
-    select_fini(&r);
     o.delta = 0.5;
     lead = 0.417;
     /* Where more is better, the second is ahead. */
     o.gain = true;
     select_by(&o, 2, alternate, &lead, &r);
     ck_assert_uint_eq(r.best, 1);
-    select_fini(&r);
 }
 END_TEST
 
@@ -100,7 +96,6 @@ START_TEST(a_share_of_the_base_is_of_its_first_stage)
     double lead = 3.0;
     select_by(&o, 2, alternate, &lead, &r);
     ck_assert_double_eq_tol(r.delta, 1.045, 1e-12);
-    select_fini(&r);
 }
 END_TEST
 
@@ -113,7 +108,6 @@ START_TEST(equal_ones_end_too_and_the_earlier_is_named)
     ck_assert_uint_eq(r.best, 1);
     ck_assert_uint_eq(r.replications, 10); /* paired, they do not vary */
     ck_assert_uint_eq(r.runs, x.asked);
-    select_fini(&r);
 }
 END_TEST
 
@@ -131,7 +125,6 @@ START_TEST(who_fails_is_out_and_the_limit_of_runs_holds)
     ck_assert(isnan(select_mean(&r, 0)));
     ck_assert(r.best == 1 || r.best == 2);
     ck_assert_uint_eq(r.of[0].n, 14); /* the looks are 10, 12, 14: it breaks before the third */
-    select_fini(&r);
 }
 END_TEST
 
@@ -168,7 +161,6 @@ static void check_coverage(const char *name, struct drawn *x, uint32_t best)
         right += r.best == best ? 1 : 0;
         runs += (double)r.runs / n;
         equal += (double)r.equal_runs / n;
-        select_fini(&r);
     }
     double share = (double)right / n;
     (void)printf("unit: selection, %s: right in %.1f %% [%.1f, %.1f] of %u; %.0f runs, equal "

@@ -166,7 +166,8 @@ static void run_tune(const struct compare_plan *plan, uint32_t budget, struct tu
 
 static void end_tune(struct tune *t)
 {
-    tune_fini(t);
+    compare_result_fini(&t->tuned);
+    free(t->of);
     compare_result_fini(&given);
 }
 

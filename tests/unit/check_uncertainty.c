@@ -215,6 +215,13 @@ static double drawn_difference(const struct truth *t, uint32_t machine, struct r
     return mean + (far ? 100.0 : t->noise) * rng_normal(g);
 }
 
+static void close_uncertainty(struct uncertainty *u)
+{
+    free(u->value);
+    free(u->pairs);
+    free(u->best_frac);
+}
+
 /* The chance that was found on them to be better. */
 static double chance_of(uint64_t set, struct truth t)
 {
@@ -248,8 +255,7 @@ static double chance_of(uint64_t set, struct truth t)
     if (t.noise == 0.0) { /* equal ones share each machine */
         ck_assert_double_eq(u.best_frac[0], 0.5);
     }
-    u.machines = (struct machines){0};
-    uncertainty_fini(&u);
+    close_uncertainty(&u);
     return chance;
 }
 
@@ -281,12 +287,6 @@ START_TEST(overwhelmed_machines_do_not_decide_for_the_others)
     }
 }
 END_TEST
-
-static void close_uncertainty(struct uncertainty *u)
-{
-    u->machines = (struct machines){0};
-    uncertainty_fini(u);
-}
 
 /* Better (below 0) where z < -0.1. */
 START_TEST(a_known_order_is_found_with_its_cause)
