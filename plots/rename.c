@@ -1,8 +1,6 @@
 /* Other names of policies in figures, as a paper calls them. */
-#include "plots/about.h"
 #include "plots/figure.h"
 #include "plots/palette.h"
-#include "sim/base/memory.h"
 
 /* Keys and texts of the tree that are the policy. Returns how many there were. */
 static size_t rename_tree(cJSON *node, const char *from, const char *to)

@@ -12,7 +12,6 @@
  * that much too early. When KV is full who entered last starts over (the server refuses everybody).
  */
 #include "policies/common/iteration.h"
-#include "policies/common/place.h"
 #include "policies/common/reqq.h"
 #include "policies/common/share.h"
 

@@ -85,8 +85,8 @@ static void rows_read(struct csvfile *f, const char *path, struct reader *r, str
 static void in_trace_order(struct measured_run *out, const struct measured_latency *as_read)
 {
     size_t n = out->trace.n;
-    out->measured = xmalloc(n * sizeof *out->measured);
-    out->ids = xmalloc(n * sizeof *out->ids);
+    out->measured = xkept(xmalloc(n * sizeof *out->measured));
+    out->ids = xkept(xmalloc(n * sizeof *out->ids));
     for (size_t i = 0; i < n; i++) {
         struct trace_row *row = &out->trace.rows[i];
         out->measured[i] = as_read[row->session_id];
@@ -117,12 +117,4 @@ int measured_run_read(const char *name, struct measured_run *out, struct err *e)
     free(r.measured);
     trace_builder_fini(&r.b);
     return rc;
-}
-
-void measured_run_fini(struct measured_run *r)
-{
-    trace_fini(&r->trace);
-    free(r->ids);
-    free(r->measured);
-    *r = (struct measured_run){0};
 }

@@ -23,13 +23,12 @@ struct measured_replicas {
 struct measured_run {
     struct measured_replicas replicas; /* the caller's; the file does not state it */
     struct trace trace;                /* reactive single requests, numbered in order of arrival */
-    struct measured_latency *measured; /* owned; of trace.rows[i] */
-    uint32_t *ids;                     /* owned; request_id in the file */
+    struct measured_latency *measured; /* kept; of trace.rows[i] */
+    uint32_t *ids;                     /* kept; request_id in the file */
     size_t n_prompts_unknown;          /* rows whose input_tokens the server did not count */
 };
 
 /* `name`: a shipped run, or a path (with a slash, or ending in .csv). 0, or -EINVAL with errors
  * "FILE:LINE: column NAME: ...": values that are no numbers, not positive or absurd, a last token
- * before the first, an id twice, no rows. measured_run_fini is needed in both cases. */
+ * before the first, an id twice, no rows. The trace is the caller's in both cases. */
 int measured_run_read(const char *name, struct measured_run *out, struct err *e);
-void measured_run_fini(struct measured_run *r);

@@ -1,6 +1,5 @@
 /* `xpusim arena archive`: every shipped policy on a suite, and what is known to be possible. */
 #include "experiments/arena/judge.h"
-#include "experiments/commands/commands.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
 #include "experiments/sweep/sweep_slurm.h"

@@ -310,7 +310,6 @@ static double job_s(struct explain_case *k, const struct trace *t, struct err *e
     double s = (double)NAN;
     if (x != NULL && critical_find(t, x, k->o->job, &p) == 0) {
         s = p.complete ? units_s_from_ns(p.end_ns - p.first_ns) : s;
-        critical_fini(&p);
     }
     explain_free(x);
     return s;
@@ -360,7 +359,6 @@ static int explain_job(struct explain_case *k, FILE *out, struct err *e)
         struct document *d = document_new();
         put_job(k, &p, d, e);
         document_print(d, &k->o->output, out);
-        critical_fini(&p);
     }
     explain_free(x);
     return status;

@@ -5,7 +5,6 @@
 #include "hwmodels/backends/host.h"
 #include "sim/base/clock.h"
 #include "sim/base/output.h"
-#include "traces/traces.h"
 
 struct observe_values {
     struct config_options config;

@@ -1,6 +1,5 @@
 #include "experiments/compare/significance.h"
 
-#include "sim/stats/stats.h"
 #include "sim/stats/stats_shift.h"
 
 void significance_adjust(double *p, size_t n_first, size_t n_others)

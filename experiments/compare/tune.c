@@ -2,7 +2,6 @@
 
 #include <gsl/gsl_qrng.h>
 
-#include "experiments/run/runner.h"
 #include "policies/params.h"
 #include "sim/base/hash.h"
 #include "sim/base/portable.h"

@@ -1,6 +1,5 @@
 #include "experiments/falsify/runs.h"
 
-#include "experiments/run/runner.h"
 #include "sim/metrics/metric_table.h"
 
 /* A struct falsify_request for every row. */

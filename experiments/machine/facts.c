@@ -1,6 +1,5 @@
 #include "experiments/machine/facts.h"
 
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <strings.h>

@@ -5,7 +5,20 @@
 
 #include <cjson/cJSON.h>
 
-#include "experiments/report/report_figures.h"
+#include "plots/figure.h"
+
+/* Every figure that reads a kind of file it is given, drawn by gnuplot. */
+#define REPORT_MAX_FIGURES 64
+struct report_figure {
+    const struct figure *figure;
+    size_t input; /* index in the request of the first file it is drawn from */
+    char *svg;    /* kept */
+};
+
+struct report_figures {
+    struct report_figure v[REPORT_MAX_FIGURES];
+    size_t n;
+};
 
 struct report_input {
     const char *path;  /* of the file, for messages and to say how to repeat it */

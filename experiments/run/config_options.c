@@ -1,6 +1,5 @@
 /* The options that every simulating command takes. Simulation settings have no options of their
  * own: --set is the one way in, so that a setting is one row of config_sim.c. */
-#include "experiments/run/models.h"
 #include "experiments/run/recordings.h"
 #include "sim/metrics/metric_table.h"
 

@@ -1,6 +1,5 @@
 #include "experiments/run/price.h"
 
-#include "sim/core/core.h"
 #include "sim/core/kernels.h"
 
 struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch)

@@ -57,9 +57,7 @@ static void put_leaves(const cJSON *at, const char *path, FILE *out)
     cJSON_ArrayForEach (child, at) {
         OWNED char *number = xformat("%d", i++);
         const char *name = child->string != NULL ? child->string : number;
-        size_t size = strlen(path) + strlen(name) + 2;
-        OWNED char *below = xmalloc(size);
-        (void)snprintf(below, size, "%s%s%s", path, path[0] != '\0' ? "." : "", name);
+        OWNED char *below = xformat("%s%s%s", path, path[0] != '\0' ? "." : "", name);
         put_leaves(child, below, out);
     }
     if (cJSON_IsObject(at) || cJSON_IsArray(at)) {

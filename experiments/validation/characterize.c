@@ -4,7 +4,6 @@
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
 #include "sim/api/contention.h"
-#include "sim/core/core.h"
 
 static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD"};
 static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};

@@ -1,7 +1,6 @@
 /* Rows of single kernels and of a token's energy. */
 #include "experiments/validation/predict_impl.h"
 
-#include "experiments/run/price.h"
 #include "hwmodels/kernel_spec.h"
 
 /* "matmul ROWSxKxN" or "gemv NxK", as published tables name products. */

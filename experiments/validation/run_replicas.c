@@ -114,7 +114,7 @@ int run_replay(const struct config *c, const struct config_policy *p,
         }
     }
     for (uint32_t k = 0; k < n_replicas; k++) {
-        measured_run_fini(&v[k].run);
+        trace_fini(&v[k].run.trace);
         free(v[k].place);
         free(v[k].simulated);
     }

@@ -401,7 +401,7 @@ int validate_run(const struct validate_run_options *o, const struct option_outpu
     if (e->n == 0) {
         status = validate(o, &unfitted, &p, &run, out, e);
     }
-    measured_run_fini(&run);
+    trace_fini(&run.trace);
     config_fini(&unfitted);
     return status;
 }

@@ -1,6 +1,5 @@
 /* Platforms, devices, pools and programs of the opencl backend. */
 #include "hwmodels/backends/opencl_impl.h"
-#include "hwmodels/backends/worker.h"
 #include "hwmodels/kernel_numbers.h"
 #include "sim/base/clock.h"
 #include "sim/base/datadir.h"

@@ -1,6 +1,5 @@
 /* Kernels of the opencl backend: grids, arguments, and the choice between two products. */
 #include "hwmodels/backends/opencl_impl.h"
-#include "hwmodels/backends/worker.h"
 #include "sim/base/clock.h"
 
 #define TILE 16

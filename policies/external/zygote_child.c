@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "policies/external/jail.h"
 #include "policies/external/jail_filter.h"
 #include "policies/external/zygote.h"
 

@@ -16,7 +16,7 @@ static void add_edge(struct critical_path *p, uint32_t from, uint32_t to_row, in
         to++;
     }
     if (to < p->n) {
-        p->edges = xgrow(p->edges, p->n_edges, sizeof *p->edges);
+        p->edges = xkept_grow(p->edges, p->n_edges, sizeof *p->edges);
         p->edges[p->n_edges++] = (struct critical_edge){from, to, gap_ns};
     }
 }
@@ -86,7 +86,7 @@ static uint32_t gather(const struct trace *t, const struct explain *x, uint32_t 
         if (!of_job(t, row, like)) {
             continue;
         }
-        p->v = xgrow(p->v, p->n, sizeof *p->v);
+        p->v = xkept_grow(p->v, p->n, sizeof *p->v);
         struct critical_request *r = &p->v[p->n];
         const struct explanation *why = explain_find(x, t->rows[row].request_id);
         bool background = t->graph != NULL && t->graph->background[row];
@@ -126,7 +126,7 @@ static void take_steps(struct critical_path *p, uint32_t last)
         n++;
         p->n_steps = p->v[i].why != NULL ? n : p->n_steps;
     }
-    p->steps = xcalloc(p->n_steps, sizeof *p->steps);
+    p->steps = xkept(xcalloc(p->n_steps, sizeof *p->steps));
     uint32_t i = last;
     for (size_t at = p->n_steps; at-- > 0; i = p->v[i].after) {
         p->steps[at] = i;
@@ -162,7 +162,6 @@ int critical_find(const struct trace *t, const struct explain *x, uint32_t reque
     }
     uint32_t last = t->rows != NULL && like < t->n ? gather(t, x, like, out) : CRITICAL_NONE;
     if (last == CRITICAL_NONE) {
-        critical_fini(out);
         return -ENOENT;
     }
     OWNED bool *known = xcalloc(out->n, sizeof *known);
@@ -174,12 +173,4 @@ int critical_find(const struct trace *t, const struct explain *x, uint32_t reque
     take_steps(out, last);
     add_up(out, t);
     return 0;
-}
-
-void critical_fini(struct critical_path *p)
-{
-    free(p->v);
-    free(p->edges);
-    free(p->steps);
-    *p = (struct critical_path){0};
 }

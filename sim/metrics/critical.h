@@ -33,9 +33,9 @@ struct critical_edge {
 };
 
 struct critical_path {
-    struct critical_request *v;  /* owned; the job's requests by row */
-    struct critical_edge *edges; /* owned; who waits for whom */
-    uint32_t *steps;             /* owned; places in v, the first step first */
+    struct critical_request *v;  /* kept, as all lists; the job's requests by row */
+    struct critical_edge *edges; /* who waits for whom */
+    uint32_t *steps;             /* places in v, the first step first */
     size_t n, n_edges, n_steps;
     int64_t first_ns, end_ns; /* of the job: first arrival, end of its last foreground request */
     int64_t ns[EXPLAIN_CAUSE_COUNT]; /* sums over the path; with gap_ns they make the job's time */
@@ -44,12 +44,11 @@ struct critical_path {
 };
 
 /* The critical path of the job that the request belongs to. x has explained all requests of a run
- * of t; both are borrowed until critical_fini. Returns 0, or -ENOENT where there is no such request
+ * of t; both are borrowed. Returns 0, or -ENOENT where there is no such request
  * or no foreground request of its job has ended. Cost: rows of the trace, and requests of the job
  * times what x has explained. */
 int critical_find(const struct trace *t, const struct explain *x, uint32_t request_id,
                   struct critical_path *out);
-void critical_fini(struct critical_path *p);
 /* The gap before a step, and its kind. */
 int64_t critical_gap_of(const struct critical_path *p, const struct trace *t, size_t step,
                         enum critical_gap *kind);

@@ -34,7 +34,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    critical_fini(&path);
     trace_graph_free(sc.trace.graph);
     sc.trace.graph = NULL;
     scenario_fini(&sc);
@@ -223,7 +222,6 @@ static void check_run(uint64_t seed, const char *policy, uint32_t *steps, uint32
         n += path.complete;
         *steps += (uint32_t)path.n_steps;
         *jobs += 1;
-        critical_fini(&path);
     }
     double jobs_n = metric_list_find(&r.metrics, "all.job_s.n")->value;
     double mean_s = metric_list_find(&r.metrics, "all.job_s.mean")->value;

@@ -257,7 +257,7 @@ START_TEST(what_was_seen_can_be_validated_against)
     ck_assert_uint_eq(run.trace.rows[1].output_tokens, 7);
     ck_assert_uint_eq(run.ids[1], 3);
     ck_assert_uint_eq(run.n_prompts_unknown, 2);
-    measured_run_fini(&run);
+    trace_fini(&run.trace);
     (void)unlink(path);
 }
 END_TEST

@@ -245,7 +245,7 @@ static int read_measured_run(const char *path, struct err *e)
 {
     struct measured_run r = {0};
     int rc = measured_run_read(path, &r, e);
-    measured_run_fini(&r);
+    trace_fini(&r.trace);
     return rc;
 }
 

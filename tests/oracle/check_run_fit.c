@@ -58,7 +58,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    measured_run_fini(&run);
+    trace_fini(&run.trace);
     config_fini(&config);
     err_fini(&err);
 }

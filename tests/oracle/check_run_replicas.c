@@ -53,7 +53,7 @@ static void replay(const struct wanted *w, uint32_t n, uint32_t replicas, int qu
     ck_assert_int_eq(trace_build(&b, true, "run", &run.trace, &err), 0);
     trace_builder_fini(&b);
     ck_assert_int_eq(run_replay(&config, &policy, &run, n, 1, out, &err), 0);
-    measured_run_fini(&run);
+    trace_fini(&run.trace);
 }
 
 /* Pairs of equal requests at one instant: each replica serves one of every pair, as one machine

@@ -22,7 +22,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    measured_run_fini(&run);
+    trace_fini(&run.trace);
     err_fini(&err);
     (void)remove(path);
 }
