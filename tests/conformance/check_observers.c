@@ -9,6 +9,7 @@
 
 #include "experiments/run/jobs.h"
 #include "experiments/run/runner.h"
+#include "policies/registry.h"
 #include "tests/helpers/randomrun.h"
 #include "tests/helpers/suite.h"
 
@@ -421,8 +422,61 @@ START_TEST(every_hook_is_called_as_often_as_the_log_says_and_changes_nothing)
 }
 END_TEST
 
+/* ---- timers ---- */
+
+/* Accepted timers of a log, and those for the instant at which they were set: "EPOCH NS timer at=NS
+ * = 0". */
+static uint64_t timers(const char *log, uint64_t *n_now)
+{
+    uint64_t n = 0;
+    for (const char *line = log; *line != '\0'; line = strchr(line, '\n') + 1) {
+        char now[32] = "";
+        char at[32] = "";
+        if (sscanf(line, "%*s %31s timer at=%31s = 0", now, at) == 2) {
+            *n_now += strcmp(now, at) == 0 ? 1 : 0;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* A timer for the instant that it is brings the policy one more call and nothing else: it costs
+ * time, and no result shows it. On the second machine splits of a prompt end together. */
+START_TEST(nobody_asks_to_be_woken_at_once)
+{
+    static const char *const machines[] = {"core-ultra-5-125h", "snapdragon-8gen3"};
+    static struct config c;
+    static struct one one;
+    struct config_options o = config_options_default();
+    struct err e = ERR_INIT;
+    size_t n_policies;
+    const struct policy_ops *const *all = policy_list(&n_policies);
+    uint64_t n = 0;
+    o.workload = "mixed:reactive_per_min=10,proactive_per_min=20,duration_s=40";
+    o.soc = machines[_i];
+    ck_assert_int_eq(config_load(&c, &o, &e), 0);
+    for (size_t i = 0; i < n_policies; i++) {
+        const char *name = all[i]->name;
+        struct config_policy p = {0};
+        struct trace t;
+        uint64_t n_now = 0;
+        ck_assert_int_eq(config_policy_parse(&p, name, &e), 0);
+        ck_assert_int_eq(config_trace(&o, 1, CONFIG_AS_WRITTEN, &t, &e), 0);
+        run_once(&c, &p, &t, 1, LOGGED, &one);
+        n += timers(one.log, &n_now);
+        ck_assert_msg(n_now == 0, "%s: %" PRIu64 " timers for the instant that it is", name, n_now);
+        runner_result_fini(&one.result);
+        free(one.log);
+        trace_fini(&t);
+    }
+    ck_assert_uint_gt(n, 100);
+    config_fini(&c);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("hooks", .timeout_s = 300),
+    LOOP(nobody_asks_to_be_woken_at_once, 2),
     TEST(every_hook_is_called_as_often_as_the_log_says_and_changes_nothing),
 };
 SUITE_MAIN("observers", suite)
