@@ -7,7 +7,7 @@ enum { ONLINE = REQUEST_CLASS_REACTIVE, OFFLINE = REQUEST_CLASS_PROACTIVE };
 static void coserve_joins(struct sched *s, const struct request *r)
 {
     struct coserve *c = s->state;
-    SIM_ASSERT(reqq_of(r) == NULL && r->cls < REQUEST_CLASS_COUNT);
+    SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && reqq_of(r) == NULL);
     reqq_push(&c->waiting[r->cls], r);
     c->online_came = c->online_came || r->cls == REQUEST_CLASS_REACTIVE;
 }
@@ -108,6 +108,17 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
     }
 }
 
+/* Requests of a model wait as they came, and those that ran came before; but for offline ones that
+ * a rule chooses. */
+static bool waits_in_turn(const struct coserve *c, const struct request *r)
+{
+    const struct request *prev = reqq_prev(r);
+    const struct request *next = reqq_next(r);
+    return (r->cls == REQUEST_CLASS_PROACTIVE && c->rules.next_offline != NULL) ||
+           ((prev == NULL || prev->model != r->model || request_before(prev, r)) &&
+            (next == NULL || next->model != r->model || request_before(r, next)));
+}
+
 /* What was admitted goes back, to the front. */
 static bool unadmit(struct coserve *c, int cls)
 {
@@ -119,6 +130,7 @@ static bool unadmit(struct coserve *c, int cls)
         reqq_remove(r);
         reqq_push_front(&c->waiting[cls], r);
         c->admissions[cls]--;
+        SIM_ASSERT(waits_in_turn(c, r));
     }
     return any;
 }
@@ -166,6 +178,7 @@ static bool preempt_last(struct sched *s, struct coserve *c, int cls)
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->kv_tokens == 0);
     reqq_remove(r);
     reqq_push_front(&c->waiting[cls], r);
+    SIM_ASSERT(waits_in_turn(c, r));
     return true;
 }
 
@@ -188,6 +201,7 @@ static bool coserve_make_room(struct sched *s)
             continue;
         }
         fill(s, c);
+        SIM_ASSERT(n == 0 ? c->admitted[cls] == 0 : c->admitted[cls] < n); /* so it ends */
         return true;
     }
     return false;

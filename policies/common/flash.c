@@ -42,7 +42,9 @@ bool flash_moved(struct flash *f, const struct request *r)
         at = reqq_prev(at);
     }
     reqq_insert_after(&f->there, at, r);
-    SIM_ASSERT(reqq_next(r) == NULL || goes_before(r, reqq_next(r)));
+    const struct request *next = reqq_next(r);
+    SIM_ASSERT(next == NULL || next->cls > r->cls ||
+               (next->cls == r->cls && next->arrival_ns >= r->arrival_ns));
     SIM_ASSERT(!flash_writes(f));
     return false;
 }

@@ -179,7 +179,8 @@ static bool evict_after(struct sched *s, struct iter *it, const struct request *
         return false;
     }
     heap_remove(&it->holders, victim);
-    SIM_ASSERT(victim != first && iter_ok(it)); /* it waits on, with nothing more to lose */
+    SIM_ASSERT(iter_ok(it)); /* it waits on, with nothing more to lose */
+    SIM_ASSERT(memory_place(s, victim) > memory_place(s, first)); /* so two never take turns */
     return true;
 }
 
@@ -201,9 +202,12 @@ static bool iter_make_room(struct sched *s)
 {
     struct iter *it = s->state;
     SIM_ASSERT(it->it.batch.n > 0 && it->it.running.pass == NULL);
+    const uint32_t members = it->it.batch.n;
+    const uint32_t holders = it->holders.n;
     if (!evict_last(s, it)) {
         enqueue(s, it, it->it.batch.segments[--it->it.batch.n].request);
     }
+    SIM_ASSERT(it->it.batch.n < members || it->holders.n < holders); /* so it ends */
     return it->it.batch.n > 0;
 }
 

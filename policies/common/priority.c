@@ -19,7 +19,6 @@ const struct policy_param priority_params[] = {
 
 static double key_of(const struct request *r)
 {
-    SIM_ASSERT(fabs((double)r->priority) < CLASS_STEP / 2); /* so the classes do not overlap */
     /* Arrival is no part of the key: requests of one key are batched, and the heap breaks ties by
      * arrival. */
     return r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? CLASS_STEP : 0.0);

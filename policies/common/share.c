@@ -57,6 +57,19 @@ void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limi
 
 /* ---- membership ---- */
 
+/* One of the others has been served for so long. */
+static bool is_served(const struct sched *s, const struct share *sh, int64_t served_ns)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < sh->n; i++) {
+        const struct launch *l = sh->members[i].launch;
+        int64_t now_ns =
+            l != NULL && l->state == LAUNCH_STATE_RUNNING ? s->now_ns - l->start_ns : 0;
+        found = found || sh->members[i].served_ns + now_ns == served_ns;
+    }
+    return found;
+}
+
 /* The turn in progress counts as far as it has come. */
 static int64_t least_served_ns(const struct sched *s, const struct share *sh)
 {
@@ -77,8 +90,9 @@ static void join(const struct sched *s, struct share *sh, const struct request *
      * there. */
     SIM_ASSERT(sh->n < sh->limit && reqq_of(r) == NULL && place_of(sh, r) == sh->n);
     int64_t from = least_served_ns(s, sh);
+    SIM_ASSERT(sh->n == 0 || is_served(s, sh, from)); /* behind nobody, and ahead of nobody */
     sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
-    SIM_ASSERT(least_served_ns(s, sh) == from); /* it is owed nothing, and owes nothing */
+    SIM_ASSERT(least_served_ns(s, sh) == from); /* its own time counts from here */
 }
 
 /* The others keep their order: the last is the youngest, which make_room takes first. */

@@ -174,6 +174,17 @@ static void plan(struct sched *s, struct vllm *v, const struct request *r, uint3
     SIM_ASSERT(reqq_of(r) == &v->running && v->it.batch.n <= v->running.n);
 }
 
+/* What the members of the batch take is what is counted as planned. */
+static bool plan_adds_up(struct sched *s, const struct vllm *v)
+{
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < v->it.batch.n; i++) {
+        const struct segment *seg = &v->it.batch.segments[i];
+        blocks += blocks_needed(s, seg->request, seg->n_tokens);
+    }
+    return blocks == v->planned_blocks;
+}
+
 /* A victim that is in the batch already leaves it. */
 static void unplan(struct sched *s, struct vllm *v, const struct request *r)
 {
@@ -191,7 +202,7 @@ static void unplan(struct sched *s, struct vllm *v, const struct request *r)
     for (b->n--; i < b->n; i++) {
         b->segments[i] = b->segments[i + 1];
     }
-    SIM_ASSERT(batch_ok(b) && (b->n > 0 || v->planned_blocks == 0));
+    SIM_ASSERT(batch_ok(b) && plan_adds_up(s, v));
 }
 
 /* Running requests in list order. One that finds no KV takes it from the victim, whoever that is;
@@ -270,6 +281,8 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
         plan(s, v, r, n);
         v->admitted++;
         SIM_ASSERT(vllm_ok(v) && v->admitted <= v->it.batch.n);
+        SIM_ASSERT(v->rules.order != VLLM_RUNNING_FIRST || v->running.n == 1 ||
+                   v->planned_blocks <= blocks_free(s));
     }
 }
 
@@ -454,6 +467,7 @@ static bool vllm_make_room(struct sched *s)
 {
     struct vllm *v = s->state;
     SIM_ASSERT(v->it.batch.n > 0 && vllm_ok(v));
+    const uint32_t n = v->admitted;
     /* A new prompt never takes KV from a running request. */
     if (v->admitted > 0) {
         v->most = v->admitted - 1;
@@ -464,6 +478,7 @@ static bool vllm_make_room(struct sched *s)
         return false;
     }
     fill(s, v);
+    SIM_ASSERT(n == 0 || v->admitted < n); /* one fewer each time, so it ends */
     return true;
 }
 
