@@ -190,8 +190,8 @@ struct bad {
 static const struct bad BAD[] = {
     {"nosuch",
      "",
-     {"format \"nosuch\"",
-      "aiperf, azure, bailian, burstgpt, claude-code, codex, dynamo, genai-perf, mooncake, otel"}},
+     {"format \"nosuch\"", "aiperf, azure, bailian, burstgpt, claude-code, codex, copilot, dynamo, "
+                           "genai-perf, mooncake, otel"}},
     {"plain", "", {"empty"}},
     {"plain", PLAIN, {"no requests"}},
     {"plain", PLAIN "0,1,0,\n", {"no requests"}}, /* the only one failed */
