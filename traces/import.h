@@ -5,6 +5,7 @@
 
 #include "sim/api/request.h"
 #include "sim/base/csvfile.h"
+#include "sim/base/map.h"
 #include "traces/traces.h"
 
 #define IMPORT_MAX_TOKENS 100000000u /* more is a mistake */
@@ -24,13 +25,7 @@ struct import_row {
     bool after_tool; /* of a graph: a tool ran before it, and nobody thought */
 };
 
-/* Numbers to rows: open addressing, a power of two; zero is empty. */
-#define IMPORT_NONE SIZE_MAX
-struct import_map {
-    uint64_t *key; /* owned */
-    size_t *value; /* owned; IMPORT_NONE: free */
-    size_t n, cap;
-};
+#define IMPORT_NONE MAP_NONE /* no row */
 
 struct import {
     const struct trace_import_options *options;
@@ -45,7 +40,7 @@ struct import {
     void *kept;                /* what a reader keeps while it reads; the reader's */
     double clock_s;            /* begin of the last session, where begins are drawn */
     /* Rows and jobs by names, and the first model, while agentic mooncake is read; owned. */
-    struct import_map names;
+    struct map names;
     uint32_t n_jobs;
     const char *models;
     struct trace_import_losses lost;
@@ -99,10 +94,6 @@ void import_add_node(struct import *im, const struct import_row *row,
 void import_sources(struct import *im, size_t first);
 /* Rows with nodes into a request graph (import_graph.c). */
 int import_graph(struct import *im, const char *path, struct trace *out, struct err *e);
-
-size_t *import_map_at(struct import_map *m, uint64_t key); /* until the next call */
-void import_map_put(struct import_map *m, uint64_t key, size_t value);
-void import_map_fini(struct import_map *m);
 
 /* Whether a session or a job that begins then is asked for, by --from, --to and --sample. */
 bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_t first);

@@ -205,12 +205,13 @@ static uint64_t name_key(const cJSON *o, const cJSON *play, const char *key)
 
 static uint32_t job_of(struct import *im, const cJSON *o)
 {
-    size_t *at = import_map_at(&im->names, rng_mix64(import_key(json_string(o, "play_id"))));
-    if (*at == IMPORT_NONE) {
-        import_map_put(&im->names, rng_mix64(import_key(json_string(o, "play_id"))), im->n_jobs++);
-        at = import_map_at(&im->names, rng_mix64(import_key(json_string(o, "play_id"))));
+    uint64_t key = rng_mix64(import_key(json_string(o, "play_id")));
+    size_t job = map_find(&im->names, key);
+    if (job == IMPORT_NONE) {
+        job = im->n_jobs++;
+        map_put(&im->names, key, job);
     }
-    return (uint32_t)*at;
+    return (uint32_t)job;
 }
 
 /* What a request waits for: ends of others, or with `dispatch` the same that the other waits for.
@@ -220,7 +221,7 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
 {
     const cJSON *d;
     cJSON_ArrayForEach (d, import_get(o, "dependencies")) {
-        size_t parent = *import_map_at(&im->names, name_key(d, o, "request_id"));
+        size_t parent = map_find(&im->names, name_key(d, o, "request_id"));
         int64_t delay_ns = units_ns_from_ms(ms_of(d, "delay_ms", p));
         if (parent == IMPORT_NONE) {
             import_refuse(p, "dependencies.request_id", "must be a request above");
@@ -248,7 +249,7 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
  * other less long. Gaps of parents count from the shortest. */
 static void turn_find(struct import *im, struct import_node *node, uint64_t session)
 {
-    size_t last = *import_map_at(&im->names, session);
+    size_t last = map_find(&im->names, session);
     int64_t least_ns = INT64_MAX;
     uint32_t at = UINT32_MAX;
     for (uint32_t k = 0; k < node->n_parents; k++) {
@@ -304,8 +305,8 @@ static void agentic_line(struct import *im, const cJSON *o, const struct import_
         im->models = xkeep(xstrdup(json_string(o, "model")));
     }
     im->lost.other_model += !import_text_is(o, "model", im->models);
-    import_map_put(&im->names, name_key(o, o, "request_id"), im->n);
-    import_map_put(&im->names, session, im->n);
+    map_put(&im->names, name_key(o, o, "request_id"), im->n);
+    map_put(&im->names, session, im->n);
     import_add_node(im, &r, &node);
 }
 
@@ -315,5 +316,5 @@ void import_agentic_mooncake(struct import *im, FILE *in, const char *path, stru
     if (e->n == 0) {
         import_sources(im, 0);
     }
-    import_map_fini(&im->names);
+    map_fini(&im->names);
 }

@@ -19,8 +19,8 @@ struct line {
 struct transcript {
     struct line *lines; /* owned */
     size_t n_lines;
-    struct import_map places;  /* of lines, by uuid */
-    struct import_map answers; /* of records, by message and agent */
+    struct map places;  /* of lines, by uuid */
+    struct map answers; /* of records, by message and agent */
     struct import_records records;
 };
 
@@ -62,7 +62,7 @@ static void claude_answer(struct import *im, const cJSON *o, const struct line *
     uint64_t name = rng_mix64(import_key(json_string(message, "id"))) ^
                     import_key(json_string(o, "requestId")) ^ x.agent;
     uint64_t output = import_tokens_or_none(usage, "output_tokens", p);
-    size_t at = *import_map_at(&t->answers, name);
+    size_t at = map_find(&t->answers, name);
     if (at != IMPORT_NONE) {
         struct import_row *r = &t->records.v[at].row;
         r->output = output > r->output ? output : r->output;
@@ -81,7 +81,7 @@ static void claude_answer(struct import *im, const cJSON *o, const struct line *
     x.row.input += x.row.input == 0;
     x.row.output = output;
     l->answer = t->records.n;
-    import_map_put(&t->answers, name, t->records.n);
+    map_put(&t->answers, name, t->records.n);
     import_record_add(&t->records, &x, json_string(message, "model"));
 }
 
@@ -94,7 +94,7 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
     if (uuid[0] == '\0') {
         return; /* a summary, a snapshot of files */
     }
-    size_t at = before[0] != '\0' ? *import_map_at(&t->places, import_key(before)) : IMPORT_NONE;
+    size_t at = before[0] != '\0' ? map_find(&t->places, import_key(before)) : IMPORT_NONE;
     struct line l = {.at_ns = import_timestamp_ns(json_string(o, "timestamp")),
                      .root = at != IMPORT_NONE ? t->lines[at].root : import_key(uuid),
                      .answer = IMPORT_NONE,
@@ -110,7 +110,7 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
         claude_answer(im, o, at != IMPORT_NONE ? &t->lines[at] : NULL, &l, p);
     }
     t->lines = xgrow(t->lines, t->n_lines, sizeof *t->lines);
-    import_map_put(&t->places, import_key(uuid), t->n_lines);
+    map_put(&t->places, import_key(uuid), t->n_lines);
     t->lines[t->n_lines++] = l;
 }
 
@@ -126,8 +126,8 @@ void import_claude_code(struct import *im, FILE *in, const char *path, struct er
         (void)err_add(e, "%s: no answer says how many tokens it took (message.usage)", path);
     }
     import_records_fini(&t.records);
-    import_map_fini(&t.places);
-    import_map_fini(&t.answers);
+    map_fini(&t.places);
+    map_fini(&t.answers);
     free(t.lines);
 }
 

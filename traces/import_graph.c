@@ -33,15 +33,15 @@ struct start {
 
 SORT_BY(by_start, struct start, SORT_UP(ns), SORT_UP(row))
 
-static void source_set(struct import *im, struct import_map *seen, size_t row)
+static void source_set(struct import *im, struct map *seen, size_t row)
 {
     struct import_row *r = &im->rows[row];
     struct import_node *node = &im->nodes[row];
     size_t known = 0; /* leading blocks that an earlier prompt has */
-    while (known < r->n_blocks && *import_map_at(seen, block_key(im, row, known)) != IMPORT_NONE) {
+    while (known < r->n_blocks && map_find(seen, block_key(im, row, known)) != IMPORT_NONE) {
         known++;
     }
-    size_t first = known > 0 ? *import_map_at(seen, block_key(im, row, known - 1)) : IMPORT_NONE;
+    size_t first = known > 0 ? map_find(seen, block_key(im, row, known - 1)) : IMPORT_NONE;
     size_t shared = first != IMPORT_NONE ? shared_blocks(im, first, row) : 0;
     if (node->before != IMPORT_NONE && shared_blocks(im, node->before, row) >= shared) {
         first = node->before;
@@ -54,13 +54,13 @@ static void source_set(struct import *im, struct import_map *seen, size_t row)
         r->prefix = tokens < im->rows[first].input ? tokens : im->rows[first].input;
     }
     for (size_t k = known; k < r->n_blocks; k++) {
-        import_map_put(seen, block_key(im, row, k), row);
+        map_put(seen, block_key(im, row, k), row);
     }
 }
 
 void import_sources(struct import *im, size_t first)
 {
-    SCOPED(import_map_fini) struct import_map seen = {0};
+    SCOPED(map_fini) struct map seen = {0};
     size_t n = im->n - first;
     OWNED struct start *order = xmalloc((n + 1) * sizeof *order);
     for (size_t i = 0; i < n; i++) {

@@ -32,12 +32,12 @@ SORT_BY(by_start, struct import_record, SORT_UP(row.start_ns), SORT_UP(row.line)
  * its own. `of` gets the agent of every record. The caller frees. */
 static struct agent *agents_of(const struct import_records *d, size_t *of, size_t *n_agents)
 {
-    SCOPED(import_map_fini) struct import_map places = {0};
+    SCOPED(map_fini) struct map places = {0};
     struct agent *agents = xcalloc(d->n + 1, sizeof *agents);
     *n_agents = 0;
     for (size_t i = 0; i < d->n; i++) {
         const struct import_record *x = &d->v[i];
-        size_t at = x->agent != 0 ? *import_map_at(&places, x->agent) : IMPORT_NONE;
+        size_t at = x->agent != 0 ? map_find(&places, x->agent) : IMPORT_NONE;
         if (at == IMPORT_NONE) {
             at = (*n_agents)++;
             agents[at] = (struct agent){
@@ -45,11 +45,10 @@ static struct agent *agents_of(const struct import_records *d, size_t *of, size_
             agents[at].origin.row = IMPORT_NONE;
             agents[at].job = (uint32_t)at;
             if (x->agent != 0) {
-                import_map_put(&places, x->agent, at);
+                map_put(&places, x->agent, at);
             }
-            size_t parent = x->parent != 0 && x->parent != x->agent
-                                ? *import_map_at(&places, x->parent)
-                                : IMPORT_NONE;
+            size_t parent = x->parent != 0 && x->parent != x->agent ? map_find(&places, x->parent)
+                                                                    : IMPORT_NONE;
             if (parent != IMPORT_NONE) { /* it has begun; else nothing says what came first */
                 agents[at].parent = parent;
                 agents[at].sibling = agents[parent].child;

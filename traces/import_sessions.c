@@ -30,16 +30,15 @@ static uint64_t shared_tokens(const struct import *im, const struct import_row *
 
 /* A block names all before it too, so a prompt's last whole block names the whole of it. The row
  * whose prompt this one continues furthest, unless another has done so. */
-static size_t continued(const struct import *im, struct import_map *ends,
-                        const struct import_row *r)
+static size_t continued(const struct import *im, struct map *ends, const struct import_row *r)
 {
     for (size_t k = r->n_blocks; k > 0; k--) {
         uint64_t id = hash_bits(im->blocks[r->block + k - 1]);
-        size_t row = *import_map_at(ends, id);
+        size_t row = map_find(ends, id);
         if (row < GONE) {
             /* A prompt is continued once: a second request with the same beginning starts a session
              * of its own, else two turns would follow the same answer. */
-            import_map_put(ends, id, GONE);
+            map_put(ends, id, GONE);
             return row;
         }
     }
@@ -47,18 +46,18 @@ static size_t continued(const struct import *im, struct import_map *ends,
 }
 
 /* Tokens that the row's leading blocks have in common with any row before it. */
-static uint64_t known_anywhere(const struct import *im, struct import_map *seen,
+static uint64_t known_anywhere(const struct import *im, struct map *seen,
                                const struct import_row *r, size_t index)
 {
     uint64_t known = 0;
     bool leading = true;
     for (size_t k = 0; k < r->n_blocks; k++) {
         uint64_t id = hash_bits(im->blocks[r->block + k]);
-        bool is_new = *import_map_at(seen, id) == NONE;
+        bool is_new = map_find(seen, id) == NONE;
         leading = leading && !is_new;
         known += leading ? im->block_tokens : 0;
         if (is_new) {
-            import_map_put(seen, id, index);
+            map_put(seen, id, index);
         }
     }
     return known < r->input ? known : r->input;
@@ -88,13 +87,12 @@ static uint64_t prefix_of(const struct import *im, const struct import_row *last
 }
 
 /* The row whose next turn r is, or NONE. */
-static size_t turn_before(const struct import *im, struct import_map *turns,
-                          const struct import_row *r)
+static size_t turn_before(const struct import *im, struct map *turns, const struct import_row *r)
 {
     if (r->after != 0) {
-        size_t row = *import_map_at(turns, r->after);
+        size_t row = map_find(turns, r->after);
         if (row < GONE && r->after != r->key) { /* of a tree: a second answer begins a session */
-            import_map_put(turns, r->after, GONE);
+            map_put(turns, r->after, GONE);
         }
         return row < GONE ? row : NONE;
     }
@@ -103,21 +101,21 @@ static size_t turn_before(const struct import *im, struct import_map *turns,
 }
 
 /* By what the row's next turn will find it. */
-static void remember(const struct import *im, struct import_map *turns, size_t i)
+static void remember(const struct import *im, struct map *turns, size_t i)
 {
     const struct import_row *r = &im->rows[i];
     if (r->key != 0) {
-        import_map_put(turns, r->key, i);
+        map_put(turns, r->key, i);
     } else if (im->options->link && r->n_blocks > 1) { /* the last block is not whole */
-        import_map_put(turns, hash_bits(im->blocks[r->block + r->n_blocks - 2]), i);
+        map_put(turns, hash_bits(im->blocks[r->block + r->n_blocks - 2]), i);
     }
 }
 
 /* Links every row to the turn before it, in the order of time. */
 static void link_rows(struct import *im, const struct place *order, struct link *links)
 {
-    SCOPED(import_map_fini) struct import_map turns = {0};
-    SCOPED(import_map_fini) struct import_map seen = {0};
+    SCOPED(map_fini) struct map turns = {0};
+    SCOPED(map_fini) struct map seen = {0};
     for (size_t k = 0; k < im->n; k++) {
         size_t i = order[k].row;
         struct import_row *r = &im->rows[i];
@@ -152,7 +150,7 @@ bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_
  * source is the first that has that. A block names all before it, too. */
 static void share_blocks(struct import *im, const struct place *order, struct link *links)
 {
-    SCOPED(import_map_fini) struct import_map first = {0};
+    SCOPED(map_fini) struct map first = {0};
     for (size_t k = 0; k < im->n; k++) {
         size_t i = order[k].row;
         const struct import_row *r = &im->rows[i];
@@ -160,9 +158,9 @@ static void share_blocks(struct import *im, const struct place *order, struct li
         size_t same = 0;
         for (size_t b = 0; b < r->n_blocks && l->wanted; b++) {
             uint64_t id = hash_bits(im->blocks[r->block + b]);
-            size_t has = *import_map_at(&first, id);
+            size_t has = map_find(&first, id);
             if (has == NONE) {
-                import_map_put(&first, id, i);
+                map_put(&first, id, i);
             } else if (same == b) {
                 same++;
                 l->source = has;

@@ -18,8 +18,8 @@ struct span {
 struct spans {
     struct span *v; /* owned */
     size_t n;
-    struct import_map places; /* by id */
-    struct import_map named;  /* by trace: a span with a conversation */
+    struct map places; /* by id */
+    struct map named;  /* by trace: a span with a conversation */
     bool agents;
 };
 
@@ -109,10 +109,10 @@ static void span_read(struct spans *all, const cJSON *span, const struct import_
     request_read(s, span, p);
     s->model = xkeep(xstrdup(attribute_text(span, "gen_ai.request.model")));
     if (s->id != 0) {
-        import_map_put(&all->places, s->id, all->n);
+        map_put(&all->places, s->id, all->n);
     }
     if (s->conversation != 0) {
-        import_map_put(&all->named, s->trace, all->n);
+        map_put(&all->named, s->trace, all->n);
     }
     all->agents = all->agents || s->agent;
     all->n++;
@@ -141,7 +141,7 @@ static void otel_line(struct import *im, const cJSON *o, const struct import_pla
 static const struct span *agent_around(const struct spans *all, const struct span *s)
 {
     for (size_t steps = 0; s->parent != 0 && steps < all->n; steps++) {
-        size_t at = *import_map_at((struct import_map *)(uintptr_t)&all->places, s->parent);
+        size_t at = map_find(&all->places, s->parent);
         if (at == IMPORT_NONE) {
             return NULL;
         }
@@ -156,7 +156,7 @@ static const struct span *agent_around(const struct spans *all, const struct spa
 /* The conversation of a span: its own, or one that another span of its trace names. */
 static uint64_t conversation_of(const struct spans *all, const struct span *s)
 {
-    size_t at = *import_map_at((struct import_map *)(uintptr_t)&all->named, s->trace);
+    size_t at = map_find(&all->named, s->trace);
     return s->conversation != 0 ? s->conversation : at != IMPORT_NONE ? all->v[at].conversation : 0;
 }
 
@@ -219,7 +219,7 @@ void import_otel(struct import *im, FILE *in, const char *path, struct err *e)
     } else if (e->n == 0) {
         as_sessions(im, &all);
     }
-    import_map_fini(&all.places);
-    import_map_fini(&all.named);
+    map_fini(&all.places);
+    map_fini(&all.named);
     free(all.v);
 }

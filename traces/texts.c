@@ -4,28 +4,20 @@
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
-#include "sim/base/rng.h"
+#include "sim/base/map.h"
 #include "sim/base/suffix.h"
 #include "traces/calibration.h"
 
 #define MOST_TOKENS 10000000u /* of a context or an output, as of a trace's row */
-#define NO_WORD UINT32_MAX
 
 enum form { FORM_OPEN, FORM_WORDS, FORM_NUMBERS };
-
-/* Words of the file so far, each with its number. */
-struct words {
-    char **word;     /* owned; NUL-terminated */
-    uint32_t *table; /* owned; by hash, NO_WORD: free */
-    size_t n, n_table;
-};
 
 struct reader {
     const char *path;
     uint64_t line;
     struct err *e;
     enum form form;
-    struct words words;
+    struct map words; /* of the file so far, by their hashes: each has a number */
     uint32_t *tokens; /* of the line; owned, as those of every text */
     size_t n, cap;
 };
@@ -59,53 +51,6 @@ static size_t word_length(const char *text)
     return n > 0 ? n : 1;
 }
 
-static size_t place_of(const struct words *w, const char *word)
-{
-    size_t i = rng_mix64(hash_string(HASH_INIT, word)) & (w->n_table - 1);
-    while (w->table[i] != NO_WORD && strcmp(w->word[w->table[i]], word) != 0) {
-        i = (i + 1) & (w->n_table - 1);
-    }
-    return i;
-}
-
-static void words_grow(struct words *w)
-{
-    w->n_table = w->n_table == 0 ? 1024 : 2 * w->n_table;
-    w->table = xrealloc(w->table, w->n_table * sizeof *w->table);
-    for (size_t i = 0; i < w->n_table; i++) {
-        w->table[i] = NO_WORD;
-    }
-    for (size_t i = 0; i < w->n; i++) {
-        w->table[place_of(w, w->word[i])] = (uint32_t)i;
-    }
-}
-
-/* The number of a word; takes it. */
-static uint32_t word_number(struct words *w, char *owned)
-{
-    if (2 * (w->n + 1) >= w->n_table) {
-        words_grow(w);
-    }
-    size_t i = place_of(w, owned);
-    if (w->table[i] != NO_WORD) {
-        free(owned);
-        return w->table[i];
-    }
-    w->word = xgrow(w->word, w->n, sizeof *w->word);
-    w->word[w->n] = owned;
-    w->table[i] = (uint32_t)w->n;
-    return (uint32_t)w->n++;
-}
-
-static void words_fini(struct words *w)
-{
-    for (size_t i = 0; i < w->n; i++) {
-        free(w->word[i]);
-    }
-    free(w->word);
-    free(w->table);
-}
-
 /* ---- a line ---- */
 
 static void refuse(const struct reader *r, const char *key, const char *what)
@@ -123,7 +68,8 @@ static void read_words(struct reader *r, const char *text)
 {
     while (*text != '\0') {
         size_t n = word_length(text);
-        token_add(r, word_number(&r->words, xformat("%.*s", (int)n, text)));
+        OWNED char *word = xformat("%.*s", (int)n, text);
+        token_add(r, (uint32_t)map_number(&r->words, hash_string(HASH_INIT, word)));
         text += n;
     }
 }
@@ -328,7 +274,7 @@ struct trace_texts *texts_read(const char *name, struct err *e)
     }
     free(line.text);
     free(r.tokens);
-    words_fini(&r.words);
+    map_fini(&r.words);
     if (e->n > before) {
         texts_release(out);
         return NULL;

@@ -1,6 +1,7 @@
 #include "experiments/report/schedule.h"
 
 #include "experiments/report/schedule_impl.h"
+#include "sim/base/hash.h"
 #include "sim/metrics/usage.h"
 
 /* ---- launches ---- */
@@ -50,11 +51,22 @@ static void join(struct schedule *s, uint32_t device, uint32_t i, const struct l
 
 static uint32_t set_of(struct schedule *s, const struct pass *p)
 {
-    s->ids = xroom(s->ids, (size_t)p->n_segments + 1, &s->cap_ids, sizeof *s->ids);
+    struct sets *all = &s->sets;
+    uint64_t key = HASH_INIT;
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        s->ids[i] = p->segments[i].request->id;
+        key = hash_u64(key, p->segments[i].request->id);
     }
-    return sets_number(&s->sets, s->ids, p->n_segments);
+    size_t n = all->numbers.n;
+    size_t number = map_number(&all->numbers, key);
+    if (number == n) { /* a new one */
+        all->ids = xroom(all->ids, all->n_ids + p->n_segments, &all->cap_ids, sizeof *all->ids);
+        for (uint32_t i = 0; i < p->n_segments; i++) {
+            all->ids[all->n_ids++] = p->segments[i].request->id;
+        }
+        all->end = xgrow(all->end, n, sizeof *all->end);
+        all->end[n] = all->n_ids;
+    }
+    return (uint32_t)number;
 }
 
 static void on_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
@@ -229,7 +241,6 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
     spool_init(&s->launches, launches);
     spool_init(&s->joined, launches);
     spool_init(&s->kernels, "device op layer begin_ns end_ns isolated_ns");
-    sets_init(&s->sets);
     idmap_init(&s->kv, sizeof(uint32_t));
     idmap_init(&s->left, sizeof(struct left));
     cells_init(&s->cells, N_SIGNALS);

@@ -3,8 +3,8 @@
 
 #include "experiments/report/cells.h"
 #include "experiments/report/schedule.h"
-#include "experiments/report/sets.h"
 #include "experiments/report/spool.h"
+#include "sim/base/map.h"
 #include "sim/metrics/explain.h"
 #include "sim/metrics/idmap.h"
 
@@ -27,6 +27,15 @@ struct left {
     int64_t end_ns;
 };
 
+/* Sets of request ids by number: equal sets have one number. Batches repeat for many launches, so a
+ * launch keeps the number. */
+struct sets {
+    struct map numbers; /* by the hash of the ids, in their order */
+    uint32_t *ids;      /* members of all sets, one after the other */
+    size_t n_ids, cap_ids;
+    size_t *end; /* of each set in ids */
+};
+
 struct schedule {
     struct observer observer;
     const struct machine *machine;
@@ -39,8 +48,6 @@ struct schedule {
     struct lane open[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED][SCHEDULE_OPEN]; /* to be joined */
     int64_t lane_end_ns[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];
     int64_t joined_end_ns[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];
-    uint32_t *ids; /* owned: of a pass */
-    size_t cap_ids;
     struct idmap kv;   /* uint32_t tokens by request */
     struct idmap left; /* struct left by request */
     uint64_t kv_tokens, arrived;

@@ -74,8 +74,9 @@ static void write_members(const struct schedule *s, FILE *out)
 {
     struct spool members;
     spool_init(&members, "set request_id");
-    for (uint32_t i = 0; i < s->sets.n; i++) {
-        for (size_t k = s->sets.first[i]; k < s->sets.first[i + 1]; k++) {
+    size_t k = 0;
+    for (uint32_t i = 0; i < s->sets.numbers.n; i++) {
+        for (; k < s->sets.end[i]; k++) {
             spool_row(&members, (const int64_t[]){i, s->sets.ids[k]});
         }
     }

@@ -19,7 +19,7 @@ void frame_free(struct frame *f)
     free(f->cells);
     free(f->columns);
     free(f->right);
-    free(f->places);
+    map_fini(&f->by_name);
     free(f->hidden);
     for (size_t i = 0; i < f->n_names; i++) {
         free(f->names[i]);
@@ -37,40 +37,10 @@ struct frame_cell frame_cell_of(struct frame_value v)
 
 /* ---- names ---- */
 
-/* Where a name stands, or would. A comparison read back has thousands of columns. */
-static uint32_t *place_of(const struct frame *f, const char *name)
-{
-    size_t i = hash_string(HASH_INIT, name) & (f->n_places - 1);
-    while (f->places[i] > 0 && strcmp(f->columns[f->places[i] - 1].name, name) != 0) {
-        i = (i + 1) & (f->n_places - 1);
-    }
-    return &f->places[i];
-}
-
-/* Finds places for the columns from the given one on; of two with one name, the first has it. */
-static void index_names(struct frame *f, size_t from)
-{
-    if (2 * f->n_columns >= f->n_places) {
-        free(f->places);
-        f->n_places = f->n_places > 0 ? f->n_places : 16;
-        while (2 * f->n_columns >= f->n_places) {
-            f->n_places *= 2;
-        }
-        f->places = xcalloc(f->n_places, sizeof *f->places);
-        from = 0;
-    }
-    for (size_t i = from; i < f->n_columns; i++) {
-        if (f->columns[i].name == NULL) {
-            continue; /* people alone see it */
-        }
-        uint32_t *place = place_of(f, f->columns[i].name);
-        *place = *place > 0 ? *place : (uint32_t)i + 1;
-    }
-}
-
 int frame_find(const struct frame *f, const char *column)
 {
-    return f->n_columns > 0 ? (int)*place_of(f, column) - 1 : -1;
+    size_t at = map_find(&f->by_name, hash_string(HASH_INIT, column));
+    return at != MAP_NONE && strcmp(f->columns[at].name, column) == 0 ? (int)at : -1;
 }
 
 /* ---- filling ---- */
@@ -82,9 +52,13 @@ void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
         f->columns = xgrow(f->columns, f->n_columns, sizeof *f->columns);
         f->right = xgrow(f->right, f->n_columns, sizeof *f->right);
         f->right[f->n_columns] = c[i].kind == FRAME_NUMBER && !c[i].left;
-        f->columns[f->n_columns++] = c[i];
+        f->columns[f->n_columns] = c[i];
+        /* People alone see a column without a name. Of two with one name, the first has it. */
+        if (c[i].name != NULL && frame_find(f, c[i].name) < 0) {
+            map_put(&f->by_name, hash_string(HASH_INIT, c[i].name), f->n_columns);
+        }
+        f->n_columns++;
     }
-    index_names(f, f->n_columns - n);
 }
 
 static char *keep(struct frame *f, const char *text)

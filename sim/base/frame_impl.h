@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/base/frame.h"
+#include "sim/base/map.h"
 
 struct frame_cell {
     enum frame_value_kind kind;
@@ -13,9 +14,7 @@ struct frame {
     struct frame_column *columns; /* owned; their texts borrowed, but for those in names */
     bool *right;                  /* owned: aligned to the right in text, per column */
     size_t n_columns;
-    uint32_t
-        *places; /* owned: columns by the hash of their names, one more than the number; 0: free */
-    size_t n_places;          /* a power of two, over twice the columns; 0 without one */
+    struct map by_name;       /* owned: columns, by the hashes of their names */
     struct frame_cell *cells; /* owned, row by row */
     size_t n_cells, cap_cells;
     bool *hidden; /* owned: people do not see it; of the first n_hidden rows */

@@ -1,6 +1,6 @@
 #include "sim/base/suffix.h"
 
-#include "sim/base/rng.h"
+#include "sim/base/map.h"
 
 #define NONE UINT32_MAX
 
@@ -13,7 +13,7 @@ struct state {
 };
 
 struct edge {
-    uint32_t from, number, to;
+    uint32_t number, to;
     uint32_t next; /* of the same state */
 };
 
@@ -21,8 +21,7 @@ struct suffix {
     struct state *states; /* owned */
     struct edge *edges;   /* owned */
     size_t n_states, cap_states, n_edges, cap_edges;
-    uint32_t *table; /* owned; edges by (from, number), NONE: free */
-    size_t n_table;  /* a power of two, more than half of it free */
+    struct map places; /* owned; edges by class and number */
     uint32_t last, n;
 };
 
@@ -33,51 +32,28 @@ static uint32_t state_add(struct suffix *s, struct state x)
     return (uint32_t)s->n_states++;
 }
 
-/* Place of the edge in the table: its own, or the free one for it. */
-static size_t place_of(const struct suffix *s, uint32_t from, uint32_t number)
+static uint64_t key_of(uint32_t from, uint32_t number)
 {
-    size_t i = rng_mix64(((uint64_t)from << 32) | number) & (s->n_table - 1);
-    while (s->table[i] != NONE &&
-           (s->edges[s->table[i]].from != from || s->edges[s->table[i]].number != number)) {
-        i = (i + 1) & (s->n_table - 1);
-    }
-    return i;
+    return ((uint64_t)from << 32) | number;
 }
 
 static struct edge *edge_of(const struct suffix *s, uint32_t from, uint32_t number)
 {
-    uint32_t i = s->table[place_of(s, from, number)];
-    return i == NONE ? NULL : &s->edges[i];
-}
-
-static void table_grow(struct suffix *s)
-{
-    s->n_table = s->n_table == 0 ? 64 : 2 * s->n_table;
-    s->table = xrealloc(s->table, s->n_table * sizeof *s->table);
-    for (size_t i = 0; i < s->n_table; i++) {
-        s->table[i] = NONE;
-    }
-    for (size_t i = 0; i < s->n_edges; i++) {
-        s->table[place_of(s, s->edges[i].from, s->edges[i].number)] = (uint32_t)i;
-    }
+    size_t i = map_find(&s->places, key_of(from, number));
+    return i == MAP_NONE ? NULL : &s->edges[i];
 }
 
 static void edge_add(struct suffix *s, uint32_t from, uint32_t number, uint32_t to)
 {
-    if (2 * (s->n_edges + 1) >= s->n_table) {
-        table_grow(s);
-    }
     s->edges = xroom(s->edges, s->n_edges + 1, &s->cap_edges, sizeof *s->edges);
-    s->edges[s->n_edges] = (struct edge){from, number, to, s->states[from].edges};
+    s->edges[s->n_edges] = (struct edge){number, to, s->states[from].edges};
     s->states[from].edges = (uint32_t)s->n_edges;
-    s->table[place_of(s, from, number)] = (uint32_t)s->n_edges;
-    s->n_edges++;
+    map_put(&s->places, key_of(from, number), s->n_edges++);
 }
 
 struct suffix *suffix_new(void)
 {
     struct suffix *s = xcalloc(1, sizeof *s);
-    table_grow(s);
     s->last = state_add(s, (struct state){.link = NONE, .edges = NONE});
     return s;
 }
@@ -87,7 +63,7 @@ void suffix_free(struct suffix *s)
     if (s != NULL) {
         free(s->states);
         free(s->edges);
-        free(s->table);
+        map_fini(&s->places);
         free(s);
     }
 }

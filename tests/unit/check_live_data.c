@@ -2,8 +2,9 @@
 #include <stdlib.h>
 
 #include "experiments/report/cells.h"
-#include "experiments/report/sets.h"
 #include "experiments/report/spool.h"
+#include "sim/base/hash.h"
+#include "sim/base/map.h"
 #include "sim/base/memory.h"
 #include "tests/helpers/suite.h"
 
@@ -44,24 +45,29 @@ START_TEST(cells_widen_and_keep_the_integral)
 }
 END_TEST
 
-/* Set k is {k, 2k, .., k times}: all differ. Asked for again after the table has grown, each has
- * its number. */
+/* Set k is {k, 2k, .., k times}: all differ. Asked for again after the map has grown, each has its
+ * number. */
 START_TEST(equal_sets_have_one_number)
 {
-    static struct sets s;
-    uint32_t v[64];
-    sets_init(&s);
+    struct map m = {0};
+    ck_assert_uint_eq(map_find(&m, 0), MAP_NONE);
     for (int round = 0; round < 2; round++) {
         for (uint32_t k = 1; k <= 3000; k++) {
-            uint32_t n = 1 + k % 64;
-            for (uint32_t i = 0; i < n; i++) {
-                v[i] = k * (i + 1);
+            uint64_t key = HASH_INIT;
+            for (uint32_t i = 0; i < 1 + k % 64; i++) {
+                key = hash_u64(key, k * (i + 1));
             }
-            ck_assert_uint_eq(sets_number(&s, v, n), k - 1);
+            ck_assert_uint_eq(map_find(&m, key), round == 0 ? MAP_NONE : k - 1);
+            ck_assert_uint_eq(map_number(&m, key), k - 1);
         }
     }
-    ck_assert_uint_eq(s.n, 3000);
-    ck_assert_uint_eq(s.ids[s.first[2]], 3); /* the third set begins with 3 */
+    ck_assert_uint_eq(m.n, 3000);
+    ck_assert_uint_eq(map_find(&m, 0), MAP_NONE);
+    map_put(&m, 0, 7); /* a key like any other */
+    map_put(&m, 0, 8);
+    ck_assert_uint_eq(map_find(&m, 0), 8);
+    ck_assert_uint_eq(m.n, 3001);
+    map_fini(&m);
 }
 END_TEST
 
