@@ -255,6 +255,7 @@ static int listen_to(const struct pool *p, struct place *w)
         w->busy = false;
         p->done(p->ctx, w->job, &r);
     }
+    SIM_ASSERT(place_is_sound(p, w));
     return rc;
 }
 

@@ -182,6 +182,8 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     if (rc == 0) {
         metrics_collect(m, &out->metrics);
         out->verdict = metrics_verdict(m);
+        SIM_ASSERT(out->verdict <
+                   METRICS_VERDICTS); /* it has a name, as only other binaries' may not */
         add_run_metrics(c, &out->sim, &out->metrics);
         if (opt->requests_csv != NULL) {
             rc = metrics_requests_write(m, opt->requests_csv, opt->requests_about, e);

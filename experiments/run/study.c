@@ -106,7 +106,8 @@ static bool is_wanted(void *ctx, uint64_t job, const char *key)
         read_values(s->how.store, &o, &running->names);
     }
     if (o.run != 0) {
-        SIM_ASSERT(outcome_is_sound(&o));
+        SIM_ASSERT(!running->reads || outcome_is_sound(&o));
+        SIM_ASSERT((o.values != NULL) == running->reads); /* as study.h says of both calls */
         s->done(s->ctx, job, &o);
     }
     free(o.values);
@@ -142,6 +143,7 @@ static int64_t keep(const struct study_stream *s, const struct study_record *rec
         /* Before the run that names it: a store that was cut off never names what is not there. */
         store_configuration(s->how.store, hash, record->tree);
     }
+    SIM_ASSERT(names->n == record->n);
     SIM_ASSERT(!store_ok(s->how.store) || store_has_its_configuration(s->how.store, record));
     return store_put(s->how.store, &record->run, s->kept, names->v, values, names->n);
 }

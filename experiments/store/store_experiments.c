@@ -45,10 +45,13 @@ void store_point(struct store *s, int64_t experiment, uint64_t point, const char
     SIM_ASSERT(experiment > 0 && settings[0] == '{'); /* an object, as the export reads it */
     store_write(s);
     STORE_ONCE(s, s->point, "iit", experiment, (int64_t)point, settings);
+    /* OR IGNORE passes over what it cannot insert, not only over what is there. */
+    SIM_ASSERT(!store_ok(s) || store_has_point(s, experiment, point));
 }
 
 uint64_t store_count(struct store *s, int64_t experiment)
 {
+    SIM_ASSERT(experiment > 0);
     sqlite3_stmt *q = store_prepare(s, "SELECT count(*) FROM members WHERE experiment_id=?1");
     store_bind(q, "i", experiment);
     return (uint64_t)store_ask(s, q, 0);
@@ -83,21 +86,23 @@ int store_check_complete(struct store *s, struct err *e)
 
 /* ---- replications ---- */
 
-bool store_has_one_state(const struct store *s, int64_t experiment, uint64_t point,
-                         uint32_t replication)
+int store_state(const struct store *s, int64_t experiment, uint64_t point, uint32_t replication)
 {
-    sqlite3_stmt *q = NULL;
-    bool both = false;
-    if (sqlite3_prepare_v2(s->db,
-                           "SELECT 1 FROM main.members JOIN main.failures"
-                           " USING(experiment_id, point, replication) WHERE ?1=0 OR"
-                           " (experiment_id=?1 AND point=?2 AND replication=?3)",
-                           -1, &q, NULL) == SQLITE_OK) {
-        store_bind(q, "iii", experiment, (int64_t)point, (int64_t)replication);
-        both = sqlite3_step(q) == SQLITE_ROW;
+    static const char *const tables[] = {"members", "failures"};
+    int state = 0;
+    for (int i = 0; i < 2; i++) {
+        sqlite3_stmt *q = NULL;
+        char *text = sqlite3_mprintf("SELECT 1 FROM %s WHERE experiment_id=?1 AND point=?2"
+                                     " AND replication=?3",
+                                     tables[i]);
+        if (sqlite3_prepare_v2(s->db, text, -1, &q, NULL) == SQLITE_OK) {
+            store_bind(q, "iii", experiment, (int64_t)point, (int64_t)replication);
+            state |= sqlite3_step(q) == SQLITE_ROW ? 1 << i : 0;
+        }
+        (void)sqlite3_finalize(q);
+        sqlite3_free(text);
     }
-    (void)sqlite3_finalize(q);
-    return !both;
+    return state;
 }
 
 void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
@@ -110,7 +115,7 @@ void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t 
     STORE_ONCE(s, s->member, "iiii", experiment, at, (int64_t)replication, run);
     /* A replication that failed once and succeeds now has not failed. */
     STORE_ONCE(s, s->unfail, "iii", experiment, at, (int64_t)replication);
-    SIM_ASSERT(!store_ok(s) || store_has_one_state(s, experiment, point, replication));
+    SIM_ASSERT(!store_ok(s) || store_state(s, experiment, point, replication) == STORE_IS_MEMBER);
 }
 
 void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
@@ -124,7 +129,7 @@ void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t
     /* And one that fails now, of the same revision, must not be averaged with what it gave before.
      */
     STORE_ONCE(s, s->unmember, "iii", experiment, at, (int64_t)replication);
-    SIM_ASSERT(!store_ok(s) || store_has_one_state(s, experiment, point, replication));
+    SIM_ASSERT(!store_ok(s) || store_state(s, experiment, point, replication) == STORE_IS_FAILURE);
 }
 
 void store_values(struct store *s, int64_t experiment, uint64_t point, const char *metric,

@@ -28,9 +28,9 @@ struct store {
  * reader has none, the statement of metrics has a place per column, and all statements are at rest.
  */
 bool store_is_sound(const struct store *s);
-/* For assertions: no replication of an experiment both failed and has a run. 0: of any. */
-bool store_has_one_state(const struct store *s, int64_t experiment, uint64_t point,
-                         uint32_t replication);
+/* For assertions: what a replication is in the file, 0 for nothing. */
+enum { STORE_IS_MEMBER = 1, STORE_IS_FAILURE = 2 };
+int store_state(const struct store *s, int64_t experiment, uint64_t point, uint32_t replication);
 
 /* Prepares one statement; NULL and the error kept when that fails. */
 sqlite3_stmt *store_prepare(struct store *s, const char *sql);

@@ -135,6 +135,23 @@ static bool bind_metrics(struct store *s, const char *const *names, const double
     return true;
 }
 
+/* For assertions: the run has that value under that name; NaN is NULL. */
+static bool has_value(const struct store *s, int64_t id, const char *name, double value)
+{
+    sqlite3_stmt *q = NULL;
+    char *text = sqlite3_mprintf("SELECT \"%w\" FROM metrics WHERE run_id=?1", name);
+    bool has = false;
+    if (sqlite3_prepare_v2(s->db, text, -1, &q, NULL) == SQLITE_OK) {
+        store_bind(q, "i", id);
+        has = sqlite3_step(q) == SQLITE_ROW;
+        bool none = has && sqlite3_column_type(q, 0) == SQLITE_NULL;
+        has = has && (none ? isnan(value) : sqlite3_column_double(q, 0) == value);
+    }
+    (void)sqlite3_finalize(q);
+    sqlite3_free(text);
+    return has;
+}
+
 /* Afterwards there is a column for each, and the statement knows it. */
 static void need_columns(struct store *s, const char *const *names, size_t n)
 {
@@ -169,6 +186,10 @@ static void put_metrics(struct store *s, int64_t id, const char *const *names, c
         (void)sqlite3_bind_int64(s->metrics, 1, id);
         store_once(s, s->metrics);
     }
+    /* Of columns in another order, those at both ends. */
+    SIM_ASSERT(
+        !store_ok(s) || n == 0 ||
+        (has_value(s, id, names[0], values[0]) && has_value(s, id, names[n - 1], values[n - 1])));
 }
 
 int64_t store_put(struct store *s, const struct store_run *run, const char *kept,
@@ -211,4 +232,5 @@ void store_configuration(struct store *s, const char *hash, const char *tree)
     store_write(s);
     STORE_ONCE(s, q, "tt", hash, tree);
     (void)sqlite3_finalize(q);
+    SIM_ASSERT(!store_ok(s) || store_has_configuration(s, hash)); /* now, or before */
 }

@@ -230,6 +230,7 @@ static void refuse_two_places(const struct spec *s, struct err *e)
             const struct spec_axis *a = &s->dimensions[i].axes[k];
             for (uint32_t j = 0; a->key != NULL && j < s->n_dimensions; j++) {
                 bool earlier_axis = j < i && s->dimensions[j].axes[0].key != NULL;
+                SIM_ASSERT(s->dimensions[j].n_axes > 0); /* of a file without errors */
                 bool rows = s->dimensions[j].n_axes > 0 && s->dimensions[j].axes[0].key == NULL;
                 if ((earlier_axis || rows) && dimension_sets(&s->dimensions[j], a->key)) {
                     (void)err_add(e, "%s: %s: also set by %s; a setting varies in one place",

@@ -395,6 +395,7 @@ int spec_check(const struct spec *s, struct err *e)
             free(path);
         }
     }
+    SIM_ASSERT(below == 1);      /* every dimension had its values tried */
     bool tried = e->n == before; /* else a point may lack what it would have */
     for (uint32_t k = 0; k < s->n_patterns && tried; k++) {
         if (!f.pattern[k]) {

@@ -70,11 +70,20 @@ static int load_point(struct loaded *l, const struct spec *spec, uint64_t point,
     return ok ? 0 : -EINVAL;
 }
 
+/* For assertions: a job is a replication of the round, of a point that there is. */
+static bool is_of_round(const struct sweep *s, uint64_t job)
+{
+    uint32_t replication = (uint32_t)(job & (SPEC_MAX_REPLICATIONS - 1));
+    return job >> REPLICATION_BITS < s->spec->n_points && replication >= s->first &&
+           replication < s->until;
+}
+
 static int cell(void *ctx, uint64_t job, struct study_cell *out, struct err *e)
 {
     struct sweep *s = ctx;
     struct loaded *l = &s->loaded;
     uint32_t replication = (uint32_t)(job & (SPEC_MAX_REPLICATIONS - 1));
+    SIM_ASSERT(is_of_round(s, job)); /* the worker was forked within it */
     if (load_point(l, s->spec, job >> REPLICATION_BITS, e) != 0) {
         return -EINVAL;
     }
@@ -85,14 +94,6 @@ static int cell(void *ctx, uint64_t job, struct study_cell *out, struct err *e)
                                .arrivals = l->settings.arrivals,
                                .warmup_s = s->spec->warmup_s};
     return 0;
-}
-
-/* For assertions: a job is a replication of the round, of a point that there is. */
-static bool is_of_round(const struct sweep *s, uint64_t job)
-{
-    uint32_t replication = (uint32_t)(job & (SPEC_MAX_REPLICATIONS - 1));
-    return job >> REPLICATION_BITS < s->spec->n_points && replication >= s->first &&
-           replication < s->until;
 }
 
 /* For assertions: each run of the rounds so far is reported at most once. */
@@ -186,6 +187,7 @@ static uint64_t of_shard(const struct sweep_options *o, uint64_t n)
 
 static bool wide(const struct sweep *s, uint64_t point, double *values)
 {
+    SIM_ASSERT(s->until >= 2); /* one run has no interval */
     for (uint32_t i = 0; i < s->spec->n_until; i++) {
         const struct spec_until *u = &s->spec->until[i];
         store_values(s->store, s->result->experiment, point, u->metric, values, s->until);

@@ -26,6 +26,7 @@ static int absolute(const char *path, char *out, struct err *e)
     if (n >= PATH_BYTES - 64 || strpbrk(out, "\"\n\\%") != NULL) {
         return err_add(e, "%s: too long for a path, or holds \" \\ %% or a line break", path);
     }
+    SIM_ASSERT(out[0] == '/');
     return 0;
 }
 
@@ -52,6 +53,7 @@ static struct output *create_script(const struct places *p, const char *name, st
 {
     char path[PATH_BYTES + 16];
     (void)snprintf(path, sizeof path, "%s/%s", p->folder, name);
+    SIM_ASSERT(strlen(path) == strlen(p->folder) + 1 + strlen(name)); /* whole */
     struct output *out = output_open(path, e);
     if (out != NULL) {
         (void)fputs("#!/bin/sh\n", output_stream(out));
