@@ -118,7 +118,7 @@ static void maybe_stop(struct sched *s, struct iteration *it)
 {
     struct iteration_pass *run = &it->running;
     SIM_ASSERT(run->pass->state == PASS_STATE_RUNNING &&
-               !run->launch->stop_requested == !run->stopping);
+               run->launch->stop_requested == run->stopping);
     if (run->stopping || run->finish || it->n_paused == ITERATION_MAX_PAUSED ||
         it->rules->outranked == NULL || !it->rules->outranked(s)) {
         return;
