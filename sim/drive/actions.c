@@ -194,7 +194,9 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
 static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
 {
     struct drive *d = exec;
+    /* The turn before has left it a slot, so both have one rule of who comes. */
     SIM_ASSERT(row < d->core.setup->trace->n && d->requests[row].tokens == NULL);
+    SIM_ASSERT(d->turns[row].tokens != NULL || d->core.joins != NULL);
     d->arrivals_pending++;
     (void)drive_later(d, at_ns, DRIVE_EVENT_TURN, d->core.setup->trace->rows[row].request_id,
                       ((uint64_t)cold << 32) | row);

@@ -52,20 +52,30 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     SIM_ASSERT(slot_owners(d, q->slot) == 1 || d->core.result->status != 0);
 }
 
+/* The session's next turn, where one will arrive: the core's rule (sim/core/life.c). */
+static uint32_t next_turn(const struct drive *d, const struct trace_row *t, int64_t now_ns)
+{
+    const struct trace *trace = d->core.setup->trace;
+    bool by_time = t->next != TRACE_NO_ROW && d->core.joins == NULL && trace->extras != NULL;
+    bool late =
+        by_time && now_ns + trace->rows[t->next].arrival_ns >= trace->extras[t->next].until_ns;
+    return late ? TRACE_NO_ROW : t->next;
+}
+
 static void on_left(void *self, int64_t now_ns, const struct request *r)
 {
-    (void)now_ns;
     struct drive *d = self;
     const struct full_request *f = core_request(r);
     const struct trace_row *t = &d->core.setup->trace->rows[f->row];
     const struct real_request *q = f->exec;
     SIM_ASSERT(state_request_ok(d, q) && d->kv.holders[q->slot] == 1 && !f->alive);
     SIM_ASSERT(q->n - q->input == r->generated_tokens); /* the core's count */
-    if (t->next == TRACE_NO_ROW) {
+    uint32_t row = next_turn(d, t, now_ns);
+    if (row == TRACE_NO_ROW) {
         d->kv.holders[q->slot] = 0;
     } else {
-        struct real_turn *next = &d->turns[t->next];
-        SIM_ASSERT(next->tokens == NULL && d->requests[t->next].tokens == NULL);
+        struct real_turn *next = &d->turns[row];
+        SIM_ASSERT(next->tokens == NULL && d->requests[row].tokens == NULL);
         *next = (struct real_turn){
             .tokens = xmalloc(q->n * sizeof *q->tokens), .n = q->n, .slot = q->slot};
         memcpy(next->tokens, q->tokens, q->n * sizeof *q->tokens);
@@ -290,7 +300,8 @@ bool state_all_back(const struct drive *d)
         passes--;
     }
     for (uint32_t i = 0; i < d->kv.n_slots; i++) {
-        SIM_ASSERT(d->kv.holders[i] == slot_owners(d, i));
+        /* In a request graph a turn may be called off (ends_with): what waits for it stays. */
+        SIM_ASSERT(d->kv.holders[i] == (d->core.joins != NULL ? slot_owners(d, i) : 0));
     }
     return passes == 0;
 }

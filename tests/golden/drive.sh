@@ -197,6 +197,15 @@ interrupted 130 INT --calibrate "$tmp/slow.csv" -o "$tmp/none.json"
 [ ! -e "$tmp/none.json" ] || fail "a machine of nothing"
 grep -q 'of 0 runs' "$tmp/err" || fail "interrupted: $(cat "$tmp/err")"
 
+# A session whose next turn never comes gives its KV back: 600 of them, one after another, and a real run keeps KV for 512.
+{
+    echo '# xpusim-trace v1'
+    echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,until_s'
+    for i in $(seq 0 599); do echo "$i,$i,0,proactive,$((i / 100)).$(printf %02d $((i % 100))),,2,1,0,"; done
+    for i in $(seq 0 599); do echo "$((600 + i)),$i,1,proactive,,100,4,1,2,50"; done
+} >"$tmp/late.csv"
+$x drive --policy fcfs --clock cpu --llm "$tmp/small.json" --trace "$tmp/late.csv" >"$tmp/out" 2>&1 || fail "late turns: $(cat "$tmp/out")"
+
 # 6. A clock that steps back by a minute.
 ${CC:-gcc} -O1 -shared -fPIC -o "$tmp/back.so" tests/golden/clock_back.c
 head -n 4 "$tmp/t.csv" >"$tmp/short.csv"
