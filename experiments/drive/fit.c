@@ -160,7 +160,7 @@ static bool regressors(const struct fit_input *in, const struct drive_kernel *k,
     switch (part) {
     case PART_PREFILL:
         fit_prompt_terms(in, k, split, &x[1]);
-        return k->prefill_rows == k->shape_rows;
+        return k->prefill_rows == k->shape_rows; /* so that all of its rows are prompts' */
     case PART_DECODE:
         x[1] = (double)k->keys * share;
         x[2] = k->rows;
@@ -194,6 +194,7 @@ static void collect(const struct fit_input *in, const double *overlap, const str
         double slow =
             fit_is_one_row(k) ? 1.0 + d[k->device].beside.value * fmin(1.0, overlap[i]) : 1.0;
         SIM_ASSERT(slow >= 1.0 && overlap[i] >= 0.0 && k->ns > 0);
+        SIM_ASSERT(part != PART_PREFILL || x[2] + x[4] == k->rows); /* of prompts alone */
         struct sample *to = samples_add(s);
         to->t_s = (double)k->ns / 1e9 / slow;
         memcpy(to->x, x, sizeof x);

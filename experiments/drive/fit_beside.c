@@ -52,6 +52,7 @@ void fit_beside(const struct fit_input *in, const double *overlap, uint32_t devi
                 continue;
             }
             SIM_ASSERT(overlap[i] >= 0.0 && !(in->one_by_one && both)); /* none met */
+            SIM_ASSERT(both || overlap[i] <= OVERLAP_LEAST); /* what met a little says nothing */
             n[both] += 1.0;
             sum[both] += (double)k->ns;
             squares[both] += (double)k->ns * (double)k->ns;

@@ -38,6 +38,7 @@ static struct fit_line both_ways(const struct fit_line *l)
     both.xx += l[DRIVE_SWAP_IN].xx;
     both.xy += l[DRIVE_SWAP_IN].xy;
     fit_line_solve(&both);
+    SIM_ASSERT(both.x * both.x <= both.n * both.xx * (1.0 + 1e-9)); /* Cauchy and Schwarz */
     SIM_ASSERT(both.n == l[DRIVE_SWAP_OUT].n + l[DRIVE_SWAP_IN].n);
     return both;
 }

@@ -317,7 +317,7 @@ void transfer_fit(const struct fit_input *in, const struct fit *fit, const struc
                   const struct llm *llm, struct transfer *out)
 {
     out->n_devices = soc->machine.n_devices;
-    SIM_ASSERT(out->n_devices == fit->n_devices);
+    SIM_ASSERT(out->n_devices > 0 && out->n_devices <= MACHINE_MAX_DEVICES);
     for (uint32_t i = 0; i < out->n_devices; i++) {
         fit_device(in, fit, soc, llm, (uint8_t)i, &out->devices[i]);
     }
