@@ -126,11 +126,14 @@ static void store_as(cJSON *llm, const cJSON *tree, const struct soc *soc, struc
 void config_store_models(cJSON *tree, struct err *e)
 {
     SCOPED(err_fini) struct err reported = ERR_INIT; /* when the machine is read for the run */
-    OWNED struct soc *soc = xcalloc(1, sizeof *soc);
     const cJSON *machine = cJSON_GetObjectItemCaseSensitive(tree, "soc");
     const cJSON *models = cJSON_GetObjectItemCaseSensitive(tree, "models");
     cJSON *more = cJSON_GetObjectItemCaseSensitive(models, "more");
-    if (!states_any(machine) || soc_parse(machine, "", soc, &reported) != 0) {
+    if (!states_any(machine)) {
+        return;
+    }
+    OWNED struct soc *soc = xcalloc(1, sizeof *soc);
+    if (soc_parse(machine, "", soc, &reported) != 0) {
         return;
     }
     store_as(cJSON_GetObjectItemCaseSensitive(tree, "llm"), machine, soc, e);
