@@ -13,9 +13,9 @@
  * or three FFN matrices, head 1; a fused kernel pays for all it fuses. Static kernels pay padded
  * rows.
  *
- * Where the host prepares ops (t_enqueue each) while the device works, a kernel takes its share of
- * what preparing a layer's n ops takes longer than its matrix products, too: all forms but roofline
- * and measured kernels.
+ * A host may prepare ops (t_enqueue each) while the device works. What preparing a layer takes
+ * longer than its matrix products is added to its kernels, in all forms but roofline and measured
+ * kernels.
  *
  * A device of several cards pays two all-reduces a layer (soc_exchange), in all forms but roofline:
  * a ring sends 2 (n - 1)/n of the rows' 16-bit hidden states over each card's link. Summing what
