@@ -13,8 +13,8 @@
  * or three FFN matrices, head 1; a fused kernel pays for all it fuses. Static kernels pay padded
  * rows.
  *
- * A host may prepare ops (t_enqueue each) while the device works. What preparing a layer takes
- * longer than its matrix products is added to its kernels, in all forms but roofline and measured
+ * A host may prepare ops (t_enqueue each) while the device works. The time by which preparing a
+ * layer exceeds its matrix products is added to its kernels, in all forms but roofline and measured
  * kernels.
  *
  * A device of several cards pays two all-reduces a layer (soc_exchange), in all forms but roofline:
