@@ -2,6 +2,7 @@
 
 #include "sim/base/base.h"
 #include "sim/base/hash.h"
+#include "sim/base/map.h"
 
 #define PATH_TOKENS 40 /* as the automaton's longest draft */
 #define SURE_TOKENS 2  /* a match of the text that goes before the tree */
@@ -15,41 +16,24 @@ struct node {
 };
 
 struct calibration {
-    struct node *nodes; /* sorted by token */
-    uint32_t n;
+    struct node *nodes;  /* owned */
+    struct map by_token; /* owned */
 };
-
-SORT_BY(by_token, struct node, SORT_UP(token))
 
 static const struct node *find(const struct calibration *c, uint32_t token)
 {
-    uint32_t low = 0;
-    uint32_t high = c->n;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (c->nodes[mid].token < token) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return low < c->n && c->nodes[low].token == token ? &c->nodes[low] : NULL;
+    size_t at = map_find(&c->by_token, token);
+    return at != MAP_NONE ? &c->nodes[at] : NULL;
 }
 
 /* Of several occurrences the one with the surest expectation; of equal ones the first. */
-static void merge(struct calibration *c)
+static void node_add(struct calibration *c, const struct node *node)
 {
-    qsort(c->nodes, c->n, sizeof *c->nodes, by_token);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->n; i++) {
-        bool again = n > 0 && c->nodes[n - 1].token == c->nodes[i].token;
-        if (!again) {
-            c->nodes[n++] = c->nodes[i];
-        } else if (c->nodes[i].probability > c->nodes[n - 1].probability) {
-            c->nodes[n - 1] = c->nodes[i];
-        }
+    size_t before = c->by_token.n;
+    size_t at = map_number(&c->by_token, node->token);
+    if (at == before || node->probability > c->nodes[at].probability) {
+        c->nodes[at] = *node;
     }
-    c->n = n;
 }
 
 /* The likeliest path: to a token that the context does not have, or that the path has already. */
@@ -80,25 +64,21 @@ static bool pair_read(const cJSON *pair, uint32_t *token, double *probability)
     return (double)*token == t->valuedouble && *probability > 0.0 && *probability <= 1.0;
 }
 
-/* Adds a node where the entry knows something. False: it is none. */
-static bool entry_read(struct calibration *c, const cJSON *entry, uint32_t token, uint64_t *hash)
+/* Takes an entry of node->token; its probability stays 0 where nobody knows. False: it is none. */
+static bool entry_read(const cJSON *entry, struct node *node, uint64_t *hash)
 {
     bool good = cJSON_IsArray(entry);
     double before = 1.0;
-    struct node node = {.token = token};
     for (const cJSON *x = good ? entry->child : NULL; x != NULL && good; x = x->next) {
         uint32_t next = 0;
         double probability = 0.0;
         good = pair_read(x, &next, &probability) && probability <= before;
         if (x == entry->child) {
-            node.best = next;
-            node.probability = probability;
+            node->best = next;
+            node->probability = probability;
         }
         before = probability;
         *hash = hash_u64(*hash, ((uint64_t)next << 32) ^ (uint64_t)llround(probability * 1e9));
-    }
-    if (good && entry->child != NULL) {
-        c->nodes[c->n++] = node;
     }
     return good;
 }
@@ -114,23 +94,23 @@ struct calibration *calibration_read(const cJSON *next, const uint32_t *tokens, 
         return NULL;
     }
     struct calibration *c = xcalloc(1, sizeof *c);
-    c->nodes = xcalloc(wanted, sizeof *c->nodes);
+    c->nodes = xcalloc(n_context, sizeof *c->nodes);
     uint32_t i = 0;
     for (const cJSON *entry = next->child; entry != NULL; entry = entry->next, i++) {
-        uint32_t before = c->n;
-        if (!entry_read(c, entry, tokens[i], hash)) {
+        struct node node = {.token = tokens[i]};
+        if (!entry_read(entry, &node, hash)) {
             (void)err_add(e,
                           "%s: next[%u]: must be pairs [token, probability], the likeliest first",
                           where, i);
             calibration_free(c);
             return NULL;
         }
-        if (i >= n_context) { /* what the answer's tokens lead to is not known before the answer */
-            c->n = before;
+        /* What the answer's tokens lead to is not known before the answer. */
+        if (i < n_context && node.probability > 0.0) {
+            node_add(c, &node);
         }
     }
-    merge(c);
-    for (uint32_t k = 0; k < c->n; k++) {
+    for (size_t k = 0; k < c->by_token.n; k++) {
         walk(c, &c->nodes[k]);
     }
     return c;
@@ -139,6 +119,7 @@ struct calibration *calibration_read(const cJSON *next, const uint32_t *tokens, 
 void calibration_free(struct calibration *c)
 {
     if (c != NULL) {
+        map_fini(&c->by_token);
         free(c->nodes);
         free(c);
     }
