@@ -72,24 +72,12 @@ const char *about_fact(const cJSON *about, const char *key)
     return v != NULL ? v : "";
 }
 
-static bool has_word(const char *words, const char *word, size_t n)
-{
-    for (const char *p = words; *p != '\0';) {
-        size_t m = strcspn(p, " ");
-        if (m == n && memcmp(p, word, n) == 0) {
-            return true;
-        }
-        p += m + (p[m] == ' ');
-    }
-    return false;
-}
-
 bool about_is(const cJSON *about, const char *kinds)
 {
     const char *own = about_fact(about, "kind");
     for (const char *p = own; *p != '\0';) {
         size_t n = strcspn(p, " ");
-        if (has_word(kinds, p, n)) {
+        if (text_list_item(kinds, ' ', p, n) != NULL) {
             return true;
         }
         p += n + (p[n] == ' ');

@@ -180,23 +180,12 @@ const char *policy_params_format(const struct policy_ops *ops, const struct poli
     return xkeep(text_end(&t));
 }
 
-/* Is the key of a "key=value" of n characters in the list? */
-static bool has_key(const char *list, const char *pair, size_t n)
-{
-    for (const char *p = list; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
-        if (strncmp(p, pair, n) == 0 && p[n] == '=') {
-            return true;
-        }
-    }
-    return false;
-}
-
 char *policy_params_with(const char *defaults, const char *text)
 {
     SCOPED(text_fini) struct text t = {0};
     for (const char *p = defaults; *p != '\0'; p += *p == ',') {
         size_t n = strcspn(p, ",");
-        if (!has_key(text, p, strcspn(p, "="))) {
+        if (text_list_key(text, p, strcspn(p, "=")) == NULL) {
             text_add(&t, p, n);
             text_char(&t, ',');
         }

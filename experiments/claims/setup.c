@@ -71,39 +71,16 @@ bool setup_is_same(const struct setup *a, const struct setup *b)
 
 /* ---- applying ---- */
 
-/* Whether a list "a=1,b=2" has the key of "b=3,..." (up to its equals sign). */
-static bool has_key(const char *list, const char *pair)
-{
-    size_t n = strcspn(pair, "=,");
-    for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
-        if (strcspn(at, "=,") == n && strncmp(at, pair, n) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Appends the pairs of `list` that `unless` does not have, behind "NAME:". */
 static void add_pairs(struct text *t, const char *list, const char *unless)
 {
     for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
         size_t n = strcspn(at, ",");
-        if (n > 0 && (unless == NULL || !has_key(unless, at))) {
+        if (n > 0 && text_list_key(unless, at, strcspn(at, "=,")) == NULL) {
             text_string(t, t->p[t->n - 1] == ':' ? "" : ",");
             text_add(t, at, n);
         }
     }
-}
-
-/* Whether a list holds just this pair. */
-static bool has_pair(const char *list, const char *pair, size_t n)
-{
-    for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
-        if (strcspn(at, ",") == n && strncmp(at, pair, n) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Whether "NAME" or "NAME?key=value&...", n characters, means this "NAME:key=value,...": every
@@ -120,7 +97,8 @@ static bool means(const char *who, size_t n, const char *spec, const char *place
     for (size_t at = name + 1; at < n;) {
         size_t end = at + strcspn(who + at, "&");
         end = end < n ? end : n;
-        if (!has_pair(list, who + at, end - at) && !has_pair(place, who + at, end - at)) {
+        if (text_list_item(list, ',', who + at, end - at) == NULL &&
+            text_list_item(place, ',', who + at, end - at) == NULL) {
             return false;
         }
         at = end + 1;
@@ -141,7 +119,7 @@ char *setup_merge(const char *spec, const char *with, const char *place)
     text_add(&t, spec, n);
     text_char(&t, ':');
     add_pairs(&t, own, pairs);
-    add_pairs(&t, pairs, NULL);
+    add_pairs(&t, pairs, "");
     return text_end(&t);
 }
 

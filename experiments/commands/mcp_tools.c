@@ -126,17 +126,11 @@ cJSON *mcp_tools_list(void)
 
 /* ---- arguments as a command line ---- */
 
-struct words {
-    char **v; /* owned, as its texts are; NULL-terminated */
-    size_t n;
-};
-
 /* Takes the text over. */
-static void add(struct words *w, char *text)
+static void add(struct texts *w, char *text)
 {
-    w->v = xrealloc(w->v, (w->n + 2) * sizeof *w->v);
-    w->v[w->n++] = text;
-    w->v[w->n] = NULL;
+    texts_add(w, text);
+    free(text);
 }
 
 /* NULL: it is no text and no number. */
@@ -153,7 +147,7 @@ static char *word_of(const cJSON *value)
 }
 
 /* --name value for each. False: a value is of no use. Names are not checked: the command does. */
-static bool add_argument(struct words *w, const cJSON *it, bool operands)
+static bool add_argument(struct texts *w, const cJSON *it, bool operands)
 {
     if (cJSON_IsFalse(it) || cJSON_IsNull(it)) {
         return true;
@@ -164,20 +158,17 @@ static bool add_argument(struct words *w, const cJSON *it, bool operands)
     }
     bool list = cJSON_IsArray(it);
     for (const cJSON *v = list ? it->child : it; v != NULL; v = list ? v->next : NULL) {
-        char *word = word_of(v);
+        OWNED char *word = word_of(v);
         if (word == NULL) {
             return false;
         }
-        add(w, operands ? word : xformat("--%s=%s", it->string, word));
-        if (!operands) {
-            free(word);
-        }
+        add(w, operands ? xstrdup(word) : xformat("--%s=%s", it->string, word));
     }
     return true;
 }
 
 /* What is wrong, for the caller to free; NULL: nothing. */
-static char *command_line(const char *command, const cJSON *arguments, struct words *w)
+static char *command_line(const char *command, const cJSON *arguments, struct texts *w)
 {
     add(w, xstrdup("xpusim"));
     for (const char *at = command; *at != '\0'; at += at[0] == ' ') {
@@ -233,7 +224,7 @@ static cJSON *result_of(int status, const char *out, const char *err)
 }
 
 /* A process of its own: a run may take all memory, or be a policy that ends what it is in. */
-static cJSON *start(const struct words *w)
+static cJSON *start(struct texts *w)
 {
     FILE *out = tmpfile();
     FILE *err = tmpfile();
@@ -245,6 +236,8 @@ static cJSON *start(const struct words *w)
     (void)posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     (void)posix_spawn_file_actions_adddup2(&files, fileno(out), STDOUT_FILENO);
     (void)posix_spawn_file_actions_adddup2(&files, fileno(err), STDERR_FILENO);
+    w->v = xgrow(w->v, w->n, sizeof *w->v);
+    w->v[w->n] = NULL; /* the end of the arguments */
     pid_t pid = 0;
     int rc = posix_spawn(&pid, "/proc/self/exe", &files, NULL, w->v, environ);
     int status = 1;
@@ -260,14 +253,9 @@ cJSON *mcp_tools_call(const char *name, const cJSON *arguments)
 {
     for (size_t i = 0; i < N_TOOLS; i++) {
         if (strcmp(tools[i].name, name) == 0) {
-            struct words w = {.v = NULL};
+            SCOPED(texts_fini) struct texts w = {.v = NULL};
             OWNED char *wrong = command_line(tools[i].command, arguments, &w);
-            cJSON *result = wrong == NULL ? start(&w) : result_of(2, "", wrong);
-            for (size_t k = 0; k < w.n; k++) {
-                free(w.v[k]);
-            }
-            free(w.v);
-            return result;
+            return wrong == NULL ? start(&w) : result_of(2, "", wrong);
         }
     }
     return NULL;

@@ -4,20 +4,6 @@
 #include "experiments/run/plugin.h"
 #include "experiments/shell/options.h"
 
-/* Whether "NAME:key=value,..." sets the first key of `ablation`. */
-static bool decides(const char *params, const char *ablation)
-{
-    size_t key = strcspn(ablation, "=") + 1;
-    while (params[0] != '\0') {
-        if (strncmp(params, ablation, key) == 0) {
-            return true;
-        }
-        params += strcspn(params, ",");
-        params += params[0] == ',' ? 1 : 0;
-    }
-    return false;
-}
-
 int ablate_variants(struct option_texts *list, const char *spec, struct err *e)
 {
     struct config_policy p;
@@ -32,7 +18,7 @@ int ablate_variants(struct option_texts *list, const char *spec, struct err *e)
     uint32_t before = list->n;
     options_text_add(list, spec);
     for (; *all != NULL; all++) {
-        if (!decides(params, *all)) {
+        if (text_list_key(params, *all, strcspn(*all, "=")) == NULL) {
             options_text_add(list, xkeep(xformat("%s%s%s", spec, join, *all)));
         }
     }

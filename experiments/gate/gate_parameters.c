@@ -20,35 +20,20 @@ void gate_parameters_add(struct gate_cells *c, const char *policy, const char *t
     }
 }
 
-/* The value of the parameter that begins `item`, and its length; NULL: text has none of that name.
- */
-static const char *value_of(const char *text, const char *item, size_t *length)
-{
-    size_t name = strcspn(item, "=");
-    while (*text != '\0') {
-        size_t n = strcspn(text, ",");
-        if (strncmp(text, item, name) == 0 && text[name] == '=') {
-            *length = n - name - 1;
-            return text + name + 1;
-        }
-        text += n + (text[n] == ',');
-    }
-    return NULL;
-}
-
 /* Appends the parameters of x that y has not, or has otherwise. */
 static void put_changes(const char *x, const char *y, const char *lacking, struct text *to)
 {
     while (*x != '\0') {
         size_t n = strcspn(x, ",");
         size_t value = strcspn(x, "=") + 1;
-        size_t length = 0;
-        const char *other = value_of(y, x, &length);
+        const char *other = text_list_key(y, x, value - 1);
+        size_t length = other != NULL ? strcspn(other, ",") : 0;
         const char *between = to->n > 0 ? ", " : "";
         if (other == NULL) {
             text_format(to, "%s%.*s %s", between, (int)n, x, lacking);
-        } else if (length != n - value || strncmp(other, x + value, length) != 0) {
-            text_format(to, "%s%.*s, was %.*s", between, (int)n, x, (int)length, other);
+        } else if (length != n || strncmp(other, x, n) != 0) {
+            text_format(to, "%s%.*s, was %.*s", between, (int)n, x, (int)(length - value),
+                        other + value);
         }
         x += n + (x[n] == ',');
     }

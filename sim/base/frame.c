@@ -21,10 +21,7 @@ void frame_free(struct frame *f)
     free(f->right);
     map_fini(&f->by_name);
     free(f->hidden);
-    for (size_t i = 0; i < f->n_names; i++) {
-        free(f->names[i]);
-    }
-    free(f->names);
+    texts_fini(&f->names);
     free(f->path);
     free(f->lines);
     free(f);
@@ -63,8 +60,8 @@ void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
 
 static char *keep(struct frame *f, const char *text)
 {
-    f->names = xgrow(f->names, f->n_names, sizeof *f->names);
-    return f->names[f->n_names++] = xstrdup(text);
+    texts_add(&f->names, text);
+    return f->names.v[f->names.n - 1];
 }
 
 void frame_add_column(struct frame *f, const char *name)

@@ -21,12 +21,11 @@ struct frame {
     uint32_t n_hidden;
     uint32_t keys;
     int indent;
-    char **names; /* owned: texts of columns that the frame keeps */
-    size_t n_names;
-    uint32_t n_bare; /* rows that were begun before the first column */
-    size_t near;     /* the column that frame_set expects */
-    char *path;      /* owned: the file it was read from, or NULL */
-    uint64_t *lines; /* owned: of each row in it; NULL: its rows have none */
+    struct texts names; /* owned: of columns, which the frame keeps */
+    uint32_t n_bare;    /* rows that were begun before the first column */
+    size_t near;        /* the column that frame_set expects */
+    char *path;         /* owned: the file it was read from, or NULL */
+    uint64_t *lines;    /* owned: of each row in it; NULL: its rows have none */
 };
 
 struct frame_cell frame_cell_of(struct frame_value v);

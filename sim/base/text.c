@@ -66,3 +66,27 @@ void texts_fini(struct texts *l)
     free(l->v);
     *l = (struct texts){0};
 }
+
+/* ---- lists in one text ---- */
+
+/* An item ends at its separator; what is compared of it may end before. */
+static const char *list_find(const char *list, char separator, const char *ends, const char *what,
+                             size_t n)
+{
+    const char *at = list;
+    while (at != NULL && *at != '\0' && (strcspn(at, ends) != n || strncmp(at, what, n) != 0)) {
+        at = strchr(at, separator);
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return at != NULL && *at != '\0' ? at : NULL;
+}
+
+const char *text_list_item(const char *list, char separator, const char *item, size_t n)
+{
+    return list_find(list, separator, (const char[]){separator, '\0'}, item, n);
+}
+
+const char *text_list_key(const char *list, const char *key, size_t n)
+{
+    return list_find(list, ',', "=,", key, n);
+}

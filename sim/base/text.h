@@ -126,3 +126,10 @@ size_t texts_find(const struct texts *l, const char *text);
 size_t texts_index(struct texts *l, const char *text);
 void texts_sort(struct texts *l);
 void texts_fini(struct texts *l);
+
+/* ---- lists in one text ---- */
+
+/* The item of n characters in "a,b,c" (separator ','), or NULL. */
+const char *text_list_item(const char *list, char separator, const char *item, size_t n);
+/* The item of "a=1,b=2" with this key of n characters, or NULL. */
+const char *text_list_key(const char *list, const char *key, size_t n);
