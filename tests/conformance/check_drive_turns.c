@@ -26,7 +26,7 @@ static cJSON *line_of(char *text, int request, const char *member, cJSON **line)
 
 /* A prompt of 9 tokens with 5 out, and then one of 20 whose first `prefix` are those. The first
  * answer's last token was never in a kernel, and is in the prompt. The token after the prefix is
- * made up, so it differs: one of 500 by chance, and not here. */
+ * made up, so it differs: one of 101 by chance, and not here. */
 START_TEST(a_prompt_begins_with_the_turn_before)
 {
     static const uint32_t prefixes[] = {14, 13, 9, 0};

@@ -1,0 +1,61 @@
+/* The likeliest tokens after each token of a real run: for rows that no kernel samples the host
+ * computes the model's head itself. */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "policies/registry.h"
+#include "tests/helpers/plain_engine.h"
+#include "tests/helpers/realrun.h"
+#include "tests/helpers/suite.h"
+
+enum { VOCAB = 8, AT = 5 };
+
+/* Probabilities after token AT of a prompt of so many. */
+static void probabilities(uint32_t prompt, double out[VOCAB])
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct tokens t;
+    realrun_requests_make(60);
+    real_n = 1;
+    real_q[0] = (struct scenario_request){.input_tokens = prompt, .output_tokens = 1};
+    realrun_machine_make(&plain_engine, DRIVE_CLOCK_CPU);
+    realrun_small_model();
+    real.llm.vocab = VOCAB;
+    real_options.topk = open_memstream(&text, &bytes);
+    ck_assert_msg(realrun_run(policy_find("fcfs"), "", &t) == 0, "%s", real.result.message);
+    fclose(real_options.topk);
+    cJSON *line = cJSON_Parse(text);
+    const cJSON *next = cJSON_GetArrayItem(cJSON_GetObjectItem(line, "next"), AT);
+    ck_assert_int_eq(cJSON_GetArraySize(next), VOCAB);
+    for (int i = 0; i < VOCAB; i++) {
+        const cJSON *of = cJSON_GetArrayItem(next, i);
+        out[cJSON_GetArrayItem(of, 0)->valueint] = cJSON_GetArrayItem(of, 1)->valuedouble;
+    }
+    cJSON_Delete(line);
+    free(text);
+}
+
+/* A prompt of six tokens ends at token 5, so the engine has its logits; of a prompt of seven it is
+ * one in the middle, and the host's. All eight words of the vocabulary are among the likeliest. */
+START_TEST(the_hosts_head_is_that_of_the_engine)
+{
+    double engines[VOCAB] = {0}, hosts[VOCAB] = {0};
+    double sum = 0.0;
+    probabilities(AT + 1, engines);
+    probabilities(AT + 2, hosts);
+    for (int i = 0; i < VOCAB; i++) {
+        ck_assert_double_eq_tol(hosts[i], engines[i], 1e-4);
+        sum += hosts[i];
+    }
+    ck_assert_double_eq_tol(sum, 1.0, 1e-4);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("all", .timeout_s = 60),
+    TEST(the_hosts_head_is_that_of_the_engine),
+};
+SUITE_MAIN("likeliest tokens of real runs", suite)
