@@ -122,6 +122,7 @@ static void lane_wait(struct lane *w, int64_t since_ns, int64_t limit_ns)
     SIM_ASSERT(d->locked && drive_on_host(d) && w->started && !w->hung);
     bool interrupted = drive_interrupted(d);
     int64_t now_ns = d->host->now_ns();
+    SIM_ASSERT(!interrupted || (d->interrupted_ns > 0 && d->interrupted_ns <= now_ns));
     int64_t left_ns = (w->began_ns > since_ns ? w->began_ns : since_ns) + limit_ns - now_ns;
     if (interrupted && d->interrupted_ns + GRACE_NS - now_ns < left_ns) {
         left_ns = d->interrupted_ns + GRACE_NS - now_ns;
