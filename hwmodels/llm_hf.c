@@ -302,9 +302,8 @@ static char *name_of(const cJSON *root, const char *file)
         base = strrchr(text, '/');
     }
     base = base == NULL ? text : base + 1;
-    size_t n = strlen(base);
-    if (n > 5 && strcmp(base + n - 5, ".json") == 0) {
-        base[n - 5] = '\0';
+    if (text_ends(base, ".json")) {
+        *strrchr(base, '.') = '\0';
     }
     for (char *c = base; *c != '\0'; c++) {
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;

@@ -114,8 +114,7 @@ const char *const *figure_metrics(const struct figure_request *q, const struct f
 static void put_label(struct figure_input *in)
 {
     const char *policy = about_fact(in->about, "policy");
-    const char *slash = strrchr(in->path, '/');
-    const char *base = slash != NULL ? slash + 1 : in->path;
+    const char *base = text_base(in->path);
     const char *dot = strrchr(base, '.');
     int len = dot == NULL || dot == base ? (int)strlen(base) : (int)(dot - base);
     in->label = xkeep(policy[0] != '\0' ? xstrdup(policy) : xformat("%.*s", len, base));

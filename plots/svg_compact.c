@@ -279,11 +279,6 @@ static const char *end_of(const char *p)
     return p;
 }
 
-static bool begins(const char *p, const char *with)
-{
-    return strncmp(p, with, strlen(with)) == 0;
-}
-
 /* Behind what is left out whole, or p. */
 static const char *skip(const char *p)
 {
@@ -291,7 +286,7 @@ static const char *skip(const char *p)
                                            {"<title>", "</title>"},  {"<desc>", "</desc>"},
                                            {"<filter", "</filter>"}, {"<!DOCTYPE", ">"}};
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
-        const char *end = begins(p, whole[i][0]) ? strstr(p, whole[i][1]) : NULL;
+        const char *end = text_begins(p, whole[i][0]) ? strstr(p, whole[i][1]) : NULL;
         if (end != NULL) {
             return end + strlen(whole[i][1]);
         }
@@ -327,12 +322,12 @@ static const char *put_label(struct compact *c, const char *p)
 {
     const char *tag_end = end_of(p);
     const char *text = tag_end + 1 + strspn(tag_end + (*tag_end != '\0'), " \t\n\r");
-    if (!begins(p, "<g transform=") || *tag_end == '\0' || !begins(text, "<text>")) {
+    if (!text_begins(p, "<g transform=") || *tag_end == '\0' || !text_begins(text, "<text>")) {
         return NULL;
     }
     const char *close = strstr(text, "</text>");
     const char *after = close != NULL ? close + 7 + strspn(close + 7, " \t\n\r") : "";
-    if (!begins(after, "</g>")) {
+    if (!text_begins(after, "</g>")) {
         return NULL;
     }
     struct attribute a;
@@ -395,9 +390,9 @@ char *svg_compact(const char *svg)
             p = label;
             continue;
         }
-        if (begins(p, "<g ") || begins(p, "<g>")) {
+        if (text_begins(p, "<g ") || text_begins(p, "<g>")) {
             open_group(&c, p, end);
-        } else if (begins(p, "</g>")) {
+        } else if (text_begins(p, "</g>")) {
             close_group(&c);
         } else if (p[1] == '/') {
             text_add(&c.out, p, (size_t)(end - p) + 1);

@@ -143,13 +143,6 @@ struct rollout {
     bool tool;           /* that input is the result of a tool */
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text);
-    size_t m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static void codex_thread(struct rollout *r, const cJSON *meta)
 {
     const char *id = json_string(meta, "id");
@@ -168,15 +161,15 @@ static void codex_thread(struct rollout *r, const cJSON *meta)
 static void codex_item(struct rollout *r, const cJSON *item, int64_t at_ns)
 {
     const char *type = json_string(item, "type");
-    bool input = ends_with(type, "_output") || strcmp(type, "user_message") == 0 ||
+    bool input = text_ends(type, "_output") || strcmp(type, "user_message") == 0 ||
                  (strcmp(type, "message") == 0 && !import_text_is(item, "role", "assistant"));
-    bool answer = ends_with(type, "_call") || strcmp(type, "reasoning") == 0 ||
+    bool answer = text_ends(type, "_call") || strcmp(type, "reasoning") == 0 ||
                   (strcmp(type, "message") == 0 && import_text_is(item, "role", "assistant"));
     if (at_ns >= 0 && answer && r->answer_ns < 0) {
         r->answer_ns = at_ns;
     } else if (at_ns >= 0 && input && r->answer_ns < 0) {
         r->sent_ns = at_ns;
-        r->tool = ends_with(type, "_output");
+        r->tool = text_ends(type, "_output");
     }
 }
 

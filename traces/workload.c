@@ -185,9 +185,8 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
 static char *file_of(const char *spec, const char **keys)
 {
     const char *json = strstr(spec, ".json:");
-    size_t len = strlen(spec);
     *keys = json != NULL ? json + 6 : NULL;
-    if (json != NULL || (len > 5 && strcmp(spec + len - 5, ".json") == 0)) {
+    if (json != NULL || text_ends(spec, ".json")) {
         return json != NULL ? xformat("%.*s.json", (int)(json - spec), spec) : xstrdup(spec);
     }
     size_t n = strcspn(spec, ":");

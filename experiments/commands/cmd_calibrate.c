@@ -93,8 +93,7 @@ static void write_entries(const struct options *o, struct work *w)
         if (entry->fitted) {
             cJSON *device = cJSON_GetArrayItem(devices, entry->set.device);
             cJSON *runtimes = cJSON_GetObjectItemCaseSensitive(device, "runtimes");
-            const char *name = strrchr(o->points, '/');
-            calibrate_entry_write(entry, name != NULL ? name + 1 : o->points,
+            calibrate_entry_write(entry, text_base(o->points),
                                   cJSON_GetArrayItem(runtimes, (int)entry->set.runtime));
         }
     }

@@ -41,12 +41,6 @@ static cJSON *read_store(const char *path, struct err *e)
     return tree;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* Adds every comparison of the store to the inputs, as `compare --store STORE --json` has them. */
 static void stored_take(const char *store, struct stored_pages *out, struct figure_request *all,
                         struct err *e)
@@ -57,7 +51,7 @@ static void stored_take(const char *store, struct stored_pages *out, struct figu
     out->name = xcalloc(most + 1, sizeof *out->name);
     for (uint32_t i = 0; i < most && e->n == 0; i++) {
         out->said[i] = xformat("%s: comparison %u", store, i + 1);
-        out->name[i] = xformat("%s.%u.json", base_name(store), i + 1);
+        out->name[i] = xformat("%s.%u.json", text_base(store), i + 1);
         out->n++;
         /* as a file would be read: what is written digit by digit is a number again */
         OWNED char *text = json_text(cJSON_GetArrayItem(tree, (int)i), false);

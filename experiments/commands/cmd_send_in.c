@@ -8,8 +8,7 @@ static int run(void *values, struct err *e)
 {
     const struct send_options *o = values;
     const char *out = o->out;
-    size_t n = strlen(out);
-    if (n <= 7 || strcmp(out + n - 7, ".tar.gz") != 0) {
+    if (!text_ends(out, ".tar.gz")) {
         return err_add(e, "-o '%s': must be a path ending in .tar.gz", out);
     }
     return send_in(o, e);

@@ -23,9 +23,8 @@ int new_file_name_check(const char *command, const char *name, struct err *e)
 char *new_file_write(const char *output, const char *name, const cJSON *tree, struct err *e)
 {
     char *path = output != NULL ? xstrdup(output) : xformat("%s.json", name);
-    size_t n = strlen(path);
     int rc = -EINVAL;
-    if (n <= 5 || strcmp(path + n - 5, ".json") != 0) {
+    if (!text_ends(path, ".json")) {
         (void)err_add(e, "-o '%s': must be a path ending in .json", path);
     } else if (access(path, F_OK) == 0) {
         (void)err_add(e, "%s: is there already; remove it, or give another -o", path);

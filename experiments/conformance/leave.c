@@ -45,12 +45,11 @@ static bool shows(void *ctx, const struct trace *t)
 /* "PATH/my.so:a=b" as part of a file's name. */
 static char *file_name(const char *label, const struct conformance_case *how)
 {
-    const char *from = strrchr(label, '/');
     OWNED char *of_params =
         how->params == NULL
             ? xformat("%s", "")
             : xformat("-%016llx", (unsigned long long)hash_string(HASH_INIT, how->params));
-    char *path = xformat(FOLDER "/conformance-%s-%llu%s%s%s.csv", from == NULL ? label : from + 1,
+    char *path = xformat(FOLDER "/conformance-%s-%llu%s%s%s.csv", text_base(label),
                          (unsigned long long)how->load, of_params,
                          how->pair != CONFORMANCE_ALONE ? "-" : "", conformance_pairs[how->pair]);
     for (char *p = path + strlen(FOLDER) + 1; (p = strpbrk(p, ":=,' ")) != NULL;) {

@@ -223,8 +223,7 @@ int take_machine(const char *archive, const char *name, const char *output, stru
 {
     struct taking t = {.archive = archive, .name = name, .d = d, .e = e};
     t.path = output != NULL ? xstrdup(output) : xformat("%s.json", name);
-    size_t n = strlen(t.path);
-    if (n <= 5 || strcmp(t.path + n - 5, ".json") != 0) {
+    if (!text_ends(t.path, ".json")) {
         (void)err_add(e, "-o '%s': must be a path ending in .json", t.path);
     } else if (access(t.path, F_OK) == 0) {
         (void)err_add(e, "%s: is there already; remove it, or give another -o", t.path);

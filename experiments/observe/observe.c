@@ -234,7 +234,7 @@ static uint32_t ask_usage(const struct replay *r, const char *prompt)
 static uint32_t ask_tokenizer(const struct replay *r, const char *prompt)
 {
     size_t n = strlen(r->o->url);
-    bool versioned = n > 3 && strcmp(r->o->url + n - 3, "/v1") == 0;
+    bool versioned = text_ends(r->o->url, "/v1");
     SCOPED(json_drop)
     cJSON *b = JSON_MEMBERS(cJSON_CreateObject(), "model", r->o->model, "content", prompt, "prompt",
                             prompt, "add_special", (bool)true); /* as a completion begins */

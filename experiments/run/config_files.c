@@ -10,13 +10,6 @@
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
 
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s);
-    size_t k = strlen(tail);
-    return n >= k && strcmp(s + n - k, tail) == 0;
-}
-
 static void look(void *near, const char *path, const char *name, struct err *e)
 {
     (void)path;
@@ -27,7 +20,7 @@ static void look(void *near, const char *path, const char *name, struct err *e)
 void config_add_file(cJSON *tree, const char *key, const char *what, const char *file,
                      cJSON *(*read)(const char *path, struct err *e), struct err *e)
 {
-    if (!ends_with(what, ".json") && access(file, R_OK) != 0) {
+    if (!text_ends(what, ".json") && access(file, R_OK) != 0) {
         struct nearest near;
         SCOPED(err_fini) struct err none = ERR_INIT;
         OWNED char *folder = xstrdup(file);

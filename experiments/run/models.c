@@ -17,8 +17,7 @@
 /* What a file is called: no folder, no ending. */
 static const char *name_of(const char *model)
 {
-    const char *slash = strrchr(model, '/');
-    char *name = xstrdup(slash != NULL ? slash + 1 : model);
+    char *name = xstrdup(text_base(model));
     char *end = strstr(name, ".json");
     if (end != NULL && end[strlen(".json")] == '\0') {
         *end = '\0';

@@ -35,8 +35,7 @@ static void set_type(struct point *p, const char *type)
 /* "dir/llama-2-7b.Q4_0.gguf" is llama-2-7b: a file's name says more than the type. */
 static void set_file(struct point *p, const char *path)
 {
-    const char *base = strrchr(path, '/');
-    base = base != NULL ? base + 1 : path;
+    const char *base = text_base(path);
     const char *end = strstr(base, ".gguf");
     char *name = xformat("%.*s", (int)(end != NULL ? (size_t)(end - base) : strlen(base)), base);
     for (char *q = name + strlen(name); q-- > name;) {

@@ -19,8 +19,7 @@
  */
 static int take_soc(struct catalog *c, const char *text, const char **name, struct err *e)
 {
-    size_t n = strlen(text);
-    if (n > 5 && strcmp(text + n - 5, ".json") == 0) {
+    if (text_ends(text, ".json")) {
         struct soc *soc = xkept(xmalloc(sizeof *soc));
         SCOPED(json_drop) cJSON *root = json_read_file(soc_path(text), e);
         if (root == NULL || soc_parse(root, text, soc, e) != 0) {

@@ -93,13 +93,6 @@ static void add_each(struct paths *p, const char *variable)
     }
 }
 
-static bool ends(const char *text, const char *with)
-{
-    size_t n = strlen(text);
-    size_t k = strlen(with);
-    return n > k && strcmp(text + n - k, with) == 0;
-}
-
 /* A Python file may import the modules and packages next to it: code, and no data. The folder's
  * names are then read, too, because the import system looks them up. */
 static void add_modules(struct paths *reads, struct paths *lists, const char *file)
@@ -110,7 +103,7 @@ static void add_modules(struct paths *reads, struct paths *lists, const char *fi
     for (struct dirent *it; d != NULL && (it = readdir(d)) != NULL;) {
         OWNED char *path = xformat("%s/%s", folder, it->d_name);
         OWNED char *inside = xformat("%s/__init__.py", path);
-        if (ends(path, ".py") || (it->d_name[0] != '.' && access(inside, R_OK) == 0)) {
+        if (text_ends(path, ".py") || (it->d_name[0] != '.' && access(inside, R_OK) == 0)) {
             add(reads, path);
         }
     }
@@ -137,7 +130,7 @@ static void add_words(struct paths *reads, struct paths *lists, const char *comm
         } else if (n > 0 && access(word, F_OK) == 0) {
             add(reads, word);
         }
-        if (ends(word, ".py") && access(word, R_OK) == 0) {
+        if (text_ends(word, ".py") && access(word, R_OK) == 0) {
             add_modules(reads, lists, word);
         }
         at += n;

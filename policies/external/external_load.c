@@ -14,11 +14,6 @@
 
 /* ---- specifications ---- */
 
-static bool starts(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 /* "key=" */
 static bool is_params(const char *text)
 {
@@ -28,12 +23,13 @@ static bool is_params(const char *text)
 
 size_t external_spec_length(const char *spec)
 {
-    if (starts(spec, EXEC)) { /* a command may hold colons: the last one with a key behind it */
+    if (text_begins(spec,
+                    EXEC)) { /* a command may hold colons: the last one with a key behind it */
         const char *colon = strrchr(spec + strlen(EXEC) - 1, ':');
         bool params = colon > spec + strlen(EXEC) && (is_params(colon + 1) || colon[1] == '\0');
         return params ? (size_t)(colon - spec) : strlen(spec);
     }
-    if (!starts(spec, PYTHON)) {
+    if (!text_begins(spec, PYTHON)) {
         return 0;
     }
     /* A file's name and a class have no colons; so everything behind the second one is parameters,
@@ -44,7 +40,7 @@ size_t external_spec_length(const char *spec)
 
 char *external_file(const char *spec)
 {
-    bool python = starts(spec, PYTHON);
+    bool python = text_begins(spec, PYTHON);
     const char *file = spec + strlen(python ? PYTHON : EXEC);
     size_t len = strcspn(file, python ? ":" : " :");
     /* found in PATH: part of the system, not of the experiment */
@@ -66,7 +62,7 @@ static char *real_name(char *path)
 /* The command line of a specification. Owned by x. */
 static int command_line(struct external *x, struct err *e)
 {
-    if (starts(x->spec, EXEC)) {
+    if (text_begins(x->spec, EXEC)) {
         const char *command = x->spec + strlen(EXEC);
         if (command[strspn(command, " ")] == '\0') {
             return err_add(e, "--policy %s: a command is missing: exec:./program arguments",
@@ -76,7 +72,7 @@ static int command_line(struct external *x, struct err *e)
          * itself and not a shell that leaves it behind. */
         size_t first = strcspn(command, " ");
         char *word = xformat("%.*s", (int)first, command);
-        if (starts(word, "python") && jail_works(NULL)) {
+        if (text_begins(word, "python") && jail_works(NULL)) {
             char *real = external_interpreter(word);
             free(word);
             word = real;
@@ -253,7 +249,8 @@ int external_ask(struct external *x, struct err *e)
     }
     SCOPED(json_drop) cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(tree, "error");
-    if (line == NULL && strstr(p.failure, "no such program") != NULL && starts(x->spec, PYTHON)) {
+    if (line == NULL && strstr(p.failure, "no such program") != NULL &&
+        text_begins(x->spec, PYTHON)) {
         (void)err_add(e,
                       "--policy %s: %s was not found: install it (Debian: python3), or name an "
                       "interpreter in XPUSIM_PYTHON",
@@ -310,7 +307,7 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
             said = true;
             (void)fprintf(stderr, "xpusim: note: programs run without a jail: %s\n", why);
         }
-        x->jail = external_jail(x->argv, starts(x->spec, PYTHON));
+        x->jail = external_jail(x->argv, text_begins(x->spec, PYTHON));
         x->usable = external_ask(x, e) == 0;
     }
     return x->usable ? &x->ops : NULL;

@@ -145,9 +145,7 @@ struct output *output_open(const char *path, struct err *e)
         forget(o);
         return NULL;
     }
-    size_t length = strlen(path);
-    bool packed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
-    o->f = packed ? output_gzip(fd) : fdopen(fd, "w");
+    o->f = text_ends(path, ".gz") ? output_gzip(fd) : fdopen(fd, "w");
     if (o->f == NULL) {
         out_of_memory(0);
     }

@@ -22,6 +22,24 @@ char *text_visible(char *text, const char *keep)
     return text;
 }
 
+bool text_begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+bool text_ends(const char *text, const char *with)
+{
+    size_t n = strlen(text);
+    size_t k = strlen(with);
+    return n > k && strcmp(text + n - k, with) == 0;
+}
+
+const char *text_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
 void texts_add(struct texts *l, const char *text)
 {
     l->v = xgrow(l->v, l->n, sizeof *l->v);

@@ -1,6 +1,7 @@
 /* A text under construction, for output that is too frequent for printf. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,12 @@ static inline void text_fini(struct text *t)
     free(t->p);
     *t = (struct text){0};
 }
+
+bool text_begins(const char *text, const char *with);
+/* Is there something, and then this end? */
+bool text_ends(const char *text, const char *with);
+/* A path without its folders. */
+const char *text_base(const char *path);
 
 /* A list of texts. */
 struct texts {
