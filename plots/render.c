@@ -15,18 +15,10 @@
 
 int render_check_gnuplot(struct err *e)
 {
-    const char *path = getenv("PATH");
-    while (path != NULL && *path != '\0') {
-        size_t n = strcspn(path, ":");
-        OWNED char *probe = xformat("%.*s/gnuplot", (int)n, path);
-        bool there = access(probe, X_OK) == 0;
-        if (there) {
-            return 0;
-        }
-        path += n + (path[n] == ':');
-    }
-    return err_add(e, "gnuplot is not installed: it draws the figures (Debian package "
-                      "gnuplot-nox)");
+    OWNED char *path = program_find("gnuplot");
+    return path != NULL ? 0
+                        : err_add(e, "gnuplot is not installed: it draws the figures (Debian "
+                                     "package gnuplot-nox)");
 }
 
 /* Where one figure is made. */

@@ -2,6 +2,7 @@
 
 #include "sim/base/json.h"
 #include "sim/base/portable.h"
+#include "sim/base/words.h"
 #include "traces/traces.h"
 
 #define NOMINAL_WITHIN 1e-12 /* a coordinate that is the nominal one */
@@ -178,18 +179,12 @@ int space_init(struct space *s, const struct config_options *o, const struct con
     s->options = o;
     s->keys = "";
     s->head = "mixed";
-    bool workload = false;
-    bool machine = false;
-    for (const char *word = over; *word != '\0';) {
-        size_t n = strcspn(word, ",");
-        bool is_workload = n == 8 && strncmp(word, "workload", n) == 0;
-        bool is_machine = n == 7 && strncmp(word, "machine", n) == 0;
-        if (!is_workload && !is_machine) {
-            return err_add(e, "--over %s: must be workload, machine or workload,machine", over);
-        }
-        workload = workload || is_workload;
-        machine = machine || is_machine;
-        word += n + (word[n] == ',' ? 1 : 0);
+    static const char *const forms[] = {"workload", "machine", "workload,machine",
+                                        "machine,workload", NULL};
+    bool workload = strstr(over, "workload") != NULL;
+    bool machine = strstr(over, "machine") != NULL;
+    if (words_find(forms, over) < 0) {
+        return err_add(e, "--over %s: must be workload, machine or workload,machine", over);
     }
     const char *spec = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
     bool agents = trace_workload_has_factors(spec);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "policies/external/external_impl.h"
+#include "sim/base/datadir.h"
 #include "sim/base/input.h"
 
 struct paths {
@@ -53,28 +54,11 @@ static void add_prefix(struct paths *p, const char *program)
     }
 }
 
-/* A program by its path or through PATH; NULL: there is none. The caller frees it. */
-static char *find_program(const char *name)
-{
-    const char *dirs = strchr(name, '/') == NULL ? getenv("PATH") : NULL;
-    char *path = dirs == NULL ? xstrdup(name) : NULL;
-    while (dirs != NULL && path == NULL) {
-        size_t n = strcspn(dirs, ":");
-        path = xformat("%.*s/%s", n > 0 ? (int)n : 1, n > 0 ? dirs : ".", name);
-        if (access(path, X_OK) != 0) {
-            free(path);
-            path = NULL;
-        }
-        dirs = dirs[n] == ':' ? dirs + n + 1 : NULL;
-    }
-    return path;
-}
-
 /* The program, and what is behind its links. */
 static void add_program(struct paths *p, const char *name)
 {
     char real[PATH_MAX];
-    OWNED char *path = find_program(name);
+    OWNED char *path = program_find(name);
     if (path != NULL && realpath(path, real) != NULL) {
         add(p, path);
         add_prefix(p, path);
@@ -152,7 +136,7 @@ static bool is_script(const char *path)
 
 char *external_interpreter(const char *name)
 {
-    OWNED char *path = find_program(name);
+    OWNED char *path = program_find(name);
     char *real = NULL;
     if (path != NULL && is_script(path)) {
         char option[] = "-c";

@@ -100,3 +100,19 @@ int datadir_check(struct err *e)
                          "install them with it (`make install`), or name their folder with "
                          "XPUSIM_DATA_DIR");
 }
+
+char *program_find(const char *name)
+{
+    const char *dirs = getenv("PATH");
+    char *path = strchr(name, '/') != NULL ? xstrdup(name) : NULL;
+    while (dirs != NULL && path == NULL) {
+        size_t n = strcspn(dirs, ":");
+        path = xformat("%.*s/%s", n > 0 ? (int)n : 1, n > 0 ? dirs : ".", name);
+        if (access(path, X_OK) != 0) {
+            free(path);
+            path = NULL;
+        }
+        dirs = dirs[n] == ':' ? dirs + n + 1 : NULL;
+    }
+    return path;
+}

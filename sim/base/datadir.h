@@ -23,3 +23,5 @@ const char *datadir_named(const char *name, const char *folder, const char *endi
 
 /* 0, or -EINVAL with an error that says where the data was looked for. */
 int datadir_check(struct err *e);
+/* A program by its path or through PATH; NULL: there is none. The caller frees it. */
+char *program_find(const char *name);
