@@ -1,6 +1,7 @@
 #include "experiments/claims/setup.h"
 
 #include "experiments/run/config.h"
+#include "policies/params.h"
 
 const char *const setup_keys[SETUP_LISTS] = {"set", "policy", "workload", "metric", "soc"};
 
@@ -71,18 +72,6 @@ bool setup_is_same(const struct setup *a, const struct setup *b)
 
 /* ---- applying ---- */
 
-/* Appends the pairs of `list` that `unless` does not have, behind "NAME:". */
-static void add_pairs(struct text *t, const char *list, const char *unless)
-{
-    for (const char *at = list; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
-        size_t n = strcspn(at, ",");
-        if (n > 0 && text_list_key(unless, at, strcspn(at, "=,")) == NULL) {
-            text_string(t, t->p[t->n - 1] == ':' ? "" : ",");
-            text_add(t, at, n);
-        }
-    }
-}
-
 /* Whether "NAME" or "NAME?key=value&...", n characters, means this "NAME:key=value,...": every
  * condition is one of its pairs, or of `place` ("llm=...,soc=..."). */
 static bool means(const char *who, size_t n, const char *spec, const char *place)
@@ -115,12 +104,8 @@ char *setup_merge(const char *spec, const char *with, const char *place)
     }
     const char *own = spec[n] == ':' ? spec + n + 1 : "";
     const char *pairs = with + who + (with[who] == ':');
-    struct text t = {0};
-    text_add(&t, spec, n);
-    text_char(&t, ':');
-    add_pairs(&t, own, pairs);
-    add_pairs(&t, pairs, "");
-    return text_end(&t);
+    OWNED char *list = policy_params_with(own, pairs);
+    return xformat("%.*s:%s", (int)n, spec, list);
 }
 
 static void edit_text(cJSON *form, const char *key, const struct setup_texts *with,
