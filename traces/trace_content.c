@@ -1,7 +1,7 @@
 /* The sources of a request graph: each names the text that a prompt begins with. */
 #include "traces/traces.h"
 
-/* A request_id with its row, or a prefix_group with its stream. */
+/* A prefix_group with its stream. */
 struct named {
     uint32_t name, is;
 };
@@ -83,7 +83,7 @@ static void check_ends(const struct trace_builder *b, const uint32_t *source, co
     }
 }
 
-static uint32_t source_of(const struct trace_builder *b, uint32_t row, const struct named *ids,
+static uint32_t source_of(const struct trace_builder *b, uint32_t row, const struct map *places,
                           const struct named *groups, uint32_t n_groups, uint32_t turn_before,
                           const char *name, struct err *e)
 {
@@ -96,15 +96,16 @@ static uint32_t source_of(const struct trace_builder *b, uint32_t row, const str
         refuse(b, name, row, e, "column prefix_of: begins like request", of,
                ", and has a prefix_group; a prompt begins with one text");
     }
-    uint32_t source = find(ids, b->n, of);
-    if (source == TRACE_NO_ROW) {
+    size_t source = map_find(places, of);
+    if (source == MAP_NONE) {
         refuse(b, name, row, e, "column prefix_of: there is no request", of, "");
+        return TRACE_NO_ROW;
     }
-    return source;
+    return (uint32_t)source;
 }
 
-void trace_content_build(const struct trace_builder *b, struct trace_graph *g, const char *name,
-                         struct err *e)
+void trace_content_build(const struct trace_builder *b, const struct map *places,
+                         struct trace_graph *g, const char *name, struct err *e)
 {
     bool stated = false;
     for (uint32_t i = 0; i < b->n && !stated; i++) {
@@ -114,10 +115,8 @@ void trace_content_build(const struct trace_builder *b, struct trace_graph *g, c
         return;
     }
     size_t before = e->n;
-    OWNED struct named *ids = xmalloc((b->n + 1) * sizeof *ids);
     OWNED uint32_t *last = xmalloc((b->n + 1) * sizeof *last); /* the turn before */
     for (uint32_t i = 0; i < b->n; i++) {
-        ids[i] = (struct named){b->rows[i].request_id, i};
         last[i] = TRACE_NO_ROW;
     }
     for (uint32_t i = 0; i < b->n; i++) {
@@ -125,12 +124,11 @@ void trace_content_build(const struct trace_builder *b, struct trace_graph *g, c
             last[b->rows[i].next] = i;
         }
     }
-    qsort(ids, b->n, sizeof *ids, by_name);
     OWNED struct named *groups = groups_of(b, &g->n_groups);
     g->source = xmalloc((b->n + 1) * sizeof *g->source);
     for (uint32_t i = 0; i < b->n; i++) {
         g->source[i] = e->n < ERR_MAX_LINES
-                           ? source_of(b, i, ids, groups, g->n_groups, last[i], name, e)
+                           ? source_of(b, i, places, groups, g->n_groups, last[i], name, e)
                            : TRACE_NO_ROW;
         if (g->source[i] != TRACE_NO_ROW) {
             check_length(b, i, g->source[i], name, e);

@@ -18,17 +18,10 @@ void trace_graph_free(struct trace_graph *g)
     }
 }
 
-struct place {
-    uint32_t id, row;
-};
-
-SORT_BY(by_id, struct place, SORT_UP(id))
-
-static uint32_t row_of(const struct place *places, size_t n, uint32_t id)
+static uint32_t row_of(const struct map *places, uint32_t id)
 {
-    const struct place want = {.id = id};
-    const struct place *got = bsearch(&want, places, n, sizeof *places, by_id);
-    return got != NULL ? got->row : TRACE_NO_ROW;
+    size_t row = map_find(places, id);
+    return row != MAP_NONE ? (uint32_t)row : TRACE_NO_ROW;
 }
 
 static int error_at(const struct trace_builder *b, const char *name, size_t row, const char *what,
@@ -49,7 +42,7 @@ struct raw_edge {
 SORT_BY(by_parent, struct raw_edge, SORT_UP(from), SORT_UP(to))
 
 /* All edges, sorted by parent; the turn before is a parent without a gap. The caller frees. */
-static struct raw_edge *collect(const struct trace_builder *b, const struct place *places,
+static struct raw_edge *collect(const struct trace_builder *b, const struct map *places,
                                 struct trace_graph *g, size_t *n_edges, const char *name,
                                 struct err *e)
 {
@@ -65,14 +58,14 @@ static struct raw_edge *collect(const struct trace_builder *b, const struct plac
         g->starts_job[i] = node->starts_job;
         g->ends_with[i] = TRACE_NO_ROW;
         if (node->ends_with != UINT32_MAX) {
-            g->ends_with[i] = row_of(places, b->n, node->ends_with);
+            g->ends_with[i] = row_of(places, node->ends_with);
             if (g->ends_with[i] == TRACE_NO_ROW || g->ends_with[i] == i) {
                 (void)error_at(b, name, i, "column ends_with: there is no other request",
                                node->ends_with, e);
             }
         }
         for (uint32_t k = 0; k < node->n_parents && e->n < ERR_MAX_LINES; k++) {
-            uint32_t from = row_of(places, b->n, node->parents[k].request_id);
+            uint32_t from = row_of(places, node->parents[k].request_id);
             if (from == TRACE_NO_ROW) {
                 (void)error_at(b, name, i, "column parent_ids: there is no request",
                                node->parents[k].request_id, e);
@@ -192,11 +185,10 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
 {
     size_t before = e->n;
     uint32_t n = (uint32_t)b->n;
-    OWNED struct place *places = xmalloc((n + 1) * sizeof *places);
+    SCOPED(map_fini) struct map places = {0}; /* rows by request_id */
     for (uint32_t i = 0; i < n; i++) {
-        places[i] = (struct place){b->rows[i].request_id, i};
+        map_put(&places, b->rows[i].request_id, i);
     }
-    qsort(places, n, sizeof *places, by_id);
     struct trace_graph *g = xcalloc(1, sizeof *g);
     g->first = xcalloc(n + 1, sizeof *g->first);
     g->n_parents = xcalloc(n + 1, sizeof *g->n_parents);
@@ -205,7 +197,7 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
     g->background = xcalloc(n + 1, sizeof *g->background);
     g->starts_job = xcalloc(n + 1, sizeof *g->starts_job);
     size_t n_edges = 0;
-    OWNED struct raw_edge *v = collect(b, places, g, &n_edges, name, e);
+    OWNED struct raw_edge *v = collect(b, &places, g, &n_edges, name, e);
     g->edges = xmalloc((n_edges + 1) * sizeof *g->edges);
     for (size_t i = 0; i < n_edges; i++) {
         g->first[v[i].from + 1]++;
@@ -218,7 +210,7 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
     number_jobs(g, n);
     if (e->n == before) {
         check_order(b, g, name, e);
-        trace_content_build(b, g, name, e);
+        trace_content_build(b, &places, g, name, e);
         trace_models_build(b, g, name, e);
     }
     if (e->n > before) {

@@ -10,6 +10,7 @@
 
 #include "sim/api/trace.h"
 #include "sim/base/base.h"
+#include "sim/base/map.h"
 
 /* More rows than this is a mistake, not a workload. */
 #define TRACE_MAX_ROWS 10000000u
@@ -91,9 +92,10 @@ struct trace_node *trace_graph_nodes(const struct trace *t);
 void trace_graph_nodes_free(struct trace_node *nodes, size_t n);
 /* Fills the graph's sources (sim/api/trace.h) where a row names what its prompt begins with:
  * prefix_of, a prefix_group above 0, or else the turn before. An error names a request that is
- * unknown or too short, two sources of one prompt, and a prompt that begins with itself. */
-void trace_content_build(const struct trace_builder *b, struct trace_graph *g, const char *name,
-                         struct err *e);
+ * unknown or too short, two sources of one prompt, and a prompt that begins with itself.
+ * places: rows by request_id. */
+void trace_content_build(const struct trace_builder *b, const struct map *places,
+                         struct trace_graph *g, const char *name, struct err *e);
 /* Prompt tokens that a cache of all streams could serve at most: all but the first of each. */
 uint64_t trace_shareable_tokens(const struct trace *t);
 /* Size and shape of a graph. */
