@@ -1,3 +1,5 @@
+#include <gsl/gsl_sort_ulong.h>
+
 #include "sim/base/hash.h"
 #include "traces/machine_events.h"
 #include "traces/texts.h"
@@ -137,31 +139,16 @@ uint32_t trace_default_limit(uint32_t output_tokens)
 
 /* Sort keys, kept apart from the rows so that one permutation moves rows and extras alike. */
 struct sort_key {
-    int64_t arrival_ns;
-    uint32_t session_id, turn;
+    int64_t arrival_ns;  /* 0 of one that is later: its session counts */
+    uint32_t session_id; /* of one that is later */
+    uint32_t turn;
     uint32_t at; /* position as added */
     bool later;  /* another request must end before it */
 };
 
-static int by_place(const void *x, const void *y)
-{
-    const struct sort_key *a = x;
-    const struct sort_key *b = y;
-    if (a->later != b->later) {
-        return a->later ? 1 : -1;
-    }
-    if (!a->later && a->arrival_ns != b->arrival_ns) {
-        return a->arrival_ns < b->arrival_ns ? -1 : 1;
-    }
-    if (a->later && a->session_id != b->session_id) {
-        return a->session_id < b->session_id ? -1 : 1;
-    }
-    if (a->turn != b->turn) {
-        return a->turn < b->turn ? -1 : 1;
-    }
-    /* Never equal: qsort is not stable, and the order would be the C library's. */
-    return a->at < b->at ? -1 : 1;
-}
+/* Never equal: qsort is not stable, and the order would be the C library's. */
+SORT_BY(by_place, struct sort_key, SORT_UP(later), SORT_UP(arrival_ns), SORT_UP(session_id),
+        SORT_UP(turn), SORT_UP(at))
 
 /* Applies the order of `keys` to every array. */
 static void permute(struct trace_builder *b, const struct sort_key *keys)
@@ -251,20 +238,13 @@ static void link_turns(struct trace_builder *b, const char *name, struct err *e)
     }
 }
 
-static int by_id(const void *x, const void *y)
-{
-    uint64_t a = *(const uint64_t *)x;
-    uint64_t b = *(const uint64_t *)y;
-    return (a > b) - (a < b);
-}
-
 static void check_ids(const struct trace_builder *b, const char *name, struct err *e)
 {
     OWNED uint64_t *ids = xmalloc(b->n * sizeof *ids); /* id, then row */
     for (size_t i = 0; i < b->n; i++) {
         ids[i] = ((uint64_t)b->rows[i].request_id << 32) | i;
     }
-    qsort(ids, b->n, sizeof *ids, by_id);
+    gsl_sort_ulong(ids, 1, b->n);
     for (size_t i = 1; i < b->n && e->n < ERR_MAX_LINES; i++) {
         if (ids[i] >> 32 == ids[i - 1] >> 32) {
             row_error(b, name, ids[i] & UINT32_MAX, e, "column request_id: %u is given twice",
@@ -298,7 +278,8 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     for (size_t i = 0; i < b->n; i++) {
         const struct trace_row *r = &b->rows[i];
         bool later = r->turn > 0 || (b->nodes != NULL && b->nodes[i].n_parents > 0);
-        keys[i] = (struct sort_key){r->arrival_ns, r->session_id, r->turn, (uint32_t)i, later};
+        keys[i] = (struct sort_key){later ? 0 : r->arrival_ns, later ? r->session_id : 0, r->turn,
+                                    (uint32_t)i, later};
         n_first += !later;
     }
     qsort(keys, b->n, sizeof *keys, by_place);

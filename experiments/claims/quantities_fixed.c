@@ -1,4 +1,5 @@
 /* Quantities that need no run: kernel costs, two kernels at once, and numbers of the machine. */
+#include <gsl/gsl_sort_double.h>
 #include <gsl/gsl_statistics_double.h>
 
 #include "experiments/claims/quantities_impl.h"
@@ -258,13 +259,6 @@ double quantity_machine(struct json_obj *o)
 
 /* ---- lengths of a data set ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 double quantity_lengths(struct json_obj *o)
 {
     static const char *const columns[] = {"input", "output", NULL};
@@ -281,7 +275,7 @@ double quantity_lengths(struct json_obj *o)
         for (size_t i = 0; i < d.n; i++) {
             x[i] = column == 0 ? d.rows[i].input_tokens : d.rows[i].output_tokens;
         }
-        qsort(x, d.n, sizeof *x, by_size);
+        gsl_sort(x, 1, d.n);
         v = gsl_stats_quantile_from_sorted_data(x, 1, d.n, p);
     }
     return v;

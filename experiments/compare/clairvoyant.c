@@ -1,5 +1,7 @@
 #include "experiments/compare/clairvoyant.h"
 
+#include <gsl/gsl_sort_uint.h>
+
 #include "sim/metrics/metric_table.h"
 #include "sim/metrics/metrics.h"
 
@@ -50,13 +52,6 @@ void clairvoyant_take(struct clairvoyant_best *best, const double *values)
     best->schedules++;
 }
 
-static int by_id(const void *x, const void *y)
-{
-    uint32_t a = *(const uint32_t *)x;
-    uint32_t b = *(const uint32_t *)y;
-    return (a > b) - (a < b);
-}
-
 uint32_t clairvoyant_members(const struct trace *t, bool *exhaustive)
 {
     *exhaustive = t->n > 0 && t->n <= CLAIRVOYANT_MAX_JOBS;
@@ -82,7 +77,7 @@ void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
     }
     /* Every number is one permutation of the same sorted list, so that parts of them can be run
      * anywhere. */
-    qsort(order, n, sizeof *order, by_id);
+    gsl_sort_uint(order, 1, n);
     for (uint32_t i = 0; i < n; i++) { /* the number's digits in the factorial system */
         below /= n - i;
         uint32_t at = i + number / below % (n - i);
