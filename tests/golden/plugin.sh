@@ -271,7 +271,9 @@ refuse "lacks the hook request_arrived" $run "$dir/noarrived.so"
 plugin badkey 's/("device", /("De vice", /'
 refuse "parameter 'De vice'" $run "$dir/badkey.so"
 plugin nochoices 's/0, place_choices,/0, NULL,/'
-refuse "parameter device: it needs" $run "$dir/nochoices.so"
+refuse "parameter device: it needs a help text, a known type and, for a choice, the choices" $run "$dir/nochoices.so"
+plugin nohelp 's/"device that runs all; auto: the iGPU"/NULL/'
+refuse "parameter device: it needs a help text" $run "$dir/nohelp.so"
 plugin unresolved 's/^static int my_my_policy_init/int nowhere(void);\n&/; s/int d = place/int d = nowhere() + place/'
 refuse "nowhere" $run "$dir/unresolved.so"
 refuse "device=moon" $run "$my:device=moon"

@@ -81,6 +81,10 @@ ends 2 "needs an NPU" "$x" run --policy agent-xpu-v2 --soc w1-reference --worklo
 [ "$(cat d)" = old ] || fail "a run that could not start changed --decisions"
 
 # ---- inputs without an end have one ----
+mkdir empty
+ends 2 "no data in $PWD/empty/: machines, models and data sets are missing; XPUSIM_DATA_DIR names a folder that holds hwmodels and traces" \
+    env XPUSIM_DATA_DIR="$PWD/empty" "$x" list soc
+ends 0 "" env XPUSIM_DATA_DIR="$root" "$x" list soc
 ends 2 "NUL byte" timeout 900 "$x" run --policy fcfs --trace /dev/zero
 ends 2 "NUL byte" timeout 900 "$x" run --policy fcfs --workload w1:n=2 --soc /dev/zero
 ends 2 "NUL byte" timeout 900 "$x" run --replay /dev/zero --workload w1:n=2

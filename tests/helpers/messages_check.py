@@ -65,6 +65,8 @@ def files():
         lines = pathlib.Path(f"hwmodels/points/{table}.csv").read_text().splitlines(keepends=True)
         return "".join(lines[:next(k for k, l in enumerate(lines) if not l.startswith("#")) + 1])
     machine = {"m": {"machine": {"field": "idle_watts"}}}
+    compared = json.loads(subprocess.run([XPUSIM, *"compare --policy fcfs --policy edf --workload w1:n=2 --replications 2 --json".split()],
+                                         capture_output=True, check=True).stdout)
     llama = "| model | backend | test | t/s |\n| --- | --- | --- | --- |\n"
     made = {
         "everytrace.json": claims(check={"name": "a", "value": "1", "published": 1, "every_trace": True}),
@@ -120,6 +122,9 @@ def files():
         "noperiod.json": stepped(),
         "period.json": stepped(period={"value": 20, "unit": "ms", "kind": "assumed", "source": "t"}),
         "once.json": spec(),
+        "unmeasured.json": json.dumps({**compared, "policies": {k: {} for k in compared["policies"]}}),
+        "compared.json": json.dumps(compared),
+        "shed.csv": "request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s\n" + "".join(f"{k},0,2000,200,1,9\n" for k in range(9)),
         "until.json": spec(replications=2, max_replications=3, until={"all.e2e_s.mean": {"half_width": 1e-9}}, base={"policy": "fcfs", "workload": LOAD[11:]}),
         "nountil.json": spec(until={}),
         "stray.json": spec(policy="edf"),
@@ -170,6 +175,10 @@ def at_limits(trace, spec, claims, gate, header):
     def events(*times):
         return "session_id,arrival_s\n" + "".join(f"1,{t}\n" for t in times)
 
+    def agentic(version):
+        lines = pathlib.Path("tests/fuzz/corpus/agentic-mooncake/sample").read_text()
+        return lines.replace('"version":2', f'"version":{version}', 1)
+
     def group(tokens):
         rows = f"0,0,0,reactive,0,,20,5,0,,,\n1,1,0,reactive,9,,{tokens},5,{tokens},,,0"
         return f"# xpusim-trace v3\n{HEAD},parents,prefix_group,prefix_of\n{rows}\n".replace("v3", "v2")
@@ -193,6 +202,7 @@ def at_limits(trace, spec, claims, gate, header):
         return spec(suite={"about": "t", "references": ["fcfs"]}, base=None, axes=None, metrics=["all.e2e_s.mean"],
                     rows=[{"point": f"p{k}", "workload": "w1:n=1", "seed": k} for k in range(n)])
     pairs = {
+        "version": (agentic(2), agentic(3)),
         "bare": (claims({"r": {"run": {**run, "set": ["sim.kv_block_tokens=16"]}}}, value), claims({"r": {"run": {**run, "set": ["sim.kv_block_tokens"]}}}, value)),
         "rates_rise": tuple(claims({"r": {"sustained": {"policy": "fcfs", "workload": "mixed:reactive_per_min={rate}", "metric": "all.e2e_s.mean", "at_most": 9,
                                                         "rates": rates}}}, value) for rates in ([1, 1.001], [1, 1])),
