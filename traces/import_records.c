@@ -103,7 +103,9 @@ static void keep_prefix(struct import *im, struct import_row *r, const struct im
 
 void import_records_build(struct import *im, struct import_records *d)
 {
-    qsort(d->v, d->n, sizeof *d->v, by_start);
+    if (d->n > 0) { /* an empty list is NULL */
+        qsort(d->v, d->n, sizeof *d->v, by_start);
+    }
     size_t n_agents = 0;
     OWNED size_t *of = xcalloc(d->n + 1, sizeof *of);
     OWNED size_t *row_of = xcalloc(d->n + 1, sizeof *row_of);

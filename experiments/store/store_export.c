@@ -205,7 +205,6 @@ static void put_settings(const struct export *x, const char *settings, FILE *out
 
 static void put_header(const struct export *x, sqlite3_stmt *q, FILE *out)
 {
-    SIM_ASSERT(sqlite3_column_count(q) == ROW_OF_RUN + 11); /* soc ... fingerprint (store.h) */
     (void)fputs("experiment,point,replication,status,message", out);
     for (size_t i = 0; i < x->settings.n; i++) {
         (void)fputs(",set.", out);
@@ -289,7 +288,7 @@ static bool are_rows(sqlite3_stmt *q)
         [ROW_EXPERIMENT] = "name", [ROW_POINT] = "point",       [ROW_REPLICATION] = "replication",
         [ROW_MESSAGE] = "message", [ROW_SETTINGS] = "settings", [ROW_RUN_ID] = "id",
         [ROW_OF_RUN] = "soc"};
-    bool all = true;
+    bool all = sqlite3_column_count(q) == ROW_OF_RUN + 11; /* soc ... fingerprint (store.h) */
     for (int i = 0; i <= ROW_OF_RUN; i++) {
         all = all && strcmp(sqlite3_column_name(q, i), names[i]) == 0;
     }

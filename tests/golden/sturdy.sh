@@ -85,6 +85,10 @@ mkdir empty
 ends 2 "no data in $PWD/empty/: machines, models and data sets are missing; XPUSIM_DATA_DIR names a folder that holds hwmodels and traces" \
     env XPUSIM_DATA_DIR="$PWD/empty" "$x" list soc
 ends 0 "" env XPUSIM_DATA_DIR="$root" "$x" list soc
+# what ends a run that takes too long is told whole, however long the policy's text is
+long=edf:device=auto,max_batch=4,token_budget=512,class=rt_first,preempt=iteration,kv=checkpoint,inflight=1,level=device,gap_kv=cache,gap_s=0,ttft_slo_s=2,tbt_slo_s=0.2,proactive_s=600
+ends 1 "policy $long: the run was given up after 1 s of CPU time (--time-limit)" \
+    "$x" run --policy "$long" --workload mixed:reactive_per_min=2,proactive_per_min=2,duration_s=9e6 --time-limit 1
 ends 2 "NUL byte" timeout 900 "$x" run --policy fcfs --trace /dev/zero
 ends 2 "NUL byte" timeout 900 "$x" run --policy fcfs --workload w1:n=2 --soc /dev/zero
 ends 2 "NUL byte" timeout 900 "$x" run --replay /dev/zero --workload w1:n=2

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "policies/registry.h"
+#include "sim/base/base.h"
 
 static struct suite_file *files;
 
@@ -75,6 +76,14 @@ uint32_t suite_runs(uint32_t part, uint32_t whole)
 {
     const char *s = getenv("XPUSIM_RUNS");
     return s != NULL ? (uint32_t)strtoul(s, NULL, 10) : suite_whole() ? whole : part;
+}
+
+void suite_keep(const void *p, size_t bytes)
+{
+    static void *kept[256];
+    static size_t n;
+    ck_assert_uint_lt(n, sizeof kept / sizeof *kept);
+    kept[n++] = memcpy(xmalloc(bytes), p, bytes);
 }
 
 int suite_run(const char *name, const struct suite_row *rows, size_t n_rows)

@@ -85,6 +85,8 @@ END_TEST
 static void fit_all(struct fit *f, const struct fit_options *o, struct fit_findings *g)
 {
     static const char *const over[] = {"compile", "idle"};
+    suite_keep(f, sizeof *f);
+    suite_keep(g, sizeof *g);
     *f = (struct fit){.n_checks = 0};
     ck_assert_int_eq(fit_parameters_read(&f->parameters, parameters_path, over, 2, &err), 0);
     ck_assert_int_eq(fit_init(f, o, &err), 0);
@@ -179,6 +181,7 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
     ck_assert_uint_eq(g.conflicts[0], 3);
     /* a state of another search is refused */
     o.run.seed = 2;
+    suite_keep(&f, sizeof f);
     f = (struct fit){.n_checks = 0};
     ck_assert_int_eq(fit_parameters_read(&f.parameters, parameters_path, NULL, 0, &err), 0);
     ck_assert_int_eq(fit_init(&f, &o, &err), 0);
@@ -189,6 +192,7 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
         static const char *const over[] = {"compile", "idle"};
         err_fini(&err);
         err = (struct err)ERR_INIT;
+        suite_keep(&f, sizeof f);
         f = (struct fit){.n_checks = 0};
         ck_assert_int_eq(fit_parameters_read(&f.parameters, parameters_path, over, 2, &err), 0);
         ck_assert_int_eq(fit_init(&f, &o, &err), 0);
@@ -256,6 +260,8 @@ static int fit_under(struct fit *f, struct fit_options *o, const char *const *un
         .confirm = 2,
         .fixed = &nothing,
         .quiet = true};
+    suite_keep(f, sizeof *f);
+    suite_keep(g, sizeof *g);
     *f = (struct fit){.n_checks = 0};
     *g = (struct fit_findings){.n_conflicts = 0};
     ck_assert_int_eq(fit_parameters_read(&f->parameters, parameters_path, NULL, 0, &err), 0);

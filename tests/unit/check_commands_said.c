@@ -373,6 +373,7 @@ START_TEST(figures_of_papers_are_listed)
         struct err e = ERR_INIT;
         static struct paper p;
         OWNED char *path = paper_path(json_string(row, "paper"), json_string(row, "number"));
+        suite_keep(&p, sizeof p);
         ck_assert_int_eq(paper_read(&p, path, NULL, 0, &e), 0);
         ck_assert_str_eq(json_string(row, "shows"), p.says);
         SCOPED(text_fini) struct text claims = {0};

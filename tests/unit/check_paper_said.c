@@ -231,6 +231,7 @@ static int scheduled(const char *commands, const char *plot)
                                "\"}, \"commands\": [%s], \"plot\": \"%s\"}",
                                commands, plot);
     folder_put("f.json", text);
+    suite_keep(&p, sizeof p);
     ck_assert_msg(paper_read(&p, "f.json", NULL, 0, &err) == 0, "%s",
                   err.n > 0 ? err.lines[0] : "");
     return paper_schedule(&p, say, "out", RENDER_SVG, &err);
