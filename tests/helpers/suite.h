@@ -59,8 +59,8 @@ bool suite_sanitized(void);
 /* Random runs to try: XPUSIM_RUNS, else one of these. */
 uint32_t suite_runs(uint32_t part, uint32_t whole);
 
-/* What a static struct holds is kept to the end, as a command keeps it: a test that uses the struct
- * again loses nothing. At most 256 times in a test. */
+/* Keeps what a static struct holds until the process ends, as commands do. The test can fill the
+ * struct again. At most 256 calls in a test. */
 void suite_keep(const void *p, size_t bytes);
 
 /* Runs the rows and prints Check's summary; the exit status of main. */
