@@ -4,6 +4,7 @@
 #   make demo       set up, build, compare policies on the papers' mixed workload
 #   make check      set up, build, run every test
 #   make asan ubsan the same tests under a sanitizer; make sanitize: under both at once
+#   make tsan       the tests of what has threads, under the thread sanitizer
 #   make clang      build/clang without optimisation, whose results determinism.sh compares
 #   make fuzz       every reader on coverage-guided inputs, SECONDS=60 in all
 #   make campaign   random runs over everything, each four ways, HOURS=1 long
@@ -171,6 +172,17 @@ ubsan:
 
 sanitize:
 	+$(call sanitized,address$(comma)undefined)
+
+# Interleavings on a virtual host change stacks by themselves, so they have no threads to look at.
+THREADED := $(wildcard tests/conformance/check_drive*.c tests/conformance/check_observe.c \
+    $(patsubst %,tests/unit/check_%.c,backends bench cpu_backend host measure_parts measure_windows opencl real_devices \
+    simdev store_shared windows worker))
+threads: $(TESTS)
+	@BUILD=$(BUILD) SCRIPTS= sh tests/run.sh $(THREADED)
+
+tsan:
+	+SANITIZED=yes TSAN_OPTIONS=suppressions=tests/tsan.supp $(MAKE) threads BUILD=build/tsan OPT=-O1 \
+	    XCFLAGS='$(ASSERTS) -g1 -fsanitize=thread -fno-omit-frame-pointer'
 
 # Another compiler and no optimisation, whose results tests/golden/determinism.sh compares.
 clang:
@@ -380,7 +392,7 @@ clean:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests statistics unseen archive docs wasm generate mutants engines claims-report fits headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
+.PHONY: all tests threads tsan statistics unseen archive docs wasm generate mutants engines claims-report fits headlines figures check demo asan ubsan sanitize clang fast bench fuzz campaign lint format golden-update gallery install install-built uninstall deb wheel release clean FORCE
 
 -include $(BUILD)/tests/campaign/campaign.d $(BUILD)/tests/fuzz/fuzz.d
 -include $(LIB_OBJ:.o=.d) $(HELP_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(TESTS:=.d) $(BENCHES:=.d) $(BENCH_OBJ:.o=.d) \

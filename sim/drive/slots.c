@@ -143,6 +143,8 @@ static int transfer(const struct drive *d, off_t at, char *data, size_t bytes, c
     return 0;
 }
 
+/* The next turn may come while KV of its session is on its way to the file. Then nobody uses the
+ * copy (service_done), and kernels may write cells that are still read here. */
 int slot_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in)
 {
     size_t place = slot_bytes(d);

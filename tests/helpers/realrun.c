@@ -206,12 +206,12 @@ bool realrun_refused(const char *policy)
     return strcmp(policy, "sd-npu") == 0 || strcmp(policy, "replay") == 0;
 }
 
-/* OpenVINO's threading library loads a part of itself in a way that the address sanitizer ends the
- * process for (RTLD_DEEPBIND, google/sanitizers issue 611). */
+/* OpenVINO's threading library loads a part of itself in a way that sanitizers of addresses and of
+ * threads end the process for (RTLD_DEEPBIND, google/sanitizers issue 611). */
 const struct engine_ops *realrun_openvino(void)
 {
-#ifdef __SANITIZE_ADDRESS__
-    printf("skipped: engine openvino cannot be loaded under the address sanitizer\n");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    printf("skipped: engine openvino cannot be loaded under a sanitizer\n");
     return NULL;
 #else
     struct err e = ERR_INIT;

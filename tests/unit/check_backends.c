@@ -112,11 +112,11 @@ static void expect_close(const float *got, const double *want, size_t n, double 
 
 /* ---- through the interface ---- */
 
-/* OpenVINO's threading library loads a part of itself in a way that the address sanitizer ends the
- * process for (RTLD_DEEPBIND, google/sanitizers issue 611). PoCL's threads outlive the last call,
- * and the search for leaks at the end of the process dies on one that has just begun ("Tracer
- * caught signal 11"): a process with them is not searched. */
-#ifdef __SANITIZE_ADDRESS__
+/* OpenVINO's threading library loads a part of itself in a way that sanitizers of addresses and of
+ * threads end the process for (RTLD_DEEPBIND, google/sanitizers issue 611). PoCL's threads outlive
+ * the last call, and the search for leaks at the end of the process dies on one that has just begun
+ * ("Tracer caught signal 11"): a process with them is not searched. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static bool has_foreign_threads;
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
@@ -127,10 +127,10 @@ int __lsan_is_turned_off(void)
 
 static bool loadable(const char *name)
 {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     has_foreign_threads = has_foreign_threads || strcmp(name, "opencl") == 0;
     if (strcmp(name, "openvino") == 0) {
-        printf("skipped: backend openvino cannot be loaded under the address sanitizer\n");
+        printf("skipped: backend openvino cannot be loaded under a sanitizer\n");
         return false;
     }
 #else
