@@ -24,6 +24,12 @@ if "$x" run --replay "$dir/c.log" $load >/dev/null 2>&1; then
     echo "a log with a line missing replayed without complaint"
     exit 1
 fi
+# What is left of a log when the run ends did not happen again: all of it but the instants before the horizon.
+"$x" run --policy fcfs --workload w1:n=4 --decisions "$dir/all.log" >/dev/null
+"$x" run --policy fcfs --workload w1:n=4 --set sim.horizon_s=1 --decisions "$dir/part.log" >/dev/null
+left=$(($(wc -l <"$dir/all.log") - $(wc -l <"$dir/part.log")))
+"$x" run --replay "$dir/all.log" --workload w1:n=4 --set sim.horizon_s=1 >/dev/null 2>"$dir/err" && { echo "a log that was cut short replayed"; exit 1; }
+grep -q "error: $left decisions of $dir/all.log did not happen again" "$dir/err" || { cat "$dir/err"; exit 1; }
 # Blocks of a graph need not weigh a whole number of bytes.
 {
     echo "# xpusim-trace v1"

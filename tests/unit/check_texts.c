@@ -335,6 +335,23 @@ START_TEST(a_text_becomes_words)
 }
 END_TEST
 
+/* White space between words is one word, and a control character that is none is one by itself. */
+START_TEST(all_white_space_is_white)
+{
+    static const char *const white[] = {"\\t\\t", "\\n\\n", "\\u000b\\u000b",
+                                        "\\f\\f", "\\r\\r", "  "};
+    static const char *const none[] = {"\\u0008\\u0008", "\\u000e\\u000e"};
+    for (size_t i = 0; i < sizeof white / sizeof *white; i++) {
+        OWNED char *text = xformat("{\"context\": \"a%s b\", \"output\": \"a\"}\n", white[i]);
+        ck_assert_uint_eq(read_one(text)->n_context, 3);
+    }
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        OWNED char *text = xformat("{\"context\": \"a%s b\", \"output\": \"a\"}\n", none[i]);
+        ck_assert_uint_eq(read_one(text)->n_context, 4);
+    }
+}
+END_TEST
+
 static const struct {
     const char *text, *says;
 } wrong[] = {
@@ -437,6 +454,7 @@ static const struct suite_row rows[] = {
     TEST(rejections_have_the_causes_found_by_hand),
     TEST(a_draft_does_not_depend_on_the_answer_to_come),
     TEST(a_text_becomes_words),
+    TEST(all_white_space_is_white),
     LOOP(a_wrong_file_is_told_with_its_line, sizeof wrong / sizeof wrong[0]),
     TEST(each_text_comes_once_and_then_again),
     TEST(the_texts_are_part_of_the_hash),
