@@ -27,8 +27,10 @@ static void teardown(void)
     tempfile_remove();
 }
 
+/* In place of what was read before. */
 static void read_text(const char *text)
 {
+    texts_release(texts);
     const char *path = tempfile_make(".jsonl");
     tempfile_put(text);
     texts = texts_read(path, &err);
