@@ -309,8 +309,6 @@ START_TEST(a_draft_does_not_depend_on_the_answer_to_come)
                                   drafter_length(&d, &texts->texts[1], i));
             }
         }
-        texts_release(texts);
-        texts = NULL;
         tempfile_remove();
     }
 }
