@@ -28,6 +28,9 @@ static void transfer(const struct config *c, struct document *list)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
     const struct conformal *t = c->soc.like[0] != '\0' ? interval_table(&e) : NULL;
+    if (e.n > 0) {
+        warnings_add(list, "how far machines like it were off is unknown: %s", e.lines[0]);
+    }
     for (uint32_t i = 0; t != NULL && i < c->soc.machine.n_devices; i++) {
         if (interval_is_transfer(&c->soc, (uint8_t)i)) {
             OWNED char *text = interval_transfer_text(t, &c->soc, (uint8_t)i);

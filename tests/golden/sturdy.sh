@@ -85,6 +85,23 @@ mkdir empty
 ends 2 "no data in $PWD/empty/: machines, models and data sets are missing; XPUSIM_DATA_DIR names a folder that holds hwmodels and traces" \
     env XPUSIM_DATA_DIR="$PWD/empty" "$x" list soc
 ends 0 "" env XPUSIM_DATA_DIR="$root" "$x" list soc
+# a table of errors that cannot be read is told by whoever says how far off a machine may be
+mkdir -p broken/hwmodels
+for f in "$root"/hwmodels/*; do ln -s "$f" broken/hwmodels/; done
+ln -s "$root/traces" "$root/policies" "$root/experiments" broken/
+rm broken/hwmodels/residuals.csv
+echo soc,family >broken/hwmodels/residuals.csv
+export XPUSIM_DATA_DIR="$PWD/broken"
+for c in "list soc core-ultra-x7-358h" "new-soc --like core-ultra-7-258v a -o never.json" "validate --points reference --soc rk3588" \
+    "characterize --soc core-ultra-x7-358h" "compare --policy fcfs --policy edf --workload w1:n=2 --uncertainty 16 --replications 2"; do
+    # shellcheck disable=SC2086
+    ends 2 'broken/hwmodels/residuals.csv: no column "device"' "$x" $c
+    [ "$(wc -l <out)" -le 1 ] || fail "$c prints results without the table of errors: $(head -n 3 out)" # a head at most
+done
+[ ! -e never.json ] || fail "a machine was made without the table of errors"
+ends 0 "" "$x" run --policy fcfs --workload w1:n=2 --soc core-ultra-x7-358h --json
+grep -q 'unknown: .*broken/hwmodels/residuals.csv: no column' out || fail "a run says nothing of the table of errors: $(grep -A3 warnings out)"
+unset XPUSIM_DATA_DIR
 # what ends a run that takes too long is told whole, however long the policy's text is
 long=edf:device=auto,max_batch=4,token_budget=512,class=rt_first,preempt=iteration,kv=checkpoint,inflight=1,level=device,gap_kv=cache,gap_s=0,ttft_slo_s=2,tbt_slo_s=0.2,proactive_s=600
 ends 1 "policy $long: the run was given up after 1 s of CPU time (--time-limit)" \

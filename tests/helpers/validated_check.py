@@ -176,6 +176,11 @@ def powers(path):
         for key, want in (("rows", len(error)), ("median_frac", median(error)), ("p90_frac", nearest_rank(error, 90))):
             same(f"powers, {e['meter']}, joules: {key}", e[key], want, 1e-6)
 
+    # of a machine, under one runtime: how many readings its factor rests on
+    of = [(r["soc"], r["meter"], r["device"], r["runtime"]) for r in d["rows"] if not r.get("reason")]
+    same("powers: factors", [(f["soc"], f["meter"], f["device"], f["runtime"], f["rows"]) for f in d["factors"]],
+         [(*group, of.count(group)) for group in dict.fromkeys(of)])
+
     def case(r):
         return (r["soc"], r["device"], r["model"], r["weight_bits"], r["meter"], r["phase"] == "prefill", r["runtime"].replace(".", "-").split("-")[0])
     twice = [(a, b) for k, (_, a) in enumerate(rows) for _, b in rows[k + 1:] if case(a) == case(b)]

@@ -173,6 +173,25 @@ START_TEST(a_long_drain_leaves_the_window_its_bins)
 }
 END_TEST
 
+/* The limits of the rule were computed for 32 bins and more: of 32 of them it says a word, of 31
+ * none. A bin is a millisecond wide. */
+START_TEST(the_rule_needs_its_bins)
+{
+    struct metrics_verdict_rule rule = metrics_options_default().verdict;
+    for (int bins = 31; bins <= 32; bins++) {
+        static struct backlog b;
+        backlog_init(&b);
+        for (int ms = 0; ms <= bins; ms++) {
+            backlog_arrive(&b, ms * NS_PER_MS, 1, 1);
+        }
+        backlog_finish(&b, bins * NS_PER_MS);
+        b.prompt_token_ns = b.output_token_ns = 1000.0;
+        ck_assert_int_eq(backlog_summarise(&b, &rule).verdict,
+                         bins == 31 ? METRICS_UNDECIDED : METRICS_OVERLOADED);
+    }
+}
+END_TEST
+
 /* Growth is that of the second half of the arrivals: 200 s in which nobody stays, then one more of
  * two arrivals a second that stays, or the other way round. */
 START_TEST(growth_is_that_of_the_second_half)
@@ -231,6 +250,7 @@ static const struct suite_row suite[] = {
     TEST(without_a_window_there_is_no_word),
     TEST(mean_in_window_is_that_of_the_window),
     TEST(a_long_drain_leaves_the_window_its_bins),
+    TEST(the_rule_needs_its_bins),
     TEST(growth_is_that_of_the_second_half),
     TEST(idmap_agrees_with_a_plain_array),
 };
