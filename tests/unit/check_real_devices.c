@@ -11,6 +11,7 @@
 #include "sim/base/base.h"
 #include "sim/base/memory.h"
 #include "tests/helpers/madeengines.h"
+#include "tests/helpers/said.h"
 #include "tests/helpers/suite.h"
 
 static char folder[] = "/tmp/xpusim-check-real-XXXXXX";
@@ -246,11 +247,30 @@ START_TEST(a_form_is_written_into_an_entry)
 }
 END_TEST
 
+/* Who waits for a compiler reads how far it is, every few seconds. */
+START_TEST(compiled_kernels_are_told_now_and_then)
+{
+    if (!madeengines_make(folder, true, true)) {
+        return;
+    }
+    static struct drive_options out;
+    ck_assert_int_eq(real_devices(&options, &machine, &out, &err), 0);
+    said_catch();
+    out.compiled("npu", 3, 8);
+    out.compiled("npu", 4, 8);  /* too soon */
+    out.compiled("igpu", 0, 9); /* nothing yet */
+    OWNED char *said = NULL;
+    said_caught(NULL, &said);
+    ck_assert_str_eq(said, "xpusim: npu: 3 of 8 kernels compiled\n");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("real devices", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(every_device_gets_a_name_and_a_core),
     TEST(names_and_cores_that_cannot_be_are_refused),
     TEST(options_are_passed_on_and_told),
+    TEST(compiled_kernels_are_told_now_and_then),
     TEST(a_form_is_printed_device_by_device),
     TEST(a_form_is_written_into_an_entry),
 };
