@@ -64,9 +64,9 @@ static struct agent *agents_of(const struct import_records *d, size_t *of, size_
 }
 
 /* Waits for subagents that had ended; those that had not are in the background. */
-static int64_t wait_for(struct import *im, const struct import_records *d, struct agent *agents,
-                        size_t self, const size_t *row_of, struct import_node *node,
-                        int64_t start_ns, int64_t end_ns)
+static int64_t wait_for(const struct import_records *d, struct agent *agents, size_t self,
+                        const size_t *row_of, struct import_node *node, int64_t start_ns,
+                        int64_t end_ns)
 {
     for (size_t i = agents[self].child; i != IMPORT_NONE; i = agents[i].sibling) {
         struct agent *a = &agents[i];
@@ -78,15 +78,24 @@ static int64_t wait_for(struct import *im, const struct import_records *d, struc
         if (last->end_ns <= start_ns) {
             import_edge_add(node, row_of[a->last], 0);
             end_ns = last->end_ns > end_ns ? last->end_ns : end_ns;
-            continue;
+        } else {
+            a->background = true;
         }
-        a->background = true;
-        for (size_t k = 0; k < a->requests.n; k++) {
+    }
+    return end_ns;
+}
+
+/* The agents in the background, and all that they started: nobody waits for those either. */
+static void in_background(struct import *im, struct agent *agents, size_t n_agents)
+{
+    for (size_t i = 0; i < n_agents; i++) { /* a parent comes before its children */
+        struct agent *a = &agents[i];
+        a->background = a->background || (a->parent != IMPORT_NONE && agents[a->parent].background);
+        for (size_t k = 0; k < a->requests.n && a->background; k++) {
             im->nodes[a->requests.v[k].row].background = true;
             im->rows[a->requests.v[k].row].cls = REQUEST_CLASS_PROACTIVE;
         }
     }
-    return end_ns;
 }
 
 /* A cache of the turn before serves at most its prompt and answer, and no more than there is. The
@@ -117,23 +126,19 @@ void import_records_build(struct import *im, struct import_records *d)
             const struct import_sent *from =
                 import_last_before(&agents[a->parent].requests, r.start_ns);
             a->origin = from != NULL ? *from : a->origin;
-            a->background = agents[a->parent].background;
         }
         a->begun = true;
-        struct import_node node = {.before = IMPORT_NONE,
-                                   .source = IMPORT_NONE,
-                                   .job = a->job,
-                                   .background = a->background};
-        r.cls = a->background ? REQUEST_CLASS_PROACTIVE : REQUEST_CLASS_REACTIVE;
+        struct import_node node = {.before = IMPORT_NONE, .source = IMPORT_NONE, .job = a->job};
         bool has_origin = a->origin.row != IMPORT_NONE;
         int64_t end_ns = import_place(im, &a->requests, &r, has_origin ? &a->origin : NULL, &node);
-        end_ns = wait_for(im, d, agents, of[i], row_of, &node, r.start_ns, end_ns);
+        end_ns = wait_for(d, agents, of[i], row_of, &node, r.start_ns, end_ns);
         node.gap_ns = r.start_ns - end_ns;
         keep_prefix(im, &r, &node);
         row_of[i] = im->n;
         im->lost.other_model += d->v[i].other_model;
         import_stream_add(im, &a->requests, &r, &node, r.end_ns, true);
     }
+    in_background(im, agents, n_agents);
     for (size_t i = 0; i < n_agents; i++) {
         free(agents[i].requests.v);
     }

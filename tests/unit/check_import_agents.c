@@ -350,6 +350,44 @@ START_TEST(spans_of_agents_are_a_graph)
 }
 END_TEST
 
+#define SPAN(id, parent, op, from, to, more)                                                       \
+    "{\"traceId\":\"t\",\"spanId\":\"" id "\",\"parentSpanId\":\"" parent                          \
+    "\",\"startTimeUnixNano\":\"" from "000000000\",\"endTimeUnixNano\":\"" to                     \
+    "000000000\",\"attributes\":[{\"key\":\"gen_ai.operation.name\",\"value\":{\"stringValue\":"   \
+    "\"" op "\"}}" more "]},"
+#define AGENT(id, parent, from, to) SPAN(id, parent, "invoke_agent", from, to, "")
+#define TOKENS(kind, n)                                                                            \
+    ",{\"key\":\"gen_ai.usage." kind "_tokens\",\"value\":{\"intValue\":\"" n "\"}}"
+#define CHAT(id, parent, from, to, in, out)                                                        \
+    SPAN(id, parent, "chat", from, to, TOKENS("input", in) TOKENS("output", out))
+#define SPANS(list) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" list "{}]}]}]}"
+
+/* b is at work when a goes on at 30 s, so it is in the background; and so is c, which b had started
+ * at 16 s and which b alone waits for. What c asks for later as well. */
+START_TEST(what_a_subagent_in_the_background_started_is_there_too)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 100, 10, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 2000, 200, 20, 0, NOBODY, 0, {0, NOBODY}, {0}, true, PRO, 0},
+        {2, 2, 0, 2000, 300, 30, 0, NOBODY, 0, {1, NOBODY}, {0}, true, PRO, 0},
+        {3, 0, 1, 20000, 150, 15, 0, NOBODY, 0, ALONE},
+        {4, 2, 1, 25000, 330, 33, 0, NOBODY, 0, .parents = {NOBODY}, .background = true,
+         .cls = PRO},
+        {5, 1, 1, 32000, 250, 25, 0, NOBODY, 0, {4, NOBODY}, {0}, true, PRO, 0},
+    };
+    ck_assert_int_eq(
+        import(SPANS(AGENT("a", "", "0", "200") CHAT("a1", "a", "0", "10", "100", "10")
+                         AGENT("b", "a", "11", "100") CHAT("b1", "b", "12", "15", "200", "20")
+                             AGENT("c", "b", "16", "90") CHAT("c1", "c", "17", "25", "300", "30")
+                                 CHAT("a2", "a", "30", "40", "150", "15")
+                                     CHAT("c2", "c", "50", "60", "330", "33")
+                                         CHAT("b2", "b", "92", "99", "250", "25")),
+               0.0),
+        0);
+    check(want, sizeof want / sizeof want[0]);
+}
+END_TEST
+
 /* Of VS Code: an instant is [s, ns], attributes are an object, metrics stand between the spans. The
  * second call begins 2 s after the first has ended. */
 START_TEST(spans_of_the_sdk_are_read_as_those_of_otlp)
@@ -429,6 +467,7 @@ static const struct suite_row suite[] = {
     TEST(codex_threads_are_subagents),
     TEST(sessions_of_copilot_are_chains_of_calls_that_end_at_their_time),
     TEST(spans_of_agents_are_a_graph),
+    TEST(what_a_subagent_in_the_background_started_is_there_too),
     TEST(spans_of_the_sdk_are_read_as_those_of_otlp),
     TEST(what_is_wrong_is_refused_with_line_and_key),
 };
