@@ -78,7 +78,9 @@ static void request_read(struct span *s, const cJSON *span, const struct import_
         either(span, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens");
     const cJSON *cached =
         either(span, "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cached_tokens");
-    s->request = input != NULL;
+    /* Embeddings have input tokens too, but of a model that generates nothing. */
+    const char *operation = attribute_text(span, "gen_ai.operation.name");
+    s->request = input != NULL && strcmp(operation, "embeddings") != 0;
     if (!s->request) {
         return;
     }

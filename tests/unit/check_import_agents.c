@@ -388,6 +388,31 @@ START_TEST(what_a_subagent_in_the_background_started_is_there_too)
 }
 END_TEST
 
+/* They have tokens, and are no answer of the model: neither a turn between two, nor a failed one.
+ */
+START_TEST(spans_of_embeddings_are_no_requests)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 100, 10, 0, NOBODY, 0, ALONE},
+        {1, 0, 1, 20000, 150, 15, 0, NOBODY, 0, ALONE},
+    };
+    ck_assert_int_eq(
+        import(SPANS(AGENT("a", "", "0", "200") CHAT("a1", "a", "0", "10", "100", "10")
+                         SPAN("e", "a", "embeddings", "12", "13", TOKENS("input", "77"))
+                             CHAT("a2", "a", "30", "40", "150", "15")),
+               0.0),
+        0);
+    check(want, sizeof want / sizeof want[0]);
+    trace_fini(&t);
+    ck_assert_int_eq(import(SPANS(SPAN("e", "", "embeddings", "0", "1", TOKENS("input", "77"))
+                                      CHAT("a1", "", "2", "10", "100", "10")),
+                            0.0),
+                     0);
+    ck_assert_uint_eq(t.n, 1);
+    ck_assert_uint_eq(lost.failed, 0);
+}
+END_TEST
+
 /* Of VS Code: an instant is [s, ns], attributes are an object, metrics stand between the spans. The
  * second call begins 2 s after the first has ended. */
 START_TEST(spans_of_the_sdk_are_read_as_those_of_otlp)
@@ -468,6 +493,7 @@ static const struct suite_row suite[] = {
     TEST(sessions_of_copilot_are_chains_of_calls_that_end_at_their_time),
     TEST(spans_of_agents_are_a_graph),
     TEST(what_a_subagent_in_the_background_started_is_there_too),
+    TEST(spans_of_embeddings_are_no_requests),
     TEST(spans_of_the_sdk_are_read_as_those_of_otlp),
     TEST(what_is_wrong_is_refused_with_line_and_key),
 };
