@@ -100,14 +100,16 @@ static size_t turn_before(const struct import *im, struct map *turns, const stru
     return link ? continued(im, turns, r) : NONE;
 }
 
-/* By what the row's next turn will find it. */
+/* By what the row's next turn will find it: its last whole block. */
 static void remember(const struct import *im, struct map *turns, size_t i)
 {
     const struct import_row *r = &im->rows[i];
+    size_t whole = im->block_tokens > 0 ? r->input / im->block_tokens : 0;
+    whole = whole < r->n_blocks ? whole : r->n_blocks;
     if (r->key != 0) {
         map_put(turns, r->key, i);
-    } else if (im->options->link && r->n_blocks > 1) { /* the last block is not whole */
-        map_put(turns, hash_bits(im->blocks[r->block + r->n_blocks - 2]), i);
+    } else if (im->options->link && whole > 0) {
+        map_put(turns, hash_bits(im->blocks[r->block + whole - 1]), i);
     }
 }
 

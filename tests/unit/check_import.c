@@ -301,6 +301,21 @@ START_TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked)
 }
 END_TEST
 
+/* The first prompt is two whole blocks, and only the third one continues both. */
+START_TEST(a_last_block_that_is_whole_must_be_continued_too)
+{
+    how.link = true;
+    import_with("{\"timestamp\":0,\"input_length\":1024,\"output_length\":9,\"hash_ids\":[1,2]}\n"
+                "{\"timestamp\":4000,\"input_length\":1100,\"output_length\":9,"
+                "\"hash_ids\":[1,3,4]}\n"
+                "{\"timestamp\":5000,\"input_length\":1100,\"output_length\":9,"
+                "\"hash_ids\":[1,2,5]}\n");
+    ck_assert_uint_eq(t.n_first, 2);
+    expect_turn(1, 0, 4 * NS_PER_S, 1100, 0);
+    expect_turn(2, 1, 5 * NS_PER_S, 1100, 1024);
+}
+END_TEST
+
 /* Prompts share their leading blocks with the first that had them, whichever its session: 1024 of
  * the first, 512 of it, and 1536 of the second. That is all that a cache of all blocks would serve.
  * Where the first request is not taken, the second one's prompt is the first with its blocks. */
@@ -500,6 +515,7 @@ static const struct suite_row suite[] = {
     TEST(genai_perf_without_usage_is_counted_by_its_texts),
     TEST(bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes),
     TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked),
+    TEST(a_last_block_that_is_whole_must_be_continued_too),
     TEST(mooncake_prompts_share_their_blocks_when_asked),
     TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes),
     TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer),
