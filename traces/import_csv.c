@@ -114,7 +114,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
         r.prefix = prefix < 0 ? 0 : csvfile_u64(f, prefix, 0, IMPORT_MAX_TOKENS, e);
         const char *name = session < 0 ? "" : csvfile_text(f, session);
         r.after = r.key = name[0] == '\0' ? 0 : import_key(name);
-        if (elapsed >= 0) {
+        if (!csvfile_empty(f, elapsed)) { /* calls of the API may have none */
             r.end_ns =
                 r.start_ns + units_ns_from_s(csvfile_number(f, elapsed, 0.0, IMPORT_MAX_S, e));
         }

@@ -362,7 +362,8 @@ START_TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes)
 END_TEST
 
 /* BurstGPT's second release has sessions and how long an answer took: the gap is 100 - (50 + 43) s,
- * and times count from the first request. With --history a prompt of 1400 begins with 906 + 446. */
+ * and times count from the first request. With --history a prompt of 1400 begins with 906 + 446.
+ * Of an answer without a time the gap counts from its arrival: 130 - 100 s. */
 START_TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer)
 {
     static const char text[] =
@@ -370,13 +371,15 @@ START_TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer)
         "Total tokens,Log Type\n"
         "50.0,a-1,43,GPT-4,906,446,1352,Conversation log\n"
         "61.0,b-2,2,ChatGPT,36.0,29,65,Conversation log\n"
-        "100.0,a-1,5,GPT-4,1400,10,1410,Conversation log\n";
+        "100.0,a-1,,GPT-4,1400,10,1410,Conversation log\n"
+        "130.0,a-1,5,GPT-4,1500,10,1510,Conversation log\n";
     how.history = true;
     import_with(text);
     expect_turn(0, 0, 0, 906, 0);
     expect_turn(1, 0, 11 * NS_PER_S, 36, 0);
     expect_turn(2, 1, 7 * NS_PER_S, 1400, 1352);
-    ck_assert_uint_eq(lost.gaps_from_arrivals, 0);
+    expect_turn(3, 2, 30 * NS_PER_S, 1500, 1410);
+    ck_assert_uint_eq(lost.gaps_from_arrivals, 1);
 }
 END_TEST
 
