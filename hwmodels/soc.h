@@ -212,9 +212,9 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
 void soc_reserve(struct soc_device *d, double time_frac, double rate_frac);
 
 /* Divides each device with `partitions` above 1 into so many equal devices, named NPU-1, NPU-2 ...
- * after it. A partition of share s has s of the rates, of the bandwidth and of the powers, and the
- * launch costs of the whole. Its engine is smaller, so that fewer rows fill it (soc_resized_rate).
- * Errors name the file. */
+ * after it. A partition of share s has s of the bandwidth, of the powers and of attention's rate,
+ * and the launch costs of the whole. Its engine is smaller, so that fewer rows fill it
+ * (soc_resize). Errors name the file. */
 void soc_partition(struct soc *soc, const char *file, struct err *e);
 
 /* How an entry scales to a device of `peak` times the peak and `cores` times the cores.

@@ -16,9 +16,13 @@ static void runtime_share(struct soc_runtime *r, double share)
     /* As if each tile were narrower, not as if there were fewer: nothing measures tiles apart. */
     struct soc_resize x = soc_resize(r->fill_rows, r->width_fill, share, 1.0);
     curve_share(&r->many, share, x.rate);
-    curve_share(&r->one, share, share);
+    curve_share(&r->one, share, x.rate);
     r->fill_rows *= x.row_fill;
     r->width_fill *= x.width_fill;
+    /* Attention fills nothing: its rate, a share of those above, is the whole one's times `share`.
+     */
+    r->attention_frac *= share / x.rate;
+    r->decode_attention_frac *= share / x.rate;
 }
 
 static void device_share(struct device *d, struct soc_device *sd, double share)

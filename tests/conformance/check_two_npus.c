@@ -321,6 +321,42 @@ START_TEST(a_smaller_engine_fills_with_fewer_rows)
 }
 END_TEST
 
+static double attention_ns(uint32_t rows, bool prefill)
+{
+    struct work_shape w = {.rows = rows,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .prefill_rows = prefill ? rows : 0,
+                           .attn_pairs = (uint64_t)1024 * rows,
+                           .kv_read_tokens = 1024};
+    struct kernel_query q = {.op = OP_MHA, .rows = rows, .padded_rows = rows, .shape = &w};
+    struct kernel_cost c;
+    roofline_init(&truth, hwmodel_find("extended"), &soc, &llm, NULL);
+    hwmodel_kernel(&truth.model, &q, &c);
+    return (double)c.t_ns;
+}
+
+/* Attention has no fill that would shrink, of many rows or of one: on half of the tiles it takes
+ * twice as long. */
+START_TEST(attention_has_its_share_of_an_engine_that_fills)
+{
+    struct err e = ERR_INIT;
+    struct soc_runtime *r = &soc.devices[0].runtimes[0];
+    machine(false, 1);
+    soc.devices[0].tiles = 2;
+    soc.devices[0].partitions = 2;
+    r->fill_rows = 300.0;
+    r->decode_attention_frac = 1e-3;
+    r->many.launch_s = r->one.launch_s = 0.0;
+    double prompt = attention_ns(512, true);
+    double row = attention_ns(1, false);
+    soc_partition(&soc, "f", &e);
+    ck_assert_uint_eq(e.n, 0);
+    ck_assert_double_eq_tol(attention_ns(512, true) / prompt, 2.0, 1e-4);
+    ck_assert_double_eq_tol(attention_ns(1, false) / row, 2.0, 1e-4);
+}
+END_TEST
+
 /* What contention costs a prompt of 512 rows next to an equal one: both are at the same kernel all
  * the time, and its time is multiplied by what both ask of the DDR over what it has. */
 static double cost_of_contention_ns(double *kernels)
@@ -399,6 +435,7 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(partitions_have_their_share_of_a_device),
     TEST(a_smaller_engine_fills_with_fewer_rows),
+    TEST(attention_has_its_share_of_an_engine_that_fills),
     TEST(partitions_run_side_by_side_and_contend_for_the_ddr),
     TEST(what_cannot_be_divided_is_refused),
     TEST(a_policy_schedules_over_two_npus),
