@@ -242,6 +242,35 @@ START_TEST(a_device_waits_for_a_host_that_is_slower_than_a_layer)
 }
 END_TEST
 
+/* On a static device products have the rows of the chunk, and attention has its own. What the layer
+ * waits for is shared by both all the same: attention is one op of six, as QKV is. */
+START_TEST(attention_of_a_static_device_waits_as_its_products_do)
+{
+    struct model plain;
+    struct model slow;
+    model_init(&plain, "llama-3.2-3b", "extended");
+    model_init(&slow, "llama-3.2-3b", "extended");
+    uint32_t chunk = plain.soc.machine.devices[MODEL_NPU].chunk_rows;
+    ck_assert_uint_gt(chunk, 8);
+    struct soc_device *dev = &slow.soc.devices[MODEL_NPU];
+    for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+        dev->runtimes[i].enqueue_s = 1.0; /* far more than a layer of one chunk takes */
+    }
+    struct work_shape batch = model_decode(8, 512);
+    struct work_shape prompt = model_prefill(2 * chunk);
+    for (int k = 0; k < 2; k++) {
+        const struct work_shape *w = k == 0 ? &batch : &prompt;
+        uint32_t rows = k == 0 ? 8 : chunk; /* of a kernel of products */
+        int64_t qkv = model_cost(&slow, MODEL_NPU, OP_QKV, w, rows, chunk).t_ns -
+                      model_cost(&plain, MODEL_NPU, OP_QKV, w, rows, chunk).t_ns;
+        int64_t mha = model_cost(&slow, MODEL_NPU, OP_MHA, w, w->rows, w->rows).t_ns -
+                      model_cost(&plain, MODEL_NPU, OP_MHA, w, w->rows, w->rows).t_ns;
+        ck_assert_int_gt(qkv, NS_PER_S / 2);
+        ck_assert_int_le(llabs(mha - qkv), 2);
+    }
+}
+END_TEST
+
 /* Factors 2 at 16 rows and 1 at 256: at 64 rows, half way in ln rows, 1.5; at 1 and at 4096 rows
  * the ends' factors. */
 /* Llama 3.1 8B, 8-bit KV: a pair is 4 x 32 x 128 = 16384 flop, a key 2 x 8 x 128 = 2048 B, a row's
@@ -570,6 +599,7 @@ static const struct suite_row suite[] = {
     TEST(a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute),
     TEST(a_width_fill_costs_matrix_products_in_proportion),
     TEST(a_device_waits_for_a_host_that_is_slower_than_a_layer),
+    TEST(attention_of_a_static_device_waits_as_its_products_do),
     TEST(a_window_is_attended_to_whole),
     TEST(a_table_scales_by_interpolated_factors),
     TEST(nonlinear_ops_apart_cost_launches_bytes_and_barriers),
