@@ -83,10 +83,25 @@ static void put_pair(struct figure_data *d, const struct pair *p)
                isfinite(p->b.high) ? p->b.high : p->b.mean, p->overloaded);
 }
 
-/* The points of one load that no other point of that load beats in both: more throughput at less
- * latency. By rising throughput; returns how many. Points of several loads have no front in common:
- * nobody chooses his load. */
-static size_t put_front(const struct pair *v, size_t n, struct figure_data *d)
+/* More of the metric is better. One that nothing is known of is as its axis is by default: much of
+ * the first, little of the second. */
+static bool is_gain(const char *metric, bool by_default)
+{
+    enum metric_better better = metric_better(metric);
+    return better == METRIC_BETTER_NEITHER ? by_default : better == METRIC_BETTER_HIGHER;
+}
+
+static bool beats(const struct pair *v, const struct pair *other, const bool *gain)
+{
+    double a = (gain[0] ? 1.0 : -1.0) * (v->a.mean - other->a.mean);
+    double b = (gain[1] ? 1.0 : -1.0) * (v->b.mean - other->b.mean);
+    return a >= 0.0 && b >= 0.0 && (a > 0.0 || b > 0.0);
+}
+
+/* The points of one load that no other point of that load beats in both. By the first metric,
+ * rising; returns how many. Points of several loads have no front in common: nobody chooses his
+ * load. */
+static size_t put_front(const struct pair *v, size_t n, const bool *gain, struct figure_data *d)
 {
     figure_block(d, "Pareto front of the means");
     double from = -(double)INFINITY;
@@ -95,8 +110,7 @@ static size_t put_front(const struct pair *v, size_t n, struct figure_data *d)
         for (size_t i = 0; i < n; i++) {
             bool beaten = false;
             for (size_t k = 0; k < n && !beaten; k++) {
-                beaten = v[k].a.mean >= v[i].a.mean && v[k].b.mean <= v[i].b.mean &&
-                         (v[k].a.mean > v[i].a.mean || v[k].b.mean < v[i].b.mean);
+                beaten = beats(&v[k], &v[i], gain);
             }
             if (!beaten && v[i].a.mean > from && (next == NULL || v[i].a.mean < next->a.mean)) {
                 next = &v[i];
@@ -167,8 +181,10 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
     const struct series *s = series_of(r, x, NULL);
     OWNED struct pair *all = xcalloc(results_n(r) + 1, sizeof *all);
     size_t n = put_points(s, metrics, all, d);
-    size_t front = put_front(all, x == NULL ? n : 0, d);
+    const bool gain[] = {is_gain(metrics[0], true), is_gain(metrics[1], false)};
+    size_t front = put_front(all, x == NULL ? n : 0, gain, d);
     figure_var(d, "front", front > 1 ? 1.0 : 0.0); /* one policy alone is no line */
+    figure_var(d, "gain", gain[0]);
     struct texts names = {.n = 0};
     for (size_t k = 0; k < s->names.n; k++) {
         texts_add(&names, s->names.v[k]);

@@ -1,5 +1,6 @@
-# Reactive latency against proactive throughput; points of one policy are joined by load. Better is right and down.
-# Of one load the front of the means is drawn: what no other mean beats in both. A series has its name at its last point.
+# Reactive latency against proactive throughput; points of one policy are joined by load. Better is right and down, of other metrics as each says.
+# Of one load the front of the means is drawn: what no other mean beats in both. Its steps leave out what nobody reached:
+# of more throughput the latency of the next point. A series has its name at its last point.
 beside = min(40.0 + 8.6 * longest, 0.4 * wide(760 + 8.6 * longest))
 width = wide(720 + beside)
 with_key = front || overloads > 0
@@ -57,7 +58,8 @@ do for [i=1:series] {
 set xlabel title1
 set ylabel title2 . (steep ? ', log scale' : '')
 unset key
-plot for [i=1:front > 0 ? 1 : 0] data index series every ::1 using 1:2 with steps linecolor rgb '#767676' dashtype 2 linewidth 1.4, \
+plot for [i=1:front > 0 && gain ? 1 : 0] data index series every ::1 using 1:2 with fsteps linecolor rgb '#767676' dashtype 2 linewidth 1.4, \
+     for [i=1:front > 0 && !gain ? 1 : 0] data index series every ::1 using 1:2 with steps linecolor rgb '#767676' dashtype 2 linewidth 1.4, \
      for [k=0:series-1] data index k every ::1 using 1:2:3:4:($5 < floor_y ? floor_y : $5):6 with xyerrorbars linetype slot[k+1]+1, \
      for [k=0:series-1] data index k every ::1 using 1:2 with lines linetype slot[k+1]+1 linewidth 1, \
      for [k=0:series-1] data index k every ::1 using 1:($7 > 0 ? $2 : NaN) with points pointtype 6 pointsize 1.6 linewidth 1.2 linecolor rgb '#b00020'

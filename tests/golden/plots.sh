@@ -102,6 +102,13 @@ printf 'policy,t,l\na,1,1\nb,2,3\nc,3,2\n' >"$dir/p.csv"
 "$x" plot pareto --format svg -o "$dir/h" --metric t --metric l "$dir/p.csv" || fail "pareto"
 sed -n '/^Pareto/,$p' "$dir/h/pareto.tsv" | cut -f 1,2 | tail -n +2 >"$dir/got"
 printf '1\t1\n3\t2\n' | diff - "$dir/got" || fail "the Pareto front"
+# Nobody has more throughput than 1 at latency 1: the line goes up to 2, and then to the right. Of a metric of which less is
+# better, it goes to the right at what the first has.
+front="stroke='#767676' stroke-dasharray='[0-9.,]*' d='M[0-9.]* [0-9.]*"
+grep -q "${front}v-[0-9.]*h[0-9.]*'" "$dir/h/pareto.svg" || fail "the line of the Pareto front"
+printf 'policy,energy_j,reactive.e2e_s.mean\na,1,3\nb,2,2\n' >"$dir/p.csv"
+"$x" plot pareto --format svg -o "$dir/h" --metric energy_j --metric reactive.e2e_s.mean "$dir/p.csv" || fail "pareto of losses"
+grep -q "${front}h[0-9.]*v[0-9.]*'" "$dir/h/pareto.svg" || fail "the line of the Pareto front of losses"
 
 # A job by hand: 0 waits 1 s, prefills to 3 and answers to 5; 1 arrives at 7 and never gets a token; 2, proactive and in the
 # background, is at its prefill from 5 to 6. Rows are by arrival: 0, 2, 1.

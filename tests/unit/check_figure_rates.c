@@ -300,7 +300,7 @@ START_TEST(a_pair_needs_both_numbers)
              "prema\n\n\n"
              "Pareto front of the means\n",
              "at_x1 = 10\nat_y1 = 5\nat_x2 = 18\nat_y2 = 9\nat_x3 = NaN\nat_y3 = NaN\n"
-             "overloads = 1\nfront = 0\n"
+             "overloads = 1\nfront = 0\ngain = 1\n"
              "array names[4]\nnames[1] = 'fcfs'\nnames[2] = 'edf'\nnames[3] = 'prema'\n"
              "n_names = 3\nseries = 3\n"
              "array slot[4]\nslot[1] = 6\nslot[2] = 3\nslot[3] = 4\nlongest = 5\n"
@@ -309,13 +309,11 @@ START_TEST(a_pair_needs_both_numbers)
 END_TEST
 
 /* Of one load: e is beaten by c in both, b by a (as much at less), f by d (more at as little), g
- * is d once more. The front goes from little throughput to much. Bytes are drawn as GB. */
+ * is d once more. The front goes from little throughput to much. */
 START_TEST(the_front_is_what_nobody_beats)
 {
-    drawn_input("", "a.csv",
-                "policy,memory_peak_bytes,m\n"
-                "a,20e9,8\nb,20e9,9\nc,12e9,4\nd,5e9,1\ne,10e9,5\nf,4e9,1\ng,5e9,1\n");
-    metrics("memory_peak_bytes", "m");
+    drawn_input("", "a.csv", "policy,t,m\na,20,8\nb,20,9\nc,12,4\nd,5,1\ne,10,5\nf,4,1\ng,5,1\n");
+    metrics("t", "m");
     drawn_is("pareto",
              "a\n20\t8\t20\t20\t8\t8\t0\n\n\n"
              "b\n20\t9\t20\t20\t9\t9\t0\n\n\n"
@@ -327,8 +325,7 @@ START_TEST(the_front_is_what_nobody_beats)
              "Pareto front of the means\n"
              "5\t1\t5\t5\t1\t1\t0\n12\t4\t12\t12\t4\t4\t0\n20\t8\t20\t20\t8\t8\t0\n",
              NULL);
-    ck_assert_ptr_nonnull(strstr(drawn_vars(), "front = 1\n"));
-    ck_assert_ptr_nonnull(strstr(drawn_vars(), "title1 = 'peak memory (GB)'\n"));
+    ck_assert_ptr_nonnull(strstr(drawn_vars(), "front = 1\ngain = 1\n"));
     drawn_input("", "b.csv", "policy,a,b\nfcfs,1,1\nedf,2,0.5\n"); /* one that beats all others */
     metrics("a", "b");
     drawn_is("pareto",
@@ -336,6 +333,31 @@ START_TEST(the_front_is_what_nobody_beats)
              "Pareto front of the means\n2\t0.5\t2\t2\t0.5\t0.5\t0\n",
              NULL);
     ck_assert_ptr_nonnull(strstr(drawn_vars(), "front = 0\n"));
+}
+END_TEST
+
+/* Of memory and of latency less is better, of the share of cached tokens more: each metric says
+ * which. With memory a beats c, and with the share c beats b. Bytes are drawn as GB. */
+START_TEST(a_front_goes_by_what_is_better_of_each_metric)
+{
+    static const char text[] = "policy,memory_peak_bytes,reactive.e2e_s.mean,all.cached_frac\n"
+                               "a,5e9,9,0.2\nb,8e9,3,0.1\nc,9e9,9,0.9\n";
+    drawn_input("", "a.csv", text);
+    metrics("memory_peak_bytes", "reactive.e2e_s.mean");
+    drawn_is("pareto",
+             "a\n5\t9\t5\t5\t9\t9\t0\n\n\nb\n8\t3\t8\t8\t3\t3\t0\n\n\n"
+             "c\n9\t9\t9\t9\t9\t9\t0\n\n\n"
+             "Pareto front of the means\n5\t9\t5\t5\t9\t9\t0\n8\t3\t8\t8\t3\t3\t0\n",
+             NULL);
+    ck_assert_ptr_nonnull(strstr(drawn_vars(), "front = 1\ngain = 0\n"));
+    ck_assert_ptr_nonnull(strstr(drawn_vars(), "title1 = 'peak memory (GB)'\n"));
+    drawn_input("", "a.csv", text);
+    metrics("memory_peak_bytes", "all.cached_frac");
+    drawn_is("pareto",
+             "a\n5\t0.2\t5\t5\t0.2\t0.2\t0\n\n\nb\n8\t0.1\t8\t8\t0.1\t0.1\t0\n\n\n"
+             "c\n9\t0.9\t9\t9\t0.9\t0.9\t0\n\n\n"
+             "Pareto front of the means\n5\t0.2\t5\t5\t0.2\t0.2\t0\n9\t0.9\t9\t9\t0.9\t0.9\t0\n",
+             NULL);
 }
 END_TEST
 
@@ -350,7 +372,7 @@ START_TEST(a_pareto_figure_has_its_own_pair)
         drawn_request.n_metrics = (size_t)n;
         drawn_is("pareto",
                  "fcfs\n3\t4\t3\t3\t4\t4\t0\n\n\nPareto front of the means\n3\t4\t3\t3\t4\t4\t0\n",
-                 "at_x1 = 3\nat_y1 = 4\noverloads = 0\nfront = 0\n"
+                 "at_x1 = 3\nat_y1 = 4\noverloads = 0\nfront = 0\ngain = 1\n"
                  "array names[2]\nnames[1] = 'fcfs'\nn_names = 1\nseries = 1\n"
                  "array slot[2]\nslot[1] = 6\nlongest = 4\n"
                  "title1 = 'proactive throughput (requests/min)'\n"
@@ -491,6 +513,7 @@ static const struct suite_row suite[] = {
     TEST(a_trade_off_is_drawn_over_the_chunk),
     TEST(a_pair_needs_both_numbers),
     TEST(the_front_is_what_nobody_beats),
+    TEST(a_front_goes_by_what_is_better_of_each_metric),
     TEST(a_pareto_figure_has_its_own_pair),
     TEST(a_map_is_sorted_by_numbers),
     TEST(a_map_may_have_names_for_rows),
